@@ -1,0 +1,44 @@
+/** What a directive's or matcher's `compile` gets. */
+import type { Matcher, Settings, Step } from '../document/document.ts';
+import type { Exchange } from '../exchange/exchange.ts';
+import type { Handler, Predicate } from '../exchange/handler.ts';
+import type { Leases } from '../exchange/leases.ts';
+
+/** A compiled text with placeholders. */
+export interface Template {
+	/** The text when it holds no placeholder: then nothing is rendered per request. */
+	readonly constant: string | undefined;
+	/** Values are inserted as data and never expanded again. */
+	render(x: Exchange): string;
+}
+
+/** The compilation of one place in the document. */
+export interface CompileContext extends Leases {
+	readonly settings: Settings;
+	/** Named upstreams of the document. */
+	readonly upstreams: { readonly [name: string]: unknown };
+	/** JSON pointer of the step or matcher being compiled. */
+	readonly pointer: string;
+	/** Compiles steps, one bound to the next; the last is bound to `next`. */
+	pipeline(steps: readonly Step[], next: Handler, field?: string): Handler;
+	matcher(matcher: Matcher, field?: string): Predicate;
+	/** Unknown placeholders stay as they are (`keep`) or become nothing (`empty`). */
+	template(text: string, unknown: 'keep' | 'empty'): Template;
+	/** A regular expression of the languages (RE2's syntax as far as the engine's goes). Throws BuildError. */
+	regexp(source: string, flags?: string): RegExp;
+	/** Refuses the document: throws a BuildError at this place. */
+	refuse(message: string, code?: string): never;
+}
+
+/** A document that has the right shape but cannot be built; `pointer` says where. */
+export class BuildError extends Error {
+	readonly code: string;
+	readonly pointer: string;
+
+	constructor(code: string, pointer: string, message: string) {
+		super(message);
+		this.name = 'BuildError';
+		this.code = code;
+		this.pointer = pointer;
+	}
+}

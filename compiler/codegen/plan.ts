@@ -1,0 +1,30 @@
+/** What a document compiles to, as far as it can be known without a runtime: listeners, and which sites each serves. */
+import type { Document } from '../document/document.ts';
+
+/** A place to listen. Two documents need the same sockets when their listener keys are the same set. */
+export interface ListenerSpec {
+	/** `tcp/0.0.0.0:8080`: identifies the listener across loads. */
+	readonly key: string;
+	/** Address to bind; '' is every interface, both families. */
+	readonly host: string;
+	readonly port: number;
+	readonly scheme: 'http' | 'https';
+	/** Sites served there, in the order in which they are tried: most specific host first, catch-all last. */
+	readonly sites: readonly ListenedSite[];
+}
+
+/** A site as one listener serves it. */
+export interface ListenedSite {
+	/** Index in `document.sites`. */
+	readonly site: number;
+	/** Lower-case hosts: exact, or with `*` labels; empty matches every host. */
+	readonly hosts: readonly string[];
+	/** Deprecated address path of Compatfile. */
+	readonly paths: readonly string[];
+}
+
+/** A document that has been checked, with its listeners. */
+export interface Plan {
+	readonly document: Document;
+	readonly listeners: readonly ListenerSpec[];
+}

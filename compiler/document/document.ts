@@ -1,0 +1,88 @@
+/** The configuration as JSON: the one meeting point of text and runtime. Field names are those of the schema. */
+
+/** Plain JSON. */
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+/** A tagged matcher: `{"type":"path","patterns":["/api/*"]}`, `{"type":"all","of":[…]}`, `{"type":"any","of":[…]}`, `{"type":"not","of":{…}}`. */
+export interface Matcher {
+	readonly type: string;
+	readonly [field: string]: unknown;
+}
+
+/** One step of a pipeline. */
+export interface Step {
+	readonly handler: string;
+	readonly when?: Matcher;
+	/** Of the steps of one pipeline that share this name, only the first whose `when` holds runs. */
+	readonly exclusive?: string;
+	readonly '@id'?: string;
+	readonly [field: string]: unknown;
+}
+
+/** Steps that run for errors of a site; the first entry whose `statuses` cover the error and that answers ends it. */
+export interface ErrorRoute {
+	/** `404`, `5xx`; every error if left out. */
+	readonly statuses?: readonly string[];
+	readonly pipeline: readonly Step[];
+	readonly '@id'?: string;
+}
+
+/** One access log of a site. */
+export interface SiteLog {
+	/** Logger name; several sites may share it. */
+	readonly name?: string;
+	readonly output?: { readonly writer: string; readonly [setting: string]: unknown };
+	readonly format?: { readonly encoder: string; readonly [setting: string]: unknown };
+	readonly level?: string;
+	readonly '@id'?: string;
+}
+
+/** One site: addresses in the text form (`example.com`, `:8080`, `http://a.example:81`), and what it does. */
+export interface Site {
+	readonly addresses: readonly string[];
+	/** Hosts to bind, instead of every interface. */
+	readonly bind?: readonly string[];
+	readonly logs?: readonly SiteLog[];
+	readonly pipeline: readonly Step[];
+	readonly errors?: readonly ErrorRoute[];
+	readonly '@id'?: string;
+}
+
+/** Process-wide settings, one key per global option module. */
+export interface Settings {
+	readonly admin?: AdminSettings;
+	readonly http_port?: number;
+	readonly https_port?: number;
+	/** Data-plane threads. */
+	readonly threads?: number;
+	/** Milliseconds that a stop waits for requests in flight before it ends them; without bound if left out. */
+	readonly grace_period?: number;
+	readonly debug?: boolean;
+	/** Process logs by name; `default` is the process log. */
+	readonly logs?: { readonly [name: string]: SiteLog };
+	readonly metrics?: { readonly per_host?: boolean };
+	readonly [setting: string]: unknown;
+}
+
+/** The Admin API. Absent: no API. */
+export interface AdminSettings {
+	/** `host:port` or `unix//path`. `127.0.0.1:2019` if left out. */
+	readonly listen?: string;
+	/** Secret. Every request must carry it as a bearer token. */
+	readonly token?: string;
+	readonly origins?: readonly string[];
+	readonly enforce_origin?: boolean;
+	/** `admin off`. */
+	readonly off?: boolean;
+}
+
+/** The whole configuration. */
+export interface Document {
+	readonly settings?: Settings;
+	/** Named upstreams of a Configfile. */
+	readonly upstreams?: { readonly [name: string]: unknown };
+	/** Named routes, for `invoke`. */
+	readonly routes?: { readonly [name: string]: readonly Step[] };
+	readonly sites?: readonly Site[];
+	readonly '@id'?: string;
+}

@@ -1,0 +1,33 @@
+/** Message bodies, small ones as values and streams by pull. */
+import type { HeaderList } from './header-list.ts';
+
+/**
+ * A stream of bytes that the consumer pulls: back-pressure is that nobody pulls. One consumer. A body that ends early
+ * throws from `pull`, so that a truncated message is never taken for a whole one.
+ */
+export interface BodySource {
+	/** Length in bytes where it is known before the end. */
+	readonly length: number | undefined;
+	/** The next bytes, or null at the end; a promise only when they are not here yet. Bytes are the caller's until the next pull. */
+	pull(): Uint8Array | null | Promise<Uint8Array | null>;
+	/** Gives the stream up: frees what stands behind it. Safe to call twice and after the end. */
+	cancel(reason?: unknown): void;
+	/** Trailer fields, once `pull` has returned null. */
+	readonly trailers?: HeaderList | undefined;
+}
+
+/** A whole body, or a stream of it. Strings are sent as UTF-8. */
+export type Body = null | string | Uint8Array | BodySource;
+
+/** True for a body that must be pulled. */
+export function isStream(body: Body): body is BodySource {
+	return body !== null && typeof body === 'object' && !(body instanceof Uint8Array);
+}
+
+/** Byte length of a body where it is known. */
+export function bodyLength(body: Body): number | undefined {
+	if (body === null) return 0;
+	if (typeof body === 'string') return Buffer.byteLength(body);
+	if (body instanceof Uint8Array) return body.byteLength;
+	return body.length;
+}

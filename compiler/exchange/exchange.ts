@@ -1,0 +1,205 @@
+/** One request and its response on their way through the handler graph, whatever the protocol. */
+import type { Duplex } from 'node:stream';
+import type { Body } from './body.ts';
+import { HeaderList } from './header-list.ts';
+import type { AccessLog } from './leases.ts';
+
+const NO_LOGS: readonly AccessLog[] = [];
+
+/** `HTTP/1.0`, `HTTP/1.1`, `HTTP/2.0`, `HTTP/3.0`: the text of `{http.request.proto}`. */
+export type ProtocolName = 'HTTP/1.0' | 'HTTP/1.1' | 'HTTP/2.0' | 'HTTP/3.0';
+
+/** What is known of a connection; one object for all its exchanges. Addresses are without brackets; '' for a unix socket. */
+export interface ConnectionInfo {
+	readonly remoteAddress: string;
+	readonly remotePort: number;
+	readonly localAddress: string;
+	readonly localPort: number;
+	readonly tls: TlsInfo | undefined;
+}
+
+/** What is known of a TLS session. */
+export interface TlsInfo {
+	readonly version: string;
+	readonly cipherSuite: string;
+	readonly protocol: string;
+	readonly serverName: string;
+	readonly resumed: boolean;
+}
+
+/** The request line and authority as they came, before any rewrite. */
+export interface Received {
+	readonly method: string;
+	/** Path as sent, still percent-encoded; never empty, `*` for OPTIONS. */
+	readonly path: string;
+	/** Query without its `?`; undefined when there was no `?`. */
+	readonly query: string | undefined;
+	/** Host field or authority as sent, port included. */
+	readonly authority: string;
+}
+
+/** The request as handlers see and change it. */
+export class Request {
+	method: string;
+	scheme: 'http' | 'https';
+	/** Host without port, lower case, IPv6 without brackets. */
+	host: string;
+	/** Authority as sent (`example.com:8080`): the `Host` field is this and does not stand in `headers`. */
+	authority: string;
+	/** Path, percent-encoded as sent or rewritten. */
+	path: string;
+	/** Query without its `?`; undefined when there is none. */
+	query: string | undefined;
+	readonly headers: HeaderList;
+	body: Body;
+	/** Normalized forms of `path`, made when first asked for and valid while `path` is this text (see request-path.ts). */
+	normalizedFor: string | undefined = undefined;
+	normalized: string = '';
+
+	constructor(received: Received, scheme: 'http' | 'https', host: string, headers: HeaderList, body: Body) {
+		this.method = received.method;
+		this.scheme = scheme;
+		this.host = host;
+		this.authority = received.authority;
+		this.path = received.path;
+		this.query = received.query;
+		this.headers = headers;
+		this.body = body;
+	}
+}
+
+/** The response as handlers build it. */
+export class Response {
+	/** 0 until something answers; then 200 to 599, or 101 with an upgrade. */
+	status: number = 0;
+	headers: HeaderList = new HeaderList();
+	body: Body = null;
+	/** Trailer fields to send after a streamed body; a streamed body's own trailers are sent too. */
+	trailers: HeaderList | undefined = undefined;
+	/** Bytes of body written to the client; the protocol counts. */
+	bytesSent: number = 0;
+}
+
+/** What a protocol does for an exchange beyond writing its response. */
+export interface ExchangeTransport {
+	/** Sends an interim response (103 and other 1xx but 101). No effect for HTTP/1.0 clients. */
+	inform(status: number, headers: HeaderList): void;
+	/** Called by `Exchange.onGone`'s first use: the transport calls `exchange.gone()` if the client leaves before the end. */
+	watch(exchange: Exchange): void;
+}
+
+/** Called with the client's byte stream after the 101 (or 2xx of a CONNECT) has been written. */
+export type Upgraded = (client: Duplex) => void;
+
+/** One request/response pair. The same class for every protocol, so that call sites stay monomorphic. */
+export class Exchange {
+	readonly protocol: ProtocolName;
+	readonly connection: ConnectionInfo;
+	readonly received: Received;
+	readonly request: Request;
+	readonly response: Response = new Response();
+	/** `performance.now()` at the end of the request's head, in milliseconds. */
+	readonly startedAt: number;
+	/** True when the connection shall be dropped without a response (`abort`). */
+	aborted: boolean = false;
+	/** Bytes of request body read from the client; the protocol counts. */
+	bytesReceived: number = 0;
+	/** Takes over the client's byte stream after the head has been written; set together with status 101. */
+	upgraded: Upgraded | undefined = undefined;
+	/** The error that the error routes are handling, for `{http.error.*}`. */
+	error: { status: number; message: string; cause?: unknown } | undefined = undefined;
+	/** Names of the site and of the handler that answered, for logs, metrics, tests and `explain`. */
+	site: string = '';
+	answeredBy: string = '';
+	/** Bits of the exclusive groups that have run (see codegen/pipeline.ts). */
+	exclusive: number = 0;
+	/** Loggers of the site that serves this exchange; the runtime records it there when it has ended. */
+	accessLogs: readonly AccessLog[] = NO_LOGS;
+	/** Extra access-log state: undefined until a directive sets it. */
+	log: { skip?: boolean; fields?: Record<string, unknown> } | undefined = undefined;
+	readonly #transport: ExchangeTransport;
+	#variables: Map<string, unknown> | undefined = undefined;
+	#abort: AbortController | undefined = undefined;
+	#goneListeners: (() => void)[] | undefined = undefined;
+	#isGone = false;
+
+	constructor(
+		protocol: ProtocolName,
+		connection: ConnectionInfo,
+		received: Received,
+		request: Request,
+		transport: ExchangeTransport,
+		startedAt: number,
+	) {
+		this.protocol = protocol;
+		this.connection = connection;
+		this.received = received;
+		this.request = request;
+		this.#transport = transport;
+		this.startedAt = startedAt;
+	}
+
+	/** Variables and captures of this request: `root`, regular-expression groups, what `vars` sets. Made when first asked for. */
+	get variables(): Map<string, unknown> {
+		this.#variables ??= new Map();
+		return this.#variables;
+	}
+
+	/** A variable without making the map. */
+	variable(name: string): unknown {
+		return this.#variables?.get(name);
+	}
+
+	/** True once the client has left before the response was written whole. */
+	get isGone(): boolean {
+		return this.#isGone;
+	}
+
+	/** Calls back when the client leaves before the response was written whole; at once if it already has. */
+	onGone(listener: () => void): void {
+		if (this.#isGone) {
+			listener();
+			return;
+		}
+		if (!this.#goneListeners) {
+			this.#goneListeners = [];
+			this.#transport.watch(this);
+		}
+		this.#goneListeners.push(listener);
+	}
+
+	/** An AbortSignal of the same event, for APIs that take one. */
+	get signal(): AbortSignal {
+		if (!this.#abort) {
+			const controller = new AbortController();
+			this.#abort = controller;
+			this.onGone(() => controller.abort());
+		}
+		return this.#abort.signal;
+	}
+
+	/** For the protocol: the client has left. */
+	gone(): void {
+		if (this.#isGone) return;
+		this.#isGone = true;
+		const listeners = this.#goneListeners;
+		this.#goneListeners = undefined;
+		if (listeners) for (const listener of listeners) listener();
+	}
+
+	/** Sends an interim response, such as 103 Early Hints (RFC 8297). */
+	inform(status: number, headers: HeaderList): void {
+		this.#transport.inform(status, headers);
+	}
+
+	/** Drops the connection without a response. */
+	abort(): void {
+		this.aborted = true;
+	}
+
+	/** Answers 101 and hands the client's byte stream to `upgraded` once the head is written (RFC 9110 §7.8). */
+	upgrade(upgraded: Upgraded): void {
+		this.response.status = 101;
+		this.upgraded = upgraded;
+	}
+}

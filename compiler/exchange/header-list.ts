@@ -1,0 +1,136 @@
+/** Header fields as a message carries them: ordered, repeatable, names compared without regard to case (RFC 9110 §5). */
+
+/**
+ * An ordered list of fields. Lookups take the name in lower case, so that no call lower-cases a constant again;
+ * names keep the case in which they were added, for HTTP/1.1.
+ */
+export class HeaderList {
+	/** name, value, name, value, … : one array, because lists are short and copied often. */
+	readonly #items: string[];
+
+	constructor(items: string[] = []) {
+		this.#items = items;
+	}
+
+	/** Number of fields, repeated ones counted each. */
+	get size(): number {
+		return this.#items.length >> 1;
+	}
+
+	/** Value of the first field of that name, or undefined. */
+	get(lowerName: string): string | undefined {
+		const items = this.#items;
+		for (let i = 0; i < items.length; i += 2) if (sameName(items[i]!, lowerName)) return items[i + 1];
+		return undefined;
+	}
+
+	/** Values of all fields of that name, in order. */
+	getAll(lowerName: string): string[] {
+		const items = this.#items;
+		const values: string[] = [];
+		for (let i = 0; i < items.length; i += 2) if (sameName(items[i]!, lowerName)) values.push(items[i + 1]!);
+		return values;
+	}
+
+	/** Values of all fields of that name joined by `, ` (RFC 9110 §5.2), or undefined when there is none. */
+	combined(lowerName: string): string | undefined {
+		const items = this.#items;
+		let all: string | undefined;
+		for (let i = 0; i < items.length; i += 2) {
+			if (sameName(items[i]!, lowerName)) all = all === undefined ? items[i + 1] : `${all}, ${items[i + 1]}`;
+		}
+		return all;
+	}
+
+	has(lowerName: string): boolean {
+		const items = this.#items;
+		for (let i = 0; i < items.length; i += 2) if (sameName(items[i]!, lowerName)) return true;
+		return false;
+	}
+
+	/** Adds a field at the end. The caller vouches that name and value are valid (see field-syntax.ts). */
+	add(name: string, value: string): void {
+		this.#items.push(name, value);
+	}
+
+	/** Replaces every field of that name by one, in the place of the first. */
+	set(name: string, value: string): void {
+		const items = this.#items;
+		const lower = name.toLowerCase();
+		for (let i = 0; i < items.length; i += 2) {
+			if (!sameName(items[i]!, lower)) continue;
+			items[i] = name;
+			items[i + 1] = value;
+			this.#removeFrom(i + 2, lower);
+			return;
+		}
+		items.push(name, value);
+	}
+
+	/** Removes every field of that name; true if there was one. */
+	delete(lowerName: string): boolean {
+		return this.#removeFrom(0, lowerName);
+	}
+
+	/** Keeps the fields for which the test holds. The test sees names as they were added. */
+	filter(keep: (name: string, value: string) => boolean): void {
+		const items = this.#items;
+		let to = 0;
+		for (let i = 0; i < items.length; i += 2) {
+			const name = items[i]!;
+			const value = items[i + 1]!;
+			if (!keep(name, value)) continue;
+			items[to++] = name;
+			items[to++] = value;
+		}
+		items.length = to;
+	}
+
+	/** Replaces values: the function returns the new value of a field. */
+	map(change: (name: string, value: string) => string): void {
+		const items = this.#items;
+		for (let i = 0; i < items.length; i += 2) items[i + 1] = change(items[i]!, items[i + 1]!);
+	}
+
+	clear(): void {
+		this.#items.length = 0;
+	}
+
+	/** Name at an index from 0 to size − 1, as it was added. */
+	nameAt(index: number): string {
+		return this.#items[index * 2]!;
+	}
+
+	/** Value at an index from 0 to size − 1. */
+	valueAt(index: number): string {
+		return this.#items[index * 2 + 1]!;
+	}
+
+	clone(): HeaderList {
+		return new HeaderList(this.#items.slice());
+	}
+
+	*[Symbol.iterator](): IterableIterator<[name: string, value: string]> {
+		for (let i = 0; i < this.#items.length; i += 2) yield [this.#items[i]!, this.#items[i + 1]!];
+	}
+
+	#removeFrom(start: number, lower: string): boolean {
+		const items = this.#items;
+		let to = start;
+		for (let i = start; i < items.length; i += 2) {
+			const name = items[i]!;
+			if (sameName(name, lower)) continue;
+			items[to] = name;
+			items[to + 1] = items[i + 1]!;
+			to += 2;
+		}
+		const removed = to !== items.length;
+		items.length = to;
+		return removed;
+	}
+}
+
+/** Compares a field name with one already in lower case. */
+export function sameName(name: string, lower: string): boolean {
+	return name.length === lower.length && (name === lower || name.toLowerCase() === lower);
+}

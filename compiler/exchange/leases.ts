@@ -1,0 +1,146 @@
+/** What handlers need from the runtime: interfaces that the compiler declares and the runtime (or a test) fills. */
+
+import type { Duplex } from 'node:stream';
+import type { Body } from './body.ts';
+import type { Exchange } from './exchange.ts';
+import type { HeaderList } from './header-list.ts';
+
+/** Settings of a pool of upstreams: the pool's key is this object's canonical JSON. */
+export interface UpstreamSettings {
+	/** Name, when the configuration gave one (`upstream api { … }`). */
+	readonly name?: string;
+	/** Addresses: `host:port`, `unix//path`, or a template with placeholders that is resolved per request. */
+	readonly to: readonly string[];
+	/** Id of a balancing provider and its settings. */
+	readonly balance?: { readonly policy: string; readonly [setting: string]: unknown };
+	/** Milliseconds to connect; 3000 if left out. */
+	readonly connect_timeout?: number;
+	/** Milliseconds from the end of the request to the response's head; no bound if left out. */
+	readonly response_header_timeout?: number;
+	/** Milliseconds that an idle connection is kept; 120000 if left out, 0 turns keep-alive off. */
+	readonly keepalive?: number;
+	/** Idle connections kept for one upstream on one thread; 32 if left out. */
+	readonly keepalive_idle_conns?: number;
+	readonly [setting: string]: unknown;
+}
+
+/** One upstream of a pool. */
+export interface Upstream {
+	/** Address as the configuration names it, resolved. */
+	readonly address: string;
+	readonly host: string;
+	readonly port: number;
+	/** Requests in flight, of the whole process. */
+	readonly active: number;
+}
+
+/** What is sent to an upstream. */
+export interface UpstreamRequest {
+	readonly method: string;
+	/** Path and query as they go on the request line. */
+	readonly target: string;
+	/** All fields but framing ones (`Content-Length`, `Transfer-Encoding`, `Connection`, …), `Host` included. */
+	readonly headers: HeaderList;
+	readonly body: Body;
+	/** Upgrade asked for (`websocket`), or undefined. */
+	readonly upgrade: string | undefined;
+}
+
+/** What an upstream answered. `body` streams; `upgraded` is the byte stream after a 101. */
+export interface UpstreamResponse {
+	readonly status: number;
+	readonly headers: HeaderList;
+	readonly body: Body;
+	readonly protocol: string;
+	readonly upgraded: Duplex | undefined;
+}
+
+/** Why an exchange with an upstream failed; `phase` decides whether it may be tried again. */
+export class UpstreamError extends Error {
+	/** `connect`: nothing was sent; `request`: sending failed; `response`: no head came, or not a valid one; `timeout`. */
+	readonly phase: 'connect' | 'request' | 'response' | 'timeout';
+
+	constructor(phase: 'connect' | 'request' | 'response' | 'timeout', message: string, cause?: unknown) {
+		super(message, cause === undefined ? undefined : { cause });
+		this.name = 'UpstreamError';
+		this.phase = phase;
+	}
+}
+
+/** A pool of upstreams: choice, connections and state, kept across reloads that leave its settings alone. */
+export interface UpstreamPool {
+	readonly settings: UpstreamSettings;
+	/** Chooses an upstream for this exchange, avoiding those given; undefined when none is available. */
+	select(x: Exchange, avoid?: readonly Upstream[]): Upstream | undefined;
+	/** Sends a request. `onInform` is called for each 1xx response but 101. Rejects with UpstreamError. */
+	send(
+		x: Exchange,
+		upstream: Upstream,
+		request: UpstreamRequest,
+		onInform: ((status: number, headers: HeaderList) => void) | undefined,
+	): Promise<UpstreamResponse>;
+}
+
+/** An open static file, or why there is none. */
+export interface OpenFile {
+	readonly path: string;
+	readonly size: number;
+	/** Nanoseconds since the epoch. */
+	readonly mtimeNs: bigint;
+	/** The bytes from `start` up to but not including `end`; opens nothing again. The body closes the file when it ends or is cancelled. */
+	body(start: number, end: number): Body;
+	/** For an answer without a body (HEAD, 304). */
+	close(): void;
+}
+
+/** Reads files below roots. */
+export interface FileReader {
+	/**
+	 * Opens a file below `root` by a decoded, slash-separated path that starts with `/`. The path is resolved inside the root:
+	 * it cannot leave it, nor can a symbolic link unless `followSymlinks`. Throws FileError.
+	 */
+	open(root: string, path: string, followSymlinks: boolean): OpenFile | Promise<OpenFile>;
+	/** What a path below root is, without opening it. Throws FileError but for `not_found`, which is undefined. */
+	kind(root: string, path: string, followSymlinks: boolean): 'file' | 'directory' | undefined;
+}
+
+/** Why a file could not be opened. */
+export class FileError extends Error {
+	readonly reason: 'not_found' | 'directory' | 'forbidden' | 'invalid' | 'unavailable';
+
+	constructor(
+		reason: 'not_found' | 'directory' | 'forbidden' | 'invalid' | 'unavailable',
+		message: string,
+		cause?: unknown,
+	) {
+		super(message, cause === undefined ? undefined : { cause });
+		this.name = 'FileError';
+		this.reason = reason;
+	}
+}
+
+/** A logger of access entries: the runtime formats and writes outside the request's path. */
+export interface AccessLog {
+	/** Records one exchange once it has ended. */
+	record(x: Exchange): void;
+}
+
+/** Settings of an access logger: its key. */
+export interface AccessLogSettings {
+	readonly name: string;
+	readonly output: { readonly writer: string; readonly [setting: string]: unknown };
+	readonly format: { readonly encoder: string; readonly [setting: string]: unknown };
+	readonly level: string;
+}
+
+/** Every kind of lease: the settings that key it, and what the handler gets. */
+export interface LeaseKinds {
+	upstreams: { settings: UpstreamSettings; lease: UpstreamPool };
+	files: { settings: Record<string, never>; lease: FileReader };
+	access_log: { settings: AccessLogSettings; lease: AccessLog };
+}
+
+/** Gives leases while a graph is built. The same kind and settings give the same lease, across generations. */
+export interface Leases {
+	lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']): LeaseKinds[K]['lease'];
+}
