@@ -1,0 +1,125 @@
+/**
+ * Runs every `*.test.ts` under test/ (peers and benches apart), each in a process of its own, and prints
+ * `N passed, N failed` alone on the last line. A file that fails, hangs or runs no test counts as failed.
+ *
+ * Usage: node test/run.ts [part of a path …]
+ */
+import { spawn } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import path from 'node:path';
+
+/** A test file that has not ended by then is killed: uvu waits for ever for an open server. */
+const TIMEOUT = 120_000;
+
+/** What one test file did. */
+export interface FileResult {
+	readonly file: string;
+	readonly passed: number;
+	readonly failed: number;
+	readonly seconds: number;
+	readonly output: string;
+}
+
+/** Test files below a folder, in lexical order; `skip` names folders to leave out. */
+export function testFiles(folder: string, skip: readonly string[]): string[] {
+	return readdirSync(folder, { recursive: true, withFileTypes: true })
+		.filter(entry => entry.isFile() && entry.name.endsWith('.test.ts'))
+		.map(entry => path.join(entry.parentPath, entry.name))
+		.filter(file => !skip.some(name => file.startsWith(path.join(folder, name) + path.sep)))
+		.sort();
+}
+
+/** Runs one test file. */
+export function runFile(file: string, timeout: number = TIMEOUT): Promise<FileResult> {
+	const started = performance.now();
+	return new Promise(resolve => {
+		const child = spawn(process.execPath, [file], { stdio: ['ignore', 'pipe', 'pipe'] });
+		let output = '';
+		let timedOut = false;
+		const timer = setTimeout(() => {
+			timedOut = true;
+			child.kill('SIGKILL');
+		}, timeout);
+		child.stdout.setEncoding('utf8').on('data', text => {
+			output += text;
+		});
+		child.stderr.setEncoding('utf8').on('data', text => {
+			output += text;
+		});
+		child.on('close', (status, signal) => {
+			clearTimeout(timer);
+			const plain = stripColour(output);
+			const total = sumOf(plain, /Total:\s+(\d+)/g);
+			const passed = sumOf(plain, /Passed:\s+(\d+)/g);
+			let failed = total - passed;
+			if (timedOut) {
+				failed += 1;
+				output += `\n${file} did not end within ${timeout / 1000} s: a server or timer was left open.\n`;
+			} else if (status !== 0 && failed === 0) {
+				failed = 1;
+				output += `\n${file} ended with ${signal ?? `status ${status}`}.\n`;
+			} else if (total === 0) {
+				failed = 1;
+				output += `\n${file} ran no test: is a suite's .run() missing?\n`;
+			}
+			resolve({ file, passed, failed, seconds: (performance.now() - started) / 1000, output });
+		});
+	});
+}
+
+/** Runs files, a few at a time, and prints each one's line; returns the sums. */
+export async function runFiles(
+	files: readonly string[],
+	root: string,
+	parallel: number,
+): Promise<{ passed: number; failed: number }> {
+	const waiting = [...files];
+	let passed = 0;
+	let failed = 0;
+	const work = async (): Promise<void> => {
+		for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+			const result = await runFile(file);
+			passed += result.passed;
+			failed += result.failed;
+			const name = path.relative(root, file);
+			console.log(
+				`${result.failed ? 'FAIL' : 'ok  '} ${name}  ${result.passed} passed${result.failed ? `, ${result.failed} failed` : ''} (${result.seconds.toFixed(1)} s)`,
+			);
+			if (result.failed) console.log(result.output.replace(/^/gm, '     '));
+		}
+	};
+	await Promise.all(Array.from({ length: parallel }, work));
+	return { passed, failed };
+}
+
+/** Prints the closing line that CI reads, and sets the exit status. */
+export function closeRun(passed: number, failed: number): void {
+	if (passed + failed === 0) {
+		console.log('No test was found.');
+		failed = 1;
+	}
+	console.log(`${passed} passed, ${failed} failed`);
+	process.exitCode = failed ? 1 : 0;
+}
+
+function stripColour(text: string): string {
+	// biome-ignore lint/suspicious/noControlCharactersInRegex: the escape character is what is looked for
+	return text.replace(/\u001b\[[0-9;]*m/g, '');
+}
+
+function sumOf(text: string, pattern: RegExp): number {
+	let sum = 0;
+	for (const match of text.matchAll(pattern)) sum += Number(match[1]);
+	return sum;
+}
+
+if (import.meta.main) {
+	const root = import.meta.dirname;
+	const wanted = process.argv.slice(2);
+	const files = testFiles(root, ['peers', 'bench']).filter(
+		file => wanted.length === 0 || wanted.some(part => path.relative(root, file).includes(part)),
+	);
+	const { passed, failed } = await runFiles(files, root, Math.max(1, availableParallelism()));
+	closeRun(passed, failed);
+}
