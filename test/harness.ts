@@ -1,0 +1,153 @@
+/** What tests share: the server as a child process, raw sockets, free ports and folders that go when the test ends. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect, createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+
+/** The repository's folder. */
+export const ROOT: string = path.resolve(import.meta.dirname, '..');
+
+/** The command under test: the checkout's launcher, or another build of it in SVC_BIN. */
+export const SVC: string = process.env['SVC_BIN'] ?? path.join(ROOT, 'cli/svc');
+
+/** Makes an empty folder and removes it when the process ends. */
+export function temporaryFolder(): string {
+	const folder = mkdtempSync(path.join(tmpdir(), 'svc-test-'));
+	process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+	return folder;
+}
+
+/** Ports of 127.0.0.1 that were free a moment ago, all different. */
+export async function freePorts(count: number): Promise<number[]> {
+	const servers = await Promise.all(
+		Array.from({ length: count }, async () => {
+			const server = createServer().listen(0, '127.0.0.1');
+			await once(server, 'listening');
+			return server;
+		}),
+	);
+	const ports = servers.map(server => (server.address() as { port: number }).port);
+	await Promise.all(servers.map(server => new Promise(resolve => server.close(resolve))));
+	return ports;
+}
+
+/** Resolves once a port of 127.0.0.1 accepts a connection; throws after `timeout` milliseconds. */
+export async function waitForPort(port: number, timeout: number = 15_000): Promise<void> {
+	const end = performance.now() + timeout;
+	for (;;) {
+		const open = await new Promise<boolean>(resolve => {
+			const socket = connect(port, '127.0.0.1');
+			socket.once('connect', () => resolve(true));
+			socket.once('error', () => resolve(false));
+			socket.once('close', () => resolve(false));
+			socket.once('connect', () => socket.destroy());
+		});
+		if (open) return;
+		if (performance.now() > end) throw new Error(`nothing listens on 127.0.0.1:${port}`);
+		await new Promise(resolve => setTimeout(resolve, 25));
+	}
+}
+
+/** A server process. */
+export interface ServerProcess {
+	readonly child: ChildProcess;
+	/** Standard output and standard error so far. */
+	output(): string;
+	/** SIGTERM, then waits for the end; SIGKILL after five seconds. Resolves to the exit status. */
+	stop(): Promise<number | null>;
+}
+
+/** Starts `svc` with arguments, in a folder; it is killed when the test process ends. */
+export function startServer(
+	args: readonly string[],
+	options: { cwd?: string; env?: Record<string, string>; stdin?: string } = {},
+): ServerProcess {
+	const child = spawn(SVC, args, {
+		cwd: options.cwd,
+		env: { ...process.env, ...options.env },
+		stdio: [options.stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+	});
+	if (options.stdin !== undefined) child.stdin!.end(options.stdin);
+	let text = '';
+	child.stdout!.setEncoding('utf8').on('data', chunk => {
+		text += chunk;
+	});
+	child.stderr!.setEncoding('utf8').on('data', chunk => {
+		text += chunk;
+	});
+	const ended = once(child, 'close');
+	const kill = (): void => void child.kill('SIGKILL');
+	process.on('exit', kill);
+	return {
+		child,
+		output: () => text,
+		async stop() {
+			if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
+			const timer = setTimeout(kill, 5000);
+			await ended;
+			clearTimeout(timer);
+			process.off('exit', kill);
+			return child.exitCode;
+		},
+	};
+}
+
+/** Starts `svc run` and waits until a port answers; throws with the server's output when it ends before. */
+export async function serve(
+	args: readonly string[],
+	port: number,
+	options: { cwd?: string; env?: Record<string, string> } = {},
+): Promise<ServerProcess> {
+	const server = startServer(['run', ...args], options);
+	const died = once(server.child, 'exit').then(([status]) => {
+		throw new Error(`the server ended with status ${status}:\n${server.output()}`);
+	});
+	await Promise.race([waitForPort(port), died]).catch(async error => {
+		await server.stop();
+		throw error;
+	});
+	died.catch(() => {});
+	return server;
+}
+
+/** Sends bytes on a new connection and returns everything that comes back until the server closes it. */
+export async function rawExchange(port: number, request: string | Uint8Array, timeout: number = 10_000): Promise<string> {
+	const socket: Socket = connect(port, '127.0.0.1');
+	const chunks: Buffer[] = [];
+	socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+	socket.setTimeout(timeout, () => socket.destroy(new Error(`no end of the response within ${timeout} ms`)));
+	socket.write(request);
+	await once(socket, 'close');
+	return Buffer.concat(chunks).toString('latin1');
+}
+
+/** What a command printed and how it ended. */
+export interface CommandResult {
+	readonly status: number | null;
+	readonly stdout: string;
+	readonly stderr: string;
+}
+
+/** Runs `svc` to its end. */
+export async function runCommand(
+	args: readonly string[],
+	options: { cwd?: string; env?: Record<string, string>; stdin?: string } = {},
+): Promise<CommandResult> {
+	const child = spawn(SVC, args, { cwd: options.cwd, env: { ...process.env, ...options.env }, stdio: 'pipe' });
+	let stdout = '';
+	let stderr = '';
+	child.stdout.setEncoding('utf8').on('data', chunk => {
+		stdout += chunk;
+	});
+	child.stderr.setEncoding('utf8').on('data', chunk => {
+		stderr += chunk;
+	});
+	child.stdin.on('error', () => {});
+	child.stdin.end(options.stdin ?? '');
+	const timer = setTimeout(() => child.kill('SIGKILL'), 60_000);
+	await once(child, 'close');
+	clearTimeout(timer);
+	return { status: child.exitCode, stdout, stderr };
+}
