@@ -83,25 +83,32 @@ export interface UpstreamPool {
 
 /** An open static file, or why there is none. */
 export interface OpenFile {
+	/** Absolute path of the file that was opened, symbolic links resolved. */
 	readonly path: string;
 	readonly size: number;
 	/** Nanoseconds since the epoch. */
 	readonly mtimeNs: bigint;
-	/** The bytes from `start` up to but not including `end`; opens nothing again. The body closes the file when it ends or is cancelled. */
-	body(start: number, end: number): Body;
-	/** For an answer without a body (HEAD, 304). */
+	/**
+	 * The bytes from `start` up to but not including `end`; opens nothing again. The body closes the file when it ends or is
+	 * cancelled, unless `keepOpen` (several ranges of one file): then `close` does. Throws FileError when the file has shrunk.
+	 */
+	body(start: number, end: number, keepOpen?: boolean): Body;
+	/** For an answer without a body (HEAD, 304). Safe to call twice. */
 	close(): void;
 }
 
 /** Reads files below roots. */
 export interface FileReader {
 	/**
-	 * Opens a file below `root` by a decoded, slash-separated path that starts with `/`. The path is resolved inside the root:
+	 * Opens a file below `root` by a decoded, slash-separated path that starts with `/`. A byte that is not UTF-8 stands in it
+	 * as U+DC00 plus the byte (a lone surrogate), so that every name can be said. The path is resolved inside the root:
 	 * it cannot leave it, nor can a symbolic link unless `followSymlinks`. Throws FileError.
 	 */
 	open(root: string, path: string, followSymlinks: boolean): OpenFile | Promise<OpenFile>;
 	/** What a path below root is, without opening it. Throws FileError but for `not_found`, which is undefined. */
 	kind(root: string, path: string, followSymlinks: boolean): 'file' | 'directory' | undefined;
+	/** The path with every symbolic link resolved, or undefined when nothing is there. For load time, not per request. */
+	realPath?(path: string): string | undefined;
 }
 
 /** Why a file could not be opened. */
