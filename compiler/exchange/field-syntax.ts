@@ -1,0 +1,67 @@
+/** What may stand in a field's name and value (RFC 9110 §5.1, §5.5, §5.6.2). */
+
+/** By character code below 256: 0 not a token character, 1 a token character, 2 or 4 one (`_`, `.`) that some servers confuse with `-`. */
+export const TOKEN_CLASS: Uint8Array = tokenClasses();
+/** By character code below 256: 1 where it may stand in a field's value (HTAB, SP, visible, obs-text). */
+export const VALUE_CLASS: Uint8Array = valueClasses();
+
+/** Bits of TOKEN_CLASS. */
+export const TOKEN_UNDERSCORE = 2;
+export const TOKEN_DOT = 4;
+
+/** True for a token: a field name, a method. */
+export function isToken(text: string): boolean {
+	const length = text.length;
+	if (length === 0) return false;
+	for (let i = 0; i < length; i++) {
+		const code = text.charCodeAt(i);
+		if (code > 255 || TOKEN_CLASS[code] === 0) return false;
+	}
+	return true;
+}
+
+/** True for text that can be sent as a field's value: no control character but HTAB, so that it cannot end its line. */
+export function isFieldValue(text: string): boolean {
+	return fieldValueKind(text) !== 'invalid';
+}
+
+/**
+ * What a value is to the wire: `bytes` when each character is one byte as it stands, `text` when it has characters above
+ * U+00FF and goes out as UTF-8 (see `encodeFieldText`), `invalid` when it holds a control character. Truncated to a byte,
+ * U+010A would be a line feed: that is why the three are told apart.
+ */
+export function fieldValueKind(text: string): 'bytes' | 'text' | 'invalid' {
+	const length = text.length;
+	let wide = false;
+	for (let i = 0; i < length; i++) {
+		const code = text.charCodeAt(i);
+		if (code > 255) wide = true;
+		else if (VALUE_CLASS[code] === 0) return 'invalid';
+	}
+	return wide ? 'text' : 'bytes';
+}
+
+/** Text as the bytes of its UTF-8 form, one character a byte: what a value from a configuration must be to arrive as UTF-8. */
+export function encodeFieldText(text: string): string {
+	for (let i = 0; i < text.length; i++) {
+		if (text.charCodeAt(i) > 127) return Buffer.from(text, 'utf8').toString('latin1');
+	}
+	return text;
+}
+
+function tokenClasses(): Uint8Array {
+	const classes = new Uint8Array(256);
+	const characters = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	for (let i = 0; i < characters.length; i++) classes[characters.charCodeAt(i)] = 1;
+	classes['_'.charCodeAt(0)] = TOKEN_UNDERSCORE;
+	classes['.'.charCodeAt(0)] = TOKEN_DOT;
+	return classes;
+}
+
+function valueClasses(): Uint8Array {
+	const classes = new Uint8Array(256);
+	classes.fill(1, 0x20);
+	classes[0x7f] = 0;
+	classes[0x09] = 1;
+	return classes;
+}

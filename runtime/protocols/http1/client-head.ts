@@ -1,0 +1,289 @@
+/** Heads of the client's side of HTTP/1.1: requests written, responses read (RFC 9112 §3 to §6). */
+import { HeaderList, sameName } from '../../../compiler/exchange/header-list.ts';
+import type { UpstreamRequest } from '../../../compiler/exchange/leases.ts';
+
+/** How the end of a response's body is told (RFC 9112 §6.3). */
+export type ResponseFraming = 'none' | 'length' | 'chunked' | 'close' | 'upgrade';
+
+/** A response's head. */
+export interface ResponseHead {
+	readonly protocol: 'HTTP/1.0' | 'HTTP/1.1';
+	readonly status: number;
+	/**
+	 * End-to-end fields: those of one connection are taken out (RFC 9110 §7.6.1). `Content-Length` stays only where it does
+	 * not frame this message (HEAD, 304); `Upgrade` only with 101.
+	 */
+	readonly headers: HeaderList;
+	readonly framing: ResponseFraming;
+	/** Bytes of body with framing `length`, else 0. */
+	readonly length: number;
+	/** False when the connection ends with this message. */
+	readonly persistent: boolean;
+}
+
+/** A response that is not HTTP/1.x as RFC 9112 has it. `message` says what is wrong; it quotes nothing of the upstream's. */
+export class InvalidResponse extends Error {
+	constructor(message: string) {
+		super(message);
+		this.name = 'InvalidResponse';
+	}
+}
+
+/** Control characters, and line ends that are not CRLF: none may stand in a head (RFC 9112 §2.2). */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it is these that are looked for
+const FORBIDDEN = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)|(?<!\r)\n/;
+
+/** 1 for the octets of a token (RFC 9110 §5.6.2). */
+const TOKEN = new Uint8Array(256);
+for (const octet of "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
+	TOKEN[octet.charCodeAt(0)] = 1;
+}
+
+/** Fields that one response may have. */
+const MAX_FIELDS = 1000;
+
+/**
+ * Reads a response's head.
+ * @param text The head as latin1, from the status line to the CRLF of the last field (the empty line left off).
+ * @param method The request's method: a response to HEAD has no body.
+ * @param upgrade True when the request asked for an upgrade: only then may 101 come.
+ * @throws InvalidResponse
+ */
+export function parseResponseHead(text: string, method: string, upgrade: boolean): ResponseHead {
+	if (FORBIDDEN.test(text)) throw new InvalidResponse('the response head holds a forbidden character');
+	const status = parseStatusLine(text);
+	const http11 = text.charCodeAt(7) === 0x31;
+	const items: string[] = [];
+	let connection: string | undefined;
+	let transferEncoding: string | undefined;
+	let contentLength: string | undefined;
+	let keepAliveField: string | undefined;
+	let upgradeField: string | undefined;
+	let at = text.indexOf('\r\n') + 2;
+	const end = text.length;
+	while (at < end) {
+		const lineEnd = text.indexOf('\r\n', at);
+		const colon = text.indexOf(':', at);
+		if (colon === -1 || colon > lineEnd || colon === at) throw new InvalidResponse('a field line has no name');
+		for (let i = at; i < colon; i++) {
+			if (TOKEN[text.charCodeAt(i)] !== 1) throw new InvalidResponse('a field name is not a token');
+		}
+		const name = text.slice(at, colon);
+		const value = trimmed(text, colon + 1, lineEnd);
+		at = lineEnd + 2;
+		switch (name.length) {
+			case 7:
+				if (sameName(name, 'upgrade')) {
+					upgradeField = upgradeField === undefined ? value : `${upgradeField}, ${value}`;
+					continue;
+				}
+				break;
+			case 10:
+				if (sameName(name, 'connection')) {
+					connection = connection === undefined ? value : `${connection}, ${value}`;
+					continue;
+				}
+				if (sameName(name, 'keep-alive')) {
+					keepAliveField = value;
+					continue;
+				}
+				break;
+			case 14:
+				if (sameName(name, 'content-length')) {
+					contentLength = contentLength === undefined ? value : `${contentLength}, ${value}`;
+					continue;
+				}
+				break;
+			case 16:
+				if (sameName(name, 'proxy-connection')) continue;
+				break;
+			case 17:
+				if (sameName(name, 'transfer-encoding')) {
+					transferEncoding = transferEncoding === undefined ? value : `${transferEncoding}, ${value}`;
+					continue;
+				}
+				break;
+			case 18:
+				if (sameName(name, 'proxy-authenticate')) continue;
+				break;
+		}
+		if (items.push(name, value) > MAX_FIELDS * 2) throw new InvalidResponse('the response has too many fields');
+	}
+	let persistent = http11;
+	const headers = new HeaderList(items);
+	if (connection !== undefined) {
+		persistent = takeConnectionOptions(connection, headers, http11);
+	} else if (!http11 && keepAliveField !== undefined) {
+		persistent = false;
+	}
+	const length = contentLength === undefined ? undefined : parseContentLength(contentLength);
+	if (status === 101) {
+		if (!upgrade || upgradeField === undefined) throw new InvalidResponse('101 without an upgrade');
+		headers.add('Upgrade', upgradeField);
+		return { protocol: 'HTTP/1.1', status, headers, framing: 'upgrade', length: 0, persistent: false };
+	}
+	const protocol = http11 ? 'HTTP/1.1' : 'HTTP/1.0';
+	if (transferEncoding !== undefined) {
+		// Two framings, or one that this version does not have, are how responses are smuggled (RFC 9112 §6.1, §11.2).
+		if (length !== undefined) throw new InvalidResponse('both Content-Length and Transfer-Encoding');
+		if (!http11) throw new InvalidResponse('Transfer-Encoding in an HTTP/1.0 response');
+		if (transferEncoding.toLowerCase() !== 'chunked') throw new InvalidResponse('unknown Transfer-Encoding');
+	}
+	if (method === 'HEAD' || status < 200 || status === 204 || status === 304) {
+		if (length !== undefined && (method === 'HEAD' || status === 304) && status !== 204) {
+			headers.add('Content-Length', String(length));
+		}
+		return { protocol, status, headers, framing: 'none', length: 0, persistent };
+	}
+	if (transferEncoding !== undefined) return { protocol, status, headers, framing: 'chunked', length: 0, persistent };
+	if (length !== undefined) return { protocol, status, headers, framing: 'length', length, persistent };
+	return { protocol, status, headers, framing: 'close', length: 0, persistent: false };
+}
+
+/**
+ * Reads trailer fields: the text from the first field's name to the CRLF of the last. Framing and connection fields are
+ * left out (RFC 9110 §6.5.1).
+ * @throws InvalidResponse
+ */
+export function parseTrailers(text: string): HeaderList {
+	if (FORBIDDEN.test(text)) throw new InvalidResponse('the trailers hold a forbidden character');
+	const trailers = new HeaderList();
+	for (let at = 0; at < text.length; ) {
+		const lineEnd = text.indexOf('\r\n', at);
+		const colon = text.indexOf(':', at);
+		if (colon === -1 || colon > lineEnd || colon === at) throw new InvalidResponse('a trailer line has no name');
+		for (let i = at; i < colon; i++) {
+			if (TOKEN[text.charCodeAt(i)] !== 1) throw new InvalidResponse('a trailer name is not a token');
+		}
+		const name = text.slice(at, colon);
+		if (!FORBIDDEN_TRAILERS.has(name.toLowerCase())) trailers.add(name, trimmed(text, colon + 1, lineEnd));
+		at = lineEnd + 2;
+		if (trailers.size > MAX_FIELDS) throw new InvalidResponse('the response has too many trailers');
+	}
+	return trailers;
+}
+
+const FORBIDDEN_TRAILERS: ReadonlySet<string> = new Set([
+	...['transfer-encoding', 'content-length', 'host', 'connection', 'keep-alive', 'proxy-connection', 'upgrade', 'te'],
+	...['trailer', 'content-encoding', 'content-type', 'content-range', 'authorization', 'set-cookie', 'cache-control'],
+]);
+
+/** How a request's body is told to the upstream. */
+export type RequestFraming = 'none' | 'length' | 'chunked';
+
+/** Framing of a request by its body's length (RFC 9112 §6). */
+export function requestFraming(length: number | undefined, method: string): RequestFraming {
+	if (length === undefined) return 'chunked';
+	if (length > 0) return 'length';
+	// A method that usually has a body says that this one has none, else some servers wait for it (RFC 9110 §8.6).
+	return method === 'POST' || method === 'PUT' || method === 'PATCH' ? 'length' : 'none';
+}
+
+/**
+ * A request's head with its empty line, as latin1. The caller vouches for names and values; the target is checked here,
+ * because rewriting could bring a blank or a line end into it.
+ * @throws InvalidRequest
+ */
+export function formatRequestHead(
+	request: UpstreamRequest,
+	framing: RequestFraming,
+	length: number | undefined,
+	keepAlive: boolean,
+): string {
+	if (!TARGET.test(request.target)) throw new InvalidRequest('the request target holds a forbidden character');
+	let head = `${request.method} ${request.target} HTTP/1.1\r\n`;
+	let options = keepAlive ? '' : 'close';
+	const headers = request.headers;
+	for (let i = 0, size = headers.size; i < size; i++) {
+		const name = headers.nameAt(i);
+		head += `${name}: ${headers.valueAt(i)}\r\n`;
+		if (name.length === 2 && sameName(name, 'te')) options = options === '' ? 'TE' : `${options}, TE`;
+	}
+	if (request.upgrade !== undefined) {
+		head += `Connection: ${options === '' ? '' : `${options}, `}Upgrade\r\nUpgrade: ${request.upgrade}\r\n`;
+	} else if (options !== '') {
+		head += `Connection: ${options}\r\n`;
+	}
+	if (framing === 'length') return `${head}Content-Length: ${length}\r\n\r\n`;
+	if (framing === 'chunked') return `${head}Transfer-Encoding: chunked\r\n\r\n`;
+	return `${head}\r\n`;
+}
+
+/** Trailer fields and the end of a chunked message. */
+export function formatLastChunk(trailers: HeaderList | undefined): string {
+	if (!trailers || trailers.size === 0) return '0\r\n\r\n';
+	let text = '0\r\n';
+	for (const [name, value] of trailers) text += `${name}: ${value}\r\n`;
+	return `${text}\r\n`;
+}
+
+/** A request that cannot be written. */
+export class InvalidRequest extends Error {
+	constructor(message: string) {
+		super(message);
+		this.name = 'InvalidRequest';
+	}
+}
+
+const TARGET = /^[\x21-\x7e\x80-\xff]+$/;
+
+function parseStatusLine(text: string): number {
+	// `HTTP/1.1 200`, then a blank and the reason, or the line's end: many servers leave the blank off.
+	const minor = text.charCodeAt(7);
+	const after = text.charCodeAt(12);
+	const hundreds = text.charCodeAt(9) - 0x30;
+	const tens = text.charCodeAt(10) - 0x30;
+	const ones = text.charCodeAt(11) - 0x30;
+	if (
+		!text.startsWith('HTTP/1.') ||
+		(minor !== 0x31 && minor !== 0x30) ||
+		text.charCodeAt(8) !== 0x20 ||
+		!(hundreds >= 1 && hundreds <= 9 && tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9) ||
+		(after !== 0x20 && after !== 0x0d)
+	) {
+		throw new InvalidResponse('not an HTTP/1.x status line');
+	}
+	const status = hundreds * 100 + tens * 10 + ones;
+	if (status > 599) throw new InvalidResponse('a status above 599');
+	return status;
+}
+
+function parseContentLength(text: string): number {
+	let value: string | undefined;
+	// The same length said twice is one length (RFC 9112 §6.3).
+	for (const part of text.includes(',') ? text.split(',') : [text]) {
+		const digits = part.trim();
+		if (!/^\d{1,15}$/.test(digits)) throw new InvalidResponse('Content-Length is not a number');
+		if (value !== undefined && value !== digits) throw new InvalidResponse('two different Content-Lengths');
+		value = digits;
+	}
+	return Number(value);
+}
+
+/** Reads `Connection`, takes the fields it names out, and tells whether the connection goes on. */
+function takeConnectionOptions(connection: string, headers: HeaderList, http11: boolean): boolean {
+	const text = connection.toLowerCase();
+	if (text === 'keep-alive') return true;
+	if (text === 'close') return false;
+	let close = false;
+	let keepAlive = false;
+	for (const part of text.split(',')) {
+		const option = part.trim();
+		if (option === 'close') close = true;
+		else if (option === 'keep-alive') keepAlive = true;
+		else if (option !== '' && option !== 'upgrade') headers.delete(option);
+	}
+	return !close && (http11 || keepAlive);
+}
+
+function trimmed(text: string, start: number, end: number): string {
+	let from = start;
+	let to = end;
+	while (from < to && isBlank(text.charCodeAt(from))) from++;
+	while (to > from && isBlank(text.charCodeAt(to - 1))) to--;
+	return text.slice(from, to);
+}
+
+function isBlank(octet: number): boolean {
+	return octet === 0x20 || octet === 0x09;
+}
