@@ -8,7 +8,7 @@ import * as assert from 'uvu/assert';
 import { ROOT } from './harness.ts';
 
 /** True when expected files are to be rewritten. */
-export const UPDATING: boolean = process.env['UPDATE'] === '1';
+export const UPDATING: boolean = process.env.UPDATE === '1';
 
 /** One case: its folder and its name, `adapt/respond-status`. */
 export class GoldenCase {

@@ -10,7 +10,7 @@ import path from 'node:path';
 export const ROOT: string = path.resolve(import.meta.dirname, '..');
 
 /** The command under test: the checkout's launcher, or another build of it in SVC_BIN. */
-export const SVC: string = process.env['SVC_BIN'] ?? path.join(ROOT, 'cli/svc');
+export const SVC: string = process.env.SVC_BIN ?? path.join(ROOT, 'cli/svc');
 
 /** Makes an empty folder and removes it when the process ends. */
 export function temporaryFolder(): string {
@@ -113,7 +113,11 @@ export async function serve(
 }
 
 /** Sends bytes on a new connection and returns everything that comes back until the server closes it. */
-export async function rawExchange(port: number, request: string | Uint8Array, timeout: number = 10_000): Promise<string> {
+export async function rawExchange(
+	port: number,
+	request: string | Uint8Array,
+	timeout: number = 10_000,
+): Promise<string> {
 	const socket: Socket = connect(port, '127.0.0.1');
 	const chunks: Buffer[] = [];
 	socket.on('data', (chunk: Buffer) => chunks.push(chunk));

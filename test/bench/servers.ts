@@ -1,0 +1,144 @@
+/** The servers that a bench puts side by side: each on one core, with one worker, without an access log. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { SVC, temporaryFolder, waitForPort } from '../harness.ts';
+
+/** What a server under test is asked to do. */
+export interface Task {
+	readonly name: string;
+	/** Path that the load generator asks for. */
+	readonly path: string;
+	/** Configuration texts by server; a server without one is left out of the row. */
+	readonly configurations: { readonly [server in ServerName]?: (port: number, backend: number) => string };
+}
+
+/** The servers there are; `svc` is ours. */
+export type ServerName = 'svc' | 'nginx' | 'haproxy' | 'caddy';
+
+/** True when a program is installed. */
+export function isInstalled(program: string): boolean {
+	return spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
+}
+
+/** A running server. */
+export class BenchServer {
+	readonly name: string;
+	readonly port: number;
+	readonly #child: ChildProcess;
+
+	constructor(name: string, port: number, child: ChildProcess) {
+		this.name = name;
+		this.port = port;
+		this.#child = child;
+	}
+
+	/** Seconds of processor time of the process and its children so far, user and system. */
+	cpuSeconds(): number {
+		let ticks = 0;
+		for (const pid of processTree(this.#child.pid!)) {
+			try {
+				const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
+					.replace(/^.*\) /, '')
+					.split(' ');
+				ticks += Number(fields[11]) + Number(fields[12]);
+			} catch {
+				// A process that has ended since the listing.
+			}
+		}
+		return ticks / 100;
+	}
+
+	/** Resident bytes of the process and its children. */
+	residentBytes(): number {
+		let pages = 0;
+		for (const pid of processTree(this.#child.pid!)) {
+			pages += Number(readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ')[1]);
+		}
+		return pages * 4096;
+	}
+
+	async stop(): Promise<void> {
+		const ended = once(this.#child, 'close');
+		for (const pid of processTree(this.#child.pid!).reverse()) process.kill(pid, 'SIGKILL');
+		await ended;
+	}
+}
+
+/** A process and all below it. */
+function processTree(root: number): number[] {
+	const found = [root];
+	for (const entry of readdirSync('/proc')) {
+		if (!/^\d+$/.test(entry)) continue;
+		try {
+			const parent = Number(
+				readFileSync(`/proc/${entry}/stat`, 'latin1')
+					.replace(/^.*\) /, '')
+					.split(' ')[1],
+			);
+			if (parent === root) found.push(Number(entry));
+		} catch {
+			// A process that has ended since the listing.
+		}
+	}
+	return found;
+}
+
+/** Starts a server on one core with a configuration text. */
+export async function startBenchServer(
+	name: ServerName,
+	text: string,
+	port: number,
+	core: number,
+): Promise<BenchServer> {
+	const folder = temporaryFolder();
+	const file = path.join(folder, name === 'svc' ? 'Configfile' : name === 'caddy' ? 'Caddyfile' : `${name}.conf`);
+	writeFileSync(file, text);
+	mkdirSync(path.join(folder, 'logs'), { recursive: true });
+	const commands: { [server in ServerName]: string[] } = {
+		svc: [SVC, 'run', file],
+		nginx: ['nginx', '-p', folder, '-e', path.join(folder, 'error.log'), '-c', file],
+		haproxy: ['haproxy', '-f', file, '-db', '-q'],
+		caddy: ['caddy', 'run', '--config', file, '--adapter', 'caddyfile'],
+	};
+	const child = spawn('taskset', ['-c', String(core), ...commands[name]], {
+		cwd: folder,
+		stdio: ['ignore', 'ignore', 'pipe'],
+		env: { ...process.env, GOMAXPROCS: '1', HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
+	});
+	let complaints = '';
+	child.stderr!.setEncoding('utf8').on('data', chunk => {
+		complaints = (complaints + chunk).slice(-4000);
+	});
+	process.on('exit', () => child.kill('SIGKILL'));
+	await waitForPort(port).catch(error => {
+		throw new Error(`${name}: ${error.message}\n${complaints}`);
+	});
+	return new BenchServer(name, port, child);
+}
+
+/** What the load generator counted. */
+export interface Load {
+	readonly requests: number;
+	readonly seconds: number;
+	readonly failures: number;
+}
+
+/** Runs wrk on another core. */
+export async function runLoad(url: string, core: number, connections: number, seconds: number): Promise<Load> {
+	const child = spawn('taskset', ['-c', String(core), 'wrk', '-t1', `-c${connections}`, `-d${seconds}s`, url], {
+		stdio: ['ignore', 'pipe', 'inherit'],
+	});
+	let text = '';
+	child.stdout.setEncoding('utf8').on('data', chunk => {
+		text += chunk;
+	});
+	await once(child, 'close');
+	const counted = /(\d+) requests in ([\d.]+)s/.exec(text);
+	if (!counted) throw new Error(`wrk counted nothing:\n${text}`);
+	const errors = /Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)/.exec(text);
+	const bad = /Non-2xx or 3xx responses: (\d+)/.exec(text);
+	const failures = (errors ? errors.slice(1).reduce((sum, n) => sum + Number(n), 0) : 0) + Number(bad?.[1] ?? 0);
+	return { requests: Number(counted[1]), seconds: Number(counted[2]), failures };
+}

@@ -1,0 +1,86 @@
+/** The rules that hold the structure together: import direction, one place a module, documentation and a fixture for each. */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { ROOT } from './harness.ts';
+
+const LAYERS = ['compiler', 'runtime', 'admin', 'cli'];
+
+/** Files below folders of the repository, by extension. */
+function filesBelow(folders: readonly string[], extension: string): string[] {
+	return folders.flatMap(folder =>
+		readdirSync(path.join(ROOT, folder), { recursive: true, withFileTypes: true })
+			.filter(entry => entry.isFile() && entry.name.endsWith(extension))
+			.map(entry => path.relative(ROOT, path.join(entry.parentPath, entry.name))),
+	);
+}
+
+const structure = suite('structure');
+
+structure('imports point from cli to admin to runtime to compiler', () => {
+	const wrong: string[] = [];
+	for (const file of filesBelow(LAYERS, '.ts')) {
+		const layer = LAYERS.indexOf(file.split(path.sep)[0]!);
+		const text = readFileSync(path.join(ROOT, file), 'utf8');
+		for (const [, specifier] of text.matchAll(/(?:from|import\()\s*'(\.[^']+)'/g)) {
+			const target = path.relative(ROOT, path.resolve(ROOT, path.dirname(file), specifier!));
+			const targetLayer = LAYERS.indexOf(target.split(path.sep)[0]!);
+			if (targetLayer === -1 || targetLayer > layer) wrong.push(`${file} imports ${target}`);
+		}
+	}
+	assert.equal(wrong, []);
+});
+
+structure('the compiler does no input or output but through its Reader', () => {
+	const forbidden = /from '(node:(fs|net|http|https|tls|dgram|child_process|worker_threads|process|os)[^']*|undici)'/;
+	const wrong = filesBelow(['compiler'], '.ts').filter(file => {
+		const text = readFileSync(path.join(ROOT, file), 'utf8').replace(/^import type .*$/gm, '');
+		return forbidden.test(text);
+	});
+	assert.equal(wrong, []);
+});
+
+structure('files open with a sentence that says what they are', () => {
+	const wrong = filesBelow([...LAYERS, 'test'], '.ts').filter(
+		file => !/^\/\*\*/.test(readFileSync(path.join(ROOT, file), 'utf8').replace(/^#!.*\n/, '')),
+	);
+	assert.equal(wrong, []);
+});
+
+structure('no file needs an apology for its length', () => {
+	const long = filesBelow(LAYERS, '.ts').filter(
+		file => readFileSync(path.join(ROOT, file), 'utf8').split('\n').length > 500,
+	);
+	assert.equal(long, []);
+});
+
+structure('exported declarations are documented', () => {
+	const wrong: string[] = [];
+	for (const file of filesBelow(LAYERS, '.ts')) {
+		const lines = readFileSync(path.join(ROOT, file), 'utf8').split('\n');
+		for (const [index, line] of lines.entries()) {
+			if (!/^export (declare )?(abstract )?(async )?(function|class|interface|type|const)\b/.test(line)) continue;
+			let above = index - 1;
+			while (above >= 0 && /^\s*(\/\/ biome-ignore|@)/.test(lines[above]!)) above--;
+			// Overloads share the comment of the first.
+			const overload = above >= 0 && /^export (declare )?(async )?function/.test(lines[above]!);
+			if (!overload && !/\*\/\s*$/.test(lines[above] ?? '')) wrong.push(`${file}:${index + 1}: ${line.trim()}`);
+		}
+	}
+	assert.equal(wrong, []);
+});
+
+structure('nothing is exported by default, and no junk drawers', () => {
+	const files = filesBelow([...LAYERS, 'test'], '.ts');
+	assert.equal(
+		files.filter(file => /^export default/m.test(readFileSync(path.join(ROOT, file), 'utf8'))),
+		[],
+	);
+	assert.equal(
+		files.filter(file => /(^|[/-])(utils?|helpers?|types|common|misc)\.ts$/.test(file)),
+		[],
+	);
+});
+
+structure.run();
