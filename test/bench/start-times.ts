@@ -1,0 +1,76 @@
+/**
+ * Start times: `svc version` beside `node -e 0`, `svc validate` of the quickstart, and a 10,000-site Compatfile adapted
+ * beside the compatible server. Runs alternate; medians and the median of the ratios are printed.
+ *
+ * Usage: node test/bench/start-times.ts [--runs 15]
+ */
+import { spawnSync } from 'node:child_process';
+import { existsSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { ROOT, temporaryFolder } from '../harness.ts';
+import { manySites } from './many-sites.ts';
+import { isInstalled } from './servers.ts';
+
+const { values } = parseArgs({ options: { runs: { type: 'string', default: '15' } } });
+const checkout = path.join(ROOT, 'cli/svc');
+const binary = path.join(ROOT, 'dist/svc');
+const folder = temporaryFolder();
+
+/** Milliseconds of one run; throws when it fails. */
+function time(command: readonly string[]): number {
+	const started = performance.now();
+	const result = spawnSync(command[0]!, command.slice(1), { stdio: ['ignore', 'ignore', 'pipe'], maxBuffer: 1 << 28 });
+	const elapsed = performance.now() - started;
+	if (result.status !== 0) throw new Error(`${command.join(' ')}: status ${result.status}\n${result.stderr}`);
+	return elapsed;
+}
+
+function median(list: readonly number[]): number {
+	return [...list].sort((a, b) => a - b)[list.length >> 1]!;
+}
+
+/** Prints one command's time, beside another's. */
+function compare(
+	name: string,
+	command: readonly string[],
+	other: readonly string[] | undefined,
+	runs: number,
+	bound: number,
+): void {
+	time(command);
+	if (other) time(other);
+	const own: number[] = [];
+	const others: number[] = [];
+	for (let run = 0; run < runs; run++) {
+		own.push(time(command));
+		if (other) others.push(time(other));
+	}
+	const ratio = other ? median(own.map((value, run) => value / others[run]!)) : undefined;
+	const figure = ratio ?? median(own);
+	const verdict = figure <= bound ? 'ok' : 'OVER';
+	if (figure > bound) process.exitCode = 1;
+	console.log(
+		`${name.padEnd(44)} ${median(own).toFixed(0).padStart(6)} ms${other ? `  beside ${median(others).toFixed(0)} ms: ${ratio!.toFixed(2)} times (at most ${bound})` : ` (at most ${bound})`}  ${verdict}`,
+	);
+}
+
+const runs = Number(values.runs);
+const node = [process.execPath, '-e', '0'];
+compare('svc version, checkout', [checkout, 'version'], node, runs, 3);
+if (existsSync(binary)) compare('svc version, binary', [binary, 'version'], node, runs, 1.8);
+const quickstart = path.join(ROOT, 'fixtures/quickstart/Configfile');
+compare('svc validate of the quickstart, checkout', [checkout, 'validate', quickstart], undefined, runs, 300);
+if (existsSync(binary))
+	compare('svc validate of the quickstart, binary', [binary, 'validate', quickstart], undefined, runs, 300);
+if (isInstalled('caddy')) {
+	const file = path.join(folder, 'Compatfile');
+	writeFileSync(file, manySites(10_000, 8080, '', 0));
+	compare(
+		'svc adapt of 10,000 sites',
+		[existsSync(binary) ? binary : checkout, 'adapt', '-c', file],
+		['caddy', 'adapt', '--config', file, '--adapter', 'caddyfile'],
+		3,
+		1,
+	);
+}

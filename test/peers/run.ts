@@ -1,0 +1,44 @@
+/**
+ * `npm run test:peers`: tests against real peers from the distribution's packages, which are installed first when
+ * missing. Prints `N passed, N failed` alone on the last line.
+ *
+ * Usage: node test/peers/run.ts [part of a path …]
+ */
+import { spawnSync } from 'node:child_process';
+import path from 'node:path';
+import { closeRun, runFiles, testFiles } from '../run.ts';
+
+/** Programs that the peer tests use, and the Debian packages that bring them. */
+const PEERS: { [program: string]: string } = {
+	curl: 'curl',
+	nginx: 'nginx-light',
+	caddy: 'caddy',
+	wrk: 'wrk',
+};
+
+const missing = Object.entries(PEERS).filter(
+	([program]) => spawnSync('sh', ['-c', `command -v ${program}`]).status !== 0,
+);
+if (missing.length > 0) {
+	const packages = missing.map(([, name]) => name);
+	console.log(`installing ${packages.join(' ')}`);
+	const environment = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+	for (const args of [
+		['update', '-qq'],
+		['install', '-y', '-qq', '--no-install-recommends', ...packages],
+	]) {
+		const result = spawnSync('apt-get', args, { env: environment, encoding: 'utf8' });
+		if (result.status !== 0) {
+			console.error(`apt-get ${args.join(' ')} failed: run it as root.\n${result.stderr ?? result.error?.message}`);
+			console.log('0 passed, 1 failed');
+			process.exit(1);
+		}
+	}
+}
+
+const wanted = process.argv.slice(2);
+const files = testFiles(import.meta.dirname, []).filter(
+	file => wanted.length === 0 || wanted.some(part => path.relative(import.meta.dirname, file).includes(part)),
+);
+const { passed, failed } = await runFiles(files, path.dirname(import.meta.dirname), 1);
+closeRun(passed, failed);
