@@ -85,6 +85,8 @@ export interface UpstreamPool {
 export interface OpenFile {
 	/** Absolute path of the file that was opened, symbolic links resolved. */
 	readonly path: string;
+	/** The same from the root on, with a leading slash; undefined when a followed link leads out of it. */
+	readonly below: string | undefined;
 	readonly size: number;
 	/** Nanoseconds since the epoch. */
 	readonly mtimeNs: bigint;

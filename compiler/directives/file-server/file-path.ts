@@ -1,0 +1,72 @@
+/** From the path of a request to the path of a file: decoding in which no byte ever turns into a separator. */
+import { isUtf8 } from 'node:buffer';
+
+/** A request path as a file server reads it. */
+export interface FilePath {
+	/** `''` for the root itself, else `/a/b`: decoded, dot segments resolved, slashes merged, no slash at the end. */
+	readonly path: string;
+	/** True when the request path ended with a slash. */
+	readonly endsWithSlash: boolean;
+}
+
+/** Needs decoding or cleaning: an escape, an empty or dotted segment, a NUL. */
+const UNUSUAL = /%|\/\/|\/\.|\0/;
+
+/**
+ * Reads a percent-encoded path. Each segment is decoded by itself: `..` is resolved after decoding and stops at the root,
+ * and a segment with an encoded slash or NUL in it names no file.
+ *
+ * `malformed`: an escape that is none, or a NUL (400). `encoded-slash`: no file can have that name (404); matchers take
+ * `%2F` for a slash, so serving `/a%2Fb` as `/a/b` or as one name would let a request past them.
+ */
+export function filePath(encoded: string): FilePath | 'malformed' | 'encoded-slash' {
+	const endsWithSlash = encoded.endsWith('/');
+	if (!UNUSUAL.test(encoded)) {
+		const path = endsWithSlash ? encoded.slice(0, -1) : encoded;
+		return { path: path === '' || path.startsWith('/') ? path : `/${path}`, endsWithSlash };
+	}
+	const kept: string[] = [];
+	for (const segment of encoded.split('/')) {
+		const name = segment.includes('%') ? decodeSegment(segment) : segment;
+		if (name === undefined || name.includes('\0')) return 'malformed';
+		if (name.includes('/')) return 'encoded-slash';
+		if (name === '..') kept.pop();
+		else if (name !== '' && name !== '.') kept.push(name);
+	}
+	return { path: kept.length === 0 ? '' : `/${kept.join('/')}`, endsWithSlash };
+}
+
+/** Decodes escapes; bytes that are not UTF-8 become lone surrogates (U+DC00 plus the byte), as FileReader takes them. */
+function decodeSegment(segment: string): string | undefined {
+	try {
+		return decodeURIComponent(segment);
+	} catch {
+		if (/%(?![0-9a-f]{2})/i.test(segment)) return undefined;
+		return segment.replace(/(?:%[0-9a-f]{2})+/gi, escapes =>
+			decodeBytes(Buffer.from(escapes.replaceAll('%', ''), 'hex')),
+		);
+	}
+}
+
+function decodeBytes(bytes: Buffer): string {
+	let text = '';
+	let at = 0;
+	while (at < bytes.length) {
+		const length = sequenceLength(bytes, at);
+		if (length === 0) {
+			text += String.fromCharCode(0xdc00 + bytes[at]!);
+			at += 1;
+		} else {
+			text += bytes.toString('utf8', at, at + length);
+			at += length;
+		}
+	}
+	return text;
+}
+
+/** Length of the well-formed UTF-8 sequence at an offset, 0 when there is none (RFC 3629 §4). */
+function sequenceLength(bytes: Buffer, at: number): number {
+	const first = bytes[at]!;
+	const length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+	return length > 0 && at + length <= bytes.length && isUtf8(bytes.subarray(at, at + length)) ? length : 0;
+}

@@ -1,0 +1,175 @@
+/** `file_server`: static files below a root. */
+import { isAbsolute, join } from 'node:path';
+import type { Step } from '../../document/document.ts';
+import type { LowerContext } from '../../lower/lower-context.ts';
+import type { Word } from '../../syntax/ast.ts';
+import { type DirectiveLine, handlerDirective } from '../directive.ts';
+import { compileFiles } from './files-handler.ts';
+
+/** A step of the handler `files`. */
+export interface FilesStep extends Step {
+	readonly handler: 'files';
+	/** Folder that is served, placeholders allowed; the variable `root` if left out, else the working directory. */
+	readonly root?: string;
+	/** Names tried in a folder, in order; `index.html` and `index.txt` if left out. */
+	readonly index?: readonly string[];
+	/** Names and paths that are not shown. */
+	readonly hide?: readonly string[];
+	/** True to follow symbolic links that lead out of the root. */
+	readonly follow_symlinks?: boolean;
+	/** False to answer without redirecting to the path with, or without, a slash at its end. */
+	readonly canonical_uris?: boolean;
+	/** Status to answer with, instead of 200: a number, or a template that gives one. */
+	readonly status?: number | string;
+	/** True to go on with the next handler when there is no such file. */
+	readonly pass_thru?: boolean;
+}
+
+const USAGE =
+	'file_server [matcher] { root PATH; index NAME…; hide PATTERN…; status CODE; pass_thru; disable_canonical_uris; follow_symlinks }';
+
+/** What both languages have here and this build cannot run. */
+const LATER = ['browse', 'precompressed', 'etag_file_extensions', 'fs'] as const;
+
+/** A draft that the lines of the block fill. */
+type Draft = { -readonly [K in keyof FilesStep]: FilesStep[K] } & { handler: 'files' };
+
+function lower({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | undefined {
+	if (args[0]?.text === 'browse' && args[0].quote === 'none') unavailable(cx, args[0]);
+	else if (!cx.count(line, args, 0, 0, USAGE)) return undefined;
+
+	const step = {} as Draft;
+	step.handler = 'files';
+	const hide: string[] = [];
+	const flag = (set: () => void) => (words: readonly Word[], sub: Parameters<LowerContext['noBlock']>[0]) => {
+		cx.noBlock(sub);
+		if (cx.count(sub, words, 0, 0, USAGE)) set();
+	};
+	const later = Object.fromEntries(
+		LATER.map(name => [name, (_: readonly Word[], sub: { words: readonly Word[] }) => unavailable(cx, sub.words[0]!)]),
+	);
+	cx.subdirectives(
+		line.block,
+		{
+			root: (words, sub) => {
+				cx.noBlock(sub);
+				if (!cx.count(sub, words, 1, 1, 'root PATH')) return;
+				step.root = absolute(words[0]!, cx);
+			},
+			hide: (words, sub) => {
+				cx.noBlock(sub);
+				if (!cx.count(sub, words, 1, Number.POSITIVE_INFINITY, 'hide PATTERN…')) return;
+				for (const word of words) hide.push(word.text.includes('/') ? absolute(word, cx) : cx.template(word));
+			},
+			index: (words, sub) => {
+				cx.noBlock(sub);
+				if (!cx.count(sub, words, 1, Number.POSITIVE_INFINITY, 'index NAME…')) return;
+				step.index = words.map(word => cx.template(word));
+			},
+			status: (words, sub) => {
+				cx.noBlock(sub);
+				if (!cx.count(sub, words, 1, 1, 'status CODE')) return;
+				const word = words[0]!;
+				const status = word.text.includes('{') ? cx.template(word) : cx.status(word);
+				if (status !== undefined) step.status = status;
+			},
+			disable_canonical_uris: flag(() => {
+				step.canonical_uris = false;
+			}),
+			pass_thru: flag(() => {
+				step.pass_thru = true;
+			}),
+			follow_symlinks: flag(() => {
+				step.follow_symlinks = true;
+			}),
+			...later,
+		},
+		'file_server',
+	);
+	hide.push(...cx.files);
+	if (hide.length > 0) step.hide = [...new Set(hide)];
+	return step;
+}
+
+function unavailable(cx: LowerContext, word: Word): void {
+	cx.problem(
+		'error',
+		'directive/unavailable',
+		word.span,
+		`\`${word.text}\` of \`file_server\` is not part of this build yet.`,
+	);
+}
+
+/** A path against the folder of the file that it stands in; one that begins with a placeholder is taken as it is. */
+function absolute(word: Word, cx: LowerContext): string {
+	const path = cx.template(word);
+	if (isAbsolute(path) || path.startsWith('{')) return path;
+	return join(cx.folderOf(word.span), path);
+}
+
+/** `file_server`. */
+export const fileServer = handlerDirective<FilesStep>({
+	kind: 'handler',
+	id: 'files',
+	names: { configfile: ['file_server'], compatfile: ['file_server'] },
+	usage: USAGE,
+	summary: 'Serves static files.',
+	documentation: `Serves the files below a folder, with ranges, entity tags and conditional requests.
+
+The folder is \`root\` of the block, else what the directive \`root\` set, else the working directory. A request for a
+folder is answered with its index file (\`index.html\` or \`index.txt\`). A missing file is a 404, or, with \`pass_thru\`,
+left to the directives that follow.
+
+| Line | Meaning |
+| --- | --- |
+| \`root PATH\` | Folder to serve. |
+| \`index NAME…\` | Names tried in a folder, in order. |
+| \`hide PATTERN…\` | Not shown: every file and folder of that name, or, with a slash in it, that path and all below it. \`*\`, \`?\` and \`[a-z]\` work. The configuration and the files it imports are always hidden. |
+| \`status CODE\` | Status of the answer. |
+| \`pass_thru\` | Goes on with the next directive when there is no such file. |
+| \`disable_canonical_uris\` | No redirect to the path with a slash (folders) or without (files). |
+| \`follow_symlinks\` | Follows symbolic links that lead out of the folder; else they are a 404. Links that stay inside always work. |
+
+\`\`\`
+example.com {
+	root /srv/www
+	file_server {
+		hide .git *.bak
+	}
+}
+\`\`\`
+`,
+	matcherToken: 'optional',
+	lower,
+	schema: {
+		properties: {
+			root: {
+				type: 'string',
+				description: 'Folder that is served; the variable `root` if left out, else the working directory.',
+			},
+			index: {
+				type: 'array',
+				items: { type: 'string' },
+				description: 'Names tried in a folder, in order; `index.html` and `index.txt` if left out.',
+			},
+			hide: {
+				type: 'array',
+				items: { type: 'string', minLength: 1 },
+				description: 'Names, and with a slash in them absolute paths, that are not shown.',
+			},
+			follow_symlinks: { type: 'boolean', description: 'Follow symbolic links that lead out of the root.' },
+			canonical_uris: {
+				type: 'boolean',
+				description: 'Redirect to the path with a slash at its end (folders) or without (files); true if left out.',
+			},
+			status: {
+				type: ['integer', 'string'],
+				minimum: 100,
+				maximum: 599,
+				description: 'Status of the answer, instead of 200; a text is a template that gives a number.',
+			},
+			pass_thru: { type: 'boolean', description: 'Go on with the next step when there is no such file.' },
+		},
+	},
+	compile: compileFiles,
+});

@@ -1,0 +1,330 @@
+/** The handler `files`: from a request to an open file to a response. */
+import { randomUUID } from 'node:crypto';
+import { resolve } from 'node:path';
+import type { CompileContext, Template } from '../../codegen/compile-context.ts';
+import type { BodySource } from '../../exchange/body.ts';
+import type { Exchange } from '../../exchange/exchange.ts';
+import type { Handler } from '../../exchange/handler.ts';
+import { HttpError } from '../../exchange/http-error.ts';
+import { FileError, type FileReader, type OpenFile } from '../../exchange/leases.ts';
+import { evaluatePreconditions, rangeApplies, type Validators } from './conditional.ts';
+import { contentType } from './content-type.ts';
+import { type FilePath, filePath } from './file-path.ts';
+import type { FilesStep } from './file-server.ts';
+import { type Hides, hasWildcard, hides } from './hidden.ts';
+import { contentRange, multipartRanges, parseRange } from './ranges.ts';
+
+const DEFAULT_INDEX = ['index.html', 'index.txt'];
+
+/** What load time settles for one step. */
+interface FileServer {
+	readonly reader: FileReader;
+	readonly next: Handler;
+	readonly passThru: boolean;
+	readonly followSymlinks: boolean;
+	readonly canonical: boolean;
+	readonly index: readonly Template[];
+	readonly status: ((x: Exchange) => number) | undefined;
+	readonly root: (x: Exchange) => string;
+	readonly hides: (x: Exchange, root: string, path: string, file: OpenFile) => boolean;
+}
+
+/** One request on its way to a file. */
+interface Lookup {
+	readonly root: string;
+	readonly asked: FilePath;
+}
+
+/** Compiles a `files` step. */
+export function compileFiles(step: FilesStep, cx: CompileContext, next: Handler): Handler {
+	const reader = cx.lease('files', {});
+	const server: FileServer = {
+		reader,
+		next,
+		passThru: step.pass_thru === true,
+		followSymlinks: step.follow_symlinks === true,
+		canonical: step.canonical_uris !== false,
+		index: (step.index ?? DEFAULT_INDEX).map(name => cx.template(name, 'empty')),
+		status: compileStatus(step.status, cx),
+		root: compileRoot(step.root, cx),
+		hides: compileHides(step.hide ?? [], cx, reader),
+	};
+	return x => serveFile(server, x);
+}
+
+function compileRoot(root: string | undefined, cx: CompileContext): (x: Exchange) => string {
+	if (root === undefined) {
+		const workingDirectory = resolve('.');
+		return x => {
+			const variable = x.variable('root');
+			return typeof variable === 'string' && variable !== '' ? resolve(variable) : workingDirectory;
+		};
+	}
+	const template = cx.template(root, 'empty');
+	if (template.constant === undefined) return x => resolve(template.render(x));
+	const constant = resolve(template.constant);
+	return () => constant;
+}
+
+function compileStatus(status: number | string | undefined, cx: CompileContext): ((x: Exchange) => number) | undefined {
+	if (status === undefined) return undefined;
+	if (typeof status === 'number') return () => status;
+	const template = cx.template(status, 'empty');
+	const read = (text: string): number | undefined => (/^[2-5]\d\d$/.test(text) ? Number(text) : undefined);
+	if (template.constant !== undefined) {
+		const constant = read(template.constant);
+		if (constant === undefined) cx.refuse(`\`${status}\` is not a status: it must be from 200 to 599.`);
+		return () => constant!;
+	}
+	return x => {
+		const text = template.render(x);
+		const value = read(text);
+		if (value === undefined) throw new HttpError(500, `file_server: \`${text}\` is not a status`);
+		return value;
+	};
+}
+
+function compileHides(patterns: readonly string[], cx: CompileContext, reader: FileReader): FileServer['hides'] {
+	const templates = patterns.map(pattern => cx.template(pattern, 'empty'));
+	const constants: string[] = [];
+	const rendered: Template[] = [];
+	for (const template of templates) {
+		if (template.constant === undefined) rendered.push(template);
+		else {
+			constants.push(template.constant);
+			// A file may be reached by another way than the one the configuration names it by.
+			const literalPath = template.constant.startsWith('/') && !hasWildcard(template.constant);
+			const real = literalPath ? reader.realPath?.(template.constant) : undefined;
+			if (real !== undefined && real !== template.constant) constants.push(real);
+		}
+	}
+	if (templates.length === 0) return () => false;
+	const fixed = hides(constants);
+	const test = (hidden: Hides, root: string, path: string, file: OpenFile): boolean => {
+		const absolute = root === '/' ? path : root + path;
+		if (hidden(absolute, path)) return true;
+		if (file.path === absolute) return false;
+		// A link that is not hidden may lead to what is.
+		return hidden(file.path, file.below ?? basename(file.path));
+	};
+	if (rendered.length === 0) return (_, root, path, file) => test(fixed, root, path, file);
+	return (x, root, path, file) =>
+		test(fixed, root, path, file) || test(hides(rendered.map(one => one.render(x)).filter(Boolean)), root, path, file);
+}
+
+function basename(path: string): string {
+	return path.slice(path.lastIndexOf('/') + 1);
+}
+
+function serveFile(server: FileServer, x: Exchange): void | Promise<void> {
+	const asked = filePath(x.request.path);
+	if (asked === 'malformed') throw new HttpError(400, 'file_server: the path is malformed');
+	if (asked === 'encoded-slash') return missing(server, x);
+	const lookup: Lookup = { root: server.root(x), asked };
+	if (asked.path === '') return tryIndex(server, x, lookup, 0);
+	return open(server, x, lookup, asked.path, -1);
+}
+
+/** Opens a path and serves it; `index` counts the names of the index, −1 stands for the path that was asked for. */
+function open(server: FileServer, x: Exchange, lookup: Lookup, path: string, index: number): void | Promise<void> {
+	let file: OpenFile | Promise<OpenFile>;
+	try {
+		file = server.reader.open(lookup.root, path, server.followSymlinks);
+	} catch (error) {
+		return notOpened(server, x, lookup, index, error);
+	}
+	if (file instanceof Promise) {
+		return file.then(
+			opened => serveOpened(server, x, lookup, path, index, opened),
+			error => notOpened(server, x, lookup, index, error),
+		);
+	}
+	return serveOpened(server, x, lookup, path, index, file);
+}
+
+function notOpened(
+	server: FileServer,
+	x: Exchange,
+	lookup: Lookup,
+	index: number,
+	error: unknown,
+): void | Promise<void> {
+	if (!(error instanceof FileError)) throw error;
+	switch (error.reason) {
+		case 'directory':
+			return tryIndex(server, x, lookup, index + 1);
+		case 'not_found':
+			return index === -1 ? missing(server, x) : tryIndex(server, x, lookup, index + 1);
+		case 'forbidden':
+			throw new HttpError(403, 'file_server: the file may not be read', { cause: error });
+		case 'invalid':
+			throw new HttpError(400, 'file_server: the path is malformed', { cause: error });
+		case 'unavailable':
+			throw unavailable(error);
+	}
+}
+
+function unavailable(error: FileError): HttpError {
+	// Spread, so that clients refused together do not come back together.
+	const seconds = 2 + Math.floor(Math.random() * 3);
+	return new HttpError(503, 'file_server: the file cannot be read now', {
+		cause: error,
+		headers: [['Retry-After', String(seconds)]],
+	});
+}
+
+function tryIndex(server: FileServer, x: Exchange, lookup: Lookup, index: number): void | Promise<void> {
+	const name = server.index[index];
+	if (name === undefined) return missing(server, x);
+	return open(server, x, lookup, `${lookup.asked.path}/${name.constant ?? name.render(x)}`, index);
+}
+
+function missing(server: FileServer, x: Exchange): void | Promise<void> {
+	if (server.passThru) return server.next(x);
+	throw new HttpError(404, 'file_server: there is no such file');
+}
+
+function serveOpened(
+	server: FileServer,
+	x: Exchange,
+	lookup: Lookup,
+	path: string,
+	index: number,
+	file: OpenFile,
+): void | Promise<void> {
+	let kept = false;
+	try {
+		if (server.hides(x, lookup.root, path, file)) {
+			return index === -1 ? missing(server, x) : tryIndex(server, x, lookup, index + 1);
+		}
+		const method = x.request.method;
+		if (method !== 'GET' && method !== 'HEAD' && x.error === undefined) {
+			throw new HttpError(405, `file_server: ${method} is not allowed`, { headers: [['Allow', 'GET, HEAD']] });
+		}
+		if (index === -1 ? lookup.asked.endsWithSlash : !lookup.asked.endsWithSlash) {
+			if (server.canonical && x.error === undefined && lastElementIsAsReceived(x)) {
+				redirect(x, index !== -1);
+				return;
+			}
+			// Under a path with a slash the page's relative links would lead nowhere.
+			if (index === -1) return missing(server, x);
+		}
+		kept = answer(server, x, file);
+	} catch (error) {
+		throw error instanceof FileError ? unavailable(error) : error;
+	} finally {
+		if (!kept) file.close();
+	}
+}
+
+/** A rewritten last element has nothing to do with the slash that the client wrote. */
+function lastElementIsAsReceived(x: Exchange): boolean {
+	return lastElement(x.received.path) === lastElement(x.request.path);
+}
+
+function lastElement(path: string): string {
+	let end = path.length;
+	while (end > 0 && path[end - 1] === '/') end -= 1;
+	return path.slice(path.lastIndexOf('/', end - 1) + 1, end);
+}
+
+/** Redirects to the received path with or without its slash. It always stays on this host: browsers take `//x` and `/\x` for another. */
+function redirect(x: Exchange, withSlash: boolean): void {
+	const path = x.received.path.replaceAll('\\', '%5C').replace(/^\/+/, '').replace(/\/+$/, '');
+	const query = x.received.query === undefined ? '' : `?${x.received.query}`;
+	x.response.status = 308;
+	x.response.headers.set('Location', `/${path}${withSlash && path !== '' ? '/' : ''}${query}`);
+	x.response.body = null;
+	x.answeredBy = 'files';
+}
+
+/** Fills the response; true when its body will close the file. */
+function answer(server: FileServer, x: Exchange, file: OpenFile): boolean {
+	const { request, response } = x;
+	const headers = response.headers;
+	const now = Date.now();
+	const status = server.status?.(x) ?? x.error?.status ?? 200;
+	const own = ownValidators(file, now);
+	const validators: Validators = { etag: headers.get('etag') ?? own.etag, modified: own.modified };
+	const isPlain = status === 200;
+
+	const precondition = isPlain ? evaluatePreconditions(request.headers, validators, now) : 'proceed';
+	if (precondition === 'failed') {
+		x.answeredBy = 'files';
+		response.status = 412;
+		response.body = null;
+		return false;
+	}
+	const type = headers.get('content-type') ?? contentType(file.path);
+	const range =
+		isPlain && precondition === 'proceed' && request.method === 'GET' ? request.headers.combined('range') : undefined;
+	const ranges =
+		range !== undefined && rangeApplies(request.headers, validators, now) ? parseRange(range, file.size) : 'ignore';
+
+	// A file that cannot be read is an error of its own, so the bytes come before any field.
+	let body: Uint8Array | string | BodySource | null = null;
+	if (precondition === 'proceed' && ranges !== 'unsatisfiable') {
+		if (request.method === 'HEAD') body = new Unsent(file.size);
+		else if (ranges === 'ignore') body = file.body(0, file.size);
+		else if (ranges.length === 1) body = file.body(ranges[0]!.start, ranges[0]!.end);
+		else {
+			const boundary = randomUUID().replaceAll('-', '');
+			body = multipartRanges(
+				ranges,
+				file.size,
+				type,
+				boundary,
+				part => file.body(part.start, part.end, true),
+				() => file.close(),
+			);
+			headers.set('Content-Type', `multipart/byteranges; boundary=${boundary}`);
+		}
+	}
+
+	x.answeredBy = 'files';
+	headers.add('Vary', 'Accept-Encoding');
+	if (own.etag !== undefined && !headers.has('etag')) headers.add('Etag', own.etag);
+	if (own.modified !== undefined) headers.set('Last-Modified', new Date(own.modified * 1000).toUTCString());
+	response.body = body;
+	if (precondition === 'not-modified') {
+		response.status = 304;
+		return false;
+	}
+	if (isPlain) headers.set('Accept-Ranges', 'bytes');
+	if (ranges === 'unsatisfiable') {
+		response.status = 416;
+		headers.set('Content-Range', `bytes */${file.size}`);
+		return false;
+	}
+	if (type !== undefined && !headers.has('content-type')) headers.add('Content-Type', type);
+	if (ranges === 'ignore') response.status = status;
+	else {
+		response.status = 206;
+		if (ranges.length === 1) headers.set('Content-Range', contentRange(ranges[0]!, file.size));
+	}
+	return request.method !== 'HEAD';
+}
+
+/** Entity tag and date of a file; none where the time is not a real one (0 or 1 s: archives and images made reproducible). */
+function ownValidators(file: OpenFile, now: number): Validators {
+	const seconds = Number(file.mtimeNs / 1_000_000_000n);
+	if (seconds === 0 || seconds === 1) return { etag: undefined, modified: undefined };
+	// A date in the future must not be sent (RFC 9110 §8.8.2.1).
+	const modified = Math.min(seconds, Math.floor(now / 1000));
+	return { etag: `"${file.mtimeNs.toString(36)}-${file.size.toString(36)}"`, modified };
+}
+
+/** The body of an answer to HEAD: its length counts, its bytes are never asked for. */
+class Unsent implements BodySource {
+	readonly length: number;
+
+	constructor(length: number) {
+		this.length = length;
+	}
+
+	pull(): null {
+		return null;
+	}
+
+	cancel(): void {}
+}
