@@ -1,36 +1,119 @@
-/** The authority of a URI or a `Host` field: a host and perhaps a port (RFC 3986 §3.2, RFC 9110 §7.2). */
-import { isIPv6 } from 'node:net';
+/** Hosts and authorities: the `Host` field and `:authority`, and the host names of a configuration in the same form. */
+import { domainToASCII } from 'node:url';
+import { formatIp, parseIp } from './ip-address.ts';
 
 /** A parsed authority. */
 export interface Authority {
-	/** Lower case, IPv6 without brackets. */
+	/** Lower case, without a trailing dot; IPv6 without brackets in its canonical form; never empty. */
 	readonly host: string;
-	/** 0 to 65535; undefined when there is none (`example.com`, `example.com:`). */
+	/** Undefined when there is no port or it is empty. */
 	readonly port: number | undefined;
 }
 
-/** A registered name, percent-encoding left out: no name that a site can have needs it. */
-const REG_NAME = /^[A-Za-z0-9\-._~!$&'()*+,;=]+$/;
+/** 1: allowed in a host as it is; 2: upper-case letter. Unreserved and sub-delims of RFC 3986 §3.2.2. */
+const HOST_CHAR = new Uint8Array(128);
+for (const c of "abcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()*+,;=") HOST_CHAR[c.charCodeAt(0)] = 1;
+for (const c of 'ABCDEFGHIJKLMNOPQRSTUVWXYZ') HOST_CHAR[c.charCodeAt(0)] = 2;
 
-/** Parses an authority; undefined when it is empty or malformed, or holds user information. */
+const MAX_HOST_LENGTH = 255;
+
+/**
+ * Parses `host`, `host:port`, `[v6]` and `[v6]:port` (RFC 9110 §7.2); undefined when it is empty or not valid, which deserves 400.
+ * Every spelling of one host gives one text, so that no site or matcher is evaded by case, a trailing dot, a port or
+ * another spelling of an IPv6 address. Percent-encoded hosts are not valid for the same reason; user information neither.
+ */
 export function parseAuthority(text: string): Authority | undefined {
-	let host: string;
-	let rest: string;
-	if (text.startsWith('[')) {
-		const end = text.indexOf(']');
-		if (end < 0) return undefined;
-		host = text.slice(1, end);
-		rest = text.slice(end + 1);
-		// A zone means something on one machine only (RFC 6874 §4).
-		if (host.includes('%') || !isIPv6(host)) return undefined;
-	} else {
-		const colon = text.indexOf(':');
-		host = colon < 0 ? text : text.slice(0, colon);
-		rest = colon < 0 ? '' : text.slice(colon);
-		if (!REG_NAME.test(host)) return undefined;
+	if (text.charCodeAt(0) === 91) return bracketed(text);
+	let end = text.length;
+	let upper = false;
+	for (let i = 0; i < end; i++) {
+		const c = text.charCodeAt(i);
+		const kind = c < 128 ? HOST_CHAR[c] : 0;
+		if (kind === 1) continue;
+		if (kind === 2) upper = true;
+		else if (c === 58) end = i;
+		else return undefined;
 	}
-	if (rest === '' || rest === ':') return { host: host.toLowerCase(), port: undefined };
-	if (!/^:[0-9]{1,5}$/.test(rest)) return undefined;
-	const port = Number(rest.slice(1));
-	return port > 65535 ? undefined : { host: host.toLowerCase(), port };
+	if (end === 0) return undefined;
+	let port: number | undefined;
+	if (end < text.length - 1) {
+		port = parsePort(text, end + 1);
+		if (port < 0) return undefined;
+	}
+	let host = end === text.length ? text : text.slice(0, end);
+	if (upper) host = host.toLowerCase();
+	if (host.length > 1 && host.charCodeAt(host.length - 1) === 46) host = host.slice(0, -1);
+	if (host.length > MAX_HOST_LENGTH) return undefined;
+	return { host, port };
+}
+
+function bracketed(text: string): Authority | undefined {
+	const close = text.indexOf(']');
+	if (close === -1) return undefined;
+	const literal = text.slice(1, close);
+	const ip = literal.includes(':') && !literal.includes('%') ? parseIp(literal) : undefined;
+	if (!ip) return undefined;
+	let port: number | undefined;
+	if (close + 1 < text.length) {
+		if (text.charCodeAt(close + 1) !== 58) return undefined;
+		if (close + 2 < text.length) {
+			port = parsePort(text, close + 2);
+			if (port < 0) return undefined;
+		}
+	}
+	return { host: formatIp(ip), port };
+}
+
+function parsePort(text: string, from: number): number {
+	let port = 0;
+	for (let i = from; i < text.length; i++) {
+		const c = text.charCodeAt(i);
+		if (c < 48 || c > 57) return -1;
+		port = port * 10 + c - 48;
+		if (port > 65535) return -1;
+	}
+	return port;
+}
+
+/**
+ * A host name of a configuration in the form in which requests carry it: lower case, IDN as ASCII (UTS 46), no trailing
+ * dot, IPv6 canonical and without brackets. `*` labels stay. Undefined when it can be no host.
+ */
+export function canonicalHost(text: string): string | undefined {
+	if (text.startsWith('[') || text.includes(':')) {
+		const ip = parseIp(text.startsWith('[') && text.endsWith(']') ? text.slice(1, -1) : text);
+		return ip && ip.zone === '' ? formatIp(ip) : undefined;
+	}
+	let host = text.toLowerCase();
+	if (host.length > 1 && host.endsWith('.')) host = host.slice(0, -1);
+	if (/[\u0080-\uffff]/.test(host)) {
+		// A star is no letter of a domain name: labels are converted one by one.
+		const labels = host.split('.').map(label => (label === '*' ? label : domainToASCII(label)));
+		if (labels.some(label => label === '')) return undefined;
+		host = labels.join('.');
+	}
+	for (let i = 0; i < host.length; i++) if (HOST_CHAR[host.charCodeAt(i)] !== 1) return undefined;
+	return host.length <= MAX_HOST_LENGTH ? host : undefined;
+}
+
+/** Compares a host with a pattern whose `*` labels each match exactly one label; both canonical. */
+export function hostMatches(host: string, pattern: string): boolean {
+	let h = 0;
+	let p = 0;
+	for (;;) {
+		let hostEnd = host.indexOf('.', h);
+		let patternEnd = pattern.indexOf('.', p);
+		if ((hostEnd === -1) !== (patternEnd === -1)) return false;
+		const last = hostEnd === -1;
+		if (last) {
+			hostEnd = host.length;
+			patternEnd = pattern.length;
+		}
+		if (hostEnd === h) return false;
+		const star = patternEnd - p === 1 && pattern.charCodeAt(p) === 42;
+		if (!star && (hostEnd - h !== patternEnd - p || !host.startsWith(pattern.slice(p, patternEnd), h))) return false;
+		if (last) return true;
+		h = hostEnd + 1;
+		p = patternEnd + 1;
+	}
 }

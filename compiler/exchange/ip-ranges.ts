@@ -1,0 +1,140 @@
+/** Sets of IP ranges (CIDR, single addresses, `private_ranges`) with fast membership. */
+import { formatIp, type IpAddress, parseIp } from './ip-address.ts';
+
+/** What `private_ranges` stands for. */
+export const PRIVATE_RANGES: readonly string[] = [
+	'192.168.0.0/16',
+	'172.16.0.0/12',
+	'10.0.0.0/8',
+	'127.0.0.1/8',
+	'fd00::/8',
+	'::1',
+];
+
+type Words = readonly [number, number, number, number];
+
+/** An inclusive interval of addresses. IPv4 lives at `::ffff:0:0/96`, so one order serves both families. */
+interface Interval {
+	readonly low: Words;
+	readonly high: Words;
+}
+
+/** A parsed range. `zone` is '' for every zone; `*` in it is a wildcard. */
+export interface IpRange {
+	readonly low: Words;
+	readonly high: Words;
+	readonly zone: string;
+}
+
+/** Parses `10.0.0.0/8`, `::1`, `fe80::1%eth0`; undefined when it is no range. Bits beyond the prefix are ignored. */
+export function parseIpRange(text: string): IpRange | undefined {
+	const slash = text.indexOf('/');
+	const ip = parseIp(slash === -1 ? text : text.slice(0, slash));
+	if (!ip) return undefined;
+	if (slash === -1) return { low: ip.words, high: ip.words, zone: ip.zone };
+	const digits = text.slice(slash + 1);
+	if (!/^(0|[1-9][0-9]{0,2})$/.test(digits)) return undefined;
+	// `::ffff:10.0.0.0/104` counts its bits in IPv6, `10.0.0.0/8` in IPv4.
+	const dotted = ip.v4 && !text.includes(':');
+	const bits = Number(digits) + (dotted ? 96 : 0);
+	if (bits > 128) return undefined;
+	return { low: masked(ip.words, bits, false), high: masked(ip.words, bits, true), zone: ip.zone };
+}
+
+function masked(words: Words, bits: number, ones: boolean): Words {
+	const out: [number, number, number, number] = [0, 0, 0, 0];
+	for (let i = 0; i < 4; i++) {
+		const keep = Math.min(32, Math.max(0, bits - i * 32));
+		const mask = keep === 0 ? 0 : (0xffffffff << (32 - keep)) >>> 0;
+		out[i] = ones ? ((words[i]! & mask) | ~mask) >>> 0 : (words[i]! & mask) >>> 0;
+	}
+	return out;
+}
+
+/** Address of a prefix in CIDR notation, host bits cleared: `10.1.0.0/16`; undefined when the text is no address. */
+export function maskedAddress(text: string, v4Bits: number, v6Bits: number): string | undefined {
+	const ip = parseIp(text);
+	if (!ip) return undefined;
+	const bits = ip.v4 ? v4Bits + 96 : v6Bits;
+	const out: IpAddress = { v4: ip.v4, words: masked(ip.words, bits, false), zone: '' };
+	return `${formatIp(out)}/${ip.v4 ? v4Bits : v6Bits}`;
+}
+
+/** A set of ranges. Looking up costs one parse of the address and a binary search; the last answer is remembered. */
+export class IpRanges {
+	/** low and high words of each interval, 8 numbers each, sorted and merged. */
+	readonly #table: Uint32Array;
+	readonly #zoned: readonly { range: IpRange; zone: RegExp }[];
+	/** A connection asks again and again for one address. */
+	#lastText: string | undefined = undefined;
+	#lastAnswer = false;
+
+	/** `private_ranges` is understood. Throws RangeError naming a text that is no range. */
+	constructor(texts: readonly string[]) {
+		const intervals: Interval[] = [];
+		const zoned: { range: IpRange; zone: RegExp }[] = [];
+		for (const text of texts.flatMap(t => (t === 'private_ranges' ? PRIVATE_RANGES : [t]))) {
+			const range = parseIpRange(text);
+			if (!range) throw new RangeError(`\`${text}\` is not an IP address or range.`);
+			if (range.zone === '') intervals.push(range);
+			else zoned.push({ range, zone: zonePattern(range.zone) });
+		}
+		intervals.sort((a, b) => compare(a.low, b.low));
+		const merged: Interval[] = [];
+		for (const interval of intervals) {
+			const last = merged.at(-1);
+			if (last && compare(interval.low, last.high) <= 0) {
+				if (compare(interval.high, last.high) > 0) merged[merged.length - 1] = { low: last.low, high: interval.high };
+			} else merged.push(interval);
+		}
+		this.#table = new Uint32Array(merged.length * 8);
+		merged.forEach((m, i) => {
+			this.#table.set([...m.low, ...m.high], i * 8);
+		});
+		this.#zoned = zoned;
+	}
+
+	/** True when an address lies in one of the ranges; false for what is no address, such as the peer of a unix socket. */
+	contains(address: string): boolean {
+		if (address === this.#lastText) return this.#lastAnswer;
+		const ip = parseIp(address);
+		const answer = ip !== undefined && (this.#find(ip.words) || this.#zoned.some(z => inZone(ip, z)));
+		this.#lastText = address;
+		this.#lastAnswer = answer;
+		return answer;
+	}
+
+	#find(words: Words): boolean {
+		const table = this.#table;
+		let low = 0;
+		let high = table.length / 8 - 1;
+		while (low <= high) {
+			const middle = (low + high) >> 1;
+			if (compareAt(table, middle * 8, words) > 0) high = middle - 1;
+			else if (compareAt(table, middle * 8 + 4, words) < 0) low = middle + 1;
+			else return true;
+		}
+		return false;
+	}
+}
+
+function inZone(ip: IpAddress, { range, zone }: { range: IpRange; zone: RegExp }): boolean {
+	return zone.test(ip.zone) && compare(range.low, ip.words) <= 0 && compare(range.high, ip.words) >= 0;
+}
+
+function zonePattern(zone: string): RegExp {
+	return new RegExp(`^${zone.split('*').map(RegExp.escape).join('[^]*?')}$`);
+}
+
+function compare(a: Words, b: Words): number {
+	for (let i = 0; i < 4; i++) if (a[i] !== b[i]) return a[i]! < b[i]! ? -1 : 1;
+	return 0;
+}
+
+function compareAt(table: Uint32Array, at: number, words: Words): number {
+	for (let i = 0; i < 4; i++) {
+		const value = table[at + i]!;
+		if (value !== words[i]) return value < words[i]! ? -1 : 1;
+	}
+	return 0;
+}
