@@ -34,6 +34,11 @@ export interface SiteLog {
 	readonly output?: { readonly writer: string; readonly [setting: string]: unknown };
 	readonly format?: { readonly encoder: string; readonly [setting: string]: unknown };
 	readonly level?: string;
+	/** Of a site's log: only requests for these lower-case hosts are recorded. */
+	readonly hostnames?: readonly string[];
+	/** Of a process log: namespaces to take or to leave out, by prefix. */
+	readonly include?: readonly string[];
+	readonly exclude?: readonly string[];
 	readonly '@id'?: string;
 }
 
@@ -61,6 +66,10 @@ export interface Settings {
 	/** Process logs by name; `default` is the process log. */
 	readonly logs?: { readonly [name: string]: SiteLog };
 	readonly metrics?: { readonly per_host?: boolean };
+	/** CIDRs of proxies whose `X-Forwarded-*` fields are believed. */
+	readonly trusted_proxies?: readonly string[];
+	/** Hosts that sites without `bind` listen on. */
+	readonly default_bind?: readonly string[];
 	readonly [setting: string]: unknown;
 }
 

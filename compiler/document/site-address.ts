@@ -1,0 +1,182 @@
+/** Site addresses: `[scheme://][host][:port][/path]`, and what they mean for listening. */
+
+import { isIPv6 } from 'node:net';
+
+/** An address in its parts. */
+export interface SiteAddress {
+	/** As written, cut to the first 4096 characters. */
+	readonly text: string;
+	readonly scheme: 'http' | 'https' | undefined;
+	/** Lower case but for placeholders, IPv6 without brackets and in its shortest form; '' is every host. */
+	readonly host: string;
+	/** As written, or undefined: see {@link effectivePort}. */
+	readonly port: number | undefined;
+	/** Deprecated path part with its slash; '' when there is none. */
+	readonly path: string;
+}
+
+/** Why a text is no address. */
+export interface SiteAddressMistake {
+	readonly code: string;
+	readonly message: string;
+	readonly hint?: string;
+}
+
+/** The two ports that the words `http` and `https` stand for. */
+export interface SchemePorts {
+	readonly http: number;
+	readonly https: number;
+}
+
+const LONGEST = 4096;
+const PLAIN_HOST = /^[a-z0-9*_.-]+$/;
+
+/** Parses an address. Port mistakes are found before scheme mistakes, as the compatible server does. */
+export function parseSiteAddress(written: string): SiteAddress | SiteAddressMistake {
+	const text = written.trim().slice(0, LONGEST);
+	const schemeEnd = text.indexOf('://');
+	const schemeText = schemeEnd === -1 ? '' : text.slice(0, schemeEnd).toLowerCase();
+	const rest = schemeEnd === -1 ? text : text.slice(schemeEnd + 3);
+	const slash = indexOutsideBraces(rest, '/');
+	const authority = slash === -1 ? rest : rest.slice(0, slash);
+	const path = slash === -1 ? '' : rest.slice(slash);
+	const colon = portColon(authority);
+	const portText = colon === -1 ? '' : authority.slice(colon + 1);
+	const hostText = colon === -1 ? authority : authority.slice(0, colon);
+	let port: number | undefined;
+	if (portText !== '') {
+		if (!/^[+-]?\d+$/.test(portText)) {
+			return {
+				code: 'address/invalid-port',
+				message: `invalid port '${portText}'`,
+				hint: 'Give a number from 0 to 65535.',
+			};
+		}
+		port = Number(portText);
+		if (port < 0 || port > 65_535) {
+			return {
+				code: 'address/invalid-port',
+				message: `port ${port} is out of range`,
+				hint: 'Give a number from 0 to 65535.',
+			};
+		}
+	}
+	if (schemeText === 'ws' || schemeText === 'wss') {
+		const instead = schemeText === 'ws' ? 'http' : 'https';
+		return {
+			code: 'address/unsupported-scheme',
+			message: `the scheme ${schemeText}:// is only supported in browsers; use ${instead}:// instead`,
+		};
+	}
+	if (schemeEnd !== -1 && schemeText !== 'http' && schemeText !== 'https') {
+		return {
+			code: 'address/unsupported-scheme',
+			message: `unsupported URL scheme ${schemeText}://`,
+			hint: 'Write http://, https:// or no scheme.',
+		};
+	}
+	const host = normalizeHost(hostText);
+	if (host === undefined) {
+		return { code: 'address/invalid-host', message: `\`${hostText}\` is not a host name.` };
+	}
+	return {
+		text,
+		scheme: schemeEnd === -1 ? undefined : (schemeText as 'http' | 'https'),
+		host,
+		port,
+		path,
+	};
+}
+
+/** Tells an address from the reason why there is none. */
+export function isSiteAddress(parsed: SiteAddress | SiteAddressMistake): parsed is SiteAddress {
+	return 'text' in parsed;
+}
+
+/** The port to listen on: the one written, else the scheme's, else the HTTPS port. */
+export function effectivePort(address: SiteAddress, ports: SchemePorts): number {
+	if (address.port !== undefined) return address.port;
+	return address.scheme === 'http' ? ports.http : ports.https;
+}
+
+/** True when the address asks for TLS: by scheme, by the HTTPS port, or by a host on any port but the HTTP port. */
+export function needsTls(address: SiteAddress, ports: SchemePorts): boolean {
+	if (address.scheme !== undefined) return address.scheme === 'https';
+	const port = effectivePort(address, ports);
+	if (port === ports.https) return true;
+	if (port === ports.http) return false;
+	return address.host !== '' && address.host !== '*';
+}
+
+/** `http` with the HTTPS port or the reverse, which would only mislead. */
+export function violatesConvention(address: SiteAddress, ports: SchemePorts): boolean {
+	if (address.port === undefined || ports.http === ports.https) return false;
+	if (address.scheme === 'http') return address.port === ports.https;
+	return address.scheme === 'https' && address.port === ports.http;
+}
+
+/** The address in the text form that the document keeps. */
+export function formatSiteAddress(address: SiteAddress): string {
+	const host = address.host.includes(':') && !address.host.includes('{') ? `[${address.host}]` : address.host;
+	return `${address.scheme ? `${address.scheme}://` : ''}${host}${address.port === undefined ? '' : `:${address.port}`}${address.path}`;
+}
+
+function normalizeHost(text: string): string | undefined {
+	if (text === '') return '';
+	if (text.startsWith('[') && text.endsWith(']')) {
+		const inner = text.slice(1, -1).toLowerCase();
+		const bare = inner.split('%', 1)[0]!;
+		return isIPv6(bare) ? canonicalIpv6(inner) : undefined;
+	}
+	const lower = text.includes('{') ? text.replace(/\{[^}]*\}|[^{]+|\{/g, lowerOutsideBraces) : text.toLowerCase();
+	if (isIPv6(lower)) return canonicalIpv6(lower);
+	if (PLAIN_HOST.test(lower)) return lower;
+	if (lower.includes('{')) return /[\s,]/.test(lower.replace(/\{[^}]*\}/g, '')) ? undefined : lower;
+	return asciiHost(lower);
+}
+
+function lowerOutsideBraces(part: string): string {
+	return part.startsWith('{') ? part : part.toLowerCase();
+}
+
+/** Internationalized names become their ASCII form; anything that is no host gives undefined. */
+function asciiHost(host: string): string | undefined {
+	const stars = host.split('.').map(label => (label === '*' ? 'xn-star-placeholder' : label));
+	const url = URL.canParse(`http://${stars.join('.')}/`) ? new URL(`http://${stars.join('.')}/`) : undefined;
+	if (!url || url.hostname === '' || url.username !== '' || url.port !== '' || url.search !== '' || url.hash !== '') {
+		return undefined;
+	}
+	return url.hostname.replaceAll('xn-star-placeholder', '*');
+}
+
+function canonicalIpv6(text: string): string {
+	const zone = text.indexOf('%');
+	const bare = zone === -1 ? text : text.slice(0, zone);
+	const host = new URL(`http://[${bare}]/`).hostname.slice(1, -1);
+	return zone === -1 ? host : `${host}${text.slice(zone)}`;
+}
+
+/** The colon before the port: the last one outside brackets and braces, unless the text is a bare IPv6 address. */
+function portColon(authority: string): number {
+	if (isIPv6(authority)) return -1;
+	let colon = -1;
+	let depth = 0;
+	for (let at = 0; at < authority.length; at++) {
+		const character = authority[at];
+		if (character === '[' || character === '{') depth++;
+		else if (character === ']' || character === '}') depth--;
+		else if (character === ':' && depth <= 0) colon = at;
+	}
+	return colon;
+}
+
+function indexOutsideBraces(text: string, wanted: string): number {
+	let depth = 0;
+	for (let at = 0; at < text.length; at++) {
+		const character = text[at];
+		if (character === '{') depth++;
+		else if (character === '}') depth--;
+		else if (character === wanted && depth <= 0) return at;
+	}
+	return -1;
+}

@@ -1,0 +1,209 @@
+/** The lowering of one tree: typed readers, the scope of named matchers, and what all sites share. */
+import { dirname } from 'node:path';
+import type { Diagnostic, Report, Severity } from '../diagnostics/diagnostic.ts';
+import type { Dialect } from '../dialects/dialect.ts';
+import type { Matcher, Step } from '../document/document.ts';
+import type { SourceSpan } from '../source/source.ts';
+import type { Block, Line, Word } from '../syntax/ast.ts';
+import type { LowerContext, Subdirective } from './lower-context.ts';
+import { lowerMatcherExpression } from './matcher-expression.ts';
+import type { MatcherScope } from './matcher-scope.ts';
+import { didYouMean } from './nearest-name.ts';
+import type { Origins } from './origins.ts';
+import { lowerLines } from './pipeline.ts';
+import type { Placeholders } from './placeholders.ts';
+import type { Registry } from './registry.ts';
+import { parseBoolean, parseDuration, parseSize, parseStatus } from './values.ts';
+
+/** What lowering needs besides the tree. */
+export interface LoweringEnvironment {
+	readonly dialect: Dialect;
+	readonly report: Report;
+	readonly registry: Registry;
+	readonly placeholders: Placeholders;
+	readonly origins: Origins;
+	readonly files: readonly string[];
+	/** Folder of text that has no file of its own. */
+	readonly workingDirectory: string;
+	/** Names of the upstreams that can be seen, and which were used. */
+	readonly upstreams: Map<string, { used: boolean }>;
+	/** Positions of directives; only Compatfile sorts. */
+	readonly positions: ReadonlyMap<string, number>;
+}
+
+/** The {@link LowerContext} of a site, a global block or a named upstream. */
+export class Lowering implements LowerContext {
+	readonly dialect: Dialect;
+	readonly environment: LoweringEnvironment;
+	readonly files: readonly string[];
+	/** Named matchers that can be seen here; undefined outside a site. */
+	scope: MatcherScope | undefined = undefined;
+	/** Upstreams of the site being lowered, which hide nothing: a name stands for one pool in the whole configuration. */
+	siteUpstreams: ReadonlyMap<string, { used: boolean }> | undefined = undefined;
+
+	constructor(environment: LoweringEnvironment) {
+		this.environment = environment;
+		this.dialect = environment.dialect;
+		this.files = environment.files;
+	}
+
+	report(diagnostic: Diagnostic): void {
+		this.environment.report(diagnostic);
+	}
+
+	problem(severity: Severity, code: string, span: SourceSpan, message: string, more?: Partial<Diagnostic>): void {
+		this.environment.report({ ...more, code, severity, message, span });
+	}
+
+	count(line: Line, args: readonly Word[], min: number, max: number, usage: string): boolean {
+		if (args.length >= min && args.length <= max) return true;
+		const name = line.words[0]!;
+		const hint = `Usage: ${usage}`;
+		const few = args.length < min;
+		const last = line.words[line.words.length - 1]!;
+		const span = few ? name.span : spanOfWords(args.slice(max));
+		const code = few ? 'arguments/too-few' : 'arguments/too-many';
+		if (this.dialect === 'compatfile') {
+			const message = `wrong argument count or unexpected line ending after '${last.text}'`;
+			this.problem('error', code, span, message, { hint });
+			return false;
+		}
+		const limit = few ? min : max;
+		const wanted = limit === 0 ? 'no argument' : `${few ? 'at least' : 'at most'} ${limit} argument${limit === 1 ? '' : 's'}`;
+		const message = `\`${name.text}\` takes ${min === max && max > 0 ? wanted.replace(/^at (least|most) /, '') : wanted}.`;
+		this.problem('error', code, span, message, { hint });
+		return false;
+	}
+
+	subdirectives(block: Block | undefined, known: { readonly [name: string]: Subdirective }, of: string): void {
+		if (!block) return;
+		for (const line of block.lines) {
+			const name = line.words[0]!;
+			const handler = Object.hasOwn(known, name.text) ? known[name.text] : undefined;
+			if (handler) {
+				handler(line.words.slice(1), line);
+				continue;
+			}
+			const message =
+				this.dialect === 'compatfile'
+					? `unrecognized subdirective ${name.text}`
+					: `\`${name.text}\` is not a sub-directive of \`${of}\`.`;
+			this.problem('error', 'directive/unknown-subdirective', name.span, message, {
+				label: didYouMean(name.text, Object.keys(known)),
+				hint: `\`${of}\` takes ${sentenceList(Object.keys(known))}.`,
+			});
+		}
+	}
+
+	noBlock(line: Line): boolean {
+		if (!line.block) return true;
+		const name = line.words[0]!;
+		this.problem('error', 'directive/unexpected-block', line.block.open, `\`${name.text}\` takes no block.`);
+		return false;
+	}
+
+	template(word: Word): string {
+		if (!word.text.includes('{')) return word.text;
+		if (this.dialect === 'configfile') {
+			for (const unknown of this.environment.placeholders.unknown(word.text)) {
+				this.problem('error', 'placeholder/unknown', word.span, `\`{${unknown.name}}\` is not a placeholder.`, {
+					label: unknown.nearest === undefined ? undefined : `did you mean \`{${unknown.nearest}}\`?`,
+					hint: 'Write `\\{` for a brace that is meant as it stands.',
+				});
+			}
+		}
+		return this.environment.placeholders.expand(word.text);
+	}
+
+	duration(word: Word): number | undefined {
+		const value = parseDuration(word.text);
+		return value ?? this.#wrong(word, 'duration', 'Write a number with a unit, such as 250ms, 10s, 5m, 2h or 1d.');
+	}
+
+	size(word: Word): number | undefined {
+		const value = parseSize(word.text);
+		return value ?? this.#wrong(word, 'size', 'Write a number of bytes with a unit, such as 64KiB or 10MB.');
+	}
+
+	status(word: Word): number | undefined {
+		const value = parseStatus(word.text);
+		return value ?? this.#wrong(word, 'status', 'Write three digits from 100 to 599.');
+	}
+
+	integer(word: Word, min?: number, max?: number): number | undefined {
+		const value = /^[+-]?\d{1,15}$/.test(word.text) ? Number(word.text) : undefined;
+		if (value === undefined) return this.#wrong(word, 'whole number', undefined);
+		if ((min === undefined || value >= min) && (max === undefined || value <= max)) return value;
+		const range = max === undefined ? `${min} or more` : min === undefined ? `${max} or less` : `from ${min} to ${max}`;
+		this.problem('error', 'value/out-of-range', word.span, `${value} is out of range.`, { hint: `Write a number ${range}.` });
+		return undefined;
+	}
+
+	boolean(word: Word): boolean | undefined {
+		return parseBoolean(word.text) ?? this.#wrong(word, 'switch', 'Write on or off.');
+	}
+
+	regexp(word: Word): string | undefined {
+		const mistake = this.environment.placeholders.regexpMistake(word.text);
+		if (mistake === undefined) return word.text;
+		const message = `\`${word.text}\` is not a regular expression: ${mistake}`;
+		this.problem('error', 'value/not-a-regular-expression', word.span, message);
+		return undefined;
+	}
+
+	oneOf<const T extends string>(word: Word, values: readonly T[], what: string): T | undefined {
+		const value = values.find(known => known === word.text);
+		if (value !== undefined) return value;
+		this.problem('error', 'value/unknown', word.span, `\`${word.text}\` is not a ${what}.`, {
+			label: didYouMean(word.text, values),
+			hint: `Write ${sentenceList(values, 'or')}.`,
+		});
+		return undefined;
+	}
+
+	pipeline(lines: readonly Line[]): Step[] {
+		return lowerLines(this, lines, this.dialect === 'compatfile' ? 'sorted' : 'written', undefined);
+	}
+
+	pipelineInOrder(lines: readonly Line[]): Step[] {
+		return lowerLines(this, lines, 'route', undefined);
+	}
+
+	matcherExpression(words: readonly Word[], block: Block | undefined, name: string | undefined): Matcher | undefined {
+		return lowerMatcherExpression(this, words, block, name);
+	}
+
+	origin<T extends object>(value: T, span: SourceSpan, fields?: { readonly [K in keyof T]?: SourceSpan }): T {
+		this.environment.origins.remember(value, span, fields as { [field: string]: SourceSpan } | undefined);
+		return value;
+	}
+
+	folderOf(span: SourceSpan): string {
+		return span.source.path === undefined ? this.environment.workingDirectory : dirname(span.source.path);
+	}
+
+	upstreamExists(name: string): boolean {
+		const upstream = this.siteUpstreams?.get(name) ?? this.environment.upstreams.get(name);
+		if (upstream) upstream.used = true;
+		return upstream !== undefined;
+	}
+
+	#wrong(word: Word, what: string, hint: string | undefined): undefined {
+		this.problem('error', `value/not-a-${what.replaceAll(' ', '-')}`, word.span, `\`${word.text}\` is not a ${what}.`, { hint });
+		return undefined;
+	}
+}
+
+/** From the first word to the end of the last one on the same text. */
+export function spanOfWords(words: readonly Word[]): SourceSpan {
+	const first = words[0]!.span;
+	const last = words.findLast(word => word.span.source === first.source)!.span;
+	return { source: first.source, start: first.start, end: Math.max(last.end, first.end) };
+}
+
+/** `a, b and c`. */
+export function sentenceList(names: readonly string[], joint: 'and' | 'or' = 'and'): string {
+	const quoted = names.map(name => `\`${name}\``);
+	if (quoted.length < 2) return quoted.join('');
+	return `${quoted.slice(0, -1).join(', ')} ${joint} ${quoted[quoted.length - 1]}`;
+}

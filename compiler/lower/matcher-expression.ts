@@ -1,0 +1,241 @@
+/** Matcher expressions: `path /a* and not ( method GET or @b )` in Configfile, one matcher or a block of them in both. */
+import type { Matcher } from '../document/document.ts';
+import type { MatcherModule } from '../matchers/matcher.ts';
+import type { Block, Line, Word } from '../syntax/ast.ts';
+import { type Lowering, sentenceList, spanOfWords } from './lowering.ts';
+import { didYouMean } from './nearest-name.ts';
+import { UNAVAILABLE_MATCHERS, unavailableMessage } from './unavailable.ts';
+
+const OPERATORS = new Set(['and', 'or', 'not', '(', ')']);
+
+/** What is known to hold a mistake: reported already, so that nothing else is said of it. */
+const BROKEN: Matcher = { type: 'any', of: [] };
+
+/**
+ * Lowers the words (and block) after `@name`, `when` or `not`. Undefined after a mistake was reported; everything that
+ * can be checked is checked even then.
+ */
+export function lowerMatcherExpression(
+	lowering: Lowering,
+	words: readonly Word[],
+	block: Block | undefined,
+	name: string | undefined,
+): Matcher | undefined {
+	const reader = new ExpressionReader(lowering, words, block, name);
+	const matcher = reader.read();
+	return reader.broken ? undefined : matcher;
+}
+
+class ExpressionReader {
+	broken = false;
+	readonly #lowering: Lowering;
+	readonly #words: readonly Word[];
+	readonly #name: string | undefined;
+	#block: Block | undefined;
+	#at = 0;
+	readonly #infix: boolean;
+
+	constructor(lowering: Lowering, words: readonly Word[], block: Block | undefined, name: string | undefined) {
+		this.#lowering = lowering;
+		this.#words = words;
+		this.#block = block;
+		this.#name = name;
+		this.#infix = lowering.dialect === 'configfile';
+	}
+
+	read(): Matcher {
+		if (this.#words.length === 0) {
+			if (this.#block) return this.#allOf(this.#block);
+			this.broken = true;
+			return BROKEN;
+		}
+		const matcher = this.#or();
+		const rest = this.#words[this.#at];
+		if (rest && !this.broken) {
+			const hint = rest.text === ')' ? 'Remove it, or add the `(` that it closes.' : undefined;
+			this.#fail('matcher/unexpected-word', rest, `\`${rest.text}\` is not expected here.`, { hint });
+		}
+		if (this.#block && !this.broken) {
+			this.broken = true;
+			const last = this.#words[this.#words.length - 1]!;
+			const message = `\`${last.text}\` takes no block.`;
+			this.#lowering.problem('error', 'matcher/unexpected-block', this.#block.open, message);
+		}
+		return matcher;
+	}
+
+	#operator(): string | undefined {
+		const word = this.#words[this.#at];
+		if (!word || word.quote !== 'none') return undefined;
+		if (!this.#infix) return word.text === 'not' ? 'not' : undefined;
+		return OPERATORS.has(word.text) ? word.text : undefined;
+	}
+
+	#or(): Matcher {
+		const parts = [this.#and()];
+		while (this.#operator() === 'or') {
+			this.#at++;
+			parts.push(this.#and());
+		}
+		return parts.length === 1 ? parts[0]! : { type: 'any', of: parts };
+	}
+
+	#and(): Matcher {
+		const parts = [this.#unary()];
+		while (this.#operator() === 'and') {
+			this.#at++;
+			parts.push(this.#unary());
+		}
+		return parts.length === 1 ? parts[0]! : { type: 'all', of: parts };
+	}
+
+	#unary(): Matcher {
+		const operator = this.#operator();
+		if (operator === 'not') {
+			const word = this.#words[this.#at]!;
+			this.#at++;
+			if (this.#at === this.#words.length && this.#block) {
+				const block = this.#block;
+				this.#block = undefined;
+				return this.#origin({ type: 'not', of: this.#allOf(block) }, word);
+			}
+			return this.#origin({ type: 'not', of: this.#unary() }, word);
+		}
+		if (operator === '(') {
+			const open = this.#words[this.#at]!;
+			this.#at++;
+			const inner = this.#or();
+			if (this.#operator() === ')') this.#at++;
+			else if (!this.broken) {
+				const last = this.#words[this.#words.length - 1]!;
+				const glued = last.text.length > 1 && last.text.endsWith(')') && last.quote === 'none';
+				this.#fail('matcher/unclosed-parenthesis', open, 'This `(` is not closed.', {
+					hint: glued ? `Put a space before the \`)\` of \`${last.text}\`.` : undefined,
+				});
+			}
+			return inner;
+		}
+		if (operator !== undefined || this.#at >= this.#words.length) return this.#missing(operator);
+		return this.#primary();
+	}
+
+	#missing(operator: string | undefined): Matcher {
+		const before = this.#words[this.#at - 1] ?? this.#words[this.#at]!;
+		const at = operator === undefined ? before : this.#words[this.#at]!;
+		const message =
+			operator === undefined ? `A matcher is missing after \`${before.text}\`.` : `A matcher is missing before \`${operator}\`.`;
+		this.#fail('matcher/missing', at, message);
+		if (operator !== undefined) this.#at++;
+		return BROKEN;
+	}
+
+	#primary(): Matcher {
+		const lowering = this.#lowering;
+		const word = this.#words[this.#at]!;
+		const plain = word.quote === 'none';
+		if (plain && this.#infix && word.text.startsWith('@')) {
+			this.#at++;
+			const matcher = lowering.scope?.resolve(word);
+			if (!matcher) this.broken = true;
+			return matcher ?? BROKEN;
+		}
+		if (plain && this.#infix && word.text.length > 1 && word.text.startsWith('(')) {
+			this.#fail('matcher/glued-parenthesis', word, `\`${word.text}\` is not a matcher.`, {
+				hint: `Put a space after the \`(\`: \`( ${word.text.slice(1)}\`.`,
+			});
+			this.#at = this.#words.length;
+			return BROKEN;
+		}
+		const words = [word];
+		this.#at++;
+		while (this.#at < this.#words.length && !(this.#infix && this.#operator() !== undefined)) {
+			words.push(this.#words[this.#at]!);
+			this.#at++;
+		}
+		if (!plain) return this.#expression(words);
+		const module = lowering.environment.registry.matchers.get(word.text);
+		if (!module || COMBINATORS.has(word.text)) return this.#unknown(word);
+		let block: Block | undefined;
+		if (this.#at === this.#words.length) {
+			block = this.#block;
+			this.#block = undefined;
+		}
+		return this.#lowerModule(module, words, block);
+	}
+
+	#lowerModule(module: MatcherModule, words: readonly Word[], block: Block | undefined): Matcher {
+		const first = spanOfWords(words);
+		const span = block && block.close.source === first.source ? { ...first, end: block.close.end } : first;
+		const line: Line = { words, block, alternative: undefined, span };
+		const matcher = module.lower(line, this.#lowering, this.#name);
+		if (!matcher) {
+			this.broken = true;
+			return BROKEN;
+		}
+		return this.#lowering.origin(matcher, span);
+	}
+
+	/** Both dialects: every line a matcher, all and-ed, those of one kind merged. */
+	#allOf(block: Block): Matcher {
+		const parts: Matcher[] = [];
+		for (const line of block.lines) {
+			const matcher = lowerMatcherExpression(this.#lowering, line.words, line.block, this.#name);
+			if (!matcher) this.broken = true;
+			else this.#addMerged(parts, matcher);
+		}
+		if (parts.length === 0 && !this.broken) {
+			this.broken = true;
+			this.#lowering.problem('error', 'matcher/missing', block.open, 'This block holds no matcher.');
+		}
+		return parts.length === 1 ? parts[0]! : { type: 'all', of: parts };
+	}
+
+	#addMerged(parts: Matcher[], matcher: Matcher): void {
+		const merge = this.#lowering.environment.registry.matchers.get(matcher.type)?.merge;
+		const at = merge ? parts.findIndex(part => part.type === matcher.type) : -1;
+		const merged = at === -1 ? undefined : merge!(parts[at]!, matcher);
+		if (merged) parts[at] = merged;
+		else parts.push(matcher);
+	}
+
+	#expression(words: readonly Word[]): Matcher {
+		this.#fail('matcher/unavailable', words[0]!, unavailableMessage('expression'));
+		return BROKEN;
+	}
+
+	#unknown(word: Word): Matcher {
+		if (UNAVAILABLE_MATCHERS.has(word.text)) {
+			this.#fail('matcher/unavailable', word, unavailableMessage(word.text));
+		} else {
+			const known = [...this.#lowering.environment.registry.matchers.keys()].filter(name => !COMBINATORS.has(name));
+			const compat = this.#lowering.dialect === 'compatfile';
+			const message = compat
+				? `getting matcher module '${word.text}': there is no such matcher`
+				: `\`${word.text}\` is not a matcher.`;
+			const label = didYouMean(word.text, [...known, ...UNAVAILABLE_MATCHERS, 'not']);
+			this.#fail('matcher/unknown', word, message, {
+				label,
+				hint: label === undefined ? `The matchers are ${sentenceList([...known, 'not'].sort())}.` : undefined,
+			});
+		}
+		this.#block = undefined;
+		return BROKEN;
+	}
+
+	#fail(
+		code: string,
+		word: Word,
+		message: string,
+		more?: { label?: string | undefined; hint?: string | undefined },
+	): void {
+		this.broken = true;
+		this.#lowering.problem('error', code, word.span, message, more);
+	}
+
+	#origin(matcher: Matcher, word: Word): Matcher {
+		return this.#lowering.origin(matcher, word.span);
+	}
+}
+
+/** Matchers of the document that have no word of their own in the languages. */
+const COMBINATORS: ReadonlySet<string> = new Set(['all', 'any', 'not']);

@@ -1,0 +1,118 @@
+/** Named matchers of a site or a nested block: defined in any order, lowered once, seen by the blocks inside. */
+import type { Matcher } from '../document/document.ts';
+import type { Line, Word } from '../syntax/ast.ts';
+import type { Lowering } from './lowering.ts';
+import { didYouMean } from './nearest-name.ts';
+
+interface Definition {
+	readonly name: string;
+	readonly word: Word;
+	readonly line: Line;
+	state: 'pending' | 'resolving' | 'done';
+	matcher: Matcher | undefined;
+	used: boolean;
+}
+
+/** True for a line that defines a named matcher. */
+export function isMatcherDefinition(line: Line): boolean {
+	const word = line.words[0]!;
+	return word.text.startsWith('@') && word.quote === 'none';
+}
+
+/** One scope; lookups go outwards. */
+export class MatcherScope {
+	readonly #lowering: Lowering;
+	readonly #parent: MatcherScope | undefined;
+	readonly #definitions = new Map<string, Definition>();
+
+	constructor(lowering: Lowering, parent: MatcherScope | undefined) {
+		this.#lowering = lowering;
+		this.#parent = parent;
+	}
+
+	/** Takes a definition line without lowering it. */
+	define(line: Line): void {
+		const word = line.words[0]!;
+		const name = word.text;
+		const compat = this.#lowering.dialect === 'compatfile';
+		if (name.length < 2) {
+			this.#lowering.problem('error', 'matcher/without-name', word.span, 'A named matcher needs a name after its `@`.');
+			return;
+		}
+		const earlier = this.#find(name);
+		if (earlier) {
+			const message = compat ? `matcher is defined more than once: ${name}` : `\`${name}\` is defined twice.`;
+			this.#lowering.problem('error', 'matcher/defined-twice', word.span, message, {
+				related: [{ span: earlier.word.span, message: 'first defined here' }],
+			});
+			earlier.used = true;
+			return;
+		}
+		this.#definitions.set(name, { name, word, line, state: 'pending', matcher: undefined, used: false });
+	}
+
+	/** The matcher of a name, or undefined after reporting why there is none. Marks it used. */
+	resolve(reference: Word): Matcher | undefined {
+		const definition = this.#find(reference.text);
+		const compat = this.#lowering.dialect === 'compatfile';
+		if (!definition) {
+			const message = compat
+				? `unrecognized matcher name: ${reference.text}`
+				: `\`${reference.text}\` is not defined here.`;
+			this.#lowering.problem('error', 'matcher/unknown-name', reference.span, message, {
+				label: didYouMean(reference.text, this.names()),
+			});
+			return undefined;
+		}
+		definition.used = true;
+		if (definition.state === 'resolving') {
+			this.#lowering.problem('error', 'matcher/cycle', reference.span, `\`${reference.text}\` is defined by itself.`, {
+				related: [{ span: definition.word.span, message: 'the definition that the cycle goes through' }],
+			});
+			return undefined;
+		}
+		const owner = this.#ownerOf(reference.text);
+		return owner.#lower(definition);
+	}
+
+	/** Lowers what nothing has referred to, so that its mistakes are found, and warns of it in Configfile. */
+	close(): void {
+		for (const definition of this.#definitions.values()) {
+			const { used } = definition;
+			this.#lower(definition);
+			if (used || this.#lowering.dialect === 'compatfile') continue;
+			if (definition.used) continue;
+			this.#lowering.problem('warning', 'matcher/unused', definition.word.span, `\`${definition.name}\` is never used.`);
+		}
+	}
+
+	/** Every name that can be seen from here. */
+	names(): string[] {
+		return [...this.#definitions.keys(), ...(this.#parent?.names() ?? [])];
+	}
+
+	#lower(definition: Definition): Matcher | undefined {
+		if (definition.state !== 'pending') return definition.matcher;
+		definition.state = 'resolving';
+		const lowering = this.#lowering;
+		const outer = lowering.scope;
+		lowering.scope = this;
+		const { words, block } = definition.line;
+		definition.matcher = lowering.matcherExpression(words.slice(1), block, definition.name.slice(1));
+		if (definition.matcher) lowering.origin(definition.matcher, definition.line.span);
+		lowering.scope = outer;
+		definition.state = 'done';
+		return definition.matcher;
+	}
+
+	#find(name: string): Definition | undefined {
+		const here = this.#definitions.get(name);
+		if (here || !this.#parent) return here;
+		return this.#parent.#find(name);
+	}
+
+	#ownerOf(name: string): MatcherScope {
+		if (this.#definitions.has(name) || !this.#parent) return this;
+		return this.#parent.#ownerOf(name);
+	}
+}

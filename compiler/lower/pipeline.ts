@@ -1,0 +1,277 @@
+/** Lines of directives to steps: matcher tokens, alternatives, exclusive groups, and Compatfile's sorting. */
+import type { Directive, DirectiveLine, HandlerDirective, SiteDraft } from '../directives/directive.ts';
+import type { Matcher, Step } from '../document/document.ts';
+import type { Line, Word } from '../syntax/ast.ts';
+import { sortDirectives } from './directive-order.ts';
+import { type Lowering, spanOfWords } from './lowering.ts';
+import { isMatcherDefinition, MatcherScope } from './matcher-scope.ts';
+import { didYouMean } from './nearest-name.ts';
+import { UNAVAILABLE_DIRECTIVES, unavailableMessage } from './unavailable.ts';
+
+/** `sorted`: Compatfile's sites and blocks; `written`: Configfile; `route`: a `route` block of either. */
+export type LineOrder = 'sorted' | 'written' | 'route';
+
+/** A lowered directive on its way to a place in the pipeline. */
+interface Item {
+	/** The first word for it in the dialect: what is sorted and grouped by. */
+	readonly directive: string;
+	readonly module: HandlerDirective;
+	readonly line: Line;
+	readonly when: Matcher | undefined;
+	readonly steps: readonly Step[];
+	/** Counts what stands between handlers: two `handle`s are alternatives only with the same number. */
+	readonly run: number;
+}
+
+/** Stands for a matcher that was reported: something conditional, of which nothing is known. */
+const UNKNOWN_MATCHER: Matcher = { type: 'any', of: [] };
+
+/** Lowers a block of directives. `site` is given at site level, where site directives may stand. */
+export function lowerLines(
+	lowering: Lowering,
+	lines: readonly Line[],
+	order: LineOrder,
+	site: SiteDraft | undefined,
+): Step[] {
+	const outer = lowering.scope;
+	const scope = new MatcherScope(lowering, outer);
+	lowering.scope = scope;
+	for (const line of lines) if (isMatcherDefinition(line)) scope.define(line);
+	const items: Item[] = [];
+	let run = 0;
+	for (const line of lines) {
+		if (isMatcherDefinition(line)) continue;
+		const module = findDirective(lowering, line, order, site !== undefined);
+		if (!module) {
+			run++;
+			continue;
+		}
+		if (module.kind === 'site') {
+			const [name, ...args] = line.words as readonly [Word, ...Word[]];
+			if (site) module.lower({ line, name, args }, site, lowering);
+			run++;
+			continue;
+		}
+		const item = lowerHandler(lowering, line, module, run);
+		if (!item || !isHandle(item.directive)) run++;
+		if (item) items.push(item);
+	}
+	scope.close();
+	lowering.scope = outer;
+	if (order === 'sorted') return assemble(lowering, sortDirectives(items, lowering.environment.positions), true, true);
+	const compat = lowering.dialect === 'compatfile';
+	if (!compat) warnOfUnreachable(lowering, items);
+	return assemble(lowering, items, compat, false);
+}
+
+function findDirective(lowering: Lowering, line: Line, order: LineOrder, atSite: boolean): Directive | undefined {
+	const name = line.words[0]!;
+	const { registry, positions } = lowering.environment;
+	const compat = lowering.dialect === 'compatfile';
+	const module = registry.directives.get(name.text);
+	if (!module) {
+		reportUnknown(lowering, line, atSite);
+		return undefined;
+	}
+	if (line.alternative && name.text !== 'when') {
+		const word = line.alternative.words[0]!;
+		lowering.problem('error', 'when/else-without-when', word.span, '`else` follows the block of a `when`.');
+	}
+	if (module.kind === 'site' && !atSite) {
+		const message =
+			order === 'route' && compat
+				? `${name.text} directive returned something other than an HTTP route or subroute: only handler directives can be used in routes`
+				: compat
+					? `directive '${name.text}' is not an ordered HTTP handler, so it cannot be used here - try placing within a route block or using the order global option`
+					: `\`${name.text}\` belongs to a site, not into a block.`;
+		lowering.problem('error', 'directive/misplaced', name.span, message, { hint: 'Move it to the level of the site.' });
+		return undefined;
+	}
+	if (module.kind === 'handler' && order === 'sorted' && !positions.has(module.names.compatfile[0]!)) {
+		const message = `directive '${name.text}' is not an ordered HTTP handler, so it cannot be used here - try placing within a route block or using the order global option`;
+		lowering.problem('error', 'directive/not-ordered', name.span, message);
+		return undefined;
+	}
+	return module;
+}
+
+function reportUnknown(lowering: Lowering, line: Line, atSite: boolean): void {
+	const name = line.words[0]!;
+	const { text, span } = name;
+	const { registry } = lowering.environment;
+	const compat = lowering.dialect === 'compatfile';
+	const instead = registry.oldSpellings.get(text);
+	if (instead !== undefined) {
+		lowering.problem('error', 'directive/old-spelling', span, `\`${text}\` is written \`${instead}\` here.`, {
+			label: `write \`${instead}\``,
+			fix: [{ span, text: instead }],
+		});
+		return;
+	}
+	if (UNAVAILABLE_DIRECTIVES.has(text)) {
+		lowering.problem('error', 'directive/unavailable', span, unavailableMessage(text));
+		return;
+	}
+	if (text === 'else' && !compat) {
+		const message = '`else` stands on the line of the `}` that it follows.';
+		lowering.problem('error', 'when/misplaced-else', span, message, { hint: 'Write `} else {`.' });
+		return;
+	}
+	const advice = atSite ? '' : ' - are you sure your Compatfile structure (nesting and braces) is correct?';
+	const message = compat ? `unrecognized directive: ${text}${advice}` : `\`${text}\` is not a directive.`;
+	const label = didYouMean(text, [...registry.directives.keys(), ...UNAVAILABLE_DIRECTIVES]);
+	const hint = looksLikeAddress(text)
+		? 'Did you mean to define a second site? If so, you must use curly braces around each site to separate their configurations.'
+		: undefined;
+	lowering.problem('error', 'directive/unknown', span, message, { label, hint });
+}
+
+function looksLikeAddress(text: string): boolean {
+	return text === 'localhost' || text.includes('://') || /^[\w*-]*(\.[\w*-]+)+(:\d+)?$|^[\w*-]*:\d+$/.test(text);
+}
+
+function lowerHandler(lowering: Lowering, line: Line, module: HandlerDirective, run: number): Item | undefined {
+	const taken = takeMatcher(lowering, line, module);
+	const lowered = module.lower(taken.directive, lowering);
+	if (lowered === undefined) return undefined;
+	let steps: readonly Step[] = Array.isArray(lowered) ? (lowered as readonly Step[]) : [lowered as Step];
+	let { when } = taken;
+	const only = steps.length === 1 ? steps[0]! : undefined;
+	if (only?.when !== undefined && when === undefined) {
+		const { when: own, ...rest } = only;
+		const bare = rest as Step;
+		moveOrigin(lowering, only, bare, line);
+		steps = [bare];
+		when = own;
+	}
+	for (const step of steps) if (!lowering.environment.origins.has(step)) lowering.origin(step, line.span);
+	return { directive: module.names[lowering.dialect][0]!, module, line, when, steps, run };
+}
+
+/** Takes a matcher token off a line, if its first argument is one. */
+function takeMatcher(
+	lowering: Lowering,
+	line: Line,
+	module: HandlerDirective,
+): { directive: DirectiveLine; when: Matcher | undefined } {
+	const name = line.words[0]!;
+	const args = line.words.slice(1);
+	const token = args[0];
+	const needed = module.matcherToken === 'with-more-arguments' ? 2 : 1;
+	if (module.matcherToken === 'none' || !token || args.length < needed) return { directive: { line, name, args }, when: undefined };
+	const compat = lowering.dialect === 'compatfile';
+	if (!compat && token.quote !== 'none') return { directive: { line, name, args }, when: undefined };
+	const rest: DirectiveLine = { line, name, args: args.slice(1) };
+	if (token.text === '*') return { directive: rest, when: undefined };
+	if (token.text.startsWith('@')) return { directive: rest, when: lowering.scope?.resolve(token) ?? UNKNOWN_MATCHER };
+	if (token.text.startsWith('/') || (!compat && token.text.startsWith('*'))) {
+		const matcher: Matcher = { type: 'path', patterns: [lowering.template(token)] };
+		return { directive: rest, when: lowering.origin(matcher, token.span) };
+	}
+	return { directive: { line, name, args }, when: undefined };
+}
+
+/** Puts items into one pipeline: `when`s, exclusive groups and the alternatives that `handle`s make. */
+function assemble(lowering: Lowering, items: readonly Item[], exclusive: boolean, sorted: boolean): Step[] {
+	const counts = new Map<string, number>();
+	if (exclusive) {
+		for (const { directive, module } of items) {
+			if (module.exclusive === true) counts.set(directive, (counts.get(directive) ?? 0) + 1);
+		}
+	}
+	const steps: Step[] = [];
+	const runs = handleRuns(items, sorted);
+	for (let at = 0; at < items.length; at++) {
+		const item = items[at]!;
+		if (isHandle(item.directive)) {
+			const scattered = exclusive && runs.count > 1;
+			const length = scattered ? 1 : (runs.lengths.get(at) ?? 1);
+			if (length > 1) {
+				steps.push(alternatives(lowering, items.slice(at, at + length)));
+				at += length - 1;
+				continue;
+			}
+			steps.push(conditional(lowering, item, scattered ? 'handle' : undefined));
+			continue;
+		}
+		const group = (counts.get(item.directive) ?? 0) > 1 ? item.directive : undefined;
+		if (item.when === undefined && group === undefined) steps.push(...item.steps);
+		else steps.push(conditional(lowering, item, group));
+	}
+	return steps;
+}
+
+/** Where alternatives begin and how many there are. */
+function handleRuns(items: readonly Item[], sorted: boolean): { count: number; lengths: Map<number, number> } {
+	const lengths = new Map<number, number>();
+	let start = -1;
+	for (let at = 0; at < items.length; at++) {
+		const item = items[at]!;
+		if (!isHandle(item.directive)) {
+			start = -1;
+			continue;
+		}
+		if (start === -1 || !(sorted || items[at - 1]!.run === item.run)) {
+			start = at;
+			lengths.set(at, 1);
+		} else lengths.set(start, lengths.get(start)! + 1);
+	}
+	return { count: lengths.size, lengths };
+}
+
+function alternatives(lowering: Lowering, items: readonly Item[]): Step {
+	const branches = items.map(({ when, steps, line }) => {
+		const { pipeline } = steps[0]! as unknown as { pipeline: readonly Step[] };
+		return lowering.origin(when ? { when, pipeline } : { pipeline }, line.span);
+	});
+	return lowering.origin({ handler: 'first_match', branches }, items[0]!.line.span);
+}
+
+/** One step that runs an item under its matcher; several steps become a group, so that the matcher is asked once. */
+function conditional(lowering: Lowering, item: Item, exclusive: string | undefined): Step {
+	const { when, steps, line } = item;
+	const only = steps.length === 1 ? steps[0]! : undefined;
+	const base: Step = only && only.when === undefined ? only : { handler: 'group', pipeline: steps };
+	if (when === undefined && exclusive === undefined) return base;
+	const { handler, ...fields } = base;
+	const step: Step = {
+		handler,
+		...(when === undefined ? {} : { when }),
+		...(exclusive === undefined ? {} : { exclusive }),
+		...fields,
+	};
+	moveOrigin(lowering, base, step, line);
+	return step;
+}
+
+function moveOrigin(lowering: Lowering, from: Step, to: Step, line: Line): void {
+	if (lowering.environment.origins.has(from)) lowering.environment.origins.move(from, to);
+	else lowering.origin(to, line.span);
+}
+
+function isHandle(directive: string): boolean {
+	return directive === 'handle' || directive === 'handle_path';
+}
+
+/** Configfile: what stands after something that always answers can never run. */
+function warnOfUnreachable(lowering: Lowering, items: readonly Item[]): void {
+	for (let at = 0; at + 1 < items.length; at++) {
+		const item = items[at]!;
+		const next = items[at + 1]!;
+		const unconditional = item.when === undefined;
+		if (unconditional && item.module.answers === true && item.steps.every(step => step['pass_thru'] !== true)) {
+			const message = `\`${next.directive}\` can never run: \`${item.directive}\` before it always answers.`;
+			lowering.problem('warning', 'directive/never-runs', spanOfWords(next.line.words), message, {
+				related: [{ span: spanOfWords(item.line.words), message: 'answers every request that comes here' }],
+			});
+			return;
+		}
+		if (unconditional && isHandle(item.directive) && isHandle(next.directive) && item.run === next.run) {
+			const message = 'This block can never run: the one before it takes every request.';
+			lowering.problem('warning', 'branch/never-runs', spanOfWords(next.line.words), message, {
+				related: [{ span: spanOfWords(item.line.words), message: 'takes every request' }],
+			});
+			return;
+		}
+	}
+}

@@ -1,0 +1,17 @@
+/** What lowering asks of placeholders and regular expressions; code generation knows the answers. */
+
+/** A placeholder that no phase knows, and the known one it looks like. */
+export interface UnknownPlaceholder {
+	readonly name: string;
+	readonly nearest: string | undefined;
+}
+
+/** The placeholder table as lowering sees it. */
+export interface Placeholders {
+	/** Shorthands to full names. */
+	expand(text: string): string;
+	/** Names in a text that stand for nothing. */
+	unknown(text: string): readonly UnknownPlaceholder[];
+	/** Why a text is no regular expression, or undefined if it is one. */
+	regexpMistake(source: string): string | undefined;
+}

@@ -1,0 +1,38 @@
+/** Directives, matchers and options by the words that stand for them in one dialect. */
+import type { Dialect } from '../dialects/dialect.ts';
+import { directives } from '../directives/index.ts';
+import type { Directive } from '../directives/directive.ts';
+import { matchers } from '../matchers/index.ts';
+import type { MatcherModule } from '../matchers/matcher.ts';
+import { options } from '../options/index.ts';
+import type { GlobalOption } from '../options/option.ts';
+
+/** The modules of one dialect. */
+export interface Registry {
+	readonly directives: ReadonlyMap<string, Directive>;
+	/** Words that old files may use, with the one to write. */
+	readonly oldSpellings: ReadonlyMap<string, string>;
+	readonly matchers: ReadonlyMap<string, MatcherModule>;
+	readonly options: ReadonlyMap<string, GlobalOption>;
+}
+
+/** Gathers the modules that a dialect has words for. */
+export function registryOf(dialect: Dialect): Registry {
+	const oldSpellings = new Map<string, string>();
+	const byName = new Map<string, Directive>();
+	for (const directive of directives) {
+		for (const name of directive.names[dialect]) byName.set(name, directive);
+		const other = dialect === 'configfile' ? 'compatfile' : 'configfile';
+		const toWrite = directive.names[dialect][0];
+		if (toWrite === undefined) continue;
+		for (const name of directive.names[other]) if (!directive.names[dialect].includes(name)) oldSpellings.set(name, toWrite);
+	}
+	const optionsByName = new Map<string, GlobalOption>();
+	for (const option of options) for (const name of option.names[dialect]) optionsByName.set(name, option);
+	return {
+		directives: byName,
+		oldSpellings,
+		matchers: new Map(matchers.map(matcher => [matcher.id, matcher])),
+		options: optionsByName,
+	};
+}

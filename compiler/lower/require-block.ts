@@ -1,0 +1,13 @@
+/** Directives that are nothing without their block. */
+import type { Block, Line } from '../syntax/ast.ts';
+import type { LowerContext } from './lower-context.ts';
+
+/** The line's block, or undefined after reporting that it is missing. */
+export function requireBlock(line: Line, cx: LowerContext): Block | undefined {
+	if (line.block) return line.block;
+	const name = line.words[0]!;
+	cx.problem('error', 'directive/missing-block', name.span, `\`${name.text}\` needs a block.`, {
+		hint: `Write \`${name.text} … {\` and its directives on the lines below.`,
+	});
+	return undefined;
+}

@@ -1,0 +1,69 @@
+/** The address words of a site to the text form of the document. */
+import {
+	formatSiteAddress,
+	isSiteAddress,
+	parseSiteAddress,
+	type SchemePorts,
+	violatesConvention,
+} from '../document/site-address.ts';
+import type { Reader } from '../source/reader.ts';
+import type { Word } from '../syntax/ast.ts';
+import type { Lowering } from './lowering.ts';
+
+/** Lowers addresses; those that are wrong are reported and left out. */
+export function lowerAddresses(
+	lowering: Lowering,
+	words: readonly Word[],
+	ports: SchemePorts,
+	reader: Reader,
+): string[] {
+	const addresses: string[] = [];
+	for (const word of words) {
+		const address = lowerAddress(lowering, word, ports, reader);
+		if (address !== undefined && !addresses.includes(address)) addresses.push(address);
+	}
+	return addresses;
+}
+
+function lowerAddress(lowering: Lowering, word: Word, ports: SchemePorts, reader: Reader): string | undefined {
+	const text = expandEnvironment(lowering, word, reader);
+	if (text === undefined) return undefined;
+	const parsed = parseSiteAddress(text);
+	if (!isSiteAddress(parsed)) {
+		lowering.problem('error', parsed.code, word.span, parsed.message, parsed.hint === undefined ? {} : { hint: parsed.hint });
+		return undefined;
+	}
+	if (violatesConvention(parsed, ports)) {
+		const message = `[${parsed.text}] scheme and port violate convention`;
+		const other = parsed.scheme === 'http' ? 'HTTPS' : 'HTTP';
+		lowering.problem('error', 'address/scheme-and-port', word.span, message, {
+			hint: `${parsed.port} is the ${other} port; change the scheme or the port.`,
+		});
+		return undefined;
+	}
+	if (parsed.path !== '') {
+		const hint = 'Put `handle_path` or a path matcher inside the site.';
+		if (lowering.dialect === 'configfile') {
+			lowering.problem('error', 'address/path', word.span, 'A site address has no path.', { hint });
+			return undefined;
+		}
+		const message = 'Using a path in a site address is deprecated.';
+		lowering.problem('warning', 'address/path', word.span, message, { hint });
+	}
+	return formatSiteAddress(parsed);
+}
+
+/** `{env.NAME}` in an address is settled now: listeners must be known before there is a request. */
+function expandEnvironment(lowering: Lowering, word: Word, reader: Reader): string | undefined {
+	if (!word.text.includes('{')) return word.text;
+	let known = true;
+	const text = word.text.replace(/\{([^}]*)\}/g, (whole, name: string) => {
+		if (name.startsWith('env.')) return reader.env(name.slice('env.'.length)) ?? '';
+		known = false;
+		lowering.problem('error', 'address/placeholder', word.span, `\`${whole}\` cannot stand in a site address.`, {
+			hint: 'Only `{$NAME}` and `{env.NAME}` are known before there is a request.',
+		});
+		return whole;
+	});
+	return known ? text : undefined;
+}

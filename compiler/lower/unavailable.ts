@@ -1,0 +1,36 @@
+/** Words that both languages know and this build cannot run yet: refused by name, never mistaken for a misspelling. */
+
+/** Directives of the languages that have no module in this build. */
+export const UNAVAILABLE_DIRECTIVES: ReadonlySet<string> = new Set([
+	...['tracing', 'map', 'fs', 'log_append', 'log_skip', 'log_name', 'skip_log', 'copy_response'],
+	...['copy_response_headers', 'request_body', 'timeouts', 'method', 'try_files', 'basicauth', 'basic_auth'],
+	...['forward_auth', 'encode', 'push', 'intercept', 'templates', 'invoke', 'metrics', 'php_fastcgi'],
+	...['acme_server', 'tls', 'cache', 'vars', 'rate_limit'],
+]);
+
+/** Request matchers of the languages that have no module in this build. */
+export const UNAVAILABLE_MATCHERS: ReadonlySet<string> = new Set([
+	...['header_regexp', 'protocol', 'tls', 'client_ip', 'vars', 'vars_regexp', 'expression', 'file', 'url_pattern'],
+]);
+
+/** Global options of the languages that have no module in this build. */
+export const UNAVAILABLE_OPTIONS: ReadonlySet<string> = new Set([
+	...['storage', 'storage_check', 'storage_clean_interval', 'persist_config', 'shutdown_delay', 'events', 'filesystem'],
+	...['auto_https', 'email', 'default_sni', 'fallback_sni', 'local_certs', 'skip_install_trust', 'acme_ca'],
+	...['acme_ca_root', 'acme_eab', 'acme_dns', 'dns', 'tls_resolvers', 'cert_issuer', 'key_type', 'cert_lifetime'],
+	...['preferred_chains', 'on_demand_tls', 'renew_interval', 'ocsp_interval', 'ocsp_stapling', 'pki', 'cache'],
+	...['renewal_window_ratio', 'ech'],
+]);
+
+/** Global options inside `servers` that have no module in this build. */
+export const UNAVAILABLE_SERVER_OPTIONS: ReadonlySet<string> = new Set([
+	...['name', 'listener_wrappers', 'packet_conn_wrappers', 'timeouts', 'keepalive_interval', 'keepalive_idle'],
+	...['keepalive_count', 'max_header_size', 'enable_full_duplex', 'protocols', 'strict_sni_host', 'log_credentials'],
+	...['trusted_proxies_strict', 'trusted_proxies_unix', 'client_ip_headers', 'expected_underscore_headers'],
+	...['expected_dot_headers', 'trace', '0rtt', 'metrics'],
+]);
+
+/** The one sentence for all of them. */
+export function unavailableMessage(word: string): string {
+	return `\`${word}\` is not part of this build yet.`;
+}

@@ -1,0 +1,74 @@
+/** The value types of both languages as pure functions from text: durations, sizes, statuses, booleans. */
+
+const DURATION_UNITS: { readonly [unit: string]: number } = {
+	ns: 1e-6,
+	us: 1e-3,
+	µs: 1e-3,
+	μs: 1e-3,
+	ms: 1,
+	s: 1000,
+	m: 60_000,
+	h: 3_600_000,
+	d: 86_400_000,
+};
+const DURATION_PART = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h|d)/y;
+const LONGEST_DURATION = 1024;
+const SIZE = /^(\d+(?:\.\d+)?)(b|kb|mb|gb|tb|kib|mib|gib|tib)?$/i;
+const SIZE_UNITS: { readonly [unit: string]: number } = {
+	b: 1,
+	kb: 1e3,
+	mb: 1e6,
+	gb: 1e9,
+	tb: 1e12,
+	kib: 1024,
+	mib: 1024 ** 2,
+	gib: 1024 ** 3,
+	tib: 1024 ** 4,
+};
+
+/** Milliseconds of `300ms`, `1h30m`, `-1s`, `7d`, `0`; undefined when it is no duration. */
+export function parseDuration(text: string): number | undefined {
+	if (text.length > LONGEST_DURATION) return undefined;
+	const sign = text[0] === '-' ? -1 : 1;
+	let at = text[0] === '-' || text[0] === '+' ? 1 : 0;
+	if (text.slice(at) === '0') return 0;
+	if (at === text.length) return undefined;
+	let total = 0;
+	while (at < text.length) {
+		DURATION_PART.lastIndex = at;
+		const part = DURATION_PART.exec(text);
+		if (!part) return undefined;
+		total += Number(part[1]) * DURATION_UNITS[part[2]!]!;
+		at = DURATION_PART.lastIndex;
+	}
+	return sign * total;
+}
+
+/** Bytes of `512`, `64KiB`, `10MB`; undefined when it is no size. Rounded down to whole bytes. */
+export function parseSize(text: string): number | undefined {
+	const parts = SIZE.exec(text);
+	if (!parts) return undefined;
+	const bytes = Math.floor(Number(parts[1]) * SIZE_UNITS[(parts[2] ?? 'b').toLowerCase()]!);
+	return Number.isSafeInteger(bytes) ? bytes : undefined;
+}
+
+/** A status from 100 to 599. */
+export function parseStatus(text: string): number | undefined {
+	return /^[1-5]\d\d$/.test(text) ? Number(text) : undefined;
+}
+
+/** `on off yes no true false`, in any letter case. */
+export function parseBoolean(text: string): boolean | undefined {
+	switch (text.toLowerCase()) {
+		case 'on':
+		case 'yes':
+		case 'true':
+			return true;
+		case 'off':
+		case 'no':
+		case 'false':
+			return false;
+		default:
+			return undefined;
+	}
+}

@@ -1,0 +1,23 @@
+/** Every global option, one line each. */
+import { admin } from './admin.ts';
+import { defaultBind } from './default-bind.ts';
+import { log } from './log.ts';
+import { metrics } from './metrics.ts';
+import type { GlobalOption } from './option.ts';
+import { httpPort, httpsPort } from './ports.ts';
+import { debug, gracePeriod, threads } from './process.ts';
+import { servers } from './servers.ts';
+
+/** In the order in which `list-modules` and the manual name them. */
+export const options: readonly GlobalOption[] = [
+	admin,
+	debug,
+	defaultBind,
+	gracePeriod,
+	httpPort,
+	httpsPort,
+	log,
+	metrics,
+	servers,
+	threads,
+];

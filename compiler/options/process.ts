@@ -1,0 +1,53 @@
+/** Global options of the process: `threads`, `grace_period`, `debug`. */
+import type { GlobalOption } from './option.ts';
+
+export const threads: GlobalOption = {
+	id: 'threads',
+	names: { configfile: ['threads'], compatfile: ['threads'] },
+	usage: 'threads <number>',
+	summary: 'How many threads serve requests.',
+	documentation: 'As many as the processors that the process may use if left out. Changing it needs a restart.\n\n```\n{\n\tthreads 2\n}\n```',
+	lower: (line, settings, cx) => {
+		const args = line.words.slice(1);
+		cx.noBlock(line);
+		if (!cx.count(line, args, 1, 1, threads.usage)) return;
+		const count = cx.integer(args[0]!, 1, 1024);
+		if (count !== undefined) settings['threads'] = count;
+	},
+	schema: { type: 'integer', minimum: 1, maximum: 1024 },
+	startup: true,
+};
+
+export const gracePeriod: GlobalOption = {
+	id: 'grace_period',
+	names: { configfile: ['grace_period'], compatfile: ['grace_period'] },
+	usage: 'grace_period <duration>',
+	summary: 'How long a stop waits for requests in flight.',
+	documentation:
+		'A stop waits for requests that are being answered, without bound if left out; after this time it ends them.\n\n```\n{\n\tgrace_period 10s\n}\n```',
+	lower: (line, settings, cx) => {
+		const args = line.words.slice(1);
+		cx.noBlock(line);
+		if (!cx.count(line, args, 1, 1, gracePeriod.usage)) return;
+		const milliseconds = cx.duration(args[0]!);
+		if (milliseconds === undefined) return;
+		if (milliseconds >= 0) settings['grace_period'] = milliseconds;
+		else cx.problem('error', 'value/out-of-range', args[0]!.span, 'A grace period cannot be negative.');
+	},
+	schema: { type: 'number', minimum: 0, description: 'Milliseconds.' },
+	startup: false,
+};
+
+export const debug: GlobalOption = {
+	id: 'debug',
+	names: { configfile: ['debug'], compatfile: ['debug'] },
+	usage: 'debug',
+	summary: 'Sets every log without a level of its own to DEBUG.',
+	documentation: 'For finding out what happens; not for every day.\n\n```\n{\n\tdebug\n}\n```',
+	lower: (line, settings, cx) => {
+		cx.noBlock(line);
+		if (cx.count(line, line.words.slice(1), 0, 0, debug.usage)) settings['debug'] = true;
+	},
+	schema: { type: 'boolean' },
+	startup: false,
+};
