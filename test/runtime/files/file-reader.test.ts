@@ -1,0 +1,384 @@
+import { execFileSync } from 'node:child_process';
+import {
+	chmodSync,
+	mkdirSync,
+	mkdtempSync,
+	readdirSync,
+	renameSync,
+	rmSync,
+	symlinkSync,
+	truncateSync,
+	writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type Body, isStream } from '../../../compiler/exchange/body.ts';
+import { FileError, type OpenFile } from '../../../compiler/exchange/leases.ts';
+import { createFileReader } from '../../../runtime/files/file-reader.ts';
+
+const reader = createFileReader();
+const scratch = mkdtempSync(join(tmpdir(), 'svc-files-'));
+const root = join(scratch, 'www');
+const BIG = 300_000;
+const big = Buffer.alloc(BIG, 'abcdefghij');
+
+function build(): void {
+	mkdirSync(join(root, 'docs/inner'), { recursive: true });
+	mkdirSync(join(scratch, 'private'));
+	mkdirSync(join(scratch, 'www-other'));
+	writeFileSync(join(root, 'hello.txt'), 'hello');
+	writeFileSync(join(root, 'empty.txt'), '');
+	writeFileSync(join(root, 'big.bin'), big);
+	writeFileSync(join(root, 'docs/page.html'), '<p>');
+	writeFileSync(join(root, 'docs/äöü 😀.txt'), 'unicode');
+	writeFileSync(join(root, 'back\\slash.txt'), 'backslash');
+	writeFileSync(join(root, '..dots'), 'dots');
+	writeFileSync(join(root, 'gone (deleted)'), 'still here');
+	writeFileSync(Buffer.concat([Buffer.from(`${root}/latin-`), Buffer.from([0xe9, 0xff])]), 'bytes');
+	writeFileSync(join(scratch, 'private/secret.txt'), 'secret');
+	writeFileSync(join(scratch, 'www-other/x.txt'), 'sibling');
+	writeFileSync(join(root, 'locked.txt'), 'locked');
+	chmodSync(join(root, 'locked.txt'), 0);
+	symlinkSync('hello.txt', join(root, 'inside.txt'));
+	symlinkSync('docs', join(root, 'inside-folder'));
+	symlinkSync(join(scratch, 'private/secret.txt'), join(root, 'out.txt'));
+	symlinkSync('../private', join(root, 'out-folder'));
+	symlinkSync('../www-other', join(root, 'sibling'));
+	symlinkSync('out-folder', join(root, 'chain1'));
+	symlinkSync('chain1/secret.txt', join(root, 'chain2'));
+	symlinkSync('../www/hello.txt', join(root, 'out-and-back.txt'));
+	symlinkSync('loop-b', join(root, 'loop-a'));
+	symlinkSync('loop-a', join(root, 'loop-b'));
+	symlinkSync('nothing', join(root, 'dangling'));
+	symlinkSync('/dev/null', join(root, 'device'));
+	symlinkSync('www', join(scratch, 'current'));
+	execFileSync('mkfifo', [join(root, 'pipe')]);
+}
+
+function opened(path: string, follow = false, from = root): OpenFile {
+	return reader.open(from, path, follow) as OpenFile;
+}
+
+function reasonOf(path: string, follow = false): string {
+	try {
+		opened(path, follow).close();
+		return 'opened';
+	} catch (error) {
+		assert.instance(error, FileError);
+		return (error as FileError).reason;
+	}
+}
+
+async function text(body: Body): Promise<string> {
+	if (!isStream(body)) return typeof body === 'string' ? body : Buffer.from(body ?? []).toString();
+	const parts: Buffer[] = [];
+	for (;;) {
+		const piece = await body.pull();
+		if (piece === null) return Buffer.concat(parts).toString();
+		parts.push(Buffer.from(piece));
+	}
+}
+
+function descriptors(): number {
+	return readdirSync('/proc/self/fd').length;
+}
+
+async function settled(count: number): Promise<void> {
+	for (let i = 0; i < 100 && descriptors() > count; i++) await new Promise(resolve => setTimeout(resolve, 5));
+	assert.is(descriptors(), count);
+}
+
+const paths = suite('file reader: which paths open');
+paths.before(build);
+
+const TABLE: readonly [path: string, plain: string, following: string][] = [
+	['/hello.txt', 'hello', 'hello'],
+	['/empty.txt', '', ''],
+	['/docs/page.html', '<p>', '<p>'],
+	['//docs//page.html', '<p>', '<p>'],
+	['/docs/./page.html', '<p>', '<p>'],
+	['/docs/äöü 😀.txt', 'unicode', 'unicode'],
+	['/back\\slash.txt', 'backslash', 'backslash'],
+	['/..dots', 'dots', 'dots'],
+	['/gone (deleted)', 'still here', 'still here'],
+	['/latin-\udce9\udcff', 'bytes', 'bytes'],
+	['/inside.txt', 'hello', 'hello'],
+	['/inside-folder/page.html', '<p>', '<p>'],
+	['/out-and-back.txt', 'hello', 'hello'],
+	['/out.txt', '!not_found', 'secret'],
+	['/out-folder', '!not_found', '!directory'],
+	['/out-folder/secret.txt', '!not_found', 'secret'],
+	['/out-folder/nothing.txt', '!not_found', '!not_found'],
+	['/sibling/x.txt', '!not_found', 'sibling'],
+	['/chain1/secret.txt', '!not_found', 'secret'],
+	['/chain2', '!not_found', 'secret'],
+	['/loop-a', '!not_found', '!not_found'],
+	['/dangling', '!not_found', '!not_found'],
+	['/nothing', '!not_found', '!not_found'],
+	['/hello.txt/', '!not_found', '!not_found'],
+	['/hello.txt/x', '!not_found', '!not_found'],
+	[`/${'x'.repeat(300)}`, '!not_found', '!not_found'],
+	[`/${'x/'.repeat(5000)}`, '!not_found', '!not_found'],
+	['/docs', '!directory', '!directory'],
+	['/inside-folder', '!directory', '!directory'],
+	['/', '!directory', '!directory'],
+	['/device', '!forbidden', '!forbidden'],
+	['/pipe', '!forbidden', '!forbidden'],
+	['/hello.txt\0', '!invalid', '!invalid'],
+	['/\0', '!invalid', '!invalid'],
+	['/../private/secret.txt', '!invalid', '!invalid'],
+	['/docs/../hello.txt', '!invalid', '!invalid'],
+	['/docs/..', '!invalid', '!invalid'],
+	['/..', '!invalid', '!invalid'],
+	['hello.txt', '!invalid', '!invalid'],
+	['', '!invalid', '!invalid'],
+	['/\ud800', '!invalid', '!invalid'],
+	['/\udc2f', '!invalid', '!invalid'],
+];
+
+for (const [path, plain, following] of TABLE) {
+	for (const [follow, expected] of [
+		[false, plain],
+		[true, following],
+	] as const) {
+		paths(`${JSON.stringify(path.slice(0, 40))}${follow ? ' following links' : ''}`, async () => {
+			const before = descriptors();
+			if (expected.startsWith('!')) assert.is(reasonOf(path, follow), expected.slice(1));
+			else {
+				const file = opened(path, follow);
+				assert.is(await text(file.body(0, file.size)), expected);
+			}
+			assert.is(descriptors(), before);
+		});
+	}
+}
+
+paths('a file that may not be read is forbidden', () => {
+	// The superuser reads everything.
+	if (process.getuid?.() === 0) return;
+	assert.is(reasonOf('/locked.txt'), 'forbidden');
+});
+
+paths('a socket is refused', async () => {
+	const server = createServer();
+	await new Promise<void>(resolve => server.listen(join(root, 'sock'), resolve));
+	try {
+		assert.is(reasonOf('/sock'), 'forbidden');
+	} finally {
+		await new Promise(resolve => server.close(resolve));
+	}
+});
+
+paths('a fifo with a waiting writer is neither opened nor blocks', () => {
+	const started = performance.now();
+	assert.is(reasonOf('/pipe'), 'forbidden');
+	assert.ok(performance.now() - started < 1000);
+});
+
+paths('a root that is a link is served, also after it was swapped', async () => {
+	const current = join(scratch, 'current');
+	assert.is(await text(opened('/hello.txt', false, current).body(0, 5)), 'hello');
+	symlinkSync('www-other', join(scratch, 'next'));
+	renameSync(join(scratch, 'next'), current);
+	assert.is(await text(opened('/x.txt', false, current).body(0, 7)), 'sibling');
+});
+
+paths('a root that is missing has no files', () => {
+	assert.throws(
+		() => reader.open(join(scratch, 'no-root'), '/x', false),
+		(error: FileError) => error.reason === 'not_found',
+	);
+});
+
+paths('a sibling whose name begins with the root is outside', () => {
+	assert.is(reader.kind(root, '/sibling', false), undefined);
+	assert.is(reader.kind(root, '/sibling', true), 'directory');
+});
+
+paths('kind tells files from folders and hides what is outside', () => {
+	assert.is(reader.kind(root, '/hello.txt', false), 'file');
+	assert.is(reader.kind(root, '/docs', false), 'directory');
+	assert.is(reader.kind(root, '/out.txt', false), undefined);
+	assert.is(reader.kind(root, '/out.txt', true), 'file');
+	assert.is(reader.kind(root, '/pipe', false), undefined);
+	assert.is(reader.kind(root, '/nothing', false), undefined);
+	assert.throws(
+		() => reader.kind(root, '/a\0', false),
+		(error: FileError) => error.reason === 'invalid',
+	);
+});
+
+paths('the real path is told, and where it is below the root', () => {
+	const file = opened('/inside-folder/page.html');
+	assert.is(file.path, join(root, 'docs/page.html'));
+	assert.is(file.below, '/docs/page.html');
+	file.close();
+	const outside = opened('/out.txt', true);
+	assert.is(outside.path, join(scratch, 'private/secret.txt'));
+	assert.is(outside.below, undefined);
+	outside.close();
+});
+
+paths.after(() => rmSync(scratch, { recursive: true, force: true }));
+paths.run();
+
+const bodies = suite('file reader: bodies');
+bodies.before(() => {
+	mkdirSync(root, { recursive: true });
+	writeFileSync(join(root, 'big.bin'), big);
+	writeFileSync(join(root, 'small.bin'), 'small');
+});
+
+bodies('a small file is whole at once and closed', () => {
+	const before = descriptors();
+	const file = opened('/small.bin');
+	const body = file.body(0, file.size);
+	assert.instance(body, Uint8Array);
+	assert.is(descriptors(), before);
+	file.close();
+});
+
+bodies('a large file streams in bounded pieces and closes with the last', async () => {
+	const before = descriptors();
+	const file = opened('/big.bin');
+	const body = file.body(0, file.size);
+	assert.ok(isStream(body));
+	assert.is(body.length, BIG);
+	let received = 0;
+	while (received < BIG) {
+		const piece = (await body.pull())!;
+		assert.ok(piece.length <= 256 * 1024);
+		assert.equal(piece[0], big[received]);
+		received += piece.length;
+	}
+	await settled(before);
+	assert.is(await body.pull(), null);
+});
+
+bodies('a range gives its bytes and no others', async () => {
+	const file = opened('/big.bin');
+	assert.is(await text(file.body(13, 200_001)), big.toString('latin1', 13, 200_001));
+	const tail = opened('/big.bin');
+	assert.is(await text(tail.body(BIG - 3, BIG)), 'hij');
+});
+
+bodies('several parts share one descriptor, which close frees', async () => {
+	const before = descriptors();
+	const file = opened('/big.bin');
+	assert.is(await text(file.body(0, 4, true)), 'abcd');
+	assert.is(await text(file.body(100_000, 250_000, true)), big.toString('latin1', 100_000, 250_000));
+	assert.is(descriptors(), before + 1);
+	file.close();
+	file.close();
+	await settled(before);
+});
+
+bodies('a body that is given up closes at once', async () => {
+	const before = descriptors();
+	const file = opened('/big.bin');
+	const body = file.body(0, file.size);
+	assert.ok(isStream(body));
+	await body.pull();
+	body.cancel();
+	body.cancel();
+	await settled(before);
+	assert.is(await body.pull(), null);
+});
+
+bodies('given up during a read, the descriptor is closed after the read', async () => {
+	const before = descriptors();
+	const file = opened('/big.bin');
+	const body = file.body(0, file.size);
+	assert.ok(isStream(body));
+	const pending = body.pull();
+	body.cancel();
+	assert.is(await pending, null);
+	await settled(before);
+	const kept = opened('/big.bin');
+	const part = kept.body(0, 200_000, true);
+	assert.ok(isStream(part));
+	const reading = part.pull();
+	kept.close();
+	assert.is(await reading, null);
+	await settled(before);
+});
+
+bodies('a file that shrinks while it is sent fails visibly and closes', async () => {
+	const before = descriptors();
+	writeFileSync(join(root, 'shrinks.bin'), big);
+	const file = opened('/shrinks.bin');
+	const body = file.body(0, file.size);
+	assert.ok(isStream(body));
+	await body.pull();
+	truncateSync(join(root, 'shrinks.bin'), 140_000);
+	await body.pull();
+	try {
+		await body.pull();
+		assert.unreachable('a truncated file looked whole');
+	} catch (error) {
+		assert.instance(error, FileError);
+	}
+	await settled(before);
+});
+
+bodies('a small file that shrinks before it is read is refused', () => {
+	const before = descriptors();
+	writeFileSync(join(root, 'shrinks.txt'), '0123456789');
+	const file = opened('/shrinks.txt');
+	truncateSync(join(root, 'shrinks.txt'), 4);
+	assert.throws(
+		() => file.body(0, file.size),
+		(error: FileError) => error.reason === 'unavailable',
+	);
+	assert.is(descriptors(), before);
+});
+
+bodies('a file that grows is sent at the length it had', async () => {
+	writeFileSync(join(root, 'grows.txt'), '0123456789');
+	const file = opened('/grows.txt');
+	writeFileSync(join(root, 'grows.txt'), '0123456789abcdef');
+	assert.is(await text(file.body(0, file.size)), '0123456789');
+});
+
+bodies('a link that is swapped while requests run never leads out', async () => {
+	mkdirSync(join(scratch, 'private'), { recursive: true });
+	writeFileSync(join(scratch, 'private/secret.txt'), 'secret');
+	writeFileSync(join(root, 'hello.txt'), 'hello');
+	const swapper = `
+		const { symlinkSync, renameSync } = require('node:fs');
+		for (let i = 0; ; i++) {
+			symlinkSync(i % 2 ? 'hello.txt' : '../private/secret.txt', process.argv[1] + '/swap-next');
+			renameSync(process.argv[1] + '/swap-next', process.argv[1] + '/swap');
+		}`;
+	const { spawn } = await import('node:child_process');
+	const child = spawn(process.execPath, ['-e', swapper, root], { stdio: 'ignore' });
+	try {
+		const seen = { opened: 0, refused: 0 };
+		const end = performance.now() + 1500;
+		while (performance.now() < end) {
+			for (let i = 0; i < 50; i++) {
+				try {
+					const file = opened('/swap');
+					assert.is(Buffer.from(file.body(0, file.size) as Uint8Array).toString(), 'hello');
+					seen.opened += 1;
+				} catch (error) {
+					if (!(error instanceof FileError)) throw error;
+					assert.is(error.reason, 'not_found');
+					seen.refused += 1;
+				}
+			}
+			await new Promise(resolve => setImmediate(resolve));
+			if (seen.opened > 500 && seen.refused > 500) break;
+		}
+		assert.ok(seen.opened > 0 && seen.refused > 0, JSON.stringify(seen));
+	} finally {
+		child.kill('SIGKILL');
+		await new Promise(resolve => child.once('exit', resolve));
+	}
+});
+
+bodies.after(() => rmSync(scratch, { recursive: true, force: true }));
+bodies.run();
