@@ -21,6 +21,8 @@ export interface UpstreamSettings {
 	readonly keepalive?: number;
 	/** Idle connections kept for one upstream on one thread; 32 if left out. */
 	readonly keepalive_idle_conns?: number;
+	/** Bytes of a response's head; 10 MiB if left out. */
+	readonly max_response_header?: number;
 	readonly [setting: string]: unknown;
 }
 
@@ -70,8 +72,11 @@ export class UpstreamError extends Error {
 /** A pool of upstreams: choice, connections and state, kept across reloads that leave its settings alone. */
 export interface UpstreamPool {
 	readonly settings: UpstreamSettings;
-	/** Chooses an upstream for this exchange, avoiding those given; undefined when none is available. */
-	select(x: Exchange, avoid?: readonly Upstream[]): Upstream | undefined;
+	/**
+	 * Chooses an upstream for this exchange, avoiding those given; undefined when none is available. With addresses that
+	 * hold placeholders the caller gives all addresses resolved (`host:port`, `unix//path`): the choice is among them.
+	 */
+	select(x: Exchange, avoid?: readonly Upstream[], resolved?: readonly string[]): Upstream | undefined;
 	/** Sends a request. `onInform` is called for each 1xx response but 101. Rejects with UpstreamError. */
 	send(
 		x: Exchange,

@@ -1,4 +1,5 @@
 /** Heads of the client's side of HTTP/1.1: requests written, responses read (RFC 9112 §3 to §6). */
+import { TOKEN_CLASS } from '../../../compiler/exchange/field-syntax.ts';
 import { HeaderList, sameName } from '../../../compiler/exchange/header-list.ts';
 import type { UpstreamRequest } from '../../../compiler/exchange/leases.ts';
 
@@ -33,14 +34,29 @@ export class InvalidResponse extends Error {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it is these that are looked for
 const FORBIDDEN = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)|(?<!\r)\n/;
 
-/** 1 for the octets of a token (RFC 9110 §5.6.2). */
-const TOKEN = new Uint8Array(256);
-for (const octet of "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
-	TOKEN[octet.charCodeAt(0)] = 1;
-}
-
+/** Bytes of a read that are first looked at for a head's end. */
+const HEAD_WINDOW = 4096;
 /** Fields that one response may have. */
 const MAX_FIELDS = 1000;
+
+/** The head from `start` to the CRLF of its last line, or undefined when its end has not come. */
+export function headText(data: Buffer, start: number, end: number): string | undefined {
+	let text = data.latin1Slice(start, Math.min(end, start + HEAD_WINDOW));
+	let stop = text.indexOf('\r\n\r\n');
+	if (stop === -1 && end - start > HEAD_WINDOW) {
+		text = data.latin1Slice(start, end);
+		stop = text.indexOf('\r\n\r\n');
+	}
+	return stop === -1 ? undefined : text.slice(0, stop + 2);
+}
+
+/** An incomplete head that can no longer become a valid one is refused now: its end might never come. */
+export function refuseEarly(data: Buffer, start: number, end: number, limit: number): void {
+	if (end - start > limit) throw new InvalidResponse('the response head is too large');
+	const begin = data.latin1Slice(start, Math.min(end, start + 7));
+	if (!'HTTP/1.'.startsWith(begin)) throw new InvalidResponse('not an HTTP/1.x status line');
+	if (data.subarray(start, end).includes('\n\n')) throw new InvalidResponse('the response head has bare LFs');
+}
 
 /**
  * Reads a response's head.
@@ -57,7 +73,6 @@ export function parseResponseHead(text: string, method: string, upgrade: boolean
 	let connection: string | undefined;
 	let transferEncoding: string | undefined;
 	let contentLength: string | undefined;
-	let keepAliveField: string | undefined;
 	let upgradeField: string | undefined;
 	let at = text.indexOf('\r\n') + 2;
 	const end = text.length;
@@ -66,7 +81,7 @@ export function parseResponseHead(text: string, method: string, upgrade: boolean
 		const colon = text.indexOf(':', at);
 		if (colon === -1 || colon > lineEnd || colon === at) throw new InvalidResponse('a field line has no name');
 		for (let i = at; i < colon; i++) {
-			if (TOKEN[text.charCodeAt(i)] !== 1) throw new InvalidResponse('a field name is not a token');
+			if (TOKEN_CLASS[text.charCodeAt(i)] === 0) throw new InvalidResponse('a field name is not a token');
 		}
 		const name = text.slice(at, colon);
 		const value = trimmed(text, colon + 1, lineEnd);
@@ -83,10 +98,7 @@ export function parseResponseHead(text: string, method: string, upgrade: boolean
 					connection = connection === undefined ? value : `${connection}, ${value}`;
 					continue;
 				}
-				if (sameName(name, 'keep-alive')) {
-					keepAliveField = value;
-					continue;
-				}
+				if (sameName(name, 'keep-alive')) continue;
 				break;
 			case 14:
 				if (sameName(name, 'content-length')) {
@@ -111,11 +123,7 @@ export function parseResponseHead(text: string, method: string, upgrade: boolean
 	}
 	let persistent = http11;
 	const headers = new HeaderList(items);
-	if (connection !== undefined) {
-		persistent = takeConnectionOptions(connection, headers, http11);
-	} else if (!http11 && keepAliveField !== undefined) {
-		persistent = false;
-	}
+	if (connection !== undefined) persistent = takeConnectionOptions(connection, headers, http11);
 	const length = contentLength === undefined ? undefined : parseContentLength(contentLength);
 	if (status === 101) {
 		if (!upgrade || upgradeField === undefined) throw new InvalidResponse('101 without an upgrade');
@@ -139,34 +147,6 @@ export function parseResponseHead(text: string, method: string, upgrade: boolean
 	if (length !== undefined) return { protocol, status, headers, framing: 'length', length, persistent };
 	return { protocol, status, headers, framing: 'close', length: 0, persistent: false };
 }
-
-/**
- * Reads trailer fields: the text from the first field's name to the CRLF of the last. Framing and connection fields are
- * left out (RFC 9110 §6.5.1).
- * @throws InvalidResponse
- */
-export function parseTrailers(text: string): HeaderList {
-	if (FORBIDDEN.test(text)) throw new InvalidResponse('the trailers hold a forbidden character');
-	const trailers = new HeaderList();
-	for (let at = 0; at < text.length; ) {
-		const lineEnd = text.indexOf('\r\n', at);
-		const colon = text.indexOf(':', at);
-		if (colon === -1 || colon > lineEnd || colon === at) throw new InvalidResponse('a trailer line has no name');
-		for (let i = at; i < colon; i++) {
-			if (TOKEN[text.charCodeAt(i)] !== 1) throw new InvalidResponse('a trailer name is not a token');
-		}
-		const name = text.slice(at, colon);
-		if (!FORBIDDEN_TRAILERS.has(name.toLowerCase())) trailers.add(name, trimmed(text, colon + 1, lineEnd));
-		at = lineEnd + 2;
-		if (trailers.size > MAX_FIELDS) throw new InvalidResponse('the response has too many trailers');
-	}
-	return trailers;
-}
-
-const FORBIDDEN_TRAILERS: ReadonlySet<string> = new Set([
-	...['transfer-encoding', 'content-length', 'host', 'connection', 'keep-alive', 'proxy-connection', 'upgrade', 'te'],
-	...['trailer', 'content-encoding', 'content-type', 'content-range', 'authorization', 'set-cookie', 'cache-control'],
-]);
 
 /** How a request's body is told to the upstream. */
 export type RequestFraming = 'none' | 'length' | 'chunked';

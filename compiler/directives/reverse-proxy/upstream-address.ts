@@ -1,0 +1,176 @@
+/** Addresses of upstreams as configurations write them, and as connections need them. */
+
+/** Where to connect. */
+export interface UpstreamAddress {
+	/** Canonical text: `host:port`, `[v6]:port` or `unix//path`. */
+	readonly address: string;
+	/** Host without brackets, or the path of a unix socket. */
+	readonly host: string;
+	/** 0 for a unix socket. */
+	readonly port: number;
+	/** Path of a unix socket, else undefined. */
+	readonly path: string | undefined;
+}
+
+/** What one address of a configuration stands for. */
+export type ParsedUpstream =
+	| { readonly kind: 'static'; readonly addresses: readonly UpstreamAddress[] }
+	/** Placeholders are resolved per request; a port range has been expanded. */
+	| { readonly kind: 'template'; readonly texts: readonly string[] }
+	| { readonly kind: 'invalid'; readonly code: string; readonly message: string; readonly hint?: string };
+
+const SCHEME = /^([A-Za-z][A-Za-z0-9+.-]*):\/\/(.*)$/;
+const NETWORK = /^([a-z][a-z0-9+]*)\/(.*)$/;
+const PORT_RANGE = /^(.*):(\d{1,5})-(\d{1,5})$/;
+
+/** Reads an address as `reverse_proxy`, `to` and the document's `to` have it. */
+export function parseUpstream(text: string): ParsedUpstream {
+	if (text.includes('{')) return parseTemplate(text);
+	const scheme = SCHEME.exec(text);
+	if (scheme) return parseUrl(scheme[1]!.toLowerCase(), scheme[2]!);
+	const network = NETWORK.exec(text);
+	if (network) return parseNetwork(text, network[1]!, network[2]!);
+	return parseHostPort(text, 80);
+}
+
+/** Reads an address that placeholders have made: `host:port` or `unix//path`, nothing is added. Undefined when it is neither. */
+export function parseResolvedUpstream(text: string): UpstreamAddress | undefined {
+	const network = NETWORK.exec(text);
+	if (network && network[1] !== 'unix') return undefined;
+	const parsed = network ? parseNetwork(text, 'unix', network[2]!) : parseHostPort(text, 0);
+	return parsed.kind === 'static' && parsed.addresses.length === 1 ? parsed.addresses[0] : undefined;
+}
+
+function parseTemplate(text: string): ParsedUpstream {
+	if (text.includes('://')) {
+		return invalid(
+			'upstream/placeholder-in-url',
+			'due to parsing difficulties, placeholders are not allowed when an upstream address contains a scheme',
+		);
+	}
+	const range = PORT_RANGE.exec(text);
+	if (!range) return { kind: 'template', texts: [text] };
+	const ports = portRange(range[2]!, range[3]!);
+	if (!ports) return invalid('upstream/invalid-port', `\`${range[2]}-${range[3]}\` is not a range of ports`);
+	return { kind: 'template', texts: ports.map(port => `${range[1]}:${port}`) };
+}
+
+function parseUrl(scheme: string, rest: string): ParsedUpstream {
+	if (scheme === 'ws' || scheme === 'wss') {
+		const instead = scheme === 'ws' ? 'http' : 'https';
+		return invalid(
+			'upstream/browser-scheme',
+			`the scheme ${scheme}:// is only supported in browsers; use ${instead}:// instead`,
+		);
+	}
+	if (scheme !== 'http' && scheme !== 'https' && scheme !== 'h2c') {
+		return invalid('upstream/unknown-scheme', `unsupported URL scheme ${scheme}://`);
+	}
+	if (/[/?#]/.test(rest)) {
+		return withPath();
+	}
+	if (scheme === 'https' && /:80$/.test(rest)) {
+		return conflict('upstream address has conflicting scheme (https://) and port (:80, the HTTP port)');
+	}
+	if (scheme !== 'https' && /:443$/.test(rest)) {
+		return conflict(`upstream address has conflicting scheme (${scheme}://) and port (:443, the HTTPS port)`);
+	}
+	if (scheme === 'https') {
+		return invalid('directive/unavailable', 'an upstream over TLS (`https://`) is not part of this build yet');
+	}
+	if (scheme === 'h2c') {
+		return invalid('directive/unavailable', 'an upstream over HTTP/2 (`h2c://`) is not part of this build yet');
+	}
+	return parseHostPort(rest, 80);
+}
+
+function parseNetwork(text: string, network: string, rest: string): ParsedUpstream {
+	if (network === 'unix') {
+		if (rest === '' || rest === '/' || rest.includes('\0')) {
+			return invalid(
+				'upstream/invalid-address',
+				'the path of the unix socket is missing',
+				'Write `unix//run/app.sock`.',
+			);
+		}
+		return { kind: 'static', addresses: [{ address: text, host: rest, port: 0, path: rest }] };
+	}
+	if (network === 'tcp' || network === 'tcp4' || network === 'tcp6') return parseHostPort(rest, 80);
+	if (/^(unix\+h2c|unixgram|unixpacket|udp|udp4|udp6|fd|fdgram|ip|ip4|ip6)$/.test(network)) {
+		return invalid('directive/unavailable', `an upstream over \`${network}/\` is not part of this build yet`);
+	}
+	return withPath();
+}
+
+/** @param defaultPort Port of an address without one; 0 if it must have one. */
+function parseHostPort(text: string, defaultPort: number): ParsedUpstream {
+	if (/[/?#]/.test(text)) return withPath();
+	let host: string;
+	let port: string | undefined;
+	const bracketed = /^\[([^\]]*)\](?::(.*))?$/.exec(text);
+	if (bracketed) {
+		host = bracketed[1]!;
+		port = bracketed[2];
+		if (!/^[0-9A-Fa-f:.]+(%[\w.-]+)?$/.test(host) || !host.includes(':')) {
+			return invalid('upstream/invalid-address', `\`[${host}]\` is not an IPv6 address`);
+		}
+	} else {
+		const colon = text.indexOf(':');
+		if (colon !== -1 && text.indexOf(':', colon + 1) !== -1) {
+			return invalid(
+				'upstream/invalid-address',
+				'the address has too many colons',
+				'Write an IPv6 address as `[::1]:8080`.',
+			);
+		}
+		host = colon === -1 ? text : text.slice(0, colon);
+		port = colon === -1 ? undefined : text.slice(colon + 1);
+		if (host === '' && port === undefined) return invalid('upstream/invalid-address', 'the address is empty');
+		if (!/^[A-Za-z0-9._~-]*$/.test(host)) {
+			return invalid('upstream/invalid-address', `\`${host}\` is not a host name or IP address`);
+		}
+	}
+	const name = host === '' ? 'localhost' : host;
+	if (port === undefined) {
+		if (defaultPort === 0) return invalid('upstream/invalid-port', 'the address has no port');
+		return { kind: 'static', addresses: [address(name, defaultPort)] };
+	}
+	const dash = port.indexOf('-');
+	const ports = dash === -1 ? portRange(port, port) : portRange(port.slice(0, dash), port.slice(dash + 1));
+	if (!ports) {
+		return invalid(
+			'upstream/invalid-port',
+			`\`${port}\` is not a port${dash === -1 ? '' : ' range'}`,
+			'Give a number from 1 to 65535, or a range such as 8001-8005.',
+		);
+	}
+	return { kind: 'static', addresses: ports.map(each => address(name, each)) };
+}
+
+function address(host: string, port: number): UpstreamAddress {
+	return { address: host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`, host, port, path: undefined };
+}
+
+function portRange(first: string, last: string): number[] | undefined {
+	if (!/^\d{1,5}$/.test(first) || !/^\d{1,5}$/.test(last)) return undefined;
+	const from = Number(first);
+	const to = Number(last);
+	if (from < 1 || to > 65535 || to < from) return undefined;
+	return Array.from({ length: to - from + 1 }, (_, i) => from + i);
+}
+
+function invalid(code: string, message: string, hint?: string): ParsedUpstream {
+	return hint === undefined ? { kind: 'invalid', code, message } : { kind: 'invalid', code, message, hint };
+}
+
+function withPath(): ParsedUpstream {
+	return invalid(
+		'upstream/url-with-path',
+		'for now, URLs for proxy upstreams only support scheme, host, and port components',
+		'Take everything after the port away; use `rewrite` to change the path.',
+	);
+}
+
+function conflict(message: string): ParsedUpstream {
+	return invalid('upstream/conflicting-port', message);
+}

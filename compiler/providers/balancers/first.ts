@@ -1,0 +1,16 @@
+/** Balancing policy `first`: the first available upstream in the order written. */
+import { type Balancer, noSettings } from './balancer.ts';
+
+export const first: Balancer = {
+	id: 'first',
+	usage: 'lb_policy first',
+	summary: 'Chooses the first available upstream, in the order written.',
+	documentation:
+		'For a primary and its stand-ins: later upstreams only get requests when those before them are unavailable.',
+	lower: noSettings,
+	schema: { properties: {} },
+	choose(view) {
+		for (let i = 0, size = view.size; i < size; i++) if (view.available(i)) return i;
+		return -1;
+	},
+};

@@ -1,0 +1,24 @@
+/** Balancing policy `random`: any available upstream, each as likely as another. The default. */
+import { type Balancer, noSettings } from './balancer.ts';
+
+export const random: Balancer = {
+	id: 'random',
+	usage: 'lb_policy random',
+	summary: 'Chooses any available upstream, each as likely as another.',
+	documentation: 'The default. Needs no state, and spreads well once there are many requests.',
+	lower: noSettings,
+	schema: { properties: {} },
+	choose(view) {
+		const size = view.size;
+		if (size === 1) return view.available(0) ? 0 : -1;
+		const first = view.random(size);
+		if (view.available(first)) return first;
+		// Reservoir sampling: one pass, and each available upstream stays as likely.
+		let chosen = -1;
+		let seen = 0;
+		for (let i = 0; i < size; i++) {
+			if (view.available(i) && view.random(++seen) === 0) chosen = i;
+		}
+		return chosen;
+	},
+};

@@ -1,0 +1,21 @@
+/** Balancing policy `round_robin`: each available upstream in turn. */
+import { type Balancer, noSettings } from './balancer.ts';
+
+export const roundRobin: Balancer = {
+	id: 'round_robin',
+	usage: 'lb_policy round_robin',
+	summary: 'Chooses the available upstreams in turn.',
+	documentation:
+		'One turn is kept for the whole process, so threads do not visit an upstream twice in a row. The first request after a start goes to the second upstream of the list.',
+	lower: noSettings,
+	schema: { properties: {} },
+	choose(view) {
+		const size = view.size;
+		const start = view.turn() >>> 0;
+		for (let i = 0; i < size; i++) {
+			const index = (start + i) % size;
+			if (view.available(index)) return index;
+		}
+		return -1;
+	},
+};

@@ -1,0 +1,104 @@
+/** A response's body on its way from the upstream's socket to whoever pulls it. */
+import type { BodySource } from '../../../compiler/exchange/body.ts';
+import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
+
+/** Bytes queued for a slow reader before the socket is no longer read. */
+const HIGH_WATER = 131072;
+/** Bytes at which a paused socket is read again. */
+const LOW_WATER = 32768;
+
+/** What a body asks of its connection. */
+export interface BodyOwner {
+	/** There is room again. */
+	resumeBody(): void;
+	/** Nobody wants the rest. */
+	cancelBody(): void;
+}
+
+/** A queue of chunks with back-pressure: the connection pushes, one consumer pulls. */
+export class ClientBody implements BodySource {
+	readonly length: number | undefined;
+	trailers: HeaderList | undefined = undefined;
+	readonly #owner: BodyOwner;
+	#chunks: Uint8Array[] = [];
+	#next = 0;
+	#queued = 0;
+	#paused = false;
+	#ended = false;
+	#error: unknown = undefined;
+	#resolve: ((bytes: Uint8Array | null) => void) | undefined = undefined;
+	#reject: ((error: unknown) => void) | undefined = undefined;
+
+	constructor(owner: BodyOwner, length: number | undefined) {
+		this.#owner = owner;
+		this.length = length;
+	}
+
+	/** Takes bytes over; false when the socket should not be read for now. */
+	push(bytes: Uint8Array): boolean {
+		const resolve = this.#resolve;
+		if (resolve) {
+			this.#resolve = undefined;
+			this.#reject = undefined;
+			resolve(bytes);
+			return true;
+		}
+		this.#chunks.push(bytes);
+		this.#queued += bytes.length;
+		this.#paused = this.#queued >= HIGH_WATER;
+		return !this.#paused;
+	}
+
+	/** The body is whole. */
+	end(trailers: HeaderList | undefined): void {
+		this.#ended = true;
+		this.trailers = trailers;
+		const resolve = this.#resolve;
+		this.#resolve = undefined;
+		this.#reject = undefined;
+		resolve?.(null);
+	}
+
+	/** The body ends early: what is queued is still given, then pull throws. */
+	fail(error: unknown): void {
+		if (this.#ended || this.#error !== undefined) return;
+		this.#error = error;
+		const reject = this.#reject;
+		this.#resolve = undefined;
+		this.#reject = undefined;
+		reject?.(error);
+	}
+
+	pull(): Uint8Array | null | Promise<Uint8Array | null> {
+		if (this.#next < this.#chunks.length) {
+			const bytes = this.#chunks[this.#next]!;
+			this.#next++;
+			this.#queued -= bytes.length;
+			if (this.#next === this.#chunks.length) {
+				this.#chunks = [];
+				this.#next = 0;
+			}
+			if (this.#paused && this.#queued <= LOW_WATER) {
+				this.#paused = false;
+				// Once ended, the connection may already serve another exchange.
+				if (!this.#ended) this.#owner.resumeBody();
+			}
+			return bytes;
+		}
+		if (this.#ended) return null;
+		if (this.#error !== undefined) throw this.#error;
+		return new Promise((resolve, reject) => {
+			this.#resolve = resolve;
+			this.#reject = reject;
+		});
+	}
+
+	cancel(reason?: unknown): void {
+		this.#chunks = [];
+		this.#next = 0;
+		this.#queued = 0;
+		if (this.#ended || this.#error !== undefined) return;
+		this.fail(reason ?? new Error('the body was given up'));
+		this.#owner.cancelBody();
+	}
+}

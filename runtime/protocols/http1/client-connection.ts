@@ -1,0 +1,496 @@
+/** The client's side of one HTTP/1.1 connection: one request at a time over a TCP or unix socket (RFC 9112). */
+import { connect, type NetConnectOpts, type OnReadOpts, type Socket } from 'node:net';
+import { isStream } from '../../../compiler/exchange/body.ts';
+import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
+import { ChunkedDecoder, type ChunkSink } from './chunked-decoder.ts';
+import { type BodyOwner, ClientBody } from './client-body.ts';
+
+import {
+	formatRequestHead,
+	headText,
+	InvalidRequest,
+	InvalidResponse,
+	parseResponseHead,
+	type ResponseHead,
+	refuseEarly,
+	requestFraming,
+} from './client-head.ts';
+import { type RequestBodyOwner, RequestBodySender, writeJoined } from './client-request-body.ts';
+import { UpgradedStream } from './client-upgrade.ts';
+
+/** Where to connect. */
+export type ClientTarget = { readonly host: string; readonly port: number } | { readonly path: string };
+
+/** Limits and time-outs of connections to one upstream; times in milliseconds, 0 for no bound. */
+export interface ClientOptions {
+	readonly connectTimeout: number;
+	/** From the end of the request to the end of the response's head. */
+	readonly responseHeaderTimeout: number;
+	/** How long the body waits for 100 (Continue) after an `Expect: 100-continue` (RFC 9110 §10.1.1). */
+	readonly continueTimeout: number;
+	/** Bytes of one response head. */
+	readonly maxResponseHead: number;
+	/** False: every request says `Connection: close`. */
+	readonly keepAlive: boolean;
+	/** What sockets read into; shared by all connections of a thread, since bytes are used up before the next read. */
+	readonly readBuffer: Buffer;
+}
+
+/** One request as its sender sees it. Either `failed` is called, or `answered` and later `released`; then no more. */
+export interface ClientCall {
+	readonly request: UpstreamRequest;
+	/** A 1xx but 101. */
+	informed(status: number, headers: HeaderList): void;
+	/** The response's head has come, its body perhaps not. */
+	answered(response: UpstreamResponse): void;
+	/**
+	 * No response will come. `untouched` is true when the connection had been used before, closed before any byte of a
+	 * response, and nothing of a streamed body was taken: the race that keep-alive brings (RFC 9112 §9.3.1).
+	 */
+	failed(error: UpstreamError, untouched: boolean): void;
+	/** The exchange on the wire has ended; with `reusable` the connection takes another request. */
+	released(connection: ClientConnection, reusable: boolean): void;
+}
+
+/** Waiting for a head; reading a body in one of three ways; handed over; nothing to read. */
+type ReadState = 'idle' | 'head' | 'length' | 'chunked' | 'close' | 'upgraded' | 'closed';
+
+/** Bounds of an upstream's trailer section. */
+const MAX_TRAILER_SIZE = 65536;
+const MAX_TRAILER_COUNT = 1000;
+const EMPTY = Buffer.alloc(0);
+
+/** One connection. */
+export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink {
+	/** `performance.now()` at which it last became idle; the pool's. */
+	idleSince = 0;
+	readonly #socket: Socket;
+	readonly #options: ClientOptions;
+	readonly #onIdleClose: (connection: ClientConnection) => void;
+	#state: ReadState = 'idle';
+	#connected = false;
+	#call: ClientCall | undefined = undefined;
+	#calls = 0;
+	#timer: NodeJS.Timeout | undefined = undefined;
+	#error: Error | undefined = undefined;
+	// Of the current call:
+	#head: Buffer = EMPTY;
+	#sender: RequestBodySender | undefined = undefined;
+	#sent = false;
+	#responseBytes = false;
+	#persistent = true;
+	#answered = false;
+	#body: ClientBody | undefined = undefined;
+	#remaining = 0;
+	#decoder: ChunkedDecoder | undefined = undefined;
+	#stream: UpgradedStream | undefined = undefined;
+	#wanted = true;
+
+	/** Begins to connect. `onIdleClose` is called when the connection ends while no request is on it. */
+	constructor(target: ClientTarget, options: ClientOptions, onIdleClose: (connection: ClientConnection) => void) {
+		this.#options = options;
+		this.#onIdleClose = onIdleClose;
+		const onread: OnReadOpts = {
+			buffer: options.readBuffer,
+			callback: (count, bytes) => this.#read(bytes as Buffer, count),
+		};
+		const settings: NetConnectOpts =
+			'path' in target
+				? { path: target.path, allowHalfOpen: true, onread }
+				: { host: target.host, port: target.port, allowHalfOpen: true, noDelay: true, keepAlive: true, onread };
+		const socket = connect(settings);
+		this.#socket = socket;
+		socket.on('connect', () => this.#connect());
+		socket.on('end', () => this.#end());
+		socket.on('error', error => {
+			this.#error = error;
+		});
+		socket.on('close', () => this.#close());
+		if (options.connectTimeout > 0) {
+			this.#timer = setTimeout(() => this.#connectTimedOut(), options.connectTimeout);
+		}
+	}
+
+	/** True while a request can be sent on it. */
+	get usable(): boolean {
+		return this.#state === 'idle' && !this.#socket.destroyed;
+	}
+
+	/** Sends a request; only when `usable`. */
+	send(call: ClientCall): void {
+		this.#call = call;
+		this.#calls++;
+		this.#state = 'head';
+		this.#sent = false;
+		this.#responseBytes = false;
+		this.#answered = false;
+		if (this.#connected) this.#write(call);
+	}
+
+	/** Gives a call up, if it is still the one on this connection. Its response, if any, ends in an error. */
+	cancel(call: ClientCall): void {
+		if (this.#call === call) this.#fail(new UpstreamError('response', 'the exchange was given up'));
+	}
+
+	/** Ends the connection at once. */
+	destroy(): void {
+		if (this.#call) this.#fail(new UpstreamError('response', 'the connection was ended'));
+		else this.#drop();
+	}
+
+	/** BodyOwner: the reader has room again. */
+	resumeBody(): void {
+		if (!this.#wanted) {
+			this.#wanted = true;
+			this.#socket.resume();
+		}
+	}
+
+	/** BodyOwner: nobody reads the rest; what the upstream still sends is not waited for. */
+	cancelBody(): void {
+		if (this.#call) this.#fail(new UpstreamError('response', 'the body was given up'));
+	}
+
+	#connect(): void {
+		this.#connected = true;
+		this.#clearTimer();
+		if (this.#call) this.#write(this.#call);
+	}
+
+	#connectTimedOut(): void {
+		this.#timer = undefined;
+		this.#fail(new UpstreamError('timeout', 'connecting took too long'));
+	}
+
+	#write(call: ClientCall): void {
+		const { request } = call;
+		const body = request.body;
+		const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+		const length = bytes === null ? 0 : bytes.length;
+		const framing = requestFraming(length, request.method);
+		let head: string;
+		try {
+			head = formatRequestHead(request, framing, length, this.#options.keepAlive);
+		} catch (error) {
+			if (!(error instanceof InvalidRequest)) throw error;
+			this.#fail(new UpstreamError('request', error.message, error));
+			return;
+		}
+		if (bytes === null || framing === 'none') {
+			this.#socket.write(head, 'latin1');
+			this.bodySent();
+		} else if (isStream(bytes)) {
+			this.#socket.write(head, 'latin1');
+			this.#sender = new RequestBodySender(this.#socket, bytes, length, this);
+			if (this.#options.continueTimeout > 0 && request.headers.get('expect')?.toLowerCase() === '100-continue') {
+				this.#timer = setTimeout(() => this.#continue(), this.#options.continueTimeout);
+			} else {
+				this.#sender.start();
+			}
+		} else {
+			writeJoined(this.#socket, head, bytes);
+			this.bodySent();
+		}
+	}
+
+	/** RequestBodyOwner: the request is whole. */
+	bodySent(): void {
+		this.#sent = true;
+		if (this.#answered || this.#options.responseHeaderTimeout === 0) return;
+		this.#timer = setTimeout(() => this.#headTimedOut(), this.#options.responseHeaderTimeout);
+	}
+
+	/** RequestBodyOwner: the client's body broke off. */
+	bodyFailed(error: unknown): void {
+		this.#fail(new UpstreamError('request', 'the request body could not be read', error));
+	}
+
+	#continue(): void {
+		this.#clearTimer();
+		this.#sender?.start();
+	}
+
+	#headTimedOut(): void {
+		this.#timer = undefined;
+		this.#fail(new UpstreamError('timeout', 'no response head came in time'));
+	}
+
+	/** Bytes have come into the shared buffer; they must be used up or copied before this returns. False stops reading. */
+	#read(bytes: Buffer, count: number): boolean {
+		try {
+			switch (this.#state) {
+				case 'head':
+					this.#readHead(bytes, count);
+					break;
+				case 'length':
+					this.#readLength(bytes, 0, count);
+					break;
+				case 'chunked':
+					this.#readChunked(bytes, count);
+					break;
+				case 'close':
+					this.#wanted = this.#body!.push(copy(bytes, 0, count));
+					break;
+				case 'upgraded':
+					// The stream asks for more by resuming the socket.
+					return this.#stream!.receive(copy(bytes, 0, count));
+				case 'idle':
+					// A response that nobody asked for, such as 408 on an idle connection: it must not answer the next request.
+					this.#dropIdle();
+					break;
+				case 'closed':
+					break;
+			}
+		} catch (error) {
+			if (!(error instanceof InvalidResponse)) throw error;
+			this.#fail(new UpstreamError('response', error.message, error));
+		}
+		return this.#wanted;
+	}
+
+	#readHead(bytes: Buffer, count: number): void {
+		const call = this.#call!;
+		const { request } = call;
+		this.#responseBytes = true;
+		let data = bytes;
+		let end = count;
+		if (this.#head.length > 0) {
+			data = Buffer.concat([this.#head, bytes.subarray(0, count)]);
+			end = data.length;
+			this.#head = EMPTY;
+		}
+		let start = 0;
+		while (start < end) {
+			const text = headText(data, start, end);
+			if (text === undefined) {
+				refuseEarly(data, start, end, this.#options.maxResponseHead);
+				this.#head = copy(data, start, end);
+				return;
+			}
+			if (text.length > this.#options.maxResponseHead) throw new InvalidResponse('the response head is too large');
+			const head = parseResponseHead(text, request.method, request.upgrade !== undefined);
+			start += text.length + 2;
+			if (head.status >= 200 || head.status === 101) {
+				this.#answer(call, head, data, start, end);
+				return;
+			}
+			if (head.status === 100 && this.#sender && !this.#sender.started) this.#continue();
+			else call.informed(head.status, head.headers);
+			// What is told of an interim response may have ended the call.
+			if (this.#call !== call) return;
+		}
+	}
+
+	#answer(call: ClientCall, head: ResponseHead, data: Buffer, start: number, end: number): void {
+		this.#clearTimer();
+		this.#answered = true;
+		this.#persistent = head.persistent && this.#options.keepAlive;
+		switch (head.framing) {
+			case 'none':
+				call.answered(response(head, null));
+				this.#responseEnded(start < end);
+				return;
+			case 'length':
+				if (end - start >= head.length) {
+					call.answered(response(head, head.length === 0 ? null : copy(data, start, start + head.length)));
+					this.#responseEnded(end - start > head.length);
+					return;
+				}
+				this.#remaining = head.length;
+				this.#beginBody(call, head, 'length');
+				if (start < end) this.#readLength(data, start, end);
+				return;
+			case 'chunked':
+				this.#answerChunked(call, head, data, start, end);
+				return;
+			case 'close': {
+				const body = this.#beginBody(call, head, 'close');
+				if (start < end) this.#wanted = body.push(copy(data, start, end));
+				return;
+			}
+			case 'upgrade': {
+				this.#state = 'upgraded';
+				const stream = new UpgradedStream(this.#socket);
+				this.#stream = stream;
+				if (start < end) stream.receive(copy(data, start, end));
+				call.answered({ ...response(head, null), upgraded: stream });
+				return;
+			}
+		}
+	}
+
+	/** A chunked body that is here as a whole is given as bytes: the client then gets its length. */
+	#answerChunked(call: ClientCall, head: ResponseHead, data: Buffer, start: number, end: number): void {
+		const decoder = new ChunkedDecoder('response', MAX_TRAILER_SIZE, MAX_TRAILER_COUNT);
+		const pieces: Buffer[] = [];
+		const used = decode(decoder, data, start, end, { push: piece => pieces.push(copy(piece, 0, piece.length)) });
+		if (decoder.ended && decoder.trailers === undefined) {
+			call.answered(response(head, pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)));
+			this.#responseEnded(used < end);
+			return;
+		}
+		this.#decoder = decoder;
+		const body = this.#beginBody(call, head, 'chunked');
+		for (const piece of pieces) this.#wanted = body.push(piece);
+		if (decoder.ended) this.#endBody(decoder, used < end);
+	}
+
+	#beginBody(call: ClientCall, head: ResponseHead, state: 'length' | 'chunked' | 'close'): ClientBody {
+		const body = new ClientBody(this, state === 'length' ? head.length : undefined);
+		this.#body = body;
+		this.#state = state;
+		call.answered(response(head, body));
+		return body;
+	}
+
+	#readLength(bytes: Buffer, start: number, end: number): void {
+		const to = Math.min(end, start + this.#remaining);
+		this.#remaining -= to - start;
+		const body = this.#body!;
+		this.#wanted = body.push(copy(bytes, start, to));
+		if (this.#remaining > 0) return;
+		body.end(undefined);
+		this.#responseEnded(to < end);
+	}
+
+	#readChunked(bytes: Buffer, count: number): void {
+		const decoder = this.#decoder!;
+		const used = decode(decoder, bytes, 0, count, this);
+		if (decoder.ended) this.#endBody(decoder, used < count);
+	}
+
+	/** ChunkSink: content of a chunked body. */
+	push(piece: Buffer): void {
+		this.#wanted = this.#body!.push(copy(piece, 0, piece.length));
+	}
+
+	#endBody(decoder: ChunkedDecoder, more: boolean): void {
+		this.#body!.end(decoder.trailers);
+		this.#responseEnded(more);
+	}
+
+	/** @param more True when bytes follow the response: then nothing on this connection can be trusted. */
+	#responseEnded(more: boolean): void {
+		const call = this.#call!;
+		const reusable = this.#persistent && this.#sent && !more && !this.#socket.destroyed;
+		this.#call = undefined;
+		this.#sender?.stop();
+		this.#sender = undefined;
+		this.#body = undefined;
+		this.#decoder = undefined;
+		this.#wanted = true;
+		if (reusable) this.#state = 'idle';
+		else this.#drop();
+		call.released(this, reusable);
+	}
+
+	#fail(error: UpstreamError): void {
+		const call = this.#call;
+		const sender = this.#sender;
+		const stream = this.#stream;
+		this.#call = undefined;
+		this.#drop();
+		if (!call) return;
+		sender?.stop();
+		if (!this.#answered) {
+			const untouched = this.#calls > 1 && !this.#responseBytes && !sender?.started && error.phase !== 'timeout';
+			call.failed(error, untouched);
+			return;
+		}
+		this.#body?.fail(error);
+		stream?.destroy(error);
+		call.released(this, false);
+	}
+
+	#end(): void {
+		switch (this.#state) {
+			case 'idle':
+				if (this.#connected) this.#dropIdle();
+				break;
+			case 'head':
+				this.#fail(
+					this.#responseBytes
+						? new UpstreamError('response', 'the connection was closed within the response head')
+						: new UpstreamError('response', 'the connection was closed without a response'),
+				);
+				break;
+			case 'length':
+			case 'chunked':
+				this.#fail(new UpstreamError('response', 'the connection was closed within the response body'));
+				break;
+			case 'close':
+				this.#body!.end(undefined);
+				this.#responseEnded(false);
+				break;
+			case 'upgraded':
+				this.#stream!.receiveEnd();
+				break;
+			case 'closed':
+				break;
+		}
+	}
+
+	#close(): void {
+		if (this.#state === 'closed') return;
+		if (this.#state === 'upgraded') {
+			const call = this.#call!;
+			this.#call = undefined;
+			this.#state = 'closed';
+			this.#stream!.socketClosed(this.#error);
+			call.released(this, false);
+			return;
+		}
+		if (!this.#call) {
+			this.#dropIdle();
+			return;
+		}
+		const phase = !this.#connected ? 'connect' : !this.#sent && !this.#answered ? 'request' : 'response';
+		const message = this.#error ? errorText(this.#error) : 'the connection was closed';
+		this.#fail(new UpstreamError(phase, message, this.#error));
+	}
+
+	#dropIdle(): void {
+		this.#drop();
+		this.#onIdleClose(this);
+	}
+
+	#drop(): void {
+		this.#clearTimer();
+		this.#state = 'closed';
+		this.#head = EMPTY;
+		this.#socket.destroy();
+	}
+
+	#clearTimer(): void {
+		if (this.#timer === undefined) return;
+		clearTimeout(this.#timer);
+		this.#timer = undefined;
+	}
+}
+
+function response(head: ResponseHead, body: UpstreamResponse['body']): UpstreamResponse {
+	return { status: head.status, headers: head.headers, body, protocol: head.protocol, upgraded: undefined };
+}
+
+function decode(decoder: ChunkedDecoder, data: Buffer, start: number, end: number, sink: ChunkSink): number {
+	const used = decoder.write(data.subarray(0, end), start, sink);
+	if (used < 0) throw new InvalidResponse('the chunked coding is malformed');
+	return used;
+}
+
+function copy(bytes: Buffer, start: number, end: number): Buffer {
+	const length = end - start;
+	// Large pieces get memory of their own, so that a slow reader does not keep a whole pool slab alive.
+	const own = length >= 2048 ? Buffer.allocUnsafeSlow(length) : Buffer.allocUnsafe(length);
+	bytes.copy(own, 0, start, end);
+	return own;
+}
+
+function errorText(error: Error): string {
+	// Several addresses were tried, and the summary has no text of its own.
+	if (error instanceof AggregateError && error.message === '') {
+		return error.errors.map(one => (one instanceof Error ? one.message : String(one))).join('; ');
+	}
+	return error.message;
+}

@@ -1,0 +1,197 @@
+/** A pool of upstreams on one thread: choice, kept connections and counts; one for each lease key. */
+import { parseResolvedUpstream, parseUpstream } from '../../compiler/directives/reverse-proxy/upstream-address.ts';
+import type { Exchange } from '../../compiler/exchange/exchange.ts';
+import type { HeaderList } from '../../compiler/exchange/header-list.ts';
+import type {
+	Upstream,
+	UpstreamPool,
+	UpstreamRequest,
+	UpstreamResponse,
+	UpstreamSettings,
+} from '../../compiler/exchange/leases.ts';
+import type { Balancer, BalancerView } from '../../compiler/providers/balancers/balancer.ts';
+import { balancerById } from '../../compiler/providers/balancers/index.ts';
+import type { ClientConnection, ClientOptions } from '../protocols/http1/client-connection.ts';
+import { type IdleLimits, PooledUpstream } from './pooled-upstream.ts';
+import { type SharedUpstreamCounts, UpstreamCounts, upstreamSlots } from './shared-counts.ts';
+import { type CallOwner, UpstreamCall } from './upstream-call.ts';
+
+/** A pool as its owner sees it. */
+export interface OwnedUpstreamPool extends UpstreamPool {
+	/** Ends idle connections and keeps none from now on; requests in flight finish. */
+	close(): void;
+	/** Idle connections of this thread. */
+	readonly idleConnections: number;
+	/** Requests in flight of this thread. */
+	readonly inFlight: number;
+}
+
+/** Bytes that one read of an upstream's socket can give. */
+const READ_SIZE = 65536;
+/** Resolved addresses whose connections are kept; the least recently used goes first. */
+const MAX_RESOLVED = 1024;
+const MAX_SWEEP_INTERVAL = 10_000;
+
+/**
+ * Opens a pool. Addresses must have been checked (see upstream-address.ts): those that are invalid are left out.
+ * @param shared Counts of the whole process; without them the pool knows this thread's only.
+ */
+export function createUpstreamPool(settings: UpstreamSettings, shared?: SharedUpstreamCounts): OwnedUpstreamPool {
+	return new Pool(settings, shared);
+}
+
+class Pool implements OwnedUpstreamPool, BalancerView, CallOwner {
+	readonly settings: UpstreamSettings;
+	readonly #options: ClientOptions;
+	readonly #limits: IdleLimits;
+	readonly #counts: UpstreamCounts;
+	readonly #balancer: Balancer;
+	readonly #upstreams: PooledUpstream[] = [];
+	/** Upstreams whose addresses placeholders made. */
+	readonly #resolved = new Map<string, PooledUpstream>();
+	#timer: NodeJS.Timeout | undefined = undefined;
+	#closed = false;
+	// What a choice is being made from.
+	#candidates: readonly PooledUpstream[];
+	#avoid: readonly Upstream[] | undefined = undefined;
+
+	constructor(settings: UpstreamSettings, shared: SharedUpstreamCounts | undefined) {
+		this.settings = settings;
+		this.#limits = { timeout: settings.keepalive ?? 120_000, count: settings.keepalive_idle_conns ?? 32 };
+		this.#options = {
+			connectTimeout: settings.connect_timeout ?? 3000,
+			responseHeaderTimeout: settings.response_header_timeout ?? 0,
+			continueTimeout: 1000,
+			maxResponseHead: settings.max_response_header ?? 10_485_760,
+			keepAlive: this.#limits.timeout > 0 && this.#limits.count > 0,
+			readBuffer: Buffer.allocUnsafeSlow(READ_SIZE),
+		};
+		this.#counts = new UpstreamCounts(upstreamSlots(settings), shared);
+		this.#balancer = balancerById(settings.balance?.policy ?? 'random') ?? balancerById('random')!;
+		for (const text of settings.to) {
+			const parsed = parseUpstream(text);
+			if (parsed.kind !== 'static') continue;
+			for (const address of parsed.addresses) {
+				const slot = this.#upstreams.length;
+				this.#upstreams.push(new PooledUpstream(address, this.#options, this.#limits, this.#counts, slot));
+			}
+		}
+		this.#candidates = this.#upstreams;
+	}
+
+	get idleConnections(): number {
+		let sum = 0;
+		for (const upstream of this.#all()) sum += upstream.idle;
+		return sum;
+	}
+
+	get inFlight(): number {
+		let sum = 0;
+		for (const upstream of this.#all()) sum += upstream.localActive;
+		return sum;
+	}
+
+	select(_x: Exchange, avoid?: readonly Upstream[], resolved?: readonly string[]): Upstream | undefined {
+		const candidates = resolved === undefined ? this.#upstreams : this.#resolve(resolved);
+		if (candidates.length === 1 && avoid === undefined) return candidates[0];
+		this.#candidates = candidates;
+		this.#avoid = avoid;
+		return candidates[this.#balancer.choose(this)];
+	}
+
+	send(
+		x: Exchange,
+		upstream: Upstream,
+		request: UpstreamRequest,
+		onInform: ((status: number, headers: HeaderList) => void) | undefined,
+	): Promise<UpstreamResponse> {
+		return new Promise((resolve, reject) => {
+			new UpstreamCall(x, upstream as PooledUpstream, request, onInform, this, resolve, reject);
+		});
+	}
+
+	close(): void {
+		this.#closed = true;
+		if (this.#timer) clearInterval(this.#timer);
+		this.#timer = undefined;
+		for (const upstream of this.#all()) upstream.close();
+		this.#resolved.clear();
+	}
+
+	// BalancerView, during `select`.
+
+	get size(): number {
+		return this.#candidates.length;
+	}
+
+	available(index: number): boolean {
+		return this.#avoid === undefined || !this.#avoid.includes(this.#candidates[index]!);
+	}
+
+	active(index: number): number {
+		return this.#candidates[index]!.active;
+	}
+
+	turn(): number {
+		return this.#counts.turn();
+	}
+
+	random(bound: number): number {
+		return Math.floor(Math.random() * bound);
+	}
+
+	// CallOwner.
+
+	released(upstream: PooledUpstream, connection: ClientConnection, reusable: boolean): void {
+		if (!reusable) return;
+		upstream.give(connection, performance.now());
+		if (this.#timer === undefined && !this.#closed && upstream.idle > 0) this.#startSweeping();
+	}
+
+	#resolve(texts: readonly string[]): readonly PooledUpstream[] {
+		const upstreams: PooledUpstream[] = [];
+		for (const text of texts) {
+			const address = parseResolvedUpstream(text);
+			if (!address) continue;
+			let upstream = this.#resolved.get(address.address);
+			if (upstream) {
+				// Back to the end: a Map iterates in the order of insertion.
+				this.#resolved.delete(address.address);
+			} else {
+				upstream = new PooledUpstream(address, this.#options, this.#limits, this.#counts, undefined);
+				if (this.#closed) upstream.close();
+				if (this.#resolved.size >= MAX_RESOLVED) this.#dropOldest();
+			}
+			this.#resolved.set(address.address, upstream);
+			upstreams.push(upstream);
+		}
+		return upstreams;
+	}
+
+	#dropOldest(): void {
+		for (const [text, upstream] of this.#resolved) {
+			upstream.close();
+			this.#resolved.delete(text);
+			return;
+		}
+	}
+
+	#startSweeping(): void {
+		const interval = Math.min(MAX_SWEEP_INTERVAL, Math.max(50, this.#limits.timeout / 4));
+		this.#timer = setInterval(() => this.#sweep(), interval);
+		this.#timer.unref();
+	}
+
+	#sweep(): void {
+		const now = performance.now();
+		for (const upstream of this.#all()) upstream.sweep(now);
+		if (this.idleConnections > 0) return;
+		clearInterval(this.#timer);
+		this.#timer = undefined;
+	}
+
+	*#all(): IterableIterator<PooledUpstream> {
+		yield* this.#upstreams;
+		yield* this.#resolved.values();
+	}
+}
