@@ -117,6 +117,9 @@ export class Exchange {
 	accessLogs: readonly AccessLog[] = NO_LOGS;
 	/** Extra access-log state: undefined until a directive sets it. */
 	log: { skip?: boolean; fields?: Record<string, unknown> } | undefined = undefined;
+	/** For the runtime: the generation that serves this exchange, and `performance.now()` when its graph had returned. */
+	served: object | undefined = undefined;
+	answeredAt: number = 0;
 	readonly #transport: ExchangeTransport;
 	#variables: Map<string, unknown> | undefined = undefined;
 	#abort: AbortController | undefined = undefined;

@@ -1,0 +1,155 @@
+/** The thread that compiles: it holds the running document and a candidate, and answers reads of the configuration. */
+import { createHmac, randomBytes } from 'node:crypto';
+import { readlinkSync } from 'node:fs';
+import { setPriority } from 'node:os';
+import type { MessagePort } from 'node:worker_threads';
+import { compile } from '../compiler/compiler.ts';
+import { diagnosticReport } from '../compiler/diagnostics/render.ts';
+import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
+import type { ConfigInput } from '../compiler/dialects/dialect.ts';
+import { redactDocument } from '../compiler/document/redaction.ts';
+import { diskReader } from './disk-reader.ts';
+import { type DocumentImage, documentFacts, documentImage, generationDelta, sameDocument } from './threads/document-image.ts';
+import type { CompilerAnswers, CompilerReply, CompilerRequest, Prepared } from './threads/messages.ts';
+import { restartReasons } from './threads/restart-reasons.ts';
+
+/** What the thread starts with. */
+export interface CompilerStart {
+	readonly workingDirectory: string;
+	readonly environment: { readonly [name: string]: string | undefined };
+	/** UTF-8 JSON of the document that is being served, when this thread replaces one that died. */
+	readonly running?: SharedArrayBuffer | undefined;
+}
+
+/** Nice value of the thread: requests come before compiling when cores are short. */
+const NICE = 5;
+
+/** Serves the main thread until it ends this thread. */
+export function runCompilerThread(port: MessagePort, start: CompilerStart): void {
+	lowerPriority();
+	const compilation = new Compilation(start);
+	port.on('message', (request: CompilerRequest) => {
+		let reply: CompilerReply;
+		try {
+			reply = { id: request.id, answer: compilation.answer(request) };
+		} catch (error) {
+			reply = { id: request.id, failure: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+		}
+		port.postMessage(reply);
+	});
+}
+
+/** Lets the operating system prefer the other threads. Linux only; elsewhere, or when refused, nothing changes. */
+function lowerPriority(): void {
+	try {
+		const thread = Number(readlinkSync('/proc/thread-self').split('/').at(-1));
+		if (Number.isInteger(thread) && thread > 0) setPriority(thread, NICE);
+	} catch {
+		// Without /proc the thread runs like the others.
+	}
+}
+
+/** The running document, the candidate of a load, and what is asked about them. */
+class Compilation {
+	readonly #start: CompilerStart;
+	/** Etags are keyed, so that one tells nothing about a secret that it covers. */
+	readonly #etagKey = randomBytes(32);
+	#running: DocumentImage | undefined;
+	#candidate: DocumentImage | undefined;
+	#redacted: { readonly of: DocumentImage; readonly value: unknown } | undefined;
+
+	constructor(start: CompilerStart) {
+		this.#start = start;
+		if (start.running) {
+			const text = Buffer.from(start.running).toString();
+			const { document, plan } = this.#compile({ format: 'json', text, name: '<running>' });
+			if (document) this.#running = documentImage(document, plan);
+		}
+	}
+
+	answer(request: CompilerRequest): CompilerAnswers[CompilerRequest['op']] {
+		switch (request.op) {
+			case 'adapt':
+				return this.#adapt(request.input);
+			case 'prepare':
+				return this.#prepare(request.input, request.unconfigured);
+			case 'commit':
+				this.#running = this.#candidate ?? this.#running;
+				this.#candidate = undefined;
+				return documentBytes(this.#running);
+			case 'discard':
+				this.#candidate = undefined;
+				return null;
+			case 'snapshot': {
+				const image = this.#running ?? documentImage({}, undefined);
+				return { facts: documentFacts(image), delta: generationDelta(undefined, image) };
+			}
+			case 'read':
+				return this.#read(request.path);
+		}
+	}
+
+	#compile(input: ConfigInput) {
+		const compiled = compile(input, diskReader(this.#start.workingDirectory, this.#start.environment));
+		const diagnostics: DiagnosticReport[] = compiled.diagnostics.map(diagnosticReport);
+		return { document: compiled.document, plan: compiled.plan, diagnostics };
+	}
+
+	#adapt(input: ConfigInput): CompilerAnswers['adapt'] {
+		const { document, diagnostics } = this.#compile(input);
+		return { document: document && JSON.stringify(document), diagnostics };
+	}
+
+	#prepare(input: ConfigInput, unconfigured: boolean): Prepared {
+		this.#candidate = undefined;
+		const { document, plan, diagnostics } = this.#compile(input);
+		if (!document || !plan) return { result: 'refused', diagnostics };
+		const image = documentImage(document, plan);
+		const before = this.#running ?? (unconfigured ? documentImage({}, undefined) : undefined);
+		if (before) {
+			const reasons = restartReasons(before, image, unconfigured);
+			if (reasons.length > 0) return { result: 'restart_required', reasons, diagnostics };
+		}
+		if (this.#running && sameDocument(this.#running, image)) return { result: 'unchanged', diagnostics };
+		this.#candidate = image;
+		return {
+			result: 'swap',
+			diagnostics,
+			facts: documentFacts(image),
+			delta: generationDelta(this.#running, image),
+		};
+	}
+
+	#read(path: readonly string[]): CompilerAnswers['read'] {
+		const running = this.#running;
+		const document: unknown = running?.document ?? {};
+		if (running && this.#redacted?.of !== running) {
+			this.#redacted = { of: running, value: redactDocument(running.document) };
+		}
+		const stored = JSON.stringify(valueAt(document, path)) ?? 'null';
+		const shown = JSON.stringify(valueAt(running ? this.#redacted?.value : document, path)) ?? 'null';
+		const pointer = `/${path.map(segment => encodeURIComponent(segment)).join('/')}`;
+		const hash = createHmac('sha256', this.#etagKey).update(stored).digest('hex').slice(0, 32);
+		return { json: shown, etag: `"${pointer} ${hash}"` };
+	}
+}
+
+/** A document as UTF-8 JSON in memory that threads share. */
+function documentBytes(image: DocumentImage | undefined): SharedArrayBuffer {
+	const text = JSON.stringify(image?.document ?? {});
+	const shared = new SharedArrayBuffer(Buffer.byteLength(text));
+	Buffer.from(shared).write(text);
+	return shared;
+}
+
+/** The value at a path of member names and array indices, undefined when there is none. */
+function valueAt(root: unknown, path: readonly string[]): unknown {
+	let value = root;
+	for (const segment of path) {
+		if (Array.isArray(value)) value = /^(?:0|[1-9]\d{0,8})$/.test(segment) ? value[Number(segment)] : undefined;
+		else if (value !== null && typeof value === 'object' && Object.hasOwn(value, segment)) {
+			value = (value as Record<string, unknown>)[segment];
+		} else return undefined;
+	}
+	return value;
+}

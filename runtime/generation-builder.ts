@@ -1,0 +1,174 @@
+/** Builds a generation from the one before and what changed, a few milliseconds at a time between requests. */
+import { buildSite } from '../compiler/codegen/build-site.ts';
+import type { ListedSite } from '../compiler/codegen/plan.ts';
+import { SiteTable } from '../compiler/codegen/site-table.ts';
+import type { Settings, Site, Step } from '../compiler/document/document.ts';
+import type { LeaseKinds, Leases } from '../compiler/exchange/leases.ts';
+import { Generation, type Generations, type ListenerTable, type SiteUnit } from './generation.ts';
+import type { LeaseHandle } from './leases.ts';
+import type { GenerationDelta } from './threads/messages.ts';
+
+/** Milliseconds of building after which requests get a turn. */
+const SLICE = 2;
+
+/** The parts of a document that sites look at beside their own. */
+export interface SharedParts {
+	readonly settings: Settings;
+	readonly upstreams: { readonly [name: string]: unknown };
+	readonly routes: { readonly [name: string]: readonly Step[] };
+}
+
+/** Gives leases to the sites being built. */
+export interface LeaseSource {
+	/** Takes a use and names it. Throws MemoryWanted when shared memory has to be fetched first. */
+	acquire<K extends keyof LeaseKinds>(
+		kind: K,
+		settings: LeaseKinds[K]['settings'],
+	): { readonly lease: LeaseKinds[K]['lease']; readonly handle: LeaseHandle };
+	release(handle: LeaseHandle): void;
+	/** Resolves when all memory that was wanted has arrived. */
+	memory(): Promise<void>;
+}
+
+/** Building a lease needs shared memory that only the main thread can make; the site is built again when it is here. */
+export class MemoryWanted extends Error {
+	constructor() {
+		super('shared memory is on its way');
+		this.name = 'MemoryWanted';
+	}
+}
+
+/** Building was given up from outside. */
+export class BuildAborted extends Error {
+	constructor() {
+		super('building was given up');
+		this.name = 'BuildAborted';
+	}
+}
+
+/** What a build gives: the generation, and the shared parts for the next delta. */
+export interface BuildResult {
+	readonly generation: Generation;
+	readonly shared: SharedParts;
+}
+
+/** One build. Rejects with what `buildSite` throws, or BuildAborted; then everything it took is given back. */
+export class GenerationBuild {
+	readonly #source: LeaseSource;
+	/** Sites built so far, without those kept. */
+	readonly made: SiteUnit[] = [];
+	#sliceStart = performance.now();
+	#aborted = false;
+
+	constructor(source: LeaseSource) {
+		this.#source = source;
+	}
+
+	/** Ends the build at its next slice. */
+	abort(): void {
+		this.#aborted = true;
+	}
+
+	async run(delta: GenerationDelta, number: number, generations: Generations, before: SharedParts): Promise<BuildResult> {
+		const base = generations.newest;
+		try {
+			const shared = delta.shared === undefined ? before : (JSON.parse(delta.shared) as SharedParts);
+			const { sites, dropped } = await this.#sites(delta, base, shared);
+			const perHost = shared.settings.metrics?.per_host === true;
+			const tables = await this.#tables(delta, base, perHost);
+			return { generation: new Generation(number, sites, tables, dropped), shared };
+		} catch (error) {
+			for (const unit of this.made) for (const lease of unit.leases) this.#source.release(lease);
+			throw error;
+		}
+	}
+
+	async #sites(delta: GenerationDelta, base: Generation, shared: SharedParts) {
+		const sites: (SiteUnit | undefined)[] = [];
+		const changedAt: number[] = [];
+		let kept = 0;
+		for (const [from, count] of delta.runs) {
+			for (let i = 0; i < count; i++) {
+				if (from === -1) changedAt.push(sites.length);
+				sites.push(from === -1 ? undefined : base.sites[from + i]);
+			}
+			if (from !== -1) kept += count;
+		}
+		const waiting: { at: number; site: Site }[] = [];
+		let next = 0;
+		for (const chunk of delta.changed) {
+			for (const site of JSON.parse(chunk) as Site[]) {
+				const at = changedAt[next++]!;
+				sites[at] = this.#unit(site, at, shared);
+				if (!sites[at]) waiting.push({ at, site });
+				await this.#breathe();
+			}
+		}
+		while (waiting.length > 0) {
+			await this.#source.memory();
+			if (this.#aborted) throw new BuildAborted();
+			for (const entry of waiting.splice(0)) {
+				sites[entry.at] = this.#unit(entry.site, entry.at, shared);
+				if (!sites[entry.at]) waiting.push(entry);
+				await this.#breathe();
+			}
+		}
+		return { sites: sites as SiteUnit[], dropped: kept === base.sites.length ? [] : droppedSites(base, delta) };
+	}
+
+	/** Builds one site; undefined when memory is wanted first. */
+	#unit(site: Site, index: number, shared: SharedParts): SiteUnit | undefined {
+		const handles: LeaseHandle[] = [];
+		const leases: Leases = {
+			lease: (kind, settings) => {
+				const { lease, handle } = this.#source.acquire(kind, settings);
+				handles.push(handle);
+				return lease;
+			},
+		};
+		try {
+			const unit = { built: buildSite(site, index, { ...shared, leases }), leases: handles };
+			this.made.push(unit);
+			return unit;
+		} catch (error) {
+			for (const handle of handles) this.#source.release(handle);
+			if (error instanceof MemoryWanted) return undefined;
+			throw error;
+		}
+	}
+
+	async #tables(delta: GenerationDelta, base: Generation, perHost: boolean): Promise<Map<string, ListenerTable>> {
+		const tables = new Map<string, ListenerTable>();
+		for (const { key, sites } of delta.listeners) {
+			const old = base.tables.get(key);
+			if (!sites && old) {
+				tables.set(key, old);
+				continue;
+			}
+			const listed: ListedSite[] = [];
+			for (const chunk of sites ?? []) {
+				for (const entry of JSON.parse(chunk) as ListedSite[]) listed.push(entry);
+				await this.#breathe();
+			}
+			const hosts = perHost ? new Set(listed.flatMap(entry => entry.hosts.filter(host => !host.includes('*')))) : undefined;
+			tables.set(key, { table: new SiteTable(listed), hosts });
+			await this.#breathe();
+		}
+		return tables;
+	}
+
+	/** Lets requests run when the slice is over. */
+	async #breathe(): Promise<void> {
+		if (performance.now() - this.#sliceStart < SLICE) return;
+		await new Promise(resolve => setImmediate(resolve));
+		if (this.#aborted) throw new BuildAborted();
+		this.#sliceStart = performance.now();
+	}
+}
+
+/** Sites of the base that no run keeps. */
+function droppedSites(base: Generation, delta: GenerationDelta): SiteUnit[] {
+	const kept = new Uint8Array(base.sites.length);
+	for (const [from, count] of delta.runs) if (from !== -1) kept.fill(1, from, from + count);
+	return base.sites.filter((_, index) => kept[index] === 0);
+}

@@ -1,0 +1,117 @@
+/** What one thread serves at one time, and how it moves from one generation to the next without a request noticing. */
+import type { BuiltSite } from '../compiler/codegen/built-site.ts';
+import type { SiteTable } from '../compiler/codegen/site-table.ts';
+import type { LeaseHandle, LeaseRegistry } from './leases.ts';
+import { CONTROL_GENERATION } from './threads/messages.ts';
+
+/** A site's closures and the uses of shared resources that they hold. */
+export interface SiteUnit {
+	readonly built: BuiltSite;
+	readonly leases: readonly LeaseHandle[];
+}
+
+/** How one listener finds its site: an index into the generation's sites. */
+export interface ListenerTable {
+	readonly table: SiteTable;
+	/** Exact hosts served there, for the `host` label; undefined unless it is asked for. */
+	readonly hosts: ReadonlySet<string> | undefined;
+}
+
+/** One configuration as a thread serves it. Sites that did not change are shared with the generation before. */
+export class Generation {
+	/** The number that shared memory holds while this generation is served. */
+	readonly number: number;
+	readonly sites: readonly SiteUnit[];
+	readonly tables: ReadonlyMap<string, ListenerTable>;
+	/** Sites of the generation before that this one does not have. */
+	readonly dropped: readonly SiteUnit[];
+	/** Exchanges that began in this generation and have not ended. */
+	exchanges = 0;
+
+	constructor(
+		number: number,
+		sites: readonly SiteUnit[],
+		tables: ReadonlyMap<string, ListenerTable>,
+		dropped: readonly SiteUnit[],
+	) {
+		this.number = number;
+		this.sites = sites;
+		this.tables = tables;
+		this.dropped = dropped;
+	}
+}
+
+/** The generations of a thread: the one being served, one built ahead, and older ones until their last exchange. */
+export class Generations {
+	readonly #control: Int32Array;
+	readonly #leases: LeaseRegistry;
+	#current = new Generation(0, [], new Map(), []);
+	#prepared: Generation | undefined;
+	/** Oldest first. */
+	readonly #old: Generation[] = [];
+
+	constructor(control: Int32Array, leases: LeaseRegistry) {
+		this.#control = control;
+		this.#leases = leases;
+	}
+
+	/** The generation that shared memory says is served: one atomic load per request. */
+	current(): Generation {
+		const number = Atomics.load(this.#control, CONTROL_GENERATION);
+		return number === this.#current.number ? this.#current : this.#flip(number);
+	}
+
+	/** The newest generation taken, without looking at shared memory: what the next one is built upon. */
+	get newest(): Generation {
+		return this.#current;
+	}
+
+	/** Old generations that still have exchanges. */
+	get lingering(): number {
+		return this.#old.length;
+	}
+
+	/** Holds a built generation until shared memory names it. */
+	hold(generation: Generation): void {
+		this.#prepared = generation;
+	}
+
+	/** Gives up the generation that was built ahead. `kept` are the sites it shares with the current one. */
+	discard(): void {
+		const prepared = this.#prepared;
+		if (!prepared) return;
+		this.#prepared = undefined;
+		const kept = new Set(this.#current.sites);
+		for (const unit of prepared.sites) if (!kept.has(unit)) this.release(unit);
+	}
+
+	/** An exchange of that generation has ended. */
+	ended(generation: Generation): void {
+		if (--generation.exchanges === 0 && generation !== this.#current) this.#releaseOld();
+	}
+
+	/** Gives back what a site used. */
+	release(unit: SiteUnit): void {
+		for (const lease of unit.leases) this.#leases.release(lease);
+	}
+
+	#flip(number: number): Generation {
+		const next = this.#prepared;
+		// A thread that joins late is built with the number that already stands in memory; until then it serves what it has.
+		if (next?.number !== number) return this.#current;
+		this.#prepared = undefined;
+		this.#old.push(this.#current);
+		this.#current = next;
+		this.#releaseOld();
+		return next;
+	}
+
+	/** Releases from the oldest on: a site dropped by a generation may still run in any older one. */
+	#releaseOld(): void {
+		while (this.#old.length > 0 && this.#old[0]!.exchanges === 0) {
+			this.#old.shift();
+			const successor = this.#old[0] ?? this.#current;
+			for (const unit of successor.dropped) this.release(unit);
+		}
+	}
+}

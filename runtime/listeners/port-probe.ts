@@ -1,0 +1,48 @@
+/** Learns on the main thread that an address is free, before the workers bind it in a way that would not tell. */
+import { type AddressInfo, createServer } from 'node:net';
+import type { ListenerAddress } from '../threads/messages.ts';
+import { addressText } from './address-text.ts';
+
+/** An address that cannot be listened on. `code` is the system's: `EADDRINUSE`, `EACCES`, `EADDRNOTAVAIL`. */
+export class ListenError extends Error {
+	readonly code: string;
+	/** `127.0.0.1:8080`, `:8080`. */
+	readonly address: string;
+
+	constructor(code: string, address: string) {
+		super(`Cannot listen on ${address}: ${REASONS[code] ?? code}.`);
+		this.name = 'ListenError';
+		this.code = code;
+		this.address = address;
+	}
+}
+
+/** The error of listening, in our words. */
+export function listenError(error: NodeJS.ErrnoException, address: ListenerAddress): ListenError {
+	return new ListenError(error.code ?? 'EIO', addressText(address));
+}
+
+const REASONS: { readonly [code: string]: string } = {
+	EADDRINUSE: 'the address is in use',
+	EACCES: 'this user may not bind the port',
+	EADDRNOTAVAIL: 'no interface of this machine has the address',
+	ENOTFOUND: 'the host name is not known',
+};
+
+/**
+ * Binds the address without sharing, so that another process's socket is an error, and lets it go again. Resolves with
+ * the address, its port chosen if it was 0. Rejects with ListenError.
+ */
+export function probeListener(address: ListenerAddress): Promise<ListenerAddress> {
+	return new Promise((resolve, reject) => {
+		const server = createServer();
+		server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, address)));
+		server.listen(
+			{ port: address.port, exclusive: true, ...(address.host === '' ? {} : { host: address.host }) },
+			() => {
+				const { port } = server.address() as AddressInfo;
+				server.close(() => resolve({ ...address, port }));
+			},
+		);
+	});
+}

@@ -1,0 +1,96 @@
+/** Access logs on a data-plane thread: an exchange becomes one line here, lines travel to the main thread in batches. */
+import type { Exchange } from '../../compiler/exchange/exchange.ts';
+import type { HeaderList } from '../../compiler/exchange/header-list.ts';
+import type { AccessLog, AccessLogSettings } from '../../compiler/exchange/leases.ts';
+import { type Encoder, encoderOf, levelRank, members, text } from './encoders.ts';
+
+/** Fields whose values never reach a log. */
+const HIDDEN: ReadonlySet<string> = new Set(['cookie', 'set-cookie', 'authorization', 'proxy-authorization']);
+
+/** Takes formatted lines; false when they had to be dropped. */
+export interface LineSink {
+	write(line: string): void;
+}
+
+/** A format that this build does not have. */
+export class UnknownEncoder extends Error {
+	constructor(name: string) {
+		super(`There is no log format \`${name}\`.`);
+		this.name = 'UnknownEncoder';
+	}
+}
+
+/** Formats the exchanges of one access logger. */
+export class AccessLogger implements AccessLog {
+	readonly #encoder: Encoder;
+	readonly #logger: string;
+	readonly #sink: LineSink;
+	readonly #rank: number;
+
+	/** Throws UnknownEncoder. */
+	constructor(settings: AccessLogSettings, sink: LineSink) {
+		const encoder = encoderOf(settings.format.encoder);
+		if (!encoder) throw new UnknownEncoder(settings.format.encoder);
+		this.#encoder = encoder;
+		this.#logger = settings.name === '' ? 'http.log.access' : `http.log.access.${settings.name}`;
+		this.#rank = levelRank(settings.level);
+		this.#sink = sink;
+	}
+
+	record(x: Exchange): void {
+		const level = x.response.status >= 500 ? 'error' : 'info';
+		if (levelRank(level) < this.#rank) return;
+		const message = x.answeredBy === '' ? 'NOP' : 'handled request';
+		this.#sink.write(this.#encoder.encode(level, this.#logger, message, accessFields(x), Date.now()));
+	}
+}
+
+/** The members of an access entry. The request is shown as it came, before rewrites. */
+function accessFields(x: Exchange): string {
+	const { connection, received, request, response } = x;
+	const target = received.query === undefined ? received.path : `${received.path}?${received.query}`;
+	const duration = (performance.now() - x.startedAt) / 1000;
+	let entry =
+		`"request":{"remote_ip":${text(connection.remoteAddress)},"remote_port":"${connection.remotePort}",` +
+		`"client_ip":${text(clientAddress(x))},"proto":"${x.protocol}","method":${text(received.method)},` +
+		`"host":${text(received.authority)},"uri":${text(target)},"headers":${headerFields(request.headers)}`;
+	const { tls } = connection;
+	if (tls) {
+		entry +=
+			`,"tls":{"resumed":${tls.resumed},"version":${text(tls.version)},"cipher_suite":${text(tls.cipherSuite)},` +
+			`"proto":${text(tls.protocol)},"server_name":${text(tls.serverName)}}`;
+	}
+	entry +=
+		`},"bytes_read":${x.bytesReceived},"user_id":${text(userId(x))},"duration":${Math.round(duration * 1e9) / 1e9},` +
+		`"size":${response.bytesSent},"status":${response.status},"resp_headers":${headerFields(response.headers)}`;
+	const more = members(x.log?.fields);
+	return more === '' ? entry : `${entry},${more}`;
+}
+
+function clientAddress(x: Exchange): string {
+	const client = x.variable('client_ip');
+	return typeof client === 'string' ? client : x.connection.remoteAddress;
+}
+
+function userId(x: Exchange): string {
+	const user = x.variable('http.auth.user.id');
+	return typeof user === 'string' ? user : '';
+}
+
+/** `{"Accept":["a","b"]}`; repeated fields share one array. */
+function headerFields(headers: HeaderList): string {
+	const size = headers.size;
+	if (size === 0) return '{}';
+	const values = new Map<string, { name: string; list: string }>();
+	for (let i = 0; i < size; i++) {
+		const name = headers.nameAt(i);
+		const lower = name.toLowerCase();
+		const value = HIDDEN.has(lower) ? '"REDACTED"' : text(headers.valueAt(i));
+		const known = values.get(lower);
+		if (known) known.list += `,${value}`;
+		else values.set(lower, { name, list: value });
+	}
+	let all = '';
+	for (const { name, list } of values.values()) all += `${all === '' ? '{' : ','}${text(name)}:[${list}]`;
+	return `${all}}`;
+}

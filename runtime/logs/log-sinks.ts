@@ -1,0 +1,111 @@
+/** The writers that logs share, counted by who uses them, and opened before the configuration that names them is served. */
+import { leaseKey } from '../leases.ts';
+import { DISCARD, DescriptorWriter, type LogWriter, openLogFile } from './log-writer.ts';
+
+/** Settings of an output: a writer's id and its own fields. */
+export interface LogOutputSettings {
+	readonly writer: string;
+	readonly [setting: string]: unknown;
+}
+
+/** Writers that stand in for the process's streams. */
+export interface StandardWriters {
+	readonly stdout?: LogWriter;
+	readonly stderr?: LogWriter;
+}
+
+/** An output that cannot be opened; `message` names it. */
+export class LogOutputError extends Error {
+	constructor(message: string) {
+		super(message);
+		this.name = 'LogOutputError';
+	}
+}
+
+interface Sink {
+	readonly writer: LogWriter;
+	users: number;
+}
+
+/** Key of an output: logs with equal settings share one writer. */
+export function sinkKey(output: LogOutputSettings): string {
+	return leaseKey('log', output);
+}
+
+/** The log writers of the process. */
+export class LogSinks {
+	readonly #sinks = new Map<string, Sink>();
+	readonly #standard: StandardWriters;
+	readonly #workingDirectory: string;
+	readonly #closing = new Set<Promise<void>>();
+
+	constructor(standard: StandardWriters, workingDirectory: string) {
+		this.#standard = standard;
+		this.#workingDirectory = workingDirectory;
+	}
+
+	/** Takes a use of a writer, opening it first. Throws LogOutputError. */
+	acquire(output: LogOutputSettings): LogWriter {
+		const key = sinkKey(output);
+		let sink = this.#sinks.get(key);
+		if (!sink) {
+			sink = { writer: this.#open(output), users: 0 };
+			this.#sinks.set(key, sink);
+		}
+		sink.users++;
+		return sink.writer;
+	}
+
+	/** Gives a use back; the last one closes the writer once its text is written. */
+	release(key: string): void {
+		const sink = this.#sinks.get(key);
+		if (!sink || --sink.users > 0) return;
+		this.#sinks.delete(key);
+		const closed = sink.writer.close().finally(() => this.#closing.delete(closed));
+		this.#closing.add(closed);
+	}
+
+	/** The writer of a key that is in use. */
+	get(key: string): LogWriter | undefined {
+		return this.#sinks.get(key)?.writer;
+	}
+
+	/** Waits until everything is written, `limit` milliseconds at most: a stopped reader of a pipe must not hold the process. */
+	async flush(limit: number): Promise<void> {
+		const flushed = Promise.all([...[...this.#sinks.values()].map(sink => sink.writer.flush()), ...this.#closing]);
+		let timer: NodeJS.Timeout | undefined;
+		await Promise.race([
+			flushed,
+			new Promise(resolve => {
+				timer = setTimeout(resolve, limit);
+			}),
+		]);
+		clearTimeout(timer);
+	}
+
+	#open(output: LogOutputSettings): LogWriter {
+		switch (output.writer) {
+			case 'stdout':
+				return this.#standard.stdout ?? new DescriptorWriter(1, false);
+			case 'stderr':
+				return this.#standard.stderr ?? new DescriptorWriter(2, false);
+			case 'discard':
+				return DISCARD;
+			case 'file':
+				return this.#openFile(output);
+			default:
+				throw new LogOutputError(`There is no log output \`${output.writer}\`.`);
+		}
+	}
+
+	#openFile(output: LogOutputSettings): LogWriter {
+		const path = output['path'] ?? output['filename'];
+		if (typeof path !== 'string' || path === '') throw new LogOutputError('A log file needs a path.');
+		try {
+			return openLogFile(path, this.#workingDirectory);
+		} catch (error) {
+			const code = (error as { code?: string }).code ?? 'EIO';
+			throw new LogOutputError(`The log file ${path} cannot be opened: ${code}.`);
+		}
+	}
+}

@@ -1,0 +1,57 @@
+/** The metric families with labels: their names, help, kind and buckets. */
+
+/** A labelled family whose series live in the pages of threads. */
+export interface SeriesFamily {
+	readonly name: string;
+	readonly help: string;
+	readonly type: 'counter' | 'gauge' | 'histogram';
+	/** Upper bounds of a histogram's buckets, `+Inf` left out. */
+	readonly buckets?: readonly number[];
+}
+
+const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const BYTES = [256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304];
+
+/** Families of requests; collected only with the `metrics` setting. */
+export const HTTP_FAMILIES = {
+	inFlight: {
+		name: 'std_http_requests_in_flight',
+		help: 'Requests being handled, by server.',
+		type: 'gauge',
+	},
+	requests: { name: 'std_http_requests_total', help: 'Requests handled, by server and handler.', type: 'counter' },
+	errors: {
+		name: 'std_http_request_errors_total',
+		help: 'Requests that a handler failed, by server and handler.',
+		type: 'counter',
+	},
+	duration: {
+		name: 'std_http_request_duration_seconds',
+		help: 'Seconds from the end of a request head to the end of its response.',
+		type: 'histogram',
+		buckets: SECONDS,
+	},
+	responseDuration: {
+		name: 'std_http_response_duration_seconds',
+		help: 'Seconds from the end of a request head to the beginning of its response.',
+		type: 'histogram',
+		buckets: SECONDS,
+	},
+	requestSize: {
+		name: 'std_http_request_size_bytes',
+		help: 'Bytes of request bodies.',
+		type: 'histogram',
+		buckets: BYTES,
+	},
+	responseSize: {
+		name: 'std_http_response_size_bytes',
+		help: 'Bytes of response bodies.',
+		type: 'histogram',
+		buckets: BYTES,
+	},
+} as const satisfies { readonly [name: string]: SeriesFamily };
+
+/** Slots that one series of a family takes: a histogram's are its buckets, `+Inf`, and the sum. */
+export function seriesSlots(family: SeriesFamily): number {
+	return family.buckets ? family.buckets.length + 2 : 1;
+}

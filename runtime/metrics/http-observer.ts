@@ -1,0 +1,114 @@
+/** Counts the exchanges of one listener on one thread, without a message or an allocation once a series exists. */
+import type { Exchange } from '../../compiler/exchange/exchange.ts';
+import { HTTP_FAMILIES, type SeriesFamily, seriesSlots } from './families.ts';
+import type { SeriesPages, SeriesPlace } from './series-pages.ts';
+
+const METHODS: readonly string[] = ['GET', 'POST', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE'];
+const OTHER_METHOD = METHODS.length;
+
+interface CodeSeries {
+	readonly duration: SeriesPlace;
+	readonly responseDuration: SeriesPlace;
+	readonly requestSize: SeriesPlace;
+	readonly responseSize: SeriesPlace;
+}
+
+interface HandlerSeries {
+	readonly requests: SeriesPlace;
+	readonly errors: SeriesPlace;
+	/** By status and method. */
+	readonly codes: Map<number, CodeSeries>;
+}
+
+/** Observes the exchanges of one listener. */
+export class HttpObserver {
+	readonly #pages: SeriesPages;
+	readonly #server: string;
+	readonly #perHost: boolean;
+	readonly #hosts = new Map<string, Map<string, HandlerSeries>>();
+	readonly #inFlight: SeriesPlace;
+
+	/** `server` is the listener's address, the label of its series. */
+	constructor(pages: SeriesPages, server: string, perHost: boolean) {
+		this.#pages = pages;
+		this.#server = server;
+		this.#perHost = perHost;
+		this.#inFlight = pages.allocate(HTTP_FAMILIES.inFlight.name, { server }, 1);
+	}
+
+	began(): void {
+		this.#inFlight.page[this.#inFlight.slot]!++;
+	}
+
+	/** `host` is one that the configuration serves, else `other`; ignored unless per_host. `answeredAt` as of performance.now(). */
+	ended(x: Exchange, host: string, answeredAt: number, failed: boolean): void {
+		this.#inFlight.page[this.#inFlight.slot]!--;
+		const handler = this.#handlerSeries(this.#perHost ? host : '', x.answeredBy);
+		handler.requests.page[handler.requests.slot]!++;
+		if (failed) handler.errors.page[handler.errors.slot]!++;
+		const codes = this.#codeSeries(handler, host, x);
+		const now = performance.now();
+		observe(codes.duration, HTTP_FAMILIES.duration.buckets, (now - x.startedAt) / 1000);
+		observe(codes.responseDuration, HTTP_FAMILIES.responseDuration.buckets, (answeredAt - x.startedAt) / 1000);
+		observe(codes.requestSize, HTTP_FAMILIES.requestSize.buckets, x.bytesReceived);
+		observe(codes.responseSize, HTTP_FAMILIES.responseSize.buckets, x.response.bytesSent);
+	}
+
+	#handlerSeries(host: string, handler: string): HandlerSeries {
+		let handlers = this.#hosts.get(host);
+		if (!handlers) {
+			handlers = new Map();
+			this.#hosts.set(host, handlers);
+		}
+		let series = handlers.get(handler);
+		if (!series) {
+			const labels = this.#labels(host, handler);
+			series = {
+				requests: this.#allocate(HTTP_FAMILIES.requests, labels),
+				errors: this.#allocate(HTTP_FAMILIES.errors, labels),
+				codes: new Map(),
+			};
+			handlers.set(handler, series);
+		}
+		return series;
+	}
+
+	#codeSeries(handler: HandlerSeries, host: string, x: Exchange): CodeSeries {
+		const known = METHODS.indexOf(x.received.method);
+		const method = known === -1 ? OTHER_METHOD : known;
+		const status = x.response.status;
+		const key = status * 16 + method;
+		let series = handler.codes.get(key);
+		if (!series) {
+			const labels = {
+				...this.#labels(host, x.answeredBy),
+				code: String(status),
+				method: METHODS[method] ?? 'OTHER',
+			};
+			series = {
+				duration: this.#allocate(HTTP_FAMILIES.duration, labels),
+				responseDuration: this.#allocate(HTTP_FAMILIES.responseDuration, labels),
+				requestSize: this.#allocate(HTTP_FAMILIES.requestSize, labels),
+				responseSize: this.#allocate(HTTP_FAMILIES.responseSize, labels),
+			};
+			handler.codes.set(key, series);
+		}
+		return series;
+	}
+
+	#labels(host: string, handler: string): { [name: string]: string } {
+		return this.#perHost ? { server: this.#server, handler, host } : { server: this.#server, handler };
+	}
+
+	#allocate(family: SeriesFamily, labels: { readonly [name: string]: string }): SeriesPlace {
+		return this.#pages.allocate(family.name, labels, seriesSlots(family));
+	}
+}
+
+/** Adds a value to a histogram: one bucket (they are made cumulative at scrape) and the sum. */
+function observe(place: SeriesPlace, buckets: readonly number[], value: number): void {
+	let bucket = 0;
+	while (bucket < buckets.length && value > buckets[bucket]!) bucket++;
+	place.page[place.slot + bucket]!++;
+	place.page[place.slot + buckets.length + 1]! += value;
+}

@@ -1,0 +1,125 @@
+/** Everything that `/metrics` shows, as one prom-client registry that reads shared memory when scraped. */
+import { Counter, type Metric, Registry } from 'prom-client';
+import { ROW } from './counter-row.ts';
+import { HTTP_FAMILIES, type SeriesFamily } from './families.ts';
+import { registerProcessMetrics } from './process-metrics.ts';
+import type { ThreadTotals } from './thread-totals.ts';
+
+/** What the main thread itself knows. */
+export interface RuntimeGauges {
+	readonly ready: () => boolean;
+	readonly generation: () => number;
+	/** Whether the last load was applied, and when the last successful one was (seconds since the epoch, 0 for never). */
+	readonly lastReload: () => { readonly successful: boolean; readonly successAt: number };
+	readonly workerRestarts: () => number;
+	/** Access entries that the main thread dropped. */
+	readonly accessLogDropped: () => number;
+}
+
+/** The metrics of a runtime. */
+export class MetricsRegistry {
+	readonly #registry = new Registry();
+	readonly #adminRequests: Counter<'path' | 'method' | 'code'>;
+	readonly #adminErrors: Counter<'path' | 'method' | 'code'>;
+
+	constructor(totals: ThreadTotals, gauges: RuntimeGauges) {
+		for (const family of Object.values(HTTP_FAMILIES)) {
+			this.#registry.registerMetric(seriesMetric(family, totals));
+		}
+		const registers = [this.#registry];
+		const number = (name: string, help: string, type: 'counter' | 'gauge', read: () => number) => {
+			this.#registry.registerMetric(plainMetric(name, help, type, read));
+		};
+		const labelNames = ['path', 'method', 'code'] as const;
+		this.#adminRequests = new Counter({
+			name: 'std_admin_http_requests_total',
+			help: 'Admin API requests.',
+			labelNames,
+			registers,
+		});
+		this.#adminErrors = new Counter({
+			name: 'std_admin_http_request_errors_total',
+			help: 'Admin API requests answered with a status of 400 or more.',
+			labelNames,
+			registers,
+		});
+		number('std_config_last_reload_successful', 'Whether the last load was applied.', 'gauge', () =>
+			gauges.lastReload().successful ? 1 : 0,
+		);
+		number(
+			'std_config_last_reload_success_timestamp_seconds',
+			'When the last applied load was applied.',
+			'gauge',
+			() => gauges.lastReload().successAt,
+		);
+		number('svc_config_generation', 'Number of the configuration being served.', 'gauge', gauges.generation);
+		number('svc_ready', 'Whether every listener is bound and no stop has begun.', 'gauge', () =>
+			gauges.ready() ? 1 : 0,
+		);
+		number('svc_connections', 'Open client connections.', 'gauge', () => totals.total(ROW.connections));
+		number('svc_connections_accepted_total', 'Client connections accepted.', 'counter', () =>
+			totals.total(ROW.accepted),
+		);
+		number('svc_requests_refused_total', 'Messages refused before they became a request.', 'counter', () =>
+			totals.total(ROW.refusedRequests),
+		);
+		number('svc_worker_restarts_total', 'Worker threads that died and were replaced.', 'counter', gauges.workerRestarts);
+		number(
+			'svc_access_log_dropped_total',
+			'Access log entries dropped because writing did not keep up.',
+			'counter',
+			() => totals.total(ROW.accessLogDropped) + gauges.accessLogDropped(),
+		);
+		registerProcessMetrics(this.#registry);
+	}
+
+	countAdminRequest(path: string, method: string, status: number): void {
+		const labels = { path, method, code: String(status) };
+		this.#adminRequests.inc(labels);
+		if (status >= 400) this.#adminErrors.inc(labels);
+	}
+
+	/** Prometheus text exposition 0.0.4. */
+	render(): Promise<string> {
+		return this.#registry.metrics();
+	}
+}
+
+interface Sample {
+	readonly value: number;
+	readonly labels: { readonly [name: string]: string | number };
+	readonly metricName?: string;
+}
+
+/** A metric object of ours: prom-client asks `get` and prints; its own histogram cannot be set from outside. */
+function ownMetric(name: string, help: string, type: string, samples: () => Sample[]): Metric {
+	const get = async () => ({ name, help, type, values: samples(), aggregator: 'sum' });
+	return { name, help, get, reset: () => {} } as unknown as Metric;
+}
+
+function plainMetric(name: string, help: string, type: 'counter' | 'gauge', read: () => number): Metric {
+	return ownMetric(name, help, type, () => [{ value: read(), labels: {} }]);
+}
+
+function seriesMetric(family: SeriesFamily, totals: ThreadTotals): Metric {
+	const { name, help, type, buckets } = family;
+	if (!buckets) {
+		return ownMetric(name, help, type, () =>
+			totals.series(name).map(({ labels, values }) => ({ labels, value: values[0]! })),
+		);
+	}
+	return ownMetric(name, help, type, () => {
+		const samples: Sample[] = [];
+		for (const { labels, values } of totals.series(name)) {
+			let count = 0;
+			for (let i = 0; i <= buckets.length; i++) {
+				count += values[i]!;
+				samples.push({ metricName: `${name}_bucket`, labels: { ...labels, le: buckets[i] ?? '+Inf' }, value: count });
+			}
+			samples.push({ metricName: `${name}_sum`, labels, value: values[buckets.length + 1]! });
+			samples.push({ metricName: `${name}_count`, labels, value: count });
+		}
+		return samples;
+	});
+}
+

@@ -1,0 +1,40 @@
+/** A thread's own labelled series: pages of shared memory that it allocates, and announces to the main thread once. */
+import type { SeriesAnnouncement } from '../threads/messages.ts';
+
+/** Float64 slots in a page. */
+const PAGE_SLOTS = 4096;
+
+/** A place for numbers: `page[slot]` is the first. */
+export interface SeriesPlace {
+	readonly page: Float64Array;
+	readonly slot: number;
+}
+
+/** Allocates series. Only this thread writes to them; the main thread reads. */
+export class SeriesPages {
+	readonly #announcePage: (buffer: SharedArrayBuffer) => void;
+	readonly #announceSeries: (series: SeriesAnnouncement) => void;
+	#page: Float64Array | undefined;
+	#pages = 0;
+	#next = 0;
+
+	constructor(announcePage: (buffer: SharedArrayBuffer) => void, announceSeries: (series: SeriesAnnouncement) => void) {
+		this.#announcePage = announcePage;
+		this.#announceSeries = announceSeries;
+	}
+
+	/** Room for one series of `slots` numbers, all 0. */
+	allocate(family: string, labels: { readonly [name: string]: string }, slots: number): SeriesPlace {
+		if (!this.#page || this.#next + slots > PAGE_SLOTS) {
+			const buffer = new SharedArrayBuffer(PAGE_SLOTS * Float64Array.BYTES_PER_ELEMENT);
+			this.#page = new Float64Array(buffer);
+			this.#pages++;
+			this.#next = 0;
+			this.#announcePage(buffer);
+		}
+		const place = { page: this.#page, slot: this.#next };
+		this.#next += slots;
+		this.#announceSeries({ family, labels, page: this.#pages - 1, slot: place.slot });
+		return place;
+	}
+}

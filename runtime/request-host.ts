@@ -1,0 +1,156 @@
+/** What a listener's protocol hands exchanges to: finds the site in the current generation, runs it, and accounts for the end. */
+import type { Exchange } from '../compiler/exchange/exchange.ts';
+import { isStream } from '../compiler/exchange/body.ts';
+import { HeaderList } from '../compiler/exchange/header-list.ts';
+import { HttpError } from '../compiler/exchange/http-error.ts';
+import type { Generation, Generations, ListenerTable } from './generation.ts';
+import { ROW } from './metrics/counter-row.ts';
+import type { HttpObserver } from './metrics/http-observer.ts';
+import type { ProtocolHost, ProtocolLimits } from './protocols/protocol.ts';
+import type { LogEntry } from './threads/messages.ts';
+
+/** What the hosts of one thread share. */
+export interface ThreadState {
+	readonly generations: Generations;
+	/** The fixed counters of the thread (see ROW). */
+	readonly row: Float64Array;
+	readonly limits: ProtocolLimits;
+	draining: boolean;
+	log(entry: LogEntry): void;
+	/** A connection ended while draining. */
+	connectionEnded(): void;
+}
+
+/** The host of one listener on one thread. */
+export class RequestHost implements ProtocolHost {
+	readonly limits: ProtocolLimits;
+	/** Set when the `metrics` setting is on. */
+	observer: HttpObserver | undefined = undefined;
+	readonly #thread: ThreadState;
+	readonly #key: string;
+	#tableOf: Generation | undefined;
+	#table: ListenerTable | undefined;
+
+	constructor(key: string, thread: ThreadState) {
+		this.#key = key;
+		this.#thread = thread;
+		this.limits = thread.limits;
+	}
+
+	get draining(): boolean {
+		return this.#thread.draining;
+	}
+
+	handle(x: Exchange): void | Promise<void> {
+		const thread = this.#thread;
+		const generation = thread.generations.current();
+		generation.exchanges++;
+		thread.row[ROW.inFlight]!++;
+		x.served = generation;
+		this.observer?.began();
+		if (generation !== this.#tableOf) {
+			this.#tableOf = generation;
+			this.#table = generation.tables.get(this.#key);
+		}
+		const index = this.#table?.table.find(x.request.host, x.request.path);
+		if (index === undefined) {
+			this.#answered(x);
+			return;
+		}
+		let pending: void | Promise<void>;
+		try {
+			pending = generation.sites[index]!.built.handle(x);
+		} catch (error) {
+			this.#failed(x, error);
+			return;
+		}
+		if (pending === undefined) {
+			this.#answered(x);
+			return;
+		}
+		return pending.then(
+			() => this.#answered(x),
+			error => this.#failed(x, error),
+		);
+	}
+
+	finished(x: Exchange): void {
+		const generation = x.served as Generation | undefined;
+		if (generation === undefined) return;
+		x.served = undefined;
+		const { row, generations } = this.#thread;
+		row[ROW.inFlight]!--;
+		row[ROW.requests]!++;
+		if (this.observer) this.#observe(x, generation);
+		const logs = x.accessLogs;
+		if (logs.length > 0 && x.log?.skip !== true) {
+			for (let i = 0; i < logs.length; i++) logs[i]!.record(x);
+		}
+		generations.ended(generation);
+	}
+
+	refused(_reason: string): void {
+		this.#thread.row[ROW.refusedRequests]!++;
+	}
+
+	opened(): void {
+		const { row } = this.#thread;
+		row[ROW.connections]!++;
+		row[ROW.accepted]!++;
+	}
+
+	closed(): void {
+		this.#thread.row[ROW.connections]!--;
+		if (this.#thread.draining) this.#thread.connectionEnded();
+	}
+
+	/** A request that no site or handler answered is answered 200 with nothing. */
+	#answered(x: Exchange): void {
+		if (x.response.status === 0) x.response.status = 200;
+		if (this.observer) x.answeredAt = performance.now();
+	}
+
+	/** The error routes failed too, or there are none: the bare status. */
+	#failed(x: Exchange, error: unknown): void {
+		const { response } = x;
+		if (isStream(response.body)) response.body.cancel(error);
+		response.headers = new HeaderList();
+		response.body = null;
+		response.trailers = undefined;
+		x.upgraded = undefined;
+		if (error instanceof HttpError) {
+			response.status = error.status;
+			for (const [name, value] of error.headers) response.headers.add(name, value);
+		} else {
+			response.status = 500;
+		}
+		x.error ??= { status: response.status, message: error instanceof Error ? error.message : String(error) };
+		if (this.observer) x.answeredAt = performance.now();
+		this.#logFailure(x, error);
+	}
+
+	#logFailure(x: Exchange, error: unknown): void {
+		const known = error instanceof HttpError;
+		const serious = !known || error.status >= 500;
+		// Neither fields nor query: both may carry secrets.
+		this.#thread.log({
+			level: serious ? 'error' : 'debug',
+			logger: 'http.log.error',
+			message: error instanceof Error ? error.message : String(error),
+			fields: {
+				status: x.response.status,
+				site: x.site,
+				method: x.received.method,
+				host: x.received.authority,
+				path: x.received.path,
+				cause: known && error.cause instanceof Error ? error.cause.message : undefined,
+				stack: !known && error instanceof Error ? error.stack : undefined,
+			},
+		});
+	}
+
+	#observe(x: Exchange, generation: Generation): void {
+		const host = generation.tables.get(this.#key)?.hosts?.has(x.request.host) ? x.request.host : 'other';
+		this.observer!.ended(x, host, x.answeredAt, x.error !== undefined);
+	}
+}

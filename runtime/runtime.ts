@@ -1,0 +1,432 @@
+/** The running server: compiles, swaps, counts, logs and stops. The root of everything that has state. */
+import { availableParallelism } from 'node:os';
+import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
+import type { ConfigInput } from '../compiler/dialects/dialect.ts';
+import type { AdminSettings, Settings } from '../compiler/document/document.ts';
+import type { AdaptOutcome, LoadOutcome, RuntimeControl } from './control.ts';
+import { ListenError, probeListener } from './listeners/port-probe.ts';
+import { LogOutputError, LogSinks, type StandardWriters } from './logs/log-sinks.ts';
+import { type PreparedProcessLog, ProcessLog } from './logs/process-log.ts';
+import { MetricsRegistry } from './metrics/metrics-registry.ts';
+import { ThreadTotals } from './metrics/thread-totals.ts';
+import { CompilerFailure } from './threads/compiler-client.ts';
+import { CompileService } from './threads/compile-service.ts';
+import {
+	CONTROL_GENERATION,
+	CONTROL_SLOTS,
+	type DocumentFacts,
+	type GenerationDelta,
+	type ListenerAddress,
+	type LogLevel,
+	MOST_THREADS,
+} from './threads/messages.ts';
+import { BuildRefused, SHARED_PORTS, WorkerLost, WorkerPool } from './threads/worker-pool.ts';
+
+/** How a server is started. */
+export interface RuntimeOptions {
+	/** The configuration. Without one only the Admin API exists, and the first load may add plaintext HTTP listeners. */
+	readonly input?: ConfigInput | undefined;
+	/** Folder for relative paths of a configuration without a file of its own; the process's if left out. */
+	readonly workingDirectory?: string | undefined;
+	/** Environment that configurations see; the process's if left out. */
+	readonly environment?: { readonly [name: string]: string | undefined } | undefined;
+	/** Data-plane threads, instead of the setting `threads`. */
+	readonly threads?: number | undefined;
+	/** Level debug for the process log, whatever the configuration says. */
+	readonly verbose?: boolean | undefined;
+	/** Stand in for standard output and standard error as log outputs. */
+	readonly writers?: StandardWriters | undefined;
+}
+
+/** Why a server did not start. */
+export type StartFailure =
+	| { readonly reason: 'refused'; readonly diagnostics: readonly DiagnosticReport[] }
+	/** `code` is the system's (`EADDRINUSE`), `address` what could not be bound. */
+	| { readonly reason: 'listen'; readonly code: string; readonly address: string }
+	| { readonly reason: 'failed' };
+
+/** A server did not start; nothing of it is left running. */
+export class StartError extends Error {
+	readonly failure: StartFailure;
+
+	constructor(message: string, failure: StartFailure) {
+		super(message);
+		this.name = 'StartError';
+		this.failure = failure;
+	}
+}
+
+/** A bound address. */
+export interface BoundListener {
+	readonly key: string;
+	/** '' is every interface. */
+	readonly address: string;
+	readonly port: number;
+}
+
+/** Milliseconds that the last log lines may take to be written when the server stops. */
+const FLUSH_LIMIT = 1000;
+
+/** Starts a server; resolves when every listener is bound and the configuration is served. Rejects with StartError. */
+export async function startRuntime(options: RuntimeOptions = {}): Promise<Runtime> {
+	const runtime = new Runtime(options);
+	try {
+		await runtime.begin();
+		return runtime;
+	} catch (error) {
+		await runtime.abandon();
+		throw startError(error);
+	}
+}
+
+/** A running server. Made by {@link startRuntime}. */
+export class Runtime implements RuntimeControl {
+	readonly #options: RuntimeOptions;
+	readonly #control = new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT);
+	readonly #shared = new Int32Array(this.#control);
+	readonly #totals = new ThreadTotals();
+	readonly #sinks: LogSinks;
+	readonly #log: ProcessLog;
+	readonly #compiler: CompileService;
+	readonly #metrics: MetricsRegistry;
+	readonly #listeners = new Map<string, ListenerAddress>();
+	/** Log outputs that could not be opened since the load under way began. */
+	readonly #sinkErrors: LogOutputError[] = [];
+	#pool: WorkerPool | undefined;
+	#settings: Settings = {};
+	#ready = false;
+	#generation = 0;
+	#dropped = 0;
+	#lastReload = { successful: true, successAt: 0 };
+	/** The end of the operations that must not overlap: loads, and giving new threads their state. */
+	#queue: Promise<unknown> = Promise.resolve();
+	#stopping: Promise<void> | undefined;
+	#ended = false;
+
+	constructor(options: RuntimeOptions) {
+		this.#options = options;
+		const workingDirectory = options.workingDirectory ?? process.cwd();
+		this.#sinks = new LogSinks(options.writers ?? {}, workingDirectory);
+		const terminal = options.writers?.stderr === undefined && process.stderr.isTTY === true;
+		this.#log = new ProcessLog(this.#sinks, terminal, options.verbose === true);
+		this.#compiler = new CompileService(
+			{ workingDirectory, environment: { ...(options.environment ?? process.env) } },
+			reason => this.log('error', 'runtime', 'the compile thread died and is being replaced', { cause: reason }),
+		);
+		this.#metrics = new MetricsRegistry(this.#totals, {
+			ready: () => this.#ready,
+			generation: () => this.#generation,
+			lastReload: () => this.#lastReload,
+			workerRestarts: () => this.#pool?.restarts ?? 0,
+			accessLogDropped: () => this.#dropped,
+		});
+	}
+
+	get ready(): boolean {
+		return this.#ready;
+	}
+
+	get generation(): number {
+		return this.#generation;
+	}
+
+	/** Data-plane threads. */
+	get threads(): number {
+		return this.#pool?.size ?? 0;
+	}
+
+	/** Bound addresses, their real ports included. */
+	get listeners(): BoundListener[] {
+		return [...this.#listeners.values()].map(({ key, host, port }) => ({ key, address: host, port }));
+	}
+
+	/** Settings of the running document. */
+	get settings(): Settings {
+		return this.#settings;
+	}
+
+	get admin(): AdminSettings | undefined {
+		const admin = this.#settings.admin ?? (this.#options.input ? undefined : {});
+		return admin?.off ? undefined : admin;
+	}
+
+	/** Writes to the process log. */
+	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void {
+		this.#log.log(level, logger, message, fields);
+	}
+
+	load(input: ConfigInput): Promise<LoadOutcome> {
+		return this.#serialize(async () => {
+			const outcome = await this.#load(input);
+			const successful = outcome.result === 'applied';
+			this.#lastReload = { successful, successAt: successful ? Date.now() / 1000 : this.#lastReload.successAt };
+			this.#logLoad(input, outcome);
+			return outcome;
+		});
+	}
+
+	adapt(input: ConfigInput): Promise<AdaptOutcome> {
+		return this.#compiler.ask('adapt', { input });
+	}
+
+	readConfig(path: readonly string[]): Promise<{ json: string; etag: string }> {
+		return this.#compiler.ask('read', { path });
+	}
+
+	async metrics(): Promise<string> {
+		return this.#settings.metrics ? this.#metrics.render() : '';
+	}
+
+	countAdminRequest(path: string, method: string, status: number): void {
+		this.#metrics.countAdminRequest(path, method, status);
+	}
+
+	stop(): Promise<void> {
+		this.#stopping ??= this.#stop();
+		return this.#stopping;
+	}
+
+	kill(): void {
+		this.#ready = false;
+		this.#ended = true;
+		this.#stopping ??= Promise.resolve();
+		void this.#pool?.terminate();
+		void this.#compiler.end();
+		this.#log.close();
+	}
+
+	/** Ends a data-plane thread as a crash would, to see that it is replaced; for operators' tests. */
+	async terminateWorker(index: number): Promise<void> {
+		await this.#pool?.kill(index);
+	}
+
+	/** Lets a data-plane thread throw outside any request; for operators' tests. */
+	crashWorker(index: number): void {
+		this.#pool?.crash(index);
+	}
+
+	/** For startRuntime: compiles, binds, serves. */
+	async begin(): Promise<void> {
+		const { input } = this.#options;
+		if (!input) {
+			this.#startPool({});
+			this.#ready = true;
+			this.log('info', 'runtime', 'started without a configuration', { threads: this.threads });
+			return;
+		}
+		const prepared = await this.#compiler.ask('prepare', { input, unconfigured: false });
+		if (prepared.result !== 'swap') {
+			const diagnostics = prepared.diagnostics;
+			throw new StartError(firstMessage(diagnostics), { reason: 'refused', diagnostics });
+		}
+		this.#startPool(prepared.facts.settings);
+		const outcome = await this.#swap(prepared.facts, prepared.delta, prepared.diagnostics);
+		if (outcome.result === 'refused') {
+			const { diagnostics } = outcome;
+			throw new StartError(firstMessage(diagnostics), { reason: 'refused', diagnostics });
+		}
+		if (outcome.result === 'failed') throw new StartError(outcome.message, { reason: 'failed' });
+		this.#ready = true;
+		this.#lastReload = { successful: true, successAt: Date.now() / 1000 };
+		for (const { message } of prepared.diagnostics) this.log('warn', 'config', message);
+		this.log('info', 'runtime', 'serving', {
+			threads: this.threads,
+			listeners: this.listeners.map(({ address, port }) => `${address}:${port}`),
+		});
+	}
+
+	/** For startRuntime: ends what a failed start has begun. */
+	async abandon(): Promise<void> {
+		this.#ended = true;
+		this.#stopping ??= Promise.resolve();
+		await Promise.all([this.#pool?.terminate(), this.#compiler.end()]);
+		this.#log.close();
+		await this.#sinks.flush(FLUSH_LIMIT);
+	}
+
+	#startPool(settings: Settings): void {
+		const wanted = this.#options.threads ?? settings.threads ?? availableParallelism();
+		const threads = SHARED_PORTS ? Math.max(1, Math.min(wanted, MOST_THREADS)) : 1;
+		this.#pool = new WorkerPool(threads, this.#control, {
+			totals: this.#totals,
+			log: entry => this.#log.entry(entry),
+			access: (sink, text, entries) => {
+				if (this.#sinks.get(sink)?.write(text) !== true) this.#dropped += entries;
+			},
+			sinkOpened: (_sink, output) => {
+				try {
+					this.#sinks.acquire(output);
+				} catch (error) {
+					if (!(error instanceof LogOutputError)) throw error;
+					this.#sinkErrors.push(error);
+				}
+			},
+			sinkReleased: sink => this.#sinks.release(sink),
+			replaced: index => void this.#serialize(() => this.#bringUp(index)),
+		});
+	}
+
+	async #load(input: ConfigInput): Promise<LoadOutcome> {
+		if (this.#stopping) return STOPPING;
+		try {
+			const prepared = await this.#compiler.ask('prepare', { input, unconfigured: !this.#options.input });
+			if (prepared.result === 'unchanged') {
+				const { diagnostics } = prepared;
+				return { result: 'applied', generation: this.#generation, unchanged: true, diagnostics };
+			}
+			if (prepared.result !== 'swap') return prepared;
+			if (this.#stopping) return STOPPING;
+			return await this.#swap(prepared.facts, prepared.delta, prepared.diagnostics);
+		} catch (error) {
+			if (error instanceof ListenError) return refusal('listen', error.message);
+			if (error instanceof CompilerFailure) return { result: 'failed', message: error.message };
+			throw error;
+		}
+	}
+
+	/** Two phases: every thread builds, then one store flips all of them. Rejects with ListenError. */
+	async #swap(
+		facts: DocumentFacts,
+		delta: GenerationDelta,
+		diagnostics: readonly DiagnosticReport[],
+	): Promise<LoadOutcome> {
+		const pool = this.#pool!;
+		const generation = this.#generation + 1;
+		this.#sinkErrors.length = 0;
+		let processLog: PreparedProcessLog | undefined;
+		try {
+			processLog = this.#log.prepare(facts.settings);
+			const listeners = await this.#bindable(facts.listeners);
+			await pool.prepareAll({ generation, delta, listeners });
+			if (this.#sinkErrors[0]) throw this.#sinkErrors[0];
+			await this.#compiler.commit();
+			if (this.#ended) throw new WorkerLost('The server is stopping.');
+			this.#generation = generation;
+			this.#settings = facts.settings;
+			Atomics.store(this.#shared, CONTROL_GENERATION, generation);
+			pool.activateAll();
+			this.#log.use(processLog);
+			for (const listener of listeners) this.#listeners.set(listener.key, listener);
+			return { result: 'applied', generation, unchanged: false, diagnostics };
+		} catch (error) {
+			pool.discardAll();
+			if (processLog) this.#log.giveUp(processLog);
+			await this.#compiler.ask('discard', {}).catch(() => {});
+			if (error instanceof LogOutputError) return refusal('log/output', error.message, diagnostics);
+			if (error instanceof BuildRefused) {
+				if (error.code === 'listen') return refusal('listen', error.message, diagnostics);
+				return refusal(error.code, error.message, diagnostics, error.pointer);
+			}
+			if (error instanceof WorkerLost) return { result: 'failed', message: error.message };
+			throw error;
+		}
+	}
+
+	/** The listeners with their final ports; those that are new have been seen to be free. */
+	async #bindable(wanted: readonly ListenerAddress[]): Promise<ListenerAddress[]> {
+		const listeners: ListenerAddress[] = [];
+		for (const address of wanted) {
+			listeners.push(this.#listeners.get(address.key) ?? (await probeListener(address)));
+		}
+		return listeners;
+	}
+
+	/** Gives a new thread the state that the others have. */
+	async #bringUp(index: number): Promise<void> {
+		const pool = this.#pool;
+		if (!pool || this.#stopping || this.#generation === 0) return;
+		try {
+			const { facts, delta } = await this.#compiler.ask('snapshot', {});
+			const listeners = await this.#bindable(facts.listeners);
+			await pool.bringUp(index, { generation: this.#generation, delta, listeners });
+			this.log('info', 'runtime', 'a worker thread was replaced', { thread: index });
+		} catch (error) {
+			if (this.#stopping) return;
+			const cause = error instanceof Error ? error.message : String(error);
+			this.log('error', 'runtime', 'a worker thread could not take the configuration', { thread: index, cause });
+			pool.giveUp(index);
+		}
+	}
+
+	async #stop(): Promise<void> {
+		this.#ready = false;
+		this.log('info', 'runtime', 'stopping', { grace_period_ms: this.#settings.grace_period ?? null });
+		const pool = this.#pool;
+		if (pool) {
+			await within(pool.drain(), this.#settings.grace_period);
+			await pool.terminate();
+		}
+		this.#ended = true;
+		await this.#compiler.end();
+		await this.#queue.catch(() => {});
+		this.log('info', 'runtime', 'stopped');
+		this.#log.close();
+		await this.#sinks.flush(FLUSH_LIMIT);
+	}
+
+	#serialize<T>(operation: () => Promise<T>): Promise<T> {
+		const result = this.#queue.then(operation);
+		this.#queue = result.catch(() => {});
+		return result;
+	}
+
+	#logLoad(input: ConfigInput, outcome: LoadOutcome): void {
+		const source = input.name;
+		if (outcome.result === 'applied') {
+			const { generation, unchanged } = outcome;
+			this.log('info', 'config', unchanged ? 'configuration unchanged' : 'configuration applied', { source, generation });
+		} else if (outcome.result === 'refused') {
+			const problems = outcome.diagnostics.filter(({ severity }) => severity === 'error').map(({ message }) => message);
+			this.log('error', 'config', 'configuration refused', { source, problems });
+		} else if (outcome.result === 'restart_required') {
+			this.log('error', 'config', 'configuration needs a restart', { source, reasons: outcome.reasons });
+		} else {
+			this.log('error', 'config', 'configuration not applied', { source, cause: outcome.message });
+		}
+	}
+}
+
+const STOPPING: LoadOutcome = { result: 'failed', message: 'The server is stopping.' };
+
+/** A refusal that the runtime found, beside what the compiler said. */
+function refusal(
+	code: string,
+	message: string,
+	diagnostics: readonly DiagnosticReport[] = [],
+	pointer?: string,
+): Extract<LoadOutcome, { result: 'refused' }> {
+	const place = pointer === undefined ? '' : `\n  at ${pointer}`;
+	const report: DiagnosticReport = {
+		code,
+		severity: 'error',
+		message,
+		text: `error[${code}]: ${message}${place}`,
+		...(pointer === undefined ? {} : { pointer }),
+	};
+	return { result: 'refused', diagnostics: [report, ...diagnostics] };
+}
+
+function firstMessage(diagnostics: readonly DiagnosticReport[]): string {
+	return diagnostics.find(({ severity }) => severity === 'error')?.message ?? 'The configuration was refused.';
+}
+
+function startError(error: unknown): StartError {
+	if (error instanceof StartError) return error;
+	if (error instanceof ListenError) {
+		return new StartError(error.message, { reason: 'listen', code: error.code, address: error.address });
+	}
+	return new StartError(error instanceof Error ? error.message : String(error), { reason: 'failed' });
+}
+
+/** Waits for a promise, `limit` milliseconds at most; without bound if undefined. */
+async function within(promise: Promise<void>, limit: number | undefined): Promise<void> {
+	if (limit === undefined) return promise;
+	let timer: NodeJS.Timeout | undefined;
+	await Promise.race([
+		promise,
+		new Promise<void>(resolve => {
+			timer = setTimeout(resolve, limit);
+		}),
+	]);
+	clearTimeout(timer);
+}

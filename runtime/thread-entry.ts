@@ -1,0 +1,11 @@
+/** The first code of every thread but the main one; the bundle of this file is what the binary starts threads from. */
+import { parentPort, workerData } from 'node:worker_threads';
+
+const port = parentPort;
+const data = workerData as { kind?: unknown } | null;
+// Loaded on demand, so that a data-plane thread does not pay for the parser and the schema checker.
+if (port && data?.kind === 'compiler') {
+	import('./compiler-thread.ts').then(({ runCompilerThread }) => runCompilerThread(port, workerData));
+} else if (port && data?.kind === 'worker') {
+	import('./worker.ts').then(({ runWorker }) => runWorker(port, workerData));
+}

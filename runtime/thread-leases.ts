@@ -1,0 +1,126 @@
+/** What the handlers of one thread lease: pools, files, access logs, each opened once per key and closed with its last site. */
+import type { AccessLogSettings, LeaseKinds, UpstreamPool } from '../compiler/exchange/leases.ts';
+import { createFileReader } from './files/file-reader.ts';
+import { type LeaseSource, MemoryWanted } from './generation-builder.ts';
+import { LeaseRegistry, leaseKey } from './leases.ts';
+import { AccessBatch, type BatchPort } from './logs/access-batch.ts';
+import { AccessLogger } from './logs/access-log.ts';
+import { sinkKey } from './logs/log-sinks.ts';
+import type { FromWorker } from './threads/messages.ts';
+import { createUpstreamPool, poolSlots } from './upstreams/upstream-pool.ts';
+
+/** Shared memory of one key: as many rows of Int32 as there are threads. */
+interface SharedRows {
+	readonly buffer: SharedArrayBuffer;
+	readonly rows: number;
+}
+
+/** What leases of a thread need from it. */
+export interface LeaseThread {
+	/** Row of this thread in shared memory. */
+	readonly index: number;
+	send(message: FromWorker): void;
+	/** Where the lines of an access log's batch go. */
+	batchPort(sink: string): BatchPort;
+}
+
+/** Gives leases on one thread. */
+export class ThreadLeases implements LeaseSource {
+	readonly registry = new LeaseRegistry();
+	readonly #thread: LeaseThread;
+	readonly #files = createFileReader();
+	readonly #memory = new Map<string, SharedRows>();
+	readonly #wanted = new Set<string>();
+	#arrived: (() => void)[] = [];
+
+	constructor(thread: LeaseThread) {
+		this.#thread = thread;
+	}
+
+	acquire<K extends keyof LeaseKinds>(
+		kind: K,
+		settings: LeaseKinds[K]['settings'],
+	): { readonly lease: LeaseKinds[K]['lease']; readonly handle: string } {
+		const handle = leaseKey(kind, settings);
+		const lease = this.registry.acquire(handle, () => this.#open(kind, settings, handle));
+		return { lease: lease as LeaseKinds[K]['lease'], handle };
+	}
+
+	release(handle: string): void {
+		this.registry.release(handle);
+	}
+
+	memory(): Promise<void> {
+		if (this.#wanted.size === 0) return Promise.resolve();
+		return new Promise(resolve => {
+			this.#arrived.push(resolve);
+		});
+	}
+
+	/** Memory that was wanted is here. */
+	memoryArrived(key: string, buffer: SharedArrayBuffer, rows: number): void {
+		this.#memory.set(key, { buffer, rows });
+		this.#wanted.delete(key);
+		if (this.#wanted.size > 0) return;
+		for (const resolve of this.#arrived.splice(0)) resolve();
+	}
+
+	/** Posts the lines collected so far. */
+	flushLogs(): void {
+		for (const batch of this.registry.values<AccessBatch>('batch ')) batch.flush();
+	}
+
+	#open(kind: keyof LeaseKinds, settings: unknown, handle: string): { value: unknown; close: () => void } {
+		switch (kind) {
+			case 'files':
+				return { value: this.#files, close: () => {} };
+			case 'upstreams':
+				return this.#openPool(settings as LeaseKinds['upstreams']['settings'], handle);
+			case 'access_log':
+				return this.#openAccessLog(settings as AccessLogSettings);
+		}
+	}
+
+	#openPool(settings: LeaseKinds['upstreams']['settings'], handle: string): { value: UpstreamPool; close: () => void } {
+		const memory = this.#memory.get(handle);
+		if (!memory) {
+			if (!this.#wanted.has(handle)) {
+				this.#wanted.add(handle);
+				this.#thread.send({ type: 'memory_wanted', key: handle, slots: poolSlots(settings) });
+			}
+			throw new MemoryWanted();
+		}
+		const pool = createUpstreamPool(settings, { ...memory, row: this.#thread.index });
+		return {
+			value: pool,
+			close: () => {
+				pool.close();
+				this.#memory.delete(handle);
+				this.#thread.send({ type: 'memory_released', key: handle });
+			},
+		};
+	}
+
+	#openAccessLog(settings: AccessLogSettings): { value: AccessLogger; close: () => void } {
+		const sink = sinkKey(settings.output);
+		const batchHandle = `batch ${sink}`;
+		const batch = this.registry.acquire(batchHandle, () => {
+			const made = new AccessBatch(this.#thread.batchPort(sink));
+			this.#thread.send({ type: 'sink_opened', sink, output: settings.output });
+			const close = () => {
+				made.flush();
+				this.#thread.send({ type: 'sink_released', sink });
+			};
+			return { value: made, close };
+		});
+		try {
+			return {
+				value: new AccessLogger(settings, batch),
+				close: () => this.registry.release(batchHandle),
+			};
+		} catch (error) {
+			this.registry.release(batchHandle);
+			throw error;
+		}
+	}
+}

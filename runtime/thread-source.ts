@@ -1,0 +1,20 @@
+/** Where a thread's code comes from: a file in a checkout, a bundled asset inside the single binary. */
+import { getAsset, isSea } from 'node:sea';
+import { Worker, type WorkerOptions } from 'node:worker_threads';
+
+/** Asset of the binary that holds the bundle of thread-entry.ts. */
+export const THREAD_ASSET = 'worker.js';
+
+/** The kinds of thread that {@link startThread} starts. */
+export type ThreadKind = 'compiler' | 'worker';
+
+/**
+ * Starts a thread of that kind. `data` is cloned to it beside `kind`. Its standard streams are not captured: what runs
+ * there logs by messages.
+ */
+export function startThread(kind: ThreadKind, data: object, options: WorkerOptions = {}): Worker {
+	const all: WorkerOptions = { ...options, workerData: { ...data, kind }, name: `svc-${kind}` };
+	// A file path does not exist inside the binary.
+	if (isSea()) return new Worker(getAsset(THREAD_ASSET, 'utf8'), { ...all, eval: true });
+	return new Worker(new URL('./thread-entry.ts', import.meta.url), all);
+}

@@ -1,0 +1,53 @@
+/** The compile thread, kept alive: one that dies is started again and given the running document back. */
+import type { CompilerStart } from '../compiler-thread.ts';
+import { CompilerClient, CompilerFailure } from './compiler-client.ts';
+import type { CompilerAnswers, CompilerRequest } from './messages.ts';
+
+/** Milliseconds before a compile thread that died is replaced. */
+const RESTART_DELAY = 200;
+
+type Request<Op extends CompilerRequest['op']> = Omit<Extract<CompilerRequest, { op: Op }>, 'id' | 'op'>;
+
+/** Asks the compile thread that there is. */
+export class CompileService {
+	readonly #start: CompilerStart;
+	readonly #died: (reason: string) => void;
+	/** UTF-8 JSON of the running document, in memory that threads share: keeping it copies nothing. */
+	#running: SharedArrayBuffer | undefined;
+	#client: CompilerClient;
+	#timer: NodeJS.Timeout | undefined;
+
+	/** `died` is told when a thread dies; its successor is on its way. */
+	constructor(start: CompilerStart, died: (reason: string) => void) {
+		this.#start = start;
+		this.#died = died;
+		this.#client = this.#open();
+	}
+
+	/** Asks; rejects with CompilerFailure. */
+	ask<Op extends CompilerRequest['op']>(op: Op, request: Request<Op>): Promise<CompilerAnswers[Op]> {
+		if (this.#timer) return Promise.reject(new CompilerFailure('The compile thread is being replaced.'));
+		return this.#client.ask(op, request);
+	}
+
+	/** Makes the candidate the running document. */
+	async commit(): Promise<void> {
+		this.#running = await this.ask('commit', {});
+	}
+
+	/** Ends the thread for good. */
+	async end(): Promise<void> {
+		clearTimeout(this.#timer);
+		await this.#client.end();
+	}
+
+	#open(): CompilerClient {
+		return new CompilerClient({ ...this.#start, running: this.#running }, reason => {
+			this.#died(reason);
+			this.#timer = setTimeout(() => {
+				this.#timer = undefined;
+				this.#client = this.#open();
+			}, RESTART_DELAY);
+		});
+	}
+}

@@ -1,0 +1,141 @@
+/** A compiled document cut into the pieces that travel and are compared: one JSON text per site, what it depends on, and its listeners. */
+import type { Plan } from '../../compiler/codegen/plan.ts';
+import type { Document, Settings } from '../../compiler/document/document.ts';
+import { canonicalJson } from '../leases.ts';
+import type { DocumentFacts, GenerationDelta, ListenerAddress, SiteRun } from './messages.ts';
+
+/** Settings that no site's closures look at: a change of them rebuilds nothing. */
+const PROCESS_SETTINGS: ReadonlySet<string> = new Set(['admin', 'grace_period', 'threads']);
+
+/** Characters of JSON that a worker parses in one slice, about half a millisecond. */
+const CHUNK = 48 * 1024;
+
+/** A document, cut up. */
+export interface DocumentImage {
+	readonly document: Document;
+	/** JSON of everything but the sites. */
+	readonly rest: string;
+	/** JSON of `{settings, upstreams, routes}`, which workers get. */
+	readonly shared: string;
+	/** JSON of the settings that closures may look at. */
+	readonly settings: string;
+	/** JSON of each site. */
+	readonly sites: readonly string[];
+	/** JSON of each site after the named upstreams and routes that it depends on: equal keys build equal closures. */
+	readonly keys: readonly string[];
+	readonly listeners: readonly { readonly address: ListenerAddress; readonly sites: readonly string[] }[];
+}
+
+/** Cuts a document up. */
+export function documentImage(document: Document, plan: Plan | undefined): DocumentImage {
+	const { sites = [], ...rest } = document;
+	const settings: Settings = document.settings ?? {};
+	const forSites = Object.fromEntries(Object.entries(settings).filter(([name]) => !PROCESS_SETTINGS.has(name)));
+	const texts = sites.map(site => JSON.stringify(site));
+	const dependencies = namedDependencies(document);
+	return {
+		document,
+		rest: JSON.stringify(rest),
+		shared: JSON.stringify({ settings, upstreams: document.upstreams ?? {}, routes: document.routes ?? {} }),
+		settings: canonicalJson(forSites),
+		sites: texts,
+		keys: dependencies ? sites.map((site, index) => dependencies(site) + texts[index]!) : texts,
+		listeners: (plan?.listeners ?? []).map(({ key, host, port, scheme, sites: listed }) => ({
+			address: { key, host, port, scheme },
+			sites: chunks(listed.map(entry => JSON.stringify(entry))),
+		})),
+	};
+}
+
+/** What the main thread needs to know. */
+export function documentFacts(image: DocumentImage): DocumentFacts {
+	return {
+		settings: image.document.settings ?? {},
+		listeners: image.listeners.map(listener => listener.address),
+		sites: image.sites.length,
+	};
+}
+
+/** What turns the generation of `before` into that of `after`; from nothing when `before` is undefined. */
+export function generationDelta(before: DocumentImage | undefined, after: DocumentImage): GenerationDelta {
+	const keep = before !== undefined && before.settings === after.settings;
+	const known = new Map<string, number>();
+	if (keep) before.keys.forEach((key, index) => void known.set(key, index));
+	const runs: [from: number, count: number][] = [];
+	const changed: string[] = [];
+	after.keys.forEach((key, index) => {
+		const from = known.get(key) ?? -1;
+		if (from === -1) changed.push(after.sites[index]!);
+		const last = runs.at(-1);
+		const continues = last && (from === -1 ? last[0] === -1 : last[0] !== -1 && last[0] + last[1] === from);
+		if (continues) last[1]++;
+		else runs.push([from, 1]);
+	});
+	const tables = new Map(before?.listeners.map(listener => [listener.address.key, listener.sites]));
+	return {
+		shared: before?.shared === after.shared ? undefined : after.shared,
+		runs,
+		changed: chunks(changed),
+		listeners: after.listeners.map(({ address: { key }, sites }) => {
+			const old = tables.get(key);
+			const same = old?.length === sites.length && sites.every((chunk, index) => chunk === old[index]);
+			return { key, sites: same ? undefined : sites };
+		}),
+	};
+}
+
+/** True when two documents are the same text. */
+export function sameDocument(a: DocumentImage, b: DocumentImage): boolean {
+	return (
+		a.rest === b.rest && a.sites.length === b.sites.length && a.sites.every((text, index) => text === b.sites[index])
+	);
+}
+
+/** True when the delta keeps every site where it is. */
+export function keepsEverySite(runs: readonly SiteRun[]): boolean {
+	return runs.length === 0 || (runs.length === 1 && runs[0]![0] === 0);
+}
+
+/** Joins JSON texts to JSON arrays of a bounded size. */
+function chunks(texts: readonly string[]): string[] {
+	const joined: string[] = [];
+	let start = 0;
+	let size = 0;
+	for (let i = 0; i < texts.length; i++) {
+		size += texts[i]!.length;
+		if (size < CHUNK && i + 1 < texts.length) continue;
+		joined.push(`[${texts.slice(start, i + 1).join(',')}]`);
+		start = i + 1;
+		size = 0;
+	}
+	return joined;
+}
+
+/**
+ * A function that gives the definitions of every named upstream and route that a value mentions, routes followed.
+ * Any string equal to a name counts, so that no handler's fields need to be known here; undefined when nothing is named.
+ */
+function namedDependencies(document: Document): ((value: unknown) => string) | undefined {
+	const named = new Map<string, unknown>();
+	for (const [name, value] of Object.entries(document.upstreams ?? {})) named.set(name, value);
+	for (const [name, value] of Object.entries(document.routes ?? {})) named.set(name, [named.get(name), value]);
+	if (named.size === 0) return undefined;
+	const texts = new Map<string, string>();
+	for (const [name, value] of named) texts.set(name, `${JSON.stringify(name)}=${canonicalJson(value)}\n`);
+	return value => {
+		const found = new Set<string>();
+		const visit = (part: unknown): void => {
+			if (typeof part === 'string') {
+				if (found.has(part) || !named.has(part)) return;
+				found.add(part);
+				visit(named.get(part));
+			} else if (Array.isArray(part)) {
+				for (const item of part) visit(item);
+			} else if (part !== null && typeof part === 'object') {
+				for (const key in part) visit((part as Record<string, unknown>)[key]);
+			}
+		};
+		visit(value);
+		return [...found].sort().map(name => texts.get(name)!).join('');
+	};
+}

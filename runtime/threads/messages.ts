@@ -1,0 +1,165 @@
+/** What the threads say to each other. Payloads are strings and small arrays: cloning deep objects would stall the main loop. */
+import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
+import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
+import type { Settings } from '../../compiler/document/document.ts';
+import type { RestartReason } from '../control.ts';
+
+/** Int32 slots of the memory that all threads share. */
+export const CONTROL_GENERATION = 0;
+/** First of the slots, one a thread, that hold characters of access log on their way to the main thread. */
+export const CONTROL_OUTSTANDING = 16;
+/** Data-plane threads at most. */
+export const MOST_THREADS = 256;
+export const CONTROL_SLOTS = CONTROL_OUTSTANDING + MOST_THREADS;
+
+/** A socket to bind. `port` is 0 until the main thread has chosen one. */
+export interface ListenerAddress {
+	readonly key: string;
+	readonly host: string;
+	readonly port: number;
+	readonly scheme: 'http' | 'https';
+}
+
+/** `[from, count]`: sites kept from the generation before, starting at `from`; −1 takes the next `count` changed ones. */
+export type SiteRun = readonly [from: number, count: number];
+
+/** What a worker needs to build a generation from the one it serves. */
+export interface GenerationDelta {
+	/** JSON of `{settings, upstreams, routes}`; undefined when it is as before. */
+	readonly shared: string | undefined;
+	readonly runs: readonly SiteRun[];
+	/** JSON arrays of sites, each chunk small enough to be parsed in one slice. */
+	readonly changed: readonly string[];
+	/** Every listener; `sites` are JSON arrays of ListedSite in chunks, undefined when they are as before. */
+	readonly listeners: readonly { readonly key: string; readonly sites: readonly string[] | undefined }[];
+}
+
+/** What the main thread needs to know of a document. */
+export interface DocumentFacts {
+	readonly settings: Settings;
+	readonly listeners: readonly ListenerAddress[];
+	readonly sites: number;
+}
+
+/** Main thread to compile thread; each is answered by a reply with the same id. */
+export type CompilerRequest =
+	| { readonly id: number; readonly op: 'adapt'; readonly input: ConfigInput }
+	/** Compiles a candidate. `unconfigured`: the process was started without a configuration and has no listener yet. */
+	| { readonly id: number; readonly op: 'prepare'; readonly input: ConfigInput; readonly unconfigured: boolean }
+	/** Makes the candidate the running document, or forgets it. */
+	| { readonly id: number; readonly op: 'commit' }
+	| { readonly id: number; readonly op: 'discard' }
+	/** The running document as a delta from nothing. */
+	| { readonly id: number; readonly op: 'snapshot' }
+	| { readonly id: number; readonly op: 'read'; readonly path: readonly string[] };
+
+/** What compiling a candidate gave. */
+export type Prepared =
+	| { readonly result: 'refused'; readonly diagnostics: readonly DiagnosticReport[] }
+	| {
+			readonly result: 'restart_required';
+			readonly reasons: readonly RestartReason[];
+			readonly diagnostics: readonly DiagnosticReport[];
+	  }
+	| { readonly result: 'unchanged'; readonly diagnostics: readonly DiagnosticReport[] }
+	| {
+			readonly result: 'swap';
+			readonly diagnostics: readonly DiagnosticReport[];
+			readonly facts: DocumentFacts;
+			readonly delta: GenerationDelta;
+	  };
+
+/** Answers of the compile thread, by operation. */
+export interface CompilerAnswers {
+	adapt: { readonly document: string | undefined; readonly diagnostics: readonly DiagnosticReport[] };
+	prepare: Prepared;
+	/** UTF-8 JSON of the document. */
+	commit: SharedArrayBuffer;
+	discard: null;
+	snapshot: { readonly facts: DocumentFacts; readonly delta: GenerationDelta };
+	read: { readonly json: string; readonly etag: string };
+}
+
+/** A reply of the compile thread; `failure` is a bug's message, never a mistake in the input. */
+export type CompilerReply = { readonly id: number; readonly answer?: unknown; readonly failure?: string };
+
+/** What a worker thread starts with. */
+export interface WorkerStart {
+	/** Row of this thread in shared memory, from 0. */
+	readonly index: number;
+	/** Int32 slots shared by all threads. */
+	readonly control: SharedArrayBuffer;
+	/** Float64 row of the fixed counters of this thread. */
+	readonly counters: SharedArrayBuffer;
+	/** Whether several threads bind each address. */
+	readonly sharePorts: boolean;
+}
+
+/** Main thread to worker. */
+export type ToWorker =
+	| {
+			readonly type: 'prepare';
+			/** Never used twice: answers name it. */
+			readonly attempt: number;
+			/** The number that shared memory will hold. */
+			readonly generation: number;
+			readonly delta: GenerationDelta;
+			/** Every listener with its final port; those already bound stay as they are. */
+			readonly listeners: readonly ListenerAddress[];
+	  }
+	/** The generation has been flipped to: listeners bound for it start accepting, the one before is given up. */
+	| { readonly type: 'activate' }
+	| { readonly type: 'discard' }
+	/** Memory asked for with `memory_wanted`. */
+	| { readonly type: 'memory'; readonly key: string; readonly buffer: SharedArrayBuffer; readonly rows: number }
+	| { readonly type: 'drain' }
+	/** For operators' tests: fails as an uncaught exception outside any request would. */
+	| { readonly type: 'crash' };
+
+/** Severity of a log entry, least first. */
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
+
+/** An entry of the process log as threads send it. */
+export interface LogEntry {
+	readonly level: LogLevel;
+	/** Name of the logger: `http`, `runtime`. */
+	readonly logger: string;
+	readonly message: string;
+	readonly fields?: { readonly [name: string]: unknown } | undefined;
+}
+
+/** A series of numbers that a thread keeps in a page of its own. */
+export interface SeriesAnnouncement {
+	readonly family: string;
+	readonly labels: { readonly [name: string]: string };
+	/** Index of the page among those this thread announced, and the first Float64 slot in it. */
+	readonly page: number;
+	readonly slot: number;
+}
+
+/** Worker to main thread. */
+export type FromWorker =
+	| { readonly type: 'prepared'; readonly attempt: number }
+	| {
+			readonly type: 'refused';
+			readonly attempt: number;
+			readonly code: string;
+			readonly message: string;
+			readonly pointer?: string | undefined;
+	  }
+	| { readonly type: 'memory_wanted'; readonly key: string; readonly slots: number }
+	| { readonly type: 'memory_released'; readonly key: string }
+	| { readonly type: 'page'; readonly buffer: SharedArrayBuffer }
+	| { readonly type: 'series'; readonly series: SeriesAnnouncement }
+	/** A thread begins or ends to use a log writer; opening comes before the `prepared` of the generation that needs it. */
+	| {
+			readonly type: 'sink_opened';
+			readonly sink: string;
+			readonly output: { readonly writer: string; readonly [setting: string]: unknown };
+	  }
+	| { readonly type: 'sink_released'; readonly sink: string }
+	/** Formatted access entries; `sink` is the key of their writer. */
+	| { readonly type: 'access'; readonly sink: string; readonly text: string; readonly entries: number }
+	| { readonly type: 'log'; readonly entry: LogEntry }
+	/** Every connection of a draining thread has ended. */
+	| { readonly type: 'drained' };

@@ -1,0 +1,351 @@
+/** The data-plane threads as the main thread sees them: started, fed, counted, replaced when they die. */
+import type { Worker } from 'node:worker_threads';
+import type { ThreadTotals } from '../metrics/thread-totals.ts';
+import { startThread } from '../thread-source.ts';
+import {
+	CONTROL_OUTSTANDING,
+	type FromWorker,
+	type GenerationDelta,
+	type ListenerAddress,
+	type LogEntry,
+	type ToWorker,
+	type WorkerStart,
+} from './messages.ts';
+
+/** Milliseconds that a thread may take to build a generation. */
+const BUILD_LIMIT = 60_000;
+/** A thread that lived for less than this many milliseconds died of something that will strike again: its successor waits. */
+const SHORT_LIFE = 10_000;
+/** Milliseconds before a successor, by the number of short lives in a row. */
+const BACK_OFF = [0, 100, 500, 2000, 5000, 10_000];
+
+/** The configuration cannot be built: a thread said so. */
+export class BuildRefused extends Error {
+	readonly code: string;
+	readonly pointer: string | undefined;
+
+	constructor(code: string, message: string, pointer?: string) {
+		super(message);
+		this.name = 'BuildRefused';
+		this.code = code;
+		this.pointer = pointer;
+	}
+}
+
+/** A thread died or did not answer while it should have built. */
+export class WorkerLost extends Error {
+	constructor(message: string) {
+		super(message);
+		this.name = 'WorkerLost';
+	}
+}
+
+/** What a generation is for a thread. */
+export interface GenerationOrder {
+	readonly generation: number;
+	readonly delta: GenerationDelta;
+	readonly listeners: readonly ListenerAddress[];
+}
+
+/** What the pool tells and asks of the runtime. */
+export interface WorkerPoolHost {
+	readonly totals: ThreadTotals;
+	log(entry: LogEntry): void;
+	/** Lines for a log writer. */
+	access(sink: string, text: string, entries: number): void;
+	sinkOpened(sink: string, output: { readonly writer: string }): void;
+	sinkReleased(sink: string): void;
+	/** A thread has been started in place of a dead one and waits for its state. */
+	replaced(index: number): void;
+}
+
+interface Attempt {
+	readonly number: number;
+	readonly resolve: () => void;
+	readonly reject: (error: Error) => void;
+}
+
+interface Slot {
+	readonly index: number;
+	thread: Worker | undefined;
+	/** True once it has a generation: it takes part in loads. */
+	serving: boolean;
+	startedAt: number;
+	shortLives: number;
+	attempt: Attempt | undefined;
+	drained: boolean;
+	timer: NodeJS.Timeout | undefined;
+	/** Log writers that it uses. */
+	readonly sinks: Set<string>;
+}
+
+/** Shared memory of a pool of upstreams: a row a thread. */
+interface SharedRows {
+	readonly buffer: SharedArrayBuffer;
+	readonly slots: number;
+	readonly users: Set<number>;
+}
+
+/** The threads. */
+export class WorkerPool {
+	/** Threads that died and were replaced. */
+	restarts = 0;
+	readonly #host: WorkerPoolHost;
+	readonly #control: SharedArrayBuffer;
+	readonly #outstanding: Int32Array;
+	readonly #slots: Slot[] = [];
+	readonly #memory = new Map<string, SharedRows>();
+	/** Threads that take part in the load under way. */
+	#building: Slot[] = [];
+	#attempts = 0;
+	#stopping = false;
+	#allDrained: (() => void) | undefined;
+
+	constructor(threads: number, control: SharedArrayBuffer, host: WorkerPoolHost) {
+		this.#host = host;
+		this.#control = control;
+		this.#outstanding = new Int32Array(control);
+		for (let index = 0; index < threads; index++) {
+			const slot: Slot = {
+				index,
+				thread: undefined,
+				serving: false,
+				startedAt: 0,
+				shortLives: 0,
+				attempt: undefined,
+				drained: false,
+				timer: undefined,
+				sinks: new Set(),
+			};
+			this.#slots.push(slot);
+			this.#start(slot);
+		}
+	}
+
+	/** Threads of the pool, dead ones included. */
+	get size(): number {
+		return this.#slots.length;
+	}
+
+	/** Lets every thread build the generation. Rejects with BuildRefused or WorkerLost when one cannot; the others must be told to discard. */
+	async prepareAll(order: GenerationOrder): Promise<void> {
+		const slots = this.#slots.filter(slot => slot.serving || order.generation === 1);
+		if (slots.length === 0) throw new WorkerLost('No worker thread is running.');
+		this.#building = slots;
+		await Promise.all(slots.map(slot => this.#prepare(slot, order)));
+	}
+
+	/** Lets a thread that replaces a dead one build what is being served, and accept connections. Rejects as prepareAll. */
+	async bringUp(index: number, order: GenerationOrder): Promise<void> {
+		const slot = this.#slots[index]!;
+		await this.#prepare(slot, order);
+		slot.serving = true;
+		this.#post(slot, { type: 'activate' });
+	}
+
+	/** The generation has been flipped to. */
+	activateAll(): void {
+		for (const slot of this.#building.splice(0)) {
+			slot.serving = slot.thread !== undefined;
+			this.#post(slot, { type: 'activate' });
+		}
+	}
+
+	/** Gives up what was being built. */
+	discardAll(): void {
+		for (const slot of this.#building.splice(0)) {
+			slot.attempt = undefined;
+			this.#post(slot, { type: 'discard' });
+		}
+	}
+
+	/** Lets every thread finish what it has begun; resolves when all have. */
+	drain(): Promise<void> {
+		this.#stopping = true;
+		return new Promise(resolve => {
+			this.#allDrained = resolve;
+			for (const slot of this.#slots) {
+				clearTimeout(slot.timer);
+				this.#post(slot, { type: 'drain' });
+			}
+			this.#checkDrained();
+		});
+	}
+
+	/** Ends every thread. */
+	async terminate(): Promise<void> {
+		this.#stopping = true;
+		await Promise.all(
+			this.#slots.map(slot => {
+				clearTimeout(slot.timer);
+				return slot.thread?.terminate();
+			}),
+		);
+	}
+
+	/** Ends one thread as a crash would. */
+	async kill(index: number): Promise<void> {
+		await this.#slots[index]?.thread?.terminate();
+	}
+
+	/** Lets a thread throw outside any request. */
+	crash(index: number): void {
+		const slot = this.#slots[index];
+		if (slot) this.#post(slot, { type: 'crash' });
+	}
+
+	/** The thread could not be given its state: ended, and tried again later. */
+	giveUp(index: number): void {
+		const slot = this.#slots[index]!;
+		slot.attempt = undefined;
+		void slot.thread?.terminate();
+	}
+
+	#start(slot: Slot): void {
+		const data: WorkerStart = {
+			index: slot.index,
+			control: this.#control,
+			counters: this.#host.totals.begin(slot.index),
+			sharePorts: this.#slots.length > 1 || SHARED_PORTS,
+		};
+		Atomics.store(this.#outstanding, CONTROL_OUTSTANDING + slot.index, 0);
+		const thread = startThread('worker', data);
+		slot.thread = thread;
+		slot.startedAt = Date.now();
+		slot.serving = false;
+		let cause = 'ended';
+		thread.on('message', (message: FromWorker) => this.#take(slot, message));
+		thread.on('error', error => {
+			cause = error instanceof Error ? (error.stack ?? error.message) : String(error);
+		});
+		thread.on('exit', () => this.#ended(slot, cause));
+	}
+
+	#ended(slot: Slot, cause: string): void {
+		slot.thread = undefined;
+		slot.serving = false;
+		this.#host.totals.end(slot.index);
+		for (const sink of slot.sinks) this.#host.sinkReleased(sink);
+		slot.sinks.clear();
+		for (const [key, memory] of this.#memory) {
+			new Int32Array(memory.buffer).fill(0, slot.index * memory.slots, (slot.index + 1) * memory.slots);
+			this.#release(key, slot.index);
+		}
+		const { attempt } = slot;
+		slot.attempt = undefined;
+		if (this.#stopping) {
+			attempt?.reject(new WorkerLost('The server is stopping.'));
+			this.#checkDrained();
+			return;
+		}
+		slot.shortLives = Date.now() - slot.startedAt < SHORT_LIFE ? slot.shortLives + 1 : 0;
+		const delay = BACK_OFF[Math.min(slot.shortLives, BACK_OFF.length) - 1] ?? 0;
+		this.restarts++;
+		this.#host.log({
+			level: 'error',
+			logger: 'runtime',
+			message: 'a worker thread died and is being replaced',
+			fields: { thread: slot.index, cause, after_ms: delay },
+		});
+		slot.timer = setTimeout(() => {
+			this.#start(slot);
+			this.#host.replaced(slot.index);
+		}, delay);
+		attempt?.reject(new WorkerLost('A worker thread died while it was building the configuration.'));
+	}
+
+	#prepare(slot: Slot, order: GenerationOrder): Promise<void> {
+		if (!slot.thread) return Promise.reject(new WorkerLost('A worker thread has died.'));
+		const number = ++this.#attempts;
+		return new Promise((resolve, reject) => {
+			const settle = (then: () => void) => {
+				clearTimeout(timer);
+				if (slot.attempt?.number === number) slot.attempt = undefined;
+				then();
+			};
+			const timer = setTimeout(
+				() => settle(() => reject(new WorkerLost('A worker thread did not build the configuration in time.'))),
+				BUILD_LIMIT,
+			);
+			slot.attempt = {
+				number,
+				resolve: () => settle(resolve),
+				reject: error => settle(() => reject(error)),
+			};
+			this.#post(slot, { type: 'prepare', attempt: number, ...order });
+		});
+	}
+
+	#take(slot: Slot, message: FromWorker): void {
+		switch (message.type) {
+			case 'prepared':
+				if (slot.attempt?.number === message.attempt) slot.attempt.resolve();
+				return;
+			case 'refused':
+				if (slot.attempt?.number !== message.attempt) return;
+				slot.attempt.reject(new BuildRefused(message.code, message.message, message.pointer));
+				return;
+			case 'memory_wanted':
+				this.#giveMemory(slot, message.key, message.slots);
+				return;
+			case 'memory_released':
+				this.#release(message.key, slot.index);
+				return;
+			case 'page':
+				this.#host.totals.addPage(slot.index, message.buffer);
+				return;
+			case 'series':
+				this.#host.totals.addSeries(slot.index, message.series);
+				return;
+			case 'sink_opened':
+				slot.sinks.add(message.sink);
+				this.#host.sinkOpened(message.sink, message.output);
+				return;
+			case 'sink_released':
+				slot.sinks.delete(message.sink);
+				this.#host.sinkReleased(message.sink);
+				return;
+			case 'access':
+				Atomics.sub(this.#outstanding, CONTROL_OUTSTANDING + slot.index, message.text.length);
+				this.#host.access(message.sink, message.text, message.entries);
+				return;
+			case 'log':
+				this.#host.log(message.entry);
+				return;
+			case 'drained':
+				slot.drained = true;
+				this.#checkDrained();
+				return;
+		}
+	}
+
+	#giveMemory(slot: Slot, key: string, slots: number): void {
+		let memory = this.#memory.get(key);
+		if (!memory) {
+			const bytes = this.#slots.length * slots * Int32Array.BYTES_PER_ELEMENT;
+			memory = { buffer: new SharedArrayBuffer(bytes), slots, users: new Set() };
+			this.#memory.set(key, memory);
+		}
+		memory.users.add(slot.index);
+		this.#post(slot, { type: 'memory', key, buffer: memory.buffer, rows: this.#slots.length });
+	}
+
+	#release(key: string, index: number): void {
+		const memory = this.#memory.get(key);
+		if (!memory) return;
+		memory.users.delete(index);
+		if (memory.users.size === 0) this.#memory.delete(key);
+	}
+
+	#checkDrained(): void {
+		if (!this.#allDrained || this.#slots.some(slot => slot.thread && !slot.drained)) return;
+		this.#allDrained();
+	}
+
+	#post(slot: Slot, message: ToWorker): void {
+		slot.thread?.postMessage(message);
+	}
+}
+
+/** Platforms whose kernel spreads connections over the sockets that share a port. */
+export const SHARED_PORTS: boolean = process.platform === 'linux' || process.platform === 'freebsd';

@@ -1,0 +1,184 @@
+/** A data-plane thread: its listeners, its generations, and its end of the conversation with the main thread. */
+import type { MessagePort } from 'node:worker_threads';
+import { BuildError } from '../compiler/codegen/compile-context.ts';
+import { BuildAborted, GenerationBuild, type SharedParts } from './generation-builder.ts';
+import { Generations } from './generation.ts';
+import { addressText } from './listeners/address-text.ts';
+import { ListenError, listenError } from './listeners/port-probe.ts';
+import { WorkerListener } from './listeners/worker-listener.ts';
+import { UnknownEncoder } from './logs/access-log.ts';
+import { ROW } from './metrics/counter-row.ts';
+import { HttpObserver } from './metrics/http-observer.ts';
+import { SeriesPages } from './metrics/series-pages.ts';
+import { DEFAULT_LIMITS } from './protocols/http1/limits.ts';
+import { createHttp1Server } from './protocols/http1/http1-server.ts';
+import { RequestHost, type ThreadState } from './request-host.ts';
+import { ThreadLeases } from './thread-leases.ts';
+import { CONTROL_OUTSTANDING, type FromWorker, type ListenerAddress, type LogEntry, type ToWorker, type WorkerStart } from './threads/messages.ts';
+
+type Prepare = Extract<ToWorker, { type: 'prepare' }>;
+
+/** Runs the thread until the main thread ends it. */
+export function runWorker(port: MessagePort, start: WorkerStart): void {
+	const worker = new DataPlaneWorker(port, start);
+	port.on('message', (message: ToWorker) => worker.take(message));
+}
+
+class DataPlaneWorker implements ThreadState {
+	readonly generations: Generations;
+	readonly row: Float64Array;
+	readonly limits = DEFAULT_LIMITS;
+	draining = false;
+	readonly #port: MessagePort;
+	readonly #start: WorkerStart;
+	readonly #leases: ThreadLeases;
+	readonly #pages: SeriesPages;
+	readonly #listeners = new Map<string, WorkerListener>();
+	/** Listeners bound for the generation that is not served yet. */
+	#binding: WorkerListener[] = [];
+	#shared: SharedParts = { settings: {}, upstreams: {}, routes: {} };
+	#nextShared: SharedParts | undefined;
+	#build: GenerationBuild | undefined;
+	#drained = false;
+
+	constructor(port: MessagePort, start: WorkerStart) {
+		this.#port = port;
+		this.#start = start;
+		const control = new Int32Array(start.control);
+		this.row = new Float64Array(start.counters);
+		this.#leases = new ThreadLeases({
+			index: start.index,
+			send: message => this.#send(message),
+			batchPort: sink => ({
+				post: (text, entries) => this.#send({ type: 'access', sink, text, entries }),
+				dropped: entries => {
+					this.row[ROW.accessLogDropped]! += entries;
+				},
+				outstanding: control,
+				outstandingSlot: CONTROL_OUTSTANDING + start.index,
+			}),
+		});
+		this.generations = new Generations(control, this.#leases.registry);
+		this.#pages = new SeriesPages(
+			buffer => this.#send({ type: 'page', buffer }),
+			series => this.#send({ type: 'series', series }),
+		);
+	}
+
+	take(message: ToWorker): void {
+		switch (message.type) {
+			case 'prepare':
+				void this.#prepare(message);
+				return;
+			case 'activate':
+				this.#activate();
+				return;
+			case 'discard':
+				this.#discard();
+				return;
+			case 'memory':
+				this.#leases.memoryArrived(message.key, message.buffer, message.rows);
+				return;
+			case 'drain':
+				this.#drain();
+				return;
+			case 'crash':
+				// Outside any promise or request: nothing but the thread's own handler sees it.
+				setImmediate(() => {
+					throw new Error('A crash was asked for.');
+				});
+				return;
+		}
+	}
+
+	log(entry: LogEntry): void {
+		this.#send({ type: 'log', entry });
+	}
+
+	connectionEnded(): void {
+		// The protocol takes the connection off its count after telling.
+		setImmediate(() => this.#reportDrained());
+	}
+
+	async #prepare({ attempt, generation, delta, listeners }: Prepare): Promise<void> {
+		this.#build?.abort();
+		const build = new GenerationBuild(this.#leases);
+		this.#build = build;
+		try {
+			const result = await build.run(delta, generation, this.generations, this.#shared);
+			if (this.#build !== build) {
+				for (const unit of build.made) this.generations.release(unit);
+				return;
+			}
+			this.generations.hold(result.generation);
+			this.#nextShared = result.shared;
+			await this.#bind(listeners, result.shared);
+			if (this.#build !== build) return;
+			this.#send({ type: 'prepared', attempt });
+		} catch (error) {
+			if (error instanceof BuildAborted) return;
+			this.#discard();
+			this.#send({ type: 'refused', attempt, ...problem(error) });
+		}
+	}
+
+	async #bind(listeners: readonly ListenerAddress[], shared: SharedParts): Promise<void> {
+		for (const address of listeners) {
+			if (this.#listeners.has(address.key)) continue;
+			const host = new RequestHost(address.key, this);
+			const { metrics } = shared.settings;
+			if (metrics) host.observer = new HttpObserver(this.#pages, addressText(address), metrics.per_host === true);
+			const listener = new WorkerListener(address, createHttp1Server(host));
+			this.#binding.push(listener);
+			await listener.bind(this.#start.sharePorts).catch(error => {
+				throw listenError(error, address);
+			});
+		}
+	}
+
+	#activate(): void {
+		this.#build = undefined;
+		this.generations.current();
+		this.#shared = this.#nextShared ?? this.#shared;
+		this.#nextShared = undefined;
+		for (const listener of this.#binding.splice(0)) {
+			this.#listeners.set(listener.address.key, listener);
+			listener.open();
+		}
+	}
+
+	#discard(): void {
+		this.#build?.abort();
+		this.#build = undefined;
+		this.#nextShared = undefined;
+		this.generations.discard();
+		for (const listener of this.#binding.splice(0)) listener.close();
+	}
+
+	#drain(): void {
+		this.#discard();
+		this.draining = true;
+		for (const listener of this.#listeners.values()) listener.drain();
+		this.#reportDrained();
+	}
+
+	#reportDrained(): void {
+		if (this.#drained) return;
+		for (const { protocol } of this.#listeners.values()) if (protocol.connections > 0) return;
+		this.#drained = true;
+		this.#leases.flushLogs();
+		this.#send({ type: 'drained' });
+	}
+
+	#send(message: FromWorker): void {
+		this.#port.postMessage(message);
+	}
+}
+
+/** What a failed build is to the user: a code and a sentence; a bug is told by its message. */
+function problem(error: unknown): { code: string; message: string; pointer?: string } {
+	if (error instanceof BuildError) return { code: error.code, message: error.message, pointer: error.pointer };
+	if (error instanceof ListenError) return { code: 'listen', message: error.message };
+	if (error instanceof UnknownEncoder) return { code: 'log/unknown-format', message: error.message };
+	return { code: 'runtime/build-failed', message: error instanceof Error ? error.message : String(error) };
+}
