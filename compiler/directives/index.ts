@@ -1,6 +1,7 @@
 /** Every directive, one line each. */
 import { bind } from './bind.ts';
 import type { Directive } from './directive.ts';
+import { fileServer } from './file-server/file-server.ts';
 import { handle } from './handle.ts';
 import { handleErrors } from './handle-errors.ts';
 import { handlePath } from './handle-path.ts';
@@ -9,4 +10,4 @@ import { route } from './route.ts';
 import { when } from './when.ts';
 
 /** In the order in which `list-modules` and the manual name them. */
-export const directives: readonly Directive[] = [bind, handle, handleErrors, handlePath, log, route, when];
+export const directives: readonly Directive[] = [bind, fileServer, handle, handleErrors, handlePath, log, route, when];

@@ -17,6 +17,8 @@ export class FileBody implements BodySource {
 	#at: number;
 	#reading = false;
 	#ended = false;
+	/** One for the whole body: what was pulled is the consumer's only until the next pull. */
+	#buffer: Buffer | undefined = undefined;
 	/** True while this body, and not the open file, has to close the descriptor. */
 	#owns: boolean;
 
@@ -34,8 +36,9 @@ export class FileBody implements BodySource {
 			this.#finish();
 			return null;
 		}
-		// A new buffer each time: the last one may still stand in the socket's queue.
-		const piece = Buffer.allocUnsafeSlow(Math.min(PIECE, this.#end - this.#at));
+		this.#buffer ??= Buffer.allocUnsafeSlow(Math.min(PIECE, this.#end - this.#at));
+		const left = this.#end - this.#at;
+		const piece = left < this.#buffer.length ? this.#buffer.subarray(0, left) : this.#buffer;
 		this.#reading = true;
 		return new Promise((resolve, reject) => {
 			read(this.#descriptor, piece, 0, piece.length, this.#at, (error, count) => {

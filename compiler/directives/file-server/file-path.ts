@@ -5,7 +5,7 @@ import { isUtf8 } from 'node:buffer';
 export interface FilePath {
 	/** `''` for the root itself, else `/a/b`: decoded, dot segments resolved, slashes merged, no slash at the end. */
 	readonly path: string;
-	/** True when the request path ended with a slash. */
+	/** True when the request path ended with a slash, or with a dot segment, which means the same (RFC 3986 §5.2.4). */
 	readonly endsWithSlash: boolean;
 }
 
@@ -20,18 +20,20 @@ const UNUSUAL = /%|\/\/|\/\.|\0/;
  * `%2F` for a slash, so serving `/a%2Fb` as `/a/b` or as one name would let a request past them.
  */
 export function filePath(encoded: string): FilePath | 'malformed' | 'encoded-slash' {
-	const endsWithSlash = encoded.endsWith('/');
 	if (!UNUSUAL.test(encoded)) {
+		const endsWithSlash = encoded.endsWith('/');
 		const path = endsWithSlash ? encoded.slice(0, -1) : encoded;
 		return { path: path === '' || path.startsWith('/') ? path : `/${path}`, endsWithSlash };
 	}
 	const kept: string[] = [];
+	let endsWithSlash = false;
 	for (const segment of encoded.split('/')) {
 		const name = segment.includes('%') ? decodeSegment(segment) : segment;
 		if (name === undefined || name.includes('\0')) return 'malformed';
 		if (name.includes('/')) return 'encoded-slash';
+		endsWithSlash = name === '' || name === '.' || name === '..';
 		if (name === '..') kept.pop();
-		else if (name !== '' && name !== '.') kept.push(name);
+		else if (!endsWithSlash) kept.push(name);
 	}
 	return { path: kept.length === 0 ? '' : `/${kept.join('/')}`, endsWithSlash };
 }

@@ -11,7 +11,7 @@ import { evaluatePreconditions, rangeApplies, type Validators } from './conditio
 import { contentType } from './content-type.ts';
 import { type FilePath, filePath } from './file-path.ts';
 import type { FilesStep } from './file-server.ts';
-import { type Hides, hasWildcard, hides } from './hidden.ts';
+import { escapeGlob, type Hides, hasWildcard, hides } from './hidden.ts';
 import { contentRange, multipartRanges, parseRange } from './ranges.ts';
 
 const DEFAULT_INDEX = ['index.html', 'index.txt'];
@@ -57,13 +57,21 @@ function compileRoot(root: string | undefined, cx: CompileContext): (x: Exchange
 		const workingDirectory = resolve('.');
 		return x => {
 			const variable = x.variable('root');
-			return typeof variable === 'string' && variable !== '' ? resolve(variable) : workingDirectory;
+			return typeof variable === 'string' && variable !== '' ? rootOfRequest(variable) : workingDirectory;
 		};
 	}
 	const template = cx.template(root, 'empty');
-	if (template.constant === undefined) return x => resolve(template.render(x));
+	if (template.constant === undefined) return x => rootOfRequest(template.render(x));
 	const constant = resolve(template.constant);
 	return () => constant;
+}
+
+/** A root that may hold what the client sent, such as a host named `..`: it must not climb out of the folders before it. */
+function rootOfRequest(root: string): string {
+	if (root.includes('/..') && root.split('/').includes('..', 1)) {
+		throw new HttpError(400, 'file_server: the root of this request holds `..`');
+	}
+	return resolve(root);
 }
 
 function compileStatus(status: number | string | undefined, cx: CompileContext): ((x: Exchange) => number) | undefined {
@@ -85,7 +93,7 @@ function compileStatus(status: number | string | undefined, cx: CompileContext):
 }
 
 function compileHides(patterns: readonly string[], cx: CompileContext, reader: FileReader): FileServer['hides'] {
-	const templates = patterns.map(pattern => cx.template(pattern, 'empty'));
+	const templates = patterns.map(pattern => cx.template(pattern, 'empty', () => escapeGlob));
 	const constants: string[] = [];
 	const rendered: Template[] = [];
 	for (const template of templates) {
@@ -217,9 +225,13 @@ function serveOpened(
 	}
 }
 
-/** A rewritten last element has nothing to do with the slash that the client wrote. */
+/**
+ * A rewritten last element has nothing to do with the slash that the client wrote, and a path that ends in a dot segment
+ * has no slash to take away: redirecting it would lead back here.
+ */
 function lastElementIsAsReceived(x: Exchange): boolean {
-	return lastElement(x.received.path) === lastElement(x.request.path);
+	const element = lastElement(x.received.path);
+	return element === lastElement(x.request.path) && !/^(?:\.|%2e){1,2}$/i.test(element);
 }
 
 function lastElement(path: string): string {

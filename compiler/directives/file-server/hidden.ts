@@ -43,6 +43,11 @@ export function hasWildcard(pattern: string): boolean {
 	return /[*?[\\]/.test(pattern);
 }
 
+/** A text that stands for itself in a pattern: for values of placeholders. */
+export function escapeGlob(text: string): string {
+	return text.replace(/[*?[\\]/g, '\\$&');
+}
+
 /** Source of a regular expression (flag `u`) for a glob; an unclosed `[` stands for itself. */
 export function globSource(pattern: string): string {
 	let source = '';

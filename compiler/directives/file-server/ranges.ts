@@ -39,7 +39,7 @@ export function parseRange(field: string, size: number): readonly ByteRange[] | 
 			end = size;
 		} else {
 			start = Number(match[1]);
-			const last = match[2] === '' ? size - 1 : Number(match[2]);
+			const last = match[2] === '' ? Number.POSITIVE_INFINITY : Number(match[2]);
 			if (last < start) return 'ignore';
 			end = Math.min(last + 1, size);
 		}
