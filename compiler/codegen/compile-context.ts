@@ -12,6 +12,12 @@ export interface Template {
 	render(x: Exchange): string;
 }
 
+/**
+ * How the value of a placeholder, by its full name, is encoded where it is inserted (into a path, a query, a page);
+ * undefined leaves the value as it is.
+ */
+export type ValueEscape = (name: string) => ((value: string) => string) | undefined;
+
 /** The compilation of one place in the document. */
 export interface CompileContext extends Leases {
 	readonly settings: Settings;
@@ -23,7 +29,11 @@ export interface CompileContext extends Leases {
 	pipeline(steps: readonly Step[], next: Handler, field?: string): Handler;
 	matcher(matcher: Matcher, field?: string): Predicate;
 	/** Unknown placeholders stay as they are (`keep`) or become nothing (`empty`). */
-	template(text: string, unknown: 'keep' | 'empty'): Template;
+	template(text: string, unknown: 'keep' | 'empty', escape?: ValueEscape): Template;
+	/** True if the text holds a placeholder whose value can differ between requests. */
+	hasPlaceholders(text: string): boolean;
+	/** Address of the client behind `trusted_proxies`: what `{client_ip}` is. */
+	readonly clientIp: (x: Exchange) => string;
 	/** A regular expression of the languages (RE2's syntax as far as the engine's goes). Throws BuildError. */
 	regexp(source: string, flags?: string): RegExp;
 	/** Refuses the document: throws a BuildError at this place. */

@@ -6,8 +6,19 @@ import { handle } from './handle.ts';
 import { handleErrors } from './handle-errors.ts';
 import { handlePath } from './handle-path.ts';
 import { log } from './log.ts';
+import { respond } from './respond.ts';
 import { route } from './route.ts';
 import { when } from './when.ts';
 
 /** In the order in which `list-modules` and the manual name them. */
-export const directives: readonly Directive[] = [bind, fileServer, handle, handleErrors, handlePath, log, route, when];
+export const directives: readonly Directive[] = [
+	bind,
+	fileServer,
+	handle,
+	handleErrors,
+	handlePath,
+	log,
+	respond,
+	route,
+	when,
+];

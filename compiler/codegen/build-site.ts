@@ -1,0 +1,163 @@
+/** One site of a document to the closure that serves it, error routes included. */
+import type { ErrorRoute, Settings, Site, SiteLog, Step } from '../document/document.ts';
+import { isStream } from '../exchange/body.ts';
+import { compileClientIp } from '../exchange/client-ip.ts';
+import type { Exchange } from '../exchange/exchange.ts';
+import type { Handler } from '../exchange/handler.ts';
+import { HttpError } from '../exchange/http-error.ts';
+import type { AccessLog, AccessLogSettings, Leases } from '../exchange/leases.ts';
+import type { BuiltSite } from './built-site.ts';
+import { BuildError } from './compile-context.ts';
+import type { HostFacts } from './placeholders/placeholder.ts';
+import { type BuildTracer, SiteCompiler, type SiteScope } from './site-compiler.ts';
+import { compileStatuses } from './statuses.ts';
+
+/** What a site is built with. */
+export interface BuildEnvironment {
+	readonly settings: Settings;
+	readonly upstreams: { readonly [name: string]: unknown };
+	readonly routes: { readonly [name: string]: readonly Step[] };
+	readonly leases: Leases;
+	/** Facts of the machine for `{env.*}` and `{system.*}`; `NO_FACTS` when nothing will be served. */
+	readonly facts: HostFacts;
+	/** For `explain`: costs nothing where it is left out. */
+	readonly tracer?: BuildTracer | undefined;
+}
+
+/**
+ * Builds a site. `index` is its place in `document.sites`, for pointers. The closure sets `x.site` and `x.accessLogs`; a
+ * pipeline that nobody answers leaves 200 without a body. Errors go to the error routes with the request's method and
+ * URI as they came and `x.error` set; an error route that does not answer lets the next run, and when none answers
+ * the error is thrown as HttpError. A site without error routes throws what its handlers threw.
+ * Throws BuildError for a document that has the right shape but cannot be built.
+ */
+export function buildSite(site: Site, index: number, env: BuildEnvironment): BuiltSite {
+	const pointer = `/sites/${index}`;
+	const scope: SiteScope = {
+		settings: env.settings,
+		upstreams: env.upstreams,
+		leases: env.leases,
+		facts: env.facts,
+		clientIp: clientIpOf(env.settings),
+		tracer: env.tracer,
+		nextExclusive: 0,
+	};
+	const place = new SiteCompiler(scope, pointer);
+	const name = site.addresses[0] ?? '';
+	const logs = (site.logs ?? []).map(log => env.leases.lease('access_log', accessLogSettings(log, env.settings)));
+	const main = place.pipeline(site.pipeline, unanswered);
+	const errors = site.errors && site.errors.length > 0 ? compileErrors(place, site.errors) : undefined;
+	return { name, logs, handle: errors ? guarded(name, logs, main, errors) : plain(name, logs, main) };
+}
+
+function clientIpOf(settings: Settings): (x: Exchange) => string {
+	try {
+		return compileClientIp(settings);
+	} catch (error) {
+		throw new BuildError('address/invalid-range', '/settings/trusted_proxies', (error as Error).message);
+	}
+}
+
+/** Settings of a site's logger: what the site leaves out comes from the process log of that name, then from defaults. */
+function accessLogSettings(log: SiteLog, settings: Settings): AccessLogSettings {
+	const name = log.name ?? 'default';
+	const base = settings.logs?.[name];
+	return {
+		name,
+		output: log.output ?? base?.output ?? { writer: 'stderr' },
+		format: log.format ?? base?.format ?? { encoder: 'default' },
+		level: log.level ?? base?.level ?? 'INFO',
+	};
+}
+
+/** The end of every pipeline: 200 without a body. */
+function unanswered(x: Exchange): void {
+	if (x.response.status === 0) x.response.status = 200;
+}
+
+function plain(name: string, logs: readonly AccessLog[], main: Handler): Handler {
+	return x => {
+		x.site = name;
+		x.accessLogs = logs;
+		return main(x);
+	};
+}
+
+function guarded(
+	name: string,
+	logs: readonly AccessLog[],
+	main: Handler,
+	errors: (x: Exchange, thrown: unknown) => void | Promise<void>,
+): Handler {
+	return x => {
+		x.site = name;
+		x.accessLogs = logs;
+		let pending: void | Promise<void>;
+		try {
+			pending = main(x);
+		} catch (thrown) {
+			return errors(x, thrown);
+		}
+		return pending instanceof Promise ? pending.catch(thrown => errors(x, thrown)) : undefined;
+	};
+}
+
+/** Error routes in order, each falling through to the next that covers the status. */
+function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
+	let chain: Handler = x => {
+		throw asHttpError(x.error?.cause);
+	};
+	for (let i = routes.length - 1; i >= 0; i--) {
+		const route = routes[i]!;
+		const following = chain;
+		const run = place.at(`errors/${i}`).pipeline(route.pipeline, following);
+		if (!route.statuses || route.statuses.length === 0) {
+			chain = run;
+			continue;
+		}
+		const covers = compileStatuses(route.statuses, place.at(`errors/${i}/statuses`));
+		chain = x => (covers(x.error!.status) ? run(x) : following(x));
+	}
+	const first = chain;
+	return (x: Exchange, thrown: unknown): void | Promise<void> => {
+		// Nothing can be answered any more.
+		if (x.aborted || x.upgraded) throw thrown;
+		const error = asHttpError(thrown);
+		x.error = { status: error.status, message: error.message, cause: error };
+		const { request, response, received } = x;
+		request.method = received.method;
+		request.path = received.path;
+		request.query = received.query;
+		if (isStream(response.body)) response.body.cancel(error);
+		response.status = 0;
+		response.body = null;
+		response.trailers = undefined;
+		x.answeredBy = '';
+		for (const [field, value] of error.headers) response.headers.set(field, value);
+		let pending: void | Promise<void>;
+		try {
+			pending = first(x);
+		} catch (second) {
+			throw errorOfErrorRoute(error, second);
+		}
+		if (pending instanceof Promise) {
+			return pending.catch(second => {
+				throw errorOfErrorRoute(error, second);
+			});
+		}
+	};
+}
+
+/** Error routes that fail too change nothing about the status that the client gets. */
+function errorOfErrorRoute(first: HttpError, second: unknown): HttpError {
+	if (second === first) return first;
+	const message = `${first.message} (and the error route failed: ${asHttpError(second).message})`;
+	return new HttpError(first.status, message, { cause: second, headers: first.headers });
+}
+
+/** What was thrown as an HttpError: anything unexpected is a 500. */
+export function asHttpError(thrown: unknown): HttpError {
+	if (thrown instanceof HttpError) return thrown;
+	const message = thrown instanceof Error ? thrown.message : String(thrown);
+	return new HttpError(500, message, { cause: thrown });
+}

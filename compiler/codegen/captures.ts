@@ -1,0 +1,13 @@
+/** Where the captures of regular expressions are kept: `RegExpExecArray`s among the variables of an exchange. */
+import type { Exchange } from '../exchange/exchange.ts';
+
+/** Variable of the last match of any expression: `{http.regexp.1}`. */
+export const LAST_CAPTURES = 'http.regexp';
+/** Before the name of an expression: `{http.regexp.NAME.1}`. */
+export const NAMED_CAPTURES = 'http.regexp.';
+
+/** Keeps a match; `key` is NAMED_CAPTURES and the name, or '' for an expression without a name. */
+export function keepCaptures(x: Exchange, key: string, match: RegExpExecArray): void {
+	x.variables.set(LAST_CAPTURES, match);
+	if (key !== '') x.variables.set(key, match);
+}

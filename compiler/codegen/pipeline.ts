@@ -1,0 +1,123 @@
+/** Steps to one closure: `next` bound at build, conditions as branches, exclusive groups without a lookup. */
+import type { Step } from '../document/document.ts';
+import type { Exchange } from '../exchange/exchange.ts';
+import type { Handler, Predicate } from '../exchange/handler.ts';
+import { HANDLERS } from './handlers.ts';
+import { withWholeBody } from './request-body.ts';
+import type { SiteCompiler } from './site-compiler.ts';
+
+/** Bits of `x.exclusive` that can be used as a signed 32-bit integer. */
+const EXCLUSIVE_BITS = 31;
+
+/**
+ * Compiles the steps at `place`, the last bound to `next`. Of the steps that share an `exclusive` name only the first
+ * whose `when` holds runs: those that stand together become plain branches; a group with other steps in between
+ * takes a bit of `x.exclusive` for the site, cleared where the pipeline begins.
+ */
+export function compilePipeline(place: SiteCompiler, steps: readonly Step[], next: Handler): Handler {
+	const scattered = scatteredGroups(place, steps);
+	let following = next;
+	for (let end = steps.length; end > 0; ) {
+		const name = steps[end - 1]!.exclusive;
+		let start = end - 1;
+		if (name !== undefined && !scattered.has(name)) while (start > 0 && steps[start - 1]!.exclusive === name) start--;
+		const group = name === undefined ? undefined : scattered.get(name);
+		// Every member of the group goes on to the same step, whatever its branch.
+		const after = following;
+		let otherwise = after;
+		for (let i = end - 1; i >= start; i--)
+			otherwise = compileStep(place.at(String(i)), steps[i]!, after, otherwise, group);
+		following = otherwise;
+		end = start;
+	}
+	if (scattered.size === 0) return following;
+	const groups = [...scattered.values()];
+	const first = following;
+	return x => {
+		for (const group of groups) group.clear(x);
+		return first(x);
+	};
+}
+
+/** Remembers per exchange whether a member of a group has run. */
+interface ExclusiveGroup {
+	has(x: Exchange): boolean;
+	mark(x: Exchange): void;
+	clear(x: Exchange): void;
+}
+
+function scatteredGroups(place: SiteCompiler, steps: readonly Step[]): Map<string, ExclusiveGroup> {
+	const lastSeen = new Map<string, number>();
+	const groups = new Map<string, ExclusiveGroup>();
+	steps.forEach(({ exclusive }, i) => {
+		if (exclusive === undefined) return;
+		const last = lastSeen.get(exclusive);
+		if (last !== undefined && last !== i - 1 && !groups.has(exclusive)) {
+			groups.set(exclusive, exclusiveGroup(place.scope.nextExclusive++));
+		}
+		lastSeen.set(exclusive, i);
+	});
+	return groups;
+}
+
+function exclusiveGroup(number: number): ExclusiveGroup {
+	if (number < EXCLUSIVE_BITS) {
+		const bit = 1 << number;
+		return {
+			has: x => (x.exclusive & bit) !== 0,
+			mark: x => {
+				x.exclusive |= bit;
+			},
+			clear: x => {
+				x.exclusive &= ~bit;
+			},
+		};
+	}
+	// A site with more groups than bits: the rest are kept by name.
+	const name = `svc.exclusive.${number}`;
+	return {
+		has: x => x.variable(name) === true,
+		mark: x => {
+			x.variables.set(name, true);
+		},
+		clear: x => {
+			if (x.variable(name) !== undefined) x.variables.delete(name);
+		},
+	};
+}
+
+function compileStep(
+	place: SiteCompiler,
+	step: Step,
+	next: Handler,
+	otherwise: Handler,
+	group: ExclusiveGroup | undefined,
+): Handler {
+	const module = HANDLERS.get(step.handler);
+	if (!module) return place.refuse(`\`${step.handler}\` is not a handler.`, 'handler/unknown');
+	let handler = module.compile!(step, place, next);
+	if (place.wantsBody) handler = withWholeBody(handler);
+	place.wantsBody = false;
+	handler = place.scope.tracer?.handler(place.pointer, step, handler) ?? handler;
+	const predicate = step.when ? place.matcher(step.when) : undefined;
+	const conditional = branch(predicate, handler, otherwise, group);
+	// The condition itself reads the body: it has to be there before.
+	return place.wantsBody ? withWholeBody(conditional) : conditional;
+}
+
+function branch(
+	predicate: Predicate | undefined,
+	handler: Handler,
+	otherwise: Handler,
+	group: ExclusiveGroup | undefined,
+): Handler {
+	if (group) {
+		return x => {
+			if (group.has(x) || (predicate && !predicate(x))) return otherwise(x);
+			group.mark(x);
+			return handler(x);
+		};
+	}
+	if (!predicate) return handler;
+	return x => (predicate(x) ? handler(x) : otherwise(x));
+}

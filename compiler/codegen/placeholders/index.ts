@@ -1,0 +1,54 @@
+/** The registry of placeholders and their lookup by full name. */
+import { MACHINE_PLACEHOLDERS } from './machine.ts';
+import { OUTCOME_PLACEHOLDERS } from './outcome.ts';
+import type { HostFacts, Placeholder, PlaceholderScope, Resolver } from './placeholder.ts';
+import { REQUEST_PLACEHOLDERS } from './request.ts';
+
+/** Every placeholder of this build. */
+export const placeholders: readonly Placeholder[] = [
+	...MACHINE_PLACEHOLDERS,
+	...REQUEST_PLACEHOLDERS,
+	...OUTCOME_PLACEHOLDERS,
+];
+
+const EXACT: ReadonlyMap<string, Placeholder> = new Map(
+	placeholders.filter(p => !p.name.endsWith('*')).map(p => [p.name, p]),
+);
+/** Longest first: `http.request.uri.path.file.*` before `http.request.uri.path.*`. */
+const FAMILIES: readonly Placeholder[] = placeholders
+	.filter(p => p.name.endsWith('*'))
+	.sort((a, b) => b.name.length - a.name.length);
+
+/** Compiles the placeholder of that full name; a string is a constant, undefined an unknown name. */
+export function compilePlaceholder(name: string, scope: PlaceholderScope): Resolver | string | undefined {
+	const exact = EXACT.get(name);
+	if (exact) return exact.compile('', scope);
+	for (const family of FAMILIES) {
+		const prefix = family.name.slice(0, -1);
+		if (!name.startsWith(prefix)) continue;
+		const compiled = family.compile(name.slice(prefix.length), scope);
+		if (compiled !== undefined) return compiled;
+	}
+	return undefined;
+}
+
+/** Facts for checking without a machine. */
+export const NO_FACTS: HostFacts = {
+	hostname: '',
+	os: '',
+	arch: '',
+	workingDirectory: '',
+	env: () => undefined,
+};
+
+const CHECK: PlaceholderScope = { facts: NO_FACTS, clientIp: () => '', needsBody: () => {} };
+
+/** True for the full name of a placeholder of this build, such as `http.request.header.Accept`. */
+export function isKnownPlaceholder(fullName: string): boolean {
+	return compilePlaceholder(fullName, CHECK) !== undefined;
+}
+
+/** Full names of all placeholders, for completion and did-you-mean; a final `*` stands for a parameter. */
+export function placeholderNames(): readonly string[] {
+	return placeholders.map(placeholder => placeholder.name);
+}

@@ -1,0 +1,49 @@
+/** Placeholders that need no request: environment, system and time. */
+import { family, type Placeholder, plain } from './placeholder.ts';
+
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+
+function two(n: number): string {
+	return n < 10 ? `0${n}` : String(n);
+}
+
+function offset(date: Date): string {
+	const minutes = -date.getTimezoneOffset();
+	const absolute = Math.abs(minutes);
+	return `${minutes < 0 ? '-' : '+'}${two(Math.floor(absolute / 60))}${two(absolute % 60)}`;
+}
+
+function clock(date: Date): string {
+	return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+}
+
+/** `02/Jan/2006:15:04:05 -0700`, the date of the Common Log Format, in local time. */
+export function commonLogDate(date: Date): string {
+	return `${two(date.getDate())}/${MONTHS[date.getMonth()]}/${date.getFullYear()}:${clock(date)} ${offset(date)}`;
+}
+
+/** `2006-01-02 15:04:05.000 -0700`, local time. */
+function timeText(date: Date): string {
+	const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+	return `${day} ${clock(date)}.${String(date.getMilliseconds()).padStart(3, '0')} ${offset(date)}`;
+}
+
+/** `env.*`, `system.*` and `time.*`. What cannot change while the process runs is folded into the text at build. */
+export const MACHINE_PLACEHOLDERS: readonly Placeholder[] = [
+	family('env.*', 'An environment variable, nothing when it is not set.', (name, { facts }) => facts.env(name) ?? ''),
+	{ name: 'system.hostname', summary: 'Name of this machine.', compile: (_, { facts }) => facts.hostname },
+	{ name: 'system.slash', summary: 'Separator of file paths.', compile: () => '/' },
+	{ name: 'system.os', summary: 'Operating system, such as `linux`.', compile: (_, { facts }) => facts.os },
+	{ name: 'system.arch', summary: 'Processor architecture, such as `x64`.', compile: (_, { facts }) => facts.arch },
+	{
+		name: 'system.wd',
+		summary: 'Working directory of the process.',
+		compile: (_, { facts }) => facts.workingDirectory,
+	},
+	plain('time.now', 'The time, as text in local time.', () => timeText(new Date())),
+	plain('time.now.http', 'The time in the form of HTTP dates.', () => new Date().toUTCString()),
+	plain('time.now.common_log', 'The time in the form of the Common Log Format.', () => commonLogDate(new Date())),
+	plain('time.now.year', 'The year.', () => new Date().getFullYear()),
+	plain('time.now.unix', 'Seconds since 1970.', () => Math.floor(Date.now() / 1000)),
+	plain('time.now.unix_ms', 'Milliseconds since 1970.', () => Date.now()),
+];

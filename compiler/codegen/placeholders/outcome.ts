@@ -1,0 +1,65 @@
+/** Placeholders of what handlers and matchers found: the response, variables, captures, errors and the proxied answer. */
+
+import { CLIENT_IP_VARIABLE } from '../../exchange/client-ip.ts';
+import type { Exchange } from '../../exchange/exchange.ts';
+import { STATUS_CODES } from '../../exchange/status-codes.ts';
+import { LAST_CAPTURES, NAMED_CAPTURES } from '../captures.ts';
+import { family, type Placeholder, plain } from './placeholder.ts';
+
+const ERROR_ID_VARIABLE = 'http.error.id';
+const ID_LETTERS = 'abcdefghijkmnpqrstuvwxyz0123456789';
+
+function errorId(x: Exchange): string | undefined {
+	if (!x.error) return undefined;
+	const known = x.variable(ERROR_ID_VARIABLE);
+	if (known !== undefined) return known as string;
+	let id = '';
+	for (const byte of crypto.getRandomValues(new Uint8Array(9))) id += ID_LETTERS[byte % ID_LETTERS.length];
+	x.variables.set(ERROR_ID_VARIABLE, id);
+	return id;
+}
+
+function group(match: RegExpExecArray | undefined, name: string): string | undefined {
+	if (!match) return undefined;
+	return (/^\d+$/.test(name) ? match[Number(name)] : match.groups?.[name]) ?? '';
+}
+
+/** `http.response.*`, `http.vars.*`, `http.regexp.*`, `http.error.*` and `http.reverse_proxy.*`. */
+export const OUTCOME_PLACEHOLDERS: readonly Placeholder[] = [
+	family('http.response.header.*', 'A field of the response being built, several joined by commas.', name => {
+		const lower = name.toLowerCase();
+		return x => x.response.headers.getAll(lower).join(',');
+	}),
+	plain('http.response.status', 'Status of the response, once there is one.', x => x.response.status),
+	plain('http.response.size', 'Bytes of the response body that were sent.', x => x.response.bytesSent),
+	plain(
+		'http.response.duration',
+		'Seconds since the request arrived, as text.',
+		x => `${Number(((performance.now() - x.startedAt) / 1000).toFixed(9))}s`,
+	),
+	plain('http.response.duration_ms', 'Milliseconds since the request arrived.', x => performance.now() - x.startedAt),
+	family('http.vars.*', 'A variable of the request: `root`, `client_ip`, what `vars` has set.', (name, scope) =>
+		name === CLIENT_IP_VARIABLE ? scope.clientIp : x => x.variable(name) ?? null,
+	),
+	family(
+		'http.regexp.*',
+		'A capture of a regular expression: `NAME.1`, `NAME.group`, or `1` of the last match.',
+		path => {
+			const dot = path.indexOf('.');
+			if (dot === -1) return x => group(x.variable(LAST_CAPTURES) as RegExpExecArray | undefined, path);
+			const key = NAMED_CAPTURES + path.slice(0, dot);
+			const name = path.slice(dot + 1);
+			return x => group(x.variable(key) as RegExpExecArray | undefined, name);
+		},
+	),
+	plain('http.error', 'The error that error routes handle.', x => x.error?.message),
+	plain('http.error.status_code', 'Status of the error.', x => x.error?.status),
+	plain('http.error.status_text', 'Text of that status.', x => x.error && (STATUS_CODES[x.error.status] ?? '')),
+	plain('http.error.message', 'Message of the error.', x => x.error?.message),
+	plain('http.error.trace', 'Where the error came from; nothing in this build.', x => x.error && ''),
+	plain('http.error.id', 'Nine random characters that name this error.', errorId),
+	family('http.reverse_proxy.*', 'What proxying found: `upstream.hostport`, `status_code`, `header.NAME`, …', path => {
+		const name = `http.reverse_proxy.${path}`;
+		return x => x.variable(name);
+	}),
+];

@@ -1,0 +1,128 @@
+/** Placeholders of the request: line, authority, peers, fields, cookies, body and timing. */
+import type { Exchange } from '../../exchange/exchange.ts';
+import { maskedAddress } from '../../exchange/ip-ranges.ts';
+import { requestBodyBytes } from '../request-body.ts';
+import { family, type Placeholder, plain } from './placeholder.ts';
+import { URI_PLACEHOLDERS } from './uri.ts';
+
+const UUID_VARIABLE = 'http.request.uuid';
+
+function hostPort(host: string, port: number): string {
+	return host.includes(':') ? `[${host}]:${port}` : host === '' ? '' : `${host}:${port}`;
+}
+
+function port(x: Exchange): string {
+	const authority = x.request.authority;
+	const colon = authority.lastIndexOf(':');
+	return colon > authority.lastIndexOf(']') ? authority.slice(colon + 1) : '';
+}
+
+function protocolName(x: Exchange): string {
+	return x.protocol.endsWith('.0') && !x.protocol.endsWith('/1.0') ? x.protocol.slice(0, -2) : x.protocol;
+}
+
+/** Elapsed time as text: `1.25ms`, `2.5s`. */
+function elapsedText(x: Exchange): string {
+	const ms = performance.now() - x.startedAt;
+	if (ms >= 1000) return `${Number((ms / 1000).toFixed(9))}s`;
+	if (ms >= 1) return `${Number(ms.toFixed(6))}ms`;
+	return `${Number((ms * 1000).toFixed(3))}µs`;
+}
+
+/** First value of a cookie, its name compared without regard to case; undefined when it was not sent. */
+export function cookie(x: Exchange, lowerName: string): string | undefined {
+	for (const field of x.request.headers.getAll('cookie')) {
+		for (const pair of field.split(';')) {
+			const equals = pair.indexOf('=');
+			if (equals === -1 || pair.slice(0, equals).trim().toLowerCase() !== lowerName) continue;
+			const value = pair.slice(equals + 1).trim();
+			return value.length > 1 && value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1) : value;
+		}
+	}
+	return undefined;
+}
+
+function uuid(x: Exchange): string {
+	const known = x.variable(UUID_VARIABLE);
+	if (known !== undefined) return known as string;
+	const made = crypto.randomUUID();
+	x.variables.set(UUID_VARIABLE, made);
+	return made;
+}
+
+/** `http.request.*`. */
+export const REQUEST_PLACEHOLDERS: readonly Placeholder[] = [
+	plain('http.request.method', 'Method of the request.', x => x.request.method),
+	plain('http.request.scheme', '`http` or `https`.', x => x.request.scheme),
+	plain('http.request.proto', 'Protocol version, such as `HTTP/1.1` or `HTTP/2.0`.', x => x.protocol),
+	plain('http.request.proto_name', 'Protocol, such as `HTTP/1.1` or `HTTP/2`.', protocolName),
+	plain('http.request.host', 'Host without port.', x => x.request.host),
+	plain('http.request.hostport', 'Host as it was sent, with its port.', x => x.request.authority),
+	plain('http.request.port', 'Port of the host as it was sent, nothing if there was none.', port),
+	family('http.request.host.labels.*', 'A label of the host, counted from the right: 0 is the last.', index => {
+		if (!/^\d{1,3}$/.test(index)) return undefined;
+		return x => x.request.host.split('.').at(-1 - Number(index)) ?? '';
+	}),
+	plain('http.request.local', 'Address and port at which the connection arrived.', x =>
+		hostPort(x.connection.localAddress, x.connection.localPort),
+	),
+	plain('http.request.local.host', 'Address at which the connection arrived.', x => x.connection.localAddress),
+	plain('http.request.local.port', 'Port at which the connection arrived.', x => x.connection.localPort),
+	plain('http.request.remote', 'Address and port of the peer.', x =>
+		hostPort(x.connection.remoteAddress, x.connection.remotePort),
+	),
+	plain('http.request.remote.host', 'Address of the peer.', x => x.connection.remoteAddress),
+	plain('http.request.remote.port', 'Port of the peer.', x => x.connection.remotePort),
+	family(
+		'http.request.remote.host/*',
+		'Address of the peer cut to a prefix: `/24`, or `/24,64` for both families.',
+		bits => {
+			const lengths = /^(\d{1,2})(?:,(\d{1,3}))?$/.exec(bits);
+			if (!lengths) return undefined;
+			const v4 = Number(lengths[1]);
+			const v6 = Number(lengths[2] ?? 128);
+			if (v4 > 32 || v6 > 128) return undefined;
+			return x => maskedAddress(x.connection.remoteAddress, v4, v6) ?? '';
+		},
+	),
+	...URI_PLACEHOLDERS,
+	family('http.request.header.*', 'A field of the request, several joined by commas.', name => {
+		const lower = name.toLowerCase();
+		return x => {
+			const values = x.request.headers.getAll(lower);
+			return values.length === 1 ? values[0]! : values.join(',');
+		};
+	}),
+	family('http.request.cookie.*', 'A cookie of the request.', name => {
+		const lower = name.toLowerCase();
+		return x => cookie(x, lower);
+	}),
+	{
+		name: 'http.request.body',
+		summary: 'The whole body of the request.',
+		compile: (_, scope) => {
+			scope.needsBody();
+			return x => requestBodyBytes(x);
+		},
+	},
+	{
+		name: 'http.request.body_base64',
+		summary: 'The whole body of the request in Base64.',
+		compile: (_, scope) => {
+			scope.needsBody();
+			return x => Buffer.from(requestBodyBytes(x)).toString('base64');
+		},
+	},
+	plain('http.request.uuid', 'A random UUID, the same for the whole request.', uuid),
+	plain('http.request.duration', 'Time since the request arrived, as text.', elapsedText),
+	plain('http.request.duration_ms', 'Milliseconds since the request arrived.', x => performance.now() - x.startedAt),
+	plain('http.request.tls.version', 'TLS version.', x => x.connection.tls?.version ?? ''),
+	plain('http.request.tls.cipher_suite', 'TLS cipher suite.', x => x.connection.tls?.cipherSuite ?? ''),
+	plain('http.request.tls.resumed', 'True if the TLS session was resumed.', x => x.connection.tls?.resumed ?? ''),
+	plain('http.request.tls.proto', 'Protocol negotiated by ALPN.', x => x.connection.tls?.protocol ?? ''),
+	plain(
+		'http.request.tls.server_name',
+		'Server name that the client asked for.',
+		x => x.connection.tls?.serverName ?? '',
+	),
+];

@@ -1,0 +1,84 @@
+/** Short names of placeholders (`{host}`, `{header.X}`), written out once while a file is lowered. */
+
+/** Short name to full name. */
+export const SHORTHANDS: { readonly [short: string]: string } = {
+	host: 'http.request.host',
+	hostport: 'http.request.hostport',
+	port: 'http.request.port',
+	method: 'http.request.method',
+	scheme: 'http.request.scheme',
+	uuid: 'http.request.uuid',
+	uri: 'http.request.uri',
+	'%uri': 'http.request.uri_escaped',
+	path: 'http.request.uri.path',
+	'%path': 'http.request.uri.path_escaped',
+	dir: 'http.request.uri.path.dir',
+	file: 'http.request.uri.path.file',
+	query: 'http.request.uri.query',
+	'%query': 'http.request.uri.query_escaped',
+	'?query': 'http.request.uri.prefixed_query',
+	orig_method: 'http.request.orig_method',
+	orig_uri: 'http.request.orig_uri',
+	orig_path: 'http.request.orig_uri.path',
+	orig_dir: 'http.request.orig_uri.path.dir',
+	orig_file: 'http.request.orig_uri.path.file',
+	orig_query: 'http.request.orig_uri.query',
+	'orig_?query': 'http.request.orig_uri.prefixed_query',
+	remote: 'http.request.remote',
+	remote_host: 'http.request.remote.host',
+	remote_port: 'http.request.remote.port',
+	client_ip: 'http.vars.client_ip',
+	upstream_hostport: 'http.reverse_proxy.upstream.hostport',
+	tls_cipher: 'http.request.tls.cipher_suite',
+	tls_version: 'http.request.tls.version',
+	tls_client_fingerprint: 'http.request.tls.client.fingerprint',
+	tls_client_issuer: 'http.request.tls.client.issuer',
+	tls_client_serial: 'http.request.tls.client.serial',
+	tls_client_subject: 'http.request.tls.client.subject',
+	tls_client_certificate_pem: 'http.request.tls.client.certificate_pem',
+	tls_client_certificate_der_base64: 'http.request.tls.client.certificate_der_base64',
+};
+
+/** First part of a short name with a parameter, and what it stands for. */
+const PREFIXES: { readonly [prefix: string]: string } = {
+	header: 'http.request.header.',
+	cookie: 'http.request.cookie.',
+	query: 'http.request.uri.query.',
+	labels: 'http.request.host.labels.',
+	path: 'http.request.uri.path.',
+	file: 'http.request.uri.path.file.',
+	re: 'http.regexp.',
+	vars: 'http.vars.',
+	rp: 'http.reverse_proxy.',
+	resp: 'http.intercept.',
+	err: 'http.error.',
+	file_match: 'http.matchers.file.',
+};
+
+const DOTTED: ReadonlySet<string> = new Set(['re', 'rp', 'resp', 'err']);
+
+/** Full name of a short one, or the name itself. */
+export function fullPlaceholderName(name: string): string {
+	if (Object.hasOwn(SHORTHANDS, name)) return SHORTHANDS[name]!;
+	const dot = name.indexOf('.');
+	if (dot <= 0) return name;
+	const prefix = name.slice(0, dot);
+	if (!Object.hasOwn(PREFIXES, prefix)) return name;
+	const parameter = name.slice(dot + 1);
+	const pattern = DOTTED.has(prefix) ? /^[\w.-]+$/ : /^[\w-]+$/;
+	return pattern.test(parameter) ? PREFIXES[prefix] + parameter : name;
+}
+
+/** Writes every short placeholder of a text in full. Escaped braces (`\{host}`) and unknown names stay as they are. */
+export function expandShorthands(text: string): string {
+	if (!text.includes('{')) return text;
+	return text.replace(/(?<!\\)\{([^{}]+)\}/g, (whole, name: string) => {
+		const full = fullPlaceholderName(name);
+		return full === name ? whole : `{${full}}`;
+	});
+}
+
+/** The short names, parameters as `*`, for completion and did-you-mean. */
+export function shorthandNames(): readonly string[] {
+	return [...Object.keys(SHORTHANDS), ...Object.keys(PREFIXES).map(prefix => `${prefix}.*`)];
+}

@@ -1,0 +1,93 @@
+/** Placeholders of the request's URI, as it is now and as it came. */
+import type { Exchange } from '../../exchange/exchange.ts';
+import { decodePercent } from '../../exchange/request-path.ts';
+import { escapeQueryText, parseQueryLeniently } from '../../exchange/uri-escape.ts';
+import { family, type Placeholder, plain } from './placeholder.ts';
+
+/** Reads the escaped path. */
+type PathOf = (x: Exchange) => string;
+
+const currentPath: PathOf = x => x.request.path;
+const originalPath: PathOf = x => x.received.path;
+
+function uri(path: string, query: string | undefined): string {
+	return query === undefined ? path : `${path}?${query}`;
+}
+
+/** Decoded where that is possible: a placeholder is no place to refuse a request. */
+function decoded(path: string): string {
+	return decodePercent(path) ?? path;
+}
+
+function directory(path: string): string {
+	return path.slice(0, path.lastIndexOf('/') + 1);
+}
+
+function file(path: string): string {
+	return path.slice(path.lastIndexOf('/') + 1);
+}
+
+/** Extension with its dot, '' when the name has none. */
+function extension(name: string): string {
+	const dot = name.lastIndexOf('.');
+	return dot === -1 ? '' : name.slice(dot);
+}
+
+function segment(pathOf: PathOf) {
+	return (index: string) => {
+		if (!/^\d{1,3}$/.test(index)) return undefined;
+		const at = Number(index);
+		return (x: Exchange) => {
+			const path = decoded(pathOf(x));
+			return path.slice(path.startsWith('/') ? 1 : 0).split('/')[at] ?? '';
+		};
+	};
+}
+
+function prefixed(query: string | undefined): string {
+	return query ? `?${query}` : '';
+}
+
+/** `http.request.uri*` and `http.request.orig_*`. */
+export const URI_PLACEHOLDERS: readonly Placeholder[] = [
+	plain('http.request.uri', 'Path and query, escaped.', x => uri(x.request.path, x.request.query)),
+	plain('http.request.uri_escaped', 'Path and query, encoded for use in a query.', x =>
+		escapeQueryText(uri(x.request.path, x.request.query)),
+	),
+	plain('http.request.uri.path', 'Path, decoded.', x => decoded(x.request.path)),
+	plain('http.request.uri.path_escaped', 'Path, encoded for use in a query.', x =>
+		escapeQueryText(decoded(x.request.path)),
+	),
+	family('http.request.uri.path.*', 'A segment of the path, counted from 0.', segment(currentPath)),
+	plain('http.request.uri.path.dir', 'Directory of the path, with its last slash.', x =>
+		directory(decoded(x.request.path)),
+	),
+	plain('http.request.uri.path.file', 'Last segment of the path.', x => file(decoded(x.request.path))),
+	plain('http.request.uri.path.file.base', 'Last segment of the path without its extension.', x => {
+		const name = file(decoded(x.request.path));
+		return name.slice(0, name.length - extension(name).length);
+	}),
+	plain('http.request.uri.path.file.ext', 'Extension of the last segment, with its dot.', x =>
+		extension(file(decoded(x.request.path))),
+	),
+	plain('http.request.uri.query', 'Query as it stands.', x => x.request.query ?? ''),
+	plain('http.request.uri.query_escaped', 'Query, encoded for use in a query.', x =>
+		escapeQueryText(x.request.query ?? ''),
+	),
+	plain('http.request.uri.prefixed_query', 'Query with its `?`, nothing if it is empty.', x =>
+		prefixed(x.request.query),
+	),
+	family('http.request.uri.query.*', 'A parameter of the query, decoded, several joined by commas.', name => {
+		return x => (x.request.query ? (parseQueryLeniently(x.request.query).get(name)?.join(',') ?? '') : '');
+	}),
+	plain('http.request.orig_method', 'Method as it came.', x => x.received.method),
+	plain('http.request.orig_uri', 'Path and query as they came.', x => uri(x.received.path, x.received.query)),
+	plain('http.request.orig_uri.path', 'Path as it came, decoded.', x => decoded(x.received.path)),
+	family('http.request.orig_uri.path.*', 'A segment of the path as it came, counted from 0.', segment(originalPath)),
+	plain('http.request.orig_uri.path.dir', 'Directory of the path as it came.', x =>
+		directory(decoded(x.received.path)),
+	),
+	plain('http.request.orig_uri.path.file', 'Last segment of the path as it came.', x => file(decoded(x.received.path))),
+	plain('http.request.orig_uri.query', 'Query as it came.', x => x.received.query ?? ''),
+	plain('http.request.orig_uri.prefixed_query', 'Query as it came, with its `?`.', x => prefixed(x.received.query)),
+];

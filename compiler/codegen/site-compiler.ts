@@ -1,0 +1,115 @@
+/** The compilation of one site: the context that directives and matchers compile in, one pointer deeper at a time. */
+import type { Matcher, Settings, Step } from '../document/document.ts';
+import type { Exchange } from '../exchange/exchange.ts';
+import type { Handler, Predicate } from '../exchange/handler.ts';
+import type { LeaseKinds, Leases } from '../exchange/leases.ts';
+import { MATCHERS } from '../matchers/index.ts';
+import { BuildError, type CompileContext, type Template, type ValueEscape } from './compile-context.ts';
+import { compilePipeline } from './pipeline.ts';
+import type { HostFacts, PlaceholderScope } from './placeholders/placeholder.ts';
+import { compileRegexp, RegexpError } from './regexp.ts';
+import { compileTemplate, hasPlaceholders, TemplateError } from './template.ts';
+
+/** Sees every closure while a graph is built, and may put its own in its place: what `explain` is made with. */
+export interface BuildTracer {
+	handler(pointer: string, step: Step, handler: Handler): Handler;
+	matcher(pointer: string, matcher: Matcher, predicate: Predicate): Predicate;
+}
+
+/** What all places of one site share while it is built. */
+export interface SiteScope {
+	readonly settings: Settings;
+	readonly upstreams: { readonly [name: string]: unknown };
+	readonly leases: Leases;
+	readonly facts: HostFacts;
+	readonly clientIp: (x: Exchange) => string;
+	readonly tracer: BuildTracer | undefined;
+	/** Number of the next exclusive group whose members do not stand together; see pipeline.ts. */
+	nextExclusive: number;
+}
+
+/** A CompileContext at a place in the document. */
+export class SiteCompiler implements CompileContext, PlaceholderScope {
+	readonly pointer: string;
+	readonly scope: SiteScope;
+	/** True once a template of this place asked for the whole request body. */
+	wantsBody = false;
+
+	constructor(scope: SiteScope, pointer: string) {
+		this.scope = scope;
+		this.pointer = pointer;
+	}
+
+	get settings(): Settings {
+		return this.scope.settings;
+	}
+
+	get upstreams(): { readonly [name: string]: unknown } {
+		return this.scope.upstreams;
+	}
+
+	get facts(): HostFacts {
+		return this.scope.facts;
+	}
+
+	get clientIp(): (x: Exchange) => string {
+		return this.scope.clientIp;
+	}
+
+	/** The context of a value below this one. */
+	at(path: string): SiteCompiler {
+		return new SiteCompiler(this.scope, `${this.pointer}/${path}`);
+	}
+
+	needsBody(): void {
+		this.wantsBody = true;
+	}
+
+	lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']): LeaseKinds[K]['lease'] {
+		return this.scope.leases.lease(kind, settings);
+	}
+
+	pipeline(steps: readonly Step[], next: Handler, field = 'pipeline'): Handler {
+		return compilePipeline(this.at(field), steps, next);
+	}
+
+	matcher(matcher: Matcher, field = 'when'): Predicate {
+		const place = this.at(field);
+		const module = MATCHERS.get(matcher.type);
+		if (!module) return place.refuse(`\`${matcher.type}\` is not a matcher.`, 'matcher/unknown');
+		const predicate = module.compile(matcher, place);
+		if (place.wantsBody) this.wantsBody = true;
+		return this.scope.tracer?.matcher(place.pointer, matcher, predicate) ?? predicate;
+	}
+
+	template(text: string, unknown: 'keep' | 'empty', escape?: ValueEscape): Template {
+		try {
+			return compileTemplate(text, unknown, this, escape);
+		} catch (error) {
+			if (error instanceof TemplateError)
+				return this.refuse(`${error.message}: \`${shortened(text)}\`.`, 'template/invalid');
+			throw error;
+		}
+	}
+
+	hasPlaceholders(text: string): boolean {
+		return hasPlaceholders(text, this);
+	}
+
+	regexp(source: string, flags?: string): RegExp {
+		try {
+			return compileRegexp(source, flags);
+		} catch (error) {
+			if (error instanceof RegexpError) return this.refuse(error.message, 'regexp/invalid');
+			throw error;
+		}
+	}
+
+	refuse(message: string, code = 'document/invalid'): never {
+		throw new BuildError(code, this.pointer, message);
+	}
+}
+
+function shortened(text: string): string {
+	return text.length <= 60 ? text : `${text.slice(0, 60)}…`;
+}

@@ -1,0 +1,102 @@
+/** Which site of a listener serves a request: by host in constant time, however many sites there are. */
+import type { Request } from '../exchange/exchange.ts';
+import { compilePathPatterns } from '../matchers/path-pattern.ts';
+import type { ListenedSite } from './plan.ts';
+
+/** A site at one of its hosts. */
+interface Candidate {
+	/** Place in the order of trying: the first that matches serves. */
+	readonly order: number;
+	/** Index in `document.sites`. */
+	readonly site: number;
+	/** The deprecated path of an address; undefined takes every path. */
+	readonly path: ((request: Request) => boolean) | undefined;
+}
+
+const NONE: readonly Candidate[] = [];
+
+/**
+ * The sites of one listener, in the order in which they are tried: hosts with `*` labels stand for exactly one label each,
+ * a site without hosts takes every request. Immutable; it holds indexes and no sites, so a generation that replaces
+ * some sites of ten thousand and leaves the addresses alone uses the same table.
+ */
+export class SiteTable {
+	readonly #exact = new Map<string, Candidate[]>();
+	/** Wildcard hosts by their text. */
+	readonly #wildcard = new Map<string, Candidate[]>();
+	/** For each number of labels, which of them are `*` in some wildcard host: bit 0 is the first label. */
+	readonly #shapes: number[][] = [];
+	readonly #every: Candidate[] = [];
+	/** The least order among wildcard and host-less candidates: an exact host before it needs no other look-up. */
+	#firstInexact = Number.POSITIVE_INFINITY;
+
+	/** `listed` in the order in which they are tried; hosts canonical (see `canonicalHost`). */
+	constructor(listed: readonly ListenedSite[]) {
+		for (let order = 0; order < listed.length; order++) {
+			const { site, hosts, paths } = listed[order]!;
+			const candidate: Candidate = { order, site, path: paths.length > 0 ? compilePathPatterns(paths) : undefined };
+			if (hosts.length === 0) this.#inexact(this.#every, candidate);
+			for (const host of hosts) {
+				if (!host.includes('*')) push(this.#exact, host, candidate);
+				else {
+					this.#addShape(host);
+					push(this.#wildcard, host, candidate);
+					this.#inexact(undefined, candidate);
+				}
+			}
+		}
+	}
+
+	/** Index in `document.sites` of the site that serves a request, or −1. Throws HttpError 400 where a path must be looked at and is malformed. */
+	find(request: Request): number {
+		const host = request.host;
+		const exact = first(this.#exact.get(host) ?? NONE, request);
+		if (exact && exact.order < this.#firstInexact) return exact.site;
+		let best = exact;
+		if (this.#wildcard.size > 0) best = this.#bestWildcard(request, host, best);
+		const every = first(this.#every, request);
+		if (every && (!best || every.order < best.order)) best = every;
+		return best ? best.site : -1;
+	}
+
+	#inexact(list: Candidate[] | undefined, candidate: Candidate): void {
+		list?.push(candidate);
+		if (candidate.order < this.#firstInexact) this.#firstInexact = candidate.order;
+	}
+
+	#addShape(host: string): void {
+		const labels = host.split('.');
+		let shape = 0;
+		labels.forEach((label, i) => {
+			if (label === '*' && i < 31) shape |= 1 << i;
+		});
+		this.#shapes[labels.length] ??= [];
+		const shapes = this.#shapes[labels.length]!;
+		if (!shapes.includes(shape)) shapes.push(shape);
+	}
+
+	#bestWildcard(request: Request, host: string, best: Candidate | undefined): Candidate | undefined {
+		const labels = host.split('.');
+		const shapes = this.#shapes[labels.length];
+		// `*` stands for one label: an empty one is none.
+		if (!shapes || labels.includes('')) return best;
+		let found = best;
+		for (const shape of shapes) {
+			const key = labels.map((label, i) => (i < 31 && (shape & (1 << i)) !== 0 ? '*' : label)).join('.');
+			const candidate = first(this.#wildcard.get(key) ?? NONE, request);
+			if (candidate && (!found || candidate.order < found.order)) found = candidate;
+		}
+		return found;
+	}
+}
+
+function push(map: Map<string, Candidate[]>, host: string, candidate: Candidate): void {
+	const list = map.get(host);
+	if (list) list.push(candidate);
+	else map.set(host, [candidate]);
+}
+
+function first(candidates: readonly Candidate[], request: Request): Candidate | undefined {
+	for (const candidate of candidates) if (!candidate.path || candidate.path(request)) return candidate;
+	return undefined;
+}

@@ -1,0 +1,119 @@
+/** Texts with `{placeholders}`, compiled to closures: constants folded, values inserted as data. */
+import type { Exchange } from '../exchange/exchange.ts';
+import type { Template, ValueEscape } from './compile-context.ts';
+import { compilePlaceholder } from './placeholders/index.ts';
+import { type PlaceholderScope, type Resolver, valueText } from './placeholders/placeholder.ts';
+
+/** More unclosed `{` than this is taken for an attack on the scanner. */
+const MAX_UNCLOSED = 100;
+
+/** One piece of a template. */
+type Part = string | DynamicPart;
+
+interface DynamicPart {
+	readonly resolve: Resolver;
+	readonly escape: ((value: string) => string) | undefined;
+	/** What stands there when the name means nothing for a request. */
+	readonly otherwise: string;
+}
+
+/** A text that cannot be a template: too many unclosed braces. */
+export class TemplateError extends Error {}
+
+/**
+ * Compiles a text. A placeholder runs from an unescaped `{` to the next unescaped `}`; `\{` and `\}` are plain braces.
+ * Unknown names stay as written (`keep`) or become nothing (`empty`). What a value holds is never expanded again.
+ * Throws TemplateError.
+ */
+export function compileTemplate(
+	text: string,
+	unknown: 'keep' | 'empty',
+	scope: PlaceholderScope,
+	escape?: ValueEscape,
+): Template {
+	if (!text.includes('{') && !text.includes('}')) return constantTemplate(text);
+	return assemble(split(text, unknown, scope, escape));
+}
+
+/** A template of a text without placeholders. */
+export function constantTemplate(text: string): Template {
+	return { constant: text, render: () => text };
+}
+
+/** True if a text holds a placeholder that is known and varies, or would be unknown only for some requests. */
+export function hasPlaceholders(text: string, scope: PlaceholderScope): boolean {
+	return text.includes('{') && split(text, 'keep', scope, undefined).some(part => typeof part !== 'string');
+}
+
+function split(text: string, unknown: 'keep' | 'empty', scope: PlaceholderScope, escape?: ValueEscape): Part[] {
+	const parts: Part[] = [];
+	let literal = '';
+	let from = 0;
+	let unclosed = 0;
+	for (let i = 0; i < text.length; i++) {
+		const c = text.charCodeAt(i);
+		if (c === 92 && isBrace(text.charCodeAt(i + 1))) {
+			literal += text.slice(from, i);
+			from = ++i;
+			continue;
+		}
+		if (c !== 123) continue;
+		const end = closingBrace(text, i + 1);
+		if (end === -1) {
+			if (++unclosed > MAX_UNCLOSED) throw new TemplateError('too many unclosed placeholders');
+			continue;
+		}
+		const name = text.slice(i + 1, end);
+		const compiled = compilePlaceholder(name, scope);
+		// Kept as it is, but what stands inside of it may be a placeholder: `{"path": "{http.request.uri}"}`.
+		if (compiled === undefined && unknown === 'keep') continue;
+		literal += text.slice(from, i);
+		if (typeof compiled === 'string') literal += escape?.(name)?.(compiled) ?? compiled;
+		else if (compiled) {
+			if (literal !== '') parts.push(literal);
+			literal = '';
+			parts.push({ resolve: compiled, escape: escape?.(name), otherwise: unknown === 'keep' ? `{${name}}` : '' });
+		}
+		i = end;
+		from = end + 1;
+	}
+	literal += text.slice(from);
+	if (literal !== '') parts.push(literal);
+	return parts;
+}
+
+function isBrace(c: number): boolean {
+	return c === 123 || c === 125;
+}
+
+function closingBrace(text: string, from: number): number {
+	let end = text.indexOf('}', from);
+	while (end !== -1 && text.charCodeAt(end - 1) === 92) end = text.indexOf('}', end + 1);
+	return end;
+}
+
+function assemble(parts: readonly Part[]): Template {
+	if (parts.every(part => typeof part === 'string')) return constantTemplate(parts.join(''));
+	if (parts.length === 1) {
+		const only = parts[0] as DynamicPart;
+		return { constant: undefined, render: x => value(only, x) };
+	}
+	return {
+		constant: undefined,
+		render(x) {
+			let text = '';
+			for (let i = 0; i < parts.length; i++) {
+				const part = parts[i]!;
+				text += typeof part === 'string' ? part : value(part, x);
+			}
+			return text;
+		},
+	};
+}
+
+function value(part: DynamicPart, x: Exchange): string {
+	const found = part.resolve(x);
+	if (found === undefined) return part.otherwise;
+	const text = typeof found === 'string' ? found : valueText(found);
+	return part.escape ? part.escape(text) : text;
+}

@@ -1,0 +1,49 @@
+/** The `status` of a step: a number, or a text with placeholders that gives one. */
+import type { CompileContext } from '../codegen/compile-context.ts';
+import type { Exchange } from '../exchange/exchange.ts';
+import { HttpError } from '../exchange/http-error.ts';
+import type { LowerContext } from '../lower/lower-context.ts';
+import type { Word } from '../syntax/ast.ts';
+import type { Schema } from './directive.ts';
+
+/** Schema of such a field. */
+export const STEP_STATUS: Schema = {
+	anyOf: [
+		{ type: 'integer', minimum: 100, maximum: 599 },
+		{ type: 'string', minLength: 1 },
+	],
+};
+
+/** Reads a status word: a number unless it holds a placeholder. Reports what is neither. */
+export function lowerStepStatus(word: Word, cx: LowerContext): number | string {
+	if (word.text.includes('{')) return cx.template(word);
+	return cx.status(word) ?? 500;
+}
+
+/**
+ * Compiles a status. A text that gives no status for a request (100 to 599) throws HttpError 500. What `otherwise`
+ * says holds where the step has none.
+ */
+export function compileStepStatus(
+	status: number | string | undefined,
+	cx: CompileContext,
+	otherwise: (x: Exchange) => number,
+): number | ((x: Exchange) => number) {
+	if (status === undefined) return otherwise;
+	if (typeof status === 'number') return status;
+	const template = cx.template(status, 'empty');
+	if (template.constant !== undefined) {
+		const constant = parseStatus(template.constant);
+		return constant ?? cx.refuse(`\`${status}\` is not a status.`, 'status/invalid');
+	}
+	return x => {
+		const text = template.render(x);
+		const code = parseStatus(text);
+		if (code === undefined) throw new HttpError(500, `\`${text}\` is not a status.`);
+		return code;
+	};
+}
+
+function parseStatus(text: string): number | undefined {
+	return /^[1-5]\d\d$/.test(text) ? Number(text) : undefined;
+}

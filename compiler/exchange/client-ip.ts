@@ -1,0 +1,63 @@
+/** The address of the client behind trusted proxies: one computation for matchers, placeholders, proxying and logs. */
+import type { Settings } from '../document/document.ts';
+import type { Exchange } from './exchange.ts';
+import { formatIp, parseIp } from './ip-address.ts';
+import { IpRanges } from './ip-ranges.ts';
+
+/** Variable under which the address is kept once it has been computed. */
+export const CLIENT_IP_VARIABLE = 'client_ip';
+
+/**
+ * Compiles `settings.trusted_proxies` (CIDRs): the peer's address, unless the peer is trusted and a header names another.
+ * Of `X-Forwarded-For` (or `client_ip_headers`, the first that holds a valid address) the left-most valid address is
+ * taken; with `trusted_proxies_strict` the right-most that is not trusted itself. Throws RangeError for a bad range.
+ */
+export function compileClientIp(settings: Settings): (x: Exchange) => string {
+	const trusted = settings['trusted_proxies'] as readonly string[] | undefined;
+	if (!trusted || trusted.length === 0) return x => x.connection.remoteAddress;
+	const ranges = new IpRanges(trusted);
+	const named = settings['client_ip_headers'] as readonly string[] | undefined;
+	const headers = (named ?? ['X-Forwarded-For']).map(name => name.toLowerCase());
+	const strict = settings['trusted_proxies_strict'] === true;
+	const trustUnix = settings['trusted_proxies_unix'] === true;
+	return x => {
+		const known = x.variable(CLIENT_IP_VARIABLE);
+		if (known !== undefined) return known as string;
+		const peer = x.connection.remoteAddress;
+		const isTrusted = peer === '' ? trustUnix : ranges.contains(peer);
+		const address = isTrusted ? (forwarded(x, headers, strict ? ranges : undefined) ?? peer) : peer;
+		x.variables.set(CLIENT_IP_VARIABLE, address);
+		return address;
+	};
+}
+
+function forwarded(x: Exchange, headers: readonly string[], strict: IpRanges | undefined): string | undefined {
+	for (const header of headers) {
+		const value = x.request.headers.combined(header);
+		if (value === undefined) continue;
+		const items = value.split(',');
+		if (strict) {
+			for (let i = items.length - 1; i >= 0; i--) {
+				const address = addressOf(items[i]!);
+				if (address === undefined) break;
+				if (!strict.contains(address)) return address;
+			}
+		} else {
+			for (const item of items) {
+				const address = addressOf(item);
+				if (address !== undefined) return address;
+			}
+		}
+	}
+	return undefined;
+}
+
+/** `1.2.3.4`, `1.2.3.4:80`, `::1`, `[::1]`, `[::1]:80`. */
+function addressOf(item: string): string | undefined {
+	let text = item.trim();
+	if (text.startsWith('[')) text = text.slice(1, text.indexOf(']') === -1 ? undefined : text.indexOf(']'));
+	else if (text.indexOf(':') !== -1 && text.indexOf(':') === text.lastIndexOf(':'))
+		text = text.slice(0, text.indexOf(':'));
+	const ip = parseIp(text);
+	return ip && formatIp(ip);
+}

@@ -1,0 +1,92 @@
+/** The request's path in the forms that decisions are made on: decoded and cleaned, or cleaned but still escaped. */
+import type { Request } from './exchange.ts';
+import { HttpError } from './http-error.ts';
+
+/**
+ * The path decoded once, with `.` and `..` resolved (RFC 3986 §5.2.4, so that `/a/.` is `/a/`) and runs of slashes merged;
+ * a trailing slash stays. Matchers and file servers decide on this text and no other. `%2F` becomes a slash before the
+ * dots are resolved. Bytes that are not UTF-8 become U+FFFD. Kept on the request until its path changes.
+ * Throws HttpError 400 for an incomplete `%XX` and for NUL.
+ */
+export function normalizedPath(request: Request): string {
+	const path = request.path;
+	if (request.normalizedFor === path) return request.normalized;
+	const normalized = isPlain(path) ? path : cleanPath(decodedOrRefused(path), true);
+	request.normalized = normalized;
+	request.normalizedFor = path;
+	return normalized;
+}
+
+/** As `normalizedPath`, but runs of slashes stay. Not kept: only patterns that hold `//` ask for it. */
+export function normalizedPathWithSlashes(request: Request): string {
+	const path = request.path;
+	return isPlain(path) ? path : cleanPath(decodedOrRefused(path), false);
+}
+
+/** The path still percent-encoded, with dots (`%2e` too) resolved and, unless told otherwise, runs of slashes merged. */
+export function escapedCleanPath(path: string, mergeSlashes = true): string {
+	return needsCleaning(path) ? cleanPath(path, mergeSlashes) : path;
+}
+
+function decodedOrRefused(path: string): string {
+	const decoded = decodePercent(path);
+	if (decoded === undefined) throw new HttpError(400, 'The path holds an incomplete percent-encoding.');
+	if (decoded.includes('\0')) throw new HttpError(400, 'The path holds a NUL character.');
+	return decoded;
+}
+
+/** True when decoding and cleaning would change nothing: the ordinary case, found in one pass. */
+function isPlain(path: string): boolean {
+	let afterSlash = false;
+	for (let i = 0; i < path.length; i++) {
+		const c = path.charCodeAt(i);
+		if (c === 47) {
+			if (afterSlash) return false;
+			afterSlash = true;
+		} else {
+			if (c === 37 || c === 0 || (afterSlash && c === 46)) return false;
+			afterSlash = false;
+		}
+	}
+	return path.charCodeAt(0) === 47 || path === '*';
+}
+
+function needsCleaning(path: string): boolean {
+	return path.charCodeAt(0) !== 47 || path.includes('//') || path.includes('/.') || /\/%2e/i.test(path);
+}
+
+const DOT = /^(?:\.|%2e)$/i;
+const TWO_DOTS = /^(?:\.|%2e){2}$/i;
+
+/** Resolves dot segments and merges slashes of a path, escaped or decoded. The result starts with a slash; `*` stays. */
+export function cleanPath(path: string, mergeSlashes: boolean): string {
+	if (path === '*') return path;
+	const segments = path.split('/');
+	const kept: string[] = [];
+	const start = path.charCodeAt(0) === 47 ? 1 : 0;
+	for (let i = start; i < segments.length; i++) {
+		const segment = segments[i]!;
+		const last = i === segments.length - 1;
+		if (TWO_DOTS.test(segment)) {
+			kept.pop();
+			if (last) kept.push('');
+		} else if (DOT.test(segment)) {
+			if (last) kept.push('');
+		} else if (segment === '' && mergeSlashes) {
+			if (last) kept.push('');
+		} else kept.push(segment);
+	}
+	return `/${kept.join('/')}`;
+}
+
+/** Decodes `%XX` as UTF-8, bytes that are not UTF-8 as U+FFFD; undefined when a `%` is not followed by two hex digits. */
+export function decodePercent(text: string): string | undefined {
+	if (!text.includes('%')) return text;
+	try {
+		return decodeURIComponent(text);
+	} catch {
+		if (/%(?![0-9a-fA-F]{2})/.test(text)) return undefined;
+		const bytes = text.replace(/%([0-9a-fA-F]{2})/g, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
+		return Buffer.from(bytes, 'latin1').toString('utf8');
+	}
+}

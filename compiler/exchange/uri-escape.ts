@@ -1,0 +1,77 @@
+/** Percent-encoding of the parts of a URI, and query strings as lists of parameters. */
+import { decodePercent } from './request-path.ts';
+
+/** Not allowed in a path as it stands: controls, space, non-ASCII and the delimiters of other parts. `%` is judged apart. */
+const NOT_IN_PATH = /[^A-Za-z0-9\-._~!$&'()*+,;=:@/%]/gu;
+
+/** Encodes text as path data: what is in it cannot become a delimiter, a query or an escape of its own; slashes stay. */
+export function escapePathText(text: string): string {
+	return text.replace(/%/g, '%25').replace(NOT_IN_PATH, percent);
+}
+
+/** Encodes what may not stand in a path and leaves valid escapes alone: the lenient form, for text already encoded. */
+export function escapePathWhereNeeded(text: string): string {
+	return text.replace(/%(?![0-9a-fA-F]{2})/g, '%25').replace(NOT_IN_PATH, percent);
+}
+
+/** Encodes what would break a request line if it stood in a query as it is; everything else stays. */
+export function escapeQueryWhereNeeded(text: string): string {
+	return text.replace(/[^\u0021\u0022\u0024-\u007e]/gu, percent);
+}
+
+/** Encodes a query component as forms do: a space is `+`, and only unreserved characters stay. */
+export function escapeQueryText(text: string): string {
+	return text.replace(/[^A-Za-z0-9\-._~]/gu, c => (c === ' ' ? '+' : percent(c)));
+}
+
+function percent(character: string): string {
+	let out = '';
+	for (const byte of Buffer.from(character, 'utf8')) out += `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
+	return out;
+}
+
+/** Decodes a query component (`+` is a space); undefined when an escape is incomplete. */
+export function decodeQueryText(text: string): string | undefined {
+	return decodePercent(text.includes('+') ? text.replace(/\+/g, ' ') : text);
+}
+
+/**
+ * Parses a query into its parameters, in the order of the first of each name; undefined when an escape is incomplete.
+ * Empty pieces between `&`s are nothing; a name without `=` has an empty value.
+ */
+export function parseQuery(query: string | undefined): Map<string, string[]> | undefined {
+	const parameters = new Map<string, string[]>();
+	if (!query) return parameters;
+	for (const piece of query.split('&')) {
+		if (piece === '') continue;
+		const equals = piece.indexOf('=');
+		const name = decodeQueryText(equals === -1 ? piece : piece.slice(0, equals));
+		const value = equals === -1 ? '' : decodeQueryText(piece.slice(equals + 1));
+		if (name === undefined || value === undefined) return undefined;
+		const values = parameters.get(name);
+		if (values) values.push(value);
+		else parameters.set(name, [value]);
+	}
+	return parameters;
+}
+
+/** As `parseQuery`, but leaves out the pieces that cannot be decoded. */
+export function parseQueryLeniently(query: string | undefined): Map<string, string[]> {
+	const all = parseQuery(query);
+	if (all) return all;
+	const decodable = query!.split('&').filter(piece => decodeQueryText(piece) !== undefined);
+	return parseQuery(decodable.join('&')) ?? new Map();
+}
+
+/** Writes parameters as a query, sorted by name, values in their order. */
+export function formatQuery(parameters: ReadonlyMap<string, readonly string[]>): string {
+	const pieces: string[] = [];
+	for (const name of [...parameters.keys()].sort(byCodePoint)) {
+		for (const value of parameters.get(name)!) pieces.push(`${escapeQueryText(name)}=${escapeQueryText(value)}`);
+	}
+	return pieces.join('&');
+}
+
+function byCodePoint(a: string, b: string): number {
+	return a < b ? -1 : a > b ? 1 : 0;
+}

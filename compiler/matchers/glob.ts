@@ -1,0 +1,114 @@
+/** Glob patterns of paths and names: `*`, `?`, `[a-z]`, `\` escapes. `*` and `?` never match a slash. */
+
+/** One element of a segment: a character, any one character, any run, or a class. */
+type Element = string | typeof ANY | typeof RUN | CharacterClass;
+
+const ANY = 1;
+const RUN = 2;
+
+interface CharacterClass {
+	readonly negated: boolean;
+	/** Pairs of first and last code point. */
+	readonly ranges: readonly (readonly [number, number])[];
+}
+
+/**
+ * Compiles a glob that must match a whole path; undefined when it is malformed (an unclosed class, an escape at the end).
+ * Each segment is matched on its own with one level of backtracking, so the work is at most pattern times path.
+ */
+export function compileGlob(pattern: string): ((path: string) => boolean) | undefined {
+	const segments: Element[][] = [[]];
+	const characters = Array.from(pattern);
+	for (let i = 0; i < characters.length; ) {
+		const c = characters[i]!;
+		if (c === '/') {
+			segments.push([]);
+			i++;
+			continue;
+		}
+		const parsed = parseElement(characters, i);
+		if (!parsed) return undefined;
+		segments.at(-1)!.push(parsed.element);
+		i = parsed.end;
+	}
+	return path => {
+		const parts = path.split('/');
+		return parts.length === segments.length && segments.every((segment, i) => matchSegment(segment, parts[i]!));
+	};
+}
+
+function parseElement(characters: readonly string[], i: number): { element: Element; end: number } | undefined {
+	const c = characters[i]!;
+	if (c === '*') return { element: RUN, end: i + 1 };
+	if (c === '?') return { element: ANY, end: i + 1 };
+	if (c === '[') return parseClass(characters, i + 1);
+	if (c !== '\\') return { element: c, end: i + 1 };
+	const escaped = characters[i + 1];
+	return escaped === undefined ? undefined : { element: escaped, end: i + 2 };
+}
+
+function parseClass(characters: readonly string[], from: number): { element: Element; end: number } | undefined {
+	let i = from;
+	const negated = characters[i] === '^' || characters[i] === '!';
+	if (negated) i++;
+	const ranges: [number, number][] = [];
+	for (;;) {
+		if (characters[i] === ']' && ranges.length > 0) return { element: { negated, ranges }, end: i + 1 };
+		const low = classCharacter();
+		if (low === undefined) return undefined;
+		let high: number | undefined = low;
+		if (characters[i] === '-' && characters[i + 1] !== ']') {
+			i++;
+			high = classCharacter();
+			if (high === undefined) return undefined;
+		}
+		ranges.push([low, high]);
+	}
+	function classCharacter(): number | undefined {
+		let c = characters[i++];
+		if (c === '\\') c = characters[i++];
+		return c === undefined || c === '/' ? undefined : c.codePointAt(0);
+	}
+}
+
+function matchSegment(elements: readonly Element[], text: string): boolean {
+	const characters = isAscii(text) ? text : Array.from(text);
+	let e = 0;
+	let c = 0;
+	let star = -1;
+	let starAt = 0;
+	while (c < characters.length) {
+		const element = elements[e];
+		if (element === RUN) {
+			star = e++;
+			starAt = c;
+		} else if (element !== undefined && matches(element, characters[c]!)) {
+			e++;
+			c++;
+		} else if (star !== -1) {
+			// The last star takes one more: an earlier one could not do better.
+			e = star + 1;
+			c = ++starAt;
+		} else return false;
+	}
+	while (elements[e] === RUN) e++;
+	return e === elements.length;
+}
+
+function matches(element: Element, character: string): boolean {
+	if (typeof element === 'string') return element === character;
+	if (element === ANY) return true;
+	if (element === RUN) return false;
+	const code = character.codePointAt(0)!;
+	return element.ranges.some(([low, high]) => code >= low && code <= high) !== element.negated;
+}
+
+function isAscii(text: string): boolean {
+	for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 127) return false;
+	return true;
+}
+
+/** Makes text match itself only. */
+export function escapeGlob(text: string): string {
+	return text.replace(/[*?[\]\\]/g, '\\$&');
+}

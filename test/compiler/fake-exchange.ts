@@ -1,0 +1,110 @@
+/** Exchanges without a connection: what the tests of the handler graph drive it with. */
+import { buildSite } from '../../compiler/codegen/build-site.ts';
+import type { BuiltSite } from '../../compiler/codegen/built-site.ts';
+import { NO_FACTS } from '../../compiler/codegen/placeholders/index.ts';
+import type { HostFacts } from '../../compiler/codegen/placeholders/placeholder.ts';
+import type { Settings, Site, Step } from '../../compiler/document/document.ts';
+import { parseAuthority } from '../../compiler/exchange/authority.ts';
+import type { Body } from '../../compiler/exchange/body.ts';
+import { type ConnectionInfo, Exchange, type ProtocolName, Request } from '../../compiler/exchange/exchange.ts';
+import { HeaderList } from '../../compiler/exchange/header-list.ts';
+import type { Leases } from '../../compiler/exchange/leases.ts';
+
+/** What a test says of a request; the rest is `GET http://example.test/` from 127.0.0.1:40000 to 127.0.0.1:9080. */
+export interface RequestFields {
+	method?: string;
+	/** Path and query as on the request line. */
+	target?: string;
+	authority?: string;
+	headers?: readonly (readonly [name: string, value: string])[];
+	body?: Body;
+	scheme?: 'http' | 'https';
+	protocol?: ProtocolName;
+	connection?: Partial<ConnectionInfo>;
+}
+
+/** An exchange that remembers what was sent before the response. */
+export class FakeExchange extends Exchange {
+	readonly informed: { status: number; headers: HeaderList }[] = [];
+
+	override inform(status: number, headers: HeaderList): void {
+		this.informed.push({ status, headers });
+	}
+}
+
+/** An exchange for a request. */
+export function fakeExchange(fields: RequestFields = {}): FakeExchange {
+	const target = fields.target ?? '/';
+	const mark = target.indexOf('?');
+	const authority = fields.authority ?? 'example.test';
+	const received = {
+		method: fields.method ?? 'GET',
+		path: mark === -1 ? target : target.slice(0, mark),
+		query: mark === -1 ? undefined : target.slice(mark + 1),
+		authority,
+	};
+	const headers = new HeaderList((fields.headers ?? []).flat());
+	const host = parseAuthority(authority)?.host ?? '';
+	const request = new Request(received, fields.scheme ?? 'http', host, headers, fields.body ?? null);
+	const connection: ConnectionInfo = {
+		remoteAddress: '127.0.0.1',
+		remotePort: 40000,
+		localAddress: '127.0.0.1',
+		localPort: 9080,
+		tls: undefined,
+		...fields.connection,
+	};
+	const transport = { inform: () => {}, watch: () => {} };
+	return new FakeExchange(fields.protocol ?? 'HTTP/1.1', connection, received, request, transport, performance.now());
+}
+
+/** Leases for graphs that lease nothing but access logs. */
+export const NO_LEASES: Leases = {
+	lease(kind) {
+		if (kind === 'access_log') return { record() {} } as never;
+		throw new Error(`nothing leases ${kind} here`);
+	},
+};
+
+/** What a test builds a site with, beyond its steps. */
+export interface SiteFields {
+	errors?: Site['errors'];
+	settings?: Settings;
+	facts?: HostFacts;
+	leases?: Leases;
+}
+
+/** Builds a site of steps. */
+export function builtSite(pipeline: readonly Step[], fields: SiteFields = {}): BuiltSite {
+	const site: Site = { addresses: [':9080'], pipeline, ...(fields.errors ? { errors: fields.errors } : {}) };
+	return buildSite(site, 0, {
+		settings: fields.settings ?? {},
+		upstreams: {},
+		routes: {},
+		leases: fields.leases ?? NO_LEASES,
+		facts: fields.facts ?? NO_FACTS,
+	});
+}
+
+/** Sends a request through steps and gives the exchange back. */
+export async function served(
+	pipeline: readonly Step[],
+	request: RequestFields = {},
+	fields: SiteFields = {},
+): Promise<FakeExchange> {
+	const x = fakeExchange(request);
+	await builtSite(pipeline, fields).handle(x);
+	return x;
+}
+
+/** Text of a response body that is no stream. */
+export function bodyText(x: Exchange): string {
+	const { body } = x.response;
+	if (body === null) return '';
+	return typeof body === 'string' ? body : Buffer.from(body as Uint8Array).toString('utf8');
+}
+
+/** Fields of the response as `Name: value` lines. */
+export function responseLines(x: Exchange): string[] {
+	return [...x.response.headers].map(([name, value]) => `${name}: ${value}`);
+}
