@@ -1,11 +1,27 @@
 /**
  * The compiler's face: text or JSON in, a checked Document out. Pure but for the Reader it is given.
  */
+
+import { checkBuild } from './codegen/check-build.ts';
 import type { Plan } from './codegen/plan.ts';
+import { planDocument } from './codegen/plan-document.ts';
 import type { Diagnostic } from './diagnostics/diagnostic.ts';
-import type { ConfigInput } from './dialects/dialect.ts';
+import type { ConfigInput, Dialect } from './dialects/dialect.ts';
 import type { Document } from './document/document.ts';
+import { objectIds } from './document/object-ids.ts';
+import { parseJson } from './document/parse-json.ts';
+import { refuseRedacted } from './document/redaction.ts';
+import { upgradeDocument } from './document/upgrade.ts';
+import { checkDocument } from './document/validate.ts';
+import { DiagnosticCollector } from './lower/diagnostic-collector.ts';
+import { knownPlaceholders } from './lower/known-placeholders.ts';
+import { lowerTree } from './lower/lower-tree.ts';
+import { Origins } from './lower/origins.ts';
+import { registryOf } from './lower/registry.ts';
+import { UNAVAILABLE_DIRECTIVES } from './lower/unavailable.ts';
 import type { Reader } from './source/reader.ts';
+import type { SourceSpan } from './source/source.ts';
+import { parseConfig } from './syntax/parse-config.ts';
 
 /** What compiling gave. `document` and `plan` are there when no diagnostic is an error. */
 export interface Compiled {
@@ -14,6 +30,65 @@ export interface Compiled {
 	readonly diagnostics: readonly Diagnostic[];
 	/** Absolute paths of the files read. */
 	readonly files: readonly string[];
+	/** Where in the text an object of the document came from, by JSON pointer; always undefined for JSON. */
+	readonly locate: (pointer: string) => SourceSpan | undefined;
 }
 
-export declare function compile(input: ConfigInput, reader: Reader): Compiled;
+/**
+ * Compiles a configuration: parse, expand, lower, validate, plan, and a trial build of every site. Never throws for
+ * input; every mistake that can be found is in `diagnostics`, sorted by file and place.
+ */
+export function compile(input: ConfigInput, reader: Reader): Compiled {
+	const collector = new DiagnosticCollector();
+	const { format } = input;
+	return format === 'json' ? compileJson(input, collector) : compileText(input, format, reader, collector);
+}
+
+function compileText(input: ConfigInput, dialect: Dialect, reader: Reader, collector: DiagnosticCollector): Compiled {
+	const { report } = collector;
+	const knownDirectives = new Set([...registryOf(dialect).directives.keys(), ...UNAVAILABLE_DIRECTIVES]);
+	const tree = parseConfig(input, reader, report, { knownDirectives });
+	const origins = new Origins();
+	const document = lowerTree(tree, { dialect, report, reader, placeholders: knownPlaceholders, origins });
+	const reportInDocument = collector.ofDocument(document, origins);
+	const plan = finish(document, reportInDocument);
+	return conclude(collector, document, plan, tree.files, pointer => origins.locate(document, pointer));
+}
+
+function compileJson(input: ConfigInput, collector: DiagnosticCollector): Compiled {
+	const files = input.path === undefined ? [] : [input.path];
+	const parsed = parseJson(input.text, input.name, input.path, collector.report);
+	const nowhere = (): undefined => undefined;
+	if (parsed === undefined) return conclude(collector, undefined, undefined, files, nowhere);
+	const document = upgradeDocument(parsed) as Document;
+	const report = collector.ofDocument(document, undefined);
+	if (input.text.includes('@id')) objectIds(document, report);
+	if (input.text.includes('redacted')) refuseRedacted(document, report);
+	const plan = finish(document, report);
+	return conclude(collector, document, plan, files, nowhere);
+}
+
+/** The phases that are the same for every form of input. */
+function finish(document: Document, report: (diagnostic: Diagnostic) => void): Plan | undefined {
+	if (!checkDocument(document, report)) return undefined;
+	const plan = planDocument(document, report);
+	checkBuild(document, report);
+	return plan;
+}
+
+function conclude(
+	collector: DiagnosticCollector,
+	document: Document | undefined,
+	plan: Plan | undefined,
+	files: readonly string[],
+	locate: Compiled['locate'],
+): Compiled {
+	const usable = !collector.hasErrors;
+	return {
+		document: usable ? document : undefined,
+		plan: usable ? plan : undefined,
+		diagnostics: collector.sorted(files),
+		files,
+		locate,
+	};
+}

@@ -23,7 +23,12 @@ export const bind: SiteDirective = {
 	lower: ({ line, args }, site, cx) => {
 		cx.count(line, args, 1, Number.POSITIVE_INFINITY, bind.usage);
 		if (line.block) {
-			cx.problem('error', 'directive/unavailable', line.block.open, 'Choosing protocols in `bind` is not part of this build yet.');
+			cx.problem(
+				'error',
+				'directive/unavailable',
+				line.block.open,
+				'Choosing protocols in `bind` is not part of this build yet.',
+			);
 		}
 		const hosts = args.filter(word => isListenHost(word, cx)).map(word => word.text.replace(/^\[(.*)\]$/, '$1'));
 		site['bind'] = [...((site['bind'] ?? []) as string[]), ...hosts];

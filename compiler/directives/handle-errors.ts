@@ -1,6 +1,7 @@
 /** `handle_errors`: what a site answers instead of an error. */
-import { PIPELINE } from '../document/references.ts';
+
 import type { ErrorRoute } from '../document/document.ts';
+import { PIPELINE } from '../document/references.ts';
 import { requireBlock } from '../lower/require-block.ts';
 import type { SiteDirective } from './directive.ts';
 

@@ -1,6 +1,7 @@
 /** `route`: a group of directives that run in written order in both languages. */
-import { PIPELINE } from '../document/references.ts';
+
 import type { Step } from '../document/document.ts';
+import { PIPELINE } from '../document/references.ts';
 import { requireBlock } from '../lower/require-block.ts';
 import { handlerDirective } from './directive.ts';
 

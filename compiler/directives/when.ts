@@ -1,6 +1,7 @@
 /** `when … else when … else`: the first branch whose matcher expression holds. */
-import { MATCHER, PIPELINE } from '../document/references.ts';
+
 import type { Matcher, Step } from '../document/document.ts';
+import { MATCHER, PIPELINE } from '../document/references.ts';
 import type { Handler, Predicate } from '../exchange/handler.ts';
 import type { LowerContext } from '../lower/lower-context.ts';
 import { requireBlock } from '../lower/require-block.ts';
@@ -93,7 +94,9 @@ function lowerBranch(line: Line, first: boolean, cx: LowerContext): Branch | und
 	if (last) {
 		if (words[0]) {
 			const message = `\`${words[0].text}\` is not expected after \`else\`.`;
-			cx.problem('error', 'when/unexpected-word', words[0].span, message, { hint: 'Write `else {` or `else when … {`.' });
+			cx.problem('error', 'when/unexpected-word', words[0].span, message, {
+				hint: 'Write `else {` or `else when … {`.',
+			});
 		}
 		if (line.alternative) {
 			const { span } = line.alternative.words[0]!;
@@ -103,7 +106,9 @@ function lowerBranch(line: Line, first: boolean, cx: LowerContext): Branch | und
 	}
 	if (words.length === 0) {
 		const { span } = line.words[line.words.length - 1]!;
-		cx.problem('error', 'when/missing-expression', span, '`when` needs a matcher expression.', { hint: `Usage: ${when.usage}` });
+		cx.problem('error', 'when/missing-expression', span, '`when` needs a matcher expression.', {
+			hint: `Usage: ${when.usage}`,
+		});
 		return undefined;
 	}
 	const matcher = cx.matcherExpression(words, undefined, undefined);

@@ -14,16 +14,19 @@ export const DEFAULT_ORDER: readonly string[] = [
 ];
 
 /** One `order` option: where to move a directive. */
-export type OrderMove =
-	| { readonly directive: string; readonly to: 'first' | 'last' }
-	| { readonly directive: string; readonly to: 'before' | 'after'; readonly other: string };
+export interface OrderMove {
+	readonly directive: string;
+	readonly to: 'first' | 'last' | 'before' | 'after';
+	/** The directive that `before` and `after` mean. */
+	readonly other?: string;
+}
 
 /** The order after one move; undefined when `other` has no position. */
 export function moveDirective(order: readonly string[], move: OrderMove): readonly string[] | undefined {
 	const rest = order.filter(name => name !== move.directive);
 	if (move.to === 'first') return [move.directive, ...rest];
 	if (move.to === 'last') return [...rest, move.directive];
-	const other = rest.indexOf(move.other);
+	const other = rest.indexOf(move.other ?? '');
 	if (other === -1) return undefined;
 	return rest.toSpliced(move.to === 'before' ? other : other + 1, 0, move.directive);
 }
@@ -35,7 +38,10 @@ export interface SortedDirective {
 }
 
 /** Sorts by position, then the more specific path first; equal ones keep their order in the file. */
-export function sortDirectives<T extends SortedDirective>(items: readonly T[], positions: ReadonlyMap<string, number>): T[] {
+export function sortDirectives<T extends SortedDirective>(
+	items: readonly T[],
+	positions: ReadonlyMap<string, number>,
+): T[] {
 	if (items.length < 2) return [...items];
 	const keyed = items.map(item => ({ item, position: positions.get(item.directive) ?? 0, path: onlyPath(item.when) }));
 	keyed.sort((a, b) => {
@@ -54,7 +60,12 @@ export function directivePositions(order: readonly string[]): ReadonlyMap<string
 	return positions;
 }
 
-function bySpecificity(a: Matcher | undefined, aPath: string | undefined, b: Matcher | undefined, bPath: string | undefined) {
+function bySpecificity(
+	a: Matcher | undefined,
+	aPath: string | undefined,
+	b: Matcher | undefined,
+	bPath: string | undefined,
+) {
 	if (aPath !== undefined && bPath !== undefined) {
 		const aText = aPath.endsWith('*') ? aPath.slice(0, -1) : aPath;
 		const bText = bPath.endsWith('*') ? bPath.slice(0, -1) : bPath;

@@ -3,11 +3,11 @@ import { resolve } from 'node:path';
 import type { Schema } from '../directives/directive.ts';
 import type { Line, Word } from '../syntax/ast.ts';
 import type { LowerContext, Subdirective } from './lower-context.ts';
-import { sentenceList } from './lowering.ts';
+import { sentenceList } from './sentences.ts';
 import { unavailableMessage } from './unavailable.ts';
 
 /** Levels in rising order, as the document writes them. */
-export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'panic', 'fatal'] as const;
+export const LOG_LEVELS = ['DEBUG', 'INFO', 'WARN', 'ERROR', 'PANIC', 'FATAL'] as const;
 
 const WRITERS = ['stdout', 'stderr', 'discard', 'file'] as const;
 const ENCODERS = ['console', 'json'] as const;
@@ -42,11 +42,7 @@ export interface LogDraft {
 }
 
 /** Lowers the block of a `log`; `more` are the sub-directives of one place only. */
-export function lowerLogBlock(
-	line: Line,
-	cx: LowerContext,
-	more: { readonly [name: string]: Subdirective },
-): LogDraft {
+export function lowerLogBlock(line: Line, cx: LowerContext, more: { readonly [name: string]: Subdirective }): LogDraft {
 	const draft: LogDraft = {};
 	const seen = new Set<string>();
 	const once = (name: string, lower: Subdirective): Subdirective => {
@@ -88,10 +84,10 @@ export function lowerLogBlock(
 }
 
 function lowerLevel(word: Word, cx: LowerContext): string | undefined {
-	const level = LOG_LEVELS.find(known => known === word.text.toLowerCase());
+	const level = LOG_LEVELS.find(known => known === word.text.toUpperCase());
 	if (level) return level;
 	cx.problem('error', 'log/unknown-level', word.span, `\`${word.text}\` is not a log level.`, {
-		hint: `Write one of ${LOG_LEVELS.map(known => known.toUpperCase()).join(', ')}.`,
+		hint: `Write one of ${LOG_LEVELS.join(', ')}.`,
 	});
 	return undefined;
 }

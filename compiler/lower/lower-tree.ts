@@ -1,9 +1,9 @@
 /** Lowering: an expanded tree to a Document, every mistake reported on the way. */
-import { compatibleErrorOrder } from '../directives/handle-errors.ts';
-import { lowerNamedUpstream } from '../directives/reverse-proxy/named-upstream.ts';
-import type { SiteDraft } from '../directives/directive.ts';
+
 import type { Report } from '../diagnostics/diagnostic.ts';
 import type { Dialect } from '../dialects/dialect.ts';
+import type { SiteDraft } from '../directives/directive.ts';
+import { compatibleErrorOrder } from '../directives/handle-errors.ts';
 import type { Document, ErrorRoute, Settings, Site, SiteLog } from '../document/document.ts';
 import type { SettingsDraft } from '../options/option.ts';
 import type { Reader } from '../source/reader.ts';
@@ -11,6 +11,7 @@ import type { SourceSpan } from '../source/source.ts';
 import type { Block, ConfigTree, Line, NamedBlock, SiteBlock } from '../syntax/ast.ts';
 import { DEFAULT_ORDER, directivePositions, moveDirective } from './directive-order.ts';
 import { Lowering, type LoweringEnvironment } from './lowering.ts';
+import { lowerNamedUpstream } from './named-upstream.ts';
 import { didYouMean } from './nearest-name.ts';
 import type { Origins } from './origins.ts';
 import { lowerLines } from './pipeline.ts';
@@ -61,7 +62,12 @@ export function lowerTree(tree: ConfigTree, input: LowerTreeInput): Document {
 	for (const block of tree.sites) {
 		const site: SiteDraft = { addresses: lowerAddresses(lowering, block.addresses, ports, input.reader) };
 		lowering.siteUpstreams = upstreams.ofSite(block.lines);
-		site['pipeline'] = lowerLines(lowering, withoutUpstreams(lowering, block.lines), input.dialect === 'compatfile' ? 'sorted' : 'written', site);
+		site['pipeline'] = lowerLines(
+			lowering,
+			withoutUpstreams(lowering, block.lines),
+			input.dialect === 'compatfile' ? 'sorted' : 'written',
+			site,
+		);
 		upstreams.warnOfUnused(lowering.siteUpstreams);
 		lowering.siteUpstreams = undefined;
 		sites.push(finishSite(lowering, site, block, counter));
@@ -153,7 +159,9 @@ function lowerOrder(lowering: Lowering, line: Line, order: readonly string[]): r
 	const name = line.words[0]!;
 	if (lowering.dialect === 'configfile') {
 		const message = '`order` has no meaning here: directives run in the order in which they are written.';
-		lowering.problem('error', 'option/order', name.span, message, { hint: 'Remove it, and write directives as they shall run.' });
+		lowering.problem('error', 'option/order', name.span, message, {
+			hint: 'Remove it, and write directives as they shall run.',
+		});
 		return order;
 	}
 	const usage = 'order <directive> first | last | before <other> | after <other>';
@@ -173,7 +181,9 @@ function lowerOrder(lowering: Lowering, line: Line, order: readonly string[]): r
 		return moveDirective(order, { directive: directive.text, to: text })!;
 	}
 	if (text !== 'before' && text !== 'after') {
-		lowering.problem('error', 'option/order', position.span, `unknown positional '${text}'`, { hint: `Usage: ${usage}` });
+		lowering.problem('error', 'option/order', position.span, `unknown positional '${text}'`, {
+			hint: `Usage: ${usage}`,
+		});
 		return order;
 	}
 	if (!other) {

@@ -13,6 +13,7 @@ import type { Origins } from './origins.ts';
 import { lowerLines } from './pipeline.ts';
 import type { Placeholders } from './placeholders.ts';
 import type { Registry } from './registry.ts';
+import { sentenceList, spanOfWords } from './sentences.ts';
 import { parseBoolean, parseDuration, parseSize, parseStatus } from './values.ts';
 
 /** What lowering needs besides the tree. */
@@ -69,7 +70,8 @@ export class Lowering implements LowerContext {
 			return false;
 		}
 		const limit = few ? min : max;
-		const wanted = limit === 0 ? 'no argument' : `${few ? 'at least' : 'at most'} ${limit} argument${limit === 1 ? '' : 's'}`;
+		const wanted =
+			limit === 0 ? 'no argument' : `${few ? 'at least' : 'at most'} ${limit} argument${limit === 1 ? '' : 's'}`;
 		const message = `\`${name.text}\` takes ${min === max && max > 0 ? wanted.replace(/^at (least|most) /, '') : wanted}.`;
 		this.problem('error', code, span, message, { hint });
 		return false;
@@ -135,7 +137,9 @@ export class Lowering implements LowerContext {
 		if (value === undefined) return this.#wrong(word, 'whole number', undefined);
 		if ((min === undefined || value >= min) && (max === undefined || value <= max)) return value;
 		const range = max === undefined ? `${min} or more` : min === undefined ? `${max} or less` : `from ${min} to ${max}`;
-		this.problem('error', 'value/out-of-range', word.span, `${value} is out of range.`, { hint: `Write a number ${range}.` });
+		this.problem('error', 'value/out-of-range', word.span, `${value} is out of range.`, {
+			hint: `Write a number ${range}.`,
+		});
 		return undefined;
 	}
 
@@ -189,21 +193,9 @@ export class Lowering implements LowerContext {
 	}
 
 	#wrong(word: Word, what: string, hint: string | undefined): undefined {
-		this.problem('error', `value/not-a-${what.replaceAll(' ', '-')}`, word.span, `\`${word.text}\` is not a ${what}.`, { hint });
+		this.problem('error', `value/not-a-${what.replaceAll(' ', '-')}`, word.span, `\`${word.text}\` is not a ${what}.`, {
+			hint,
+		});
 		return undefined;
 	}
-}
-
-/** From the first word to the end of the last one on the same text. */
-export function spanOfWords(words: readonly Word[]): SourceSpan {
-	const first = words[0]!.span;
-	const last = words.findLast(word => word.span.source === first.source)!.span;
-	return { source: first.source, start: first.start, end: Math.max(last.end, first.end) };
-}
-
-/** `a, b and c`. */
-export function sentenceList(names: readonly string[], joint: 'and' | 'or' = 'and'): string {
-	const quoted = names.map(name => `\`${name}\``);
-	if (quoted.length < 2) return quoted.join('');
-	return `${quoted.slice(0, -1).join(', ')} ${joint} ${quoted[quoted.length - 1]}`;
 }

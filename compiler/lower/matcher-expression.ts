@@ -2,8 +2,9 @@
 import type { Matcher } from '../document/document.ts';
 import type { MatcherModule } from '../matchers/matcher.ts';
 import type { Block, Line, Word } from '../syntax/ast.ts';
-import { type Lowering, sentenceList, spanOfWords } from './lowering.ts';
+import type { Lowering } from './lowering.ts';
 import { didYouMean } from './nearest-name.ts';
+import { sentenceList, spanOfWords } from './sentences.ts';
 import { UNAVAILABLE_MATCHERS, unavailableMessage } from './unavailable.ts';
 
 const OPERATORS = new Set(['and', 'or', 'not', '(', ')']);
@@ -123,7 +124,9 @@ class ExpressionReader {
 		const before = this.#words[this.#at - 1] ?? this.#words[this.#at]!;
 		const at = operator === undefined ? before : this.#words[this.#at]!;
 		const message =
-			operator === undefined ? `A matcher is missing after \`${before.text}\`.` : `A matcher is missing before \`${operator}\`.`;
+			operator === undefined
+				? `A matcher is missing after \`${before.text}\`.`
+				: `A matcher is missing before \`${operator}\`.`;
 		this.#fail('matcher/missing', at, message);
 		if (operator !== undefined) this.#at++;
 		return BROKEN;

@@ -82,7 +82,12 @@ export class MatcherScope {
 			this.#lower(definition);
 			if (used || this.#lowering.dialect === 'compatfile') continue;
 			if (definition.used) continue;
-			this.#lowering.problem('warning', 'matcher/unused', definition.word.span, `\`${definition.name}\` is never used.`);
+			this.#lowering.problem(
+				'warning',
+				'matcher/unused',
+				definition.word.span,
+				`\`${definition.name}\` is never used.`,
+			);
 		}
 	}
 

@@ -3,9 +3,10 @@ import type { Directive, DirectiveLine, HandlerDirective, SiteDraft } from '../d
 import type { Matcher, Step } from '../document/document.ts';
 import type { Line, Word } from '../syntax/ast.ts';
 import { sortDirectives } from './directive-order.ts';
-import { type Lowering, spanOfWords } from './lowering.ts';
+import type { Lowering } from './lowering.ts';
 import { isMatcherDefinition, MatcherScope } from './matcher-scope.ts';
 import { didYouMean } from './nearest-name.ts';
+import { spanOfWords } from './sentences.ts';
 import { UNAVAILABLE_DIRECTIVES, unavailableMessage } from './unavailable.ts';
 
 /** `sorted`: Compatfile's sites and blocks; `written`: Configfile; `route`: a `route` block of either. */
@@ -158,7 +159,8 @@ function takeMatcher(
 	const args = line.words.slice(1);
 	const token = args[0];
 	const needed = module.matcherToken === 'with-more-arguments' ? 2 : 1;
-	if (module.matcherToken === 'none' || !token || args.length < needed) return { directive: { line, name, args }, when: undefined };
+	if (module.matcherToken === 'none' || !token || args.length < needed)
+		return { directive: { line, name, args }, when: undefined };
 	const compat = lowering.dialect === 'compatfile';
 	if (!compat && token.quote !== 'none') return { directive: { line, name, args }, when: undefined };
 	const rest: DirectiveLine = { line, name, args: args.slice(1) };

@@ -1,7 +1,7 @@
 /** Directives, matchers and options by the words that stand for them in one dialect. */
 import type { Dialect } from '../dialects/dialect.ts';
-import { directives } from '../directives/index.ts';
 import type { Directive } from '../directives/directive.ts';
+import { directives } from '../directives/index.ts';
 import { matchers } from '../matchers/index.ts';
 import type { MatcherModule } from '../matchers/matcher.ts';
 import { options } from '../options/index.ts';
@@ -25,7 +25,8 @@ export function registryOf(dialect: Dialect): Registry {
 		const other = dialect === 'configfile' ? 'compatfile' : 'configfile';
 		const toWrite = directive.names[dialect][0];
 		if (toWrite === undefined) continue;
-		for (const name of directive.names[other]) if (!directive.names[dialect].includes(name)) oldSpellings.set(name, toWrite);
+		for (const name of directive.names[other])
+			if (!directive.names[dialect].includes(name)) oldSpellings.set(name, toWrite);
 	}
 	const optionsByName = new Map<string, GlobalOption>();
 	for (const option of options) for (const name of option.names[dialect]) optionsByName.set(name, option);

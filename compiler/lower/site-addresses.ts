@@ -30,7 +30,13 @@ function lowerAddress(lowering: Lowering, word: Word, ports: SchemePorts, reader
 	if (text === undefined) return undefined;
 	const parsed = parseSiteAddress(text);
 	if (!isSiteAddress(parsed)) {
-		lowering.problem('error', parsed.code, word.span, parsed.message, parsed.hint === undefined ? {} : { hint: parsed.hint });
+		lowering.problem(
+			'error',
+			parsed.code,
+			word.span,
+			parsed.message,
+			parsed.hint === undefined ? {} : { hint: parsed.hint },
+		);
 		return undefined;
 	}
 	if (violatesConvention(parsed, ports)) {

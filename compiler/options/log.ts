@@ -6,7 +6,8 @@ import type { GlobalOption } from './option.ts';
 export const log: GlobalOption = {
 	id: 'logs',
 	names: { configfile: ['log'], compatfile: ['log'] },
-	usage: 'log [name] [{ output <writer>; format <encoder>; level <level>; include <namespace>…; exclude <namespace>… }]',
+	usage:
+		'log [name] [{ output <writer>; format <encoder>; level <level>; include <namespace>…; exclude <namespace>… }]',
 	summary: 'Process logs: where they are written, how they look, which namespaces they take.',
 	documentation: [
 		'Without a name it configures `default`, the process log. `include` and `exclude` choose namespaces by prefix; the',
@@ -27,7 +28,12 @@ export const log: GlobalOption = {
 		const name = args[0]?.text ?? 'default';
 		const logs = (settings['logs'] ?? {}) as { [name: string]: SiteLog };
 		if (Object.hasOwn(logs, name)) {
-			cx.problem('error', 'log/defined-twice', (args[0] ?? line.words[0]!).span, `duplicate global log option for: ${name}`);
+			cx.problem(
+				'error',
+				'log/defined-twice',
+				(args[0] ?? line.words[0]!).span,
+				`duplicate global log option for: ${name}`,
+			);
 		}
 		const include: string[] = [];
 		const exclude: string[] = [];

@@ -6,7 +6,8 @@ export const threads: GlobalOption = {
 	names: { configfile: ['threads'], compatfile: ['threads'] },
 	usage: 'threads <number>',
 	summary: 'How many threads serve requests.',
-	documentation: 'As many as the processors that the process may use if left out. Changing it needs a restart.\n\n```\n{\n\tthreads 2\n}\n```',
+	documentation:
+		'As many as the processors that the process may use if left out. Changing it needs a restart.\n\n```\n{\n\tthreads 2\n}\n```',
 	lower: (line, settings, cx) => {
 		const args = line.words.slice(1);
 		cx.noBlock(line);

@@ -1,14 +1,9 @@
 /** Global option `servers`: settings of every listener; here the proxies that are trusted. */
-import { isIP } from 'node:net';
+import { PRIVATE_RANGES, parseIpRange } from '../exchange/ip-ranges.ts';
+import type { LowerContext, Subdirective } from '../lower/lower-context.ts';
 import { UNAVAILABLE_SERVER_OPTIONS, unavailableMessage } from '../lower/unavailable.ts';
 import type { Word } from '../syntax/ast.ts';
-import type { LowerContext, Subdirective } from '../lower/lower-context.ts';
 import type { GlobalOption } from './option.ts';
-
-/** What `private_ranges` stands for. */
-export const PRIVATE_RANGES: readonly string[] = [
-	...['192.168.0.0/16', '172.16.0.0/12', '10.0.0.0/8', '127.0.0.1/8', 'fd00::/8', '::1'],
-];
 
 export const servers: GlobalOption = {
 	id: 'trusted_proxies',
@@ -32,7 +27,9 @@ export const servers: GlobalOption = {
 		const listener = line.words[1];
 		if (listener) {
 			const message = '`servers` for one listener only is not part of this build yet.';
-			cx.problem('error', 'option/unavailable', listener.span, message, { hint: 'Leave the address out: it then holds for all.' });
+			cx.problem('error', 'option/unavailable', listener.span, message, {
+				hint: 'Leave the address out: it then holds for all.',
+			});
 		}
 		const known: { [name: string]: Subdirective } = {
 			trusted_proxies: (args, at) => {
@@ -67,17 +64,10 @@ function lowerTrustedProxies(args: readonly Word[], name: Word, cx: LowerContext
 	}
 	return ranges.flatMap(word => {
 		if (word.text === 'private_ranges') return PRIVATE_RANGES;
-		if (isRange(word.text)) return [word.text];
+		if (parseIpRange(word.text)) return [word.text];
 		cx.problem('error', 'value/not-a-range', word.span, `\`${word.text}\` is not an address or range.`, {
 			hint: 'Write an address such as 10.0.0.1, a range such as 10.0.0.0/8, or private_ranges.',
 		});
 		return [];
 	});
-}
-
-function isRange(text: string): boolean {
-	const [address, bits, more] = text.split('/');
-	const family = isIP(address!);
-	if (family === 0 || more !== undefined) return false;
-	return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
 }

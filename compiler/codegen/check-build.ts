@@ -1,0 +1,53 @@
+/** Builds every site once with stand-ins, so that whatever only code generation can find is found before anything is applied. */
+import type { Report } from '../diagnostics/diagnostic.ts';
+import type { Document, Site } from '../document/document.ts';
+import { type BuildEnvironment, buildSite } from './build-site.ts';
+import { BuildError } from './compile-context.ts';
+import { NO_FACTS } from './placeholders/index.ts';
+import { standInLeases } from './stand-in-leases.ts';
+
+/** Reports what cannot be built, at its pointer; of each step of a site's pipelines the first. */
+export function checkBuild(document: Document, report: Report): void {
+	const environment: BuildEnvironment = {
+		settings: document.settings ?? {},
+		upstreams: document.upstreams ?? {},
+		routes: document.routes ?? {},
+		leases: standInLeases,
+		facts: NO_FACTS,
+	};
+	(document.sites ?? []).forEach((site, index) => {
+		if (tryBuild(site, index, environment) === undefined) return;
+		let found = false;
+		const { errors, ...rest } = site;
+		site.pipeline.forEach((step, at) => {
+			const error = tryBuild({ ...rest, pipeline: [step] }, index, environment);
+			if (!error) return;
+			found = true;
+			reportAt(error, error.pointer.replace(`/sites/${index}/pipeline/0`, `/sites/${index}/pipeline/${at}`), report);
+		});
+		errors?.forEach((route, at) => {
+			const error = tryBuild({ ...rest, pipeline: [], errors: [route] }, index, environment);
+			if (!error) return;
+			found = true;
+			reportAt(error, error.pointer.replace(`/sites/${index}/errors/0`, `/sites/${index}/errors/${at}`), report);
+		});
+		if (found) return;
+		const whole = tryBuild(site, index, environment);
+		if (whole) reportAt(whole, whole.pointer, report);
+	});
+}
+
+function tryBuild(site: Site, index: number, environment: BuildEnvironment): BuildError | undefined {
+	try {
+		buildSite(site, index, environment);
+		return undefined;
+	} catch (error) {
+		if (error instanceof BuildError) return error;
+		const message = error instanceof Error ? error.message : String(error);
+		return new BuildError('document/cannot-be-built', `/sites/${index}`, message);
+	}
+}
+
+function reportAt(error: BuildError, pointer: string, report: Report): void {
+	report({ code: error.code, severity: 'error', pointer, message: error.message });
+}

@@ -1,0 +1,23 @@
+/** Leases that lead nowhere: with them a graph can be built to see that it can be built. */
+import type { LeaseKinds, Leases } from '../exchange/leases.ts';
+import { UpstreamError } from '../exchange/leases.ts';
+
+type StandIns = { readonly [K in keyof LeaseKinds]: (settings: LeaseKinds[K]['settings']) => LeaseKinds[K]['lease'] };
+
+const STAND_INS: StandIns = {
+	upstreams: settings => ({
+		settings,
+		select: () => undefined,
+		send: () => Promise.reject(new UpstreamError('connect', 'There is no network while a configuration is checked.')),
+	}),
+	files: () => ({
+		open: () => Promise.reject(new Error('There are no files while a configuration is checked.')),
+		kind: () => undefined,
+	}),
+	access_log: () => ({ record: () => {} }),
+};
+
+/** Gives a stand-in for every kind. */
+export const standInLeases: Leases = {
+	lease: (kind, settings) => STAND_INS[kind](settings),
+};

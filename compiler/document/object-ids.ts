@@ -1,0 +1,35 @@
+/** `@id`s: names of objects in a document, each of which must be unique. */
+import type { Report } from '../diagnostics/diagnostic.ts';
+import { escapePointer } from './validate.ts';
+
+/** JSON pointers of the objects that carry an `@id`, by id. Repeated ones are reported. */
+export function objectIds(document: unknown, report: Report): Map<string, string> {
+	const ids = new Map<string, string>();
+	collect(document, '', ids, report);
+	return ids;
+}
+
+function collect(value: unknown, pointer: string, ids: Map<string, string>, report: Report): void {
+	if (typeof value !== 'object' || value === null) return;
+	if (Array.isArray(value)) {
+		for (let at = 0; at < value.length; at++) collect(value[at], `${pointer}/${at}`, ids, report);
+		return;
+	}
+	for (const [key, member] of Object.entries(value)) {
+		if (key !== '@id' || typeof member !== 'string') {
+			collect(member, `${pointer}/${escapePointer(key)}`, ids, report);
+			continue;
+		}
+		const earlier = ids.get(member);
+		if (earlier === undefined) ids.set(member, pointer);
+		else {
+			report({
+				code: 'document/repeated-id',
+				severity: 'error',
+				pointer: `${pointer}/@id`,
+				message: `The \`@id\` \`${member}\` is given twice.`,
+				hint: `The first is at ${earlier === '' ? 'the top' : earlier}.`,
+			});
+		}
+	}
+}

@@ -1,0 +1,97 @@
+/** JSON text to a value, with the place of the first mistake where it is none. */
+import type { Report } from '../diagnostics/diagnostic.ts';
+import { Source } from '../source/source.ts';
+
+/** Parses a JSON configuration. Undefined after the mistake was reported. A byte order mark is skipped. */
+export function parseJson(text: string, name: string, path: string | undefined, report: Report): unknown {
+	const bare = text.startsWith('\uFEFF') ? text.slice(1) : text;
+	try {
+		return JSON.parse(bare) as unknown;
+	} catch {
+		const { at, message } = findMistake(text);
+		const source = new Source({ name, text, path });
+		report({
+			code: 'json/syntax',
+			severity: 'error',
+			message,
+			span: { source, start: at, end: Math.min(text.length, at + 1) },
+		});
+		return undefined;
+	}
+}
+
+interface Mistake {
+	readonly at: number;
+	readonly message: string;
+}
+
+const SPACE = /[ \t\r\n]*/y;
+const STRING = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y;
+const SCALAR = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
+
+/** The first place where a text stops being JSON. Only called for text that is none. */
+function findMistake(text: string): Mistake {
+	let at = text.startsWith('\uFEFF') ? 1 : 0;
+	/** What closes each open object and array. */
+	const open: string[] = [];
+	let expectation: 'value' | 'value-or-end' | 'key' | 'key-or-end' | 'colon' | 'comma-or-end' = 'value';
+	const take = (pattern: RegExp): boolean => {
+		pattern.lastIndex = at;
+		if (!pattern.test(text)) return false;
+		at = pattern.lastIndex;
+		return true;
+	};
+	for (;;) {
+		take(SPACE);
+		const character = text[at];
+		const closes = character !== undefined && character === open[open.length - 1];
+		if (character === undefined) return { at, message: `The text ends where ${WANTED[expectation]} must come.` };
+		if (closes && expectation.endsWith('end')) {
+			open.pop();
+			at++;
+			if (open.length === 0) {
+				take(SPACE);
+				return { at, message: 'Something follows the end of the document.' };
+			}
+			expectation = 'comma-or-end';
+		} else if (expectation.startsWith('key')) {
+			if (!take(STRING)) return mistakeAt(text, at, expectation);
+			expectation = 'colon';
+		} else if (expectation === 'colon') {
+			if (character !== ':') return mistakeAt(text, at, expectation);
+			at++;
+			expectation = 'value';
+		} else if (expectation === 'comma-or-end') {
+			if (character !== ',') return mistakeAt(text, at, expectation);
+			at++;
+			expectation = open[open.length - 1] === '}' ? 'key' : 'value';
+		} else if (character === '{' || character === '[') {
+			open.push(character === '{' ? '}' : ']');
+			at++;
+			expectation = character === '{' ? 'key-or-end' : 'value-or-end';
+		} else {
+			if (!take(STRING) && !take(SCALAR)) return mistakeAt(text, at, expectation);
+			if (open.length === 0) {
+				take(SPACE);
+				return { at, message: 'Something follows the end of the document.' };
+			}
+			expectation = 'comma-or-end';
+		}
+	}
+}
+
+const WANTED = {
+	value: 'a value',
+	'value-or-end': 'a value or `]`',
+	key: 'a key in double quotes',
+	'key-or-end': 'a key in double quotes or `}`',
+	colon: '`:`',
+	'comma-or-end': '`,` or the end of the list or object',
+} as const;
+
+function mistakeAt(text: string, at: number, expectation: keyof typeof WANTED): Mistake {
+	const character = text[at]!;
+	if (character === '"')
+		return { at, message: 'This string is not closed, or holds a character that must be escaped.' };
+	return { at, message: `\`${character}\` stands where ${WANTED[expectation]} must come.` };
+}

@@ -1,0 +1,218 @@
+/** Checks a document against its schema and turns ajv's findings into diagnostics that read like ours. */
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
+import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
+import { didYouMean } from '../lower/nearest-name.ts';
+import { documentSchema } from './schema.ts';
+
+/**
+ * Reports every way in which a value is no document; true when there is none. The schema is compiled at the first call
+ * and kept: it depends on nothing but this build's modules.
+ */
+export function checkDocument(document: unknown, report: Report): boolean {
+	const validate = schemaValidator();
+	if (validate(document)) return true;
+	const places = new Set<string>();
+	for (const error of validate.errors ?? []) {
+		const diagnostic = describe(error, document);
+		const place = `${diagnostic.code} ${diagnostic.pointer} ${diagnostic.message}`;
+		if (places.has(place)) continue;
+		places.add(place);
+		report(diagnostic);
+	}
+	return false;
+}
+
+const schemaValidator: () => ValidateFunction = lazily(compileSchema);
+
+/** Made when first asked for, and then the same. */
+function lazily<T>(make: () => T): () => T {
+	let made: { value: T } | undefined;
+	return () => {
+		made ??= { value: make() };
+		return made.value;
+	};
+}
+
+function compileSchema(): ValidateFunction {
+	const ajv = new Ajv({
+		allErrors: true,
+		discriminator: true,
+		strict: false,
+		verbose: true,
+		validateSchema: false,
+		messages: false,
+	});
+	ajv.addKeyword('secret');
+	ajv.addKeyword('startup');
+	return ajv.compile(documentSchema());
+}
+
+function describe(error: ErrorObject, document: unknown): Diagnostic {
+	const pointer = error.instancePath;
+	const params = error.params as { [name: string]: unknown };
+	const base = { severity: 'error' as const, pointer };
+	switch (error.keyword) {
+		case 'additionalProperties': {
+			const key = String(params['additionalProperty']);
+			const known = Object.keys((error.parentSchema?.['properties'] ?? {}) as object);
+			if (pointer === '' && key === 'apps') return otherSchema();
+			return {
+				...base,
+				code: 'document/unknown-key',
+				pointer: `${pointer}/${escapePointer(key)}`,
+				message: `\`${key}\` is not a key of ${describePlace(pointer, document)}.`,
+				label: didYouMean(key, known),
+				hint: known.length > 0 ? `The keys are ${known.map(name => `\`${name}\``).join(', ')}.` : undefined,
+			};
+		}
+		case 'required': {
+			const key = String(params['missingProperty']);
+			return {
+				...base,
+				code: 'document/missing-key',
+				message: `\`${key}\` is missing in ${describePlace(pointer, document)}.`,
+			};
+		}
+		case 'discriminator':
+			return describeTag(error, base);
+		case 'type':
+			return {
+				...base,
+				code: 'document/wrong-type',
+				message: `${quote(error.data)} stands where ${article(String(params['type']))} must be.`,
+			};
+		case 'enum': {
+			const allowed = params['allowedValues'] as readonly unknown[];
+			return {
+				...base,
+				code: 'document/unknown-value',
+				message: `${quote(error.data)} is not possible here.`,
+				label: typeof error.data === 'string' ? didYouMean(error.data, allowed.map(String)) : undefined,
+				hint: `Write one of ${allowed.map(value => JSON.stringify(value)).join(', ')}.`,
+			};
+		}
+		case 'const':
+			return {
+				...base,
+				code: 'document/unknown-value',
+				message: `${quote(error.data)} is not possible here.`,
+				hint: `Write ${JSON.stringify(params['allowedValue'])}.`,
+			};
+		case 'minimum':
+		case 'maximum':
+		case 'exclusiveMinimum':
+		case 'exclusiveMaximum':
+			return {
+				...base,
+				code: 'document/out-of-range',
+				message: `${quote(error.data)} is out of range: it must be ${String(params['comparison'])} ${String(params['limit'])}.`,
+			};
+		case 'minItems':
+			return {
+				...base,
+				code: 'document/too-few',
+				message: `This list needs at least ${String(params['limit'])} item${params['limit'] === 1 ? '' : 's'}.`,
+			};
+		case 'minLength':
+			return { ...base, code: 'document/empty', message: 'This text cannot be empty.' };
+		case 'pattern':
+			return {
+				...base,
+				code: 'document/malformed',
+				message: `${quote(error.data)} does not have the form that is needed here.`,
+				hint: `It must match ${String(params['pattern'])}.`,
+			};
+		case 'minProperties':
+			return { ...base, code: 'document/empty', message: 'This object cannot be empty.' };
+		default:
+			return {
+				...base,
+				code: 'document/invalid',
+				message: `${quote(error.data)} does not fit the schema here (${error.keyword}).`,
+			};
+	}
+}
+
+function describeTag(error: ErrorObject, base: { severity: 'error'; pointer: string }): Diagnostic {
+	const { tag, tagValue } = error.params as { tag: string; tagValue: unknown };
+	const variants = (
+		(error.parentSchema?.['oneOf'] ?? []) as readonly { properties: { [tag: string]: { const: string } } }[]
+	).map(variant => variant.properties[tag]!.const);
+	const what = tag === 'handler' ? 'handler' : 'matcher type';
+	if (typeof tagValue !== 'string') {
+		const hint = `Give it ${tag === 'handler' ? 'the name of a handler' : 'the name of a matcher'} under \`${tag}\`.`;
+		return {
+			...base,
+			code: 'document/missing-key',
+			message: `\`${tag}\` is missing in this ${tag === 'handler' ? 'step' : 'matcher'}.`,
+			hint,
+		};
+	}
+	return {
+		...base,
+		pointer: `${base.pointer}/${tag}`,
+		code: tag === 'handler' ? 'document/unknown-handler' : 'document/unknown-matcher',
+		message: `\`${tagValue}\` is not a ${what} of this server.`,
+		label: didYouMean(tagValue, variants),
+		hint: `The ${what}s are ${variants.map(name => `\`${name}\``).join(', ')}.`,
+	};
+}
+
+/** The compatible server's JSON is another schema altogether: say so once, in place of a list of unknown keys. */
+export function otherSchema(): Diagnostic {
+	return {
+		code: 'document/other-schema',
+		severity: 'error',
+		pointer: '/apps',
+		message: 'This is a document in the schema of another server: it has the key `apps`.',
+		hint: 'This server takes its own schema, with the keys `settings`, `upstreams`, `routes` and `sites`; adapt the Compatfile with `svc adapt`.',
+	};
+}
+
+function describePlace(pointer: string, document: unknown): string {
+	if (pointer === '') return 'the document';
+	const value = valueAt(document, pointer) as { handler?: unknown; type?: unknown } | undefined;
+	if (typeof value?.handler === 'string') return `the handler \`${value.handler}\``;
+	if (typeof value?.type === 'string') return `the matcher \`${value.type}\``;
+	const segments = pointer.split('/');
+	const last = segments[segments.length - 1]!;
+	return /^\d+$/.test(last) ? `an item of \`${segments[segments.length - 2]}\`` : `\`${last}\``;
+}
+
+/** The value that a JSON pointer (RFC 6901) names. */
+export function valueAt(document: unknown, pointer: string): unknown {
+	let value = document;
+	if (pointer === '') return value;
+	for (const segment of pointer.slice(1).split('/')) {
+		if (typeof value !== 'object' || value === null) return undefined;
+		const key = segment.replaceAll('~1', '/').replaceAll('~0', '~');
+		if (!Object.hasOwn(value, key)) return undefined;
+		value = (value as { [key: string]: unknown })[key];
+	}
+	return value;
+}
+
+/** One segment of a JSON pointer. */
+export function escapePointer(segment: string): string {
+	return segment.replaceAll('~', '~0').replaceAll('/', '~1');
+}
+
+function quote(value: unknown): string {
+	const text = JSON.stringify(value) ?? 'nothing';
+	return `\`${text.length > 60 ? `${text.slice(0, 57)}…` : text}\``;
+}
+
+function article(type: string): string {
+	const names: { [type: string]: string } = {
+		object: 'an object',
+		array: 'a list',
+		integer: 'a whole number',
+		string: 'a text',
+		number: 'a number',
+		boolean: 'true or false',
+	};
+	return type
+		.split(',')
+		.map(name => names[name] ?? name)
+		.join(' or ');
+}

@@ -1,0 +1,45 @@
+/** The placeholder table of code generation as lowering asks it. */
+import { isKnownPlaceholder, placeholderNames } from '../codegen/placeholders/index.ts';
+import { expandShorthands, fullPlaceholderName, shorthandNames } from '../codegen/placeholders/shorthands.ts';
+import { compileRegexp, RegexpError } from '../codegen/regexp.ts';
+import { nearestName } from './nearest-name.ts';
+import type { Placeholders, UnknownPlaceholder } from './placeholders.ts';
+
+/** What reads like the name of a placeholder, unlike the braces of JSON, of styles or of code. */
+const NAME = /^[A-Za-z_%?][A-Za-z0-9_%?-]*(\.[A-Za-z0-9_*?/-]+)*$/;
+
+/** The table of this build. */
+export const knownPlaceholders: Placeholders = {
+	expand: expandShorthands,
+	unknown: text => {
+		const unknown: UnknownPlaceholder[] = [];
+		for (const [, name] of text.matchAll(/(?<!\\)\{([^{}]+)\}/g)) {
+			if (!NAME.test(name!) || isKnownPlaceholder(fullPlaceholderName(name!))) continue;
+			unknown.push({ name: name!, nearest: nearestPlaceholder(name!) });
+		}
+		return unknown;
+	},
+	regexpMistake: source => {
+		try {
+			compileRegexp(source);
+			return undefined;
+		} catch (error) {
+			if (error instanceof RegexpError || error instanceof SyntaxError) return error.message;
+			throw error;
+		}
+	},
+};
+
+function nearestPlaceholder(name: string): string | undefined {
+	const names = [...shorthandNames(), ...placeholderNames()];
+	const exact = nearestName(
+		name,
+		names.filter(known => !known.endsWith('*')),
+	);
+	if (exact !== undefined) return exact;
+	const dot = name.indexOf('.');
+	if (dot <= 0) return undefined;
+	const families = names.filter(known => known.endsWith('.*')).map(known => known.slice(0, -2));
+	const family = nearestName(name.slice(0, dot), families);
+	return family === undefined ? undefined : `${family}${name.slice(dot)}`;
+}
