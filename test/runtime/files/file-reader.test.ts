@@ -1,3 +1,4 @@
+/** The file reader: which paths open, where links may lead, and that every descriptor is closed. */
 import { execFileSync } from 'node:child_process';
 import {
 	chmodSync,

@@ -1,3 +1,4 @@
+/** Preconditions: entity tags, dates and their order. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import {

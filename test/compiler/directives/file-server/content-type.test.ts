@@ -1,3 +1,4 @@
+/** Content types by extension. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { contentType } from '../../../../compiler/directives/file-server/content-type.ts';

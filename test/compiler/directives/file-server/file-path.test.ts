@@ -1,3 +1,4 @@
+/** Decoding of request paths to file paths. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { filePath } from '../../../../compiler/directives/file-server/file-path.ts';

@@ -1,3 +1,4 @@
+/** The handler `files` on real files: answers, redirects, conditions, ranges and path safety. */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+/** Patterns of hidden files. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { hides } from '../../../../compiler/directives/file-server/hidden.ts';

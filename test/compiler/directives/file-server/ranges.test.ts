@@ -1,3 +1,4 @@
+/** Range fields and multipart bodies. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { contentRange, multipartRanges, parseRange } from '../../../../compiler/directives/file-server/ranges.ts';
