@@ -10,7 +10,7 @@ import type { ConfigInput, Dialect } from './dialects/dialect.ts';
 import type { Document } from './document/document.ts';
 import { objectIds } from './document/object-ids.ts';
 import { parseJson } from './document/parse-json.ts';
-import { refuseRedacted } from './document/redaction.ts';
+import { refuseRedacted } from './document/secrets.ts';
 import { upgradeDocument } from './document/upgrade.ts';
 import { checkDocument } from './document/validate.ts';
 import { DiagnosticCollector } from './lower/diagnostic-collector.ts';

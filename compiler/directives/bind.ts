@@ -31,7 +31,7 @@ export const bind: SiteDirective = {
 			);
 		}
 		const hosts = args.filter(word => isListenHost(word, cx)).map(word => word.text.replace(/^\[(.*)\]$/, '$1'));
-		site['bind'] = [...((site['bind'] ?? []) as string[]), ...hosts];
+		site.bind = [...((site.bind ?? []) as string[]), ...hosts];
 	},
 	schema: { type: 'array', items: { type: 'string' }, description: 'Hosts to listen on, without a port.' },
 };

@@ -40,8 +40,8 @@ export const handleErrors: SiteDirective = {
 		}
 		const pipeline = block ? cx.pipeline(block.lines) : [];
 		const route: ErrorRoute = statuses.length > 0 ? { statuses, pipeline } : { pipeline };
-		const errors = (site['errors'] ?? []) as ErrorRoute[];
-		site['errors'] = [...errors, cx.origin(route, line.span)];
+		const errors = (site.errors ?? []) as ErrorRoute[];
+		site.errors = [...errors, cx.origin(route, line.span)];
 	},
 	schema: {
 		type: 'array',

@@ -52,7 +52,7 @@ export const log: SiteDirective = {
 			...(hostnames.length > 0 ? { hostnames } : {}),
 			...draft,
 		};
-		site['logs'] = [...((site['logs'] ?? []) as SiteLog[]), cx.origin(entry, line.span)];
+		site.logs = [...((site.logs ?? []) as SiteLog[]), cx.origin(entry, line.span)];
 	},
 	schema: {
 		type: 'array',

@@ -26,6 +26,7 @@ interface Mistake {
 }
 
 const SPACE = /[ \t\r\n]*/y;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: RFC 8259 §7 excludes exactly these from strings.
 const STRING = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y;
 const SCALAR = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 

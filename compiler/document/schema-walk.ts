@@ -21,7 +21,7 @@ export class SchemaWalker {
 
 	constructor(root: Schema) {
 		this.#root = root;
-		this.#definitions = (root['$defs'] ?? {}) as SchemaMap;
+		this.#definitions = (root.$defs ?? {}) as SchemaMap;
 	}
 
 	/** Visits every part of a document that the schema knows, the whole document first. */
@@ -42,12 +42,15 @@ export class SchemaWalker {
 		visit(resolved, value, pointer, parent, key);
 		if (typeof value !== 'object' || value === null) return;
 		if (Array.isArray(value)) {
-			const items = resolved['items'] as Schema | undefined;
-			if (items) value.forEach((item, at) => this.#walk(items, item, `${pointer}/${at}`, value, String(at), visit));
+			const items = resolved.items as Schema | undefined;
+			if (!items) return;
+			for (let at = 0; at < value.length; at++) {
+				this.#walk(items, value[at], `${pointer}/${at}`, value, String(at), visit);
+			}
 			return;
 		}
-		const properties = (resolved['properties'] ?? {}) as SchemaMap;
-		const additional = resolved['additionalProperties'];
+		const properties = (resolved.properties ?? {}) as SchemaMap;
+		const additional = resolved.additionalProperties;
 		for (const [name, child] of Object.entries(value)) {
 			const inner = Object.hasOwn(properties, name) ? properties[name] : additional;
 			if (typeof inner === 'object' && inner !== null) {
@@ -58,16 +61,16 @@ export class SchemaWalker {
 
 	#resolve(schema: Schema, value: unknown): Schema | undefined {
 		let resolved: Schema | undefined = schema;
-		while (resolved && typeof resolved['$ref'] === 'string') {
-			resolved = this.#definitions[resolved['$ref'].slice('#/$defs/'.length)];
+		while (resolved && typeof resolved.$ref === 'string') {
+			resolved = this.#definitions[resolved.$ref.slice('#/$defs/'.length)];
 		}
-		const discriminator = resolved?.['discriminator'] as { propertyName: string } | undefined;
+		const discriminator = resolved?.discriminator as { propertyName: string } | undefined;
 		if (!resolved || !discriminator) return resolved;
 		const tag = discriminator.propertyName;
 		let variants = this.#variants.get(resolved);
 		if (!variants) {
 			variants = new Map();
-			for (const variant of resolved['oneOf'] as readonly { properties: { [name: string]: { const: string } } }[]) {
+			for (const variant of resolved.oneOf as readonly { properties: { [name: string]: { const: string } } }[]) {
 				variants.set(variant.properties[tag]!.const, variant as unknown as Schema);
 			}
 			this.#variants.set(resolved, variants);

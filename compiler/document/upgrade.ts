@@ -14,10 +14,10 @@ type Fields = { [key: string]: unknown };
 export function upgradeDocument(document: unknown): unknown {
 	if (!isFields(document)) return document;
 	const upgraded: Fields = { ...document };
-	if (Array.isArray(document['sites'])) upgraded['sites'] = document['sites'].map(upgradeHolder);
-	if (isFields(document['routes'])) {
-		upgraded['routes'] = Object.fromEntries(
-			Object.entries(document['routes']).map(([name, steps]) => [name, upgradePipeline(steps)]),
+	if (Array.isArray(document.sites)) upgraded.sites = document.sites.map(upgradeHolder);
+	if (isFields(document.routes)) {
+		upgraded.routes = Object.fromEntries(
+			Object.entries(document.routes).map(([name, steps]) => [name, upgradePipeline(steps)]),
 		);
 	}
 	return upgraded;
@@ -31,7 +31,7 @@ function upgradeHolder(value: unknown): unknown {
 		switch (key) {
 			case 'handle':
 				if (Object.hasOwn(value, 'pipeline')) upgraded[key] = member;
-				else upgraded['pipeline'] = upgradePipeline(member);
+				else upgraded.pipeline = upgradePipeline(member);
 				break;
 			case 'pipeline':
 				upgraded[key] = upgradePipeline(member);
@@ -47,7 +47,7 @@ function upgradeHolder(value: unknown): unknown {
 				upgraded[key] = member;
 		}
 	}
-	return value['handler'] === 'proxy' ? upgradeRetries(upgraded) : upgraded;
+	return value.handler === 'proxy' ? upgradeRetries(upgraded) : upgraded;
 }
 
 function upgradePipeline(steps: unknown): unknown {
@@ -60,7 +60,7 @@ function upgradeMatcher(value: unknown): unknown {
 		return of.length === 1 ? of[0] : { type: 'any', of };
 	}
 	if (!isFields(value)) return value;
-	if (typeof value['type'] === 'string') return upgradeNested(value);
+	if (typeof value.type === 'string') return upgradeNested(value);
 	const parts = Object.entries(value).flatMap(([kind, argument]) => upgradeKind(kind, argument));
 	return parts.length === 1 ? parts[0] : { type: 'all', of: parts };
 }
@@ -71,7 +71,7 @@ function upgradeNested(matcher: Fields): Fields {
 	if (of === undefined) return matcher;
 	return {
 		...matcher,
-		of: matcher['type'] === 'not' || !Array.isArray(of) ? upgradeMatcher(of) : of.map(upgradeMatcher),
+		of: matcher.type === 'not' || !Array.isArray(of) ? upgradeMatcher(of) : of.map(upgradeMatcher),
 	};
 }
 
@@ -85,7 +85,7 @@ function upgradeKind(kind: string, argument: unknown): Fields[] {
 			return [{ type: kind, methods: argument }];
 		case 'remote_ip':
 		case 'client_ip':
-			return [{ type: kind, ranges: isFields(argument) ? argument['ranges'] : argument }];
+			return [{ type: kind, ranges: isFields(argument) ? argument.ranges : argument }];
 		case 'header':
 			return Object.entries(isFields(argument) ? argument : {}).map(([name, values]) => ({
 				type: kind,
@@ -113,7 +113,7 @@ function upgradeRetries(step: Fields): Fields {
 	const failure = any.length > 1 ? { type: 'any', of: any } : any[0];
 	const method = Array.isArray(methods) ? { type: 'method', methods } : undefined;
 	const predicate = method && failure ? { type: 'all', of: [method, failure] } : (method ?? failure);
-	return predicate && rest['retry_match'] === undefined ? { ...rest, retry_match: predicate } : step;
+	return predicate && rest.retry_match === undefined ? { ...rest, retry_match: predicate } : step;
 }
 
 function isFields(value: unknown): value is Fields {

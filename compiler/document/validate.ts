@@ -53,8 +53,8 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 	const base = { severity: 'error' as const, pointer };
 	switch (error.keyword) {
 		case 'additionalProperties': {
-			const key = String(params['additionalProperty']);
-			const known = Object.keys((error.parentSchema?.['properties'] ?? {}) as object);
+			const key = String(params.additionalProperty);
+			const known = Object.keys((error.parentSchema?.properties ?? {}) as object);
 			if (pointer === '' && key === 'apps') return otherSchema();
 			return {
 				...base,
@@ -66,7 +66,7 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 			};
 		}
 		case 'required': {
-			const key = String(params['missingProperty']);
+			const key = String(params.missingProperty);
 			return {
 				...base,
 				code: 'document/missing-key',
@@ -79,10 +79,10 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 			return {
 				...base,
 				code: 'document/wrong-type',
-				message: `${quote(error.data)} stands where ${article(String(params['type']))} must be.`,
+				message: `${quote(error.data)} stands where ${article(String(params.type))} must be.`,
 			};
 		case 'enum': {
-			const allowed = params['allowedValues'] as readonly unknown[];
+			const allowed = params.allowedValues as readonly unknown[];
 			return {
 				...base,
 				code: 'document/unknown-value',
@@ -96,7 +96,7 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 				...base,
 				code: 'document/unknown-value',
 				message: `${quote(error.data)} is not possible here.`,
-				hint: `Write ${JSON.stringify(params['allowedValue'])}.`,
+				hint: `Write ${JSON.stringify(params.allowedValue)}.`,
 			};
 		case 'minimum':
 		case 'maximum':
@@ -105,13 +105,13 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 			return {
 				...base,
 				code: 'document/out-of-range',
-				message: `${quote(error.data)} is out of range: it must be ${String(params['comparison'])} ${String(params['limit'])}.`,
+				message: `${quote(error.data)} is out of range: it must be ${String(params.comparison)} ${String(params.limit)}.`,
 			};
 		case 'minItems':
 			return {
 				...base,
 				code: 'document/too-few',
-				message: `This list needs at least ${String(params['limit'])} item${params['limit'] === 1 ? '' : 's'}.`,
+				message: `This list needs at least ${String(params.limit)} item${params.limit === 1 ? '' : 's'}.`,
 			};
 		case 'minLength':
 			return { ...base, code: 'document/empty', message: 'This text cannot be empty.' };
@@ -120,7 +120,7 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 				...base,
 				code: 'document/malformed',
 				message: `${quote(error.data)} does not have the form that is needed here.`,
-				hint: `It must match ${String(params['pattern'])}.`,
+				hint: `It must match ${String(params.pattern)}.`,
 			};
 		case 'minProperties':
 			return { ...base, code: 'document/empty', message: 'This object cannot be empty.' };
@@ -136,7 +136,7 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 function describeTag(error: ErrorObject, base: { severity: 'error'; pointer: string }): Diagnostic {
 	const { tag, tagValue } = error.params as { tag: string; tagValue: unknown };
 	const variants = (
-		(error.parentSchema?.['oneOf'] ?? []) as readonly { properties: { [tag: string]: { const: string } } }[]
+		(error.parentSchema?.oneOf ?? []) as readonly { properties: { [tag: string]: { const: string } } }[]
 	).map(variant => variant.properties[tag]!.const);
 	const what = tag === 'handler' ? 'handler' : 'matcher type';
 	if (typeof tagValue !== 'string') {

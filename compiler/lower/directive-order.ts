@@ -80,10 +80,10 @@ function bySpecificity(
 function onlyPath(when: Matcher | undefined): string | undefined {
 	if (!when) return undefined;
 	if (when.type === 'path') {
-		const patterns = when['patterns'] as readonly string[];
+		const patterns = when.patterns as readonly string[];
 		return patterns.length === 1 ? patterns[0] : undefined;
 	}
 	if (when.type !== 'all') return undefined;
-	const path = (when['of'] as readonly Matcher[]).find(part => part.type === 'path');
+	const path = (when.of as readonly Matcher[]).find(part => part.type === 'path');
 	return path && onlyPath(path);
 }

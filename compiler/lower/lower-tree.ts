@@ -56,13 +56,13 @@ export function lowerTree(tree: ConfigTree, input: LowerTreeInput): Document {
 	}
 	const upstreams = new UpstreamTable(lowering);
 	for (const upstream of tree.upstreams) upstreams.add(upstream, environment.upstreams);
-	const ports = { http: (settings['http_port'] as number) ?? 80, https: (settings['https_port'] as number) ?? 443 };
+	const ports = { http: (settings.http_port as number) ?? 80, https: (settings.https_port as number) ?? 443 };
 	const sites: Site[] = [];
 	const counter = { logs: 0 };
 	for (const block of tree.sites) {
 		const site: SiteDraft = { addresses: lowerAddresses(lowering, block.addresses, ports, input.reader) };
 		lowering.siteUpstreams = upstreams.ofSite(block.lines);
-		site['pipeline'] = lowerLines(
+		site.pipeline = lowerLines(
 			lowering,
 			withoutUpstreams(lowering, block.lines),
 			input.dialect === 'compatfile' ? 'sorted' : 'written',

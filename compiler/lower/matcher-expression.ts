@@ -67,7 +67,7 @@ class ExpressionReader {
 
 	#operator(): string | undefined {
 		const word = this.#words[this.#at];
-		if (!word || word.quote !== 'none') return undefined;
+		if (word?.quote !== 'none') return undefined;
 		if (!this.#infix) return word.text === 'not' ? 'not' : undefined;
 		return OPERATORS.has(word.text) ? word.text : undefined;
 	}

@@ -261,7 +261,7 @@ function warnOfUnreachable(lowering: Lowering, items: readonly Item[]): void {
 		const item = items[at]!;
 		const next = items[at + 1]!;
 		const unconditional = item.when === undefined;
-		if (unconditional && item.module.answers === true && item.steps.every(step => step['pass_thru'] !== true)) {
+		if (unconditional && item.module.answers === true && item.steps.every(step => step.pass_thru !== true)) {
 			const message = `\`${next.directive}\` can never run: \`${item.directive}\` before it always answers.`;
 			lowering.problem('warning', 'directive/never-runs', spanOfWords(next.line.words), message, {
 				related: [{ span: spanOfWords(item.line.words), message: 'answers every request that comes here' }],

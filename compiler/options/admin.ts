@@ -33,7 +33,7 @@ export const admin: GlobalOption = {
 				const message = 'No more option is allowed after turning off admin config';
 				cx.problem('error', 'admin/after-off', token?.span ?? line.block!.open, message);
 			}
-			settings['admin'] = { off: true };
+			settings.admin = { off: true };
 			return;
 		}
 		if (rest[0]) cx.count(line, line.words.slice(1), 0, 2, admin.usage);
@@ -60,7 +60,7 @@ export const admin: GlobalOption = {
 			},
 			'admin',
 		);
-		settings['admin'] = cx.origin(
+		settings.admin = cx.origin(
 			{
 				...(address ? { listen: address.text } : {}),
 				...(token ? { token: token.text } : {}),

@@ -13,7 +13,7 @@ export const defaultBind: GlobalOption = {
 		cx.noBlock(line);
 		if (!cx.count(line, args, 1, Number.POSITIVE_INFINITY, defaultBind.usage)) return;
 		const hosts = args.filter(word => isListenHost(word, cx)).map(word => word.text.replace(/^\[(.*)\]$/, '$1'));
-		settings['default_bind'] = [...((settings['default_bind'] ?? []) as string[]), ...hosts];
+		settings.default_bind = [...((settings.default_bind ?? []) as string[]), ...hosts];
 	},
 	schema: { type: 'array', items: { type: 'string' } },
 	startup: false,

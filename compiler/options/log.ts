@@ -26,7 +26,7 @@ export const log: GlobalOption = {
 		const args = line.words.slice(1);
 		cx.count(line, args, 0, 1, log.usage);
 		const name = args[0]?.text ?? 'default';
-		const logs = (settings['logs'] ?? {}) as { [name: string]: SiteLog };
+		const logs = (settings.logs ?? {}) as { [name: string]: SiteLog };
 		if (Object.hasOwn(logs, name)) {
 			cx.problem(
 				'error',
@@ -59,7 +59,7 @@ export const log: GlobalOption = {
 			...(include.length > 0 ? { include } : {}),
 			...(exclude.length > 0 ? { exclude } : {}),
 		};
-		settings['logs'] = { ...logs, [name]: cx.origin(entry, line.span) };
+		settings.logs = { ...logs, [name]: cx.origin(entry, line.span) };
 	},
 	schema: {
 		type: 'object',

@@ -24,7 +24,7 @@ export const metrics: GlobalOption = {
 			},
 			'metrics',
 		);
-		settings['metrics'] = value;
+		settings.metrics = value;
 	},
 	schema: { type: 'object', properties: { per_host: { type: 'boolean' } }, additionalProperties: false },
 	startup: true,

@@ -13,7 +13,7 @@ export const threads: GlobalOption = {
 		cx.noBlock(line);
 		if (!cx.count(line, args, 1, 1, threads.usage)) return;
 		const count = cx.integer(args[0]!, 1, 1024);
-		if (count !== undefined) settings['threads'] = count;
+		if (count !== undefined) settings.threads = count;
 	},
 	schema: { type: 'integer', minimum: 1, maximum: 1024 },
 	startup: true,
@@ -32,7 +32,7 @@ export const gracePeriod: GlobalOption = {
 		if (!cx.count(line, args, 1, 1, gracePeriod.usage)) return;
 		const milliseconds = cx.duration(args[0]!);
 		if (milliseconds === undefined) return;
-		if (milliseconds >= 0) settings['grace_period'] = milliseconds;
+		if (milliseconds >= 0) settings.grace_period = milliseconds;
 		else cx.problem('error', 'value/out-of-range', args[0]!.span, 'A grace period cannot be negative.');
 	},
 	schema: { type: 'number', minimum: 0, description: 'Milliseconds.' },
@@ -47,7 +47,7 @@ export const debug: GlobalOption = {
 	documentation: 'For finding out what happens; not for every day.\n\n```\n{\n\tdebug\n}\n```',
 	lower: (line, settings, cx) => {
 		cx.noBlock(line);
-		if (cx.count(line, line.words.slice(1), 0, 0, debug.usage)) settings['debug'] = true;
+		if (cx.count(line, line.words.slice(1), 0, 0, debug.usage)) settings.debug = true;
 	},
 	schema: { type: 'boolean' },
 	startup: false,

@@ -34,7 +34,7 @@ export const servers: GlobalOption = {
 		const known: { [name: string]: Subdirective } = {
 			trusted_proxies: (args, at) => {
 				const ranges = lowerTrustedProxies(args, at.words[0]!, cx);
-				if (ranges.length > 0) settings['trusted_proxies'] = ranges;
+				if (ranges.length > 0) settings.trusted_proxies = ranges;
 			},
 		};
 		for (const name of UNAVAILABLE_SERVER_OPTIONS) {

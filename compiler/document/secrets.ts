@@ -36,12 +36,12 @@ export function findSecrets(document: unknown): SecretPlace[] {
 		if (typeof value === 'string' && value !== '') {
 			places.push({ pointer, holder: holder as { [key: string]: unknown }, key });
 		} else if (Array.isArray(value)) {
-			value.forEach((_item, at) => add(`${pointer}/${at}`, value, String(at)));
+			for (let at = 0; at < value.length; at++) add(`${pointer}/${at}`, value, String(at));
 		}
 	};
 	const visit: SchemaVisitor = (schema, value, pointer, parent, key) => {
-		if (schema['secret'] === true && parent) add(pointer, parent, key);
-		if (schema['secret'] !== 'by-name' || typeof value !== 'object' || value === null) return;
+		if (schema.secret === true && parent) add(pointer, parent, key);
+		if (schema.secret !== 'by-name' || typeof value !== 'object' || value === null) return;
 		const { name } = value as { name?: unknown };
 		if (typeof name !== 'string' || !isSecretHeader(name)) return;
 		for (const inner of VALUE_KEYS) if (Object.hasOwn(value, inner)) add(`${pointer}/${inner}`, value, inner);
@@ -51,7 +51,7 @@ export function findSecrets(document: unknown): SecretPlace[] {
 }
 
 /** A copy of the document with every secret hidden. The document itself stays as it is. */
-export function redactDocument<T>(document: T): T {
+export function redact<T>(document: T): T {
 	const copy = structuredClone(document);
 	for (const { holder, key } of findSecrets(copy)) holder[key] = REDACTED;
 	return copy;

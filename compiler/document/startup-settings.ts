@@ -1,0 +1,47 @@
+/** Settings that a running process cannot change, from the `startup` marks of the schema. */
+import type { Schema } from '../directives/directive.ts';
+import { options } from '../options/index.ts';
+import { canonicalJson } from './canonical-json.ts';
+import type { Document } from './document.ts';
+
+/** One startup-fixed setting that differs between two documents. */
+export interface StartupChange {
+	/** Dotted name: `threads`, `admin.listen`. */
+	readonly setting: string;
+	readonly pointer: string;
+}
+
+/** What changed that only a restart can bring about. An option that is `off` counts as absent. */
+export function startupChanges(running: Document, wanted: Document): StartupChange[] {
+	const changes: StartupChange[] = [];
+	for (const { id, schema, startup } of options) {
+		const marked = startup ? { ...schema, startup } : schema;
+		compare(marked, [id], running.settings?.[id], wanted.settings?.[id], changes);
+	}
+	return changes;
+}
+
+function compare(
+	schema: Schema,
+	path: readonly string[],
+	before: unknown,
+	after: unknown,
+	changes: StartupChange[],
+): void {
+	if (schema.startup === true) {
+		if (canonicalJson(before ?? null) !== canonicalJson(after ?? null)) {
+			changes.push({ setting: path.join('.'), pointer: `/settings/${path.join('/')}` });
+		}
+		return;
+	}
+	const properties = schema.properties as { readonly [name: string]: Schema } | undefined;
+	for (const [name, property] of Object.entries(properties ?? {})) {
+		compare(property, [...path, name], member(before, name, property), member(after, name, property), changes);
+	}
+}
+
+/** A property's value; its default when the object is there without it. */
+function member(holder: unknown, name: string, schema: Schema): unknown {
+	if (typeof holder !== 'object' || holder === null || (holder as { off?: unknown }).off === true) return undefined;
+	return (holder as { [name: string]: unknown })[name] ?? schema.default;
+}
