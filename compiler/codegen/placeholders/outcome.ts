@@ -1,5 +1,6 @@
 /** Placeholders of what handlers and matchers found: the response, variables, captures, errors and the proxied answer. */
 
+import { PROXY_FACTS_VARIABLE, type ProxyFacts } from '../../directives/reverse-proxy/proxy-facts.ts';
 import { CLIENT_IP_VARIABLE } from '../../exchange/client-ip.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import { STATUS_CODES } from '../../exchange/status-codes.ts';
@@ -59,7 +60,6 @@ export const OUTCOME_PLACEHOLDERS: readonly Placeholder[] = [
 	plain('http.error.trace', 'Where the error came from; nothing in this build.', x => x.error && ''),
 	plain('http.error.id', 'Nine random characters that name this error.', errorId),
 	family('http.reverse_proxy.*', 'What proxying found: `upstream.hostport`, `status_code`, `header.NAME`, …', path => {
-		const name = `http.reverse_proxy.${path}`;
-		return x => x.variable(name);
+		return x => (x.variable(PROXY_FACTS_VARIABLE) as ProxyFacts | undefined)?.placeholder(path);
 	}),
 ];

@@ -1,0 +1,87 @@
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { planDocument } from '../../../compiler/codegen/plan-document.ts';
+import type { Diagnostic } from '../../../compiler/diagnostics/diagnostic.ts';
+import type { Settings, Site } from '../../../compiler/document/document.ts';
+
+function plan(sites: readonly Partial<Site>[], settings: Settings = {}) {
+	const found: Diagnostic[] = [];
+	const document = { settings, sites: sites.map(site => ({ addresses: [], pipeline: [], ...site })) };
+	const { listeners } = planDocument(document, diagnostic => found.push(diagnostic));
+	return { listeners, codes: found.map(({ code }) => code), pointers: found.map(({ pointer }) => pointer) };
+}
+
+const plans = suite('plans');
+
+plans('a listener stands for a host and a port, and names the sites it serves', () => {
+	const { listeners } = plan([
+		{ addresses: [':8080', 'http://a'] },
+		{ addresses: ['http://b:8080'], bind: ['127.0.0.1', '::1'] },
+	]);
+	assert.equal(
+		listeners.map(({ key, host, port }) => [key, host, port]),
+		[
+			['tcp/127.0.0.1:8080', '127.0.0.1', 8080],
+			['tcp/:80', '', 80],
+			['tcp/:8080', '', 8080],
+			['tcp/[::1]:8080', '::1', 8080],
+		],
+	);
+});
+
+plans('the most specific host is tried first, catch-alls last, equals in file order', () => {
+	const { listeners } = plan(
+		[
+			{ addresses: ['http://'] },
+			{ addresses: ['http://*.example.com'] },
+			{ addresses: ['http://abc'] },
+			{ addresses: ['http://abcdef', 'http://x'] },
+			{ addresses: ['http://ab', ':8080'] },
+			{ addresses: ['http://1.example.com'] },
+			{ addresses: ['http://abc/longer'] },
+		],
+		{ http_port: 8080 },
+	);
+	assert.equal(
+		listeners[0]!.sites.map(({ site }) => site),
+		[5, 1, 3, 6, 2, 0, 4],
+	);
+	assert.equal(listeners[0]!.sites[6], { site: 4, hosts: [], paths: [] });
+	assert.equal(listeners[0]!.sites[3], { site: 6, hosts: ['abc'], paths: ['/longer'] });
+});
+
+plans('the same address twice on one listener is ambiguous, on two it is not', () => {
+	assert.equal(plan([{ addresses: ['http://a'] }, { addresses: ['http://A:80'] }]), {
+		listeners: plan([{ addresses: ['http://a'] }]).listeners,
+		codes: ['site/ambiguous'],
+		pointers: ['/sites/1/addresses/0'],
+	});
+	assert.equal(plan([{ addresses: ['http://a'] }, { addresses: ['http://a:81'] }]).codes, []);
+	const bound = plan([
+		{ addresses: [':80'], bind: ['127.0.0.1'] },
+		{ addresses: [':80'], bind: ['127.0.0.2'] },
+	]);
+	assert.equal(bound.codes, []);
+});
+
+plans('a site that needs TLS is refused once, with what to write instead', () => {
+	const { codes, pointers } = plan([
+		{ addresses: ['a.com', 'b.com'] },
+		{ addresses: [':8080', 'localhost'] },
+		{ addresses: ['http://c'] },
+	]);
+	assert.equal(codes, ['site/tls-unavailable', 'site/tls-unavailable']);
+	assert.equal(pointers, ['/sites/0/addresses/0', '/sites/1/addresses/1']);
+});
+
+plans('`default_bind` holds for sites without `bind`', () => {
+	const { listeners } = plan([{ addresses: [':8080'] }, { addresses: [':8081'], bind: ['::1'] }], {
+		default_bind: ['127.0.0.1'],
+	});
+	assert.equal(
+		listeners.map(({ key }) => key),
+		['tcp/127.0.0.1:8080', 'tcp/[::1]:8081'],
+	);
+});
+
+plans.run();
