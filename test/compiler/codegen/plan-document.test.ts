@@ -32,7 +32,7 @@ plans('a listener stands for a host and a port, and names the sites it serves', 
 plans('the most specific host is tried first, catch-alls last, equals in file order', () => {
 	const { listeners } = plan(
 		[
-			{ addresses: ['http://'] },
+			{ addresses: ['http://a'] },
 			{ addresses: ['http://*.example.com'] },
 			{ addresses: ['http://abc'] },
 			{ addresses: ['http://abcdef', 'http://x'] },

@@ -1,0 +1,53 @@
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Diagnostic } from '../../../compiler/diagnostics/diagnostic.ts';
+import { parseJson } from '../../../compiler/document/parse-json.ts';
+
+function mistakeOf(text: string): [number, string] {
+	const found: Diagnostic[] = [];
+	assert.is(
+		parseJson(text, 'x.json', undefined, diagnostic => found.push(diagnostic)),
+		undefined,
+	);
+	assert.is(found.length, 1);
+	return [found[0]!.span!.start, found[0]!.message];
+}
+
+const json = suite('JSON text');
+
+json('the first place where it stops being JSON is named', () => {
+	assert.equal(mistakeOf(''), [0, 'The text ends where a value must come.']);
+	assert.equal(mistakeOf('{"a": }'), [6, '`}` stands where a value must come.']);
+	assert.equal(mistakeOf('{"a": 1 "b"}'), [8, 'This string is not closed, or holds a character that must be escaped.']);
+	assert.equal(mistakeOf('{"a": 1,}'), [8, '`}` stands where a key in double quotes must come.']);
+	assert.equal(mistakeOf('[1,]'), [3, '`]` stands where a value must come.']);
+	assert.equal(mistakeOf("{'a': 1}"), [1, "`'` stands where a key in double quotes or `}` must come."]);
+	assert.equal(mistakeOf('{"a" 1}'), [5, '`1` stands where `:` must come.']);
+	assert.equal(mistakeOf('[1] 2'), [4, 'Something follows the end of the document.']);
+	assert.equal(mistakeOf('{"a": [1, 2}'), [11, '`}` stands where `,` or the end of the list or object must come.']);
+	assert.equal(mistakeOf('[tru]'), [1, '`t` stands where a value or `]` must come.']);
+});
+
+json('every broken text gives one place inside it', () => {
+	const good = '{"a": [1, -2.5e3, "x\\u00e9\\n", null, true], "b": {"c": {}}}';
+	for (let at = 0; at < good.length; at++) {
+		for (const other of ['', '}', ',', '"', 'x', '\u0001']) {
+			const text = good.slice(0, at) + other + good.slice(at + 1);
+			try {
+				JSON.parse(text);
+			} catch {
+				const [offset] = mistakeOf(text);
+				assert.ok(offset >= 0 && offset <= text.length);
+			}
+		}
+	}
+});
+
+json('a byte order mark is skipped', () => {
+	assert.equal(
+		parseJson('\uFEFF{"sites":[]}', 'x', undefined, () => {}),
+		{ sites: [] },
+	);
+});
+
+json.run();

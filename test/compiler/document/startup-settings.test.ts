@@ -1,0 +1,31 @@
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Document, Settings } from '../../../compiler/document/document.ts';
+import { startupChanges } from '../../../compiler/document/startup-settings.ts';
+
+function changed(before: Settings | undefined, after: Settings | undefined): string[] {
+	const document = (settings: Settings | undefined): Document => (settings ? { settings } : {});
+	return startupChanges(document(before), document(after)).map(({ setting }) => setting);
+}
+
+const startup = suite('startup-fixed settings');
+
+startup('threads, metrics and trusted proxies are fixed', () => {
+	assert.equal(changed({ threads: 1 }, { threads: 2 }), ['threads']);
+	assert.equal(changed(undefined, { metrics: {} }), ['metrics']);
+	assert.equal(changed({ trusted_proxies: ['::1'] }, {}), ['trusted_proxies']);
+});
+
+startup("the Admin API's address is fixed, its token and origins are not", () => {
+	assert.equal(changed({ admin: {} }, { admin: { listen: '127.0.0.1:2019' } }), []);
+	assert.equal(changed({ admin: {} }, { admin: { listen: '127.0.0.1:2020' } }), ['admin.listen']);
+	assert.equal(changed({ admin: { token: 'a' } }, { admin: { token: 'b', origins: ['x'] } }), []);
+	assert.equal(changed({}, { admin: {} }), ['admin.listen']);
+	assert.equal(changed({}, { admin: { off: true } }), []);
+});
+
+startup('logs, debug and the grace period are not', () => {
+	assert.equal(changed({ debug: true, grace_period: 1 }, { logs: { default: { level: 'INFO' } } }), []);
+});
+
+startup.run();

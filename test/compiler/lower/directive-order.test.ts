@@ -1,0 +1,108 @@
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Matcher } from '../../../compiler/document/document.ts';
+import {
+	DEFAULT_ORDER,
+	directivePositions,
+	moveDirective,
+	sortDirectives,
+} from '../../../compiler/lower/directive-order.ts';
+
+const path = (...patterns: string[]): Matcher => ({ type: 'path', patterns });
+const host: Matcher = { type: 'host', hosts: ['a'] };
+
+function sorted(
+	items: readonly (readonly [string, Matcher | undefined])[],
+	order: readonly string[] = DEFAULT_ORDER,
+): number[] {
+	const numbered = items.map(([directive, when], at) => ({ directive, when, at }));
+	return sortDirectives(numbered, directivePositions(order)).map(({ at }) => at);
+}
+
+const order = suite('Compatfile order');
+
+order('directives stand in the default order, equal ones as written', () => {
+	assert.equal(
+		sorted([
+			['file_server', undefined],
+			['respond', undefined],
+			['root', undefined],
+			['header', undefined],
+			['header', undefined],
+		]),
+		[2, 3, 4, 1, 0],
+	);
+	assert.equal(
+		sorted([
+			['handle_path', path('/a')],
+			['handle', path('/abc*')],
+		]),
+		[1, 0],
+	);
+});
+
+order('the more specific path goes first, the exact one before the prefix of the same text', () => {
+	assert.equal(
+		sorted([
+			['redir', path('/api*')],
+			['redir', path('/api/v1*')],
+			['redir', path('/foo*')],
+			['redir', path('/foo')],
+		]),
+		[1, 0, 3, 2],
+	);
+	assert.equal(
+		sorted([
+			['redir', path('/b')],
+			['redir', path('/a')],
+		]),
+		[1, 0],
+	);
+	assert.equal(
+		sorted([
+			['redir', { type: 'all', of: [path('/b'), host] }],
+			['redir', path('/longer')],
+		]),
+		[1, 0],
+	);
+});
+
+order('any matcher goes before none, else the file decides', () => {
+	assert.equal(
+		sorted([
+			['respond', undefined],
+			['respond', host],
+		]),
+		[1, 0],
+	);
+	assert.equal(
+		sorted([
+			['respond', path('/a', '/b')],
+			['respond', host],
+			['respond', path('/c')],
+		]),
+		[0, 1, 2],
+	);
+});
+
+order('`vars` runs the least specific first', () => {
+	assert.equal(
+		sorted([
+			['vars', path('/foobar')],
+			['vars', path('/foo')],
+			['vars', path('/foo*')],
+			['vars', undefined],
+		]),
+		[3, 2, 1, 0],
+	);
+});
+
+order('`order` moves a directive', () => {
+	assert.is(moveDirective(DEFAULT_ORDER, { directive: 'respond', to: 'first' })![0], 'respond');
+	assert.is(moveDirective(DEFAULT_ORDER, { directive: 'map', to: 'last' })!.at(-1), 'map');
+	assert.equal(moveDirective(['a', 'b', 'c'], { directive: 'a', to: 'after', other: 'b' }), ['b', 'a', 'c']);
+	assert.equal(moveDirective(['a', 'b', 'c'], { directive: 'c', to: 'before', other: 'a' }), ['c', 'a', 'b']);
+	assert.is(moveDirective(['a', 'b'], { directive: 'a', to: 'after', other: 'x' }), undefined);
+});
+
+order.run();

@@ -1,0 +1,74 @@
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { nearestName } from '../../../compiler/lower/nearest-name.ts';
+import { parseBoolean, parseDuration, parseSize, parseStatus } from '../../../compiler/lower/values.ts';
+
+const values = suite('values');
+
+values('durations', () => {
+	const table: [string, number | undefined][] = [
+		['250ms', 250],
+		['10s', 10_000],
+		['1h30m', 5_400_000],
+		['1d12h', 129_600_000],
+		['1.5s', 1500],
+		['-1s', -1000],
+		['0', 0],
+		['100us', 0.1],
+		['10', undefined],
+		['s', undefined],
+		['', undefined],
+		['-', undefined],
+		['1 s', undefined],
+		['1x', undefined],
+		[`${'1s'.repeat(600)}`, undefined],
+	];
+	for (const [text, expected] of table) assert.is(parseDuration(text), expected, text);
+});
+
+values('sizes', () => {
+	const table: [string, number | undefined][] = [
+		['512', 512],
+		['64KiB', 65_536],
+		['10MB', 10_000_000],
+		['10mb', 10_000_000],
+		['1.5kb', 1500],
+		['1 KB', undefined],
+		['KB', undefined],
+		['-1', undefined],
+	];
+	for (const [text, expected] of table) assert.is(parseSize(text), expected, text);
+});
+
+values('statuses and switches', () => {
+	assert.equal(['100', '404', '599', '99', '600', '4xx', '0404'].map(parseStatus), [
+		100,
+		404,
+		599,
+		undefined,
+		undefined,
+		undefined,
+		undefined,
+	]);
+	assert.equal(['on', 'YES', 'true', 'off', 'no', 'False', '1'].map(parseBoolean), [
+		true,
+		true,
+		true,
+		false,
+		false,
+		false,
+		undefined,
+	]);
+});
+
+values('the nearest name lies within a third of the length', () => {
+	const known = ['respond', 'redir', 'reverse_proxy', 'root', 'uri'];
+	assert.is(nearestName('respnd', known), 'respond');
+	assert.is(nearestName('rsepond', known), 'respond');
+	assert.is(nearestName('revers_proxi', known), 'reverse_proxy');
+	assert.is(nearestName('rot', known), 'root');
+	assert.is(nearestName('frobnicate', known), undefined);
+	assert.is(nearestName('xyz', known), undefined);
+});
+
+values.run();
