@@ -3,19 +3,18 @@ import { parseUpstream } from '../../compiler/directives/reverse-proxy/upstream-
 import type { UpstreamSettings } from '../../compiler/exchange/leases.ts';
 
 /**
- * The memory of one pool. The control thread allocates one for each lease key:
- * `new Int32Array(new SharedArrayBuffer(4 * threads * upstreamSlots(settings)))`. Each thread has a row and adds only
- * there, so that a dead thread's counts can be cleared (`row.fill(0)`) while the others go on.
+ * The memory of one pool: `rows` rows of `poolSlots(settings)` Int32, one for each thread, allocated by the control thread
+ * for each lease key. A thread adds only in its row, so that a dead thread's counts can be cleared while the others go on.
  */
 export interface SharedUpstreamCounts {
-	/** `threads` rows of `upstreamSlots(settings)` numbers. */
-	readonly active: Int32Array;
+	readonly buffer: SharedArrayBuffer;
+	readonly rows: number;
 	/** This thread's row, from 0. */
-	readonly thread: number;
+	readonly row: number;
 }
 
 /** Numbers that one thread's row needs: one for each static upstream, and one that in row 0 is the process's turn. */
-export function upstreamSlots(settings: UpstreamSettings): number {
+export function poolSlots(settings: UpstreamSettings): number {
 	let count = 0;
 	for (const text of settings.to) {
 		const parsed = parseUpstream(text);
@@ -32,10 +31,10 @@ export class UpstreamCounts {
 
 	/** Falls back to memory of this thread alone when none is shared, or when it has another size. */
 	constructor(slots: number, shared: SharedUpstreamCounts | undefined) {
-		const fits = shared !== undefined && shared.active.length >= (shared.thread + 1) * slots;
+		const fits = shared !== undefined && shared.buffer.byteLength >= shared.rows * slots * Int32Array.BYTES_PER_ELEMENT;
 		this.#slots = slots;
-		this.#counts = fits ? shared.active : new Int32Array(slots);
-		this.#row = fits ? shared.thread * slots : 0;
+		this.#counts = fits ? new Int32Array(shared.buffer, 0, shared.rows * slots) : new Int32Array(slots);
+		this.#row = fits ? shared.row * slots : 0;
 	}
 
 	/** Requests in flight of the whole process. */

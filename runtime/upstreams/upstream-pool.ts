@@ -13,8 +13,10 @@ import type { Balancer, BalancerView } from '../../compiler/providers/balancers/
 import { balancerById } from '../../compiler/providers/balancers/index.ts';
 import type { ClientConnection, ClientOptions } from '../protocols/http1/client-connection.ts';
 import { type IdleLimits, PooledUpstream } from './pooled-upstream.ts';
-import { type SharedUpstreamCounts, UpstreamCounts, upstreamSlots } from './shared-counts.ts';
+import { poolSlots, type SharedUpstreamCounts, UpstreamCounts } from './shared-counts.ts';
 import { type CallOwner, UpstreamCall } from './upstream-call.ts';
+
+export { poolSlots } from './shared-counts.ts';
 
 /** A pool as its owner sees it. */
 export interface OwnedUpstreamPool extends UpstreamPool {
@@ -66,7 +68,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, CallOwner {
 			keepAlive: this.#limits.timeout > 0 && this.#limits.count > 0,
 			readBuffer: Buffer.allocUnsafeSlow(READ_SIZE),
 		};
-		this.#counts = new UpstreamCounts(upstreamSlots(settings), shared);
+		this.#counts = new UpstreamCounts(poolSlots(settings), shared);
 		this.#balancer = balancerById(settings.balance?.policy ?? 'random') ?? balancerById('random')!;
 		for (const text of settings.to) {
 			const parsed = parseUpstream(text);

@@ -1,0 +1,217 @@
+/** The closure of `proxy`: chooses an upstream, passes the request on, and answers with what comes back. */
+import type { CompileContext, Template } from '../../codegen/compile-context.ts';
+import type { Step } from '../../document/document.ts';
+import type { Exchange } from '../../exchange/exchange.ts';
+import { fieldValueKind, isToken } from '../../exchange/field-syntax.ts';
+import type { Handler } from '../../exchange/handler.ts';
+import type { HeaderList } from '../../exchange/header-list.ts';
+import { HttpError } from '../../exchange/http-error.ts';
+import { IpRanges } from '../../exchange/ip-ranges.ts';
+import { UpstreamError, type UpstreamResponse, type UpstreamSettings } from '../../exchange/leases.ts';
+import { compileHeaderEdits, type HeaderEdits } from '../header-edits.ts';
+import { forwardedFields, VIA_NAME } from './forwarded-request.ts';
+import { PROXY_FACTS_VARIABLE, ProxyFacts } from './proxy-facts.ts';
+import { splice } from './splice.ts';
+import { parseUpstream } from './upstream-address.ts';
+
+/** A step that proxies: to a named pool, or to one of its own. */
+export interface ProxyStep extends Step {
+	readonly handler: 'proxy';
+	readonly pool?: string;
+	readonly upstreams?: UpstreamSettings;
+	readonly header_up?: HeaderEdits;
+	readonly header_down?: HeaderEdits;
+	readonly method?: string;
+	readonly rewrite?: string;
+	readonly trusted_proxies?: readonly string[];
+}
+
+/** The status of an exchange whose client left before the upstream answered. It is recorded; nobody is there to be told. */
+const CLIENT_CLOSED_REQUEST = 499;
+
+/** Fills in the fields of a request or a response. */
+type Edit = (x: Exchange, headers: HeaderList) => void;
+
+/** Compiles the step. It always answers, so it has no next. */
+export function compileProxy(step: ProxyStep, cx: CompileContext): Handler {
+	const settings = settingsOf(step, cx);
+	const pool = cx.lease('upstreams', settings);
+	const addresses = resolvedAddresses(settings, cx);
+	const isTrusted = compileTrust(step, cx);
+	const editRequest = step.header_up && compileHeaderEdits(step.header_up, cx);
+	const editResponse = step.header_down && compileHeaderEdits(step.header_down, cx);
+	const method = step.method === undefined ? undefined : cx.template(step.method, 'empty');
+	const target = compileTarget(step, cx);
+	return x => {
+		if (x.request.method === 'CONNECT') throw new HttpError(405, 'CONNECT is not proxied.');
+		const upstream = pool.select(
+			x,
+			undefined,
+			addresses?.map(address => address.render(x)),
+		);
+		if (!upstream)
+			throw new HttpError(503, addresses ? 'No upstream has a valid address.' : 'No upstream is available.');
+		const facts = new ProxyFacts(upstream, performance.now());
+		x.variables.set(PROXY_FACTS_VARIABLE, facts);
+		const { headers, upgrade } = forwardedFields(x, isTrusted(x), upstream.address);
+		if (editRequest) {
+			editRequest(x, headers);
+			makeSendable(headers);
+		}
+		const sentMethod = method === undefined ? x.request.method : renderMethod(method, x);
+		// A changed method that has no use for a body leaves it behind.
+		const dropsBody = method !== undefined && (sentMethod === 'GET' || sentMethod === 'HEAD');
+		const request = {
+			method: sentMethod,
+			target: target(x),
+			headers,
+			body: dropsBody ? null : x.request.body,
+			upgrade,
+		};
+		x.answeredBy = 'proxy';
+		return pool
+			.send(x, upstream, request, (status, fields) => x.inform(status, fields))
+			.then(
+				response => answer(x, facts, response, upgrade, editResponse),
+				error => refuse(x, facts, error),
+			);
+	};
+}
+
+function settingsOf(step: ProxyStep, cx: CompileContext): UpstreamSettings {
+	let settings = step.upstreams;
+	if (step.pool !== undefined) {
+		if (settings) cx.refuse('`pool` and `upstreams` exclude each other.', 'proxy/two-pools');
+		const named = Object.hasOwn(cx.upstreams, step.pool) ? cx.upstreams[step.pool] : undefined;
+		if (named === undefined) cx.refuse(`There is no upstream named \`${step.pool}\`.`, 'upstream/unknown');
+		settings = { ...(named as UpstreamSettings), name: step.pool };
+	}
+	if (!settings) cx.refuse('`proxy` needs `pool` or `upstreams`.', 'proxy/no-pool');
+	for (const text of settings.to) {
+		const parsed = parseUpstream(text);
+		if (parsed.kind === 'invalid') cx.refuse(`\`${text}\` cannot be an upstream: ${parsed.message}.`, parsed.code);
+	}
+	return settings;
+}
+
+/** With placeholders in any address, all of them as templates. */
+function resolvedAddresses(settings: UpstreamSettings, cx: CompileContext): readonly Template[] | undefined {
+	const parsed = settings.to.map(parseUpstream);
+	if (parsed.every(({ kind }) => kind === 'static')) return undefined;
+	return parsed.flatMap(one => {
+		if (one.kind === 'static')
+			return one.addresses.map(({ address }) => ({ constant: address, render: () => address }));
+		return one.kind === 'template' ? one.texts.map(text => cx.template(text, 'empty')) : [];
+	});
+}
+
+function compileTrust(step: ProxyStep, cx: CompileContext): (x: Exchange) => boolean {
+	const global = (cx.settings['trusted_proxies'] as readonly string[] | undefined) ?? [];
+	const texts = [...global, ...(step.trusted_proxies ?? [])];
+	const unix = cx.settings['trusted_proxies_unix'] === true;
+	if (texts.length === 0 && !unix) return () => false;
+	let ranges: IpRanges;
+	try {
+		ranges = new IpRanges(texts);
+	} catch (error) {
+		return cx.refuse((error as RangeError).message, 'value/not-a-range');
+	}
+	return ({ connection }) => (connection.remoteAddress === '' ? unix : ranges.contains(connection.remoteAddress));
+}
+
+/** The request target, rewritten for the upstream only. */
+function compileTarget(step: ProxyStep, cx: CompileContext): (x: Exchange) => string {
+	if (step.rewrite === undefined) return currentTarget;
+	const rewrite = cx.pipeline([{ handler: 'rewrite_target', to: step.rewrite }], () => {}, 'rewrite');
+	return x => {
+		const { path, query } = x.request;
+		try {
+			rewrite(x);
+			return currentTarget(x);
+		} finally {
+			x.request.path = path;
+			x.request.query = query;
+		}
+	};
+}
+
+function currentTarget({ request }: Exchange): string {
+	return request.query === undefined ? request.path : `${request.path}?${request.query}`;
+}
+
+function renderMethod(template: Template, x: Exchange): string {
+	const method = template.constant ?? template.render(x);
+	if (!isToken(method) || method === 'CONNECT') throw new HttpError(500, 'The method for the upstream is not valid.');
+	return method;
+}
+
+/** What placeholders put into fields must not end its line, nor be cut to other bytes. */
+function makeSendable(headers: HeaderList): void {
+	headers.map((_name, value) => {
+		const kind = fieldValueKind(value);
+		if (kind === 'bytes') return value;
+		return kind === 'text' ? Buffer.from(value, 'utf8').toString('latin1') : '';
+	});
+	headers.filter(name => isToken(name) && !isFraming(name));
+}
+
+/** Fields that the protocol writes itself: two framings of one message are how requests are smuggled (RFC 9112 §11.2). */
+function isFraming(name: string): boolean {
+	switch (name.toLowerCase()) {
+		case 'content-length':
+		case 'transfer-encoding':
+		case 'connection':
+		case 'upgrade':
+		case 'keep-alive':
+		case 'proxy-connection':
+			return true;
+		default:
+			return false;
+	}
+}
+
+function answer(
+	x: Exchange,
+	facts: ProxyFacts,
+	upstream: UpstreamResponse,
+	upgrade: string | undefined,
+	edit: Edit | undefined,
+): void {
+	facts.answeredAt = performance.now();
+	facts.response = upstream;
+	const { response } = x;
+	const { headers } = upstream;
+	if (upstream.upgraded) {
+		const stream = upstream.upgraded;
+		if (headers.get('upgrade')?.toLowerCase() !== upgrade?.toLowerCase()) {
+			stream.on('error', () => {});
+			stream.destroy();
+			throw new HttpError(502, 'The upstream switched to a protocol that was not asked for.');
+		}
+		x.upgrade(client => splice(client, stream));
+	} else {
+		response.status = upstream.status;
+		response.body = upstream.body;
+	}
+	headers.add('Via', upstream.protocol === 'HTTP/1.0' ? `1.0 ${VIA_NAME}` : `1.1 ${VIA_NAME}`);
+	edit?.(x, headers);
+	const own = response.headers;
+	// The upstream made this response: it says what made it, or does not.
+	own.delete('server');
+	if (own.size === 0) response.headers = headers;
+	else for (let i = 0, size = headers.size; i < size; i++) own.add(headers.nameAt(i), headers.valueAt(i));
+}
+
+function refuse(x: Exchange, facts: ProxyFacts, error: unknown): void {
+	if (x.isGone) {
+		x.response.status = CLIENT_CLOSED_REQUEST;
+		x.response.body = null;
+		return;
+	}
+	x.answeredBy = '';
+	if (!(error instanceof UpstreamError)) throw error;
+	// The client's own body was at fault: malformed, cut short, too large or too slow.
+	if (error.cause instanceof HttpError) throw error.cause;
+	const message = `Upstream ${facts.upstream.address}: ${error.message}.`;
+	throw new HttpError(error.phase === 'timeout' ? 504 : 502, message, { cause: error });
+}

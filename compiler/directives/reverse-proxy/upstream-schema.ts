@@ -1,0 +1,55 @@
+/** Schema of a pool of upstreams in the document: of `upstreams.<name>` and of `proxy`'s own. */
+import { balancers } from '../../providers/balancers/index.ts';
+import type { Schema } from '../directive.ts';
+
+const MILLISECONDS: Schema = { type: 'number', minimum: 0, maximum: 2_147_483_647 };
+
+/** A pool: {@link UpstreamSettings} without its name. */
+export const upstreamSchema: Schema = {
+	type: 'object',
+	description: 'A pool of upstreams.',
+	properties: {
+		'@id': { type: 'string', minLength: 1 },
+		to: {
+			type: 'array',
+			items: { type: 'string', minLength: 1 },
+			description:
+				'Addresses: `host:port`, `[v6]:port`, `host:8001-8005`, `unix//path`, or one with placeholders that is resolved per request.',
+		},
+		balance: {
+			type: 'object',
+			description: 'How an upstream is chosen; `random` if left out.',
+			discriminator: { propertyName: 'policy' },
+			required: ['policy'],
+			oneOf: balancers.map(({ id, summary, schema }) => ({
+				type: 'object',
+				description: summary,
+				properties: { policy: { const: id }, ...schema.properties },
+				required: ['policy', ...(schema.required ?? [])],
+				additionalProperties: false,
+			})),
+		},
+		connect_timeout: { ...MILLISECONDS, description: 'Milliseconds to connect; 3000 if left out, 0 for no bound.' },
+		response_header_timeout: {
+			...MILLISECONDS,
+			description:
+				'Milliseconds from the end of the request to the end of the response’s head; no bound if left out or 0.',
+		},
+		max_response_header: {
+			type: 'integer',
+			minimum: 1024,
+			description: 'Bytes of a response’s head; 10485760 if left out.',
+		},
+		keepalive: {
+			...MILLISECONDS,
+			description: 'Milliseconds that an idle connection is kept; 120000 if left out, 0 keeps none.',
+		},
+		keepalive_idle_conns: {
+			type: 'integer',
+			minimum: 0,
+			description: 'Idle connections that one thread keeps to one upstream; 32 if left out.',
+		},
+	},
+	required: ['to'],
+	additionalProperties: false,
+};
