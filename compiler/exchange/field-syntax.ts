@@ -1,13 +1,13 @@
 /** What may stand in a field's name and value (RFC 9110 §5.1, §5.5, §5.6.2). */
 
+/** Bits of TOKEN_CLASS. */
+export const TOKEN_UNDERSCORE = 2;
+export const TOKEN_DOT = 4;
+
 /** By character code below 256: 0 not a token character, 1 a token character, 2 or 4 one (`_`, `.`) that some servers confuse with `-`. */
 export const TOKEN_CLASS: Uint8Array = tokenClasses();
 /** By character code below 256: 1 where it may stand in a field's value (HTAB, SP, visible, obs-text). */
 export const VALUE_CLASS: Uint8Array = valueClasses();
-
-/** Bits of TOKEN_CLASS. */
-export const TOKEN_UNDERSCORE = 2;
-export const TOKEN_DOT = 4;
 
 /** True for a token: a field name, a method. */
 export function isToken(text: string): boolean {
