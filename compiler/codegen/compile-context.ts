@@ -29,7 +29,7 @@ export interface CompileContext extends Leases {
 	pipeline(steps: readonly Step[], next: Handler, field?: string): Handler;
 	matcher(matcher: Matcher, field?: string): Predicate;
 	/** Unknown placeholders stay as they are (`keep`) or become nothing (`empty`). */
-	template(text: string, unknown: 'keep' | 'empty', escape?: ValueEscape): Template;
+	template(text: string, unknown: 'keep' | 'empty', encode?: ValueEscape): Template;
 	/** True if the text holds a placeholder whose value can differ between requests. */
 	hasPlaceholders(text: string): boolean;
 	/** Address of the client behind `trusted_proxies`: what `{client_ip}` is. */

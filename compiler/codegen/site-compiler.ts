@@ -82,9 +82,9 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 		return this.scope.tracer?.matcher(place.pointer, matcher, predicate) ?? predicate;
 	}
 
-	template(text: string, unknown: 'keep' | 'empty', escape?: ValueEscape): Template {
+	template(text: string, unknown: 'keep' | 'empty', encode?: ValueEscape): Template {
 		try {
-			return compileTemplate(text, unknown, this, escape);
+			return compileTemplate(text, unknown, this, encode);
 		} catch (error) {
 			if (error instanceof TemplateError)
 				return this.refuse(`${error.message}: \`${shortened(text)}\`.`, 'template/invalid');

@@ -12,7 +12,7 @@ type Part = string | DynamicPart;
 
 interface DynamicPart {
 	readonly resolve: Resolver;
-	readonly escape: ((value: string) => string) | undefined;
+	readonly encode: ((value: string) => string) | undefined;
 	/** What stands there when the name means nothing for a request. */
 	readonly otherwise: string;
 }
@@ -29,10 +29,10 @@ export function compileTemplate(
 	text: string,
 	unknown: 'keep' | 'empty',
 	scope: PlaceholderScope,
-	escape?: ValueEscape,
+	encode?: ValueEscape,
 ): Template {
 	if (!text.includes('{') && !text.includes('}')) return constantTemplate(text);
-	return assemble(split(text, unknown, scope, escape));
+	return assemble(split(text, unknown, scope, encode));
 }
 
 /** A template of a text without placeholders. */
@@ -45,7 +45,7 @@ export function hasPlaceholders(text: string, scope: PlaceholderScope): boolean 
 	return text.includes('{') && split(text, 'keep', scope, undefined).some(part => typeof part !== 'string');
 }
 
-function split(text: string, unknown: 'keep' | 'empty', scope: PlaceholderScope, escape?: ValueEscape): Part[] {
+function split(text: string, unknown: 'keep' | 'empty', scope: PlaceholderScope, encode?: ValueEscape): Part[] {
 	const parts: Part[] = [];
 	let literal = '';
 	let from = 0;
@@ -68,11 +68,11 @@ function split(text: string, unknown: 'keep' | 'empty', scope: PlaceholderScope,
 		// Kept as it is, but what stands inside of it may be a placeholder: `{"path": "{http.request.uri}"}`.
 		if (compiled === undefined && unknown === 'keep') continue;
 		literal += text.slice(from, i);
-		if (typeof compiled === 'string') literal += escape?.(name)?.(compiled) ?? compiled;
+		if (typeof compiled === 'string') literal += encode?.(name)?.(compiled) ?? compiled;
 		else if (compiled) {
 			if (literal !== '') parts.push(literal);
 			literal = '';
-			parts.push({ resolve: compiled, escape: escape?.(name), otherwise: unknown === 'keep' ? `{${name}}` : '' });
+			parts.push({ resolve: compiled, encode: encode?.(name), otherwise: unknown === 'keep' ? `{${name}}` : '' });
 		}
 		i = end;
 		from = end + 1;
@@ -115,5 +115,5 @@ function value(part: DynamicPart, x: Exchange): string {
 	const found = part.resolve(x);
 	if (found === undefined) return part.otherwise;
 	const text = typeof found === 'string' ? found : valueText(found);
-	return part.escape ? part.escape(text) : text;
+	return part.encode ? part.encode(text) : text;
 }

@@ -1,8 +1,28 @@
 /** Every request matcher, one line each. */
+import { all, any, not } from './combinators.ts';
+import { header } from './header.ts';
+import { host } from './host.ts';
+import { clientIp, remoteIp } from './ip.ts';
 import type { MatcherModule } from './matcher.ts';
+import { method } from './method.ts';
+import { path } from './path.ts';
+import { pathRegexp } from './path-regexp.ts';
+import { query } from './query.ts';
 
 /** In the order in which `list-modules` and the manual name them. */
-export const matchers: readonly MatcherModule[] = [];
+export const matchers: readonly MatcherModule[] = [
+	all,
+	any,
+	clientIp,
+	header,
+	host,
+	method,
+	not,
+	path,
+	pathRegexp,
+	query,
+	remoteIp,
+];
 
 /** By the `type` of the document. */
 export const MATCHERS: ReadonlyMap<string, MatcherModule> = new Map(matchers.map(matcher => [matcher.id, matcher]));
