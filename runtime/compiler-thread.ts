@@ -4,12 +4,18 @@ import { readlinkSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import type { MessagePort } from 'node:worker_threads';
 import { compile } from '../compiler/compiler.ts';
-import { diagnosticReport } from '../compiler/diagnostics/render.ts';
 import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
-import { redactDocument } from '../compiler/document/redaction.ts';
+import { redact } from '../compiler/document/secrets.ts';
 import { diskReader } from './disk-reader.ts';
-import { type DocumentImage, documentFacts, documentImage, generationDelta, sameDocument } from './threads/document-image.ts';
+import { diagnosticReport } from './threads/diagnostic-report.ts';
+import {
+	type DocumentImage,
+	documentFacts,
+	documentImage,
+	generationDelta,
+	sameDocument,
+} from './threads/document-image.ts';
 import type { CompilerAnswers, CompilerReply, CompilerRequest, Prepared } from './threads/messages.ts';
 import { restartReasons } from './threads/restart-reasons.ts';
 
@@ -124,7 +130,7 @@ class Compilation {
 		const running = this.#running;
 		const document: unknown = running?.document ?? {};
 		if (running && this.#redacted?.of !== running) {
-			this.#redacted = { of: running, value: redactDocument(running.document) };
+			this.#redacted = { of: running, value: redact(running.document) };
 		}
 		const stored = JSON.stringify(valueAt(document, path)) ?? 'null';
 		const shown = JSON.stringify(valueAt(running ? this.#redacted?.value : document, path)) ?? 'null';

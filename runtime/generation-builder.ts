@@ -1,6 +1,7 @@
 /** Builds a generation from the one before and what changed, a few milliseconds at a time between requests. */
 import { buildSite } from '../compiler/codegen/build-site.ts';
-import type { ListedSite } from '../compiler/codegen/plan.ts';
+import type { HostFacts } from '../compiler/codegen/placeholders/placeholder.ts';
+import type { ListenedSite } from '../compiler/codegen/plan.ts';
 import { SiteTable } from '../compiler/codegen/site-table.ts';
 import type { Settings, Site, Step } from '../compiler/document/document.ts';
 import type { LeaseKinds, Leases } from '../compiler/exchange/leases.ts';
@@ -55,13 +56,15 @@ export interface BuildResult {
 /** One build. Rejects with what `buildSite` throws, or BuildAborted; then everything it took is given back. */
 export class GenerationBuild {
 	readonly #source: LeaseSource;
+	readonly #facts: HostFacts;
 	/** Sites built so far, without those kept. */
 	readonly made: SiteUnit[] = [];
 	#sliceStart = performance.now();
 	#aborted = false;
 
-	constructor(source: LeaseSource) {
+	constructor(source: LeaseSource, facts: HostFacts) {
 		this.#source = source;
+		this.#facts = facts;
 	}
 
 	/** Ends the build at its next slice. */
@@ -69,7 +72,12 @@ export class GenerationBuild {
 		this.#aborted = true;
 	}
 
-	async run(delta: GenerationDelta, number: number, generations: Generations, before: SharedParts): Promise<BuildResult> {
+	async run(
+		delta: GenerationDelta,
+		number: number,
+		generations: Generations,
+		before: SharedParts,
+	): Promise<BuildResult> {
 		const base = generations.newest;
 		try {
 			const shared = delta.shared === undefined ? before : (JSON.parse(delta.shared) as SharedParts);
@@ -127,7 +135,7 @@ export class GenerationBuild {
 			},
 		};
 		try {
-			const unit = { built: buildSite(site, index, { ...shared, leases }), leases: handles };
+			const unit = { built: buildSite(site, index, { ...shared, leases, facts: this.#facts }), leases: handles };
 			this.made.push(unit);
 			return unit;
 		} catch (error) {
@@ -145,12 +153,14 @@ export class GenerationBuild {
 				tables.set(key, old);
 				continue;
 			}
-			const listed: ListedSite[] = [];
+			const listed: ListenedSite[] = [];
 			for (const chunk of sites ?? []) {
-				for (const entry of JSON.parse(chunk) as ListedSite[]) listed.push(entry);
+				for (const entry of JSON.parse(chunk) as ListenedSite[]) listed.push(entry);
 				await this.#breathe();
 			}
-			const hosts = perHost ? new Set(listed.flatMap(entry => entry.hosts.filter(host => !host.includes('*')))) : undefined;
+			const hosts = perHost
+				? new Set(listed.flatMap(entry => entry.hosts.filter(host => !host.includes('*'))))
+				: undefined;
 			tables.set(key, { table: new SiteTable(listed), hosts });
 			await this.#breathe();
 		}

@@ -1,5 +1,6 @@
 /** Shared resources of one thread, counted by key: what two generations both use is never stopped in between. */
 import { createHash } from 'node:crypto';
+import { canonicalJson } from '../compiler/document/canonical-json.ts';
 
 interface Entry {
 	readonly value: unknown;
@@ -54,16 +55,4 @@ export class LeaseRegistry {
 export function leaseKey(kind: string, settings: unknown): LeaseHandle {
 	const text = canonicalJson(settings);
 	return `${kind} ${text.length <= 128 ? text : createHash('sha256').update(text).digest('base64')}`;
-}
-
-/** JSON with the members of every object in code-unit order, so that equal settings are equal texts. */
-export function canonicalJson(value: unknown): string {
-	if (value === null || typeof value !== 'object') return JSON.stringify(value) ?? 'null';
-	if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
-	const members: string[] = [];
-	for (const name of Object.keys(value).sort()) {
-		const member = (value as Record<string, unknown>)[name];
-		if (member !== undefined) members.push(`${JSON.stringify(name)}:${canonicalJson(member)}`);
-	}
-	return `{${members.join(',')}}`;
 }

@@ -1,6 +1,7 @@
 /** What a listener's protocol hands exchanges to: finds the site in the current generation, runs it, and accounts for the end. */
-import type { Exchange } from '../compiler/exchange/exchange.ts';
+
 import { isStream } from '../compiler/exchange/body.ts';
+import type { Exchange } from '../compiler/exchange/exchange.ts';
 import { HeaderList } from '../compiler/exchange/header-list.ts';
 import { HttpError } from '../compiler/exchange/http-error.ts';
 import type { Generation, Generations, ListenerTable } from './generation.ts';
@@ -52,14 +53,11 @@ export class RequestHost implements ProtocolHost {
 			this.#tableOf = generation;
 			this.#table = generation.tables.get(this.#key);
 		}
-		const index = this.#table?.table.find(x.request.host, x.request.path);
-		if (index === undefined) {
-			this.#answered(x);
-			return;
-		}
 		let pending: void | Promise<void>;
 		try {
-			pending = generation.sites[index]!.built.handle(x);
+			// A malformed path may be refused here already.
+			const index = this.#table === undefined ? -1 : this.#table.table.find(x.request);
+			pending = index === -1 ? undefined : generation.sites[index]!.built.handle(x);
 		} catch (error) {
 			this.#failed(x, error);
 			return;

@@ -9,8 +9,8 @@ import { LogOutputError, LogSinks, type StandardWriters } from './logs/log-sinks
 import { type PreparedProcessLog, ProcessLog } from './logs/process-log.ts';
 import { MetricsRegistry } from './metrics/metrics-registry.ts';
 import { ThreadTotals } from './metrics/thread-totals.ts';
-import { CompilerFailure } from './threads/compiler-client.ts';
 import { CompileService } from './threads/compile-service.ts';
+import { CompilerFailure } from './threads/compiler-client.ts';
 import {
 	CONTROL_GENERATION,
 	CONTROL_SLOTS,
@@ -19,6 +19,7 @@ import {
 	type ListenerAddress,
 	type LogLevel,
 	MOST_THREADS,
+	type WorkerStart,
 } from './threads/messages.ts';
 import { BuildRefused, SHARED_PORTS, WorkerLost, WorkerPool } from './threads/worker-pool.ts';
 
@@ -85,6 +86,7 @@ export class Runtime implements RuntimeControl {
 	readonly #control = new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT);
 	readonly #shared = new Int32Array(this.#control);
 	readonly #totals = new ThreadTotals();
+	readonly #surroundings: Pick<WorkerStart, 'terminal' | 'workingDirectory' | 'environment'>;
 	readonly #sinks: LogSinks;
 	readonly #log: ProcessLog;
 	readonly #compiler: CompileService;
@@ -106,12 +108,13 @@ export class Runtime implements RuntimeControl {
 	constructor(options: RuntimeOptions) {
 		this.#options = options;
 		const workingDirectory = options.workingDirectory ?? process.cwd();
-		this.#sinks = new LogSinks(options.writers ?? {}, workingDirectory);
+		const environment = { ...(options.environment ?? process.env) };
 		const terminal = options.writers?.stderr === undefined && process.stderr.isTTY === true;
+		this.#surroundings = { terminal, workingDirectory, environment };
+		this.#sinks = new LogSinks(options.writers ?? {}, workingDirectory);
 		this.#log = new ProcessLog(this.#sinks, terminal, options.verbose === true);
-		this.#compiler = new CompileService(
-			{ workingDirectory, environment: { ...(options.environment ?? process.env) } },
-			reason => this.log('error', 'runtime', 'the compile thread died and is being replaced', { cause: reason }),
+		this.#compiler = new CompileService({ workingDirectory, environment }, reason =>
+			this.log('error', 'runtime', 'the compile thread died and is being replaced', { cause: reason }),
 		);
 		this.#metrics = new MetricsRegistry(this.#totals, {
 			ready: () => this.#ready,
@@ -249,6 +252,7 @@ export class Runtime implements RuntimeControl {
 		const threads = SHARED_PORTS ? Math.max(1, Math.min(wanted, MOST_THREADS)) : 1;
 		this.#pool = new WorkerPool(threads, this.#control, {
 			totals: this.#totals,
+			surroundings: this.#surroundings,
 			log: entry => this.#log.entry(entry),
 			access: (sink, text, entries) => {
 				if (this.#sinks.get(sink)?.write(text) !== true) this.#dropped += entries;
@@ -374,7 +378,10 @@ export class Runtime implements RuntimeControl {
 		const source = input.name;
 		if (outcome.result === 'applied') {
 			const { generation, unchanged } = outcome;
-			this.log('info', 'config', unchanged ? 'configuration unchanged' : 'configuration applied', { source, generation });
+			this.log('info', 'config', unchanged ? 'configuration unchanged' : 'configuration applied', {
+				source,
+				generation,
+			});
 		} else if (outcome.result === 'refused') {
 			const problems = outcome.diagnostics.filter(({ severity }) => severity === 'error').map(({ message }) => message);
 			this.log('error', 'config', 'configuration refused', { source, problems });

@@ -7,18 +7,17 @@ import { AccessBatch, type BatchPort } from './logs/access-batch.ts';
 import { AccessLogger } from './logs/access-log.ts';
 import { sinkKey } from './logs/log-sinks.ts';
 import type { FromWorker } from './threads/messages.ts';
-import { createUpstreamPool, poolSlots } from './upstreams/upstream-pool.ts';
-
-/** Shared memory of one key: as many rows of Int32 as there are threads. */
-interface SharedRows {
-	readonly buffer: SharedArrayBuffer;
-	readonly rows: number;
-}
+import { poolSlots } from './upstreams/shared-counts.ts';
+import { createUpstreamPool } from './upstreams/upstream-pool.ts';
 
 /** What leases of a thread need from it. */
 export interface LeaseThread {
 	/** Row of this thread in shared memory. */
 	readonly index: number;
+	/** Rows that there are. */
+	readonly rows: number;
+	/** Whether the process's standard error is a terminal. */
+	readonly terminal: boolean;
 	send(message: FromWorker): void;
 	/** Where the lines of an access log's batch go. */
 	batchPort(sink: string): BatchPort;
@@ -29,7 +28,7 @@ export class ThreadLeases implements LeaseSource {
 	readonly registry = new LeaseRegistry();
 	readonly #thread: LeaseThread;
 	readonly #files = createFileReader();
-	readonly #memory = new Map<string, SharedRows>();
+	readonly #memory = new Map<string, SharedArrayBuffer>();
 	readonly #wanted = new Set<string>();
 	#arrived: (() => void)[] = [];
 
@@ -58,8 +57,8 @@ export class ThreadLeases implements LeaseSource {
 	}
 
 	/** Memory that was wanted is here. */
-	memoryArrived(key: string, buffer: SharedArrayBuffer, rows: number): void {
-		this.#memory.set(key, { buffer, rows });
+	memoryArrived(key: string, buffer: SharedArrayBuffer): void {
+		this.#memory.set(key, buffer);
 		this.#wanted.delete(key);
 		if (this.#wanted.size > 0) return;
 		for (const resolve of this.#arrived.splice(0)) resolve();
@@ -90,7 +89,7 @@ export class ThreadLeases implements LeaseSource {
 			}
 			throw new MemoryWanted();
 		}
-		const pool = createUpstreamPool(settings, { ...memory, row: this.#thread.index });
+		const pool = createUpstreamPool(settings, { buffer: memory, rows: this.#thread.rows, row: this.#thread.index });
 		return {
 			value: pool,
 			close: () => {
@@ -115,7 +114,7 @@ export class ThreadLeases implements LeaseSource {
 		});
 		try {
 			return {
-				value: new AccessLogger(settings, batch),
+				value: new AccessLogger(settings, batch, this.#thread.terminal),
 				close: () => this.registry.release(batchHandle),
 			};
 		} catch (error) {

@@ -1,8 +1,10 @@
 /** A data-plane thread: its listeners, its generations, and its end of the conversation with the main thread. */
+import { hostname } from 'node:os';
 import type { MessagePort } from 'node:worker_threads';
 import { BuildError } from '../compiler/codegen/compile-context.ts';
-import { BuildAborted, GenerationBuild, type SharedParts } from './generation-builder.ts';
+import type { HostFacts } from '../compiler/codegen/placeholders/placeholder.ts';
 import { Generations } from './generation.ts';
+import { BuildAborted, GenerationBuild, type SharedParts } from './generation-builder.ts';
 import { addressText } from './listeners/address-text.ts';
 import { ListenError, listenError } from './listeners/port-probe.ts';
 import { WorkerListener } from './listeners/worker-listener.ts';
@@ -10,11 +12,18 @@ import { UnknownEncoder } from './logs/access-log.ts';
 import { ROW } from './metrics/counter-row.ts';
 import { HttpObserver } from './metrics/http-observer.ts';
 import { SeriesPages } from './metrics/series-pages.ts';
-import { DEFAULT_LIMITS } from './protocols/http1/limits.ts';
 import { createHttp1Server } from './protocols/http1/http1-server.ts';
+import { DEFAULT_LIMITS } from './protocols/http1/limits.ts';
 import { RequestHost, type ThreadState } from './request-host.ts';
 import { ThreadLeases } from './thread-leases.ts';
-import { CONTROL_OUTSTANDING, type FromWorker, type ListenerAddress, type LogEntry, type ToWorker, type WorkerStart } from './threads/messages.ts';
+import {
+	CONTROL_OUTSTANDING,
+	type FromWorker,
+	type ListenerAddress,
+	type LogEntry,
+	type ToWorker,
+	type WorkerStart,
+} from './threads/messages.ts';
 
 type Prepare = Extract<ToWorker, { type: 'prepare' }>;
 
@@ -31,6 +40,7 @@ class DataPlaneWorker implements ThreadState {
 	draining = false;
 	readonly #port: MessagePort;
 	readonly #start: WorkerStart;
+	readonly #facts: HostFacts;
 	readonly #leases: ThreadLeases;
 	readonly #pages: SeriesPages;
 	readonly #listeners = new Map<string, WorkerListener>();
@@ -44,10 +54,13 @@ class DataPlaneWorker implements ThreadState {
 	constructor(port: MessagePort, start: WorkerStart) {
 		this.#port = port;
 		this.#start = start;
+		this.#facts = hostFacts(start);
 		const control = new Int32Array(start.control);
 		this.row = new Float64Array(start.counters);
 		this.#leases = new ThreadLeases({
 			index: start.index,
+			rows: start.rows,
+			terminal: start.terminal,
 			send: message => this.#send(message),
 			batchPort: sink => ({
 				post: (text, entries) => this.#send({ type: 'access', sink, text, entries }),
@@ -77,7 +90,7 @@ class DataPlaneWorker implements ThreadState {
 				this.#discard();
 				return;
 			case 'memory':
-				this.#leases.memoryArrived(message.key, message.buffer, message.rows);
+				this.#leases.memoryArrived(message.key, message.buffer);
 				return;
 			case 'drain':
 				this.#drain();
@@ -102,7 +115,7 @@ class DataPlaneWorker implements ThreadState {
 
 	async #prepare({ attempt, generation, delta, listeners }: Prepare): Promise<void> {
 		this.#build?.abort();
-		const build = new GenerationBuild(this.#leases);
+		const build = new GenerationBuild(this.#leases, this.#facts);
 		this.#build = build;
 		try {
 			const result = await build.run(delta, generation, this.generations, this.#shared);
@@ -173,6 +186,18 @@ class DataPlaneWorker implements ThreadState {
 	#send(message: FromWorker): void {
 		this.#port.postMessage(message);
 	}
+}
+
+/** What placeholders can tell of the machine. */
+function hostFacts({ workingDirectory, environment }: WorkerStart): HostFacts {
+	return {
+		hostname: hostname(),
+		os: process.platform,
+		// The name that the compatible server gives it.
+		arch: process.arch === 'x64' ? 'amd64' : process.arch,
+		workingDirectory,
+		env: name => (Object.hasOwn(environment, name) ? environment[name] : undefined),
+	};
 }
 
 /** What a failed build is to the user: a code and a sentence; a bug is told by its message. */

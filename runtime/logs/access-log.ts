@@ -27,12 +27,14 @@ export class AccessLogger implements AccessLog {
 	readonly #sink: LineSink;
 	readonly #rank: number;
 
-	/** Throws UnknownEncoder. */
-	constructor(settings: AccessLogSettings, sink: LineSink) {
-		const encoder = encoderOf(settings.format.encoder);
+	/** `terminal`: standard error is one, and a log to it that names no format is for eyes. Throws UnknownEncoder. */
+	constructor(settings: AccessLogSettings, sink: LineSink, terminal: boolean) {
+		const named = settings.format.encoder;
+		const automatic = terminal && settings.output.writer === 'stderr' ? 'console' : 'json';
+		const encoder = encoderOf(named === 'default' ? automatic : named);
 		if (!encoder) throw new UnknownEncoder(settings.format.encoder);
 		this.#encoder = encoder;
-		this.#logger = settings.name === '' ? 'http.log.access' : `http.log.access.${settings.name}`;
+		this.#logger = settings.name === 'default' ? 'http.log.access' : `http.log.access.${settings.name}`;
 		this.#rank = levelRank(settings.level);
 		this.#sink = sink;
 	}

@@ -19,7 +19,7 @@ export const LEVEL_RANK: { readonly [level: string]: number } = {
 
 /** Rank of a level in any case; that of `info` when it is left out. */
 export function levelRank(level: string | undefined): number {
-	return LEVEL_RANK[(level ?? 'info').toLowerCase()] ?? LEVEL_RANK['info']!;
+	return LEVEL_RANK[(level ?? 'info').toLowerCase()] ?? LEVEL_RANK.info!;
 }
 
 /** The encoder of a name; undefined when there is no such one. */

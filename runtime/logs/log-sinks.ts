@@ -1,6 +1,6 @@
 /** The writers that logs share, counted by who uses them, and opened before the configuration that names them is served. */
 import { leaseKey } from '../leases.ts';
-import { DISCARD, DescriptorWriter, type LogWriter, openLogFile } from './log-writer.ts';
+import { DescriptorWriter, DISCARD, type LogWriter, openLogFile } from './log-writer.ts';
 
 /** Settings of an output: a writer's id and its own fields. */
 export interface LogOutputSettings {
@@ -99,7 +99,7 @@ export class LogSinks {
 	}
 
 	#openFile(output: LogOutputSettings): LogWriter {
-		const path = output['path'] ?? output['filename'];
+		const path = output.path ?? output.filename;
 		if (typeof path !== 'string' || path === '') throw new LogOutputError('A log file needs a path.');
 		try {
 			return openLogFile(path, this.#workingDirectory);

@@ -40,7 +40,7 @@ export class ProcessLog {
 		const targets: Target[] = [];
 		const prepared = { targets };
 		try {
-			for (const [name, log] of Object.entries({ ...logs, default: logs['default'] ?? {} })) {
+			for (const [name, log] of Object.entries({ ...logs, default: logs.default ?? {} })) {
 				targets.push(this.#target(name, log, settings));
 			}
 		} catch (error) {

@@ -63,7 +63,12 @@ export class MetricsRegistry {
 		number('svc_requests_refused_total', 'Messages refused before they became a request.', 'counter', () =>
 			totals.total(ROW.refusedRequests),
 		);
-		number('svc_worker_restarts_total', 'Worker threads that died and were replaced.', 'counter', gauges.workerRestarts);
+		number(
+			'svc_worker_restarts_total',
+			'Worker threads that died and were replaced.',
+			'counter',
+			gauges.workerRestarts,
+		);
 		number(
 			'svc_access_log_dropped_total',
 			'Access log entries dropped because writing did not keep up.',
@@ -122,4 +127,3 @@ function seriesMetric(family: SeriesFamily, totals: ThreadTotals): Metric {
 		return samples;
 	});
 }
-

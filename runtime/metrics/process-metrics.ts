@@ -1,6 +1,6 @@
 /** What the operating system knows of the process, under the names that every Prometheus client uses. */
 import { readdirSync, readFileSync } from 'node:fs';
-import { Gauge, Counter, type Registry } from 'prom-client';
+import { Counter, Gauge, type Registry } from 'prom-client';
 
 /** Registers `process_*` families; each is read when scraped. Those that this platform cannot give are left out. */
 export function registerProcessMetrics(registry: Registry): void {

@@ -1,8 +1,8 @@
 /** A compiled document cut into the pieces that travel and are compared: one JSON text per site, what it depends on, and its listeners. */
 import type { Plan } from '../../compiler/codegen/plan.ts';
+import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { Document, Settings } from '../../compiler/document/document.ts';
-import { canonicalJson } from '../leases.ts';
-import type { DocumentFacts, GenerationDelta, ListenerAddress, SiteRun } from './messages.ts';
+import type { DocumentFacts, GenerationDelta, ListenerAddress } from './messages.ts';
 
 /** Settings that no site's closures look at: a change of them rebuilds nothing. */
 const PROCESS_SETTINGS: ReadonlySet<string> = new Set(['admin', 'grace_period', 'threads']);
@@ -91,11 +91,6 @@ export function sameDocument(a: DocumentImage, b: DocumentImage): boolean {
 	);
 }
 
-/** True when the delta keeps every site where it is. */
-export function keepsEverySite(runs: readonly SiteRun[]): boolean {
-	return runs.length === 0 || (runs.length === 1 && runs[0]![0] === 0);
-}
-
 /** Joins JSON texts to JSON arrays of a bounded size. */
 function chunks(texts: readonly string[]): string[] {
 	const joined: string[] = [];
@@ -136,6 +131,9 @@ function namedDependencies(document: Document): ((value: unknown) => string) | u
 			}
 		};
 		visit(value);
-		return [...found].sort().map(name => texts.get(name)!).join('');
+		return [...found]
+			.sort()
+			.map(name => texts.get(name)!)
+			.join('');
 	};
 }

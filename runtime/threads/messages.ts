@@ -87,12 +87,19 @@ export type CompilerReply = { readonly id: number; readonly answer?: unknown; re
 export interface WorkerStart {
 	/** Row of this thread in shared memory, from 0. */
 	readonly index: number;
+	/** Rows that there are: threads of the pool. */
+	readonly rows: number;
 	/** Int32 slots shared by all threads. */
 	readonly control: SharedArrayBuffer;
 	/** Float64 row of the fixed counters of this thread. */
 	readonly counters: SharedArrayBuffer;
 	/** Whether several threads bind each address. */
 	readonly sharePorts: boolean;
+	/** Whether the process's standard error is a terminal: then logs that name no format are for eyes. */
+	readonly terminal: boolean;
+	/** Folder and environment that placeholders see. */
+	readonly workingDirectory: string;
+	readonly environment: { readonly [name: string]: string | undefined };
 }
 
 /** Main thread to worker. */
@@ -111,7 +118,7 @@ export type ToWorker =
 	| { readonly type: 'activate' }
 	| { readonly type: 'discard' }
 	/** Memory asked for with `memory_wanted`. */
-	| { readonly type: 'memory'; readonly key: string; readonly buffer: SharedArrayBuffer; readonly rows: number }
+	| { readonly type: 'memory'; readonly key: string; readonly buffer: SharedArrayBuffer }
 	| { readonly type: 'drain' }
 	/** For operators' tests: fails as an uncaught exception outside any request would. */
 	| { readonly type: 'crash' };

@@ -1,40 +1,10 @@
 /** Which changes of a document a running process cannot make (service specification, rules for loads). */
-import { DEFAULT_ADMIN_ADDRESS } from '../../compiler/options/admin.ts';
-import { options } from '../../compiler/options/index.ts';
-import type { AdminSettings, Settings } from '../../compiler/document/document.ts';
-import type { Schema } from '../../compiler/directives/directive.ts';
+import type { Document } from '../../compiler/document/document.ts';
+import { startupChanges } from '../../compiler/document/startup-settings.ts';
 import type { RestartReason } from '../control.ts';
-import { canonicalJson } from '../leases.ts';
 import { addressText } from '../listeners/address-text.ts';
 import type { DocumentImage } from './document-image.ts';
 import type { ListenerAddress } from './messages.ts';
-
-/** Paths in the settings whose change needs a restart, by the mark of the options and their schemas. */
-function startupPaths(): string[][] {
-	const paths: string[][] = [];
-	const visit = (schema: Schema, path: string[]) => {
-		if (schema['startup'] === true) {
-			paths.push(path);
-			return;
-		}
-		for (const [name, property] of Object.entries((schema['properties'] ?? {}) as { [name: string]: Schema })) {
-			visit(property, [...path, name]);
-		}
-	};
-	for (const option of options) {
-		// Where the Admin API listens is compared with its default, below.
-		if (option.id === 'admin') continue;
-		if (option.startup) paths.push([option.id]);
-		else visit(option.schema, [option.id]);
-	}
-	return paths;
-}
-
-function settingAt(settings: Settings, path: readonly string[]): unknown {
-	let value: unknown = settings;
-	for (const name of path) value = (value as { [name: string]: unknown } | null | undefined)?.[name];
-	return value;
-}
 
 /**
  * Why `after` cannot replace `before` in this process; empty when it can. `unconfigured`: the process was started
@@ -43,29 +13,20 @@ function settingAt(settings: Settings, path: readonly string[]): unknown {
 export function restartReasons(before: DocumentImage, after: DocumentImage, unconfigured: boolean): RestartReason[] {
 	const reasons: RestartReason[] = [];
 	listenerReasons(before, after, unconfigured && before.listeners.length === 0, reasons);
-	const old = before.document.settings ?? {};
-	const next = after.document.settings ?? {};
-	for (const path of startupPaths()) {
-		const same = canonicalJson(settingAt(old, path)) === canonicalJson(settingAt(next, path));
-		if (!same) reasons.push(settingChanged(path.join('.')));
+	for (const { setting } of startupChanges(
+		withAdmin(before.document, unconfigured),
+		withAdmin(after.document, unconfigured),
+	)) {
+		const message = `\`${setting}\` is fixed when the process starts.`;
+		reasons.push({ code: 'setting_changed', subject: setting, message });
 	}
-	if (adminAddress(old, unconfigured) !== adminAddress(next, unconfigured)) reasons.push(settingChanged('admin'));
 	return reasons;
 }
 
-/** Where the Admin API of these settings listens; undefined for none. */
-function adminAddress(settings: Settings, always: boolean): string | undefined {
-	const admin: AdminSettings | undefined = settings.admin ?? (always ? {} : undefined);
-	if (admin === undefined || admin.off) return undefined;
-	return admin.listen ?? DEFAULT_ADMIN_ADDRESS;
-}
-
-function settingChanged(name: string): RestartReason {
-	return {
-		code: 'setting_changed',
-		subject: name,
-		message: `\`${name}\` is fixed when the process starts.`,
-	};
+/** A process that was started without a configuration has an Admin API whether or not a document names it. */
+function withAdmin(document: Document, always: boolean): Document {
+	if (!always || document.settings?.admin) return document;
+	return { ...document, settings: { ...document.settings, admin: {} } };
 }
 
 function listenerReasons(

@@ -50,6 +50,8 @@ export interface GenerationOrder {
 /** What the pool tells and asks of the runtime. */
 export interface WorkerPoolHost {
 	readonly totals: ThreadTotals;
+	/** The same for every thread. */
+	readonly surroundings: Pick<WorkerStart, 'terminal' | 'workingDirectory' | 'environment'>;
 	log(entry: LogEntry): void;
 	/** Lines for a log writer. */
 	access(sink: string, text: string, entries: number): void;
@@ -204,9 +206,11 @@ export class WorkerPool {
 	#start(slot: Slot): void {
 		const data: WorkerStart = {
 			index: slot.index,
+			rows: this.#slots.length,
 			control: this.#control,
 			counters: this.#host.totals.begin(slot.index),
-			sharePorts: this.#slots.length > 1 || SHARED_PORTS,
+			sharePorts: SHARED_PORTS,
+			...this.#host.surroundings,
 		};
 		Atomics.store(this.#outstanding, CONTROL_OUTSTANDING + slot.index, 0);
 		const thread = startThread('worker', data);
@@ -251,7 +255,8 @@ export class WorkerPool {
 			this.#start(slot);
 			this.#host.replaced(slot.index);
 		}, delay);
-		attempt?.reject(new WorkerLost('A worker thread died while it was building the configuration.'));
+		const [first] = cause.split('\n');
+		attempt?.reject(new WorkerLost(`A worker thread died while it was building the configuration: ${first}.`));
 	}
 
 	#prepare(slot: Slot, order: GenerationOrder): Promise<void> {
@@ -327,7 +332,7 @@ export class WorkerPool {
 			this.#memory.set(key, memory);
 		}
 		memory.users.add(slot.index);
-		this.#post(slot, { type: 'memory', key, buffer: memory.buffer, rows: this.#slots.length });
+		this.#post(slot, { type: 'memory', key, buffer: memory.buffer });
 	}
 
 	#release(key: string, index: number): void {
