@@ -1,0 +1,37 @@
+/** Where the Admin API listens: the forms of `admin`'s address. */
+
+/** A parsed address. */
+export type AdminAddress =
+	| { readonly kind: 'tcp'; readonly host: string; readonly port: number; readonly text: string }
+	| { readonly kind: 'unix'; readonly path: string; readonly mode: number; readonly text: string };
+
+/** Permissions of a socket file whose address names none: its owner's alone. */
+const SOCKET_MODE = 0o600;
+
+/**
+ * Parses `host:port`, `:port` (every interface), `[v6]:port` and `unix//path`, the last with an optional `|0660` for the
+ * permissions of the socket; `localhost` is 127.0.0.1. Undefined when it is none of them.
+ */
+export function parseAdminAddress(text: string): AdminAddress | undefined {
+	const unix = /^unix\/(\/[^|]+)(?:\|(0?[0-7]{3}))?$/.exec(text);
+	if (unix) {
+		const mode = unix[2] === undefined ? SOCKET_MODE : Number.parseInt(unix[2], 8);
+		return { kind: 'unix', path: unix[1]!, mode, text };
+	}
+	const tcp = /^(?:tcp\/)?(?:\[([0-9a-fA-F:.%]+)\]|([^\s:/[\]]*)):(\d{1,5})$/.exec(text);
+	if (!tcp) return undefined;
+	const port = Number(tcp[3]);
+	if (port > 65_535) return undefined;
+	const host = (tcp[1] ?? tcp[2]!).toLowerCase();
+	return { kind: 'tcp', host: host === 'localhost' ? '127.0.0.1' : host, port, text };
+}
+
+/** True for an address of this machine only: 127.0.0.0/8, ::1, and the first mapped into IPv6. */
+export function isLoopback(address: string): boolean {
+	return /^(?:::ffff:)?127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/i.test(address) || address === '::1';
+}
+
+/** True for an address that stands for every interface. */
+export function isWildcard(host: string): boolean {
+	return host === '' || host === '0.0.0.0' || host === '::';
+}

@@ -1,0 +1,18 @@
+/**
+ * `GET /metrics` → 200, Prometheus text exposition (`text/plain; version=0.0.4`) of the whole process; an empty body when
+ * the configuration does not ask for metrics.
+ */
+import type { AdminEndpoint } from './endpoint.ts';
+
+/** `/metrics`. */
+export const metrics: AdminEndpoint = {
+	path: '/metrics',
+	methods: {
+		GET: async (x, { runtime }) => {
+			const text = await runtime.metrics();
+			x.response.status = 200;
+			x.response.headers.set('Content-Type', 'text/plain; version=0.0.4; charset=utf-8');
+			x.response.body = text;
+		},
+	},
+};

@@ -1,0 +1,283 @@
+/**
+ * The Admin API: an HTTP endpoint of the main thread that reads and replaces the running configuration, tells liveness and
+ * readiness, gives metrics and stops the process. It runs over the same engine and exchanges as the sites.
+ *
+ * | Request | See |
+ * | --- | --- |
+ * | `GET /live`, `GET /ready` | health.ts |
+ * | `GET /metrics` | metrics.ts |
+ * | `GET /config/[path]` | config.ts |
+ * | `POST /load` | load.ts |
+ * | `POST /adapt` | adapt.ts |
+ * | `POST /stop` | stop.ts |
+ *
+ * Who may call is in access.ts, the shape of errors in errors.ts. HEAD is GET without a body. Another path is 404, another
+ * method 405 with `Allow`. Answers are never cached.
+ */
+import { createServer, type Server } from 'node:net';
+import type { AdminSettings } from '../compiler/document/document.ts';
+import { isStream } from '../compiler/exchange/body.ts';
+import type { Exchange } from '../compiler/exchange/exchange.ts';
+import type { RuntimeControl } from '../runtime/control.ts';
+import { createHttp1Server } from '../runtime/protocols/http1/http1-server.ts';
+import type { ProtocolHost, ProtocolLimits, ProtocolServer } from '../runtime/protocols/protocol.ts';
+import { AdminAccess } from './access.ts';
+import { adapt } from './adapt.ts';
+import { AdminBindError, bind, boundAddress } from './bind.ts';
+import { config } from './config.ts';
+import type { AdminContext, AdminEndpoint, AdminMethod } from './endpoint.ts';
+import { AdminError } from './errors.ts';
+import { live, ready } from './health.ts';
+import { type AdminAddress, parseAdminAddress } from './listen-address.ts';
+import { load } from './load.ts';
+import { metrics } from './metrics.ts';
+import { stop } from './stop.ts';
+
+/** Where the Admin API listens when nothing says otherwise. */
+export const DEFAULT_ADMIN_LISTEN = '127.0.0.1:2019';
+
+const ENDPOINTS: readonly AdminEndpoint[] = [live, ready, metrics, config, load, adapt, stop];
+const KNOWN_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
+
+/** Fields that say nothing of what an endpoint had begun to answer. */
+const KEPT_ON_ERROR: ReadonlySet<string> = new Set([
+	...['server', 'cache-control', 'x-content-type-options', 'vary'],
+	...['access-control-allow-origin', 'access-control-expose-headers'],
+]);
+
+/** Bounds: few, patient and trusted clients, but nothing without an end. */
+const LIMITS: ProtocolLimits = {
+	maxHeadSize: 16_384,
+	maxHeaderCount: 100,
+	headTimeout: 10_000,
+	idleTimeout: 120_000,
+	bodyIdleTimeout: 30_000,
+	writeIdleTimeout: 30_000,
+	maxDrain: 65_536,
+	maxRequestsPerConnection: 0,
+};
+const MAX_CONNECTIONS = 256;
+
+/** Milliseconds that `close` waits for answers that are being written. */
+const CLOSE_GRACE = 1000;
+
+/** Takes entries of the process log. */
+export type AdminLog = (
+	level: 'info' | 'warn' | 'error',
+	message: string,
+	fields: { readonly [name: string]: unknown },
+) => void;
+
+/** What the command line adds to the runtime. */
+export interface AdminOptions {
+	/** Settings while the running document has none: a process that was started without a configuration. */
+	readonly settings?: AdminSettings;
+	/** Writes and refusals are recorded here, with who asked and what came of it. */
+	readonly log: AdminLog;
+	/** Called once, after the answer to `POST /stop` has been written. */
+	readonly onStop: () => void;
+}
+
+/** The Admin API, listening. */
+export interface AdminServer {
+	/** Where it listens: `127.0.0.1:2019` with the real port, `unix//run/svc.sock`; '' when it is off. */
+	readonly address: string;
+	/** Stops listening, lets answers be written for a second, then ends every connection. Safe to call twice. */
+	close(): Promise<void>;
+}
+
+/**
+ * Starts the Admin API where the running document (else `options.settings`, else the default) says. `admin off` binds
+ * nothing. Token and origins are read anew for each request, so a load that changes them counts at once; the address
+ * stays. Throws AdminBindError.
+ */
+export async function startAdmin(runtime: RuntimeControl, options: AdminOptions): Promise<AdminServer> {
+	const settings = runtime.admin ?? options.settings ?? {};
+	if (settings.off === true) return { address: '', close: async () => {} };
+	const text = settings.listen ?? DEFAULT_ADMIN_LISTEN;
+	const address = parseAdminAddress(text);
+	if (address === undefined)
+		throw new AdminBindError(text, Object.assign(new Error('not an address'), { code: 'EINVAL' }));
+
+	const host = new AdminHost(runtime, options, address);
+	const protocol = createHttp1Server(host);
+	const server = createServer(socket => protocol.accept(socket, 'http'));
+	server.maxConnections = MAX_CONNECTIONS;
+	await bind(server, address);
+	server.on('error', error =>
+		options.log('error', 'the admin API failed to accept a connection', { error: error.message }),
+	);
+	const bound = boundAddress(server, address);
+	if (settings.token === undefined) {
+		options.log('warn', 'the admin API has no token: it admits clients on this machine only', { address: bound });
+	}
+	options.log('info', 'the admin API listens', { address: bound });
+	return new ListeningAdmin(bound, server, protocol, host);
+}
+
+class ListeningAdmin implements AdminServer {
+	readonly address: string;
+	readonly #server: Server;
+	readonly #protocol: ProtocolServer;
+	readonly #host: AdminHost;
+	#closing: Promise<void> | undefined = undefined;
+
+	constructor(address: string, server: Server, protocol: ProtocolServer, host: AdminHost) {
+		this.address = address;
+		this.#server = server;
+		this.#protocol = protocol;
+		this.#host = host;
+	}
+
+	close(): Promise<void> {
+		this.#closing ??= this.#close();
+		return this.#closing;
+	}
+
+	async #close(): Promise<void> {
+		this.#host.draining = true;
+		const closed = new Promise<void>(resolve => this.#server.close(() => resolve()));
+		this.#protocol.drain();
+		const end = performance.now() + CLOSE_GRACE;
+		while (this.#protocol.connections > 0 && performance.now() < end) {
+			await new Promise(resolve => setTimeout(resolve, 10));
+		}
+		this.#protocol.close();
+		await closed;
+	}
+}
+
+/** Routes requests to endpoints, and accounts for them. */
+class AdminHost implements ProtocolHost, AdminContext {
+	readonly runtime: RuntimeControl;
+	readonly limits = LIMITS;
+	draining = false;
+	readonly #options: AdminOptions;
+	readonly #address: AdminAddress;
+	#access: AdminAccess;
+	/** The settings that `#access` was made of. */
+	#accessOf: AdminSettings;
+	#stopsAfter: Exchange | undefined = undefined;
+
+	constructor(runtime: RuntimeControl, options: AdminOptions, address: AdminAddress) {
+		this.runtime = runtime;
+		this.#options = options;
+		this.#address = address;
+		this.#accessOf = runtime.admin ?? options.settings ?? {};
+		this.#access = new AdminAccess(this.#accessOf, address);
+	}
+
+	handle(x: Exchange): void | Promise<void> {
+		const endpoint = endpointOf(x.request.path);
+		try {
+			const pending = this.#answer(x, endpoint);
+			if (pending !== undefined) {
+				return pending.catch(error => this.#fail(x, error)).then(() => this.#account(x, endpoint));
+			}
+		} catch (error) {
+			this.#fail(x, error);
+		}
+		this.#account(x, endpoint);
+	}
+
+	finished(x: Exchange): void {
+		if (x !== this.#stopsAfter) return;
+		this.#stopsAfter = undefined;
+		this.#options.onStop();
+	}
+
+	stopAfter(x: Exchange): void {
+		this.#stopsAfter ??= x;
+	}
+
+	refused(reason: string): void {
+		this.#options.log('warn', 'a malformed admin API request was refused', { reason });
+	}
+
+	opened(): void {}
+
+	closed(): void {}
+
+	#currentAccess(): AdminAccess {
+		const settings = this.runtime.admin ?? this.#options.settings ?? this.#accessOf;
+		if (settings !== this.#accessOf) {
+			this.#accessOf = settings;
+			this.#access = new AdminAccess(settings, this.#address);
+		}
+		return this.#access;
+	}
+
+	#answer(x: Exchange, endpoint: AdminEndpoint | undefined): void | Promise<void> {
+		const headers = x.response.headers;
+		headers.set('Cache-Control', 'no-store');
+		headers.set('X-Content-Type-Options', 'nosniff');
+		const isPreflight = this.#currentAccess().check(x);
+		if (endpoint === undefined) throw new AdminError(404, 'not_found', 'There is no such endpoint.');
+		const methods = Object.keys(endpoint.methods);
+		const allow = (methods.includes('GET') ? [...methods, 'HEAD'] : methods).join(', ');
+		if (isPreflight) {
+			x.response.status = 204;
+			headers.set('Access-Control-Allow-Methods', allow);
+			headers.set('Access-Control-Allow-Headers', 'Authorization, Content-Type, If-Match, If-None-Match');
+			return;
+		}
+		const method: AdminMethod | undefined = methodOf(endpoint, x.request.method);
+		if (method === undefined) {
+			throw new AdminError(405, 'method_not_allowed', `${endpoint.path} takes ${allow}.`, {
+				headers: [['Allow', allow]],
+			});
+		}
+		return method(x, this);
+	}
+
+	/** Answers with an error; what an endpoint had begun to answer is dropped. */
+	#fail(x: Exchange, thrown: unknown): void {
+		const response = x.response;
+		if (isStream(response.body)) response.body.cancel();
+		let error: AdminError;
+		if (thrown instanceof AdminError) error = thrown;
+		else {
+			error = new AdminError(500, 'internal', 'The server failed to answer; its log says more.');
+			this.#options.log('error', 'an admin API request failed', {
+				path: x.request.path,
+				error: thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown),
+			});
+		}
+		response.headers.filter(name => KEPT_ON_ERROR.has(name.toLowerCase()));
+		response.headers.set('Content-Type', 'application/json');
+		for (const [name, value] of error.headers) response.headers.set(name, value);
+		response.status = error.status;
+		response.body = `${JSON.stringify(error)}\n`;
+	}
+
+	/** Counts every request; records those that write or were refused. */
+	#account(x: Exchange, endpoint: AdminEndpoint | undefined): void {
+		const { method } = x.request;
+		const status = x.response.status;
+		// Labels must not be the client's to choose.
+		this.runtime.countAdminRequest(endpoint?.path ?? 'other', KNOWN_METHODS.has(method) ? method : 'OTHER', status);
+		const isRefused = status === 401 || status === 403;
+		if (!isRefused && (method === 'GET' || method === 'HEAD' || method === 'OPTIONS')) return;
+		this.#options.log(isRefused || status >= 500 ? 'warn' : 'info', 'admin API request', {
+			method,
+			path: x.request.path,
+			status,
+			remote: x.connection.remoteAddress,
+			duration: (performance.now() - x.startedAt) / 1000,
+		});
+	}
+}
+
+function endpointOf(path: string): AdminEndpoint | undefined {
+	for (const endpoint of ENDPOINTS) {
+		if (path === endpoint.path) return endpoint;
+		if (endpoint.below === true && (path.startsWith(endpoint.path) || path === endpoint.path.slice(0, -1)))
+			return endpoint;
+	}
+	return undefined;
+}
+
+function methodOf(endpoint: AdminEndpoint, method: string): AdminMethod | undefined {
+	const name = method === 'HEAD' && !Object.hasOwn(endpoint.methods, 'HEAD') ? 'GET' : method;
+	return Object.hasOwn(endpoint.methods, name) ? endpoint.methods[name] : undefined;
+}

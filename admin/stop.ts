@@ -1,0 +1,19 @@
+/**
+ * `POST /stop` → 200 `{"stopping":true}`; then the process stops gracefully. From that moment `/ready` is 503; `/live`
+ * stays 200 until the process ends. No body is read; a form's media type is refused (415), because a page of another
+ * site can send one unasked.
+ */
+import { type AdminEndpoint, answerJson } from './endpoint.ts';
+import { refuseForms } from './request-text.ts';
+
+/** `/stop`. */
+export const stop: AdminEndpoint = {
+	path: '/stop',
+	methods: {
+		POST: (x, cx) => {
+			refuseForms(x);
+			answerJson(x, 200, '{"stopping":true}');
+			cx.stopAfter(x);
+		},
+	},
+};

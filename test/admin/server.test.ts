@@ -1,0 +1,717 @@
+/** The Admin API over real sockets: every endpoint, and every rule of who may call. */
+import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { connect, createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { AdminAccess } from '../../admin/access.ts';
+import { AdminBindError } from '../../admin/bind.ts';
+import { parseAdminAddress } from '../../admin/listen-address.ts';
+import { type AdminOptions, type AdminServer, startAdmin } from '../../admin/server.ts';
+import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
+import type { AdminSettings } from '../../compiler/document/document.ts';
+import { Exchange, Request } from '../../compiler/exchange/exchange.ts';
+import { HeaderList } from '../../compiler/exchange/header-list.ts';
+import type { AdaptOutcome, LoadOutcome, RuntimeControl } from '../../runtime/control.ts';
+
+/** A runtime that remembers what it was asked. */
+class FakeRuntime implements RuntimeControl {
+	admin: AdminSettings | undefined = undefined;
+	ready = true;
+	generation = 1;
+	readonly inputs: ConfigInput[] = [];
+	readonly read: (readonly string[])[] = [];
+	readonly counted: string[] = [];
+	outcome: LoadOutcome = { result: 'applied', generation: 2, unchanged: false, diagnostics: [] };
+	adapted: AdaptOutcome = { document: '{"sites":[]}', diagnostics: [] };
+	text = '';
+	broken = false;
+
+	async load(input: ConfigInput): Promise<LoadOutcome> {
+		this.inputs.push(input);
+		return this.outcome;
+	}
+
+	async adapt(input: ConfigInput): Promise<AdaptOutcome> {
+		this.inputs.push(input);
+		return this.adapted;
+	}
+
+	async readConfig(path: readonly string[]): Promise<{ json: string; etag: string }> {
+		if (this.broken) throw new Error('secret detail');
+		this.read.push(path);
+		return { json: path[0] === 'missing' ? 'null' : '{"a":1}', etag: `"/config/${path.join('/')} abc"` };
+	}
+
+	async metrics(): Promise<string> {
+		return this.text;
+	}
+
+	countAdminRequest(path: string, method: string, status: number): void {
+		this.counted.push(`${method} ${path} ${status}`);
+	}
+
+	async stop(): Promise<void> {}
+
+	kill(): void {}
+}
+
+interface Reply {
+	status: number;
+	headers: Map<string, string>;
+	body: string;
+	// biome-ignore lint/suspicious/noExplicitAny: whatever JSON came back
+	json: any;
+}
+
+/** Sends bytes as they are and reads to the end of the connection. */
+function raw(where: { port: number } | { path: string }, text: string | Buffer): Promise<Reply> {
+	return new Promise((resolve, reject) => {
+		const socket = connect({ host: '127.0.0.1', ...where } as never);
+		const chunks: Buffer[] = [];
+		socket.on('connect', () => socket.write(text));
+		socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+		socket.on('error', reject);
+		socket.on('close', () => {
+			const all = Buffer.concat(chunks).toString();
+			const [head = '', ...rest] = all.split('\r\n\r\n');
+			const [line = '', ...fields] = head.split('\r\n');
+			const body = rest.join('\r\n\r\n');
+			const headers = new Map(
+				fields.map(field => {
+					const colon = field.indexOf(':');
+					return [field.slice(0, colon).toLowerCase(), field.slice(colon + 1).trim()];
+				}),
+			);
+			let json: unknown;
+			try {
+				json = JSON.parse(body);
+			} catch {}
+			resolve({ status: Number(line.split(' ')[1]), headers, body, json });
+		});
+	});
+}
+
+interface Started {
+	runtime: FakeRuntime;
+	server: AdminServer;
+	port: number;
+	logged: string[];
+	stops: number;
+	ask(line: string, fields?: readonly string[], body?: string | Buffer): Promise<Reply>;
+}
+
+const open: AdminServer[] = [];
+
+async function start(settings: AdminSettings = {}, runtime = new FakeRuntime()): Promise<Started> {
+	runtime.admin = { listen: '127.0.0.1:0', ...settings };
+	const logged: string[] = [];
+	const started = { runtime, logged, stops: 0 } as Started;
+	const options: AdminOptions = {
+		log: (level, message, fields) => logged.push(`${level} ${message} ${JSON.stringify(fields)}`),
+		onStop: () => {
+			started.stops += 1;
+		},
+	};
+	started.server = await startAdmin(runtime, options);
+	open.push(started.server);
+	started.port = Number(started.server.address.split(':').pop());
+	started.ask = (line, fields = [], body = '') => {
+		const own = fields.some(field => /^host:/i.test(field)) ? [] : [`Host: 127.0.0.1:${started.port}`];
+		const length = body.length > 0 && !fields.some(field => /^(content-length|transfer-encoding):/i.test(field));
+		const head = [`${line} HTTP/1.1`, ...own, 'Connection: close', ...fields];
+		if (length) head.push(`Content-Length: ${Buffer.byteLength(body)}`);
+		return raw({ port: started.port }, Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`), Buffer.from(body)]));
+	};
+	return started;
+}
+
+async function closeAll(): Promise<void> {
+	await Promise.all(open.splice(0).map(server => server.close()));
+}
+
+function isError(reply: Reply, status: number, code: string): void {
+	assert.is(reply.status, status, reply.body);
+	assert.is(reply.headers.get('content-type'), 'application/json');
+	assert.is(reply.json.error.code, code);
+	assert.type(reply.json.error.message, 'string');
+	assert.ok(Array.isArray(reply.json.error.diagnostics));
+}
+
+const endpoints = suite('admin: endpoints');
+endpoints.after.each(closeAll);
+
+endpoints('/live is 200, and HEAD has no body', async () => {
+	const { ask } = await start();
+	const reply = await ask('GET /live');
+	assert.is(reply.status, 200);
+	assert.equal(reply.json, { live: true });
+	assert.is(reply.headers.get('content-type'), 'application/json');
+	assert.is(reply.headers.get('cache-control'), 'no-store');
+	const head = await ask('HEAD /live');
+	assert.is(head.status, 200);
+	assert.is(head.body, '');
+});
+
+endpoints('/ready follows the runtime', async () => {
+	const { ask, runtime } = await start();
+	assert.equal((await ask('GET /ready')).json, { ready: true });
+	runtime.ready = false;
+	isError(await ask('GET /ready'), 503, 'not_ready');
+	assert.is((await ask('GET /live')).status, 200);
+});
+
+endpoints('/metrics is text, and empty when they are off', async () => {
+	const { ask, runtime } = await start();
+	const off = await ask('GET /metrics');
+	assert.is(off.status, 200);
+	assert.is(off.body, '');
+	runtime.text = '# HELP a b\na 1\n';
+	const on = await ask('GET /metrics');
+	assert.is(on.body, '# HELP a b\na 1\n');
+	assert.match(on.headers.get('content-type')!, 'text/plain; version=0.0.4');
+});
+
+endpoints('/config/ reads values by decoded segments', async () => {
+	const { ask, runtime } = await start();
+	for (const path of ['/config', '/config/', '/config/sites/0/', '/config/a%2Fb/%C3%A4', '/config/x//y']) {
+		const reply = await ask(`GET ${path}`);
+		assert.is(reply.status, 200);
+		assert.equal(reply.json, { a: 1 });
+	}
+	assert.equal(runtime.read, [[], [], ['sites', '0'], ['a/b', 'ä'], ['x', '', 'y']]);
+	const missing = await ask('GET /config/missing/key');
+	assert.is(missing.status, 200);
+	assert.is(missing.json, null);
+	assert.is(missing.headers.get('etag'), '"/config/missing/key abc"');
+});
+
+endpoints('/config/ answers 304 to its own Etag', async () => {
+	const { ask } = await start();
+	const etag = (await ask('GET /config/sites')).headers.get('etag')!;
+	for (const field of [etag, `W/${etag}`, `"x", ${etag}`, '*']) {
+		const reply = await ask('GET /config/sites', [`If-None-Match: ${field}`]);
+		assert.is(reply.status, 304);
+		assert.is(reply.body, '');
+		assert.is(reply.headers.get('etag'), etag);
+	}
+	assert.is((await ask('GET /config/other', [`If-None-Match: ${etag}`])).status, 200);
+});
+
+endpoints('/config/ refuses a malformed path', async () => {
+	const { ask } = await start();
+	isError(await ask('GET /config/%ff'), 400, 'bad_request');
+});
+
+endpoints('writes to /config are not allowed', async () => {
+	const { ask } = await start();
+	for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
+		const reply = await ask(`${method} /config/sites`, ['Content-Type: application/json'], '{}');
+		isError(reply, 405, 'method_not_allowed');
+		assert.is(reply.headers.get('allow'), 'GET, HEAD');
+	}
+});
+
+endpoints('/load takes JSON and both languages by media type', async () => {
+	const { ask, runtime } = await start();
+	const table: [field: string | undefined, format: string][] = [
+		[undefined, 'json'],
+		['application/json', 'json'],
+		['Application/JSON; charset=utf-8', 'json'],
+		['application/vnd.svc+json', 'json'],
+		['text/compatfile', 'compatfile'],
+		['text/compatfile; charset=utf-8', 'compatfile'],
+		['text/configfile', 'configfile'],
+	];
+	for (const [type, format] of table) {
+		const reply = await ask('POST /load', type === undefined ? [] : [`Content-Type: ${type}`], ':80 ä');
+		assert.is(reply.status, 200);
+		assert.equal(reply.json, { generation: 2, diagnostics: [] });
+		assert.equal(runtime.inputs.pop(), { format, text: ':80 ä', name: '<request>' });
+	}
+});
+
+endpoints('/load tells what is unchanged, and warnings', async () => {
+	const { ask, runtime } = await start();
+	const warning = { code: 'a/b', severity: 'warning', message: 'hm', text: 'hm' } as const;
+	runtime.outcome = { result: 'applied', generation: 7, unchanged: true, diagnostics: [warning] };
+	assert.equal((await ask('POST /load', [], '{}')).json, { generation: 7, unchanged: true, diagnostics: [warning] });
+});
+
+endpoints('/load refuses what does not compile, with every diagnostic', async () => {
+	const { ask, runtime } = await start();
+	const error = {
+		code: 'a/b',
+		severity: 'error',
+		message: 'Wrong.',
+		file: 'F',
+		line: 2,
+		column: 3,
+		text: 'x',
+	} as const;
+	runtime.outcome = { result: 'refused', diagnostics: [error, error] };
+	const reply = await ask('POST /load', ['Content-Type: text/configfile'], 'x');
+	isError(reply, 400, 'invalid_config');
+	assert.is(reply.json.error.message, 'F:2:3: Wrong. (and 1 more)');
+	assert.equal(reply.json.error.diagnostics, [error, error]);
+});
+
+endpoints('/load answers 409 with the reasons when a restart is needed', async () => {
+	const { ask, runtime } = await start();
+	const reasons = [{ code: 'listener_added', subject: ':8443', message: ':8443 is new.' }];
+	runtime.outcome = { result: 'restart_required', reasons, diagnostics: [] };
+	const reply = await ask('POST /load', [], '{}');
+	isError(reply, 409, 'restart_required');
+	assert.equal(reply.json.error.reasons, reasons);
+});
+
+endpoints('/load answers 503 when the threads could not take it', async () => {
+	const { ask, runtime } = await start();
+	runtime.outcome = { result: 'failed', message: 'A thread died.' };
+	isError(await ask('POST /load', [], '{}'), 503, 'load_failed');
+});
+
+endpoints('/load takes a chunked body', async () => {
+	const { ask, runtime } = await start();
+	const reply = await ask('POST /load', ['Transfer-Encoding: chunked'], '2\r\n{"\r\n3\r\na":\r\n2\r\n1}\r\n0\r\n\r\n');
+	assert.is(reply.status, 200);
+	assert.is(runtime.inputs[0]!.text, '{"a":1}');
+});
+
+endpoints('/load refuses bytes that are not UTF-8 and drops a byte order mark', async () => {
+	const { ask, runtime } = await start();
+	isError(await ask('POST /load', ['Content-Length: 2'], Buffer.from([0xff, 0xfe])), 400, 'bad_request');
+	await ask('POST /load', ['Content-Length: 5'], Buffer.from('\ufeff{}'));
+	assert.is(runtime.inputs[0]!.text, '{}');
+	assert.is(runtime.inputs.length, 1);
+});
+
+endpoints('/load refuses bodies beyond its bound, announced or not, and content codings', async () => {
+	const { ask, runtime } = await start();
+	isError(await ask('POST /load', ['Content-Length: 67108865', 'Expect: 100-continue']), 413, 'body_too_large');
+	isError(await ask('POST /load', ['Content-Encoding: gzip'], 'xx'), 415, 'unsupported_media_type');
+	assert.is(runtime.inputs.length, 0);
+});
+
+endpoints('/load cuts an endless chunked body', async () => {
+	const { port, runtime } = await start();
+	const chunk = Buffer.concat([Buffer.from('100000\r\n'), Buffer.alloc(0x100000, 'x'), Buffer.from('\r\n')]);
+	const status = await new Promise<string>((resolve, reject) => {
+		const socket = connect(port, '127.0.0.1');
+		let sent = 0;
+		const more = (): void => {
+			while (sent < 80) {
+				sent += 1;
+				if (!socket.write(chunk)) {
+					socket.once('drain', more);
+					return;
+				}
+			}
+		};
+		socket.write(`POST /load HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nTransfer-Encoding: chunked\r\n\r\n`);
+		more();
+		socket.once('data', data => {
+			resolve(data.toString().split('\r\n')[0]!);
+			socket.destroy();
+		});
+		socket.on('error', reject);
+	});
+	assert.is(status.split(' ')[1], '413');
+	assert.is(runtime.inputs.length, 0);
+});
+
+endpoints('/adapt gives the document, a Configfile unless told otherwise', async () => {
+	const { ask, runtime } = await start();
+	for (const [type, format] of [
+		[undefined, 'configfile'],
+		['text/compatfile', 'compatfile'],
+		['application/json', 'json'],
+	]) {
+		const reply = await ask('POST /adapt', type === undefined ? [] : [`Content-Type: ${type}`], 'x');
+		assert.equal(reply.json, { document: { sites: [] }, diagnostics: [] });
+		assert.is(runtime.inputs.pop()!.format, format);
+	}
+	const error = { code: 'a/b', severity: 'error', message: 'Wrong.', text: 'x' } as const;
+	runtime.adapted = { document: undefined, diagnostics: [error] };
+	const refused = await ask('POST /adapt', [], 'x');
+	isError(refused, 400, 'invalid_config');
+	assert.equal(refused.json.error.diagnostics, [error]);
+});
+
+endpoints('/stop answers, then stops once', async () => {
+	const started = await start();
+	const reply = await started.ask('POST /stop');
+	assert.is(reply.status, 200);
+	assert.equal(reply.json, { stopping: true });
+	await started.ask('POST /stop');
+	assert.ok(started.stops >= 1);
+	const get = await started.ask('GET /stop');
+	isError(get, 405, 'method_not_allowed');
+	assert.is(get.headers.get('allow'), 'POST');
+});
+
+endpoints('unknown paths are 404, also near known ones', async () => {
+	const { ask } = await start();
+	for (const path of ['/', '/live/', '/LIVE', '/configs', '/load/x', '/id/x', '//live', '/%6cive', '/__proto__']) {
+		isError(await ask(`GET ${path}`), 404, 'not_found');
+	}
+});
+
+endpoints('unknown methods are 405, names of the language included', async () => {
+	const { ask } = await start();
+	for (const method of ['OPTIONS', 'PATCH', 'constructor', 'BREW']) {
+		isError(await ask(`${method} /live`), 405, 'method_not_allowed');
+	}
+});
+
+endpoints('a defect is a 500 that tells nothing', async () => {
+	const { ask, runtime, logged } = await start();
+	runtime.broken = true;
+	const reply = await ask('GET /config/');
+	isError(reply, 500, 'internal');
+	assert.not.ok(reply.body.includes('secret detail'));
+	assert.ok(logged.some(line => line.includes('secret detail')));
+});
+
+endpoints('every request is counted by endpoint, never by what the client wrote', async () => {
+	const { ask, runtime } = await start();
+	await ask('GET /live?x=1');
+	await ask('GET /config/a/b');
+	await ask('GET /nothing/here');
+	await ask('BREW /live');
+	await ask('POST /load', ['Host: evil.example'], '{}');
+	assert.equal(runtime.counted, [
+		'GET /live 200',
+		'GET /config/ 200',
+		'GET other 404',
+		'OTHER /live 405',
+		'POST /load 403',
+	]);
+});
+
+endpoints('writes and refusals are logged, reads are not', async () => {
+	const { ask, logged } = await start();
+	logged.length = 0;
+	await ask('GET /live');
+	assert.equal(logged, []);
+	await ask('POST /load', [], '{}');
+	assert.match(
+		logged[0]!,
+		/^info admin API request .*"method":"POST","path":"\/load","status":200,"remote":"127\.0\.0\.1"/,
+	);
+	await ask('GET /live', ['Host: evil.example']);
+	assert.match(logged[1]!, /^warn .*403/);
+});
+endpoints.run();
+
+const access = suite('admin: access');
+access.after.each(closeAll);
+const TOKEN = 's3cret-töken';
+
+access('a token is asked for everywhere', async () => {
+	const { ask, runtime } = await start({ token: TOKEN });
+	for (const line of [
+		'GET /live',
+		'GET /ready',
+		'GET /metrics',
+		'GET /config/',
+		'POST /load',
+		'POST /adapt',
+		'POST /stop',
+		'GET /x',
+	]) {
+		const reply = await ask(line);
+		isError(reply, 401, 'unauthorized');
+		assert.is(reply.headers.get('www-authenticate'), 'Bearer');
+	}
+	assert.is(runtime.inputs.length, 0);
+});
+
+access('only the very token opens', async () => {
+	const { ask } = await start({ token: TOKEN });
+	for (const value of [`Bearer ${TOKEN}`, `bearer   ${TOKEN}`]) {
+		assert.is((await ask('GET /live', [`Authorization: ${value}`])).status, 200);
+	}
+	const wrong = ['', 'Bearer', 'Bearer ', TOKEN, `Basic ${TOKEN}`, `Bearer ${TOKEN.slice(0, -1)}`, `Bearer ${TOKEN}x`];
+	wrong.push(`Bearer ${TOKEN.toUpperCase()}`, `Bearer ${TOKEN}, Bearer ${TOKEN}`, `Bearer ${'x'.repeat(8000)}`);
+	for (const value of wrong) isError(await ask('GET /live', [`Authorization: ${value}`]), 401, 'unauthorized');
+	isError(await ask(`GET /live?access_token=${encodeURIComponent(TOKEN)}`), 401, 'unauthorized');
+	const twice = [`Authorization: Bearer ${TOKEN}`, 'Authorization: Bearer x'];
+	isError(await ask('GET /live', twice), 401, 'unauthorized');
+});
+
+access('a token that a load changes counts at once', async () => {
+	const { ask, runtime } = await start({ token: 'one' });
+	runtime.admin = { token: 'two' };
+	isError(await ask('GET /live', ['Authorization: Bearer one']), 401, 'unauthorized');
+	assert.is((await ask('GET /live', ['Authorization: Bearer two'])).status, 200);
+});
+
+access('without a token a warning is logged, with one it is not', async () => {
+	assert.ok((await start()).logged.some(line => line.startsWith('warn') && line.includes('no token')));
+	assert.not.ok((await start({ token: 'x' })).logged.some(line => line.startsWith('warn')));
+});
+
+access('a rebound name is refused, our own names are not', async () => {
+	const { ask, port } = await start({ origins: ['https://ops.example.com'] });
+	for (const host of [
+		'evil.example',
+		`evil.example:${port}`,
+		'127.0.0.1.evil.example',
+		'localhost.evil.example',
+		'10.0.0.1',
+		'[::2]',
+	]) {
+		isError(await ask('GET /live', [`Host: ${host}`]), 403, 'host_not_allowed');
+	}
+	for (const host of [
+		'localhost',
+		`LOCALHOST:${port}`,
+		'127.0.0.1',
+		`127.0.0.1:${port}`,
+		'127.9.9.9',
+		'[::1]:99',
+		'ops.example.com',
+	]) {
+		assert.is((await ask('GET /live', [`Host: ${host}`])).status, 200, host);
+	}
+	assert.is((await raw({ port }, 'GET /live HTTP/1.0\r\n\r\n')).status, 200);
+});
+
+access('the name is checked on loopback even with a token', async () => {
+	const { ask } = await start({ token: 'x' });
+	isError(await ask('GET /live', ['Host: evil.example', 'Authorization: Bearer x']), 403, 'host_not_allowed');
+});
+
+access('a foreign origin is refused whatever it sends', async () => {
+	const { ask, runtime, port } = await start();
+	for (const origin of [
+		'https://evil.example',
+		'null',
+		`http://evil.example:${port}`,
+		'http://127.0.0.1',
+		'http://localhost:1',
+		'',
+		'x',
+	]) {
+		isError(
+			await ask('POST /load', [`Origin: ${origin}`, 'Content-Type: application/json'], '{}'),
+			403,
+			'origin_not_allowed',
+		);
+		isError(await ask('POST /stop', [`Origin: ${origin}`]), 403, 'origin_not_allowed');
+	}
+	assert.is(runtime.inputs.length, 0);
+	assert.is((await ask('POST /load', [`Origin: http://127.0.0.1:${port}`], '{}')).status, 200);
+});
+
+access('a browser that names no origin is refused by what it says of the site', async () => {
+	const { ask } = await start();
+	for (const site of ['cross-site', 'same-site']) {
+		isError(await ask('POST /stop', [`Sec-Fetch-Site: ${site}`]), 403, 'origin_not_allowed');
+	}
+	assert.is((await ask('GET /live', ['Sec-Fetch-Site: none'])).status, 200);
+});
+
+access('what a form can send is refused', async () => {
+	const started = await start();
+	for (const type of [
+		'application/x-www-form-urlencoded',
+		'multipart/form-data; boundary=x',
+		'text/plain',
+		'TEXT/PLAIN;charset=utf-8',
+	]) {
+		for (const path of ['/load', '/adapt', '/stop']) {
+			isError(await started.ask(`POST ${path}`, [`Content-Type: ${type}`], '{}'), 415, 'unsupported_media_type');
+		}
+	}
+	isError(
+		await started.ask('POST /load', ['Content-Type: application/json', 'Content-Type: text/plain'], '{}'),
+		400,
+		'bad_request',
+	);
+	assert.is(started.runtime.inputs.length, 0);
+	assert.is(started.stops, 0);
+});
+
+access('configured origins may call and read the answer, others may not', async () => {
+	const origins = ['https://ops.example.com', 'plain.example:8080', '//any.example'];
+	const { ask, port } = await start({ origins });
+	for (const origin of [
+		'https://ops.example.com',
+		'http://plain.example:8080',
+		'https://plain.example:8080',
+		'http://any.example',
+	]) {
+		const reply = await ask('GET /live', [`Origin: ${origin}`]);
+		assert.is(reply.status, 200, origin);
+		assert.is(reply.headers.get('access-control-allow-origin'), origin);
+		assert.is(reply.headers.get('vary'), 'Origin');
+	}
+	const others = ['http://ops.example.com', 'https://ops.example.com:8443', 'https://ops.example.com.evil.example'];
+	others.push('https://plain.example', `http://127.0.0.1:${port}`, 'https://x@ops.example.com');
+	for (const origin of others) {
+		const reply = await ask('GET /live', [`Origin: ${origin}`]);
+		isError(reply, 403, 'origin_not_allowed');
+		assert.not.ok(reply.headers.has('access-control-allow-origin'));
+	}
+	assert.is((await ask('GET /live')).status, 200);
+});
+
+access('an origin must be named where it is enforced', async () => {
+	const { ask } = await start({ origins: ['https://ops.example.com'], enforce_origin: true });
+	isError(await ask('GET /live'), 403, 'origin_not_allowed');
+	assert.is((await ask('GET /live', ['Origin: https://ops.example.com'])).status, 200);
+});
+
+access('a preflight of a configured origin is answered, of others not', async () => {
+	const { ask } = await start({ origins: ['https://ops.example.com'], token: 'x' });
+	const preflight = ['Access-Control-Request-Method: POST', 'Access-Control-Request-Headers: authorization'];
+	const reply = await ask('OPTIONS /load', ['Origin: https://ops.example.com', ...preflight]);
+	assert.is(reply.status, 204);
+	assert.is(reply.headers.get('access-control-allow-methods'), 'POST');
+	isError(await ask('OPTIONS /load', ['Origin: https://evil.example', ...preflight]), 401, 'unauthorized');
+	isError(await ask('OPTIONS /load', preflight), 401, 'unauthorized');
+	isError(await ask('OPTIONS /load', ['Origin: https://ops.example.com']), 401, 'unauthorized');
+	assert.not.ok((await start()).runtime.counted.length);
+});
+
+access('the token comes before the origin', async () => {
+	const { ask } = await start({ token: 'x' });
+	isError(await ask('GET /live', ['Origin: https://evil.example']), 401, 'unauthorized');
+	isError(
+		await ask('GET /live', ['Origin: https://evil.example', 'Authorization: Bearer x']),
+		403,
+		'origin_not_allowed',
+	);
+});
+
+access('without a token other machines are refused, with one they are not', () => {
+	const address = parseAdminAddress(':2019')!;
+	const from = (remoteAddress: string, settings: AdminSettings, authorization?: string): number => {
+		const received = { method: 'GET', path: '/live', query: undefined, authority: 'localhost' };
+		const headers = new HeaderList(authorization === undefined ? [] : ['Authorization', authorization]);
+		const connection = { remoteAddress, remotePort: 1, localAddress: '10.0.0.1', localPort: 2019, tls: undefined };
+		const request = new Request(received, 'http', 'localhost', headers, null);
+		const x = new Exchange('HTTP/1.1', connection, received, request, { inform() {}, watch() {} }, 0);
+		try {
+			new AdminAccess(settings, address).check(x);
+			return 200;
+		} catch (error) {
+			return (error as { status: number }).status;
+		}
+	};
+	for (const own of ['127.0.0.1', '127.1.2.3', '::1', '::ffff:127.0.0.1']) assert.is(from(own, {}), 200);
+	for (const other of [
+		'10.0.0.2',
+		'::ffff:10.0.0.2',
+		'fe80::1',
+		'',
+		'::',
+		'0.0.0.0',
+		'1127.0.0.1',
+		'127.0.0.1.example',
+	]) {
+		assert.is(from(other, {}), 403);
+		assert.is(from(other, { token: 'x' }), 401);
+		assert.is(from(other, { token: 'x' }, 'Bearer x'), 200);
+	}
+});
+access.run();
+
+const listening = suite('admin: listening');
+listening.after.each(closeAll);
+
+listening('`off` binds nothing', async () => {
+	const runtime = new FakeRuntime();
+	runtime.admin = { off: true };
+	const server = await startAdmin(runtime, { log: () => {}, onStop: () => {} });
+	assert.is(server.address, '');
+	await server.close();
+});
+
+listening('an occupied port is an error that names the address', async () => {
+	const taken: Server = createServer().listen(0, '127.0.0.1');
+	await new Promise(resolve => taken.once('listening', resolve));
+	const { port } = taken.address() as { port: number };
+	try {
+		await start({ listen: `127.0.0.1:${port}` });
+		assert.unreachable('the port was bound twice');
+	} catch (error) {
+		assert.instance(error, AdminBindError);
+		assert.is((error as AdminBindError).message, `failed to bind admin API on 127.0.0.1:${port}`);
+		assert.is((error as AdminBindError).code, 'EADDRINUSE');
+	} finally {
+		await new Promise(resolve => taken.close(resolve));
+	}
+});
+
+listening('settings of the caller count while the document has none', async () => {
+	const runtime = new FakeRuntime();
+	const settings = { listen: 'localhost:0' };
+	const server = await startAdmin(runtime, { settings, log: () => {}, onStop: () => {} });
+	open.push(server);
+	assert.match(server.address, /^127\.0\.0\.1:\d+$/);
+	const reply = await raw({ port: Number(server.address.split(':')[1]) }, 'GET /live HTTP/1.0\r\n\r\n');
+	assert.is(reply.status, 200);
+});
+
+listening('a Unix socket admits its owner under any name, and goes with the server', async () => {
+	const folder = mkdtempSync(join(tmpdir(), 'svc-admin-'));
+	const path = join(folder, 'admin.sock');
+	try {
+		// A socket file that a killed process left behind.
+		const stale = createServer().listen(path);
+		await new Promise(resolve => stale.once('listening', resolve));
+		const { renameSync } = await import('node:fs');
+		renameSync(path, `${path}.kept`);
+		await new Promise(resolve => stale.close(resolve));
+		renameSync(`${path}.kept`, path);
+
+		const { server } = await start({ listen: `unix/${path}` });
+		assert.is(statSync(path).mode & 0o777, 0o600);
+		const reply = await raw({ path }, 'GET /live HTTP/1.1\r\nHost: svc\r\nConnection: close\r\n\r\n');
+		assert.is(reply.status, 200);
+		try {
+			await start({ listen: `unix/${path}` });
+			assert.unreachable('a socket in use was taken over');
+		} catch (error) {
+			assert.is((error as Error).message, `failed to bind admin API on unix/${path}`);
+		}
+		await server.close();
+		assert.not.ok(existsSync(path));
+	} finally {
+		rmSync(folder, { recursive: true, force: true });
+	}
+});
+
+listening('addresses are parsed, and nothing else is', () => {
+	const tcp = (text: string): string | undefined => {
+		const address = parseAdminAddress(text);
+		return address?.kind === 'tcp'
+			? `${address.host} ${address.port}`
+			: address && `${address.path} ${address.mode.toString(8)}`;
+	};
+	assert.is(tcp('127.0.0.1:2019'), '127.0.0.1 2019');
+	assert.is(tcp('tcp/LOCALHOST:1'), '127.0.0.1 1');
+	assert.is(tcp(':2019'), ' 2019');
+	assert.is(tcp('[::1]:2019'), '::1 2019');
+	assert.is(tcp('unix//run/x.sock'), '/run/x.sock 600');
+	assert.is(tcp('unix//run/x.sock|0660'), '/run/x.sock 660');
+	for (const text of ['', '2019', 'a:', 'a:65536', 'a:b', '::1:2019', 'unix/x', 'unix//x|9', 'http://a:1', 'a:1/x']) {
+		assert.is(tcp(text), undefined, text);
+	}
+});
+
+listening('closing ends idle connections and can be asked twice', async () => {
+	const { server, port } = await start();
+	const socket = connect(port, '127.0.0.1');
+	await new Promise(resolve => socket.once('connect', resolve));
+	const gone = new Promise(resolve => socket.once('close', resolve));
+	socket.on('error', () => {});
+	socket.resume();
+	const first = server.close();
+	await Promise.all([first, server.close(), gone]);
+});
+listening.run();
