@@ -1,0 +1,176 @@
+/** Decodes the chunked transfer coding, strictly (RFC 9112 §7.1). */
+
+import { TOKEN_CLASS, VALUE_CLASS } from '../../../compiler/exchange/field-syntax.ts';
+import { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import { FieldParser, type FieldRole, INCOMPLETE, OK } from './field-parser.ts';
+import { MAX_CHUNK_EXTENSIONS } from './limits.ts';
+
+/** Takes the content as it is decoded: views of the bytes that came in. */
+export interface ChunkSink {
+	push(piece: Buffer): void;
+}
+
+const SIZE_FIRST = 0;
+const SIZE = 1;
+const EXTENSION_NAME_FIRST = 2;
+const EXTENSION_NAME = 3;
+const EXTENSION_VALUE_FIRST = 4;
+const EXTENSION_VALUE = 5;
+const QUOTED = 6;
+const QUOTED_PAIR = 7;
+const QUOTED_END = 8;
+const SIZE_LF = 9;
+const DATA = 10;
+const DATA_CR = 11;
+const DATA_LF = 12;
+const TRAILER = 13;
+const ENDED = 14;
+const FAILED = 15;
+
+const CR = 13;
+const LF = 10;
+const SEMICOLON = 59;
+const EQUALS = 61;
+const QUOTE = 34;
+const BACKSLASH = 92;
+
+/** A decoder of one body. */
+export class ChunkedDecoder {
+	/** Trailer fields, undefined when there were none; set at the end. Fields of framing and routing are left out. */
+	trailers: HeaderList | undefined = undefined;
+	#state = SIZE_FIRST;
+	#size = 0;
+	#digits = 0;
+	#extensions = 0;
+	#trailerText = '';
+	readonly #role: FieldRole;
+	readonly #maxTrailerSize: number;
+	readonly #maxTrailerCount: number;
+
+	constructor(of: 'request' | 'response', maxTrailerSize: number, maxTrailerCount: number) {
+		this.#role = of === 'request' ? 'request_trailer' : 'response_trailer';
+		this.#maxTrailerSize = maxTrailerSize;
+		this.#maxTrailerCount = maxTrailerCount;
+	}
+
+	/** True once the last chunk and its trailers are in. */
+	get ended(): boolean {
+		return this.#state === ENDED;
+	}
+
+	/**
+	 * Takes bytes from `start` on. Returns the index after the last one that belongs to the body (the buffer's length while
+	 * it goes on), or −1 when the coding is malformed, which is final.
+	 */
+	write(bytes: Buffer, start: number, sink: ChunkSink): number {
+		let i = start;
+		const length = bytes.length;
+		while (i < length) {
+			if (this.#state === DATA) {
+				const end = Math.min(length, i + this.#size);
+				sink.push(i === 0 && end === length ? bytes : bytes.subarray(i, end));
+				this.#size -= end - i;
+				i = end;
+				if (this.#size === 0) this.#state = DATA_CR;
+				continue;
+			}
+			if (this.#state === TRAILER) return this.#readTrailers(bytes, i);
+			if (this.#state >= ENDED) break;
+			if (!this.#step(bytes[i]!)) {
+				this.#state = FAILED;
+				return -1;
+			}
+			i++;
+		}
+		return this.#state === FAILED ? -1 : i;
+	}
+
+	#step(code: number): boolean {
+		switch (this.#state) {
+			case SIZE_FIRST:
+			case SIZE: {
+				const digit = hexDigit(code);
+				if (digit >= 0) {
+					// Twelve digits are 256 TiB: exact as a number, with nothing to overflow.
+					if (++this.#digits > 12) return false;
+					this.#size = this.#size * 16 + digit;
+					this.#state = SIZE;
+					return true;
+				}
+				return this.#state === SIZE && this.#afterExtension(code);
+			}
+			case EXTENSION_NAME_FIRST:
+				this.#state = EXTENSION_NAME;
+				return this.#extension() && TOKEN_CLASS[code] !== 0;
+			case EXTENSION_NAME:
+				if (code === EQUALS) {
+					this.#state = EXTENSION_VALUE_FIRST;
+					return this.#extension();
+				}
+				return TOKEN_CLASS[code] !== 0 ? this.#extension() : this.#afterExtension(code);
+			case EXTENSION_VALUE_FIRST:
+				this.#state = code === QUOTE ? QUOTED : EXTENSION_VALUE;
+				return this.#extension() && (code === QUOTE || TOKEN_CLASS[code] !== 0);
+			case EXTENSION_VALUE:
+				return TOKEN_CLASS[code] !== 0 ? this.#extension() : this.#afterExtension(code);
+			case QUOTED:
+				if (code === QUOTE) this.#state = QUOTED_END;
+				else if (code === BACKSLASH) this.#state = QUOTED_PAIR;
+				else if (VALUE_CLASS[code] === 0) return false;
+				return this.#extension();
+			case QUOTED_PAIR:
+				this.#state = QUOTED;
+				return VALUE_CLASS[code] !== 0 && this.#extension();
+			case QUOTED_END:
+				return this.#afterExtension(code);
+			case SIZE_LF:
+				this.#state = this.#size === 0 ? TRAILER : DATA;
+				this.#digits = 0;
+				return code === LF;
+			case DATA_CR:
+				this.#state = DATA_LF;
+				return code === CR;
+			case DATA_LF:
+				this.#state = SIZE_FIRST;
+				return code === LF;
+			default:
+				return false;
+		}
+	}
+
+	#afterExtension(code: number): boolean {
+		if (code === SEMICOLON) this.#state = EXTENSION_NAME_FIRST;
+		else if (code === CR) this.#state = SIZE_LF;
+		else return false;
+		return true;
+	}
+
+	#extension(): boolean {
+		return ++this.#extensions <= MAX_CHUNK_EXTENSIONS;
+	}
+
+	#readTrailers(bytes: Buffer, start: number): number {
+		const before = this.#trailerText.length;
+		const room = this.#maxTrailerSize - before;
+		const text = this.#trailerText + bytes.toString('latin1', start, Math.min(bytes.length, start + room));
+		const parser = new FieldParser(this.#role, this.#maxTrailerCount);
+		const result = parser.parse(text, 0, text.length);
+		if (result === OK) {
+			this.#state = ENDED;
+			if (parser.items.length > 0) this.trailers = new HeaderList(parser.items);
+			return start + parser.end - before;
+		}
+		if (result !== INCOMPLETE || text.length >= this.#maxTrailerSize) {
+			this.#state = FAILED;
+			return -1;
+		}
+		this.#trailerText = text;
+		return bytes.length;
+	}
+}
+
+function hexDigit(code: number): number {
+	if (code >= 48 && code <= 57) return code - 48;
+	const lower = code | 32;
+	return lower >= 97 && lower <= 102 ? lower - 87 : -1;
+}

@@ -1,0 +1,493 @@
+/** One client connection: reads requests, runs them one after another, answers in order (RFC 9112 §9). */
+import type { Socket } from 'node:net';
+import { parseAuthority } from '../../../compiler/exchange/authority.ts';
+import { isStream } from '../../../compiler/exchange/body.ts';
+import {
+	Exchange,
+	type ExchangeTransport,
+	type ProtocolName,
+	type Received,
+	Request,
+} from '../../../compiler/exchange/exchange.ts';
+import { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import { HttpError } from '../../../compiler/exchange/http-error.ts';
+import type { Engine, EngineConnection } from './engine.ts';
+import { INCOMPLETE, OK } from './field-parser.ts';
+import { LINGER_IDLE, LINGER_TOTAL, PIPELINE_HIGH_WATER } from './limits.ts';
+import { type BodyFeeder, RequestBody } from './request-body.ts';
+import { SERVER_NAME } from './response-head.ts';
+import { ResponseWriter, type WriterOwner } from './response-writer.ts';
+import { SocketInfo } from './socket-info.ts';
+
+/** Between exchanges, or within a head. */
+const HEAD = 0;
+/** An exchange is under way and its request's body comes in. */
+const BODY = 1;
+/** An exchange is under way and its request is whole: what comes now is the next one's. */
+const WAIT = 2;
+/** The response is out, the rest of the request's body is thrown away. */
+const DRAIN = 3;
+/** No exchange, but the client takes no bytes: nothing more is read into answers. */
+const BLOCKED = 4;
+/** Our side is closed; the client's bytes are thrown away so that it can read our last answer (RFC 9112 §9.6). */
+const LINGER = 5;
+/** The byte stream belongs to whoever upgraded. */
+const UPGRADED = 6;
+const CLOSED = 7;
+
+const NOTHING = Buffer.alloc(0);
+
+/** A connection. It lives until its socket has closed. */
+export class Connection implements EngineConnection, ExchangeTransport, BodyFeeder, WriterOwner {
+	readonly #socket: Socket;
+	readonly #scheme: 'http' | 'https';
+	readonly #engine: Engine;
+	readonly #info: SocketInfo;
+	readonly #writer: ResponseWriter;
+	#state = HEAD;
+	/** Bytes that have come in and belong to no message yet. */
+	#pending: Buffer | undefined = undefined;
+	/** `pending` is the start of a head. */
+	#inHead = false;
+	#exchange: Exchange | undefined = undefined;
+	/** Body of the request under way, or the one that is being thrown away. */
+	#body: RequestBody | undefined = undefined;
+	#minor = 1;
+	#keepAlive = true;
+	#expectsContinue = false;
+	/** The graph has the exchange: no byte of its response is out. */
+	#handling = false;
+	#requests = 0;
+	/** The client has closed its side. */
+	#ended = false;
+	#paused = false;
+	/** Within a run over bytes that came in: what is written is gathered until its end. */
+	#running = false;
+	#readDeadline: number;
+	#writeDeadline = Infinity;
+	#lingerEnd = Infinity;
+	#lastAuthority = '';
+	#lastHost = '';
+	#onHandled: (() => void) | undefined = undefined;
+	#onBroken: (() => void) | undefined = undefined;
+	readonly #onData = (bytes: Buffer): void => this.#data(bytes);
+	readonly #onEnd = (): void => this.#end();
+	readonly #onDrain = (): void => this.#drained();
+
+	constructor(socket: Socket, scheme: 'http' | 'https', engine: Engine) {
+		this.#socket = socket;
+		this.#scheme = scheme;
+		this.#engine = engine;
+		this.#info = new SocketInfo(socket, scheme);
+		this.#writer = new ResponseWriter(socket, engine, this);
+		engine.now = performance.now();
+		const { headTimeout, idleTimeout } = engine.limits;
+		this.#readDeadline = Math.min(engine.after(headTimeout), engine.after(idleTimeout));
+		engine.add(this);
+		// A client may close its side after its last request and still wants the answer.
+		socket.allowHalfOpen = true;
+		socket.setNoDelay(true);
+		socket.on('data', this.#onData);
+		socket.on('end', this.#onEnd);
+		socket.on('drain', this.#onDrain);
+		socket.on('error', ignore);
+		socket.once('close', () => this.#closed());
+	}
+
+	inform(status: number, headers: HeaderList): void {
+		// Before the head of the response only, and never a status that ends or changes the exchange.
+		if (!this.#handling || this.#minor === 0 || status < 102 || status > 199 || this.#socket.destroyed) return;
+		this.#writer.inform(status, headers);
+		if (!this.#running) this.#writer.flush();
+	}
+
+	/** Nothing to begin: reading goes on during an exchange, and that shows when a client leaves. */
+	watch(): void {}
+
+	bodyAwaited(body: RequestBody): void {
+		if (this.#body !== body) return;
+		if (this.#expectsContinue && body.received === 0) {
+			this.#expectsContinue = false;
+			if (this.#handling) {
+				this.#writer.inform(100, undefined);
+				if (!this.#running) this.#writer.flush();
+			}
+		}
+		this.#readDeadline = this.#engine.after(this.#engine.limits.bodyIdleTimeout);
+		this.#resume();
+	}
+
+	bodyRelieved(): void {
+		if (this.#state === BODY) this.#resume();
+	}
+
+	writeBlocked(blocked: boolean): void {
+		this.#writeDeadline = blocked ? this.#engine.after(this.#engine.limits.writeIdleTimeout) : Infinity;
+	}
+
+	responseEnded(): void {
+		this.#engine.now = performance.now();
+		this.#writeDeadline = Infinity;
+		this.#finish();
+		this.#continue();
+	}
+
+	check(now: number): void {
+		if (now >= this.#writeDeadline) this.#socket.destroy();
+		else if (now >= this.#readDeadline) this.#readTimedOut();
+	}
+
+	drain(): void {
+		if (this.#state === HEAD && this.#pending === undefined && !this.#running) this.#close();
+	}
+
+	destroy(): void {
+		this.#socket.destroy();
+	}
+
+	#readTimedOut(): void {
+		this.#readDeadline = Infinity;
+		switch (this.#state) {
+			case HEAD:
+				if (this.#inHead) this.#refuse(408, 'header_timeout');
+				else this.#close();
+				break;
+			case BODY:
+				this.#keepAlive = false;
+				this.#body!.fail(new HttpError(408, 'The body of the request did not come in time.'));
+				break;
+			case DRAIN:
+				this.#close();
+				break;
+			case LINGER:
+				this.#socket.destroy();
+		}
+	}
+
+	#data(bytes: Buffer): void {
+		switch (this.#state) {
+			case HEAD: {
+				const pending = this.#pending;
+				this.#pending = undefined;
+				this.#run(pending ? Buffer.concat([pending, bytes]) : bytes, 0);
+				break;
+			}
+			case BODY:
+			case DRAIN:
+				this.#engine.now = performance.now();
+				this.#run(bytes, this.#feed(bytes, 0));
+				break;
+			case WAIT:
+			case BLOCKED:
+				this.#hold(bytes);
+				if (this.#pending!.length >= PIPELINE_HIGH_WATER) this.#pause();
+				break;
+			case LINGER:
+				if (this.#lingerEnd !== Infinity) {
+					this.#readDeadline = Math.min(this.#lingerEnd, performance.now() + LINGER_IDLE);
+				}
+		}
+	}
+
+	/** Keeps bytes for later. */
+	#hold(bytes: Buffer): void {
+		const pending = this.#pending;
+		// A copy: a few bytes must not keep the large block alive that they were read into.
+		this.#pending = pending ? Buffer.concat([pending, bytes]) : Buffer.from(bytes);
+	}
+
+	#pause(): void {
+		this.#paused = true;
+		this.#socket.pause();
+	}
+
+	#resume(): void {
+		if (!this.#paused) return;
+		this.#paused = false;
+		this.#socket.resume();
+	}
+
+	/** Runs as many messages as the bytes from `at` on hold. */
+	#run(bytes: Buffer, at: number): void {
+		this.#running = true;
+		const engine = this.#engine;
+		const { parser, limits } = engine;
+		const length = bytes.length;
+		// Heads are parsed as text, which is fastest; one conversion serves all heads that it covers.
+		let text = '';
+		let base = at;
+		while (this.#state === HEAD && at < length) {
+			const needed = Math.min(length, at + limits.maxHeadSize);
+			let result = INCOMPLETE;
+			if (text !== '') result = parser.parse(text, at - base, Math.min(text.length, needed - base));
+			if (result === INCOMPLETE && base + text.length < needed) {
+				base = at;
+				text = bytes.toString('latin1', at, needed);
+				result = parser.parse(text, 0, text.length);
+			}
+			if (result === OK) {
+				at = this.#begin(bytes, base + parser.end);
+				if (this.#writer.full) this.#writer.flush();
+				if (this.#state === HEAD && this.#socket.writableNeedDrain) this.#block();
+			} else if (result !== INCOMPLETE) this.#refuse(result, parser.reason);
+			else if (needed - at < limits.maxHeadSize) {
+				if (!this.#inHead) {
+					this.#inHead = true;
+					engine.now = performance.now();
+					this.#readDeadline = engine.after(limits.headTimeout);
+				}
+				break;
+			} else if (parser.inRequestLine) this.#refuse(414, 'target_too_long');
+			else this.#refuse(431, 'head_too_large');
+		}
+		if (at < length && this.#state <= BLOCKED) this.#hold(at === 0 ? bytes : bytes.subarray(at));
+		this.#running = false;
+		if (this.#state === UPGRADED) this.#handOver(at < length ? bytes.subarray(at) : undefined);
+		else if (this.#state === HEAD && (this.#ended || (this.#draining && !this.#inHead))) this.#close();
+		else this.#writer.flush();
+	}
+
+	/** Goes on after something that came later than the bytes it was about. */
+	#continue(): void {
+		if (this.#state === HEAD) {
+			const pending = this.#pending ?? NOTHING;
+			this.#pending = undefined;
+			this.#run(pending, 0);
+		} else if (this.#state === UPGRADED) this.#handOver(undefined);
+		else if (this.#state !== CLOSED) this.#writer.flush();
+	}
+
+	/** Begins the exchange whose head the parser holds; returns the index after what was used of the bytes. */
+	#begin(bytes: Buffer, start: number): number {
+		const engine = this.#engine;
+		const { parser, limits } = engine;
+		this.#inHead = false;
+		const authority = parser.authority;
+		if (authority !== this.#lastAuthority) {
+			const host = authority === '' ? '' : parseAuthority(authority)?.host;
+			if (host === undefined) return this.#refuseAt(start, 'bad_host');
+			this.#lastAuthority = authority;
+			this.#lastHost = host;
+		}
+		const field = parser.fields.host;
+		// The target's authority counts, yet a Host that is none is refused all the same (RFC 9112 §3.2).
+		if (field && field !== authority && !parseAuthority(field)) return this.#refuseAt(start, 'bad_host');
+		let body: RequestBody | undefined;
+		let at = start;
+		if (parser.bodyLength !== 0) {
+			body = new RequestBody(this, parser.bodyLength, limits.maxHeadSize, limits.maxHeaderCount);
+			if (at < bytes.length) at = body.feed(bytes, at);
+			if (at < 0) return this.#refuseAt(start, 'bad_chunk');
+		}
+		this.#body = body;
+		this.#minor = parser.minor;
+		this.#keepAlive = parser.keepAlive && ++this.#requests !== limits.maxRequestsPerConnection;
+		this.#expectsContinue = parser.expectsContinue;
+		this.#readDeadline = Infinity;
+		this.#state = body === undefined || body.complete ? WAIT : BODY;
+		if (body?.full) this.#pause();
+		engine.now = performance.now();
+		const received: Received = { method: parser.method, path: parser.path, query: parser.query, authority };
+		const headers = new HeaderList(parser.fields.items);
+		const request = new Request(received, this.#scheme, this.#lastHost, headers, body ?? null);
+		const protocol: ProtocolName = parser.minor === 1 ? 'HTTP/1.1' : 'HTTP/1.0';
+		const x = new Exchange(protocol, this.#info, received, request, this, engine.now);
+		x.response.headers.add('Server', SERVER_NAME);
+		body?.countFor(x);
+		this.#exchange = x;
+		this.#handling = true;
+		const result = engine.host.handle(x);
+		if (result === undefined) this.#respond(x);
+		else {
+			this.#onHandled ??= () => this.#handledLater();
+			this.#onBroken ??= () => {
+				this.#exchange!.aborted = true;
+				this.#handledLater();
+			};
+			result.then(this.#onHandled, this.#onBroken);
+		}
+		return at;
+	}
+
+	/** Gives bytes to the body that is coming in; returns the index after the last one it took. */
+	#feed(bytes: Buffer, start: number): number {
+		const body = this.#body!;
+		const { limits } = this.#engine;
+		const end = body.feed(bytes, start);
+		if (end < 0) {
+			this.#keepAlive = false;
+			this.#readDeadline = Infinity;
+			if (this.#state === DRAIN) this.#close();
+			return bytes.length;
+		}
+		if (body.complete) {
+			this.#readDeadline = Infinity;
+			if (this.#state === DRAIN) this.#next();
+			else this.#state = WAIT;
+		} else if (this.#state === DRAIN) {
+			this.#readDeadline = this.#engine.after(limits.bodyIdleTimeout);
+			if (body.discarded > limits.maxDrain) this.#close();
+		} else {
+			this.#readDeadline = body.awaited ? this.#engine.after(limits.bodyIdleTimeout) : Infinity;
+			if (body.full) this.#pause();
+		}
+		return end;
+	}
+
+	#handledLater(): void {
+		this.#engine.now = performance.now();
+		this.#respond(this.#exchange!);
+		this.#continue();
+	}
+
+	#respond(x: Exchange): void {
+		this.#handling = false;
+		if (x.aborted || this.#socket.destroyed) {
+			const body = x.response.body;
+			if (isStream(body)) body.cancel();
+			this.#writer.flush();
+			this.#socket.destroy();
+			this.#finish();
+			return;
+		}
+		const body = this.#body;
+		let keepAlive = this.#keepAlive && !this.#draining;
+		if (body !== undefined && !body.complete) {
+			// A client that waits for a 100 may send the body or not: what comes next could be read in two ways.
+			if (this.#expectsContinue && body.received === 0) keepAlive = false;
+			else if (body.failed || (body.outstanding ?? 0) > this.#engine.limits.maxDrain) keepAlive = false;
+		}
+		if (x.upgraded && (this.#minor === 0 || this.#ended || (body !== undefined && !body.complete))) {
+			x.upgraded = undefined;
+		}
+		const progress = this.#writer.respond(x, this.#minor, keepAlive);
+		if (progress === 'written') this.#finish();
+		else if (progress === 'upgraded') this.#state = UPGRADED;
+	}
+
+	/** The response is out, or cut short. */
+	#finish(): void {
+		const x = this.#exchange!;
+		this.#exchange = undefined;
+		const body = this.#body;
+		if (body !== undefined && !body.complete) body.cancel();
+		this.#engine.host.finished(x);
+		if (this.#socket.destroyed) return;
+		if (!this.#writer.keepAlive || !this.#keepAlive) this.#close();
+		else if (body !== undefined && !body.complete) {
+			if (body.discarded > this.#engine.limits.maxDrain) this.#close();
+			else {
+				this.#state = DRAIN;
+				this.#readDeadline = this.#engine.after(this.#engine.limits.bodyIdleTimeout);
+				this.#resume();
+			}
+		} else this.#next();
+	}
+
+	/** Ready for the next request. */
+	#next(): void {
+		this.#state = HEAD;
+		this.#body = undefined;
+		this.#readDeadline = this.#engine.after(this.#engine.limits.idleTimeout);
+		this.#resume();
+	}
+
+	#block(): void {
+		this.#state = BLOCKED;
+		this.#readDeadline = Infinity;
+		this.#writeDeadline = this.#engine.after(this.#engine.limits.writeIdleTimeout);
+	}
+
+	#drained(): void {
+		if (this.#state !== BLOCKED) return;
+		this.#writeDeadline = Infinity;
+		this.#next();
+		this.#continue();
+	}
+
+	#refuse(status: number, reason: string): void {
+		this.#engine.host.refused(reason);
+		this.#writer.refuse(status);
+		this.#close();
+	}
+
+	#refuseAt(at: number, reason: string): number {
+		this.#refuse(400, reason);
+		return at;
+	}
+
+	get #draining(): boolean {
+		return this.#engine.draining || this.#engine.host.draining;
+	}
+
+	/** Closes our side, then waits a little for the client's, so that no reset overtakes our last answer. */
+	#close(): void {
+		this.#state = LINGER;
+		this.#body = undefined;
+		this.#pending = undefined;
+		this.#readDeadline = Infinity;
+		this.#writer.flush();
+		this.#writeDeadline = this.#engine.after(this.#engine.limits.writeIdleTimeout);
+		this.#socket.end(() => {
+			if (this.#state !== LINGER) return;
+			const now = performance.now();
+			this.#writeDeadline = Infinity;
+			this.#readDeadline = now + LINGER_IDLE;
+			this.#lingerEnd = now + LINGER_TOTAL;
+		});
+		this.#resume();
+	}
+
+	/** The byte stream goes to whoever upgraded, paused, with what has already been read put back. */
+	#handOver(rest: Buffer | undefined): void {
+		const socket = this.#socket;
+		socket.pause();
+		socket.off('data', this.#onData);
+		socket.off('end', this.#onEnd);
+		socket.off('drain', this.#onDrain);
+		const pending = this.#pending;
+		this.#pending = undefined;
+		this.#readDeadline = Infinity;
+		this.#writeDeadline = Infinity;
+		if (pending) socket.unshift(pending);
+		else if (rest) socket.unshift(rest);
+		this.#exchange!.upgraded!(socket);
+	}
+
+	#end(): void {
+		this.#ended = true;
+		switch (this.#state) {
+			case HEAD:
+			case DRAIN:
+				this.#close();
+				break;
+			case BODY:
+				this.#keepAlive = false;
+				this.#body!.fail(new HttpError(400, 'The request was cut short.'));
+				this.#exchange!.gone();
+				break;
+			case WAIT:
+				this.#exchange!.gone();
+		}
+	}
+
+	#closed(): void {
+		const upgraded = this.#state === UPGRADED;
+		this.#state = CLOSED;
+		this.#readDeadline = Infinity;
+		this.#writeDeadline = Infinity;
+		this.#engine.remove(this);
+		const x = this.#exchange;
+		if (x === undefined) return;
+		if (upgraded) {
+			this.#exchange = undefined;
+			this.#engine.host.finished(x);
+			return;
+		}
+		this.#body?.fail(new HttpError(400, 'The request was cut short.'));
+		x.gone();
+		this.#writer.closed();
+	}
+}
+
+function ignore(): void {}

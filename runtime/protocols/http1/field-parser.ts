@@ -1,0 +1,185 @@
+/** Parses the fields of a head or of a trailer section, and what they say of framing (RFC 9112 §5, §6). */
+import { TOKEN_CLASS, TOKEN_DOT, TOKEN_UNDERSCORE, VALUE_CLASS } from '../../../compiler/exchange/field-syntax.ts';
+
+/** The message is well-formed and whole. Other results: INCOMPLETE, or the status (400 and above) that refuses it. */
+export const OK = 0;
+/** Well-formed as far as it goes, and more must come. */
+export const INCOMPLETE = 1;
+
+/** What `Transfer-Encoding` says. */
+export const TE_NONE = 0;
+export const TE_CHUNKED = 1;
+/** Ends in `chunked`, with codings before it. */
+export const TE_OTHER = 2;
+/** Does not end in `chunked`, or names it twice. */
+export const TE_INVALID = 3;
+
+const CR = 13;
+const LF = 10;
+const SP = 32;
+const HTAB = 9;
+const COLON = 58;
+const DANGEROUS = TOKEN_UNDERSCORE | TOKEN_DOT;
+
+/** Which fields get a meaning here: a request's `Host` is kept apart, and its names with `_` or `.` are dropped. */
+export type FieldRole = 'request' | 'response' | 'request_trailer' | 'response_trailer';
+
+/**
+ * A field section. One instance is used again and again; `items` is a new array each time and may be kept.
+ * The text is bytes as latin1, so that a character is a byte.
+ */
+export class FieldParser {
+	/** name, value, name, value, …: as HeaderList takes it. */
+	items: string[] = [];
+	/** Index after the empty line. */
+	end = 0;
+	/** `Content-Length`, −1 when there is none. */
+	contentLength = -1;
+	/** TE_NONE, TE_CHUNKED, TE_OTHER or TE_INVALID. */
+	transferEncoding: number = TE_NONE;
+	/** Options of `Connection`. */
+	close = false;
+	keepAlive = false;
+	upgrade = false;
+	/** Value of `Host` (requests only), undefined when there is none. */
+	host: string | undefined = undefined;
+	/** `Expect`: 0 none, 1 `100-continue`, 2 anything else. */
+	expect = 0;
+	/** Why the section was refused, for counters. */
+	reason = '';
+	readonly #request: boolean;
+	readonly #trailer: boolean;
+	readonly #maxCount: number;
+
+	constructor(role: FieldRole, maxCount: number) {
+		this.#request = role === 'request' || role === 'request_trailer';
+		this.#trailer = role === 'request_trailer' || role === 'response_trailer';
+		this.#maxCount = maxCount;
+	}
+
+	/** Parses from `start`; the text ends at `limit`. Returns OK, INCOMPLETE or a status. */
+	parse(text: string, start: number, limit: number): number {
+		const items: string[] = [];
+		this.items = items;
+		this.contentLength = -1;
+		this.transferEncoding = TE_NONE;
+		this.close = false;
+		this.keepAlive = false;
+		this.upgrade = false;
+		this.host = undefined;
+		this.expect = 0;
+		let count = 0;
+		let i = start;
+		for (;;) {
+			if (i >= limit) return INCOMPLETE;
+			const nameStart = i;
+			let classes = 0;
+			let code = 0;
+			for (; i < limit; i++) {
+				code = text.charCodeAt(i);
+				const tokenClass = TOKEN_CLASS[code]!;
+				if (tokenClass === 0) break;
+				classes |= tokenClass;
+			}
+			if (i >= limit) return INCOMPLETE;
+			if (code !== COLON || i === nameStart) {
+				if (code !== CR || i !== nameStart) return this.#refuse(400, 'bad_field_name');
+				if (i + 1 >= limit) return INCOMPLETE;
+				if (text.charCodeAt(i + 1) !== LF) return this.#refuse(400, 'bare_cr');
+				this.end = i + 2;
+				return OK;
+			}
+			const nameEnd = i;
+			i++;
+			while (i < limit && isBlank(text.charCodeAt(i))) i++;
+			const valueStart = i;
+			for (; i < limit; i++) {
+				code = text.charCodeAt(i);
+				if (VALUE_CLASS[code] === 0) break;
+			}
+			if (i >= limit) return INCOMPLETE;
+			if (code !== CR) return this.#refuse(400, code === LF ? 'bare_lf' : 'bad_field_value');
+			if (i + 1 >= limit) return INCOMPLETE;
+			if (text.charCodeAt(i + 1) !== LF) return this.#refuse(400, 'bare_cr');
+			let valueEnd = i;
+			while (valueEnd > valueStart && isBlank(text.charCodeAt(valueEnd - 1))) valueEnd--;
+			i += 2;
+			if (++count > this.#maxCount) return this.#refuse(431, 'too_many_fields');
+			// A name that a back end reads as the one with `-` could pass what a rule here forbids.
+			if (this.#request && (classes & DANGEROUS) !== 0) continue;
+			const name = text.slice(nameStart, nameEnd);
+			const value = text.slice(valueStart, valueEnd);
+			switch (nameEnd - nameStart) {
+				case 4:
+					if (this.#request && name.toLowerCase() === 'host') {
+						if (this.#trailer) continue;
+						if (this.host !== undefined) return this.#refuse(400, 'repeated_host');
+						this.host = value;
+						continue;
+					}
+					break;
+				case 6:
+					if (this.#request && name.toLowerCase() === 'expect') {
+						if (this.#trailer) continue;
+						this.expect = this.expect !== 2 && value.toLowerCase() === '100-continue' ? 1 : 2;
+					}
+					break;
+				case 10:
+					if (name.toLowerCase() === 'connection') {
+						if (this.#trailer) continue;
+						this.#connection(value);
+					}
+					break;
+				case 14:
+					if (name.toLowerCase() === 'content-length') {
+						if (this.#trailer) continue;
+						// Digits only, few enough for an exact number; twice is refused even when the values agree.
+						if (this.contentLength >= 0 || !/^[0-9]{1,15}$/.test(value)) return this.#refuse(400, 'bad_content_length');
+						this.contentLength = Number(value);
+					}
+					break;
+				case 17:
+					if (name.toLowerCase() === 'transfer-encoding') {
+						if (this.#trailer) continue;
+						this.transferEncoding = this.transferEncoding === TE_NONE ? transferEncoding(value) : TE_INVALID;
+					}
+					break;
+				case 7:
+					if (this.#trailer && name.toLowerCase() === 'trailer') continue;
+			}
+			items.push(name, value);
+		}
+	}
+
+	#connection(value: string): void {
+		if (value === 'keep-alive') {
+			this.keepAlive = true;
+			return;
+		}
+		for (const part of value.toLowerCase().split(',')) {
+			const option = part.trim();
+			if (option === 'close') this.close = true;
+			else if (option === 'keep-alive') this.keepAlive = true;
+			else if (option === 'upgrade') this.upgrade = true;
+		}
+	}
+
+	#refuse(status: number, reason: string): number {
+		this.reason = reason;
+		return status;
+	}
+}
+
+function isBlank(code: number): boolean {
+	return code === SP || code === HTAB;
+}
+
+function transferEncoding(value: string): number {
+	if (value === 'chunked') return TE_CHUNKED;
+	const codings = value
+		.toLowerCase()
+		.split(',')
+		.map(coding => coding.replace(/^[ \t]+|[ \t]+$/g, ''));
+	if (codings.indexOf('chunked') !== codings.length - 1) return TE_INVALID;
+	return codings.length === 1 ? TE_CHUNKED : TE_OTHER;
+}

@@ -1,0 +1,253 @@
+/** Parses heads of requests and responses, strictly: one reading or none (RFC 9112 §2 to §7). */
+import { TOKEN_CLASS } from '../../../compiler/exchange/field-syntax.ts';
+import { FieldParser, INCOMPLETE, OK, TE_CHUNKED, TE_INVALID, TE_NONE } from './field-parser.ts';
+import { MAX_METHOD_LENGTH } from './limits.ts';
+import { parseTarget, type RequestTarget } from './request-target.ts';
+
+/** Length of a body that ends by its chunked coding. */
+export const CHUNKED = -1;
+/** Length of a response's body that ends with the connection. */
+export const UNTIL_CLOSE = -2;
+
+const CR = 13;
+const LF = 10;
+const SP = 32;
+const SLASH = 47;
+const QUESTION = 63;
+const PERCENT = 37;
+
+/** By character code: 1 where it may stand in a request target. A fragment never reaches a server (RFC 9112 §3.2). */
+const TARGET_CLASS: Uint8Array = targetClasses();
+
+/** Parser of request heads: one for a thread, its properties hold the last head until the next `parse`. */
+export class RequestHeadParser {
+	readonly fields: FieldParser;
+	method = '';
+	/** Path and query as sent, or the authority that CONNECT names. */
+	path = '';
+	query: string | undefined = undefined;
+	/** Authority that counts: the target's in absolute and authority form, else that of `Host`. '' when HTTP/1.0 gives none. */
+	authority = '';
+	/** 0 for HTTP/1.0, 1 for HTTP/1.1. */
+	minor = 1;
+	/** Bytes of body: 0 and more, or CHUNKED. */
+	bodyLength = 0;
+	/** What the client wants; the server may close all the same. */
+	keepAlive = true;
+	/** True for `Expect: 100-continue`. */
+	expectsContinue = false;
+	/** Index after the head. */
+	end = 0;
+	/** Why a head was refused, for counters. */
+	reason = '';
+	/** True when an incomplete head ends within its request line. */
+	inRequestLine = false;
+	readonly #target: RequestTarget = { path: '', query: undefined, authority: undefined };
+
+	constructor(maxHeaderCount: number) {
+		this.fields = new FieldParser('request', maxHeaderCount);
+	}
+
+	/**
+	 * Parses the head that starts at `start` in text (bytes as latin1) that ends at `limit`. Returns OK, INCOMPLETE, or the
+	 * status that refuses it. The verdict on a message never depends on how its bytes arrived.
+	 */
+	parse(text: string, start: number, limit: number): number {
+		let i = start;
+		this.inRequestLine = true;
+		// A client may send one empty line too many after a body (RFC 9112 §2.2).
+		if (i < limit && text.charCodeAt(i) === CR) {
+			if (i + 1 >= limit) return INCOMPLETE;
+			if (text.charCodeAt(i + 1) !== LF) return this.#refuse(400, 'bad_request_line');
+			i += 2;
+		}
+		const methodStart = i;
+		let code = 0;
+		for (; i < limit; i++) {
+			code = text.charCodeAt(i);
+			if (TOKEN_CLASS[code] === 0) break;
+		}
+		if (i - methodStart > MAX_METHOD_LENGTH) return this.#refuse(405, 'method_too_long');
+		if (i >= limit) return INCOMPLETE;
+		if (code !== SP || i === methodStart) return this.#refuse(400, 'bad_method');
+		const method = text.slice(methodStart, i);
+		const targetStart = ++i;
+		let query = -1;
+		let percent = false;
+		for (; i < limit; i++) {
+			code = text.charCodeAt(i);
+			if (TARGET_CLASS[code] === 0) break;
+			if (code === QUESTION) {
+				if (query < 0) query = i;
+			} else if (code === PERCENT) percent = true;
+		}
+		if (i >= limit) return INCOMPLETE;
+		if (code !== SP || i === targetStart) return this.#refuse(400, 'bad_target');
+		const targetEnd = i++;
+		const version = parseVersion(text, i, limit);
+		if (version === INCOMPLETE) return INCOMPLETE;
+		if (version > 1) return this.#refuse(version, version === 505 ? 'bad_version' : 'bad_request_line');
+		const minor = text.charCodeAt(i + 7) - 48;
+		this.minor = minor;
+		i += 10;
+		this.inRequestLine = false;
+		const fields = this.fields;
+		const result = fields.parse(text, i, limit);
+		if (result !== OK) {
+			this.reason = fields.reason;
+			return result;
+		}
+		this.end = fields.end;
+		this.method = method;
+		return (
+			this.#readTarget(text, targetStart, targetEnd, query, percent) || this.#readHost() || this.#readFraming(minor)
+		);
+	}
+
+	#readTarget(text: string, start: number, end: number, query: number, percent: boolean): number {
+		const host = this.fields.host;
+		if (text.charCodeAt(start) === SLASH && this.method !== 'CONNECT') {
+			this.path = text.slice(start, query < 0 ? end : query);
+			this.query = query < 0 ? undefined : text.slice(query + 1, end);
+			this.authority = host ?? '';
+		} else {
+			const target = this.#target;
+			if (!parseTarget(this.method, text.slice(start, end), target)) return this.#refuse(400, 'bad_target');
+			this.path = target.path;
+			this.query = target.query;
+			// The target's authority replaces a Host that differs (RFC 9112 §3.2.2).
+			this.authority = target.authority ?? host ?? '';
+		}
+		if (percent && /%(?![0-9A-Fa-f]{2})/.test(this.path)) return this.#refuse(400, 'bad_target');
+		return OK;
+	}
+
+	#readHost(): number {
+		if (this.minor === 1 && !this.fields.host) return this.#refuse(400, 'no_host');
+		return OK;
+	}
+
+	#readFraming(minor: number): number {
+		const fields = this.fields;
+		if (fields.transferEncoding !== TE_NONE) {
+			// Two lengths, or one that an HTTP/1.0 peer cannot have meant, are how requests are smuggled (RFC 9112 §6.1).
+			if (fields.contentLength >= 0) return this.#refuse(400, 'two_lengths');
+			if (minor === 0 || fields.transferEncoding === TE_INVALID) return this.#refuse(400, 'bad_transfer_encoding');
+			if (fields.transferEncoding !== TE_CHUNKED) return this.#refuse(501, 'unknown_transfer_encoding');
+			this.bodyLength = CHUNKED;
+		} else this.bodyLength = fields.contentLength < 0 ? 0 : fields.contentLength;
+		this.expectsContinue = false;
+		if (fields.expect !== 0 && minor === 1) {
+			if (fields.expect === 2) return this.#refuse(417, 'unknown_expectation');
+			this.expectsContinue = this.bodyLength !== 0;
+		}
+		this.keepAlive = !fields.close && (minor === 1 || fields.keepAlive);
+		return OK;
+	}
+
+	#refuse(status: number, reason: string): number {
+		this.reason = reason;
+		return status;
+	}
+}
+
+/** Parser of response heads, for the client half: its properties hold the last head until the next `parse`. */
+export class ResponseHeadParser {
+	readonly fields: FieldParser;
+	/** 100 to 999. */
+	status = 0;
+	/** 0 for HTTP/1.0, 1 for HTTP/1.1. */
+	minor = 1;
+	/** False when the server closes after this response. */
+	keepAlive = true;
+	/** Index after the head. */
+	end = 0;
+	reason = '';
+
+	constructor(maxHeaderCount: number) {
+		this.fields = new FieldParser('response', maxHeaderCount);
+	}
+
+	/** As RequestHeadParser's. Any result but OK and INCOMPLETE means that the response cannot be trusted. */
+	parse(text: string, start: number, limit: number): number {
+		let i = start;
+		const version = parseVersion(text, i, limit, SP);
+		if (version === INCOMPLETE) return INCOMPLETE;
+		if (version > 1) return this.#refuse('bad_version');
+		if (i + 12 > limit) return INCOMPLETE;
+		const digits = text.slice(i + 9, i + 12);
+		if (!/^[1-9][0-9][0-9]$/.test(digits)) return this.#refuse('bad_status');
+		this.minor = text.charCodeAt(i + 7) - 48;
+		this.status = Number(digits);
+		i += 12;
+		if (i >= limit) return INCOMPLETE;
+		const code = text.charCodeAt(i);
+		if (code !== SP && code !== CR) return this.#refuse('bad_status');
+		const lineEnd = text.indexOf('\n', i);
+		if (lineEnd < 0 || lineEnd >= limit) return INCOMPLETE;
+		// The reason phrase has no meaning, but a control character in it is no reason phrase.
+		if (text.charCodeAt(lineEnd - 1) !== CR || /[^\t\x20-\x7e\x80-\xff]/.test(text.slice(i, lineEnd - 1))) {
+			return this.#refuse('bad_reason_phrase');
+		}
+		const fields = this.fields;
+		const result = fields.parse(text, lineEnd + 1, limit);
+		if (result !== OK) {
+			this.reason = fields.reason;
+			return result;
+		}
+		this.end = fields.end;
+		this.keepAlive = !fields.close && (this.minor === 1 || fields.keepAlive);
+		return OK;
+	}
+
+	/**
+	 * Bytes of the body that follows (0 and more, CHUNKED or UNTIL_CLOSE), or undefined when the framing is faulty
+	 * (RFC 9112 §6.3). Call after a `parse` that gave OK.
+	 */
+	bodyLength(requestMethod: string): number | undefined {
+		const { transferEncoding, contentLength } = this.fields;
+		if (requestMethod === 'HEAD' || this.status < 200 || this.status === 204 || this.status === 304) return 0;
+		if (requestMethod === 'CONNECT' && this.status < 300) return 0;
+		if (transferEncoding !== TE_NONE) {
+			return contentLength >= 0 || this.minor === 0 || transferEncoding !== TE_CHUNKED ? undefined : CHUNKED;
+		}
+		return contentLength < 0 ? UNTIL_CLOSE : contentLength;
+	}
+
+	#refuse(reason: string): number {
+		this.reason = reason;
+		return 400;
+	}
+}
+
+/** OK for an `HTTP/1.0` or `HTTP/1.1` at `start` that is followed by CRLF (or `after`); else INCOMPLETE, 400 or 505. */
+function parseVersion(text: string, start: number, limit: number, after = CR): number {
+	const expected = 'HTTP/';
+	let i = start;
+	for (let k = 0; k < 5; k++, i++) {
+		if (i >= limit) return INCOMPLETE;
+		if (text.charCodeAt(i) !== expected.charCodeAt(k)) return 400;
+	}
+	if (i >= limit) return INCOMPLETE;
+	const major = text.charCodeAt(i++) - 48;
+	if (major < 0 || major > 9) return 400;
+	if (i >= limit) return INCOMPLETE;
+	if (text.charCodeAt(i++) !== 46) return 400;
+	if (i >= limit) return INCOMPLETE;
+	const minor = text.charCodeAt(i++) - 48;
+	if (minor < 0 || minor > 9) return 400;
+	if (i >= limit) return INCOMPLETE;
+	if (text.charCodeAt(i++) !== after) return 400;
+	if (after === CR) {
+		if (i >= limit) return INCOMPLETE;
+		if (text.charCodeAt(i) !== LF) return 400;
+	}
+	return major === 1 && minor <= 1 ? OK : 505;
+}
+
+function targetClasses(): Uint8Array {
+	const classes = new Uint8Array(256);
+	classes.fill(1, 0x21, 0x7f);
+	classes['#'.charCodeAt(0)] = 0;
+	return classes;
+}

@@ -1,0 +1,171 @@
+/** A request's body as handlers pull it, fed by the connection. */
+import type { BodySource } from '../../../compiler/exchange/body.ts';
+import type { Exchange } from '../../../compiler/exchange/exchange.ts';
+import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import { HttpError } from '../../../compiler/exchange/http-error.ts';
+import { ChunkedDecoder, type ChunkSink } from './chunked-decoder.ts';
+import { CHUNKED } from './head-parser.ts';
+import { BODY_HIGH_WATER } from './limits.ts';
+
+/** The connection as its body sees it. */
+export interface BodyFeeder {
+	/** Someone waits for bytes that are not here yet. */
+	bodyAwaited(body: RequestBody): void;
+	/** Held bytes have fallen below the high-water mark, or nobody wants them any more. */
+	bodyRelieved(): void;
+}
+
+interface Waiter {
+	readonly resolve: (piece: Uint8Array | null) => void;
+	readonly reject: (error: unknown) => void;
+}
+
+/** The body of one request. `pull` throws an HttpError when the body is malformed (400), cut short (400) or late (408). */
+export class RequestBody implements BodySource, ChunkSink {
+	readonly length: number | undefined;
+	/** True once the last byte has come in, taken or not. */
+	complete = false;
+	readonly #feeder: BodyFeeder;
+	readonly #decoder: ChunkedDecoder | undefined;
+	#remaining: number;
+	#exchange: Exchange | undefined = undefined;
+	#queue: Buffer[] = [];
+	#queued = 0;
+	#received = 0;
+	#discarded = 0;
+	#waiter: Waiter | undefined = undefined;
+	#failure: HttpError | undefined = undefined;
+	#discarding = false;
+
+	/** `length` is bytes, or CHUNKED; trailers are bound as heads are. */
+	constructor(feeder: BodyFeeder, length: number, maxTrailerSize: number, maxTrailerCount: number) {
+		this.#feeder = feeder;
+		this.length = length === CHUNKED ? undefined : length;
+		this.#remaining = length;
+		this.#decoder = length === CHUNKED ? new ChunkedDecoder('request', maxTrailerSize, maxTrailerCount) : undefined;
+	}
+
+	/** Names the exchange whose `bytesReceived` counts this body. */
+	countFor(exchange: Exchange): void {
+		this.#exchange = exchange;
+		exchange.bytesReceived = this.#received;
+	}
+
+	get trailers(): HeaderList | undefined {
+		return this.#decoder?.trailers;
+	}
+
+	/** Bytes that have come in. */
+	get received(): number {
+		return this.#received;
+	}
+
+	/** Bytes that came in and were thrown away. */
+	get discarded(): number {
+		return this.#discarded;
+	}
+
+	/** Bytes of content that are still to come, where that is known. */
+	get outstanding(): number | undefined {
+		return this.#decoder ? undefined : this.#remaining;
+	}
+
+	/** True when the body is malformed, late or cut short: the connection cannot be used again. */
+	get failed(): boolean {
+		return this.#failure !== undefined;
+	}
+
+	/** True when more bytes should wait in the socket. */
+	get full(): boolean {
+		return this.#queued >= BODY_HIGH_WATER;
+	}
+
+	/** True while a pull waits. */
+	get awaited(): boolean {
+		return this.#waiter !== undefined;
+	}
+
+	pull(): Uint8Array | null | Promise<Uint8Array | null> {
+		const piece = this.#queue.shift();
+		if (piece) {
+			const wasFull = this.full;
+			this.#queued -= piece.length;
+			if (wasFull && !this.full) this.#feeder.bodyRelieved();
+			return piece;
+		}
+		if (this.#failure) throw this.#failure;
+		if (this.complete) return null;
+		if (this.#discarding) throw new HttpError(500, 'The body of the request was given up.');
+		if (this.#waiter) throw new HttpError(500, 'The body of the request has two readers.');
+		return new Promise((resolve, reject) => {
+			this.#waiter = { resolve, reject };
+			this.#feeder.bodyAwaited(this);
+		});
+	}
+
+	cancel(): void {
+		if (this.#discarding) return;
+		this.#discarding = true;
+		this.#discarded += this.#queued;
+		this.#queue = [];
+		this.#queued = 0;
+		const waiter = this.#waiter;
+		this.#waiter = undefined;
+		waiter?.reject(new HttpError(500, 'The body of the request was given up.'));
+		this.#feeder.bodyRelieved();
+	}
+
+	/**
+	 * For the connection: takes bytes from `start` on; returns the index after the last one that belongs to this body, or −1
+	 * when they are malformed.
+	 */
+	feed(bytes: Buffer, start: number): number {
+		if (this.#failure) return bytes.length;
+		let end: number;
+		if (this.#decoder) {
+			end = this.#decoder.write(bytes, start, this);
+			if (end < 0) {
+				this.fail(new HttpError(400, 'The chunked coding of the request is malformed.'));
+				return -1;
+			}
+			if (!this.#decoder.ended) return end;
+		} else {
+			end = Math.min(bytes.length, start + this.#remaining);
+			this.#remaining -= end - start;
+			if (end > start) this.push(bytes.subarray(start, end));
+			if (this.#remaining > 0) return end;
+		}
+		this.complete = true;
+		const waiter = this.#waiter;
+		this.#waiter = undefined;
+		waiter?.resolve(null);
+		return end;
+	}
+
+	/** For the decoder: content. */
+	push(piece: Buffer): void {
+		this.#received += piece.length;
+		if (this.#exchange) this.#exchange.bytesReceived = this.#received;
+		if (this.#discarding) {
+			this.#discarded += piece.length;
+			return;
+		}
+		const waiter = this.#waiter;
+		if (waiter) {
+			this.#waiter = undefined;
+			waiter.resolve(piece);
+			return;
+		}
+		this.#queue.push(piece);
+		this.#queued += piece.length;
+	}
+
+	/** For the connection: no more bytes come, and those that came are not the whole. */
+	fail(error: HttpError): void {
+		if (this.complete || this.#failure) return;
+		this.#failure = error;
+		const waiter = this.#waiter;
+		this.#waiter = undefined;
+		waiter?.reject(error);
+	}
+}

@@ -1,0 +1,45 @@
+/** Request targets other than a plain path: absolute, authority and asterisk form (RFC 9112 §3.2). */
+import { parseAuthority } from '../../../compiler/exchange/authority.ts';
+
+/** What a target says. */
+export interface RequestTarget {
+	/** Starts with `/`, or is `*`. */
+	path: string;
+	query: string | undefined;
+	/** Authority as sent, undefined when the target has none. */
+	authority: string | undefined;
+}
+
+/**
+ * Reads a target into `to`; false when it is malformed or not a form that the method may use. A CONNECT has no path: `/`
+ * stands for it. The scheme of an absolute form is not taken over: what the connection is counts.
+ */
+export function parseTarget(method: string, target: string, to: RequestTarget): boolean {
+	to.query = undefined;
+	to.authority = undefined;
+	if (method === 'CONNECT') {
+		const authority = parseAuthority(target);
+		if (authority?.port === undefined) return false;
+		to.path = '/';
+		to.authority = target;
+		return true;
+	}
+	if (target === '*') {
+		to.path = '*';
+		return method === 'OPTIONS';
+	}
+	const scheme = /^https?:\/\//i.exec(target)?.[0];
+	if (scheme === undefined) return false;
+	const start = scheme.length;
+	const found = target.slice(start).search(/[/?]/);
+	const end = found < 0 ? target.length : start + found;
+	const authority = target.slice(start, end);
+	if (parseAuthority(authority) === undefined) return false;
+	to.authority = authority;
+	const question = target.indexOf('?', end);
+	const path = question < 0 ? target.slice(end) : target.slice(end, question);
+	to.query = question < 0 ? undefined : target.slice(question + 1);
+	// `OPTIONS http://host` is what a proxy makes `OPTIONS *` of (RFC 9112 §3.2.4).
+	to.path = path === '' ? (method === 'OPTIONS' && question < 0 ? '*' : '/') : path;
+	return true;
+}

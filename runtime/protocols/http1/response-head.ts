@@ -1,0 +1,100 @@
+/** Writes heads of responses: what handlers set, less what is the protocol's to say (RFC 9110 §7.6.1, RFC 9112 §4). */
+import { STATUS_CODES } from 'node:http';
+import { encodeFieldText, fieldValueKind, isToken } from '../../../compiler/exchange/field-syntax.ts';
+import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
+
+/** The value of `Server` that a response starts with. */
+export const SERVER_NAME = 'svc';
+
+const STATUS_LINES: readonly string[] = statusLines();
+
+/** Text of a status line, with its CRLF. The status is 100 to 999. */
+export function statusLine(status: number): string {
+	return STATUS_LINES[status]!;
+}
+
+/** Field lines of a message: `write` fills the properties anew. One for a thread. */
+export class FieldWriter {
+	/** Handlers gave a `Date`. */
+	hasDate = false;
+	/** Handlers asked for `Connection: close`. */
+	close = false;
+	/** `Content-Length` that handlers gave, −1 when none or not a number. It is not in the text. */
+	contentLength = -1;
+	/** `Upgrade` that handlers gave; it is in the text. */
+	hasUpgrade = false;
+	readonly #invalid: () => void;
+
+	/** `invalid` is called for each field that cannot be sent and is left out. */
+	constructor(invalid: () => void) {
+		this.#invalid = invalid;
+	}
+
+	/** The fields as text, framing and connection fields left out. A field that could break out of its line is left out too. */
+	write(headers: HeaderList): string {
+		this.hasDate = false;
+		this.close = false;
+		this.contentLength = -1;
+		this.hasUpgrade = false;
+		let text = '';
+		const size = headers.size;
+		for (let i = 0; i < size; i++) {
+			const name = headers.nameAt(i);
+			let value = headers.valueAt(i);
+			switch (name.length) {
+				case 4:
+					if (name === 'Date' || name.toLowerCase() === 'date') this.hasDate = true;
+					break;
+				case 7:
+					if (name.toLowerCase() === 'upgrade') this.hasUpgrade = true;
+					break;
+				case 10: {
+					const lower = name.toLowerCase();
+					if (lower === 'keep-alive') continue;
+					if (lower !== 'connection') break;
+					if (/(?:^|,)[ \t]*close[ \t]*(?:,|$)/i.test(value)) this.close = true;
+					continue;
+				}
+				case 14:
+					if (name.toLowerCase() !== 'content-length') break;
+					this.contentLength = /^[0-9]{1,15}$/.test(value) ? Number(value) : -1;
+					continue;
+				case 16:
+					if (name.toLowerCase() === 'proxy-connection') continue;
+					break;
+				case 17:
+					if (name.toLowerCase() === 'transfer-encoding') continue;
+			}
+			const kind = isToken(name) ? fieldValueKind(value) : 'invalid';
+			if (kind === 'invalid') {
+				this.#invalid();
+				continue;
+			}
+			if (kind === 'text') value = encodeFieldText(value);
+			text += `${name}: ${value}\r\n`;
+		}
+		return text;
+	}
+}
+
+/** Makes the `Date` line once a second. */
+export class DateLine {
+	#line = '';
+	#until = 0;
+
+	/** The line with its CRLF; `now` is `performance.now()`, or one of less than a second ago. */
+	at(now: number): string {
+		if (now >= this.#until) {
+			const date = Date.now();
+			this.#line = `Date: ${new Date(date).toUTCString()}\r\n`;
+			this.#until = now + 1000 - (date % 1000);
+		}
+		return this.#line;
+	}
+}
+
+function statusLines(): string[] {
+	const lines: string[] = [];
+	for (let status = 0; status < 1000; status++) lines.push(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`);
+	return lines;
+}

@@ -1,0 +1,344 @@
+/** Writes the responses of one connection: framing, coalescing, streaming with back-pressure. */
+import type { Socket } from 'node:net';
+import { type Body, type BodySource, isStream } from '../../../compiler/exchange/body.ts';
+import type { Exchange } from '../../../compiler/exchange/exchange.ts';
+import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import type { Engine } from './engine.ts';
+import { COALESCE_LIMIT, GATHER_LIMIT, WRITE_CHUNK } from './limits.ts';
+import { SERVER_NAME, statusLine } from './response-head.ts';
+import { SliceSource } from './slice-source.ts';
+
+/** Pieces that are written before other connections get their turn, when neither the source nor the socket has to wait. */
+const PIECES_A_TURN = 32;
+
+/** The connection as its writer sees it. */
+export interface WriterOwner {
+	/** A response that could not be written at once has ended: whole, or cut short by the socket's destruction. */
+	responseEnded(): void;
+	/** The socket takes no more for now; called again with false when it does. */
+	writeBlocked(blocked: boolean): void;
+}
+
+/** What `respond` did. */
+export type ResponseProgress = 'written' | 'streaming' | 'upgraded';
+
+/** The output side of a connection. Text is gathered in `respond` and goes out by `flush`. */
+export class ResponseWriter {
+	/** False once a response has said, or shown, that the connection ends after it. */
+	keepAlive = true;
+	readonly #socket: Socket;
+	readonly #engine: Engine;
+	readonly #owner: WriterOwner;
+	#out = '';
+	#exchange: Exchange | undefined = undefined;
+	#source: BodySource | undefined = undefined;
+	#chunked = false;
+	/** Bytes of a streamed body that its length still asks for; −1 when it has none. */
+	#remaining = -1;
+	#awaitsWrite = false;
+	#pumping = false;
+	#written: (() => void) | undefined = undefined;
+
+	constructor(socket: Socket, engine: Engine, owner: WriterOwner) {
+		this.#socket = socket;
+		this.#engine = engine;
+		this.#owner = owner;
+	}
+
+	/** True when enough is gathered that it should go out before more is made. */
+	get full(): boolean {
+		return this.#out.length >= GATHER_LIMIT;
+	}
+
+	/** Gives what is gathered to the socket. */
+	flush(): void {
+		if (this.#out === '') return;
+		const text = this.#out;
+		this.#out = '';
+		this.#socket.write(text, 'latin1');
+	}
+
+	/** An interim response. */
+	inform(status: number, headers: HeaderList | undefined): void {
+		this.#out += statusLine(status) + (headers ? this.#engine.fieldWriter.write(headers) : '');
+		this.#out += '\r\n';
+	}
+
+	/** Refuses a message that did not become an exchange. */
+	refuse(status: number): void {
+		this.keepAlive = false;
+		this.#out += `${statusLine(status)}Server: ${SERVER_NAME}\r\n${this.#engine.date()}Content-Length: 0\r\nConnection: close\r\n\r\n`;
+	}
+
+	/**
+	 * Writes the response of an exchange that the graph has handled. `minor` is 0 for an HTTP/1.0 client; `mayKeep` says
+	 * whether the connection can be used again.
+	 */
+	respond(x: Exchange, minor: number, mayKeep: boolean): ResponseProgress {
+		const response = x.response;
+		const method = x.received.method;
+		let status = response.status === 0 ? 200 : response.status;
+		let body: Body = response.body;
+		const connects = method === 'CONNECT' && status >= 200 && status < 300;
+		if (x.upgraded && (status === 101 || connects)) {
+			if (isStream(body)) body.cancel();
+			this.#upgrade(status, response.headers);
+			return 'upgraded';
+		}
+		// A 2xx would tell the client that its tunnel stands (RFC 9110 §9.3.6); a status that is none has no meaning at all.
+		if (connects || !(status >= 200 && status <= 999) || !Number.isInteger(status)) {
+			if (isStream(body)) body.cancel();
+			body = null;
+			status = connects ? 405 : 500;
+			response.status = status;
+		}
+		const engine = this.#engine;
+		const fieldWriter = engine.fieldWriter;
+		const fields = fieldWriter.write(response.headers);
+		let keepAlive = mayKeep && !fieldWriter.close;
+		let head = statusLine(status) + fields;
+		if (!fieldWriter.hasDate) head += engine.date();
+
+		const bodiless = status === 204 || status === 304;
+		if (bodiless || method === 'HEAD') {
+			const length = isStream(body)
+				? body.length
+				: typeof body === 'string'
+					? Buffer.byteLength(body)
+					: body?.byteLength;
+			const declared = length ?? fieldWriter.contentLength;
+			// What a GET would have carried; a 304 says it only where a handler knows it.
+			if (!bodiless && declared >= 0) head += `Content-Length: ${declared}\r\n`;
+			else if (status === 304 && fieldWriter.contentLength >= 0)
+				head += `Content-Length: ${fieldWriter.contentLength}\r\n`;
+			this.#out += head + this.#connection(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
+			if (isStream(body)) body.cancel();
+			return 'written';
+		}
+
+		if (typeof body === 'string') {
+			const length = Buffer.byteLength(body);
+			if (length === body.length && length <= COALESCE_LIMIT) {
+				// As many bytes as characters: ASCII, which is the same in latin1.
+				head += `Content-Length: ${length}\r\n`;
+				this.#out += head + this.#connection(keepAlive, minor, fieldWriter.hasUpgrade && status === 426) + body;
+				response.bytesSent = length;
+				return 'written';
+			}
+			body = Buffer.from(body, 'utf8');
+		}
+		let source: BodySource | undefined;
+		let length: number | undefined;
+		if (body === null) length = 0;
+		else if (body instanceof Uint8Array) {
+			length = body.byteLength;
+			if (length > WRITE_CHUNK) source = new SliceSource(body, WRITE_CHUNK);
+		} else {
+			source = body;
+			length = source.length;
+		}
+		this.#chunked = false;
+		if (length !== undefined) head += `Content-Length: ${length}\r\n`;
+		else if (minor === 1) {
+			this.#chunked = true;
+			head += 'Transfer-Encoding: chunked\r\n';
+		} else keepAlive = false;
+		head += this.#connection(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
+
+		if (source) {
+			this.flush();
+			this.#out = head;
+			this.#exchange = x;
+			this.#source = source;
+			this.#remaining = length ?? -1;
+			return this.#pump() ? 'written' : 'streaming';
+		}
+		if (body !== null && length! > 0) {
+			const bytes = body as Uint8Array;
+			response.bytesSent = length!;
+			if (length! <= COALESCE_LIMIT) this.#out += head + latin1(bytes);
+			else {
+				this.#out += head;
+				this.#socket.cork();
+				this.flush();
+				this.#socket.write(bytes);
+				this.#socket.uncork();
+			}
+		} else this.#out += head;
+		return 'written';
+	}
+
+	/** The socket has closed: a stream that is being written is given up. */
+	closed(): void {
+		const source = this.#source;
+		if (!source) return;
+		this.#source = undefined;
+		this.#awaitsWrite = false;
+		source.cancel();
+		this.#ended();
+	}
+
+	#upgrade(status: number, headers: HeaderList): void {
+		const fieldWriter = this.#engine.fieldWriter;
+		this.#out += statusLine(status) + fieldWriter.write(headers);
+		if (!fieldWriter.hasDate) this.#out += this.#engine.date();
+		this.#out += status === 101 ? 'Connection: Upgrade\r\n\r\n' : '\r\n';
+		this.flush();
+	}
+
+	/** The connection field and the end of the head. */
+	#connection(keepAlive: boolean, minor: number, upgrade: boolean): string {
+		this.keepAlive = keepAlive;
+		if (keepAlive && minor === 1) return upgrade ? 'Connection: Upgrade\r\n\r\n' : '\r\n';
+		if (keepAlive) return 'Connection: keep-alive\r\n\r\n';
+		return upgrade ? 'Connection: Upgrade, close\r\n\r\n' : 'Connection: close\r\n\r\n';
+	}
+
+	/** Moves pieces until someone has to wait; true when the response has ended meanwhile. */
+	#pump(): boolean {
+		const socket = this.#socket;
+		this.#pumping = true;
+		socket.cork();
+		let ended = false;
+		for (let pieces = 0; ; pieces++) {
+			const source = this.#source;
+			if (!source) {
+				ended = true;
+				break;
+			}
+			if (pieces === PIECES_A_TURN) {
+				setImmediate(() => this.#resume());
+				break;
+			}
+			let piece: Uint8Array | null | Promise<Uint8Array | null>;
+			try {
+				piece = source.pull();
+			} catch {
+				this.#cut();
+				ended = true;
+				break;
+			}
+			if (piece instanceof Promise) {
+				piece.then(
+					bytes => this.#arrived(source, bytes),
+					() => {
+						if (this.#source !== source) return;
+						this.#cut();
+						this.#ended();
+					},
+				);
+				break;
+			}
+			if (this.#emit(piece)) {
+				ended = true;
+				break;
+			}
+			if (socket.writableLength > 0) {
+				// The bytes are the source's again at the next pull: they must be out of our hands by then.
+				socket.uncork();
+				socket.cork();
+				if (socket.writableLength > 0) {
+					this.#awaitsWrite = true;
+					this.#owner.writeBlocked(true);
+					break;
+				}
+			}
+		}
+		if (!ended) this.flush();
+		socket.uncork();
+		this.#pumping = false;
+		return ended;
+	}
+
+	#arrived(source: BodySource, bytes: Uint8Array | null): void {
+		if (this.#source !== source) return;
+		const socket = this.#socket;
+		socket.cork();
+		const ended = this.#emit(bytes);
+		if (ended || bytes === null || bytes.length <= COALESCE_LIMIT) this.flush();
+		socket.uncork();
+		if (ended) this.#ended();
+		else if (socket.writableLength > 0) {
+			this.#awaitsWrite = true;
+			this.#owner.writeBlocked(true);
+		} else this.#resume();
+	}
+
+	#resume(): void {
+		if (this.#source && !this.#pumping && this.#pump()) {
+			this.flush();
+			this.#ended();
+		}
+	}
+
+	/** Writes a piece; true when the body has ended. */
+	#emit(piece: Uint8Array | null): boolean {
+		if (piece === null) {
+			const source = this.#source!;
+			this.#source = undefined;
+			if (this.#remaining > 0) {
+				// Fewer bytes than promised: only a broken connection tells the client.
+				this.#socket.destroy();
+				return true;
+			}
+			if (this.#chunked) {
+				this.#out += '0\r\n';
+				const trailers = this.#exchange!.response.trailers;
+				const fieldWriter = this.#engine.fieldWriter;
+				if (trailers) this.#out += fieldWriter.write(trailers);
+				if (source.trailers) this.#out += fieldWriter.write(source.trailers);
+				this.#out += '\r\n';
+			}
+			return true;
+		}
+		const length = piece.byteLength;
+		if (length === 0) return false;
+		if (this.#remaining >= 0) {
+			if (length > this.#remaining) {
+				this.#cut();
+				return true;
+			}
+			this.#remaining -= length;
+		}
+		this.#exchange!.response.bytesSent += length;
+		const small = length <= COALESCE_LIMIT;
+		if (this.#chunked) this.#out += `${length.toString(16)}\r\n`;
+		if (small) {
+			this.#out += latin1(piece);
+			if (this.#chunked) this.#out += '\r\n';
+			if (this.full) this.flush();
+			return false;
+		}
+		this.flush();
+		this.#written ??= () => this.#writeDone();
+		this.#socket.write(piece, this.#written);
+		if (this.#chunked) this.#socket.write('\r\n', 'latin1', this.#written);
+		return false;
+	}
+
+	#writeDone(): void {
+		if (!this.#awaitsWrite || this.#socket.writableLength > 0 || this.#socket.destroyed) return;
+		this.#awaitsWrite = false;
+		this.#owner.writeBlocked(false);
+		this.#resume();
+	}
+
+	/** Breaks the connection off, so that the client sees that the body is not whole. */
+	#cut(): void {
+		const source = this.#source;
+		this.#source = undefined;
+		source?.cancel();
+		this.#socket.destroy();
+	}
+
+	#ended(): void {
+		this.#exchange = undefined;
+		this.#owner.responseEnded();
+	}
+}
+
+function latin1(bytes: Uint8Array): string {
+	return (bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)).toString(
+		'latin1',
+	);
+}

@@ -1,0 +1,48 @@
+/** What exchanges know of their socket. */
+import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import type { ConnectionInfo, TlsInfo } from '../../../compiler/exchange/exchange.ts';
+
+/** Addresses of a socket. The remote ones are read at once, because a closed socket has forgotten them. */
+export class SocketInfo implements ConnectionInfo {
+	readonly remoteAddress: string;
+	readonly remotePort: number;
+	readonly tls: TlsInfo | undefined;
+	readonly #socket: Socket;
+	#localAddress: string | undefined = undefined;
+	#localPort: number | undefined = undefined;
+
+	/** A socket of scheme `https` is a TLSSocket whose handshake is done. */
+	constructor(socket: Socket, scheme: 'http' | 'https') {
+		this.#socket = socket;
+		this.tls = scheme === 'https' ? tlsInfo(socket as TLSSocket) : undefined;
+		this.remoteAddress = plainAddress(socket.remoteAddress);
+		this.remotePort = socket.remotePort ?? 0;
+	}
+
+	get localAddress(): string {
+		this.#localAddress ??= plainAddress(this.#socket.localAddress);
+		return this.#localAddress;
+	}
+
+	get localPort(): number {
+		this.#localPort ??= this.#socket.localPort ?? 0;
+		return this.#localPort;
+	}
+}
+
+/** An IPv4 client of a dual-stack listener is an IPv4 address to rules and logs. */
+function plainAddress(address: string | undefined): string {
+	if (address === undefined) return '';
+	return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
+}
+
+function tlsInfo(socket: TLSSocket): TlsInfo {
+	return {
+		version: socket.getProtocol() ?? '',
+		cipherSuite: socket.getCipher()?.standardName ?? '',
+		protocol: socket.alpnProtocol || '',
+		serverName: typeof socket.servername === 'string' ? socket.servername : '',
+		resumed: socket.isSessionReused(),
+	};
+}
