@@ -2,6 +2,7 @@
 
 import type { Schema } from '../directives/directive.ts';
 import { directives } from '../directives/index.ts';
+import { upstreamSchema } from '../directives/reverse-proxy/upstream-schema.ts';
 import { matchers } from '../matchers/index.ts';
 import { options } from '../options/index.ts';
 import { MATCHER, PIPELINE } from './references.ts';
@@ -42,7 +43,7 @@ export function documentSchema(): Schema {
 			},
 			step: stepSchema(),
 			matcher: matcherSchema(),
-			upstreams: { type: 'object' },
+			upstreams: upstreamSchema,
 		},
 	};
 }

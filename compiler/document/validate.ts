@@ -138,25 +138,26 @@ function describeTag(error: ErrorObject, base: { severity: 'error'; pointer: str
 	const variants = (
 		(error.parentSchema?.oneOf ?? []) as readonly { properties: { [tag: string]: { const: string } } }[]
 	).map(variant => variant.properties[tag]!.const);
-	const what = tag === 'handler' ? 'handler' : 'matcher type';
+	const { what, holder, code } = TAGS[tag] ?? { what: tag, holder: 'object', code: 'document/unknown-value' };
 	if (typeof tagValue !== 'string') {
-		const hint = `Give it ${tag === 'handler' ? 'the name of a handler' : 'the name of a matcher'} under \`${tag}\`.`;
-		return {
-			...base,
-			code: 'document/missing-key',
-			message: `\`${tag}\` is missing in this ${tag === 'handler' ? 'step' : 'matcher'}.`,
-			hint,
-		};
+		const hint = `Write ${variants.map(name => `\`${name}\``).join(', ')}.`;
+		return { ...base, code: 'document/missing-key', message: `\`${tag}\` is missing in this ${holder}.`, hint };
 	}
 	return {
 		...base,
 		pointer: `${base.pointer}/${tag}`,
-		code: tag === 'handler' ? 'document/unknown-handler' : 'document/unknown-matcher',
+		code,
 		message: `\`${tagValue}\` is not a ${what} of this server.`,
 		label: didYouMean(tagValue, variants),
-		hint: `The ${what}s are ${variants.map(name => `\`${name}\``).join(', ')}.`,
+		hint: `There are ${variants.map(name => `\`${name}\``).join(', ')}.`,
 	};
 }
+
+const TAGS: { readonly [tag: string]: { readonly what: string; readonly holder: string; readonly code: string } } = {
+	handler: { what: 'handler', holder: 'step', code: 'document/unknown-handler' },
+	type: { what: 'matcher type', holder: 'matcher', code: 'document/unknown-matcher' },
+	policy: { what: 'balancing policy', holder: 'policy', code: 'document/unknown-policy' },
+};
 
 /** The compatible server's JSON is another schema altogether: say so once, in place of a list of unknown keys. */
 export function otherSchema(): Diagnostic {
