@@ -33,6 +33,8 @@ export interface Line {
 export interface SiteBlock {
 	readonly addresses: readonly Word[];
 	readonly lines: readonly Line[];
+	/** False in the one-site form: what looks like a second site there was read as a directive. */
+	readonly braces: boolean;
 	readonly span: SourceSpan;
 }
 

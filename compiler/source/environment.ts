@@ -1,0 +1,109 @@
+/** Parse-time substitution of `{$NAME}` and `{$NAME:default}`, with the way back to offsets of the text as written. */
+
+/** A text ready for the lexer, and where each of its offsets stands in the text it was made from. */
+export interface SubstitutedText {
+	readonly text: string;
+	/** Offset in the original for something that begins at `offset` here: inside an inserted value, the `{` of its `{$NAME}`. */
+	start(offset: number): number;
+	/** Offset in the original for something that ends at `offset` here: inside an inserted value, after the `}` of its `{$NAME}`. */
+	end(offset: number): number;
+}
+
+/** Text in which nothing was replaced. */
+class UnchangedText implements SubstitutedText {
+	readonly text: string;
+
+	constructor(text: string) {
+		this.text = text;
+	}
+
+	start(offset: number): number {
+		return offset;
+	}
+
+	end(offset: number): number {
+		return offset;
+	}
+}
+
+/** Text with replaced ranges; the four arrays run in parallel, a range each, in order. */
+class ReplacedText implements SubstitutedText {
+	readonly text: string;
+	readonly #from: readonly number[];
+	readonly #to: readonly number[];
+	readonly #originalFrom: readonly number[];
+	readonly #originalTo: readonly number[];
+
+	constructor(text: string, ranges: { from: number[]; to: number[]; originalFrom: number[]; originalTo: number[] }) {
+		this.text = text;
+		this.#from = ranges.from;
+		this.#to = ranges.to;
+		this.#originalFrom = ranges.originalFrom;
+		this.#originalTo = ranges.originalTo;
+	}
+
+	start(offset: number): number {
+		const range = this.#lastFrom(offset);
+		if (range < 0) return offset;
+		if (offset < this.#to[range]!) return this.#originalFrom[range]!;
+		return this.#originalTo[range]! + offset - this.#to[range]!;
+	}
+
+	end(offset: number): number {
+		const range = this.#lastFrom(offset);
+		if (range < 0) return offset;
+		if (offset > this.#from[range]! && offset < this.#to[range]!) return this.#originalTo[range]!;
+		if (offset === this.#from[range]! && this.#to[range]! > offset) return this.#originalFrom[range]!;
+		return this.#originalTo[range]! + offset - this.#to[range]!;
+	}
+
+	/** The last range that begins at or before an offset, or -1. */
+	#lastFrom(offset: number): number {
+		let low = 0;
+		let high = this.#from.length;
+		while (low < high) {
+			const middle = (low + high) >> 1;
+			if (this.#from[middle]! <= offset) low = middle + 1;
+			else high = middle;
+		}
+		return low - 1;
+	}
+}
+
+/**
+ * Replaces every `{$NAME}` by the variable's value (nothing when it is not set) and every `{$NAME:default}` by the value
+ * or, if the variable does not exist, the default. Name and default part at the first `:`, the span ends at the first
+ * `}`. `{$}` and a `{$` that is never closed stay. Inserted text is not scanned again. A text without `{$` costs nothing.
+ */
+export function substituteEnvironment(text: string, env: (name: string) => string | undefined): SubstitutedText {
+	let open = text.indexOf('{$');
+	if (open === -1) return new UnchangedText(text);
+	const ranges = {
+		from: [] as number[],
+		to: [] as number[],
+		originalFrom: [] as number[],
+		originalTo: [] as number[],
+	};
+	let written = '';
+	let copied = 0;
+	while (open !== -1) {
+		const close = text.indexOf('}', open + 2);
+		if (close === -1) break;
+		if (close > open + 2) {
+			const inside = text.slice(open + 2, close);
+			const colon = inside.indexOf(':');
+			const name = colon === -1 ? inside : inside.slice(0, colon);
+			const value = (name === '' ? undefined : env(name)) ?? (colon === -1 ? '' : inside.slice(colon + 1));
+			written += text.slice(copied, open);
+			ranges.from.push(written.length);
+			written += value;
+			ranges.to.push(written.length);
+			ranges.originalFrom.push(open);
+			ranges.originalTo.push(close + 1);
+			copied = close + 1;
+		}
+		open = text.indexOf('{$', close + 1);
+	}
+	if (copied === 0) return new UnchangedText(text);
+	return new ReplacedText(written + text.slice(copied), ranges);
+}

@@ -1,0 +1,164 @@
+/** The grammar of both dialects: lines of words with blocks. It knows no directive's name and accepts every token sequence. */
+import { EmbeddedActionsParser, EOF } from 'chevrotain';
+import type { Report } from '../diagnostics/diagnostic.ts';
+import type { Dialect } from '../dialects/dialect.ts';
+import { substituteEnvironment } from '../source/environment.ts';
+import type { Source } from '../source/source.ts';
+import type { ParsedFile } from './parsed-file.ts';
+import { ParsedTree } from './parsed-tree.ts';
+import { Close, Newline, Open, tokenize, vocabulary, Word, type WordToken } from './tokens.ts';
+
+/**
+ * Chevrotain's part of parsing: which token sequence makes a line, a block, an `else`. What a mistake is called, and the
+ * tree, are {@link ParsedTree}'s. The grammar is total, so Chevrotain's own recovery has nothing left to invent.
+ */
+class ConfigParser extends EmbeddedActionsParser {
+	/** The tree under construction; a new one for every parse. */
+	tree: ParsedTree | undefined;
+
+	constructor() {
+		super(vocabulary, { recoveryEnabled: true, maxLookahead: 1, skipValidations: true });
+		this.performSelfAnalysis();
+	}
+
+	readonly file = this.RULE('file', () => {
+		this.MANY(() => {
+			this.OR([
+				{ ALT: () => this.CONSUME(Newline) },
+				{ ALT: () => this.SUBRULE(this.line) },
+				{ ALT: () => this.SUBRULE(this.bareBlock) },
+				{
+					ALT: () => {
+						const close = this.CONSUME(Close);
+						this.ACTION(() => this.tree!.strayClose(close));
+					},
+				},
+			]);
+		});
+	});
+
+	readonly line = this.RULE('line', () => {
+		this.ACTION(() => this.tree!.beginLine(this.LA(0).tokenType));
+		this.AT_LEAST_ONE(() => {
+			const word = this.CONSUME(Word);
+			this.ACTION(() => this.tree!.word(word));
+		});
+		this.OPTION(() => this.SUBRULE(this.block));
+		this.MANY({
+			GATE: () => this.tree!.takesElse(this.LA(1)),
+			DEF: () => this.SUBRULE(this.otherwise),
+		});
+		this.ACTION(() => this.tree!.endLine());
+	});
+
+	readonly otherwise = this.RULE('otherwise', () => {
+		this.ACTION(() => this.tree!.beginAlternative());
+		this.AT_LEAST_ONE(() => {
+			const word = this.CONSUME(Word);
+			this.ACTION(() => this.tree!.word(word));
+		});
+		this.OPTION(() => this.SUBRULE(this.block));
+	});
+
+	readonly bareBlock = this.RULE('bareBlock', () => {
+		this.ACTION(() => this.tree!.beginLine(this.LA(0).tokenType));
+		this.SUBRULE(this.block);
+		this.ACTION(() => this.tree!.endLine());
+	});
+
+	readonly block = this.RULE('block', () => {
+		const open = this.CONSUME(Open);
+		this.ACTION(() => {
+			this.tree!.openBlock(open, this.LA(1));
+			if (this.tree!.tooDeep) this.#skipBlock();
+		});
+		this.MANY({
+			GATE: () => this.tree!.staysInside(this.LA(1)),
+			DEF: () =>
+				this.OR([
+					{ ALT: () => this.CONSUME(Newline) },
+					{ ALT: () => this.SUBRULE(this.line) },
+					{ ALT: () => this.SUBRULE(this.bareBlock) },
+					{
+						ALT: () => {
+							const stray = this.CONSUME(Close);
+							this.ACTION(() => this.tree!.strayClose(stray));
+						},
+					},
+				]),
+		});
+		this.OPTION({
+			GATE: () => this.tree!.endsHere(this.LA(1)),
+			DEF: () => {
+				const close = this.CONSUME2(Close);
+				this.ACTION(() => this.tree!.closeBlock(close, this.LA(-1).tokenType));
+			},
+		});
+		this.ACTION(() => this.tree!.leaveBlock());
+	});
+
+	/** Goes to the `}` that closes the block just opened, without looking at what is inside. */
+	#skipBlock(): void {
+		let depth = 1;
+		for (let token = this.LA(1); token.tokenType !== EOF; token = this.SKIP_TOKEN()) {
+			if (token.tokenType === Open) depth++;
+			else if (token.tokenType === Close && --depth === 0) return;
+		}
+	}
+}
+
+// Building the grammar's tables takes milliseconds; the parser holds nothing between two parses, which never overlap.
+const parser = new ConfigParser();
+
+function walk(tokens: WordToken[], tree: ParsedTree): ParsedTree {
+	parser.tree = tree;
+	parser.input = tokens;
+	parser.file();
+	parser.tree = undefined;
+	parser.input = [];
+	return tree;
+}
+
+/** Takes a `{` off the end of the last word of each line, as `a.com{` was most likely meant. */
+function withoutGluedBraces(tokens: readonly WordToken[]): WordToken[] {
+	return tokens.flatMap((token, index) => {
+		const next = tokens[index + 1];
+		const { image } = token;
+		if (token.payload || image.length < 2 || !image.endsWith('{') || (next && next.tokenType !== Newline))
+			return [token];
+		const brace: WordToken = {
+			...token,
+			image: '{',
+			startOffset: token.startOffset + image.length - 1,
+			tokenType: Open,
+			tokenTypeIdx: Open.tokenTypeIdx!,
+		};
+		return [{ ...token, image: image.slice(0, -1) }, brace];
+	});
+}
+
+/**
+ * Parses one source: its environment spans are replaced, it is split into words and lines, and every mistake of
+ * structure is reported at its place. Braces that do not balance are read a second time by indentation: if that
+ * explains the text with no more mistakes, the brace is reported where it is missing, not at the end of the file.
+ */
+export function parseSource(
+	source: Source,
+	dialect: Dialect,
+	env: (name: string) => string | undefined,
+	report: Report,
+): ParsedFile {
+	const substituted = substituteEnvironment(source.text, env);
+	const marked = substituted.text.charCodeAt(0) === 0xfeff;
+	const tokens = tokenize(marked ? ` ${substituted.text.slice(1)}` : substituted.text, dialect);
+	let tree = walk(tokens, new ParsedTree(source, substituted, dialect, false));
+	if (tree.unbalanced > 0 && !tree.swallowed) {
+		const unglued = withoutGluedBraces(tokens);
+		const spaced = walk(unglued, new ParsedTree(source, substituted, dialect, false));
+		if (spaced.unbalanced < tree.unbalanced) tree = spaced;
+		const indented = walk(tree === spaced ? unglued : tokens, new ParsedTree(source, substituted, dialect, true));
+		if (indented.unbalanced <= tree.unbalanced) tree = indented;
+	}
+	for (const diagnostic of tree.diagnostics) report(diagnostic);
+	return { source, lines: tree.lines, blank: tokens.every(token => token.tokenType === Newline) };
+}

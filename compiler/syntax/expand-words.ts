@@ -1,0 +1,190 @@
+/** Replaces `{args[N]}`, `{param.NAME}` and `{let.NAME}` in the words of a line. */
+import { suggest } from '../diagnostics/suggest.ts';
+import type { Word } from './ast.ts';
+import type { Constants } from './constants.ts';
+import type { ExpansionReport } from './expansion-report.ts';
+import { type Frame, spanIn } from './frame.ts';
+import type { ParsedWord } from './parsed-file.ts';
+
+const replaced = /\\([{}])|\{args\[([^\]]*)\]\}|\{args\.([^{}]*)\}|\{(let|param)\.([^{}]*)\}/g;
+const variadic = /^\{args\[([^\]:{}]*):([^\]:{}]*)\]\}$/;
+const wholeConstant = /^\{let\.([^{}]*)\}$/;
+const integer = /^-?\d+$/;
+
+/** What words may refer to. */
+export interface WordScope {
+	readonly frame: Frame;
+	readonly constants: Constants;
+	readonly report: ExpansionReport;
+}
+
+/** The words with everything known replaced; a list in place of a whole word makes as many words as it holds. */
+export function expandWords(words: readonly ParsedWord[], scope: WordScope): ParsedWord[] {
+	const out: ParsedWord[] = [];
+	const { frame } = scope;
+	for (const word of words) {
+		if (!word.text.includes('{')) out.push(frame.identity ? word : { ...word, span: spanIn(frame, word.span) });
+		else expandWord(word, scope, out);
+	}
+	return out;
+}
+
+function expandWord(word: ParsedWord, scope: WordScope, out: ParsedWord[]): void {
+	const { frame, report } = scope;
+	const span = spanIn(frame, word.span);
+	const { text } = word;
+	if (frame.imported && text.startsWith('{args[')) {
+		const range = variadic.exec(text);
+		const values = range && slice(range, word, scope);
+		if (values) {
+			for (const value of values) out.push({ text: value.text, quote: quoteOf(word, value, report), span });
+			report.spend(0, values.length, 0);
+			return;
+		}
+		if (range) {
+			out.push({ ...word, span });
+			return;
+		}
+	}
+	if (word.quote === 'none' && report.dialect === 'configfile') {
+		const constant = wholeConstant.exec(text);
+		if (constant) {
+			const found = findConstant(constant[1]!, word, scope);
+			for (const value of found?.values ?? []) out.push({ text: value.text, quote: value.quote, span });
+			report.spend(0, found?.values.length ?? 0, 0);
+			return;
+		}
+	}
+	let whole: Word | undefined;
+	const result = text.replace(replaced, (match: string, ...groups: (string | undefined)[]) => {
+		const [brace, index, oldIndex, kind, name] = groups;
+		if (brace !== undefined) return frame.imported ? brace : match;
+		let value: Word | undefined;
+		if (kind !== undefined) {
+			if (report.dialect !== 'configfile') return match;
+			value = kind === 'let' ? singleConstant(name!, word, scope) : parameter(name!, word, scope);
+		} else {
+			if (!frame.imported) return match;
+			value = argument((index ?? oldIndex)!, index === undefined, word, scope);
+		}
+		if (!value) return match;
+		if (match.length === text.length) whole = value;
+		return value.text;
+	});
+	if (result !== text) report.spend(0, 0, result.length);
+	if (whole) out.push({ text: whole.text, quote: quoteOf(word, whole, report), span });
+	else if (result === text) out.push(frame.identity ? word : { ...word, span });
+	else out.push({ ...word, text: result, span });
+}
+
+/** A value that was quoted where it was passed stays an argument in Configfile, as if it were written here. */
+function quoteOf(word: ParsedWord, value: Word, report: ExpansionReport): Word['quote'] {
+	return word.quote === 'none' && report.dialect === 'configfile' ? value.quote : word.quote;
+}
+
+/** The arguments of `{args[a:b]}`, or undefined when the bounds will not do, which is reported. */
+function slice(range: RegExpExecArray, word: ParsedWord, scope: WordScope): readonly Word[] | undefined {
+	const { args } = scope.frame;
+	const [, from, to] = range;
+	const start = from === '' ? 0 : integer.test(from!) ? Number(from) : Number.NaN;
+	const end = to === '' ? args.length : integer.test(to!) ? Number(to) : Number.NaN;
+	if (start >= 0 && start <= end && end <= args.length) return args.slice(start, end);
+	badArgument(word, scope, `\`${word.text}\` reaches outside of the arguments: ${count(args.length)} passed.`);
+	return undefined;
+}
+
+function argument(index: string, old: boolean, word: ParsedWord, scope: WordScope): Word | undefined {
+	const { args } = scope.frame;
+	const shown = old ? `{args.${index}}` : `{args[${index}]}`;
+	if (!integer.test(index)) {
+		const why = index.includes(':') ? 'a range must be a word of its own' : 'the index must be a whole number';
+		badArgument(word, scope, `\`${shown}\` is not an argument: ${why}.`);
+		return undefined;
+	}
+	if (old) {
+		scope.report.report({
+			code: 'import/old-argument',
+			severity: scope.report.dialect === 'configfile' ? 'error' : 'warning',
+			message: `\`${shown}\` is the old spelling of \`{args[${index}]}\`.`,
+			span: spanIn(scope.frame, word.span),
+			hint: `Write \`{args[${index}]}\`.`,
+		});
+	}
+	const value = Number(index) < 0 ? undefined : args[Number(index)];
+	if (!value) badArgument(word, scope, `\`${shown}\` has no value: ${count(args.length)} passed.`);
+	return value;
+}
+
+function count(args: number): string {
+	return args === 1 ? 'one argument is' : args === 0 ? 'no arguments are' : `${args} arguments are`;
+}
+
+function badArgument(word: ParsedWord, scope: WordScope, message: string): void {
+	scope.report.report(
+		{
+			code: 'import/no-such-argument',
+			severity: scope.report.dialect === 'configfile' ? 'error' : 'warning',
+			message,
+			span: spanIn(scope.frame, word.span),
+			label: 'stays as it is written',
+			hint: 'Arguments count from 0; pass one more at the import, or leave this out.',
+		},
+		true,
+	);
+}
+
+function findConstant(name: string, word: ParsedWord, scope: WordScope) {
+	const constant = scope.constants.find(name);
+	if (constant) {
+		constant.used = true;
+		return constant;
+	}
+	const near = suggest(name, scope.constants.names());
+	scope.report.report({
+		code: 'let/unknown',
+		severity: 'error',
+		message: `There is no constant \`${name}\`.`,
+		span: spanIn(scope.frame, word.span),
+		label: near ? `did you mean \`{let.${near}}\`?` : undefined,
+		hint: scope.report.definedLater.has(`let ${name}`)
+			? `\`let ${name}\` stands further down: a constant must be defined before it is used.`
+			: `Define it above with \`let ${name} VALUE\`.`,
+	});
+	return undefined;
+}
+
+function singleConstant(name: string, word: ParsedWord, scope: WordScope): Word | undefined {
+	const constant = findConstant(name, word, scope);
+	if (!constant) return undefined;
+	if (constant.values.length === 1) return constant.values[0];
+	scope.report.report({
+		code: 'let/list-inside-word',
+		severity: 'error',
+		message: `\`{let.${name}}\` holds ${constant.values.length} values and cannot stand inside a word.`,
+		span: spanIn(scope.frame, word.span),
+		label: 'one value is needed here',
+		hint: 'Let it stand as a word of its own, without quotes, or give the constant one value.',
+		related: [{ span: constant.name.span, message: 'defined here' }],
+	});
+	return undefined;
+}
+
+function parameter(name: string, word: ParsedWord, scope: WordScope): Word | undefined {
+	const { parameters } = scope.frame;
+	const value = parameters?.get(name);
+	if (value) return value;
+	const near = parameters && suggest(name, parameters.keys());
+	scope.report.report({
+		code: 'snippet/unknown-parameter',
+		severity: 'error',
+		message: parameters
+			? `This snippet has no parameter \`${name}\`.`
+			: `\`{param.${name}}\` stands outside of a snippet.`,
+		span: spanIn(scope.frame, word.span),
+		label: near ? `did you mean \`{param.${near}}\`?` : undefined,
+		hint: parameters
+			? `Name it in the snippet's head: \`(${scope.frame.source.importedAs ?? 'name'}) ${name} { … }\`.`
+			: 'Parameters exist only between the braces of `(name) parameter { … }`.',
+	});
+	return undefined;
+}

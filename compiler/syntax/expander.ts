@@ -1,0 +1,277 @@
+/** Expands imports, snippets, constants and passed blocks into plain lines of directives. */
+import { suggest } from '../diagnostics/suggest.ts';
+import type { Dialect } from '../dialects/dialect.ts';
+import type { Word } from './ast.ts';
+import type { Constants } from './constants.ts';
+import { expandWords } from './expand-words.ts';
+import type { ExpansionReport } from './expansion-report.ts';
+import { type Frame, type PassedBlock, spanIn } from './frame.ts';
+import type { Importer } from './importer.ts';
+import { deepestNesting, type ParsedBlock, type ParsedLine, type ParsedWord, shapes } from './parsed-file.ts';
+import { closeAfterWords, emptyBraces, openOnNewLine } from './parsed-tree.ts';
+import { structureMistake } from './structure-mistake.ts';
+
+/** Where lines stand: `let` belongs to the file or to a site itself, not to what is nested. */
+export type Level = 'site' | 'nested';
+
+const namedBlock = /^\{blocks\.(.*)\}$/s;
+
+/** Expands lines that are directives, sub-directives or options. */
+export class Expander {
+	readonly dialect: Dialect;
+	readonly report: ExpansionReport;
+	readonly #importer: Importer;
+
+	constructor(report: ExpansionReport, importer: Importer) {
+		this.dialect = report.dialect;
+		this.report = report;
+		this.#importer = importer;
+	}
+
+	/** The lines of a block, expanded. */
+	lines(lines: readonly ParsedLine[], frame: Frame, constants: Constants, level: Level, depth: number): ParsedLine[] {
+		const out: ParsedLine[] = [];
+		this.#into(out, lines, frame, constants, level, depth);
+		return out;
+	}
+
+	/** Adds the expansion of one line to `out`. */
+	lineInto(out: ParsedLine[], line: ParsedLine, frame: Frame, constants: Constants, level: Level, depth: number): void {
+		if (!line.live && frame.identity) {
+			out.push(line);
+			return;
+		}
+		if (this.report.exhausted) return;
+		const first = line.words[0];
+		if (!first) {
+			this.#joinBlock(out, line, frame, constants, depth);
+			return;
+		}
+		if (line.live && first.quote === 'none') {
+			if (first.text === 'import' || (first.text === 'use' && this.dialect === 'configfile')) {
+				this.#import(out, line, frame, constants, level, depth);
+				return;
+			}
+			if (this.dialect === 'configfile' && this.#word(line, first, frame, constants, level)) return;
+			if (frame.imported && this.#splice(out, line, frame, constants, depth)) return;
+		}
+		const expanded = this.#line(line, frame, constants, depth);
+		if (expanded) out.push(expanded);
+	}
+
+	#into(
+		out: ParsedLine[],
+		lines: readonly ParsedLine[],
+		frame: Frame,
+		constants: Constants,
+		level: Level,
+		depth: number,
+	) {
+		for (const line of lines) this.lineInto(out, line, frame, constants, level, depth);
+	}
+
+	/** The block with its lines expanded; undefined past the deepest nesting, which is reported. */
+	block(block: ParsedBlock, frame: Frame, constants: Constants, depth: number): ParsedBlock | undefined {
+		if (depth > deepestNesting) {
+			this.report.report({
+				code: 'syntax/nesting-too-deep',
+				severity: 'error',
+				message: `Blocks are nested more than ${deepestNesting} levels deep once imports are expanded.`,
+				span: spanIn(frame, block.open),
+				label: 'one level too many',
+			});
+			return undefined;
+		}
+		if (!block.live && frame.identity) return block;
+		return {
+			lines: this.lines(block.lines, frame, constants, 'nested', depth + 1),
+			open: spanIn(frame, block.open),
+			close: spanIn(frame, block.close),
+			live: false,
+		};
+	}
+
+	#line(line: ParsedLine, frame: Frame, constants: Constants, depth: number): ParsedLine | undefined {
+		if (line.shape !== 0) this.#shape(line, frame);
+		const last = line.words[line.words.length - 1]!;
+		if (line.words.length > 1 && last.text === '{}' && last.quote === 'none' && line.live) {
+			this.report.report(emptyBraces(spanIn(frame, last.span), this.dialect));
+		}
+		const words = expandWords(line.words, { frame, constants, report: this.report });
+		this.report.spend(frame.imported ? 1 : 0, frame.imported ? words.length : 0, 0);
+		if (words.length === 0) return undefined;
+		const block = line.block && this.block(line.block, frame, constants, depth);
+		const alternative = line.alternative && this.#line(line.alternative, frame, constants, depth);
+		return { words, block, alternative, span: spanIn(frame, line.span), live: false, shape: 0 };
+	}
+
+	/** What a line at the outermost level of a file or snippet may not look like when it turns out to be a directive. */
+	#shape(line: ParsedLine, frame: Frame): void {
+		if (line.shape & shapes.contentAfterOpen) {
+			const { block } = line;
+			const span = block!.lines[0]?.span ?? block!.close;
+			const mistake = structureMistake(
+				this.dialect,
+				'syntax/text-after-open',
+				spanIn(frame, span),
+				"Unexpected next token after '{' on same line",
+				{ label: 'belongs on the next line', hint: 'Break the line after `{`.' },
+			);
+			this.report.report(mistake);
+		} else if (line.shape & shapes.closeAfterWords) {
+			this.report.report(closeAfterWords(spanIn(frame, line.block!.close), this.dialect));
+		}
+	}
+
+	#joinBlock(out: ParsedLine[], line: ParsedLine, frame: Frame, constants: Constants, depth: number): void {
+		this.report.report(openOnNewLine(spanIn(frame, line.block!.open), this.dialect));
+		const before = out[out.length - 1];
+		if (!before || before.block) return;
+		out[out.length - 1] = { ...before, block: this.block(line.block!, frame, constants, depth) };
+	}
+
+	/** `let`, and an `else` without its `}`. True if the line was one of them. */
+	#word(line: ParsedLine, first: ParsedWord, frame: Frame, constants: Constants, level: Level): boolean {
+		if (first.text === 'let') {
+			if (level === 'site') this.constant(line, frame, constants);
+			else {
+				this.report.report({
+					code: 'let/misplaced',
+					severity: 'error',
+					message: '`let` stands at file or site level only.',
+					span: spanIn(frame, first.span),
+					hint: 'Move it up to the site, or out of it.',
+				});
+			}
+			return true;
+		}
+		if (first.text !== 'else') return false;
+		this.report.report({
+			code: 'syntax/else-alone',
+			severity: 'error',
+			message: '`else` has no `}` before it on its line.',
+			span: spanIn(frame, first.span),
+			label: 'belongs behind the `}` above',
+			hint: 'Write `} else {` on one line.',
+		});
+		return true;
+	}
+
+	/** `let NAME VALUE…`. */
+	constant(line: ParsedLine, frame: Frame, constants: Constants): void {
+		const [, name, ...values] = expandWords(line.words, { frame, constants, report: this.report });
+		const span = name ? name.span : spanIn(frame, line.span);
+		const problem = (code: string, message: string, hint: string) =>
+			this.report.report({ code, severity: 'error', message, span, hint });
+		if (!name || values.length === 0) {
+			const last = name ?? line.words[0]!;
+			problem(
+				'let/no-value',
+				`wrong argument count or unexpected line ending after '${last.text}'`,
+				'Write `let NAME VALUE…`.',
+			);
+		} else if (!/^[A-Za-z_][A-Za-z0-9_-]*$/.test(name.text)) {
+			problem(
+				'let/name',
+				`\`${name.text}\` is not a name.`,
+				'Use letters, digits, `_` and `-`, beginning with a letter.',
+			);
+		}
+		if (line.block) {
+			this.report.report({
+				code: 'let/block',
+				severity: 'error',
+				message: '`let` takes no block.',
+				span: spanIn(frame, line.block.open),
+				hint: 'Put a value that holds a brace in quotes.',
+			});
+		}
+		if (!name) return;
+		const before = constants.define({ name, values, local: !frame.imported, used: values.length === 0 });
+		if (!before) return;
+		this.report.report({
+			code: 'let/defined-twice',
+			severity: 'error',
+			message: `The constant \`${name.text}\` is defined twice.`,
+			span: name.span,
+			label: 'defined again',
+			related: [{ span: before.name.span, message: 'defined here first' }],
+		});
+	}
+
+	#import(out: ParsedLine[], line: ParsedLine, frame: Frame, constants: Constants, level: Level, depth: number): void {
+		for (const part of this.#importer.imports(line, frame, constants, this, depth)) {
+			this.#into(out, part.lines, part.frame, constants, level, depth);
+		}
+	}
+
+	/** Expands the block of an import where it stands, for the snippet to place. */
+	passedBlock(block: ParsedBlock, frame: Frame, constants: Constants, depth: number): PassedBlock {
+		const lines = this.lines(block.lines, frame, constants, 'nested', depth);
+		return { lines, named: new Map(lines.map(line => [line.words[0]!.text, line])) };
+	}
+
+	/**
+	 * Places `{block}` and `{blocks.NAME}`. Their lines are lines of their own: words before and after them too. Only the
+	 * plain arguments of a named line join the line they are placed in.
+	 */
+	#splice(out: ParsedLine[], line: ParsedLine, frame: Frame, constants: Constants, depth: number): boolean {
+		if (!line.words.some(word => placed(word, frame.block) !== undefined)) return false;
+		let words: ParsedWord[] = [];
+		const scope = { frame, constants, report: this.report };
+		const span = spanIn(frame, line.span);
+		const flush = (block?: ParsedBlock | undefined) => {
+			if (words.length === 0) return;
+			const expanded = block && this.block(block, frame, constants, depth);
+			const alternative = block && line.alternative && this.#line(line.alternative, frame, constants, depth);
+			out.push({ words, block: expanded, alternative, span, live: false, shape: 0 });
+			words = [];
+		};
+		for (const word of line.words) {
+			const content = placed(word, frame.block);
+			if (!content) words.push(...expandWords([word], scope));
+			else if (content.args.length > 0 && words.length > 0 && content.lines.length === 0) words.push(...content.args);
+			else {
+				flush();
+				if (content.args.length > 0) {
+					const own = { ...content.args[0]!.span, end: content.args[content.args.length - 1]!.span.end };
+					out.push({ words: content.args, block: undefined, alternative: undefined, span: own, live: false, shape: 0 });
+				}
+				out.push(...content.lines);
+				this.report.spend(content.lines.length, content.args.length, 0);
+			}
+		}
+		if (words.length === 0 && line.block && out.length > 0) {
+			const before = out[out.length - 1]!;
+			if (!before.block) out[out.length - 1] = { ...before, block: this.block(line.block, frame, constants, depth) };
+		}
+		flush(line.block);
+		return true;
+	}
+
+	/** Lines that a `{block}` alone on its line stands for, or undefined for any other line. */
+	placedLines(line: ParsedLine, frame: Frame): readonly ParsedLine[] | undefined {
+		const content = line.words.length === 1 && !line.block ? placed(line.words[0]!, frame.block) : undefined;
+		return content && frame.imported && content.args.length === 0 ? content.lines : undefined;
+	}
+
+	/** Reports a name that is not among those known, with the nearest one. */
+	unknown(code: string, message: string, word: Word, known: Iterable<string>, hint?: string): void {
+		const near = suggest(word.text, known);
+		const label = near ? `did you mean \`${near}\`?` : undefined;
+		this.report.report({ code, severity: 'error', message, span: word.span, label, hint });
+	}
+}
+
+/** What a word places: undefined if it places nothing. */
+function placed(
+	word: ParsedWord,
+	block: PassedBlock | undefined,
+): { args: readonly ParsedWord[]; lines: readonly ParsedLine[] } | undefined {
+	if (word.quote !== 'none' || !word.text.startsWith('{block')) return undefined;
+	if (word.text === '{block}') return { args: [], lines: block?.lines ?? [] };
+	const name = namedBlock.exec(word.text);
+	if (!name) return undefined;
+	const line = block?.named.get(name[1]!);
+	return { args: line?.words.slice(1) ?? [], lines: line?.block?.lines ?? [] };
+}

@@ -1,0 +1,76 @@
+/** What the whole expansion shares: the report without repeats, and the limit that stops import bombs. */
+import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
+import type { Dialect } from '../dialects/dialect.ts';
+import type { SourceSpan } from '../source/source.ts';
+
+/** Most lines, words and characters that imports, arguments and constants may make. */
+const limits = { lines: 1_000_000, words: 4_000_000, characters: 128 * 1024 * 1024 };
+
+/** Most diagnostics of the syntax phases: past it a text is not a configuration, and nobody reads on. */
+const mostDiagnostics = 1000;
+
+/** Collects what expansion has to say, each mistake of the text once, however often the text is imported. */
+export class ExpansionReport {
+	readonly dialect: Dialect;
+	/** `(name)` and `let name` of everything that stands somewhere in the files read: tells "unknown" from "too early". */
+	readonly definedLater = new Set<string>();
+	/** True once an error was reported, by parsing or by expansion. */
+	failed = false;
+	/** True once a limit is passed: nothing more is expanded. */
+	exhausted = false;
+	readonly #report: Report;
+	readonly #seen = new Set<string>();
+	#reported = 0;
+	#lines = 0;
+	#words = 0;
+	#characters = 0;
+	/** Where the import being carried out stands. */
+	#at: SourceSpan | undefined;
+
+	constructor(dialect: Dialect, report: Report) {
+		this.dialect = dialect;
+		this.#report = report;
+	}
+
+	/** Reports once per place and code; with `eachUse`, once for each import of the text. */
+	report(diagnostic: Diagnostic, eachUse = false): void {
+		if (diagnostic.severity === 'error') this.failed = true;
+		const { span } = diagnostic;
+		if (span) {
+			let key = `${diagnostic.code} ${span.source.path ?? span.source.name} ${span.start}`;
+			const use = span.source.importedAt;
+			if (eachUse && use) key += ` ${use.source.path ?? use.source.name} ${use.start}`;
+			if (this.#seen.has(key)) return;
+			this.#seen.add(key);
+		}
+		this.#reported++;
+		if (this.#reported < mostDiagnostics) this.#report(diagnostic);
+		else if (this.#reported === mostDiagnostics) {
+			const message = `There are more than ${mostDiagnostics} mistakes; the rest is not shown.`;
+			this.#report({ code: 'syntax/too-many-mistakes', severity: 'error', message, span });
+		}
+	}
+
+	/** Notes an import, for the message should it be the one that goes too far. */
+	importing(at: SourceSpan): void {
+		this.#at = at;
+	}
+
+	/** Counts what an expansion made. */
+	spend(lines: number, words: number, characters: number): void {
+		this.#lines += lines;
+		this.#words += words;
+		this.#characters += characters;
+		if (this.exhausted) return;
+		if (this.#lines <= limits.lines && this.#words <= limits.words && this.#characters <= limits.characters) return;
+		this.exhausted = true;
+		this.report({
+			code: 'import/too-much',
+			severity: 'error',
+			message: `Imports make more than ${limits.lines.toLocaleString('en')} lines, or words as many as that; nothing more is expanded.`,
+			span: this.#at,
+			label: 'went past the limit here',
+			hint: 'Look for snippets that import each other many times over.',
+		});
+	}
+}

@@ -1,0 +1,349 @@
+/** The outermost level of a configuration: options, snippets, named routes, sites and Configfile's own blocks. */
+import type { Diagnostic } from '../diagnostics/diagnostic.ts';
+import type { Dialect } from '../dialects/dialect.ts';
+import type { SourceSpan } from '../source/source.ts';
+import type { Block, ConfigTree, NamedBlock, SiteBlock, Word } from './ast.ts';
+import { Constants } from './constants.ts';
+import { expandWords } from './expand-words.ts';
+import type { Expander } from './expander.ts';
+import type { ExpansionReport } from './expansion-report.ts';
+import { type Frame, spanIn } from './frame.ts';
+import type { Importer } from './importer.ts';
+import { type ParsedBlock, type ParsedLine, type ParsedWord, shapes } from './parsed-file.ts';
+import { closeAfterWords } from './parsed-tree.ts';
+import { SiteAddresses } from './site-addresses.ts';
+import { defineSnippet, isSnippetHead } from './snippet-definition.ts';
+import { structureMistake } from './structure-mistake.ts';
+
+const namedRoute = /^&\((.*)\)$/s;
+
+/** A head that waits for its `{` on the next line, or for the address after its comma. */
+interface Waiting {
+	readonly kind: 'site' | 'block' | 'misplaced';
+	readonly line: ParsedLine;
+	readonly frame: Frame;
+}
+
+/** Takes the lines of the outermost level one by one, imports included, and sorts them into the tree. */
+export class FileStructure {
+	readonly #dialect: Dialect;
+	readonly #report: ExpansionReport;
+	readonly #expander: Expander;
+	readonly #importer: Importer;
+	readonly #constants = new Constants(undefined);
+	readonly #siteConstants: Constants[] = [];
+	#options: Block | undefined;
+	readonly #routes: NamedBlock[] = [];
+	readonly #upstreams: NamedBlock[] = [];
+	readonly #tests: NamedBlock[] = [];
+	readonly #sites: SiteBlock[] = [];
+	readonly #addresses: SiteAddresses;
+	#waiting: Waiting | undefined;
+	/** The site without braces that takes every line up to the end. */
+	#open: { addresses: readonly Word[]; lines: ParsedLine[]; constants: Constants; span: SourceSpan } | undefined;
+	/** A block that is not a snippet has been seen: the global options come too late. */
+	#begun = false;
+	/** The line before was a directive outside of any site; the next ones are the same mistake. */
+	#adrift = false;
+
+	constructor(report: ExpansionReport, expander: Expander, importer: Importer, directives: ReadonlySet<string>) {
+		this.#dialect = report.dialect;
+		this.#report = report;
+		this.#expander = expander;
+		this.#importer = importer;
+		this.#addresses = new SiteAddresses(report, directives);
+	}
+
+	/** Takes lines in file order. */
+	add(lines: readonly ParsedLine[], frame: Frame): void {
+		for (const line of lines) {
+			if (this.#report.exhausted) return;
+			this.#line(line, frame);
+		}
+	}
+
+	/** Ends the file: what still waits for something is settled. */
+	finish(): ConfigTree {
+		this.#settle(undefined);
+		this.#closeOpenSite();
+		this.#unused();
+		return {
+			options: this.#options,
+			namedRoutes: this.#routes,
+			upstreams: this.#upstreams,
+			tests: this.#tests,
+			sites: this.#sites,
+			files: this.#importer.files,
+		};
+	}
+
+	#line(line: ParsedLine, frame: Frame): void {
+		const first = line.words[0];
+		const word = first?.quote === 'none' ? first.text : undefined;
+		if (this.#open && !this.#leavesOpenSite(line, word)) {
+			this.#expander.lineInto(this.#open.lines, line, frame, this.#open.constants, 'site', 1);
+			this.#open.span = { ...this.#open.span, end: Math.max(this.#open.span.end, this.#endIn(line, frame)) };
+			return;
+		}
+		if (!first) {
+			this.#bareBlock(line, frame);
+			return;
+		}
+		const placed = line.live ? this.#expander.placedLines(line, frame) : undefined;
+		if (placed) {
+			this.add(placed, { ...frame, identity: true, imported: false });
+			return;
+		}
+		if (word === 'import' || (word === 'use' && this.#dialect === 'configfile')) {
+			if (this.#waiting?.kind === 'block') this.#settle(line);
+			for (const part of this.#importer.imports(line, frame, this.#constants, this.#expander, 1)) {
+				this.add(part.lines, part.frame);
+			}
+			return;
+		}
+		if (this.#waiting) {
+			if (this.#waiting.kind === 'site' && this.#addresses.expectsMore) {
+				this.#site(line, frame);
+				return;
+			}
+			this.#settle(line);
+			if (this.#open) {
+				this.#line(line, frame);
+				return;
+			}
+		}
+		this.#head(line, first, frame);
+	}
+
+	/** Words of the language itself are never directives of a site without braces. */
+	#leavesOpenSite(line: ParsedLine, word: string | undefined): boolean {
+		if (this.#dialect !== 'configfile' || !line.block) return false;
+		return word === 'test' || (word !== undefined && isSnippetHead(word));
+	}
+
+	#endIn(line: ParsedLine, frame: Frame): number {
+		return frame.source === this.#open!.span.source ? line.span.end : 0;
+	}
+
+	#head(line: ParsedLine, first: ParsedWord, frame: Frame): void {
+		const { text, quote } = first;
+		if (quote === 'none' && isSnippetHead(text) && (line.words.length === 1 || this.#dialect === 'configfile')) {
+			this.#block(line, frame);
+		} else if (quote === 'none' && namedRoute.test(text) && line.words.length === 1) this.#block(line, frame);
+		else if (this.#dialect === 'configfile' && quote === 'none' && text === 'let') {
+			this.#expander.constant(line, frame, this.#constants);
+		} else if (this.#dialect === 'configfile' && quote === 'none' && (text === 'upstream' || text === 'test')) {
+			this.#block(line, frame);
+		} else this.#site(line, frame);
+	}
+
+	/** A named block of any kind; without its `{` it waits for one line. */
+	#block(line: ParsedLine, frame: Frame): void {
+		this.#adrift = false;
+		if (!line.block) {
+			this.#waiting = { kind: 'block', line, frame };
+			return;
+		}
+		this.#noAlternative(line, frame);
+		const text = line.words[0]!.text;
+		const route = namedRoute.exec(text);
+		if (route) this.#route(line, line.block, route[1]!, frame);
+		else if (text === 'upstream' || text === 'test') this.#named(line, line.block, text, frame);
+		else defineSnippet(line, line.block, frame, this.#importer.snippets, this.#constants, this.#report);
+	}
+
+	#route(line: ParsedLine, block: ParsedBlock, name: string, frame: Frame): void {
+		this.#begun = true;
+		const word: Word = { text: name, quote: 'none', span: spanIn(frame, line.words[0]!.span) };
+		const before = this.#routes.find(route => route.name.text === name);
+		if (before) {
+			this.#problem('route/defined-twice', word.span, `cannot have duplicate named_routes: ${name}`, {
+				label: 'defined again',
+				related: [{ span: before.name.span, message: 'defined here first' }],
+			});
+		}
+		const lines = this.#expander.lines(block.lines, frame, new Constants(this.#constants), 'nested', 2);
+		if (!before) this.#routes.push({ name: word, lines, span: spanIn(frame, line.span) });
+	}
+
+	/** `upstream NAME { … }` and `test "NAME" { … }`. */
+	#named(line: ParsedLine, block: ParsedBlock, kind: 'upstream' | 'test', frame: Frame): void {
+		this.#begun = true;
+		const scope = { frame, constants: this.#constants, report: this.#report };
+		const [keyword, name, ...rest] = expandWords(line.words, scope);
+		if (line.shape & shapes.closeAfterWords) this.#closeAfterWords(block, frame);
+		if (!name || name.text === '') {
+			this.#problem(
+				`${kind}/no-name`,
+				keyword!.span,
+				`wrong argument count or unexpected line ending after '${kind}'`,
+				{
+					label: 'a name is missing',
+					hint: kind === 'test' ? 'Write `test "what it shows" { … }`.' : 'Write `upstream NAME { … }`.',
+				},
+			);
+		} else if (rest.length > 0) {
+			this.#problem(`${kind}/too-many-words`, rest[0]!.span, `\`${kind}\` takes one name`, {
+				hint: kind === 'test' ? 'Put the name in quotes.' : 'A name is one word.',
+			});
+		}
+		const lines = this.#expander.lines(block.lines, frame, this.#constants, 'nested', 2);
+		const named = { name: name ?? keyword!, lines, span: spanIn(frame, line.span) };
+		if (name) (kind === 'test' ? this.#tests : this.#upstreams).push(named);
+	}
+
+	#bareBlock(line: ParsedLine, frame: Frame): void {
+		const waiting = this.#waiting;
+		if (waiting) {
+			this.#waiting = undefined;
+			if (waiting.kind === 'block') {
+				this.#block({ ...waiting.line, block: line.block, shape: line.shape }, waiting.frame);
+			} else if (waiting.kind === 'site') this.#endSite(line, frame);
+			return;
+		}
+		if (this.#addresses.started) this.#endSite(line, frame);
+		else this.#globalOptions(line, line.block!, frame);
+	}
+
+	#globalOptions(line: ParsedLine, block: ParsedBlock, frame: Frame): void {
+		this.#adrift = false;
+		if (line.shape & shapes.closeAfterWords) this.#closeAfterWords(block, frame);
+		if (this.#begun) {
+			const message = 'server block without any key is global configuration, and if used, it must be first';
+			const hint = this.#options
+				? 'Put these options into the block at the top of the file.'
+				: 'Move it to the top of the file, or write an address before `{`.';
+			this.#problem('syntax/options-not-first', spanIn(frame, block.open), message, { label: 'has no address', hint });
+			return;
+		}
+		this.#begun = true;
+		this.#options = this.#expander.block(block, frame, this.#constants, 1);
+	}
+
+	#site(line: ParsedLine, frame: Frame): void {
+		const words = expandWords(line.words, { frame, constants: this.#constants, report: this.#report });
+		const taken = this.#addresses.take(words, this.#adrift);
+		if (taken === 'directive') {
+			this.#adrift = true;
+			this.#waiting = line.block ? undefined : { kind: 'misplaced', line, frame };
+			return;
+		}
+		this.#adrift = false;
+		this.#waiting = undefined;
+		if (line.block) this.#endSite(line, frame);
+		else this.#waiting = { kind: 'site', line, frame };
+	}
+
+	/** The addresses are complete: `line` has their block. */
+	#endSite(line: ParsedLine, frame: Frame): void {
+		this.#adrift = false;
+		this.#begun = true;
+		this.#noAlternative(line, frame);
+		const block = line.block!;
+		const open = spanIn(frame, block.open);
+		const { words, refused } = this.#addresses.end(open);
+		if (line.shape & shapes.closeAfterWords) this.#closeAfterWords(block, frame);
+		const constants = this.#constantsOfSite();
+		const lines = this.#expander.lines(block.lines, frame, constants, 'site', 2);
+		if (words.length === 0) {
+			if (refused) return;
+			const message = 'server block without any key is global configuration, and if used, it must be first';
+			this.#problem('syntax/options-not-first', open, message, { label: 'has no address' });
+			return;
+		}
+		const begin = words[0]!.span;
+		const end = spanIn(frame, line.span).end;
+		this.#sites.push({ addresses: words, lines, braces: true, span: { ...begin, end: Math.max(begin.end, end) } });
+	}
+
+	/** What waited gets neither block nor address: a site without braces begins, or a block is missing. */
+	#settle(next: ParsedLine | undefined): void {
+		const waiting = this.#waiting;
+		this.#waiting = undefined;
+		if (waiting?.kind === 'block') this.#missingBlock(waiting, next);
+		if (waiting?.kind !== 'site') return;
+		const { words } = this.#addresses.end(undefined);
+		this.#begun = true;
+		if (words.length === 0) return;
+		const span = { ...words[0]!.span, end: words[words.length - 1]!.span.end };
+		this.#open = {
+			addresses: words,
+			lines: [],
+			constants: this.#constantsOfSite(),
+			span: { ...span, end: Math.max(span.start, span.end) },
+		};
+	}
+
+	#missingBlock({ line, frame }: Waiting, next: ParsedLine | undefined): void {
+		const span = spanIn(frame, line.words[0]!.span);
+		const [head] = line.words;
+		if (frame.imported && next?.words[0]?.text === 'import' && isSnippetHead(head!.text)) {
+			const name = this.#dialect === 'compatfile' ? 'Compatfile' : 'Configfile';
+			const message = `global options block must appear before import directives; move the global options block to the top of the ${name}`;
+			this.#problem('syntax/options-after-import', span, message, {});
+			return;
+		}
+		const token = next?.words[0]?.text ?? head!.text;
+		this.#problem('syntax/block-expected', span, `syntax error: unexpected token '${token}', expecting '{'`, {
+			label: 'needs a block',
+			hint: `Write \`${head!.text} { … }\`.`,
+		});
+	}
+
+	#closeOpenSite(): void {
+		if (!this.#open) return;
+		const { addresses, lines, span } = this.#open;
+		this.#sites.push({ addresses, lines, braces: false, span });
+		this.#open = undefined;
+	}
+
+	#constantsOfSite(): Constants {
+		const constants = new Constants(this.#constants);
+		this.#siteConstants.push(constants);
+		return constants;
+	}
+
+	#noAlternative(line: ParsedLine, frame: Frame): void {
+		if (!line.alternative) return;
+		this.#problem(
+			'syntax/else-alone',
+			spanIn(frame, line.alternative.words[0]!.span),
+			'`else` goes on with a `when`, inside a site',
+			{
+				label: 'nothing to choose here',
+			},
+		);
+	}
+
+	#closeAfterWords(block: ParsedBlock, frame: Frame): void {
+		this.#report.report(closeAfterWords(spanIn(frame, block.close), this.#dialect));
+	}
+
+	#problem(code: string, span: SourceSpan, message: string, more: Partial<Diagnostic>): void {
+		this.#report.report(structureMistake(this.#dialect, code, span, message, more));
+	}
+
+	/** Configfile warns of names in the main file that nothing uses; after an error the use may be what was lost. */
+	#unused(): void {
+		if (this.#dialect !== 'configfile' || this.#report.failed) return;
+		for (const snippet of this.#importer.snippets.values()) {
+			if (snippet.local && !snippet.used)
+				this.#notUsed('snippet/unused', snippet.word, `The snippet \`${snippet.name}\``);
+		}
+		for (const constants of [this.#constants, ...this.#siteConstants]) {
+			for (const { name, local, used } of constants.own()) {
+				if (local && !used) this.#notUsed('let/unused', name, `The constant \`${name.text}\``);
+			}
+		}
+	}
+
+	#notUsed(code: string, word: Word, what: string): void {
+		this.#report.report({
+			code,
+			severity: 'warning',
+			message: `${what} is never used.`,
+			span: word.span,
+			hint: 'Use it or remove it.',
+		});
+	}
+}

@@ -1,0 +1,114 @@
+/** Which files an `import` names: a plain path or a glob, relative to the folder of the file it stands in. */
+import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { suggest } from '../diagnostics/suggest.ts';
+import { ReadError, type Reader } from '../source/reader.ts';
+
+/** Files found, in lexical order, or why there are none. */
+export interface ImportPaths {
+	readonly files: readonly { readonly path: string; readonly name: string }[];
+	/** An error, or a warning where nothing to import is acceptable. */
+	readonly problem?: {
+		readonly code: string;
+		readonly severity: 'error' | 'warning';
+		readonly message: string;
+		readonly hint?: string;
+	};
+}
+
+/**
+ * Finds the files of `import pattern`. `folder` is absolute; `importer` is the importing file's name as diagnostics
+ * print it, and gives the imported files theirs. Snippet names are for the did-you-mean.
+ */
+export function importPaths(
+	pattern: string,
+	folder: string,
+	importer: string,
+	snippets: Iterable<string>,
+	reader: Reader,
+): ImportPaths {
+	const nameOf = (path: string) => (isAbsolute(path) ? path : join(dirname(importer), path));
+	if (!/[*?[]/.test(pattern)) {
+		const path = resolve(folder, pattern);
+		const kind = reader.kind(path);
+		if (kind === 'file') return { files: [{ path, name: nameOf(pattern) }] };
+		if (kind === 'directory') return { files: [], problem: directory(pattern) };
+		const near = suggest(pattern, [...snippets, ...neighbours(pattern, folder, reader)]);
+		const hint = near ? `Did you mean \`${near}\`?` : `Neither a snippet nor a file has this name; looked for ${path}.`;
+		const message = `File to import not found: ${pattern}`;
+		return { files: [], problem: { code: 'import/not-found', severity: 'error', message, hint } };
+	}
+	if (
+		pattern.split('*').length > 2 ||
+		pattern.split('?').length > 2 ||
+		(pattern.includes('[') && pattern.includes(']'))
+	) {
+		const message = `Glob pattern may only contain one wildcard (*), but has others: ${pattern}`;
+		const hint = 'Use one `*` and at most one `?`, and no `[…]`.';
+		return { files: [], problem: { code: 'import/glob', severity: 'error', message, hint } };
+	}
+	const matches = glob(pattern, folder, reader);
+	if (matches.length === 0) {
+		const message = `No files match the import pattern ${pattern}`;
+		return { files: [], problem: { code: 'import/no-match', severity: 'warning', message } };
+	}
+	const found = matches.find(match => reader.kind(resolve(folder, match)) === 'directory');
+	const files = matches
+		.filter(match => match !== found && reader.kind(resolve(folder, match)) === 'file')
+		.map(match => ({ path: resolve(folder, match), name: nameOf(match) }));
+	return found === undefined ? { files } : { files, problem: directory(found) };
+}
+
+function directory(path: string): NonNullable<ImportPaths['problem']> {
+	const message = `Could not import ${path}: is a directory`;
+	return {
+		code: 'import/directory',
+		severity: 'error',
+		message,
+		hint: `Import its files with \`${join(path, '*')}\`.`,
+	};
+}
+
+function neighbours(pattern: string, folder: string, reader: Reader): string[] {
+	const inside = dirname(pattern);
+	try {
+		return reader.list(resolve(folder, inside)).map(name => (inside === '.' ? name : join(inside, name)));
+	} catch (error) {
+		if (error instanceof ReadError) return [];
+		throw error;
+	}
+}
+
+/** Paths that match, written like the pattern (relative if it is), in lexical order. */
+function glob(pattern: string, folder: string, reader: Reader): string[] {
+	let found = [isAbsolute(pattern) ? '/' : ''];
+	const segments = pattern.split('/').filter(segment => segment !== '');
+	for (const [index, segment] of segments.entries()) {
+		if (!/[*?[]/.test(segment)) {
+			found = found.map(path => join(path, segment)).filter(path => reader.kind(resolve(folder, path)) !== undefined);
+			continue;
+		}
+		const expression = new RegExp(
+			`^${segment
+				.replace(/[\\^$.|+()[\]{}]/g, '\\$&')
+				.replaceAll('*', '.*')
+				.replaceAll('?', '.')}$`,
+			'su',
+		);
+		const hidden = index < segments.length - 1 || !segment.startsWith('*');
+		found = found.flatMap(path => {
+			const inside = resolve(folder, path);
+			if (reader.kind(inside) !== 'directory') return [];
+			let names: readonly string[];
+			try {
+				names = reader.list(inside);
+			} catch (error) {
+				if (error instanceof ReadError) return [];
+				throw error;
+			}
+			return names
+				.filter(name => expression.test(name) && (hidden || !name.startsWith('.')))
+				.map(name => join(path, name));
+		});
+	}
+	return found.sort();
+}

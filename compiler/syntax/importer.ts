@@ -1,0 +1,292 @@
+/** Carries out `import` and `use`: finds the snippet or the files and prepares the frame to expand them in. */
+import { dirname } from 'node:path';
+import { suggest } from '../diagnostics/suggest.ts';
+import { ReadError, type Reader } from '../source/reader.ts';
+import { Source, type SourceSpan } from '../source/source.ts';
+import type { Word } from './ast.ts';
+import { parseSource } from './config-parser.ts';
+import type { Constants } from './constants.ts';
+import { expandWords } from './expand-words.ts';
+import type { Expander } from './expander.ts';
+import type { ExpansionReport } from './expansion-report.ts';
+import { type Frame, type PassedBlock, type Snippet, spanIn } from './frame.ts';
+import { importPaths } from './import-paths.ts';
+import type { ParsedFile, ParsedLine, ParsedWord } from './parsed-file.ts';
+import { structureMistake } from './structure-mistake.ts';
+
+/** Imports inside imports, at most. */
+const deepestImport = 100;
+
+/** Lines to expand and where they come from. */
+export interface Imported {
+	readonly lines: readonly ParsedLine[];
+	readonly frame: Frame;
+}
+
+/** Knows the snippets defined so far and the files read so far. */
+export class Importer {
+	readonly snippets = new Map<string, Snippet>();
+	/** Absolute paths of the files read. */
+	readonly files: string[] = [];
+	readonly #report: ExpansionReport;
+	readonly #reader: Reader;
+	readonly #parsed = new Map<string, ParsedFile | undefined>();
+
+	constructor(report: ExpansionReport, reader: Reader) {
+		this.#report = report;
+		this.#reader = reader;
+	}
+
+	/** Parses the main file. */
+	main(source: Source): Frame & { readonly lines: readonly ParsedLine[] } {
+		if (source.path !== undefined) this.files.push(source.path);
+		const file = this.#parse(source);
+		return {
+			lines: file.lines,
+			source,
+			identity: true,
+			imported: false,
+			args: [],
+			parameters: undefined,
+			block: undefined,
+			node: source.path ?? source.name,
+			label: source.name,
+			parent: undefined,
+			depth: 0,
+		};
+	}
+
+	#parse(source: Source): ParsedFile {
+		const file = parseSource(
+			source,
+			this.#report.dialect,
+			name => this.#reader.env(name),
+			d => this.#report.report(d),
+		);
+		for (const line of file.lines) {
+			if (!line.live && !line.words[0]?.text.startsWith('(')) continue;
+			const [first, second] = line.words;
+			if (first?.text === 'let' && second) this.#report.definedLater.add(`let ${second.text}`);
+			else if (first?.text.startsWith('(')) this.#report.definedLater.add(first.text);
+		}
+		return file;
+	}
+
+	/** What an `import` or `use` line brings in, in order; what is wrong with it is reported. */
+	imports(line: ParsedLine, frame: Frame, constants: Constants, expander: Expander, depth: number): Imported[] {
+		const words = expandWords(line.words, { frame, constants, report: this.#report });
+		const [keyword, target, ...args] = words;
+		if (!target || !keyword) {
+			const name = line.words[0]!.text;
+			const span = spanIn(frame, line.words[0]!.span);
+			const message = `wrong argument count or unexpected line ending after '${name}'`;
+			const hint = name === 'use' ? 'Write `use SNIPPET name=value…`.' : 'Write `import SNIPPET` or `import FILE`.';
+			this.#report.report(structureMistake(this.#report.dialect, 'import/no-argument', span, message, { hint }));
+			return [];
+		}
+		if (frame.depth >= deepestImport) {
+			this.#problem('import/too-deep', target.span, `Imports are nested more than ${deepestImport} levels deep`);
+			return [];
+		}
+		this.#report.importing(target.span);
+		const block = line.block && expander.passedBlock(line.block, frame, constants, depth);
+		const snippet = this.snippets.get(target.text);
+		if (keyword.text === 'use') {
+			if (!snippet) {
+				this.#unknownSnippet(target);
+				return [];
+			}
+			return this.#fromSnippet(snippet, target, [], this.#named(args, snippet), block, frame);
+		}
+		if (snippet) {
+			return this.#fromSnippet(snippet, target, args, new Map(), block, frame);
+		}
+		return this.#fromFiles(target, args, block, frame);
+	}
+
+	#problem(code: string, span: SourceSpan, message: string, hint?: string): void {
+		this.#report.report(structureMistake(this.#report.dialect, code, span, message, { hint }));
+	}
+
+	#unknownSnippet(target: Word): void {
+		const near = suggest(target.text, this.snippets.keys());
+		this.#report.report({
+			code: 'snippet/unknown',
+			severity: 'error',
+			message: `There is no snippet \`${target.text}\`.`,
+			span: target.span,
+			label: near ? `did you mean \`${near}\`?` : undefined,
+			hint: this.#report.definedLater.has(`(${target.text})`)
+				? `\`(${target.text})\` stands further down: a snippet must be defined before it is used.`
+				: `Define it above with \`(${target.text}) { … }\`; files come in by \`import\`.`,
+		});
+	}
+
+	/** `name=value` words of `use`. */
+	#named(args: readonly ParsedWord[], snippet: Snippet): Map<string, ParsedWord> {
+		const values = new Map<string, ParsedWord>();
+		for (const arg of args) {
+			const equals = arg.text.indexOf('=');
+			if (equals < 1 || arg.quote !== 'none') {
+				this.#report.report({
+					code: 'snippet/positional',
+					severity: 'error',
+					message: `\`${arg.text}\` is not \`name=value\`.`,
+					span: arg.span,
+					hint: '`use` passes parameters by name; `import` passes arguments by position.',
+				});
+				continue;
+			}
+			const name = arg.text.slice(0, equals);
+			const value: ParsedWord = { text: arg.text.slice(equals + 1), quote: arg.valueQuote ?? 'none', span: arg.span };
+			if (!snippet.parameters.has(name)) {
+				const near = suggest(name, snippet.parameters.keys());
+				this.#report.report({
+					code: 'snippet/unknown-parameter',
+					severity: 'error',
+					message: `The snippet \`${snippet.name}\` has no parameter \`${name}\`.`,
+					span: arg.span,
+					label: near ? `did you mean \`${near}\`?` : undefined,
+					related: [{ span: snippet.word.span, message: 'the snippet' }],
+				});
+				// Most likely it was meant, and then it is not missing.
+				if (near && !values.has(near)) values.set(near, value);
+			} else if (values.has(name)) {
+				this.#report.report({
+					code: 'snippet/repeated-parameter',
+					severity: 'error',
+					message: `The parameter \`${name}\` is given twice.`,
+					span: arg.span,
+					label: 'given again',
+				});
+			} else values.set(name, value);
+		}
+		return values;
+	}
+
+	#fromSnippet(
+		snippet: Snippet,
+		target: ParsedWord,
+		args: readonly Word[],
+		given: ReadonlyMap<string, ParsedWord>,
+		block: PassedBlock | undefined,
+		frame: Frame,
+	): Imported[] {
+		snippet.used = true;
+		const label = `${snippet.source.name}:${snippet.name}`;
+		if (this.#isCycle(snippet, label, target, frame)) return [];
+		const parameters = new Map<string, ParsedWord>();
+		for (const [name, fallback] of snippet.parameters) {
+			const value = given.get(name) ?? fallback;
+			// A value all the same, so that the snippet's own lines are not reported too.
+			parameters.set(name, value ?? { text: '', quote: 'double', span: target.span });
+			if (value) continue;
+			this.#report.report({
+				code: 'snippet/missing-parameter',
+				severity: 'error',
+				message: `The snippet \`${snippet.name}\` needs a value for \`${name}\`.`,
+				span: target.span,
+				label: `\`${name}\` is missing`,
+				hint: `Write \`use ${snippet.name} ${name}=VALUE\`.`,
+				related: [{ span: snippet.word.span, message: 'the snippet' }],
+			});
+		}
+		const source = snippet.source.importedFrom(target.span, snippet.name);
+		const depth = frame.depth + 1;
+		const inside: Frame = {
+			source,
+			identity: false,
+			imported: true,
+			args,
+			parameters,
+			block,
+			node: snippet,
+			label,
+			parent: frame,
+			depth,
+		};
+		return [{ lines: snippet.lines, frame: inside }];
+	}
+
+	#isCycle(node: string | Snippet, label: string, target: Word, frame: Frame): boolean {
+		let at: Frame | undefined = frame;
+		while (at && at.node !== node) at = at.parent;
+		if (!at) return false;
+		const message = `a cycle of imports exists between ${frame.label} and ${label}`;
+		this.#problem('import/cycle', target.span, message, 'Move what both need into a third snippet or file.');
+		return true;
+	}
+
+	#fromFiles(target: ParsedWord, args: readonly Word[], block: PassedBlock | undefined, frame: Frame): Imported[] {
+		const { source } = frame;
+		if (target.text === '') {
+			this.#problem('import/empty', target.span, 'Import requires a non-empty filepath');
+			return [];
+		}
+		const folder = source.path === undefined ? this.#reader.workingDirectory : dirname(source.path);
+		const found = importPaths(target.text, folder, source.name, this.snippets.keys(), this.#reader);
+		if (found.problem) {
+			const { code, severity, message, hint } = found.problem;
+			const later = this.#report.definedLater.has(`(${target.text})`);
+			const early = later
+				? `\`(${target.text})\` stands further down: a snippet must be defined before it is imported.`
+				: hint;
+			this.#report.report({
+				...structureMistake(this.#report.dialect, code, target.span, message, { hint: early }),
+				severity,
+			});
+		}
+		const imported: Imported[] = [];
+		for (const { path, name } of found.files) {
+			if (this.#isCycle(path, name, target, frame)) continue;
+			const known = this.#parsed.get(path);
+			if (!known && this.#parsed.has(path)) continue;
+			const file = known ?? this.#read(path, name, target);
+			if (!file) continue;
+			if (file.blank) {
+				this.#report.report({
+					code: 'import/blank',
+					severity: 'warning',
+					message: `The imported file ${name} is blank.`,
+					span: target.span,
+				});
+				continue;
+			}
+			// The first import of a file keeps the spans the parser gave.
+			const seenFrom = known ? file.source.importedFrom(target.span, target.text) : file.source;
+			imported.push({
+				lines: file.lines,
+				frame: {
+					source: seenFrom,
+					identity: !known,
+					imported: true,
+					args,
+					parameters: undefined,
+					block,
+					node: path,
+					label: name,
+					parent: frame,
+					depth: frame.depth + 1,
+				},
+			});
+		}
+		return imported;
+	}
+
+	#read(path: string, name: string, target: ParsedWord): ParsedFile | undefined {
+		let text: string;
+		try {
+			text = this.#reader.readText(path);
+		} catch (error) {
+			if (!(error instanceof ReadError)) throw error;
+			this.#parsed.set(path, undefined);
+			const why = error.code === 'EACCES' ? 'permission denied' : error.code;
+			this.#problem('import/unreadable', target.span, `Could not import ${target.text}: ${why}`);
+			return undefined;
+		}
+		this.files.push(path);
+		const file = this.#parse(new Source({ name, text, path, importedAt: target.span, importedAs: target.text }));
+		this.#parsed.set(path, file);
+		return file;
+	}
+}

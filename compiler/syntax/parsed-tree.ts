@@ -1,0 +1,409 @@
+/** Builds the lines of one text while the grammar walks it, and says what is wrong with their structure. */
+import { EOF, type IToken, type TokenType } from 'chevrotain';
+import type { Diagnostic } from '../diagnostics/diagnostic.ts';
+import type { Dialect } from '../dialects/dialect.ts';
+import type { SubstitutedText } from '../source/environment.ts';
+import type { Source, SourceSpan } from '../source/source.ts';
+import {
+	deepestNesting,
+	mostAlternatives,
+	type ParsedBlock,
+	type ParsedLine,
+	type ParsedWord,
+	shapes,
+} from './parsed-file.ts';
+import type { ScannedWord } from './scan-word.ts';
+import { structureMistake } from './structure-mistake.ts';
+import { Close, Newline, Open, type WordToken } from './tokens.ts';
+
+/** Words whose text an expansion may change. */
+const expandable = /\{(?:args[[.]|block\}|blocks\.|let\.|param\.)|\\[{}]/;
+
+/** Where lines are collected: the file, or one block. */
+interface Container {
+	readonly lines: ParsedLine[];
+	/** True where every line is a directive or sub-directive: not at file level, nor directly in a snippet. */
+	readonly strict: boolean;
+	readonly open: IToken | undefined;
+	/** Characters before the line that the block belongs to. */
+	readonly indent: number;
+	/** What stands behind `{` or before `}` on its line was reported, or is allowed. */
+	readonly reported: boolean;
+	close: IToken | undefined;
+	live: boolean;
+}
+
+/** One line, or one `else` part of it, under construction. */
+interface Part {
+	readonly words: ParsedWord[];
+	block: ParsedBlock | undefined;
+	live: boolean;
+	shape: number;
+	start: number;
+	end: number;
+}
+
+/** One text's tree under construction; {@link ConfigParser} calls it in the order of the text. */
+export class ParsedTree {
+	readonly source: Source;
+	readonly diagnostics: Diagnostic[] = [];
+	/** Braces without their counterpart. */
+	unbalanced = 0;
+	/** A quote or heredoc that never closed took the rest of the text. */
+	swallowed = false;
+	/** The block just opened is nested deeper than the limit. */
+	tooDeep = false;
+	readonly #text: SubstitutedText;
+	readonly #dialect: Dialect;
+	/** Blocks end where the indentation says so: the second reading of a text whose braces do not balance. */
+	readonly #byIndentation: boolean;
+	readonly #containers: Container[];
+	readonly #drafts: Part[][] = [];
+	#container: Container;
+	#parts: Part[] = [];
+	#tooDeepReported = false;
+
+	constructor(source: Source, text: SubstitutedText, dialect: Dialect, byIndentation: boolean) {
+		this.source = source;
+		this.#text = text;
+		this.#dialect = dialect;
+		this.#byIndentation = byIndentation;
+		this.#container = {
+			lines: [],
+			strict: false,
+			open: undefined,
+			indent: -1,
+			reported: false,
+			close: undefined,
+			live: false,
+		};
+		this.#containers = [this.#container];
+	}
+
+	/** The lines at file level. */
+	get lines(): readonly ParsedLine[] {
+		return this.#containers[0]!.lines;
+	}
+
+	beginLine(before: TokenType): void {
+		if (this.#container.strict && before === Close) this.#afterClose();
+		this.#drafts.push(this.#parts);
+		this.#parts = [newPart()];
+	}
+
+	beginAlternative(): void {
+		this.#parts.push(newPart());
+	}
+
+	/** True if `token` is an `else` that goes on with the line whose block has just been closed. */
+	takesElse(token: IToken): boolean {
+		return (
+			this.#dialect === 'configfile' &&
+			token.image === 'else' &&
+			(token as WordToken).payload === undefined &&
+			this.#parts[this.#parts.length - 1]!.block !== undefined &&
+			this.#parts.length < mostAlternatives
+		);
+	}
+
+	word(token: WordToken): void {
+		const part = this.#parts[this.#parts.length - 1]!;
+		const start = token.startOffset;
+		const end = start + token.image.length;
+		const scanned = token.payload;
+		if (part.words.length === 0) part.start = start;
+		part.end = end;
+		if (scanned) {
+			this.#lexical(token, scanned);
+			if (scanned.text === undefined) return;
+		}
+		const text = scanned ? scanned.text! : token.image;
+		const span = { source: this.source, start: this.#text.start(start), end: this.#text.end(end) };
+		if (text.includes('{') && expandable.test(text)) part.live = true;
+		part.words.push(
+			scanned?.valueQuote
+				? { text, quote: scanned.quote, span, valueQuote: scanned.valueQuote }
+				: { text, quote: scanned ? scanned.quote : 'none', span },
+		);
+	}
+
+	#lexical(token: IToken, scanned: ScannedWord): void {
+		if (scanned.swallows) this.swallowed = true;
+		if (scanned.problem) {
+			const { start, end, ...rest } = scanned.problem;
+			this.diagnostics.push({ severity: 'error', ...rest, span: this.#span(start, end) });
+		}
+		if (!scanned.unterminated) return;
+		this.diagnostics.push({
+			code: 'syntax/unterminated-quote',
+			// The compatible server reads it as a plain word; an existing file must not be refused for it.
+			severity: this.#dialect === 'configfile' ? 'error' : 'warning',
+			message: 'This quote is never closed, so everything up to the end of the file is one word.',
+			span: this.#span(token.startOffset, token.startOffset + 1),
+			label: 'opens here',
+			hint: 'Close it with the same quote.',
+		});
+	}
+
+	openBlock(open: IToken, next: IToken): void {
+		const part = this.#parts[this.#parts.length - 1]!;
+		const owner = part.words[0];
+		const lastWord = part.words[part.words.length - 1];
+		if (!owner) part.start = open.startOffset;
+		if (lastWord && lastWord.quote === 'none' && part.end === open.startOffset) this.#gluedBrace(open, lastWord);
+		const outer = this.#container;
+		const snippet = !outer.strict && owner !== undefined && owner.text.startsWith('(') && owner.text.endsWith(')');
+		const imports = owner?.text === 'import' && owner.quote === 'none';
+		// What an import passes on is not a block of directives until it arrives.
+		let reported = imports;
+		if (!imports && next.tokenType !== Newline && next.tokenType !== EOF && !splices(next.image)) {
+			if (outer.strict) {
+				reported = true;
+				this.#mistake('syntax/text-after-open', next, "Unexpected next token after '{' on same line", {
+					label: 'belongs on the next line',
+					hint: 'Break the line after `{`.',
+				});
+			} else part.shape |= shapes.contentAfterOpen;
+		}
+		const indent = this.#byIndentation ? this.#indentOfLine(part.start) : -1;
+		this.#container = { lines: [], strict: !snippet, open, indent, reported, close: undefined, live: false };
+		this.#containers.push(this.#container);
+		this.tooDeep = this.#containers.length > deepestNesting + 1;
+		if (!this.tooDeep || this.#tooDeepReported) return;
+		this.#tooDeepReported = true;
+		this.diagnostics.push({
+			code: 'syntax/nesting-too-deep',
+			severity: 'error',
+			message: `Blocks are nested more than ${deepestNesting} levels deep.`,
+			span: this.#tokenSpan(open),
+			label: 'one level too many',
+			hint: 'Move inner blocks into snippets or sites of their own.',
+		});
+	}
+
+	#gluedBrace(open: IToken, owner: ParsedWord): void {
+		const glued = `${owner.text}{`;
+		const span = { ...this.#tokenSpan(open), start: owner.span.start };
+		const message =
+			this.#containers.length === 1
+				? `Site addresses cannot end with a curly brace: '${glued}' - put a space between the token and the brace`
+				: `'${glued}' is one word - put a space between the token and the brace`;
+		this.diagnostics.push(
+			structureMistake(this.#dialect, 'syntax/glued-brace', span, message, {
+				label: `write \`${owner.text} {\``,
+				fix: [{ span, text: `${owner.text} {` }],
+			}),
+		);
+	}
+
+	/** False at the token that ends the block being read. */
+	staysInside(token: IToken): boolean {
+		if (!this.#byIndentation || token.tokenType === Newline) return token.tokenType !== Close;
+		const indent = this.#indentOf(token);
+		if (indent === -1) return token.tokenType !== Close;
+		return indent > this.#container.indent;
+	}
+
+	/** True if the token is the `}` of the block being read. */
+	endsHere(token: IToken): boolean {
+		if (token.tokenType !== Close) return false;
+		if (!this.#byIndentation) return true;
+		const indent = this.#indentOf(token);
+		return indent === -1 || indent === this.#container.indent;
+	}
+
+	closeBlock(close: IToken, before: TokenType): void {
+		const container = this.#container;
+		container.close = close;
+		if (before === Newline || before === Open || before === Close) return;
+		const last = container.lines[container.lines.length - 1]?.words;
+		if (container.reported || (last && splices(last[last.length - 1]?.text ?? ''))) return;
+		const outer = this.#containers[this.#containers.length - 2]!;
+		if (!outer.strict) this.#parts[this.#parts.length - 1]!.shape |= shapes.closeAfterWords;
+		else this.diagnostics.push(closeAfterWords(this.#tokenSpan(close), this.#dialect));
+	}
+
+	leaveBlock(): void {
+		const container = this.#containers.pop()!;
+		const part = this.#parts[this.#parts.length - 1]!;
+		this.#container = this.#containers[this.#containers.length - 1]!;
+		const open = this.#tokenSpan(container.open!);
+		if (container.close) part.end = container.close.startOffset + container.close.image.length;
+		else this.#unclosed(open, part);
+		const close = container.close ? this.#tokenSpan(container.close) : this.#span(part.end, part.end);
+		part.block = { lines: container.lines, open, close, live: container.live };
+		if (container.live) part.live = true;
+	}
+
+	#unclosed(open: SourceSpan, part: Part): void {
+		this.unbalanced++;
+		part.end = Math.max(part.end, open.end);
+		if (this.swallowed || this.#tooDeepReported) return;
+		const owner = part.words[0]?.text;
+		const routeOrSnippet = !this.#container.strict && owner !== undefined && /^&?\(.*\)$/s.test(owner);
+		const message = routeOrSnippet
+			? `syntax error: unexpected token '${this.#lastWord()}', expecting '}'`
+			: 'unexpected EOF: a block is not closed';
+		const more = { label: 'this `{` has no `}`', hint: 'Add `}` on a line of its own where the block ends.' };
+		this.diagnostics.push(structureMistake(this.#dialect, 'syntax/unclosed-block', open, message, more));
+	}
+
+	#lastWord(): string {
+		return /(\S*)\s*$/.exec(this.source.text.slice(-200))?.[1] ?? '';
+	}
+
+	endLine(): void {
+		const parts = this.#parts;
+		this.#parts = this.#drafts.pop()!;
+		const container = this.#container;
+		let line: ParsedLine | undefined;
+		for (let index = parts.length - 1; index >= 0; index--) line = this.#finish(parts[index]!, line);
+		if (line!.words.length === 0) {
+			if (!line!.block) return;
+			if (container.strict) {
+				this.#bareBlock(line!);
+				return;
+			}
+		}
+		if (line!.live) container.live = true;
+		container.lines.push(line!);
+	}
+
+	#finish(part: Part, alternative: ParsedLine | undefined): ParsedLine {
+		const { words, block, shape } = part;
+		const last = words[words.length - 1];
+		let live = part.live || shape !== 0 || words.length === 0 || (alternative?.live ?? false);
+		if (last && last.text === '{}' && last.quote === 'none' && words.length > 1) {
+			if (this.#container.strict) this.diagnostics.push(emptyBraces(last.span, this.#dialect));
+			else live = true;
+		}
+		const first = words[0];
+		if (first && first.quote === 'none') {
+			const name = first.text;
+			if (name === 'import' || name === 'use' || name === 'let' || name === 'else') live = true;
+		}
+		const start = first ? first.span.start : this.#text.start(part.start);
+		const end = alternative ? alternative.span.end : Math.max(start, this.#text.end(part.end));
+		return { words, block, alternative, span: { source: this.source, start, end }, live, shape };
+	}
+
+	/** A `{` that begins a line among directives: taken as the block of the line before, which is what was meant. */
+	#bareBlock(line: ParsedLine): void {
+		const container = this.#container;
+		const open = line.block!.open;
+		const before = container.lines[container.lines.length - 1];
+		const owner = this.#parts[0]?.words[0];
+		if (owner?.text === 'import' && owner.quote === 'none') {
+			this.diagnostics.push(
+				structureMistake(this.#dialect, 'import/anonymous-block', open, 'anonymous blocks are not supported', {
+					label: 'has no name',
+					hint: 'Name the block, as in `name {`, and use it in the snippet by `{blocks.name}`.',
+				}),
+			);
+			return;
+		}
+		if (!container.reported) this.diagnostics.push(openOnNewLine(open, this.#dialect));
+		if (!before || before.block) return;
+		const joined: ParsedLine = {
+			...before,
+			block: line.block,
+			live: before.live || line.block!.live,
+			span: { ...before.span, end: line.span.end },
+		};
+		container.lines[container.lines.length - 1] = joined;
+		if (joined.live) container.live = true;
+	}
+
+	strayClose(close: IToken): void {
+		this.unbalanced++;
+		this.#mistake('syntax/stray-close', close, "Unexpected '}' because no matching opening brace", {
+			label: 'closes nothing',
+			hint: 'Remove it, or look above for a `}` too many.',
+		});
+	}
+
+	#afterClose(): void {
+		// The `}` is at hand, the word after it is what the caret should be under; its line is about to begin there.
+		const close = this.#container.lines[this.#container.lines.length - 1];
+		if (!close?.block) return;
+		const { end } = close.block.close;
+		this.diagnostics.push(
+			structureMistake(
+				this.#dialect,
+				'syntax/text-after-close',
+				{ source: this.source, start: end - 1, end },
+				"Unexpected next token after '}' on same line",
+				{ label: 'the line ends here', hint: 'Break the line after `}`.' },
+			),
+		);
+	}
+
+	#mistake(code: string, token: IToken, message: string, more: { label: string; hint: string }): void {
+		this.diagnostics.push(structureMistake(this.#dialect, code, this.#tokenSpan(token), message, more));
+	}
+
+	#span(start: number, end: number): SourceSpan {
+		return { source: this.source, start: this.#text.start(start), end: this.#text.end(end) };
+	}
+
+	#tokenSpan(token: IToken): SourceSpan {
+		// Braces may have carriage returns behind them in their image.
+		const length = token.tokenType === Open || token.tokenType === Close ? 1 : token.image.length;
+		return this.#span(token.startOffset, token.startOffset + length);
+	}
+
+	/** Characters before a token that is the first on its line, else -1. */
+	#indentOf(token: IToken): number {
+		const text = this.#text.text;
+		const lineStart = text.lastIndexOf('\n', token.startOffset - 1) + 1;
+		return text.slice(lineStart, token.startOffset).trim() === '' ? token.startOffset - lineStart : -1;
+	}
+
+	#indentOfLine(offset: number): number {
+		const text = this.#text.text;
+		const lineStart = text.lastIndexOf('\n', offset - 1) + 1;
+		return text.slice(lineStart).search(/\S/);
+	}
+}
+
+function newPart(): Part {
+	return { words: [], block: undefined, live: false, shape: 0, start: 0, end: 0 };
+}
+
+/** `{block}` may stand next to `{` and `}`: what it stands for makes lines of its own. */
+function splices(text: string): boolean {
+	return text === '{block}' || (text.startsWith('{blocks.') && text.endsWith('}'));
+}
+
+/** The mistake of a `}` behind words. */
+export function closeAfterWords(span: SourceSpan, dialect: Dialect): Diagnostic {
+	return structureMistake(
+		dialect,
+		'syntax/close-after-words',
+		span,
+		"Unexpected '}' because no matching opening brace",
+		{
+			label: 'not on a line of its own',
+			hint: 'Put `}` on a line of its own.',
+		},
+	);
+}
+
+/** The mistake of a line of directives that ends in `{}`. */
+export function emptyBraces(span: SourceSpan, dialect: Dialect): Diagnostic {
+	return structureMistake(dialect, 'syntax/empty-braces', span, "Unexpected '{}' at end of line", {
+		label: 'neither a block nor a placeholder',
+		hint: 'Leave it out, or quote it if it is meant as text.',
+	});
+}
+
+/** The mistake of a block of a directive that begins on the next line. */
+export function openOnNewLine(span: SourceSpan, dialect: Dialect): Diagnostic {
+	return structureMistake(
+		dialect,
+		'syntax/open-on-new-line',
+		span,
+		"Unexpected '{' on a new line; did you mean to place the '{' on the previous line?",
+		{ label: 'belongs at the end of the line before', hint: 'Write `name {` on one line.' },
+	);
+}

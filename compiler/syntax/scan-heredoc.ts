@@ -1,0 +1,108 @@
+/** Reads heredocs: `<<MARKER`, the body, and the marker again, whose indentation is taken off every line. */
+import { CR, LF, SPACE } from './characters.ts';
+import type { LexicalProblem, ScannedWord } from './scan-word.ts';
+
+const validMarker = /^[A-Za-z0-9_-]+$/;
+
+function lineNumber(text: string, offset: number): number {
+	let line = 1;
+	for (let at = text.indexOf('\n'); at !== -1 && at < offset; at = text.indexOf('\n', at + 1)) line++;
+	return line;
+}
+
+/**
+ * Reads from the `<<` at `start`. A space before the line's end, or the end of the text, makes it an ordinary word;
+ * a marker that does not do is reported in `problem`.
+ */
+export function scanHeredoc(text: string, start: number): ScannedWord {
+	let marker = '';
+	let at = start + 2;
+	for (; at < text.length; at++) {
+		const code = text.charCodeAt(at);
+		if (code === LF || code === SPACE) break;
+		if (code !== CR) marker += text[at];
+	}
+	if (text.charCodeAt(at) !== LF) return { text: `<<${marker}`, quote: 'none', end: at };
+	const problem = markerProblem(text, start, at, marker);
+	if (problem) return { text: `<<${marker}`, quote: 'none', end: endDespiteBadMarker(text, at, marker), problem };
+	return readBody(text, start, at, marker);
+}
+
+function markerProblem(text: string, start: number, end: number, marker: string): LexicalProblem | undefined {
+	if (validMarker.test(marker)) return undefined;
+	const line = lineNumber(text, start);
+	const place = { start, end: start + 2 + marker.length > end ? end : start + 2 + marker.length };
+	const hint = 'Write the heredoc like `<<END`, its lines, and `END` on the last line.';
+	if (marker === '') {
+		const message = `missing opening heredoc marker on line #${line}; must contain only alphanumeric characters, dashes and underscores; got empty string`;
+		return { ...place, code: 'syntax/heredoc-marker', message, label: 'a marker is missing', hint };
+	}
+	if (marker[0] === '<') {
+		const message = `too many '<' for heredoc on line #${line}; only use two, for example <<END`;
+		return { ...place, code: 'syntax/heredoc-marker', message, label: 'one `<` too many', hint };
+	}
+	const message = `heredoc marker on line #${line} must contain only alphanumeric characters, dashes and underscores; got '${marker}'`;
+	return { ...place, code: 'syntax/heredoc-marker', message, label: 'not a marker', hint };
+}
+
+/** The body of a heredoc whose marker is wrong would be read as directives: skips it if a line that ends it can be found. */
+function endDespiteBadMarker(text: string, end: number, marker: string): number {
+	const wanted = marker.replace(/^<+/, '').trim();
+	if (wanted === '') return end;
+	for (let line = end; line !== -1; line = text.indexOf('\n', line + 1)) {
+		let at = line + 1;
+		while (text[at] === ' ' || text[at] === '\t') at++;
+		if (text.startsWith(wanted, at)) return at + wanted.length;
+	}
+	return end;
+}
+
+function readBody(text: string, start: number, opening: number, marker: string): ScannedWord {
+	const body = opening + 1;
+	const close = text.indexOf(marker, body);
+	if (close === -1) {
+		const message = `incomplete heredoc <<${marker} on line #${lineNumber(text, start)}, expected ending marker ${marker}`;
+		const problem: LexicalProblem = {
+			code: 'syntax/heredoc-unclosed',
+			start,
+			end: start + 2 + marker.length,
+			message,
+			label: 'never closed',
+			hint: `Put \`${marker}\` on a line of its own after the text.`,
+		};
+		return { text: text.slice(body), quote: 'heredoc', end: text.length, problem, swallows: true };
+	}
+	const end = close + marker.length;
+	const lastLine = text.lastIndexOf('\n', close - 1) + 1;
+	if (lastLine <= body) return { text: '', quote: 'heredoc', end };
+	const padding = text.slice(lastLine, close);
+	const lines: string[] = [];
+	let problem: LexicalProblem | undefined;
+	for (let at = body; at < lastLine; ) {
+		const lineEnd = text.indexOf('\n', at);
+		const line = text.slice(at, lineEnd);
+		if (line === '' || line === '\r') lines.push('');
+		else if (line.startsWith(padding)) lines.push(line.slice(padding.length).replaceAll('\r', ''));
+		else {
+			lines.push(line.replaceAll('\r', ''));
+			problem ??= mismatch(text, at, lineEnd, marker, padding);
+		}
+		at = lineEnd + 1;
+	}
+	return { text: lines.join('\n'), quote: 'heredoc', end, problem };
+}
+
+function mismatch(text: string, start: number, end: number, marker: string, padding: string): LexicalProblem {
+	const line = text.slice(start, end).replaceAll('\r', '');
+	const message = `mismatched leading whitespace in heredoc <<${marker} on line #${lineNumber(text, start)} [${line}], expected whitespace [${padding}] to match the closing marker`;
+	let indent = start;
+	while (indent < end && (text[indent] === ' ' || text[indent] === '\t')) indent++;
+	return {
+		code: 'syntax/heredoc-indentation',
+		start,
+		end: Math.max(indent, start + 1),
+		message,
+		label: 'does not begin with the indentation of the closing marker',
+		hint: `Indent every line of the text at least as far as \`${marker}\`, with the same tabs or spaces.`,
+	};
+}

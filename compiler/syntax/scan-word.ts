@@ -1,0 +1,135 @@
+/** Reads one word of configuration text: quotes, backticks, backslashes, heredocs and `NAME="value"`. */
+import type { Quote } from './ast.ts';
+import {
+	BACKSLASH,
+	BACKTICK,
+	CR,
+	DOUBLE_QUOTE,
+	EQUALS,
+	HASH,
+	isWhiteSpace,
+	LESS_THAN,
+	LF,
+	whiteSpaceClass,
+} from './characters.ts';
+import { scanHeredoc } from './scan-heredoc.ts';
+
+/** A mistake inside a word; offsets are those of the text that was lexed. */
+export interface LexicalProblem {
+	readonly code: string;
+	readonly message: string;
+	readonly start: number;
+	readonly end: number;
+	readonly label?: string;
+	readonly hint?: string;
+}
+
+/** A word that is not simply the text it was written as. */
+export interface ScannedWord {
+	/** Undefined when the characters make no word: a backslash that continues the line, a lone quote at the end. */
+	readonly text: string | undefined;
+	readonly quote: Quote;
+	/** How the value of `NAME="value"` was quoted. */
+	readonly valueQuote?: Quote | undefined;
+	/** Offset after the last character read. */
+	readonly end: number;
+	readonly problem?: LexicalProblem | undefined;
+	/** True when it was never closed and so took everything up to the end of the text. */
+	readonly swallows?: boolean | undefined;
+	/** True when it opened a quote that never closed. */
+	readonly unterminated?: boolean | undefined;
+}
+
+const plainRun = new RegExp(`[^${whiteSpaceClass}\\\\]+`, 'y');
+const parameterName = /^[A-Za-z_][A-Za-z0-9_-]*=$/;
+
+/**
+ * End of the plain word at `start`, or -1 when a backslash, a quote, a carriage return, a heredoc or (with `named`) a
+ * possible `NAME="` asks for the full scan.
+ */
+export function endOfPlainWord(text: string, start: number, named: boolean): number {
+	const first = text.charCodeAt(start);
+	if (first === DOUBLE_QUOTE || first === BACKTICK || first === BACKSLASH) return -1;
+	if (first === LESS_THAN && text.charCodeAt(start + 1) === LESS_THAN) return -1;
+	plainRun.lastIndex = start;
+	plainRun.test(text);
+	const end = plainRun.lastIndex;
+	const next = text.charCodeAt(end);
+	if (next === BACKSLASH || next === CR) return -1;
+	if (named) {
+		for (let at = start; at < end; at++) if (text.charCodeAt(at) === EQUALS) return -1;
+	}
+	return end;
+}
+
+/** Reads the word at `start`, which is neither white space nor `#`. `named` allows a quoted value after `NAME=`. */
+export function scanWord(text: string, start: number, named: boolean): ScannedWord {
+	const first = text.charCodeAt(start);
+	if (first === DOUBLE_QUOTE) return scanQuoted(text, start, false);
+	if (first === BACKTICK) return scanBacktick(text, start);
+	let word = '';
+	let escaped = false;
+	let heredocAllowed = true;
+	for (let at = start; at < text.length; at++) {
+		const code = text.charCodeAt(at);
+		if (code === BACKSLASH && !escaped) {
+			escaped = true;
+			continue;
+		}
+		if (isWhiteSpace(code)) {
+			if (code === CR) continue;
+			if (code === LF) return { text: word || undefined, quote: 'none', end: escaped ? at + 1 : at };
+			if (word !== '') return { text: word, quote: 'none', end: at };
+			continue;
+		}
+		if (word === '') {
+			if (code === HASH) return { text: undefined, quote: 'none', end: at };
+			// A backslash before a quote does not keep it from quoting, but still counts inside.
+			if (code === DOUBLE_QUOTE) return scanQuoted(text, at, escaped);
+			if (code === BACKTICK) return scanBacktick(text, at);
+		}
+		if (named && !escaped && (code === DOUBLE_QUOTE || code === BACKTICK) && endsAsParameter(word)) {
+			const value = code === DOUBLE_QUOTE ? scanQuoted(text, at, false) : scanBacktick(text, at);
+			return { ...value, text: word + (value.text ?? ''), quote: 'none', valueQuote: value.quote };
+		}
+		if (escaped) {
+			if (code === LESS_THAN) heredocAllowed = false;
+			else word += '\\';
+			escaped = false;
+		}
+		word += text[at];
+		if (heredocAllowed && word.length === 2 && word === '<<') return scanHeredoc(text, at - 1);
+	}
+	return { text: word || undefined, quote: 'none', end: text.length };
+}
+
+function endsAsParameter(word: string): boolean {
+	return word.charCodeAt(word.length - 1) === EQUALS && parameterName.test(word);
+}
+
+function scanBacktick(text: string, open: number): ScannedWord {
+	const close = text.indexOf('`', open + 1);
+	if (close !== -1) return { text: text.slice(open + 1, close), quote: 'backtick', end: close + 1 };
+	const rest = text.slice(open + 1);
+	return { text: rest || undefined, quote: 'none', end: text.length, unterminated: true, swallows: true };
+}
+
+function scanQuoted(text: string, open: number, escapedBefore: boolean): ScannedWord {
+	let escaped = escapedBefore;
+	let word = '';
+	for (let at = open + 1; at < text.length; at++) {
+		const code = text.charCodeAt(at);
+		if (escaped) {
+			word += code === DOUBLE_QUOTE ? '"' : `\\${text[at]}`;
+			escaped = false;
+		} else if (code === BACKSLASH) escaped = true;
+		else if (code === DOUBLE_QUOTE) return { text: word, quote: 'double', end: at + 1 };
+		else {
+			let end = at + 1;
+			while (end < text.length && text.charCodeAt(end) !== DOUBLE_QUOTE && text.charCodeAt(end) !== BACKSLASH) end++;
+			word += text.slice(at, end);
+			at = end - 1;
+		}
+	}
+	return { text: word || undefined, quote: 'none', end: text.length, unterminated: true, swallows: true };
+}

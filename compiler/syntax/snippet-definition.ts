@@ -1,0 +1,69 @@
+/** `(name) { … }`, in Configfile with named parameters: `(secure) max_age policy="x" { … }`. */
+import type { Constants } from './constants.ts';
+import { expandWords } from './expand-words.ts';
+import type { ExpansionReport } from './expansion-report.ts';
+import { type Frame, type Snippet, spanIn } from './frame.ts';
+import type { ParsedBlock, ParsedLine, ParsedWord } from './parsed-file.ts';
+import { structureMistake } from './structure-mistake.ts';
+
+/** True for `(name)`. */
+export function isSnippetHead(text: string): boolean {
+	return text.length >= 2 && text.startsWith('(') && text.endsWith(')');
+}
+
+/** Adds the snippet to those known; a name that is taken keeps its first meaning. */
+export function defineSnippet(
+	line: ParsedLine,
+	block: ParsedBlock,
+	frame: Frame,
+	snippets: Map<string, Snippet>,
+	constants: Constants,
+	report: ExpansionReport,
+): void {
+	const [head, ...rest] = expandWords(line.words, { frame, constants, report });
+	const word = { ...head!, span: spanIn(frame, line.words[0]!.span) };
+	const name = head!.text.slice(1, -1);
+	const before = snippets.get(name);
+	if (before) {
+		const more = { label: 'defined again', related: [{ span: before.word.span, message: 'defined here first' }] };
+		const message = `redeclaration of previously declared snippet ${name}`;
+		report.report(structureMistake(report.dialect, 'snippet/defined-twice', word.span, message, more));
+		return;
+	}
+	const parameters = readParameters(rest, name, report);
+	const { source } = frame;
+	snippets.set(name, { name, word, lines: block.lines, source, parameters, local: !frame.imported, used: false });
+}
+
+function readParameters(
+	words: readonly ParsedWord[],
+	snippet: string,
+	report: ExpansionReport,
+): Map<string, ParsedWord | undefined> {
+	const parameters = new Map<string, ParsedWord | undefined>();
+	for (const word of words) {
+		const equals = word.text.indexOf('=');
+		const name = equals === -1 ? word.text : word.text.slice(0, equals);
+		if (word.quote !== 'none' || !/^[A-Za-z_][A-Za-z0-9_-]*$/.test(name)) {
+			report.report({
+				code: 'snippet/parameter-name',
+				severity: 'error',
+				message: `\`${word.text}\` is not a parameter.`,
+				span: word.span,
+				hint: `Write \`(${snippet}) name\` or \`(${snippet}) name="default"\`.`,
+			});
+		} else if (parameters.has(name)) {
+			report.report({
+				code: 'snippet/repeated-parameter',
+				severity: 'error',
+				message: `The parameter \`${name}\` is named twice.`,
+				span: word.span,
+				label: 'named again',
+			});
+		} else {
+			const value = { text: word.text.slice(equals + 1), quote: word.valueQuote ?? 'none', span: word.span } as const;
+			parameters.set(name, equals === -1 ? undefined : value);
+		}
+	}
+	return parameters;
+}

@@ -1,0 +1,104 @@
+/** The tokens of both dialects and their Chevrotain lexer: words, braces on their own, and line ends. */
+import { createToken, type IToken, Lexer, type TokenType } from 'chevrotain';
+import type { Dialect } from '../dialects/dialect.ts';
+import { whiteSpaceClass, whiteSpaceCodes } from './characters.ts';
+import { endOfPlainWord, type ScannedWord, scanWord } from './scan-word.ts';
+
+/** A token as the parser gets it. `payload` is there when the word is not simply its image. */
+export interface WordToken extends IToken {
+	payload?: ScannedWord;
+}
+
+// Before white space other than CR, before a line continuation, or at the end; CRs between do not separate.
+const standsAlone = `\\r*(?:(?=[${whiteSpaceClass.replace('\\t-\\r', '\\t-\\f')}])|(?![^])|(?=\\\\[^\\S\\n]*\\n))`;
+
+const Blank = createToken({
+	name: 'Blank',
+	pattern: new RegExp(`[${whiteSpaceClass.replace('\\t-\\r', '\\t\\v-\\r')}]+`),
+	start_chars_hint: whiteSpaceCodes.filter(code => code !== 10),
+	group: Lexer.SKIPPED,
+});
+
+/** Line ends with the blank lines and indentation after them. */
+export const Newline = createToken({
+	name: 'Newline',
+	pattern: /\n[\t\r\n ]*/,
+	start_chars_hint: ['\n'],
+	line_breaks: true,
+});
+
+/** To the end of the line; a backslash at its end takes the line end along, so that the next line belongs to this one. */
+const Comment = createToken({
+	name: 'Comment',
+	pattern: /#(?:[^\n]*\\\r*\n|[^\n]*)/,
+	start_chars_hint: ['#'],
+	group: Lexer.SKIPPED,
+	line_breaks: true,
+});
+
+/** A `{` that stands alone. Glued to other characters it is text: placeholders are written so. */
+export const Open = createToken({ name: 'Open', pattern: new RegExp(`\\{${standsAlone}`), start_chars_hint: ['{'] });
+
+/** A `}` that stands alone. */
+export const Close = createToken({ name: 'Close', pattern: new RegExp(`\\}${standsAlone}`), start_chars_hint: ['}'] });
+
+/** Any other word, quoted or not. */
+export const Word = createToken({ name: 'Word', pattern: Lexer.NA });
+
+/** In a snippet's head and after `use`, a quote after `NAME=` opens a quoted value. */
+function takesNamedValues(tokens: readonly IToken[]): boolean {
+	let head: IToken | undefined;
+	for (let index = tokens.length - 1; index >= 0; index--) {
+		const type = tokens[index]!.tokenType;
+		if (type === Newline || type === Open || type === Close) break;
+		head = tokens[index];
+	}
+	if (!head || (head as WordToken).payload) return false;
+	return head.image === 'use' || (head.image.startsWith('(') && head.image.endsWith(')'));
+}
+
+type WordMatch = [string] & { payload?: ScannedWord };
+
+function wordPattern(namedValues: boolean): (text: string, offset: number, tokens: IToken[]) => WordMatch {
+	return (text, offset, tokens) => {
+		const end = endOfPlainWord(text, offset, namedValues);
+		if (end !== -1) return [text.slice(offset, end)];
+		const word = scanWord(text, offset, namedValues && takesNamedValues(tokens));
+		const match: WordMatch = [text.slice(offset, word.end)];
+		match.payload = word;
+		return match;
+	};
+}
+
+// The lexer groups code units above 255 in steps of 255; one of each group lists them all.
+const wordStarts = Array.from({ length: 256 }, (_, code) => code)
+	.concat(Array.from({ length: 257 }, (_, step) => Math.min(256 + step * 255, 0xffff)))
+	.filter(code => !whiteSpaceCodes.includes(code) && code !== 0x23);
+
+function wordToken(name: string, namedValues: boolean): TokenType {
+	return createToken({
+		name,
+		pattern: wordPattern(namedValues) as never,
+		start_chars_hint: wordStarts,
+		line_breaks: true,
+		categories: [Word],
+	});
+}
+
+const modes = {
+	configfile: [Blank, Newline, Comment, Open, Close, wordToken('ConfigfileWord', true)],
+	compatfile: [Blank, Newline, Comment, Open, Close, wordToken('CompatfileWord', false)],
+};
+
+/** Every token type, for the parser. */
+export const vocabulary: TokenType[] = [Word, ...new Set([...modes.configfile, ...modes.compatfile])];
+
+const lexer = new Lexer(
+	{ modes, defaultMode: 'compatfile' },
+	{ positionTracking: 'onlyOffset', ensureOptimizations: true },
+);
+
+/** Splits text, environment already substituted, into tokens. Never fails: every text has a reading. */
+export function tokenize(text: string, dialect: Dialect): WordToken[] {
+	return lexer.tokenize(text, dialect).tokens as WordToken[];
+}
