@@ -87,13 +87,13 @@ export interface AdminServer {
 }
 
 /**
- * Starts the Admin API where the running document (else `options.settings`, else the default) says. `admin off` binds
- * nothing. Token and origins are read anew for each request, so a load that changes them counts at once; the address
+ * Starts the Admin API where the running document (else `options.settings`) says. Nothing is bound without either, and
+ * with `admin off`. Token and origins are read anew for each request, so a load that changes them counts at once; the address
  * stays. Throws AdminBindError.
  */
 export async function startAdmin(runtime: RuntimeControl, options: AdminOptions): Promise<AdminServer> {
-	const settings = runtime.admin ?? options.settings ?? {};
-	if (settings.off === true) return { address: '', close: async () => {} };
+	const settings = runtime.admin ?? options.settings;
+	if (settings === undefined || settings.off === true) return { address: '', close: async () => {} };
 	const text = settings.listen ?? DEFAULT_ADMIN_LISTEN;
 	const address = parseAdminAddress(text);
 	if (address === undefined)

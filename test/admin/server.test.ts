@@ -623,12 +623,14 @@ access.run();
 const listening = suite('admin: listening');
 listening.after.each(closeAll);
 
-listening('`off` binds nothing', async () => {
-	const runtime = new FakeRuntime();
-	runtime.admin = { off: true };
-	const server = await startAdmin(runtime, { log: () => {}, onStop: () => {} });
-	assert.is(server.address, '');
-	await server.close();
+listening('`off`, or no settings at all, binds nothing', async () => {
+	for (const admin of [undefined, { off: true }]) {
+		const runtime = new FakeRuntime();
+		runtime.admin = admin;
+		const server = await startAdmin(runtime, { log: () => {}, onStop: () => {} });
+		assert.is(server.address, '');
+		await server.close();
+	}
 });
 
 listening('an occupied port is an error that names the address', async () => {
