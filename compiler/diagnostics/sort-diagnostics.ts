@@ -1,0 +1,49 @@
+/** Puts diagnostics into the order in which a reader of the main file meets their causes. */
+import type { Diagnostic } from './diagnostic.ts';
+
+interface Ranked {
+	readonly diagnostic: Diagnostic;
+	/** Offsets from the main file inwards: where the outermost import stands, where the next, and the place itself. */
+	readonly path: readonly number[];
+}
+
+function pathOf(diagnostic: Diagnostic): number[] {
+	const { span } = diagnostic;
+	if (!span) return [Number.POSITIVE_INFINITY];
+	const path = [span.start];
+	for (let at = span.source.importedAt; at; at = at.source.importedAt) path.unshift(at.start);
+	return path;
+}
+
+function compare(left: Ranked, right: Ranked): number {
+	const shared = Math.min(left.path.length, right.path.length);
+	for (let index = 0; index < shared; index++) {
+		if (left.path[index] !== right.path[index]) return left.path[index]! < right.path[index]! ? -1 : 1;
+	}
+	return left.path.length - right.path.length;
+}
+
+/**
+ * Sorted by place in the main file (what is in an imported file stands at its import), those without a place last, equal
+ * places in the order found. Leaves out repeats: the same finding at the same text seen through another import, and an
+ * error at exactly the words of an earlier error, of which it is a consequence.
+ */
+export function sortDiagnostics(diagnostics: readonly Diagnostic[]): Diagnostic[] {
+	const seen = new Set<string>();
+	const wrong = new Set<string>();
+	const ranked: Ranked[] = [];
+	for (const diagnostic of diagnostics) {
+		const { span, code, message, pointer, severity } = diagnostic;
+		const text = span ? (span.source.path ?? span.source.name) : '';
+		const place = span ? `${text} ${span.start} ${span.end}` : (pointer ?? '');
+		const finding = `${code} ${place} ${message}`;
+		if (seen.has(finding)) continue;
+		seen.add(finding);
+		if (span && severity === 'error') {
+			if (wrong.has(place)) continue;
+			wrong.add(place);
+		}
+		ranked.push({ diagnostic, path: pathOf(diagnostic) });
+	}
+	return ranked.sort(compare).map(({ diagnostic }) => diagnostic);
+}

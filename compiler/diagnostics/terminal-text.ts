@@ -1,0 +1,84 @@
+/** How a line of source looks in a terminal: tabs and wide characters take their columns, control characters none of their power. */
+
+/** Columns of a tab in a code frame. */
+const tabWidth = 4;
+
+/** One line ready to print, and the column of each of its UTF-16 offsets. */
+export interface TerminalLine {
+	readonly text: string;
+	/** Columns before the character at an offset of the original line, which may be its length. */
+	columnOf(offset: number): number;
+}
+
+const combining = /^[\p{Mn}\p{Me}\p{Cf}]$/u;
+const pictographic = /^\p{Emoji_Presentation}$/u;
+
+/** Columns that a character takes: 0, 1 or 2 (Unicode East Asian Width `W` and `F`, and emoji). */
+export function characterWidth(character: string): number {
+	const code = character.codePointAt(0)!;
+	if (code < 0x300) return 1;
+	if (combining.test(character)) return 0;
+	const wide =
+		(code >= 0x1100 && code <= 0x115f) ||
+		(code >= 0x2e80 && code <= 0x303e) ||
+		(code >= 0x3041 && code <= 0xa4cf) ||
+		(code >= 0xa960 && code <= 0xa97f) ||
+		(code >= 0xac00 && code <= 0xd7a3) ||
+		(code >= 0xf900 && code <= 0xfaff) ||
+		(code >= 0xfe30 && code <= 0xfe6f) ||
+		(code >= 0xff00 && code <= 0xff60) ||
+		(code >= 0xffe0 && code <= 0xffe6) ||
+		(code >= 0x20000 && code <= 0x3fffd);
+	return wide || pictographic.test(character) ? 2 : 1;
+}
+
+/** A control character as the picture of it, so that a file cannot steer the terminal that shows it. */
+function visible(character: string): string {
+	const code = character.codePointAt(0)!;
+	if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+	if (code === 0x7f) return '\u2421';
+	if ((code >= 0x80 && code < 0xa0) || (code >= 0xd800 && code <= 0xdfff)) return '\ufffd';
+	// Embedded direction overrides would reorder what is shown.
+	if ((code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069)) return '\ufffd';
+	return character;
+}
+
+/** Text of a message with control characters made visible; line ends stay. */
+export function printable(text: string): string {
+	return [...text].map(character => (character === '\n' ? '\n' : visible(character))).join('');
+}
+
+/** Lays out one line of source. A carriage return at its end is left out. */
+export function terminalLine(line: string): TerminalLine {
+	const content = line.endsWith('\r') ? line.slice(0, -1) : line;
+	const columns: number[] = [];
+	let text = '';
+	let column = 0;
+	for (const character of content) {
+		for (let unit = 0; unit < character.length; unit++) columns.push(column);
+		if (character === '\t') {
+			text += ' '.repeat(tabWidth);
+			column += tabWidth;
+		} else {
+			const shown = visible(character);
+			text += shown;
+			column += characterWidth(shown);
+		}
+	}
+	columns.push(column);
+	return { text, columnOf: offset => columns[Math.min(Math.max(offset, 0), columns.length - 1)]! };
+}
+
+/** The columns from `from` (included) to `to` of a text that {@link terminalLine} laid out. */
+export function cutColumns(text: string, from: number, to: number): string {
+	let column = 0;
+	let cut = '';
+	for (const character of text) {
+		const width = characterWidth(character);
+		if (column >= from && column + width <= to) cut += character;
+		else if (column < from && column + width > from) cut += ' ';
+		column += width;
+		if (column >= to) break;
+	}
+	return cut;
+}
