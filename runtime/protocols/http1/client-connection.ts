@@ -284,16 +284,15 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 
 	#answer(call: ClientCall, head: ResponseHead, data: Buffer, start: number, end: number): void {
 		this.#clearTimer();
-		this.#answered = true;
 		this.#persistent = head.persistent && this.#options.keepAlive;
 		switch (head.framing) {
 			case 'none':
-				call.answered(response(head, null));
+				this.#tell(call, response(head, null));
 				this.#responseEnded(start < end);
 				return;
 			case 'length':
 				if (end - start >= head.length) {
-					call.answered(response(head, head.length === 0 ? null : copy(data, start, start + head.length)));
+					this.#tell(call, response(head, head.length === 0 ? null : copy(data, start, start + head.length)));
 					this.#responseEnded(end - start > head.length);
 					return;
 				}
@@ -314,10 +313,15 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 				const stream = new UpgradedStream(this.#socket);
 				this.#stream = stream;
 				if (start < end) stream.receive(copy(data, start, end));
-				call.answered({ ...response(head, null), upgraded: stream });
+				this.#tell(call, { ...response(head, null), upgraded: stream });
 				return;
 			}
 		}
+	}
+
+	#tell(call: ClientCall, answer: UpstreamResponse): void {
+		this.#answered = true;
+		call.answered(answer);
 	}
 
 	/** A chunked body that is here as a whole is given as bytes: the client then gets its length. */
@@ -326,7 +330,7 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 		const pieces: Buffer[] = [];
 		const used = decode(decoder, data, start, end, { push: piece => pieces.push(copy(piece, 0, piece.length)) });
 		if (decoder.ended && decoder.trailers === undefined) {
-			call.answered(response(head, pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)));
+			this.#tell(call, response(head, pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)));
 			this.#responseEnded(used < end);
 			return;
 		}
@@ -340,7 +344,7 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 		const body = new ClientBody(this, state === 'length' ? head.length : undefined);
 		this.#body = body;
 		this.#state = state;
-		call.answered(response(head, body));
+		this.#tell(call, response(head, body));
 		return body;
 	}
 

@@ -41,10 +41,10 @@ const MAX_FIELDS = 1000;
 
 /** The head from `start` to the CRLF of its last line, or undefined when its end has not come. */
 export function headText(data: Buffer, start: number, end: number): string | undefined {
-	let text = data.latin1Slice(start, Math.min(end, start + HEAD_WINDOW));
+	let text = data.toString('latin1', start, Math.min(end, start + HEAD_WINDOW));
 	let stop = text.indexOf('\r\n\r\n');
 	if (stop === -1 && end - start > HEAD_WINDOW) {
-		text = data.latin1Slice(start, end);
+		text = data.toString('latin1', start, end);
 		stop = text.indexOf('\r\n\r\n');
 	}
 	return stop === -1 ? undefined : text.slice(0, stop + 2);
@@ -53,7 +53,7 @@ export function headText(data: Buffer, start: number, end: number): string | und
 /** An incomplete head that can no longer become a valid one is refused now: its end might never come. */
 export function refuseEarly(data: Buffer, start: number, end: number, limit: number): void {
 	if (end - start > limit) throw new InvalidResponse('the response head is too large');
-	const begin = data.latin1Slice(start, Math.min(end, start + 7));
+	const begin = data.toString('latin1', start, Math.min(end, start + 7));
 	if (!'HTTP/1.'.startsWith(begin)) throw new InvalidResponse('not an HTTP/1.x status line');
 	if (data.subarray(start, end).includes('\n\n')) throw new InvalidResponse('the response head has bare LFs');
 }

@@ -123,7 +123,7 @@ export function writeJoined(socket: Socket, head: string, body: Uint8Array): voi
 		return;
 	}
 	const whole = Buffer.allocUnsafe(head.length + body.length);
-	whole.latin1Write(head, 0, head.length);
+	whole.write(head, 0, 'latin1');
 	whole.set(body, head.length);
 	socket.write(whole);
 }

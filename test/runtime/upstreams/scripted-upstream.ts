@@ -1,0 +1,98 @@
+/** An upstream that does byte for byte what a test says, and an exchange to call it from. */
+import { createServer, type Server, type Socket } from 'node:net';
+import type { Body, BodySource } from '../../../compiler/exchange/body.ts';
+import { isStream } from '../../../compiler/exchange/body.ts';
+import { Exchange, Request } from '../../../compiler/exchange/exchange.ts';
+import { HeaderList } from '../../../compiler/exchange/header-list.ts';
+
+/** A listening script. */
+export interface ScriptedUpstream {
+	readonly address: string;
+	readonly port: number;
+	/** Connections accepted so far. */
+	readonly accepted: number;
+	close(): Promise<void>;
+}
+
+/** Listens on a free port; the script gets each connection, and its number from 1. */
+export async function scriptedUpstream(script: (socket: Socket, number: number) => void): Promise<ScriptedUpstream> {
+	const sockets = new Set<Socket>();
+	let accepted = 0;
+	const server: Server = createServer({ allowHalfOpen: true, noDelay: true }, socket => {
+		sockets.add(socket);
+		socket.on('error', () => {});
+		socket.on('close', () => sockets.delete(socket));
+		script(socket, ++accepted);
+	});
+	await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+	const { port } = server.address() as { port: number };
+	return {
+		address: `127.0.0.1:${port}`,
+		port,
+		get accepted() {
+			return accepted;
+		},
+		close: () =>
+			new Promise(resolve => {
+				for (const socket of sockets) socket.destroy();
+				server.close(() => resolve());
+			}),
+	};
+}
+
+/** Calls back with each whole request head (and what followed it) on a connection. */
+export function onRequest(socket: Socket, answer: (head: string, number: number) => void): void {
+	let text = '';
+	let number = 0;
+	socket.on('data', bytes => {
+		text += bytes.toString('latin1');
+		for (let end = text.indexOf('\r\n\r\n'); end !== -1; end = text.indexOf('\r\n\r\n')) {
+			const head = text.slice(0, end + 4);
+			text = text.slice(end + 4);
+			answer(head, ++number);
+		}
+	});
+}
+
+/** An exchange without a connection; `gone()` on it is the client leaving. */
+export function exchange(
+	method = 'GET',
+	headers: readonly (readonly [string, string])[] = [],
+	body: Body = null,
+): Exchange {
+	const received = { method, path: '/', query: undefined, authority: 'example.com' };
+	const request = new Request(received, 'http', 'example.com', new HeaderList(headers.flat()), body);
+	const connection = { remoteAddress: '192.0.2.1', remotePort: 1, localAddress: '', localPort: 0, tls: undefined };
+	const transport = { inform: () => {}, watch: () => {} };
+	return new Exchange('HTTP/1.1', connection, received, request, transport, 0);
+}
+
+/** Reads a body to its end. */
+export async function readBody(body: Body): Promise<string> {
+	if (body === null) return '';
+	if (typeof body === 'string') return body;
+	if (!isStream(body)) return Buffer.from(body).toString('latin1');
+	const pieces: Uint8Array[] = [];
+	for (let piece = await body.pull(); piece !== null; piece = await body.pull()) pieces.push(piece);
+	return Buffer.concat(pieces).toString('latin1');
+}
+
+/** A body of given pieces; each may be a promise. */
+export function streamOf(
+	pieces: readonly (string | Promise<string>)[],
+	length?: number,
+): BodySource & { cancelled: boolean } {
+	let next = 0;
+	return {
+		length,
+		cancelled: false,
+		pull() {
+			const piece = pieces[next++];
+			if (piece === undefined) return null;
+			return typeof piece === 'string' ? Buffer.from(piece) : piece.then(text => Buffer.from(text));
+		},
+		cancel() {
+			this.cancelled = true;
+		},
+	};
+}

@@ -1,0 +1,635 @@
+/** Pools against upstreams that behave and misbehave, over real sockets. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type Body, isStream } from '../../../compiler/exchange/body.ts';
+import type { Exchange } from '../../../compiler/exchange/exchange.ts';
+import { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import { UpstreamError, type UpstreamRequest, type UpstreamSettings } from '../../../compiler/exchange/leases.ts';
+import { createUpstreamPool, type OwnedUpstreamPool, poolSlots } from '../../../runtime/upstreams/upstream-pool.ts';
+import {
+	exchange,
+	onRequest,
+	readBody,
+	type ScriptedUpstream,
+	scriptedUpstream,
+	streamOf,
+} from './scripted-upstream.ts';
+
+const test = suite('upstream pool');
+
+const open: (OwnedUpstreamPool | ScriptedUpstream)[] = [];
+
+test.after.each(async () => {
+	for (const one of open.splice(0)) await one.close();
+});
+
+async function upstream(script: Parameters<typeof scriptedUpstream>[0]): Promise<ScriptedUpstream> {
+	const made = await scriptedUpstream(script);
+	open.push(made);
+	return made;
+}
+
+function poolOf(settings: UpstreamSettings): OwnedUpstreamPool {
+	const pool = createUpstreamPool(settings);
+	open.push(pool);
+	return pool;
+}
+
+function send(
+	pool: OwnedUpstreamPool,
+	request: Partial<UpstreamRequest> = {},
+	x: Exchange = exchange(),
+	onInform?: (status: number, headers: HeaderList) => void,
+) {
+	const whole = {
+		method: 'GET',
+		target: '/',
+		headers: new HeaderList(['Host', 'example.com']),
+		body: null as Body,
+		upgrade: undefined,
+		...request,
+	};
+	return pool.send(x, pool.select(x)!, whole, onInform);
+}
+
+async function failure(promise: Promise<unknown>): Promise<UpstreamError> {
+	try {
+		await promise;
+	} catch (error) {
+		assert.instance(error, UpstreamError);
+		return error as UpstreamError;
+	}
+	throw new Error('it did not fail');
+}
+
+const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms));
+
+async function until(condition: () => boolean): Promise<void> {
+	for (let i = 0; i < 200 && !condition(); i++) await pause(5);
+	assert.ok(condition(), 'the condition did not come true');
+}
+
+test('a small response comes whole, its connection is used again', async () => {
+	const server = await upstream(socket =>
+		onRequest(socket, (_head, number) =>
+			socket.write(`HTTP/1.1 200 OK\r\nX-N: ${number}\r\nContent-Length: 5\r\n\r\nhello`),
+		),
+	);
+	const pool = poolOf({ to: [server.address] });
+	const first = await send(pool);
+	assert.is(first.status, 200);
+	assert.not(isStream(first.body));
+	assert.is(await readBody(first.body), 'hello');
+	const second = await send(pool);
+	assert.is(second.headers.get('x-n'), '2');
+	assert.is(server.accepted, 1);
+	assert.is(pool.inFlight, 0);
+	assert.is(pool.idleConnections, 1);
+});
+
+test('the request is written with its fields, target and framing', async () => {
+	let seen = '';
+	const server = await upstream(socket =>
+		onRequest(socket, head => {
+			seen = head;
+			socket.write('HTTP/1.1 204 No Content\r\n\r\n');
+		}),
+	);
+	const pool = poolOf({ to: [server.address] });
+	await send(pool, { method: 'POST', target: '/a?b=c', headers: new HeaderList(['Host', 'h', 'X-A', 'é']) });
+	assert.is(seen, 'POST /a?b=c HTTP/1.1\r\nHost: h\r\nX-A: é\r\nContent-Length: 0\r\n\r\n');
+	await send(pool, { headers: new HeaderList(['Host', 'h', 'TE', 'trailers']) });
+	assert.is(seen, 'GET / HTTP/1.1\r\nHost: h\r\nTE: trailers\r\nConnection: TE\r\n\r\n');
+});
+
+test('a target that could end the request line is refused before it is sent', async () => {
+	const server = await upstream(() => {});
+	const pool = poolOf({ to: [server.address] });
+	for (const target of ['/a b', '/a\r\nX: y', '/\u010a', '']) {
+		assert.is((await failure(send(pool, { target }))).phase, 'request');
+	}
+});
+
+test('chunked responses come as bytes when whole, as a stream when not, and keep the connection', async () => {
+	const server = await upstream(socket =>
+		onRequest(socket, async (_head, number) => {
+			socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n');
+			if (number === 1) socket.write('3\r\nabc\r\n0\r\n\r\n');
+			else {
+				for (const text of [
+					'1',
+					'\r',
+					'\na\r\n2;ext=1\r\nb',
+					'c\r',
+					'\n0\r\nX-T: 1\r\n',
+					'Content-Length: 3\r\n\r',
+					'\n',
+				]) {
+					socket.write(text);
+					await pause(2);
+				}
+			}
+		}),
+	);
+	const pool = poolOf({ to: [server.address] });
+	assert.is(await readBody((await send(pool)).body), 'abc');
+	const { body } = await send(pool);
+	assert.is(await readBody(body), 'abc');
+	assert.equal(isStream(body) && [...(body.trailers ?? [])], [['X-T', '1']]);
+	await until(() => pool.idleConnections === 1);
+	assert.is(server.accepted, 1);
+});
+
+test('a response without a length ends with its connection', async () => {
+	const server = await upstream(socket =>
+		onRequest(socket, async () => {
+			socket.write('HTTP/1.0 200 OK\r\n\r\nab');
+			await pause(5);
+			socket.end('cd');
+		}),
+	);
+	const pool = poolOf({ to: [server.address] });
+	const response = await send(pool);
+	assert.is(response.protocol, 'HTTP/1.0');
+	assert.is(await readBody(response.body), 'abcd');
+	assert.is(pool.idleConnections, 0);
+});
+
+test('responses without a body: HEAD, 204, 304', async () => {
+	const heads = [
+		'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n',
+		'HTTP/1.1 204 No Content\r\n\r\n',
+		'HTTP/1.1 304 Not Modified\r\nContent-Length: 10\r\nTransfer-Encoding: chunked\r\n\r\n',
+		'HTTP/1.1 304 Not Modified\r\nContent-Length: 10\r\n\r\n',
+	];
+	const server = await upstream(socket => onRequest(socket, (_head, number) => socket.write(heads[number - 1]!)));
+	const pool = poolOf({ to: [server.address] });
+	const head = await send(pool, { method: 'HEAD' });
+	assert.is(head.body, null);
+	assert.is(head.headers.get('content-length'), '10');
+	assert.is((await send(pool)).status, 204);
+	assert.is((await failure(send(pool))).phase, 'response');
+	assert.is(pool.inFlight, 0);
+});
+
+test('connection fields stay on their connection', async () => {
+	const server = await upstream(socket =>
+		onRequest(socket, () =>
+			socket.write(
+				'HTTP/1.1 200 OK\r\nConnection: keep-alive, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\nUpgrade: h2c\r\nProxy-Connection: x\r\nX-End: 1\r\nContent-Length: 0, 0\r\n\r\n',
+			),
+		),
+	);
+	const response = await send(poolOf({ to: [server.address] }));
+	assert.equal([...response.headers], [['X-End', '1']]);
+});
+
+test('1xx responses are told, 100 is kept for the body that waits for it', async () => {
+	const order: string[] = [];
+	const server = await upstream(socket =>
+		onRequest(socket, async head => {
+			if (!head.startsWith('POST')) return;
+			socket.write('HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n');
+			socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'));
+		}),
+	);
+	const body = streamOf(['abc'], 3);
+	const pull = body.pull.bind(body);
+	body.pull = () => {
+		order.push('pull');
+		return pull();
+	};
+	const headers = new HeaderList(['Host', 'h', 'Expect', '100-continue']);
+	const response = await send(poolOf({ to: [server.address] }), { method: 'POST', headers, body }, exchange(), status =>
+		order.push(String(status)),
+	);
+	assert.is(response.status, 200);
+	assert.is(order[0], '103');
+	assert.is(order[1], 'pull');
+});
+
+test('invalid responses fail and are never passed on', async () => {
+	const cases = [
+		'SSH-2.0-OpenSSH_9.2\r\n',
+		'HTTP/2.0 200 OK\r\n\r\n',
+		'HTTP/1.1 20 OK\r\n\r\n',
+		'HTTP/1.1 600 X\r\n\r\n',
+		'HTTP/1.1 200 OK\nContent-Length: 0\n\n',
+		'HTTP/1.1 200 OK\r\nX: a\nY: b\r\n\r\n',
+		'HTTP/1.1 200 OK\r\nX : a\r\n\r\n',
+		'HTTP/1.1 200 OK\r\nX\r\n\r\n',
+		'HTTP/1.1 200 OK\r\nX: a\r\n b\r\n\r\n',
+		'HTTP/1.1 200 OK\r\nX: a\0b\r\n\r\n',
+		'HTTP/1.1 200 OK\r\nX: a\rb\r\n\r\n',
+		'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab',
+		'HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n',
+		'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+		'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n',
+		'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n',
+		'HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+		'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n',
+	];
+	let answer = '';
+	const server = await upstream(socket => onRequest(socket, () => socket.write(answer)));
+	const pool = poolOf({ to: [server.address] });
+	for (answer of cases) {
+		const error = await failure(send(pool)).catch(() => {
+			throw new Error(`accepted: ${JSON.stringify(answer)}`);
+		});
+		assert.is(error.phase, 'response', answer);
+	}
+	assert.is(pool.inFlight, 0);
+	assert.is(pool.idleConnections, 0);
+});
+
+test('a head larger than the bound fails', async () => {
+	const server = await upstream(socket =>
+		onRequest(socket, () => socket.write(`HTTP/1.1 200 OK\r\nX: ${'a'.repeat(3000)}`)),
+	);
+	const pool = poolOf({ to: [server.address], max_response_header: 2048 });
+	assert.match((await failure(send(pool))).message, 'too large');
+});
+
+test('a head in single bytes is one head', async () => {
+	const server = await upstream(socket =>
+		onRequest(socket, async () => {
+			for (const byte of 'HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 1\r\n\r\nx') {
+				socket.write(byte);
+				await new Promise(setImmediate);
+			}
+		}),
+	);
+	const response = await send(poolOf({ to: [server.address] }));
+	assert.is(response.headers.get('a'), 'b');
+	assert.is(await readBody(response.body), 'x');
+});
+
+test('bytes after a response end the connection', async () => {
+	const server = await upstream(socket =>
+		onRequest(socket, () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\naHTTP/1.1 200 OK\r\n\r\n')),
+	);
+	const pool = poolOf({ to: [server.address] });
+	assert.is(await readBody((await send(pool)).body), 'a');
+	assert.is(pool.idleConnections, 0);
+});
+
+test('an unasked response on an idle connection ends it, and answers nothing', async () => {
+	const server = await upstream((socket, number) =>
+		onRequest(socket, async () => {
+			socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na');
+			if (number > 1) return;
+			await pause(5);
+			socket.write('HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n');
+		}),
+	);
+	const pool = poolOf({ to: [server.address] });
+	await send(pool);
+	await until(() => pool.idleConnections === 0);
+	assert.is((await send(pool)).status, 200);
+	assert.is(server.accepted, 2);
+});
+
+test('refused, closed without an answer, closed within head and body, reset', async () => {
+	const gone = await scriptedUpstream(() => {});
+	await gone.close();
+	assert.is((await failure(send(poolOf({ to: [gone.address] })))).phase, 'connect');
+
+	const closing = await upstream(socket => onRequest(socket, () => socket.end()));
+	assert.is((await failure(send(poolOf({ to: [closing.address] })))).phase, 'response');
+
+	const within = await upstream(socket => onRequest(socket, () => socket.end('HTTP/1.1 200 OK\r\nX:')));
+	assert.match((await failure(send(poolOf({ to: [within.address] })))).message, 'within the response head');
+
+	for (const [framing, broken] of [
+		['Content-Length: 10', 'abc'],
+		['Transfer-Encoding: chunked', '5\r\nabc'],
+	] as const) {
+		const server = await upstream(socket =>
+			onRequest(socket, async () => {
+				socket.write(`HTTP/1.1 200 OK\r\n${framing}\r\n\r\n${broken}`);
+				await pause(20);
+				if (framing.startsWith('C')) socket.resetAndDestroy();
+				else socket.end();
+			}),
+		);
+		const pool = poolOf({ to: [server.address] });
+		const { body } = await send(pool);
+		assert.ok(isStream(body));
+		assert.is(Buffer.from((await body.pull())!).toString(), 'abc');
+		await failure(Promise.resolve().then(() => body.pull()));
+		assert.throws(() => body.pull(), 'UpstreamError');
+		assert.is(pool.inFlight, 0);
+	}
+});
+
+test('a kept connection that closes under an idempotent request costs one retry; a POST is not repeated', async () => {
+	const server = await upstream((socket, number) =>
+		onRequest(socket, (_head, count) => {
+			if (number === 1 && count === 2) socket.destroy();
+			else if (number === 3 && count === 2) socket.destroy();
+			else socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
+		}),
+	);
+	const pool = poolOf({ to: [server.address] });
+	await send(pool);
+	assert.is((await send(pool)).status, 200);
+	assert.is(server.accepted, 2);
+
+	const other = createUpstreamPool({ to: [server.address] });
+	open.push(other);
+	await send(other);
+	assert.is((await failure(send(other, { method: 'POST', body: 'a' }))).phase, 'response');
+	assert.is(server.accepted, 3);
+	assert.is(other.inFlight, 0);
+});
+
+test('a fresh connection that closes is not tried again', async () => {
+	const server = await upstream(socket => onRequest(socket, () => socket.destroy()));
+	await failure(send(poolOf({ to: [server.address] })));
+	assert.is(server.accepted, 1);
+});
+
+test('time-outs: of the head, of connecting', async () => {
+	const silent = await upstream(() => {});
+	const started = performance.now();
+	const error = await failure(send(poolOf({ to: [silent.address], response_header_timeout: 40 })));
+	assert.is(error.phase, 'timeout');
+	assert.ok(performance.now() - started < 1000);
+
+	// A backlog of one that nobody accepts from leaves further connections without an answer.
+	const full = createServer();
+	await new Promise<void>(resolve => full.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, resolve));
+	full.close();
+	const pool = poolOf({ to: ['192.0.2.1:9'], connect_timeout: 30 });
+	assert.ok(['timeout', 'connect'].includes((await failure(send(pool))).phase));
+	assert.is(pool.inFlight, 0);
+});
+
+test('the client leaving ends the exchange with the upstream', async () => {
+	let closed = false;
+	const server = await upstream(socket => {
+		socket.on('close', () => {
+			closed = true;
+		});
+		socket.on('end', () => socket.end());
+		socket.resume();
+	});
+	const pool = poolOf({ to: [server.address] });
+	const x = exchange();
+	const sent = send(pool, {}, x);
+	await until(() => server.accepted === 1);
+	assert.is(pool.inFlight, 1);
+	x.gone();
+	await failure(sent);
+	await until(() => closed);
+	assert.is(pool.inFlight, 0);
+});
+
+test('the client leaving later does not touch the next exchange on the connection', async () => {
+	const server = await upstream(socket =>
+		onRequest(socket, async (_head, number) => {
+			if (number === 2) await pause(20);
+			socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
+		}),
+	);
+	const pool = poolOf({ to: [server.address] });
+	const first = exchange();
+	await send(pool, {}, first);
+	const second = send(pool);
+	first.gone();
+	assert.is((await second).status, 200);
+});
+
+test('a request body streams: chunked without a length, counted with one', async () => {
+	let seen = '';
+	const server = await upstream(socket =>
+		socket.on('data', bytes => {
+			seen += bytes.toString('latin1');
+			if (seen.endsWith('0\r\nX-T: t\r\n\r\n') || seen.endsWith('defg')) {
+				socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
+			}
+		}),
+	);
+	const pool = poolOf({ to: [server.address] });
+	const later = new Promise<string>(resolve => setTimeout(resolve, 10, 'defg'));
+	const body = Object.assign(streamOf(['abc', '', later]), { trailers: new HeaderList(['X-T', 't']) });
+	await send(pool, { method: 'PUT', body });
+	assert.is(seen.split('\r\n\r\n')[0], 'PUT / HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked');
+	assert.ok(seen.endsWith('\r\n\r\n3\r\nabc\r\n4\r\ndefg\r\n0\r\nX-T: t\r\n\r\n'));
+	seen = '';
+	await send(pool, { method: 'PUT', body: streamOf(['abc', 'defg'], 7) });
+	assert.ok(seen.endsWith('Content-Length: 7\r\n\r\nabcdefg'));
+	assert.is(server.accepted, 1);
+});
+
+test('a request body that is not as long as it said breaks the request off', async () => {
+	const server = await upstream(socket => socket.resume());
+	const pool = poolOf({ to: [server.address] });
+	for (const length of [2, 4]) {
+		const error = await failure(send(pool, { method: 'POST', body: streamOf(['abc'], length) }));
+		assert.is(error.phase, 'request');
+	}
+	const broken = Object.assign(streamOf([]), { pull: () => Promise.reject(new Error('client broke off')) });
+	const error = await failure(send(pool, { method: 'POST', body: broken }));
+	assert.match((error.cause as Error).message, 'client broke off');
+});
+
+test('an early answer ends the sending of the request; the connection is not used again', async () => {
+	const server = await upstream(socket =>
+		onRequest(socket, () => socket.write('HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno')),
+	);
+	const pool = poolOf({ to: [server.address] });
+	const never = streamOf(['abc', new Promise<string>(() => {})]);
+	const response = await send(pool, { method: 'POST', body: never });
+	assert.is(response.status, 413);
+	assert.is(await readBody(response.body), 'no');
+	assert.ok(never.cancelled);
+	assert.is(pool.idleConnections, 0);
+	assert.is(pool.inFlight, 0);
+});
+
+test('10 MB to a slow reader: the upstream is held back, memory stays bounded', async () => {
+	const total = 10 << 20;
+	let written = 0;
+	const server = await upstream(socket =>
+		onRequest(socket, () => {
+			socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${total}\r\n\r\n`);
+			const piece = Buffer.alloc(65536, 'x');
+			const more = () => {
+				while (written < total) {
+					written += piece.length;
+					if (!socket.write(piece)) {
+						socket.once('drain', more);
+						return;
+					}
+				}
+			};
+			more();
+		}),
+	);
+	const { body } = await send(poolOf({ to: [server.address] }));
+	assert.ok(isStream(body));
+	await pause(100);
+	const ahead = written;
+	let read = 0;
+	for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
+		read += piece.length;
+		if (read < 1 << 20) await pause(1);
+	}
+	assert.is(read, total);
+	// What the kernel's buffers hold, but not all of it.
+	assert.ok(ahead < total, `${ahead} bytes were taken ahead of the reader`);
+});
+
+test('10 MB to a slow upstream: the body is pulled as fast as the upstream takes it', async () => {
+	const total = 10 << 20;
+	let received = 0;
+	const server = await upstream(socket => {
+		socket.on('data', bytes => {
+			received += bytes.length;
+			if (received < 1 << 20) {
+				socket.pause();
+				setTimeout(() => socket.resume(), 1);
+			}
+			if (received >= total) socket.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
+		});
+	});
+	let pulled = 0;
+	let most = 0;
+	const piece = Buffer.alloc(65536, 'x');
+	const body = {
+		length: total,
+		pull: () => {
+			if (pulled >= total) return null;
+			pulled += piece.length;
+			most = Math.max(most, pulled - received);
+			return piece;
+		},
+		cancel: () => {},
+	};
+	assert.is((await send(poolOf({ to: [server.address] }), { method: 'POST', body })).status, 200);
+	assert.ok(most < total, `${most} bytes were pulled ahead of the upstream`);
+});
+
+test('a body that is given up ends the connection', async () => {
+	const server = await upstream(socket =>
+		onRequest(socket, () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc')),
+	);
+	const pool = poolOf({ to: [server.address] });
+	const { body } = await send(pool);
+	assert.ok(isStream(body));
+	body.cancel();
+	body.cancel();
+	assert.is(pool.inFlight, 0);
+	assert.throws(() => body.pull());
+});
+
+test('an upgrade hands the byte stream over, half-closes pass', async () => {
+	let ended = false;
+	const server = await upstream(socket => {
+		socket.once('data', bytes => {
+			assert.match(bytes.toString(), 'Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
+			socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\nfirst');
+			socket.on('data', more => socket.write(`<${more}>`));
+			socket.on('end', () => {
+				ended = true;
+				socket.end('last');
+			});
+		});
+	});
+	const pool = poolOf({ to: [server.address] });
+	const { status, upgraded } = await send(pool, { upgrade: 'websocket' });
+	assert.is(status, 101);
+	assert.is(pool.inFlight, 1);
+	let text = '';
+	upgraded!.on('data', bytes => {
+		text += bytes;
+	});
+	upgraded!.write('hi');
+	await until(() => text.includes('<hi>'));
+	upgraded!.end();
+	await until(() => text === 'first<hi>last');
+	assert.ok(ended);
+	await until(() => pool.inFlight === 0);
+});
+
+test('unix sockets, names and resolved addresses', async () => {
+	const folder = mkdtempSync(join(tmpdir(), 'svc-pool-'));
+	const path = join(folder, 's');
+	const server = createServer(socket =>
+		onRequest(socket, () => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nu')),
+	);
+	await new Promise<void>(resolve => server.listen(path, resolve));
+	const pool = poolOf({ to: [`unix/${path}`, '{http.request.header.X}'] });
+	const x = exchange();
+	const request = { method: 'GET', target: '/', headers: new HeaderList(), body: null, upgrade: undefined };
+	const chosen = pool.select(x, undefined, [`unix/${path}`])!;
+	assert.is(chosen.address, `unix/${path}`);
+	assert.is(await readBody((await pool.send(x, chosen, request, undefined)).body), 'u');
+	assert.is(pool.select(x, undefined, ['', 'no port', 'udp/x:1']), undefined);
+
+	const tcp = await upstream(socket =>
+		onRequest(socket, () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nt')),
+	);
+	const named = pool.select(x, undefined, [`localhost:${tcp.port}`])!;
+	assert.is(await readBody((await pool.send(x, named, request, undefined)).body), 't');
+	await new Promise(resolve => server.close(resolve));
+	rmSync(folder, { recursive: true });
+});
+
+test('idle connections: bounded in number and time, none after close', async () => {
+	const server = await upstream(socket =>
+		onRequest(socket, async () => {
+			await pause(10);
+			socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
+		}),
+	);
+	const pool = poolOf({ to: [server.address], keepalive_idle_conns: 2, keepalive: 60 });
+	await Promise.all([send(pool), send(pool), send(pool)]);
+	assert.is(pool.idleConnections, 2);
+	await until(() => pool.idleConnections === 0);
+	const last = send(pool);
+	pool.close();
+	assert.is((await last).status, 200);
+	assert.is(pool.idleConnections, 0);
+	const off = poolOf({ to: [server.address], keepalive: 0 });
+	await send(off);
+	assert.is(off.idleConnections, 0);
+});
+
+test('counts are of the whole process; balancing sees them', async () => {
+	const silent = await upstream(() => {});
+	const settings: UpstreamSettings = { to: [silent.address, '127.0.0.1:9'], balance: { policy: 'least_conn' } };
+	const slots = poolSlots(settings);
+	assert.is(slots, 3);
+	const buffer = new SharedArrayBuffer(4 * 2 * slots);
+	const one = createUpstreamPool(settings, { buffer, rows: 2, row: 0 });
+	const two = createUpstreamPool(settings, { buffer, rows: 2, row: 1 });
+	open.push(one, two);
+	const x = exchange();
+	const first = [one.select(x)!, one.select(x, [one.select(x)!])!].find(({ address }) => address === silent.address)!;
+	const request = { method: 'GET', target: '/', headers: new HeaderList(), body: null, upgrade: undefined };
+	const sent = one.send(x, first, request, undefined);
+	for (let i = 0; i < 20; i++) assert.is(two.select(exchange())!.address, '127.0.0.1:9');
+	new Int32Array(buffer).fill(0, 0, slots);
+	assert.is(two.select(exchange(), [two.select(exchange())!])!.active, 0);
+	x.gone();
+	await failure(sent);
+});
+
+test('round robin takes one turn for all threads, the second upstream first', () => {
+	const settings: UpstreamSettings = { to: ['a:1', 'b:1', 'c:1'], balance: { policy: 'round_robin' } };
+	const buffer = new SharedArrayBuffer(4 * 2 * poolSlots(settings));
+	const pools = [0, 1].map(row => createUpstreamPool(settings, { buffer, rows: 2, row }));
+	const seen = Array.from({ length: 6 }, (_, i) => pools[i % 2]!.select(exchange())!.host).join('');
+	assert.is(seen, 'bcabca');
+	const pool = pools[0]!;
+	const avoid = [pool.select(exchange())!];
+	for (let i = 0; i < 6; i++) assert.not(avoid.includes(pool.select(exchange(), avoid)!));
+});
+
+test.run();
