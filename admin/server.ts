@@ -158,6 +158,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 	/** The settings that `#access` was made of. */
 	#accessOf: AdminSettings;
 	#stopsAfter: Exchange | undefined = undefined;
+	#stopAsked = false;
 
 	constructor(runtime: RuntimeControl, options: AdminOptions, address: AdminAddress) {
 		this.runtime = runtime;
@@ -181,8 +182,8 @@ class AdminHost implements ProtocolHost, AdminContext {
 	}
 
 	finished(x: Exchange): void {
-		if (x !== this.#stopsAfter) return;
-		this.#stopsAfter = undefined;
+		if (x !== this.#stopsAfter || this.#stopAsked) return;
+		this.#stopAsked = true;
 		this.#options.onStop();
 	}
 
