@@ -1,0 +1,180 @@
+/**
+ * Reads the command line before sade does. sade takes `-v` for the version, `-c -` for a flag, `-p 007` for a number,
+ * an empty value for the next word and `--no-…` for a negation; what it gets from here has none of these.
+ */
+import type { Command, CommandOption, Invocation } from './command.ts';
+import { CommandFailure } from './command.ts';
+
+/** The command line before the command is known. */
+export interface Scanned {
+	/** The first word that is no option; undefined when there is none. */
+	readonly command: string | undefined;
+	/** Everything after the command. */
+	readonly rest: readonly string[];
+	readonly verbose: boolean;
+	/** `-h` or `--help` before the command. */
+	readonly help: boolean;
+	/** `-V` or `--version` before the command. */
+	readonly version: boolean;
+}
+
+/** Splits the words after the program's name at the command. Throws {@link CommandFailure} on an unknown global flag. */
+export function scan(words: readonly string[]): Scanned {
+	let verbose = false;
+	let help = false;
+	let version = false;
+	let at = 0;
+	for (; at < words.length; at++) {
+		const word = words[at]!;
+		if (word === '-v' || word === '--verbose') verbose = true;
+		else if (word === '-h' || word === '--help') help = true;
+		else if (word === '-V' || word === '--version') version = true;
+		else if (word.startsWith('-')) {
+			throw new CommandFailure(`${quoted(word)} is not a global flag; options of a command stand after its name.`);
+		} else break;
+	}
+	return { command: words[at], rest: words.slice(at + 1), verbose, help, version };
+}
+
+/** The options and arguments of one command, checked. */
+export interface ParsedArguments {
+	readonly help: boolean;
+	readonly verbose: boolean;
+	/** The same words in a form that sade reads one way only: `--name=value …`, flags, `--`, then the arguments. */
+	readonly plain: readonly string[];
+}
+
+/** Checks the words after a command. Throws {@link CommandFailure} for an unknown option or a missing or needless word. */
+export function parseArguments(command: Command, words: readonly string[]): ParsedArguments {
+	const byName = optionsByName(command.options ?? []);
+	const options: string[] = [];
+	const args: string[] = [];
+	const given = new Set<string>();
+	let help = false;
+	let verbose = false;
+
+	const take = (shown: string, option: CommandOption, value: string | undefined): void => {
+		if (option.later) throw new CommandFailure(`${quoted(shown)} is not part of this build yet.`);
+		if (given.has(option.name) && option.value && !option.repeatable) {
+			throw new CommandFailure(`${quoted(`--${option.name}`)} stands there twice.`);
+		}
+		given.add(option.name);
+		options.push(value === undefined ? `--${option.name}` : `--${option.name}=${value}`);
+	};
+
+	for (let at = 0; at < words.length; at++) {
+		const word = words[at]!;
+		if (word === '--') {
+			args.push(...words.slice(at + 1));
+			break;
+		}
+		if (word === '-' || !word.startsWith('-')) {
+			args.push(word);
+			continue;
+		}
+		if (word === '--help') help = true;
+		else if (word === '--verbose') verbose = true;
+		else if (word.startsWith('--')) {
+			const equals = word.indexOf('=');
+			const name = equals === -1 ? word : word.slice(0, equals);
+			const option = byName.get(name);
+			if (!option) throw unknownOption(command, name, byName);
+			if (!option.value) {
+				if (equals !== -1) throw new CommandFailure(`${quoted(name)} takes no value.`);
+				take(name, option, undefined);
+			} else if (equals !== -1) take(name, option, word.slice(equals + 1));
+			else take(name, option, following(words, ++at, name, option));
+		} else {
+			// Letters may stand together: `-wv`; what follows a letter with a value is that value: `-cFILE`.
+			for (let letter = 1; letter < word.length; letter++) {
+				const name = `-${word[letter]}`;
+				const option = byName.get(name);
+				if (name === '-h' && !option) help = true;
+				else if (name === '-v' && !option) verbose = true;
+				else if (!option) throw unknownOption(command, name, byName);
+				else if (!option.value) take(name, option, undefined);
+				else {
+					const attached = word.slice(letter + 1).replace(/^=/, '');
+					take(name, option, attached === '' ? following(words, ++at, name, option) : attached);
+					break;
+				}
+			}
+		}
+	}
+	if (!help) checkCount(command, args);
+	return { help, verbose, plain: [...options, '--', ...args] };
+}
+
+/** What sade made of {@link ParsedArguments.plain}, as commands read it. */
+export function invocation(
+	parsed: ParsedArguments,
+	verbose: boolean,
+	options: { readonly [name: string]: unknown },
+	args: readonly string[],
+): Invocation {
+	const all = (name: string): readonly string[] => {
+		const value = options[name];
+		if (value === undefined) return [];
+		return Array.isArray(value) ? value.map(String) : [String(value)];
+	};
+	return {
+		args,
+		verbose: verbose || parsed.verbose,
+		// sade keeps `--no-compress` as `compress: false`.
+		flag: name => (name.startsWith('no-') ? options[name.slice(3)] === false : options[name] !== undefined),
+		value: name => all(name).at(-1),
+		values: all,
+	};
+}
+
+/** A word as messages quote it. */
+export function quoted(word: string): string {
+	return `\`${word}\``;
+}
+
+function optionsByName(options: readonly CommandOption[]): Map<string, CommandOption> {
+	const found = new Map<string, CommandOption>();
+	for (const option of options) {
+		for (const name of [option.name, ...(option.short ? [option.short] : []), ...(option.also ?? [])]) {
+			found.set(name.length === 1 ? `-${name}` : `--${name}`, option);
+		}
+	}
+	return found;
+}
+
+/** The word after an option that takes a value. */
+function following(words: readonly string[], at: number, name: string, option: CommandOption): string {
+	const word = words[at];
+	if (word === undefined) throw new CommandFailure(`${quoted(name)} needs a value: ${name} <${option.value}>.`);
+	return word;
+}
+
+function unknownOption(command: Command, name: string, known: Map<string, CommandOption>): CommandFailure {
+	return new UnknownWord(
+		`${quoted(name)} is not an option of ${quoted(`svc ${command.name}`)}`,
+		name,
+		[...known].filter(([, option]) => !option.internal && !option.later).map(([key]) => key),
+	);
+}
+
+function checkCount(command: Command, args: readonly string[]): void {
+	const known = command.args ?? [];
+	const missing = known.slice(args.length).find(argument => argument.required);
+	if (missing) throw new CommandFailure(`${quoted(`svc ${command.name}`)} needs <${missing.name}>.`);
+	if (args.length > known.length) {
+		const most = known.length === 0 ? 'no argument' : known.length === 1 ? 'one argument' : `${known.length} arguments`;
+		throw new CommandFailure(`${quoted(args[known.length]!)} is one word too many: svc ${command.name} takes ${most}.`);
+	}
+}
+
+/** A word that nothing knows; the nearest known one is named where the failure is printed. */
+export class UnknownWord extends CommandFailure {
+	readonly word: string;
+	readonly known: readonly string[];
+
+	constructor(message: string, word: string, known: readonly string[]) {
+		super(message);
+		this.word = word;
+		this.known = known;
+	}
+}

@@ -1,0 +1,23 @@
+/** `svc build-info`. */
+import { isSea } from 'node:sea';
+import type { Command } from '../command.ts';
+import { print } from '../terminal.ts';
+import { version } from '../version.ts';
+
+/** Prints what this build is made of. */
+export const buildInfo: Command = {
+	name: 'build-info',
+	summary: 'Print version, target and toolchain',
+	run() {
+		print(
+			[
+				`version: ${version()}`,
+				`target: ${process.platform}-${process.arch}`,
+				`toolchain: node ${process.version} (v8 ${process.versions.v8})`,
+				`form: ${isSea() ? 'single binary' : 'checkout'}`,
+				'',
+			].join('\n'),
+		);
+		return 0;
+	},
+};

@@ -1,0 +1,17 @@
+/** `svc environ`. */
+import type { Command } from '../command.ts';
+import { print } from '../terminal.ts';
+
+/** Prints the inherited environment, a NAME=value a line. */
+export const environ: Command = {
+	name: 'environ',
+	summary: 'Print the environment that the server would inherit',
+	run() {
+		print(
+			Object.entries(process.env)
+				.map(([name, value]) => `${name}=${value}\n`)
+				.join(''),
+		);
+		return 0;
+	},
+};

@@ -1,0 +1,19 @@
+/** `svc help`. */
+import { quoted } from '../arguments.ts';
+import type { Command } from '../command.ts';
+import { commandHelp, commandList } from '../help.ts';
+import { print } from '../terminal.ts';
+import { findCommand } from './find-command.ts';
+import { COMMANDS } from './index.ts';
+
+/** Prints the same text as `--help` of that command. */
+export const help: Command = {
+	name: 'help',
+	summary: 'Print the commands, or the help of one',
+	args: [{ name: 'COMMAND', summary: `The command to explain, such as ${quoted('run')}` }],
+	async run({ args }) {
+		const [name] = args;
+		print(name === undefined ? commandList(COMMANDS) : commandHelp(await findCommand(name).load()));
+		return 0;
+	},
+};

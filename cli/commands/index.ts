@@ -1,0 +1,82 @@
+/** The commands of `svc`, one line each; a command's file is loaded when it is asked for. */
+import type { Command } from '../command.ts';
+
+/** A command as the list shows it. */
+export interface CommandEntry {
+	readonly name: string;
+	/** Equals the definition's own; a test holds the two together. */
+	readonly summary: string;
+	readonly load: () => Promise<Command>;
+}
+
+/** Every command, in the order of the list. */
+export const COMMANDS: readonly CommandEntry[] = [
+	{ name: 'run', summary: 'Run the server in the foreground', load: async () => (await import('./run.ts')).run },
+	{
+		name: 'start',
+		summary: 'Start the server in the background',
+		load: async () => (await import('./start.ts')).start,
+	},
+	{
+		name: 'reload',
+		summary: 'Replace the configuration of a running server',
+		load: async () => (await import('./reload.ts')).reload,
+	},
+	{ name: 'stop', summary: 'Stop a running server gracefully', load: async () => (await import('./stop.ts')).stop },
+	{
+		name: 'validate',
+		summary: 'Check a configuration without serving it',
+		load: async () => (await import('./validate.ts')).validate,
+	},
+	{
+		name: 'adapt',
+		summary: 'Print the JSON document that a configuration compiles to',
+		load: async () => (await import('./adapt.ts')).adapt,
+	},
+	{ name: 'fmt', summary: 'Format a Configfile or Compatfile', load: async () => (await import('./fmt.ts')).fmt },
+	{ name: 'respond', summary: 'Serve one fixed response', load: async () => (await import('./respond.ts')).respond },
+	{
+		name: 'file-server',
+		summary: 'Serve the files of a folder',
+		load: async () => (await import('./file-server.ts')).fileServer,
+	},
+	{
+		name: 'reverse-proxy',
+		summary: 'Pass requests on to upstreams',
+		load: async () => (await import('./reverse-proxy.ts')).reverseProxy,
+	},
+	{
+		name: 'list-modules',
+		summary: 'List the modules of this build',
+		load: async () => (await import('./list-modules.ts')).listModules,
+	},
+	{
+		name: 'environ',
+		summary: 'Print the environment that the server would inherit',
+		load: async () => (await import('./environ.ts')).environ,
+	},
+	{
+		name: 'build-info',
+		summary: 'Print version, target and toolchain',
+		load: async () => (await import('./build-info.ts')).buildInfo,
+	},
+	{ name: 'version', summary: 'Print the version', load: async () => (await import('./version.ts')).versionCommand },
+	{
+		name: 'help',
+		summary: 'Print the commands, or the help of one',
+		load: async () => (await import('./help.ts')).help,
+	},
+];
+
+/** Commands of a later release: refused by name, and not in the list. */
+export const LATER_COMMANDS: readonly string[] = [
+	'completion',
+	'manpage',
+	'storage',
+	'storage-export',
+	'storage-import',
+	'trust',
+	'untrust',
+	'hash-password',
+	'service',
+];

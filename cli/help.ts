@@ -1,0 +1,85 @@
+/** Help texts, derived from the definitions of the commands. */
+import type { Command, CommandOption } from './command.ts';
+import type { CommandEntry } from './commands/index.ts';
+
+/** Columns of a help text. */
+const WIDTH = 100;
+
+const GLOBAL_OPTIONS: readonly (readonly [string, string])[] = [
+	['-v, --verbose', 'Log at level debug for this run'],
+	['-h, --help', 'Print this help'],
+];
+
+/** The list that `svc` alone prints. */
+export function commandList(entries: readonly CommandEntry[]): string {
+	return [
+		'svc: a web server and reverse proxy',
+		'',
+		'Usage: svc <command> [<args>]',
+		'',
+		'Commands:',
+		...table(entries.map(entry => [entry.name, entry.summary])),
+		'',
+		'Global flags:',
+		...table([
+			GLOBAL_OPTIONS[0]!,
+			['-h, --help', 'Print the help of a command'],
+			['-V, --version', 'Print the version'],
+		]),
+		'',
+		'`svc help <command>` and `svc <command> --help` print what a command takes.',
+		'',
+	].join('\n');
+}
+
+/** Help of one command. */
+export function commandHelp(command: Command): string {
+	const options = (command.options ?? []).filter(option => !option.later && !option.internal);
+	const args = command.args ?? [];
+	const usage = [
+		'svc',
+		command.name,
+		'[OPTIONS]',
+		...args.map(argument => (argument.required ? `<${argument.name}>` : `[${argument.name}]`)),
+	].join(' ');
+	const lines = [...wrap(`${command.summary}.`, '', WIDTH), '', `Usage: ${usage}`];
+	for (const paragraph of command.details ?? []) lines.push('', ...wrap(paragraph, '', WIDTH));
+	if (args.length > 0) {
+		lines.push('', 'Arguments:', ...table(args.map(argument => [argument.name, argument.summary])));
+	}
+	lines.push('', 'Options:', ...table([...options.map(row), ...GLOBAL_OPTIONS]), '');
+	return lines.join('\n');
+}
+
+function row(option: CommandOption): readonly [string, string] {
+	const value = option.value ? ` <${option.value}>` : '';
+	const notes = [option.repeatable ? 'may be repeated' : '', option.default ? `default: ${option.default}` : ''];
+	const note = notes.filter(part => part !== '').join('; ');
+	return [
+		`${option.short ? `-${option.short}, ` : '    '}--${option.name}${value}`,
+		note === '' ? option.summary : `${option.summary} (${note})`,
+	];
+}
+
+/** Two columns, the second wrapped. */
+function table(rows: readonly (readonly [string, string])[]): string[] {
+	const width = Math.max(...rows.map(([left]) => left.length)) + 2;
+	return rows.flatMap(([left, right]) => {
+		const [first = '', ...more] = wrap(right, ' '.repeat(width + 2), WIDTH);
+		return [`  ${left.padEnd(width)}${first.trimStart()}`, ...more];
+	});
+}
+
+/** Lines of at most `width` columns, each behind `indent`. */
+function wrap(text: string, indent: string, width: number): string[] {
+	const lines: string[] = [];
+	let line = '';
+	for (const word of text.split(' ')) {
+		if (line !== '' && indent.length + line.length + 1 + word.length > width) {
+			lines.push(indent + line);
+			line = word;
+		} else line = line === '' ? word : `${line} ${word}`;
+	}
+	lines.push(indent + line);
+	return lines;
+}

@@ -1,0 +1,55 @@
+/** The program's first file: hands the command line to sade, which calls the command. */
+import './first.ts';
+import sade from 'sade';
+import { invocation, parseArguments, scan } from './arguments.ts';
+import type { Invocation } from './command.ts';
+import { findCommand } from './commands/find-command.ts';
+import { reportFailure } from './failure-report.ts';
+
+process.on('uncaughtException', error => {
+	void reportFailure(error).then(status => process.exit(status));
+});
+
+main(process.argv.slice(2)).then(
+	status => {
+		process.exitCode = status;
+	},
+	async error => {
+		process.exitCode = await reportFailure(error);
+	},
+);
+
+/** Runs one command line and resolves to the exit status. */
+async function main(words: readonly string[]): Promise<number> {
+	const scanned = scan(words);
+	const name = scanned.command ?? (scanned.version ? 'version' : 'help');
+	const command = await findCommand(name).load();
+	const parsed = parseArguments(command, scanned.rest);
+	if (scanned.help || parsed.help) return (await findCommand('help').load()).run(helpFor(scanned.command));
+
+	const program = sade('svc');
+	const placeholders = (command.args ?? []).map(argument => `[${argument.name}]`);
+	program.command([command.name, ...placeholders].join(' '), command.summary);
+	for (const option of command.options ?? []) program.option(`--${option.name}`, option.summary);
+	let status: number | Promise<number> = 0;
+	program.action((...given: unknown[]) => {
+		const options = given.at(-1) as Record<string, unknown>;
+		const args = given.slice(0, -1).filter(word => word !== undefined);
+		status = command.run(invocation(parsed, scanned.verbose, options, args.map(String)));
+	});
+	program.parse(['node', 'svc', command.name, ...parsed.plain], {
+		string: (command.options ?? []).filter(option => option.value).map(option => option.name),
+		boolean: (command.options ?? []).filter(option => !option.value).map(option => option.name),
+	} as Parameters<typeof program.parse>[1]);
+	return status;
+}
+
+function helpFor(command: string | undefined): Invocation {
+	return {
+		args: command === undefined ? [] : [command],
+		verbose: false,
+		flag: () => false,
+		value: () => undefined,
+		values: () => [],
+	};
+}
