@@ -14,7 +14,7 @@ export async function failureText(error: unknown): Promise<string> {
 	if (error instanceof UnknownWord) {
 		// Loaded here only: a command line without a mistake does not pay for it.
 		const { nearestName } = await import('../compiler/lower/nearest-name.ts');
-		const nearest = nearestName(error.word, error.known);
+		const nearest = suggest(error.word, error.known);
 		return `error: ${error.message}${nearest === undefined ? '.' : `; did you mean \`${nearest}\`?`}\n`;
 	}
 	if (error instanceof CommandFailure) return `${error.before}error: ${error.message}\n`;

@@ -87,7 +87,7 @@ function conclude(
 	return {
 		document: usable ? document : undefined,
 		plan: usable ? plan : undefined,
-		diagnostics: collector.sorted(files),
+		diagnostics: collector.sorted(),
 		files,
 		locate,
 	};

@@ -1,8 +1,8 @@
 /**
  * Secrets in a document: found by the marks of the schema, hidden when read, refused when they come back hidden.
  *
- * `secret: true` marks a value. `secret: 'by-name'` marks an object with a `name`, such as a header edit: its `value`,
- * `values`, `find` and `replace` are secret when the name is that of a credential.
+ * `secret: true` marks a value. `secret: 'by-name'` marks a value that is one when the `name` beside it is that of a
+ * credential, as in an edit of a header field.
  */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import { documentSchema } from './schema.ts';
@@ -13,7 +13,6 @@ export const REDACTED = '[redacted]';
 
 const SECRET_HEADERS: ReadonlySet<string> = new Set(['authorization', 'proxy-authorization', 'cookie', 'set-cookie']);
 const SECRET_PARTS = ['api-key', 'token', 'secret', 'password'];
-const VALUE_KEYS = ['value', 'values', 'find', 'replace'];
 
 /** True for a header whose value is a credential by its name. Letter case does not count. */
 export function isSecretHeader(name: string): boolean {
@@ -39,12 +38,10 @@ export function findSecrets(document: unknown): SecretPlace[] {
 			for (let at = 0; at < value.length; at++) add(`${pointer}/${at}`, value, String(at));
 		}
 	};
-	const visit: SchemaVisitor = (schema, value, pointer, parent, key) => {
-		if (schema.secret === true && parent) add(pointer, parent, key);
-		if (schema.secret !== 'by-name' || typeof value !== 'object' || value === null) return;
-		const { name } = value as { name?: unknown };
-		if (typeof name !== 'string' || !isSecretHeader(name)) return;
-		for (const inner of VALUE_KEYS) if (Object.hasOwn(value, inner)) add(`${pointer}/${inner}`, value, inner);
+	const visit: SchemaVisitor = (schema, _value, pointer, parent, key) => {
+		if (!parent || schema.secret === undefined) return;
+		const { name } = parent as { name?: unknown };
+		if (schema.secret === true || (typeof name === 'string' && isSecretHeader(name))) add(pointer, parent, key);
 	};
 	new SchemaWalker(documentSchema()).walk(document, visit);
 	return places;

@@ -1,7 +1,7 @@
 /** Checks a document against its schema and turns ajv's findings into diagnostics that read like ours. */
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
-import { didYouMean } from '../lower/nearest-name.ts';
+import { didYouMean } from '../lower/did-you-mean.ts';
 import { documentSchema } from './schema.ts';
 
 /**
@@ -9,6 +9,10 @@ import { documentSchema } from './schema.ts';
  * and kept: it depends on nothing but this build's modules.
  */
 export function checkDocument(document: unknown, report: Report): boolean {
+	if (typeof document === 'object' && document !== null && Object.hasOwn(document, 'apps')) {
+		report(otherSchema());
+		return false;
+	}
 	const validate = schemaValidator();
 	if (validate(document)) return true;
 	const places = new Set<string>();
@@ -55,7 +59,6 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 		case 'additionalProperties': {
 			const key = String(params.additionalProperty);
 			const known = Object.keys((error.parentSchema?.properties ?? {}) as object);
-			if (pointer === '' && key === 'apps') return otherSchema();
 			return {
 				...base,
 				code: 'document/unknown-key',
@@ -160,7 +163,7 @@ const TAGS: { readonly [tag: string]: { readonly what: string; readonly holder: 
 };
 
 /** The compatible server's JSON is another schema altogether: say so once, in place of a list of unknown keys. */
-export function otherSchema(): Diagnostic {
+function otherSchema(): Diagnostic {
 	return {
 		code: 'document/other-schema',
 		severity: 'error',

@@ -1,12 +1,12 @@
 /** Gathers the diagnostics of all phases, so that what one phase said is not said again by the next. */
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
+import { sortDiagnostics } from '../diagnostics/sort-diagnostics.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Origins } from './origins.ts';
 
 /** One compilation's diagnostics. */
 export class DiagnosticCollector {
 	readonly #found: Diagnostic[] = [];
-	readonly #seen = new Set<string>();
 	readonly #errors: SourceSpan[] = [];
 
 	/** True when an error was reported. */
@@ -14,13 +14,9 @@ export class DiagnosticCollector {
 		return this.#found.some(({ severity }) => severity === 'error');
 	}
 
-	/** Takes a finding of the text phases. The same finding at the same place of a text that is used twice is kept once. */
+	/** Takes a finding of the text phases. */
 	readonly report = (diagnostic: Diagnostic): void => {
-		const { code, message, span, pointer, severity } = diagnostic;
-		const place = span ? `${span.source.path ?? span.source.name}:${span.start}` : (pointer ?? '');
-		const key = `${code} ${place} ${message}`;
-		if (this.#seen.has(key)) return;
-		this.#seen.add(key);
+		const { span, severity } = diagnostic;
 		if (span && severity === 'error') this.#errors.push(span);
 		this.#found.push(diagnostic);
 	};
@@ -36,12 +32,9 @@ export class DiagnosticCollector {
 		};
 	}
 
-	/** All of them: by file in the order in which the files were read, then by place. */
-	sorted(files: readonly string[]): Diagnostic[] {
-		const order = new Map(files.map((file, at) => [file, at]));
-		const rank = ({ span }: Diagnostic): number =>
-			span?.source.path === undefined ? -1 : (order.get(span.source.path) ?? files.length);
-		return [...this.#found].sort((a, b) => rank(a) - rank(b) || (a.span?.start ?? 0) - (b.span?.start ?? 0));
+	/** All of them, each once, in the order of the main file. */
+	sorted(): Diagnostic[] {
+		return sortDiagnostics(this.#found);
 	}
 }
 

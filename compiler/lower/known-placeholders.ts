@@ -2,7 +2,7 @@
 import { isKnownPlaceholder, placeholderNames } from '../codegen/placeholders/index.ts';
 import { expandShorthands, fullPlaceholderName, shorthandNames } from '../codegen/placeholders/shorthands.ts';
 import { compileRegexp, RegexpError } from '../codegen/regexp.ts';
-import { nearestName } from './nearest-name.ts';
+import { suggest } from '../diagnostics/suggest.ts';
 import type { Placeholders, UnknownPlaceholder } from './placeholders.ts';
 
 /** What reads like the name of a placeholder, unlike the braces of JSON, of styles or of code. */
@@ -32,7 +32,7 @@ export const knownPlaceholders: Placeholders = {
 
 function nearestPlaceholder(name: string): string | undefined {
 	const names = [...shorthandNames(), ...placeholderNames()];
-	const exact = nearestName(
+	const exact = suggest(
 		name,
 		names.filter(known => !known.endsWith('*')),
 	);
@@ -40,6 +40,6 @@ function nearestPlaceholder(name: string): string | undefined {
 	const dot = name.indexOf('.');
 	if (dot <= 0) return undefined;
 	const families = names.filter(known => known.endsWith('.*')).map(known => known.slice(0, -2));
-	const family = nearestName(name.slice(0, dot), families);
+	const family = suggest(name.slice(0, dot), families);
 	return family === undefined ? undefined : `${family}${name.slice(dot)}`;
 }

@@ -2,8 +2,8 @@
 import type { Matcher } from '../document/document.ts';
 import type { MatcherModule } from '../matchers/matcher.ts';
 import type { Block, Line, Word } from '../syntax/ast.ts';
+import { didYouMean } from './did-you-mean.ts';
 import type { Lowering } from './lowering.ts';
-import { didYouMean } from './nearest-name.ts';
 import { sentenceList, spanOfWords } from './sentences.ts';
 import { UNAVAILABLE_MATCHERS, unavailableMessage } from './unavailable.ts';
 

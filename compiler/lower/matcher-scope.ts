@@ -1,8 +1,8 @@
 /** Named matchers of a site or a nested block: defined in any order, lowered once, seen by the blocks inside. */
 import type { Matcher } from '../document/document.ts';
 import type { Line, Word } from '../syntax/ast.ts';
+import { didYouMean } from './did-you-mean.ts';
 import type { Lowering } from './lowering.ts';
-import { didYouMean } from './nearest-name.ts';
 
 interface Definition {
 	readonly name: string;
@@ -11,6 +11,8 @@ interface Definition {
 	state: 'pending' | 'resolving' | 'done';
 	matcher: Matcher | undefined;
 	used: boolean;
+	/** A cycle through it was reported: once is enough. */
+	cyclic: boolean;
 }
 
 /** True for a line that defines a named matcher. */
@@ -48,7 +50,7 @@ export class MatcherScope {
 			earlier.used = true;
 			return;
 		}
-		this.#definitions.set(name, { name, word, line, state: 'pending', matcher: undefined, used: false });
+		this.#definitions.set(name, { name, word, line, state: 'pending', matcher: undefined, used: false, cyclic: false });
 	}
 
 	/** The matcher of a name, or undefined after reporting why there is none. Marks it used. */
@@ -66,6 +68,8 @@ export class MatcherScope {
 		}
 		definition.used = true;
 		if (definition.state === 'resolving') {
+			if (definition.cyclic) return undefined;
+			definition.cyclic = true;
 			this.#lowering.problem('error', 'matcher/cycle', reference.span, `\`${reference.text}\` is defined by itself.`, {
 				related: [{ span: definition.word.span, message: 'the definition that the cycle goes through' }],
 			});
@@ -73,6 +77,12 @@ export class MatcherScope {
 		}
 		const owner = this.#ownerOf(reference.text);
 		return owner.#lower(definition);
+	}
+
+	/** Marks a name used by a line that cannot be lowered, so that it is not called unused on top. */
+	mention(name: string): void {
+		const definition = this.#find(name);
+		if (definition) definition.used = true;
 	}
 
 	/** Lowers what nothing has referred to, so that its mistakes are found, and warns of it in Configfile. */

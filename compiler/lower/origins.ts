@@ -8,7 +8,7 @@ interface Origin {
 
 /** Remembers origins by object while lowering, and finds the nearest one for a pointer afterwards. */
 export class Origins {
-	readonly #origins = new WeakMap<object, Origin>();
+	readonly #origins = new Map<object, Origin>();
 
 	/** Remembers an object's span, and those of its fields. A later call adds fields and leaves the span. */
 	remember(value: object, span: SourceSpan, fields?: { readonly [field: string]: SourceSpan | undefined }): void {

@@ -2,10 +2,10 @@
 import type { Directive, DirectiveLine, HandlerDirective, SiteDraft } from '../directives/directive.ts';
 import type { Matcher, Step } from '../document/document.ts';
 import type { Line, Word } from '../syntax/ast.ts';
+import { didYouMean } from './did-you-mean.ts';
 import { sortDirectives } from './directive-order.ts';
 import type { Lowering } from './lowering.ts';
 import { isMatcherDefinition, MatcherScope } from './matcher-scope.ts';
-import { didYouMean } from './nearest-name.ts';
 import { spanOfWords } from './sentences.ts';
 import { UNAVAILABLE_DIRECTIVES, unavailableMessage } from './unavailable.ts';
 
@@ -26,6 +26,8 @@ interface Item {
 
 /** Stands for a matcher that was reported: something conditional, of which nothing is known. */
 const UNKNOWN_MATCHER: Matcher = { type: 'any', of: [] };
+
+const UPSTREAM_SCHEME = 'upstream://';
 
 /** Lowers a block of directives. `site` is given at site level, where site directives may stand. */
 export function lowerLines(
@@ -72,6 +74,7 @@ function findDirective(lowering: Lowering, line: Line, order: LineOrder, atSite:
 	const module = registry.directives.get(name.text);
 	if (!module) {
 		reportUnknown(lowering, line, atSite);
+		mentionNames(lowering, line);
 		return undefined;
 	}
 	if (line.alternative && name.text !== 'when') {
@@ -125,6 +128,16 @@ function reportUnknown(lowering: Lowering, line: Line, atSite: boolean): void {
 		? 'Did you mean to define a second site? If so, you must use curly braces around each site to separate their configurations.'
 		: undefined;
 	lowering.problem('error', 'directive/unknown', span, message, { label, hint });
+}
+
+/** What a line that cannot be lowered refers to counts as used. */
+function mentionNames(lowering: Lowering, line: Line): void {
+	for (const { text } of line.words) {
+		if (text.startsWith('@')) lowering.scope?.mention(text);
+		else if (text.startsWith(UPSTREAM_SCHEME)) lowering.upstreamExists(text.slice(UPSTREAM_SCHEME.length));
+	}
+	for (const inner of line.block?.lines ?? []) mentionNames(lowering, inner);
+	if (line.alternative) mentionNames(lowering, line.alternative);
 }
 
 function looksLikeAddress(text: string): boolean {

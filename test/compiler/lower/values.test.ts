@@ -1,6 +1,5 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { nearestName } from '../../../compiler/lower/nearest-name.ts';
 import { parseBoolean, parseDuration, parseSize, parseStatus } from '../../../compiler/lower/values.ts';
 
 const values = suite('values');
@@ -59,16 +58,6 @@ values('statuses and switches', () => {
 		false,
 		undefined,
 	]);
-});
-
-values('the nearest name lies within a third of the length', () => {
-	const known = ['respond', 'redir', 'reverse_proxy', 'root', 'uri'];
-	assert.is(nearestName('respnd', known), 'respond');
-	assert.is(nearestName('rsepond', known), 'respond');
-	assert.is(nearestName('revers_proxi', known), 'reverse_proxy');
-	assert.is(nearestName('rot', known), 'root');
-	assert.is(nearestName('frobnicate', known), undefined);
-	assert.is(nearestName('xyz', known), undefined);
 });
 
 values.run();
