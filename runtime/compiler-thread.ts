@@ -39,7 +39,8 @@ export function runCompilerThread(port: MessagePort, start: CompilerStart): void
 		try {
 			reply = { id: request.id, answer: compilation.answer(request) };
 		} catch (error) {
-			reply = { id: request.id, failure: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+			const { message, stack } = error instanceof Error ? error : new Error(String(error));
+			reply = { id: request.id, failure: message, ...(stack === undefined ? {} : { stack }) };
 		}
 		port.postMessage(reply);
 	});
@@ -80,7 +81,9 @@ class Compilation {
 			case 'prepare':
 				return this.#prepare(request.input, request.unconfigured);
 			case 'commit':
-				this.#running = this.#candidate ?? this.#running;
+				// A thread that replaced one that died between the phases has no candidate: the load must fail.
+				if (!this.#candidate) throw new Error('The compile thread died during the load.');
+				this.#running = this.#candidate;
 				this.#candidate = undefined;
 				return documentBytes(this.#running);
 			case 'discard':

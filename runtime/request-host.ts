@@ -17,6 +17,8 @@ export interface ThreadState {
 	readonly row: Float64Array;
 	readonly limits: ProtocolLimits;
 	draining: boolean;
+	/** Whether debug entries are wanted. */
+	debug: boolean;
 	log(entry: LogEntry): void;
 	/** A connection ended while draining. */
 	connectionEnded(): void;
@@ -130,6 +132,7 @@ export class RequestHost implements ProtocolHost {
 	#logFailure(x: Exchange, error: unknown): void {
 		const known = error instanceof HttpError;
 		const serious = !known || error.status >= 500;
+		if (!serious && !this.#thread.debug) return;
 		// Neither fields nor query: both may carry secrets.
 		this.#thread.log({
 			level: serious ? 'error' : 'debug',

@@ -86,7 +86,7 @@ export class Runtime implements RuntimeControl {
 	readonly #control = new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT);
 	readonly #shared = new Int32Array(this.#control);
 	readonly #totals = new ThreadTotals();
-	readonly #surroundings: Pick<WorkerStart, 'terminal' | 'workingDirectory' | 'environment'>;
+	readonly #surroundings: Pick<WorkerStart, 'terminal' | 'verbose' | 'workingDirectory' | 'environment'>;
 	readonly #sinks: LogSinks;
 	readonly #log: ProcessLog;
 	readonly #compiler: CompileService;
@@ -103,14 +103,13 @@ export class Runtime implements RuntimeControl {
 	/** The end of the operations that must not overlap: loads, and giving new threads their state. */
 	#queue: Promise<unknown> = Promise.resolve();
 	#stopping: Promise<void> | undefined;
-	#ended = false;
 
 	constructor(options: RuntimeOptions) {
 		this.#options = options;
 		const workingDirectory = options.workingDirectory ?? process.cwd();
 		const environment = { ...(options.environment ?? process.env) };
 		const terminal = options.writers?.stderr === undefined && process.stderr.isTTY === true;
-		this.#surroundings = { terminal, workingDirectory, environment };
+		this.#surroundings = { terminal, verbose: options.verbose === true, workingDirectory, environment };
 		this.#sinks = new LogSinks(options.writers ?? {}, workingDirectory);
 		this.#log = new ProcessLog(this.#sinks, terminal, options.verbose === true);
 		this.#compiler = new CompileService({ workingDirectory, environment }, reason =>
@@ -191,7 +190,6 @@ export class Runtime implements RuntimeControl {
 
 	kill(): void {
 		this.#ready = false;
-		this.#ended = true;
 		this.#stopping ??= Promise.resolve();
 		void this.#pool?.terminate();
 		void this.#compiler.end();
@@ -240,7 +238,6 @@ export class Runtime implements RuntimeControl {
 
 	/** For startRuntime: ends what a failed start has begun. */
 	async abandon(): Promise<void> {
-		this.#ended = true;
 		this.#stopping ??= Promise.resolve();
 		await Promise.all([this.#pool?.terminate(), this.#compiler.end()]);
 		this.#log.close();
@@ -283,7 +280,10 @@ export class Runtime implements RuntimeControl {
 			return await this.#swap(prepared.facts, prepared.delta, prepared.diagnostics);
 		} catch (error) {
 			if (error instanceof ListenError) return refusal('listen', error.message);
-			if (error instanceof CompilerFailure) return { result: 'failed', message: error.message };
+			if (error instanceof CompilerFailure) {
+				this.log('error', 'runtime', 'compiling failed', { cause: error.detail ?? error.message });
+				return { result: 'failed', message: error.message };
+			}
 			throw error;
 		}
 	}
@@ -304,7 +304,7 @@ export class Runtime implements RuntimeControl {
 			await pool.prepareAll({ generation, delta, listeners });
 			if (this.#sinkErrors[0]) throw this.#sinkErrors[0];
 			await this.#compiler.commit();
-			if (this.#ended) throw new WorkerLost('The server is stopping.');
+			if (this.#stopping) throw new WorkerLost('The server is stopping.');
 			this.#generation = generation;
 			this.#settings = facts.settings;
 			Atomics.store(this.#shared, CONTROL_GENERATION, generation);
@@ -360,7 +360,6 @@ export class Runtime implements RuntimeControl {
 			await within(pool.drain(), this.#settings.grace_period);
 			await pool.terminate();
 		}
-		this.#ended = true;
 		await this.#compiler.end();
 		await this.#queue.catch(() => {});
 		this.log('info', 'runtime', 'stopped');

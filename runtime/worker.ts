@@ -3,12 +3,14 @@ import { hostname } from 'node:os';
 import type { MessagePort } from 'node:worker_threads';
 import { BuildError } from '../compiler/codegen/compile-context.ts';
 import type { HostFacts } from '../compiler/codegen/placeholders/placeholder.ts';
+import type { Settings } from '../compiler/document/document.ts';
 import { Generations } from './generation.ts';
 import { BuildAborted, GenerationBuild, type SharedParts } from './generation-builder.ts';
 import { addressText } from './listeners/address-text.ts';
 import { ListenError, listenError } from './listeners/port-probe.ts';
 import { WorkerListener } from './listeners/worker-listener.ts';
 import { UnknownEncoder } from './logs/access-log.ts';
+import { levelRank } from './logs/encoders.ts';
 import { ROW } from './metrics/counter-row.ts';
 import { HttpObserver } from './metrics/http-observer.ts';
 import { SeriesPages } from './metrics/series-pages.ts';
@@ -20,7 +22,9 @@ import {
 	CONTROL_OUTSTANDING,
 	type FromWorker,
 	type ListenerAddress,
+	LOG_ENTRY_WEIGHT,
 	type LogEntry,
+	MOST_OUTSTANDING,
 	type ToWorker,
 	type WorkerStart,
 } from './threads/messages.ts';
@@ -38,9 +42,11 @@ class DataPlaneWorker implements ThreadState {
 	readonly row: Float64Array;
 	readonly limits = DEFAULT_LIMITS;
 	draining = false;
+	debug = false;
 	readonly #port: MessagePort;
 	readonly #start: WorkerStart;
 	readonly #facts: HostFacts;
+	readonly #control: Int32Array;
 	readonly #leases: ThreadLeases;
 	readonly #pages: SeriesPages;
 	readonly #listeners = new Map<string, WorkerListener>();
@@ -56,6 +62,7 @@ class DataPlaneWorker implements ThreadState {
 		this.#start = start;
 		this.#facts = hostFacts(start);
 		const control = new Int32Array(start.control);
+		this.#control = control;
 		this.row = new Float64Array(start.counters);
 		this.#leases = new ThreadLeases({
 			index: start.index,
@@ -105,6 +112,10 @@ class DataPlaneWorker implements ThreadState {
 	}
 
 	log(entry: LogEntry): void {
+		const slot = CONTROL_OUTSTANDING + this.#start.index;
+		// A storm of errors must not fill the main thread's memory.
+		if (Atomics.load(this.#control, slot) > MOST_OUTSTANDING) return;
+		Atomics.add(this.#control, slot, LOG_ENTRY_WEIGHT);
 		this.#send({ type: 'log', entry });
 	}
 
@@ -153,6 +164,7 @@ class DataPlaneWorker implements ThreadState {
 		this.#build = undefined;
 		this.generations.current();
 		this.#shared = this.#nextShared ?? this.#shared;
+		this.debug = this.#start.verbose || wantsDebug(this.#shared.settings);
 		this.#nextShared = undefined;
 		for (const listener of this.#binding.splice(0)) {
 			this.#listeners.set(listener.address.key, listener);
@@ -186,6 +198,12 @@ class DataPlaneWorker implements ThreadState {
 	#send(message: FromWorker): void {
 		this.#port.postMessage(message);
 	}
+}
+
+/** Whether some process log takes debug entries: when none does, they are not made. */
+function wantsDebug(settings: Settings): boolean {
+	if (settings.debug) return true;
+	return Object.values(settings.logs ?? {}).some(log => levelRank(log.level) === levelRank('debug'));
 }
 
 /** What placeholders can tell of the machine. */

@@ -1,12 +1,11 @@
 /** Collects the lines of one writer on one thread and posts them in batches: one message for many requests. */
+import { MOST_OUTSTANDING } from '../threads/messages.ts';
 import type { LineSink } from './access-log.ts';
 
 /** Milliseconds that a line waits at most for others. */
 const DELAY = 50;
 /** Characters at which a batch is posted at once. */
 const BATCH = 64 * 1024;
-/** Characters on their way to the main thread beyond which lines are dropped. */
-const OUTSTANDING = 8 * 1024 * 1024;
 
 /** What a batch does with its text. */
 export interface BatchPort {
@@ -43,7 +42,7 @@ export class AccessBatch implements LineSink {
 		this.#timer = undefined;
 		if (this.#entries === 0) return;
 		const { outstanding, outstandingSlot } = this.#port;
-		if (Atomics.load(outstanding, outstandingSlot) > OUTSTANDING) {
+		if (Atomics.load(outstanding, outstandingSlot) > MOST_OUTSTANDING) {
 			this.#port.dropped(this.#entries);
 		} else {
 			Atomics.add(outstanding, outstandingSlot, this.#text.length);

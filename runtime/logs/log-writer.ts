@@ -1,5 +1,5 @@
 /** Writes log lines to a descriptor without ever making the main thread wait for it. */
-import { closeSync, mkdirSync, openSync, write } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, write } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 
 /** Where log text goes. */
@@ -65,8 +65,20 @@ export const DISCARD: LogWriter = { write: () => true, flush: async () => {}, cl
 /** Opens a log file for appending: mode 600, folders made with 700. Throws the system's error. */
 export function openLogFile(path: string, workingDirectory: string): LogWriter {
 	const absolute = resolve(workingDirectory, path);
-	mkdirSync(dirname(absolute), { recursive: true, mode: 0o700 });
+	makeFolder(dirname(absolute));
 	return new DescriptorWriter(openSync(absolute, 'a', 0o600), true);
+}
+
+/** Makes a folder and those above it. Node's own recursive form never returns where the system says ENOENT to a child of a folder that exists, as /proc does. */
+function makeFolder(path: string): void {
+	if (existsSync(path)) return;
+	const parent = dirname(path);
+	if (parent !== path) makeFolder(parent);
+	try {
+		mkdirSync(path, { mode: 0o700 });
+	} catch (error) {
+		if ((error as { code?: string }).code !== 'EEXIST') throw error;
+	}
 }
 
 function writeAll(descriptor: number, bytes: Buffer): Promise<void> {

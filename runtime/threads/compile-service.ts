@@ -1,6 +1,6 @@
 /** The compile thread, kept alive: one that dies is started again and given the running document back. */
 import type { CompilerStart } from '../compiler-thread.ts';
-import { CompilerClient, CompilerFailure } from './compiler-client.ts';
+import { CompilerClient } from './compiler-client.ts';
 import type { CompilerAnswers, CompilerRequest } from './messages.ts';
 
 /** Milliseconds before a compile thread that died is replaced. */
@@ -16,6 +16,8 @@ export class CompileService {
 	#running: SharedArrayBuffer | undefined;
 	#client: CompilerClient;
 	#timer: NodeJS.Timeout | undefined;
+	/** Resolves when a thread that died has been replaced. */
+	#replaced: Promise<void> | undefined;
 
 	/** `died` is told when a thread dies; its successor is on its way. */
 	constructor(start: CompilerStart, died: (reason: string) => void) {
@@ -24,9 +26,9 @@ export class CompileService {
 		this.#client = this.#open();
 	}
 
-	/** Asks; rejects with CompilerFailure. */
-	ask<Op extends CompilerRequest['op']>(op: Op, request: Request<Op>): Promise<CompilerAnswers[Op]> {
-		if (this.#timer) return Promise.reject(new CompilerFailure('The compile thread is being replaced.'));
+	/** Asks, a thread that is being started if need be; rejects with CompilerFailure. */
+	async ask<Op extends CompilerRequest['op']>(op: Op, request: Request<Op>): Promise<CompilerAnswers[Op]> {
+		await this.#replaced;
 		return this.#client.ask(op, request);
 	}
 
@@ -44,10 +46,13 @@ export class CompileService {
 	#open(): CompilerClient {
 		return new CompilerClient({ ...this.#start, running: this.#running }, reason => {
 			this.#died(reason);
-			this.#timer = setTimeout(() => {
-				this.#timer = undefined;
-				this.#client = this.#open();
-			}, RESTART_DELAY);
+			this.#replaced = new Promise(resolve => {
+				this.#timer = setTimeout(() => {
+					this.#client = this.#open();
+					this.#replaced = undefined;
+					resolve();
+				}, RESTART_DELAY);
+			});
 		});
 	}
 }

@@ -6,9 +6,13 @@ import type { CompilerAnswers, CompilerReply, CompilerRequest } from './messages
 
 /** A fault of the compile thread itself: it died, or a bug threw. Never a mistake in the input. */
 export class CompilerFailure extends Error {
-	constructor(message: string) {
+	/** Where it happened, for the log; never for a user. */
+	readonly detail: string | undefined;
+
+	constructor(message: string, detail?: string) {
 		super(message);
 		this.name = 'CompilerFailure';
+		this.detail = detail;
 	}
 }
 
@@ -62,7 +66,7 @@ export class CompilerClient {
 		const waiting = this.#waiting.get(reply.id);
 		this.#waiting.delete(reply.id);
 		if (!waiting) return;
-		if (reply.failure !== undefined) waiting.reject(new CompilerFailure(reply.failure));
+		if (reply.failure !== undefined) waiting.reject(new CompilerFailure(reply.failure, reply.stack));
 		else waiting.resolve(reply.answer as never);
 	}
 }

@@ -4,12 +4,17 @@ import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { Settings } from '../../compiler/document/document.ts';
 import type { RestartReason } from '../control.ts';
 
-/** Int32 slots of the memory that all threads share. */
+/** Slot, in the Int32 memory that all threads share, of the number of the generation being served. */
 export const CONTROL_GENERATION = 0;
 /** First of the slots, one a thread, that hold characters of access log on their way to the main thread. */
 export const CONTROL_OUTSTANDING = 16;
+/** Characters on their way to the main thread beyond which a thread drops log text. */
+export const MOST_OUTSTANDING: number = 8 * 1024 * 1024;
+/** What an entry of the process log counts for. */
+export const LOG_ENTRY_WEIGHT = 1024;
 /** Data-plane threads at most. */
 export const MOST_THREADS = 256;
+/** Length of that memory. */
 export const CONTROL_SLOTS = CONTROL_OUTSTANDING + MOST_THREADS;
 
 /** A socket to bind. `port` is 0 until the main thread has chosen one. */
@@ -81,7 +86,12 @@ export interface CompilerAnswers {
 }
 
 /** A reply of the compile thread; `failure` is a bug's message, never a mistake in the input. */
-export type CompilerReply = { readonly id: number; readonly answer?: unknown; readonly failure?: string };
+export type CompilerReply = {
+	readonly id: number;
+	readonly answer?: unknown;
+	readonly failure?: string;
+	readonly stack?: string;
+};
 
 /** What a worker thread starts with. */
 export interface WorkerStart {
@@ -97,6 +107,8 @@ export interface WorkerStart {
 	readonly sharePorts: boolean;
 	/** Whether the process's standard error is a terminal: then logs that name no format are for eyes. */
 	readonly terminal: boolean;
+	/** Whether the process log takes debug entries whatever the settings say. */
+	readonly verbose: boolean;
 	/** Folder and environment that placeholders see. */
 	readonly workingDirectory: string;
 	readonly environment: { readonly [name: string]: string | undefined };

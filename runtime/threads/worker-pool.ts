@@ -7,6 +7,7 @@ import {
 	type FromWorker,
 	type GenerationDelta,
 	type ListenerAddress,
+	LOG_ENTRY_WEIGHT,
 	type LogEntry,
 	type ToWorker,
 	type WorkerStart,
@@ -51,7 +52,7 @@ export interface GenerationOrder {
 export interface WorkerPoolHost {
 	readonly totals: ThreadTotals;
 	/** The same for every thread. */
-	readonly surroundings: Pick<WorkerStart, 'terminal' | 'workingDirectory' | 'environment'>;
+	readonly surroundings: Pick<WorkerStart, 'terminal' | 'verbose' | 'workingDirectory' | 'environment'>;
 	log(entry: LogEntry): void;
 	/** Lines for a log writer. */
 	access(sink: string, text: string, entries: number): void;
@@ -140,6 +141,7 @@ export class WorkerPool {
 	/** Lets a thread that replaces a dead one build what is being served, and accept connections. Rejects as prepareAll. */
 	async bringUp(index: number, order: GenerationOrder): Promise<void> {
 		const slot = this.#slots[index]!;
+		if (slot.serving) return;
 		await this.#prepare(slot, order);
 		slot.serving = true;
 		this.#post(slot, { type: 'activate' });
@@ -168,6 +170,7 @@ export class WorkerPool {
 			this.#allDrained = resolve;
 			for (const slot of this.#slots) {
 				clearTimeout(slot.timer);
+				slot.attempt?.reject(new WorkerLost('The server is stopping.'));
 				this.#post(slot, { type: 'drain' });
 			}
 			this.#checkDrained();
@@ -315,6 +318,7 @@ export class WorkerPool {
 				this.#host.access(message.sink, message.text, message.entries);
 				return;
 			case 'log':
+				Atomics.sub(this.#outstanding, CONTROL_OUTSTANDING + slot.index, LOG_ENTRY_WEIGHT);
 				this.#host.log(message.entry);
 				return;
 			case 'drained':
