@@ -1,5 +1,6 @@
 /** One site of a document to the closure that serves it, error routes included. */
 import type { ErrorRoute, Settings, Site, SiteLog, Step } from '../document/document.ts';
+import { canonicalHost, hostMatches } from '../exchange/authority.ts';
 import { isStream } from '../exchange/body.ts';
 import { compileClientIp } from '../exchange/client-ip.ts';
 import type { Exchange } from '../exchange/exchange.ts';
@@ -44,10 +45,11 @@ export function buildSite(site: Site, index: number, env: BuildEnvironment): Bui
 	};
 	const place = new SiteCompiler(scope, pointer);
 	const name = site.addresses[0] ?? '';
-	const logs = (site.logs ?? []).map(log => env.leases.lease('access_log', accessLogSettings(log, env.settings)));
-	const main = place.pipeline(site.pipeline, unanswered);
+	const leased = (site.logs ?? []).map(log => env.leases.lease('access_log', accessLogSettings(log, env.settings)));
+	const logs = chooseLogs(site.logs ?? [], leased);
+	const main = beginning(place.pipeline(site.pipeline, unanswered), scope, leased.length > 0);
 	const errors = site.errors && site.errors.length > 0 ? compileErrors(place, site.errors) : undefined;
-	return { name, logs, handle: errors ? guarded(name, logs, main, errors) : plain(name, logs, main) };
+	return { name, logs: leased, handle: errors ? guarded(name, logs, main, errors) : plain(name, logs, main) };
 }
 
 function clientIpOf(settings: Settings): (x: Exchange) => string {
@@ -70,28 +72,48 @@ function accessLogSettings(log: SiteLog, settings: Settings): AccessLogSettings 
 	};
 }
 
+type LogChoice = (x: Exchange) => readonly AccessLog[];
+
+/** Loggers of a request: those that are limited to hosts are left out for the others. */
+function chooseLogs(logs: readonly SiteLog[], leased: readonly AccessLog[]): LogChoice {
+	const hosts = logs.map(log => log.hostnames);
+	if (hosts.every(names => names === undefined)) return () => leased;
+	const patterns = hosts.map(names => names?.map(name => canonicalHost(name) ?? name));
+	return x => leased.filter((_, i) => patterns[i]?.some(pattern => hostMatches(x.request.host, pattern)) ?? true);
+}
+
+/** Behind trusted proxies the log wants the client's address, which nothing else may have asked for. */
+function beginning(main: Handler, scope: SiteScope, logged: boolean): Handler {
+	const trusted = scope.settings['trusted_proxies'] as readonly string[] | undefined;
+	if (!logged || !trusted || trusted.length === 0) return main;
+	return x => {
+		scope.clientIp(x);
+		return main(x);
+	};
+}
+
 /** The end of every pipeline: 200 without a body. */
 function unanswered(x: Exchange): void {
 	if (x.response.status === 0) x.response.status = 200;
 }
 
-function plain(name: string, logs: readonly AccessLog[], main: Handler): Handler {
+function plain(name: string, logs: LogChoice, main: Handler): Handler {
 	return x => {
 		x.site = name;
-		x.accessLogs = logs;
+		x.accessLogs = logs(x);
 		return main(x);
 	};
 }
 
 function guarded(
 	name: string,
-	logs: readonly AccessLog[],
+	logs: LogChoice,
 	main: Handler,
 	errors: (x: Exchange, thrown: unknown) => void | Promise<void>,
 ): Handler {
 	return x => {
 		x.site = name;
-		x.accessLogs = logs;
+		x.accessLogs = logs(x);
 		let pending: void | Promise<void>;
 		try {
 			pending = main(x);

@@ -14,8 +14,10 @@ import { log } from './log.ts';
 import { redir } from './redir.ts';
 import { respond } from './respond.ts';
 import { reverseProxy } from './reverse-proxy/reverse-proxy.ts';
+import { rewrite } from './rewrite.ts';
 import { root } from './root.ts';
 import { route } from './route.ts';
+import { uri } from './uri.ts';
 import { vars } from './vars.ts';
 import { when } from './when.ts';
 
@@ -35,8 +37,10 @@ export const directives: readonly Directive[] = [
 	requestHeader,
 	respond,
 	reverseProxy,
+	rewrite,
 	root,
 	route,
+	uri,
 	vars,
 	when,
 ];

@@ -21,6 +21,7 @@ export const HEADER_RULE_PROPERTIES: { readonly [name: string]: Schema } = {
 	name: { type: 'string', minLength: 1, description: 'Name of the field.' },
 	values: {
 		type: 'array',
+		secret: 'by-name',
 		items: { type: 'string' },
 		minItems: 1,
 		description: 'Values, any of which may match; `*` at the beginning and the end is a wildcard.',

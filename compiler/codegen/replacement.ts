@@ -1,0 +1,78 @@
+/** What stands in for the matches of a regular expression: text with `$1`, `${name}` and placeholders. */
+import type { Exchange } from '../exchange/exchange.ts';
+import type { CompileContext, Template } from './compile-context.ts';
+
+/** Replaces the matches of a global expression in a subject. */
+export type Replacement = (subject: string, regexp: RegExp, x: Exchange) => string;
+
+/** A piece: text, or the number or name of a group. */
+type Piece = { readonly text: Template } | { readonly group: string };
+
+/**
+ * Compiles a replacement. `$name` takes the longest run of word characters, `${name}` ends where it says, `$$` is a dollar
+ * sign, a group that is not there is nothing. Values of placeholders are data: a `$` in them is a dollar sign.
+ */
+export function compileReplacement(text: string, cx: CompileContext, unknown: 'keep' | 'empty'): Replacement {
+	const pieces: Piece[] = [];
+	let from = 0;
+	let literal = '';
+	for (const found of text.matchAll(/\$(?:(\$)|(\w+)|\{(\w+)\})/g)) {
+		literal += text.slice(from, found.index) + (found[1] ?? '');
+		from = found.index + found[0].length;
+		const group = found[2] ?? found[3];
+		if (group === undefined) continue;
+		if (literal !== '') pieces.push({ text: cx.template(literal, unknown) });
+		literal = '';
+		pieces.push({ group });
+	}
+	literal += text.slice(from);
+	if (literal !== '') pieces.push({ text: cx.template(literal, unknown) });
+	return (subject, regexp, x) => {
+		regexp.lastIndex = 0;
+		// Rendered once, not for each match.
+		const texts = pieces.map(piece => ('text' in piece ? piece.text.render(x) : ''));
+		return subject.replace(regexp, (...match: unknown[]) => {
+			let out = '';
+			for (let i = 0; i < pieces.length; i++) {
+				const piece = pieces[i]!;
+				out += 'text' in piece ? texts[i] : groupText(match, piece.group);
+			}
+			return out;
+		});
+	};
+}
+
+/** `match` holds the arguments of a replacer: whole match, groups, offset, subject and perhaps named groups. */
+function groupText(match: readonly unknown[], group: string): string {
+	const last = match.at(-1);
+	const named =
+		typeof last === 'object' && last !== null ? (last as { [name: string]: string | undefined }) : undefined;
+	if (!/^\d+$/.test(group)) return named?.[group] ?? '';
+	const count = match.length - (named ? 3 : 2);
+	return Number(group) < count ? ((match[Number(group)] as string | undefined) ?? '') : '';
+}
+
+/**
+ * Compiles the expression that is looked for. One with placeholders is made per request, the values standing in it as they
+ * are; when that gives no valid expression the result is undefined and nothing is replaced.
+ */
+export function compileSearch(source: string, cx: CompileContext): (x: Exchange) => RegExp | undefined {
+	if (!cx.hasPlaceholders(source)) {
+		const regexp = cx.regexp(source, 'g');
+		return () => regexp;
+	}
+	const template = cx.template(source, 'keep');
+	let last = '';
+	let compiled: RegExp | undefined;
+	return x => {
+		const text = template.render(x);
+		if (text === last) return compiled;
+		last = text;
+		try {
+			compiled = cx.regexp(text, 'g');
+		} catch {
+			compiled = undefined;
+		}
+		return compiled;
+	};
+}
