@@ -1,0 +1,28 @@
+/** `svc adapt`. */
+import { type Command, EXIT } from '../command.ts';
+import { ADAPTER_OPTION, CONFIG_OPTION, LANGUAGE_RULE, readConfiguration, requiredSource } from '../configuration.ts';
+import { print, printError } from '../terminal.ts';
+
+/** Prints the document, secrets included: it is what `run` and `POST /load` take. */
+export const adapt: Command = {
+	name: 'adapt',
+	summary: 'Print the JSON document that a configuration compiles to',
+	details: [
+		'The document is checked before it is printed: exit status 0 means that this build can load it. Warnings go to standard error.',
+		LANGUAGE_RULE,
+	],
+	options: [
+		CONFIG_OPTION,
+		ADAPTER_OPTION,
+		{ name: 'pretty', short: 'p', summary: 'Indent the JSON' },
+		{ name: 'validate', summary: 'Accepted; the document is always checked' },
+	],
+	async run(invocation) {
+		const input = await readConfiguration(requiredSource(invocation));
+		const { compileConfiguration } = await import('../compilation.ts');
+		const { document, warnings } = compileConfiguration(input);
+		if (warnings !== '') printError(`${warnings}\n`);
+		print(`${JSON.stringify(document, undefined, invocation.flag('pretty') ? 2 : undefined)}\n`);
+		return EXIT.ok;
+	},
+};

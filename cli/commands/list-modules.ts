@@ -1,0 +1,61 @@
+/** `svc list-modules`. */
+import { type Command, EXIT } from '../command.ts';
+import { print } from '../terminal.ts';
+import { version } from '../version.ts';
+
+/** A module as the list names it. */
+interface Module {
+	readonly id: string;
+	readonly summary: string;
+}
+
+/** Endpoint groups of the Admin API, named as the compatible server names them: those that this build serves. */
+const ADMIN_MODULES: readonly Module[] = [
+	{ id: 'admin.api.load', summary: 'Reads and replaces the running configuration.' },
+	{ id: 'admin.api.metrics', summary: 'Gives metrics in the Prometheus text format.' },
+];
+
+/** Prints the modules compiled in. */
+export const listModules: Command = {
+	name: 'list-modules',
+	summary: 'List the modules of this build',
+	details: ['Every module of this build is a standard one, so that --skip-standard leaves none.'],
+	options: [
+		{ name: 'json', summary: 'Print a JSON array of objects with id, version and summary' },
+		{ name: 'versions', summary: 'Print the version behind each module' },
+		{ name: 'packages', summary: 'Accepted; all modules belong to one package, svc, which is printed behind each' },
+		{ name: 'skip-standard', short: 's', summary: 'Leave out the standard modules' },
+	],
+	async run({ flag }) {
+		const modules = flag('skip-standard') ? [] : await allModules();
+		const release = version();
+		if (flag('json')) {
+			print(`${JSON.stringify(modules.map(({ id, summary }) => ({ id, version: release, summary })), undefined, 2)}\n`);
+			return EXIT.ok;
+		}
+		const suffix = `${flag('versions') ? ` ${release}` : ''}${flag('packages') ? ' svc' : ''}`;
+		print(modules.map(({ id }) => `${id}${suffix}\n`).join(''));
+		return EXIT.ok;
+	},
+};
+
+/** Handlers, site options, matchers, global options and the Admin API, in lexical order. */
+async function allModules(): Promise<Module[]> {
+	const [{ directives }, { matchers }, { options }] = await Promise.all([
+		import('../../compiler/directives/index.ts'),
+		import('../../compiler/matchers/index.ts'),
+		import('../../compiler/options/index.ts'),
+	]);
+	const found = new Map<string, Module>();
+	const add = (id: string, summary: string): void => {
+		if (!found.has(id)) found.set(id, { id, summary });
+	};
+	for (const directive of directives) {
+		if (directive.kind === 'site') add(`http.sites.${directive.id}`, directive.summary);
+		else if (directive.id !== '') add(`http.handlers.${directive.id}`, directive.summary);
+	}
+	for (const matcher of matchers) add(`http.matchers.${matcher.id}`, matcher.summary);
+	for (const option of options) add(`settings.${option.id}`, option.summary);
+	for (const { id, summary } of ADMIN_MODULES) add(id, summary);
+	return [...found.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+}
