@@ -5,10 +5,10 @@ import { setPriority } from 'node:os';
 import type { MessagePort } from 'node:worker_threads';
 import { compile } from '../compiler/compiler.ts';
 import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
+import { toReport } from '../compiler/diagnostics/diagnostic-report.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
 import { redact } from '../compiler/document/secrets.ts';
 import { diskReader } from './disk-reader.ts';
-import { diagnosticReport } from './threads/diagnostic-report.ts';
 import {
 	type DocumentImage,
 	documentFacts,
@@ -100,7 +100,7 @@ class Compilation {
 
 	#compile(input: ConfigInput) {
 		const compiled = compile(input, diskReader(this.#start.workingDirectory, this.#start.environment));
-		const diagnostics: DiagnosticReport[] = compiled.diagnostics.map(diagnosticReport);
+		const diagnostics: DiagnosticReport[] = compiled.diagnostics.map(toReport);
 		return { document: compiled.document, plan: compiled.plan, diagnostics };
 	}
 
