@@ -113,9 +113,12 @@ function readConnection(connection: string, headers: HeaderList): boolean {
 	return upgrades;
 }
 
-/** HTTP/2 is not upgraded to through a proxy: requests inside would pass every rule here (RFC 9113 §3.1). */
+/**
+ * A request with a body is not upgraded: the new protocol would begin in the middle of it. HTTP/2 is not upgraded to through
+ * a proxy: requests inside would pass every rule here (RFC 9113 §3.1).
+ */
 function mayUpgrade(x: Exchange, upgrade: string): boolean {
-	return x.protocol === 'HTTP/1.1' && !/(?:^|[\s,])(?:h2c?|http)(?:[\s,/]|$)/i.test(upgrade);
+	return x.request.body === null && x.protocol === 'HTTP/1.1' && !/(?:^|[\s,])(?:h2c?|http)(?:[\s,/]|$)/i.test(upgrade);
 }
 
 function addForwarded(

@@ -16,8 +16,8 @@ export interface UpstreamDraft {
 	keepalive_idle_conns?: number;
 }
 
-/** Sub-directives about the pool that come in a later build. */
-const UNAVAILABLE: readonly string[] = [
+/** Sub-directives about pools that come in a later build. */
+export const UNAVAILABLE_OF_POOLS: readonly string[] = [
 	...['dynamic', 'lb_retries', 'lb_try_duration', 'lb_try_interval', 'lb_retry_match', 'health_uri', 'health_path'],
 	...['health_upstream', 'health_port', 'health_interval', 'health_timeout', 'health_passes', 'health_fails'],
 	...['health_status', 'health_body', 'health_method', 'health_request_body', 'health_follow_redirects'],
@@ -36,7 +36,7 @@ const UNAVAILABLE_TRANSPORT: readonly string[] = [
 /** Lowers `upstream <name> { … }` to the settings of `upstreams.<name>`; undefined when nothing could be kept. */
 export function lowerNamedUpstream(block: NamedBlock, cx: LowerContext): UpstreamDraft | undefined {
 	const draft: UpstreamDraft = { to: [] };
-	const known = poolSubdirectives(draft, cx);
+	const known = refuseByName(poolSubdirectives(draft, cx), UNAVAILABLE_OF_POOLS, cx);
 	const first = block.lines[0];
 	const last = block.lines[block.lines.length - 1];
 	if (first && last) {
@@ -68,7 +68,7 @@ export function lowerAddresses(words: readonly Word[], draft: UpstreamDraft, cx:
 	}
 }
 
-/** The sub-directives that fill the draft, those of later builds among them. */
+/** The sub-directives that fill the draft. */
 export function poolSubdirectives(draft: UpstreamDraft, cx: LowerContext): { [name: string]: Subdirective } {
 	let transport = false;
 	const known: { [name: string]: Subdirective } = {
@@ -87,16 +87,24 @@ export function poolSubdirectives(draft: UpstreamDraft, cx: LowerContext): { [na
 			lowerTransport(args, line, draft, cx);
 		},
 	};
-	for (const name of UNAVAILABLE) known[name] = unavailable(cx);
 	return known;
 }
 
-/** A sub-directive that is refused by name. */
-export function unavailable(cx: LowerContext): Subdirective {
-	return (_args, line) => {
+/**
+ * Adds sub-directives that are refused by name. They are not enumerable: hints that list what can be written leave them out.
+ */
+export function refuseByName(
+	known: { readonly [name: string]: Subdirective },
+	names: readonly string[],
+	cx: LowerContext,
+): { readonly [name: string]: Subdirective } {
+	const all = { ...known };
+	const refuse: Subdirective = (_args, line) => {
 		const name = line.words[0]!;
 		cx.problem('error', 'directive/unavailable', name.span, `\`${name.text}\` is not part of this build yet.`);
 	};
+	for (const name of names) Object.defineProperty(all, name, { value: refuse, enumerable: false });
+	return all;
 }
 
 function lowerPolicy(args: readonly Word[], line: Line, draft: UpstreamDraft, cx: LowerContext): void {
@@ -154,8 +162,7 @@ function lowerTransport(args: readonly Word[], line: Line, draft: UpstreamDraft,
 			cx.problem('error', 'directive/unavailable', words[0]!.span, message);
 		},
 	};
-	for (const option of UNAVAILABLE_TRANSPORT) known[option] = unavailable(cx);
-	cx.subdirectives(line.block, known, 'transport http');
+	cx.subdirectives(line.block, refuseByName(known, UNAVAILABLE_TRANSPORT, cx), 'transport http');
 }
 
 function lowerVersions(words: readonly Word[], line: Line, cx: LowerContext): void {

@@ -5,7 +5,13 @@ import type { LowerContext, Subdirective } from '../../lower/lower-context.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
 import { handlerDirective } from '../directive.ts';
 import { HEADER_EDITS, type HeaderEdits, lowerHeaderEdit } from '../header-edits.ts';
-import { lowerAddresses, poolSubdirectives, type UpstreamDraft, unavailable } from './lower-upstream.ts';
+import {
+	lowerAddresses,
+	poolSubdirectives,
+	refuseByName,
+	UNAVAILABLE_OF_POOLS,
+	type UpstreamDraft,
+} from './lower-upstream.ts';
 import { compileProxy, type ProxyStep } from './proxy-handler.ts';
 
 const USAGE = 'reverse_proxy [matcher] [<upstream>… | upstream://<name>] [{ … }]';
@@ -63,7 +69,9 @@ export const reverseProxy = handlerDirective<ProxyStep>({
 		if (named === undefined) lowerAddresses(args, draft, cx);
 		const pool = poolSubdirectives(draft, cx);
 		const known: { [name: string]: Subdirective } = named === undefined ? pool : refusedBeside(named, pool, cx);
-		cx.subdirectives(line.block, { ...known, ...proxySubdirectives(fields, cx) }, 'reverse_proxy');
+		const refused = [...UNAVAILABLE, ...UNAVAILABLE_OF_POOLS];
+		const every = refuseByName({ ...known, ...proxySubdirectives(fields, cx) }, refused, cx);
+		cx.subdirectives(line.block, every, 'reverse_proxy');
 		if (named !== undefined) return cx.origin<ProxyStep>({ handler: 'proxy', pool: named, ...fields }, line.span);
 		const hasAddress = args.length > 0 || line.block?.lines.some(({ words }) => words[0]!.text === 'to') === true;
 		if (!hasAddress && cx.dialect === 'configfile') {
@@ -183,6 +191,5 @@ function proxySubdirectives(fields: Fields, cx: LowerContext): { [name: string]:
 			if (word && !/^-?\d+$/.test(word.text)) cx.duration(word);
 		},
 	};
-	for (const name of UNAVAILABLE) known[name] = unavailable(cx);
 	return known;
 }
