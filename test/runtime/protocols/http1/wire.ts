@@ -1,0 +1,175 @@
+/** A server of the HTTP/1.1 engine with a scripted host, and a client that writes bytes as they are. */
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
+import type { Exchange } from '../../../../compiler/exchange/exchange.ts';
+import type { Handler } from '../../../../compiler/exchange/handler.ts';
+import { createHttp1Server } from '../../../../runtime/protocols/http1/http1-server.ts';
+import { DEFAULT_LIMITS } from '../../../../runtime/protocols/http1/limits.ts';
+import type { ProtocolHost, ProtocolLimits, ProtocolServer } from '../../../../runtime/protocols/protocol.ts';
+
+/** What a scripted host has seen. */
+export interface WireServer {
+	readonly port: number;
+	readonly protocol: ProtocolServer;
+	readonly exchanges: Exchange[];
+	readonly finished: Exchange[];
+	readonly refused: string[];
+	readonly opened: () => number;
+	readonly closed: () => number;
+	draining: boolean;
+	stop(): Promise<void>;
+}
+
+/** Serves on a free port of 127.0.0.1; a handler that throws is answered with its status, as the runtime does. */
+export async function serve(handler: Handler, limits: Partial<ProtocolLimits> = {}): Promise<WireServer> {
+	const exchanges: Exchange[] = [];
+	const finished: Exchange[] = [];
+	const refused: string[] = [];
+	let opened = 0;
+	let closed = 0;
+	const fail = (x: Exchange, error: unknown): void => {
+		x.response.body = null;
+		x.response.status = (error as { status?: number }).status ?? 500;
+	};
+	const host: ProtocolHost & { draining: boolean } = {
+		handle(x) {
+			exchanges.push(x);
+			try {
+				return handler(x)?.then(undefined, error => fail(x, error));
+			} catch (error) {
+				fail(x, error);
+			}
+		},
+		finished: x => void finished.push(x),
+		refused: reason => void refused.push(reason),
+		opened: () => void opened++,
+		closed: () => void closed++,
+		limits: { ...DEFAULT_LIMITS, ...limits },
+		draining: false,
+	};
+	const protocol = createHttp1Server(host);
+	const server = createServer({ allowHalfOpen: true }, socket => protocol.accept(socket, 'http'));
+	server.listen(0, '127.0.0.1');
+	await once(server, 'listening');
+	return {
+		port: (server.address() as { port: number }).port,
+		protocol,
+		exchanges,
+		finished,
+		refused,
+		opened: () => opened,
+		closed: () => closed,
+		get draining() {
+			return host.draining;
+		},
+		set draining(value: boolean) {
+			host.draining = value;
+		},
+		async stop() {
+			protocol.close();
+			await new Promise(resolve => server.close(resolve));
+		},
+	};
+}
+
+/** A client's end of a connection. */
+export class Wire {
+	readonly socket: Socket;
+	/** Everything received, as latin1. */
+	text = '';
+	/** The server has closed its side. */
+	ended = false;
+	reset = false;
+	#changed: () => void = () => {};
+
+	constructor(socket: Socket) {
+		this.socket = socket;
+		socket.setNoDelay(true);
+		socket.on('data', bytes => {
+			this.text += bytes.toString('latin1');
+			this.#changed();
+		});
+		socket.on('error', () => {
+			this.reset = true;
+		});
+		for (const event of ['end', 'close']) {
+			socket.on(event, () => {
+				this.ended = true;
+				this.#changed();
+			});
+		}
+	}
+
+	send(text: string): void {
+		this.socket.write(text, 'latin1');
+	}
+
+	/** Waits until the text received passes a test; rejects after two seconds or, unless it passes, at the end. */
+	async until(test: (text: string) => boolean, milliseconds = 2000): Promise<string> {
+		const end = performance.now() + milliseconds;
+		while (!test(this.text)) {
+			const left = end - performance.now();
+			if (this.ended || left <= 0)
+				throw new Error(`got ${JSON.stringify(this.text)}${this.ended ? ' and the end' : ''}`);
+			await new Promise<void>(resolve => {
+				const timer = setTimeout(resolve, left);
+				this.#changed = () => {
+					clearTimeout(timer);
+					resolve();
+				};
+			});
+		}
+		return this.text;
+	}
+
+	/** Waits until the server has closed its side; gives what was received. */
+	async whole(milliseconds = 2000): Promise<string> {
+		await this.until(() => this.ended, milliseconds).catch(error => {
+			if (!this.ended) throw error;
+		});
+		this.socket.end();
+		return this.text;
+	}
+}
+
+/** Opens a connection. */
+export async function open(port: number): Promise<Wire> {
+	const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+	await once(socket, 'connect');
+	return new Wire(socket);
+}
+
+/** Sends text (in several writes when it is several) and gives all that comes until the server closes. */
+export async function send(port: number, ...pieces: string[]): Promise<string> {
+	const wire = await open(port);
+	for (const piece of pieces) {
+		wire.send(piece);
+		if (pieces.length > 1) await new Promise(resolve => setTimeout(resolve, 5));
+	}
+	const text = await wire.whole();
+	wire.socket.destroy();
+	return text;
+}
+
+/** Status of the first response in text, 0 when there is none. */
+export function statusOf(text: string): number {
+	return Number(/^HTTP\/1\.1 ([0-9]{3}) /.exec(text)?.[1] ?? 0);
+}
+
+/** A response without its `Date`, so that it can be compared. */
+export function undated(text: string): string {
+	return text.replace(/Date: [^\r]+\r\n/g, '');
+}
+
+/** Reads a request's body whole, as latin1. */
+export async function bodyOf(x: Exchange): Promise<string> {
+	const body = x.request.body;
+	if (body === null) return '';
+	if (typeof body === 'string' || body instanceof Uint8Array) throw new Error('a request body is a stream');
+	let text = '';
+	for (;;) {
+		const piece = await body.pull();
+		if (piece === null) return text;
+		text += Buffer.from(piece).toString('latin1');
+	}
+}
