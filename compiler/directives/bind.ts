@@ -3,6 +3,7 @@
 import { isListenHost } from '../lower/listen-host.ts';
 import type { SiteDirective } from './directive.ts';
 
+/** Interfaces of a site. */
 export const bind: SiteDirective = {
 	kind: 'site',
 	id: 'bind',

@@ -5,6 +5,7 @@ import { PIPELINE } from '../document/references.ts';
 import { requireBlock } from '../lower/require-block.ts';
 import type { SiteDirective } from './directive.ts';
 
+/** Error routes of a site. */
 export const handleErrors: SiteDirective = {
 	kind: 'site',
 	id: 'errors',
@@ -32,7 +33,10 @@ export const handleErrors: SiteDirective = {
 			const text = word.text.toLowerCase();
 			if (/^[1-5](\d\d|xx)$/.test(text)) statuses.push(text);
 			else {
-				const message = `bad status value '${word.text}'`;
+				const message =
+					cx.dialect === 'configfile'
+						? `\`${word.text}\` is neither a status nor a class of statuses.`
+						: `bad status value '${word.text}'`;
 				cx.problem('error', 'handle-errors/bad-status', word.span, message, {
 					hint: 'Write a status such as 404 or a class such as 5xx.',
 				});

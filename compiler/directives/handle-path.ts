@@ -3,6 +3,7 @@ import type { Step } from '../document/document.ts';
 import { requireBlock } from '../lower/require-block.ts';
 import { handlerDirective } from './directive.ts';
 
+/** Sugar for a `group` whose first step strips the prefix. */
 export const handlePath = handlerDirective<Step>({
 	kind: 'handler',
 	id: '',
@@ -28,7 +29,10 @@ export const handlePath = handlerDirective<Step>({
 		const pattern = args[0];
 		if (!counted || !pattern || !block) return undefined;
 		if (!pattern.text.startsWith('/')) {
-			const message = `path matcher must begin with '/', got ${pattern.text}`;
+			const message =
+				cx.dialect === 'configfile'
+					? `\`${pattern.text}\` is not a path: a path begins with \`/\`.`
+					: `path matcher must begin with '/', got ${pattern.text}`;
 			cx.problem('error', 'handle-path/not-a-path', pattern.span, message, { hint: `Usage: ${handlePath.usage}` });
 			return undefined;
 		}

@@ -3,6 +3,7 @@ import type { Step } from '../document/document.ts';
 import { requireBlock } from '../lower/require-block.ts';
 import { handlerDirective } from './directive.ts';
 
+/** Sugar for a `group`, or for a branch of a `first_match`. */
 export const handle = handlerDirective<Step>({
 	kind: 'handler',
 	id: '',

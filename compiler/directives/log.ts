@@ -4,6 +4,7 @@ import { LOG_PROPERTIES, lowerLogBlock } from '../lower/log-settings.ts';
 import { unavailableMessage } from '../lower/unavailable.ts';
 import type { SiteDirective } from './directive.ts';
 
+/** Access logs of a site. */
 export const log: SiteDirective = {
 	kind: 'site',
 	id: 'logs',

@@ -10,6 +10,7 @@ interface GroupStep extends Step {
 	readonly pipeline: readonly Step[];
 }
 
+/** The handler `group` and its word. */
 export const route = handlerDirective<GroupStep>({
 	kind: 'handler',
 	id: 'group',

@@ -18,6 +18,7 @@ interface FirstMatchStep extends Step {
 	readonly branches: readonly Branch[];
 }
 
+/** The handler `first_match` and its words. */
 export const when = handlerDirective<FirstMatchStep>({
 	kind: 'handler',
 	id: 'first_match',

@@ -1,6 +1,6 @@
 /** Site addresses: `[scheme://][host][:port][/path]`, and what they mean for listening. */
-
-import { isIPv6 } from 'node:net';
+import { canonicalHost } from '../exchange/authority.ts';
+import { parseIp } from '../exchange/ip-address.ts';
 
 /** An address in its parts. */
 export interface SiteAddress {
@@ -29,7 +29,6 @@ export interface SchemePorts {
 }
 
 const LONGEST = 4096;
-const PLAIN_HOST = /^[a-z0-9*_.-]+$/;
 
 /** Parses an address. Port mistakes are found before scheme mistakes, as the compatible server does. */
 export function parseSiteAddress(written: string): SiteAddress | SiteAddressMistake {
@@ -77,7 +76,10 @@ export function parseSiteAddress(written: string): SiteAddress | SiteAddressMist
 	}
 	const host = normalizeHost(hostText);
 	if (host === undefined) {
-		return { code: 'address/invalid-host', message: `\`${hostText}\` is not a host name.` };
+		return {
+			code: 'address/invalid-host',
+			message: `\`${hostText.length > 80 ? `${hostText.slice(0, 80)}…` : hostText}\` is not a host name.`,
+		};
 	}
 	return {
 		text,
@@ -121,44 +123,18 @@ export function formatSiteAddress(address: SiteAddress): string {
 	return `${address.scheme ? `${address.scheme}://` : ''}${host}${address.port === undefined ? '' : `:${address.port}`}${address.path}`;
 }
 
+/** The host as requests carry it; placeholders stay as they are. Undefined when it can be no host. */
 function normalizeHost(text: string): string | undefined {
-	if (text === '') return '';
-	if (text.startsWith('[') && text.endsWith(']')) {
-		const inner = text.slice(1, -1).toLowerCase();
-		const bare = inner.split('%', 1)[0]!;
-		return isIPv6(bare) ? canonicalIpv6(inner) : undefined;
-	}
-	const lower = text.includes('{') ? text.replace(/\{[^}]*\}|[^{]+|\{/g, lowerOutsideBraces) : text.toLowerCase();
-	if (isIPv6(lower)) return canonicalIpv6(lower);
-	if (PLAIN_HOST.test(lower)) return lower;
-	if (lower.includes('{')) return /[\s,]/.test(lower.replace(/\{[^}]*\}/g, '')) ? undefined : lower;
-	return asciiHost(lower);
-}
-
-function lowerOutsideBraces(part: string): string {
-	return part.startsWith('{') ? part : part.toLowerCase();
-}
-
-/** Internationalized names become their ASCII form; anything that is no host gives undefined. */
-function asciiHost(host: string): string | undefined {
-	const stars = host.split('.').map(label => (label === '*' ? 'xn-star-placeholder' : label));
-	const url = URL.canParse(`http://${stars.join('.')}/`) ? new URL(`http://${stars.join('.')}/`) : undefined;
-	if (!url || url.hostname === '' || url.username !== '' || url.port !== '' || url.search !== '' || url.hash !== '') {
-		return undefined;
-	}
-	return url.hostname.replaceAll('xn-star-placeholder', '*');
-}
-
-function canonicalIpv6(text: string): string {
-	const zone = text.indexOf('%');
-	const bare = zone === -1 ? text : text.slice(0, zone);
-	const host = new URL(`http://[${bare}]/`).hostname.slice(1, -1);
-	return zone === -1 ? host : `${host}${text.slice(zone)}`;
+	if (text === '' || !text.includes('{')) return text === '' ? '' : canonicalHost(text);
+	if (/[\s,]/.test(text.replace(/\{[^}]*\}/g, ''))) return undefined;
+	return text.replace(/\{[^}]*\}|[^{]+|\{/g, part => (part.startsWith('{') ? part : part.toLowerCase()));
 }
 
 /** The colon before the port: the last one outside brackets and braces, unless the text is a bare IPv6 address. */
 function portColon(authority: string): number {
-	if (isIPv6(authority)) return -1;
+	if (authority.includes('::') || authority.indexOf(':') !== authority.lastIndexOf(':')) {
+		if (parseIp(authority)) return -1;
+	}
 	let colon = -1;
 	let depth = 0;
 	for (let at = 0; at < authority.length; at++) {

@@ -1,12 +1,12 @@
 /** Hosts to listen on, as `bind` and `default_bind` take them. */
-import { isIP } from 'node:net';
+import { parseIp } from '../exchange/ip-address.ts';
 import type { Word } from '../syntax/ast.ts';
 import type { LowerContext } from './lower-context.ts';
 
 /** Checks a host without a port and reports what is wrong with it. */
 export function isListenHost(word: Word, cx: LowerContext): boolean {
 	const text = word.text.replace(/^\[(.*)\]$/, '$1');
-	if (isIP(text) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(text)) return true;
+	if (parseIp(text) || /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(text)) return true;
 	if (/^(unix|fd|fdgram|unixgram|unixpacket|tcp6?|tcp4|udp)\b.*\//.test(text)) {
 		cx.problem('error', 'bind/unavailable', word.span, `Listening on \`${word.text}\` is not part of this build yet.`);
 		return false;

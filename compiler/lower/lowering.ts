@@ -158,10 +158,16 @@ export class Lowering implements LowerContext {
 	oneOf<const T extends string>(word: Word, values: readonly T[], what: string): T | undefined {
 		const value = values.find(known => known === word.text);
 		if (value !== undefined) return value;
-		this.problem('error', 'value/unknown', word.span, `\`${word.text}\` is not a ${what}.`, {
-			label: didYouMean(word.text, values),
-			hint: `Write ${sentenceList(values, 'or')}.`,
-		});
+		this.problem(
+			'error',
+			'value/unknown',
+			word.span,
+			`\`${word.text}\` is not ${/^[aeiou]/.test(what) ? 'an' : 'a'} ${what}.`,
+			{
+				label: didYouMean(word.text, values),
+				hint: `Write ${sentenceList(values, 'or')}.`,
+			},
+		);
 		return undefined;
 	}
 

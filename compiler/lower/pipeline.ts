@@ -268,25 +268,25 @@ function isHandle(directive: string): boolean {
 	return directive === 'handle' || directive === 'handle_path';
 }
 
-/** Configfile: what stands after something that always answers can never run. */
+/** Configfile: what stands after something that always answers, or after the branch that takes every request, can never run. */
 function warnOfUnreachable(lowering: Lowering, items: readonly Item[]): void {
 	for (let at = 0; at + 1 < items.length; at++) {
 		const item = items[at]!;
 		const next = items[at + 1]!;
-		const unconditional = item.when === undefined;
-		if (unconditional && item.module.answers === true && item.steps.every(step => step.pass_thru !== true)) {
-			const message = `\`${next.directive}\` can never run: \`${item.directive}\` before it always answers.`;
-			lowering.problem('warning', 'directive/never-runs', spanOfWords(next.line.words), message, {
-				related: [{ span: spanOfWords(item.line.words), message: 'answers every request that comes here' }],
-			});
-			return;
-		}
-		if (unconditional && isHandle(item.directive) && isHandle(next.directive) && item.run === next.run) {
+		if (item.when !== undefined) continue;
+		const here = spanOfWords(item.line.words);
+		const there = spanOfWords(next.line.words);
+		if (isHandle(item.directive) && isHandle(next.directive) && item.run === next.run) {
 			const message = 'This block can never run: the one before it takes every request.';
-			lowering.problem('warning', 'branch/never-runs', spanOfWords(next.line.words), message, {
-				related: [{ span: spanOfWords(item.line.words), message: 'takes every request' }],
+			lowering.problem('warning', 'branch/never-runs', there, message, {
+				related: [{ span: here, message: 'takes every request' }],
 			});
-			return;
 		}
+		if (item.module.answers !== true || item.steps.some(step => step.pass_thru === true)) continue;
+		const message = `\`${next.directive}\` can never run: \`${item.directive}\` before it always answers.`;
+		lowering.problem('warning', 'directive/never-runs', there, message, {
+			related: [{ span: here, message: 'answers every request that comes here' }],
+		});
+		return;
 	}
 }

@@ -7,6 +7,7 @@ import {
 	violatesConvention,
 } from '../document/site-address.ts';
 import type { Reader } from '../source/reader.ts';
+import type { SourceSpan } from '../source/source.ts';
 import type { Word } from '../syntax/ast.ts';
 import type { Lowering } from './lowering.ts';
 
@@ -18,10 +19,14 @@ export function lowerAddresses(
 	reader: Reader,
 ): string[] {
 	const addresses: string[] = [];
+	const places: { [index: string]: SourceSpan } = {};
 	for (const word of words) {
 		const address = lowerAddress(lowering, word, ports, reader);
-		if (address !== undefined && !addresses.includes(address)) addresses.push(address);
+		if (address === undefined || addresses.includes(address)) continue;
+		places[addresses.length] = word.span;
+		addresses.push(address);
 	}
+	if (words[0]) lowering.environment.origins.remember(addresses, words[0].span, places);
 	return addresses;
 }
 
@@ -34,13 +39,16 @@ function lowerAddress(lowering: Lowering, word: Word, ports: SchemePorts, reader
 			'error',
 			parsed.code,
 			word.span,
-			parsed.message,
+			lowering.dialect === 'configfile' ? asSentence(parsed.message) : parsed.message,
 			parsed.hint === undefined ? {} : { hint: parsed.hint },
 		);
 		return undefined;
 	}
 	if (violatesConvention(parsed, ports)) {
-		const message = `[${parsed.text}] scheme and port violate convention`;
+		const message =
+			lowering.dialect === 'configfile'
+				? `The scheme and the port of \`${parsed.text}\` do not go together.`
+				: `[${parsed.text}] scheme and port violate convention`;
 		const other = parsed.scheme === 'http' ? 'HTTPS' : 'HTTP';
 		lowering.problem('error', 'address/scheme-and-port', word.span, message, {
 			hint: `${parsed.port} is the ${other} port; change the scheme or the port.`,
@@ -57,6 +65,10 @@ function lowerAddress(lowering: Lowering, word: Word, ports: SchemePorts, reader
 		lowering.problem('warning', 'address/path', word.span, message, { hint });
 	}
 	return formatSiteAddress(parsed);
+}
+
+function asSentence(message: string): string {
+	return `${message[0]!.toUpperCase()}${message.slice(1)}${/[./]$/.test(message) ? '' : '.'}`;
 }
 
 /** `{env.NAME}` in an address is settled now: listeners must be known before there is a request. */

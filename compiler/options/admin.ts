@@ -5,6 +5,7 @@ import type { GlobalOption } from './option.ts';
 /** Address of the Admin API when the option names none. */
 export const DEFAULT_ADMIN_ADDRESS = '127.0.0.1:2019';
 
+/** `settings.admin`. */
 export const admin: GlobalOption = {
 	id: 'admin',
 	names: { configfile: ['admin'], compatfile: ['admin'] },

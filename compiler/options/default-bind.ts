@@ -2,6 +2,7 @@
 import { isListenHost } from '../lower/listen-host.ts';
 import type { GlobalOption } from './option.ts';
 
+/** `settings.default_bind`. */
 export const defaultBind: GlobalOption = {
 	id: 'default_bind',
 	names: { configfile: ['default_bind'], compatfile: ['default_bind'] },

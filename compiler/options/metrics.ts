@@ -2,6 +2,7 @@
 import { unavailableMessage } from '../lower/unavailable.ts';
 import type { GlobalOption } from './option.ts';
 
+/** `settings.metrics`. */
 export const metrics: GlobalOption = {
 	id: 'metrics',
 	names: { configfile: ['metrics'], compatfile: ['metrics'] },

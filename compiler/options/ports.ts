@@ -1,6 +1,7 @@
 /** Global options `http_port` and `https_port`: the ports that the schemes stand for. */
 import type { GlobalOption } from './option.ts';
 
+/** `settings.http_port`. */
 export const httpPort: GlobalOption = portOption(
 	'http_port',
 	80,
@@ -8,6 +9,7 @@ export const httpPort: GlobalOption = portOption(
 	'Addresses such as `http://example.com` listen there.',
 );
 
+/** `settings.https_port`. */
 export const httpsPort: GlobalOption = portOption(
 	'https_port',
 	443,

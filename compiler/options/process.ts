@@ -1,6 +1,7 @@
 /** Global options of the process: `threads`, `grace_period`, `debug`. */
 import type { GlobalOption } from './option.ts';
 
+/** `settings.threads`. */
 export const threads: GlobalOption = {
 	id: 'threads',
 	names: { configfile: ['threads'], compatfile: ['threads'] },
@@ -19,6 +20,7 @@ export const threads: GlobalOption = {
 	startup: true,
 };
 
+/** `settings.grace_period`. */
 export const gracePeriod: GlobalOption = {
 	id: 'grace_period',
 	names: { configfile: ['grace_period'], compatfile: ['grace_period'] },
@@ -39,6 +41,7 @@ export const gracePeriod: GlobalOption = {
 	startup: false,
 };
 
+/** `settings.debug`. */
 export const debug: GlobalOption = {
 	id: 'debug',
 	names: { configfile: ['debug'], compatfile: ['debug'] },

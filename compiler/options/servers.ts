@@ -5,6 +5,7 @@ import { UNAVAILABLE_SERVER_OPTIONS, unavailableMessage } from '../lower/unavail
 import type { Word } from '../syntax/ast.ts';
 import type { GlobalOption } from './option.ts';
 
+/** `settings.trusted_proxies`. */
 export const servers: GlobalOption = {
 	id: 'trusted_proxies',
 	names: { configfile: ['servers'], compatfile: ['servers'] },

@@ -1,3 +1,4 @@
+/** Plans: listeners, the order of their sites, and what is refused. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { planDocument } from '../../../compiler/codegen/plan-document.ts';

@@ -1,3 +1,4 @@
+/** JSON text: where it stops being JSON. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Diagnostic } from '../../../compiler/diagnostics/diagnostic.ts';

@@ -1,3 +1,4 @@
+/** Secrets of a document: found, hidden, refused when hidden. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Diagnostic } from '../../../compiler/diagnostics/diagnostic.ts';

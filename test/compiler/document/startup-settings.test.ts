@@ -1,3 +1,4 @@
+/** Settings that only a restart can change. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Document, Settings } from '../../../compiler/document/document.ts';

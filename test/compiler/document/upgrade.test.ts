@@ -1,3 +1,4 @@
+/** Documents of before 0.2.0, read as those of today. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { upgradeDocument } from '../../../compiler/document/upgrade.ts';

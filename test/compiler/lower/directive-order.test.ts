@@ -1,3 +1,4 @@
+/** Compatfile's order of directives. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Matcher } from '../../../compiler/document/document.ts';

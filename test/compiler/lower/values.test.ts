@@ -1,3 +1,4 @@
+/** Value types of both languages. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { parseBoolean, parseDuration, parseSize, parseStatus } from '../../../compiler/lower/values.ts';
