@@ -1,7 +1,9 @@
 /** Edits of header fields: the same shape, words and closure for `header`, `request_header`, `header_up` and `header_down`. */
-import type { CompileContext, Template } from '../codegen/compile-context.ts';
+import type { CompileContext } from '../codegen/compile-context.ts';
+import { compileFieldValue, safeFieldValue } from '../codegen/field-template.ts';
+import { compileReplacement, compileSearch } from '../codegen/replacement.ts';
 import type { Exchange } from '../exchange/exchange.ts';
-import { encodeFieldText, fieldValueKind, isToken } from '../exchange/field-syntax.ts';
+import { isToken } from '../exchange/field-syntax.ts';
 import { type HeaderList, sameName } from '../exchange/header-list.ts';
 import type { LowerContext } from '../lower/lower-context.ts';
 import type { Word } from '../syntax/ast.ts';
@@ -88,7 +90,7 @@ export function lowerHeaderEdit(
 ): HeaderEdits {
 	const [first, second, third] = words as [Word, Word | undefined, Word | undefined];
 	const text = cx.template(first).replace(/:$/, '');
-	const sign = /^[+?-]/.test(text) ? text[0] : '';
+	const sign = /^[+?-]./.test(text) ? text[0] : '';
 	const name = sign === '' ? text : text.slice(1);
 	const kept = edits ?? {};
 	if (name === '' || !isFieldName(name, sign === '-' || third !== undefined)) {
@@ -113,9 +115,17 @@ export function lowerHeaderEdit(
 			cx.problem('error', 'arguments/too-many', third.span, `\`${first.text}\` takes one value.`);
 			return kept;
 		}
-		const find = second!.text.includes('{') ? cx.template(second!) : cx.regexp(second!);
+		// With a placeholder it is made per request; braces of a repeat (`a{2}`) are none.
+		const search = cx.template(second!);
+		const find = /\{[a-z_]+\.[^{}]+\}/.test(search) ? search : cx.regexp(second!);
 		if (find === undefined) return kept;
 		return { ...kept, replace: [...(kept.replace ?? []), { name, find, replace: cx.template(third) }] };
+	}
+	if (!second && cx.dialect === 'configfile') {
+		cx.problem('error', 'header/no-value', first.span, `\`${name}\` has no value.`, {
+			hint: `Write \`${name} ""\` for an empty value, or \`-${name}\` to remove the field.`,
+		});
+		return kept;
 	}
 	const pair = { name, value: second ? cx.template(second) : '' };
 	if (sign === '+') return { ...kept, add: [...(kept.add ?? []), pair] };
@@ -153,105 +163,52 @@ type PairEdit = (headers: HeaderList, name: string, value: string) => void;
 
 function compilePair({ name, value }: FieldValue, cx: CompileContext, edit: PairEdit): HeaderEdit {
 	const names = cx.template(name, 'keep');
-	const values = cx.template(value, 'keep');
-	if (names.constant !== undefined && values.constant !== undefined) {
-		const constantName = names.constant;
-		const constantValue = sendable(values.constant);
-		if (!isToken(constantName))
-			cx.refuse(`\`${constantName}\` is not the name of a header field.`, 'header/invalid-name');
-		if (constantValue === undefined)
-			cx.refuse('A header field cannot hold control characters.', 'header/invalid-value');
-		return (_x, headers) => edit(headers, constantName, constantValue);
+	const values = compileFieldValue(value, cx, 'keep');
+	const field = names.constant;
+	if (field === undefined) {
+		return (x, headers) => {
+			const rendered = names.render(x);
+			// A name made of a request's data that is none is left out.
+			if (isToken(rendered)) edit(headers, rendered, values.render(x));
+		};
 	}
-	return (x, headers) => {
-		const rendered = render(names, x);
-		if (isToken(rendered)) edit(headers, rendered, mended(render(values, x)));
-	};
+	if (!isToken(field)) return cx.refuse(`\`${field}\` is not the name of a header field.`, 'header/invalid-name');
+	const { constant } = values;
+	if (constant !== undefined) return (_x, headers) => edit(headers, field, constant);
+	return (x, headers) => edit(headers, field, values.render(x));
 }
 
 function compileDelete(pattern: string, cx: CompileContext): HeaderEdit {
-	const template = cx.template(pattern, 'keep');
-	if (template.constant === undefined) {
-		return (x, headers) => deleteMatching(headers, template.render(x).toLowerCase());
-	}
-	const lower = template.constant.toLowerCase();
-	return lower.includes('*')
-		? (_x, headers) => deleteMatching(headers, lower)
-		: (_x, headers) => void headers.delete(lower);
-}
-
-function deleteMatching(headers: HeaderList, pattern: string): void {
-	const open = pattern.startsWith('*');
-	const close = pattern.length > 1 && pattern.endsWith('*');
-	const text = pattern.slice(open ? 1 : 0, close ? -1 : undefined);
-	headers.filter(name => {
-		const lower = name.toLowerCase();
-		if (open && close) return !lower.includes(text);
-		if (open) return !lower.endsWith(text);
-		return close ? !lower.startsWith(text) : lower !== text;
-	});
-}
-
-function compileReplace({ name, find, replace }: FieldReplacement, cx: CompileContext): HeaderEdit {
-	const names = cx.template(name, 'keep');
-	const replacements = cx.template(replace, 'keep');
-	const varies = cx.hasPlaceholders(find);
-	const finds = varies ? cx.template(find, 'keep') : undefined;
-	const constant = varies ? undefined : cx.regexp(find, 'g');
+	// Only stars that are written are wildcards, not those of a value.
+	const first = pattern.startsWith('*');
+	const last = pattern.length > 1 && pattern.endsWith('*');
+	const template = cx.template(pattern.slice(first ? 1 : 0, last ? -1 : undefined), 'keep');
+	const constant = template.constant?.toLowerCase();
+	if (!first && !last) return (x, headers) => void headers.delete(constant ?? template.render(x).toLowerCase());
 	return (x, headers) => {
-		let expression = constant;
-		if (finds) {
-			try {
-				expression = cx.regexp(finds.render(x), 'g');
-			} catch {
-				// A value made it no expression: nothing is replaced.
-				return;
-			}
-		}
-		const lower = render(names, x).toLowerCase();
-		const replacement = render(replacements, x);
-		headers.map((field, value) => {
-			if (lower !== '*' && !sameName(field, lower)) return value;
-			return mended(value.replace(expression!, (...found) => expand(replacement, found)));
+		const text = constant ?? template.render(x).toLowerCase();
+		headers.filter(name => {
+			const lower = name.toLowerCase();
+			if (first && last) return !lower.includes(text);
+			return first ? !lower.endsWith(text) : !lower.startsWith(text);
 		});
 	};
 }
 
-/** Inserts groups into a replacement: `$1`, `${1}`, `$name`, `${name}`, and `$$` for a dollar; unknown groups are empty. */
-function expand(replacement: string, found: readonly unknown[]): string {
-	if (!replacement.includes('$')) return replacement;
-	const last = found[found.length - 1];
-	const groups = typeof last === 'object' && last !== null ? (last as Record<string, string | undefined>) : undefined;
-	const count = found.length - (groups ? 3 : 2);
-	return replacement.replace(/\$(?:\$|(\w+)|\{(\w+)\})/g, (whole, bare?: string, braced?: string) => {
-		if (whole === '$$') return '$';
-		const group = (bare ?? braced)!;
-		const index = /^\d+$/.test(group) ? Number(group) : -1;
-		if (index >= 0) return index < count ? String(found[index] ?? '') : '';
-		return groups?.[group] ?? '';
-	});
-}
-
-function render(template: Template, x: Exchange): string {
-	return template.constant ?? template.render(x);
-}
-
-/** A value as the bytes to send; undefined when it holds what could end its line. */
-function sendable(value: string): string | undefined {
-	switch (fieldValueKind(value)) {
-		case 'bytes':
-			return value;
-		case 'text':
-			return encodeFieldText(value);
-		case 'invalid':
-			return undefined;
-	}
-}
-
-/** A value that placeholders made, as the bytes to send: line ends and other control characters become spaces. */
-function mended(value: string): string {
-	// biome-ignore lint/suspicious/noControlCharactersInRegex: it is these that are replaced
-	return sendable(value) ?? encodeFieldText(value.replace(/[\0-\x08\n-\x1f\x7f]+/g, ' '));
+function compileReplace({ name, find, replace }: FieldReplacement, cx: CompileContext): HeaderEdit {
+	const names = cx.template(name, 'keep');
+	const constant = names.constant?.toLowerCase();
+	const search = compileSearch(find, cx);
+	const replacement = compileReplacement(replace, cx, 'keep');
+	return (x, headers) => {
+		const expression = search(x);
+		if (!expression) return;
+		const lower = constant ?? names.render(x).toLowerCase();
+		headers.map((field, value) => {
+			if (name !== '*' && !sameName(field, lower)) return value;
+			return safeFieldValue(replacement(value, expression, x));
+		});
+	};
 }
 
 function isFieldName(name: string, wildcards: boolean): boolean {
