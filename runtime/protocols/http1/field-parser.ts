@@ -132,7 +132,11 @@ export class FieldParser {
 					break;
 				case 14:
 					if (name.toLowerCase() === 'content-length') {
-						if (this.#trailer) continue;
+						if (this.#trailer) {
+							// A second framing, where some parser may still believe it.
+							if (this.#request) return this.#refuse(400, 'framing_in_trailer');
+							continue;
+						}
 						// Digits only, few enough for an exact number; twice is refused even when the values agree.
 						if (this.contentLength >= 0 || !/^[0-9]{1,15}$/.test(value)) return this.#refuse(400, 'bad_content_length');
 						this.contentLength = Number(value);
@@ -140,7 +144,11 @@ export class FieldParser {
 					break;
 				case 17:
 					if (name.toLowerCase() === 'transfer-encoding') {
-						if (this.#trailer) continue;
+						if (this.#trailer) {
+							// A second framing, where some parser may still believe it.
+							if (this.#request) return this.#refuse(400, 'framing_in_trailer');
+							continue;
+						}
 						this.transferEncoding = this.transferEncoding === TE_NONE ? transferEncoding(value) : TE_INVALID;
 					}
 					break;
