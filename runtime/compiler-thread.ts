@@ -28,7 +28,7 @@ export interface CompilerStart {
 }
 
 /** Nice value of the thread: requests come before compiling when cores are short. */
-const NICE = 5;
+const NICE = 2;
 
 /** Serves the main thread until it ends this thread. */
 export function runCompilerThread(port: MessagePort, start: CompilerStart): void {

@@ -1,0 +1,125 @@
+/** Writing of logs: order, modes, bounds, and outputs that are shared. */
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { AccessBatch } from '../../../runtime/logs/access-batch.ts';
+import { LogOutputError, LogSinks, sinkKey } from '../../../runtime/logs/log-sinks.ts';
+import { openLogFile } from '../../../runtime/logs/log-writer.ts';
+import { ProcessLog } from '../../../runtime/logs/process-log.ts';
+import { keptLog } from '../running-server.ts';
+
+let folder = '';
+const writers = suite('log writers');
+writers.before.each(() => {
+	folder = mkdtempSync(join(tmpdir(), 'svc-log-'));
+});
+writers.after.each(() => rmSync(folder, { recursive: true }));
+
+writers('a file is appended to in order, with mode 600 in folders of mode 700', async () => {
+	const path = join(folder, 'a/b/access.log');
+	const writer = openLogFile(path, '/');
+	for (let i = 0; i < 1000; i++) writer.write(`${i}\n`);
+	await writer.close();
+	const again = openLogFile('a/b/access.log', folder);
+	again.write('again\n');
+	await again.close();
+	const lines = readFileSync(path, 'utf8').split('\n');
+	assert.equal(
+		lines.slice(0, 1000).map(Number),
+		Array.from({ length: 1000 }, (_, i) => i),
+	);
+	assert.is(lines[1000], 'again');
+	assert.is(statSync(path).mode & 0o777, 0o600);
+	assert.is(statSync(join(folder, 'a/b')).mode & 0o777, 0o700);
+});
+
+writers('text beyond the bound is dropped and told', async () => {
+	const writer = openLogFile(join(folder, 'x'), '/');
+	const megabyte = 'x'.repeat(1024 * 1024);
+	let taken = 0;
+	while (writer.write(megabyte) && taken < 100) taken++;
+	assert.ok(taken >= 8 && taken < 12, String(taken));
+	await writer.flush();
+	assert.ok(writer.write('again'));
+	await writer.close();
+});
+
+writers('a path that cannot be is an error at once, /proc included', () => {
+	const sinks = new LogSinks({}, folder);
+	for (const path of ['/proc/none/x/y.log', folder, '']) {
+		assert.throws(
+			() => sinks.acquire({ writer: 'file', path }),
+			(error: unknown) => error instanceof LogOutputError,
+		);
+	}
+	assert.throws(() => sinks.acquire({ writer: 'carrier-pigeon' }), 'no log output');
+});
+
+writers('outputs with equal settings are one writer, closed with the last user', async () => {
+	const sinks = new LogSinks({}, folder);
+	const output = { writer: 'file', path: 'shared.log' };
+	const first = sinks.acquire(output);
+	assert.is(sinks.acquire({ path: 'shared.log', writer: 'file' }), first);
+	sinks.release(sinkKey(output));
+	first.write('text\n');
+	sinks.release(sinkKey(output));
+	assert.is(sinks.get(sinkKey(output)), undefined);
+	await sinks.flush(1000);
+	assert.is(readFileSync(join(folder, 'shared.log'), 'utf8'), 'text\n');
+});
+
+writers('a batch goes out when it is full or old, and is dropped when nobody takes it', async () => {
+	const posted: [length: number, entries: number][] = [];
+	let dropped = 0;
+	const outstanding = new Int32Array(1);
+	const batch = new AccessBatch({
+		post: (text, entries) => void posted.push([text.length, entries]),
+		dropped: entries => {
+			dropped += entries;
+		},
+		outstanding,
+		outstandingSlot: 0,
+	});
+	batch.write('one\n');
+	batch.write('two\n');
+	assert.equal(posted, []);
+	await new Promise(resolve => setTimeout(resolve, 120));
+	assert.equal(posted, [[8, 2]]);
+	batch.write('x'.repeat(70_000));
+	assert.equal(posted.at(-1), [70_000, 1]);
+	assert.is(outstanding[0], 70_008);
+	for (let i = 0; i < 200; i++) batch.write('x'.repeat(70_000));
+	assert.ok(dropped > 50, String(dropped));
+});
+
+writers('process logs take the namespaces that they include, the longer prefix first', () => {
+	const out = keptLog();
+	const err = keptLog();
+	const sinks = new LogSinks({ stdout: out, stderr: err }, folder);
+	const log = new ProcessLog(sinks, false, false);
+	const settings = {
+		logs: {
+			default: { level: 'WARN', exclude: ['http'] },
+			http: { output: { writer: 'stdout' }, include: ['http'], exclude: ['http.log'] },
+		},
+	};
+	log.use(log.prepare(settings as never));
+	log.log('info', 'runtime', 'too low');
+	log.log('warn', 'runtime', 'one');
+	log.log('error', 'http', 'two');
+	log.log('error', 'http.log.error', 'nowhere');
+	log.log('error', 'httpd', 'three');
+	log.close();
+	assert.equal(
+		err.entries.map(({ msg }) => msg),
+		['one', 'three'],
+	);
+	assert.equal(
+		out.entries.map(({ msg }) => msg),
+		['two'],
+	);
+});
+
+writers.run();

@@ -1,0 +1,90 @@
+/** Counters of threads: sums, deaths, histograms. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { ROW } from '../../../runtime/metrics/counter-row.ts';
+import { HTTP_FAMILIES } from '../../../runtime/metrics/families.ts';
+import { MetricsRegistry } from '../../../runtime/metrics/metrics-registry.ts';
+import { SeriesPages } from '../../../runtime/metrics/series-pages.ts';
+import { ThreadTotals } from '../../../runtime/metrics/thread-totals.ts';
+
+function thread(totals: ThreadTotals, index: number) {
+	const row = new Float64Array(totals.begin(index));
+	const pages = new SeriesPages(
+		buffer => totals.addPage(index, buffer),
+		series => totals.addSeries(index, series),
+	);
+	return { row, pages };
+}
+
+const GAUGES = {
+	ready: () => true,
+	generation: () => 3,
+	lastReload: () => ({ successful: true, successAt: 12 }),
+	workerRestarts: () => 1,
+	accessLogDropped: () => 2,
+};
+
+const counting = suite('thread totals');
+
+counting('rows are summed; the dead leave counters and no gauges', () => {
+	const totals = new ThreadTotals();
+	const a = thread(totals, 0);
+	const b = thread(totals, 1);
+	a.row[ROW.connections] = 3;
+	b.row[ROW.connections] = 4;
+	a.row[ROW.requests] = 10;
+	b.row[ROW.requests] = 20;
+	assert.is(totals.total(ROW.connections), 7);
+	totals.end(0);
+	assert.is(totals.total(ROW.connections), 4);
+	assert.is(totals.total(ROW.requests), 30);
+	thread(totals, 0).row[ROW.requests] = 1;
+	assert.is(totals.total(ROW.requests), 31);
+});
+
+counting('series of several threads and pages become one', () => {
+	const totals = new ThreadTotals();
+	const labels = (index: number) => ({ server: ':80', handler: `h${index}` });
+	for (const index of [0, 1]) {
+		const { pages } = thread(totals, index);
+		for (let i = 0; i < 5000; i++) {
+			const { page, slot } = pages.allocate(HTTP_FAMILIES.requests.name, labels(i), 1);
+			page[slot] = i;
+		}
+	}
+	const series = totals.series(HTTP_FAMILIES.requests.name);
+	assert.is(series.length, 5000);
+	assert.equal(series[4999], { labels: labels(4999), values: [9998] });
+	totals.end(0);
+	totals.end(1);
+	assert.equal(totals.series(HTTP_FAMILIES.requests.name)[4999]!.values, [9998]);
+});
+
+counting('are rendered as the text format has them', async () => {
+	const totals = new ThreadTotals();
+	const { pages } = thread(totals, 0);
+	const { page, slot } = pages.allocate(HTTP_FAMILIES.responseSize.name, { server: 'a"b' }, 10);
+	page.set([2, 1, 0, 0, 0, 0, 0, 0, 1, 5_000_600], slot);
+	const registry = new MetricsRegistry(totals, GAUGES);
+	registry.countAdminRequest('/load', 'POST', 400);
+	const lines = (await registry.render()).split('\n');
+	for (const line of [
+		'# TYPE std_http_response_size_bytes histogram',
+		'std_http_response_size_bytes_bucket{server="a\\"b",le="256"} 2',
+		'std_http_response_size_bytes_bucket{server="a\\"b",le="1024"} 3',
+		'std_http_response_size_bytes_bucket{server="a\\"b",le="+Inf"} 4',
+		'std_http_response_size_bytes_sum{server="a\\"b"} 5000600',
+		'std_http_response_size_bytes_count{server="a\\"b"} 4',
+		'# TYPE svc_ready gauge',
+		'svc_ready 1',
+		'svc_config_generation 3',
+		'svc_worker_restarts_total 1',
+		'svc_access_log_dropped_total 2',
+		'std_config_last_reload_success_timestamp_seconds 12',
+		'std_admin_http_request_errors_total{path="/load",method="POST",code="400"} 1',
+	]) {
+		assert.ok(lines.includes(line), line);
+	}
+});
+
+counting.run();
