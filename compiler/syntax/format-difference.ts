@@ -1,0 +1,147 @@
+/** What formatting changed, line by line, for `fmt --diff` and for the warning about an unformatted file. */
+
+/** Pairs of lines that a range may be compared by in full; beyond it, unique lines divide it or it counts as replaced. */
+const fullComparison = 250_000;
+
+interface Range {
+	readonly oldFrom: number;
+	readonly oldTo: number;
+	readonly newFrom: number;
+	readonly newTo: number;
+}
+
+function linesOf(text: string): string[] {
+	const lines = text.replaceAll('\r\n', '\n').split('\n');
+	if (lines[lines.length - 1] === '') lines.pop();
+	return lines;
+}
+
+/**
+ * The number (from 1) of the first line in which the two texts differ, or undefined when they are the same. CRLF counts
+ * as LF.
+ */
+export function firstDifference(before: string, after: string): number | undefined {
+	const left = before.replaceAll('\r\n', '\n');
+	const right = after.replaceAll('\r\n', '\n');
+	if (left === right) return undefined;
+	let line = 1;
+	let at = 0;
+	while (at < left.length && at < right.length && left[at] === right[at]) {
+		if (left[at] === '\n') line++;
+		at++;
+	}
+	return line;
+}
+
+/**
+ * Both texts as one: every line behind two blanks if it is in both, `- ` if only in `before`, `+ ` if only in `after`.
+ * Ends in a newline unless both are empty. Memory grows with the number of lines, not with its square.
+ */
+export function formatDifference(before: string, after: string): string {
+	const old = linesOf(before);
+	const now = linesOf(after);
+	const out: string[] = [];
+	const stack: (Range | { readonly same: number; readonly count: number })[] = [
+		{ oldFrom: 0, oldTo: old.length, newFrom: 0, newTo: now.length },
+	];
+	for (let item = stack.pop(); item; item = stack.pop()) {
+		if ('same' in item) {
+			for (let index = 0; index < item.count; index++) out.push(`  ${old[item.same + index]}\n`);
+			continue;
+		}
+		let { oldFrom, oldTo, newFrom, newTo } = item;
+		while (oldFrom < oldTo && newFrom < newTo && old[oldFrom] === now[newFrom]) {
+			out.push(`  ${old[oldFrom]}\n`);
+			oldFrom++;
+			newFrom++;
+		}
+		const end = oldTo;
+		while (oldTo > oldFrom && newTo > newFrom && old[oldTo - 1] === now[newTo - 1]) {
+			oldTo--;
+			newTo--;
+		}
+		if (end > oldTo) stack.push({ same: oldTo, count: end - oldTo });
+		const range = { oldFrom, oldTo, newFrom, newTo };
+		const pairs = anchors(old, now, range);
+		if (pairs.length === 0) {
+			for (let index = oldFrom; index < oldTo; index++) out.push(`- ${old[index]}\n`);
+			for (let index = newFrom; index < newTo; index++) out.push(`+ ${now[index]}\n`);
+			continue;
+		}
+		// Last first: the stack gives back the pieces in the order of the text.
+		let [oldEnd, newEnd] = [oldTo, newTo];
+		for (let index = pairs.length - 1; index >= 0; index--) {
+			const [oldAt, newAt] = pairs[index]!;
+			stack.push({ oldFrom: oldAt + 1, oldTo: oldEnd, newFrom: newAt + 1, newTo: newEnd }, { same: oldAt, count: 1 });
+			oldEnd = oldAt;
+			newEnd = newAt;
+		}
+		stack.push({ oldFrom, oldTo: oldEnd, newFrom, newTo: newEnd });
+	}
+	return out.join('');
+}
+
+/** Lines that stay, as pairs of indices in order: a longest common run if the range is small, else its unique lines. */
+function anchors(old: readonly string[], now: readonly string[], range: Range): [number, number][] {
+	const { oldFrom, oldTo, newFrom, newTo } = range;
+	if (oldFrom === oldTo || newFrom === newTo) return [];
+	if ((oldTo - oldFrom) * (newTo - newFrom) <= fullComparison) return commonLines(old, now, range);
+	const seen = new Map<string, { old: number; now: number; count: number }>();
+	for (let index = oldFrom; index < oldTo; index++) {
+		const entry = seen.get(old[index]!);
+		if (entry) entry.count = 3;
+		else seen.set(old[index]!, { old: index, now: -1, count: 1 });
+	}
+	for (let index = newFrom; index < newTo; index++) {
+		const entry = seen.get(now[index]!);
+		if (!entry) continue;
+		entry.count++;
+		entry.now = index;
+	}
+	return increasing([...seen.values()].filter(entry => entry.count === 2 && entry.now !== -1));
+}
+
+/** The longest series whose places in the new text increase (patience sorting), as pairs. */
+function increasing(entries: readonly { old: number; now: number }[]): [number, number][] {
+	const tops: number[] = [];
+	const before = new Int32Array(entries.length).fill(-1);
+	for (const [index, entry] of entries.entries()) {
+		let low = 0;
+		let high = tops.length;
+		while (low < high) {
+			const middle = (low + high) >> 1;
+			if (entries[tops[middle]!]!.now < entry.now) low = middle + 1;
+			else high = middle;
+		}
+		if (low > 0) before[index] = tops[low - 1]!;
+		tops[low] = index;
+	}
+	const series: [number, number][] = [];
+	for (let at = tops[tops.length - 1] ?? -1; at !== -1; at = before[at]!)
+		series.push([entries[at]!.old, entries[at]!.now]);
+	return series.reverse();
+}
+
+/** A longest common subsequence of the range, as pairs. */
+function commonLines(old: readonly string[], now: readonly string[], range: Range): [number, number][] {
+	const { oldFrom, oldTo, newFrom, newTo } = range;
+	const width = newTo - newFrom + 1;
+	const lengths = new Uint32Array((oldTo - oldFrom + 1) * width);
+	for (let row = oldTo - oldFrom - 1; row >= 0; row--) {
+		for (let column = width - 2; column >= 0; column--) {
+			lengths[row * width + column] =
+				old[oldFrom + row] === now[newFrom + column]
+					? lengths[(row + 1) * width + column + 1]! + 1
+					: Math.max(lengths[(row + 1) * width + column]!, lengths[row * width + column + 1]!);
+		}
+	}
+	const pairs: [number, number][] = [];
+	let row = 0;
+	let column = 0;
+	while (row < oldTo - oldFrom && column < width - 1) {
+		if (old[oldFrom + row] === now[newFrom + column]) pairs.push([oldFrom + row++, newFrom + column++]);
+		else if (lengths[(row + 1) * width + column]! >= lengths[row * width + column + 1]!) row++;
+		else column++;
+	}
+	return pairs;
+}

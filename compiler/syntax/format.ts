@@ -1,0 +1,287 @@
+/** The formatter: white space and line breaks of a configuration in their canonical form, by characters, not by tree. */
+import { isWhiteSpace } from './characters.ts';
+
+/** Tabs written at most. */
+const deepestIndent = 10;
+const heredocMarker = /^[A-Za-z0-9_-]+$/;
+const parameterBefore = /(?:^|\s)[A-Za-z_][A-Za-z0-9_-]*=$/;
+
+/**
+ * The text with canonical indentation (one tab a level), spacing, blank lines and brace placement, ending in one
+ * newline. Never fails and never reorders; broken nesting is accepted. What stands in quotes, backticks, heredocs and
+ * comments stays as it is. Formatting the result again changes nothing.
+ */
+export function formatText(text: string): string {
+	const machine = new FormatMachine(trimWhiteSpace(text));
+	return `${trimWhiteSpace(machine.run())}\n`;
+}
+
+function trimWhiteSpace(text: string): string {
+	let start = 0;
+	let end = text.length;
+	while (start < end && isWhiteSpace(text.charCodeAt(start))) start++;
+	while (end > start && isWhiteSpace(text.charCodeAt(end - 1))) end--;
+	return text.slice(start, end);
+}
+
+/** A `{` that was read: whether it opens a block shows only at the next character. */
+interface Brace {
+	written: boolean;
+	/** The space before it is out already. */
+	spaced: boolean;
+	/** It stood first on its line. */
+	own: boolean;
+}
+
+class FormatMachine {
+	readonly #input: string;
+	#out = '';
+	/** The last character printed. Kept apart: reading it from a growing string would flatten that each time. */
+	#last = '';
+	#at = 0;
+	#depth = 0;
+	/** White space stood before the character at hand. */
+	#gap = true;
+	/** Nothing but closing braces was printed on this line yet. */
+	#fresh = true;
+	/** Newlines read since something was last printed. */
+	#newlines = 0;
+	#brace: Brace | undefined;
+	#quote: '"' | '`' | undefined;
+	#comment = false;
+	#escaped = false;
+	#heredoc: 'opening' | 'inside' | undefined;
+	#heredocEscaped = false;
+	/** The character before was a `<` that begins a word. */
+	#mayOpenHeredoc = false;
+	#marker = '';
+	#closing = '';
+	/** First word of the line being read, as far as it was read. */
+	#firstWord = '';
+	#firstWordEnded = false;
+	/** The line before began with `import` at the outermost level. */
+	#afterImport = false;
+
+	constructor(input: string) {
+		this.#input = input;
+	}
+
+	run(): string {
+		for (; this.#at < this.#input.length; this.#at++) this.#read(this.#input[this.#at]!);
+		if (this.#brace && !this.#brace.written) this.#writeBrace(this.#brace);
+		return this.#out;
+	}
+
+	#print(c: string): void {
+		this.#out += c;
+		this.#last = c;
+	}
+
+	#newline(): void {
+		this.#print('\n');
+		this.#fresh = true;
+	}
+
+	#indent(): void {
+		for (let level = 0; level < this.#depth; level++) this.#print('\t');
+	}
+
+	#read(c: string): void {
+		if (this.#mayOpenHeredoc) {
+			this.#mayOpenHeredoc = false;
+			if (c === '<') {
+				this.#print(c);
+				this.#heredoc = 'opening';
+				return;
+			}
+		}
+		if (this.#heredoc && this.#readHeredoc(c)) return;
+		if (this.#comment) this.#readComment(c);
+		else if (this.#escaped) this.#readEscaped(c);
+		else if (c === '\\' && this.#quote !== '`') this.#readBackslash();
+		else if (this.#quote) {
+			this.#print(c);
+			if (c === this.#quote) this.#quote = undefined;
+		} else if (isWhiteSpace(c.charCodeAt(0))) this.#readWhiteSpace(c);
+		else this.#readRegular(c);
+	}
+
+	/** True if the heredoc took the character. */
+	#readHeredoc(c: string): boolean {
+		const space = isWhiteSpace(c.charCodeAt(0));
+		if (this.#heredoc === 'opening') {
+			if (c === '\n') {
+				const valid = heredocMarker.test(this.#marker);
+				this.#heredoc = valid ? 'inside' : undefined;
+				if (valid) this.#print(c);
+				else {
+					this.#marker = '';
+					this.#endOfSourceLine();
+					this.#newline();
+				}
+				return true;
+			}
+			if (!space) {
+				this.#marker += c;
+				this.#print(c);
+				return true;
+			}
+		} else {
+			if (!space || this.#closing !== this.#marker) {
+				this.#closing = c === '\n' ? '' : (this.#closing + c).slice(-this.#marker.length);
+				this.#print(c);
+				return true;
+			}
+		}
+		this.#heredoc = undefined;
+		this.#marker = '';
+		this.#closing = '';
+		return false;
+	}
+
+	#readComment(c: string): void {
+		if (c !== '\n') {
+			this.#print(c);
+			return;
+		}
+		this.#comment = false;
+		this.#gap = true;
+		this.#newline();
+		this.#firstWord = '';
+		this.#firstWordEnded = false;
+		this.#afterImport = false;
+	}
+
+	#readBackslash(): void {
+		// Where a line or block is still to be begun, a backslash begins it like any other character.
+		const braceWaits = this.#brace && !this.#brace.written;
+		if (!this.#quote && (this.#gap || this.#fresh || braceWaits)) this.#readRegular('\\');
+		else this.#print('\\');
+		this.#escaped = true;
+	}
+
+	#readEscaped(c: string): void {
+		if (c === '<') this.#heredocEscaped = true;
+		this.#print(c);
+		this.#escaped = false;
+	}
+
+	#readWhiteSpace(c: string): void {
+		this.#gap = true;
+		this.#heredocEscaped = false;
+		if (this.#firstWord !== '') this.#firstWordEnded = true;
+		if (c !== '\n') return;
+		this.#newlines++;
+		this.#endOfSourceLine();
+	}
+
+	#endOfSourceLine(): void {
+		const onlyBrace = this.#firstWord === '{' && this.#brace?.own === true && !this.#brace.written;
+		if (!onlyBrace) this.#afterImport = this.#depth === 0 && this.#firstWord === 'import';
+		this.#firstWord = '';
+		this.#firstWordEnded = false;
+	}
+
+	#readRegular(c: string): void {
+		const gap = this.#gap;
+		this.#gap = false;
+		if (!this.#firstWordEnded) this.#firstWord += c;
+		if (c === '#') this.#comment = true;
+		if (this.#brace && !this.#brace.written && gap) this.#openBlock(this.#brace);
+		if (c === '{') {
+			if (this.#brace && !this.#brace.written) {
+				// `{{` is text, whatever follows.
+				this.#startWord(c, false);
+				this.#printBrace(this.#brace);
+				this.#print(c);
+				return;
+			}
+			const spaced = gap && !this.#fresh;
+			const now = spaced && this.#newlines === 0;
+			if (now) this.#print(' ');
+			this.#brace = { written: false, spaced: now, own: this.#newlines > 0 };
+			return;
+		}
+		if (c === '}' && (gap || !this.#brace)) {
+			this.#closeBlock();
+			return;
+		}
+		const begins = gap || this.#fresh;
+		if ((c === '"' || c === '`') && (begins || c === '`' || this.#opensNamedValue())) this.#quote = c;
+		this.#startWord(c, gap);
+		if (this.#brace && !this.#brace.written) this.#printBrace(this.#brace);
+		this.#print(c);
+		this.#fresh = false;
+		this.#mayOpenHeredoc = c === '<' && begins && !this.#heredocEscaped;
+	}
+
+	/** Prints a `{` that turned out to be the beginning of a word. */
+	#printBrace(brace: Brace): void {
+		this.#print('{');
+		brace.written = true;
+		this.#fresh = false;
+	}
+
+	/** Prints what stands before a word: line breaks, indentation or a space. */
+	#startWord(c: string, gap: boolean): void {
+		if (c === 'e' && this.#continuesWithElse()) {
+			this.#print(' ');
+			return;
+		}
+		for (let count = Math.min(this.#newlines, 2); count > 0; count--) this.#newline();
+		this.#newlines = 0;
+		if (this.#fresh) {
+			const closed = this.#depth === 0 && this.#last === '}';
+			this.#indent();
+			if (closed) {
+				this.#newline();
+				this.#newline();
+			}
+		} else if (gap) this.#print(' ');
+	}
+
+	/** Configfile's `} else`: belongs on the line of its `}`. */
+	#continuesWithElse(): boolean {
+		if (!this.#fresh || this.#newlines > 0 || this.#last !== '}') return false;
+		const after = this.#input.charCodeAt(this.#at + 4);
+		return this.#input.startsWith('else', this.#at) && (Number.isNaN(after) || isWhiteSpace(after));
+	}
+
+	/** Configfile's `name="value"`, in the head of a snippet and after `use`: the only quote inside a word. */
+	#opensNamedValue(): boolean {
+		if (this.#last !== '=') return false;
+		const named = this.#firstWord === 'use' || (this.#firstWord.startsWith('(') && this.#firstWord.endsWith(')'));
+		return named && parameterBefore.test(this.#out.slice(-200));
+	}
+
+	#openBlock(brace: Brace): void {
+		this.#writeBrace(brace);
+		this.#newline();
+		this.#newlines = 0;
+		if (this.#depth < deepestIndent) this.#depth++;
+		this.#brace = undefined;
+	}
+
+	#writeBrace(brace: Brace): void {
+		if (this.#depth === 0 && this.#fresh && this.#last === '}') {
+			this.#newline();
+			this.#newline();
+		}
+		if (brace.own && this.#afterImport && !this.#fresh) this.#newline();
+		if (this.#fresh) this.#indent();
+		else if (!brace.spaced) this.#print(' ');
+		this.#print('{');
+	}
+
+	#closeBlock(): void {
+		if (this.#last !== '\n') this.#newline();
+		if (this.#depth > 0) this.#depth--;
+		this.#indent();
+		this.#print('}');
+		this.#newlines = 0;
+		this.#brace = undefined;
+		// What follows on this line is printed on another one, so `import` is no longer what it begins with.
+		this.#firstWord = '}';
+		this.#firstWordEnded = true;
+	}
+}
