@@ -1,0 +1,234 @@
+/** compile(): one entry for text and JSON, which never throws for input and finds every mistake in one run. */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type Compiled, compile } from '../../compiler/compiler.ts';
+import type { ConfigFormat } from '../../compiler/dialects/dialect.ts';
+import { ReadError, type Reader } from '../../compiler/source/reader.ts';
+import { ROOT } from '../harness.ts';
+
+/** A reader over a few texts; there is nothing else. */
+function readerOf(files: { readonly [file: string]: string } = {}): Reader {
+	const missing = (file: string): never => {
+		throw new ReadError('ENOENT', file);
+	};
+	return {
+		readText: file => files[file] ?? missing(file),
+		readBytes: missing,
+		list: missing,
+		kind: file => (Object.hasOwn(files, file) ? 'file' : undefined),
+		env: name => (name === 'PORT' ? '8080' : undefined),
+		workingDirectory: '/work',
+	};
+}
+
+function compiled(format: ConfigFormat, text: string, files?: { readonly [file: string]: string }): Compiled {
+	return compile({ format, text, name: 'input', path: '/work/input' }, readerOf(files));
+}
+
+function codes(result: Compiled): string[] {
+	return result.diagnostics.map(({ code }) => code);
+}
+
+/** Numbers that look random and are the same in every run. */
+function* numbers(seed: number): Generator<number, never> {
+	let state = seed;
+	for (;;) {
+		state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+		yield state / 4_294_967_296;
+	}
+}
+
+const entry = suite('compile');
+
+entry('a configuration without errors has a document and a plan', () => {
+	const result = compiled('configfile', ':{$PORT} {\n\trespond "hi"\n}\n');
+	assert.equal(codes(result), []);
+	assert.equal(result.document, { sites: [{ addresses: [':8080'], pipeline: [{ handler: 'respond', body: 'hi' }] }] });
+	assert.equal(
+		result.plan?.listeners.map(({ key }) => key),
+		['tcp/:8080'],
+	);
+	assert.equal(result.files, ['/work/input']);
+});
+
+entry('with an error there is neither; warnings change nothing', () => {
+	const refused = compiled('configfile', ':8080 {\n\trespnd "hi"\n}\n');
+	assert.equal([refused.document, refused.plan], [undefined, undefined]);
+	const warned = compiled('configfile', ':8080 {\n\t@a path /a\n\trespond "hi"\n}\n');
+	assert.equal(codes(warned), ['matcher/unused']);
+	assert.ok(warned.document && warned.plan);
+});
+
+entry('mistakes of all phases come in one run, in the order of the text', () => {
+	const text = `{
+	threads many
+}
+http://a.example {
+	respond @missing "x"
+	uri path_regexp ( /x
+}
+b.example {
+	respnd "y"
+}
+`;
+	assert.equal(codes(compiled('configfile', text)), [
+		'value/not-a-whole-number',
+		'matcher/unknown-name',
+		'value/not-a-regular-expression',
+		'site/tls-unavailable',
+		'directive/unknown',
+	]);
+});
+
+entry('what code generation finds in JSON is found before anything is applied, each step on its own', () => {
+	const step = (find: string) => ({ handler: 'rewrite_target', path_regexp: [{ find, replace: '' }] });
+	const result = compiled(
+		'json',
+		JSON.stringify({ sites: [{ addresses: [':80'], pipeline: [step('('), step('a'), step(')')] }] }),
+	);
+	assert.is(result.diagnostics.length, 2);
+	assert.ok(result.diagnostics[0]!.pointer?.startsWith('/sites/0/pipeline/0'));
+	assert.ok(result.diagnostics[1]!.pointer?.startsWith('/sites/0/pipeline/2'));
+});
+
+entry('an object of the document leads back to its text', () => {
+	const result = compiled('configfile', ':8080 {\n\theader X-A 1\n\trespond "hi" 201\n}\n');
+	const line = (pointer: string): number => {
+		const span = result.locate(pointer)!;
+		return span.source.position(span.start).line;
+	};
+	assert.equal([line('/sites/0'), line('/sites/0/pipeline/0'), line('/sites/0/pipeline/1/status')], [1, 2, 3]);
+});
+
+entry('a document that came out goes in again and comes out the same', () => {
+	for (const name of readdirSync(path.join(ROOT, 'fixtures/adapt'))) {
+		const text = readFileSync(path.join(ROOT, 'fixtures/adapt', name, 'expected.json'), 'utf8').replaceAll(
+			'<case>',
+			'/case',
+		);
+		const result = compiled('json', text);
+		assert.equal(codes(result), [], name);
+		assert.equal(result.document, JSON.parse(text), name);
+	}
+});
+
+entry('one mistake that a snippet brings to many sites is told once', () => {
+	const site = (port: number) => `:${port} {\n\timport wrong\n}\n`;
+	const result = compiled('configfile', `(wrong) {\n\trespnd "hi"\n}\n${site(1)}${site(2)}${site(3)}`);
+	assert.equal(codes(result), ['directive/unknown']);
+});
+
+entry('broken text never makes it throw', () => {
+	const random = numbers(7);
+	const next = (below: number): number => Math.floor(random.next().value * below);
+	const pieces = [
+		'{',
+		'}',
+		'"',
+		'`',
+		'@a',
+		'(',
+		')',
+		'and',
+		'not',
+		'\n',
+		' ',
+		'\\',
+		'<<E',
+		'{host}',
+		'when',
+		'else',
+		'{$X:y}',
+		'/x*',
+	];
+	const folders = ['adapt', 'diagnostics'].map(kind => path.join(ROOT, 'fixtures', kind));
+	for (const folder of folders) {
+		for (const name of readdirSync(folder)) {
+			for (const format of ['Configfile', 'Compatfile'] as const) {
+				if (!readdirSync(path.join(folder, name)).includes(format)) continue;
+				const text = readFileSync(path.join(folder, name, format), 'utf8');
+				for (let round = 0; round < 12; round++) {
+					let broken = text;
+					for (let edits = 0; edits <= next(3); edits++) {
+						const at = next(broken.length);
+						broken = broken.slice(0, at) + pieces[next(pieces.length)] + broken.slice(at + next(6));
+					}
+					const dialect = next(2) === 0 ? 'configfile' : 'compatfile';
+					const result = compiled(dialect, broken);
+					for (const { span } of result.diagnostics) {
+						if (span) assert.ok(span.start >= 0 && span.end >= span.start && span.end <= span.source.text.length);
+					}
+				}
+			}
+		}
+	}
+});
+
+entry('broken documents never make it throw', () => {
+	const random = numbers(11);
+	const next = (below: number): number => Math.floor(random.next().value * below);
+	const values = [
+		'',
+		'x',
+		0,
+		-1,
+		1.5,
+		null,
+		true,
+		[],
+		{},
+		[[]],
+		{ type: 'not' },
+		{ handler: 'group' },
+		'{',
+		'[redacted]',
+	];
+	const folder = path.join(ROOT, 'fixtures/adapt');
+	for (const name of readdirSync(folder)) {
+		const text = readFileSync(path.join(folder, name, 'expected.json'), 'utf8');
+		for (let round = 0; round < 12; round++) {
+			const document = JSON.parse(text) as unknown;
+			let at = document as { [key: string]: unknown };
+			for (let depth = next(8); depth >= 0; depth--) {
+				const keys = Object.keys(at);
+				if (keys.length === 0) break;
+				const key = keys[next(keys.length)]!;
+				const child = at[key];
+				if (depth > 0 && typeof child === 'object' && child !== null) at = child as { [key: string]: unknown };
+				else {
+					at[key] = values[next(values.length)];
+					break;
+				}
+			}
+			compiled('json', JSON.stringify(document));
+		}
+	}
+	for (const value of values) compiled('json', JSON.stringify(value));
+});
+
+entry('ten thousand sites compile in a moment', () => {
+	let text = '';
+	for (let at = 0; at < 10_000; at++) {
+		text += `http://site${at}.example {
+	root * /srv/${at}
+	header X-Site ${at}
+	@api path /api/*
+	reverse_proxy @api 127.0.0.1:9000
+	redir /old /new permanent
+	rewrite /a /b
+	file_server
+}
+`;
+	}
+	const started = performance.now();
+	const result = compiled('compatfile', text);
+	const took = performance.now() - started;
+	assert.equal(codes(result), []);
+	assert.is(result.document?.sites?.length, 10_000);
+	// Five times what it takes on an idle machine.
+	assert.ok(took < 6000, `${took} ms`);
+});
+
+entry.run();

@@ -1,0 +1,74 @@
+/** Every module has its page of the manual, and the examples on it compile. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { compile } from '../../compiler/compiler.ts';
+import { directives } from '../../compiler/directives/index.ts';
+import { matchers } from '../../compiler/matchers/index.ts';
+import { options } from '../../compiler/options/index.ts';
+import type { Reader } from '../../compiler/source/reader.ts';
+
+const reader: Reader = {
+	readText: () => '',
+	readBytes: () => new Uint8Array(),
+	list: () => [],
+	kind: () => undefined,
+	env: () => 'sesame',
+	workingDirectory: '/work',
+};
+
+const MODULES = [
+	...directives.map(module => ({ ...module, name: `directive ${module.names.configfile[0] ?? module.id}` })),
+	...matchers.map(module => ({ ...module, name: `matcher ${module.id}` })),
+	...options.map(module => ({ ...module, name: `option ${module.id}` })),
+];
+
+/** The blocks of code on a page. */
+function examplesOf(documentation: string): string[] {
+	return [...documentation.matchAll(/^```(\w*)\n([\s\S]*?)^```/gm)]
+		.filter(match => match[1] === '')
+		.map(match => match[2]!);
+}
+
+/** An example as a whole file: lines of a site get one around them, definitions of matchers are used. */
+function asFile(example: string): string {
+	if (/^(\{\n|:\d|https?:|upstream )/.test(example)) return example;
+	const uses = [...example.matchAll(/^(@[\w-]+)/gm)].map(match => `\theader ${match[1]} X-Used 1\n`);
+	return `:8080 {\n${example}${uses.join('')}}\n`;
+}
+
+const modules = suite('modules');
+
+for (const { name, usage, summary, documentation } of MODULES) {
+	modules(`${name} is documented`, () => {
+		assert.ok(usage.length > 0 && documentation.length > 40, name);
+		assert.match(summary, /^[A-Z`].*\.$/);
+		const examples = examplesOf(documentation);
+		assert.ok(examples.length > 0 || name === 'directive edit_headers', `${name} has no example`);
+		for (const example of examples) {
+			const text = asFile(example);
+			const { diagnostics } = compile({ format: 'configfile', text, name: 'example' }, reader);
+			const mistakes = diagnostics
+				.filter(
+					({ severity, code }) =>
+						severity === 'error' && code !== 'matcher/unknown-name' && code !== 'upstream/unknown',
+				)
+				.map(({ message }) => message);
+			assert.equal(mistakes, [], text);
+		}
+	});
+}
+
+modules('names and ids are unique in each dialect', () => {
+	for (const dialect of ['configfile', 'compatfile'] as const) {
+		const names = directives.flatMap(directive => directive.names[dialect]);
+		assert.is(new Set(names).size, names.length);
+	}
+	const ids = directives.flatMap(directive =>
+		directive.kind === 'handler' && directive.compile ? [directive.id] : [],
+	);
+	assert.is(new Set(ids).size, ids.length);
+	assert.is(new Set(matchers.map(({ id }) => id)).size, matchers.length);
+	assert.is(new Set(options.map(({ id }) => id)).size, options.length);
+});
+
+modules.run();
