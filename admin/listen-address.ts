@@ -5,6 +5,9 @@ export type AdminAddress =
 	| { readonly kind: 'tcp'; readonly host: string; readonly port: number; readonly text: string }
 	| { readonly kind: 'unix'; readonly path: string; readonly mode: number; readonly text: string };
 
+/** Where the Admin API listens when nothing says otherwise. */
+export const DEFAULT_ADMIN_LISTEN = '127.0.0.1:2019';
+
 /** Permissions of a socket file whose address names none: its owner's alone. */
 const SOCKET_MODE = 0o600;
 

@@ -28,13 +28,10 @@ import { config } from './config.ts';
 import type { AdminContext, AdminEndpoint, AdminMethod } from './endpoint.ts';
 import { AdminError } from './errors.ts';
 import { live, ready } from './health.ts';
-import { type AdminAddress, parseAdminAddress } from './listen-address.ts';
+import { type AdminAddress, DEFAULT_ADMIN_LISTEN, parseAdminAddress } from './listen-address.ts';
 import { load } from './load.ts';
 import { metrics } from './metrics.ts';
 import { stop } from './stop.ts';
-
-/** Where the Admin API listens when nothing says otherwise. */
-export const DEFAULT_ADMIN_LISTEN = '127.0.0.1:2019';
 
 const ENDPOINTS: readonly AdminEndpoint[] = [live, ready, metrics, config, load, adapt, stop];
 const KNOWN_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
