@@ -23,7 +23,6 @@ export const CONFIG_OPTION: CommandOption = {
 /** `--adapter`, as commands with a configuration take it. */
 export const ADAPTER_OPTION: CommandOption = {
 	name: 'adapter',
-	short: 'a',
 	value: 'ADAPTER',
 	summary: 'Language of the configuration, whatever its name says: configfile, compatfile or json',
 };
@@ -41,11 +40,16 @@ export type ConfigurationSource =
  * The configuration that `[PATH]`, `-c` and `--adapter` name; undefined when they name none and there is no default
  * file. Throws {@link CommandFailure} when they contradict each other or name nothing.
  */
-export function configurationSource({ args, value }: Pick<Invocation, 'args' | 'value'>): ConfigurationSource | undefined {
+export function configurationSource({
+	args,
+	value,
+}: Pick<Invocation, 'args' | 'value'>): ConfigurationSource | undefined {
 	const config = value('config');
 	const [argument] = args;
 	if (argument !== undefined && config !== undefined) {
-		throw new CommandFailure(`Both ${quoted(argument)} and ${quoted(`--config ${config}`)} name a configuration; give one of them.`);
+		throw new CommandFailure(
+			`Both ${quoted(argument)} and ${quoted(`--config ${config}`)} name a configuration; give one of them.`,
+		);
 	}
 	const adapter = value('adapter');
 	const format = adapter === undefined ? undefined : adapterFormat(adapter);
@@ -57,7 +61,8 @@ export function configurationSource({ args, value }: Pick<Invocation, 'args' | '
 			throw new CommandFailure(`${quoted(given)} is a folder; an explicit --adapter takes a single file.`);
 		}
 		const found = defaultFile(given);
-		if (found === undefined) throw new CommandFailure(`The folder ${quoted(given)} holds neither a Configfile nor a Compatfile.`);
+		if (found === undefined)
+			throw new CommandFailure(`The folder ${quoted(given)} holds neither a Configfile nor a Compatfile.`);
 		return fileSource(found, undefined);
 	}
 	const name = given ?? defaultFile('');

@@ -30,7 +30,13 @@ export const listModules: Command = {
 		const modules = flag('skip-standard') ? [] : await allModules();
 		const release = version();
 		if (flag('json')) {
-			print(`${JSON.stringify(modules.map(({ id, summary }) => ({ id, version: release, summary })), undefined, 2)}\n`);
+			print(
+				`${JSON.stringify(
+					modules.map(({ id, summary }) => ({ id, version: release, summary })),
+					undefined,
+					2,
+				)}\n`,
+			);
 			return EXIT.ok;
 		}
 		const suffix = `${flag('versions') ? ` ${release}` : ''}${flag('packages') ? ' svc' : ''}`;

@@ -1,0 +1,130 @@
+/** Calls the Admin API of a running server, for `reload` and `stop`. */
+import { DEFAULT_ADMIN_LISTEN, isWildcard, parseAdminAddress } from '../admin/listen-address.ts';
+import type { AdminSettings } from '../compiler/document/document.ts';
+import { quoted } from './arguments.ts';
+import { CommandFailure, type CommandOption } from './command.ts';
+
+/** Environment variable that holds the access token; it comes before the configuration's. */
+export const TOKEN_VARIABLE = 'SVC_ADMIN_TOKEN';
+
+/** `--address`, of commands that call a server. */
+export const ADDRESS_OPTION: CommandOption = {
+	name: 'address',
+	value: 'ADDRESS',
+	summary: 'Address of the Admin API',
+	default: `that of the configuration, else ${DEFAULT_ADMIN_LISTEN}`,
+};
+
+/** Where the token comes from, for help texts. */
+export const TOKEN_RULE = `The access token is that of the environment variable ${TOKEN_VARIABLE}, else that of the configuration; the command line never takes one.`;
+
+/** Milliseconds that a server may take to connect, and to begin its answer: a load of a large configuration takes seconds. */
+const CONNECT_TIMEOUT = 5000;
+const ANSWER_TIMEOUT = 300_000;
+
+/** What the server answered. */
+export interface AdminAnswer {
+	readonly status: number;
+	/** The body as JSON; undefined when it is none. */
+	readonly body: unknown;
+}
+
+/** Posts to the Admin API. Throws {@link CommandFailure} when it cannot be reached. */
+export async function postToAdmin(
+	path: string,
+	target: { readonly address: string | undefined; readonly settings: AdminSettings | undefined },
+	payload: { readonly type: string; readonly text: string } | undefined,
+): Promise<AdminAnswer> {
+	const text = target.address ?? target.settings?.listen ?? DEFAULT_ADMIN_LISTEN;
+	const address = parseAdminAddress(text.replace(/^http:\/\//, '').replace(/\/$/, ''));
+	if (!address || (address.kind === 'tcp' && address.port === 0)) {
+		throw new CommandFailure(`${quoted(text)} is not an address; give host:port or unix//path.`);
+	}
+	const host = address.kind === 'unix' ? 'localhost' : isWildcard(address.host) ? '127.0.0.1' : address.host;
+	const port = address.kind === 'unix' ? '' : `:${address.port}`;
+	const origin = `http://${host.includes(':') ? `[${host}]` : host}${port}`;
+	const token = process.env[TOKEN_VARIABLE] || target.settings?.token;
+	const { Client } = await import('undici');
+	const client = new Client(origin, {
+		connect: { timeout: CONNECT_TIMEOUT, ...(address.kind === 'unix' ? { socketPath: address.path } : {}) },
+		headersTimeout: ANSWER_TIMEOUT,
+	});
+	try {
+		const response = await client.request({
+			method: 'POST',
+			path,
+			headers: {
+				...(payload ? { 'content-type': payload.type } : {}),
+				...(token ? { authorization: `Bearer ${token}` } : {}),
+				...(target.settings?.enforce_origin ? { origin: originFor(target.settings, origin) } : {}),
+			},
+			body: payload?.text ?? null,
+		});
+		return { status: response.statusCode, body: parsed(await response.body.text()) };
+	} catch (error) {
+		throw unreachable(text, error);
+	} finally {
+		await client.destroy();
+	}
+}
+
+/** The failure that an answer is: what the server said, its reasons, and the diagnostics before it. */
+export function answerFailure(answer: AdminAnswer, what: string): CommandFailure {
+	const error = member(answer.body, 'error');
+	const message = member(error, 'message');
+	const before = list(member(error, 'diagnostics')).map(
+		one => `${String(member(one, 'text') ?? member(one, 'message'))}\n\n`,
+	);
+	const hint = answer.status === 401 ? ` Set ${TOKEN_VARIABLE}, or name its configuration with -c.` : '';
+	const said =
+		typeof message === 'string'
+			? message
+			: `it answered with status ${answer.status}, which is not the Admin API of svc`;
+	return new CommandFailure(`${what}: ${said}${/[.!?]$/.test(said) ? '' : '.'}${hint}`, { before: before.join('') });
+}
+
+/** Rendered diagnostics of an answer that reports success. */
+export function answerWarnings(answer: AdminAnswer): string {
+	return list(member(answer.body, 'diagnostics'))
+		.map(one => `${String(member(one, 'text'))}\n\n`)
+		.join('');
+}
+
+/** A member of a value that may not be an object. */
+export function member(value: unknown, name: string): unknown {
+	return value !== null && typeof value === 'object' ? (value as Record<string, unknown>)[name] : undefined;
+}
+
+/** With `enforce_origin` the server admits no request without an origin that it knows. */
+function originFor(settings: AdminSettings, own: string): string {
+	const first = settings.origins?.[0];
+	if (first === undefined) return own;
+	return first.includes('://') ? first : `http://${first.replace(/^\/\//, '')}`;
+}
+
+function unreachable(address: string, error: unknown): CommandFailure {
+	const code = String(member(error, 'code') ?? (error instanceof Error ? error.message : error));
+	const reasons: { readonly [code: string]: string } = {
+		ECONNREFUSED: 'nothing listens there; a server has an Admin API when its configuration has the option `admin`',
+		ENOENT: 'there is no such socket; a server has an Admin API when its configuration has the option `admin`',
+		ENOTFOUND: 'the host name is not known',
+		EACCES: 'this user may not use the socket',
+		UND_ERR_CONNECT_TIMEOUT: 'nothing answers there',
+		UND_ERR_HEADERS_TIMEOUT: 'the server does not answer',
+		UND_ERR_SOCKET: 'the connection was closed before the server answered',
+		ECONNRESET: 'the connection was closed before the server answered',
+	};
+	return new CommandFailure(`The Admin API at ${address} cannot be reached: ${reasons[code] ?? code}.`);
+}
+
+function list(value: unknown): readonly unknown[] {
+	return Array.isArray(value) ? value : [];
+}
+
+function parsed(text: string): unknown {
+	try {
+		return JSON.parse(text);
+	} catch {
+		return undefined;
+	}
+}

@@ -1,0 +1,40 @@
+/** `svc respond`. */
+import { quoted } from '../arguments.ts';
+import { type Command, CommandFailure } from '../command.ts';
+import { headerEdits, headerField, listenSite, serveDocument } from '../quick-server.ts';
+
+/** Serves one fixed response. */
+export const respond: Command = {
+	name: 'respond',
+	summary: 'Serve one fixed response',
+	options: [
+		{ name: 'status', short: 's', value: 'STATUS', summary: 'Status code', default: '200' },
+		{ name: 'header', short: 'H', value: 'HEADERS', repeatable: true, summary: 'Response header, `Field: value`' },
+		{ name: 'body', short: 'b', value: 'BODY', summary: 'Response body', default: 'empty' },
+		{
+			name: 'listen',
+			short: 'l',
+			value: 'LISTEN',
+			summary: 'Address to listen on',
+			default: 'a free port of 127.0.0.1, printed',
+		},
+	],
+	run({ value, values, verbose }) {
+		const site = listenSite(value('listen') ?? '127.0.0.1:0');
+		const fields = values('header').map(headerField);
+		const body = value('body') ?? '';
+		const answer = {
+			handler: 'respond',
+			status: statusCode(value('status') ?? '200'),
+			...(body === '' ? {} : { body }),
+		};
+		const edits = fields.length === 0 ? [] : [{ handler: 'edit_headers', response: headerEdits(fields) }];
+		return serveDocument({ sites: [{ ...site, pipeline: [...edits, answer] }] }, verbose);
+	},
+};
+
+function statusCode(text: string): number {
+	const status = Number(text);
+	if (/^\d{3}$/.test(text) && status >= 200 && status <= 599) return status;
+	throw new CommandFailure(`${quoted(text)} is not a status to answer with; give a number from 200 to 599.`);
+}

@@ -1,0 +1,83 @@
+/** `svc run`. */
+import { closeSync, writeSync } from 'node:fs';
+import { type Command, CommandFailure, type Invocation } from '../command.ts';
+import {
+	ADAPTER_OPTION,
+	CONFIG_OPTION,
+	configurationSource,
+	LANGUAGE_RULE,
+	readConfiguration,
+} from '../configuration.ts';
+import { failureText } from '../failure-report.ts';
+
+/** What `run` tells `start`, as one line of JSON. */
+export type StartReport =
+	| { readonly ready: true; readonly listeners: readonly string[] }
+	| { readonly failure: string };
+
+/** Serves in the foreground until it is stopped. */
+export const run: Command = {
+	name: 'run',
+	summary: 'Run the server in the foreground',
+	details: [
+		'Without a configuration it starts with no sites and only the Admin API, at 127.0.0.1:2019.',
+		'Signals: INT and TERM stop gracefully, and a second one at once; QUIT stops at once; USR1 reloads the file; HUP is ignored. Exit status: 0 after a graceful stop, 1 when it did not start, 2 after a stop at once, 3 when it ended in an error.',
+		LANGUAGE_RULE,
+	],
+	args: [{ name: 'PATH', summary: 'Configuration file, or the folder that holds it; - reads standard input' }],
+	options: [
+		CONFIG_OPTION,
+		ADAPTER_OPTION,
+		{
+			name: 'watch',
+			short: 'w',
+			summary: 'Look once a second whether a file of the configuration has changed, and reload',
+		},
+		{ name: 'resume', short: 'r', summary: 'Load the configuration that was last saved', later: true },
+		{ name: 'report-fd', value: 'FD', summary: 'Where to tell `svc start` how the start went', internal: true },
+	],
+	async run(invocation) {
+		const report = reporter(invocation.value('report-fd'));
+		try {
+			return await runServer(invocation, report);
+		} catch (error) {
+			report({ failure: await failureText(error) });
+			throw error;
+		}
+	},
+};
+
+async function runServer(invocation: Invocation, report: (report: StartReport) => void): Promise<number> {
+	const watch = invocation.flag('watch');
+	const source = configurationSource(invocation);
+	if (watch && source?.kind !== 'file') throw new CommandFailure('`--watch` needs a configuration file to watch.');
+	const input = source && (await readConfiguration(source));
+	const { serve } = await import('../serve.ts');
+	return serve({
+		input,
+		source: source?.kind === 'file' ? source : undefined,
+		verbose: invocation.verbose,
+		watch,
+		onReady: runtime =>
+			report({ ready: true, listeners: runtime.listeners.map(({ address, port }) => `${bracketed(address)}:${port}`) }),
+	});
+}
+
+function bracketed(host: string): string {
+	return host.includes(':') ? `[${host}]` : host;
+}
+
+/** Writes one report to a descriptor and closes it, or does nothing without one. */
+function reporter(fd: string | undefined): (report: StartReport) => void {
+	let open = fd !== undefined && /^\d+$/.test(fd) ? Number(fd) : undefined;
+	return report => {
+		if (open === undefined) return;
+		try {
+			writeSync(open, `${JSON.stringify(report)}\n`);
+			closeSync(open);
+		} catch {
+			// Whoever started this process has gone; it serves all the same.
+		}
+		open = undefined;
+	};
+}

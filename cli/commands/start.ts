@@ -1,0 +1,69 @@
+/** `svc start`. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { isSea } from 'node:sea';
+import type { Readable } from 'node:stream';
+import { type Command, CommandFailure, EXIT } from '../command.ts';
+import { ADAPTER_OPTION, CONFIG_OPTION, configurationSource, LANGUAGE_RULE } from '../configuration.ts';
+import { print } from '../terminal.ts';
+import type { StartReport } from './run.ts';
+
+/** Descriptor on which the server tells how its start went. */
+const REPORT_FD = 3;
+
+/** Starts `svc run` in a session of its own and waits until it serves or has failed. */
+export const start: Command = {
+	name: 'start',
+	summary: 'Start the server in the background',
+	details: [
+		'Waits until the server is ready, or tells why it is not. Its output is discarded: let the configuration write logs to files. `svc stop` ends it.',
+		LANGUAGE_RULE,
+	],
+	options: [CONFIG_OPTION, ADAPTER_OPTION],
+	async run(invocation) {
+		const source = configurationSource(invocation);
+		if (source?.kind === 'stdin')
+			throw new CommandFailure('A server in the background has no standard input; name a file.');
+		const words = ['run', `--report-fd=${REPORT_FD}`];
+		if (source) words.push(`--config=${source.path}`, `--adapter=${source.format}`);
+		if (invocation.verbose) words.push('--verbose');
+		const program = isSea() ? [] : [process.argv[1]!];
+		const child = spawn(process.execPath, [...program, ...words], {
+			detached: true,
+			stdio: ['ignore', 'ignore', 'ignore', 'pipe'],
+		});
+		const exited = once(child, 'exit');
+		exited.catch(() => {});
+		const report = await readReport(child.stdio[REPORT_FD] as Readable);
+		if (!report) {
+			const [status, signal] = await exited.catch(error => [(error as Error).message, null]);
+			throw new CommandFailure(`The server ended with ${signal ?? `status ${status}`} before it was ready.`);
+		}
+		if ('failure' in report) throw new StartFailure(report.failure);
+		child.unref();
+		print(
+			`The server runs in the background as process ${child.pid}${report.listeners.length > 0 ? `, listening on ${report.listeners.join(' ')}` : ''}.\n`,
+		);
+		return EXIT.ok;
+	},
+};
+
+/** What the server would have printed, diagnostics and closing sentence. */
+class StartFailure extends CommandFailure {
+	constructor(text: string) {
+		const lines = text.trimEnd().split('\n');
+		const last = lines.pop()!;
+		super(last.replace(/^error: /, ''), { before: lines.map(line => `${line}\n`).join('') });
+	}
+}
+
+/** The report, or undefined when the server ends without one. */
+async function readReport(stream: Readable): Promise<StartReport | undefined> {
+	let text = '';
+	for await (const chunk of stream.setEncoding('utf8')) text += chunk;
+	try {
+		return JSON.parse(text) as StartReport;
+	} catch {
+		return undefined;
+	}
+}

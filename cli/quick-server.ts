@@ -1,0 +1,57 @@
+/** Servers that are described by flags instead of a configuration: `respond`, `file-server`, `reverse-proxy`. */
+import type { Document, Site } from '../compiler/document/document.ts';
+import { isFieldValue, isToken } from '../compiler/exchange/field-syntax.ts';
+import { quoted } from './arguments.ts';
+import { CommandFailure } from './command.ts';
+import { print } from './terminal.ts';
+
+/** A name and a value of a header field. */
+export interface HeaderField {
+	readonly name: string;
+	readonly value: string;
+}
+
+/** Parses `Field: value`. Throws {@link CommandFailure}. */
+export function headerField(text: string): HeaderField {
+	const colon = text.indexOf(':');
+	const name = text.slice(0, colon);
+	const value = text.slice(colon + 1).trim();
+	if (colon < 1 || !isToken(name) || !isFieldValue(value)) {
+		throw new CommandFailure(`${quoted(text)} is not a header field; write Field: value.`);
+	}
+	return { name, value };
+}
+
+/** Fields that stand once replace what is there; those that stand several times are added. */
+export function headerEdits(fields: readonly HeaderField[]): { add?: HeaderField[]; set?: HeaderField[] } {
+	const repeated = (field: HeaderField): boolean =>
+		fields.filter(({ name }) => name.toLowerCase() === field.name.toLowerCase()).length > 1;
+	const add = fields.filter(repeated);
+	const set = fields.filter(field => !repeated(field));
+	return { ...(add.length > 0 ? { add } : {}), ...(set.length > 0 ? { set } : {}) };
+}
+
+/** Where a site listens that answers for every host: `host:port`, `[v6]:port`, `:port` or a port. Throws {@link CommandFailure}. */
+export function listenSite(text: string): Pick<Site, 'addresses' | 'bind'> {
+	const match = /^(?:(?:\[([0-9A-Fa-f:.%]+)\]|([^\s:/[\]]*)):)?(\d{1,5})$/.exec(text);
+	const port = Number(match?.[3]);
+	if (!match || port > 65_535) {
+		throw new CommandFailure(`${quoted(text)} is not an address to listen on; give host:port or :port.`);
+	}
+	const host = match[1] ?? match[2] ?? '';
+	return { addresses: [`http://:${port}`], ...(host === '' ? {} : { bind: [host] }) };
+}
+
+/** Serves a document until it is stopped, and prints where. */
+export async function serveDocument(document: Document, verbose: boolean): Promise<number> {
+	const { serve } = await import('./serve.ts');
+	return serve({
+		input: { format: 'json', text: JSON.stringify(document), name: 'The command line' },
+		verbose,
+		onReady: ({ listeners }) => {
+			for (const { address, port } of listeners) {
+				print(`Listening on http://${address.includes(':') ? `[${address}]` : address}:${port}\n`);
+			}
+		},
+	});
+}

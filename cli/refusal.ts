@@ -1,0 +1,13 @@
+/** The closing sentence of a refused configuration. */
+import type { Diagnostic } from '../compiler/diagnostics/diagnostic.ts';
+
+/** `Configfile is refused: 2 errors, 1 warning.` */
+export function refusal(name: string, diagnostics: readonly Pick<Diagnostic, 'severity'>[]): string {
+	const errors = diagnostics.filter(one => one.severity === 'error').length;
+	const warnings = diagnostics.filter(one => one.severity === 'warning').length;
+	return `${name} is refused: ${counted(errors, 'error')}${warnings === 0 ? '' : `, ${counted(warnings, 'warning')}`}.`;
+}
+
+function counted(count: number, noun: string): string {
+	return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,195 @@
+/** The life of a server process: start, signals, reloads from the file, stop, exit status. */
+import { availableParallelism } from 'node:os';
+import { AdminBindError } from '../admin/bind.ts';
+import { type AdminServer, startAdmin } from '../admin/server.ts';
+import type { ConfigInput } from '../compiler/dialects/dialect.ts';
+import { type Runtime, StartError, startRuntime } from '../runtime/runtime.ts';
+import { CommandFailure, EXIT } from './command.ts';
+import { type ConfigurationSource, readConfiguration } from './configuration.ts';
+import { sentenceOf } from './failure-report.ts';
+import { refusal } from './refusal.ts';
+import { printError } from './terminal.ts';
+import { ConfigurationWatch } from './watch.ts';
+
+/** What is served, and how. */
+export interface ServeOptions {
+	/** The configuration; undefined starts without sites, and with the Admin API alone. */
+	readonly input: ConfigInput | undefined;
+	/** Where the configuration is read again on SIGUSR1; undefined when there is nothing to read again. */
+	readonly source?: Extract<ConfigurationSource, { kind: 'file' }> | undefined;
+	readonly verbose: boolean;
+	/** Reload after every change of a file. */
+	readonly watch?: boolean;
+	/** Called when every listener is bound, the Admin API's too. */
+	readonly onReady?: (runtime: Runtime) => void;
+}
+
+/** Threads of the pool that files and name lookups of all our threads share; it takes its size at its first use. */
+const POOL_THREADS = Math.max(4, Math.min(64, availableParallelism() * 4));
+
+/**
+ * Serves until a signal or the Admin API ends it; resolves to the exit status. Throws {@link CommandFailure} when it
+ * does not start.
+ */
+export async function serve(options: ServeOptions): Promise<number> {
+	process.env.UV_THREADPOOL_SIZE ??= String(POOL_THREADS);
+	return new ServerProcess(options).run();
+}
+
+class ServerProcess {
+	readonly #options: ServeOptions;
+	readonly #ended: Promise<number>;
+	#end: (status: number) => void = () => {};
+	#runtime: Runtime | undefined;
+	#admin: AdminServer | undefined;
+	#watch: ConfigurationWatch | undefined;
+	#stopping = false;
+	/** SIGUSR1 came before there was anything to reload. */
+	#reloadWanted = false;
+	#reloading: Promise<void> = Promise.resolve();
+
+	constructor(options: ServeOptions) {
+		this.#options = options;
+		this.#ended = new Promise(resolve => {
+			this.#end = resolve;
+		});
+	}
+
+	async run(): Promise<number> {
+		process.on('SIGINT', this.#interrupt);
+		process.on('SIGTERM', this.#interrupt);
+		process.on('SIGQUIT', this.#quit);
+		process.on('SIGUSR1', this.#reloadFromSignal);
+		process.on('SIGHUP', this.#hangUp);
+		const started = this.#start();
+		// A stop during the start wins; what the start still does or fails in no longer matters.
+		started.catch(() => {});
+		const status = await Promise.race([this.#ended, started.then(() => this.#ended)]);
+		this.#watch?.close();
+		return status;
+	}
+
+	async #start(): Promise<void> {
+		const { input, verbose } = this.#options;
+		const runtime = await startRuntime({ input, verbose }).catch(error => {
+			throw startFailure(error, input);
+		});
+		this.#runtime = runtime;
+		if (this.#stopping) return runtime.kill();
+		try {
+			this.#admin = await startAdmin(runtime, {
+				...(input ? {} : { settings: {} }),
+				log: (level, message, fields) => runtime.log(level, 'admin', message, fields),
+				onStop: () => this.#stop(),
+			});
+		} catch (error) {
+			runtime.kill();
+			throw startFailure(error, input);
+		}
+		process.removeAllListeners('uncaughtException');
+		process.on('uncaughtException', this.#crash);
+		if (this.#options.watch && this.#options.source && input) {
+			this.#watch = new ConfigurationWatch(input, () => this.#reload('a file changed'));
+		}
+		if (this.#stopping) return;
+		this.#options.onReady?.(runtime);
+		if (this.#reloadWanted) this.#reloadFromSignal();
+	}
+
+	/** The first asks for a graceful stop, the second does not wait. */
+	readonly #interrupt = (): void => {
+		if (!this.#stopping && this.#runtime) this.#stop();
+		else if (this.#stopping) this.#quit();
+		else {
+			this.#stopping = true;
+			this.#end(EXIT.ok);
+		}
+	};
+
+	readonly #quit = (): void => {
+		this.#runtime?.kill();
+		this.#end(EXIT.forced);
+	};
+
+	readonly #hangUp = (): void => {
+		this.#runtime?.log('info', 'signals', 'SIGHUP is ignored; SIGUSR1 reloads the configuration file');
+	};
+
+	readonly #reloadFromSignal = (): void => {
+		if (!this.#runtime) this.#reloadWanted = true;
+		else if (this.#options.source) this.#reload('SIGUSR1');
+		else this.#runtime.log('warn', 'signals', 'nothing can be reloaded: the configuration did not come from a file');
+	};
+
+	readonly #crash = (error: unknown): void => {
+		this.#runtime?.log('error', 'main', 'an unexpected failure ends the server', { cause: sentenceOf(error) });
+		printError(`error: an unexpected failure inside svc: ${sentenceOf(error)}\n`);
+		this.#runtime?.kill();
+		this.#end(EXIT.endedInError);
+	};
+
+	#stop(): void {
+		const runtime = this.#runtime;
+		if (!runtime || this.#stopping) return;
+		this.#stopping = true;
+		this.#watch?.close();
+		runtime
+			.stop()
+			.then(() => this.#admin?.close())
+			.then(
+				() => this.#end(EXIT.ok),
+				error => {
+					printError(`error: the stop failed: ${sentenceOf(error)}\n`);
+					this.#end(EXIT.endedInError);
+				},
+			);
+	}
+
+	/** Reads the file and loads it; loads follow one another. */
+	#reload(cause: string): Promise<void> {
+		this.#reloading = this.#reloading.then(async () => {
+			const { source } = this.#options;
+			const runtime = this.#runtime;
+			if (!source || !runtime || this.#stopping) return;
+			runtime.log('info', 'config', 'reloading', { cause, source: source.name });
+			try {
+				const input = await readConfiguration(source);
+				this.#watch?.follow(input);
+				const outcome = await runtime.load(input);
+				// The log has the messages; whoever watches a terminal gets the places too.
+				if (outcome.result === 'refused' && process.stderr.isTTY) {
+					printError(
+						`${outcome.diagnostics.map(({ text }) => `${text}\n\n`).join('')}${refusal(input.name, outcome.diagnostics)}\n`,
+					);
+				}
+			} catch (error) {
+				runtime.log('error', 'config', 'the configuration could not be reloaded', { cause: sentenceOf(error) });
+			}
+		});
+		return this.#reloading;
+	}
+}
+
+/** Why a server did not start, for its user. */
+function startFailure(error: unknown, input: ConfigInput | undefined): unknown {
+	if (error instanceof AdminBindError) {
+		return new CommandFailure(`${error.message}: ${bindReason(error.code)}.`);
+	}
+	if (!(error instanceof StartError)) return error;
+	if (error.failure.reason !== 'refused') return new CommandFailure(error.message);
+	const { diagnostics } = error.failure;
+	const before = diagnostics.map(({ text }) => `${text}\n\n`).join('');
+	return new CommandFailure(refusal(input?.name ?? 'The configuration', diagnostics), { before });
+}
+
+function bindReason(code: string): string {
+	const reasons: { readonly [code: string]: string } = {
+		EADDRINUSE: 'the address is in use',
+		EACCES: 'this user may not bind it',
+		EADDRNOTAVAIL: 'no interface of this machine has the address',
+		EINVAL: 'it is not an address',
+		ENOTFOUND: 'the host name is not known',
+		ENOENT: 'the folder of the socket does not exist',
+	};
+	return reasons[code] ?? code;
+}

@@ -1,0 +1,81 @@
+/** `--watch`: polls the modification times of a configuration and of everything that it imports. */
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type { ConfigInput } from '../compiler/dialects/dialect.ts';
+import type { Reader } from '../compiler/source/reader.ts';
+import { parseConfig } from '../compiler/syntax/parse-config.ts';
+import { diskReader } from '../runtime/disk-reader.ts';
+
+/** Milliseconds between two looks. */
+const INTERVAL = 1000;
+
+/** Calls back after every change of the files that a configuration reads. */
+export class ConfigurationWatch {
+	readonly #timer: NodeJS.Timeout;
+	/** What each path looked like when it was last read. */
+	#seen: ReadonlyMap<string, string>;
+
+	constructor(input: ConfigInput, changed: () => void) {
+		this.#seen = looks(filesOf(input));
+		this.#timer = setInterval(() => {
+			const now = looks(this.#seen.keys());
+			if ([...now].every(([path, look]) => this.#seen.get(path) === look)) return;
+			this.#seen = now;
+			changed();
+		}, INTERVAL);
+	}
+
+	/** Watches the files of another text from now on. To be called before that text is loaded. */
+	follow(input: ConfigInput): void {
+		const before = this.#seen;
+		// A change since the last look must not be missed: files known already keep how they looked then.
+		this.#seen = new Map([...looks(filesOf(input))].map(([path, look]) => [path, before.get(path) ?? look]));
+	}
+
+	/** Ends it. */
+	close(): void {
+		clearInterval(this.#timer);
+	}
+}
+
+/** Every path that expanding the configuration asks for, missing ones too: making one is a change. */
+function filesOf(input: ConfigInput): string[] {
+	const paths = new Set(input.path === undefined ? [] : [input.path]);
+	if (input.format !== 'json') {
+		try {
+			parseConfig(input, recording(diskReader(process.cwd()), paths), () => {}, { knownDirectives: new Set() });
+		} catch {
+			// What was asked for until then is watched; the load reports what is wrong.
+		}
+	}
+	return [...paths];
+}
+
+function recording(reader: Reader, paths: Set<string>): Reader {
+	const note = (path: string): string => {
+		paths.add(resolve(reader.workingDirectory, path));
+		return path;
+	};
+	return {
+		workingDirectory: reader.workingDirectory,
+		readText: path => reader.readText(note(path)),
+		readBytes: path => reader.readBytes(note(path)),
+		list: path => reader.list(path),
+		kind: path => reader.kind(path),
+		env: name => reader.env(name),
+	};
+}
+
+function looks(paths: Iterable<string>): Map<string, string> {
+	return new Map([...paths].map(path => [path, look(path)]));
+}
+
+/** Changes with the file: its time, size and identity, for an editor may replace a file within a clock tick. */
+function look(path: string): string {
+	try {
+		const { mtimeMs, size, ino } = statSync(path);
+		return `${mtimeMs} ${size} ${ino}`;
+	} catch {
+		return '';
+	}
+}
