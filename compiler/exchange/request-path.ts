@@ -25,7 +25,7 @@ export function normalizedPathWithSlashes(request: Request): string {
 
 /** The path still percent-encoded, with dots (`%2e` too) resolved and, unless told otherwise, runs of slashes merged. */
 export function escapedCleanPath(path: string, mergeSlashes = true): string {
-	return needsCleaning(path) ? cleanPath(path, mergeSlashes) : path;
+	return needsCleaning(path) ? cleaned(path, mergeSlashes, ESCAPED_DOT, ESCAPED_TWO_DOTS) : path;
 }
 
 function decodedOrRefused(path: string): string {
@@ -55,11 +55,17 @@ function needsCleaning(path: string): boolean {
 	return path.charCodeAt(0) !== 47 || path.includes('//') || path.includes('/.') || /\/%2e/i.test(path);
 }
 
-const DOT = /^(?:\.|%2e)$/i;
-const TWO_DOTS = /^(?:\.|%2e){2}$/i;
+const DOT = /^\.$/;
+const TWO_DOTS = /^\.\.$/;
+const ESCAPED_DOT = /^(?:\.|%2e)$/i;
+const ESCAPED_TWO_DOTS = /^(?:\.|%2e){2}$/i;
 
-/** Resolves dot segments and merges slashes of a path, escaped or decoded. The result starts with a slash; `*` stays. */
+/** Resolves dot segments and merges slashes of a decoded path. The result starts with a slash; `*` stays. */
 export function cleanPath(path: string, mergeSlashes: boolean): string {
+	return cleaned(path, mergeSlashes, DOT, TWO_DOTS);
+}
+
+function cleaned(path: string, mergeSlashes: boolean, dot: RegExp, twoDots: RegExp): string {
 	if (path === '*') return path;
 	const segments = path.split('/');
 	const kept: string[] = [];
@@ -67,10 +73,10 @@ export function cleanPath(path: string, mergeSlashes: boolean): string {
 	for (let i = start; i < segments.length; i++) {
 		const segment = segments[i]!;
 		const last = i === segments.length - 1;
-		if (TWO_DOTS.test(segment)) {
+		if (twoDots.test(segment)) {
 			kept.pop();
 			if (last) kept.push('');
-		} else if (DOT.test(segment)) {
+		} else if (dot.test(segment)) {
 			if (last) kept.push('');
 		} else if (segment === '' && mergeSlashes) {
 			if (last) kept.push('');
