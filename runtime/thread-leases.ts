@@ -4,7 +4,7 @@ import { createFileReader } from './files/file-reader.ts';
 import { type LeaseSource, MemoryWanted } from './generation-builder.ts';
 import { LeaseRegistry, leaseKey } from './leases.ts';
 import { AccessBatch, type BatchPort } from './logs/access-batch.ts';
-import { AccessLogger } from './logs/access-log.ts';
+import { AccessLogger, type AccessLogSurroundings } from './logs/access-log.ts';
 import { sinkKey } from './logs/log-sinks.ts';
 import type { FromWorker } from './threads/messages.ts';
 import { poolSlots } from './upstreams/shared-counts.ts';
@@ -16,8 +16,7 @@ export interface LeaseThread {
 	readonly index: number;
 	/** Rows that there are. */
 	readonly rows: number;
-	/** Whether the process's standard error is a terminal. */
-	readonly terminal: boolean;
+	readonly accessLogs: AccessLogSurroundings;
 	send(message: FromWorker): void;
 	/** Where the lines of an access log's batch go. */
 	batchPort(sink: string): BatchPort;
@@ -114,7 +113,7 @@ export class ThreadLeases implements LeaseSource {
 		});
 		try {
 			return {
-				value: new AccessLogger(settings, batch, this.#thread.terminal),
+				value: new AccessLogger(settings, batch, this.#thread.accessLogs),
 				close: () => this.registry.release(batchHandle),
 			};
 		} catch (error) {

@@ -4,6 +4,7 @@ import type { MessagePort } from 'node:worker_threads';
 import { BuildError } from '../compiler/codegen/compile-context.ts';
 import type { HostFacts } from '../compiler/codegen/placeholders/placeholder.ts';
 import type { Settings } from '../compiler/document/document.ts';
+import { compileClientIp } from '../compiler/exchange/client-ip.ts';
 import { Generations } from './generation.ts';
 import { BuildAborted, GenerationBuild, type SharedParts } from './generation-builder.ts';
 import { addressText } from './listeners/address-text.ts';
@@ -35,6 +36,11 @@ type Prepare = Extract<ToWorker, { type: 'prepare' }>;
 export function runWorker(port: MessagePort, start: WorkerStart): void {
 	const worker = new DataPlaneWorker(port, start);
 	port.on('message', (message: ToWorker) => worker.take(message));
+	// A promise that a handler left behind is that request's loss; the thread's other connections must not share it.
+	process.on('unhandledRejection', reason => {
+		const cause = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason);
+		worker.log({ level: 'error', logger: 'runtime', message: 'a promise was rejected unseen', fields: { cause } });
+	});
 }
 
 class DataPlaneWorker implements ThreadState {
@@ -56,6 +62,7 @@ class DataPlaneWorker implements ThreadState {
 	#nextShared: SharedParts | undefined;
 	#build: GenerationBuild | undefined;
 	#drained = false;
+	#clientIp = compileClientIp({});
 
 	constructor(port: MessagePort, start: WorkerStart) {
 		this.#port = port;
@@ -67,7 +74,7 @@ class DataPlaneWorker implements ThreadState {
 		this.#leases = new ThreadLeases({
 			index: start.index,
 			rows: start.rows,
-			terminal: start.terminal,
+			accessLogs: { terminal: start.terminal, clientIp: x => this.#clientIp(x) },
 			send: message => this.#send(message),
 			batchPort: sink => ({
 				post: (text, entries) => this.#send({ type: 'access', sink, text, entries }),
@@ -164,6 +171,7 @@ class DataPlaneWorker implements ThreadState {
 		this.#build = undefined;
 		this.generations.current();
 		this.#shared = this.#nextShared ?? this.#shared;
+		this.#clientIp = compileClientIp(this.#shared.settings);
 		this.debug = this.#start.verbose || wantsDebug(this.#shared.settings);
 		this.#nextShared = undefined;
 		for (const listener of this.#binding.splice(0)) {

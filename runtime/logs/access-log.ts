@@ -12,6 +12,14 @@ export interface LineSink {
 	write(line: string): void;
 }
 
+/** What access logs of a thread have in common. */
+export interface AccessLogSurroundings {
+	/** Standard error is a terminal: a log to it that names no format is for eyes. */
+	readonly terminal: boolean;
+	/** Address of the client behind trusted proxies. */
+	readonly clientIp: (x: Exchange) => string;
+}
+
 /** A format that this build does not have. */
 export class UnknownEncoder extends Error {
 	constructor(name: string) {
@@ -26,35 +34,39 @@ export class AccessLogger implements AccessLog {
 	readonly #logger: string;
 	readonly #sink: LineSink;
 	readonly #rank: number;
+	readonly #surroundings: AccessLogSurroundings;
 
-	/** `terminal`: standard error is one, and a log to it that names no format is for eyes. Throws UnknownEncoder. */
-	constructor(settings: AccessLogSettings, sink: LineSink, terminal: boolean) {
+	/** Throws UnknownEncoder. */
+	constructor(settings: AccessLogSettings, sink: LineSink, surroundings: AccessLogSurroundings) {
 		const named = settings.format.encoder;
-		const automatic = terminal && settings.output.writer === 'stderr' ? 'console' : 'json';
+		const automatic = surroundings.terminal && settings.output.writer === 'stderr' ? 'console' : 'json';
 		const encoder = encoderOf(named === 'default' ? automatic : named);
 		if (!encoder) throw new UnknownEncoder(settings.format.encoder);
 		this.#encoder = encoder;
 		this.#logger = settings.name === 'default' ? 'http.log.access' : `http.log.access.${settings.name}`;
 		this.#rank = levelRank(settings.level);
 		this.#sink = sink;
+		this.#surroundings = surroundings;
 	}
 
 	record(x: Exchange): void {
 		const level = x.response.status >= 500 ? 'error' : 'info';
 		if (levelRank(level) < this.#rank) return;
 		const message = x.answeredBy === '' ? 'NOP' : 'handled request';
-		this.#sink.write(this.#encoder.encode(level, this.#logger, message, accessFields(x), Date.now()));
+		this.#sink.write(
+			this.#encoder.encode(level, this.#logger, message, accessFields(x, this.#surroundings.clientIp(x)), Date.now()),
+		);
 	}
 }
 
 /** The members of an access entry. The request is shown as it came, before rewrites. */
-function accessFields(x: Exchange): string {
+function accessFields(x: Exchange, clientIp: string): string {
 	const { connection, received, request, response } = x;
 	const target = received.query === undefined ? received.path : `${received.path}?${received.query}`;
 	const duration = (performance.now() - x.startedAt) / 1000;
 	let entry =
 		`"request":{"remote_ip":${text(connection.remoteAddress)},"remote_port":"${connection.remotePort}",` +
-		`"client_ip":${text(clientAddress(x))},"proto":"${x.protocol}","method":${text(received.method)},` +
+		`"client_ip":${text(clientIp)},"proto":"${x.protocol}","method":${text(received.method)},` +
 		`"host":${text(received.authority)},"uri":${text(target)},"headers":${headerFields(request.headers)}`;
 	const { tls } = connection;
 	if (tls) {
@@ -67,11 +79,6 @@ function accessFields(x: Exchange): string {
 		`"size":${response.bytesSent},"status":${response.status},"resp_headers":${headerFields(response.headers)}`;
 	const more = members(x.log?.fields);
 	return more === '' ? entry : `${entry},${more}`;
-}
-
-function clientAddress(x: Exchange): string {
-	const client = x.variable('client_ip');
-	return typeof client === 'string' ? client : x.connection.remoteAddress;
 }
 
 function userId(x: Exchange): string {

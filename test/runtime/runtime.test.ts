@@ -144,6 +144,20 @@ load('loads at once are taken one after another', async () => {
 	});
 });
 
+load('text says where its mistakes are, and swaps as JSON does', async () => {
+	await withServer({ sites: [respondingSite('one')] }, {}, async ({ runtime, get }) => {
+		const text = (body: string) => `http://:0 {\n\tbind 127.0.0.1\n\t${body}\n}\n`;
+		const wrong = await runtime.load({ format: 'configfile', text: text('respnd x'), name: 'Configfile' });
+		assert.is(wrong.result, 'refused');
+		const [report] = wrong.result === 'refused' ? wrong.diagnostics : [];
+		assert.equal([report?.file, report?.line, report?.column], ['Configfile', 3, 2]);
+		assert.match(report!.text, 'Configfile:3:2');
+		const right = await runtime.load({ format: 'compatfile', text: text('respond two'), name: 'Compatfile' });
+		assert.is(right.result, 'applied');
+		assert.is((await get()).body, 'two');
+	});
+});
+
 load('adapting applies nothing', async () => {
 	await withServer({ sites: [respondingSite('one')] }, {}, async ({ runtime }) => {
 		const adapted = await runtime.adapt(json({ sites: [respondingSite('two')] }));
