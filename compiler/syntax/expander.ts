@@ -8,8 +8,7 @@ import type { ExpansionReport } from './expansion-report.ts';
 import { type Frame, type PassedBlock, spanIn } from './frame.ts';
 import type { Importer } from './importer.ts';
 import { deepestNesting, type ParsedBlock, type ParsedLine, type ParsedWord, shapes } from './parsed-file.ts';
-import { closeAfterWords, emptyBraces, openOnNewLine } from './parsed-tree.ts';
-import { structureMistake } from './structure-mistake.ts';
+import { closeAfterWords, emptyBraces, openOnNewLine, structureMistake } from './structure-mistake.ts';
 
 /** Where lines stand: `let` belongs to the file or to a site itself, not to what is nested. */
 export type Level = 'site' | 'nested';

@@ -10,10 +10,9 @@ import type { ExpansionReport } from './expansion-report.ts';
 import { type Frame, spanIn } from './frame.ts';
 import type { Importer } from './importer.ts';
 import { type ParsedBlock, type ParsedLine, type ParsedWord, shapes } from './parsed-file.ts';
-import { closeAfterWords } from './parsed-tree.ts';
 import { SiteAddresses } from './site-addresses.ts';
 import { defineSnippet, isSnippetHead } from './snippet-definition.ts';
-import { structureMistake } from './structure-mistake.ts';
+import { closeAfterWords, structureMistake } from './structure-mistake.ts';
 
 const namedRoute = /^&\((.*)\)$/s;
 

@@ -266,7 +266,7 @@ class FormatMachine {
 		if (this.#depth === 0 && this.#fresh && this.#last === '}') {
 			this.#newline();
 			this.#newline();
-		}
+		} else if (this.#fresh && this.#last === '}') this.#newline();
 		if (brace.own && this.#afterImport && !this.#fresh) this.#newline();
 		if (this.#fresh) this.#indent();
 		else if (!brace.spaced) this.#print(' ');

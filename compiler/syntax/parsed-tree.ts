@@ -13,7 +13,7 @@ import {
 	shapes,
 } from './parsed-file.ts';
 import type { ScannedWord } from './scan-word.ts';
-import { structureMistake } from './structure-mistake.ts';
+import { closeAfterWords, emptyBraces, openOnNewLine, structureMistake } from './structure-mistake.ts';
 import { Close, Newline, Open, type WordToken } from './tokens.ts';
 
 /** Words whose text an expansion may change. */
@@ -373,37 +373,4 @@ function newPart(): Part {
 /** `{block}` may stand next to `{` and `}`: what it stands for makes lines of its own. */
 function splices(text: string): boolean {
 	return text === '{block}' || (text.startsWith('{blocks.') && text.endsWith('}'));
-}
-
-/** The mistake of a `}` behind words. */
-export function closeAfterWords(span: SourceSpan, dialect: Dialect): Diagnostic {
-	return structureMistake(
-		dialect,
-		'syntax/close-after-words',
-		span,
-		"Unexpected '}' because no matching opening brace",
-		{
-			label: 'not on a line of its own',
-			hint: 'Put `}` on a line of its own.',
-		},
-	);
-}
-
-/** The mistake of a line of directives that ends in `{}`. */
-export function emptyBraces(span: SourceSpan, dialect: Dialect): Diagnostic {
-	return structureMistake(dialect, 'syntax/empty-braces', span, "Unexpected '{}' at end of line", {
-		label: 'neither a block nor a placeholder',
-		hint: 'Leave it out, or quote it if it is meant as text.',
-	});
-}
-
-/** The mistake of a block of a directive that begins on the next line. */
-export function openOnNewLine(span: SourceSpan, dialect: Dialect): Diagnostic {
-	return structureMistake(
-		dialect,
-		'syntax/open-on-new-line',
-		span,
-		"Unexpected '{' on a new line; did you mean to place the '{' on the previous line?",
-		{ label: 'belongs at the end of the line before', hint: 'Write `name {` on one line.' },
-	);
 }

@@ -62,8 +62,11 @@ export function endOfPlainWord(text: string, start: number, named: boolean): num
 	return end;
 }
 
-/** Reads the word at `start`, which is neither white space nor `#`. `named` allows a quoted value after `NAME=`. */
-export function scanWord(text: string, start: number, named: boolean): ScannedWord {
+/**
+ * Reads the word at `start`, which is neither white space nor `#`. `named` is asked whether a
+ * quote after `NAME=` opens a value here.
+ */
+export function scanWord(text: string, start: number, named?: () => boolean): ScannedWord {
 	const first = text.charCodeAt(start);
 	if (first === DOUBLE_QUOTE) return scanQuoted(text, start, false);
 	if (first === BACKTICK) return scanBacktick(text, start);
@@ -88,7 +91,7 @@ export function scanWord(text: string, start: number, named: boolean): ScannedWo
 			if (code === DOUBLE_QUOTE) return scanQuoted(text, at, escaped);
 			if (code === BACKTICK) return scanBacktick(text, at);
 		}
-		if (named && !escaped && (code === DOUBLE_QUOTE || code === BACKTICK) && endsAsParameter(word)) {
+		if (named && !escaped && (code === DOUBLE_QUOTE || code === BACKTICK) && endsAsParameter(word) && named()) {
 			const value = code === DOUBLE_QUOTE ? scanQuoted(text, at, false) : scanBacktick(text, at);
 			return { ...value, text: word + (value.text ?? ''), quote: 'none', valueQuote: value.quote };
 		}

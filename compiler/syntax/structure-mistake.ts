@@ -31,3 +31,36 @@ export function structureMistake(
 	const full = dialect === 'compatfile' ? `${message}, at ${fileAndLine(span)}${importChain(span)}` : `${message}.`;
 	return { code, severity: 'error', message: full, span, ...more };
 }
+
+/** The mistake of a `}` behind words. */
+export function closeAfterWords(span: SourceSpan, dialect: Dialect): Diagnostic {
+	return structureMistake(
+		dialect,
+		'syntax/close-after-words',
+		span,
+		"Unexpected '}' because no matching opening brace",
+		{
+			label: 'not on a line of its own',
+			hint: 'Put `}` on a line of its own.',
+		},
+	);
+}
+
+/** The mistake of a line of directives that ends in `{}`. */
+export function emptyBraces(span: SourceSpan, dialect: Dialect): Diagnostic {
+	return structureMistake(dialect, 'syntax/empty-braces', span, "Unexpected '{}' at end of line", {
+		label: 'neither a block nor a placeholder',
+		hint: 'Leave it out, or quote it if it is meant as text.',
+	});
+}
+
+/** The mistake of a block of a directive that begins on the next line. */
+export function openOnNewLine(span: SourceSpan, dialect: Dialect): Diagnostic {
+	return structureMistake(
+		dialect,
+		'syntax/open-on-new-line',
+		span,
+		"Unexpected '{' on a new line; did you mean to place the '{' on the previous line?",
+		{ label: 'belongs at the end of the line before', hint: 'Write `name {` on one line.' },
+	);
+}

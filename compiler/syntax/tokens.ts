@@ -45,12 +45,16 @@ export const Close = createToken({ name: 'Close', pattern: new RegExp(`\\}${stan
 /** Any other word, quoted or not. */
 export const Word = createToken({ name: 'Word', pattern: Lexer.NA });
 
+/** Words that may stand before a named value on its line. */
+const mostWordsBefore = 256;
+
 /** In a snippet's head and after `use`, a quote after `NAME=` opens a quoted value. */
 function takesNamedValues(tokens: readonly IToken[]): boolean {
 	let head: IToken | undefined;
 	for (let index = tokens.length - 1; index >= 0; index--) {
 		const type = tokens[index]!.tokenType;
 		if (type === Newline || type === Open || type === Close) break;
+		if (tokens.length - index > mostWordsBefore) return false;
 		head = tokens[index];
 	}
 	if (!head || (head as WordToken).payload) return false;
@@ -63,7 +67,7 @@ function wordPattern(namedValues: boolean): (text: string, offset: number, token
 	return (text, offset, tokens) => {
 		const end = endOfPlainWord(text, offset, namedValues);
 		if (end !== -1) return [text.slice(offset, end)];
-		const word = scanWord(text, offset, namedValues && takesNamedValues(tokens));
+		const word = scanWord(text, offset, namedValues ? () => takesNamedValues(tokens) : undefined);
 		const match: WordMatch = [text.slice(offset, word.end)];
 		match.payload = word;
 		return match;
