@@ -28,10 +28,10 @@ export interface ServeOptions {
 const POOL_THREADS = Math.max(4, Math.min(64, availableParallelism() * 4));
 
 /**
- * Serves until a signal or the Admin API ends it; resolves to the exit status. Throws {@link CommandFailure} when it
- * does not start.
+ * Serves until a signal or the Admin API ends it, then ends the process. Throws {@link CommandFailure} when it does not
+ * start.
  */
-export async function serve(options: ServeOptions): Promise<number> {
+export async function serve(options: ServeOptions): Promise<never> {
 	process.env.UV_THREADPOOL_SIZE ??= String(POOL_THREADS);
 	return new ServerProcess(options).run();
 }
@@ -55,7 +55,7 @@ class ServerProcess {
 		});
 	}
 
-	async run(): Promise<number> {
+	async run(): Promise<never> {
 		process.on('SIGINT', this.#interrupt);
 		process.on('SIGTERM', this.#interrupt);
 		process.on('SIGQUIT', this.#quit);
@@ -66,7 +66,8 @@ class ServerProcess {
 		started.catch(() => {});
 		const status = await Promise.race([this.#ended, started.then(() => this.#ended)]);
 		this.#watch?.close();
-		return status;
+		// Whatever connection or thread is still there must not keep a stopped server alive.
+		process.exit(status);
 	}
 
 	async #start(): Promise<void> {

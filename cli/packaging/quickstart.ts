@@ -26,7 +26,11 @@ function startDemoApi(): Promise<Server> {
 	const api = createServer((request, response) => {
 		const answer =
 			request.url === '/time'
-				? { time: new Date().toISOString(), served_by: request.headers['x-served-by'], for: request.headers['x-forwarded-for'] }
+				? {
+						time: new Date().toISOString(),
+						served_by: request.headers['x-served-by'],
+						for: request.headers['x-forwarded-for'],
+					}
 				: undefined;
 		response.writeHead(answer ? 200 : 404, { 'Content-Type': 'application/json' });
 		response.end(`${JSON.stringify(answer ?? { error: 'The demo API knows /time only.' })}\n`);
@@ -54,13 +58,19 @@ async function listening(isOver: () => boolean): Promise<boolean> {
 }
 
 const api = await startDemoApi().catch((error: NodeJS.ErrnoException) => {
-	console.error(`The demo API cannot listen on 127.0.0.1:${apiPort} (${error.code}). Set QUICKSTART_API_PORT to a free port.`);
+	console.error(
+		`The demo API cannot listen on 127.0.0.1:${apiPort} (${error.code}). Set QUICKSTART_API_PORT to a free port.`,
+	);
 	process.exit(1);
 });
 
-const server = spawn(path.join(root, 'cli/svc'), ['run', '--watch', path.join(root, 'fixtures/quickstart/Configfile')], {
-	stdio: 'inherit',
-});
+const server = spawn(
+	path.join(root, 'cli/svc'),
+	['run', '--watch', path.join(root, 'fixtures/quickstart/Configfile')],
+	{
+		stdio: 'inherit',
+	},
+);
 let over = false;
 server.on('exit', (status, signal) => {
 	over = true;

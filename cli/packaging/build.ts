@@ -1,0 +1,83 @@
+/**
+ * `npm run build`: makes dist/svc, one executable with Node, the program and its thread code inside.
+ *
+ * Usage: node cli/packaging/build.ts [--release v0.2.2] [--output dist/svc]
+ */
+import { spawnSync } from 'node:child_process';
+import { chmodSync, mkdirSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { type BuildOptions, build } from 'esbuild';
+import { THREAD_ASSET } from '../../runtime/thread-source.ts';
+import { version } from '../version.ts';
+
+const root = path.resolve(import.meta.dirname, '../..');
+
+/** How a bundle is made that runs inside the binary: it has no module loader, so everything is one CommonJS script. */
+function bundling(release: string): BuildOptions {
+	return {
+		absWorkingDir: root,
+		bundle: true,
+		platform: 'node',
+		format: 'cjs',
+		target: `node${process.versions.node}`,
+		// Without a loader `import()` would fail; modules inside the bundle stay lazy all the same.
+		supported: { 'dynamic-import': false },
+		define: {
+			SVC_BUILD_VERSION: JSON.stringify(release),
+			'import.meta.url': '"file:///svc"',
+			'import.meta.dirname': '"/"',
+		},
+		minifySyntax: true,
+		minifyWhitespace: true,
+		legalComments: 'none',
+		logLevel: 'warning',
+	};
+}
+
+/** Builds the binary and returns its size in bytes. */
+async function buildBinary(release: string, output: string): Promise<number> {
+	mkdirSync(path.dirname(output), { recursive: true });
+	// Beside the output, so that the finished file can be moved over the old one in one step.
+	const folder = mkdtempSync(path.join(path.dirname(output), '.build-'));
+	try {
+		const inFolder = (name: string): string => path.join(folder, name);
+		await build({ ...bundling(release), entryPoints: ['cli/main.ts'], outfile: inFolder('main.js') });
+		await build({ ...bundling(release), entryPoints: ['runtime/thread-entry.ts'], outfile: inFolder(THREAD_ASSET) });
+		const config = {
+			main: inFolder('main.js'),
+			output: inFolder('svc'),
+			disableExperimentalSEAWarning: true,
+			useCodeCache: true,
+			// NODE_OPTIONS is meant for other programs.
+			execArgvExtension: 'none',
+			assets: { [THREAD_ASSET]: inFolder(THREAD_ASSET) },
+		};
+		writeFileSync(inFolder('sea.json'), JSON.stringify(config));
+		const made = spawnSync(process.execPath, ['--build-sea', inFolder('sea.json')], { encoding: 'utf8' });
+		if (made.status !== 0) throw new Error(`node --build-sea failed:\n${made.stdout}${made.stderr}`);
+		chmodSync(inFolder('svc'), 0o755);
+		renameSync(inFolder('svc'), output);
+		return statSync(output).size;
+	} finally {
+		rmSync(folder, { recursive: true, force: true });
+	}
+}
+
+const { values } = parseArgs({
+	options: { release: { type: 'string' }, output: { type: 'string', default: path.join(root, 'dist/svc') } },
+});
+const release = values.release ?? version();
+if (!/^v\d+\.\d+\.\d+[-+.0-9A-Za-z]*$/.test(release)) {
+	console.error(`error: \`${release}\` is not a release; write it as v0.2.2.`);
+	process.exitCode = 1;
+} else {
+	try {
+		const output = path.resolve(values.output);
+		const size = await buildBinary(release, output);
+		console.log(`${path.relative(process.cwd(), output)}  ${release}  ${(size / 1e6).toFixed(1)} MB`);
+	} catch (error) {
+		console.error(`error: ${error instanceof Error ? error.message : String(error)}`);
+		process.exitCode = 1;
+	}
+}
