@@ -5,10 +5,12 @@ import type { ConfigInput } from '../compiler/dialects/dialect.ts';
 import type { AdminSettings, Settings } from '../compiler/document/document.ts';
 import type { AdaptOutcome, LoadOutcome, RuntimeControl } from './control.ts';
 import { ListenError, probeListener } from './listeners/port-probe.ts';
+import { firstMessage, loadEntry, refusal, STOPPING } from './load-outcomes.ts';
 import { LogOutputError, LogSinks, type StandardWriters } from './logs/log-sinks.ts';
 import { type PreparedProcessLog, ProcessLog } from './logs/process-log.ts';
 import { MetricsRegistry } from './metrics/metrics-registry.ts';
 import { ThreadTotals } from './metrics/thread-totals.ts';
+import { StartError, startError } from './start-error.ts';
 import { CompileService } from './threads/compile-service.ts';
 import { CompilerFailure } from './threads/compiler-client.ts';
 import {
@@ -39,23 +41,7 @@ export interface RuntimeOptions {
 	readonly writers?: StandardWriters | undefined;
 }
 
-/** Why a server did not start. */
-export type StartFailure =
-	| { readonly reason: 'refused'; readonly diagnostics: readonly DiagnosticReport[] }
-	/** `code` is the system's (`EADDRINUSE`), `address` what could not be bound. */
-	| { readonly reason: 'listen'; readonly code: string; readonly address: string }
-	| { readonly reason: 'failed' };
-
-/** A server did not start; nothing of it is left running. */
-export class StartError extends Error {
-	readonly failure: StartFailure;
-
-	constructor(message: string, failure: StartFailure) {
-		super(message);
-		this.name = 'StartError';
-		this.failure = failure;
-	}
-}
+export { StartError, type StartFailure } from './start-error.ts';
 
 /** A bound address. */
 export interface BoundListener {
@@ -162,7 +148,7 @@ export class Runtime implements RuntimeControl {
 			const outcome = await this.#load(input);
 			const successful = outcome.result === 'applied';
 			this.#lastReload = { successful, successAt: successful ? Date.now() / 1000 : this.#lastReload.successAt };
-			this.#logLoad(input, outcome);
+			this.#log.entry(loadEntry(input.name, outcome));
 			return outcome;
 		});
 	}
@@ -372,56 +358,6 @@ export class Runtime implements RuntimeControl {
 		this.#queue = result.catch(() => {});
 		return result;
 	}
-
-	#logLoad(input: ConfigInput, outcome: LoadOutcome): void {
-		const source = input.name;
-		if (outcome.result === 'applied') {
-			const { generation, unchanged } = outcome;
-			this.log('info', 'config', unchanged ? 'configuration unchanged' : 'configuration applied', {
-				source,
-				generation,
-			});
-		} else if (outcome.result === 'refused') {
-			const problems = outcome.diagnostics.filter(({ severity }) => severity === 'error').map(({ message }) => message);
-			this.log('error', 'config', 'configuration refused', { source, problems });
-		} else if (outcome.result === 'restart_required') {
-			this.log('error', 'config', 'configuration needs a restart', { source, reasons: outcome.reasons });
-		} else {
-			this.log('error', 'config', 'configuration not applied', { source, cause: outcome.message });
-		}
-	}
-}
-
-const STOPPING: LoadOutcome = { result: 'failed', message: 'The server is stopping.' };
-
-/** A refusal that the runtime found, beside what the compiler said. */
-function refusal(
-	code: string,
-	message: string,
-	diagnostics: readonly DiagnosticReport[] = [],
-	pointer?: string,
-): Extract<LoadOutcome, { result: 'refused' }> {
-	const place = pointer === undefined ? '' : `\n  at ${pointer}`;
-	const report: DiagnosticReport = {
-		code,
-		severity: 'error',
-		message,
-		text: `error[${code}]: ${message}${place}`,
-		...(pointer === undefined ? {} : { pointer }),
-	};
-	return { result: 'refused', diagnostics: [report, ...diagnostics] };
-}
-
-function firstMessage(diagnostics: readonly DiagnosticReport[]): string {
-	return diagnostics.find(({ severity }) => severity === 'error')?.message ?? 'The configuration was refused.';
-}
-
-function startError(error: unknown): StartError {
-	if (error instanceof StartError) return error;
-	if (error instanceof ListenError) {
-		return new StartError(error.message, { reason: 'listen', code: error.code, address: error.address });
-	}
-	return new StartError(error instanceof Error ? error.message : String(error), { reason: 'failed' });
 }
 
 /** Waits for a promise, `limit` milliseconds at most; without bound if undefined. */

@@ -13,6 +13,8 @@ import {
 	type WorkerStart,
 } from './messages.ts';
 
+import { SharedRows } from './shared-rows.ts';
+
 /** Milliseconds that a thread may take to build a generation. */
 const BUILD_LIMIT = 60_000;
 /** A thread that lived for less than this many milliseconds died of something that will strike again: its successor waits. */
@@ -82,13 +84,6 @@ interface Slot {
 	readonly sinks: Set<string>;
 }
 
-/** Shared memory of a pool of upstreams: a row a thread. */
-interface SharedRows {
-	readonly buffer: SharedArrayBuffer;
-	readonly slots: number;
-	readonly users: Set<number>;
-}
-
 /** The threads. */
 export class WorkerPool {
 	/** Threads that died and were replaced. */
@@ -97,7 +92,7 @@ export class WorkerPool {
 	readonly #control: SharedArrayBuffer;
 	readonly #outstanding: Int32Array;
 	readonly #slots: Slot[] = [];
-	readonly #memory = new Map<string, SharedRows>();
+	readonly #memory: SharedRows;
 	/** Threads that take part in the load under way. */
 	#building: Slot[] = [];
 	#attempts = 0;
@@ -108,6 +103,7 @@ export class WorkerPool {
 		this.#host = host;
 		this.#control = control;
 		this.#outstanding = new Int32Array(control);
+		this.#memory = new SharedRows(threads);
 		for (let index = 0; index < threads; index++) {
 			const slot: Slot = {
 				index,
@@ -234,10 +230,7 @@ export class WorkerPool {
 		this.#host.totals.end(slot.index);
 		for (const sink of slot.sinks) this.#host.sinkReleased(sink);
 		slot.sinks.clear();
-		for (const [key, memory] of this.#memory) {
-			new Int32Array(memory.buffer).fill(0, slot.index * memory.slots, (slot.index + 1) * memory.slots);
-			this.#release(key, slot.index);
-		}
+		this.#memory.releaseAll(slot.index);
 		const { attempt } = slot;
 		slot.attempt = undefined;
 		if (this.#stopping) {
@@ -294,10 +287,14 @@ export class WorkerPool {
 				slot.attempt.reject(new BuildRefused(message.code, message.message, message.pointer));
 				return;
 			case 'memory_wanted':
-				this.#giveMemory(slot, message.key, message.slots);
+				this.#post(slot, {
+					type: 'memory',
+					key: message.key,
+					buffer: this.#memory.take(message.key, message.slots, slot.index),
+				});
 				return;
 			case 'memory_released':
-				this.#release(message.key, slot.index);
+				this.#memory.release(message.key, slot.index);
 				return;
 			case 'page':
 				this.#host.totals.addPage(slot.index, message.buffer);
@@ -326,24 +323,6 @@ export class WorkerPool {
 				this.#checkDrained();
 				return;
 		}
-	}
-
-	#giveMemory(slot: Slot, key: string, slots: number): void {
-		let memory = this.#memory.get(key);
-		if (!memory) {
-			const bytes = this.#slots.length * slots * Int32Array.BYTES_PER_ELEMENT;
-			memory = { buffer: new SharedArrayBuffer(bytes), slots, users: new Set() };
-			this.#memory.set(key, memory);
-		}
-		memory.users.add(slot.index);
-		this.#post(slot, { type: 'memory', key, buffer: memory.buffer });
-	}
-
-	#release(key: string, index: number): void {
-		const memory = this.#memory.get(key);
-		if (!memory) return;
-		memory.users.delete(index);
-		if (memory.users.size === 0) this.#memory.delete(key);
 	}
 
 	#checkDrained(): void {

@@ -1,0 +1,58 @@
+/** Outcomes of loads that the runtime itself makes, and how outcomes are logged. */
+import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
+import type { LoadOutcome } from './control.ts';
+import type { LogEntry } from './threads/messages.ts';
+
+/** The outcome of a load that came too late. */
+export const STOPPING: LoadOutcome = { result: 'failed', message: 'The server is stopping.' };
+
+/** A refusal that the runtime found, beside what the compiler said. */
+export function refusal(
+	code: string,
+	message: string,
+	diagnostics: readonly DiagnosticReport[] = [],
+	pointer?: string,
+): Extract<LoadOutcome, { result: 'refused' }> {
+	const place = pointer === undefined ? '' : `\n  at ${pointer}`;
+	const report: DiagnosticReport = {
+		code,
+		severity: 'error',
+		message,
+		text: `error[${code}]: ${message}${place}`,
+		...(pointer === undefined ? {} : { pointer }),
+	};
+	return { result: 'refused', diagnostics: [report, ...diagnostics] };
+}
+
+/** What is wrong with a refused configuration, in one sentence. */
+export function firstMessage(diagnostics: readonly DiagnosticReport[]): string {
+	return diagnostics.find(({ severity }) => severity === 'error')?.message ?? 'The configuration was refused.';
+}
+
+/** The entry of the process log for a load of `source`. */
+export function loadEntry(source: string, outcome: LoadOutcome): LogEntry {
+	const logger = 'config';
+	switch (outcome.result) {
+		case 'applied': {
+			const { generation, unchanged } = outcome;
+			const message = unchanged ? 'configuration unchanged' : 'configuration applied';
+			return { level: 'info', logger, message, fields: { source, generation } };
+		}
+		case 'refused': {
+			const errors = outcome.diagnostics.filter(({ severity }) => severity === 'error');
+			const problems = errors.map(({ file, line, message }) => (file ? `${file}:${line}: ${message}` : message));
+			return { level: 'error', logger, message: 'configuration refused', fields: { source, problems } };
+		}
+		case 'restart_required': {
+			const { reasons } = outcome;
+			return { level: 'error', logger, message: 'configuration needs a restart', fields: { source, reasons } };
+		}
+		case 'failed':
+			return {
+				level: 'error',
+				logger,
+				message: 'configuration not applied',
+				fields: { source, cause: outcome.message },
+			};
+	}
+}

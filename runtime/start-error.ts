@@ -1,0 +1,30 @@
+/** Why a server did not start. */
+import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
+import { ListenError } from './listeners/port-probe.ts';
+
+/** What stood in the way. */
+export type StartFailure =
+	| { readonly reason: 'refused'; readonly diagnostics: readonly DiagnosticReport[] }
+	/** `code` is the system's (`EADDRINUSE`), `address` what could not be bound. */
+	| { readonly reason: 'listen'; readonly code: string; readonly address: string }
+	| { readonly reason: 'failed' };
+
+/** A server did not start; nothing of it is left running. */
+export class StartError extends Error {
+	readonly failure: StartFailure;
+
+	constructor(message: string, failure: StartFailure) {
+		super(message);
+		this.name = 'StartError';
+		this.failure = failure;
+	}
+}
+
+/** Any failure of a start as a StartError. */
+export function startError(error: unknown): StartError {
+	if (error instanceof StartError) return error;
+	if (error instanceof ListenError) {
+		return new StartError(error.message, { reason: 'listen', code: error.code, address: error.address });
+	}
+	return new StartError(error instanceof Error ? error.message : String(error), { reason: 'failed' });
+}
