@@ -1,7 +1,8 @@
 /** One upstream on one thread: its idle connections and its count of requests in flight. */
 import type { UpstreamAddress } from '../../compiler/directives/reverse-proxy/upstream-address.ts';
 import type { Upstream } from '../../compiler/exchange/leases.ts';
-import { ClientConnection, type ClientOptions, type ClientTarget } from '../protocols/http1/client-connection.ts';
+import type { ClientOptions, ClientTarget } from '../protocols/http1/client-call.ts';
+import { ClientConnection } from '../protocols/http1/client-connection.ts';
 import type { UpstreamCounts } from './shared-counts.ts';
 
 /** How idle connections are kept. */

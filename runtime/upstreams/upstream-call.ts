@@ -2,7 +2,8 @@
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
 import type { UpstreamError, UpstreamRequest, UpstreamResponse } from '../../compiler/exchange/leases.ts';
-import type { ClientCall, ClientConnection } from '../protocols/http1/client-connection.ts';
+import type { ClientCall } from '../protocols/http1/client-call.ts';
+import type { ClientConnection } from '../protocols/http1/client-connection.ts';
 import type { PooledUpstream } from './pooled-upstream.ts';
 
 /** Gets the outcome; the parts of a promise. */
@@ -43,8 +44,8 @@ export class UpstreamCall implements ClientCall {
 		this.#onInform = onInform;
 		this.#resolve = resolve;
 		this.#reject = reject;
-		upstream.count(1);
 		this.#connection = upstream.take();
+		upstream.count(1);
 		this.#connection.send(this);
 		x.onGone(() => this.#connection?.cancel(this));
 	}

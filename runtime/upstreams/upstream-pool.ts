@@ -11,7 +11,8 @@ import type {
 } from '../../compiler/exchange/leases.ts';
 import type { Balancer, BalancerView } from '../../compiler/providers/balancers/balancer.ts';
 import { balancerById } from '../../compiler/providers/balancers/index.ts';
-import type { ClientConnection, ClientOptions } from '../protocols/http1/client-connection.ts';
+import type { ClientOptions } from '../protocols/http1/client-call.ts';
+import type { ClientConnection } from '../protocols/http1/client-connection.ts';
 import { type IdleLimits, PooledUpstream } from './pooled-upstream.ts';
 import { poolSlots, type SharedUpstreamCounts, UpstreamCounts } from './shared-counts.ts';
 import { type CallOwner, UpstreamCall } from './upstream-call.ts';
@@ -51,6 +52,8 @@ class Pool implements OwnedUpstreamPool, BalancerView, CallOwner {
 	readonly #upstreams: PooledUpstream[] = [];
 	/** Upstreams whose addresses placeholders made. */
 	readonly #resolved = new Map<string, PooledUpstream>();
+	/** Made with the first connection: most pools of a large configuration have none. */
+	#readBuffer: Buffer | undefined = undefined;
 	#timer: NodeJS.Timeout | undefined = undefined;
 	#closed = false;
 	// What a choice is being made from.
@@ -66,7 +69,12 @@ class Pool implements OwnedUpstreamPool, BalancerView, CallOwner {
 			continueTimeout: 1000,
 			maxResponseHead: settings.max_response_header ?? 10_485_760,
 			keepAlive: this.#limits.timeout > 0 && this.#limits.count > 0,
-			readBuffer: Buffer.allocUnsafeSlow(READ_SIZE),
+			readBuffer: () => {
+				// There, reads of several sockets are under way at once, each into the buffer that it was given.
+				if (process.platform === 'win32') return Buffer.allocUnsafeSlow(READ_SIZE);
+				this.#readBuffer ??= Buffer.allocUnsafeSlow(READ_SIZE);
+				return this.#readBuffer;
+			},
 		};
 		this.#counts = new UpstreamCounts(poolSlots(settings), shared);
 		this.#balancer = balancerById(settings.balance?.policy ?? 'random') ?? balancerById('random')!;

@@ -33,8 +33,8 @@ const UNAVAILABLE_TRANSPORT: readonly string[] = [
 	...['max_conns_per_host'],
 ];
 
-/** Lowers `upstream <name> { … }` to the settings of `upstreams.<name>`; undefined when nothing could be kept. */
-export function lowerNamedUpstream(block: NamedBlock, cx: LowerContext): UpstreamDraft | undefined {
+/** Lowers `upstream <name> { … }` to the settings of `upstreams.<name>`. */
+export function lowerNamedUpstream(block: NamedBlock, cx: LowerContext): UpstreamDraft {
 	const draft: UpstreamDraft = { to: [] };
 	const known = refuseByName(poolSubdirectives(draft, cx), UNAVAILABLE_OF_POOLS, cx);
 	const first = block.lines[0];
@@ -46,7 +46,6 @@ export function lowerNamedUpstream(block: NamedBlock, cx: LowerContext): Upstrea
 		cx.problem('error', 'upstream/empty', block.name.span, `The upstream \`${block.name.text}\` has no address.`, {
 			hint: 'Add a line such as `to 127.0.0.1:8080`.',
 		});
-		return undefined;
 	}
 	return draft;
 }

@@ -1,16 +1,17 @@
 /** The client's side of one HTTP/1.1 connection: one request at a time over a TCP or unix socket (RFC 9112). */
 import { connect, type NetConnectOpts, type OnReadOpts, type Socket } from 'node:net';
 import { isStream } from '../../../compiler/exchange/body.ts';
-import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
-import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
+import { UpstreamError, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
 import { ChunkedDecoder, type ChunkSink } from './chunked-decoder.ts';
 import { type BodyOwner, ClientBody } from './client-body.ts';
+import type { ClientCall, ClientOptions, ClientTarget } from './client-call.ts';
 
 import {
 	formatRequestHead,
 	headText,
 	InvalidRequest,
 	InvalidResponse,
+	PendingHead,
 	parseResponseHead,
 	type ResponseHead,
 	refuseEarly,
@@ -19,53 +20,21 @@ import {
 import { type RequestBodyOwner, RequestBodySender, writeJoined } from './client-request-body.ts';
 import { UpgradedStream } from './client-upgrade.ts';
 
-/** Where to connect. */
-export type ClientTarget = { readonly host: string; readonly port: number } | { readonly path: string };
-
-/** Limits and time-outs of connections to one upstream; times in milliseconds, 0 for no bound. */
-export interface ClientOptions {
-	readonly connectTimeout: number;
-	/** From the end of the request to the end of the response's head. */
-	readonly responseHeaderTimeout: number;
-	/** How long the body waits for 100 (Continue) after an `Expect: 100-continue` (RFC 9110 §10.1.1). */
-	readonly continueTimeout: number;
-	/** Bytes of one response head. */
-	readonly maxResponseHead: number;
-	/** False: every request says `Connection: close`. */
-	readonly keepAlive: boolean;
-	/** What sockets read into; shared by all connections of a thread, since bytes are used up before the next read. */
-	readonly readBuffer: Buffer;
-}
-
-/** One request as its sender sees it. Either `failed` is called, or `answered` and later `released`; then no more. */
-export interface ClientCall {
-	readonly request: UpstreamRequest;
-	/** A 1xx but 101. */
-	informed(status: number, headers: HeaderList): void;
-	/** The response's head has come, its body perhaps not. */
-	answered(response: UpstreamResponse): void;
-	/**
-	 * No response will come. `untouched` is true when the connection had been used before, closed before any byte of a
-	 * response, and nothing of a streamed body was taken: the race that keep-alive brings (RFC 9112 §9.3.1).
-	 */
-	failed(error: UpstreamError, untouched: boolean): void;
-	/** The exchange on the wire has ended; with `reusable` the connection takes another request. */
-	released(connection: ClientConnection, reusable: boolean): void;
-}
-
 /** Waiting for a head; reading a body in one of three ways; handed over; nothing to read. */
 type ReadState = 'idle' | 'head' | 'length' | 'chunked' | 'close' | 'upgraded' | 'closed';
 
 /** Bounds of an upstream's trailer section. */
 const MAX_TRAILER_SIZE = 65536;
 const MAX_TRAILER_COUNT = 1000;
-const EMPTY = Buffer.alloc(0);
+/** Interim responses to one request: without a bound they would keep an exchange open for ever. */
+const MAX_INTERIM = 100;
 
 /** One connection. */
 export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink {
 	/** `performance.now()` at which it last became idle; the pool's. */
 	idleSince = 0;
 	readonly #socket: Socket;
+	readonly #pendingHead = new PendingHead();
 	readonly #options: ClientOptions;
 	readonly #onIdleClose: (connection: ClientConnection) => void;
 	#state: ReadState = 'idle';
@@ -75,7 +44,7 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 	#timer: NodeJS.Timeout | undefined = undefined;
 	#error: Error | undefined = undefined;
 	// Of the current call:
-	#head: Buffer = EMPTY;
+	#interim = 0;
 	#sender: RequestBodySender | undefined = undefined;
 	#sent = false;
 	#responseBytes = false;
@@ -92,7 +61,7 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 		this.#options = options;
 		this.#onIdleClose = onIdleClose;
 		const onread: OnReadOpts = {
-			buffer: options.readBuffer,
+			buffer: options.readBuffer(),
 			callback: (count, bytes) => this.#read(bytes as Buffer, count),
 		};
 		const settings: NetConnectOpts =
@@ -123,6 +92,7 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 		this.#calls++;
 		this.#state = 'head';
 		this.#sent = false;
+		this.#interim = 0;
 		this.#responseBytes = false;
 		this.#answered = false;
 		if (this.#connected) this.#write(call);
@@ -255,17 +225,17 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 		this.#responseBytes = true;
 		let data = bytes;
 		let end = count;
-		if (this.#head.length > 0) {
-			data = Buffer.concat([this.#head, bytes.subarray(0, count)]);
+		if (this.#pendingHead.length > 0) {
+			if (!this.#pendingHead.add(bytes, count, this.#options.maxResponseHead)) return;
+			data = this.#pendingHead.take();
 			end = data.length;
-			this.#head = EMPTY;
 		}
 		let start = 0;
 		while (start < end) {
 			const text = headText(data, start, end);
 			if (text === undefined) {
 				refuseEarly(data, start, end, this.#options.maxResponseHead);
-				this.#head = copy(data, start, end);
+				this.#pendingHead.begin(data, start, end);
 				return;
 			}
 			if (text.length > this.#options.maxResponseHead) throw new InvalidResponse('the response head is too large');
@@ -275,6 +245,7 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 				this.#answer(call, head, data, start, end);
 				return;
 			}
+			if (++this.#interim > MAX_INTERIM) throw new InvalidResponse('too many interim responses');
 			if (head.status === 100 && this.#sender && !this.#sender.started) this.#continue();
 			else call.informed(head.status, head.headers);
 			// What is told of an interim response may have ended the call.
@@ -462,7 +433,7 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 	#drop(): void {
 		this.#clearTimer();
 		this.#state = 'closed';
-		this.#head = EMPTY;
+		this.#pendingHead.take();
 		this.#socket.destroy();
 	}
 

@@ -50,6 +50,50 @@ export function headText(data: Buffer, start: number, end: number): string | und
 	return stop === -1 ? undefined : text.slice(0, stop + 2);
 }
 
+const EMPTY = Buffer.alloc(0);
+
+/** The beginning of a head whose end has not come. Only what is new is looked at: a head may come byte by byte. */
+export class PendingHead {
+	/** Bytes held. */
+	length = 0;
+	#bytes: Buffer = EMPTY;
+
+	/** Holds a copy of a part of `data`. */
+	begin(data: Buffer, start: number, end: number): void {
+		this.length = end - start;
+		this.#bytes = Buffer.from(data.subarray(start, end));
+	}
+
+	/**
+	 * Adds bytes; true when the head's end is among them.
+	 * @throws InvalidResponse when more than `limit` bytes are held, or a bare LF shows that the end will not come.
+	 */
+	add(data: Buffer, count: number, limit: number): boolean {
+		const before = this.length;
+		if (before > limit) throw new InvalidResponse('the response head is too large');
+		const length = before + count;
+		if (length > this.#bytes.length) {
+			const larger = Buffer.allocUnsafeSlow(Math.max(length, this.#bytes.length * 2));
+			this.#bytes.copy(larger, 0, 0, before);
+			this.#bytes = larger;
+		}
+		data.copy(this.#bytes, before, 0, count);
+		this.length = length;
+		const added = this.#bytes.subarray(Math.max(0, before - 3), length);
+		if (added.includes('\r\n\r\n')) return true;
+		if (added.includes('\n\n')) throw new InvalidResponse('the response head has bare LFs');
+		return false;
+	}
+
+	/** Gives what is held, and holds nothing. */
+	take(): Buffer {
+		const bytes = this.#bytes.subarray(0, this.length);
+		this.#bytes = EMPTY;
+		this.length = 0;
+		return bytes;
+	}
+}
+
 /** An incomplete head that can no longer become a valid one is refused now: its end might never come. */
 export function refuseEarly(data: Buffer, start: number, end: number, limit: number): void {
 	if (end - start > limit) throw new InvalidResponse('the response head is too large');

@@ -1,0 +1,100 @@
+/** Heads of the client's side: what is read from upstreams, what is written to them. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { HeaderList } from '../../../../compiler/exchange/header-list.ts';
+import {
+	formatLastChunk,
+	formatRequestHead,
+	InvalidResponse,
+	PendingHead,
+	parseResponseHead,
+	requestFraming,
+} from '../../../../runtime/protocols/http1/client-head.ts';
+
+const heads = suite('client heads');
+
+const parse = (lines: string, method = 'GET') => parseResponseHead(`${lines}\r\n`, method, false);
+
+heads('framing follows RFC 9112 section 6.3', () => {
+	const table: [lines: string, method: string, framing: string, length: number, persistent: boolean][] = [
+		['HTTP/1.1 200 OK\r\nContent-Length: 5', 'GET', 'length', 5, true],
+		['HTTP/1.1 200 OK\r\nContent-Length: 5, 5', 'GET', 'length', 5, true],
+		['HTTP/1.1 200 OK\r\nContent-Length: 5\r\ncontent-length: 5', 'GET', 'length', 5, true],
+		['HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked', 'GET', 'chunked', 0, true],
+		['HTTP/1.1 200 OK', 'GET', 'close', 0, false],
+		['HTTP/1.1 200', 'GET', 'close', 0, false],
+		['HTTP/1.1 200 ', 'GET', 'close', 0, false],
+		['HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close', 'GET', 'length', 5, false],
+		['HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: x, Close', 'GET', 'length', 5, false],
+		['HTTP/1.0 200 OK\r\nContent-Length: 5', 'GET', 'length', 5, false],
+		['HTTP/1.0 200 OK\r\nContent-Length: 5\r\nConnection: Keep-Alive', 'GET', 'length', 5, true],
+		['HTTP/1.1 200 OK\r\nContent-Length: 5', 'HEAD', 'none', 0, true],
+		['HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked', 'HEAD', 'none', 0, true],
+		['HTTP/1.1 204 No Content\r\nContent-Length: 5', 'GET', 'none', 0, true],
+		['HTTP/1.1 304 Not Modified\r\nContent-Length: 5', 'GET', 'none', 0, true],
+		['HTTP/1.1 103 Early Hints\r\nContent-Length: 5', 'GET', 'none', 0, true],
+	];
+	for (const [lines, method, framing, length, persistent] of table) {
+		const head = parse(lines, method);
+		assert.equal([head.framing, head.length, head.persistent], [framing, length, persistent], lines);
+	}
+});
+
+heads('fields that frame or belong to one connection are taken out', () => {
+	const head = parse(
+		'HTTP/1.1 200 OK\r\nConnection: X-A ,keep-alive\r\nx-a: 1\r\nB:\t b \t\r\nKeep-Alive: 1\r\nContent-Length: 1\r\nUpgrade: x',
+	);
+	assert.equal([...head.headers], [['B', 'b']]);
+	assert.equal([...parse('HTTP/1.1 200 OK\r\nContent-Length: 9, 9', 'HEAD').headers], [['Content-Length', '9']]);
+});
+
+heads('101 only for a request that asked', () => {
+	assert.throws(
+		() => parse('HTTP/1.1 101 X\r\nUpgrade: a'),
+		(error: unknown) => error instanceof InvalidResponse,
+	);
+	const head = parseResponseHead('HTTP/1.1 101 X\r\nUpgrade: a\r\nConnection: upgrade\r\n', 'GET', true);
+	assert.is(head.framing, 'upgrade');
+	assert.equal([...head.headers], [['Upgrade', 'a']]);
+});
+
+heads('requests say how long their body is', () => {
+	assert.is(requestFraming(0, 'GET'), 'none');
+	assert.is(requestFraming(0, 'POST'), 'length');
+	assert.is(requestFraming(3, 'GET'), 'length');
+	assert.is(requestFraming(undefined, 'GET'), 'chunked');
+	const request = { method: 'GET', target: '/', headers: new HeaderList(), body: null, upgrade: 'websocket' };
+	assert.is(
+		formatRequestHead(request, 'none', 0, true),
+		'GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n',
+	);
+	const closing = { ...request, upgrade: undefined };
+	assert.is(
+		formatRequestHead(closing, 'length', 2, false),
+		'GET / HTTP/1.1\r\nConnection: close\r\nContent-Length: 2\r\n\r\n',
+	);
+	assert.is(formatLastChunk(new HeaderList(['A', 'b'])), '0\r\nA: b\r\n\r\n');
+	assert.is(formatLastChunk(undefined), '0\r\n\r\n');
+});
+
+heads('a head in pieces is found wherever it is cut, and bounded', () => {
+	const whole = Buffer.from('HTTP/1.1 200 OK\r\nA: b\r\n\r\nbody');
+	for (let cut = 1; cut < 25; cut++) {
+		const pending = new PendingHead();
+		pending.begin(whole, 0, cut);
+		const rest = whole.subarray(cut);
+		assert.ok(pending.add(rest, rest.length, 100), String(cut));
+		assert.equal(pending.take(), whole);
+		assert.is(pending.length, 0);
+	}
+	const endless = new PendingHead();
+	endless.begin(whole, 0, 5);
+	assert.throws(() => {
+		for (let i = 0; i < 1000; i++) endless.add(whole, 1, 100);
+	}, 'too large');
+	const bare = new PendingHead();
+	bare.begin(Buffer.from('HTTP/1.1 200 OK\n'), 0, 16);
+	assert.throws(() => bare.add(Buffer.from('\n'), 1, 100), 'bare LF');
+});
+
+heads.run();
