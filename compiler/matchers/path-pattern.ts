@@ -45,7 +45,11 @@ function compilePathPattern(pattern: string): PathTest {
 	if (pattern.includes('%')) {
 		const test = compileEscapedPattern(pattern);
 		const merge = !pattern.includes('//');
-		return request => test(escapedCleanPath(request.path, merge).toLowerCase());
+		return request => {
+			// A malformed path is an error whatever the pattern looks at.
+			normalizedPath(request);
+			return test(escapedCleanPath(request.path, merge).toLowerCase());
+		};
 	}
 	const subject = pattern.includes('//') ? normalizedPathWithSlashes : normalizedPath;
 	const test = compileText(pattern);

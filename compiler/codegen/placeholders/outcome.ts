@@ -59,7 +59,11 @@ export const OUTCOME_PLACEHOLDERS: readonly Placeholder[] = [
 	plain('http.error.message', 'Message of the error.', x => x.error?.message),
 	plain('http.error.trace', 'Where the error came from; nothing in this build.', x => x.error && ''),
 	plain('http.error.id', 'Nine random characters that name this error.', errorId),
-	family('http.reverse_proxy.*', 'What proxying found: `upstream.hostport`, `status_code`, `header.NAME`, …', path => {
-		return x => (x.variable(PROXY_FACTS_VARIABLE) as ProxyFacts | undefined)?.placeholder(path);
-	}),
+	family(
+		'http.reverse_proxy.*',
+		'What proxying found: `upstream.hostport`, `status_code`, `header.NAME` and others.',
+		path => {
+			return x => (x.variable(PROXY_FACTS_VARIABLE) as ProxyFacts | undefined)?.placeholder(path);
+		},
+	),
 ];

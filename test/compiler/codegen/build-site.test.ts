@@ -1,0 +1,323 @@
+/** Sites as closures: conditions, exclusive groups, error routes, access logs. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { buildSite } from '../../../compiler/codegen/build-site.ts';
+import { BuildError } from '../../../compiler/codegen/compile-context.ts';
+import { NO_FACTS } from '../../../compiler/codegen/placeholders/index.ts';
+import type { ErrorRoute, Matcher, Step } from '../../../compiler/document/document.ts';
+import { HttpError } from '../../../compiler/exchange/http-error.ts';
+import type { AccessLog } from '../../../compiler/exchange/leases.ts';
+import { bodyText, builtSite, fakeExchange, NO_LEASES, responseLines, served } from '../fake-exchange.ts';
+
+const path = (...patterns: string[]): Matcher => ({ type: 'path', patterns });
+const mark = (name: string, more: Partial<Step> = {}): Step => ({
+	handler: 'edit_headers',
+	response: { add: [{ name: 'M', value: name }] },
+	...more,
+});
+const END: Step = { handler: 'respond', status: 204 };
+
+async function marks(pipeline: readonly Step[], target = '/'): Promise<string> {
+	return (await served(pipeline, { target })).response.headers.getAll('m').join('');
+}
+
+const pipelines = suite('pipelines');
+
+pipelines('steps run in order, those whose matcher does not hold are left out', async () => {
+	const steps = [mark('a'), mark('b', { when: path('/x') }), mark('c'), END, mark('d')];
+	assert.is(await marks(steps), 'ac');
+	assert.is(await marks(steps, '/x'), 'abc');
+});
+
+pipelines('a matcher sees the edits of the steps before it', async () => {
+	assert.is(await marks([{ handler: 'rewrite_target', to: '/x' }, mark('a', { when: path('/x') }), END]), 'a');
+});
+
+pipelines('of an exclusive group that stands together the first that holds runs', async () => {
+	const steps = [
+		mark('a', { exclusive: 'g', when: path('/a*') }),
+		mark('b', { exclusive: 'g', when: path('/*b') }),
+		mark('c', { exclusive: 'g' }),
+		mark('d', { exclusive: 'g' }),
+		mark('-'),
+		END,
+	];
+	assert.is(await marks(steps, '/ab'), 'a-');
+	assert.is(await marks(steps, '/b'), 'b-');
+	assert.is(await marks(steps, '/'), 'c-');
+});
+
+pipelines('groups with other steps in between, and beside each other', async () => {
+	const steps = [
+		mark('a', { exclusive: 'g', when: path('/a*') }),
+		mark('1', { exclusive: 'h' }),
+		mark('b', { exclusive: 'g', when: path('/*b') }),
+		mark('-'),
+		mark('c', { exclusive: 'g' }),
+		mark('2', { exclusive: 'h' }),
+		END,
+	];
+	assert.is(await marks(steps, '/ab'), 'a1-');
+	assert.is(await marks(steps, '/b'), '1b-');
+	assert.is(await marks(steps, '/'), '1-c');
+});
+
+pipelines('more scattered groups than bits', async () => {
+	const steps: Step[] = [];
+	for (const round of ['x', 'y']) {
+		for (let i = 0; i < 40; i++) steps.push(mark(round, { exclusive: `g${i}` }));
+	}
+	assert.is(await marks([...steps, END]), 'x'.repeat(40));
+});
+
+pipelines('group and first_match', async () => {
+	const steps: Step[] = [
+		{ handler: 'group', when: path('/g*'), pipeline: [mark('a'), mark('b')] },
+		{
+			handler: 'first_match',
+			branches: [
+				{ when: path('/gx'), pipeline: [mark('1')] },
+				{ when: path('/y'), pipeline: [mark('2'), END] },
+				{ pipeline: [mark('3')] },
+			],
+		},
+		mark('-'),
+		END,
+	];
+	assert.is(await marks(steps, '/gx'), 'ab1-');
+	assert.is(await marks(steps, '/y'), '2');
+	assert.is(await marks(steps, '/z'), '3-');
+});
+
+pipelines('what cannot be built names its place', () => {
+	const refused = (step: unknown): BuildError => {
+		try {
+			builtSite([END, step as Step]);
+		} catch (error) {
+			return error as BuildError;
+		}
+		throw new Error('it was built');
+	};
+	const nested = refused({
+		handler: 'group',
+		pipeline: [{ handler: 'respond', when: { type: 'path_regexp', pattern: '(' } }],
+	});
+	assert.instance(nested, BuildError);
+	assert.is(nested.pointer, '/sites/0/pipeline/1/pipeline/0/when');
+	assert.is(nested.code, 'regexp/invalid');
+	assert.is(refused({ handler: 'nope' }).code, 'handler/unknown');
+	assert.is(refused({ handler: 'respond', when: { type: 'nope' } }).code, 'matcher/unknown');
+	assert.is(refused({ handler: 'respond', status: 'abc' }).code, 'status/invalid');
+	const deep = refused({ handler: 'respond', when: { type: 'not', of: { type: 'host', hosts: ['a b'] } } });
+	assert.is(deep.pointer, '/sites/0/pipeline/1/when/of');
+});
+
+pipelines('a tracer sees every handler and matcher as it is built, in their places', () => {
+	const seen: string[] = [];
+	buildSite({ addresses: [':1'], pipeline: [{ handler: 'respond', when: { type: 'not', of: path('/x') } }] }, 3, {
+		settings: {},
+		upstreams: {},
+		routes: {},
+		leases: NO_LEASES,
+		facts: NO_FACTS,
+		tracer: {
+			handler: (pointer, step, handler) => {
+				seen.push(`${pointer} ${step.handler}`);
+				return handler;
+			},
+			matcher: (pointer, matcher, predicate) => {
+				seen.push(`${pointer} ${matcher.type}`);
+				return predicate;
+			},
+		},
+	});
+	assert.equal(seen, [
+		'/sites/3/pipeline/0 respond',
+		'/sites/3/pipeline/0/when/of path',
+		'/sites/3/pipeline/0/when not',
+	]);
+});
+
+pipelines.run();
+
+const errors = suite('error routes');
+
+const failing = (status: number, message = ''): Step => ({ handler: 'fail', status, message });
+const answer = (body: string): readonly Step[] => [{ handler: 'respond', body }];
+
+async function outcome(pipeline: readonly Step[], routes: readonly ErrorRoute[], target = '/'): Promise<string> {
+	const x = await served(pipeline, { target }, { errors: routes });
+	return `${x.response.status} ${bodyText(x)}`;
+}
+
+errors('E1: statuses listed get the route, and keep their status', async () => {
+	const pipeline = [
+		{ ...failing(410, 'Unauthorized'), when: path('/private*') },
+		{ ...failing(404, 'Not found'), when: path('/hidden*') },
+		END,
+	];
+	const routes = [{ statuses: ['404', '410'], pipeline: answer('X') }];
+	assert.is(await outcome(pipeline, routes, '/private'), '410 X');
+	assert.is(await outcome(pipeline, routes, '/hidden'), '404 X');
+	assert.is(await outcome(pipeline, routes, '/other'), '204 ');
+});
+
+errors('E2: routes with classes before the one for everything', async () => {
+	const routes = [{ statuses: ['4xx'], pipeline: answer('four') }, { pipeline: answer('any') }];
+	assert.is(await outcome([failing(500)], routes), '500 any');
+	assert.is(await outcome([failing(404)], routes), '404 four');
+});
+
+errors('E3: classes and statuses, redirect statuses too', async () => {
+	const routes = [
+		{ statuses: ['500', '3xx'], pipeline: answer('first') },
+		{ statuses: ['4xx'], pipeline: answer('second') },
+	];
+	assert.is(await outcome([failing(500)], routes), '500 first');
+	assert.is(await outcome([failing(301)], routes), '301 first');
+	assert.is(await outcome([failing(410)], routes), '410 second');
+});
+
+errors('E4: each site has its own', async () => {
+	const one = builtSite([failing(404)], { errors: [{ pipeline: answer('one') }] });
+	const two = builtSite([failing(404)], { errors: [{ pipeline: answer('two') }] });
+	for (const [site, expected] of [
+		[one, 'one'],
+		[two, 'two'],
+	] as const) {
+		const x = fakeExchange();
+		assert.is(site.handle(x), undefined);
+		assert.is(bodyText(x), expected);
+	}
+});
+
+errors('a route that does not answer lets the next run; when none does the error is thrown', async () => {
+	const silent: ErrorRoute = { pipeline: [mark('s')] };
+	assert.is(
+		await outcome([failing(404)], [silent, { statuses: ['5xx'], pipeline: answer('no') }, { pipeline: answer('yes') }]),
+		'404 yes',
+	);
+	for (const routes of [[silent], [{ statuses: ['5xx'], pipeline: answer('no') }]]) {
+		try {
+			await outcome([failing(404, 'lost')], routes);
+			assert.unreachable();
+		} catch (error) {
+			assert.instance(error, HttpError);
+			assert.is((error as HttpError).status, 404);
+			assert.is((error as HttpError).message, 'lost');
+		}
+	}
+});
+
+errors('method and URI are those received, and the error can be shown', async () => {
+	const x = await served(
+		[{ handler: 'rewrite_target', to: '/inner?x=1' }, failing(403, 'not {http.request.uri}')],
+		{ target: '/outer?q', method: 'POST' },
+		{
+			errors: [
+				{
+					pipeline: answer(
+						'{http.error.status_code} {http.error.status_text}: {http.error.message} {http.request.method} {http.request.uri}',
+					),
+				},
+			],
+		},
+	);
+	assert.is(bodyText(x), '403 Forbidden: not /inner?x=1 POST /outer?q');
+});
+
+errors('a malformed path goes to the error routes as 400', async () => {
+	const site = builtSite([{ handler: 'respond', body: 'x', when: path('/x') }], {
+		errors: [{ pipeline: answer('bad') }],
+	});
+	const x = fakeExchange({ target: '/%' });
+	site.handle(x);
+	assert.is(`${x.response.status} ${bodyText(x)}`, '400 bad');
+	assert.equal(responseLines(x), ['Content-Type: text/plain; charset=utf-8']);
+});
+
+errors('errors of asynchronous steps get there too', async () => {
+	const pulled = { length: 1, pull: async () => Promise.reject(new HttpError(408, 'slow')), cancel() {} };
+	const x = await served(
+		[{ handler: 'respond', body: '{http.request.body}' }],
+		{ body: pulled },
+		{ errors: [{ pipeline: answer('{http.error.message}') }] },
+	);
+	assert.is(`${x.response.status} ${bodyText(x)}`, '408 slow');
+});
+
+errors('a failing error route gives the status of the first error', async () => {
+	try {
+		await outcome([failing(404, 'first')], [{ pipeline: [failing(500, 'second')] }]);
+		assert.unreachable();
+	} catch (error) {
+		assert.is((error as HttpError).status, 404);
+		assert.match((error as HttpError).message, 'second');
+	}
+});
+
+errors('a defect of a handler is a 500', async () => {
+	const broken = { length: 1, pull: () => Promise.reject(new TypeError('oops')), cancel() {} };
+	const x = await served(
+		[{ handler: 'respond', body: '{http.request.body}' }],
+		{ body: broken },
+		{ errors: [{ pipeline: answer('{http.error.message}') }] },
+	);
+	assert.is(`${x.response.status} ${bodyText(x)}`, '500 oops');
+});
+
+errors.run();
+
+const logs = suite('access logs');
+
+logs('are leased once, and those of other hosts are left out', () => {
+	const leased: string[] = [];
+	const leases = {
+		lease: (_kind: string, settings: { name: string }) => {
+			leased.push(JSON.stringify(settings));
+			return { name: settings.name, record() {} };
+		},
+	} as never;
+	const site = buildSite(
+		{
+			addresses: ['http://a.test', 'http://b.test'],
+			logs: [
+				{},
+				{
+					name: 'only-b',
+					hostnames: ['B.test'],
+					output: { writer: 'discard' },
+					format: { encoder: 'json' },
+					level: 'ERROR',
+				},
+			],
+			pipeline: [END],
+		},
+		0,
+		{
+			settings: { logs: { default: { output: { writer: 'stdout' } } } },
+			upstreams: {},
+			routes: {},
+			leases,
+			facts: NO_FACTS,
+		},
+	);
+	assert.equal(
+		leased.map(text => JSON.parse(text)),
+		[
+			{ name: 'default', output: { writer: 'stdout' }, format: { encoder: 'default' }, level: 'INFO' },
+			{ name: 'only-b', output: { writer: 'discard' }, format: { encoder: 'json' }, level: 'ERROR' },
+		],
+	);
+	const namesFor = (authority: string) => {
+		const x = fakeExchange({ authority });
+		site.handle(x);
+		return x.accessLogs.map((log: AccessLog) => (log as unknown as { name: string }).name);
+	};
+	assert.equal(namesFor('a.test'), ['default']);
+	assert.equal(namesFor('b.test:80'), ['default', 'only-b']);
+	assert.is(site.logs.length, 2);
+	assert.is(site.name, 'http://a.test');
+});
+
+logs.run();
