@@ -106,9 +106,9 @@ function resolvedAddresses(settings: UpstreamSettings, cx: CompileContext): read
 }
 
 function compileTrust(step: ProxyStep, cx: CompileContext): (x: Exchange) => boolean {
-	const global = (cx.settings['trusted_proxies'] as readonly string[] | undefined) ?? [];
+	const global = (cx.settings.trusted_proxies as readonly string[] | undefined) ?? [];
 	const texts = [...global, ...(step.trusted_proxies ?? [])];
-	const unix = cx.settings['trusted_proxies_unix'] === true;
+	const unix = cx.settings.trusted_proxies_unix === true;
 	if (texts.length === 0 && !unix) return () => false;
 	let ranges: IpRanges;
 	try {

@@ -132,6 +132,15 @@ test('method and rewrite change what the upstream sees, and only that', async ()
 	assert.is(exchanges[0]!.request.method, 'POST');
 });
 
+test('rewrite changes path and query of the request that is sent, and only of that', async () => {
+	const up = await echo();
+	const { port, exchanges } = await site(`reverse_proxy ${up.address} {\nrewrite /v2{path}?{query}&from=x\n}`);
+	const seen = await send(port, 'GET /a%20b?c=d HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n');
+	assert.match(body(seen), /^GET \/v2\/a%20b\?c=d&from=x HTTP\/1\.1\r\n/);
+	assert.is(exchanges[0]!.request.path, '/a%20b');
+	assert.is(exchanges[0]!.request.query, 'c=d');
+});
+
 test('a body streams both ways, unbuffered, chunked where the length is unknown', async () => {
 	const up = await upstream(socket => {
 		let head = true;
