@@ -165,7 +165,8 @@ function compilePair({ name, value }: FieldValue, cx: CompileContext, edit: Pair
 	const names = cx.template(name, 'keep');
 	const values = compileFieldValue(value, cx, 'keep');
 	const field = names.constant;
-	if (field === undefined) {
+	// A name from the environment is known only where the server runs.
+	if (field === undefined || (name.includes('{') && !isToken(field))) {
 		return (x, headers) => {
 			const rendered = names.render(x);
 			// A name made of a request's data that is none is left out.
