@@ -88,7 +88,10 @@ export interface ExchangeTransport {
 	watch(exchange: Exchange): void;
 }
 
-/** Called with the client's byte stream after the 101 (or 2xx of a CONNECT) has been written. */
+/**
+ * Called with the client's byte stream after the 101 (or 2xx of a CONNECT) has been written. The stream is paused and half
+ * open: listen or pipe, then `resume()`; end it, for the client's end does not. The exchange ends when the stream closes.
+ */
 export type Upgraded = (client: Duplex) => void;
 
 /** One request/response pair. The same class for every protocol, so that call sites stay monomorphic. */

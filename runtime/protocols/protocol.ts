@@ -8,7 +8,10 @@ export interface ProtocolHost {
 	handle(x: Exchange): void | Promise<void>;
 	/** The exchange has ended: its response was written, cut short, or its connection dropped. Called exactly once per exchange. */
 	finished(x: Exchange): void;
-	/** A message was refused before it became an exchange (`bad_request`, `head_too_large`, `header_timeout`, …), for counters. */
+	/**
+	 * A message was refused before it became an exchange (`bad_field_name`, `head_too_large`, `header_timeout`, …), or a field
+	 * of a response was left out because it could not be sent (`invalid_response_field`). For counters: the reasons are few.
+	 */
 	refused(reason: string): void;
 	/** A connection was opened or closed, for gauges. */
 	opened(): void;

@@ -296,7 +296,12 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		body?.countFor(x);
 		this.#exchange = x;
 		this.#handling = true;
-		const result = engine.host.handle(x);
+		let result: void | Promise<void>;
+		try {
+			result = engine.host.handle(x);
+		} catch {
+			x.aborted = true;
+		}
 		if (result === undefined) this.#respond(x);
 		else {
 			this.#onHandled ??= () => this.#handledLater();
@@ -329,7 +334,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 			if (body.discarded > limits.maxDrain) this.#close();
 		} else {
 			this.#readDeadline = body.awaited ? this.#engine.after(limits.bodyIdleTimeout) : Infinity;
-			if (body.full) this.#pause();
+			if (body.full || body.discarded > limits.maxDrain) this.#pause();
 		}
 		return end;
 	}
@@ -451,7 +456,11 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		this.#writeDeadline = Infinity;
 		if (pending) socket.unshift(pending);
 		else if (rest) socket.unshift(rest);
-		this.#exchange!.upgraded!(socket);
+		try {
+			this.#exchange!.upgraded!(socket);
+		} catch {
+			socket.destroy();
+		}
 	}
 
 	#end(): void {

@@ -13,6 +13,20 @@ export function statusLine(status: number): string {
 	return STATUS_LINES[status]!;
 }
 
+/** What `write` made of a list of fields. */
+interface Written {
+	readonly items: readonly string[];
+	readonly text: string;
+	readonly hasDate: boolean;
+	readonly close: boolean;
+	readonly contentLength: number;
+	readonly hasUpgrade: boolean;
+}
+
+/** Lists of fields that are remembered, and the longest one: 64 times 1 KiB for a thread at most. */
+const REMEMBERED = 64;
+const REMEMBERED_LENGTH = 1024;
+
 /** Field lines of a message: `write` fills the properties anew. One for a thread. */
 export class FieldWriter {
 	/** Handlers gave a `Date`. */
@@ -23,7 +37,11 @@ export class FieldWriter {
 	contentLength = -1;
 	/** `Upgrade` that handlers gave; it is in the text. */
 	hasUpgrade = false;
+	/** A field was left out: such a list is not remembered, so that each time counts. */
+	#dropped = false;
 	readonly #invalid: () => void;
+	/** Most responses of a site carry the fields that another one just had: checking and joining them again is most of a head's cost. */
+	readonly #remembered: (Written | undefined)[] = new Array(REMEMBERED).fill(undefined);
 
 	/** `invalid` is called for each field that cannot be sent and is left out. */
 	constructor(invalid: () => void) {
@@ -32,6 +50,31 @@ export class FieldWriter {
 
 	/** The fields as text, framing and connection fields left out. A field that could break out of its line is left out too. */
 	write(headers: HeaderList): string {
+		const size = headers.size;
+		if (size === 0) return this.#write(headers);
+		const slot = (size * 31 + headers.valueAt(0).length * 7 + headers.valueAt(size - 1).length) % REMEMBERED;
+		const known = this.#remembered[slot];
+		if (known !== undefined && holds(headers, known.items)) {
+			this.hasDate = known.hasDate;
+			this.close = known.close;
+			this.contentLength = known.contentLength;
+			this.hasUpgrade = known.hasUpgrade;
+			return known.text;
+		}
+		const text = this.#write(headers);
+		if (text.length <= REMEMBERED_LENGTH && !this.#dropped) {
+			const items: string[] = [];
+			for (let i = 0; i < size; i++) items.push(headers.nameAt(i), headers.valueAt(i));
+			const { hasDate, close, contentLength, hasUpgrade } = this;
+			// Through bytes, because the text was joined from parts and each use would join them again.
+			const flat = Buffer.from(text, 'latin1').toString('latin1');
+			this.#remembered[slot] = { items, text: flat, hasDate, close, contentLength, hasUpgrade };
+		}
+		return text;
+	}
+
+	#write(headers: HeaderList): string {
+		this.#dropped = false;
 		this.hasDate = false;
 		this.close = false;
 		this.contentLength = -1;
@@ -68,6 +111,7 @@ export class FieldWriter {
 			const kind = isToken(name) ? fieldValueKind(value) : 'invalid';
 			if (kind === 'invalid') {
 				this.#invalid();
+				this.#dropped = true;
 				continue;
 			}
 			if (kind === 'text') value = encodeFieldText(value);
@@ -75,6 +119,15 @@ export class FieldWriter {
 		}
 		return text;
 	}
+}
+
+function holds(headers: HeaderList, items: readonly string[]): boolean {
+	const size = headers.size;
+	if (items.length !== size * 2) return false;
+	for (let i = 0; i < size; i++) {
+		if (headers.valueAt(i) !== items[i * 2 + 1] || headers.nameAt(i) !== items[i * 2]) return false;
+	}
+	return true;
 }
 
 /** Makes the `Date` line once a second. */

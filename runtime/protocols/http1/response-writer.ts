@@ -116,6 +116,11 @@ export class ResponseWriter {
 			return 'written';
 		}
 
+		if (status === 205 && body !== null) {
+			// It tells the client to empty its form, with nothing beside (RFC 9110 §15.3.6).
+			if (isStream(body)) body.cancel();
+			body = null;
+		}
 		if (typeof body === 'string') {
 			const length = Buffer.byteLength(body);
 			if (length === body.length && length <= COALESCE_LIMIT) {
@@ -151,7 +156,9 @@ export class ResponseWriter {
 			this.#exchange = x;
 			this.#source = source;
 			this.#remaining = length ?? -1;
-			return this.#pump() ? 'written' : 'streaming';
+			if (!this.#pump()) return 'streaming';
+			this.#exchange = undefined;
+			return 'written';
 		}
 		if (body !== null && length! > 0) {
 			const bytes = body as Uint8Array;

@@ -1,6 +1,7 @@
 /** Connections over time: keep-alive, pipelining, bodies that wait, deadlines, ends of every kind. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { BodySource } from '../../../../compiler/exchange/body.ts';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
 import type { ProtocolLimits } from '../../../../runtime/protocols/protocol.ts';
 import { bodyOf, open, send, serve, statusOf, undated, type Wire, type WireServer } from './wire.ts';
@@ -227,6 +228,24 @@ test(
 		assert.ok(server.exchanges[0]!.bytesReceived < 300_000, `${server.exchanges[0]!.bytesReceived} bytes held`);
 		await wire.until(text => text.endsWith(`\r\n\r\n${size}`));
 		assert.is(server.exchanges[0]!.bytesReceived, size);
+		wire.socket.destroy();
+	},
+);
+
+test(
+	'a body that is given up is not read for ever',
+	async x => {
+		(x.request.body as BodySource).cancel();
+		await wait(100);
+	},
+	{ maxDrain: 10_000 },
+	async server => {
+		const wire = await open(server.port);
+		wire.send('POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n7a1200\r\n');
+		wire.socket.write(Buffer.alloc(8_000_000));
+		await wait(70);
+		assert.ok(server.exchanges[0]!.bytesReceived < 300_000, `${server.exchanges[0]!.bytesReceived} bytes read`);
+		assert.is(statusOf(await wire.whole()), 200);
 		wire.socket.destroy();
 	},
 );

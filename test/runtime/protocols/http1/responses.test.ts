@@ -350,6 +350,30 @@ responses('an upgrade gets the byte stream with what came behind the head', asyn
 	assert.is(context.server.finished.length, finished + 1);
 });
 
+responses('an upgrade that fails closes the connection, and nothing else', async context => {
+	context.answer = x =>
+		x.upgrade(() => {
+			throw new Error('x');
+		});
+	const text = await send(context.server.port, 'GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+	assert.ok(text.startsWith('HTTP/1.1 101 '));
+	context.answer = () => {};
+	assert.ok((await send(context.server.port, GET)).startsWith('HTTP/1.1 200 '));
+});
+
+responses('426 names what to upgrade to, 205 has no content', async context => {
+	context.answer = x => {
+		x.response.status = 426;
+		x.response.headers.add('Upgrade', 'TLS/1.3');
+	};
+	assert.match(await send(context.server.port, GET), '\r\nConnection: Upgrade, close\r\n');
+	context.answer = x => {
+		x.response.status = 205;
+		x.response.body = 'hello';
+	};
+	assert.match(await send(context.server.port, GET), 'Content-Length: 0\r\nConnection: close\r\n\r\n');
+});
+
 responses('an upgrade with an unread body, or for HTTP/1.0, is an error', async context => {
 	context.answer = x => x.upgrade(client => client.destroy());
 	const body = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nConnection: close\r\n\r\nab';

@@ -1,0 +1,94 @@
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { HeaderList, sameName } from '../../../compiler/exchange/header-list.ts';
+
+const list = suite('header list');
+const make = (): HeaderList => new HeaderList(['A', '1', 'b', '2', 'a', '3', 'C', '4']);
+
+list('reads by name without regard to case', () => {
+	const headers = make();
+	assert.is(headers.size, 4);
+	assert.is(headers.get('a'), '1');
+	assert.is(headers.get('x'), undefined);
+	assert.equal(headers.getAll('a'), ['1', '3']);
+	assert.equal(headers.getAll('x'), []);
+	assert.is(headers.combined('a'), '1, 3');
+	assert.is(headers.combined('x'), undefined);
+	assert.ok(headers.has('c'));
+	assert.not.ok(headers.has('x'));
+	assert.is(headers.nameAt(3), 'C');
+	assert.is(headers.valueAt(3), '4');
+});
+
+list('keeps order and spelling', () => {
+	assert.equal(
+		[...make()],
+		[
+			['A', '1'],
+			['b', '2'],
+			['a', '3'],
+			['C', '4'],
+		],
+	);
+});
+
+list('set replaces all fields of a name in the place of the first', () => {
+	const headers = make();
+	headers.set('a', '9');
+	headers.set('D', '5');
+	assert.equal(
+		[...headers],
+		[
+			['a', '9'],
+			['b', '2'],
+			['C', '4'],
+			['D', '5'],
+		],
+	);
+});
+
+list('delete tells whether there was one', () => {
+	const headers = make();
+	assert.ok(headers.delete('a'));
+	assert.not.ok(headers.delete('a'));
+	assert.equal(
+		[...headers],
+		[
+			['b', '2'],
+			['C', '4'],
+		],
+	);
+});
+
+list('filter, map, clear and clone', () => {
+	const headers = make();
+	const copy = headers.clone();
+	headers.filter((name, value) => name !== 'A' && value !== '4');
+	headers.map((name, value) => name + value);
+	assert.equal(
+		[...headers],
+		[
+			['b', 'b2'],
+			['a', 'a3'],
+		],
+	);
+	headers.clear();
+	headers.add('Z', '0');
+	assert.equal([...headers], [['Z', '0']]);
+	assert.is(copy.size, 4);
+});
+
+list('an empty list', () => {
+	const headers = new HeaderList();
+	assert.is(headers.size, 0);
+	assert.not.ok(headers.delete('a'));
+	headers.set('A', '1');
+	assert.is(headers.get('a'), '1');
+});
+
+list('names compare by their lower case', () => {
+	assert.ok(sameName('ETag', 'etag'));
+	assert.not.ok(sameName('ETag', 'etags'));
+	assert.not.ok(sameName('ETag', 'edag'));
+});
+list.run();
