@@ -124,22 +124,26 @@ const LOWERED: readonly (readonly [string, readonly object[]])[] = [
 		'header /p* {\n+Link a\n+Link b\n?D v\n-*\nmatch status 2xx\n}',
 		[
 			{
-				handler: 'edit_headers',
+				handler: 'group',
 				when: { type: 'path', patterns: ['/p*'] },
-				response: {
-					add: [
-						{ name: 'Link', value: 'a' },
-						{ name: 'Link', value: 'b' },
-					],
-					clear: true,
-					deferred: true,
-					match: { status: ['2xx'] },
-				},
-			},
-			{
-				handler: 'edit_headers',
-				when: { type: 'path', patterns: ['/p*'] },
-				response: { default: [{ name: 'D', value: 'v' }], match: { status: ['2xx'] } },
+				pipeline: [
+					{
+						handler: 'edit_headers',
+						response: {
+							add: [
+								{ name: 'Link', value: 'a' },
+								{ name: 'Link', value: 'b' },
+							],
+							clear: true,
+							deferred: true,
+							match: { status: ['2xx'] },
+						},
+					},
+					{
+						handler: 'edit_headers',
+						response: { default: [{ name: 'D', value: 'v' }], match: { status: ['2xx'] } },
+					},
+				],
 			},
 		],
 	],
