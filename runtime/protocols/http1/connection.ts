@@ -296,12 +296,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		body?.countFor(x);
 		this.#exchange = x;
 		this.#handling = true;
-		let result: void | Promise<void>;
-		try {
-			result = engine.host.handle(x);
-		} catch {
-			x.aborted = true;
-		}
+		const result = this.#handle(x);
 		if (result === undefined) this.#respond(x);
 		else {
 			this.#onHandled ??= () => this.#handledLater();
@@ -312,6 +307,16 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 			result.then(this.#onHandled, this.#onBroken);
 		}
 		return at;
+	}
+
+	/** The host has promised not to throw; a broken promise costs one connection, not the process. */
+	#handle(x: Exchange): void | Promise<void> {
+		try {
+			return this.#engine.host.handle(x);
+		} catch {
+			x.aborted = true;
+			return undefined;
+		}
 	}
 
 	/** Gives bytes to the body that is coming in; returns the index after the last one it took. */
