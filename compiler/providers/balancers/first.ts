@@ -1,6 +1,7 @@
 /** Balancing policy `first`: the first available upstream in the order written. */
 import { type Balancer, noSettings } from './balancer.ts';
 
+/** The first available upstream in the order written. */
 export const first: Balancer = {
 	id: 'first',
 	usage: 'lb_policy first',

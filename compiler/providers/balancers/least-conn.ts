@@ -1,6 +1,7 @@
 /** Balancing policy `least_conn`: the available upstream with the fewest requests in flight. */
 import { type Balancer, noSettings } from './balancer.ts';
 
+/** The available upstream with the fewest requests in flight. */
 export const leastConn: Balancer = {
 	id: 'least_conn',
 	usage: 'lb_policy least_conn',

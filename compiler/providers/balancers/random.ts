@@ -1,6 +1,7 @@
 /** Balancing policy `random`: any available upstream, each as likely as another. The default. */
 import { type Balancer, noSettings } from './balancer.ts';
 
+/** Any available upstream. */
 export const random: Balancer = {
 	id: 'random',
 	usage: 'lb_policy random',

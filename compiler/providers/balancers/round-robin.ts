@@ -1,6 +1,7 @@
 /** Balancing policy `round_robin`: each available upstream in turn. */
 import { type Balancer, noSettings } from './balancer.ts';
 
+/** The available upstreams in turn. */
 export const roundRobin: Balancer = {
 	id: 'round_robin',
 	usage: 'lb_policy round_robin',
