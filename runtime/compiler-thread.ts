@@ -24,7 +24,7 @@ export interface CompilerStart {
 	readonly workingDirectory: string;
 	readonly environment: { readonly [name: string]: string | undefined };
 	/** UTF-8 JSON of the document that is being served, when this thread replaces one that died. */
-	readonly running?: SharedArrayBuffer | undefined;
+	readonly running?: ArrayBuffer | undefined;
 }
 
 /** Nice value of the thread: requests come before compiling when cores are short. */
@@ -42,7 +42,8 @@ export function runCompilerThread(port: MessagePort, start: CompilerStart): void
 			const { message, stack } = error instanceof Error ? error : new Error(String(error));
 			reply = { id: request.id, failure: message, ...(stack === undefined ? {} : { stack }) };
 		}
-		port.postMessage(reply);
+		// Given over, not copied: the main thread keeps the latest.
+		port.postMessage(reply, reply.answer instanceof ArrayBuffer ? [reply.answer] : []);
 	});
 }
 
@@ -143,12 +144,12 @@ class Compilation {
 	}
 }
 
-/** A document as UTF-8 JSON in memory that threads share. */
-function documentBytes(image: DocumentImage | undefined): SharedArrayBuffer {
-	const text = JSON.stringify(image?.document ?? {});
-	const shared = new SharedArrayBuffer(Buffer.byteLength(text));
-	Buffer.from(shared).write(text);
-	return shared;
+/** A document as UTF-8 JSON. */
+function documentBytes(image: DocumentImage): ArrayBuffer {
+	const text = JSON.stringify(image.document);
+	const bytes = new ArrayBuffer(Buffer.byteLength(text));
+	Buffer.from(bytes).write(text);
+	return bytes;
 }
 
 /** The value at a path of member names and array indices, undefined when there is none. */

@@ -12,8 +12,8 @@ type Request<Op extends CompilerRequest['op']> = Omit<Extract<CompilerRequest, {
 export class CompileService {
 	readonly #start: CompilerStart;
 	readonly #died: (reason: string) => void;
-	/** UTF-8 JSON of the running document, in memory that threads share: keeping it copies nothing. */
-	#running: SharedArrayBuffer | undefined;
+	/** UTF-8 JSON of the running document. */
+	#running: ArrayBuffer | undefined;
 	#client: CompilerClient;
 	#timer: NodeJS.Timeout | undefined;
 	/** Resolves when a thread that died has been replaced. */

@@ -79,7 +79,7 @@ export interface CompilerAnswers {
 	adapt: { readonly document: string | undefined; readonly diagnostics: readonly DiagnosticReport[] };
 	prepare: Prepared;
 	/** UTF-8 JSON of the document. */
-	commit: SharedArrayBuffer;
+	commit: ArrayBuffer;
 	discard: null;
 	snapshot: { readonly facts: DocumentFacts; readonly delta: GenerationDelta };
 	read: { readonly json: string; readonly etag: string };
