@@ -20,6 +20,9 @@ const UNROLL = 4;
 const MAX_LOOP = 160;
 const MAX_POSITIONS = 4000;
 
+/** Steps of the check, so that an expression made of many alternatives does not itself take long. */
+const MAX_STEPS = 4_000_000;
+
 /** Says in words why the expression is refused, or undefined when it is not. */
 export function ambiguousLoop(node: RegexpNode): string | undefined {
 	const automaton = new Automaton();
@@ -27,8 +30,11 @@ export function ambiguousLoop(node: RegexpNode): string | undefined {
 	if (automaton.tooLarge) return 'it is too large to be checked';
 	for (const loop of loops(automaton.follow)) {
 		if (loop.length > MAX_LOOP) return 'a repetition in it is too large to be checked';
-		if (isAmbiguous(automaton, loop)) {
-			return 'a repetition in it can match the same text in more than one way';
+		switch (isAmbiguous(automaton, loop)) {
+			case true:
+				return 'a repetition in it can match the same text in more than one way';
+			case undefined:
+				return 'a repetition in it is too large to be checked';
 		}
 	}
 	return undefined;
@@ -148,8 +154,8 @@ function loops(follow: readonly Map<number, number>[]): number[][] {
 	return found;
 }
 
-/** True if some text leads from a position of the loop back to itself on two different ways. */
-function isAmbiguous(automaton: Automaton, loop: readonly number[]): boolean {
+/** True if some text leads from a position of the loop back to itself on two different ways; undefined when that takes too long to tell. */
+function isAmbiguous(automaton: Automaton, loop: readonly number[]): boolean | undefined {
 	const size = loop.length;
 	const indexOf = new Map(loop.map((position, i) => [position, i]));
 	const edges: number[][] = [];
@@ -176,14 +182,20 @@ function isAmbiguous(automaton: Automaton, loop: readonly number[]): boolean {
 	const forth = reachable(edges, size, (a, b) => overlap[a * size + b] === 1);
 	// Walking back, it is the pair one comes from that has to read the same text; pairs off the diagonal all do.
 	const back = reachable(backward, size, (a, b) => overlap[a * size + b] === 1);
+	if (!forth || !back) return undefined;
 	for (let a = 0; a < size; a++) {
 		for (let b = 0; b < size; b++) if (a !== b && forth[a * size + b] && back[a * size + b]) return true;
 	}
 	return false;
 }
 
-/** Pairs of positions that can be reached together from a pair of equal ones. */
-function reachable(edges: readonly number[][], size: number, allowed: (a: number, b: number) => boolean): Uint8Array {
+/** Pairs of positions that can be reached together from a pair of equal ones; undefined past the bound of steps. */
+function reachable(
+	edges: readonly number[][],
+	size: number,
+	allowed: (a: number, b: number) => boolean,
+): Uint8Array | undefined {
+	let steps = 0;
 	const seen = new Uint8Array(size * size);
 	const queue: number[] = [];
 	for (let i = 0; i < size; i++) {
@@ -192,6 +204,8 @@ function reachable(edges: readonly number[][], size: number, allowed: (a: number
 	}
 	for (let pair = queue.pop(); pair !== undefined; pair = queue.pop()) {
 		const a = Math.floor(pair / size);
+		steps += edges[a]!.length * edges[pair % size]!.length;
+		if (steps > MAX_STEPS) return undefined;
 		for (const nextA of edges[a]!) {
 			for (const nextB of edges[pair % size]!) {
 				const next = nextA * size + nextB;

@@ -29,10 +29,19 @@ export function compileRegexp(source: string, flags = ''): RegExp {
 	const loop = ambiguousLoop(node);
 	if (loop) throw new RegexpError(`\`${source}\` could take exponential time: ${loop}.`);
 	try {
-		return new RegExp(js, flags.includes('u') ? flags : `${flags}u`);
+		return new RegExp(flags.includes('g') ? js : anchored(js), flags.includes('u') ? flags : `${flags}u`);
 	} catch {
 		throw new RegexpError(`\`${source}\` is not a regular expression of this language.`);
 	}
+}
+
+/**
+ * A search that begins with `.*` matches from the beginning of a line or not at all: it need not be tried from every
+ * character, which would take the square of the subject's length.
+ */
+function anchored(js: string): string {
+	if (js.startsWith('[^\\n]*')) return `(?<![^\\n])${js}`;
+	return js.startsWith('[^]*') ? `^${js}` : js;
 }
 
 interface Flags {

@@ -131,6 +131,26 @@ test('ordinary expressions are not', () => {
 	}
 });
 
+test('a search that begins with a run of anything takes no square of the length', () => {
+	const subject = 'a'.repeat(200_000);
+	const started = performance.now();
+	assert.is(compileRegexp('.*b').test(subject), false);
+	assert.is(compileRegexp('(?s).*b').test(subject), false);
+	assert.ok(performance.now() - started < 1000);
+	assert.is(compileRegexp('.*b').exec('a\nxb')?.[0], 'xb');
+	assert.is('axbx'.replace(compileRegexp('.*?x', 'g'), '-'), '--');
+});
+
+test('the check itself is bounded', () => {
+	const started = performance.now();
+	assert.throws(
+		() => compileRegexp(`(${Array.from({ length: 150 }, () => '.').join('|')})*x`),
+		/more than one way|too large/,
+	);
+	compileRegexp(`(${Array.from({ length: 100 }, (_, i) => `w${i}`).join('|')})x`);
+	assert.ok(performance.now() - started < 1000);
+});
+
 test('a long literal is cheap to check', () => {
 	compileRegexp('abcdefghij'.repeat(300));
 });
