@@ -4,7 +4,7 @@ import type { Dialect } from '../dialects/dialect.ts';
 import type { SourceSpan } from '../source/source.ts';
 
 /** Most lines, words and characters that imports, arguments and constants may make. */
-const limits = { lines: 1_000_000, words: 4_000_000, characters: 128 * 1024 * 1024 };
+const limits = { lines: 500_000, words: 2_000_000, characters: 64 * 1024 * 1024 };
 
 /** Most diagnostics of the syntax phases: past it a text is not a configuration, and nobody reads on. */
 const mostDiagnostics = 1000;

@@ -1,0 +1,24 @@
+/** Did-you-mean: near enough, and never far-fetched. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { suggest } from '../../../compiler/diagnostics/suggest.ts';
+
+const names = ['respond', 'redirect', 'reverse_proxy', 'root', 'route', 'tls', 'log', 'header'];
+const near = suite('suggest');
+for (const [word, expected] of [
+	['respnd', 'respond'],
+	['repsond', 'respond'],
+	['Respond', 'respond'],
+	['revers_prxy', 'reverse_proxy'],
+	['tsl', 'tls'],
+	['rooot', 'root'],
+	['headers', 'header'],
+	['xyz', undefined],
+	['completely_else', undefined],
+	['', undefined],
+] as const) {
+	near(`${word || 'nothing'} suggests ${expected ?? 'nothing'}`, () => assert.is(suggest(word, names), expected));
+}
+near('the nearest of several wins, not the first', () => assert.is(suggest('route2', ['routes2x', 'route']), 'route'));
+near('a single letter is near to nothing', () => assert.is(suggest('a', ['b', 'c']), undefined));
+near.run();
