@@ -11,6 +11,7 @@ import {
 } from '../../../compiler/exchange/exchange.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
+import { BLOCKED, BODY, CLOSED, DRAIN, HEAD, LINGER, UPGRADED, WAIT } from './connection-state.ts';
 import type { Engine, EngineConnection } from './engine.ts';
 import { INCOMPLETE, OK } from './field-parser.ts';
 import { LINGER_IDLE, LINGER_TOTAL, PIPELINE_HIGH_WATER } from './limits.ts';
@@ -18,22 +19,6 @@ import { type BodyFeeder, RequestBody } from './request-body.ts';
 import { SERVER_NAME } from './response-head.ts';
 import { ResponseWriter, type WriterOwner } from './response-writer.ts';
 import { SocketInfo } from './socket-info.ts';
-
-/** Between exchanges, or within a head. */
-const HEAD = 0;
-/** An exchange is under way and its request's body comes in. */
-const BODY = 1;
-/** An exchange is under way and its request is whole: what comes now is the next one's. */
-const WAIT = 2;
-/** The response is out, the rest of the request's body is thrown away. */
-const DRAIN = 3;
-/** No exchange, but the client takes no bytes: nothing more is read into answers. */
-const BLOCKED = 4;
-/** Our side is closed; the client's bytes are thrown away so that it can read our last answer (RFC 9112 §9.6). */
-const LINGER = 5;
-/** The byte stream belongs to whoever upgraded. */
-const UPGRADED = 6;
-const CLOSED = 7;
 
 const NOTHING = Buffer.alloc(0);
 

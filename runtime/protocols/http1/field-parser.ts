@@ -21,8 +21,11 @@ const HTAB = 9;
 const COLON = 58;
 const DANGEROUS = TOKEN_UNDERSCORE | TOKEN_DOT;
 
-/** Which fields get a meaning here: a request's `Host` is kept apart, and its names with `_` or `.` are dropped. */
-export type FieldRole = 'request' | 'response' | 'request_trailer' | 'response_trailer';
+/**
+ * Which fields get a meaning here: a request's `Host` is kept apart, and its names with `_` or `.` are dropped; trailers lose
+ * fields of framing and routing.
+ */
+export type FieldRole = 'request' | 'request_trailer' | 'response_trailer';
 
 /**
  * A field section. One instance is used again and again; `items` is a new array each time and may be kept.

@@ -1,4 +1,4 @@
-/** Parses heads of requests and responses, strictly: one reading or none (RFC 9112 §2 to §7). */
+/** Parses heads of requests, strictly: one reading or none (RFC 9112 §2 to §7). */
 import { TOKEN_CLASS } from '../../../compiler/exchange/field-syntax.ts';
 import { FieldParser, INCOMPLETE, OK, TE_CHUNKED, TE_INVALID, TE_NONE } from './field-parser.ts';
 import { MAX_METHOD_LENGTH } from './limits.ts';
@@ -6,8 +6,6 @@ import { parseTarget, type RequestTarget } from './request-target.ts';
 
 /** Length of a body that ends by its chunked coding. */
 export const CHUNKED = -1;
-/** Length of a response's body that ends with the connection. */
-export const UNTIL_CLOSE = -2;
 
 const CR = 13;
 const LF = 10;
@@ -151,77 +149,8 @@ export class RequestHeadParser {
 	}
 }
 
-/** Parser of response heads, for the client half: its properties hold the last head until the next `parse`. */
-export class ResponseHeadParser {
-	readonly fields: FieldParser;
-	/** 100 to 999. */
-	status = 0;
-	/** 0 for HTTP/1.0, 1 for HTTP/1.1. */
-	minor = 1;
-	/** False when the server closes after this response. */
-	keepAlive = true;
-	/** Index after the head. */
-	end = 0;
-	reason = '';
-
-	constructor(maxHeaderCount: number) {
-		this.fields = new FieldParser('response', maxHeaderCount);
-	}
-
-	/** As RequestHeadParser's. Any result but OK and INCOMPLETE means that the response cannot be trusted. */
-	parse(text: string, start: number, limit: number): number {
-		let i = start;
-		const version = parseVersion(text, i, limit, SP);
-		if (version === INCOMPLETE) return INCOMPLETE;
-		if (version > 1) return this.#refuse('bad_version');
-		if (i + 12 > limit) return INCOMPLETE;
-		const digits = text.slice(i + 9, i + 12);
-		if (!/^[1-9][0-9][0-9]$/.test(digits)) return this.#refuse('bad_status');
-		this.minor = text.charCodeAt(i + 7) - 48;
-		this.status = Number(digits);
-		i += 12;
-		if (i >= limit) return INCOMPLETE;
-		const code = text.charCodeAt(i);
-		if (code !== SP && code !== CR) return this.#refuse('bad_status');
-		const lineEnd = text.indexOf('\n', i);
-		if (lineEnd < 0 || lineEnd >= limit) return INCOMPLETE;
-		// The reason phrase has no meaning, but a control character in it is no reason phrase.
-		if (text.charCodeAt(lineEnd - 1) !== CR || /[^\t\x20-\x7e\x80-\xff]/.test(text.slice(i, lineEnd - 1))) {
-			return this.#refuse('bad_reason_phrase');
-		}
-		const fields = this.fields;
-		const result = fields.parse(text, lineEnd + 1, limit);
-		if (result !== OK) {
-			this.reason = fields.reason;
-			return result;
-		}
-		this.end = fields.end;
-		this.keepAlive = !fields.close && (this.minor === 1 || fields.keepAlive);
-		return OK;
-	}
-
-	/**
-	 * Bytes of the body that follows (0 and more, CHUNKED or UNTIL_CLOSE), or undefined when the framing is faulty
-	 * (RFC 9112 §6.3). Call after a `parse` that gave OK.
-	 */
-	bodyLength(requestMethod: string): number | undefined {
-		const { transferEncoding, contentLength } = this.fields;
-		if (requestMethod === 'HEAD' || this.status < 200 || this.status === 204 || this.status === 304) return 0;
-		if (requestMethod === 'CONNECT' && this.status < 300) return 0;
-		if (transferEncoding !== TE_NONE) {
-			return contentLength >= 0 || this.minor === 0 || transferEncoding !== TE_CHUNKED ? undefined : CHUNKED;
-		}
-		return contentLength < 0 ? UNTIL_CLOSE : contentLength;
-	}
-
-	#refuse(reason: string): number {
-		this.reason = reason;
-		return 400;
-	}
-}
-
-/** OK for an `HTTP/1.0` or `HTTP/1.1` at `start` that is followed by CRLF (or `after`); else INCOMPLETE, 400 or 505. */
-function parseVersion(text: string, start: number, limit: number, after = CR): number {
+/** OK for an `HTTP/1.0` or `HTTP/1.1` at `start` that is followed by CRLF; else INCOMPLETE, 400 or 505. */
+function parseVersion(text: string, start: number, limit: number): number {
 	const expected = 'HTTP/';
 	let i = start;
 	for (let k = 0; k < 5; k++, i++) {
@@ -237,11 +166,9 @@ function parseVersion(text: string, start: number, limit: number, after = CR): n
 	const minor = text.charCodeAt(i++) - 48;
 	if (minor < 0 || minor > 9) return 400;
 	if (i >= limit) return INCOMPLETE;
-	if (text.charCodeAt(i++) !== after) return 400;
-	if (after === CR) {
-		if (i >= limit) return INCOMPLETE;
-		if (text.charCodeAt(i) !== LF) return 400;
-	}
+	if (text.charCodeAt(i++) !== CR) return 400;
+	if (i >= limit) return INCOMPLETE;
+	if (text.charCodeAt(i) !== LF) return 400;
 	return major === 1 && minor <= 1 ? OK : 505;
 }
 
