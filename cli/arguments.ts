@@ -101,7 +101,15 @@ export function parseArguments(command: Command, words: readonly string[]): Pars
 			}
 		}
 	}
-	if (!help) checkCount(command, args);
+	if (!help) {
+		checkCount(command, args);
+		const missing = command.options?.find(option => option.required && !given.has(option.name));
+		if (missing) {
+			throw new CommandFailure(
+				`${quoted(`svc ${command.name}`)} needs ${quoted(`--${missing.name} <${missing.value}>`)}.`,
+			);
+		}
+	}
 	return { help, verbose, plain: [...options, '--', ...args] };
 }
 

@@ -9,6 +9,8 @@ export interface CommandOption {
 	readonly also?: readonly string[];
 	/** Name of the value in help texts. Without it the option is a flag. */
 	readonly value?: string;
+	/** The command does nothing without it. */
+	readonly required?: boolean;
 	/** May stand several times. */
 	readonly repeatable?: boolean;
 	/** One sentence, without its full stop. */

@@ -1,19 +1,21 @@
 /** Compiles a configuration for a command, and prints what the compiler found. */
-import { type Compiled, compile } from '../compiler/compiler.ts';
+import { compile } from '../compiler/compiler.ts';
 import { renderDiagnostic } from '../compiler/diagnostics/render.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
 import type { Document } from '../compiler/document/document.ts';
+import { formatText } from '../compiler/syntax/format.ts';
+import { firstDifference } from '../compiler/syntax/format-difference.ts';
 import { diskReader } from '../runtime/disk-reader.ts';
 import { CommandFailure } from './command.ts';
 import { refusal } from './refusal.ts';
 import { colourOnStandardError } from './terminal.ts';
+import { unformatted } from './unformatted.ts';
 
 /** A configuration that compiles. */
 export interface Compilation {
 	readonly document: Document;
 	/** Rendered warnings, a line end after each; '' when there is none. */
 	readonly warnings: string;
-	readonly compiled: Compiled;
 }
 
 /** Compiles. Throws {@link CommandFailure} with every problem rendered, the first one first. */
@@ -23,5 +25,13 @@ export function compileConfiguration(input: ConfigInput): Compilation {
 	const rendered = compiled.diagnostics.map(one => `${renderDiagnostic(one, { color: colour })}\n`).join('\n');
 	if (!compiled.document)
 		throw new CommandFailure(refusal(input.name, compiled.diagnostics), { before: `${rendered}\n` });
-	return { document: compiled.document, warnings: rendered, compiled };
+	const warnings = [formatWarning(input), rendered].filter(text => text !== '').join('\n');
+	return { document: compiled.document, warnings };
+}
+
+/** A line about a text that `svc fmt` would change, '' when it would not. Imported files are not looked at. */
+function formatWarning({ format, text, name }: ConfigInput): string {
+	if (format === 'json') return '';
+	const line = firstDifference(text, formatText(text));
+	return line === undefined ? '' : `warning: ${unformatted(name, line, format)}\n`;
 }

@@ -40,6 +40,7 @@ export function commandHelp(command: Command): string {
 		'svc',
 		command.name,
 		'[OPTIONS]',
+		...options.filter(option => option.required).map(option => `--${option.name} <${option.value}>`),
 		...args.map(argument => (argument.required ? `<${argument.name}>` : `[${argument.name}]`)),
 	].join(' ');
 	const lines = [...wrap(`${command.summary}.`, '', WIDTH), '', `Usage: ${usage}`];

@@ -6,6 +6,7 @@ import { quoted } from '../arguments.ts';
 import { type Command, CommandFailure, EXIT } from '../command.ts';
 import { type ConfigurationSource, readConfiguration, requiredSource } from '../configuration.ts';
 import { print, printError } from '../terminal.ts';
+import { unformatted } from '../unformatted.ts';
 
 /** Formats a text. What it imports is left alone. */
 export const fmt: Command = {
@@ -40,8 +41,8 @@ export const fmt: Command = {
 		print(diff ? formatDifference(text, formatted) : formatted);
 		const line = firstDifference(text, formatted);
 		if (line === undefined) return EXIT.ok;
-		const language = format === 'compatfile' ? 'Compatfile' : 'Configfile';
-		printError(`${name}:${line}: ${language} input is not formatted; \`svc fmt --overwrite\` fixes that.\n`);
+		printError(`${unformatted(name, line, format)}
+`);
 		return EXIT.failed;
 	},
 };

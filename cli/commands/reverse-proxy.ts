@@ -13,7 +13,7 @@ export const reverseProxy: Command = {
 	],
 	options: [
 		{ name: 'from', value: 'FROM', summary: 'Address to serve', default: 'localhost' },
-		{ name: 'to', value: 'TO', repeatable: true, summary: 'Upstream address; required' },
+		{ name: 'to', value: 'TO', required: true, repeatable: true, summary: 'Upstream address' },
 		{
 			name: 'header-up',
 			value: 'HEADERS_UP',
@@ -33,7 +33,6 @@ export const reverseProxy: Command = {
 	],
 	run({ flag, value, values, verbose }) {
 		const to = values('to');
-		if (to.length === 0) throw new CommandFailure('`svc reverse-proxy` needs `--to`: the address of an upstream.');
 		const from = value('from') ?? 'localhost';
 		checkAddress(from);
 		const up = values('header-up').map(headerField);

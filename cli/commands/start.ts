@@ -25,7 +25,7 @@ export const start: Command = {
 		if (source?.kind === 'stdin')
 			throw new CommandFailure('A server in the background has no standard input; name a file.');
 		const words = ['run', `--report-fd=${REPORT_FD}`];
-		if (source) words.push(`--config=${source.path}`, `--adapter=${source.format}`);
+		if (source) words.push(`--config=${source.name}`, `--adapter=${source.format}`);
 		if (invocation.verbose) words.push('--verbose');
 		const program = isSea() ? [] : [process.argv[1]!];
 		const child = spawn(process.execPath, [...program, ...words], {

@@ -1,0 +1,83 @@
+/**
+ * Command lines with what they print and how they end: fixtures/cli/<case>/.
+ *
+ * `command` is the line to run, in a copy of the folder; `stdin` and `environment` (NAME=value lines) are optional. What
+ * comes out is compared with `expected.stdout`, `expected.stderr` (none: nothing may be printed), `expected.status`
+ * (none: 0), and, for each file that the command changed or made, `expected.file.<name>`. `<folder>` stands for the
+ * working folder, `<version>` for the version. SVC_BIN runs the same cases against another build.
+ */
+import { cpSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import { type GoldenCase, goldenCases } from '../golden.ts';
+import { type CommandResult, runCommand, SVC, temporaryFolder } from '../harness.ts';
+
+const OURS = /^(?:expected\..*|command|stdin|environment)$/;
+
+interface Ran extends CommandResult {
+	/** Files of the working folder afterwards that differ from before, by name. */
+	readonly files: ReadonlyMap<string, string>;
+}
+
+const version = (await runCommand(['version'])).stdout.trim();
+const parent = realpathSync(temporaryFolder());
+
+/** Splits a command line at blanks; single and double quotes keep them. */
+function words(line: string): string[] {
+	return [...line.trim().matchAll(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g)].map(([word]) =>
+		word.replace(/'([^']*)'|"([^"]*)"/g, (_, single, double) => single ?? double),
+	);
+}
+
+async function runCase(golden: GoldenCase): Promise<Ran> {
+	const folder = path.join(parent, golden.name);
+	cpSync(golden.folder, folder, { recursive: true, filter: from => !OURS.test(path.basename(from)) });
+	const before = contents(folder);
+	const environment = (golden.file('environment') ?? '').split('\n').filter(line => line.includes('='));
+	const stdin = golden.file('stdin');
+	const [program, ...args] = words(golden.oneOf('command').text);
+	if (program !== 'svc') throw new Error(`${golden.folder}/command does not run svc`);
+	const result = await runCommand(args, {
+		cwd: folder,
+		env: Object.fromEntries(environment.map(line => line.split(/=(.*)/s, 2) as [string, string])),
+		...(stdin === undefined ? {} : { stdin }),
+	});
+	const plain = (text: string): string => text.replaceAll(folder, '<folder>').replaceAll(version, '<version>');
+	const files = new Map([...contents(folder)].filter(([name, text]) => before.get(name) !== text));
+	return { status: result.status, stdout: plain(result.stdout), stderr: plain(result.stderr), files };
+}
+
+function contents(folder: string): Map<string, string> {
+	return new Map(
+		readdirSync(folder, { withFileTypes: true })
+			.filter(entry => entry.isFile())
+			.map(entry => [entry.name, readFileSync(path.join(folder, entry.name), 'utf8')]),
+	);
+}
+
+const cases = suite(`command line cases (${path.basename(path.dirname(SVC))}/svc)`);
+const all = goldenCases('cli');
+// Two at a time: starting a process is most of a case.
+const running = new Map<string, Promise<Ran>>();
+function begin(at: number): void {
+	const golden = all[at];
+	if (!golden) return;
+	const result = runCase(golden);
+	result.catch(() => {});
+	running.set(golden.name, result);
+}
+begin(0);
+
+all.forEach((golden, at) => {
+	cases(golden.name, async () => {
+		begin(at + 1);
+		const ran = await running.get(golden.name)!;
+		golden.expect('expected.stdout', ran.stdout === '' ? undefined : ran.stdout);
+		golden.expect('expected.stderr', ran.stderr === '' ? undefined : ran.stderr);
+		golden.expect('expected.status', ran.status === 0 ? undefined : `${ran.status}\n`);
+		for (const [name, text] of ran.files) golden.expect(`expected.file.${name}`, text);
+		golden.close();
+	});
+});
+
+cases.run();

@@ -1,0 +1,54 @@
+/** Versions of checkouts, as git may keep them. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { checkoutVersion } from '../../cli/version.ts';
+import { temporaryFolder } from '../harness.ts';
+
+const COMMIT = '0123456789abcdef0123456789abcdef01234567';
+const EXPECTED = 'v0.0.0-dev+0123456789ab';
+
+/** A folder with these files. */
+function folderWith(files: { readonly [name: string]: string }): string {
+	const folder = temporaryFolder();
+	for (const [name, text] of Object.entries(files)) {
+		mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
+		writeFileSync(path.join(folder, name), text);
+	}
+	return folder;
+}
+
+const versions = suite('version of a checkout');
+
+versions('a branch with a file of its own', () => {
+	const folder = folderWith({ '.git/HEAD': 'ref: refs/heads/main\n', '.git/refs/heads/main': `${COMMIT}\n` });
+	assert.is(checkoutVersion(folder), EXPECTED);
+});
+
+versions('a branch among the packed ones', () => {
+	const packed = `# pack-refs with: peeled\n${'f'.repeat(40)} refs/heads/other\n${COMMIT} refs/heads/main\n`;
+	const folder = folderWith({ '.git/HEAD': 'ref: refs/heads/main\n', '.git/packed-refs': packed });
+	assert.is(checkoutVersion(folder), EXPECTED);
+});
+
+versions('a detached head', () => {
+	assert.is(checkoutVersion(folderWith({ '.git/HEAD': `${COMMIT}\n` })), EXPECTED);
+});
+
+versions('a linked work tree', () => {
+	const folder = folderWith({
+		'tree/.git': 'gitdir: ../main/.git/worktrees/tree\n',
+		'main/.git/worktrees/tree/HEAD': 'ref: refs/heads/side\n',
+		'main/.git/worktrees/tree/commondir': '../..\n',
+		'main/.git/refs/heads/side': `${COMMIT}\n`,
+	});
+	assert.is(checkoutVersion(path.join(folder, 'tree')), EXPECTED);
+});
+
+versions('no git, and a branch without a commit', () => {
+	assert.is(checkoutVersion(folderWith({})), 'v0.0.0-dev');
+	assert.is(checkoutVersion(folderWith({ '.git/HEAD': 'ref: refs/heads/main\n' })), 'v0.0.0-dev');
+});
+
+versions.run();
