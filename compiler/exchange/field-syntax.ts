@@ -1,7 +1,9 @@
 /** What may stand in a field's name and value (RFC 9110 §5.1, §5.5, §5.6.2). */
 
-/** Bits of TOKEN_CLASS. */
+/** Bit of TOKEN_CLASS: `_`. */
 export const TOKEN_UNDERSCORE = 2;
+/** Bit of `.` in TOKEN_CLASS. */
+/** Bit of TOKEN_CLASS: `.`. */
 export const TOKEN_DOT = 4;
 
 /** By character code below 256: 0 not a token character, 1 a token character, 2 or 4 one (`_`, `.`) that some servers confuse with `-`. */

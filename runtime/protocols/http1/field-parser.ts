@@ -6,12 +6,13 @@ export const OK = 0;
 /** Well-formed as far as it goes, and more must come. */
 export const INCOMPLETE = 1;
 
-/** What `Transfer-Encoding` says. */
+/** There is no `Transfer-Encoding`. */
 export const TE_NONE = 0;
+/** It says `chunked` and nothing else. */
 export const TE_CHUNKED = 1;
-/** Ends in `chunked`, with codings before it. */
+/** It ends in `chunked`, with codings before it. */
 export const TE_OTHER = 2;
-/** Does not end in `chunked`, or names it twice. */
+/** It does not end in `chunked`, or names it twice. */
 export const TE_INVALID = 3;
 
 const CR = 13;

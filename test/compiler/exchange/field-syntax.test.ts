@@ -1,3 +1,4 @@
+/** What may stand in a field's name and value. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { encodeFieldText, fieldValueKind, isFieldValue, isToken } from '../../../compiler/exchange/field-syntax.ts';

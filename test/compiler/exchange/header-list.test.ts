@@ -1,3 +1,4 @@
+/** The ordered list of fields. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HeaderList, sameName } from '../../../compiler/exchange/header-list.ts';
