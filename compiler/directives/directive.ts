@@ -74,6 +74,7 @@ export interface SiteDraft {
 	[field: string]: unknown;
 }
 
+/** Every kind of directive. */
 export type Directive = HandlerDirective | SiteDirective;
 
 /** Gives a handler directive its step type and forgets it again, for the registry. */

@@ -24,6 +24,7 @@ export const header = handlerDirective<EditHeadersStep>({
 		'| `-FIELD` | removes it; `-X-*`, `-*-Id` and `-*` remove several or all |',
 		'| `?FIELD VALUE` | sets it if the response does not have it |',
 		'| `>FIELD VALUE` | sets it when later handlers have answered |',
+		// biome-ignore lint/suspicious/noTemplateCurlyInString: the name of a group in a replacement is written so
 		'| `FIELD REGEXP REPLACEMENT` | replaces in every value, `$1` and `${name}` being groups; `*` is every field |',
 		'',
 		'One line stands on the directive, several in its block. Within one `header` fields are added, set, removed and replaced',

@@ -38,6 +38,7 @@ const TABLE: readonly (readonly [HeaderEdits, readonly string[]])[] = [
 		{ replace: [{ name: 'X-One', find: '(1)$', replace: '<$1>' }] },
 		['Server: a', 'X-One: <1>', 'X-Two: 2', 'x-one: 1<1>'],
 	],
+	// biome-ignore lint/suspicious/noTemplateCurlyInString: the name of a group in a replacement is written so
 	[{ replace: [{ name: '*', find: '\\d', replace: '${0}!' }] }, ['Server: a', 'X-One: 1!', 'X-Two: 2!', 'x-one: 1!1!']],
 	[
 		{ replace: [{ name: 'server', find: 'a', replace: '$1x-$$-$9' }] },
