@@ -1,0 +1,129 @@
+/**
+ * The README keeps its word: every block in it is executed.
+ *
+ * A block that opens with `# FILE` as its info string's second word is written to that file of a scratch folder
+ * (```configfile Configfile). A `console` block holds commands after `$ ` and what they print; `…` at the end of a
+ * line stands for the rest of it, a line `…` for any lines. A command that ends in ` &` goes on until the test ends.
+ * `npm` commands are checked to exist as scripts instead: CI runs them in a clone of its own.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { freePorts, ROOT, SVC, temporaryFolder, waitForPort } from './harness.ts';
+
+/** One fenced block. */
+interface ReadmeBlock {
+	readonly line: number;
+	readonly language: string;
+	readonly file: string | undefined;
+	readonly text: string;
+}
+
+function readBlocks(): ReadmeBlock[] {
+	const lines = readFileSync(path.join(ROOT, 'README.md'), 'utf8').split('\n');
+	const blocks: ReadmeBlock[] = [];
+	for (let at = 0; at < lines.length; at++) {
+		const open = /^```(\S*)(?: (\S+))?$/.exec(lines[at]!);
+		if (!open) continue;
+		const end = lines.indexOf('```', at + 1);
+		assert.ok(end > at, `README.md:${at + 1}: the block does not end`);
+		const text = `${lines.slice(at + 1, end).join('\n')}\n`;
+		blocks.push({ line: at + 1, language: open[1]!, file: open[2], text });
+		at = end;
+	}
+	return blocks;
+}
+
+/** Turns expected output with `…` into a pattern. */
+function pattern(expected: string): RegExp {
+	const lines = expected.split('\n').map(line => {
+		if (line.trim() === '…') return '(?:.*\\n)*?.*';
+		const cut = line.endsWith('…');
+		const quoted = (cut ? line.slice(0, -1) : line).replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+		return cut ? `${quoted}.*` : quoted;
+	});
+	return new RegExp(`^${lines.join('\\n')}\\s*$`);
+}
+
+const readme = suite('README');
+const blocks = readBlocks();
+
+readme('has blocks to execute', () => {
+	assert.ok(blocks.some(block => block.language === 'console'));
+	const known = new Set(['console', 'configfile', 'compatfile', 'json', 'text', 'html']);
+	assert.equal(
+		blocks.filter(block => !known.has(block.language)).map(block => `README.md:${block.line}: ${block.language}`),
+		[],
+	);
+});
+
+readme('every block does what it shows', async () => {
+	const folder = temporaryFolder();
+	const bin = path.join(folder, '.bin');
+	mkdirSync(bin);
+	symlinkSync(SVC, path.join(bin, 'svc'));
+	// The ports that the README names may be taken on this machine: they stand for free ones.
+	const named = ['8080', '8081', '2019', '9000'];
+	const free = await freePorts(named.length);
+	const localize = (text: string): string =>
+		named.reduce((result, port, index) => result.replaceAll(`:${port}`, `:${free[index]}`), text);
+	const scripts = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')).scripts as Record<string, string>;
+	const environment = { ...process.env, PATH: `${bin}:${process.env.PATH}`, NO_COLOR: '1' };
+	const running: ReturnType<typeof spawn>[] = [];
+	try {
+		for (const block of blocks) {
+			if (block.file !== undefined) {
+				const file = path.join(folder, block.file);
+				mkdirSync(path.dirname(file), { recursive: true });
+				writeFileSync(file, localize(block.text));
+				continue;
+			}
+			if (block.language !== 'console') continue;
+			for (const part of block.text.split(/^\$ /m).slice(1)) {
+				const newline = part.indexOf('\n');
+				const command = part.slice(0, newline);
+				const expected = part.slice(newline + 1).trimEnd();
+				if (/^(npm|git) /.test(command)) {
+					for (const [, script] of command.matchAll(/npm (?:run )?(\w[\w:]*)/g)) {
+						assert.ok(script === 'ci' || script! in scripts, `README.md:${block.line}: no script ${script}`);
+					}
+					continue;
+				}
+				if (command.endsWith(' &')) {
+					const child = spawn('sh', ['-c', `exec ${localize(command.slice(0, -2))}`], {
+						cwd: folder,
+						env: environment,
+						stdio: 'ignore',
+					});
+					running.push(child);
+					const port = /:(\d+)/.exec(readFileSync(path.join(folder, 'Configfile'), 'utf8'))?.[1];
+					await waitForPort(Number(port));
+					continue;
+				}
+				const result = spawnSync('sh', ['-c', `${localize(command)} 2>&1`], {
+					cwd: folder,
+					env: environment,
+					encoding: 'utf8',
+					timeout: 20_000,
+				});
+				const output = result.stdout.replaceAll('\r', '').trimEnd();
+				const wanted = pattern(localize(expected));
+				assert.ok(
+					wanted.test(output),
+					`README.md:${block.line}: \`${command}\` printed:\n${output}\nbut it shows:\n${expected}`,
+				);
+			}
+		}
+	} finally {
+		for (const child of running) {
+			const ended = once(child, 'close');
+			child.kill('SIGTERM');
+			await ended;
+		}
+	}
+});
+
+readme.run();
