@@ -75,6 +75,7 @@ export interface SiteDraft {
 }
 
 /** Every kind of directive. */
+/** Either kind. */
 export type Directive = HandlerDirective | SiteDirective;
 
 /** Gives a handler directive its step type and forgets it again, for the registry. */

@@ -43,7 +43,7 @@ export function parseSiteAddress(written: string): SiteAddress | SiteAddressMist
 	const portText = colon === -1 ? '' : authority.slice(colon + 1);
 	const hostText = colon === -1 ? authority : authority.slice(0, colon);
 	let port: number | undefined;
-	if (portText !== '') {
+	if (colon !== -1) {
 		if (!/^[+-]?\d+$/.test(portText)) {
 			return {
 				code: 'address/invalid-port',

@@ -33,6 +33,12 @@ export function lowerAddresses(
 function lowerAddress(lowering: Lowering, word: Word, ports: SchemePorts, reader: Reader): string | undefined {
 	const text = expandEnvironment(lowering, word, reader);
 	if (text === undefined) return undefined;
+	if (text.trim() === '') {
+		lowering.problem('error', 'address/empty', word.span, 'This address is empty.', {
+			hint: 'If it comes from the environment, the variable is not set.',
+		});
+		return undefined;
+	}
 	const parsed = parseSiteAddress(text);
 	if (!isSiteAddress(parsed)) {
 		lowering.problem(

@@ -131,7 +131,7 @@ left to the directives that follow.
 | \`follow_symlinks\` | Follows symbolic links that lead out of the folder; else they are a 404. Links that stay inside always work. |
 
 \`\`\`
-example.com {
+http://example.com {
 	root /srv/www
 	file_server {
 		hide .git *.bak

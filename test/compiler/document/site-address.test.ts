@@ -56,6 +56,7 @@ addresses('mistakes are told as the compatible server tells them, the port befor
 	assert.is(mistake('foo://x:abc'), "invalid port 'abc'");
 	assert.is(mistake('a:65536'), 'port 65536 is out of range');
 	assert.is(mistake('a:-1'), 'port -1 is out of range');
+	assert.is(mistake('a:'), "invalid port ''");
 	assert.is(mistake('a b.com'), '`a b.com` is not a host name.');
 });
 
