@@ -108,6 +108,7 @@ export class RequestHost implements ProtocolHost {
 	#answered(x: Exchange): void {
 		if (x.response.status === 0) x.response.status = 200;
 		if (this.observer) x.answeredAt = performance.now();
+		if (x.error !== undefined) this.#logFailure(x, x.error.cause, true);
 	}
 
 	/** The error routes failed too, or there are none: the bare status. */
@@ -126,12 +127,14 @@ export class RequestHost implements ProtocolHost {
 		}
 		x.error ??= { status: response.status, message: error instanceof Error ? error.message : String(error) };
 		if (this.observer) x.answeredAt = performance.now();
-		this.#logFailure(x, error);
+		this.#logFailure(x, error, false);
 	}
 
-	#logFailure(x: Exchange, error: unknown): void {
+	/** `handled`: an error route has answered. A bug is an error entry even then. */
+	#logFailure(x: Exchange, error: unknown, handled: boolean): void {
 		const known = error instanceof HttpError;
-		const serious = !known || error.status >= 500;
+		const bug = known ? (error.status === 500 ? error.cause : undefined) : error;
+		const serious = !known || bug !== undefined || (error.status >= 500 && !handled);
 		if (!serious && !this.#thread.debug) return;
 		// Neither fields nor query: both may carry secrets.
 		this.#thread.log({
@@ -145,7 +148,7 @@ export class RequestHost implements ProtocolHost {
 				host: x.received.authority,
 				path: x.received.path,
 				cause: known && error.cause instanceof Error ? error.cause.message : undefined,
-				stack: !known && error instanceof Error ? error.stack : undefined,
+				stack: bug instanceof Error ? bug.stack : undefined,
 			},
 		});
 	}

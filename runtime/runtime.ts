@@ -1,4 +1,5 @@
 /** The running server: compiles, swaps, counts, logs and stops. The root of everything that has state. */
+import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
@@ -98,7 +99,7 @@ export class Runtime implements RuntimeControl {
 		this.#surroundings = { terminal, verbose: options.verbose === true, workingDirectory, environment };
 		this.#sinks = new LogSinks(options.writers ?? {}, workingDirectory);
 		this.#log = new ProcessLog(this.#sinks, terminal, options.verbose === true);
-		this.#compiler = new CompileService({ workingDirectory, environment }, reason =>
+		this.#compiler = new CompileService({ workingDirectory, environment, etagKey: randomBytes(32) }, reason =>
 			this.log('error', 'runtime', 'the compile thread died and is being replaced', { cause: reason }),
 		);
 		this.#metrics = new MetricsRegistry(this.#totals, {

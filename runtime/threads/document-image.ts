@@ -47,6 +47,12 @@ export function documentImage(document: Document, plan: Plan | undefined): Docum
 	};
 }
 
+/** JSON of the whole document, from the pieces that there are. */
+export function documentText({ rest, sites }: DocumentImage): string {
+	const member = `"sites":[${sites.join(',')}]`;
+	return rest === '{}' ? `{${member}}` : `${rest.slice(0, -1)},${member}}`;
+}
+
 /** What the main thread needs to know. */
 export function documentFacts(image: DocumentImage): DocumentFacts {
 	return {

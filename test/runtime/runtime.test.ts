@@ -67,6 +67,24 @@ start('without a configuration takes plaintext listeners with the first load onl
 	});
 });
 
+start('without a configuration a load onto a port in use is refused, and the next may do better', async () => {
+	const taken = createServer().listen(0, '127.0.0.1');
+	await once(taken, 'listening');
+	const { port } = taken.address() as { port: number };
+	try {
+		await withServer(undefined, {}, async ({ runtime, get }) => {
+			const outcome = await runtime.load(json({ sites: [respondingSite('x', { addresses: [`http://:${port}`] })] }));
+			assert.is(outcome.result, 'refused');
+			assert.match(JSON.stringify(outcome), `127.0.0.1:${port}: the address is in use`);
+			assert.is(runtime.generation, 0);
+			assert.is((await runtime.load(json({ sites: [respondingSite('better')] }))).result, 'applied');
+			assert.is((await get()).body, 'better');
+		});
+	} finally {
+		taken.close();
+	}
+});
+
 start.run();
 
 const load = suite('runtime: load');
