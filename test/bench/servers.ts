@@ -111,7 +111,9 @@ export async function startBenchServer(
 	child.stderr!.setEncoding('utf8').on('data', chunk => {
 		complaints = (complaints + chunk).slice(-4000);
 	});
-	process.on('exit', () => child.kill('SIGKILL'));
+	const kill = (): void => void child.kill('SIGKILL');
+	process.on('exit', kill);
+	child.once('exit', () => process.off('exit', kill));
 	await waitForPort(port).catch(error => {
 		throw new Error(`${name}: ${error.message}\n${complaints}`);
 	});
