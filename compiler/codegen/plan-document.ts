@@ -37,12 +37,23 @@ export function planDocument(document: Document, report: Report): Plan {
 	const everywhere = document.settings?.default_bind ?? [];
 	const listeners = new Map<string, Listener>();
 	(document.sites ?? []).forEach((site, index) => {
+		const foreign = site.bind?.findIndex(host => host.includes('/')) ?? -1;
+		if (foreign !== -1) {
+			const message = `Listening on \`${site.bind![foreign]}\` is not part of this build yet.`;
+			report({ code: 'bind/unavailable', severity: 'error', pointer: `/sites/${index}/bind/${foreign}`, message });
+			return;
+		}
 		let toldOfTls = false;
 		site.addresses.forEach((text, at) => {
 			const pointer = `/sites/${index}/addresses/${at}`;
 			const address = parseSiteAddress(text);
 			if (!isSiteAddress(address)) {
 				report({ ...address, severity: 'error', pointer });
+				return;
+			}
+			if (address.host.includes('{')) {
+				const message = 'A placeholder cannot stand in a site address: listeners are known before there is a request.';
+				report({ code: 'address/placeholder', severity: 'error', pointer, message });
 				return;
 			}
 			if (violatesConvention(address, ports)) {

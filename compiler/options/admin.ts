@@ -80,6 +80,7 @@ export const admin: GlobalOption = {
 				type: 'string',
 				startup: true,
 				default: DEFAULT_ADMIN_ADDRESS,
+				pattern: '^(unix//.+|(tcp/)?(\\[[0-9a-fA-F:.%]+\\]|[^\\s:/\\[\\]]*):\\d{1,5})$',
 				description: 'host:port or unix//path.',
 			},
 			token: { type: 'string', minLength: 1, secret: true },

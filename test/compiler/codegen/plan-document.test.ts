@@ -75,6 +75,13 @@ plans('a site that needs TLS is refused once, with what to write instead', () =>
 	assert.equal(pointers, ['/sites/0/addresses/0', '/sites/1/addresses/1']);
 });
 
+plans('what cannot be listened on is refused', () => {
+	assert.equal(plan([{ addresses: ['http://{env.HOST}'] }, { addresses: [':80'], bind: ['unix//run/a.sock'] }]).codes, [
+		'address/placeholder',
+		'bind/unavailable',
+	]);
+});
+
 plans('`default_bind` holds for sites without `bind`', () => {
 	const { listeners } = plan([{ addresses: [':8080'] }, { addresses: [':8081'], bind: ['::1'] }], {
 		default_bind: ['127.0.0.1'],
