@@ -93,7 +93,7 @@ class Compilation {
 				return null;
 			case 'snapshot': {
 				const image = this.#running ?? documentImage({}, undefined);
-				return { facts: documentFacts(image), delta: generationDelta(undefined, image) };
+				return { facts: documentFacts(image, []), delta: generationDelta(undefined, image) };
 			}
 			case 'read':
 				return this.#read(request.path);
@@ -103,7 +103,7 @@ class Compilation {
 	#compile(input: ConfigInput) {
 		const compiled = compile(input, diskReader(this.#start.workingDirectory, this.#start.environment));
 		const diagnostics: DiagnosticReport[] = compiled.diagnostics.map(toReport);
-		return { document: compiled.document, plan: compiled.plan, diagnostics };
+		return { document: compiled.document, plan: compiled.plan, files: compiled.files, diagnostics };
 	}
 
 	#adapt(input: ConfigInput): CompilerAnswers['adapt'] {
@@ -113,7 +113,7 @@ class Compilation {
 
 	#prepare(input: ConfigInput, unconfigured: boolean): Prepared {
 		this.#candidate = undefined;
-		const { document, plan, diagnostics } = this.#compile(input);
+		const { document, plan, files, diagnostics } = this.#compile(input);
 		if (!document || !plan) return { result: 'refused', diagnostics };
 		const image = documentImage(document, plan);
 		const before = this.#running ?? (unconfigured ? documentImage({}, undefined) : undefined);
@@ -126,7 +126,7 @@ class Compilation {
 		return {
 			result: 'swap',
 			diagnostics,
-			facts: documentFacts(image),
+			facts: documentFacts(image, files),
 			delta: generationDelta(this.#running, image),
 		};
 	}

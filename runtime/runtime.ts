@@ -83,6 +83,7 @@ export class Runtime implements RuntimeControl {
 	readonly #sinkErrors: LogOutputError[] = [];
 	#pool: WorkerPool | undefined;
 	#settings: Settings = {};
+	#files: readonly string[] = [];
 	#ready = false;
 	#generation = 0;
 	#dropped = 0;
@@ -137,6 +138,11 @@ export class Runtime implements RuntimeControl {
 	get admin(): AdminSettings | undefined {
 		const admin = this.#settings.admin ?? (this.#options.input ? undefined : {});
 		return admin?.off ? undefined : admin;
+	}
+
+	/** Absolute paths of the files that the running configuration was read from, imports included. */
+	get files(): readonly string[] {
+		return this.#files;
 	}
 
 	/** Writes to the process log. */
@@ -294,6 +300,7 @@ export class Runtime implements RuntimeControl {
 			if (this.#stopping) throw new WorkerLost('The server is stopping.');
 			this.#generation = generation;
 			this.#settings = facts.settings;
+			this.#files = facts.files;
 			Atomics.store(this.#shared, CONTROL_GENERATION, generation);
 			pool.activateAll();
 			this.#log.use(processLog);

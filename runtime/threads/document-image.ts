@@ -54,11 +54,12 @@ export function documentText({ rest, sites }: DocumentImage): string {
 }
 
 /** What the main thread needs to know. */
-export function documentFacts(image: DocumentImage): DocumentFacts {
+export function documentFacts(image: DocumentImage, files: readonly string[]): DocumentFacts {
 	return {
 		settings: image.document.settings ?? {},
 		listeners: image.listeners.map(listener => listener.address),
 		sites: image.sites.length,
+		files,
 	};
 }
 

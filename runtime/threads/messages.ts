@@ -44,6 +44,8 @@ export interface DocumentFacts {
 	readonly settings: Settings;
 	readonly listeners: readonly ListenerAddress[];
 	readonly sites: number;
+	/** Absolute paths of the files that the configuration was read from. */
+	readonly files: readonly string[];
 }
 
 /** Main thread to compile thread; each is answered by a reply with the same id. */
