@@ -6,7 +6,8 @@
  */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import { documentSchema } from './schema.ts';
-import { type SchemaVisitor, SchemaWalker } from './schema-walk.ts';
+import { SchemaMarks } from './schema-marks.ts';
+import { escapePointer, valueAt } from './validate.ts';
 
 /** What stands in place of a secret. */
 export const REDACTED = '[redacted]';
@@ -20,44 +21,58 @@ export function isSecretHeader(name: string): boolean {
 	return SECRET_HEADERS.has(lower) || SECRET_PARTS.some(part => lower.includes(part));
 }
 
-/** A place in a document that holds a secret. */
-export interface SecretPlace {
-	readonly pointer: string;
-	readonly holder: { [key: string]: unknown };
-	readonly key: string;
-}
+/** A place in a document that holds a secret: the keys that lead to it. */
+export type SecretPath = readonly string[];
 
-/** Every non-empty secret text of a document. */
-export function findSecrets(document: unknown): SecretPlace[] {
-	const places: SecretPlace[] = [];
-	const add = (pointer: string, holder: object, key: string): void => {
-		const value = (holder as { [key: string]: unknown })[key];
-		if (typeof value === 'string' && value !== '') {
-			places.push({ pointer, holder: holder as { [key: string]: unknown }, key });
+/** The place of every non-empty secret text of a document. */
+export function findSecrets(document: unknown): SecretPath[] {
+	const paths: SecretPath[] = [];
+	const add = (path: readonly string[], value: unknown): void => {
+		if (typeof value === 'string') {
+			if (value !== '') paths.push([...path]);
 		} else if (Array.isArray(value)) {
-			for (let at = 0; at < value.length; at++) add(`${pointer}/${at}`, value, String(at));
+			for (let at = 0; at < value.length; at++) add([...path, String(at)], value[at]);
 		}
 	};
-	const visit: SchemaVisitor = (schema, _value, pointer, parent, key) => {
-		if (!parent || schema.secret === undefined) return;
+	new SchemaMarks(documentSchema(), 'secret').find(document, (mark, parent, path) => {
 		const { name } = parent as { name?: unknown };
-		if (schema.secret === true || (typeof name === 'string' && isSecretHeader(name))) add(pointer, parent, key);
-	};
-	new SchemaWalker(documentSchema()).walk(document, visit);
-	return places;
+		if (mark !== true && !(typeof name === 'string' && isSecretHeader(name))) return;
+		add(path, (parent as { [key: string]: unknown })[path[path.length - 1]!]);
+	});
+	return paths;
 }
 
-/** A copy of the document with every secret hidden. The document itself stays as it is. */
+/** The document with every secret hidden. What holds no secret is shared with the document, which stays as it is. */
 export function redact<T>(document: T): T {
-	const copy = structuredClone(document);
-	for (const { holder, key } of findSecrets(copy)) holder[key] = REDACTED;
+	const copies = new Set<object>();
+	const holder: { document: T } = { document };
+	for (const path of findSecrets(document)) {
+		let at = holder as { [key: string]: unknown };
+		let key = 'document';
+		for (const next of path) {
+			at = ownCopy(at, key, copies);
+			key = next;
+		}
+		at[key] = REDACTED;
+	}
+	return holder.document;
+}
+
+/** The object or array under a key, replaced by a copy unless it is one already. */
+function ownCopy(holder: { [key: string]: unknown }, key: string, copies: Set<object>): { [key: string]: unknown } {
+	const value = holder[key] as { [key: string]: unknown };
+	if (copies.has(value)) return value;
+	const copy = (Array.isArray(value) ? [...value] : { ...value }) as { [key: string]: unknown };
+	copies.add(copy);
+	holder[key] = copy;
 	return copy;
 }
 
 /** Reports every secret that is only the sign of one: a document that was read and would be loaded again. */
 export function refuseRedacted(document: unknown, report: Report): void {
-	for (const { pointer, holder, key } of findSecrets(document)) {
-		if (!String(holder[key]).includes(REDACTED)) continue;
+	for (const path of findSecrets(document)) {
+		const pointer = path.map(key => `/${escapePointer(key)}`).join('');
+		if (!String(valueAt(document, pointer)).includes(REDACTED)) continue;
 		report({
 			code: 'document/redacted-secret',
 			severity: 'error',
