@@ -8,7 +8,7 @@ import type { ExpansionReport } from './expansion-report.ts';
 import { type Frame, type PassedBlock, spanIn } from './frame.ts';
 import type { Importer } from './importer.ts';
 import { deepestNesting, type ParsedBlock, type ParsedLine, type ParsedWord, shapes } from './parsed-file.ts';
-import { closeAfterWords, emptyBraces, openOnNewLine, structureMistake } from './structure-mistake.ts';
+import { closeAfterWords, emptyBraces, openOnNewLine, structureMistake, textAfterClose } from './structure-mistake.ts';
 
 /** Where lines stand: `let` belongs to the file or to a site itself, not to what is nested. */
 export type Level = 'site' | 'nested';
@@ -106,6 +106,11 @@ export class Expander {
 
 	/** What a line at the outermost level of a file or snippet may not look like when it turns out to be a directive. */
 	#shape(line: ParsedLine, frame: Frame): void {
+		if (line.shape & shapes.afterClose) {
+			const at = spanIn(frame, line.span);
+			const close = at.source.text.lastIndexOf('}', at.start - 1);
+			this.report.report(textAfterClose({ ...at, start: close, end: close + 1 }, this.dialect));
+		}
 		if (line.shape & shapes.contentAfterOpen) {
 			const { block } = line;
 			const span = block!.lines[0]?.span ?? block!.close;

@@ -49,6 +49,8 @@ class FormatMachine {
 	#brace: Brace | undefined;
 	#quote: '"' | '`' | undefined;
 	#comment = false;
+	/** The comment is none to the lexer: its `#` stands inside a word, and quotes behind it are quotes. */
+	#hashInWord = false;
 	#escaped = false;
 	#heredoc: 'opening' | 'inside' | undefined;
 	#heredocEscaped = false;
@@ -141,15 +143,38 @@ class FormatMachine {
 
 	#readComment(c: string): void {
 		if (c !== '\n') {
+			const begins = this.#hashInWord && isWhiteSpace(this.#last.charCodeAt(0));
+			const opens = begins && this.#goesBeyondLine(c);
+			if (begins && c === '#') this.#hashInWord = false;
 			this.#print(c);
+			if (!opens) return;
+			this.#comment = false;
+			this.#gap = false;
+			if (c === '<') this.#mayOpenHeredoc = true;
+			else this.#quote = c as '"' | '`';
 			return;
 		}
 		this.#comment = false;
 		this.#gap = true;
 		this.#newline();
+		this.#beginLine();
+		this.#afterImport = false;
+	}
+
+	/** True if the character opens a quote that goes on after this line, or may open a heredoc. */
+	#goesBeyondLine(c: string): boolean {
+		if (c === '<') return this.#input[this.#at + 1] === '<';
+		if (c !== '"' && c !== '`') return false;
+		const lineEnd = this.#input.indexOf('\n', this.#at);
+		const close = this.#input.indexOf(c, this.#at + 1);
+		return lineEnd !== -1 && (close === -1 || close > lineEnd);
+	}
+
+	/** What is read next is the first word of a line, or will be once it is printed. */
+	#beginLine(): void {
 		this.#firstWord = '';
 		this.#firstWordEnded = false;
-		this.#afterImport = false;
+		this.#heredocEscaped = false;
 	}
 
 	#readBackslash(): void {
@@ -178,16 +203,18 @@ class FormatMachine {
 	#endOfSourceLine(): void {
 		const onlyBrace = this.#firstWord === '{' && this.#brace?.own === true && !this.#brace.written;
 		if (!onlyBrace) this.#afterImport = this.#depth === 0 && this.#firstWord === 'import';
-		this.#firstWord = '';
-		this.#firstWordEnded = false;
+		this.#beginLine();
 	}
 
 	#readRegular(c: string): void {
 		const gap = this.#gap;
 		this.#gap = false;
-		if (!this.#firstWordEnded) this.#firstWord += c;
-		if (c === '#') this.#comment = true;
+		if (c === '#') {
+			this.#comment = true;
+			this.#hashInWord = !gap && !this.#fresh && this.#last !== '"' && this.#last !== '`';
+		}
 		if (this.#brace && !this.#brace.written && gap) this.#openBlock(this.#brace);
+		if (!this.#firstWordEnded) this.#firstWord += c;
 		if (c === '{') {
 			if (this.#brace && !this.#brace.written) {
 				// `{{` is text, whatever follows.
@@ -202,17 +229,19 @@ class FormatMachine {
 			this.#brace = { written: false, spaced: now, own: this.#newlines > 0 };
 			return;
 		}
-		if (c === '}' && (gap || !this.#brace)) {
+		// After a continued line too: the lexer begins a word there.
+		const begins = gap || this.#last === '\n';
+		if (c === '}' && (begins || !this.#brace)) {
 			this.#closeBlock();
 			return;
 		}
-		const begins = gap || this.#fresh;
-		if ((c === '"' || c === '`') && (begins || c === '`' || this.#opensNamedValue())) this.#quote = c;
+		if ((c === '"' || c === '`') && (begins || this.#fresh || c === '`' || this.#opensNamedValue())) this.#quote = c;
+		const fresh = this.#fresh;
 		this.#startWord(c, gap);
 		if (this.#brace && !this.#brace.written) this.#printBrace(this.#brace);
 		this.#print(c);
 		this.#fresh = false;
-		this.#mayOpenHeredoc = c === '<' && begins && !this.#heredocEscaped;
+		this.#mayOpenHeredoc = c === '<' && (begins || fresh) && !this.#heredocEscaped;
 	}
 
 	/** Prints a `{` that turned out to be the beginning of a word. */
@@ -244,7 +273,7 @@ class FormatMachine {
 	#continuesWithElse(): boolean {
 		if (!this.#fresh || this.#newlines > 0 || this.#last !== '}') return false;
 		const after = this.#input.charCodeAt(this.#at + 4);
-		return this.#input.startsWith('else', this.#at) && (Number.isNaN(after) || isWhiteSpace(after));
+		return this.#input.startsWith('else', this.#at) && (Number.isNaN(after) || isWhiteSpace(after) || after === 0x7b);
 	}
 
 	/** Configfile's `name="value"`, in the head of a snippet and after `use`: the only quote inside a word. */
@@ -260,6 +289,7 @@ class FormatMachine {
 		this.#newlines = 0;
 		if (this.#depth < deepestIndent) this.#depth++;
 		this.#brace = undefined;
+		this.#beginLine();
 	}
 
 	#writeBrace(brace: Brace): void {
@@ -280,8 +310,6 @@ class FormatMachine {
 		this.#print('}');
 		this.#newlines = 0;
 		this.#brace = undefined;
-		// What follows on this line is printed on another one, so `import` is no longer what it begins with.
-		this.#firstWord = '}';
-		this.#firstWordEnded = true;
+		this.#beginLine();
 	}
 }

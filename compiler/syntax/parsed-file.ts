@@ -13,6 +13,8 @@ export const shapes = {
 	contentAfterOpen: 1,
 	/** `}` stands behind words on a line. */
 	closeAfterWords: 2,
+	/** It begins on the line of the `}` before it. */
+	afterClose: 4,
 } as const;
 
 /** One line and its block. */

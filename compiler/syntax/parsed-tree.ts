@@ -13,7 +13,7 @@ import {
 	shapes,
 } from './parsed-file.ts';
 import type { ScannedWord } from './scan-word.ts';
-import { closeAfterWords, emptyBraces, openOnNewLine, structureMistake } from './structure-mistake.ts';
+import { closeAfterWords, emptyBraces, openOnNewLine, structureMistake, textAfterClose } from './structure-mistake.ts';
 import { Close, Newline, Open, type WordToken } from './tokens.ts';
 
 /** Words whose text an expansion may change. */
@@ -88,7 +88,9 @@ export class ParsedTree {
 	beginLine(before: TokenType): void {
 		if (this.#container.strict && before === Close) this.#afterClose();
 		this.#drafts.push(this.#parts);
-		this.#parts = [newPart()];
+		const part = newPart();
+		if (!this.#container.strict && before === Close) part.shape = shapes.afterClose;
+		this.#parts = [part];
 	}
 
 	beginAlternative(): void {
@@ -323,19 +325,8 @@ export class ParsedTree {
 	}
 
 	#afterClose(): void {
-		// The `}` is at hand, the word after it is what the caret should be under; its line is about to begin there.
-		const close = this.#container.lines[this.#container.lines.length - 1];
-		if (!close?.block) return;
-		const { end } = close.block.close;
-		this.diagnostics.push(
-			structureMistake(
-				this.#dialect,
-				'syntax/text-after-close',
-				{ source: this.source, start: end - 1, end },
-				"Unexpected next token after '}' on same line",
-				{ label: 'the line ends here', hint: 'Break the line after `}`.' },
-			),
-		);
+		const before = this.#container.lines[this.#container.lines.length - 1];
+		if (before?.block) this.diagnostics.push(textAfterClose(before.block.close, this.#dialect));
 	}
 
 	#mistake(code: string, token: IToken, message: string, more: { label: string; hint: string }): void {

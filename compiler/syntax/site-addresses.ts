@@ -32,6 +32,11 @@ export class SiteAddresses {
 			if (!silent) this.#directive(first);
 			return 'directive';
 		}
+		if (first?.text.startsWith('@') && !this.started) {
+			this.#matcher(first);
+			this.#refused = false;
+			return 'directive';
+		}
 		this.started = true;
 		for (const word of words) this.#take(word);
 		return 'taken';
@@ -40,10 +45,7 @@ export class SiteAddresses {
 	#take(word: ParsedWord): void {
 		let { text } = word;
 		if (text.startsWith('@')) {
-			const message = `request matchers may not be defined globally, they must be in a site block; found ${text}`;
-			this.#refuse('syntax/matcher-outside-site', word, message, {
-				hint: 'Move the definition into the site that uses it.',
-			});
+			this.#matcher(word);
 			return;
 		}
 		if (text.endsWith('{')) {
@@ -77,6 +79,13 @@ export class SiteAddresses {
 		this.#words.push(
 			text === word.text ? word : { text, quote: word.quote, span: { ...word.span, end: word.span.end - 1 } },
 		);
+	}
+
+	#matcher(word: Word): void {
+		const message = `request matchers may not be defined globally, they must be in a site block; found ${word.text}`;
+		this.#refuse('syntax/matcher-outside-site', word, message, {
+			hint: 'Move the definition into the site that uses it.',
+		});
 	}
 
 	#directive(word: Word): void {

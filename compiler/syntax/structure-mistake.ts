@@ -64,3 +64,11 @@ export function openOnNewLine(span: SourceSpan, dialect: Dialect): Diagnostic {
 		{ label: 'belongs at the end of the line before', hint: 'Write `name {` on one line.' },
 	);
 }
+
+/** The mistake of a directive that begins on the line of a `}`, whose span is given. */
+export function textAfterClose(span: SourceSpan, dialect: Dialect): Diagnostic {
+	return structureMistake(dialect, 'syntax/text-after-close', span, "Unexpected next token after '}' on same line", {
+		label: 'the line ends here',
+		hint: 'Break the line after `}`.',
+	});
+}

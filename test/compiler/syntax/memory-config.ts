@@ -78,7 +78,9 @@ export function parse(
 	return {
 		tree,
 		diagnostics,
-		outline: outline(tree),
+		get outline() {
+			return outline(tree);
+		},
 		places: diagnostics.map(({ severity, code, span }) => {
 			if (!span) return `${severity} ${code}`;
 			const { line, column } = span.source.position(span.start);
