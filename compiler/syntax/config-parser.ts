@@ -119,19 +119,20 @@ function walk(tokens: WordToken[], tree: ParsedTree): ParsedTree {
 	return tree;
 }
 
-/** Takes a `{` off the end of the last word of each line, as `a.com{` was most likely meant. */
+/** Takes braces off the last word of each line, as `a.com{` and `respond hi}` were most likely meant. */
 function withoutGluedBraces(tokens: readonly WordToken[]): WordToken[] {
 	return tokens.flatMap((token, index) => {
 		const next = tokens[index + 1];
 		const { image } = token;
-		if (token.payload || image.length < 2 || !image.endsWith('{') || (next && next.tokenType !== Newline))
-			return [token];
+		if (token.payload || image.length < 2 || (next && next.tokenType !== Newline)) return [token];
+		const type = image.endsWith('{') ? Open : image.endsWith('}') && !image.includes('{') ? Close : undefined;
+		if (!type) return [token];
 		const brace: WordToken = {
 			...token,
-			image: '{',
+			image: image.slice(-1),
 			startOffset: token.startOffset + image.length - 1,
-			tokenType: Open,
-			tokenTypeIdx: Open.tokenTypeIdx!,
+			tokenType: type,
+			tokenTypeIdx: type.tokenTypeIdx!,
 		};
 		return [{ ...token, image: image.slice(0, -1) }, brace];
 	});

@@ -126,7 +126,7 @@ export class FileStructure {
 
 	#head(line: ParsedLine, first: ParsedWord, frame: Frame): void {
 		const { text, quote } = first;
-		if (quote === 'none' && isSnippetHead(text) && (line.words.length === 1 || this.#dialect === 'configfile')) {
+		if (quote === 'none' && isSnippetHead(text)) {
 			this.#block(line, frame);
 		} else if (quote === 'none' && namedRoute.test(text) && line.words.length === 1) this.#block(line, frame);
 		else if (this.#dialect === 'configfile' && quote === 'none' && text === 'let') {

@@ -41,6 +41,12 @@ function readParameters(
 	report: ExpansionReport,
 ): Map<string, ParsedWord | undefined> {
 	const parameters = new Map<string, ParsedWord | undefined>();
+	if (report.dialect === 'compatfile' && words.length > 0) {
+		const hint = 'Pass arguments at the import and take them by `{args[0]}`.';
+		const message = `a snippet has no parameters here; found '${words[0]!.text}'`;
+		report.report(structureMistake('compatfile', 'snippet/parameters', words[0]!.span, message, { hint }));
+		return parameters;
+	}
 	for (const word of words) {
 		const equals = word.text.indexOf('=');
 		const name = equals === -1 ? word.text : word.text.slice(0, equals);

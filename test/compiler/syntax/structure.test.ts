@@ -129,6 +129,8 @@ refuses(
 	"Site addresses cannot end with a curly brace: 'a.com{' - put a space between the token and the brace",
 	'1:1',
 );
+refuses('a brace glued to the last word of a block', 'a.com {\n\trespond hi}\n', "Unexpected '}'", '2:12');
+refuses('parameters of a snippet in Compatfile', '(x) a {\n}\nb.com {\n\timport x\n}\n', "found 'a'", '1:5');
 refuses(
 	'a comma inside an address',
 	'a.com,b.com {\n}\n',
