@@ -6,6 +6,9 @@ import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
+// Each server and folder of a test adds a listener for the process's end.
+process.setMaxListeners(0);
+
 /** The repository's folder. */
 export const ROOT: string = path.resolve(import.meta.dirname, '..');
 
@@ -94,7 +97,10 @@ export function startServer(
 	};
 }
 
-/** Starts `svc run` and waits until a port answers; throws with the server's output when it ends before. */
+/**
+ * Starts `svc run` and waits until it serves; throws with the server's output when it ends before. The port alone does
+ * not tell: at start the control thread binds it for a moment to learn that it is free, before the workers do.
+ */
 export async function serve(
 	args: readonly string[],
 	port: number,
@@ -104,7 +110,13 @@ export async function serve(
 	const died = once(server.child, 'exit').then(([status]) => {
 		throw new Error(`the server ended with status ${status}:\n${server.output()}`);
 	});
-	await Promise.race([waitForPort(port), died]).catch(async error => {
+	const serving = async (): Promise<void> => {
+		for (let tries = 0; tries < 600 && !server.output().includes('serving'); tries++) {
+			await new Promise(resolve => setTimeout(resolve, 25));
+		}
+		await waitForPort(port);
+	};
+	await Promise.race([serving(), died]).catch(async error => {
 		await server.stop();
 		throw error;
 	});

@@ -11,16 +11,28 @@ import * as assert from 'uvu/assert';
 import { goldenCases } from '../golden.ts';
 import { freePorts, rawExchange, serve, temporaryFolder, waitForPort } from '../harness.ts';
 
-/** Where the judge's release (2.6) is older than the reference we follow, or differs by our own decision. */
+/** Where the judge's release (2.6) is older than the reference we follow, or where we are stricter by decision. */
 const DIFFERENCES: { [request: string]: string } = {
-	'respond-body-and-status: another host matches no site': 'site addresses of one listener',
+	'hosts-and-wildcards: case and port do not matter': 'our `{host}` is in lower case',
+	'hosts-and-wildcards: trailing dot': 'a host with its trailing dot is the same host to us',
+	'matchers: query: a key is missing': 'since 2.7 the keys of `query` are and-ed',
+	'directives-are-sorted: exact before prefix': 'since 2.8 an exact path sorts before its own prefix',
+	'directives-are-sorted: rewrite before respond': 'since 2.8 an exact path sorts before its own prefix',
+	'header-operations: all operations': '2.6 has no `>FIELD`',
+	'header-operations: a path with encoded line breaks cannot split the response':
+		'line ends become spaces when a field is set, so the body that shows the field has none',
+	'respond-body-and-status: placeholders, a value that looks like one stays as it is':
+		'2.6 has no `{http.request.local.port}`',
 };
+
+/** Cases in words that the judge's release does not know. */
+const TOO_NEW: ReadonlySet<string> = new Set(['error-routes-by-status', 'uri-manipulation']);
 
 const judged = suite('serve cases before the compatible server');
 
 for (const golden of goldenCases('serve')) {
 	const text = golden.file('Compatfile');
-	if (text === undefined) continue;
+	if (text === undefined || TOO_NEW.has(golden.name)) continue;
 	judged(golden.name, async () => {
 		const [ourPort, judgePort] = (await freePorts(2)) as [number, number];
 		const folder = path.join(temporaryFolder(), golden.name);
