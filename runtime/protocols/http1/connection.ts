@@ -281,6 +281,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		body?.countFor(x);
 		this.#exchange = x;
 		this.#handling = true;
+		if (this.#ended && this.#state === BODY) this.#cutShort();
 		const result = this.#handle(x);
 		if (result === undefined) this.#respond(x);
 		else {
@@ -340,6 +341,8 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		if (x.aborted || this.#socket.destroyed) {
 			const body = x.response.body;
 			if (isStream(body)) body.cancel();
+			// A handler may hold more than the body for this client: an upstream that has upgraded, for one.
+			x.gone();
 			this.#writer.flush();
 			this.#socket.destroy();
 			this.#finish();
@@ -354,6 +357,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		}
 		if (x.upgraded && (this.#minor === 0 || this.#ended || (body !== undefined && !body.complete))) {
 			x.upgraded = undefined;
+			x.gone();
 		}
 		const progress = this.#writer.respond(x, this.#minor, keepAlive);
 		if (progress === 'written') this.#finish();
@@ -461,13 +465,18 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 				this.#close();
 				break;
 			case BODY:
-				this.#keepAlive = false;
-				this.#body!.fail(new HttpError(400, 'The request was cut short.'));
-				this.#exchange!.gone();
+				this.#cutShort();
 				break;
 			case WAIT:
 				this.#exchange!.gone();
 		}
+	}
+
+	/** The client has closed its side within the body of its request. */
+	#cutShort(): void {
+		this.#keepAlive = false;
+		this.#body!.fail(new HttpError(400, 'The request was cut short.'));
+		this.#exchange!.gone();
 	}
 
 	#closed(): void {

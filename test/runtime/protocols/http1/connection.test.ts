@@ -475,4 +475,49 @@ test(
 		assert.is(text.split('\r\n\r\n')[1], `["127.0.0.1",${port},"127.0.0.1",${server.port},null]`);
 	},
 );
+test(
+	'a pipelined request whose body is cut short learns it, though the client closed before it began',
+	async x => {
+		if (x.request.path === '/0') await wait(20);
+		x.response.body = await bodyOf(x);
+	},
+	{},
+	async server => {
+		const wire = await open(server.port);
+		wire.socket.end('GET /0 HTTP/1.1\r\nHost: a\r\n\r\nPOST /1 HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc');
+		assert.match(await wire.whole(500), 'HTTP/1.1 400 ');
+		assert.ok(server.exchanges[1]!.isGone);
+	},
+);
+
+test(
+	'an upgrade that comes to nothing is told to whoever holds the other side',
+	async x => {
+		await wait(20);
+		x.response.headers.add('Upgrade', 'websocket');
+		x.upgrade(() => {
+			throw new Error('nobody is there');
+		});
+		if (x.request.path === '/abort') x.abort();
+	},
+	{},
+	async server => {
+		const request = (path: string) =>
+			`GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
+		const halfClosed = await open(server.port);
+		halfClosed.socket.end(request('/'));
+		await halfClosed.whole(500);
+		const aborted = await open(server.port);
+		aborted.send(request('/abort'));
+		await aborted.whole(500);
+		const old = await open(server.port);
+		old.send(request('/').replace('HTTP/1.1', 'HTTP/1.0'));
+		await old.whole(500);
+		assert.equal(
+			server.exchanges.map(x => x.isGone),
+			[true, true, true],
+		);
+	},
+);
+
 connections.run();
