@@ -43,9 +43,10 @@ class ServerProcess {
 	#runtime: Runtime | undefined;
 	#admin: AdminServer | undefined;
 	#watch: ConfigurationWatch | undefined;
+	#isReady = false;
 	#stopping = false;
-	/** SIGUSR1 came before there was anything to reload. */
-	#reloadWanted = false;
+	/** Why to reload as soon as the start is over. */
+	#reloadWanted: string | undefined;
 	#reloading: Promise<void> = Promise.resolve();
 
 	constructor(options: ServeOptions) {
@@ -61,6 +62,10 @@ class ServerProcess {
 		process.on('SIGQUIT', this.#quit);
 		process.on('SIGUSR1', this.#reloadFromSignal);
 		process.on('SIGHUP', this.#hangUp);
+		const { input, source, watch } = this.#options;
+		if (watch && source && input) {
+			this.#watch = new ConfigurationWatch(input, () => this.#reloadSoon('a file changed'));
+		}
 		const started = this.#start();
 		// A stop during the start wins; what the start still does or fails in no longer matters.
 		started.catch(() => {});
@@ -89,12 +94,10 @@ class ServerProcess {
 		}
 		process.removeAllListeners('uncaughtException');
 		process.on('uncaughtException', this.#crash);
-		if (this.#options.watch && this.#options.source && input) {
-			this.#watch = new ConfigurationWatch(input, () => this.#reload('a file changed'));
-		}
 		if (this.#stopping) return;
 		this.#options.onReady?.(runtime);
-		if (this.#reloadWanted) this.#reloadFromSignal();
+		this.#isReady = true;
+		if (this.#reloadWanted) this.#reloadSoon(this.#reloadWanted);
 	}
 
 	/** The first asks for a graceful stop, the second does not wait. */
@@ -116,11 +119,13 @@ class ServerProcess {
 		this.#runtime?.log('info', 'signals', 'SIGHUP is ignored; SIGUSR1 reloads the configuration file');
 	};
 
-	readonly #reloadFromSignal = (): void => {
-		if (!this.#runtime) this.#reloadWanted = true;
-		else if (this.#options.source) this.#reload('SIGUSR1');
-		else this.#runtime.log('warn', 'signals', 'nothing can be reloaded: the configuration did not come from a file');
-	};
+	readonly #reloadFromSignal = (): void => this.#reloadSoon('SIGUSR1');
+
+	#reloadSoon(cause: string): void {
+		if (!this.#isReady) this.#reloadWanted = cause;
+		else if (this.#options.source) this.#reload(cause);
+		else this.#runtime?.log('warn', 'signals', 'nothing can be reloaded: the configuration did not come from a file');
+	}
 
 	readonly #crash = (error: unknown): void => {
 		this.#runtime?.log('error', 'main', 'an unexpected failure ends the server', { cause: sentenceOf(error) });

@@ -15,8 +15,12 @@ export class ConfigurationWatch {
 	/** What each path looked like when it was last read. */
 	#seen: ReadonlyMap<string, string>;
 
+	/** To be made before the configuration is compiled, so that no change after that is missed. */
 	constructor(input: ConfigInput, changed: () => void) {
-		this.#seen = looks(filesOf(input));
+		const seen = looks(filesOf(input));
+		// It may have changed since it was read.
+		if (input.path !== undefined && textOf(input.path) !== input.text) seen.set(input.path, '');
+		this.#seen = seen;
 		this.#timer = setInterval(() => {
 			const now = looks(this.#seen.keys());
 			if ([...now].every(([path, look]) => this.#seen.get(path) === look)) return;
@@ -64,6 +68,14 @@ function recording(reader: Reader, paths: Set<string>): Reader {
 		kind: path => reader.kind(path),
 		env: name => reader.env(name),
 	};
+}
+
+function textOf(path: string): string | undefined {
+	try {
+		return diskReader(process.cwd()).readText(path);
+	} catch {
+		return undefined;
+	}
 }
 
 function looks(paths: Iterable<string>): Map<string, string> {

@@ -1,4 +1,6 @@
 /** Where a thread's code comes from: a file in a checkout, a bundled asset inside the single binary. */
+import { getCompileCacheDir } from 'node:module';
+import path from 'node:path';
 import { getAsset, isSea } from 'node:sea';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 
@@ -26,5 +28,8 @@ export function startThread(kind: ThreadKind, data: object): Worker {
 	};
 	// A file path does not exist inside the binary.
 	if (isSea()) return new Worker(getAsset(THREAD_ASSET, 'utf8'), { ...all, eval: true });
-	return new Worker(new URL('./thread-entry.ts', import.meta.url), all);
+	// A thread does not inherit the cache of compiled code, without which it starts in twice the time.
+	const cache = getCompileCacheDir();
+	const env = cache === undefined ? process.env : { ...process.env, NODE_COMPILE_CACHE: path.dirname(cache) };
+	return new Worker(new URL('./thread-entry.ts', import.meta.url), { ...all, env });
 }

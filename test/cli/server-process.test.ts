@@ -1,0 +1,387 @@
+/** `svc run` as a process: what it serves, what signals and the other commands do to it, and how it ends. */
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import {
+	type CommandResult,
+	freePorts,
+	runCommand,
+	type ServerProcess,
+	serve,
+	startServer,
+	temporaryFolder,
+} from '../harness.ts';
+
+const folders = temporaryFolder();
+const servers: ServerProcess[] = [];
+
+/** Remembers a server, so that a test that fails leaves none behind. */
+function kept(server: ServerProcess): ServerProcess {
+	servers.push(server);
+	return server;
+}
+
+async function served(...args: Parameters<typeof serve>): Promise<ServerProcess> {
+	return kept(await serve(...args));
+}
+
+function started(...args: Parameters<typeof startServer>): ServerProcess {
+	return kept(startServer(...args));
+}
+
+async function stopServers(): Promise<void> {
+	await Promise.all(servers.splice(0).map(server => server.stop()));
+}
+
+/** Makes a folder with these files. */
+function folderWith(files: { readonly [name: string]: string }): string {
+	const folder = mkdtempSync(path.join(folders, 'case-'));
+	for (const [name, text] of Object.entries(files)) {
+		mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
+		writeFileSync(path.join(folder, name), text);
+	}
+	return folder;
+}
+
+async function body(port: number): Promise<string> {
+	const response = await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: 'close' } });
+	return response.text();
+}
+
+/** Waits until a condition holds; five seconds at most. */
+async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
+	const end = performance.now() + 5000;
+	while (!(await condition())) {
+		if (performance.now() > end) throw new Error(`${what}: not within five seconds`);
+		await new Promise(resolve => setTimeout(resolve, 20));
+	}
+}
+
+/** Waits for the end of a server and returns its exit status. */
+async function ended(server: ServerProcess): Promise<number | null> {
+	if (server.child.exitCode === null && server.child.signalCode === null) await once(server.child, 'exit');
+	return server.child.exitCode;
+}
+
+/** A server that accepts connections and never answers. */
+async function silentUpstream(): Promise<{ server: Server; port: number; connected: Promise<unknown> }> {
+	const server = createServer(socket => socket.on('error', () => {}));
+	server.listen(0, '127.0.0.1');
+	await once(server, 'listening');
+	return { server, port: (server.address() as { port: number }).port, connected: once(server, 'connection') };
+}
+
+const site = (port: number, text: string): string => `:${port} {\n\trespond "${text}"\n}\n`;
+
+const processes = suite('server process');
+processes.after.each(stopServers);
+
+processes('serves until SIGTERM, and ends with status 0', async () => {
+	const [port] = (await freePorts(1)) as [number];
+	const server = await served([], port, { cwd: folderWith({ Configfile: site(port, 'one') }) });
+	assert.is(await body(port), 'one');
+	assert.is(await server.stop(), 0);
+	assert.match(server.output(), `":${port}"`);
+});
+
+processes('reads standard input', async () => {
+	const [port] = (await freePorts(1)) as [number];
+	const server = started(['run', '-c', '-'], { stdin: site(port, 'from stdin') });
+	await until('serving', () =>
+		body(port).then(
+			text => text === 'from stdin',
+			() => false,
+		),
+	);
+	assert.is(await server.stop(), 0);
+});
+
+processes('a second SIGINT does not wait for requests in flight: status 2; SIGQUIT does not either', async () => {
+	const upstream = await silentUpstream();
+	for (const signals of [['SIGINT', 'SIGINT'], ['SIGQUIT']] as const) {
+		const [port] = (await freePorts(1)) as [number];
+		const folder = folderWith({ Configfile: `:${port} {\n\treverse_proxy 127.0.0.1:${upstream.port}\n}\n` });
+		const server = await served([], port, { cwd: folder });
+		const connected = once(upstream.server, 'connection');
+		const pending = fetch(`http://127.0.0.1:${port}/`).catch(() => 'ended');
+		await connected;
+		server.child.kill(signals[0]);
+		if (signals[1]) {
+			await until('stopping', () => server.output().includes('"stopping"'));
+			assert.is(server.child.exitCode, null, 'waits for the request');
+			server.child.kill(signals[1]);
+		}
+		assert.is(await ended(server), 2);
+		assert.is(await pending, 'ended');
+	}
+	upstream.server.close();
+});
+
+processes('SIGUSR1 reloads the file, SIGHUP is ignored, a refused file leaves the old one serving', async () => {
+	const [port] = (await freePorts(1)) as [number];
+	const folder = folderWith({ Configfile: site(port, 'one') });
+	const server = await served([], port, { cwd: folder });
+	await until('serving', () => server.output().includes('"serving"'));
+	server.child.kill('SIGHUP');
+	await until('a word about SIGHUP', () => server.output().includes('SIGHUP is ignored'));
+	writeFileSync(path.join(folder, 'Configfile'), site(port, 'two'));
+	server.child.kill('SIGUSR1');
+	await until('the new text', async () => (await body(port)) === 'two');
+	writeFileSync(path.join(folder, 'Configfile'), 'nonsense {');
+	server.child.kill('SIGUSR1');
+	await until('a refusal in the log', () => server.output().includes('configuration refused'));
+	assert.is(await body(port), 'two');
+	assert.not.match(server.output(), 'Debugger');
+	assert.is(await server.stop(), 0);
+});
+
+processes('--watch reloads when a file that is imported changes, and when a broken one is mended', async () => {
+	const [port] = (await freePorts(1)) as [number];
+	const folder = folderWith({ Configfile: 'import part\n', part: site(port, 'one') });
+	const server = await served(['--watch'], port, { cwd: folder });
+	writeFileSync(path.join(folder, 'part'), site(port, 'second'));
+	await until('the new text', async () => (await body(port)) === 'second');
+	writeFileSync(path.join(folder, 'part'), 'nonsense {');
+	await until('a refusal in the log', () => server.output().includes('configuration refused'));
+	writeFileSync(path.join(folder, 'part'), site(port, 'the third'));
+	await until('the mended text', async () => (await body(port)) === 'the third');
+	assert.is(await server.stop(), 0);
+});
+
+processes('an occupied admin address stops the start with status 1', async () => {
+	const taken = createServer().listen(0, '127.0.0.1');
+	await once(taken, 'listening');
+	const { port: admin } = taken.address() as { port: number };
+	const [port] = (await freePorts(1)) as [number];
+	const Configfile = `{\n\tadmin 127.0.0.1:${admin}\n}\n${site(port, 'one')}`;
+	const result = await runCommand(['run'], { cwd: folderWith({ Configfile }) });
+	taken.close();
+	assert.is(result.status, 1);
+	assert.match(result.stderr, `error: failed to bind admin API on 127.0.0.1:${admin}: the address is in use.\n`);
+});
+
+processes('an occupied site address stops the start with status 1', async () => {
+	const taken = createServer().listen(0);
+	await once(taken, 'listening');
+	const { port } = taken.address() as { port: number };
+	const result = await runCommand(['run'], { cwd: folderWith({ Configfile: site(port, 'one') }) });
+	taken.close();
+	assert.is(result.status, 1);
+	assert.match(result.stderr, `error: Cannot listen on :${port}: the address is in use.\n`);
+});
+
+processes('a logged thing never has a stack', async () => {
+	const result = await runCommand(['run', '/'], {});
+	assert.is(result.status, 1);
+	assert.is(result.stderr, 'error: The folder `/` holds neither a Configfile nor a Compatfile.\n');
+});
+
+processes.run();
+
+const clients = suite('reload, stop and start');
+clients.after.each(stopServers);
+
+clients('reload sends imports, stop stops; both with the token of the configuration or the environment', async () => {
+	const [port, admin] = (await freePorts(2)) as [number, number];
+	const options = `{\n\tadmin 127.0.0.1:${admin} {$TEST_TOKEN}\n}\n`;
+	const folder = folderWith({ Configfile: `${options}import parts/*\n`, 'parts/a': site(port, 'one') });
+	const env = { TEST_TOKEN: 'sesame' };
+	const server = await served([], port, { cwd: folder, env });
+	await until('the admin API', () => server.output().includes('the admin API listens'));
+	const svc = (args: string[], more: Record<string, string> = env): Promise<CommandResult> =>
+		runCommand(args, { cwd: folder, env: more });
+
+	writeFileSync(path.join(folder, 'parts/a'), site(port, 'two'));
+	const applied = await svc(['reload']);
+	assert.is(applied.stdout, 'Configfile is being served (generation 2).\n', applied.stderr);
+	assert.is(await body(port), 'two');
+	assert.is((await svc(['reload'])).stdout, 'Configfile was being served already (generation 2).\n');
+
+	const wrong = await svc(['reload'], { TEST_TOKEN: 'wrong' });
+	assert.is(wrong.status, 1);
+	assert.match(wrong.stderr, 'does not carry the access token');
+	const right = await svc(['reload'], { TEST_TOKEN: 'sesame', SVC_ADMIN_TOKEN: 'wrong' });
+	assert.is(right.status, 1, 'the environment variable comes first');
+
+	const [other] = (await freePorts(1)) as [number];
+	writeFileSync(path.join(folder, 'parts/a'), site(other, 'three'));
+	const restart = await svc(['reload']);
+	assert.is(restart.status, 1);
+	assert.match(restart.stderr, 'A restart is needed.');
+	assert.match(restart.stderr, `:${other}`);
+	assert.is(await body(port), 'two');
+
+	const stopped = await runCommand(['stop', '--address', `localhost:${admin}`], {
+		cwd: folderWith({}),
+		env: { SVC_ADMIN_TOKEN: 'sesame' },
+	});
+	assert.is(stopped.stdout, 'The server is stopping.\n', stopped.stderr);
+	assert.is(await ended(server), 0);
+});
+
+clients('reload prints what the server refuses', async () => {
+	const [port, admin] = (await freePorts(2)) as [number, number];
+	const answers = createServer(socket => {
+		const text = JSON.stringify({
+			error: { code: 'invalid_config', message: 'No.', diagnostics: [{ text: 'error[x/y]: No.' }] },
+		});
+		socket.on('error', () => {});
+		socket.once('data', () =>
+			socket.end(`HTTP/1.1 400 Bad Request\r\nContent-Length: ${text.length}\r\nConnection: close\r\n\r\n${text}`),
+		);
+	}).listen(admin, '127.0.0.1');
+	await once(answers, 'listening');
+	const result = await runCommand(['reload', '--address', `127.0.0.1:${admin}`], {
+		cwd: folderWith({ Configfile: site(port, 'one') }),
+	});
+	answers.close();
+	assert.is(result.status, 1);
+	assert.is(result.stderr, 'error[x/y]: No.\n\nerror: The server did not apply Configfile: No.\n');
+});
+
+clients('a broken file does not keep stop from calling the server', async () => {
+	const [, admin] = (await freePorts(2)) as [number, number];
+	const folder = folderWith({ Configfile: 'nonsense {' });
+	const result = await runCommand(['stop', '--address', `127.0.0.1:${admin}`], { cwd: folder });
+	assert.is(result.status, 1);
+	assert.match(result.stderr, 'warning: Configfile is refused');
+	assert.match(result.stderr, `error: The Admin API at 127.0.0.1:${admin} cannot be reached`);
+});
+
+clients('start returns when the server is ready; it serves in the background until stop', async () => {
+	const [port, admin] = (await freePorts(2)) as [number, number];
+	const folder = folderWith({ Configfile: `{\n\tadmin 127.0.0.1:${admin}\n}\n${site(port, 'one')}` });
+	const started = await runCommand(['start'], { cwd: folder });
+	const pid = Number(/process (\d+)/.exec(started.stdout)?.[1]);
+	try {
+		assert.is(
+			started.stdout,
+			`The server runs in the background as process ${pid}, listening on :${port}.\n`,
+			started.stderr,
+		);
+		assert.is(await body(port), 'one');
+		const again = await runCommand(['start'], { cwd: folder });
+		assert.is(again.status, 1);
+		assert.is(again.stderr, `error: Cannot listen on :${port}: the address is in use.\n`);
+		assert.is((await runCommand(['stop'], { cwd: folder })).status, 0);
+		await until('the end of the server', () => !isAlive(pid));
+	} finally {
+		if (pid > 0 && isAlive(pid)) process.kill(pid, 'SIGKILL');
+	}
+});
+
+function isAlive(pid: number): boolean {
+	try {
+		process.kill(pid, 0);
+		return true;
+	} catch {
+		return false;
+	}
+}
+
+clients.run();
+
+const quick = suite('respond, file-server and reverse-proxy');
+quick.after.each(stopServers);
+
+/** Starts one of them and returns the address that it prints. */
+async function listening(args: readonly string[], cwd?: string): Promise<{ server: ServerProcess; address: string }> {
+	const server = started(args, cwd === undefined ? {} : { cwd });
+	await until(
+		'an address',
+		() => /Listening on http:\/\/\S+\n/.test(server.output()) || server.child.exitCode !== null,
+	);
+	const address = /Listening on (http:\/\/\S+)/.exec(server.output())?.[1];
+	if (address === undefined) throw new Error(server.output());
+	return { server, address };
+}
+
+quick('respond answers as told, and the others serve and pass on', async () => {
+	const told = await listening([
+		'respond',
+		'-s',
+		'203',
+		'-H',
+		'X-Told: yes',
+		'-H',
+		'X-Many: a',
+		'-H',
+		'X-Many: b',
+		'-b',
+		'text',
+	]);
+	const response = await fetch(told.address);
+	assert.is(response.status, 203);
+	assert.is(response.headers.get('x-told'), 'yes');
+	assert.is(response.headers.get('x-many'), 'a, b');
+	assert.is(await response.text(), 'text');
+
+	const upstream = told.address.replace('http://', '');
+	const proxy = await listening([
+		...['reverse-proxy', '--from', 'http://127.0.0.1:0', '--to', upstream],
+		...['--header-down', 'X-Told: changed'],
+	]);
+	const passed = await fetch(proxy.address.replace('http://:', 'http://127.0.0.1:'));
+	assert.is(passed.status, 203);
+	assert.is(passed.headers.get('x-told'), 'changed');
+	assert.is(await proxy.server.stop(), 0);
+	assert.is(await told.server.stop(), 0);
+
+	const folder = folderWith({ 'www/a.txt': 'a file' });
+	const files = await listening(
+		['file-server', '--root', 'www', '--listen', '127.0.0.1:0', '--access-log', '--no-compress'],
+		folder,
+	);
+	assert.is(await (await fetch(`${files.address}/a.txt`)).text(), 'a file');
+	assert.is((await fetch(`${files.address}/b.txt`)).status, 404);
+	await until('access lines', () => files.server.output().includes('/b.txt'));
+	assert.is(await files.server.stop(), 0);
+});
+
+quick.run();
+
+if (process.env.SVC_BIN === undefined) {
+	const launcher = suite('launcher');
+
+	launcher('works through symbolic links, absolute and relative', async () => {
+		const folder = temporaryFolder();
+		const real = path.resolve(import.meta.dirname, '../../cli/svc');
+		symlinkSync(real, path.join(folder, 'first'));
+		symlinkSync('first', path.join(folder, 'second'));
+		const { execFileSync } = await import('node:child_process');
+		assert.match(execFileSync(path.join(folder, 'second'), ['version'], { encoding: 'utf8' }), /^v0\.0\.0-dev/);
+		assert.match(
+			execFileSync('second', ['version'], {
+				encoding: 'utf8',
+				env: { ...process.env, PATH: `${folder}:${process.env.PATH}` },
+			}),
+			/^v0\.0\.0-dev/,
+		);
+	});
+
+	launcher('says what is missing when there is no Node', async () => {
+		const { copyFileSync } = await import('node:fs');
+		const { spawnSync } = await import('node:child_process');
+		const folder = temporaryFolder();
+		mkdirSync(path.join(folder, 'cli'));
+		copyFileSync(path.resolve(import.meta.dirname, '../../cli/svc'), path.join(folder, 'cli/svc'));
+		const result = spawnSync('/bin/sh', [path.join(folder, 'cli/svc'), 'version'], {
+			encoding: 'utf8',
+			env: { PATH: folder },
+		});
+		assert.is(result.status, 1);
+		assert.is(result.stdout, '');
+		assert.match(result.stderr, /^error: svc needs Node 26: .*\n$/);
+	});
+
+	launcher('what it does for itself reaches no environment', async () => {
+		const result = await runCommand(['environ'], { env: { SVC_TEST_MARK: 'kept' } });
+		assert.match(result.stdout, 'SVC_TEST_MARK=kept\n');
+		assert.not.match(result.stdout, /CACHE/);
+	});
+
+	launcher.run();
+}
