@@ -9,8 +9,15 @@ import type { UpstreamCounts } from './shared-counts.ts';
 export interface IdleLimits {
 	/** Milliseconds that a connection may be idle; 0 keeps none. */
 	readonly timeout: number;
+	/** Connections kept; 0 keeps none. More than these stay for SURPLUS_IDLE. */
 	readonly count: number;
 }
+
+/**
+ * Milliseconds that idle connections beyond the limit are kept. Requests come in bursts: what one leaves idle the next takes
+ * again, and to connect anew costs more than a request.
+ */
+const SURPLUS_IDLE = 1000;
 
 /** An upstream with the connections that this thread keeps to it. */
 export class PooledUpstream implements Upstream {
@@ -81,7 +88,7 @@ export class PooledUpstream implements Upstream {
 
 	/** Takes a connection back. */
 	give(connection: ClientConnection, now: number): void {
-		if (this.#closed || this.#limits.timeout <= 0 || this.#idle.length >= this.#limits.count) {
+		if (this.#closed || this.#limits.timeout <= 0 || this.#limits.count <= 0) {
 			connection.destroy();
 			return;
 		}
@@ -91,11 +98,14 @@ export class PooledUpstream implements Upstream {
 
 	/** Ends connections that have been idle for too long. */
 	sweep(now: number): void {
+		const idle = this.#idle;
 		const oldest = now - this.#limits.timeout;
 		let expired = 0;
-		while (expired < this.#idle.length && this.#idle[expired]!.idleSince <= oldest) expired++;
+		while (expired < idle.length && idle[expired]!.idleSince <= oldest) expired++;
+		const surplus = idle.length - this.#limits.count;
+		while (expired < surplus && idle[expired]!.idleSince <= now - SURPLUS_IDLE) expired++;
 		if (expired === 0) return;
-		for (const connection of this.#idle.splice(0, expired)) connection.destroy();
+		for (const connection of idle.splice(0, expired)) connection.destroy();
 	}
 
 	/** Ends idle connections; those in use end after their request. */

@@ -33,7 +33,8 @@ export interface OwnedUpstreamPool extends UpstreamPool {
 const READ_SIZE = 65536;
 /** Resolved addresses whose connections are kept; the least recently used goes first. */
 const MAX_RESOLVED = 1024;
-const MAX_SWEEP_INTERVAL = 10_000;
+/** Milliseconds between two looks at idle connections, at most. */
+const MAX_SWEEP_INTERVAL = 1000;
 
 /**
  * Opens a pool. Addresses must have been checked (see upstream-address.ts): those that are invalid are left out.

@@ -588,9 +588,9 @@ test('idle connections: bounded in number and time, none after close', async () 
 			socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
 		}),
 	);
-	const pool = poolOf({ to: [server.address], keepalive_idle_conns: 2, keepalive: 60 });
+	const pool = poolOf({ to: [server.address], keepalive: 60 });
 	await Promise.all([send(pool), send(pool), send(pool)]);
-	assert.is(pool.idleConnections, 2);
+	assert.is(pool.idleConnections, 3);
 	await until(() => pool.idleConnections === 0);
 	const last = send(pool);
 	pool.close();
@@ -599,6 +599,26 @@ test('idle connections: bounded in number and time, none after close', async () 
 	const off = poolOf({ to: [server.address], keepalive: 0 });
 	await send(off);
 	assert.is(off.idleConnections, 0);
+	const none = poolOf({ to: [server.address], keepalive_idle_conns: 0 });
+	await send(none);
+	assert.is(none.idleConnections, 0);
+});
+
+test('more idle connections than the limit last from one burst to the next, and no longer', async () => {
+	const server = await upstream(socket =>
+		onRequest(socket, async () => {
+			await pause(10);
+			socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
+		}),
+	);
+	const pool = poolOf({ to: [server.address], keepalive_idle_conns: 2 });
+	for (let burst = 0; burst < 3; burst++) await Promise.all(Array.from({ length: 8 }, () => send(pool)));
+	assert.is(server.accepted, 8);
+	assert.is(pool.idleConnections, 8);
+	for (let i = 0; i < 50 && pool.idleConnections > 2; i++) await pause(50);
+	assert.is(pool.idleConnections, 2);
+	await Promise.all([send(pool), send(pool)]);
+	assert.is(server.accepted, 8);
 });
 
 test('counts are of the whole process; balancing sees them', async () => {
