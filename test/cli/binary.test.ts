@@ -1,0 +1,66 @@
+/** `npm run build`: one binary that does on a machine without Node what the checkout does. */
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { freePorts, ROOT, temporaryFolder } from '../harness.ts';
+
+const folder = temporaryFolder();
+const built = path.join(folder, 'built', 'svc');
+const moved = path.join(folder, 'elsewhere', 'svc');
+
+const binary = suite('binary');
+
+binary('the build prints one line and leaves one file', () => {
+	const build = path.join(ROOT, 'cli/packaging/build.ts');
+	const result = spawnSync(process.execPath, [build, '--release', 'v9.8.7', '--output', built], { encoding: 'utf8' });
+	assert.is(result.stderr, '');
+	assert.is(result.status, 0);
+	assert.match(result.stdout, /^\S+svc {2}v9\.8\.7 {2}\d+\.\d MB\n$/);
+	assert.equal(readdirSync(path.dirname(built)), ['svc']);
+	mkdirSync(path.dirname(moved));
+	renameSync(built, moved);
+});
+
+binary('it knows its release, and NODE_OPTIONS means nothing to it', () => {
+	const run = (...args: string[]) =>
+		spawnSync(moved, args, { encoding: 'utf8', cwd: '/', env: { NODE_OPTIONS: '--require /nowhere' } });
+	assert.is(run('version').stdout, 'v9.8.7\n');
+	assert.match(run('build-info').stdout, /^version: v9\.8\.7\n[\s\S]*form: single binary\n$/);
+	assert.match(run('list-modules', '--versions').stdout, 'http.handlers.respond v9.8.7\n');
+});
+
+binary('a release that is none is refused', () => {
+	const build = path.join(ROOT, 'cli/packaging/build.ts');
+	const result = spawnSync(process.execPath, [build, '--release', '1.0', '--output', built], { encoding: 'utf8' });
+	assert.is(result.status, 1);
+	assert.is(result.stderr, 'error: `1.0` is not a release; write it as v0.2.2.\n');
+});
+
+binary('it serves with its threads inside, in the background too', async () => {
+	const [port, admin] = (await freePorts(2)) as [number, number];
+	const Configfile = `{\n\tadmin 127.0.0.1:${admin}\n\tmetrics\n}\n:${port} {\n\trespond "from the binary"\n}\n`;
+	writeFileSync(path.join(folder, 'Configfile'), Configfile);
+	const run = (...args: string[]) => spawnSync(moved, args, { encoding: 'utf8', cwd: folder, env: {} });
+	const started = run('start');
+	assert.is(started.status, 0, started.stderr);
+	try {
+		assert.is(await (await fetch(`http://127.0.0.1:${port}/`)).text(), 'from the binary');
+		assert.match(await (await fetch(`http://127.0.0.1:${admin}/metrics`)).text(), 'std_http_requests_total');
+		writeFileSync(path.join(folder, 'Configfile'), Configfile.replace('the binary', 'a reload'));
+		assert.is(run('reload').stderr, '');
+		assert.is(await (await fetch(`http://127.0.0.1:${port}/`)).text(), 'from a reload');
+	} finally {
+		assert.is(run('stop').status, 0);
+	}
+});
+
+binary('the command line cases come out the same', () => {
+	const cases = path.join(import.meta.dirname, 'cases.test.ts');
+	const env = { ...process.env, SVC_BIN: moved, UPDATE: '0' };
+	const result = spawnSync(process.execPath, [cases], { encoding: 'utf8', env });
+	assert.is(result.status, 0, result.stdout + result.stderr);
+});
+
+binary.run();
