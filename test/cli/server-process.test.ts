@@ -173,7 +173,32 @@ processes('an occupied site address stops the start with status 1', async () => 
 	assert.match(result.stderr, `error: Cannot listen on :${port}: the address is in use.\n`);
 });
 
-processes('a logged thing never has a stack', async () => {
+processes('without a configuration there is the Admin API alone; the first load may add listeners', async () => {
+	const probe = createServer();
+	const free = await new Promise<boolean>(resolve => {
+		probe.once('error', () => resolve(false));
+		probe.listen(2019, '127.0.0.1', () => probe.close(() => resolve(true)));
+	});
+	const server = started(['run'], { cwd: folderWith({}) });
+	if (!free) {
+		assert.is(await ended(server), 1);
+		assert.match(server.output(), 'error: failed to bind admin API on 127.0.0.1:2019: the address is in use.\n');
+		return;
+	}
+	await until('the admin API', () => server.output().includes('the admin API listens'));
+	assert.is((await fetch('http://127.0.0.1:2019/ready', { headers: { connection: 'close' } })).status, 200);
+	server.child.kill('SIGUSR1');
+	await until('a word about SIGUSR1', () => server.output().includes('nothing can be reloaded'));
+	const [port] = (await freePorts(1)) as [number];
+	const folder = folderWith({ Configfile: site(port, 'loaded') });
+	const result = await runCommand(['reload'], { cwd: folder });
+	assert.is(result.stdout, 'Configfile is being served (generation 1).\n', result.stderr);
+	assert.is(await body(port), 'loaded');
+	assert.is((await runCommand(['stop'], { cwd: folderWith({}) })).status, 0);
+	assert.is(await ended(server), 0);
+});
+
+processes('a path that holds no configuration is one sentence', async () => {
 	const result = await runCommand(['run', '/'], {});
 	assert.is(result.status, 1);
 	assert.is(result.stderr, 'error: The folder `/` holds neither a Configfile nor a Compatfile.\n');
