@@ -47,6 +47,7 @@ export async function serveDocument(document: Document, verbose: boolean): Promi
 	const { serve } = await import('./serve.ts');
 	return serve({
 		input: { format: 'json', text: JSON.stringify(document), name: 'The command line' },
+		madeOfFlags: true,
 		verbose,
 		onReady: ({ listeners }) => {
 			for (const { address, port } of listeners) {

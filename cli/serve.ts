@@ -17,6 +17,8 @@ export interface ServeOptions {
 	readonly input: ConfigInput | undefined;
 	/** Where the configuration is read again on SIGUSR1; undefined when there is nothing to read again. */
 	readonly source?: Extract<ConfigurationSource, { kind: 'file' }> | undefined;
+	/** The configuration was made of flags: a mistake in it is told without places in a document that nobody wrote. */
+	readonly madeOfFlags?: boolean;
 	readonly verbose: boolean;
 	/** Reload after every change of a file. */
 	readonly watch?: boolean;
@@ -78,7 +80,7 @@ class ServerProcess {
 	async #start(): Promise<void> {
 		const { input, verbose } = this.#options;
 		const runtime = await startRuntime({ input, verbose }).catch(error => {
-			throw startFailure(error, input);
+			throw startFailure(error, this.#options);
 		});
 		this.#runtime = runtime;
 		if (this.#stopping) return runtime.kill();
@@ -90,7 +92,7 @@ class ServerProcess {
 			});
 		} catch (error) {
 			runtime.kill();
-			throw startFailure(error, input);
+			throw startFailure(error, this.#options);
 		}
 		process.removeAllListeners('uncaughtException');
 		process.on('uncaughtException', this.#crash);
@@ -177,13 +179,14 @@ class ServerProcess {
 }
 
 /** Why a server did not start, for its user. */
-function startFailure(error: unknown, input: ConfigInput | undefined): unknown {
+function startFailure(error: unknown, { input, madeOfFlags }: ServeOptions): unknown {
 	if (error instanceof AdminBindError) {
 		return new CommandFailure(`${error.message}: ${bindReason(error.code)}.`);
 	}
 	if (!(error instanceof StartError)) return error;
 	if (error.failure.reason !== 'refused') return new CommandFailure(error.message);
 	const { diagnostics } = error.failure;
+	if (madeOfFlags) return new CommandFailure(error.message);
 	const before = diagnostics.map(({ text }) => `${text}\n\n`).join('');
 	return new CommandFailure(refusal(input?.name ?? 'The configuration', diagnostics), { before });
 }
