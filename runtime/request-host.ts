@@ -1,8 +1,7 @@
 /** What a listener's protocol hands exchanges to: finds the site in the current generation, runs it, and accounts for the end. */
 
-import { isStream } from '../compiler/exchange/body.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
-import { HeaderList } from '../compiler/exchange/header-list.ts';
+import { failResponse } from '../compiler/exchange/failed-response.ts';
 import { HttpError } from '../compiler/exchange/http-error.ts';
 import type { Generation, Generations, ListenerTable } from './generation.ts';
 import { ROW } from './metrics/counter-row.ts';
@@ -113,19 +112,7 @@ export class RequestHost implements ProtocolHost {
 
 	/** The error routes failed too, or there are none: the bare status. */
 	#failed(x: Exchange, error: unknown): void {
-		const { response } = x;
-		if (isStream(response.body)) response.body.cancel(error);
-		response.headers = new HeaderList();
-		response.body = null;
-		response.trailers = undefined;
-		x.upgraded = undefined;
-		if (error instanceof HttpError) {
-			response.status = error.status;
-			for (const [name, value] of error.headers) response.headers.add(name, value);
-		} else {
-			response.status = 500;
-		}
-		x.error ??= { status: response.status, message: error instanceof Error ? error.message : String(error) };
+		failResponse(x, error);
 		if (this.observer) x.answeredAt = performance.now();
 		this.#logFailure(x, error, false);
 	}

@@ -1,5 +1,4 @@
 /** A data-plane thread: its listeners, its generations, and its end of the conversation with the main thread. */
-import { hostname } from 'node:os';
 import type { MessagePort } from 'node:worker_threads';
 import { BuildError } from '../compiler/codegen/compile-context.ts';
 import type { HostFacts } from '../compiler/codegen/placeholders/placeholder.ts';
@@ -7,6 +6,7 @@ import type { Settings } from '../compiler/document/document.ts';
 import { compileClientIp } from '../compiler/exchange/client-ip.ts';
 import { Generations } from './generation.ts';
 import { BuildAborted, GenerationBuild, type SharedParts } from './generation-builder.ts';
+import { hostFacts } from './host-facts.ts';
 import { addressText } from './listeners/address-text.ts';
 import { ListenError, listenError } from './listeners/port-probe.ts';
 import { WorkerListener } from './listeners/worker-listener.ts';
@@ -67,7 +67,7 @@ class DataPlaneWorker implements ThreadState {
 	constructor(port: MessagePort, start: WorkerStart) {
 		this.#port = port;
 		this.#start = start;
-		this.#facts = hostFacts(start);
+		this.#facts = hostFacts(start.workingDirectory, start.environment);
 		const control = new Int32Array(start.control);
 		this.#control = control;
 		this.row = new Float64Array(start.counters);
@@ -212,18 +212,6 @@ class DataPlaneWorker implements ThreadState {
 function wantsDebug(settings: Settings): boolean {
 	if (settings.debug) return true;
 	return Object.values(settings.logs ?? {}).some(log => levelRank(log.level) === levelRank('debug'));
-}
-
-/** What placeholders can tell of the machine. */
-function hostFacts({ workingDirectory, environment }: WorkerStart): HostFacts {
-	return {
-		hostname: hostname(),
-		os: process.platform,
-		// The name that the compatible server gives it.
-		arch: process.arch === 'x64' ? 'amd64' : process.arch,
-		workingDirectory,
-		env: name => (Object.hasOwn(environment, name) ? environment[name] : undefined),
-	};
 }
 
 /** What a failed build is to the user: a code and a sentence; a bug is told by its message. */

@@ -156,6 +156,11 @@ export class Exchange {
 		return this.#variables?.get(name);
 	}
 
+	/** Milliseconds since 1970: the clock that everything about this request goes by, which a test may set. */
+	now(): number {
+		return Date.now();
+	}
+
 	/** True once the client has left before the response was written whole. */
 	get isGone(): boolean {
 		return this.#isGone;

@@ -254,7 +254,7 @@ function redirect(x: Exchange, withSlash: boolean): void {
 function answer(server: FileServer, x: Exchange, file: OpenFile): boolean {
 	const { request, response } = x;
 	const headers = response.headers;
-	const now = Date.now();
+	const now = x.now();
 	const status = server.status?.(x) ?? x.error?.status ?? 200;
 	const own = ownValidators(file, now);
 	const validators: Validators = { etag: headers.get('etag') ?? own.etag, modified: own.modified };
