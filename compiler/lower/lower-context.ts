@@ -37,8 +37,8 @@ export interface LowerContext {
 	integer(word: Word, min?: number, max?: number): number | undefined;
 	/** `on off yes no true false`. */
 	boolean(word: Word): boolean | undefined;
-	/** Checks that the text compiles as a regular expression of the dialect and returns its text. */
-	regexp(word: Word): string | undefined;
+	/** Checks that the text compiles as a regular expression of the dialect and returns its text. `of` says whose it is. */
+	regexp(word: Word, of?: 'matcher'): string | undefined;
 	/** One of a list of words; unknown ones get a did-you-mean. */
 	oneOf<const T extends string>(word: Word, values: readonly T[], what: string): T | undefined;
 

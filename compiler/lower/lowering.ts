@@ -147,10 +147,13 @@ export class Lowering implements LowerContext {
 		return parseBoolean(word.text) ?? this.#wrong(word, 'switch', 'Write on or off.');
 	}
 
-	regexp(word: Word): string | undefined {
+	regexp(word: Word, of?: 'matcher'): string | undefined {
 		const mistake = this.environment.placeholders.regexpMistake(word.text);
 		if (mistake === undefined) return word.text;
-		const message = `\`${word.text}\` is not a regular expression: ${mistake}`;
+		const message =
+			of === 'matcher' && this.dialect === 'compatfile'
+				? `compiling matcher regexp ${word.text}: ${mistake}`
+				: `\`${word.text}\` is not a regular expression: ${mistake}`;
 		this.problem('error', 'value/not-a-regular-expression', word.span, message);
 		return undefined;
 	}

@@ -184,7 +184,7 @@ class ExpressionReader {
 		for (const line of block.lines) {
 			const matcher = lowerMatcherExpression(this.#lowering, line.words, line.block, this.#name);
 			if (!matcher) this.broken = true;
-			else this.#addMerged(parts, matcher);
+			else this.#addMerged(parts, matcher, line);
 		}
 		if (parts.length === 0 && !this.broken) {
 			this.broken = true;
@@ -193,8 +193,14 @@ class ExpressionReader {
 		return parts.length === 1 ? parts[0]! : { type: 'all', of: parts };
 	}
 
-	#addMerged(parts: Matcher[], matcher: Matcher): void {
-		const merge = this.#lowering.environment.registry.matchers.get(matcher.type)?.merge;
+	#addMerged(parts: Matcher[], matcher: Matcher, line: Line): void {
+		const { merge, conflict } = this.#lowering.environment.registry.matchers.get(matcher.type) ?? {};
+		for (const part of conflict ? parts : []) {
+			const reason = part.type === matcher.type ? conflict!(part, matcher) : undefined;
+			if (reason === undefined) continue;
+			this.#fail('matcher/repeated', line.words[0]!, reason);
+			return;
+		}
 		const at = merge ? parts.findIndex(part => part.type === matcher.type) : -1;
 		const merged = at === -1 ? undefined : merge!(parts[at]!, matcher);
 		if (merged) parts[at] = merged;

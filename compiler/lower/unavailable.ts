@@ -3,15 +3,13 @@
 /** Directives of the languages that have no module in this build. */
 export const UNAVAILABLE_DIRECTIVES: ReadonlySet<string> = new Set([
 	...['tracing', 'map', 'fs', 'log_append', 'log_skip', 'log_name', 'skip_log', 'copy_response'],
-	...['copy_response_headers', 'request_body', 'timeouts', 'method', 'try_files', 'basicauth', 'basic_auth'],
+	...['copy_response_headers', 'request_body', 'timeouts', 'method', 'try_files'],
 	...['forward_auth', 'encode', 'push', 'intercept', 'templates', 'invoke', 'metrics', 'php_fastcgi'],
 	...['acme_server', 'tls', 'cache', 'vars', 'rate_limit'],
 ]);
 
 /** Request matchers of the languages that have no module in this build. */
-export const UNAVAILABLE_MATCHERS: ReadonlySet<string> = new Set([
-	...['header_regexp', 'protocol', 'tls', 'client_ip', 'vars', 'vars_regexp', 'expression', 'file', 'url_pattern'],
-]);
+export const UNAVAILABLE_MATCHERS: ReadonlySet<string> = new Set([...['expression', 'file', 'url_pattern']]);
 
 /** Global options of the languages that have no module in this build. */
 export const UNAVAILABLE_OPTIONS: ReadonlySet<string> = new Set([

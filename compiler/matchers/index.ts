@@ -1,13 +1,17 @@
 /** Every request matcher, one line each. */
 import { all, any, not } from './combinators.ts';
 import { header } from './header.ts';
+import { headerRegexp } from './header-regexp.ts';
 import { host } from './host.ts';
 import { clientIp, remoteIp } from './ip.ts';
 import type { MatcherModule } from './matcher.ts';
 import { method } from './method.ts';
 import { path } from './path.ts';
 import { pathRegexp } from './path-regexp.ts';
+import { protocol } from './protocol.ts';
 import { query } from './query.ts';
+import { tls } from './tls.ts';
+import { varsMatcher, varsRegexp } from './vars.ts';
 
 /** In the order in which `list-modules` and the manual name them. */
 export const matchers: readonly MatcherModule[] = [
@@ -15,13 +19,18 @@ export const matchers: readonly MatcherModule[] = [
 	any,
 	clientIp,
 	header,
+	headerRegexp,
 	host,
 	method,
 	not,
 	path,
 	pathRegexp,
+	protocol,
 	query,
 	remoteIp,
+	tls,
+	varsMatcher,
+	varsRegexp,
 ];
 
 /** By the `type` of the document. */

@@ -17,6 +17,8 @@ export interface MatcherModule<M extends Matcher = Matcher> {
 	readonly lower: (line: Line, cx: LowerContext, name: string | undefined) => M | undefined;
 	/** Two of the same kind in one and-ed set, merged into one (values are alternatives); undefined: they stay two. */
 	readonly merge?: (a: M, b: M) => M | undefined;
+	/** Why two of this kind cannot stand in one set, as the compatible server says it; undefined: they can. */
+	readonly conflict?: (a: M, b: M) => string | undefined;
 	readonly schema: { readonly properties: { readonly [name: string]: Schema }; readonly required?: readonly string[] };
 	readonly compile: (matcher: M, cx: CompileContext) => Predicate;
 }
