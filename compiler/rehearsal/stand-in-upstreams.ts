@@ -1,0 +1,102 @@
+/** Upstreams without a network: the choice is made by the real balancers, the answer is the one that was told. */
+import {
+	parseResolvedUpstream,
+	parseUpstream,
+	type UpstreamAddress,
+} from '../directives/reverse-proxy/upstream-address.ts';
+import { isStream } from '../exchange/body.ts';
+import type { Exchange } from '../exchange/exchange.ts';
+import { HeaderList } from '../exchange/header-list.ts';
+import {
+	type Upstream,
+	UpstreamError,
+	type UpstreamPool,
+	type UpstreamRequest,
+	type UpstreamResponse,
+	type UpstreamSettings,
+} from '../exchange/leases.ts';
+import type { Balancer, BalancerView } from '../providers/balancers/balancer.ts';
+import { balancerById } from '../providers/balancers/index.ts';
+import { RehearsedExchange } from './rehearsed-exchange.ts';
+
+/** A pool in which every upstream is well and idle, and chance always picks the first. */
+export class StandInPool implements UpstreamPool, BalancerView {
+	readonly settings: UpstreamSettings;
+	readonly #balancer: Balancer;
+	readonly #upstreams: readonly Upstream[];
+	#candidates: readonly Upstream[] = [];
+	#avoid: readonly Upstream[] = [];
+	#turn = 0;
+
+	constructor(settings: UpstreamSettings) {
+		this.settings = settings;
+		this.#balancer = balancerById(settings.balance?.policy ?? 'random') ?? balancerById('random')!;
+		this.#upstreams = settings.to.flatMap(text => {
+			const parsed = parseUpstream(text);
+			return parsed.kind === 'static' ? parsed.addresses.map(standIn) : [];
+		});
+	}
+
+	select(_x: Exchange, avoid?: readonly Upstream[], resolved?: readonly string[]): Upstream | undefined {
+		this.#avoid = avoid ?? [];
+		this.#candidates =
+			resolved === undefined
+				? this.#upstreams
+				: resolved.flatMap(text => {
+						const address = parseResolvedUpstream(text);
+						return address ? [standIn(address)] : [];
+					});
+		return this.#candidates[this.#balancer.choose(this)];
+	}
+
+	async send(x: Exchange, upstream: Upstream, request: UpstreamRequest): Promise<UpstreamResponse> {
+		const rehearsed = x instanceof RehearsedExchange ? x : undefined;
+		rehearsed?.sent.push({ settings: this.settings, upstream, request });
+		await drain(request);
+		const { status, body } = rehearsed?.upstreamAnswer ?? { status: 200, body: '' };
+		const bodiless = request.method === 'HEAD' || status === 204 || status === 304;
+		return {
+			status,
+			headers: new HeaderList(),
+			body: bodiless || body === '' ? null : Buffer.from(body, 'utf8'),
+			protocol: 'HTTP/1.1',
+			upgraded: undefined,
+		};
+	}
+
+	// BalancerView, during `select`.
+
+	get size(): number {
+		return this.#candidates.length;
+	}
+
+	available(index: number): boolean {
+		return !this.#avoid.includes(this.#candidates[index]!);
+	}
+
+	active(): number {
+		return 0;
+	}
+
+	turn(): number {
+		return ++this.#turn;
+	}
+
+	random(): number {
+		return 0;
+	}
+}
+
+function standIn({ address, host, port }: UpstreamAddress): Upstream {
+	return { address, host, port, active: 0 };
+}
+
+/** An upstream reads the body, so that a limit on its way is met. */
+async function drain({ body }: UpstreamRequest): Promise<void> {
+	if (!isStream(body)) return;
+	try {
+		while ((await body.pull()) !== null);
+	} catch (error) {
+		throw new UpstreamError('request', 'the request body failed', error);
+	}
+}
