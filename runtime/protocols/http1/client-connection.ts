@@ -18,7 +18,8 @@ import {
 	requestFraming,
 } from './client-head.ts';
 import { type RequestBodyOwner, RequestBodySender, writeJoined } from './client-request-body.ts';
-import { UpgradedStream } from './client-upgrade.ts';
+import { ownedCopy } from './owned-copy.ts';
+import { UpgradedStream } from './upgraded-stream.ts';
 
 /** Waiting for a head; reading a body in one of three ways; handed over; nothing to read. */
 type ReadState = 'idle' | 'head' | 'length' | 'chunked' | 'close' | 'upgraded' | 'closed';
@@ -200,11 +201,11 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 					this.#readChunked(bytes, count);
 					break;
 				case 'close':
-					this.#wanted = this.#body!.push(copy(bytes, 0, count));
+					this.#wanted = this.#body!.push(ownedCopy(bytes, 0, count));
 					break;
 				case 'upgraded':
 					// The stream asks for more by resuming the socket.
-					return this.#stream!.receive(copy(bytes, 0, count));
+					return this.#stream!.receive(ownedCopy(bytes, 0, count));
 				case 'idle':
 					// A response that nobody asked for, such as 408 on an idle connection: it must not answer the next request.
 					this.#dropIdle();
@@ -263,7 +264,7 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 				return;
 			case 'length':
 				if (end - start >= head.length) {
-					this.#tell(call, response(head, head.length === 0 ? null : copy(data, start, start + head.length)));
+					this.#tell(call, response(head, head.length === 0 ? null : ownedCopy(data, start, start + head.length)));
 					this.#responseEnded(end - start > head.length);
 					return;
 				}
@@ -276,14 +277,14 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 				return;
 			case 'close': {
 				const body = this.#beginBody(call, head, 'close');
-				if (start < end) this.#wanted = body.push(copy(data, start, end));
+				if (start < end) this.#wanted = body.push(ownedCopy(data, start, end));
 				return;
 			}
 			case 'upgrade': {
 				this.#state = 'upgraded';
 				const stream = new UpgradedStream(this.#socket);
 				this.#stream = stream;
-				if (start < end) stream.receive(copy(data, start, end));
+				if (start < end) stream.receive(ownedCopy(data, start, end));
 				this.#tell(call, { ...response(head, null), upgraded: stream });
 				return;
 			}
@@ -299,7 +300,7 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 	#answerChunked(call: ClientCall, head: ResponseHead, data: Buffer, start: number, end: number): void {
 		const decoder = new ChunkedDecoder('response', MAX_TRAILER_SIZE, MAX_TRAILER_COUNT);
 		const pieces: Buffer[] = [];
-		const used = decode(decoder, data, start, end, { push: piece => pieces.push(copy(piece, 0, piece.length)) });
+		const used = decode(decoder, data, start, end, { push: piece => pieces.push(ownedCopy(piece, 0, piece.length)) });
 		if (decoder.ended && decoder.trailers === undefined) {
 			this.#tell(call, response(head, pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)));
 			this.#responseEnded(used < end);
@@ -323,7 +324,7 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 		const to = Math.min(end, start + this.#remaining);
 		this.#remaining -= to - start;
 		const body = this.#body!;
-		this.#wanted = body.push(copy(bytes, start, to));
+		this.#wanted = body.push(ownedCopy(bytes, start, to));
 		if (this.#remaining > 0) return;
 		body.end(undefined);
 		this.#responseEnded(to < end);
@@ -337,7 +338,7 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 
 	/** ChunkSink: content of a chunked body. */
 	push(piece: Buffer): void {
-		this.#wanted = this.#body!.push(copy(piece, 0, piece.length));
+		this.#wanted = this.#body!.push(ownedCopy(piece, 0, piece.length));
 	}
 
 	#endBody(decoder: ChunkedDecoder, more: boolean): void {
@@ -452,14 +453,6 @@ function decode(decoder: ChunkedDecoder, data: Buffer, start: number, end: numbe
 	const used = decoder.write(data.subarray(0, end), start, sink);
 	if (used < 0) throw new InvalidResponse('the chunked coding is malformed');
 	return used;
-}
-
-function copy(bytes: Buffer, start: number, end: number): Buffer {
-	const length = end - start;
-	// Large pieces get memory of their own, so that a slow reader does not keep a whole pool slab alive.
-	const own = length >= 2048 ? Buffer.allocUnsafeSlow(length) : Buffer.allocUnsafe(length);
-	bytes.copy(own, 0, start, end);
-	return own;
 }
 
 function errorText(error: Error): string {

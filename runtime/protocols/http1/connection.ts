@@ -15,23 +15,25 @@ import { BLOCKED, BODY, CLOSED, DRAIN, HEAD, LINGER, UPGRADED, WAIT } from './co
 import type { Engine, EngineConnection } from './engine.ts';
 import { INCOMPLETE, OK } from './field-parser.ts';
 import { LINGER_IDLE, LINGER_TOTAL, PIPELINE_HIGH_WATER } from './limits.ts';
+import { PendingBytes } from './pending-bytes.ts';
 import { type BodyFeeder, RequestBody } from './request-body.ts';
 import { SERVER_NAME } from './response-head.ts';
 import { ResponseWriter, type WriterOwner } from './response-writer.ts';
 import { SocketInfo } from './socket-info.ts';
+import { type InputSink, SocketInput } from './socket-input.ts';
 
 const NOTHING = Buffer.alloc(0);
 
 /** A connection. It lives until its socket has closed. */
-export class Connection implements EngineConnection, ExchangeTransport, BodyFeeder, WriterOwner {
+export class Connection implements EngineConnection, ExchangeTransport, BodyFeeder, InputSink, WriterOwner {
 	readonly #socket: Socket;
+	readonly #input: SocketInput;
 	readonly #scheme: 'http' | 'https';
 	readonly #engine: Engine;
 	readonly #info: SocketInfo;
 	readonly #writer: ResponseWriter;
 	#state = HEAD;
-	/** Bytes that have come in and belong to no message yet. */
-	#pending: Buffer | undefined = undefined;
+	#pending: PendingBytes | undefined = undefined;
 	/** `pending` is the start of a head. */
 	#inHead = false;
 	#exchange: Exchange | undefined = undefined;
@@ -45,7 +47,6 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	#requests = 0;
 	/** The client has closed its side. */
 	#ended = false;
-	#paused = false;
 	/** Within a run over bytes that came in: what is written is gathered until its end. */
 	#running = false;
 	#readDeadline: number;
@@ -55,11 +56,11 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	#lastHost = '';
 	#onHandled: (() => void) | undefined = undefined;
 	#onBroken: (() => void) | undefined = undefined;
-	readonly #onData = (bytes: Buffer): void => this.#data(bytes);
-	readonly #onEnd = (): void => this.#end();
 	readonly #onDrain = (): void => this.#drained();
 
-	constructor(socket: Socket, scheme: 'http' | 'https', engine: Engine) {
+	constructor(accepted: Socket, scheme: 'http' | 'https', engine: Engine) {
+		this.#input = new SocketInput(accepted, scheme === 'http' ? engine.readMemory : undefined, this);
+		const { socket } = this.#input;
 		this.#socket = socket;
 		this.#scheme = scheme;
 		this.#engine = engine;
@@ -69,13 +70,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		const { headTimeout, idleTimeout } = engine.limits;
 		this.#readDeadline = Math.min(engine.after(headTimeout), engine.after(idleTimeout));
 		engine.add(this);
-		// A client may close its side after its last request and still wants the answer.
-		socket.allowHalfOpen = true;
-		socket.setNoDelay(true);
-		socket.on('data', this.#onData);
-		socket.on('end', this.#onEnd);
 		socket.on('drain', this.#onDrain);
-		socket.on('error', ignore);
 		socket.once('close', () => this.#closed());
 	}
 
@@ -99,11 +94,11 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 			}
 		}
 		this.#readDeadline = this.#engine.after(this.#engine.limits.bodyIdleTimeout);
-		this.#resume();
+		this.#input.resume();
 	}
 
 	bodyRelieved(): void {
-		if (this.#state === BODY) this.#resume();
+		if (this.#state === BODY) this.#input.resume();
 	}
 
 	writeBlocked(blocked: boolean): void {
@@ -149,14 +144,12 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		}
 	}
 
-	#data(bytes: Buffer): void {
+	data(bytes: Buffer): void {
 		switch (this.#state) {
-			case HEAD: {
-				const pending = this.#pending;
-				this.#pending = undefined;
-				this.#run(pending ? Buffer.concat([pending, bytes]) : bytes, 0);
+			case HEAD:
+				if (this.#pending === undefined) this.#run(bytes, 0);
+				else if (this.#pending.add(bytes)) this.#runPending();
 				break;
-			}
 			case BODY:
 			case DRAIN:
 				this.#engine.now = performance.now();
@@ -164,8 +157,8 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 				break;
 			case WAIT:
 			case BLOCKED:
-				this.#hold(bytes);
-				if (this.#pending!.length >= PIPELINE_HIGH_WATER) this.#pause();
+				this.#hold(bytes, 0);
+				if (this.#pending!.length >= PIPELINE_HIGH_WATER) this.#input.pause();
 				break;
 			case LINGER:
 				if (this.#lingerEnd !== Infinity) {
@@ -175,21 +168,15 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	}
 
 	/** Keeps bytes for later. */
-	#hold(bytes: Buffer): void {
-		const pending = this.#pending;
-		// A copy: a few bytes must not keep the large block alive that they were read into.
-		this.#pending = pending ? Buffer.concat([pending, bytes]) : Buffer.from(bytes);
+	#hold(bytes: Buffer, start: number): void {
+		if (this.#pending) this.#pending.add(bytes.subarray(start));
+		else this.#pending = new PendingBytes(bytes, start, bytes.length);
 	}
 
-	#pause(): void {
-		this.#paused = true;
-		this.#socket.pause();
-	}
-
-	#resume(): void {
-		if (!this.#paused) return;
-		this.#paused = false;
-		this.#socket.resume();
+	#runPending(): void {
+		const bytes = this.#pending?.bytes ?? NOTHING;
+		this.#pending = undefined;
+		this.#run(bytes, 0);
 	}
 
 	/** Runs as many messages as the bytes from `at` on hold. */
@@ -225,7 +212,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 			} else if (parser.inRequestLine) this.#refuse(414, 'target_too_long');
 			else this.#refuse(431, 'head_too_large');
 		}
-		if (at < length && this.#state <= BLOCKED) this.#hold(at === 0 ? bytes : bytes.subarray(at));
+		if (at < length && this.#state <= BLOCKED) this.#hold(bytes, at);
 		this.#running = false;
 		if (this.#state === UPGRADED) this.#handOver(at < length ? bytes.subarray(at) : undefined);
 		else if (this.#state === HEAD && (this.#ended || (this.#draining && !this.#inHead))) this.#close();
@@ -234,11 +221,8 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 
 	/** Goes on after something that came later than the bytes it was about. */
 	#continue(): void {
-		if (this.#state === HEAD) {
-			const pending = this.#pending ?? NOTHING;
-			this.#pending = undefined;
-			this.#run(pending, 0);
-		} else if (this.#state === UPGRADED) this.#handOver(undefined);
+		if (this.#state === HEAD) this.#runPending();
+		else if (this.#state === UPGRADED) this.#handOver(undefined);
 		else if (this.#state !== CLOSED) this.#writer.flush();
 	}
 
@@ -260,7 +244,8 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		let body: RequestBody | undefined;
 		let at = start;
 		if (parser.bodyLength !== 0) {
-			body = new RequestBody(this, parser.bodyLength, limits.maxHeadSize, limits.maxHeaderCount);
+			const { maxHeadSize, maxHeaderCount } = limits;
+			body = new RequestBody(this, parser.bodyLength, maxHeadSize, maxHeaderCount, this.#input.shared);
 			if (at < bytes.length) at = body.feed(bytes, at);
 			if (at < 0) return this.#refuseAt(start, 'bad_chunk');
 		}
@@ -270,7 +255,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		this.#expectsContinue = parser.expectsContinue;
 		this.#readDeadline = Infinity;
 		this.#state = body === undefined || body.complete ? WAIT : BODY;
-		if (body?.full) this.#pause();
+		if (body?.full) this.#input.pause();
 		engine.now = performance.now();
 		const received: Received = { method: parser.method, path: parser.path, query: parser.query, authority };
 		const headers = new HeaderList(parser.fields.items);
@@ -325,7 +310,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 			if (body.discarded > limits.maxDrain) this.#close();
 		} else {
 			this.#readDeadline = body.awaited ? this.#engine.after(limits.bodyIdleTimeout) : Infinity;
-			if (body.full || body.discarded > limits.maxDrain) this.#pause();
+			if (body.full || body.discarded > limits.maxDrain) this.#input.pause();
 		}
 		return end;
 	}
@@ -378,7 +363,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 			else {
 				this.#state = DRAIN;
 				this.#readDeadline = this.#engine.after(this.#engine.limits.bodyIdleTimeout);
-				this.#resume();
+				this.#input.resume();
 			}
 		} else this.#next();
 	}
@@ -388,7 +373,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		this.#state = HEAD;
 		this.#body = undefined;
 		this.#readDeadline = this.#engine.after(this.#engine.limits.idleTimeout);
-		this.#resume();
+		this.#input.resume();
 	}
 
 	#block(): void {
@@ -434,33 +419,31 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 			this.#readDeadline = now + LINGER_IDLE;
 			this.#lingerEnd = now + LINGER_TOTAL;
 		});
-		this.#resume();
+		this.#input.resume();
 	}
 
 	/** The byte stream goes to whoever upgraded, paused, with what has already been read put back. */
 	#handOver(rest: Buffer | undefined): void {
-		const socket = this.#socket;
-		socket.pause();
-		socket.off('data', this.#onData);
-		socket.off('end', this.#onEnd);
-		socket.off('drain', this.#onDrain);
-		const pending = this.#pending;
+		this.#socket.off('drain', this.#onDrain);
+		const pending = this.#pending?.bytes;
 		this.#pending = undefined;
 		this.#readDeadline = Infinity;
 		this.#writeDeadline = Infinity;
-		if (pending) socket.unshift(pending);
-		else if (rest) socket.unshift(rest);
+		const stream = this.#input.handOver(pending ?? rest);
 		try {
-			this.#exchange!.upgraded!(socket);
+			this.#exchange!.upgraded!(stream);
 		} catch {
-			socket.destroy();
+			this.#socket.destroy();
 		}
 	}
 
-	#end(): void {
+	end(): void {
 		this.#ended = true;
 		switch (this.#state) {
 			case HEAD:
+				// What is held may be more than was looked at: a malformed head is refused, however it came.
+				this.#runPending();
+				break;
 			case DRAIN:
 				this.#close();
 				break;
@@ -482,6 +465,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	#closed(): void {
 		const upgraded = this.#state === UPGRADED;
 		this.#state = CLOSED;
+		this.#input.closed();
 		this.#readDeadline = Infinity;
 		this.#writeDeadline = Infinity;
 		this.#engine.remove(this);
@@ -497,5 +481,3 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		this.#writer.closed();
 	}
 }
-
-function ignore(): void {}

@@ -3,6 +3,7 @@ import type { ProtocolHost, ProtocolLimits } from '../protocol.ts';
 import { RequestHeadParser } from './head-parser.ts';
 import { TICK } from './limits.ts';
 import { DateLine, FieldWriter } from './response-head.ts';
+import { ReadMemory } from './socket-input.ts';
 
 /** A connection as the engine keeps it. */
 export interface EngineConnection {
@@ -21,6 +22,7 @@ export class Engine {
 	readonly parser: RequestHeadParser;
 	readonly fieldWriter: FieldWriter;
 	readonly connections: Set<EngineConnection> = new Set();
+	#readMemory: ReadMemory | undefined = undefined;
 	/** `performance.now()` of the last event: exact at the start of an exchange, a tick old at worst. */
 	now: number = performance.now();
 	draining = false;
@@ -39,6 +41,12 @@ export class Engine {
 			if (time > 0 && time < shortest) shortest = time;
 		}
 		this.#tick = Math.max(10, shortest / 4);
+	}
+
+	/** Made for the first connection: most listeners of a large configuration have none. */
+	get readMemory(): ReadMemory {
+		this.#readMemory ??= new ReadMemory();
+		return this.#readMemory;
 	}
 
 	/** The `Date` line of now. */

@@ -6,6 +6,7 @@ import { HttpError } from '../../../compiler/exchange/http-error.ts';
 import { ChunkedDecoder, type ChunkSink } from './chunked-decoder.ts';
 import { CHUNKED } from './head-parser.ts';
 import { BODY_HIGH_WATER } from './limits.ts';
+import { ownedCopy } from './owned-copy.ts';
 
 /** The connection as its body sees it. */
 export interface BodyFeeder {
@@ -36,10 +37,12 @@ export class RequestBody implements BodySource, ChunkSink {
 	#waiter: Waiter | undefined = undefined;
 	#failure: HttpError | undefined = undefined;
 	#discarding = false;
+	readonly #copies: boolean;
 
-	/** `length` is bytes, or CHUNKED; trailers are bound as heads are. */
-	constructor(feeder: BodyFeeder, length: number, maxTrailerSize: number, maxTrailerCount: number) {
+	/** `length` is bytes, or CHUNKED; trailers are bound as heads are. With `copies`, bytes fed are not kept themselves. */
+	constructor(feeder: BodyFeeder, length: number, maxTrailerSize: number, maxTrailerCount: number, copies: boolean) {
 		this.#feeder = feeder;
+		this.#copies = copies;
 		this.length = length === CHUNKED ? undefined : length;
 		this.#remaining = length;
 		this.#decoder = length === CHUNKED ? new ChunkedDecoder('request', maxTrailerSize, maxTrailerCount) : undefined;
@@ -143,13 +146,14 @@ export class RequestBody implements BodySource, ChunkSink {
 	}
 
 	/** For the decoder: content. */
-	push(piece: Buffer): void {
-		this.#received += piece.length;
+	push(bytes: Buffer): void {
+		this.#received += bytes.length;
 		if (this.#exchange) this.#exchange.bytesReceived = this.#received;
 		if (this.#discarding) {
-			this.#discarded += piece.length;
+			this.#discarded += bytes.length;
 			return;
 		}
+		const piece = this.#copies ? ownedCopy(bytes, 0, bytes.length) : bytes;
 		const waiter = this.#waiter;
 		if (waiter) {
 			this.#waiter = undefined;

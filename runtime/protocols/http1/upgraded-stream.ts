@@ -1,4 +1,4 @@
-/** The byte stream that an upstream's connection becomes after 101 (RFC 9110 §7.8). */
+/** The byte stream that a connection read into shared memory becomes after 101 (RFC 9110 §7.8). */
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 
@@ -12,12 +12,12 @@ export class UpgradedStream extends Duplex {
 		this.#socket = socket;
 	}
 
-	/** Bytes from the upstream; false when the socket should not be read until it is resumed. */
+	/** Bytes from the peer, the stream's from now on; false when the socket should not be read until it is resumed. */
 	receive(bytes: Uint8Array): boolean {
 		return this.destroyed || this.push(bytes);
 	}
 
-	/** The upstream has ended its side. */
+	/** The peer has ended its side. */
 	receiveEnd(): void {
 		if (this.destroyed || this.#received) return;
 		this.#received = true;
