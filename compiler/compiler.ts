@@ -22,12 +22,16 @@ import { UNAVAILABLE_DIRECTIVES } from './lower/unavailable.ts';
 import type { Reader } from './source/reader.ts';
 import type { SourceSpan } from './source/source.ts';
 import { parseConfig } from './syntax/parse-config.ts';
+import { lowerTests } from './testing/lower-tests.ts';
+import type { TestCase } from './testing/test-case.ts';
 
 /** What compiling gave. `document` and `plan` are there when no diagnostic is an error. */
 export interface Compiled {
 	readonly document: Document | undefined;
 	readonly plan: Plan | undefined;
 	readonly diagnostics: readonly Diagnostic[];
+	/** What `test` blocks check; they add nothing to the document. */
+	readonly tests: readonly TestCase[];
 	/** Absolute paths of the files read. */
 	readonly files: readonly string[];
 	/** Where in the text an object of the document came from, by JSON pointer; always undefined for JSON. */
@@ -52,20 +56,21 @@ function compileText(input: ConfigInput, dialect: Dialect, reader: Reader, colle
 	const document = lowerTree(tree, { dialect, report, reader, placeholders: knownPlaceholders, origins });
 	const reportInDocument = collector.ofDocument(document, origins);
 	const plan = finish(document, reportInDocument);
-	return conclude(collector, document, plan, tree.files, pointer => origins.locate(document, pointer));
+	const tests = lowerTests(tree.tests, report);
+	const { files } = tree;
+	return conclude(collector, { document, plan, files, tests, locate: pointer => origins.locate(document, pointer) });
 }
 
 function compileJson(input: ConfigInput, collector: DiagnosticCollector): Compiled {
 	const files = input.path === undefined ? [] : [input.path];
+	const rest = { files, tests: [], locate: (): undefined => undefined };
 	const parsed = parseJson(input.text, input.name, input.path, collector.report);
-	const nowhere = (): undefined => undefined;
-	if (parsed === undefined) return conclude(collector, undefined, undefined, files, nowhere);
+	if (parsed === undefined) return conclude(collector, { document: undefined, plan: undefined, ...rest });
 	const document = upgradeDocument(parsed) as Document;
 	const report = collector.ofDocument(document, undefined);
 	if (input.text.includes('@id')) objectIds(document, report);
 	if (input.text.includes('redacted')) refuseRedacted(document, report);
-	const plan = finish(document, report);
-	return conclude(collector, document, plan, files, nowhere);
+	return conclude(collector, { document, plan: finish(document, report), ...rest });
 }
 
 /** The phases that are the same for every form of input. */
@@ -76,19 +81,13 @@ function finish(document: Document, report: (diagnostic: Diagnostic) => void): P
 	return plan;
 }
 
-function conclude(
-	collector: DiagnosticCollector,
-	document: Document | undefined,
-	plan: Plan | undefined,
-	files: readonly string[],
-	locate: Compiled['locate'],
-): Compiled {
+/** Document and plan are given out only when there was no error. */
+function conclude(collector: DiagnosticCollector, made: Omit<Compiled, 'diagnostics'>): Compiled {
 	const usable = !collector.hasErrors;
 	return {
-		document: usable ? document : undefined,
-		plan: usable ? plan : undefined,
+		...made,
+		document: usable ? made.document : undefined,
+		plan: usable ? made.plan : undefined,
 		diagnostics: collector.sorted(),
-		files,
-		locate,
 	};
 }

@@ -54,11 +54,6 @@ export function lowerTree(tree: ConfigTree, input: LowerTreeInput): Document {
 	for (const route of tree.namedRoutes) {
 		lowering.problem('error', 'directive/unavailable', route.name.span, 'Named routes are not part of this build yet.');
 	}
-	for (const test of tree.tests) {
-		lowering.problem('error', 'test/unavailable', test.name.span, 'Tests are not part of this build yet.', {
-			hint: 'Remove the block: it would not be run.',
-		});
-	}
 	const upstreams = new UpstreamTable(lowering);
 	for (const upstream of tree.upstreams) upstreams.add(upstream, environment.upstreams);
 	const ports = { http: (settings.http_port as number) ?? 80, https: (settings.https_port as number) ?? 443 };

@@ -42,6 +42,7 @@ export interface RehearsalTracer extends BuildTracer {
 /** Rehearses the requests of one plan. Sites are built when a request first reaches them; pools go on from request to request. */
 export class Rehearsal {
 	readonly plan: Plan;
+	readonly #pools = new Map<string, StandInPool>();
 	readonly #environment: BuildEnvironment;
 	readonly #tracer: RehearsalTracer | undefined;
 	readonly #tables = new Map<ListenerSpec, SiteTable>();
@@ -55,10 +56,15 @@ export class Rehearsal {
 			settings: document.settings ?? {},
 			upstreams: document.upstreams ?? {},
 			routes: document.routes ?? {},
-			leases: rehearsalLeases(surroundings),
+			leases: rehearsalLeases(surroundings, this.#pools),
 			facts: surroundings.facts,
 			tracer,
 		};
+	}
+
+	/** Lets every pool begin anew, as after a start. */
+	reset(): void {
+		for (const pool of this.#pools.values()) pool.reset();
 	}
 
 	/** Answers a request, as serving does from the first byte after its head on; undefined where nothing listens. */
@@ -100,8 +106,7 @@ export class Rehearsal {
 }
 
 /** Upstreams and logs are stand-ins always; the rest is real where the surroundings have it. */
-function rehearsalLeases(surroundings: RehearsalSurroundings): Leases {
-	const pools = new Map<string, StandInPool>();
+function rehearsalLeases(surroundings: RehearsalSurroundings, pools: Map<string, StandInPool>): Leases {
 	const poolOf = (settings: UpstreamSettings): StandInPool => {
 		const key = canonicalJson(settings);
 		let pool = pools.get(key);

@@ -37,6 +37,11 @@ export class StandInPool implements UpstreamPool, BalancerView {
 		});
 	}
 
+	/** As after a start: the next turn is the first. */
+	reset(): void {
+		this.#turn = 0;
+	}
+
 	select(_x: Exchange, avoid?: readonly Upstream[], resolved?: readonly string[]): Upstream | undefined {
 		this.#avoid = avoid ?? [];
 		this.#candidates =

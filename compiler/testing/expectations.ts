@@ -1,0 +1,258 @@
+/** What `expect` knows: each word with its arguments and its check in one object. */
+import { HANDLERS } from '../codegen/handlers.ts';
+import { compileRegexp, RegexpError } from '../codegen/regexp.ts';
+import { directives } from '../directives/index.ts';
+import { formatSiteAddress, isSiteAddress, parseSiteAddress } from '../document/site-address.ts';
+import { encodeFieldText, isToken } from '../exchange/field-syntax.ts';
+import type { HeaderList } from '../exchange/header-list.ts';
+import { didYouMean } from '../lower/did-you-mean.ts';
+import type { Rehearsed } from '../rehearsal/rehearsal.ts';
+import type { Word } from '../syntax/ast.ts';
+import type { Expectation, Mismatch } from './test-case.ts';
+import type { TestProblem } from './test-problem.ts';
+
+type Check = Expectation['check'];
+
+/** One thing that can be expected. */
+interface ExpectationWord {
+	/** Arguments, for usage lines. */
+	readonly usage: string;
+	readonly min: number;
+	readonly max: number;
+	/** Undefined after a mistake was reported. */
+	readonly lower: (args: readonly [Word, ...Word[]], problem: TestProblem) => Check | undefined;
+}
+
+/** Every word of `expect`. */
+export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
+	status: { usage: 'status <status> | <class>', min: 1, max: 1, lower: lowerStatus },
+	header: {
+		usage: 'header <name> [<value>]',
+		min: 1,
+		max: 2,
+		lower: ([name, value], problem) => {
+			if (!isFieldName(name, problem)) return undefined;
+			return ({ response }) =>
+				response ? fieldMismatch(response.headers, name.text, value?.text, 'the response') : dropped();
+		},
+	},
+	no_header: {
+		usage: 'no_header <name>',
+		min: 1,
+		max: 1,
+		lower: ([name], problem) => {
+			if (!isFieldName(name, problem)) return undefined;
+			return ({ response }) => {
+				const value = response?.headers.combined(name.text.toLowerCase());
+				return value === undefined
+					? undefined
+					: { text: `the response has the field \`${name.text}\``, label: `it is ${quoted(value)}` };
+			};
+		},
+	},
+	body: {
+		usage: 'body <text>',
+		min: 1,
+		max: 1,
+		lower: ([text]) => bodyCheck(body => (body === text.text ? undefined : `the body is not ${quoted(text.text)}`)),
+	},
+	body_contains: {
+		usage: 'body_contains <text>',
+		min: 1,
+		max: 1,
+		lower: ([text]) =>
+			bodyCheck(body => (body.includes(text.text) ? undefined : `the body does not hold ${quoted(text.text)}`)),
+	},
+	body_matches: {
+		usage: 'body_matches <regexp>',
+		min: 1,
+		max: 1,
+		lower: ([text], problem) => {
+			let pattern: RegExp;
+			try {
+				pattern = compileRegexp(text.text);
+			} catch (error) {
+				if (!(error instanceof RegexpError)) throw error;
+				const message = `\`${text.text}\` is not a regular expression: ${error.message}`;
+				problem('value/not-a-regular-expression', text.span, message);
+				return undefined;
+			}
+			return bodyCheck(body => (pattern.test(body) ? undefined : `the body does not match ${quoted(text.text)}`));
+		},
+	},
+	upstream: {
+		usage: 'upstream <name> | <address>',
+		min: 1,
+		max: 1,
+		lower:
+			([wanted]) =>
+			came => {
+				const sent = came.exchange.sent.at(-1);
+				if (!sent) return notSent();
+				const { name } = sent.settings;
+				if (wanted.text === name || wanted.text === sent.upstream.address) return undefined;
+				const went = name === undefined ? sent.upstream.address : `${name} (${sent.upstream.address})`;
+				return { text: `the request went to another upstream than \`${wanted.text}\``, label: `it went to ${went}` };
+			},
+	},
+	upstream_header: {
+		usage: 'upstream_header <name> [<value>]',
+		min: 1,
+		max: 2,
+		lower: ([name, value], problem) => {
+			if (!isFieldName(name, problem)) return undefined;
+			return ({ exchange }) => {
+				const sent = exchange.sent.at(-1);
+				return sent
+					? fieldMismatch(sent.request.headers, name.text, value?.text, 'the request to the upstream')
+					: notSent();
+			};
+		},
+	},
+	upstream_path: {
+		usage: 'upstream_path <path>[?<query>]',
+		min: 1,
+		max: 1,
+		lower: ([wanted], problem) => {
+			if (!wanted.text.startsWith('/')) {
+				const hint = `Write \`/${wanted.text}\`.`;
+				problem('test/not-a-path', wanted.span, `\`${wanted.text}\` is not a path.`, { hint });
+				return undefined;
+			}
+			return ({ exchange }) => {
+				const target = exchange.sent.at(-1)?.request.target;
+				if (target === undefined) return notSent();
+				// The query counts where it is written.
+				const came = wanted.text.includes('?') ? target : target.split('?', 1)[0]!;
+				if (came === wanted.text) return undefined;
+				return {
+					text: `the upstream was not asked for ${quoted(wanted.text)}`,
+					label: `it was asked for ${quoted(came)}`,
+				};
+			};
+		},
+	},
+	handler: { usage: 'handler <handler> | <directive>', min: 1, max: 1, lower: lowerHandler },
+	site: { usage: 'site <address>', min: 1, max: 1, lower: ([address]) => siteCheck(address.text) },
+};
+
+function lowerStatus([word]: readonly [Word, ...Word[]], problem: TestProblem): Check | undefined {
+	const text = word.text.toLowerCase();
+	if (!/^[1-5](?:\d\d|xx)$/.test(text)) {
+		problem('value/not-a-status', word.span, `\`${word.text}\` is not a status.`, {
+			hint: 'Write three digits from 100 to 599, or a class such as 5xx.',
+		});
+		return undefined;
+	}
+	return ({ response }) => {
+		if (!response) return dropped();
+		const came = String(response.status);
+		if (text.endsWith('xx') ? came[0] === text[0] : came === text) return undefined;
+		return { text: `the status is ${came}, not ${text}`, label: `${came} came` };
+	};
+}
+
+/** Words of directives stand for the handlers that they lower to. */
+function lowerHandler([word]: readonly [Word, ...Word[]], problem: TestProblem): Check | undefined {
+	const wanted = handlerOf(word.text);
+	if (wanted === undefined) {
+		problem('test/unknown-handler', word.span, `\`${word.text}\` is not a handler.`, {
+			label: didYouMean(word.text, [...HANDLERS.keys(), ...directives.flatMap(({ names }) => names.configfile)]),
+			hint: 'Write the name of a handler, such as `files`, or the word of its directive, such as `file_server`.',
+		});
+		return undefined;
+	}
+	return ({ exchange: { answeredBy } }) => {
+		if (wanted === answeredBy) return undefined;
+		const label = answeredBy === '' ? 'no handler answered' : `\`${answeredBy}\` answered`;
+		return { text: `\`${word.text}\` did not answer`, label };
+	};
+}
+
+function handlerOf(word: string): string | undefined {
+	if (HANDLERS.has(word)) return word;
+	const directive = directives.find(({ kind, names }) => kind === 'handler' && names.configfile.includes(word));
+	return directive && directive.id !== '' ? directive.id : undefined;
+}
+
+function siteCheck(address: string): Check {
+	return ({ site }, plan) => {
+		const sites = plan.document.sites ?? [];
+		const addresses = site === -1 ? [] : sites[site]!.addresses;
+		const wanted = canonicalAddress(address);
+		if (addresses.some(one => canonicalAddress(one) === wanted)) return undefined;
+		const known = sites.flatMap(one => one.addresses);
+		if (!known.some(one => canonicalAddress(one) === wanted)) {
+			const nearest = didYouMean(address, known);
+			return { text: `there is no site \`${address}\``, label: nearest ?? came(addresses) };
+		}
+		return { text: `another site than \`${address}\` answered`, label: came(addresses) };
+	};
+	function came(addresses: readonly string[]): string {
+		return addresses.length === 0 ? 'no site took the request' : `\`${addresses[0]}\` did`;
+	}
+}
+
+function canonicalAddress(text: string): string {
+	const parsed = parseSiteAddress(text);
+	return isSiteAddress(parsed) ? formatSiteAddress(parsed) : text;
+}
+
+function isFieldName(word: Word, problem: TestProblem): boolean {
+	if (isToken(word.text)) return true;
+	problem('test/not-a-field', word.span, `\`${word.text}\` is not a field name.`);
+	return false;
+}
+
+/** One of the field's values, or all of them joined, must equal; without a value the field must be there. */
+function fieldMismatch(
+	headers: HeaderList,
+	name: string,
+	wanted: string | undefined,
+	of: string,
+): Mismatch | undefined {
+	const lower = name.toLowerCase();
+	const values = headers.getAll(lower);
+	if (values.length === 0) {
+		const names = [...new Set([...headers].map(([other]) => other))];
+		const near = didYouMean(name, names);
+		return {
+			text: `${of} has no field \`${name}\``,
+			label: near ?? (names.length > 0 ? `it has ${names.join(', ')}` : 'it has none'),
+		};
+	}
+	if (wanted === undefined) return undefined;
+	const wire = encodeFieldText(wanted);
+	if (values.includes(wire) || values.join(', ') === wire) return undefined;
+	const came = values.map(value => quoted(readable(value))).join(' and ');
+	return { text: `\`${name}\` of ${of} is not ${quoted(wanted)}`, label: `it is ${came}` };
+}
+
+/** A value of the wire, UTF-8 in latin1, as text. */
+function readable(value: string): string {
+	const text = Buffer.from(value, 'latin1').toString('utf8');
+	return text.includes('\ufffd') ? value : text;
+}
+
+function bodyCheck(mismatch: (body: string) => string | undefined): Check {
+	return async ({ response }: Rehearsed) => {
+		if (!response) return dropped();
+		const body = await response.text();
+		const text = mismatch(body);
+		return text === undefined ? undefined : { text, label: body === '' ? 'it is empty' : `it is ${quoted(body)}` };
+	};
+}
+
+function dropped(): Mismatch {
+	return { text: 'there was no response', label: 'the connection was dropped' };
+}
+
+function notSent(): Mismatch {
+	return { text: 'the request went to no upstream' };
+}
+
+/** The beginning of a text on one line, in quotes. */
+function quoted(text: string): string {
+	const shown = text.length > 80 ? `${text.slice(0, 79)}…` : text;
+	return JSON.stringify(shown);
+}

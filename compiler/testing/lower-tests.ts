@@ -1,0 +1,304 @@
+/** `test` blocks to test cases, every mistake reported on the way. */
+import type { Report } from '../diagnostics/diagnostic.ts';
+import { didYouMean } from '../lower/did-you-mean.ts';
+import { sentenceList, spanOfWords } from '../lower/sentences.ts';
+import type { UpstreamAnswer } from '../rehearsal/rehearsed-exchange.ts';
+import {
+	clientAddress,
+	clockTime,
+	fieldMistake,
+	isRequestUrl,
+	methodMistake,
+	parseRequestUrl,
+	type RequestMistake,
+	type RequestUrl,
+} from '../rehearsal/rehearsed-request.ts';
+import type { SourceSpan } from '../source/source.ts';
+import type { Line, NamedBlock, Word } from '../syntax/ast.ts';
+import { EXPECTATIONS } from './expectations.ts';
+import type { Expectation, TestCase, TestStep } from './test-case.ts';
+import type { TestProblem } from './test-problem.ts';
+
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
+/** What may stand in the block of a request, and beside it. */
+const REQUEST_WORDS = ['header', 'body', 'from', 'at'] as const;
+const STEP_WORDS = ['expect', 'upstream', ...REQUEST_WORDS] as const;
+
+/** Lowers the tests of a configuration. What holds a mistake is left out. */
+export function lowerTests(blocks: readonly NamedBlock[], report: Report): TestCase[] {
+	const problem: TestProblem = (code, span, message, more) =>
+		report({ severity: 'error', ...more, code, span, message });
+	const names = new Map<string, SourceSpan>();
+	return blocks.map(block => {
+		const { text, span } = block.name;
+		const earlier = names.get(text);
+		if (earlier) {
+			problem('test/defined-twice', span, `The test \`${text}\` is defined twice.`, {
+				related: [{ span: earlier, message: 'first defined here' }],
+			});
+		} else names.set(text, span);
+		return new TestReader(block, problem).read();
+	});
+}
+
+/** A step while its lines are read. */
+interface StepDraft {
+	readonly span: SourceSpan;
+	readonly method: string;
+	/** Undefined after a mistake: the step is checked, and never run. */
+	readonly url: RequestUrl | undefined;
+	readonly headers: [string, string][];
+	body: string | undefined;
+	from: string | undefined;
+	at: number | undefined;
+	upstream: UpstreamAnswer | undefined;
+	readonly expectations: Expectation[];
+	/** What was given once, and where. */
+	readonly given: Map<string, SourceSpan>;
+}
+
+class TestReader {
+	readonly #block: NamedBlock;
+	readonly #problem: TestProblem;
+	readonly #steps: TestStep[] = [];
+	#step: StepDraft | undefined;
+
+	constructor(block: NamedBlock, problem: TestProblem) {
+		this.#block = block;
+		this.#problem = problem;
+	}
+
+	read(): TestCase {
+		const { name, lines } = this.#block;
+		for (const line of lines) this.#line(line);
+		if (!this.#step && lines.length === 0) {
+			this.#problem('test/no-request', name.span, `The test \`${name.text}\` holds no request.`, {
+				hint: 'Begin it with a line such as `GET http://example.com/`.',
+			});
+		}
+		this.#endStep();
+		return { name: name.text, span: name.span, steps: this.#steps };
+	}
+
+	#line(line: Line): void {
+		const [word, ...args] = line.words as readonly [Word, ...Word[]];
+		if (line.alternative) {
+			const { span } = line.alternative.words[0]!;
+			this.#problem('test/unexpected-word', span, '`else` means nothing in a test.');
+		}
+		if (isRequestLine(word, args)) {
+			this.#begin(line, word, args);
+			return;
+		}
+		if (!(STEP_WORDS as readonly string[]).includes(word.text)) {
+			this.#unknown(word);
+			return;
+		}
+		this.#withoutBlock(line);
+		if (!this.#step) {
+			this.#problem('test/before-request', word.span, `\`${word.text}\` stands before the first request.`, {
+				hint: 'A test begins with a line such as `GET http://example.com/`.',
+			});
+			this.#step = noRequest(word.span);
+		}
+		if (word.text === 'expect') this.#expect(line, args, this.#step);
+		else if (word.text === 'upstream') this.#upstream(line, args, this.#step);
+		else this.#ofRequest(line, this.#step);
+	}
+
+	#unknown(word: Word): void {
+		const upper = word.text.toUpperCase();
+		const isMethod = (METHODS as readonly string[]).includes(upper);
+		this.#problem('test/unknown', word.span, `\`${word.text}\` means nothing in a test.`, {
+			label: isMethod
+				? `write \`${upper}\``
+				: didYouMean(word.text, [...STEP_WORDS, ...METHODS, ...Object.keys(EXPECTATIONS)]),
+			hint: Object.hasOwn(EXPECTATIONS, word.text)
+				? `Write \`expect ${word.text} …\`.`
+				: 'A test holds requests (`GET http://example.com/`), `upstream answers …` and `expect …`.',
+		});
+	}
+
+	#begin(line: Line, method: Word, args: readonly Word[]): void {
+		this.#endStep();
+		const [target, surplus] = args;
+		const span = spanOfWords(line.words);
+		let url: RequestUrl | undefined;
+		const wrongMethod = methodMistake(method.text);
+		if (wrongMethod) this.#mistake('test/bad-method', method.span, wrongMethod);
+		if (!target) {
+			this.#problem('arguments/too-few', method.span, `\`${method.text}\` needs a URL.`, {
+				hint: 'Write scheme, host and path, such as `http://example.com/path`.',
+			});
+		} else {
+			const parsed = parseRequestUrl(target.text);
+			if (isRequestUrl(parsed)) url = parsed;
+			else this.#mistake('test/bad-url', target.span, parsed);
+		}
+		if (surplus) {
+			const message = `\`${method.text}\` takes one URL.`;
+			const hint = 'Fields, body and client stand in a block: `{ header …; body …; from … }`.';
+			this.#problem('arguments/too-many', spanOfWords(args.slice(1)), message, { hint });
+		}
+		const step: StepDraft = { ...noRequest(span), method: method.text, url: wrongMethod ? undefined : url };
+		this.#step = step;
+		for (const inner of line.block?.lines ?? []) {
+			const word = inner.words[0]!;
+			this.#withoutBlock(inner);
+			if ((REQUEST_WORDS as readonly string[]).includes(word.text)) this.#ofRequest(inner, step);
+			else {
+				const misplaced = word.text === 'expect' || word.text === 'upstream';
+				this.#problem('test/unknown', word.span, `\`${word.text}\` is no part of a request.`, {
+					label: misplaced ? undefined : didYouMean(word.text, REQUEST_WORDS),
+					hint: misplaced
+						? 'It stands after the block of the request.'
+						: `A request takes ${sentenceList(REQUEST_WORDS)}.`,
+				});
+			}
+		}
+	}
+
+	#ofRequest(line: Line, step: StepDraft): void {
+		const [word, ...args] = line.words as readonly [Word, ...Word[]];
+		const [first, second] = args;
+		switch (word.text) {
+			case 'header': {
+				if (!this.#count(word, args, 2, 2, 'header <name> <value>')) return;
+				const mistake = fieldMistake(first!.text, second!.text);
+				if (mistake) this.#mistake('test/bad-field', first!.span, mistake);
+				else step.headers.push([first!.text, second!.text]);
+				return;
+			}
+			case 'body':
+				if (this.#once(word, step) && this.#count(word, args, 1, 1, 'body <text>')) step.body = first!.text;
+				return;
+			case 'from':
+				if (!this.#once(word, step) || !this.#count(word, args, 1, 1, 'from <address>')) return;
+				step.from = clientAddress(first!.text);
+				if (step.from !== undefined) return;
+				this.#problem('value/not-an-address', first!.span, `\`${first!.text}\` is not an IP address.`, {
+					hint: 'Write an address such as 203.0.113.9 or 2001:db8::9.',
+				});
+				return;
+			case 'at': {
+				if (!this.#once(word, step) || !this.#count(word, args, 1, 1, 'at <time>')) return;
+				step.at = clockTime(first!.text);
+				if (step.at !== undefined) return;
+				this.#problem('value/not-a-time', first!.span, `\`${first!.text}\` is not a time.`, {
+					hint: 'Write a time such as 2026-01-31T12:00:00Z, or a date such as 2026-01-31.',
+				});
+			}
+		}
+	}
+
+	#upstream(line: Line, args: readonly Word[], step: StepDraft): void {
+		const word = line.words[0]!;
+		const usage = 'upstream answers <status> [<body>]';
+		const [answers, status, body] = args;
+		if (!this.#once(word, step)) return;
+		if (answers && answers.text !== 'answers') {
+			this.#problem('test/unknown', answers.span, `\`${answers.text}\` is not what an upstream does here.`, {
+				label: didYouMean(answers.text, ['answers']),
+				hint: `Usage: ${usage}`,
+			});
+			return;
+		}
+		if (!this.#count(word, args, 2, 3, usage)) return;
+		if (/^[2-5]\d\d$/.test(status!.text)) {
+			step.upstream = { status: Number(status!.text), body: body?.text ?? '' };
+			return;
+		}
+		const hint = 'Write three digits from 200 to 599.';
+		this.#problem('value/not-a-status', status!.span, `\`${status!.text}\` is not a final status.`, { hint });
+	}
+
+	#expect(line: Line, args: readonly Word[], step: StepDraft): void {
+		const [what, ...values] = args;
+		const words = Object.keys(EXPECTATIONS);
+		if (!what) {
+			const hint = `Write ${sentenceList(words, 'or')} after it.`;
+			this.#problem('arguments/too-few', line.words[0]!.span, '`expect` does not say what is expected.', { hint });
+			return;
+		}
+		const known = Object.hasOwn(EXPECTATIONS, what.text) ? EXPECTATIONS[what.text] : undefined;
+		if (!known) {
+			this.#problem('test/unknown-expectation', what.span, `\`${what.text}\` is nothing that can be expected.`, {
+				label: didYouMean(what.text, words),
+				hint: `\`expect\` knows ${sentenceList(words)}.`,
+			});
+			return;
+		}
+		if (!this.#count(what, values, known.min, known.max, `expect ${known.usage}`)) return;
+		const check = known.lower(values as [Word, ...Word[]], this.#problem);
+		if (check) step.expectations.push({ span: spanOfWords(line.words), check });
+	}
+
+	#endStep(): void {
+		const step = this.#step;
+		this.#step = undefined;
+		if (!step?.url) return;
+		const { url, span, method, headers, body, from, at, upstream, expectations } = step;
+		this.#steps.push({ request: { method, url, headers, body, from, at }, span, upstream, expectations });
+		if (expectations.length > 0) return;
+		this.#problem('test/no-expectation', span, 'Nothing is expected of this request.', {
+			severity: 'warning',
+			hint: 'Add a line such as `expect status 200`.',
+		});
+	}
+
+	#once(word: Word, step: StepDraft): boolean {
+		const earlier = step.given.get(word.text);
+		if (!earlier) {
+			step.given.set(word.text, word.span);
+			return true;
+		}
+		this.#problem('test/given-twice', word.span, `\`${word.text}\` is given twice for one request.`, {
+			related: [{ span: earlier, message: 'first given here' }],
+		});
+		return false;
+	}
+
+	#count(word: Word, args: readonly Word[], min: number, max: number, usage: string): boolean {
+		if (args.length >= min && args.length <= max) return true;
+		const few = args.length < min;
+		const limit = few ? min : max;
+		const bound = min === max ? '' : few ? 'at least ' : 'at most ';
+		const message = `\`${word.text}\` takes ${bound}${limit} argument${limit === 1 ? '' : 's'}.`;
+		const span = few ? word.span : spanOfWords(args.slice(max));
+		this.#problem(few ? 'arguments/too-few' : 'arguments/too-many', span, message, { hint: `Usage: ${usage}` });
+		return false;
+	}
+
+	#withoutBlock(line: Line): void {
+		if (!line.block) return;
+		const message = `\`${line.words[0]!.text}\` takes no block.`;
+		this.#problem('directive/unexpected-block', line.block.open, message);
+	}
+
+	#mistake(code: string, span: SourceSpan, { message, hint }: RequestMistake): void {
+		this.#problem(code, span, message, hint === undefined ? undefined : { hint });
+	}
+}
+
+/** Stands for a request that is missing, so that what follows is checked all the same. */
+function noRequest(span: SourceSpan): StepDraft {
+	return {
+		span,
+		method: '',
+		url: undefined,
+		headers: [],
+		body: undefined,
+		from: undefined,
+		at: undefined,
+		upstream: undefined,
+		expectations: [],
+		given: new Map(),
+	};
+}
+
+/** A method is written in capitals; whatever a URL follows is meant as a method too. */
+function isRequestLine(word: Word, args: readonly Word[]): boolean {
+	if (word.quote !== 'none') return false;
+	if (/^[A-Z][A-Z0-9-]*$/.test(word.text)) return true;
+	return args[0]?.text.includes('://') === true && !/^[a-z_]+$/.test(word.text);
+}

@@ -1,0 +1,67 @@
+/** Runs the tests of a configuration: each drives the compiled graph itself. */
+import type { Plan } from '../codegen/plan.ts';
+import type { Diagnostic } from '../diagnostics/diagnostic.ts';
+import { listenersText } from '../rehearsal/listener-choice.ts';
+import { Rehearsal, type RehearsalSurroundings, type Rehearsed } from '../rehearsal/rehearsal.ts';
+import type { TestCase, TestReport, TestStep } from './test-case.ts';
+
+/** Runs every test, one after another, pools as after a start. A failing step does not end its test. */
+export async function runTests(
+	tests: readonly TestCase[],
+	plan: Plan,
+	surroundings: RehearsalSurroundings,
+): Promise<TestReport> {
+	const diagnostics: Diagnostic[] = [];
+	let passed = 0;
+	const rehearsal = new Rehearsal(plan, surroundings);
+	for (const test of tests) {
+		const before = diagnostics.length;
+		rehearsal.reset();
+		for (const step of test.steps) await runStep(test, step, rehearsal, diagnostics);
+		if (diagnostics.length === before) passed++;
+	}
+	return { passed, failed: tests.length - passed, diagnostics };
+}
+
+async function runStep(test: TestCase, step: TestStep, rehearsal: Rehearsal, diagnostics: Diagnostic[]): Promise<void> {
+	const came = await rehearsal.run(step.request, step.upstream);
+	const { plan } = rehearsal;
+	if (!came) {
+		const { url } = step.request;
+		diagnostics.push({
+			code: 'test/nothing-listens',
+			severity: 'error',
+			span: step.span,
+			message: `${JSON.stringify(test.name)}: nothing listens where \`${url.text}\` leads.`,
+			hint: `The configuration listens on ${listenersText(plan)}.`,
+		});
+		return;
+	}
+	for (const { span, check } of step.expectations) {
+		const mismatch = await check(came, plan);
+		if (!mismatch) continue;
+		diagnostics.push({
+			code: 'test/failed',
+			severity: 'error',
+			span,
+			message: `${JSON.stringify(test.name)}: ${mismatch.text}.`,
+			label: mismatch.label,
+			related: test.steps.length > 1 ? [{ span: step.span, message: 'the request' }] : undefined,
+			hint: whatHappened(came, plan),
+		});
+	}
+	came.response?.close();
+}
+
+/** One or two sentences about the answer, for those who wonder. */
+function whatHappened({ site, exchange: x, response, failure }: Rehearsed, plan: Plan): string {
+	const name = site === -1 ? undefined : plan.document.sites![site]!.addresses[0];
+	if (name === undefined) return 'No site took the request: it was answered 200 with nothing.';
+	const error = x.error
+		? ` after the error ${x.error.status}${x.error.message === '' ? '' : `, ${x.error.message}`}`
+		: '';
+	if (failure !== undefined) return `No error route of \`${name}\` answered${error}.`;
+	if (!response) return `\`abort\` of \`${name}\` dropped the connection${error}.`;
+	const by = x.answeredBy === '' ? 'nothing' : `\`${x.answeredBy}\``;
+	return `Answered ${response.status} by ${by} of \`${name}\`${error}.`;
+}
