@@ -1,7 +1,5 @@
 /** The thread that compiles: it holds the running document and a candidate, and answers reads of the configuration. */
 import { createHmac } from 'node:crypto';
-import { readlinkSync } from 'node:fs';
-import { setPriority } from 'node:os';
 import type { MessagePort } from 'node:worker_threads';
 import { compile } from '../compiler/compiler.ts';
 import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
@@ -17,6 +15,7 @@ import {
 	generationDelta,
 	sameDocument,
 } from './threads/document-image.ts';
+import { lowerPriority } from './threads/lower-priority.ts';
 import type { CompilerAnswers, CompilerReply, CompilerRequest, Prepared } from './threads/messages.ts';
 import { restartReasons } from './threads/restart-reasons.ts';
 
@@ -35,7 +34,7 @@ const NICE = 1;
 
 /** Serves the main thread until it ends this thread. */
 export function runCompilerThread(port: MessagePort, start: CompilerStart): void {
-	lowerPriority();
+	lowerPriority(NICE);
 	const compilation = new Compilation(start);
 	port.on('message', (request: CompilerRequest) => {
 		let reply: CompilerReply;
@@ -48,16 +47,6 @@ export function runCompilerThread(port: MessagePort, start: CompilerStart): void
 		// Given over, not copied: the main thread keeps the latest.
 		port.postMessage(reply, reply.answer instanceof ArrayBuffer ? [reply.answer] : []);
 	});
-}
-
-/** Lets the operating system prefer the other threads. Linux only; elsewhere, or when refused, nothing changes. */
-function lowerPriority(): void {
-	try {
-		const thread = Number(readlinkSync('/proc/thread-self').split('/').at(-1));
-		if (Number.isInteger(thread) && thread > 0) setPriority(thread, NICE);
-	} catch {
-		// Without /proc the thread runs like the others.
-	}
 }
 
 /** The running document, the candidate of a load, and what is asked about them. */

@@ -11,9 +11,11 @@ import { LogOutputError, LogSinks, type StandardWriters } from './logs/log-sinks
 import { type PreparedProcessLog, ProcessLog } from './logs/process-log.ts';
 import { MetricsRegistry } from './metrics/metrics-registry.ts';
 import { ThreadTotals } from './metrics/thread-totals.ts';
+import { PasswordThreads } from './passwords/password-threads.ts';
 import { StartError, startError } from './start-error.ts';
 import { CompileService } from './threads/compile-service.ts';
 import { CompilerFailure } from './threads/compiler-client.ts';
+import type { MainThreadAnswers, MainThreadQuestion } from './threads/main-thread-questions.ts';
 import {
 	CONTROL_GENERATION,
 	CONTROL_SLOTS,
@@ -78,6 +80,7 @@ export class Runtime implements RuntimeControl {
 	readonly #log: ProcessLog;
 	readonly #compiler: CompileService;
 	readonly #metrics: MetricsRegistry;
+	readonly #passwords: PasswordThreads;
 	readonly #listeners = new Map<string, ListenerAddress>();
 	/** Log outputs that could not be opened since the load under way began. */
 	readonly #sinkErrors: LogOutputError[] = [];
@@ -103,6 +106,7 @@ export class Runtime implements RuntimeControl {
 		this.#compiler = new CompileService({ workingDirectory, environment, etagKey: randomBytes(32) }, reason =>
 			this.log('error', 'runtime', 'the compile thread died and is being replaced', { cause: reason }),
 		);
+		this.#passwords = new PasswordThreads(reason => this.log('error', 'http.authentication', reason));
 		this.#metrics = new MetricsRegistry(this.#totals, {
 			ready: () => this.#ready,
 			generation: () => this.#generation,
@@ -186,6 +190,7 @@ export class Runtime implements RuntimeControl {
 		this.#stopping ??= Promise.resolve();
 		void this.#pool?.terminate();
 		void this.#compiler.end();
+		void this.#passwords.end();
 		this.#log.close();
 	}
 
@@ -232,7 +237,7 @@ export class Runtime implements RuntimeControl {
 	/** For startRuntime: ends what a failed start has begun. */
 	async abandon(): Promise<void> {
 		this.#stopping ??= Promise.resolve();
-		await Promise.all([this.#pool?.terminate(), this.#compiler.end()]);
+		await Promise.all([this.#pool?.terminate(), this.#compiler.end(), this.#passwords.end()]);
 		this.#log.close();
 		await this.#sinks.flush(FLUSH_LIMIT);
 	}
@@ -256,8 +261,14 @@ export class Runtime implements RuntimeControl {
 				}
 			},
 			sinkReleased: sink => this.#sinks.release(sink),
+			answer: question => this.#answer(question),
 			replaced: index => void this.#serialize(() => this.#bringUp(index)),
 		});
+	}
+
+	/** Answers a data-plane thread. */
+	async #answer(question: MainThreadQuestion): Promise<MainThreadAnswers[keyof MainThreadAnswers]> {
+		return question.about === 'password' ? this.#passwords.verify(question.task) : this.#metrics.render();
 	}
 
 	async #load(input: ConfigInput): Promise<LoadOutcome> {
@@ -354,7 +365,7 @@ export class Runtime implements RuntimeControl {
 			await within(pool.drain(), this.#settings.grace_period);
 			await pool.terminate();
 		}
-		await this.#compiler.end();
+		await Promise.all([this.#compiler.end(), this.#passwords.end()]);
 		await this.#queue.catch(() => {});
 		this.log('info', 'runtime', 'stopped');
 		this.#log.close();

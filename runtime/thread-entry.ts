@@ -8,4 +8,6 @@ if (port && data?.kind === 'compiler') {
 	import('./compiler-thread.ts').then(({ runCompilerThread }) => runCompilerThread(port, workerData));
 } else if (port && data?.kind === 'worker') {
 	import('./worker.ts').then(({ runWorker }) => runWorker(port, workerData));
+} else if (port && data?.kind === 'passwords') {
+	import('./passwords/password-thread.ts').then(({ runPasswordThread }) => runPasswordThread(port));
 }

@@ -1,11 +1,13 @@
 /** What the handlers of one thread lease: pools, files, access logs, each opened once per key and closed with its last site. */
-import type { AccessLogSettings, LeaseKinds, UpstreamPool } from '../compiler/exchange/leases.ts';
+import type { AccessLogSettings, LeaseKinds, MetricsSource, UpstreamPool } from '../compiler/exchange/leases.ts';
 import { createFileReader } from './files/file-reader.ts';
 import { type LeaseSource, MemoryWanted } from './generation-builder.ts';
 import { LeaseRegistry, leaseKey } from './leases.ts';
 import { AccessBatch, type BatchPort } from './logs/access-batch.ts';
 import { AccessLogger, type AccessLogSurroundings } from './logs/access-log.ts';
 import { sinkKey } from './logs/log-sinks.ts';
+import { PasswordQueue } from './passwords/password-queue.ts';
+import type { MainThreadAnswers, MainThreadQuestion } from './threads/main-thread-questions.ts';
 import type { FromWorker } from './threads/messages.ts';
 import { poolSlots } from './upstreams/shared-counts.ts';
 import { createUpstreamPool } from './upstreams/upstream-pool.ts';
@@ -18,6 +20,8 @@ export interface LeaseThread {
 	readonly rows: number;
 	readonly accessLogs: AccessLogSurroundings;
 	send(message: FromWorker): void;
+	/** Asks the main thread. */
+	ask<Q extends MainThreadQuestion>(question: Q): Promise<MainThreadAnswers[Q['about']]>;
 	/** Where the lines of an access log's batch go. */
 	batchPort(sink: string): BatchPort;
 }
@@ -27,12 +31,19 @@ export class ThreadLeases implements LeaseSource {
 	readonly registry = new LeaseRegistry();
 	readonly #thread: LeaseThread;
 	readonly #files = createFileReader();
+	readonly #passwords: PasswordQueue;
+	readonly #metrics: MetricsSource;
 	readonly #memory = new Map<string, SharedArrayBuffer>();
 	readonly #wanted = new Set<string>();
 	#arrived: (() => void)[] = [];
 
 	constructor(thread: LeaseThread) {
 		this.#thread = thread;
+		this.#passwords = new PasswordQueue(
+			task => thread.ask({ about: 'password', task }),
+			x => thread.accessLogs.clientIp(x),
+		);
+		this.#metrics = { render: shared(() => thread.ask({ about: 'metrics' })) };
 	}
 
 	acquire<K extends keyof LeaseKinds>(
@@ -74,6 +85,10 @@ export class ThreadLeases implements LeaseSource {
 				return { value: this.#files, close: () => {} };
 			case 'upstreams':
 				return this.#openPool(settings as LeaseKinds['upstreams']['settings'], handle);
+			case 'password_verifier':
+				return { value: this.#passwords, close: () => {} };
+			case 'metrics':
+				return { value: this.#metrics, close: () => {} };
 			case 'access_log':
 				return this.#openAccessLog(settings as AccessLogSettings);
 		}
@@ -121,4 +136,15 @@ export class ThreadLeases implements LeaseSource {
 			throw error;
 		}
 	}
+}
+
+/** Calls that come while one is under way share its result. */
+function shared<T>(call: () => Promise<T>): () => Promise<T> {
+	let underWay: Promise<T> | undefined;
+	return () => {
+		underWay ??= call().finally(() => {
+			underWay = undefined;
+		});
+		return underWay;
+	};
 }

@@ -8,13 +8,17 @@ import { Worker, type WorkerOptions } from 'node:worker_threads';
 export const THREAD_ASSET = 'worker.js';
 
 /** The kinds of thread that {@link startThread} starts. */
-export type ThreadKind = 'compiler' | 'worker';
+export type ThreadKind = 'compiler' | 'worker' | 'passwords';
 
 /**
  * Megabytes for new objects. Left alone they grow threefold over hundreds of loads without any use to a request, whose
  * objects die young. Compiling ten thousand sites takes twice as long when the trees it works on are moved too early.
  */
-const YOUNG_MEGABYTES: { readonly [kind in ThreadKind]: number } = { compiler: 96, worker: 16 };
+const YOUNG_MEGABYTES: { readonly [kind in ThreadKind]: number } = {
+	compiler: 96,
+	worker: 16,
+	passwords: 4,
+};
 
 /**
  * Starts a thread of that kind. `data` is cloned to it beside `kind`. Its standard streams are not captured: what runs

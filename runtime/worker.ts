@@ -19,6 +19,7 @@ import { createHttp1Server } from './protocols/http1/http1-server.ts';
 import { DEFAULT_LIMITS } from './protocols/http1/limits.ts';
 import { RequestHost, type ThreadState } from './request-host.ts';
 import { ThreadLeases } from './thread-leases.ts';
+import { MainThreadClient } from './threads/main-thread-client.ts';
 import {
 	CONTROL_OUTSTANDING,
 	type FromWorker,
@@ -54,6 +55,7 @@ class DataPlaneWorker implements ThreadState {
 	readonly #facts: HostFacts;
 	readonly #control: Int32Array;
 	readonly #leases: ThreadLeases;
+	readonly #questions = new MainThreadClient(message => this.#send(message));
 	readonly #pages: SeriesPages;
 	readonly #listeners = new Map<string, WorkerListener>();
 	/** Listeners bound for the generation that is not served yet. */
@@ -76,6 +78,7 @@ class DataPlaneWorker implements ThreadState {
 			rows: start.rows,
 			accessLogs: { terminal: start.terminal, clientIp: x => this.#clientIp(x) },
 			send: message => this.#send(message),
+			ask: question => this.#questions.ask(question),
 			batchPort: sink => ({
 				post: (text, entries) => this.#send({ type: 'access', sink, text, entries }),
 				dropped: entries => {
@@ -105,6 +108,9 @@ class DataPlaneWorker implements ThreadState {
 				return;
 			case 'memory':
 				this.#leases.memoryArrived(message.key, message.buffer);
+				return;
+			case 'answer':
+				this.#questions.answered(message.id, message.answer);
 				return;
 			case 'drain':
 				this.#drain();

@@ -13,8 +13,13 @@ const STAND_INS: StandIns = {
 	files: () => ({
 		open: () => Promise.reject(new Error('There are no files while a configuration is checked.')),
 		kind: () => undefined,
+		stat: () => undefined,
+		list: () => [],
+		readStart: () => undefined,
 	}),
 	access_log: () => ({ record: () => {} }),
+	password_verifier: () => ({ live: false, verify: () => false }),
+	metrics: () => ({ render: () => Promise.resolve('') }),
 };
 
 /** Gives a stand-in for every kind. */

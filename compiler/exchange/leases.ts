@@ -1,6 +1,7 @@
 /** What handlers need from the runtime: interfaces that the compiler declares and the runtime (or a test) fills. */
 
 import type { Duplex } from 'node:stream';
+import type { PasswordHash } from '../directives/basic-auth/password-hash.ts';
 import type { Body } from './body.ts';
 import type { Exchange } from './exchange.ts';
 import type { HeaderList } from './header-list.ts';
@@ -104,6 +105,14 @@ export interface OpenFile {
 	close(): void;
 }
 
+/** What is known of a file or folder without opening it. */
+export interface FileFacts {
+	readonly type: 'file' | 'directory';
+	readonly size: number;
+	/** Nanoseconds since the epoch. */
+	readonly mtimeNs: bigint;
+}
+
 /** Reads files below roots. */
 export interface FileReader {
 	/**
@@ -114,6 +123,12 @@ export interface FileReader {
 	open(root: string, path: string, followSymlinks: boolean): OpenFile | Promise<OpenFile>;
 	/** What a path below root is, without opening it. Throws FileError but for `not_found`, which is undefined. */
 	kind(root: string, path: string, followSymlinks: boolean): 'file' | 'directory' | undefined;
+	/** As `kind`, with size and time; undefined also for what may not be looked at. Never throws. */
+	stat(root: string, path: string, followSymlinks: boolean): FileFacts | undefined;
+	/** Names in a folder below root, in the order of their code units; none when it is no folder or cannot be read. Never throws. */
+	list(root: string, path: string, followSymlinks: boolean): readonly string[];
+	/** The first `bytes` bytes of a regular file anywhere, or undefined when it cannot be read. */
+	readStart(path: string, bytes: number): Uint8Array | undefined;
 	/** The path with every symbolic link resolved, or undefined when nothing is there. For load time, not per request. */
 	realPath?(path: string): string | undefined;
 }
@@ -147,11 +162,30 @@ export interface AccessLogSettings {
 	readonly level: string;
 }
 
+/** Says whether passwords are right, away from the threads that serve requests. */
+export interface PasswordVerifier {
+	/** False for a stand-in: then nothing is served, and what the environment says is not known. */
+	readonly live: boolean;
+	/**
+	 * The verdict on a password, at once when it is remembered (under a keyed hash of user, hash and password). Throws or
+	 * rejects with HttpError 503 when too many wait.
+	 */
+	verify(x: Exchange, user: string, hash: PasswordHash, password: string): boolean | Promise<boolean>;
+}
+
+/** Renders the metrics of the process. */
+export interface MetricsSource {
+	/** Prometheus text exposition 0.0.4. */
+	render(): Promise<string>;
+}
+
 /** Every kind of lease: the settings that key it, and what the handler gets. */
 export interface LeaseKinds {
 	upstreams: { settings: UpstreamSettings; lease: UpstreamPool };
 	files: { settings: Record<string, never>; lease: FileReader };
 	access_log: { settings: AccessLogSettings; lease: AccessLog };
+	password_verifier: { settings: Record<string, never>; lease: PasswordVerifier };
+	metrics: { settings: Record<string, never>; lease: MetricsSource };
 }
 
 /** Gives leases while a graph is built. The same kind and settings give the same lease, across generations. */

@@ -3,6 +3,7 @@ import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts'
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { Settings } from '../../compiler/document/document.ts';
 import type { RestartReason } from '../control.ts';
+import type { MainThreadQuestion } from './main-thread-questions.ts';
 
 /** Slot, in the Int32 memory that all threads share, of the number of the generation being served. */
 export const CONTROL_GENERATION = 0;
@@ -134,6 +135,8 @@ export type ToWorker =
 	/** Memory asked for with `memory_wanted`. */
 	| { readonly type: 'memory'; readonly key: string; readonly buffer: SharedArrayBuffer }
 	| { readonly type: 'drain' }
+	/** Answers `ask`. */
+	| { readonly type: 'answer'; readonly id: number; readonly answer: unknown }
 	/** For operators' tests: fails as an uncaught exception outside any request would. */
 	| { readonly type: 'crash' };
 
@@ -182,5 +185,7 @@ export type FromWorker =
 	/** Formatted access entries; `sink` is the key of their writer. */
 	| { readonly type: 'access'; readonly sink: string; readonly text: string; readonly entries: number }
 	| { readonly type: 'log'; readonly entry: LogEntry }
+	/** Asks the main thread something; an `answer` of the same id follows. */
+	| { readonly type: 'ask'; readonly id: number; readonly question: MainThreadQuestion }
 	/** Every connection of a draining thread has ended. */
 	| { readonly type: 'drained' };

@@ -2,6 +2,7 @@
 import type { Worker } from 'node:worker_threads';
 import type { ThreadTotals } from '../metrics/thread-totals.ts';
 import { startThread } from '../thread-source.ts';
+import type { MainThreadQuestion } from './main-thread-questions.ts';
 import {
 	CONTROL_OUTSTANDING,
 	type FromWorker,
@@ -12,7 +13,6 @@ import {
 	type ToWorker,
 	type WorkerStart,
 } from './messages.ts';
-
 import { SharedRows } from './shared-rows.ts';
 
 /** Milliseconds that a thread may take to build a generation. */
@@ -60,6 +60,8 @@ export interface WorkerPoolHost {
 	access(sink: string, text: string, entries: number): void;
 	sinkOpened(sink: string, output: { readonly writer: string }): void;
 	sinkReleased(sink: string): void;
+	/** Answers a question of a thread. Never rejects. */
+	answer(question: MainThreadQuestion): Promise<unknown>;
 	/** A thread has been started in place of a dead one and waits for its state. */
 	replaced(index: number): void;
 }
@@ -318,11 +320,22 @@ export class WorkerPool {
 				Atomics.sub(this.#outstanding, CONTROL_OUTSTANDING + slot.index, LOG_ENTRY_WEIGHT);
 				this.#host.log(message.entry);
 				return;
+			case 'ask':
+				this.#answer(slot.thread, message.id, message.question);
+				return;
 			case 'drained':
 				slot.drained = true;
 				this.#checkDrained();
 				return;
 		}
+	}
+
+	/** To the thread that asked, not to one that has taken its place since. */
+	#answer(thread: Worker | undefined, id: number, question: MainThreadQuestion): void {
+		void this.#host.answer(question).then(answer => {
+			const message: ToWorker = { type: 'answer', id, answer };
+			thread?.postMessage(message);
+		});
 	}
 
 	#checkDrained(): void {

@@ -1,4 +1,5 @@
 /** The registry of placeholders and their lookup by full name. */
+import { HANDLED_PLACEHOLDERS } from './handled.ts';
 import { MACHINE_PLACEHOLDERS } from './machine.ts';
 import { OUTCOME_PLACEHOLDERS } from './outcome.ts';
 import type { HostFacts, Placeholder, PlaceholderScope, Resolver } from './placeholder.ts';
@@ -9,6 +10,7 @@ export const placeholders: readonly Placeholder[] = [
 	...MACHINE_PLACEHOLDERS,
 	...REQUEST_PLACEHOLDERS,
 	...OUTCOME_PLACEHOLDERS,
+	...HANDLED_PLACEHOLDERS,
 ];
 
 const EXACT: ReadonlyMap<string, Placeholder> = new Map(

@@ -1,0 +1,133 @@
+/** Password hashes in their native texts: modular crypt for bcrypt, PHC strings for argon2id. Reading only, no hashing. */
+import { createHash } from 'node:crypto';
+
+/** A bcrypt hash: `$2b$14$` and 53 characters. */
+export interface BcryptHash {
+	readonly algorithm: 'bcrypt';
+	readonly text: string;
+	/** Logarithm of the rounds, 4 to 31. */
+	readonly cost: number;
+}
+
+/** An argon2id hash: `$argon2id$v=19$m=65536,t=1,p=4$SALT$TAG` (RFC 9106). */
+export interface Argon2idHash {
+	readonly algorithm: 'argon2id';
+	readonly text: string;
+	/** KiB. */
+	readonly memory: number;
+	readonly passes: number;
+	readonly parallelism: number;
+	readonly salt: Uint8Array;
+	readonly tag: Uint8Array;
+}
+
+/** A hash of an algorithm that this server verifies. */
+export type PasswordHash = BcryptHash | Argon2idHash;
+
+/** Algorithms by the names that configurations use. */
+export const HASH_ALGORITHMS = ['bcrypt', 'argon2id'] as const;
+
+/** Name of an algorithm. */
+export type HashAlgorithm = (typeof HASH_ALGORITHMS)[number];
+
+/** What argon2id may ask for: a verification takes this much memory and time. */
+export const ARGON2ID_LIMITS: {
+	readonly [parameter in 'memory' | 'passes' | 'parallelism' | 'tag' | 'salt']: {
+		readonly min: number;
+		readonly max: number;
+	};
+} = {
+	memory: { min: 8, max: 4 * 1024 * 1024 },
+	passes: { min: 1, max: 1024 },
+	parallelism: { min: 1, max: 255 },
+	tag: { min: 4, max: 1024 },
+	salt: { min: 8, max: 1024 },
+};
+
+const BCRYPT = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/;
+const ARGON2ID = /^\$argon2id\$v=(\d{1,4})\$m=(\d{1,10}),t=(\d{1,10}),p=(\d{1,8})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
+
+/**
+ * Reads a hash, given as it is or as base64 of it. A sentence says what is wrong with a text that is none; it never
+ * repeats the text, which is a secret.
+ */
+export function parsePasswordHash(algorithm: HashAlgorithm, text: string): PasswordHash | string {
+	const native = text.startsWith('$') ? text : decoded(text);
+	return algorithm === 'bcrypt' ? parseBcrypt(native) : parseArgon2id(native);
+}
+
+function decoded(text: string): string {
+	return /^[A-Za-z0-9+/_-]+={0,2}$/.test(text) ? Buffer.from(text, 'base64').toString('latin1') : text;
+}
+
+function parseBcrypt(text: string): BcryptHash | string {
+	const match = BCRYPT.exec(text);
+	if (!match) return 'this is not a bcrypt hash';
+	const cost = Number(match[1]);
+	return cost >= 4 && cost <= 31 ? { algorithm: 'bcrypt', text, cost } : 'the cost of a bcrypt hash is from 4 to 31';
+}
+
+function parseArgon2id(text: string): Argon2idHash | string {
+	const match = ARGON2ID.exec(text);
+	if (!match) return 'this is not an argon2id hash';
+	const [version, memory, passes, parallelism] = match.slice(1, 5).map(Number) as [number, number, number, number];
+	// Copies of their own: a piece of the pool would travel to another thread with all of it.
+	const salt = Uint8Array.from(Buffer.from(match[5]!, 'base64'));
+	const tag = Uint8Array.from(Buffer.from(match[6]!, 'base64'));
+	if (version !== 19) return 'only version 19 of argon2id is supported';
+	const mistake = argon2idMistake({ memory, passes, parallelism, tag: tag.length, salt: salt.length });
+	return mistake ?? { algorithm: 'argon2id', text, memory, passes, parallelism, salt, tag };
+}
+
+/** What is wrong with parameters of argon2id; undefined when nothing is. */
+export function argon2idMistake(
+	parameters: {
+		readonly [name in keyof typeof ARGON2ID_LIMITS]: number;
+	},
+): string | undefined {
+	for (const [name, { min, max }] of Object.entries(ARGON2ID_LIMITS)) {
+		const value = parameters[name as keyof typeof ARGON2ID_LIMITS];
+		if (value < min || value > max) return `the ${ARGON2ID_NAMES[name]} of argon2id is from ${min} to ${max}`;
+	}
+	if (parameters.memory < 8 * parameters.parallelism) return 'argon2id needs 8 KiB of memory for each thread';
+	return undefined;
+}
+
+const ARGON2ID_NAMES: { readonly [name: string]: string } = {
+	memory: 'memory (KiB)',
+	passes: 'time (passes)',
+	parallelism: 'number of threads',
+	tag: 'key length (bytes)',
+	salt: 'salt length (bytes)',
+};
+
+/** A PHC string of an argon2id tag. */
+export function formatArgon2id(hash: Omit<Argon2idHash, 'algorithm' | 'text'>): string {
+	const { memory, passes, parallelism, salt, tag } = hash;
+	const plain = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64').replace(/=+$/, '');
+	return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${plain(salt)}$${plain(tag)}`;
+}
+
+/**
+ * A hash of the same parameters that no password is known for: verifying against it takes as long as against the given
+ * one. The same parameters give the same text, so that verdicts kept for it outlive a reload as those for real ones do.
+ */
+export function decoyOf(hash: PasswordHash): PasswordHash {
+	if (hash.algorithm === 'bcrypt') {
+		const bytes = Buffer.from(noise(`bcrypt ${hash.cost}`, 64));
+		const letters = bytes.toString('base64url').replace(/-/g, '.').replace(/_/g, '/');
+		// The last characters of salt and digest hold fewer than six bits.
+		const text = `$2b$${String(hash.cost).padStart(2, '0')}$${letters.slice(0, 21)}O${letters.slice(21, 51)}O`;
+		return { algorithm: 'bcrypt', text, cost: hash.cost };
+	}
+	const { memory, passes, parallelism } = hash;
+	const seed = `argon2id ${memory} ${passes} ${parallelism}`;
+	const salt = noise(`${seed} salt`, hash.salt.length);
+	const tag = noise(`${seed} tag`, hash.tag.length);
+	const fields = { memory, passes, parallelism, salt, tag };
+	return { algorithm: 'argon2id', text: formatArgon2id(fields), ...fields };
+}
+
+function noise(seed: string, length: number): Uint8Array {
+	return Uint8Array.from(createHash('shake256', { outputLength: length }).update(seed).digest());
+}

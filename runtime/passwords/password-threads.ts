@@ -1,0 +1,90 @@
+/** The password threads as the main thread sees them: started when first needed, one task each, replaced when they die. */
+import { availableParallelism } from 'node:os';
+import type { Worker } from 'node:worker_threads';
+import { startThread } from '../thread-source.ts';
+import type { PasswordTask, PasswordVerdict } from './password-thread.ts';
+
+/** Milliseconds after which a verification is given up: a hash of cost 31 would hold its thread for a day. */
+const LIMIT = 30_000;
+
+interface Waiting {
+	readonly task: PasswordTask;
+	readonly settle: (verdict: PasswordVerdict) => void;
+}
+
+/** Verifies passwords on threads of their own. */
+export class PasswordThreads {
+	readonly #most: number;
+	readonly #limit: number;
+	readonly #failed: (reason: string) => void;
+	readonly #idle: Worker[] = [];
+	readonly #all = new Set<Worker>();
+	readonly #waiting: Waiting[] = [];
+	#ended = false;
+
+	/** `failed` is told why a thread died or was ended. `limit`: milliseconds for one verification. */
+	constructor(failed: (reason: string) => void, limit: number = LIMIT) {
+		this.#failed = failed;
+		this.#limit = limit;
+		// Half of the processors at most: the rest serve.
+		this.#most = Math.max(1, Math.min(4, availableParallelism() >> 1));
+	}
+
+	/** The verdict; null when there can be none. Who asks bounds how many wait. */
+	verify(task: PasswordTask): Promise<PasswordVerdict> {
+		if (this.#ended) return Promise.resolve(null);
+		return new Promise(settle => {
+			this.#waiting.push({ task, settle });
+			this.#next();
+		});
+	}
+
+	/** Ends the threads; what waits gets no verdict. */
+	async end(): Promise<void> {
+		this.#ended = true;
+		for (const { settle } of this.#waiting.splice(0)) settle(null);
+		await Promise.all([...this.#all].map(thread => thread.terminate()));
+	}
+
+	#next(): void {
+		if (this.#waiting.length === 0) return;
+		const thread = this.#idle.pop() ?? (this.#all.size < this.#most ? this.#start() : undefined);
+		if (!thread) return;
+		const { task, settle } = this.#waiting.shift()!;
+		let over = false;
+		const end = (verdict: PasswordVerdict): void => {
+			if (over) return;
+			over = true;
+			clearTimeout(timer);
+			thread.off('message', answered);
+			thread.off('exit', died);
+			settle(verdict);
+		};
+		const answered = (verdict: PasswordVerdict): void => {
+			end(verdict);
+			this.#idle.push(thread);
+			this.#next();
+		};
+		const died = (): void => end(null);
+		const timer = setTimeout(() => {
+			this.#failed(`a password was not verified within ${this.#limit} ms: its hash costs too much`);
+			void thread.terminate();
+		}, this.#limit);
+		thread.on('message', answered);
+		thread.on('exit', died);
+		thread.postMessage(task);
+	}
+
+	#start(): Worker {
+		const thread = startThread('passwords', {});
+		this.#all.add(thread);
+		thread.on('error', error => this.#failed(error instanceof Error ? error.message : String(error)));
+		thread.on('exit', () => {
+			this.#all.delete(thread);
+			const at = this.#idle.indexOf(thread);
+			if (at !== -1) this.#idle.splice(at, 1);
+			if (!this.#ended) this.#next();
+		});
+		return thread;
+	}
+}
