@@ -1,5 +1,7 @@
 /** Compiles a configuration for a command, and prints what the compiler found. */
-import { compile } from '../compiler/compiler.ts';
+import type { Plan } from '../compiler/codegen/plan.ts';
+import { type Compiled, compile } from '../compiler/compiler.ts';
+import type { Diagnostic } from '../compiler/diagnostics/diagnostic.ts';
 import { renderDiagnostic } from '../compiler/diagnostics/render.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
 import type { Document } from '../compiler/document/document.ts';
@@ -12,21 +14,26 @@ import { colourOnStandardError } from './terminal.ts';
 import { unformatted } from './unformatted.ts';
 
 /** A configuration that compiles. */
-export interface Compilation {
+export interface Compilation extends Pick<Compiled, 'tests' | 'locate'> {
 	readonly document: Document;
+	readonly plan: Plan;
 	/** Rendered warnings, a line end after each; '' when there is none. */
 	readonly warnings: string;
 }
 
 /** Compiles. Throws {@link CommandFailure} with every problem rendered, the first one first. */
 export function compileConfiguration(input: ConfigInput): Compilation {
-	const compiled = compile(input, diskReader(process.cwd()));
-	const colour = colourOnStandardError();
-	const rendered = compiled.diagnostics.map(one => `${renderDiagnostic(one, { color: colour })}\n`).join('\n');
-	if (!compiled.document)
-		throw new CommandFailure(refusal(input.name, compiled.diagnostics), { before: `${rendered}\n` });
+	const { document, plan, diagnostics, tests, locate } = compile(input, diskReader(process.cwd()));
+	const rendered = renderDiagnostics(diagnostics);
+	if (!document || !plan) throw new CommandFailure(refusal(input.name, diagnostics), { before: `${rendered}\n` });
 	const warnings = [formatWarning(input), rendered].filter(text => text !== '').join('\n');
-	return { document: compiled.document, warnings };
+	return { document, plan, tests, locate, warnings };
+}
+
+/** Diagnostics for standard error, an empty line between them and a line end after the last; '' for none. */
+export function renderDiagnostics(diagnostics: readonly Diagnostic[]): string {
+	const color = colourOnStandardError();
+	return diagnostics.map(one => `${renderDiagnostic(one, { color })}\n`).join('\n');
 }
 
 /** A line about a text that `svc fmt` would change, '' when it would not. Imported files are not looked at. */
