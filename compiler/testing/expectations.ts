@@ -73,8 +73,7 @@ export const EXPECTATIONS: { readonly [word: string]: ExpectationWord } = {
 				pattern = compileRegexp(text.text);
 			} catch (error) {
 				if (!(error instanceof RegexpError)) throw error;
-				const message = `\`${text.text}\` is not a regular expression: ${error.message}`;
-				problem('value/not-a-regular-expression', text.span, message);
+				problem('value/not-a-regular-expression', text.span, error.message);
 				return undefined;
 			}
 			return bodyCheck(body => (pattern.test(body) ? undefined : `the body does not match ${quoted(text.text)}`));

@@ -53,6 +53,8 @@ interface StepDraft {
 	at: number | undefined;
 	upstream: UpstreamAnswer | undefined;
 	readonly expectations: Expectation[];
+	/** An `expect` stands there, if a mistaken one. */
+	expects: boolean;
 	/** What was given once, and where. */
 	readonly given: Map<string, SourceSpan>;
 }
@@ -140,7 +142,7 @@ class TestReader {
 			const hint = 'Fields, body and client stand in a block: `{ header …; body …; from … }`.';
 			this.#problem('arguments/too-many', spanOfWords(args.slice(1)), message, { hint });
 		}
-		const step: StepDraft = { ...noRequest(span), method: method.text, url: wrongMethod ? undefined : url };
+		const step: StepDraft = { ...noRequest(span), method: method.text, url: wrongMethod || surplus ? undefined : url };
 		this.#step = step;
 		for (const inner of line.block?.lines ?? []) {
 			const word = inner.words[0]!;
@@ -213,6 +215,7 @@ class TestReader {
 	}
 
 	#expect(line: Line, args: readonly Word[], step: StepDraft): void {
+		step.expects = true;
 		const [what, ...values] = args;
 		const words = Object.keys(EXPECTATIONS);
 		if (!what) {
@@ -239,7 +242,7 @@ class TestReader {
 		if (!step?.url) return;
 		const { url, span, method, headers, body, from, at, upstream, expectations } = step;
 		this.#steps.push({ request: { method, url, headers, body, from, at }, span, upstream, expectations });
-		if (expectations.length > 0) return;
+		if (step.expects) return;
 		this.#problem('test/no-expectation', span, 'Nothing is expected of this request.', {
 			severity: 'warning',
 			hint: 'Add a line such as `expect status 200`.',
@@ -292,6 +295,7 @@ function noRequest(span: SourceSpan): StepDraft {
 		at: undefined,
 		upstream: undefined,
 		expectations: [],
+		expects: false,
 		given: new Map(),
 	};
 }
