@@ -46,6 +46,11 @@ export const COMMANDS: readonly CommandEntry[] = [
 		load: async () => (await import('./reverse-proxy.ts')).reverseProxy,
 	},
 	{
+		name: 'hash-password',
+		summary: 'Hash a password for basic_auth',
+		load: async () => (await import('./hash-password.ts')).hashPassword,
+	},
+	{
 		name: 'list-modules',
 		summary: 'List the modules of this build',
 		load: async () => (await import('./list-modules.ts')).listModules,
@@ -77,6 +82,5 @@ export const LATER_COMMANDS: readonly string[] = [
 	'storage-import',
 	'trust',
 	'untrust',
-	'hash-password',
 	'service',
 ];

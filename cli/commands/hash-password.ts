@@ -1,0 +1,85 @@
+/** `svc hash-password`. */
+import { quoted } from '../arguments.ts';
+import { type Command, CommandFailure, type Invocation } from '../command.ts';
+import { print } from '../terminal.ts';
+
+/** Bytes of a password that bcrypt looks at. */
+const BCRYPT_BYTES = 72;
+const SALT_BYTES = 16;
+
+/** Prints the hash of a password, for `basic_auth`. */
+export const hashPassword: Command = {
+	name: 'hash-password',
+	summary: 'Hash a password for basic_auth',
+	details: [
+		'Prints one line: the hash of a password, for the directive basic_auth.',
+		'Without --plaintext the password is the first line of standard input; on a terminal it is asked for, twice and unseen. A password on the command line can be seen by other users of the machine.',
+	],
+	options: [
+		{ name: 'plaintext', short: 'p', value: 'PLAINTEXT', summary: 'Password to hash', default: 'standard input' },
+		{ name: 'algorithm', value: 'ALGORITHM', summary: 'bcrypt or argon2id', default: 'bcrypt' },
+		{ name: 'bcrypt-cost', value: 'COST', summary: 'Logarithm of the rounds, 4 to 31', default: '14' },
+		{ name: 'argon2id-time', value: 'TIME', summary: 'Iterations', default: '1' },
+		{ name: 'argon2id-memory', value: 'MEMORY', summary: 'Memory in KiB', default: '65536' },
+		{ name: 'argon2id-threads', value: 'THREADS', summary: 'Parallelism', default: '4' },
+		{ name: 'argon2id-keylen', value: 'KEYLEN', summary: 'Length of the output in bytes', default: '32' },
+	],
+	async run(invocation) {
+		const algorithm = invocation.value('algorithm') ?? 'bcrypt';
+		// Wrong numbers are told before a password is typed.
+		const hash =
+			algorithm === 'bcrypt' ? bcrypt(invocation) : algorithm === 'argon2id' ? await argon2id(invocation) : undefined;
+		if (!hash) throw new CommandFailure(`${quoted(algorithm)} is not a hash algorithm; give bcrypt or argon2id.`);
+		const { readPassword } = await import('../password-input.ts');
+		const password = invocation.value('plaintext') ?? (await readPassword());
+		if (password === '') throw new CommandFailure('The password is empty.');
+		print(`${await hash(password)}\n`);
+		return 0;
+	},
+};
+
+function bcrypt({ value }: Invocation): (password: string) => Promise<string> {
+	const cost = wholeNumber('bcrypt-cost', value('bcrypt-cost') ?? '14', 4, 31);
+	return async password => {
+		const length = Buffer.byteLength(password);
+		if (length > BCRYPT_BYTES) {
+			throw new CommandFailure(
+				`The password has ${length} bytes and bcrypt looks at ${BCRYPT_BYTES} only: use a shorter one or --algorithm argon2id.`,
+			);
+		}
+		const { hashSync } = await import('bcryptjs');
+		return hashSync(password, cost);
+	};
+}
+
+async function argon2id({ value }: Invocation): Promise<(password: string) => Promise<string>> {
+	const { argon2idMistake, ARGON2ID_LIMITS, formatArgon2id } = await import(
+		'../../compiler/directives/basic-auth/password-hash.ts'
+	);
+	const number = (option: string, otherwise: string, of: keyof typeof ARGON2ID_LIMITS): number => {
+		const { min, max } = ARGON2ID_LIMITS[of];
+		return wholeNumber(option, value(option) ?? otherwise, min, max);
+	};
+	const passes = number('argon2id-time', '1', 'passes');
+	const memory = number('argon2id-memory', '65536', 'memory');
+	const parallelism = number('argon2id-threads', '4', 'parallelism');
+	const tagLength = number('argon2id-keylen', '32', 'tag');
+	const mistake = argon2idMistake({ passes, memory, parallelism, tag: tagLength, salt: SALT_BYTES });
+	if (mistake !== undefined) throw new CommandFailure(`${mistake[0]!.toUpperCase()}${mistake.slice(1)}.`);
+	return async password => {
+		const { argon2Sync, randomBytes } = await import('node:crypto');
+		const salt = randomBytes(SALT_BYTES);
+		try {
+			const tag = argon2Sync('argon2id', { message: password, nonce: salt, memory, passes, parallelism, tagLength });
+			return formatArgon2id({ memory, passes, parallelism, salt, tag });
+		} catch {
+			throw new CommandFailure(`The password cannot be hashed: ${memory} KiB of memory are not to be had.`);
+		}
+	};
+}
+
+function wholeNumber(option: string, text: string, min: number, max: number): number {
+	const number = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
+	if (number >= min && number <= max) return number;
+	throw new CommandFailure(`${quoted(`--${option} ${text}`)} is not a whole number from ${min} to ${max}.`);
+}

@@ -1,0 +1,52 @@
+/** Reads a password: typed twice and unseen on a terminal, otherwise from standard input. */
+import type { ReadStream } from 'node:tty';
+import { CommandFailure } from './command.ts';
+import { printError, readStandardInput } from './terminal.ts';
+
+/** The password. Throws {@link CommandFailure} when two typed ones differ, or typing was broken off. */
+export async function readPassword(): Promise<string> {
+	if (!process.stdin.isTTY) {
+		const text = await readStandardInput();
+		const end = text.search(/\r?\n/);
+		return end === -1 ? text : text.slice(0, end);
+	}
+	const password = await typed('Enter password: ');
+	if ((await typed('Confirm password: ')) !== password) throw new CommandFailure('The two passwords differ.');
+	return password;
+}
+
+/** One line from the terminal, which shows nothing of it. */
+function typed(prompt: string): Promise<string> {
+	const terminal = process.stdin as ReadStream;
+	printError(prompt);
+	terminal.setRawMode(true);
+	terminal.setEncoding('utf8');
+	terminal.resume();
+	return new Promise((resolve, reject) => {
+		let line = '';
+		const end = (): void => {
+			terminal.setRawMode(false);
+			terminal.pause();
+			terminal.off('data', take);
+			printError('\n');
+		};
+		const take = (text: string): void => {
+			for (const character of text) {
+				if (character === '\r' || character === '\n' || character === '\u0004') {
+					end();
+					resolve(line);
+					return;
+				}
+				if (character === '\u0003') {
+					end();
+					reject(new CommandFailure('Interrupted.', { status: 130 }));
+					return;
+				}
+				if (character === '\u007f' || character === '\b') line = [...line].slice(0, -1).join('');
+				else if (character === '\u0015') line = '';
+				else line += character;
+			}
+		};
+		terminal.on('data', take);
+	});
+}
