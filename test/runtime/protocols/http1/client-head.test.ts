@@ -58,6 +58,34 @@ heads('101 only for a request that asked', () => {
 	assert.equal([...head.headers], [['Upgrade', 'a']]);
 });
 
+heads('a head with a character that cannot stand in one is refused', () => {
+	const malformed = [
+		'HTTP/1.1 200 OK\nA: b',
+		'HTTP/1.1 200 OK\r\nA: b\nC: d',
+		'HTTP/1.1 200 OK\r\nA: b\rC: d',
+		'HTTP/1.1 200 OK\r\nA: b\0',
+		'HTTP/1.1 200 O\x01K\r\nA: b',
+		'HTTP/1.1 200 OK\r\nA: \x7f',
+		'HTTP/1.1 200 OK\r\nA b: c',
+		'HTTP/1.1 200 OK\r\nA : c',
+		'HTTP/1.1 200 OK\r\n: c',
+		'HTTP/1.1 200 OK\r\nA',
+		'HTTP/1.1 200 OK\r\n folded: c',
+		'HTTP/1.1 20\r\nA: b',
+		'HTTP/1.1 2000 OK',
+		'HTTP/1.1\r\n200 OK',
+		'HTTP/1.1 200 OK\r',
+	];
+	for (const lines of malformed) {
+		assert.throws(
+			() => parse(lines),
+			(error: unknown) => error instanceof InvalidResponse,
+			lines,
+		);
+	}
+	assert.equal([...parse('HTTP/1.1 200 \xe9\r\nA: \t\xe9\tb').headers], [['A', '\xe9\tb']]);
+});
+
 heads('requests say how long their body is', () => {
 	assert.is(requestFraming(0, 'GET'), 'none');
 	assert.is(requestFraming(0, 'POST'), 'length');
