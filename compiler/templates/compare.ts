@@ -1,0 +1,47 @@
+/** Equality and order of values. */
+import type { Run } from './run.ts';
+import { asDictionary, compareText, isList, isObject, typeName, type Value } from './value.ts';
+
+/** `eq` of two values: of basic types of one kind; nil equals only nil. */
+export function basicEqual(run: Run, a: Value, b: Value): boolean {
+	if (a === null || b === null) return a === b;
+	if (typeof a === 'object' || typeof b === 'object') {
+		if (typeof a === typeof b && isObject(a) && isObject(b) && a.typeName === b.typeName) return a.text() === b.text();
+		if (isList(a) || isList(b) || asDictionary(a) || asDictionary(b)) {
+			return run.fail(`non-comparable type ${typeName(isObject(a) || typeof a !== 'object' ? b : a)}`);
+		}
+	}
+	if (typeof a !== typeof b) return run.fail('incompatible types for comparison');
+	return a === b;
+}
+
+/** `lt` of two values: numbers of one kind and texts. */
+export function basicLess(run: Run, a: Value, b: Value): boolean {
+	if (typeof a !== typeof b) return run.fail('incompatible types for comparison');
+	if (typeof a === 'string') return compareText(a, b as string) < 0;
+	if (typeof a === 'bigint' || typeof a === 'number') return a < (b as typeof a);
+	return run.fail('invalid type for comparison');
+}
+
+/** Equality all the way down, without mistakes. */
+export function deepEqual(run: Run, a: Value, b: Value): boolean {
+	run.budget.spend(1);
+	if (a === b) return true;
+	if (a === null || b === null || typeof a !== 'object' || typeof b !== 'object')
+		return Number.isNaN(a) && Number.isNaN(b);
+	run.budget.enter();
+	try {
+		if (isList(a)) {
+			return isList(b) && a.length === b.length && a.every((item, i) => deepEqual(run, item, b[i]!));
+		}
+		const [left, right] = [asDictionary(a), asDictionary(b)];
+		if (left && right) {
+			if (left.size !== right.size) return false;
+			for (const [key, value] of left) if (!right.has(key) || !deepEqual(run, value, right.get(key)!)) return false;
+			return true;
+		}
+		return isObject(a) && isObject(b) && a.typeName === b.typeName && a.text() === b.text();
+	} finally {
+		run.budget.leave();
+	}
+}

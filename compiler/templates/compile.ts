@@ -1,0 +1,143 @@
+/** Statements to closures. */
+import type { Range, Statement } from './ast.ts';
+import { type CompileScope, compileCommands, compilePipeline, type Evaluate, failAt } from './evaluate.ts';
+import { printed } from './format-value.ts';
+import type { Run, Variables } from './run.ts';
+import { LimitError } from './template-error.ts';
+import { asDictionary, isList, isTrue, sortedKeys, typeName, type Value } from './value.ts';
+
+/** What a statement says about the loop it is in. */
+const NORMAL = 0;
+const BREAK = 1;
+const CONTINUE = 2;
+type Outcome = typeof NORMAL | typeof BREAK | typeof CONTINUE;
+
+/** Compiled statements. */
+export type TemplateBody = (run: Run, dot: Value, variables: Variables) => Outcome;
+
+/** Compiles statements in their order. */
+export function compileStatements(statements: readonly Statement[], scope: CompileScope): TemplateBody {
+	const bodies = statements.map(statement => compileStatement(statement, scope));
+	if (bodies.length === 1) return bodies[0]!;
+	return (run, dot, variables) => {
+		for (const body of bodies) {
+			const outcome = body(run, dot, variables);
+			if (outcome !== NORMAL) return outcome;
+		}
+		return NORMAL;
+	};
+}
+
+function compileStatement(statement: Statement, scope: CompileScope): TemplateBody {
+	switch (statement.kind) {
+		case 'text': {
+			const { text } = statement;
+			return run => {
+				run.write(text);
+				return NORMAL;
+			};
+		}
+		case 'print': {
+			const { pipeline } = statement;
+			const value = compilePipeline(pipeline, scope);
+			const prints = pipeline.slots.length === 0;
+			return limited(scope, pipeline, (run, dot, variables) => {
+				run.budget.spend(1);
+				const result = value(run, dot, variables);
+				if (prints) run.write(typeof result === 'string' ? result : printed(run, result));
+				return NORMAL;
+			});
+		}
+		case 'if':
+		case 'with': {
+			const condition = compilePipeline(statement.pipeline, scope);
+			const body = compileStatements(statement.body, scope);
+			const otherwise = compileStatements(statement.otherwise, scope);
+			const setsDot = statement.kind === 'with';
+			return limited(scope, statement.pipeline, (run, dot, variables) => {
+				run.budget.spend(1);
+				const value = condition(run, dot, variables);
+				if (!isTrue(value)) return otherwise(run, dot, variables);
+				return body(run, setsDot ? value : dot, variables);
+			});
+		}
+		case 'range':
+			return compileRange(statement, scope);
+		case 'template':
+			return compileTemplateCall(statement, scope);
+		case 'break':
+			return () => BREAK;
+		case 'continue':
+			return () => CONTINUE;
+	}
+}
+
+/** Steps that run out between two calls have a place too. */
+function limited(scope: CompileScope, place: Range, body: TemplateBody): TemplateBody {
+	return (run, dot, variables) => {
+		try {
+			return body(run, dot, variables);
+		} catch (error) {
+			if (error instanceof LimitError) failAt(scope, place, run, error.message, error);
+			throw error;
+		}
+	};
+}
+
+function compileRange(statement: Statement & { kind: 'range' }, scope: CompileScope): TemplateBody {
+	const { pipeline } = statement;
+	const subject: Evaluate = compileCommands(pipeline.commands, scope);
+	const body = compileStatements(statement.body, scope);
+	const otherwise = compileStatements(statement.otherwise, scope);
+	const { slots } = pipeline;
+	const element = slots.at(-1);
+	const index = slots.length === 2 ? slots[0] : undefined;
+
+	const once = (run: Run, key: Value, value: Value, variables: Variables): boolean => {
+		run.budget.spend(1);
+		if (element !== undefined) variables[element] = value;
+		if (index !== undefined) variables[index] = key;
+		return body(run, value, variables) !== BREAK;
+	};
+	return limited(scope, pipeline, (run, dot, variables) => {
+		const value = subject(run, dot, variables);
+		if (isList(value)) {
+			if (value.length === 0) return otherwise(run, dot, variables);
+			for (let i = 0; i < value.length; i++) if (!once(run, BigInt(i), value[i]!, variables)) break;
+			return NORMAL;
+		}
+		if (typeof value === 'bigint') {
+			if (value <= 0n) return otherwise(run, dot, variables);
+			if (index !== undefined) failAt(scope, pipeline, run, "can't use two variables to range over an integer");
+			for (let i = 0n; i < value; i++) if (!once(run, i, i, variables)) break;
+			return NORMAL;
+		}
+		if (value === null) return otherwise(run, dot, variables);
+		const entries = asDictionary(value);
+		if (!entries) failAt(scope, pipeline, run, `range can't iterate over a value of type ${typeName(value)}`);
+		if (entries!.size === 0) return otherwise(run, dot, variables);
+		run.budget.entries(entries!.size);
+		for (const key of sortedKeys(entries!)) if (!once(run, key, entries!.get(key)!, variables)) break;
+		return NORMAL;
+	});
+}
+
+function compileTemplateCall(statement: Statement & { kind: 'template' }, scope: CompileScope): TemplateBody {
+	const { name } = statement;
+	const data = statement.pipeline ? compilePipeline(statement.pipeline, scope) : () => null;
+	return limited(scope, statement, (run, dot, variables) => {
+		const found = run.templates.get(name);
+		if (!found) failAt(scope, statement, run, `template "${name}" not defined`);
+		const value = data(run, dot, variables);
+		const { parseName, templateName } = run;
+		run.budget.spend(1);
+		run.budget.enter();
+		run.parseName = found!.parseName;
+		run.templateName = name;
+		found!.body(run, value, [value]);
+		run.budget.leave();
+		run.parseName = parseName;
+		run.templateName = templateName;
+		return NORMAL;
+	});
+}

@@ -1,0 +1,220 @@
+/** Pipelines to closures: operands, fields, calls. */
+import type { Command, Operand, Pipeline, Range } from './ast.ts';
+import {
+	convertArgument,
+	countMistake,
+	type FunctionTable,
+	measured,
+	parameterKind,
+	type TemplateFunction,
+	typeMistake,
+} from './function.ts';
+import { lineAt } from './lexer.ts';
+import type { Run, Variables } from './run.ts';
+import { FunctionError, LimitError, TemplateFailure } from './template-error.ts';
+import { asDictionary, Callable, isObject, isTrue, typeName, type Value } from './value.ts';
+
+/** A compiled pipeline or operand. */
+export type Evaluate = (run: Run, dot: Value, variables: Variables) => Value;
+
+/** The same with the value of the command before it, if there is one. */
+type EvaluateCommand = (run: Run, dot: Value, variables: Variables, final: Value) => Value;
+
+/** What compiling needs to know. */
+export interface CompileScope {
+	readonly text: string;
+	readonly functions: FunctionTable;
+}
+
+/** Says where something went wrong: `template: name:line:column: executing "name" at <.X>: reason`. */
+export function failAt(scope: CompileScope, place: Range, run: Run, reason: string, cause?: unknown): never {
+	const { text } = scope;
+	const column = place.start - text.lastIndexOf('\n', place.start - 1);
+	const where = `${run.parseName}:${lineAt(text, place.start)}:${column}`;
+	const context = text.slice(place.start, place.end).replace(/\s+/g, ' ');
+	const shown = context.length > 40 ? `${context.slice(0, 40)}...` : context;
+	const message = `template: ${where}: executing "${run.templateName}" at <${shown}>: ${reason}`;
+	throw new TemplateFailure(message, cause === undefined ? undefined : { cause });
+}
+
+/** Compiles a pipeline, its assignments included. */
+export function compilePipeline(pipeline: Pipeline, scope: CompileScope): Evaluate {
+	const value = compileCommands(pipeline.commands, scope);
+	const [slot] = pipeline.slots;
+	if (slot === undefined) return value;
+	return (run, dot, variables) => {
+		variables[slot] = value(run, dot, variables);
+		return variables[slot];
+	};
+}
+
+/** Compiles the commands of a pipeline without its assignments. */
+export function compileCommands(commands: readonly Command[], scope: CompileScope): Evaluate {
+	const [first, ...rest] = commands.map((command, i) => compileCommand(command, i > 0, scope));
+	if (rest.length === 0) return (run, dot, variables) => first!(run, dot, variables, null);
+	return (run, dot, variables) => {
+		let value = first!(run, dot, variables, null);
+		for (const command of rest) value = command(run, dot, variables, value);
+		return value;
+	};
+}
+
+function compileCommand(command: Command, piped: boolean, scope: CompileScope): EvaluateCommand {
+	const [first, ...rest] = command.operands;
+	const args = rest.map(operand => compileOperand(operand, scope));
+	switch (first!.kind) {
+		case 'function':
+			return compileCall(first!.name, first!, rest, args, piped, scope);
+		case 'field':
+			return compileMethod(first!, rest, args, piped, scope);
+		default:
+			break;
+	}
+	const value = compileOperand(first!, scope);
+	if (args.length === 0 && !piped) return value;
+	return run => failAt(scope, first!, run, "can't give argument to non-function");
+}
+
+function compileOperand(operand: Operand, scope: CompileScope): Evaluate {
+	switch (operand.kind) {
+		case 'dot':
+			return (_, dot) => dot;
+		case 'nil':
+			return () => null;
+		case 'literal': {
+			const { value } = operand;
+			return () => value;
+		}
+		case 'variable': {
+			const { slot } = operand;
+			return (_, __, variables) => variables[slot] ?? null;
+		}
+		case 'function': {
+			const call = compileCall(operand.name, operand, [], [], false, scope);
+			return (run, dot, variables) => call(run, dot, variables, null);
+		}
+		case 'pipeline':
+			return compilePipeline(operand.pipeline, scope);
+		case 'field': {
+			const field = compileMethod(operand, [], [], false, scope);
+			return (run, dot, variables) => field(run, dot, variables, null);
+		}
+	}
+}
+
+function compileMethod(
+	operand: Operand & { kind: 'field' },
+	operands: readonly Operand[],
+	args: readonly Evaluate[],
+	piped: boolean,
+	scope: CompileScope,
+): EvaluateCommand {
+	const of = compileOperand(operand.of, scope);
+	const { name } = operand;
+	return (run, dot, variables, final) => {
+		run.budget.spend(1);
+		const member = memberOf(scope, operand, run, of(run, dot, variables), name);
+		if (!(member instanceof Callable)) {
+			if (args.length === 0 && !piped) return member;
+			return failAt(scope, operand, run, `${name} has arguments but cannot be invoked as function`);
+		}
+		const values = args.map(arg => arg(run, dot, variables));
+		if (piped) values.push(final);
+		return guarded(scope, operand, run, name, () => {
+			for (const [i, value] of values.entries()) {
+				const kind = member.parameters[i];
+				if (kind === undefined) break;
+				if (convertArgument(value, kind as 'string') === undefined) {
+					return failAt(scope, operands[i] ?? operand, run, typeMistake(value, kind as 'string'));
+				}
+			}
+			if (values.length !== member.parameters.length) {
+				run.fail(`wrong number of args for ${name}: want ${member.parameters.length} got ${values.length}`);
+			}
+			return measured(run, member.call(run, values));
+		});
+	};
+}
+
+function memberOf(scope: CompileScope, place: Range, run: Run, value: Value, name: string): Value {
+	if (value instanceof Map) return value.get(name) ?? null;
+	if (value === null) return failAt(scope, place, run, `nil pointer evaluating interface {}.${name}`);
+	if (isObject(value)) {
+		const member = value.member(name);
+		if (member !== undefined) return member;
+		const entries = asDictionary(value);
+		if (entries) return entries.get(name) ?? null;
+	}
+	return failAt(scope, place, run, `can't evaluate field ${name} in type ${typeName(value)}`);
+}
+
+function compileCall(
+	name: string,
+	place: Range,
+	operands: readonly Operand[],
+	args: readonly Evaluate[],
+	piped: boolean,
+	scope: CompileScope,
+): EvaluateCommand {
+	if (name === 'and' || name === 'or') return compileLogic(name, place, args, piped, scope);
+	const fn = scope.functions.get(name)!;
+	const mistake = countMistake(name, fn, args.length + (piped ? 1 : 0));
+	if (mistake) return run => failAt(scope, place, run, mistake);
+	const whole: Range = { start: place.start, end: operands.at(-1)?.end ?? place.end };
+	return (run, dot, variables, final) => {
+		run.budget.spend(1);
+		const values: Value[] = [];
+		for (const [i, arg] of args.entries()) {
+			values.push(checked(scope, operands[i]!, run, fn, i, arg(run, dot, variables)));
+		}
+		if (piped) values.push(checked(scope, place, run, fn, args.length, final));
+		return guarded(scope, whole, run, name, () => measured(run, fn.call(run, values)));
+	};
+}
+
+function checked(
+	scope: CompileScope,
+	place: Range,
+	run: Run,
+	fn: TemplateFunction,
+	index: number,
+	value: Value,
+): Value {
+	const kind = parameterKind(fn, index);
+	const converted = convertArgument(value, kind);
+	return converted === undefined ? failAt(scope, place, run, typeMistake(value, kind)) : converted;
+}
+
+/** `and` and `or` evaluate no further than they must; the result is the argument that decided. */
+function compileLogic(
+	name: 'and' | 'or',
+	place: Range,
+	args: readonly Evaluate[],
+	piped: boolean,
+	scope: CompileScope,
+): EvaluateCommand {
+	if (args.length === 0 && !piped) {
+		return run => failAt(scope, place, run, `wrong number of args for ${name}: want at least 1 got 0`);
+	}
+	const stop = name === 'or';
+	return (run, dot, variables, final) => {
+		let value: Value = null;
+		for (const arg of args) {
+			run.budget.spend(1);
+			value = arg(run, dot, variables);
+			if (isTrue(value) === stop) return value;
+		}
+		return piped ? final : value;
+	};
+}
+
+/** Runs a call and says where it failed. */
+function guarded(scope: CompileScope, place: Range, run: Run, name: string, call: () => Value): Value {
+	try {
+		return call();
+	} catch (error) {
+		if (error instanceof FunctionError) failAt(scope, place, run, `error calling ${name}: ${error.message}`, error);
+		if (error instanceof LimitError) failAt(scope, place, run, error.message, error);
+		throw error;
+	}
+}

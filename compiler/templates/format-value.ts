@@ -1,0 +1,73 @@
+/** Values as text, in the forms of Go's `%v`. */
+import type { Run } from './run.ts';
+import { asDictionary, Callable, isList, sortedKeys, type Value } from './value.ts';
+
+/** What an action prints for a value that is no text. */
+export function printed(run: Run, value: Value): string {
+	if (value === null) return '<no value>';
+	if (value instanceof Callable) return run.fail(`can't print ${value.name} of type func`);
+	return formatValue(run, value);
+}
+
+/** `%v`: lists as `[a b]`, dictionaries as `map[a:1 b:2]`, nil as `<nil>`. */
+export function formatValue(run: Run, value: Value): string {
+	switch (typeof value) {
+		case 'string':
+			return value;
+		case 'bigint':
+			return value.toString();
+		case 'number':
+			return formatFloat(value);
+		case 'boolean':
+			return String(value);
+	}
+	if (value === null) return '<nil>';
+	run.budget.spend(1);
+	if (isList(value)) return `[${nested(run, value, item => formatValue(run, item))}]`;
+	if (value instanceof Callable) return value.name;
+	if (value instanceof Map) {
+		return `map[${nested(run, sortedKeys(value), key => `${key}:${formatValue(run, value.get(key)!)}`)}]`;
+	}
+	return (value as Exclude<typeof value, ReadonlyMap<string, Value>>).text();
+}
+
+function nested<T>(run: Run, items: readonly T[], format: (item: T) => string): string {
+	run.budget.enter();
+	const parts: string[] = [];
+	let length = 0;
+	for (const item of items) {
+		const part = format(item);
+		length += part.length + 1;
+		// Values may hold one another many times over: the text can be longer than they are by any factor.
+		run.budget.text(length);
+		run.budget.spend(1);
+		parts.push(part);
+	}
+	run.budget.leave();
+	return parts.join(' ');
+}
+
+/** `%v` of a float: the shortest digits that give it back, with an exponent below 1e-4 and from 1e21 on. */
+export function formatFloat(value: number): string {
+	if (Number.isNaN(value)) return 'NaN';
+	if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
+	if (Object.is(value, -0)) return '-0';
+	const size = Math.abs(value);
+	if (value !== 0 && (size < 1e-4 || size >= 1e21)) return exponent(value.toExponential());
+	return String(value);
+}
+
+/** At least two digits in the exponent. */
+export function exponent(text: string): string {
+	return text.replace(/e([+-])(\d)$/, 'e$10$2');
+}
+
+/** A value as sprig's functions make texts of it: nil is `<nil>` there too, lists and the rest as `%v`. */
+export function textOf(run: Run, value: Value): string {
+	return typeof value === 'string' ? value : formatValue(run, value);
+}
+
+/** A dictionary of strings, for what is ranged over. */
+export function entriesOf(value: Value): ReadonlyMap<string, Value> {
+	return asDictionary(value) ?? new Map();
+}

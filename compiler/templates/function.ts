@@ -1,0 +1,115 @@
+/** Functions that templates call: their parameters, checked before a call, and what they do. */
+import type { Run } from './run.ts';
+import { asDictionary, isList, typeName, type Value } from './value.ts';
+
+/** What a parameter takes. `int` takes floats without a fraction too, `float` takes integers. */
+export type ParameterKind = 'any' | 'string' | 'int' | 'float' | 'bool' | 'list' | 'dict';
+
+/** A function. */
+export interface TemplateFunction {
+	readonly parameters: readonly ParameterKind[];
+	/** True when the last parameter takes any number of arguments, none included. */
+	readonly variadic: boolean;
+	/** Gets arguments that have been checked. Throws FunctionError by `run.fail`. */
+	readonly call: (run: Run, args: readonly Value[]) => Value;
+}
+
+/** Functions by name. */
+export type FunctionTable = ReadonlyMap<string, TemplateFunction>;
+
+/** Functions by name, as they are written down. */
+export type FunctionList = { readonly [name: string]: TemplateFunction };
+
+/**
+ * Defines a function. The signature lists the kinds of its parameters, `string int any...`; the body gets the run and
+ * one argument for each parameter, a list for `...`.
+ */
+export function define(signature: string, body: (run: Run, ...args: never[]) => Value): TemplateFunction {
+	const words = signature === '' ? [] : signature.split(' ');
+	const variadic = words.at(-1)?.endsWith('...') ?? false;
+	const parameters = words.map(word => word.replace('...', '') as ParameterKind);
+	const fixed = variadic ? parameters.length - 1 : parameters.length;
+	const run = body as (run: Run, ...args: unknown[]) => Value;
+	return {
+		parameters,
+		variadic,
+		call: variadic ? (at, args) => run(at, ...args.slice(0, fixed), args.slice(fixed)) : (at, args) => run(at, ...args),
+	};
+}
+
+/** What is wrong with a number of arguments, or undefined. */
+export function countMistake(name: string, fn: TemplateFunction, count: number): string | undefined {
+	const { length } = fn.parameters;
+	if (fn.variadic) {
+		if (count >= length - 1) return undefined;
+		return `wrong number of args for ${name}: want at least ${length - 1} got ${count}`;
+	}
+	return count === length ? undefined : `wrong number of args for ${name}: want ${length} got ${count}`;
+}
+
+/** Kind of the parameter that takes the argument at an index. */
+export function parameterKind(fn: TemplateFunction, index: number): ParameterKind {
+	return fn.parameters[Math.min(index, fn.parameters.length - 1)]!;
+}
+
+/** An argument as its parameter takes it; undefined when it is of another type. */
+export function convertArgument(value: Value, kind: ParameterKind): Value | undefined {
+	switch (kind) {
+		case 'any':
+			return value;
+		case 'string':
+			return typeof value === 'string' ? value : undefined;
+		case 'bool':
+			return typeof value === 'boolean' ? value : undefined;
+		case 'int':
+			if (typeof value === 'bigint') return value;
+			return typeof value === 'number' && Number.isInteger(value) ? BigInt(value) : undefined;
+		case 'float':
+			if (typeof value === 'number') return value;
+			return typeof value === 'bigint' ? Number(value) : undefined;
+		case 'list':
+			return isList(value) ? value : undefined;
+		case 'dict':
+			return asDictionary(value);
+	}
+}
+
+const TYPE_NAMES: { readonly [kind in ParameterKind]: string } = {
+	any: 'interface {}',
+	string: 'string',
+	int: 'int',
+	float: 'float64',
+	bool: 'bool',
+	list: '[]interface {}',
+	dict: 'map[string]interface {}',
+};
+
+/** The sentence about an argument of another type. */
+export function typeMistake(value: Value, kind: ParameterKind): string {
+	const expected = TYPE_NAMES[kind];
+	return value === null
+		? `invalid value; expected ${expected}`
+		: `wrong type for value; expected ${expected}; got ${typeName(value)}`;
+}
+
+/** Calls a function with values that nothing has checked yet. Throws FunctionError. */
+export function callChecked(run: Run, name: string, fn: TemplateFunction, args: readonly Value[]): Value {
+	const mistake = countMistake(name, fn, args.length);
+	if (mistake) run.fail(mistake);
+	const converted = args.map((value, i) => {
+		const kind = parameterKind(fn, i);
+		const argument = convertArgument(value, kind);
+		return argument === undefined ? run.fail(typeMistake(value, kind)) : argument;
+	});
+	return measured(run, fn.call(run, converted));
+}
+
+/** Counts what a call made. */
+export function measured(run: Run, value: Value): Value {
+	if (typeof value === 'string') run.budget.text(value.length);
+	else if (typeof value === 'object' && value !== null) {
+		if (isList(value)) run.budget.entries(value.length);
+		else if (value instanceof Map) run.budget.entries(value.size);
+	}
+	return value;
+}

@@ -1,0 +1,309 @@
+/** A template's text to pieces: text, and actions with their tokens. */
+import { TemplateSyntaxError } from './template-error.ts';
+
+/** Data that stands in a text without being part of it: a template never takes it for its own language. */
+export interface Insertion {
+	/** Offset in the text at which it stands. */
+	readonly at: number;
+	readonly value: string;
+}
+
+/** What a template is made of. */
+export interface TemplateSource {
+	readonly text: string;
+	/** In the order of their offsets. */
+	readonly data?: readonly Insertion[];
+}
+
+/** Delimiters of actions. */
+export interface Delimiters {
+	readonly open: string;
+	readonly close: string;
+}
+
+/** Kind of a token. */
+export type TokenKind = 'word' | 'field' | 'dot' | 'variable' | 'string' | 'character' | 'number' | 'operator' | 'end';
+
+/** A token of an action. */
+export interface Token {
+	readonly kind: TokenKind;
+	/** Name, operator or number as written; the value of a string; for a field the name without its dot. */
+	readonly text: string;
+	/** Offsets in the source. */
+	readonly start: number;
+	readonly end: number;
+	/** True when whitespace stands before it: what tells `.A.B` from `.A .B`. */
+	readonly spaced: boolean;
+}
+
+/** A piece of a template. */
+export type Piece =
+	| { readonly kind: 'text'; readonly text: string }
+	| { readonly kind: 'action'; readonly tokens: readonly Token[]; readonly start: number; readonly end: number };
+
+/** Characters of all text of a template. */
+export const MAX_SOURCE: number = 10 * 1024 * 1024;
+
+const SPACE = /[ \t\r\n]/;
+const WORD = /[\p{L}\p{Nd}_]+/uy;
+const NUMBER =
+	/[+-]?(?:0[xX][0-9a-fA-F_]+(?:\.[0-9a-fA-F_]*)?(?:[pP][+-]?\d+)?|0[bB][01_]+|0[oO][0-7_]+|(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?)/y;
+const OPERATORS = [':=', '=', '|', '(', ')', ','];
+
+/** Splits a source. Throws TemplateSyntaxError. */
+export function splitTemplate(source: TemplateSource, delimiters: Delimiters): Piece[] {
+	return new Splitter(source, delimiters).pieces();
+}
+
+/** Line of an offset, from 1. */
+export function lineAt(text: string, offset: number): number {
+	let line = 1;
+	for (let at = text.indexOf('\n'); at !== -1 && at < offset; at = text.indexOf('\n', at + 1)) line++;
+	return line;
+}
+
+class Splitter {
+	readonly #text: string;
+	readonly #data: readonly Insertion[];
+	readonly #open: string;
+	readonly #close: string;
+	#at = 0;
+	/** Index of the next insertion at or after the place that has been read. */
+	#next = 0;
+
+	constructor(source: TemplateSource, { open, close }: Delimiters) {
+		this.#text = source.text;
+		this.#data = source.data ?? [];
+		this.#open = open;
+		this.#close = close;
+	}
+
+	pieces(): Piece[] {
+		if (this.#text.length > MAX_SOURCE) {
+			throw new TemplateSyntaxError(1, `the text is longer than ${MAX_SOURCE} characters`);
+		}
+		const pieces: Piece[] = [];
+		let trimNext = false;
+		for (;;) {
+			const found = this.#findOpen();
+			let text = this.#literal(found === -1 ? this.#text.length : found);
+			if (trimNext) text = text.replace(/^[ \t\r\n]+/, '');
+			if (found === -1) {
+				if (text !== '') pieces.push({ kind: 'text', text });
+				return pieces;
+			}
+			this.#at = found + this.#open.length;
+			const trim = this.#text[this.#at] === '-' && SPACE.test(this.#text[this.#at + 1] ?? '');
+			if (trim) {
+				text = trimmedRight(text);
+				this.#at++;
+			}
+			if (text !== '') pieces.push({ kind: 'text', text });
+			const action = this.#comment(found) ?? this.#action(found);
+			if (action.tokens.length > 1) pieces.push({ kind: 'action', ...action });
+			else if (!action.comment) this.#fail(found, 'missing value for command');
+			trimNext = action.trim;
+		}
+	}
+
+	/** The next delimiter of which no part is data. */
+	#findOpen(): number {
+		let from = this.#at;
+		for (;;) {
+			const found = this.#text.indexOf(this.#open, from);
+			if (found === -1) return -1;
+			if (!this.#data.some(({ at }) => at > found && at < found + this.#open.length)) return found;
+			from = found + 1;
+		}
+	}
+
+	/** Text up to an offset, data included. */
+	#literal(end: number): string {
+		return this.#withData(this.#at, end);
+	}
+
+	/** Text of a range with the data in it; all data before `end` counts as read. */
+	#withData(start: number, end: number): string {
+		let text = '';
+		let from = start;
+		// Data right before an action belongs to the text, right after one to what follows.
+		while (this.#next < this.#data.length && this.#data[this.#next]!.at <= end) {
+			const { at, value } = this.#data[this.#next++]!;
+			text += this.#text.slice(from, at) + value;
+			from = at;
+		}
+		return text + this.#text.slice(from, end);
+	}
+
+	#comment(start: number): ActionPiece | undefined {
+		if (!this.#text.startsWith('/*', this.#skipped())) return undefined;
+		const at = this.#skipped();
+		const end = this.#text.indexOf('*/', at + 2);
+		if (end === -1) return this.#fail(start, 'unclosed comment');
+		this.#at = end + 2;
+		const trim = this.#trimsAfter();
+		if (trim) this.#at += /^[ \t\r\n]+/.exec(this.#text.slice(this.#at, this.#at + 64))![0].length + 1;
+		if (!this.#text.startsWith(this.#close, this.#at)) this.#fail(start, 'comment ends before closing delimiter');
+		this.#at += this.#close.length;
+		this.#noData(start, this.#at);
+		return { tokens: [], start, end: this.#at, trim, comment: true };
+	}
+
+	/** Only a trim marker may stand before a comment: then a space has. */
+	#skipped(): number {
+		let at = this.#at;
+		if (this.#text[at - 1] === '-') while (SPACE.test(this.#text[at] ?? '')) at++;
+		return at;
+	}
+
+	#trimsAfter(): boolean {
+		const gap = /^[ \t\r\n]+-/.exec(this.#text.slice(this.#at, this.#at + 64));
+		return gap !== null && this.#text.startsWith(this.#close, this.#at + gap[0].length);
+	}
+
+	#action(start: number): ActionPiece {
+		const tokens: Token[] = [];
+		let depth = 0;
+		for (;;) {
+			const before = this.#at;
+			while (SPACE.test(this.#text[this.#at] ?? '')) this.#at++;
+			const spaced = this.#at > before || tokens.length === 0;
+			const trim = this.#text[this.#at] === '-' && this.#at > before && this.#closesAt(this.#at + 1);
+			if (trim || this.#closesAt(this.#at)) {
+				if (depth > 0) this.#fail(start, 'unclosed left paren');
+				this.#at += this.#close.length + (trim ? 1 : 0);
+				this.#noData(before, this.#at);
+				tokens.push({ kind: 'end', text: '', start: this.#at, end: this.#at, spaced: true });
+				return { tokens, start, end: this.#at, trim, comment: false };
+			}
+			if (this.#at >= this.#text.length) this.#fail(start, 'unclosed action');
+			const token = this.#token(spaced);
+			if (token.kind !== 'string') this.#noData(before, token.end);
+			if (token.text === '(' && token.kind === 'operator') depth++;
+			if (token.text === ')' && token.kind === 'operator' && --depth < 0)
+				this.#fail(token.start, 'unexpected right paren');
+			tokens.push(token);
+		}
+	}
+
+	#closesAt(at: number): boolean {
+		return this.#text.startsWith(this.#close, at);
+	}
+
+	/** Data inside an action would be part of the program. */
+	#noData(start: number, end: number): void {
+		const next = this.#data[this.#next];
+		if (next && next.at < end) this.#fail(start, 'text of the request stands inside an action');
+	}
+
+	#token(spaced: boolean): Token {
+		const start = this.#at;
+		const c = this.#text[start]!;
+		const make = (kind: TokenKind, text: string, end: number): Token => {
+			this.#at = end;
+			return { kind, text, start, end, spaced };
+		};
+		if (c === '"') return this.#quoted(spaced);
+		if (c === '`') {
+			const end = this.#text.indexOf('`', start + 1);
+			if (end === -1) this.#fail(start, 'unterminated raw quoted string');
+			return make('string', this.#withData(start + 1, end).replaceAll('\r', ''), end + 1);
+		}
+		if (c === "'") return this.#character(spaced);
+		if (c === '$') {
+			const name = this.#match(WORD, start + 1) ?? '';
+			return make('variable', `$${name}`, start + 1 + name.length);
+		}
+		const number = this.#match(NUMBER, start);
+		if (number !== undefined && number !== '.') {
+			const after = this.#match(WORD, start + number.length);
+			if (after !== undefined) this.#fail(start, `bad number syntax: "${number}${after}"`);
+			return make('number', number, start + number.length);
+		}
+		if (c === '.') {
+			const name = this.#match(WORD, start + 1);
+			return name === undefined ? make('dot', '.', start + 1) : make('field', name, start + 1 + name.length);
+		}
+		for (const operator of OPERATORS) {
+			if (this.#text.startsWith(operator, start)) return make('operator', operator, start + operator.length);
+		}
+		const word = this.#match(WORD, start);
+		if (word !== undefined && !/^\p{Nd}/u.test(word)) return make('word', word, start + word.length);
+		const character = String.fromCodePoint(this.#text.codePointAt(start)!);
+		return this.#fail(start, `unexpected ${JSON.stringify(character)} in an action`);
+	}
+
+	#match(pattern: RegExp, at: number): string | undefined {
+		pattern.lastIndex = at;
+		return pattern.exec(this.#text)?.[0];
+	}
+
+	#quoted(spaced: boolean): Token {
+		const start = this.#at;
+		let value = '';
+		let at = start + 1;
+		let from = at;
+		for (;;) {
+			const c = this.#text[at];
+			if (c === undefined || c === '\n') this.#fail(start, 'unterminated quoted string');
+			if (c !== '"' && c !== '\\') {
+				at++;
+				continue;
+			}
+			value += this.#withData(from, at);
+			if (c === '"') break;
+			const escaped = this.#escape(at);
+			value += escaped.value;
+			at = escaped.end;
+			from = at;
+			this.#noData(start, at);
+		}
+		this.#at = at + 1;
+		return { kind: 'string', text: value, start, end: at + 1, spaced };
+	}
+
+	#character(spaced: boolean): Token {
+		const start = this.#at;
+		const point = this.#text.codePointAt(start + 1);
+		if (point === undefined || point === 39 || point === 10) this.#fail(start, 'malformed character constant');
+		const { value, end } =
+			point === 92
+				? this.#escape(start + 1)
+				: { value: String.fromCodePoint(point!), end: start + 1 + (point! > 0xffff ? 2 : 1) };
+		if (this.#text[end] !== "'") this.#fail(start, 'malformed character constant');
+		this.#at = end + 1;
+		return { kind: 'character', text: value, start, end: end + 1, spaced };
+	}
+
+	/** An escape of a quoted string or character; `\xNN` and octal ones are code points here, for strings are text. */
+	#escape(at: number): { value: string; end: number } {
+		const c = this.#text[at + 1] ?? '';
+		const plain = 'abfnrtv\\\'"'.indexOf(c);
+		if (plain !== -1 && c !== '') return { value: '\x07\b\f\n\r\t\v\\\'"'[plain]!, end: at + 2 };
+		const digits = { x: 2, u: 4, U: 8 }[c];
+		const pattern = digits === undefined ? /^\\[0-7]{3}/ : new RegExp(`^\\\\.[0-9a-fA-F]{${digits}}`);
+		const found = pattern.exec(this.#text.slice(at, at + 12))?.[0];
+		const code = found && Number.parseInt(found.slice(digits === undefined ? 1 : 2), digits === undefined ? 8 : 16);
+		if (found === undefined || code === undefined || Number(code) > 0x10ffff)
+			return this.#fail(at, 'unknown escape in a string');
+		return { value: String.fromCodePoint(Number(code)), end: at + found.length };
+	}
+
+	#fail(at: number, reason: string): never {
+		throw new TemplateSyntaxError(lineAt(this.#text, at), reason);
+	}
+}
+
+interface ActionPiece {
+	readonly tokens: readonly Token[];
+	readonly start: number;
+	readonly end: number;
+	readonly trim: boolean;
+	readonly comment: boolean;
+}
+
+function trimmedRight(text: string): string {
+	let end = text.length;
+	while (end > 0 && SPACE.test(text[end - 1]!)) end--;
+	return text.slice(0, end);
+}
