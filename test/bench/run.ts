@@ -9,7 +9,7 @@
 import { parseArgs } from 'node:util';
 import { freePorts } from '../harness.ts';
 import { type BenchServer, isInstalled, runLoad, type ServerName, startBenchServer, type Task } from './servers.ts';
-import { backendConfiguration, TASKS } from './tasks.ts';
+import { BACKEND_FILES, backendConfiguration, TASKS } from './tasks.ts';
 
 const SERVER_CORE = 0;
 const LOAD_CORE = 1;
@@ -38,7 +38,13 @@ async function benchTask(task: Task): Promise<void> {
 	const names = (Object.keys(task.configurations) as ServerName[]).filter(name => name === 'svc' || isInstalled(name));
 	const ports = await freePorts(names.length + 1);
 	const backendPort = ports.pop()!;
-	const backend = await startBenchServer('nginx', backendConfiguration(backendPort), backendPort, LOAD_CORE);
+	const backend = await startBenchServer(
+		'nginx',
+		backendConfiguration(backendPort),
+		backendPort,
+		LOAD_CORE,
+		BACKEND_FILES,
+	);
 	const servers: BenchServer[] = [];
 	try {
 		for (const [index, name] of names.entries()) {

@@ -1,7 +1,7 @@
 /** The servers that a bench puts side by side: each on one core, with one worker, without an access log. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { SVC, temporaryFolder, waitForPort } from '../harness.ts';
 
@@ -85,14 +85,18 @@ function processTree(root: number): number[] {
 	return found;
 }
 
-/** Starts a server on one core with a configuration text. */
+/** Starts a server on one core with a configuration text. `files` are put into its folder: bytes by name. */
 export async function startBenchServer(
 	name: ServerName,
 	text: string,
 	port: number,
 	core: number,
+	files: { readonly [name: string]: number } = {},
 ): Promise<BenchServer> {
 	const folder = temporaryFolder();
+	// Started by root, some servers read files as another user.
+	chmodSync(folder, 0o755);
+	for (const [file, size] of Object.entries(files)) writeFileSync(path.join(folder, file), Buffer.alloc(size, 'x'));
 	const file = path.join(folder, name === 'svc' ? 'Configfile' : name === 'caddy' ? 'Caddyfile' : `${name}.conf`);
 	writeFileSync(file, text);
 	mkdirSync(path.join(folder, 'logs'), { recursive: true });

@@ -15,40 +15,24 @@ http {
 `;
 }
 
+/** What the backend has beside `/`: bytes by name. */
+export const BACKEND_FILES = { '10k': 10_240, '1m': 1_048_576 } as const;
+
 /** The backend that proxies talk to: nginx, on the load generator's core. */
 export function backendConfiguration(port: number): string {
-	return nginx(`listen 127.0.0.1:${port}; location / { default_type text/plain; return 200 "Hello, world!\\n"; }`);
+	return nginx(
+		`listen 127.0.0.1:${port}; sendfile on; root .; default_type text/plain; location = / { return 200 "Hello, world!\\n"; }`,
+	);
 }
 
 const SVC_OPTIONS = '{\n\tthreads 1\n}\n';
 const CADDY_OPTIONS = '{\n\tadmin off\n\tauto_https off\n\tlog {\n\t\toutput discard\n\t}\n}\n';
 
-/** The rows of the bench, in the order printed. */
-export const TASKS: readonly Task[] = [
-	{
-		name: 'respond 14 B',
-		path: '/',
-		configurations: {
-			svc: port => `${SVC_OPTIONS}http://127.0.0.1:${port} {\n\trespond "Hello, world!\n"\n}\n`,
-			nginx: port =>
-				nginx(`listen 127.0.0.1:${port}; location / { default_type text/plain; return 200 "Hello, world!\\n"; }`),
-			caddy: port => `${CADDY_OPTIONS}http://127.0.0.1:${port} {\n\trespond "Hello, world!\n"\n}\n`,
-			haproxy: port => `global
-	nbthread 1
-defaults
-	mode http
-	timeout client 60s
-	timeout server 60s
-	timeout connect 5s
-frontend f
-	bind 127.0.0.1:${port}
-	http-request return status 200 content-type text/plain string "Hello, world!\\n"
-`,
-		},
-	},
-	{
-		name: 'proxy 14 B',
-		path: '/',
+/** A row that proxies a path of the backend. */
+function proxyTask(name: string, path: string): Task {
+	return {
+		name,
+		path,
 		configurations: {
 			svc: (port, backend) => `${SVC_OPTIONS}http://127.0.0.1:${port} {\n\treverse_proxy 127.0.0.1:${backend}\n}\n`,
 			nginx: (port, backend) =>
@@ -73,8 +57,36 @@ backend b
 	server s 127.0.0.1:${backend}
 `,
 		},
+	};
+}
+
+/** The rows of the bench, in the order printed. */
+export const TASKS: readonly Task[] = [
+	{
+		name: 'respond 14 B',
+		path: '/',
+		configurations: {
+			svc: port => `${SVC_OPTIONS}http://127.0.0.1:${port} {\n\trespond "Hello, world!\n"\n}\n`,
+			nginx: port =>
+				nginx(`listen 127.0.0.1:${port}; location / { default_type text/plain; return 200 "Hello, world!\\n"; }`),
+			caddy: port => `${CADDY_OPTIONS}http://127.0.0.1:${port} {\n\trespond "Hello, world!\n"\n}\n`,
+			haproxy: port => `global
+	nbthread 1
+defaults
+	mode http
+	timeout client 60s
+	timeout server 60s
+	timeout connect 5s
+frontend f
+	bind 127.0.0.1:${port}
+	http-request return status 200 content-type text/plain string "Hello, world!\\n"
+`,
+		},
 	},
+	proxyTask('proxy 14 B', '/'),
+	proxyTask('proxy 10 KB', '/10k'),
+	proxyTask('proxy 1 MB', '/1m'),
 ];
 
-/** Length of the body that every row answers with. */
+/** Length of the body that `/` answers with. */
 export const BODY_LENGTH: number = BODY.length;
