@@ -33,6 +33,11 @@ export const COMMANDS: readonly CommandEntry[] = [
 		summary: 'Print the JSON document that a configuration compiles to',
 		load: async () => (await import('./adapt.ts')).adapt,
 	},
+	{
+		name: 'explain',
+		summary: 'Show which site, matchers and handlers decide about a request',
+		load: async () => (await import('./explain.ts')).explain,
+	},
 	{ name: 'fmt', summary: 'Format a Configfile or Compatfile', load: async () => (await import('./fmt.ts')).fmt },
 	{ name: 'respond', summary: 'Serve one fixed response', load: async () => (await import('./respond.ts')).respond },
 	{

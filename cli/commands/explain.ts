@@ -1,0 +1,91 @@
+/** `svc explain`. */
+import type { RehearsedRequest } from '../../compiler/rehearsal/rehearsed-request.ts';
+import { quoted } from '../arguments.ts';
+import { type Command, CommandFailure, EXIT, type Invocation } from '../command.ts';
+import { ADAPTER_OPTION, CONFIG_OPTION, LANGUAGE_RULE, readConfiguration, requiredSource } from '../configuration.ts';
+import { print, printError } from '../terminal.ts';
+
+/** Sends a request through the compiled configuration, without a network, and prints the way that it takes. */
+export const explain: Command = {
+	name: 'explain',
+	summary: 'Show which site, matchers and handlers decide about a request',
+	details: [
+		'The request runs through the very code that would serve it, and nothing is sent: no port is opened, and an upstream is taken to answer 200 with nothing. Printed are the site and why it was chosen, each matcher with its verdict, each handler with its place in the text, what rewrites changed, and the answer or the upstream.',
+		'The exit status tells whether the request could be explained, not what it is answered.',
+		LANGUAGE_RULE,
+	],
+	args: [
+		{ name: 'METHOD', required: true, summary: 'Method of the request, such as GET' },
+		{ name: 'URL', required: true, summary: 'Whole URL, such as http://example.com/path' },
+	],
+	options: [
+		CONFIG_OPTION,
+		ADAPTER_OPTION,
+		{ name: 'header', short: 'H', value: 'NAME: VALUE', repeatable: true, summary: 'Field of the request' },
+		{ name: 'data', short: 'd', value: 'TEXT', summary: 'Body of the request' },
+		{ name: 'from', value: 'IP', summary: 'Address of the client', default: '127.0.0.1' },
+		{ name: 'at', value: 'TIME', summary: 'Time of the request, such as 2026-01-31T12:00:00Z', default: 'now' },
+		{ name: 'json', summary: 'Print it as JSON' },
+	],
+	async run(invocation) {
+		const source = requiredSource({ args: [], value: invocation.value });
+		const request = await requestOf(invocation);
+		const input = await readConfiguration(source);
+		const { compileConfiguration } = await import('../compilation.ts');
+		const { Explainer } = await import('../../compiler/tracing/explanation.ts');
+		const { rehearsalSurroundings } = await import('../../runtime/rehearsal-surroundings.ts');
+		const { plan, locate, warnings } = compileConfiguration(input);
+		if (warnings !== '') printError(`${warnings}\n`);
+		const explained = await new Explainer({ plan, locate }, rehearsalSurroundings(process.cwd())).explain(request);
+		if (!explained) {
+			const { listenersText } = await import('../../compiler/rehearsal/listener-choice.ts');
+			const sentence = `Nothing listens where ${quoted(request.url.text)} leads: ${quoted(input.name)} listens on ${listenersText(plan)}.`;
+			throw new CommandFailure(sentence);
+		}
+		explained.rehearsed.response?.close();
+		if (invocation.flag('json')) print(`${JSON.stringify(explained.explanation, undefined, 2)}\n`);
+		else {
+			const { renderExplanation } = await import('../../compiler/tracing/render-explanation.ts');
+			print(renderExplanation(explained.explanation));
+		}
+		return EXIT.ok;
+	},
+};
+
+/** The request that the command line describes. Throws {@link CommandFailure} for one that no client could send. */
+async function requestOf(invocation: Invocation): Promise<RehearsedRequest> {
+	const { clientAddress, clockTime, fieldMistake, isRequestUrl, methodMistake, parseRequestUrl } = await import(
+		'../../compiler/rehearsal/rehearsed-request.ts'
+	);
+	const [method, target] = invocation.args as readonly [string, string];
+	const refuse = ({ message, hint }: { message: string; hint?: string }): never => {
+		throw new CommandFailure(hint === undefined ? message : `${message} ${hint}`);
+	};
+	const mistake = methodMistake(method);
+	if (mistake) refuse(mistake);
+	const url = parseRequestUrl(target);
+	if (!isRequestUrl(url)) return refuse(url);
+	const headers = invocation.values('header').map((text): [string, string] => {
+		const colon = text.indexOf(':');
+		if (colon < 1) {
+			refuse({ message: `${quoted(text)} is not a field.`, hint: "Write it as 'Name: value'." });
+		}
+		const name = text.slice(0, colon);
+		const value = text.slice(colon + 1).trim();
+		const wrong = fieldMistake(name, value);
+		if (wrong) refuse(wrong);
+		return [name, value];
+	});
+	const from = invocation.value('from');
+	const address = from === undefined ? undefined : clientAddress(from);
+	if (from !== undefined && address === undefined) refuse({ message: `${quoted(from)} is not an IP address.` });
+	const at = invocation.value('at');
+	const time = at === undefined ? undefined : clockTime(at);
+	if (at !== undefined && time === undefined) {
+		refuse({
+			message: `${quoted(at)} is not a time.`,
+			hint: 'Write it as 2026-01-31T12:00:00Z, or as a date such as 2026-01-31.',
+		});
+	}
+	return { method, url, headers, body: invocation.value('data'), from: address, at: time };
+}
