@@ -9,6 +9,7 @@ import { HttpError } from '../exchange/http-error.ts';
 import type { AccessLog, AccessLogSettings, Leases } from '../exchange/leases.ts';
 import type { BuiltSite } from './built-site.ts';
 import { BuildError } from './compile-context.ts';
+import { mappedNames } from './mapped-names.ts';
 import type { HostFacts } from './placeholders/placeholder.ts';
 import { type BuildTracer, SiteCompiler, type SiteScope } from './site-compiler.ts';
 import { compileStatuses } from './statuses.ts';
@@ -37,6 +38,9 @@ export function buildSite(site: Site, index: number, env: BuildEnvironment): Bui
 	const scope: SiteScope = {
 		settings: env.settings,
 		upstreams: env.upstreams,
+		routes: env.routes,
+		routeRunners: new Map(),
+		mapped: mappedNames(site, env.routes),
 		leases: env.leases,
 		facts: env.facts,
 		clientIp: clientIpOf(env.settings),

@@ -6,6 +6,22 @@ export const LAST_CAPTURES = 'http.regexp';
 /** Before the name of an expression: `{http.regexp.NAME.1}`. */
 export const NAMED_CAPTURES = 'http.regexp.';
 
+/** Variable of the groups of the last URL pattern that matched: a `URLPatternResult`. */
+export const URL_PATTERN_GROUPS = 'http.url_pattern';
+
+/** Variable of what the last `file` matcher found: `{http.matchers.file.relative}`. */
+export const FILE_MATCH = 'http.matchers.file';
+
+/** What a `file` matcher found. */
+export interface FileMatch {
+	/** Path below the root, with its slash. */
+	readonly relative: string;
+	readonly absolute: string;
+	readonly type: 'file' | 'directory';
+	/** What `split_path` cut off. */
+	readonly remainder: string;
+}
+
 /** Keeps a match; `key` is NAMED_CAPTURES and the name, or '' for an expression without a name. */
 export function keepCaptures(x: Exchange, key: string, match: RegExpExecArray): void {
 	x.variables.set(LAST_CAPTURES, match);

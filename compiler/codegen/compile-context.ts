@@ -28,6 +28,8 @@ export interface CompileContext extends Leases {
 	/** Compiles steps, one bound to the next; the last is bound to `next`. */
 	pipeline(steps: readonly Step[], next: Handler, field?: string): Handler;
 	matcher(matcher: Matcher, field?: string): Predicate;
+	/** Runs a named route and goes on with what it is given when the route did not answer. Throws BuildError for an unknown name. */
+	route(name: string): (x: Exchange, next: Handler) => void | Promise<void>;
 	/** Unknown placeholders stay as they are (`keep`) or become nothing (`empty`). */
 	template(text: string, unknown: 'keep' | 'empty', encode?: ValueEscape): Template;
 	/** True if the text holds a placeholder whose value can differ between requests. */

@@ -2,9 +2,10 @@
 import type { Matcher, Settings, Step } from '../document/document.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler, Predicate } from '../exchange/handler.ts';
-import type { LeaseKinds, Leases } from '../exchange/leases.ts';
+import type { FileReader, LeaseKinds, Leases } from '../exchange/leases.ts';
 import { MATCHERS } from '../matchers/index.ts';
 import { BuildError, type CompileContext, type Template, type ValueEscape } from './compile-context.ts';
+import { type RouteRunner, routeRunner } from './named-routes.ts';
 import { compilePipeline } from './pipeline.ts';
 import type { HostFacts, PlaceholderScope } from './placeholders/placeholder.ts';
 import { compileRegexp, RegexpError } from './regexp.ts';
@@ -20,6 +21,11 @@ export interface BuildTracer {
 export interface SiteScope {
 	readonly settings: Settings;
 	readonly upstreams: { readonly [name: string]: unknown };
+	/** Named routes of the document, and those that this site runs. */
+	readonly routes: { readonly [name: string]: readonly Step[] };
+	readonly routeRunners: Map<string, RouteRunner>;
+	/** Placeholders that `map` makes for this site. */
+	readonly mapped: () => ReadonlySet<string>;
 	readonly leases: Leases;
 	readonly facts: HostFacts;
 	readonly clientIp: (x: Exchange) => string;
@@ -80,6 +86,18 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 		const predicate = module.compile(matcher, place);
 		if (place.wantsBody) this.wantsBody = true;
 		return this.scope.tracer?.matcher(place.pointer, matcher, predicate) ?? predicate;
+	}
+
+	route(name: string): RouteRunner {
+		return routeRunner(this, name);
+	}
+
+	isMapped(name: string): boolean {
+		return this.scope.mapped().has(name);
+	}
+
+	files(): FileReader {
+		return this.lease('files', {});
 	}
 
 	template(text: string, unknown: 'keep' | 'empty', encode?: ValueEscape): Template {

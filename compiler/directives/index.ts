@@ -7,17 +7,24 @@ import type { Directive } from './directive.ts';
 import { editHeaders } from './edit-headers.ts';
 import { error } from './error.ts';
 import { fileServer } from './file-server/file-server.ts';
+import { fs } from './fs.ts';
 import { handle } from './handle.ts';
 import { handleErrors } from './handle-errors.ts';
 import { handlePath } from './handle-path.ts';
 import { header, requestHeader } from './header.ts';
+import { invoke } from './invoke.ts';
 import { log } from './log.ts';
+import { map } from './map/map.ts';
+import { methodDirective } from './method.ts';
 import { redir } from './redir.ts';
+import { requestBody } from './request-body.ts';
 import { respond } from './respond.ts';
+import { intercept } from './responses/intercept.ts';
 import { reverseProxy } from './reverse-proxy/reverse-proxy.ts';
 import { rewrite } from './rewrite.ts';
 import { root } from './root.ts';
 import { route } from './route.ts';
+import { tryFiles } from './try-files.ts';
 import { uri } from './uri.ts';
 import { vars } from './vars.ts';
 import { when } from './when.ts';
@@ -30,18 +37,25 @@ export const directives: readonly Directive[] = [
 	editHeaders,
 	error,
 	fileServer,
+	fs,
 	handle,
 	handleErrors,
 	handlePath,
 	header,
+	invoke,
+	intercept,
 	log,
+	map,
+	methodDirective,
 	redir,
+	requestBody,
 	requestHeader,
 	respond,
 	reverseProxy,
 	rewrite,
 	root,
 	route,
+	tryFiles,
 	uri,
 	vars,
 	when,

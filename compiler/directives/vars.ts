@@ -65,14 +65,14 @@ export const vars = handlerDirective<SetVariablesStep>({
 });
 
 function assign(variables: { [name: string]: VariableValue }, name: Word, word: Word, cx: LowerContext): void {
-	const read = word.quote === 'none' ? scalar(word.text) : word.text;
+	const read = word.quote === 'none' ? readScalar(word.text) : word.text;
 	const value = typeof read === 'string' ? cx.template(word) : read;
 	// `__proto__` is a name like any other.
 	Object.defineProperty(variables, cx.template(name), { value, enumerable: true, configurable: true, writable: true });
 }
 
-/** The first that reads: integer, floating-point number, boolean, text. */
-function scalar(text: string): VariableValue {
+/** A word without quotes as the first that it reads as: integer, floating-point number, boolean, text. */
+export function readScalar(text: string): VariableValue {
 	if (/^[+-]?\d+$/.test(text) && Number.isSafeInteger(Number(text))) return Number(text);
 	if (/^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(text) && Number.isFinite(Number(text))) return Number(text);
 	if (/^(?:t|T|true|True|TRUE)$/.test(text)) return true;

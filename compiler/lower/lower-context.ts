@@ -55,6 +55,10 @@ export interface LowerContext {
 	folderOf(span: SourceSpan): string;
 	/** Absolute paths of all configuration files, to be hidden from file servers. */
 	readonly files: readonly string[];
+	/** Says that the named route of that word is run here; that it exists is checked when all are known. */
+	useRoute(name: Word): void;
+	/** Whether a name is a short or full name of a placeholder of this build, apart from those that `map` makes. */
+	placeholderKind(name: string): 'shorthand' | 'full' | undefined;
 	/** True if the named upstream exists; marks it used. */
 	upstreamExists(name: string): boolean;
 }

@@ -5,7 +5,7 @@ import type { Dialect } from '../dialects/dialect.ts';
 import type { SiteDraft } from '../directives/directive.ts';
 import { compatibleErrorOrder } from '../directives/handle-errors.ts';
 import { lowerNamedUpstream } from '../directives/reverse-proxy/lower-upstream.ts';
-import type { Document, ErrorRoute, Settings, Site, SiteLog } from '../document/document.ts';
+import type { Document, ErrorRoute, Settings, Site, SiteLog, Step } from '../document/document.ts';
 import type { SettingsDraft } from '../options/option.ts';
 import type { Reader } from '../source/reader.ts';
 import type { SourceSpan } from '../source/source.ts';
@@ -13,6 +13,8 @@ import type { Block, ConfigTree, Line, NamedBlock, SiteBlock } from '../syntax/a
 import { didYouMean } from './did-you-mean.ts';
 import { DEFAULT_ORDER, directivePositions, moveDirective } from './directive-order.ts';
 import { Lowering, type LoweringEnvironment } from './lowering.ts';
+import { mappedNamesOf } from './mapped-names.ts';
+import { NamedRoutes } from './named-routes.ts';
 import type { Origins } from './origins.ts';
 import { lowerLines } from './pipeline.ts';
 import type { Placeholders } from './placeholders.ts';
@@ -45,18 +47,18 @@ export function lowerTree(tree: ConfigTree, input: LowerTreeInput): Document {
 		files: tree.files,
 		workingDirectory: input.reader.workingDirectory,
 		upstreams: new Map(),
+		routes: new NamedRoutes(),
+		mapped: mappedNamesOf(tree),
 		positions,
 	};
 	const lowering = new Lowering(environment);
 	const settings: SettingsDraft = {};
 	const order = lowerOptions(lowering, tree.options, settings);
 	for (const [name, position] of directivePositions(order)) positions.set(name, position);
-	for (const route of tree.namedRoutes) {
-		lowering.problem('error', 'directive/unavailable', route.name.span, 'Named routes are not part of this build yet.');
-	}
 	const upstreams = new UpstreamTable(lowering);
 	for (const upstream of tree.upstreams) upstreams.add(upstream, environment.upstreams);
 	const ports = { http: (settings.http_port as number) ?? 80, https: (settings.https_port as number) ?? 443 };
+	const routes = lowerNamedRoutes(lowering, tree.namedRoutes);
 	const sites: Site[] = [];
 	const counter = { logs: 0 };
 	for (const block of tree.sites) {
@@ -73,12 +75,26 @@ export function lowerTree(tree: ConfigTree, input: LowerTreeInput): Document {
 		sites.push(finishSite(lowering, site, block, counter));
 	}
 	upstreams.warnOfUnused(environment.upstreams);
+	environment.routes.check(lowering, tree.namedRoutes);
 	const document: Document = {
 		...(Object.keys(settings).length > 0 ? { settings: settings as Settings } : {}),
 		...(upstreams.lowered.size > 0 ? { upstreams: Object.fromEntries(upstreams.lowered) } : {}),
+		...(routes.size > 0 ? { routes: Object.fromEntries(routes) } : {}),
 		sites,
 	};
 	return document;
+}
+
+/** Routes by name; they see no matchers but their own. */
+function lowerNamedRoutes(lowering: Lowering, blocks: readonly NamedBlock[]): Map<string, readonly Step[]> {
+	const { routes } = lowering.environment;
+	const lowered = new Map<string, readonly Step[]>();
+	for (const { name, lines, span } of blocks) {
+		routes.lowered = name.text;
+		lowered.set(name.text, lowering.origin(lowering.pipeline(lines), span));
+		routes.lowered = undefined;
+	}
+	return lowered;
 }
 
 /** The site in the document's order of fields, its error routes and logs settled. */

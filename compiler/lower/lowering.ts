@@ -9,6 +9,7 @@ import { didYouMean } from './did-you-mean.ts';
 import type { LowerContext, Subdirective } from './lower-context.ts';
 import { lowerMatcherExpression } from './matcher-expression.ts';
 import type { MatcherScope } from './matcher-scope.ts';
+import type { NamedRoutes } from './named-routes.ts';
 import type { Origins } from './origins.ts';
 import { lowerLines } from './pipeline.ts';
 import type { Placeholders } from './placeholders.ts';
@@ -28,6 +29,9 @@ export interface LoweringEnvironment {
 	readonly workingDirectory: string;
 	/** Names of the upstreams that can be seen, and which were used. */
 	readonly upstreams: Map<string, { used: boolean }>;
+	readonly routes: NamedRoutes;
+	/** Names of the placeholders that `map` makes somewhere. */
+	readonly mapped: () => ReadonlySet<string>;
 	/** Positions of directives; only Compatfile sorts. */
 	readonly positions: ReadonlyMap<string, number>;
 }
@@ -108,6 +112,7 @@ export class Lowering implements LowerContext {
 		if (!word.text.includes('{')) return word.text;
 		if (this.dialect === 'configfile') {
 			for (const unknown of this.environment.placeholders.unknown(word.text)) {
+				if (this.environment.mapped().has(unknown.name)) continue;
 				this.problem('error', 'placeholder/unknown', word.span, `\`{${unknown.name}}\` is not a placeholder.`, {
 					label: unknown.nearest === undefined ? undefined : `did you mean \`{${unknown.nearest}}\`?`,
 					hint: 'Write `\\{` for a brace that is meant as it stands.',
@@ -193,6 +198,16 @@ export class Lowering implements LowerContext {
 
 	folderOf(span: SourceSpan): string {
 		return span.source.path === undefined ? this.environment.workingDirectory : dirname(span.source.path);
+	}
+
+	useRoute(name: Word): void {
+		this.environment.routes.use(name);
+	}
+
+	placeholderKind(name: string): 'shorthand' | 'full' | undefined {
+		const text = `{${name}}`;
+		if (this.environment.placeholders.expand(text) !== text) return 'shorthand';
+		return this.environment.placeholders.unknown(text).length === 0 ? 'full' : undefined;
 	}
 
 	upstreamExists(name: string): boolean {

@@ -2,14 +2,14 @@
 
 /** Directives of the languages that have no module in this build. */
 export const UNAVAILABLE_DIRECTIVES: ReadonlySet<string> = new Set([
-	...['tracing', 'map', 'fs', 'log_append', 'log_skip', 'log_name', 'skip_log', 'copy_response'],
-	...['copy_response_headers', 'request_body', 'timeouts', 'method', 'try_files'],
-	...['forward_auth', 'encode', 'push', 'intercept', 'templates', 'invoke', 'metrics', 'php_fastcgi'],
-	...['acme_server', 'tls', 'cache', 'vars', 'rate_limit'],
+	...['tracing', 'log_append', 'log_skip', 'log_name', 'skip_log', 'copy_response'],
+	...['copy_response_headers', 'timeouts'],
+	...['forward_auth', 'encode', 'push', 'templates', 'metrics', 'php_fastcgi'],
+	...['acme_server', 'tls', 'cache', 'rate_limit'],
 ]);
 
 /** Request matchers of the languages that have no module in this build. */
-export const UNAVAILABLE_MATCHERS: ReadonlySet<string> = new Set([...['expression', 'file', 'url_pattern']]);
+export const UNAVAILABLE_MATCHERS: ReadonlySet<string> = new Set(['expression']);
 
 /** Global options of the languages that have no module in this build. */
 export const UNAVAILABLE_OPTIONS: ReadonlySet<string> = new Set([

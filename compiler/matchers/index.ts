@@ -1,5 +1,6 @@
 /** Every request matcher, one line each. */
 import { all, any, not } from './combinators.ts';
+import { file } from './file.ts';
 import { header } from './header.ts';
 import { headerRegexp } from './header-regexp.ts';
 import { host } from './host.ts';
@@ -11,6 +12,7 @@ import { pathRegexp } from './path-regexp.ts';
 import { protocol } from './protocol.ts';
 import { query } from './query.ts';
 import { tls } from './tls.ts';
+import { urlPattern } from './url-pattern.ts';
 import { varsMatcher, varsRegexp } from './vars.ts';
 
 /** In the order in which `list-modules` and the manual name them. */
@@ -18,6 +20,7 @@ export const matchers: readonly MatcherModule[] = [
 	all,
 	any,
 	clientIp,
+	file,
 	header,
 	headerRegexp,
 	host,
@@ -29,6 +32,7 @@ export const matchers: readonly MatcherModule[] = [
 	query,
 	remoteIp,
 	tls,
+	urlPattern,
 	varsMatcher,
 	varsRegexp,
 ];

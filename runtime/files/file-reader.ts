@@ -4,9 +4,20 @@
  * Opening is synchronous and so is the read of a small file: from a warm cache both take microseconds, which a trip
  * through the thread pool would multiply. Larger files are read in pieces by the pool.
  */
-import { closeSync, constants, fstatSync, openSync, readlinkSync, readSync, realpathSync, statSync } from 'node:fs';
+import {
+	closeSync,
+	constants,
+	fstatSync,
+	openSync,
+	readdirSync,
+	readlinkSync,
+	readSync,
+	realpathSync,
+	type Stats,
+	statSync,
+} from 'node:fs';
 import type { Body } from '../../compiler/exchange/body.ts';
-import { FileError, type FileReader, type OpenFile } from '../../compiler/exchange/leases.ts';
+import { FileError, type FileFacts, type FileReader, type OpenFile } from '../../compiler/exchange/leases.ts';
 import { FileBody } from './file-body.ts';
 
 /** Ranges up to this many bytes are read at once. */
@@ -85,6 +96,43 @@ export function createFileReader(): FileReader {
 		}
 	}
 
+	function stat(root: string, path: string, followSymlinks: boolean): FileFacts | undefined {
+		try {
+			const full = systemPath(root, path);
+			const facts = statSync(full, { throwIfNoEntry: false, bigint: true });
+			if (facts === undefined) return undefined;
+			if (!followSymlinks && below(root, realpathSync.native(full, 'latin1')) === undefined) return undefined;
+			const type = facts.isDirectory() ? 'directory' : 'file';
+			return { type, size: Number(facts.size), mtimeNs: facts.mtimeNs };
+		} catch {
+			return undefined;
+		}
+	}
+
+	function list(root: string, path: string, followSymlinks: boolean): readonly string[] {
+		try {
+			const full = systemPath(root, path);
+			if (!followSymlinks && below(root, realpathSync.native(full, 'latin1')) === undefined) return [];
+			return readdirSync(full).sort();
+		} catch {
+			return [];
+		}
+	}
+
+	function readStart(path: string, bytes: number): Uint8Array | undefined {
+		let descriptor = -1;
+		try {
+			// Looked at before it is opened: opening a device or a fifo can already have an effect.
+			const { size } = regularFile(statSync(path));
+			descriptor = openSync(path, OPEN_FLAGS);
+			return readWhole(descriptor, 0, Math.min(size, bytes));
+		} catch {
+			return undefined;
+		} finally {
+			if (descriptor !== -1) closeSync(descriptor);
+		}
+	}
+
 	function realPath(path: string): string | undefined {
 		try {
 			return realpathSync.native(path);
@@ -93,7 +141,12 @@ export function createFileReader(): FileReader {
 		}
 	}
 
-	return { open, kind, realPath };
+	return { open, kind, stat, list, readStart, realPath };
+}
+
+function regularFile(stat: Stats): Stats {
+	if (!stat.isFile()) throw new FileError('forbidden', 'not a regular file');
+	return stat;
 }
 
 /**

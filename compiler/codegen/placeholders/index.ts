@@ -1,4 +1,7 @@
 /** The registry of placeholders and their lookup by full name. */
+
+import { MAPPED, mappedValue } from '../mapped-names.ts';
+import { standInLeases } from '../stand-in-leases.ts';
 import { HANDLED_PLACEHOLDERS } from './handled.ts';
 import { MACHINE_PLACEHOLDERS } from './machine.ts';
 import { OUTCOME_PLACEHOLDERS } from './outcome.ts';
@@ -31,7 +34,7 @@ export function compilePlaceholder(name: string, scope: PlaceholderScope): Resol
 		const compiled = family.compile(name.slice(prefix.length), scope);
 		if (compiled !== undefined) return compiled;
 	}
-	return undefined;
+	return scope.isMapped(name) ? mappedValue(MAPPED + name) : undefined;
 }
 
 /** Facts for checking without a machine. */
@@ -43,7 +46,13 @@ export const NO_FACTS: HostFacts = {
 	env: () => undefined,
 };
 
-const CHECK: PlaceholderScope = { facts: NO_FACTS, clientIp: () => '', needsBody: () => {} };
+const CHECK: PlaceholderScope = {
+	facts: NO_FACTS,
+	clientIp: () => '',
+	isMapped: () => false,
+	files: () => standInLeases.lease('files', {}),
+	needsBody: () => {},
+};
 
 /** True for the full name of a placeholder of this build, such as `http.request.header.Accept`. */
 export function isKnownPlaceholder(fullName: string): boolean {

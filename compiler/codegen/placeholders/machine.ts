@@ -1,7 +1,15 @@
 /** Placeholders that need no request: environment, system and time. */
+import { resolve } from 'node:path';
 import { family, type Placeholder, plain } from './placeholder.ts';
 
+/** Bytes of a file that `{file.*}` shows. */
+const MOST_OF_A_FILE = 1024 * 1024;
+
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+
+function textOf(bytes: Uint8Array | undefined): string {
+	return bytes === undefined ? '' : Buffer.from(bytes).toString('utf8').replace(/\n$/, '');
+}
 
 function two(n: number): string {
 	return n < 10 ? `0${n}` : String(n);
@@ -31,6 +39,15 @@ function timeText(date: Date): string {
 /** `env.*`, `system.*` and `time.*`. What cannot change while the process runs is folded into the text at build. */
 export const MACHINE_PLACEHOLDERS: readonly Placeholder[] = [
 	family('env.*', 'An environment variable, nothing when it is not set.', (name, { facts }) => facts.env(name) ?? ''),
+	family(
+		'file.*',
+		'The first MiB of a file, without its last line end; nothing when it cannot be read.',
+		(path, scope) => {
+			const files = scope.files();
+			const full = resolve(scope.facts.workingDirectory, path);
+			return () => textOf(files.readStart(full, MOST_OF_A_FILE));
+		},
+	),
 	{ name: 'system.hostname', summary: 'Name of this machine.', compile: (_, { facts }) => facts.hostname },
 	{ name: 'system.slash', summary: 'Separator of file paths.', compile: () => '/' },
 	{ name: 'system.os', summary: 'Operating system, such as `linux`.', compile: (_, { facts }) => facts.os },

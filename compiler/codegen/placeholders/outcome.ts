@@ -3,8 +3,9 @@
 import { PROXY_FACTS_VARIABLE, type ProxyFacts } from '../../directives/reverse-proxy/proxy-facts.ts';
 import { CLIENT_IP_VARIABLE } from '../../exchange/client-ip.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
+import { decodePercent } from '../../exchange/request-path.ts';
 import { STATUS_CODES } from '../../exchange/status-codes.ts';
-import { LAST_CAPTURES, NAMED_CAPTURES } from '../captures.ts';
+import { FILE_MATCH, type FileMatch, LAST_CAPTURES, NAMED_CAPTURES, URL_PATTERN_GROUPS } from '../captures.ts';
 import { family, type Placeholder, plain } from './placeholder.ts';
 
 const ERROR_ID_VARIABLE = 'http.error.id';
@@ -23,6 +24,22 @@ function errorId(x: Exchange): string | undefined {
 function group(match: RegExpExecArray | undefined, name: string): string | undefined {
 	if (!match) return undefined;
 	return (/^\d+$/.test(name) ? match[Number(name)] : match.groups?.[name]) ?? '';
+}
+
+const FILE_FACTS = {
+	relative: 'Path of the matched file below the root.',
+	absolute: 'Whole path of the matched file.',
+	type: '`file` or `directory`.',
+	remainder: 'What `split_path` cut off behind the matched file.',
+};
+
+const URL_COMPONENTS: ReadonlySet<string> = new Set([
+	...['protocol', 'username', 'password', 'hostname', 'port', 'pathname', 'search', 'hash'],
+]);
+
+function splitAtDot(text: string): readonly [string, string | undefined] {
+	const dot = text.indexOf('.');
+	return dot === -1 ? [text, undefined] : [text.slice(0, dot), text.slice(dot + 1)];
 }
 
 /** `http.response.*`, `http.vars.*`, `http.regexp.*`, `http.error.*` and `http.reverse_proxy.*`. */
@@ -51,6 +68,27 @@ export const OUTCOME_PLACEHOLDERS: readonly Placeholder[] = [
 			const key = NAMED_CAPTURES + path.slice(0, dot);
 			const name = path.slice(dot + 1);
 			return x => group(x.variable(key) as RegExpExecArray | undefined, name);
+		},
+	),
+	...(['relative', 'absolute', 'type', 'remainder'] as const).map(field =>
+		plain(
+			`http.matchers.file.${field}`,
+			FILE_FACTS[field],
+			x => (x.variable(FILE_MATCH) as FileMatch | undefined)?.[field],
+		),
+	),
+	family(
+		'http.url_pattern.*',
+		'A group of the last URL pattern that matched: `pathname.NAME`, or `search.0` for one without a name.',
+		path => {
+			const [component, name] = splitAtDot(path);
+			if (name === undefined || !URL_COMPONENTS.has(component)) return undefined;
+			return x => {
+				const found = x.variable(URL_PATTERN_GROUPS) as URLPatternResult | undefined;
+				if (!found) return undefined;
+				const value = found[component as 'pathname'].groups[name] ?? '';
+				return component === 'pathname' ? (decodePercent(value) ?? value) : value;
+			};
 		},
 	),
 	plain('http.error', 'The error that error routes handle.', x => x.error?.message),

@@ -1,5 +1,6 @@
 /** What one placeholder, or one family of them, is. Registered in placeholders/index.ts. */
 import type { Exchange } from '../../exchange/exchange.ts';
+import type { FileReader } from '../../exchange/leases.ts';
 
 /** Reads a value of a request; undefined when the name means nothing for this request. Values are data. */
 export type Resolver = (x: Exchange) => unknown;
@@ -19,6 +20,10 @@ export interface PlaceholderScope {
 	readonly facts: HostFacts;
 	/** Address of the client behind trusted proxies. */
 	readonly clientIp: (x: Exchange) => string;
+	/** Whether `map` makes a placeholder of that name. */
+	isMapped(name: string): boolean;
+	/** Reads files, for `{file.*}`. */
+	files(): FileReader;
 	/** Says that the value needs the whole request body: codegen reads it before the step runs. */
 	needsBody(): void;
 }

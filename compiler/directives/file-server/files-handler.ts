@@ -1,7 +1,7 @@
 /** The handler `files`: from a request to an open file to a response. */
 import { randomUUID } from 'node:crypto';
-import { resolve } from 'node:path';
 import type { CompileContext, Template } from '../../codegen/compile-context.ts';
+import { compileRoot } from '../../codegen/file-root.ts';
 import type { BodySource } from '../../exchange/body.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { Handler } from '../../exchange/handler.ts';
@@ -50,28 +50,6 @@ export function compileFiles(step: FilesStep, cx: CompileContext, next: Handler)
 		hides: compileHides(step.hide ?? [], cx, reader),
 	};
 	return x => serveFile(server, x);
-}
-
-function compileRoot(root: string | undefined, cx: CompileContext): (x: Exchange) => string {
-	if (root === undefined) {
-		const workingDirectory = resolve('.');
-		return x => {
-			const variable = x.variable('root');
-			return typeof variable === 'string' && variable !== '' ? rootOfRequest(variable) : workingDirectory;
-		};
-	}
-	const template = cx.template(root, 'empty');
-	if (template.constant === undefined) return x => rootOfRequest(template.render(x));
-	const constant = resolve(template.constant);
-	return () => constant;
-}
-
-/** A root that may hold what the client sent, such as a host named `..`: it must not climb out of the folders before it. */
-function rootOfRequest(root: string): string {
-	if (root.includes('/..') && root.split('/').includes('..', 1)) {
-		throw new HttpError(400, 'file_server: the root of this request holds `..`');
-	}
-	return resolve(root);
 }
 
 function compileStatus(status: number | string | undefined, cx: CompileContext): ((x: Exchange) => number) | undefined {

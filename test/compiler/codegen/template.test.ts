@@ -9,6 +9,7 @@ import {
 } from '../../../compiler/codegen/placeholders/index.ts';
 import type { HostFacts, PlaceholderScope } from '../../../compiler/codegen/placeholders/placeholder.ts';
 import { expandShorthands, SHORTHANDS } from '../../../compiler/codegen/placeholders/shorthands.ts';
+import { standInLeases } from '../../../compiler/codegen/stand-in-leases.ts';
 import { compileTemplate, TemplateError } from '../../../compiler/codegen/template.ts';
 import { bodyText, fakeExchange, type RequestFields, served } from '../fake-exchange.ts';
 
@@ -19,7 +20,13 @@ const facts: HostFacts = {
 	workingDirectory: '/work',
 	env: name => ({ HOME: '/root', TRICK: '{http.request.method}' })[name],
 };
-const scope: PlaceholderScope = { facts, clientIp: x => x.connection.remoteAddress, needsBody() {} };
+const scope: PlaceholderScope = {
+	facts,
+	clientIp: x => x.connection.remoteAddress,
+	isMapped: () => false,
+	files: () => standInLeases.lease('files', {}),
+	needsBody() {},
+};
 
 function constant(text: string, unknown: 'keep' | 'empty' = 'keep'): string | undefined {
 	return compileTemplate(text, unknown, scope).constant;

@@ -245,6 +245,9 @@ serving('a missing file passes through only if asked', async () => {
 	assert.not.ok((await ask({ pass_thru: true }, '/hello.txt')).passed);
 });
 
+/** A reader knows more than file serving asks for. */
+const nothing = { stat: () => undefined, list: () => [], readStart: () => undefined };
+
 serving('what the reader refuses has the right status', async () => {
 	const table = { not_found: 404, directory: 404, forbidden: 403, invalid: 400, unavailable: 503 } as const;
 	for (const [reason, status] of Object.entries(table)) {
@@ -256,6 +259,7 @@ serving('what the reader refuses has the right status', async () => {
 					throw error;
 				},
 				kind: () => undefined,
+				...nothing,
 			};
 			const answer = await ask({}, '/x', {}, failing);
 			assert.is(answer.status, status);
@@ -278,6 +282,7 @@ serving('a file that shrinks before it is read is a 503 without fields of its ow
 			close: () => closed.push('closed'),
 		}),
 		kind: () => 'file',
+		...nothing,
 	};
 	const answer = await ask({}, '/x', {}, shrinking);
 	assert.is(answer.status, 503);

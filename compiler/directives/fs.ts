@@ -1,0 +1,39 @@
+/** `fs`: the file system that files are served from. */
+import { handlerDirective } from './directive.ts';
+import type { SetVariablesStep } from './vars.ts';
+
+const USAGE = 'fs [matcher] default';
+
+/** `fs [matcher] <name>`: sugar for the variable `fs`. */
+export const fs = handlerDirective<SetVariablesStep>({
+	kind: 'handler',
+	id: '',
+	names: { configfile: ['fs'], compatfile: ['fs'] },
+	usage: USAGE,
+	summary: 'Chooses the file system that files are served from.',
+	documentation: [
+		'Sets the variable `fs`. There is one file system, `default`, which is that of the machine: any other name is refused.',
+		'',
+		'```',
+		'fs default',
+		'```',
+	].join('\n'),
+	matcherToken: 'optional',
+	lower: ({ line, args }, cx) => {
+		cx.noBlock(line);
+		if (!cx.count(line, args, 1, 1, USAGE)) return undefined;
+		const { text, span } = args[0]!;
+		if (text !== 'default') {
+			cx.problem(
+				'error',
+				'fs/unavailable',
+				span,
+				`The file system \`${text}\` is not part of this build: there is only \`default\`.`,
+			);
+			return undefined;
+		}
+		return { handler: 'set_variables', variables: { fs: text } };
+	},
+	schema: { properties: {} },
+	compile: undefined,
+});

@@ -1,0 +1,50 @@
+/** Named routes while a tree is lowered: which there are, and what runs them. */
+
+import type { NamedBlock, Word } from '../syntax/ast.ts';
+import { didYouMean } from './did-you-mean.ts';
+import type { Lowering } from './lowering.ts';
+
+/** The routes of one configuration. */
+export class NamedRoutes {
+	/** The route whose lines are being lowered; undefined in a site. */
+	lowered: string | undefined = undefined;
+	readonly #uses: { readonly from: string | undefined; readonly name: Word }[] = [];
+
+	/** Remembers that a route is run from here. */
+	use(name: Word): void {
+		this.#uses.push({ from: this.lowered, name });
+	}
+
+	/**
+	 * Reports names that stand for nothing, when everything is lowered: in Compatfile only where a site can come to them, as
+	 * the compatible server does. Warns of routes that nothing runs in Configfile.
+	 */
+	check(lowering: Lowering, routes: readonly NamedBlock[]): void {
+		const names = new Set(routes.map(route => route.name.text));
+		const run = this.#run();
+		const compat = lowering.dialect === 'compatfile';
+		for (const { from, name } of this.#uses) {
+			if (names.has(name.text) || (compat && from !== undefined && !run.has(from))) continue;
+			const message = `cannot invoke named route '${name.text}', which was not defined`;
+			lowering.problem('error', 'route/unknown', name.span, message, { label: didYouMean(name.text, names) });
+		}
+		if (compat) return;
+		for (const { name } of routes) {
+			if (!run.has(name.text)) {
+				lowering.problem('warning', 'route/unused', name.span, `The named route \`${name.text}\` is never used.`, {
+					hint: `Run it with \`invoke ${name.text}\`.`,
+				});
+			}
+		}
+	}
+
+	/** Routes that a site runs, directly or through others. */
+	#run(): Set<string> {
+		const run = new Set<string>();
+		for (let before = -1; before !== run.size; ) {
+			before = run.size;
+			for (const { from, name } of this.#uses) if (from === undefined || run.has(from)) run.add(name.text);
+		}
+		return run;
+	}
+}
