@@ -67,7 +67,7 @@ function matcherRows({ place, matcher, holds, parts }: ExplainedMatcher, indent:
 /** The line as written, with the handler's name where the line does not begin with it. */
 function handlerText(handler: string, { text }: ExplainedPlace): string {
 	if (text === undefined) return handler;
-	const line = cut(text.replace(/\s*\{$/, ''));
+	const line = cut(text);
 	return line.split(' ', 1)[0] === handler ? line : `${line}  [${handler}]`;
 }
 
