@@ -20,6 +20,7 @@ import { redir } from './redir.ts';
 import { requestBody } from './request-body.ts';
 import { respond } from './respond.ts';
 import { intercept } from './responses/intercept.ts';
+import { copyResponse, copyResponseHeaders } from './reverse-proxy/copy-response.ts';
 import { reverseProxy } from './reverse-proxy/reverse-proxy.ts';
 import { rewrite } from './rewrite.ts';
 import { root } from './root.ts';
@@ -34,6 +35,8 @@ export const directives: readonly Directive[] = [
 	abort,
 	basicAuth,
 	bind,
+	copyResponse,
+	copyResponseHeaders,
 	editHeaders,
 	error,
 	fileServer,

@@ -268,6 +268,11 @@ function isHandle(directive: string): boolean {
 	return directive === 'handle' || directive === 'handle_path';
 }
 
+/** True for a step of a directive that always answers but for what this one is told. */
+function mayFallThrough(step: Step): boolean {
+	return step.pass_thru === true || step.responses !== undefined;
+}
+
 /** Configfile: what stands after something that always answers, or after the branch that takes every request, can never run. */
 function warnOfUnreachable(lowering: Lowering, items: readonly Item[]): void {
 	for (let at = 0; at + 1 < items.length; at++) {
@@ -282,7 +287,7 @@ function warnOfUnreachable(lowering: Lowering, items: readonly Item[]): void {
 				related: [{ span: here, message: 'takes every request' }],
 			});
 		}
-		if (item.module.answers !== true || item.steps.some(step => step.pass_thru === true)) continue;
+		if (item.module.answers !== true || item.steps.some(mayFallThrough)) continue;
 		const message = `\`${next.directive}\` can never run: \`${item.directive}\` before it always answers.`;
 		lowering.problem('warning', 'directive/never-runs', there, message, {
 			related: [{ span: here, message: 'answers every request that comes here' }],

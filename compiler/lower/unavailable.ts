@@ -2,8 +2,8 @@
 
 /** Directives of the languages that have no module in this build. */
 export const UNAVAILABLE_DIRECTIVES: ReadonlySet<string> = new Set([
-	...['tracing', 'log_append', 'log_skip', 'log_name', 'skip_log', 'copy_response'],
-	...['copy_response_headers', 'timeouts'],
+	...['tracing', 'log_append', 'log_skip', 'log_name', 'skip_log'],
+	...['timeouts'],
 	...['forward_auth', 'encode', 'push', 'templates', 'metrics', 'php_fastcgi'],
 	...['acme_server', 'tls', 'cache', 'rate_limit'],
 ]);

@@ -9,7 +9,9 @@ import { HttpError } from '../../exchange/http-error.ts';
 import { IpRanges } from '../../exchange/ip-ranges.ts';
 import { UpstreamError, type UpstreamResponse, type UpstreamSettings } from '../../exchange/leases.ts';
 import { compileHeaderEdits, type HeaderEdits } from '../header-edits.ts';
+import { compileResponseRules, type ResponseRule, type RuleFinder, statusOf } from '../responses/response-rules.ts';
 import { forwardedFields, VIA_NAME } from './forwarded-request.ts';
+import { HANDLED_RESPONSE_VARIABLE, HandledResponse } from './handled-response.ts';
 import { PROXY_FACTS_VARIABLE, ProxyFacts } from './proxy-facts.ts';
 import { splice } from './splice.ts';
 import { parseUpstream } from './upstream-address.ts';
@@ -24,6 +26,8 @@ export interface ProxyStep extends Step {
 	readonly method?: string;
 	readonly rewrite?: string;
 	readonly trusted_proxies?: readonly string[];
+	/** Rules about the upstream's responses. */
+	readonly responses?: readonly ResponseRule[];
 }
 
 /** The status of an exchange whose client left before the upstream answered. It is recorded; nobody is there to be told. */
@@ -32,8 +36,8 @@ const CLIENT_CLOSED_REQUEST = 499;
 /** Fills in the fields of a request or a response. */
 type Edit = (x: Exchange, headers: HeaderList) => void;
 
-/** Compiles the step. It always answers, so it has no next. */
-export function compileProxy(step: ProxyStep, cx: CompileContext): Handler {
+/** Compiles the step. Only routes of `responses` that do not answer go on to `next`. */
+export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler): Handler {
 	const settings = settingsOf(step, cx);
 	const pool = cx.lease('upstreams', settings);
 	const addresses = resolvedAddresses(settings, cx);
@@ -42,6 +46,7 @@ export function compileProxy(step: ProxyStep, cx: CompileContext): Handler {
 	const editResponse = step.header_down && compileHeaderEdits(step.header_down, cx);
 	const method = step.method === undefined ? undefined : cx.template(step.method, 'empty');
 	const target = compileTarget(step, cx);
+	const rules = compileResponseRules(step.responses, cx, next, 'responses');
 	return x => {
 		if (x.request.method === 'CONNECT') throw new HttpError(405, 'CONNECT is not proxied.');
 		const upstream = pool.select(
@@ -72,7 +77,7 @@ export function compileProxy(step: ProxyStep, cx: CompileContext): Handler {
 		return pool
 			.send(x, upstream, request, (status, fields) => x.inform(status, fields))
 			.then(
-				response => answer(x, facts, response, upgrade, editResponse),
+				response => answer(x, facts, response, upgrade, editResponse, rules),
 				error => refuse(x, facts, error),
 			);
 	};
@@ -176,10 +181,10 @@ function answer(
 	upstream: UpstreamResponse,
 	upgrade: string | undefined,
 	edit: Edit | undefined,
-): void {
+	rules: RuleFinder | undefined,
+): void | Promise<void> {
 	facts.answeredAt = performance.now();
 	facts.response = upstream;
-	const { response } = x;
 	const { headers } = upstream;
 	if (upstream.upgraded) {
 		const stream = upstream.upgraded;
@@ -189,17 +194,50 @@ function answer(
 			throw new HttpError(502, 'The upstream switched to a protocol that was not asked for.');
 		}
 		x.upgrade(client => splice(client, stream));
-	} else {
-		response.status = upstream.status;
-		response.body = upstream.body;
+		passFields(x, upstream, edit);
+		return;
 	}
-	headers.add('Via', upstream.protocol === 'HTTP/1.0' ? `1.0 ${VIA_NAME}` : `1.1 ${VIA_NAME}`);
+	const rule = rules?.(x, upstream.status, headers);
+	if (rule?.routes) return handleResponse(x, facts, rule.routes, edit);
+	x.response.status = rule === undefined ? upstream.status : statusOf(rule, x);
+	x.response.body = upstream.body;
+	passFields(x, upstream, edit);
+}
+
+/** The fields of the upstream's response, after those that directives have set. */
+function passFields(x: Exchange, upstream: UpstreamResponse, edit: Edit | undefined): void {
+	const { response } = x;
+	const { headers } = upstream;
+	addVia(upstream);
 	edit?.(x, headers);
 	const own = response.headers;
 	// The upstream made this response: it says what made it, or does not.
 	own.delete('server');
 	if (own.size === 0) response.headers = headers;
 	else for (let i = 0, size = headers.size; i < size; i++) own.add(headers.nameAt(i), headers.valueAt(i));
+}
+
+function addVia(upstream: UpstreamResponse): void {
+	upstream.headers.add('Via', upstream.protocol === 'HTTP/1.0' ? `1.0 ${VIA_NAME}` : `1.1 ${VIA_NAME}`);
+}
+
+/** Runs routes in place of the upstream's response, which they may copy; what they leave of its body is given up. */
+function handleResponse(x: Exchange, facts: ProxyFacts, routes: Handler, edit: Edit | undefined): void | Promise<void> {
+	const upstream = facts.response!;
+	addVia(upstream);
+	edit?.(x, upstream.headers);
+	const handled = new HandledResponse(upstream);
+	x.variables.set(HANDLED_RESPONSE_VARIABLE, handled);
+	x.answeredBy = '';
+	let pending: void | Promise<void>;
+	try {
+		pending = routes(x);
+	} catch (error) {
+		handled.close();
+		throw error;
+	}
+	if (pending instanceof Promise) return pending.finally(() => handled.close());
+	handled.close();
 }
 
 function refuse(x: Exchange, facts: ProxyFacts, error: unknown): void {

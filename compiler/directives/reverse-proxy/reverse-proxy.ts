@@ -5,6 +5,7 @@ import type { LowerContext, Subdirective } from '../../lower/lower-context.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
 import { handlerDirective } from '../directive.ts';
 import { HEADER_EDITS, type HeaderEdits, lowerHeaderEdit } from '../header-edits.ts';
+import { RESPONSE_RULES, type ResponseRule, ResponseRulesDraft } from '../responses/response-rules.ts';
 import {
 	lowerAddresses,
 	poolSubdirectives,
@@ -20,7 +21,7 @@ const NAMED = 'upstream://';
 /** Sub-directives of later builds. */
 const UNAVAILABLE: readonly string[] = [
 	...['request_buffers', 'response_buffers', 'stream_buffer_size', 'stream_timeout', 'stream_close_delay'],
-	...['replace_status', 'handle_response', 'verbose_logs'],
+	'verbose_logs',
 ];
 
 /** `reverse_proxy [matcher] <upstream>… { … }`. */
@@ -55,6 +56,12 @@ export const reverseProxy = handlerDirective<ProxyStep>({
 		'`keepalive` (2m, or `off`) and `keepalive_idle_conns_per_host` (32, of one thread). `flush_interval` is accepted:',
 		'bytes are always passed on at once.',
 		'',
+		'`@name status CODE…` and `@name header FIELD VALUE` name responses. `replace_status [@name] CODE` sends another status',
+		'with what the upstream answered; `handle_response [@name] { … }` runs directives in its place, for which',
+		'`{rp.status_code}` and `{rp.header.NAME}` tell of it, and which may use `copy_response` and',
+		'`copy_response_headers`. The first rule that matches is carried out, those without a name last. When no directive of a',
+		'`handle_response` answers, the request goes on behind the `reverse_proxy`.',
+		'',
 		'Fields of one connection are not passed on, `Via` is added both ways, and `X-Forwarded-For`, `-Proto` and `-Host` are',
 		'set. The `Host` field is passed on as it came. Upgrades such as WebSocket are joined byte for byte; 1xx responses and',
 		'trailers are passed on. When the upstream cannot be reached or breaks off before it has answered, the status is 502,',
@@ -70,8 +77,12 @@ export const reverseProxy = handlerDirective<ProxyStep>({
 		const pool = poolSubdirectives(draft, cx);
 		const known: { [name: string]: Subdirective } = named === undefined ? pool : refusedBeside(named, pool, cx);
 		const refused = [...UNAVAILABLE, ...UNAVAILABLE_OF_POOLS];
+		const responses = new ResponseRulesDraft(line.block?.lines ?? [], cx);
 		const every = refuseByName({ ...known, ...proxySubdirectives(fields, cx) }, refused, cx);
+		Object.defineProperties(every, Object.getOwnPropertyDescriptors(responses.subdirectives()));
 		cx.subdirectives(line.block, every, 'reverse_proxy');
+		const rules = responses.rules();
+		if (rules.length > 0) fields.responses = rules;
 		if (named !== undefined) return cx.origin<ProxyStep>({ handler: 'proxy', pool: named, ...fields }, line.span);
 		const hasAddress = args.length > 0 || line.block?.lines.some(({ words }) => words[0]!.text === 'to') === true;
 		if (!hasAddress && cx.dialect === 'configfile') {
@@ -99,9 +110,10 @@ export const reverseProxy = handlerDirective<ProxyStep>({
 				items: { type: 'string' },
 				description: 'Addresses and ranges in CIDR form, beside `settings.trusted_proxies`.',
 			},
+			responses: RESPONSE_RULES,
 		},
 	},
-	compile: (step, cx) => compileProxy(step, cx),
+	compile: compileProxy,
 });
 
 /** What `reverse_proxy` itself has beside its pool. */
@@ -111,6 +123,7 @@ interface Fields {
 	method?: string;
 	rewrite?: string;
 	trusted_proxies?: string[];
+	responses?: readonly ResponseRule[];
 }
 
 /** The name of `upstream://name`; undefined when there is none, or it is not alone. */
