@@ -88,6 +88,7 @@ export class SocketInput {
 		if (!this.#onData) {
 			const stream = new UpgradedStream(socket);
 			stream.on('error', ignore);
+			stream.pause();
 			this.#upgraded = stream;
 			if (rest) stream.receive(ownedCopy(rest, 0, rest.length));
 			return stream;

@@ -1,6 +1,6 @@
 /** A server of the HTTP/1.1 engine with a scripted host, and a client that writes bytes as they are. */
 import { once } from 'node:events';
-import { connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, Socket } from 'node:net';
 import type { Exchange } from '../../../../compiler/exchange/exchange.ts';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
 import { createHttp1Server } from '../../../../runtime/protocols/http1/http1-server.ts';
@@ -20,8 +20,18 @@ export interface WireServer {
 	stop(): Promise<void>;
 }
 
-/** Serves on a free port of 127.0.0.1; a handler that throws is answered with its status, as the runtime does. */
-export async function serve(handler: Handler, limits: Partial<ProtocolLimits> = {}): Promise<WireServer> {
+/** A socket that the engine does not know: it reads such a one as a stream. */
+class OtherSocket extends Socket {}
+
+/**
+ * Serves on a free port of 127.0.0.1; a handler that throws is answered with its status, as the runtime does. With
+ * `asStreams`, sockets are of a class that cannot be read into shared memory.
+ */
+export async function serve(
+	handler: Handler,
+	limits: Partial<ProtocolLimits> = {},
+	asStreams = false,
+): Promise<WireServer> {
 	const exchanges: Exchange[] = [];
 	const finished: Exchange[] = [];
 	const refused: string[] = [];
@@ -48,7 +58,10 @@ export async function serve(handler: Handler, limits: Partial<ProtocolLimits> = 
 		draining: false,
 	};
 	const protocol = createHttp1Server(host);
-	const server = createServer({ allowHalfOpen: true }, socket => protocol.accept(socket, 'http'));
+	const server = createServer({ allowHalfOpen: true }, socket => {
+		if (asStreams) Object.setPrototypeOf(socket, OtherSocket.prototype);
+		protocol.accept(socket, 'http');
+	});
 	server.listen(0, '127.0.0.1');
 	await once(server, 'listening');
 	return {
