@@ -1,20 +1,29 @@
 /** A piece of configuration text and where it came from; the ground every span, caret and import chain stands on. */
 
 /**
+ * Where a text stands in the longer one that it was cut from. It moves when the text around it changes, so that what was
+ * made of the piece before can be used again: offsets in the piece stay, only this changes.
+ */
+export interface Cut {
+	/** The whole text as it is now. */
+	whole: Source;
+	/** Offset in it at which the piece begins, always the beginning of a line. */
+	offset: number;
+}
+
+/**
  * One text as one import brought it in. A file imported twice, or a snippet used twice, is two Sources that share
  * their text: each knows where it was imported, so a diagnostic can print the whole chain.
  */
 export class Source {
-	/** The name that diagnostics print, as the user gave it: `Configfile`, `snippets/legacy`, `<stdin>`. */
-	readonly name: string;
-	/** Absolute path of the file, if the text has one: relative imports and `root`s resolve against its folder. */
-	readonly path: string | undefined;
 	/** The text as it stands in the file, before `{$NAME}` substitution, so that no secret reaches a code frame. */
 	readonly text: string;
-	/** The `import` or `use` that brought this text in. */
-	readonly importedAt: SourceSpan | undefined;
-	/** What was imported: a file or a snippet name. */
-	readonly importedAs: string | undefined;
+	/** Where this text stands in a whole one; undefined when it is whole. */
+	readonly cut: Cut | undefined;
+	readonly #name: string;
+	readonly #path: string | undefined;
+	readonly #importedAt: SourceSpan | undefined;
+	readonly #importedAs: string | undefined;
 	#lineStarts: readonly number[] | undefined;
 	readonly #shared: Source | undefined;
 
@@ -25,18 +34,41 @@ export class Source {
 		importedAt?: SourceSpan | undefined;
 		importedAs?: string | undefined;
 		shared?: Source | undefined;
+		cut?: Cut | undefined;
 	}) {
-		this.name = fields.name;
-		this.path = fields.path;
+		this.#name = fields.name;
+		this.#path = fields.path;
 		this.text = fields.text;
-		this.importedAt = fields.importedAt;
-		this.importedAs = fields.importedAs;
+		this.#importedAt = fields.importedAt;
+		this.#importedAs = fields.importedAs;
+		this.cut = fields.cut;
 		this.#shared = fields.shared;
+	}
+
+	/** The name that diagnostics print, as the user gave it: `Configfile`, `snippets/legacy`, `<stdin>`. */
+	get name(): string {
+		return this.cut ? this.cut.whole.name : this.#name;
+	}
+
+	/** Absolute path of the file, if the text has one: relative imports and `root`s resolve against its folder. */
+	get path(): string | undefined {
+		return this.cut ? this.cut.whole.path : this.#path;
+	}
+
+	/** The `import` or `use` that brought this text in. */
+	get importedAt(): SourceSpan | undefined {
+		return this.#importedAt ?? this.cut?.whole.importedAt;
+	}
+
+	/** What was imported: a file or a snippet name. */
+	get importedAs(): string | undefined {
+		return this.#importedAt ? this.#importedAs : (this.cut?.whole.importedAs ?? this.#importedAs);
 	}
 
 	/** The same text, as another import sees it. Costs one object: text and line index are shared. */
 	importedFrom(importedAt: SourceSpan, importedAs: string): Source {
-		return new Source({ name: this.name, text: this.text, path: this.path, importedAt, importedAs, shared: this });
+		const { text, cut } = this;
+		return new Source({ name: this.#name, text, path: this.#path, importedAt, importedAs, shared: this, cut });
 	}
 
 	/** Offsets at which lines begin; the first is 0. A line ends at `\n`. */
@@ -50,8 +82,9 @@ export class Source {
 		return this.#lineStarts;
 	}
 
-	/** Line and column of an offset, both starting at 1; the column counts UTF-16 units. */
+	/** Line and column of an offset in the whole text, both starting at 1; the column counts UTF-16 units. */
 	position(offset: number): { line: number; column: number } {
+		if (this.cut) return this.cut.whole.position(this.cut.offset + offset);
 		const starts = this.lineStarts;
 		let low = 0;
 		let high = starts.length - 1;
@@ -69,4 +102,20 @@ export interface SourceSpan {
 	readonly source: Source;
 	readonly start: number;
 	readonly end: number;
+}
+
+/** The offset in the whole text at which a span begins. */
+export function wholeStart({ source, start }: SourceSpan): number {
+	return source.cut ? source.cut.offset + start : start;
+}
+
+/** The span in whole texts, imports included: what is given out, for a piece may move on later. */
+export function wholeSpan(span: SourceSpan): SourceSpan {
+	const { source } = span;
+	const whole = source.cut ? source.cut.whole : source;
+	const offset = source.cut ? source.cut.offset : 0;
+	const { importedAt } = source;
+	const settled = importedAt && wholeSpan(importedAt);
+	const seen = settled === whole.importedAt ? whole : whole.importedFrom(settled!, source.importedAs ?? '');
+	return seen === source ? span : { source: seen, start: span.start + offset, end: span.end + offset };
 }

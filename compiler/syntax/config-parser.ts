@@ -2,7 +2,7 @@
 import { EmbeddedActionsParser, EOF } from 'chevrotain';
 import type { Report } from '../diagnostics/diagnostic.ts';
 import type { Dialect } from '../dialects/dialect.ts';
-import { substituteEnvironment } from '../source/environment.ts';
+import { type SubstitutedText, substituteEnvironment } from '../source/environment.ts';
 import type { Source } from '../source/source.ts';
 import type { ParsedFile } from './parsed-file.ts';
 import { ParsedTree } from './parsed-tree.ts';
@@ -149,8 +149,14 @@ export function parseSource(
 	env: (name: string) => string | undefined,
 	report: Report,
 ): ParsedFile {
-	const substituted = substituteEnvironment(source.text, env);
-	const marked = substituted.text.charCodeAt(0) === 0xfeff;
+	return parseText(source, substituteEnvironment(source.text, env), dialect, report);
+}
+
+/** As {@link parseSource}, for a text whose environment is replaced; `source` is what its offsets lead back to. */
+export function parseText(source: Source, substituted: SubstitutedText, dialect: Dialect, report: Report): ParsedFile {
+	// A mark of the byte order stands only at the beginning of a whole text.
+	const whole = source.cut === undefined && substituted.start(0) === 0;
+	const marked = whole && substituted.text.charCodeAt(0) === 0xfeff;
 	const tokens = tokenize(marked ? ` ${substituted.text.slice(1)}` : substituted.text, dialect);
 	let tree = walk(tokens, new ParsedTree(source, substituted, dialect, false));
 	if (tree.unbalanced > 0 && !tree.swallowed) {

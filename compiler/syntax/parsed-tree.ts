@@ -132,8 +132,9 @@ export class ParsedTree {
 	#lexical(token: IToken, scanned: ScannedWord): void {
 		if (scanned.swallows) this.swallowed = true;
 		if (scanned.problem) {
-			const { start, end, ...rest } = scanned.problem;
-			this.diagnostics.push({ severity: 'error', ...rest, span: this.#span(start, end) });
+			const { start, end, at, message, ...rest } = scanned.problem;
+			const { line } = this.source.position(this.#text.start(at));
+			this.diagnostics.push({ severity: 'error', ...rest, message: message(line), span: this.#span(start, end) });
 		}
 		if (!scanned.unterminated) return;
 		this.diagnostics.push({

@@ -4,12 +4,6 @@ import type { LexicalProblem, ScannedWord } from './scan-word.ts';
 
 const validMarker = /^[A-Za-z0-9_-]+$/;
 
-function lineNumber(text: string, offset: number): number {
-	let line = 1;
-	for (let at = text.indexOf('\n'); at !== -1 && at < offset; at = text.indexOf('\n', at + 1)) line++;
-	return line;
-}
-
 /**
  * Reads from the `<<` at `start`. A space before the line's end, or the end of the text, makes it an ordinary word;
  * a marker that does not do is reported in `problem`.
@@ -23,25 +17,26 @@ export function scanHeredoc(text: string, start: number): ScannedWord {
 		if (code !== CR) marker += text[at];
 	}
 	if (text.charCodeAt(at) !== LF) return { text: `<<${marker}`, quote: 'none', end: at };
-	const problem = markerProblem(text, start, at, marker);
+	const problem = markerProblem(start, at, marker);
 	if (problem) return { text: `<<${marker}`, quote: 'none', end: endDespiteBadMarker(text, at, marker), problem };
 	return readBody(text, start, at, marker);
 }
 
-function markerProblem(text: string, start: number, end: number, marker: string): LexicalProblem | undefined {
+function markerProblem(start: number, end: number, marker: string): LexicalProblem | undefined {
 	if (validMarker.test(marker)) return undefined;
-	const line = lineNumber(text, start);
-	const place = { start, end: start + 2 + marker.length > end ? end : start + 2 + marker.length };
+	const place = { at: start, start, end: start + 2 + marker.length > end ? end : start + 2 + marker.length };
 	const hint = 'Write the heredoc like `<<END`, its lines, and `END` on the last line.';
 	if (marker === '') {
-		const message = `missing opening heredoc marker on line #${line}; must contain only alphanumeric characters, dashes and underscores; got empty string`;
+		const message = (line: number) =>
+			`missing opening heredoc marker on line #${line}; must contain only alphanumeric characters, dashes and underscores; got empty string`;
 		return { ...place, code: 'syntax/heredoc-marker', message, label: 'a marker is missing', hint };
 	}
 	if (marker[0] === '<') {
-		const message = `too many '<' for heredoc on line #${line}; only use two, for example <<END`;
+		const message = (line: number) => `too many '<' for heredoc on line #${line}; only use two, for example <<END`;
 		return { ...place, code: 'syntax/heredoc-marker', message, label: 'one `<` too many', hint };
 	}
-	const message = `heredoc marker on line #${line} must contain only alphanumeric characters, dashes and underscores; got '${marker}'`;
+	const message = (line: number) =>
+		`heredoc marker on line #${line} must contain only alphanumeric characters, dashes and underscores; got '${marker}'`;
 	return { ...place, code: 'syntax/heredoc-marker', message, label: 'not a marker', hint };
 }
 
@@ -61,9 +56,11 @@ function readBody(text: string, start: number, opening: number, marker: string):
 	const body = opening + 1;
 	const close = text.indexOf(marker, body);
 	if (close === -1) {
-		const message = `incomplete heredoc <<${marker} on line #${lineNumber(text, start)}, expected ending marker ${marker}`;
+		const message = (number: number) =>
+			`incomplete heredoc <<${marker} on line #${number}, expected ending marker ${marker}`;
 		const problem: LexicalProblem = {
 			code: 'syntax/heredoc-unclosed',
+			at: start,
 			start,
 			end: start + 2 + marker.length,
 			message,
@@ -94,11 +91,13 @@ function readBody(text: string, start: number, opening: number, marker: string):
 
 function mismatch(text: string, start: number, end: number, marker: string, padding: string): LexicalProblem {
 	const line = text.slice(start, end).replaceAll('\r', '');
-	const message = `mismatched leading whitespace in heredoc <<${marker} on line #${lineNumber(text, start)} [${line}], expected whitespace [${padding}] to match the closing marker`;
+	const message = (number: number) =>
+		`mismatched leading whitespace in heredoc <<${marker} on line #${number} [${line}], expected whitespace [${padding}] to match the closing marker`;
 	let indent = start;
 	while (indent < end && (text[indent] === ' ' || text[indent] === '\t')) indent++;
 	return {
 		code: 'syntax/heredoc-indentation',
+		at: start,
 		start,
 		end: Math.max(indent, start + 1),
 		message,

@@ -17,7 +17,10 @@ import { scanHeredoc } from './scan-heredoc.ts';
 /** A mistake inside a word; offsets are those of the text that was lexed. */
 export interface LexicalProblem {
 	readonly code: string;
-	readonly message: string;
+	/** The message, given the number of the line on which the mistake was made. */
+	readonly message: (line: number) => string;
+	/** Offset on that line. */
+	readonly at: number;
 	readonly start: number;
 	readonly end: number;
 	readonly label?: string;

@@ -28,7 +28,7 @@ export const Newline = createToken({
 });
 
 /** To the end of the line; a backslash at its end takes the line end along, so that the next line belongs to this one. */
-const Comment = createToken({
+export const Comment = createToken({
 	name: 'Comment',
 	pattern: /#(?:[^\n]*\\\r*\n|[^\n]*)/,
 	start_chars_hint: ['#'],
@@ -46,7 +46,7 @@ export const Close = createToken({ name: 'Close', pattern: new RegExp(`\\}${stan
 export const Word = createToken({ name: 'Word', pattern: Lexer.NA });
 
 /** Words that may stand before a named value on its line. */
-const mostWordsBefore = 256;
+export const mostWordsBefore = 256;
 
 /** In a snippet's head and after `use`, a quote after `NAME=` opens a quoted value. */
 function takesNamedValues(tokens: readonly IToken[]): boolean {

@@ -1,0 +1,95 @@
+/** Cutting a text at file level: the tokens of the pieces are those of the whole, whatever the text. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Dialect } from '../../../compiler/dialects/dialect.ts';
+import { Source } from '../../../compiler/source/source.ts';
+import { parseText } from '../../../compiler/syntax/config-parser.ts';
+import { cutText } from '../../../compiler/syntax/cut-text.ts';
+import { tokenize } from '../../../compiler/syntax/tokens.ts';
+import { outlineLines } from './memory-config.ts';
+import { noise, Random, wellFormed } from './random-text.ts';
+
+function pieces(text: string, dialect: Dialect = 'configfile'): string[] | undefined {
+	const starts = cutText(text, dialect);
+	return starts?.map((start, index) => text.slice(start, starts[index + 1]));
+}
+
+/** Tokens but line ends and blank ones, with their places and, for words, what they mean. */
+function tokens(text: string, dialect: Dialect, offset = 0): string[] {
+	return tokenize(text, dialect)
+		.filter(({ tokenType }) => tokenType.name !== 'Newline')
+		.map(({ tokenType, image, startOffset, payload }) =>
+			JSON.stringify([tokenType.name, startOffset + offset, image, payload?.quote, payload?.text]),
+		);
+}
+
+/** The lines of texts one after the other, and the mistakes of their structure. */
+function structure(texts: readonly string[], dialect: Dialect): { lines: string; mistakes: string[] } {
+	const mistakes: string[] = [];
+	let lines = '';
+	for (const text of texts) {
+		const whole = new Source({ name: 'f', text });
+		const source = texts.length === 1 ? whole : new Source({ name: 'f', text, cut: { whole, offset: 0 } });
+		const unchanged = { text, start: (offset: number) => offset, end: (offset: number) => offset };
+		const file = parseText(source, unchanged, dialect, ({ code }) => mistakes.push(code));
+		// A `{` without a head has no words.
+		const named = file.lines.filter(line => line.words.length > 0);
+		lines += outlineLines(named, 0);
+	}
+	return { lines, mistakes };
+}
+
+const cutting = suite('cutting');
+
+cutting('a piece ends with the line on which a block of file level closes', () => {
+	assert.equal(pieces('{\n\tdebug\n}\n(s) {\n\ta\n}\n\na.com {\n\tb {\n\t\tc\n\t}\n} # end\nlet x 1\nb.com {\n}'), [
+		'{\n\tdebug\n}\n',
+		'(s) {\n\ta\n}\n',
+		'\na.com {\n\tb {\n\t\tc\n\t}\n} # end\n',
+		'let x 1\nb.com {\n}',
+	]);
+});
+cutting('quotes, heredocs, comments and continued lines hide braces', () => {
+	for (const hidden of ['"\n}\na {\n"', '`}\n{\n`', '<<E\n}\n} {\n\tE', '# }\n', '# { \\\n', 'x{y}', '\\\n}x']) {
+		const text = `a.com {\n\trespond ${hidden}\n}\nb.com {\n}\n`;
+		assert.equal(pieces(text)?.length, 2, hidden);
+	}
+	assert.equal(pieces('(s) a="}\n{\n" {\n}\nb {\n}\n')?.length, 2);
+	assert.equal(pieces('use s a="\n}\n"\nb {\n}\n'), ['use s a="\n}\n"\nb {\n}\n']);
+});
+cutting('what goes on behind a closing brace stays with it', () => {
+	assert.equal(pieces('a {\n} b {\n}\nc {\n}\n'), ['a {\n} b {\n}\n', 'c {\n}\n']);
+	assert.equal(pieces('a {\n} # \\\nb {\n}\nc {\n}\n'), ['a {\n} # \\\nb {\n}\n', 'c {\n}\n']);
+});
+cutting('braces that do not balance cannot be cut', () => {
+	assert.is(pieces('a {\n'), undefined);
+	assert.is(pieces('}\na {\n}\n'), undefined);
+	assert.is(pieces('a {\n}}\n'), undefined);
+});
+cutting('tokens and structure of the pieces are those of the whole', () => {
+	const random = new Random(11);
+	const end = performance.now() + 900;
+	let cut = 0;
+	for (let round = 0; round < 20_000 && performance.now() < end; round++) {
+		const text =
+			random.below(2) === 0
+				? noise(random)
+				: Array.from({ length: 1 + random.below(4) }, () => wellFormed(random, 0)).join(random.of(['', '\n', ' ']));
+		for (const dialect of ['configfile', 'compatfile'] as const) {
+			const parts = pieces(text, dialect);
+			if (!parts || parts.length < 2) continue;
+			cut++;
+			let offset = 0;
+			const found = parts.flatMap(part => {
+				const own = tokens(part, dialect, offset);
+				offset += part.length;
+				return own;
+			});
+			assert.equal(found, tokens(text, dialect), JSON.stringify(text));
+			assert.equal(structure(parts, dialect), structure([text], dialect), JSON.stringify(text));
+		}
+	}
+	assert.ok(cut > 500, `only ${cut} texts were cut`);
+});
+
+cutting.run();
