@@ -4,6 +4,7 @@ import { TOKEN_CLASS, VALUE_CLASS } from '../../../compiler/exchange/field-synta
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { FieldParser, type FieldRole, INCOMPLETE, OK } from './field-parser.ts';
 import { MAX_CHUNK_EXTENSIONS } from './limits.ts';
+import { PendingBytes } from './pending-bytes.ts';
 
 /** Takes the content as it is decoded: views of the bytes that came in. */
 export interface ChunkSink {
@@ -42,7 +43,7 @@ export class ChunkedDecoder {
 	#size = 0;
 	#digits = 0;
 	#extensions = 0;
-	#trailerText = '';
+	#trailer: PendingBytes | undefined = undefined;
 	readonly #role: FieldRole;
 	readonly #maxTrailerSize: number;
 	readonly #maxTrailerCount: number;
@@ -150,9 +151,14 @@ export class ChunkedDecoder {
 	}
 
 	#readTrailers(bytes: Buffer, start: number): number {
-		const before = this.#trailerText.length;
-		const room = this.#maxTrailerSize - before;
-		const text = this.#trailerText + bytes.toString('latin1', start, Math.min(bytes.length, start + room));
+		const before = this.#trailer?.length ?? 0;
+		const end = Math.min(bytes.length, start + this.#maxTrailerSize - before);
+		let look = true;
+		if (this.#trailer) look = this.#trailer.add(bytes.subarray(start, end));
+		else this.#trailer = new PendingBytes(bytes, start, end);
+		const full = this.#trailer.length >= this.#maxTrailerSize;
+		if (!look && !full) return bytes.length;
+		const text = this.#trailer.bytes.toString('latin1');
 		const parser = new FieldParser(this.#role, this.#maxTrailerCount);
 		const result = parser.parse(text, 0, text.length);
 		if (result === OK) {
@@ -160,11 +166,10 @@ export class ChunkedDecoder {
 			if (parser.items.length > 0) this.trailers = new HeaderList(parser.items);
 			return start + parser.end - before;
 		}
-		if (result !== INCOMPLETE || text.length >= this.#maxTrailerSize) {
+		if (result !== INCOMPLETE || full) {
 			this.#state = FAILED;
 			return -1;
 		}
-		this.#trailerText = text;
 		return bytes.length;
 	}
 }

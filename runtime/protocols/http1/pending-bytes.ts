@@ -1,4 +1,4 @@
-/** Bytes that have come in and belong to no message yet. */
+/** Bytes that have come in and are not yet a whole head, trailer section or message. */
 import { ownedCopy } from './owned-copy.ts';
 
 const LF = 10;
@@ -28,8 +28,8 @@ export class PendingBytes {
 	}
 
 	/**
-	 * Adds bytes; true when they can make a difference to a head that is incomplete without them. Looked at after each byte,
-	 * a long head would cost the square of its length.
+	 * Adds bytes; true when a head or trailer section that was incomplete without them has to be looked at again. Looked at after
+	 * each byte, a long one would cost the square of its length.
 	 */
 	add(bytes: Buffer): boolean {
 		const length = this.#length + bytes.length;
