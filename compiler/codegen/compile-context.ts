@@ -32,6 +32,8 @@ export interface CompileContext extends Leases {
 	route(name: string): (x: Exchange, next: Handler) => void | Promise<void>;
 	/** Unknown placeholders stay as they are (`keep`) or become nothing (`empty`). */
 	template(text: string, unknown: 'keep' | 'empty', encode?: ValueEscape): Template;
+	/** Reads the value of a placeholder, by its full name, with its type; undefined for an unknown name. */
+	placeholder(name: string): ((x: Exchange) => unknown) | undefined;
 	/** True if the text holds a placeholder whose value can differ between requests. */
 	hasPlaceholders(text: string): boolean;
 	/** Address of the client behind `trusted_proxies`: what `{client_ip}` is. */

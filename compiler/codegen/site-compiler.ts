@@ -7,7 +7,8 @@ import { MATCHERS } from '../matchers/index.ts';
 import { BuildError, type CompileContext, type Template, type ValueEscape } from './compile-context.ts';
 import { type RouteRunner, routeRunner } from './named-routes.ts';
 import { compilePipeline } from './pipeline.ts';
-import type { HostFacts, PlaceholderScope } from './placeholders/placeholder.ts';
+import { compilePlaceholder } from './placeholders/index.ts';
+import type { HostFacts, PlaceholderScope, Resolver } from './placeholders/placeholder.ts';
 import { compileRegexp, RegexpError } from './regexp.ts';
 import { compileTemplate, hasPlaceholders, TemplateError } from './template.ts';
 
@@ -108,6 +109,11 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 				return this.refuse(`${error.message}: \`${shortened(text)}\`.`, 'template/invalid');
 			throw error;
 		}
+	}
+
+	placeholder(name: string): Resolver | undefined {
+		const compiled = compilePlaceholder(name, this);
+		return typeof compiled === 'string' ? () => compiled : compiled;
 	}
 
 	hasPlaceholders(text: string): boolean {

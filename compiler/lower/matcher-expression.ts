@@ -208,8 +208,15 @@ class ExpressionReader {
 	}
 
 	#expression(words: readonly Word[]): Matcher {
-		this.#fail('matcher/unavailable', words[0]!, unavailableMessage('expression'));
-		return BROKEN;
+		const [word, surplus] = words as readonly [Word, Word | undefined];
+		if (surplus) {
+			this.#fail('matcher/unexpected-word', surplus, `\`${surplus.text}\` is not expected here.`, {
+				hint: 'A quoted word is an expression by itself.',
+			});
+			return BROKEN;
+		}
+		const module = this.#lowering.environment.registry.matchers.get('expression')!;
+		return this.#lowerModule(module, [{ text: 'expression', quote: 'none', span: word.span }, word], undefined);
 	}
 
 	#unknown(word: Word): Matcher {

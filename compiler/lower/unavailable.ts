@@ -9,7 +9,7 @@ export const UNAVAILABLE_DIRECTIVES: ReadonlySet<string> = new Set([
 ]);
 
 /** Request matchers of the languages that have no module in this build. */
-export const UNAVAILABLE_MATCHERS: ReadonlySet<string> = new Set(['expression']);
+export const UNAVAILABLE_MATCHERS: ReadonlySet<string> = new Set([]);
 
 /** Global options of the languages that have no module in this build. */
 export const UNAVAILABLE_OPTIONS: ReadonlySet<string> = new Set([

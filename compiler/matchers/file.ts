@@ -8,7 +8,11 @@ import { requestMatcher } from './matcher.ts';
 
 /** Which of several files is taken. */
 export const TRY_POLICIES = [
-	...(['first_exist', 'first_exist_fallback', 'smallest_size', 'largest_size', 'most_recently_modified'] as const),
+	'first_exist',
+	'first_exist_fallback',
+	'smallest_size',
+	'largest_size',
+	'most_recently_modified',
 ] as const;
 
 /** The matcher in the document. */

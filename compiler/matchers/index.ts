@@ -1,5 +1,6 @@
 /** Every request matcher, one line each. */
 import { all, any, not } from './combinators.ts';
+import { expression } from './expression/expression.ts';
 import { file } from './file.ts';
 import { header } from './header.ts';
 import { headerRegexp } from './header-regexp.ts';
@@ -20,6 +21,7 @@ export const matchers: readonly MatcherModule[] = [
 	all,
 	any,
 	clientIp,
+	expression,
 	file,
 	header,
 	headerRegexp,

@@ -1,0 +1,99 @@
+/** Functions of CEL's list and math extensions, which the library does not bring. */
+import type { CelFunc, CelList, CelValue } from '@bufbuild/cel';
+import type { CelLibrary } from './cel-library.ts';
+
+/** Elements that `lists.range` makes at most: an expression is no way to fill the memory. */
+const LONGEST_RANGE = 10_000;
+
+/** The functions, made with the library. */
+export function extensionFunctions(library: CelLibrary): CelFunc[] {
+	const { celFunc, celMethod, celList, CelScalar, listType } = library;
+	const { BOOL, DOUBLE, DYN, INT } = CelScalar;
+	const LIST = listType(DYN);
+	const numbers = [INT, DOUBLE] as const;
+	const functions: CelFunc[] = [
+		celMethod('slice', LIST, [INT, INT], LIST, function (this: CelList, from, to) {
+			if (from < 0n || to < from || to > BigInt(this.size))
+				throw new Error(`cannot slice(${from}, ${to}) a list of ${this.size}`);
+			return celList([...this].slice(Number(from), Number(to)));
+		}),
+		celMethod('flatten', LIST, [], LIST, function (this: CelList) {
+			return celList(flattened([...this], 1, library));
+		}),
+		celMethod('flatten', LIST, [INT], LIST, function (this: CelList, depth) {
+			if (depth < 0n) throw new Error('level must be non-negative');
+			return celList(flattened([...this], Math.min(Number(depth), 100), library));
+		}),
+		celMethod('reverse', LIST, [], LIST, function (this: CelList) {
+			return celList([...this].reverse());
+		}),
+		celMethod('distinct', LIST, [], LIST, function (this: CelList) {
+			const seen = new Map<string, CelValue>();
+			for (const item of this) if (!seen.has(keyOf(item))) seen.set(keyOf(item), item);
+			return celList([...seen.values()]);
+		}),
+		celMethod('sort', LIST, [], LIST, function (this: CelList) {
+			return celList([...this].sort(compare));
+		}),
+		celFunc('lists.range', [INT], LIST, count => {
+			if (count > BigInt(LONGEST_RANGE)) throw new Error(`range is limited to ${LONGEST_RANGE} elements`);
+			return celList(Array.from({ length: Math.max(0, Number(count)) }, (_, at) => BigInt(at)));
+		}),
+		celFunc('math.isNaN', [DOUBLE], BOOL, Number.isNaN),
+		celFunc('math.isInf', [DOUBLE], BOOL, x => Math.abs(x) === Number.POSITIVE_INFINITY),
+		celFunc('math.isFinite', [DOUBLE], BOOL, Number.isFinite),
+		celFunc('math.ceil', [DOUBLE], DOUBLE, Math.ceil),
+		celFunc('math.floor', [DOUBLE], DOUBLE, Math.floor),
+		celFunc('math.trunc', [DOUBLE], DOUBLE, Math.trunc),
+		celFunc('math.round', [DOUBLE], DOUBLE, x => (x < 0 ? -Math.round(-x) : Math.round(x))),
+		celFunc('math.sqrt', [DOUBLE], DOUBLE, Math.sqrt),
+		celFunc('math.abs', [INT], INT, x => (x < 0n ? -x : x)),
+		celFunc('math.abs', [DOUBLE], DOUBLE, Math.abs),
+		celFunc('math.sign', [INT], INT, x => (x > 0n ? 1n : x < 0n ? -1n : 0n)),
+		celFunc('math.sign', [DOUBLE], DOUBLE, Math.sign),
+		celFunc('math.bitAnd', [INT, INT], INT, (a, b) => a & b),
+		celFunc('math.bitOr', [INT, INT], INT, (a, b) => a | b),
+		celFunc('math.bitXor', [INT, INT], INT, (a, b) => a ^ b),
+	];
+	for (const [name, wins] of [
+		['math.greatest', 1],
+		['math.least', -1],
+	] as const) {
+		const best = (values: readonly CelValue[]): CelValue => {
+			if (values.length === 0) throw new Error(`${name}() needs a value`);
+			return values.reduce((a, b) => (Math.sign(compare(b, a)) === wins ? b : a));
+		};
+		functions.push(celFunc(name, [LIST], DYN, list => best([...list])));
+		for (const type of numbers) {
+			functions.push(celFunc(name, [type], type, value => value as never));
+			functions.push(celFunc(name, [type, type], type, (...values: unknown[]) => best(values as CelValue[]) as never));
+			functions.push(
+				celFunc(name, [type, type, type], type, (...values: unknown[]) => best(values as CelValue[]) as never),
+			);
+		}
+		functions.push(celFunc(name, [INT, DOUBLE], DYN, (a, b) => best([a, b])));
+		functions.push(celFunc(name, [DOUBLE, INT], DYN, (a, b) => best([a, b])));
+	}
+	return functions;
+}
+
+function flattened(items: readonly CelValue[], depth: number, library: CelLibrary): CelValue[] {
+	return items.flatMap(item =>
+		depth > 0 && library.isCelList(item) ? flattened([...item], depth - 1, library) : [item],
+	);
+}
+
+function keyOf(value: CelValue): string {
+	return typeof value === 'object'
+		? `object ${JSON.stringify(value, (_, part) => (typeof part === 'bigint' ? `${part}` : part))}`
+		: `${typeof value} ${value}`;
+}
+
+function compare(a: CelValue, b: CelValue): number {
+	const comparable = ['string', 'number', 'bigint', 'boolean'];
+	const numeric = typeof a !== 'string' && typeof b !== 'string';
+	if (!comparable.includes(typeof a) || !comparable.includes(typeof b) || (typeof a !== typeof b && !numeric)) {
+		throw new Error('values of these types have no order');
+	}
+	return a! < b! ? -1 : a! > b! ? 1 : 0;
+}

@@ -1,0 +1,67 @@
+/** `expression`: a condition in CEL, the Common Expression Language. */
+import type { Matcher } from '../../document/document.ts';
+import type { LowerContext } from '../../lower/lower-context.ts';
+import type { Word } from '../../syntax/ast.ts';
+import { requestMatcher } from '../matcher.ts';
+import { compileExpression } from './compile-expression.ts';
+
+interface ExpressionMatcher extends Matcher {
+	readonly type: 'expression';
+	readonly expression: string;
+	/** Name of captures where a function gives none. */
+	readonly name?: string;
+}
+
+const USAGE = 'expression "<expression>"';
+
+/** The `expression` matcher. */
+export const expression = requestMatcher<ExpressionMatcher>({
+	id: 'expression',
+	usage: USAGE,
+	summary: 'Matches by an expression in CEL.',
+	documentation: [
+		'A condition in the Common Expression Language. `{name}` is the value of a placeholder: statuses and counts are numbers,',
+		'`{time.now}` is a time, what is not there is null. Matchers are functions whose arguments are literals, placeholders, or',
+		'`+` of them: `host`, `path`, `method`, `remote_ip`, `client_ip`, `protocol`, `path_regexp`, `header_regexp`,',
+		"`vars_regexp`, `file` and `url_pattern` take texts, `header({'Foo': '*bar*'})`, `query` and `vars` a map. CEL's functions of",
+		'strings, lists and numbers and `cel.bind` are there too.',
+		'',
+		'The expression must give a bool, which is checked when loading; one that fails for a request is an error 500. In a',
+		'Configfile it is one quoted argument; a quoted word alone is an expression too. Relative folders in `file` are taken from',
+		'the working directory.',
+		'',
+		'```',
+		"@busy expression `{http.request.uri.query.n}.size() > 3 || path('/heavy/*')`",
+		'```',
+	].join('\n'),
+	lower: (line, cx, name) => {
+		const args = line.words.slice(1);
+		cx.noBlock(line);
+		const compat = cx.dialect === 'compatfile';
+		if (!cx.count(line, args, 1, compat ? Number.POSITIVE_INFINITY : 1, USAGE)) return undefined;
+		const only = args.length === 1 ? args[0]! : undefined;
+		if (!compat && only?.quote === 'none') {
+			const message = `\`${only.text}\` is not quoted: an expression is one quoted argument.`;
+			cx.problem('error', 'expression/not-quoted', only.span, message, { hint: `Usage: ${USAGE}` });
+			return undefined;
+		}
+		const text = (only ? cx.template(only) : args.map(word => asWritten(word, cx)).join(' ')).trim();
+		const named = only && name !== undefined && /^[\w-]+$/.test(name);
+		return { type: 'expression', expression: text, ...(named ? { name } : {}) };
+	},
+	schema: {
+		properties: {
+			expression: { type: 'string', minLength: 1, description: 'Expression in CEL that gives a bool.' },
+			name: { type: 'string', pattern: '^[\\w-]+$', description: 'Name of captures where a function gives none.' },
+		},
+		required: ['expression'],
+	},
+	compile: (matcher, cx) => compileExpression(matcher.expression, matcher.name, cx),
+});
+
+/** A word with its quotes, which are the expression's own. */
+function asWritten(word: Word, cx: LowerContext): string {
+	const text = cx.template(word);
+	if (word.quote === 'double') return `"${text.replaceAll('"', '\\"')}"`;
+	return word.quote === 'backtick' ? `\`${text}\`` : text;
+}
