@@ -1,6 +1,6 @@
 /** Values as text, in the forms of Go's `%v`. */
 import type { Run } from './run.ts';
-import { asDictionary, Callable, isList, sortedKeys, type Value } from './value.ts';
+import { Callable, isList, sortedKeys, type Value } from './value.ts';
 
 /** What an action prints for a value that is no text. */
 export function printed(run: Run, value: Value): string {
@@ -65,9 +65,4 @@ export function exponent(text: string): string {
 /** A value as sprig's functions make texts of it: nil is `<nil>` there too, lists and the rest as `%v`. */
 export function textOf(run: Run, value: Value): string {
 	return typeof value === 'string' ? value : formatValue(run, value);
-}
-
-/** A dictionary of strings, for what is ranged over. */
-export function entriesOf(value: Value): ReadonlyMap<string, Value> {
-	return asDictionary(value) ?? new Map();
 }

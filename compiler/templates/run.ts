@@ -65,11 +65,20 @@ export class Budget {
 	}
 }
 
+/** What an execution takes from where it runs. */
+export interface Surroundings {
+	/** The time, in milliseconds since 1970. */
+	now(): number;
+	/** A compiled regular expression with the flag `g`. Throws FunctionError. */
+	regexp(source: string): RegExp;
+	/** What functions of the surroundings need; the language does not look at it. */
+	readonly host: unknown;
+}
+
 /** One execution. */
 export class Run {
 	readonly budget: Budget;
-	/** What functions of the surroundings need; the language does not look at it. */
-	readonly host: unknown;
+	readonly surroundings: Surroundings;
 	/** Name in messages of the text whose actions are running, and of the template in it. */
 	parseName: string;
 	templateName: string;
@@ -78,11 +87,11 @@ export class Run {
 	readonly #pieces: string[] = [];
 	#length = 0;
 
-	constructor(name: string, budget: Budget, host: unknown) {
+	constructor(name: string, budget: Budget, surroundings: Surroundings) {
 		this.parseName = name;
 		this.templateName = name;
 		this.budget = budget;
-		this.host = host;
+		this.surroundings = surroundings;
 	}
 
 	/** Appends to the output. */

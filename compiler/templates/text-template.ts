@@ -6,7 +6,7 @@ import { compileStatements, type TemplateBody } from './compile.ts';
 import type { FunctionTable } from './function.ts';
 import type { Delimiters, TemplateSource } from './lexer.ts';
 import { parseTemplate } from './parser.ts';
-import { type Budget, Run } from './run.ts';
+import { type Budget, Run, type Surroundings } from './run.ts';
 import { LimitError, TemplateFailure, TemplateSyntaxError } from './template-error.ts';
 import type { Value } from './value.ts';
 
@@ -54,8 +54,7 @@ export interface Execution {
 	/** The first `.` and `$`. */
 	readonly data: Value;
 	readonly budget: Budget;
-	/** For functions of the surroundings. */
-	readonly host: unknown;
+	readonly surroundings: Surroundings;
 }
 
 /**
@@ -63,8 +62,8 @@ export interface Execution {
  * (Suspension among it).
  */
 export function executeTextTemplate(template: TextTemplate, execution: Execution): string {
-	const { name, data, budget, host } = execution;
-	const run = new Run(name, budget, host);
+	const { name, data, budget, surroundings } = execution;
+	const run = new Run(name, budget, surroundings);
 	addTemplates(run, template, name);
 	try {
 		budget.enter();

@@ -1,0 +1,73 @@
+/** JSON from values and values from JSON, within the budget of an execution. */
+import { formatFloat } from './format-value.ts';
+import type { Run } from './run.ts';
+import { asDictionary, Callable, isList, sortedKeys, type Value } from './value.ts';
+
+/** JSON of a value, keys sorted; `indent` is '' for one line. `<`, `>` and `&` are escaped unless `raw`. */
+export function toJson(run: Run, value: Value, indent: string, raw: boolean): string {
+	const text = encode(run, value, indent, indent === '' ? '' : '\n');
+	if (raw) return text;
+	return text.replace(/[<>&\u2028\u2029]/g, c => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+function encode(run: Run, value: Value, indent: string, newline: string): string {
+	run.budget.spend(1);
+	switch (typeof value) {
+		case 'string':
+			run.budget.text(value.length);
+			return JSON.stringify(value.toWellFormed());
+		case 'boolean':
+		case 'bigint':
+			return String(value);
+		case 'number':
+			return Number.isFinite(value) ? formatFloat(value) : run.fail('json: unsupported value');
+	}
+	if (value === null) return 'null';
+	if (value instanceof Callable) return run.fail('json: unsupported type: func');
+	const inner = newline + indent;
+	const colon = indent === '' ? ':' : ': ';
+	run.budget.enter();
+	const parts: string[] = [];
+	let length = 0;
+	const add = (part: string): void => {
+		length += part.length;
+		run.budget.text(length);
+		parts.push(part);
+	};
+	const entries = asDictionary(value);
+	if (isList(value)) for (const item of value) add(encode(run, item, indent, inner));
+	else if (entries) {
+		for (const key of sortedKeys(entries)) {
+			add(`${JSON.stringify(key)}${colon}${encode(run, entries.get(key)!, indent, inner)}`);
+		}
+	}
+	run.budget.leave();
+	if (!isList(value) && !entries) return JSON.stringify((value as { text(): string }).text());
+	const [open, close] = isList(value) ? '[]' : '{}';
+	return parts.length === 0 ? `${open}${close}` : `${open}${inner}${parts.join(`,${inner}`)}${newline}${close}`;
+}
+
+/** Values of a JSON text. Numbers are floats, as in Go. Throws SyntaxError. */
+export function fromJson(text: string): Value {
+	return fromData(JSON.parse(text), false);
+}
+
+/** Values of plain data, such as a parser of front matter gives; whole numbers become integers if told so. */
+export function fromData(data: unknown, integers: boolean): Value {
+	switch (typeof data) {
+		case 'string':
+		case 'boolean':
+		case 'bigint':
+			return data;
+		case 'number':
+			return integers && Number.isSafeInteger(data) ? BigInt(data) : data;
+		case 'object':
+			break;
+		default:
+			return null;
+	}
+	if (data === null) return null;
+	if (Array.isArray(data)) return data.map(item => fromData(item, integers));
+	if (data instanceof Map) return new Map([...data].map(([key, item]) => [String(key), fromData(item, integers)]));
+	return new Map(Object.entries(data).map(([key, item]) => [key, fromData(item, integers)]));
+}

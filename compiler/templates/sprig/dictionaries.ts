@@ -1,0 +1,95 @@
+/** sprig's functions of dictionaries. */
+import { textOf } from '../format-value.ts';
+import { define, type FunctionList, type TemplateFunction } from '../function.ts';
+import type { Run } from '../run.ts';
+import { asDictionary, type Dictionary, isList, sortedKeys, type Value } from '../value.ts';
+import { isEmpty } from './defaults.ts';
+
+type Mutable = Map<string, Value>;
+
+const deepCopy = define('any', (run, value: Value) => copied(run, value));
+const merge = (overwrite: boolean): TemplateFunction =>
+	define('dict dict...', (run, target: Dictionary, sources: Value[]) => {
+		for (const source of sources) mergeInto(run, target as Mutable, asDictionary(source) ?? new Map(), overwrite);
+		return target;
+	});
+
+/** From `dict` to `deepCopy`. `set`, `unset` and `merge` change the dictionary that they are given, as sprig's do. */
+export const DICTIONARY_FUNCTIONS: FunctionList = {
+	dict: define('any...', (run, values: Value[]) => {
+		const made: Mutable = new Map();
+		for (let i = 0; i < values.length; i += 2) made.set(textOf(run, values[i]!), values[i + 1] ?? '');
+		return made;
+	}),
+	get: define('dict string', (_, dictionary: Dictionary, key: string) => dictionary.get(key) ?? ''),
+	set: define('dict string any', (run, dictionary: Mutable, key: string, value: Value) => {
+		run.budget.entries(dictionary.size + 1);
+		return dictionary.set(key, value);
+	}),
+	unset: define('dict string', (_, dictionary: Mutable, key: string) => {
+		dictionary.delete(key);
+		return dictionary;
+	}),
+	hasKey: define('dict string', (_, dictionary: Dictionary, key: string) => dictionary.has(key)),
+	pluck: define('string dict...', (_, key: string, dictionaries: Value[]) =>
+		dictionaries.flatMap(value => {
+			const found = asDictionary(value)?.get(key);
+			return found === undefined ? [] : [found];
+		}),
+	),
+	keys: define('dict...', (_, dictionaries: Value[]) =>
+		dictionaries.flatMap(value => sortedKeys(asDictionary(value) ?? new Map())),
+	),
+	values: define('dict', (_, dictionary: Dictionary) => sortedKeys(dictionary).map(key => dictionary.get(key)!)),
+	pick: define('dict string...', (_, dictionary: Dictionary, keys: string[]) => {
+		const kept = keys.filter(key => dictionary.has(key));
+		return new Map(kept.map(key => [key, dictionary.get(key)!]));
+	}),
+	omit: define('dict string...', (_, dictionary: Dictionary, keys: string[]) => {
+		const left: Mutable = new Map(dictionary);
+		for (const key of keys) left.delete(key);
+		return left;
+	}),
+	merge: merge(false),
+	mustMerge: merge(false),
+	mergeOverwrite: merge(true),
+	mustMergeOverwrite: merge(true),
+	dig: define('any...', (run, args: Value[]) => {
+		if (args.length < 3) return run.fail('dig needs at least three arguments');
+		const [fallback, dictionary] = args.slice(-2) as [Value, Value];
+		let found: Value = dictionary;
+		for (const key of args.slice(0, -2)) {
+			const next = asDictionary(found)?.get(textOf(run, key));
+			if (next === undefined) return fallback;
+			found = next;
+		}
+		return found;
+	}),
+	deepCopy,
+	mustDeepCopy: deepCopy,
+};
+
+function copied(run: Run, value: Value): Value {
+	run.budget.spend(1);
+	if (value === null || typeof value !== 'object') return value;
+	run.budget.enter();
+	try {
+		if (isList(value)) return value.map(item => copied(run, item));
+		if (!(value instanceof Map)) return value;
+		return new Map([...value].map(([key, item]) => [key, copied(run, item)]));
+	} finally {
+		run.budget.leave();
+	}
+}
+
+/** Keys that the target lacks, or that are empty in it, are taken; with `overwrite` all that are not empty. */
+function mergeInto(run: Run, target: Mutable, source: Dictionary, overwrite: boolean): void {
+	run.budget.enter();
+	for (const [key, value] of source) {
+		run.budget.entries(target.size + 1);
+		const mine = target.get(key);
+		if (mine instanceof Map && value instanceof Map) mergeInto(run, mine as Mutable, value, overwrite);
+		else if (mine === undefined || (overwrite ? !isEmpty(value) : isEmpty(mine))) target.set(key, value);
+	}
+	run.budget.leave();
+}

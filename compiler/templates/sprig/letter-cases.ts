@@ -1,0 +1,29 @@
+/** sprig's functions that change the case of letters and the joints of words. */
+import { define, type FunctionList } from '../function.ts';
+
+/** From `title` to `kebabcase`. */
+export const CASE_FUNCTIONS: FunctionList = {
+	title: define('string', (_, s: string) => s.replace(/(?<![\p{L}\p{N}_'])\p{L}/gu, c => c.toUpperCase())),
+	untitle: define('string', (_, s: string) => s.replace(/(?<!\S)\p{L}/gu, c => c.toLowerCase())),
+	swapcase: define('string', (_, s: string) =>
+		s.replace(/\p{L}/gu, c => (c === c.toUpperCase() ? c.toLowerCase() : c.toUpperCase())),
+	),
+	snakecase: define('string', (_, s: string) => joinedWords(s, '_')),
+	kebabcase: define('string', (_, s: string) => joinedWords(s, '-')),
+	camelcase: define('string', (_, s: string) =>
+		s
+			.split(/[_\-\s]+/)
+			.map(word => word.charAt(0).toUpperCase() + word.slice(1))
+			.join(''),
+	),
+};
+
+/** Words in lower case: they begin after separators, at a capital after a small letter, and before the last of several capitals. */
+function joinedWords(s: string, separator: string): string {
+	return s
+		.replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2')
+		.replace(/(\p{Lu})(\p{Lu}\p{Ll})/gu, '$1 $2')
+		.trim()
+		.replace(/[_\-\s]+/g, separator)
+		.toLowerCase();
+}

@@ -1,0 +1,109 @@
+/** sprig's functions of lists. */
+import { deepEqual } from '../compare.ts';
+import { define, type FunctionList, type TemplateFunction } from '../function.ts';
+import type { Run } from '../run.ts';
+import { isList, typeName, type Value } from '../value.ts';
+import { isEmpty } from './defaults.ts';
+
+type List = readonly Value[];
+
+/** Both names of a function: sprig has a `must` form of each, which fails where the other panics. Here both fail. */
+function both(name: string, fn: TemplateFunction): FunctionList {
+	return { [name]: fn, [`must${name[0]!.toUpperCase()}${name.slice(1)}`]: fn };
+}
+
+const append = define('any any', (run, value: Value, item: Value) => [...listOf(run, 'push', value), item]);
+
+/** From `list` to `concat`. */
+export const LIST_FUNCTIONS: FunctionList = {
+	list: define('any...', (_, values: Value[]) => values),
+	tuple: define('any...', (_, values: Value[]) => values),
+	...both('append', append),
+	...both('push', append),
+	...both(
+		'prepend',
+		define('any any', (run, value: Value, item: Value) => [item, ...listOf(run, 'prepend', value)]),
+	),
+	...both(
+		'first',
+		define('any', (run, value: Value) => listOf(run, 'first', value)[0] ?? null),
+	),
+	...both(
+		'last',
+		define('any', (run, value: Value) => listOf(run, 'last', value).at(-1) ?? null),
+	),
+	...both(
+		'rest',
+		define('any', (run, value: Value) => listOf(run, 'rest', value).slice(1)),
+	),
+	...both(
+		'initial',
+		define('any', (run, value: Value) => listOf(run, 'initial', value).slice(0, -1)),
+	),
+	...both(
+		'reverse',
+		define('any', (run, value: Value) => [...listOf(run, 'reverse', value)].reverse()),
+	),
+	...both(
+		'uniq',
+		define('any', (run, value: Value) => {
+			const kept: Value[] = [];
+			for (const item of listOf(run, 'uniq', value)) if (!includes(run, kept, item)) kept.push(item);
+			return kept;
+		}),
+	),
+	...both(
+		'without',
+		define('any any...', (run, value: Value, removed: Value[]) =>
+			listOf(run, 'without', value).filter(item => !includes(run, removed, item)),
+		),
+	),
+	...both(
+		'has',
+		define('any any', (run, item: Value, value: Value) =>
+			value === null ? false : includes(run, listOf(run, 'has', value), item),
+		),
+	),
+	...both(
+		'compact',
+		define('any', (run, value: Value) => listOf(run, 'compact', value).filter(item => !isEmpty(item))),
+	),
+	...both(
+		'chunk',
+		define('int any', (run, size: bigint, value: Value) => {
+			const list = listOf(run, 'chunk', value);
+			if (size <= 0n) return run.fail('the size of a chunk must be positive');
+			const step = size > BigInt(list.length) ? Math.max(list.length, 1) : Number(size);
+			const chunks: Value[] = [];
+			for (let i = 0; i < list.length; i += step) chunks.push(list.slice(i, i + step));
+			return chunks;
+		}),
+	),
+	concat: define('any...', (run, lists: Value[]) => {
+		let count = 0;
+		for (const value of lists) {
+			count += listOf(run, 'concat', value).length;
+			run.budget.entries(count);
+		}
+		return lists.flatMap(value => [...(value as List)]);
+	}),
+	shuffle: define('string', (_, s: string) => {
+		const characters = [...s];
+		for (let i = characters.length - 1; i > 0; i--) {
+			const j = Math.floor(Math.random() * (i + 1));
+			[characters[i], characters[j]] = [characters[j]!, characters[i]!];
+		}
+		return characters.join('');
+	}),
+};
+
+/** A list, or characters of a text where a list was expected fail with the name of the function. */
+function listOf(run: Run, name: string, value: Value): List {
+	if (!isList(value)) return run.fail(`Cannot ${name} on type ${typeName(value)}`);
+	run.budget.entries(value.length);
+	return value;
+}
+
+function includes(run: Run, list: List, item: Value): boolean {
+	return list.some(other => deepEqual(run, other, item));
+}

@@ -1,0 +1,92 @@
+/** sprig's functions of numbers. */
+import { define, type FunctionList } from '../function.ts';
+import type { Run } from '../run.ts';
+import { int64, type Value } from '../value.ts';
+import { toFloat, toInteger } from './casts.ts';
+
+/** From `int` to `seq`. */
+export const NUMBER_FUNCTIONS: FunctionList = {
+	int: define('any', (_, value: Value) => toInteger(value)),
+	int64: define('any', (_, value: Value) => toInteger(value)),
+	float64: define('any', (_, value: Value) => toFloat(value)),
+	atoi: define('string', (_, s: string) => (/^[+-]?\d+$/.test(s) ? int64(BigInt(s.replace('+', ''))) : 0n)),
+	toDecimal: define('any', (_, value: Value) => {
+		const text = String(typeof value === 'object' ? 0 : value);
+		return /^[0-7]+$/.test(text) ? int64(BigInt(`0o${text}`)) : 0n;
+	}),
+	add: define('any...', (_, values: Value[]) => int64(values.map(toInteger).reduce((a, b) => a + b, 0n))),
+	add1: define('any', (_, value: Value) => int64(toInteger(value) + 1n)),
+	sub: define('any any', (_, a: Value, b: Value) => int64(toInteger(a) - toInteger(b))),
+	mul: define('any any...', (_, a: Value, rest: Value[]) =>
+		rest.map(toInteger).reduce((x, y) => int64(x * y), toInteger(a)),
+	),
+	div: define('any any', (run, a: Value, b: Value) => int64(toInteger(a) / divisor(run, b))),
+	mod: define('any any', (run, a: Value, b: Value) => toInteger(a) % divisor(run, b)),
+	addf: define('any...', (_, values: Value[]) => decimal(values.map(toFloat).reduce((a, b) => a + b, 0))),
+	add1f: define('any', (_, value: Value) => decimal(toFloat(value) + 1)),
+	subf: define('any any...', (_, a: Value, rest: Value[]) =>
+		decimal(rest.map(toFloat).reduce((x, y) => x - y, toFloat(a))),
+	),
+	mulf: define('any any...', (_, a: Value, rest: Value[]) =>
+		decimal(rest.map(toFloat).reduce((x, y) => x * y, toFloat(a))),
+	),
+	divf: define('any any...', (run, a: Value, rest: Value[]) =>
+		decimal(rest.map(toFloat).reduce((x, y) => (y === 0 ? run.fail('decimal division by 0') : x / y), toFloat(a))),
+	),
+	max: define('any any...', (_, a: Value, rest: Value[]) => largest(a, rest)),
+	biggest: define('any any...', (_, a: Value, rest: Value[]) => largest(a, rest)),
+	min: define('any any...', (_, a: Value, rest: Value[]) =>
+		rest.map(toInteger).reduce((x, y) => (y < x ? y : x), toInteger(a)),
+	),
+	maxf: define('any any...', (_, a: Value, rest: Value[]) => Math.max(toFloat(a), ...rest.map(toFloat))),
+	minf: define('any any...', (_, a: Value, rest: Value[]) => Math.min(toFloat(a), ...rest.map(toFloat))),
+	ceil: define('any', (_, value: Value) => Math.ceil(toFloat(value))),
+	floor: define('any', (_, value: Value) => Math.floor(toFloat(value))),
+	round: define('any int any...', (_, value: Value, digits: bigint, on: Value[]) =>
+		rounded(toFloat(value), Number(digits), on.length > 0 ? toFloat(on[0]!) : 0.5),
+	),
+	randInt: define('int int', (run, low: bigint, high: bigint) => {
+		if (high <= low) return run.fail('the upper bound of randInt must be above the lower');
+		return low + BigInt(Math.floor(Math.random() * Number(high - low)));
+	}),
+	until: define('int', (run, count: bigint) => steps(run, 0n, count, count < 0n ? -1n : 1n)),
+	untilStep: define('int int int', steps),
+	seq: define('int...', (run, bounds: bigint[]) => {
+		const [a = 1n, b, c] = bounds;
+		if (bounds.length === 0 || bounds.length > 3) return '';
+		const [start, step, stop] =
+			c !== undefined ? [a, b!, c] : b !== undefined ? [a, a <= b ? 1n : -1n, b] : [1n, a < 1n ? -1n : 1n, a];
+		return steps(run, start, stop + (step < 0n ? -1n : 1n), step).join(' ');
+	}),
+};
+
+function divisor(run: Run, value: Value): bigint {
+	const number = toInteger(value);
+	return number === 0n ? run.fail('runtime error: integer divide by zero') : number;
+}
+
+function largest(a: Value, rest: readonly Value[]): bigint {
+	return rest.map(toInteger).reduce((x, y) => (y > x ? y : x), toInteger(a));
+}
+
+/** What decimal arithmetic would give: 0.1 and 0.2 are 0.3. */
+function decimal(value: number): number {
+	return Number(value.toPrecision(15));
+}
+
+/** Rounds up from a fraction of `on`. */
+function rounded(value: number, digits: number, on: number): number {
+	const power = 10 ** Math.max(-300, Math.min(digits, 300));
+	const scaled = power * value;
+	const fraction = decimal(scaled - Math.trunc(scaled));
+	return (fraction >= on ? Math.ceil(scaled) : Math.floor(scaled)) / power;
+}
+
+/** Integers from `start` up to but not including `stop`. */
+function steps(run: Run, start: bigint, stop: bigint, step: bigint): bigint[] {
+	if (step === 0n || (step > 0n ? stop <= start : stop >= start)) return [];
+	const count = (stop - start + step - (step > 0n ? 1n : -1n)) / step;
+	const most = BigInt(run.budget.bounds.entries);
+	run.budget.entries(Number(count > most ? most + 1n : count));
+	return Array.from({ length: Number(count) }, (_, i) => start + BigInt(i) * step);
+}

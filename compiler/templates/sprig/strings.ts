@@ -1,0 +1,170 @@
+/** sprig's functions of texts. */
+import { textOf } from '../format-value.ts';
+import { define, type FunctionList } from '../function.ts';
+import { quoted } from '../printf.ts';
+import type { Run } from '../run.ts';
+import { byteLength, byteSlice } from '../text-bytes.ts';
+import { compareText, type Value } from '../value.ts';
+import { toCount, toList } from './casts.ts';
+
+const SPACES = /^\s+|\s+$/g;
+
+/** From `trim` to `splitn`. */
+export const STRING_FUNCTIONS: FunctionList = {
+	hello: define('', () => 'Hello!'),
+	trim: define('string', (_, s: string) => s.replace(SPACES, '')),
+	trimAll: define('string string', trimAll),
+	trimall: define('string string', trimAll),
+	trimPrefix: define('string string', (_, prefix: string, s: string) =>
+		s.startsWith(prefix) ? s.slice(prefix.length) : s,
+	),
+	trimSuffix: define('string string', (_, suffix: string, s: string) =>
+		s.endsWith(suffix) ? s.slice(0, s.length - suffix.length) : s,
+	),
+	upper: define('string', (_, s: string) => s.toUpperCase()),
+	lower: define('string', (_, s: string) => s.toLowerCase()),
+	contains: define('string string', (_, part: string, s: string) => s.includes(part)),
+	hasPrefix: define('string string', (_, prefix: string, s: string) => s.startsWith(prefix)),
+	hasSuffix: define('string string', (_, suffix: string, s: string) => s.endsWith(suffix)),
+	repeat: define('int string', (run, count: bigint, s: string) => repeated(run, s, count)),
+	substr: define('int int string', (_, start: bigint, end: bigint, s: string) => {
+		const length = BigInt(byteLength(s));
+		if (start < 0n) return byteSlice(s, 0, Number(end < 0n ? 0n : end));
+		const to = end < 0n || end > length ? length : end;
+		return byteSlice(s, Number(start > length ? length : start), Number(to));
+	}),
+	trunc: define('int string', (_, count: bigint, s: string) => {
+		const length = byteLength(s);
+		if (count < 0n) return BigInt(length) + count > 0n ? byteSlice(s, length + Number(count), length) : s;
+		return BigInt(length) > count ? byteSlice(s, 0, Number(count)) : s;
+	}),
+	abbrev: define('int string', (_, width: bigint, s: string) => abbreviated(s, 0, Number(width))),
+	abbrevboth: define('int int string', (_, left: bigint, right: bigint, s: string) =>
+		abbreviated(s, Number(left), Number(right)),
+	),
+	nospace: define('string', (_, s: string) => s.replace(/\s+/g, '')),
+	initials: define('string', (_, s: string) => (s.match(/(?<!\S)\S/gu) ?? []).join('')),
+	quote: define('any...', (run, values: Value[]) => quotedAll(values, value => quoted(textOf(run, value)))),
+	squote: define('any...', (run, values: Value[]) => quotedAll(values, value => `'${textOf(run, value)}'`)),
+	cat: define('any...', (run, values: Value[]) =>
+		joinedText(
+			run,
+			values.filter(value => value !== null),
+			' ',
+		),
+	),
+	indent: define('int string', (run, spaces: bigint, s: string) => indented(run, spaces, s)),
+	nindent: define('int string', (run, spaces: bigint, s: string) => `\n${indented(run, spaces, s)}`),
+	replace: define('string string string', (run, old: string, by: string, s: string) => {
+		const count = old === '' ? s.length + 1 : s.split(old).length - 1;
+		run.budget.text(s.length + count * by.length);
+		return old === '' ? by + [...s].map(c => c + by).join('') : s.replaceAll(old, () => by);
+	}),
+	plural: define('string string int', (_, one: string, many: string, count: bigint) => (count === 1n ? one : many)),
+	wrap: define('int string', (run, width: bigint, s: string) => wrapped(run, width, '\n', s)),
+	wrapWith: define('int string string', (run, width: bigint, end: string, s: string) => wrapped(run, width, end, s)),
+	toString: define('any', (run, value: Value) => textOf(run, value)),
+	toStrings: define('any', (run, value: Value) => texts(run, value)),
+	join: define('string any', (run, separator: string, value: Value) => joinedText(run, toList(value), separator)),
+	sortAlpha: define('any', (run, value: Value) => texts(run, value).sort(compareText)),
+	splitList: define('string string', (run, separator: string, s: string) => parts(run, s, separator)),
+	split: define('string string', (run, separator: string, s: string) => numbered(parts(run, s, separator))),
+	splitn: define('string int string', (run, separator: string, count: bigint, s: string) => {
+		const all = parts(run, s, separator);
+		if (count === 0n) return new Map();
+		if (count < 0n || count >= BigInt(all.length)) return numbered(all);
+		const most = Number(count);
+		return numbered([...all.slice(0, most - 1), all.slice(most - 1).join(separator)]);
+	}),
+};
+
+function trimAll(_: Run, cutset: string, s: string): string {
+	const cut = new Set(cutset);
+	const characters = [...s];
+	let start = 0;
+	let end = characters.length;
+	while (start < end && cut.has(characters[start]!)) start++;
+	while (end > start && cut.has(characters[end - 1]!)) end--;
+	return characters.slice(start, end).join('');
+}
+
+/** A text many times, if that is not too much. */
+export function repeated(run: Run, s: string, count: bigint): string {
+	const { characters } = run.budget.bounds;
+	const times = s === '' ? 0 : toCount(count, characters);
+	run.budget.text(s.length * times);
+	return s.repeat(times);
+}
+
+function indented(run: Run, spaces: bigint, s: string): string {
+	const padding = repeated(run, ' ', spaces);
+	run.budget.text(s.length + padding.length * (s.split('\n').length + 1));
+	return padding + s.replaceAll('\n', `\n${padding}`);
+}
+
+/** With dots for what is left out, before and after. */
+function abbreviated(s: string, offset: number, width: number): string {
+	const length = s.length;
+	if (width < 4 || (offset > 0 && width < 7) || length <= width) return s;
+	let from = Math.min(offset, length);
+	if (length - from < width - 3) from = length - (width - 3);
+	if (from <= 4) return `${s.slice(0, width - 3)}...`;
+	if (from + width - 3 < length) return `...${abbreviated(s.slice(from), 0, width - 3)}`;
+	return `...${s.slice(length - (width - 3))}`;
+}
+
+function quotedAll(values: readonly Value[], quote: (value: Value) => string): string {
+	return values
+		.filter(value => value !== null)
+		.map(quote)
+		.join(' ');
+}
+
+/** Texts of a list's values. */
+export function texts(run: Run, value: Value): string[] {
+	return toList(value)
+		.filter(item => item !== null)
+		.map(item => textOf(run, item));
+}
+
+function joinedText(run: Run, values: readonly Value[], separator: string): string {
+	const parts: string[] = [];
+	let length = 0;
+	for (const value of values) {
+		if (value === null) continue;
+		const part = textOf(run, value);
+		length += part.length + separator.length;
+		run.budget.text(length);
+		parts.push(part);
+	}
+	return parts.join(separator);
+}
+
+function parts(run: Run, s: string, separator: string): string[] {
+	run.budget.spend(s.length >> 4);
+	return separator === '' ? [...s] : s.split(separator);
+}
+
+/** Parts as the dictionary `_0`, `_1`, … */
+function numbered(list: readonly string[]): Map<string, Value> {
+	return new Map(list.map((part, i) => [`_${i}`, part]));
+}
+
+/** Breaks lines at spaces so that none is longer, words that are longer inside. */
+function wrapped(run: Run, width: bigint, end: string, s: string): string {
+	const most = Math.max(toCount(width, run.budget.bounds.characters), 1);
+	run.budget.text(s.length + Math.ceil(s.length / most) * end.length);
+	let out = '';
+	let rest = s;
+	while (rest.length > most) {
+		if (rest[0] === ' ') {
+			rest = rest.slice(1);
+			continue;
+		}
+		const space = rest.lastIndexOf(' ', most);
+		const cut = space > 0 ? space : most;
+		out += rest.slice(0, cut) + end;
+		rest = rest.slice(space > 0 ? cut + 1 : cut);
+	}
+	return out + rest;
+}

@@ -1,0 +1,235 @@
+/** Times by layouts that show how the reference time `Mon Jan 2 15:04:05 MST 2006` would be written. */
+import { isZone, offsetText, type Zone, zoneFacts } from './time-zone.ts';
+
+/** Names of the months. */
+export const MONTHS: readonly string[] = [
+	...['January', 'February', 'March', 'April', 'May', 'June', 'July'],
+	...['August', 'September', 'October', 'November', 'December'],
+];
+/** Names of the days, from Sunday. */
+export const DAYS: readonly string[] = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
+
+const ELEMENT =
+	/January|Jan(?![a-z])|Monday|Mon(?![a-z])|MST|002|01|02|03|04|05|06|__2|_2(?!006)|2006|2|15|1|3|4|5|PM|pm|-07:00|-0700|-07|Z07:00|Z0700|Z07|[.,](?:0+|9+)(?!\d)/g;
+
+function pad(value: number, length: number, fill = '0'): string {
+	return String(value).padStart(length, fill);
+}
+
+/** A time in milliseconds since 1970 by a layout. */
+export function formatTime(time: number, layout: string, zone: Zone): string {
+	const { offset, name } = zoneFacts(zone, time);
+	const date = new Date(time + offset * 60_000);
+	const hour = date.getUTCHours();
+	const year = date.getUTCFullYear();
+	const month = MONTHS[date.getUTCMonth()]!;
+	const weekday = DAYS[date.getUTCDay()]!;
+	return layout.replace(ELEMENT, element => {
+		switch (element) {
+			case 'January':
+				return month;
+			case 'Jan':
+				return month.slice(0, 3);
+			case 'Monday':
+				return weekday;
+			case 'Mon':
+				return weekday.slice(0, 3);
+			case 'MST':
+				return name;
+			case '2006':
+				return pad(year, 4);
+			case '06':
+				return pad(year % 100, 2);
+			case '01':
+				return pad(date.getUTCMonth() + 1, 2);
+			case '1':
+				return String(date.getUTCMonth() + 1);
+			case '02':
+				return pad(date.getUTCDate(), 2);
+			case '_2':
+				return pad(date.getUTCDate(), 2, ' ');
+			case '2':
+				return String(date.getUTCDate());
+			case '002':
+				return pad(dayOfYear(date), 3);
+			case '__2':
+				return pad(dayOfYear(date), 3, ' ');
+			case '15':
+				return pad(hour, 2);
+			case '03':
+				return pad(hour % 12 || 12, 2);
+			case '3':
+				return String(hour % 12 || 12);
+			case '04':
+				return pad(date.getUTCMinutes(), 2);
+			case '4':
+				return String(date.getUTCMinutes());
+			case '05':
+				return pad(date.getUTCSeconds(), 2);
+			case '5':
+				return String(date.getUTCSeconds());
+			case 'PM':
+				return hour < 12 ? 'AM' : 'PM';
+			case 'pm':
+				return hour < 12 ? 'am' : 'pm';
+			default:
+				return element[0] === '-' || element[0] === 'Z' ? offsetElement(element, offset) : fraction(element, date);
+		}
+	});
+}
+
+/** Day of the year of a shifted date, from 1. */
+export function dayOfYear(date: Date): number {
+	return Math.floor((date.getTime() - Date.UTC(date.getUTCFullYear(), 0, 1)) / 86_400_000) + 1;
+}
+
+function offsetElement(element: string, offset: number): string {
+	if (element[0] === 'Z' && offset === 0) return 'Z';
+	const text = offsetText(offset, element.includes(':') ? ':' : '');
+	return element.length === 3 ? text.slice(0, 3) : text;
+}
+
+function fraction(element: string, date: Date): string {
+	const digits = pad(date.getUTCMilliseconds(), 3)
+		.padEnd(9, '0')
+		.slice(0, element.length - 1);
+	if (element[1] === '0') return element[0] + digits;
+	const kept = digits.replace(/0+$/, '');
+	return kept === '' ? '' : element[0] + kept;
+}
+
+interface Fields {
+	year: number;
+	month: number;
+	day: number;
+	hour: number;
+	minute: number;
+	second: number;
+	milliseconds: number;
+	afternoon: boolean | undefined;
+	zone: Zone | undefined;
+}
+
+/** A time and its zone read by a layout; undefined when the text is not of that form. */
+export function parseTime(text: string, layout: string, zone: Zone): { time: number; zone: Zone } | undefined {
+	const fields: Fields = {
+		...{ year: 0, month: 1, day: 1, hour: 0, minute: 0, second: 0, milliseconds: 0 },
+		afternoon: undefined,
+		zone: undefined,
+	};
+	let at = 0;
+	let from = 0;
+	for (const found of layout.matchAll(ELEMENT)) {
+		const literal = layout.slice(from, found.index);
+		if (!text.startsWith(literal, at)) return undefined;
+		at += literal.length;
+		from = found.index + found[0].length;
+		const read = readElement(found[0], text.slice(at), fields);
+		if (read === undefined) return undefined;
+		at += read;
+		// A fraction may follow the seconds without being in the layout.
+		const unasked =
+			/^[05]{1,2}$/.test(found[0]) && !/^[.,][09]/.test(layout.slice(from)) ? /^[.,]\d+/.exec(text.slice(at)) : null;
+		if (unasked) at += readElement('.9', unasked[0], fields)!;
+	}
+	if (text.slice(at) !== layout.slice(from)) return undefined;
+	if (fields.afternoon !== undefined) fields.hour = (fields.hour % 12) + (fields.afternoon ? 12 : 0);
+	const { year, month, day, hour, minute, second, milliseconds } = fields;
+	if (month > 12 || month < 1 || hour > 23 || minute > 59 || second > 59) return undefined;
+	const date = new Date(0);
+	date.setUTCFullYear(year, month - 1, day);
+	if (date.getUTCDate() !== day) return undefined;
+	date.setUTCHours(hour, minute, second, milliseconds);
+	const result = fields.zone ?? zone;
+	const wall = date.getTime();
+	// The offset depends on the time that is looked for: twice is enough but for the hour that is skipped.
+	const guess = wall - zoneFacts(result, wall).offset * 60_000;
+	return { time: wall - zoneFacts(result, guess).offset * 60_000, zone: result };
+}
+
+/** Reads one element at the start of the text into the fields; how much it took, or undefined. */
+function readElement(element: string, text: string, fields: Fields): number | undefined {
+	const take = (pattern: RegExp, use: (found: string) => boolean | undefined): number | undefined => {
+		const found = pattern.exec(text)?.[0];
+		return found === undefined || use(found) === false ? undefined : found.length;
+	};
+	const number = (digits: RegExp, field: 'year' | 'month' | 'day' | 'hour' | 'minute' | 'second') =>
+		take(digits, found => {
+			fields[field] = Number(found);
+		});
+	const named = (names: readonly string[], short: boolean, use: (index: number) => void): number | undefined => {
+		const lower = text.toLowerCase();
+		const index = names.findIndex(name => lower.startsWith((short ? name.slice(0, 3) : name).toLowerCase()));
+		if (index === -1) return undefined;
+		use(index);
+		return short ? 3 : names[index]!.length;
+	};
+	switch (element) {
+		case 'January':
+		case 'Jan':
+			return named(MONTHS, element === 'Jan', index => {
+				fields.month = index + 1;
+			});
+		case 'Monday':
+		case 'Mon':
+			return named(DAYS, element === 'Mon', () => {});
+		case 'MST':
+			return take(/^(?:[A-Z]{3,4}|[+-]\d{2})/, found => {
+				if (found === 'UTC' || found === 'GMT') fields.zone = 'UTC';
+			});
+		case '2006':
+			return number(/^\d{4}/, 'year');
+		case '06':
+			return take(/^\d{2}/, found => {
+				fields.year = Number(found) + (Number(found) >= 69 ? 1900 : 2000);
+			});
+		case '01':
+			return number(/^\d{2}/, 'month');
+		case '1':
+			return number(/^\d{1,2}/, 'month');
+		case '02':
+			return number(/^\d{2}/, 'day');
+		case '2':
+			return number(/^\d{1,2}/, 'day');
+		case '_2':
+			return number(/^ ?\d{1,2}/, 'day');
+		case '002':
+		case '__2':
+			return take(/^[ \d]{3}/, found => {
+				fields.month = 1;
+				fields.day = Number(found);
+				return fields.day >= 1 && fields.day <= 31;
+			});
+		case '15':
+		case '03':
+			return number(/^\d{2}/, 'hour');
+		case '3':
+			return number(/^\d{1,2}/, 'hour');
+		case '04':
+			return number(/^\d{2}/, 'minute');
+		case '4':
+			return number(/^\d{1,2}/, 'minute');
+		case '05':
+			return number(/^\d{2}/, 'second');
+		case '5':
+			return number(/^\d{1,2}/, 'second');
+		case 'PM':
+		case 'pm':
+			return take(/^[AaPp][Mm]/, found => {
+				fields.afternoon = found[0]!.toLowerCase() === 'p';
+			});
+		default:
+			break;
+	}
+	if (element[0] === '.' || element[0] === ',') {
+		const pattern = element[1] === '0' ? new RegExp(`^[.,]\\d{${element.length - 1}}`) : /^(?:[.,]\d+)?/;
+		return take(pattern, found => {
+			fields.milliseconds = Number(found.slice(1, 4).padEnd(3, '0'));
+		});
+	}
+	return take(/^(?:Z(?![A-Z])|[+-]\d{2}(?::?\d{2})?)/, found => {
+		if (found === 'Z' && element[0] !== 'Z') return false;
+		fields.zone = found === 'Z' ? 'UTC' : found.length === 3 ? `${found}:00` : found;
+		return isZone(fields.zone);
+	});
+}

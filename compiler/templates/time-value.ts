@@ -1,0 +1,178 @@
+/** Times and durations as values of templates. */
+import { define, type TemplateFunction } from './function.ts';
+import { DAYS, dayOfYear, formatTime, MONTHS } from './time-layout.ts';
+import { isZone, type Zone, zoneFacts } from './time-zone.ts';
+import { Callable, type TemplateObject, type Value } from './value.ts';
+
+/** What Go prints for a time. */
+const PRINTED = '2006-01-02 15:04:05.999999999 -0700 MST';
+
+/** A duration, in nanoseconds. */
+export class DurationValue implements TemplateObject {
+	readonly typeName = 'time.Duration';
+	readonly nanoseconds: bigint;
+
+	constructor(nanoseconds: bigint) {
+		this.nanoseconds = BigInt.asIntN(64, nanoseconds);
+	}
+
+	member(name: string): Value | undefined {
+		switch (name) {
+			case 'String':
+				return method('String', '', () => this.text());
+			case 'Nanoseconds':
+				return method(name, '', () => this.nanoseconds);
+			case 'Milliseconds':
+				return method(name, '', () => this.nanoseconds / 1_000_000n);
+			case 'Seconds':
+				return method(name, '', () => Number(this.nanoseconds) / 1e9);
+			case 'Minutes':
+				return method(name, '', () => Number(this.nanoseconds) / 60e9);
+			case 'Hours':
+				return method(name, '', () => Number(this.nanoseconds) / 3600e9);
+			default:
+				return undefined;
+		}
+	}
+
+	/** `1h2m3.5s`, `1.5ms`, `0s`. */
+	text(): string {
+		const size = this.nanoseconds < 0n ? -this.nanoseconds : this.nanoseconds;
+		const sign = this.nanoseconds < 0n ? '-' : '';
+		if (size === 0n) return '0s';
+		if (size < 1000n) return `${sign}${size}ns`;
+		if (size < 1_000_000n) return `${sign}${decimal(size, 1000n)}µs`;
+		if (size < 1_000_000_000n) return `${sign}${decimal(size, 1_000_000n)}ms`;
+		const minutes = size / 60_000_000_000n;
+		const seconds = `${decimal(size % 60_000_000_000n, 1_000_000_000n)}s`;
+		if (minutes === 0n) return sign + seconds;
+		return minutes < 60n ? `${sign}${minutes}m${seconds}` : `${sign}${minutes / 60n}h${minutes % 60n}m${seconds}`;
+	}
+
+	isEmpty(): boolean {
+		return this.nanoseconds === 0n;
+	}
+}
+
+function decimal(value: bigint, unit: bigint): string {
+	const rest = value % unit;
+	if (rest === 0n) return String(value / unit);
+	return `${value / unit}.${rest
+		.toString()
+		.padStart(unit.toString().length - 1, '0')
+		.replace(/0+$/, '')}`;
+}
+
+const DURATION_UNITS: { readonly [unit: string]: number } = {
+	...{ ns: 1, us: 1e3, µs: 1e3, μs: 1e3, ms: 1e6, s: 1e9, m: 60e9, h: 3600e9 },
+};
+
+/** Nanoseconds of `1h30m`, `-1.5s`; undefined when it is no duration. */
+export function parseGoDuration(text: string): bigint | undefined {
+	if (!/^[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/.test(text)) return undefined;
+	let total = 0;
+	for (const [, amount, unit] of text.matchAll(/(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g)) {
+		total += Number(amount) * DURATION_UNITS[unit!]!;
+	}
+	if (!Number.isSafeInteger(Math.round(total / 1000))) return undefined;
+	return BigInt(Math.round(total)) * (text[0] === '-' ? -1n : 1n);
+}
+
+/** A time with milliseconds and a zone. */
+export class TimeValue implements TemplateObject {
+	readonly typeName = 'time.Time';
+	/** Milliseconds since 1970. */
+	readonly time: number;
+	readonly zone: Zone;
+
+	constructor(time: number, zone: Zone) {
+		// What a Date cannot hold would have no fields.
+		this.time = Number.isFinite(time) && Math.abs(time) <= 8.64e15 - 1e9 ? time : 0;
+		this.zone = zone;
+	}
+
+	format(layout: string): string {
+		return formatTime(this.time, layout, this.zone);
+	}
+
+	text(): string {
+		return this.format(PRINTED);
+	}
+
+	isEmpty(): boolean {
+		return this.time === ZERO_TIME;
+	}
+
+	member(name: string): Value | undefined {
+		const found = TIME_METHODS[name as keyof typeof TIME_METHODS];
+		if (!Object.hasOwn(TIME_METHODS, name) || !found) return undefined;
+		return new Callable(name, found.parameters.slice(1), (run, args) => found.call(run, [this, ...args]));
+	}
+}
+
+/** Year 1: the time that counts as none. */
+const ZERO_TIME = -62_135_596_800_000;
+
+/** The wall clock of a time, read by UTC's getters. */
+function wall({ time, zone }: TimeValue): Date {
+	return new Date(time + zoneFacts(zone, time).offset * 60_000);
+}
+
+const number = (read: (date: Date) => number): TemplateFunction =>
+	define('any', (_, time: TimeValue) => BigInt(read(wall(time))));
+
+const TIME_METHODS = {
+	Format: define('any string', (run, time: TimeValue, layout: string) => {
+		run.budget.text(layout.length * 4);
+		return time.format(layout);
+	}),
+	String: define('any', (_, time: TimeValue) => time.text()),
+	Year: number(date => date.getUTCFullYear()),
+	Month: define('any', (_, time: TimeValue) => MONTHS[wall(time).getUTCMonth()]!),
+	Day: number(date => date.getUTCDate()),
+	Hour: number(date => date.getUTCHours()),
+	Minute: number(date => date.getUTCMinutes()),
+	Second: number(date => date.getUTCSeconds()),
+	Nanosecond: number(date => date.getUTCMilliseconds() * 1_000_000),
+	YearDay: number(dayOfYear),
+	Weekday: define('any', (_, time: TimeValue) => DAYS[wall(time).getUTCDay()]!),
+	Unix: define('any', (_, time: TimeValue) => BigInt(Math.floor(time.time / 1000))),
+	UnixMilli: define('any', (_, time: TimeValue) => BigInt(Math.floor(time.time))),
+	UTC: define('any', (_, time: TimeValue) => new TimeValue(time.time, 'UTC')),
+	Local: define('any', (_, time: TimeValue) => new TimeValue(time.time, 'Local')),
+	IsZero: define('any', (_, time: TimeValue) => time.isEmpty()),
+	Add: define('any any', (run, time: TimeValue, duration: Value) => {
+		if (!(duration instanceof DurationValue)) return run.fail('Add takes a duration');
+		return new TimeValue(time.time + Number(duration.nanoseconds / 1_000_000n), time.zone);
+	}),
+	AddDate: define('any int int int', (_, time: TimeValue, years: bigint, months: bigint, days: bigint) => {
+		const date = wall(time);
+		const shift = zoneFacts(time.zone, time.time).offset * 60_000;
+		date.setUTCFullYear(
+			date.getUTCFullYear() + Number(years),
+			date.getUTCMonth() + Number(months),
+			date.getUTCDate() + Number(days),
+		);
+		return new TimeValue(date.getTime() - shift, time.zone);
+	}),
+	Sub: define('any any', (run, a: TimeValue, b: Value) =>
+		b instanceof TimeValue
+			? new DurationValue(BigInt(Math.round(a.time - b.time)) * 1_000_000n)
+			: run.fail('Sub takes a time'),
+	),
+	Before: define('any any', (_, a: TimeValue, b: Value) => b instanceof TimeValue && a.time < b.time),
+	After: define('any any', (_, a: TimeValue, b: Value) => b instanceof TimeValue && a.time > b.time),
+	Equal: define('any any', (_, a: TimeValue, b: Value) => b instanceof TimeValue && a.time === b.time),
+};
+
+/** A method of an object. */
+export function method(name: string, signature: string, body: (...args: never[]) => Value): Callable {
+	const fn = define(signature, (_, ...args: never[]) => body(...args));
+	return new Callable(name, fn.parameters, fn.call);
+}
+
+/** The local zone or the one of a name; undefined when there is none of that name. */
+export function zoneNamed(name: string): Zone | undefined {
+	if (name === '' || name === 'UTC') return 'UTC';
+	return isZone(name) ? name : undefined;
+}

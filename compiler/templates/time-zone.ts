@@ -1,0 +1,62 @@
+/** Offsets and names of time zones. */
+
+/** Where clocks stand: `Local`, `UTC`, a name such as `Europe/Paris`, or a fixed offset such as `+02:00`. */
+export type Zone = string;
+
+/** Minutes east of UTC and the short name at a time. */
+export interface ZoneFacts {
+	readonly offset: number;
+	readonly name: string;
+}
+
+const FIXED = /^([+-])(\d{2}):?(\d{2})$/;
+
+/** True for a zone that is known. */
+export function isZone(zone: Zone): boolean {
+	if (zone === 'Local' || zone === 'UTC' || FIXED.test(zone)) return true;
+	try {
+		return /^[A-Za-z]/.test(zone) && new Intl.DateTimeFormat('en-US', { timeZone: zone }) !== undefined;
+	} catch {
+		return false;
+	}
+}
+
+/** Facts of a zone at a time in milliseconds since 1970. */
+export function zoneFacts(zone: Zone, time: number): ZoneFacts {
+	if (zone === 'UTC') return { offset: 0, name: 'UTC' };
+	const fixed = FIXED.exec(zone);
+	if (fixed) {
+		const minutes = Number(fixed[2]) * 60 + Number(fixed[3]);
+		return {
+			offset: fixed[1] === '-' ? -minutes : minutes,
+			name: offsetText(fixed[1] === '-' ? -minutes : minutes, ''),
+		};
+	}
+	if (zone === 'Local') {
+		const offset = -new Date(time).getTimezoneOffset();
+		return { offset, name: offset === 0 ? 'UTC' : shortName(undefined, time) };
+	}
+	const long = zonePart(zone, time, 'longOffset');
+	const offset = /GMT([+-])(\d{2}):(\d{2})/.exec(long);
+	const minutes = offset ? (Number(offset[2]) * 60 + Number(offset[3])) * (offset[1] === '-' ? -1 : 1) : 0;
+	return { offset: minutes, name: shortName(zone, time) };
+}
+
+function zonePart(zone: Zone | undefined, time: number, form: 'longOffset' | 'short'): string {
+	const format = new Intl.DateTimeFormat('en-US', { ...(zone ? { timeZone: zone } : {}), timeZoneName: form });
+	return format.formatToParts(time).find(({ type }) => type === 'timeZoneName')?.value ?? '';
+}
+
+/** `CET` where the zone has a name; `+05` as Go writes it where it has none. */
+function shortName(zone: Zone | undefined, time: number): string {
+	const name = zonePart(zone, time, 'short');
+	const offset = /^GMT([+-])(\d+)(?::(\d+))?$/.exec(name);
+	return offset ? `${offset[1]}${offset[2]!.padStart(2, '0')}${offset[3] ?? ''}` : name;
+}
+
+/** `+0200`, or with a separator `+02:00`. */
+export function offsetText(minutes: number, separator: string): string {
+	const size = Math.abs(minutes);
+	const two = (n: number) => String(n).padStart(2, '0');
+	return `${minutes < 0 ? '-' : '+'}${two(Math.floor(size / 60))}${separator}${two(size % 60)}`;
+}
