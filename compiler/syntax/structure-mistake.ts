@@ -9,7 +9,7 @@ export function fileAndLine(span: SourceSpan): string {
 }
 
 /** ` import chain ['FILE:LINE (import NAME)', …]`, outermost first, or nothing for what was not imported. */
-function importChain(span: SourceSpan): string {
+export function importChain(span: SourceSpan): string {
 	const chain: string[] = [];
 	for (let { source } = span; source.importedAt; source = source.importedAt.source) {
 		chain.unshift(`'${fileAndLine(source.importedAt)} (import${source.importedAs ? ` ${source.importedAs}` : ''})'`);
