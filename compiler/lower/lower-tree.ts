@@ -4,28 +4,25 @@ import type { Report } from '../diagnostics/diagnostic.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import type { SiteDraft } from '../directives/directive.ts';
 import { compatibleErrorOrder } from '../directives/handle-errors.ts';
-import { lowerNamedUpstream } from '../directives/reverse-proxy/lower-upstream.ts';
 import type { Document, ErrorRoute, Settings, Site, SiteLog, Step } from '../document/document.ts';
+import type { SchemePorts } from '../document/site-address.ts';
 import type { SettingsDraft } from '../options/option.ts';
 import type { Reader } from '../source/reader.ts';
-import type { SourceSpan } from '../source/source.ts';
-import type { Block, ConfigTree, Line, NamedBlock, SiteBlock } from '../syntax/ast.ts';
-import { didYouMean } from './did-you-mean.ts';
-import { DEFAULT_ORDER, directivePositions, moveDirective } from './directive-order.ts';
+import type { ConfigTree, NamedBlock, SiteBlock } from '../syntax/ast.ts';
+import { directivePositions } from './directive-order.ts';
+import { lowerOptions } from './lower-options.ts';
 import { Lowering, type LoweringEnvironment } from './lowering.ts';
 import { mappedNamesOf } from './mapped-names.ts';
 import { NamedRoutes } from './named-routes.ts';
-import type { Origins } from './origins.ts';
+import { Origins } from './origins.ts';
 import { lowerLines } from './pipeline.ts';
 import type { Placeholders } from './placeholders.ts';
-import { type Registry, registryOf } from './registry.ts';
+import { registryOf } from './registry.ts';
 import { lowerAddresses } from './site-addresses.ts';
-import { UNAVAILABLE_OPTIONS, unavailableMessage } from './unavailable.ts';
+import type { SiteWatch } from './site-watch.ts';
+import { UpstreamTable, withoutUpstreams } from './upstream-table.ts';
 
-/** Options that may stand several times and add up. */
-const ACCUMULATING: ReadonlySet<string> = new Set(['log', 'servers', 'default_bind', 'order']);
-
-/** What {@link lowerTree} needs besides the tree. */
+/** What {@link TreeLowering} needs besides the tree. */
 export interface LowerTreeInput {
 	readonly dialect: Dialect;
 	readonly report: Report;
@@ -34,55 +31,138 @@ export interface LowerTreeInput {
 	readonly origins: Origins;
 }
 
+/** The parts of a tree that are lowered before any site. */
+export type SharedTree = Omit<ConfigTree, 'sites'>;
+
 /** Lowers a tree. The document is complete but for what was reported. */
 export function lowerTree(tree: ConfigTree, input: LowerTreeInput): Document {
-	const registry = registryOf(input.dialect);
-	const positions = new Map<string, number>();
-	const environment: LoweringEnvironment = {
-		dialect: input.dialect,
-		report: input.report,
-		registry,
-		placeholders: input.placeholders,
-		origins: input.origins,
-		files: tree.files,
-		workingDirectory: input.reader.workingDirectory,
-		upstreams: new Map(),
-		routes: new NamedRoutes(),
-		mapped: mappedNamesOf(tree),
-		positions,
-	};
-	const lowering = new Lowering(environment);
-	const settings: SettingsDraft = {};
-	const order = lowerOptions(lowering, tree.options, settings);
-	for (const [name, position] of directivePositions(order)) positions.set(name, position);
-	const upstreams = new UpstreamTable(lowering);
-	for (const upstream of tree.upstreams) upstreams.add(upstream, environment.upstreams);
-	const ports = { http: (settings.http_port as number) ?? 80, https: (settings.https_port as number) ?? 443 };
-	const routes = lowerNamedRoutes(lowering, tree.namedRoutes);
-	const sites: Site[] = [];
-	const counter = { logs: 0 };
-	for (const block of tree.sites) {
-		const site: SiteDraft = { addresses: lowerAddresses(lowering, block.addresses, ports, input.reader) };
-		lowering.siteUpstreams = upstreams.ofSite(block.lines);
-		site.pipeline = lowerLines(
-			lowering,
-			withoutUpstreams(lowering, block.lines),
-			input.dialect === 'compatfile' ? 'sorted' : 'written',
-			site,
-		);
-		upstreams.warnOfUnused(lowering.siteUpstreams);
-		lowering.siteUpstreams = undefined;
-		sites.push(finishSite(lowering, site, block, counter));
+	const lowering = new TreeLowering(tree, () => tree.sites, input);
+	return lowering.document(tree.sites.map(block => lowering.site(block, { origins: input.origins })));
+}
+
+/** How a site is lowered. */
+export interface SiteLoweringOptions {
+	/** Takes the places that the site's objects come from. */
+	readonly origins: Origins;
+	/** Notes what was looked at. */
+	readonly watch?: SiteWatch | undefined;
+}
+
+/** The lowering of one tree: what all sites share at once, then sites in their order. */
+export class TreeLowering {
+	/** Anonymous logs named so far; they are counted through the sites. */
+	logs = 0;
+	/** Differs from another tree's when sites could be lowered to something else, apart from what a {@link SiteWatch} notes. */
+	readonly context: string;
+	readonly #input: LowerTreeInput;
+	readonly #tree: SharedTree;
+	readonly #environment: LoweringEnvironment;
+	readonly #lowering: Lowering;
+	readonly #settings: SettingsDraft = {};
+	readonly #upstreams: UpstreamTable;
+	readonly #routes: ReadonlyMap<string, readonly Step[]>;
+	readonly #ports: SchemePorts;
+
+	/** Lowers options, upstreams and named routes. `sites` are asked for only when it matters what is in all of them. */
+	constructor(tree: SharedTree, sites: () => Iterable<SiteBlock>, input: LowerTreeInput) {
+		this.#input = input;
+		this.#tree = tree;
+		const positions = new Map<string, number>();
+		const environment: LoweringEnvironment = {
+			dialect: input.dialect,
+			report: diagnostic => {
+				environment.watch?.diagnostics.push(diagnostic);
+				input.report(diagnostic);
+			},
+			registry: registryOf(input.dialect),
+			placeholders: input.placeholders,
+			origins: input.origins,
+			files: tree.files,
+			workingDirectory: input.reader.workingDirectory,
+			upstreams: new Map(),
+			routes: new NamedRoutes(),
+			mapped: mappedNamesOf(() => [...sites(), ...tree.namedRoutes]),
+			positions,
+			watch: undefined,
+		};
+		this.#environment = environment;
+		const lowering = new Lowering(environment);
+		this.#lowering = lowering;
+		const order = lowerOptions(lowering, tree.options, this.#settings);
+		for (const [name, position] of directivePositions(order)) positions.set(name, position);
+		this.#upstreams = new UpstreamTable(lowering, input.origins);
+		for (const upstream of tree.upstreams) this.#upstreams.add(upstream, environment.upstreams);
+		const { http_port: http, https_port: https } = this.#settings as Settings;
+		this.#ports = { http: http ?? 80, https: https ?? 443 };
+		this.#routes = lowerNamedRoutes(lowering, tree.namedRoutes);
+		const mapped = [...mappedNamesOf(() => tree.namedRoutes)()];
+		this.context = JSON.stringify([input.dialect, this.#ports, order, [...environment.upstreams.keys()], mapped]);
 	}
-	upstreams.warnOfUnused(environment.upstreams);
-	environment.routes.check(lowering, tree.namedRoutes);
-	const document: Document = {
-		...(Object.keys(settings).length > 0 ? { settings: settings as Settings } : {}),
-		...(upstreams.lowered.size > 0 ? { upstreams: Object.fromEntries(upstreams.lowered) } : {}),
-		...(routes.size > 0 ? { routes: Object.fromEntries(routes) } : {}),
-		sites,
-	};
-	return document;
+
+	/** Lowers one site. */
+	site(block: SiteBlock, { origins, watch }: SiteLoweringOptions): Site {
+		const environment = this.#environment;
+		environment.watch = watch;
+		const upstreams = this.#upstreams.ofSite(block.lines);
+		const site = this.#lower(block, origins, upstreams);
+		this.#upstreams.warnOfUnused(upstreams);
+		if (watch && upstreams) watch.definesUpstreams = true;
+		environment.watch = undefined;
+		return site;
+	}
+
+	/** Does for a site that is not lowered again what lowering it did for others. */
+	repeat(watch: SiteWatch, logs: number): void {
+		for (const name of watch.upstreams) this.#environment.upstreams.get(name)!.used = true;
+		for (const route of watch.routes) this.#environment.routes.use(route);
+		for (const diagnostic of watch.diagnostics) this.#input.report(diagnostic);
+		this.logs += logs;
+	}
+
+	/** Lowers a site that was lowered before, for the places that its objects come from; `logs` as they were before it. */
+	placesOf(block: SiteBlock, logs: number): { readonly site: Site; readonly origins: Origins } {
+		const origins = new Origins();
+		const environment = this.#environment;
+		const { report } = environment;
+		const before = this.logs;
+		environment.report = () => {};
+		this.logs = logs;
+		const site = this.#lower(block, origins, this.#upstreams.namesOfSite(block.lines));
+		this.logs = before;
+		environment.report = report;
+		return { site, origins };
+	}
+
+	/** The document of these sites; tells of names that nothing used. */
+	document(sites: readonly Site[]): Document {
+		const environment = this.#environment;
+		const settings = this.#settings as Settings;
+		const upstreams = this.#upstreams.lowered;
+		this.#upstreams.warnOfUnused(environment.upstreams);
+		environment.routes.check(this.#lowering, this.#tree.namedRoutes);
+		return {
+			...(Object.keys(settings).length > 0 ? { settings } : {}),
+			...(upstreams.size > 0 ? { upstreams: Object.fromEntries(upstreams) } : {}),
+			...(this.#routes.size > 0 ? { routes: Object.fromEntries(this.#routes) } : {}),
+			sites,
+		};
+	}
+
+	#lower(block: SiteBlock, origins: Origins, upstreams: ReadonlyMap<string, { used: boolean }> | undefined): Site {
+		const environment = this.#environment;
+		const lowering = this.#lowering;
+		const { dialect, reader } = this.#input;
+		environment.origins = origins;
+		environment.mapped = mappedNamesOf(() => [block, ...this.#tree.namedRoutes]);
+		const draft: SiteDraft = { addresses: lowerAddresses(lowering, block.addresses, this.#ports, reader) };
+		lowering.siteUpstreams = upstreams;
+		const lines = withoutUpstreams(lowering, block.lines);
+		draft.pipeline = lowerLines(lowering, lines, dialect === 'compatfile' ? 'sorted' : 'written', draft);
+		lowering.siteUpstreams = undefined;
+		const site = finishSite(lowering, draft, block, this);
+		environment.origins = this.#input.origins;
+		return site;
+	}
 }
 
 /** Routes by name; they see no matchers but their own. */
@@ -124,160 +204,4 @@ function nameLog(lowering: Lowering, log: SiteLog, counter: { logs: number }): S
 	const named: SiteLog = { name: `log${counter.logs++}`, ...log };
 	lowering.environment.origins.move(log, named);
 	return named;
-}
-
-/** Lowers the global block; gives the order of directives that it leaves. */
-function lowerOptions(lowering: Lowering, block: Block | undefined, settings: SettingsDraft): readonly string[] {
-	let order = DEFAULT_ORDER;
-	if (!block) return order;
-	const { registry } = lowering.environment;
-	const seen = new Map<string, SourceSpan>();
-	lowering.origin(settings, block.open);
-	for (const line of block.lines) {
-		const name = line.words[0]!;
-		if (name.text === 'order') {
-			order = lowerOrder(lowering, line, order);
-			continue;
-		}
-		const option = registry.options.get(name.text);
-		if (!option) {
-			reportUnknownOption(lowering, line, registry);
-			continue;
-		}
-		const earlier = seen.get(name.text);
-		if (earlier && !ACCUMULATING.has(name.text) && lowering.dialect === 'configfile') {
-			lowering.problem('error', 'option/given-twice', name.span, `\`${name.text}\` is given twice.`, {
-				related: [{ span: earlier, message: 'first given here' }],
-			});
-		}
-		seen.set(name.text, name.span);
-		option.lower(line, settings, lowering);
-		lowering.origin(settings, block.open, { [option.id]: line.span });
-	}
-	return order;
-}
-
-function reportUnknownOption(lowering: Lowering, line: Line, registry: Registry): void {
-	const { text, span } = line.words[0]!;
-	if (UNAVAILABLE_OPTIONS.has(text)) {
-		lowering.problem('error', 'option/unavailable', span, unavailableMessage(text));
-		return;
-	}
-	const message =
-		lowering.dialect === 'compatfile' ? `unrecognized global option: ${text}` : `\`${text}\` is not a global option.`;
-	lowering.problem('error', 'option/unknown', span, message, {
-		label: didYouMean(text, [...registry.options.keys(), ...UNAVAILABLE_OPTIONS]),
-		hint: registry.directives.has(text) ? 'It is a directive: it belongs into a site.' : undefined,
-	});
-}
-
-function lowerOrder(lowering: Lowering, line: Line, order: readonly string[]): readonly string[] {
-	const name = line.words[0]!;
-	if (lowering.dialect === 'configfile') {
-		const message = '`order` has no meaning here: directives run in the order in which they are written.';
-		lowering.problem('error', 'option/order', name.span, message, {
-			hint: 'Remove it, and write directives as they shall run.',
-		});
-		return order;
-	}
-	const usage = 'order <directive> first | last | before <other> | after <other>';
-	const args = line.words.slice(1);
-	const [directive, position, other] = args;
-	if (!lowering.count(line, args, 2, 3, usage) || !directive || !position) return order;
-	const known = lowering.environment.registry.directives;
-	if (!known.has(directive.text) && !DEFAULT_ORDER.includes(directive.text)) {
-		lowering.problem('error', 'option/order', directive.span, `${directive.text} is not a registered directive`, {
-			label: didYouMean(directive.text, DEFAULT_ORDER),
-		});
-		return order;
-	}
-	const { text } = position;
-	if (text === 'first' || text === 'last') {
-		if (!lowering.count(line, args, 2, 2, usage)) return order;
-		return moveDirective(order, { directive: directive.text, to: text })!;
-	}
-	if (text !== 'before' && text !== 'after') {
-		lowering.problem('error', 'option/order', position.span, `unknown positional '${text}'`, {
-			hint: `Usage: ${usage}`,
-		});
-		return order;
-	}
-	if (!other) {
-		lowering.count(line, args, 3, 3, usage);
-		return order;
-	}
-	const moved = moveDirective(order, { directive: directive.text, to: text, other: other.text });
-	if (moved) return moved;
-	lowering.problem('error', 'option/order', other.span, `directive '${other.text}' not found`, {
-		label: didYouMean(other.text, order),
-	});
-	return order;
-}
-
-/** Site lines that define upstreams are taken out before the directives are lowered. */
-function withoutUpstreams(lowering: Lowering, lines: readonly Line[]): readonly Line[] {
-	if (lowering.dialect === 'compatfile' || !lines.some(isUpstreamLine)) return lines;
-	return lines.filter(line => !isUpstreamLine(line));
-}
-
-function isUpstreamLine(line: Line): boolean {
-	return line.words[0]!.text === 'upstream' && line.words[0]!.quote === 'none';
-}
-
-/** Named upstreams: a name stands for one pool in the whole configuration. */
-class UpstreamTable {
-	readonly lowered = new Map<string, unknown>();
-	readonly #lowering: Lowering;
-	readonly #places = new Map<string, SourceSpan>();
-
-	constructor(lowering: Lowering) {
-		this.#lowering = lowering;
-	}
-
-	/** Lowers a definition and makes its name visible in `visible`. */
-	add(upstream: NamedBlock, visible: Map<string, { used: boolean }>): void {
-		const { text, span } = upstream.name;
-		const earlier = this.#places.get(text);
-		if (earlier) {
-			this.#lowering.problem('error', 'upstream/defined-twice', span, `The upstream \`${text}\` is defined twice.`, {
-				related: [{ span: earlier, message: 'first defined here' }],
-				hint: 'A name stands for one pool in the whole configuration.',
-			});
-			visible.set(text, { used: true });
-			return;
-		}
-		this.#places.set(text, span);
-		const settings = lowerNamedUpstream(upstream, this.#lowering);
-		visible.set(text, { used: false });
-		if (settings) this.lowered.set(text, this.#lowering.origin(settings, upstream.span));
-	}
-
-	/** The upstreams that a site defines for itself. */
-	ofSite(lines: readonly Line[]): Map<string, { used: boolean }> | undefined {
-		if (this.#lowering.dialect === 'compatfile' || !lines.some(isUpstreamLine)) return undefined;
-		const visible = new Map<string, { used: boolean }>();
-		for (const line of lines) {
-			if (!isUpstreamLine(line)) continue;
-			const name = line.words[1];
-			if (!name || line.words.length > 2 || !line.block) {
-				const { span } = line.words[0]!;
-				this.#lowering.problem('error', 'upstream/malformed', span, '`upstream` takes a name and a block.', {
-					hint: 'Usage: upstream <name> { to <address>… }',
-				});
-				continue;
-			}
-			this.add({ name, lines: line.block.lines, span: line.span }, visible);
-		}
-		return visible;
-	}
-
-	warnOfUnused(visible: ReadonlyMap<string, { used: boolean }> | undefined): void {
-		for (const [name, { used }] of visible ?? []) {
-			if (used) continue;
-			const message = `The upstream \`${name}\` is never used.`;
-			this.#lowering.problem('warning', 'upstream/unused', this.#places.get(name)!, message, {
-				hint: `Use it with \`reverse_proxy upstream://${name}\`.`,
-			});
-		}
-	}
 }

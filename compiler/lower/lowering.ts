@@ -15,32 +15,35 @@ import { lowerLines } from './pipeline.ts';
 import type { Placeholders } from './placeholders.ts';
 import type { Registry } from './registry.ts';
 import { sentenceList, spanOfWords } from './sentences.ts';
+import type { SiteWatch } from './site-watch.ts';
 import { parseBoolean, parseDuration, parseSize, parseStatus } from './values.ts';
 
 /** What lowering needs besides the tree. */
 export interface LoweringEnvironment {
 	readonly dialect: Dialect;
-	readonly report: Report;
+	report: Report;
 	readonly registry: Registry;
 	readonly placeholders: Placeholders;
-	readonly origins: Origins;
+	/** Takes the places of what is being lowered. */
+	origins: Origins;
 	readonly files: readonly string[];
 	/** Folder of text that has no file of its own. */
 	readonly workingDirectory: string;
 	/** Names of the upstreams that can be seen, and which were used. */
 	readonly upstreams: Map<string, { used: boolean }>;
 	readonly routes: NamedRoutes;
-	/** Names of the placeholders that `map` makes somewhere. */
-	readonly mapped: () => ReadonlySet<string>;
+	/** Names of the placeholders that `map` makes where they can be seen: in the site and in named routes. */
+	mapped: () => ReadonlySet<string>;
 	/** Positions of directives; only Compatfile sorts. */
 	readonly positions: ReadonlyMap<string, number>;
+	/** Notes what the site being lowered looks at beside its lines. */
+	watch: SiteWatch | undefined;
 }
 
 /** The {@link LowerContext} of a site, a global block or a named upstream. */
 export class Lowering implements LowerContext {
 	readonly dialect: Dialect;
 	readonly environment: LoweringEnvironment;
-	readonly files: readonly string[];
 	/** Named matchers that can be seen here; undefined outside a site. */
 	scope: MatcherScope | undefined = undefined;
 	/** Upstreams of the site being lowered, which hide nothing: a name stands for one pool in the whole configuration. */
@@ -49,7 +52,12 @@ export class Lowering implements LowerContext {
 	constructor(environment: LoweringEnvironment) {
 		this.environment = environment;
 		this.dialect = environment.dialect;
-		this.files = environment.files;
+	}
+
+	get files(): readonly string[] {
+		const { files, watch } = this.environment;
+		if (watch) watch.files = true;
+		return files;
 	}
 
 	report(diagnostic: Diagnostic): void {
@@ -197,10 +205,13 @@ export class Lowering implements LowerContext {
 	}
 
 	folderOf(span: SourceSpan): string {
+		const { watch } = this.environment;
+		if (watch) watch.folder = true;
 		return span.source.path === undefined ? this.environment.workingDirectory : dirname(span.source.path);
 	}
 
 	useRoute(name: Word): void {
+		this.environment.watch?.routes.push(name);
 		this.environment.routes.use(name);
 	}
 
@@ -211,8 +222,10 @@ export class Lowering implements LowerContext {
 	}
 
 	upstreamExists(name: string): boolean {
-		const upstream = this.siteUpstreams?.get(name) ?? this.environment.upstreams.get(name);
+		const own = this.siteUpstreams?.get(name);
+		const upstream = own ?? this.environment.upstreams.get(name);
 		if (upstream) upstream.used = true;
+		if (upstream && !own) this.environment.watch?.upstreams.push(name);
 		return upstream !== undefined;
 	}
 

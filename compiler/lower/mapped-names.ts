@@ -1,13 +1,13 @@
-/** The placeholders that the `map` directives of a tree make, so that they are not called unknown. */
-import type { ConfigTree, Line } from '../syntax/ast.ts';
+/** The placeholders that the `map` directives of some blocks make, so that they are not called unknown. */
+import type { Line } from '../syntax/ast.ts';
 
 /** Names without braces. Looked for when first asked: most files have no placeholder that is not known anyway. */
-export function mappedNamesOf(tree: ConfigTree): () => ReadonlySet<string> {
+export function mappedNamesOf(blocks: () => Iterable<{ readonly lines: readonly Line[] }>): () => ReadonlySet<string> {
 	let names: Set<string> | undefined;
 	return () => {
 		if (!names) {
 			names = new Set();
-			for (const { lines } of [...tree.sites, ...tree.namedRoutes]) gather(lines, names);
+			for (const { lines } of blocks()) gather(lines, names);
 		}
 		return names;
 	};

@@ -47,3 +47,12 @@ export class Origins {
 		return typeof value === 'object' && value !== null ? this.#origins.get(value)?.span : undefined;
 	}
 }
+
+/** Remembers nothing: for what is lowered without anybody asking for places yet. */
+export class NoOrigins extends Origins {
+	override remember(): void {}
+	override move(): void {}
+	override has(): boolean {
+		return true;
+	}
+}

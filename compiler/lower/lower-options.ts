@@ -1,0 +1,100 @@
+/** The global block to settings, and the order of directives that it leaves. */
+import type { SettingsDraft } from '../options/option.ts';
+import type { SourceSpan } from '../source/source.ts';
+import type { Block, Line } from '../syntax/ast.ts';
+import { didYouMean } from './did-you-mean.ts';
+import { DEFAULT_ORDER, moveDirective } from './directive-order.ts';
+import type { Lowering } from './lowering.ts';
+import type { Registry } from './registry.ts';
+import { UNAVAILABLE_OPTIONS, unavailableMessage } from './unavailable.ts';
+
+/** Options that may stand several times and add up. */
+const ACCUMULATING: ReadonlySet<string> = new Set(['log', 'servers', 'default_bind', 'order']);
+
+/** Lowers the global block; gives the order of directives that it leaves. */
+export function lowerOptions(lowering: Lowering, block: Block | undefined, settings: SettingsDraft): readonly string[] {
+	let order = DEFAULT_ORDER;
+	if (!block) return order;
+	const { registry } = lowering.environment;
+	const seen = new Map<string, SourceSpan>();
+	lowering.origin(settings, block.open);
+	for (const line of block.lines) {
+		const name = line.words[0]!;
+		if (name.text === 'order') {
+			order = lowering.within(name.text, () => lowerOrder(lowering, line, order));
+			continue;
+		}
+		const option = registry.options.get(name.text);
+		if (!option) {
+			reportUnknownOption(lowering, line, registry);
+			continue;
+		}
+		const earlier = seen.get(name.text);
+		if (earlier && !ACCUMULATING.has(name.text) && lowering.dialect === 'configfile') {
+			lowering.problem('error', 'option/given-twice', name.span, `\`${name.text}\` is given twice.`, {
+				related: [{ span: earlier, message: 'first given here' }],
+			});
+		}
+		seen.set(name.text, name.span);
+		lowering.within(name.text, () => option.lower(line, settings, lowering));
+		lowering.origin(settings, block.open, { [option.id]: line.span });
+	}
+	return order;
+}
+
+function reportUnknownOption(lowering: Lowering, line: Line, registry: Registry): void {
+	const { text, span } = line.words[0]!;
+	if (UNAVAILABLE_OPTIONS.has(text)) {
+		lowering.problem('error', 'option/unavailable', span, unavailableMessage(text));
+		return;
+	}
+	const message =
+		lowering.dialect === 'compatfile' ? `unrecognized global option: ${text}` : `\`${text}\` is not a global option.`;
+	lowering.problem('error', 'option/unknown', span, message, {
+		label: didYouMean(text, [...registry.options.keys(), ...UNAVAILABLE_OPTIONS]),
+		hint: registry.directives.has(text) ? 'It is a directive: it belongs into a site.' : undefined,
+	});
+}
+
+function lowerOrder(lowering: Lowering, line: Line, order: readonly string[]): readonly string[] {
+	const name = line.words[0]!;
+	if (lowering.dialect === 'configfile') {
+		const message = '`order` has no meaning here: directives run in the order in which they are written.';
+		lowering.problem('error', 'option/order', name.span, message, {
+			hint: 'Remove it, and write directives as they shall run.',
+		});
+		return order;
+	}
+	const usage = 'order <directive> first | last | before <other> | after <other>';
+	const args = line.words.slice(1);
+	const [directive, position, other] = args;
+	if (!lowering.count(line, args, 2, 3, usage) || !directive || !position) return order;
+	const known = lowering.environment.registry.directives;
+	if (!known.has(directive.text) && !DEFAULT_ORDER.includes(directive.text)) {
+		lowering.problem('error', 'option/order', directive.span, `${directive.text} is not a registered directive`, {
+			label: didYouMean(directive.text, DEFAULT_ORDER),
+		});
+		return order;
+	}
+	const { text } = position;
+	if (text === 'first' || text === 'last') {
+		if (!lowering.count(line, args, 2, 2, usage)) return order;
+		return moveDirective(order, { directive: directive.text, to: text })!;
+	}
+	if (text !== 'before' && text !== 'after') {
+		lowering.problem('error', 'option/order', position.span, `unknown positional '${text}'`, {
+			hint: `Usage: ${usage}`,
+		});
+		return order;
+	}
+	if (!other) {
+		lowering.count(line, args, 3, 3, usage);
+		return order;
+	}
+	const moved = moveDirective(order, { directive: directive.text, to: text, other: other.text });
+	if (moved) return moved;
+	lowering.problem('error', 'option/order', other.span, `directive '${other.text}' not found`, {
+		label: didYouMean(other.text, order),
+	});
+	return order;
+}

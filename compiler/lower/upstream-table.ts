@@ -1,0 +1,86 @@
+/** Named upstreams while a tree is lowered: those of the file and those that sites define for themselves. */
+import { lowerNamedUpstream } from '../directives/reverse-proxy/lower-upstream.ts';
+import type { SourceSpan } from '../source/source.ts';
+import type { Line, NamedBlock } from '../syntax/ast.ts';
+import type { Lowering } from './lowering.ts';
+import type { Origins } from './origins.ts';
+
+/** Site lines that define upstreams are taken out before the directives are lowered. */
+export function withoutUpstreams(lowering: Lowering, lines: readonly Line[]): readonly Line[] {
+	if (lowering.dialect === 'compatfile' || !lines.some(isUpstreamLine)) return lines;
+	return lines.filter(line => !isUpstreamLine(line));
+}
+
+function isUpstreamLine(line: Line): boolean {
+	return line.words[0]!.text === 'upstream' && line.words[0]!.quote === 'none';
+}
+
+/** Named upstreams: a name stands for one pool in the whole configuration. */
+export class UpstreamTable {
+	readonly lowered = new Map<string, unknown>();
+	readonly #lowering: Lowering;
+	readonly #origins: Origins;
+	readonly #places = new Map<string, SourceSpan>();
+
+	/** `origins` takes the places of every definition, those of sites included. */
+	constructor(lowering: Lowering, origins: Origins) {
+		this.#lowering = lowering;
+		this.#origins = origins;
+	}
+
+	/** Lowers a definition and makes its name visible in `visible`. */
+	add(upstream: NamedBlock, visible: Map<string, { used: boolean }>): void {
+		const { text, span } = upstream.name;
+		const earlier = this.#places.get(text);
+		if (earlier) {
+			this.#lowering.problem('error', 'upstream/defined-twice', span, `The upstream \`${text}\` is defined twice.`, {
+				related: [{ span: earlier, message: 'first defined here' }],
+				hint: 'A name stands for one pool in the whole configuration.',
+			});
+			visible.set(text, { used: true });
+			return;
+		}
+		this.#places.set(text, span);
+		this.#lowering.environment.origins = this.#origins;
+		const settings = lowerNamedUpstream(upstream, this.#lowering);
+		visible.set(text, { used: false });
+		if (settings) this.lowered.set(text, this.#lowering.origin(settings, upstream.span));
+	}
+
+	/** The upstreams that a site defines for itself. */
+	ofSite(lines: readonly Line[]): Map<string, { used: boolean }> | undefined {
+		if (this.#lowering.dialect === 'compatfile' || !lines.some(isUpstreamLine)) return undefined;
+		const visible = new Map<string, { used: boolean }>();
+		for (const line of lines) {
+			if (!isUpstreamLine(line)) continue;
+			const name = line.words[1];
+			if (!name || line.words.length > 2 || !line.block) {
+				const { span } = line.words[0]!;
+				this.#lowering.problem('error', 'upstream/malformed', span, '`upstream` takes a name and a block.', {
+					hint: 'Usage: upstream <name> { to <address>… }',
+				});
+				continue;
+			}
+			this.add({ name, lines: line.block.lines, span: line.span }, visible);
+		}
+		return visible;
+	}
+
+	/** Names of the upstreams that a site defined when it was lowered. */
+	namesOfSite(lines: readonly Line[]): Map<string, { used: boolean }> | undefined {
+		if (this.#lowering.dialect === 'compatfile' || !lines.some(isUpstreamLine)) return undefined;
+		const names = lines.filter(isUpstreamLine).map(line => line.words[1]?.text ?? '');
+		return new Map(names.map(name => [name, { used: true }]));
+	}
+
+	/** Warns of those that nothing used. */
+	warnOfUnused(visible: ReadonlyMap<string, { used: boolean }> | undefined): void {
+		for (const [name, { used }] of visible ?? []) {
+			if (used) continue;
+			const message = `The upstream \`${name}\` is never used.`;
+			this.#lowering.problem('warning', 'upstream/unused', this.#places.get(name)!, message, {
+				hint: `Use it with \`reverse_proxy upstream://${name}\`.`,
+			});
+		}
+	}
+}
