@@ -88,7 +88,12 @@ function sentFields(headers: HeaderList): HeaderList {
 				continue;
 		}
 		const kind = isToken(name) ? fieldValueKind(value) : 'invalid';
-		if (kind !== 'invalid') sent.add(name, kind === 'text' ? encodeFieldText(value) : value);
+		if (kind !== 'invalid') sent.add(name, receivedValue(kind === 'text' ? encodeFieldText(value) : value));
 	}
 	return sent;
+}
+
+/** A value as the other end reads it: blanks around it are not part of it (RFC 9110 §5.5). */
+export function receivedValue(value: string): string {
+	return value.replace(/^[ \t]+|[ \t]+$/g, '');
 }

@@ -17,6 +17,7 @@ import {
 } from '../exchange/leases.ts';
 import type { Balancer, BalancerView } from '../providers/balancers/balancer.ts';
 import { balancerById } from '../providers/balancers/index.ts';
+import { receivedValue } from './delivered-response.ts';
 import { RehearsedExchange } from './rehearsed-exchange.ts';
 
 /** A pool in which every upstream is well and idle, and chance always picks the first. */
@@ -56,6 +57,7 @@ export class StandInPool implements UpstreamPool, BalancerView {
 
 	async send(x: Exchange, upstream: Upstream, request: UpstreamRequest): Promise<UpstreamResponse> {
 		const rehearsed = x instanceof RehearsedExchange ? x : undefined;
+		request.headers.map((_name, value) => receivedValue(value));
 		rehearsed?.sent.push({ settings: this.settings, upstream, request });
 		await drain(request);
 		const { status, body } = rehearsed?.upstreamAnswer ?? { status: 200, body: '' };

@@ -1,0 +1,250 @@
+/**
+ * Does `explain` tell the truth? Random configurations are loaded into one server, random requests are sent over sockets,
+ * and every answer, and every request that an upstream saw, is compared with the explanation.
+ *
+ * Usage: node test/agreement/agreement.ts [--pairs N] [--seed N]
+ */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { type Compiled, compile } from '../../compiler/compiler.ts';
+import { renderDiagnostic } from '../../compiler/diagnostics/render.ts';
+import type { ConfigInput, Dialect } from '../../compiler/dialects/dialect.ts';
+import { isRequestUrl, parseRequestUrl, type RehearsedRequest } from '../../compiler/rehearsal/rehearsed-request.ts';
+import { type Explained, Explainer } from '../../compiler/tracing/explanation.ts';
+import { renderExplanation } from '../../compiler/tracing/render-explanation.ts';
+import { diskReader } from '../../runtime/disk-reader.ts';
+import { rehearsalSurroundings } from '../../runtime/rehearsal-surroundings.ts';
+import { freePorts, rawExchange, temporaryFolder } from '../harness.ts';
+import { json, withServer } from '../runtime/running-server.ts';
+import { Chance } from './chance.ts';
+import { type Place, type RandomRequest, randomConfiguration, randomRequest } from './random-configuration.ts';
+
+/** What a run found. */
+export interface Agreement {
+	readonly pairs: number;
+	readonly configurations: number;
+	/** How often each handler answered: what the run was about. */
+	readonly answers: { readonly [handler: string]: number };
+	/** Everything that is needed to look into each disagreement. */
+	readonly disagreements: readonly string[];
+}
+
+/** Requests that each configuration gets. */
+const REQUESTS = 40;
+/** Disagreements after which a run ends. */
+const ENOUGH = 5;
+/** What the client does not hear of, or what differs between any two answers. */
+const UNCOMPARED = new Set(['date', 'connection']);
+/** Fields of a request to an upstream that are compared. */
+const UPSTREAM_FIELDS = [
+	'host',
+	'x-a',
+	'x-b',
+	'x-up',
+	'accept',
+	'cookie',
+	'x-forwarded-for',
+	'x-forwarded-host',
+	'x-forwarded-proto',
+	'via',
+];
+
+/** Compares `pairs` answers. */
+export async function findDisagreements(pairs: number, seed: number): Promise<Agreement> {
+	const root = temporaryFolder();
+	mkdirSync(path.join(root, 'dir'));
+	mkdirSync(path.join(root, 'a'));
+	writeFileSync(path.join(root, 'page.html'), '<p>page');
+	writeFileSync(path.join(root, 'dir/index.html'), '<p>folder');
+	writeFileSync(path.join(root, 'a/b'), 'file b');
+	const servers = await Promise.all([describingUpstream(), describingUpstream()]);
+	const addresses = servers.map(server => `127.0.0.1:${(server.address() as AddressInfo).port}`);
+	const [port] = (await freePorts(1)) as [number];
+	const place: Place = { port, upstreams: [addresses[0]!, addresses[1]!], root };
+	const answers: { [handler: string]: number } = {};
+	const disagreements: string[] = [];
+	let done = 0;
+	let configurations = 0;
+	const first = { settings: { trusted_proxies: ['127.0.0.0/8'] }, sites: [{ addresses: [`:${port}`], pipeline: [] }] };
+	try {
+		await withServer(undefined, { input: json(first), threads: 1 }, async ({ runtime }) => {
+			while (done < pairs && disagreements.length < ENOUGH) {
+				const own = seed + configurations++;
+				const chance = new Chance(own);
+				const { input, compiled } = configuration(chance, place);
+				const outcome = await runtime.load(input);
+				if (outcome.result !== 'applied')
+					throw new Error(`seed ${own}: not loaded: ${JSON.stringify(outcome)}\n${input.text}`);
+				const { plan, locate } = compiled;
+				const explainer = new Explainer({ plan: plan!, locate }, rehearsalSurroundings(process.cwd()));
+				for (let i = 0; i < REQUESTS && done < pairs; i++, done++) {
+					const request = randomRequest(chance, port);
+					const explained = await explainer.explain(rehearsedRequest(request));
+					if (!explained) throw new Error(`seed ${own}: nothing listens`);
+					const live = parseAnswer(await rawExchange(port, wireRequest(request)));
+					const expected = await expectedAnswer(explained, place);
+					const by = expected === 'dropped' ? 'abort' : explained.rehearsed.exchange.answeredBy;
+					answers[by] = (answers[by] ?? 0) + 1;
+					const difference = differenceOf(expected, live);
+					if (difference === undefined) continue;
+					disagreements.push(
+						[
+							`seed ${own}, request ${i}: ${difference}`,
+							wireRequest(request),
+							renderExplanation(explained.explanation),
+							input.text,
+						].join('\n'),
+					);
+				}
+			}
+		});
+	} finally {
+		for (const server of servers) {
+			server.closeAllConnections();
+			server.close();
+		}
+	}
+	return { pairs: done, configurations, answers, disagreements };
+}
+
+/** A random configuration that compiles: text of either language, or the document that it is adapted to. */
+function configuration(chance: Chance, place: Place): { input: ConfigInput; compiled: Compiled } {
+	const format: Dialect = chance.happens(65) ? 'configfile' : 'compatfile';
+	const text = randomConfiguration(chance, format, place);
+	const compiled = compiledOf({ format, text, name: format });
+	if (!chance.happens(15)) return { input: { format, text, name: format }, compiled };
+	const input: ConfigInput = { format: 'json', text: JSON.stringify(compiled.document), name: 'json' };
+	return { input, compiled: compiledOf(input) };
+}
+
+function compiledOf(input: ConfigInput): Compiled {
+	const compiled = compile(input, diskReader(process.cwd()));
+	if (compiled.plan) return compiled;
+	const errors = compiled.diagnostics.filter(({ severity }) => severity === 'error').map(one => renderDiagnostic(one));
+	throw new Error(`the generator made a configuration that is refused:\n${errors.join('\n')}\n${input.text}`);
+}
+
+function rehearsedRequest({ method, target, authority, headers, body }: RandomRequest): RehearsedRequest {
+	const url = parseRequestUrl(`http://${authority}${target}`);
+	if (!isRequestUrl(url)) throw new Error(`the generator made a URL that is none: ${authority} ${target}`);
+	return { method, url, headers, body, from: undefined, at: undefined };
+}
+
+function wireRequest({ method, target, authority, headers, body }: RandomRequest): string {
+	const fields = [['Host', authority], ...headers];
+	if (body !== undefined) fields.push(['Content-Length', String(Buffer.byteLength(body))]);
+	return `${method} ${target} HTTP/1.1\r\n${fields.map(field => `${field.join(': ')}\r\n`).join('')}\r\n${body ?? ''}`;
+}
+
+/** An answer in the parts that are compared. */
+interface Answer {
+	readonly status: number;
+	/** `name: value` lines. */
+	readonly fields: readonly string[];
+	readonly body: string;
+}
+
+/** What the explanation says will come; what the upstream then says is known, as ours describe what they are asked. */
+async function expectedAnswer({ rehearsed }: Explained, place: Place): Promise<Answer | 'dropped'> {
+	const { response, exchange: x } = rehearsed;
+	if (!response) return 'dropped';
+	const sent = x.sent.at(-1);
+	const fields = comparedFields([...response.headers]);
+	if (!sent || x.answeredBy !== 'proxy' || rehearsed.failure !== undefined) {
+		return { status: response.status, fields, body: Buffer.from(await response.bytes()).toString('latin1') };
+	}
+	const { request, upstream } = sent;
+	const seen: { [name: string]: string } = {};
+	for (const name of UPSTREAM_FIELDS) {
+		const value = request.headers.combined(name);
+		if (value !== undefined) seen[name] = value;
+	}
+	const port = Number(upstream.address.split(':').at(-1));
+	if (!place.upstreams.includes(upstream.address)) throw new Error(`${upstream.address} is no upstream`);
+	const bodiless = x.received.method === 'HEAD' || request.method === 'HEAD';
+	const text = description(port, request.method, request.target, seen);
+	return { status: response.status, fields: withoutLength(fields), body: bodiless ? '' : text };
+}
+
+function parseAnswer(text: string): Answer | 'dropped' {
+	if (text === '') return 'dropped';
+	const end = text.indexOf('\r\n\r\n');
+	const [statusLine, ...lines] = text.slice(0, end).split('\r\n') as [string, ...string[]];
+	const fields = lines.map((line): [string, string] => {
+		const colon = line.indexOf(':');
+		return [line.slice(0, colon), line.slice(colon + 1).trim()];
+	});
+	return { status: Number(statusLine.split(' ')[1]), fields: comparedFields(fields), body: text.slice(end + 4) };
+}
+
+function comparedFields(fields: readonly (readonly [string, string])[]): string[] {
+	return fields.filter(([name]) => !UNCOMPARED.has(name.toLowerCase())).map(([name, value]) => `${name}: ${value}`);
+}
+
+function withoutLength(fields: readonly string[]): string[] {
+	return fields.filter(field => !/^(?:content-length|transfer-encoding):/i.test(field));
+}
+
+/** In what two answers differ, or undefined. */
+function differenceOf(expected: Answer | 'dropped', live: Answer | 'dropped'): string | undefined {
+	if (expected === 'dropped' || live === 'dropped') {
+		return expected === live ? undefined : `explained ${JSON.stringify(expected)}, came ${JSON.stringify(live)}`;
+	}
+	const proxied = live.body.startsWith('{"port"') || !expected.fields.some(field => /^content-length:/i.test(field));
+	const liveFields = proxied ? withoutLength(live.fields) : live.fields;
+	const expectedFields = proxied ? withoutLength(expected.fields) : expected.fields;
+	const [left, right] = [expectedFields, liveFields].map(fields => fields.toSorted().join('\n')) as [string, string];
+	if (expected.status === live.status && left === right && expected.body === live.body) return undefined;
+	return `\nexplained ${expected.status}\n${left}\n\n${expected.body}\n\ncame ${live.status}\n${right}\n\n${live.body}\n`;
+}
+
+/** An upstream that answers every request with a description of it. */
+async function describingUpstream(): Promise<Server> {
+	const server = createServer((request, response) => {
+		request.resume();
+		request.on('end', () => {
+			const seen: { [name: string]: string } = {};
+			for (const name of UPSTREAM_FIELDS) {
+				const value = request.headers[name];
+				if (value !== undefined) seen[name] = Array.isArray(value) ? value.join(', ') : value;
+			}
+			const { port } = server.address() as AddressInfo;
+			const text = description(port, request.method!, request.url!, seen);
+			response.sendDate = false;
+			response.writeHead(200, { 'Content-Length': Buffer.byteLength(text) });
+			response.end(text);
+		});
+	});
+	await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+	return server;
+}
+
+function description(
+	port: number,
+	method: string,
+	target: string,
+	fields: { readonly [name: string]: string },
+): string {
+	return JSON.stringify({ port, method, target, fields });
+}
+
+if (import.meta.main) {
+	const { values } = parseArgs({
+		options: { pairs: { type: 'string', default: '10000' }, seed: { type: 'string', default: '1' } },
+	});
+	const started = performance.now();
+	const { pairs, configurations, answers, disagreements } = await findDisagreements(
+		Number(values.pairs),
+		Number(values.seed),
+	);
+	for (const one of disagreements) console.log(`${one}\n${'='.repeat(72)}`);
+	const seconds = ((performance.now() - started) / 1000).toFixed(1);
+	console.log(
+		`${pairs} pairs of ${configurations} configurations in ${seconds} s, answered by ${JSON.stringify(answers)}`,
+	);
+	console.log(`${disagreements.length} disagreements`);
+	process.exitCode = disagreements.length > 0 ? 1 : 0;
+}

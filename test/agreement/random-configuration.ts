@@ -1,0 +1,316 @@
+/** Random configurations in both languages that compile, and random requests that their matchers and rewrites meet. */
+import type { Dialect } from '../../compiler/dialects/dialect.ts';
+import type { Chance } from './chance.ts';
+
+/** What a configuration stands in. */
+export interface Place {
+	readonly port: number;
+	/** Addresses of two upstreams. */
+	readonly upstreams: readonly [string, string];
+	/** Folder with files. */
+	readonly root: string;
+}
+
+/** A request as it goes on the wire. */
+export interface RandomRequest {
+	readonly method: string;
+	/** Path and query. */
+	readonly target: string;
+	readonly authority: string;
+	readonly headers: readonly (readonly [name: string, value: string])[];
+	readonly body: string | undefined;
+}
+
+const HOSTS = ['a.example', 'b.example', 'sub.a.example', 'x.test', '*.a.example', '*.example'];
+const PATHS = [
+	'/',
+	'/a',
+	'/a/',
+	'/a/b',
+	'/a/b/c.txt',
+	'/api',
+	'/api/x',
+	'/api/users/7',
+	'/page.html',
+	'/dir/',
+	'/dir',
+	'/x y',
+];
+const PATTERNS = [
+	'/a',
+	'/a/*',
+	'/a*',
+	'/api/*',
+	'*.txt',
+	'*.html',
+	'*b*',
+	'/api/*/7',
+	'/dir*',
+	'/A/B',
+	'/*',
+	'/page.html',
+	'/x%20y',
+	'/%*',
+];
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'];
+const FIELDS = ['X-A', 'X-B', 'Accept', 'Cookie'];
+const VALUES = ['1', 'yes', 'one two', '{host}', '*/*', 'k=v; l=w', 'a,b'];
+const TEXTS = [
+	'plain',
+	'{path} of {host}',
+	'{method} {uri}',
+	'q={query} p={http.request.uri.query.p}',
+	'[{http.request.header.X-A}] {http.request.header.X-B}',
+	'{http.request.orig_uri} {http.request.orig_method}',
+	'{client_ip} {http.vars.v}',
+	'{"path": "{path}"}',
+	'{http.request.uri.path.file} {http.request.uri.path.dir} {http.request.uri.path.0}',
+	'{re.r.1} {http.regexp.1}',
+];
+
+/** The text of a configuration with several sites on one port. */
+export function randomConfiguration(chance: Chance, dialect: Dialect, place: Place): string {
+	return new Writer(chance, dialect, place).text();
+}
+
+class Writer {
+	readonly #chance: Chance;
+	readonly #native: boolean;
+	readonly #place: Place;
+	#named: string[] = [];
+	#names = 0;
+
+	constructor(chance: Chance, dialect: Dialect, place: Place) {
+		this.#chance = chance;
+		this.#native = dialect === 'configfile';
+		this.#place = place;
+	}
+
+	text(): string {
+		const chance = this.#chance;
+		const hosts = chance.some(HOSTS, HOSTS.length);
+		// Fixed when the process starts: the same in every configuration.
+		const global = ['{', 'servers {', 'trusted_proxies static 127.0.0.0/8', '}', '}'];
+		const upstream = this.#native ? ['upstream pool {', `to ${this.#place.upstreams[0]}`, '}'] : [];
+		const lines = [...global, ...upstream];
+		for (const host of hosts) lines.push(...this.#site(`http://${host}:${this.#place.port}`));
+		if (chance.happens(70) || hosts.length === 0) lines.push(...this.#site(`:${this.#place.port}`));
+		return `${lines.join('\n')}\n`;
+	}
+
+	#site(address: string): string[] {
+		const chance = this.#chance;
+		this.#named = [];
+		const matchers = chance.times(0, 3, () => this.#definition()).flat();
+		const lines = chance.times(1, 6, () => this.#directive(2)).flat();
+		const errors = chance.times(0, 2, () => [
+			`handle_errors ${chance.of(['', '404', '5xx', '4xx 503'])} {`,
+			...chance.times(1, 2, () => this.#directive(0)).flat(),
+			'}',
+		]);
+		const end = chance.happens(50) ? ['respond `end of {path}`'] : [];
+		return [`${address} {`, ...matchers, ...lines, ...end, ...errors.flat(), '}'];
+	}
+
+	#definition(): string[] {
+		const name = `@m${this.#names++}`;
+		const chance = this.#chance;
+		const lines =
+			this.#native && chance.happens(60)
+				? [`${name} ${this.#expression(2)}`]
+				: chance.happens(40)
+					? [`${name} {`, ...oneOfAKind(chance.times(1, 3, () => this.#matcher())), '}']
+					: [`${name} ${chance.happens(30) ? 'not ' : ''}${this.#matcher()}`];
+		this.#named.push(name);
+		return lines;
+	}
+
+	#expression(depth: number): string {
+		const chance = this.#chance;
+		if (depth === 0 || chance.happens(35)) {
+			return this.#named.length > 0 && chance.happens(25) ? chance.of(this.#named) : this.#matcher();
+		}
+		const inner = this.#expression(depth - 1);
+		switch (chance.below(4)) {
+			case 0:
+				return `not ( ${inner} )`;
+			case 1:
+				return `( ${inner} or ${this.#expression(depth - 1)} )`;
+			default:
+				return `${inner} and ${this.#expression(depth - 1)}`;
+		}
+	}
+
+	#matcher(): string {
+		const chance = this.#chance;
+		switch (chance.below(9)) {
+			case 0:
+			case 1:
+				return `path ${chance.some(PATTERNS, 3).join(' ')}`;
+			case 2:
+				return `method ${chance.some(METHODS, 3).join(' ')}`;
+			case 3:
+				return `header ${chance.of(FIELDS)} ${chance.of(['*', '1', 'yes', 'one*', '*2'])}`;
+			case 4:
+				return `header !${chance.of(FIELDS)}`;
+			case 5:
+				return `query ${chance.of(['p=1', 'p=*', 'q=', 'p=1 q=2'])}`;
+			case 6:
+				return `host ${chance.some(HOSTS, 2).join(' ')}`;
+			case 7:
+				return `path_regexp r ${chance.of(['^/([a-z]+)', '([^/]+)$', '/(\\d+)'])}`;
+			default:
+				return `${chance.of(['client_ip', 'remote_ip'])} ${chance.of(['127.0.0.1', '203.0.113.0/24', 'private_ranges'])}`;
+		}
+	}
+
+	/** A matcher token and a blank, or nothing. */
+	#token(): string {
+		const chance = this.#chance;
+		if (chance.happens(40)) return '';
+		if (this.#named.length > 0 && chance.happens(60)) return `${chance.of(this.#named)} `;
+		return `${chance.of(PATTERNS.filter(pattern => pattern.startsWith('/')))} `;
+	}
+
+	#block(depth: number): string[] {
+		return this.#chance.times(1, 3, () => this.#directive(depth - 1)).flat();
+	}
+
+	#directive(depth: number): string[] {
+		const chance = this.#chance;
+		const kinds = depth > 0 ? 18 : 13;
+		switch (chance.below(kinds)) {
+			case 0:
+				return [`header ${this.#token()}${chance.of(['', '+', '?'])}X-R${chance.below(3)} \`${chance.of(TEXTS)}\``];
+			case 1:
+				return [`header ${this.#token()}${chance.of(['-X-R1', '>X-R2 deferred', 'Content-Type text/x', '-Server'])}`];
+			case 2:
+				return [
+					`request_header ${this.#token()}${chance.of(['X-A set', '+X-B more', '-X-A', 'X-B `{path}`', 'Host b.example'])}`,
+				];
+			case 3:
+			case 4:
+				return [`respond ${this.#token()}\`${chance.of(TEXTS)}\`${chance.of(['', ' 200', ' 404', ' 503', ' 204'])}`];
+			case 5:
+				return [
+					`redir ${this.#token() || '* '}${chance.of(['/to{uri}', 'https://x.test{path}', '/b'])}${chance.of(['', ' permanent', ' 307'])}`,
+				];
+			case 6: {
+				const matcher = this.#token() || '* ';
+				return [
+					`rewrite ${matcher}${chance.of(['/new{path}', '/a/b', '/a?p=1', '?q=2&{query}', '/x{uri}', '/re/{re.r.1}'])}`,
+				];
+			}
+			case 7: {
+				const edits = [
+					'strip_prefix /a',
+					'strip_suffix .txt',
+					'replace a b',
+					'path_regexp [0-9]+ N',
+					'query +p 9',
+					'query -p',
+				];
+				return [`uri ${this.#token()}${chance.of(edits)}`];
+			}
+			case 8:
+				return [
+					`error ${this.#token()}\`${chance.of(['no', 'at {path}'])}\` ${chance.of(['403', '404', '500', '503'])}`,
+				];
+			case 9:
+				return chance.happens(30) ? [`abort ${this.#token()}`] : [`header X-C ${chance.below(9)}`];
+			case 10:
+				return [
+					`root ${this.#place.root}`,
+					`file_server ${this.#token()}${chance.happens(40) ? '{\npass_thru\n}' : ''}`,
+				];
+			case 11:
+			case 12:
+				return this.#proxy();
+			case 13:
+				return [`handle ${this.#token()}{`, ...this.#block(depth), '}'];
+			case 14:
+				return [`handle_path ${chance.of(['/a/*', '/api/*', '/a*', '/dir/*'])} {`, ...this.#block(depth), '}'];
+			case 15:
+				return [`route ${this.#token()}{`, ...this.#block(depth), '}'];
+			default:
+				return this.#native ? this.#when(depth) : [`handle ${this.#token()}{`, ...this.#block(depth), '}'];
+		}
+	}
+
+	#when(depth: number): string[] {
+		const chance = this.#chance;
+		const lines = [`when ${this.#expression(2)} {`, ...this.#block(depth)];
+		while (chance.happens(35)) lines.push(`} else when ${this.#expression(1)} {`, ...this.#block(depth));
+		if (chance.happens(50)) lines.push('} else {', ...this.#block(depth));
+		return [...lines, '}'];
+	}
+
+	#proxy(): string[] {
+		const chance = this.#chance;
+		const [first, second] = this.#place.upstreams;
+		const to = this.#native && chance.happens(40) ? 'upstream://pool' : chance.of([first, second]);
+		const inner = [
+			...(chance.happens(30) ? ['header_up X-Up `{path} {method}`'] : []),
+			...(chance.happens(20) ? ['header_up -X-A'] : []),
+			...(chance.happens(30) ? ['header_down X-Down `{http.reverse_proxy.status_code}`'] : []),
+			...(chance.happens(20) ? ['rewrite /up{uri}'] : []),
+			...(chance.happens(10) ? ['method POST'] : []),
+		];
+		return [`reverse_proxy ${this.#token()}${to} {`, ...inner, '}'];
+	}
+}
+
+/** Not every matcher may stand twice in a block. */
+function oneOfAKind(lines: readonly string[]): string[] {
+	return lines.filter((line, at) => lines.findIndex(other => other.split(' ', 1)[0] === line.split(' ', 1)[0]) === at);
+}
+
+/** A request for one of the hosts and paths, or for a disguise of them. */
+export function randomRequest(chance: Chance, port: number): RandomRequest {
+	const method = chance.happens(60) ? 'GET' : chance.of(METHODS);
+	const host = chance.happens(10) ? `127.0.0.1` : chance.of(HOSTS).replace('*', chance.of(['w', 'W', 'x.y']));
+	const disguised = chance.happens(20) ? chance.of([host.toUpperCase(), `${host}.`]) : host;
+	const name = host === '127.0.0.1' ? host : disguised;
+	const headers: [string, string][] = FIELDS.filter(() => chance.happens(35)).map(field => [
+		field,
+		chance.of(VALUES.filter(value => !value.includes('{') || chance.happens(50))),
+	]);
+	if (chance.happens(40))
+		headers.push(['X-Forwarded-For', chance.of(['203.0.113.7', '10.1.2.3', '203.0.113.7, 10.0.0.1', 'x'])]);
+	if (chance.happens(10)) headers.push(['Range', 'bytes=0-2']);
+	headers.push(['Connection', 'close']);
+	const withBody = method === 'POST' || method === 'PUT' || method === 'PATCH';
+	const query = chance.happens(40) ? `?${chance.of(['p=1', 'p=2&q=2', 'q=', '', 'p={host}', 'p=%41&p=1'])}` : '';
+	return {
+		method,
+		target: disguise(chance, encodeURI(chance.of(PATHS))) + query,
+		authority: `${name}:${port}`,
+		headers,
+		body: withBody && chance.happens(70) ? chance.of(['body', '{"n":1}', 'x'.repeat(300)]) : undefined,
+	};
+}
+
+/** Another spelling of a path, or of another path beside it. */
+function disguise(chance: Chance, path: string): string {
+	if (chance.happens(55)) return path;
+	switch (chance.below(9)) {
+		case 0:
+			return path.toUpperCase();
+		case 1:
+			return path.replace('/', '//');
+		case 2:
+			return `/.${path}`;
+		case 3:
+			return `/none/..${path}`;
+		case 4:
+			return path.replace('a', '%61');
+		case 5:
+			return path.replaceAll('/', '%2f').replace('%2f', '/');
+		case 6:
+			return `${path}/../${chance.of(['a', 'api', ''])}`;
+		case 7:
+			return `${path}%00`;
+		default:
+			return `${path}\\`;
+	}
+}

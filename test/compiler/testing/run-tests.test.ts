@@ -1,0 +1,63 @@
+/** Tests of a configuration, as the compiler gives and runs them; what each expectation says stands in fixtures/cli. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { NO_FACTS } from '../../../compiler/codegen/placeholders/index.ts';
+import { compile } from '../../../compiler/compiler.ts';
+import { runTests } from '../../../compiler/testing/run-tests.ts';
+import type { TestReport } from '../../../compiler/testing/test-case.ts';
+import { diskReader } from '../../../runtime/disk-reader.ts';
+
+const SITE = ':8080 {\n\treverse_proxy a:1 b:2 {\n\t\tlb_policy round_robin\n\t}\n}\n';
+const TEST = 'test "it answers" {\n\tGET http://x:8080/\n\texpect status 200\n}\n';
+
+function compiled(text: string) {
+	return compile({ format: 'configfile', text, name: 'Configfile' }, diskReader('/', {}));
+}
+
+async function run(text: string): Promise<TestReport> {
+	const { plan, tests, diagnostics } = compiled(text);
+	if (!plan) throw new Error(diagnostics.map(({ message }) => message).join('\n'));
+	return runTests(tests, plan, { facts: NO_FACTS, lease: () => undefined });
+}
+
+const tests = suite('tests of a configuration');
+
+tests('add nothing to the document', () => {
+	assert.equal(compiled(SITE + TEST).document, compiled(SITE).document);
+	assert.is(compiled(SITE + TEST).tests.length, 1);
+});
+
+tests('with mistakes refuse the configuration', () => {
+	assert.is(compiled(`${SITE}test "x" {\n\tGET nowhere\n}\n`).document, undefined);
+});
+
+tests('each begin with pools as after a start', async () => {
+	const twice = ['one', 'two'].map(
+		name =>
+			`test ${name} {\n\tGET http://x:8080/\n\texpect upstream b:2\n\tGET http://x:8080/\n\texpect upstream a:1\n}\n`,
+	);
+	assert.equal(await run(SITE + twice.join('')), { passed: 2, failed: 0, diagnostics: [] });
+});
+
+tests('go on after a step that fails, and count once', async () => {
+	const { passed, failed, diagnostics } = await run(
+		`${SITE}${TEST}test "wrong" {\n\tGET http://x:8080/\n\texpect status 404\n\tGET http://x:8080/\n\texpect status 500\n}\n`,
+	);
+	assert.equal({ passed, failed }, { passed: 1, failed: 1 });
+	assert.equal(
+		diagnostics.map(({ span }) => span!.source.position(span!.start).line),
+		[12, 14],
+	);
+});
+
+tests('leave values with braces as they are', async () => {
+	const report = await run(
+		':8080 {\n\trespond `\\{path\\} {path}`\n}\ntest "x" {\n\tGET http://x:8080/%7Bhost%7D\n\texpect body "{path} /{host}"\n}\n',
+	);
+	assert.equal(
+		report.diagnostics.map(({ message }) => message),
+		[],
+	);
+});
+
+tests.run();
