@@ -130,7 +130,14 @@ export class HeaderList {
 	}
 }
 
-/** Compares a field name with one already in lower case. */
+/** Compares a field name with one already in lower case. Makes no text of it: this is asked several times a request. */
 export function sameName(name: string, lower: string): boolean {
-	return name.length === lower.length && (name === lower || name.toLowerCase() === lower);
+	const length = lower.length;
+	if (name.length !== length) return false;
+	for (let i = 0; i < length; i++) {
+		const code = name.charCodeAt(i);
+		const wanted = lower.charCodeAt(i);
+		if (code !== wanted && (code < 65 || code > 90 || code + 32 !== wanted)) return false;
+	}
+	return true;
 }

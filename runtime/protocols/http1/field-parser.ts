@@ -1,5 +1,6 @@
 /** Parses the fields of a head or of a trailer section, and what they say of framing (RFC 9112 §5, §6). */
 import { TOKEN_CLASS, TOKEN_DOT, TOKEN_UNDERSCORE, VALUE_CLASS } from '../../../compiler/exchange/field-syntax.ts';
+import { sameName } from '../../../compiler/exchange/header-list.ts';
 
 /** The message is well-formed and whole. Other results: INCOMPLETE, or the status (400 and above) that refuses it. */
 export const OK = 0;
@@ -115,7 +116,7 @@ export class FieldParser {
 			const value = text.slice(valueStart, valueEnd);
 			switch (nameEnd - nameStart) {
 				case 4:
-					if (this.#request && name.toLowerCase() === 'host') {
+					if (this.#request && sameName(name, 'host')) {
 						if (this.#trailer) continue;
 						if (this.host !== undefined) return this.#refuse(400, 'repeated_host');
 						this.host = value;
@@ -123,19 +124,19 @@ export class FieldParser {
 					}
 					break;
 				case 6:
-					if (this.#request && name.toLowerCase() === 'expect') {
+					if (this.#request && sameName(name, 'expect')) {
 						if (this.#trailer) continue;
 						this.expect = this.expect !== 2 && value.toLowerCase() === '100-continue' ? 1 : 2;
 					}
 					break;
 				case 10:
-					if (name.toLowerCase() === 'connection') {
+					if (sameName(name, 'connection')) {
 						if (this.#trailer) continue;
 						this.#connection(value);
 					}
 					break;
 				case 14:
-					if (name.toLowerCase() === 'content-length') {
+					if (sameName(name, 'content-length')) {
 						if (this.#trailer) {
 							// A second framing, where some parser may still believe it.
 							if (this.#request) return this.#refuse(400, 'framing_in_trailer');
@@ -147,7 +148,7 @@ export class FieldParser {
 					}
 					break;
 				case 17:
-					if (name.toLowerCase() === 'transfer-encoding') {
+					if (sameName(name, 'transfer-encoding')) {
 						if (this.#trailer) {
 							// A second framing, where some parser may still believe it.
 							if (this.#request) return this.#refuse(400, 'framing_in_trailer');
@@ -157,7 +158,7 @@ export class FieldParser {
 					}
 					break;
 				case 7:
-					if (this.#trailer && name.toLowerCase() === 'trailer') continue;
+					if (this.#trailer && sameName(name, 'trailer')) continue;
 			}
 			items.push(name, value);
 		}
