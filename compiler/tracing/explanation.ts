@@ -179,7 +179,10 @@ export class Explainer {
 		const span = this.#locate(pointer);
 		if (!span) return { pointer };
 		const { line, column } = span.source.position(span.start);
-		const text = span.source.text.slice(span.start, span.end).split('\n', 1)[0]!.replace(/\s*\{?\s*$/, '');
+		const text = span.source.text
+			.slice(span.start, span.end)
+			.split('\n', 1)[0]!
+			.replace(/\s*\{?\s*$/, '');
 		return { pointer, file: span.source.name, line, column, text };
 	}
 }

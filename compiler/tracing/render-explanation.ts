@@ -19,7 +19,8 @@ export function renderExplanation(explanation: Explanation): string {
 	const { request, listener, site, steps, answer } = explanation;
 	const rows = steps.flatMap(step => stepRows(step));
 	const width = Math.min(WIDEST_PLACE, Math.max(0, ...rows.map(({ place }) => place.length)));
-	const port = `${listener.scheme} port ${listener.port}${listener.host === '' ? '' : ` of ${listener.host}`}`;
+	const host = listener.host.includes(':') ? `[${listener.host}]` : listener.host;
+	const port = `${host}:${listener.port} (${listener.scheme})`;
 	const none = answer?.error === undefined ? 'none takes this host' : 'not found, as the request failed before';
 	const chosen = site ? `${site.address} (${placeText(site.place)}): ${site.because}` : none;
 	const lines = [
