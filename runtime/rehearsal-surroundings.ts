@@ -1,16 +1,23 @@
-/** What is real when a configuration's tests are run or a request is explained: the files, the machine and the environment. */
-import type { LeaseKinds } from '../compiler/exchange/leases.ts';
+/** What is real when a configuration's tests are run or a request is explained: files, passwords, the machine, the environment. */
+import type { FileReader, LeaseKinds, PasswordVerifier } from '../compiler/exchange/leases.ts';
 import type { RehearsalSurroundings } from '../compiler/rehearsal/rehearsal.ts';
 import { createFileReader } from './files/file-reader.ts';
 import { hostFacts } from './host-facts.ts';
+import { verifyPassword } from './passwords/verify-password.ts';
 
 /** The surroundings of this process. Nothing in them opens a socket. */
 export function rehearsalSurroundings(workingDirectory: string): RehearsalSurroundings {
-	const files = createFileReader();
+	const real: { readonly files: FileReader; readonly password_verifier: PasswordVerifier } = {
+		files: createFileReader(),
+		// On this thread: nobody else waits for it.
+		password_verifier: { live: true, verify: (_x, _user, hash, password) => verifyPassword(hash, password) },
+	};
 	return {
 		facts: hostFacts(workingDirectory, process.env),
 		lease<K extends keyof LeaseKinds>(kind: K): LeaseKinds[K]['lease'] | undefined {
-			return kind === 'files' ? (files as LeaseKinds[K]['lease']) : undefined;
+			return (real as Partial<{ [kind in keyof LeaseKinds]: LeaseKinds[kind]['lease'] }>)[kind] as
+				| LeaseKinds[K]['lease']
+				| undefined;
 		},
 	};
 }

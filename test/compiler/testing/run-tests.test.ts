@@ -1,4 +1,6 @@
 /** Tests of a configuration, as the compiler gives and runs them; what each expectation says stands in fixtures/cli. */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NO_FACTS } from '../../../compiler/codegen/placeholders/index.ts';
@@ -6,6 +8,8 @@ import { compile } from '../../../compiler/compiler.ts';
 import { runTests } from '../../../compiler/testing/run-tests.ts';
 import type { TestReport } from '../../../compiler/testing/test-case.ts';
 import { diskReader } from '../../../runtime/disk-reader.ts';
+import { rehearsalSurroundings } from '../../../runtime/rehearsal-surroundings.ts';
+import { ROOT } from '../../harness.ts';
 
 const SITE = ':8080 {\n\treverse_proxy a:1 b:2 {\n\t\tlb_policy round_robin\n\t}\n}\n';
 const TEST = 'test "it answers" {\n\tGET http://x:8080/\n\texpect status 200\n}\n';
@@ -58,6 +62,14 @@ tests('leave values with braces as they are', async () => {
 		report.diagnostics.map(({ message }) => message),
 		[],
 	);
+});
+
+tests('of the quickstart pass', async () => {
+	const file = path.join(ROOT, 'fixtures/quickstart/Configfile');
+	const input = { format: 'configfile', text: readFileSync(file, 'utf8'), name: 'Configfile', path: file } as const;
+	const { plan, tests: cases } = compile(input, diskReader('/', {}));
+	const { passed, failed } = await runTests(cases, plan!, rehearsalSurroundings('/'));
+	assert.equal({ passed, failed }, { passed: 2, failed: 0 });
 });
 
 tests.run();
