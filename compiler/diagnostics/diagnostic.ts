@@ -30,6 +30,8 @@ export interface Diagnostic {
 	/** What to do about it, one sentence. */
 	readonly hint?: string | undefined;
 	readonly related?: readonly RelatedPlace[] | undefined;
+	/** Where `FILE:LINE` goes in the message, for texts of the compatible server; put in when the diagnostic is collected. */
+	readonly place?: 'before' | 'behind' | undefined;
 	/** Edits that mend it. */
 	readonly fix?: readonly TextEdit[] | undefined;
 }

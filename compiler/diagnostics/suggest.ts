@@ -1,10 +1,14 @@
 /** Did you mean: the known name nearest to what was written. */
 
+/** Comparing takes the product of both lengths, and nobody misspells a word of this length. */
+const longestWord = 200;
+
 /**
  * The candidate nearest to `word`, or undefined when none is near: at most a third of the word's length (but one at
  * least) may be inserted, left out, replaced or swapped with its neighbour. Case does not count as a difference.
  */
 export function suggest(word: string, candidates: Iterable<string>): string | undefined {
+	if (word.length > longestWord) return undefined;
 	const wanted = word.toLowerCase();
 	let best: string | undefined;
 	let limit = Math.max(1, Math.floor(word.length / 3));

@@ -5,6 +5,7 @@ import type { Dialect } from '../dialects/dialect.ts';
 import type { Matcher, Step } from '../document/document.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Block, Line, Word } from '../syntax/ast.ts';
+import { compatibleMessage } from './compatible-message.ts';
 import { didYouMean } from './did-you-mean.ts';
 import type { LowerContext, Subdirective } from './lower-context.ts';
 import { lowerMatcherExpression } from './matcher-expression.ts';
@@ -46,6 +47,8 @@ export class Lowering implements LowerContext {
 	readonly environment: LoweringEnvironment;
 	/** Named matchers that can be seen here; undefined outside a site. */
 	scope: MatcherScope | undefined = undefined;
+	/** The directive or option being lowered, the innermost: messages of a Compatfile name it. */
+	directive: string | undefined = undefined;
 	/** Upstreams of the site being lowered, which hide nothing: a name stands for one pool in the whole configuration. */
 	siteUpstreams: ReadonlyMap<string, { used: boolean }> | undefined = undefined;
 
@@ -65,7 +68,11 @@ export class Lowering implements LowerContext {
 	}
 
 	problem(severity: Severity, code: string, span: SourceSpan, message: string, more?: Partial<Diagnostic>): void {
-		this.environment.report({ ...more, code, severity, message, span });
+		const said =
+			this.dialect === 'compatfile' && severity === 'error' && !code.startsWith('address/')
+				? compatibleMessage(message, this.directive)
+				: { message };
+		this.environment.report({ ...more, code, severity, ...said, span });
 	}
 
 	count(line: Line, args: readonly Word[], min: number, max: number, usage: string): boolean {
@@ -166,7 +173,7 @@ export class Lowering implements LowerContext {
 		const message =
 			of === 'matcher' && this.dialect === 'compatfile'
 				? `compiling matcher regexp ${word.text}: ${mistake}`
-				: `\`${word.text}\` is not a regular expression: ${mistake}`;
+				: mistake;
 		this.problem('error', 'value/not-a-regular-expression', word.span, message);
 		return undefined;
 	}
@@ -185,6 +192,17 @@ export class Lowering implements LowerContext {
 			},
 		);
 		return undefined;
+	}
+
+	/** Lowers something under the name of its directive. */
+	within<T>(directive: string | undefined, lower: () => T): T {
+		const outer = this.directive;
+		this.directive = directive;
+		try {
+			return lower();
+		} finally {
+			this.directive = outer;
+		}
 	}
 
 	pipeline(lines: readonly Line[]): Step[] {

@@ -1,7 +1,7 @@
 /** Named matchers of a site or a nested block: defined in any order, lowered once, seen by the blocks inside. */
+import { suggest } from '../diagnostics/suggest.ts';
 import type { Matcher } from '../document/document.ts';
 import type { Line, Word } from '../syntax/ast.ts';
-import { didYouMean } from './did-you-mean.ts';
 import type { Lowering } from './lowering.ts';
 
 interface Definition {
@@ -61,8 +61,11 @@ export class MatcherScope {
 			const message = compat
 				? `unrecognized matcher name: ${reference.text}`
 				: `\`${reference.text}\` is not defined here.`;
+			const nearest = suggest(reference.text, this.names());
+			// Most likely it was meant, and then it is not unused.
+			if (nearest !== undefined) this.mention(nearest);
 			this.#lowering.problem('error', 'matcher/unknown-name', reference.span, message, {
-				label: didYouMean(reference.text, this.names()),
+				label: nearest === undefined ? undefined : `did you mean \`${nearest}\`?`,
 			});
 			return undefined;
 		}
@@ -113,7 +116,9 @@ export class MatcherScope {
 		const outer = lowering.scope;
 		lowering.scope = this;
 		const { words, block } = definition.line;
-		definition.matcher = lowering.matcherExpression(words.slice(1), block, definition.name.slice(1));
+		definition.matcher = lowering.within(undefined, () =>
+			lowering.matcherExpression(words.slice(1), block, definition.name.slice(1)),
+		);
 		if (definition.matcher) lowering.origin(definition.matcher, definition.line.span);
 		lowering.scope = outer;
 		definition.state = 'done';

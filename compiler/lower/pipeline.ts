@@ -39,7 +39,9 @@ export function lowerLines(
 	const outer = lowering.scope;
 	const scope = new MatcherScope(lowering, outer);
 	lowering.scope = scope;
-	for (const line of lines) if (isMatcherDefinition(line)) scope.define(line);
+	lowering.within(undefined, () => {
+		for (const line of lines) if (isMatcherDefinition(line)) scope.define(line);
+	});
 	const items: Item[] = [];
 	let run = 0;
 	for (const line of lines) {
@@ -51,11 +53,11 @@ export function lowerLines(
 		}
 		if (module.kind === 'site') {
 			const [name, ...args] = line.words as readonly [Word, ...Word[]];
-			if (site) module.lower({ line, name, args }, site, lowering);
+			if (site) lowering.within(name.text, () => module.lower({ line, name, args }, site, lowering));
 			run++;
 			continue;
 		}
-		const item = lowerHandler(lowering, line, module, run);
+		const item = lowering.within(line.words[0]!.text, () => lowerHandler(lowering, line, module, run));
 		if (!item || !isHandle(item.directive)) run++;
 		if (item) items.push(item);
 	}

@@ -144,7 +144,7 @@ lowering('Compatfile keeps its own words for a bad address', () => {
 	const { diagnostics } = compiled(':8080 {\n\treverse_proxy ws://localhost\n}\n', 'compatfile');
 	assert.is(
 		diagnostics[0]!.message,
-		"parsing upstream 'ws://localhost': the scheme ws:// is only supported in browsers; use http:// instead",
+		"parsing compatfile tokens for 'reverse_proxy': parsing upstream 'ws://localhost': the scheme ws:// is only supported in browsers; use http:// instead, at file:2",
 	);
 });
 
