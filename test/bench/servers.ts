@@ -133,9 +133,13 @@ export interface Load {
 
 /** Runs wrk on another core. */
 export async function runLoad(url: string, core: number, connections: number, seconds: number): Promise<Load> {
-	const child = spawn('taskset', ['-c', String(core), 'wrk', '-t1', `-c${connections}`, `-d${seconds}s`, url], {
-		stdio: ['ignore', 'pipe', 'inherit'],
-	});
+	const child = spawn(
+		'taskset',
+		['-c', String(core), 'wrk', '-t1', '--timeout', '10s', `-c${connections}`, `-d${seconds}s`, url],
+		{
+			stdio: ['ignore', 'pipe', 'inherit'],
+		},
+	);
 	let text = '';
 	child.stdout.setEncoding('utf8').on('data', chunk => {
 		text += chunk;
