@@ -27,6 +27,11 @@ export class Constants {
 		return undefined;
 	}
 
+	/** How many there are on this level. */
+	get size(): number {
+		return this.#own.size;
+	}
+
 	find(name: string): Constant | undefined {
 		return this.#own.get(name) ?? this.#outer?.find(name);
 	}

@@ -136,7 +136,7 @@ function badArgument(word: ParsedWord, scope: WordScope, message: string): void 
 function findConstant(name: string, word: ParsedWord, scope: WordScope) {
 	const constant = scope.constants.find(name);
 	if (constant) {
-		constant.used = true;
+		scope.report.use(constant);
 		return constant;
 	}
 	const near = suggest(name, scope.constants.names());

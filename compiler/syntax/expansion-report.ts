@@ -1,13 +1,28 @@
 /** What the whole expansion shares: the report without repeats, and the limit that stops import bombs. */
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
 import type { Dialect } from '../dialects/dialect.ts';
-import type { SourceSpan } from '../source/source.ts';
+import { type SourceSpan, wholeStart } from '../source/source.ts';
 
 /** Most lines, words and characters that imports, arguments and constants may make. */
 const limits = { lines: 500_000, words: 2_000_000, characters: 64 * 1024 * 1024 };
 
 /** Most diagnostics of the syntax phases: past it a text is not a configuration, and nobody reads on. */
 const mostDiagnostics = 1000;
+
+/** What can be used or not: a snippet, a constant. */
+export interface Usable {
+	used: boolean;
+}
+
+/** What was done while a record was kept. */
+export class ExpansionRecord {
+	/** Something was said. */
+	reported = false;
+	readonly used = new Set<Usable>();
+	lines = 0;
+	words = 0;
+	characters = 0;
+}
 
 /** Collects what expansion has to say, each mistake of the text once, however often the text is imported. */
 export class ExpansionReport {
@@ -24,6 +39,7 @@ export class ExpansionReport {
 	#lines = 0;
 	#words = 0;
 	#characters = 0;
+	#record: ExpansionRecord | undefined;
 	/** Where the import being carried out stands. */
 	#at: SourceSpan | undefined;
 
@@ -34,12 +50,13 @@ export class ExpansionReport {
 
 	/** Reports once per place and code; with `eachUse`, once for each import of the text. */
 	report(diagnostic: Diagnostic, eachUse = false): void {
+		if (this.#record) this.#record.reported = true;
 		if (diagnostic.severity === 'error') this.failed = true;
 		const { span } = diagnostic;
 		if (span) {
-			let key = `${diagnostic.code} ${span.source.path ?? span.source.name} ${span.start}`;
+			let key = `${diagnostic.code} ${span.source.path ?? span.source.name} ${wholeStart(span)}`;
 			const use = span.source.importedAt;
-			if (eachUse && use) key += ` ${use.source.path ?? use.source.name} ${use.start}`;
+			if (eachUse && use) key += ` ${use.source.path ?? use.source.name} ${wholeStart(use)}`;
 			if (this.#seen.has(key)) return;
 			this.#seen.add(key);
 		}
@@ -49,6 +66,17 @@ export class ExpansionReport {
 			const message = `There are more than ${mostDiagnostics} mistakes; the rest is not shown.`;
 			this.#report({ code: 'syntax/too-many-mistakes', severity: 'error', message, span });
 		}
+	}
+
+	/** Keeps a record from now on, instead of the one before; undefined ends it. */
+	record(record: ExpansionRecord | undefined): void {
+		this.#record = record;
+	}
+
+	/** Marks a snippet or a constant used. */
+	use(thing: Usable): void {
+		thing.used = true;
+		this.#record?.used.add(thing);
 	}
 
 	/** Notes an import, for the message should it be the one that goes too far. */
@@ -61,6 +89,11 @@ export class ExpansionReport {
 		this.#lines += lines;
 		this.#words += words;
 		this.#characters += characters;
+		if (this.#record) {
+			this.#record.lines += lines;
+			this.#record.words += words;
+			this.#record.characters += characters;
+		}
 		if (this.exhausted) return;
 		if (this.#lines <= limits.lines && this.#words <= limits.words && this.#characters <= limits.characters) return;
 		this.exhausted = true;

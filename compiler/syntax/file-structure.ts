@@ -7,12 +7,13 @@ import { Constants } from './constants.ts';
 import { expandWords } from './expand-words.ts';
 import type { Expander } from './expander.ts';
 import type { ExpansionReport } from './expansion-report.ts';
-import { type Frame, spanIn } from './frame.ts';
-import type { Importer } from './importer.ts';
+import { type Frame, type Snippet, spanIn } from './frame.ts';
+import type { Imported, Importer } from './importer.ts';
 import { type ParsedBlock, type ParsedLine, type ParsedWord, shapes } from './parsed-file.ts';
 import { SiteAddresses } from './site-addresses.ts';
 import { defineSnippet, isSnippetHead } from './snippet-definition.ts';
 import { closeAfterWords, structureMistake } from './structure-mistake.ts';
+import type { TextPiece } from './text-piece.ts';
 
 const namedRoute = /^&\((.*)\)$/s;
 
@@ -21,6 +22,30 @@ interface Waiting {
 	readonly kind: 'site' | 'block' | 'misplaced';
 	readonly line: ParsedLine;
 	readonly frame: Frame;
+}
+
+/** A site of the tree, or a piece of text that makes one when it is read; both where the piece was read already. */
+export interface SiteEntry {
+	readonly block: SiteBlock | undefined;
+	readonly piece: TextPiece | undefined;
+}
+
+/** Names that the outermost level has defined so far. */
+export interface DefinedNames {
+	readonly snippets: ReadonlyMap<string, Snippet>;
+	readonly constants: Constants;
+}
+
+/** Remembers what pieces made before, so that they need not be read again. */
+export interface PieceMemory {
+	/** True when the piece is known to have made one site; whether it still does is told by {@link recall}. */
+	expects(piece: TextPiece): boolean;
+	/** True when the piece would make the same site again; what it used is then used again. */
+	recall(piece: TextPiece, names: DefinedNames): boolean;
+	/** The piece is read now. */
+	begin(piece: TextPiece): void;
+	/** What came of it: the one site that it made and that nothing else came with, or undefined. */
+	end(piece: TextPiece, site: SiteBlock | undefined, names: DefinedNames): void;
 }
 
 /** Takes the lines of the outermost level one by one, imports included, and sorts them into the tree. */
@@ -35,7 +60,8 @@ export class FileStructure {
 	readonly #routes: NamedBlock[] = [];
 	readonly #upstreams: NamedBlock[] = [];
 	readonly #tests: NamedBlock[] = [];
-	readonly #sites: SiteBlock[] = [];
+	readonly #sites: SiteEntry[] = [];
+	readonly #memory: PieceMemory | undefined;
 	readonly #addresses: SiteAddresses;
 	#waiting: Waiting | undefined;
 	/** The site without braces that takes every line up to the end. */
@@ -45,12 +71,67 @@ export class FileStructure {
 	/** The line before was a directive outside of any site; the next ones are the same mistake. */
 	#adrift = false;
 
-	constructor(report: ExpansionReport, expander: Expander, importer: Importer, directives: ReadonlySet<string>) {
+	constructor(
+		report: ExpansionReport,
+		expander: Expander,
+		importer: Importer,
+		directives: ReadonlySet<string>,
+		memory?: PieceMemory,
+	) {
 		this.#dialect = report.dialect;
 		this.#report = report;
 		this.#expander = expander;
 		this.#importer = importer;
 		this.#addresses = new SiteAddresses(report, directives);
+		this.#memory = memory;
+	}
+
+	/** Takes what a file holds. */
+	addFile({ lines, pieces, frame }: Imported): void {
+		if (pieces) this.#pieces(pieces, frame);
+		else this.add(lines, frame);
+	}
+
+	/** Takes the pieces of one file: all that will be read are read first, so that mistakes come in the order of a whole text. */
+	#pieces(pieces: readonly TextPiece[], frame: Frame): void {
+		for (const piece of pieces) {
+			if (!piece.sole && !this.#memory?.expects(piece)) this.#importer.read(piece);
+		}
+		const names = { snippets: this.#importer.snippets, constants: this.#constants };
+		for (const piece of pieces) {
+			if (this.#report.exhausted) return;
+			if (this.atRest && (piece.sole || this.#memory?.recall(piece, names))) {
+				this.#begun = true;
+				this.#adrift = false;
+				this.#sites.push({ block: undefined, piece });
+				continue;
+			}
+			this.#memory?.begin(piece);
+			const { lines, source, plain } = this.#importer.read(piece);
+			const before = this.#size();
+			const sites = this.#sites.length;
+			this.add(lines, { ...frame, source });
+			const made = this.#sites[sites];
+			const site = plain && this.atRest && made && this.#size() === before + 1 ? made.block : undefined;
+			if (site) this.#sites[sites] = { block: site, piece };
+			this.#memory?.end(piece, site, names);
+		}
+	}
+
+	/** Grows with everything that is defined. */
+	#size(): number {
+		const defined = this.#sites.length + this.#routes.length + this.#upstreams.length + this.#tests.length;
+		return defined + this.#importer.snippets.size + this.#constants.size + (this.#options ? 1 : 0);
+	}
+
+	/** True between two blocks: no line before has a part in what the next one means. */
+	get atRest(): boolean {
+		return !this.#open && !this.#waiting && !this.#addresses.started;
+	}
+
+	/** What came of the sites so far. */
+	get sites(): readonly SiteEntry[] {
+		return this.#sites;
 	}
 
 	/** Takes lines in file order. */
@@ -71,7 +152,7 @@ export class FileStructure {
 			namedRoutes: this.#routes,
 			upstreams: this.#upstreams,
 			tests: this.#tests,
-			sites: this.#sites,
+			sites: this.#sites.flatMap(({ block }) => block ?? []),
 			files: this.#importer.files,
 		};
 	}
@@ -95,8 +176,8 @@ export class FileStructure {
 		}
 		if (word === 'import' || (word === 'use' && this.#dialect === 'configfile')) {
 			if (this.#waiting?.kind === 'block') this.#settle(line);
-			for (const part of this.#importer.imports(line, frame, this.#constants, this.#expander, 1)) {
-				this.add(part.lines, part.frame);
+			for (const part of this.#importer.imports(line, frame, this.#constants, this.#expander, 1, true)) {
+				this.addFile(part);
 			}
 			return;
 		}
@@ -252,7 +333,8 @@ export class FileStructure {
 		}
 		const begin = words[0]!.span;
 		const end = spanIn(frame, line.span).end;
-		this.#sites.push({ addresses: words, lines, braces: true, span: { ...begin, end: Math.max(begin.end, end) } });
+		const span = { ...begin, end: Math.max(begin.end, end) };
+		this.#addSite({ addresses: words, lines, braces: true, span });
 	}
 
 	/** What waited gets neither block nor address: a site without braces begins, or a block is missing. */
@@ -292,8 +374,12 @@ export class FileStructure {
 	#closeOpenSite(): void {
 		if (!this.#open) return;
 		const { addresses, lines, span } = this.#open;
-		this.#sites.push({ addresses, lines, braces: false, span });
+		this.#addSite({ addresses, lines, braces: false, span });
 		this.#open = undefined;
+	}
+
+	#addSite(block: SiteBlock): void {
+		this.#sites.push({ block, piece: undefined });
 	}
 
 	#constantsOfSite(): Constants {

@@ -13,15 +13,24 @@ import { type Frame, type PassedBlock, type Snippet, spanIn } from './frame.ts';
 import { importPaths } from './import-paths.ts';
 import type { ParsedFile, ParsedLine, ParsedWord } from './parsed-file.ts';
 import { structureMistake } from './structure-mistake.ts';
+import type { ReadPiece, TextPiece } from './text-piece.ts';
 
 /** Imports inside imports, at most. */
 const deepestImport = 100;
+
+/** Most files that are not blank, told without reading them. */
+const beginsWithWord = /^[ \t\r\n]*[\w:*(&{]/;
 
 /** Lines to expand and where they come from. */
 export interface Imported {
 	readonly lines: readonly ParsedLine[];
 	readonly frame: Frame;
+	/** The pieces of a file that was cut, in place of lines. */
+	readonly pieces?: readonly TextPiece[] | undefined;
 }
+
+/** Cuts a text at file level; undefined when it must be read as a whole. */
+export type TextCutter = (source: Source) => readonly TextPiece[] | undefined;
 
 /** Knows the snippets defined so far and the files read so far. */
 export class Importer {
@@ -30,19 +39,20 @@ export class Importer {
 	readonly files: string[] = [];
 	readonly #report: ExpansionReport;
 	readonly #reader: Reader;
-	readonly #parsed = new Map<string, ParsedFile | undefined>();
+	readonly #cutter: TextCutter | undefined;
+	readonly #parsed = new Map<string, CutFile | undefined>();
 
-	constructor(report: ExpansionReport, reader: Reader) {
+	constructor(report: ExpansionReport, reader: Reader, cutter?: TextCutter) {
 		this.#report = report;
 		this.#reader = reader;
+		this.#cutter = cutter;
 	}
 
-	/** Parses the main file. */
-	main(source: Source): Frame & { readonly lines: readonly ParsedLine[] } {
+	/** The main file: its pieces, or its lines where it cannot be cut. */
+	main(source: Source): Imported {
 		if (source.path !== undefined) this.files.push(source.path);
-		const file = this.#parse(source);
-		return {
-			lines: file.lines,
+		const pieces = this.#cutter?.(source);
+		const frame: Frame = {
 			source,
 			identity: true,
 			imported: false,
@@ -54,26 +64,47 @@ export class Importer {
 			parent: undefined,
 			depth: 0,
 		};
+		return { lines: pieces ? [] : this.#parse(source).lines, frame, pieces };
 	}
 
 	#parse(source: Source): ParsedFile {
-		const file = parseSource(
-			source,
-			this.#report.dialect,
-			name => this.#reader.env(name),
-			d => this.#report.report(d),
-		);
-		for (const line of file.lines) {
+		const { dialect } = this.#report;
+		const file = parseSource(source, dialect, this.env, diagnostic => this.#report.report(diagnostic));
+		this.#noteDefinitions(file.lines);
+		return file;
+	}
+
+	/** A variable of the environment. */
+	readonly env = (name: string): string | undefined => this.#reader.env(name);
+
+	/** Reads a piece: its mistakes are reported, its definitions noted. */
+	read(piece: TextPiece): ReadPiece {
+		const read = piece.read(this.env, diagnostic => this.#report.report(diagnostic));
+		this.#noteDefinitions(read.lines);
+		return read;
+	}
+
+	#noteDefinitions(lines: readonly ParsedLine[]): void {
+		for (const line of lines) {
 			if (!line.live && !line.words[0]?.text.startsWith('(')) continue;
 			const [first, second] = line.words;
 			if (first?.text === 'let' && second) this.#report.definedLater.add(`let ${second.text}`);
 			else if (first?.text.startsWith('(')) this.#report.definedLater.add(first.text);
 		}
-		return file;
 	}
 
-	/** What an `import` or `use` line brings in, in order; what is wrong with it is reported. */
-	imports(line: ParsedLine, frame: Frame, constants: Constants, expander: Expander, depth: number): Imported[] {
+	/**
+	 * What an `import` or `use` line brings in, in order; what is wrong with it is reported. Files are cut only for a line
+	 * that stands at file level itself.
+	 */
+	imports(
+		line: ParsedLine,
+		frame: Frame,
+		constants: Constants,
+		expander: Expander,
+		depth: number,
+		cut: boolean = false,
+	): Imported[] {
 		const words = expandWords(line.words, { frame, constants, report: this.#report });
 		const [keyword, target, ...args] = words;
 		if (!target || !keyword) {
@@ -101,7 +132,7 @@ export class Importer {
 		if (snippet) {
 			return this.#fromSnippet(snippet, target, args, new Map(), block, frame);
 		}
-		return this.#fromFiles(target, args, block, frame);
+		return this.#fromFiles(target, args, block, frame, cut);
 	}
 
 	#problem(code: string, span: SourceSpan, message: string, hint?: string): void {
@@ -172,7 +203,7 @@ export class Importer {
 		block: PassedBlock | undefined,
 		frame: Frame,
 	): Imported[] {
-		snippet.used = true;
+		this.#report.use(snippet);
 		const label = `${snippet.source.name}:${snippet.name}`;
 		if (this.#isCycle(snippet, label, target, frame)) return [];
 		const parameters = new Map<string, ParsedWord>();
@@ -217,7 +248,13 @@ export class Importer {
 		return true;
 	}
 
-	#fromFiles(target: ParsedWord, args: readonly Word[], block: PassedBlock | undefined, frame: Frame): Imported[] {
+	#fromFiles(
+		target: ParsedWord,
+		args: readonly Word[],
+		block: PassedBlock | undefined,
+		frame: Frame,
+		cut: boolean,
+	): Imported[] {
 		const { source } = frame;
 		if (target.text === '') {
 			this.#problem('import/empty', target.span, 'Import requires a non-empty filepath');
@@ -241,7 +278,7 @@ export class Importer {
 			if (this.#isCycle(path, name, target, frame)) continue;
 			const known = this.#parsed.get(path);
 			if (!known && this.#parsed.has(path)) continue;
-			const file = known ?? this.#read(path, name, target);
+			const file = known ?? this.#read(path, name, target, cut && args.length === 0 && !block);
 			if (!file) continue;
 			if (file.blank) {
 				this.#report.report({
@@ -255,7 +292,8 @@ export class Importer {
 			// The first import of a file keeps the spans the parser gave.
 			const seenFrom = known ? file.source.importedFrom(target.span, target.text) : file.source;
 			imported.push({
-				lines: file.lines,
+				lines: !known && file.pieces ? [] : file.lines,
+				pieces: known ? undefined : file.pieces,
 				frame: {
 					source: seenFrom,
 					identity: !known,
@@ -273,7 +311,7 @@ export class Importer {
 		return imported;
 	}
 
-	#read(path: string, name: string, target: ParsedWord): ParsedFile | undefined {
+	#read(path: string, name: string, target: ParsedWord, cut: boolean): CutFile | undefined {
 		let text: string;
 		try {
 			text = this.#reader.readText(path);
@@ -285,8 +323,29 @@ export class Importer {
 			return undefined;
 		}
 		this.files.push(path);
-		const file = this.#parse(new Source({ name, text, path, importedAt: target.span, importedAs: target.text }));
+		const source = new Source({ name, text, path, importedAt: target.span, importedAs: target.text });
+		const pieces = cut ? this.#cutter?.(source) : undefined;
+		if (!pieces) {
+			const file = this.#parse(source);
+			this.#parsed.set(path, file);
+			return file;
+		}
+		const importer = this;
+		const file: CutFile = {
+			source,
+			pieces,
+			// Asked for only when the file is imported again.
+			get lines() {
+				return importer.#parse(source).lines;
+			},
+			blank: pieces.length === 1 && !beginsWithWord.test(text) && this.read(pieces[0]!).blank,
+		};
 		this.#parsed.set(path, file);
 		return file;
 	}
+}
+
+/** A file that may have been cut. */
+interface CutFile extends ParsedFile {
+	readonly pieces?: readonly TextPiece[];
 }

@@ -36,7 +36,6 @@ export function parseConfig(input: ConfigInput, reader: Reader, report: Report, 
 			hint: 'Write at least the address of a site, or a comment.',
 		});
 	}
-	const { lines, ...frame } = importer.main(source);
-	structure.add(lines, frame);
+	structure.addFile(importer.main(source));
 	return structure.finish();
 }

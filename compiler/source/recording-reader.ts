@@ -1,0 +1,93 @@
+/** A reader that asks each thing once and remembers what was asked, so that a later compilation can ask whether it is still so. */
+import { ReadError, type Reader } from './reader.ts';
+
+/** One thing that was asked, and what came of it. */
+export interface Asked {
+	readonly what: 'readText' | 'readBytes' | 'list' | 'kind' | 'env';
+	/** A path or a name. */
+	readonly of: string;
+	/** As text, equal for equal answers; a failure is its code. */
+	readonly answer: string;
+}
+
+type Outcome<T> = { readonly value: T; readonly asked: Asked } | { readonly error: ReadError; readonly asked: Asked };
+
+/** Reads through another reader; in its lifetime every file is seen in one state. */
+export class RecordingReader implements Reader {
+	readonly workingDirectory: string;
+	readonly #reader: Reader;
+	readonly #outcomes = new Map<string, Outcome<unknown>>();
+	/** Records being kept, one inside the other. */
+	readonly #records: Asked[][] = [];
+
+	constructor(reader: Reader) {
+		this.#reader = reader;
+		this.workingDirectory = reader.workingDirectory;
+	}
+
+	readText(path: string): string {
+		return this.#ask('readText', path, text => text);
+	}
+
+	readBytes(path: string): Uint8Array {
+		return this.#ask('readBytes', path, bytes => Buffer.from(bytes).toString('latin1'));
+	}
+
+	list(path: string): readonly string[] {
+		return this.#ask('list', path, names => names.join('\0'));
+	}
+
+	kind(path: string): 'file' | 'directory' | undefined {
+		return this.#ask('kind', path, kind => kind ?? '');
+	}
+
+	env(name: string): string | undefined {
+		return this.#ask('env', name, value => (value === undefined ? '' : `=${value}`));
+	}
+
+	/** Begins a record of what is asked, and gives it; it grows until {@link stop}. */
+	record(): readonly Asked[] {
+		const record: Asked[] = [];
+		this.#records.push(record);
+		return record;
+	}
+
+	/** Ends the record that was begun last. */
+	stop(): void {
+		this.#records.pop();
+	}
+
+	/** True when the answers are what they were. */
+	confirms(record: readonly Asked[]): boolean {
+		return record.every(({ what, of, answer }) => {
+			try {
+				this[what](of);
+			} catch (error) {
+				if (!(error instanceof ReadError)) throw error;
+			}
+			return this.#outcomes.get(`${what} ${of}`)!.asked.answer === answer;
+		});
+	}
+
+	#ask<W extends Asked['what']>(
+		what: W,
+		of: string,
+		asText: (value: ReturnType<Reader[W]>) => string,
+	): ReturnType<Reader[W]> {
+		const key = `${what} ${of}`;
+		let outcome = this.#outcomes.get(key) as Outcome<ReturnType<Reader[W]>> | undefined;
+		if (!outcome) {
+			try {
+				const value = this.#reader[what](of) as ReturnType<Reader[W]>;
+				outcome = { value, asked: { what, of, answer: asText(value) } };
+			} catch (error) {
+				if (!(error instanceof ReadError)) throw error;
+				outcome = { error, asked: { what, of, answer: `!${error.code}` } };
+			}
+			this.#outcomes.set(key, outcome);
+		}
+		for (const record of this.#records) record.push(outcome.asked);
+		if ('error' in outcome) throw outcome.error;
+		return outcome.value;
+	}
+}
