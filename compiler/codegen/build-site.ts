@@ -45,6 +45,7 @@ export function buildSite(site: Site, index: number, env: BuildEnvironment): Bui
 		facts: env.facts,
 		clientIp: clientIpOf(env.settings),
 		tracer: env.tracer,
+		whole: { handle: undefined },
 		nextExclusive: 0,
 	};
 	const place = new SiteCompiler(scope, pointer);
@@ -53,7 +54,9 @@ export function buildSite(site: Site, index: number, env: BuildEnvironment): Bui
 	const logs = chooseLogs(site.logs ?? [], leased);
 	const main = beginning(place.pipeline(site.pipeline, unanswered), scope, leased.length > 0);
 	const errors = site.errors && site.errors.length > 0 ? compileErrors(place, site.errors) : undefined;
-	return { name, logs: leased, handle: errors ? guarded(name, logs, main, errors) : plain(name, logs, main) };
+	const handle = errors ? guarded(name, logs, main, errors) : plain(name, logs, main);
+	scope.whole.handle = handle;
+	return { name, logs: leased, handle };
 }
 
 function clientIpOf(settings: Settings): (x: Exchange) => string {

@@ -36,6 +36,8 @@ export interface CompileContext extends Leases {
 	placeholder(name: string): ((x: Exchange) => unknown) | undefined;
 	/** True if the text holds a placeholder whose value can differ between requests. */
 	hasPlaceholders(text: string): boolean;
+	/** The whole site, error routes included, for requests that a handler makes of its own site. Not to be called at build time. */
+	readonly wholeSite: Handler;
 	/** Address of the client behind `trusted_proxies`: what `{client_ip}` is. */
 	readonly clientIp: (x: Exchange) => string;
 	/** A regular expression of the languages (RE2's syntax as far as the engine's goes). Throws BuildError. */

@@ -31,6 +31,8 @@ export interface SiteScope {
 	readonly facts: HostFacts;
 	readonly clientIp: (x: Exchange) => string;
 	readonly tracer: BuildTracer | undefined;
+	/** The site once it is built, error routes included. */
+	readonly whole: { handle: Handler | undefined };
 	/** Number of the next exclusive group whose members do not stand together; see pipeline.ts. */
 	nextExclusive: number;
 }
@@ -61,6 +63,11 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 
 	get clientIp(): (x: Exchange) => string {
 		return this.scope.clientIp;
+	}
+
+	get wholeSite(): Handler {
+		const { whole } = this.scope;
+		return x => whole.handle!(x);
 	}
 
 	/** The context of a value below this one. */
