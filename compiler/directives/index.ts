@@ -25,6 +25,7 @@ import { reverseProxy } from './reverse-proxy/reverse-proxy.ts';
 import { rewrite } from './rewrite.ts';
 import { root } from './root.ts';
 import { route } from './route.ts';
+import { templates } from './templates/templates.ts';
 import { tryFiles } from './try-files.ts';
 import { uri } from './uri.ts';
 import { vars } from './vars.ts';
@@ -58,6 +59,7 @@ export const directives: readonly Directive[] = [
 	rewrite,
 	root,
 	route,
+	templates,
 	tryFiles,
 	uri,
 	vars,

@@ -1,5 +1,5 @@
 /** `respond`: a fixed answer. */
-import type { CompileContext } from '../codegen/compile-context.ts';
+import type { CompileContext, Template } from '../codegen/compile-context.ts';
 import type { Step } from '../document/document.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler } from '../exchange/handler.ts';
@@ -7,6 +7,7 @@ import type { LowerContext } from '../lower/lower-context.ts';
 import type { Word } from '../syntax/ast.ts';
 import { handlerDirective } from './directive.ts';
 import { compileStepStatus, lowerStepStatus, STEP_STATUS } from './step-status.ts';
+import { markData, type Page, pageOf, splitMarked } from './templates/page-source.ts';
 
 interface RespondStep extends Step {
 	readonly handler: 'respond';
@@ -95,6 +96,15 @@ function compileRespond(step: RespondStep, cx: CompileContext, next: Handler): H
 	const status = compileStepStatus(step.status, cx, x => x.error?.status ?? 200);
 	const body = cx.template(step.body ?? '', 'keep');
 	const close = step.close === true;
+	// Only for pages that `templates` executes: there what placeholders insert must be told from the template.
+	let marked: Template | undefined;
+	const pageText = (x: Exchange, page: Page): string => {
+		marked ??= cx.template(step.body ?? '', 'keep', () => markData);
+		const { source, text } = splitMarked(marked.render(x));
+		page.source = source;
+		page.body = text;
+		return text;
+	};
 	const answer =
 		typeof status === 'number' && status !== EARLY_HINTS && body.constant !== undefined
 			? constantAnswer(status, body.constant, close)
@@ -106,7 +116,9 @@ function compileRespond(step: RespondStep, cx: CompileContext, next: Handler): H
 			x.inform(code, x.response.headers.clone());
 			return next(x);
 		}
-		fill(x, code, body.constant ?? body.render(x), close);
+		if (body.constant !== undefined) return fill(x, code, body.constant, close);
+		const page = pageOf(x);
+		fill(x, code, page ? pageText(x, page) : body.render(x), close);
 	};
 }
 

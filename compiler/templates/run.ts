@@ -22,18 +22,19 @@ const MAX_DEPTH = 100;
 /** What is left of the bounds; shared by the templates that one execution includes, and by its repetitions. */
 export class Budget {
 	readonly bounds: Bounds;
-	#steps: number;
+	readonly #steps: { left: number };
 	#depth = 0;
 
-	constructor(bounds: Bounds = DEFAULT_BOUNDS) {
+	/** `steps` are those left to several executions together. */
+	constructor(bounds: Bounds = DEFAULT_BOUNDS, steps: { left: number } = { left: bounds.steps }) {
 		this.bounds = bounds;
-		this.#steps = bounds.steps;
+		this.#steps = steps;
 	}
 
 	/** Counts steps. Throws LimitError when there are none left. */
 	spend(steps: number): void {
-		this.#steps -= steps;
-		if (this.#steps < 0) throw new LimitError(`the template takes more than ${this.bounds.steps} steps`);
+		this.#steps.left -= steps;
+		if (this.#steps.left < 0) throw new LimitError(`the template takes more than ${this.bounds.steps} steps`);
 	}
 
 	/** Counts a text that was made. */

@@ -1,0 +1,138 @@
+/** What pages do with texts: tags taken out, front matter, sizes and times for people, paths. */
+import { fromData } from '../../templates/json-text.ts';
+import { FunctionError } from '../../templates/template-error.ts';
+import { parseTime } from '../../templates/time-layout.ts';
+import type { Dictionary, Value } from '../../templates/value.ts';
+
+/** A text without its tags. A `<` that no `>` closes stays. */
+export function stripHtml(html: string): string {
+	let out = '';
+	let tag = -1;
+	let quoted = false;
+	for (let i = 0; i < html.length; i++) {
+		const c = html[i];
+		if (tag === -1) {
+			if (c === '<') tag = i;
+			else out += c;
+		} else if (c === '>' && !quoted) tag = -1;
+		else if (c === '<' && !quoted) {
+			out += html.slice(tag, i);
+			tag = i;
+		} else if (c === '"') quoted = !quoted;
+	}
+	return tag === -1 ? out : out + html.slice(tag);
+}
+
+/** A document and the data before it. */
+export interface FrontMatter {
+	readonly meta: Dictionary;
+	readonly body: string;
+}
+
+/** A parser of one format of front matter; throws an Error whose message says what is wrong. */
+export type FrontMatterParser = (text: string) => unknown;
+
+/**
+ * The formats by the line that begins them. Those without a parser are refused by name.
+ */
+const FORMATS: {
+	readonly [open: string]: {
+		readonly name: string;
+		readonly close: readonly string[];
+		readonly parse?: FrontMatterParser;
+	};
+} = {
+	'---': { name: 'YAML', close: ['---', '...'] },
+	'+++': { name: 'TOML', close: ['+++'] },
+	'{': { name: 'JSON', close: ['}'], parse: text => JSON.parse(`{${text}}`) },
+};
+
+/** Splits a document; one that does not begin with front matter is all body. Throws FunctionError. */
+export function splitFrontMatter(input: string): FrontMatter {
+	const lineEnd = input.indexOf('\n');
+	const first = (lineEnd === -1 ? input : input.slice(0, lineEnd)).trim();
+	const format = Object.hasOwn(FORMATS, first) ? FORMATS[first] : undefined;
+	if (!format || lineEnd === -1) return { meta: new Map(), body: input };
+	const rest = input.slice(lineEnd);
+	for (const close of format.close) {
+		const end = rest.indexOf(`\n${close}`);
+		if (end === -1) continue;
+		if (!format.parse) throw new FunctionError(`${format.name} front matter is not part of this build yet`);
+		let meta: Value;
+		try {
+			meta = fromData(format.parse(rest.slice(0, end)), false);
+		} catch (error) {
+			throw new FunctionError(`${format.name} front matter: ${(error as Error).message}`);
+		}
+		return { meta: meta instanceof Map ? meta : new Map(), body: rest.slice(end + 1 + close.length) };
+	}
+	throw new FunctionError('unterminated front matter');
+}
+
+const SIZES = ['B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB'];
+
+/** `82854982` as `83 MB`: one digit after the point below 10. */
+export function humanSize(bytes: bigint): string {
+	if (bytes < 10n) return `${bytes} B`;
+	let power = 0;
+	let value = Number(bytes);
+	while (value >= 1000 && power < SIZES.length - 1) {
+		value /= 1000;
+		power++;
+	}
+	value = Math.floor(value * 10 + 0.5) / 10;
+	return `${value < 10 ? value.toFixed(1) : value.toFixed(0)} ${SIZES[power]}`;
+}
+
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const WEEK = 7 * DAY;
+const MONTH = 30 * DAY;
+const YEAR = 12 * MONTH;
+
+/** Below so many seconds: so many of that unit. */
+const SPANS: readonly (readonly [below: number, unit: number, one: string, many: string])[] = [
+	[MINUTE, 1, '1 second', 'seconds'],
+	[HOUR, MINUTE, '1 minute', 'minutes'],
+	[DAY, HOUR, '1 hour', 'hours'],
+	[WEEK, DAY, '1 day', 'days'],
+	[MONTH, WEEK, '1 week', 'weeks'],
+	[YEAR, MONTH, '1 month', 'months'],
+	[37 * YEAR, YEAR, '1 year', 'years'],
+];
+
+/** How long ago, or from now, a time is. Both in milliseconds since 1970. */
+export function humanTime(time: number, now: number): string {
+	const seconds = Math.floor(Math.abs(now - time) / 1000);
+	const end = time > now ? 'from now' : 'ago';
+	if (seconds < 1) return 'now';
+	const span = SPANS.find(([below]) => seconds < below);
+	if (!span) return `a long while ${end}`;
+	const [, unit, one, many] = span;
+	const count = Math.floor(seconds / unit);
+	return `${count <= 1 ? one : `${count} ${many}`} ${end}`;
+}
+
+const RFC1123Z = 'Mon, 02 Jan 2006 15:04:05 -0700';
+
+/** `humanize`: `size` of a number of bytes, `time` or `time:LAYOUT` of a date. Throws FunctionError. */
+export function humanize(format: string, data: string, now: number): string {
+	const colon = format.indexOf(':');
+	const kind = colon === -1 ? format : format.slice(0, colon);
+	if (kind === 'size') {
+		if (!/^\d{1,20}$/.test(data)) throw new FunctionError(`humanize: size cannot be parsed: "${data}"`);
+		return humanSize(BigInt(data));
+	}
+	if (kind !== 'time') throw new FunctionError('no known function was given');
+	const found = parseTime(data, colon === -1 ? RFC1123Z : format.slice(colon + 1), 'UTC');
+	if (!found) throw new FunctionError(`humanize: time cannot be parsed: "${data}"`);
+	return humanTime(found.time, now);
+}
+
+/** A segment of a path, escaped. */
+export function pathEscape(text: string): string {
+	return text.replace(/[^A-Za-z0-9\-._~$&+=:@]/gu, c =>
+		[...Buffer.from(c)].map(byte => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join(''),
+	);
+}
