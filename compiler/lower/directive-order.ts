@@ -43,10 +43,16 @@ export function sortDirectives<T extends SortedDirective>(
 	positions: ReadonlyMap<string, number>,
 ): T[] {
 	if (items.length < 2) return [...items];
-	const keyed = items.map(item => ({ item, position: positions.get(item.directive) ?? 0, path: onlyPath(item.when) }));
+	const keyed = items.map(item => ({
+		item,
+		position: positions.get(item.directive) ?? 0,
+		path: onlyPath(item.when),
+		// Whatever its form in the document, it asks which files there are.
+		conditional: item.when !== undefined || item.directive === 'try_files',
+	}));
 	keyed.sort((a, b) => {
 		if (a.position !== b.position) return a.position - b.position;
-		const order = bySpecificity(a.item.when, a.path, b.item.when, b.path);
+		const order = bySpecificity(a.conditional, a.path, b.conditional, b.path);
 		return a.item.directive === 'vars' && b.item.directive === 'vars' ? -order : order;
 	});
 	return keyed.map(({ item }) => item);
@@ -60,12 +66,7 @@ export function directivePositions(order: readonly string[]): ReadonlyMap<string
 	return positions;
 }
 
-function bySpecificity(
-	a: Matcher | undefined,
-	aPath: string | undefined,
-	b: Matcher | undefined,
-	bPath: string | undefined,
-) {
+function bySpecificity(a: boolean, aPath: string | undefined, b: boolean, bPath: string | undefined) {
 	if (aPath !== undefined && bPath !== undefined) {
 		const aText = aPath.endsWith('*') ? aPath.slice(0, -1) : aPath;
 		const bText = bPath.endsWith('*') ? bPath.slice(0, -1) : bPath;

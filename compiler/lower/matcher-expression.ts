@@ -201,10 +201,13 @@ class ExpressionReader {
 			this.#fail('matcher/repeated', line.words[0]!, reason);
 			return;
 		}
-		const at = merge ? parts.findIndex(part => part.type === matcher.type) : -1;
-		const merged = at === -1 ? undefined : merge!(parts[at]!, matcher);
-		if (merged) parts[at] = merged;
-		else parts.push(matcher);
+		for (let at = 0; merge && at < parts.length; at++) {
+			const merged = parts[at]!.type === matcher.type ? merge(parts[at]!, matcher) : undefined;
+			if (!merged) continue;
+			parts[at] = merged;
+			return;
+		}
+		parts.push(matcher);
 	}
 
 	#expression(words: readonly Word[]): Matcher {
