@@ -83,6 +83,7 @@ export class RequestHost implements ProtocolHost {
 		if (this.observer) this.#observe(x, generation);
 		const logs = x.accessLogs;
 		if (logs.length > 0 && x.log?.skip !== true) {
+			if (x.log?.late !== undefined) for (const late of x.log.late) late(x);
 			for (let i = 0; i < logs.length; i++) logs[i]!.record(x);
 		}
 		generations.ended(generation);

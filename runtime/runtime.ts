@@ -5,9 +5,11 @@ import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
 import type { AdminSettings, Settings } from '../compiler/document/document.ts';
 import type { AdaptOutcome, LoadOutcome, RuntimeControl } from './control.ts';
+import { hostFacts } from './host-facts.ts';
 import { ListenError, probeListener } from './listeners/port-probe.ts';
 import { firstMessage, loadEntry, refusal, STOPPING } from './load-outcomes.ts';
 import { LogOutputError, LogSinks, type StandardWriters } from './logs/log-sinks.ts';
+import { machineText } from './logs/machine-text.ts';
 import { type PreparedProcessLog, ProcessLog } from './logs/process-log.ts';
 import { MetricsRegistry } from './metrics/metrics-registry.ts';
 import { ThreadTotals } from './metrics/thread-totals.ts';
@@ -101,8 +103,9 @@ export class Runtime implements RuntimeControl {
 		const environment = { ...(options.environment ?? process.env) };
 		const terminal = options.writers?.stderr === undefined && process.stderr.isTTY === true;
 		this.#surroundings = { terminal, verbose: options.verbose === true, workingDirectory, environment };
-		this.#sinks = new LogSinks(options.writers ?? {}, workingDirectory);
-		this.#log = new ProcessLog(this.#sinks, terminal, options.verbose === true);
+		const expand = machineText(hostFacts(workingDirectory, environment));
+		this.#sinks = new LogSinks(options.writers ?? {}, workingDirectory, expand);
+		this.#log = new ProcessLog(this.#sinks, terminal, options.verbose === true, expand);
 		this.#compiler = new CompileService({ workingDirectory, environment, etagKey: randomBytes(32) }, reason =>
 			this.log('error', 'runtime', 'the compile thread died and is being replaced', { cause: reason }),
 		);

@@ -5,6 +5,7 @@ import { type LeaseSource, MemoryWanted } from './generation-builder.ts';
 import { LeaseRegistry, leaseKey } from './leases.ts';
 import { AccessBatch, type BatchPort } from './logs/access-batch.ts';
 import { AccessLogger, type AccessLogSurroundings } from './logs/access-log.ts';
+import { LogSampler, SAMPLER_SLOTS } from './logs/log-sampler.ts';
 import { sinkKey } from './logs/log-sinks.ts';
 import { PasswordQueue } from './passwords/password-queue.ts';
 import type { MainThreadAnswers, MainThreadQuestion } from './threads/main-thread-questions.ts';
@@ -90,31 +91,41 @@ export class ThreadLeases implements LeaseSource {
 			case 'metrics':
 				return { value: this.#metrics, close: () => {} };
 			case 'access_log':
-				return this.#openAccessLog(settings as AccessLogSettings);
+				return this.#openAccessLog(settings as AccessLogSettings, handle);
 		}
 	}
 
 	#openPool(settings: LeaseKinds['upstreams']['settings'], handle: string): { value: UpstreamPool; close: () => void } {
-		const memory = this.#memory.get(handle);
-		if (!memory) {
-			if (!this.#wanted.has(handle)) {
-				this.#wanted.add(handle);
-				this.#thread.send({ type: 'memory_wanted', key: handle, slots: poolSlots(settings) });
-			}
-			throw new MemoryWanted();
-		}
+		const memory = this.#sharedMemory(handle, poolSlots(settings));
 		const pool = createUpstreamPool(settings, { buffer: memory, rows: this.#thread.rows, row: this.#thread.index });
 		return {
 			value: pool,
 			close: () => {
 				pool.close();
-				this.#memory.delete(handle);
-				this.#thread.send({ type: 'memory_released', key: handle });
+				this.#releaseMemory(handle);
 			},
 		};
 	}
 
-	#openAccessLog(settings: AccessLogSettings): { value: AccessLogger; close: () => void } {
+	/** Memory that all threads share under a key. Throws MemoryWanted while it is on its way. */
+	#sharedMemory(key: string, slots: number): SharedArrayBuffer {
+		const memory = this.#memory.get(key);
+		if (memory) return memory;
+		if (!this.#wanted.has(key)) {
+			this.#wanted.add(key);
+			this.#thread.send({ type: 'memory_wanted', key, slots });
+		}
+		throw new MemoryWanted();
+	}
+
+	#releaseMemory(key: string): void {
+		this.#memory.delete(key);
+		this.#thread.send({ type: 'memory_released', key });
+	}
+
+	#openAccessLog(settings: AccessLogSettings, handle: string): { value: AccessLogger; close: () => void } {
+		const { sampling } = settings;
+		const counts = sampling && new Int32Array(this.#sharedMemory(handle, SAMPLER_SLOTS));
 		const sink = sinkKey(settings.output);
 		const batchHandle = `batch ${sink}`;
 		const batch = this.registry.acquire(batchHandle, () => {
@@ -128,11 +139,15 @@ export class ThreadLeases implements LeaseSource {
 		});
 		try {
 			return {
-				value: new AccessLogger(settings, batch, this.#thread.accessLogs),
-				close: () => this.registry.release(batchHandle),
+				value: new AccessLogger(settings, batch, this.#thread.accessLogs, counts && new LogSampler(sampling, counts)),
+				close: () => {
+					this.registry.release(batchHandle);
+					if (counts) this.#releaseMemory(handle);
+				},
 			};
 		} catch (error) {
 			this.registry.release(batchHandle);
+			if (counts) this.#releaseMemory(handle);
 			throw error;
 		}
 	}

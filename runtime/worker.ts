@@ -10,8 +10,9 @@ import { hostFacts } from './host-facts.ts';
 import { addressText } from './listeners/address-text.ts';
 import { ListenError, listenError } from './listeners/port-probe.ts';
 import { WorkerListener } from './listeners/worker-listener.ts';
-import { UnknownEncoder } from './logs/access-log.ts';
 import { levelRank } from './logs/encoders.ts';
+import { UnknownEncoder } from './logs/log-format.ts';
+import { machineText } from './logs/machine-text.ts';
 import { ROW } from './metrics/counter-row.ts';
 import { HttpObserver } from './metrics/http-observer.ts';
 import { SeriesPages } from './metrics/series-pages.ts';
@@ -76,7 +77,11 @@ class DataPlaneWorker implements ThreadState {
 		this.#leases = new ThreadLeases({
 			index: start.index,
 			rows: start.rows,
-			accessLogs: { terminal: start.terminal, clientIp: x => this.#clientIp(x) },
+			accessLogs: {
+				terminal: start.terminal,
+				clientIp: x => this.#clientIp(x),
+				expand: machineText(this.#facts),
+			},
 			send: message => this.#send(message),
 			ask: question => this.#questions.ask(question),
 			batchPort: sink => ({

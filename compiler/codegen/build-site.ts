@@ -1,17 +1,17 @@
 /** One site of a document to the closure that serves it, error routes included. */
-import type { ErrorRoute, Settings, Site, SiteLog, Step } from '../document/document.ts';
-import { canonicalHost, hostMatches } from '../exchange/authority.ts';
+import type { ErrorRoute, Settings, Site, Step } from '../document/document.ts';
 import { isStream } from '../exchange/body.ts';
 import { compileClientIp } from '../exchange/client-ip.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler } from '../exchange/handler.ts';
 import { HttpError } from '../exchange/http-error.ts';
-import type { AccessLog, AccessLogSettings, Leases } from '../exchange/leases.ts';
+import type { Leases } from '../exchange/leases.ts';
 import type { BuiltSite } from './built-site.ts';
 import { BuildError } from './compile-context.ts';
 import { mappedNames } from './mapped-names.ts';
 import type { HostFacts } from './placeholders/placeholder.ts';
 import { type BuildTracer, SiteCompiler, type SiteScope } from './site-compiler.ts';
+import { type LogChoice, SiteLogs } from './site-logs.ts';
 import { compileStatuses } from './statuses.ts';
 
 /** What a site is built with. */
@@ -42,6 +42,7 @@ export function buildSite(site: Site, index: number, env: BuildEnvironment): Bui
 		routeRunners: new Map(),
 		mapped: mappedNames(site, env.routes),
 		leases: env.leases,
+		logs: new SiteLogs(site.logs ?? [], env.settings, env.leases),
 		facts: env.facts,
 		clientIp: clientIpOf(env.settings),
 		tracer: env.tracer,
@@ -50,13 +51,12 @@ export function buildSite(site: Site, index: number, env: BuildEnvironment): Bui
 	};
 	const place = new SiteCompiler(scope, pointer);
 	const name = site.addresses[0] ?? '';
-	const leased = (site.logs ?? []).map(log => env.leases.lease('access_log', accessLogSettings(log, env.settings)));
-	const logs = chooseLogs(site.logs ?? [], leased);
-	const main = beginning(place.pipeline(site.pipeline, unanswered), scope, leased.length > 0);
+	const logs = scope.logs.choose;
+	const main = beginning(place.pipeline(site.pipeline, unanswered), scope);
 	const errors = site.errors && site.errors.length > 0 ? compileErrors(place, site.errors) : undefined;
 	const handle = errors ? guarded(name, logs, main, errors) : plain(name, logs, main);
 	scope.whole.handle = handle;
-	return { name, logs: leased, handle };
+	return { name, logs: scope.logs.all, handle };
 }
 
 function clientIpOf(settings: Settings): (x: Exchange) => string {
@@ -67,32 +67,10 @@ function clientIpOf(settings: Settings): (x: Exchange) => string {
 	}
 }
 
-/** Settings of a site's logger: what the site leaves out comes from the process log of that name, then from defaults. */
-function accessLogSettings(log: SiteLog, settings: Settings): AccessLogSettings {
-	const name = log.name ?? 'default';
-	const base = settings.logs?.[name];
-	return {
-		name,
-		output: log.output ?? base?.output ?? { writer: 'stderr' },
-		format: log.format ?? base?.format ?? { encoder: 'default' },
-		level: log.level ?? base?.level ?? 'INFO',
-	};
-}
-
-type LogChoice = (x: Exchange) => readonly AccessLog[];
-
-/** Loggers of a request: those that are limited to hosts are left out for the others. */
-function chooseLogs(logs: readonly SiteLog[], leased: readonly AccessLog[]): LogChoice {
-	const hosts = logs.map(log => log.hostnames);
-	if (hosts.every(names => names === undefined)) return () => leased;
-	const patterns = hosts.map(names => names?.map(name => canonicalHost(name) ?? name));
-	return x => leased.filter((_, i) => patterns[i]?.some(pattern => hostMatches(x.request.host, pattern)) ?? true);
-}
-
 /** Behind trusted proxies the log wants the client's address, which nothing else may have asked for. */
-function beginning(main: Handler, scope: SiteScope, logged: boolean): Handler {
+function beginning(main: Handler, scope: SiteScope): Handler {
 	const trusted = scope.settings['trusted_proxies'] as readonly string[] | undefined;
-	if (!logged || !trusted || trusted.length === 0) return main;
+	if (!scope.logs.used || !trusted || trusted.length === 0) return main;
 	return x => {
 		scope.clientIp(x);
 		return main(x);

@@ -2,7 +2,7 @@
 import type { Matcher, Settings, Step } from '../document/document.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler, Predicate } from '../exchange/handler.ts';
-import type { Leases } from '../exchange/leases.ts';
+import type { AccessLog, Leases } from '../exchange/leases.ts';
 
 /** A compiled text with placeholders. */
 export interface Template {
@@ -36,6 +36,8 @@ export interface CompileContext extends Leases {
 	placeholder(name: string): ((x: Exchange) => unknown) | undefined;
 	/** True if the text holds a placeholder whose value can differ between requests. */
 	hasPlaceholders(text: string): boolean;
+	/** The access logs that a name stands for: the site's own, or those of the process that take its entries. */
+	accessLogs(name: string): readonly AccessLog[];
 	/** The whole site, error routes included, for requests that a handler makes of its own site. Not to be called at build time. */
 	readonly wholeSite: Handler;
 	/** Address of the client behind `trusted_proxies`: what `{client_ip}` is. */

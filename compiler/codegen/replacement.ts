@@ -12,7 +12,11 @@ type Piece = { readonly text: Template } | { readonly group: string };
  * Compiles a replacement. `$name` takes the longest run of word characters, `${name}` ends where it says, `$$` is a dollar
  * sign, a group that is not there is nothing. Values of placeholders are data: a `$` in them is a dollar sign.
  */
-export function compileReplacement(text: string, cx: CompileContext, unknown: 'keep' | 'empty'): Replacement {
+export function compileReplacement(
+	text: string,
+	cx: Pick<CompileContext, 'template'>,
+	unknown: 'keep' | 'empty',
+): Replacement {
 	const pieces: Piece[] = [];
 	let from = 0;
 	let literal = '';

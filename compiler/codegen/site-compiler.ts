@@ -2,7 +2,7 @@
 import type { Matcher, Settings, Step } from '../document/document.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler, Predicate } from '../exchange/handler.ts';
-import type { FileReader, LeaseKinds, Leases } from '../exchange/leases.ts';
+import type { AccessLog, FileReader, LeaseKinds, Leases } from '../exchange/leases.ts';
 import { MATCHERS } from '../matchers/index.ts';
 import { BuildError, type CompileContext, type Template, type ValueEscape } from './compile-context.ts';
 import { type RouteRunner, routeRunner } from './named-routes.ts';
@@ -10,6 +10,7 @@ import { compilePipeline } from './pipeline.ts';
 import { compilePlaceholder } from './placeholders/index.ts';
 import type { HostFacts, PlaceholderScope, Resolver } from './placeholders/placeholder.ts';
 import { compileRegexp, RegexpError } from './regexp.ts';
+import type { SiteLogs } from './site-logs.ts';
 import { compileTemplate, hasPlaceholders, TemplateError } from './template.ts';
 
 /** Sees every closure while a graph is built, and may put its own in its place: what `explain` is made with. */
@@ -28,6 +29,7 @@ export interface SiteScope {
 	/** Placeholders that `map` makes for this site. */
 	readonly mapped: () => ReadonlySet<string>;
 	readonly leases: Leases;
+	readonly logs: SiteLogs;
 	readonly facts: HostFacts;
 	readonly clientIp: (x: Exchange) => string;
 	readonly tracer: BuildTracer | undefined;
@@ -121,6 +123,10 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 	placeholder(name: string): Resolver | undefined {
 		const compiled = compilePlaceholder(name, this);
 		return typeof compiled === 'string' ? () => compiled : compiled;
+	}
+
+	accessLogs(name: string): readonly AccessLog[] {
+		return this.scope.logs.named(name);
 	}
 
 	hasPlaceholders(text: string): boolean {

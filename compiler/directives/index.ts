@@ -14,6 +14,9 @@ import { handlePath } from './handle-path.ts';
 import { header, requestHeader } from './header.ts';
 import { invoke } from './invoke.ts';
 import { log } from './log.ts';
+import { logAppend } from './log-append.ts';
+import { logName } from './log-name.ts';
+import { logSkip } from './log-skip.ts';
 import { map } from './map/map.ts';
 import { methodDirective } from './method.ts';
 import { redir } from './redir.ts';
@@ -49,6 +52,9 @@ export const directives: readonly Directive[] = [
 	invoke,
 	intercept,
 	log,
+	logAppend,
+	logName,
+	logSkip,
 	map,
 	methodDirective,
 	redir,

@@ -1,5 +1,9 @@
 /** The configuration as JSON: the one meeting point of text and runtime. Field names are those of the schema. */
 
+import type { LogSampling } from '../lower/log-settings.ts';
+import type { LogFormat } from '../providers/log-formats/log-format.ts';
+import type { LogOutput } from '../providers/log-writers/log-output.ts';
+
 /** Plain JSON. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
@@ -31,11 +35,14 @@ export interface ErrorRoute {
 export interface SiteLog {
 	/** Logger name; several sites may share it. */
 	readonly name?: string;
-	readonly output?: { readonly writer: string; readonly [setting: string]: unknown };
-	readonly format?: { readonly encoder: string; readonly [setting: string]: unknown };
+	readonly output?: LogOutput;
+	readonly format?: LogFormat;
 	readonly level?: string;
+	readonly sampling?: LogSampling;
 	/** Of a site's log: only requests for these lower-case hosts are recorded. */
 	readonly hostnames?: readonly string[];
+	/** Of a site's log: only requests for which `log_name` names it are recorded. */
+	readonly no_hostname?: boolean;
 	/** Of a process log: namespaces to take or to leave out, by prefix. */
 	readonly include?: readonly string[];
 	readonly exclude?: readonly string[];

@@ -5,6 +5,7 @@ import { directives } from '../directives/index.ts';
 import { upstreamSchema } from '../directives/reverse-proxy/upstream-schema.ts';
 import { matchers } from '../matchers/index.ts';
 import { options } from '../options/index.ts';
+import { LOG_FORMAT } from '../providers/log-formats/log-format.ts';
 import { MATCHER, PIPELINE } from './references.ts';
 
 const ID: Schema = {
@@ -44,6 +45,7 @@ export function documentSchema(): Schema {
 			step: stepSchema(),
 			matcher: matcherSchema(),
 			upstreams: upstreamSchema,
+			log_format: LOG_FORMAT,
 		},
 	};
 }

@@ -94,6 +94,15 @@ export interface ExchangeTransport {
  */
 export type Upgraded = (client: Duplex) => void;
 
+/** What directives add to an exchange's access entry. */
+export interface ExchangeLog {
+	/** No entry is written. */
+	skip?: boolean;
+	fields?: Record<string, unknown>;
+	/** Called once the response has been sent, before the entry is written. */
+	late?: ((x: Exchange) => void)[];
+}
+
 /** One request/response pair. The same class for every protocol, so that call sites stay monomorphic. */
 export class Exchange {
 	readonly protocol: ProtocolName;
@@ -119,7 +128,7 @@ export class Exchange {
 	/** Loggers of the site that serves this exchange; the runtime records it there when it has ended. */
 	accessLogs: readonly AccessLog[] = NO_LOGS;
 	/** Extra access-log state: undefined until a directive sets it. */
-	log: { skip?: boolean; fields?: Record<string, unknown> } | undefined = undefined;
+	log: ExchangeLog | undefined = undefined;
 	/** For the runtime: the generation that serves this exchange, and `performance.now()` when its graph had returned. */
 	served: object | undefined = undefined;
 	answeredAt: number = 0;

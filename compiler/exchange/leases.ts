@@ -2,6 +2,9 @@
 
 import type { Duplex } from 'node:stream';
 import type { PasswordHash } from '../directives/basic-auth/password-hash.ts';
+import type { LogSampling } from '../lower/log-settings.ts';
+import type { LogFormat } from '../providers/log-formats/log-format.ts';
+import type { LogOutput } from '../providers/log-writers/log-output.ts';
 import type { Body } from './body.ts';
 import type { Exchange } from './exchange.ts';
 import type { HeaderList } from './header-list.ts';
@@ -156,10 +159,13 @@ export interface AccessLog {
 
 /** Settings of an access logger: its key. */
 export interface AccessLogSettings {
-	readonly name: string;
-	readonly output: { readonly writer: string; readonly [setting: string]: unknown };
-	readonly format: { readonly encoder: string; readonly [setting: string]: unknown };
+	/** Name in its entries: `http.log.access`, `http.log.access.NAME`. */
+	readonly logger: string;
+	readonly output: LogOutput;
+	/** `default`: chosen by where the log goes. */
+	readonly format: LogFormat;
 	readonly level: string;
+	readonly sampling?: LogSampling;
 }
 
 /** Says whether passwords are right, away from the threads that serve requests. */

@@ -2,7 +2,7 @@
 
 /** Directives of the languages that have no module in this build. */
 export const UNAVAILABLE_DIRECTIVES: ReadonlySet<string> = new Set([
-	...['tracing', 'log_append', 'log_skip', 'log_name', 'skip_log'],
+	...['tracing'],
 	...['timeouts'],
 	...['forward_auth', 'encode', 'push', 'metrics', 'php_fastcgi'],
 	...['acme_server', 'tls', 'cache', 'rate_limit'],

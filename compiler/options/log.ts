@@ -11,7 +11,7 @@ export const log: GlobalOption = {
 		'log [name] [{ output <writer>; format <encoder>; level <level>; include <namespace>…; exclude <namespace>… }]',
 	summary: 'Process logs: where they are written, how they look, which namespaces they take.',
 	documentation: [
-		'Without a name it configures `default`, the process log. `include` and `exclude` choose namespaces by prefix; the',
+		'Without a name it configures `default`, the process log; output, format and sampling are those of `log` in a site. `include` and `exclude` choose namespaces by prefix; the',
 		'longer prefix wins. A load takes changes over.',
 		'',
 		'```',

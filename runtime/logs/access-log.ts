@@ -2,7 +2,10 @@
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
 import type { AccessLog, AccessLogSettings } from '../../compiler/exchange/leases.ts';
-import { type Encoder, encoderOf, levelRank, members, text } from './encoders.ts';
+import { levelRank, members, text } from './encoders.ts';
+import { compileLogFormat, type LineFormat } from './log-format.ts';
+import type { LogSampler } from './log-sampler.ts';
+import type { ExpandText } from './machine-text.ts';
 
 /** Fields whose values never reach a log. */
 const HIDDEN: ReadonlySet<string> = new Set(['cookie', 'set-cookie', 'authorization', 'proxy-authorization']);
@@ -18,32 +21,25 @@ export interface AccessLogSurroundings {
 	readonly terminal: boolean;
 	/** Address of the client behind trusted proxies. */
 	readonly clientIp: (x: Exchange) => string;
-}
-
-/** A format that this build does not have. */
-export class UnknownEncoder extends Error {
-	constructor(name: string) {
-		super(`There is no log format \`${name}\`.`);
-		this.name = 'UnknownEncoder';
-	}
+	/** Fills in what a format takes from the machine. */
+	readonly expand: ExpandText;
 }
 
 /** Formats the exchanges of one access logger. */
 export class AccessLogger implements AccessLog {
-	readonly #encoder: Encoder;
+	readonly #format: LineFormat;
+	readonly #sampler: LogSampler | undefined;
 	readonly #logger: string;
 	readonly #sink: LineSink;
 	readonly #rank: number;
 	readonly #surroundings: AccessLogSurroundings;
 
 	/** Throws UnknownEncoder. */
-	constructor(settings: AccessLogSettings, sink: LineSink, surroundings: AccessLogSurroundings) {
-		const named = settings.format.encoder;
+	constructor(settings: AccessLogSettings, sink: LineSink, surroundings: AccessLogSurroundings, sampler?: LogSampler) {
 		const automatic = surroundings.terminal && settings.output.writer === 'stderr' ? 'console' : 'json';
-		const encoder = encoderOf(named === 'default' ? automatic : named);
-		if (!encoder) throw new UnknownEncoder(settings.format.encoder);
-		this.#encoder = encoder;
-		this.#logger = settings.name === 'default' ? 'http.log.access' : `http.log.access.${settings.name}`;
+		this.#format = compileLogFormat(settings.format, automatic, surroundings.expand);
+		this.#sampler = sampler;
+		this.#logger = settings.logger;
 		this.#rank = levelRank(settings.level);
 		this.#sink = sink;
 		this.#surroundings = surroundings;
@@ -53,17 +49,17 @@ export class AccessLogger implements AccessLog {
 		const level = x.response.status >= 500 ? 'error' : 'info';
 		if (levelRank(level) < this.#rank) return;
 		const message = x.answeredBy === '' ? 'NOP' : 'handled request';
-		this.#sink.write(
-			this.#encoder.encode(level, this.#logger, message, accessFields(x, this.#surroundings.clientIp(x)), Date.now()),
-		);
+		const now = Date.now();
+		if (this.#sampler && !this.#sampler.takes(level, message, now)) return;
+		const fields = accessFields(x, this.#surroundings.clientIp(x), this.#format);
+		this.#sink.write(this.#format.encode(level, this.#logger, message, fields, now));
 	}
 }
 
 /** The members of an access entry. The request is shown as it came, before rewrites. */
-function accessFields(x: Exchange, clientIp: string): string {
+function accessFields(x: Exchange, clientIp: string, format: LineFormat): string {
 	const { connection, received, request, response } = x;
 	const target = received.query === undefined ? received.path : `${received.path}?${received.query}`;
-	const duration = (performance.now() - x.startedAt) / 1000;
 	let entry =
 		`"request":{"remote_ip":${text(connection.remoteAddress)},"remote_port":"${connection.remotePort}",` +
 		`"client_ip":${text(clientIp)},"proto":"${x.protocol}","method":${text(received.method)},` +
@@ -75,7 +71,7 @@ function accessFields(x: Exchange, clientIp: string): string {
 			`"proto":${text(tls.protocol)},"server_name":${text(tls.serverName)}}`;
 	}
 	entry +=
-		`},"bytes_read":${x.bytesReceived},"user_id":${text(userId(x))},"duration":${Math.round(duration * 1e9) / 1e9},` +
+		`},"bytes_read":${x.bytesReceived},"user_id":${text(userId(x))},"duration":${format.duration(performance.now() - x.startedAt)},` +
 		`"size":${response.bytesSent},"status":${response.status},"resp_headers":${headerFields(response.headers)}`;
 	const more = members(x.log?.fields);
 	return more === '' ? entry : `${entry},${more}`;

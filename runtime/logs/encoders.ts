@@ -1,7 +1,9 @@
 /** The two log formats, `json` and `console`. A value can never begin a new line or move a terminal's cursor. */
+import type { PlainLogFormat } from '../../compiler/providers/log-formats/log-format.ts';
 import type { LogLevel } from '../threads/messages.ts';
+import { wallTime, writeTime } from './time-text.ts';
 
-/** Turns one entry into one line, its newline included. */
+/** Turns one entry into one line, its line end included. */
 export interface Encoder {
 	/** `fields` is JSON members without the braces (`"a":1,"b":"x"`), '' for none. `at` is milliseconds since the epoch. */
 	encode(level: LogLevel, logger: string, message: string, fields: string, at: number): string;
@@ -29,6 +31,13 @@ export function encoderOf(name: string): Encoder | undefined {
 	return undefined;
 }
 
+/** The encoder of `console` or `json` with settings of its own. */
+export function plainEncoder(name: 'console' | 'json', settings: PlainLogFormat): Encoder {
+	const { encoder: _, caller_key: _caller, stacktrace_key: _stack, duration_format: _duration, ...rest } = settings;
+	if (Object.keys(rest).length === 0) return name === 'json' ? JSON_ENCODER : CONSOLE_ENCODER;
+	return name === 'json' ? jsonEncoder(rest) : consoleEncoder(rest);
+}
+
 const JSON_ENCODER: Encoder = {
 	encode(level, logger, message, fields, at) {
 		const head = `{"level":"${level}","ts":${at / 1000},"logger":${text(logger)},"msg":${text(message)}`;
@@ -42,6 +51,52 @@ const CONSOLE_ENCODER: Encoder = {
 		return fields === '' ? `${head}\n` : `${head}\t{${fields}}\n`;
 	},
 };
+
+type Settings = Omit<PlainLogFormat, 'encoder'>;
+
+function jsonEncoder(settings: Settings): Encoder {
+	const { level_key = 'level', time_key = 'ts', name_key = 'logger', message_key = 'msg' } = settings;
+	const time = writeTime(settings.time_format ?? 'unix_seconds_float', settings.time_local === true);
+	const end = `}${settings.line_ending ?? '\n'}`;
+	return {
+		encode(level, logger, message, fields, at) {
+			const parts: string[] = [];
+			if (level_key !== '')
+				parts.push(`${text(level_key)}:${text(levelText(level, settings.level_format ?? 'lower'))}`);
+			if (time_key !== '') {
+				const value = time(at);
+				parts.push(`${text(time_key)}:${typeof value === 'number' ? value : text(value)}`);
+			}
+			if (name_key !== '') parts.push(`${text(name_key)}:${text(logger)}`);
+			if (message_key !== '') parts.push(`${text(message_key)}:${text(message)}`);
+			if (fields !== '') parts.push(fields);
+			return `{${parts.join(',')}${end}`;
+		},
+	};
+}
+
+function consoleEncoder(settings: Settings): Encoder {
+	const time = writeTime(settings.time_format ?? 'wall_milli', settings.time_local === true);
+	const end = settings.line_ending ?? '\n';
+	return {
+		encode(level, logger, message, fields, at) {
+			const parts: string[] = [];
+			if (settings.time_key !== '') parts.push(printable(String(time(at))));
+			if (settings.level_key !== '') parts.push(levelText(level, settings.level_format ?? 'upper'));
+			if (settings.name_key !== '') parts.push(printable(logger));
+			if (settings.message_key !== '') parts.push(printable(message));
+			if (fields !== '') parts.push(`{${fields}}`);
+			return `${parts.join('\t')}${end}`;
+		},
+	};
+}
+
+const COLORS: { readonly [level in LogLevel]: number } = { debug: 35, info: 34, warn: 33, error: 31 };
+
+function levelText(level: LogLevel, format: 'lower' | 'upper' | 'color'): string {
+	if (format === 'lower') return level;
+	return format === 'upper' ? level.toUpperCase() : `\u001b[${COLORS[level]}m${level.toUpperCase()}\u001b[0m`;
+}
 
 /** JSON of a string. Control characters above ASCII and line separators, which JSON may hold raw, are escaped too. */
 export function text(value: string): string {
@@ -73,13 +128,4 @@ function escaped(character: string): string {
 /** Text with every control character escaped. */
 function printable(value: string): string {
 	return value.replace(UNPRINTABLE, escaped);
-}
-
-/** `2026/11/21 05:46:45.123`, local time. */
-function wallTime(at: number): string {
-	const time = new Date(at);
-	const two = (value: number) => (value < 10 ? `0${value}` : String(value));
-	const day = `${time.getFullYear()}/${two(time.getMonth() + 1)}/${two(time.getDate())}`;
-	const clock = `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
-	return `${day} ${clock}.${String(time.getMilliseconds()).padStart(3, '0')}`;
 }

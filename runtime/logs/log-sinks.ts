@@ -1,12 +1,11 @@
 /** The writers that logs share, counted by who uses them, and opened before the configuration that names them is served. */
+import type { LogOutput } from '../../compiler/providers/log-writers/log-output.ts';
 import { leaseKey } from '../leases.ts';
 import { DescriptorWriter, DISCARD, type LogWriter, openLogFile } from './log-writer.ts';
+import type { ExpandText } from './machine-text.ts';
 
-/** Settings of an output: a writer's id and its own fields. */
-export interface LogOutputSettings {
-	readonly writer: string;
-	readonly [setting: string]: unknown;
-}
+/** Settings of an output. */
+export type LogOutputSettings = LogOutput;
 
 /** Writers that stand in for the process's streams. */
 export interface StandardWriters {
@@ -37,11 +36,14 @@ export class LogSinks {
 	readonly #sinks = new Map<string, Sink>();
 	readonly #standard: StandardWriters;
 	readonly #workingDirectory: string;
+	readonly #expand: ExpandText;
 	readonly #closing = new Set<Promise<void>>();
 
-	constructor(standard: StandardWriters, workingDirectory: string) {
+	/** `expand` fills in what paths take from the machine; nothing if left out. */
+	constructor(standard: StandardWriters, workingDirectory: string, expand: ExpandText = path => path) {
 		this.#standard = standard;
 		this.#workingDirectory = workingDirectory;
+		this.#expand = expand;
 	}
 
 	/** Takes a use of a writer, opening it first. Throws LogOutputError. */
@@ -99,10 +101,12 @@ export class LogSinks {
 	}
 
 	#openFile(output: LogOutputSettings): LogWriter {
-		const path = output.path ?? output.filename;
-		if (typeof path !== 'string' || path === '') throw new LogOutputError('A log file needs a path.');
+		const path = this.#expand(output.path ?? '', placeholder => {
+			throw new LogOutputError(`The log file ${output.path} cannot be named: ${placeholder} gives nothing.`);
+		});
+		if (path === '') throw new LogOutputError('A log file needs a path.');
 		try {
-			return openLogFile(path, this.#workingDirectory);
+			return openLogFile(path, this.#workingDirectory, output.mode, output.dir_mode);
 		} catch (error) {
 			const code = (error as { code?: string }).code ?? 'EIO';
 			throw new LogOutputError(`The log file ${path} cannot be opened: ${code}.`);

@@ -1,17 +1,21 @@
 /** The log of the process itself: what happens to configuration, listeners and threads, and errors of handlers. */
 import type { Settings, SiteLog } from '../../compiler/document/document.ts';
+import { takesLogger } from '../../compiler/document/log-namespaces.ts';
 import type { LogEntry, LogLevel } from '../threads/messages.ts';
-import { type Encoder, encoderOf, LEVEL_RANK, levelRank, members } from './encoders.ts';
+import { LEVEL_RANK, levelRank, members } from './encoders.ts';
+import { compileLogFormat, type LineFormat, UnknownEncoder } from './log-format.ts';
+import { LogSampler, SAMPLER_SLOTS } from './log-sampler.ts';
 import { LogOutputError, type LogOutputSettings, type LogSinks, sinkKey } from './log-sinks.ts';
 import type { LogWriter } from './log-writer.ts';
+import type { ExpandText } from './machine-text.ts';
 
 interface Target {
 	readonly writer: LogWriter;
 	readonly key: string;
-	readonly encoder: Encoder;
+	readonly format: LineFormat;
 	readonly rank: number;
-	readonly include: readonly string[];
-	readonly exclude: readonly string[];
+	readonly sampler: LogSampler | undefined;
+	readonly log: Pick<SiteLog, 'include' | 'exclude'>;
 }
 
 /** Outputs of a configuration, open but not written to yet. */
@@ -24,13 +28,15 @@ export class ProcessLog {
 	readonly #sinks: LogSinks;
 	readonly #terminal: boolean;
 	readonly #verbose: boolean;
+	readonly #expand: ExpandText;
 	#targets: readonly Target[];
 
 	/** `terminal`: standard error is one, so entries are for eyes. `verbose`: level debug whatever the settings say. */
-	constructor(sinks: LogSinks, terminal: boolean, verbose: boolean) {
+	constructor(sinks: LogSinks, terminal: boolean, verbose: boolean, expand: ExpandText = text => text) {
 		this.#sinks = sinks;
 		this.#terminal = terminal;
 		this.#verbose = verbose;
+		this.#expand = expand;
 		this.#targets = this.prepare({}).targets;
 	}
 
@@ -74,44 +80,34 @@ export class ProcessLog {
 
 	entry({ level, logger, message, fields }: LogEntry): void {
 		const rank = LEVEL_RANK[level]!;
+		const now = Date.now();
 		let json: string | undefined;
 		for (const target of this.#targets) {
-			if (rank < target.rank || !accepts(target, logger)) continue;
+			if (rank < target.rank || !takesLogger(target.log, logger)) continue;
+			if (target.sampler && !target.sampler.takes(level, message, now)) continue;
 			json ??= members(fields);
-			target.writer.write(target.encoder.encode(level, logger, message, json, Date.now()));
+			target.writer.write(target.format.encode(level, logger, message, json, now));
 		}
 	}
 
-	#target(name: string, log: SiteLog & { include?: unknown; exclude?: unknown }, settings: Settings): Target {
+	#target(name: string, log: SiteLog, settings: Settings): Target {
 		const output: LogOutputSettings = log.output ?? { writer: 'stderr' };
-		const format = log.format?.encoder ?? (this.#terminal && output.writer === 'stderr' ? 'console' : 'json');
-		const encoder = encoderOf(format);
-		if (!encoder) throw new LogOutputError(`There is no log format \`${format}\` (log \`${name}\`).`);
+		const automatic = this.#terminal && output.writer === 'stderr' ? 'console' : 'json';
+		let format: LineFormat;
+		try {
+			format = compileLogFormat(log.format ?? { encoder: 'default' }, automatic, this.#expand);
+		} catch (error) {
+			if (!(error instanceof UnknownEncoder)) throw error;
+			throw new LogOutputError(`${error.message.slice(0, -1)} (log \`${name}\`).`);
+		}
 		const level = log.level ?? (settings.debug ? 'debug' : 'info');
 		return {
 			writer: this.#sinks.acquire(output),
 			key: sinkKey(output),
-			encoder,
+			format,
+			sampler: log.sampling && new LogSampler(log.sampling, new Int32Array(SAMPLER_SLOTS)),
 			rank: this.#verbose ? 0 : levelRank(level),
-			include: strings(log.include),
-			exclude: strings(log.exclude),
+			log,
 		};
 	}
-}
-
-function strings(value: unknown): readonly string[] {
-	return Array.isArray(value) ? value.filter(item => typeof item === 'string') : [];
-}
-
-/** Namespaces match as prefixes of whole parts; the longest match decides. */
-function accepts(target: Target, logger: string): boolean {
-	const longest = (names: readonly string[]) =>
-		names.reduce(
-			(length, name) => (logger === name || logger.startsWith(`${name}.`) ? Math.max(length, name.length) : length),
-			-1,
-		);
-	const included = longest(target.include);
-	if (target.include.length > 0 && included === -1) return false;
-	const excluded = longest(target.exclude);
-	return excluded === -1 || included > excluded;
 }

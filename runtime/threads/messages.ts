@@ -2,6 +2,7 @@
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { Settings } from '../../compiler/document/document.ts';
+import type { LogOutput } from '../../compiler/providers/log-writers/log-output.ts';
 import type { RestartReason } from '../control.ts';
 import type { MainThreadQuestion } from './main-thread-questions.ts';
 
@@ -179,7 +180,7 @@ export type FromWorker =
 	| {
 			readonly type: 'sink_opened';
 			readonly sink: string;
-			readonly output: { readonly writer: string; readonly [setting: string]: unknown };
+			readonly output: LogOutput;
 	  }
 	| { readonly type: 'sink_released'; readonly sink: string }
 	/** Formatted access entries; `sink` is the key of their writer. */

@@ -1,5 +1,6 @@
 /** The data-plane threads as the main thread sees them: started, fed, counted, replaced when they die. */
 import type { Worker } from 'node:worker_threads';
+import type { LogOutput } from '../../compiler/providers/log-writers/log-output.ts';
 import type { ThreadTotals } from '../metrics/thread-totals.ts';
 import { startThread } from '../thread-source.ts';
 import type { MainThreadQuestion } from './main-thread-questions.ts';
@@ -58,7 +59,7 @@ export interface WorkerPoolHost {
 	log(entry: LogEntry): void;
 	/** Lines for a log writer. */
 	access(sink: string, text: string, entries: number): void;
-	sinkOpened(sink: string, output: { readonly writer: string }): void;
+	sinkOpened(sink: string, output: LogOutput): void;
 	sinkReleased(sink: string): void;
 	/** Answers a question of a thread. Never rejects. */
 	answer(question: MainThreadQuestion): Promise<unknown>;

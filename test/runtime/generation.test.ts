@@ -45,7 +45,7 @@ class Bench {
 	readonly source: LeaseSource = {
 		acquire: <K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']) => {
 			const handle = leaseKey(kind, settings);
-			const { name } = settings as { name: string };
+			const name = (settings as { logger: string }).logger.slice('http.log.access.'.length);
 			if (this.wanting.has(name)) throw new MemoryWanted();
 			const lease = this.registry.acquire(handle, () => ({
 				value: { record() {} },

@@ -273,9 +273,9 @@ const logs = suite('access logs');
 logs('are leased once, and those of other hosts are left out', () => {
 	const leased: string[] = [];
 	const leases = {
-		lease: (_kind: string, settings: { name: string }) => {
+		lease: (_kind: string, settings: { logger: string }) => {
 			leased.push(JSON.stringify(settings));
-			return { name: settings.name, record() {} };
+			return { logger: settings.logger, record() {} };
 		},
 	} as never;
 	const site = buildSite(
@@ -305,17 +305,17 @@ logs('are leased once, and those of other hosts are left out', () => {
 	assert.equal(
 		leased.map(text => JSON.parse(text)),
 		[
-			{ name: 'default', output: { writer: 'stdout' }, format: { encoder: 'default' }, level: 'INFO' },
-			{ name: 'only-b', output: { writer: 'discard' }, format: { encoder: 'json' }, level: 'ERROR' },
+			{ logger: 'http.log.access', output: { writer: 'stdout' }, format: { encoder: 'default' }, level: 'INFO' },
+			{ logger: 'http.log.access.only-b', output: { writer: 'discard' }, format: { encoder: 'json' }, level: 'ERROR' },
 		],
 	);
 	const namesFor = (authority: string) => {
 		const x = fakeExchange({ authority });
 		site.handle(x);
-		return x.accessLogs.map((log: AccessLog) => (log as unknown as { name: string }).name);
+		return x.accessLogs.map((log: AccessLog) => (log as unknown as { logger: string }).logger);
 	};
-	assert.equal(namesFor('a.test'), ['default']);
-	assert.equal(namesFor('b.test:80'), ['default', 'only-b']);
+	assert.equal(namesFor('a.test'), ['http.log.access']);
+	assert.equal(namesFor('b.test:80'), ['http.log.access', 'http.log.access.only-b']);
 	assert.is(site.logs.length, 2);
 	assert.is(site.name, 'http://a.test');
 });

@@ -1,0 +1,63 @@
+/** The access logs of one site: which of them take a request's entry. */
+
+import type { Settings, SiteLog } from '../document/document.ts';
+import { accessLogTargets, namedLogTargets } from '../document/log-namespaces.ts';
+import { canonicalHost, hostMatches } from '../exchange/authority.ts';
+import type { Exchange } from '../exchange/exchange.ts';
+import type { AccessLog, AccessLogSettings, Leases } from '../exchange/leases.ts';
+
+/** Chooses the logs of a request. */
+export type LogChoice = (x: Exchange) => readonly AccessLog[];
+
+/** The leased logs of a site. */
+export class SiteLogs {
+	/** Every log that the site writes to by itself. */
+	readonly all: readonly AccessLog[];
+	/** Those that are limited to hosts are left out for the others; those of `log_name` alone always. */
+	readonly choose: LogChoice;
+	/** True once some log takes entries, be it through `log_name` only. */
+	used: boolean;
+	readonly #byName = new Map<string, readonly AccessLog[]>();
+	readonly #settings: Settings;
+	readonly #leases: Leases;
+
+	constructor(logs: readonly SiteLog[], settings: Settings, leases: Leases) {
+		this.#settings = settings;
+		this.#leases = leases;
+		const leased = logs.map(log => this.#lease(accessLogTargets(log, settings)));
+		logs.forEach(({ name }, at) => {
+			if (name !== undefined) this.#byName.set(name, [...(this.#byName.get(name) ?? []), ...leased[at]!]);
+		});
+		const chosen = logs.flatMap((log, at) => (log.no_hostname ? [] : [{ log, targets: leased[at]! }]));
+		this.all = leased.flat();
+		this.used = this.all.length > 0;
+		const always = chosen.flatMap(({ targets }) => targets);
+		if (chosen.every(({ log }) => log.hostnames === undefined)) {
+			this.choose = () => always;
+			return;
+		}
+		const limited = chosen.map(({ log, targets }) => ({
+			targets,
+			patterns: log.hostnames?.map(name => canonicalHost(name) ?? name),
+		}));
+		this.choose = x =>
+			limited.flatMap(({ targets, patterns }) =>
+				patterns === undefined || patterns.some(pattern => hostMatches(x.request.host, pattern)) ? targets : [],
+			);
+	}
+
+	/** The logs of a name: the site's own, or those of the process that take its logger. */
+	named(name: string): readonly AccessLog[] {
+		let logs = this.#byName.get(name);
+		if (!logs) {
+			logs = this.#lease(namedLogTargets(name, this.#settings));
+			this.used = true;
+			this.#byName.set(name, logs);
+		}
+		return logs;
+	}
+
+	#lease(targets: readonly AccessLogSettings[]): AccessLog[] {
+		return targets.map(settings => this.#leases.lease('access_log', settings));
+	}
+}

@@ -1,0 +1,69 @@
+/** Which logs take the entries of which loggers, and what the access entries of a site are written to. */
+import type { AccessLogSettings } from '../exchange/leases.ts';
+import type { Settings, SiteLog } from './document.ts';
+
+/** Name of the process log. */
+export const DEFAULT_LOG = 'default';
+/** Namespace of access entries; a named logger's is below it. */
+const ACCESS = 'http.log.access';
+
+/** The logger of the access entries of a site's log. */
+export function accessLoggerName(name: string | undefined): string {
+	return name === undefined || name === DEFAULT_LOG ? ACCESS : `${ACCESS}.${name}`;
+}
+
+/** Whether a log takes the entries of a logger: namespaces match as prefixes of whole parts; the longest match decides. */
+export function takesLogger(log: Pick<SiteLog, 'include' | 'exclude'>, logger: string): boolean {
+	const included = longest(log.include, logger);
+	if (log.include && log.include.length > 0 && included === -1) return false;
+	const excluded = longest(log.exclude, logger);
+	return excluded === -1 || included > excluded;
+}
+
+function longest(names: readonly string[] | undefined, logger: string): number {
+	let length = -1;
+	for (const name of names ?? []) {
+		if (logger === name || logger.startsWith(`${name}.`)) length = Math.max(length, name.length);
+	}
+	return length;
+}
+
+/**
+ * The logs that an access log of a site writes to. One with a name or settings of its own has an output of its own, which
+ * the process log then leaves alone; what it leaves out comes from the process log of its name. Any other goes to the
+ * process log. Beside that, every other log of the process takes the entries that it includes.
+ */
+export function accessLogTargets(log: SiteLog, settings: Settings): AccessLogSettings[] {
+	const logger = accessLoggerName(log.name);
+	const logs: { readonly [name: string]: SiteLog } = settings.logs ?? {};
+	const own = log.name !== undefined || !!(log.output || log.format || log.level || log.sampling);
+	const name = log.name ?? DEFAULT_LOG;
+	const base = Object.hasOwn(logs, name) ? logs[name]! : {};
+	const targets: AccessLogSettings[] = [];
+	if (own) targets.push(target(logger, { ...base, ...log }, settings));
+	else if (takesLogger(base, logger)) targets.push(target(logger, base, settings));
+	for (const [other, process] of Object.entries(logs)) {
+		if (other === DEFAULT_LOG || other === name || !takesLogger(process, logger)) continue;
+		targets.push(target(logger, process, settings));
+	}
+	return targets;
+}
+
+/** The logs that entries go to when `log_name` names a logger that its site does not define. */
+export function namedLogTargets(name: string, settings: Settings): AccessLogSettings[] {
+	const logger = accessLoggerName(name);
+	const { [DEFAULT_LOG]: process = {}, ...others } = (settings.logs ?? {}) as { readonly [name: string]: SiteLog };
+	return [process, ...Object.values(others)]
+		.filter(log => takesLogger(log, logger))
+		.map(log => target(logger, log, settings));
+}
+
+function target(logger: string, log: SiteLog, settings: Settings): AccessLogSettings {
+	return {
+		logger,
+		output: log.output ?? { writer: 'stderr' },
+		format: log.format ?? { encoder: 'default' },
+		level: log.level ?? (settings.debug ? 'DEBUG' : 'INFO'),
+		...(log.sampling ? { sampling: log.sampling } : {}),
+	};
+}

@@ -1,0 +1,160 @@
+/** Filters of log fields: removing, hiding and shortening values before an entry is written. */
+import { createHash } from 'node:crypto';
+import { compileRegexp } from '../../compiler/codegen/regexp.ts';
+import { compileReplacement } from '../../compiler/codegen/replacement.ts';
+import { constantTemplate } from '../../compiler/codegen/template.ts';
+import type { Exchange } from '../../compiler/exchange/exchange.ts';
+import { maskedAddress } from '../../compiler/exchange/ip-ranges.ts';
+import { formatQuery, parseQueryLeniently } from '../../compiler/exchange/uri-escape.ts';
+import type { LogFilter, ParameterAction } from '../../compiler/providers/log-formats/log-filter.ts';
+
+/** Changes the fields of one entry. */
+export type FieldEdit = (fields: { [name: string]: unknown }) => void;
+
+type Fields = { [name: string]: unknown };
+type Change = (value: string) => string;
+
+/**
+ * Compiles filters by path (`request>headers>Cookie`). Letter case of names does not count, so that no client evades a
+ * filter of a header field by writing it otherwise. Lists are filtered item by item. Throws for an expression that is none.
+ */
+export function compileLogFilters(filters: { readonly [path: string]: LogFilter }): FieldEdit {
+	const edits = Object.entries(filters).map(([path, filter]) => {
+		const names = path.split('>').map(name => name.toLowerCase());
+		const edit = compileFilter(filter);
+		return (fields: Fields) => at(fields, names, edit);
+	});
+	return fields => {
+		for (const edit of edits) edit(fields);
+	};
+}
+
+type MemberEdit = (holder: Fields, name: string) => void;
+
+/** Carries an edit out on every member that a path leads to. */
+function at(fields: Fields, names: readonly string[], edit: MemberEdit): void {
+	const [wanted, ...rest] = names;
+	for (const name of Object.keys(fields)) {
+		if (name.toLowerCase() !== wanted) continue;
+		const value = fields[name];
+		if (rest.length === 0) edit(fields, name);
+		else if (typeof value === 'object' && value !== null) at(value as Fields, rest, edit);
+	}
+}
+
+function compileFilter(filter: LogFilter): MemberEdit {
+	switch (filter.filter) {
+		case 'delete':
+			return (holder, name) => {
+				delete holder[name];
+			};
+		case 'rename':
+			return (holder, name) => {
+				const value = holder[name];
+				delete holder[name];
+				define(holder, filter.name, value);
+			};
+		case 'replace':
+			return (holder, name) => define(holder, name, filter.value);
+		case 'hash':
+			return everyText(hashText);
+		case 'ip_mask':
+			return everyText(value => maskAddresses(value, filter.ipv4 ?? 32, filter.ipv6 ?? 128));
+		case 'query':
+			return everyText(value => filterQuery(value, filter.actions));
+		case 'cookie':
+			return everyText(value => filterCookies(value, filter.actions));
+		case 'set_cookie':
+			return everyText(value => filterSetCookie(value, filter.actions));
+		case 'regexp': {
+			const rules = filter.rules.map(({ find, replace }) => {
+				const regexp = compileRegexp(find, 'g');
+				// Nothing of a request stands in it.
+				const replacement = compileReplacement(replace, { template: constantTemplate }, 'keep');
+				return (value: string) => replacement(value, regexp, undefined as unknown as Exchange);
+			});
+			return everyText(value => rules.reduce((text, rule) => rule(text), value));
+		}
+	}
+}
+
+/** `__proto__` is a name like any other. */
+function define(holder: Fields, name: string, value: unknown): void {
+	Object.defineProperty(holder, name, { value, enumerable: true, configurable: true, writable: true });
+}
+
+/** Changes a text, or every text of a list; numbers and other values as the text that they are. */
+function everyText(change: Change): MemberEdit {
+	const one = (value: unknown): unknown => {
+		if (typeof value === 'string') return change(value);
+		if (typeof value === 'number' || typeof value === 'boolean') return change(String(value));
+		return value;
+	};
+	return (holder, name) => {
+		const value = holder[name];
+		define(holder, name, Array.isArray(value) ? value.map(one) : one(value));
+	};
+}
+
+/** The first four bytes of SHA-256, in hexadecimal. */
+function hashText(value: string): string {
+	return createHash('sha256').update(value).digest('hex').slice(0, 8);
+}
+
+/** Addresses, alone or in a list with commas, with or without ports; what is none stays. */
+function maskAddresses(value: string, ipv4: number, ipv6: number): string {
+	return value
+		.split(',')
+		.map(item => {
+			const text = item.trim();
+			const host = /^\[(.*)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text;
+			return maskedAddress(host, ipv4, ipv6)?.replace(/\/\d+$/, '') ?? text;
+		})
+		.join(', ');
+}
+
+function actOn(actions: readonly ParameterAction[], name: string, value: string): string | undefined {
+	let result: string | undefined = value;
+	for (const action of actions) {
+		if (action.name !== name || result === undefined) continue;
+		if (action.action === 'delete') result = undefined;
+		else result = action.action === 'hash' ? hashText(result) : (action.value ?? '');
+	}
+	return result;
+}
+
+/** The query of a URI; the other parameters are written again with sorted names. */
+function filterQuery(uri: string, actions: readonly ParameterAction[]): string {
+	const mark = uri.indexOf('?');
+	if (mark === -1) return uri;
+	const parameters = parseQueryLeniently(uri.slice(mark + 1));
+	for (const [name, values] of parameters) {
+		const kept = values.flatMap(value => actOn(actions, name, value) ?? []);
+		if (kept.length === 0) parameters.delete(name);
+		else parameters.set(name, kept);
+	}
+	const query = formatQuery(parameters);
+	return query === '' ? uri.slice(0, mark) : `${uri.slice(0, mark)}?${query}`;
+}
+
+/** The cookies of a field `Cookie`. */
+function filterCookies(field: string, actions: readonly ParameterAction[]): string {
+	const kept = field.split(';').flatMap(piece => filterPair(piece.trim(), actions) ?? []);
+	return kept.filter(piece => piece !== '').join('; ');
+}
+
+/** The cookie of a field `Set-Cookie`; its attributes stay. A removed one leaves nothing of the field. */
+function filterSetCookie(field: string, actions: readonly ParameterAction[]): string {
+	const [cookie, ...attributes] = field.split(';');
+	const kept = filterPair(cookie!.trim(), actions);
+	return kept === undefined ? '' : [kept, ...attributes].join(';');
+}
+
+function filterPair(pair: string, actions: readonly ParameterAction[]): string | undefined {
+	const equals = pair.indexOf('=');
+	const name = equals === -1 ? pair : pair.slice(0, equals);
+	const value = equals === -1 ? '' : pair.slice(equals + 1);
+	const result = actOn(actions, name, value);
+	if (result === undefined) return undefined;
+	return result === value ? pair : `${name}=${result}`;
+}
