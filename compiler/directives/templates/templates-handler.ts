@@ -117,7 +117,12 @@ function execute(site: PageSite, x: Exchange, page: Page, body: Body): void | Pr
 			const template = site.compile(source, name);
 			output = executeTextTemplate(template, { name, data: host.data, budget: host.budget, surroundings: host });
 		} catch (error) {
-			if (!(error instanceof Suspension)) throw asPageError(error);
+			if (!(error instanceof Suspension)) {
+				// What was said of the page does not hold for what the error routes answer.
+				withoutValidators(response.headers);
+				response.headers.delete('content-type');
+				throw asPageError(error);
+			}
 			return error.until.then(() => {
 				host.restart();
 				return attempt();

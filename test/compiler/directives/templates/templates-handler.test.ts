@@ -45,6 +45,7 @@ const FILES: { readonly [name: string]: string } = {
 	'front.json.txt': '{\n"title": "Hello"\n}\nbody',
 	'body.html': '{{placeholder "http.request.body"}}',
 	'list.html': '{{range listFiles "parts"}}{{.}} {{end}}{{(fileStat "cookie.html").Size}} {{(fileStat "parts").IsDir}}',
+	// biome-ignore lint/suspicious/noTemplateCurlyInString: variables of `expandenv` are written so
 	'env.html': '{{env "HOME_OF"}} {{expandenv "$HOME_OF/${HOME_OF}"}} {{env "NONE"}}.',
 	'many.html': '{{range until 60}}{{httpInclude (printf "/data?n=%d" .)}}{{end}}',
 	'image.png': '{{.Nope}}',
