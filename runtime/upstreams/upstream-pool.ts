@@ -13,6 +13,7 @@ import type { Balancer, BalancerView } from '../../compiler/providers/balancers/
 import { balancerById } from '../../compiler/providers/balancers/index.ts';
 import type { ClientOptions } from '../protocols/http1/client-call.ts';
 import type { ClientConnection } from '../protocols/http1/client-connection.ts';
+import { PieceMemory } from '../protocols/http1/piece-memory.ts';
 import { type IdleLimits, PooledUpstream } from './pooled-upstream.ts';
 import { poolSlots, type SharedUpstreamCounts, UpstreamCounts } from './shared-counts.ts';
 import { type CallOwner, UpstreamCall } from './upstream-call.ts';
@@ -76,6 +77,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, CallOwner {
 				this.#readBuffer ??= Buffer.allocUnsafeSlow(READ_SIZE);
 				return this.#readBuffer;
 			},
+			pieces: new PieceMemory(),
 		};
 		this.#counts = new UpstreamCounts(poolSlots(settings), shared);
 		this.#balancer = balancerById(settings.balance?.policy ?? 'random') ?? balancerById('random')!;

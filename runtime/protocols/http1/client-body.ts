@@ -1,6 +1,7 @@
 /** A response's body on its way from the upstream's socket to whoever pulls it. */
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import type { PieceMemory } from './piece-memory.ts';
 
 /** Bytes queued for a slow reader before the socket is no longer read. */
 const HIGH_WATER = 131072;
@@ -20,6 +21,9 @@ export class ClientBody implements BodySource {
 	readonly length: number | undefined;
 	trailers: HeaderList | undefined = undefined;
 	readonly #owner: BodyOwner;
+	readonly #memory: PieceMemory;
+	/** The piece that is the consumer's until its next pull. */
+	#lent: Uint8Array | undefined = undefined;
 	#chunks: Uint8Array[] = [];
 	#next = 0;
 	#queued = 0;
@@ -29,17 +33,19 @@ export class ClientBody implements BodySource {
 	#resolve: ((bytes: Uint8Array | null) => void) | undefined = undefined;
 	#reject: ((error: unknown) => void) | undefined = undefined;
 
-	constructor(owner: BodyOwner, length: number | undefined) {
+	constructor(owner: BodyOwner, length: number | undefined, memory: PieceMemory) {
 		this.#owner = owner;
+		this.#memory = memory;
 		this.length = length;
 	}
 
-	/** Takes bytes over; false when the socket should not be read for now. */
+	/** Takes bytes over, which the memory given has copied; false when the socket should not be read for now. */
 	push(bytes: Uint8Array): boolean {
 		const resolve = this.#resolve;
 		if (resolve) {
 			this.#resolve = undefined;
 			this.#reject = undefined;
+			this.#lent = bytes;
 			resolve(bytes);
 			return true;
 		}
@@ -70,6 +76,10 @@ export class ClientBody implements BodySource {
 	}
 
 	pull(): Uint8Array | null | Promise<Uint8Array | null> {
+		if (this.#lent !== undefined) {
+			this.#memory.giveBack(this.#lent);
+			this.#lent = undefined;
+		}
 		if (this.#next < this.#chunks.length) {
 			const bytes = this.#chunks[this.#next]!;
 			this.#next++;
@@ -83,6 +93,7 @@ export class ClientBody implements BodySource {
 				// Once ended, the connection may already serve another exchange.
 				if (!this.#ended) this.#owner.resumeBody();
 			}
+			this.#lent = bytes;
 			return bytes;
 		}
 		if (this.#ended) return null;
@@ -94,6 +105,8 @@ export class ClientBody implements BodySource {
 	}
 
 	cancel(reason?: unknown): void {
+		// It may still be on its way out, and is not used again.
+		this.#lent = undefined;
 		this.#chunks = [];
 		this.#next = 0;
 		this.#queued = 0;

@@ -2,6 +2,7 @@
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { UpstreamError, UpstreamRequest, UpstreamResponse } from '../../../compiler/exchange/leases.ts';
 import type { ClientConnection } from './client-connection.ts';
+import type { PieceMemory } from './piece-memory.ts';
 
 /** Where to connect. */
 export type ClientTarget = { readonly host: string; readonly port: number } | { readonly path: string };
@@ -19,6 +20,8 @@ export interface ClientOptions {
 	readonly keepAlive: boolean;
 	/** What a socket reads into. It may be shared by sockets of a thread: bytes are used up before the next read. */
 	readonly readBuffer: () => Buffer;
+	/** What pieces of bodies are copied into. */
+	readonly pieces: PieceMemory;
 }
 
 /** One request as its sender sees it. Either `failed` is called, or `answered` and later `released`; then no more. */

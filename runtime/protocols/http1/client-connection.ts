@@ -201,7 +201,7 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 					this.#readChunked(bytes, count);
 					break;
 				case 'close':
-					this.#wanted = this.#body!.push(ownedCopy(bytes, 0, count));
+					this.#wanted = this.#body!.push(this.#options.pieces.copy(bytes, 0, count));
 					break;
 				case 'upgraded':
 					// The stream asks for more by resuming the socket.
@@ -277,7 +277,7 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 				return;
 			case 'close': {
 				const body = this.#beginBody(call, head, 'close');
-				if (start < end) this.#wanted = body.push(ownedCopy(data, start, end));
+				if (start < end) this.#wanted = body.push(this.#options.pieces.copy(data, start, end));
 				return;
 			}
 			case 'upgrade': {
@@ -313,7 +313,7 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 	}
 
 	#beginBody(call: ClientCall, head: ResponseHead, state: 'length' | 'chunked' | 'close'): ClientBody {
-		const body = new ClientBody(this, state === 'length' ? head.length : undefined);
+		const body = new ClientBody(this, state === 'length' ? head.length : undefined, this.#options.pieces);
 		this.#body = body;
 		this.#state = state;
 		this.#tell(call, response(head, body));
@@ -324,7 +324,7 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 		const to = Math.min(end, start + this.#remaining);
 		this.#remaining -= to - start;
 		const body = this.#body!;
-		this.#wanted = body.push(ownedCopy(bytes, start, to));
+		this.#wanted = body.push(this.#options.pieces.copy(bytes, start, to));
 		if (this.#remaining > 0) return;
 		body.end(undefined);
 		this.#responseEnded(to < end);
@@ -338,7 +338,7 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 
 	/** ChunkSink: content of a chunked body. */
 	push(piece: Buffer): void {
-		this.#wanted = this.#body!.push(ownedCopy(piece, 0, piece.length));
+		this.#wanted = this.#body!.push(this.#options.pieces.copy(piece, 0, piece.length));
 	}
 
 	#endBody(decoder: ChunkedDecoder, more: boolean): void {

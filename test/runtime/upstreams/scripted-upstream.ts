@@ -73,7 +73,7 @@ export async function readBody(body: Body): Promise<string> {
 	if (typeof body === 'string') return body;
 	if (!isStream(body)) return Buffer.from(body).toString('latin1');
 	const pieces: Uint8Array[] = [];
-	for (let piece = await body.pull(); piece !== null; piece = await body.pull()) pieces.push(piece);
+	for (let piece = await body.pull(); piece !== null; piece = await body.pull()) pieces.push(Uint8Array.from(piece));
 	return Buffer.concat(pieces).toString('latin1');
 }
 

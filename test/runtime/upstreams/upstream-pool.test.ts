@@ -485,6 +485,37 @@ test('10 MB to a slow reader: the upstream is held back, memory stays bounded', 
 	assert.ok(ahead < total, `${ahead} bytes were taken ahead of the reader`);
 });
 
+test('large bodies read at the same time keep their bytes apart', async () => {
+	const total = 2 << 20;
+	const server = await upstream(socket =>
+		onRequest(socket, head => {
+			const letter = head.slice(5, 6);
+			if (letter < 'm') socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${total}\r\n\r\n`);
+			else socket.write(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${total.toString(16)}\r\n`);
+			socket.write(letter.repeat(total));
+			if (letter >= 'm') socket.write('\r\n0\r\n\r\n');
+		}),
+	);
+	const pool = poolOf({ to: [server.address] });
+	for (let round = 0; round < 2; round++) {
+		await Promise.all(
+			[...'abcxyz'].map(async letter => {
+				const { body } = await send(pool, { target: `/${letter}` });
+				assert.ok(isStream(body));
+				let read = 0;
+				for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
+					const before = Buffer.from(piece);
+					if (read % 3 === 0) await pause(1);
+					assert.ok(before.equals(piece), 'a piece stays as it is until the next pull');
+					assert.is(before.toString().replaceAll(letter, ''), '');
+					read += piece.length;
+				}
+				assert.is(read, total);
+			}),
+		);
+	}
+});
+
 test('10 MB to a slow upstream: the body is pulled as fast as the upstream takes it', async () => {
 	const total = 10 << 20;
 	let received = 0;
