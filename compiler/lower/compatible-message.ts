@@ -21,6 +21,20 @@ export function compatibleMessage(
 	return { message, place: first ? 'before' : 'behind' };
 }
 
+/** How the compatible server says that a directive or option knows no such line in its block. */
+export function unknownSubdirective(of: string, name: string): string {
+	switch (of) {
+		case 'servers':
+			return `unrecognized servers option '${name}'`;
+		case 'bind':
+		case 'tls':
+			return `unknown subdirective: ${name}`;
+		case 'acme_server':
+			return `unrecognized ACME server directive: ${name}`;
+	}
+	return `unrecognized subdirective ${name}`;
+}
+
 /** Puts the place into the message where it is wanted. Done last: only then is the line known for certain. */
 export function withPlace(diagnostic: Diagnostic): Diagnostic {
 	const { place, ...rest } = diagnostic;

@@ -5,10 +5,11 @@ import type { Dialect } from '../dialects/dialect.ts';
 import type { Matcher, Step } from '../document/document.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Block, Line, Word } from '../syntax/ast.ts';
-import { compatibleMessage } from './compatible-message.ts';
+import { compatibleMessage, unknownSubdirective } from './compatible-message.ts';
 import { didYouMean } from './did-you-mean.ts';
 import type { LowerContext, Subdirective } from './lower-context.ts';
 import { lowerMatcherExpression } from './matcher-expression.ts';
+import { MatcherLimits } from './matcher-limits.ts';
 import type { MatcherScope } from './matcher-scope.ts';
 import type { NamedRoutes } from './named-routes.ts';
 import type { Origins } from './origins.ts';
@@ -51,6 +52,8 @@ export class Lowering implements LowerContext {
 	directive: string | undefined = undefined;
 	/** Upstreams of the site being lowered, which hide nothing: a name stands for one pool in the whole configuration. */
 	siteUpstreams: ReadonlyMap<string, { used: boolean }> | undefined = undefined;
+
+	readonly matcherLimits = new MatcherLimits();
 
 	constructor(environment: LoweringEnvironment) {
 		this.environment = environment;
@@ -107,7 +110,7 @@ export class Lowering implements LowerContext {
 			}
 			const message =
 				this.dialect === 'compatfile'
-					? `unrecognized subdirective ${name.text}`
+					? unknownSubdirective(of, name.text)
 					: `\`${name.text}\` is not a sub-directive of \`${of}\`.`;
 			this.problem('error', 'directive/unknown-subdirective', name.span, message, {
 				label: didYouMean(name.text, Object.keys(known)),
@@ -171,9 +174,7 @@ export class Lowering implements LowerContext {
 		const mistake = this.environment.placeholders.regexpMistake(word.text);
 		if (mistake === undefined) return word.text;
 		const message =
-			of === 'matcher' && this.dialect === 'compatfile'
-				? `compiling matcher regexp ${word.text}: ${mistake}`
-				: mistake;
+			of === 'matcher' && this.dialect === 'compatfile' ? `compiling matcher regexp ${word.text}: ${mistake}` : mistake;
 		this.problem('error', 'value/not-a-regular-expression', word.span, message);
 		return undefined;
 	}
