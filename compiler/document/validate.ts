@@ -1,11 +1,13 @@
 /** Checks a document against its schema and turns ajv's findings into diagnostics that read like ours. */
-import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
+import { createRequire } from 'node:module';
+import type { ErrorObject, ValidateFunction } from 'ajv';
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
 import { didYouMean } from '../lower/did-you-mean.ts';
+import { type QuickCheck, quickCheck } from './quick-check.ts';
 import { documentSchema } from './schema.ts';
 
 /**
- * Reports every way in which a value is no document; true when there is none. The schema is compiled at the first call
+ * Reports every way in which a value is no document; true when there is none. The schema is prepared at the first call
  * and kept: it depends on nothing but this build's modules.
  */
 export function checkDocument(document: unknown, report: Report): boolean {
@@ -15,7 +17,7 @@ export function checkDocument(document: unknown, report: Report): boolean {
 	}
 	if (quickValidator()(document)) return true;
 	const validate = thoroughValidator();
-	validate(document);
+	if (validate(document)) return true;
 	const places = new Set<string>();
 	for (const error of validate.errors ?? []) {
 		const diagnostic = describe(error, document);
@@ -27,11 +29,11 @@ export function checkDocument(document: unknown, report: Report): boolean {
 	return false;
 }
 
-/** Stops at the first mistake and says nothing about it: a valid document, the usual case, costs the least. */
-const quickValidator: () => ValidateFunction = lazily(() => compileSchema(false));
+/** Says nothing about mistakes: a valid document, the usual case, costs the least. */
+const quickValidator: () => QuickCheck = lazily(() => quickCheck(documentSchema()));
 
 /** Finds every mistake, with all that is needed to describe it. */
-const thoroughValidator: () => ValidateFunction = lazily(() => compileSchema(true));
+const thoroughValidator: () => ValidateFunction = lazily(compileSchema);
 
 /** Made when first asked for, and then the same. */
 function lazily<T>(make: () => T): () => T {
@@ -42,17 +44,24 @@ function lazily<T>(make: () => T): () => T {
 	};
 }
 
-function compileSchema(thorough: boolean): ValidateFunction {
+/** Loaded for documents with mistakes only: loading it takes as long as everything else that a small one needs. */
+function loadAjv(): typeof import('ajv') {
+	// Bundled, there is no module to resolve, and this `require` is the bundle's own.
+	return typeof require === 'function' ? require('ajv') : createRequire(import.meta.url)('ajv');
+}
+
+function compileSchema(): ValidateFunction {
+	const { Ajv } = loadAjv();
 	const ajv = new Ajv({
-		allErrors: thorough,
-		verbose: thorough,
+		allErrors: true,
+		verbose: true,
 		discriminator: true,
 		strict: false,
 		validateSchema: false,
 		messages: false,
 		meta: false,
 		inlineRefs: false,
-		// Optimizing the generated code takes longer than it saves on a document of ten thousand sites.
+		// Optimizing the generated code takes longer than it saves on one document.
 		code: { optimize: false },
 	});
 	ajv.addKeyword('secret');

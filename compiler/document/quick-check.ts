@@ -1,0 +1,219 @@
+/**
+ * A schema to a closure that says whether a value fits, and nothing about why not. What it cannot tell it does not
+ * vouch for: then the full checker decides. Making it costs a millisecond; generating code for the same schema costs a
+ * tenth of a second, more than everything else that a small configuration needs.
+ */
+import type { Schema } from '../directives/directive.ts';
+
+/** True when a value fits for certain. */
+export type QuickCheck = (value: unknown) => boolean;
+
+type Fields = { readonly [name: string]: unknown };
+
+/** Keywords that refuse nothing. */
+const SILENT: ReadonlySet<string> = new Set([
+	'$schema',
+	'$defs',
+	'title',
+	'description',
+	'default',
+	'startup',
+	'secret',
+]);
+
+/** Prepares a schema. References are to `#/$defs/<name>` of the root. */
+export function quickCheck(root: Schema): QuickCheck {
+	return new QuickChecks((root.$defs ?? {}) as { readonly [name: string]: Schema }).of(root);
+}
+
+/** The check of one definition below `$defs`. */
+export function quickCheckOf(root: Schema, definition: string): QuickCheck {
+	return new QuickChecks((root.$defs ?? {}) as { readonly [name: string]: Schema }).of({
+		$ref: `#/$defs/${definition}`,
+	});
+}
+
+class QuickChecks {
+	readonly #definitions: { readonly [name: string]: Schema };
+	readonly #made = new Map<string, QuickCheck>();
+
+	constructor(definitions: { readonly [name: string]: Schema }) {
+		this.#definitions = definitions;
+	}
+
+	of(schema: Schema): QuickCheck {
+		const checks: QuickCheck[] = [];
+		for (const [keyword, value] of Object.entries(schema)) {
+			switch (keyword) {
+				case 'type':
+					checks.unshift(ofType(value as string | readonly string[]));
+					break;
+				case 'enum':
+					checks.push(oneOfValues(value as readonly unknown[]));
+					break;
+				case 'const':
+					checks.push(oneOfValues([value]));
+					break;
+				case '$ref':
+					checks.push(this.#reference(value as string));
+					break;
+				case 'properties':
+				case 'required':
+				case 'additionalProperties':
+				case 'minLength':
+				case 'maxLength':
+				case 'pattern':
+					break;
+				case 'items':
+					checks.push(this.#items(value as Schema));
+					break;
+				case 'minItems':
+					checks.push(list => !Array.isArray(list) || list.length >= (value as number));
+					break;
+				case 'maxItems':
+					checks.push(list => !Array.isArray(list) || list.length <= (value as number));
+					break;
+				case 'minimum':
+					checks.push(number => typeof number !== 'number' || number >= (value as number));
+					break;
+				case 'maximum':
+					checks.push(number => typeof number !== 'number' || number <= (value as number));
+					break;
+				case 'exclusiveMinimum':
+					checks.push(number => typeof number !== 'number' || number > (value as number));
+					break;
+				case 'exclusiveMaximum':
+					checks.push(number => typeof number !== 'number' || number < (value as number));
+					break;
+				case 'anyOf': {
+					const any = (value as readonly Schema[]).map(part => this.of(part));
+					checks.push(item => any.some(check => check(item)));
+					break;
+				}
+				case 'allOf':
+					for (const part of value as readonly Schema[]) checks.push(this.of(part));
+					break;
+				case 'oneOf':
+					checks.push(this.#oneOf(schema));
+					break;
+				case 'discriminator':
+					break;
+				default:
+					if (!SILENT.has(keyword)) return () => false;
+			}
+		}
+		const { minLength, maxLength, pattern } = schema;
+		if (minLength !== undefined || maxLength !== undefined || pattern !== undefined) checks.push(ofText(schema));
+		if (schema.properties || schema.required || schema.additionalProperties !== undefined) {
+			checks.push(this.#fields(schema));
+		}
+		return all(checks);
+	}
+
+	/** Made when a value is first looked at: schemas refer to themselves. */
+	#reference(reference: string): QuickCheck {
+		const name = reference.slice('#/$defs/'.length);
+		return value => {
+			let check = this.#made.get(name);
+			if (!check) {
+				const schema = this.#definitions[name];
+				check = schema && reference.startsWith('#/$defs/') ? this.of(schema) : () => false;
+				this.#made.set(name, check);
+			}
+			return check(value);
+		};
+	}
+
+	#items(schema: Schema): QuickCheck {
+		const check = this.of(schema);
+		return list => {
+			if (!Array.isArray(list)) return true;
+			for (let at = 0; at < list.length; at++) if (!check(list[at])) return false;
+			return true;
+		};
+	}
+
+	#fields({ properties = {}, required = [], additionalProperties: additional }: Schema): QuickCheck {
+		const known = new Map(Object.entries(properties as { [name: string]: Schema }).map(([k, s]) => [k, this.of(s)]));
+		const needed = required as readonly string[];
+		const other = typeof additional === 'object' ? this.of(additional as Schema) : undefined;
+		return value => {
+			if (typeof value !== 'object' || value === null || Array.isArray(value)) return true;
+			for (let at = 0; at < needed.length; at++) if ((value as Fields)[needed[at]!] === undefined) return false;
+			for (const name in value) {
+				const check = known.get(name);
+				const field = (value as Fields)[name];
+				if (check) {
+					if (field !== undefined && !check(field)) return false;
+				} else if (additional === false || (other && !other(field))) return false;
+			}
+			return true;
+		};
+	}
+
+	#oneOf({ oneOf, discriminator }: Schema): QuickCheck {
+		const variants = (oneOf as readonly Schema[]).map(variant => ({ schema: variant, check: this.of(variant) }));
+		const tag = (discriminator as { readonly propertyName: string } | undefined)?.propertyName;
+		// Exactly one has to fit, and a check that does not vouch for a value does not refuse it either.
+		if (tag === undefined) return () => false;
+		const byTag = new Map(variants.map(({ schema, check }) => [this.#tagOf(schema, tag), check]));
+		return value => {
+			if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+			return byTag.get((value as Fields)[tag])?.(value) ?? false;
+		};
+	}
+
+	#tagOf(schema: Schema, tag: string): unknown {
+		const named = typeof schema.$ref === 'string' ? this.#definitions[schema.$ref.slice('#/$defs/'.length)] : schema;
+		return (named?.properties as { readonly [name: string]: Schema } | undefined)?.[tag]?.const;
+	}
+}
+
+function all(checks: readonly QuickCheck[]): QuickCheck {
+	const [first, second] = checks;
+	if (!first) return () => true;
+	if (!second) return first;
+	if (checks.length === 2) return value => first(value) && second(value);
+	return value => {
+		for (let at = 0; at < checks.length; at++) if (!checks[at]!(value)) return false;
+		return true;
+	};
+}
+
+function ofText({ minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern }: Schema): QuickCheck {
+	const expression = typeof pattern === 'string' ? new RegExp(pattern, 'u') : undefined;
+	return text => {
+		if (typeof text !== 'string') return true;
+		// Code points are counted; where their number could matter the full checker does it.
+		if (minLength === 1 ? text === '' : text.length < 2 * (minLength as number)) return false;
+		return text.length <= (maxLength as number) && (expression?.test(text) ?? true);
+	};
+}
+
+function ofType(type: string | readonly string[]): QuickCheck {
+	if (typeof type !== 'string') {
+		const any = type.map(ofType);
+		return value => any.some(check => check(value));
+	}
+	switch (type) {
+		case 'object':
+			return value => typeof value === 'object' && value !== null && !Array.isArray(value);
+		case 'array':
+			return value => Array.isArray(value);
+		case 'integer':
+			return value => Number.isInteger(value);
+		case 'number':
+			return value => Number.isFinite(value);
+		case 'null':
+			return value => value === null;
+		default:
+			return value => typeof value === type;
+	}
+}
+
+function oneOfValues(values: readonly unknown[]): QuickCheck {
+	if (values.some(value => typeof value === 'object' && value !== null)) return () => false;
+	if (values.length === 1) return value => value === values[0];
+	const known = new Set(values);
+	return value => known.has(value);
+}

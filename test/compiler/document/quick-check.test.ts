@@ -1,0 +1,97 @@
+/** The quick check of documents vouches for nothing that the full checker refuses. */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { Ajv } from 'ajv';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { quickCheck } from '../../../compiler/document/quick-check.ts';
+import { documentSchema } from '../../../compiler/document/schema.ts';
+import { ROOT } from '../../harness.ts';
+import { Random } from '../syntax/random-text.ts';
+
+const ajv = new Ajv({ discriminator: true, strict: false, validateSchema: false, meta: false });
+ajv.addKeyword('secret');
+ajv.addKeyword('startup');
+const full = ajv.compile(documentSchema());
+const quick = quickCheck(documentSchema());
+
+/** Documents that adapting gives. */
+function documents(): unknown[] {
+	const folder = path.join(ROOT, 'fixtures/adapt');
+	return readdirSync(folder).flatMap(name => {
+		try {
+			return [JSON.parse(readFileSync(path.join(folder, name, 'expected.json'), 'utf8')) as unknown];
+		} catch {
+			return [];
+		}
+	});
+}
+
+const VALUES: readonly unknown[] = [
+	...[null, true, false, 0, -1, 1.5, 70_000, '', 'x', '404', '4xx', 'off', [], ['x'], {}, { type: 'path' }],
+	...[{ handler: 'respond' }, { handler: 'respnd' }, { type: 'not', of: { type: 'host', hosts: ['a'] } }],
+];
+const NAMES = [
+	'handler',
+	'type',
+	'body',
+	'status',
+	'when',
+	'of',
+	'patterns',
+	'addresses',
+	'@id',
+	'name',
+	'x',
+	'__proto__',
+];
+
+/** Changes one value somewhere. */
+function mutate(document: unknown, random: Random): void {
+	let at = document as { [key: string]: unknown };
+	for (;;) {
+		const keys = Object.keys(at);
+		const key = keys.length > 0 && random.below(8) > 0 ? random.of(keys) : random.of(NAMES);
+		const next = Object.hasOwn(at, key) ? at[key] : undefined;
+		if (typeof next === 'object' && next !== null && random.below(6) > 0) {
+			at = next as { [key: string]: unknown };
+			continue;
+		}
+		if (random.below(4) === 0) delete at[key];
+		else
+			Object.defineProperty(at, key, {
+				value: structuredClone(random.of(VALUES)),
+				enumerable: true,
+				configurable: true,
+				writable: true,
+			});
+		return;
+	}
+}
+
+const checking = suite('quick check');
+
+checking('it vouches for every document that adapting gives', () => {
+	const found = documents();
+	assert.ok(found.length > 20);
+	for (const document of found) assert.ok(quick(document), JSON.stringify(document));
+});
+checking('it vouches for nothing that is no document', () => {
+	const random = new Random(5);
+	const found = documents().map(document => JSON.stringify(document));
+	const end = performance.now() + 1500;
+	const counts = { valid: 0, invalid: 0, vouched: 0 };
+	for (let round = 0; round < 100_000 && performance.now() < end; round++) {
+		const document = JSON.parse(random.of(found)) as unknown;
+		for (let count = random.below(3); count >= 0; count--) mutate(document, random);
+		const valid = full(document);
+		const vouched = quick(document);
+		counts[valid ? 'valid' : 'invalid']++;
+		if (vouched) counts.vouched++;
+		assert.ok(valid || !vouched, JSON.stringify(document));
+	}
+	assert.ok(counts.invalid > 1000 && counts.valid > 500, JSON.stringify(counts));
+	assert.ok(counts.vouched > counts.valid * 0.95, JSON.stringify(counts));
+});
+
+checking.run();
