@@ -157,7 +157,7 @@ mistakes('are found when loading', () => {
 		["path_regexp('a b', 'x')", 'invalid regexp name'],
 		["remote_ip('nowhere')", 'nowhere'],
 		["file({'try_policy': 'x'})", 'unknown try policy x'],
-		['('.repeat(3000) + 'true' + ')'.repeat(3000), ''],
+		[`${'('.repeat(3000)}true${')'.repeat(3000)}`, ''],
 		['placeholder__(7)', 'undeclared'],
 	] as const) {
 		assert.throws(
