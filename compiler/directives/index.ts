@@ -18,7 +18,9 @@ import { logAppend } from './log-append.ts';
 import { logName } from './log-name.ts';
 import { logSkip } from './log-skip.ts';
 import { map } from './map/map.ts';
+import { metricsEndpoint } from './metrics.ts';
 import { methodDirective } from './method.ts';
+import { push } from './push.ts';
 import { redir } from './redir.ts';
 import { requestBody } from './request-body.ts';
 import { respond } from './respond.ts';
@@ -55,8 +57,10 @@ export const directives: readonly Directive[] = [
 	logAppend,
 	logName,
 	logSkip,
+	metricsEndpoint,
 	map,
 	methodDirective,
+	push,
 	redir,
 	requestBody,
 	requestHeader,

@@ -4,7 +4,7 @@
 export const UNAVAILABLE_DIRECTIVES: ReadonlySet<string> = new Set([
 	...['tracing'],
 	...['timeouts'],
-	...['forward_auth', 'encode', 'push', 'metrics', 'php_fastcgi'],
+	...['forward_auth', 'encode', 'php_fastcgi'],
 	...['acme_server', 'tls', 'cache', 'rate_limit'],
 ]);
 
