@@ -5,9 +5,11 @@
 import { checkBuild } from './codegen/check-build.ts';
 import type { Plan } from './codegen/plan.ts';
 import { planDocument } from './codegen/plan-document.ts';
+import { ConcealedValues } from './diagnostics/concealed-values.ts';
 import type { Diagnostic } from './diagnostics/diagnostic.ts';
 import type { ConfigInput, Dialect } from './dialects/dialect.ts';
 import type { Document } from './document/document.ts';
+import { checkNesting } from './document/nesting.ts';
 import { objectIds } from './document/object-ids.ts';
 import { parseJson } from './document/parse-json.ts';
 import { refuseRedacted } from './document/secrets.ts';
@@ -50,22 +52,33 @@ export function compile(input: ConfigInput, reader: Reader): Compiled {
 
 function compileText(input: ConfigInput, dialect: Dialect, reader: Reader, collector: DiagnosticCollector): Compiled {
 	const { report } = collector;
+	const concealed = new ConcealedValues();
+	const watched = concealed.watching(reader);
 	const knownDirectives = new Set([...registryOf(dialect).directives.keys(), ...UNAVAILABLE_DIRECTIVES]);
-	const tree = parseConfig(input, reader, report, { knownDirectives });
+	const tree = parseConfig(input, watched, report, { knownDirectives });
 	const origins = new Origins();
-	const document = lowerTree(tree, { dialect, report, reader, placeholders: knownPlaceholders, origins });
+	const document = lowerTree(tree, { dialect, report, reader: watched, placeholders: knownPlaceholders, origins });
 	const reportInDocument = collector.ofDocument(document, origins);
 	const plan = finish(document, reportInDocument);
 	const tests = lowerTests(tree.tests, report);
 	const { files } = tree;
-	return conclude(collector, { document, plan, files, tests, locate: pointer => origins.locate(document, pointer) });
+	const compiled = conclude(collector, {
+		document,
+		plan,
+		files,
+		tests,
+		locate: pointer => origins.locate(document, pointer),
+	});
+	return { ...compiled, diagnostics: compiled.diagnostics.map(diagnostic => concealed.conceal(diagnostic)) };
 }
 
 function compileJson(input: ConfigInput, collector: DiagnosticCollector): Compiled {
 	const files = input.path === undefined ? [] : [input.path];
 	const rest = { files, tests: [], locate: (): undefined => undefined };
 	const parsed = parseJson(input.text, input.name, input.path, collector.report);
-	if (parsed === undefined) return conclude(collector, { document: undefined, plan: undefined, ...rest });
+	if (parsed === undefined || !checkNesting(parsed, collector.report)) {
+		return conclude(collector, { document: undefined, plan: undefined, ...rest });
+	}
 	const document = upgradeDocument(parsed) as Document;
 	const report = collector.ofDocument(document, undefined);
 	if (input.text.includes('@id')) objectIds(document, report);

@@ -1,10 +1,14 @@
 /** The compiler's reader over the real file system and environment. */
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { ReadError, type Reader } from '../compiler/source/reader.ts';
 
+/** Most bytes of one file: a configuration may name a device or a pipe that never ends. */
+const LARGEST_FILE = 64 * 1024 * 1024;
+const PIECE = 64 * 1024;
+
 /**
- * Reads real files. Relative paths resolve against `workingDirectory`; `environment` is the process's if left out.
+ * Reads real files, of 64 MiB at most. Relative paths resolve against `workingDirectory`; `environment` is the process's if left out.
  * A text loses a byte order mark at its beginning.
  */
 export function diskReader(
@@ -22,10 +26,10 @@ export function diskReader(
 		workingDirectory,
 		readText: path =>
 			guarded(path, absolute => {
-				const text = readFileSync(absolute, 'utf8');
+				const text = readBounded(absolute).toString();
 				return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 			}),
-		readBytes: path => guarded(path, absolute => readFileSync(absolute)),
+		readBytes: path => guarded(path, absolute => readBounded(absolute)),
 		list: path => guarded(path, absolute => readdirSync(absolute).sort()),
 		kind: path => {
 			try {
@@ -37,6 +41,26 @@ export function diskReader(
 		},
 		env: name => (Object.hasOwn(environment, name) ? environment[name] : undefined),
 	};
+}
+
+function readBounded(path: string): Buffer {
+	const file = openSync(path, 'r');
+	try {
+		const pieces: Buffer[] = [];
+		let size = 0;
+		for (;;) {
+			// A byte more than the size that is told: the usual file takes one read, and one that says that it ended.
+			const { size: told } = pieces.length === 0 ? statSync(path) : { size: 0 };
+			const piece = Buffer.allocUnsafe(Math.min(LARGEST_FILE + 1, Math.max(told + 1, PIECE)));
+			const read = readSync(file, piece, 0, piece.length, null);
+			if (read === 0) return Buffer.concat(pieces, size);
+			size += read;
+			if (size > LARGEST_FILE) throw Object.assign(new Error('the file is too large'), { code: 'EFBIG' });
+			pieces.push(piece.subarray(0, read));
+		}
+	} finally {
+		closeSync(file);
+	}
 }
 
 /** The system's code of a failure, `EIO` when it has none. */

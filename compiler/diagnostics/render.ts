@@ -5,6 +5,8 @@ import { cutColumns, printable, type TerminalLine, terminalLine } from './termin
 
 /** Columns of source shown; longer lines are cut around the caret. */
 const frameWidth = 100;
+/** UTF-16 units of a line that are laid out before and after the caret. */
+const reach = 4000;
 const ansi = '\u001b[';
 const severityColours: { readonly [severity in Severity]: string } = { error: '31', warning: '33', note: '36' };
 
@@ -44,10 +46,12 @@ function place(span: SourceSpan): string {
 	return `${printable(span.source.name)}:${line}:${column}`;
 }
 
-function textOfLine(span: SourceSpan, line: number): string {
+/** What is looked at of a line: `from` is the offset in it from which on, which is 0 but for lines of great length. */
+function textOfLine(span: SourceSpan, line: number, from: number): string {
 	const { lineStarts, text } = span.source;
+	const start = lineStarts[line - 1]! + from;
 	const next = lineStarts[line];
-	return text.slice(lineStarts[line - 1]!, next === undefined ? text.length : next - 1);
+	return text.slice(start, Math.min(next === undefined ? text.length : Math.max(start, next - 1), start + 2 * reach));
 }
 
 /** The line of the span between its neighbours, and the caret under it. */
@@ -61,8 +65,9 @@ function frame(
 	lines: string[],
 ): void {
 	const { source } = span;
-	const start = source.lineStarts[line - 1]!;
-	const laid = terminalLine(textOfLine(span, line));
+	const skipped = Math.max(0, span.start - source.lineStarts[line - 1]! - reach);
+	const start = source.lineStarts[line - 1]! + skipped;
+	const laid = terminalLine(textOfLine(span, line, skipped));
 	const from = laid.columnOf(span.start - start);
 	const to = Math.max(from + 1, Math.min(laid.columnOf(span.end - start), laid.columnOf(Number.POSITIVE_INFINITY)));
 	const left = firstColumn(laid, from, to);
@@ -71,14 +76,14 @@ function frame(
 		const shown = window(text, left);
 		lines.push(shown === '' ? bar : `${bar} ${shown}`);
 	};
-	if (line > 1) numbered(line - 1, terminalLine(textOfLine(span, line - 1)));
+	if (line > 1) numbered(line - 1, terminalLine(textOfLine(span, line - 1, skipped)));
 	numbered(line, laid);
 	const carets = '^'.repeat(Math.min(to - from, Math.max(1, frameWidth - (from - left))));
 	const note = label === undefined ? carets : `${carets} ${printable(label)}`;
 	lines.push(`${paint(`${' '.repeat(gutter)} |`, '34')} ${' '.repeat(from - left)}${paint(note, colour)}`);
 	const last = source.lineStarts.length;
 	if (line < last && !(line + 1 === last && source.lineStarts[line] === source.text.length)) {
-		numbered(line + 1, terminalLine(textOfLine(span, line + 1)));
+		numbered(line + 1, terminalLine(textOfLine(span, line + 1, skipped)));
 	}
 }
 

@@ -59,12 +59,17 @@ export class SchemaMarks {
 	}
 
 	#resolve(schema: Schema, value: unknown): Schema | undefined {
-		let resolved: Schema | undefined = schema;
-		while (resolved && typeof resolved.$ref === 'string') resolved = this.#definition(resolved.$ref);
+		const resolved = this.#dereferenced(schema);
 		const tag = (resolved?.discriminator as { propertyName: string } | undefined)?.propertyName;
 		if (!resolved || tag === undefined) return resolved;
 		const tagValue = (value as { [name: string]: unknown } | null | undefined)?.[tag];
 		return typeof tagValue === 'string' ? this.#variantsOf(resolved, tag).get(tagValue) : undefined;
+	}
+
+	#dereferenced(schema: Schema): Schema | undefined {
+		let resolved: Schema | undefined = schema;
+		while (resolved && typeof resolved.$ref === 'string') resolved = this.#definition(resolved.$ref);
+		return resolved;
 	}
 
 	#definition(reference: string): Schema | undefined {
@@ -74,8 +79,10 @@ export class SchemaMarks {
 	#variantsOf(schema: Schema, tag: string): ReadonlyMap<string, Schema> {
 		let variants = this.#variants.get(schema);
 		if (!variants) {
-			const list = schema.oneOf as readonly { readonly properties: { readonly [name: string]: { const: string } } }[];
-			variants = new Map(list.map(variant => [variant.properties[tag]!.const, variant as unknown as Schema]));
+			const list = (schema.oneOf as readonly Schema[]).map(variant => this.#dereferenced(variant)!);
+			const tagOf = (variant: Schema): string =>
+				(variant.properties as { [name: string]: { const: string } })[tag]!.const;
+			variants = new Map(list.map(variant => [tagOf(variant), variant]));
 			this.#variants.set(schema, variants);
 		}
 		return variants;

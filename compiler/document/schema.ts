@@ -19,6 +19,8 @@ const ID: Schema = {
  * is redacted when read; `startup: true` cannot be changed by a load.
  */
 export function documentSchema(): Schema {
+	const steps = union('handler', stepVariants());
+	const matching = union('type', matcherVariants());
 	return {
 		$schema: 'http://json-schema.org/draft-07/schema#',
 		title: 'Configuration of svc',
@@ -42,10 +44,12 @@ export function documentSchema(): Schema {
 				description: 'Steps, run in this order. Before 0.2.0 a site had them under `handle`, which is still read.',
 				items: { $ref: '#/$defs/step' },
 			},
-			step: stepSchema(),
-			matcher: matcherSchema(),
+			step: steps.schema,
+			matcher: matching.schema,
 			upstreams: upstreamSchema,
 			log_format: LOG_FORMAT,
+			...steps.definitions,
+			...matching.definitions,
 		},
 	};
 }
@@ -73,11 +77,11 @@ function siteSchema(): Schema {
 	return { type: 'object', properties, required: ['addresses', 'pipeline'], additionalProperties: false };
 }
 
-function stepSchema(): Schema {
-	const variants: Schema[] = [];
+function stepVariants(): Variant[] {
+	const variants: Variant[] = [];
 	for (const directive of directives) {
 		if (directive.kind !== 'handler' || directive.id === '' || !directive.compile) continue;
-		variants.push({
+		const schema: Schema = {
 			type: 'object',
 			description: directive.summary,
 			properties: {
@@ -92,22 +96,37 @@ function stepSchema(): Schema {
 			},
 			required: ['handler', ...(directive.schema.required ?? [])],
 			additionalProperties: false,
-		});
+		};
+		variants.push({ id: directive.id, schema });
 	}
-	return union('handler', variants);
+	return variants;
 }
 
-function matcherSchema(): Schema {
-	const variants = matchers.map(({ id, summary, schema }) => ({
-		type: 'object',
-		description: summary,
-		properties: { type: { const: id }, '@id': ID, ...schema.properties },
-		required: ['type', ...(schema.required ?? [])],
-		additionalProperties: false,
+function matcherVariants(): Variant[] {
+	return matchers.map(({ id, summary, schema }) => ({
+		id,
+		schema: {
+			type: 'object',
+			description: summary,
+			properties: { type: { const: id }, '@id': ID, ...schema.properties },
+			required: ['type', ...(schema.required ?? [])],
+			additionalProperties: false,
+		},
 	}));
-	return union('type', variants);
 }
 
-function union(tag: string, variants: readonly Schema[]): Schema {
-	return { type: 'object', discriminator: { propertyName: tag }, oneOf: variants };
+/** What stands for one value of a tag. */
+interface Variant {
+	readonly id: string;
+	readonly schema: Schema;
+}
+
+/**
+ * A union told apart by a tag. Each variant is a definition of its own: ajv makes a function of each, and a document that
+ * nests to the limit would overflow the stack if one function held the variables of all.
+ */
+function union(tag: string, variants: readonly Variant[]): { schema: Schema; definitions: { [name: string]: Schema } } {
+	const oneOf = variants.map(({ id }) => ({ $ref: `#/$defs/${tag}.${id}` }));
+	const definitions = Object.fromEntries(variants.map(({ id, schema }) => [`${tag}.${id}`, schema]));
+	return { schema: { type: 'object', discriminator: { propertyName: tag }, oneOf }, definitions };
 }

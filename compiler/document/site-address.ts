@@ -28,11 +28,12 @@ export interface SchemePorts {
 	readonly https: number;
 }
 
-const LONGEST = 4096;
+/** Most UTF-16 units of an address. */
+export const LONGEST_ADDRESS = 4096;
 
 /** Parses an address. Port mistakes are found before scheme mistakes, as the compatible server does. */
 export function parseSiteAddress(written: string): SiteAddress | SiteAddressMistake {
-	const text = written.trim().slice(0, LONGEST);
+	const text = written.trim().slice(0, LONGEST_ADDRESS);
 	const schemeEnd = text.indexOf('://');
 	const schemeText = schemeEnd === -1 ? '' : text.slice(0, schemeEnd).toLowerCase();
 	const rest = schemeEnd === -1 ? text : text.slice(schemeEnd + 3);

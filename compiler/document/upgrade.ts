@@ -43,6 +43,10 @@ function upgradeHolder(value: unknown): unknown {
 			case 'when':
 				upgraded[key] = upgradeMatcher(member);
 				break;
+			case '__proto__':
+				// Assigned, it would become the prototype and escape the schema.
+				Object.defineProperty(upgraded, key, { value: member, enumerable: true });
+				break;
 			default:
 				upgraded[key] = member;
 		}
@@ -107,13 +111,17 @@ function upgradeKind(kind: string, argument: unknown): Fields[] {
 
 function upgradeRetries(step: Fields): Fields {
 	const { retry_methods: methods, retry_statuses: statuses, retry_connect_errors: connect, ...rest } = step;
+	// What has another type than it had then stays, for the schema to refuse.
+	if (![methods, statuses].every(list => list === undefined || Array.isArray(list))) return step;
+	if (connect !== undefined && typeof connect !== 'boolean') return step;
 	const any: Fields[] = [];
 	if (connect === true) any.push({ type: 'connect_error' });
 	if (Array.isArray(statuses)) any.push({ type: 'status', codes: statuses });
 	const failure = any.length > 1 ? { type: 'any', of: any } : any[0];
 	const method = Array.isArray(methods) ? { type: 'method', methods } : undefined;
 	const predicate = method && failure ? { type: 'all', of: [method, failure] } : (method ?? failure);
-	return predicate && rest.retry_match === undefined ? { ...rest, retry_match: predicate } : step;
+	if (rest.retry_match !== undefined) return step;
+	return predicate ? { ...rest, retry_match: predicate } : rest;
 }
 
 function isFields(value: unknown): value is Fields {

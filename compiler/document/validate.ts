@@ -154,11 +154,16 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 	}
 }
 
+/** A variant of a union: a definition named for its tag, or the schema itself. */
+type TaggedSchema =
+	| { readonly $ref: string }
+	| { readonly properties: { readonly [tag: string]: { readonly const: string } } };
+
 function describeTag(error: ErrorObject, base: { severity: 'error'; pointer: string }): Diagnostic {
 	const { tag, tagValue } = error.params as { tag: string; tagValue: unknown };
-	const variants = (
-		(error.parentSchema?.oneOf ?? []) as readonly { properties: { [tag: string]: { const: string } } }[]
-	).map(variant => variant.properties[tag]!.const);
+	const variants = ((error.parentSchema?.oneOf ?? []) as readonly TaggedSchema[]).map(variant =>
+		'$ref' in variant ? variant.$ref.slice(`#/$defs/${tag}.`.length) : variant.properties[tag]!.const,
+	);
 	const { what, holder, code } = TAGS[tag] ?? { what: tag, holder: 'object', code: 'document/unknown-value' };
 	if (typeof tagValue !== 'string') {
 		const hint = `Write ${variants.map(name => `\`${name}\``).join(', ')}.`;

@@ -4,6 +4,7 @@ import type { MatcherModule } from '../matchers/matcher.ts';
 import type { Block, Line, Word } from '../syntax/ast.ts';
 import { didYouMean } from './did-you-mean.ts';
 import type { Lowering } from './lowering.ts';
+import { DEEPEST_MATCHER } from './matcher-limits.ts';
 import { sentenceList, spanOfWords } from './sentences.ts';
 import { UNAVAILABLE_MATCHERS, unavailableMessage } from './unavailable.ts';
 
@@ -98,14 +99,14 @@ class ExpressionReader {
 			if (this.#at === this.#words.length && this.#block) {
 				const block = this.#block;
 				this.#block = undefined;
-				return this.#origin({ type: 'not', of: this.#allOf(block) }, word);
+				return this.#origin({ type: 'not', of: this.#deeper(word, () => this.#allOf(block)) }, word);
 			}
-			return this.#origin({ type: 'not', of: this.#unary() }, word);
+			return this.#origin({ type: 'not', of: this.#deeper(word, () => this.#unary()) }, word);
 		}
 		if (operator === '(') {
 			const open = this.#words[this.#at]!;
 			this.#at++;
-			const inner = this.#or();
+			const inner = this.#deeper(open, () => this.#or());
 			if (this.#operator() === ')') this.#at++;
 			else if (!this.broken) {
 				const last = this.#words[this.#words.length - 1]!;
@@ -118,6 +119,19 @@ class ExpressionReader {
 		}
 		if (operator !== undefined || this.#at >= this.#words.length) return this.#missing(operator);
 		return this.#primary();
+	}
+
+	#deeper(word: Word, read: () => Matcher): Matcher {
+		const matcher = this.#lowering.matcherLimits.deeper(read);
+		if (matcher) return matcher;
+		const { matcherLimits } = this.#lowering;
+		if (!this.broken && !matcherLimits.reported) {
+			this.#fail('matcher/too-deep', word, `Matchers are nested more than ${DEEPEST_MATCHER} levels deep.`);
+			matcherLimits.reported = true;
+		}
+		this.broken = true;
+		this.#at = this.#words.length;
+		return BROKEN;
 	}
 
 	#missing(operator: string | undefined): Matcher {
@@ -167,6 +181,7 @@ class ExpressionReader {
 	}
 
 	#lowerModule(module: MatcherModule, words: readonly Word[], block: Block | undefined): Matcher {
+		this.#lowering.matcherLimits.make(1);
 		const first = spanOfWords(words);
 		const span = block && block.close.source === first.source ? { ...first, end: block.close.end } : first;
 		const line: Line = { words, block, alternative: undefined, span };

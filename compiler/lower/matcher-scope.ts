@@ -3,6 +3,7 @@ import { suggest } from '../diagnostics/suggest.ts';
 import type { Matcher } from '../document/document.ts';
 import type { Line, Word } from '../syntax/ast.ts';
 import type { Lowering } from './lowering.ts';
+import { DEEPEST_MATCHER } from './matcher-limits.ts';
 
 interface Definition {
 	readonly name: string;
@@ -10,6 +11,8 @@ interface Definition {
 	readonly line: Line;
 	state: 'pending' | 'resolving' | 'done';
 	matcher: Matcher | undefined;
+	/** Matchers that it stands for. */
+	made: number;
 	used: boolean;
 	/** A cycle through it was reported: once is enough. */
 	cyclic: boolean;
@@ -50,7 +53,16 @@ export class MatcherScope {
 			earlier.used = true;
 			return;
 		}
-		this.#definitions.set(name, { name, word, line, state: 'pending', matcher: undefined, used: false, cyclic: false });
+		this.#definitions.set(name, {
+			name,
+			word,
+			line,
+			state: 'pending',
+			matcher: undefined,
+			made: 0,
+			used: false,
+			cyclic: false,
+		});
 	}
 
 	/** The matcher of a name, or undefined after reporting why there is none. Marks it used. */
@@ -78,8 +90,32 @@ export class MatcherScope {
 			});
 			return undefined;
 		}
+		const limits = this.#lowering.matcherLimits;
 		const owner = this.#ownerOf(reference.text);
-		return owner.#lower(definition);
+		if (definition.state === 'pending') {
+			limits.deeper(() => owner.#lower(definition));
+			// Once is enough: what it was to stand for nests as deep, and so does what refers to it.
+			if ((definition.state as Definition['state']) === 'pending' && !limits.reported) {
+				limits.reported = true;
+				const message = `Matchers are nested more than ${DEEPEST_MATCHER} levels deep.`;
+				this.#lowering.problem('error', 'matcher/too-deep', reference.span, message);
+			}
+		} else if (!limits.make(definition.made)) {
+			if (!limits.reported) {
+				this.#lowering.problem(
+					'error',
+					'matcher/too-many',
+					reference.span,
+					'Named matchers stand for too many matchers.',
+					{
+						hint: 'Look for names that refer to each other many times over.',
+					},
+				);
+			}
+			limits.reported = true;
+			return undefined;
+		}
+		return definition.matcher;
 	}
 
 	/** Marks a name used by a line that cannot be lowered, so that it is not called unused on top. */
@@ -93,7 +129,7 @@ export class MatcherScope {
 		for (const definition of this.#definitions.values()) {
 			const { used } = definition;
 			this.#lower(definition);
-			if (used || this.#lowering.dialect === 'compatfile') continue;
+			if (used || this.#lowering.matcherLimits.reported || this.#lowering.dialect === 'compatfile') continue;
 			if (definition.used) continue;
 			this.#lowering.problem(
 				'warning',
@@ -112,6 +148,7 @@ export class MatcherScope {
 	#lower(definition: Definition): Matcher | undefined {
 		if (definition.state !== 'pending') return definition.matcher;
 		definition.state = 'resolving';
+		const before = this.#lowering.matcherLimits.made;
 		const lowering = this.#lowering;
 		const outer = lowering.scope;
 		lowering.scope = this;
@@ -122,6 +159,7 @@ export class MatcherScope {
 		if (definition.matcher) lowering.origin(definition.matcher, definition.line.span);
 		lowering.scope = outer;
 		definition.state = 'done';
+		definition.made = lowering.matcherLimits.made - before;
 		return definition.matcher;
 	}
 

@@ -2,6 +2,7 @@
 import {
 	formatSiteAddress,
 	isSiteAddress,
+	LONGEST_ADDRESS,
 	parseSiteAddress,
 	type SchemePorts,
 	violatesConvention,
@@ -79,9 +80,11 @@ function asSentence(message: string): string {
 
 /** `{env.NAME}` in an address is settled now: listeners must be known before there is a request. */
 function expandEnvironment(lowering: Lowering, word: Word, reader: Reader): string | undefined {
-	if (!word.text.includes('{')) return word.text;
+	// Far more than an address may have: it is cut there, and found wrong.
+	const written = word.text.slice(0, 2 * LONGEST_ADDRESS);
+	if (!written.includes('{')) return written;
 	let known = true;
-	const text = word.text.replace(/\{([^}]*)\}/g, (whole, name: string) => {
+	const text = written.replace(/\{([^}]*)\}/g, (whole, name: string) => {
 		if (name.startsWith('env.')) return reader.env(name.slice('env.'.length)) ?? '';
 		known = false;
 		lowering.problem('error', 'address/placeholder', word.span, `\`${whole}\` cannot stand in a site address.`, {

@@ -1,0 +1,187 @@
+/** compile() with text and JSON that mean harm: an answer in good time, short enough to read, and nothing of the environment in it. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type Compiled, compile } from '../../compiler/compiler.ts';
+import { toReport } from '../../compiler/diagnostics/diagnostic-report.ts';
+import type { ConfigFormat } from '../../compiler/dialects/dialect.ts';
+import { ReadError, type Reader } from '../../compiler/source/reader.ts';
+
+const SECRET = 's3cr3t, of {the} Environment';
+
+const reader: Reader = {
+	readText: path => {
+		throw new ReadError('ENOENT', path);
+	},
+	readBytes: path => {
+		throw new ReadError('ENOENT', path);
+	},
+	list: path => {
+		throw new ReadError('ENOENT', path);
+	},
+	kind: () => undefined,
+	env: name => (name === 'SECRET' ? SECRET : name === 'PORT' ? '99999' : undefined),
+	workingDirectory: '/work',
+};
+
+function compiled(format: ConfigFormat, text: string): Compiled {
+	return compile({ format, text, name: 'input' }, reader);
+}
+
+function codes(format: ConfigFormat, text: string): string[] {
+	return compiled(format, text).diagnostics.map(({ code }) => code);
+}
+
+/** Everything that anyone is shown. */
+function said({ diagnostics }: Compiled): string {
+	return diagnostics.map(diagnostic => JSON.stringify(toReport(diagnostic))).join('\n');
+}
+
+const nesting = suite('nesting');
+
+const site = (inside: string): string => `:8080 {\n${inside}\n}\n`;
+const nested = (open: string, levels: number): string => `${open} {\n`.repeat(levels) + '}\n'.repeat(levels);
+const group = (levels: number): string =>
+	`{"sites":[{"addresses":[":80"],"pipeline":[${'{"handler":"group","pipeline":['.repeat(levels)}${']}'.repeat(levels)}]}]}`;
+
+nesting('the deepest blocks that are allowed compile on the stack of the command line', () => {
+	for (const open of ['route', 'handle', 'when path /a']) {
+		assert.equal(codes('configfile', site(nested(open, 127))), [], open);
+	}
+	assert.equal(codes('json', group(400)), []);
+});
+
+nesting('what is deeper is refused, in text and in JSON', () => {
+	assert.equal(codes('configfile', site(nested('route', 10_000))), ['syntax/nesting-too-deep']);
+	assert.equal(codes('json', group(1000)), ['document/too-deep']);
+	assert.equal(codes('json', `${'['.repeat(100_000)}${']'.repeat(100_000)}`), ['document/too-deep']);
+});
+
+nesting('matchers nest to a limit, by themselves and by their names', () => {
+	const deep = (open: string, close: string, levels: number): string =>
+		site(`@a ${`${open} `.repeat(levels)}path /a ${`${close} `.repeat(levels)}\nrespond @a x`);
+	const chain = (levels: number): string =>
+		site(
+			`${Array.from({ length: levels }, (_, at) => `@m${at} not @m${at + 1}`).join('\n')}\n@m${levels} path /a\nrespond @m0 x`,
+		);
+	assert.equal(codes('configfile', deep('not', '', 60)), []);
+	assert.equal(codes('configfile', deep('(', ')', 60)), []);
+	assert.equal(codes('configfile', chain(30)), []);
+	for (const text of [deep('not', '', 5000), deep('(', ')', 5000), chain(5000)]) {
+		assert.equal(codes('configfile', text), ['matcher/too-deep']);
+	}
+});
+
+nesting.run();
+
+const growth = suite('growth');
+
+growth('names that refer to each other twice do not fill the memory', () => {
+	const lines = Array.from({ length: 40 }, (_, at) => `@m${at} @m${at + 1} or @m${at + 1}`);
+	assert.equal(codes('configfile', site(`${lines.join('\n')}\n@m40 path /a\nrespond @m0 x`)), ['matcher/too-many']);
+});
+
+growth('a word as long as the file takes its length, not the square of it', () => {
+	const started = performance.now();
+	for (const text of ['{$'.repeat(200_000), '{$A:'.repeat(200_000), '{'.repeat(1_000_000), '}'.repeat(1_000_000)]) {
+		const { document, diagnostics } = compiled('configfile', text);
+		assert.equal(document, undefined);
+		assert.ok(said({ diagnostics } as Compiled).length < 10_000, 'it is not repeated in full');
+	}
+	assert.ok(performance.now() - started < 4000);
+});
+
+growth('a thousand mistakes are enough, and a text with only warnings beyond that is accepted', () => {
+	const { diagnostics } = compiled('configfile', site('foo\n'.repeat(3000)));
+	assert.is(diagnostics.length, 1001);
+	assert.ok(diagnostics.some(({ code }) => code === 'document/too-many-mistakes'));
+	const warned = compiled('configfile', site(Array.from({ length: 1500 }, (_, at) => `@m${at} path /`).join('\n')));
+	assert.ok(warned.document);
+	assert.is(warned.diagnostics.length, 1001);
+});
+
+growth.run();
+
+const keys = suite('keys of JSON');
+
+keys('keys that objects have by nature are keys like any other', () => {
+	for (const key of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
+		for (const text of [
+			`{"${key}":{"a":1}}`,
+			`{"settings":{"${key}":{}}}`,
+			`{"sites":[{"addresses":[":80"],"pipeline":[],"${key}":{"pipeline":[]}}]}`,
+			`{"sites":[{"addresses":[":80"],"pipeline":[{"handler":"respond","${key}":{"status":200}}]}]}`,
+		]) {
+			assert.equal(codes('json', text), ['document/unknown-key'], text);
+		}
+		assert.equal(codes('json', `{"sites":[{"addresses":[":80"],"pipeline":[{"handler":"${key}"}]}]}`), [
+			'document/unknown-handler',
+		]);
+	}
+});
+
+keys('fields of a retry policy of before 0.2.0 that have another type are refused', () => {
+	const proxy = (fields: string): string =>
+		`{"sites":[{"addresses":[":80"],"pipeline":[{"handler":"proxy","upstreams":{"to":["127.0.0.1:1"]},${fields}}]}]}`;
+	assert.equal(codes('json', proxy('"retry_connect_errors":false')), []);
+	assert.ok(codes('json', proxy('"retry_methods":["GET"],"retry_statuses":"5xx"')).includes('document/unknown-key'));
+});
+
+keys.run();
+
+const environment = suite('environment');
+
+environment('no value of a variable is in a message, a hint or a code frame', () => {
+	const v = '{$SECRET}';
+	const text = `{
+	grace_period "${v}"
+	admin "${v}"
+	threads "${v}"
+	log { level "${v}" }
+}
+"${v}" {
+}
+:80 {
+	"${v}" x
+	@a "${v}" x
+	@b remote_ip "${v}"
+	@c path_regexp "(${v}"
+	redir / /x "${v}"
+	respond x "${v}"
+	header "${v} x" y
+	reverse_proxy "${v}" {
+		lb_policy "${v}"
+		"${v}" x
+	}
+	use "${v}"
+	import "${v}"
+	{let.${v}}
+	respond "{${v}}"
+}
+`;
+	for (const format of ['configfile', 'compatfile'] as const) {
+		const shown = said(compiled(format, text));
+		assert.ok(shown.includes('{$SECRET}'));
+		assert.not.match(shown, /s3cr3t|Environment/i, format);
+	}
+});
+
+environment('short values, ports and the like, are shown', () => {
+	assert.match(said(compiled('configfile', ':{$PORT} {\n}\n')), /99999/);
+});
+
+environment.run();
+
+const suggestions = suite('suggestions');
+
+suggestions('a name that a misspelt one is taken for is not called unused', () => {
+	assert.equal(codes('configfile', site('@old path /a\nredir @odl /b')), ['matcher/unknown-name']);
+});
+
+suggestions('one that is near to nothing leaves the warning', () => {
+	assert.equal(codes('configfile', site('@old path /a\nredir @something /b')), [
+		'matcher/unused',
+		'matcher/unknown-name',
+	]);
+});
+
+suggestions.run();
