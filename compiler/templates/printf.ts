@@ -99,11 +99,27 @@ function formatVerb(run: Run, verb: Verb, value: Value): string {
 			break;
 		}
 		default:
-			if (Array.isArray(value)) return `[${value.map(item => formatVerb(run, verb, item)).join(' ')}]`;
+			if (Array.isArray(value)) return formatEach(run, verb, value);
 			if (value !== null && (letter === 's' || letter === 'q')) return formatText(verb, formatValue(run, value))!;
 	}
-	if (value === null) return letter === 's' || letter === 'd' ? `%!${letter}(<nil>)` : `%!${letter}(<nil>)`;
+	if (value === null) return `%!${letter}(<nil>)`;
 	return `%!${letter}(${typeName(value)}=${formatValue(run, value)})`;
+}
+
+/** A list, each of its values by the verb. */
+function formatEach(run: Run, verb: Verb, list: readonly Value[]): string {
+	const parts: string[] = [];
+	let length = 0;
+	run.budget.enter();
+	for (const item of list) {
+		run.budget.spend(1);
+		const part = formatVerb(run, verb, item);
+		length += part.length + 1;
+		run.budget.text(length);
+		parts.push(part);
+	}
+	run.budget.leave();
+	return `[${parts.join(' ')}]`;
 }
 
 function formatDefault(run: Run, verb: Verb, value: Value): string {

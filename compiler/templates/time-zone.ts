@@ -42,15 +42,22 @@ export function zoneFacts(zone: Zone, time: number): ZoneFacts {
 	return { offset: minutes, name: shortName(zone, time) };
 }
 
-function zonePart(zone: Zone | undefined, time: number, form: 'longOffset' | 'short'): string {
-	const format = new Intl.DateTimeFormat('en-US', { ...(zone ? { timeZone: zone } : {}), timeZoneName: form });
+function zonePart(zone: Zone | undefined, time: number, form: 'longOffset' | 'short', locale = 'en-US'): string {
+	const format = new Intl.DateTimeFormat(locale, { ...(zone ? { timeZone: zone } : {}), timeZoneName: form });
 	return format.formatToParts(time).find(({ type }) => type === 'timeZoneName')?.value ?? '';
 }
 
+/** Where English has abbreviations of its own for its zones: each knows those around it. */
+const LOCALES = ['en-US', 'en-GB', 'en-AU', 'en-IN', 'en-ZA', 'en-NZ'];
+
 /** `CET` where the zone has a name; `+05` as Go writes it where it has none. */
 function shortName(zone: Zone | undefined, time: number): string {
-	const name = zonePart(zone, time, 'short');
-	const offset = /^GMT([+-])(\d+)(?::(\d+))?$/.exec(name);
+	let name = '';
+	for (const locale of LOCALES) {
+		name = zonePart(zone, time, 'short', locale);
+		if (!/^(?:GMT|UTC)[+-]/.test(name)) return name;
+	}
+	const offset = /([+-])(\d+)(?::(\d+))?$/.exec(name);
 	return offset ? `${offset[1]}${offset[2]!.padStart(2, '0')}${offset[3] ?? ''}` : name;
 }
 

@@ -3,7 +3,7 @@ import { define, type FunctionList, type TemplateFunction } from '../function.ts
 import type { Run } from '../run.ts';
 
 /** Searches may take more than one pass over a text: this many characters are searched at most. */
-const MAX_SUBJECT = 256 * 1024;
+const MAX_SUBJECT = 64 * 1024;
 
 function both(name: string, fn: TemplateFunction): FunctionList {
 	return { [name]: fn, [`must${name[0]!.toUpperCase()}${name.slice(1)}`]: fn };

@@ -47,6 +47,8 @@ const FILES: { readonly [name: string]: string } = {
 	'list.html': '{{range listFiles "parts"}}{{.}} {{end}}{{(fileStat "cookie.html").Size}} {{(fileStat "parts").IsDir}}',
 	// biome-ignore lint/suspicious/noTemplateCurlyInString: variables of `expandenv` are written so
 	'env.html': '{{env "HOME_OF"}} {{expandenv "$HOME_OF/${HOME_OF}"}} {{env "NONE"}}.',
+	'later.html': '{{.RespHeader.Add "X-Page" "1"}}1{{httpInclude "/big.txt"}}',
+	'fan.html': '{{range until 9}}{{httpInclude (printf "/fan.html?n=%d" .)}}{{end}}',
 	'many.html': '{{range until 60}}{{httpInclude (printf "/data?n=%d" .)}}{{end}}',
 	'image.png': '{{.Nope}}',
 	'text.txt': '{{now | date "2006"}}',
@@ -155,6 +157,17 @@ pages('a body of the request is read when the page asks for it', async () => {
 		},
 	);
 	assert.is(bodyText(x), 'hello {{.Host}}!');
+});
+
+pages('an answer that is not here at once is waited for, and what the page did before is not done twice', async () => {
+	const got = await served(SITE, { target: '/later.html' });
+	assert.is(bodyText(got), `1${'x'.repeat(200_000)}end`);
+	assert.equal(got.response.headers.getAll('x-page'), ['1']);
+});
+
+pages('a page that several pages of one request lead to costs no more than one', async () => {
+	// Four pages that each ask for four: all share the steps and requests of the first.
+	assert.match((await failure('/fan.html')).message, /more than 50 requests|virtual request cycle|http 500/);
 });
 
 pages('a longer file is collected from its stream, bytes that are not UTF-8 stay', async () => {
