@@ -7,7 +7,7 @@ import type { Predicate } from '../../exchange/handler.ts';
 import { HttpError } from '../../exchange/http-error.ts';
 import { extensionFunctions } from './cel-extensions.ts';
 import { type Cel, loadCel } from './cel-library.ts';
-import { CelTypeError, type Expr, nameOf, typeOf } from './cel-types.ts';
+import { CelTypeError, type Expr, nameOf, typeOf } from './cel-type-check.ts';
 import { type CallScope, MATCHER_CALLS, MatcherCallError, matcherOfCall, placeholderName } from './matcher-calls.ts';
 import { PLACEHOLDER_FUNCTION, placeholderCalls } from './placeholder-calls.ts';
 

@@ -1,7 +1,7 @@
 /** The matchers as functions of CEL: `path('/a*')` in an expression is the matcher `path` of the document. */
 import type { Matcher } from '../../document/document.ts';
 import { TRY_POLICIES } from '../file.ts';
-import type { Expr } from './cel-types.ts';
+import type { Expr } from './cel-type-check.ts';
 import { PLACEHOLDER_FUNCTION } from './placeholder-calls.ts';
 
 /** A call that cannot be a matcher, in one sentence. */
