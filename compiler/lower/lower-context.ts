@@ -61,4 +61,6 @@ export interface LowerContext {
 	placeholderKind(name: string): 'shorthand' | 'full' | undefined;
 	/** True if the named upstream exists; marks it used. */
 	upstreamExists(name: string): boolean;
+	/** The named upstream that a misspelt name most likely means; marks it used. */
+	nearestUpstream(name: string): string | undefined;
 }

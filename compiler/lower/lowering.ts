@@ -1,6 +1,7 @@
 /** The lowering of one tree: typed readers, the scope of named matchers, and what all sites share. */
 import { dirname } from 'node:path';
 import type { Diagnostic, Report, Severity } from '../diagnostics/diagnostic.ts';
+import { suggest } from '../diagnostics/suggest.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import type { Matcher, Step } from '../document/document.ts';
 import type { SourceSpan } from '../source/source.ts';
@@ -246,6 +247,13 @@ export class Lowering implements LowerContext {
 		if (upstream) upstream.used = true;
 		if (upstream && !own) this.environment.watch?.upstreams.push(name);
 		return upstream !== undefined;
+	}
+
+	nearestUpstream(name: string): string | undefined {
+		const names = [...(this.siteUpstreams?.keys() ?? []), ...this.environment.upstreams.keys()];
+		const nearest = suggest(name, names);
+		if (nearest !== undefined) this.upstreamExists(nearest);
+		return nearest;
 	}
 
 	#wrong(word: Word, what: string, hint: string | undefined): undefined {

@@ -1,7 +1,7 @@
 /** Named routes while a tree is lowered: which there are, and what runs them. */
 
+import { suggest } from '../diagnostics/suggest.ts';
 import type { NamedBlock, Word } from '../syntax/ast.ts';
-import { didYouMean } from './did-you-mean.ts';
 import type { Lowering } from './lowering.ts';
 
 /** The routes of one configuration. */
@@ -26,7 +26,12 @@ export class NamedRoutes {
 		for (const { from, name } of this.#uses) {
 			if (names.has(name.text) || (compat && from !== undefined && !run.has(from))) continue;
 			const message = `cannot invoke named route '${name.text}', which was not defined`;
-			lowering.problem('error', 'route/unknown', name.span, message, { label: didYouMean(name.text, names) });
+			const nearest = suggest(name.text, names);
+			// Most likely it was meant, and then it is not unused.
+			if (nearest !== undefined) run.add(nearest);
+			lowering.problem('error', 'route/unknown', name.span, message, {
+				label: nearest === undefined ? undefined : `did you mean \`${nearest}\`?`,
+			});
 		}
 		if (compat) return;
 		for (const { name } of routes) {

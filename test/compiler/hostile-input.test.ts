@@ -177,6 +177,16 @@ suggestions('a name that a misspelt one is taken for is not called unused', () =
 	assert.equal(codes('configfile', site('@old path /a\nredir @odl /b')), ['matcher/unknown-name']);
 });
 
+suggestions('so it is with upstreams and named routes', () => {
+	const upstream = 'upstream orders {\n to 127.0.0.1:1\n}\n';
+	const unknown = compiled('configfile', `${upstream}${site('reverse_proxy upstream://oders')}`).diagnostics;
+	assert.equal(
+		unknown.map(({ code, label }) => `${code}: ${label}`),
+		['upstream/unknown: did you mean `orders`?'],
+	);
+	assert.equal(codes('configfile', `&(checks) {\n respond x\n}\n${site('invoke cheks')}`), ['route/unknown']);
+});
+
 suggestions('one that is near to nothing leaves the warning', () => {
 	assert.equal(codes('configfile', site('@old path /a\nredir @something /b')), [
 		'matcher/unused',

@@ -138,7 +138,9 @@ function lowerName(args: readonly Word[], cx: LowerContext): string | undefined 
 		});
 	}
 	if (!cx.upstreamExists(name)) {
+		const nearest = cx.nearestUpstream(name);
 		cx.problem('error', 'upstream/unknown', word.span, `There is no upstream named \`${name}\`.`, {
+			label: nearest === undefined ? undefined : `did you mean \`${nearest}\`?`,
 			hint: `Define it: upstream ${name === '' ? '<name>' : name} { to <address>… }`,
 		});
 	}
