@@ -48,7 +48,7 @@ function joinPrinted(run: Run, values: readonly Value[]): string {
 	for (const [i, value] of values.entries()) {
 		if (i > 0 && typeof value !== 'string' && typeof values[i - 1] !== 'string') out += ' ';
 		out += formatValue(run, value);
-		run.budget.text(out.length);
+		run.budget.fits(out.length);
 	}
 	return out;
 }

@@ -39,7 +39,7 @@ function nested<T>(run: Run, items: readonly T[], format: (item: T) => string): 
 		const part = format(item);
 		length += part.length + 1;
 		// Values may hold one another many times over: the text can be longer than they are by any factor.
-		run.budget.text(length);
+		run.budget.fits(length);
 		run.budget.spend(1);
 		parts.push(part);
 	}

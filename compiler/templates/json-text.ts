@@ -31,7 +31,7 @@ function encode(run: Run, value: Value, indent: string, newline: string): string
 	let length = 0;
 	const add = (part: string): void => {
 		length += part.length;
-		run.budget.text(length);
+		run.budget.fits(length);
 		parts.push(part);
 	};
 	const entries = asDictionary(value);

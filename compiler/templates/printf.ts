@@ -63,7 +63,7 @@ export function formatPrintf(run: Run, format: string, args: readonly Value[]): 
 		};
 		if (next < 0 || next >= args.length) out += `%!${letter}(${reordered ? 'BADINDEX' : 'MISSING'})`;
 		else out += formatVerb(run, verb, args[next++]!);
-		run.budget.text(out.length);
+		run.budget.fits(out.length);
 	}
 	out += format.slice(from);
 	if (!reordered && next < args.length) {
@@ -115,7 +115,7 @@ function formatEach(run: Run, verb: Verb, list: readonly Value[]): string {
 		run.budget.spend(1);
 		const part = formatVerb(run, verb, item);
 		length += part.length + 1;
-		run.budget.text(length);
+		run.budget.fits(length);
 		parts.push(part);
 	}
 	run.budget.leave();
@@ -140,7 +140,7 @@ function goSyntax(run: Run, value: Value): string {
 		run.budget.enter();
 		run.budget.spend(value.length);
 		const text = `[]interface {}{${value.map(item => goSyntax(run, item)).join(', ')}}`;
-		run.budget.text(text.length);
+		run.budget.fits(text.length);
 		run.budget.leave();
 		return text;
 	}

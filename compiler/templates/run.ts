@@ -39,10 +39,15 @@ export class Budget {
 
 	/** Counts a text that was made. */
 	text(length: number): void {
+		this.fits(length);
+		this.spend(length >> 7);
+	}
+
+	/** Looks at the length of a text that is being made, and counts nothing: who makes it piece by piece asks often. */
+	fits(length: number): void {
 		if (length > this.bounds.characters) {
 			throw new LimitError(`a text is longer than ${this.bounds.characters} characters`);
 		}
-		this.spend(length >> 7);
 	}
 
 	/** Counts a list or dictionary that was made or walked. */
@@ -98,7 +103,7 @@ export class Run {
 	/** Appends to the output. */
 	write(text: string): void {
 		this.#length += text.length;
-		if (this.#length > this.budget.bounds.characters) this.budget.text(this.#length);
+		this.budget.fits(this.#length);
 		this.#pieces.push(text);
 	}
 

@@ -63,7 +63,7 @@ function replaced(run: Run, source: string, s: string, by: (match: RegExpExecArr
 	for (const match of s.matchAll(search(run, source, s))) {
 		out += s.slice(from, match.index) + by(match);
 		from = match.index + match[0].length;
-		run.budget.text(out.length);
+		run.budget.fits(out.length);
 	}
 	return out + s.slice(from);
 }

@@ -66,7 +66,11 @@ export const STRING_FUNCTIONS: FunctionList = {
 	toString: define('any', (run, value: Value) => textOf(run, value)),
 	toStrings: define('any', (run, value: Value) => texts(run, value)),
 	join: define('string any', (run, separator: string, value: Value) => joinedText(run, toList(value), separator)),
-	sortAlpha: define('any', (run, value: Value) => texts(run, value).sort(compareText)),
+	sortAlpha: define('any', (run, value: Value) => {
+		const list = texts(run, value);
+		run.budget.spend(list.length * 4);
+		return list.sort(compareText);
+	}),
 	splitList: define('string string', (run, separator: string, s: string) => parts(run, s, separator)),
 	split: define('string string', (run, separator: string, s: string) => numbered(parts(run, s, separator))),
 	splitn: define('string int string', (run, separator: string, count: bigint, s: string) => {
@@ -134,7 +138,8 @@ function joinedText(run: Run, values: readonly Value[], separator: string): stri
 		if (value === null) continue;
 		const part = textOf(run, value);
 		length += part.length + separator.length;
-		run.budget.text(length);
+		run.budget.spend(1);
+		run.budget.fits(length);
 		parts.push(part);
 	}
 	return parts.join(separator);
