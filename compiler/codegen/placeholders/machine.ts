@@ -57,6 +57,9 @@ export const MACHINE_PLACEHOLDERS: readonly Placeholder[] = [
 		summary: 'Working directory of the process.',
 		compile: (_, { facts }) => facts.workingDirectory,
 	},
+	// A stop begins without a delay in which requests would be told of it.
+	plain('http.shutting_down', 'True while a stop waits before it begins.', () => false),
+	plain('http.time_until_shutdown', 'Time until such a stop begins.', () => null),
 	plain('time.now', 'The time, as text in local time.', x => timeText(new Date(x.now()))),
 	plain('time.now.http', 'The time in the form of HTTP dates.', x => new Date(x.now()).toUTCString()),
 	plain('time.now.common_log', 'The time in the form of the Common Log Format.', x => commonLogDate(new Date(x.now()))),
