@@ -45,6 +45,8 @@ export async function waitForPort(port: number, timeout: number = 15_000): Promi
 			socket.once('connect', () => resolve(true));
 			socket.once('error', () => resolve(false));
 			socket.once('close', () => resolve(false));
+			// A process that was stopped accepts nothing, and its backlog is soon full.
+			socket.setTimeout(1000, () => socket.destroy());
 			socket.once('connect', () => socket.destroy());
 		});
 		if (open) return;
@@ -81,7 +83,8 @@ export function startServer(
 		text += chunk;
 	});
 	const ended = once(child, 'close');
-	const kill = (): void => void child.kill('SIGKILL');
+	ended.catch(() => {});
+	const kill = (): void => endNow(child);
 	process.on('exit', kill);
 	return {
 		child,
@@ -95,6 +98,13 @@ export function startServer(
 			return child.exitCode;
 		},
 	};
+}
+
+/** Ends a process; a child of its own that holds its output open must not keep the test waiting. */
+function endNow(child: ChildProcess): void {
+	child.kill('SIGKILL');
+	child.stdout?.destroy();
+	child.stderr?.destroy();
 }
 
 /**
@@ -112,14 +122,17 @@ export async function serve(
 	});
 	const serving = async (): Promise<void> => {
 		for (let tries = 0; tries < 600 && !server.output().includes('serving'); tries++) {
+			if (server.child.exitCode !== null || server.child.signalCode !== null) return;
 			await new Promise(resolve => setTimeout(resolve, 25));
 		}
 		await waitForPort(port);
 	};
-	await Promise.race([serving(), died]).catch(async error => {
-		await server.stop();
-		throw error;
-	});
+	await Promise.race([serving().then(() => (server.child.exitCode === null ? undefined : died)), died]).catch(
+		async error => {
+			await server.stop();
+			throw error;
+		},
+	);
 	died.catch(() => {});
 	return server;
 }
@@ -133,9 +146,14 @@ export async function rawExchange(
 	const socket: Socket = connect(port, '127.0.0.1');
 	const chunks: Buffer[] = [];
 	socket.on('data', (chunk: Buffer) => chunks.push(chunk));
-	socket.setTimeout(timeout, () => socket.destroy(new Error(`no end of the response within ${timeout} ms`)));
-	socket.write(request);
-	await once(socket, 'close');
+	// Not the socket's own timeout, which a response that drips without an end never reaches.
+	const timer = setTimeout(() => socket.destroy(new Error(`no end of the response within ${timeout} ms`)), timeout);
+	try {
+		socket.write(request);
+		await once(socket, 'close');
+	} finally {
+		clearTimeout(timer);
+	}
 	return Buffer.concat(chunks).toString('latin1');
 }
 
@@ -162,7 +180,7 @@ export async function runCommand(
 	});
 	child.stdin.on('error', () => {});
 	child.stdin.end(options.stdin ?? '');
-	const timer = setTimeout(() => child.kill('SIGKILL'), 60_000);
+	const timer = setTimeout(() => endNow(child), 60_000);
 	await once(child, 'close');
 	clearTimeout(timer);
 	return { status: child.exitCode, stdout, stderr };
