@@ -1,5 +1,8 @@
 /** What one command of `svc` is: its words, its options, its help text and what it does, in one object. */
 
+/** What a shell offers for a value: one of these words, a file, a folder, or the name of a command. */
+export type Offer = readonly string[] | 'file' | 'folder' | 'command';
+
 /** An option of a command, `--name`. */
 export interface CommandOption {
 	readonly name: string;
@@ -9,6 +12,8 @@ export interface CommandOption {
 	readonly also?: readonly string[];
 	/** Name of the value in help texts. Without it the option is a flag. */
 	readonly value?: string;
+	/** What completion scripts offer for the value; files for a value or an argument named PATH, otherwise nothing, if left out. */
+	readonly offers?: Offer;
 	/** The command does nothing without it. */
 	readonly required?: boolean;
 	/** May stand several times. */
@@ -27,6 +32,8 @@ export interface CommandOption {
 export interface CommandArgument {
 	readonly name: string;
 	readonly required?: boolean;
+	/** As {@link CommandOption.offers}. */
+	readonly offers?: Offer;
 	/** One sentence, without its full stop. */
 	readonly summary: string;
 }

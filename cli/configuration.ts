@@ -16,6 +16,7 @@ export const CONFIG_OPTION: CommandOption = {
 	name: 'config',
 	short: 'c',
 	value: 'CONFIG',
+	offers: 'file',
 	summary: 'Configuration file; - reads standard input',
 	default: './Configfile, then ./Compatfile',
 };
@@ -24,6 +25,7 @@ export const CONFIG_OPTION: CommandOption = {
 export const ADAPTER_OPTION: CommandOption = {
 	name: 'adapter',
 	value: 'ADAPTER',
+	offers: ['configfile', 'compatfile', 'json'],
 	summary: 'Language of the configuration, whatever its name says: configfile, compatfile or json',
 };
 
@@ -103,6 +105,7 @@ export function unreadable(name: string, code: string): CommandFailure {
 		ENOENT: 'there is no such file',
 		EACCES: 'permission denied',
 		EISDIR: 'it is a folder',
+		EFBIG: 'it is larger than 64 MiB',
 		ENOTDIR: 'a part of its path is no folder',
 	};
 	return new CommandFailure(`${quoted(name)} cannot be read: ${reasons[code] ?? code}.`);

@@ -11,7 +11,7 @@ export const fileServer: Command = {
 	summary: 'Serve the files of a folder',
 	options: [
 		{ name: 'listen', value: 'LISTEN', summary: 'Address to listen on', default: ':80' },
-		{ name: 'root', value: 'ROOT', summary: 'Folder to serve', default: '.' },
+		{ name: 'root', value: 'ROOT', offers: 'folder', summary: 'Folder to serve', default: '.' },
 		{ name: 'access-log', summary: 'Write a line for each request' },
 		{ name: 'no-compress', summary: 'Send files as they are; this build never compresses' },
 		{ name: 'browse', short: 'b', summary: 'List folders', later: true },

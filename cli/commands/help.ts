@@ -10,7 +10,7 @@ import { COMMANDS } from './index.ts';
 export const help: Command = {
 	name: 'help',
 	summary: 'Print the commands, or the help of one',
-	args: [{ name: 'COMMAND', summary: `The command to explain, such as ${quoted('run')}` }],
+	args: [{ name: 'COMMAND', offers: 'command', summary: `The command to explain, such as ${quoted('run')}` }],
 	async run({ args }) {
 		const [name] = args;
 		print(name === undefined ? commandList(COMMANDS) : commandHelp(await findCommand(name).load()));

@@ -61,6 +61,11 @@ export const COMMANDS: readonly CommandEntry[] = [
 		load: async () => (await import('./list-modules.ts')).listModules,
 	},
 	{
+		name: 'completion',
+		summary: 'Print a completion script for a shell',
+		load: async () => (await import('./completion.ts')).completion,
+	},
+	{
 		name: 'environ',
 		summary: 'Print the environment that the server would inherit',
 		load: async () => (await import('./environ.ts')).environ,
@@ -80,7 +85,6 @@ export const COMMANDS: readonly CommandEntry[] = [
 
 /** Commands of a later release: refused by name, and not in the list. */
 export const LATER_COMMANDS: readonly string[] = [
-	'completion',
 	'manpage',
 	'storage',
 	'storage-export',

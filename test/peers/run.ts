@@ -14,6 +14,9 @@ const PEERS: { [program: string]: string } = {
 	nginx: 'nginx-light',
 	caddy: 'caddy',
 	wrk: 'wrk',
+	zsh: 'zsh',
+	fish: 'fish',
+	elvish: 'elvish',
 };
 
 const missing = Object.entries(PEERS).filter(

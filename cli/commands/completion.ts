@@ -1,0 +1,50 @@
+/** `svc completion`. */
+import { quoted, UnknownWord } from '../arguments.ts';
+import { type Command, EXIT } from '../command.ts';
+import type { OfferedCommand } from '../completion/offered-words.ts';
+import { print } from '../terminal.ts';
+import { COMMANDS } from './index.ts';
+
+type Script = (commands: readonly OfferedCommand[]) => string;
+
+/** The shells and how each one's script is made. */
+const SHELLS: { readonly [shell: string]: () => Promise<Script> } = {
+	bash: async () => (await import('../completion/bash.ts')).bashCompletion,
+	zsh: async () => (await import('../completion/zsh.ts')).zshCompletion,
+	fish: async () => (await import('../completion/fish.ts')).fishCompletion,
+	powershell: async () => (await import('../completion/powershell.ts')).powershellCompletion,
+	elvish: async () => (await import('../completion/elvish.ts')).elvishCompletion,
+};
+
+/** Prints a script that lets a shell complete our command lines, made from the definitions of the commands. */
+export const completion: Command = {
+	name: 'completion',
+	summary: 'Print a completion script for a shell',
+	details: [
+		'The script offers commands, options, and the values of options that have a fixed set of them. It calls nothing: print it anew after an update.',
+		'Load it with `source <(svc completion bash)`, the same with zsh, `svc completion fish | source`, `svc completion powershell | Out-String | Invoke-Expression` or `eval (svc completion elvish | slurp)`, in the start-up file of the shell.',
+	],
+	args: [
+		{
+			name: 'SHELL',
+			required: true,
+			offers: Object.keys(SHELLS),
+			summary: 'bash, zsh, fish, powershell or elvish',
+		},
+	],
+	async run({ args }) {
+		const shell = args[0]!;
+		const load = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
+		if (!load) {
+			const known = Object.keys(SHELLS);
+			throw new UnknownWord(`${quoted(shell)} is none of the shells ${known.join(', ')}`, shell, known);
+		}
+		const [script, { offeredCommands }, commands] = await Promise.all([
+			load(),
+			import('../completion/offered-words.ts'),
+			Promise.all(COMMANDS.map(entry => entry.load())),
+		]);
+		print(script(offeredCommands(commands)));
+		return EXIT.ok;
+	},
+};

@@ -1,0 +1,107 @@
+/** The completion script for bash, 3.2 and later. */
+import type { Offer } from '../command.ts';
+import { type OfferedCommand, type OfferedOption, TOP_OPTIONS, valuedSpellings } from './offered-words.ts';
+
+/** Prints what `source <(svc completion bash)` takes. */
+export function bashCompletion(commands: readonly OfferedCommand[]): string {
+	const options = new Map<string, string>([
+		['', words(TOP_OPTIONS)],
+		...commands.map(({ name, options }): [string, string] => [name, words(options)]),
+	]);
+	const values = new Map<string, string>();
+	const places = new Map<string, string>([[' 0', `words=${quote(commands.map(({ name }) => name).join(' '))}`]]);
+	for (const { name, options, args } of commands) {
+		for (const option of options) {
+			if (option.offer === undefined) continue;
+			for (const spelling of option.spellings) values.set(`${name} ${spelling}`, assignment(option.offer));
+		}
+		args.forEach(({ offer }, index) => {
+			if (offer !== undefined) places.set(`${name} ${index}`, assignment(offer));
+		});
+	}
+	return `# Completion of svc for bash. Load it with: source <(svc completion bash)
+
+_svc() {
+	local current=\${COMP_WORDS[COMP_CWORD]} command='' expects='' ended='' argument=0 kind='' words='' options='' word at
+	for ((at = 1; at < COMP_CWORD; at++)); do
+		word=\${COMP_WORDS[at]}
+		if [[ $word == = ]]; then
+			# bash cuts --name=value into three words.
+			continue
+		elif [[ -n $expects ]]; then
+			expects=''
+		elif [[ -n $ended || $word != -?* ]]; then
+			if [[ -z $command ]]; then command=$word; else argument=$((argument + 1)); fi
+		elif [[ $word == -- ]]; then
+			ended=yes
+		else
+			case "$command $word" in
+			${valuedSpellings(commands).map(quote).join(' | \\\n\t\t\t')})
+				expects=$word
+				;;
+			esac
+		fi
+	done
+	if [[ $current == = ]]; then current=''; fi
+
+	case $command in
+${cases(options, '\t', value => `options=${quote(value)}`)}
+	esac
+	if [[ -n $expects ]]; then
+		case "$command $expects" in
+${cases(values, '\t\t')}
+		esac
+	elif [[ -z $ended && $current == -* ]]; then
+		words=$options
+	else
+		case "$command $argument" in
+${cases(places, '\t\t')}
+		*) words=$options ;;
+		esac
+	fi
+
+	COMPREPLY=()
+	case $kind in
+	# Nothing here leaves it to bash, which offers files.
+	file) return ;;
+	folder)
+		compopt -o dirnames +o default +o bashdefault 2>/dev/null
+		return
+		;;
+	esac
+	compopt +o default +o bashdefault 2>/dev/null
+	while IFS='' read -r word; do COMPREPLY+=("$word"); done < <(compgen -W "$words" -- "$current")
+}
+
+complete -o bashdefault -o default -F _svc svc
+`;
+}
+
+/** Lines of a `case`, patterns with the same outcome in one. */
+function cases(
+	outcomes: ReadonlyMap<string, string>,
+	indent: string,
+	statement: (outcome: string) => string = outcome => outcome,
+): string {
+	const patterns = new Map<string, string[]>();
+	for (const [pattern, outcome] of outcomes) {
+		const known = patterns.get(outcome);
+		if (known) known.push(pattern);
+		else patterns.set(outcome, [pattern]);
+	}
+	return [...patterns]
+		.map(([outcome, all]) => `${indent}${all.map(quote).join(' | ')}) ${statement(outcome)} ;;`)
+		.join('\n');
+}
+
+function assignment(offer: Offer): string {
+	return typeof offer === 'string' ? `kind=${offer}` : `words=${quote(offer.join(' '))}`;
+}
+
+function words(options: readonly OfferedOption[]): string {
+	return options.flatMap(option => option.spellings).join(' ');
+}
+
+function quote(text: string): string {
+	return `'${text.replaceAll("'", "'\\''")}'`;
+}

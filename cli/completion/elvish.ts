@@ -1,0 +1,109 @@
+/** The completion script for elvish, 0.18 and later. */
+import type { Offer } from '../command.ts';
+import { type OfferedCommand, type OfferedOption, TOP_OPTIONS, valuedSpellings } from './offered-words.ts';
+
+/** Prints what `eval (svc completion elvish | slurp)` takes. */
+export function elvishCompletion(commands: readonly OfferedCommand[]): string {
+	const values: string[] = [];
+	const places: string[] = [];
+	for (const { name, options, args } of commands) {
+		for (const { spellings, offer } of options) {
+			if (offer === undefined) continue;
+			for (const spelling of spellings) values.push(`        &${quote(`${name} ${spelling}`)}=${offered(offer)}`);
+		}
+		args.forEach(({ offer }, index) => {
+			if (offer !== undefined) places.push(`        &${quote(`${name} ${index}`)}=${offered(offer)}`);
+		});
+	}
+	return `# Completion of svc for elvish. Load it with: eval (svc completion elvish | slurp)
+
+use str
+
+set edit:completion:arg-completer[svc] = {|@given|
+    var valued = [
+${valuedSpellings(commands)
+	.map(one => `        ${quote(one)}`)
+	.join('\n')}
+    ]
+    var options = [
+        &''=${pairs(TOP_OPTIONS)}
+${commands.map(({ name, options }) => `        &${quote(name)}=${pairs(options)}`).join('\n')}
+    ]
+    var values = [
+        &''=''
+${values.join('\n')}
+    ]
+    var places = [
+        &' 0'=[
+${commands.map(({ name, summary }) => `            [${quote(name)} ${quote(summary)}]`).join('\n')}
+        ]
+${places.join('\n')}
+    ]
+
+    var command = ''
+    var argument = (num 0)
+    var expects = ''
+    var ended = $false
+    for word $given[1..-1] {
+        if (not-eq $expects '') {
+            set expects = ''
+        } elif (or $ended (not (str:has-prefix $word -)) (eq $word -)) {
+            if (eq $command '') {
+                set command = $word
+            } else {
+                set argument = (+ $argument 1)
+            }
+        } elif (eq $word --) {
+            set ended = $true
+        } elif (has-value $valued $command' '$word) {
+            set expects = $word
+        }
+    }
+
+    var current = $given[-1]
+    var before = ''
+    if (and (eq $expects '') (not $ended) (str:has-prefix $current --) (str:contains $current =)) {
+        var name value = (str:split &max=2 = $current)
+        set expects = $name
+        set current = $value
+        set before = $name'='
+    }
+
+    var offered = ''
+    if (not-eq $expects '') {
+        if (has-key $values $command' '$expects) {
+            set offered = $values[$command' '$expects]
+        }
+    } elif (and (not $ended) (str:has-prefix $current -) (has-key $options $command)) {
+        set offered = $options[$command]
+    } elif (has-key $places $command' '$argument) {
+        set offered = $places[$command' '$argument]
+    } elif (has-key $options $command) {
+        set offered = $options[$command]
+    }
+
+    if (eq $offered files) {
+        edit:complete-filename $current
+    } elif (not-eq $offered '') {
+        for pair $offered {
+            edit:complex-candidate $before$pair[0] &display=$pair[0]' ('$pair[1]')'
+        }
+    }
+}
+`;
+}
+
+function pairs(options: readonly OfferedOption[]): string {
+	const all = options.flatMap(option => option.spellings.map(one => `[${quote(one)} ${quote(option.summary)}]`));
+	return `[\n            ${all.join('\n            ')}\n        ]`;
+}
+
+function offered(offer: Offer): string {
+	// Older ones offer no folders alone.
+	if (typeof offer === 'string') return 'files';
+	return `[${offer.map(word => `[${quote(word)} ${quote(word)}]`).join(' ')}]`;
+}
+
+function quote(text: string): string {
+	return `'${text.replaceAll("'", "''")}'`;
+}

@@ -1,0 +1,66 @@
+/** The completion script for fish, 3.0 and later. */
+import type { Offer } from '../command.ts';
+import { type OfferedCommand, type OfferedOption, TOP_OPTIONS, valuedSpellings } from './offered-words.ts';
+
+/** Prints what `svc completion fish | source` takes. */
+export function fishCompletion(commands: readonly OfferedCommand[]): string {
+	const lines = [
+		'# Completion of svc for fish. Load it with: svc completion fish | source',
+		'',
+		"function __svc_at --description 'Whether the cursor is behind this command, at this argument if one is given'",
+		`    set -l valued ${valuedSpellings(commands).map(quote).join(' \\\n        ')}`,
+		"    set -l command ''",
+		'    set -l argument 0',
+		"    set -l expects ''",
+		"    set -l ended ''",
+		'    set -l words (commandline -opc)',
+		'    set -e words[1]',
+		'    for word in $words',
+		'        if test -n "$expects"',
+		"            set expects ''",
+		'        else if test -n "$ended"; or not string match -q -- "-?*" $word',
+		'            if test -z "$command"',
+		'                set command $word',
+		'            else',
+		'                set argument (math $argument + 1)',
+		'            end',
+		'        else if test "$word" = --',
+		'            set ended yes',
+		'        else if contains -- "$command $word" $valued',
+		'            set expects $word',
+		'        end',
+		'    end',
+		'    test "$command" = "$argv[1]"; or return 1',
+		'    test (count $argv) -eq 1; or test $argument -eq $argv[2]',
+		'end',
+		'',
+		'complete -c svc -e',
+		'complete -c svc -f',
+		...TOP_OPTIONS.map(option => optionLine("__svc_at ''", option)),
+		...commands.map(
+			({ name, summary }) => `complete -c svc -n ${quote("__svc_at ''")} -a ${quote(name)} -d ${quote(summary)}`,
+		),
+	];
+	for (const { name, options, args } of commands) {
+		lines.push('', ...options.map(option => optionLine(`__svc_at ${name}`, option)));
+		args.forEach(({ offer }, index) => {
+			if (offer !== undefined) lines.push(`complete -c svc -n ${quote(`__svc_at ${name} ${index}`)} ${offered(offer)}`);
+		});
+	}
+	return `${lines.join('\n')}\n`;
+}
+
+function optionLine(condition: string, option: OfferedOption): string {
+	const spellings = option.spellings.map(one => (one.startsWith('--') ? `-l ${one.slice(2)}` : `-s ${one.slice(1)}`));
+	const value = option.value === undefined ? '' : option.offer === undefined ? ' -x' : ` -r ${offered(option.offer)}`;
+	return `complete -c svc -n ${quote(condition)} ${spellings.join(' ')}${value} -d ${quote(option.summary)}`;
+}
+
+function offered(offer: Offer): string {
+	if (offer === 'file') return '-F';
+	return `-f -a ${quote(typeof offer === 'string' ? '(__fish_complete_directories)' : offer.join(' '))}`;
+}
+
+function quote(text: string): string {
+	return `'${text.replace(/[\\']/g, '\\$&')}'`;
+}

@@ -1,0 +1,96 @@
+/** What completion scripts offer, taken from the definitions of the commands: the same facts for every shell. */
+import type { Command, CommandArgument, CommandOption, Offer } from '../command.ts';
+
+/** An option as a shell offers it. */
+export interface OfferedOption {
+	/** `-c`, `--config`; the short ones first. */
+	readonly spellings: readonly string[];
+	readonly summary: string;
+	/** Name of its value; undefined for a flag. */
+	readonly value: string | undefined;
+	readonly offer: Offer | undefined;
+	readonly repeatable: boolean;
+}
+
+/** An argument as a shell offers it. */
+export interface OfferedArgument {
+	readonly name: string;
+	readonly required: boolean;
+	readonly offer: Offer | undefined;
+}
+
+/** A command as a shell offers it. */
+export interface OfferedCommand {
+	readonly name: string;
+	readonly summary: string;
+	/** The global flags included. */
+	readonly options: readonly OfferedOption[];
+	readonly args: readonly OfferedArgument[];
+}
+
+const VERBOSE: CommandOption = { name: 'verbose', short: 'v', summary: 'Log at level debug for this run' };
+const HELP: CommandOption = { name: 'help', short: 'h', summary: 'Print help' };
+const VERSION: CommandOption = { name: 'version', short: 'V', summary: 'Print the version' };
+
+/** Options that stand before the command. */
+export const TOP_OPTIONS: readonly OfferedOption[] = [VERBOSE, HELP, VERSION].map(option => offeredOption(option, []));
+
+/** What is offered behind each command. Options that are of a later release or between our own processes are left out. */
+export function offeredCommands(commands: readonly Command[]): OfferedCommand[] {
+	const names = commands.map(command => command.name);
+	return commands.map(command => {
+		const own = (command.options ?? []).filter(option => !option.later && !option.internal);
+		const taken = new Set(own.flatMap(spellings));
+		const global = [VERBOSE, HELP].map(option => offeredOption(option, names));
+		return {
+			name: command.name,
+			summary: command.summary,
+			options: [
+				...own.map(option => offeredOption(option, names)),
+				// A command may use the letter of a global flag for itself.
+				...global.map(option => ({ ...option, spellings: option.spellings.filter(one => !taken.has(one)) })),
+			],
+			args: (command.args ?? []).map(argument => ({
+				name: argument.name,
+				required: argument.required === true,
+				offer: offerOf(argument, argument.name, names),
+			})),
+		};
+	});
+}
+
+/** Options with a value as `command spelling`, which is how scripts know that a word is the value of the one before. */
+export function valuedSpellings(commands: readonly OfferedCommand[]): string[] {
+	return commands.flatMap(({ name, options }) =>
+		options
+			.filter(option => option.value !== undefined)
+			.flatMap(option => option.spellings.map(spelling => `${name} ${spelling}`)),
+	);
+}
+
+function offeredOption(option: CommandOption, commands: readonly string[]): OfferedOption {
+	return {
+		spellings: spellings(option),
+		summary: option.summary,
+		value: option.value,
+		offer: option.value === undefined ? undefined : offerOf(option, option.value, commands),
+		repeatable: option.repeatable === true,
+	};
+}
+
+function spellings(option: CommandOption): string[] {
+	const all = [option.name, ...(option.short ? [option.short] : []), ...(option.also ?? [])];
+	return [
+		...all.filter(name => name.length === 1).map(name => `-${name}`),
+		...all.filter(name => name.length > 1).map(name => `--${name}`),
+	];
+}
+
+function offerOf(
+	of: Pick<CommandOption | CommandArgument, 'offers'>,
+	name: string,
+	commands: readonly string[],
+): Offer | undefined {
+	if (of.offers === 'command') return commands;
+	return of.offers ?? (name === 'PATH' ? 'file' : undefined);
+}

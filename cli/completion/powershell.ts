@@ -1,0 +1,117 @@
+/** The completion script for PowerShell, 5 and later. */
+import type { Offer } from '../command.ts';
+import { type OfferedCommand, type OfferedOption, TOP_OPTIONS, valuedSpellings } from './offered-words.ts';
+
+/** Prints what `svc completion powershell | Out-String | Invoke-Expression` takes. */
+export function powershellCompletion(commands: readonly OfferedCommand[]): string {
+	const values: string[] = [];
+	const places: string[] = [];
+	for (const { name, options, args } of commands) {
+		for (const { spellings, offer } of options) {
+			if (offer === undefined) continue;
+			for (const spelling of spellings) values.push(branch(`${name} ${spelling}`, offer));
+		}
+		args.forEach(({ offer }, index) => {
+			if (offer !== undefined) places.push(branch(`${name} ${index}`, offer));
+		});
+	}
+	// Comparisons in PowerShell take no notice of letter case unless they are told to: -c and -C are two options.
+	return `# Completion of svc for PowerShell. Load it with: svc completion powershell | Out-String | Invoke-Expression
+
+Register-ArgumentCompleter -Native -CommandName 'svc' -ScriptBlock {
+    param($wordToComplete, $commandAst, $cursorPosition)
+
+    $valued = @(
+${valuedSpellings(commands)
+	.map(one => `        ${quote(one)}`)
+	.join(',\n')}
+    )
+    $command = ''
+    $argument = 0
+    $expects = ''
+    $ended = $false
+    foreach ($element in @($commandAst.CommandElements | Select-Object -Skip 1)) {
+        if ($element.Extent.EndOffset -ge $cursorPosition) { break }
+        $word = $element.Extent.Text
+        if ($expects -ne '') { $expects = '' }
+        elseif ($ended -or -not $word.StartsWith('-') -or $word -eq '-') {
+            if ($command -eq '') { $command = $word } else { $argument++ }
+        }
+        elseif ($word -eq '--') { $ended = $true }
+        elseif ($valued -ccontains "$command $word") { $expects = $word }
+    }
+
+    $current = "$wordToComplete"
+    $before = ''
+    if ($expects -eq '' -and -not $ended -and $current -cmatch '^(--[^=]+)=(.*)$') {
+        $expects = $Matches[1]
+        $current = $Matches[2]
+        $before = "$expects="
+    }
+
+    $options = @()
+    switch -CaseSensitive ($command) {
+${optionsBranch('', TOP_OPTIONS)}
+${commands.map(({ name, options }) => optionsBranch(name, options)).join('\n')}
+    }
+
+    $words = @()
+    $kind = ''
+    if ($expects -ne '') {
+        switch -CaseSensitive ("$command $expects") {
+${values.join('\n')}
+        }
+    }
+    elseif (-not $ended -and $current.StartsWith('-')) { $words = $options }
+    else {
+        switch -CaseSensitive ("$command $argument") {
+            ' 0' {
+                $words = @(
+${commands.map(({ name, summary }) => `                    ${pair(name, summary)}`).join(',\n')}
+                )
+                break
+            }
+${places.join('\n')}
+            default { $words = $options }
+        }
+    }
+
+    # Returning nothing leaves it to PowerShell, which offers files.
+    if ($kind -eq 'file' -and $before -eq '') { return }
+    if ($kind -ne '') {
+        [System.Management.Automation.CompletionCompleters]::CompleteFilename($current) |
+            Where-Object { $kind -eq 'file' -or $_.ResultType -eq 'ProviderContainer' } |
+            ForEach-Object {
+                [System.Management.Automation.CompletionResult]::new($before + $_.CompletionText, $_.ListItemText, $_.ResultType, $_.ToolTip)
+            }
+        return
+    }
+    foreach ($pair in $words) {
+        if ($pair[0].StartsWith($current, [System.StringComparison]::Ordinal)) {
+            [System.Management.Automation.CompletionResult]::new($before + $pair[0], $pair[0], 'ParameterValue', $pair[1])
+        }
+    }
+}
+`;
+}
+
+function optionsBranch(command: string, options: readonly OfferedOption[]): string {
+	const pairs = options.flatMap(option => option.spellings.map(spelling => pair(spelling, option.summary)));
+	return `        ${quote(command)} {\n            $options = @(\n${pairs.map(one => `                ${one}`).join(',\n')}\n            )\n            break\n        }`;
+}
+
+function branch(key: string, offer: Offer): string {
+	const statement =
+		typeof offer === 'string'
+			? `$kind = ${quote(offer)}`
+			: `$words = @(${offer.map(word => pair(word, word)).join(', ')})`;
+	return `            ${quote(key)} { ${statement}; break }`;
+}
+
+function pair(word: string, summary: string): string {
+	return `@(${quote(word)}, ${quote(summary)})`;
+}
+
+function quote(text: string): string {
+	return `'${text.replaceAll("'", "''")}'`;
+}

@@ -1,0 +1,85 @@
+/** The completion script for zsh: sourced, or as the file `_svc` on the fpath. */
+import type { Offer } from '../command.ts';
+import { type OfferedArgument, type OfferedCommand, type OfferedOption, TOP_OPTIONS } from './offered-words.ts';
+
+/** Prints what `source <(svc completion zsh)` takes. */
+export function zshCompletion(commands: readonly OfferedCommand[]): string {
+	return `#compdef svc
+# Completion of svc for zsh. Load it with: source <(svc completion zsh)
+# or write it to a file named _svc in a folder of $fpath.
+
+_svc() {
+	local context state state_descr line ret=1
+	typeset -A opt_args
+	_arguments -C -S \\
+${specs(TOP_OPTIONS, [], '\t\t')} \\
+		'1: :->command' \\
+		'*:: :->words' && ret=0
+
+	case $state in
+	command)
+		local -a commands
+		commands=(
+${commands.map(({ name, summary }) => `\t\t\t${quote(`${name}:${summary}`)}`).join('\n')}
+		)
+		_describe -t commands command commands && ret=0
+		;;
+	words)
+		case $words[1] in
+${commands
+	.map(
+		({ name, options, args }) =>
+			`\t\t${name})\n\t\t\t_arguments -S \\\n${specs(options, args, '\t\t\t\t')} && ret=0\n\t\t\t;;`,
+	)
+	.join('\n')}
+		esac
+		;;
+	esac
+	return ret
+}
+
+# On the fpath this file is the body of the function; sourced, it registers it.
+if [[ $funcstack[1] == _svc ]]; then
+	_svc "$@"
+elif (( $+functions[compdef] )); then
+	compdef _svc svc
+else
+	print -u2 'svc: completion needs "autoload -Uz compinit && compinit" before it.'
+fi
+`;
+}
+
+/** Arguments of `_arguments`, one a line. */
+function specs(options: readonly OfferedOption[], args: readonly OfferedArgument[], indent: string): string {
+	return [
+		...options.flatMap(optionSpecs),
+		...args.map(({ name, required, offer }, index) =>
+			quote(`${index + 1}:${required ? '' : ':'}${name}:${action(offer)}`),
+		),
+	]
+		.map(spec => `${indent}${spec}`)
+		.join(' \\\n');
+}
+
+function optionSpecs(option: OfferedOption): string[] {
+	const before = option.repeatable ? '*' : option.spellings.length > 1 ? `(${option.spellings.join(' ')})` : '';
+	return option.spellings.map(spelling => {
+		const value = option.value === undefined ? '' : `:${literal(option.value)}:${action(option.offer)}`;
+		const joined = option.value === undefined ? '' : spelling.startsWith('--') ? '=' : '+';
+		return quote(`${before}${spelling}${joined}[${literal(option.summary)}]${value}`);
+	});
+}
+
+function action(offer: Offer | undefined): string {
+	if (offer === undefined) return ' ';
+	if (offer === 'file') return '_files';
+	return typeof offer === 'string' ? '_files -/' : `(${offer.join(' ')})`;
+}
+
+function literal(text: string): string {
+	return text.replace(/[\\[\]:]/g, '\\$&');
+}
+
+function quote(text: string): string {
+	return `'${text.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,83 @@
+/** The completion script for bash, sourced in bash: what it offers behind every command. */
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { COMMANDS } from '../../../cli/commands/index.ts';
+import { bashCompletion } from '../../../cli/completion/bash.ts';
+import { offeredCommands } from '../../../cli/completion/offered-words.ts';
+import { temporaryFolder } from '../../harness.ts';
+
+const folder = temporaryFolder();
+const commands = await Promise.all(COMMANDS.map(entry => entry.load()));
+const script = path.join(folder, 'svc.bash');
+writeFileSync(script, bashCompletion(offeredCommands(commands)));
+
+/** What is offered for the last word of each line; `!` before the list says that bash adds no files of its own. */
+function offers(lines: readonly (readonly string[])[]): string[] {
+	const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
+	const calls = lines.map(
+		words =>
+			`files=files; COMP_WORDS=(${words.map(quoted).join(' ')}); COMP_CWORD=${words.length - 1}; _svc; echo "$files \${COMPREPLY[*]}"`,
+	);
+	// compopt works during a completion only; here it tells what it was asked for.
+	const program = `set -u; compopt() { files=$*; }; source ${quoted(script)}\n${calls.join('\n')}\n`;
+	const output = execFileSync('bash', ['--norc', '-c', program], { encoding: 'utf8', env: { PATH: process.env.PATH } });
+	return output
+		.trimEnd()
+		.split('\n')
+		.map(line => line.replace('+o default +o bashdefault', '!').replace('-o dirnames !', 'folders').trimEnd());
+}
+
+function offer(...words: string[]): string {
+	return offers([['svc', ...words]])[0]!;
+}
+
+const completion = suite('completion for bash');
+
+completion('commands come first, behind global flags too', () => {
+	const names = COMMANDS.map(({ name }) => name).join(' ');
+	assert.is(offer(''), `! ${names}`);
+	assert.is(offer('-v', ''), `! ${names}`);
+	assert.is(offer('re'), '! reload respond reverse-proxy');
+	assert.is(offer('--'), '! --verbose --help --version');
+});
+
+completion('every option of every command is offered, and what is of a later release is not', () => {
+	const lines = commands.map(({ name }) => ['svc', name, '-']);
+	for (const [index, offered] of offers(lines).entries()) {
+		const words = offered.split(' ').slice(1);
+		const { name, options = [] } = commands[index]!;
+		assert.equal(words.slice(-4).sort(), ['--help', '--verbose', '-h', '-v'], name);
+		for (const option of options) {
+			assert.is(words.includes(`--${option.name}`), !option.later && !option.internal, `${name} --${option.name}`);
+			if (!option.later && option.short) assert.ok(words.includes(`-${option.short}`), `${name} -${option.short}`);
+		}
+	}
+});
+
+completion('values are offered where they are known', () => {
+	assert.is(offer('run', '--adapter', ''), '! configfile compatfile json');
+	assert.is(offer('run', '--adapter', '=', 'c'), '! configfile compatfile');
+	assert.is(offer('run', '--adapter', '='), '! configfile compatfile json');
+	assert.is(offer('stop', '--address', ''), '!');
+	assert.is(offer('completion', ''), '! bash zsh fish powershell elvish');
+	assert.is(offer('help', 'va'), '! validate');
+});
+
+completion('files are left to bash, folders too', () => {
+	assert.is(offer('run', '--config', 'C'), 'files');
+	assert.is(offer('run', '-c', ''), 'files');
+	assert.is(offer('validate', ''), 'files');
+	assert.is(offer('file-server', '--root', ''), 'folders');
+});
+
+completion('values of options are no arguments, and behind the last argument come options', () => {
+	assert.is(offer('validate', '--adapter', 'json', ''), 'files');
+	assert.match(offer('validate', 'Configfile', ''), /^! -c --config /);
+	assert.match(offer('version', ''), /^! -v --verbose /);
+	assert.is(offer('validate', '--', '-'), 'files');
+});
+
+completion.run();
