@@ -118,5 +118,5 @@ export class Run {
 	}
 }
 
-/** Where a data argument stands among variables: `$` is the first. */
+/** Values of the variables of one call of a template, by slot; `$` is the first. */
 export type Variables = Value[];

@@ -50,7 +50,9 @@ executed; what an upstream sends is: do not put \`templates\` before an upstream
 | \`env NAME\`, \`placeholder NAME\`, \`ph NAME\` | Environment, placeholders |
 | \`stripHTML\`, \`splitFrontMatter\`, \`humanize\`, \`pathEscape\`, \`httpError CODE\`, \`maybe NAME\` | Texts, errors, functions that may not exist |
 
-Nothing is escaped by itself: \`{{.Req.URL.Query.Get "q" | html}}\`. The functions of sprig are there too. A page has a million steps.
+Nothing is escaped by itself: \`{{.Req.URL.Query.Get "q" | html}}\`. The functions of sprig are there too,
+but those that make keys or hash passwords. \`splitFrontMatter\` reads JSON; \`markdown\` and front matter in YAML and TOML are
+not part of this build. A page has a million steps.
 
 \`\`\`
 root /srv/www
