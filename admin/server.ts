@@ -55,6 +55,8 @@ const LIMITS: ProtocolLimits = {
 };
 const MAX_CONNECTIONS = 256;
 
+const NO_TOKEN = 'the admin API has no token: it admits clients on this machine only';
+
 /** Milliseconds that `close` waits for answers that are being written. */
 const CLOSE_GRACE = 1000;
 
@@ -105,9 +107,7 @@ export async function startAdmin(runtime: RuntimeControl, options: AdminOptions)
 		options.log('error', 'the admin API failed to accept a connection', { error: error.message }),
 	);
 	const bound = boundAddress(server, address);
-	if (settings.token === undefined) {
-		options.log('warn', 'the admin API has no token: it admits clients on this machine only', { address: bound });
-	}
+	if (settings.token === undefined) options.log('warn', NO_TOKEN, { address: bound });
 	options.log('info', 'the admin API listens', { address: bound });
 	return new ListeningAdmin(bound, server, protocol, host);
 }
@@ -199,6 +199,8 @@ class AdminHost implements ProtocolHost, AdminContext {
 	#currentAccess(): AdminAccess {
 		const settings = this.runtime.admin ?? this.#options.settings ?? this.#accessOf;
 		if (settings !== this.#accessOf) {
+			// A reload where the variable that holds it is not set takes it away without a word in the file.
+			if (settings.token === undefined && this.#accessOf.token !== undefined) this.#options.log('warn', NO_TOKEN, {});
 			this.#accessOf = settings;
 			this.#access = new AdminAccess(settings, this.#address);
 		}

@@ -1,4 +1,5 @@
 /** Access logs on a data-plane thread: an exchange becomes one line here, lines travel to the main thread in batches. */
+import { isSecretHeader } from '../../compiler/document/secrets.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
 import type { AccessLog, AccessLogSettings } from '../../compiler/exchange/leases.ts';
@@ -6,9 +7,6 @@ import { levelRank, members, text } from './encoders.ts';
 import { compileLogFormat, type LineFormat } from './log-format.ts';
 import type { LogSampler } from './log-sampler.ts';
 import type { ExpandText } from './machine-text.ts';
-
-/** Fields whose values never reach a log. */
-const HIDDEN: ReadonlySet<string> = new Set(['cookie', 'set-cookie', 'authorization', 'proxy-authorization']);
 
 /** Takes formatted lines; false when they had to be dropped. */
 export interface LineSink {
@@ -82,7 +80,10 @@ function userId(x: Exchange): string {
 	return typeof user === 'string' ? user : '';
 }
 
-/** `{"Accept":["a","b"]}`; repeated fields share one array. */
+/**
+ * `{"Accept":["a","b"]}`; repeated fields share one array. A field that is a credential by its name is not shown: it may
+ * be one of this configuration's own, which `request_header` added.
+ */
 function headerFields(headers: HeaderList): string {
 	const size = headers.size;
 	if (size === 0) return '{}';
@@ -90,7 +91,7 @@ function headerFields(headers: HeaderList): string {
 	for (let i = 0; i < size; i++) {
 		const name = headers.nameAt(i);
 		const lower = name.toLowerCase();
-		const value = HIDDEN.has(lower) ? '"REDACTED"' : text(headers.valueAt(i));
+		const value = isSecretHeader(lower) ? '"REDACTED"' : text(headers.valueAt(i));
 		const known = values.get(lower);
 		if (known) known.list += `,${value}`;
 		else values.set(lower, { name, list: value });

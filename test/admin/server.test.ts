@@ -450,7 +450,14 @@ access('a token that a load changes counts at once', async () => {
 
 access('without a token a warning is logged, with one it is not', async () => {
 	assert.ok((await start()).logged.some(line => line.startsWith('warn') && line.includes('no token')));
-	assert.not.ok((await start({ token: 'x' })).logged.some(line => line.startsWith('warn')));
+	const { ask, runtime, logged } = await start({ token: 'x' });
+	assert.not.ok(logged.some(line => line.startsWith('warn')));
+	runtime.admin = {};
+	await ask('GET /live');
+	assert.ok(
+		logged.some(line => line.startsWith('warn') && line.includes('no token')),
+		'a load that takes it away',
+	);
 });
 
 access('a rebound name is refused, our own names are not', async () => {

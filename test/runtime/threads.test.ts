@@ -76,7 +76,12 @@ const logs = suite('runtime: logs');
 logs('an access entry has its fields, hides credentials and cannot be forged', async () => {
 	const site = respondingSite('hello', { logs: [{ format: { encoder: 'json' }, output: { writer: 'stdout' } }] });
 	await withServer({ sites: [site] }, {}, async ({ get, log }) => {
-		await get('/a%0ab?x=%22', { cookie: 'id=1', authorization: 'Bearer s3cret', 'x-odd': 'a\u0085b' });
+		await get('/a%0ab?x=%22', {
+			cookie: 'id=1',
+			authorization: 'Bearer s3cret',
+			'x-api-key': 's3cret',
+			'x-odd': 'a\u0085b',
+		});
 		await eventually('logged', () => log.text().includes('handled request'));
 		assert.not.match(log.text(), 's3cret');
 		assert.not.match(log.text(), '\u0085');
