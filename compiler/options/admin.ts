@@ -44,6 +44,7 @@ export const admin: GlobalOption = {
 			});
 		}
 		if (token) warnOfLiteralSecret(token, cx);
+		else if (address) refuseLostToken(address, cx);
 		const origins: string[] = [];
 		let enforce = false;
 		cx.subdirectives(
@@ -97,6 +98,17 @@ function isAdminAddress(text: string): boolean {
 	if (text.startsWith('unix//')) return text.length > 'unix//'.length;
 	const port = /^(?:tcp\/)?(?:\[[0-9a-fA-F:.%]+\]|[^\s:/[\]]*):(\d{1,5})$/.exec(text)?.[1];
 	return port !== undefined && Number(port) <= 65_535;
+}
+
+/** A variable that is not set leaves no word behind: the API would be open to whoever is on this machine. */
+function refuseLostToken(address: Word, cx: Parameters<GlobalOption['lower']>[2]): void {
+	const { source, end } = address.span;
+	const lost = /^[ \t]+(\{\$[^}\n]*\})/.exec(source.text.slice(end, end + 1000));
+	if (!lost) return;
+	const start = end + lost[0].length - lost[1]!.length;
+	cx.problem('error', 'admin/empty-token', { source, start, end: end + lost[0].length }, 'The token is empty.', {
+		hint: 'The environment variable that holds it is not set.',
+	});
 }
 
 /** A secret in the file is seen by whoever sees the file; one from the environment is not. */

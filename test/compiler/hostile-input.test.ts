@@ -169,6 +169,18 @@ environment('short values, ports and the like, are shown', () => {
 	assert.match(said(compiled('configfile', ':{$PORT} {\n}\n')), /99999/);
 });
 
+environment('a token whose variable is not set does not leave the Admin API without one', () => {
+	for (const format of ['configfile', 'compatfile'] as const) {
+		for (const token of ['{$UNSET}', '"{$UNSET}"', '{$UNSET:}']) {
+			const found = codes(format, `{\n\tadmin 127.0.0.1:2019 ${token} {\n\t\tenforce_origin\n\t}\n}\n`);
+			assert.is(found.length, 1, token);
+			assert.ok(['admin/empty-token', 'document/empty'].includes(found[0]!), token);
+		}
+		assert.equal(codes(format, '{\n\tadmin 127.0.0.1:2019 {$SECRET:x}\n}\n').includes('admin/empty-token'), false);
+		assert.equal(codes(format, '{\n\tadmin 127.0.0.1:2019 {\n\t\tenforce_origin\n\t}\n}\n'), []);
+	}
+});
+
 environment.run();
 
 const suggestions = suite('suggestions');
