@@ -66,6 +66,11 @@ export const COMMANDS: readonly CommandEntry[] = [
 		load: async () => (await import('./completion.ts')).completion,
 	},
 	{
+		name: 'manpage',
+		summary: 'Write the manual pages into a folder',
+		load: async () => (await import('./manpage.ts')).manpage,
+	},
+	{
 		name: 'environ',
 		summary: 'Print the environment that the server would inherit',
 		load: async () => (await import('./environ.ts')).environ,
@@ -85,7 +90,6 @@ export const COMMANDS: readonly CommandEntry[] = [
 
 /** Commands of a later release: refused by name, and not in the list. */
 export const LATER_COMMANDS: readonly string[] = [
-	'manpage',
 	'storage',
 	'storage-export',
 	'storage-import',

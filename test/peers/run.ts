@@ -17,6 +17,8 @@ const PEERS: { [program: string]: string } = {
 	zsh: 'zsh',
 	fish: 'fish',
 	elvish: 'elvish',
+	groff: 'groff-base',
+	man: 'man-db',
 };
 
 const missing = Object.entries(PEERS).filter(

@@ -1,0 +1,50 @@
+/** `svc manpage`. */
+import { statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { quoted } from '../arguments.ts';
+import { type Command, CommandFailure, EXIT } from '../command.ts';
+import { print } from '../terminal.ts';
+import { version } from '../version.ts';
+import { COMMANDS } from './index.ts';
+
+/** Writes the manual: a page for each command, one for `svc`, and one for the language of the configuration. */
+export const manpage: Command = {
+	name: 'manpage',
+	summary: 'Write the manual pages into a folder',
+	details: [
+		'Writes svc.1, a page for each command such as svc-run.1, and svc-configfile.5, which describes the language with every directive, matcher and global option. The folder must be there; pages that are there already are replaced.',
+	],
+	options: [
+		{
+			name: 'directory',
+			short: 'o',
+			value: 'DIR',
+			offers: 'folder',
+			required: true,
+			summary: 'Folder to write the pages into',
+		},
+	],
+	async run({ value }) {
+		const folder = value('directory')!;
+		if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
+			throw new CommandFailure(`${quoted(folder)} is not a folder; make it first.`);
+		}
+		const [{ commandPage, overviewPage }, { configfilePage }, { renderPage }, commands] = await Promise.all([
+			import('../manpages/command-page.ts'),
+			import('../manpages/configfile-page.ts'),
+			import('../manpages/roff.ts'),
+			Promise.all(COMMANDS.map(entry => entry.load())),
+		]);
+		const pages = [overviewPage(commands), ...commands.map(commandPage), configfilePage()];
+		for (const page of pages) {
+			const file = path.join(folder, `${page.name}.${page.section}`);
+			try {
+				writeFileSync(file, renderPage(page, version()));
+			} catch (error) {
+				throw new CommandFailure(`${quoted(file)} cannot be written: ${(error as NodeJS.ErrnoException).code}.`);
+			}
+		}
+		print(`${pages.length} manual pages are in ${folder}.\n`);
+		return EXIT.ok;
+	},
+};

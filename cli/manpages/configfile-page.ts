@@ -1,0 +1,135 @@
+/** `svc-configfile.5`: the language, with every directive, matcher and global option as its own definition documents it. */
+import { directives } from '../../compiler/directives/index.ts';
+import { matchers } from '../../compiler/matchers/index.ts';
+import { options } from '../../compiler/options/index.ts';
+import { balancers } from '../../compiler/providers/balancers/index.ts';
+import { code, codeParagraph, type ManualPage, markdown, paragraph, section, subsection } from './roff.ts';
+
+/** What a definition says about itself. */
+interface Documented {
+	readonly names: { readonly configfile: readonly string[]; readonly compatfile: readonly string[] };
+	readonly usage: string;
+	readonly summary: string;
+	readonly documentation: string;
+}
+
+const STRUCTURE = `
+A configuration is text in UTF-8. A line is a word and its arguments; \`{\` at the end of a line opens a block, which
+\`}\` alone on a line closes. \`#\` at the beginning of a word starts a comment. Words with blanks stand in \`"…"\`,
+where \`\\"\` is a quote, or in backquotes, where nothing is special; \`<<END\` begins a text of several lines that
+ends with the line \`END\`.
+
+A block without a name, first in the file, holds global options. Every other block is a site: one address or several,
+and the directives that answer its requests.
+
+\`\`\`
+{
+	admin 127.0.0.1:2019
+}
+
+http://example.com:8080 {
+	root /srv/www
+	when path /api/* {
+		reverse_proxy 127.0.0.1:9000
+	} else {
+		file_server
+	}
+}
+\`\`\`
+
+A matcher decides whether a directive runs: a path (\`/api/*\`), a named matcher (\`@api\`) or \`*\` as the first
+argument. \`@api path /api/*\` defines a named one: by one matcher, by a block whose lines must all hold, or, in a
+Configfile, by an expression of matchers with \`and\`, \`or\`, \`not\` and parentheses that are words of their own.
+
+Words in braces are placeholders, filled in for each request: \`{path}\`, \`{host}\`, \`{header.User-Agent}\`.
+\`{env.NAME}\` is a variable of the environment; \`{$NAME}\` and \`{$NAME:default}\` are replaced before the text is
+read.
+
+\`import FILE\` puts in the lines of other files. \`(name) parameter=default { … }\` is a snippet and \`use name\` puts
+it in; \`{param.NAME}\` are its parameters. \`let name value…\` is a constant, \`{let.NAME}\`. \`upstream name { … }\` is
+a pool of upstreams for \`reverse_proxy upstream://name\`.
+
+\`test "what it proves" { … }\` holds a request and what is expected of its answer; \`svc validate\` runs it.
+
+In a Configfile directives run as they are written. A Compatfile is read as the compatible server reads it: directives
+are sorted, and the matchers of a block are joined by \`and\`. What is spelled differently there is noted below.
+`;
+
+/** The page, made from the registries. */
+export function configfilePage(): ManualPage {
+	return {
+		name: 'svc-configfile',
+		section: 5,
+		summary: 'configuration of svc',
+		body: [
+			...section('Description'),
+			...markdown(STRUCTURE),
+			...section('Global options'),
+			...[...options].sort(byName).flatMap(documented),
+			...section('Directives'),
+			...directives.filter(isWritten).sort(byName).flatMap(documented),
+			...section('Matchers'),
+			...matchers.flatMap(({ id, ...matcher }) =>
+				documented({ names: { configfile: [id], compatfile: [id] }, ...matcher }),
+			),
+			...section('Balancing policies'),
+			...balancers.flatMap(({ id, ...balancer }) =>
+				documented({ names: { configfile: [id], compatfile: [id] }, ...balancer }),
+			),
+			...section('Handlers of the document'),
+			...paragraph('The JSON document that `svc adapt` prints has handlers that no directive is named for.'),
+			...directives
+				.filter(directive => !isWritten(directive))
+				.flatMap(directive =>
+					documented({ ...directive, names: { configfile: [directive.id], compatfile: [directive.id] } }),
+				),
+			...section('Files'),
+			...paragraph(
+				'A file is JSON when its name ends in `.json`, a Compatfile when its name begins with `compatfile` or ends in `.compatfile` in any letter case, and a Configfile otherwise.',
+			),
+			...section('See also'),
+			['svc', 'svc-validate', 'svc-explain', 'svc-fmt'].map(page => `${code(page)}(1)`).join(',\n'),
+		],
+	};
+}
+
+function isWritten({ names }: Pick<Documented, 'names'>): boolean {
+	return names.configfile.length + names.compatfile.length > 0;
+}
+
+/** The word to write. */
+function nameOf({ names }: Pick<Documented, 'names'>): string {
+	return names.configfile[0] ?? names.compatfile[0]!;
+}
+
+function byName(a: Pick<Documented, 'names'>, b: Pick<Documented, 'names'>): number {
+	return nameOf(a) < nameOf(b) ? -1 : 1;
+}
+
+/** A definition's own page: its usage, its summary and its documentation. */
+function documented(of: Documented): string[] {
+	const note = spellings(of);
+	return [
+		...subsection(nameOf(of)),
+		...codeParagraph(of.usage),
+		...paragraph(of.summary),
+		...markdown(of.documentation),
+		...(note === '' ? [] : paragraph(note)),
+	];
+}
+
+/** What the name alone does not tell: words of one language only, and other spellings. */
+function spellings({ names }: Documented): string {
+	const list = (words: readonly string[]): string => words.map(word => `\`${word}\``).join(', ');
+	if (names.compatfile.length === 0) return 'Not in a Compatfile.';
+	if (names.configfile.length === 0) return 'In a Compatfile only.';
+	const name = names.configfile[0]!;
+	const other = names.configfile.slice(1);
+	const elsewhere = names.compatfile.filter(word => word !== name && !other.includes(word));
+	const sentences: string[] = [];
+	if (other.length > 0) sentences.push(`Also spelled ${list(other)}.`);
+	if (elsewhere.length > 0) {
+		sentences.push(`In a Compatfile ${names.compatfile.includes(name) ? 'also ' : ''}${list(elsewhere)}.`);
+	}
+	return sentences.join(' ');
+}

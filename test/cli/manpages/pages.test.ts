@@ -1,0 +1,69 @@
+/** `svc manpage`: a page for every command, and one with every directive, matcher and global option. */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { COMMANDS } from '../../../cli/commands/index.ts';
+import { directives } from '../../../compiler/directives/index.ts';
+import { matchers } from '../../../compiler/matchers/index.ts';
+import { options } from '../../../compiler/options/index.ts';
+import { balancers } from '../../../compiler/providers/balancers/index.ts';
+import { runCommand, temporaryFolder } from '../../harness.ts';
+
+const folder = temporaryFolder();
+const written = await runCommand(['manpage', '--directory', folder]);
+const page = (name: string): string => readFileSync(path.join(folder, name), 'utf8');
+
+const manual = suite('manual pages');
+
+manual('there is a page for each command, one for svc and one for the language', () => {
+	const names = ['svc.1', 'svc-configfile.5', ...COMMANDS.map(({ name }) => `svc-${name}.1`)].sort();
+	assert.equal(readdirSync(folder).sort(), names);
+	assert.is(written.stdout, `${names.length} manual pages are in ${folder}.\n`);
+	assert.is(written.status, 0);
+});
+
+manual('every directive, matcher, option and balancing policy has its heading, usage and summary', () => {
+	const text = page('svc-configfile.5');
+	const plain = text.replaceAll('\\%', '').replaceAll('\\-', '-');
+	const headings = new Set([...plain.matchAll(/^\.SS "(.*)"$/gm)].map(([, name]) => name));
+	const expected = [
+		...directives.map(({ names, id }) => names.configfile[0] ?? names.compatfile[0] ?? id),
+		...options.map(({ names }) => names.configfile[0] ?? names.compatfile[0]),
+		...matchers.map(({ id }) => id),
+		...balancers.map(({ id }) => id),
+	];
+	assert.equal(
+		expected.filter(name => !headings.has(name)),
+		[],
+	);
+	for (const { usage } of [...directives, ...options, ...matchers]) {
+		const start = usage.split(/[…\\"'^~`]/, 1)[0]!;
+		assert.ok(plain.includes(`\n\\fB${start}`), usage);
+	}
+});
+
+manual('the page of a command has what its help has, and nothing of a later release', () => {
+	const text = page('svc-run.1').replaceAll('\\%', '').replaceAll('\\-', '-');
+	assert.match(text, '\\fB-c\\fR, \\fB--config\\fR \\fICONFIG\\fR\nConfiguration file');
+	assert.not.match(text, 'resume');
+	assert.not.match(text, 'report-fd');
+});
+
+manual('pages are ASCII, and no Markdown is left over', () => {
+	for (const name of readdirSync(folder)) {
+		const text = page(name);
+		assert.not.match(text, /[^\n\x20-\x7e]/, name);
+		assert.not.match(text, /`|^\|/m, name);
+	}
+});
+
+manual('a folder that is not there is not made', async () => {
+	const missing = path.join(folder, 'none');
+	const result = await runCommand(['manpage', '--directory', missing]);
+	assert.is(result.status, 1);
+	assert.is(result.stderr, `error: \`${missing}\` is not a folder; make it first.\n`);
+	assert.not(readdirSync(folder).includes('none'));
+});
+
+manual.run();

@@ -1,0 +1,63 @@
+/** Text and Markdown as lines of roff. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { entry, example, markdown, paragraph, renderPage } from '../../../cli/manpages/roff.ts';
+
+const roff = suite('roff');
+
+roff('what is typed can be copied: hyphens, quotes, backslashes, carets', () => {
+	assert.equal(paragraph("`-c 'a' \\d ^~`"), ['.PP', '\\fB\\%\\-c \\%\\(aqa\\(aq \\%\\ed \\%\\(ha\\(ti\\fR']);
+	assert.equal(example(["'a'", '.b', '\tc']), ['.PP', '.RS 4', '.EX', '\\(aqa\\(aq', '\\&.b', '    c', '.EE', '.RE']);
+});
+
+roff('a line of text never is a request', () => {
+	assert.equal(paragraph('.SH is text'), ['.PP', '\\&.SH is text']);
+	assert.equal(paragraph("'quoted'"), ['.PP', "\\&'quoted'"]);
+	assert.equal(entry('.x', '.y'), ['.TP', '\\&.x', '\\&.y']);
+	assert.equal(markdown('one\n.SH two\n'), ['.PP', 'one .SH two']);
+});
+
+roff('words are strong, emphasized or code; stars of patterns are stars', () => {
+	assert.equal(paragraph('**a b** *c* `**d**`'), ['.PP', '\\fBa b\\fR \\fIc\\fR \\fB\\%**d**\\fR']);
+	assert.equal(paragraph('*.x and y* and 2 * 3'), ['.PP', '*.x and y* and 2 * 3']);
+	assert.equal(paragraph('`` `a` ``'), ['.PP', '\\fB\\%\\(gaa\\(ga\\fR']);
+});
+
+roff('tables become lists of terms, with bars within cells', () => {
+	const table = [
+		'| Line | Meaning | More |',
+		'| --- | --- | --- |',
+		'| `a \\| b` | either | or |',
+		'| `c` | third | |',
+	];
+	assert.equal(markdown(table.join('\n')), [
+		'.TP',
+		'\\fB\\%a \\%| \\%b\\fR',
+		'either; or',
+		'.TP',
+		'\\fB\\%c\\fR',
+		'third',
+	]);
+});
+
+roff('fenced code, lists and paragraphs follow each other', () => {
+	assert.equal(markdown('one\ntwo\n\n```\n| code\n```\n- a\n  b\n- c\nthree'), [
+		...['.PP', 'one two'],
+		...['.PP', '.RS 4', '.EX', '| code', '.EE', '.RE'],
+		...['.IP \\(bu 3', 'a b'],
+		...['.IP \\(bu 3', 'c'],
+		...['.PP', 'three'],
+	]);
+	assert.equal(markdown('```\nnever closed'), ['.PP', '.RS 4', '.EX', 'never closed', '.EE', '.RE']);
+});
+
+roff('characters beyond ASCII are named, control characters go', () => {
+	assert.equal(paragraph('a…é\u{1f600}\u0007'), ['.PP', 'a...\\[u00E9]\\[u1F600] ']);
+});
+
+roff('a page has its title, its section and its version', () => {
+	const page = renderPage({ name: 'svc-x', section: 1, summary: 'Do it', body: ['.PP', 'text'] }, 'v1.2.3');
+	assert.is(page, '.TH "SVC\\-X" 1 "" "svc v1.2.3"\n.SH "NAME"\nsvc\\-x \\- Do it\n.PP\ntext\n');
+});
+
+roff.run();
