@@ -42,7 +42,10 @@ export class ConfigurationWatch {
 	}
 }
 
-/** Every path that expanding the configuration asks for, missing ones too: making one is a change. */
+/**
+ * Every path that expanding the configuration asks for. Missing ones too, and the folders of patterns: a file that is made
+ * there is a change.
+ */
 function filesOf(input: ConfigInput): string[] {
 	const paths = new Set(input.path === undefined ? [] : [input.path]);
 	if (input.format !== 'json') {
@@ -64,8 +67,13 @@ function recording(reader: Reader, paths: Set<string>): Reader {
 		workingDirectory: reader.workingDirectory,
 		readText: path => reader.readText(note(path)),
 		readBytes: path => reader.readBytes(note(path)),
-		list: path => reader.list(path),
-		kind: path => reader.kind(path),
+		list: path => reader.list(note(path)),
+		kind: path => {
+			const kind = reader.kind(path);
+			// A folder on the way to a file changes for reasons of its own.
+			if (kind !== 'directory') note(path);
+			return kind;
+		},
 		env: name => reader.env(name),
 	};
 }

@@ -1,6 +1,6 @@
 /** `svc run` as a process: what it serves, what signals and the other commands do to it, and how it ends. */
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -148,6 +148,20 @@ processes('--watch reloads when a file that is imported changes, and when a brok
 	await until('a refusal in the log', () => server.output().includes('configuration refused'));
 	writeFileSync(path.join(folder, 'part'), site(port, 'the third'));
 	await until('the mended text', async () => (await body(port)) === 'the third');
+	assert.is(await server.stop(), 0);
+});
+
+processes('--watch sees files that come to match a pattern, and those that go', async () => {
+	const [port] = (await freePorts(1)) as [number];
+	const folder = folderWith({ Configfile: 'import sites/*.conf\n' });
+	mkdirSync(path.join(folder, 'sites'));
+	writeFileSync(path.join(folder, 'sites/a.conf'), site(port, 'all'));
+	const server = await served(['--watch'], port, { cwd: folder });
+	const added = path.join(folder, 'sites/b.conf');
+	writeFileSync(added, site(port, 'local').replace(':', 'http://127.0.0.1:'));
+	await until('the new site', async () => (await body(port)) === 'local');
+	rmSync(added);
+	await until('the old site again', async () => (await body(port)) === 'all');
 	assert.is(await server.stop(), 0);
 });
 
