@@ -61,6 +61,11 @@ export const COMMANDS: readonly CommandEntry[] = [
 		load: async () => (await import('./list-modules.ts')).listModules,
 	},
 	{
+		name: 'service',
+		summary: 'Control the installed systemd unit',
+		load: async () => (await import('./service.ts')).service,
+	},
+	{
 		name: 'completion',
 		summary: 'Print a completion script for a shell',
 		load: async () => (await import('./completion.ts')).completion,
@@ -89,11 +94,4 @@ export const COMMANDS: readonly CommandEntry[] = [
 ];
 
 /** Commands of a later release: refused by name, and not in the list. */
-export const LATER_COMMANDS: readonly string[] = [
-	'storage',
-	'storage-export',
-	'storage-import',
-	'trust',
-	'untrust',
-	'service',
-];
+export const LATER_COMMANDS: readonly string[] = ['storage', 'storage-export', 'storage-import', 'trust', 'untrust'];

@@ -9,7 +9,7 @@ interface Module {
 	readonly summary: string;
 }
 
-/** Endpoint groups of the Admin API, named as the compatible server names them: those that this build serves. */
+/** Endpoint groups of the Admin API, named as the compatible server names them: those that this build serves (a test compares). */
 const ADMIN_MODULES: readonly Module[] = [
 	{ id: 'admin.api.load', summary: 'Reads and replaces the running configuration.' },
 	{ id: 'admin.api.metrics', summary: 'Gives metrics in the Prometheus text format.' },
@@ -45,12 +45,13 @@ export const listModules: Command = {
 	},
 };
 
-/** Handlers, site options, matchers, global options and the Admin API, in lexical order. */
+/** Handlers, site options, matchers, balancing policies, global options and the Admin API, in lexical order. */
 async function allModules(): Promise<Module[]> {
-	const [{ directives }, { matchers }, { options }] = await Promise.all([
+	const [{ directives }, { matchers }, { options }, { balancers }] = await Promise.all([
 		import('../../compiler/directives/index.ts'),
 		import('../../compiler/matchers/index.ts'),
 		import('../../compiler/options/index.ts'),
+		import('../../compiler/providers/balancers/index.ts'),
 	]);
 	const found = new Map<string, Module>();
 	const add = (id: string, summary: string): void => {
@@ -61,6 +62,7 @@ async function allModules(): Promise<Module[]> {
 		else if (directive.id !== '') add(`http.handlers.${directive.id}`, directive.summary);
 	}
 	for (const matcher of matchers) add(`http.matchers.${matcher.id}`, matcher.summary);
+	for (const { id, summary } of balancers) add(`http.reverse_proxy.selection_policies.${id}`, summary);
 	for (const option of options) add(`settings.${option.id}`, option.summary);
 	for (const { id, summary } of ADMIN_MODULES) add(id, summary);
 	return [...found.values()].sort((a, b) => (a.id < b.id ? -1 : 1));

@@ -1,0 +1,81 @@
+/** `svc list-modules`: every registered module is in it, and its options do what they say. */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { directives } from '../../compiler/directives/index.ts';
+import { matchers } from '../../compiler/matchers/index.ts';
+import { options } from '../../compiler/options/index.ts';
+import { balancers } from '../../compiler/providers/balancers/index.ts';
+import { ROOT, runCommand } from '../harness.ts';
+
+async function list(...args: string[]): Promise<string[]> {
+	const { status, stdout, stderr } = await runCommand(['list-modules', ...args]);
+	assert.is(stderr, '');
+	assert.is(status, 0);
+	return stdout.split('\n').slice(0, -1);
+}
+
+const listing = suite('list-modules');
+const modules = await list();
+
+listing('every registered module is listed once, in lexical order', () => {
+	const expected = [
+		...directives
+			.filter(({ id }) => id !== '')
+			.map(({ kind, id }) => `http.${kind === 'site' ? 'sites' : 'handlers'}.${id}`),
+		...matchers.map(({ id }) => `http.matchers.${id}`),
+		...balancers.map(({ id }) => `http.reverse_proxy.selection_policies.${id}`),
+		...options.map(({ id }) => `settings.${id}`),
+	];
+	assert.equal(
+		modules.filter(id => !id.startsWith('admin.')),
+		[...new Set(expected)].sort(),
+	);
+});
+
+listing('the Admin API is listed by what it serves', () => {
+	const folder = path.join(ROOT, 'admin');
+	const sources = readdirSync(folder).map(name => readFileSync(path.join(folder, name), 'utf8'));
+	const served = sources.flatMap(source => [...source.matchAll(/^\tpath: '\/(\w+)/gm)].map(([, first]) => first!));
+	const named = ['load', 'metrics', 'reverse_proxy', 'pki'].filter(name => served.includes(name));
+	assert.equal(
+		modules.filter(id => id.startsWith('admin.')),
+		named.map(name => `admin.api.${name}`),
+	);
+});
+
+listing('versions and packages stand behind each module', async () => {
+	const version = (await runCommand(['version'])).stdout.trim();
+	// A commit between the two calls changes the version of a checkout.
+	const plain = (lines: readonly string[]): string[] => lines.map(line => line.replace(/ v\d\S*/, ' VERSION'));
+	assert.match(version, /^v\d/);
+	assert.equal(
+		plain(await list('--versions')),
+		modules.map(id => `${id} VERSION`),
+	);
+	assert.equal(
+		plain(await list('--packages', '--versions')),
+		modules.map(id => `${id} VERSION svc`),
+	);
+});
+
+listing('as JSON each has its id, version and summary', async () => {
+	const parsed = JSON.parse((await list('--json')).join('\n')) as { id: string; version: string; summary: string }[];
+	assert.equal(
+		parsed.map(({ id }) => id),
+		modules,
+	);
+	for (const { id, version, summary } of parsed) {
+		assert.match(version, /^v\d/, id);
+		assert.match(summary, /\.$/, id);
+	}
+});
+
+listing('without the standard ones there are none', async () => {
+	assert.equal(await list('--skip-standard'), []);
+	assert.equal(await list('-s', '--versions'), []);
+	assert.equal(JSON.parse((await list('-s', '--json')).join('\n')), []);
+});
+
+listing.run();

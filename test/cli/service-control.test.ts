@@ -1,0 +1,70 @@
+/** `svc service`: what it calls, and where it refuses to. */
+import { existsSync } from 'node:fs';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { controlService, SERVICE_ACTIONS, type ServiceMachine } from '../../cli/service-control.ts';
+import { runCommand } from '../harness.ts';
+
+/** A machine with systemd that notes what is run. */
+function machine(status: number, more: Partial<ServiceMachine> = {}): ServiceMachine & { readonly calls: string[] } {
+	const calls: string[] = [];
+	return {
+		platform: 'linux',
+		hasSystemd: true,
+		run: async (program, args) => {
+			calls.push([program, ...args].join(' '));
+			return status;
+		},
+		calls,
+		...more,
+	};
+}
+
+async function refusal(on: ServiceMachine): Promise<string> {
+	try {
+		await controlService('start', on);
+	} catch (error) {
+		return (error as Error).message;
+	}
+	throw new Error('not refused');
+}
+
+const service = suite('service');
+
+service('each action is that of systemctl, for the unit svc', async () => {
+	for (const action of SERVICE_ACTIONS) {
+		const on = machine(0);
+		assert.is(await controlService(action, on), 0);
+		assert.equal(on.calls, [`systemctl --no-pager ${action} svc`]);
+	}
+});
+
+service('the exit status is that of systemctl', async () => {
+	assert.is(await controlService('status', machine(3)), 3);
+});
+
+service('elsewhere than on Linux with systemd nothing is called', async () => {
+	const mac = machine(0, { platform: 'darwin' });
+	const container = machine(0, { hasSystemd: false });
+	assert.match(await refusal(mac), /^`svc service` works on Linux with systemd only/);
+	assert.match(await refusal(container), /^systemd does not run this machine/);
+	assert.equal([...mac.calls, ...container.calls], []);
+});
+
+service('a systemctl that cannot be run is told in a sentence', async () => {
+	const broken = machine(0, { run: () => Promise.reject(Object.assign(new Error('no'), { code: 'ENOENT' })) });
+	assert.is(await refusal(broken), 'systemctl cannot be run: ENOENT.');
+});
+
+// On a machine with systemd the command would touch the unit that is installed there.
+const withoutSystemd = existsSync('/run/systemd/system') ? service.skip : service;
+withoutSystemd('the command says so in one sentence', async () => {
+	for (const action of SERVICE_ACTIONS) {
+		const { status, stdout, stderr } = await runCommand(['service', action]);
+		assert.is(status, 1);
+		assert.is(stdout, '');
+		assert.match(stderr, /^error: .*systemd.*\n$/);
+	}
+});
+
+service.run();
