@@ -1,6 +1,6 @@
 /** Binds the Admin API's address. */
 import { chmodSync, unlinkSync } from 'node:fs';
-import { connect, type Server } from 'node:net';
+import { connect, createServer, type Server } from 'node:net';
 import type { AdminAddress } from './listen-address.ts';
 
 /** The address cannot be bound; the message is `failed to bind admin API on ADDR`, `cause` the system's reason. */
@@ -32,6 +32,15 @@ export async function bind(server: Server, address: AdminAddress): Promise<void>
 			throw new AdminBindError(address.text, again);
 		}
 	}
+}
+
+/** Finds out whether an address could be bound now, and leaves it free. Throws AdminBindError. */
+export async function probe(address: AdminAddress): Promise<void> {
+	// A file is made by binding and would stay; whether it can be made shows when it is.
+	if (address.kind === 'unix') return;
+	const server = createServer();
+	await bind(server, address);
+	await new Promise(resolve => server.close(resolve));
 }
 
 function listen(server: Server, address: AdminAddress): Promise<void> {

@@ -23,7 +23,7 @@ import { createHttp1Server } from '../runtime/protocols/http1/http1-server.ts';
 import type { ProtocolHost, ProtocolLimits, ProtocolServer } from '../runtime/protocols/protocol.ts';
 import { AdminAccess } from './access.ts';
 import { adapt } from './adapt.ts';
-import { AdminBindError, bind, boundAddress } from './bind.ts';
+import { AdminBindError, bind, boundAddress, probe } from './bind.ts';
 import { config } from './config.ts';
 import type { AdminContext, AdminEndpoint, AdminMethod } from './endpoint.ts';
 import { AdminError } from './errors.ts';
@@ -93,11 +93,7 @@ export interface AdminServer {
 export async function startAdmin(runtime: RuntimeControl, options: AdminOptions): Promise<AdminServer> {
 	const settings = runtime.admin ?? options.settings;
 	if (settings === undefined || settings.off === true) return { address: '', close: async () => {} };
-	const text = settings.listen ?? DEFAULT_ADMIN_LISTEN;
-	const address = parseAdminAddress(text);
-	if (address === undefined)
-		throw new AdminBindError(text, Object.assign(new Error('not an address'), { code: 'EINVAL' }));
-
+	const address = addressOf(settings);
 	const host = new AdminHost(runtime, options, address);
 	const protocol = createHttp1Server(host);
 	const server = createServer(socket => protocol.accept(socket, 'http'));
@@ -110,6 +106,18 @@ export async function startAdmin(runtime: RuntimeControl, options: AdminOptions)
 	if (settings.token === undefined) options.log('warn', NO_TOKEN, { address: bound });
 	options.log('info', 'the admin API listens', { address: bound });
 	return new ListeningAdmin(bound, server, protocol, host);
+}
+
+/** Throws AdminBindError when the Admin API of these settings could not listen now: to be asked before anything is served. */
+export async function probeAdmin(settings: AdminSettings | undefined): Promise<void> {
+	if (settings !== undefined && settings.off !== true) await probe(addressOf(settings));
+}
+
+function addressOf(settings: AdminSettings): AdminAddress {
+	const text = settings.listen ?? DEFAULT_ADMIN_LISTEN;
+	const address = parseAdminAddress(text);
+	if (address) return address;
+	throw new AdminBindError(text, Object.assign(new Error('not an address'), { code: 'EINVAL' }));
 }
 
 class ListeningAdmin implements AdminServer {

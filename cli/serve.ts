@@ -1,7 +1,7 @@
 /** The life of a server process: start, signals, reloads from the file, stop, exit status. */
 import { availableParallelism } from 'node:os';
 import { AdminBindError } from '../admin/bind.ts';
-import { type AdminServer, startAdmin } from '../admin/server.ts';
+import { type AdminServer, probeAdmin, startAdmin } from '../admin/server.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
 import { type Runtime, StartError, startRuntime } from '../runtime/runtime.ts';
 import { CommandFailure, EXIT } from './command.ts';
@@ -79,7 +79,12 @@ class ServerProcess {
 
 	async #start(): Promise<void> {
 		const { input, verbose } = this.#options;
-		const runtime = await startRuntime({ input, verbose }).catch(error => {
+		const runtime = await startRuntime({
+			input,
+			verbose,
+			// Sites must not be served for the moment that it takes to find out.
+			beforeListening: settings => probeAdmin(settings.admin),
+		}).catch(error => {
 			throw startFailure(error, this.#options);
 		});
 		this.#runtime = runtime;

@@ -42,6 +42,11 @@ export interface RuntimeOptions {
 	readonly threads?: number | undefined;
 	/** Level debug for the process log, whatever the configuration says. */
 	readonly verbose?: boolean | undefined;
+	/**
+	 * Called with the settings of the configuration before any of its addresses is bound; what it rejects with ends the start,
+	 * and is what startRuntime rejects with.
+	 */
+	readonly beforeListening?: ((settings: Settings) => Promise<void>) | undefined;
 	/** Stand in for standard output and standard error as log outputs. */
 	readonly writers?: StandardWriters | undefined;
 }
@@ -59,6 +64,13 @@ export interface BoundListener {
 /** Milliseconds that the last log lines may take to be written when the server stops. */
 const FLUSH_LIMIT = 1000;
 
+/** Carries what {@link RuntimeOptions.beforeListening} rejected with. */
+class StartForbidden extends Error {
+	constructor(cause: unknown) {
+		super('the start was forbidden', { cause });
+	}
+}
+
 /** Starts a server; resolves when every listener is bound and the configuration is served. Rejects with StartError. */
 export async function startRuntime(options: RuntimeOptions = {}): Promise<Runtime> {
 	const runtime = new Runtime(options);
@@ -67,7 +79,7 @@ export async function startRuntime(options: RuntimeOptions = {}): Promise<Runtim
 		return runtime;
 	} catch (error) {
 		await runtime.abandon();
-		throw startError(error);
+		throw error instanceof StartForbidden ? error.cause : startError(error);
 	}
 }
 
@@ -220,6 +232,11 @@ export class Runtime implements RuntimeControl {
 		if (prepared.result !== 'swap') {
 			const diagnostics = prepared.diagnostics;
 			throw new StartError(firstMessage(diagnostics), { reason: 'refused', diagnostics });
+		}
+		try {
+			await this.#options.beforeListening?.(prepared.facts.settings);
+		} catch (error) {
+			throw new StartForbidden(error);
 		}
 		this.#startPool(prepared.facts.settings);
 		const outcome = await this.#swap(prepared.facts, prepared.delta, prepared.diagnostics);

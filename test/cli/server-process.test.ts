@@ -175,6 +175,7 @@ processes('an occupied admin address stops the start with status 1', async () =>
 	taken.close();
 	assert.is(result.status, 1);
 	assert.match(result.stderr, `error: failed to bind admin API on 127.0.0.1:${admin}: the address is in use.\n`);
+	assert.not.match(`${result.stdout}${result.stderr}`, 'serving');
 });
 
 processes('an occupied site address stops the start with status 1', async () => {
