@@ -1,0 +1,69 @@
+/** Which logs an access entry is written to: a site's own, the process log, and those of the process that include it. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { SiteLog } from '../../../compiler/document/document.ts';
+import { accessLogTargets, namedLogTargets, takesLogger } from '../../../compiler/document/log-namespaces.ts';
+
+const file = (path: string) => ({ writer: 'file', path });
+
+/** Where the entries of a site's log go, as `logger output`. */
+function targets(log: SiteLog, logs: { [name: string]: SiteLog } = {}): string[] {
+	return accessLogTargets(log, { logs }).map(({ logger, output }) => `${logger} ${output.path ?? output.writer}`);
+}
+
+const spaces = suite('log namespaces');
+
+const TAKEN: readonly (readonly [include: string[], exclude: string[], logger: string, boolean])[] = [
+	[[], [], 'http', true],
+	[['http'], [], 'http.log.access', true],
+	[['http'], [], 'https', false],
+	[['http.log'], ['http.log.access'], 'http.log.access', false],
+	[['http.log'], ['http.log.access'], 'http.log.error', true],
+	[['http.log.access.api'], ['http.log.access'], 'http.log.access.api', true],
+	[[], ['http'], 'runtime', true],
+];
+
+for (const [include, exclude, logger, takes] of TAKEN) {
+	spaces(`+${include} -${exclude} ${takes ? 'takes' : 'leaves'} ${logger}`, () => {
+		assert.is(takesLogger({ include, exclude }, logger), takes);
+	});
+}
+
+spaces('a log without name and settings goes to the process log', () => {
+	assert.equal(targets({}), ['http.log.access stderr']);
+	assert.equal(targets({}, { default: { output: file('/p') } }), ['http.log.access /p']);
+	assert.equal(targets({}, { default: { exclude: ['http.log.access'] } }), []);
+});
+
+spaces('one with a name or settings has an output of its own, and the process log leaves it alone', () => {
+	assert.equal(targets({ name: 'a', output: file('/a') }), ['http.log.access.a /a']);
+	assert.equal(targets({ name: 'a' }, { default: { output: file('/p') } }), ['http.log.access.a stderr']);
+	assert.equal(targets({ name: 'a' }, { a: { output: file('/a') } }), ['http.log.access.a /a']);
+});
+
+spaces('other logs of the process take what they include', () => {
+	const logs = {
+		access: { output: file('/all'), include: ['http.log.access'] },
+		errors: { include: ['http.log.error'] },
+	};
+	assert.equal(targets({}, logs), ['http.log.access stderr', 'http.log.access /all']);
+	assert.equal(targets({ name: 'a', output: file('/a') }, logs), ['http.log.access.a /a', 'http.log.access.a /all']);
+});
+
+spaces('a name that no log has is a logger whose entries the process takes', () => {
+	const names = (logs: { [name: string]: SiteLog }) =>
+		namedLogTargets('x', { logs }).map(({ logger, output }) => `${logger} ${output.writer}`);
+	assert.equal(names({}), ['http.log.access.x stderr']);
+	assert.equal(names({ default: { exclude: ['http'] }, x: { output: { writer: 'stdout' } } }), [
+		'http.log.access.x stdout',
+	]);
+});
+
+spaces('debug lowers the level of logs that name none', () => {
+	assert.equal(
+		[{}, { level: 'ERROR' }].map(log => accessLogTargets({ name: 'a', ...log }, { debug: true })[0]!.level),
+		['DEBUG', 'ERROR'],
+	);
+});
+
+spaces.run();
