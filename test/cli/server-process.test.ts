@@ -305,7 +305,7 @@ clients('start returns when the server is ready; it serves in the background unt
 		assert.is(await body(port), 'one');
 		const again = await runCommand(['start'], { cwd: folder });
 		assert.is(again.status, 1);
-		assert.is(again.stderr, `error: Cannot listen on :${port}: the address is in use.\n`);
+		assert.is(again.stderr, `error: failed to bind admin API on 127.0.0.1:${admin}: the address is in use.\n`);
 		assert.is((await runCommand(['stop'], { cwd: folder })).status, 0);
 		await until('the end of the server', () => !isAlive(pid));
 	} finally {

@@ -119,6 +119,13 @@ keys('keys that objects have by nature are keys like any other', () => {
 	}
 });
 
+keys('a mistake behind or in a string of megabytes is found', () => {
+	const long = 'a\\u00e4'.repeat(2_000_000);
+	assert.equal(codes('json', `{"a":"${long}`), ['json/syntax']);
+	const [found] = compiled('json', `{"a":"${long}",}`).diagnostics;
+	assert.is(found!.span!.start, long.length + 8);
+});
+
 keys('fields of a retry policy of before 0.2.0 that have another type are refused', () => {
 	const proxy = (fields: string): string =>
 		`{"sites":[{"addresses":[":80"],"pipeline":[{"handler":"proxy","upstreams":{"to":["127.0.0.1:1"]},${fields}}]}]}`;
