@@ -1,5 +1,6 @@
 /** `path`: the request's path by exact text, prefix, suffix, substring or glob. */
 import type { CompileContext } from '../codegen/compile-context.ts';
+import { suggest } from '../diagnostics/suggest.ts';
 import type { Matcher } from '../document/document.ts';
 import type { Predicate } from '../exchange/handler.ts';
 import { normalizedPath } from '../exchange/request-path.ts';
@@ -14,6 +15,9 @@ interface PathMatcher extends Matcher {
 }
 
 const USAGE = 'path <pattern>…';
+
+/** What a word without a slash most likely was to be. */
+const OPERATORS: readonly string[] = ['and', 'or', 'not'];
 
 /** The `path` matcher. */
 export const path = requestMatcher<PathMatcher>({
@@ -45,6 +49,13 @@ export const path = requestMatcher<PathMatcher>({
 		if (!args) return undefined;
 		for (const { text, span } of args) {
 			if (text.startsWith('/') || text.startsWith('*') || text.startsWith('{') || cx.dialect === 'compatfile') continue;
+			const operator = suggest(text, OPERATORS);
+			if (operator !== undefined) {
+				const message = `\`${text}\` can match no path.`;
+				cx.problem('error', 'path/no-slash', span, message, { label: `did you mean \`${operator}\`?` });
+				// What follows belongs to another matcher then.
+				break;
+			}
 			cx.problem('error', 'path/no-slash', span, `\`${text}\` can match no path.`, {
 				label: 'a path begins with `/`',
 				hint: `Write \`/${text}\`, or \`*${text}\` for what ends with it.`,

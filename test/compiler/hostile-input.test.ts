@@ -206,6 +206,14 @@ suggestions('so it is with upstreams and named routes', () => {
 	assert.equal(codes('configfile', `&(checks) {\n respond x\n}\n${site('invoke cheks')}`), ['route/unknown']);
 });
 
+suggestions('a misspelt operator is one mistake', () => {
+	const { diagnostics } = compiled('configfile', site('@a path /a adn method GET POST\nrespond @a x'));
+	assert.equal(
+		diagnostics.map(({ code, label }) => `${code}: ${label}`),
+		['path/no-slash: did you mean `and`?'],
+	);
+});
+
 suggestions('one that is near to nothing leaves the warning', () => {
 	assert.equal(codes('configfile', site('@old path /a\nredir @something /b')), [
 		'matcher/unused',
