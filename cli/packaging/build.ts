@@ -1,10 +1,11 @@
 /**
- * `npm run build`: makes dist/svc, one executable with Node, the program and its thread code inside.
+ * `npm run build`: makes dist/svc, one executable with Node, the program and its thread code inside, and puts what
+ * installs it beside it.
  *
  * Usage: node cli/packaging/build.ts [--release v0.2.2] [--output dist/svc]
  */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { type BuildOptions, build } from 'esbuild';
@@ -12,6 +13,9 @@ import { THREAD_ASSET } from '../../runtime/thread-source.ts';
 import { version } from '../version.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
+
+/** What stands beside the binary. */
+const BESIDE: readonly string[] = ['install.sh', 'svc.service'];
 
 /** How a bundle is made that runs inside the binary: it has no module loader, so everything is one CommonJS script. */
 function bundling(release: string): BuildOptions {
@@ -58,6 +62,8 @@ async function buildBinary(release: string, output: string): Promise<number> {
 		if (made.status !== 0) throw new Error(`node --build-sea failed:\n${made.stdout}${made.stderr}`);
 		chmodSync(inFolder('svc'), 0o755);
 		renameSync(inFolder('svc'), output);
+		for (const name of BESIDE)
+			copyFileSync(path.join(import.meta.dirname, name), path.join(path.dirname(output), name));
 		return statSync(output).size;
 	} finally {
 		rmSync(folder, { recursive: true, force: true });

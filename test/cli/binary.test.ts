@@ -1,6 +1,6 @@
 /** `npm run build`: one binary that does on a machine without Node what the checkout does. */
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -12,13 +12,14 @@ const moved = path.join(folder, 'elsewhere', 'svc');
 
 const binary = suite('binary');
 
-binary('the build prints one line and leaves one file', () => {
+binary('the build prints one line, and leaves one file and what installs it', () => {
 	const build = path.join(ROOT, 'cli/packaging/build.ts');
 	const result = spawnSync(process.execPath, [build, '--release', 'v9.8.7', '--output', built], { encoding: 'utf8' });
 	assert.is(result.stderr, '');
 	assert.is(result.status, 0);
 	assert.match(result.stdout, /^\S+svc {2}v9\.8\.7 {2}\d+\.\d MB\n$/);
-	assert.equal(readdirSync(path.dirname(built)), ['svc']);
+	assert.equal(readdirSync(path.dirname(built)).sort(), ['install.sh', 'svc', 'svc.service']);
+	assert.is(statSync(path.join(path.dirname(built), 'install.sh')).mode & 0o111, 0o111);
 	mkdirSync(path.dirname(moved));
 	renameSync(built, moved);
 });

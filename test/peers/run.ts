@@ -19,6 +19,7 @@ const PEERS: { [program: string]: string } = {
 	elvish: 'elvish',
 	groff: 'groff-base',
 	man: 'man-db',
+	'systemd-analyze': 'systemd',
 };
 
 const missing = Object.entries(PEERS).filter(

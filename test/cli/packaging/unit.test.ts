@@ -1,0 +1,69 @@
+/** The systemd unit: its lines are well formed, its command line is ours, and it has no privilege but low ports. */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { parseArguments, scan } from '../../../cli/arguments.ts';
+import { COMMANDS } from '../../../cli/commands/index.ts';
+import { UNIT } from '../../../cli/service-control.ts';
+import { ROOT } from '../../harness.ts';
+
+const text = readFileSync(path.join(ROOT, `cli/packaging/${UNIT}.service`), 'utf8');
+
+/** Keys as `Section.Key`; throws on a line that is none and on a key that stands there twice. */
+function parseUnit(): Map<string, string> {
+	const found = new Map<string, string>();
+	let section = '';
+	for (const [index, line] of text.split('\n').entries()) {
+		if (line === '' || line.startsWith('#')) continue;
+		const header = /^\[(Unit|Service|Install)\]$/.exec(line);
+		const assignment = /^([A-Z][A-Za-z]+)=(\S.*)$/.exec(line);
+		if (header) section = header[1]!;
+		else if (!assignment || section === '') throw new Error(`line ${index + 1}: ${line}`);
+		else {
+			const key = `${section}.${assignment[1]}`;
+			if (found.has(key)) throw new Error(`line ${index + 1}: ${key} again`);
+			found.set(key, assignment[2]!);
+		}
+	}
+	return found;
+}
+
+const unit = suite('systemd unit');
+const keys = parseUnit();
+const service = (key: string): string | undefined => keys.get(`Service.${key}`);
+
+unit('its command is one that svc takes', async () => {
+	const [program, ...words] = service('ExecStart')!.split(' ');
+	assert.is(program, '/usr/local/bin/svc');
+	const { command, rest } = scan(words);
+	assert.is(command, 'run');
+	const run = await COMMANDS.find(({ name }) => name === command)!.load();
+	assert.equal(parseArguments(run, rest).plain, ['--config=/etc/svc/Configfile', '--']);
+});
+
+unit('reloads by the signal that run takes, as systemd 252 can, and tells no readiness that nobody sends', () => {
+	assert.is(service('ExecReload'), '/bin/kill -USR1 $MAINPID');
+	assert.is(service('Type'), 'exec');
+});
+
+unit('it has low ports and no other privilege', () => {
+	assert.is(service('User'), 'svc');
+	assert.is(service('NoNewPrivileges'), 'yes');
+	assert.is(service('CapabilityBoundingSet'), 'CAP_NET_BIND_SERVICE');
+	assert.is(service('AmbientCapabilities'), 'CAP_NET_BIND_SERVICE');
+	assert.is(service('ProtectSystem'), 'strict');
+	assert.is(service('PrivateTmp'), 'yes');
+	assert.is(service('MemoryDenyWriteExecute'), undefined);
+	for (const folder of ['StateDirectory', 'LogsDirectory', 'RuntimeDirectory']) assert.is(service(folder), 'svc');
+	assert.is(service('WorkingDirectory'), `/var/lib/${service('StateDirectory')}`);
+});
+
+unit('it starts at boot, and not again and again', () => {
+	assert.is(keys.get('Install.WantedBy'), 'multi-user.target');
+	assert.is(service('Restart'), 'on-failure');
+	assert.ok(Number(keys.get('Unit.StartLimitBurst')) > 0);
+	assert.ok(Number(keys.get('Unit.StartLimitIntervalSec')) > Number(service('RestartSec')) * 5);
+});
+
+unit.run();
