@@ -69,7 +69,7 @@ function clientIpOf(settings: Settings): (x: Exchange) => string {
 
 /** Behind trusted proxies the log wants the client's address, which nothing else may have asked for. */
 function beginning(main: Handler, scope: SiteScope): Handler {
-	const trusted = scope.settings['trusted_proxies'] as readonly string[] | undefined;
+	const trusted = scope.settings.trusted_proxies as readonly string[] | undefined;
 	if (!scope.logs.used || !trusted || trusted.length === 0) return main;
 	return x => {
 		scope.clientIp(x);

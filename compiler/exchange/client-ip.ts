@@ -13,13 +13,13 @@ export const CLIENT_IP_VARIABLE = 'client_ip';
  * taken; with `trusted_proxies_strict` the right-most that is not trusted itself. Throws RangeError for a bad range.
  */
 export function compileClientIp(settings: Settings): (x: Exchange) => string {
-	const trusted = settings['trusted_proxies'] as readonly string[] | undefined;
+	const trusted = settings.trusted_proxies as readonly string[] | undefined;
 	if (!trusted || trusted.length === 0) return x => x.connection.remoteAddress;
 	const ranges = new IpRanges(trusted);
-	const named = settings['client_ip_headers'] as readonly string[] | undefined;
+	const named = settings.client_ip_headers as readonly string[] | undefined;
 	const headers = (named ?? ['X-Forwarded-For']).map(name => name.toLowerCase());
-	const strict = settings['trusted_proxies_strict'] === true;
-	const trustUnix = settings['trusted_proxies_unix'] === true;
+	const strict = settings.trusted_proxies_strict === true;
+	const trustUnix = settings.trusted_proxies_unix === true;
 	return x => {
 		const known = x.variable(CLIENT_IP_VARIABLE);
 		if (known !== undefined) return known as string;

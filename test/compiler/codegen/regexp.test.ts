@@ -55,8 +55,8 @@ test('the syntax means what it means in RE2', () => {
 
 test('groups are numbered and named', () => {
 	const match = compileRegexp('(?P<year>\\d+)-(?<month>\\d+)-(x)?').exec('2026-08-')!;
-	assert.is(match.groups?.['year'], '2026');
-	assert.is(match.groups?.['month'], '08');
+	assert.is(match.groups?.year, '2026');
+	assert.is(match.groups?.month, '08');
 	assert.is(match[3], undefined);
 });
 
