@@ -24,8 +24,11 @@ async function main(words: readonly string[]): Promise<number> {
 	const scanned = scan(words);
 	const name = scanned.command ?? (scanned.version ? 'version' : 'help');
 	const command = await findCommand(name).load();
+	const help = async () => (await findCommand('help').load()).run(helpFor(scanned.command));
+	// Before the words after the command are judged: help is asked for by those who do not know them.
+	if (scanned.help) return help();
 	const parsed = parseArguments(command, scanned.rest);
-	if (scanned.help || parsed.help) return (await findCommand('help').load()).run(helpFor(scanned.command));
+	if (parsed.help) return help();
 
 	const program = sade('svc');
 	const placeholders = (command.args ?? []).map(argument => `[${argument.name}]`);
