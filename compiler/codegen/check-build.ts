@@ -6,8 +6,11 @@ import { BuildError } from './compile-context.ts';
 import { NO_FACTS } from './placeholders/index.ts';
 import { standInLeases } from './stand-in-leases.ts';
 
-/** Reports what cannot be built, at its pointer; of each step of a site's pipelines the first. */
-export function checkBuild(document: Document, report: Report): void {
+/**
+ * Reports what cannot be built, at its pointer; of each step of a site's pipelines the first. `built` holds sites that are
+ * known to build with these settings, upstreams and routes; those found so are added.
+ */
+export function checkBuild(document: Document, report: Report, built?: WeakSet<Site>): void {
 	const environment: BuildEnvironment = {
 		settings: document.settings ?? {},
 		upstreams: document.upstreams ?? {},
@@ -16,7 +19,11 @@ export function checkBuild(document: Document, report: Report): void {
 		facts: NO_FACTS,
 	};
 	(document.sites ?? []).forEach((site, index) => {
-		if (tryBuild(site, index, environment) === undefined) return;
+		if (built?.has(site)) return;
+		if (tryBuild(site, index, environment) === undefined) {
+			built?.add(site);
+			return;
+		}
 		let found = false;
 		const { errors, ...rest } = site;
 		site.pipeline.forEach((step, at) => {

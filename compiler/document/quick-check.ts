@@ -21,27 +21,25 @@ const SILENT: ReadonlySet<string> = new Set([
 	'secret',
 ]);
 
-/** Prepares a schema. References are to `#/$defs/<name>` of the root. */
-export function quickCheck(root: Schema): QuickCheck {
-	return new QuickChecks((root.$defs ?? {}) as { readonly [name: string]: Schema }).of(root);
-}
-
-/** The check of one definition below `$defs`. */
-export function quickCheckOf(root: Schema, definition: string): QuickCheck {
-	return new QuickChecks((root.$defs ?? {}) as { readonly [name: string]: Schema }).of({
-		$ref: `#/$defs/${definition}`,
-	});
-}
-
-class QuickChecks {
+/** The checks of one schema and of its definitions, each made when it is first needed. */
+export class QuickChecks {
+	/** Whether a value fits the schema. */
+	readonly root: QuickCheck;
 	readonly #definitions: { readonly [name: string]: Schema };
 	readonly #made = new Map<string, QuickCheck>();
 
-	constructor(definitions: { readonly [name: string]: Schema }) {
-		this.#definitions = definitions;
+	/** References in the schema are to `#/$defs/<name>`. */
+	constructor(root: Schema) {
+		this.#definitions = (root.$defs ?? {}) as { readonly [name: string]: Schema };
+		this.root = this.#of(root);
 	}
 
-	of(schema: Schema): QuickCheck {
+	/** Whether a value fits a definition below `$defs`. */
+	definition(name: string): QuickCheck {
+		return this.#reference(`#/$defs/${name}`);
+	}
+
+	#of(schema: Schema): QuickCheck {
 		const checks: QuickCheck[] = [];
 		for (const [keyword, value] of Object.entries(schema)) {
 			switch (keyword) {
@@ -86,12 +84,12 @@ class QuickChecks {
 					checks.push(number => typeof number !== 'number' || number < (value as number));
 					break;
 				case 'anyOf': {
-					const any = (value as readonly Schema[]).map(part => this.of(part));
+					const any = (value as readonly Schema[]).map(part => this.#of(part));
 					checks.push(item => any.some(check => check(item)));
 					break;
 				}
 				case 'allOf':
-					for (const part of value as readonly Schema[]) checks.push(this.of(part));
+					for (const part of value as readonly Schema[]) checks.push(this.#of(part));
 					break;
 				case 'oneOf':
 					checks.push(this.#oneOf(schema));
@@ -117,7 +115,7 @@ class QuickChecks {
 			let check = this.#made.get(name);
 			if (!check) {
 				const schema = this.#definitions[name];
-				check = schema && reference.startsWith('#/$defs/') ? this.of(schema) : () => false;
+				check = schema && reference.startsWith('#/$defs/') ? this.#of(schema) : () => false;
 				this.#made.set(name, check);
 			}
 			return check(value);
@@ -125,7 +123,7 @@ class QuickChecks {
 	}
 
 	#items(schema: Schema): QuickCheck {
-		const check = this.of(schema);
+		const check = this.#of(schema);
 		return list => {
 			if (!Array.isArray(list)) return true;
 			for (let at = 0; at < list.length; at++) if (!check(list[at])) return false;
@@ -134,9 +132,9 @@ class QuickChecks {
 	}
 
 	#fields({ properties = {}, required = [], additionalProperties: additional }: Schema): QuickCheck {
-		const known = new Map(Object.entries(properties as { [name: string]: Schema }).map(([k, s]) => [k, this.of(s)]));
+		const known = new Map(Object.entries(properties as { [name: string]: Schema }).map(([k, s]) => [k, this.#of(s)]));
 		const needed = required as readonly string[];
-		const other = typeof additional === 'object' ? this.of(additional as Schema) : undefined;
+		const other = typeof additional === 'object' ? this.#of(additional as Schema) : undefined;
 		return value => {
 			if (typeof value !== 'object' || value === null || Array.isArray(value)) return true;
 			for (let at = 0; at < needed.length; at++) if ((value as Fields)[needed[at]!] === undefined) return false;
@@ -152,7 +150,7 @@ class QuickChecks {
 	}
 
 	#oneOf({ oneOf, discriminator }: Schema): QuickCheck {
-		const variants = (oneOf as readonly Schema[]).map(variant => ({ schema: variant, check: this.of(variant) }));
+		const variants = (oneOf as readonly Schema[]).map(variant => ({ schema: variant, check: this.#of(variant) }));
 		const tag = (discriminator as { readonly propertyName: string } | undefined)?.propertyName;
 		// Exactly one has to fit, and a check that does not vouch for a value does not refuse it either.
 		if (tag === undefined) return () => false;

@@ -3,19 +3,21 @@ import { createRequire } from 'node:module';
 import type { ErrorObject, ValidateFunction } from 'ajv';
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
 import { didYouMean } from '../lower/did-you-mean.ts';
-import { type QuickCheck, quickCheck } from './quick-check.ts';
+import type { Document, Site } from './document.ts';
+import { type QuickCheck, QuickChecks } from './quick-check.ts';
 import { documentSchema } from './schema.ts';
 
 /**
  * Reports every way in which a value is no document; true when there is none. The schema is prepared at the first call
- * and kept: it depends on nothing but this build's modules.
+ * and kept: it depends on nothing but this build's modules. `valid` holds sites that are known to be valid; those found so
+ * are added.
  */
-export function checkDocument(document: unknown, report: Report): boolean {
+export function checkDocument(document: unknown, report: Report, valid?: WeakSet<object>): boolean {
 	if (typeof document === 'object' && document !== null && Object.hasOwn(document, 'apps')) {
 		report(otherSchema());
 		return false;
 	}
-	if (quickValidator()(document)) return true;
+	if (valid ? isValid(document, valid) : quickValidator()(document)) return true;
 	const validate = thoroughValidator();
 	if (validate(document)) return true;
 	const places = new Set<string>();
@@ -30,10 +32,27 @@ export function checkDocument(document: unknown, report: Report): boolean {
 }
 
 /** Says nothing about mistakes: a valid document, the usual case, costs the least. */
-const quickValidator: () => QuickCheck = lazily(() => quickCheck(documentSchema()));
+const quickValidator: () => QuickCheck = lazily(() => quickChecks().root);
+
+/** The same for one site. */
+const quickSiteValidator: () => QuickCheck = lazily(() => quickChecks().definition('site'));
+
+const quickChecks: () => QuickChecks = lazily(() => new QuickChecks(documentSchema()));
 
 /** Finds every mistake, with all that is needed to describe it. */
 const thoroughValidator: () => ValidateFunction = lazily(compileSchema);
+
+function isValid(document: unknown, known: WeakSet<object>): boolean {
+	const { sites, ...rest } = (document ?? {}) as Document;
+	const check = quickSiteValidator();
+	if (!Array.isArray(sites) || Array.isArray(document) || !quickValidator()(rest)) return false;
+	for (const site of sites as readonly Site[]) {
+		if (known.has(site)) continue;
+		if (!check(site)) return false;
+		known.add(site);
+	}
+	return true;
+}
 
 /** Made when first asked for, and then the same. */
 function lazily<T>(make: () => T): () => T {

@@ -3,7 +3,6 @@ import type { Diagnostic, Severity } from '../diagnostics/diagnostic.ts';
 import { sortDiagnostics } from '../diagnostics/sort-diagnostics.ts';
 import type { SourceSpan } from '../source/source.ts';
 import { withPlace } from './compatible-message.ts';
-import type { Origins } from './origins.ts';
 
 /** Most errors, and most warnings, of one compilation: nobody reads on, and each is rendered with its code frame. */
 const MOST_OF_A_SEVERITY = 1000;
@@ -31,11 +30,9 @@ export class DiagnosticCollector {
 	};
 
 	/** A report for findings about a lowered document: given a span by its origins, dropped where an error was reported before. */
-	ofDocument(document: unknown, origins: Origins | undefined): (diagnostic: Diagnostic) => void {
+	ofDocument(locate: ((pointer: string) => SourceSpan | undefined) | undefined): (diagnostic: Diagnostic) => void {
 		return diagnostic => {
-			const span =
-				diagnostic.span ??
-				(diagnostic.pointer === undefined ? undefined : origins?.locate(document, diagnostic.pointer));
+			const span = diagnostic.span ?? (diagnostic.pointer === undefined ? undefined : locate?.(diagnostic.pointer));
 			if (span && this.#errors.some(error => within(error, span))) return;
 			this.report(span ? { ...diagnostic, span } : withoutCaret(diagnostic));
 		};

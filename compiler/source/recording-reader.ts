@@ -26,7 +26,7 @@ export class RecordingReader implements Reader {
 	}
 
 	readText(path: string): string {
-		return this.#ask('readText', path, text => text);
+		return this.#ask('readText', path, text => `=${text}`);
 	}
 
 	readBytes(path: string): Uint8Array {

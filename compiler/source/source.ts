@@ -71,6 +71,11 @@ export class Source {
 		return new Source({ name: this.#name, text, path: this.#path, importedAt, importedAs, shared: this, cut });
 	}
 
+	/** True when spans in it lead to the right place after the text around its piece has changed. */
+	get moves(): boolean {
+		return this.#importedAt ? this.#importedAt.source.moves : this.cut !== undefined;
+	}
+
 	/** Offsets at which lines begin; the first is 0. A line ends at `\n`. */
 	get lineStarts(): readonly number[] {
 		if (this.#shared) return this.#shared.lineStarts;

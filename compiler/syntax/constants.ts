@@ -41,8 +41,8 @@ export class Constants {
 		return [...this.#own.keys(), ...(this.#outer?.names() ?? [])];
 	}
 
-	/** Constants of this level. */
-	own(): Iterable<Constant> {
-		return this.#own.values();
+	/** Constants of this level in the main file that nothing uses. */
+	unused(): Constant[] {
+		return [...this.#own.values()].filter(({ local, used }) => local && !used);
 	}
 }

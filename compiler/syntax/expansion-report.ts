@@ -19,6 +19,8 @@ export class ExpansionRecord {
 	/** Something was said. */
 	reported = false;
 	readonly used = new Set<Usable>();
+	/** Definitions of texts that were read. */
+	readonly defined = new Set<string>();
 	lines = 0;
 	words = 0;
 	characters = 0;
@@ -28,13 +30,17 @@ export class ExpansionRecord {
 export class ExpansionReport {
 	readonly dialect: Dialect;
 	/** `(name)` and `let name` of everything that stands somewhere in the files read: tells "unknown" from "too early". */
-	readonly definedLater = new Set<string>();
+	get definedLater(): ReadonlySet<string> {
+		return this.#definedLater;
+	}
+
 	/** True once an error was reported, by parsing or by expansion. */
 	failed = false;
 	/** True once a limit is passed: nothing more is expanded. */
 	exhausted = false;
 	readonly #report: Report;
 	readonly #seen = new Set<string>();
+	readonly #definedLater = new Set<string>();
 	#reported = 0;
 	#lines = 0;
 	#words = 0;
@@ -73,10 +79,26 @@ export class ExpansionReport {
 		this.#record = record;
 	}
 
+	/** True while a record is kept. */
+	get recording(): boolean {
+		return this.#record !== undefined;
+	}
+
+	/** Something was met that was spoken of before and would be spoken of now otherwise. */
+	taint(): void {
+		if (this.#record) this.#record.reported = true;
+	}
+
 	/** Marks a snippet or a constant used. */
 	use(thing: Usable): void {
 		thing.used = true;
 		this.#record?.used.add(thing);
+	}
+
+	/** Notes `(name)` or `let name` of a text that was read. */
+	define(name: string): void {
+		this.#definedLater.add(name);
+		this.#record?.defined.add(name);
 	}
 
 	/** Notes an import, for the message should it be the one that goes too far. */

@@ -38,14 +38,17 @@ export interface DefinedNames {
 
 /** Remembers what pieces made before, so that they need not be read again. */
 export interface PieceMemory {
-	/** True when the piece is known to have made one site; whether it still does is told by {@link recall}. */
-	expects(piece: TextPiece): boolean;
 	/** True when the piece would make the same site again; what it used is then used again. */
 	recall(piece: TextPiece, names: DefinedNames): boolean;
-	/** The piece is read now. */
-	begin(piece: TextPiece): void;
-	/** What came of it: the one site that it made and that nothing else came with, or undefined. */
-	end(piece: TextPiece, site: SiteBlock | undefined, names: DefinedNames): void;
+	/** A piece is read now. */
+	begins(piece: TextPiece): void;
+	/**
+	 * What came of it: the one site that it made and that nothing else came with, or undefined. `lasting` tells that
+	 * nothing was said of its structure, and that nothing will be said of it at the end of the file.
+	 */
+	ends(site: SiteBlock | undefined, lasting: boolean, names: DefinedNames): void;
+	/** Lines are taken that belong to no piece. */
+	looseLines(): void;
 }
 
 /** Takes the lines of the outermost level one by one, imports included, and sorts them into the tree. */
@@ -88,15 +91,16 @@ export class FileStructure {
 
 	/** Takes what a file holds. */
 	addFile({ lines, pieces, frame }: Imported): void {
-		if (pieces) this.#pieces(pieces, frame);
-		else this.add(lines, frame);
+		if (pieces) {
+			this.#pieces(pieces, frame);
+			return;
+		}
+		this.#memory?.looseLines();
+		this.add(lines, frame);
 	}
 
-	/** Takes the pieces of one file: all that will be read are read first, so that mistakes come in the order of a whole text. */
+	/** Takes the pieces of one file. */
 	#pieces(pieces: readonly TextPiece[], frame: Frame): void {
-		for (const piece of pieces) {
-			if (!piece.sole && !this.#memory?.expects(piece)) this.#importer.read(piece);
-		}
 		const names = { snippets: this.#importer.snippets, constants: this.#constants };
 		for (const piece of pieces) {
 			if (this.#report.exhausted) return;
@@ -106,20 +110,22 @@ export class FileStructure {
 				this.#sites.push({ block: undefined, piece });
 				continue;
 			}
-			this.#memory?.begin(piece);
-			const { lines, source, plain } = this.#importer.read(piece);
-			const before = this.#size();
+			this.#memory?.begins(piece);
+			const { lines, source, plain, mistaken } = this.#importer.read(piece);
+			const before = this.size;
 			const sites = this.#sites.length;
+			const constants = this.#siteConstants.length;
 			this.add(lines, { ...frame, source });
 			const made = this.#sites[sites];
-			const site = plain && this.atRest && made && this.#size() === before + 1 ? made.block : undefined;
+			const site = plain && this.atRest && made && this.size === before + 1 ? made.block : undefined;
 			if (site) this.#sites[sites] = { block: site, piece };
-			this.#memory?.end(piece, site, names);
+			const lasting = !mistaken && this.#siteConstants.slice(constants).every(own => own.unused().length === 0);
+			this.#memory?.ends(site, lasting, names);
 		}
 	}
 
-	/** Grows with everything that is defined. */
-	#size(): number {
+	/** How much is defined so far, sites included. */
+	get size(): number {
 		const defined = this.#sites.length + this.#routes.length + this.#upstreams.length + this.#tests.length;
 		return defined + this.#importer.snippets.size + this.#constants.size + (this.#options ? 1 : 0);
 	}
@@ -129,9 +135,15 @@ export class FileStructure {
 		return !this.#open && !this.#waiting && !this.#addresses.started;
 	}
 
-	/** What came of the sites so far. */
+	/** The sites so far, in order. */
 	get sites(): readonly SiteEntry[] {
 		return this.#sites;
+	}
+
+	/** Forgets the sites so far. */
+	forgetSites(): void {
+		this.#sites.length = 0;
+		this.#siteConstants.length = 0;
 	}
 
 	/** Takes lines in file order. */
@@ -416,8 +428,8 @@ export class FileStructure {
 				this.#notUsed('snippet/unused', snippet.word, `The snippet \`${snippet.name}\``);
 		}
 		for (const constants of [this.#constants, ...this.#siteConstants]) {
-			for (const { name, local, used } of constants.own()) {
-				if (local && !used) this.#notUsed('let/unused', name, `The constant \`${name.text}\``);
+			for (const { name } of constants.unused()) {
+				this.#notUsed('let/unused', name, `The constant \`${name.text}\``);
 			}
 		}
 	}

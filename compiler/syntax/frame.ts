@@ -42,6 +42,22 @@ export interface Frame {
 	readonly depth: number;
 }
 
+/** The frame of a main file. */
+export function mainFrame(source: Source): Frame {
+	return {
+		source,
+		identity: true,
+		imported: false,
+		args: [],
+		parameters: undefined,
+		block: undefined,
+		node: source.path ?? source.name,
+		label: source.name,
+		parent: undefined,
+		depth: 0,
+	};
+}
+
 /** The span as seen by the frame's import. */
 export function spanIn(frame: Frame, span: SourceSpan): SourceSpan {
 	return frame.identity ? span : { source: frame.source, start: span.start, end: span.end };

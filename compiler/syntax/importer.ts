@@ -9,7 +9,7 @@ import type { Constants } from './constants.ts';
 import { expandWords } from './expand-words.ts';
 import type { Expander } from './expander.ts';
 import type { ExpansionReport } from './expansion-report.ts';
-import { type Frame, type PassedBlock, type Snippet, spanIn } from './frame.ts';
+import { type Frame, mainFrame, type PassedBlock, type Snippet, spanIn } from './frame.ts';
 import { importPaths } from './import-paths.ts';
 import type { ParsedFile, ParsedLine, ParsedWord } from './parsed-file.ts';
 import { structureMistake } from './structure-mistake.ts';
@@ -29,14 +29,18 @@ export interface Imported {
 	readonly pieces?: readonly TextPiece[] | undefined;
 }
 
-/** Cuts a text at file level; undefined when it must be read as a whole. */
-export type TextCutter = (source: Source) => readonly TextPiece[] | undefined;
+/** Cuts texts at file level. */
+export interface TextCutter {
+	/** The pieces of a text; undefined when it must be read as a whole. */
+	cut(source: Source): readonly TextPiece[] | undefined;
+	/** True for a piece that may not have to be read at all. */
+	expects(piece: TextPiece): boolean;
+}
 
 /** Knows the snippets defined so far and the files read so far. */
 export class Importer {
 	readonly snippets = new Map<string, Snippet>();
-	/** Absolute paths of the files read. */
-	readonly files: string[] = [];
+	readonly #files = new Set<string>();
 	readonly #report: ExpansionReport;
 	readonly #reader: Reader;
 	readonly #cutter: TextCutter | undefined;
@@ -48,34 +52,44 @@ export class Importer {
 		this.#cutter = cutter;
 	}
 
-	/** The main file: its pieces, or its lines where it cannot be cut. */
-	main(source: Source): Imported {
-		if (source.path !== undefined) this.files.push(source.path);
-		const pieces = this.#cutter?.(source);
-		const frame: Frame = {
-			source,
-			identity: true,
-			imported: false,
-			args: [],
-			parameters: undefined,
-			block: undefined,
-			node: source.path ?? source.name,
-			label: source.name,
-			parent: undefined,
-			depth: 0,
-		};
-		return { lines: pieces ? [] : this.#parse(source).lines, frame, pieces };
+	/** Absolute paths of the files read, in the order of reading. */
+	get files(): readonly string[] {
+		return [...this.#files];
 	}
 
-	#parse(source: Source): ParsedFile {
+	/** Adds a file that was not read because what it holds is known. */
+	addFile(path: string): void {
+		this.#files.add(path);
+	}
+
+	/** The main file: its pieces, or its lines where it cannot be cut. */
+	main(source: Source): Imported {
+		if (source.path !== undefined) this.#files.add(source.path);
+		const pieces = this.#cut(source);
+		return { lines: pieces ? [] : this.#parse(source).lines, frame: mainFrame(source), pieces };
+	}
+
+	#parse(source: Source): CutFile {
 		const { dialect } = this.#report;
-		const file = parseSource(source, dialect, this.env, diagnostic => this.#report.report(diagnostic));
+		let mistaken = false;
+		const file = parseSource(source, dialect, this.env, diagnostic => {
+			mistaken = true;
+			this.#report.report(diagnostic);
+		});
 		this.#noteDefinitions(file.lines);
-		return file;
+		return { ...file, mistaken };
 	}
 
 	/** A variable of the environment. */
 	readonly env = (name: string): string | undefined => this.#reader.env(name);
+
+	/** The pieces of a text; what will be read of them is read at once, so that mistakes come in the order of a whole text. */
+	#cut(source: Source): readonly TextPiece[] | undefined {
+		const cutter = this.#cutter;
+		const pieces = cutter?.cut(source);
+		for (const piece of pieces ?? []) if (!piece.sole && !cutter!.expects(piece)) this.read(piece);
+		return pieces;
+	}
 
 	/** Reads a piece: its mistakes are reported, its definitions noted. */
 	read(piece: TextPiece): ReadPiece {
@@ -88,8 +102,8 @@ export class Importer {
 		for (const line of lines) {
 			if (!line.live && !line.words[0]?.text.startsWith('(')) continue;
 			const [first, second] = line.words;
-			if (first?.text === 'let' && second) this.#report.definedLater.add(`let ${second.text}`);
-			else if (first?.text.startsWith('(')) this.#report.definedLater.add(first.text);
+			if (first?.text === 'let' && second) this.#report.define(`let ${second.text}`);
+			else if (first?.text.startsWith('(')) this.#report.define(first.text);
 		}
 	}
 
@@ -277,6 +291,7 @@ export class Importer {
 		for (const { path, name } of found.files) {
 			if (this.#isCycle(path, name, target, frame)) continue;
 			const known = this.#parsed.get(path);
+			if (this.#parsed.has(path)) this.#readAgain(path, known);
 			if (!known && this.#parsed.has(path)) continue;
 			const file = known ?? this.#read(path, name, target, cut && args.length === 0 && !block);
 			if (!file) continue;
@@ -311,6 +326,15 @@ export class Importer {
 		return imported;
 	}
 
+	/** What an earlier import read and said counts for this one too: without the other it would read and say it itself. */
+	#readAgain(path: string, known: CutFile | undefined): void {
+		if (!this.#report.recording) return;
+		if (known?.mistaken !== false) this.#report.taint();
+		if (!known) return;
+		this.#reader.readText(path);
+		this.#noteDefinitions(known.lines);
+	}
+
 	#read(path: string, name: string, target: ParsedWord, cut: boolean): CutFile | undefined {
 		let text: string;
 		try {
@@ -322,9 +346,9 @@ export class Importer {
 			this.#problem('import/unreadable', target.span, `Could not import ${target.text}: ${why}`);
 			return undefined;
 		}
-		this.files.push(path);
+		this.#files.add(path);
 		const source = new Source({ name, text, path, importedAt: target.span, importedAs: target.text });
-		const pieces = cut ? this.#cutter?.(source) : undefined;
+		const pieces = cut ? this.#cut(source) : undefined;
 		if (!pieces) {
 			const file = this.#parse(source);
 			this.#parsed.set(path, file);
@@ -334,6 +358,7 @@ export class Importer {
 		const file: CutFile = {
 			source,
 			pieces,
+			mistaken: true,
 			// Asked for only when the file is imported again.
 			get lines() {
 				return importer.#parse(source).lines;
@@ -348,4 +373,6 @@ export class Importer {
 /** A file that may have been cut. */
 interface CutFile extends ParsedFile {
 	readonly pieces?: readonly TextPiece[];
+	/** False when nothing was wrong with its structure. */
+	readonly mistaken: boolean;
 }

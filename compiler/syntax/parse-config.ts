@@ -15,6 +15,17 @@ export interface ParseOptions {
 	readonly knownDirectives: ReadonlySet<string>;
 }
 
+/** Reports that a main file holds nothing at all, not even a comment. */
+export function reportEmpty(source: Source, report: ExpansionReport): void {
+	report.report({
+		code: 'syntax/empty-file',
+		severity: 'error',
+		message: 'EOF: the configuration is empty.',
+		span: { source, start: 0, end: 0 },
+		hint: 'Write at least the address of a site, or a comment.',
+	});
+}
+
 /**
  * Parses a configuration in either text dialect and expands its imports, snippets, constants and passed blocks. Every
  * mistake goes to `report`, each once, in no particular order; what could be read is in the tree. Never throws for
@@ -27,15 +38,7 @@ export function parseConfig(input: ConfigInput, reader: Reader, report: Report, 
 	const expander = new Expander(expansion, importer);
 	const structure = new FileStructure(expansion, expander, importer, options.knownDirectives);
 	const source = new Source({ name: input.name, text: input.text, path: input.path });
-	if (input.text === '') {
-		expansion.report({
-			code: 'syntax/empty-file',
-			severity: 'error',
-			message: 'EOF: the configuration is empty.',
-			span: { source, start: 0, end: 0 },
-			hint: 'Write at least the address of a site, or a comment.',
-		});
-	}
+	if (input.text === '') reportEmpty(source, expansion);
 	structure.addFile(importer.main(source));
 	return structure.finish();
 }

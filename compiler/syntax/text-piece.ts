@@ -16,6 +16,8 @@ export interface ReadPiece {
 	readonly plain: boolean;
 	/** Nothing but white space and comments stands in it. */
 	readonly blank: boolean;
+	/** Mistakes of structure were reported. */
+	readonly mistaken: boolean;
 }
 
 /** Words at file level that mean something else than the address of a site. */
@@ -50,23 +52,29 @@ export class TextPiece {
 		if (!this.#lasting) this.#read = undefined;
 	}
 
-	/** The lines; mistakes are reported when they are read, once for each move. */
+	/**
+	 * The lines; mistakes are reported when they are read, once for each move. The environment is asked each time, for
+	 * whoever keeps a record of what is asked.
+	 */
 	read(env: (name: string) => string | undefined, report: Report): ReadPiece {
-		if (this.#read) return this.#read;
 		const { source } = this;
+		if (this.#read) {
+			if (source.text.includes('{$')) substituteEnvironment(source.text, env);
+			return this.#read;
+		}
 		const text = substituteEnvironment(source.text, env);
 		const found: Diagnostic[] = [];
 		const { lines, blank } = parseText(source, text, this.#dialect, diagnostic => found.push(diagnostic));
 		const plain = lines.every(isPlain);
 		if (plain) {
-			this.#read = { lines, source, plain, blank };
+			this.#read = { lines, source, plain, blank, mistaken: found.length > 0 };
 			this.#lasting = found.length === 0 && lines.some(isSnippet) && !source.text.includes('{$');
 		} else {
 			// These are kept by what they define for longer than their place: tests, options and imports.
 			const { whole, offset } = this.#cut;
 			found.length = 0;
 			const { lines } = parseText(whole, shifted(text, offset), this.#dialect, diagnostic => found.push(diagnostic));
-			this.#read = { lines, source: whole, plain, blank };
+			this.#read = { lines, source: whole, plain, blank, mistaken: found.length > 0 };
 		}
 		for (const diagnostic of found) report(diagnostic);
 		return this.#read;

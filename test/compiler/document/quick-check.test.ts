@@ -4,7 +4,7 @@ import path from 'node:path';
 import { Ajv } from 'ajv';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { quickCheck } from '../../../compiler/document/quick-check.ts';
+import { QuickChecks } from '../../../compiler/document/quick-check.ts';
 import { documentSchema } from '../../../compiler/document/schema.ts';
 import { ROOT } from '../../harness.ts';
 import { Random } from '../syntax/random-text.ts';
@@ -13,7 +13,7 @@ const ajv = new Ajv({ discriminator: true, strict: false, validateSchema: false,
 ajv.addKeyword('secret');
 ajv.addKeyword('startup');
 const full = ajv.compile(documentSchema());
-const quick = quickCheck(documentSchema());
+const { root: quick } = new QuickChecks(documentSchema());
 
 /** Documents that adapting gives. */
 function documents(): unknown[] {

@@ -1,0 +1,59 @@
+/** Cuts texts into pieces, and finds those again that the compilation before knew. */
+import type { Dialect } from '../dialects/dialect.ts';
+import { substituteEnvironment } from '../source/environment.ts';
+import type { Source } from '../source/source.ts';
+import { cutText } from '../syntax/cut-text.ts';
+import { TextPiece } from '../syntax/text-piece.ts';
+
+/** Pieces of one file by their text; of equal ones the first stands first. */
+type PiecesByText = Map<string, TextPiece[]>;
+
+/** The pieces of one configuration, from one compilation to the next. */
+export class PieceStore {
+	readonly #dialect: Dialect;
+	#known: ReadonlyMap<string, PiecesByText> = new Map();
+	#next = new Map<string, PiecesByText>();
+
+	constructor(dialect: Dialect) {
+		this.#dialect = dialect;
+	}
+
+	/** A compilation begins: what was cut in the one before is known. */
+	begin(): void {
+		this.#known = this.#next;
+		this.#next = new Map();
+	}
+
+	/** The pieces of a text, in order; undefined when it has to be read as a whole. Not called twice for one file. */
+	cut(whole: Source, env: (name: string) => string | undefined): readonly TextPiece[] | undefined {
+		const file = whole.importedAt ? (whole.path ?? whole.name) : '';
+		const known = this.#known.get(file);
+		const starts = this.#starts(whole, env);
+		if (!starts) {
+			// Braces that are missing while somebody types are there again in the next text.
+			if (known) this.#next.set(file, known);
+			return undefined;
+		}
+		const next: PiecesByText = new Map();
+		this.#next.set(file, next);
+		return starts.map((start, index) => {
+			const text = whole.text.slice(start, starts[index + 1]);
+			const same = next.get(text);
+			const found = known?.get(text)?.[same?.length ?? 0];
+			// A slice keeps the whole text in memory for as long as the piece is known; this is a text of its own.
+			const piece = found ?? new TextPiece(` ${text}`.slice(1), whole, start, this.#dialect);
+			if (found) piece.move(whole, start);
+			if (same) same.push(piece);
+			else next.set(piece.source.text, [piece]);
+			return piece;
+		});
+	}
+
+	/** Offsets of the pieces in the text as written; undefined when a cut falls into a value of the environment. */
+	#starts(whole: Source, env: (name: string) => string | undefined): number[] | undefined {
+		const substituted = substituteEnvironment(whole.text, env);
+		const starts = cutText(substituted.text, this.#dialect);
+		if (!starts?.every(start => substituted.start(start) === substituted.end(start))) return undefined;
+		return starts.map(start => substituted.start(start));
+	}
+}

@@ -1,0 +1,56 @@
+/** Reads pieces that are one site and look at nothing around them, each when it is lowered. */
+
+import type { Dialect } from '../dialects/dialect.ts';
+import type { Reader } from '../source/reader.ts';
+import type { SiteBlock } from '../syntax/ast.ts';
+import { Expander } from '../syntax/expander.ts';
+import { ExpansionReport } from '../syntax/expansion-report.ts';
+import { FileStructure } from '../syntax/file-structure.ts';
+import { mainFrame } from '../syntax/frame.ts';
+import { Importer } from '../syntax/importer.ts';
+import type { TextPiece } from '../syntax/text-piece.ts';
+
+/** A tree of nothing but such sites. */
+export class SiteReader {
+	readonly #dialect: Dialect;
+	readonly #reader: Reader;
+	readonly #directives: ReadonlySet<string>;
+	#structure: FileStructure | undefined;
+	#importer: Importer | undefined;
+	#reported = false;
+
+	constructor(dialect: Dialect, reader: Reader, directives: ReadonlySet<string>) {
+		this.#dialect = dialect;
+		this.#reader = reader;
+		this.#directives = directives;
+	}
+
+	/** The site; undefined when the piece is something else, or holds a mistake that has to be told. */
+	read(piece: TextPiece): SiteBlock | undefined {
+		this.#reported = false;
+		if (!this.#structure || !this.#importer) {
+			const report = new ExpansionReport(this.#dialect, () => {
+				this.#reported = true;
+			});
+			this.#importer = new Importer(report, this.#reader);
+			this.#structure = new FileStructure(
+				report,
+				new Expander(report, this.#importer),
+				this.#importer,
+				this.#directives,
+			);
+		}
+		const structure = this.#structure;
+		const { lines, source, plain, mistaken } = piece.read(this.#importer.env, () => {});
+		if (plain && !mistaken && !lines.some(line => line.live)) {
+			structure.add(lines, mainFrame(source));
+			const site = structure.sites[0]?.block;
+			if (site && !this.#reported && structure.atRest && structure.size === 1) {
+				structure.forgetSites();
+				return site;
+			}
+		}
+		this.#structure = undefined;
+		return undefined;
+	}
+}

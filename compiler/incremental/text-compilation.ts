@@ -1,0 +1,191 @@
+/** One pass over a configuration in text: read, expanded and lowered, with what is known from the passes before. */
+import { dirname } from 'node:path';
+import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
+import type { ConfigInput, Dialect } from '../dialects/dialect.ts';
+import type { Document, Site } from '../document/document.ts';
+import { knownPlaceholders } from '../lower/known-placeholders.ts';
+import { type LowerTreeInput, TreeLowering } from '../lower/lower-tree.ts';
+import { NoOrigins, Origins } from '../lower/origins.ts';
+import { SiteWatch } from '../lower/site-watch.ts';
+import type { RecordingReader } from '../source/recording-reader.ts';
+import { Source, type SourceSpan, wholeSpan } from '../source/source.ts';
+import type { ConfigTree, SiteBlock } from '../syntax/ast.ts';
+import { Expander } from '../syntax/expander.ts';
+import { ExpansionReport } from '../syntax/expansion-report.ts';
+import { FileStructure, type SiteEntry } from '../syntax/file-structure.ts';
+import { Importer } from '../syntax/importer.ts';
+import { reportEmpty } from '../syntax/parse-config.ts';
+import type { TextPiece } from '../syntax/text-piece.ts';
+import type { PieceStore } from './piece-store.ts';
+import type { LoweredSite, SiteMemory } from './site-memory.ts';
+import { SiteReader } from './site-reader.ts';
+
+/** What a session knows of a configuration in one dialect. */
+export interface TextKnowledge {
+	readonly pieces: PieceStore;
+	readonly sites: SiteMemory;
+}
+
+/** What one pass is made with. */
+export interface TextPass {
+	readonly input: ConfigInput;
+	readonly dialect: Dialect;
+	readonly reader: RecordingReader;
+	readonly directives: ReadonlySet<string>;
+	readonly report: Report;
+	/** Undefined reads every text as a whole. */
+	readonly known: TextKnowledge | undefined;
+}
+
+/** What one pass gave. */
+export interface TextResult {
+	readonly tree: ConfigTree;
+	readonly document: Document;
+	/** Where an object of the document came from, as long as no other pass has begun. */
+	readonly locate: (pointer: string) => SourceSpan | undefined;
+}
+
+/**
+ * Carries out one pass. `again`: a piece turned out to be something else than was thought, and the next pass knows it.
+ * `whole`: the text has to be read as a whole.
+ */
+export function compileText(pass: TextPass): TextResult | 'again' | 'whole' {
+	const { input, dialect, reader, directives, known } = pass;
+	const report: Report = diagnostic => pass.report(inWholeTexts(diagnostic));
+	const source = new Source({ name: input.name, text: input.text, path: input.path });
+	const expansion = new ExpansionReport(dialect, report);
+	const env = (name: string) => reader.env(name);
+	known?.pieces.begin();
+	const cutter = known && {
+		cut: (whole: Source) => known.pieces.cut(whole, env),
+		expects: (piece: TextPiece) => known.sites.expects(piece),
+	};
+	const importer = new Importer(expansion, reader, cutter);
+	const structure = new FileStructure(expansion, new Expander(expansion, importer), importer, directives, known?.sites);
+	const folder = input.path === undefined ? reader.workingDirectory : dirname(input.path);
+	known?.sites.begin(folder, reader, expansion, path => importer.addFile(path));
+	if (input.text === '') reportEmpty(source, expansion);
+	const main = importer.main(source);
+	if (known && !main.pieces) return 'whole';
+	structure.addFile(main);
+	const tree = structure.finish();
+	// In these the order in which things happen matters, or what belongs together is in several pieces.
+	if (known && (expansion.exhausted || tree.sites.some(site => !site.braces))) return 'whole';
+	const sites = new SiteReader(dialect, reader, directives);
+	const origins = new Origins();
+	const lowered = new SitesLowering(pass, structure.sites, tree, sites, folder, {
+		dialect,
+		report,
+		reader,
+		placeholders: knownPlaceholders,
+		origins,
+	});
+	const document = lowered.document();
+	if (!document) return 'again';
+	return { tree, document, locate: pointer => lowered.locate(document, pointer) };
+}
+
+/** Sites in their order, each lowered or found again. */
+class SitesLowering {
+	readonly #pass: TextPass;
+	readonly #entries: readonly SiteEntry[];
+	readonly #reader: SiteReader;
+	readonly #origins: Origins;
+	readonly #lowering: TreeLowering;
+	/** Anonymous logs before each site. */
+	readonly #logsBefore: number[] = [];
+	readonly #surroundings: Pick<LoweredSite, 'context' | 'folder' | 'files'>;
+	readonly #places = new Map<number, { readonly site: Site; readonly origins: Origins }>();
+
+	constructor(
+		pass: TextPass,
+		entries: readonly SiteEntry[],
+		tree: ConfigTree,
+		reader: SiteReader,
+		folder: string,
+		input: LowerTreeInput,
+	) {
+		this.#pass = pass;
+		this.#entries = entries;
+		this.#reader = reader;
+		this.#origins = input.origins;
+		this.#lowering = new TreeLowering(tree, () => this.#blocks(), input);
+		this.#surroundings = { context: this.#lowering.context, folder, files: tree.files.join('\0') };
+	}
+
+	/** The document; undefined when a piece is not what it was taken for. */
+	document(): Document | undefined {
+		const sites: Site[] = [];
+		let mistaken = false;
+		const nowhere = new NoOrigins();
+		for (const entry of this.#entries) {
+			this.#logsBefore.push(this.#lowering.logs);
+			const site = this.#site(entry, nowhere);
+			if (site) sites.push(site);
+			else mistaken = true;
+		}
+		return mistaken ? undefined : this.#lowering.document(sites);
+	}
+
+	#site(entry: SiteEntry, origins: Origins): Site | undefined {
+		const { piece } = entry;
+		const lowering = this.#lowering;
+		const { reader, known } = this.#pass;
+		const logsBefore = lowering.logs;
+		const now = { ...this.#surroundings, logsBefore };
+		const found = piece && known?.sites.lowered(piece, now);
+		if (found) {
+			lowering.repeat(found.watch, found.logs);
+			return found.site;
+		}
+		const asked = reader.record();
+		const block = this.#block(entry);
+		const watch = new SiteWatch();
+		const site = block && lowering.site(block, { origins, watch });
+		reader.stop();
+		if (piece && !site) piece.sole = false;
+		if (piece && site) known?.sites.keep(piece, { site, watch, ...now, logs: lowering.logs - logsBefore, asked });
+		return site;
+	}
+
+	#block({ block, piece }: SiteEntry): SiteBlock | undefined {
+		return block ?? (piece && (this.#pass.known?.sites.block(piece) ?? this.#reader.read(piece)));
+	}
+
+	/** Every site that was read, for what matters across sites. */
+	*#blocks(): Iterable<SiteBlock> {
+		for (const entry of this.#entries) {
+			const block = this.#block(entry);
+			if (block) yield block;
+		}
+	}
+
+	/** Lowers the site of a pointer once more, now for its places. */
+	locate(document: Document, pointer: string): SourceSpan | undefined {
+		const match = /^\/sites\/(\d+)(?=\/|$)/.exec(pointer);
+		const index = match ? Number(match[1]) : -1;
+		const entry = this.#entries[index];
+		let span: SourceSpan | undefined;
+		if (!entry) span = this.#origins.locate(document, pointer);
+		else {
+			let places = this.#places.get(index);
+			if (!places) {
+				places = this.#lowering.placesOf(this.#block(entry)!, this.#logsBefore[index]!);
+				this.#places.set(index, places);
+			}
+			span = places.origins.locate(places.site, pointer.slice(match![0].length));
+		}
+		return span && wholeSpan(span);
+	}
+}
+
+/** A diagnostic whose places stay right when pieces move. */
+function inWholeTexts(diagnostic: Diagnostic): Diagnostic {
+	const { span, related, fix } = diagnostic;
+	return {
+		...diagnostic,
+		...(span ? { span: wholeSpan(span) } : {}),
+		...(related ? { related: related.map(one => ({ ...one, span: wholeSpan(one.span) })) } : {}),
+		...(fix ? { fix: fix.map(edit => ({ ...edit, span: wholeSpan(edit.span) })) } : {}),
+	};
+}

@@ -1,0 +1,147 @@
+/** Configurations that look random, their edits, and the files that they import: what a session is compared over. */
+import type { Dialect } from '../../../compiler/dialects/dialect.ts';
+import type { Random } from '../syntax/random-text.ts';
+import type { ConfigFiles } from './files.ts';
+
+/** A configuration as blocks of file level, each a text that ends its line; files are edited like it. */
+export interface Draft {
+	readonly dialect: Dialect;
+	blocks: string[];
+	readonly files: { [path: string]: string };
+	readonly env: { [name: string]: string };
+}
+
+const NAMES = ['a', 'b', 'c', 'web', 'api'];
+
+/** Lines of a site, right and wrong ones. */
+function line(random: Random, dialect: Dialect, depth: number): string {
+	const name = random.of(NAMES);
+	const nested = (head: string): string => {
+		if (depth > 2) return `${head.replace(/^when.*/, 'header X y')}`;
+		const inner = Array.from({ length: random.below(3) }, () => `\t${line(random, dialect, depth + 1)}\n`).join('');
+		return `${head} {\n${inner}}`;
+	};
+	const choice = random.below(40);
+	if (choice < 5) return `respond "${name} ${random.below(100)}"`;
+	if (choice < 8) return `header X-${name} ${random.below(10)}`;
+	if (choice < 10) return `@${name} path /${name}/*\nredir @${name} /new`;
+	if (choice < 12) return `root /srv/${name}\nfile_server`;
+	if (choice < 13) return `root ${name}`;
+	if (choice < 15) return `reverse_proxy 127.0.0.1:${9000 + random.below(9)}`;
+	if (choice < 17 && dialect === 'configfile') return `reverse_proxy upstream://${name}`;
+	if (choice < 19) return `import ${name}`;
+	if (choice < 20) return `import ${name} one {let.${name}}`;
+	if (choice < 21) return `import part-${name}.conf`;
+	if (choice < 22 && dialect === 'configfile') return `use ${name} p=${random.below(3)}`;
+	if (choice < 23 && dialect === 'configfile') return `let ${name} ${random.below(9)}`;
+	if (choice < 24) return `respond {let.${name}}`;
+	if (choice < 25) return 'respond {$TEXT:none}';
+	if (choice < 26) return `respnd ${name}`;
+	if (choice < 27) return `header X {${name}.unknown}`;
+	if (choice < 28) return `@${name} path /x`;
+	if (choice < 30) return nested(`handle /${name}/*`);
+	if (choice < 31 && dialect === 'configfile') return nested('when path /x/*');
+	if (choice < 32 && dialect === 'configfile') return `${nested('when path /y')} else {\n\trespond 404\n}`;
+	if (choice < 33) return nested('route');
+	if (choice < 34) return `log {\n\toutput discard\n}`;
+	if (choice < 35) return `respond <<E\n\t}\n{ ${name}\n\tE`;
+	if (choice < 36 && dialect === 'configfile') return `upstream ${name} {\n\tto 127.0.0.1:${random.below(5)}000\n}`;
+	if (choice < 37) return `map {path} {${name}} {\n\t/a 1\n\tdefault 2\n}\nheader X {${name}}`;
+	if (choice < 38) return `invoke ${name}`;
+	if (choice < 39) return `rewrite * /${name}{query`;
+	return `handle_errors {\n\trespond "${name}"\n}`;
+}
+
+function lines(random: Random, dialect: Dialect, most: number): string {
+	return Array.from({ length: random.below(most) }, () => `${line(random, dialect, 0)}\n`).join('');
+}
+
+/** One block of file level. */
+export function block(random: Random, dialect: Dialect): string {
+	const name = random.of(NAMES);
+	const port = random.of(['', ':8080', ':8081', ':80']);
+	const choice = random.below(40);
+	if (choice < 20) return `http://${name}${random.below(8)}.example${port} {\n${lines(random, dialect, 5)}}\n`;
+	if (choice < 22)
+		return `# about ${name}\n\nhttp://${name}.example,\nhttp://www.${name}.example {\n${lines(random, dialect, 4)}}\n`;
+	if (choice < 23) return `http://{$HOST}${port} {\n${lines(random, dialect, 3)}}\n`;
+	if (choice < 24) return `{env.HOST}${port} {\n${lines(random, dialect, 3)}}\n`;
+	if (choice < 26) return `(${name}) {\n${lines(random, dialect, 3)}}\n`;
+	if (choice < 27 && dialect === 'configfile') return `(${name}) p q="1 {\n" {\n\trespond {param.p}\n}\n`;
+	if (choice < 29 && dialect === 'configfile') return `let ${name} ${random.below(5)}\n`;
+	if (choice < 31 && dialect === 'configfile')
+		return `upstream ${name} {\n\tto 127.0.0.1:${7000 + random.below(3)}\n}\n`;
+	if (choice < 32 && dialect === 'configfile')
+		return `test "${name}" {\n\tGET http://${name}.example/\n\texpect status 200\n}\n`;
+	if (choice < 33) return `&(${name}) {\n${lines(random, dialect, 3)}}\n`;
+	if (choice < 34) return `import sites-${name}.conf\n`;
+	if (choice < 35) return 'import *.conf\n';
+	if (choice < 36)
+		return `{\n\t${random.of(['debug', 'grace_period 10s', 'http_port 8080', 'default_bind 127.0.0.1', 'nonsense'])}\n}\n`;
+	if (choice < 37) return `respond ${name}\n`;
+	if (choice < 38) return `${name}.example {\n\trespond "unbalanced\n}\n`;
+	if (choice < 39) return random.of(['}\n', 'x {\n', '} # \\\n', '\n\n', `import ${name}\n`, '\ufeff']);
+	return `*.${name}.example:8080 {\n${lines(random, dialect, 3)}} # end\n`;
+}
+
+/** A configuration with its files. */
+export function draft(random: Random, dialect: Dialect): Draft {
+	const files: { [path: string]: string } = {};
+	for (const name of NAMES) {
+		if (random.below(2) === 0) files[`part-${name}.conf`] = lines(random, dialect, 3);
+		if (random.below(2) === 0) files[`sites-${name}.conf`] = `${block(random, dialect)}${block(random, dialect)}`;
+	}
+	const blocks = Array.from({ length: 1 + random.below(8) }, () => block(random, dialect));
+	if (random.below(2) === 0) blocks.unshift('{\n\thttp_port 80\n}\n');
+	return { dialect, blocks, files, env: { HOST: 'env.example', TEXT: 'text' } };
+}
+
+/** Changes something. */
+export function edit(random: Random, made: Draft): void {
+	const { blocks, files, env, dialect } = made;
+	const at = random.below(blocks.length + 1);
+	const paths = Object.keys(files);
+	switch (random.below(12)) {
+		case 0:
+			blocks.splice(at, 0, block(random, dialect));
+			break;
+		case 1:
+			blocks.splice(at, 1);
+			break;
+		case 2:
+			blocks.splice(at, 0, random.of(['\n', '# a comment\n', 'let z 1\n']));
+			break;
+		case 3:
+			if (blocks[at] !== undefined) blocks.splice(random.below(blocks.length), 0, blocks[at]);
+			break;
+		case 4:
+			if (paths.length > 0) {
+				const path = random.of(paths);
+				files[path] = path.startsWith('part') ? lines(random, dialect, 3) : block(random, dialect);
+			}
+			break;
+		case 5:
+			if (paths.length > 0 && random.below(3) === 0) delete files[random.of(paths)];
+			else files[`sites-${random.of(NAMES)}.conf`] = block(random, dialect);
+			break;
+		case 6:
+			env[random.of(['HOST', 'TEXT'])] = random.of(['env.example', 'other.example', 'x', '"quoted\n}', 'a {\n}\nb']);
+			break;
+		case 7:
+		case 8: {
+			const text = blocks[at];
+			if (text === undefined) break;
+			const cut = random.below(text.length);
+			const inserted = random.of(['}', '{', '\n', ' ', '"', 'x', '#', '\t', '{let.a}', '\\', '']);
+			blocks[at] = text.slice(0, cut) + inserted + text.slice(cut + random.below(3));
+			break;
+		}
+		default:
+			if (blocks[at] !== undefined) blocks[at] = block(random, dialect);
+	}
+}
+
+/** The files of a draft, the main text among them. */
+export function filesOf({ blocks, files, env }: Draft): ConfigFiles {
+	return { main: blocks.join(''), files, env };
+}
