@@ -5,6 +5,7 @@ import type { ConfigInput } from './dialects/dialect.ts';
 import { type Compiled, CompilerSession } from './incremental/compiler-session.ts';
 import type { Reader } from './source/reader.ts';
 
+/** What compiling gives. */
 export type { Compiled } from './incremental/compiler-session.ts';
 
 /**
