@@ -1,11 +1,14 @@
 /** The thread that compiles: it holds the running document and a candidate, and answers reads of the configuration. */
 import { createHmac } from 'node:crypto';
 import type { MessagePort } from 'node:worker_threads';
-import { compile } from '../compiler/compiler.ts';
-import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
+import type { Plan } from '../compiler/codegen/plan.ts';
+import { type Compiled, compile, createCompiler } from '../compiler/compiler.ts';
 import { toReport } from '../compiler/diagnostics/diagnostic-report.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
+import type { Document } from '../compiler/document/document.ts';
 import { redact } from '../compiler/document/secrets.ts';
+import type { CompilerSession } from '../compiler/incremental/compiler-session.ts';
+import type { Reader } from '../compiler/source/reader.ts';
 import { diskReader } from './disk-reader.ts';
 import {
 	type DocumentImage,
@@ -13,6 +16,7 @@ import {
 	documentImage,
 	documentText,
 	generationDelta,
+	ImageMemory,
 	sameDocument,
 } from './threads/document-image.ts';
 import { lowerPriority } from './threads/lower-priority.ts';
@@ -51,17 +55,23 @@ export function runCompilerThread(port: MessagePort, start: CompilerStart): void
 
 /** The running document, the candidate of a load, and what is asked about them. */
 class Compilation {
-	readonly #start: CompilerStart;
+	readonly #reader: Reader;
+	readonly #etagKey: Uint8Array;
+	/** Of loads: what is only adapted is another configuration. */
+	readonly #compiler: CompilerSession;
+	readonly #memory = new ImageMemory();
 	#running: DocumentImage | undefined;
 	#candidate: DocumentImage | undefined;
 	#redacted: { readonly of: DocumentImage; readonly value: unknown } | undefined;
 
-	constructor(start: CompilerStart) {
-		this.#start = start;
-		if (start.running) {
-			const text = Buffer.from(start.running).toString();
-			const { document, plan } = this.#compile({ format: 'json', text, name: '<running>' });
-			if (document) this.#running = documentImage(document, plan);
+	constructor({ workingDirectory, environment, etagKey, running }: CompilerStart) {
+		this.#reader = diskReader(workingDirectory, environment);
+		this.#etagKey = etagKey;
+		this.#compiler = createCompiler(this.#reader);
+		if (running) {
+			const text = Buffer.from(running).toString();
+			const { document, plan } = this.#compiler.compile({ format: 'json', text, name: '<running>' });
+			if (document) this.#running = this.#image(document, plan);
 		}
 	}
 
@@ -81,7 +91,7 @@ class Compilation {
 				this.#candidate = undefined;
 				return null;
 			case 'snapshot': {
-				const image = this.#running ?? documentImage({}, undefined);
+				const image = this.#running ?? this.#image({}, undefined);
 				return { facts: documentFacts(image, []), delta: generationDelta(undefined, image) };
 			}
 			case 'read':
@@ -89,23 +99,23 @@ class Compilation {
 		}
 	}
 
-	#compile(input: ConfigInput) {
-		const compiled = compile(input, diskReader(this.#start.workingDirectory, this.#start.environment));
-		const diagnostics: DiagnosticReport[] = compiled.diagnostics.map(toReport);
-		return { document: compiled.document, plan: compiled.plan, files: compiled.files, diagnostics };
+	#image(document: Document, plan: Plan | undefined): DocumentImage {
+		return documentImage(document, plan, this.#memory);
 	}
 
 	#adapt(input: ConfigInput): CompilerAnswers['adapt'] {
-		const { document, diagnostics } = this.#compile(input);
-		return { document: document && JSON.stringify(document), diagnostics };
+		const { document, diagnostics } = compile(input, this.#reader);
+		return { document: document && JSON.stringify(document), diagnostics: diagnostics.map(toReport) };
 	}
 
 	#prepare(input: ConfigInput, unconfigured: boolean): Prepared {
 		this.#candidate = undefined;
-		const { document, plan, files, diagnostics } = this.#compile(input);
+		const compiled: Compiled = this.#compiler.compile(input);
+		const { document, plan, files } = compiled;
+		const diagnostics = compiled.diagnostics.map(toReport);
 		if (!document || !plan) return { result: 'refused', diagnostics };
-		const image = documentImage(document, plan);
-		const before = this.#running ?? (unconfigured ? documentImage({}, undefined) : undefined);
+		const image = this.#image(document, plan);
+		const before = this.#running ?? (unconfigured ? this.#image({}, undefined) : undefined);
 		if (before) {
 			const reasons = restartReasons(before, image, unconfigured);
 			if (reasons.length > 0) return { result: 'restart_required', reasons, diagnostics };
@@ -129,7 +139,7 @@ class Compilation {
 		const stored = JSON.stringify(valueAt(document, path)) ?? 'null';
 		const shown = JSON.stringify(valueAt(running ? this.#redacted?.value : document, path)) ?? 'null';
 		const pointer = `/${path.map(segment => encodeURIComponent(segment)).join('/')}`;
-		const hash = createHmac('sha256', this.#start.etagKey).update(stored).digest('hex').slice(0, 32);
+		const hash = createHmac('sha256', this.#etagKey).update(stored).digest('hex').slice(0, 32);
 		return { json: shown, etag: `"${pointer} ${hash}"` };
 	}
 }

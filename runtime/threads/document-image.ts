@@ -1,8 +1,8 @@
 /** A compiled document cut into the pieces that travel and are compared: one JSON text per site, what it depends on, and its listeners. */
-import type { Plan } from '../../compiler/codegen/plan.ts';
+import type { ListenerSpec, Plan } from '../../compiler/codegen/plan.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
-import type { Document, Settings } from '../../compiler/document/document.ts';
-import type { DocumentFacts, GenerationDelta, ListenerAddress } from './messages.ts';
+import type { Document, Settings, Site } from '../../compiler/document/document.ts';
+import type { DocumentFacts, GenerationDelta, ListenerAddress, SiteRun } from './messages.ts';
 
 /** Settings that no site's closures look at: a change of them rebuilds nothing. */
 const PROCESS_SETTINGS: ReadonlySet<string> = new Set(['admin', 'grace_period', 'threads']);
@@ -26,13 +26,56 @@ export interface DocumentImage {
 	readonly listeners: readonly { readonly address: ListenerAddress; readonly sites: readonly string[] }[];
 }
 
-/** Cuts a document up. */
-export function documentImage(document: Document, plan: Plan | undefined): DocumentImage {
+/** Texts of sites and listeners that came before: the compiler gives out the same objects for what has not changed. */
+export class ImageMemory {
+	readonly #sites = new WeakMap<Site, string>();
+	readonly #listeners = new WeakMap<ListenerSpec, readonly string[]>();
+	/** Dependencies of sites on the named upstreams and routes of {@link #named}. */
+	#dependencies = new WeakMap<Site, string>();
+	#named = '';
+
+	/** JSON of a site. */
+	site(site: Site): string {
+		return remembered(this.#sites, site, () => JSON.stringify(site));
+	}
+
+	/** JSON of the sites of a listener, in chunks. */
+	listener(listener: ListenerSpec): readonly string[] {
+		return remembered(this.#listeners, listener, () => chunks(listener.sites.map(entry => JSON.stringify(entry))));
+	}
+
+	/** What sites depend on; undefined when the document names nothing. */
+	dependencies(document: Document): ((site: Site) => string) | undefined {
+		const find = namedDependencies(document);
+		if (!find) return undefined;
+		const named = JSON.stringify([document.upstreams, document.routes]);
+		if (named !== this.#named) {
+			this.#named = named;
+			this.#dependencies = new WeakMap();
+		}
+		return site => remembered(this.#dependencies, site, () => find(site));
+	}
+}
+
+function remembered<K extends object, V>(known: WeakMap<K, V>, key: K, make: () => V): V {
+	const found = known.get(key);
+	if (found !== undefined) return found;
+	const made = make();
+	known.set(key, made);
+	return made;
+}
+
+/** Cuts a document up; what `memory` knows is not made again. */
+export function documentImage(
+	document: Document,
+	plan: Plan | undefined,
+	memory: ImageMemory = new ImageMemory(),
+): DocumentImage {
 	const { sites = [], ...rest } = document;
 	const settings: Settings = document.settings ?? {};
 	const forSites = Object.fromEntries(Object.entries(settings).filter(([name]) => !PROCESS_SETTINGS.has(name)));
-	const texts = sites.map(site => JSON.stringify(site));
-	const dependencies = namedDependencies(document);
+	const texts = sites.map(site => memory.site(site));
+	const dependencies = memory.dependencies(document);
 	return {
 		document,
 		rest: JSON.stringify(rest),
@@ -40,10 +83,10 @@ export function documentImage(document: Document, plan: Plan | undefined): Docum
 		settings: canonicalJson(forSites),
 		sites: texts,
 		keys: dependencies ? sites.map((site, index) => dependencies(site) + texts[index]!) : texts,
-		listeners: (plan?.listeners ?? []).map(({ key, host, port, scheme, sites: listed }) => ({
-			address: { key, host, port, scheme },
-			sites: chunks(listed.map(entry => JSON.stringify(entry))),
-		})),
+		listeners: (plan?.listeners ?? []).map(listener => {
+			const { key, host, port, scheme } = listener;
+			return { address: { key, host, port, scheme }, sites: memory.listener(listener) };
+		}),
 	};
 }
 
@@ -65,19 +108,7 @@ export function documentFacts(image: DocumentImage, files: readonly string[]): D
 
 /** What turns the generation of `before` into that of `after`; from nothing when `before` is undefined. */
 export function generationDelta(before: DocumentImage | undefined, after: DocumentImage): GenerationDelta {
-	const keep = before !== undefined && before.settings === after.settings;
-	const known = new Map<string, number>();
-	if (keep) before.keys.forEach((key, index) => void known.set(key, index));
-	const runs: [from: number, count: number][] = [];
-	const changed: string[] = [];
-	after.keys.forEach((key, index) => {
-		const from = known.get(key) ?? -1;
-		if (from === -1) changed.push(after.sites[index]!);
-		const last = runs.at(-1);
-		const continues = last && (from === -1 ? last[0] === -1 : last[0] !== -1 && last[0] + last[1] === from);
-		if (continues) last[1]++;
-		else runs.push([from, 1]);
-	});
+	const { runs, changed } = siteRuns(before?.settings === after.settings ? before.keys : [], after);
 	const tables = new Map(before?.listeners.map(listener => [listener.address.key, listener.sites]));
 	return {
 		shared: before?.shared === after.shared ? undefined : after.shared,
@@ -85,10 +116,36 @@ export function generationDelta(before: DocumentImage | undefined, after: Docume
 		changed: chunks(changed),
 		listeners: after.listeners.map(({ address: { key }, sites }) => {
 			const old = tables.get(key);
-			const same = old?.length === sites.length && sites.every((chunk, index) => chunk === old[index]);
+			const same = old?.length === sites.length && (old === sites || sites.every((chunk, at) => chunk === old[at]));
 			return { key, sites: same ? undefined : sites };
 		}),
 	};
+}
+
+/** Which sites are kept. Those at the beginning and at the end that are the same are not looked for. */
+function siteRuns(before: readonly string[], { keys, sites }: DocumentImage): { runs: SiteRun[]; changed: string[] } {
+	const runs: [from: number, count: number][] = [];
+	const changed: string[] = [];
+	const keep = (from: number): void => {
+		const last = runs.at(-1);
+		const continues = last && (from === -1 ? last[0] === -1 : last[0] !== -1 && last[0] + last[1] === from);
+		if (continues) last[1]++;
+		else runs.push([from, 1]);
+	};
+	const shorter = Math.min(before.length, keys.length);
+	let start = 0;
+	while (start < shorter && before[start] === keys[start]) keep(start++);
+	let end = 0;
+	while (end < shorter - start && before[before.length - 1 - end] === keys[keys.length - 1 - end]) end++;
+	const known = new Map<string, number>();
+	for (let index = start; index < before.length - end; index++) known.set(before[index]!, index);
+	for (let index = start; index < keys.length - end; index++) {
+		const from = known.get(keys[index]!) ?? -1;
+		if (from === -1) changed.push(sites[index]!);
+		keep(from);
+	}
+	for (let index = before.length - end; index < before.length; index++) keep(index);
+	return { runs, changed };
 }
 
 /** True when two documents are the same text. */
