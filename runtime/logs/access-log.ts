@@ -46,7 +46,8 @@ export class AccessLogger implements AccessLog {
 	record(x: Exchange): void {
 		const level = x.response.status >= 500 ? 'error' : 'info';
 		if (levelRank(level) < this.#rank) return;
-		const message = x.answeredBy === '' ? 'NOP' : 'handled request';
+		// An error without a route has been handled: by the handler that threw it.
+		const message = x.answeredBy === '' && x.error === undefined ? 'NOP' : 'handled request';
 		const now = Date.now();
 		if (this.#sampler && !this.#sampler.takes(level, message, now)) return;
 		const fields = accessFields(x, this.#surroundings.clientIp(x), this.#format);

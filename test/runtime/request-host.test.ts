@@ -61,17 +61,25 @@ host('a request of no site, and one that nobody answers, get 200 with nothing', 
 	}
 });
 
-host('an HttpError is its status and fields, and nothing of the response before it', () => {
+host('an HttpError is its status and fields over those of before, and nothing of the content before it', () => {
 	const { host, entries } = hostOf(x => {
 		x.response.status = 200;
-		x.response.headers.add('X-Half', 'done');
+		x.response.headers.add('X-Frame-Options', 'DENY');
+		x.response.headers.add('Allow', 'POST');
+		x.response.headers.add('Content-Type', 'text/half');
+		x.response.headers.add('Content-Security-Policy', 'sandbox');
+		x.response.headers.add('Etag', '"half"');
 		x.response.body = 'half';
 		throw new HttpError(405, 'no', { headers: [['Allow', 'GET']] });
 	});
 	const x = exchange();
 	assert.is(host.handle(x), undefined);
 	assert.is(x.response.status, 405);
-	assert.equal([...x.response.headers], [['Allow', 'GET']]);
+	assert.equal([...x.response.headers].sort(), [
+		['Allow', 'GET'],
+		['Content-Security-Policy', 'sandbox'],
+		['X-Frame-Options', 'DENY'],
+	]);
 	assert.is(x.response.body, null);
 	assert.equal(entries, [], 'a client error is a debug entry');
 });

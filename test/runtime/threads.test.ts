@@ -1,4 +1,5 @@
 /** A server's threads: what the death of one costs, how they stop, what they log and count. */
+
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -6,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { Site } from '../../compiler/document/document.ts';
 import { eventually, json, respondingSite, withServer } from './running-server.ts';
 
 const threads = suite('runtime: threads');
@@ -101,6 +103,27 @@ logs('an access entry has its fields, hides credentials and cannot be forged', a
 		);
 		assert.equal(named.cookie, ['REDACTED']);
 		assert.equal(named.authorization, ['REDACTED']);
+	});
+});
+
+logs('an error without an error route has been handled, a request that nothing answers has not', async () => {
+	const site: Site = {
+		addresses: ['http://:0'],
+		bind: ['127.0.0.1'],
+		logs: [{ format: { encoder: 'json' }, output: { writer: 'stdout' } }],
+		pipeline: [{ handler: 'fail', status: 404, when: { type: 'path', patterns: ['/error'] } }],
+	};
+	await withServer({ sites: [site] }, {}, async ({ get, log }) => {
+		await get('/error');
+		await get('/nothing');
+		await eventually('logged', () => log.entries.filter(({ logger }) => logger === 'http.log.access').length === 2);
+		const said = log.entries
+			.filter(({ logger }) => logger === 'http.log.access')
+			.map(({ status, msg }) => [status, msg]);
+		assert.equal(said.sort(), [
+			[200, 'NOP'],
+			[404, 'handled request'],
+		]);
 	});
 });
 
