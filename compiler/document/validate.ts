@@ -119,14 +119,14 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 			return {
 				...base,
 				code: 'document/wrong-type',
-				message: `${quote(error.data)} stands where ${article(String(params.type))} must be.`,
+				message: `${quoteOf(error)} stands where ${article(String(params.type))} must be.`,
 			};
 		case 'enum': {
 			const allowed = params.allowedValues as readonly unknown[];
 			return {
 				...base,
 				code: 'document/unknown-value',
-				message: `${quote(error.data)} is not possible here.`,
+				message: `${quoteOf(error)} is not possible here.`,
 				label: typeof error.data === 'string' ? didYouMean(error.data, allowed.map(String)) : undefined,
 				hint: `Write one of ${allowed.map(value => JSON.stringify(value)).join(', ')}.`,
 			};
@@ -135,7 +135,7 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 			return {
 				...base,
 				code: 'document/unknown-value',
-				message: `${quote(error.data)} is not possible here.`,
+				message: `${quoteOf(error)} is not possible here.`,
 				hint: `Write ${JSON.stringify(params.allowedValue)}.`,
 			};
 		case 'minimum':
@@ -145,7 +145,7 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 			return {
 				...base,
 				code: 'document/out-of-range',
-				message: `${quote(error.data)} is out of range: it must be ${String(params.comparison)} ${String(params.limit)}.`,
+				message: `${quoteOf(error)} is out of range: it must be ${String(params.comparison)} ${String(params.limit)}.`,
 			};
 		case 'minItems':
 			return {
@@ -159,7 +159,7 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 			return {
 				...base,
 				code: 'document/malformed',
-				message: `${quote(error.data)} does not have the form that is needed here.`,
+				message: `${quoteOf(error)} does not have the form that is needed here.`,
 				hint: `It must match ${String(params.pattern)}.`,
 			};
 		case 'minProperties':
@@ -168,7 +168,7 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 			return {
 				...base,
 				code: 'document/invalid',
-				message: `${quote(error.data)} does not fit the schema here (${error.keyword}).`,
+				message: `${quoteOf(error)} does not fit the schema here (${error.keyword}).`,
 			};
 	}
 }
@@ -241,6 +241,11 @@ export function valueAt(document: unknown, pointer: string): unknown {
 /** One segment of a JSON pointer. */
 export function escapePointer(segment: string): string {
 	return segment.replaceAll('~', '~0').replaceAll('/', '~1');
+}
+
+/** The value that does not fit, unless it stands where a secret does: a secret of the wrong type is one all the same. */
+function quoteOf({ data, parentSchema }: ErrorObject): string {
+	return parentSchema?.secret === undefined ? quote(data) : 'This secret';
 }
 
 function quote(value: unknown): string {

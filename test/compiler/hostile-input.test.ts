@@ -119,6 +119,19 @@ keys('keys that objects have by nature are keys like any other', () => {
 	}
 });
 
+keys('a secret of the wrong type is not shown', () => {
+	for (const secret of ['["s3cr3t"]', '{"a":"s3cr3t"}']) {
+		const set = `{"set":[{"name":"X-Api-Key","value":${secret}}]}`;
+		const text = `{"settings":{"admin":{"token":${secret}}},"sites":[{"addresses":[":80"],"pipeline":[{"handler":"edit_headers","response":${set}}]}]}`;
+		const found = compiled('json', text);
+		assert.equal(
+			found.diagnostics.map(({ code }) => code),
+			['document/wrong-type', 'document/wrong-type'],
+		);
+		assert.not.match(said(found), 's3cr3t');
+	}
+});
+
 keys('a mistake behind or in a string of megabytes is found', () => {
 	const long = 'a\\u00e4'.repeat(2_000_000);
 	assert.equal(codes('json', `{"a":"${long}`), ['json/syntax']);
