@@ -3,7 +3,8 @@ import type { Dialect } from '../dialects/dialect.ts';
 import { substituteEnvironment } from '../source/environment.ts';
 import type { Source } from '../source/source.ts';
 import { cutText } from '../syntax/cut-text.ts';
-import { TextPiece } from '../syntax/text-piece.ts';
+import type { TextPiece } from '../syntax/text-piece.ts';
+import { KnownPiece } from './site-memory.ts';
 
 /** Pieces of one file by their text; of equal ones the first stands first. */
 type PiecesByText = Map<string, TextPiece[]>;
@@ -41,7 +42,7 @@ export class PieceStore {
 			const same = next.get(text);
 			const found = known?.get(text)?.[same?.length ?? 0];
 			// A slice keeps the whole text in memory for as long as the piece is known; this is a text of its own.
-			const piece = found ?? new TextPiece(` ${text}`.slice(1), whole, start, this.#dialect);
+			const piece = found ?? new KnownPiece(` ${text}`.slice(1), whole, start, this.#dialect);
 			if (found) piece.move(whole, start);
 			if (same) same.push(piece);
 			else next.set(piece.source.text, [piece]);

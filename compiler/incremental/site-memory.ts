@@ -9,7 +9,7 @@ import type { Constant } from '../syntax/constants.ts';
 import { ExpansionRecord, type ExpansionReport } from '../syntax/expansion-report.ts';
 import type { DefinedNames, PieceMemory } from '../syntax/file-structure.ts';
 import type { Snippet } from '../syntax/frame.ts';
-import type { TextPiece } from '../syntax/text-piece.ts';
+import { TextPiece } from '../syntax/text-piece.ts';
 
 /** A site as it was expanded, for a piece that looks at what stands around it. */
 interface Expansion {
@@ -22,19 +22,31 @@ interface Expansion {
 	readonly record: ExpansionRecord;
 }
 
+/** What the sites of one compilation have in common. */
+export interface Surroundings {
+	/** {@link TreeLowering.context}. */
+	readonly context: string;
+	/** Folder of the main text. */
+	readonly folder: string;
+	/** The files read. */
+	readonly files: string;
+}
+
 /** A site as it was lowered. */
 export interface LoweredSite {
 	readonly site: Site;
 	readonly watch: SiteWatch;
-	/** {@link TreeLowering.context} of then. */
-	readonly context: string;
-	/** Folder of the main text, and the list of files, as {@link SurroundingFiles} has them. */
-	readonly folder: string;
-	readonly files: string;
+	readonly surroundings: Surroundings;
 	/** Anonymous logs named before it, and by it. */
 	readonly logsBefore: number;
 	readonly logs: number;
 	readonly asked: readonly Asked[];
+}
+
+/** A piece and what is known of it. */
+export class KnownPiece extends TextPiece {
+	expansion: Expansion | undefined = undefined;
+	lowered: LoweredSite | undefined = undefined;
 }
 
 /** A piece being read. */
@@ -47,14 +59,8 @@ interface Reading {
 	entered: boolean;
 }
 
-interface Known {
-	expansion: Expansion | undefined;
-	lowered: LoweredSite | undefined;
-}
-
 /** One configuration's memory, from one compilation to the next. */
 export class SiteMemory implements PieceMemory {
-	readonly #known = new WeakMap<TextPiece, Known>();
 	/** Numbers of the contexts of the compilation before and of this one. */
 	#contexts = new Map<string, number>();
 	#nextContexts = new Map<string, number>();
@@ -83,17 +89,14 @@ export class SiteMemory implements PieceMemory {
 
 	/** True when the piece is known to have made one site; whether it still does is told by {@link recall}. */
 	expects(piece: TextPiece): boolean {
-		return this.#known.get(piece)?.expansion !== undefined;
+		return knowledge(piece).expansion !== undefined;
 	}
 
 	recall(piece: TextPiece, { snippets, constants }: DefinedNames): boolean {
-		const expansion = this.#known.get(piece)?.expansion;
+		const { expansion } = knowledge(piece);
 		if (!expansion || this.#loose) return false;
 		this.#enter();
-		if (expansion.context !== this.#context || !this.#reader!.confirms(expansion.asked)) {
-			this.#known.delete(piece);
-			return false;
-		}
+		if (expansion.context !== this.#context || !this.#reader!.confirms(expansion.asked)) return false;
 		const report = this.#report!;
 		for (const { what, of, answer } of expansion.asked) {
 			if (what === 'readText' && !answer.startsWith('!')) this.#addFile!(of);
@@ -120,7 +123,9 @@ export class SiteMemory implements PieceMemory {
 		const record = this.#record;
 		const loose = this.#loose;
 		this.#record = undefined;
-		this.#known.delete(piece);
+		const known = knowledge(piece);
+		known.expansion = undefined;
+		known.lowered = undefined;
 		if (this.#open.length === 0) this.#loose = false;
 		if (!site) {
 			const answers = asked.map(({ what, of, answer }) => `${what} ${of} ${answer}`);
@@ -129,7 +134,7 @@ export class SiteMemory implements PieceMemory {
 		}
 		if (!lasting || !record || record.reported || loose) return;
 		const used = [...record.used] as (Snippet | Constant)[];
-		const expansion: Expansion = {
+		known.expansion = {
 			block: site,
 			context: before,
 			asked,
@@ -139,7 +144,6 @@ export class SiteMemory implements PieceMemory {
 			),
 			record,
 		};
-		this.#known.set(piece, { expansion, lowered: undefined });
 	}
 
 	looseLines(): void {
@@ -156,31 +160,27 @@ export class SiteMemory implements PieceMemory {
 
 	/** The block of a piece that was recalled or that ended in this compilation. */
 	block(piece: TextPiece): SiteBlock | undefined {
-		return this.#known.get(piece)?.expansion?.block;
+		return knowledge(piece).expansion?.block;
 	}
 
 	/** What the piece was lowered to, if that still holds in these surroundings. */
-	lowered(
-		piece: TextPiece,
-		now: Pick<LoweredSite, 'context' | 'folder' | 'files' | 'logsBefore'>,
-	): LoweredSite | undefined {
-		const lowered = this.#known.get(piece)?.lowered;
-		if (!lowered || lowered.context !== now.context) return undefined;
-		const { watch } = lowered;
-		if (watch.folder && lowered.folder !== now.folder) return undefined;
-		if (watch.files && lowered.files !== now.files) return undefined;
-		if (lowered.logs > 0 && lowered.logsBefore !== now.logsBefore) return undefined;
+	lowered(piece: TextPiece, now: Surroundings, logsBefore: number): LoweredSite | undefined {
+		const { lowered } = knowledge(piece);
+		if (!lowered) return undefined;
+		const { watch, surroundings: before } = lowered;
+		if (before.context !== now.context) return undefined;
+		if (watch.folder && before.folder !== now.folder) return undefined;
+		if (watch.files && before.files !== now.files) return undefined;
+		if (lowered.logs > 0 && lowered.logsBefore !== logsBefore) return undefined;
 		return this.#reader!.confirms(lowered.asked) ? lowered : undefined;
 	}
 
 	/** Keeps what a piece was lowered to, if it can be told later whether it still holds. */
 	keep(piece: TextPiece, lowered: LoweredSite): void {
-		const known = this.#known.get(piece);
-		if (!piece.sole && !known) return;
+		const known = knowledge(piece);
 		const { watch } = lowered;
 		const lasting = !watch.definesUpstreams && watch.diagnostics.every(staysRight);
-		if (known) known.lowered = lasting ? lowered : undefined;
-		else if (lasting) this.#known.set(piece, { expansion: undefined, lowered });
+		known.lowered = lasting && (piece.sole || known.expansion) ? lowered : undefined;
 	}
 
 	#numberOf(context: string): number {
@@ -188,6 +188,11 @@ export class SiteMemory implements PieceMemory {
 		this.#nextContexts.set(context, number);
 		return number;
 	}
+}
+
+/** What is known of a piece, and can be learned: all pieces of a session are made by its store. */
+function knowledge(piece: TextPiece): KnownPiece {
+	return piece as KnownPiece;
 }
 
 /** True when every place moves along with its piece. */

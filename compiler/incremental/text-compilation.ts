@@ -7,7 +7,7 @@ import { knownPlaceholders } from '../lower/known-placeholders.ts';
 import { type LowerTreeInput, TreeLowering } from '../lower/lower-tree.ts';
 import { NoOrigins, Origins } from '../lower/origins.ts';
 import { SiteWatch } from '../lower/site-watch.ts';
-import type { RecordingReader } from '../source/recording-reader.ts';
+import type { Asked, RecordingReader } from '../source/recording-reader.ts';
 import { Source, type SourceSpan, wholeSpan } from '../source/source.ts';
 import type { ConfigTree, SiteBlock } from '../syntax/ast.ts';
 import { Expander } from '../syntax/expander.ts';
@@ -17,7 +17,7 @@ import { Importer } from '../syntax/importer.ts';
 import { reportEmpty } from '../syntax/parse-config.ts';
 import type { TextPiece } from '../syntax/text-piece.ts';
 import type { PieceStore } from './piece-store.ts';
-import type { LoweredSite, SiteMemory } from './site-memory.ts';
+import type { SiteMemory, Surroundings } from './site-memory.ts';
 import { SiteReader } from './site-reader.ts';
 
 /** What a session knows of a configuration in one dialect. */
@@ -85,6 +85,10 @@ export function compileText(pass: TextPass): TextResult | 'again' | 'whole' {
 	return { tree, document, locate: pointer => lowered.locate(document, pointer) };
 }
 
+/** What is kept of a site that looked at nothing, and asked for nothing: most are so, and share these. */
+const NO_NOTES: SiteWatch = new SiteWatch();
+const NO_QUESTIONS: readonly Asked[] = [];
+
 /** Sites in their order, each lowered or found again. */
 class SitesLowering {
 	readonly #pass: TextPass;
@@ -94,7 +98,8 @@ class SitesLowering {
 	readonly #lowering: TreeLowering;
 	/** Anonymous logs before each site. */
 	readonly #logsBefore: number[] = [];
-	readonly #surroundings: Pick<LoweredSite, 'context' | 'folder' | 'files'>;
+	readonly #surroundings: Surroundings;
+	#watch = new SiteWatch();
 	readonly #places = new Map<number, { readonly site: Site; readonly origins: Origins }>();
 
 	constructor(
@@ -132,19 +137,24 @@ class SitesLowering {
 		const lowering = this.#lowering;
 		const { reader, known } = this.#pass;
 		const logsBefore = lowering.logs;
-		const now = { ...this.#surroundings, logsBefore };
-		const found = piece && known?.sites.lowered(piece, now);
+		const surroundings = this.#surroundings;
+		const found = piece && known?.sites.lowered(piece, surroundings, logsBefore);
 		if (found) {
 			lowering.repeat(found.watch, found.logs);
 			return found.site;
 		}
 		const asked = reader.record();
 		const block = this.#block(entry);
-		const watch = new SiteWatch();
+		const watch = this.#watch;
 		const site = block && lowering.site(block, { origins, watch });
 		reader.stop();
 		if (piece && !site) piece.sole = false;
-		if (piece && site) known?.sites.keep(piece, { site, watch, ...now, logs: lowering.logs - logsBefore, asked });
+		if (piece && site) {
+			const kept = { site, watch: watch.empty ? NO_NOTES : watch, surroundings, logsBefore };
+			const logs = lowering.logs - logsBefore;
+			known?.sites.keep(piece, { ...kept, logs, asked: asked.length > 0 ? asked : NO_QUESTIONS });
+		}
+		if (!watch.empty) this.#watch = new SiteWatch();
 		return site;
 	}
 

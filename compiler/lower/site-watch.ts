@@ -16,4 +16,11 @@ export class SiteWatch {
 	files = false;
 	/** Upstreams are defined, which belong to the whole document. */
 	definesUpstreams = false;
+
+	/** True while nothing is noted: the site is its lines. */
+	get empty(): boolean {
+		const { diagnostics, upstreams, routes, folder, files, definesUpstreams } = this;
+		const noted = diagnostics.length + upstreams.length + routes.length > 0 || folder || files || definesUpstreams;
+		return !noted;
+	}
 }

@@ -1,4 +1,4 @@
-/** Cuts a text at file level, behind every block that closes there: what can be read on its own, and need not be read again. */
+/** Cuts a text at file level, behind every block that closes there and every import: what can be read on its own, and need not be read again. */
 import type { Dialect } from '../dialects/dialect.ts';
 import { LF, whiteSpaceClass } from './characters.ts';
 import { endOfPlainWord, scanWord } from './scan-word.ts';
@@ -9,6 +9,8 @@ const plainLine = /[^\n"`\\#{}<\r]*(?:[ \t]"[^"\\\n]*"[^\n"`\\#{}<\r]*)*\r?\n/y;
 // The same before a `{` that ends its line, and a `}` alone on its line.
 const openingLine = /[^\n"`\\#{}<\r]*(?:[ \t]"[^"\\\n]*"[^\n"`\\#{}<\r]*)*[ \t]\{\r?\n/y;
 const closingLine = /[ \t]*\}\r?\n/y;
+// Words of the language that do something on a line of their own.
+const wholeLine = /[ \t]*(?:import|use|let)[ \t]/y;
 
 const blank = new RegExp(`[${whiteSpaceClass.replace('\\t-\\r', '\\t\\v-\\r')}]+`, 'y');
 const comment = sticky(Comment.PATTERN);
@@ -21,9 +23,9 @@ function sticky(pattern: unknown): RegExp {
 
 /**
  * Offsets at which pieces begin, the first being 0; undefined when the braces do not balance, so that where a piece ends
- * is a guess, and for a text with a byte order mark. Each piece but the last ends with a block of file level and the rest of its line: the tokens of the whole
- * text are those of the pieces one after the other, and none of its lines goes on in the next piece.
- * Environment values are replaced in `text` already.
+ * is a guess, and for a text with a byte order mark. Each piece but the last ends with the line of file level on which a
+ * block closes, or which imports something or names a constant: the tokens of the whole text are those of the pieces one
+ * after the other, and none of its lines goes on in the next piece. Environment values are replaced in `text` already.
  */
 export function cutText(text: string, dialect: Dialect): number[] | undefined {
 	if (text.charCodeAt(0) === 0xfeff) return undefined;
@@ -43,7 +45,7 @@ class Cutter {
 	at = 0;
 	/** Blocks that are open there; negative after a brace that closes nothing. */
 	depth = 0;
-	/** The line that ended there was the last one of a block of file level. */
+	/** The line that ended there was the last one of a block of file level, or stands there for itself. */
 	closed = false;
 	readonly #text: string;
 	readonly #namedValues: boolean;
@@ -55,6 +57,12 @@ class Cutter {
 
 	/** Goes on to the beginning of the next line. */
 	line(): void {
+		const whole = this.depth === 0 && matchesAt(wholeLine, this.#text, this.at);
+		this.#line();
+		if (whole) this.closed = this.depth === 0;
+	}
+
+	#line(): void {
 		this.closed = false;
 		if (this.#skip(plainLine)) return;
 		if (this.#skip(openingLine)) {
@@ -70,8 +78,7 @@ class Cutter {
 	}
 
 	#skip(pattern: RegExp): boolean {
-		pattern.lastIndex = this.at;
-		if (!pattern.test(this.#text)) return false;
+		if (!matchesAt(pattern, this.#text, this.at)) return false;
 		this.at = pattern.lastIndex;
 		return true;
 	}
@@ -114,6 +121,11 @@ class Cutter {
 			headEnd = end === -1 ? -1 : end;
 		}
 	}
+}
+
+function matchesAt(pattern: RegExp, text: string, at: number): boolean {
+	pattern.lastIndex = at;
+	return pattern.test(text);
 }
 
 /** As the lexer decides it: in a snippet's head and after `use`, a quote after `NAME=` opens a value. */

@@ -218,6 +218,7 @@ export class Importer {
 		frame: Frame,
 	): Imported[] {
 		this.#report.use(snippet);
+		if (!snippet.source.moves) this.#report.taint();
 		const label = `${snippet.source.name}:${snippet.name}`;
 		if (this.#isCycle(snippet, label, target, frame)) return [];
 		const parameters = new Map<string, ParsedWord>();

@@ -46,7 +46,8 @@ cutting('a piece ends with the line on which a block of file level closes', () =
 		'{\n\tdebug\n}\n',
 		'(s) {\n\ta\n}\n',
 		'\na.com {\n\tb {\n\t\tc\n\t}\n} # end\n',
-		'let x 1\nb.com {\n}',
+		'let x 1\n',
+		'b.com {\n}',
 	]);
 });
 cutting('quotes, heredocs, comments and continued lines hide braces', () => {
@@ -55,7 +56,8 @@ cutting('quotes, heredocs, comments and continued lines hide braces', () => {
 		assert.equal(pieces(text)?.length, 2, hidden);
 	}
 	assert.equal(pieces('(s) a="}\n{\n" {\n}\nb {\n}\n')?.length, 2);
-	assert.equal(pieces('use s a="\n}\n"\nb {\n}\n'), ['use s a="\n}\n"\nb {\n}\n']);
+	assert.equal(pieces('use s a="\n}\n"\nb {\n}\n'), ['use s a="\n}\n"\n', 'b {\n}\n']);
+	assert.equal(pieces('import s {\n\tx\n}\na.com,\nb.com {\n}\n'), ['import s {\n\tx\n}\n', 'a.com,\nb.com {\n}\n']);
 });
 cutting('what goes on behind a closing brace stays with it', () => {
 	assert.equal(pieces('a {\n} b {\n}\nc {\n}\n'), ['a {\n} b {\n}\n', 'c {\n}\n']);
