@@ -42,6 +42,7 @@ export class SiteReader {
 		}
 		const structure = this.#structure;
 		const { lines, source, plain, mistaken } = piece.read(this.#importer.env, () => {});
+		piece.release();
 		if (plain && !mistaken && !lines.some(line => line.live)) {
 			structure.add(lines, mainFrame(source));
 			const site = structure.sites[0]?.block;

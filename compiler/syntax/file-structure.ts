@@ -116,6 +116,7 @@ export class FileStructure {
 			const sites = this.#sites.length;
 			const constants = this.#siteConstants.length;
 			this.add(lines, { ...frame, source });
+			piece.release();
 			const made = this.#sites[sites];
 			const site = plain && this.atRest && made && this.size === before + 1 ? made.block : undefined;
 			if (site) this.#sites[sites] = { block: site, piece };

@@ -49,12 +49,17 @@ export class TextPiece {
 	move(whole: Source, offset: number): void {
 		this.#cut.whole = whole;
 		this.#cut.offset = offset;
+		this.release();
+	}
+
+	/** What was read is not needed any more, and would be read again if it were; what lasts stays. */
+	release(): void {
 		if (!this.#lasting) this.#read = undefined;
 	}
 
 	/**
-	 * The lines; mistakes are reported when they are read, once for each move. The environment is asked each time, for
-	 * whoever keeps a record of what is asked.
+	 * The lines; mistakes are reported when they are read, not when they are there already. The environment is asked each
+	 * time, for whoever keeps a record of what is asked.
 	 */
 	read(env: (name: string) => string | undefined, report: Report): ReadPiece {
 		const { source } = this;
