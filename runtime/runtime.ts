@@ -61,6 +61,9 @@ export interface BoundListener {
 	readonly port: number;
 }
 
+/** Milliseconds of the longest timer; one that is longer ends at once. */
+const LONGEST_TIMER = 2 ** 31 - 1;
+
 /** Milliseconds that the last log lines may take to be written when the server stops. */
 const FLUSH_LIMIT = 1000;
 
@@ -406,7 +409,7 @@ async function within(promise: Promise<void>, limit: number | undefined): Promis
 	await Promise.race([
 		promise,
 		new Promise<void>(resolve => {
-			timer = setTimeout(resolve, limit);
+			timer = setTimeout(resolve, Math.min(limit, LONGEST_TIMER));
 		}),
 	]);
 	clearTimeout(timer);

@@ -94,6 +94,9 @@ function reportTwice(what: string, word: Word, cx: LowerContext): void {
 
 function compileRespond(step: RespondStep, cx: CompileContext, next: Handler): Handler {
 	const status = compileStepStatus(step.status, cx, x => x.error?.status ?? 200);
+	if (typeof status === 'number' && status < 200 && status !== EARLY_HINTS) {
+		return cx.refuse(`${status} ends no response: give a status from 200 on, or 103.`, 'status/not-final');
+	}
 	const body = cx.template(step.body ?? '', 'keep');
 	const close = step.close === true;
 	// Only for pages that `templates` executes: there what placeholders insert must be told from the template.

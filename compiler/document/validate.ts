@@ -7,6 +7,9 @@ import type { Document, Site } from './document.ts';
 import { type QuickCheck, QuickChecks } from './quick-check.ts';
 import { documentSchema } from './schema.ts';
 
+/** Most findings that are looked at: more than are shown, but sorting them takes the square. */
+const MOST_ERRORS = 4000;
+
 /**
  * Reports every way in which a value is no document; true when there is none. The schema is prepared at the first call
  * and kept: it depends on nothing but this build's modules. `valid` holds sites that are known to be valid; those found so
@@ -21,7 +24,7 @@ export function checkDocument(document: unknown, report: Report, valid?: WeakSet
 	const validate = thoroughValidator();
 	if (validate(document)) return true;
 	const places = new Set<string>();
-	for (const error of validate.errors ?? []) {
+	for (const error of ofOneMistakeEach((validate.errors ?? []).slice(0, MOST_ERRORS))) {
 		const diagnostic = describe(error, document);
 		const place = `${diagnostic.code} ${diagnostic.pointer} ${diagnostic.message}`;
 		if (places.has(place)) continue;
@@ -86,6 +89,30 @@ function compileSchema(): ValidateFunction {
 	ajv.addKeyword('secret');
 	ajv.addKeyword('startup');
 	return ajv.compile(documentSchema());
+}
+
+/**
+ * A value that fits none of several schemas makes ajv report what is wrong by each of them, and that none fits. What
+ * says most is left: why a value of a possible type does not fit, else the possible types together.
+ */
+function ofOneMistakeEach(errors: readonly ErrorObject[]): ErrorObject[] {
+	const kept = new Set(errors);
+	for (const any of errors) {
+		if (any.keyword !== 'anyOf') continue;
+		const parts = errors.filter(error => error.schemaPath.startsWith(`${any.schemaPath}/`) && within(error, any));
+		const types = parts.filter(error => error.keyword === 'type' && error.instancePath === any.instancePath);
+		if (parts.length === 0) continue;
+		kept.delete(any);
+		for (const type of types) kept.delete(type);
+		if (types.length < parts.length) continue;
+		const type = types.flatMap(error => error.params.type as string | string[]).join(',');
+		kept.add({ ...types[0]!, params: { type } });
+	}
+	return [...kept];
+}
+
+function within(inner: ErrorObject, outer: ErrorObject): boolean {
+	return inner.instancePath === outer.instancePath || inner.instancePath.startsWith(`${outer.instancePath}/`);
 }
 
 function describe(error: ErrorObject, document: unknown): Diagnostic {

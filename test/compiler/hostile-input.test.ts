@@ -119,6 +119,19 @@ keys('keys that objects have by nature are keys like any other', () => {
 	}
 });
 
+keys('a value that fits none of several types is one mistake', () => {
+	const step = (status: string): string =>
+		`{"sites":[{"addresses":[":80"],"pipeline":[{"handler":"respond","status":${status}}]}]}`;
+	const messages = (status: string): string[] =>
+		compiled('json', step(status)).diagnostics.map(({ message }) => message);
+	assert.equal(messages('true'), ['`true` stands where a whole number or a text must be.']);
+	assert.equal(messages('200.5'), ['`200.5` stands where a whole number or a text must be.']);
+	assert.equal(messages('1000'), ['`1000` is out of range: it must be <= 599.']);
+	assert.equal(messages('""'), ['This text cannot be empty.']);
+	assert.equal(messages('101'), ['101 ends no response: give a status from 200 on, or 103.']);
+	assert.equal(messages('103'), []);
+});
+
 keys('a secret of the wrong type is not shown', () => {
 	for (const secret of ['["s3cr3t"]', '{"a":"s3cr3t"}']) {
 		const set = `{"set":[{"name":"X-Api-Key","value":${secret}}]}`;

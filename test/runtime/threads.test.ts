@@ -52,6 +52,27 @@ stop('ends idle connections, is no longer ready and resolves', async () => {
 	});
 });
 
+stop('waits for what is left during a grace period that is longer than timers go', async () => {
+	const settings = { grace_period: 100 * 86_400_000 };
+	await withServer({ settings, sites: [respondingSite('one')] }, {}, async ({ runtime, port }) => {
+		const socket = connect(port, '127.0.0.1');
+		socket.setEncoding('latin1');
+		let text = '';
+		socket.on('data', chunk => {
+			text += chunk;
+		});
+		socket.write('POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Le');
+		await once(socket, 'connect');
+		await new Promise(resolve => setTimeout(resolve, 50));
+		const closed = once(socket, 'close');
+		const stopped = runtime.stop();
+		await new Promise(resolve => setTimeout(resolve, 200));
+		socket.write('ngth: 0\r\n\r\n');
+		await Promise.all([stopped, closed]);
+		assert.match(text, 'HTTP/1.1 200');
+	});
+});
+
 stop('forces what is left when the grace period is over', async () => {
 	await withServer(
 		{ settings: { grace_period: 100 }, sites: [respondingSite('one')] },
