@@ -10,14 +10,25 @@ import { cleanPath } from '../exchange/request-path.ts';
 import type { FileMatcher } from './file.ts';
 import { compileGlob, escapeGlob } from './glob.ts';
 
-/** A path to look at, cleaned, with a slash at its end when it must be a folder. */
+/** A path to look at, cleaned. */
 interface Candidate {
 	readonly path: string;
 	readonly remainder: string;
+	/** Whether it must be a folder; anything but a folder otherwise. */
+	readonly folder: boolean;
 }
 
 /** An entry of the list: a file, or the status of an error. */
-type Entry = { readonly status: number } | { readonly text: Template };
+type Entry = { readonly status: number } | PathEntry;
+
+/**
+ * An entry that names a path. It asks for a folder by the slash that is written at its end: one that a placeholder
+ * brings does not count, or `{path}` would take the folder from the `{path}/index.php` behind it.
+ */
+interface PathEntry {
+	readonly text: Template;
+	readonly folder: boolean | 'as-requested';
+}
 
 /** Candidates that the globs of one entry may give. */
 const MOST_CANDIDATES = 10_000;
@@ -29,10 +40,12 @@ const DEFAULT_FILE_SYSTEM = 'default';
 export function compileFileMatcher(matcher: FileMatcher, cx: CompileContext): Predicate {
 	const reader = cx.lease('files', {});
 	const rootOf = compileRoot(matcher.root, cx);
-	const entries = (matcher.files ?? [REQUEST_PATH]).map(text => compileEntry(text, cx));
+	const entries: readonly Entry[] = matcher.files?.map(text => compileEntry(text, cx)) ?? [
+		{ text: cx.template(REQUEST_PATH, 'empty', () => escapeGlob), folder: 'as-requested' },
+	];
 	const { split_path: splits = [], policy = 'first_exist' } = matcher;
-	const candidatesOf = (x: Exchange, root: string, text: Template) =>
-		candidates(reader, root, text.constant ?? text.render(x), splits);
+	const candidatesOf = (x: Exchange, root: string, { text, folder }: PathEntry) =>
+		candidates(reader, root, text.constant ?? text.render(x), splits, folder);
 	const choose = policy.startsWith('first_exist')
 		? firstThere(reader, entries, policy === 'first_exist_fallback', candidatesOf)
 		: bestOfAll(reader, entries, BETTER[policy as keyof typeof BETTER], candidatesOf);
@@ -61,7 +74,7 @@ function compileEntry(text: string, cx: CompileContext): Entry {
 		return { status };
 	}
 	// What stands in the configuration may be a glob, what a request brings is text.
-	return { text: cx.template(text, 'empty', () => escapeGlob) };
+	return { text: cx.template(text, 'empty', () => escapeGlob), folder: text.endsWith('/') };
 }
 
 interface Found {
@@ -71,7 +84,7 @@ interface Found {
 }
 
 type Choice = (x: Exchange, root: string) => Found | undefined;
-type CandidatesOf = (x: Exchange, root: string, text: Template) => readonly Candidate[];
+type CandidatesOf = (x: Exchange, root: string, entry: PathEntry) => readonly Candidate[];
 
 function firstThere(
 	reader: FileReader,
@@ -83,7 +96,7 @@ function firstThere(
 		for (let i = 0; i < entries.length; i++) {
 			const entry = entries[i]!;
 			if ('status' in entry) throw new HttpError(entry.status, 'file: none of the files is there');
-			for (const candidate of candidatesOf(x, root, entry.text)) {
+			for (const candidate of candidatesOf(x, root, entry)) {
 				if (fallback && i === entries.length - 1) return { candidate, facts: undefined };
 				const facts = strictly(reader, root, candidate);
 				if (facts) return { candidate, facts };
@@ -110,7 +123,7 @@ function bestOfAll(
 		let best: { candidate: Candidate; facts: FileFacts } | undefined;
 		for (const entry of entries) {
 			if ('status' in entry) continue;
-			for (const candidate of candidatesOf(x, root, entry.text)) {
+			for (const candidate of candidatesOf(x, root, entry)) {
 				const facts = reader.stat(root, lookupPath(candidate.path), false);
 				if (facts && (!best || better(best.facts, facts))) best = { candidate, facts };
 			}
@@ -119,10 +132,10 @@ function bestOfAll(
 	};
 }
 
-/** What is there, if it is a folder where the path ends in a slash and none where it does not. */
-function strictly(reader: FileReader, root: string, { path }: Candidate): FileFacts | undefined {
+/** What is there, if it is a folder where one is asked for and none where not. */
+function strictly(reader: FileReader, root: string, { path, folder }: Candidate): FileFacts | undefined {
 	const facts = reader.stat(root, lookupPath(path), false);
-	return facts && (facts.type === 'directory') === path.endsWith('/') ? facts : undefined;
+	return facts && (facts.type === 'directory') === folder ? facts : undefined;
 }
 
 function lookupPath(path: string): string {
@@ -135,13 +148,17 @@ function candidates(
 	root: string,
 	rendered: string,
 	splits: readonly string[],
+	asked: PathEntry['folder'],
 ): readonly Candidate[] {
-	const clean = cleanPath(rendered.startsWith('/') ? rendered : `/${rendered}`, true);
+	const cleaned = cleanPath(rendered.startsWith('/') ? rendered : `/${rendered}`, true);
+	const folder = asked === 'as-requested' ? cleaned.endsWith('/') : asked;
+	const bare = lookupPath(cleaned);
+	const clean = folder && !bare.endsWith('/') ? `${bare}/` : bare;
 	const cut = splits.length === 0 ? clean.length : splitPosition(clean, splits);
 	const remainder = unescaped(clean.slice(cut));
 	const pattern = clean.slice(0, cut);
-	if (!/[*?[\\]/.test(pattern)) return [{ path: pattern, remainder }];
-	return expand(reader, root, pattern).map(path => ({ path, remainder }));
+	if (!/[*?[\\]/.test(pattern)) return [{ path: pattern, remainder, folder }];
+	return expand(reader, root, pattern).map(path => ({ path, remainder, folder }));
 }
 
 /** Behind the first of the ends that stands at the end of a segment; the whole length when there is none. */
