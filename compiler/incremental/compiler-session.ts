@@ -12,6 +12,7 @@ import { upgradeDocument } from '../document/upgrade.ts';
 import { DiagnosticCollector } from '../lower/diagnostic-collector.ts';
 import { registryOf } from '../lower/registry.ts';
 import { UNAVAILABLE_DIRECTIVES } from '../lower/unavailable.ts';
+import { checkLines } from '../source/line-limit.ts';
 import type { Reader } from '../source/reader.ts';
 import { RecordingReader } from '../source/recording-reader.ts';
 import type { SourceSpan } from '../source/source.ts';
@@ -73,6 +74,8 @@ export class CompilerSession {
 	}
 
 	#compileText(input: ConfigInput, dialect: Dialect): Compiled {
+		const tooLong = refuseTooLong(input);
+		if (tooLong) return tooLong;
 		if (this.#text?.dialect !== dialect) {
 			this.#text = { dialect, known: { pieces: new PieceStore(dialect), sites: new SiteMemory() } };
 		}
@@ -137,6 +140,14 @@ export class CompilerSession {
 
 /** Passes after which a text is read as a whole: each learns of a piece what the one before did not know. */
 const MOST_PASSES = 4;
+
+/** The refusal of a text that is longer than any configuration. */
+function refuseTooLong(input: ConfigInput): Compiled | undefined {
+	const collector = new DiagnosticCollector();
+	if (checkLines(input, collector.report)) return undefined;
+	const files = input.path === undefined ? [] : [input.path];
+	return conclude(collector, { document: undefined, plan: undefined, files, tests: [], locate: () => undefined });
+}
 
 /** Document and plan are given out only when there was no error. */
 function conclude(collector: DiagnosticCollector, made: Omit<Compiled, 'diagnostics'>): Compiled {

@@ -99,6 +99,13 @@ growth('a thousand mistakes are enough, and a text with only warnings beyond tha
 	assert.is(warned.diagnostics.length, 1001);
 });
 
+growth('a text of millions of lines is refused before it is read', () => {
+	const started = performance.now();
+	assert.equal(codes('configfile', 'x\n'.repeat(3_000_000)), ['syntax/too-many-lines']);
+	assert.equal(codes('compatfile', '{\n'.repeat(3_000_000)), ['syntax/too-many-lines']);
+	assert.ok(performance.now() - started < 4000);
+});
+
 growth.run();
 
 const keys = suite('keys of JSON');
