@@ -9,7 +9,7 @@ import { type ConfigurationSource, readConfiguration } from './configuration.ts'
 import { sentenceOf } from './failure-report.ts';
 import { refusal } from './refusal.ts';
 import { printError } from './terminal.ts';
-import { ConfigurationWatch } from './watch.ts';
+import type { ConfigurationWatch } from './watch.ts';
 
 /** What is served, and how. */
 export interface ServeOptions {
@@ -66,6 +66,7 @@ class ServerProcess {
 		process.on('SIGHUP', this.#hangUp);
 		const { input, source, watch } = this.#options;
 		if (watch && source && input) {
+			const { ConfigurationWatch } = await import('./watch.ts');
 			this.#watch = new ConfigurationWatch(input, () => this.#reloadSoon('a file changed'));
 		}
 		const started = this.#start();

@@ -11,7 +11,7 @@ import { firstMessage, loadEntry, refusal, STOPPING } from './load-outcomes.ts';
 import { LogOutputError, LogSinks, type StandardWriters } from './logs/log-sinks.ts';
 import { machineText } from './logs/machine-text.ts';
 import { type PreparedProcessLog, ProcessLog } from './logs/process-log.ts';
-import { MetricsRegistry } from './metrics/metrics-registry.ts';
+import { RuntimeMetrics } from './metrics/runtime-metrics.ts';
 import { ThreadTotals } from './metrics/thread-totals.ts';
 import { PasswordThreads } from './passwords/password-threads.ts';
 import { StartError, startError } from './start-error.ts';
@@ -96,7 +96,7 @@ export class Runtime implements RuntimeControl {
 	readonly #sinks: LogSinks;
 	readonly #log: ProcessLog;
 	readonly #compiler: CompileService;
-	readonly #metrics: MetricsRegistry;
+	readonly #metrics: RuntimeMetrics;
 	readonly #passwords: PasswordThreads;
 	readonly #listeners = new Map<string, ListenerAddress>();
 	/** Log outputs that could not be opened since the load under way began. */
@@ -125,7 +125,7 @@ export class Runtime implements RuntimeControl {
 			this.log('error', 'runtime', 'the compile thread died and is being replaced', { cause: reason }),
 		);
 		this.#passwords = new PasswordThreads(reason => this.log('error', 'http.authentication', reason));
-		this.#metrics = new MetricsRegistry(this.#totals, {
+		this.#metrics = new RuntimeMetrics(this.#totals, {
 			ready: () => this.#ready,
 			generation: () => this.#generation,
 			lastReload: () => this.#lastReload,
@@ -231,6 +231,8 @@ export class Runtime implements RuntimeControl {
 			this.log('info', 'runtime', 'started without a configuration', { threads: this.threads });
 			return;
 		}
+		// Threads take as long to start as compiling takes: how many is nearly always what it looks like.
+		this.#startPool(expectedSettings(input));
 		const prepared = await this.#compiler.ask('prepare', { input, unconfigured: false });
 		if (prepared.result !== 'swap') {
 			const diagnostics = prepared.diagnostics;
@@ -241,7 +243,7 @@ export class Runtime implements RuntimeControl {
 		} catch (error) {
 			throw new StartForbidden(error);
 		}
-		this.#startPool(prepared.facts.settings);
+		await this.#fitPool(prepared.facts.settings);
 		const outcome = await this.#swap(prepared.facts, prepared.delta, prepared.diagnostics);
 		if (outcome.result === 'refused') {
 			const { diagnostics } = outcome;
@@ -265,10 +267,21 @@ export class Runtime implements RuntimeControl {
 		await this.#sinks.flush(FLUSH_LIMIT);
 	}
 
-	#startPool(settings: Settings): void {
+	/** Data-plane threads that settings ask for. */
+	#threadsFor(settings: Settings): number {
 		const wanted = this.#options.threads ?? settings.threads ?? availableParallelism();
-		const threads = SHARED_PORTS ? Math.max(1, Math.min(wanted, MOST_THREADS)) : 1;
-		this.#pool = new WorkerPool(threads, this.#control, {
+		return SHARED_PORTS ? Math.max(1, Math.min(wanted, MOST_THREADS)) : 1;
+	}
+
+	/** Replaces the pool that was started early if it has not the size that is wanted. */
+	async #fitPool(settings: Settings): Promise<void> {
+		if (this.#pool?.size === this.#threadsFor(settings)) return;
+		await this.#pool?.terminate();
+		this.#startPool(settings);
+	}
+
+	#startPool(settings: Settings): void {
+		this.#pool = new WorkerPool(this.#threadsFor(settings), this.#control, {
 			totals: this.#totals,
 			surroundings: this.#surroundings,
 			log: entry => this.#log.entry(entry),
@@ -400,6 +413,12 @@ export class Runtime implements RuntimeControl {
 		this.#queue = result.catch(() => {});
 		return result;
 	}
+}
+
+/** The number of threads that a configuration seems to ask for, before it is compiled. */
+function expectedSettings({ text }: ConfigInput): Settings {
+	const found = /\bthreads"?[ \t]*:?[ \t]*(\d{1,6})\b/.exec(text);
+	return found ? { threads: Number(found[1]) } : {};
 }
 
 /** Waits for a promise, `limit` milliseconds at most; without bound if undefined. */

@@ -78,10 +78,11 @@ export class MetricsRegistry {
 		registerProcessMetrics(this.#registry);
 	}
 
-	countAdminRequest(path: string, method: string, status: number): void {
+	/** Counts answered requests of the Admin API. */
+	countAdminRequests(path: string, method: string, status: number, count: number): void {
 		const labels = { path, method, code: String(status) };
-		this.#adminRequests.inc(labels);
-		if (status >= 400) this.#adminErrors.inc(labels);
+		this.#adminRequests.inc(labels, count);
+		if (status >= 400) this.#adminErrors.inc(labels, count);
 	}
 
 	/** Prometheus text exposition 0.0.4. */

@@ -66,7 +66,7 @@ counting('are rendered as the text format has them', async () => {
 	const { page, slot } = pages.allocate(HTTP_FAMILIES.responseSize.name, { server: 'a"b' }, 10);
 	page.set([2, 1, 0, 0, 0, 0, 0, 0, 1, 5_000_600], slot);
 	const registry = new MetricsRegistry(totals, GAUGES);
-	registry.countAdminRequest('/load', 'POST', 400);
+	registry.countAdminRequests('/load', 'POST', 400, 1);
 	const lines = (await registry.render()).split('\n');
 	for (const line of [
 		'# TYPE std_http_response_size_bytes histogram',

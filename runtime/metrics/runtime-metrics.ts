@@ -1,0 +1,53 @@
+/** The metrics of a runtime, without what prints them: that is loaded when somebody asks for the first time. */
+import type { MetricsRegistry, RuntimeGauges } from './metrics-registry.ts';
+import type { ThreadTotals } from './thread-totals.ts';
+
+/** Requests of the Admin API with one set of labels, counted before the registry was there. */
+interface AdminRequests {
+	readonly path: string;
+	readonly method: string;
+	readonly status: number;
+	count: number;
+}
+
+/** Counts from the start, and renders. */
+export class RuntimeMetrics {
+	readonly #totals: ThreadTotals;
+	readonly #gauges: RuntimeGauges;
+	#registry: MetricsRegistry | undefined;
+	readonly #counted = new Map<string, AdminRequests>();
+
+	constructor(totals: ThreadTotals, gauges: RuntimeGauges) {
+		this.#totals = totals;
+		this.#gauges = gauges;
+	}
+
+	/** Counts one answered request of the Admin API. */
+	countAdminRequest(path: string, method: string, status: number): void {
+		if (this.#registry) {
+			this.#registry.countAdminRequests(path, method, status, 1);
+			return;
+		}
+		const key = `${path} ${method} ${status}`;
+		const counted = this.#counted.get(key);
+		if (counted) counted.count++;
+		else this.#counted.set(key, { path, method, status, count: 1 });
+	}
+
+	/** Prometheus text exposition 0.0.4. */
+	async render(): Promise<string> {
+		if (!this.#registry) {
+			const { MetricsRegistry } = await import('./metrics-registry.ts');
+			this.#registry ??= this.#filled(new MetricsRegistry(this.#totals, this.#gauges));
+		}
+		return this.#registry.render();
+	}
+
+	#filled(registry: MetricsRegistry): MetricsRegistry {
+		for (const { path, method, status, count } of this.#counted.values()) {
+			registry.countAdminRequests(path, method, status, count);
+		}
+		this.#counted.clear();
+		return registry;
+	}
+}
