@@ -99,7 +99,7 @@ export const vocabulary: TokenType[] = [Word, ...new Set([...modes.configfile, .
 
 const lexer = new Lexer(
 	{ modes, defaultMode: 'compatfile' },
-	{ positionTracking: 'onlyOffset', ensureOptimizations: true },
+	{ positionTracking: 'onlyOffset', ensureOptimizations: true, skipValidations: true },
 );
 
 /** Splits text, environment already substituted, into tokens. Never fails: every text has a reading. */
