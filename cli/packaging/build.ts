@@ -9,7 +9,7 @@ import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, st
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { type BuildOptions, build } from 'esbuild';
-import { THREAD_ASSET } from '../../runtime/thread-source.ts';
+import { THREAD_ASSET, THREAD_CACHE_ASSET } from '../../runtime/thread-source.ts';
 import { version } from '../version.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
@@ -39,6 +39,12 @@ function bundling(release: string): BuildOptions {
 	};
 }
 
+/** Runs this Node. Throws with what it printed when it fails. */
+function run(args: readonly string[]): void {
+	const made = spawnSync(process.execPath, args, { encoding: 'utf8' });
+	if (made.status !== 0) throw new Error(`node ${args[0]} failed:\n${made.stdout}${made.stderr}`);
+}
+
 /** Builds the binary and returns its size in bytes. */
 async function buildBinary(release: string, output: string): Promise<number> {
 	mkdirSync(path.dirname(output), { recursive: true });
@@ -47,7 +53,15 @@ async function buildBinary(release: string, output: string): Promise<number> {
 	try {
 		const inFolder = (name: string): string => path.join(folder, name);
 		await build({ ...bundling(release), entryPoints: ['cli/main.ts'], outfile: inFolder('main.js') });
-		await build({ ...bundling(release), entryPoints: ['runtime/thread-entry.ts'], outfile: inFolder(THREAD_ASSET) });
+		await build({
+			...bundling(release),
+			entryPoints: ['runtime/thread-entry.ts'],
+			outfile: inFolder(THREAD_ASSET),
+			// A function, for the thread to call with its `require`.
+			banner: { js: '(function(require){' },
+			footer: { js: '})' },
+		});
+		run([path.join(import.meta.dirname, 'code-cache.ts'), inFolder(THREAD_ASSET), inFolder(THREAD_CACHE_ASSET)]);
 		const config = {
 			main: inFolder('main.js'),
 			output: inFolder('svc'),
@@ -55,11 +69,13 @@ async function buildBinary(release: string, output: string): Promise<number> {
 			useCodeCache: true,
 			// NODE_OPTIONS is meant for other programs.
 			execArgvExtension: 'none',
-			assets: { [THREAD_ASSET]: inFolder(THREAD_ASSET) },
+			assets: {
+				[THREAD_ASSET]: inFolder(THREAD_ASSET),
+				[THREAD_CACHE_ASSET]: inFolder(THREAD_CACHE_ASSET),
+			},
 		};
 		writeFileSync(inFolder('sea.json'), JSON.stringify(config));
-		const made = spawnSync(process.execPath, ['--build-sea', inFolder('sea.json')], { encoding: 'utf8' });
-		if (made.status !== 0) throw new Error(`node --build-sea failed:\n${made.stdout}${made.stderr}`);
+		run(['--build-sea', inFolder('sea.json')]);
 		chmodSync(inFolder('svc'), 0o755);
 		renameSync(inFolder('svc'), output);
 		for (const name of BESIDE)
