@@ -5,7 +5,6 @@ import { UpstreamError, type UpstreamResponse } from '../../../compiler/exchange
 import { ChunkedDecoder, type ChunkSink } from './chunked-decoder.ts';
 import { type BodyOwner, ClientBody } from './client-body.ts';
 import type { ClientCall, ClientOptions, ClientTarget } from './client-call.ts';
-
 import {
 	formatRequestHead,
 	headText,
@@ -20,6 +19,9 @@ import {
 import { type RequestBodyOwner, RequestBodySender, writeJoined } from './client-request-body.ts';
 import { ownedCopy } from './owned-copy.ts';
 import { UpgradedStream } from './upgraded-stream.ts';
+
+/** Milliseconds: Node's timers fire at once beyond it, so that a time-out of a month would be none at all. */
+const LONGEST_TIMER = 2 ** 31 - 1;
 
 /** Waiting for a head; reading a body in one of three ways; handed over; nothing to read. */
 type ReadState = 'idle' | 'head' | 'length' | 'chunked' | 'close' | 'upgraded' | 'closed';
@@ -78,7 +80,7 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 		});
 		socket.on('close', () => this.#close());
 		if (options.connectTimeout > 0) {
-			this.#timer = setTimeout(() => this.#connectTimedOut(), options.connectTimeout);
+			this.#timer = setTimeout(() => this.#connectTimedOut(), Math.min(options.connectTimeout, LONGEST_TIMER));
 		}
 	}
 
@@ -155,7 +157,7 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 			this.#socket.write(head, 'latin1');
 			this.#sender = new RequestBodySender(this.#socket, bytes, length, this);
 			if (this.#options.continueTimeout > 0 && request.headers.get('expect')?.toLowerCase() === '100-continue') {
-				this.#timer = setTimeout(() => this.#continue(), this.#options.continueTimeout);
+				this.#timer = setTimeout(() => this.#continue(), Math.min(this.#options.continueTimeout, LONGEST_TIMER));
 			} else {
 				this.#sender.start();
 			}
@@ -169,7 +171,7 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 	bodySent(): void {
 		this.#sent = true;
 		if (this.#answered || this.#options.responseHeaderTimeout === 0) return;
-		this.#timer = setTimeout(() => this.#headTimedOut(), this.#options.responseHeaderTimeout);
+		this.#timer = setTimeout(() => this.#headTimedOut(), Math.min(this.#options.responseHeaderTimeout, LONGEST_TIMER));
 	}
 
 	/** RequestBodyOwner: the client's body broke off. */

@@ -1,6 +1,8 @@
 /** Pools against upstreams that behave and misbehave, over real sockets. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
@@ -360,13 +362,35 @@ test('time-outs: of the head, of connecting', async () => {
 	assert.is(error.phase, 'timeout');
 	assert.ok(performance.now() - started < 1000);
 
-	// A backlog of one that nobody accepts from leaves further connections without an answer.
-	const full = createServer();
-	await new Promise<void>(resolve => full.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, resolve));
-	full.close();
-	const pool = poolOf({ to: ['192.0.2.1:9'], connect_timeout: 30 });
-	assert.ok(['timeout', 'connect'].includes((await failure(send(pool))).phase));
-	assert.is(pool.inFlight, 0);
+	const long = await upstream(socket => onRequest(socket, () => socket.end('HTTP/1.1 204 No Content\r\n\r\n')));
+	const month = 30 * 86_400_000;
+	const patient = poolOf({ to: [long.address], connect_timeout: month, response_header_timeout: month });
+	assert.is((await send(patient)).status, 204, 'a time-out longer than a timer can be is none');
+});
+
+test('time-out of connecting', async () => {
+	// A process that is stopped accepts nothing: once its backlog is full, further connections stay without an answer.
+	const script =
+		"require('net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, function () { console.log(this.address().port) })";
+	const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'ignore'] });
+	const fillers: Socket[] = [];
+	try {
+		const [line] = await once(child.stdout, 'data');
+		const port = Number(String(line));
+		child.kill('SIGSTOP');
+		for (let i = 0; i < 8; i++) fillers.push(connect(port, '127.0.0.1').on('error', () => {}));
+		await new Promise(resolve => setTimeout(resolve, 100));
+		const pool = poolOf({ to: [`127.0.0.1:${port}`], connect_timeout: 50 });
+		const started = performance.now();
+		assert.is((await failure(send(pool))).phase, 'timeout');
+		assert.ok(performance.now() - started < 2000);
+		assert.is(pool.inFlight, 0);
+	} finally {
+		for (const filler of fillers) filler.destroy();
+		const ended = once(child, 'close');
+		child.kill('SIGKILL');
+		await ended;
+	}
 });
 
 test('the client leaving ends the exchange with the upstream', async () => {
