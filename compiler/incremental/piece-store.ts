@@ -2,7 +2,7 @@
 import type { Dialect } from '../dialects/dialect.ts';
 import { substituteEnvironment } from '../source/environment.ts';
 import type { Source } from '../source/source.ts';
-import { cutText } from '../syntax/cut-text.ts';
+import { cutText, type Extent } from '../syntax/cut-text.ts';
 import type { TextPiece } from '../syntax/text-piece.ts';
 import { KnownPiece } from './site-memory.ts';
 
@@ -29,16 +29,16 @@ export class PieceStore {
 	cut(whole: Source, env: (name: string) => string | undefined): readonly TextPiece[] | undefined {
 		const file = whole.importedAt ? (whole.path ?? whole.name) : '';
 		const known = this.#known.get(file);
-		const starts = this.#starts(whole, env);
-		if (!starts) {
+		const extents = this.#extents(whole, env);
+		if (!extents) {
 			// Braces that are missing while somebody types are there again in the next text.
 			if (known) this.#next.set(file, known);
 			return undefined;
 		}
 		const next: PiecesByText = new Map();
 		this.#next.set(file, next);
-		return starts.map((start, index) => {
-			const text = whole.text.slice(start, starts[index + 1]);
+		return extents.map(({ start, end }) => {
+			const text = whole.text.slice(start, end);
 			const same = next.get(text);
 			const found = known?.get(text)?.[same?.length ?? 0];
 			// A slice keeps the whole text in memory for as long as the piece is known; this is a text of its own.
@@ -50,11 +50,13 @@ export class PieceStore {
 		});
 	}
 
-	/** Offsets of the pieces in the text as written; undefined when a cut falls into a value of the environment. */
-	#starts(whole: Source, env: (name: string) => string | undefined): number[] | undefined {
+	/** The pieces in the text as written; undefined when a cut falls into a value of the environment. */
+	#extents(whole: Source, env: (name: string) => string | undefined): readonly Extent[] | undefined {
 		const substituted = substituteEnvironment(whole.text, env);
-		const starts = cutText(substituted.text, this.#dialect);
-		if (!starts?.every(start => substituted.start(start) === substituted.end(start))) return undefined;
-		return starts.map(start => substituted.start(start));
+		const extents = cutText(substituted.text, this.#dialect);
+		if (!extents || substituted.text === whole.text) return extents;
+		const clean = (offset: number): boolean => substituted.start(offset) === substituted.end(offset);
+		if (!extents.every(({ start, end }) => clean(start) && clean(end))) return undefined;
+		return extents.map(({ start, end }) => ({ start: substituted.start(start), end: substituted.end(end) }));
 	}
 }

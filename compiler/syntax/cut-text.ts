@@ -4,6 +4,7 @@ import { LF, whiteSpaceClass } from './characters.ts';
 import { endOfPlainWord, scanWord } from './scan-word.ts';
 import { Close, Comment, mostWordsBefore, Open } from './tokens.ts';
 
+const blankLine = /[ \t\r]*\n/y;
 // A line of plain words and of quotes that close on it: the usual line, skipped in one step.
 const plainLine = /[^\n"`\\#{}<\r]*(?:[ \t]"[^"\\\n]*"[^\n"`\\#{}<\r]*)*\r?\n/y;
 // The same before a `{` that ends its line, and a `}` alone on its line.
@@ -21,22 +22,35 @@ function sticky(pattern: unknown): RegExp {
 	return new RegExp((pattern as RegExp).source, 'y');
 }
 
+/** A part of a text: from `start` up to `end`. */
+export interface Extent {
+	readonly start: number;
+	readonly end: number;
+}
+
 /**
- * Offsets at which pieces begin, the first being 0; undefined when the braces do not balance, so that where a piece ends
- * is a guess, and for a text with a byte order mark. Each piece but the last ends with the line of file level on which a
- * block closes, or which imports something or names a constant: the tokens of the whole text are those of the pieces one
- * after the other, and none of its lines goes on in the next piece. Environment values are replaced in `text` already.
+ * The pieces of a text in their order; undefined when the braces do not balance, so that where a piece ends is a guess, and
+ * for a text with a byte order mark. A piece ends with the line of file level on which a block closes, or which imports
+ * something or names a constant. Comments and blank lines before the first word of a piece belong to none. So the tokens
+ * of the whole text are those of the pieces one after the other, line ends apart, and no line goes on in the next piece.
+ * Environment values are replaced in `text` already.
  */
-export function cutText(text: string, dialect: Dialect): number[] | undefined {
+export function cutText(text: string, dialect: Dialect): Extent[] | undefined {
 	if (text.charCodeAt(0) === 0xfeff) return undefined;
-	const starts = [0];
+	const pieces: Extent[] = [];
 	const cutter = new Cutter(text, dialect);
+	let start = -1;
 	while (cutter.at < text.length) {
+		const before = cutter.at;
 		cutter.line();
 		if (cutter.depth < 0) return undefined;
-		if (cutter.closed && cutter.at < text.length) starts.push(cutter.at);
+		if (start === -1 && !cutter.blank) start = before;
+		if (!cutter.closed) continue;
+		pieces.push({ start, end: cutter.at });
+		start = -1;
 	}
-	return cutter.depth === 0 ? starts : undefined;
+	if (start !== -1) pieces.push({ start, end: text.length });
+	return cutter.depth === 0 ? pieces : undefined;
 }
 
 /** Goes over a text line by line, with the rules of the lexer but without making tokens. */
@@ -47,6 +61,8 @@ class Cutter {
 	depth = 0;
 	/** The line that ended there was the last one of a block of file level, or stands there for itself. */
 	closed = false;
+	/** The line that ended there holds nothing but white space and comments. */
+	blank = false;
 	readonly #text: string;
 	readonly #namedValues: boolean;
 
@@ -57,13 +73,15 @@ class Cutter {
 
 	/** Goes on to the beginning of the next line. */
 	line(): void {
+		this.closed = false;
+		this.blank = this.#skip(blankLine);
+		if (this.blank) return;
 		const whole = this.depth === 0 && matchesAt(wholeLine, this.#text, this.at);
 		this.#line();
 		if (whole) this.closed = this.depth === 0;
 	}
 
 	#line(): void {
-		this.closed = false;
 		if (this.#skip(plainLine)) return;
 		if (this.#skip(openingLine)) {
 			this.depth++;
@@ -74,6 +92,7 @@ class Cutter {
 			this.closed = this.depth === 0;
 			return;
 		}
+		this.blank = true;
 		this.#tokens();
 	}
 
@@ -97,6 +116,7 @@ class Cutter {
 				this.at++;
 				return;
 			}
+			this.blank = false;
 			if (this.#skip(open)) {
 				this.depth++;
 				this.closed = false;

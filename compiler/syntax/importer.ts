@@ -18,9 +18,6 @@ import type { ReadPiece, TextPiece } from './text-piece.ts';
 /** Imports inside imports, at most. */
 const deepestImport = 100;
 
-/** Most files that are not blank, told without reading them. */
-const beginsWithWord = /^[ \t\r\n]*[\w:*(&{]/;
-
 /** Lines to expand and where they come from. */
 export interface Imported {
 	readonly lines: readonly ParsedLine[];
@@ -364,7 +361,7 @@ export class Importer {
 			get lines() {
 				return importer.#parse(source).lines;
 			},
-			blank: pieces.length === 1 && !beginsWithWord.test(text) && this.read(pieces[0]!).blank,
+			blank: pieces.length === 0,
 		};
 		this.#parsed.set(path, file);
 		return file;

@@ -14,8 +14,6 @@ export interface ReadPiece {
 	readonly source: Source;
 	/** Nothing in it says that it is more than sites, snippets and constants. */
 	readonly plain: boolean;
-	/** Nothing but white space and comments stands in it. */
-	readonly blank: boolean;
 	/** Mistakes of structure were reported. */
 	readonly mistaken: boolean;
 }
@@ -69,17 +67,17 @@ export class TextPiece {
 		}
 		const text = substituteEnvironment(source.text, env);
 		const found: Diagnostic[] = [];
-		const { lines, blank } = parseText(source, text, this.#dialect, diagnostic => found.push(diagnostic));
+		const { lines } = parseText(source, text, this.#dialect, diagnostic => found.push(diagnostic));
 		const plain = lines.every(isPlain);
 		if (plain) {
-			this.#read = { lines, source, plain, blank, mistaken: found.length > 0 };
+			this.#read = { lines, source, plain, mistaken: found.length > 0 };
 			this.#lasting = found.length === 0 && lines.some(isSnippet) && !source.text.includes('{$');
 		} else {
 			// These are kept by what they define for longer than their place: tests, options and imports.
 			const { whole, offset } = this.#cut;
 			found.length = 0;
 			const { lines } = parseText(whole, shifted(text, offset), this.#dialect, diagnostic => found.push(diagnostic));
-			this.#read = { lines, source: whole, plain, blank, mistaken: found.length > 0 };
+			this.#read = { lines, source: whole, plain, mistaken: found.length > 0 };
 		}
 		for (const diagnostic of found) report(diagnostic);
 		return this.#read;

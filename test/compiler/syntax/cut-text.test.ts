@@ -10,8 +10,7 @@ import { outlineLines } from './memory-config.ts';
 import { noise, Random, wellFormed } from './random-text.ts';
 
 function pieces(text: string, dialect: Dialect = 'configfile'): string[] | undefined {
-	const starts = cutText(text, dialect);
-	return starts?.map((start, index) => text.slice(start, starts[index + 1]));
+	return cutText(text, dialect)?.map(({ start, end }) => text.slice(start, end));
 }
 
 /** Tokens but line ends and blank ones, with their places and, for words, what they mean. */
@@ -45,10 +44,15 @@ cutting('a piece ends with the line on which a block of file level closes', () =
 	assert.equal(pieces('{\n\tdebug\n}\n(s) {\n\ta\n}\n\na.com {\n\tb {\n\t\tc\n\t}\n} # end\nlet x 1\nb.com {\n}'), [
 		'{\n\tdebug\n}\n',
 		'(s) {\n\ta\n}\n',
-		'\na.com {\n\tb {\n\t\tc\n\t}\n} # end\n',
+		'a.com {\n\tb {\n\t\tc\n\t}\n} # end\n',
 		'let x 1\n',
 		'b.com {\n}',
 	]);
+});
+cutting('comments and blank lines before a piece are no part of it', () => {
+	assert.equal(pieces('# a\n\n  # b\na {\n}\n\n# c\n'), ['a {\n}\n']);
+	assert.equal(pieces('# a \\\nb {\n# c\n}\n'), ['# a \\\nb {\n# c\n}\n']);
+	assert.equal(pieces('# a\n'), []);
 });
 cutting('quotes, heredocs, comments and continued lines hide braces', () => {
 	for (const hidden of ['"\n}\na {\n"', '`}\n{\n`', '<<E\n}\n} {\n\tE', '# }\n', '# { \\\n', 'x{y}', '\\\n}x']) {
@@ -78,15 +82,11 @@ cutting('tokens and structure of the pieces are those of the whole', () => {
 				? noise(random)
 				: Array.from({ length: 1 + random.below(4) }, () => wellFormed(random, 0)).join(random.of(['', '\n', ' ']));
 		for (const dialect of ['configfile', 'compatfile'] as const) {
-			const parts = pieces(text, dialect);
-			if (!parts || parts.length < 2) continue;
+			const extents = cutText(text, dialect);
+			if (!extents || extents.length < 2) continue;
 			cut++;
-			let offset = 0;
-			const found = parts.flatMap(part => {
-				const own = tokens(part, dialect, offset);
-				offset += part.length;
-				return own;
-			});
+			const parts = extents.map(({ start, end }) => text.slice(start, end));
+			const found = parts.flatMap((part, index) => tokens(part, dialect, extents[index]!.start));
 			assert.equal(found, tokens(text, dialect), JSON.stringify(text));
 			assert.equal(structure(parts, dialect), structure([text], dialect), JSON.stringify(text));
 		}

@@ -1,0 +1,97 @@
+/**
+ * What an edit costs in a configuration of many sites, for an editor and for loads: one site of 10,000 in under 100 ms.
+ * Every edit is compiled by a session; the first row is a compilation without one.
+ *
+ * Usage: node test/bench/edits.ts [--sites 10000]
+ */
+import { parseArgs } from 'node:util';
+import { type Compiled, compile, createCompiler } from '../../compiler/compiler.ts';
+import { diskReader } from '../../runtime/disk-reader.ts';
+
+const { values } = parseArgs({ options: { sites: { type: 'string', default: '10000' } } });
+const count = Number(values.sites);
+const reader = diskReader('/tmp');
+
+/** Sites of six directives; every second one imports a snippet, and uses an upstream and a constant of the file. */
+function configuration(): string[] {
+	const blocks = [
+		'{\n\thttp_port 8080\n}\n',
+		'let age 3600\n',
+		'(common) {\n\theader -Server\n\theader Cache-Control "max-age={let.age}"\n}\n',
+		'upstream api {\n\tto 127.0.0.1:9000 127.0.0.1:9001\n}\n',
+	];
+	for (let index = 0; index < count; index++) {
+		const own =
+			index % 2 === 0
+				? 'import common\n\treverse_proxy upstream://api'
+				: `request_header X-In yes\n\trewrite /a /b\n\trespond "site ${index}"`;
+		blocks.push(
+			`http://site-${index}.example {\n\theader X-Site ${index}\n\t@old path /old /old/*\n\tredir @old /new permanent\n\t${own}\n}\n`,
+		);
+	}
+	return blocks;
+}
+
+const blocks = configuration();
+const session = createCompiler(reader);
+let slowest = 0;
+
+function measure(name: string, bound: number, run: (text: string) => Compiled, repeat: number): void {
+	const times: number[] = [];
+	let result: Compiled | undefined;
+	for (let round = 0; round < repeat; round++) {
+		const text = edits[name]!(round).join('');
+		const before = performance.now();
+		result = run(text);
+		times.push(performance.now() - before);
+	}
+	times.sort((a, b) => a - b);
+	const median = times[times.length >> 1]!;
+	const verdict = bound === 0 ? '' : median <= bound ? `  (at most ${bound})  ok` : `  (at most ${bound})  OVER`;
+	if (bound > 0) slowest = Math.max(slowest, median / bound);
+	const said = result!.document
+		? `${result!.document.sites!.length} sites`
+		: `${result!.diagnostics.length} diagnostics`;
+	console.log(`${name.padEnd(48)} ${median.toFixed(0).padStart(6)} ms, ${said}${verdict}`);
+}
+
+/** The blocks with one of them changed. */
+function changed(index: number, edit: (block: string) => string): string[] {
+	return blocks.with(index, edit(blocks[index]!));
+}
+
+const middle = 4 + (count >> 1);
+const edits: { readonly [name: string]: (round: number) => string[] } = {
+	'without a session': () => blocks,
+	'first time': () => blocks,
+	'nothing changed': () => blocks,
+	'a site by itself': round => changed(middle + 1, block => block.replace('"site', `"edit ${round} of`)),
+	'a site that imports': round => changed(middle, block => block.replace('X-Site', `X-Edit-${round}`)),
+	'a line above everything': round => ['# changed\n'.repeat(round + 1), ...blocks],
+	'one site more': round => blocks.toSpliced(middle, 0, `http://more-${round}.example {\n\trespond ok\n}\n`),
+	'one site less': round => blocks.toSpliced(middle + round, 1),
+	'a mistake in one site': round => changed(middle + 1, block => block.replace('rewrite', `rewrit${round}`)),
+	'a mistake in one that imports': round =>
+		changed(middle, block => block.replace('import common', `import comon${round}`)),
+	'a brace that is missing': () => changed(middle, block => block.replace('}\n', '')),
+	'the mistake mended': () => blocks,
+	'the snippet that half of them import': round => changed(2, block => block.replace('-Server', `-X-${round}`)),
+	'an option of all': round => changed(0, block => block.replace('8080', `${8081 + round}`)),
+};
+
+const input = (text: string) => ({ format: 'configfile' as const, text, name: 'Configfile', path: '/tmp/Configfile' });
+for (const name of Object.keys(edits)) {
+	if (name === 'without a session') measure(name, 0, text => compile(input(text), reader), 1);
+	else {
+		const unbounded = [
+			'first time',
+			'a brace that is missing',
+			'the snippet that half of them import',
+			'an option of all',
+		];
+		const bound = unbounded.includes(name) ? 0 : 100;
+		measure(name, bound, text => session.compile(input(text)), name === 'first time' ? 1 : 5);
+	}
+}
+console.log(`resident: ${(process.memoryUsage.rss() / 1048576).toFixed(0)} MiB`);
+process.exitCode = slowest > 1 ? 1 : 0;
