@@ -24,10 +24,10 @@ export type ThreadKind = 'compiler' | 'worker' | 'passwords';
 
 /**
  * Megabytes for new objects. Left alone they grow threefold over hundreds of loads without any use to a request, whose
- * objects die young. Compiling ten thousand sites takes twice as long when the trees it works on are moved too early.
+ * objects die young. Compiling goes from site to site and needs little more at a time.
  */
 const YOUNG_MEGABYTES: { readonly [kind in ThreadKind]: number } = {
-	compiler: 96,
+	compiler: 32,
 	worker: 16,
 	passwords: 4,
 };
