@@ -68,6 +68,7 @@ export class SiteMemory implements PieceMemory {
 	#context = 0;
 	#reader: RecordingReader | undefined;
 	#report: ExpansionReport | undefined;
+	#main: string | undefined;
 	#addFile: ((path: string) => void) | undefined;
 	/** The pieces being read, one inside the other by imports. */
 	readonly #open: Reading[] = [];
@@ -75,9 +76,16 @@ export class SiteMemory implements PieceMemory {
 	/** Lines that came with an import and are no pieces: what they define is in no context before the import ends. */
 	#loose = false;
 
-	/** A compilation begins. `root` is everything that every site depends on; `addFile` takes what was read for a site before. */
-	begin(root: string, reader: RecordingReader, report: ExpansionReport, addFile: (path: string) => void): void {
+	/** A compilation begins. `main` is the path of the main file, `root` everything that every site depends on; `addFile` takes what was read for a site before. */
+	begin(
+		main: string | undefined,
+		root: string,
+		reader: RecordingReader,
+		report: ExpansionReport,
+		addFile: (path: string) => void,
+	): void {
 		this.#addFile = addFile;
+		this.#main = main;
 		this.#reader = reader;
 		this.#report = report;
 		this.#contexts = this.#nextContexts;
@@ -97,6 +105,8 @@ export class SiteMemory implements PieceMemory {
 		if (!expansion || this.#loose) return false;
 		this.#enter();
 		if (expansion.context !== this.#context || !this.#reader!.confirms(expansion.asked)) return false;
+		// What it imports may be the file that it stands in now.
+		if (expansion.asked.some(({ what, of }) => what === 'readText' && of === this.#main)) return false;
 		const report = this.#report!;
 		for (const { what, of, answer } of expansion.asked) {
 			if (what === 'readText' && !answer.startsWith('!')) this.#addFile!(of);

@@ -63,10 +63,10 @@ export function compileText(pass: TextPass): TextResult | 'again' | 'whole' {
 	const importer = new Importer(expansion, reader, cutter);
 	const structure = new FileStructure(expansion, new Expander(expansion, importer), importer, directives, known?.sites);
 	const folder = input.path === undefined ? reader.workingDirectory : dirname(input.path);
-	known?.sites.begin(folder, reader, expansion, path => importer.addFile(path));
 	if (input.text === '') reportEmpty(source, expansion);
 	const main = importer.main(source);
 	if (known && !main.pieces) return 'whole';
+	known?.sites.begin(input.path, folder, reader, expansion, path => importer.addFile(path));
 	structure.addFile(main);
 	const tree = structure.finish();
 	// In these the order in which things happen matters, or what belongs together is in several pieces.

@@ -47,7 +47,8 @@ class Edited {
 	}
 
 	get input() {
-		return { format: this.format, text: this.now.main, name: 'main', path: `${FOLDER}/main` };
+		const { main: text, path } = this.now;
+		return { format: this.format, text, name: 'main', path };
 	}
 
 	compile(): Compiled {
@@ -97,6 +98,181 @@ session('what a session gives is what compiling for the first time gives', () =>
 		}
 	}
 	assert.ok(counts.compiled > 100 && counts.accepted > 10, JSON.stringify(counts));
+});
+
+/** Which sites of the second result are the very objects of the first. */
+function kept(before: Compiled, after: Compiled): boolean[] {
+	const known = new Set(before.document!.sites);
+	return after.document!.sites!.map(site => known.has(site));
+}
+
+const SITES = [
+	'(common) {\n\theader X-Common {let.value}\n}\n',
+	'http://a.example {\n\trespond a\n}\n',
+	'http://b.example {\n\timport common\n\trespond b\n}\n',
+	'http://c.example {\n\timport part.conf\n\trespond c\n}\n',
+	'http://d.example {\n\trespond {$TEXT}\n}\n',
+	'http://e.example {\n\troot pages\n\tfile_server\n}\n',
+	'http://f.example {\n\treverse_proxy upstream://pool\n}\n',
+	'http://g.example {\n\tlog {\n\t\toutput discard\n\t}\n}\n',
+];
+
+function edited(): Edited {
+	const main = `let value 1\n${SITES.join('')}upstream pool {\n\tto 127.0.0.1:9000\n}\n`;
+	return new Edited('configfile', {
+		main,
+		path: `${FOLDER}/main`,
+		files: { 'part.conf': 'header X-Part 1\n' },
+		env: { TEXT: 'text' },
+	});
+}
+
+/** A letter for each site that is not the same object as before. */
+function loweredAgain(before: Compiled, after: Compiled): string {
+	const { sites } = after.document!;
+	return kept(before, after)
+		.map((same, index) => (same ? '' : /http:\/\/(\w)/.exec(sites![index]!.addresses[0]!)![1]!))
+		.join('');
+}
+
+/** Compiles, changes, compiles again: which sites were lowered again. */
+function lowered(change: (now: ConfigFiles) => Partial<ConfigFiles>): string {
+	const one = edited();
+	const before = one.check();
+	one.now = { ...one.now, ...change(one.now) };
+	return loweredAgain(before, one.check());
+}
+
+const replace = (from: string, to: string) => (now: ConfigFiles) => ({ main: now.main.replace(from, to) });
+
+session('only the sites are lowered again that a change concerns', () => {
+	assert.is(
+		lowered(now => now),
+		'',
+	);
+	assert.is(lowered(replace('respond a', 'respond changed')), 'a');
+	assert.is(lowered(replace('let value 1', '# above\n\nlet value 1')), '');
+	assert.is(lowered(replace('http://a.example {\n\trespond a\n}\n', '')), '');
+	assert.is(lowered(replace('http://b', 'http://x.example {\n\trespond x\n}\nhttp://b')), 'x');
+	assert.is(lowered(replace('let value 1', 'let value 2')), 'bc');
+	assert.is(lowered(replace('X-Common', 'X-Other')), 'bc');
+	assert.is(
+		lowered(() => ({ files: { 'part.conf': 'header X-Part 2\n' } })),
+		'c',
+	);
+	assert.is(
+		lowered(() => ({ env: { TEXT: 'other' } })),
+		'd',
+	);
+	assert.is(lowered(replace('to 127.0.0.1:9000', 'to 127.0.0.1:9001')), '');
+	assert.is(lowered(replace('let value', '{\n\thttp_port 8080\n}\nlet value')), 'abcdefg');
+	assert.is(lowered(replace('http://a', 'http://x.example {\n\tlog {\n\t\toutput stdout\n\t}\n}\nhttp://a')), 'xg');
+	assert.is(
+		lowered(now => ({ main: `${now.main}import new.conf\n`, files: { ...now.files, 'new.conf': '(new) {\n}\n' } })),
+		'e',
+	);
+});
+
+session('a configuration that moves to another folder keeps the sites that look at no file', () => {
+	const one = edited();
+	const before = one.check();
+	const moved = one.session.compile({ ...one.input, name: '<request>', path: undefined });
+	assert.is(loweredAgain(before, moved), 'e');
+	one.now = { ...one.now, main: one.now.main.replace('\timport part.conf\n', '') };
+	const here = one.check();
+	assert.is(loweredAgain(here, one.session.compile({ ...one.input, path: '/elsewhere/main' })), 'be');
+});
+
+session('files that sites are imported from are cut too', () => {
+	const files = { 'sites.conf': SITES.slice(0, 3).join(''), 'more.conf': SITES[4]! };
+	const one = new Edited('configfile', { main: 'let value 1\nimport *.conf\n', files, env: { TEXT: 'text' } });
+	const before = one.check();
+	one.now = {
+		...one.now,
+		files: { ...files, 'sites.conf': files['sites.conf'].replace('respond a', 'respond changed') },
+	};
+	assert.equal(kept(before, one.check()), [true, false, true]);
+});
+
+session('what was said of a site stands where the site stands now', () => {
+	const one = edited();
+	one.now = { ...one.now, main: one.now.main.replace('respond a\n', '@unused path /x\n\trespond a\n') };
+	const place = ({ diagnostics }: Compiled): string =>
+		diagnostics.map(({ code, span }) => `${code} ${span!.source.position(span!.start).line}`).join();
+	assert.is(place(one.check()), 'matcher/unused 6');
+	one.now = { ...one.now, main: `# one\n# two\n${one.now.main}` };
+	assert.is(place(one.check()), 'matcher/unused 8');
+});
+
+session('a mistake that comes and goes leaves the other sites alone', () => {
+	for (const [from, to, again] of [
+		['respond a', 'respnd a', 'a'],
+		['import common', 'import comon', 'b'],
+		['respond {$TEXT}', 'respond "{$TEXT}', ''],
+		['respond b\n}', 'respond b\n', ''],
+		['(common)', '(common', 'bc'],
+		['upstream pool', 'upstream pol', 'abcdefg'],
+	] as const) {
+		const one = edited();
+		const good = one.now;
+		const before = one.check();
+		one.now = { ...good, main: good.main.replace(from, to) };
+		assert.is(one.check().document, undefined, to);
+		one.now = good;
+		assert.is(loweredAgain(before, one.check()), again, to);
+	}
+});
+
+session('a document in JSON keeps its sites too, and its listeners while they are the same', () => {
+	const site = (host: string, body: string) => ({
+		addresses: [`http://${host}`],
+		pipeline: [{ handler: 'respond', body }],
+	});
+	const one = new Edited('json', { main: '', files: {}, env: {} });
+	const compiled = (...sites: object[]): Compiled => {
+		one.now = { ...one.now, main: JSON.stringify({ sites }) };
+		return one.check();
+	};
+	const before = compiled(site('a', '1'), site('b', '1'));
+	const after = compiled(site('a', '1'), site('b', '2'));
+	assert.equal(kept(before, after), [true, false]);
+	assert.is(after.plan!.listeners, before.plan!.listeners);
+	assert.is.not(compiled(site('a', '1'), site('c', '2')).plan!.listeners, before.plan!.listeners);
+});
+
+session('places are told until the session compiles again', () => {
+	const one = edited();
+	const before = one.compile();
+	assert.ok(before.locate('/sites/0'));
+	one.compile();
+	assert.is(before.locate('/sites/0'), undefined);
+});
+
+session('every file is read once in a compilation', () => {
+	const files: ConfigFiles = {
+		main: 'http://a.example {\n\timport part.conf\n}\nhttp://b.example {\n\timport part.conf\n\trespond {$TEXT}{$TEXT}\n}\n',
+		files: { 'part.conf': 'header X-Part 1\n' },
+		env: { TEXT: 'text' },
+	};
+	const asked: string[] = [];
+	const reader = changingReader(() => files);
+	const counting = {
+		...reader,
+		readText: (path: string) => {
+			asked.push(path);
+			return reader.readText(path);
+		},
+		env: (name: string) => {
+			asked.push(name);
+			return reader.env(name);
+		},
+	};
+	const compiler = createCompiler(counting);
+	const input = { format: 'configfile', text: files.main, name: 'main', path: `${FOLDER}/main` } as const;
+	for (let round = 0; round < 3; round++) {
+		assert.ok(compiler.compile(input).document);
+		assert.equal(asked.splice(0).sort(), [`${FOLDER}/part.conf`, 'TEXT']);
+	}
 });
 
 session.run();

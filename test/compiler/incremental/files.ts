@@ -7,6 +7,8 @@ export const FOLDER = '/config';
 /** A main text and the files beside it, by name. */
 export interface ConfigFiles {
 	readonly main: string;
+	/** Path of the main file; undefined when it has none. */
+	readonly path?: string | undefined;
 	readonly files: { readonly [name: string]: string };
 	readonly env: { readonly [name: string]: string };
 }

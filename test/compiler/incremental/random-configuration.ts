@@ -1,12 +1,13 @@
 /** Configurations that look random, their edits, and the files that they import: what a session is compared over. */
 import type { Dialect } from '../../../compiler/dialects/dialect.ts';
 import type { Random } from '../syntax/random-text.ts';
-import type { ConfigFiles } from './files.ts';
+import { type ConfigFiles, FOLDER } from './files.ts';
 
 /** A configuration as blocks of file level, each a text that ends its line; files are edited like it. */
 export interface Draft {
 	readonly dialect: Dialect;
 	blocks: string[];
+	path: string | undefined;
 	readonly files: { [path: string]: string };
 	readonly env: { [name: string]: string };
 }
@@ -93,7 +94,7 @@ export function draft(random: Random, dialect: Dialect): Draft {
 	}
 	const blocks = Array.from({ length: 1 + random.below(8) }, () => block(random, dialect));
 	if (random.below(2) === 0) blocks.unshift('{\n\thttp_port 80\n}\n');
-	return { dialect, blocks, files, env: { HOST: 'env.example', TEXT: 'text' } };
+	return { dialect, blocks, path: `${FOLDER}/main`, files, env: { HOST: 'env.example', TEXT: 'text' } };
 }
 
 /** Changes something. */
@@ -101,7 +102,10 @@ export function edit(random: Random, made: Draft): void {
 	const { blocks, files, env, dialect } = made;
 	const at = random.below(blocks.length + 1);
 	const paths = Object.keys(files);
-	switch (random.below(12)) {
+	switch (random.below(13)) {
+		case 12:
+			made.path = random.of([`${FOLDER}/main`, `${FOLDER}/part-a.conf`, '/config/other/main', undefined]);
+			break;
 		case 0:
 			blocks.splice(at, 0, block(random, dialect));
 			break;
@@ -142,6 +146,6 @@ export function edit(random: Random, made: Draft): void {
 }
 
 /** The files of a draft, the main text among them. */
-export function filesOf({ blocks, files, env }: Draft): ConfigFiles {
-	return { main: blocks.join(''), files, env };
+export function filesOf({ blocks, path, files, env }: Draft): ConfigFiles {
+	return { main: blocks.join(''), path, files, env };
 }
