@@ -1,8 +1,8 @@
 /**
- * Runs every `*.test.ts` under test/ (peers and benches apart), each in a process of its own, and prints
+ * Runs every `*.test.ts` under test/ (peers, long tests and benches apart), each in a process of its own, and prints
  * `N passed, N failed` alone on the last line. A file that fails, hangs or runs no test counts as failed.
  *
- * Usage: node test/run.ts [part of a path …]
+ * Usage: node test/run.ts [--long] [part of a path …]; `--long` runs those under test/long/ and only them.
  */
 import { spawn } from 'node:child_process';
 import { readdirSync } from 'node:fs';
@@ -116,8 +116,10 @@ function sumOf(text: string, pattern: RegExp): number {
 
 if (import.meta.main) {
 	const root = import.meta.dirname;
-	const wanted = process.argv.slice(2);
-	const files = testFiles(root, ['peers', 'bench']).filter(
+	const long = process.argv.includes('--long');
+	const wanted = process.argv.slice(2).filter(word => word !== '--long');
+	const all = long ? testFiles(path.join(root, 'long'), []) : testFiles(root, ['peers', 'long', 'bench']);
+	const files = all.filter(
 		file => wanted.length === 0 || wanted.some(part => path.relative(root, file).includes(part)),
 	);
 	const { passed, failed } = await runFiles(files, root, Math.max(1, availableParallelism()));

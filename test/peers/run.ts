@@ -20,6 +20,14 @@ const PEERS: { [program: string]: string } = {
 	groff: 'groff-base',
 	man: 'man-db',
 	'systemd-analyze': 'systemd',
+	openssl: 'openssl',
+	pebble: 'pebble',
+	testssl: 'testssl.sh',
+	'php-fpm8.2': 'php8.2-fpm',
+	h2load: 'nghttp2-client',
+	promtool: 'prometheus',
+	chromium: 'chromium',
+	certutil: 'libnss3-tools',
 };
 
 const missing = Object.entries(PEERS).filter(
