@@ -61,15 +61,21 @@ export interface UpstreamResponse {
 	readonly upgraded: Duplex | undefined;
 }
 
-/** Why an exchange with an upstream failed; `phase` decides whether it may be tried again. */
+/** In which part of an exchange with an upstream it failed. */
+export type UpstreamPhase = 'connect' | 'request' | 'response' | 'timeout';
+
+/** Why an exchange with an upstream failed; `unsent` and `phase` decide whether it may be tried again. */
 export class UpstreamError extends Error {
 	/** `connect`: nothing was sent; `request`: sending failed; `response`: no head came, or not a valid one; `timeout`. */
-	readonly phase: 'connect' | 'request' | 'response' | 'timeout';
+	readonly phase: UpstreamPhase;
+	/** True when no byte of the request can have been acted on: it may be sent elsewhere whatever its method. */
+	readonly unsent: boolean;
 
-	constructor(phase: 'connect' | 'request' | 'response' | 'timeout', message: string, cause?: unknown) {
+	constructor(phase: UpstreamPhase, message: string, cause?: unknown, unsent: boolean = phase === 'connect') {
 		super(message, cause === undefined ? undefined : { cause });
 		this.name = 'UpstreamError';
 		this.phase = phase;
+		this.unsent = unsent;
 	}
 }
 
