@@ -2,9 +2,9 @@
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
 import type { UpstreamError, UpstreamRequest, UpstreamResponse } from '../../compiler/exchange/leases.ts';
-import type { ClientCall } from '../protocols/http1/client-call.ts';
-import type { ClientConnection } from '../protocols/http1/client-connection.ts';
+import type { CallCarrier, ClientCall } from '../protocols/http1/client-call.ts';
 import type { PooledUpstream } from './pooled-upstream.ts';
+import { NO_CARRIER } from './transports/link.ts';
 
 /** Gets the outcome; the parts of a promise. */
 export interface Outcome {
@@ -12,21 +12,15 @@ export interface Outcome {
 	reject(error: UpstreamError): void;
 }
 
-/** What a call tells its pool. */
-export interface CallOwner {
-	/** A connection is free again. */
-	released(upstream: PooledUpstream, connection: ClientConnection, reusable: boolean): void;
-}
-
 /** A call. It is counted as in flight from its making to the end of its response. */
 export class UpstreamCall implements ClientCall {
 	readonly request: UpstreamRequest;
+	carrier: CallCarrier = NO_CARRIER;
+	connectTime = -1;
 	readonly #upstream: PooledUpstream;
-	readonly #owner: CallOwner;
 	readonly #onInform: ((status: number, headers: HeaderList) => void) | undefined;
 	readonly #resolve: Outcome['resolve'];
 	readonly #reject: Outcome['reject'];
-	#connection: ClientConnection | undefined;
 	#retried = false;
 
 	constructor(
@@ -34,20 +28,17 @@ export class UpstreamCall implements ClientCall {
 		upstream: PooledUpstream,
 		request: UpstreamRequest,
 		onInform: ((status: number, headers: HeaderList) => void) | undefined,
-		owner: CallOwner,
 		resolve: Outcome['resolve'],
 		reject: Outcome['reject'],
 	) {
 		this.request = request;
 		this.#upstream = upstream;
-		this.#owner = owner;
 		this.#onInform = onInform;
 		this.#resolve = resolve;
 		this.#reject = reject;
-		this.#connection = upstream.take();
 		upstream.count(1);
-		this.#connection.send(this);
-		x.onGone(() => this.#connection?.cancel(this));
+		upstream.link.send(this, false);
+		x.onGone(() => this.carrier.cancel(this));
 	}
 
 	informed(status: number, headers: HeaderList): void {
@@ -62,19 +53,15 @@ export class UpstreamCall implements ClientCall {
 		if (untouched && !this.#retried && isIdempotent(this.request.method)) {
 			// The upstream closed an idle connection while the request was on its way: a fresh one tells whether it is there.
 			this.#retried = true;
-			this.#connection = this.#upstream.open();
-			this.#connection.send(this);
+			this.#upstream.link.send(this, true);
 			return;
 		}
-		this.#connection = undefined;
 		this.#upstream.count(-1);
 		this.#reject(error);
 	}
 
-	released(connection: ClientConnection, reusable: boolean): void {
-		this.#connection = undefined;
+	released(): void {
 		this.#upstream.count(-1);
-		this.#owner.released(this.#upstream, connection, reusable);
 	}
 }
 

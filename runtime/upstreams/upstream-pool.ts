@@ -1,5 +1,9 @@
 /** A pool of upstreams on one thread: choice, kept connections and counts; one for each lease key. */
-import { parseResolvedUpstream, parseUpstream } from '../../compiler/directives/reverse-proxy/upstream-address.ts';
+import {
+	parseResolvedUpstream,
+	parseUpstream,
+	type UpstreamAddress,
+} from '../../compiler/directives/reverse-proxy/upstream-address.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
 import type {
@@ -11,12 +15,12 @@ import type {
 } from '../../compiler/exchange/leases.ts';
 import type { Balancer, BalancerView } from '../../compiler/providers/balancers/balancer.ts';
 import { balancerById } from '../../compiler/providers/balancers/index.ts';
-import type { ClientOptions } from '../protocols/http1/client-call.ts';
-import type { ClientConnection } from '../protocols/http1/client-connection.ts';
 import { PieceMemory } from '../protocols/http1/piece-memory.ts';
-import { type IdleLimits, PooledUpstream } from './pooled-upstream.ts';
+import { PooledUpstream } from './pooled-upstream.ts';
 import { poolSlots, type SharedUpstreamCounts, UpstreamCounts } from './shared-counts.ts';
-import { type CallOwner, UpstreamCall } from './upstream-call.ts';
+import { createLink, keepAliveOf } from './transports/create-link.ts';
+import type { LinkSurroundings } from './transports/link.ts';
+import { UpstreamCall } from './upstream-call.ts';
 
 export { poolSlots } from './shared-counts.ts';
 
@@ -45,10 +49,10 @@ export function createUpstreamPool(settings: UpstreamSettings, shared?: SharedUp
 	return new Pool(settings, shared);
 }
 
-class Pool implements OwnedUpstreamPool, BalancerView, CallOwner {
+class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 	readonly settings: UpstreamSettings;
-	readonly #options: ClientOptions;
-	readonly #limits: IdleLimits;
+	readonly pieces: PieceMemory = new PieceMemory();
+	readonly threads: number;
 	readonly #counts: UpstreamCounts;
 	readonly #balancer: Balancer;
 	readonly #upstreams: PooledUpstream[] = [];
@@ -64,29 +68,14 @@ class Pool implements OwnedUpstreamPool, BalancerView, CallOwner {
 
 	constructor(settings: UpstreamSettings, shared: SharedUpstreamCounts | undefined) {
 		this.settings = settings;
-		this.#limits = { timeout: settings.keepalive ?? 120_000, count: settings.keepalive_idle_conns ?? 32 };
-		this.#options = {
-			connectTimeout: settings.connect_timeout ?? 3000,
-			responseHeaderTimeout: settings.response_header_timeout ?? 0,
-			continueTimeout: 1000,
-			maxResponseHead: settings.max_response_header ?? 10_485_760,
-			keepAlive: this.#limits.timeout > 0 && this.#limits.count > 0,
-			readBuffer: () => {
-				// There, reads of several sockets are under way at once, each into the buffer that it was given.
-				if (process.platform === 'win32') return Buffer.allocUnsafeSlow(READ_SIZE);
-				this.#readBuffer ??= Buffer.allocUnsafeSlow(READ_SIZE);
-				return this.#readBuffer;
-			},
-			pieces: new PieceMemory(),
-		};
+		this.threads = shared?.rows ?? 1;
 		this.#counts = new UpstreamCounts(poolSlots(settings), shared);
 		this.#balancer = balancerById(settings.balance?.policy ?? 'random') ?? balancerById('random')!;
 		for (const text of settings.to) {
 			const parsed = parseUpstream(text);
 			if (parsed.kind !== 'static') continue;
 			for (const address of parsed.addresses) {
-				const slot = this.#upstreams.length;
-				this.#upstreams.push(new PooledUpstream(address, this.#options, this.#limits, this.#counts, slot));
+				this.#upstreams.push(this.#make(address, this.#upstreams.length));
 			}
 		}
 		this.#candidates = this.#upstreams;
@@ -94,7 +83,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, CallOwner {
 
 	get idleConnections(): number {
 		let sum = 0;
-		for (const upstream of this.#all()) sum += upstream.idle;
+		for (const upstream of this.#all()) sum += upstream.link.idle;
 		return sum;
 	}
 
@@ -119,7 +108,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, CallOwner {
 		onInform: ((status: number, headers: HeaderList) => void) | undefined,
 	): Promise<UpstreamResponse> {
 		return new Promise((resolve, reject) => {
-			new UpstreamCall(x, upstream as PooledUpstream, request, onInform, this, resolve, reject);
+			new UpstreamCall(x, upstream as PooledUpstream, request, onInform, resolve, reject);
 		});
 	}
 
@@ -127,7 +116,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, CallOwner {
 		this.#closed = true;
 		if (this.#timer) clearInterval(this.#timer);
 		this.#timer = undefined;
-		for (const upstream of this.#all()) upstream.close();
+		for (const upstream of this.#all()) upstream.link.close();
 		this.#resolved.clear();
 	}
 
@@ -153,12 +142,24 @@ class Pool implements OwnedUpstreamPool, BalancerView, CallOwner {
 		return Math.floor(Math.random() * bound);
 	}
 
-	// CallOwner.
+	// LinkSurroundings.
 
-	released(upstream: PooledUpstream, connection: ClientConnection, reusable: boolean): void {
-		if (!reusable) return;
-		upstream.give(connection, performance.now());
-		if (this.#timer === undefined && !this.#closed && upstream.idle > 0) this.#startSweeping();
+	readonly readBuffer = (): Buffer => {
+		// There, reads of several sockets are under way at once, each into the buffer that it was given.
+		if (process.platform === 'win32') return Buffer.allocUnsafeSlow(READ_SIZE);
+		this.#readBuffer ??= Buffer.allocUnsafeSlow(READ_SIZE);
+		return this.#readBuffer;
+	};
+
+	idled(): void {
+		if (this.#timer !== undefined || this.#closed) return;
+		const interval = Math.min(MAX_SWEEP_INTERVAL, Math.max(50, keepAliveOf(this.settings).timeout / 4));
+		this.#timer = setInterval(() => this.#sweep(), interval);
+		this.#timer.unref();
+	}
+
+	#make(address: UpstreamAddress, slot: number | undefined): PooledUpstream {
+		return new PooledUpstream(address, createLink(address, this.settings, this), this.#counts, slot);
 	}
 
 	#resolve(texts: readonly string[]): readonly PooledUpstream[] {
@@ -171,8 +172,8 @@ class Pool implements OwnedUpstreamPool, BalancerView, CallOwner {
 				// Back to the end: a Map iterates in the order of insertion.
 				this.#resolved.delete(address.address);
 			} else {
-				upstream = new PooledUpstream(address, this.#options, this.#limits, this.#counts, undefined);
-				if (this.#closed) upstream.close();
+				upstream = this.#make(address, undefined);
+				if (this.#closed) upstream.link.close();
 				if (this.#resolved.size >= MAX_RESOLVED) this.#dropOldest();
 			}
 			this.#resolved.set(address.address, upstream);
@@ -183,21 +184,15 @@ class Pool implements OwnedUpstreamPool, BalancerView, CallOwner {
 
 	#dropOldest(): void {
 		for (const [text, upstream] of this.#resolved) {
-			upstream.close();
+			upstream.link.close();
 			this.#resolved.delete(text);
 			return;
 		}
 	}
 
-	#startSweeping(): void {
-		const interval = Math.min(MAX_SWEEP_INTERVAL, Math.max(50, this.#limits.timeout / 4));
-		this.#timer = setInterval(() => this.#sweep(), interval);
-		this.#timer.unref();
-	}
-
 	#sweep(): void {
 		const now = performance.now();
-		for (const upstream of this.#all()) upstream.sweep(now);
+		for (const upstream of this.#all()) upstream.link.sweep(now);
 		if (this.idleConnections > 0) return;
 		clearInterval(this.#timer);
 		this.#timer = undefined;

@@ -1,15 +1,10 @@
 /** What a connection to an upstream is given, and what it tells whoever sends a request on it. */
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { UpstreamError, UpstreamRequest, UpstreamResponse } from '../../../compiler/exchange/leases.ts';
-import type { ClientConnection } from './client-connection.ts';
 import type { PieceMemory } from './piece-memory.ts';
-
-/** Where to connect. */
-export type ClientTarget = { readonly host: string; readonly port: number } | { readonly path: string };
 
 /** Limits and time-outs of connections to one upstream; times in milliseconds, 0 for no bound. */
 export interface ClientOptions {
-	readonly connectTimeout: number;
 	/** From the end of the request to the end of the response's head. */
 	readonly responseHeaderTimeout: number;
 	/** How long the body waits for 100 (Continue) after an `Expect: 100-continue` (RFC 9110 §10.1.1). */
@@ -18,15 +13,23 @@ export interface ClientOptions {
 	readonly maxResponseHead: number;
 	/** False: every request says `Connection: close`. */
 	readonly keepAlive: boolean;
-	/** What a socket reads into. It may be shared by sockets of a thread: bytes are used up before the next read. */
-	readonly readBuffer: () => Buffer;
 	/** What pieces of bodies are copied into. */
 	readonly pieces: PieceMemory;
+}
+
+/** What a call is on, from its sending to its end. */
+export interface CallCarrier {
+	/** Gives a call up, if it is still carried here. Its response, if any, ends in an error. */
+	cancel(call: ClientCall): void;
 }
 
 /** One request as its sender sees it. Either `failed` is called, or `answered` and later `released`; then no more. */
 export interface ClientCall {
 	readonly request: UpstreamRequest;
+	/** Where it can be cancelled; whoever carries it sets this, before anything else is called. */
+	carrier: CallCarrier;
+	/** Milliseconds that its connection took to be made, TLS included; -1 when it was there already. */
+	connectTime: number;
 	/** A 1xx but 101. */
 	informed(status: number, headers: HeaderList): void;
 	/** The response's head has come, its body perhaps not. */
@@ -36,6 +39,6 @@ export interface ClientCall {
 	 * response, and nothing of a streamed body was taken: the race that keep-alive brings (RFC 9112 §9.3.1).
 	 */
 	failed(error: UpstreamError, untouched: boolean): void;
-	/** The exchange on the wire has ended; with `reusable` the connection takes another request. */
-	released(connection: ClientConnection, reusable: boolean): void;
+	/** The exchange on the wire has ended, whole or not. */
+	released(): void;
 }

@@ -1,10 +1,11 @@
 /** The client's side of one HTTP/1.1 connection: one request at a time over a TCP or unix socket (RFC 9112). */
-import { connect, type NetConnectOpts, type OnReadOpts, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { isStream } from '../../../compiler/exchange/body.ts';
 import { UpstreamError, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
+import { errorText, LONGEST_TIMER, type Wire, type WireHolder } from '../wire.ts';
 import { ChunkedDecoder, type ChunkSink } from './chunked-decoder.ts';
 import { type BodyOwner, ClientBody } from './client-body.ts';
-import type { ClientCall, ClientOptions, ClientTarget } from './client-call.ts';
+import type { CallCarrier, ClientCall, ClientOptions } from './client-call.ts';
 import {
 	formatRequestHead,
 	headText,
@@ -20,9 +21,6 @@ import { type RequestBodyOwner, RequestBodySender, writeJoined } from './client-
 import { ownedCopy } from './owned-copy.ts';
 import { UpgradedStream } from './upgraded-stream.ts';
 
-/** Milliseconds: Node's timers fire at once beyond it, so that a time-out of a month would be none at all. */
-const LONGEST_TIMER = 2 ** 31 - 1;
-
 /** Waiting for a head; reading a body in one of three ways; handed over; nothing to read. */
 type ReadState = 'idle' | 'head' | 'length' | 'chunked' | 'close' | 'upgraded' | 'closed';
 
@@ -32,20 +30,26 @@ const MAX_TRAILER_COUNT = 1000;
 /** Interim responses to one request: without a bound they would keep an exchange open for ever. */
 const MAX_INTERIM = 100;
 
+/** Who keeps connections while nothing is on them. */
+export interface ConnectionKeeper {
+	/** Its exchange has ended, and it takes another. */
+	connectionIdle(connection: ClientConnection): void;
+	/** It has ended while it was idle. */
+	connectionLost(connection: ClientConnection): void;
+}
+
 /** One connection. */
-export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink {
-	/** `performance.now()` at which it last became idle; the pool's. */
+export class ClientConnection implements CallCarrier, WireHolder, BodyOwner, RequestBodyOwner, ChunkSink {
+	/** `performance.now()` at which it last became idle; the keeper's. */
 	idleSince = 0;
 	readonly #socket: Socket;
 	readonly #pendingHead = new PendingHead();
 	readonly #options: ClientOptions;
-	readonly #onIdleClose: (connection: ClientConnection) => void;
+	readonly #keeper: ConnectionKeeper;
 	#state: ReadState = 'idle';
-	#connected = false;
 	#call: ClientCall | undefined = undefined;
 	#calls = 0;
 	#timer: NodeJS.Timeout | undefined = undefined;
-	#error: Error | undefined = undefined;
 	// Of the current call:
 	#interim = 0;
 	#sender: RequestBodySender | undefined = undefined;
@@ -59,29 +63,12 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 	#stream: UpgradedStream | undefined = undefined;
 	#wanted = true;
 
-	/** Begins to connect. `onIdleClose` is called when the connection ends while no request is on it. */
-	constructor(target: ClientTarget, options: ClientOptions, onIdleClose: (connection: ClientConnection) => void) {
+	/** Takes over a wire that is connected. */
+	constructor(wire: Wire, options: ClientOptions, keeper: ConnectionKeeper) {
 		this.#options = options;
-		this.#onIdleClose = onIdleClose;
-		const onread: OnReadOpts = {
-			buffer: options.readBuffer(),
-			callback: (count, bytes) => this.#read(bytes as Buffer, count),
-		};
-		const settings: NetConnectOpts =
-			'path' in target
-				? { path: target.path, allowHalfOpen: true, onread }
-				: { host: target.host, port: target.port, allowHalfOpen: true, noDelay: true, keepAlive: true, onread };
-		const socket = connect(settings);
-		this.#socket = socket;
-		socket.on('connect', () => this.#connect());
-		socket.on('end', () => this.#end());
-		socket.on('error', error => {
-			this.#error = error;
-		});
-		socket.on('close', () => this.#close());
-		if (options.connectTimeout > 0) {
-			this.#timer = setTimeout(() => this.#connectTimedOut(), Math.min(options.connectTimeout, LONGEST_TIMER));
-		}
+		this.#keeper = keeper;
+		this.#socket = wire.socket;
+		wire.holder = this;
 	}
 
 	/** True while a request can be sent on it. */
@@ -91,6 +78,7 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 
 	/** Sends a request; only when `usable`. */
 	send(call: ClientCall): void {
+		call.carrier = this;
 		this.#call = call;
 		this.#calls++;
 		this.#state = 'head';
@@ -98,7 +86,7 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 		this.#interim = 0;
 		this.#responseBytes = false;
 		this.#answered = false;
-		if (this.#connected) this.#write(call);
+		this.#write(call);
 	}
 
 	/** Gives a call up, if it is still the one on this connection. Its response, if any, ends in an error. */
@@ -123,17 +111,6 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 	/** BodyOwner: nobody reads the rest; what the upstream still sends is not waited for. */
 	cancelBody(): void {
 		if (this.#call) this.#fail(new UpstreamError('response', 'the body was given up'));
-	}
-
-	#connect(): void {
-		this.#connected = true;
-		this.#clearTimer();
-		if (this.#call) this.#write(this.#call);
-	}
-
-	#connectTimedOut(): void {
-		this.#timer = undefined;
-		this.#fail(new UpstreamError('timeout', 'connecting took too long'));
 	}
 
 	#write(call: ClientCall): void {
@@ -189,8 +166,8 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 		this.#fail(new UpstreamError('timeout', 'no response head came in time'));
 	}
 
-	/** Bytes have come into the shared buffer; they must be used up or copied before this returns. False stops reading. */
-	#read(bytes: Buffer, count: number): boolean {
+	/** WireHolder: bytes have come. */
+	received(bytes: Buffer, count: number): boolean {
 		try {
 			switch (this.#state) {
 				case 'head':
@@ -358,9 +335,13 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 		this.#body = undefined;
 		this.#decoder = undefined;
 		this.#wanted = true;
-		if (reusable) this.#state = 'idle';
-		else this.#drop();
-		call.released(this, reusable);
+		if (reusable) {
+			this.#state = 'idle';
+			this.#keeper.connectionIdle(this);
+		} else {
+			this.#drop();
+		}
+		call.released();
 	}
 
 	#fail(error: UpstreamError): void {
@@ -378,13 +359,14 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 		}
 		this.#body?.fail(error);
 		stream?.destroy(error);
-		call.released(this, false);
+		call.released();
 	}
 
-	#end(): void {
+	/** WireHolder: the upstream has ended its side. */
+	ended(): void {
 		switch (this.#state) {
 			case 'idle':
-				if (this.#connected) this.#dropIdle();
+				this.#dropIdle();
 				break;
 			case 'head':
 				this.#fail(
@@ -409,28 +391,28 @@ export class ClientConnection implements BodyOwner, RequestBodyOwner, ChunkSink 
 		}
 	}
 
-	#close(): void {
+	/** WireHolder: the socket is gone. */
+	closed(error: Error | undefined): void {
 		if (this.#state === 'closed') return;
 		if (this.#state === 'upgraded') {
 			const call = this.#call!;
 			this.#call = undefined;
 			this.#state = 'closed';
-			this.#stream!.socketClosed(this.#error);
-			call.released(this, false);
+			this.#stream!.socketClosed(error);
+			call.released();
 			return;
 		}
 		if (!this.#call) {
 			this.#dropIdle();
 			return;
 		}
-		const phase = !this.#connected ? 'connect' : !this.#sent && !this.#answered ? 'request' : 'response';
-		const message = this.#error ? errorText(this.#error) : 'the connection was closed';
-		this.#fail(new UpstreamError(phase, message, this.#error));
+		const phase = !this.#sent && !this.#answered ? 'request' : 'response';
+		this.#fail(new UpstreamError(phase, error ? errorText(error) : 'the connection was closed', error));
 	}
 
 	#dropIdle(): void {
 		this.#drop();
-		this.#onIdleClose(this);
+		this.#keeper.connectionLost(this);
 	}
 
 	#drop(): void {
@@ -455,12 +437,4 @@ function decode(decoder: ChunkedDecoder, data: Buffer, start: number, end: numbe
 	const used = decoder.write(data.subarray(0, end), start, sink);
 	if (used < 0) throw new InvalidResponse('the chunked coding is malformed');
 	return used;
-}
-
-function errorText(error: Error): string {
-	// Several addresses were tried, and the summary has no text of its own.
-	if (error instanceof AggregateError && error.message === '') {
-		return error.errors.map(one => (one instanceof Error ? one.message : String(one))).join('; ');
-	}
-	return error.message;
 }

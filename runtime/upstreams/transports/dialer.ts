@@ -1,0 +1,22 @@
+/** How a connection to an upstream comes to be: the part that is the same for every protocol. */
+import type { UpstreamError } from '../../../compiler/exchange/leases.ts';
+import type { Wire } from '../../protocols/wire.ts';
+
+/** Who waits for a connection. One of the two is called, once, unless the attempt is abandoned. */
+export interface DialOwner {
+	/** The wire is ready for the protocol's first byte; its holder is to be replaced at once. */
+	dialed(wire: Wire): void;
+	/** With phase `connect`, or `timeout`. */
+	dialFailed(error: UpstreamError): void;
+}
+
+/** An attempt that is under way. */
+export interface Dialing {
+	/** Gives it up; the owner is not called any more. */
+	abandon(): void;
+}
+
+/** Connects to one upstream. */
+export interface Dialer {
+	dial(owner: DialOwner): Dialing;
+}
