@@ -26,6 +26,8 @@ export function unknownSubdirective(of: string, name: string): string {
 	switch (of) {
 		case 'servers':
 			return `unrecognized servers option '${name}'`;
+		case 'servers timeouts':
+			return `unrecognized timeouts option '${name}'`;
 		case 'bind':
 		case 'tls':
 			return `unknown subdirective: ${name}`;

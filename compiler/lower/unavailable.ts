@@ -22,8 +22,7 @@ export const UNAVAILABLE_OPTIONS: ReadonlySet<string> = new Set([
 
 /** Global options inside `servers` that have no module in this build. */
 export const UNAVAILABLE_SERVER_OPTIONS: ReadonlySet<string> = new Set([
-	...['name', 'listener_wrappers', 'packet_conn_wrappers', 'timeouts', 'keepalive_interval', 'keepalive_idle'],
-	...['keepalive_count', 'max_header_size', 'enable_full_duplex', 'protocols', 'strict_sni_host', 'log_credentials'],
+	...['packet_conn_wrappers', 'protocols', 'strict_sni_host', 'log_credentials'],
 	...['trusted_proxies_strict', 'trusted_proxies_unix', 'client_ip_headers', 'expected_underscore_headers'],
 	...['expected_dot_headers', 'trace', '0rtt', 'metrics'],
 ]);

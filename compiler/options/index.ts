@@ -6,6 +6,7 @@ import { metrics } from './metrics.ts';
 import type { GlobalOption } from './option.ts';
 import { httpPort, httpsPort } from './ports.ts';
 import { debug, gracePeriod, threads } from './process.ts';
+import { trustedProxiesSetting } from './servers/trusted-proxies.ts';
 import { servers } from './servers.ts';
 
 /** In the order in which `list-modules` and the manual name them. */
@@ -20,4 +21,5 @@ export const options: readonly GlobalOption[] = [
 	metrics,
 	servers,
 	threads,
+	trustedProxiesSetting,
 ];

@@ -1,0 +1,25 @@
+/** Every word inside `servers`, one line each. */
+
+import { enableFullDuplex } from './enable-full-duplex.ts';
+import { keepaliveCount, keepaliveIdle, keepaliveInterval } from './keepalive.ts';
+import { limits } from './limits.ts';
+import { listenerWrappers } from './listener-wrappers.ts';
+import { maxHeaderSize } from './max-header-size.ts';
+import { name } from './name.ts';
+import type { ServerOption } from './server-option.ts';
+import { timeouts } from './timeouts.ts';
+import { trustedProxies } from './trusted-proxies.ts';
+
+/** In the order in which the manual names them. */
+export const serverOptions: readonly ServerOption[] = [
+	name,
+	trustedProxies,
+	timeouts,
+	maxHeaderSize,
+	limits,
+	keepaliveInterval,
+	keepaliveIdle,
+	keepaliveCount,
+	listenerWrappers,
+	enableFullDuplex,
+];
