@@ -65,7 +65,12 @@ export function configfilePage(): ManualPage {
 			...section('Description'),
 			...markdown(STRUCTURE),
 			...section('Global options'),
-			...[...options].sort(byName).flatMap(documented),
+			...options
+				.map(option =>
+					isWritten(option) ? option : { ...option, names: { configfile: [option.id], compatfile: [option.id] } },
+				)
+				.sort(byName)
+				.flatMap(documented),
 			...section('Directives'),
 			...directives.filter(isWritten).sort(byName).flatMap(documented),
 			...section('Matchers'),

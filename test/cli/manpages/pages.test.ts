@@ -29,7 +29,7 @@ manual('every directive, matcher, option and balancing policy has its heading, u
 	const headings = new Set([...plain.matchAll(/^\.SS "(.*)"$/gm)].map(([, name]) => name));
 	const expected = [
 		...directives.map(({ names, id }) => names.configfile[0] ?? names.compatfile[0] ?? id),
-		...options.map(({ names }) => names.configfile[0] ?? names.compatfile[0]),
+		...options.map(({ names, id }) => names.configfile[0] ?? names.compatfile[0] ?? id),
 		...matchers.map(({ id }) => id),
 		...balancers.map(({ id }) => id),
 	];
