@@ -81,6 +81,7 @@ export class RequestHost implements ProtocolHost {
 		row[ROW.inFlight]!--;
 		row[ROW.requests]!++;
 		if (this.observer) this.#observe(x, generation);
+		if (x.whenFinished !== undefined) for (const finish of x.whenFinished) finish(x);
 		const logs = x.accessLogs;
 		if (logs.length > 0 && x.log?.skip !== true) {
 			if (x.log?.late !== undefined) for (const late of x.log.late) late(x);
@@ -135,6 +136,8 @@ export class RequestHost implements ProtocolHost {
 				method: x.received.method,
 				host: x.received.authority,
 				path: x.received.path,
+				traceID: x.log?.fields?.traceID,
+				spanID: x.log?.fields?.spanID,
 				cause: known && error.cause instanceof Error ? error.cause.message : undefined,
 				stack: bug instanceof Error ? bug.stack : undefined,
 			},

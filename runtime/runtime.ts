@@ -29,6 +29,7 @@ import {
 	type WorkerStart,
 } from './threads/messages.ts';
 import { BuildRefused, SHARED_PORTS, WorkerLost, WorkerPool } from './threads/worker-pool.ts';
+import { SpanExport } from './tracing/span-export.ts';
 
 /** How a server is started. */
 export interface RuntimeOptions {
@@ -67,6 +68,9 @@ const LONGEST_TIMER = 2 ** 31 - 1;
 /** Milliseconds that the last log lines may take to be written when the server stops. */
 const FLUSH_LIMIT = 1000;
 
+/** Milliseconds that the last spans may take to be exported when the server stops. */
+const EXPORT_LIMIT = 3000;
+
 /** Carries what {@link RuntimeOptions.beforeListening} rejected with. */
 class StartForbidden extends Error {
 	constructor(cause: unknown) {
@@ -98,6 +102,7 @@ export class Runtime implements RuntimeControl {
 	readonly #compiler: CompileService;
 	readonly #metrics: RuntimeMetrics;
 	readonly #passwords: PasswordThreads;
+	readonly #spans: SpanExport;
 	readonly #listeners = new Map<string, ListenerAddress>();
 	/** Log outputs that could not be opened since the load under way began. */
 	readonly #sinkErrors: LogOutputError[] = [];
@@ -125,12 +130,15 @@ export class Runtime implements RuntimeControl {
 			this.log('error', 'runtime', 'the compile thread died and is being replaced', { cause: reason }),
 		);
 		this.#passwords = new PasswordThreads(reason => this.log('error', 'http.authentication', reason));
+		this.#spans = new SpanExport(environment, (level, message, fields) => this.log(level, 'tracing', message, fields));
 		this.#metrics = new RuntimeMetrics(this.#totals, {
 			ready: () => this.#ready,
 			generation: () => this.#generation,
 			lastReload: () => this.#lastReload,
 			workerRestarts: () => this.#pool?.restarts ?? 0,
 			accessLogDropped: () => this.#dropped,
+			spansExported: () => this.#spans.exported,
+			spansDropped: () => this.#spans.dropped,
 		});
 	}
 
@@ -297,6 +305,8 @@ export class Runtime implements RuntimeControl {
 				}
 			},
 			sinkReleased: sink => this.#sinks.release(sink),
+			tracingOpened: () => this.#spans.open(),
+			spans: (text, spans) => this.#spans.take(text, spans),
 			answer: question => this.#answer(question),
 			replaced: index => void this.#serialize(() => this.#bringUp(index)),
 		});
@@ -401,7 +411,7 @@ export class Runtime implements RuntimeControl {
 			await within(pool.drain(), this.#settings.grace_period);
 			await pool.terminate();
 		}
-		await Promise.all([this.#compiler.end(), this.#passwords.end()]);
+		await Promise.all([this.#compiler.end(), this.#passwords.end(), this.#spans.close(EXPORT_LIMIT)]);
 		await this.#queue.catch(() => {});
 		this.log('info', 'runtime', 'stopped');
 		this.#log.close();

@@ -10,6 +10,8 @@ import { sinkKey } from './logs/log-sinks.ts';
 import { PasswordQueue } from './passwords/password-queue.ts';
 import type { MainThreadAnswers, MainThreadQuestion } from './threads/main-thread-questions.ts';
 import type { FromWorker } from './threads/messages.ts';
+import type { Sampler } from './tracing/sampler.ts';
+import { ThreadTracer } from './tracing/thread-tracer.ts';
 import { poolSlots } from './upstreams/shared-counts.ts';
 import { createUpstreamPool } from './upstreams/upstream-pool.ts';
 
@@ -25,6 +27,9 @@ export interface LeaseThread {
 	ask<Q extends MainThreadQuestion>(question: Q): Promise<MainThreadAnswers[Q['about']]>;
 	/** Where the lines of an access log's batch go. */
 	batchPort(sink: string): BatchPort;
+	/** Which requests are traced, and where their spans go. */
+	readonly sampler: Sampler;
+	readonly spanPort: BatchPort;
 }
 
 /** Gives leases on one thread. */
@@ -75,9 +80,10 @@ export class ThreadLeases implements LeaseSource {
 		for (const resolve of this.#arrived.splice(0)) resolve();
 	}
 
-	/** Posts the lines collected so far. */
+	/** Posts the lines and spans collected so far. */
 	flushLogs(): void {
 		for (const batch of this.registry.values<AccessBatch>('batch ')) batch.flush();
+		for (const tracer of this.registry.values<ThreadTracer>('tracer ')) tracer.flush();
 	}
 
 	#open(kind: keyof LeaseKinds, settings: unknown, handle: string): { value: unknown; close: () => void } {
@@ -90,6 +96,8 @@ export class ThreadLeases implements LeaseSource {
 				return { value: this.#passwords, close: () => {} };
 			case 'metrics':
 				return { value: this.#metrics, close: () => {} };
+			case 'tracer':
+				return this.#openTracer();
 			case 'access_log':
 				return this.#openAccessLog(settings as AccessLogSettings, handle);
 		}
@@ -121,6 +129,12 @@ export class ThreadLeases implements LeaseSource {
 	#releaseMemory(key: string): void {
 		this.#memory.delete(key);
 		this.#thread.send({ type: 'memory_released', key });
+	}
+
+	#openTracer(): { value: ThreadTracer; close: () => void } {
+		const tracer = new ThreadTracer(this.#thread.sampler, this.#thread.spanPort);
+		this.#thread.send({ type: 'tracing_opened' });
+		return { value: tracer, close: () => tracer.flush() };
 	}
 
 	#openAccessLog(settings: AccessLogSettings, handle: string): { value: AccessLogger; close: () => void } {

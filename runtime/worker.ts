@@ -31,6 +31,7 @@ import {
 	type ToWorker,
 	type WorkerStart,
 } from './threads/messages.ts';
+import { samplerOf } from './tracing/sampler.ts';
 
 type Prepare = Extract<ToWorker, { type: 'prepare' }>;
 
@@ -92,6 +93,15 @@ class DataPlaneWorker implements ThreadState {
 				outstanding: control,
 				outstandingSlot: CONTROL_OUTSTANDING + start.index,
 			}),
+			sampler: samplerOf(start.environment),
+			spanPort: {
+				post: (text, spans) => this.#send({ type: 'spans', text, spans }),
+				dropped: spans => {
+					this.row[ROW.spansDropped]! += spans;
+				},
+				outstanding: control,
+				outstandingSlot: CONTROL_OUTSTANDING + start.index,
+			},
 		});
 		this.generations = new Generations(control, this.#leases.registry);
 		this.#pages = new SeriesPages(

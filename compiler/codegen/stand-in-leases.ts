@@ -19,6 +19,13 @@ const STAND_INS: StandIns = {
 	}),
 	access_log: () => ({ record: () => {} }),
 	password_verifier: () => ({ live: false, verify: () => false }),
+	// Always the same ids: what a rehearsal shows can be compared.
+	tracer: () => ({
+		newTraceId: () => '00000000000000000000000000000001',
+		newSpanId: () => '0000000000000001',
+		samples: (_traceId, parentSampled) => parentSampled ?? true,
+		record: () => {},
+	}),
 	metrics: () => ({ render: () => Promise.resolve('') }),
 };
 

@@ -31,6 +31,7 @@ import { rewrite } from './rewrite.ts';
 import { root } from './root.ts';
 import { route } from './route.ts';
 import { templates } from './templates/templates.ts';
+import { tracing } from './tracing/tracing.ts';
 import { tryFiles } from './try-files.ts';
 import { uri } from './uri.ts';
 import { vars } from './vars.ts';
@@ -70,6 +71,7 @@ export const directives: readonly Directive[] = [
 	root,
 	route,
 	templates,
+	tracing,
 	tryFiles,
 	uri,
 	vars,

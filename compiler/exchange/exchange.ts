@@ -147,6 +147,8 @@ export class Exchange {
 		startedAt: number,
 	) {
 		this.protocol = protocol;
+	/** Called in order when the exchange has ended, whatever became of it: undefined until a handler asks for it. */
+	whenFinished: ((x: Exchange) => void)[] | undefined = undefined;
 		this.connection = connection;
 		this.received = received;
 		this.request = request;

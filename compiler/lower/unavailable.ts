@@ -2,7 +2,6 @@
 
 /** Directives of the languages that have no module in this build. */
 export const UNAVAILABLE_DIRECTIVES: ReadonlySet<string> = new Set([
-	...['tracing'],
 	...['timeouts'],
 	...['forward_auth', 'encode', 'php_fastcgi'],
 	...['acme_server', 'tls', 'cache', 'rate_limit'],

@@ -14,6 +14,8 @@ export const ROW = {
 	refusedRequests: 4,
 	/** Counter: connections accepted. */
 	accepted: 5,
+	/** Counter: spans dropped because the main thread did not keep up. */
+	spansDropped: 6,
 } as const;
 
 /** Slots that are gauges. */

@@ -14,6 +14,9 @@ export interface RuntimeGauges {
 	readonly workerRestarts: () => number;
 	/** Access entries that the main thread dropped. */
 	readonly accessLogDropped: () => number;
+	/** Spans of requests that a collector has taken, and those that the main thread dropped. */
+	readonly spansExported: () => number;
+	readonly spansDropped: () => number;
 }
 
 /** The metrics of a runtime. */
@@ -74,6 +77,13 @@ export class MetricsRegistry {
 			'Access log entries dropped because writing did not keep up.',
 			'counter',
 			() => totals.total(ROW.accessLogDropped) + gauges.accessLogDropped(),
+		);
+		number('svc_trace_spans_exported_total', 'Spans that a collector has taken.', 'counter', gauges.spansExported);
+		number(
+			'svc_trace_spans_dropped_total',
+			'Spans dropped because they could not be exported, or not fast enough.',
+			'counter',
+			() => totals.total(ROW.spansDropped) + gauges.spansDropped(),
 		);
 		registerProcessMetrics(this.#registry);
 	}

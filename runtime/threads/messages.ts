@@ -186,6 +186,10 @@ export type FromWorker =
 	/** Formatted access entries; `sink` is the key of their writer. */
 	| { readonly type: 'access'; readonly sink: string; readonly text: string; readonly entries: number }
 	| { readonly type: 'log'; readonly entry: LogEntry }
+	/** A thread begins to make spans of requests. */
+	| { readonly type: 'tracing_opened' }
+	/** `spans` of them that have ended, as JSON objects with commas between. */
+	| { readonly type: 'spans'; readonly text: string; readonly spans: number }
 	/** Asks the main thread something; an `answer` of the same id follows. */
 	| { readonly type: 'ask'; readonly id: number; readonly question: MainThreadQuestion }
 	/** Every connection of a draining thread has ended. */

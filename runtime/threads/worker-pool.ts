@@ -61,6 +61,10 @@ export interface WorkerPoolHost {
 	access(sink: string, text: string, entries: number): void;
 	sinkOpened(sink: string, output: LogOutput): void;
 	sinkReleased(sink: string): void;
+	/** A thread begins to make spans. */
+	tracingOpened(): void;
+	/** Spans that have ended, as JSON objects with commas between. */
+	spans(text: string, spans: number): void;
 	/** Answers a question of a thread. Never rejects. */
 	answer(question: MainThreadQuestion): Promise<unknown>;
 	/** A thread has been started in place of a dead one and waits for its state. */
@@ -316,6 +320,13 @@ export class WorkerPool {
 			case 'access':
 				Atomics.sub(this.#outstanding, CONTROL_OUTSTANDING + slot.index, message.text.length);
 				this.#host.access(message.sink, message.text, message.entries);
+				return;
+			case 'tracing_opened':
+				this.#host.tracingOpened();
+				return;
+			case 'spans':
+				Atomics.sub(this.#outstanding, CONTROL_OUTSTANDING + slot.index, message.text.length);
+				this.#host.spans(message.text, message.spans);
 				return;
 			case 'log':
 				Atomics.sub(this.#outstanding, CONTROL_OUTSTANDING + slot.index, LOG_ENTRY_WEIGHT);

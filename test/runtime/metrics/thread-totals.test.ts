@@ -22,6 +22,8 @@ const GAUGES = {
 	lastReload: () => ({ successful: true, successAt: 12 }),
 	workerRestarts: () => 1,
 	accessLogDropped: () => 2,
+	spansExported: () => 0,
+	spansDropped: () => 0,
 };
 
 const counting = suite('thread totals');

@@ -1,0 +1,85 @@
+/** W3C Trace Context: the fields `traceparent` and `tracestate`, read strictly (https://www.w3.org/TR/trace-context-2/). */
+import type { HeaderList } from './header-list.ts';
+
+/** What a caller said of its trace. */
+export interface TraceParent {
+	/** 32 lower-case hexadecimal digits, not all zero. */
+	readonly traceId: string;
+	/** The caller's span: 16 lower-case hexadecimal digits, not all zero. */
+	readonly parentId: string;
+	/** Bits of {@link SAMPLED} and {@link RANDOM}. */
+	readonly flags: number;
+}
+
+/** The caller records the trace. */
+export const SAMPLED = 1;
+/** The trace id is random. */
+export const RANDOM = 2;
+
+const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
+const ZERO_TRACE = '0'.repeat(32);
+const ZERO_SPAN = '0'.repeat(16);
+
+/** Reads `traceparent`; undefined when it is none, and a trace has to be begun anew (§3.2). */
+export function parseTraceParent(value: string): TraceParent | undefined {
+	const found = TRACEPARENT.exec(value);
+	if (!found) return undefined;
+	const [, version, traceId, parentId, flags, more] = found as unknown as [
+		string,
+		string,
+		string,
+		string,
+		string,
+		string?,
+	];
+	// Version ff is none; what a later version has behind the flags is for those who know it.
+	if (version === 'ff' || (version === '00' && more !== undefined)) return undefined;
+	if (traceId === ZERO_TRACE || parentId === ZERO_SPAN) return undefined;
+	return { traceId, parentId, flags: Number.parseInt(flags, 16) & (SAMPLED | RANDOM) };
+}
+
+/** Members that a `tracestate` may have (§3.3.1.1). */
+const MOST_MEMBERS = 32;
+const STATE_KEY = /^[a-z0-9][a-z0-9_\-*/@]{0,255}$/;
+/** Printable ASCII but comma and equals sign, the last no blank. */
+const STATE_VALUE = /^[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/;
+
+/** Reads `tracestate`, all its fields joined by commas; undefined when it is none or empty, and is not passed on. */
+export function parseTraceState(value: string): string | undefined {
+	const keys = new Set<string>();
+	const members: string[] = [];
+	for (const part of value.split(',')) {
+		const member = part.replace(/^[ \t]+|[ \t]+$/g, '');
+		if (member === '') continue;
+		const equals = member.indexOf('=');
+		const key = member.slice(0, Math.max(equals, 0));
+		if (!STATE_KEY.test(key) || !STATE_VALUE.test(member.slice(equals + 1)) || keys.has(key)) return undefined;
+		if (keys.add(key).size > MOST_MEMBERS) return undefined;
+		members.push(member);
+	}
+	return members.length === 0 ? undefined : members.join(',');
+}
+
+/** What a request says of the trace that it belongs to; undefined when it belongs to none. */
+export function readTraceContext(
+	headers: HeaderList,
+): { readonly parent: TraceParent; readonly state: string | undefined } | undefined {
+	const fields = headers.getAll('traceparent');
+	const parent = fields.length === 1 ? parseTraceParent(fields[0]!) : undefined;
+	if (!parent) return undefined;
+	const state = headers.combined('tracestate');
+	return { parent, state: state === undefined ? undefined : parseTraceState(state) };
+}
+
+/** Makes the request say that it belongs to a span: the fields are those of version 00. */
+export function writeTraceContext(
+	headers: HeaderList,
+	traceId: string,
+	spanId: string,
+	flags: number,
+	state: string | undefined,
+): void {
+	headers.set('Traceparent', `00-${traceId}-${spanId}-0${flags}`);
+	if (state === undefined) headers.delete('tracestate');
+	else headers.set('Tracestate', state);
+}

@@ -1,0 +1,129 @@
+/** Spans as OTLP over HTTP, by the packages of OpenTelemetry: loaded only when something is traced. */
+import { type Attributes, DiagLogLevel, diag, type HrTime, SpanKind, SpanStatusCode } from '@opentelemetry/api';
+import { ExportResultCode, type InstrumentationScope, TraceState } from '@opentelemetry/core';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { convertLegacyHttpOptions, createOtlpHttpExportDelegate } from '@opentelemetry/otlp-exporter-base/node-http';
+import { ProtobufTraceSerializer, TraceExporterMetricsHelper } from '@opentelemetry/otlp-transformer';
+import {
+	defaultResource,
+	detectResources,
+	envDetector,
+	type Resource,
+	resourceFromAttributes,
+} from '@opentelemetry/resources';
+import type { ReadableSpan } from '@opentelemetry/sdk-trace';
+import { ATTR_SERVICE_NAME } from '@opentelemetry/semantic-conventions';
+import type { SpanRecord } from '../../compiler/exchange/leases.ts';
+
+/** Sends spans to a collector. */
+export interface SpanExporter {
+	/** Resolves when the collector has taken them; rejects with why not, after `timeout` milliseconds at the latest. Not to be called while a call is under way. */
+	export(spans: readonly SpanRecord[], timeout: number): Promise<void>;
+	close(): Promise<void>;
+}
+
+/** What the exporters of the packages have in common. */
+type Delegate = Pick<OTLPTraceExporter, 'export' | 'shutdown'>;
+
+const SCOPE: InstrumentationScope = { name: 'svc' };
+
+/** Makes the exporter that `OTEL_EXPORTER_OTLP_…` describe; `warn` is told what they get wrong. */
+export function openOtlpExporter(
+	environment: { readonly [name: string]: string | undefined },
+	warn: (message: string) => void,
+): SpanExporter {
+	listenToPackages(warn);
+	const delegate = delegateOf(environment, warn);
+	const resource = ownResource();
+	return {
+		export(spans, timeout) {
+			return new Promise((resolve, reject) => {
+				const timer = setTimeout(() => reject(new Error(`no answer within ${timeout} ms`)), timeout);
+				delegate.export(
+					spans.map(span => readableSpan(span, resource)),
+					({ code, error }) => {
+						clearTimeout(timer);
+						if (code === ExportResultCode.SUCCESS) resolve();
+						else reject(error ?? new Error('the export failed'));
+					},
+				);
+			});
+		},
+		close: () => delegate.shutdown(),
+	};
+}
+
+/** The packages tell what they think of the environment, and of what the collector answers, to one logger. */
+function listenToPackages(warn: (message: string) => void): void {
+	const told = (message: string, ...more: unknown[]): void =>
+		warn([message, ...more.filter(one => typeof one === 'string')].join(' '));
+	const silent = (): void => {};
+	diag.setLogger(
+		{ error: told, warn: told, info: silent, debug: silent, verbose: silent },
+		{ logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
+	);
+}
+
+function delegateOf(
+	environment: { readonly [name: string]: string | undefined },
+	warn: (message: string) => void,
+): Delegate {
+	const wanted =
+		environment.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL?.trim() || environment.OTEL_EXPORTER_OTLP_PROTOCOL?.trim();
+	if (wanted === 'http/json') return new OTLPTraceExporter();
+	if (wanted !== undefined && wanted !== '' && wanted !== 'http/protobuf') {
+		warn(`OTEL_EXPORTER_OTLP_PROTOCOL is neither http/protobuf nor http/json: \`${wanted}\`; http/protobuf is used.`);
+	}
+	const options = convertLegacyHttpOptions({}, 'TRACES', 'v1/traces', { 'Content-Type': 'application/x-protobuf' });
+	const delegate = createOtlpHttpExportDelegate(
+		options,
+		ProtobufTraceSerializer,
+		'otlp_http_span_exporter',
+		TraceExporterMetricsHelper,
+		undefined,
+	);
+	return {
+		export: (spans, done) => delegate.export(spans, done),
+		shutdown: () => delegate.shutdown(),
+	};
+}
+
+/** What this process is: named by the environment, else by the program. */
+function ownResource(): Resource {
+	return defaultResource()
+		.merge(resourceFromAttributes({ [ATTR_SERVICE_NAME]: 'svc' }))
+		.merge(detectResources({ detectors: [envDetector] }));
+}
+
+function readableSpan(span: SpanRecord, resource: Resource): ReadableSpan {
+	const { traceId, state, parentId, parentIsRemote, startedAt, duration } = span;
+	const traceState = state === undefined ? undefined : new TraceState(state);
+	const context = { traceId, spanId: span.spanId, traceFlags: span.flags, ...(traceState ? { traceState } : {}) };
+	return {
+		name: span.name,
+		kind: span.kind === 'server' ? SpanKind.SERVER : SpanKind.INTERNAL,
+		spanContext: () => context,
+		...(parentId === undefined
+			? {}
+			: { parentSpanContext: { traceId, spanId: parentId, traceFlags: span.flags, isRemote: parentIsRemote } }),
+		startTime: hrTime(startedAt),
+		endTime: hrTime(startedAt + duration),
+		duration: hrTime(duration),
+		status: { code: span.failed ? SpanStatusCode.ERROR : SpanStatusCode.UNSET },
+		attributes: span.attributes as Attributes,
+		links: [],
+		events: [],
+		ended: true,
+		resource,
+		instrumentationScope: SCOPE,
+		droppedAttributesCount: 0,
+		droppedEventsCount: 0,
+		droppedLinksCount: 0,
+	};
+}
+
+/** Milliseconds as seconds and nanoseconds. */
+function hrTime(milliseconds: number): HrTime {
+	const seconds = Math.floor(milliseconds / 1000);
+	return [seconds, Math.min(999_999_999, Math.round((milliseconds - seconds * 1000) * 1_000_000))];
+}

@@ -1,0 +1,55 @@
+/** Which requests are recorded: the samplers that `OTEL_TRACES_SAMPLER` names. */
+import type { Tracer } from '../../compiler/exchange/leases.ts';
+
+/** Decides for a trace; `parentSampled` is undefined where it begins. */
+export type Sampler = Tracer['samples'];
+
+/** Hexadecimal digits at the end of a trace id that decide: 52 bits, all that a double holds exactly. */
+const DECIDING_DIGITS = 13;
+
+/** The sampler of an environment; `parentbased_always_on` for none and for an unknown one, which {@link samplerProblem} tells of. */
+export function samplerOf(environment: { readonly [name: string]: string | undefined }): Sampler {
+	if (isDisabled(environment)) return (_traceId, parentSampled) => parentSampled ?? false;
+	const name = environment.OTEL_TRACES_SAMPLER ?? '';
+	const root = rootSampler(name.replace(/^parentbased_/, ''), environment.OTEL_TRACES_SAMPLER_ARG);
+	if (KNOWN.has(name) && !name.startsWith('parentbased_')) return root;
+	return (traceId, parentSampled) => parentSampled ?? root(traceId, undefined);
+}
+
+/** What is wrong with the sampler of an environment, in one sentence. */
+export function samplerProblem(environment: { readonly [name: string]: string | undefined }): string | undefined {
+	const name = environment.OTEL_TRACES_SAMPLER ?? '';
+	if (name !== '' && !KNOWN.has(name)) {
+		return `OTEL_TRACES_SAMPLER names no sampler that there is: \`${name}\`; parentbased_always_on is used.`;
+	}
+	const argument = environment.OTEL_TRACES_SAMPLER_ARG;
+	if (name.endsWith('traceidratio') && ratioOf(argument) === undefined) {
+		return `OTEL_TRACES_SAMPLER_ARG is not a number from 0 to 1: \`${argument}\`; 1 is used.`;
+	}
+	return undefined;
+}
+
+/** Whether `OTEL_SDK_DISABLED` turns tracing off; the context of callers is still passed on. */
+export function isDisabled(environment: { readonly [name: string]: string | undefined }): boolean {
+	return environment.OTEL_SDK_DISABLED?.trim().toLowerCase() === 'true';
+}
+
+const KNOWN: ReadonlySet<string> = new Set([
+	...['always_on', 'always_off', 'traceidratio'],
+	...['parentbased_always_on', 'parentbased_always_off', 'parentbased_traceidratio'],
+]);
+
+function rootSampler(name: string, argument: string | undefined): Sampler {
+	if (name === 'always_off') return () => false;
+	if (name !== 'traceidratio') return () => true;
+	const ratio = ratioOf(argument) ?? 1;
+	// The end of the id is what is random in all of them (W3C Trace Context, level 2).
+	const bound = ratio * 16 ** DECIDING_DIGITS;
+	return traceId => Number.parseInt(traceId.slice(-DECIDING_DIGITS), 16) < bound;
+}
+
+function ratioOf(argument: string | undefined): number | undefined {
+	if (argument === undefined || argument.trim() === '') return 1;
+	const ratio = Number(argument);
+	return ratio >= 0 && ratio <= 1 ? ratio : undefined;
+}
