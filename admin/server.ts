@@ -20,6 +20,7 @@ import { isStream } from '../compiler/exchange/body.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
 import type { RuntimeControl } from '../runtime/control.ts';
 import { createHttp1Server } from '../runtime/protocols/http1/http1-server.ts';
+import { DEFAULT_LIMITS } from '../runtime/protocols/http1/limits.ts';
 import type { ProtocolHost, ProtocolLimits, ProtocolServer } from '../runtime/protocols/protocol.ts';
 import { AdminAccess } from './access.ts';
 import { adapt } from './adapt.ts';
@@ -44,14 +45,12 @@ const KEPT_ON_ERROR: ReadonlySet<string> = new Set([
 
 /** Bounds: few, patient and trusted clients, but nothing without an end. */
 const LIMITS: ProtocolLimits = {
-	maxHeadSize: 16_384,
-	maxHeaderCount: 100,
+	...DEFAULT_LIMITS,
 	headTimeout: 10_000,
 	idleTimeout: 120_000,
 	bodyIdleTimeout: 30_000,
 	writeIdleTimeout: 30_000,
 	maxDrain: 65_536,
-	maxRequestsPerConnection: 0,
 };
 const MAX_CONNECTIONS = 256;
 

@@ -9,14 +9,15 @@ export interface ProtocolHost {
 	/** The exchange has ended: its response was written, cut short, or its connection dropped. Called exactly once per exchange. */
 	finished(x: Exchange): void;
 	/**
-	 * A message was refused before it became an exchange (`bad_field_name`, `head_too_large`, `header_timeout`, …), or a field
-	 * of a response was left out because it could not be sent (`invalid_response_field`). For counters: the reasons are few.
+	 * A message was refused before it became an exchange (`bad_field_name`, `head_too_large`, `header_timeout`, …), its body or
+	 * response took too long (`body_timeout`, `write_timeout`), or a field of a response was left out because it could not be
+	 * sent (`invalid_response_field`). For counters: the reasons are few (runtime/metrics/refusals.ts).
 	 */
 	refused(reason: string): void;
 	/** A connection was opened or closed, for gauges. */
 	opened(): void;
 	closed(): void;
-	/** Limits and time-outs, in bytes and milliseconds. */
+	/** Limits and time-outs, in bytes and milliseconds: another object once a load has changed them. */
 	readonly limits: ProtocolLimits;
 	/** True once draining: answers carry `Connection: close`. */
 	readonly draining: boolean;
@@ -32,20 +33,43 @@ export interface ProtocolLimits {
 	readonly headTimeout: number;
 	/** Between exchanges of a connection: 300 s. */
 	readonly idleTimeout: number;
-	/** Without a byte of a request's body read: 60 s. */
+	/** From the end of a head to the end of its body, as far as the body is waited for: none. */
+	readonly bodyTimeout: number;
+	/** Without a byte of a request's body that is waited for: 60 s. */
 	readonly bodyIdleTimeout: number;
+	/** Bytes a second at which a body that is waited for must come, `bodyIdleTimeout` apart: 0, none. */
+	readonly bodyRate: number;
+	/** From the end of a head to the end of its response: none. */
+	readonly writeTimeout: number;
 	/** Without a byte of a response taken by the client: 60 s. */
 	readonly writeIdleTimeout: number;
+	/** Bytes a second at which a client must take a response, `writeIdleTimeout` apart: 0, none. */
+	readonly writeRate: number;
+	/** Bytes of a whole body that are given to the socket at once: 65536. */
+	readonly writeChunk: number;
+	/** Bytes of chunk extensions in one body: 4096. */
+	readonly maxChunkExtensions: number;
 	/** Bytes of an unread request body that are discarded to keep the connection: 262144. */
 	readonly maxDrain: number;
 	/** Requests served on one connection, 0 for no bound. */
 	readonly maxRequestsPerConnection: number;
 }
 
+/** Both ends of a connection as a load balancer names them. Addresses are without brackets; '' and 0 for a unix socket. */
+export interface ConnectionPeer {
+	readonly remoteAddress: string;
+	readonly remotePort: number;
+	readonly localAddress: string;
+	readonly localPort: number;
+}
+
 /** One protocol on accepted sockets. One instance per listener and thread. */
 export interface ProtocolServer {
-	/** Takes over a connected socket; bytes already read have been put back with `unshift`. */
-	accept(socket: Socket, scheme: 'http' | 'https'): void;
+	/**
+	 * Takes over a connected socket; bytes already read have been put back with `unshift`. `peer` is who is at its other end
+	 * when that is not what the socket says: a PROXY header has named it.
+	 */
+	accept(socket: Socket, scheme: 'http' | 'https', peer?: ConnectionPeer): void;
 	/** Stops keep-alive: idle connections close at once, busy ones after their exchange. */
 	drain(): void;
 	/** Open connections. */

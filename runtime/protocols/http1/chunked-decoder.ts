@@ -3,7 +3,7 @@
 import { TOKEN_CLASS, VALUE_CLASS } from '../../../compiler/exchange/field-syntax.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { FieldParser, type FieldRole, INCOMPLETE, OK } from './field-parser.ts';
-import { MAX_CHUNK_EXTENSIONS } from './limits.ts';
+import { DEFAULT_LIMITS } from './limits.ts';
 import { PendingBytes } from './pending-bytes.ts';
 
 /** Takes the content as it is decoded: views of the bytes that came in. */
@@ -47,8 +47,16 @@ export class ChunkedDecoder {
 	readonly #role: FieldRole;
 	readonly #maxTrailerSize: number;
 	readonly #maxTrailerCount: number;
+	readonly #maxExtensions: number;
 
-	constructor(of: 'request' | 'response', maxTrailerSize: number, maxTrailerCount: number) {
+	/** Bounds are bytes of the trailer section, its fields, and bytes of all chunk extensions. */
+	constructor(
+		of: 'request' | 'response',
+		maxTrailerSize: number,
+		maxTrailerCount: number,
+		maxExtensions: number = DEFAULT_LIMITS.maxChunkExtensions,
+	) {
+		this.#maxExtensions = maxExtensions;
 		this.#role = of === 'request' ? 'request_trailer' : 'response_trailer';
 		this.#maxTrailerSize = maxTrailerSize;
 		this.#maxTrailerCount = maxTrailerCount;
@@ -147,7 +155,8 @@ export class ChunkedDecoder {
 	}
 
 	#extension(): boolean {
-		return ++this.#extensions <= MAX_CHUNK_EXTENSIONS;
+		// They carry nothing for us, and unbounded they hide a flood.
+		return ++this.#extensions <= this.#maxExtensions;
 	}
 
 	#readTrailers(bytes: Buffer, start: number): number {

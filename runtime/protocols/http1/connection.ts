@@ -2,22 +2,18 @@
 import type { Socket } from 'node:net';
 import { parseAuthority } from '../../../compiler/exchange/authority.ts';
 import { isStream } from '../../../compiler/exchange/body.ts';
-import {
-	Exchange,
-	type ExchangeTransport,
-	type ProtocolName,
-	type Received,
-	Request,
-} from '../../../compiler/exchange/exchange.ts';
-import { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import type { Exchange, ExchangeTransport, TransferBounds } from '../../../compiler/exchange/exchange.ts';
+import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
+import type { ConnectionPeer } from '../protocol.ts';
+import { ConnectionClock } from './connection-clock.ts';
 import { BLOCKED, BODY, CLOSED, DRAIN, HEAD, LINGER, UPGRADED, WAIT } from './connection-state.ts';
 import type { Engine, EngineConnection } from './engine.ts';
+import { exchangeOfHead } from './exchange-of-head.ts';
 import { INCOMPLETE, OK } from './field-parser.ts';
 import { LINGER_IDLE, LINGER_TOTAL, PIPELINE_HIGH_WATER } from './limits.ts';
 import { PendingBytes } from './pending-bytes.ts';
 import { type BodyFeeder, RequestBody } from './request-body.ts';
-import { SERVER_NAME } from './response-head.ts';
 import { ResponseWriter, type WriterOwner } from './response-writer.ts';
 import { SocketInfo } from './socket-info.ts';
 import { type InputSink, SocketInput } from './socket-input.ts';
@@ -28,7 +24,6 @@ const NOTHING = Buffer.alloc(0);
 export class Connection implements EngineConnection, ExchangeTransport, BodyFeeder, InputSink, WriterOwner {
 	readonly #socket: Socket;
 	readonly #input: SocketInput;
-	readonly #scheme: 'http' | 'https';
 	readonly #engine: Engine;
 	readonly #info: SocketInfo;
 	readonly #writer: ResponseWriter;
@@ -49,8 +44,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	#ended = false;
 	/** Within a run over bytes that came in: what is written is gathered until its end. */
 	#running = false;
-	#readDeadline: number;
-	#writeDeadline = Infinity;
+	readonly clock: ConnectionClock;
 	#lingerEnd = Infinity;
 	#lastAuthority = '';
 	#lastHost = '';
@@ -58,17 +52,17 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	#onBroken: (() => void) | undefined = undefined;
 	readonly #onDrain = (): void => this.#drained();
 
-	constructor(accepted: Socket, scheme: 'http' | 'https', engine: Engine) {
+	constructor(accepted: Socket, scheme: 'http' | 'https', engine: Engine, peer: ConnectionPeer | undefined) {
 		this.#input = new SocketInput(accepted, scheme === 'http' ? engine.readMemory : undefined, this);
 		const { socket } = this.#input;
 		this.#socket = socket;
-		this.#scheme = scheme;
 		this.#engine = engine;
-		this.#info = new SocketInfo(socket, scheme);
+		this.#info = new SocketInfo(socket, scheme, peer);
 		this.#writer = new ResponseWriter(socket, engine, this);
 		engine.now = performance.now();
+		this.clock = new ConnectionClock(engine, socket, this);
 		const { headTimeout, idleTimeout } = engine.limits;
-		this.#readDeadline = Math.min(engine.after(headTimeout), engine.after(idleTimeout));
+		this.clock.readUntil(Math.min(engine.after(headTimeout), engine.after(idleTimeout)));
 		engine.add(this);
 		socket.on('drain', this.#onDrain);
 		socket.once('close', () => this.#closed());
@@ -84,8 +78,13 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	/** Nothing to begin: reading goes on during an exchange, and that shows when a client leaves. */
 	watch(): void {}
 
+	bound(bounds: TransferBounds): void {
+		this.clock.bound(bounds);
+	}
+
 	bodyAwaited(body: RequestBody): void {
 		if (this.#body !== body) return;
+		this.#engine.now = performance.now();
 		if (this.#expectsContinue && body.received === 0) {
 			this.#expectsContinue = false;
 			if (this.#handling) {
@@ -93,7 +92,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 				if (!this.#running) this.#writer.flush();
 			}
 		}
-		this.#readDeadline = this.#engine.after(this.#engine.limits.bodyIdleTimeout);
+		this.clock.bodyAwaited(body.received);
 		this.#input.resume();
 	}
 
@@ -102,19 +101,13 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	}
 
 	writeBlocked(blocked: boolean): void {
-		this.#writeDeadline = blocked ? this.#engine.after(this.#engine.limits.writeIdleTimeout) : Infinity;
+		this.clock.writeBlocked(blocked, this.#exchange?.response.bytesSent ?? 0);
 	}
 
 	responseEnded(): void {
 		this.#engine.now = performance.now();
-		this.#writeDeadline = Infinity;
 		this.#finish();
 		this.#continue();
-	}
-
-	check(now: number): void {
-		if (now >= this.#writeDeadline) this.#socket.destroy();
-		else if (now >= this.#readDeadline) this.#readTimedOut();
 	}
 
 	drain(): void {
@@ -125,8 +118,12 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		this.#socket.destroy();
 	}
 
-	#readTimedOut(): void {
-		this.#readDeadline = Infinity;
+	writeTimedOut(): void {
+		if (this.#state !== LINGER) this.#engine.host.refused('write_timeout');
+		this.#socket.destroy();
+	}
+
+	readTimedOut(): void {
 		switch (this.#state) {
 			case HEAD:
 				if (this.#inHead) this.#refuse(408, 'header_timeout');
@@ -134,6 +131,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 				break;
 			case BODY:
 				this.#keepAlive = false;
+				this.#engine.host.refused('body_timeout');
 				this.#body!.fail(new HttpError(408, 'The body of the request did not come in time.'));
 				break;
 			case DRAIN:
@@ -162,7 +160,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 				break;
 			case LINGER:
 				if (this.#lingerEnd !== Infinity) {
-					this.#readDeadline = Math.min(this.#lingerEnd, performance.now() + LINGER_IDLE);
+					this.clock.readUntil(Math.min(this.#lingerEnd, performance.now() + LINGER_IDLE));
 				}
 		}
 	}
@@ -206,7 +204,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 				if (!this.#inHead) {
 					this.#inHead = true;
 					engine.now = performance.now();
-					this.#readDeadline = engine.after(limits.headTimeout);
+					this.clock.readUntil(engine.after(limits.headTimeout));
 				}
 				break;
 			} else if (parser.inRequestLine) this.#refuse(414, 'target_too_long');
@@ -244,8 +242,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		let body: RequestBody | undefined;
 		let at = start;
 		if (parser.bodyLength !== 0) {
-			const { maxHeadSize, maxHeaderCount } = limits;
-			body = new RequestBody(this, parser.bodyLength, maxHeadSize, maxHeaderCount, this.#input.shared);
+			body = new RequestBody(this, parser.bodyLength, limits, this.#input.shared);
 			if (at < bytes.length) at = body.feed(bytes, at);
 			if (at < 0) return this.#refuseAt(start, 'bad_chunk');
 		}
@@ -253,16 +250,11 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		this.#minor = parser.minor;
 		this.#keepAlive = parser.keepAlive && ++this.#requests !== limits.maxRequestsPerConnection;
 		this.#expectsContinue = parser.expectsContinue;
-		this.#readDeadline = Infinity;
 		this.#state = body === undefined || body.complete ? WAIT : BODY;
 		if (body?.full) this.#input.pause();
 		engine.now = performance.now();
-		const received: Received = { method: parser.method, path: parser.path, query: parser.query, authority };
-		const headers = new HeaderList(parser.fields.items);
-		const request = new Request(received, this.#scheme, this.#lastHost, headers, body ?? null);
-		const protocol: ProtocolName = parser.minor === 1 ? 'HTTP/1.1' : 'HTTP/1.0';
-		const x = new Exchange(protocol, this.#info, received, request, this, engine.now);
-		x.response.headers.add('Server', SERVER_NAME);
+		this.clock.exchangeBegins();
+		const x = exchangeOfHead(engine, this.#info, this.#lastHost, body, this);
 		body?.countFor(x);
 		this.#exchange = x;
 		this.#handling = true;
@@ -297,19 +289,19 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		const end = body.feed(bytes, start);
 		if (end < 0) {
 			this.#keepAlive = false;
-			this.#readDeadline = Infinity;
+			this.clock.readUntil(Infinity);
 			if (this.#state === DRAIN) this.#close();
 			return bytes.length;
 		}
 		if (body.complete) {
-			this.#readDeadline = Infinity;
+			this.clock.readUntil(Infinity);
 			if (this.#state === DRAIN) this.#next();
 			else this.#state = WAIT;
 		} else if (this.#state === DRAIN) {
-			this.#readDeadline = this.#engine.after(limits.bodyIdleTimeout);
 			if (body.discarded > limits.maxDrain) this.#close();
 		} else {
-			this.#readDeadline = body.awaited ? this.#engine.after(limits.bodyIdleTimeout) : Infinity;
+			if (body.awaited) this.clock.bodyAwaited(body.received);
+			else this.clock.bodyCame();
 			if (body.full || body.discarded > limits.maxDrain) this.#input.pause();
 		}
 		return end;
@@ -353,6 +345,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	#finish(): void {
 		const x = this.#exchange!;
 		this.#exchange = undefined;
+		this.clock.exchangeEnds();
 		const body = this.#body;
 		if (body !== undefined && !body.complete) body.cancel();
 		this.#engine.host.finished(x);
@@ -362,7 +355,8 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 			if (body.discarded > this.#engine.limits.maxDrain) this.#close();
 			else {
 				this.#state = DRAIN;
-				this.#readDeadline = this.#engine.after(this.#engine.limits.bodyIdleTimeout);
+				// In all, not for each byte: nobody wants this body any more.
+				this.clock.readUntil(this.#engine.after(this.#engine.limits.bodyIdleTimeout));
 				this.#input.resume();
 			}
 		} else this.#next();
@@ -372,19 +366,19 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	#next(): void {
 		this.#state = HEAD;
 		this.#body = undefined;
-		this.#readDeadline = this.#engine.after(this.#engine.limits.idleTimeout);
+		this.clock.readUntil(this.#engine.after(this.#engine.limits.idleTimeout));
 		this.#input.resume();
 	}
 
 	#block(): void {
 		this.#state = BLOCKED;
-		this.#readDeadline = Infinity;
-		this.#writeDeadline = this.#engine.after(this.#engine.limits.writeIdleTimeout);
+		this.clock.readUntil(Infinity);
+		this.clock.writeUntil(this.#engine.after(this.#engine.limits.writeIdleTimeout));
 	}
 
 	#drained(): void {
 		if (this.#state !== BLOCKED) return;
-		this.#writeDeadline = Infinity;
+		this.clock.exchangeEnds();
 		this.#next();
 		this.#continue();
 	}
@@ -409,15 +403,16 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		this.#state = LINGER;
 		this.#body = undefined;
 		this.#pending = undefined;
-		this.#readDeadline = Infinity;
+		this.clock.readUntil(Infinity);
 		this.#writer.flush();
-		this.#writeDeadline = this.#engine.after(this.#engine.limits.writeIdleTimeout);
+		this.clock.exchangeEnds();
+		this.clock.writeUntil(this.#engine.after(this.#engine.limits.writeIdleTimeout));
 		this.#socket.end(() => {
 			if (this.#state !== LINGER) return;
 			const now = performance.now();
-			this.#writeDeadline = Infinity;
-			this.#readDeadline = now + LINGER_IDLE;
+			this.clock.exchangeEnds();
 			this.#lingerEnd = now + LINGER_TOTAL;
+			this.clock.readUntil(now + LINGER_IDLE);
 		});
 		this.#input.resume();
 	}
@@ -427,8 +422,8 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		this.#socket.off('drain', this.#onDrain);
 		const pending = this.#pending?.bytes;
 		this.#pending = undefined;
-		this.#readDeadline = Infinity;
-		this.#writeDeadline = Infinity;
+		this.clock.readUntil(Infinity);
+		this.clock.exchangeEnds();
 		const stream = this.#input.handOver(pending ?? rest);
 		try {
 			this.#exchange!.upgraded!(stream);
@@ -466,8 +461,6 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		const upgraded = this.#state === UPGRADED;
 		this.#state = CLOSED;
 		this.#input.closed();
-		this.#readDeadline = Infinity;
-		this.#writeDeadline = Infinity;
 		this.#engine.remove(this);
 		const x = this.#exchange;
 		if (x === undefined) return;

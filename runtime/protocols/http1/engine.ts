@@ -4,11 +4,12 @@ import { RequestHeadParser } from './head-parser.ts';
 import { TICK } from './limits.ts';
 import { DateLine, FieldWriter } from './response-head.ts';
 import { ReadMemory } from './socket-input.ts';
+import { type Timed, TimerWheel } from './timer-wheel.ts';
 
 /** A connection as the engine keeps it. */
 export interface EngineConnection {
-	/** Acts on deadlines that have passed; `now` is `performance.now()`. */
-	check(now: number): void;
+	/** Its deadlines. */
+	readonly clock: Timed;
 	/** Closes at once if idle. */
 	drain(): void;
 	/** Ends at once. */
@@ -18,7 +19,8 @@ export interface EngineConnection {
 /** The shared part of one server on one thread. */
 export class Engine {
 	readonly host: ProtocolHost;
-	readonly limits: ProtocolLimits;
+	/** Those of the host as they were when the last connection came or the clock last struck. */
+	limits: ProtocolLimits;
 	readonly parser: RequestHeadParser;
 	readonly fieldWriter: FieldWriter;
 	readonly connections: Set<EngineConnection> = new Set();
@@ -27,7 +29,8 @@ export class Engine {
 	now: number = performance.now();
 	draining = false;
 	readonly #dateLine = new DateLine();
-	readonly #tick: number;
+	#tick: number;
+	#wheel: TimerWheel<Timed>;
 	#timer: NodeJS.Timeout | undefined = undefined;
 
 	constructor(host: ProtocolHost) {
@@ -36,11 +39,8 @@ export class Engine {
 		this.limits = limits;
 		this.parser = new RequestHeadParser(limits.maxHeaderCount);
 		this.fieldWriter = new FieldWriter(() => host.refused('invalid_response_field'));
-		let shortest = TICK * 4;
-		for (const time of [limits.headTimeout, limits.idleTimeout, limits.bodyIdleTimeout, limits.writeIdleTimeout]) {
-			if (time > 0 && time < shortest) shortest = time;
-		}
-		this.#tick = Math.max(10, shortest / 4);
+		this.#tick = tickFor(limits);
+		this.#wheel = new TimerWheel(this.#tick, this.now);
 	}
 
 	/** Made for the first connection: most listeners of a large configuration have none. */
@@ -59,24 +59,62 @@ export class Engine {
 		return milliseconds === 0 ? Infinity : this.now + milliseconds;
 	}
 
+	/** Takes over what a load has changed. */
+	refresh(): void {
+		const { limits } = this.host;
+		if (limits === this.limits) return;
+		this.limits = limits;
+		this.parser.fields.maxCount = limits.maxHeaderCount;
+		const tick = tickFor(limits);
+		if (tick === this.#tick) return;
+		this.#tick = tick;
+		this.#wheel = new TimerWheel(tick, performance.now());
+		for (const connection of this.connections) this.#wheel.add(connection.clock);
+		if (this.#timer === undefined) return;
+		clearInterval(this.#timer);
+		this.#timer = this.#clock();
+	}
+
 	add(connection: EngineConnection): void {
+		// Without a connection the wheel has stood still.
+		if (this.connections.size === 0) this.#wheel.begin(this.now);
 		this.connections.add(connection);
+		this.#wheel.add(connection.clock);
 		this.host.opened();
-		// One timer for all connections; none when there is no connection.
-		this.#timer ??= setInterval(() => this.#look(), this.#tick).unref();
+		this.#timer ??= this.#clock();
+	}
+
+	/** A deadline of a connection has been set that may be its earliest. */
+	sooner(clock: Timed, deadline: number): void {
+		this.#wheel.sooner(clock, deadline);
 	}
 
 	remove(connection: EngineConnection): void {
 		if (!this.connections.delete(connection)) return;
+		this.#wheel.remove(connection.clock);
 		this.host.closed();
 		if (this.connections.size > 0) return;
 		clearInterval(this.#timer);
 		this.#timer = undefined;
 	}
 
-	#look(): void {
-		const now = performance.now();
-		this.now = now;
-		for (const connection of this.connections) connection.check(now);
+	/** One timer for all connections; none when there is no connection. */
+	#clock(): NodeJS.Timeout {
+		return setInterval(() => {
+			const now = performance.now();
+			this.now = now;
+			this.#wheel.advance(now);
+			this.refresh();
+		}, this.#tick).unref();
 	}
+}
+
+/** Milliseconds between two looks: a quarter of the shortest time-out, so that each is met with little to spare. */
+function tickFor(limits: ProtocolLimits): number {
+	let shortest = TICK * 4;
+	const { headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout } = limits;
+	for (const time of [headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout]) {
+		if (time > 0 && time < shortest) shortest = time;
+	}
+	return Math.max(10, shortest / 4);
 }

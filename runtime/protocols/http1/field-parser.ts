@@ -54,12 +54,13 @@ export class FieldParser {
 	reason = '';
 	readonly #request: boolean;
 	readonly #trailer: boolean;
-	readonly #maxCount: number;
+	/** Fields at most. */
+	maxCount: number;
 
 	constructor(role: FieldRole, maxCount: number) {
 		this.#request = role === 'request' || role === 'request_trailer';
 		this.#trailer = role === 'request_trailer' || role === 'response_trailer';
-		this.#maxCount = maxCount;
+		this.maxCount = maxCount;
 	}
 
 	/** Parses from `start`; the text ends at `limit`. Returns OK, INCOMPLETE or a status. */
@@ -109,7 +110,7 @@ export class FieldParser {
 			let valueEnd = i;
 			while (valueEnd > valueStart && isBlank(text.charCodeAt(valueEnd - 1))) valueEnd--;
 			i += 2;
-			if (++count > this.#maxCount) return this.#refuse(431, 'too_many_fields');
+			if (++count > this.maxCount) return this.#refuse(431, 'too_many_fields');
 			// A name that a back end reads as the one with `-` could pass what a rule here forbids.
 			if (this.#request && (classes & DANGEROUS) !== 0) continue;
 			const name = text.slice(nameStart, nameEnd);

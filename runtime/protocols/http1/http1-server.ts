@@ -1,18 +1,20 @@
 /** HTTP/1.1 and 1.0 on accepted sockets: our own engine (RFC 9110, RFC 9112). */
 import type { Socket } from 'node:net';
-import type { ProtocolHost, ProtocolServer } from '../protocol.ts';
+import type { ConnectionPeer, ProtocolHost, ProtocolServer } from '../protocol.ts';
 import { Connection } from './connection.ts';
 import { Engine } from './engine.ts';
 
 /**
  * Makes the HTTP/1.1 server of one listener on one thread. It holds no timer and no reference while it has no connection.
- * `host.limits` is read once. A response starts with `Server: svc` among its fields, for handlers to keep, replace or remove.
+ * `host.limits` is looked at again when a connection comes, and once a tick. A response starts with `Server: svc` among its fields, for handlers to keep, replace or remove.
  */
 export function createHttp1Server(host: ProtocolHost): ProtocolServer {
 	const engine = new Engine(host);
 	return {
-		accept(socket: Socket, scheme: 'http' | 'https'): void {
-			if (!socket.destroyed) new Connection(socket, scheme, engine);
+		accept(socket: Socket, scheme: 'http' | 'https', peer?: ConnectionPeer): void {
+			if (socket.destroyed) return;
+			engine.refresh();
+			new Connection(socket, scheme, engine, peer);
 		},
 		drain(): void {
 			engine.draining = true;

@@ -7,8 +7,14 @@ export const DEFAULT_LIMITS: ProtocolLimits = {
 	maxHeaderCount: 100,
 	headTimeout: 60_000,
 	idleTimeout: 300_000,
+	bodyTimeout: 0,
 	bodyIdleTimeout: 60_000,
+	bodyRate: 0,
+	writeTimeout: 0,
 	writeIdleTimeout: 60_000,
+	writeRate: 0,
+	writeChunk: 65_536,
+	maxChunkExtensions: 4096,
 	maxDrain: 262_144,
 	maxRequestsPerConnection: 0,
 };
@@ -22,9 +28,6 @@ export const BODY_HIGH_WATER = 65_536;
 /** Bytes of further requests that are held while an exchange is under way; then the socket is paused. */
 export const PIPELINE_HIGH_WATER = 65_536;
 
-/** Bytes of a whole body that are given to the socket at once; the next ones when these are out. */
-export const WRITE_CHUNK = 65_536;
-
 /** A body of at most this many bytes goes out in one string with its head. */
 export const COALESCE_LIMIT = 4096;
 
@@ -36,9 +39,6 @@ export const LINGER_IDLE = 2000;
 
 /** The same, whatever the client sends. */
 export const LINGER_TOTAL = 10_000;
-
-/** Bytes of chunk extensions in one body: they carry nothing for us, and unbounded they hide a flood. */
-export const MAX_CHUNK_EXTENSIONS = 4096;
 
 /** Milliseconds between two looks at the connections' deadlines, at most. */
 export const TICK = 1000;

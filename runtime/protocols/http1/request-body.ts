@@ -3,6 +3,7 @@ import type { BodySource } from '../../../compiler/exchange/body.ts';
 import type { Exchange } from '../../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
+import type { ProtocolLimits } from '../protocol.ts';
 import { ChunkedDecoder, type ChunkSink } from './chunked-decoder.ts';
 import { CHUNKED } from './head-parser.ts';
 import { BODY_HIGH_WATER } from './limits.ts';
@@ -40,12 +41,14 @@ export class RequestBody implements BodySource, ChunkSink {
 	readonly #copies: boolean;
 
 	/** `length` is bytes, or CHUNKED; trailers are bound as heads are. With `copies`, bytes fed are not kept themselves. */
-	constructor(feeder: BodyFeeder, length: number, maxTrailerSize: number, maxTrailerCount: number, copies: boolean) {
+	constructor(feeder: BodyFeeder, length: number, limits: ProtocolLimits, copies: boolean) {
 		this.#feeder = feeder;
 		this.#copies = copies;
 		this.length = length === CHUNKED ? undefined : length;
 		this.#remaining = length;
-		this.#decoder = length === CHUNKED ? new ChunkedDecoder('request', maxTrailerSize, maxTrailerCount) : undefined;
+		const { maxHeadSize, maxHeaderCount, maxChunkExtensions } = limits;
+		this.#decoder =
+			length === CHUNKED ? new ChunkedDecoder('request', maxHeadSize, maxHeaderCount, maxChunkExtensions) : undefined;
 	}
 
 	/** Names the exchange whose `bytesReceived` counts this body. */

@@ -4,7 +4,7 @@ import { type Body, type BodySource, isStream } from '../../../compiler/exchange
 import type { Exchange } from '../../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { Engine } from './engine.ts';
-import { COALESCE_LIMIT, GATHER_LIMIT, WRITE_CHUNK } from './limits.ts';
+import { COALESCE_LIMIT, GATHER_LIMIT } from './limits.ts';
 import { SERVER_NAME, statusLine } from './response-head.ts';
 import { SliceSource } from './slice-source.ts';
 
@@ -13,6 +13,8 @@ const PIECES_A_TURN = 32;
 
 /** The connection as its writer sees it. */
 export interface WriterOwner {
+	/** Says how much of a body is given to the socket at once. */
+	readonly clock: { readonly writeChunk: number };
 	/** A response that could not be written at once has ended: whole, or cut short by the socket's destruction. */
 	responseEnded(): void;
 	/** The socket takes no more for now; called again with false when it does. */
@@ -137,7 +139,8 @@ export class ResponseWriter {
 		if (body === null) length = 0;
 		else if (body instanceof Uint8Array) {
 			length = body.byteLength;
-			if (length > WRITE_CHUNK) source = new SliceSource(body, WRITE_CHUNK);
+			const most = this.#owner.clock.writeChunk;
+			if (length > most) source = new SliceSource(body, most);
 		} else {
 			source = body;
 			length = source.length;

@@ -2,22 +2,32 @@
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { ConnectionInfo, TlsInfo } from '../../../compiler/exchange/exchange.ts';
+import type { ConnectionPeer } from '../protocol.ts';
 
 /** Addresses of a socket. The remote ones are read at once, because a closed socket has forgotten them. */
 export class SocketInfo implements ConnectionInfo {
 	readonly remoteAddress: string;
 	readonly remotePort: number;
 	readonly tls: TlsInfo | undefined;
+	readonly scheme: 'http' | 'https';
 	readonly #socket: Socket;
 	#localAddress: string | undefined = undefined;
 	#localPort: number | undefined = undefined;
 
-	/** A socket of scheme `https` is a TLSSocket whose handshake is done. */
-	constructor(socket: Socket, scheme: 'http' | 'https') {
+	/** A socket of scheme `https` is a TLSSocket whose handshake is done. `peer` is what a PROXY header says. */
+	constructor(socket: Socket, scheme: 'http' | 'https', peer: ConnectionPeer | undefined) {
 		this.#socket = socket;
+		this.scheme = scheme;
 		this.tls = scheme === 'https' ? tlsInfo(socket as TLSSocket) : undefined;
-		this.remoteAddress = plainAddress(socket.remoteAddress);
-		this.remotePort = socket.remotePort ?? 0;
+		if (peer) {
+			this.remoteAddress = peer.remoteAddress;
+			this.remotePort = peer.remotePort;
+			this.#localAddress = peer.localAddress;
+			this.#localPort = peer.localPort;
+		} else {
+			this.remoteAddress = plainAddress(socket.remoteAddress);
+			this.remotePort = socket.remotePort ?? 0;
+		}
 	}
 
 	get localAddress(): string {
@@ -32,7 +42,7 @@ export class SocketInfo implements ConnectionInfo {
 }
 
 /** An IPv4 client of a dual-stack listener is an IPv4 address to rules and logs. */
-function plainAddress(address: string | undefined): string {
+export function plainAddress(address: string | undefined): string {
 	if (address === undefined) return '';
 	return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
 }
