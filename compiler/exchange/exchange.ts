@@ -55,6 +55,8 @@ export class Request {
 	/** Normalized forms of `path`, made when first asked for and valid while `path` is this text (see request-path.ts). */
 	normalizedFor: string | undefined = undefined;
 	normalized: string = '';
+	loweredFor: string | undefined = undefined;
+	lowered: string = '';
 
 	constructor(received: Received, scheme: 'http' | 'https', host: string, headers: HeaderList, body: Body) {
 		this.method = received.method;
@@ -86,6 +88,22 @@ export interface ExchangeTransport {
 	inform(status: number, headers: HeaderList): void;
 	/** Called by `Exchange.onGone`'s first use: the transport calls `exchange.gone()` if the client leaves before the end. */
 	watch(exchange: Exchange): void;
+	/** Sets bounds of this exchange, where the protocol has such. */
+	bound?(bounds: TransferBounds): void;
+}
+
+/** How long a client may make one exchange wait, instead of what its listener says. 0 is without bound. */
+export interface TransferBounds {
+	/** Milliseconds without a byte of the request's body while it is waited for. */
+	readonly readTimeout?: number;
+	/** Bytes a second that such a body must bring on average, `readTimeout` apart. */
+	readonly readRate?: number;
+	/** Milliseconds without a byte of the response taken. */
+	readonly writeTimeout?: number;
+	/** Bytes a second at which the response must be taken on average, `writeTimeout` apart. */
+	readonly writeRate?: number;
+	/** Bytes of a whole body that are given to the connection at once. */
+	readonly writeChunk?: number;
 }
 
 /**
@@ -212,6 +230,11 @@ export class Exchange {
 	/** Sends an interim response, such as 103 Early Hints (RFC 8297). */
 	inform(status: number, headers: HeaderList): void {
 		this.#transport.inform(status, headers);
+	}
+
+	/** Sets how long the client may make this exchange wait, instead of what its listener says. */
+	bound(bounds: TransferBounds): void {
+		this.#transport.bound?.(bounds);
 	}
 
 	/** Drops the connection without a response. */
