@@ -37,7 +37,7 @@ export function renderDiagnostics(diagnostics: readonly Diagnostic[]): string {
 }
 
 /** A line about a text that `svc fmt` would change, '' when it would not. Imported files are not looked at. */
-function formatWarning({ format, text, name }: ConfigInput): string {
+export function formatWarning({ format, text, name }: ConfigInput): string {
 	if (format === 'json') return '';
 	const line = firstDifference(text, formatText(text));
 	return line === undefined ? '' : `warning: ${unformatted(name, line, format)}\n`;

@@ -40,6 +40,57 @@ export function ambiguousLoop(node: RegexpNode): string | undefined {
 	return undefined;
 }
 
+/**
+ * True if two repetitions of the expression can share one text in many ways, and what stands behind them can fail: then
+ * an engine tries all of them, and takes time with the square of the text's length or worse. `toTheEnd`: it has to match
+ * up to the end of the text. Looks at repetitions of one character set, which are nearly all.
+ */
+export function sharedLoops(node: RegexpNode, toTheEnd: boolean): boolean {
+	const automaton = new Automaton();
+	const { last } = automaton.add(node);
+	if (automaton.tooLarge) return false;
+	const { sets, follow } = automaton;
+	const loops = sets.flatMap((_, position) => (follow[position]!.has(position) ? [position] : []));
+	for (const second of loops) {
+		const ends = last.includes(second);
+		if (ends && (!toTheEnd || takesNearlyAll(sets[second]!))) continue;
+		for (const first of loops) {
+			if (first === second || !intersect(sets[first]!, sets[second]!)) continue;
+			const both = intersection(sets[first]!, sets[second]!);
+			if (leads(automaton, first, second, both)) return true;
+		}
+	}
+	return false;
+}
+
+/** True if a text of these characters leads from one position to another. */
+function leads({ sets, follow }: Automaton, from: number, to: number, characters: Ranges): boolean {
+	const seen = new Set([from]);
+	const queue = [from];
+	for (let at = queue.pop(); at !== undefined; at = queue.pop()) {
+		for (const next of follow[at]!.keys()) {
+			if (next === to) return true;
+			if (seen.has(next) || !intersect(sets[next]!, characters)) continue;
+			seen.add(next);
+			queue.push(next);
+		}
+	}
+	return false;
+}
+
+function intersection(a: Ranges, b: Ranges): Ranges {
+	return a.flatMap(([low, high]) =>
+		b.flatMap(([otherLow, otherHigh]) => {
+			const [from, to] = [Math.max(low, otherLow), Math.min(high, otherHigh)];
+			return from <= to ? [[from, to] as const] : [];
+		}),
+	);
+}
+
+function takesNearlyAll(ranges: Ranges): boolean {
+	return ranges.reduce((sum, [low, high]) => sum + high - low + 1, 0) > 0x10ff00;
+}
+
 interface Part {
 	readonly nullable: boolean;
 	readonly first: readonly number[];

@@ -2,7 +2,7 @@
  * Regular expressions of the languages: RE2's syntax, translated to the engine's. What RE2 does not have (lookaround,
  * backreferences, atomic groups) is refused, and so is what would take exponential time here though not in RE2.
  */
-import { ambiguousLoop, type Ranges, type RegexpNode } from './regexp-ambiguity.ts';
+import { ambiguousLoop, type Ranges, type RegexpNode, sharedLoops } from './regexp-ambiguity.ts';
 import { type ClassItem, classNamed, complement, DIGIT, SPACE, WORD, wordComplement } from './regexp-classes.ts';
 
 /** An expression that is refused; the message is one sentence about it. */
@@ -33,6 +33,16 @@ export function compileRegexp(source: string, flags = ''): RegExp {
 	} catch {
 		throw new RegexpError(`\`${source}\` is not a regular expression of this language.`);
 	}
+}
+
+/**
+ * Says in words why an expression can take time with the square of its subject's length, or undefined when it does not
+ * look so. The expression has been compiled before.
+ */
+export function slowRegexp(source: string): string | undefined {
+	const { node } = new Translator(source, false).whole();
+	if (!sharedLoops(node, /(?:\$|\\z)\)*$/.test(source))) return undefined;
+	return 'two repetitions in it can share a text in many ways';
 }
 
 /**

@@ -1,10 +1,10 @@
 /** Diagnostics without live objects, for threads, the Admin API and `--format json`. */
-import type { Diagnostic, DiagnosticReport } from './diagnostic.ts';
+import type { Diagnostic, DiagnosticReport, ReportedEdit, TextEdit } from './diagnostic.ts';
 import { renderDiagnostic } from './render.ts';
 
 /** The report of a diagnostic: its place as numbers and its whole rendering as plain text. */
 export function toReport(diagnostic: Diagnostic): DiagnosticReport {
-	const { code, severity, message, span, pointer, hint } = diagnostic;
+	const { code, severity, message, span, pointer, hint, fix } = diagnostic;
 	const start = span?.source.position(span.start);
 	const end = span?.source.position(span.end);
 	return {
@@ -16,6 +16,20 @@ export function toReport(diagnostic: Diagnostic): DiagnosticReport {
 			: {}),
 		...(pointer === undefined ? {} : { pointer }),
 		...(hint === undefined ? {} : { hint }),
+		...(fix && fix.length > 0 ? { fix: fix.map(reportedEdit) } : {}),
 		text: renderDiagnostic(diagnostic),
+	};
+}
+
+function reportedEdit({ span, text }: TextEdit): ReportedEdit {
+	const start = span.source.position(span.start);
+	const end = span.source.position(span.end);
+	return {
+		file: span.source.name,
+		line: start.line,
+		column: start.column,
+		end_line: end.line,
+		end_column: end.column,
+		text,
 	};
 }

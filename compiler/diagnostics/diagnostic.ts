@@ -54,5 +54,17 @@ export interface DiagnosticReport {
 	readonly end_column?: number;
 	readonly pointer?: string;
 	readonly hint?: string;
+	/** Edits that mend it, to be made together; ends are exclusive. */
+	readonly fix?: readonly ReportedEdit[];
+	readonly text: string;
+}
+
+/** An edit of {@link DiagnosticReport.fix}: what stands between two places is replaced. */
+export interface ReportedEdit {
+	readonly file: string;
+	readonly line: number;
+	readonly column: number;
+	readonly end_line: number;
+	readonly end_column: number;
 	readonly text: string;
 }

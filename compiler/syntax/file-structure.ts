@@ -155,11 +155,11 @@ export class FileStructure {
 		}
 	}
 
-	/** Ends the file: what still waits for something is settled. */
-	finish(): ConfigTree {
+	/** Ends the file: what still waits for something is settled. `unused`: names that nothing uses are told of. */
+	finish(unused: boolean = this.#dialect === 'configfile'): ConfigTree {
 		this.#settle(undefined);
 		this.#closeOpenSite();
-		this.#unused();
+		if (unused) this.#unused();
 		return {
 			options: this.#options,
 			namedRoutes: this.#routes,
@@ -421,9 +421,9 @@ export class FileStructure {
 		this.#report.report(structureMistake(this.#dialect, code, span, message, more));
 	}
 
-	/** Configfile warns of names in the main file that nothing uses; after an error the use may be what was lost. */
+	/** Warns of names in the main file that nothing uses; after an error the use may be what was lost. */
 	#unused(): void {
-		if (this.#dialect !== 'configfile' || this.#report.failed) return;
+		if (this.#report.failed) return;
 		for (const snippet of this.#importer.snippets.values()) {
 			if (snippet.local && !snippet.used)
 				this.#notUsed('snippet/unused', snippet.word, `The snippet \`${snippet.name}\``);

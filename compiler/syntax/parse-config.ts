@@ -13,6 +13,8 @@ import { Importer } from './importer.ts';
 export interface ParseOptions {
 	/** Names of the dialect's directives: only to recognise one that stands where a site's address should. */
 	readonly knownDirectives: ReadonlySet<string>;
+	/** Snippets and constants that nothing uses are told of; only in Configfile if left out. */
+	readonly unused?: true;
 }
 
 /** Reports that a main file holds nothing at all, not even a comment. */
@@ -40,5 +42,5 @@ export function parseConfig(input: ConfigInput, reader: Reader, report: Report, 
 	const source = new Source({ name: input.name, text: input.text, path: input.path });
 	if (input.text === '') reportEmpty(source, expansion);
 	structure.addFile(importer.main(source));
-	return structure.finish();
+	return structure.finish(options.unused);
 }

@@ -1,0 +1,38 @@
+/** Findings as workflow commands, which GitHub shows beside the lines of a change: `--format github`. */
+import type { Diagnostic } from '../diagnostic.ts';
+import type { Findings } from './findings.ts';
+
+const COMMANDS: { readonly [severity in Diagnostic['severity']]: string } = {
+	error: 'error',
+	warning: 'warning',
+	note: 'notice',
+};
+
+/** One line for each finding; '' when there is none. */
+export function githubReport({ name, diagnostics }: Findings): string {
+	return diagnostics.map(one => `${command(one, name)}\n`).join('');
+}
+
+function command({ severity, code, message, hint, span, pointer }: Diagnostic, name: string): string {
+	const properties = [`file=${property(span?.source.name ?? name)}`];
+	if (span) {
+		const start = span.source.position(span.start);
+		const end = span.source.position(span.end);
+		properties.push(`line=${start.line}`, `endLine=${end.line}`);
+		// Columns are shown only for a finding on one line.
+		if (start.line === end.line) properties.push(`col=${start.column}`, `endColumn=${end.column}`);
+	}
+	properties.push(`title=${property(code)}`);
+	const place = span || pointer === undefined ? '' : `${pointer}: `;
+	const text = hint === undefined ? `${place}${message}` : `${place}${message}\n${hint}`;
+	return `::${COMMANDS[severity]} ${properties.join(',')}::${data(text)}`;
+}
+
+/** As the runner takes them back apart: the percent sign first. */
+function data(text: string): string {
+	return text.replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A');
+}
+
+function property(text: string): string {
+	return data(text).replaceAll(':', '%3A').replaceAll(',', '%2C');
+}

@@ -1,0 +1,102 @@
+/** Findings in the Static Analysis Results Interchange Format (OASIS SARIF 2.1.0), which code scanning services take: `--format sarif`. */
+
+import type { SourceSpan } from '../../source/source.ts';
+import type { Diagnostic } from '../diagnostic.ts';
+import type { DescribedRule, Findings } from './findings.ts';
+
+const SCHEMA = 'https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json';
+
+/** The log, with a line end. `rules` are described in it, and so is every other code that a finding has. */
+export function sarifReport({ name, version, valid, diagnostics }: Findings, rules: readonly DescribedRule[]): string {
+	const described = new Map(rules.map(rule => [rule.name, describe(rule)]));
+	for (const { code, severity } of diagnostics) {
+		if (!described.has(code)) described.set(code, { id: code, defaultConfiguration: { level: severity } });
+	}
+	const indexOf = new Map([...described.keys()].map((code, index) => [code, index]));
+	const log = {
+		$schema: SCHEMA,
+		version: '2.1.0',
+		runs: [
+			{
+				tool: { driver: { name: 'svc', semanticVersion: version.replace(/^v/, ''), rules: [...described.values()] } },
+				columnKind: 'utf16CodeUnits',
+				invocations: [{ executionSuccessful: true, exitCode: valid ? 0 : 1 }],
+				results: diagnostics.map(one => result(one, indexOf.get(one.code)!, name)),
+			},
+		],
+	};
+	return `${JSON.stringify(log, undefined, 2)}\n`;
+}
+
+function describe({ name, severity, summary, documentation }: DescribedRule): object {
+	return {
+		id: name,
+		shortDescription: { text: summary.replaceAll('`', '') },
+		fullDescription: { text: documentation.replaceAll('`', ''), markdown: documentation },
+		help: { text: documentation.replaceAll('`', ''), markdown: documentation },
+		defaultConfiguration: { level: severity },
+	};
+}
+
+function result(one: Diagnostic, ruleIndex: number, name: string): object {
+	const { code, severity, message, hint, label, span, pointer, related, fix } = one;
+	const text = [message, label, hint].filter(part => part !== undefined).join(' ');
+	const physicalLocation = span ? place(span) : { artifactLocation: { uri: uriOf(name) } };
+	return {
+		ruleId: code,
+		ruleIndex,
+		level: severity,
+		message: { text },
+		locations: [
+			{
+				physicalLocation,
+				...(span || pointer === undefined
+					? {}
+					: { logicalLocations: [{ fullyQualifiedName: pointer, kind: 'value' }] }),
+			},
+		],
+		...(related && related.length > 0
+			? {
+					relatedLocations: related.map((other, id) => ({
+						id,
+						message: { text: other.message },
+						physicalLocation: place(other.span),
+					})),
+				}
+			: {}),
+		...(fix && fix.length > 0
+			? {
+					fixes: [
+						{
+							description: { text: hint ?? label ?? message },
+							artifactChanges: [
+								{
+									artifactLocation: { uri: uriOf(fix[0]!.span.source.name) },
+									replacements: fix.map(edit => ({
+										deletedRegion: region(edit.span),
+										insertedContent: { text: edit.text },
+									})),
+								},
+							],
+						},
+					],
+				}
+			: {}),
+	};
+}
+
+function place(span: SourceSpan): object {
+	return { artifactLocation: { uri: uriOf(span.source.name) }, region: region(span) };
+}
+
+function region({ source, start, end }: SourceSpan): object {
+	const from = source.position(start);
+	const to = source.position(end);
+	return { startLine: from.line, startColumn: from.column, endLine: to.line, endColumn: to.column };
+}
+
+/** A file's name as a URI reference (RFC 3986). */
+function uriOf(name: string): string {
+	const encoded = name.split(/[/\\]/).map(encodeURIComponent).join('/');
+	return name.startsWith('/') ? `file://${encoded}` : encoded;
+}

@@ -1,0 +1,106 @@
+/** When one matcher holds for every request that another holds for, and when two never hold together: by their form alone. */
+import { canonicalJson } from '../document/canonical-json.ts';
+import type { Matcher } from '../document/document.ts';
+import { hostMatches } from '../exchange/authority.ts';
+
+/** True only if `wide` surely holds whenever `narrow` does; undefined takes every request. */
+export function covers(wide: Matcher | undefined, narrow: Matcher | undefined): boolean {
+	if (wide === undefined) return true;
+	if (narrow === undefined) return takesEverything(wide);
+	if (canonicalJson(wide) === canonicalJson(narrow)) return true;
+	if (narrow.type === 'any') return partsOf(narrow).every(part => covers(wide, part));
+	if (wide.type === 'all') return partsOf(wide).every(part => covers(part, narrow));
+	if (wide.type === 'any' && partsOf(wide).some(part => covers(part, narrow))) return true;
+	if (narrow.type === 'all' && partsOf(narrow).some(part => covers(wide, part))) return true;
+	if (wide.type !== narrow.type) return takesEverything(wide);
+	const [wider, narrower] = [valuesOf(wide), valuesOf(narrow)];
+	if (!wider || !narrower) return false;
+	switch (wide.type) {
+		case 'path':
+			return narrower.every(pattern => wider.some(other => coversPath(other, pattern)));
+		case 'method':
+			return narrower.every(method => wider.includes(method));
+		case 'host':
+			return narrower.every(host => wider.some(other => coversHost(other, host)));
+		default:
+			return false;
+	}
+}
+
+/** True only if no request can satisfy both. */
+export function excludes(one: Matcher, other: Matcher): boolean {
+	if (one.type !== other.type) return false;
+	const [left, right] = [valuesOf(one), valuesOf(other)];
+	if (!left || !right) return false;
+	switch (one.type) {
+		case 'method':
+			return !left.some(method => right.includes(method));
+		case 'host':
+			return !left.some(a => right.some(b => coversHost(a, b) || coversHost(b, a) || (isWild(a) && isWild(b))));
+		case 'path':
+			return left.every(a => right.every(b => disjointPaths(a, b)));
+		default:
+			return false;
+	}
+}
+
+/** The values of a matcher that lists alternatives, lower case where case does not count; undefined for others and those with placeholders. */
+function valuesOf(matcher: Matcher): readonly string[] | undefined {
+	const lists: { readonly [type: string]: string } = { path: 'patterns', method: 'methods', host: 'hosts' };
+	const key = lists[matcher.type];
+	const values = key === undefined ? undefined : (matcher[key] as readonly string[]);
+	if (!values || values.some(value => value.includes('{'))) return undefined;
+	return matcher.type === 'method' ? values : values.map(value => value.toLowerCase());
+}
+
+function partsOf(matcher: Matcher): readonly Matcher[] {
+	return matcher.of as readonly Matcher[];
+}
+
+function takesEverything(matcher: Matcher): boolean {
+	return matcher.type === 'path' && (valuesOf(matcher)?.some(pattern => pattern === '*' || pattern === '/*') ?? false);
+}
+
+function isWild(host: string): boolean {
+	return host.includes('*');
+}
+
+/** True if every host that the narrow one stands for matches the wide one. */
+export function coversHost(wide: string, narrow: string): boolean {
+	return wide === narrow || (!isWild(narrow) && isWild(wide) && hostMatches(narrow, wide));
+}
+
+const PLAIN = /^[^*?[\]%\\]*$/;
+
+/** True if every path of the narrow pattern matches the wide one. */
+export function coversPath(wide: string, narrow: string): boolean {
+	if (wide === narrow || wide === '*' || wide === '/*') return true;
+	if (wide.includes('//') || wide.includes('%') || narrow.includes('%')) return false;
+	if (wide.endsWith('*') && PLAIN.test(wide.slice(0, -1))) {
+		const literal = /^[^*?[\]\\]*/.exec(narrow)![0];
+		return literal.startsWith(wide.slice(0, -1));
+	}
+	if (wide.startsWith('*') && PLAIN.test(wide.slice(1))) {
+		const literal = PLAIN.test(narrow)
+			? narrow
+			: narrow.startsWith('*') && PLAIN.test(narrow.slice(1))
+				? narrow.slice(1)
+				: '';
+		return literal.endsWith(wide.slice(1)) && literal !== '';
+	}
+	return false;
+}
+
+function disjointPaths(a: string, b: string): boolean {
+	const [left, right] = [a, b].map(pattern => {
+		if (PLAIN.test(pattern)) return { text: pattern, prefix: false };
+		return pattern.endsWith('*') && PLAIN.test(pattern.slice(0, -1))
+			? { text: pattern.slice(0, -1), prefix: true }
+			: undefined;
+	}) as [{ text: string; prefix: boolean } | undefined, { text: string; prefix: boolean } | undefined];
+	if (!left || !right) return false;
+	if (left.prefix && right.prefix) return !left.text.startsWith(right.text) && !right.text.startsWith(left.text);
+	if (left.prefix) return !right.text.startsWith(left.text);
+	if (right.prefix) return !left.text.startsWith(right.text);
+	return left.text !== right.text;
+}

@@ -1,0 +1,95 @@
+/** Every lint rule, one line each. */
+
+import type { LintRule } from './lint-rule.ts';
+import { adminOpen } from './rules/admin-open.ts';
+import { authInClear } from './rules/auth-in-clear.ts';
+import { blockEmpty } from './rules/block-empty.ts';
+import { branchCovered } from './rules/branch-covered.ts';
+import { branchNeverRuns } from './rules/branch-never-runs.ts';
+import { cookieFlags } from './rules/cookie-flags.ts';
+import { corsForEveryone } from './rules/cors-credentials.ts';
+import { environmentUnset } from './rules/environment-unset.ts';
+import { filesPrivate } from './rules/files-private.ts';
+import { headerAfterAnswer } from './rules/header-after-answer.ts';
+import { headerOfFraming } from './rules/header-of-framing.ts';
+import { headerUpDefault } from './rules/header-up-default.ts';
+import { hostNeverMatches } from './rules/host-never-matches.ts';
+import { hostOfUpstream } from './rules/host-of-upstream.ts';
+import { hstsWithoutTls } from './rules/hsts-without-tls.ts';
+import { letUnused } from './rules/let-unused.ts';
+import { matcherDuplicate } from './rules/matcher-duplicate.ts';
+import { matcherNeverHolds } from './rules/matcher-never-holds.ts';
+import { matcherRepeats } from './rules/matcher-repeats.ts';
+import { matcherUnused } from './rules/matcher-unused.ts';
+import { directiveNeverRuns } from './rules/never-runs.ts';
+import { oldSpelling } from './rules/old-spelling.ts';
+import { pathNeverMatches } from './rules/path-never-matches.ts';
+import { pathWithoutSlash } from './rules/path-without-slash.ts';
+import { placeholderUnclosed } from './rules/placeholder-unclosed.ts';
+import { placeholderUnknown } from './rules/placeholder-unknown.ts';
+import { proxyToItself } from './rules/proxy-to-itself.ts';
+import { redirectLoop } from './rules/redirect-loop.ts';
+import { redirectOpen } from './rules/redirect-open.ts';
+import { regexpSlow } from './rules/regexp-slow.ts';
+import { rootMissing } from './rules/root-missing.ts';
+import { rootTooWide } from './rules/root-too-wide.ts';
+import { rootUnused } from './rules/root-unused.ts';
+import { routeUnused } from './rules/route-unused.ts';
+import { secretInFile } from './rules/secret-in-file.ts';
+import { siteNeverAnswers } from './rules/site-never-answers.ts';
+import { siteShadowed } from './rules/site-shadowed.ts';
+import { snippetUnused } from './rules/snippet-unused.ts';
+import { directiveCovered } from './rules/step-covered.ts';
+import { tlsOff } from './rules/tls-off.ts';
+import { trustsEveryone } from './rules/trusts-everyone.ts';
+import { unformatted } from './rules/unformatted.ts';
+import { upstreamTwice } from './rules/upstream-twice.ts';
+import { upstreamUnused } from './rules/upstream-unused.ts';
+
+/** In the order of their names. */
+export const lintRules: readonly LintRule[] = [
+	adminOpen,
+	authInClear,
+	blockEmpty,
+	branchCovered,
+	branchNeverRuns,
+	cookieFlags,
+	corsForEveryone,
+	directiveCovered,
+	directiveNeverRuns,
+	environmentUnset,
+	filesPrivate,
+	headerAfterAnswer,
+	headerOfFraming,
+	headerUpDefault,
+	hostNeverMatches,
+	hostOfUpstream,
+	hstsWithoutTls,
+	letUnused,
+	matcherDuplicate,
+	matcherNeverHolds,
+	matcherRepeats,
+	matcherUnused,
+	oldSpelling,
+	pathNeverMatches,
+	pathWithoutSlash,
+	placeholderUnclosed,
+	placeholderUnknown,
+	proxyToItself,
+	redirectLoop,
+	redirectOpen,
+	regexpSlow,
+	rootMissing,
+	rootTooWide,
+	rootUnused,
+	routeUnused,
+	secretInFile,
+	siteNeverAnswers,
+	siteShadowed,
+	snippetUnused,
+	tlsOff,
+	trustsEveryone,
+	unformatted,
+	upstreamTwice,
+	upstreamUnused,
+];

@@ -1,0 +1,132 @@
+/** What a lint rule sees: the texts as trees, the document they make, its plan, and a rehearsal of both. */
+import type { Plan } from '../codegen/plan.ts';
+import type { Diagnostic, TextEdit } from '../diagnostics/diagnostic.ts';
+import type { ConfigInput, Dialect } from '../dialects/dialect.ts';
+import type { Document } from '../document/document.ts';
+import type { Rehearsed } from '../rehearsal/rehearsal.ts';
+import type { RehearsedRequest } from '../rehearsal/rehearsed-request.ts';
+import type { Reader } from '../source/reader.ts';
+import type { Source, SourceSpan } from '../source/source.ts';
+import type { ConfigTree, Line } from '../syntax/ast.ts';
+import type { LintRule } from './lint-rule.ts';
+import type { WalkedDocument } from './walk-document.ts';
+
+/** What a finding says beside its message. */
+export interface FindingMore {
+	readonly label?: string | undefined;
+	readonly hint?: string | undefined;
+	readonly related?: Diagnostic['related'];
+	readonly fix?: readonly TextEdit[] | undefined;
+}
+
+/** What is linted. */
+export interface LintSubject {
+	readonly input: ConfigInput;
+	readonly document: Document;
+	readonly plan: Plan;
+	readonly walked: WalkedDocument;
+	/** The expanded tree; undefined for JSON. */
+	readonly tree: ConfigTree | undefined;
+	/** Whole texts that were read, the main one first; none for JSON. */
+	readonly sources: readonly Source[];
+	readonly reader: Reader;
+	/** Where an object of the document came from; undefined for JSON. */
+	readonly locate: (pointer: string) => SourceSpan | undefined;
+	/** Sends a request through the live graph, without a network; undefined where nothing listens. */
+	readonly rehearse: (request: RehearsedRequest) => Promise<Rehearsed | undefined>;
+}
+
+/** One rule at work on one configuration. */
+export class LintContext {
+	readonly subject: LintSubject;
+	readonly dialect: Dialect | undefined;
+	readonly document: Document;
+	readonly plan: Plan;
+	readonly walked: WalkedDocument;
+	readonly tree: ConfigTree | undefined;
+	readonly reader: Reader;
+	readonly #rule: LintRule;
+	readonly #found: Diagnostic[];
+
+	constructor(subject: LintSubject, rule: LintRule, found: Diagnostic[]) {
+		this.subject = subject;
+		this.dialect = subject.input.format === 'json' ? undefined : subject.input.format;
+		this.document = subject.document;
+		this.plan = subject.plan;
+		this.walked = subject.walked;
+		this.tree = subject.tree;
+		this.reader = subject.reader;
+		this.#rule = rule;
+		this.#found = found;
+	}
+
+	/** Reports at words of a text. */
+	report(span: SourceSpan, message: string, more: FindingMore = {}): void {
+		const { name, severity } = this.#rule;
+		this.#found.push({ ...more, code: name, severity, message, span });
+	}
+
+	/**
+	 * Reports at an object of the document: where its text has `words` at those, else at the line that it came from; at its
+	 * pointer when it came as JSON.
+	 */
+	at(pointer: string, message: string, more: FindingMore & { readonly words?: string | undefined } = {}): void {
+		const { words, ...rest } = more;
+		const { name, severity } = this.#rule;
+		const span = this.span(pointer, words);
+		this.#found.push({ ...rest, code: name, severity, message, ...(span ? { span } : { pointer }) });
+	}
+
+	/** The place of an object: of `words` in its text, else of its head. Undefined for JSON. */
+	span(pointer: string, words?: string): SourceSpan | undefined {
+		const span = this.subject.locate(pointer);
+		if (!span) return undefined;
+		return (words === undefined ? undefined : wordsIn(span, words)) ?? head(span);
+	}
+
+	/** A place that explains another, if it has one. */
+	related(pointer: string, message: string): Diagnostic['related'] {
+		const span = this.span(pointer);
+		return span && [{ span, message }];
+	}
+}
+
+/** The first place in a span where a text stands as a word or as the content of one; undefined when it does not. */
+export function wordsIn(span: SourceSpan, words: string): SourceSpan | undefined {
+	const { source, start, end } = span;
+	for (let at = source.text.indexOf(words, start); at !== -1 && at + words.length <= end; ) {
+		const before = source.text[at - 1];
+		const after = source.text[at + words.length];
+		if (!isWordPart(before, words[0]) && !isWordPart(after, words.at(-1))) {
+			return { source, start: at, end: at + words.length };
+		}
+		at = source.text.indexOf(words, at + 1);
+	}
+	return undefined;
+}
+
+function isWordPart(neighbour: string | undefined, own: string | undefined): boolean {
+	if (neighbour === undefined || own === undefined) return false;
+	return /[\w/*.:-]/.test(neighbour) && /[\w/*.:-]/.test(own);
+}
+
+/** The first line of a span without the brace that opens its block. */
+export function head({ source, start, end }: SourceSpan): SourceSpan {
+	const newline = source.text.indexOf('\n', start);
+	const line = source.text.slice(start, newline === -1 || newline > end ? end : newline);
+	const trimmed = line.replace(/\s*\{?\s*(?:#.*)?$/, '');
+	return { source, start, end: start + Math.max(1, trimmed.length) };
+}
+
+/** Every line of a tree with the lines around it, outermost first. */
+export function* linesOf(tree: ConfigTree): Generator<{ readonly line: Line; readonly around: readonly Line[] }> {
+	for (const { lines } of [...tree.namedRoutes, ...tree.sites]) yield* linesIn(lines, []);
+}
+
+function* linesIn(lines: readonly Line[], around: readonly Line[]): Generator<{ line: Line; around: readonly Line[] }> {
+	for (const line of lines) {
+		yield { line, around };
+		if (line.block) yield* linesIn(line.block.lines, [...around, line]);
+		if (line.alternative) yield* linesIn([line.alternative], around);
+	}
+}

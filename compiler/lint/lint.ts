@@ -1,0 +1,110 @@
+/** Runs the lint rules over a configuration that compiles. */
+import type { Plan } from '../codegen/plan.ts';
+import type { Compiled } from '../compiler.ts';
+import { ConcealedValues } from '../diagnostics/concealed-values.ts';
+import type { Diagnostic } from '../diagnostics/diagnostic.ts';
+import { sortDiagnostics } from '../diagnostics/sort-diagnostics.ts';
+import type { ConfigInput } from '../dialects/dialect.ts';
+import type { Document } from '../document/document.ts';
+import { registryOf } from '../lower/registry.ts';
+import { UNAVAILABLE_DIRECTIVES } from '../lower/unavailable.ts';
+import { Rehearsal, type RehearsalSurroundings } from '../rehearsal/rehearsal.ts';
+import { ReadError, type Reader } from '../source/reader.ts';
+import { Source } from '../source/source.ts';
+import type { ConfigTree } from '../syntax/ast.ts';
+import { parseConfig } from '../syntax/parse-config.ts';
+import { lintRules } from './index.ts';
+import { LintContext, type LintSubject } from './lint-context.ts';
+import { Silences } from './silence.ts';
+import { walkDocument } from './walk-document.ts';
+
+/** What is linted: a configuration that compiled, and what its rules may look at. */
+export interface LintInput {
+	readonly input: ConfigInput;
+	readonly compiled: Pick<Compiled, 'diagnostics' | 'locate' | 'files'> & {
+		readonly document: Document;
+		readonly plan: Plan;
+	};
+	readonly reader: Reader;
+	readonly surroundings: RehearsalSurroundings;
+	/** Only the rules that a Configfile promises. */
+	readonly onlyOfConfigfile?: boolean;
+}
+
+/**
+ * The findings of compiling and of the rules, sorted by place, without those that a comment silences. Opens no socket.
+ */
+export async function lint({
+	input,
+	compiled,
+	reader,
+	surroundings,
+	onlyOfConfigfile,
+}: LintInput): Promise<Diagnostic[]> {
+	const { document, plan, diagnostics, locate } = compiled;
+	const found: Diagnostic[] = [...diagnostics];
+	const { tree, sources } = texts(input, compiled.files, reader, found);
+	let rehearsal: Rehearsal | undefined;
+	const subject: LintSubject = {
+		input,
+		document,
+		plan,
+		walked: walkDocument(document),
+		tree,
+		sources,
+		reader,
+		locate,
+		rehearse: request => {
+			rehearsal ??= new Rehearsal(plan, surroundings);
+			return rehearsal.run(request);
+		},
+	};
+	for (const rule of lintRules) {
+		if (onlyOfConfigfile && !rule.ofConfigfile) continue;
+		await rule.check?.(new LintContext(subject, rule, found));
+	}
+	const all = sortDiagnostics(found);
+	if (input.format === 'json') return all;
+	const silences = new Silences(input.format);
+	for (const source of sources) silences.add(source);
+	const left = silences.filter(all);
+	if (!onlyOfConfigfile) {
+		const names = lintRules.map(({ name }) => name);
+		const compiling = new Set(diagnostics.map(({ code }) => code));
+		silences.unused([...names, ...compiling], one => left.push(one));
+	}
+	const concealed = new ConcealedValues();
+	conceal(sources, concealed.watching(reader));
+	return sortDiagnostics(left).map(one => concealed.conceal(one));
+}
+
+/** The whole texts, and the tree that they make. */
+function texts(
+	input: ConfigInput,
+	files: readonly string[],
+	reader: Reader,
+	found: Diagnostic[],
+): { tree: ConfigTree | undefined; sources: readonly Source[] } {
+	if (input.format === 'json') return { tree: undefined, sources: [] };
+	const knownDirectives = new Set([...registryOf(input.format).directives.keys(), ...UNAVAILABLE_DIRECTIVES]);
+	const report = (one: Diagnostic): void => {
+		if (one.code === 'snippet/unused') found.push(one);
+	};
+	const tree = parseConfig(input, reader, report, { knownDirectives, unused: true });
+	const sources = [new Source({ name: input.name, text: input.text, path: input.path })];
+	for (const path of files) {
+		if (path === input.path) continue;
+		try {
+			sources.push(new Source({ name: path, text: reader.readText(path), path }));
+		} catch (error) {
+			// It was there a moment ago; what it held has been compiled.
+			if (!(error instanceof ReadError)) throw error;
+		}
+	}
+	return { tree, sources };
+}
+
+/** Lets the values of the variables in the texts be known, so that no message shows one. */
+function conceal(sources: readonly Source[], watching: Reader): void {
+	for (const { text } of sources) for (const [, name] of text.matchAll(/\{\$([^{}:\s]+)/g)) watching.env(name!);
+}

@@ -1,0 +1,25 @@
+/** `admin/open`. */
+import type { LintRule } from '../lint-rule.ts';
+import { isLoopback } from '../public-host.ts';
+
+export const adminOpen: LintRule = {
+	name: 'admin/open',
+	severity: 'warning',
+	summary: 'The Admin API listens where others can reach it, without a token.',
+	documentation: [
+		'Without a token only clients of this machine are admitted, so that the address is of no use, and one forwarding proxy',
+		'or container network away from handing the configuration to everybody. Give a token, or listen on loopback.',
+	].join('\n'),
+	check: cx => {
+		const admin = cx.document.settings?.admin;
+		if (!admin || admin.off === true || admin.token !== undefined || admin.listen === undefined) return;
+		const { listen } = admin;
+		if (listen.startsWith('unix/') || listen.startsWith('fd/')) return;
+		const host = listen.slice(0, listen.lastIndexOf(':'));
+		if (host !== '' && isLoopback(host)) return;
+		cx.at('/settings/admin', `The Admin API listens on \`${listen}\` without a token.`, {
+			words: listen,
+			hint: `Write \`admin ${listen} {$ADMIN_TOKEN}\`, or \`admin 127.0.0.1:2019\`.`,
+		});
+	},
+};

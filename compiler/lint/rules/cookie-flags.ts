@@ -1,0 +1,20 @@
+/** `header/cookie-without-flags`. */
+import { editsOf } from '../header-fields.ts';
+import type { LintRule } from '../lint-rule.ts';
+
+export const cookieFlags: LintRule = {
+	name: 'header/cookie-without-flags',
+	severity: 'note',
+	summary: 'A cookie is set without `HttpOnly` or `SameSite`.',
+	documentation: [
+		'Scripts can read a cookie without `HttpOnly`, and other sites can send it along without `SameSite` (RFC 6265bis).',
+	].join('\n'),
+	check: cx => {
+		for (const { name, value, pointer, on, removes } of editsOf(cx.walked)) {
+			if (removes || (on !== 'response' && on !== 'header_down') || name.toLowerCase() !== 'set-cookie') continue;
+			const missing = ['HttpOnly', 'SameSite'].filter(flag => !value.toLowerCase().includes(flag.toLowerCase()));
+			if (missing.length === 0 || /max-age=0/i.test(value)) continue;
+			cx.at(pointer, `This cookie has no ${missing.map(flag => `\`${flag}\``).join(' and no ')}.`, { words: name });
+		}
+	},
+};

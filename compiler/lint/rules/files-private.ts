@@ -1,0 +1,38 @@
+/** `files/private-files`. */
+import { join } from 'node:path';
+import { rootsOf } from '../file-roots.ts';
+import type { LintRule } from '../lint-rule.ts';
+
+/** Names that hold keys, passwords or history. */
+const PRIVATE: readonly string[] = ['.git', '.svn', '.hg', '.env', '.htpasswd', '.ssh', '.aws', 'id_rsa'];
+
+export const filesPrivate: LintRule = {
+	name: 'files/private-files',
+	severity: 'warning',
+	summary: 'A folder that is served holds a repository, an environment file or keys.',
+	documentation: [
+		'`.git` gives away the whole history of a project, `.env` its passwords. Name them under `hide` of `file_server`, or',
+		'serve a folder that holds only what is public.',
+	].join('\n'),
+	check: cx => {
+		for (const { root, pointer, site } of rootsOf(cx.walked)) {
+			if (!root.startsWith('/') || cx.reader.kind(root) !== 'directory') continue;
+			const servers = cx.walked.steps.filter(
+				({ step, pipeline }) => step.handler === 'files' && pipeline.site === site,
+			);
+			if (servers.length === 0) continue;
+			const found = PRIVATE.filter(name => cx.reader.kind(join(root, name)) !== undefined);
+			const open = found.filter(name =>
+				servers.some(({ step }) => !hides((step.hide ?? []) as readonly string[], name)),
+			);
+			if (open.length === 0) continue;
+			cx.at(pointer, `${open.map(name => `\`${name}\``).join(' and ')} would be served from here.`, {
+				hint: `Write \`hide ${open.join(' ')}\` in the block of \`file_server\`.`,
+			});
+		}
+	},
+};
+
+function hides(patterns: readonly string[], name: string): boolean {
+	return patterns.some(pattern => pattern === name || pattern === '.*' || pattern.endsWith(`/${name}`));
+}

@@ -1,0 +1,21 @@
+/** `header/of-framing`. */
+import { editsOf } from '../header-fields.ts';
+import type { LintRule } from '../lint-rule.ts';
+
+const FRAMING = /^(?:connection|keep-alive|transfer-encoding|content-length|te|trailer|upgrade|proxy-connection)$/i;
+
+export const headerOfFraming: LintRule = {
+	name: 'header/of-framing',
+	severity: 'warning',
+	summary: 'A field is set that belongs to the connection, not to the message.',
+	documentation: [
+		'`Content-Length`, `Transfer-Encoding`, `Connection` and their like say how a message is cut off from the next one',
+		'(RFC 9110 §7.6.1, RFC 9112 §6). The server sends them itself; set by hand they are dropped, or break the connection.',
+	].join('\n'),
+	check: cx => {
+		for (const { name, pointer, removes } of editsOf(cx.walked)) {
+			if (removes || !FRAMING.test(name)) continue;
+			cx.at(pointer, `\`${name}\` belongs to the connection: the server sends it as it must be.`, { words: name });
+		}
+	},
+};

@@ -1,0 +1,48 @@
+/** `proxy/header-up-default`. */
+import { editsOf } from '../header-fields.ts';
+import type { LintRule } from '../lint-rule.ts';
+import { removal } from './matcher-unused.ts';
+
+/** What `reverse_proxy` sends anyway, by the field's name. */
+const DEFAULTS: { readonly [name: string]: readonly string[] } = {
+	host: ['{http.request.host}', '{http.request.hostport}', '{http.request.header.host}'],
+	'x-forwarded-host': ['{http.request.host}', '{http.request.hostport}', '{http.request.header.host}'],
+	'x-forwarded-proto': ['{http.request.scheme}'],
+	'x-forwarded-for': ['{http.request.remote}', '{http.request.remote.host}', '{http.vars.client_ip}'],
+};
+
+export const headerUpDefault: LintRule = {
+	name: 'proxy/header-up-default',
+	severity: 'warning',
+	summary: 'A `header_up` sets what is sent anyway, and takes away what is better.',
+	documentation: [
+		'`reverse_proxy` passes `Host` on as it came and sets `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`',
+		'itself. Set by hand, `Host {host}` loses the port, and `X-Forwarded-For {remote_host}` throws away the chain of',
+		'trusted proxies. Remove the line.',
+	].join('\n'),
+	check: cx => {
+		for (const { name, value, pointer, on, removes } of editsOf(cx.walked)) {
+			if (on !== 'header_up' || removes) continue;
+			if (!DEFAULTS[name.toLowerCase()]?.includes(value.toLowerCase())) continue;
+			const span = cx.span(pointer);
+			const line = span && /^[ \t]*header_up[ \t]/.exec(lineOf(span));
+			cx.at(pointer, `\`reverse_proxy\` sends \`${name}\` itself, and knows more about it.`, {
+				hint: 'Remove this line.',
+				...(span && line ? { fix: [{ span: removal(wholeLine(span)), text: '' }] } : {}),
+			});
+		}
+	},
+};
+
+type Place = NonNullable<ReturnType<Parameters<NonNullable<LintRule['check']>>[0]['span']>>;
+
+function wholeLine({ source, start }: Place): Place {
+	const from = source.text.lastIndexOf('\n', start - 1) + 1;
+	const newline = source.text.indexOf('\n', start);
+	return { source, start: from, end: newline === -1 ? source.text.length : newline };
+}
+
+function lineOf(span: Place): string {
+	const { source, start, end } = wholeLine(span);
+	return source.text.slice(start, end);
+}

@@ -1,0 +1,44 @@
+/** `host/never-matches`. */
+import { coversHost } from '../coverage.ts';
+import type { LintRule } from '../lint-rule.ts';
+import { asserted } from '../walk-document.ts';
+
+export const hostNeverMatches: LintRule = {
+	name: 'host/never-matches',
+	severity: 'warning',
+	summary: 'A `host` matcher asks for a name that its site does not serve.',
+	documentation: [
+		'A site gets the requests for its own addresses only. A condition on another host inside of it never holds: add the',
+		'host to the addresses of the site, or move the rule to the site that has it.',
+	].join('\n'),
+	check: cx => {
+		for (const { matcher, pointer, of } of cx.walked.matchers) {
+			const { site } = of.pipeline;
+			if (site === undefined) continue;
+			const hosts = cx.plan.listeners.flatMap(({ sites }) =>
+				sites.filter(entry => entry.site === site).map(entry => entry.hosts),
+			);
+			if (hosts.length === 0 || hosts.some(list => list.length === 0)) continue;
+			const served = hosts.flat();
+			for (const { matcher: inner, pointer: at } of asserted(matcher, pointer)) {
+				if (inner.type !== 'host') continue;
+				const asked = inner.hosts as readonly string[];
+				if (asked.some(host => host.includes('{') || fits(host.toLowerCase(), served))) continue;
+				const shown = asked[0]!;
+				cx.at(at, `No request for \`${shown}\` comes to this site.`, {
+					words: shown,
+					hint: `Its addresses are ${cx.document
+						.sites![site]!.addresses.slice(0, 5)
+						.map(text => `\`${text}\``)
+						.join(', ')}.`,
+				});
+			}
+		}
+	},
+};
+
+function fits(host: string, served: readonly string[]): boolean {
+	return served.some(
+		other => coversHost(other, host) || coversHost(host, other) || (host.includes('*') && other.includes('*')),
+	);
+}

@@ -1,0 +1,23 @@
+/** `header/hsts-without-tls`. */
+import { editsOf } from '../header-fields.ts';
+import type { LintRule } from '../lint-rule.ts';
+
+export const hstsWithoutTls: LintRule = {
+	name: 'header/hsts-without-tls',
+	severity: 'warning',
+	summary: '`Strict-Transport-Security` is sent over plain HTTP, where it has no effect.',
+	documentation: [
+		'Browsers ignore the field unless it comes over HTTPS (RFC 6797 §8.1). Serve the site over TLS, or leave the field to',
+		'the server in front that does.',
+	].join('\n'),
+	check: cx => {
+		for (const { name, pointer, of, on, removes } of editsOf(cx.walked)) {
+			const { site } = of.pipeline;
+			if (removes || on === 'request' || on === 'header_up' || site === undefined) continue;
+			if (name.toLowerCase() !== 'strict-transport-security') continue;
+			const listeners = cx.plan.listeners.filter(({ sites }) => sites.some(entry => entry.site === site));
+			if (listeners.length === 0 || listeners.some(({ scheme }) => scheme === 'https')) continue;
+			cx.at(pointer, 'This site is served over plain HTTP, where browsers ignore this field.', { words: name });
+		}
+	},
+};

@@ -1,0 +1,11 @@
+/** `let/unused`. */
+import type { LintRule } from '../lint-rule.ts';
+
+/** Reading a Configfile finds it. */
+export const letUnused: LintRule = {
+	name: 'let/unused',
+	severity: 'warning',
+	summary: 'A constant is never used.',
+	documentation: 'Use it as `{let.NAME}` or remove it.',
+	ofConfigfile: true,
+};

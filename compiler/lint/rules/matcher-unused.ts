@@ -1,0 +1,60 @@
+/** `matcher/unused`. */
+import type { SourceSpan } from '../../source/source.ts';
+import type { Line, Word } from '../../syntax/ast.ts';
+import type { LintRule } from '../lint-rule.ts';
+
+export const matcherUnused: LintRule = {
+	name: 'matcher/unused',
+	severity: 'warning',
+	summary: 'A named matcher is never used.',
+	documentation: 'What nothing uses is most often left over, or its use is misspelt. A Compatfile may hold such names.',
+	ofConfigfile: true,
+	check: cx => {
+		// Compiling a Configfile finds them.
+		if (cx.dialect !== 'compatfile' || !cx.tree) return;
+		const definitions = new Map<string, Definition>();
+		for (const { lines } of [...cx.tree.sites, ...cx.tree.namedRoutes]) gather(lines, definitions);
+		for (const { word, span, used } of definitions.values()) {
+			if (used) continue;
+			cx.report(word.span, `\`${word.text}\` is never used.`, { fix: [{ span: removal(span), text: '' }] });
+		}
+	},
+};
+
+interface Definition {
+	readonly word: Word;
+	readonly span: SourceSpan;
+	used: boolean;
+}
+
+/** A definition in a snippet is used when one of the places that import it uses it. */
+function gather(lines: readonly Line[], definitions: Map<string, Definition>): void {
+	for (const line of lines) {
+		const word = line.words[0]!;
+		if (word.quote === 'none' && word.text.startsWith('@') && word.text.length > 1) {
+			const { source, start } = word.span;
+			const key = `${source.path ?? source.name} ${start}`;
+			const used = lines.some(other => other !== line && mentions(other, word.text));
+			const known = definitions.get(key);
+			if (known) known.used ||= used;
+			else definitions.set(key, { word, span: line.span, used });
+		}
+		if (line.block) gather(line.block.lines, definitions);
+	}
+}
+
+function mentions(line: Line, name: string): boolean {
+	return (
+		line.words.some((word, index) => word.text === name && index > 0) ||
+		(line.block?.lines.some(inner => mentions(inner, name)) ?? false) ||
+		(line.alternative !== undefined && mentions(line.alternative, name))
+	);
+}
+
+/** A line with its indentation and its end. */
+export function removal({ source, start, end }: SourceSpan): SourceSpan {
+	const lineStart = source.text.lastIndexOf('\n', start - 1) + 1;
+	const alone = source.text.slice(lineStart, start).trim() === '';
+	const rest = /^[ \t\r]*\n?/.exec(source.text.slice(end))![0].length;
+	return { source, start: alone ? lineStart : start, end: alone ? end + rest : end };
+}

@@ -1,0 +1,34 @@
+/** `directive/never-runs`. */
+import { alwaysAnswers, directiveOf } from '../answering.ts';
+import type { LintRule } from '../lint-rule.ts';
+
+export const directiveNeverRuns: LintRule = {
+	name: 'directive/never-runs',
+	severity: 'warning',
+	summary: 'A directive stands behind one that answers every request that comes there.',
+	documentation: [
+		'A `respond` without a matcher before a `reverse_proxy` answers everything, and the proxy is never asked. In a',
+		'Compatfile what matters is the order in which directives are sorted, not the order in which they are written: there',
+		'`respond` always comes before `reverse_proxy` and `file_server`. Give the first one a matcher, or put both into',
+		'`handle` blocks.',
+	].join('\n'),
+	ofConfigfile: true,
+	check: cx => {
+		// Compiling a Configfile finds it already, in the words as written.
+		if (cx.dialect === 'configfile') return;
+		for (const { steps } of cx.walked.pipelines) {
+			const at = steps.findIndex(({ step }) => alwaysAnswers(step));
+			const [first, next] = [steps[at], steps[at + 1]];
+			if (at === -1 || !first || !next) continue;
+			const [one, other] = [directiveOf(first.step), directiveOf(next.step)];
+			const hint =
+				cx.dialect === 'compatfile' && one !== other
+					? `Directives are sorted, and \`${one}\` comes before \`${other}\` wherever it is written: give it a matcher.`
+					: 'Give the one before it a matcher, or remove one of them.';
+			cx.at(next.pointer, `\`${other}\` can never run: \`${one}\` before it always answers.`, {
+				hint,
+				related: cx.related(first.pointer, 'answers every request that comes here'),
+			});
+		}
+	},
+};

@@ -1,0 +1,43 @@
+/** `path/never-matches`. */
+
+import type { LintRule } from '../lint-rule.ts';
+import { everyMatcher } from '../walk-document.ts';
+
+export const pathNeverMatches: LintRule = {
+	name: 'path/never-matches',
+	severity: 'warning',
+	summary: 'A path pattern can match no path.',
+	documentation: [
+		'A path begins with a slash, has no scheme, host, query or fragment, and its `.` and `..` are resolved before it is',
+		'compared. A pattern that does not fit that never matches. `?` in a pattern stands for one character: what follows it',
+		'in a URL is the query, for which there is the `query` matcher.',
+	].join('\n'),
+	check: cx => {
+		for (const { matcher, pointer } of cx.walked.matchers) {
+			for (const { matcher: inner, pointer: at } of everyMatcher(matcher, pointer)) {
+				if (inner.type !== 'path') continue;
+				(inner.patterns as readonly string[]).forEach((pattern, index) => {
+					const why = mistake(pattern);
+					if (!why) return;
+					cx.at(`${at}/patterns/${index}`, `\`${pattern}\` can match no path: ${why.what}.`, {
+						words: pattern,
+						hint: why.hint,
+					});
+				});
+			}
+		}
+	},
+};
+
+function mistake(pattern: string): { what: string; hint: string } | undefined {
+	if (pattern.startsWith('{') || pattern === '') return undefined;
+	if (/^[a-z]+:\/\//i.test(pattern))
+		return { what: 'it is a URL', hint: 'Write the path alone, and `host` for the host.' };
+	if (!/^[/*?[\\]/.test(pattern)) {
+		return { what: 'a path begins with `/`', hint: `Write \`/${pattern}\`, or \`*${pattern}\` for what ends with it.` };
+	}
+	if (/\?[\w.-]+=/.test(pattern)) return { what: 'it holds a query', hint: 'Use the `query` matcher for it.' };
+	if (/\/\.\.?(?:\/|$)/.test(pattern))
+		return { what: '`.` and `..` are resolved before', hint: 'Write the resolved path.' };
+	return undefined;
+}

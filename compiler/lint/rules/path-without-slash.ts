@@ -1,0 +1,45 @@
+/** `path/prefix-without-slash`. */
+
+import { directiveOf } from '../answering.ts';
+import type { LintRule } from '../lint-rule.ts';
+import { everyMatcher } from '../walk-document.ts';
+
+export const pathWithoutSlash: LintRule = {
+	name: 'path/prefix-without-slash',
+	severity: 'warning',
+	summary: 'A pattern such as `/api*` takes `/apiary` too: most often `/api/*` is meant.',
+	documentation: [
+		'`*` at the end of a pattern stands for any text, not for the rest of a path. A rule for `/admin*` that protects is not',
+		'harmed by it, but one that lets through, strips a prefix or passes on to an upstream takes paths of its neighbours.',
+		'Write `/api/*`, and `/api` beside it if that is to match too.',
+	].join('\n'),
+	check: cx => {
+		for (const { matcher, pointer, of } of cx.walked.matchers) {
+			for (const { matcher: inner, pointer: at } of everyMatcher(matcher, pointer)) {
+				if (inner.type !== 'path') continue;
+				const patterns = inner.patterns as readonly string[];
+				patterns.forEach((pattern, index) => {
+					if (!/^\/(?:[^*?[\]{}%]*[A-Za-z0-9])\*$/.test(pattern)) return;
+					// With `/api` or `/api/` beside it, both are meant.
+					const stem = pattern.slice(0, -1);
+					if (stem.slice(stem.lastIndexOf('/')).includes('.')) return;
+					const span = cx.span(`${at}/patterns/${index}`, pattern);
+					const exact = span && span.source.text.slice(span.start, span.end) === pattern ? span : undefined;
+					const token = of.step.when === inner && exact !== undefined;
+					const instead =
+						patterns.includes(stem) || directiveOf(of.step) === 'handle_path' ? `${stem}/*` : `${stem} ${stem}/*`;
+					const listed = exact && /(?:^|\s)path(?:\s[^\n]*)?\s$/.test(lineBefore(exact));
+					cx.at(`${at}/patterns/${index}`, `\`${pattern}\` matches \`${stem}x\` too.`, {
+						words: pattern,
+						label: `did you mean \`${stem}/*\`?`,
+						...(token || !listed ? {} : { fix: [{ span: exact, text: instead }] }),
+					});
+				});
+			}
+		}
+	},
+};
+
+function lineBefore({ source, start }: { source: { text: string }; start: number }): string {
+	return source.text.slice(source.text.lastIndexOf('\n', start - 1) + 1, start);
+}

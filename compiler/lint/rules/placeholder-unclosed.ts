@@ -1,0 +1,32 @@
+/** `placeholder/unclosed`. */
+import { isKnownPlaceholder } from '../../codegen/placeholders/index.ts';
+import { fullPlaceholderName } from '../../codegen/placeholders/shorthands.ts';
+import { linesOf } from '../lint-context.ts';
+import type { LintRule } from '../lint-rule.ts';
+
+export const placeholderUnclosed: LintRule = {
+	name: 'placeholder/unclosed',
+	severity: 'warning',
+	summary: 'A brace opens the name of a placeholder and is never closed.',
+	documentation:
+		'`{http.request.host` without its `}` is sent as it is written. Write `\\{` for a brace that is meant so.',
+	check: cx => {
+		if (!cx.tree) return;
+		for (const { line } of linesOf(cx.tree)) {
+			for (const { text, span } of line.words) {
+				for (const { 1: name, index } of text.matchAll(/(?<![\\{])\{([A-Za-z_][\w.-]*)(?![\w.}*?%/-])/g)) {
+					if (!isKnownPlaceholder(fullPlaceholderName(name!))) continue;
+					if (
+						text.slice(index + 1).search(/[{}]/) !== -1 &&
+						text[index + 1 + text.slice(index + 1).search(/[{}]/)] === '}'
+					)
+						continue;
+					const at = span.source.text.indexOf(`{${name}`, span.start);
+					const place =
+						at !== -1 && at < span.end ? { source: span.source, start: at, end: at + name!.length + 1 } : span;
+					cx.report(place, `\`{${name}\` is never closed.`, { label: `did you mean \`{${name}}\`?` });
+				}
+			}
+		}
+	},
+};

@@ -1,0 +1,36 @@
+/** `placeholder/unknown`. */
+import { knownPlaceholders } from '../../lower/known-placeholders.ts';
+import { mappedNamesOf } from '../../lower/mapped-names.ts';
+import { linesOf } from '../lint-context.ts';
+import type { LintRule } from '../lint-rule.ts';
+
+export const placeholderUnknown: LintRule = {
+	name: 'placeholder/unknown',
+	severity: 'warning',
+	summary: 'A placeholder is none that this server knows: it stays empty, or stays as it is written.',
+	documentation: [
+		'A Configfile refuses them. In a Compatfile, where other modules may define more, they are legal; most are misspelt.',
+		'Write `\\{` for a brace that is meant as it stands.',
+	].join('\n'),
+	check: cx => {
+		if (cx.dialect !== 'compatfile' || !cx.tree) return;
+		const mapped = mappedNamesOf(() => [...cx.tree!.sites, ...cx.tree!.namedRoutes])();
+		for (const { line } of linesOf(cx.tree)) {
+			for (const word of line.words) {
+				if (!word.text.includes('{') || word.quote === 'heredoc') continue;
+				for (const { name, nearest } of knownPlaceholders.unknown(word.text)) {
+					if (mapped.has(name) || /^(?:\$|args|block)/.test(name)) continue;
+					const at = word.span.source.text.indexOf(`{${name}}`, word.span.start);
+					const exact = at !== -1 && at < word.span.end;
+					const span = exact ? { source: word.span.source, start: at, end: at + name.length + 2 } : word.span;
+					cx.report(span, `\`{${name}}\` is not a placeholder.`, {
+						label: nearest === undefined ? undefined : `did you mean \`{${nearest}}\`?`,
+						...(exact && nearest !== undefined && !nearest.includes('*')
+							? { fix: [{ span, text: `{${nearest}}` }] }
+							: {}),
+					});
+				}
+			}
+		}
+	},
+};

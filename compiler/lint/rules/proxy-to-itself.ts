@@ -1,0 +1,39 @@
+/** `proxy/to-itself`. */
+import type { LintRule } from '../lint-rule.ts';
+import { isLoopback } from '../public-host.ts';
+
+export const proxyToItself: LintRule = {
+	name: 'proxy/to-itself',
+	severity: 'warning',
+	summary: 'An upstream is an address that this server listens on.',
+	documentation: [
+		'A request that is passed on to the server itself comes in again. If the site that then takes it is the same one, it',
+		'goes round until something runs out. Give the application another port than the site.',
+	].join('\n'),
+	check: cx => {
+		for (const { step, pointer, pipeline } of cx.walked.steps) {
+			const { upstreams } = step as { upstreams?: { to?: unknown } };
+			if (step.handler !== 'proxy' || !Array.isArray(upstreams?.to)) continue;
+			(upstreams.to as readonly string[]).forEach((address, index) => {
+				const parts = /^(?:(https?):\/\/)?(\[[^\]]*\]|[^:/[\]]*)(?::(\d+))?$/.exec(address);
+				if (!parts) return;
+				const [, scheme, host, port] = parts as unknown as [string, string?, string?, string?];
+				if (host !== '' && !isLoopback(host!)) return;
+				const number = port === undefined ? (scheme === 'https' ? 443 : 80) : Number(port);
+				const own = cx.plan.listeners.find(
+					listener =>
+						listener.port === number &&
+						(listener.host === '' ||
+							listener.host === '0.0.0.0' ||
+							listener.host === '::' ||
+							isLoopback(listener.host)) &&
+						listener.sites.some(({ site, hosts }) => site === pipeline.site && hosts.length === 0),
+				);
+				if (!own) return;
+				cx.at(`${pointer}/upstreams/to/${index}`, `\`${address}\` is this very site: requests go round in a circle.`, {
+					words: address,
+				});
+			});
+		}
+	},
+};

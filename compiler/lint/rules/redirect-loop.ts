@@ -1,0 +1,76 @@
+/** `redirect/loop`. */
+import type { Matcher } from '../../document/document.ts';
+import { branchesOf } from '../answering.ts';
+import type { LintContext } from '../lint-context.ts';
+import type { LintRule } from '../lint-rule.ts';
+import { originsOf, sampleGet, samplePaths } from '../sample-request.ts';
+import type { WalkedStep } from '../walk-document.ts';
+
+/** Redirects that a browser follows before it gives up. */
+const MOST_HOPS = 20;
+
+export const redirectLoop: LintRule = {
+	name: 'redirect/loop',
+	severity: 'warning',
+	summary: 'A redirect leads back to itself.',
+	documentation: [
+		'Requests for the paths that a `redir` is for are sent through the very code that would serve them, without a network,',
+		'and its redirects are followed as a browser would: a URL that comes again, or a chain of more than 20, is a loop.',
+	].join('\n'),
+	check: async cx => {
+		for (const walked of cx.walked.steps) {
+			if (walked.step.handler !== 'redirect' || walked.step.html === true || walked.pipeline.site === undefined)
+				continue;
+			const loop = await loopFrom(walked, cx);
+			if (!loop) continue;
+			const way = loop.length > 4 ? [...loop.slice(0, 3), '…'] : loop;
+			const ends = new Set(loop).size < loop.length ? 'back where it began' : `on and on, ${MOST_HOPS} times and more`;
+			cx.at(walked.pointer, `This redirect leads ${ends}.`, {
+				hint: `The way: ${way.map(url => `\`${url}\``).join(' → ')}.`,
+			});
+		}
+	},
+};
+
+async function loopFrom(walked: WalkedStep, cx: LintContext): Promise<string[] | undefined> {
+	const conditions = conditionsOf(walked);
+	for (const origin of originsOf(cx.plan, walked.pipeline.site!)) {
+		for (const path of samplePaths(walked, conditions)) {
+			const loop = await follow(`${origin}${path}`, cx);
+			if (loop) return loop;
+		}
+	}
+	return undefined;
+}
+
+/** The URLs of a chain that does not end; undefined for one that does. */
+async function follow(from: string, cx: LintContext): Promise<string[] | undefined> {
+	const seen: string[] = [];
+	for (let url = from; ; ) {
+		seen.push(url);
+		if (seen.length > MOST_HOPS) return seen;
+		const request = sampleGet(url);
+		const rehearsed = request && (await cx.subject.rehearse(request));
+		const { response } = rehearsed ?? {};
+		response?.close();
+		const location = response && response.status >= 300 && response.status < 400 && response.headers.get('Location');
+		if (!location || !URL.canParse(location, url)) return undefined;
+		const next = new URL(location, url);
+		next.hash = '';
+		url = next.href;
+		if (seen.includes(url)) return [...seen.slice(seen.indexOf(url)), url];
+	}
+}
+
+/** The conditions of a step and of what stands around it, innermost first. */
+export function conditionsOf(walked: WalkedStep): Matcher[] {
+	const conditions: Matcher[] = [];
+	for (let at: WalkedStep | undefined = walked, inner = ''; at; inner = at.pointer, at = at.pipeline.owner) {
+		if (at.step.when) conditions.push(at.step.when);
+		if (at.step.handler !== 'first_match') continue;
+		const index = /^\/branches\/(\d+)\//.exec(inner.slice(at.pointer.length))?.[1];
+		const when = index === undefined ? undefined : branchesOf(at.step)[Number(index)]?.when;
+		if (when) conditions.push(when);
+	}
+	return conditions;
+}

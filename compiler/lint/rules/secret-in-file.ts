@@ -1,0 +1,32 @@
+/** `secret/in-file`. */
+import { findSecrets } from '../../document/secrets.ts';
+import { escapePointer, valueAt } from '../../document/validate.ts';
+import type { LintRule } from '../lint-rule.ts';
+
+export const secretInFile: LintRule = {
+	name: 'secret/in-file',
+	severity: 'warning',
+	summary: 'A secret is written in the file instead of taken from the environment.',
+	documentation: [
+		'What stands in a configuration is copied with it: into repositories, back-ups and tickets. Write `{$NAME}`, or',
+		'`{env.NAME}` where placeholders are filled in. Hashes of passwords are made to be stored, and are not reported.',
+	].join('\n'),
+	ofConfigfile: true,
+	check: cx => {
+		for (const path of findSecrets(cx.document)) {
+			const pointer = path.map(key => `/${escapePointer(key)}`).join('');
+			// Compiling tells of the token itself.
+			if (path.at(-1) === 'hash' || (pointer === '/settings/admin/token' && cx.dialect)) continue;
+			const value = String(valueAt(cx.document, pointer));
+			if (value.includes('{')) continue;
+			if (cx.dialect && !cx.subject.sources.some(({ text }) => text.includes(value))) continue;
+			const holder = valueAt(cx.document, pointer.slice(0, pointer.lastIndexOf('/'))) as { name?: unknown };
+			const what = typeof holder?.name === 'string' ? `the field \`${holder.name}\`` : `\`${path.at(-1)}\``;
+			cx.at(pointer, `The value of ${what} is a secret and stands in the file.`, {
+				hint: cx.dialect
+					? 'Take it from the environment: `{$NAME}`.'
+					: 'Use `{env.NAME}` where placeholders are filled in.',
+			});
+		}
+	},
+};

@@ -1,0 +1,39 @@
+/** `tls/off-on-public-name`. */
+
+import type { Site } from '../../document/document.ts';
+import { effectivePort, isSiteAddress, needsTls, parseSiteAddress } from '../../document/site-address.ts';
+import type { LintRule } from '../lint-rule.ts';
+import { isPublicName } from '../public-host.ts';
+
+export const tlsOff: LintRule = {
+	name: 'tls/off-on-public-name',
+	severity: 'warning',
+	summary: 'A name that the public uses is served without TLS.',
+	documentation: [
+		'What goes over plain HTTP can be read and changed on the way. Leave out `http://` and the port, and the name is served',
+		'over HTTPS. A site that only redirects to `https://` is not reported, nor is one that answers ACME challenges only.',
+	].join('\n'),
+	ofConfigfile: true,
+	check: cx => {
+		const ports = { http: cx.document.settings?.http_port ?? 80, https: cx.document.settings?.https_port ?? 443 };
+		(cx.document.sites ?? []).forEach((site, index) => {
+			if (onlyRedirects(site)) return;
+			site.addresses.forEach((text, at) => {
+				const address = parseSiteAddress(text);
+				if (!isSiteAddress(address) || needsTls(address, ports) || !isPublicName(address.host)) return;
+				if ((site as { tls?: unknown }).tls !== undefined) return;
+				const plain = address.scheme === 'http' ? 'the scheme `http://`' : `port ${effectivePort(address, ports)}`;
+				cx.at(`/sites/${index}/addresses/${at}`, `\`${address.host}\` is served without TLS.`, {
+					label: `${plain} turns it off`,
+					hint: `Write \`${address.host}\`, or redirect to \`https://${address.host}\`.`,
+				});
+			});
+		});
+	},
+};
+
+function onlyRedirects({ pipeline }: Site): boolean {
+	return (
+		pipeline.length > 0 && pipeline.every(step => step.handler === 'redirect' && String(step.to).startsWith('https://'))
+	);
+}

@@ -1,0 +1,29 @@
+/** `trusted-proxies/everyone`. */
+import type { LintRule } from '../lint-rule.ts';
+
+export const trustsEveryone: LintRule = {
+	name: 'trusted-proxies/everyone',
+	severity: 'warning',
+	summary: 'Every client is believed what it says about the address it comes from.',
+	documentation: [
+		'With `0.0.0.0/0` or `::/0` among the trusted proxies anybody writes any address into `X-Forwarded-For`, and `client_ip`,',
+		'access logs and limits believe it. Name the networks of the proxies.',
+	].join('\n'),
+	check: cx => {
+		const lists = [{ pointer: '/settings/trusted_proxies', list: cx.document.settings?.trusted_proxies as unknown }];
+		for (const { step, pointer } of cx.walked.steps) {
+			lists.push({ pointer: `${pointer}/trusted_proxies`, list: step.trusted_proxies });
+		}
+		for (const { pointer, list } of lists) {
+			const ranges = Array.isArray(list) ? list : ((list as { ranges?: unknown } | undefined)?.ranges as unknown);
+			if (!Array.isArray(ranges)) continue;
+			ranges.forEach((range: unknown, index) => {
+				if (typeof range !== 'string' || !/\/0$/.test(range)) return;
+				cx.at(`${pointer}/${index}`, `\`${range}\` is everybody.`, {
+					words: range,
+					hint: 'Name the networks of the proxies, or `private_ranges`.',
+				});
+			});
+		}
+	},
+};

@@ -1,0 +1,25 @@
+/** `format/unformatted`. */
+import { formatText } from '../../syntax/format.ts';
+import { firstDifference } from '../../syntax/format-difference.ts';
+import type { LintRule } from '../lint-rule.ts';
+
+export const unformatted: LintRule = {
+	name: 'format/unformatted',
+	severity: 'warning',
+	summary: 'The text is not formatted.',
+	documentation: '`svc fmt --overwrite` formats it. Imported files are not looked at.',
+	check: cx => {
+		const [source] = cx.subject.sources;
+		if (!cx.dialect || !source) return;
+		const formatted = formatText(source.text);
+		const line = firstDifference(source.text, formatted);
+		if (line === undefined) return;
+		const start = source.lineStarts[Math.min(line, source.lineStarts.length) - 1]!;
+		const newline = source.text.indexOf('\n', start);
+		const end = Math.max(start, newline === -1 ? source.text.length : newline);
+		cx.report({ source, start, end }, 'The text is not formatted from here on.', {
+			hint: '`svc fmt --overwrite` fixes that.',
+			fix: [{ span: { source, start: 0, end: source.text.length }, text: formatted }],
+		});
+	},
+};

@@ -1,0 +1,128 @@
+/**
+ * Comments that silence findings: `# lint: off rule/name other/*` at the end of a line for that line, on a line of its own
+ * for the next line and the block that it opens, `# lint: off-file …` for the whole file. Reasons follow ` -- `. Errors are
+ * never silenced.
+ */
+import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
+import { suggest } from '../diagnostics/suggest.ts';
+import type { Dialect } from '../dialects/dialect.ts';
+import type { Source, SourceSpan } from '../source/source.ts';
+import { endOfExtent, scanComments } from '../syntax/scan-comments.ts';
+
+/** A name in a comment, and the text that it holds for. */
+interface Silence {
+	/** A rule, `area/*`, or `*`. */
+	readonly name: string;
+	readonly span: SourceSpan;
+	readonly from: number;
+	readonly to: number;
+	used: boolean;
+}
+
+const COMMENT = /^#\s*lint:\s*(off-file|off)\b([^\n]*?)(?:\s--(?:\s[^\n]*)?)?\s*$/;
+
+/** The silences of texts, each text read once. */
+export class Silences {
+	readonly #dialect: Dialect;
+	readonly #known = new Map<string, readonly Silence[]>();
+
+	constructor(dialect: Dialect) {
+		this.#dialect = dialect;
+	}
+
+	/** Reads the comments of a text, so that {@link unused} speaks of them. */
+	add(source: Source): void {
+		this.#of(source);
+	}
+
+	/** The findings that are left, in their order. */
+	filter(diagnostics: readonly Diagnostic[]): Diagnostic[] {
+		return diagnostics.filter(one => one.severity === 'error' || !this.#silenced(one));
+	}
+
+	/** Reports names that are no rule's, and names that silenced nothing. */
+	unused(rules: readonly string[], report: Report): void {
+		for (const silences of this.#known.values()) {
+			for (const { name, span, used } of silences) {
+				if (used) continue;
+				const known = name === '*' || rules.some(rule => rule === name || matches(name, rule));
+				if (known) {
+					report({
+						code: 'lint/silences-nothing',
+						severity: 'note',
+						message: name === '*' ? 'This comment silences nothing.' : `\`${name}\` has nothing to silence here.`,
+						span,
+						hint: 'Remove it, so that it hides no later finding.',
+					});
+					continue;
+				}
+				const nearest = suggest(name, rules);
+				report({
+					code: 'lint/unknown-rule',
+					severity: 'warning',
+					message: `\`${name}\` is not a lint rule.`,
+					span,
+					label: nearest === undefined ? undefined : `did you mean \`${nearest}\`?`,
+					hint: '`svc list-modules` names them.',
+				});
+			}
+		}
+	}
+
+	#silenced({ code, span }: Diagnostic): boolean {
+		let silenced = false;
+		for (let at = span; at; at = at.source.importedAt) {
+			for (const silence of this.#of(at.source)) {
+				if (silence.from > at.start || at.start >= silence.to || !matches(silence.name, code)) continue;
+				silence.used = true;
+				silenced = true;
+			}
+		}
+		return silenced;
+	}
+
+	#of(source: Source): readonly Silence[] {
+		const { text } = source;
+		if (!text.includes('lint:')) return [];
+		const key = source.path ?? source.name;
+		let silences = this.#known.get(key);
+		if (!silences) {
+			silences = read(source, this.#dialect);
+			this.#known.set(key, silences);
+		}
+		return silences;
+	}
+}
+
+function read(source: Source, dialect: Dialect): Silence[] {
+	const { text } = source;
+	const silences: Silence[] = [];
+	for (const { start, end, alone } of scanComments(text, dialect)) {
+		const match = COMMENT.exec(text.slice(start, end));
+		if (!match) continue;
+		const [whole, scope, list] = match as unknown as [string, string, string];
+		const lineStart = text.lastIndexOf('\n', start - 1) + 1;
+		const lineEnd = text.indexOf('\n', start);
+		const stop = lineEnd === -1 ? text.length : lineEnd;
+		const [from, to] =
+			scope === 'off-file'
+				? [0, text.length + 1]
+				: alone
+					? [start, endOfExtent(text, stop, dialect)]
+					: [lineStart, stop + 1];
+		const listAt = start + whole.indexOf(list, whole.indexOf(scope) + scope.length);
+		const names = [...list.matchAll(/[^\s,]+/g)];
+		if (names.length === 0) {
+			silences.push({ name: '*', span: { source, start, end: start + whole.trimEnd().length }, from, to, used: false });
+		}
+		for (const { 0: name, index } of names) {
+			const at = listAt + index;
+			silences.push({ name, span: { source, start: at, end: at + name.length }, from, to, used: false });
+		}
+	}
+	return silences;
+}
+
+function matches(name: string, code: string): boolean {
+	return name === '*' || name === code || (name.endsWith('/*') && code.startsWith(name.slice(0, -1)));
+}

@@ -1,0 +1,127 @@
+/** The pipelines, steps and matchers of a document, wherever a module keeps them. */
+import type { Document, Matcher, Step } from '../document/document.ts';
+import { escapePointer } from '../document/validate.ts';
+
+/** A list of steps that run one after the other. */
+export interface WalkedPipeline {
+	readonly pointer: string;
+	readonly steps: readonly WalkedStep[];
+	/** Index of the site; undefined in a named route. */
+	readonly site: number | undefined;
+	/** The step that holds it; undefined at the level of a site or named route. */
+	readonly owner: WalkedStep | undefined;
+	/** It runs for errors. */
+	readonly ofErrors: boolean;
+}
+
+/** A step and where it stands. */
+export interface WalkedStep {
+	readonly step: Step;
+	readonly pointer: string;
+	readonly pipeline: WalkedPipeline;
+}
+
+/** A condition and where it stands. */
+export interface WalkedMatcher {
+	readonly matcher: Matcher;
+	readonly pointer: string;
+	/** The step that has it, or whose branch has it. */
+	readonly of: WalkedStep;
+}
+
+/** Everything of a document that runs, in the order of the document. */
+export interface WalkedDocument {
+	readonly pipelines: readonly WalkedPipeline[];
+	readonly steps: readonly WalkedStep[];
+	/** The whole conditions, not what they are combined of. */
+	readonly matchers: readonly WalkedMatcher[];
+}
+
+type Fields = { readonly [key: string]: unknown };
+
+/** Gathers what runs. A list is a pipeline when it holds nothing but steps, so modules need not say where they keep theirs. */
+export function walkDocument(document: Document): WalkedDocument {
+	const walked = { pipelines: [] as WalkedPipeline[], steps: [] as WalkedStep[], matchers: [] as WalkedMatcher[] };
+	interface Place {
+		readonly site: number | undefined;
+		readonly owner: WalkedStep | undefined;
+		readonly ofErrors: boolean;
+	}
+	const pipeline = (steps: readonly Step[], pointer: string, place: Place): void => {
+		const made: WalkedPipeline & { steps: WalkedStep[] } = { pointer, steps: [], ...place };
+		walked.pipelines.push(made);
+		steps.forEach((step, index) => {
+			const one: WalkedStep = { step, pointer: `${pointer}/${index}`, pipeline: made };
+			made.steps.push(one);
+			walked.steps.push(one);
+			fields(step, one.pointer, { ...place, owner: one });
+		});
+	};
+	const fields = (value: Fields, pointer: string, place: Place): void => {
+		for (const [key, inner] of Object.entries(value)) {
+			if (typeof inner !== 'object' || inner === null) continue;
+			const at = `${pointer}/${escapePointer(key)}`;
+			if (key === 'when' && place.owner && isMatcher(inner)) {
+				walked.matchers.push({ matcher: inner, pointer: at, of: place.owner });
+				continue;
+			}
+			if (Array.isArray(inner)) {
+				if (isPipeline(key, inner)) pipeline(inner, at, place);
+				else
+					inner.forEach((item, index) => {
+						if (isFields(item)) fields(item, `${at}/${index}`, place);
+					});
+			} else fields(inner as Fields, at, place);
+		}
+	};
+	(document.sites ?? []).forEach((site, index) => {
+		const { errors, ...rest } = site;
+		const place = { site: index, owner: undefined };
+		fields(rest as unknown as Fields, `/sites/${index}`, { ...place, ofErrors: false });
+		if (errors) fields({ errors } as Fields, `/sites/${index}`, { ...place, ofErrors: true });
+	});
+	for (const [name, steps] of Object.entries(document.routes ?? {})) {
+		pipeline(steps, `/routes/${escapePointer(name)}`, { site: undefined, owner: undefined, ofErrors: false });
+	}
+	return walked;
+}
+
+function isFields(value: unknown): value is Fields {
+	return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isMatcher(value: object): value is Matcher {
+	return typeof (value as Fields).type === 'string';
+}
+
+function isPipeline(key: string, list: readonly unknown[]): list is Step[] {
+	if (list.length === 0) return key === 'pipeline';
+	return list.every(item => isFields(item) && typeof item.handler === 'string');
+}
+
+/** A condition with everything that it is combined of, outermost first, each with its pointer; what is under `not` is left out. */
+export function asserted(matcher: Matcher, pointer: string): { readonly matcher: Matcher; readonly pointer: string }[] {
+	const found = [{ matcher, pointer }];
+	if (matcher.type !== 'all' && matcher.type !== 'any') return found;
+	const of = (matcher.of ?? []) as readonly Matcher[];
+	of.forEach((inner, index) => {
+		found.push(...asserted(inner, `${pointer}/of/${index}`));
+	});
+	return found;
+}
+
+/** As {@link asserted}, with what is negated. */
+export function everyMatcher(
+	matcher: Matcher,
+	pointer: string,
+): { readonly matcher: Matcher; readonly pointer: string }[] {
+	if (matcher.type === 'not') {
+		return [{ matcher, pointer }, ...everyMatcher(matcher.of as Matcher, `${pointer}/of`)];
+	}
+	const found = [{ matcher, pointer }];
+	if (matcher.type !== 'all' && matcher.type !== 'any') return found;
+	((matcher.of ?? []) as readonly Matcher[]).forEach((inner, index) => {
+		found.push(...everyMatcher(inner, `${pointer}/of/${index}`));
+	});
+	return found;
+}

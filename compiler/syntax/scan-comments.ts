@@ -1,0 +1,50 @@
+/** Where the comments of a text stand, and how far what follows one reaches: for comments that mean something. */
+import type { Dialect } from '../dialects/dialect.ts';
+import { Close, Newline, Open, tokenize } from './tokens.ts';
+
+/** A comment, from its `#` to the end of its line. */
+export interface ScannedComment {
+	readonly start: number;
+	readonly end: number;
+	/** Nothing else stands on its line. */
+	readonly alone: boolean;
+}
+
+/** The comments of a text, as the lexer sees them: a `#` in a word, a quote or a heredoc is none. */
+export function scanComments(text: string, dialect: Dialect): ScannedComment[] {
+	const comments: ScannedComment[] = [];
+	const between = (from: number, to: number): void => {
+		for (let hash = text.indexOf('#', from); hash !== -1 && hash < to; ) {
+			const newline = text.indexOf('\n', hash);
+			const end = newline === -1 ? text.length : newline;
+			const lineStart = text.lastIndexOf('\n', hash - 1) + 1;
+			comments.push({ start: hash, end, alone: text.slice(lineStart, hash).trim() === '' });
+			hash = text.indexOf('#', end);
+		}
+	};
+	let at = 0;
+	for (const { startOffset, image, tokenType } of tokenize(text, dialect)) {
+		between(at, startOffset);
+		at = tokenType === Newline ? startOffset + 1 : startOffset + image.length;
+	}
+	between(at, text.length);
+	return comments;
+}
+
+/** The end of the first line with words after an offset, and of the block that it opens. */
+export function endOfExtent(text: string, from: number, dialect: Dialect): number {
+	let depth = 0;
+	let words = false;
+	let end = from;
+	for (const { startOffset, image, tokenType } of tokenize(text.slice(from), dialect)) {
+		if (tokenType === Newline) {
+			if (words && depth === 0) break;
+			continue;
+		}
+		if (tokenType === Open) depth++;
+		else if (tokenType === Close && --depth < 0) break;
+		words = true;
+		end = from + startOffset + image.length;
+	}
+	return end;
+}
