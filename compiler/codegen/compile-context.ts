@@ -38,6 +38,8 @@ export interface CompileContext extends Leases {
 	hasPlaceholders(text: string): boolean;
 	/** The access logs that a name stands for: the site's own, or those of the process that take its entries. */
 	accessLogs(name: string): readonly AccessLog[];
+	/** Whether every condition that a request meets has to be asked and seen, as `explain` wants it. */
+	readonly traced: boolean;
 	/** The whole site, error routes included, for requests that a handler makes of its own site. Not to be called at build time. */
 	readonly wholeSite: Handler;
 	/** Address of the client behind `trusted_proxies`: what `{client_ip}` is. */

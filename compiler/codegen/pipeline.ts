@@ -2,6 +2,7 @@
 import type { Step } from '../document/document.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler, Predicate } from '../exchange/handler.ts';
+import { type Branch, compileBranchTable, fitsTable } from './branch-table.ts';
 import { HANDLERS } from './handlers.ts';
 import { withWholeBody } from './request-body.ts';
 import type { SiteCompiler } from './site-compiler.ts';
@@ -19,15 +20,19 @@ export function compilePipeline(place: SiteCompiler, steps: readonly Step[], nex
 	let following = next;
 	for (let end = steps.length; end > 0; ) {
 		const name = steps[end - 1]!.exclusive;
-		let start = end - 1;
-		if (name !== undefined && !scattered.has(name)) while (start > 0 && steps[start - 1]!.exclusive === name) start--;
 		const group = name === undefined ? undefined : scattered.get(name);
-		// Every member of the group goes on to the same step, whatever its branch.
+		const start = group ? end - 1 : runStart(steps, end);
+		// Every member of a group goes on to the same step, whatever its branch.
 		const after = following;
-		let otherwise = after;
-		for (let i = end - 1; i >= start; i--)
-			otherwise = compileStep(place.at(String(i)), steps[i]!, after, otherwise, group);
-		following = otherwise;
+		const run: BuiltStep[] = [];
+		for (let i = end - 1; i >= start; i--) {
+			const built = buildStep(place.at(String(i)), steps[i]!, name === undefined ? following : after);
+			run.unshift(built);
+			following = conditional(built, following, group);
+		}
+		if (!group && !place.traced && !run.some(step => step.asksBody) && fitsTable(run)) {
+			following = compileBranchTable(run, after);
+		}
 		end = start;
 	}
 	if (scattered.size === 0) return following;
@@ -86,13 +91,28 @@ function exclusiveGroup(number: number): ExclusiveGroup {
 	};
 }
 
-function compileStep(
-	place: SiteCompiler,
-	step: Step,
-	next: Handler,
-	otherwise: Handler,
-	group: ExclusiveGroup | undefined,
-): Handler {
+/** Where the steps begin that are tried one after another up to `end`: one group, or steps that all have a condition. */
+function runStart(steps: readonly Step[], end: number): number {
+	const { exclusive, when } = steps[end - 1]!;
+	let start = end - 1;
+	if (exclusive === undefined && !when) return start;
+	while (
+		start > 0 &&
+		steps[start - 1]!.exclusive === exclusive &&
+		(exclusive !== undefined || steps[start - 1]!.when)
+	) {
+		start--;
+	}
+	return start;
+}
+
+/** A step that has been compiled, its condition apart. */
+interface BuiltStep extends Branch {
+	/** Whether the condition itself looks at the request's body, which has to be read before. */
+	readonly asksBody: boolean;
+}
+
+function buildStep(place: SiteCompiler, step: Step, next: Handler): BuiltStep {
 	const module = HANDLERS.get(step.handler);
 	if (!module) return place.refuse(`\`${step.handler}\` is not a handler.`, 'handler/unknown');
 	let handler = module.compile!(step, place, next);
@@ -100,9 +120,12 @@ function compileStep(
 	place.wantsBody = false;
 	handler = place.scope.tracer?.handler(place.pointer, step, handler) ?? handler;
 	const predicate = step.when ? place.matcher(step.when) : undefined;
-	const conditional = branch(predicate, handler, otherwise, group);
-	// The condition itself reads the body: it has to be there before.
-	return place.wantsBody ? withWholeBody(conditional) : conditional;
+	return { when: step.when, predicate, handler, asksBody: place.wantsBody };
+}
+
+function conditional(step: BuiltStep, otherwise: Handler, group: ExclusiveGroup | undefined): Handler {
+	const handler = branch(step.predicate, step.handler, otherwise, group);
+	return step.asksBody ? withWholeBody(handler) : handler;
 }
 
 function branch(

@@ -67,6 +67,10 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 		return this.scope.clientIp;
 	}
 
+	get traced(): boolean {
+		return this.scope.tracer !== undefined;
+	}
+
 	get wholeSite(): Handler {
 		const { whole } = this.scope;
 		return x => whole.handle!(x);

@@ -1,8 +1,8 @@
 /** `when … else when … else`: the first branch whose matcher expression holds. */
 
+import { compileBranchTable, firstThatHolds, fitsTable } from '../codegen/branch-table.ts';
 import type { Matcher, Step } from '../document/document.ts';
 import { MATCHER, PIPELINE } from '../document/references.ts';
-import type { Handler, Predicate } from '../exchange/handler.ts';
 import type { LowerContext } from '../lower/lower-context.ts';
 import { requireBlock } from '../lower/require-block.ts';
 import type { Line } from '../syntax/ast.ts';
@@ -69,20 +69,13 @@ export const when = handlerDirective<FirstMatchStep>({
 		required: ['branches'],
 	},
 	compile: (step, cx, next) => {
-		const predicates: (Predicate | undefined)[] = [];
-		const handlers: Handler[] = [];
-		step.branches.forEach((branch, at) => {
-			predicates.push(branch.when && cx.matcher(branch.when, `branches/${at}/when`));
-			handlers.push(cx.pipeline(branch.pipeline, next, `branches/${at}/pipeline`));
-		});
-		const count = handlers.length;
-		return x => {
-			for (let at = 0; at < count; at++) {
-				const holds = predicates[at];
-				if (holds === undefined || holds(x)) return handlers[at]!(x);
-			}
-			return next(x);
-		};
+		const branches = step.branches.map(({ when, pipeline }, at) => ({
+			when,
+			predicate: when && cx.matcher(when, `branches/${at}/when`),
+			handler: cx.pipeline(pipeline, next, `branches/${at}/pipeline`),
+		}));
+		if (!cx.traced && fitsTable(branches)) return compileBranchTable(branches, next);
+		return x => (firstThatHolds(branches, x)?.handler ?? next)(x);
 	},
 });
 

@@ -17,6 +17,16 @@ export function normalizedPath(request: Request): string {
 	return normalized;
 }
 
+/** `normalizedPath` in lower case: what matchers compare, made once however many of them ask. Throws as it does. */
+export function loweredPath(request: Request): string {
+	const path = request.path;
+	if (request.loweredFor === path) return request.lowered;
+	const lowered = normalizedPath(request).toLowerCase();
+	request.lowered = lowered;
+	request.loweredFor = path;
+	return lowered;
+}
+
 /** As `normalizedPath`, but runs of slashes stay. Not kept: only patterns that hold `//` ask for it. */
 export function normalizedPathWithSlashes(request: Request): string {
 	const path = request.path;

@@ -1,6 +1,6 @@
 /** Path patterns: exact, prefix, suffix, substring, glob, and the forms that look at percent-encodings. */
 import type { Request } from '../exchange/exchange.ts';
-import { escapedCleanPath, normalizedPath, normalizedPathWithSlashes } from '../exchange/request-path.ts';
+import { escapedCleanPath, loweredPath, normalizedPath, normalizedPathWithSlashes } from '../exchange/request-path.ts';
 import { compileEscapedPattern } from './escaped-path-pattern.ts';
 import { compileGlob } from './glob.ts';
 
@@ -27,7 +27,7 @@ export function compilePathPatterns(patterns: readonly string[]): PathTest {
 	}
 	if (exact.length >= SET_FROM) {
 		const set = new Set(exact);
-		tests.unshift(request => set.has(normalizedPath(request).toLowerCase()));
+		tests.unshift(request => set.has(loweredPath(request)));
 	} else for (const pattern of exact.reverse()) tests.unshift(compilePathPattern(pattern));
 	if (tests.length === 1) return tests[0]!;
 	return request => {
@@ -38,6 +38,16 @@ export function compilePathPatterns(patterns: readonly string[]): PathTest {
 
 function isExact(pattern: string): boolean {
 	return !/[*?[\\%]/.test(pattern) && !pattern.includes('//');
+}
+
+/**
+ * The first segment, in lower case, that a path needs for this pattern to match it: `/api` for `/API/*`. Undefined when
+ * paths of several first segments match, or when the pattern does not look at the normalized path.
+ */
+export function firstSegmentOf(pattern: string): string | undefined {
+	const text = /^\/[^/*?[\\%{]+(?=\/|$)/.exec(pattern)?.[0];
+	// Slashes that are not merged and escapes are compared with another form of the path.
+	return text === undefined || pattern.includes('//') || pattern.includes('%') ? undefined : text.toLowerCase();
 }
 
 /** Compiles one pattern in lower case. */
@@ -51,9 +61,9 @@ function compilePathPattern(pattern: string): PathTest {
 			return test(escapedCleanPath(request.path, merge).toLowerCase());
 		};
 	}
-	const subject = pattern.includes('//') ? normalizedPathWithSlashes : normalizedPath;
 	const test = compileText(pattern);
-	return request => test(subject(request).toLowerCase());
+	if (pattern.includes('//')) return request => test(normalizedPathWithSlashes(request).toLowerCase());
+	return request => test(loweredPath(request));
 }
 
 function compileText(pattern: string): (path: string) => boolean {

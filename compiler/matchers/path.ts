@@ -3,7 +3,7 @@ import type { CompileContext } from '../codegen/compile-context.ts';
 import { suggest } from '../diagnostics/suggest.ts';
 import type { Matcher } from '../document/document.ts';
 import type { Predicate } from '../exchange/handler.ts';
-import { normalizedPath } from '../exchange/request-path.ts';
+import { loweredPath } from '../exchange/request-path.ts';
 import { compileGlob, escapeGlob } from './glob.ts';
 import { requestMatcher } from './matcher.ts';
 import { compilePathPatterns, PathPatternError, splitPattern } from './path-pattern.ts';
@@ -110,7 +110,7 @@ function compileDynamic(pattern: string, cx: CompileContext): Predicate {
 		const template = cx.template(pattern.slice(first ? 1 : 0, last ? -1 : undefined), 'empty');
 		return x => {
 			const text = template.render(x).toLowerCase();
-			const value = normalizedPath(x.request).toLowerCase();
+			const value = loweredPath(x.request);
 			if (first && last) return value.includes(text);
 			if (first) return value.endsWith(text);
 			return last ? value.startsWith(text) : value === text;
@@ -119,6 +119,6 @@ function compileDynamic(pattern: string, cx: CompileContext): Predicate {
 	const texts = pieces.map(piece => (piece.wild ? piece.text : cx.template(piece.text, 'empty')));
 	return x => {
 		const glob = texts.map(piece => (typeof piece === 'string' ? piece : escapeGlob(piece.render(x)))).join('');
-		return compileGlob(glob.toLowerCase())?.(normalizedPath(x.request).toLowerCase()) ?? false;
+		return compileGlob(glob.toLowerCase())?.(loweredPath(x.request)) ?? false;
 	};
 }
