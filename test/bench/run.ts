@@ -1,26 +1,25 @@
 /**
- * `npm run bench`: processor time per request, ours beside nginx, haproxy and caddy, one core each, in one run.
+ * `npm run bench`: processor time per request, ours beside nginx, haproxy, caddy and Node's own server, one core each.
  *
- * Servers take turns for a few rounds, so that a machine whose speed drifts favours none; the ratio of a pair is the
- * median over the rounds. Absolute times mean little on a shared machine: read the ratios.
+ * It installs nothing and leaves out what is not there. Servers take turns for a few rounds; a ratio is the median of
+ * the rounds' ratios. Absolute times mean little on a shared machine: read the ratios. A whole run writes latest.json
+ * and latest.svg beside this file.
  *
  * Usage: node test/bench/run.ts [--rounds N] [--seconds N] [part of a row's name …]
  */
+import { writeFileSync } from 'node:fs';
+import { cpus, release, totalmem } from 'node:os';
+import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { freePorts } from '../harness.ts';
-import { type BenchServer, isInstalled, runLoad, type ServerName, startBenchServer, type Task } from './servers.ts';
-import { BACKEND_FILES, backendConfiguration, TASKS } from './tasks.ts';
-
-const SERVER_CORE = 0;
-const LOAD_CORE = 1;
-const CONNECTIONS = 64;
+import { renderChart } from './chart.ts';
+import { measureTask, type RowResult } from './measure.ts';
+import { isInstalled } from './servers.ts';
+import { TASKS } from './tasks/index.ts';
 
 const { values, positionals } = parseArgs({
 	options: { rounds: { type: 'string', default: '5' }, seconds: { type: 'string', default: '2' } },
 	allowPositionals: true,
 });
-const rounds = Number(values.rounds);
-const seconds = Number(values.seconds);
 
 for (const program of ['wrk', 'taskset', 'nginx']) {
 	if (!isInstalled(program)) {
@@ -29,60 +28,48 @@ for (const program of ['wrk', 'taskset', 'nginx']) {
 	}
 }
 
-console.log(`processor time per request, one core, ${CONNECTIONS} connections, ${rounds} rounds of ${seconds} s`);
-for (const task of TASKS) {
-	if (positionals.length === 0 || positionals.some(part => task.name.includes(part))) await benchTask(task);
-}
+const conditions = {
+	rounds: Number(values.rounds),
+	seconds: Number(values.seconds),
+	serverCore: '0',
+	loadCore: '1',
+};
+const machine = `${cpus()[0]?.model ?? 'unknown processor'}, ${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB, Linux ${release()}`;
+console.log(`${machine}\none core for each server, ${conditions.rounds} rounds of ${conditions.seconds} s`);
 
-async function benchTask(task: Task): Promise<void> {
-	const names = (Object.keys(task.configurations) as ServerName[]).filter(name => name === 'svc' || isInstalled(name));
-	const ports = await freePorts(names.length + 1);
-	const backendPort = ports.pop()!;
-	const backend = await startBenchServer(
-		'nginx',
-		backendConfiguration(backendPort),
-		backendPort,
-		LOAD_CORE,
-		BACKEND_FILES,
-	);
-	const servers: BenchServer[] = [];
+const wanted = TASKS.filter(task => positionals.length === 0 || positionals.some(part => task.name.includes(part)));
+const rows: RowResult[] = [];
+for (const task of wanted) {
 	try {
-		for (const [index, name] of names.entries()) {
-			const port = ports[index]!;
-			servers.push(await startBenchServer(name, task.configurations[name]!(port, backendPort), port, SERVER_CORE));
-		}
-		for (const server of servers) await measure(server, task, 1);
-		const cost = new Map<string, number[]>(names.map(name => [name, []]));
-		for (let round = 0; round < rounds; round++) {
-			for (const server of servers) cost.get(server.name)!.push(await measure(server, task, seconds));
-		}
-		const ours = cost.get('svc')!;
-		console.log(`\n${task.name}`);
-		for (const [name, costs] of cost) {
-			const ratios = ours.map((own, round) => own / costs[round]!);
-			const line = `  ${name.padEnd(8)} ${median(costs).toFixed(2).padStart(7)} µs`;
-			console.log(
-				name === 'svc'
-					? line
-					: `${line}   svc/${name} ${median(ratios).toFixed(2)} (${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)})`,
-			);
-		}
-	} finally {
-		for (const server of servers) await server.stop();
-		await backend.stop();
+		const row = await measureTask(task, conditions);
+		rows.push(row);
+		print(row);
+	} catch (error) {
+		console.error(`\n${task.name}: ${(error as Error).message}`);
+		process.exitCode = 1;
 	}
 }
-
-/** Microseconds of processor time per request. */
-async function measure(server: BenchServer, task: Task, duration: number): Promise<number> {
-	const before = server.cpuSeconds();
-	const load = await runLoad(`http://127.0.0.1:${server.port}${task.path}`, LOAD_CORE, CONNECTIONS, duration);
-	if (load.failures) throw new Error(`${server.name}: ${load.failures} of ${load.requests} requests failed`);
-	return ((server.cpuSeconds() - before) * 1e6) / load.requests;
+if (wanted.length === TASKS.length && rows.length === TASKS.length) {
+	const result = { date: new Date().toISOString().slice(0, 10), machine, conditions, rows };
+	writeFileSync(path.join(import.meta.dirname, 'latest.json'), `${JSON.stringify(result, undefined, '\t')}\n`);
+	writeFileSync(path.join(import.meta.dirname, 'latest.svg'), renderChart(result));
 }
 
-function median(values: readonly number[]): number {
-	const sorted = [...values].sort((a, b) => a - b);
-	const middle = sorted.length >> 1;
-	return sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+/** One row, a line for each server. */
+function print({ name, unit, figures }: RowResult): void {
+	console.log(`\n${name}`);
+	const width = Math.max(...figures.map(figure => figure.label.length));
+	for (const { label, value, ratio, bound, rate, p50, p99, p999 } of figures) {
+		const parts = [`  ${label.padEnd(width)} ${value.toFixed(2).padStart(8)} ${unit}`];
+		if (rate !== undefined) {
+			const times = [p50!, p99!, p999!].map(time => (time / 1000).toFixed(time < 10_000 ? 2 : 0));
+			parts.push(`${Math.round(rate).toString().padStart(7)}/s`, `p50/p99/p99.9 ${times.join('/')} ms`);
+		}
+		if (ratio) {
+			const [middle, least, most] = ratio.map(number => number.toFixed(2));
+			const verdict = bound === undefined ? '' : `, at most ${bound}${ratio[0] > bound ? ': MISSED' : ''}`;
+			parts.push(`svc is ${middle} of it (${least} to ${most}${verdict})`);
+		}
+		console.log(parts.join('  '));
+	}
 }

@@ -5,22 +5,23 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from '
 import path from 'node:path';
 import { SVC, temporaryFolder, waitForPort } from '../harness.ts';
 
-/** What a server under test is asked to do. */
-export interface Task {
-	readonly name: string;
-	/** Path that the load generator asks for. */
-	readonly path: string;
-	/** Configuration texts by server; a server without one is left out of the row. */
-	readonly configurations: { readonly [server in ServerName]?: (port: number, backend: number) => string };
-}
-
-/** The servers there are; `svc` is ours. */
-export type ServerName = 'svc' | 'nginx' | 'haproxy' | 'caddy';
+/** The servers there are; `svc` is ours, `node` is Node's own http server with undici. */
+export type ServerName = 'svc' | 'nginx' | 'haproxy' | 'caddy' | 'varnish' | 'node';
 
 /** True when a program is installed. */
 export function isInstalled(program: string): boolean {
 	return spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
 }
+
+/** The program of each server, where it is not the checkout's own. */
+export const PROGRAMS: { readonly [server in ServerName]: string | undefined } = {
+	svc: undefined,
+	node: undefined,
+	nginx: 'nginx',
+	haproxy: 'haproxy',
+	caddy: 'caddy',
+	varnish: 'varnishd',
+};
 
 /** A running server. */
 export class BenchServer {
@@ -85,12 +86,15 @@ function processTree(root: number): number[] {
 	return found;
 }
 
-/** Starts a server on one core with a configuration text. `files` are put into its folder: bytes by name. */
+/**
+ * Starts a server on given cores (`0`, `0,1`) with a configuration text; for `node` the text is the port of its backend,
+ * or nothing. `files` are put into its folder: bytes by name.
+ */
 export async function startBenchServer(
 	name: ServerName,
 	text: string,
 	port: number,
-	core: number,
+	cores: string,
 	files: { readonly [name: string]: number } = {},
 ): Promise<BenchServer> {
 	const folder = temporaryFolder();
@@ -105,11 +109,21 @@ export async function startBenchServer(
 		nginx: ['nginx', '-p', folder, '-e', path.join(folder, 'error.log'), '-c', file],
 		haproxy: ['haproxy', '-f', file, '-db', '-q'],
 		caddy: ['caddy', 'run', '--config', file, '--adapter', 'caddyfile'],
+		varnish: ['varnishd', '-F', '-n', folder, '-f', file, '-a', `127.0.0.1:${port}`, '-s', 'malloc,256m'],
+		node: [process.execPath, path.join(import.meta.dirname, 'reference-server.ts'), String(port), text].filter(
+			word => word !== '',
+		),
 	};
-	const child = spawn('taskset', ['-c', String(core), ...commands[name]], {
+	const child = spawn('taskset', ['-c', cores, ...commands[name]], {
 		cwd: folder,
 		stdio: ['ignore', 'ignore', 'pipe'],
-		env: { ...process.env, GOMAXPROCS: '1', HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
+		env: {
+			...process.env,
+			GOMAXPROCS: String(cores.split(',').length),
+			HOME: folder,
+			XDG_DATA_HOME: folder,
+			XDG_CONFIG_HOME: folder,
+		},
 	});
 	let complaints = '';
 	child.stderr!.setEncoding('utf8').on('data', chunk => {
@@ -122,33 +136,4 @@ export async function startBenchServer(
 		throw new Error(`${name}: ${error.message}\n${complaints}`);
 	});
 	return new BenchServer(name, port, child);
-}
-
-/** What the load generator counted. */
-export interface Load {
-	readonly requests: number;
-	readonly seconds: number;
-	readonly failures: number;
-}
-
-/** Runs wrk on another core. */
-export async function runLoad(url: string, core: number, connections: number, seconds: number): Promise<Load> {
-	const child = spawn(
-		'taskset',
-		['-c', String(core), 'wrk', '-t1', '--timeout', '10s', `-c${connections}`, `-d${seconds}s`, url],
-		{
-			stdio: ['ignore', 'pipe', 'inherit'],
-		},
-	);
-	let text = '';
-	child.stdout.setEncoding('utf8').on('data', chunk => {
-		text += chunk;
-	});
-	await once(child, 'close');
-	const counted = /(\d+) requests in ([\d.]+)s/.exec(text);
-	if (!counted) throw new Error(`wrk counted nothing:\n${text}`);
-	const errors = /Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)/.exec(text);
-	const bad = /Non-2xx or 3xx responses: (\d+)/.exec(text);
-	const failures = (errors ? errors.slice(1).reduce((sum, n) => sum + Number(n), 0) : 0) + Number(bad?.[1] ?? 0);
-	return { requests: Number(counted[1]), seconds: Number(counted[2]), failures };
 }

@@ -1,0 +1,207 @@
+/** Measures the servers of a row in turn, so that a machine whose speed drifts favours none. */
+import { spawn } from 'node:child_process';
+import { connect, type Socket } from 'node:net';
+import { freePorts } from '../harness.ts';
+import { runLoad } from './load.ts';
+import { type BenchServer, isInstalled, PROGRAMS, startBenchServer } from './servers.ts';
+import { BACKEND_FILES, backendConfiguration } from './tasks/proxying.ts';
+import type { Backends, Contender, IdleTask, LoadTask, Task } from './tasks/task.ts';
+
+/** What was measured of one server in one row. */
+export interface Figure {
+	readonly label: string;
+	/** What the row compares, median over the rounds: µs of processor time per request, KiB per connection, or ms. */
+	readonly value: number;
+	/** Ours divided by this server's, round by round: median, least, greatest. Undefined for our own. */
+	readonly ratio?: readonly [median: number, least: number, greatest: number];
+	/** What the ratio should stay under. */
+	readonly bound?: number;
+	/** Requests per second and latencies in microseconds, medians over the rounds; rows with a load only. */
+	readonly rate?: number;
+	readonly p50?: number;
+	readonly p99?: number;
+	readonly p999?: number;
+}
+
+/** A row with its figures. */
+export interface RowResult {
+	readonly name: string;
+	readonly unit: 'µs/request' | 'KiB/connection' | 'ms';
+	readonly figures: readonly Figure[];
+}
+
+/** How much is measured, and where. */
+export interface Conditions {
+	readonly rounds: number;
+	/** Seconds of load for each server in each round. */
+	readonly seconds: number;
+	readonly serverCore: string;
+	readonly loadCore: string;
+}
+
+/** One round of one server. */
+interface Sample {
+	readonly value: number;
+	readonly rate?: number;
+	readonly p50?: number;
+	readonly p99?: number;
+	readonly p999?: number;
+}
+
+/** Measures a row; servers that are not installed are left out. Throws when a request failed. */
+export async function measureTask(task: Task, conditions: Conditions): Promise<RowResult> {
+	const contenders = task.contenders.filter(({ server }) => {
+		const program = PROGRAMS[server];
+		return program === undefined || isInstalled(program);
+	});
+	const [files, program] = (await freePorts(2)) as [number, number];
+	const backends = { files, program };
+	const needsBackends = 'load' in task;
+	const running = needsBackends
+		? [
+				await startBenchServer('nginx', backendConfiguration(files), files, conditions.loadCore, BACKEND_FILES),
+				await startBenchServer('node', '', program, conditions.loadCore),
+			]
+		: [];
+	try {
+		const samples = await sampleTask(task, contenders, backends, conditions);
+		const ours = samples[0]!;
+		const figures = samples.map((taken, index): Figure => {
+			const label = contenders[index]!.label ?? contenders[index]!.server;
+			const ratios = ours.map((own, round) => own.value / taken[round]!.value);
+			const bound = task.bounds?.[label];
+			return {
+				label,
+				value: median(taken.map(sample => sample.value)),
+				...(index > 0 && { ratio: [median(ratios), Math.min(...ratios), Math.max(...ratios)] }),
+				...(bound !== undefined && { bound }),
+				...(taken[0]!.rate !== undefined && {
+					rate: median(taken.map(sample => sample.rate!)),
+					p50: median(taken.map(sample => sample.p50!)),
+					p99: median(taken.map(sample => sample.p99!)),
+					p999: median(taken.map(sample => sample.p999!)),
+				}),
+			};
+		});
+		return {
+			name: task.name,
+			unit: 'idle' in task ? 'KiB/connection' : 'start' in task ? 'ms' : 'µs/request',
+			figures,
+		};
+	} finally {
+		for (const server of running) await server.stop();
+	}
+}
+
+/** Samples by contender and round. */
+async function sampleTask(
+	task: Task,
+	contenders: readonly Contender[],
+	backends: Backends,
+	conditions: Conditions,
+): Promise<Sample[][]> {
+	const samples: Sample[][] = contenders.map(() => []);
+	if ('load' in task) {
+		const servers: BenchServer[] = [];
+		try {
+			for (const contender of contenders) servers.push(await start(contender, backends, conditions));
+			for (const server of servers) await sampleLoad(server, task, { ...conditions, seconds: 1 });
+			for (let round = 0; round < conditions.rounds; round++) {
+				for (const [index, server] of servers.entries())
+					samples[index]!.push(await sampleLoad(server, task, conditions));
+			}
+		} finally {
+			for (const server of servers) await server.stop();
+		}
+		return samples;
+	}
+	const rounds = Math.min(conditions.rounds, 'idle' in task ? 1 : 5);
+	for (let round = 0; round < rounds; round++) {
+		for (const [index, contender] of contenders.entries()) {
+			samples[index]!.push(
+				'idle' in task
+					? await sampleIdle(contender, task, backends, conditions)
+					: await sampleStart(contender, backends, conditions),
+			);
+		}
+	}
+	return samples;
+}
+
+async function start(contender: Contender, backends: Backends, conditions: Conditions): Promise<BenchServer> {
+	const [port] = (await freePorts(1)) as [number];
+	const text = contender.configuration(port, backends);
+	return startBenchServer(contender.server, text, port, contender.cores ?? conditions.serverCore);
+}
+
+/** Processor time per request, and what the load generator saw. */
+async function sampleLoad(server: BenchServer, task: LoadTask, conditions: Conditions): Promise<Sample> {
+	const before = server.cpuSeconds();
+	const count = await runLoad(server.port, task.load, Number(conditions.loadCore), conditions.seconds);
+	// A few connections may not be open yet when the load ends; anything more is a server that fails.
+	if (count.failures > count.requests / 1000) {
+		throw new Error(`${task.name}: ${server.name}: ${count.failures} of ${count.requests} requests failed`);
+	}
+	const { p50, p99, p999 } = count;
+	const value = ((server.cpuSeconds() - before) * 1e6) / count.requests;
+	return { value, rate: count.requests / count.seconds, p50, p99, p999 };
+}
+
+/** KiB of memory for each connection that was used once and stays open. */
+async function sampleIdle(
+	contender: Contender,
+	task: IdleTask,
+	backends: Backends,
+	conditions: Conditions,
+): Promise<Sample> {
+	const server = await start(contender, backends, conditions);
+	const sockets: Socket[] = [];
+	try {
+		await useOnce(server.port, 200, sockets);
+		await new Promise(resolve => setTimeout(resolve, 1000));
+		const before = server.residentBytes();
+		for (let open = 0; open < task.idle; open += 200) await useOnce(server.port, 200, sockets);
+		await new Promise(resolve => setTimeout(resolve, 2000));
+		return { value: (server.residentBytes() - before) / 1024 / task.idle };
+	} finally {
+		for (const socket of sockets) socket.destroy();
+		await server.stop();
+	}
+}
+
+/** Opens connections and gets one answer on each. */
+async function useOnce(port: number, count: number, sockets: Socket[]): Promise<void> {
+	await Promise.all(
+		Array.from(
+			{ length: count },
+			() =>
+				new Promise<void>((resolve, reject) => {
+					const socket = connect(port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\nHost: idle.example\r\n\r\n'));
+					sockets.push(socket);
+					socket.once('data', () => {
+						socket.resume();
+						resolve();
+					});
+					socket.once('error', reject);
+				}),
+		),
+	);
+}
+
+/** Milliseconds from the start of a process to its first answer. */
+async function sampleStart(contender: Contender, backends: Backends, conditions: Conditions): Promise<Sample> {
+	// Waking the file cache and the processor is nobody's start-up.
+	spawn('true');
+	const before = performance.now();
+	const server = await start(contender, backends, conditions);
+	const value = performance.now() - before;
+	await server.stop();
+	return { value };
+}
+
+/** The value in the middle. */
+export function median(values: readonly number[]): number {
+	const sorted = [...values].sort((a, b) => a - b);
+	const middle = sorted.length >> 1;
+	return sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}

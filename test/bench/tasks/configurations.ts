@@ -1,0 +1,40 @@
+/** The frame of each server's configuration: one worker, no access log, nothing that the others do not do. */
+
+/** nginx around one server block. */
+export function nginx(server: string, http: string = ''): string {
+	return `daemon off; worker_processes 1; pid nginx.pid;
+events { worker_connections 16384; }
+http {
+	access_log off; keepalive_requests 1000000000; client_max_body_size 0;
+	client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+	${http}
+	${server && `server { ${server} }`}
+}
+`;
+}
+
+/** A Configfile with one data-plane thread, or as many as given. */
+export function svc(sites: string, threads: number = 1): string {
+	return `{\n\tthreads ${threads}\n}\n${sites}`;
+}
+
+/** A configuration of the compatible server. */
+export function caddy(sites: string): string {
+	return `{\n\tadmin off\n\tauto_https off\n\tlog {\n\t\toutput discard\n\t}\n}\n${sites}`;
+}
+
+/** haproxy with one thread. It needs two descriptors a connection, of the 20,000 that a process often has. */
+export function haproxy(sections: string): string {
+	return `global
+	nbthread 1
+	maxconn 9900
+defaults
+	mode http
+	maxconn 9900
+	option forwardfor
+	timeout client 60s
+	timeout server 60s
+	timeout tunnel 60s
+	timeout connect 5s
+${sections}`;
+}

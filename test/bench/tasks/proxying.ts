@@ -1,0 +1,74 @@
+/** Rows with an upstream: what passing requests, bodies and messages on costs. */
+import type { MessageLoad, RequestLoad } from '../load.ts';
+import { caddy, haproxy, nginx, svc } from './configurations.ts';
+import type { Backends, Contender, LoadTask } from './task.ts';
+
+/** Files of the backend, bytes by name, beside `/`. */
+export const BACKEND_FILES = { '10k': 10_240, '1m': 1_048_576 } as const;
+
+/** The static backend: nginx, on the load generator's core. */
+export function backendConfiguration(port: number): string {
+	return nginx(
+		`listen 127.0.0.1:${port}; sendfile on; root .; default_type text/plain; location = / { return 200 "Hello, world!\\n"; }`,
+	);
+}
+
+/** Servers that pass everything on to one of the backends. */
+function proxies(backend: keyof Backends): readonly Contender[] {
+	return [
+		{
+			server: 'svc',
+			configuration: (port, to) => svc(`http://127.0.0.1:${port} {\n\treverse_proxy 127.0.0.1:${to[backend]}\n}\n`),
+		},
+		{
+			server: 'nginx',
+			configuration: (port, to) =>
+				nginx(
+					`listen 127.0.0.1:${port}; location / { proxy_pass http://b; proxy_http_version 1.1; proxy_request_buffering off;
+		proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $upgrade; proxy_set_header Host $http_host;
+		proxy_set_header X-Forwarded-For $remote_addr; proxy_set_header X-Forwarded-Proto $scheme; proxy_set_header X-Forwarded-Host $http_host; }`,
+					`map $http_upgrade $upgrade { default upgrade; '' ''; }
+	upstream b { server 127.0.0.1:${to[backend]}; keepalive 128; keepalive_requests 1000000000; }`,
+				),
+		},
+		{
+			server: 'caddy',
+			configuration: (port, to) => caddy(`http://127.0.0.1:${port} {\n\treverse_proxy 127.0.0.1:${to[backend]}\n}\n`),
+		},
+		{
+			server: 'haproxy',
+			configuration: (port, to) =>
+				haproxy(`frontend f
+	bind 127.0.0.1:${port}
+	default_backend b
+backend b
+	http-reuse always
+	server s 127.0.0.1:${to[backend]}
+`),
+		},
+		{ server: 'node', configuration: (_, to) => String(to[backend]) },
+	];
+}
+
+/** A row of proxied requests. */
+function row(
+	name: string,
+	load: Omit<RequestLoad, 'kind'> | MessageLoad,
+	backend: keyof Backends,
+	bounds: LoadTask['bounds'],
+): LoadTask {
+	const contenders = proxies(backend).filter(({ server }) => server !== 'node' || !('kind' in load));
+	return { name, load: { kind: 'requests', ...load }, contenders, ...(bounds && { bounds }) };
+}
+
+/** Rows of `reverse_proxy`. */
+export const PROXYING: readonly LoadTask[] = [
+	row('proxy 14 B', { path: '/' }, 'files', { nginx: 1.1, caddy: 0.5 }),
+	row('proxy 10 KB', { path: '/10k' }, 'files', { nginx: 1.2, caddy: 0.5 }),
+	row('proxy 1 MB', { path: '/1m' }, 'files', { nginx: 1.5, caddy: 0.5 }),
+	row('proxy 10 KB in chunks', { path: '/chunked' }, 'program', { caddy: 0.5 }),
+	row('proxy an upload of 1 MB', { path: '/upload', bodyBytes: 1_048_576 }, 'program', { caddy: 0.5 }),
+	row('proxy WebSocket messages', { kind: 'messages', path: '/echo', connections: 64, bytes: 100 }, 'program', {
+		caddy: 0.5,
+	}),
+];

@@ -1,0 +1,94 @@
+/** Rows without an upstream: fixed answers, under many shapes of traffic. */
+import type { RequestLoad } from '../load.ts';
+import { caddy, haproxy, nginx, svc } from './configurations.ts';
+import type { Contender, LoadTask } from './task.ts';
+
+/** Servers that answer 14 bytes. */
+export const HELLO: readonly Contender[] = [
+	{ server: 'svc', configuration: port => svc(`http://127.0.0.1:${port} {\n\trespond "Hello, world!\n"\n}\n`) },
+	{
+		server: 'nginx',
+		configuration: port =>
+			nginx(
+				`listen 127.0.0.1:${port} backlog=4096; location / { default_type text/plain; return 200 "Hello, world!\\n"; }`,
+			),
+	},
+	{ server: 'caddy', configuration: port => caddy(`http://127.0.0.1:${port} {\n\trespond "Hello, world!\n"\n}\n`) },
+	{
+		server: 'haproxy',
+		configuration: port =>
+			haproxy(`frontend f
+	bind 127.0.0.1:${port} backlog 4096
+	http-request return status 200 content-type text/plain string "Hello, world!\\n"
+`),
+	},
+	{ server: 'node', configuration: () => '' },
+];
+
+/** Those of them that hold 10,000 connections with the descriptors that a process has here. */
+export const HELLO_10K: readonly Contender[] = HELLO.filter(({ server }) => server !== 'haproxy');
+
+/** A row of fixed answers. */
+function row(name: string, load: Omit<RequestLoad, 'kind' | 'path'>, bounds: LoadTask['bounds']): LoadTask {
+	const contenders = load.connections === 10_000 ? HELLO_10K : HELLO;
+	return { name, load: { kind: 'requests', path: '/', ...load }, contenders, ...(bounds && { bounds }) };
+}
+
+const FIELDS = Object.fromEntries(
+	Array.from({ length: 30 }, (_, index) => [`X-Field-${index}`, `value of field ${index}`]),
+);
+
+const HOSTS = Array.from({ length: 1000 }, (_, index) => `host-${index}.example`);
+const ROUTES = Array.from({ length: 20 }, (_, index) => `/route-${index}/`);
+
+/** Sites of one host or many, twenty routes each; the last route is the one asked for. */
+function sites(hosts: readonly string[], port: number): string {
+	const routes = ROUTES.map(route => `\thandle ${route}* {\n\t\trespond "Hello, world!\n"\n\t}\n`).join('');
+	return hosts.map(host => `http://${host}:${port} {\n\tbind 127.0.0.1\n${routes}}\n`).join('');
+}
+
+/** Rows of `respond`. */
+export const RESPONDING: readonly LoadTask[] = [
+	row('respond 14 B', {}, { nginx: 1.05, caddy: 0.5 }),
+	row('respond 14 B, a connection for each request', { headers: { Connection: 'close' } }, { caddy: 0.5 }),
+	row('respond 14 B, 16 requests pipelined', { pipelined: 16 }, { caddy: 0.5 }),
+	row('respond 14 B, 16 connections', { connections: 16 }, { caddy: 0.5 }),
+	row('respond 14 B, 10,000 connections', { connections: 10_000 }, { caddy: 0.5 }),
+	row('respond 14 B, 30 request fields', { headers: FIELDS }, { caddy: 0.5 }),
+	{
+		name: '1,000 hosts with 20 routes each',
+		load: { kind: 'requests', path: '/route-19/', hosts: HOSTS },
+		contenders: [
+			{ server: 'svc', configuration: port => svc(sites(HOSTS, port)) },
+			{ label: 'svc, one site', server: 'svc', configuration: port => svc(sites([''], port)) },
+			{
+				server: 'nginx',
+				configuration: port => {
+					const routes = ROUTES.map(route => `location ${route} { return 200 "Hello, world!\\n"; }`).join(' ');
+					const servers = HOSTS.map(host => `server { listen 127.0.0.1:${port}; server_name ${host}; ${routes} }`);
+					return nginx('', `server_names_hash_max_size 8192; server_names_hash_bucket_size 64;\n${servers.join('\n')}`);
+				},
+			},
+			{
+				server: 'caddy',
+				configuration: port => caddy(sites(HOSTS, port)),
+			},
+		],
+		bounds: { 'svc, one site': 1.1, caddy: 0.5 },
+	},
+	{
+		name: 'two threads on two cores',
+		load: { kind: 'requests', path: '/' },
+		contenders: [
+			{
+				label: 'svc, 2 threads',
+				server: 'svc',
+				cores: '0,1',
+				configuration: port => svc(`http://127.0.0.1:${port} {\n\trespond "Hello, world!\n"\n}\n`, 2),
+			},
+			{ ...HELLO[0]!, label: 'svc, 1 thread' },
+		],
+		// Twice the threads at 1/0.9 of the cost each is 1.8 times the work.
+		bounds: { 'svc, 1 thread': 1.11 },
+	},
+];

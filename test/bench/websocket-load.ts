@@ -1,0 +1,76 @@
+/**
+ * WebSocket clients that send a message, wait for it to come back, and send the next; prints what they counted.
+ *
+ * Usage: node test/bench/websocket-load.ts --url URL [--connections N] [--bytes N] [--seconds N]
+ */
+import { connect } from 'node:net';
+import { parseArgs } from 'node:util';
+
+const { values } = parseArgs({
+	options: {
+		url: { type: 'string' },
+		connections: { type: 'string', default: '64' },
+		bytes: { type: 'string', default: '100' },
+		seconds: { type: 'string', default: '2' },
+	},
+});
+if (!values.url) throw new Error('--url is missing');
+const url = new URL(values.url);
+const bytes = Number(values.bytes);
+if (bytes > 125) throw new Error('a message has at most 125 bytes');
+
+const handshake = `GET ${url.pathname} HTTP/1.1\r\nHost: ${url.host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`;
+// A masked text frame whose mask is zero: the payload stands as it is.
+const message = Buffer.concat([Buffer.from([0x81, 0x80 | bytes, 0, 0, 0, 0]), Buffer.alloc(bytes, 'x')]);
+const answered = bytes + 2;
+const times: number[] = [];
+let failures = 0;
+
+const started = performance.now();
+const end = started + Number(values.seconds) * 1000;
+await Promise.all(Array.from({ length: Number(values.connections) }, client));
+times.sort((a, b) => a - b);
+const at = (share: number): number => Math.round((times[Math.floor(times.length * share)] ?? 0) * 1000);
+const microseconds = Math.round((performance.now() - started) * 1000);
+console.log(`COUNTED ${times.length} ${microseconds} ${failures} ${at(0.5)} ${at(0.99)} ${at(0.999)}`);
+
+function client(): Promise<void> {
+	return new Promise(resolve => {
+		const socket = connect(Number(url.port), url.hostname);
+		socket.setNoDelay(true);
+		let head: string | undefined = '';
+		let received = 0;
+		let sentAt = 0;
+		const send = (): void => {
+			if (performance.now() >= end) {
+				socket.destroy();
+				resolve();
+				return;
+			}
+			received = 0;
+			sentAt = performance.now();
+			socket.write(message);
+		};
+		const fail = (): void => {
+			failures++;
+			socket.destroy();
+			resolve();
+		};
+		socket.once('connect', () => socket.write(handshake));
+		socket.once('error', fail);
+		socket.once('end', fail);
+		socket.on('data', chunk => {
+			if (head !== undefined) {
+				head += chunk.toString('latin1');
+				if (!head.includes('\r\n\r\n')) return;
+				if (!head.startsWith('HTTP/1.1 101 ')) return fail();
+				head = undefined;
+				return send();
+			}
+			received += chunk.length;
+			if (received < answered) return;
+			times.push(performance.now() - sentAt);
+			send();
+		});
+	});
+}
