@@ -24,6 +24,11 @@ export function compatibleMessage(
 /** How the compatible server says that a directive or option knows no such line in its block. */
 export function unknownSubdirective(of: string, name: string): string {
 	switch (of) {
+		case 'pki':
+		case 'pki ca':
+		case 'pki ca root':
+		case 'pki ca intermediate':
+			return `unrecognized ${of} option '${name}'`;
 		case 'servers':
 			return `unrecognized servers option '${name}'`;
 		case 'servers timeouts':

@@ -12,10 +12,10 @@ export const UNAVAILABLE_MATCHERS: ReadonlySet<string> = new Set([]);
 
 /** Global options of the languages that have no module in this build. */
 export const UNAVAILABLE_OPTIONS: ReadonlySet<string> = new Set([
-	...['storage', 'storage_check', 'storage_clean_interval', 'persist_config', 'shutdown_delay', 'events', 'filesystem'],
+	...['persist_config', 'shutdown_delay', 'events', 'filesystem'],
 	...['auto_https', 'email', 'default_sni', 'fallback_sni', 'local_certs', 'skip_install_trust', 'acme_ca'],
 	...['acme_ca_root', 'acme_eab', 'acme_dns', 'dns', 'tls_resolvers', 'cert_issuer', 'key_type', 'cert_lifetime'],
-	...['preferred_chains', 'on_demand_tls', 'renew_interval', 'ocsp_interval', 'ocsp_stapling', 'pki', 'cache'],
+	...['preferred_chains', 'on_demand_tls', 'renew_interval', 'ocsp_interval', 'ocsp_stapling', 'cache'],
 	...['renewal_window_ratio', 'ech'],
 ]);
 

@@ -4,10 +4,12 @@ import { defaultBind } from './default-bind.ts';
 import { log } from './log.ts';
 import { metrics } from './metrics.ts';
 import type { GlobalOption } from './option.ts';
+import { pki } from './pki.ts';
 import { httpPort, httpsPort } from './ports.ts';
 import { debug, gracePeriod, threads } from './process.ts';
 import { trustedProxiesSetting } from './servers/trusted-proxies.ts';
 import { servers } from './servers.ts';
+import { storage, storageCheck, storageCleanInterval } from './storage.ts';
 
 /** In the order in which `list-modules` and the manual name them. */
 export const options: readonly GlobalOption[] = [
@@ -19,7 +21,11 @@ export const options: readonly GlobalOption[] = [
 	httpsPort,
 	log,
 	metrics,
+	pki,
 	servers,
+	storage,
+	storageCheck,
+	storageCleanInterval,
 	threads,
 	trustedProxiesSetting,
 ];

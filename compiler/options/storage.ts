@@ -1,0 +1,90 @@
+/** Global options `storage`, `storage_check` and `storage_clean_interval`: where certificates are kept. */
+import { STORE, storeById, stores } from '../providers/stores/index.ts';
+import type { GlobalOption } from './option.ts';
+
+/** `settings.storage`. */
+export const storage: GlobalOption = {
+	id: 'storage',
+	names: { configfile: ['storage'], compatfile: ['storage'] },
+	usage: 'storage <store> [<argument>…] [{ … }]',
+	summary: 'Where certificates, keys and accounts are kept.',
+	documentation: [
+		'The store is `file_system`, with a folder. Left out, it is the folder that `SVC_TLS_STORE` names, else `svc` in the',
+		'data directory of the user (`$XDG_DATA_HOME`, else `~/.local/share`). Changing it needs a restart.',
+		'',
+		'```',
+		'{',
+		'	storage file_system /var/lib/svc',
+		'}',
+		'```',
+	].join('\n'),
+	lower: (line, settings, cx) => {
+		const [name, ...args] = line.words.slice(1);
+		if (!name) {
+			cx.count(line, [], 1, 2, storage.usage);
+			return;
+		}
+		const known = stores.map(({ id }) => id);
+		const id = cx.oneOf(name, known, 'store');
+		const module = id === undefined ? undefined : storeById(id);
+		if (module) settings.storage = cx.origin({ store: module.id, ...module.lower(args, line, cx) }, line.span);
+	},
+	schema: STORE,
+	startup: true,
+};
+
+/** `settings.storage_check`. */
+export const storageCheck: GlobalOption = {
+	id: 'storage_check',
+	names: { configfile: ['storage_check'], compatfile: ['storage_check'] },
+	usage: 'storage_check off',
+	summary: 'Skips the check that the store can be written to.',
+	documentation:
+		'Before certificates are ordered a value is written to the store, read and removed: what cannot be kept would be ordered again and again.\n\n```\n{\n\tstorage_check off\n}\n```',
+	lower: (line, settings, cx) => {
+		const args = line.words.slice(1);
+		cx.noBlock(line);
+		if (!cx.count(line, args, 1, 1, storageCheck.usage)) return;
+		if (args[0]!.text === 'off') settings.storage_check = false;
+		else cx.problem('error', 'storage/check', args[0]!.span, "storage_check must be 'off'");
+	},
+	schema: { type: 'boolean', description: 'Whether the store is tried before certificates are ordered.' },
+	startup: false,
+};
+
+/** `settings.storage_clean_interval`. */
+export const storageCleanInterval: GlobalOption = {
+	id: 'storage_clean_interval',
+	names: { configfile: ['storage_clean_interval'], compatfile: ['storage_clean_interval'] },
+	usage: 'storage_clean_interval <duration> | off',
+	summary: 'How often what is of no use any more is removed from the store.',
+	documentation: [
+		'Removed are certificates that expired more than two weeks ago, OCSP responses that are out of date and what was',
+		'left of challenges. Once a day if left out; processes that share a store take turns.',
+		'',
+		'```',
+		'{',
+		'	storage_clean_interval 7d',
+		'}',
+		'```',
+	].join('\n'),
+	lower: (line, settings, cx) => {
+		const args = line.words.slice(1);
+		cx.noBlock(line);
+		if (!cx.count(line, args, 1, 1, storageCleanInterval.usage)) return;
+		if (args[0]!.text === 'off') {
+			settings.storage_clean_interval = 0;
+			return;
+		}
+		const value = cx.duration(args[0]!);
+		if (value === undefined) return;
+		if (value > 0) settings.storage_clean_interval = value;
+		else {
+			cx.problem('error', 'value/out-of-range', args[0]!.span, 'The interval must be positive.', {
+				hint: 'Write `off` to never clean the store.',
+			});
+		}
+	},
+	schema: { type: 'number', minimum: 0, description: 'Milliseconds; 0 never cleans.' },
+	startup: false,
+};

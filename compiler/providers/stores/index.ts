@@ -1,0 +1,26 @@
+/** The registry of stores. */
+import type { Schema } from '../../directives/directive.ts';
+import { fileSystem } from './file-system.ts';
+import type { StoreModule } from './store-module.ts';
+
+/** Every kind of store, in the order of the manual. */
+export const stores: readonly StoreModule[] = [fileSystem];
+
+/** The kind of store of that id; undefined when there is none. */
+export function storeById(id: string): StoreModule | undefined {
+	return stores.find(store => store.id === id);
+}
+
+/** Schema of a store. */
+export const STORE: Schema = {
+	type: 'object',
+	discriminator: { propertyName: 'store' },
+	required: ['store'],
+	oneOf: stores.map(({ id, summary, schema }) => ({
+		type: 'object',
+		description: summary,
+		properties: { store: { const: id }, ...schema.properties },
+		required: ['store', ...(schema.required ?? [])],
+		additionalProperties: false,
+	})),
+};

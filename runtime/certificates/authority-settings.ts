@@ -1,0 +1,43 @@
+/** What an internal authority is made of when the option `pki` leaves something out. */
+import { type AuthoritySettings, INTERMEDIATE_LIFETIME, ROOT_LIFETIME } from '../../compiler/options/pki.ts';
+
+/** The settings of one authority, whole. */
+export interface AuthorityPlan {
+	readonly id: string;
+	readonly rootName: string;
+	readonly intermediateName: string;
+	/** Milliseconds. */
+	readonly rootLifetime: number;
+	readonly intermediateLifetime: number;
+	readonly maintenanceInterval: number;
+	readonly renewalRatio: number;
+	/** Files that stand in for what the store has. */
+	readonly root: { readonly cert: string; readonly key: string } | undefined;
+	readonly intermediate: { readonly cert: string; readonly key: string } | undefined;
+}
+
+/** Fills in what is left out; `now` is in milliseconds since the epoch. */
+export function authorityPlan(id: string, settings: AuthoritySettings, now: number): AuthorityPlan {
+	const name = settings.name ?? (id === 'local' ? 'svc Local Authority' : `svc Authority ${id}`);
+	const year = String(new Date(now).getUTCFullYear());
+	const expand = (text: string): string =>
+		text.replaceAll('{pki.ca.name}', name).replaceAll('{time.now.year}', year).slice(0, LONGEST_COMMON_NAME);
+	return {
+		id,
+		rootName: expand(settings.root_cn ?? '{pki.ca.name} - {time.now.year} ECC Root'),
+		intermediateName: expand(settings.intermediate_cn ?? '{pki.ca.name} - ECC Intermediate'),
+		rootLifetime: ROOT_LIFETIME,
+		intermediateLifetime: settings.intermediate_lifetime ?? INTERMEDIATE_LIFETIME,
+		maintenanceInterval: settings.maintenance_interval ?? 600_000,
+		renewalRatio: settings.renewal_window_ratio ?? 0.2,
+		root: filesOf(settings.root),
+		intermediate: filesOf(settings.intermediate),
+	};
+}
+
+/** Characters of a common name at most (RFC 5280, ub-common-name). */
+const LONGEST_COMMON_NAME = 64;
+
+function filesOf(files: AuthoritySettings['root']): AuthorityPlan['root'] {
+	return files?.cert !== undefined && files.key !== undefined ? { cert: files.cert, key: files.key } : undefined;
+}

@@ -1,0 +1,81 @@
+/** Private keys of certificates: the types that the option `key_type` names, and the signatures that they make. */
+import { createPrivateKey, generateKeyPair, type KeyObject, sign } from 'node:crypto';
+import { promisify } from 'node:util';
+
+/** The key types of both languages. */
+export const KEY_TYPES = ['ed25519', 'p256', 'p384', 'rsa2048', 'rsa4096'] as const;
+
+/** One of {@link KEY_TYPES}. */
+export type KeyType = (typeof KEY_TYPES)[number];
+
+const generate = promisify(generateKeyPair);
+
+/** Makes a private key, off the main thread: RSA takes long. */
+export async function makePrivateKey(type: KeyType): Promise<KeyObject> {
+	switch (type) {
+		case 'ed25519':
+			return (await generate('ed25519')).privateKey;
+		case 'p256':
+			return (await generate('ec', { namedCurve: 'P-256' })).privateKey;
+		case 'p384':
+			return (await generate('ec', { namedCurve: 'P-384' })).privateKey;
+		case 'rsa2048':
+			return (await generate('rsa', { modulusLength: 2048 })).privateKey;
+		case 'rsa4096':
+			return (await generate('rsa', { modulusLength: 4096 })).privateKey;
+	}
+}
+
+/** The key type of that name; undefined when there is none. */
+export function keyTypeOf(name: string | undefined): KeyType | undefined {
+	return KEY_TYPES.find(type => type === name);
+}
+
+/** PKCS#8 PEM, not encrypted. */
+export function keyPem(key: KeyObject): string {
+	return key.export({ type: 'pkcs8', format: 'pem' }) as string;
+}
+
+/** Reads a PEM private key; undefined when the text is none. */
+export function readKey(pem: string | Uint8Array): KeyObject | undefined {
+	try {
+		return createPrivateKey(typeof pem === 'string' ? pem : Buffer.from(pem));
+	} catch {
+		return undefined;
+	}
+}
+
+/** How a key signs certificates: the object identifier of the algorithm and the digest that Node's `sign` takes. */
+export interface SignatureAlgorithm {
+	readonly oid: string;
+	/** Null for keys that hash by themselves. */
+	readonly digest: string | null;
+	/** Whether the algorithm identifier carries a NULL (RFC 4055 §5). */
+	readonly nullParameters: boolean;
+}
+
+/** The algorithm by which a key signs certificates. Throws for keys that cannot. */
+export function signatureAlgorithm(key: KeyObject): SignatureAlgorithm {
+	switch (key.asymmetricKeyType) {
+		case 'ed25519':
+			return { oid: '1.3.101.112', digest: null, nullParameters: false };
+		case 'ec':
+			switch (key.asymmetricKeyDetails?.namedCurve) {
+				case 'secp384r1':
+					return { oid: '1.2.840.10045.4.3.3', digest: 'sha384', nullParameters: false };
+				case 'secp521r1':
+					return { oid: '1.2.840.10045.4.3.4', digest: 'sha512', nullParameters: false };
+				default:
+					return { oid: '1.2.840.10045.4.3.2', digest: 'sha256', nullParameters: false };
+			}
+		case 'rsa':
+			return { oid: '1.2.840.113549.1.1.11', digest: 'sha256', nullParameters: true };
+		default:
+			throw new TypeError(`keys of type ${key.asymmetricKeyType} sign no certificates`);
+	}
+}
+
+/** Signs DER bytes with the algorithm of {@link signatureAlgorithm}. */
+export function signDer(key: KeyObject, bytes: Uint8Array): Buffer {
+	return sign(signatureAlgorithm(key).digest, bytes, key);
+}

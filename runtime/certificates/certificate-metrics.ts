@@ -1,0 +1,40 @@
+/** What the certificate manager counts. */
+
+/** One series: labels and a value. */
+export interface CertificateSample {
+	readonly labels: { readonly [name: string]: string };
+	readonly value: number;
+}
+
+/** What a scrape shows of certificates. */
+export interface CertificateReadings {
+	/** Attempts to obtain or renew, by `issuer` and `result` (`obtained`, `renewed`, `failed`, `rate_limited`). */
+	readonly attempts: readonly CertificateSample[];
+	/** End of the life of served certificates in seconds since the epoch, by `subject` and `issuer`. */
+	readonly expiry: readonly CertificateSample[];
+	/** Fetched OCSP responses by `result` (`good`, `revoked`, `unknown`, `failed`). */
+	readonly ocsp: readonly CertificateSample[];
+	/** Names without a certificate that they should have. */
+	readonly missing: number;
+}
+
+/** Series of one family at most: a host with ten thousand names would make a scrape of megabytes. */
+export const MOST_EXPIRY_SERIES = 1000;
+
+/** Counts by labels. */
+export class LabelledCounter {
+	readonly #counts = new Map<string, { readonly labels: { readonly [name: string]: string }; value: number }>();
+
+	/** Counts one. */
+	count(labels: { readonly [name: string]: string }): void {
+		const key = JSON.stringify(labels);
+		const known = this.#counts.get(key);
+		if (known) known.value++;
+		else this.#counts.set(key, { labels, value: 1 });
+	}
+
+	/** The counts so far. */
+	samples(): CertificateSample[] {
+		return [...this.#counts.values()].map(({ labels, value }) => ({ labels, value }));
+	}
+}

@@ -1,0 +1,84 @@
+/** Certificates in the store: `certificates/<issuer>/<name>/<name>.crt`, `.key` and `.json`. */
+import { type KeyObject, X509Certificate } from 'node:crypto';
+import { isIP } from 'node:net';
+import { keySegment, type Store } from '../storage/store.ts';
+import { readKey } from './certificate-keys.ts';
+import type { Issued } from './issuer.ts';
+
+/** Folder of all certificates in the store. */
+export const CERTIFICATES = 'certificates';
+
+/** A certificate with its key, as it lies in the store. */
+export interface CertificateRecord {
+	/** Segment of its issuer. */
+	readonly issuer: string;
+	readonly name: string;
+	/** PEM: the certificate, then its chain. */
+	readonly chain: string;
+	/** PKCS#8 PEM. */
+	readonly privateKey: string;
+	/** Milliseconds since the epoch. */
+	readonly notBefore: number;
+	readonly notAfter: number;
+	/** SHA-256 of the certificate in hexadecimal digits. */
+	readonly fingerprint: string;
+	/** Whether the certificate names a responder for its status. */
+	readonly hasResponder: boolean;
+}
+
+/** Folder of one certificate in the store. */
+export function recordFolder(issuer: string, name: string): string {
+	return `${CERTIFICATES}/${issuer}/${keySegment(name)}`;
+}
+
+/** Reads a certificate; undefined when there is none, or when what is there does not fit together or is for another name. */
+export async function readRecord(store: Store, issuer: string, name: string): Promise<CertificateRecord | undefined> {
+	const file = `${recordFolder(issuer, name)}/${keySegment(name)}`;
+	const [chain, key] = await Promise.all([store.read(`${file}.crt`), store.read(`${file}.key`)]);
+	if (!chain || !key) return undefined;
+	return recordOf(issuer, name, chain.toString('latin1'), key.toString('latin1'));
+}
+
+/** Writes what an issuer gave. The certificate comes last but one: a pair that a crash left half written is not read. */
+export async function writeRecord(
+	store: Store,
+	{ issuer, name, chain, privateKey }: CertificateRecord,
+	details: Issued['details'],
+): Promise<void> {
+	const file = `${recordFolder(issuer, name)}/${keySegment(name)}`;
+	await store.write(`${file}.key`, privateKey);
+	await store.write(`${file}.crt`, chain);
+	await store.write(`${file}.json`, `${JSON.stringify({ sans: [name], issuer, ...details }, undefined, '\t')}\n`);
+}
+
+/** Checks a chain and its key; undefined unless the certificate can be read, is for the name and has that key. */
+export function recordOf(
+	issuer: string,
+	name: string,
+	chain: string,
+	privateKey: string,
+): CertificateRecord | undefined {
+	try {
+		const certificate = new X509Certificate(chain);
+		const key: KeyObject | undefined = readKey(privateKey);
+		if (!key || !certificate.checkPrivateKey(key) || !covers(certificate, name)) return undefined;
+		return {
+			issuer,
+			name,
+			chain,
+			privateKey,
+			notBefore: certificate.validFromDate.getTime(),
+			notAfter: certificate.validToDate.getTime(),
+			fingerprint: certificate.fingerprint256.replaceAll(':', '').toLowerCase(),
+			hasResponder: certificate.infoAccess?.includes('OCSP - URI:') === true,
+		};
+	} catch {
+		return undefined;
+	}
+}
+
+function covers(certificate: X509Certificate, name: string): boolean {
+	if (isIP(name)) return certificate.checkIP(name) !== undefined;
+	// `checkHost` reads a wildcard as a name to be covered; the label stands in for any.
+	return certificate.checkHost(name.replace('*', 'any'), { subject: 'never' }) !== undefined;
+}

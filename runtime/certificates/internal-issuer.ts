@@ -1,0 +1,34 @@
+/** Issuer `internal`: certificates from an authority of our own. */
+import type { IssuerSettings } from '../../compiler/tls/certificate-plan.ts';
+import { type Authority, AuthorityError } from './authority.ts';
+import { keyPem, makePrivateKey, readKey } from './certificate-keys.ts';
+import { type Issued, IssueError, type IssueOrder, type Issuer, setting } from './issuer.ts';
+
+/** Milliseconds that its certificates live if nothing is said: 12 hours. */
+export const INTERNAL_LIFETIME = 43_200_000;
+
+/** Makes the issuer; `authority` gives the authority of an id as it is now. */
+export function internalIssuer(
+	settings: IssuerSettings,
+	authority: (id: string) => Promise<Authority | undefined>,
+): Issuer {
+	const id = setting<string>(settings, 'ca') ?? 'local';
+	const lifetime = setting<number>(settings, 'lifetime') ?? INTERNAL_LIFETIME;
+	const withRoot = setting<boolean>(settings, 'sign_with_root') === true;
+	return {
+		kind: 'internal',
+		storeName: id,
+		immediate: true,
+		async issue({ name, keyType, privateKey }: IssueOrder): Promise<Issued> {
+			const signer = await authority(id);
+			if (!signer) throw new IssueError('issuer/no-authority', `The authority \`${id}\` cannot sign at present.`);
+			const key = (privateKey !== undefined && readKey(privateKey)) || (await makePrivateKey(keyType));
+			try {
+				return { chain: signer.sign({ names: [name], key, lifetime, withRoot }), privateKey: keyPem(key) };
+			} catch (error) {
+				if (error instanceof AuthorityError) throw new IssueError('issuer/no-authority', error.message);
+				throw error;
+			}
+		},
+	};
+}

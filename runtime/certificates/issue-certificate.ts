@@ -1,0 +1,190 @@
+/** Makes X.509 certificates (RFC 5280): roots, intermediates, certificates of servers, and those that answer TLS-ALPN-01. */
+import { createHash, createPublicKey, type KeyObject, randomBytes } from 'node:crypto';
+import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
+import {
+	AlgorithmIdentifier,
+	AttributeTypeAndValue,
+	AttributeValue,
+	AuthorityKeyIdentifier,
+	BasicConstraints,
+	Certificate,
+	ExtendedKeyUsage,
+	Extension,
+	Extensions,
+	GeneralName,
+	id_ce_authorityKeyIdentifier,
+	id_ce_basicConstraints,
+	id_ce_extKeyUsage,
+	id_ce_keyUsage,
+	id_ce_subjectAltName,
+	id_ce_subjectKeyIdentifier,
+	id_kp_clientAuth,
+	id_kp_serverAuth,
+	KeyIdentifier,
+	KeyUsage,
+	KeyUsageFlags,
+	Name,
+	RelativeDistinguishedName,
+	SubjectAlternativeName,
+	SubjectKeyIdentifier,
+	SubjectPublicKeyInfo,
+	TBSCertificate,
+	Validity,
+} from '@peculiar/asn1-x509';
+import { parseIp } from '../../compiler/exchange/ip-address.ts';
+import { signatureAlgorithm, signDer } from './certificate-keys.ts';
+
+/** Who signs: a certificate's DER and its private key. */
+export interface Signer {
+	readonly certificate: Uint8Array;
+	readonly key: KeyObject;
+}
+
+/** What a certificate says. */
+export interface CertificateRequest {
+	/** Common name; a certificate of a server has none and goes by its names. */
+	readonly commonName?: string | undefined;
+	/** Names and addresses of a server: then it is one's certificate. */
+	readonly names?: readonly string[] | undefined;
+	/** Makes it a certificate authority; `pathLength` is how many authorities may stand below it. */
+	readonly authority?: { readonly pathLength: number } | undefined;
+	/** The key to be certified, private or public. */
+	readonly key: KeyObject;
+	/** Without one the certificate signs itself. */
+	readonly signer?: Signer | undefined;
+	readonly notBefore: Date;
+	readonly notAfter: Date;
+	/** More extensions, DER values. */
+	readonly extensions?: readonly { readonly oid: string; readonly critical: boolean; readonly value: Uint8Array }[];
+}
+
+/** Makes and signs a certificate; gives its DER. */
+export function issueCertificate(request: CertificateRequest): Buffer {
+	const { key, signer, names = [], authority, commonName } = request;
+	const spki = subjectPublicKey(key);
+	const issuer = signer && AsnConvert.parse(signer.certificate, Certificate).tbsCertificate;
+	const signingKey = signer?.key ?? key;
+	const algorithm = algorithmIdentifier(signingKey);
+	const identifier = keyIdentifier(spki);
+	const subject = commonName === undefined ? new Name([]) : distinguishedName(commonName);
+	const extensions = [
+		extension(id_ce_keyUsage, true, keyUsage(key, authority !== undefined)),
+		...(authority
+			? [
+					extension(
+						id_ce_basicConstraints,
+						true,
+						new BasicConstraints({ cA: true, pathLenConstraint: authority.pathLength }),
+					),
+				]
+			: [extension(id_ce_extKeyUsage, false, new ExtendedKeyUsage([id_kp_serverAuth, id_kp_clientAuth]))]),
+		extension(id_ce_subjectKeyIdentifier, false, new SubjectKeyIdentifier(identifier)),
+		extension(
+			id_ce_authorityKeyIdentifier,
+			false,
+			new AuthorityKeyIdentifier({ keyIdentifier: new KeyIdentifier(issuer ? identifierOf(issuer) : identifier) }),
+		),
+		// RFC 5280 §4.2.1.6: with an empty subject the alternative names are what the certificate is about.
+		...(names.length > 0 ? [extension(id_ce_subjectAltName, commonName === undefined, alternativeNames(names))] : []),
+		...(request.extensions ?? []).map(
+			({ oid, critical, value }) => new Extension({ extnID: oid, critical, extnValue: new OctetString(value) }),
+		),
+	];
+	const tbsCertificate = new TBSCertificate({
+		version: 2,
+		serialNumber: serialNumber(),
+		signature: algorithm,
+		issuer: issuer?.subject ?? subject,
+		validity: new Validity({ notBefore: wholeSecond(request.notBefore), notAfter: wholeSecond(request.notAfter) }),
+		subject,
+		subjectPublicKeyInfo: AsnConvert.parse(spki, SubjectPublicKeyInfo),
+		extensions: new Extensions(extensions),
+	});
+	const signed = Buffer.from(AsnConvert.serialize(tbsCertificate));
+	const signature = signDer(signingKey, signed);
+	return Buffer.from(
+		AsnConvert.serialize(
+			new Certificate({
+				tbsCertificate,
+				tbsCertificateRaw: arrayBuffer(signed),
+				signatureAlgorithm: algorithm,
+				signatureValue: arrayBuffer(signature),
+			}),
+		),
+	);
+}
+
+/** The alternative names of a certificate or of a request for one. */
+export function alternativeNames(names: readonly string[]): SubjectAlternativeName {
+	return new SubjectAlternativeName(
+		names.map(name => new GeneralName(parseIp(name) ? { iPAddress: name } : { dNSName: name })),
+	);
+}
+
+/** A common name as the only part of a distinguished name. */
+export function distinguishedName(commonName: string): Name {
+	const type = '2.5.4.3';
+	const value = new AttributeValue({ utf8String: commonName });
+	return new Name([new RelativeDistinguishedName([new AttributeTypeAndValue({ type, value })])]);
+}
+
+/** The algorithm by which a key signs, as certificates and requests carry it. */
+export function algorithmIdentifier(key: KeyObject): AlgorithmIdentifier {
+	const { oid, nullParameters } = signatureAlgorithm(key);
+	return new AlgorithmIdentifier({ algorithm: oid, ...(nullParameters ? { parameters: null } : {}) });
+}
+
+/** DER of the public half of a key. */
+export function subjectPublicKey(key: KeyObject): Buffer {
+	const half = key.type === 'private' ? createPublicKey(key) : key;
+	return half.export({ type: 'spki', format: 'der' });
+}
+
+/** DER to PEM. */
+export function certificatePem(der: Uint8Array): string {
+	const lines = Buffer.from(der)
+		.toString('base64')
+		.replace(/.{64}(?=.)/g, '$&\n');
+	return `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`;
+}
+
+/** An ArrayBuffer of exactly these bytes, as the ASN.1 library takes them. */
+export function arrayBuffer(bytes: Uint8Array): ArrayBuffer {
+	return Uint8Array.from(bytes).buffer;
+}
+
+function extension(extnID: string, critical: boolean, value: unknown): Extension {
+	return new Extension({ extnID, critical, extnValue: new OctetString(AsnConvert.serialize(value)) });
+}
+
+function keyUsage(key: KeyObject, authority: boolean): KeyUsage {
+	if (authority) return new KeyUsage(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign);
+	// Only RSA keys may be used to encipher a session's key, in suites that TLS 1.2 has.
+	const encipher = key.asymmetricKeyType === 'rsa' ? KeyUsageFlags.keyEncipherment : 0;
+	return new KeyUsage(KeyUsageFlags.digitalSignature | encipher);
+}
+
+/** RFC 7093 §2: the leftmost 160 bits of the SHA-256 of the key. */
+function keyIdentifier(spki: Buffer): ArrayBuffer {
+	const { subjectPublicKey: bits } = AsnConvert.parse(spki, SubjectPublicKeyInfo);
+	return arrayBuffer(createHash('sha256').update(Buffer.from(bits)).digest().subarray(0, 20));
+}
+
+/** What the signer's certificate calls its own key. */
+function identifierOf(issuer: TBSCertificate): ArrayBuffer {
+	const found = issuer.extensions?.find(({ extnID }) => extnID === id_ce_subjectKeyIdentifier);
+	if (found) return AsnConvert.parse(found.extnValue, SubjectKeyIdentifier).buffer;
+	return keyIdentifier(Buffer.from(AsnConvert.serialize(issuer.subjectPublicKeyInfo)));
+}
+
+/** Positive, and from 127 bits of chance (RFC 5280 §4.1.2.2). */
+function serialNumber(): ArrayBuffer {
+	const bytes = randomBytes(16);
+	bytes[0] = (bytes[0]! & 0x3f) | 0x40;
+	return arrayBuffer(bytes);
+}
+
+/** Certificates know no parts of seconds. */
+function wholeSecond(time: Date): Date {
+	return new Date(Math.floor(time.getTime() / 1000) * 1000);
+}

@@ -1,0 +1,29 @@
+/** The registry of issuers: what makes each from its settings. */
+import type { IssuerSettings } from '../../compiler/tls/certificate-plan.ts';
+import type { Store } from '../storage/store.ts';
+import type { Authority } from './authority.ts';
+import type { ChallengeBoard } from './challenge-board.ts';
+import { internalIssuer } from './internal-issuer.ts';
+import { IssueError, type Issuer } from './issuer.ts';
+import type { ManagerLog } from './manager-log.ts';
+
+/** What issuers find around them. */
+export interface IssuerSurroundings {
+	readonly log: ManagerLog;
+	readonly now: () => number;
+	readonly store: Store;
+	readonly board: ChallengeBoard;
+	readonly authority: (id: string) => Promise<Authority | undefined>;
+	readonly environment: { readonly [name: string]: string | undefined };
+	readonly workingDirectory: string;
+}
+
+/** Makes an issuer. Rejects with IssueError for one that this build has not. */
+export async function createIssuer(settings: IssuerSettings, around: IssuerSurroundings): Promise<Issuer> {
+	switch (settings.issuer) {
+		case 'internal':
+			return internalIssuer(settings, around.authority);
+		default:
+			throw new IssueError('issuer/unknown', `\`${settings.issuer}\` is not an issuer of this build.`);
+	}
+}

@@ -1,0 +1,117 @@
+/** Removes from the store what is of no use any more. */
+import { X509Certificate } from 'node:crypto';
+import type { Settings } from '../../compiler/document/document.ts';
+import { keySegment, type Store } from '../storage/store.ts';
+import { CERTIFICATES } from './certificate-records.ts';
+import type { ManagerLog } from './manager-log.ts';
+import { STATUSES } from './status-stapler.ts';
+
+/** Milliseconds between two cleanings, if nothing is said. */
+const CLEAN_INTERVAL = 86_400_000;
+/** Milliseconds after their end for which certificates are kept. */
+const KEPT_EXPIRED: number = 14 * 86_400_000;
+/** Milliseconds for which an OCSP response that nobody refreshed is kept. */
+const KEPT_STATUS: number = 14 * 86_400_000;
+/** Where the time of the last cleaning is noted, for all processes that share the store. */
+const LAST_CLEANING = 'last_clean.json';
+
+/** Cleans the store from time to time. */
+export class StoreCleaner {
+	readonly #log: ManagerLog;
+	readonly #now: () => number;
+	readonly #store: () => Store;
+	#interval = CLEAN_INTERVAL;
+	#nextAt = 0;
+	#closed = false;
+
+	constructor({
+		log,
+		now,
+		store,
+	}: {
+		readonly log: ManagerLog;
+		readonly now: () => number;
+		readonly store: () => Store;
+	}) {
+		this.#log = log;
+		this.#now = now;
+		this.#store = store;
+	}
+
+	/** Takes `storage_clean_interval` of the document that is served. */
+	configure(settings: Settings): void {
+		this.#interval = (settings.storage_clean_interval as number | undefined) ?? CLEAN_INTERVAL;
+	}
+
+	/** Cleans if it is time; certificates of the names in `wanted` stay. */
+	look(wanted: ReadonlySet<string>): void {
+		const now = this.#now();
+		if (this.#closed || this.#interval === 0 || now < this.#nextAt) return;
+		// Not while the server starts.
+		const first = this.#nextAt === 0;
+		this.#nextAt = now + (first ? Math.min(600_000, this.#interval) : this.#interval);
+		if (first) return;
+		void this.clean(wanted).catch(error => {
+			const cause = error instanceof Error ? error.message : String(error);
+			this.#log('warn', 'tls.cache', 'the store could not be cleaned', { cause });
+		});
+	}
+
+	/** Cleans now, unless another process has or does. Rejects with StoreError. */
+	async clean(wanted: ReadonlySet<string>): Promise<void> {
+		const store = this.#store();
+		const lock = await store.tryLock('storage_clean');
+		if (!lock) return;
+		try {
+			const last = await store.read(LAST_CLEANING);
+			const at = last === undefined ? Number.NaN : Date.parse(JSON.parse(last.toString('utf8')).cleaned_at);
+			if (this.#now() - at < this.#interval) return;
+			const removed = (await this.#cleanCertificates(store, wanted)) + (await this.#cleanStatuses(store));
+			await store.write(LAST_CLEANING, JSON.stringify({ cleaned_at: new Date(this.#now()).toISOString() }));
+			if (removed > 0) this.#log('info', 'tls.cache', 'the store was cleaned', { removed });
+		} catch (error) {
+			if (!(error instanceof SyntaxError)) throw error;
+			await store.remove(LAST_CLEANING);
+		} finally {
+			await lock.release();
+		}
+	}
+
+	/** Nothing is begun any more. */
+	close(): void {
+		this.#closed = true;
+	}
+
+	async #cleanCertificates(store: Store, wanted: ReadonlySet<string>): Promise<number> {
+		const kept = new Set([...wanted].map(keySegment));
+		let removed = 0;
+		for (const key of await store.list(CERTIFICATES)) {
+			const [, issuer, name] = key.split('/');
+			if (!key.endsWith('.crt') || issuer === undefined || name === undefined || kept.has(name)) continue;
+			const chain = await store.read(key);
+			if (!chain || !isLongExpired(chain, this.#now())) continue;
+			await store.remove(`${CERTIFICATES}/${issuer}/${name}`);
+			removed++;
+		}
+		return removed;
+	}
+
+	async #cleanStatuses(store: Store): Promise<number> {
+		let removed = 0;
+		for (const key of await store.list(STATUSES)) {
+			const found = await store.stat(key);
+			if (!found || this.#now() - found.modified < KEPT_STATUS) continue;
+			await store.remove(key);
+			removed++;
+		}
+		return removed;
+	}
+}
+
+function isLongExpired(chain: Buffer, now: number): boolean {
+	try {
+		return now - new X509Certificate(chain).validToDate.getTime() > KEPT_EXPIRED;
+	} catch {
+		return false;
+	}
+}

@@ -1,0 +1,189 @@
+/** Locks as files: whoever creates the file holds the lock, and shows by touching it that it is alive. */
+import { randomBytes } from 'node:crypto';
+import { readFileSync, readlinkSync } from 'node:fs';
+import { link, open, readFile, rename, stat, unlink, utimes } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { keySegment, type StoreLock } from './store.ts';
+
+/** Milliseconds between two signs of life. */
+const HEARTBEAT = 5000;
+/** Milliseconds without a sign of life after which a holder counts as dead. Network file systems may show it late. */
+const DEAD_AFTER = 30_000;
+/** Milliseconds between two looks at a lock that is held. */
+const POLL = 100;
+const SLOWEST_POLL = 1000;
+
+/** What a lock's file says about its holder. */
+interface Holder {
+	readonly id: string;
+	readonly machine: string;
+	readonly pid: number;
+	/** Clock ticks between the machine's start and the process's; tells it from a later process with the same number. */
+	readonly started: string;
+}
+
+/** The locks in one folder. */
+export class FileLocks {
+	readonly #folder: string;
+	readonly #makeFolder: (folder: string) => Promise<void>;
+
+	constructor(folder: string, makeFolder: (folder: string) => Promise<void>) {
+		this.#folder = folder;
+		this.#makeFolder = makeFolder;
+	}
+
+	/** Takes the lock as soon as it is free. Rejects with the signal's reason when that aborts first. */
+	async take(name: string, signal?: AbortSignal): Promise<StoreLock> {
+		for (let pause = POLL; ; pause = Math.min(pause * 1.3, SLOWEST_POLL)) {
+			signal?.throwIfAborted();
+			const lock = await this.tryTake(name);
+			if (lock) return lock;
+			await sleep(pause * (0.75 + Math.random() / 2), undefined, signal ? { signal } : {}).catch(error => {
+				throw signal?.aborted ? signal.reason : error;
+			});
+		}
+	}
+
+	/** Takes the lock if it is free, or held by a dead process. */
+	async tryTake(name: string): Promise<StoreLock | undefined> {
+		const file = path.join(this.#folder, `${keySegment(name)}.lock`);
+		const holder: Holder = { id: randomBytes(12).toString('hex'), ...self() };
+		if (await this.#create(file, holder)) return new FileLock(file, holder.id);
+		if (!(await clearIfDead(file))) return undefined;
+		return (await this.#create(file, holder)) ? new FileLock(file, holder.id) : undefined;
+	}
+
+	/** The file appears with its content, so that nobody reads a holder that is not written yet. */
+	async #create(file: string, holder: Holder): Promise<boolean> {
+		const aside = `${file}.${holder.id}`;
+		const write = async () => {
+			const handle = await open(aside, 'wx', 0o600);
+			await handle.writeFile(JSON.stringify(holder)).finally(() => handle.close());
+		};
+		await write().catch(async error => {
+			if (error.code !== 'ENOENT') throw error;
+			await this.#makeFolder(this.#folder);
+			await write();
+		});
+		try {
+			await link(aside, file);
+			return true;
+		} catch (error) {
+			if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+			throw error;
+		} finally {
+			await unlink(aside).catch(() => {});
+		}
+	}
+}
+
+class FileLock implements StoreLock {
+	readonly #file: string;
+	readonly #id: string;
+	readonly #lost = new AbortController();
+	readonly #timer: NodeJS.Timeout;
+
+	constructor(file: string, id: string) {
+		this.#file = file;
+		this.#id = id;
+		this.#timer = setInterval(() => void this.#beat(), HEARTBEAT);
+		this.#timer.unref();
+	}
+
+	get lost(): AbortSignal {
+		return this.#lost.signal;
+	}
+
+	async release(): Promise<void> {
+		clearInterval(this.#timer);
+		if (this.#lost.signal.aborted) return;
+		const holder = await readHolder(this.#file).catch(() => undefined);
+		if (holder?.id === this.#id) await unlink(this.#file).catch(() => {});
+	}
+
+	async #beat(): Promise<void> {
+		try {
+			const holder = await readHolder(this.#file);
+			if (holder?.id === this.#id) {
+				const now = new Date();
+				await utimes(this.#file, now, now);
+				return;
+			}
+		} catch (error) {
+			if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return;
+		}
+		clearInterval(this.#timer);
+		this.#lost.abort(new Error('Another process took the lock over.'));
+	}
+}
+
+/**
+ * Removes the file of a dead holder. Two processes may find the same dead holder: renaming is what only one of them can
+ * do, and one that renamed a living successor's file puts it back.
+ */
+async function clearIfDead(file: string): Promise<boolean> {
+	const before = await readHolder(file).catch(() => undefined);
+	let modified: number;
+	try {
+		modified = (await stat(file)).mtimeMs;
+	} catch {
+		return true;
+	}
+	if (!isDead(before, modified)) return false;
+	const aside = `${file}.${randomBytes(8).toString('hex')}`;
+	try {
+		await rename(file, aside);
+	} catch {
+		return true;
+	}
+	const taken = await readHolder(aside).catch(() => undefined);
+	if (taken?.id !== before?.id) await link(aside, file).catch(() => {});
+	await unlink(aside).catch(() => {});
+	return taken?.id === before?.id;
+}
+
+function isDead(holder: Holder | undefined, modified: number): boolean {
+	if (Date.now() - modified > DEAD_AFTER) return true;
+	const own = self();
+	if (holder === undefined || holder.machine !== own.machine) return false;
+	return processStart(holder.pid) !== holder.started;
+}
+
+async function readHolder(file: string): Promise<Holder | undefined> {
+	const text = await readFile(file, 'utf8');
+	try {
+		const value = JSON.parse(text) as Partial<Holder> | null;
+		const { id, machine, pid, started } = value ?? {};
+		if (typeof id !== 'string' || typeof machine !== 'string') return undefined;
+		if (typeof pid !== 'number' || typeof started !== 'string') return undefined;
+		return { id, machine, pid, started };
+	} catch {
+		return undefined;
+	}
+}
+
+function self(): Omit<Holder, 'id'> {
+	return { machine: machine(), pid: process.pid, started: processStart(process.pid) };
+}
+
+/** Names the boot and the table of process numbers; where the system does not tell, no process is found dead by its number. */
+function machine(): string {
+	try {
+		const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+		return `${hostname()} ${boot} ${readlinkSync('/proc/self/ns/pid')}`;
+	} catch {
+		return `${hostname()} ${randomBytes(8).toString('hex')}`;
+	}
+}
+
+function processStart(pid: number): string {
+	try {
+		const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
+		// The name in parentheses may hold anything; the start is the twentieth field behind it.
+		return text.slice(text.lastIndexOf(')') + 2).split(' ')[19] ?? '';
+	} catch {
+		return '';
+	}
+}

@@ -1,0 +1,205 @@
+/** The store as a folder: files of mode 600 in folders of mode 700, each written aside and renamed into place. */
+import { randomBytes } from 'node:crypto';
+import { constants } from 'node:fs';
+import { type FileHandle, lstat, mkdir, open, readdir, rename, rm, rmdir, unlink } from 'node:fs/promises';
+import path from 'node:path';
+import { FileLocks } from './file-locks.ts';
+import { checkKey, type Store, type StoreEntry, StoreError, type StoreKey, type StoreLock } from './store.ts';
+
+/** Folder of the locks, beside the values. */
+const LOCKS = 'locks';
+/** How names of files that are being written end. */
+const UNFINISHED = '.unfinished';
+/** Largest value in bytes that is read; keys and chains have a few thousand. */
+const LARGEST_VALUE: number = 16 * 1024 * 1024;
+/** Age in milliseconds from which a file that was being written belongs to a process that died. */
+const ABANDONED = 3_600_000;
+
+/** Opens the store in a folder, which is made when something is written first. */
+export function openFileStore(folder: string): Store {
+	return new FileStore(path.resolve(folder));
+}
+
+class FileStore implements Store {
+	readonly description: string;
+	readonly #root: string;
+	readonly #locks: FileLocks;
+
+	constructor(root: string) {
+		this.#root = root;
+		this.description = `file_system ${root}`;
+		this.#locks = new FileLocks(path.join(root, LOCKS), folder => this.#makeFolder(folder));
+	}
+
+	async read(key: StoreKey): Promise<Buffer | undefined> {
+		let handle: FileHandle | undefined;
+		try {
+			// A link in a store that others can write to must not make us read what they may not.
+			handle = await open(this.#fileOf(key), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+			const { size } = await handle.stat();
+			if (size > LARGEST_VALUE) throw new StoreError('store/unreadable', `\`${key}\` in the store is too large.`);
+			return await handle.readFile();
+		} catch (error) {
+			if (isMissing(error)) return undefined;
+			throw unreadable(key, error);
+		} finally {
+			await handle?.close();
+		}
+	}
+
+	async write(key: StoreKey, value: string | Uint8Array): Promise<void> {
+		const file = this.#fileOf(key);
+		const folder = path.dirname(file);
+		const aside = `${file}.${randomBytes(6).toString('hex')}${UNFINISHED}`;
+		try {
+			await this.#writeAside(folder, aside, value);
+			await rename(aside, file);
+			await syncFolder(folder);
+		} catch (error) {
+			await unlink(aside).catch(() => {});
+			throw unwritable(key, error);
+		}
+	}
+
+	async remove(key: StoreKey): Promise<void> {
+		const file = this.#fileOf(key);
+		try {
+			await rm(file, { recursive: true, force: true });
+			// Folders that hold nothing any more go too; one that does stays, which is what the failure says.
+			for (let folder = path.dirname(file); folder.length > this.#root.length; folder = path.dirname(folder)) {
+				await rmdir(folder);
+			}
+		} catch (error) {
+			const { code } = error as NodeJS.ErrnoException;
+			if (code === 'ENOTEMPTY' || code === 'EEXIST' || isMissing(error)) return;
+			throw unwritable(key, error);
+		}
+	}
+
+	async list(below: StoreKey): Promise<StoreKey[]> {
+		if (below !== '') checkKey(below);
+		const keys: StoreKey[] = [];
+		await this.#collect(below, keys);
+		return keys.sort();
+	}
+
+	async stat(key: StoreKey): Promise<StoreEntry | undefined> {
+		try {
+			const found = await lstat(this.#fileOf(key));
+			return found.isFile() ? { key, size: found.size, modified: found.mtimeMs } : undefined;
+		} catch (error) {
+			if (isMissing(error)) return undefined;
+			throw unreadable(key, error);
+		}
+	}
+
+	lock(name: string, signal?: AbortSignal): Promise<StoreLock> {
+		return this.#locks.take(name, signal).catch(lockFailure);
+	}
+
+	tryLock(name: string): Promise<StoreLock | undefined> {
+		return this.#locks.tryTake(name).catch(lockFailure);
+	}
+
+	#fileOf(key: StoreKey): string {
+		checkKey(key);
+		return path.join(this.#root, ...key.split('/'));
+	}
+
+	async #writeAside(folder: string, aside: string, value: string | Uint8Array): Promise<void> {
+		const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+		const handle = await open(aside, flags, 0o600).catch(async error => {
+			if (!isMissing(error)) throw error;
+			await this.#makeFolder(folder);
+			return open(aside, flags, 0o600);
+		});
+		try {
+			// The mask of the process may have taken rights away, never given any; others are not to have any.
+			await handle.chmod(0o600);
+			await handle.writeFile(value);
+			await handle.sync();
+		} finally {
+			await handle.close();
+		}
+	}
+
+	async #makeFolder(folder: string): Promise<void> {
+		await mkdir(folder, { recursive: true, mode: 0o700 });
+	}
+
+	async #collect(below: StoreKey, keys: StoreKey[]): Promise<void> {
+		const folder = path.join(this.#root, ...below.split('/'));
+		let entries: import('node:fs').Dirent[];
+		try {
+			entries = await readdir(folder, { withFileTypes: true });
+		} catch (error) {
+			if (isMissing(error)) return;
+			throw unreadable(below, error);
+		}
+		for (const entry of entries) {
+			if (below === '' && entry.name === LOCKS) continue;
+			const key = below === '' ? entry.name : `${below}/${entry.name}`;
+			if (entry.isDirectory()) await this.#collect(key, keys);
+			else if (!entry.isFile()) continue;
+			else if (entry.name.endsWith(UNFINISHED)) await removeIfAbandoned(path.join(folder, entry.name));
+			else keys.push(key);
+		}
+	}
+}
+
+/** A rename is not on the disk before its folder is. */
+async function syncFolder(folder: string): Promise<void> {
+	const handle = await open(folder, constants.O_RDONLY);
+	try {
+		await handle.sync();
+	} catch {
+		// Some file systems know no sync of folders.
+	} finally {
+		await handle.close();
+	}
+}
+
+async function removeIfAbandoned(file: string): Promise<void> {
+	try {
+		const { mtimeMs } = await lstat(file);
+		if (Date.now() - mtimeMs > ABANDONED) await unlink(file);
+	} catch {
+		// Another process was quicker.
+	}
+}
+
+function isMissing(error: unknown): boolean {
+	const { code } = error as NodeJS.ErrnoException;
+	return code === 'ENOENT' || code === 'ENOTDIR';
+}
+
+function unreadable(key: StoreKey, error: unknown): StoreError {
+	if (error instanceof StoreError) return error;
+	return new StoreError('store/unreadable', `\`${key}\` in the store cannot be read: ${reason(error)}.`);
+}
+
+function unwritable(key: StoreKey, error: unknown): StoreError {
+	if (error instanceof StoreError) return error;
+	return new StoreError('store/unwritable', `\`${key}\` in the store cannot be written: ${reason(error)}.`);
+}
+
+function lockFailure(error: unknown): never {
+	if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
+	throw new StoreError('store/unwritable', `The store cannot be locked: ${reason(error)}.`);
+}
+
+function reason(error: unknown): string {
+	const { code, message } = error as NodeJS.ErrnoException;
+	const reasons: { readonly [code: string]: string } = {
+		EACCES: 'permission denied',
+		EPERM: 'permission denied',
+		EROFS: 'the file system is read-only',
+		ENOSPC: 'the disk is full',
+		EDQUOT: 'the quota is used up',
+		EISDIR: 'it is a folder',
+		ELOOP: 'it is a link',
+		EMFILE: 'too many files are open',
+		ENOTDIR: 'a part of its path is no folder',
+	};
+	return reasons[code ?? ''] ?? code ?? message;
+}

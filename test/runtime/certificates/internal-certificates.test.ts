@@ -1,0 +1,174 @@
+/** Certificates of the internal authority: there before a site is served, kept in the store, renewed in time. */
+import { X509Certificate } from 'node:crypto';
+import { chmodSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { eventually, keptCertificates, plan, policy, serveDocument, testManager } from './kept-certificates.ts';
+
+const DAY = 86_400_000;
+const internal = suite('internal certificates');
+
+/** The certificates of a PEM chain. */
+function chainOf(pem: string): X509Certificate[] {
+	return pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g)!.map(one => new X509Certificate(one));
+}
+
+internal('names and addresses have certificates when prepare resolves, signed by the root in the store', async () => {
+	const test = testManager();
+	await test.manager.prepare(plan(policy(['localhost', '*.lan.internal', '127.0.0.1', '::1'])), {});
+	for (const name of ['localhost', '*.lan.internal', '127.0.0.1', '::1']) assert.ok(test.sink.for(name), name);
+	const root = new X509Certificate(readFileSync(path.join(test.folder, 'pki/authorities/local/root.crt')));
+	const [leaf, intermediate, ...rest] = chainOf(test.sink.for('localhost')!.chain);
+	assert.equal(rest, []);
+	assert.ok(
+		root.verify(root.publicKey) && intermediate!.verify(root.publicKey) && leaf!.verify(intermediate!.publicKey),
+	);
+	assert.ok(leaf!.checkIssued(intermediate!) && intermediate!.checkIssued(root));
+	assert.is(leaf!.checkHost('localhost'), 'localhost');
+	assert.is(new X509Certificate(test.sink.for('::1')!.chain).checkIP('::1'), '::1');
+	assert.is(new X509Certificate(test.sink.for('*.lan.internal')!.chain).checkHost('a.lan.internal'), '*.lan.internal');
+	const hours = (leaf!.validToDate.getTime() - leaf!.validFromDate.getTime()) / 3_600_000;
+	assert.is(hours, 12);
+	const days = (root.validToDate.getTime() - root.validFromDate.getTime()) / DAY;
+	assert.ok(days >= 3600 && days < 3601);
+	assert.is(leaf!.publicKey.asymmetricKeyDetails!.namedCurve, 'prime256v1');
+	await test.manager.close();
+});
+
+internal('a process that starts again serves what the store has; only its owner can read it', async () => {
+	const first = testManager();
+	await serveDocument(first, plan(policy(['localhost'])));
+	const file = path.join(first.folder, 'certificates/local/localhost/localhost.json');
+	await eventually('the certificate is in the store', () => {
+		try {
+			return statSync(file).isFile();
+		} catch {
+			return false;
+		}
+	});
+	await first.manager.close();
+	for (const entry of readdirSync(first.folder, { recursive: true, withFileTypes: true })) {
+		const { mode } = statSync(path.join(entry.parentPath, entry.name));
+		assert.is(mode & 0o777, entry.isDirectory() ? 0o700 : 0o600, entry.name);
+	}
+	const second = testManager({ folder: first.folder });
+	await serveDocument(second, plan(policy(['localhost'])));
+	assert.is(second.sink.for('localhost')!.chain, first.sink.for('localhost')!.chain);
+	await second.manager.close();
+	assert.not.match(JSON.stringify([first.entries, second.entries]), /PRIVATE KEY/);
+});
+
+internal('certificates, intermediate and root are renewed when it is time; the root keeps its key', async () => {
+	let now = Date.now();
+	const test = testManager({ now: () => now });
+	await serveDocument(test, plan(policy(['localhost'])));
+	const [leaf, intermediate] = chainOf(test.sink.for('localhost')!.chain);
+	await test.manager.close();
+
+	now += 9 * 3_600_000;
+	const later = testManager({ folder: test.folder, now: () => now });
+	await serveDocument(later, plan(policy(['localhost'])));
+	const [renewed, same] = chainOf(later.sink.for('localhost')!.chain);
+	assert.is.not(renewed!.fingerprint256, leaf!.fingerprint256);
+	assert.is(same!.fingerprint256, intermediate!.fingerprint256);
+	await later.manager.close();
+
+	now += 6 * DAY;
+	const week = testManager({ folder: test.folder, now: () => now });
+	await serveDocument(week, plan(policy(['localhost'])));
+	assert.is.not(chainOf(week.sink.for('localhost')!.chain)[1]!.fingerprint256, intermediate!.fingerprint256);
+	const root = new X509Certificate(readFileSync(path.join(test.folder, 'pki/authorities/local/root.crt')));
+	await week.manager.close();
+
+	now += 3500 * DAY;
+	const decade = testManager({ folder: test.folder, now: () => now });
+	await serveDocument(decade, plan(policy(['localhost'])));
+	const renewedRoot = new X509Certificate(readFileSync(path.join(test.folder, 'pki/authorities/local/root.crt')));
+	assert.is.not(renewedRoot.fingerprint256, root.fingerprint256);
+	assert.is(renewedRoot.subject, root.subject);
+	assert.ok(chainOf(decade.sink.for('localhost')!.chain)[1]!.verify(root.publicKey));
+	await decade.manager.close();
+});
+
+internal('renewal goes on while serving, and puts the new certificate in the place of the old one', async () => {
+	let now = Date.now();
+	const test = testManager({ now: () => now });
+	await serveDocument(test, plan(policy(['localhost'])), { renew_interval: 20 });
+	const before = test.sink.for('localhost')!;
+	now += 8.5 * 3_600_000;
+	await eventually('renewed', () => test.sink.for('localhost')!.chain !== before.chain);
+	assert.is(test.sink.for('localhost')!.id, before.id);
+	await test.manager.close();
+});
+
+internal('a document without a name gives its certificate up; one that is discarded leaves no trace', async () => {
+	const test = testManager();
+	await serveDocument(test, plan(policy(['localhost', 'a.internal'])));
+	await test.manager.prepare(plan(policy(['localhost', 'b.internal'])), {});
+	assert.ok(test.sink.for('b.internal'));
+	test.manager.discard();
+	assert.is(test.sink.for('b.internal'), undefined);
+	assert.ok(test.sink.for('a.internal'));
+	await serveDocument(test, plan(policy(['localhost'])));
+	assert.is(test.sink.for('a.internal'), undefined);
+	assert.is(test.sink.published.filter(({ names }) => names[0] === 'localhost').length, 1);
+	await test.manager.close();
+});
+
+internal('key types, life and signing by the root are as the policy says', async () => {
+	const test = testManager();
+	const issuer = { issuer: 'internal', lifetime: 3_600_000, sign_with_root: true };
+	await serveDocument(test, plan(policy(['p384.internal'], [issuer], { key_type: 'p384' })));
+	const [leaf, ...rest] = chainOf(test.sink.for('p384.internal')!.chain);
+	assert.is(rest.length, 0);
+	assert.is(leaf!.publicKey.asymmetricKeyDetails!.namedCurve, 'secp384r1');
+	assert.is(leaf!.validToDate.getTime() - leaf!.validFromDate.getTime(), 3_600_000);
+	await test.manager.close();
+});
+
+internal('an authority is made from the files that the option names, and refused when they do not fit', async () => {
+	const made = testManager();
+	await serveDocument(made, plan(policy(['localhost'])));
+	await made.manager.close();
+	const file = (name: string): string => path.join(made.folder, 'pki/authorities/local', name);
+	const test = testManager();
+	const authority = { root: { cert: file('root.crt'), key: file('root.key') } };
+	await serveDocument(test, plan(policy(['localhost'])), { pki: { authorities: { local: authority } } });
+	const root = new X509Certificate(readFileSync(file('root.crt')));
+	assert.ok(chainOf(test.sink.for('localhost')!.chain)[1]!.verify(root.publicKey));
+	assert.not.ok(readdirSync(path.join(test.folder, 'pki/authorities/local')).includes('root.crt'));
+	const wrong = { root: { cert: file('root.crt'), key: file('intermediate.key') } };
+	await test.manager
+		.prepare(plan(policy(['localhost'])), { pki: { authorities: { local: wrong } } })
+		.then(() => assert.unreachable())
+		.catch(error => assert.match(error.message, /are not a certificate and its key/));
+	await test.manager.close();
+});
+
+internal('a root whose key is lost is not replaced unseen', async () => {
+	const made = testManager();
+	await serveDocument(made, plan(policy(['localhost'])));
+	await made.manager.close();
+	rmSync(path.join(made.folder, 'pki/authorities/local/root.key'));
+	rmSync(path.join(made.folder, 'certificates'), { recursive: true, force: true });
+	const test = testManager({ folder: made.folder });
+	await serveDocument(test, plan(policy(['localhost'])));
+	assert.is(test.sink.for('localhost'), undefined);
+	assert.match(JSON.stringify(test.entries), /do not belong together; restore both or remove both/);
+	await test.manager.close();
+});
+
+internal('a store that cannot be written leaves sites with certificates for the life of the process', async () => {
+	const blocked = path.join(testManager().folder, 'file');
+	writeFileSync(blocked, '');
+	chmodSync(blocked, 0o400);
+	const sink = keptCertificates();
+	const test = testManager({ folder: path.join(blocked, 'store'), sink });
+	await serveDocument(test, plan(policy(['localhost'])));
+	assert.ok(sink.for('localhost'));
+	assert.match(JSON.stringify(test.entries), /is kept in memory and ends with this process/);
+	await test.manager.close();
+});
+
+internal.run();

@@ -1,0 +1,109 @@
+/** A sink that keeps what a certificate manager publishes, and managers over temporary stores. */
+
+import type { Settings } from '../../../compiler/document/document.ts';
+import type { AutomationPolicy, CertificatePlan, IssuerSettings } from '../../../compiler/tls/certificate-plan.ts';
+import { createCertificateManager } from '../../../runtime/certificates/certificate-manager.ts';
+import type {
+	CertificateManager,
+	CertificateSink,
+	ChallengeAnswers,
+	PublishedCertificate,
+} from '../../../runtime/tls/certificate-feed.ts';
+import { temporaryFolder } from '../../harness.ts';
+
+/** What threads would have. */
+export interface KeptCertificates extends CertificateSink {
+	/** By id. */
+	readonly certificates: Map<string, PublishedCertificate>;
+	/** Every publication so far, in order. */
+	readonly published: PublishedCertificate[];
+	/** The answers that stand now. */
+	answers: ChallengeAnswers;
+	/** The certificate for a name. */
+	for(name: string): PublishedCertificate | undefined;
+}
+
+/** Makes a sink. */
+export function keptCertificates(): KeptCertificates {
+	const certificates = new Map<string, PublishedCertificate>();
+	const published: PublishedCertificate[] = [];
+	return {
+		certificates,
+		published,
+		answers: { http01: {}, alpn: {} },
+		publish(some) {
+			for (const one of some) {
+				certificates.set(one.id, one);
+				published.push(one);
+			}
+		},
+		drop(ids) {
+			for (const id of ids) certificates.delete(id);
+		},
+		async challenges(answers) {
+			this.answers = answers;
+		},
+		for: name => [...certificates.values()].find(({ names }) => names.includes(name)),
+	};
+}
+
+/** A manager under test. */
+export interface TestManager {
+	readonly manager: CertificateManager;
+	readonly sink: KeptCertificates;
+	/** Process log entries so far. */
+	readonly entries: { level: string; logger: string; message: string; fields?: object | undefined }[];
+	readonly folder: string;
+}
+
+/** A manager over a store in a temporary folder, or in that of another. */
+export function testManager(
+	options: { folder?: string; now?: () => number; sink?: KeptCertificates } = {},
+): TestManager {
+	const folder = options.folder ?? temporaryFolder();
+	const sink = options.sink ?? keptCertificates();
+	const entries: TestManager['entries'] = [];
+	const manager = createCertificateManager(
+		{
+			sink,
+			workingDirectory: folder,
+			environment: { ...process.env, SVC_TLS_STORE: folder },
+			log: (level, logger, message, fields) => entries.push({ level, logger, message, fields }),
+		},
+		options.now ? { now: options.now } : {},
+	);
+	return { manager, sink, entries, folder };
+}
+
+/** A plan of policies. */
+export function plan(...policies: AutomationPolicy[]): CertificatePlan {
+	return { policies, authorities: ['local'], http_port: 80, https_port: 443 };
+}
+
+/** A policy for names. */
+export function policy(
+	subjects: readonly string[],
+	issuers: readonly IssuerSettings[] = [{ issuer: 'internal' }],
+	more: Partial<AutomationPolicy> = {},
+): AutomationPolicy {
+	return { subjects, issuers, ...more };
+}
+
+/** Prepares and activates. */
+export async function serveDocument(
+	{ manager }: TestManager,
+	wanted: CertificatePlan,
+	settings: Settings = {},
+): Promise<void> {
+	await manager.prepare(wanted, settings);
+	manager.activate();
+}
+
+/** Waits until something holds; throws after five seconds. */
+export async function eventually(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
+	const end = performance.now() + 5000;
+	while (!(await holds())) {
+		if (performance.now() > end) throw new Error(`never: ${what}`);
+		await new Promise(resolve => setTimeout(resolve, 10));
+	}
+}
