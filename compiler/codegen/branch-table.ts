@@ -30,23 +30,38 @@ export function fitsTable(branches: readonly Branch[]): boolean {
 
 /** The first branch that holds runs; `otherwise` when none does. */
 export function compileBranchTable(branches: readonly Branch[], otherwise: Handler): Handler {
-	const anywhere: Branch[] = [];
-	const bySegment = new Map<string, Branch[]>();
-	for (const branch of branches) {
-		const segments = segmentsOf(branch.when);
-		if (segments) {
-			// A branch keeps its place among those that are asked for any path.
-			for (const segment of segments) if (!bySegment.has(segment)) bySegment.set(segment, [...anywhere]);
-			for (const segment of segments) bySegment.get(segment)!.push(branch);
-		} else {
-			anywhere.push(branch);
-			for (const list of bySegment.values()) list.push(branch);
-		}
+	const keyed = branches.map(branch => ({ branch, keys: keysOf(branch) }));
+	const handlers = new Map<string, Handler>();
+	for (const { keys } of keyed) {
+		if (!keys) continue;
+		for (const key of keys.keys()) handlers.set(key, handlers.get(key) ?? handlerFor(key, keyed, otherwise));
 	}
-	return x => {
-		const candidates = bySegment.get(firstSegment(loweredPath(x.request))) ?? anywhere;
-		return (firstThatHolds(candidates, x)?.handler ?? otherwise)(x);
-	};
+	const elsewhere = handlerFor(undefined, keyed, otherwise);
+	return x => (handlers.get(beginning(loweredPath(x.request))) ?? elsewhere)(x);
+}
+
+interface KeyedBranch {
+	readonly branch: Branch;
+	/** Beginnings of the paths for which the branch may hold, and whether they alone decide; undefined: any path. */
+	readonly keys: ReadonlyMap<string, boolean> | undefined;
+}
+
+/** What serves the paths of one beginning, or those whose beginning no branch has. */
+function handlerFor(key: string | undefined, keyed: readonly KeyedBranch[], otherwise: Handler): Handler {
+	const candidates: Branch[] = [];
+	for (const { branch, keys } of keyed) {
+		const decided = keys && (key === undefined ? undefined : keys.get(key));
+		if (keys && decided === undefined) continue;
+		if (decided || !branch.predicate) {
+			// Nothing after a branch that holds for all these paths is ever reached.
+			if (candidates.length === 0) return branch.handler;
+			candidates.push({ ...branch, predicate: undefined });
+			break;
+		}
+		candidates.push(branch);
+	}
+	if (candidates.length === 0) return otherwise;
+	return x => (firstThatHolds(candidates, x)?.handler ?? otherwise)(x);
 }
 
 /** The branch that runs, asking one after another. */
@@ -58,10 +73,24 @@ export function firstThatHolds(candidates: readonly Branch[], x: Exchange): Bran
 	return undefined;
 }
 
-/** The text of a path up to its second slash. */
-function firstSegment(path: string): string {
+/** The text of a path up to its second slash, that slash included. */
+function beginning(path: string): string {
 	const end = path.indexOf('/', 1);
-	return end === -1 ? path : path.slice(0, end);
+	return end === -1 ? path : path.slice(0, end + 1);
+}
+
+function keysOf({ when }: Branch): Map<string, boolean> | undefined {
+	const segments = segmentsOf(when);
+	if (!segments) return undefined;
+	const keys = new Map<string, boolean>();
+	for (const segment of segments) keys.set(segment, false).set(`${segment}/`, false);
+	if (when!.type === 'path') {
+		for (const pattern of (when!.patterns as readonly string[]).map(text => text.toLowerCase())) {
+			if (keys.has(pattern) && !pattern.endsWith('/')) keys.set(pattern, true);
+			else if (pattern.endsWith('/*') && keys.has(pattern.slice(0, -1))) keys.set(pattern.slice(0, -1), true);
+		}
+	}
+	return keys;
 }
 
 /** First segments without which a condition cannot hold; undefined when it may hold for any path. */

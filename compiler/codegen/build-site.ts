@@ -82,7 +82,13 @@ function unanswered(x: Exchange): void {
 	if (x.response.status === 0) x.response.status = 200;
 }
 
-function plain(name: string, logs: LogChoice, main: Handler): Handler {
+function plain(name: string, logs: LogChoice | undefined, main: Handler): Handler {
+	if (!logs) {
+		return x => {
+			x.site = name;
+			return main(x);
+		};
+	}
 	return x => {
 		x.site = name;
 		x.accessLogs = logs(x);
@@ -92,13 +98,13 @@ function plain(name: string, logs: LogChoice, main: Handler): Handler {
 
 function guarded(
 	name: string,
-	logs: LogChoice,
+	logs: LogChoice | undefined,
 	main: Handler,
 	errors: (x: Exchange, thrown: unknown) => void | Promise<void>,
 ): Handler {
 	return x => {
 		x.site = name;
-		x.accessLogs = logs(x);
+		if (logs) x.accessLogs = logs(x);
 		let pending: void | Promise<void>;
 		try {
 			pending = main(x);

@@ -13,8 +13,8 @@ export type LogChoice = (x: Exchange) => readonly AccessLog[];
 export class SiteLogs {
 	/** Every log that the site writes to by itself. */
 	readonly all: readonly AccessLog[];
-	/** Those that are limited to hosts are left out for the others; those of `log_name` alone always. */
-	readonly choose: LogChoice;
+	/** Those that are limited to hosts are left out for the others; those of `log_name` alone always. Undefined: none ever. */
+	readonly choose: LogChoice | undefined;
 	/** True once some log takes entries, be it through `log_name` only. */
 	used: boolean;
 	readonly #byName = new Map<string, readonly AccessLog[]>();
@@ -31,6 +31,10 @@ export class SiteLogs {
 		const chosen = logs.flatMap((log, at) => (log.no_hostname ? [] : [{ log, targets: leased[at]! }]));
 		this.all = leased.flat();
 		this.used = this.all.length > 0;
+		if (chosen.length === 0) {
+			this.choose = undefined;
+			return;
+		}
 		const always = chosen.flatMap(({ targets }) => targets);
 		if (chosen.every(({ log }) => log.hostnames === undefined)) {
 			this.choose = () => always;

@@ -21,6 +21,8 @@ const NONE: readonly Candidate[] = [];
  * some sites of ten thousand and leaves the addresses alone uses the same table.
  */
 export class SiteTable {
+	/** Sites by hosts that need no other look-up: no path to look at, and no inexact candidate comes first. */
+	readonly #direct = new Map<string, number>();
 	readonly #exact = new Map<string, Candidate[]>();
 	/** Wildcard hosts by their text. */
 	readonly #wildcard = new Map<string, Candidate[]>();
@@ -45,11 +47,16 @@ export class SiteTable {
 				}
 			}
 		}
+		for (const [host, [candidate]] of this.#exact) {
+			if (!candidate!.path && candidate!.order < this.#firstInexact) this.#direct.set(host, candidate!.site);
+		}
 	}
 
 	/** Index in `document.sites` of the site that serves a request, or −1. Throws HttpError 400 where a path must be looked at and is malformed. */
 	find(request: Request): number {
 		const host = request.host;
+		const direct = this.#direct.get(host);
+		if (direct !== undefined) return direct;
 		const exact = first(this.#exact.get(host) ?? NONE, request);
 		if (exact && exact.order < this.#firstInexact) return exact.site;
 		let best = exact;

@@ -10,12 +10,12 @@ import { Random } from '../syntax/random-text.ts';
 
 const PATTERNS = [
 	...['/a', '/a/*', '/A/b', '/b*', '/b/*', '/b', '/c/*/d', '/c/?', '/[cd]/x', '/d', '/d/', '*.x', '*c*', '*', '/'],
-	...['/e//f', '/e/*', '/%65/*', '/f/g*', '/é/*', '/ab', '/ab/*', '/*'],
+	...['/e//f', '/e/*', '/g/', '/g/*/h', '/h/*', '/h', '/%65/*', '/f/g*', '/é/*', '/ab', '/ab/*', '/*'],
 ];
 const PATHS = [
 	...['/', '/a', '/A', '/a/', '/a/b', '/A/B', '//a/b', '/./a/b', '/x/../a/b', '/%61/b', '/a%2fb', '/b', '/bc', '/b/c'],
 	...['/c/1/d', '/c/x', '/d', '/d/', '/d/x', '/e/f', '/e//f', '/%65/f', '/f/gh', '/%C3%A9/1', '/É/1', '/ab', '/ab/c'],
-	...['/none', '/none.x', '*'],
+	...['/none', '/none.x', '*', '/g', '/g/', '/g/1/h', '/h', '/H/', '/h/i'],
 ];
 
 function branchOf(when: Matcher | undefined, found: (number: number) => void, number: number): Branch {
