@@ -1,6 +1,7 @@
 /** JSON from values and values from JSON, within the budget of an execution. */
 import { formatFloat } from './format-value.ts';
 import type { Run } from './run.ts';
+import { TimeValue } from './time-value.ts';
 import { asDictionary, Callable, isList, sortedKeys, type Value } from './value.ts';
 
 /** JSON of a value, keys sorted; `indent` is '' for one line. `<`, `>` and `&` are escaped unless `raw`. */
@@ -68,6 +69,7 @@ export function fromData(data: unknown, integers: boolean): Value {
 	}
 	if (data === null) return null;
 	if (Array.isArray(data)) return data.map(item => fromData(item, integers));
+	if (data instanceof Date) return new TimeValue(data.getTime(), 'UTC');
 	if (data instanceof Map) return new Map([...data].map(([key, item]) => [String(key), fromData(item, integers)]));
 	return new Map(Object.entries(data).map(([key, item]) => [key, fromData(item, integers)]));
 }

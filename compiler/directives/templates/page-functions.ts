@@ -70,10 +70,17 @@ export const PAGE_FUNCTIONS: FunctionList = {
 	),
 	placeholder,
 	ph: placeholder,
+	markdown: define('any', (run, text: Value) => {
+		const source = textOf(run, text);
+		run.budget.spend(source.length);
+		const html = hostOf(run).site.formats.markdown(source);
+		run.budget.text(html.length);
+		return html;
+	}),
 	stripHTML: define('string', (_, html: string) => stripHtml(html)),
 	splitFrontMatter: define('string', (run, text: string) => {
 		run.budget.spend(text.length >> 5);
-		const { meta, body } = splitFrontMatter(text);
+		const { meta, body } = splitFrontMatter(text, hostOf(run).site.formats);
 		return new Map<string, Value>([
 			['Meta', meta],
 			['Body', body],

@@ -16,13 +16,12 @@ import {
 	type TemplateLanguage,
 	type TextTemplate,
 } from '../../templates/text-template.ts';
+import { PageFormats } from './page-formats.ts';
 import { PAGE_FUNCTIONS } from './page-functions.ts';
 import type { RenderStep } from './templates.ts';
 
 /** Functions of pages. Those of sprig stand before those of the language of the same name, but for `slice`, which takes texts too. */
 const FUNCTIONS: FunctionTable = new Map(Object.entries({ ...SPRIG_FUNCTIONS, ...BUILTINS, ...PAGE_FUNCTIONS }));
-
-const REFUSED: ReadonlyMap<string, string> = new Map([...REFUSED_SPRIG, ['markdown', 'is not part of this build yet']]);
 
 /** Characters of text whose compiled form is kept, and of one such text. */
 const CACHED_TEXT = 8 * 1024 * 1024;
@@ -36,6 +35,7 @@ export class PageSite {
 	readonly root: (x: Exchange) => string;
 	readonly clientIp: (x: Exchange) => string;
 	readonly patterns = new PatternCache();
+	readonly formats = new PageFormats();
 	readonly functions: FunctionTable = FUNCTIONS;
 	/** The site, for requests that a page makes of it. */
 	readonly wholeSite: Handler;
@@ -56,7 +56,7 @@ export class PageSite {
 		this.#language = {
 			delimiters: open !== undefined && close !== undefined ? { open, close } : DEFAULT_DELIMITERS,
 			functions: FUNCTIONS,
-			refused: REFUSED,
+			refused: REFUSED_SPRIG,
 		};
 	}
 

@@ -1,6 +1,6 @@
 /** What pages do with texts: tags taken out, front matter, sizes and times for people, paths. */
 import { fromData } from '../../templates/json-text.ts';
-import { FunctionError } from '../../templates/template-error.ts';
+import { FunctionError, Suspension } from '../../templates/template-error.ts';
 import { parseTime } from '../../templates/time-layout.ts';
 import type { Dictionary, Value } from '../../templates/value.ts';
 
@@ -29,26 +29,33 @@ export interface FrontMatter {
 	readonly body: string;
 }
 
-/** A parser of one format of front matter; throws an Error whose message says what is wrong. */
+/**
+ * A parser of one format of front matter; throws an Error whose message says what is wrong, or Suspension while it is not
+ * here yet.
+ */
 export type FrontMatterParser = (text: string) => unknown;
 
-/**
- * The formats by the line that begins them. Those without a parser are refused by name.
- */
+/** The parsers that are libraries. */
+export interface FrontMatterParsers {
+	readonly yaml: FrontMatterParser;
+	readonly toml: FrontMatterParser;
+}
+
+/** The formats by the line that begins them. */
 const FORMATS: {
 	readonly [open: string]: {
 		readonly name: string;
 		readonly close: readonly string[];
-		readonly parse?: FrontMatterParser;
+		readonly parser: (parsers: FrontMatterParsers) => FrontMatterParser;
 	};
 } = {
-	'---': { name: 'YAML', close: ['---', '...'] },
-	'+++': { name: 'TOML', close: ['+++'] },
-	'{': { name: 'JSON', close: ['}'], parse: text => JSON.parse(`{${text}}`) },
+	'---': { name: 'YAML', close: ['---', '...'], parser: ({ yaml }) => yaml },
+	'+++': { name: 'TOML', close: ['+++'], parser: ({ toml }) => toml },
+	'{': { name: 'JSON', close: ['}'], parser: () => text => JSON.parse(`{${text}}`) },
 };
 
-/** Splits a document; one that does not begin with front matter is all body. Throws FunctionError. */
-export function splitFrontMatter(input: string): FrontMatter {
+/** Splits a document; one that does not begin with front matter is all body. Throws FunctionError, and Suspension as the parsers do. */
+export function splitFrontMatter(input: string, parsers: FrontMatterParsers): FrontMatter {
 	const lineEnd = input.indexOf('\n');
 	const first = (lineEnd === -1 ? input : input.slice(0, lineEnd)).trim();
 	const format = Object.hasOwn(FORMATS, first) ? FORMATS[first] : undefined;
@@ -57,11 +64,12 @@ export function splitFrontMatter(input: string): FrontMatter {
 	for (const close of format.close) {
 		const end = rest.indexOf(`\n${close}`);
 		if (end === -1) continue;
-		if (!format.parse) throw new FunctionError(`${format.name} front matter is not part of this build yet`);
+		const parse = format.parser(parsers);
 		let meta: Value;
 		try {
-			meta = fromData(format.parse(rest.slice(0, end)), false);
+			meta = fromData(parse(rest.slice(0, end)), false);
 		} catch (error) {
+			if (error instanceof Suspension) throw error;
 			throw new FunctionError(`${format.name} front matter: ${(error as Error).message}`);
 		}
 		return { meta: meta instanceof Map ? meta : new Map(), body: rest.slice(end + 1 + close.length) };

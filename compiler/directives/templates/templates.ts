@@ -48,11 +48,12 @@ executed; what an upstream sends is: do not put \`templates\` before an upstream
 | \`httpInclude PATH\` | The answer of this site to another request, at most three deep |
 | \`listFiles DIR\`, \`fileExists FILE\`, \`fileStat FILE\` | What is in the folder |
 | \`env NAME\`, \`placeholder NAME\`, \`ph NAME\` | Environment, placeholders |
+| \`markdown TEXT\` | CommonMark with tables, task lists, strike-through, links and ids of headings, as HTML; HTML in the text stays as it is |
 | \`stripHTML\`, \`splitFrontMatter\`, \`humanize\`, \`pathEscape\`, \`httpError CODE\`, \`maybe NAME\` | Texts, errors, functions that may not exist |
 
 Nothing is escaped by itself: \`{{.Req.URL.Query.Get "q" | html}}\`. The functions of sprig are there too,
-but those that make keys or hash passwords. \`splitFrontMatter\` reads JSON; \`markdown\` and front matter in YAML and TOML are
-not part of this build. A page has a million steps.
+but those that make keys or hash passwords. \`splitFrontMatter\` reads YAML (between lines of \`---\`), TOML (\`+++\`) and JSON; what
+comes of it is \`.Meta\` and \`.Body\`. A page has a million steps.
 
 \`\`\`
 root /srv/www

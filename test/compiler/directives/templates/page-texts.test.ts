@@ -1,6 +1,8 @@
 /** What pages do with texts. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { parseToml, parseYaml } from '../../../../compiler/directives/templates/front-matter-formats.ts';
+import { createMarkdownRenderer } from '../../../../compiler/directives/templates/page-markdown.ts';
 import { markData, splitMarked } from '../../../../compiler/directives/templates/page-source.ts';
 import {
 	humanize,
@@ -8,6 +10,9 @@ import {
 	splitFrontMatter,
 	stripHtml,
 } from '../../../../compiler/directives/templates/page-texts.ts';
+
+import { formatValue } from '../../../../compiler/templates/format-value.ts';
+import { Budget, Run, type Surroundings } from '../../../../compiler/templates/run.ts';
 
 const texts = suite('texts of pages');
 
@@ -48,16 +53,106 @@ texts('humanize refuses what it cannot read', () => {
 
 texts('paths are escaped as segments', () => assert.is(pathEscape("a b/ü?;'+"), 'a%20b%2F%C3%BC%3F%3B%27+'));
 
+const SURROUNDINGS: Surroundings = { now: () => 0, regexp: source => new RegExp(source), host: undefined };
+const parsers = { yaml: parseYaml, toml: parseToml };
+
 texts('front matter', () => {
-	const { meta, body } = splitFrontMatter('{\n"a": {"__proto__": [1, true]}\n}\nbody\n');
+	const { meta, body } = splitFrontMatter('{\n"a": {"__proto__": [1, true]}\n}\nbody\n', parsers);
 	assert.equal([...(meta.get('a') as Map<string, unknown>)], [['__proto__', [1, true]]]);
 	assert.is(body, '\nbody\n');
-	assert.is(splitFrontMatter('no front matter\n---\n').body, 'no front matter\n---\n');
-	assert.is(splitFrontMatter('---').body, '---');
-	assert.throws(() => splitFrontMatter('---\na: 1\n---\nx'), /YAML front matter is not part of this build yet/);
-	assert.throws(() => splitFrontMatter('+++\na = 1\n+++\nx'), /TOML front matter is not part of this build yet/);
-	assert.throws(() => splitFrontMatter('{\n"a":\n}\nx'), /^Error: JSON front matter|JSON front matter/);
-	assert.throws(() => splitFrontMatter('---\na: 1\n'), /unterminated front matter/);
+	assert.is(splitFrontMatter('no front matter\n---\n', parsers).body, 'no front matter\n---\n');
+	assert.is(splitFrontMatter('---', parsers).body, '---');
+	assert.throws(() => splitFrontMatter('{\n"a":\n}\nx', parsers), /^Error: JSON front matter|JSON front matter/);
+	assert.throws(() => splitFrontMatter('---\na: 1\n', parsers), /unterminated front matter/);
+});
+
+/** Values of front matter as texts of templates. */
+function metaOf(input: string): { [key: string]: string } {
+	const { meta } = splitFrontMatter(input, parsers);
+	return Object.fromEntries(
+		[...meta].map(([key, value]) => [key, formatValue(new Run('test', new Budget(), SURROUNDINGS), value)]),
+	);
+}
+
+texts('front matter in YAML', () => {
+	const yaml = 'title: "A: b"\nn: 7\nx: 1.5\non: true\ntags: [a, b]\nday: 2026-01-02\n__proto__: {a: ~}';
+	assert.equal(metaOf(`---\n${yaml}\n---\nbody`), {
+		title: 'A: b',
+		n: '7',
+		x: '1.5',
+		on: 'true',
+		tags: '[a b]',
+		day: '2026-01-02 00:00:00 +0000 UTC',
+		['__proto__']: 'map[a:<nil>]',
+	});
+	assert.equal(metaOf('---\nbase: &b {a: 1}\nown:\n  <<: *b\n  c: 2\n...\nbody').own, 'map[a:1 c:2]');
+	assert.is(splitFrontMatter('---\nnot a dictionary\n---\nbody', parsers).meta.size, 0);
+});
+
+texts('front matter in TOML', () => {
+	const toml = 'title = "T"\nn = 9007199254740993\nday = 2026-01-02\nat = 10:30:00\n[deep]\nlist = [1.5, 2.5]';
+	assert.equal(metaOf(`+++\n${toml}\n+++\nbody`), {
+		title: 'T',
+		n: '9007199254740993',
+		day: '2026-01-02 00:00:00 +0000 UTC',
+		at: '10:30:00.000',
+		deep: 'map[list:[1.5 2.5]]',
+	});
+});
+
+texts('front matter that is wrong says so, and cannot grow', () => {
+	const bomb = `a: &a [x,x,x,x,x,x,x,x,x]\n${'bcdefghi'
+		.split('')
+		.map((name, i) => `${name}: &${name} [${Array(9).fill(`*${'abcdefgh'[i]}`)}]`)
+		.join('\n')}`;
+	const wrong: readonly (readonly [text: string, message: RegExp])[] = [
+		[`---\n${bomb}\n---\n`, /YAML front matter: Excessive alias count/],
+		['---\na: 1\na: 2\n---\n', /YAML front matter: Map keys must be unique/],
+		['---\na: [1\n---\n', /YAML front matter: /],
+		['---\na: *none\n---\n', /YAML front matter: Unresolved alias/],
+		[`---\na: ${'['.repeat(60_000)}\n---\n`, /YAML front matter: /],
+		[`---\na: ${'x'.repeat(70_000)}\n---\n`, /YAML front matter: it has more than 65536 characters/],
+		['+++\na = \n+++\n', /TOML front matter: /],
+		[`+++\na = ${'['.repeat(60_000)}\n+++\n`, /TOML front matter: /],
+		['+++\na = 1\na = 2\n+++\n', /TOML front matter: /],
+	];
+	for (const [text, message] of wrong) {
+		const started = performance.now();
+		assert.throws(() => splitFrontMatter(text, parsers), message, text.slice(0, 40));
+		assert.ok(performance.now() - started < 1000, `${text.slice(0, 20)} takes long`);
+	}
+});
+
+const MARKDOWN: readonly (readonly [text: string, html: string])[] = [
+	['*a* **b** `c`', '<p><em>a</em> <strong>b</strong> <code>c</code></p>\n'],
+	['# A & B!\n## A b', '<h1 id="a--b">A &amp; B!</h1>\n<h2 id="a-b">A b</h2>\n'],
+	['# X\n# X\n# !', '<h1 id="x">X</h1>\n<h1 id="x-1">X</h1>\n<h1 id="heading">!</h1>\n'],
+	['# `x` [y](/z)', '<h1 id="x-y"><code>x</code> <a href="/z">y</a></h1>\n'],
+	['~~a~~', '<p><s>a</s></p>\n'],
+	[
+		'- [x] a\n- [ ] *b*\n- [y] c',
+		'<ul>\n<li><input checked="" disabled="" type="checkbox"> a</li>\n<li><input disabled="" type="checkbox"> <em>b</em></li>\n<li>[y] c</li>\n</ul>\n',
+	],
+	[
+		'see https://a.example/?b, readme.md',
+		'<p>see <a href="https://a.example/?b">https://a.example/?b</a>, readme.md</p>\n',
+	],
+	['a <b>c</b>', '<p>a <b>c</b></p>\n'],
+	['[a](javascript:alert(1))', '<p>[a](javascript:alert(1))</p>\n'],
+	[
+		'|a|\n|-|\n|b|',
+		'<table>\n<thead>\n<tr>\n<th>a</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n<td>b</td>\n</tr>\n</tbody>\n</table>\n',
+	],
+];
+const render = createMarkdownRenderer();
+for (const [text, html] of MARKDOWN) texts(`markdown ${text}`, () => assert.is(render(text), html));
+
+texts('markdown takes no long time for texts that nest', () => {
+	for (const part of ['[', '![', '> ', '- ', '*a ', '`', '<a ', '(((']) {
+		const started = performance.now();
+		render(part.repeat(20_000 / part.length));
+		assert.ok(performance.now() - started < 1500, `${part} takes long`);
+	}
 });
 
 texts('data is taken out of a text and put back', () => {

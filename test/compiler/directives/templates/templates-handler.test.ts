@@ -52,7 +52,11 @@ const FILES: { readonly [name: string]: string } = {
 	'many.html': '{{range until 60}}{{httpInclude (printf "/data?n=%d" .)}}{{end}}',
 	'image.png': '{{.Nope}}',
 	'text.txt': '{{now | date "2006"}}',
-	'markdown.html': '{{markdown "x"}}',
+	'markdown.html': '{{$doc := splitFrontMatter (readFile "post.md")}}{{$doc.Meta.title}}{{markdown $doc.Body}}',
+	'post.md': '---\ntitle: Post\n---\n# A\n',
+	'toml.html': '{{$doc := splitFrontMatter (readFile "toml.md")}}{{$doc.Meta.n}}{{markdown $doc.Body}}',
+	'toml.md': '+++\nn = 7\n+++\n*{{not executed}}*',
+	'long.html': '{{markdown (repeat 300000 "a")}}',
 	'wide.html': '{{repeat 10 "ä"}}',
 	'facts.html':
 		'{{.Host}} {{.RemoteIP}} {{.ClientIP}} {{.Req.Method}} {{.Req.Header.Get "x-a"}} {{.OriginalReq.URL.Path}} {{.Req.URL.Path}} {{.Req.Host}} {{.Req.RemoteAddr}} {{.Req.Proto}}',
@@ -110,6 +114,8 @@ const TABLE: readonly (readonly [target: string, expected: string])[] = [
 	['/outer.html', '<<p></p>>'],
 	['/twice.html', 'data 1;data 1;'],
 	['/climb.html', 'false false false'],
+	['/markdown.html', 'Post<h1 id="a">A</h1>\n'],
+	['/toml.html', '7<p><em>{{not executed}}</em></p>\n'],
 	['/front.md', '{\n"title": "T"\n}\nHello:\nbody'],
 	['/list.html', 'deep defs.html head.html 25 true'],
 	['/env.html', '/home/{{.Host}} /home/{{.Host}}//home/{{.Host}} .'],
@@ -276,7 +282,7 @@ const FAILURES: readonly (readonly [target: string, status: number, message: Reg
 	['/endless.html', 500, /more than 1000000 steps/],
 	['/huge.html', 500, /the response is longer than 10485760 bytes/],
 	['/many.html', 500, /more than 50 requests/],
-	['/markdown.html', 500, /:1: function "markdown" is not part of this build yet/],
+	['/long.html', 500, /error calling markdown: a text has more than 262144 characters/],
 	['/missing.html', 404, /there is no such file/],
 ];
 for (const [target, status, message] of FAILURES) {

@@ -1,0 +1,70 @@
+/** The formats that pages read by libraries: Markdown, YAML, TOML. Each is loaded when a page first asks for it. */
+import { FunctionError, Suspension } from '../../templates/template-error.ts';
+import type { MarkdownRenderer } from './page-markdown.ts';
+import type { FrontMatterParser } from './page-texts.ts';
+
+/** Characters of one text that are rendered as Markdown: about a second of work at the very worst. */
+export const MOST_MARKDOWN = 256 * 1024;
+/** Characters of rendered Markdown, sources included, that are kept. */
+const CACHED = 4 * 1024 * 1024;
+
+/** The formats of one `templates` step. */
+export class PageFormats {
+	#markdown: MarkdownRenderer | undefined;
+	#yaml: FrontMatterParser | undefined;
+	#toml: FrontMatterParser | undefined;
+	/** HTML by its Markdown, oldest first. */
+	readonly #rendered = new Map<string, string>();
+	#renderedText = 0;
+
+	/** HTML of a Markdown text. Throws FunctionError, and Suspension while the library is not here yet. */
+	markdown(text: string): string {
+		const known = this.#rendered.get(text);
+		if (known !== undefined) {
+			this.#rendered.delete(text);
+			this.#rendered.set(text, known);
+			return known;
+		}
+		if (text.length > MOST_MARKDOWN) throw new FunctionError(`a text has more than ${MOST_MARKDOWN} characters`);
+		if (!this.#markdown) {
+			throw new Suspension(
+				import('./page-markdown.ts').then(({ createMarkdownRenderer }) => {
+					this.#markdown = createMarkdownRenderer();
+				}),
+			);
+		}
+		const html = this.#markdown(text);
+		this.#keep(text, html);
+		return html;
+	}
+
+	/** Reads YAML front matter. Throws Error, and Suspension while the library is not here yet. */
+	readonly yaml: FrontMatterParser = text => {
+		if (this.#yaml) return this.#yaml(text);
+		throw new Suspension(
+			import('./front-matter-formats.ts').then(({ parseYaml }) => {
+				this.#yaml = parseYaml;
+			}),
+		);
+	};
+
+	/** Reads TOML front matter. Throws Error, and Suspension while the library is not here yet. */
+	readonly toml: FrontMatterParser = text => {
+		if (this.#toml) return this.#toml(text);
+		throw new Suspension(
+			import('./front-matter-formats.ts').then(({ parseToml }) => {
+				this.#toml = parseToml;
+			}),
+		);
+	};
+
+	#keep(text: string, html: string): void {
+		this.#rendered.set(text, html);
+		this.#renderedText += text.length + html.length;
+		for (const [oldest, its] of this.#rendered) {
+			if (this.#renderedText <= CACHED) break;
+			this.#rendered.delete(oldest);
+			this.#renderedText -= oldest.length + its.length;
+		}
+	}
+}
