@@ -1,6 +1,7 @@
 /**
  * Golden cases: a folder of data named for what it proves, and the text that must come out, byte for byte.
- * UPDATE=1 writes what came out instead. An expected file that nothing reads is a failure.
+ * UPDATE=1 writes what came out instead. An expected file that nothing reads is a failure. CASE=part runs only the cases
+ * whose names hold one of the parts, which commas separate.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -9,6 +10,9 @@ import { ROOT } from './harness.ts';
 
 /** True when expected files are to be rewritten. */
 export const UPDATING: boolean = process.env.UPDATE === '1';
+
+/** Parts of the names of cases to run; none runs all. */
+const WANTED = (process.env.CASE ?? '').split(',').filter(part => part !== '');
 
 /** One case: its folder and its name, `adapt/respond-status`. */
 export class GoldenCase {
@@ -77,6 +81,7 @@ export function goldenCases(kind: string): GoldenCase[] {
 		? readdirSync(folder, { withFileTypes: true })
 				.filter(entry => entry.isDirectory())
 				.map(entry => entry.name)
+				.filter(name => WANTED.length === 0 || WANTED.some(part => name.includes(part)))
 				.sort()
 		: [];
 	if (names.length === 0) throw new Error(`fixtures/${kind} holds no case`);

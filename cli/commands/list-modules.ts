@@ -47,11 +47,12 @@ export const listModules: Command = {
 
 /** Handlers, site options, matchers, balancing policies, global options and the Admin API, in lexical order. */
 async function allModules(): Promise<Module[]> {
-	const [{ directives }, { matchers }, { options }, { balancers }] = await Promise.all([
+	const [{ directives }, { matchers }, { options }, { balancers }, { lintRules }] = await Promise.all([
 		import('../../compiler/directives/index.ts'),
 		import('../../compiler/matchers/index.ts'),
 		import('../../compiler/options/index.ts'),
 		import('../../compiler/providers/balancers/index.ts'),
+		import('../../compiler/lint/index.ts'),
 	]);
 	const found = new Map<string, Module>();
 	const add = (id: string, summary: string): void => {
@@ -64,6 +65,7 @@ async function allModules(): Promise<Module[]> {
 	for (const matcher of matchers) add(`http.matchers.${matcher.id}`, matcher.summary);
 	for (const { id, summary } of balancers) add(`http.reverse_proxy.selection_policies.${id}`, summary);
 	for (const option of options) add(`settings.${option.id}`, option.summary);
+	for (const { name, summary } of lintRules) add(`lint.${name}`, summary);
 	for (const { id, summary } of ADMIN_MODULES) add(id, summary);
 	return [...found.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
 }

@@ -1,5 +1,6 @@
 /** `svc-configfile.5`: the language, with every directive, matcher and global option as its own definition documents it. */
 import { directives } from '../../compiler/directives/index.ts';
+import { lintRules } from '../../compiler/lint/index.ts';
 import { matchers } from '../../compiler/matchers/index.ts';
 import { options } from '../../compiler/options/index.ts';
 import { balancers } from '../../compiler/providers/balancers/index.ts';
@@ -55,6 +56,23 @@ In a Configfile directives run as they are written. A Compatfile is read as the 
 are sorted, and the matchers of a block are joined by \`and\`. What is spelled differently there is noted below.
 `;
 
+const LINT = `
+\`svc validate --lint\` looks for what is accepted and most likely not meant; \`--strict\` makes its warnings refuse a
+configuration. A comment silences a rule: at the end of a line for that line, on a line of its own for the next line and
+the block that it opens.
+
+\`\`\`
+redir /a /b # lint: off redirect/loop
+# lint: off path/prefix-without-slash -- /apiv1 and /apiv2 are meant
+handle /api* {
+	respond ok
+}
+# lint: off-file tls/off-on-public-name
+\`\`\`
+
+\`area/*\` names all rules of an area, no name means every rule. Errors cannot be silenced.
+`;
+
 /** The page, made from the registries. */
 export function configfilePage(): ManualPage {
 	return {
@@ -88,6 +106,13 @@ export function configfilePage(): ManualPage {
 				.flatMap(directive =>
 					documented({ ...directive, names: { configfile: [directive.id], compatfile: [directive.id] } }),
 				),
+			...section('Lint rules'),
+			...markdown(LINT),
+			...lintRules.flatMap(rule => [
+				...subsection(rule.name),
+				...paragraph(rule.severity === 'note' ? `${rule.summary} A note.` : rule.summary),
+				...markdown(rule.documentation),
+			]),
 			...section('Files'),
 			...paragraph(
 				'A file is JSON when its name ends in `.json`, a Compatfile when its name begins with `compatfile` or ends in `.compatfile` in any letter case, and a Configfile otherwise.',

@@ -19,6 +19,12 @@ export interface FindingMore {
 	readonly fix?: readonly TextEdit[] | undefined;
 }
 
+/** Words at which a finding about an object stands, the first or the last of them in its text. */
+export interface WordsAt {
+	readonly words?: string | undefined;
+	readonly last?: boolean | undefined;
+}
+
 /** What is linted. */
 export interface LintSubject {
 	readonly input: ConfigInput;
@@ -70,18 +76,21 @@ export class LintContext {
 	 * Reports at an object of the document: where its text has `words` at those, else at the line that it came from; at its
 	 * pointer when it came as JSON.
 	 */
-	at(pointer: string, message: string, more: FindingMore & { readonly words?: string | undefined } = {}): void {
-		const { words, ...rest } = more;
+	at(pointer: string, message: string, more: FindingMore & WordsAt = {}): void {
+		const { words, last, ...rest } = more;
 		const { name, severity } = this.#rule;
-		const span = this.span(pointer, words);
+		const span = this.span(pointer, words, last);
 		this.#found.push({ ...rest, code: name, severity, message, ...(span ? { span } : { pointer }) });
 	}
 
 	/** The place of an object: of `words` in its text, else of its head. Undefined for JSON. */
-	span(pointer: string, words?: string): SourceSpan | undefined {
+	span(pointer: string, words?: string, last?: boolean): SourceSpan | undefined {
 		const span = this.subject.locate(pointer);
 		if (!span) return undefined;
-		return (words === undefined ? undefined : wordsIn(span, words)) ?? head(span);
+		if (words === undefined) return head(span);
+		let found = wordsIn(span, words);
+		for (let next = found; next && last; next = wordsIn({ ...span, start: next.end }, words)) found = next;
+		return found ?? onlyIn(span.source, words) ?? head(span);
 	}
 
 	/** A place that explains another, if it has one. */
@@ -103,6 +112,13 @@ export function wordsIn(span: SourceSpan, words: string): SourceSpan | undefined
 		at = source.text.indexOf(words, at + 1);
 	}
 	return undefined;
+}
+
+/** The place of a text in a source that holds it once. */
+function onlyIn(source: Source, words: string): SourceSpan | undefined {
+	const all = { source, start: 0, end: source.text.length };
+	const found = wordsIn(all, words);
+	return found && !wordsIn({ ...all, start: found.end }, words) ? found : undefined;
 }
 
 function isWordPart(neighbour: string | undefined, own: string | undefined): boolean {

@@ -24,9 +24,11 @@ export const headerUpDefault: LintRule = {
 		for (const { name, value, pointer, on, removes } of editsOf(cx.walked)) {
 			if (on !== 'header_up' || removes) continue;
 			if (!DEFAULTS[name.toLowerCase()]?.includes(value.toLowerCase())) continue;
-			const span = cx.span(pointer);
+			const words = `header_up ${name}`;
+			const span = cx.span(pointer, words);
 			const line = span && /^[ \t]*header_up[ \t]/.exec(lineOf(span));
 			cx.at(pointer, `\`reverse_proxy\` sends \`${name}\` itself, and knows more about it.`, {
+				words,
 				hint: 'Remove this line.',
 				...(span && line ? { fix: [{ span: removal(wholeLine(span)), text: '' }] } : {}),
 			});

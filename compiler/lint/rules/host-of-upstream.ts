@@ -18,6 +18,7 @@ export const hostOfUpstream: LintRule = {
 			const { upstreams } = of.step as { upstreams?: { to?: readonly string[]; tls?: unknown; transport?: unknown } };
 			if (!upstream || /https:|"tls"|:443"/.test(JSON.stringify(upstreams ?? ''))) continue;
 			cx.at(pointer, 'The upstream does not learn the name that the client asked for.', {
+				words: `header_up ${name}`,
 				hint: 'Leave `Host` as it came, unless the upstream serves by its own name.',
 			});
 		}

@@ -25,14 +25,13 @@ export const pathWithoutSlash: LintRule = {
 					if (stem.slice(stem.lastIndexOf('/')).includes('.')) return;
 					const span = cx.span(`${at}/patterns/${index}`, pattern);
 					const exact = span && span.source.text.slice(span.start, span.end) === pattern ? span : undefined;
-					const token = of.step.when === inner && exact !== undefined;
 					const instead =
 						patterns.includes(stem) || directiveOf(of.step) === 'handle_path' ? `${stem}/*` : `${stem} ${stem}/*`;
 					const listed = exact && /(?:^|\s)path(?:\s[^\n]*)?\s$/.test(lineBefore(exact));
 					cx.at(`${at}/patterns/${index}`, `\`${pattern}\` matches \`${stem}x\` too.`, {
 						words: pattern,
 						label: `did you mean \`${stem}/*\`?`,
-						...(token || !listed ? {} : { fix: [{ span: exact, text: instead }] }),
+						...(exact && listed ? { fix: [{ span: exact, text: instead }] } : {}),
 					});
 				});
 			}

@@ -21,8 +21,11 @@ export const secretInFile: LintRule = {
 			if (value.includes('{')) continue;
 			if (cx.dialect && !cx.subject.sources.some(({ text }) => text.includes(value))) continue;
 			const holder = valueAt(cx.document, pointer.slice(0, pointer.lastIndexOf('/'))) as { name?: unknown };
+			// A cookie that is the same for everybody is no secret.
+			if (String(holder?.name).toLowerCase() === 'set-cookie') continue;
 			const what = typeof holder?.name === 'string' ? `the field \`${holder.name}\`` : `\`${path.at(-1)}\``;
 			cx.at(pointer, `The value of ${what} is a secret and stands in the file.`, {
+				words: value,
 				hint: cx.dialect
 					? 'Take it from the environment: `{$NAME}`.'
 					: 'Use `{env.NAME}` where placeholders are filled in.',

@@ -1,5 +1,6 @@
 /** `site/shadowed`. */
 import { SiteTable } from '../../codegen/site-table.ts';
+import { effectivePort, isSiteAddress, parseSiteAddress } from '../../document/site-address.ts';
 import type { LintRule } from '../lint-rule.ts';
 import { sampleHost, sampleRequest } from '../sample-request.ts';
 
@@ -8,30 +9,29 @@ export const siteShadowed: LintRule = {
 	severity: 'warning',
 	summary: 'No request reaches a site, or one of its addresses: another site is always tried first.',
 	documentation: [
-		'Of the sites of a listener the one with the most specific host serves. A site with a host-less address takes every',
-		'host that no other site names, and its other host names then lead to that same rule. The finding names the site that',
-		'serves instead.',
+		'Of the sites of a listener the one with the most specific host serves, and those that take every host come last. A',
+		'site with a host-less address is one of these, whatever else it names: `:80, a.example` leaves `a.example` to a site',
+		'`*.example`. Give such a host a site of its own.',
 	].join('\n'),
 	ofConfigfile: true,
 	check: cx => {
+		const ports = { http: cx.document.settings?.http_port ?? 80, https: cx.document.settings?.https_port ?? 443 };
 		for (const listener of cx.plan.listeners) {
 			if (listener.sites.length < 2) continue;
 			const table = new SiteTable(listener.sites);
-			for (const { site, hosts, paths } of listener.sites) {
-				if (paths.length > 0) continue;
-				for (const host of hosts.length === 0 ? [''] : hosts) {
-					const found = table.find(sampleRequest(listener, sampleHost(host)));
-					if (found === site || found === -1) continue;
-					const { addresses } = cx.document.sites![site]!;
+			for (const site of new Set(listener.sites.map(entry => entry.site))) {
+				const { addresses } = cx.document.sites![site]!;
+				addresses.forEach((text, index) => {
+					const address = parseSiteAddress(text);
+					if (!isSiteAddress(address) || address.path !== '' || effectivePort(address, ports) !== listener.port) return;
+					const found = table.find(sampleRequest(listener, sampleHost(address.host)));
+					if (found === site || found === -1) return;
 					const other = cx.document.sites![found]!.addresses[0]!;
-					const index = Math.max(
-						0,
-						addresses.findIndex(address => host !== '' && address.includes(host)),
-					);
-					cx.at(`/sites/${site}/addresses/${index}`, `\`${other}\` takes the requests for \`${addresses[index]}\`.`, {
-						related: cx.related(`/sites/${found}`, 'this site serves them'),
+					cx.at(`/sites/${site}/addresses/${index}`, `\`${other}\` takes the requests for \`${text}\`.`, {
+						related: cx.related(`/sites/${found}/addresses/0`, 'this site serves them'),
+						hint: 'Give the host a site of its own.',
 					});
-				}
+				});
 			}
 		}
 	},

@@ -11,11 +11,13 @@ export const tlsOff: LintRule = {
 	summary: 'A name that the public uses is served without TLS.',
 	documentation: [
 		'What goes over plain HTTP can be read and changed on the way. Leave out `http://` and the port, and the name is served',
-		'over HTTPS. A site that only redirects to `https://` is not reported, nor is one that answers ACME challenges only.',
+		'over HTTPS. A site that only redirects to `https://` is not reported, nor is any where `trusted_proxies` names the',
+		'servers in front that may speak TLS in its place.',
 	].join('\n'),
 	ofConfigfile: true,
 	check: cx => {
 		const ports = { http: cx.document.settings?.http_port ?? 80, https: cx.document.settings?.https_port ?? 443 };
+		if (cx.document.settings?.trusted_proxies !== undefined) return;
 		(cx.document.sites ?? []).forEach((site, index) => {
 			if (onlyRedirects(site)) return;
 			site.addresses.forEach((text, at) => {

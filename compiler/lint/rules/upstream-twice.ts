@@ -20,7 +20,7 @@ export const upstreamTwice: LintRule = {
 			if (!Array.isArray(to)) continue;
 			(to as readonly unknown[]).forEach((address, index) => {
 				if (typeof address !== 'string' || to.indexOf(address) === index) return;
-				cx.at(`${pointer}/${index}`, `\`${address}\` is in this pool already.`, { words: address });
+				cx.at(`${pointer}/${index}`, `\`${address}\` is in this pool already.`, { words: address, last: true });
 			});
 		}
 	},
