@@ -29,6 +29,8 @@ export function unknownSubdirective(of: string, name: string): string {
 		case 'pki ca root':
 		case 'pki ca intermediate':
 			return `unrecognized ${of} option '${name}'`;
+		case 'acme':
+			return `unrecognized ACME issuer property: ${name}`;
 		case 'servers':
 			return `unrecognized servers option '${name}'`;
 		case 'servers timeouts':
