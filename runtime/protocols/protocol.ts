@@ -21,6 +21,19 @@ export interface ProtocolHost {
 	readonly limits: ProtocolLimits;
 	/** True once draining: answers carry `Connection: close`. */
 	readonly draining: boolean;
+	/** What only HTTP/2 counts. */
+	readonly http2?: Http2Counters | undefined;
+}
+
+/** Counters of HTTP/2 connections and streams. */
+export interface Http2Counters {
+	sessionOpened(): void;
+	sessionClosed(): void;
+	streamOpened(): void;
+	/** A stream was reset, by the client or by us. */
+	streamReset(byClient: boolean): void;
+	/** A connection was ended for what its client did; the reasons are few (http2/calm-meter.ts). */
+	cut(reason: string): void;
 }
 
 /** Bounds on everything a client controls. 0 turns a time-out off. */

@@ -1,0 +1,97 @@
+/** One field as HPACK carries it, with what the server has to know of it: found out once, however often its entry is used. */
+import { TOKEN_CLASS, TOKEN_DOT, TOKEN_UNDERSCORE, VALUE_CLASS } from '../../../compiler/exchange/field-syntax.ts';
+
+/** What a field's name means to the protocol. */
+export const KIND = {
+	regular: 0,
+	authority: 1,
+	method: 2,
+	path: 3,
+	scheme: 4,
+	/** Of extended CONNECT (RFC 8441 §4). */
+	protocol: 5,
+	/** `:status`, and pseudo-headers that nobody defined. */
+	unknownPseudo: 6,
+	/** Fields of HTTP/1.1 connections, which no HTTP/2 message may have (RFC 9113 §8.2.2). */
+	connection: 7,
+	te: 8,
+	host: 9,
+	cookie: 10,
+	contentLength: 11,
+	expect: 12,
+	trailer: 13,
+	/** A name with `_` or `.`: a back end may read it as the one with `-` that a rule here forbids. */
+	confusable: 14,
+	/** No token in lower case (RFC 9113 §8.2.1). */
+	invalid: 15,
+} as const;
+
+const KINDS: ReadonlyMap<string, number> = new Map([
+	[':authority', KIND.authority],
+	[':method', KIND.method],
+	[':path', KIND.path],
+	[':scheme', KIND.scheme],
+	[':protocol', KIND.protocol],
+	['connection', KIND.connection],
+	['keep-alive', KIND.connection],
+	['proxy-connection', KIND.connection],
+	['transfer-encoding', KIND.connection],
+	['upgrade', KIND.connection],
+	['te', KIND.te],
+	['host', KIND.host],
+	['cookie', KIND.cookie],
+	['content-length', KIND.contentLength],
+	['expect', KIND.expect],
+	['trailer', KIND.trailer],
+]);
+
+/** Bytes that a field counts for beside its name and value (RFC 7541 §4.1, RFC 9113 §6.5.2). */
+const OVERHEAD = 32;
+
+/** A field, as it stands in a table. */
+export class Field {
+	readonly name: string;
+	readonly value: string;
+	/** One of KIND. */
+	readonly kind: number;
+	/** Bytes that it counts for. */
+	readonly size: number;
+	/** False when the value holds a control character, or begins or ends with a blank (RFC 9113 §8.2.1). */
+	readonly validValue: boolean;
+
+	/** Name and value are bytes as latin1; `kind` where the name is known already. */
+	constructor(name: string, value: string, kind: number = nameKind(name)) {
+		this.name = name;
+		this.value = value;
+		this.kind = kind;
+		this.size = name.length + value.length + OVERHEAD;
+		this.validValue = isValidValue(value);
+	}
+}
+
+function nameKind(name: string): number {
+	const known = KINDS.get(name);
+	if (known !== undefined) return known;
+	const length = name.length;
+	if (name.charCodeAt(0) === 58) return KIND.unknownPseudo;
+	if (length === 0) return KIND.invalid;
+	let classes = 0;
+	for (let i = 0; i < length; i++) {
+		const code = name.charCodeAt(i);
+		const tokenClass = TOKEN_CLASS[code]!;
+		if (tokenClass === 0 || (code >= 65 && code <= 90)) return KIND.invalid;
+		classes |= tokenClass;
+	}
+	return (classes & (TOKEN_UNDERSCORE | TOKEN_DOT)) === 0 ? KIND.regular : KIND.confusable;
+}
+
+function isValidValue(value: string): boolean {
+	const length = value.length;
+	if (length === 0) return true;
+	for (let i = 0; i < length; i++) if (VALUE_CLASS[value.charCodeAt(i)] === 0) return false;
+	return !isBlank(value.charCodeAt(0)) && !isBlank(value.charCodeAt(length - 1));
+}
+
+function isBlank(code: number): boolean {
+	return code === 32 || code === 9;
+}

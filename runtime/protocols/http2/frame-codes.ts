@@ -1,0 +1,64 @@
+/** Numbers of the HTTP/2 wire: frame types, flags, error codes and settings (RFC 9113 §6, §7; RFC 8441, RFC 9218). */
+
+export const FRAME = {
+	data: 0,
+	headers: 1,
+	priority: 2,
+	resetStream: 3,
+	settings: 4,
+	pushPromise: 5,
+	ping: 6,
+	goAway: 7,
+	windowUpdate: 8,
+	continuation: 9,
+} as const;
+
+export const FLAG = {
+	/** Of SETTINGS and PING. */
+	ack: 0x1,
+	/** Of DATA and HEADERS. */
+	endStream: 0x1,
+	/** Of HEADERS and CONTINUATION. */
+	endHeaders: 0x4,
+	/** Of DATA and HEADERS. */
+	padded: 0x8,
+	/** Of HEADERS. */
+	priority: 0x20,
+} as const;
+
+export const H2_ERROR = {
+	none: 0,
+	protocol: 1,
+	internal: 2,
+	flowControl: 3,
+	settingsTimeout: 4,
+	streamClosed: 5,
+	frameSize: 6,
+	refusedStream: 7,
+	cancel: 8,
+	compression: 9,
+	connect: 10,
+	enhanceYourCalm: 11,
+} as const;
+
+export const SETTING = {
+	headerTableSize: 1,
+	enablePush: 2,
+	maxConcurrentStreams: 3,
+	initialWindowSize: 4,
+	maxFrameSize: 5,
+	maxHeaderListSize: 6,
+	/** Extended CONNECT (RFC 8441 §3). */
+	enableConnectProtocol: 8,
+	/** The priorities of RFC 7540 are not used (RFC 9218 §2.1). */
+	noRfc7540Priorities: 9,
+} as const;
+
+/** Bytes of a frame's header. */
+export const FRAME_HEADER = 9;
+/** Largest window (RFC 9113 §6.9.1). */
+export const MAX_WINDOW = 0x7fffffff;
+/** Window of a connection and of a stream before any word about it. */
+export const DEFAULT_WINDOW = 65_535;
+/** What a client's connection begins with (RFC 9113 §3.4). */
+export const PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';

@@ -1,0 +1,111 @@
+/** Cuts a connection's bytes into frames (RFC 9113 §4.1). */
+import { FRAME_HEADER, PREFACE } from './frame-codes.ts';
+import { MAX_FRAME_SIZE } from './limits.ts';
+
+/** What takes the frames. The bytes are its only until it returns. */
+export interface FrameSink {
+	/** False when nothing more is to be read. */
+	frame(type: number, flags: number, stream: number, bytes: Buffer, start: number, end: number): boolean;
+	/** The connection does not begin as HTTP/2 does. */
+	badPreface(): void;
+	/** A frame is larger than any we allow. */
+	oversize(): void;
+}
+
+/** The reading side of a connection, below frames. */
+export class FrameReader {
+	readonly #sink: FrameSink;
+	#preface = 0;
+	/** Bytes of a frame, or of its header, that came without its rest. */
+	#partial: Buffer | undefined = undefined;
+	#held = 0;
+
+	constructor(sink: FrameSink) {
+		this.#sink = sink;
+	}
+
+	/** A frame has begun and not ended. */
+	get within(): boolean {
+		return this.#held > 0 || this.#preface < PREFACE.length;
+	}
+
+	/** Takes bytes as they came. */
+	read(bytes: Buffer): void {
+		let at = this.#preface < PREFACE.length ? this.#readPreface(bytes) : 0;
+		if (at < 0) return;
+		if (this.#held > 0) {
+			at = this.#complete(bytes, at);
+			if (at < 0) return;
+		}
+		const length = bytes.length;
+		while (length - at >= FRAME_HEADER) {
+			const size = (bytes[at]! << 16) | (bytes[at + 1]! << 8) | bytes[at + 2]!;
+			if (size > MAX_FRAME_SIZE) {
+				this.#sink.oversize();
+				return;
+			}
+			const end = at + FRAME_HEADER + size;
+			if (end > length) break;
+			if (!this.#deliver(bytes, at, end)) return;
+			at = end;
+		}
+		if (at < length) this.#hold(bytes, at);
+	}
+
+	#readPreface(bytes: Buffer): number {
+		let at = 0;
+		while (this.#preface < PREFACE.length && at < bytes.length) {
+			if (bytes[at++] !== PREFACE.charCodeAt(this.#preface++)) {
+				this.#sink.badPreface();
+				return -1;
+			}
+		}
+		return at;
+	}
+
+	/** Goes on with the frame that is held; returns the index after it, −1 when it is still not whole or was the last. */
+	#complete(bytes: Buffer, start: number): number {
+		let at = start;
+		if (this.#held < FRAME_HEADER) {
+			at = this.#fill(bytes, at, FRAME_HEADER);
+			if (this.#held < FRAME_HEADER) return -1;
+		}
+		const header = this.#partial!;
+		const size = (header[0]! << 16) | (header[1]! << 8) | header[2]!;
+		if (size > MAX_FRAME_SIZE) {
+			this.#sink.oversize();
+			return -1;
+		}
+		const whole = FRAME_HEADER + size;
+		at = this.#fill(bytes, at, whole);
+		if (this.#held < whole) return -1;
+		const frame = this.#partial!;
+		this.#partial = undefined;
+		this.#held = 0;
+		return this.#deliver(frame, 0, whole) ? at : -1;
+	}
+
+	/** Adds to what is held until it is so many bytes; returns the index after what was used. */
+	#fill(bytes: Buffer, start: number, wanted: number): number {
+		if (this.#partial!.length < wanted) {
+			const larger = Buffer.allocUnsafe(wanted);
+			this.#partial!.copy(larger, 0, 0, this.#held);
+			this.#partial = larger;
+		}
+		const end = Math.min(bytes.length, start + wanted - this.#held);
+		bytes.copy(this.#partial!, this.#held, start, end);
+		this.#held += end - start;
+		return end;
+	}
+
+	#hold(bytes: Buffer, start: number): void {
+		this.#held = bytes.length - start;
+		this.#partial = Buffer.allocUnsafe(Math.max(this.#held, FRAME_HEADER));
+		bytes.copy(this.#partial, 0, start);
+	}
+
+	#deliver(bytes: Buffer, at: number, end: number): boolean {
+		const stream = ((bytes[at + 5]! & 127) << 24) | (bytes[at + 6]! << 16) | (bytes[at + 7]! << 8) | bytes[at + 8]!;
+		return this.#sink.frame(bytes[at + 3]!, bytes[at + 4]!, stream, bytes, at + FRAME_HEADER, end);
+	}
+}

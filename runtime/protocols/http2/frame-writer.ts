@@ -1,0 +1,149 @@
+/** Writes the frames of one connection into gathered output, and that to its socket. */
+import type { Socket } from 'node:net';
+import { FLAG, FRAME, FRAME_HEADER } from './frame-codes.ts';
+import { MAX_FRAME_SIZE, OUTPUT_COPY } from './limits.ts';
+import type { OutputMemory, OutputOwner } from './output-memory.ts';
+
+/** The sending side of a connection, below streams and windows. */
+export class FrameWriter implements OutputOwner {
+	readonly #socket: Socket;
+	readonly #memory: OutputMemory;
+	/** A TLS socket keeps every write for a while. */
+	readonly #keeps: boolean;
+
+	constructor(socket: Socket, memory: OutputMemory, encrypted: boolean) {
+		this.#socket = socket;
+		this.#memory = memory;
+		this.#keeps = encrypted;
+	}
+
+	/** True when the socket has enough: what is not urgent waits for its `drain`. */
+	get full(): boolean {
+		return this.#socket.writableNeedDrain;
+	}
+
+	flush(): void {
+		const memory = this.#memory;
+		if (memory.owner !== this) return;
+		memory.owner = undefined;
+		const length = memory.at;
+		memory.at = 0;
+		const socket = this.#socket;
+		if (length === 0 || socket.destroyed) return;
+		const { bytes } = memory;
+		if (length <= OUTPUT_COPY && (this.#keeps || socket.writableLength > 0)) {
+			socket.write(Buffer.from(bytes.subarray(0, length)));
+			return;
+		}
+		if (length <= OUTPUT_COPY) {
+			socket.write(bytes.subarray(0, length));
+			if (socket.writableLength > 0) memory.replace();
+			return;
+		}
+		let kept = false;
+		socket.write(bytes.subarray(0, length), () => {
+			if (kept) memory.giveBack(bytes);
+		});
+		if (socket.writableLength === 0) return;
+		kept = true;
+		memory.replace();
+	}
+
+	/** Begins a frame and makes room for its payload; returns the index of the payload in `bytes`. */
+	begin(length: number, type: number, flags: number, stream: number): number {
+		const memory = this.#memory;
+		memory.reserve(this, FRAME_HEADER + length);
+		const { bytes, at } = memory;
+		bytes[at] = length >>> 16;
+		bytes[at + 1] = length >>> 8;
+		bytes[at + 2] = length;
+		bytes[at + 3] = type;
+		bytes[at + 4] = flags;
+		bytes[at + 5] = stream >>> 24;
+		bytes[at + 6] = stream >>> 16;
+		bytes[at + 7] = stream >>> 8;
+		bytes[at + 8] = stream;
+		memory.at = at + FRAME_HEADER + length;
+		return at + FRAME_HEADER;
+	}
+
+	/** Ends the frame begun last where its payload ends, which is before the room that it was given. */
+	shorten(payload: number, end: number): void {
+		const { bytes } = this.#memory;
+		const length = end - payload;
+		bytes[payload - 9] = length >>> 16;
+		bytes[payload - 8] = length >>> 8;
+		bytes[payload - 7] = length;
+		this.#memory.at = end;
+	}
+
+	/** The memory that `begin` gave an index of. */
+	get bytes(): Buffer {
+		return this.#memory.bytes;
+	}
+
+	/** A frame of one or two numbers of 32 bits. */
+	numbers(type: number, stream: number, first: number, second?: number): void {
+		const length = second === undefined ? 4 : 8;
+		const at = this.begin(length, type, 0, stream);
+		this.bytes.writeUInt32BE(first, at);
+		if (second !== undefined) this.bytes.writeUInt32BE(second, at + 4);
+	}
+
+	/** Settings, as identifier and value in turn; none acknowledges the peer's. */
+	settings(entries: readonly number[]): void {
+		const at = this.begin(entries.length * 3, FRAME.settings, entries.length === 0 ? FLAG.ack : 0, 0);
+		for (let i = 0; i < entries.length; i += 2) {
+			this.bytes.writeUInt16BE(entries[i]!, at + i * 3);
+			this.bytes.writeUInt32BE(entries[i + 1]!, at + i * 3 + 2);
+		}
+	}
+
+	/** A PING with eight bytes, or the answer to one. */
+	ping(payload: Uint8Array, ack: boolean): void {
+		const at = this.begin(8, FRAME.ping, ack ? FLAG.ack : 0, 0);
+		this.bytes.set(payload, at);
+	}
+
+	/** A header block from its parts, in as many frames as it takes. */
+	headers(stream: number, endStream: boolean, parts: readonly Uint8Array[]): void {
+		let length = 0;
+		for (let i = 0; i < parts.length; i++) length += parts[i]!.length;
+		const flags = endStream ? FLAG.endStream : 0;
+		if (length <= MAX_FRAME_SIZE) {
+			let at = this.begin(length, FRAME.headers, flags | FLAG.endHeaders, stream);
+			for (let i = 0; i < parts.length; i++) {
+				this.bytes.set(parts[i]!, at);
+				at += parts[i]!.length;
+			}
+			return;
+		}
+		const block = Buffer.concat(parts as Uint8Array[]);
+		for (let start = 0; start < length; start += MAX_FRAME_SIZE) {
+			const part = block.subarray(start, start + MAX_FRAME_SIZE);
+			const last = start + part.length === length ? FLAG.endHeaders : 0;
+			const at = this.begin(
+				part.length,
+				start === 0 ? FRAME.headers : FRAME.continuation,
+				start === 0 ? flags | last : last,
+				stream,
+			);
+			this.bytes.set(part, at);
+		}
+	}
+
+	/** DATA. Returns where the frame stands, for `endStreamAt`. */
+	data(stream: number, endStream: boolean, piece: Uint8Array, start: number, end: number): number {
+		const at = this.begin(end - start, FRAME.data, endStream ? FLAG.endStream : 0, stream);
+		this.bytes.set(start === 0 && end === piece.length ? piece : piece.subarray(start, end), at);
+		return at - FRAME_HEADER;
+	}
+
+	/** Marks the DATA frame written last as the stream's end; false when it has gone out already. */
+	endStreamAt(frame: number): boolean {
+		const memory = this.#memory;
+		if (memory.owner !== this || frame + FRAME_HEADER > memory.at) return false;
+		memory.bytes[frame + 4]! |= FLAG.endStream;
+		return true;
+	}
+}

@@ -1,0 +1,119 @@
+/** What the HTTP/2 connections of one server share: limits, coders, memory, clock and the watch over deadlines. */
+
+import { TICK } from '../http1/limits.ts';
+import { ReadMemory } from '../http1/socket-input.ts';
+import type { Http2Counters, ProtocolHost, ProtocolLimits } from '../protocol.ts';
+import { StringMemory } from './hpack-decoder.ts';
+import { MAX_BLOCK_FACTOR } from './limits.ts';
+import { OutputMemory } from './output-memory.ts';
+import { RequestFields } from './request-fields.ts';
+import { ResponseFields } from './response-fields.ts';
+
+/** A connection as the engine keeps it. */
+export interface EngineSession {
+	/** Acts on deadlines that have passed; `now` is `performance.now()`. */
+	check(now: number): void;
+	/** Begins the graceful end. */
+	drain(): void;
+	/** Ends at once. */
+	destroy(): void;
+}
+
+/** What every connection needs, made for the first one: most listeners of a large configuration have none. */
+export class SharedCoders {
+	readonly fields: RequestFields;
+	readonly responseFields: ResponseFields;
+	readonly strings: StringMemory;
+	readonly output: OutputMemory = new OutputMemory();
+	readonly readMemory: ReadMemory = new ReadMemory();
+
+	constructor(host: ProtocolHost) {
+		const { maxHeadSize, maxHeaderCount } = host.limits;
+		this.fields = new RequestFields(maxHeadSize, maxHeaderCount);
+		this.responseFields = new ResponseFields(() => host.refused('invalid_response_field'));
+		// The shortest codes are of five bits.
+		this.strings = new StringMemory(Math.ceil((maxHeadSize * MAX_BLOCK_FACTOR * 8) / 5));
+	}
+}
+
+/** The shared part of one server on one thread. */
+export class Http2Engine {
+	readonly host: ProtocolHost;
+	/** Those of the host as they were when the last connection came or the clock last struck. */
+	limits: ProtocolLimits;
+	readonly counters: Http2Counters | undefined;
+	readonly sessions: Set<EngineSession> = new Set();
+	/** `performance.now()` of the last event: exact at the start of an exchange, a tick old at worst. */
+	now: number = performance.now();
+	draining = false;
+	#tick: number;
+	#coders: SharedCoders | undefined = undefined;
+	#timer: NodeJS.Timeout | undefined = undefined;
+
+	constructor(host: ProtocolHost) {
+		this.host = host;
+		this.limits = host.limits;
+		this.counters = host.http2;
+		this.#tick = tickFor(host.limits);
+	}
+
+	get coders(): SharedCoders {
+		this.#coders ??= new SharedCoders(this.host);
+		return this.#coders;
+	}
+
+	/** The time a bound of so many milliseconds from now is over; Infinity for a bound of 0. */
+	after(milliseconds: number): number {
+		return milliseconds === 0 ? Infinity : this.now + milliseconds;
+	}
+
+	/** Takes over what a load has changed. */
+	refresh(): void {
+		const { limits } = this.host;
+		if (limits === this.limits) return;
+		this.limits = limits;
+		// Connections that stand keep the coders that they began with, and with them what they told their clients.
+		this.#coders = undefined;
+		const tick = tickFor(limits);
+		if (tick === this.#tick) return;
+		this.#tick = tick;
+		if (this.#timer === undefined) return;
+		clearInterval(this.#timer);
+		this.#timer = this.#clock();
+	}
+
+	add(session: EngineSession): void {
+		this.sessions.add(session);
+		this.host.opened();
+		this.counters?.sessionOpened();
+		this.#timer ??= this.#clock();
+	}
+
+	remove(session: EngineSession): void {
+		if (!this.sessions.delete(session)) return;
+		this.counters?.sessionClosed();
+		this.host.closed();
+		if (this.sessions.size > 0) return;
+		clearInterval(this.#timer);
+		this.#timer = undefined;
+	}
+
+	#clock(): NodeJS.Timeout {
+		return setInterval(() => {
+			const now = performance.now();
+			this.now = now;
+			for (const session of this.sessions) session.check(now);
+			this.refresh();
+		}, this.#tick).unref();
+	}
+}
+
+/** Milliseconds between two looks: a quarter of the shortest time-out, so that each is met with little to spare. */
+function tickFor(limits: ProtocolLimits): number {
+	let shortest = TICK * 4;
+	const { headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout } = limits;
+	for (const time of [headTimeout, idleTimeout, bodyTimeout, bodyIdleTimeout, writeTimeout, writeIdleTimeout]) {
+		if (time > 0 && time < shortest) shortest = time;
+	}
+	return Math.max(10, shortest / 4);
+}

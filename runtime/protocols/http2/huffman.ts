@@ -1,0 +1,139 @@
+/** The Huffman code of HPACK strings (RFC 7541 §5.2, Appendix B). */
+
+/** Bits of each byte's code. The code is canonical: shorter ones first, bytes in order among codes of one length. */
+const LENGTHS: readonly number[] = [
+	...[13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28],
+	...[28, 28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15],
+	...[6, 12, 10, 13, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 8, 7, 8, 13, 19, 13, 14, 6],
+	...[15, 5, 6, 5, 6, 5, 6, 6, 6, 5, 7, 7, 6, 6, 6, 5, 6, 7, 6, 5, 5, 6, 7, 7, 7, 7, 7, 15, 11, 14, 13, 28, 20, 22],
+	...[20, 20, 22, 22, 22, 23, 22, 23, 23, 23, 23, 23, 24, 23, 24, 24, 22, 23, 24, 23, 23, 23, 23, 21, 22, 23, 22, 23],
+	...[23, 24, 22, 21, 20, 22, 22, 23, 23, 21, 23, 22, 22, 24, 21, 22, 23, 23, 21, 21, 22, 21, 23, 22, 23, 23, 20, 22],
+	...[22, 22, 23, 22, 22, 23, 26, 26, 20, 19, 22, 23, 22, 25, 26, 26, 26, 27, 27, 26, 24, 25, 19, 21, 26, 27, 27, 26],
+	...[27, 24, 21, 21, 26, 26, 28, 27, 27, 27, 20, 24, 20, 21, 22, 21, 21, 23, 22, 22, 25, 25, 24, 24, 26, 23, 26, 27],
+	...[26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26],
+];
+
+/** End of string: 30 ones. It may not stand in a string, its first bits are what pads one. */
+const EOS_LENGTH = 30;
+
+/** In a transition: what it leads to, then the byte that it completes. */
+const NODE_BITS = 9;
+const NODE_MASK: number = (1 << NODE_BITS) - 1;
+const COMPLETES: number = 1 << 17;
+const INVALID = -1;
+
+/** Code, and the machine that reads it four bits at a time. */
+interface HuffmanTables {
+	readonly codes: Uint32Array;
+	/** By node and four bits: INVALID, or the next node with COMPLETES and a byte. */
+	readonly transitions: Int32Array;
+	/** By node: whether a string may end there, which is within fewer than eight ones. */
+	readonly mayEnd: Uint8Array;
+}
+
+const TABLES: HuffmanTables = build();
+
+/** Bytes that a text takes when coded; its characters are bytes. */
+export function huffmanLength(text: string): number {
+	let bits = 0;
+	for (let i = 0; i < text.length; i++) bits += LENGTHS[text.charCodeAt(i)]!;
+	return (bits + 7) >> 3;
+}
+
+/** Writes the code of a text; returns the index after it. */
+export function huffmanEncode(text: string, to: Buffer, at: number): number {
+	const { codes } = TABLES;
+	// At most 7 bits wait for a whole byte: with a code of 28 bits they are more than 32, so a code is added in two parts.
+	let waiting = 0;
+	let bits = 0;
+	let i = at;
+	for (let k = 0; k < text.length; k++) {
+		const byte = text.charCodeAt(k);
+		let left = LENGTHS[byte]!;
+		const code = codes[byte]!;
+		while (left > 0) {
+			const taken = Math.min(left, 16);
+			left -= taken;
+			waiting = (waiting << taken) | ((code >>> left) & ((1 << taken) - 1));
+			bits += taken;
+			while (bits >= 8) {
+				bits -= 8;
+				to[i++] = waiting >>> bits;
+			}
+			waiting &= (1 << bits) - 1;
+		}
+	}
+	if (bits > 0) to[i++] = (waiting << (8 - bits)) | (0xff >>> bits);
+	return i;
+}
+
+/** Decodes the bytes from `start` up to `end` into `to`; returns the length, or −1 when they are no such code or too long for it. */
+export function huffmanDecode(bytes: Buffer, start: number, end: number, to: Buffer): number {
+	const { transitions, mayEnd } = TABLES;
+	let node = 0;
+	let length = 0;
+	for (let i = start; i < end; i++) {
+		const byte = bytes[i]!;
+		let step = transitions[(node << 4) | (byte >> 4)]!;
+		if (step < 0) return -1;
+		if (step & COMPLETES) to[length++] = (step >> NODE_BITS) & 0xff;
+		step = transitions[((step & NODE_MASK) << 4) | (byte & 15)]!;
+		if (step < 0) return -1;
+		if (step & COMPLETES) to[length++] = (step >> NODE_BITS) & 0xff;
+		node = step & NODE_MASK;
+		if (length + 2 > to.length) return -1;
+	}
+	return mayEnd[node] === 1 ? length : -1;
+}
+
+function build(): HuffmanTables {
+	const codes = new Uint32Array(256);
+	const order = LENGTHS.map((_, byte) => byte).sort((a, b) => LENGTHS[a]! - LENGTHS[b]! || a - b);
+	let code = 0;
+	let length = 0;
+	for (const byte of order) {
+		code *= 2 ** (LENGTHS[byte]! - length);
+		length = LENGTHS[byte]!;
+		codes[byte] = code++;
+	}
+	// A tree of nodes, two children each: 0 is none yet, a node's number, or −1 − byte for a leaf.
+	const children: number[] = [0, 0];
+	const add = (value: number, bits: number, leaf: number): void => {
+		let node = 0;
+		for (let bit = bits - 1; bit > 0; bit--) {
+			const slot = node * 2 + (Math.floor(value / 2 ** bit) & 1);
+			if (children[slot] === 0) {
+				children[slot] = children.length / 2;
+				children.push(0, 0);
+			}
+			node = children[slot]!;
+		}
+		children[node * 2 + (value & 1)] = leaf;
+	};
+	for (let byte = 0; byte < 256; byte++) add(codes[byte]!, LENGTHS[byte]!, -1 - byte);
+	const EOS = -1 - 256;
+	add(2 ** EOS_LENGTH - 1, EOS_LENGTH, EOS);
+	const nodes = children.length / 2;
+	const transitions = new Int32Array(nodes * 16);
+	for (let start = 0; start < nodes; start++) {
+		for (let four = 0; four < 16; four++) {
+			let node = start;
+			let step = 0;
+			for (let bit = 3; bit >= 0 && step !== INVALID; bit--) {
+				const child = children[node * 2 + ((four >> bit) & 1)]!;
+				if (child === EOS) step = INVALID;
+				else if (child < 0) {
+					step = COMPLETES | ((-1 - child) << NODE_BITS);
+					node = 0;
+				} else node = child;
+			}
+			transitions[start * 16 + four] = step === INVALID ? INVALID : step | node;
+		}
+	}
+	const mayEnd = new Uint8Array(nodes);
+	for (let node = 0, ones = 0; ones < 8; ones++) {
+		mayEnd[node] = 1;
+		node = children[node * 2 + 1]!;
+	}
+	return { codes, transitions, mayEnd };
+}

@@ -1,0 +1,65 @@
+/** Gives the streams of a connection turns at sending, so that none waits for another's whole response. */
+import { FRAMES_A_TURN } from './limits.ts';
+import { MORE, STARVES, type StreamOutput } from './stream-output.ts';
+
+/** The connection as its queue sees it. */
+export interface QueueOwner {
+	readonly frames: { readonly full: boolean };
+	/** Runs the queue and sends what came of it. */
+	settle(): void;
+}
+
+/** The streams that have something to send, in turn. */
+export class OutputQueue {
+	readonly #owner: QueueOwner;
+	#waiting: StreamOutput[] = [];
+	/** Streams that wait for the window of the connection. */
+	#starving: StreamOutput[] = [];
+	#scheduled = false;
+
+	constructor(owner: QueueOwner) {
+		this.#owner = owner;
+	}
+
+	add(output: StreamOutput): void {
+		if (output.queued) return;
+		output.queued = true;
+		this.#waiting.push(output);
+	}
+
+	/** The window of the connection has grown. */
+	fed(): void {
+		const starving = this.#starving;
+		if (starving.length === 0) return;
+		this.#starving = [];
+		for (const output of starving) this.#waiting.push(output);
+	}
+
+	/** Runs when what is under way has ended. */
+	soon(): void {
+		if (this.#scheduled) return;
+		this.#scheduled = true;
+		queueMicrotask(() => {
+			this.#scheduled = false;
+			this.#owner.settle();
+		});
+	}
+
+	/** Gives turns until nobody can send; after many frames other connections are let go first. */
+	run(): void {
+		for (let frames = 0; this.#waiting.length > 0 && !this.#owner.frames.full; frames++) {
+			if (frames === FRAMES_A_TURN) {
+				setImmediate(() => this.#owner.settle());
+				return;
+			}
+			const output = this.#waiting.shift()!;
+			output.queued = false;
+			const result = output.turn();
+			if (result === MORE) this.add(output);
+			else if (result === STARVES) {
+				output.queued = true;
+				this.#starving.push(output);
+			}
+		}
+	}
+}

@@ -1,0 +1,254 @@
+/** Takes the fields of a request's head or trailers and says what they make: one reading or none (RFC 9113 §8). */
+import { parseAuthority } from '../../../compiler/exchange/authority.ts';
+import { isToken } from '../../../compiler/exchange/field-syntax.ts';
+import { MAX_METHOD_LENGTH } from '../http1/limits.ts';
+import { type Field, KIND } from './field.ts';
+import type { FieldSink } from './hpack-decoder.ts';
+
+/** The head can be served. */
+export const SERVED = 0;
+/** The head is malformed: its stream is reset with PROTOCOL_ERROR (RFC 9113 §8.1.1). Other results are statuses that refuse it. */
+export const MALFORMED = 1;
+
+/** What no target may hold: all but visible ASCII, and a fragment. */
+const NO_TARGET = /[^!"$-~]/;
+
+/** A section under way: one for a thread, its properties hold the last section until the next `begin`. */
+export class RequestFields implements FieldSink {
+	/** name, value, name, value, …: as HeaderList takes it; a new array for each section. */
+	items: string[] = [];
+	method = '';
+	path = '';
+	/** Without its `?`; undefined when there is none. */
+	query: string | undefined = undefined;
+	/** `:authority`, else `Host`. */
+	authority = '';
+	/** Its host, as requests carry it. */
+	host = '';
+	/** `:protocol` of an extended CONNECT. */
+	protocol: string | undefined = undefined;
+	/** −1 when there is none. */
+	contentLength = -1;
+	expectsContinue = false;
+	/** Why a section was refused, for counters. */
+	reason = '';
+	readonly #maxSize: number;
+	readonly #maxCount: number;
+	#trailers = false;
+	#size = 0;
+	#count = 0;
+	#malformed = '';
+	#regular = false;
+	#method: string | undefined = undefined;
+	#target: string | undefined = undefined;
+	#scheme: string | undefined = undefined;
+	#authority: string | undefined = undefined;
+	#hostField: string | undefined = undefined;
+	#cookie: string | undefined = undefined;
+	#expect: string | undefined = undefined;
+	#lastAuthority = '';
+	#lastHost: string | undefined = undefined;
+
+	/** `maxSize` counts a field as SETTINGS_MAX_HEADER_LIST_SIZE does, less its overhead. */
+	constructor(maxSize: number, maxCount: number) {
+		this.#maxSize = maxSize;
+		this.#maxCount = maxCount;
+	}
+
+	begin(trailers: boolean): void {
+		this.items = [];
+		this.protocol = undefined;
+		this.contentLength = -1;
+		this.#trailers = trailers;
+		this.#size = 0;
+		this.#count = 0;
+		this.#malformed = '';
+		this.#regular = false;
+		this.#method = undefined;
+		this.#target = undefined;
+		this.#scheme = undefined;
+		this.#authority = undefined;
+		this.#hostField = undefined;
+		this.#cookie = undefined;
+		this.#expect = undefined;
+	}
+
+	field(field: Field): void {
+		this.#size += field.size;
+		// The overhead is no byte of the head: many small fields have a bound of their own.
+		if (this.#size - ++this.#count * 32 > this.#maxSize) return;
+		const { kind, value } = field;
+		if (!field.validValue) this.#malform('bad_field_value');
+		if (kind === KIND.regular) {
+			this.#regular = true;
+			if (this.#count <= this.#maxCount + 5) this.items.push(field.name, value);
+		} else if (kind <= KIND.unknownPseudo) this.#pseudo(kind, value);
+		else this.#special(kind, field.name, value);
+	}
+
+	#pseudo(kind: number, value: string): void {
+		// Pseudo-headers stand first, once each, and never in trailers (RFC 9113 §8.3).
+		if (this.#regular || this.#trailers || kind === KIND.unknownPseudo) this.#malform('bad_pseudo_header');
+		switch (kind) {
+			case KIND.method:
+				if (this.#method !== undefined) this.#malform('bad_pseudo_header');
+				this.#method = value;
+				break;
+			case KIND.path:
+				if (this.#target !== undefined) this.#malform('bad_pseudo_header');
+				this.#target = value;
+				break;
+			case KIND.scheme:
+				if (this.#scheme !== undefined) this.#malform('bad_pseudo_header');
+				this.#scheme = value;
+				break;
+			case KIND.authority:
+				if (this.#authority !== undefined) this.#malform('bad_pseudo_header');
+				this.#authority = value;
+				break;
+			case KIND.protocol:
+				if (this.protocol !== undefined) this.#malform('bad_pseudo_header');
+				this.protocol = value;
+		}
+	}
+
+	#special(kind: number, name: string, value: string): void {
+		this.#regular = true;
+		switch (kind) {
+			case KIND.connection:
+				this.#malform('connection_field');
+				return;
+			case KIND.invalid:
+				this.#malform('bad_field_name');
+				return;
+			case KIND.confusable:
+				return;
+			case KIND.te:
+				if (value.toLowerCase() !== 'trailers') this.#malform('connection_field');
+				if (this.#trailers) return;
+				break;
+			case KIND.host:
+				if (this.#trailers) return;
+				if (this.#hostField !== undefined) this.#malform('repeated_host');
+				this.#hostField = value;
+				return;
+			case KIND.cookie:
+				// Crumbs become one field again before anybody else sees them (RFC 9113 §8.2.3).
+				this.#cookie = this.#cookie === undefined ? value : `${this.#cookie}; ${value}`;
+				return;
+			case KIND.contentLength:
+				if (this.#trailers) this.#malform('framing_in_trailer');
+				if (this.contentLength >= 0 || !/^[0-9]{1,15}$/.test(value)) this.#malform('bad_content_length');
+				this.contentLength = Number(value);
+				break;
+			case KIND.expect:
+				if (this.#trailers) return;
+				this.#expect = this.#expect === undefined ? value : `${this.#expect}, ${value}`;
+				break;
+			case KIND.trailer:
+				if (this.#trailers) return;
+		}
+		this.items.push(name, value);
+	}
+
+	/** The head is whole: SERVED, MALFORMED, or the status that refuses it. `ends`: no body follows. */
+	endHead(ends: boolean): number {
+		if (this.#malformed !== '') return this.#refuse(MALFORMED, this.#malformed);
+		if (this.#size - this.#count * 32 > this.#maxSize) return this.#refuse(431, 'head_too_large');
+		if (this.#count > this.#maxCount + 5) return this.#refuse(431, 'too_many_fields');
+		const method = this.#method;
+		if (method === undefined || !isToken(method)) return this.#refuse(MALFORMED, 'bad_method');
+		if (method.length > MAX_METHOD_LENGTH) return this.#refuse(405, 'method_too_long');
+		this.method = method;
+		if (this.#cookie !== undefined) this.items.push('cookie', this.#cookie);
+		// Nothing can follow that has a length, and a length that nothing follows is a lie (RFC 9113 §8.1.1).
+		if (ends && this.contentLength > 0) return this.#refuse(MALFORMED, 'bad_content_length');
+		const result = method === 'CONNECT' && this.protocol === undefined ? this.#readTunnel() : this.#readTarget(method);
+		return result === SERVED ? this.#readRest(ends) : result;
+	}
+
+	/** A CONNECT names its authority and nothing else (RFC 9113 §8.5). */
+	#readTunnel(): number {
+		const authority = this.#authority;
+		if (this.#target !== undefined || this.#scheme !== undefined || authority === undefined) {
+			return this.#refuse(MALFORMED, 'bad_pseudo_header');
+		}
+		if (parseAuthority(authority)?.port === undefined) return this.#refuse(400, 'bad_target');
+		this.path = '/';
+		this.query = undefined;
+		return SERVED;
+	}
+
+	#readTarget(method: string): number {
+		const target = this.#target;
+		if (target === undefined || target === '' || this.#scheme === undefined) {
+			return this.#refuse(MALFORMED, 'bad_pseudo_header');
+		}
+		if (this.protocol !== undefined && (method !== 'CONNECT' || this.#authority === undefined)) {
+			return this.#refuse(MALFORMED, 'bad_pseudo_header');
+		}
+		if (!/^https?$/i.test(this.#scheme)) return this.#refuse(400, 'bad_scheme');
+		if (target === '*') {
+			if (method !== 'OPTIONS') return this.#refuse(MALFORMED, 'bad_target');
+			this.path = '*';
+			this.query = undefined;
+			return SERVED;
+		}
+		if (target.charCodeAt(0) !== 47) return this.#refuse(MALFORMED, 'bad_target');
+		const question = target.indexOf('?');
+		this.path = question < 0 ? target : target.slice(0, question);
+		this.query = question < 0 ? undefined : target.slice(question + 1);
+		return SERVED;
+	}
+
+	#readRest(ends: boolean): number {
+		const { path, query } = this;
+		if (NO_TARGET.test(path) || (query !== undefined && NO_TARGET.test(query)) || /%(?![0-9A-Fa-f]{2})/.test(path)) {
+			return this.#refuse(400, 'bad_target');
+		}
+		const field = this.#hostField;
+		const authority = this.#authority ?? field ?? '';
+		if (authority === '') return this.#refuse(400, 'no_host');
+		if (authority !== this.#lastAuthority) {
+			const host = parseAuthority(authority)?.host;
+			if (host === undefined) return this.#refuse(400, 'bad_host');
+			this.#lastAuthority = authority;
+			this.#lastHost = host;
+		}
+		this.authority = authority;
+		this.host = this.#lastHost!;
+		// Two names of one request are how routing is evaded (RFC 9113 §8.3.1).
+		if (field !== undefined && field !== authority && !sameAuthority(field, authority)) {
+			return this.#refuse(MALFORMED, 'bad_host');
+		}
+		const expect = this.#expect;
+		if (expect !== undefined && expect.toLowerCase() !== '100-continue')
+			return this.#refuse(417, 'unknown_expectation');
+		this.expectsContinue = expect !== undefined && !ends;
+		return SERVED;
+	}
+
+	/** The trailers are whole: SERVED or MALFORMED. */
+	endTrailers(): number {
+		if (this.#malformed !== '') return this.#refuse(MALFORMED, this.#malformed);
+		if (this.#size - this.#count * 32 > this.#maxSize || this.#count > this.#maxCount) {
+			return this.#refuse(MALFORMED, 'trailers_too_large');
+		}
+		return SERVED;
+	}
+
+	#malform(reason: string): void {
+		if (this.#malformed === '') this.#malformed = reason;
+	}
+
+	#refuse(result: number, reason: string): number {
+		this.reason = reason;
+		return result;
+	}
+}
+
+function sameAuthority(a: string, b: string): boolean {
+	const first = parseAuthority(a);
+	const second = parseAuthority(b);
+	return first !== undefined && first.host === second?.host && first.port === second.port;
+}

@@ -1,0 +1,241 @@
+/** Encodes heads of responses: what handlers set, less what is the protocol's to say (RFC 9113 §8.2.2, RFC 7541). */
+import { encodeFieldText, fieldValueKind, isToken } from '../../../compiler/exchange/field-syntax.ts';
+import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import { huffmanEncode, huffmanLength } from './huffman.ts';
+import { STATIC_FIELDS } from './static-table.ts';
+
+/** Index in the static table by name, the first entry of each. */
+const STATIC_NAMES: ReadonlyMap<string, number> = staticNames();
+const STATUS_INDEX: readonly number[] = statusIndexes();
+const DATE = 33;
+const CONTENT_LENGTH = 28;
+const STATUS = 8;
+
+/** A literal that no table takes up, and one that no intermediary may either (RFC 7541 §6.2.2, §6.2.3). */
+const LITERAL = 0x00;
+const NEVER_INDEXED = 0x10;
+/** `Dynamic table size update` to nothing: what we encode never refers to a table that the client has to keep. */
+const NO_TABLE = 0x20;
+
+/** Fields whose values are secrets. */
+const SENSITIVE: ReadonlySet<string> = new Set(['set-cookie', 'authorization', 'proxy-authorization']);
+
+/** A list of fields encoded. */
+export interface EncodedFields {
+	readonly bytes: Uint8Array;
+	/** Handlers gave a `Date`. */
+	readonly hasDate: boolean;
+	/** `Content-Length` that handlers gave, −1 when none or not a number. It is not in the bytes. */
+	readonly contentLength: number;
+}
+
+interface Remembered extends EncodedFields {
+	readonly items: readonly string[];
+}
+
+/** Lists of fields that are remembered, and the longest one: 64 times 1 KiB for a thread at most. */
+const REMEMBERED = 64;
+const REMEMBERED_LENGTH = 1024;
+/** Bytes of all fields of one head; what is beyond is left out. */
+const MOST_BYTES = 262_144;
+
+/** Encoder of response heads: one for a thread. It uses no dynamic table, so what one connection was sent serves all. */
+export class ResponseFields {
+	readonly #invalid: () => void;
+	readonly #remembered: (Remembered | undefined)[] = new Array(REMEMBERED).fill(undefined);
+	#memory: Buffer = Buffer.allocUnsafeSlow(4096);
+	#at = 0;
+	/** A field was left out: such a list is not remembered, so that each time counts. */
+	#dropped = false;
+	#date: Uint8Array = new Uint8Array(0);
+	#dateUntil = 0;
+
+	/** `invalid` is called for each field that cannot be sent and is left out. */
+	constructor(invalid: () => void) {
+		this.#invalid = invalid;
+	}
+
+	/** The fields as a block's bytes. They are the caller's until the next call. */
+	encode(headers: HeaderList): EncodedFields {
+		const size = headers.size;
+		if (size === 0) return this.#encode(headers);
+		const slot = (size * 31 + headers.valueAt(0).length * 7 + headers.valueAt(size - 1).length) % REMEMBERED;
+		const known = this.#remembered[slot];
+		if (known !== undefined && holds(headers, known.items)) return known;
+		const made = this.#encode(headers);
+		if (made.bytes.length <= REMEMBERED_LENGTH && !this.#dropped) {
+			const items: string[] = [];
+			for (let i = 0; i < size; i++) items.push(headers.nameAt(i), headers.valueAt(i));
+			this.#remembered[slot] = { ...made, bytes: new Uint8Array(made.bytes), items };
+		}
+		return made;
+	}
+
+	/** The `Date` field of now, as a block's bytes; `now` is `performance.now()`, or one of less than a second ago. */
+	date(now: number): Uint8Array {
+		if (now >= this.#dateUntil) {
+			const date = Date.now();
+			this.#at = 0;
+			this.#field('date', DATE, new Date(date).toUTCString());
+			this.#date = new Uint8Array(this.#memory.subarray(0, this.#at));
+			this.#dateUntil = now + 1000 - (date % 1000);
+		}
+		return this.#date;
+	}
+
+	#encode(headers: HeaderList): EncodedFields {
+		this.#at = 0;
+		this.#dropped = false;
+		let hasDate = false;
+		let contentLength = -1;
+		for (let i = 0, size = headers.size; i < size; i++) {
+			const given = headers.nameAt(i);
+			const name = given.toLowerCase();
+			let value = headers.valueAt(i);
+			switch (name.length) {
+				case 4:
+					if (name === 'date') hasDate = true;
+					break;
+				case 7:
+					if (name === 'upgrade') continue;
+					break;
+				case 10:
+					if (name === 'connection' || name === 'keep-alive') continue;
+					break;
+				case 14:
+					if (name !== 'content-length') break;
+					contentLength = /^[0-9]{1,15}$/.test(value) ? Number(value) : -1;
+					continue;
+				case 16:
+					if (name === 'proxy-connection') continue;
+					break;
+				case 17:
+					if (name === 'transfer-encoding') continue;
+			}
+			const kind = isToken(name) ? fieldValueKind(value) : 'invalid';
+			if (kind === 'invalid') {
+				this.#drop();
+				continue;
+			}
+			if (kind === 'text') value = encodeFieldText(value);
+			// HTTP/1.1 peers strip blanks around a value; here they would make the message malformed (RFC 9113 §8.2.1).
+			this.#field(name, STATIC_NAMES.get(name) ?? 0, trimmed(value));
+		}
+		return { bytes: this.#memory.subarray(0, this.#at), hasDate, contentLength };
+	}
+
+	#drop(): void {
+		this.#invalid();
+		this.#dropped = true;
+	}
+
+	#field(name: string, index: number, value: string): void {
+		const needed = this.#at + name.length + value.length + 16;
+		if (needed > this.#memory.length) {
+			if (needed > MOST_BYTES) {
+				this.#drop();
+				return;
+			}
+			const larger = Buffer.allocUnsafeSlow(needed * 2);
+			this.#memory.copy(larger, 0, 0, this.#at);
+			this.#memory = larger;
+		}
+		const memory = this.#memory;
+		const kind = SENSITIVE.has(name) ? NEVER_INDEXED : LITERAL;
+		let at = writeInteger(memory, this.#at, kind, 4, index);
+		if (index === 0) at = writeString(memory, at, name);
+		this.#at = writeString(memory, at, value);
+	}
+}
+
+/** Bytes that `writeStatus` and `writeLength` take at most, together. */
+export const STATUS_AND_LENGTH = 32;
+
+/** Begins a block with a status; `first` for the first block of a connection. Returns the index after it. */
+export function writeStatus(to: Buffer, at: number, status: number, first: boolean): number {
+	let i = at;
+	if (first) to[i++] = NO_TABLE;
+	const index = STATUS_INDEX[status];
+	if (index !== undefined) {
+		to[i++] = 0x80 | index;
+		return i;
+	}
+	to[i++] = LITERAL | STATUS;
+	to[i++] = 3;
+	return writeDigits(to, i, status, 3);
+}
+
+/** Adds a `Content-Length`; returns the index after it. */
+export function writeLength(to: Buffer, at: number, length: number): number {
+	let digits = 1;
+	for (let rest = length; rest >= 10; rest = Math.floor(rest / 10)) digits++;
+	const i = writeInteger(to, at, LITERAL, 4, CONTENT_LENGTH);
+	to[i] = digits;
+	return writeDigits(to, i + 1, length, digits);
+}
+
+function writeDigits(to: Buffer, at: number, value: number, digits: number): number {
+	let rest = value;
+	for (let i = at + digits - 1; i >= at; i--) {
+		to[i] = 48 + (rest % 10);
+		rest = Math.floor(rest / 10);
+	}
+	return at + digits;
+}
+
+function writeInteger(to: Buffer, at: number, first: number, prefix: number, value: number): number {
+	const mask = (1 << prefix) - 1;
+	let i = at;
+	if (value < mask) {
+		to[i++] = first | value;
+		return i;
+	}
+	to[i++] = first | mask;
+	let rest = value - mask;
+	while (rest >= 128) {
+		to[i++] = (rest & 127) | 128;
+		rest >>>= 7;
+	}
+	to[i++] = rest;
+	return i;
+}
+
+function writeString(to: Buffer, at: number, text: string): number {
+	const coded = huffmanLength(text);
+	if (coded < text.length) return huffmanEncode(text, to, writeInteger(to, at, 0x80, 7, coded));
+	const i = writeInteger(to, at, 0, 7, text.length);
+	return i + to.write(text, i, 'latin1');
+}
+
+function trimmed(value: string): string {
+	return isBlank(value.charCodeAt(0)) || isBlank(value.charCodeAt(value.length - 1))
+		? value.replace(/^[ \t]+|[ \t]+$/g, '')
+		: value;
+}
+
+function isBlank(code: number): boolean {
+	return code === 32 || code === 9;
+}
+
+function holds(headers: HeaderList, items: readonly string[]): boolean {
+	const size = headers.size;
+	if (items.length !== size * 2) return false;
+	for (let i = 0; i < size; i++) {
+		if (headers.valueAt(i) !== items[i * 2 + 1] || headers.nameAt(i) !== items[i * 2]) return false;
+	}
+	return true;
+}
+
+function staticNames(): Map<string, number> {
+	const names = new Map<string, number>();
+	for (let i = STATIC_FIELDS.length - 2; i >= 0; i -= 2) names.set(STATIC_FIELDS[i]!, i / 2 + 1);
+	return names;
+}
+
+function statusIndexes(): number[] {
+	const indexes: number[] = [];
+	for (let i = 0; i < STATIC_FIELDS.length; i += 2) {
+		if (STATIC_FIELDS[i] === ':status') indexes[Number(STATIC_FIELDS[i + 1])] = i / 2 + 1;
+	}
+	return indexes;
+}

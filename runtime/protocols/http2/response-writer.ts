@@ -1,0 +1,68 @@
+/** Writes heads and trailers of responses as frames. */
+import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import { FLAG, FRAME } from './frame-codes.ts';
+import type { FrameWriter } from './frame-writer.ts';
+import { MAX_FRAME_SIZE } from './limits.ts';
+import { type ResponseFields, STATUS_AND_LENGTH, writeLength, writeStatus } from './response-fields.ts';
+
+/** A head without a length. */
+export const NO_LENGTH = -1;
+/** A head with the length that handlers gave, if they gave one. */
+export const GIVEN_LENGTH = -2;
+
+/** Bytes of a `Date` field, and some. */
+const DATE_ROOM = 48;
+
+/**
+ * Writes a head. `length` is bytes of body, NO_LENGTH or GIVEN_LENGTH; `first` for the first block of a connection; an interim
+ * response (below 200) has no `Date` of ours.
+ */
+export function writeHead(
+	frames: FrameWriter,
+	fields: ResponseFields,
+	now: number,
+	stream: number,
+	status: number,
+	headers: HeaderList,
+	length: number,
+	ends: boolean,
+	first: boolean,
+): void {
+	// First, because what is encoded stands only until the next call.
+	const today = fields.date(now);
+	const encoded = fields.encode(headers);
+	const block = encoded.bytes;
+	const declared = length === GIVEN_LENGTH ? encoded.contentLength : length;
+	const date = status < 200 || encoded.hasDate ? undefined : today;
+	const most = STATUS_AND_LENGTH + DATE_ROOM + block.length;
+	if (most > MAX_FRAME_SIZE) {
+		const start = Buffer.allocUnsafe(STATUS_AND_LENGTH);
+		let at = writeStatus(start, 0, status, first);
+		if (declared >= 0) at = writeLength(start, at, declared);
+		frames.headers(stream, ends, [start.subarray(0, at), block, ...(date ? [date] : [])]);
+		return;
+	}
+	const begun = frames.begin(most, FRAME.headers, FLAG.endHeaders | (ends ? FLAG.endStream : 0), stream);
+	const to = frames.bytes;
+	let at = writeStatus(to, begun, status, first);
+	to.set(block, at);
+	at += block.length;
+	if (date) {
+		to.set(date, at);
+		at += date.length;
+	}
+	if (declared >= 0) at = writeLength(to, at, declared);
+	frames.shorten(begun, at);
+}
+
+/** Ends a stream with trailers, or with an empty DATA frame when there are none. */
+export function writeTrailers(
+	frames: FrameWriter,
+	fields: ResponseFields,
+	stream: number,
+	trailers: readonly HeaderList[],
+): void {
+	const parts = trailers.map(list => new Uint8Array(fields.encode(list).bytes)).filter(part => part.length > 0);
+	if (parts.length === 0) frames.begin(0, FRAME.data, FLAG.endStream, stream);
+	else frames.headers(stream, true, parts);
+}

@@ -1,0 +1,390 @@
+/** One stream: a request, its exchange, and the response to it (RFC 9113 §5.1, §8.1). */
+import { randomBytes } from 'node:crypto';
+import { type Body, type BodySource, bodyLength, isStream } from '../../../compiler/exchange/body.ts';
+import {
+	type ConnectionInfo,
+	Exchange,
+	type ExchangeTransport,
+	type Received,
+	Request,
+	type TransferBounds,
+} from '../../../compiler/exchange/exchange.ts';
+import { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import { HttpError } from '../../../compiler/exchange/http-error.ts';
+import { Pace } from '../http1/pace.ts';
+import { SERVER_NAME } from '../http1/response-head.ts';
+import { H2_ERROR } from './frame-codes.ts';
+import type { Http2Engine } from './http2-engine.ts';
+import { MAX_STREAM_WINDOW, STREAM_WINDOW } from './limits.ts';
+import { ReceiveWindow } from './receive-window.ts';
+import { type BodyFeeder, StreamBody } from './request-body.ts';
+import type { RequestFields } from './request-fields.ts';
+import { GIVEN_LENGTH, NO_LENGTH } from './response-writer.ts';
+import { type OutputOwner, type OutputSession, StreamOutput } from './stream-output.ts';
+import { type TunnelOwner, TunnelStream } from './tunnel-stream.ts';
+
+/** The connection as its streams see it. */
+export interface StreamSession extends OutputSession {
+	readonly engine: Http2Engine;
+	readonly info: ConnectionInfo;
+	readonly scheme: 'http' | 'https';
+	/** A response's head. `length` is bytes of body, NO_LENGTH or GIVEN_LENGTH. */
+	writeHead(stream: number, status: number, headers: HeaderList, length: number, ends: boolean): void;
+	/** Trailers, or the bare end of a stream when there are none. */
+	writeEnd(stream: number, trailers: readonly HeaderList[]): void;
+	/** Bytes of a stream's DATA are held no more: tells the client, of the stream too while it may send. */
+	dataTaken(stream: Stream | undefined, bytes: number, keepsUp: boolean): void;
+	/** Both sides have ended. */
+	streamEnded(stream: Stream): void;
+	/** Ends a stream by our reset. */
+	resetStream(stream: Stream, code: number): void;
+	/** The exchange of a stream has ended; the stream may have gone before it. `whole`: its response was written. */
+	exchangeEnded(whole: boolean): void;
+	/** Something was written outside a run over input. */
+	settle(): void;
+}
+
+/** A stream that is not closed, and an exchange that may outlive it. */
+export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, TunnelOwner {
+	readonly id: number;
+	readonly output: StreamOutput;
+	readonly window: ReceiveWindow = new ReceiveWindow(STREAM_WINDOW, MAX_STREAM_WINDOW);
+	/** The client may still send. */
+	remoteOpen: boolean;
+	/** Reset, by either side, or gone with its connection. */
+	gone = false;
+	body: StreamBody | undefined = undefined;
+	readonly #session: StreamSession;
+	#exchange: Exchange | undefined = undefined;
+	/** The graph has the exchange: no byte of its response is out. */
+	#handling = false;
+	/** Our side has ended. */
+	#localEnded = false;
+	#expectsContinue = false;
+	/** `:protocol` of an extended CONNECT, or '' for a plain one. */
+	#connect: string | undefined = undefined;
+	#tunnel: TunnelStream | undefined = undefined;
+	#readDeadline = Infinity;
+	#writeDeadline = Infinity;
+	/** Made when the client is waited for. */
+	#readPace: Pace | undefined = undefined;
+	#writePace: Pace | undefined = undefined;
+	#bounds: TransferBounds | undefined = undefined;
+	readonly #startedAt: number;
+
+	constructor(session: StreamSession, id: number, sendWindow: number, remoteOpen: boolean) {
+		this.id = id;
+		this.#session = session;
+		this.remoteOpen = remoteOpen;
+		this.#startedAt = session.engine.now;
+		this.output = new StreamOutput(id, sendWindow, session, this);
+	}
+
+	/** Begins the exchange whose head has been read. */
+	begin(fields: RequestFields): void {
+		const session = this.#session;
+		const { engine } = session;
+		let { method } = fields;
+		const { items } = fields;
+		let body: StreamBody | undefined;
+		if (this.remoteOpen) {
+			body = new StreamBody(this, fields.contentLength < 0 ? undefined : fields.contentLength);
+			this.body = body;
+		}
+		if (method === 'CONNECT') {
+			this.#connect = fields.protocol ?? '';
+			body = undefined;
+			if (fields.protocol !== undefined) {
+				// To handlers it is the upgrade that HTTP/1.1 asks for, so that rules and upstreams need no other form of it (RFC 8441 §5).
+				method = 'GET';
+				items.push('connection', 'Upgrade', 'upgrade', fields.protocol);
+				if (fields.protocol === 'websocket') items.push('sec-websocket-key', randomBytes(16).toString('base64'));
+			}
+		}
+		const received: Received = { method, path: fields.path, query: fields.query, authority: fields.authority };
+		const request = new Request(received, session.scheme, fields.host, new HeaderList(items), body ?? null);
+		const x = new Exchange('HTTP/2.0', session.info, received, request, this, engine.now);
+		x.response.headers.add('Server', SERVER_NAME);
+		this.#exchange = x;
+		this.#expectsContinue = fields.expectsContinue;
+		this.#handling = true;
+		let pending: void | Promise<void>;
+		try {
+			pending = engine.host.handle(x);
+		} catch {
+			// The host has promised not to throw; a broken promise costs one stream, not the process.
+			x.aborted = true;
+		}
+		if (pending === undefined) {
+			this.#respond(x);
+			return;
+		}
+		pending.then(
+			() => this.#handledLater(x),
+			() => {
+				x.aborted = true;
+				this.#handledLater(x);
+			},
+		);
+	}
+
+	/** Refuses a request before it becomes an exchange. */
+	refuse(status: number): void {
+		const headers = new HeaderList(['Server', SERVER_NAME]);
+		this.#session.writeHead(this.id, status, headers, 0, true);
+		this.#endLocal();
+	}
+
+	inform(status: number, headers: HeaderList): void {
+		if (!this.#handling || this.gone || status < 102 || status > 199) return;
+		this.#session.writeHead(this.id, status, headers, NO_LENGTH, false);
+		this.#session.settle();
+	}
+
+	/** Nothing to begin: a reset shows when a client leaves. */
+	watch(): void {}
+
+	bodyAwaited(): void {
+		if (this.gone) return;
+		this.#readPace ??= this.#pace(false);
+		this.#readDeadline = this.#readPace.wait(performance.now(), this.body!.received);
+		if (!this.#expectsContinue || this.body!.received > 0) return;
+		this.#expectsContinue = false;
+		if (!this.#handling) return;
+		this.#session.writeHead(this.id, 100, new HeaderList(), NO_LENGTH, false);
+		this.#session.settle();
+	}
+
+	bodyTaken(bytes: number, keepsUp: boolean): void {
+		this.#session.dataTaken(this.gone || !this.remoteOpen ? undefined : this, bytes, keepsUp);
+	}
+
+	/** Content has come in, which is the stream's own. */
+	data(piece: Buffer): void {
+		const body = this.body!;
+		body.feed(piece);
+		if (this.#exchange) this.#exchange.bytesReceived = body.received;
+		this.#readPace?.go(this.#session.engine.now);
+		this.#readDeadline = Infinity;
+	}
+
+	bound(bounds: TransferBounds): void {
+		this.#bounds = { ...this.#bounds, ...bounds };
+		this.#readPace?.bound(bounds.readTimeout ?? 0, bounds.readRate ?? 0);
+		this.#writePace?.bound(bounds.writeTimeout ?? 0, bounds.writeRate ?? 0);
+	}
+
+	/** The clock of one direction. */
+	#pace(writes: boolean): Pace {
+		const { limits } = this.#session.engine;
+		const bounds = this.#bounds;
+		const pace = new Pace();
+		const whole = writes ? limits.writeTimeout : limits.bodyTimeout;
+		const end = whole === 0 ? Infinity : this.#startedAt + whole;
+		if (writes) pace.begin(bounds?.writeTimeout ?? limits.writeIdleTimeout, bounds?.writeRate ?? limits.writeRate, end);
+		else pace.begin(bounds?.readTimeout ?? limits.bodyIdleTimeout, bounds?.readRate ?? limits.bodyRate, end);
+		return pace;
+	}
+
+	/** The client has ended its side; false when what it sent has another length than it said. */
+	endRemote(trailers: HeaderList | undefined): boolean {
+		const { body } = this;
+		if (body !== undefined) {
+			if (body.length !== undefined && body.length !== body.received && this.#connect === undefined) return false;
+			body.trailers = trailers;
+			this.remoteOpen = false;
+			this.#readDeadline = Infinity;
+			body.end();
+		} else this.remoteOpen = false;
+		if (this.#localEnded) this.#session.streamEnded(this);
+		return true;
+	}
+
+	/** The stream was reset, or its connection is gone. */
+	reset(): void {
+		if (this.gone) return;
+		this.gone = true;
+		this.#readDeadline = Infinity;
+		this.#writeDeadline = Infinity;
+		this.body?.fail(new HttpError(400, 'The request was cut short.'));
+		const x = this.#exchange;
+		if (x === undefined) return;
+		if (this.#tunnel) {
+			this.#tunnel.destroy(new Error('The client has left.'));
+			return;
+		}
+		x.gone();
+		this.output.cancel();
+		if (!this.#handling) this.#finish(false);
+	}
+
+	/** Acts on deadlines that have passed. */
+	check(now: number): void {
+		if (now >= this.#writeDeadline) {
+			this.#writeDeadline = Infinity;
+			this.#session.engine.host.refused('write_timeout');
+			this.#session.resetStream(this, H2_ERROR.cancel);
+		} else if (now >= this.#readDeadline) {
+			this.#readDeadline = Infinity;
+			this.#session.engine.host.refused('body_timeout');
+			this.body!.fail(new HttpError(408, 'The body of the request did not come in time.'));
+		}
+	}
+
+	#handledLater(x: Exchange): void {
+		this.#session.engine.now = performance.now();
+		this.#respond(x);
+		this.#session.settle();
+	}
+
+	#respond(x: Exchange): void {
+		this.#handling = false;
+		const session = this.#session;
+		const { response } = x;
+		if (x.aborted || this.gone) {
+			if (isStream(response.body)) response.body.cancel();
+			// A handler may hold more than the body for this client: an upstream that has upgraded, for one.
+			x.gone();
+			if (this.gone) this.#finish(false);
+			else session.resetStream(this, H2_ERROR.internal);
+			return;
+		}
+		let status = response.status === 0 ? 200 : response.status;
+		let body: Body = response.body;
+		const successful = status >= 200 && status < 300;
+		if (x.upgraded && (this.#connect === '' ? successful : this.#connect !== undefined && status === 101)) {
+			if (isStream(body)) body.cancel();
+			this.#openTunnel(x);
+			return;
+		}
+		// A 2xx would tell the client that its tunnel stands; a status that is none has no meaning at all.
+		const refusesTunnel = this.#connect !== undefined && successful;
+		if (refusesTunnel || !(status >= 200 && status <= 999) || !Number.isInteger(status)) {
+			if (isStream(body)) body.cancel();
+			body = null;
+			status = refusesTunnel ? (this.#connect === '' ? 405 : 501) : 500;
+			response.status = status;
+		}
+		const length = bodyLength(body);
+		const bodiless = status === 204 || status === 304;
+		if (bodiless || x.received.method === 'HEAD') {
+			// What a GET would have carried; a 304 says it only where a handler knows it.
+			const declared = status === 204 ? NO_LENGTH : bodiless || body === null ? GIVEN_LENGTH : (length ?? GIVEN_LENGTH);
+			session.writeHead(this.id, status, response.headers, declared, true);
+			if (isStream(body)) body.cancel();
+			this.#endLocal();
+			return;
+		}
+		if (status === 205 && body !== null) {
+			if (isStream(body)) body.cancel();
+			body = null;
+		}
+		const empty = !isStream(body) && (body === null || length === 0);
+		const ends = empty && response.trailers === undefined;
+		session.writeHead(this.id, status, response.headers, body === null ? 0 : (length ?? NO_LENGTH), ends);
+		if (ends) this.#endLocal();
+		else if (empty) this.bodyEnded(undefined, false);
+		else if (isStream(body)) this.output.sendSource(body, length);
+		else this.output.sendWhole(typeof body === 'string' ? Buffer.from(body, 'utf8') : body!);
+	}
+
+	#openTunnel(x: Exchange): void {
+		const { headers } = x.response;
+		headers.delete('sec-websocket-accept');
+		this.#session.writeHead(this.id, 200, headers, NO_LENGTH, false);
+		this.body ??= new StreamBody(this, undefined);
+		if (!this.remoteOpen) this.body.end();
+		this.output.openTunnel();
+		const tunnel = new TunnelStream(this, this.body);
+		this.#tunnel = tunnel;
+		this.#session.settle();
+		try {
+			x.upgraded!(tunnel);
+		} catch {
+			tunnel.destroy();
+		}
+	}
+
+	tunnelWrite(piece: Uint8Array, taken: (error?: Error) => void): void {
+		this.output.write(piece, taken);
+		this.#session.settle();
+	}
+
+	tunnelEnd(): void {
+		this.output.end();
+		this.#session.settle();
+	}
+
+	tunnelClosed(error: Error | null): void {
+		this.output.cancel();
+		if (!this.gone && (this.remoteOpen || !this.#localEnded)) {
+			this.gone = true;
+			this.#session.resetStream(this, error ? H2_ERROR.connect : H2_ERROR.cancel);
+			this.#session.settle();
+		}
+		this.#finish(error === null);
+	}
+
+	sent(bytes: number): void {
+		this.#exchange!.response.bytesSent += bytes;
+	}
+
+	blocked(blocked: boolean): void {
+		const now = performance.now();
+		if (blocked) {
+			this.#writePace ??= this.#pace(true);
+			this.#writeDeadline = this.#writePace.wait(now, this.#exchange?.response.bytesSent ?? 0);
+		} else {
+			this.#writePace?.go(now);
+			this.#writeDeadline = Infinity;
+		}
+	}
+
+	broken(): void {
+		this.#session.resetStream(this, H2_ERROR.internal);
+		this.#session.settle();
+	}
+
+	hasTrailers(source: BodySource | undefined): boolean {
+		return this.#exchange!.response.trailers !== undefined || source?.trailers !== undefined;
+	}
+
+	bodyEnded(source: BodySource | undefined, ended: boolean): void {
+		if (!ended) {
+			const trailers: HeaderList[] = [];
+			const own = this.#tunnel ? undefined : this.#exchange!.response.trailers;
+			if (own) trailers.push(own);
+			if (source?.trailers) trailers.push(source.trailers);
+			this.#session.writeEnd(this.id, trailers);
+		}
+		this.#endLocal();
+	}
+
+	/** Our side has ended. What the client still sends of its request is not wanted (RFC 9113 §8.1). */
+	#endLocal(): void {
+		this.#localEnded = true;
+		this.#writeDeadline = Infinity;
+		if (this.#tunnel) {
+			if (!this.remoteOpen) this.#session.streamEnded(this);
+			return;
+		}
+		const exchanged = this.#exchange !== undefined;
+		if (!this.remoteOpen) this.#session.streamEnded(this);
+		else {
+			this.gone = true;
+			this.#session.resetStream(this, H2_ERROR.none);
+			this.body?.fail(new HttpError(400, 'The request was cut short.'));
+		}
+		if (exchanged) this.#finish(true);
+	}
+
+	#finish(whole: boolean): void {
+		const x = this.#exchange;
+		if (x === undefined) return;
+		this.#exchange = undefined;
+		this.body?.cancel();
+		const { engine } = this.#session;
+		engine.host.finished(x);
+		this.#session.exchangeEnded(whole);
+	}
+}

@@ -1,0 +1,68 @@
+/** The byte stream that an HTTP/2 stream becomes after a CONNECT was answered (RFC 9113 §8.5, RFC 8441). */
+import { Duplex } from 'node:stream';
+import type { StreamBody } from './request-body.ts';
+
+/** The stream below. */
+export interface TunnelOwner {
+	tunnelWrite(piece: Uint8Array, taken: (error?: Error) => void): void;
+	tunnelEnd(): void;
+	/** The byte stream is no longer used. */
+	tunnelClosed(error: Error | null): void;
+}
+
+/** A Duplex over one stream. Half-closes both ways. */
+export class TunnelStream extends Duplex {
+	readonly #owner: TunnelOwner;
+	readonly #body: StreamBody;
+	#pulling = false;
+
+	constructor(owner: TunnelOwner, body: StreamBody) {
+		super({ allowHalfOpen: true });
+		this.#owner = owner;
+		this.#body = body;
+		// Whoever listens hears of errors; nobody needs to.
+		this.on('error', () => {});
+		this.pause();
+	}
+
+	override _read(): void {
+		while (!this.#pulling && !this.destroyed) {
+			let piece: Uint8Array | null | Promise<Uint8Array | null>;
+			try {
+				piece = this.#body.pull();
+			} catch (error) {
+				this.destroy(error as Error);
+				return;
+			}
+			if (piece instanceof Promise) {
+				this.#pulling = true;
+				piece.then(
+					bytes => {
+						this.#pulling = false;
+						if (!this.destroyed) this.push(bytes);
+					},
+					(error: Error) => {
+						this.#pulling = false;
+						this.destroy(error);
+					},
+				);
+				return;
+			}
+			if (!this.push(piece) || piece === null) return;
+		}
+	}
+
+	override _write(chunk: Uint8Array, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
+		this.#owner.tunnelWrite(chunk, done);
+	}
+
+	override _final(done: (error?: Error | null) => void): void {
+		this.#owner.tunnelEnd();
+		done();
+	}
+
+	override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+		this.#owner.tunnelClosed(error);
+		done(error);
+	}
+}
