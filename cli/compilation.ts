@@ -5,6 +5,7 @@ import type { Diagnostic } from '../compiler/diagnostics/diagnostic.ts';
 import { renderDiagnostic } from '../compiler/diagnostics/render.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
 import type { Document } from '../compiler/document/document.ts';
+import { Silences } from '../compiler/lint/silence.ts';
 import { formatText } from '../compiler/syntax/format.ts';
 import { firstDifference } from '../compiler/syntax/format-difference.ts';
 import { diskReader } from '../runtime/disk-reader.ts';
@@ -23,7 +24,8 @@ export interface Compilation extends Pick<Compiled, 'tests' | 'locate'> {
 
 /** Compiles. Throws {@link CommandFailure} with every problem rendered, the first one first. */
 export function compileConfiguration(input: ConfigInput): Compilation {
-	const { document, plan, diagnostics, tests, locate } = compile(input, diskReader(process.cwd()));
+	const { document, plan, diagnostics: found, tests, locate } = compile(input, diskReader(process.cwd()));
+	const diagnostics = input.format === 'json' ? found : new Silences(input.format).filter(found);
 	const rendered = renderDiagnostics(diagnostics);
 	if (!document || !plan) throw new CommandFailure(refusal(input.name, diagnostics), { before: `${rendered}\n` });
 	const warnings = [formatWarning(input), rendered].filter(text => text !== '').join('\n');

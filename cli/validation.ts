@@ -3,6 +3,7 @@ import { type Compiled, compile } from '../compiler/compiler.ts';
 import type { Diagnostic } from '../compiler/diagnostics/diagnostic.ts';
 import type { Findings } from '../compiler/diagnostics/formats/findings.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
+import { Silences } from '../compiler/lint/silence.ts';
 import type { RehearsalSurroundings } from '../compiler/rehearsal/rehearsal.ts';
 import { diskReader } from '../runtime/disk-reader.ts';
 import { rehearsalSurroundings } from '../runtime/rehearsal-surroundings.ts';
@@ -35,7 +36,7 @@ export async function validateConfiguration(input: ConfigInput, options: Validat
 		const { lint } = await import('../compiler/lint/lint.ts');
 		const subject = { input, compiled: { ...compiled, document, plan }, reader, surroundings };
 		diagnostics = await lint({ ...subject, onlyOfConfigfile: !options.lint });
-	}
+	} else if (input.format !== 'json') diagnostics = new Silences(input.format).filter(diagnostics);
 	const { failed, count, failures } = await testResults(compiled, surroundings);
 	const bad = ({ severity }: Diagnostic): boolean => severity === 'error' || (options.strict && severity === 'warning');
 	const compiles = document !== undefined && plan !== undefined;

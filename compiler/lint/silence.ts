@@ -82,12 +82,10 @@ export class Silences {
 	}
 
 	#of(source: Source): readonly Silence[] {
-		const { text } = source;
-		if (!text.includes('lint:')) return [];
 		const key = source.path ?? source.name;
 		let silences = this.#known.get(key);
 		if (!silences) {
-			silences = read(source, this.#dialect);
+			silences = source.text.includes('lint:') ? read(source, this.#dialect) : [];
 			this.#known.set(key, silences);
 		}
 		return silences;

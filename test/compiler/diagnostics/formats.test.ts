@@ -1,0 +1,176 @@
+/** Findings as tools take them: SARIF by the rules of its standard, workflow commands with their escapes. */
+import { Ajv } from 'ajv';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Diagnostic } from '../../../compiler/diagnostics/diagnostic.ts';
+import type { Findings } from '../../../compiler/diagnostics/formats/findings.ts';
+import { githubReport } from '../../../compiler/diagnostics/formats/github.ts';
+import { jsonReport } from '../../../compiler/diagnostics/formats/json.ts';
+import { sarifReport } from '../../../compiler/diagnostics/formats/sarif.ts';
+import { lintRules } from '../../../compiler/lint/index.ts';
+import { Source } from '../../../compiler/source/source.ts';
+
+const source = new Source({
+	name: 'sites/a b,c.conf',
+	text: ':80 {\n\trespond "50%"\n}\n',
+	path: '/x/sites/a b,c.conf',
+});
+const span = { source, start: 7, end: 14 };
+const whole = { source, start: 0, end: source.text.length };
+
+const DIAGNOSTICS: readonly Diagnostic[] = [
+	{
+		code: 'path/prefix-without-slash',
+		severity: 'warning',
+		message: '100% of `a`,\nall: of it.',
+		span,
+		label: 'here',
+		hint: 'Do it.',
+		related: [{ span: whole, message: 'because of this' }],
+		fix: [{ span, text: 'respond' }],
+	},
+	{ code: 'document/unknown-key', severity: 'error', message: 'No.', pointer: '/sites/0' },
+	{ code: 'block/empty', severity: 'note', message: 'Over lines.', span: whole },
+];
+
+const findings: Findings = {
+	name: 'sites/a b,c.conf',
+	valid: false,
+	version: 'v1.2.3',
+	diagnostics: DIAGNOSTICS,
+	tests: { passed: 1, failed: 0 },
+};
+
+/** What SARIF 2.1.0 says of the objects that are used: their members, which of them must be there, and their ranges. */
+const object = (properties: object, required: readonly string[] = []): object => ({
+	type: 'object',
+	properties,
+	required,
+	additionalProperties: false,
+});
+const list = (items: object, more: object = {}): object => ({ type: 'array', items, ...more });
+const text = { type: 'string' };
+const line = { type: 'integer', minimum: 1 };
+const level = { enum: ['none', 'note', 'warning', 'error'] };
+const message = object({ text, markdown: text }, ['text']);
+const artifactLocation = object({ uri: { type: 'string', format: 'uri-reference', pattern: '^[^ <>"{}|\\\\^`]*$' } });
+const region = object({ startLine: line, startColumn: line, endLine: line, endColumn: line });
+const physicalLocation = object({ artifactLocation, region });
+const location = object({
+	id: { type: 'integer', minimum: -1 },
+	message,
+	physicalLocation,
+	logicalLocations: list(object({ fullyQualifiedName: text, kind: text })),
+});
+const replacement = object({ deletedRegion: region, insertedContent: object({ text }) }, ['deletedRegion']);
+const fix = object(
+	{
+		description: message,
+		artifactChanges: list(
+			object({ artifactLocation, replacements: list(replacement, { minItems: 1 }) }, [
+				'artifactLocation',
+				'replacements',
+			]),
+			{ minItems: 1, uniqueItems: true },
+		),
+	},
+	['artifactChanges'],
+);
+const rule = object(
+	{
+		id: text,
+		shortDescription: message,
+		fullDescription: message,
+		help: message,
+		defaultConfiguration: object({ level }),
+	},
+	['id'],
+);
+const SARIF = object(
+	{
+		$schema: { type: 'string', format: 'uri', pattern: 'sarif-schema-2\\.1\\.0\\.json$' },
+		version: { const: '2.1.0' },
+		runs: list(
+			object(
+				{
+					tool: object(
+						{
+							driver: object({ name: text, semanticVersion: text, rules: list(rule, { uniqueItems: true }) }, ['name']),
+						},
+						['driver'],
+					),
+					columnKind: { enum: ['utf16CodeUnits', 'unicodeCodePoints'] },
+					invocations: list(
+						object({ executionSuccessful: { type: 'boolean' }, exitCode: { type: 'integer' } }, [
+							'executionSuccessful',
+						]),
+					),
+					results: list(
+						object(
+							{
+								ruleId: text,
+								ruleIndex: { type: 'integer', minimum: -1 },
+								level,
+								message,
+								locations: list(location),
+								relatedLocations: list(location, { uniqueItems: true }),
+								fixes: list(fix, { uniqueItems: true }),
+							},
+							['message'],
+						),
+					),
+				},
+				['tool'],
+			),
+		),
+	},
+	['version', 'runs'],
+);
+
+const formats = suite('formats of findings');
+
+formats('SARIF is valid, and its results point at the rules that it describes', () => {
+	const log = JSON.parse(sarifReport(findings, lintRules));
+	const ajv = new Ajv({ strict: false, validateFormats: false });
+	const valid = ajv.compile(SARIF);
+	assert.ok(valid(log), JSON.stringify(valid.errors));
+	const [run] = log.runs;
+	for (const { ruleId, ruleIndex } of run.results) assert.is(run.tool.driver.rules[ruleIndex].id, ruleId);
+	assert.equal(
+		run.results.map((one: { level: string }) => one.level),
+		['warning', 'error', 'note'],
+	);
+	assert.is(run.results[0].locations[0].physicalLocation.artifactLocation.uri, 'sites/a%20b%2Cc.conf');
+	assert.equal(run.results[0].locations[0].physicalLocation.region, {
+		startLine: 2,
+		startColumn: 2,
+		endLine: 2,
+		endColumn: 9,
+	});
+	assert.is(run.results[0].fixes[0].artifactChanges[0].replacements[0].insertedContent.text, 'respond');
+	assert.is(run.results[1].locations[0].logicalLocations[0].fullyQualifiedName, '/sites/0');
+	assert.is(run.tool.driver.semanticVersion, '1.2.3');
+	assert.equal(JSON.parse(sarifReport({ ...findings, diagnostics: [], valid: true }, [])).runs[0].results, []);
+});
+
+formats('workflow commands escape what would end them', () => {
+	assert.equal(githubReport(findings).split('\n'), [
+		'::warning file=sites/a b%2Cc.conf,line=2,endLine=2,col=2,endColumn=9,title=path/prefix-without-slash::100%25 of `a`,%0Aall: of it.%0ADo it.',
+		'::error file=sites/a b%2Cc.conf,title=document/unknown-key::/sites/0: No.',
+		'::notice file=sites/a b%2Cc.conf,line=1,endLine=4,title=block/empty::Over lines.',
+		'',
+	]);
+	assert.is(githubReport({ ...findings, diagnostics: [] }), '');
+});
+
+formats('JSON has the members that the Admin API has, and the edits', () => {
+	const { valid, tests, diagnostics } = JSON.parse(jsonReport(findings));
+	assert.is(valid, false);
+	assert.equal(tests, { passed: 1, failed: 0 });
+	assert.equal(diagnostics[0].fix, [
+		{ file: 'sites/a b,c.conf', line: 2, column: 2, end_line: 2, end_column: 9, text: 'respond' },
+	]);
+	assert.is(diagnostics[1].pointer, '/sites/0');
+});
+
+formats.run();
