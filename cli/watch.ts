@@ -79,8 +79,9 @@ function recording(reader: Reader, paths: Set<string>): Reader {
 }
 
 function textOf(path: string): string | undefined {
+	const reader = diskReader(process.cwd());
 	try {
-		return diskReader(process.cwd()).readText(path);
+		return reader.kind(path) === 'file' ? reader.readText(path) : undefined;
 	} catch {
 		return undefined;
 	}

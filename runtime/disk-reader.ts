@@ -29,12 +29,17 @@ export function diskReader(
 				const text = readBounded(absolute).toString();
 				return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 			}),
-		readBytes: path => guarded(path, absolute => readBounded(absolute)),
+		readBytes: path =>
+			guarded(path, absolute => {
+				// A pipe that nobody writes to would hold the compiler up for ever.
+				if (statSync(absolute).isFile()) return readBounded(absolute);
+				throw Object.assign(new Error('it is no regular file'), { code: 'EINVAL' });
+			}),
 		list: path => guarded(path, absolute => readdirSync(absolute).sort()),
 		kind: path => {
 			try {
 				const found = statSync(resolve(workingDirectory, path));
-				return found.isDirectory() ? 'directory' : 'file';
+				return found.isDirectory() ? 'directory' : found.isFile() ? 'file' : 'other';
 			} catch {
 				return undefined;
 			}

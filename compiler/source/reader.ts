@@ -21,8 +21,8 @@ export interface Reader {
 	readBytes(path: string): Uint8Array;
 	/** Names in a folder, in lexical order. Throws {@link ReadError}. */
 	list(path: string): readonly string[];
-	/** What a path names, or undefined when nothing is there. */
-	kind(path: string): 'file' | 'directory' | undefined;
+	/** What a path names, or undefined when nothing is there. `other` is a pipe, socket or device: reading it may never end. */
+	kind(path: string): 'file' | 'directory' | 'other' | undefined;
 	/** An environment variable, or undefined when it is not set. */
 	env(name: string): string | undefined;
 	/** The folder that relative paths of text without a file of its own (standard input, the Admin API) resolve against. */

@@ -37,7 +37,7 @@ export class RecordingReader implements Reader {
 		return this.#ask('list', path, names => names.join('\0'));
 	}
 
-	kind(path: string): 'file' | 'directory' | undefined {
+	kind(path: string): 'file' | 'directory' | 'other' | undefined {
 		return this.#ask('kind', path, kind => kind ?? '');
 	}
 

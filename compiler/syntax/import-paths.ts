@@ -32,6 +32,11 @@ export function importPaths(
 		const kind = reader.kind(path);
 		if (kind === 'file') return { files: [{ path, name: nameOf(pattern) }] };
 		if (kind === 'directory') return { files: [], problem: directory(pattern) };
+		if (kind === 'other') {
+			const message = `Could not import ${pattern}: is neither a file nor a directory`;
+			const hint = 'Pipes, sockets and devices cannot be imported.';
+			return { files: [], problem: { code: 'import/not-a-file', severity: 'error', message, hint } };
+		}
 		const near = suggest(pattern, [...snippets, ...neighbours(pattern, folder, reader)]);
 		const hint = near ? `Did you mean \`${near}\`?` : `Neither a snippet nor a file has this name; looked for ${path}.`;
 		const message = `File to import not found: ${pattern}`;
