@@ -14,12 +14,18 @@ export interface ForwardedFields {
 /**
  * Copies the end-to-end fields, `Host` first, and adds `X-Forwarded-*` and `Via`.
  * @param trusted True when the peer's own `X-Forwarded-*` are believed.
- * @param fallbackHost `Host` of a request that came without one (HTTP/1.0).
+ * @param upstreamHost `Host` of a request that came without one (HTTP/1.0).
+ * @param upstreamNames True: `upstreamHost` stands in place of what came. What is verified to be one host is asked for as that.
  */
-export function forwardedFields(x: Exchange, trusted: boolean, fallbackHost: string): ForwardedFields {
+export function forwardedFields(
+	x: Exchange,
+	trusted: boolean,
+	upstreamHost: string,
+	upstreamNames: boolean,
+): ForwardedFields {
 	const { request } = x;
 	const received = request.headers;
-	const items: string[] = ['Host', request.authority === '' ? fallbackHost : request.authority];
+	const items: string[] = ['Host', upstreamNames || request.authority === '' ? upstreamHost : request.authority];
 	let connection: string | undefined;
 	let upgrade: string | undefined;
 	let trailers = false;
@@ -118,7 +124,7 @@ function readConnection(connection: string, headers: HeaderList): boolean {
  * a proxy: requests inside would pass every rule here (RFC 9113 §3.1).
  */
 function mayUpgrade(x: Exchange, upgrade: string): boolean {
-	return x.request.body === null && x.protocol === 'HTTP/1.1' && !/(?:^|[\s,])(?:h2c?|http)(?:[\s,/]|$)/i.test(upgrade);
+	return x.request.body === null && x.protocol !== 'HTTP/1.0' && !/(?:^|[\s,])(?:h2c?|http)(?:[\s,/]|$)/i.test(upgrade);
 }
 
 function addForwarded(

@@ -7,13 +7,21 @@ import type { Handler } from '../../exchange/handler.ts';
 import type { HeaderList } from '../../exchange/header-list.ts';
 import { HttpError } from '../../exchange/http-error.ts';
 import { IpRanges } from '../../exchange/ip-ranges.ts';
-import { UpstreamError, type UpstreamResponse, type UpstreamSettings } from '../../exchange/leases.ts';
+import {
+	UpstreamError,
+	type UpstreamPool,
+	type UpstreamResponse,
+	type UpstreamSettings,
+} from '../../exchange/leases.ts';
 import { compileHeaderEdits, type HeaderEdits } from '../header-edits.ts';
 import { compileResponseRules, type ResponseRule, type RuleFinder, statusOf } from '../responses/response-rules.ts';
 import { forwardedFields, VIA_NAME } from './forwarded-request.ts';
 import { HANDLED_RESPONSE_VARIABLE, HandledResponse } from './handled-response.ts';
 import { PROXY_FACTS_VARIABLE, ProxyFacts } from './proxy-facts.ts';
 import { splice } from './splice.ts';
+import { MaterialError } from './transports/tls-material.ts';
+import { usesTls } from './transports/transport-settings.ts';
+import { compileTransportValues } from './transports/transport-values.ts';
 import { parseUpstream } from './upstream-address.ts';
 
 /** A step that proxies: to a named pool, or to one of its own. */
@@ -39,7 +47,9 @@ type Edit = (x: Exchange, headers: HeaderList) => void;
 /** Compiles the step. Only routes of `responses` that do not answer go on to `next`. */
 export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler): Handler {
 	const settings = settingsOf(step, cx);
-	const pool = cx.lease('upstreams', settings);
+	const pool = leasePool(settings, cx);
+	const transportValues = compileTransportValues(settings, cx);
+	const overTls = usesTls(settings.transport);
 	const addresses = resolvedAddresses(settings, cx);
 	const isTrusted = compileTrust(step, cx);
 	const editRequest = step.header_up && compileHeaderEdits(step.header_up, cx);
@@ -58,7 +68,7 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 			throw new HttpError(503, addresses ? 'No upstream has a valid address.' : 'No upstream is available.');
 		const facts = new ProxyFacts(upstream, performance.now());
 		x.variables.set(PROXY_FACTS_VARIABLE, facts);
-		const { headers, upgrade } = forwardedFields(x, isTrusted(x), upstream.address);
+		const { headers, upgrade } = forwardedFields(x, isTrusted(x), upstream.address, overTls && upstream.port !== 0);
 		if (editRequest) {
 			editRequest(x, headers);
 			makeSendable(headers);
@@ -72,6 +82,7 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 			headers,
 			body: dropsBody ? null : x.request.body,
 			upgrade,
+			transport: transportValues?.(x, headers),
 		};
 		x.answeredBy = 'proxy';
 		return pool
@@ -97,6 +108,16 @@ function settingsOf(step: ProxyStep, cx: CompileContext): UpstreamSettings {
 		if (parsed.kind === 'invalid') cx.refuse(`\`${text}\` cannot be an upstream: ${parsed.message}.`, parsed.code);
 	}
 	return settings;
+}
+
+/** @throws BuildError when a file that the transport needs cannot be used */
+function leasePool(settings: UpstreamSettings, cx: CompileContext): UpstreamPool {
+	try {
+		return cx.lease('upstreams', settings);
+	} catch (error) {
+		if (error instanceof MaterialError) return cx.refuse(error.message, error.code);
+		throw error;
+	}
 }
 
 /** With placeholders in any address, all of them as templates. */

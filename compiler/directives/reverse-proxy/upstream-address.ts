@@ -10,11 +10,18 @@ export interface UpstreamAddress {
 	readonly port: number;
 	/** Path of a unix socket, else undefined. */
 	readonly path: string | undefined;
+	/** What the text says about the transport: TLS, HTTP/2 in plain text, or nothing. */
+	readonly scheme: '' | 'https' | 'h2c';
 }
 
 /** What one address of a configuration stands for. */
 export type ParsedUpstream =
-	| { readonly kind: 'static'; readonly addresses: readonly UpstreamAddress[] }
+	/** `scheme` is what was written, '' for none. */
+	| {
+			readonly kind: 'static';
+			readonly scheme: '' | 'http' | 'https' | 'h2c';
+			readonly addresses: readonly UpstreamAddress[];
+	  }
 	/** Placeholders are resolved per request; a port range has been expanded. */
 	| { readonly kind: 'template'; readonly texts: readonly string[] }
 	| { readonly kind: 'invalid'; readonly code: string; readonly message: string; readonly hint?: string };
@@ -29,7 +36,7 @@ export function parseUpstream(text: string): ParsedUpstream {
 	const scheme = SCHEME.exec(text);
 	if (scheme) return parseUrl(scheme[1]!.toLowerCase(), scheme[2]!);
 	const network = NETWORK.exec(text);
-	if (network) return parseNetwork(text, network[1]!, network[2]!);
+	if (network) return parseNetwork(network[1]!, network[2]!);
 	return parseHostPort(text, 80);
 }
 
@@ -37,7 +44,7 @@ export function parseUpstream(text: string): ParsedUpstream {
 export function parseResolvedUpstream(text: string): UpstreamAddress | undefined {
 	const network = NETWORK.exec(text);
 	if (network && network[1] !== 'unix') return undefined;
-	const parsed = network ? parseNetwork(text, 'unix', network[2]!) : parseHostPort(text, 0);
+	const parsed = network ? parseNetwork('unix', network[2]!) : parseHostPort(text, 0);
 	return parsed.kind === 'static' && parsed.addresses.length === 1 ? parsed.addresses[0] : undefined;
 }
 
@@ -75,17 +82,11 @@ function parseUrl(scheme: string, rest: string): ParsedUpstream {
 	if (scheme !== 'https' && /:443$/.test(rest)) {
 		return conflict(`upstream address has conflicting scheme (${scheme}://) and port (:443, the HTTPS port)`);
 	}
-	if (scheme === 'https') {
-		return invalid('directive/unavailable', 'an upstream over TLS (`https://`) is not part of this build yet');
-	}
-	if (scheme === 'h2c') {
-		return invalid('directive/unavailable', 'an upstream over HTTP/2 (`h2c://`) is not part of this build yet');
-	}
-	return parseHostPort(rest, 80);
+	return withScheme(parseHostPort(rest, scheme === 'https' ? 443 : 80), scheme);
 }
 
-function parseNetwork(text: string, network: string, rest: string): ParsedUpstream {
-	if (network === 'unix') {
+function parseNetwork(network: string, rest: string): ParsedUpstream {
+	if (network === 'unix' || network === 'unix+h2c') {
 		if (rest === '' || rest === '/' || rest.includes('\0')) {
 			return invalid(
 				'upstream/invalid-address',
@@ -93,10 +94,12 @@ function parseNetwork(text: string, network: string, rest: string): ParsedUpstre
 				'Write `unix//run/app.sock`.',
 			);
 		}
-		return { kind: 'static', addresses: [{ address: text, host: rest, port: 0, path: rest }] };
+		const address: UpstreamAddress = { address: `unix/${rest}`, host: rest, port: 0, path: rest, scheme: '' };
+		const parsed: ParsedUpstream = { kind: 'static', scheme: '', addresses: [address] };
+		return network === 'unix' ? parsed : withScheme(parsed, 'h2c');
 	}
 	if (network === 'tcp' || network === 'tcp4' || network === 'tcp6') return parseHostPort(rest, 80);
-	if (/^(unix\+h2c|unixgram|unixpacket|udp|udp4|udp6|fd|fdgram|ip|ip4|ip6)$/.test(network)) {
+	if (/^(unixgram|unixpacket|udp|udp4|udp6|fd|fdgram|ip|ip4|ip6)$/.test(network)) {
 		return invalid('directive/unavailable', `an upstream over \`${network}/\` is not part of this build yet`);
 	}
 	return withPath();
@@ -133,7 +136,7 @@ function parseHostPort(text: string, defaultPort: number): ParsedUpstream {
 	const name = host === '' ? 'localhost' : host;
 	if (port === undefined) {
 		if (defaultPort === 0) return invalid('upstream/invalid-port', 'the address has no port');
-		return { kind: 'static', addresses: [address(name, defaultPort)] };
+		return { kind: 'static', scheme: '', addresses: [address(name, defaultPort)] };
 	}
 	const dash = port.indexOf('-');
 	const ports = dash === -1 ? portRange(port, port) : portRange(port.slice(0, dash), port.slice(dash + 1));
@@ -144,11 +147,23 @@ function parseHostPort(text: string, defaultPort: number): ParsedUpstream {
 			'Give a number from 1 to 65535, or a range such as 8001-8005.',
 		);
 	}
-	return { kind: 'static', addresses: ports.map(each => address(name, each)) };
+	return { kind: 'static', scheme: '', addresses: ports.map(each => address(name, each)) };
 }
 
 function address(host: string, port: number): UpstreamAddress {
-	return { address: host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`, host, port, path: undefined };
+	return {
+		address: host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`,
+		host,
+		port,
+		path: undefined,
+		scheme: '',
+	};
+}
+
+function withScheme(parsed: ParsedUpstream, scheme: 'http' | 'https' | 'h2c'): ParsedUpstream {
+	if (parsed.kind !== 'static') return parsed;
+	const said = scheme === 'http' ? '' : scheme;
+	return { kind: 'static', scheme, addresses: parsed.addresses.map(one => ({ ...one, scheme: said })) };
 }
 
 function portRange(first: string, last: string): number[] | undefined {

@@ -1,7 +1,6 @@
 /** A response's body on its way from the upstream's socket to whoever pulls it. */
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
-import type { PieceMemory } from './piece-memory.ts';
 
 /** Bytes queued for a slow reader before the socket is no longer read. */
 const HIGH_WATER = 131072;
@@ -16,12 +15,17 @@ export interface BodyOwner {
 	cancelBody(): void;
 }
 
+/** Where pieces came from, and go when nobody looks at them any more. */
+export interface PieceOwner {
+	giveBack(piece: Uint8Array): void;
+}
+
 /** A queue of chunks with back-pressure: the connection pushes, one consumer pulls. */
 export class ClientBody implements BodySource {
 	readonly length: number | undefined;
 	trailers: HeaderList | undefined = undefined;
 	readonly #owner: BodyOwner;
-	readonly #memory: PieceMemory;
+	readonly #memory: PieceOwner;
 	/** The piece that is the consumer's until its next pull. */
 	#lent: Uint8Array | undefined = undefined;
 	#chunks: Uint8Array[] = [];
@@ -33,7 +37,7 @@ export class ClientBody implements BodySource {
 	#resolve: ((bytes: Uint8Array | null) => void) | undefined = undefined;
 	#reject: ((error: unknown) => void) | undefined = undefined;
 
-	constructor(owner: BodyOwner, length: number | undefined, memory: PieceMemory) {
+	constructor(owner: BodyOwner, length: number | undefined, memory: PieceOwner) {
 		this.#owner = owner;
 		this.#memory = memory;
 		this.length = length;

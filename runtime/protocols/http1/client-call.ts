@@ -7,6 +7,10 @@ import type { PieceMemory } from './piece-memory.ts';
 export interface ClientOptions {
 	/** From the end of the request to the end of the response's head. */
 	readonly responseHeaderTimeout: number;
+	/** Between two reads of a response. */
+	readonly readTimeout: number;
+	/** Of a write of a streamed body. */
+	readonly writeTimeout: number;
 	/** How long the body waits for 100 (Continue) after an `Expect: 100-continue` (RFC 9110 §10.1.1). */
 	readonly continueTimeout: number;
 	/** Bytes of one response head. */

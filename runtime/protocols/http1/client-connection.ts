@@ -34,7 +34,7 @@ const MAX_INTERIM = 100;
 export interface ConnectionKeeper {
 	/** Its exchange has ended, and it takes another. */
 	connectionIdle(connection: ClientConnection): void;
-	/** It has ended while it was idle. */
+	/** It has ended, whatever was on it. Called once. */
 	connectionLost(connection: ClientConnection): void;
 }
 
@@ -50,6 +50,9 @@ export class ClientConnection implements CallCarrier, WireHolder, BodyOwner, Req
 	#call: ClientCall | undefined = undefined;
 	#calls = 0;
 	#timer: NodeJS.Timeout | undefined = undefined;
+	/** Made only when reads and writes are bounded. */
+	#readTimer: NodeJS.Timeout | undefined = undefined;
+	#writeTimer: NodeJS.Timeout | undefined = undefined;
 	// Of the current call:
 	#interim = 0;
 	#sender: RequestBodySender | undefined = undefined;
@@ -133,6 +136,7 @@ export class ClientConnection implements CallCarrier, WireHolder, BodyOwner, Req
 		} else if (isStream(bytes)) {
 			this.#socket.write(head, 'latin1');
 			this.#sender = new RequestBodySender(this.#socket, bytes, length, this);
+			if (this.#options.writeTimeout > 0) this.#watchWrites(this.#sender, this.#options.writeTimeout);
 			if (this.#options.continueTimeout > 0 && request.headers.get('expect')?.toLowerCase() === '100-continue') {
 				this.#timer = setTimeout(() => this.#continue(), Math.min(this.#options.continueTimeout, LONGEST_TIMER));
 			} else {
@@ -147,6 +151,8 @@ export class ClientConnection implements CallCarrier, WireHolder, BodyOwner, Req
 	/** RequestBodyOwner: the request is whole. */
 	bodySent(): void {
 		this.#sent = true;
+		clearInterval(this.#writeTimer);
+		if (this.#options.readTimeout > 0) this.#watchReads(this.#options.readTimeout);
 		if (this.#answered || this.#options.responseHeaderTimeout === 0) return;
 		this.#timer = setTimeout(() => this.#headTimedOut(), Math.min(this.#options.responseHeaderTimeout, LONGEST_TIMER));
 	}
@@ -161,6 +167,30 @@ export class ClientConnection implements CallCarrier, WireHolder, BodyOwner, Req
 		this.#sender?.start();
 	}
 
+	#watchReads(timeout: number): void {
+		this.#readTimer = setInterval(
+			() => {
+				// What nobody reads is not waited for.
+				if (this.#wanted) this.#fail(new UpstreamError('timeout', 'the upstream sent nothing for too long'));
+			},
+			Math.min(timeout, LONGEST_TIMER),
+		);
+	}
+
+	#watchWrites(sender: RequestBodySender, timeout: number): void {
+		let seen = 0;
+		this.#writeTimer = setInterval(
+			() => {
+				const pending = sender.pendingWrite;
+				if (pending !== 0 && pending === seen) {
+					this.#fail(new UpstreamError('timeout', 'the upstream took nothing for too long'));
+				}
+				seen = pending;
+			},
+			Math.min(timeout, LONGEST_TIMER),
+		);
+	}
+
 	#headTimedOut(): void {
 		this.#timer = undefined;
 		this.#fail(new UpstreamError('timeout', 'no response head came in time'));
@@ -168,6 +198,7 @@ export class ClientConnection implements CallCarrier, WireHolder, BodyOwner, Req
 
 	/** WireHolder: bytes have come. */
 	received(bytes: Buffer, count: number): boolean {
+		this.#readTimer?.refresh();
 		try {
 			switch (this.#state) {
 				case 'head':
@@ -187,7 +218,7 @@ export class ClientConnection implements CallCarrier, WireHolder, BodyOwner, Req
 					return this.#stream!.receive(ownedCopy(bytes, 0, count));
 				case 'idle':
 					// A response that nobody asked for, such as 408 on an idle connection: it must not answer the next request.
-					this.#dropIdle();
+					this.#drop();
 					break;
 				case 'closed':
 					break;
@@ -261,6 +292,7 @@ export class ClientConnection implements CallCarrier, WireHolder, BodyOwner, Req
 			}
 			case 'upgrade': {
 				this.#state = 'upgraded';
+				this.#clearWatches();
 				const stream = new UpgradedStream(this.#socket);
 				this.#stream = stream;
 				if (start < end) stream.receive(ownedCopy(data, start, end));
@@ -330,6 +362,7 @@ export class ClientConnection implements CallCarrier, WireHolder, BodyOwner, Req
 		const call = this.#call!;
 		const reusable = this.#persistent && this.#sent && !more && !this.#socket.destroyed;
 		this.#call = undefined;
+		this.#clearWatches();
 		this.#sender?.stop();
 		this.#sender = undefined;
 		this.#body = undefined;
@@ -366,7 +399,7 @@ export class ClientConnection implements CallCarrier, WireHolder, BodyOwner, Req
 	ended(): void {
 		switch (this.#state) {
 			case 'idle':
-				this.#dropIdle();
+				this.#drop();
 				break;
 			case 'head':
 				this.#fail(
@@ -397,29 +430,34 @@ export class ClientConnection implements CallCarrier, WireHolder, BodyOwner, Req
 		if (this.#state === 'upgraded') {
 			const call = this.#call!;
 			this.#call = undefined;
-			this.#state = 'closed';
 			this.#stream!.socketClosed(error);
+			this.#drop();
 			call.released();
 			return;
 		}
 		if (!this.#call) {
-			this.#dropIdle();
+			this.#drop();
 			return;
 		}
 		const phase = !this.#sent && !this.#answered ? 'request' : 'response';
 		this.#fail(new UpstreamError(phase, error ? errorText(error) : 'the connection was closed', error));
 	}
 
-	#dropIdle(): void {
-		this.#drop();
-		this.#keeper.connectionLost(this);
-	}
-
 	#drop(): void {
+		if (this.#state === 'closed') return;
 		this.#clearTimer();
+		this.#clearWatches();
 		this.#state = 'closed';
 		this.#pendingHead.take();
 		this.#socket.destroy();
+		this.#keeper.connectionLost(this);
+	}
+
+	#clearWatches(): void {
+		if (this.#readTimer !== undefined) clearInterval(this.#readTimer);
+		if (this.#writeTimer !== undefined) clearInterval(this.#writeTimer);
+		this.#readTimer = undefined;
+		this.#writeTimer = undefined;
 	}
 
 	#clearTimer(): void {

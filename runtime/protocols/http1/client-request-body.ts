@@ -22,6 +22,9 @@ export class RequestBodySender {
 	#remaining: number | undefined;
 	#stopped = false;
 	#started = false;
+	/** Writes so far, and whether the last has left the process. */
+	#writes = 0;
+	#flushing = false;
 
 	constructor(socket: Socket, body: BodySource, length: number | undefined, owner: RequestBodyOwner) {
 		this.#socket = socket;
@@ -33,6 +36,11 @@ export class RequestBodySender {
 	/** True once bytes may have been pulled: the body cannot be sent again. */
 	get started(): boolean {
 		return this.#started;
+	}
+
+	/** Number of the write that is under way; 0 when none is. */
+	get pendingWrite(): number {
+		return this.#flushing && !this.#stopped ? this.#writes : 0;
 	}
 
 	/** Begins; has no effect a second time. */
@@ -50,6 +58,7 @@ export class RequestBodySender {
 	}
 
 	readonly #flushed = (error?: Error | null): void => {
+		this.#flushing = false;
 		// A failed write reaches the connection by the socket's own error.
 		if (!this.#stopped && !error) this.#next();
 	};
@@ -95,6 +104,8 @@ export class RequestBodySender {
 		}
 		// An empty chunk would be the end of a chunked body.
 		if (bytes.length === 0) return true;
+		this.#writes++;
+		this.#flushing = true;
 		if (this.#remaining === undefined) {
 			socket.cork();
 			socket.write(`${bytes.length.toString(16)}\r\n`, 'latin1');

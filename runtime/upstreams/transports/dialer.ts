@@ -6,7 +6,7 @@ import type { Wire } from '../../protocols/wire.ts';
 export interface DialOwner {
 	/** The wire is ready for the protocol's first byte; its holder is to be replaced at once. */
 	dialed(wire: Wire): void;
-	/** With phase `connect`, or `timeout`. */
+	/** With phase `connect`, or `timeout`; nothing of the request has been sent. */
 	dialFailed(error: UpstreamError): void;
 }
 
@@ -20,3 +20,6 @@ export interface Dialing {
 export interface Dialer {
 	dial(owner: DialOwner): Dialing;
 }
+
+/** Where to connect. */
+export type ClientTarget = { readonly host: string; readonly port: number } | { readonly path: string };

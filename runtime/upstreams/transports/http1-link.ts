@@ -2,9 +2,10 @@
 import type { ClientCall, ClientOptions } from '../../protocols/http1/client-call.ts';
 import { ClientConnection, type ConnectionKeeper } from '../../protocols/http1/client-connection.ts';
 import type { Wire } from '../../protocols/wire.ts';
+import { CallQueue } from './call-queue.ts';
 import type { Dialer } from './dialer.ts';
 import type { IdleLimits, UpstreamLink } from './link.ts';
-import { WaitingCall } from './waiting-call.ts';
+import { type DialedFor, WaitingCall } from './waiting-call.ts';
 
 /**
  * Milliseconds that idle connections beyond the limit are kept. Requests come in bursts: what one leaves idle the next takes
@@ -12,26 +13,39 @@ import { WaitingCall } from './waiting-call.ts';
  */
 const SURPLUS_IDLE = 1000;
 
+/** Settings of the connections. */
+export interface Http1Settings {
+	readonly options: ClientOptions;
+	readonly limits: IdleLimits;
+	/** Connections of this thread, those under way included; 0 for no bound. */
+	readonly maxConnections: number;
+	/** Called when a connection has become idle; false: it is not to be kept. */
+	readonly idled: () => boolean;
+}
+
 /** The connections. */
-export class Http1Link implements UpstreamLink, ConnectionKeeper {
+export class Http1Link implements UpstreamLink, ConnectionKeeper, DialedFor {
 	readonly #dialer: Dialer;
-	readonly #options: ClientOptions;
-	readonly #limits: IdleLimits;
-	readonly #idled: () => void;
+	readonly #settings: Http1Settings;
 	/** The one used last stands last and is taken first: so the others can age and go. */
 	#idle: ClientConnection[] = [];
+	/** Connections, those under way included. */
+	#open = 0;
+	/** Calls that wait for one of as many connections as there may be. */
+	readonly #waiting = new CallQueue();
 	#closed = false;
 
-	/** @param idled Called when a connection has become idle. */
-	constructor(dialer: Dialer, options: ClientOptions, limits: IdleLimits, idled: () => void) {
+	constructor(dialer: Dialer, settings: Http1Settings) {
 		this.#dialer = dialer;
-		this.#options = options;
-		this.#limits = limits;
-		this.#idled = idled;
+		this.#settings = settings;
 	}
 
 	get idle(): number {
 		return this.#idle.length;
+	}
+
+	get unused(): boolean {
+		return this.#open === 0;
 	}
 
 	send(call: ClientCall, fresh: boolean): void {
@@ -42,20 +56,41 @@ export class Http1Link implements UpstreamLink, ConnectionKeeper {
 				return;
 			}
 		}
-		new WaitingCall(this.#dialer, call, this.#connected);
+		const { maxConnections } = this.#settings;
+		if (maxConnections > 0 && this.#open >= maxConnections) {
+			const [oldest] = this.#idle;
+			if (!oldest) {
+				this.#waiting.add(call);
+				return;
+			}
+			oldest.destroy();
+		}
+		this.#dial(call);
 	}
 
-	/** Puts a call on a wire that speaks HTTP/1.1. */
-	begin(wire: Wire, call: ClientCall): void {
-		new ClientConnection(wire, this.#options, this).send(call);
+	/** Puts a call on a wire that speaks HTTP/1.1 and was dialed elsewhere. */
+	adopt(wire: Wire, call: ClientCall): void {
+		this.#open++;
+		this.connected(wire, call);
+	}
+
+	/** DialedFor */
+	connected(wire: Wire, call: ClientCall): void {
+		new ClientConnection(wire, this.#settings.options, this).send(call);
+	}
+
+	/** DialedFor */
+	notConnected(): void {
+		this.#open--;
+		this.#serveWaiting();
 	}
 
 	sweep(now: number): void {
 		const idle = this.#idle;
-		const oldest = now - this.#limits.timeout;
+		const oldest = now - this.#settings.limits.timeout;
 		let expired = 0;
 		while (expired < idle.length && idle[expired]!.idleSince <= oldest) expired++;
-		const surplus = idle.length - this.#limits.count;
+		const surplus = idle.length - this.#settings.limits.count;
 		while (expired < surplus && idle[expired]!.idleSince <= now - SURPLUS_IDLE) expired++;
 		if (expired === 0) return;
 		for (const connection of idle.splice(0, expired)) connection.destroy();
@@ -70,20 +105,36 @@ export class Http1Link implements UpstreamLink, ConnectionKeeper {
 
 	/** ConnectionKeeper: it takes another call. */
 	connectionIdle(connection: ClientConnection): void {
-		if (this.#closed || this.#limits.timeout <= 0 || this.#limits.count <= 0) {
+		const next = this.#waiting.shift();
+		if (next) {
+			connection.send(next);
+			return;
+		}
+		const { limits, idled } = this.#settings;
+		if (this.#closed || limits.timeout <= 0 || limits.count <= 0) {
 			connection.destroy();
 			return;
 		}
 		connection.idleSince = performance.now();
 		this.#idle.push(connection);
-		this.#idled();
+		if (!idled()) connection.destroy();
 	}
 
-	/** ConnectionKeeper: it has ended while nothing was on it. */
+	/** ConnectionKeeper: it has ended. */
 	connectionLost(connection: ClientConnection): void {
 		const at = this.#idle.indexOf(connection);
 		if (at !== -1) this.#idle.splice(at, 1);
+		this.#open--;
+		this.#serveWaiting();
 	}
 
-	readonly #connected = (wire: Wire, call: ClientCall): void => this.begin(wire, call);
+	#dial(call: ClientCall): void {
+		this.#open++;
+		new WaitingCall(this.#dialer, call, this);
+	}
+
+	#serveWaiting(): void {
+		const { maxConnections } = this.#settings;
+		while (this.#waiting.size > 0 && this.#open < maxConnections) this.#dial(this.#waiting.shift()!);
+	}
 }

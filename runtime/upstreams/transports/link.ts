@@ -11,6 +11,8 @@ export interface UpstreamLink {
 	send(call: ClientCall, fresh: boolean): void;
 	/** Connections that are open and carry nothing. */
 	readonly idle: number;
+	/** True when there is no connection at all, nor one under way. */
+	readonly unused: boolean;
 	/** Ends connections that have been idle for too long; `now` is `performance.now()`. */
 	sweep(now: number): void;
 	/** Ends idle connections and keeps none from now on; those in use end after their last call. */
@@ -35,6 +37,10 @@ export interface LinkSurroundings {
 	readonly threads: number;
 	/** A connection has become idle: somebody must call `sweep` from time to time. */
 	idled(): void;
+	/** Names proxies to connect through; the process's if left out. */
+	readonly environment?: { readonly [name: string]: string | undefined };
+	/** Idle connections to all upstreams of the pool on this thread. */
+	readonly idleConnections?: number;
 }
 
 /** A carrier for calls that nothing carries yet, or any more. */

@@ -4,18 +4,26 @@ import type { CallCarrier, ClientCall } from '../../protocols/http1/client-call.
 import type { Wire } from '../../protocols/wire.ts';
 import type { Dialer, Dialing, DialOwner } from './dialer.ts';
 
-/** Carries a call until its connection is there; `connected` puts it there. */
+/** Who gets what comes of dialing. */
+export interface DialedFor {
+	/** Puts the call on the wire. */
+	connected(wire: Wire, call: ClientCall): void;
+	/** Nothing came of it, for the call's reason or the upstream's; the call has been told. */
+	notConnected(): void;
+}
+
+/** Carries a call until its connection is there. */
 export class WaitingCall implements CallCarrier, DialOwner {
 	readonly #call: ClientCall;
-	readonly #connected: (wire: Wire, call: ClientCall) => void;
+	readonly #owner: DialedFor;
 	readonly #dialing: Dialing;
 	readonly #began = performance.now();
 	#over = false;
 
 	/** Begins to dial. */
-	constructor(dialer: Dialer, call: ClientCall, connected: (wire: Wire, call: ClientCall) => void) {
+	constructor(dialer: Dialer, call: ClientCall, owner: DialedFor) {
 		this.#call = call;
-		this.#connected = connected;
+		this.#owner = owner;
 		call.carrier = this;
 		this.#dialing = dialer.dial(this);
 	}
@@ -24,17 +32,19 @@ export class WaitingCall implements CallCarrier, DialOwner {
 		if (call !== this.#call || this.#over) return;
 		this.#over = true;
 		this.#dialing.abandon();
+		this.#owner.notConnected();
 		call.failed(new UpstreamError('response', 'the exchange was given up'), false);
 	}
 
 	dialed(wire: Wire): void {
 		this.#over = true;
 		this.#call.connectTime = performance.now() - this.#began;
-		this.#connected(wire, this.#call);
+		this.#owner.connected(wire, this.#call);
 	}
 
 	dialFailed(error: UpstreamError): void {
 		this.#over = true;
+		this.#owner.notConnected();
 		this.#call.failed(error, false);
 	}
 }

@@ -1,0 +1,178 @@
+/** Ways through other proxies: CONNECT (RFC 9110 §9.3.6) and SOCKS5 (RFC 1928, RFC 1929). */
+import { isIP, type Socket } from 'node:net';
+import { parseForwardProxy } from '../../../compiler/directives/reverse-proxy/transports/forward-proxy.ts';
+import type {
+	ForwardProxySettings,
+	HttpTransportSettings,
+} from '../../../compiler/directives/reverse-proxy/transports/transport-settings.ts';
+import { addressBytes } from './proxy-header.ts';
+import type { Tunnel } from './socket-dialer.ts';
+
+/** Bytes of an answer to CONNECT. */
+const MAX_ANSWER = 16_384;
+
+/** The proxy for a target: the one of the settings, else the one that the environment names for it. */
+export function forwardProxyFor(
+	settings: HttpTransportSettings,
+	target: { readonly host: string; readonly port: number },
+	environment: { readonly [name: string]: string | undefined },
+): ForwardProxySettings | undefined {
+	if (settings.forward_proxy === 'none') return undefined;
+	if (settings.forward_proxy) return settings.forward_proxy;
+	const named = settings.tls ? ['HTTPS_PROXY', 'https_proxy'] : ['HTTP_PROXY', 'http_proxy'];
+	const text = named.map(name => environment[name]).find(value => value !== undefined && value !== '');
+	if (text === undefined || isLocal(target.host) || excluded(target, environment)) return undefined;
+	const parsed = parseForwardProxy(text);
+	return typeof parsed === 'string' ? undefined : parsed;
+}
+
+/** Where the proxy listens. */
+export function proxyTarget(proxy: ForwardProxySettings): { readonly host: string; readonly port: number } {
+	const url = new URL(proxy.url);
+	const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
+	return { host: url.hostname.replace(/^\[|\]$/g, ''), port };
+}
+
+/** The way through the proxy to a target. */
+export function tunnelThrough(
+	proxy: ForwardProxySettings,
+	target: { readonly host: string; readonly port: number },
+): Tunnel {
+	return proxy.url.startsWith('socks5:') ? socks(proxy, target) : httpConnect(proxy, target);
+}
+
+function isLocal(host: string): boolean {
+	return host === 'localhost' || host.startsWith('127.') || host === '::1';
+}
+
+/** `NO_PROXY`: hosts, domains with or without a dot before them, `host:port`, `*`. */
+function excluded(
+	{ host, port }: { readonly host: string; readonly port: number },
+	environment: { readonly [name: string]: string | undefined },
+): boolean {
+	const list = environment.NO_PROXY ?? environment.no_proxy ?? '';
+	return list.split(',').some(entry => {
+		const one = entry.trim().toLowerCase();
+		if (one === '') return false;
+		if (one === '*') return true;
+		const [, name, only] = /^(.*?)(?::(\d+))?$/.exec(one)!;
+		if (only !== undefined && Number(only) !== port) return false;
+		const domain = name!.replace(/^\*?\./, '');
+		return host.toLowerCase() === domain || host.toLowerCase().endsWith(`.${domain}`);
+	});
+}
+
+function authorityOf({ host, port }: { readonly host: string; readonly port: number }): string {
+	return isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+function httpConnect(proxy: ForwardProxySettings, target: { readonly host: string; readonly port: number }): Tunnel {
+	const authority = authorityOf(target);
+	let request = `CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n`;
+	if (proxy.username !== undefined) {
+		const credentials = Buffer.from(`${proxy.username}:${proxy.password ?? ''}`, 'utf8').toString('base64');
+		request += `Proxy-Authorization: Basic ${credentials}\r\n`;
+	}
+	return (socket, done) => {
+		socket.write(`${request}\r\n`, 'latin1');
+		let head = '';
+		const read = (bytes: Buffer): void => {
+			head += bytes.toString('latin1');
+			const end = head.indexOf('\r\n\r\n');
+			if (end === -1) {
+				if (head.length > MAX_ANSWER) finish(new Error('the proxy answered CONNECT with too much'));
+				return;
+			}
+			const status = /^HTTP\/1\.[01] (\d{3})/.exec(head)?.[1];
+			if (status === undefined) finish(new Error('the proxy did not answer CONNECT in HTTP'));
+			else if (!status.startsWith('2')) finish(new Error(`the proxy answered CONNECT with status ${status}`));
+			else {
+				const rest = Buffer.from(head.slice(end + 4), 'latin1');
+				finish(undefined);
+				if (rest.length > 0) socket.unshift(rest);
+			}
+		};
+		const finish = (error: Error | undefined): void => {
+			socket.off('data', read);
+			socket.pause();
+			done(error);
+		};
+		socket.on('data', read);
+	};
+}
+
+/** Asks for exact numbers of bytes, one after the other. */
+class Answers {
+	readonly #socket: Socket;
+	#held: Buffer = Buffer.alloc(0);
+	#wanted: { readonly count: number; readonly then: (bytes: Buffer) => void } | undefined = undefined;
+
+	constructor(socket: Socket) {
+		this.#socket = socket;
+		socket.on('data', this.#read);
+	}
+
+	take(count: number, then: (bytes: Buffer) => void): void {
+		this.#wanted = { count, then };
+		this.#serve();
+	}
+
+	/** Leaves the socket to others. */
+	end(): void {
+		this.#socket.off('data', this.#read);
+		this.#socket.pause();
+		if (this.#held.length > 0) this.#socket.unshift(this.#held);
+	}
+
+	readonly #read = (bytes: Buffer): void => {
+		this.#held = Buffer.concat([this.#held, bytes]);
+		this.#serve();
+	};
+
+	#serve(): void {
+		const wanted = this.#wanted;
+		if (!wanted || this.#held.length < wanted.count) return;
+		this.#wanted = undefined;
+		const bytes = this.#held.subarray(0, wanted.count);
+		this.#held = this.#held.subarray(wanted.count);
+		wanted.then(bytes);
+	}
+}
+
+function socks(proxy: ForwardProxySettings, target: { readonly host: string; readonly port: number }): Tunnel {
+	return (socket, done) => {
+		const answers = new Answers(socket);
+		const finish = (message: string | undefined): void => {
+			answers.end();
+			done(message === undefined ? undefined : new Error(message));
+		};
+		const ask = (): void => {
+			const family = isIP(target.host);
+			const host = family === 0 ? Buffer.from(target.host, 'latin1') : addressBytes(target.host);
+			const kind = family === 4 ? [1] : family === 6 ? [4] : [3, host.length];
+			const port = Buffer.from([target.port >> 8, target.port & 255]);
+			socket.write(Buffer.concat([Buffer.from([5, 1, 0, ...kind]), host, port]));
+			answers.take(5, head => {
+				if (head[0] !== 5) return finish('the proxy does not speak SOCKS5');
+				if (head[1] !== 0) return finish(`the SOCKS5 proxy refused with code ${head[1]}`);
+				const rest = head[3] === 1 ? 5 : head[3] === 4 ? 17 : head[4]! + 2;
+				answers.take(rest, () => finish(undefined));
+			});
+		};
+		const withUser = proxy.username !== undefined;
+		socket.write(Buffer.from(withUser ? [5, 2, 0, 2] : [5, 1, 0]));
+		answers.take(2, ([version, method]) => {
+			if (version !== 5) return finish('the proxy does not speak SOCKS5');
+			if (method === 0) return ask();
+			if (method !== 2 || !withUser) return finish('the SOCKS5 proxy wants another way to authenticate');
+			const user = Buffer.from(proxy.username!, 'utf8');
+			const password = Buffer.from(proxy.password ?? '', 'utf8');
+			if (user.length > 255 || password.length > 255) return finish('the SOCKS5 credentials are too long');
+			socket.write(Buffer.concat([Buffer.from([1, user.length]), user, Buffer.from([password.length]), password]));
+			answers.take(2, reply => {
+				if (reply[1] !== 0) return finish('the SOCKS5 proxy refused the credentials');
+				ask();
+			});
+		});
+	};
+}

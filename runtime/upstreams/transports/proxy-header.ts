@@ -1,0 +1,61 @@
+/** Headers of the PROXY protocol, versions 1 and 2, as its specification has them. */
+import { isIP } from 'node:net';
+import type { ProxiedClient } from '../../../compiler/exchange/leases.ts';
+
+const SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
+
+/** The header to send before anything else; addresses that are not known, or of two families, are told as unknown. */
+export function proxyHeader(version: 'v1' | 'v2', client: ProxiedClient | undefined): Buffer {
+	const address = plain(client?.address ?? '');
+	const family = isIP(address);
+	const port = client?.port ?? 0;
+	const known = plain(client?.localAddress ?? '');
+	// What the client connected to is of little use to an upstream; of another family it cannot be said.
+	const local = isIP(known) === family ? known : family === 4 ? '0.0.0.0' : '::';
+	const localPort = client?.localPort ?? 0;
+	if (version === 'v1') {
+		return Buffer.from(
+			family === 0 ? 'PROXY UNKNOWN\r\n' : `PROXY TCP${family} ${address} ${local} ${port} ${localPort}\r\n`,
+			'latin1',
+		);
+	}
+	if (family === 0) return Buffer.concat([SIGNATURE, Buffer.from([0x20, 0x00, 0, 0])]);
+	const size = family === 4 ? 4 : 16;
+	const header = Buffer.alloc(16 + 2 * size + 4);
+	SIGNATURE.copy(header);
+	header[12] = 0x21;
+	header[13] = family === 4 ? 0x11 : 0x21;
+	header.writeUInt16BE(2 * size + 4, 14);
+	addressBytes(address).copy(header, 16);
+	addressBytes(local).copy(header, 16 + size);
+	header.writeUInt16BE(port, 16 + 2 * size);
+	header.writeUInt16BE(localPort, 18 + 2 * size);
+	return header;
+}
+
+/** An IPv4 address in IPv6 form is the IPv4 address; a zone is of this machine only. */
+function plain(address: string): string {
+	const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
+	return mapped ? mapped[1]! : address.split('%')[0]!;
+}
+
+/** The bytes of a valid IP address in network order. */
+export function addressBytes(address: string): Buffer {
+	if (isIP(address) === 4) return Buffer.from(address.split('.').map(Number));
+	let text = address;
+	const dotted = /^(.*:)(\d+)\.(\d+)\.(\d+)\.(\d+)$/.exec(text);
+	if (dotted) {
+		const [a, b, c, d] = dotted.slice(2).map(Number) as [number, number, number, number];
+		text = `${dotted[1]}${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
+	}
+	const [before, after] = text.split('::') as [string, string | undefined];
+	const first = before === '' ? [] : before.split(':');
+	const last = after === undefined || after === '' ? [] : after.split(':');
+	const zeros = Array.from({ length: 8 - first.length - last.length }, () => '0');
+	const groups = after === undefined ? first : [...first, ...zeros, ...last];
+	const bytes = Buffer.alloc(16);
+	groups.forEach((group, at) => {
+		bytes.writeUInt16BE(Number.parseInt(group, 16), at * 2);
+	});
+	return bytes;
+}

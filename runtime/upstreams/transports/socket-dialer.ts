@@ -1,0 +1,192 @@
+/** Connections over TCP and unix sockets, with what stands before the protocol's first byte: tunnels, PROXY headers, TLS. */
+import { connect, type LookupFunction, type Socket, type TcpNetConnectOpts } from 'node:net';
+import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
+import { UpstreamError } from '../../../compiler/exchange/leases.ts';
+import { errorText, LONGEST_TIMER, Wire, type WireHolder } from '../../protocols/wire.ts';
+import type { ClientTarget, Dialer, Dialing, DialOwner } from './dialer.ts';
+import type { TlsClient } from './tls-client.ts';
+
+/** Settings of connecting; times in milliseconds. */
+export interface SocketOptions {
+	/** 0 for no bound. It counts for the tunnel too, if there is one. */
+	readonly connectTimeout: number;
+	/** What a socket reads into. It may be shared by sockets of a thread: bytes are used up before the next read. */
+	readonly readBuffer: () => Buffer;
+	/** Silence after which TCP probes the connection. */
+	readonly probeInterval: number;
+	readonly localAddress: string | undefined;
+	/** Instead of the system's way to find addresses. */
+	readonly lookup: LookupFunction | undefined;
+	/** After which a host's next address is tried too (RFC 8305); -1 tries one after the other. */
+	readonly fallbackDelay: number;
+}
+
+/** Opens a way through something else; `done` is called once, and not after the socket has gone. */
+export type Tunnel = (socket: Socket, done: (error: Error | undefined) => void) => void;
+
+/** What stands before the protocol's first byte, in this order. */
+export interface Prelude {
+	/** The target that is connected to leads to the real one. */
+	readonly tunnel?: Tunnel | undefined;
+	/** Bytes that are written first (PROXY protocol). */
+	readonly header?: Uint8Array | undefined;
+	readonly tls?: TlsClient | undefined;
+}
+
+/** Dials one target. */
+export class SocketDialer implements Dialer {
+	readonly #target: ClientTarget;
+	readonly #options: SocketOptions;
+	readonly #prelude: Prelude;
+
+	constructor(target: ClientTarget, options: SocketOptions, prelude: Prelude) {
+		this.#target = target;
+		this.#options = options;
+		this.#prelude = prelude;
+	}
+
+	dial(owner: DialOwner): Dialing {
+		return new SocketDialing(this.#target, this.#options, this.#prelude, owner);
+	}
+}
+
+class SocketDialing implements Dialing, WireHolder {
+	readonly #owner: DialOwner;
+	readonly #prelude: Prelude;
+	readonly #wire: Wire;
+	#socket: Socket;
+	#timer: NodeJS.Timeout | undefined = undefined;
+	#over = false;
+
+	constructor(target: ClientTarget, options: SocketOptions, prelude: Prelude, owner: DialOwner) {
+		this.#owner = owner;
+		this.#prelude = prelude;
+		const wire = new Wire(this);
+		this.#wire = wire;
+		const { tunnel, header, tls } = prelude;
+		if (options.connectTimeout > 0) this.#wait(options.connectTimeout, 'connecting took too long');
+		if (tls && !tunnel && !header) {
+			const how = { ...socketSettings(target, options), ...tls.options(), onread: wire.onread(options.readBuffer()) };
+			const socket = connectTls(how as ConnectionOptions);
+			this.#socket = socket;
+			wire.attach(socket, false);
+			socket.on('connect', () => this.#wait(tls.handshakeTimeout, 'the TLS handshake took too long'));
+			this.#secure(socket, tls);
+			return;
+		}
+		const pooled = !tunnel && !tls;
+		const settings = socketSettings(target, options);
+		const socket = connect(pooled ? { ...settings, onread: wire.onread(options.readBuffer()) } : settings);
+		this.#socket = socket;
+		if (pooled) {
+			wire.attach(socket, false);
+			socket.on('connect', () => {
+				if (header) socket.write(header);
+				this.#done();
+			});
+			return;
+		}
+		let failure: Error | undefined;
+		socket.on('error', error => {
+			failure = error;
+		});
+		socket.on('close', () => this.closed(failure));
+		socket.on('connect', () => {
+			if (!tunnel) this.#connected();
+			else {
+				tunnel(socket, error => {
+					if (error) this.closed(error);
+					else this.#connected();
+				});
+			}
+		});
+	}
+
+	abandon(): void {
+		if (this.#finish()) this.#socket.destroy();
+	}
+
+	/** Nothing may come before the first request. */
+	received(): boolean {
+		return false;
+	}
+
+	ended(): void {}
+
+	closed(error: Error | undefined): void {
+		this.#fail(new UpstreamError('connect', error ? errorText(error) : 'the connection was closed', error));
+	}
+
+	/** The real target is at the other end of the socket. */
+	#connected(): void {
+		if (this.#over) return;
+		const { header, tls } = this.#prelude;
+		const socket = this.#socket;
+		if (header) socket.write(header);
+		if (!tls) {
+			socket.removeAllListeners('close');
+			this.#wire.attach(socket, true);
+			this.#done();
+			return;
+		}
+		this.#wait(tls.handshakeTimeout, 'the TLS handshake took too long');
+		const secured = connectTls({ ...tls.options(), socket, allowHalfOpen: true } as ConnectionOptions);
+		socket.removeAllListeners('close');
+		this.#socket = secured;
+		this.#wire.attach(secured, true);
+		this.#secure(secured, tls);
+	}
+
+	#secure(socket: TLSSocket, tls: TlsClient): void {
+		socket.on('secureConnect', () => {
+			this.#wire.protocol = socket.alpnProtocol || '';
+			const refusal = tls.secured(socket);
+			if (refusal === undefined) this.#done();
+			else this.closed(new Error(refusal));
+		});
+	}
+
+	#done(): void {
+		if (this.#finish()) this.#owner.dialed(this.#wire);
+	}
+
+	#wait(milliseconds: number, message: string): void {
+		clearTimeout(this.#timer);
+		if (milliseconds <= 0 || this.#over) return;
+		this.#timer = setTimeout(
+			() => this.#fail(new UpstreamError('timeout', message, undefined, true)),
+			Math.min(milliseconds, LONGEST_TIMER),
+		);
+	}
+
+	/** True the first time. */
+	#finish(): boolean {
+		if (this.#over) return false;
+		this.#over = true;
+		clearTimeout(this.#timer);
+		return true;
+	}
+
+	#fail(error: UpstreamError): void {
+		if (!this.#finish()) return;
+		this.#socket.destroy();
+		this.#owner.dialFailed(error);
+	}
+}
+
+function socketSettings(target: ClientTarget, options: SocketOptions): TcpNetConnectOpts {
+	if ('path' in target) return { path: target.path, allowHalfOpen: true } as never;
+	return {
+		host: target.host,
+		port: target.port,
+		allowHalfOpen: true,
+		noDelay: true,
+		keepAlive: options.probeInterval > 0,
+		keepAliveInitialDelay: options.probeInterval,
+		...(options.localAddress === undefined ? {} : { localAddress: options.localAddress }),
+		...(options.lookup === undefined ? {} : { lookup: options.lookup }),
+		...(options.fallbackDelay < 0
+			? { autoSelectFamily: false }
+			: { autoSelectFamily: true, autoSelectFamilyAttemptTimeout: Math.max(10, options.fallbackDelay) }),
+	};
+}

@@ -1,0 +1,72 @@
+/** TLS of connections to upstreams: what is offered, who is believed, sessions that are taken up again. */
+import { isIP } from 'node:net';
+import { type ConnectionOptions, checkServerIdentity, type TLSSocket } from 'node:tls';
+import type { ClientTlsSettings } from '../../../compiler/directives/reverse-proxy/transports/transport-settings.ts';
+import type { ClientTlsContext } from './tls-context.ts';
+
+/** Milliseconds of a handshake when nothing is said. */
+const HANDSHAKE_TIMEOUT = 10_000;
+
+/** TLS to one upstream under one name. */
+export class TlsClient {
+	/** Milliseconds; 0 for no bound. */
+	readonly handshakeTimeout: number;
+	readonly #settings: ClientTlsSettings;
+	readonly #context: ClientTlsContext;
+	readonly #name: string;
+	readonly #protocols: readonly string[];
+	/** Of the last handshake, to make the next one shorter. */
+	#session: Buffer | undefined = undefined;
+
+	/**
+	 * @param name Name or address that the certificate must be for.
+	 * @param protocols ALPN, in order of preference.
+	 */
+	constructor(settings: ClientTlsSettings, context: ClientTlsContext, name: string, protocols: readonly string[]) {
+		this.#settings = settings;
+		this.#context = context;
+		this.#name = name;
+		this.#protocols = protocols;
+		this.handshakeTimeout = settings.handshake_timeout ?? HANDSHAKE_TIMEOUT;
+	}
+
+	/** For `tls.connect`. */
+	options(): ConnectionOptions {
+		const name = this.#name;
+		return {
+			secureContext: this.#context.current(),
+			ALPNProtocols: [...this.#protocols],
+			rejectUnauthorized: this.#settings.insecure_skip_verify !== true,
+			checkServerIdentity: (_host, certificate) => checkServerIdentity(name, certificate),
+			// An address is no name for SNI (RFC 6066 §3).
+			...(isIP(name) === 0 && name !== '' ? { servername: name } : { servername: '' }),
+			...(this.#session === undefined ? {} : { session: this.#session }),
+			...(this.#settings.curves === undefined ? {} : { ecdhCurve: groupsOf(this.#settings.curves) }),
+		};
+	}
+
+	/** The handshake is done: why the connection cannot be used nevertheless, or undefined. */
+	secured(socket: TLSSocket): string | undefined {
+		if ((this.#settings.renegotiation ?? 'never') === 'never') socket.disableRenegotiation();
+		socket.on('session', session => {
+			this.#session = session;
+		});
+		if (!this.#protocols.includes('http/1.1') && socket.alpnProtocol !== 'h2') {
+			return 'the upstream does not speak HTTP/2 over TLS';
+		}
+		return undefined;
+	}
+}
+
+/** Names of groups as OpenSSL has them. */
+function groupsOf(curves: readonly string[]): string {
+	return curves.map(curve => OPENSSL_GROUPS[curve] ?? curve).join(':');
+}
+
+const OPENSSL_GROUPS: { readonly [curve: string]: string } = {
+	x25519mlkem768: 'X25519MLKEM768',
+	x25519: 'X25519',
+	secp256r1: 'P-256',
+	secp384r1: 'P-384',
+	secp521r1: 'P-521',
+};

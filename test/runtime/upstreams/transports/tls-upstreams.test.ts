@@ -1,0 +1,220 @@
+/** Upstreams over TLS and HTTP/2, through a whole site: who is believed, what is negotiated, what is refused. */
+import { writeFileSync } from 'node:fs';
+import {
+	createServer as createHttp2Server,
+	createSecureServer,
+	type Http2Server,
+	type ServerHttp2Stream,
+} from 'node:http2';
+import { createServer, type Server } from 'node:https';
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
+import path from 'node:path';
+import type { TLSSocket } from 'node:tls';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { proxiedSite } from '../../../compiler/directives/reverse-proxy/proxied-site.ts';
+import { temporaryFolder } from '../../../harness.ts';
+import { type TestAuthority, type TestCertificate, testAuthority } from './certificates.ts';
+
+const test = suite('upstreams over TLS and HTTP/2');
+
+const folder = temporaryFolder();
+const open: (() => unknown)[] = [];
+let authority: TestAuthority;
+let leaf: TestCertificate;
+const trust = path.join(folder, 'root.pem');
+
+test.before(async () => {
+	authority = await testAuthority();
+	leaf = await authority.issue(['localhost', '127.0.0.1', 'inner.test']);
+	writeFileSync(trust, authority.cert);
+});
+
+test.after.each(async () => {
+	for (const close of open.splice(0).reverse()) await close();
+});
+
+async function listen(server: Server | Http2Server | ReturnType<typeof createTcpServer>): Promise<number> {
+	const sockets = new Set<Socket>();
+	server.on('connection', (socket: Socket) => {
+		sockets.add(socket);
+		socket.on('error', () => {});
+		socket.on('close', () => sockets.delete(socket));
+	});
+	await new Promise<void>(resolve => (server as Server).listen(0, '127.0.0.1', resolve));
+	open.push(() => {
+		for (const socket of sockets) socket.destroy();
+		return new Promise(resolve => server.close(resolve));
+	});
+	return (server.address() as AddressInfo).port;
+}
+
+/** A server that tells how it was asked; over HTTP/1.1, and HTTP/2 if `h2`. */
+function tellingServer(h2: boolean, options: object = {}): Promise<number> {
+	const server = h2
+		? createSecureServer({ ...leaf, allowHTTP1: true, ...options }, answer as never)
+		: createServer({ ...leaf, ...options }, answer as never);
+	return listen(server as Server);
+}
+
+function answer(
+	request: { httpVersion: string; headers: Record<string, string>; socket: TLSSocket; authority?: string },
+	response: { end(text: string): void },
+): void {
+	const socket = request.socket;
+	const { servername } = socket as never as { servername: string | false };
+	const client = socket.getPeerCertificate().subject?.CN ?? '';
+	const host = request.headers[':authority'] ?? request.headers.host;
+	response.end(`${request.httpVersion} host=${host} sni=${servername} client=${client}`);
+}
+
+async function site(lines: string): Promise<string> {
+	const made = await proxiedSite(lines);
+	open.push(() => made.close());
+	return `http://127.0.0.1:${made.port}`;
+}
+
+async function get(url: string, headers: Record<string, string> = {}): Promise<string> {
+	const response = await fetch(url, { headers });
+	return `${response.status} ${await response.text()}`;
+}
+
+test('HTTPS with an authority of its own: HTTP/2 where the upstream has it, Host is the upstream', async () => {
+	const two = await tellingServer(true);
+	const both = await site(
+		`reverse_proxy https://localhost:${two} {\n transport http {\n tls_trust_pool file ${trust}\n }\n}`,
+	);
+	assert.is(await get(both), `200 2.0 host=localhost:${two} sni=localhost client=`);
+	const one = await tellingServer(false);
+	const plain = await site(
+		`reverse_proxy https://127.0.0.1:${one} {\n header_up Host {host}\n transport http {\n tls_trust_pool file ${trust}\n }\n}`,
+	);
+	assert.is(await get(plain), '200 1.1 host=127.0.0.1 sni=false client=');
+	const chosen = await site(
+		`reverse_proxy localhost:${two} {\n transport http {\n versions 1.1\n tls\n tls_trust_pool file ${trust}\n }\n}`,
+	);
+	assert.is(await get(chosen), `200 1.1 host=localhost:${two} sni=localhost client=`);
+	assert.is(await get(chosen), `200 1.1 host=localhost:${two} sni=localhost client=`);
+});
+
+test('a certificate that is not believed, or for another name, is an error: nothing is sent', async () => {
+	const port = await tellingServer(true);
+	const unknown = await site(`reverse_proxy https://localhost:${port}`);
+	assert.match(await get(unknown), /^502 /);
+	const misnamed = await site(
+		`reverse_proxy https://localhost:${port} {\n transport http {\n tls_trust_pool file ${trust}\n tls_server_name other.test\n }\n}`,
+	);
+	assert.match(await get(misnamed), /^502 /);
+	const careless = await site(
+		`reverse_proxy https://localhost:${port} {\n transport http {\n tls_insecure_skip_verify\n }\n}`,
+	);
+	assert.match(await get(careless), /^200 2\.0/);
+});
+
+test('the name for TLS may come from the request, each name has its own connections', async () => {
+	const port = await tellingServer(true);
+	const named = await site(
+		`reverse_proxy https://127.0.0.1:${port} {\n transport http {\n versions 1.1\n tls_trust_pool file ${trust}\n tls_server_name {header.X-SNI}\n }\n}`,
+	);
+	assert.match(await get(named, { 'X-SNI': 'inner.test' }), / sni=inner\.test /);
+	assert.match(await get(named, { 'X-SNI': 'localhost' }), / sni=localhost /);
+	assert.match(await get(named, { 'X-SNI': 'inner.test' }), / sni=inner\.test /);
+	assert.match(await get(named, { 'X-SNI': 'evil.test' }), /^502/);
+	assert.match(await get(named, { 'X-SNI': 'a b' }), / sni=false /);
+});
+
+test('a client certificate is shown', async () => {
+	const own = await authority.issue(['client.test']);
+	writeFileSync(path.join(folder, 'client.crt'), own.cert);
+	writeFileSync(path.join(folder, 'client.key'), own.key);
+	const port = await tellingServer(false, { requestCert: true, ca: authority.cert, rejectUnauthorized: true });
+	const shown = await site(
+		`reverse_proxy https://localhost:${port} {\n transport http {\n tls_trust_pool file ${trust}\n tls_client_auth ${folder}/client.crt ${folder}/client.key\n }\n}`,
+	);
+	assert.match(await get(shown), /client=client\.test$/);
+	const not = await site(
+		`reverse_proxy https://localhost:${port} {\n transport http {\n tls_trust_pool file ${trust}\n }\n}`,
+	);
+	assert.match(await get(not), /^502 /);
+});
+
+test('an upstream that must speak HTTP/2 and does not is an error; a handshake that stalls is a time-out', async () => {
+	const port = await tellingServer(false);
+	const two = await site(
+		`reverse_proxy https://localhost:${port} {\n transport http {\n versions 2\n tls_trust_pool file ${trust}\n }\n}`,
+	);
+	assert.match(await get(two), /^502 /);
+	const silent = await listen(createTcpServer(() => {}));
+	const waiting = await site(
+		`reverse_proxy https://localhost:${silent} {\n transport http {\n tls_timeout 100ms\n }\n}`,
+	);
+	assert.match(await get(waiting), /^504 /);
+});
+
+test('HTTP/2 in plain text: many requests share a connection, trailers and interim responses pass', async () => {
+	const server = createHttp2Server({ settings: { maxConcurrentStreams: 50 } });
+	let sessions = 0;
+	server.on('session', () => sessions++);
+	server.on('stream', (stream: ServerHttp2Stream, headers) => {
+		if (headers[':path'] === '/hints') stream.additionalHeaders({ ':status': 103, link: '</a>' });
+		stream.respond({ ':status': 200, 'x-method': String(headers[':method']) }, { waitForTrailers: true });
+		stream.on('wantTrailers', () => stream.sendTrailers({ 'x-sum': 'abc' }));
+		stream.pipe(stream);
+	});
+	const port = await listen(server);
+	const made = await proxiedSite(`reverse_proxy h2c://127.0.0.1:${port}`);
+	open.push(() => made.close());
+	const url = `http://127.0.0.1:${made.port}`;
+	const bodies = await Promise.all(
+		Array.from({ length: 40 }, (_, i) =>
+			fetch(`${url}/${i}`, { method: 'POST', body: `body ${i}` }).then(r => r.text()),
+		),
+	);
+	assert.equal(
+		bodies,
+		Array.from({ length: 40 }, (_, i) => `body ${i}`),
+	);
+	assert.is(sessions, 1);
+	const large = Buffer.alloc(3_000_000, 'x');
+	const echoed = await fetch(url, { method: 'PUT', body: large });
+	assert.is((await echoed.arrayBuffer()).byteLength, large.length);
+	assert.is(echoed.headers.get('x-method'), 'PUT');
+	assert.is(made.pools[0]!.inFlight, 0);
+	assert.is(made.pools[0]!.idleConnections, 1);
+});
+
+test('an HTTP/2 stream that is reset within its body does not look complete', async () => {
+	const server = createHttp2Server();
+	server.on('stream', (stream: ServerHttp2Stream) => {
+		stream.on('error', () => {});
+		stream.respond({ ':status': 200 });
+		stream.write('half', () => setTimeout(() => stream.destroy(new Error('broken')), 20));
+	});
+	const port = await listen(server);
+	const url = await site(`reverse_proxy h2c://127.0.0.1:${port}`);
+	const response = await fetch(url);
+	let failed = false;
+	await response.text().catch(() => {
+		failed = true;
+	});
+	assert.ok(failed);
+});
+
+test('the client leaving resets the stream at once', async () => {
+	const server = createHttp2Server();
+	const closed = new Promise<number>(resolve => {
+		server.on('stream', (stream: ServerHttp2Stream) => {
+			stream.on('error', () => {});
+			stream.on('close', () => resolve(stream.rstCode));
+		});
+	});
+	const port = await listen(server);
+	const url = await site(`reverse_proxy h2c://127.0.0.1:${port}`);
+	const controller = new AbortController();
+	const request = fetch(url, { signal: controller.signal }).catch(() => {});
+	setTimeout(() => controller.abort(), 50);
+	assert.is(await closed, 8);
+	await request;
+});
+
+test.run();
