@@ -3,9 +3,12 @@
 import type { Exchange } from '../compiler/exchange/exchange.ts';
 import { failResponse } from '../compiler/exchange/failed-response.ts';
 import { HttpError } from '../compiler/exchange/http-error.ts';
+import { DEFAULT_PROTOCOLS } from '../compiler/options/servers/protocols.ts';
 import type { Generation, Generations, ListenerTable } from './generation.ts';
+import type { Admission } from './listeners/admission.ts';
 import { ROW } from './metrics/counter-row.ts';
 import type { HttpObserver } from './metrics/http-observer.ts';
+import { refusalSlot } from './metrics/refusals.ts';
 import type { ProtocolHost, ProtocolLimits } from './protocols/protocol.ts';
 import type { LogEntry } from './threads/messages.ts';
 
@@ -25,7 +28,11 @@ export interface ThreadState {
 
 /** The host of one listener on one thread. */
 export class RequestHost implements ProtocolHost {
-	readonly limits: ProtocolLimits;
+	limits: ProtocolLimits;
+	/** What the listener speaks now: `h1`, `h2`, `h2c`. */
+	protocols: readonly string[] = DEFAULT_PROTOCOLS;
+	/** Set while the listener bounds requests. */
+	admission: Admission | undefined = undefined;
 	/** Set when the `metrics` setting is on. */
 	observer: HttpObserver | undefined = undefined;
 	readonly #thread: ThreadState;
@@ -50,6 +57,21 @@ export class RequestHost implements ProtocolHost {
 		thread.row[ROW.inFlight]!++;
 		x.served = generation;
 		this.observer?.began();
+		const { admission } = this;
+		if (admission === undefined) return this.#run(x, generation);
+		const verdict = admission.enter(x);
+		if (verdict === undefined) return this.#run(x, generation);
+		if (verdict instanceof HttpError) {
+			failResponse(x, verdict);
+			return;
+		}
+		return verdict.then(error => {
+			if (error === undefined) return this.#run(x, generation);
+			failResponse(x, error);
+		});
+	}
+
+	#run(x: Exchange, generation: Generation): void | Promise<void> {
 		if (generation !== this.#tableOf) {
 			this.#tableOf = generation;
 			this.#table = generation.tables.get(this.#key);
@@ -80,6 +102,7 @@ export class RequestHost implements ProtocolHost {
 		const { row, generations } = this.#thread;
 		row[ROW.inFlight]!--;
 		row[ROW.requests]!++;
+		this.admission?.leave(x);
 		if (this.observer) this.#observe(x, generation);
 		if (x.whenFinished !== undefined) for (const finish of x.whenFinished) finish(x);
 		const logs = x.accessLogs;
@@ -90,8 +113,9 @@ export class RequestHost implements ProtocolHost {
 		generations.ended(generation);
 	}
 
-	refused(_reason: string): void {
-		this.#thread.row[ROW.refusedRequests]!++;
+	refused(reason: string): void {
+		const slot = reason === 'invalid_response_field' ? ROW.droppedFields : refusalSlot(reason);
+		this.#thread.row[slot]!++;
 	}
 
 	opened(): void {

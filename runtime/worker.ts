@@ -1,14 +1,19 @@
 /** A data-plane thread: its listeners, its generations, and its end of the conversation with the main thread. */
+import { isDeepStrictEqual } from 'node:util';
 import type { MessagePort } from 'node:worker_threads';
 import { BuildError } from '../compiler/codegen/compile-context.ts';
 import type { HostFacts } from '../compiler/codegen/placeholders/placeholder.ts';
 import type { Settings } from '../compiler/document/document.ts';
-import { compileClientIp } from '../compiler/exchange/client-ip.ts';
+import { serverSettingsFor } from '../compiler/document/server-settings.ts';
+import { compileClientIp, compilePeerTrust } from '../compiler/exchange/client-ip.ts';
+import { DEFAULT_PROTOCOLS } from '../compiler/options/servers/protocols.ts';
 import { Generations } from './generation.ts';
 import { BuildAborted, GenerationBuild, type SharedParts } from './generation-builder.ts';
 import { hostFacts } from './host-facts.ts';
 import { addressText } from './listeners/address-text.ts';
+import { ListenerGates } from './listeners/listener-gates.ts';
 import { ListenError, listenError } from './listeners/port-probe.ts';
+import { protocolLimits } from './listeners/protocol-limits.ts';
 import { WorkerListener } from './listeners/worker-listener.ts';
 import { levelRank } from './logs/encoders.ts';
 import { UnknownEncoder } from './logs/log-format.ts';
@@ -16,7 +21,7 @@ import { machineText } from './logs/machine-text.ts';
 import { ROW } from './metrics/counter-row.ts';
 import { HttpObserver } from './metrics/http-observer.ts';
 import { SeriesPages } from './metrics/series-pages.ts';
-import { createHttp1Server } from './protocols/http1/http1-server.ts';
+import { createCleartextServer } from './protocols/cleartext-server.ts';
 import { DEFAULT_LIMITS } from './protocols/http1/limits.ts';
 import { RequestHost, type ThreadState } from './request-host.ts';
 import { ThreadLeases } from './thread-leases.ts';
@@ -32,6 +37,8 @@ import {
 	type WorkerStart,
 } from './threads/messages.ts';
 import { samplerOf } from './tracing/sampler.ts';
+import type { PoolSurroundings } from './upstreams/pool-surroundings.ts';
+import { UpstreamObserver } from './upstreams/upstream-observer.ts';
 
 type Prepare = Extract<ToWorker, { type: 'prepare' }>;
 
@@ -50,6 +57,8 @@ class DataPlaneWorker implements ThreadState {
 	readonly generations: Generations;
 	readonly row: Float64Array;
 	readonly limits = DEFAULT_LIMITS;
+	readonly #hosts = new Map<WorkerListener, RequestHost>();
+	readonly #gates: ListenerGates;
 	draining = false;
 	debug = false;
 	readonly #port: MessagePort;
@@ -66,7 +75,10 @@ class DataPlaneWorker implements ThreadState {
 	#nextShared: SharedParts | undefined;
 	#build: GenerationBuild | undefined;
 	#drained = false;
+	#acceptQuiet = 0;
 	#clientIp = compileClientIp({});
+	#trustsPeer = compilePeerTrust({});
+	#upstreamObserver: UpstreamObserver | undefined;
 
 	constructor(port: MessagePort, start: WorkerStart) {
 		this.#port = port;
@@ -83,6 +95,7 @@ class DataPlaneWorker implements ThreadState {
 				clientIp: x => this.#clientIp(x),
 				expand: machineText(this.#facts),
 			},
+			pools: this.#poolSurroundings(),
 			send: message => this.#send(message),
 			ask: question => this.#questions.ask(question),
 			batchPort: sink => ({
@@ -102,6 +115,13 @@ class DataPlaneWorker implements ThreadState {
 				outstanding: control,
 				outstandingSlot: CONTROL_OUTSTANDING + start.index,
 			},
+		});
+		this.#gates = new ListenerGates({
+			row: start.index,
+			rows: start.rows,
+			memory: (key, slots) => this.#leases.listenerMemory(key, slots),
+			clientIp: x => this.#clientIp(x),
+			counters: this.row,
 		});
 		this.generations = new Generations(control, this.#leases.registry);
 		this.#pages = new SeriesPages(
@@ -165,6 +185,7 @@ class DataPlaneWorker implements ThreadState {
 			this.generations.hold(result.generation);
 			this.#nextShared = result.shared;
 			await this.#bind(listeners, result.shared);
+			for (const address of listeners) await this.#gates.prepare(address, result.shared.settings);
 			if (this.#build !== build) return;
 			this.#send({ type: 'prepared', attempt });
 		} catch (error) {
@@ -180,7 +201,15 @@ class DataPlaneWorker implements ThreadState {
 			const host = new RequestHost(address.key, this);
 			const { metrics } = shared.settings;
 			if (metrics) host.observer = new HttpObserver(this.#pages, addressText(address), metrics.per_host === true);
-			const listener = new WorkerListener(address, createHttp1Server(host));
+			const listener = new WorkerListener(
+				address,
+				createCleartextServer(host, () => host.protocols),
+				{
+					refused: reason => host.refused(reason),
+					acceptFailed: error => this.#acceptFailed(address, error),
+				},
+			);
+			this.#hosts.set(listener, host);
 			this.#binding.push(listener);
 			await listener.bind(this.#start.sharePorts).catch(error => {
 				throw listenError(error, address);
@@ -193,12 +222,52 @@ class DataPlaneWorker implements ThreadState {
 		this.generations.current();
 		this.#shared = this.#nextShared ?? this.#shared;
 		this.#clientIp = compileClientIp(this.#shared.settings);
+		this.#trustsPeer = compilePeerTrust(this.#shared.settings);
+		if (this.#shared.settings.metrics) this.#upstreamObserver ??= new UpstreamObserver(this.#pages);
+		const inUse = new Set(this.generations.newest.sites.flatMap(({ leases }) => leases));
+		this.#leases.retirePools(handle => inUse.has(handle));
 		this.debug = this.#start.verbose || wantsDebug(this.#shared.settings);
 		this.#nextShared = undefined;
+		for (const listener of this.#listeners.values()) this.#configure(listener);
 		for (const listener of this.#binding.splice(0)) {
 			this.#listeners.set(listener.address.key, listener);
+			this.#configure(listener);
 			listener.open();
 		}
+	}
+
+	/** Gives a listener what the settings say of it. */
+	#configure(listener: WorkerListener): void {
+		const server = serverSettingsFor(this.#shared.settings, listener.address);
+		const host = this.#hosts.get(listener)!;
+		host.protocols = server.protocols ?? DEFAULT_PROTOCOLS;
+		const limits = protocolLimits(server);
+		// Protocols look whether it is another object.
+		if (!isDeepStrictEqual(limits, host.limits)) host.limits = limits;
+		host.admission = this.#gates.use(listener.address, server.limits);
+		listener.configure(server, host.admission);
+	}
+
+	/** Thousands a second when descriptors run out: one entry a minute says it, a counter how many. */
+	#acceptFailed(address: ListenerAddress, error: NodeJS.ErrnoException): void {
+		this.row[ROW.acceptFailures]!++;
+		const now = performance.now();
+		if (now < this.#acceptQuiet) return;
+		this.#acceptQuiet = now + 60_000;
+		const fields = { address: addressText(address), cause: error.code ?? error.message };
+		this.log({ level: 'error', logger: 'http', message: 'a connection could not be accepted', fields });
+	}
+
+	#poolSurroundings(): PoolSurroundings {
+		const observer = () => this.#upstreamObserver;
+		return {
+			clientIp: x => this.#clientIp(x),
+			trustsPeer: x => this.#trustsPeer(x),
+			environment: this.#start.environment,
+			get upstreamObserver() {
+				return observer();
+			},
+		};
 	}
 
 	#discard(): void {
@@ -206,7 +275,10 @@ class DataPlaneWorker implements ThreadState {
 		this.#build = undefined;
 		this.#nextShared = undefined;
 		this.generations.discard();
-		for (const listener of this.#binding.splice(0)) listener.close();
+		for (const listener of this.#binding.splice(0)) {
+			this.#hosts.delete(listener);
+			listener.close();
+		}
 	}
 
 	#drain(): void {

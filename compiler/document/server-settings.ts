@@ -35,6 +35,8 @@ export interface ServerSettings {
 	/** As written: `:443`, `tcp/127.0.0.1:80`. Every listener without an item of its own if left out. */
 	readonly listener?: string;
 	readonly name?: string;
+	/** `h1`, `h2`, `h2c`. */
+	readonly protocols?: readonly string[];
 	readonly timeouts?: ServerTimeouts;
 	readonly max_header_size?: number;
 	readonly limits?: ServerLimits;

@@ -2,7 +2,6 @@
 
 /** Directives of the languages that have no module in this build. */
 export const UNAVAILABLE_DIRECTIVES: ReadonlySet<string> = new Set([
-	...['timeouts'],
 	...['forward_auth', 'encode', 'php_fastcgi'],
 	...['acme_server', 'tls', 'cache', 'rate_limit'],
 ]);
@@ -21,7 +20,7 @@ export const UNAVAILABLE_OPTIONS: ReadonlySet<string> = new Set([
 
 /** Global options inside `servers` that have no module in this build. */
 export const UNAVAILABLE_SERVER_OPTIONS: ReadonlySet<string> = new Set([
-	...['packet_conn_wrappers', 'protocols', 'strict_sni_host', 'log_credentials'],
+	...['packet_conn_wrappers', 'strict_sni_host', 'log_credentials'],
 	...['trusted_proxies_strict', 'trusted_proxies_unix', 'client_ip_headers', 'expected_underscore_headers'],
 	...['expected_dot_headers', 'trace', '0rtt', 'metrics'],
 ]);

@@ -6,6 +6,7 @@ import { limits } from './limits.ts';
 import { listenerWrappers } from './listener-wrappers.ts';
 import { maxHeaderSize } from './max-header-size.ts';
 import { name } from './name.ts';
+import { protocols } from './protocols.ts';
 import type { ServerOption } from './server-option.ts';
 import { timeouts } from './timeouts.ts';
 import { trustedProxies } from './trusted-proxies.ts';
@@ -14,6 +15,7 @@ import { trustedProxies } from './trusted-proxies.ts';
 export const serverOptions: readonly ServerOption[] = [
 	name,
 	trustedProxies,
+	protocols,
 	timeouts,
 	maxHeaderSize,
 	limits,

@@ -199,8 +199,10 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 				at = this.#begin(bytes, base + parser.end);
 				if (this.#writer.full) this.#writer.flush();
 				if (this.#state === HEAD && this.#socket.writableNeedDrain) this.#block();
-			} else if (result !== INCOMPLETE) this.#refuse(result, parser.reason);
-			else if (needed - at < limits.maxHeadSize) {
+			} else if (result !== INCOMPLETE) {
+				if (parser.reason === 'bad_version' && this.#takenOver(bytes, at)) return;
+				this.#refuse(result, parser.reason);
+			} else if (needed - at < limits.maxHeadSize) {
 				if (!this.#inHead) {
 					this.#inHead = true;
 					engine.now = performance.now();
@@ -215,6 +217,28 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		if (this.#state === UPGRADED) this.#handOver(at < length ? bytes.subarray(at) : undefined);
 		else if (this.#state === HEAD && (this.#ended || (this.#draining && !this.#inHead))) this.#close();
 		else this.#writer.flush();
+	}
+
+	/** What looks like a request of another version may be the first words of HTTP/2: then the connection is no longer ours. */
+	#takenOver(bytes: Buffer, at: number): boolean {
+		const { takeOver } = this.#engine;
+		if (
+			takeOver === undefined ||
+			this.#requests > 0 ||
+			!/^PRI \* HTTP\/2/.test(bytes.toString('latin1', at, at + 12))
+		) {
+			return false;
+		}
+		const socket = this.#socket;
+		socket.off('drain', this.#onDrain);
+		if (this.#info.tls !== undefined || !takeOver(this.#input, this.#info, bytes.subarray(at))) {
+			socket.on('drain', this.#onDrain);
+			return false;
+		}
+		this.#state = CLOSED;
+		this.#running = false;
+		this.#engine.release(this);
+		return true;
 	}
 
 	/** Goes on after something that came later than the bytes it was about. */

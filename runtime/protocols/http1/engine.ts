@@ -3,7 +3,8 @@ import type { ProtocolHost, ProtocolLimits } from '../protocol.ts';
 import { RequestHeadParser } from './head-parser.ts';
 import { TICK } from './limits.ts';
 import { DateLine, FieldWriter } from './response-head.ts';
-import { ReadMemory } from './socket-input.ts';
+import type { SocketInfo } from './socket-info.ts';
+import { ReadMemory, type SocketInput } from './socket-input.ts';
 import { type Timed, TimerWheel } from './timer-wheel.ts';
 
 /** A connection as the engine keeps it. */
@@ -16,9 +17,16 @@ export interface EngineConnection {
 	destroy(): void;
 }
 
+/**
+ * Takes a connection that begins as HTTP/2 does (RFC 9113 §3.3); `bytes` are its first, for the call alone. False when the
+ * listener has no such protocol.
+ */
+export type TakeOver = (input: SocketInput, info: SocketInfo, bytes: Buffer) => boolean;
+
 /** The shared part of one server on one thread. */
 export class Engine {
 	readonly host: ProtocolHost;
+	readonly takeOver: TakeOver | undefined;
 	/** Those of the host as they were when the last connection came or the clock last struck. */
 	limits: ProtocolLimits;
 	readonly parser: RequestHeadParser;
@@ -33,8 +41,9 @@ export class Engine {
 	#wheel: TimerWheel<Timed>;
 	#timer: NodeJS.Timeout | undefined = undefined;
 
-	constructor(host: ProtocolHost) {
+	constructor(host: ProtocolHost, takeOver?: TakeOver) {
 		this.host = host;
+		this.takeOver = takeOver;
 		const limits = host.limits;
 		this.limits = limits;
 		this.parser = new RequestHeadParser(limits.maxHeaderCount);
@@ -84,6 +93,11 @@ export class Engine {
 		this.#timer ??= this.#clock();
 	}
 
+	/** A connection goes on with another protocol, and counts as before. */
+	release(connection: EngineConnection): void {
+		if (this.connections.delete(connection)) this.#without(connection);
+	}
+
 	/** A deadline of a connection has been set that may be its earliest. */
 	sooner(clock: Timed, deadline: number): void {
 		this.#wheel.sooner(clock, deadline);
@@ -91,8 +105,12 @@ export class Engine {
 
 	remove(connection: EngineConnection): void {
 		if (!this.connections.delete(connection)) return;
-		this.#wheel.remove(connection.clock);
 		this.host.closed();
+		this.#without(connection);
+	}
+
+	#without(connection: EngineConnection): void {
+		this.#wheel.remove(connection.clock);
 		if (this.connections.size > 0) return;
 		clearInterval(this.#timer);
 		this.#timer = undefined;

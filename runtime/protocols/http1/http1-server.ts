@@ -2,14 +2,14 @@
 import type { Socket } from 'node:net';
 import type { ConnectionPeer, ProtocolHost, ProtocolServer } from '../protocol.ts';
 import { Connection } from './connection.ts';
-import { Engine } from './engine.ts';
+import { Engine, type TakeOver } from './engine.ts';
 
 /**
- * Makes the HTTP/1.1 server of one listener on one thread. It holds no timer and no reference while it has no connection.
+ * Makes the HTTP/1.1 server of one listener on one thread; `takeOver` gets connections that turn out to be HTTP/2. It holds no timer and no reference while it has no connection.
  * `host.limits` is looked at again when a connection comes, and once a tick. A response starts with `Server: svc` among its fields, for handlers to keep, replace or remove.
  */
-export function createHttp1Server(host: ProtocolHost): ProtocolServer {
-	const engine = new Engine(host);
+export function createHttp1Server(host: ProtocolHost, takeOver?: TakeOver): ProtocolServer {
+	const engine = new Engine(host, takeOver);
 	return {
 		accept(socket: Socket, scheme: 'http' | 'https', peer?: ConnectionPeer): void {
 			if (socket.destroyed) return;

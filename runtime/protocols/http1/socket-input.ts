@@ -35,6 +35,8 @@ export class SocketInput {
 	readonly socket: Socket;
 	/** True when bytes are the sink's only until it returns. */
 	readonly shared: boolean;
+	/** What takes the bytes from now on. */
+	sink: InputSink;
 	readonly #onData: ((bytes: Buffer) => void) | undefined;
 	readonly #onEnd: () => void;
 	#paused = false;
@@ -43,6 +45,7 @@ export class SocketInput {
 
 	/** `memory` is undefined for sockets that have to be read as streams. */
 	constructor(socket: Socket, memory: ReadMemory | undefined, sink: InputSink) {
+		this.sink = sink;
 		// A client may close its side after its last request and still wants the answer.
 		socket.allowHalfOpen = true;
 		socket.setNoDelay(true);
@@ -52,16 +55,16 @@ export class SocketInput {
 				buffer: memory.buffer,
 				callback: count => {
 					if (this.#upgraded) return this.#upgraded.receive(ownedCopy(memory.buffer, 0, count));
-					sink.data(memory.first(count));
+					this.sink.data(memory.first(count));
 					return true;
 				},
 			});
 		this.socket = adopted ?? socket;
 		this.shared = adopted !== undefined;
-		this.#onData = adopted ? undefined : bytes => sink.data(bytes);
+		this.#onData = adopted ? undefined : bytes => this.sink.data(bytes);
 		this.#onEnd = () => {
 			if (this.#upgraded) this.#upgraded.receiveEnd();
-			else sink.end();
+			else this.sink.end();
 		};
 		if (this.#onData) this.socket.on('data', this.#onData);
 		this.socket.on('end', this.#onEnd);
@@ -113,7 +116,8 @@ export class SocketInput {
 function adopt(socket: Socket, onread: OnReadOpts): Socket | undefined {
 	// On Windows reads of several sockets are under way at once, each into the buffer that it was given.
 	if (process.platform === 'win32' || Object.getPrototypeOf(socket) !== Socket.prototype) return undefined;
-	if (socket.readableLength > 0 || socket.destroyed) return undefined;
+	// One that has been read as a stream stays one: a PROXY header has been taken from it.
+	if (socket.readableLength > 0 || socket.bytesRead > 0 || socket.destroyed) return undefined;
 	const giver = socket as WithHandle;
 	const handle = giver._handle;
 	if (!handle) return undefined;
@@ -125,7 +129,9 @@ function adopt(socket: Socket, onread: OnReadOpts): Socket | undefined {
 		giver._handle = handle;
 		return undefined;
 	}
-	socket.destroy();
+	// Who counts connections waits for the end of the socket that it was given.
+	if (socket.listenerCount('close') > 0) adopted.once('close', () => socket.destroy());
+	else socket.destroy();
 	return adopted;
 }
 

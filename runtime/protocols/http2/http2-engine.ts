@@ -82,9 +82,10 @@ export class Http2Engine {
 		this.#timer = this.#clock();
 	}
 
-	add(session: EngineSession): void {
+	/** `counted`: the connection was another protocol's until now. */
+	add(session: EngineSession, counted: boolean): void {
 		this.sessions.add(session);
-		this.host.opened();
+		if (!counted) this.host.opened();
 		this.counters?.sessionOpened();
 		this.#timer ??= this.#clock();
 	}

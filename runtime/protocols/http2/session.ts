@@ -22,6 +22,12 @@ import { readSettings } from './settings.ts';
 import { Stream, type StreamSession } from './stream.ts';
 import type { StreamOutput } from './stream-output.ts';
 
+/** A connection that began as another protocol's. */
+export interface TakenOver {
+	readonly input: SocketInput;
+	readonly info: SocketInfo;
+}
+
 /** A connection. It lives until its socket has closed. */
 export class Session implements EngineSession, FrameSink, InputSink, StreamSession {
 	readonly engine: Http2Engine;
@@ -57,19 +63,19 @@ export class Session implements EngineSession, FrameSink, InputSink, StreamSessi
 	#blockUntil = Infinity;
 	#writeDeadline = Infinity;
 
-	/** `given`: a socket, or the input of a connection that turned out to be HTTP/2. */
-	constructor(given: Socket | SocketInput, scheme: 'http' | 'https', engine: Http2Engine, peer?: ConnectionPeer) {
+	constructor(given: Socket | TakenOver, scheme: 'http' | 'https', engine: Http2Engine, peer?: ConnectionPeer) {
 		engine.refresh();
 		this.engine = engine;
 		this.#coders = engine.coders;
-		if (given instanceof SocketInput) {
-			this.#input = given;
-			given.sink = this;
+		const taken = 'input' in given;
+		if (taken) {
+			this.#input = given.input;
+			this.#input.sink = this;
 		} else this.#input = new SocketInput(given, scheme === 'http' ? this.#coders.readMemory : undefined, this);
 		const { socket } = this.#input;
 		this.#socket = socket;
 		this.scheme = scheme;
-		this.info = new SocketInfo(socket, scheme, peer);
+		this.info = taken ? given.info : new SocketInfo(socket, scheme, peer);
 		this.frames = new FrameWriter(socket, this.#coders.output, scheme === 'https');
 		this.#decoder = new HpackDecoder(this.#coders.strings);
 		this.#queue = new OutputQueue(this);
@@ -78,7 +84,7 @@ export class Session implements EngineSession, FrameSink, InputSink, StreamSessi
 		this.#end = new SessionEnd(socket, this.frames);
 		const { headTimeout, idleTimeout } = engine.limits;
 		this.#idleUntil = Math.min(engine.after(headTimeout), engine.after(idleTimeout));
-		engine.add(this);
+		engine.add(this, taken);
 		socket.on('drain', () => this.#drained());
 		socket.once('close', () => this.#closed());
 		this.frames.settings([

@@ -108,13 +108,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		this.#exchange = x;
 		this.#expectsContinue = fields.expectsContinue;
 		this.#handling = true;
-		let pending: void | Promise<void>;
-		try {
-			pending = engine.host.handle(x);
-		} catch {
-			// The host has promised not to throw; a broken promise costs one stream, not the process.
-			x.aborted = true;
-		}
+		const pending = this.#handle(x);
 		if (pending === undefined) {
 			this.#respond(x);
 			return;
@@ -126,6 +120,16 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 				this.#handledLater(x);
 			},
 		);
+	}
+
+	/** The host has promised not to throw; a broken promise costs one stream, not the process. */
+	#handle(x: Exchange): void | Promise<void> {
+		try {
+			return this.#session.engine.host.handle(x);
+		} catch {
+			x.aborted = true;
+			return undefined;
+		}
 	}
 
 	/** Refuses a request before it becomes an exchange. */
@@ -256,6 +260,10 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 			if (isStream(body)) body.cancel();
 			this.#openTunnel(x);
 			return;
+		}
+		if (x.upgraded) {
+			x.upgraded = undefined;
+			x.gone();
 		}
 		// A 2xx would tell the client that its tunnel stands; a status that is none has no meaning at all.
 		const refusesTunnel = this.#connect !== undefined && successful;

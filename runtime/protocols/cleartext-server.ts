@@ -1,0 +1,41 @@
+/** The protocols of a listener without TLS: HTTP/1.1, and HTTP/2 by prior knowledge where the configuration asks for it. */
+import type { Socket } from 'node:net';
+import { createHttp1Server } from './http1/http1-server.ts';
+import { createHttp2Server, type Http2Server } from './http2/http2-server.ts';
+import type { ConnectionPeer, ProtocolHost, ProtocolServer } from './protocol.ts';
+
+/**
+ * Makes the server of one plaintext listener on one thread. `protocols` tells what the listener speaks now (`h1`, `h2c`);
+ * with both, the first bytes of a connection decide, and a connection of HTTP/1.1 pays nothing for the question. Where
+ * neither is named it speaks HTTP/1.1: nothing else can be said without TLS. `Upgrade: h2c` is ignored (RFC 9113 §3.1).
+ */
+export function createCleartextServer(host: ProtocolHost, protocols: () => readonly string[]): ProtocolServer {
+	let http2: Http2Server | undefined;
+	const takes = (): Http2Server => {
+		http2 ??= createHttp2Server(host);
+		return http2;
+	};
+	const http1 = createHttp1Server(host, (input, info, bytes) => {
+		if (!protocols().includes('h2c')) return false;
+		takes().takeOver(input, info, bytes);
+		return true;
+	});
+	return {
+		accept(socket: Socket, scheme: 'http' | 'https', peer?: ConnectionPeer): void {
+			const spoken = protocols();
+			const only = spoken.includes('h2c') && !spoken.includes('h1');
+			(only ? takes() : http1).accept(socket, scheme, peer);
+		},
+		drain(): void {
+			http1.drain();
+			http2?.drain();
+		},
+		get connections(): number {
+			return http1.connections + (http2?.connections ?? 0);
+		},
+		close(): void {
+			http1.close();
+			http2?.close();
+		},
+	};
+}
