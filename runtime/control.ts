@@ -1,7 +1,10 @@
 /** The running server as its command line and Admin API see it. */
 import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
+import type { Change } from '../compiler/document/difference.ts';
 import type { AdminSettings } from '../compiler/document/document.ts';
+import type { EditMethod } from '../compiler/document/edit-document.ts';
+import type { UpstreamReport } from './upstreams/pool-board.ts';
 
 /** Why a change cannot be made in a running process. */
 export interface RestartReason {
@@ -29,6 +32,45 @@ export type LoadOutcome =
 	/** The workers could not all take it (a thread died while building, the process is stopping): nothing applied. */
 	| { readonly result: 'failed'; readonly message: string };
 
+/** A change of the running document that the Admin API asks for. */
+export interface ConfigEdit {
+	readonly method: EditMethod;
+	/** The object whose `@id` this is, instead of the document, is where the path begins. */
+	readonly id?: string | undefined;
+	/** Member names and array indices. */
+	readonly path: readonly string[];
+	/** JSON of the value; '' for DELETE. */
+	readonly text: string;
+	/** Field `If-Match`, as it came. */
+	readonly ifMatch?: string | undefined;
+}
+
+/** A change that does not fit the running document: nothing was compiled. */
+export interface EditRefused {
+	readonly result: 'edit_refused';
+	/** `changed`: If-Match does not hold any more. The others are those of `editDocument`. */
+	readonly reason: 'missing' | 'exists' | 'value' | 'changed';
+	readonly message: string;
+	/** JSON pointer of the nearest object or array above the path that exists; '' is the document. */
+	readonly nearest: string;
+}
+
+/** What a load would do. */
+export type LoadPreview =
+	| {
+			readonly result: 'swap' | 'unchanged';
+			readonly diagnostics: readonly DiagnosticReport[];
+			/** What would change, secrets hidden. */
+			readonly changes: readonly Change[];
+	  }
+	| { readonly result: 'refused'; readonly diagnostics: readonly DiagnosticReport[] }
+	| {
+			readonly result: 'restart_required';
+			readonly reasons: readonly RestartReason[];
+			readonly diagnostics: readonly DiagnosticReport[];
+			readonly changes: readonly Change[];
+	  };
+
 /** What adapting gave; `document` is JSON text, absent when there are errors. */
 export interface AdaptOutcome {
 	readonly document: string | undefined;
@@ -39,16 +81,22 @@ export interface AdaptOutcome {
 export interface RuntimeControl {
 	/** Compiles and swaps. Loads are taken one after another. */
 	load(input: ConfigInput): Promise<LoadOutcome>;
+	/** Changes the running document at one place, compiles and swaps; taken in turn with loads. */
+	edit(edit: ConfigEdit): Promise<LoadOutcome | EditRefused>;
+	/** What {@link load} would do, without doing it. */
+	preview(input: ConfigInput): Promise<LoadPreview>;
 	/** Compiles without applying. */
 	adapt(input: ConfigInput): Promise<AdaptOutcome>;
-	/** Reads the running document, secrets redacted. `path` are decoded segments; a missing key gives `null`. `etag` is qualified by the path. */
-	readConfig(path: readonly string[]): Promise<{ json: string; etag: string }>;
+	/** Reads the running document, secrets redacted. `path` are decoded segments; a missing key gives `null`. The path begins at the object with an `@id` if one is given. `etag` is qualified by the path. */
+	readConfig(path: readonly string[], id?: string): Promise<{ json: string; etag: string }>;
 	/** Admin settings of the running document, the token included; undefined when there is no Admin API. */
 	readonly admin: AdminSettings | undefined;
 	/** True once every listener is bound, until a stop begins. */
 	readonly ready: boolean;
 	/** Number of the generation being served; 0 before the first. */
 	readonly generation: number;
+	/** Every upstream of the pools that are open. */
+	upstreams(): readonly UpstreamReport[];
 	/** Prometheus text exposition (0.0.4); empty when metrics are off. */
 	metrics(): Promise<string>;
 	/** Counts an Admin API request for `std_admin_http_requests_total`. */

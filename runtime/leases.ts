@@ -44,6 +44,11 @@ export class LeaseRegistry {
 		for (const [key, entry] of this.#entries) if (key.startsWith(prefix)) yield entry.value as T;
 	}
 
+	/** Keys and values of the open resources whose key begins with the prefix. */
+	*entries<T>(prefix: string): IterableIterator<[key: string, value: T]> {
+		for (const [key, entry] of this.#entries) if (key.startsWith(prefix)) yield [key, entry.value as T];
+	}
+
 	/** Closes everything, at the end of the thread. */
 	closeAll(): void {
 		for (const entry of this.#entries.values()) entry.close();

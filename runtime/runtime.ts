@@ -30,6 +30,7 @@ import {
 } from './threads/messages.ts';
 import { BuildRefused, SHARED_PORTS, WorkerLost, WorkerPool } from './threads/worker-pool.ts';
 import { SpanExport } from './tracing/span-export.ts';
+import { PoolBoard, type UpstreamReport } from './upstreams/pool-board.ts';
 
 /** How a server is started. */
 export interface RuntimeOptions {
@@ -98,6 +99,7 @@ export class Runtime implements RuntimeControl {
 	readonly #totals = new ThreadTotals();
 	readonly #surroundings: Pick<WorkerStart, 'terminal' | 'verbose' | 'workingDirectory' | 'environment'>;
 	readonly #sinks: LogSinks;
+	readonly #pools: PoolBoard;
 	readonly #log: ProcessLog;
 	readonly #compiler: CompileService;
 	readonly #metrics: RuntimeMetrics;
@@ -126,6 +128,11 @@ export class Runtime implements RuntimeControl {
 		const expand = machineText(hostFacts(workingDirectory, environment));
 		this.#sinks = new LogSinks(options.writers ?? {}, workingDirectory, expand);
 		this.#log = new ProcessLog(this.#sinks, terminal, options.verbose === true, expand);
+		this.#pools = new PoolBoard({
+			log: (level, logger, message, fields) => this.log(level, logger, message, fields),
+			expand: text => expand(text),
+			environment,
+		});
 		this.#compiler = new CompileService({ workingDirectory, environment, etagKey: randomBytes(32) }, reason =>
 			this.log('error', 'runtime', 'the compile thread died and is being replaced', { cause: reason }),
 		);
@@ -137,6 +144,8 @@ export class Runtime implements RuntimeControl {
 			lastReload: () => this.#lastReload,
 			workerRestarts: () => this.#pool?.restarts ?? 0,
 			accessLogDropped: () => this.#dropped,
+			upstreams: () => this.#pools.reports(),
+			upstreamsWaited: () => this.#pools.waiting,
 			spansExported: () => this.#spans.exported,
 			spansDropped: () => this.#spans.dropped,
 		});
@@ -148,6 +157,11 @@ export class Runtime implements RuntimeControl {
 
 	get generation(): number {
 		return this.#generation;
+	}
+
+	/** Every upstream of the pools that are open. */
+	upstreams(): readonly UpstreamReport[] {
+		return this.#pools.reports();
 	}
 
 	/** Data-plane threads. */
@@ -214,6 +228,7 @@ export class Runtime implements RuntimeControl {
 	kill(): void {
 		this.#ready = false;
 		this.#stopping ??= Promise.resolve();
+		this.#pools.close();
 		void this.#pool?.terminate();
 		void this.#compiler.end();
 		void this.#passwords.end();
@@ -270,6 +285,7 @@ export class Runtime implements RuntimeControl {
 	/** For startRuntime: ends what a failed start has begun. */
 	async abandon(): Promise<void> {
 		this.#stopping ??= Promise.resolve();
+		this.#pools.close();
 		await Promise.all([this.#pool?.terminate(), this.#compiler.end(), this.#passwords.end()]);
 		this.#log.close();
 		await this.#sinks.flush(FLUSH_LIMIT);
@@ -305,6 +321,7 @@ export class Runtime implements RuntimeControl {
 				}
 			},
 			sinkReleased: sink => this.#sinks.release(sink),
+			pools: this.#pools,
 			tracingOpened: () => this.#spans.open(),
 			spans: (text, spans) => this.#spans.take(text, spans),
 			answer: question => this.#answer(question),
@@ -406,6 +423,7 @@ export class Runtime implements RuntimeControl {
 	async #stop(): Promise<void> {
 		this.#ready = false;
 		this.log('info', 'runtime', 'stopping', { grace_period_ms: this.#settings.grace_period ?? null });
+		this.#pools.close();
 		const pool = this.#pool;
 		if (pool) {
 			await within(pool.drain(), this.#settings.grace_period);

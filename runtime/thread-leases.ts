@@ -10,10 +10,12 @@ import { sinkKey } from './logs/log-sinks.ts';
 import { PasswordQueue } from './passwords/password-queue.ts';
 import type { MainThreadAnswers, MainThreadQuestion } from './threads/main-thread-questions.ts';
 import type { FromWorker } from './threads/messages.ts';
+import type { WantedMemory } from './threads/shared-rows.ts';
 import type { Sampler } from './tracing/sampler.ts';
 import { ThreadTracer } from './tracing/thread-tracer.ts';
-import { poolSlots } from './upstreams/shared-counts.ts';
-import { createUpstreamPool } from './upstreams/upstream-pool.ts';
+import { poolLayout } from './upstreams/pool-memory.ts';
+import type { PoolSurroundings } from './upstreams/pool-surroundings.ts';
+import { createUpstreamPool, type OwnedUpstreamPool } from './upstreams/upstream-pool.ts';
 
 /** What leases of a thread need from it. */
 export interface LeaseThread {
@@ -22,6 +24,7 @@ export interface LeaseThread {
 	/** Rows that there are. */
 	readonly rows: number;
 	readonly accessLogs: AccessLogSurroundings;
+	readonly pools: PoolSurroundings;
 	send(message: FromWorker): void;
 	/** Asks the main thread. */
 	ask<Q extends MainThreadQuestion>(question: Q): Promise<MainThreadAnswers[Q['about']]>;
@@ -80,6 +83,25 @@ export class ThreadLeases implements LeaseSource {
 		for (const resolve of this.#arrived.splice(0)) resolve();
 	}
 
+	/** Another generation is served: pools that none of its sites uses let their streams end. */
+	retirePools(inUse: (handle: string) => boolean): void {
+		for (const [handle, pool] of this.registry.entries<OwnedUpstreamPool>('upstreams ')) {
+			if (!inUse(handle)) pool.retire();
+		}
+	}
+
+	/** Memory of the listeners of this process, a row of `slots` Int32 for each thread; it stays for the thread's life. */
+	async listenerMemory(key: string, slots: number): Promise<SharedArrayBuffer> {
+		for (;;) {
+			try {
+				return this.#sharedMemory(`listener ${key}`, { slots });
+			} catch (error) {
+				if (!(error instanceof MemoryWanted)) throw error;
+				await this.memory();
+			}
+		}
+	}
+
 	/** Posts the lines and spans collected so far. */
 	flushLogs(): void {
 		for (const batch of this.registry.values<AccessBatch>('batch ')) batch.flush();
@@ -104,8 +126,10 @@ export class ThreadLeases implements LeaseSource {
 	}
 
 	#openPool(settings: LeaseKinds['upstreams']['settings'], handle: string): { value: UpstreamPool; close: () => void } {
-		const memory = this.#sharedMemory(handle, poolSlots(settings));
-		const pool = createUpstreamPool(settings, { buffer: memory, rows: this.#thread.rows, row: this.#thread.index });
+		const { row: slots, common } = poolLayout(settings);
+		const buffer = this.#sharedMemory(handle, { slots, common, pool: settings });
+		const { rows, index: row, pools } = this.#thread;
+		const pool = createUpstreamPool(settings, { buffer, rows, row }, pools);
 		return {
 			value: pool,
 			close: () => {
@@ -116,12 +140,12 @@ export class ThreadLeases implements LeaseSource {
 	}
 
 	/** Memory that all threads share under a key. Throws MemoryWanted while it is on its way. */
-	#sharedMemory(key: string, slots: number): SharedArrayBuffer {
+	#sharedMemory(key: string, wanted: WantedMemory): SharedArrayBuffer {
 		const memory = this.#memory.get(key);
 		if (memory) return memory;
 		if (!this.#wanted.has(key)) {
 			this.#wanted.add(key);
-			this.#thread.send({ type: 'memory_wanted', key, slots });
+			this.#thread.send({ type: 'memory_wanted', key, wanted });
 		}
 		throw new MemoryWanted();
 	}
@@ -139,7 +163,7 @@ export class ThreadLeases implements LeaseSource {
 
 	#openAccessLog(settings: AccessLogSettings, handle: string): { value: AccessLogger; close: () => void } {
 		const { sampling } = settings;
-		const counts = sampling && new Int32Array(this.#sharedMemory(handle, SAMPLER_SLOTS));
+		const counts = sampling && new Int32Array(this.#sharedMemory(handle, { slots: SAMPLER_SLOTS }));
 		const sink = sinkKey(settings.output);
 		const batchHandle = `batch ${sink}`;
 		const batch = this.registry.acquire(batchHandle, () => {

@@ -81,7 +81,7 @@ function build(port: MessagePort, delta: GenerationDelta): Promise<void> {
 	return new Promise((resolve, reject) => {
 		port.on('message', (message: FromWorker) => {
 			if (message.type === 'memory_wanted') {
-				post({ type: 'memory', key: message.key, buffer: rows.take(message.key, message.slots, 0) });
+				post({ type: 'memory', key: message.key, buffer: rows.take(message.key, message.wanted, 0) });
 			} else if (message.type === 'prepared') resolve();
 			else if (message.type === 'refused') reject(new Error(`The sample was not built: ${message.message}`));
 		});

@@ -8,6 +8,9 @@ const STAND_INS: StandIns = {
 	upstreams: settings => ({
 		settings,
 		select: () => undefined,
+		mayRetry: () => false,
+		waiting: () => {},
+		joined: () => () => {},
 		send: () => Promise.reject(new UpstreamError('connect', 'There is no network while a configuration is checked.')),
 	}),
 	files: () => ({

@@ -2,9 +2,14 @@
 
 import type { Schema } from '../directives/directive.ts';
 import { directives } from '../directives/index.ts';
+import { DYNAMIC_SOURCES } from '../directives/reverse-proxy/pool-schema.ts';
+import { RETRY_KINDS } from '../directives/reverse-proxy/retries/retry-predicate.ts';
 import { upstreamSchema } from '../directives/reverse-proxy/upstream-schema.ts';
 import { matchers } from '../matchers/index.ts';
 import { options } from '../options/index.ts';
+import { balancers } from '../providers/balancers/index.ts';
+import { acme } from '../providers/issuers/acme.ts';
+import { ISSUER } from '../providers/issuers/index.ts';
 import { LOG_FORMAT } from '../providers/log-formats/log-format.ts';
 import { MATCHER, PIPELINE } from './references.ts';
 
@@ -21,6 +26,8 @@ const ID: Schema = {
 export function documentSchema(): Schema {
 	const steps = union('handler', stepVariants());
 	const matching = union('type', matcherVariants());
+	const balancing = union('policy', taggedVariants('policy', balancers));
+	const looking = union('source', taggedVariants('source', DYNAMIC_SOURCES));
 	return {
 		$schema: 'http://json-schema.org/draft-07/schema#',
 		title: 'Configuration of svc',
@@ -47,9 +54,17 @@ export function documentSchema(): Schema {
 			step: steps.schema,
 			matcher: matching.schema,
 			upstreams: upstreamSchema,
+			balance: balancing.schema,
+			dynamic: looking.schema,
+			retry: retrySchema(),
 			log_format: LOG_FORMAT,
+			issuer: ISSUER,
+			acme: { type: 'object', properties: acme.schema.properties, additionalProperties: false },
 			...steps.definitions,
 			...matching.definitions,
+			...balancing.definitions,
+			...looking.definitions,
+			...retryDefinitions(),
 		},
 	};
 }
@@ -103,13 +118,40 @@ function stepVariants(): Variant[] {
 }
 
 function matcherVariants(): Variant[] {
-	return matchers.map(({ id, summary, schema }) => ({
+	return taggedVariants('type', matchers);
+}
+
+/** The predicate of retries: its own kinds, and every request matcher but those that they stand in for. */
+function retrySchema(): Schema {
+	const own = RETRY_KINDS.map(({ id }) => ({ $ref: `#/$defs/retry.${id}` }));
+	const ids = new Set(RETRY_KINDS.map(({ id }) => id));
+	const others = matchers.filter(({ id }) => !ids.has(id)).map(({ id }) => ({ $ref: `#/$defs/type.${id}` }));
+	return { type: 'object', discriminator: { propertyName: 'type' }, oneOf: [...own, ...others] };
+}
+
+function retryDefinitions(): { [name: string]: Schema } {
+	return Object.fromEntries(taggedVariants('type', RETRY_KINDS).map(({ id, schema }) => [`retry.${id}`, schema]));
+}
+
+/** What modules of one kind are in the document, told apart by a tag. */
+function taggedVariants(
+	tag: string,
+	modules: readonly {
+		readonly id: string;
+		readonly summary: string;
+		readonly schema: {
+			readonly properties: { readonly [name: string]: Schema };
+			readonly required?: readonly string[];
+		};
+	}[],
+): Variant[] {
+	return modules.map(({ id, summary, schema }) => ({
 		id,
 		schema: {
 			type: 'object',
 			description: summary,
-			properties: { type: { const: id }, '@id': ID, ...schema.properties },
-			required: ['type', ...(schema.required ?? [])],
+			properties: { [tag]: { const: id }, '@id': ID, ...schema.properties },
+			required: [tag, ...(schema.required ?? [])],
 			additionalProperties: false,
 		},
 	}));

@@ -14,8 +14,10 @@ export const CLIENT_IP_VARIABLE = 'client_ip';
  */
 export function compileClientIp(settings: Settings): (x: Exchange) => string {
 	const trusted = settings.trusted_proxies as readonly string[] | undefined;
-	if (!trusted || trusted.length === 0) return x => x.connection.remoteAddress;
-	const ranges = new IpRanges(trusted);
+	if ((!trusted || trusted.length === 0) && settings.trusted_proxies_unix !== true) {
+		return x => x.connection.remoteAddress;
+	}
+	const ranges = new IpRanges(trusted ?? []);
 	const named = settings.client_ip_headers as readonly string[] | undefined;
 	const headers = (named ?? ['X-Forwarded-For']).map(name => name.toLowerCase());
 	const strict = settings.trusted_proxies_strict === true;
@@ -29,6 +31,18 @@ export function compileClientIp(settings: Settings): (x: Exchange) => string {
 		x.variables.set(CLIENT_IP_VARIABLE, address);
 		return address;
 	};
+}
+
+/**
+ * Compiles whether a peer is one of `settings.trusted_proxies` and of the ranges given beside: then what it says of its
+ * client is believed. Throws RangeError for a bad range.
+ */
+export function compilePeerTrust(settings: Settings, more: readonly string[] = []): (x: Exchange) => boolean {
+	const texts = [...((settings.trusted_proxies as readonly string[] | undefined) ?? []), ...more];
+	const unix = settings.trusted_proxies_unix === true;
+	if (texts.length === 0 && !unix) return () => false;
+	const ranges = new IpRanges(texts);
+	return ({ connection }) => (connection.remoteAddress === '' ? unix : ranges.contains(connection.remoteAddress));
 }
 
 function forwarded(x: Exchange, headers: readonly string[], strict: IpRanges | undefined): string | undefined {

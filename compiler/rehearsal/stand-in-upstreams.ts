@@ -5,6 +5,7 @@ import {
 	type UpstreamAddress,
 } from '../directives/reverse-proxy/upstream-address.ts';
 import { isStream } from '../exchange/body.ts';
+import { CLIENT_IP_VARIABLE } from '../exchange/client-ip.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import { HeaderList } from '../exchange/header-list.ts';
 import {
@@ -15,15 +16,16 @@ import {
 	type UpstreamResponse,
 	type UpstreamSettings,
 } from '../exchange/leases.ts';
-import type { Balancer, BalancerView } from '../providers/balancers/balancer.ts';
-import { balancerById } from '../providers/balancers/index.ts';
+import type { BalancerView, Choice } from '../providers/balancers/balancer.ts';
+import { compileBalance } from '../providers/balancers/index.ts';
+import { hashText } from '../providers/balancers/rendezvous.ts';
 import { receivedValue } from './delivered-response.ts';
 import { RehearsedExchange } from './rehearsed-exchange.ts';
 
 /** A pool in which every upstream is well and idle, and chance always picks the first. */
 export class StandInPool implements UpstreamPool, BalancerView {
 	readonly settings: UpstreamSettings;
-	readonly #balancer: Balancer;
+	readonly #choose: Choice;
 	readonly #upstreams: readonly Upstream[];
 	#candidates: readonly Upstream[] = [];
 	#avoid: readonly Upstream[] = [];
@@ -31,7 +33,10 @@ export class StandInPool implements UpstreamPool, BalancerView {
 
 	constructor(settings: UpstreamSettings) {
 		this.settings = settings;
-		this.#balancer = balancerById(settings.balance?.policy ?? 'random') ?? balancerById('random')!;
+		this.#choose = compileBalance(settings.balance, {
+			clientIp: x => String(x.variable(CLIENT_IP_VARIABLE) ?? x.connection.remoteAddress),
+			trustsPeer: () => false,
+		});
 		this.#upstreams = settings.to.flatMap(text => {
 			const parsed = parseUpstream(text);
 			return parsed.kind === 'static' ? parsed.addresses.map(standIn) : [];
@@ -43,7 +48,7 @@ export class StandInPool implements UpstreamPool, BalancerView {
 		this.#turn = 0;
 	}
 
-	select(_x: Exchange, avoid?: readonly Upstream[], resolved?: readonly string[]): Upstream | undefined {
+	select(x: Exchange, avoid?: readonly Upstream[], resolved?: readonly string[]): Upstream | undefined {
 		this.#avoid = avoid ?? [];
 		this.#candidates =
 			resolved === undefined
@@ -52,7 +57,7 @@ export class StandInPool implements UpstreamPool, BalancerView {
 						const address = parseResolvedUpstream(text);
 						return address ? [standIn(address)] : [];
 					});
-		return this.#candidates[this.#balancer.choose(this)];
+		return this.#candidates[this.#choose(this, x)];
 	}
 
 	async send(x: Exchange, upstream: Upstream, request: UpstreamRequest): Promise<UpstreamResponse> {
@@ -71,6 +76,17 @@ export class StandInPool implements UpstreamPool, BalancerView {
 		};
 	}
 
+	/** No retry is held back, nothing waits, and nothing is kept: a rehearsal is one exchange. */
+	mayRetry(): boolean {
+		return true;
+	}
+
+	waiting(): void {}
+
+	joined(): () => void {
+		return () => {};
+	}
+
 	// BalancerView, during `select`.
 
 	get size(): number {
@@ -85,6 +101,18 @@ export class StandInPool implements UpstreamPool, BalancerView {
 		return 0;
 	}
 
+	address(index: number): string {
+		return this.#candidates[index]!.address;
+	}
+
+	hash(index: number): number {
+		return hashText(this.address(index));
+	}
+
+	latency(): undefined {
+		return undefined;
+	}
+
 	turn(): number {
 		return ++this.#turn;
 	}
@@ -95,7 +123,7 @@ export class StandInPool implements UpstreamPool, BalancerView {
 }
 
 function standIn({ address, host, port }: UpstreamAddress): Upstream {
-	return { address, host, port, active: 0 };
+	return { address, host, port, active: 0, fails: 0 };
 }
 
 /** An upstream reads the body, so that a limit on its way is met. */

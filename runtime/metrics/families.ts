@@ -51,6 +51,44 @@ export const HTTP_FAMILIES = {
 	},
 } as const satisfies { readonly [name: string]: SeriesFamily };
 
+/** Families of requests to upstreams, by upstream; collected only with the `metrics` setting. */
+export const UPSTREAM_FAMILIES = {
+	connect: {
+		name: 'svc_upstream_connect_seconds',
+		help: 'Seconds to connect to an upstream; kept connections are not counted.',
+		type: 'histogram',
+		buckets: SECONDS,
+	},
+	firstByte: {
+		name: 'svc_upstream_first_byte_seconds',
+		help: 'Seconds from the sending of a request to the head of its response.',
+		type: 'histogram',
+		buckets: SECONDS,
+	},
+	total: {
+		name: 'svc_upstream_duration_seconds',
+		help: 'Seconds from the sending of a request to the end of its response.',
+		type: 'histogram',
+		buckets: SECONDS,
+	},
+	errors: {
+		name: 'svc_upstream_errors_total',
+		help: 'Attempts that failed, by upstream and kind: connect, request, response, timeout.',
+		type: 'counter',
+	},
+	retries: {
+		name: 'svc_upstream_retries_total',
+		help: 'Attempts at this upstream that were followed by another.',
+		type: 'counter',
+	},
+} as const satisfies { readonly [name: string]: SeriesFamily };
+
+/** Every family whose series live in pages. */
+export const SERIES_FAMILIES: readonly SeriesFamily[] = [
+	...Object.values(HTTP_FAMILIES),
+	...Object.values(UPSTREAM_FAMILIES),
+];
+
 /** Slots that one series of a family takes: a histogram's are its buckets, `+Inf`, and the sum. */
 export function seriesSlots(family: SeriesFamily): number {
 	return family.buckets ? family.buckets.length + 2 : 1;

@@ -1,7 +1,7 @@
 /** What all data-plane threads have counted: live rows and pages, and what is left of threads that have died. */
 import type { SeriesAnnouncement } from '../threads/messages.ts';
 import { createCounterRow, ROW_GAUGES, ROW_SLOTS } from './counter-row.ts';
-import { HTTP_FAMILIES, type SeriesFamily, seriesSlots } from './families.ts';
+import { SERIES_FAMILIES, type SeriesFamily, seriesSlots } from './families.ts';
 
 /** A labelled series summed over threads. */
 export interface SummedSeries {
@@ -15,9 +15,7 @@ interface ThreadPages {
 	readonly series: SeriesAnnouncement[];
 }
 
-const FAMILIES: ReadonlyMap<string, SeriesFamily> = new Map(
-	Object.values(HTTP_FAMILIES).map(family => [family.name, family]),
-);
+const FAMILIES: ReadonlyMap<string, SeriesFamily> = new Map(SERIES_FAMILIES.map(family => [family.name, family]));
 
 /** Collects the counters of threads. Reading races with counting by at most one increment. */
 export class ThreadTotals {

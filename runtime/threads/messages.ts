@@ -3,8 +3,9 @@ import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts'
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { Settings } from '../../compiler/document/document.ts';
 import type { LogOutput } from '../../compiler/providers/log-writers/log-output.ts';
-import type { RestartReason } from '../control.ts';
+import type { ConfigEdit, EditRefused, LoadPreview, RestartReason } from '../control.ts';
 import type { MainThreadQuestion } from './main-thread-questions.ts';
+import type { WantedMemory } from './shared-rows.ts';
 
 /** Slot, in the Int32 memory that all threads share, of the number of the generation being served. */
 export const CONTROL_GENERATION = 0;
@@ -55,12 +56,21 @@ export type CompilerRequest =
 	| { readonly id: number; readonly op: 'adapt'; readonly input: ConfigInput }
 	/** Compiles a candidate. `unconfigured`: the process was started without a configuration and has no listener yet. */
 	| { readonly id: number; readonly op: 'prepare'; readonly input: ConfigInput; readonly unconfigured: boolean }
+	/** As `prepare`, of the running document with a change. */
+	| { readonly id: number; readonly op: 'edit'; readonly edit: ConfigEdit; readonly unconfigured: boolean }
+	/** What `prepare` would find; there is no candidate afterwards. */
+	| { readonly id: number; readonly op: 'preview'; readonly input: ConfigInput; readonly unconfigured: boolean }
 	/** Makes the candidate the running document, or forgets it. */
 	| { readonly id: number; readonly op: 'commit' }
 	| { readonly id: number; readonly op: 'discard' }
 	/** The running document as a delta from nothing. */
 	| { readonly id: number; readonly op: 'snapshot' }
-	| { readonly id: number; readonly op: 'read'; readonly path: readonly string[] };
+	| {
+			readonly id: number;
+			readonly op: 'read';
+			readonly path: readonly string[];
+			readonly object?: string | undefined;
+	  };
 
 /** What compiling a candidate gave. */
 export type Prepared =
@@ -82,6 +92,8 @@ export type Prepared =
 export interface CompilerAnswers {
 	adapt: { readonly document: string | undefined; readonly diagnostics: readonly DiagnosticReport[] };
 	prepare: Prepared;
+	edit: Prepared | EditRefused;
+	preview: LoadPreview;
 	/** UTF-8 JSON of the document. */
 	commit: ArrayBuffer;
 	discard: null;
@@ -172,7 +184,7 @@ export type FromWorker =
 			readonly message: string;
 			readonly pointer?: string | undefined;
 	  }
-	| { readonly type: 'memory_wanted'; readonly key: string; readonly slots: number }
+	| { readonly type: 'memory_wanted'; readonly key: string; readonly wanted: WantedMemory }
 	| { readonly type: 'memory_released'; readonly key: string }
 	| { readonly type: 'page'; readonly buffer: SharedArrayBuffer }
 	| { readonly type: 'series'; readonly series: SeriesAnnouncement }

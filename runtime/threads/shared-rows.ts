@@ -1,18 +1,39 @@
 /** Memory that data-plane threads share by key: a row of Int32 for each thread, kept while one of them uses it. */
+import type { UpstreamSettings } from '../../compiler/exchange/leases.ts';
+
+/** What a thread asks for. */
+export interface WantedMemory {
+	/** Int32s of each thread's row, which is cleared when the thread dies. */
+	readonly slots: number;
+	/** Int32s behind the rows, which are all threads' and stay. */
+	readonly common?: number;
+	/** The pool of upstreams that it is for. */
+	readonly pool?: UpstreamSettings;
+}
+
+/** Who wants to know of the memory of pools. */
+export interface PoolWatcher {
+	/** Memory has been made: all 0, and nobody uses it yet. */
+	poolOpened(key: string, settings: UpstreamSettings, buffer: SharedArrayBuffer, rows: number): void;
+	/** Its last user has gone. */
+	poolClosed(key: string): void;
+}
 
 interface Rows {
 	readonly buffer: SharedArrayBuffer;
-	readonly slots: number;
+	readonly wanted: WantedMemory;
 	readonly users: Set<number>;
 }
 
 /** Gives memory to threads, and clears the rows of those that die. */
 export class SharedRows {
 	readonly #threads: number;
+	readonly #watcher: PoolWatcher | undefined;
 	readonly #rows = new Map<string, Rows>();
 
-	constructor(threads: number) {
+	constructor(threads: number, watcher?: PoolWatcher) {
 		this.#threads = threads;
+		this.#watcher = watcher;
 	}
 
 	/** Keys in use. */
@@ -20,13 +41,15 @@ export class SharedRows {
 		return this.#rows.size;
 	}
 
-	/** The memory of a key, a row of `slots` numbers for each thread; made, all 0, for its first user. */
-	take(key: string, slots: number, thread: number): SharedArrayBuffer {
+	/** The memory of a key; made, all 0 but for what its watcher puts in, for its first user. */
+	take(key: string, wanted: WantedMemory, thread: number): SharedArrayBuffer {
 		let rows = this.#rows.get(key);
 		if (!rows) {
-			const buffer = new SharedArrayBuffer(this.#threads * slots * Int32Array.BYTES_PER_ELEMENT);
-			rows = { buffer, slots, users: new Set() };
+			const slots = this.#threads * wanted.slots + (wanted.common ?? 0);
+			const buffer = new SharedArrayBuffer(slots * Int32Array.BYTES_PER_ELEMENT);
+			rows = { buffer, wanted, users: new Set() };
 			this.#rows.set(key, rows);
+			if (wanted.pool) this.#watcher?.poolOpened(key, wanted.pool, buffer, this.#threads);
 		}
 		rows.users.add(thread);
 		return rows.buffer;
@@ -37,14 +60,16 @@ export class SharedRows {
 		const rows = this.#rows.get(key);
 		if (!rows) return;
 		rows.users.delete(thread);
-		if (rows.users.size === 0) this.#rows.delete(key);
+		if (rows.users.size > 0) return;
+		this.#rows.delete(key);
+		if (rows.wanted.pool) this.#watcher?.poolClosed(key);
 	}
 
-	/** The thread has died: what it had in flight is over. Round-robin's turn, which stands in row 0, may begin again. */
+	/** The thread has died: what it had in flight is over. */
 	releaseAll(thread: number): void {
-		for (const [key, { buffer, slots, users }] of this.#rows) {
+		for (const [key, { buffer, wanted, users }] of this.#rows) {
 			if (!users.has(thread)) continue;
-			new Int32Array(buffer).fill(0, thread * slots, (thread + 1) * slots);
+			new Int32Array(buffer).fill(0, thread * wanted.slots, (thread + 1) * wanted.slots);
 			this.release(key, thread);
 		}
 	}

@@ -14,7 +14,7 @@ import {
 	type ToWorker,
 	type WorkerStart,
 } from './messages.ts';
-import { SharedRows } from './shared-rows.ts';
+import { type PoolWatcher, SharedRows } from './shared-rows.ts';
 
 /** Milliseconds that a thread may take to build a generation. */
 const BUILD_LIMIT = 60_000;
@@ -56,6 +56,8 @@ export interface WorkerPoolHost {
 	readonly totals: ThreadTotals;
 	/** The same for every thread. */
 	readonly surroundings: Pick<WorkerStart, 'terminal' | 'verbose' | 'workingDirectory' | 'environment'>;
+	/** Is told of the pools of upstreams that threads open. */
+	readonly pools: PoolWatcher;
 	log(entry: LogEntry): void;
 	/** Lines for a log writer. */
 	access(sink: string, text: string, entries: number): void;
@@ -110,7 +112,7 @@ export class WorkerPool {
 		this.#host = host;
 		this.#control = control;
 		this.#outstanding = new Int32Array(control);
-		this.#memory = new SharedRows(threads);
+		this.#memory = new SharedRows(threads, host.pools);
 		for (let index = 0; index < threads; index++) {
 			const slot: Slot = {
 				index,
@@ -297,7 +299,7 @@ export class WorkerPool {
 				this.#post(slot, {
 					type: 'memory',
 					key: message.key,
-					buffer: this.#memory.take(message.key, message.slots, slot.index),
+					buffer: this.#memory.take(message.key, message.wanted, slot.index),
 				});
 				return;
 			case 'memory_released':

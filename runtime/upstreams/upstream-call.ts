@@ -3,7 +3,9 @@ import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
 import type { UpstreamError, UpstreamRequest, UpstreamResponse } from '../../compiler/exchange/leases.ts';
 import type { CallCarrier, ClientCall } from '../protocols/http1/client-call.ts';
+import type { PoolSurroundings } from './pool-surroundings.ts';
 import type { PooledUpstream } from './pooled-upstream.ts';
+import { processNow } from './process-clock.ts';
 import { NO_CARRIER } from './transports/link.ts';
 
 /** Gets the outcome; the parts of a promise. */
@@ -17,10 +19,14 @@ export class UpstreamCall implements ClientCall {
 	readonly request: UpstreamRequest;
 	carrier: CallCarrier = NO_CARRIER;
 	connectTime = -1;
+	readonly #x: Exchange;
 	readonly #upstream: PooledUpstream;
+	readonly #surroundings: PoolSurroundings;
 	readonly #onInform: ((status: number, headers: HeaderList) => void) | undefined;
 	readonly #resolve: Outcome['resolve'];
 	readonly #reject: Outcome['reject'];
+	readonly #startedAt: number;
+	readonly #probe: boolean;
 	#retried = false;
 
 	constructor(
@@ -28,15 +34,20 @@ export class UpstreamCall implements ClientCall {
 		upstream: PooledUpstream,
 		request: UpstreamRequest,
 		onInform: ((status: number, headers: HeaderList) => void) | undefined,
+		surroundings: PoolSurroundings,
 		resolve: Outcome['resolve'],
 		reject: Outcome['reject'],
 	) {
 		this.request = request;
+		this.#x = x;
 		this.#upstream = upstream;
+		this.#surroundings = surroundings;
 		this.#onInform = onInform;
 		this.#resolve = resolve;
 		this.#reject = reject;
+		this.#startedAt = performance.now();
 		upstream.count(1);
+		this.#probe = upstream.record?.circuit === undefined ? false : upstream.began(processNow());
 		upstream.link.send(this, false);
 		x.onGone(() => this.carrier.cancel(this));
 	}
@@ -46,22 +57,36 @@ export class UpstreamCall implements ClientCall {
 	}
 
 	answered(response: UpstreamResponse): void {
+		const { upstreamObserver } = this.#surroundings;
+		const { record } = this.#upstream;
+		if (upstreamObserver || record?.guarded || record?.measured) {
+			const elapsed = performance.now() - this.#startedAt;
+			upstreamObserver?.answered(this.#upstream.address, this.connectTime, elapsed);
+			this.#upstream.answered(this.#probe, response.status, elapsed, processNow());
+		}
 		this.#resolve(response);
 	}
 
 	failed(error: UpstreamError, untouched: boolean): void {
-		if (untouched && !this.#retried && isIdempotent(this.request.method)) {
+		if (untouched && !this.#retried && isIdempotent(this.request.method) && !this.#x.isGone) {
 			// The upstream closed an idle connection while the request was on its way: a fresh one tells whether it is there.
 			this.#retried = true;
+			this.#surroundings.upstreamObserver?.retried(this.#upstream.address);
 			this.#upstream.link.send(this, true);
 			return;
 		}
 		this.#upstream.count(-1);
+		if (this.#x.isGone) this.#upstream.abandoned(this.#probe);
+		else {
+			this.#surroundings.upstreamObserver?.failed(this.#upstream.address, error);
+			this.#upstream.failed(this.#probe, error, performance.now() - this.#startedAt, processNow());
+		}
 		this.#reject(error);
 	}
 
 	released(): void {
 		this.#upstream.count(-1);
+		this.#surroundings.upstreamObserver?.ended(this.#upstream.address, performance.now() - this.#startedAt);
 	}
 }
 

@@ -13,16 +13,23 @@ import type {
 	UpstreamResponse,
 	UpstreamSettings,
 } from '../../compiler/exchange/leases.ts';
-import type { Balancer, BalancerView } from '../../compiler/providers/balancers/balancer.ts';
-import { balancerById } from '../../compiler/providers/balancers/index.ts';
+import type { BalancerView, Choice } from '../../compiler/providers/balancers/balancer.ts';
+import { compileBalance } from '../../compiler/providers/balancers/index.ts';
+import { hashText } from '../../compiler/providers/balancers/rendezvous.ts';
 import { PieceMemory } from '../protocols/http1/piece-memory.ts';
-import { PooledUpstream } from './pooled-upstream.ts';
-import { poolSlots, type SharedUpstreamCounts, UpstreamCounts } from './shared-counts.ts';
-import { createLink, keepAliveOf } from './transports/create-link.ts';
+import { CircuitBreaker } from './circuit-breaker.ts';
+import { DynamicAddresses } from './dynamic/dynamic-addresses.ts';
+import { JoinedStreams } from './joined-streams.ts';
+import { passiveOf } from './passive-health.ts';
+import { PoolMemory, type SharedPoolMemory } from './pool-memory.ts';
+import { PLAIN_SURROUNDINGS, type PoolSurroundings } from './pool-surroundings.ts';
+import { PooledUpstream, type UpstreamRecord } from './pooled-upstream.ts';
+import { processNow } from './process-clock.ts';
+import { RetryBudget } from './retry-budget.ts';
+import { keepAliveOf, LinkMaker } from './transports/create-link.ts';
 import type { LinkSurroundings } from './transports/link.ts';
 import { UpstreamCall } from './upstream-call.ts';
-
-export { poolSlots } from './shared-counts.ts';
+import { UpstreamHealth } from './upstream-health.ts';
 
 /** A pool as its owner sees it. */
 export interface OwnedUpstreamPool extends UpstreamPool {
@@ -32,6 +39,8 @@ export interface OwnedUpstreamPool extends UpstreamPool {
 	readonly idleConnections: number;
 	/** Requests in flight of this thread. */
 	readonly inFlight: number;
+	/** No configuration that is served uses the pool any more: joined streams end after their delay. */
+	retire(): void;
 }
 
 /** Bytes that one read of an upstream's socket can give. */
@@ -43,21 +52,36 @@ const MAX_SWEEP_INTERVAL = 1000;
 
 /**
  * Opens a pool. Addresses must have been checked (see upstream-address.ts): those that are invalid are left out.
- * @param shared Counts of the whole process; without them the pool knows this thread's only.
+ * @param shared Memory of the whole process; without it the pool knows this thread's only.
  */
-export function createUpstreamPool(settings: UpstreamSettings, shared?: SharedUpstreamCounts): OwnedUpstreamPool {
-	return new Pool(settings, shared);
+export function createUpstreamPool(
+	settings: UpstreamSettings,
+	shared?: SharedPoolMemory,
+	surroundings: PoolSurroundings = PLAIN_SURROUNDINGS,
+): OwnedUpstreamPool {
+	return new Pool(settings, shared, surroundings);
 }
 
 class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 	readonly settings: UpstreamSettings;
 	readonly pieces: PieceMemory = new PieceMemory();
 	readonly threads: number;
-	readonly #counts: UpstreamCounts;
-	readonly #balancer: Balancer;
+	readonly #links: LinkMaker;
+	readonly #surroundings: PoolSurroundings;
+	readonly #memory: PoolMemory;
+	readonly #choose: Choice;
+	readonly #budget: RetryBudget;
+	readonly #dynamic: DynamicAddresses | undefined;
+	readonly #streams = new JoinedStreams();
 	readonly #upstreams: PooledUpstream[] = [];
-	/** Upstreams whose addresses placeholders made. */
+	/** Whether anything can make an upstream unavailable. */
+	readonly #guarded: boolean;
+	readonly #slowStart: number;
+	/** Upstreams whose addresses placeholders or look-ups made. */
 	readonly #resolved = new Map<string, PooledUpstream>();
+	/** The last list of made addresses, and what it stands for. */
+	#lastTexts: readonly string[] | undefined = undefined;
+	#lastResolved: readonly PooledUpstream[] = [];
 	/** Made with the first connection: most pools of a large configuration have none. */
 	#readBuffer: Buffer | undefined = undefined;
 	#timer: NodeJS.Timeout | undefined = undefined;
@@ -65,12 +89,27 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 	// What a choice is being made from.
 	#candidates: readonly PooledUpstream[];
 	#avoid: readonly Upstream[] | undefined = undefined;
+	#now = 0;
+	/** Whether upstreams that come back get only a part of their turns. */
+	#ramp = false;
 
-	constructor(settings: UpstreamSettings, shared: SharedUpstreamCounts | undefined) {
+	constructor(settings: UpstreamSettings, shared: SharedPoolMemory | undefined, surroundings: PoolSurroundings) {
 		this.settings = settings;
 		this.threads = shared?.rows ?? 1;
-		this.#counts = new UpstreamCounts(poolSlots(settings), shared);
-		this.#balancer = balancerById(settings.balance?.policy ?? 'random') ?? balancerById('random')!;
+		this.#surroundings = surroundings;
+		this.#links = new LinkMaker(settings, this);
+		this.#memory = new PoolMemory(settings, shared);
+		this.#budget = new RetryBudget(this.#memory, settings.retry_budget);
+		this.#slowStart = settings.slow_start ?? 0;
+		this.#guarded =
+			settings.health !== undefined ||
+			(settings.fail_duration ?? 0) > 0 ||
+			(settings.unhealthy_request_count ?? 0) > 0 ||
+			settings.circuit !== undefined;
+		this.#choose = compileBalance(settings.balance, {
+			clientIp: x => surroundings.clientIp(x),
+			trustsPeer: x => surroundings.trustsPeer(x),
+		});
 		for (const text of settings.to) {
 			const parsed = parseUpstream(text);
 			if (parsed.kind !== 'static') continue;
@@ -79,6 +118,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 			}
 		}
 		this.#candidates = this.#upstreams;
+		this.#dynamic = settings.dynamic && new DynamicAddresses(settings.dynamic);
 	}
 
 	get idleConnections(): number {
@@ -93,12 +133,40 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 		return sum;
 	}
 
-	select(_x: Exchange, avoid?: readonly Upstream[], resolved?: readonly string[]): Upstream | undefined {
+	select(x: Exchange, avoid?: readonly Upstream[], resolved?: readonly string[]): Upstream | undefined {
 		const candidates = resolved === undefined ? this.#upstreams : this.#resolve(resolved);
-		if (candidates.length === 1 && avoid === undefined) return candidates[0];
+		if (candidates.length === 1 && avoid === undefined && !this.#guarded && this.settings.balance === undefined) {
+			return candidates[0];
+		}
 		this.#candidates = candidates;
 		this.#avoid = avoid;
-		return candidates[this.#balancer.choose(this)];
+		if (this.#guarded) this.#now = processNow();
+		this.#ramp = this.#slowStart > 0;
+		const chosen = candidates[this.#choose(this, x)];
+		if (chosen || !this.#ramp) return chosen;
+		// Nobody else is there: one that comes back gets all.
+		this.#ramp = false;
+		return candidates[this.#choose(this, x)];
+	}
+
+	lookUp(names: readonly string[]): readonly string[] | undefined | Promise<readonly string[] | undefined> {
+		return this.#dynamic?.lookUp(names);
+	}
+
+	mayRetry(): boolean {
+		return this.#budget.take(processNow());
+	}
+
+	waiting(by: 1 | -1): void {
+		this.#memory.addWaiting(by);
+	}
+
+	joined(close: () => void, delay: number): () => void {
+		return this.#streams.join(close, delay);
+	}
+
+	retire(): void {
+		this.#streams.retire();
 	}
 
 	send(
@@ -107,8 +175,9 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 		request: UpstreamRequest,
 		onInform: ((status: number, headers: HeaderList) => void) | undefined,
 	): Promise<UpstreamResponse> {
+		if (this.settings.retries !== undefined || this.settings.retry_duration !== undefined) this.#budget.request();
 		return new Promise((resolve, reject) => {
-			new UpstreamCall(x, upstream as PooledUpstream, request, onInform, resolve, reject);
+			new UpstreamCall(x, upstream as PooledUpstream, request, onInform, this.#surroundings, resolve, reject);
 		});
 	}
 
@@ -118,6 +187,8 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 		this.#timer = undefined;
 		for (const upstream of this.#all()) upstream.link.close();
 		this.#resolved.clear();
+		this.#lastTexts = undefined;
+		this.#dynamic?.close();
 	}
 
 	// BalancerView, during `select`.
@@ -127,15 +198,33 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 	}
 
 	available(index: number): boolean {
-		return this.#avoid === undefined || !this.#avoid.includes(this.#candidates[index]!);
+		const upstream = this.#candidates[index]!;
+		if (this.#avoid?.includes(upstream)) return false;
+		if (!this.#guarded) return true;
+		if (!upstream.available(this.#now)) return false;
+		if (!this.#ramp) return true;
+		const share = upstream.record?.health.share(this.#now) ?? 1;
+		return share === 1 || Math.random() < share;
 	}
 
 	active(index: number): number {
 		return this.#candidates[index]!.active;
 	}
 
+	address(index: number): string {
+		return this.#candidates[index]!.address;
+	}
+
+	hash(index: number): number {
+		return this.#candidates[index]!.hash;
+	}
+
+	latency(index: number): number | undefined {
+		return this.#candidates[index]!.record?.health.latency(processNow());
+	}
+
 	turn(): number {
-		return this.#counts.turn();
+		return this.#memory.turn();
 	}
 
 	random(bound: number): number {
@@ -151,6 +240,10 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 		return this.#readBuffer;
 	};
 
+	get environment(): { readonly [name: string]: string | undefined } {
+		return this.#surroundings.environment;
+	}
+
 	idled(): void {
 		if (this.#timer !== undefined || this.#closed) return;
 		const interval = Math.min(MAX_SWEEP_INTERVAL, Math.max(50, keepAliveOf(this.settings).timeout / 4));
@@ -159,11 +252,33 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 	}
 
 	#make(address: UpstreamAddress, slot: number | undefined): PooledUpstream {
-		return new PooledUpstream(address, createLink(address, this.settings, this), this.#counts, slot);
+		return new PooledUpstream(
+			address,
+			this.#links.link(address),
+			this.#memory,
+			slot === undefined ? undefined : this.#record(slot),
+		);
+	}
+
+	#record(slot: number): UpstreamRecord {
+		const { settings } = this;
+		const passive = passiveOf(settings);
+		return {
+			slot,
+			health: new UpstreamHealth(this.#memory, slot, passive, this.#slowStart),
+			circuit: settings.circuit && new CircuitBreaker(this.#memory, slot, settings.circuit),
+			passive,
+			maxRequests: settings.unhealthy_request_count ?? 0,
+			guarded: this.#guarded,
+			measured: usesLatency(settings),
+		};
 	}
 
 	#resolve(texts: readonly string[]): readonly PooledUpstream[] {
+		// A list that was looked up is the same object until it is looked up again.
+		if (texts === this.#lastTexts) return this.#lastResolved;
 		const upstreams: PooledUpstream[] = [];
+		const now = processNow();
 		for (const text of texts) {
 			const address = parseResolvedUpstream(text);
 			if (!address) continue;
@@ -171,13 +286,18 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 			if (upstream) {
 				// Back to the end: a Map iterates in the order of insertion.
 				this.#resolved.delete(address.address);
+				if (upstream.record) this.#memory.touch(upstream.record.slot, now);
 			} else {
-				upstream = this.#make(address, undefined);
+				upstream = this.#make(address, this.#memory.claim(hashText(address.address), now));
 				if (this.#closed) upstream.link.close();
 				if (this.#resolved.size >= MAX_RESOLVED) this.#dropOldest();
 			}
 			this.#resolved.set(address.address, upstream);
 			upstreams.push(upstream);
+		}
+		if (this.#dynamic) {
+			this.#lastTexts = texts;
+			this.#lastResolved = upstreams;
 		}
 		return upstreams;
 	}
@@ -202,4 +322,9 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 		yield* this.#upstreams;
 		yield* this.#resolved.values();
 	}
+}
+
+/** Whether the policy, or the one it falls back to, goes by latency. */
+function usesLatency({ balance }: UpstreamSettings): boolean {
+	return balance !== undefined && JSON.stringify(balance).includes('"peak_ewma"');
 }

@@ -48,6 +48,10 @@ class FakeRuntime implements RuntimeControl {
 		return this.text;
 	}
 
+	upstreams() {
+		return [];
+	}
+
 	countAdminRequest(path: string, method: string, status: number): void {
 		this.counted.push(`${method} ${path} ${status}`);
 	}

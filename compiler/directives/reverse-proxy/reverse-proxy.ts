@@ -6,14 +6,17 @@ import type { Line, Word } from '../../syntax/ast.ts';
 import { handlerDirective } from '../directive.ts';
 import { HEADER_EDITS, type HeaderEdits, lowerHeaderEdit } from '../header-edits.ts';
 import { RESPONSE_RULES, type ResponseRule, ResponseRulesDraft } from '../responses/response-rules.ts';
+import { settleHealth } from './lower-health.ts';
 import {
 	lowerAddresses,
 	poolSubdirectives,
 	refuseByName,
+	SOURCES,
 	UNAVAILABLE_OF_POOLS,
 	type UpstreamDraft,
 } from './lower-upstream.ts';
 import { compileProxy, type ProxyStep } from './proxy-handler.ts';
+import { settleSchemes } from './transports/lower-transport.ts';
 
 const USAGE = 'reverse_proxy [matcher] [<upstream>… | upstream://<name>] [{ … }]';
 const NAMED = 'upstream://';
@@ -84,12 +87,14 @@ export const reverseProxy = handlerDirective<ProxyStep>({
 		const rules = responses.rules();
 		if (rules.length > 0) fields.responses = rules;
 		if (named !== undefined) return cx.origin<ProxyStep>({ handler: 'proxy', pool: named, ...fields }, line.span);
-		const hasAddress = args.length > 0 || line.block?.lines.some(({ words }) => words[0]!.text === 'to') === true;
+		const hasAddress = args.length > 0 || line.block?.lines.some(({ words }) => SOURCES.has(words[0]!.text)) === true;
 		if (!hasAddress && cx.dialect === 'configfile') {
 			cx.problem('error', 'arguments/too-few', name.span, '`reverse_proxy` has no upstream.', {
 				hint: `Usage: ${USAGE}`,
 			});
 		}
+		settleSchemes(draft, args[0]?.span ?? line.span, cx);
+		settleHealth(draft);
 		const upstreams = cx.origin(draft as UpstreamDraft & UpstreamSettings, args[0]?.span ?? line.span);
 		return cx.origin<ProxyStep>({ handler: 'proxy', upstreams, ...fields }, line.span);
 	},

@@ -1,6 +1,7 @@
 /** Schema of a pool of upstreams in the document: of `upstreams.<name>` and of `proxy`'s own. */
-import { balancers } from '../../providers/balancers/index.ts';
 import type { Schema } from '../directive.ts';
+import { POOL_PROPERTIES } from './pool-schema.ts';
+import { transportSchema } from './transports/transport-schema.ts';
 
 const MILLISECONDS: Schema = { type: 'number', minimum: 0, maximum: 2_147_483_647 };
 
@@ -14,21 +15,9 @@ export const upstreamSchema: Schema = {
 			type: 'array',
 			items: { type: 'string', minLength: 1 },
 			description:
-				'Addresses: `host:port`, `[v6]:port`, `host:8001-8005`, `unix//path`, or one with placeholders that is resolved per request.',
+				'Addresses: `host:port`, `[v6]:port`, `host:8001-8005`, `unix//path`, with `https://` or `h2c://` before it for such a transport, or one with placeholders that is resolved per request.',
 		},
-		balance: {
-			type: 'object',
-			description: 'How an upstream is chosen; `random` if left out.',
-			discriminator: { propertyName: 'policy' },
-			required: ['policy'],
-			oneOf: balancers.map(({ id, summary, schema }) => ({
-				type: 'object',
-				description: summary,
-				properties: { policy: { const: id }, ...schema.properties },
-				required: ['policy', ...(schema.required ?? [])],
-				additionalProperties: false,
-			})),
-		},
+		balance: { $ref: '#/$defs/balance', description: 'How an upstream is chosen; `random` if left out.' },
 		connect_timeout: { ...MILLISECONDS, description: 'Milliseconds to connect; 3000 if left out, 0 for no bound.' },
 		response_header_timeout: {
 			...MILLISECONDS,
@@ -49,6 +38,8 @@ export const upstreamSchema: Schema = {
 			minimum: 0,
 			description: 'Idle connections that one thread keeps to one upstream; 32 if left out.',
 		},
+		transport: transportSchema,
+		...POOL_PROPERTIES,
 	},
 	required: ['to'],
 	additionalProperties: false,

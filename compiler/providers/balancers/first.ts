@@ -10,7 +10,7 @@ export const first: Balancer = {
 		'For a primary and its stand-ins: later upstreams only get requests when those before them are unavailable.',
 	lower: noSettings,
 	schema: { properties: {} },
-	choose(view) {
+	compile: () => view => {
 		for (let i = 0, size = view.size; i < size; i++) if (view.available(i)) return i;
 		return -1;
 	},

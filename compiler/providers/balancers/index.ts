@@ -1,19 +1,35 @@
 /** The registry of balancing policies. */
-import type { Balancer } from './balancer.ts';
+import type { Balancer, BalancerContext, BalanceSettings, Choice } from './balancer.ts';
+import { clientIpHash } from './client-ip-hash.ts';
+import { cookie } from './cookie.ts';
 import { first } from './first.ts';
+import { header } from './header.ts';
+import { ipHash } from './ip-hash.ts';
 import { leastConn } from './least-conn.ts';
+import { peakEwma } from './peak-ewma.ts';
+import { query } from './query.ts';
 import { random } from './random.ts';
+import { randomChoose } from './random-choose.ts';
 import { roundRobin } from './round-robin.ts';
+import { uriHash } from './uri-hash.ts';
+import { weightedRoundRobin } from './weighted-round-robin.ts';
 
 /** Every policy, in the order of the manual. */
-export const balancers: readonly Balancer[] = [random, roundRobin, leastConn, first];
-
-/** Policies of the languages that have no module in this build: refused by name. */
-export const unavailableBalancers: readonly string[] = [
-	...['random_choose', 'weighted_round_robin', 'ip_hash', 'client_ip_hash', 'uri_hash', 'query', 'header', 'cookie'],
+export const balancers: readonly Balancer[] = [
+	...[random, randomChoose, roundRobin, weightedRoundRobin, leastConn, peakEwma, first],
+	...[ipHash, clientIpHash, uriHash, query, header, cookie],
 ];
 
 /** The policy of that id; undefined when there is none. */
 export function balancerById(id: string): Balancer | undefined {
 	return balancers.find(balancer => balancer.id === id);
+}
+
+/**
+ * The choice that settings ask for; `random` for undefined. Throws RangeError for settings of the right shape that cannot
+ * work.
+ */
+export function compileBalance(settings: BalanceSettings | undefined, cx: Omit<BalancerContext, 'choice'>): Choice {
+	const whole: BalancerContext = { ...cx, choice: other => compileBalance(other, cx) };
+	return (balancerById(settings?.policy ?? 'random') ?? random).compile(settings ?? { policy: 'random' }, whole);
 }

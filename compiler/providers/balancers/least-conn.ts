@@ -9,7 +9,7 @@ export const leastConn: Balancer = {
 	documentation: 'Requests of all threads count. Among equals any is chosen, each as likely as another.',
 	lower: noSettings,
 	schema: { properties: {} },
-	choose(view) {
+	compile: () => view => {
 		let chosen = -1;
 		let fewest = 0;
 		let equals = 0;

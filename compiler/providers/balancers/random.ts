@@ -1,5 +1,5 @@
 /** Balancing policy `random`: any available upstream, each as likely as another. The default. */
-import { type Balancer, noSettings } from './balancer.ts';
+import { type Balancer, type BalancerView, noSettings } from './balancer.ts';
 
 /** Any available upstream. */
 export const random: Balancer = {
@@ -9,17 +9,20 @@ export const random: Balancer = {
 	documentation: 'The default. Needs no state, and spreads well once there are many requests.',
 	lower: noSettings,
 	schema: { properties: {} },
-	choose(view) {
-		const size = view.size;
-		if (size === 1) return view.available(0) ? 0 : -1;
-		const first = view.random(size);
-		if (view.available(first)) return first;
-		// Reservoir sampling: one pass, and each available upstream stays as likely.
-		let chosen = -1;
-		let seen = 0;
-		for (let i = 0; i < size; i++) {
-			if (view.available(i) && view.random(++seen) === 0) chosen = i;
-		}
-		return chosen;
-	},
+	compile: () => chooseAny,
 };
+
+/** Any available upstream, each as likely as another; −1 for none. */
+export function chooseAny(view: BalancerView): number {
+	const size = view.size;
+	if (size === 1) return view.available(0) ? 0 : -1;
+	const first = size === 0 ? 0 : view.random(size);
+	if (size > 0 && view.available(first)) return first;
+	// Reservoir sampling: one pass, and each available upstream stays as likely.
+	let chosen = -1;
+	let seen = 0;
+	for (let i = 0; i < size; i++) {
+		if (view.available(i) && view.random(++seen) === 0) chosen = i;
+	}
+	return chosen;
+}

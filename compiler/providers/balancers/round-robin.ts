@@ -10,7 +10,7 @@ export const roundRobin: Balancer = {
 		'One turn is kept for the whole process, so threads do not visit an upstream twice in a row. The first request after a start goes to the second upstream of the list.',
 	lower: noSettings,
 	schema: { properties: {} },
-	choose(view) {
+	compile: () => view => {
 		const size = view.size;
 		const start = view.turn() >>> 0;
 		for (let i = 0; i < size; i++) {

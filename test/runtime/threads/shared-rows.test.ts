@@ -7,23 +7,23 @@ const rows = suite('shared rows');
 
 rows('are the same for every thread, and gone with the last', () => {
 	const shared = new SharedRows(3);
-	const buffer = shared.take('a', 2, 0);
+	const buffer = shared.take('a', { slots: 2 }, 0);
 	assert.is(buffer.byteLength, 24);
-	assert.is(shared.take('a', 2, 1), buffer);
+	assert.is(shared.take('a', { slots: 2 }, 1), buffer);
 	shared.release('a', 0);
-	assert.is(shared.take('a', 2, 2), buffer);
+	assert.is(shared.take('a', { slots: 2 }, 2), buffer);
 	shared.release('a', 1);
 	shared.release('a', 2);
 	shared.release('a', 2);
 	assert.is(shared.size, 0);
-	assert.is.not(shared.take('a', 2, 0), buffer);
+	assert.is.not(shared.take('a', { slots: 2 }, 0), buffer);
 });
 
 rows('a dead thread has nothing in flight', () => {
 	const shared = new SharedRows(2);
-	const numbers = new Int32Array(shared.take('a', 2, 0));
-	shared.take('a', 2, 1);
-	shared.take('b', 1, 1);
+	const numbers = new Int32Array(shared.take('a', { slots: 2 }, 0));
+	shared.take('a', { slots: 2 }, 1);
+	shared.take('b', { slots: 1 }, 1);
 	numbers.set([1, 2, 3, 4]);
 	shared.releaseAll(1);
 	assert.equal([...numbers], [1, 2, 0, 0]);

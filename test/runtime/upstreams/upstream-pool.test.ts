@@ -11,7 +11,8 @@ import { type Body, isStream } from '../../../compiler/exchange/body.ts';
 import type { Exchange } from '../../../compiler/exchange/exchange.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { UpstreamError, type UpstreamRequest, type UpstreamSettings } from '../../../compiler/exchange/leases.ts';
-import { createUpstreamPool, type OwnedUpstreamPool, poolSlots } from '../../../runtime/upstreams/upstream-pool.ts';
+import { poolBytes, poolLayout } from '../../../runtime/upstreams/pool-memory.ts';
+import { createUpstreamPool, type OwnedUpstreamPool } from '../../../runtime/upstreams/upstream-pool.ts';
 import {
 	exchange,
 	onRequest,
@@ -679,9 +680,9 @@ test('more idle connections than the limit last from one burst to the next, and 
 test('counts are of the whole process; balancing sees them', async () => {
 	const silent = await upstream(() => {});
 	const settings: UpstreamSettings = { to: [silent.address, '127.0.0.1:9'], balance: { policy: 'least_conn' } };
-	const slots = poolSlots(settings);
+	const { row: slots } = poolLayout(settings);
 	assert.is(slots, 3);
-	const buffer = new SharedArrayBuffer(4 * 2 * slots);
+	const buffer = new SharedArrayBuffer(poolBytes(settings, 2));
 	const one = createUpstreamPool(settings, { buffer, rows: 2, row: 0 });
 	const two = createUpstreamPool(settings, { buffer, rows: 2, row: 1 });
 	open.push(one, two);
@@ -699,7 +700,7 @@ test('counts are of the whole process; balancing sees them', async () => {
 
 test('round robin takes one turn for all threads, the second upstream first', () => {
 	const settings: UpstreamSettings = { to: ['a:1', 'b:1', 'c:1'], balance: { policy: 'round_robin' } };
-	const buffer = new SharedArrayBuffer(4 * 2 * poolSlots(settings));
+	const buffer = new SharedArrayBuffer(poolBytes(settings, 2));
 	const pools = [0, 1].map(row => createUpstreamPool(settings, { buffer, rows: 2, row }));
 	const seen = Array.from({ length: 6 }, (_, i) => pools[i % 2]!.select(exchange())!.host).join('');
 	assert.is(seen, 'bcabca');

@@ -60,6 +60,7 @@ lowering('everything that it takes', () => {
 				max_response_header: 65536,
 				keepalive: 10000,
 				keepalive_idle_conns: 4,
+				transport: { type: 'http', versions: ['1.1'], forward_proxy: 'none' },
 			},
 			header_up: {
 				set: [{ name: 'X-A', value: 'a' }],
@@ -96,8 +97,8 @@ lowering('mistakes stand at their word, all in one run', () => {
 	assert.equal(
 		mistakes(`reverse_proxy /a a:x wss://b https://c {
 			lb_policy rund_robin
-			lb_policy ip_hash
-			lb_retries 3
+			lb_policy ip_hash now
+			lb_retries many
 			header_up
 			trusted_proxies 10.0.0.0/99
 			nonsense
@@ -112,15 +113,13 @@ lowering('mistakes stand at their word, all in one run', () => {
 		[
 			'upstream/invalid-port at a:x',
 			'upstream/browser-scheme at wss://b',
-			'directive/unavailable at https://c',
 			'value/unknown at rund_robin',
-			'directive/unavailable at ip_hash',
-			'directive/unavailable at lb_retries',
+			'arguments/too-many at now',
+			'value/not-a-whole-number at many',
 			'arguments/too-few at header_up',
 			'value/not-a-range at 10.0.0.0/99',
 			'directive/unknown-subdirective at nonsense',
 			'value/not-a-duration at soon',
-			'directive/unavailable at tls',
 			'directive/unavailable at 3',
 			'upstream/transport-twice at transport',
 			'arguments/too-few at reverse_proxy',

@@ -1,60 +1,216 @@
 /** Balancing policies choose among what is available, and only there. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { BalancerView } from '../../../../compiler/providers/balancers/balancer.ts';
-import { balancerById, balancers } from '../../../../compiler/providers/balancers/index.ts';
+import type { BalancerView, BalanceSettings, Choice } from '../../../../compiler/providers/balancers/balancer.ts';
+import { balancers, compileBalance } from '../../../../compiler/providers/balancers/index.ts';
+import { hashText } from '../../../../compiler/providers/balancers/rendezvous.ts';
+import { exchange } from '../../../runtime/upstreams/scripted-upstream.ts';
 
 const choices = suite('balancers');
 
-function view(available: readonly boolean[], active: readonly number[] = available.map(() => 0)): BalancerView {
+interface Facts {
+	readonly active?: readonly number[];
+	readonly latency?: readonly (number | undefined)[];
+	readonly prefix?: string;
+}
+
+function view(available: readonly boolean[], { active, latency, prefix = 'up' }: Facts = {}): BalancerView {
 	let turn = 0;
 	return {
 		size: available.length,
 		available: index => available[index]!,
-		active: index => active[index]!,
+		active: index => active?.[index] ?? 0,
+		address: index => `${prefix}${index}:80`,
+		hash: index => hashText(`${prefix}${index}:80`),
+		latency: index => latency?.[index],
 		turn: () => ++turn,
 		random: bound => Math.floor(Math.random() * bound),
 	};
 }
 
-function spread(id: string, of: BalancerView, times: number): number[] {
+function choice(settings: BalanceSettings): Choice {
+	return compileBalance(settings, {
+		clientIp: x => x.request.headers.get('x-client') ?? '',
+		trustsPeer: x => x.request.headers.has('x-trusted'),
+	});
+}
+
+/** Settings that each policy needs to work at all. */
+const NEEDED: { readonly [id: string]: object } = {
+	weighted_round_robin: { weights: [1, 1, 1] },
+	query: { key: 'k' },
+	header: { field: 'X-Key' },
+};
+
+function spread(settings: BalanceSettings, of: BalancerView, times: number): number[] {
 	const counts = new Array<number>(of.size).fill(0);
-	for (let i = 0; i < times; i++) counts[balancerById(id)!.choose(of)]!++;
+	const choose = choice(settings);
+	for (let i = 0; i < times; i++) counts[choose(of, exchange())]!++;
 	return counts;
 }
 
 choices('none of them chooses what is not available', () => {
-	for (const { id, choose } of balancers) {
-		assert.is(choose(view([])), -1, id);
-		assert.is(choose(view([false])), -1, id);
-		assert.is(choose(view([false, false])), -1, id);
-		for (let i = 0; i < 20; i++) assert.is(choose(view([false, true, false])), 1, id);
+	for (const { id } of balancers) {
+		const choose = choice({ policy: id, ...NEEDED[id] });
+		const x = exchange('GET', [['X-Key', 'a']]);
+		assert.is(choose(view([]), x), -1, id);
+		assert.is(choose(view([false]), x), -1, id);
+		assert.is(choose(view([false, false]), x), -1, id);
+		for (let i = 0; i < 20; i++) assert.is(choose(view([false, true, false]), x), 1, id);
 	}
 });
 
 choices('random spreads evenly, also past an unavailable one', () => {
-	for (const count of spread('random', view([true, true, true]), 3000))
+	for (const count of spread({ policy: 'random' }, view([true, true, true]), 3000))
 		assert.ok(count > 850 && count < 1150, `${count}`);
-	const [a, b, c] = spread('random', view([true, false, true]), 3000);
+	const [a, b, c] = spread({ policy: 'random' }, view([true, false, true]), 3000);
 	assert.is(b, 0);
 	assert.ok(Math.abs(a! - c!) < 350);
 });
 
+choices('random_choose takes the least busy of those it draws', () => {
+	const [a, b, c] = spread(
+		{ policy: 'random_choose', choose: 2 },
+		view([true, true, true], { active: [5, 0, 9] }),
+		3000,
+	);
+	assert.is(c, 0);
+	assert.ok(b! > 1800 && a! > 800, `${a} ${b}`);
+	assert.equal(
+		spread({ policy: 'random_choose', choose: 3 }, view([true, true, true], { active: [5, 1, 9] }), 10),
+		[0, 10, 0],
+	);
+});
+
 choices('round_robin begins with the second and visits each in turn', () => {
 	const of = view([true, true, true]);
-	const { choose } = balancerById('round_robin')!;
-	assert.equal([choose(of), choose(of), choose(of), choose(of)], [1, 2, 0, 1]);
+	const choose = choice({ policy: 'round_robin' });
+	assert.equal(
+		Array.from({ length: 4 }, () => choose(of, exchange())),
+		[1, 2, 0, 1],
+	);
+});
+
+choices('weighted_round_robin gives each its share, spread over the cycle', () => {
+	const weights = { policy: 'weighted_round_robin', weights: [5, 1, 1, 0] };
+	const of = view([true, true, true, true]);
+	assert.equal(spread(weights, of, 70), [50, 10, 10, 0]);
+	const choose = choice(weights);
+	let run = 0;
+	for (let i = 0; i < 14; i++) {
+		run = choose(of, exchange()) === 0 ? run + 1 : 0;
+		assert.ok(run <= 5);
+	}
+	const without = spread(weights, view([false, true, true, true]), 70);
+	assert.equal([without[0], without[3]], [0, 0]);
+	assert.throws(() => choice({ policy: 'weighted_round_robin', weights: [0, 0] }), RangeError);
+	assert.is(spread({ policy: 'weighted_round_robin', weights: [999_999_999, 1] }, of, 4096)[1]! > 0, true);
 });
 
 choices('least_conn takes the least busy, equals by chance', () => {
-	assert.equal(spread('least_conn', view([true, true, true], [2, 1, 3]), 10), [0, 10, 0]);
-	assert.equal(spread('least_conn', view([true, false, true], [2, 0, 3]), 10), [10, 0, 0]);
-	const [a, b] = spread('least_conn', view([true, true, true], [1, 1, 2]), 1000);
+	const settings = { policy: 'least_conn' };
+	assert.equal(spread(settings, view([true, true, true], { active: [2, 1, 3] }), 10), [0, 10, 0]);
+	assert.equal(spread(settings, view([true, false, true], { active: [2, 0, 3] }), 10), [10, 0, 0]);
+	const [a, b] = spread(settings, view([true, true, true], { active: [1, 1, 2] }), 1000);
 	assert.ok(a! > 380 && b! > 380);
 });
 
 choices('first takes the first', () => {
-	assert.equal(spread('first', view([false, true, true]), 5), [0, 5, 0]);
+	assert.equal(spread({ policy: 'first' }, view([false, true, true]), 5), [0, 5, 0]);
+});
+
+choices('peak_ewma leaves the slow and the busy alone, and asks who is not known', () => {
+	const all = [true, true, true];
+	const slow = spread({ policy: 'peak_ewma' }, view(all, { latency: [2000, 5, 5] }), 1000);
+	assert.is(slow[0], 0);
+	assert.is(spread({ policy: 'peak_ewma' }, view(all, { latency: [5, 5, 5], active: [9, 0, 0] }), 1000)[0], 0);
+	const unknown = spread({ policy: 'peak_ewma' }, view(all, { latency: [undefined, 5, 5] }), 1000);
+	assert.ok(unknown[0]! > 500, `${unknown}`);
+	assert.is(spread({ policy: 'peak_ewma' }, view(all, { latency: [undefined, 5, 5], active: [1, 0, 0] }), 1000)[0], 0);
+});
+
+choices('hashes keep a key at its upstream, spread keys, and move few when a member leaves', () => {
+	const choose = choice({ policy: 'header', field: 'x-key' });
+	const all = new Array<boolean>(10).fill(true);
+	const of = (key: string, available: readonly boolean[]) =>
+		choose(view(available, { prefix: '10.0.0.' }), exchange('GET', [['X-Key', key]]));
+	const keys = Array.from({ length: 5000 }, (_, i) => `client-${i}`);
+	const before = keys.map(key => of(key, all));
+	assert.equal(
+		keys.map(key => of(key, all)),
+		before,
+	);
+	for (let i = 0; i < 10; i++) {
+		const share = before.filter(index => index === i).length;
+		assert.ok(share > 350 && share < 650, `${i}: ${share}`);
+	}
+	const without3 = all.map((_, i) => i !== 3);
+	keys.forEach((key, i) => {
+		if (before[i] !== 3) assert.is(of(key, without3), before[i]);
+		else assert.is.not(of(key, without3), 3);
+	});
+});
+
+choices('each hash has its key, and a fallback for requests without', () => {
+	const of = view([true, true, true, true]);
+	const same = (settings: BalanceSettings, ...requests: Parameters<typeof exchange>[]) => {
+		const choose = choice(settings);
+		return new Set(requests.map(request => choose(of, exchange(...request)))).size === 1;
+	};
+	assert.ok(same({ policy: 'ip_hash' }, ['GET'], ['POST'], ['GET', [['X-Client', 'a']]]));
+	assert.ok(same({ policy: 'client_ip_hash' }, ['GET', [['X-Client', 'a']]], ['POST', [['X-Client', 'a']]]));
+	assert.ok(same({ policy: 'uri_hash' }, ['GET'], ['POST']));
+	const choose = choice({ policy: 'query', key: 'k', fallback: { policy: 'first' } });
+	const x = exchange();
+	assert.is(choose(of, x), 0);
+	const chosen = new Set<number>();
+	for (let i = 0; i < 50; i++) {
+		x.request.query = `a=1&k=${i}`;
+		chosen.add(choose(of, x));
+		x.request.query = `%6b=${i}&b=2`;
+		chosen.add(choose(of, x));
+	}
+	assert.is(chosen.size, 4);
+	x.request.query = '%zz=%';
+	assert.is(choose(of, x), 0);
+	assert.is(choice({ policy: 'header', field: 'Host', fallback: { policy: 'first' } })(of, exchange()) >= 0, true);
+});
+
+choices('a cookie keeps its client; it is signed, and secure behind TLS', () => {
+	const settings = {
+		policy: 'cookie',
+		name: 'sticky',
+		secret: 's3cret',
+		max_age: 3_600_000,
+		fallback: { policy: 'first' },
+	};
+	const choose = choice(settings);
+	const of = view([false, true, true]);
+	const x = exchange();
+	assert.is(choose(of, x), 1);
+	const set = x.response.headers.get('set-cookie')!;
+	assert.match(set, /^sticky=[0-9a-f]{64}; Path=\/; Max-Age=3600; HttpOnly; SameSite=Lax$/);
+	const cookie = set.slice(0, set.indexOf(';'));
+	const back = exchange('GET', [['Cookie', `a=b; ${cookie}`]]);
+	assert.is(choose(view([true, true, true]), back), 1);
+	assert.is(back.response.headers.get('set-cookie'), undefined);
+	// Its upstream is away: another, and a new cookie, only one of them for two attempts.
+	const moved = exchange('GET', [['Cookie', cookie]]);
+	assert.is(choose(view([false, false, true]), moved), 2);
+	assert.is(choose(view([true, false, false]), moved), 0);
+	assert.is(moved.response.headers.getAll('set-cookie').length, 1);
+	// Another secret signs otherwise; a forged value is worth nothing.
+	assert.is(choice({ ...settings, secret: 'other' })(view([true, true, true]), back), 0);
+	assert.is(choose(view([true, true, true]), exchange('GET', [['Cookie', 'sticky=up1:80']])), 0);
+	const secure = exchange('GET', [
+		['X-Forwarded-Proto', 'https'],
+		['X-Trusted', '1'],
+	]);
+	choose(of, secure);
+	assert.match(secure.response.headers.get('set-cookie')!, /; HttpOnly; Secure; SameSite=None$/);
+	const untrusted = exchange('GET', [['X-Forwarded-Proto', 'https']]);
+	choose(of, untrusted);
+	assert.match(untrusted.response.headers.get('set-cookie')!, /; SameSite=Lax$/);
 });
 
 choices.run();

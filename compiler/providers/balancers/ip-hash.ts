@@ -1,0 +1,15 @@
+/** Balancing policy `ip_hash`: the peer's address decides. */
+import { type Balancer, noSettings } from './balancer.ts';
+import { chooseByKey } from './rendezvous.ts';
+
+/** The upstream that the address of the connection decides. */
+export const ipHash: Balancer = {
+	id: 'ip_hash',
+	usage: 'lb_policy ip_hash',
+	summary: 'Chooses by the address of the connection: one address, one upstream.',
+	documentation:
+		'Behind another proxy all requests have its address: see `client_ip_hash`. When an upstream is unavailable only its clients move (rendezvous hashing).',
+	lower: noSettings,
+	schema: { properties: {} },
+	compile: () => (view, x) => chooseByKey(view, x.connection.remoteAddress),
+};

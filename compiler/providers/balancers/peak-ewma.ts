@@ -1,0 +1,51 @@
+/** Balancing policy `peak_ewma`: of two upstreams drawn at random, the one that will answer sooner as things look. */
+import { type Balancer, type BalancerView, noSettings } from './balancer.ts';
+
+/** Milliseconds assumed of an upstream that has requests in flight and has never answered. */
+const UNKNOWN = 1000;
+
+/** The sooner of two by latency and load. */
+export const peakEwma: Balancer = {
+	id: 'peak_ewma',
+	usage: 'lb_policy peak_ewma',
+	summary: 'Draws two available upstreams and chooses the one with the lower latency times load.',
+	documentation: [
+		'The latency of an upstream is the time until its answers begin: a slow answer counts at once, quicker ones bring the',
+		'figure down over seconds. It is multiplied by the requests in flight, so that a slow, failing or overloaded member is',
+		'left alone without any threshold to set, and asked again once in a while. All threads share the figures.',
+	].join('\n'),
+	lower: noSettings,
+	schema: { properties: {} },
+	compile: () => view => {
+		let one = -1;
+		let two = -1;
+		const size = view.size;
+		// Blind draws first: most upstreams are available, and a pool may have hundreds.
+		for (let tries = 0; tries < 4 && two === -1 && size > 1; tries++) {
+			const index = view.random(size);
+			if (index === one || !view.available(index)) continue;
+			if (one === -1) one = index;
+			else two = index;
+		}
+		if (two === -1) {
+			let seen = 0;
+			one = -1;
+			for (let i = 0; i < size; i++) {
+				if (!view.available(i)) continue;
+				const place = seen < 2 ? seen : view.random(seen + 1);
+				seen++;
+				if (place === 0) one = i;
+				else if (place === 1) two = i;
+			}
+		}
+		if (one === -1 || two === -1) return one === -1 ? two : one;
+		return cost(view, one) <= cost(view, two) ? one : two;
+	},
+};
+
+function cost(view: BalancerView, index: number): number {
+	const active = view.active(index);
+	const latency = view.latency(index);
+	if (latency === undefined) return active === 0 ? 0 : UNKNOWN * active;
+	return latency * (active + 1);
+}

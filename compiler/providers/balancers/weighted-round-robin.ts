@@ -1,0 +1,90 @@
+/** Balancing policy `weighted_round_robin`: the available upstreams in turn, some more often than others. */
+import type { Balancer } from './balancer.ts';
+
+const NO_WEIGHT = 'weighted_round_robin requires at least one upstream with a positive weight';
+
+/** Turns in one cycle at most; larger weights are scaled down. */
+const LONGEST_CYCLE = 4096;
+
+/** The available upstreams in turn, by weight. */
+export const weightedRoundRobin: Balancer = {
+	id: 'weighted_round_robin',
+	usage: 'lb_policy weighted_round_robin <weight>…',
+	summary: 'Chooses the available upstreams in turn, each as often as its weight says.',
+	documentation: [
+		'Weights are whole numbers of 0 or more, matched to upstreams in the order written; an upstream without one, or',
+		'with 0, gets nothing. Turns of one upstream are spread over the cycle: with weights 5 1 1 no upstream gets five',
+		'requests in a row while others wait.',
+	].join('\n'),
+	lower: (args, line, cx) => {
+		if (!cx.noBlock(line)) return { weights: [1] };
+		if (!cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'lb_policy weighted_round_robin <weight>…')) {
+			return { weights: [1] };
+		}
+		const weights: number[] = [];
+		let sound = true;
+		for (const { text, span } of args) {
+			if (/^\d{1,9}$/.test(text)) weights.push(Number(text));
+			else {
+				const message = /^-?\d+$/.test(text)
+					? `invalid weight value '${text}': weight should be non-negative`
+					: `invalid weight value '${text}'`;
+				cx.problem('error', 'balancing/invalid-weight', span, message);
+				sound = false;
+			}
+		}
+		if (sound && weights.every(weight => weight === 0)) {
+			cx.problem('error', 'balancing/no-weight', args[0]!.span, NO_WEIGHT);
+		}
+		return { weights };
+	},
+	schema: {
+		properties: {
+			weights: {
+				type: 'array',
+				items: { type: 'integer', minimum: 0, maximum: 999_999_999 },
+				minItems: 1,
+				description: 'Weights of the upstreams, in their order.',
+			},
+		},
+		required: ['weights'],
+	},
+	compile: settings => {
+		const cycle = spreadTurns(settings.weights as readonly number[]);
+		return view => {
+			const size = view.size;
+			const start = (view.turn() >>> 0) % cycle.length;
+			for (let i = 0; i < cycle.length; i++) {
+				const index = cycle[(start + i) % cycle.length]!;
+				if (index < size && view.available(index)) return index;
+			}
+			return -1;
+		};
+	},
+};
+
+/** One cycle of turns: at each, who is furthest behind its share comes. */
+function spreadTurns(given: readonly number[]): readonly number[] {
+	const sum = given.reduce((total, weight) => total + weight, 0);
+	if (sum === 0) throw new RangeError(NO_WEIGHT);
+	const divisor = given.reduce(greatestCommonDivisor);
+	const scale = sum / divisor > LONGEST_CYCLE ? LONGEST_CYCLE / sum : 1 / divisor;
+	const weights = given.map(weight => (weight === 0 ? 0 : Math.max(1, Math.round(weight * scale))));
+	const total = weights.reduce((all, weight) => all + weight, 0);
+	const credit = weights.map(() => 0);
+	const cycle: number[] = [];
+	for (let turn = 0; turn < total; turn++) {
+		let chosen = 0;
+		for (let i = 0; i < weights.length; i++) {
+			credit[i]! += weights[i]!;
+			if (credit[i]! > credit[chosen]!) chosen = i;
+		}
+		credit[chosen]! -= total;
+		cycle.push(chosen);
+	}
+	return cycle;
+}
+
+function greatestCommonDivisor(a: number, b: number): number {
+	return b === 0 ? a : greatestCommonDivisor(b, a % b);
+}

@@ -1,0 +1,138 @@
+/** The circuit breaker of one upstream: failing or slow beyond measure, it is left alone, then tried with few requests. */
+import type { CircuitSettings } from '../../compiler/exchange/leases.ts';
+import { type PoolMemory, STATE } from './pool-memory.ts';
+import { since } from './process-clock.ts';
+
+/** State of a circuit; its index is what stands in memory. */
+export const CIRCUIT_STATES = ['closed', 'open', 'half_open'] as const;
+
+/** State of a circuit. */
+export type CircuitState = (typeof CIRCUIT_STATES)[number];
+
+const CLOSED = 0;
+const OPEN = 1;
+const HALF_OPEN = 2;
+
+/** A breaker whose state all threads share. */
+export class CircuitBreaker {
+	readonly #words: Int32Array;
+	readonly #at: number;
+	readonly #errorRatio: number;
+	readonly #slowAfter: number;
+	readonly #slowRatio: number;
+	readonly #minRequests: number;
+	readonly #window: number;
+	readonly #openFor: number;
+	readonly #probes: number;
+
+	constructor(memory: PoolMemory, slot: number, settings: CircuitSettings) {
+		this.#words = memory.words;
+		this.#at = memory.stateAt(slot);
+		this.#errorRatio = settings.error_ratio ?? 0.5;
+		this.#slowAfter = settings.slow_after ?? 0;
+		this.#slowRatio = settings.slow_ratio ?? 0.5;
+		this.#minRequests = settings.min_requests ?? 20;
+		this.#window = settings.window ?? 10_000;
+		this.#openFor = settings.open_for ?? 10_000;
+		this.#probes = settings.probes ?? 3;
+	}
+
+	get state(): CircuitState {
+		return CIRCUIT_STATES[this.#load(STATE.circuit)] ?? 'closed';
+	}
+
+	/** True if a request may be sent now. */
+	allows(now: number): boolean {
+		switch (this.#load(STATE.circuit)) {
+			case OPEN:
+				return since(this.#load(STATE.circuitAt), now) >= this.#openFor;
+			case HALF_OPEN:
+				// Probes that never end, or whose thread died, must not keep it so for ever.
+				return this.#load(STATE.total) < this.#probes || since(this.#load(STATE.circuitAt), now) >= this.#openFor;
+			default:
+				return true;
+		}
+	}
+
+	/** A request is being sent. True when it is a probe: `ended` must be told so. */
+	began(now: number): boolean {
+		const state = this.#load(STATE.circuit);
+		if (state === CLOSED) return false;
+		if (since(this.#load(STATE.circuitAt), now) >= this.#openFor && this.#swap(state, HALF_OPEN, now)) {
+			this.#store(STATE.total, 1);
+			this.#store(STATE.errors, 0);
+			return true;
+		}
+		if (this.#load(STATE.circuit) !== HALF_OPEN) return false;
+		this.#add(STATE.total);
+		return true;
+	}
+
+	/**
+	 * A request has ended: whether it failed, and how many milliseconds its answer took to begin. True when this closed the
+	 * circuit.
+	 */
+	ended(probe: boolean, failed: boolean, milliseconds: number, now: number): boolean {
+		const slow = this.#slowAfter > 0 && milliseconds >= this.#slowAfter;
+		const state = this.#load(STATE.circuit);
+		if (state === HALF_OPEN) {
+			if (!probe) return false;
+			if (failed || slow) {
+				this.#swap(HALF_OPEN, OPEN, now);
+				return false;
+			}
+			// Passed probes are counted where a closed circuit counts errors.
+			if (this.#add(STATE.errors) < this.#probes || !this.#swap(HALF_OPEN, CLOSED, now)) return false;
+			this.#restart(now);
+			return true;
+		}
+		if (state === OPEN) return false;
+		const windowAt = this.#load(STATE.windowAt);
+		if (since(windowAt, now) >= this.#window || this.#load(STATE.total) === 0) {
+			const first = Atomics.compareExchange(this.#words, this.#at + STATE.windowAt, windowAt, now) === windowAt;
+			if (first) this.#restart(now);
+		}
+		const total = this.#add(STATE.total);
+		const errors = failed ? this.#add(STATE.errors) : this.#load(STATE.errors);
+		const slows = slow ? this.#add(STATE.slow) : this.#load(STATE.slow);
+		if (!failed && !slow) return false;
+		if (total < this.#minRequests) return false;
+		const tooMany = errors >= total * this.#errorRatio || (this.#slowAfter > 0 && slows >= total * this.#slowRatio);
+		if (tooMany) this.#swap(CLOSED, OPEN, now);
+		return false;
+	}
+
+	/** A probe was given up by its client: it says nothing, and another may be sent. */
+	abandoned(probe: boolean): void {
+		if (probe && this.#load(STATE.circuit) === HALF_OPEN) Atomics.sub(this.#words, this.#at + STATE.total, 1);
+	}
+
+	#restart(now: number): void {
+		this.#store(STATE.windowAt, now);
+		this.#store(STATE.total, 0);
+		this.#store(STATE.errors, 0);
+		this.#store(STATE.slow, 0);
+	}
+
+	#swap(from: number, to: number, now: number): boolean {
+		if (from === HALF_OPEN && to === HALF_OPEN) {
+			const at = this.#load(STATE.circuitAt);
+			return Atomics.compareExchange(this.#words, this.#at + STATE.circuitAt, at, now) === at;
+		}
+		if (Atomics.compareExchange(this.#words, this.#at + STATE.circuit, from, to) !== from) return false;
+		this.#store(STATE.circuitAt, now);
+		return true;
+	}
+
+	#load(slot: number): number {
+		return Atomics.load(this.#words, this.#at + slot);
+	}
+
+	#store(slot: number, value: number): void {
+		Atomics.store(this.#words, this.#at + slot, value);
+	}
+
+	#add(slot: number): number {
+		return Atomics.add(this.#words, this.#at + slot, 1) + 1;
+	}
+}

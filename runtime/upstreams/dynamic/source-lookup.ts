@@ -1,0 +1,104 @@
+/** The addresses of one name by DNS: A and AAAA records with a port, or SRV records. */
+import { lookup, Resolver } from 'node:dns/promises';
+import type { DynamicSource } from '../../../compiler/exchange/leases.ts';
+
+/** Milliseconds that a list serves before it is looked up again. */
+const REFRESH = 60_000;
+/** Milliseconds before a name that could not be looked up is tried again. */
+const RETRY = 1000;
+/** Milliseconds for one question to one server. */
+const DIAL_TIMEOUT = 5000;
+/** Addresses that are taken from one answer. */
+const MOST_ADDRESSES = 1024;
+
+const NONE: readonly string[] = [];
+
+/** One name and what is known of it. */
+export class SourceLookup {
+	/** `host:port` each; empty when nothing is known. */
+	addresses: readonly string[] = NONE;
+	readonly #source: Exclude<DynamicSource, { source: 'multi' }>;
+	/** As rendered: `name port` for `a`, `name` for `srv`. */
+	readonly #name: string;
+	readonly #resolver: Resolver;
+	#foundAt = Number.NEGATIVE_INFINITY;
+	#askAt = Number.NEGATIVE_INFINITY;
+	#pending: Promise<void> | undefined = undefined;
+
+	constructor(source: Exclude<DynamicSource, { source: 'multi' }>, name: string) {
+		this.#source = source;
+		this.#name = name;
+		const timeout = source.dial_timeout ?? DIAL_TIMEOUT;
+		this.#resolver = new Resolver({ timeout: timeout > 0 ? timeout : DIAL_TIMEOUT, tries: 2 });
+		if (source.resolvers && source.resolvers.length > 0) this.#resolver.setServers(source.resolvers.map(serverOf));
+	}
+
+	/**
+	 * Looks up what is no longer fresh. A promise only when the request must wait: the first time, and when what is known is
+	 * so old that nobody can have asked for a whole interval. Never rejects.
+	 */
+	refresh(): Promise<void> | undefined {
+		const now = performance.now();
+		if (now < this.#askAt) return undefined;
+		const refresh = this.#source.refresh ?? REFRESH;
+		this.#pending ??= this.#ask(refresh).finally(() => {
+			this.#pending = undefined;
+		});
+		return now - this.#foundAt < refresh * 2 ? undefined : this.#pending;
+	}
+
+	async #ask(refresh: number): Promise<void> {
+		try {
+			const found = (await this.#find()).sort().slice(0, MOST_ADDRESSES);
+			const now = performance.now();
+			this.#foundAt = now;
+			this.#askAt = now + refresh;
+			if (found.length !== this.addresses.length || found.some((address, i) => address !== this.addresses[i])) {
+				this.addresses = found;
+			}
+		} catch {
+			const now = performance.now();
+			const grace = this.#source.source === 'srv' ? (this.#source.grace_period ?? 0) : 0;
+			// Stale addresses serve for the grace period behind their time; then those of `to` do.
+			if (now - this.#foundAt >= refresh + grace) this.addresses = NONE;
+			this.#askAt = now + Math.min(RETRY, refresh);
+		}
+	}
+
+	async #find(): Promise<string[]> {
+		const source = this.#source;
+		if (source.source === 'srv') {
+			const records = await this.#resolver.resolveSrv(this.#name);
+			return records.map(({ name, port }) => `${name.replace(/\.$/, '')}:${port}`);
+		}
+		const space = this.#name.lastIndexOf(' ');
+		const name = this.#name.slice(0, space);
+		const port = this.#name.slice(space + 1);
+		const wants = (version: 'ipv4' | 'ipv6') => source.versions === undefined || source.versions.includes(version);
+		if (!source.resolvers || source.resolvers.length === 0) {
+			// As the system does it, its hosts file included.
+			const found = await lookup(name, { all: true });
+			return found
+				.filter(({ family }) => wants(family === 6 ? 'ipv6' : 'ipv4'))
+				.map(({ address, family }) => (family === 6 ? `[${address}]:${port}` : `${address}:${port}`));
+		}
+		const [four, six] = await Promise.allSettled([
+			wants('ipv4') ? this.#resolver.resolve4(name) : [],
+			wants('ipv6') ? this.#resolver.resolve6(name) : [],
+		]);
+		const found = [
+			...(four.status === 'fulfilled' ? four.value.map(address => `${address}:${port}`) : []),
+			...(six.status === 'fulfilled' ? six.value.map(address => `[${address}]:${port}`) : []),
+		];
+		if (found.length === 0) throw four.status === 'rejected' ? four.reason : new Error('no addresses');
+		return found;
+	}
+}
+
+/** `udp/1.1.1.1:53` and `1.1.1.1` as Node takes servers. */
+function serverOf(text: string): string {
+	const address = text.replace(/^(?:udp|tcp)[46]?\//, '');
+	return address.includes(':') && !address.startsWith('[') && address.indexOf(':') !== address.lastIndexOf(':')
+		? `[${address}]`
+		: address;
+}

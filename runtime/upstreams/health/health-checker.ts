@@ -1,0 +1,82 @@
+/** Active checks of a pool's upstreams, on the main thread: once for the process. */
+import { compileRegexp } from '../../../compiler/codegen/regexp.ts';
+import { compileStatuses } from '../../../compiler/codegen/statuses.ts';
+import type { HealthCheckSettings, UpstreamSettings } from '../../../compiler/exchange/leases.ts';
+import type { BoardSurroundings } from '../pool-board.ts';
+import { processNow } from '../process-clock.ts';
+import type { UpstreamHealth } from '../upstream-health.ts';
+import { HealthProbe } from './health-probe.ts';
+
+/** An upstream to check. */
+export interface CheckedUpstream {
+	readonly address: string;
+	readonly health: UpstreamHealth;
+}
+
+const INTERVAL = 30_000;
+/** Part of an interval by which checks are spread: pools that were opened together should not be checked together. */
+const JITTER = 0.1;
+
+/** The checks of one pool. Upstreams count as up until a check has failed; the first one begins at once. */
+export class HealthChecker {
+	readonly #settings: HealthCheckSettings;
+	readonly #probe: HealthProbe;
+	readonly #timers = new Set<NodeJS.Timeout>();
+	readonly #surroundings: BoardSurroundings;
+	#stopped = false;
+
+	constructor(pool: UpstreamSettings, upstreams: readonly CheckedUpstream[], surroundings: BoardSurroundings) {
+		const settings = pool.health!;
+		this.#settings = settings;
+		this.#surroundings = surroundings;
+		const isWell = compileStatuses([settings.status ?? '2xx'], REFUSING);
+		const body = settings.body === undefined ? undefined : compileRegexp(settings.body);
+		this.#probe = new HealthProbe(pool, isWell, body, surroundings);
+		for (const upstream of upstreams) void this.#check(upstream, 0, 0);
+	}
+
+	/** Begins no further check; those under way change nothing. */
+	stop(): void {
+		this.#stopped = true;
+		for (const timer of this.#timers) clearTimeout(timer);
+		this.#timers.clear();
+		this.#probe.close();
+	}
+
+	async #check(upstream: CheckedUpstream, passes: number, fails: number): Promise<void> {
+		const problem = await this.#probe.run(upstream.address);
+		if (this.#stopped) return;
+		const passed = problem === undefined ? passes + 1 : 0;
+		const failed = problem === undefined ? 0 : fails + 1;
+		const { log } = this.#surroundings;
+		const fields = { upstream: upstream.address };
+		if (problem === undefined) {
+			if (passed >= (this.#settings.passes ?? 1) && upstream.health.setDown(false, processNow())) {
+				log('info', LOGGER, 'an upstream is healthy again', fields);
+			}
+		} else if (failed >= (this.#settings.fails ?? 1) && upstream.health.setDown(true, processNow())) {
+			log('warn', LOGGER, 'an upstream is unhealthy', { ...fields, cause: problem });
+		} else {
+			log('debug', LOGGER, 'a health check failed', { ...fields, cause: problem });
+		}
+		const interval = this.#settings.interval ?? INTERVAL;
+		const timer = setTimeout(
+			() => {
+				this.#timers.delete(timer);
+				void this.#check(upstream, passed, failed);
+			},
+			Math.min(interval * (1 + JITTER * (2 * Math.random() - 1)), 2 ** 31 - 1),
+		);
+		timer.unref();
+		this.#timers.add(timer);
+	}
+}
+
+const LOGGER = 'http.reverse_proxy.health_checker';
+
+/** The schema has refused what is no status. */
+const REFUSING = {
+	refuse(message: string): never {
+		throw new RangeError(message);
+	},
+};

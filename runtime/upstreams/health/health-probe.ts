@@ -1,0 +1,259 @@
+/** One request that asks an upstream whether it is well, over the transport that its pool has. */
+import { parseUpstream, type UpstreamAddress } from '../../../compiler/directives/reverse-proxy/upstream-address.ts';
+import { isStream } from '../../../compiler/exchange/body.ts';
+import { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import type {
+	HealthCheckSettings,
+	UpstreamError,
+	UpstreamRequest,
+	UpstreamResponse,
+	UpstreamSettings,
+} from '../../../compiler/exchange/leases.ts';
+import type { CallCarrier, ClientCall } from '../../protocols/http1/client-call.ts';
+import { PieceMemory } from '../../protocols/http1/piece-memory.ts';
+import type { BoardSurroundings } from '../pool-board.ts';
+import { createLink } from '../transports/create-link.ts';
+import { type LinkSurroundings, NO_CARRIER, type UpstreamLink } from '../transports/link.ts';
+
+/** Milliseconds for the whole answer. */
+const TIMEOUT = 5000;
+/** Characters of a body that are looked at. */
+const MOST_BODY = 524_288;
+/** Redirections that are followed. */
+const MOST_REDIRECTS = 10;
+
+const READ_SIZE = 16_384;
+
+/** Stands in header values and the body for the upstream that is checked. */
+const TARGET = /\{(?:http\.reverse_proxy\.active|rp\.active)\.target_upstream\}/;
+
+/** Asks upstreams of one pool. */
+export class HealthProbe implements LinkSurroundings {
+	readonly pieces: PieceMemory = new PieceMemory();
+	readonly threads = 1;
+	readonly #settings: HealthCheckSettings;
+	readonly #isWell: (status: number) => boolean;
+	readonly #body: RegExp | undefined;
+	readonly #surroundings: BoardSurroundings;
+	/** No connection is kept: whether one can be made is what is asked. */
+	readonly #linkSettings: UpstreamSettings;
+	#buffer: Buffer | undefined = undefined;
+	#closed = false;
+	readonly #calls = new Set<ProbeCall>();
+
+	constructor(
+		pool: UpstreamSettings,
+		isWell: (status: number) => boolean,
+		body: RegExp | undefined,
+		surroundings: BoardSurroundings,
+	) {
+		this.#settings = pool.health!;
+		this.#isWell = isWell;
+		this.#body = body;
+		this.#surroundings = surroundings;
+		this.#linkSettings = { ...pool, keepalive: 0 };
+	}
+
+	/** Asks the upstream of an address. Undefined when it is well, else what is wrong, in a sentence. Never rejects. */
+	async run(upstream: string): Promise<string | undefined> {
+		const text = this.#settings.upstream ?? upstream;
+		const parsed = parseUpstream(text);
+		if (parsed.kind !== 'static') return `${text} is not an address`;
+		let address = withPort(
+			parsed.addresses[0]!,
+			this.#settings.upstream === undefined ? this.#settings.port : undefined,
+		);
+		let target = targetOf(this.#settings.uri);
+		const deadline = performance.now() + (this.#settings.timeout ?? TIMEOUT);
+		try {
+			for (let redirects = 0; ; redirects++) {
+				const response = await this.#send(address, upstream, target, deadline);
+				if (this.#settings.follow_redirects !== true || !isRedirect(response)) return this.#judge(response);
+				if (redirects === MOST_REDIRECTS) return 'too many redirections';
+				const url = new URL(response.location!, `http://${address.address}${target}`);
+				const next = parseUpstream(url.host);
+				if (url.host !== '' && url.host !== new URL(`http://${hostOf(address)}`).host) {
+					if (next.kind !== 'static') return `it redirects to ${url.host}, which is not an address`;
+					address = next.addresses[0]!;
+				}
+				target = `${url.pathname}${url.search}`;
+			}
+		} catch (error) {
+			return error instanceof Error ? error.message : String(error);
+		}
+	}
+
+	close(): void {
+		this.#closed = true;
+		for (const call of this.#calls) call.carrier.cancel(call);
+	}
+
+	// LinkSurroundings.
+
+	readonly readBuffer = (): Buffer => {
+		this.#buffer ??= Buffer.allocUnsafeSlow(READ_SIZE);
+		return this.#buffer;
+	};
+
+	idled(): void {}
+
+	get environment(): { readonly [name: string]: string | undefined } {
+		return this.#surroundings.environment;
+	}
+
+	get idleConnections(): number {
+		return 0;
+	}
+
+	async #send(address: UpstreamAddress, upstream: string, target: string, deadline: number): Promise<ProbeAnswer> {
+		if (this.#closed) throw new Error('the checks have ended');
+		const link = createLink(address, this.#linkSettings, this);
+		const call = new ProbeCall(this.#request(address, upstream, target), link);
+		this.#calls.add(call);
+		const timer = setTimeout(() => call.giveUp(), Math.max(0, deadline - performance.now()));
+		try {
+			return await call.run();
+		} finally {
+			clearTimeout(timer);
+			this.#calls.delete(call);
+			link.close();
+		}
+	}
+
+	#request(address: UpstreamAddress, upstream: string, target: string): UpstreamRequest {
+		const headers = new HeaderList(['Host', hostOf(address), 'User-Agent', 'svc-health-check']);
+		for (const { name, value } of this.#settings.headers ?? []) {
+			const lower = name.toLowerCase();
+			if (lower === 'host' || lower === 'user-agent') headers.delete(lower);
+			headers.add(name, printable(this.#fill(value, upstream)));
+		}
+		const body = this.#settings.request_body;
+		return {
+			method: this.#settings.method ?? 'GET',
+			target,
+			headers,
+			body: body === undefined ? null : this.#fill(body, upstream),
+			upgrade: undefined,
+		};
+	}
+
+	/** Values are data: what stands in for the target is not looked through again. */
+	#fill(text: string, upstream: string): string {
+		return text
+			.split(TARGET)
+			.map(part => this.#surroundings.expand(part))
+			.join(upstream);
+	}
+
+	#judge({ status, body }: ProbeAnswer): string | undefined {
+		if (!this.#isWell(status)) return `it answered ${status}`;
+		if (this.#body && !this.#body.test(body)) return 'its answer does not match';
+		return undefined;
+	}
+}
+
+interface ProbeAnswer {
+	readonly status: number;
+	readonly location: string | undefined;
+	readonly body: string;
+}
+
+class ProbeCall implements ClientCall {
+	readonly request: UpstreamRequest;
+	carrier: CallCarrier = NO_CARRIER;
+	connectTime = -1;
+	readonly #link: UpstreamLink;
+	#resolve: (answer: ProbeAnswer) => void = () => {};
+	#reject: (error: Error) => void = () => {};
+	#late = false;
+
+	constructor(request: UpstreamRequest, link: UpstreamLink) {
+		this.request = request;
+		this.#link = link;
+	}
+
+	run(): Promise<ProbeAnswer> {
+		return new Promise((resolve, reject) => {
+			this.#resolve = resolve;
+			this.#reject = reject;
+			this.#link.send(this, true);
+		});
+	}
+
+	giveUp(): void {
+		this.#late = true;
+		this.carrier.cancel(this);
+		this.#reject(new Error('it took too long'));
+	}
+
+	informed(): void {}
+
+	answered(response: UpstreamResponse): void {
+		const { status, headers } = response;
+		if (response.upgraded) {
+			response.upgraded.destroy();
+			this.#reject(new Error('it switched protocols'));
+			return;
+		}
+		void readText(response.body).then(
+			body => this.#resolve({ status, location: headers.get('location'), body }),
+			error => this.#reject(this.#late ? new Error('it took too long') : asError(error)),
+		);
+	}
+
+	failed(error: UpstreamError): void {
+		this.#reject(this.#late ? new Error('it took too long') : error);
+	}
+
+	released(): void {}
+}
+
+async function readText(body: UpstreamResponse['body']): Promise<string> {
+	if (body === null) return '';
+	if (typeof body === 'string') return body;
+	if (!isStream(body)) return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8');
+	const pieces: Buffer[] = [];
+	let size = 0;
+	for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
+		pieces.push(Buffer.from(piece));
+		size += piece.length;
+		if (size < MOST_BODY) continue;
+		body.cancel();
+		break;
+	}
+	return Buffer.concat(pieces).toString('utf8');
+}
+
+function isRedirect({ status, location }: ProbeAnswer): boolean {
+	return location !== undefined && [301, 302, 303, 307, 308].includes(status);
+}
+
+/** The same host on another port; a unix socket's stand-in is this machine. */
+function withPort(address: UpstreamAddress, port: number | undefined): UpstreamAddress {
+	if (port === undefined) return address;
+	const host = address.path === undefined ? address.host : 'localhost';
+	return {
+		...address,
+		address: host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`,
+		host,
+		port,
+		path: undefined,
+	};
+}
+
+function hostOf(address: UpstreamAddress): string {
+	return address.path === undefined ? address.address.replace(/^[a-z0-9+]+:\/\//, '') : 'localhost';
+}
+
+function targetOf(uri: string | undefined): string {
+	if (uri === undefined || uri === '') return '/';
+	return uri.startsWith('/') ? uri : `/${uri}`;
+}
+
+function printable(value: string): string {
+	return value.replace(/[^\t\x20-\x7e\x80-\xff]/g, '');
+}
+
+function asError(thrown: unknown): Error {
+	return thrown instanceof Error ? thrown : new Error(String(thrown));
+}

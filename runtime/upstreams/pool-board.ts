@@ -1,0 +1,171 @@
+/** The pools of all threads as the main thread sees them: their memory, the checks of their health, and what they are told of. */
+import { parseUpstream } from '../../compiler/directives/reverse-proxy/upstream-address.ts';
+import { canonicalJson } from '../../compiler/document/canonical-json.ts';
+import type { UpstreamSettings } from '../../compiler/exchange/leases.ts';
+import type { LogLevel } from '../threads/messages.ts';
+import type { PoolWatcher } from '../threads/shared-rows.ts';
+import { CircuitBreaker, type CircuitState } from './circuit-breaker.ts';
+import type { HealthChecker } from './health/health-checker.ts';
+import { passiveOf } from './passive-health.ts';
+import { PoolMemory } from './pool-memory.ts';
+import { processNow } from './process-clock.ts';
+import { UpstreamHealth } from './upstream-health.ts';
+
+/** What is known of one upstream of a pool. */
+export interface UpstreamReport {
+	readonly address: string;
+	/** Name of the pool, when the configuration gave one. */
+	readonly pool: string | undefined;
+	/** Requests in flight. */
+	readonly requests: number;
+	/** Failures that are remembered. */
+	readonly fails: number;
+	/** False when active checks or remembered failures make it unavailable. */
+	readonly healthy: boolean;
+	readonly circuit: CircuitState;
+	/** Milliseconds until an answer begins, of late; undefined when nobody asks for latencies, or none is known. */
+	readonly latency: number | undefined;
+}
+
+/** What the board needs of the process. */
+export interface BoardSurroundings {
+	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
+	/** Fills in the placeholders that do not belong to a request. */
+	expand(text: string): string;
+	/** The process's environment, for proxies that it names. */
+	readonly environment: { readonly [name: string]: string | undefined };
+}
+
+interface BoardUpstream {
+	readonly address: string;
+	/** What must be the same for its state to be taken over: address and the settings that judge it. */
+	readonly stateKey: string;
+	readonly slot: number;
+	readonly health: UpstreamHealth;
+	readonly circuit: CircuitBreaker | undefined;
+}
+
+interface BoardPool {
+	readonly settings: UpstreamSettings;
+	readonly memory: PoolMemory;
+	readonly upstreams: readonly BoardUpstream[];
+	/** Addresses with placeholders, as written. */
+	readonly templates: readonly string[];
+	checker: HealthChecker | undefined;
+}
+
+/** States of upstreams that are kept after their pool has gone: a dead thread's pool comes back. */
+const MOST_REMEMBERED = 4096;
+
+/** The board. */
+export class PoolBoard implements PoolWatcher {
+	readonly #surroundings: BoardSurroundings;
+	readonly #pools = new Map<string, BoardPool>();
+	readonly #remembered = new Map<string, Int32Array>();
+	#closed = false;
+
+	constructor(surroundings: BoardSurroundings) {
+		this.#surroundings = surroundings;
+	}
+
+	poolOpened(key: string, settings: UpstreamSettings, buffer: SharedArrayBuffer, rows: number): void {
+		const memory = new PoolMemory(settings, { buffer, rows, row: 0 });
+		const passive = passiveOf(settings);
+		const judging = canonicalJson({ ...settings, to: [], name: '', balance: null, dynamic: null });
+		const upstreams: BoardUpstream[] = [];
+		const templates: string[] = [];
+		for (const text of settings.to) {
+			const parsed = parseUpstream(text);
+			if (parsed.kind !== 'static') {
+				templates.push(text);
+				continue;
+			}
+			for (const { address } of parsed.addresses) {
+				const slot = upstreams.length;
+				upstreams.push({
+					address,
+					stateKey: `${address} ${judging}`,
+					slot,
+					health: new UpstreamHealth(memory, slot, passive, settings.slow_start ?? 0),
+					circuit: settings.circuit && new CircuitBreaker(memory, slot, settings.circuit),
+				});
+			}
+		}
+		for (const upstream of upstreams) this.#takeOver(memory, upstream);
+		const pool: BoardPool = { settings, memory, upstreams, templates, checker: undefined };
+		this.#pools.set(key, pool);
+		if (settings.health !== undefined && upstreams.length > 0) void this.#beginChecks(key, pool);
+	}
+
+	poolClosed(key: string): void {
+		const pool = this.#pools.get(key);
+		if (!pool) return;
+		this.#pools.delete(key);
+		pool.checker?.stop();
+		for (const { stateKey, slot } of pool.upstreams) {
+			if (this.#remembered.size >= MOST_REMEMBERED) this.#remembered.delete(this.#remembered.keys().next().value!);
+			this.#remembered.set(stateKey, stateOf(pool.memory, slot).slice());
+		}
+	}
+
+	/** Every upstream of every pool that is open, in the order of their opening. */
+	reports(): UpstreamReport[] {
+		const now = processNow();
+		const reports: UpstreamReport[] = [];
+		for (const { settings, memory, upstreams, templates } of this.#pools.values()) {
+			const pool = settings.name;
+			for (const { address, slot, health, circuit } of upstreams) {
+				reports.push({
+					address,
+					pool,
+					requests: memory.active(slot),
+					fails: health.fails(now),
+					healthy: !health.down && health.passes(now),
+					circuit: circuit?.state ?? 'closed',
+					latency: health.latency(now),
+				});
+			}
+			for (const address of templates) {
+				const unknown = { requests: 0, fails: 0, healthy: true, circuit: 'closed', latency: undefined } as const;
+				reports.push({ address, pool, ...unknown });
+			}
+		}
+		return reports;
+	}
+
+	/** Requests that wait for an upstream. */
+	get waiting(): number {
+		let sum = 0;
+		for (const { memory } of this.#pools.values()) sum += memory.waiting;
+		return sum;
+	}
+
+	/** Ends all checks. */
+	close(): void {
+		this.#closed = true;
+		for (const { checker } of this.#pools.values()) checker?.stop();
+	}
+
+	/** What checks is loaded when the first pool wants it. */
+	async #beginChecks(key: string, pool: BoardPool): Promise<void> {
+		const { HealthChecker } = await import('./health/health-checker.ts');
+		if (this.#closed || this.#pools.get(key) !== pool) return;
+		pool.checker = new HealthChecker(pool.settings, pool.upstreams, this.#surroundings);
+	}
+
+	/** The state of the same upstream in the newest pool that has it: what is known of it outlives a change elsewhere. */
+	#takeOver(memory: PoolMemory, { stateKey, slot }: BoardUpstream): void {
+		let known = this.#remembered.get(stateKey);
+		this.#remembered.delete(stateKey);
+		for (const pool of this.#pools.values()) {
+			const same = pool.upstreams.find(upstream => upstream.stateKey === stateKey);
+			if (same) known = stateOf(pool.memory, same.slot);
+		}
+		if (known?.length === memory.layout.stateSize) stateOf(memory, slot).set(known);
+	}
+}
+
+function stateOf(memory: PoolMemory, slot: number): Int32Array {
+	const at = memory.stateAt(slot);
+	return memory.words.subarray(at, at + memory.layout.stateSize);
+}

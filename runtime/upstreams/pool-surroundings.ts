@@ -1,0 +1,23 @@
+/** What pools of a thread need of it. */
+import type { Exchange } from '../../compiler/exchange/exchange.ts';
+import type { UpstreamObserver } from './upstream-observer.ts';
+
+/** The thread as its pools see it. */
+export interface PoolSurroundings {
+	/** The client's address, behind the trusted proxies of the settings served now. */
+	clientIp(x: Exchange): string;
+	/** Whether what the peer says of the client is believed. */
+	trustsPeer(x: Exchange): boolean;
+	/** Measures calls; undefined without metrics. */
+	readonly upstreamObserver: UpstreamObserver | undefined;
+	/** The process's environment, for proxies that it names. */
+	readonly environment: { readonly [name: string]: string | undefined };
+}
+
+/** A thread without settings: for tests and rehearsals. */
+export const PLAIN_SURROUNDINGS: PoolSurroundings = {
+	clientIp: x => x.connection.remoteAddress,
+	trustsPeer: () => false,
+	upstreamObserver: undefined,
+	environment: {},
+};

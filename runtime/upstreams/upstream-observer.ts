@@ -1,0 +1,86 @@
+/** Counts what a thread's calls to upstreams do, by upstream, without an allocation once a series exists. */
+import type { UpstreamError } from '../../compiler/exchange/leases.ts';
+import { type SeriesFamily, seriesSlots, UPSTREAM_FAMILIES } from '../metrics/families.ts';
+import type { SeriesPages, SeriesPlace } from '../metrics/series-pages.ts';
+
+/** Upstreams with series of their own; further ones share those of `other`. Addresses that placeholders make have no end. */
+const MOST_UPSTREAMS = 1000;
+
+interface Series {
+	readonly connect: SeriesPlace;
+	readonly firstByte: SeriesPlace;
+	readonly total: SeriesPlace;
+	readonly retries: SeriesPlace;
+	readonly errors: Map<string, SeriesPlace>;
+}
+
+/** The observer of a thread. */
+export class UpstreamObserver {
+	readonly #pages: SeriesPages;
+	readonly #upstreams = new Map<string, Series>();
+
+	constructor(pages: SeriesPages) {
+		this.#pages = pages;
+	}
+
+	/** A call has been answered; times in milliseconds, `connect` −1 for a kept connection. */
+	answered(upstream: string, connect: number, firstByte: number): void {
+		const series = this.#series(upstream);
+		if (connect >= 0) observe(series.connect, UPSTREAM_FAMILIES.connect.buckets, connect / 1000);
+		observe(series.firstByte, UPSTREAM_FAMILIES.firstByte.buckets, firstByte / 1000);
+	}
+
+	/** An answered call has ended. */
+	ended(upstream: string, total: number): void {
+		observe(this.#series(upstream).total, UPSTREAM_FAMILIES.total.buckets, total / 1000);
+	}
+
+	/** A call has failed. */
+	failed(upstream: string, error: UpstreamError): void {
+		const { errors } = this.#series(upstream);
+		let place = errors.get(error.phase);
+		if (!place) {
+			place = this.#allocate(UPSTREAM_FAMILIES.errors, { upstream: this.#label(upstream), kind: error.phase });
+			errors.set(error.phase, place);
+		}
+		place.page[place.slot]!++;
+	}
+
+	/** A call to this upstream is being tried again. */
+	retried(upstream: string): void {
+		const { retries } = this.#series(upstream);
+		retries.page[retries.slot]!++;
+	}
+
+	#label(upstream: string): string {
+		return this.#upstreams.has(upstream) ? upstream : 'other';
+	}
+
+	#series(upstream: string): Series {
+		const known = this.#upstreams.get(upstream);
+		if (known) return known;
+		if (this.#upstreams.size >= MOST_UPSTREAMS && upstream !== 'other') return this.#series('other');
+		const labels = { upstream };
+		const series = {
+			connect: this.#allocate(UPSTREAM_FAMILIES.connect, labels),
+			firstByte: this.#allocate(UPSTREAM_FAMILIES.firstByte, labels),
+			total: this.#allocate(UPSTREAM_FAMILIES.total, labels),
+			retries: this.#allocate(UPSTREAM_FAMILIES.retries, labels),
+			errors: new Map(),
+		};
+		this.#upstreams.set(upstream, series);
+		return series;
+	}
+
+	#allocate(family: SeriesFamily, labels: { readonly [name: string]: string }): SeriesPlace {
+		return this.#pages.allocate(family.name, labels, seriesSlots(family));
+	}
+}
+
+/** Adds a value to a histogram: one bucket (they are made cumulative at scrape) and the sum. */
+function observe(place: SeriesPlace, buckets: readonly number[], value: number): void {
+	let bucket = 0;
+	while (bucket < buckets.length && value > buckets[bucket]!) bucket++;
+	place.page[place.slot + bucket]!++;
+	place.page[place.slot + buckets.length + 1]! += value;
+}
