@@ -3,6 +3,7 @@
 import type { LogSampling } from '../lower/log-settings.ts';
 import type { LogFormat } from '../providers/log-formats/log-format.ts';
 import type { LogOutput } from '../providers/log-writers/log-output.ts';
+import type { SiteTls } from '../tls/site-tls.ts';
 
 /** Plain JSON. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
@@ -54,6 +55,7 @@ export interface Site {
 	readonly addresses: readonly string[];
 	/** Hosts to bind, instead of every interface. */
 	readonly bind?: readonly string[];
+	readonly tls?: SiteTls;
 	readonly logs?: readonly SiteLog[];
 	readonly pipeline: readonly Step[];
 	readonly errors?: readonly ErrorRoute[];

@@ -55,6 +55,8 @@ export interface LowerContext {
 	folderOf(span: SourceSpan): string;
 	/** Absolute paths of all configuration files, to be hidden from file servers. */
 	readonly files: readonly string[];
+	/** Whether the global options `dns` and `acme_dns` name a provider. Sites are lowered again when that changes. */
+	hasSetting(name: 'dns' | 'acme_dns'): boolean;
 	/** Says that the named route of that word is run here; that it exists is checked when all are known. */
 	useRoute(name: Word): void;
 	/** Whether a name is a short or full name of a placeholder of this build, apart from those that `map` makes. */

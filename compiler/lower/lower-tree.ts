@@ -83,6 +83,7 @@ export class TreeLowering {
 			routes: new NamedRoutes(),
 			mapped: mappedNamesOf(() => [...sites(), ...tree.namedRoutes]),
 			positions,
+			settings: this.#settings,
 			watch: undefined,
 		};
 		this.#environment = environment;
@@ -96,7 +97,15 @@ export class TreeLowering {
 		this.#ports = { http: http ?? 80, https: https ?? 443 };
 		this.#routes = lowerNamedRoutes(lowering, tree.namedRoutes);
 		const mapped = [...mappedNamesOf(() => tree.namedRoutes)()];
-		this.context = JSON.stringify([input.dialect, this.#ports, order, [...environment.upstreams.keys()], mapped]);
+		const providers = (['dns', 'acme_dns'] as const).map(name => lowering.hasSetting(name));
+		this.context = JSON.stringify([
+			input.dialect,
+			this.#ports,
+			order,
+			[...environment.upstreams.keys()],
+			mapped,
+			providers,
+		]);
 	}
 
 	/** Lowers one site. */

@@ -39,6 +39,8 @@ export interface LoweringEnvironment {
 	mapped: () => ReadonlySet<string>;
 	/** Positions of directives; only Compatfile sorts. */
 	readonly positions: ReadonlyMap<string, number>;
+	/** Global options, as far as they have been lowered. */
+	readonly settings: { readonly [setting: string]: unknown };
 	/** Notes what the site being lowered looks at beside its lines. */
 	watch: SiteWatch | undefined;
 }
@@ -228,6 +230,10 @@ export class Lowering implements LowerContext {
 		const { watch } = this.environment;
 		if (watch) watch.folder = true;
 		return span.source.path === undefined ? this.environment.workingDirectory : dirname(span.source.path);
+	}
+
+	hasSetting(name: 'dns' | 'acme_dns'): boolean {
+		return this.environment.settings[name] !== undefined;
 	}
 
 	useRoute(name: Word): void {

@@ -10,9 +10,47 @@ import { debug, gracePeriod, threads } from './process.ts';
 import { trustedProxiesSetting } from './servers/trusted-proxies.ts';
 import { servers } from './servers.ts';
 import { storage, storageCheck, storageCleanInterval } from './storage.ts';
+import { autoHttps, defaultSni, fallbackSni, localCerts, skipInstallTrust } from './tls/automatic-https.ts';
+import {
+	acmeCa,
+	acmeCaRoot,
+	acmeDns,
+	acmeEab,
+	certIssuer,
+	certLifetime,
+	dns,
+	email,
+	keyType,
+	preferredChains,
+	renewalWindowRatio,
+	renewInterval,
+	tlsResolvers,
+} from './tls/issuance.ts';
+import { ocspInterval, ocspStapling, onDemandTls } from './tls/ocsp.ts';
 
 /** In the order in which `list-modules` and the manual name them. */
 export const options: readonly GlobalOption[] = [
+	acmeCa,
+	acmeCaRoot,
+	acmeDns,
+	acmeEab,
+	autoHttps,
+	certIssuer,
+	certLifetime,
+	defaultSni,
+	dns,
+	email,
+	fallbackSni,
+	keyType,
+	localCerts,
+	ocspInterval,
+	ocspStapling,
+	onDemandTls,
+	preferredChains,
+	renewInterval,
+	renewalWindowRatio,
+	skipInstallTrust,
+	tlsResolvers,
 	admin,
 	debug,
 	defaultBind,

@@ -8,6 +8,7 @@ import { maxHeaderSize } from './max-header-size.ts';
 import { name } from './name.ts';
 import { protocols } from './protocols.ts';
 import type { ServerOption } from './server-option.ts';
+import { earlyData, strictSniHost } from './strict-sni-host.ts';
 import { timeouts } from './timeouts.ts';
 import { trustedProxies } from './trusted-proxies.ts';
 
@@ -24,4 +25,6 @@ export const serverOptions: readonly ServerOption[] = [
 	keepaliveCount,
 	listenerWrappers,
 	enableFullDuplex,
+	strictSniHost,
+	earlyData,
 ];

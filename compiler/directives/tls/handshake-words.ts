@@ -1,0 +1,43 @@
+/** Protocol versions, cipher suites, curves and key types: the words of both languages and what OpenSSL calls them. */
+
+/** Versions that can be chosen. */
+export const TLS_VERSIONS = ['tls1.2', 'tls1.3'] as const;
+
+/** Cipher suites of TLS 1.2 by IANA name, with OpenSSL's name. All give forward secrecy but those with `TLS_RSA_`. */
+export const CIPHERS: { readonly [name: string]: string } = {
+	TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384: 'ECDHE-ECDSA-AES256-GCM-SHA384',
+	TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384: 'ECDHE-RSA-AES256-GCM-SHA384',
+	TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: 'ECDHE-ECDSA-AES128-GCM-SHA256',
+	TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256: 'ECDHE-RSA-AES128-GCM-SHA256',
+	TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256: 'ECDHE-ECDSA-CHACHA20-POLY1305',
+	TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256: 'ECDHE-RSA-CHACHA20-POLY1305',
+	TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA: 'ECDHE-RSA-AES256-SHA',
+	TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA: 'ECDHE-RSA-AES128-SHA',
+	TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA: 'ECDHE-ECDSA-AES256-SHA',
+	TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA: 'ECDHE-ECDSA-AES128-SHA',
+	TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256: 'ECDHE-ECDSA-AES128-SHA256',
+	TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256: 'ECDHE-RSA-AES128-SHA256',
+	TLS_RSA_WITH_AES_128_GCM_SHA256: 'AES128-GCM-SHA256',
+	TLS_RSA_WITH_AES_256_GCM_SHA384: 'AES256-GCM-SHA384',
+	TLS_RSA_WITH_AES_128_CBC_SHA: 'AES128-SHA',
+	TLS_RSA_WITH_AES_256_CBC_SHA: 'AES256-SHA',
+};
+
+/** Cipher suites of TLS 1.3: always on, so naming one is refused with a reason. */
+export const TLS13_CIPHERS: readonly string[] = [
+	'TLS_AES_128_GCM_SHA256',
+	'TLS_AES_256_GCM_SHA384',
+	'TLS_CHACHA20_POLY1305_SHA256',
+];
+
+/** Curves, with OpenSSL's name. */
+export const CURVES: { readonly [name: string]: string } = {
+	x25519mlkem768: 'X25519MLKEM768',
+	x25519: 'X25519',
+	secp256r1: 'P-256',
+	secp384r1: 'P-384',
+	secp521r1: 'P-521',
+};
+
+/** Kinds of keys that certificates are made for. */
+export const KEY_TYPES = ['ed25519', 'p256', 'p384', 'rsa2048', 'rsa4096'] as const;

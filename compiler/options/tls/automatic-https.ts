@@ -1,0 +1,78 @@
+/** Global options of automatic HTTPS: `auto_https`, `local_certs`, `skip_install_trust`, `default_sni`, `fallback_sni`. */
+import type { GlobalOption } from '../option.ts';
+import { flagOption, serverName, valueOption } from './words.ts';
+
+const MODES = ['off', 'disable_redirects', 'disable_certs', 'ignore_loaded_certs'] as const;
+
+/** `settings.auto_https`. */
+export const autoHttps: GlobalOption = {
+	id: 'auto_https',
+	names: { configfile: ['auto_https'], compatfile: ['auto_https'] },
+	usage: 'auto_https <mode>…',
+	summary: 'What of automatic HTTPS is left out.',
+	documentation: [
+		'Sites with a name get a certificate, and requests over HTTP are redirected. `off` leaves out both, `disable_redirects` the',
+		'redirects, `disable_certs` the certificates. `ignore_loaded_certs` obtains certificates for names that a certificate from',
+		'files covers too.',
+		'',
+		'```',
+		'{',
+		'	auto_https disable_redirects',
+		'}',
+		'```',
+	].join('\n'),
+	lower: (line, settings, cx) => {
+		const args = line.words.slice(1);
+		cx.noBlock(line);
+		if (!cx.count(line, args, 1, Number.POSITIVE_INFINITY, autoHttps.usage)) return;
+		const modes: string[] = [];
+		for (const word of args) {
+			const mode = MODES.find(known => known === word.text);
+			if (mode) modes.push(mode);
+			else if (cx.dialect === 'configfile') cx.oneOf(word, MODES, 'mode of `auto_https`');
+			else {
+				const message =
+					"auto_https must be one of 'off', 'disable_redirects', 'disable_certs', or 'ignore_loaded_certs'";
+				cx.problem('error', 'value/unknown', word.span, message);
+			}
+		}
+		settings.auto_https = [...new Set(modes)];
+	},
+	schema: { type: 'array', items: { enum: MODES } },
+	startup: false,
+};
+
+/** `settings.local_certs`. */
+export const localCerts: GlobalOption = flagOption({
+	id: 'local_certs',
+	summary: 'Takes all certificates from the internal authority.',
+	documentation: 'For development: no public authority is asked.\n\n```\n{\n\tlocal_certs\n}\n```',
+});
+
+/** `settings.skip_install_trust`. */
+export const skipInstallTrust: GlobalOption = flagOption({
+	id: 'skip_install_trust',
+	summary: "Leaves the machine's trust stores alone.",
+	documentation:
+		'This server never changes them by itself: `svc trust` installs the root of the internal authority. The option is accepted for files that have it.\n\n```\n{\n\tskip_install_trust\n}\n```',
+});
+
+/** `settings.default_sni`. */
+export const defaultSni: GlobalOption = valueOption({
+	id: 'default_sni',
+	usage: 'default_sni <name>',
+	summary: 'The server name that is assumed of clients that send none.',
+	documentation: 'For old clients and requests by address.\n\n```\n{\n\tdefault_sni example.com\n}\n```',
+	schema: { type: 'string', minLength: 1 },
+	read: serverName,
+});
+
+/** `settings.fallback_sni`. */
+export const fallbackSni: GlobalOption = valueOption({
+	id: 'fallback_sni',
+	usage: 'fallback_sni <name>',
+	summary: 'The server name whose certificate is served when there is none for the name of a client.',
+	documentation: 'Without it such a handshake fails.\n\n```\n{\n\tfallback_sni example.com\n}\n```',
+	schema: { type: 'string', minLength: 1 },
+	read: serverName,
+});

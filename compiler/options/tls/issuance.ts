@@ -1,0 +1,209 @@
+/** Global options about how certificates are obtained: issuers, accounts, keys, renewal. */
+import { resolve } from 'node:path';
+import { KEY_TYPES } from '../../directives/tls/handshake-words.ts';
+import { ratioOf } from '../../directives/tls/tls.ts';
+import { DNS_PROVIDER, lowerDnsProvider } from '../../providers/dns/index.ts';
+import { lowerIssuer } from '../../providers/issuers/index.ts';
+import { lowerPreferredChains, PREFERRED_CHAINS } from '../../providers/issuers/preferred-chains.ts';
+import type { GlobalOption } from '../option.ts';
+import { httpUrl, positiveDuration, valueOption } from './words.ts';
+
+/** `settings.email`. */
+export const email: GlobalOption = valueOption({
+	id: 'email',
+	usage: 'email <address>',
+	summary: 'Address of the operator, for the account with the certificate authority.',
+	documentation:
+		'With it a second public authority is asked when the first gives nothing.\n\n```\n{\n\temail ops@example.com\n}\n```',
+	schema: { type: 'string', minLength: 1 },
+	read: word => word.text,
+});
+
+/** `settings.acme_ca`. */
+export const acmeCa: GlobalOption = valueOption({
+	id: 'acme_ca',
+	usage: 'acme_ca <url>',
+	summary: 'Directory of the ACME authority.',
+	documentation: '```\n{\n\tacme_ca https://acme.example.com/directory\n}\n```',
+	schema: { type: 'string', minLength: 1 },
+	read: httpUrl,
+});
+
+/** `settings.acme_ca_root`. */
+export const acmeCaRoot: GlobalOption = valueOption({
+	id: 'acme_ca_root',
+	usage: 'acme_ca_root <file>',
+	summary: 'PEM file of a root that the ACME authority itself is trusted by.',
+	documentation: '```\n{\n\tacme_ca_root /etc/ssl/our-acme.pem\n}\n```',
+	schema: { type: 'string', minLength: 1 },
+	read: (word, cx) => resolve(cx.folderOf(word.span), word.text),
+});
+
+/** `settings.acme_eab`. */
+export const acmeEab: GlobalOption = {
+	id: 'acme_eab',
+	names: { configfile: ['acme_eab'], compatfile: ['acme_eab'] },
+	usage: 'acme_eab { key_id <id>; mac_key <key> }',
+	summary: 'External account binding: ties the account to one that the authority knows.',
+	documentation:
+		'The authority gives both values.\n\n```\n{\n\tacme_eab {\n\t\tkey_id 4F2a\n\t\tmac_key {$EAB_KEY}\n\t}\n}\n```',
+	lower: (line, settings, cx) => {
+		cx.count(line, line.words.slice(1), 0, 0, acmeEab.usage);
+		const eab: { key_id?: string; mac_key?: string } = {};
+		const one = (name: 'key_id' | 'mac_key') => (args: readonly { text: string }[], at: typeof line) => {
+			if (cx.count(at, at.words.slice(1), 1, 1, `${name} <value>`)) eab[name] = args[0]!.text;
+		};
+		cx.subdirectives(line.block, { key_id: one('key_id'), mac_key: one('mac_key') }, 'acme_eab');
+		if (eab.key_id !== undefined && eab.mac_key !== undefined) settings.acme_eab = eab;
+		else cx.problem('error', 'option/incomplete', line.words[0]!.span, '`acme_eab` needs `key_id` and `mac_key`.');
+	},
+	schema: {
+		type: 'object',
+		properties: {
+			key_id: { type: 'string', minLength: 1 },
+			mac_key: { type: 'string', minLength: 1, secret: true, description: 'In base64url.' },
+		},
+		required: ['key_id', 'mac_key'],
+		additionalProperties: false,
+	},
+	startup: false,
+};
+
+/** `settings.acme_dns`. */
+export const acmeDns: GlobalOption = {
+	id: 'acme_dns',
+	names: { configfile: ['acme_dns'], compatfile: ['acme_dns'] },
+	usage: 'acme_dns [<provider> …]',
+	summary: 'Answers the challenges of all ACME authorities by DNS.',
+	documentation:
+		'Without a provider that of the option `dns` is used.\n\n```\n{\n\tacme_dns cloudflare {$CLOUDFLARE_TOKEN}\n}\n```',
+	lower: (line, settings, cx) => {
+		const args = line.words.slice(1);
+		if (args.length === 0 && !line.block) {
+			settings.acme_dns = { provider: 'default' };
+			return;
+		}
+		const provider = lowerDnsProvider(args, line, cx);
+		if (provider) settings.acme_dns = provider;
+	},
+	schema: {
+		anyOf: [
+			DNS_PROVIDER,
+			{
+				type: 'object',
+				properties: { provider: { const: 'default', description: 'That of `dns`.' } },
+				required: ['provider'],
+				additionalProperties: false,
+			},
+		],
+	},
+	startup: false,
+};
+
+/** `settings.dns`. */
+export const dns: GlobalOption = {
+	id: 'dns',
+	names: { configfile: ['dns'], compatfile: ['dns'] },
+	usage: 'dns <provider> …',
+	summary: 'The provider of DNS records, for sites that ask for challenges by DNS and name none.',
+	documentation: '```\n{\n\tdns hetzner {$HETZNER_TOKEN}\n}\n```',
+	lower: (line, settings, cx) => {
+		const provider = lowerDnsProvider(line.words.slice(1), line, cx);
+		if (provider) settings.dns = provider;
+	},
+	schema: DNS_PROVIDER,
+	startup: false,
+};
+
+/** `settings.tls_resolvers`. */
+export const tlsResolvers: GlobalOption = {
+	id: 'tls_resolvers',
+	names: { configfile: ['tls_resolvers'], compatfile: ['tls_resolvers'] },
+	usage: 'tls_resolvers <address>…',
+	summary: 'Name servers that are asked during challenges by DNS.',
+	documentation: 'Those of a site go before them.\n\n```\n{\n\ttls_resolvers 1.1.1.1 9.9.9.9\n}\n```',
+	lower: (line, settings, cx) => {
+		const args = line.words.slice(1);
+		cx.noBlock(line);
+		if (cx.count(line, args, 1, Number.POSITIVE_INFINITY, tlsResolvers.usage)) {
+			settings.tls_resolvers = args.map(word => word.text);
+		}
+	},
+	schema: { type: 'array', items: { type: 'string' } },
+	startup: false,
+};
+
+/** `settings.cert_issuers`. */
+export const certIssuer: GlobalOption = {
+	id: 'cert_issuers',
+	names: { configfile: ['cert_issuer'], compatfile: ['cert_issuer'] },
+	usage: 'cert_issuer <issuer> …',
+	summary: 'Issuers of all certificates, instead of the default ones.',
+	documentation: 'Several lines add up, the preferred first.\n\n```\n{\n\tcert_issuer internal\n}\n```',
+	lower: (line, settings, cx) => {
+		const issuer = lowerIssuer(line.words.slice(1), line, cx);
+		if (!issuer) return;
+		if (settings.local_certs === true) {
+			const message = '`cert_issuer` and `local_certs` contradict each other.';
+			cx.problem('error', 'option/contradiction', line.words[0]!.span, message);
+		}
+		settings.cert_issuers = [...((settings.cert_issuers ?? []) as unknown[]), issuer];
+	},
+	schema: { type: 'array', items: { $ref: '#/$defs/issuer' } },
+	startup: false,
+};
+
+/** `settings.key_type`. */
+export const keyType: GlobalOption = valueOption({
+	id: 'key_type',
+	usage: 'key_type ed25519 | p256 | p384 | rsa2048 | rsa4096',
+	summary: 'Kind of the keys that certificates are made for.',
+	documentation: '`p256` if left out.\n\n```\n{\n\tkey_type p384\n}\n```',
+	schema: { enum: KEY_TYPES },
+	read: (word, cx) => cx.oneOf(word, KEY_TYPES, 'key type'),
+});
+
+/** `settings.cert_lifetime`. */
+export const certLifetime: GlobalOption = valueOption({
+	id: 'cert_lifetime',
+	usage: 'cert_lifetime <duration>',
+	summary: 'How long certificates of ACME authorities are asked to live.',
+	documentation: 'Authorities may refuse.\n\n```\n{\n\tcert_lifetime 7d\n}\n```',
+	schema: { type: 'number', exclusiveMinimum: 0, description: 'Milliseconds.' },
+	read: positiveDuration,
+});
+
+/** `settings.preferred_chains`. */
+export const preferredChains: GlobalOption = {
+	id: 'preferred_chains',
+	names: { configfile: ['preferred_chains'], compatfile: ['preferred_chains'] },
+	usage: 'preferred_chains smallest | { root_common_name <name>… | any_common_name <name>… }',
+	summary: 'Which chain is taken when an authority offers several.',
+	documentation: '```\n{\n\tpreferred_chains smallest\n}\n```',
+	lower: (line, settings, cx) => {
+		const chains = lowerPreferredChains(line.words.slice(1), line, cx);
+		if (chains) settings.preferred_chains = chains;
+	},
+	schema: PREFERRED_CHAINS,
+	startup: false,
+};
+
+/** `settings.renewal_window_ratio`. */
+export const renewalWindowRatio: GlobalOption = valueOption({
+	id: 'renewal_window_ratio',
+	usage: 'renewal_window_ratio <ratio>',
+	summary: 'Part of the life of a certificate that is left when it is renewed.',
+	documentation: 'A third if left out.\n\n```\n{\n\trenewal_window_ratio 0.5\n}\n```',
+	schema: { type: 'number', exclusiveMinimum: 0, exclusiveMaximum: 1 },
+	read: ratioOf,
+});
+
+/** `settings.renew_interval`. */
+export const renewInterval: GlobalOption = valueOption({
+	id: 'renew_interval',
+	usage: 'renew_interval <duration>',
+	summary: 'How often certificates are looked at for renewal.',
+	documentation: 'Every 10 minutes if left out.\n\n```\n{\n\trenew_interval 30m\n}\n```',
+	schema: { type: 'number', exclusiveMinimum: 0, description: 'Milliseconds.' },
+	read: positiveDuration,
+});
