@@ -6,7 +6,8 @@ import { SocketInfo } from '../http1/socket-info.ts';
 import { type InputSink, SocketInput } from '../http1/socket-input.ts';
 import type { ConnectionPeer } from '../protocol.ts';
 import { CalmMeter, COST, type CutReason } from './calm-meter.ts';
-import { DEFAULT_WINDOW, FLAG, FRAME, H2_ERROR, MAX_WINDOW, SETTING } from './frame-codes.ts';
+import { ControlFrames, type ControlledSession } from './control-frames.ts';
+import { DEFAULT_WINDOW, FLAG, FRAME, H2_ERROR, SETTING } from './frame-codes.ts';
 import { FrameReader, type FrameSink } from './frame-reader.ts';
 import { FrameWriter } from './frame-writer.ts';
 import { HeaderBlock } from './header-block.ts';
@@ -15,10 +16,11 @@ import type { EngineSession, Http2Engine, SharedCoders } from './http2-engine.ts
 import * as BOUND from './limits.ts';
 import { OutputQueue } from './output-queue.ts';
 import { ReceiveWindow } from './receive-window.ts';
+import { RecentResets } from './recent-resets.ts';
 import { MALFORMED, SERVED } from './request-fields.ts';
 import { writeHead, writeTrailers } from './response-writer.ts';
+import { SessionDeadlines } from './session-deadlines.ts';
 import { SessionEnd } from './session-end.ts';
-import { readSettings } from './settings.ts';
 import { Stream, type StreamSession } from './stream.ts';
 import type { StreamOutput } from './stream-output.ts';
 
@@ -29,7 +31,7 @@ export interface TakenOver {
 }
 
 /** A connection. It lives until its socket has closed. */
-export class Session implements EngineSession, FrameSink, InputSink, StreamSession {
+export class Session implements ControlledSession, EngineSession, FrameSink, InputSink, StreamSession {
 	readonly engine: Http2Engine;
 	readonly info: SocketInfo;
 	readonly scheme: 'http' | 'https';
@@ -42,26 +44,21 @@ export class Session implements EngineSession, FrameSink, InputSink, StreamSessi
 	readonly #decoder: HpackDecoder;
 	readonly #meter: CalmMeter;
 	readonly #window = new ReceiveWindow(BOUND.CONNECTION_WINDOW, BOUND.MAX_CONNECTION_WINDOW);
-	readonly #queue: OutputQueue;
-	readonly #streams = new Map<number, Stream>();
-	/** Streams that we reset: what was under way to them then is let pass. Oldest first. */
-	readonly #resets = new Set<number>();
-	readonly #end: SessionEnd;
+	readonly queue: OutputQueue;
+	readonly streams = new Map<number, Stream>();
+	readonly #resets = new RecentResets();
+	readonly ending: SessionEnd;
 	/** Exchanges that have not ended, those of reset streams included. */
 	#exchanges = 0;
-	#lastStream = 0;
+	lastStream = 0;
 	#requests = 0;
-	#peerWindow = DEFAULT_WINDOW;
 	#block: HeaderBlock | undefined = undefined;
-	#settingsSeen = false;
 	/** A block of ours has gone out. */
 	#encoded = false;
 	/** Within a run over bytes that came in: what is written is gathered until its end. */
 	#running = false;
-	/** Until when a connection may stand without a stream, and a header block or first frame without its end. */
-	#idleUntil: number;
-	#blockUntil = Infinity;
-	#writeDeadline = Infinity;
+	readonly #deadlines: SessionDeadlines;
+	readonly #control: ControlFrames = new ControlFrames(this);
 
 	constructor(given: Socket | TakenOver, scheme: 'http' | 'https', engine: Http2Engine, peer?: ConnectionPeer) {
 		engine.refresh();
@@ -78,12 +75,11 @@ export class Session implements EngineSession, FrameSink, InputSink, StreamSessi
 		this.info = taken ? given.info : new SocketInfo(socket, scheme, peer);
 		this.frames = new FrameWriter(socket, this.#coders.output, scheme === 'https');
 		this.#decoder = new HpackDecoder(this.#coders.strings);
-		this.#queue = new OutputQueue(this);
+		this.queue = new OutputQueue(this);
 		engine.now = performance.now();
 		this.#meter = new CalmMeter(engine.now);
-		this.#end = new SessionEnd(socket, this.frames);
-		const { headTimeout, idleTimeout } = engine.limits;
-		this.#idleUntil = Math.min(engine.after(headTimeout), engine.after(idleTimeout));
+		this.ending = new SessionEnd(socket, this.frames);
+		this.#deadlines = new SessionDeadlines(engine);
 		engine.add(this, taken);
 		socket.on('drain', () => this.#drained());
 		socket.once('close', () => this.#closed());
@@ -99,7 +95,7 @@ export class Session implements EngineSession, FrameSink, InputSink, StreamSessi
 	}
 
 	data(bytes: Buffer): void {
-		if (this.#end.read(bytes.length)) return;
+		if (this.ending.read(bytes.length)) return;
 		this.#running = true;
 		this.engine.now = performance.now();
 		this.#reader.read(bytes);
@@ -109,7 +105,7 @@ export class Session implements EngineSession, FrameSink, InputSink, StreamSessi
 
 	/** The client has closed its side: nobody is left to acknowledge, to raise windows or to read answers. */
 	end(): void {
-		this.#end.now(this.#lastStream, H2_ERROR.none);
+		this.ending.now(this.lastStream, H2_ERROR.none);
 		this.#abandon();
 	}
 
@@ -117,56 +113,43 @@ export class Session implements EngineSession, FrameSink, InputSink, StreamSessi
 	settle(): void {
 		if (this.#running) return;
 		this.#running = true;
-		if (!this.#end.over) this.#queue.run();
+		if (!this.ending.over) this.queue.run();
 		this.#running = false;
 		this.frames.flush();
 		if (this.frames.full) {
-			if (this.#writeDeadline === Infinity) {
-				this.#writeDeadline = this.engine.after(this.engine.limits.writeIdleTimeout);
-			}
+			this.#deadlines.blocked(true);
 			// Answers to control frames wait in memory: a client that does not read them may not go on asking.
 			if (this.#socket.writableLength > BOUND.MAX_UNREAD_CONTROL + 2 * BOUND.OUTPUT_SIZE) {
 				this.#cutOff(H2_ERROR.enhanceYourCalm, 'unread_control');
 			}
 		}
-		this.#setDeadlines();
-	}
-
-	/** Neither PING nor half a frame is a reason to wait longer. */
-	#setDeadlines(): void {
-		const { engine } = this;
-		const { headTimeout, idleTimeout } = engine.limits;
-		const idle = this.#streams.size === 0;
-		if (!idle) this.#idleUntil = Infinity;
-		else if (this.#end.idle()) return;
-		else if (this.#idleUntil === Infinity) this.#idleUntil = engine.after(idleTimeout);
-		if (this.#block === undefined && !(idle && this.#reader.within)) this.#blockUntil = Infinity;
-		else if (this.#blockUntil === Infinity) this.#blockUntil = engine.after(headTimeout);
+		const idle = this.streams.size === 0;
+		if (idle && this.ending.idle()) return;
+		this.#deadlines.set(idle, this.#block !== undefined || (idle && this.#reader.within));
 	}
 
 	check(now: number): void {
-		if (this.#end.check(now, this.#lastStream)) return;
-		if (now >= this.#writeDeadline) {
-			this.engine.host.refused('write_timeout');
-			this.engine.counters?.cut('timeout');
-			this.#socket.destroy();
-			return;
+		if (this.ending.check(now, this.lastStream)) return;
+		switch (this.#deadlines.passed(now)) {
+			case 'write':
+				this.engine.host.refused('write_timeout');
+				this.engine.counters?.cut('timeout');
+				this.#socket.destroy();
+				return;
+			case 'head':
+				this.engine.host.refused('header_timeout');
+				this.#cutOff(H2_ERROR.none, 'timeout');
+				return;
+			case 'idle':
+				this.ending.now(this.lastStream, H2_ERROR.none);
+				return;
 		}
-		if (now >= this.#blockUntil) {
-			this.engine.host.refused('header_timeout');
-			this.#cutOff(H2_ERROR.none, 'timeout');
-			return;
-		}
-		if (now >= this.#idleUntil) {
-			this.#end.now(this.#lastStream, H2_ERROR.none);
-			return;
-		}
-		for (const stream of this.#streams.values()) stream.check(now);
+		for (const stream of this.streams.values()) stream.check(now);
 		this.settle();
 	}
 
 	drain(): void {
-		if (this.#end.begin()) this.settle();
+		if (this.ending.begin()) this.settle();
 	}
 
 	destroy(): void {
@@ -184,9 +167,9 @@ export class Session implements EngineSession, FrameSink, InputSink, StreamSessi
 	frame(type: number, flags: number, stream: number, bytes: Buffer, start: number, end: number): boolean {
 		// Until a header block ends nothing else may come, and settings are the first word (RFC 9113 §3.4, §4.3).
 		if (this.#block !== undefined && (type !== FRAME.continuation || stream !== this.#block.stream)) {
-			return this.#fail(H2_ERROR.protocol);
+			return this.fail(H2_ERROR.protocol);
 		}
-		if (!this.#settingsSeen && type !== FRAME.settings) return this.#fail(H2_ERROR.protocol);
+		if (!this.#control.settled && type !== FRAME.settings) return this.fail(H2_ERROR.protocol);
 		switch (type) {
 			case FRAME.data:
 				this.#data(flags, stream, bytes, start, end);
@@ -195,67 +178,62 @@ export class Session implements EngineSession, FrameSink, InputSink, StreamSessi
 				this.#headers(flags, stream, bytes, start, end);
 				break;
 			case FRAME.priority:
-				// Says how streams are to share, which windows and turns decide here; only its form is checked.
-				if (stream === 0) this.#fail(H2_ERROR.protocol);
-				else if (end - start !== 5) this.#fail(H2_ERROR.frameSize);
-				else this.#spend('priority_flood', COST.priority_flood);
+				this.#control.priority(stream, end - start);
 				break;
 			case FRAME.resetStream:
 				this.#resetByClient(stream, end - start);
 				break;
 			case FRAME.settings:
-				this.#settings(flags, stream, bytes, start, end);
+				this.#control.settings(flags, stream, bytes, start, end);
 				break;
 			case FRAME.pushPromise:
-				this.#fail(H2_ERROR.protocol);
+				this.fail(H2_ERROR.protocol);
 				break;
 			case FRAME.ping:
-				this.#ping(flags, stream, bytes, start, end);
+				this.#control.ping(flags, stream, bytes, start, end);
 				break;
 			case FRAME.goAway:
-				if (stream !== 0) this.#fail(H2_ERROR.protocol);
-				else if (end - start < 8) this.#fail(H2_ERROR.frameSize);
-				else this.#end.clientLeaves();
+				this.#control.goAway(stream, end - start);
 				break;
 			case FRAME.windowUpdate:
-				this.#windowUpdate(stream, bytes, start, end);
+				this.#control.windowUpdate(stream, bytes, start, end);
 				break;
 			case FRAME.continuation:
 				this.#continuation(flags, bytes, start, end);
 				break;
 			default:
 				// Extensions are ignored (RFC 9113 §4.1), yet not for ever.
-				this.#spend('empty_frames', COST.empty_frames);
+				this.spend('empty_frames', COST.empty_frames);
 		}
-		return !this.#end.over;
+		return !this.ending.over;
 	}
 
 	#data(flags: number, id: number, bytes: Buffer, start: number, end: number): void {
 		const size = end - start;
-		if (id === 0 || id > this.#lastStream) {
-			this.#fail(H2_ERROR.protocol);
+		if (id === 0 || id > this.lastStream) {
+			this.fail(H2_ERROR.protocol);
 			return;
 		}
 		const content = unpadded(flags, bytes, start, end, 0);
 		if (content === undefined) {
-			this.#fail(H2_ERROR.protocol);
+			this.fail(H2_ERROR.protocol);
 			return;
 		}
 		if (!this.#window.take(size)) {
-			this.#fail(H2_ERROR.flowControl);
+			this.fail(H2_ERROR.flowControl);
 			return;
 		}
-		const stream = this.#streams.get(id);
+		const stream = this.streams.get(id);
 		if (stream === undefined || !stream.remoteOpen) {
 			this.dataTaken(undefined, size, false);
-			if (stream !== undefined) this.#streamError(stream, H2_ERROR.streamClosed);
-			else if (!this.#resets.has(id)) this.#fail(H2_ERROR.streamClosed);
-			else this.#spend('empty_frames', size === 0 ? COST.empty_frames : 0);
+			if (stream !== undefined) this.streamError(stream, H2_ERROR.streamClosed);
+			else if (!this.#resets.has(id)) this.fail(H2_ERROR.streamClosed);
+			else this.spend('empty_frames', size === 0 ? COST.empty_frames : 0);
 			return;
 		}
 		if (!stream.window.take(size)) {
 			this.dataTaken(undefined, size, false);
-			this.#streamError(stream, H2_ERROR.flowControl);
+			this.streamError(stream, H2_ERROR.flowControl);
 			return;
 		}
 		const [from, to] = content;
@@ -265,13 +243,13 @@ export class Session implements EngineSession, FrameSink, InputSink, StreamSessi
 			const { body } = stream;
 			if (body!.length !== undefined && body!.received + to - from > body!.length) {
 				this.dataTaken(undefined, to - from, false);
-				this.#streamError(stream, H2_ERROR.protocol);
+				this.streamError(stream, H2_ERROR.protocol);
 				return;
 			}
 			stream.data(ownedCopy(bytes, from, to));
-		} else if ((flags & FLAG.endStream) === 0) this.#spend('empty_frames', COST.empty_frames);
+		} else if ((flags & FLAG.endStream) === 0) this.spend('empty_frames', COST.empty_frames);
 		if ((flags & FLAG.endStream) !== 0 && !stream.gone && !stream.endRemote(undefined)) {
-			this.#streamError(stream, H2_ERROR.protocol);
+			this.streamError(stream, H2_ERROR.protocol);
 		}
 	}
 
@@ -279,7 +257,7 @@ export class Session implements EngineSession, FrameSink, InputSink, StreamSessi
 		const content = unpadded(flags, bytes, start, end, (flags & FLAG.priority) !== 0 ? 5 : 0);
 		// Clients open odd streams, each above the last (RFC 9113 §5.1.1).
 		if ((id & 1) === 0 || content === undefined) {
-			this.#fail(H2_ERROR.protocol);
+			this.fail(H2_ERROR.protocol);
 			return;
 		}
 		const [from, to] = content;
@@ -295,7 +273,7 @@ export class Session implements EngineSession, FrameSink, InputSink, StreamSessi
 	#continuation(flags: number, bytes: Buffer, start: number, end: number): void {
 		const block = this.#block;
 		if (block === undefined) {
-			this.#fail(H2_ERROR.protocol);
+			this.fail(H2_ERROR.protocol);
 			return;
 		}
 		if (!block.add(bytes, start, end)) {
@@ -311,10 +289,10 @@ export class Session implements EngineSession, FrameSink, InputSink, StreamSessi
 	/** A whole header block. It is decoded whatever becomes of it: the next ones build upon it (RFC 9113 §4.3). */
 	#headerBlock(id: number, endStream: boolean, bytes: Buffer, start: number, end: number): void {
 		const { fields } = this.#coders;
-		const opens = id > this.#lastStream;
+		const opens = id > this.lastStream;
 		fields.begin(!opens);
 		if (!this.#decoder.decode(bytes, start, end, fields)) {
-			this.#fail(H2_ERROR.compression);
+			this.fail(H2_ERROR.compression);
 			return;
 		}
 		if (opens) this.#open(id, endStream);
@@ -323,27 +301,27 @@ export class Session implements EngineSession, FrameSink, InputSink, StreamSessi
 
 	#open(id: number, endStream: boolean): void {
 		const { engine } = this;
-		this.#lastStream = id;
-		if (this.#end.refuses) {
-			this.#remember(id);
+		this.lastStream = id;
+		if (this.ending.refuses) {
+			this.#resets.add(id);
 			return;
 		}
 		const { fields } = this.#coders;
-		const stream = new Stream(this, id, this.#peerWindow, !endStream);
-		if (this.#streams.size >= BOUND.MAX_CONCURRENT_STREAMS || this.#exchanges >= BOUND.MAX_CONCURRENT_STREAMS) {
+		const stream = new Stream(this, id, this.#control.peerWindow, !endStream);
+		if (this.streams.size >= BOUND.MAX_CONCURRENT_STREAMS || this.#exchanges >= BOUND.MAX_CONCURRENT_STREAMS) {
 			engine.host.refused('refused_stream');
-			this.#streamError(stream, H2_ERROR.refusedStream);
+			this.streamError(stream, H2_ERROR.refusedStream);
 			return;
 		}
 		const result = fields.endHead(endStream);
 		if (result === MALFORMED) {
 			engine.host.refused(fields.reason);
-			this.#streamError(stream, H2_ERROR.protocol);
+			this.streamError(stream, H2_ERROR.protocol);
 			return;
 		}
-		this.#streams.set(id, stream);
+		this.streams.set(id, stream);
 		engine.counters?.streamOpened();
-		if (++this.#requests === engine.limits.maxRequestsPerConnection) this.#end.begin();
+		if (++this.#requests === engine.limits.maxRequestsPerConnection) this.ending.begin();
 		if (result === SERVED) {
 			this.#exchanges++;
 			stream.begin(fields);
@@ -355,97 +333,32 @@ export class Session implements EngineSession, FrameSink, InputSink, StreamSessi
 
 	#trailers(id: number, endStream: boolean): void {
 		const { fields } = this.#coders;
-		const stream = this.#streams.get(id);
+		const stream = this.streams.get(id);
 		if (stream === undefined) {
 			// It came after our reset; else it opens a stream that is closed, or below the last one (RFC 9113 §5.1.1).
-			if (!this.#resets.has(id)) this.#fail(H2_ERROR.streamClosed);
+			if (!this.#resets.has(id)) this.fail(H2_ERROR.streamClosed);
 			return;
 		}
-		if (!stream.remoteOpen) this.#streamError(stream, H2_ERROR.streamClosed);
+		if (!stream.remoteOpen) this.streamError(stream, H2_ERROR.streamClosed);
 		else if (fields.endTrailers() !== SERVED || !endStream) {
 			this.engine.host.refused(endStream ? fields.reason : 'bad_pseudo_header');
-			this.#streamError(stream, H2_ERROR.protocol);
-		} else if (!stream.endRemote(new HeaderList(fields.items))) this.#streamError(stream, H2_ERROR.protocol);
+			this.streamError(stream, H2_ERROR.protocol);
+		} else if (!stream.endRemote(new HeaderList(fields.items))) this.streamError(stream, H2_ERROR.protocol);
 	}
 
 	#resetByClient(id: number, size: number): void {
-		if (id === 0 || id > this.#lastStream) this.#fail(H2_ERROR.protocol);
-		else if (size !== 4) this.#fail(H2_ERROR.frameSize);
+		if (id === 0 || id > this.lastStream) this.fail(H2_ERROR.protocol);
+		else if (size !== 4) this.fail(H2_ERROR.frameSize);
 		else {
-			const stream = this.#streams.get(id);
+			const stream = this.streams.get(id);
 			this.engine.counters?.streamReset(true);
 			if (stream !== undefined) {
-				this.#streams.delete(id);
+				this.streams.delete(id);
 				stream.reset();
 			}
 			// A cancelled exchange is work for nothing; one that had ended has earned what this costs.
-			this.#spend('rapid_reset', COST.rapid_reset);
+			this.spend('rapid_reset', COST.rapid_reset);
 		}
-	}
-
-	#settings(flags: number, stream: number, bytes: Buffer, start: number, end: number): void {
-		const size = end - start;
-		if (stream !== 0) {
-			this.#fail(H2_ERROR.protocol);
-			return;
-		}
-		if ((flags & FLAG.ack) !== 0) {
-			if (size !== 0) this.#fail(H2_ERROR.frameSize);
-			else if (!this.#settingsSeen) this.#fail(H2_ERROR.protocol);
-			else this.#spend('settings_flood', COST.ping_flood);
-			return;
-		}
-		this.#settingsSeen = true;
-		const settings = readSettings(bytes, start, end);
-		if (typeof settings === 'number') {
-			this.#fail(settings);
-			return;
-		}
-		const { initialWindow } = settings;
-		if (initialWindow !== undefined) {
-			const change = initialWindow - this.#peerWindow;
-			this.#peerWindow = initialWindow;
-			for (const open of this.#streams.values()) {
-				if (!open.output.widen(change)) {
-					this.#fail(H2_ERROR.flowControl);
-					return;
-				}
-			}
-		}
-		this.frames.settings([]);
-		this.#spend('settings_flood', COST.settings_flood + size / 6);
-	}
-
-	#ping(flags: number, stream: number, bytes: Buffer, start: number, end: number): void {
-		if (stream !== 0) this.#fail(H2_ERROR.protocol);
-		else if (end - start !== 8) this.#fail(H2_ERROR.frameSize);
-		else if ((flags & FLAG.ack) !== 0) this.#end.pingAnswered(this.#lastStream);
-		else {
-			this.frames.ping(bytes.subarray(start, end), true);
-			this.#spend('ping_flood', COST.ping_flood);
-		}
-	}
-
-	#windowUpdate(id: number, bytes: Buffer, start: number, end: number): void {
-		if (end - start !== 4) {
-			this.#fail(H2_ERROR.frameSize);
-			return;
-		}
-		const increment = bytes.readUInt32BE(start) & MAX_WINDOW;
-		if (id === 0) {
-			this.sendWindow += increment;
-			if (increment === 0) this.#fail(H2_ERROR.protocol);
-			else if (this.sendWindow > MAX_WINDOW) this.#fail(H2_ERROR.flowControl);
-			else this.#queue.fed();
-		} else if (id > this.#lastStream) this.#fail(H2_ERROR.protocol);
-		else {
-			const stream = this.#streams.get(id);
-			if (stream !== undefined) {
-				if (increment === 0) this.#streamError(stream, H2_ERROR.protocol);
-				else if (!stream.output.widen(increment)) this.#streamError(stream, H2_ERROR.flowControl);
-			}
-		}
-		this.#spend('window_update_flood', COST.window_update_flood);
 	}
 
 	writeHead(stream: number, status: number, headers: HeaderList, length: number, ends: boolean): void {
@@ -468,9 +381,9 @@ export class Session implements EngineSession, FrameSink, InputSink, StreamSessi
 	}
 
 	wantsTurn(output: StreamOutput): void {
-		this.#queue.add(output);
+		this.queue.add(output);
 		// What comes later than the input it is about has nobody to send it.
-		if (!this.#running) this.#queue.soon();
+		if (!this.#running) this.queue.soon();
 	}
 
 	dataSent(): void {
@@ -478,35 +391,24 @@ export class Session implements EngineSession, FrameSink, InputSink, StreamSessi
 	}
 
 	dataTaken(stream: Stream | undefined, bytes: number, keepsUp: boolean): void {
-		if (this.#end.over) return;
+		if (this.ending.over) return;
 		const increment = this.#window.release(bytes, keepsUp);
 		if (increment > 0) this.frames.numbers(FRAME.windowUpdate, 0, increment);
 		const more = stream?.window.release(bytes, keepsUp) ?? 0;
 		if (more > 0) this.frames.numbers(FRAME.windowUpdate, stream!.id, more);
-		if ((increment > 0 || more > 0) && !this.#running) this.#queue.soon();
+		if ((increment > 0 || more > 0) && !this.#running) this.queue.soon();
 	}
 
 	streamEnded(stream: Stream): void {
-		this.#streams.delete(stream.id);
+		this.streams.delete(stream.id);
 	}
 
 	resetStream(stream: Stream, code: number): void {
 		this.frames.numbers(FRAME.resetStream, stream.id, code);
 		if (code !== H2_ERROR.none) this.engine.counters?.streamReset(false);
-		this.#streams.delete(stream.id);
-		this.#remember(stream.id);
+		this.streams.delete(stream.id);
+		this.#resets.add(stream.id);
 		stream.reset();
-	}
-
-	/** What the client had sent to a stream before it knew of its end is no mistake. */
-	#remember(id: number): void {
-		this.#resets.add(id);
-		if (this.#resets.size > BOUND.REMEMBERED_RESETS) {
-			for (const oldest of this.#resets) {
-				this.#resets.delete(oldest);
-				break;
-			}
-		}
 	}
 
 	exchangeEnded(whole: boolean): void {
@@ -515,43 +417,43 @@ export class Session implements EngineSession, FrameSink, InputSink, StreamSessi
 	}
 
 	/** The client's mistake on one stream. */
-	#streamError(stream: Stream, code: number): void {
+	streamError(stream: Stream, code: number): void {
 		this.resetStream(stream, code);
-		this.#spend('made_you_reset', COST.made_you_reset);
+		this.spend('made_you_reset', COST.made_you_reset);
 	}
 
-	#spend(reason: CutReason, cost: number): void {
+	spend(reason: CutReason, cost: number): void {
 		if (this.#meter.spend(cost, this.engine.now)) this.#cutOff(H2_ERROR.enhanceYourCalm, reason);
 	}
 
 	/** The client's mistake on the connection (RFC 9113 §5.4.1). Always false. */
-	#fail(code: number): false {
+	fail(code: number): false {
 		this.#cutOff(code, 'protocol_error');
 		return false;
 	}
 
 	#cutOff(code: number, reason: CutReason): void {
-		if (this.#end.over) return;
+		if (this.ending.over) return;
 		this.engine.counters?.cut(reason);
-		this.#end.now(this.#lastStream, code);
+		this.ending.now(this.lastStream, code);
 		this.#abandon();
 	}
 
 	/** Nothing more is sent: whoever works for this client is told. */
 	#abandon(): void {
-		const streams = [...this.#streams.values()];
-		this.#streams.clear();
+		const streams = [...this.streams.values()];
+		this.streams.clear();
 		for (const stream of streams) stream.reset();
 	}
 
 	#drained(): void {
-		this.#writeDeadline = Infinity;
+		this.#deadlines.blocked(false);
 		this.settle();
 	}
 
 	#closed(): void {
 		this.#input.closed();
-		this.#end.closed();
+		this.ending.closed();
 		this.#abandon();
 		this.engine.remove(this);
 	}

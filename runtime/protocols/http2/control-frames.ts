@@ -1,0 +1,116 @@
+/** The frames that carry no message: SETTINGS, PING, WINDOW_UPDATE, PRIORITY, GOAWAY (RFC 9113 §6). */
+import { COST, type CutReason } from './calm-meter.ts';
+import { DEFAULT_WINDOW, FLAG, H2_ERROR, MAX_WINDOW } from './frame-codes.ts';
+import type { FrameWriter } from './frame-writer.ts';
+import type { OutputQueue } from './output-queue.ts';
+import type { SessionEnd } from './session-end.ts';
+import { readSettings } from './settings.ts';
+import type { Stream } from './stream.ts';
+
+/** The connection as its control frames see it. */
+export interface ControlledSession {
+	readonly frames: FrameWriter;
+	readonly queue: OutputQueue;
+	readonly ending: SessionEnd;
+	readonly streams: ReadonlyMap<number, Stream>;
+	/** The highest stream that the client has opened. */
+	readonly lastStream: number;
+	sendWindow: number;
+	/** The client's mistake on the connection. */
+	fail(code: number): void;
+	/** The client's mistake on one stream. */
+	streamError(stream: Stream, code: number): void;
+	/** Takes the cost of a frame that does no work. */
+	spend(reason: CutReason, cost: number): void;
+}
+
+/** Acts on the control frames of one connection. */
+export class ControlFrames {
+	/** Window that streams begin with on our side. */
+	peerWindow: number = DEFAULT_WINDOW;
+	/** The client's first settings have come. */
+	settled = false;
+	readonly #session: ControlledSession;
+
+	constructor(session: ControlledSession) {
+		this.#session = session;
+	}
+
+	settings(flags: number, stream: number, bytes: Buffer, start: number, end: number): void {
+		const session = this.#session;
+		const size = end - start;
+		if (stream !== 0) session.fail(H2_ERROR.protocol);
+		else if ((flags & FLAG.ack) !== 0) {
+			if (size !== 0) session.fail(H2_ERROR.frameSize);
+			else if (!this.settled) session.fail(H2_ERROR.protocol);
+			else session.spend('settings_flood', COST.ping_flood);
+		} else {
+			this.settled = true;
+			const settings = readSettings(bytes, start, end);
+			if (typeof settings === 'number') session.fail(settings);
+			else if (this.#setWindow(settings.initialWindow)) {
+				session.frames.settings([]);
+				session.spend('settings_flood', COST.settings_flood + size / 6);
+			} else session.fail(H2_ERROR.flowControl);
+		}
+	}
+
+	/** The new window counts for streams that are open too (RFC 9113 §6.9.2); false when that makes one too large. */
+	#setWindow(window: number | undefined): boolean {
+		if (window === undefined) return true;
+		const change = window - this.peerWindow;
+		this.peerWindow = window;
+		for (const { output } of this.#session.streams.values()) if (!output.widen(change)) return false;
+		return true;
+	}
+
+	ping(flags: number, stream: number, bytes: Buffer, start: number, end: number): void {
+		const session = this.#session;
+		if (stream !== 0) session.fail(H2_ERROR.protocol);
+		else if (end - start !== 8) session.fail(H2_ERROR.frameSize);
+		else if ((flags & FLAG.ack) !== 0) session.ending.pingAnswered(session.lastStream);
+		else {
+			session.frames.ping(bytes.subarray(start, end), true);
+			session.spend('ping_flood', COST.ping_flood);
+		}
+	}
+
+	/** Says how streams are to share, which windows and turns decide here; only its form is checked. */
+	priority(stream: number, size: number): void {
+		if (stream === 0) this.#session.fail(H2_ERROR.protocol);
+		else if (size !== 5) this.#session.fail(H2_ERROR.frameSize);
+		else this.#session.spend('priority_flood', COST.priority_flood);
+	}
+
+	goAway(stream: number, size: number): void {
+		if (stream !== 0) this.#session.fail(H2_ERROR.protocol);
+		else if (size < 8) this.#session.fail(H2_ERROR.frameSize);
+		else {
+			this.#session.ending.clientLeaves();
+			this.#session.spend('empty_frames', COST.empty_frames);
+		}
+	}
+
+	windowUpdate(id: number, bytes: Buffer, start: number, end: number): void {
+		const session = this.#session;
+		if (end - start !== 4) {
+			session.fail(H2_ERROR.frameSize);
+			return;
+		}
+		const increment = bytes.readUInt32BE(start) & MAX_WINDOW;
+		if (id === 0) {
+			session.sendWindow += increment;
+			if (increment === 0) session.fail(H2_ERROR.protocol);
+			else if (session.sendWindow > MAX_WINDOW) session.fail(H2_ERROR.flowControl);
+			else session.queue.fed();
+		} else if (id > session.lastStream) session.fail(H2_ERROR.protocol);
+		else {
+			const stream = session.streams.get(id);
+			if (stream !== undefined) {
+				if (increment === 0) session.streamError(stream, H2_ERROR.protocol);
+				else if (!stream.output.widen(increment)) session.streamError(stream, H2_ERROR.flowControl);
+			}
+		}
+		session.spend('window_update_flood', COST.window_update_flood);
+	}
+}

@@ -1,0 +1,41 @@
+/** How long a connection may stand idle, within a header block, and without taking what we send. */
+import type { Http2Engine } from './http2-engine.ts';
+
+/** What passed first. */
+export type Passed = 'write' | 'head' | 'idle' | undefined;
+
+/** The deadlines of one connection. Neither PING nor half a frame is a reason to wait longer. */
+export class SessionDeadlines {
+	readonly #engine: Http2Engine;
+	#idle: number;
+	#head = Infinity;
+	#write = Infinity;
+
+	/** The first request must come as soon as one that has begun must end. */
+	constructor(engine: Http2Engine) {
+		this.#engine = engine;
+		const { headTimeout, idleTimeout } = engine.limits;
+		this.#idle = Math.min(engine.after(headTimeout), engine.after(idleTimeout));
+	}
+
+	/** Where the connection stands: whether a stream is open, and a header block, or with no stream any frame, has begun and not ended. */
+	set(idle: boolean, within: boolean): void {
+		const { limits } = this.#engine;
+		if (!idle) this.#idle = Infinity;
+		else if (this.#idle === Infinity) this.#idle = this.#engine.after(limits.idleTimeout);
+		if (!within) this.#head = Infinity;
+		else if (this.#head === Infinity) this.#head = this.#engine.after(limits.headTimeout);
+	}
+
+	/** The client takes nothing, or something again. */
+	blocked(blocked: boolean): void {
+		if (!blocked) this.#write = Infinity;
+		else if (this.#write === Infinity) this.#write = this.#engine.after(this.#engine.limits.writeIdleTimeout);
+	}
+
+	passed(now: number): Passed {
+		if (now >= this.#write) return 'write';
+		if (now >= this.#head) return 'head';
+		return now >= this.#idle ? 'idle' : undefined;
+	}
+}
