@@ -32,10 +32,13 @@ export class ConcealedValues {
 	/** The diagnostic without the values. */
 	conceal(diagnostic: Diagnostic): Diagnostic {
 		if (this.#names.size === 0) return diagnostic;
-		const { message, label, hint } = diagnostic;
+		const { message, label, hint, fix } = diagnostic;
 		const concealed = { message: this.#text(message), label: this.#text(label), hint: this.#text(hint) };
 		const same = concealed.message === message && concealed.label === label && concealed.hint === hint;
-		return same ? diagnostic : { ...diagnostic, ...concealed };
+		// An edit that would write a value down is none.
+		const tells = fix?.some(({ text }) => this.#text(text) !== text) ?? false;
+		if (same && !tells) return diagnostic;
+		return { ...diagnostic, ...concealed, fix: tells ? undefined : fix };
 	}
 
 	#text<T extends string | undefined>(text: T): T {

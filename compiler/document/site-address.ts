@@ -34,6 +34,13 @@ export const LONGEST_ADDRESS = 4096;
 /** Parses an address. Port mistakes are found before scheme mistakes, as the compatible server does. */
 export function parseSiteAddress(written: string): SiteAddress | SiteAddressMistake {
 	const text = written.trim().slice(0, LONGEST_ADDRESS);
+	if (/^(?:unix|unixgram|unixpacket|fd|fdgram)\//.test(text)) {
+		return {
+			code: 'address/socket',
+			message: `\`${text}\` is a socket, not an address of a site`,
+			hint: 'Name the site, and the socket with `bind`.',
+		};
+	}
 	const schemeEnd = text.indexOf('://');
 	const schemeText = schemeEnd === -1 ? '' : text.slice(0, schemeEnd).toLowerCase();
 	const rest = schemeEnd === -1 ? text : text.slice(schemeEnd + 3);

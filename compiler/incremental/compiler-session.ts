@@ -1,8 +1,9 @@
 /** Compiles one configuration again and again: what did not change since the last time is not done again. */
 import type { Plan } from '../codegen/plan.ts';
 import { ConcealedValues } from '../diagnostics/concealed-values.ts';
-import type { Diagnostic } from '../diagnostics/diagnostic.ts';
+import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
 import type { ConfigInput, Dialect } from '../dialects/dialect.ts';
+import { checkLogFiles } from '../document/check-values.ts';
 import type { Document, Site } from '../document/document.ts';
 import { checkNesting } from '../document/nesting.ts';
 import { objectIds } from '../document/object-ids.ts';
@@ -93,7 +94,7 @@ export class CompilerSession {
 			}
 			const { document, tree } = result;
 			const { files } = tree;
-			const plan = this.#checks.check(document, collector.ofDocument(result.locate));
+			const plan = this.#check(document, collector.ofDocument(result.locate));
 			const tests = lowerTests(tree.tests, report);
 			const compiled = conclude(collector, { document, plan, files, tests, locate: this.#untilNext(result.locate) });
 			return { ...compiled, diagnostics: compiled.diagnostics.map(diagnostic => concealed.conceal(diagnostic)) };
@@ -118,7 +119,13 @@ export class CompilerSession {
 		const report = collector.ofDocument(undefined);
 		if (input.text.includes('@id')) objectIds(document, report);
 		if (input.text.includes('redacted')) refuseRedacted(document, report);
-		return conclude(collector, { document, plan: this.#checks.check(document, report), ...rest });
+		return conclude(collector, { document, plan: this.#check(document, report), ...rest });
+	}
+
+	#check(document: Document, report: Report): Plan | undefined {
+		const plan = this.#checks.check(document, report);
+		if (plan) checkLogFiles(document, this.#reader, report);
+		return plan;
 	}
 
 	/** The document with the sites that were there before. */

@@ -3,6 +3,7 @@ import { checkBuild } from '../codegen/check-build.ts';
 import type { ListenerSpec, Plan } from '../codegen/plan.ts';
 import { planDocument } from '../codegen/plan-document.ts';
 import type { Report } from '../diagnostics/diagnostic.ts';
+import { checkValues } from '../document/check-values.ts';
 import type { Document, Site } from '../document/document.ts';
 import { checkDocument } from '../document/validate.ts';
 
@@ -25,6 +26,7 @@ export class DocumentChecks {
 	/** The plan; undefined when the document does not fit its schema. */
 	check(document: Document, report: Report): Plan | undefined {
 		if (!checkDocument(document, report, this.#valid)) return undefined;
+		checkValues(document, report);
 		const plan = this.#plan(document, report);
 		const { sites: _, ...rest } = document;
 		const shared = JSON.stringify(rest);

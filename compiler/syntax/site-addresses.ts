@@ -53,7 +53,9 @@ export class SiteAddresses {
 			const fixed = `${text.slice(0, -1)} {`;
 			this.#refuse('syntax/glued-brace', word, message, {
 				label: `write \`${fixed}\``,
-				fix: [{ span: word.span, text: fixed }],
+				fix: asWritten(word, text)
+					? [{ span: { ...word.span, start: word.span.end - 1, end: word.span.end - 1 }, text: ' ' }]
+					: undefined,
 			});
 			return;
 		}
@@ -66,7 +68,9 @@ export class SiteAddresses {
 		if (text.includes(',')) {
 			const message = `Site addresses cannot contain a comma ',': '${text}' - put a space after the comma to separate site addresses`;
 			this.#refuse('syntax/comma-in-address', word, message, {
-				fix: [{ span: word.span, text: word.text.split(',').join(', ').trimEnd() }],
+				fix: asWritten(word, word.text)
+					? [{ span: word.span, text: word.text.split(',').join(', ').trimEnd() }]
+					: undefined,
 			});
 			return;
 		}
@@ -126,4 +130,9 @@ export class SiteAddresses {
 		this.expectsMore = false;
 		return { words, refused };
 	}
+}
+
+/** True if a word stands in the file as it reads, and nothing of it came from the environment or an expansion. */
+function asWritten({ span }: ParsedWord, text: string): boolean {
+	return span.end - span.start === text.length && span.source.text.startsWith(text, span.start);
 }

@@ -1,0 +1,65 @@
+/** Values of a document that have the form of their schema and still can never be used: found before anything starts. */
+import type { Report } from '../diagnostics/diagnostic.ts';
+import { parseIp } from '../exchange/ip-address.ts';
+import { parseIpRange } from '../exchange/ip-ranges.ts';
+import type { Reader } from '../source/reader.ts';
+import type { Document, SiteLog } from './document.ts';
+import { escapePointer } from './validate.ts';
+
+/** Reports hosts that nothing can listen on, and ranges that hold no address. */
+export function checkValues(document: Document, report: Report): void {
+	const hosts = (list: unknown, pointer: string): void => {
+		if (!Array.isArray(list)) return;
+		list.forEach((host: unknown, index) => {
+			if (typeof host !== 'string' || isListenHost(host)) return;
+			const message = `\`${host}\` is not a host to listen on.`;
+			const hint = 'Write an address or a host name without a port.';
+			report({ code: 'bind/not-a-host', severity: 'error', pointer: `${pointer}/${index}`, message, hint });
+		});
+	};
+	hosts(document.settings?.default_bind, '/settings/default_bind');
+	(document.sites ?? []).forEach(({ bind }, index) => {
+		if (bind) hosts(bind, `/sites/${index}/bind`);
+	});
+	const ranges = document.settings?.trusted_proxies as unknown;
+	// Building a site finds the rest of them; without any site nothing would.
+	if (!Array.isArray(ranges) || (document.sites ?? []).length > 0) return;
+	ranges.forEach((range: unknown, index) => {
+		if (typeof range !== 'string' || parseIpRange(range)) return;
+		const message = `\`${range}\` is not an IP address or range.`;
+		const pointer = `/settings/trusted_proxies/${index}`;
+		report({ code: 'value/not-an-ip-range', severity: 'error', pointer, message });
+	});
+}
+
+/** True for what a socket could be bound to; sockets that are no TCP port are judged where they are planned. */
+function isListenHost(host: string): boolean {
+	if (host === '' || host.includes('/') || host.includes('{')) return true;
+	const bare = host.replace(/^\[(.*)\]$/, '$1');
+	return parseIp(bare) !== undefined || /^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$/.test(bare);
+}
+
+/** Reports logs that are to be written into a folder as if it were a file. */
+export function checkLogFiles(document: Document, reader: Reader, report: Report): void {
+	const kinds = new Map<string, boolean>();
+	const log = ({ output }: SiteLog, pointer: string): void => {
+		const path = output?.path;
+		if (output?.writer !== 'file' || typeof path !== 'string' || path.includes('{')) return;
+		let folder = kinds.get(path);
+		if (folder === undefined) {
+			folder = reader.kind(path) === 'directory';
+			kinds.set(path, folder);
+		}
+		if (!folder) return;
+		const message = `The log file \`${path}\` is a folder.`;
+		report({ code: 'log/folder', severity: 'error', pointer: `${pointer}/output/path`, message });
+	};
+	for (const [name, one] of Object.entries(document.settings?.logs ?? {})) {
+		log(one, `/settings/logs/${escapePointer(name)}`);
+	}
+	(document.sites ?? []).forEach(({ logs }, site) => {
+		logs?.forEach((one, index) => {
+			log(one, `/sites/${site}/logs/${index}`);
+		});
+	});
+}
