@@ -63,6 +63,36 @@ const RULES: { readonly [rule: string]: { readonly when: Matcher; readonly expec
 		when: { type: 'url_pattern', pattern: '/admin/*', ignore_case: true },
 		expected: INSENSITIVE,
 	},
+	'path, a prefix': { when: { type: 'path', patterns: ['/admin*'] }, expected: 'y y y y y y y y y n y n y y 400 400' },
+	'path, a suffix': { when: { type: 'path', patterns: ['*min/x'] }, expected: 'y y y y y y y y y y n y n n 400 400' },
+	'path, a part': { when: { type: 'path', patterns: ['*/admin/*'] }, expected: INSENSITIVE },
+	'path, exact': { when: { type: 'path', patterns: ['/admin/x'] }, expected: INSENSITIVE },
+	// Slashes that the pattern doubles are slashes that the request has to double.
+	'path with two slashes': {
+		when: { type: 'path', patterns: ['//admin//*'] },
+		expected: 'n n n n y n n n n n n n n n 400 400',
+	},
+	// What the pattern writes escaped has to come escaped: to tell spellings apart is what it is for.
+	'path with an escape': {
+		when: { type: 'path', patterns: ['/admin%2F*'] },
+		expected: 'n n n y n n n n n n n n n n 400 400',
+	},
+	'path with a wildcard over escapes': {
+		when: { type: 'path', patterns: ['/admin/%*'] },
+		expected: 'y y y y y y y y n n n n n n 400 400',
+	},
+	'not path': {
+		when: { type: 'not', of: { type: 'path', patterns: ['/admin/*'] } },
+		expected: 'n n n n n n n n n y y y y y 400 400',
+	},
+	'path_regexp of an expression': {
+		when: { type: 'expression', expression: "path_regexp('^/admin/')" },
+		expected: SENSITIVE,
+	},
+	'url_pattern of an expression': {
+		when: { type: 'expression', expression: "url_pattern('/admin/*')" },
+		expected: SENSITIVE,
+	},
 	// A placeholder is the path decoded once and no more: it is for inserting, and no guard.
 	'vars of a placeholder': {
 		when: { type: 'vars_regexp', variable: '{http.request.uri.path}', pattern: '^/admin/' },

@@ -1,0 +1,345 @@
+/**
+ * What visitors send is data: in every directive and matcher that takes placeholders, text of a request that looks like a
+ * placeholder, a template's action or a group of a regular expression comes out as it went in.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { compile } from '../../compiler/compiler.ts';
+import { directives } from '../../compiler/directives/index.ts';
+import { Rehearsal, type Rehearsed } from '../../compiler/rehearsal/rehearsal.ts';
+import { isRequestUrl, parseRequestUrl } from '../../compiler/rehearsal/rehearsed-request.ts';
+import { diskReader } from '../../runtime/disk-reader.ts';
+import { rehearsalSurroundings } from '../../runtime/rehearsal-surroundings.ts';
+import { temporaryFolder } from '../harness.ts';
+
+const SECRET = 'the-secret-of-the-environment';
+process.env.SVC_TEST_SECRET = SECRET;
+
+/** What a visitor sends, in a field and in the query. */
+// biome-ignore lint/suspicious/noTemplateCurlyInString: it is data
+const DATA = '{env.SVC_TEST_SECRET}{{env "SVC_TEST_SECRET"}}${1}$1{http.request.host}\\{';
+const PLACEHOLDER = '{header.x-data}';
+
+const root = temporaryFolder();
+mkdirSync(path.join(root, 'sub'));
+writeFileSync(
+	path.join(root, 'page.html'),
+	`{{.Req.Header.Get "X-Data"}}|{{placeholder "http.request.header.X-Data"}}`,
+);
+writeFileSync(path.join(root, 'env'), SECRET);
+
+/** A configuration, and where the data comes out: exactly as it went in, or as the place encodes it. */
+interface Case {
+	readonly of: string;
+	readonly site: string;
+	readonly method?: string;
+	/** Path and query. */
+	readonly target?: string;
+	readonly out: (seen: Rehearsed, body: string) => string | undefined;
+	readonly expected?: string;
+}
+
+const body = (_: Rehearsed, text: string): string => text;
+const field =
+	(name: string) =>
+	(seen: Rehearsed): string | undefined =>
+		seen.response!.headers.get(name);
+const sent =
+	(name: string) =>
+	(seen: Rehearsed): string | undefined =>
+		seen.exchange.sent[0]?.request.headers.get(name);
+/** In a query: whoever decodes it gets the data. */
+const inQuery =
+	(name: string) =>
+	(_: Rehearsed, text: string): string | null =>
+		new URLSearchParams(text.slice(text.indexOf('?') + 1)).get(name);
+const up = 'reverse_proxy 127.0.0.1:9';
+
+const CASES: readonly Case[] = [
+	{ of: 'respond', site: `respond "${PLACEHOLDER}"`, out: body },
+	{ of: 'respond', site: 'respond "{query.x}"', out: body },
+	{ of: 'respond', site: 'respond "{http.request.body}"', out: body },
+	{
+		of: 'respond',
+		site: 'respond "{http.request.header.x-data}" {header.x-data}',
+		out: seen => String(seen.response!.status),
+		expected: '500',
+	},
+	{
+		of: 'redir',
+		site: 'redir * /to?x={query.x}',
+		out: seen => new URLSearchParams(field('location')(seen)!.split('?')[1]).get('x')!,
+	},
+	{ of: 'rewrite', site: 'rewrite * /to?x={query.x}\nrespond {uri}', out: inQuery('x') as Case['out'] },
+	{ of: 'rewrite', site: 'rewrite * /to/{query.x}\nrespond {path}', out: (_, text) => text.slice(4) },
+	{ of: 'uri', site: 'uri query x2 {query.x}\nrespond {uri}', out: inQuery('x2') as Case['out'] },
+	{ of: 'uri', site: 'uri query +x {query.x}\nrespond {uri}', out: inQuery('x') as Case['out'] },
+	{ of: 'uri', site: 'uri query x (.+) "<$1>"\nrespond {query.x}', out: (_, text) => text.slice(1, -1) },
+	{
+		of: 'uri',
+		site: 'uri path_regexp ^/(.*)$ "/<$1>"\nrespond {path}',
+		target: `/${encodeURIComponent('{env.SVC_TEST_SECRET}$1')}`,
+		out: body,
+		expected: '/<{env.SVC_TEST_SECRET}$1>',
+	},
+	{
+		of: 'uri',
+		site: 'uri replace a {query.x}\nrespond {path}',
+		target: `/a?x=${encodeURIComponent(DATA)}`,
+		out: (_, text) => decodeURIComponent(text.slice(1)),
+	},
+	{ of: 'header', site: `header X-Out "${PLACEHOLDER}"\nrespond x`, out: field('x-out') },
+	{ of: 'header', site: `header +X-Out "${PLACEHOLDER}"\nrespond x`, out: field('x-out') },
+	{ of: 'header', site: `header ?X-Out "${PLACEHOLDER}"\nrespond x`, out: field('x-out') },
+	{ of: 'header', site: `header >X-Out "${PLACEHOLDER}"\nrespond x`, out: field('x-out') },
+	{
+		of: 'header',
+		site: `header X-Out "(b)"\nheader X-Out (b) "${PLACEHOLDER}"\nrespond x`,
+		out: seen => field('x-out')(seen)?.slice(1, -1),
+	},
+	{ of: 'request_header', site: `request_header X-Out "${PLACEHOLDER}"\nrespond {header.x-out}`, out: body },
+	{
+		of: 'request_header',
+		site: `request_header X-Data (.+) "<$1>"\nrespond {header.x-data}`,
+		out: (_, text) => text.slice(1, -1),
+	},
+	{ of: 'vars', site: `vars out "${PLACEHOLDER}"\nrespond {vars.out}`, out: body },
+	{ of: 'vars', site: `vars one "${PLACEHOLDER}"\nvars two {vars.one}\nrespond {vars.two}`, out: body },
+	{ of: 'map', site: `map ${PLACEHOLDER} {out} {\n~^(.*)$ "\${1}"\n}\nrespond {out}`, out: body },
+	{ of: 'map', site: `map {host} {out} {\ndefault "${PLACEHOLDER}"\n}\nrespond {out}`, out: body },
+	{ of: 'error', site: `error "${PLACEHOLDER}" 410\nhandle_errors {\nrespond {err.message}\n}`, out: body },
+	{ of: 'handle_errors', site: `error x 410\nhandle_errors {\nheader X-Out "${PLACEHOLDER}"\n}`, out: field('x-out') },
+	{ of: 'request_body', site: `request_body {\nset "${PLACEHOLDER}"\n}\nrespond {http.request.body}`, out: body },
+	{
+		of: 'method',
+		site: 'method {query.m}\nrespond {method}',
+		target: '/?m=%7Benv.SVC_TEST_SECRET%7D',
+		out: seen => String(seen.response!.status),
+		expected: '500',
+	},
+	{
+		of: 'root',
+		method: 'GET',
+		site: `root * ${root}/{query.x}\nfile_server`,
+		target: '/env',
+		out: seen => String(seen.response!.status),
+		expected: '200',
+	},
+	{
+		of: 'root',
+		method: 'GET',
+		site: `root * ${root}/{query.x}\nfile_server`,
+		target: '/env?x=%7Benv.SVC_TEST_SECRET%7D',
+		out: seen => String(seen.response!.status),
+		expected: '404',
+	},
+	{
+		of: 'file_server',
+		method: 'GET',
+		site: `file_server {\nroot ${root}/{query.x}\n}`,
+		target: '/env?x=..%2F%7Benv.PATH%7D',
+		out: seen => String(seen.response!.status),
+		expected: '400',
+	},
+	{
+		of: 'try_files',
+		site: `root * ${root}\ntry_files /{query.x} /none\nrespond {path}`,
+		target: '/?x=%7Bpath%7D',
+		out: body,
+		expected: '/',
+	},
+	{
+		of: 'templates',
+		method: 'GET',
+		site: `root * ${root}\ntemplates\nfile_server`,
+		target: '/page.html',
+		out: body,
+		expected: `${DATA}|${DATA}`,
+	},
+	{
+		of: 'templates',
+		site: `templates\nheader Content-Type text/html\nrespond "<${PLACEHOLDER}>"`,
+		out: (_, text) => text.slice(1, -1),
+	},
+	{
+		of: 'push',
+		method: 'GET',
+		site: 'push * /{query.x}.css\nrespond x',
+		target: '/?x=%7Benv.SVC_TEST_SECRET%7D',
+		out: seen => seen.exchange.informed[0]?.headers.get('link'),
+		expected: '</%7Benv.SVC_TEST_SECRET%7D.css>; rel=preload; as=style',
+	},
+	{
+		of: 'log_append',
+		site: `log_append <out "${PLACEHOLDER}"\nrespond x`,
+		out: seen => seen.exchange.log?.fields?.out as string,
+	},
+	{
+		of: 'tracing',
+		site: `tracing {\nspan "${PLACEHOLDER}"\n}\nrespond {header.traceparent}`,
+		out: (_, text) => text.slice(0, 3),
+		expected: '00-',
+	},
+	{
+		of: 'intercept',
+		site: `header X-From "${PLACEHOLDER}"\nintercept {\nhandle_response {\nrespond {resp.header.X-From}\n}\n}\nrespond x`,
+		out: body,
+	},
+	{
+		of: 'intercept',
+		site: 'intercept {\nreplace_status {query.s}\n}\nrespond x',
+		target: '/?s=%7Benv.PATH%7D',
+		out: seen => String(seen.response!.status),
+		expected: '500',
+	},
+	{ of: 'invoke', site: `invoke shared`, out: body },
+	{ of: 'handle', site: `handle {\nheader X-Out "${PLACEHOLDER}"\n}`, out: field('x-out') },
+	{
+		of: 'handle_path',
+		site: `handle_path /a/* {\nrespond {path}\n}`,
+		target: `/a/${encodeURIComponent('{env.PATH}$1')}`,
+		out: body,
+		expected: '/{env.PATH}$1',
+	},
+	{ of: 'route', site: `route {\nrespond "${PLACEHOLDER}"\n}`, out: body },
+	{ of: 'reverse_proxy', site: `${up} {\nheader_up X-Out "${PLACEHOLDER}"\n}`, out: sent('x-out') },
+	{ of: 'reverse_proxy', site: up, out: sent('x-data') },
+	{ of: 'reverse_proxy', site: `${up} {\nheader_down X-Out "${PLACEHOLDER}"\n}`, out: field('x-out') },
+	{
+		of: 'reverse_proxy',
+		site: `${up} {\nrewrite /up?x={query.x}\n}`,
+		out: seen => new URLSearchParams(seen.exchange.sent[0]!.request.target.split('?')[1]).get('x')!,
+	},
+	{
+		of: 'matcher path',
+		site: `@m path /{query.x}\nrespond @m yes\nrespond no`,
+		target: `/${encodeURIComponent('{env.PATH}')}?x=%7Benv.PATH%7D`,
+		out: body,
+		expected: 'yes',
+	},
+	{
+		of: 'matcher host',
+		site: `@m host {query.x}\nrespond @m yes\nrespond no`,
+		target: '/?x=%7Bhttp.request.host%7D',
+		out: body,
+		expected: 'no',
+	},
+	{ of: 'matcher header', site: `@m header X-Data {query.x}\nrespond @m yes\nrespond no`, out: body, expected: 'yes' },
+	{
+		of: 'matcher header',
+		site: `@m header X-Data {query.x}\nrespond @m yes\nrespond no`,
+		target: '/?x=%7Bhttp.request.header.X-Data%7D',
+		out: body,
+		expected: 'no',
+	},
+	{ of: 'matcher query', site: `@m query x={header.x-data}\nrespond @m yes\nrespond no`, out: body, expected: 'yes' },
+	{
+		of: 'matcher query',
+		site: `@m query x={query.y}\nrespond @m yes\nrespond no`,
+		target: '/?x=a&y=%7Bquery.x%7D',
+		out: body,
+		expected: 'no',
+	},
+	{
+		of: 'matcher vars',
+		site: `@m vars {query.x} {header.x-data}\nrespond @m yes\nrespond no`,
+		out: body,
+		expected: 'yes',
+	},
+	{
+		of: 'matcher vars',
+		site: `@m vars {query.x} ${SECRET}\nrespond @m yes\nrespond no`,
+		target: '/?x=%7Benv.SVC_TEST_SECRET%7D',
+		out: body,
+		expected: 'no',
+	},
+	{
+		of: 'matcher vars_regexp',
+		site: `@m vars_regexp {query.x} ${SECRET}\nrespond @m yes\nrespond no`,
+		target: '/?x=%7Benv.SVC_TEST_SECRET%7D',
+		out: body,
+		expected: 'no',
+	},
+	{ of: 'matcher header_regexp', site: `@m header_regexp X-Data (.+)\nrespond @m {re.1}\nrespond no`, out: body },
+	{
+		of: 'matcher path_regexp',
+		site: `@m path_regexp ^/(.+)$\nrespond @m {re.1}\nrespond no`,
+		target: `/${encodeURIComponent('{env.PATH}$1')}`,
+		out: body,
+		expected: '{env.PATH}$1',
+	},
+	{
+		of: 'matcher expression',
+		site: `@m expression \`{query.x} == {header.x-data}\`\nrespond @m yes\nrespond no`,
+		out: body,
+		expected: 'yes',
+	},
+	{
+		of: 'matcher expression',
+		site: `@m expression \`{query.x} == "${SECRET}" || {query.x} == true\`\nrespond @m yes\nrespond no`,
+		target: '/?x=%7Benv.SVC_TEST_SECRET%7D',
+		out: body,
+		expected: 'no',
+	},
+	{
+		of: 'matcher expression',
+		site: '@m expression `path("/" + {query.x})`\nrespond @m yes\nrespond no',
+		target: '/a?x=%7Bpath%7D',
+		out: body,
+		expected: 'no',
+	},
+	{
+		of: 'matcher file',
+		site: `@m file {\nroot ${root}\ntry_files /{query.x}\n}\nrespond @m yes\nrespond no`,
+		target: '/?x=*',
+		out: body,
+		expected: 'no',
+	},
+	{
+		of: 'matcher url_pattern',
+		site: '@m url_pattern /:x\nrespond @m {http.url_pattern.pathname.x}',
+		target: `/${encodeURIComponent('{env.PATH}')}`,
+		out: body,
+		expected: '{env.PATH}',
+	},
+];
+
+const data = suite('data of requests');
+
+for (const { of, site, target, out, expected, method = 'POST' } of CASES) {
+	data(`${of}: ${site.replaceAll('\n', '; ').replaceAll(root, 'ROOT')} ${target ?? ''}`, async () => {
+		const text = `&(shared) {\nrespond "${PLACEHOLDER}"\n}\n:8080 {\n${site}\n}\n`;
+		const compiled = compile({ format: 'compatfile', text, name: 'Compatfile' }, diskReader(root));
+		const errors = compiled.diagnostics.filter(({ severity }) => severity === 'error');
+		assert.ok(compiled.plan, errors.map(({ message }) => message).join('\n'));
+		const url = parseRequestUrl(`http://example.com:8080${target ?? `/?x=${encodeURIComponent(DATA)}`}`);
+		if (!isRequestUrl(url)) throw new Error(url.message);
+		const seen = await new Rehearsal(compiled.plan!, rehearsalSurroundings(root)).run({
+			method,
+			url,
+			headers: [['X-Data', DATA]],
+			body: method === 'GET' ? undefined : DATA,
+			from: undefined,
+			at: undefined,
+		});
+		const answer = Buffer.from(await seen!.response!.bytes()).toString('utf8');
+		assert.is(out(seen!, answer), expected ?? DATA);
+		if (!site.includes('file_server')) assert.not.ok(answer.includes(SECRET), answer);
+	});
+}
+
+data('is looked at in every directive that takes text', () => {
+	const covered = new Set(CASES.map(({ of }) => of));
+	// Those take no placeholder of a request, or only names that the configuration wrote.
+	const none = new Set([
+		...['abort', 'basic_auth', 'bind', 'copy_response', 'copy_response_headers', 'fs', 'log', 'log_name', 'log_skip'],
+		...['metrics', 'when'],
+	]);
+	const words = directives.flatMap(({ names }) => (names.compatfile[0] ?? names.configfile[0]) || []);
+	const missing = words.filter(name => !covered.has(name) && !none.has(name));
+	assert.equal(missing, []);
+});
+
+data.run();
