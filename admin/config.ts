@@ -1,23 +1,60 @@
 /**
- * `GET /config/[path]`: the running document, or one value in it, with secrets as `[redacted]`.
- *
- * - 200 with the JSON value; `Etag` is qualified by the path. A missing key or index is 200 `null`.
- * - 304 without a body when `If-None-Match` holds that Etag.
- * - 400, code `bad_request`: a segment that is not valid percent-encoding.
+ * `/config/[path]` and `/id/<id>[/path]`: the running document, read and changed at one place.
  *
  * Segments are keys and array indices, each percent-encoded (`%2F` is a slash inside a key); a slash at the end changes
- * nothing. Every read is answered from one published generation. Other methods are 405.
+ * nothing. `/id/<id>` begins at the object whose `@id` that is.
+ *
+ * GET: 200 with the JSON value, secrets as `[redacted]`; `Etag` is qualified by the path. A missing key, index or `@id` is
+ * 200 `null`. 304 without a body when `If-None-Match` holds that Etag. Every read is answered from one published generation.
+ *
+ * POST, PUT, PATCH, DELETE change one value (see `editDocument` for which does what) and apply the result as a load would:
+ *
+ * - 200 `{"generation":N,"diagnostics":[warnings]}`, and all that `POST /load` answers for a document that is refused.
+ * - 404 `path_not_found`: the path does not exist; `nearest` is the nearest parent that does.
+ * - 409 `already_exists`: PUT of what is there.
+ * - 412 `precondition_failed`: `If-Match` no longer holds; nothing was changed.
+ * - 400 `bad_value`: no JSON, or a value that does not fit the path.
+ *
+ * A value that replaces another may hold `[redacted]` where a secret was read: the stored one stays. Anywhere else, and
+ * in POST of the whole document, it is refused. Writes are taken one after another, so that none is lost.
  */
-import { type AdminEndpoint, answerJson } from './endpoint.ts';
+import type { EditMethod } from '../compiler/document/edit-document.ts';
+import type { Exchange } from '../compiler/exchange/exchange.ts';
+import { type AdminContext, type AdminEndpoint, type AdminMethod, answerJson } from './endpoint.ts';
 import { AdminError } from './errors.ts';
+import { answerOutcome, editError } from './outcome.ts';
+import { mediaType, readText, unsupported } from './request-text.ts';
+
+/** Where a request points. */
+interface Place {
+	readonly id: string | undefined;
+	readonly path: readonly string[];
+}
 
 /** `/config/…`. */
 export const config: AdminEndpoint = {
 	path: '/config/',
 	below: true,
-	methods: {
+	methods: methodsAt(path => ({ id: undefined, path: segmentsOf(path, '/config/') })),
+};
+
+/** `/id/…`. */
+export const objectById: AdminEndpoint = {
+	path: '/id/',
+	below: true,
+	methods: methodsAt(path => {
+		const [id, ...below] = segmentsOf(path, '/id/');
+		if (id === undefined) throw new AdminError(404, 'not_found', 'Name an `@id`: /id/<id>.');
+		return { id, path: below };
+	}),
+};
+
+function methodsAt(placeOf: (path: string) => Place): { readonly [method: string]: AdminMethod } {
+	const write: AdminMethod = (x, cx) => edit(x, cx, placeOf(x.request.path));
+	return {
 		GET: async (x, { runtime }) => {
-			const { json, etag } = await runtime.readConfig(segmentsOf(x.request.path));
+			const { id, path } = placeOf(x.request.path);
+			const { json, etag } = await runtime.readConfig(path, id);
 			x.response.headers.set('Etag', etag);
 			if (listHolds(x.request.headers.combined('if-none-match'), etag)) {
 				x.response.status = 304;
@@ -25,12 +62,34 @@ export const config: AdminEndpoint = {
 			}
 			answerJson(x, 200, json);
 		},
-	},
-};
+		POST: write,
+		PUT: write,
+		PATCH: write,
+		DELETE: write,
+	};
+}
 
-/** Decoded segments of a path below `/config`. */
-function segmentsOf(path: string): string[] {
-	const below = path.slice('/config/'.length).replace(/\/$/, '');
+async function edit(x: Exchange, cx: AdminContext, { id, path }: Place): Promise<void> {
+	const method = x.request.method as EditMethod;
+	let text = '';
+	if (method !== 'DELETE') {
+		const type = mediaType(x);
+		if (type !== undefined && type !== 'application/json' && !/^application\/[^/]+\+json$/.test(type)) {
+			throw unsupported(type, ['application/json']);
+		}
+		text = await readText(x);
+	}
+	cx.changeable();
+	const ifMatch = x.request.headers.combined('if-match');
+	const outcome = await cx.runtime.edit({ method, id, path, text, ifMatch });
+	if (outcome.result === 'edit_refused') throw editError(outcome);
+	cx.changed(x, outcome);
+	answerOutcome(x, outcome);
+}
+
+/** Decoded segments of a path below a prefix. */
+function segmentsOf(path: string, prefix: string): string[] {
+	const below = path.slice(prefix.length).replace(/\/$/, '');
 	if (below === '') return [];
 	try {
 		return below.split('/').map(decodeURIComponent);

@@ -1,10 +1,17 @@
 /** What an endpoint of the Admin API is, and how it answers. */
 import type { Exchange } from '../compiler/exchange/exchange.ts';
-import type { RuntimeControl } from '../runtime/control.ts';
+import type { LoadOutcome, RuntimeControl } from '../runtime/control.ts';
+import type { Confirmation } from './confirmation.ts';
 
 /** What endpoints work with. */
 export interface AdminContext {
 	readonly runtime: RuntimeControl;
+	/** The load that may be waiting for its confirmation. */
+	readonly confirmation: Confirmation;
+	/** Throws AdminError 409 while a load waits for its confirmation: what it would go back to must not change. */
+	changeable(): void;
+	/** To be told of every outcome of a change: it is recorded, and saved for `run --resume`. */
+	changed(x: Exchange, outcome: LoadOutcome): void;
 	/** Asks for a graceful stop once this exchange has been answered. */
 	stopAfter(x: Exchange): void;
 }

@@ -4,7 +4,7 @@
  *     {"error":{"code":"restart_required","message":"…","diagnostics":[…]}}
  *
  * `code` is stable and for tools, `message` one sentence for people, `diagnostics` what the compiler found (often empty).
- * A 409 `restart_required` also has `reasons`. No error carries a stack, a path of the machine or a secret.
+ * A 409 `restart_required` also has `reasons`, a 404 `path_not_found` has `nearest`. No error carries a stack, a path of the machine or a secret.
  */
 import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
 import type { RestartReason } from '../runtime/control.ts';
@@ -33,6 +33,18 @@ export type AdminErrorCode =
 	| 'invalid_config'
 	/** 409: the change needs a restart; `reasons` say why. */
 	| 'restart_required'
+	/** 404: a write to a path that does not exist; `nearest` points at the nearest parent that does. */
+	| 'path_not_found'
+	/** 409: PUT of what exists already. */
+	| 'already_exists'
+	/** 400: the value does not fit the path. */
+	| 'bad_value'
+	/** 412: `If-Match` does not hold any more. */
+	| 'precondition_failed'
+	/** 409: a load waits for its confirmation. */
+	| 'confirmation_pending'
+	/** 404: there is no load to confirm or to take back. */
+	| 'nothing_to_confirm'
 	/** 503: the configuration is valid, but the threads could not take it over. */
 	| 'load_failed'
 	/** 503: not every listener is bound, or a stop has begun. */
@@ -48,6 +60,8 @@ export class AdminError extends Error {
 	readonly headers: readonly (readonly [name: string, value: string])[];
 	readonly diagnostics: readonly DiagnosticReport[];
 	readonly reasons: readonly RestartReason[] | undefined;
+	/** JSON pointer of the nearest parent that exists, of a write to a path that does not. */
+	readonly nearest: string | undefined;
 
 	constructor(
 		status: number,
@@ -57,6 +71,7 @@ export class AdminError extends Error {
 			headers?: readonly (readonly [name: string, value: string])[];
 			diagnostics?: readonly DiagnosticReport[];
 			reasons?: readonly RestartReason[];
+			nearest?: string;
 		} = {},
 	) {
 		super(message);
@@ -66,6 +81,7 @@ export class AdminError extends Error {
 		this.headers = more.headers ?? [];
 		this.diagnostics = more.diagnostics ?? [];
 		this.reasons = more.reasons;
+		this.nearest = more.nearest;
 	}
 
 	/** The body of the answer. */
@@ -76,6 +92,7 @@ export class AdminError extends Error {
 				message: this.message,
 				diagnostics: this.diagnostics,
 				...(this.reasons === undefined ? {} : { reasons: this.reasons }),
+				...(this.nearest === undefined ? {} : { nearest: this.nearest }),
 			},
 		};
 	}

@@ -11,14 +11,29 @@
  * - 409, code `restart_required`, with `reasons` (`[{"code","subject","message"}]`): nothing was applied.
  * - 503, code `load_failed`: a thread died or a stop began meanwhile; nothing was applied.
  * - 413, 415: see the codes.
+ *
+ * `?dry_run` applies nothing: 200 `{"result","diagnostics","changes"}`, and `reasons` for a restart. `result` is `swap`,
+ * `unchanged`, `restart_required` or `refused`; `changes` are operations of a JSON Patch, secrets hidden, with the values
+ * that go as `from` and those that come as `to`.
+ *
+ * `?confirm=30s` takes the load back unless `POST /load/confirm` comes in time, and with `max_error_rate=0.05` as soon as
+ * more than that share of the answers (20 at least) has a status of 500 or more. The answer has
+ * `"confirm":{"generation","until"}`. `POST /load/revert` takes it back at once. Until then other changes are 409
+ * `confirmation_pending`.
  */
 import type { ConfigFormat } from '../compiler/dialects/dialect.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
+import { parseDuration } from '../compiler/lower/values.ts';
+import type { ConfirmationTerms } from './confirmation.ts';
 import { type AdminEndpoint, answerJson } from './endpoint.ts';
-import { AdminError, refusalMessage } from './errors.ts';
-import { mediaType, readText, unsupported } from './request-text.ts';
+import { AdminError } from './errors.ts';
+import { answerOutcome } from './outcome.ts';
+import { mediaType, readText, refuseForms, unsupported } from './request-text.ts';
 
 const TAKEN = ['application/json', 'text/compatfile', 'text/configfile'] as const;
+
+/** Milliseconds that a load may wait for its confirmation: an hour. */
+const LONGEST_CONFIRMATION = 3_600_000;
 
 /** The format that a request's media type names; `otherwise` when it names none. Throws AdminError 415. */
 export function formatOf(x: Exchange, otherwise: ConfigFormat): ConfigFormat {
@@ -34,30 +49,80 @@ export function formatOf(x: Exchange, otherwise: ConfigFormat): ConfigFormat {
 export const load: AdminEndpoint = {
 	path: '/load',
 	methods: {
-		POST: async (x, { runtime }) => {
-			const format = formatOf(x, 'json');
-			const outcome = await runtime.load({ format, text: await readText(x), name: '<request>' });
-			switch (outcome.result) {
-				case 'applied': {
-					const { generation, unchanged, diagnostics } = outcome;
-					answerJson(x, 200, JSON.stringify({ generation, ...(unchanged ? { unchanged } : {}), diagnostics }));
-					return;
-				}
-				case 'refused': {
-					const { diagnostics } = outcome;
-					throw new AdminError(400, 'invalid_config', refusalMessage(diagnostics), { diagnostics });
-				}
-				case 'restart_required': {
-					const { diagnostics, reasons } = outcome;
-					const what = reasons.map(reason => reason.message).join(' ');
-					throw new AdminError(409, 'restart_required', `A restart is needed. ${what}`.trim(), {
-						diagnostics,
-						reasons,
-					});
-				}
-				case 'failed':
-					throw new AdminError(503, 'load_failed', outcome.message);
+		POST: async (x, cx) => {
+			const { runtime, confirmation } = cx;
+			const query = new URLSearchParams(x.request.query);
+			const terms = termsOf(query);
+			const input = { format: formatOf(x, 'json'), text: await readText(x), name: '<request>' };
+			if (isSet(query, 'dry_run')) {
+				answerJson(x, 200, JSON.stringify(await runtime.preview(input)));
+				return;
 			}
+			cx.changeable();
+			const before = terms && runtime.document;
+			const outcome = await runtime.load(input);
+			cx.changed(x, outcome);
+			if (terms && outcome.result === 'applied' && !outcome.unchanged) {
+				confirmation.await(outcome.generation, before!, terms);
+				answerOutcome(x, outcome, { confirm: confirmation.pending });
+			} else answerOutcome(x, outcome);
 		},
 	},
 };
+
+/** `/load/confirm`. */
+export const confirmLoad: AdminEndpoint = {
+	path: '/load/confirm',
+	methods: {
+		POST: (x, { confirmation }) => {
+			refuseForms(x);
+			const generation = confirmation.confirm();
+			if (generation === undefined) throw nothingWaits();
+			answerJson(x, 200, JSON.stringify({ generation }));
+		},
+	},
+};
+
+/** `/load/revert`. */
+export const revertLoad: AdminEndpoint = {
+	path: '/load/revert',
+	methods: {
+		POST: async (x, cx) => {
+			refuseForms(x);
+			const outcome = await cx.confirmation.revert('it was asked for');
+			if (outcome === undefined) throw nothingWaits();
+			cx.changed(x, outcome);
+			answerOutcome(x, outcome);
+		},
+	},
+};
+
+function nothingWaits(): AdminError {
+	return new AdminError(404, 'nothing_to_confirm', 'No load waits for a confirmation.');
+}
+
+/** `?name`, `?name=1` and `?name=true` are yes. */
+function isSet(query: URLSearchParams, name: string): boolean {
+	const value = query.get(name);
+	if (value === null || value === '0' || value === 'false') return false;
+	if (value === '' || value === '1' || value === 'true') return true;
+	throw new AdminError(400, 'bad_request', `\`${name}\` is true or false.`);
+}
+
+function termsOf(query: URLSearchParams): ConfirmationTerms | undefined {
+	const text = query.get('confirm');
+	const rate = query.get('max_error_rate');
+	if (text === null) {
+		if (rate === null) return undefined;
+		throw new AdminError(400, 'bad_request', '`max_error_rate` needs `confirm`.');
+	}
+	const within = parseDuration(text);
+	if (within === undefined || within < 1000 || within > LONGEST_CONFIRMATION) {
+		throw new AdminError(400, 'bad_request', '`confirm` is a duration from 1s to 1h.');
+	}
+	const maxErrorRate = rate === null ? undefined : Number(rate);
+	if (maxErrorRate !== undefined && !(maxErrorRate >= 0 && maxErrorRate <= 1 && rate!.trim() !== '')) {
+		throw new AdminError(400, 'bad_request', '`max_error_rate` is a number from 0 to 1.');
+	}
+	return { within, maxErrorRate };
+}

@@ -6,8 +6,8 @@
  * | --- | --- |
  * | `GET /live`, `GET /ready` | health.ts |
  * | `GET /metrics` | metrics.ts |
- * | `GET /config/[path]` | config.ts |
- * | `POST /load` | load.ts |
+ * | `GET`, `POST`, `PUT`, `PATCH`, `DELETE` of `/config/[path]` and `/id/<id>[/path]` | config.ts |
+ * | `POST /load`, `/load/confirm`, `/load/revert` | load.ts |
  * | `POST /adapt` | adapt.ts |
  * | `POST /stop` | stop.ts |
  *
@@ -18,23 +18,35 @@ import { createServer, type Server } from 'node:net';
 import type { AdminSettings } from '../compiler/document/document.ts';
 import { isStream } from '../compiler/exchange/body.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
-import type { RuntimeControl } from '../runtime/control.ts';
+import type { LoadOutcome, RuntimeControl } from '../runtime/control.ts';
 import { createHttp1Server } from '../runtime/protocols/http1/http1-server.ts';
 import { DEFAULT_LIMITS } from '../runtime/protocols/http1/limits.ts';
 import type { ProtocolHost, ProtocolLimits, ProtocolServer } from '../runtime/protocols/protocol.ts';
 import { AdminAccess } from './access.ts';
 import { adapt } from './adapt.ts';
 import { AdminBindError, bind, boundAddress, probe } from './bind.ts';
-import { config } from './config.ts';
+import { config, objectById } from './config.ts';
+import { Confirmation } from './confirmation.ts';
 import type { AdminContext, AdminEndpoint, AdminMethod } from './endpoint.ts';
 import { AdminError } from './errors.ts';
 import { live, ready } from './health.ts';
 import { type AdminAddress, DEFAULT_ADMIN_LISTEN, parseAdminAddress } from './listen-address.ts';
-import { load } from './load.ts';
+import { confirmLoad, load, revertLoad } from './load.ts';
 import { metrics } from './metrics.ts';
 import { stop } from './stop.ts';
 
-const ENDPOINTS: readonly AdminEndpoint[] = [live, ready, metrics, config, load, adapt, stop];
+const ENDPOINTS: readonly AdminEndpoint[] = [
+	live,
+	ready,
+	metrics,
+	config,
+	objectById,
+	load,
+	confirmLoad,
+	revertLoad,
+	adapt,
+	stop,
+];
 const KNOWN_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
 /** Fields that say nothing of what an endpoint had begun to answer. */
@@ -72,6 +84,8 @@ export interface AdminOptions {
 	readonly settings?: AdminSettings;
 	/** Writes and refusals are recorded here, with who asked and what came of it. */
 	readonly log: AdminLog;
+	/** Called with the JSON of a document, secrets included, that a change through the API has made the running one. */
+	readonly onApplied?: (document: string) => void;
 	/** Called once, after the answer to `POST /stop` has been written. */
 	readonly onStop: () => void;
 }
@@ -147,6 +161,7 @@ class ListeningAdmin implements AdminServer {
 			await new Promise(resolve => setTimeout(resolve, 10));
 		}
 		this.#protocol.close();
+		this.#host.confirmation.close();
 		await closed;
 	}
 }
@@ -155,6 +170,7 @@ class ListeningAdmin implements AdminServer {
 class AdminHost implements ProtocolHost, AdminContext {
 	readonly runtime: RuntimeControl;
 	readonly limits = LIMITS;
+	readonly confirmation: Confirmation;
 	draining = false;
 	readonly #options: AdminOptions;
 	readonly #address: AdminAddress;
@@ -163,6 +179,10 @@ class AdminHost implements ProtocolHost, AdminContext {
 	#accessOf: AdminSettings;
 	#stopsAfter: Exchange | undefined = undefined;
 	#stopAsked = false;
+	/** Generations before and after the changes whose answers are being written. */
+	readonly #changes = new WeakMap<Exchange, { readonly result: string; readonly from: number; readonly to: number }>();
+	/** The generation that was served when the last change was seen. */
+	#served: number;
 
 	constructor(runtime: RuntimeControl, options: AdminOptions, address: AdminAddress) {
 		this.runtime = runtime;
@@ -170,6 +190,25 @@ class AdminHost implements ProtocolHost, AdminContext {
 		this.#address = address;
 		this.#accessOf = runtime.admin ?? options.settings ?? {};
 		this.#access = new AdminAccess(this.#accessOf, address);
+		this.#served = runtime.generation;
+		this.confirmation = new Confirmation(runtime, (generation, cause, outcome) => {
+			options.log('warn', 'a load was taken back', { generation, cause, result: outcome.result });
+			if (outcome.result === 'applied') options.onApplied?.(runtime.document);
+		});
+	}
+
+	changeable(): void {
+		const { pending } = this.confirmation;
+		if (!pending) return;
+		const message = `Generation ${pending.generation} waits for its confirmation: confirm it or take it back first.`;
+		throw new AdminError(409, 'confirmation_pending', message);
+	}
+
+	changed(x: Exchange, outcome: LoadOutcome): void {
+		const to = this.runtime.generation;
+		this.#changes.set(x, { result: outcome.result, from: this.#served, to });
+		this.#served = to;
+		if (outcome.result === 'applied' && !outcome.unchanged) this.#options.onApplied?.(this.runtime.document);
 	}
 
 	handle(x: Exchange): void | Promise<void> {
@@ -269,7 +308,9 @@ class AdminHost implements ProtocolHost, AdminContext {
 			method,
 			path: x.request.path,
 			status,
-			remote: x.connection.remoteAddress,
+			remote: x.connection.remoteAddress || 'unix socket',
+			authenticated: this.#access.hasToken && !isRefused,
+			...this.#changes.get(x),
 			duration: (performance.now() - x.startedAt) / 1000,
 		});
 	}

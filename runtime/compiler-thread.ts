@@ -5,11 +5,14 @@ import type { Plan } from '../compiler/codegen/plan.ts';
 import { type Compiled, compile, createCompiler } from '../compiler/compiler.ts';
 import { toReport } from '../compiler/diagnostics/diagnostic-report.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
+import { documentDifference } from '../compiler/document/difference.ts';
 import type { Document } from '../compiler/document/document.ts';
 import { redact } from '../compiler/document/secrets.ts';
 import type { CompilerSession } from '../compiler/incremental/compiler-session.ts';
 import type { Reader } from '../compiler/source/reader.ts';
+import type { ConfigEdit, EditRefused, LoadPreview } from './control.ts';
 import { diskReader } from './disk-reader.ts';
+import { editedDocument, pathOfId, valueAtPath } from './edited-document.ts';
 import {
 	type DocumentImage,
 	documentFacts,
@@ -81,6 +84,10 @@ class Compilation {
 				return this.#adapt(request.input);
 			case 'prepare':
 				return this.#prepare(request.input, request.unconfigured);
+			case 'edit':
+				return this.#edit(request.edit, request.unconfigured);
+			case 'preview':
+				return this.#preview(request.input, request.unconfigured);
 			case 'commit':
 				// A thread that replaced one that died between the phases has no candidate: the load must fail.
 				if (!this.#candidate) throw new Error('The compile thread died during the load.');
@@ -95,7 +102,7 @@ class Compilation {
 				return { facts: documentFacts(image, []), delta: generationDelta(undefined, image) };
 			}
 			case 'read':
-				return this.#read(request.path);
+				return this.#read(request.path, request.object);
 		}
 	}
 
@@ -130,17 +137,47 @@ class Compilation {
 		};
 	}
 
-	#read(path: readonly string[]): CompilerAnswers['read'] {
+	#edit(edit: ConfigEdit, unconfigured: boolean): Prepared | EditRefused {
+		this.#candidate = undefined;
+		const input = editedDocument(this.#running?.document ?? {}, edit, path => this.#etag(path));
+		return 'result' in input ? input : this.#prepare(input, unconfigured);
+	}
+
+	#preview(input: ConfigInput, unconfigured: boolean): LoadPreview {
+		const prepared = this.#prepare(input, unconfigured);
+		this.#candidate = undefined;
+		const { result, diagnostics } = prepared;
+		if (result === 'refused') return { result, diagnostics };
+		const { document: after } = this.#compiler.compile(input);
+		const before = this.#running?.document ?? {};
+		const changes = documentDifference(before, after, redact(before), redact(after));
+		return result === 'restart_required'
+			? { result, diagnostics, reasons: prepared.reasons, changes }
+			: { result, diagnostics, changes };
+	}
+
+	#read(below: readonly string[], object: string | undefined): CompilerAnswers['read'] {
 		const running = this.#running;
 		const document: unknown = running?.document ?? {};
+		const base = object === undefined ? [] : pathOfId(document, object);
+		if (!base) return { json: 'null', etag: this.#etagOf(['@id', object!, ...below], 'null') };
+		const path = [...base, ...below];
 		if (running && this.#redacted?.of !== running) {
 			this.#redacted = { of: running, value: redact(running.document) };
 		}
-		const stored = JSON.stringify(valueAt(document, path)) ?? 'null';
-		const shown = JSON.stringify(valueAt(running ? this.#redacted?.value : document, path)) ?? 'null';
+		const shown = JSON.stringify(valueAtPath(running ? this.#redacted?.value : document, path)) ?? 'null';
+		return { json: shown, etag: this.#etag(path) };
+	}
+
+	/** The Etag of a place of the running document. */
+	#etag(path: readonly string[]): string {
+		return this.#etagOf(path, JSON.stringify(valueAtPath(this.#running?.document ?? {}, path)) ?? 'null');
+	}
+
+	#etagOf(path: readonly string[], stored: string): string {
 		const pointer = `/${path.map(segment => encodeURIComponent(segment)).join('/')}`;
 		const hash = createHmac('sha256', this.#etagKey).update(stored).digest('hex').slice(0, 32);
-		return { json: shown, etag: `"${pointer} ${hash}"` };
+		return `"${pointer} ${hash}"`;
 	}
 }
 
@@ -150,16 +187,4 @@ function documentBytes(image: DocumentImage): ArrayBuffer {
 	const bytes = new ArrayBuffer(Buffer.byteLength(text));
 	Buffer.from(bytes).write(text);
 	return bytes;
-}
-
-/** The value at a path of member names and array indices, undefined when there is none. */
-function valueAt(root: unknown, path: readonly string[]): unknown {
-	let value = root;
-	for (const segment of path) {
-		if (Array.isArray(value)) value = /^(?:0|[1-9]\d{0,8})$/.test(segment) ? value[Number(segment)] : undefined;
-		else if (value !== null && typeof value === 'object' && Object.hasOwn(value, segment)) {
-			value = (value as Record<string, unknown>)[segment];
-		} else return undefined;
-	}
-	return value;
 }

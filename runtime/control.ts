@@ -89,6 +89,10 @@ export interface RuntimeControl {
 	adapt(input: ConfigInput): Promise<AdaptOutcome>;
 	/** Reads the running document, secrets redacted. `path` are decoded segments; a missing key gives `null`. The path begins at the object with an `@id` if one is given. `etag` is qualified by the path. */
 	readConfig(path: readonly string[], id?: string): Promise<{ json: string; etag: string }>;
+	/** JSON of the running document, secrets included: for what is kept on this machine, never for an answer. */
+	readonly document: string;
+	/** Requests answered since the start, and those of them with a status of 500 or more. */
+	readonly traffic: { readonly requests: number; readonly serverErrors: number };
 	/** Admin settings of the running document, the token included; undefined when there is no Admin API. */
 	readonly admin: AdminSettings | undefined;
 	/** True once every listener is bound, until a stop begins. */

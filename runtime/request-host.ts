@@ -102,6 +102,7 @@ export class RequestHost implements ProtocolHost {
 		const { row, generations } = this.#thread;
 		row[ROW.inFlight]!--;
 		row[ROW.requests]!++;
+		if (x.response.status >= 500) row[ROW.serverErrors]!++;
 		this.admission?.leave(x);
 		if (this.observer) this.#observe(x, generation);
 		if (x.whenFinished !== undefined) for (const finish of x.whenFinished) finish(x);

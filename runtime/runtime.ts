@@ -4,13 +4,14 @@ import { availableParallelism } from 'node:os';
 import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
 import type { AdminSettings, Settings } from '../compiler/document/document.ts';
-import type { AdaptOutcome, LoadOutcome, RuntimeControl } from './control.ts';
+import type { AdaptOutcome, ConfigEdit, EditRefused, LoadOutcome, LoadPreview, RuntimeControl } from './control.ts';
 import { hostFacts } from './host-facts.ts';
 import { ListenError, probeListener } from './listeners/port-probe.ts';
 import { firstMessage, loadEntry, refusal, STOPPING } from './load-outcomes.ts';
 import { LogOutputError, LogSinks, type StandardWriters } from './logs/log-sinks.ts';
 import { machineText } from './logs/machine-text.ts';
 import { type PreparedProcessLog, ProcessLog } from './logs/process-log.ts';
+import { ROW } from './metrics/counter-row.ts';
 import { RuntimeMetrics } from './metrics/runtime-metrics.ts';
 import { ThreadTotals } from './metrics/thread-totals.ts';
 import { PasswordThreads } from './passwords/password-threads.ts';
@@ -26,11 +27,13 @@ import {
 	type ListenerAddress,
 	type LogLevel,
 	MOST_THREADS,
+	type Prepared,
 	type WorkerStart,
 } from './threads/messages.ts';
 import { BuildRefused, SHARED_PORTS, WorkerLost, WorkerPool } from './threads/worker-pool.ts';
 import { SpanExport } from './tracing/span-export.ts';
 import { PoolBoard, type UpstreamReport } from './upstreams/pool-board.ts';
+import { within } from './within.ts';
 
 /** How a server is started. */
 export interface RuntimeOptions {
@@ -62,9 +65,6 @@ export interface BoundListener {
 	readonly address: string;
 	readonly port: number;
 }
-
-/** Milliseconds of the longest timer; one that is longer ends at once. */
-const LONGEST_TIMER = 2 ** 31 - 1;
 
 /** Milliseconds that the last log lines may take to be written when the server stops. */
 const FLUSH_LIMIT = 1000;
@@ -195,21 +195,35 @@ export class Runtime implements RuntimeControl {
 	}
 
 	load(input: ConfigInput): Promise<LoadOutcome> {
-		return this.#serialize(async () => {
-			const outcome = await this.#load(input);
-			const successful = outcome.result === 'applied';
-			this.#lastReload = { successful, successAt: successful ? Date.now() / 1000 : this.#lastReload.successAt };
-			this.#log.entry(loadEntry(input.name, outcome));
-			return outcome;
-		});
+		const unconfigured = !this.#options.input;
+		const taken = this.#take(input.name, () => this.#compiler.ask('prepare', { input, unconfigured }));
+		return taken as Promise<LoadOutcome>;
+	}
+
+	edit(edit: ConfigEdit): Promise<LoadOutcome | EditRefused> {
+		const unconfigured = !this.#options.input;
+		return this.#take(`${edit.method} of the Admin API`, () => this.#compiler.ask('edit', { edit, unconfigured }));
+	}
+
+	preview(input: ConfigInput): Promise<LoadPreview> {
+		// In turn with loads: the compile thread has one candidate.
+		return this.#serialize(() => this.#compiler.ask('preview', { input, unconfigured: !this.#options.input }));
 	}
 
 	adapt(input: ConfigInput): Promise<AdaptOutcome> {
 		return this.#compiler.ask('adapt', { input });
 	}
 
-	readConfig(path: readonly string[]): Promise<{ json: string; etag: string }> {
-		return this.#compiler.ask('read', { path });
+	readConfig(path: readonly string[], id?: string): Promise<{ json: string; etag: string }> {
+		return this.#compiler.ask('read', { path, object: id });
+	}
+
+	get document(): string {
+		return this.#compiler.running;
+	}
+
+	get traffic(): { readonly requests: number; readonly serverErrors: number } {
+		return { requests: this.#totals.total(ROW.requests), serverErrors: this.#totals.total(ROW.serverErrors) };
 	}
 
 	async metrics(): Promise<string> {
@@ -334,10 +348,22 @@ export class Runtime implements RuntimeControl {
 		return question.about === 'password' ? this.#passwords.verify(question.task) : this.#metrics.render();
 	}
 
-	async #load(input: ConfigInput): Promise<LoadOutcome> {
+	/** Applies what `prepare` makes of the compile thread's candidate; one after another. */
+	#take(source: string, prepare: () => Promise<Prepared | EditRefused>): Promise<LoadOutcome | EditRefused> {
+		return this.#serialize(async () => {
+			const outcome = await this.#apply(prepare);
+			if (outcome.result === 'edit_refused') return outcome;
+			const successful = outcome.result === 'applied';
+			this.#lastReload = { successful, successAt: successful ? Date.now() / 1000 : this.#lastReload.successAt };
+			this.#log.entry(loadEntry(source, outcome));
+			return outcome;
+		});
+	}
+
+	async #apply(prepare: () => Promise<Prepared | EditRefused>): Promise<LoadOutcome | EditRefused> {
 		if (this.#stopping) return STOPPING;
 		try {
-			const prepared = await this.#compiler.ask('prepare', { input, unconfigured: !this.#options.input });
+			const prepared = await prepare();
 			if (prepared.result === 'unchanged') {
 				const { diagnostics } = prepared;
 				return { result: 'applied', generation: this.#generation, unchanged: true, diagnostics };
@@ -447,17 +473,4 @@ export class Runtime implements RuntimeControl {
 function expectedSettings({ text }: ConfigInput): Settings {
 	const found = /\bthreads"?[ \t]*:?[ \t]*(\d{1,6})\b/.exec(text);
 	return found ? { threads: Number(found[1]) } : {};
-}
-
-/** Waits for a promise, `limit` milliseconds at most; without bound if undefined. */
-async function within(promise: Promise<void>, limit: number | undefined): Promise<void> {
-	if (limit === undefined) return promise;
-	let timer: NodeJS.Timeout | undefined;
-	await Promise.race([
-		promise,
-		new Promise<void>(resolve => {
-			timer = setTimeout(resolve, Math.min(limit, LONGEST_TIMER));
-		}),
-	]);
-	clearTimeout(timer);
 }

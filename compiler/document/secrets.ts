@@ -68,6 +68,30 @@ function ownCopy(holder: { [key: string]: unknown }, key: string, copies: Set<ob
 	return copy;
 }
 
+/**
+ * The document with the sign of a secret, at or below a path, replaced by the secret that stands at the same place of the
+ * stored document: whoever reads a value, changes a part of it and writes it back need not know what was hidden. Where
+ * the stored document has no secret, the sign stays, and is refused.
+ */
+export function restoreSecrets<T>(document: T, stored: unknown, below: readonly string[]): T {
+	const hidden = findSecrets(document).filter(path => below.every((segment, at) => path[at] === segment));
+	const copies = new Set<object>();
+	const holder: { document: T } = { document };
+	const known = new Set(findSecrets(stored).map(path => JSON.stringify(path)));
+	for (const path of hidden) {
+		const pointer = path.map(key => `/${escapePointer(key)}`).join('');
+		if (valueAt(document, pointer) !== REDACTED || !known.has(JSON.stringify(path))) continue;
+		let at = holder as { [key: string]: unknown };
+		let key = 'document';
+		for (const next of path) {
+			at = ownCopy(at, key, copies);
+			key = next;
+		}
+		at[key] = valueAt(stored, pointer);
+	}
+	return holder.document;
+}
+
 /** Reports every secret that is only the sign of one: a document that was read and would be loaded again. */
 export function refuseRedacted(document: unknown, report: Report): void {
 	for (const path of findSecrets(document)) {

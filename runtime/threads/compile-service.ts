@@ -32,6 +32,11 @@ export class CompileService {
 		return this.#client.ask(op, request);
 	}
 
+	/** JSON of the running document, secrets included; `{}` before the first. */
+	get running(): string {
+		return this.#running ? Buffer.from(this.#running).toString() : '{}';
+	}
+
 	/** Makes the candidate the running document. */
 	async commit(): Promise<void> {
 		this.#running = await this.ask('commit', {});

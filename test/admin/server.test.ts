@@ -13,7 +13,14 @@ import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { AdminSettings } from '../../compiler/document/document.ts';
 import { Exchange, Request } from '../../compiler/exchange/exchange.ts';
 import { HeaderList } from '../../compiler/exchange/header-list.ts';
-import type { AdaptOutcome, LoadOutcome, RuntimeControl } from '../../runtime/control.ts';
+import type {
+	AdaptOutcome,
+	ConfigEdit,
+	EditRefused,
+	LoadOutcome,
+	LoadPreview,
+	RuntimeControl,
+} from '../../runtime/control.ts';
 
 /** A runtime that remembers what it was asked. */
 class FakeRuntime implements RuntimeControl {
@@ -21,6 +28,10 @@ class FakeRuntime implements RuntimeControl {
 	ready = true;
 	generation = 1;
 	readonly inputs: ConfigInput[] = [];
+	readonly edits: ConfigEdit[] = [];
+	readonly document = '{}';
+	traffic = { requests: 0, serverErrors: 0 };
+	editOutcome: EditRefused | undefined = undefined;
 	readonly read: (readonly string[])[] = [];
 	readonly counted: string[] = [];
 	outcome: LoadOutcome = { result: 'applied', generation: 2, unchanged: false, diagnostics: [] };
@@ -31,6 +42,16 @@ class FakeRuntime implements RuntimeControl {
 	async load(input: ConfigInput): Promise<LoadOutcome> {
 		this.inputs.push(input);
 		return this.outcome;
+	}
+
+	async edit(edit: ConfigEdit): Promise<LoadOutcome | EditRefused> {
+		this.edits.push(edit);
+		return this.editOutcome ?? this.outcome;
+	}
+
+	async preview(input: ConfigInput): Promise<LoadPreview> {
+		this.inputs.push(input);
+		return { result: 'unchanged', diagnostics: [], changes: [] };
 	}
 
 	async adapt(input: ConfigInput): Promise<AdaptOutcome> {
@@ -208,12 +229,34 @@ endpoints('/config/ refuses a malformed path', async () => {
 	isError(await ask('GET /config/%ff'), 400, 'bad_request');
 });
 
-endpoints('writes to /config are not allowed', async () => {
-	const { ask } = await start();
-	for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
-		const reply = await ask(`${method} /config/sites`, ['Content-Type: application/json'], '{}');
-		isError(reply, 405, 'method_not_allowed');
-		assert.is(reply.headers.get('allow'), 'GET, HEAD');
+endpoints('writes to /config and /id are edits, and their refusals have statuses', async () => {
+	const { ask, runtime, logged } = await start();
+	for (const method of ['POST', 'PUT', 'PATCH']) {
+		assert.is((await ask(`${method} /config/sites/0`, ['If-Match: "/x y"'], '{"a":1}')).status, 200);
+		assert.equal(runtime.edits.pop(), {
+			method,
+			id: undefined,
+			path: ['sites', '0'],
+			text: '{"a":1}',
+			ifMatch: '"/x y"',
+		});
+	}
+	assert.is((await ask('DELETE /id/my%2Fid/a', ['Content-Type: text/plain'])).status, 200);
+	assert.equal(runtime.edits.pop(), { method: 'DELETE', id: 'my/id', path: ['a'], text: '', ifMatch: undefined });
+	assert.match(logged.at(-1)!, /"result":"applied","from":1,"to":1/);
+	isError(await ask('POST /config/a', ['Content-Type: text/plain'], '{}'), 415, 'unsupported_media_type');
+	isError(await ask('PATCH /id/', [], '1'), 404, 'not_found');
+	assert.is(runtime.edits.length, 0);
+	for (const [reason, status, code] of [
+		['missing', 404, 'path_not_found'],
+		['exists', 409, 'already_exists'],
+		['value', 400, 'bad_value'],
+		['changed', 412, 'precondition_failed'],
+	] as const) {
+		runtime.editOutcome = { result: 'edit_refused', reason, message: 'No.', nearest: '/sites' };
+		const reply = await ask('PATCH /config/sites/0', [], '1');
+		isError(reply, status, code);
+		assert.is(reply.json.error.nearest, reason === 'missing' ? '/sites' : undefined);
 	}
 });
 
@@ -357,7 +400,7 @@ endpoints('/stop answers, then stops once', async () => {
 
 endpoints('unknown paths are 404, also near known ones', async () => {
 	const { ask } = await start();
-	for (const path of ['/', '/live/', '/LIVE', '/configs', '/load/x', '/id/x', '//live', '/%6cive', '/__proto__']) {
+	for (const path of ['/', '/live/', '/LIVE', '/configs', '/load/x', '/ids/x', '//live', '/%6cive', '/__proto__']) {
 		isError(await ask(`GET ${path}`), 404, 'not_found');
 	}
 });

@@ -1,0 +1,90 @@
+/** What turns one document into another, as the places that change. */
+
+import { escapePointer } from './validate.ts';
+
+/** A place that changes, in the manner of a JSON Patch operation (RFC 6902 §4). */
+export interface Change {
+	readonly op: 'add' | 'remove' | 'replace';
+	/** JSON pointer: in the new document for `add` and `replace`, in the old one for `remove`. */
+	readonly path: string;
+	/** The value that goes; not for `add`. */
+	readonly from?: unknown;
+	/** The value that comes; not for `remove`. */
+	readonly to?: unknown;
+}
+
+/** Places listed at most: whoever changes more than that reads the documents. */
+const MOST_CHANGES = 1000;
+
+/**
+ * The changes from `before` to `after`, in the order of the documents, MOST_CHANGES at most. Elements of arrays that are the
+ * same at the beginning and at the end are not named; those in between are compared one by one. `shownBefore` and
+ * `shownAfter` are the same documents with their secrets hidden: values are taken from them.
+ */
+export function documentDifference(
+	before: unknown,
+	after: unknown,
+	shownBefore: unknown,
+	shownAfter: unknown,
+): Change[] {
+	const changes: Change[] = [];
+	compare({ value: before, shown: shownBefore }, { value: after, shown: shownAfter }, '', '', changes);
+	return changes.slice(0, MOST_CHANGES);
+}
+
+interface Part {
+	readonly value: unknown;
+	readonly shown: unknown;
+}
+
+function compare(before: Part, after: Part, oldPath: string, newPath: string, changes: Change[]): void {
+	if (changes.length > MOST_CHANGES || before.value === after.value) return;
+	if (Array.isArray(before.value) && Array.isArray(after.value)) {
+		compareArrays(before, after, oldPath, newPath, changes);
+	} else if (isObject(before.value) && isObject(after.value)) {
+		for (const key of Object.keys(before.value)) {
+			const below = `/${escapePointer(key)}`;
+			if (Object.hasOwn(after.value, key)) {
+				compare(part(before, key), part(after, key), oldPath + below, newPath + below, changes);
+			} else changes.push({ op: 'remove', path: oldPath + below, from: part(before, key).shown });
+		}
+		for (const key of Object.keys(after.value)) {
+			if (Object.hasOwn(before.value, key)) continue;
+			changes.push({ op: 'add', path: `${newPath}/${escapePointer(key)}`, to: part(after, key).shown });
+		}
+	} else changes.push({ op: 'replace', path: newPath, from: before.shown, to: after.shown });
+}
+
+function compareArrays(before: Part, after: Part, oldPath: string, newPath: string, changes: Change[]): void {
+	const old = (before.value as readonly unknown[]).map(text);
+	const next = (after.value as readonly unknown[]).map(text);
+	let start = 0;
+	while (start < old.length && start < next.length && old[start] === next[start]) start++;
+	let end = 0;
+	const shorter = Math.min(old.length, next.length) - start;
+	while (end < shorter && old[old.length - 1 - end] === next[next.length - 1 - end]) end++;
+	const pairs = Math.min(old.length, next.length) - start - end;
+	for (let at = start; at < start + pairs; at++) {
+		compare(part(before, at), part(after, at), `${oldPath}/${at}`, `${newPath}/${at}`, changes);
+	}
+	for (let at = start + pairs; at < old.length - end; at++) {
+		changes.push({ op: 'remove', path: `${oldPath}/${at}`, from: part(before, at).shown });
+	}
+	for (let at = start + pairs; at < next.length - end; at++) {
+		changes.push({ op: 'add', path: `${newPath}/${at}`, to: part(after, at).shown });
+	}
+}
+
+/** A member with what is shown of it: hiding secrets keeps the shape of a document. */
+function part({ value, shown }: Part, key: string | number): Part {
+	const of = (container: unknown): unknown => (container as { [key: string | number]: unknown } | undefined)?.[key];
+	return { value: of(value), shown: isObject(shown) || Array.isArray(shown) ? of(shown) : shown };
+}
+
+function text(value: unknown): string {
+	return JSON.stringify(value) ?? '';
+}
+
+function isObject(value: unknown): value is { [key: string]: unknown } {
+	return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,176 @@
+/** One change of a document at a path: what POST, PUT, PATCH and DELETE of the Admin API do. */
+
+import { escapePointer } from './validate.ts';
+
+/** How a document is changed. */
+export type EditMethod = 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+/** A change at a path of member names and array indices. */
+export interface DocumentEdit {
+	readonly method: EditMethod;
+	readonly path: readonly string[];
+	/** The new value; not looked at for DELETE. */
+	readonly value?: unknown;
+}
+
+/** Why a change cannot be made. */
+export interface EditRefusal {
+	/** `missing`: nothing is there to change; `exists`: PUT of what is there; `value`: it does not fit the path. */
+	readonly reason: 'missing' | 'exists' | 'value';
+	readonly message: string;
+	/** JSON pointer of the nearest object or array that exists above the path; '' is the document. */
+	readonly nearest: string;
+}
+
+/** What became of a change. */
+export type EditResult =
+	/** `replaces`: what stood at the path has been replaced by the value, so that its secrets may stay. */
+	{ readonly document: unknown; readonly replaces: boolean } | { readonly refusal: EditRefusal };
+
+/** The last segment that appends several values at once: `POST /config/sites/...`. */
+const SEVERAL = '...';
+
+type Container = { [key: string]: unknown } | unknown[];
+
+/**
+ * Changes a copy; parts that do not change are shared with the document, which stays as it is.
+ *
+ * | | at an array | at a member that is not there | at a member or element that is there |
+ * | --- | --- | --- | --- |
+ * | POST | appends; with `...` after it, each of an array | creates | replaces a member, appends to the array of an element |
+ * | PUT | | creates | of an object: refused; of an array: inserts before it |
+ * | PATCH | replaces it | refused | replaces |
+ * | DELETE | removes it | refused | removes |
+ *
+ * Parents are never created: a path whose parent is not there is refused, and the refusal names the nearest one that is.
+ */
+export function editDocument(document: unknown, { method, path, value }: DocumentEdit): EditResult {
+	const several = path.at(-1) === SEVERAL;
+	const segments = several ? path.slice(0, -1) : path;
+	if (several && method !== 'POST') return refused('value', '`...` at the end of a path is for POST.', '');
+	if (several && !Array.isArray(value))
+		return refused('value', 'A path that ends in `...` takes an array of values.', '');
+	const added = several ? (value as unknown[]) : [value];
+	if (segments.length === 0) return editRoot(document, method, several, value);
+	const holder = { document };
+	let parent: Container = holder;
+	let key = 'document';
+	// Copies are made on the way down: nothing of them is seen when the change is refused.
+	for (const [depth, segment] of segments.entries()) {
+		const child: unknown = member(parent, key);
+		if (typeof child !== 'object' || child === null) return notThere(segments, depth);
+		if (Array.isArray(child) && !isIndex(segment)) {
+			return refused(
+				'missing',
+				`${pointerOf(segments, depth)} is an array, and \`${segment}\` is no index.`,
+				pointerOf(segments, depth),
+			);
+		}
+		const copy: Container = Array.isArray(child) ? [...child] : { ...child };
+		assign(parent, key, copy);
+		parent = copy;
+		key = segment;
+		if (depth < segments.length - 1 && !has(parent, key)) return notThere(segments, depth);
+	}
+	const exists = has(parent, key);
+	const target = exists ? member(parent, key) : undefined;
+	const here = pointerOf(segments, segments.length);
+	const above = pointerOf(segments, segments.length - 1);
+	let replaces = false;
+	switch (method) {
+		case 'POST':
+			if (Array.isArray(target)) assign(parent, key, [...target, ...added]);
+			else if (several) {
+				if (exists) return refused('value', `${here} is not an array.`, above);
+				return refused('missing', `There is no array at ${here}.`, above);
+			} else if (Array.isArray(parent)) {
+				if (!exists) return outOfBounds(parent, key, above);
+				parent.push(...added);
+			} else {
+				assign(parent, key, value);
+				replaces = exists;
+			}
+			break;
+		case 'PUT':
+			if (Array.isArray(parent)) {
+				if (Number(key) > parent.length) return outOfBounds(parent, key, above);
+				parent.splice(Number(key), 0, value);
+			} else if (exists) return refused('exists', `${here} exists already; PATCH replaces it.`, above);
+			else assign(parent, key, value);
+			break;
+		case 'PATCH':
+			if (!exists)
+				return Array.isArray(parent) ? outOfBounds(parent, key, above) : notThere(segments, segments.length - 1, key);
+			assign(parent, key, value);
+			replaces = true;
+			break;
+		case 'DELETE':
+			if (!exists)
+				return Array.isArray(parent) ? outOfBounds(parent, key, above) : notThere(segments, segments.length - 1, key);
+			if (Array.isArray(parent)) parent.splice(Number(key), 1);
+			else delete parent[key];
+	}
+	return { document: holder.document, replaces };
+}
+
+/** The whole document: there always is one. */
+function editRoot(document: unknown, method: EditMethod, several: boolean, value: unknown): EditResult {
+	if (several) return refused('value', 'The document is not an array.', '');
+	if (method === 'DELETE') return { document: {}, replaces: false };
+	if (method === 'PUT' && Object.keys(document as object).length > 0) {
+		return refused('exists', 'There is a configuration already; PATCH replaces it.', '');
+	}
+	// POST is told apart from PATCH: it gives a whole new document, whose secrets have to be in it.
+	return { document: value, replaces: method === 'PATCH' };
+}
+
+/** The first `depth` segments of a path exist; what follows does not. */
+function notThere(
+	segments: readonly string[],
+	depth: number,
+	missing: string | undefined = segments[depth],
+): EditResult {
+	const nearest = pointerOf(segments, depth);
+	const parent = nearest === '' ? 'the document' : nearest;
+	return refused('missing', `There is no \`${missing}\` in ${parent}, the nearest parent that exists.`, nearest);
+}
+
+function outOfBounds(array: readonly unknown[], key: string, nearest: string): EditResult {
+	const count = array.length === 1 ? '1 element' : `${array.length} elements`;
+	return refused(
+		'missing',
+		`${nearest}, the nearest parent that exists, has ${count}: there is no index ${key}.`,
+		nearest,
+	);
+}
+
+function refused(reason: EditRefusal['reason'], message: string, nearest: string): EditResult {
+	return { refusal: { reason, message, nearest } };
+}
+
+function pointerOf(segments: readonly string[], depth: number): string {
+	return segments
+		.slice(0, depth)
+		.map(segment => `/${escapePointer(segment)}`)
+		.join('');
+}
+
+/** True for an array index as JSON pointers have it (RFC 6901 §4). */
+export function isIndex(segment: string): boolean {
+	return /^(?:0|[1-9]\d{0,8})$/.test(segment);
+}
+
+function has(parent: Container, key: string): boolean {
+	return Array.isArray(parent) ? isIndex(key) && Number(key) < parent.length : Object.hasOwn(parent, key);
+}
+
+function member(parent: Container, key: string): unknown {
+	if (Array.isArray(parent)) return parent[Number(key)];
+	return Object.hasOwn(parent, key) ? parent[key] : undefined;
+}
+
+/** Sets a member whatever its name: `__proto__` is a name as any other. */
+function assign(parent: Container, key: string, value: unknown): void {
+	if (Array.isArray(parent)) parent[Number(key)] = value;
+	else Object.defineProperty(parent, key, { value, writable: true, enumerable: true, configurable: true });
+}
