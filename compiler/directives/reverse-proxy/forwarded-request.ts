@@ -15,6 +15,7 @@ export interface ForwardedFields {
  * Copies the end-to-end fields, `Host` first, and adds `X-Forwarded-*` and `Via`.
  * @param trusted True when the peer's own `X-Forwarded-*` are believed.
  * @param upstreamHost `Host` of a request that came without one (HTTP/1.0).
+ * @param forwarded True: `Forwarded` is added too, to what a trusted peer said.
  * @param upstreamNames True: `upstreamHost` stands in place of what came. What is verified to be one host is asked for as that.
  */
 export function forwardedFields(
@@ -22,6 +23,7 @@ export function forwardedFields(
 	trusted: boolean,
 	upstreamHost: string,
 	upstreamNames: boolean,
+	forwarded: boolean,
 ): ForwardedFields {
 	const { request } = x;
 	const received = request.headers;
@@ -32,9 +34,17 @@ export function forwardedFields(
 	let forwardedFor: string | undefined;
 	let forwardedProto: string | undefined;
 	let forwardedHost: string | undefined;
+	let receivedForwarded: string | undefined;
 	for (let i = 0, size = received.size; i < size; i++) {
 		const name = received.nameAt(i);
 		switch (name.length) {
+			case 9:
+				if (forwarded && sameName(name, 'forwarded')) {
+					const value = received.valueAt(i);
+					receivedForwarded = receivedForwarded === undefined ? value : `${receivedForwarded}, ${value}`;
+					continue;
+				}
+				break;
 			case 2:
 				if (sameName(name, 'te')) {
 					trailers ||= /(?:^|,)[ \t]*trailers[ \t]*(?:,|$)/i.test(received.valueAt(i));
@@ -96,6 +106,7 @@ export function forwardedFields(
 	// `Host` cannot be named away by a `Connection` field of the client's.
 	if (trailers) headers.add('TE', 'trailers');
 	addForwarded(x, headers, trusted, forwardedFor, forwardedProto, forwardedHost);
+	if (forwarded) headers.add('Forwarded', forwardedValue(x, trusted ? receivedForwarded : undefined));
 	headers.add('Via', viaOf(x.protocol));
 	return { headers, upgrade: upgrades && upgrade !== undefined && mayUpgrade(x, upgrade) ? upgrade : undefined };
 }
@@ -148,6 +159,15 @@ function addForwarded(
 	if (chain !== '') headers.add('X-Forwarded-For', chain);
 	headers.add('X-Forwarded-Proto', lastItem(receivedProto) ?? x.request.scheme);
 	headers.add('X-Forwarded-Host', lastItem(receivedHost) ?? x.request.authority);
+}
+
+/** An element about this hop, after those of hops before (RFC 7239 §4). */
+function forwardedValue(x: Exchange, before: string | undefined): string {
+	const peer = x.connection.remoteAddress;
+	const node = peer === '' ? 'unknown' : peer.includes(':') ? `"[${peer}]"` : peer;
+	const host = x.request.authority.replace(/["\\]/g, '');
+	const element = `for=${node};host="${host}";proto=${x.request.scheme}`;
+	return before === undefined || before === '' ? element : `${before}, ${element}`;
 }
 
 function lastItem(value: string | undefined): string | undefined {

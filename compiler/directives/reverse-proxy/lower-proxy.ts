@@ -7,24 +7,12 @@ import type { DirectiveLine } from '../directive.ts';
 import { type HeaderEdits, lowerHeaderEdit } from '../header-edits.ts';
 import { type ResponseRule, ResponseRulesDraft } from '../responses/response-rules.ts';
 import { settleHealth } from './lower-health.ts';
-import {
-	lowerAddresses,
-	poolSubdirectives,
-	refuseByName,
-	SOURCES,
-	UNAVAILABLE_OF_POOLS,
-	type UpstreamDraft,
-} from './lower-upstream.ts';
+import { lowerAddresses, poolSubdirectives, SOURCES, type UpstreamDraft } from './lower-upstream.ts';
 import type { ProxyStep } from './proxy-handler.ts';
+import { onePeriod, oneWord } from './single-value.ts';
 import { settleSchemes } from './transports/lower-transport.ts';
 
 const NAMED = 'upstream://';
-
-/** Sub-directives of later builds. */
-const UNAVAILABLE: readonly string[] = [
-	...['request_buffers', 'response_buffers', 'stream_buffer_size', 'stream_timeout', 'stream_close_delay'],
-	'verbose_logs',
-];
 
 /** A directive that is a `reverse_proxy`, whole or in its middle. */
 export interface ProxyWords {
@@ -47,10 +35,8 @@ export function lowerProxy({ line, name, args }: DirectiveLine, words: ProxyWord
 	if (named === undefined) lowerAddresses(args, draft, cx);
 	const pool = { ...poolSubdirectives(draft, cx), ...words.ofPool?.(draft) };
 	const known: { [name: string]: Subdirective } = named === undefined ? pool : refusedBeside(named, pool, cx);
-	const refused = [...UNAVAILABLE, ...UNAVAILABLE_OF_POOLS];
 	const responses = new ResponseRulesDraft(line.block?.lines ?? [], cx);
-	const own = { ...known, ...proxySubdirectives(fields, cx), ...words.own?.(fields, draft) };
-	const every = refuseByName(own, refused, cx);
+	const every = { ...known, ...proxySubdirectives(fields, cx), ...words.own?.(fields, draft) };
 	Object.defineProperties(every, Object.getOwnPropertyDescriptors(responses.subdirectives()));
 	cx.subdirectives(line.block, every, words.of);
 	const rules = responses.rules();
@@ -77,6 +63,12 @@ export interface ProxyFields {
 	rewrite?: string;
 	trusted_proxies?: string[];
 	responses?: readonly ResponseRule[];
+	forwarded?: boolean;
+	request_buffers?: number;
+	response_buffers?: number;
+	stream_timeout?: number;
+	stream_close_delay?: number;
+	verbose_logs?: boolean;
 }
 
 /** The name of `upstream://name`; undefined when there is none, or it is not alone. */
@@ -116,6 +108,9 @@ function refusedBeside(name: string, pool: { readonly [name: string]: Subdirecti
 }
 
 function proxySubdirectives(fields: ProxyFields, cx: LowerContext): { [name: string]: Subdirective } {
+	const assign = <K extends keyof ProxyFields>(key: K, value: ProxyFields[K] | undefined) => {
+		if (value !== undefined) fields[key] = value;
+	};
 	const once = (args: readonly Word[], line: Line, usage: string): Word | undefined =>
 		cx.noBlock(line) && cx.count(line, args, 1, 1, usage) ? args[0] : undefined;
 	const known: { [name: string]: Subdirective } = {
@@ -153,11 +148,36 @@ function proxySubdirectives(fields: ProxyFields, cx: LowerContext): { [name: str
 				}
 			}
 		},
+		request_buffers: (args, line) => assign('request_buffers', bufferSize(args, line, cx)),
+		response_buffers: (args, line) => assign('response_buffers', bufferSize(args, line, cx)),
+		// What is read is passed on at once in pieces of its own size: there is no buffer to size.
+		stream_buffer_size: (args, line) => {
+			bufferSize(args, line, cx);
+		},
+		stream_timeout: (args, line) => assign('stream_timeout', onePeriod(args, line, cx)),
+		stream_close_delay: (args, line) => assign('stream_close_delay', onePeriod(args, line, cx)),
+		verbose_logs: (args, line) => {
+			if (cx.noBlock(line) && cx.count(line, args, 0, 0, 'verbose_logs')) fields.verbose_logs = true;
+		},
 		flush_interval: (args, line) => {
 			const word = once(args, line, 'flush_interval <duration>');
 			// Bytes are always passed on at once, which every interval allows.
 			if (word && !/^-?\d+$/.test(word.text)) cx.duration(word);
 		},
 	};
+	if (cx.dialect === 'configfile') {
+		known.forwarded = (args, line) => {
+			const word = once(args, line, 'forwarded on');
+			const value = word && cx.boolean(word);
+			if (value !== undefined) fields.forwarded = value;
+		};
+	}
 	return known;
+}
+
+/** `64KiB`, or `unlimited`, which is −1. */
+function bufferSize(args: readonly Word[], line: Line, cx: LowerContext): number | undefined {
+	const word = oneWord(args, line, cx, 'size');
+	if (!word) return undefined;
+	return word.text === 'unlimited' ? -1 : cx.size(word);
 }

@@ -24,16 +24,13 @@ export interface UpstreamDraft extends HealthDraft, RetryDraft {
 	dynamic?: DynamicSource;
 }
 
-/** Sub-directives about pools that come in a later build. */
-export const UNAVAILABLE_OF_POOLS: readonly string[] = [];
-
 /** Sub-directives that say where upstreams are. */
 export const SOURCES: ReadonlySet<string> = new Set(['to', 'dynamic']);
 
 /** Lowers `upstream <name> { … }` to the settings of `upstreams.<name>`. */
 export function lowerNamedUpstream(block: NamedBlock, cx: LowerContext): UpstreamDraft {
 	const draft: UpstreamDraft = { to: [] };
-	const known = refuseByName(poolSubdirectives(draft, cx), UNAVAILABLE_OF_POOLS, cx);
+	const known = poolSubdirectives(draft, cx);
 	const first = block.lines[0];
 	const last = block.lines[block.lines.length - 1];
 	if (first && last) {
@@ -97,23 +94,6 @@ export function poolSubdirectives(draft: UpstreamDraft, cx: LowerContext): { [na
 		},
 	};
 	return known;
-}
-
-/**
- * Adds sub-directives that are refused by name. They are not enumerable: hints that list what can be written leave them out.
- */
-export function refuseByName(
-	known: { readonly [name: string]: Subdirective },
-	names: readonly string[],
-	cx: LowerContext,
-): { readonly [name: string]: Subdirective } {
-	const all = { ...known };
-	const refuse: Subdirective = (_args, line) => {
-		const name = line.words[0]!;
-		cx.problem('error', 'directive/unavailable', name.span, `\`${name.text}\` is not part of this build yet.`);
-	};
-	for (const name of names) Object.defineProperty(all, name, { value: refuse, enumerable: false });
-	return all;
 }
 
 function lowerPolicy(args: readonly Word[], line: Line, draft: UpstreamDraft, cx: LowerContext): void {

@@ -8,51 +8,78 @@ export const PROXY_FACTS_VARIABLE = 'http.reverse_proxy';
 
 /** Filled while the exchange goes on; texts are made only when a placeholder asks. Times are `performance.now()`. */
 export class ProxyFacts {
-	readonly upstream: Upstream;
+	/** Undefined before the first choice. */
+	upstream: Upstream | undefined;
+	/** Requests in flight at which an upstream is full; 0 for no bound. */
+	readonly maxRequests: number;
+	/** When proxying began, and when the attempt under way did. */
 	readonly startedAt: number;
+	attemptAt: number;
 	/** When the response's head had come; 0 before. */
 	answeredAt = 0;
+	/** Attempts after the first. */
+	retries = 0;
 	response: UpstreamResponse | undefined = undefined;
+	/** While a failed attempt is judged: true without a response, false with one. */
+	transportError: boolean | undefined = undefined;
 
-	constructor(upstream: Upstream, startedAt: number) {
+	constructor(upstream: Upstream | undefined, maxRequests: number, startedAt: number) {
 		this.upstream = upstream;
+		this.maxRequests = maxRequests;
 		this.startedAt = startedAt;
+		this.attemptAt = startedAt;
 	}
 
 	/** Value of `{http.reverse_proxy.<path>}`; undefined when there is no such placeholder, or nothing to say yet. */
-	placeholder(path: string): string | number | undefined {
+	placeholder(path: string): string | number | boolean | undefined {
+		if (path.startsWith('upstream.')) return this.#ofUpstream(path.slice(9));
 		switch (path) {
-			case 'upstream.address':
-				return this.upstream.address;
-			case 'upstream.hostport':
-				return this.upstream.port === 0 ? this.upstream.host : this.upstream.address;
-			case 'upstream.host':
-				return this.upstream.host;
-			case 'upstream.port':
-				return this.upstream.port === 0 ? '' : this.upstream.port;
-			case 'upstream.requests':
-				return this.upstream.active;
-			case 'upstream.max_requests':
-			case 'upstream.fails':
 			case 'retries':
-				return 0;
-			case 'upstream.latency':
-				return this.answeredAt === 0 ? undefined : seconds(this.answeredAt - this.startedAt);
-			case 'upstream.latency_ms':
-				return this.answeredAt === 0 ? undefined : this.answeredAt - this.startedAt;
-			case 'upstream.duration':
+				return this.retries;
 			case 'duration':
 				return seconds(performance.now() - this.startedAt);
-			case 'upstream.duration_ms':
 			case 'duration_ms':
 				return performance.now() - this.startedAt;
 			case 'status_code':
 				return this.response?.status;
 			case 'status_text':
 				return this.response && (STATUS_CODES[this.response.status] ?? '');
+			case 'is_transport_error':
+				return this.transportError;
 		}
 		if (path.startsWith('header.')) return this.response?.headers.getAll(path.slice(7).toLowerCase()).join(',');
 		return undefined;
+	}
+
+	#ofUpstream(name: string): string | number | undefined {
+		const { upstream } = this;
+		if (!upstream) return undefined;
+		switch (name) {
+			case 'address':
+				return upstream.address;
+			case 'hostport':
+				return upstream.port === 0 ? upstream.host : upstream.address;
+			case 'host':
+				return upstream.host;
+			case 'port':
+				return upstream.port === 0 ? '' : upstream.port;
+			case 'requests':
+				return upstream.active;
+			case 'max_requests':
+				return this.maxRequests;
+			case 'fails':
+				return upstream.fails;
+			case 'latency':
+				return this.answeredAt === 0 ? undefined : seconds(this.answeredAt - this.attemptAt);
+			case 'latency_ms':
+				return this.answeredAt === 0 ? undefined : this.answeredAt - this.attemptAt;
+			case 'duration':
+				return seconds(performance.now() - this.attemptAt);
+			case 'duration_ms':
+				return performance.now() - this.attemptAt;
+			default:
+				return undefined;
+		}
 	}
 }
 

@@ -1,24 +1,28 @@
 /** The closure of `proxy`: chooses an upstream, passes the request on, and answers with what comes back. */
 import type { CompileContext, Template } from '../../codegen/compile-context.ts';
 import type { Step } from '../../document/document.ts';
+import type { Body } from '../../exchange/body.ts';
+import { compilePeerTrust } from '../../exchange/client-ip.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import { fieldValueKind, isToken } from '../../exchange/field-syntax.ts';
 import type { Handler } from '../../exchange/handler.ts';
 import type { HeaderList } from '../../exchange/header-list.ts';
 import { HttpError } from '../../exchange/http-error.ts';
-import { IpRanges } from '../../exchange/ip-ranges.ts';
-import {
-	UpstreamError,
-	type UpstreamPool,
-	type UpstreamResponse,
-	type UpstreamSettings,
+import type {
+	DynamicSource,
+	Upstream,
+	UpstreamPool,
+	UpstreamRequest,
+	UpstreamSettings,
 } from '../../exchange/leases.ts';
+import { compileBalance } from '../../providers/balancers/index.ts';
 import { compileHeaderEdits, type HeaderEdits } from '../header-edits.ts';
-import { compileResponseRules, type ResponseRule, type RuleFinder, statusOf } from '../responses/response-rules.ts';
-import { forwardedFields, VIA_NAME } from './forwarded-request.ts';
-import { HANDLED_RESPONSE_VARIABLE, HandledResponse } from './handled-response.ts';
+import { compileResponseRules, type ResponseRule } from '../responses/response-rules.ts';
+import { forwardedFields } from './forwarded-request.ts';
+import { type AnswerSettings, answer, refuse } from './proxy-answer.ts';
+import { type AttemptSettings, attempt } from './proxy-attempts.ts';
 import { PROXY_FACTS_VARIABLE, ProxyFacts } from './proxy-facts.ts';
-import { splice } from './splice.ts';
+import { compileRetryPredicate } from './retries/retry-predicate.ts';
 import { MaterialError } from './transports/tls-material.ts';
 import { usesTls } from './transports/transport-settings.ts';
 import { compileTransportValues } from './transports/transport-values.ts';
@@ -34,64 +38,157 @@ export interface ProxyStep extends Step {
 	readonly method?: string;
 	readonly rewrite?: string;
 	readonly trusted_proxies?: readonly string[];
+	/** Adds `Forwarded` (RFC 7239). */
+	readonly forwarded?: boolean;
+	/** Bytes that are read before they are passed on; −1 for all. */
+	readonly request_buffers?: number;
+	readonly response_buffers?: number;
+	/** Milliseconds. */
+	readonly stream_timeout?: number;
+	readonly stream_close_delay?: number;
+	readonly verbose_logs?: boolean;
+	/** In place of the pool's. */
+	readonly retry_match?: UpstreamSettings['retry_match'];
 	/** Rules about the upstream's responses. */
 	readonly responses?: readonly ResponseRule[];
 }
 
-/** The status of an exchange whose client left before the upstream answered. It is recorded; nobody is there to be told. */
-const CLIENT_CLOSED_REQUEST = 499;
-
-/** Fills in the fields of a request or a response. */
-type Edit = (x: Exchange, headers: HeaderList) => void;
+/** Milliseconds between attempts when nothing is said. */
+const RETRY_INTERVAL = 250;
 
 /** Compiles the step. Only routes of `responses` that do not answer go on to `next`. */
 export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler): Handler {
 	const settings = settingsOf(step, cx);
 	const pool = leasePool(settings, cx);
-	const transportValues = compileTransportValues(settings, cx);
-	const overTls = usesTls(settings.transport);
 	const addresses = resolvedAddresses(settings, cx);
-	const isTrusted = compileTrust(step, cx);
-	const editRequest = step.header_up && compileHeaderEdits(step.header_up, cx);
-	const editResponse = step.header_down && compileHeaderEdits(step.header_down, cx);
-	const method = step.method === undefined ? undefined : cx.template(step.method, 'empty');
-	const target = compileTarget(step, cx);
-	const rules = compileResponseRules(step.responses, cx, next, 'responses');
+	const makeRequest = compileRequest(step, settings, cx);
+	const maxRequests = settings.unhealthy_request_count ?? 0;
+	const answering: AnswerSettings = {
+		pool,
+		edit: step.header_down && compileHeaderEdits(step.header_down, cx),
+		rules: compileResponseRules(step.responses, cx, next, 'responses'),
+		buffers: bufferSize(step.response_buffers),
+		streamTimeout: step.stream_timeout ?? 0,
+		streamCloseDelay: step.stream_close_delay ?? 0,
+	};
+	const attempts = compileAttempts(step, settings, pool, addresses, makeRequest, cx);
+	if (attempts) {
+		return x => {
+			if (x.request.method === 'CONNECT') throw new HttpError(405, 'CONNECT is not proxied.');
+			const facts = new ProxyFacts(undefined, maxRequests, performance.now());
+			x.variables.set(PROXY_FACTS_VARIABLE, facts);
+			x.answeredBy = 'proxy';
+			return attempt(x, facts, attempts).then(
+				({ request, response }) => answer(x, facts, response, request.upgrade, answering),
+				error => refuse(x, facts, error),
+			);
+		};
+	}
 	return x => {
 		if (x.request.method === 'CONNECT') throw new HttpError(405, 'CONNECT is not proxied.');
-		const upstream = pool.select(
-			x,
-			undefined,
-			addresses?.map(address => address.render(x)),
-		);
+		const upstream = pool.select(x, undefined, addresses?.(x));
 		if (!upstream)
 			throw new HttpError(503, addresses ? 'No upstream has a valid address.' : 'No upstream is available.');
-		const facts = new ProxyFacts(upstream, performance.now());
+		const facts = new ProxyFacts(upstream, maxRequests, performance.now());
 		x.variables.set(PROXY_FACTS_VARIABLE, facts);
-		const { headers, upgrade } = forwardedFields(x, isTrusted(x), upstream.address, overTls && upstream.port !== 0);
-		if (editRequest) {
-			editRequest(x, headers);
+		const request = makeRequest(x, upstream, x.request.body);
+		x.answeredBy = 'proxy';
+		return pool
+			.send(x, upstream, request, (status, fields) => x.inform(status, fields))
+			.then(
+				response => answer(x, facts, response, request.upgrade, answering),
+				error => refuse(x, facts, error),
+			);
+	};
+}
+
+/** How requests to upstreams are made of the client's. */
+function compileRequest(
+	step: ProxyStep,
+	settings: UpstreamSettings,
+	cx: CompileContext,
+): (x: Exchange, upstream: Upstream, body: Body) => UpstreamRequest {
+	const transportValues = compileTransportValues(settings, cx);
+	const overTls = usesTls(settings.transport);
+	const isTrusted = compileTrust(step, cx);
+	const forwarded = step.forwarded === true;
+	const edit = step.header_up && compileHeaderEdits(step.header_up, cx);
+	const method = step.method === undefined ? undefined : cx.template(step.method, 'empty');
+	const target = compileTarget(step, cx);
+	return (x, upstream, body) => {
+		const namesUpstream = overTls && upstream.port !== 0;
+		const { headers, upgrade } = forwardedFields(x, isTrusted(x), upstream.address, namesUpstream, forwarded);
+		if (edit) {
+			edit(x, headers);
 			makeSendable(headers);
 		}
 		const sentMethod = method === undefined ? x.request.method : renderMethod(method, x);
 		// A changed method that has no use for a body leaves it behind.
 		const dropsBody = method !== undefined && (sentMethod === 'GET' || sentMethod === 'HEAD');
-		const request = {
+		return {
 			method: sentMethod,
 			target: target(x),
 			headers,
-			body: dropsBody ? null : x.request.body,
+			body: dropsBody ? null : body,
 			upgrade,
 			transport: transportValues?.(x, headers),
 		};
-		x.answeredBy = 'proxy';
-		return pool
-			.send(x, upstream, request, (status, fields) => x.inform(status, fields))
-			.then(
-				response => answer(x, facts, response, upgrade, editResponse, rules),
-				error => refuse(x, facts, error),
-			);
 	};
+}
+
+/** How several attempts are made; undefined when one attempt at what is at hand is all. */
+function compileAttempts(
+	step: ProxyStep,
+	settings: UpstreamSettings,
+	pool: UpstreamPool,
+	addresses: ((x: Exchange) => readonly string[]) | undefined,
+	request: AttemptSettings['request'],
+	cx: CompileContext,
+): AttemptSettings | undefined {
+	const buffers = bufferSize(step.request_buffers);
+	const duration = settings.retry_duration ?? 0;
+	const retries = settings.retries ?? (duration > 0 ? Number.POSITIVE_INFINITY : 0);
+	const names = settings.dynamic && dynamicNames(settings.dynamic, cx);
+	const verbose = step.verbose_logs === true;
+	const match = step.retry_match ?? settings.retry_match;
+	const field = step.retry_match ? 'retry_match' : 'upstreams/retry_match';
+	const predicate = match && compileRetryPredicate(match, cx, field);
+	if (retries === 0 && buffers === 0 && !names && !verbose) return undefined;
+	return {
+		pool,
+		addresses,
+		names: names && (x => names.map(name => name(x))),
+		buffers,
+		retries,
+		duration: duration > 0 ? duration : Number.POSITIVE_INFINITY,
+		interval: settings.retry_interval ?? RETRY_INTERVAL,
+		predicate,
+		request,
+		verbose,
+	};
+}
+
+/** Names to look up, one for each source in the order written: `name port`, or the full name of a service. */
+function dynamicNames(source: DynamicSource, cx: CompileContext): ((x: Exchange) => string)[] {
+	switch (source.source) {
+		case 'multi':
+			return source.sources.flatMap(part => dynamicNames(part, cx));
+		case 'a': {
+			const name = cx.template(source.name, 'empty');
+			const port = cx.template(source.port ?? '80', 'empty');
+			return [x => `${name.constant ?? name.render(x)} ${port.constant ?? port.render(x)}`];
+		}
+		case 'srv': {
+			const { service, proto } = source;
+			const text = service === undefined || proto === undefined ? source.name : `_${service}._${proto}.${source.name}`;
+			const name = cx.template(text, 'empty');
+			return [x => name.constant ?? name.render(x)];
+		}
+	}
+}
+
+function bufferSize(size: number | undefined): number {
+	return size === -1 ? Number.POSITIVE_INFINITY : (size ?? 0);
 }
 
 function settingsOf(step: ProxyStep, cx: CompileContext): UpstreamSettings {
@@ -107,42 +204,49 @@ function settingsOf(step: ProxyStep, cx: CompileContext): UpstreamSettings {
 		const parsed = parseUpstream(text);
 		if (parsed.kind === 'invalid') cx.refuse(`\`${text}\` cannot be an upstream: ${parsed.message}.`, parsed.code);
 	}
+	if (settings.health?.body !== undefined) cx.regexp(settings.health.body);
+	try {
+		compileBalance(settings.balance, { clientIp: () => '', trustsPeer: () => false });
+	} catch (error) {
+		if (error instanceof RangeError) cx.refuse(error.message, 'balancing/invalid-settings');
+		throw error;
+	}
 	return settings;
 }
 
 /** @throws BuildError when a file that the transport needs cannot be used */
 function leasePool(settings: UpstreamSettings, cx: CompileContext): UpstreamPool {
+	// What only this handler goes by does not make another pool.
+	const { retry_match: _match, retry_interval: _interval, ...key } = settings;
 	try {
-		return cx.lease('upstreams', settings);
+		return cx.lease('upstreams', key);
 	} catch (error) {
 		if (error instanceof MaterialError) return cx.refuse(error.message, error.code);
 		throw error;
 	}
 }
 
-/** With placeholders in any address, all of them as templates. */
-function resolvedAddresses(settings: UpstreamSettings, cx: CompileContext): readonly Template[] | undefined {
+/** With placeholders in any address, all of them resolved for a request. */
+function resolvedAddresses(
+	settings: UpstreamSettings,
+	cx: CompileContext,
+): ((x: Exchange) => readonly string[]) | undefined {
 	const parsed = settings.to.map(parseUpstream);
 	if (parsed.every(({ kind }) => kind === 'static')) return undefined;
-	return parsed.flatMap(one => {
+	const addresses: readonly Template[] = parsed.flatMap(one => {
 		if (one.kind === 'static')
 			return one.addresses.map(({ address }) => ({ constant: address, render: () => address }));
 		return one.kind === 'template' ? one.texts.map(text => cx.template(text, 'empty')) : [];
 	});
+	return x => addresses.map(address => address.constant ?? address.render(x));
 }
 
 function compileTrust(step: ProxyStep, cx: CompileContext): (x: Exchange) => boolean {
-	const global = (cx.settings.trusted_proxies as readonly string[] | undefined) ?? [];
-	const texts = [...global, ...(step.trusted_proxies ?? [])];
-	const unix = cx.settings.trusted_proxies_unix === true;
-	if (texts.length === 0 && !unix) return () => false;
-	let ranges: IpRanges;
 	try {
-		ranges = new IpRanges(texts);
+		return compilePeerTrust(cx.settings, step.trusted_proxies);
 	} catch (error) {
 		return cx.refuse((error as RangeError).message, 'value/not-a-range');
 	}
-	return ({ connection }) => (connection.remoteAddress === '' ? unix : ranges.contains(connection.remoteAddress));
 }
 
 /** The request target, rewritten for the upstream only. */
@@ -194,83 +298,4 @@ function isFraming(name: string): boolean {
 		default:
 			return false;
 	}
-}
-
-function answer(
-	x: Exchange,
-	facts: ProxyFacts,
-	upstream: UpstreamResponse,
-	upgrade: string | undefined,
-	edit: Edit | undefined,
-	rules: RuleFinder | undefined,
-): void | Promise<void> {
-	facts.answeredAt = performance.now();
-	facts.response = upstream;
-	const { headers } = upstream;
-	if (upstream.upgraded) {
-		const stream = upstream.upgraded;
-		if (headers.get('upgrade')?.toLowerCase() !== upgrade?.toLowerCase()) {
-			stream.on('error', () => {});
-			stream.destroy();
-			throw new HttpError(502, 'The upstream switched to a protocol that was not asked for.');
-		}
-		x.upgrade(client => splice(client, stream));
-		passFields(x, upstream, edit);
-		return;
-	}
-	const rule = rules?.(x, upstream.status, headers);
-	if (rule?.routes) return handleResponse(x, facts, rule.routes, edit);
-	x.response.status = rule === undefined ? upstream.status : statusOf(rule, x);
-	x.response.body = upstream.body;
-	passFields(x, upstream, edit);
-}
-
-/** The fields of the upstream's response, after those that directives have set. */
-function passFields(x: Exchange, upstream: UpstreamResponse, edit: Edit | undefined): void {
-	const { response } = x;
-	const { headers } = upstream;
-	addVia(upstream);
-	edit?.(x, headers);
-	const own = response.headers;
-	// The upstream made this response: it says what made it, or does not.
-	own.delete('server');
-	if (own.size === 0) response.headers = headers;
-	else for (let i = 0, size = headers.size; i < size; i++) own.add(headers.nameAt(i), headers.valueAt(i));
-}
-
-function addVia(upstream: UpstreamResponse): void {
-	upstream.headers.add('Via', upstream.protocol === 'HTTP/1.0' ? `1.0 ${VIA_NAME}` : `1.1 ${VIA_NAME}`);
-}
-
-/** Runs routes in place of the upstream's response, which they may copy; what they leave of its body is given up. */
-function handleResponse(x: Exchange, facts: ProxyFacts, routes: Handler, edit: Edit | undefined): void | Promise<void> {
-	const upstream = facts.response!;
-	addVia(upstream);
-	edit?.(x, upstream.headers);
-	const handled = new HandledResponse(upstream);
-	x.variables.set(HANDLED_RESPONSE_VARIABLE, handled);
-	x.answeredBy = '';
-	let pending: void | Promise<void>;
-	try {
-		pending = routes(x);
-	} catch (error) {
-		handled.close();
-		throw error;
-	}
-	if (pending instanceof Promise) return pending.finally(() => handled.close());
-	handled.close();
-}
-
-function refuse(x: Exchange, facts: ProxyFacts, error: unknown): void {
-	if (x.isGone) {
-		x.response.status = CLIENT_CLOSED_REQUEST;
-		x.response.body = null;
-		return;
-	}
-	x.answeredBy = '';
-	if (!(error instanceof UpstreamError)) throw error;
-	// The client's own body was at fault: malformed, cut short, too large or too slow.
-	if (error.cause instanceof HttpError) throw error.cause;
-	const message = `Upstream ${facts.upstream.address}: ${error.message}.`;
-	throw new HttpError(error.phase === 'timeout' ? 504 : 502, message, { cause: error });
 }

@@ -1,11 +1,15 @@
 /** `reverse_proxy`: passes requests on to other servers. */
-import { handlerDirective } from '../directive.ts';
+import { handlerDirective, type Schema } from '../directive.ts';
 import { HEADER_EDITS } from '../header-edits.ts';
 import { RESPONSE_RULES } from '../responses/response-rules.ts';
 import { lowerProxy } from './lower-proxy.ts';
 import { compileProxy, type ProxyStep } from './proxy-handler.ts';
+import { RETRY } from './retries/retry-predicate.ts';
 
 const USAGE = 'reverse_proxy [matcher] [<upstream>… | upstream://<name>] [{ … }]';
+
+const BUFFERS: Schema = { type: 'integer', minimum: -1 };
+const PERIOD: Schema = { type: 'number', minimum: 0, maximum: 2_147_483_647 };
 
 /** `reverse_proxy [matcher] <upstream>… { … }`. */
 export const reverseProxy = handlerDirective<ProxyStep>({
@@ -70,6 +74,26 @@ export const reverseProxy = handlerDirective<ProxyStep>({
 				items: { type: 'string' },
 				description: 'Addresses and ranges in CIDR form, beside `settings.trusted_proxies`.',
 			},
+			forwarded: { type: 'boolean', description: 'Adds `Forwarded` (RFC 7239) beside `X-Forwarded-*`.' },
+			request_buffers: {
+				...BUFFERS,
+				description:
+					'Bytes of a request’s body that are read before it is sent: whole, it can be sent again. −1 for all.',
+			},
+			response_buffers: {
+				...BUFFERS,
+				description: 'Bytes of a response’s body that are read before it is passed on. −1 for all.',
+			},
+			stream_timeout: {
+				...PERIOD,
+				description: 'Milliseconds that an upgraded connection lasts at most; 0 for no bound.',
+			},
+			stream_close_delay: {
+				...PERIOD,
+				description: 'Milliseconds that upgraded connections go on after a load that takes their pool away.',
+			},
+			verbose_logs: { type: 'boolean', description: 'Tells each attempt in the access log.' },
+			retry_match: { ...RETRY, description: 'Which failures and responses are tried again, in place of the pool’s.' },
 			responses: RESPONSE_RULES,
 		},
 	},
