@@ -70,7 +70,8 @@ export class StreamOutput {
 		this.#active = true;
 		this.#piece = bytes;
 		this.#ending = true;
-		this.#session.wantsTurn(this);
+		// Most bodies are one frame: it goes out with its head, before others get their turn.
+		if (this.#session.frames.full || this.turn() !== WAITS) this.#session.wantsTurn(this);
 	}
 
 	/** Sends what a source gives; `length` is what it was said to give. */

@@ -1,0 +1,335 @@
+/** What RFC 9113 §8, RFC 7541 and RFC 8441 ask of a server, as data. */
+import { FLAG, FRAME, H2_ERROR } from '../../../../runtime/protocols/http2/frame-codes.ts';
+import type { Outcome, Requirement } from './connection-requirements.ts';
+import { block, frame, POST, REQUEST, request } from './frames.ts';
+
+const OPEN = FLAG.endHeaders;
+const malformed: Outcome = { stream: 1, code: H2_ERROR.protocol };
+const without = (name: string) => REQUEST.filter(([field]) => field !== name);
+const withField = (name: string, value: string) => [...REQUEST, [name, value] as const];
+const connect = (...fields: (readonly [string, string])[]) => request(1, [[':method', 'CONNECT'], ...fields], OPEN);
+const data = (stream: number, text: string, flags = 0) => frame(FRAME.data, flags, stream, Buffer.from(text));
+
+/** Messages, tunnels and compression. */
+export const MESSAGE_REQUIREMENTS: readonly Requirement[] = [
+	{
+		section: '8.1',
+		asks: 'trailers end the request',
+		sends: [request(1, POST, OPEN), frame(FRAME.headers, OPEN, 1, block([['x', 'y']]))],
+		outcome: malformed,
+	},
+	{
+		section: '8.1',
+		asks: 'trailers are taken',
+		sends: [request(1, POST, OPEN), data(1, 'x'), frame(FRAME.headers, OPEN | FLAG.endStream, 1, block([['x', 'y']]))],
+		outcome: { stream: 1, status: '200' },
+	},
+	{
+		section: '8.1.1',
+		asks: 'less content than its length is malformed',
+		sends: [request(1, [...POST, ['content-length', '3']], OPEN), data(1, 'ab', FLAG.endStream)],
+		outcome: malformed,
+	},
+	{
+		section: '8.1.1',
+		asks: 'more content than its length is malformed',
+		sends: [request(1, [...POST, ['content-length', '3']], OPEN), data(1, 'ab'), data(1, 'cd')],
+		outcome: malformed,
+	},
+	{
+		section: '8.1.1',
+		asks: 'a length without content is malformed',
+		sends: [request(1, [...POST, ['content-length', '3']])],
+		outcome: malformed,
+	},
+	{
+		section: '8.1.1',
+		asks: 'two lengths are malformed',
+		sends: [request(1, [...POST, ['content-length', '1'], ['content-length', '1']], OPEN)],
+		outcome: malformed,
+	},
+	{
+		section: '8.1.1',
+		asks: 'a length that is no number is malformed',
+		sends: [request(1, [...POST, ['content-length', '+1']], OPEN)],
+		outcome: malformed,
+	},
+	{
+		section: '8.2.1',
+		asks: 'names are in lower case',
+		sends: [request(1, withField('X-Upper', 'x'))],
+		outcome: malformed,
+	},
+	{ section: '8.2.1', asks: 'names are tokens', sends: [request(1, withField('bad name', 'x'))], outcome: malformed },
+	{ section: '8.2.1', asks: 'a name is not empty', sends: [request(1, withField('', 'x'))], outcome: malformed },
+	{
+		section: '8.2.1',
+		asks: 'a colon stands in no name',
+		sends: [request(1, withField('a:b', 'x'))],
+		outcome: malformed,
+	},
+	{
+		section: '8.2.1',
+		asks: 'a value holds no line feed',
+		sends: [request(1, withField('x', 'a\nb: c'))],
+		outcome: malformed,
+	},
+	{
+		section: '8.2.1',
+		asks: 'a value holds no carriage return',
+		sends: [request(1, withField('x', 'a\rb'))],
+		outcome: malformed,
+	},
+	{ section: '8.2.1', asks: 'a value holds no NUL', sends: [request(1, withField('x', 'a\0b'))], outcome: malformed },
+	{
+		section: '8.2.1',
+		asks: 'a value does not begin with a blank',
+		sends: [request(1, withField('x', ' a'))],
+		outcome: malformed,
+		beyondNode: true,
+	},
+	{
+		section: '8.2.1',
+		asks: 'a value does not end with a blank',
+		sends: [request(1, withField('x', 'a\t'))],
+		outcome: malformed,
+		beyondNode: true,
+	},
+	{
+		section: '8.2.2',
+		asks: '`connection` is malformed',
+		sends: [request(1, withField('connection', 'close'))],
+		outcome: malformed,
+	},
+	{
+		section: '8.2.2',
+		asks: '`keep-alive` is malformed',
+		sends: [request(1, withField('keep-alive', 'x'))],
+		outcome: malformed,
+	},
+	{
+		section: '8.2.2',
+		asks: '`proxy-connection` is malformed',
+		sends: [request(1, withField('proxy-connection', 'x'))],
+		outcome: malformed,
+	},
+	{
+		section: '8.2.2',
+		asks: '`transfer-encoding` is malformed',
+		sends: [request(1, withField('transfer-encoding', 'chunked'))],
+		outcome: malformed,
+	},
+	{
+		section: '8.2.2',
+		asks: '`upgrade` is malformed',
+		sends: [request(1, withField('upgrade', 'websocket'))],
+		outcome: malformed,
+	},
+	{
+		section: '8.2.2',
+		asks: '`te` says trailers or nothing',
+		sends: [request(1, withField('te', 'gzip'))],
+		outcome: malformed,
+	},
+	{
+		section: '8.2.2',
+		asks: '`te: trailers` is taken',
+		sends: [request(1, withField('te', 'trailers'))],
+		outcome: { stream: 1, status: '200' },
+	},
+	{
+		section: '8.3',
+		asks: 'pseudo-headers stand first',
+		sends: [request(1, [REQUEST[0]!, ['x', 'y'], ...REQUEST.slice(1)])],
+		outcome: malformed,
+	},
+	{
+		section: '8.3',
+		asks: 'pseudo-headers that nobody defined are malformed',
+		sends: [request(1, [[':test', 'x'], ...REQUEST])],
+		outcome: malformed,
+	},
+	{
+		section: '8.3',
+		asks: "`:status` is a response's",
+		sends: [request(1, [[':status', '200'], ...REQUEST])],
+		outcome: malformed,
+	},
+	{
+		section: '8.3',
+		asks: 'trailers have no pseudo-headers',
+		sends: [request(1, POST, OPEN), frame(FRAME.headers, OPEN | FLAG.endStream, 1, block([[':path', '/']]))],
+		outcome: malformed,
+	},
+	{ section: '8.3.1', asks: '`:method` is needed', sends: [request(1, without(':method'))], outcome: malformed },
+	{ section: '8.3.1', asks: '`:scheme` is needed', sends: [request(1, without(':scheme'))], outcome: malformed },
+	{ section: '8.3.1', asks: '`:path` is needed', sends: [request(1, without(':path'))], outcome: malformed },
+	{
+		section: '8.3.1',
+		asks: '`:path` is not empty',
+		sends: [request(1, [[':path', ''], ...without(':path')])],
+		outcome: malformed,
+	},
+	{
+		section: '8.3.1',
+		asks: '`:path` begins with a slash',
+		sends: [request(1, [[':path', 'http://localhost/'], ...without(':path')])],
+		outcome: malformed,
+		beyondNode: true,
+	},
+	{
+		section: '8.3.1',
+		asks: '`:path` is `*` for OPTIONS only',
+		sends: [request(1, [[':path', '*'], ...without(':path')])],
+		outcome: malformed,
+	},
+	{
+		section: '8.3.1',
+		asks: '`:path` has no fragment',
+		sends: [request(1, [[':path', '/a#b'], ...without(':path')])],
+		outcome: { stream: 1, status: '400' },
+		beyondNode: true,
+	},
+	{
+		section: '8.3.1',
+		asks: '`:method` comes once',
+		sends: [request(1, [[':method', 'GET'], ...REQUEST])],
+		outcome: malformed,
+	},
+	{
+		section: '8.3.1',
+		asks: '`:scheme` comes once',
+		sends: [request(1, [[':scheme', 'http'], ...REQUEST])],
+		outcome: malformed,
+	},
+	{
+		section: '8.3.1',
+		asks: '`:path` comes once',
+		sends: [request(1, [[':path', '/b'], ...REQUEST])],
+		outcome: malformed,
+	},
+	{
+		section: '8.3.1',
+		asks: '`:authority` comes once',
+		sends: [request(1, [[':authority', 'other'], ...REQUEST])],
+		outcome: malformed,
+	},
+	{
+		section: '8.3.1',
+		asks: 'a request names its host',
+		sends: [request(1, without(':authority'))],
+		outcome: { stream: 1, status: '400' },
+		beyondNode: true,
+	},
+	{
+		section: '8.3.1',
+		asks: '`host` serves where there is no `:authority`',
+		sends: [request(1, [...without(':authority'), ['host', 'localhost']])],
+		outcome: { stream: 1, status: '200' },
+	},
+	{
+		section: '8.3.1',
+		asks: '`host` that differs from `:authority` is malformed',
+		sends: [request(1, withField('host', 'other'))],
+		outcome: malformed,
+		beyondNode: true,
+	},
+	{
+		section: '8.3.1',
+		asks: '`host` that says the same is taken',
+		sends: [request(1, withField('host', 'LOCALHOST'))],
+		outcome: { stream: 1, status: '200' },
+	},
+	{
+		section: '8.3.1',
+		asks: '`:authority` has no user information',
+		sends: [request(1, [...without(':authority'), [':authority', 'me@localhost']])],
+		outcome: { stream: 1, status: '400' },
+		beyondNode: true,
+	},
+	// CONNECT
+	{
+		section: '8.5',
+		asks: 'CONNECT has no `:scheme` and no `:path`',
+		sends: [request(1, [[':method', 'CONNECT'], ...REQUEST.slice(1)], OPEN)],
+		outcome: malformed,
+	},
+	{ section: '8.5', asks: 'CONNECT needs `:authority`', sends: [connect()], outcome: malformed },
+	{
+		section: '8.5',
+		asks: 'CONNECT that nobody tunnels is not answered 2xx',
+		sends: [connect([':authority', 'localhost:80'])],
+		outcome: { stream: 1, status: '405' },
+	},
+	{
+		section: 'RFC 8441 4',
+		asks: '`:protocol` belongs to CONNECT',
+		sends: [request(1, [[':protocol', 'websocket'], ...REQUEST])],
+		outcome: malformed,
+	},
+	{
+		section: 'RFC 8441 4',
+		asks: 'extended CONNECT needs `:scheme` and `:path`',
+		sends: [connect([':protocol', 'websocket'], [':authority', 'localhost'])],
+		outcome: malformed,
+	},
+	{
+		section: 'RFC 8441 5',
+		asks: 'extended CONNECT that nobody upgrades is not answered 2xx',
+		sends: [connect([':protocol', 'websocket'], ...REQUEST.slice(1))],
+		outcome: { stream: 1, status: '501' },
+	},
+	// HPACK
+	{
+		section: 'RFC 7541 2.3.3',
+		asks: 'an index beyond the tables ends the connection',
+		sends: [frame(FRAME.headers, OPEN | FLAG.endStream, 1, Buffer.from([0xff, 0x20]))],
+		outcome: { connection: H2_ERROR.compression },
+	},
+	{
+		section: 'RFC 7541 4.2',
+		asks: 'a size update stands first in a block',
+		sends: [frame(FRAME.headers, OPEN | FLAG.endStream, 1, Buffer.concat([block(REQUEST), Buffer.from([0x20])]))],
+		outcome: { connection: H2_ERROR.compression },
+	},
+	{
+		section: 'RFC 7541 4.2',
+		asks: 'a table cannot grow beyond what was allowed',
+		sends: [
+			frame(FRAME.headers, OPEN | FLAG.endStream, 1, Buffer.concat([Buffer.from([0x3f, 0xe2, 0x1f]), block(REQUEST)])),
+		],
+		outcome: { connection: H2_ERROR.compression },
+	},
+	{
+		section: 'RFC 7541 5.1',
+		asks: 'an integer without an end ends the connection',
+		sends: [frame(FRAME.headers, OPEN | FLAG.endStream, 1, Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]))],
+		outcome: { connection: H2_ERROR.compression },
+	},
+	{
+		section: 'RFC 7541 5.2',
+		asks: 'padding of Huffman code longer than seven bits ends the connection',
+		sends: [frame(FRAME.headers, OPEN | FLAG.endStream, 1, Buffer.from([0x00, 0x82, 0x1f, 0xff, 0x01, 0x61]))],
+		outcome: { connection: H2_ERROR.compression },
+	},
+	{
+		section: 'RFC 7541 5.2',
+		asks: 'padding of Huffman code is of ones',
+		sends: [frame(FRAME.headers, OPEN | FLAG.endStream, 1, Buffer.from([0x00, 0x81, 0x18, 0x01, 0x61]))],
+		outcome: { connection: H2_ERROR.compression },
+	},
+	{
+		section: 'RFC 7541 5.2',
+		asks: 'the end of a string stands in no string',
+		sends: [
+			frame(FRAME.headers, OPEN | FLAG.endStream, 1, Buffer.from([0x00, 0x84, 0xff, 0xff, 0xff, 0xff, 0x01, 0x61])),
+		],
+		outcome: { connection: H2_ERROR.compression },
+	},
+	{
+		section: 'RFC 7541 5.2',
+		asks: 'a string longer than its block ends the connection',
+		sends: [frame(FRAME.headers, OPEN | FLAG.endStream, 1, Buffer.from([0x00, 0x05, 0x61]))],
+		outcome: { connection: H2_ERROR.compression },
+	},
+];
