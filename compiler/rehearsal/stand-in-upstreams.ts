@@ -126,12 +126,16 @@ function standIn({ address, host, port }: UpstreamAddress): Upstream {
 	return { address, host, port, active: 0, fails: 0 };
 }
 
-/** An upstream reads the body, so that a limit on its way is met. */
+/** An upstream reads the body, so that a limit on its way is met, and a body that was read before is missed. */
 async function drain({ body }: UpstreamRequest): Promise<void> {
 	if (!isStream(body)) return;
+	let read = 0;
 	try {
-		while ((await body.pull()) !== null);
+		for (let piece = await body.pull(); piece !== null; piece = await body.pull()) read += piece.byteLength;
 	} catch (error) {
 		throw new UpstreamError('request', 'the request body failed', error);
+	}
+	if (body.length !== undefined && read < body.length) {
+		throw new UpstreamError('request', 'the request body is shorter than it was said to be');
 	}
 }

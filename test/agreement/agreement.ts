@@ -32,6 +32,11 @@ export interface Agreement {
 	readonly disagreements: readonly string[];
 }
 
+/** A page that is executed where `templates` stands before the files. */
+const TEMPLATE = [
+	'{{.Req.Method}} {{.Req.URL.Path}} {{.OriginalReq.URL.Path}} [{{.Req.Header.Get "X-A"}}] {{ph "http.vars.v"}}',
+	'{{if eq .Host "x.test"}}{{httpError 418}}{{end}}{{.RespHeader.Set "X-Page" (upper .Host)}}{{markdown "*a*"}}',
+].join('\n');
 /** Requests that each configuration gets. */
 const REQUESTS = 40;
 /** Disagreements after which a run ends. */
@@ -58,6 +63,7 @@ export async function findDisagreements(pairs: number, seed: number): Promise<Ag
 	mkdirSync(path.join(root, 'dir'));
 	mkdirSync(path.join(root, 'a'));
 	writeFileSync(path.join(root, 'page.html'), '<p>page');
+	writeFileSync(path.join(root, 'template.html'), TEMPLATE);
 	writeFileSync(path.join(root, 'dir/index.html'), '<p>folder');
 	writeFileSync(path.join(root, 'a/b'), 'file b');
 	const servers = await Promise.all([describingUpstream(), describingUpstream()]);
@@ -66,11 +72,13 @@ export async function findDisagreements(pairs: number, seed: number): Promise<Ag
 	const place: Place = { port, upstreams: [addresses[0]!, addresses[1]!], root };
 	const answers: { [handler: string]: number } = {};
 	const disagreements: string[] = [];
+	// Spans would go to a collector that is not there.
+	const environment = { ...process.env, OTEL_TRACES_EXPORTER: 'none' };
 	let done = 0;
 	let configurations = 0;
 	const first = { settings: { trusted_proxies: ['127.0.0.0/8'] }, sites: [{ addresses: [`:${port}`], pipeline: [] }] };
 	try {
-		await withServer(undefined, { input: json(first), threads: 1 }, async ({ runtime }) => {
+		await withServer(undefined, { input: json(first), threads: 1, environment }, async ({ runtime }) => {
 			while (done < pairs && disagreements.length < ENOUGH) {
 				const own = seed + configurations++;
 				const chance = new Chance(own);

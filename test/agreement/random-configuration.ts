@@ -32,6 +32,7 @@ const PATHS = [
 	'/api/x',
 	'/api/users/7',
 	'/page.html',
+	'/template.html',
 	'/dir/',
 	'/dir',
 	'/x y',
@@ -68,6 +69,23 @@ const TEXTS = [
 	'{re.r.1} {http.regexp.1}',
 ];
 
+/** Expressions of CEL, quoted by backquotes where they stand. */
+const EXPRESSIONS = [
+	'path("/a*") && !method("POST")',
+	'{query.p} == "1" || {http.request.header.X-A} == "yes"',
+	'{http.request.header.X-A}.startsWith("o")',
+	'host("a.example", "*.example") && {method} != "GET"',
+	'header({"X-B": "*2"}) || query({"p": "1"})',
+	'path_regexp("r", "^/([a-z]+)")',
+	'size({path}) > 4',
+	'client_ip("127.0.0.1", "10.0.0.0/8")',
+	'{http.request.uri.path.0} in ["a", "api"]',
+	'{http.vars.v} == "set"',
+	'int({query.p}) > 1',
+];
+/** Named routes that every configuration has. */
+const ROUTES = ['first', 'second'];
+
 /** The text of a configuration with several sites on one port. */
 export function randomConfiguration(chance: Chance, dialect: Dialect, place: Place): string {
 	return new Writer(chance, dialect, place).text();
@@ -93,6 +111,10 @@ class Writer {
 		const global = ['{', 'servers {', 'trusted_proxies static 127.0.0.0/8', '}', '}'];
 		const upstream = this.#native ? ['upstream pool {', `to ${this.#place.upstreams[0]}`, '}'] : [];
 		const lines = [...global, ...upstream];
+		for (const route of ROUTES) {
+			this.#named = [];
+			lines.push(`&(${route}) {`, ...chance.times(1, 2, () => this.#directive(0)).flat(), '}');
+		}
 		for (const host of hosts) lines.push(...this.#site(`http://${host}:${this.#place.port}`));
 		if (chance.happens(70) || hosts.length === 0) lines.push(...this.#site(`:${this.#place.port}`));
 		return `${lines.join('\n')}\n`;
@@ -143,7 +165,10 @@ class Writer {
 
 	#matcher(): string {
 		const chance = this.#chance;
-		switch (chance.below(9)) {
+		switch (chance.below(11)) {
+			case 9:
+			case 10:
+				return `expression \`${chance.of(EXPRESSIONS)}\``;
 			case 0:
 			case 1:
 				return `path ${chance.some(PATTERNS, 3).join(' ')}`;
@@ -178,6 +203,7 @@ class Writer {
 
 	#directive(depth: number): string[] {
 		const chance = this.#chance;
+		if (chance.happens(30)) return this.#laterDirective(depth);
 		const kinds = depth > 0 ? 18 : 13;
 		switch (chance.below(kinds)) {
 			case 0:
@@ -235,6 +261,74 @@ class Writer {
 			default:
 				return this.#native ? this.#when(depth) : [`handle ${this.#token()}{`, ...this.#block(depth), '}'];
 		}
+	}
+
+	/** Directives that set something aside for those around them. */
+	#laterDirective(depth: number): string[] {
+		const chance = this.#chance;
+		const { root } = this.#place;
+		switch (chance.below(depth > 0 ? 10 : 7)) {
+			case 0:
+				return [`vars ${this.#token()}v ${chance.of(['set', '7', '`{path}`', '`{query.p}`'])}`];
+			case 1: {
+				// biome-ignore lint/suspicious/noTemplateCurlyInString: a group of the regular expression
+				const inputs = chance.some(['/a first', '~^/api/(.*)$ `api ${1}`', '~b second', '/dir/ -'], 3);
+				const rest = chance.happens(60) ? ['default `other {method}`'] : [];
+				return [
+					`map ${chance.of(['{path}', '{query.p}', '{host}'])} {mapped} {`,
+					...inputs,
+					...rest,
+					'}',
+					`header ${this.#token()}X-Mapped \`{mapped}\``,
+				];
+			}
+			case 2:
+				return [
+					`root ${root}`,
+					'templates',
+					`file_server ${this.#token()}${chance.happens(50) ? '{\npass_thru\n}' : ''}`,
+				];
+			case 3:
+				return [`tracing ${this.#token()}`];
+			case 4:
+				return [
+					`request_body ${this.#token()}{`,
+					...chance.some(['max_size 100', 'set `{method} {path}`', 'max_size 2'], 1),
+					'}',
+					...(chance.happens(50) ? [`respond ${this.#token()}\`{http.request.body}\``] : []),
+				];
+			case 5:
+				return [`method ${this.#token() || '* '}${chance.of(METHODS)}`];
+			case 6:
+				return [
+					`root ${root}`,
+					`try_files ${chance.some(['{path}', '{path}/', '/page.html', '{path}index.html', '=404'], 3).join(' ')}`,
+				];
+			case 7:
+				return [`invoke ${this.#token()}${chance.of(ROUTES)}`];
+			default:
+				return this.#intercept(depth);
+		}
+	}
+
+	#intercept(depth: number): string[] {
+		const chance = this.#chance;
+		const status = `@s${this.#names++} status ${chance.of(['2xx', '404', '4xx 503', '5'])}`;
+		const name = chance.happens(70) ? `${status.split(' ')[0]} ` : '';
+		const rule = chance.happens(40)
+			? [`replace_status ${name}${chance.of(['200', '418', '503'])}`]
+			: [`handle_response ${name}{`, ...chance.times(1, 2, () => this.#directive(0)).flat(), '}'];
+		const around = chance.happens(50)
+			? [`respond ${this.#token()}\`intercepted?\` ${chance.of(['200', '404', '503'])}`]
+			: [];
+		return [
+			`intercept ${this.#token()}{`,
+			...(name === '' ? [] : [status]),
+			...rule,
+			'}',
+			...around,
+			...this.#directive(depth - 1),
+		];
 	}
 
 	#when(depth: number): string[] {

@@ -11,7 +11,7 @@ agreement('agree about ten thousand random requests of random configurations', a
 	const { pairs, answers, disagreements } = await findDisagreements(10_000, seed);
 	assert.is(disagreements.length, 0, disagreements[0]);
 	assert.is(pairs, 10_000);
-	for (const handler of ['respond', 'redirect', 'proxy', 'files', 'fail', 'abort'])
+	for (const handler of ['respond', 'redirect', 'proxy', 'files', 'fail', 'abort', 'intercept_response'])
 		assert.ok((answers[handler] ?? 0) > 0, `${handler} never answered`);
 });
 
