@@ -23,6 +23,8 @@ export async function createIssuer(settings: IssuerSettings, around: IssuerSurro
 	switch (settings.issuer) {
 		case 'internal':
 			return internalIssuer(settings, around.authority);
+		case 'acme':
+			return (await import('./acme/acme-issuer.ts')).acmeIssuer(settings, around);
 		default:
 			throw new IssueError('issuer/unknown', `\`${settings.issuer}\` is not an issuer of this build.`);
 	}

@@ -1,0 +1,115 @@
+/** Accounts with ACME servers (RFC 8555 §7.3): made once, kept in the store. */
+import { createHash, createHmac } from 'node:crypto';
+import { keySegment, type Store } from '../../storage/store.ts';
+import { keyPem, makePrivateKey, readKey } from '../certificate-keys.ts';
+import { IssueError } from '../issuer.ts';
+import { type AcmeConnection, AcmeProblem, type AcmeSigner, jws, publicJwk } from './acme-connection.ts';
+
+/** What an account is registered with. */
+export interface AccountSettings {
+	readonly email?: string | undefined;
+	/** External account binding (§7.3.4); `mac_key` is base64url. */
+	readonly eab?: { readonly key_id: string; readonly mac_key: string } | undefined;
+}
+
+/** An account that can sign. */
+export interface AcmeAccount extends AcmeSigner {
+	readonly account: string;
+	/** Digest of the key for key authorizations (§8.1). */
+	readonly thumbprint: string;
+}
+
+/** Opens the account of an address, and registers it when the store has none. Rejects with IssueError or StoreError. */
+export async function openAccount(
+	connection: AcmeConnection,
+	store: Store,
+	/** Segment of the server in the store. */
+	server: string,
+	settings: AccountSettings,
+	signal: AbortSignal,
+): Promise<AcmeAccount> {
+	const folder = accountFolder(server, settings);
+	const known = await storedAccount(store, folder);
+	if (known) return known;
+	const lock = await store.lock(`acme_account_${server}_${settings.email ?? 'default'}`, signal);
+	try {
+		// Another process may have registered while this one waited.
+		return (await storedAccount(store, folder)) ?? (await register(connection, store, folder, settings, signal));
+	} finally {
+		await lock.release();
+	}
+}
+
+/** Forgets an account that the server does not know any more; its key goes too. */
+export async function forgetAccount(store: Store, server: string, settings: AccountSettings): Promise<void> {
+	await store.remove(accountFolder(server, settings));
+}
+
+/** Names the folder of the account in the store; accounts bound to different keys are different ones. */
+function accountFolder(server: string, { email, eab }: AccountSettings): string {
+	const bound = eab ? `-${createHash('sha256').update(eab.key_id).digest('hex').slice(0, 12)}` : '';
+	return `acme/${server}/accounts/${keySegment(email ?? 'default')}${bound}`;
+}
+
+async function storedAccount(store: Store, folder: string): Promise<AcmeAccount | undefined> {
+	const [text, pem] = await Promise.all([store.read(`${folder}/account.json`), store.read(`${folder}/account.key`)]);
+	const key = pem && readKey(pem);
+	if (!text || !key || key.asymmetricKeyDetails?.namedCurve !== 'prime256v1') return undefined;
+	try {
+		const { location } = JSON.parse(text.toString('utf8')) as { location?: unknown };
+		return typeof location === 'string' ? accountOf(key, location) : undefined;
+	} catch {
+		return undefined;
+	}
+}
+
+/** The key is in the store before the server has it: a process that dies in between finds the account again by its key. */
+async function register(
+	connection: AcmeConnection,
+	store: Store,
+	folder: string,
+	settings: AccountSettings,
+	signal: AbortSignal,
+): Promise<AcmeAccount> {
+	const stored = await store.read(`${folder}/account.key`);
+	const key = (stored && readKey(stored)) || (await makePrivateKey('p256'));
+	await store.write(`${folder}/account.key`, keyPem(key));
+	const { newAccount, meta } = await connection.directory(signal);
+	if (meta?.externalAccountRequired && !settings.eab) {
+		throw new IssueError(
+			'issuer/account-required',
+			'The server wants an external account binding: give `eab <key-id> <mac-key>`.',
+		);
+	}
+	const payload = {
+		termsOfServiceAgreed: true,
+		...(settings.email ? { contact: [`mailto:${settings.email}`] } : {}),
+		...(settings.eab ? { externalAccountBinding: binding(key, settings.eab, newAccount) } : {}),
+	};
+	const answer = await connection.post(newAccount, payload, { key }, signal);
+	if (answer.location === undefined) throw new IssueError('issuer/refused', 'The server named no account.');
+	const account = { location: answer.location, contact: payload.contact ?? [], status: answer.body?.status ?? 'valid' };
+	await store.write(`${folder}/account.json`, `${JSON.stringify(account, undefined, '\t')}\n`);
+	return accountOf(key, answer.location);
+}
+
+function accountOf(key: AcmeSigner['key'], account: string): AcmeAccount {
+	return {
+		key,
+		account,
+		thumbprint: createHash('sha256')
+			.update(JSON.stringify(publicJwk(key)))
+			.digest('base64url'),
+	};
+}
+
+function binding(key: AcmeSigner['key'], eab: NonNullable<AccountSettings['eab']>, url: string): object {
+	const secret = Buffer.from(eab.mac_key, 'base64url');
+	const header = { alg: 'HS256', kid: eab.key_id, url };
+	return JSON.parse(jws(header, publicJwk(key), data => createHmac('sha256', secret).update(data).digest()));
+}
+
+/** Whether the server says that it does not know the account. */
+export function isUnknownAccount(error: unknown): boolean {
+	return error instanceof AcmeProblem && error.type === 'accountDoesNotExist';
+}

@@ -1,0 +1,298 @@
+/** The requests of ACME (RFC 8555 §6): signed, with nonces, answered by objects or by problems. */
+import { createPublicKey, type KeyObject, sign } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { getCACertificates } from 'node:tls';
+import { Agent, request } from 'undici';
+import { IssueError } from '../issuer.ts';
+
+/** Milliseconds that a server may take to answer. Some sign a certificate within the request. */
+const REQUEST_LIMIT = 60_000;
+/** Bytes of an answer at most. */
+const LARGEST_ANSWER: number = 1024 * 1024;
+/** Times that a request is signed anew with another nonce. A test server refuses one in twenty or more by chance. */
+const NONCE_TRIES = 10;
+/** Times that a request is sent which can be sent twice without harm. */
+const TRIES = 3;
+/** Nonces kept; servers forget old ones. */
+const MOST_NONCES = 16;
+/** Milliseconds for which a directory is believed. */
+const DIRECTORY_FRESH = 3_600_000;
+
+/** A directory (§7.1.1). */
+export interface AcmeDirectory {
+	readonly newNonce: string;
+	readonly newAccount: string;
+	readonly newOrder: string;
+	/** Of RFC 9773. */
+	readonly renewalInfo?: string;
+	readonly meta?: {
+		readonly externalAccountRequired?: boolean;
+		readonly profiles?: { readonly [name: string]: string };
+	};
+}
+
+/** An answer. */
+export interface AcmeAnswer {
+	readonly status: number;
+	/** `Location`. */
+	readonly location: string | undefined;
+	/** `Retry-After` as milliseconds since the epoch. */
+	readonly retryAt: number | undefined;
+	/** Addresses of `Link` fields with the relation `alternate`. */
+	readonly alternates: readonly string[];
+	readonly text: string;
+	/** The parsed body; undefined when it is no JSON object. */
+	readonly body: { readonly [member: string]: unknown } | undefined;
+}
+
+/** Who signs: the account's key, and its URL once there is one. */
+export interface AcmeSigner {
+	readonly key: KeyObject;
+	readonly account?: string | undefined;
+}
+
+/** The server refused (§6.7). */
+export class AcmeProblem extends IssueError {
+	/** Without the prefix of the namespace: `rateLimited`, `badNonce`. */
+	readonly type: string;
+	readonly status: number;
+
+	constructor(type: string, status: number, detail: string, retryAt: number | undefined) {
+		const code =
+			type === 'rateLimited' || status === 429
+				? 'issuer/rate-limited'
+				: status >= 500
+					? 'issuer/unavailable'
+					: 'issuer/refused';
+		super(code, detail === '' ? `The server answered ${status}.` : `The server refused (${type}): ${detail}`, {
+			retryAt,
+		});
+		this.name = 'AcmeProblem';
+		this.type = type;
+		this.status = status;
+	}
+}
+
+/** A connection to one ACME server. */
+export class AcmeConnection {
+	readonly #url: string;
+	readonly #agent: Agent;
+	readonly #userAgent: string;
+	readonly #nonces: string[] = [];
+	#directory: { readonly value: AcmeDirectory; readonly readAt: number } | undefined;
+
+	/** `roots`: PEM of roots that the server's certificate may come from, beside those of the system. */
+	constructor(directory: string, roots: readonly string[], userAgent: string) {
+		this.#url = directory;
+		this.#userAgent = userAgent;
+		this.#agent = new Agent({
+			connect: { timeout: 15_000, ...(roots.length > 0 ? { ca: [...getCACertificates('default'), ...roots] } : {}) },
+			connections: 8,
+			keepAliveTimeout: 10_000,
+			headersTimeout: REQUEST_LIMIT,
+			bodyTimeout: REQUEST_LIMIT,
+		});
+	}
+
+	/** The server's directory. Rejects with IssueError. */
+	async directory(signal?: AbortSignal): Promise<AcmeDirectory> {
+		const known = this.#directory;
+		if (known && Date.now() - known.readAt < DIRECTORY_FRESH) return known.value;
+		const { body } = await this.get(this.#url, signal);
+		const value = body as Partial<AcmeDirectory> | undefined;
+		const named = [value?.newNonce, value?.newAccount, value?.newOrder].every(url => typeof url === 'string');
+		if (!named) throw new IssueError('issuer/refused', `\`${this.#url}\` is not the directory of an ACME server.`);
+		this.#directory = { value: value as AcmeDirectory, readAt: Date.now() };
+		return this.#directory.value;
+	}
+
+	/** An unsigned GET. Rejects with IssueError. */
+	async get(url: string, signal?: AbortSignal): Promise<AcmeAnswer> {
+		return this.#repeated(async () => refused(await this.#send('GET', url, undefined, signal)), signal);
+	}
+
+	/** POST-as-GET (§6.3): reads what only the account may see. Rejects with IssueError. */
+	read(url: string, signer: AcmeSigner, signal?: AbortSignal): Promise<AcmeAnswer> {
+		return this.#repeated(() => this.post(url, undefined, signer, signal), signal);
+	}
+
+	/** A signed POST. Sent once, but for refused nonces. Rejects with IssueError. */
+	async post(url: string, payload: unknown, signer: AcmeSigner, signal?: AbortSignal): Promise<AcmeAnswer> {
+		for (let tries = 1; ; tries++) {
+			const nonce = this.#nonces.pop() ?? (await this.#newNonce(signal));
+			try {
+				return refused(await this.#send('POST', url, this.#signed(url, payload, signer, nonce), signal));
+			} catch (error) {
+				if (!(error instanceof AcmeProblem) || error.type !== 'badNonce' || tries === NONCE_TRIES) throw error;
+				// The others are as old as the one that was refused.
+				this.#nonces.splice(0, this.#nonces.length - 1);
+			}
+		}
+	}
+
+	/** Ends the connections. */
+	close(): void {
+		void this.#agent.destroy();
+	}
+
+	async #newNonce(signal: AbortSignal | undefined): Promise<string> {
+		const { newNonce } = await this.directory(signal);
+		return this.#repeated(async () => {
+			refused(await this.#send('HEAD', newNonce, undefined, signal));
+			const nonce = this.#nonces.pop();
+			if (nonce === undefined) throw new IssueError('issuer/refused', 'The server gave no nonce.');
+			return nonce;
+		}, signal);
+	}
+
+	#signed(url: string, payload: unknown, { key, account }: AcmeSigner, nonce: string): string {
+		const header = {
+			alg: 'ES256',
+			...(account === undefined ? { jwk: publicJwk(key) } : { kid: account }),
+			nonce,
+			url,
+		};
+		return jws(header, payload, data => sign('sha256', data, { key, dsaEncoding: 'ieee-p1363' }));
+	}
+
+	async #send(
+		method: 'GET' | 'HEAD' | 'POST',
+		url: string,
+		body: string | undefined,
+		signal: AbortSignal | undefined,
+	): Promise<AcmeAnswer> {
+		signal?.throwIfAborted();
+		try {
+			const answer = await request(url, {
+				method,
+				dispatcher: this.#agent,
+				headers: {
+					'user-agent': this.#userAgent,
+					...(body === undefined ? {} : { 'content-type': 'application/jose+json' }),
+				},
+				...(body === undefined ? {} : { body }),
+				...(signal ? { signal } : {}),
+			});
+			const chunks: Buffer[] = [];
+			let size = 0;
+			for await (const chunk of answer.body) {
+				size += chunk.length;
+				if (size > LARGEST_ANSWER) throw new IssueError('issuer/refused', 'The server answered too much.');
+				chunks.push(chunk);
+			}
+			const nonce = answer.headers['replay-nonce'];
+			if (typeof nonce === 'string' && /^[A-Za-z0-9_-]+$/.test(nonce)) {
+				this.#nonces.push(nonce);
+				if (this.#nonces.length > MOST_NONCES) this.#nonces.shift();
+			}
+			return answerOf(answer.statusCode, answer.headers, Buffer.concat(chunks).toString('utf8'));
+		} catch (error) {
+			if (error instanceof IssueError) throw error;
+			if (signal?.aborted) throw signal.reason;
+			const { code, message } = error as NodeJS.ErrnoException;
+			throw new IssueError(
+				'issuer/unreachable',
+				`The server \`${new URL(url).host}\` cannot be reached: ${code ?? message}.`,
+			);
+		}
+	}
+
+	/** Does what can be done twice again when the network or the server failed. */
+	async #repeated<T>(send: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+		for (let tries = 1; ; tries++) {
+			try {
+				return await send();
+			} catch (error) {
+				const passing =
+					error instanceof IssueError && (error.code === 'issuer/unreachable' || error.code === 'issuer/unavailable');
+				if (!passing || tries === TRIES || error.retryAt !== undefined) throw error;
+				await pause(500 * 3 ** (tries - 1), signal);
+			}
+		}
+	}
+}
+
+/** Waits; rejects with the signal's reason when that aborts first. */
+export async function pause(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+	await sleep(milliseconds, undefined, signal ? { signal } : {}).catch(error => {
+		throw signal?.aborted ? signal.reason : error;
+	});
+}
+
+/** A flattened JSON Web Signature (RFC 7515 §7.2.2). `payload` is undefined for POST-as-GET. */
+export function jws(header: object, payload: unknown, signature: (data: Buffer) => Buffer): string {
+	const text = (value: string): string => Buffer.from(value).toString('base64url');
+	const protectedHeader = text(JSON.stringify(header));
+	const encoded = payload === undefined ? '' : text(JSON.stringify(payload));
+	return JSON.stringify({
+		protected: protectedHeader,
+		payload: encoded,
+		signature: signature(Buffer.from(`${protectedHeader}.${encoded}`)).toString('base64url'),
+	});
+}
+
+/** The public half of a P-256 key as a JSON Web Key, members in the order of RFC 7638 §3. */
+export function publicJwk(key: KeyObject): { crv: string; kty: string; x: string; y: string } {
+	const { crv, kty, x, y } = createPublicKey(key).export({ format: 'jwk' });
+	return { crv: crv!, kty: kty!, x: x!, y: y! };
+}
+
+function answerOf(
+	status: number,
+	headers: { readonly [name: string]: string | readonly string[] | undefined },
+	text: string,
+): AcmeAnswer {
+	const one = (name: string): string | undefined => {
+		const value = headers[name];
+		return typeof value === 'string' ? value : value?.[0];
+	};
+	const links = [headers.link ?? []].flat().flatMap(link => link.split(/,(?=\s*<)/));
+	const alternates = links.flatMap(link => {
+		const found = /^\s*<([^>]+)>.*;\s*rel="?alternate"?/i.exec(link);
+		return found ? [found[1]!] : [];
+	});
+	let body: AcmeAnswer['body'];
+	try {
+		const value: unknown = JSON.parse(text);
+		if (typeof value === 'object' && value !== null && !Array.isArray(value)) body = value as AcmeAnswer['body'];
+	} catch {
+		body = undefined;
+	}
+	return { status, location: one('location'), retryAt: retryTime(one('retry-after')), alternates, text, body };
+}
+
+/** The answer, or the problem that it tells of. */
+function refused(answer: AcmeAnswer): AcmeAnswer {
+	if (answer.status < 400) return answer;
+	throw problemOf(answer.body, answer.status, answer.retryAt);
+}
+
+/** A problem document (§6.7) as an error. */
+export function problemOf(
+	document: { readonly [member: string]: unknown } | undefined,
+	status: number,
+	retryAt: number | undefined,
+): AcmeProblem {
+	const text = (value: unknown): string =>
+		typeof value === 'string'
+			? value
+					.replace(/\p{C}+/gu, ' ')
+					.trim()
+					.slice(0, 500)
+			: '';
+	const type = text(document?.type).replace(/^urn:ietf:params:acme:error:/, '');
+	const parts = [text(document?.detail)];
+	const subproblems = Array.isArray(document?.subproblems) ? document.subproblems.slice(0, 10) : [];
+	for (const sub of subproblems) {
+		const { identifier, detail } = (sub ?? {}) as { identifier?: { value?: unknown }; detail?: unknown };
+		parts.push(`${text(identifier?.value)}: ${text(detail)}`);
+	}
+	return new AcmeProblem(type === '' ? 'unknown' : type, status, parts.filter(part => part !== '').join('; '), retryAt);
+}
+
+/** `Retry-After` (RFC 9110 §10.2.3) as milliseconds since the epoch; at most a day away. */
+function retryTime(value: string | undefined): number | undefined {
+	if (value === undefined) return undefined;
+	const at = /^\d{1,9}$/.test(value) ? Date.now() + Number(value) * 1000 : Date.parse(value);
+	return Number.isNaN(at) ? undefined : Math.min(at, Date.now() + 86_400_000);
+}

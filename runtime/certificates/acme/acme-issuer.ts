@@ -1,0 +1,223 @@
+/** Issuer `acme`: orders at any ACME server, with its account, its limits, and a rehearsal after refusals. */
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { DEFAULT_DIRECTORY } from '../../../compiler/providers/issuers/acme.ts';
+import type { PreferredChains } from '../../../compiler/providers/issuers/preferred-chains.ts';
+import type { IssuerSettings } from '../../../compiler/tls/certificate-plan.ts';
+import { keySegment } from '../../storage/store.ts';
+import { createDnsSolver } from '../dns/dns-solver.ts';
+import { type Issued, IssueError, type IssueOrder, type Issuer, type RenewalAdvice, setting } from '../issuer.ts';
+import type { IssuerSurroundings } from '../issuers.ts';
+import { expandEnvironment } from '../settings-text.ts';
+import {
+	type AccountSettings,
+	type AcmeAccount,
+	forgetAccount,
+	isUnknownAccount,
+	openAccount,
+} from './acme-account.ts';
+import { AcmeConnection, pause } from './acme-connection.ts';
+import { runOrder } from './acme-order.ts';
+import { ChallengeSolver, type ChallengeType, type DnsSolver, ValidationFailed } from './challenge-solver.ts';
+import { fetchBinding } from './fetched-binding.ts';
+import { renewalAdvice } from './renewal-information.ts';
+
+/** Milliseconds that one order may take if nothing is said. */
+const ORDER_LIMIT = 900_000;
+/** Orders in {@link ORDERS_WITHIN} milliseconds at most; public servers count them. */
+const MOST_ORDERS = 20;
+const ORDERS_WITHIN = 10_000;
+/** Directories for rehearsals that are known. */
+const REHEARSALS: { readonly [directory: string]: string } = {
+	[DEFAULT_DIRECTORY]: 'https://acme-staging-v02.api.letsencrypt.org/directory',
+};
+
+/** Makes the issuer. Rejects with IssueError when its files cannot be read. */
+export async function acmeIssuer(written: IssuerSettings, around: IssuerSurroundings): Promise<Issuer> {
+	const settings = expandEnvironment(written, around.environment);
+	const roots = await Promise.all(
+		(setting<readonly string[]>(settings, 'trusted_roots') ?? []).map(file => readRoot(file, around.workingDirectory)),
+	);
+	return new AcmeIssuer(settings, roots, around);
+}
+
+/** One server: its connection and, once it is known, the account. */
+interface Server {
+	readonly directory: string;
+	readonly segment: string;
+	readonly connection: AcmeConnection;
+	account: Promise<AcmeAccount> | undefined;
+}
+
+class AcmeIssuer implements Issuer {
+	readonly kind = 'acme';
+	readonly immediate = false;
+	readonly storeName: string;
+	readonly #settings: IssuerSettings;
+	readonly #around: IssuerSurroundings;
+	readonly #server: Server;
+	readonly #rehearsal: Server | undefined;
+	readonly #dns: DnsSolver | undefined;
+	/** When the last orders began. */
+	readonly #began: number[] = [];
+	/** What the server accepted last. */
+	#accepted: ChallengeType | undefined;
+
+	constructor(settings: IssuerSettings, roots: readonly string[], around: IssuerSurroundings) {
+		this.#settings = settings;
+		this.#around = around;
+		const directory = setting<string>(settings, 'directory') ?? DEFAULT_DIRECTORY;
+		const rehearsal = setting<string>(settings, 'test_directory') ?? REHEARSALS[directory];
+		this.#server = serverOf(directory, roots);
+		this.#rehearsal = rehearsal === undefined ? undefined : serverOf(rehearsal, roots);
+		this.storeName = this.#server.segment;
+		this.#dns = settings.dns === undefined ? undefined : createDnsSolver(settings, around);
+	}
+
+	async issue(order: IssueOrder): Promise<Issued> {
+		const limit = setting<number>(this.#settings, 'timeout') || ORDER_LIMIT;
+		const overdue = AbortSignal.timeout(Math.min(limit, 2 ** 31 - 1));
+		const signal = AbortSignal.any([order.signal, overdue]);
+		try {
+			// A server that refused before counts refusals: what goes wrong is found out where nobody counts.
+			if (order.failures > 0 && this.#rehearsal) {
+				await this.#order(this.#rehearsal, { ...order, privateKey: undefined, replaces: undefined, signal });
+			}
+			return await this.#order(this.#server, { ...order, signal });
+		} catch (error) {
+			if (!overdue.aborted || order.signal.aborted) throw error;
+			throw new IssueError('issuer/timed-out', `The order was not done within ${Math.round(limit / 1000)} seconds.`);
+		}
+	}
+
+	advise(chain: string): Promise<RenewalAdvice | undefined> {
+		return renewalAdvice(this.#server.connection, chain, Math.random());
+	}
+
+	close(): void {
+		this.#server.connection.close();
+		this.#rehearsal?.connection.close();
+	}
+
+	/** Tries the types of challenges one after another; each failure costs an order. */
+	async #order(server: Server, order: IssueOrder): Promise<Issued> {
+		const types = this.#challengeTypes(order.name);
+		let failure: unknown;
+		for (const type of types) {
+			try {
+				await this.#takeTurn(order.signal);
+				const issued = await this.#withAccount(server, order, account =>
+					runOrder(
+						{
+							connection: server.connection,
+							account,
+							store: this.#around.store,
+							server: server.segment,
+							solver: new ChallengeSolver(server.connection, account, this.#around.board, this.#dns),
+							log: this.#around.log,
+							profile: setting<string>(this.#settings, 'profile'),
+							lifetime: setting<number>(this.#settings, 'lifetime'),
+							preferredChains: setting<PreferredChains>(this.#settings, 'preferred_chains'),
+						},
+						order,
+						type,
+					),
+				);
+				this.#accepted = type;
+				if (server !== this.#server) await issued.kept?.();
+				return issued;
+			} catch (error) {
+				if (!(error instanceof ValidationFailed)) throw error;
+				failure ??= error;
+				this.#around.log('warn', 'tls.obtain', 'a name was not validated', {
+					name: order.name,
+					server: server.segment,
+					challenge: type,
+					cause: error.message,
+				});
+			}
+		}
+		throw failure;
+	}
+
+	/** Types to try, the best first. */
+	#challengeTypes(name: string): ChallengeType[] {
+		if (this.#dns) return ['dns-01'];
+		if (name.startsWith('*.')) {
+			throw new IssueError('issuer/no-dns', `\`${name}\` is a wildcard, which only a DNS provider can prove.`, {
+				final: true,
+			});
+		}
+		const types: ChallengeType[] = [];
+		if (this.#settings.disable_http_challenge !== true) types.push('http-01');
+		if (this.#settings.disable_tlsalpn_challenge !== true) types.push('tls-alpn-01');
+		if (types.length === 0) {
+			throw new IssueError('issuer/no-challenge', 'Every type of challenge is disabled.', { final: true });
+		}
+		return types.sort((a, b) => Number(b === this.#accepted) - Number(a === this.#accepted));
+	}
+
+	/** Does something with the account; one that the server has lost is registered again, once. */
+	async #withAccount<T>(server: Server, { signal }: IssueOrder, use: (account: AcmeAccount) => Promise<T>): Promise<T> {
+		const account = await this.#account(server, signal);
+		try {
+			return await use(account);
+		} catch (error) {
+			if (!isUnknownAccount(error)) throw error;
+			server.account = undefined;
+			await forgetAccount(this.#around.store, server.segment, await this.#accountSettings(server));
+			return use(await this.#account(server, signal));
+		}
+	}
+
+	async #account(server: Server, signal: AbortSignal): Promise<AcmeAccount> {
+		server.account ??= this.#accountSettings(server).then(settings =>
+			openAccount(server.connection, this.#around.store, server.segment, settings, signal),
+		);
+		const opening = server.account;
+		try {
+			return await opening;
+		} catch (error) {
+			if (server.account === opening) server.account = undefined;
+			throw error;
+		}
+	}
+
+	async #accountSettings(server: Server): Promise<AccountSettings> {
+		const email = setting<string>(this.#settings, 'email');
+		const eab = setting<AccountSettings['eab']>(this.#settings, 'eab');
+		return { email, eab: eab ?? (await fetchBinding(server.directory, email, this.#around.store, server.segment)) };
+	}
+
+	/** Waits until another order may begin. */
+	async #takeTurn(signal: AbortSignal): Promise<void> {
+		for (;;) {
+			const now = Date.now();
+			while (this.#began[0] !== undefined && now - this.#began[0] >= ORDERS_WITHIN) this.#began.shift();
+			if (this.#began.length < MOST_ORDERS) {
+				this.#began.push(now);
+				return;
+			}
+			await pause(this.#began[0]! + ORDERS_WITHIN - now + 5, signal);
+		}
+	}
+}
+
+function serverOf(directory: string, roots: readonly string[]): Server {
+	const { host, pathname } = new URL(directory);
+	return {
+		directory,
+		segment: keySegment(`${host}${pathname === '/' ? '' : pathname.replaceAll('/', '-')}`),
+		connection: new AcmeConnection(directory, roots, 'svc'),
+		account: undefined,
+	};
+}
+
+async function readRoot(file: string, folder: string): Promise<string> {
+	try {
+		return await readFile(path.resolve(folder, file), 'latin1');
+	} catch (error) {
+		const { code } = error as NodeJS.ErrnoException;
+		throw new IssueError('issuer/roots', `The root \`${file}\` cannot be read: ${code}.`);
+	}
+}

@@ -1,0 +1,77 @@
+/** Requests for certificates (PKCS #10, RFC 2986) and the certificates that answer TLS-ALPN-01 (RFC 8737). */
+import { createHash, type KeyObject } from 'node:crypto';
+import { AsnConvert } from '@peculiar/asn1-schema';
+import { id_ce_subjectAltName } from '@peculiar/asn1-x509';
+import { keyPem, makePrivateKey, signDer } from '../certificate-keys.ts';
+import {
+	algorithmIdentifier,
+	alternativeNames,
+	certificatePem,
+	issueCertificate,
+	subjectPublicKey,
+} from '../issue-certificate.ts';
+
+const SEQUENCE = 0x30;
+const SET = 0x31;
+const INTEGER = 0x02;
+const BIT_STRING = 0x03;
+const OCTET_STRING = 0x04;
+const OID = 0x06;
+const ATTRIBUTES = 0xa0;
+
+/** DER of a request for a certificate of these names. */
+export function certificateRequest(names: readonly string[], key: KeyObject): Buffer {
+	const extension = der(
+		SEQUENCE,
+		objectIdentifier(id_ce_subjectAltName),
+		der(OCTET_STRING, Buffer.from(AsnConvert.serialize(alternativeNames(names)))),
+	);
+	const attribute = der(SEQUENCE, objectIdentifier('1.2.840.113549.1.9.14'), der(SET, der(SEQUENCE, extension)));
+	const info = der(
+		SEQUENCE,
+		der(INTEGER, Buffer.of(0)),
+		der(SEQUENCE),
+		subjectPublicKey(key),
+		der(ATTRIBUTES, attribute),
+	);
+	const signature = Buffer.concat([Buffer.of(0), signDer(key, info)]);
+	return der(SEQUENCE, info, Buffer.from(AsnConvert.serialize(algorithmIdentifier(key))), der(BIT_STRING, signature));
+}
+
+/** A certificate that answers a TLS-ALPN-01 challenge (RFC 8737 §3): for one name, with the digest of the authorization. */
+export async function challengeCertificate(
+	name: string,
+	keyAuthorization: string,
+): Promise<{ readonly chain: string; readonly key: string }> {
+	const key = await makePrivateKey('p256');
+	const digest = createHash('sha256').update(keyAuthorization).digest();
+	const now = Date.now();
+	const certificate = issueCertificate({
+		names: [name],
+		key,
+		commonName: 'ACME challenge',
+		notBefore: new Date(now - 3_600_000),
+		notAfter: new Date(now + 7 * 86_400_000),
+		extensions: [{ oid: '1.3.6.1.5.5.7.1.31', critical: true, value: der(OCTET_STRING, digest) }],
+	});
+	return { chain: certificatePem(certificate), key: keyPem(key) };
+}
+
+function der(tag: number, ...parts: readonly Buffer[]): Buffer {
+	const content = Buffer.concat(parts);
+	const { length } = content;
+	if (length < 128) return Buffer.concat([Buffer.of(tag, length), content]);
+	const bytes = length < 256 ? [length] : [length >> 8, length & 255];
+	return Buffer.concat([Buffer.of(tag, 0x80 | bytes.length, ...bytes), content]);
+}
+
+function objectIdentifier(text: string): Buffer {
+	const [first, second, ...rest] = text.split('.').map(Number);
+	const bytes = [first! * 40 + second!];
+	for (const part of rest) {
+		const groups = [part & 127];
+		for (let left = part >> 7; left > 0; left >>= 7) groups.unshift((left & 127) | 128);
+		bytes.push(...groups);
+	}
+	return der(OID, Buffer.from(bytes));
+}

@@ -1,0 +1,32 @@
+/** Chooses among the chains that a server offers (RFC 8555 §7.4.2). */
+import { X509Certificate } from 'node:crypto';
+import type { PreferredChains } from '../../../compiler/providers/issuers/preferred-chains.ts';
+
+/** The preferred chain; the first, which is the server's own choice, when none is what is wanted. */
+export function chooseChain(chains: readonly string[], preferred: PreferredChains): string {
+	const first = chains[0]!;
+	if (preferred.smallest) {
+		return chains.reduce((best, chain) => (chain.length < best.length ? chain : best), first);
+	}
+	const { root_common_name: roots, any_common_name: any } = preferred;
+	for (const name of roots ?? []) {
+		const found = chains.find(chain => commonName(certificates(chain).at(-1)?.issuer) === name);
+		if (found !== undefined) return found;
+	}
+	for (const name of any ?? []) {
+		const found = chains.find(chain =>
+			certificates(chain).some(one => commonName(one.issuer) === name || commonName(one.subject) === name),
+		);
+		if (found !== undefined) return found;
+	}
+	return first;
+}
+
+function certificates(chain: string): X509Certificate[] {
+	const blocks = chain.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+	return blocks.map(block => new X509Certificate(block));
+}
+
+function commonName(distinguished: string | undefined): string | undefined {
+	return /^CN=(.*)$/m.exec(distinguished ?? '')?.[1];
+}

@@ -1,0 +1,114 @@
+/** Has names validated (RFC 8555 §7.5): puts up the answer to a challenge, says so, and waits for the verdict. */
+import { createHash } from 'node:crypto';
+import type { ChallengeBoard } from '../challenge-board.ts';
+import { IssueError } from '../issuer.ts';
+import type { AcmeAccount } from './acme-account.ts';
+import { type AcmeConnection, pause, problemOf } from './acme-connection.ts';
+import { pollWait } from './acme-order.ts';
+import { challengeCertificate } from './certificate-request.ts';
+
+/** Types of challenges that can be answered. */
+export type ChallengeType = 'http-01' | 'tls-alpn-01' | 'dns-01';
+
+/** The server could not validate the name. */
+export class ValidationFailed extends IssueError {
+	constructor(message: string) {
+		super('issuer/validation-failed', message);
+		this.name = 'ValidationFailed';
+	}
+}
+
+/** Sets records that answer DNS-01 challenges. */
+export interface DnsSolver {
+	/** Sets the record and waits until it can be seen; gives what removes it. Rejects with IssueError. */
+	present(name: string, value: string, signal: AbortSignal): Promise<() => Promise<void>>;
+}
+
+/** Answers challenges for an account. */
+export class ChallengeSolver {
+	readonly #connection: AcmeConnection;
+	readonly #account: AcmeAccount;
+	readonly #board: ChallengeBoard;
+	readonly #dns: DnsSolver | undefined;
+
+	constructor(connection: AcmeConnection, account: AcmeAccount, board: ChallengeBoard, dns: DnsSolver | undefined) {
+		this.#connection = connection;
+		this.#account = account;
+		this.#board = board;
+		this.#dns = dns;
+	}
+
+	/** Has one authorization become valid. Rejects with IssueError or the signal's reason. */
+	async authorize(url: string, name: string, type: ChallengeType, signal: AbortSignal): Promise<void> {
+		const { body } = await this.#connection.read(url, this.#account, signal);
+		if (body?.status === 'valid') return;
+		if (body?.status !== 'pending') throw new ValidationFailed(`The authorization is ${String(body?.status)}.`);
+		const offered = challengesOf(body);
+		const challenge = offered.find(one => one.type === type);
+		if (!challenge) {
+			throw new ValidationFailed(
+				`The server does not offer ${type} for \`${name}\`, only ${offered.map(one => one.type).join(', ')}.`,
+			);
+		}
+		const takeDown = await this.#putUp(type, name, challenge.token, signal);
+		try {
+			await this.#connection.post(challenge.url, {}, this.#account, signal);
+			await this.#await(url, type, signal);
+		} finally {
+			await takeDown();
+		}
+	}
+
+	/** Every thread has the answer when it resolves. */
+	async #putUp(type: ChallengeType, name: string, token: string, signal: AbortSignal): Promise<() => Promise<void>> {
+		const board = this.#board;
+		const authorization = `${token}.${this.#account.thumbprint}`;
+		switch (type) {
+			case 'http-01':
+				await board.putToken(token, authorization);
+				return () => board.takeToken(token);
+			case 'tls-alpn-01':
+				await board.putCertificate(name, await challengeCertificate(name, authorization));
+				return () => board.takeCertificate(name);
+			case 'dns-01': {
+				if (!this.#dns) throw new IssueError('issuer/no-dns', 'There is no DNS provider to answer DNS-01 with.');
+				const digest = createHash('sha256').update(authorization).digest('base64url');
+				return this.#dns.present(name.replace(/^\*\./, ''), digest, signal);
+			}
+		}
+	}
+
+	async #await(url: string, type: ChallengeType, signal: AbortSignal): Promise<void> {
+		for (let wait = 250; ; wait = Math.min(wait * 1.5, 5000)) {
+			const { body, retryAt } = await this.#connection.read(url, this.#account, signal);
+			if (body?.status === 'valid') return;
+			if (body?.status !== 'pending') {
+				const error = challengesOf(body ?? {}).find(one => one.error !== undefined)?.error;
+				const cause = error
+					? problemOf(error, 400, undefined).message
+					: `The authorization is ${String(body?.status)}.`;
+				throw new ValidationFailed(`${type} failed. ${cause}`);
+			}
+			await pause(pollWait(retryAt, wait), signal);
+		}
+	}
+}
+
+interface Challenge {
+	readonly type: string;
+	readonly url: string;
+	readonly token: string;
+	readonly error?: { readonly [member: string]: unknown };
+}
+
+/** Challenges whose token is one (§8.1: base64url); anything else could name another file than the challenge's. */
+function challengesOf(body: { readonly [member: string]: unknown }): Challenge[] {
+	const list = Array.isArray(body.challenges) ? (body.challenges as Partial<Challenge>[]) : [];
+	return list.filter(
+		(one): one is Challenge =>
+			typeof one?.type === 'string' &&
+			typeof one.url === 'string' &&
+			typeof one.token === 'string' &&
+			/^[A-Za-z0-9_-]{1,512}$/.test(one.token),
+	);
+}

@@ -1,0 +1,43 @@
+/** The external account binding that one public authority gives to whoever names an email address. */
+import type { Store } from '../../storage/store.ts';
+import { IssueError } from '../issuer.ts';
+import type { AccountSettings } from './acme-account.ts';
+
+/** Host of the authority's ACME server, and where bindings come from. */
+const HOST = 'acme.zerossl.com';
+const ENDPOINT = 'https://api.zerossl.com/acme/eab-credentials-email';
+/** Milliseconds that the answer may take. */
+const LIMIT = 30_000;
+
+/** The binding for a directory; undefined when it needs none or nothing can be got. Rejects with IssueError or StoreError. */
+export async function fetchBinding(
+	directory: string,
+	email: string | undefined,
+	store: Store,
+	server: string,
+): Promise<AccountSettings['eab']> {
+	if (email === undefined || new URL(directory).host !== HOST) return undefined;
+	const key = `acme/${server}/bindings/${Buffer.from(email).toString('hex').slice(0, 200)}.json`;
+	const kept = await store.read(key);
+	if (kept) return JSON.parse(kept.toString('utf8')) as AccountSettings['eab'];
+	let answer: { readonly eab_kid?: unknown; readonly eab_hmac_key?: unknown };
+	try {
+		const response = await fetch(ENDPOINT, {
+			method: 'POST',
+			body: new URLSearchParams({ email }),
+			redirect: 'error',
+			signal: AbortSignal.timeout(LIMIT),
+		});
+		answer = (await response.json()) as typeof answer;
+	} catch (error) {
+		const { cause, name } = error as Error & { cause?: { code?: string } };
+		throw new IssueError('issuer/unreachable', `No account binding could be fetched: ${cause?.code ?? name}.`);
+	}
+	const { eab_kid: keyId, eab_hmac_key: macKey } = answer;
+	if (typeof keyId !== 'string' || typeof macKey !== 'string') {
+		throw new IssueError('issuer/refused', 'The authority gave no account binding for the email address.');
+	}
+	const binding = { key_id: keyId, mac_key: macKey };
+	await store.write(key, JSON.stringify(binding));
+	return binding;
+}

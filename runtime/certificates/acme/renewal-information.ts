@@ -1,0 +1,41 @@
+/** ACME Renewal Information (RFC 9773): when a server would have a certificate renewed. */
+
+import { X509Certificate } from 'node:crypto';
+import { AsnConvert } from '@peculiar/asn1-schema';
+import { AuthorityKeyIdentifier, Certificate, id_ce_authorityKeyIdentifier } from '@peculiar/asn1-x509';
+import type { RenewalAdvice } from '../issuer.ts';
+import type { AcmeConnection } from './acme-connection.ts';
+
+/** Milliseconds until the next question when the server does not say, and at least and at most. */
+const ASK_AGAIN = 6 * 3_600_000;
+const SOONEST = 60_000;
+const LATEST = 86_400_000;
+
+/** The name of a certificate in renewal information (§4.1); undefined when the certificate names no authority key. */
+export function certificateId(chain: string): string | undefined {
+	const { tbsCertificate } = AsnConvert.parse(new X509Certificate(chain).raw, Certificate);
+	const found = tbsCertificate.extensions?.find(({ extnID }) => extnID === id_ce_authorityKeyIdentifier);
+	const authority = found && AsnConvert.parse(found.extnValue, AuthorityKeyIdentifier).keyIdentifier;
+	if (!authority) return undefined;
+	const text = (bytes: ArrayBuffer): string => Buffer.from(bytes).toString('base64url');
+	return `${text(authority.buffer)}.${text(tbsCertificate.serialNumber)}`;
+}
+
+/** Asks for the advice; undefined when the server gives none. `chance`, from 0 to 1, chooses the moment in the window. */
+export async function renewalAdvice(
+	connection: AcmeConnection,
+	chain: string,
+	chance: number,
+): Promise<RenewalAdvice | undefined> {
+	const { renewalInfo } = await connection.directory();
+	const id = renewalInfo === undefined ? undefined : certificateId(chain);
+	if (renewalInfo === undefined || id === undefined) return undefined;
+	const { body, retryAt } = await connection.get(`${renewalInfo.replace(/\/$/, '')}/${id}`);
+	const window = body?.suggestedWindow as { readonly start?: unknown; readonly end?: unknown } | undefined;
+	const start = Date.parse(String(window?.start));
+	const end = Date.parse(String(window?.end));
+	if (!(start < end)) return undefined;
+	const now = Date.now();
+	const wait = retryAt === undefined ? ASK_AGAIN : Math.min(Math.max(retryAt - now, SOONEST), LATEST);
+	return { renewAt: start + (end - start) * chance, askAgainAt: now + wait };
+}

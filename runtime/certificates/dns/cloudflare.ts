@@ -1,0 +1,52 @@
+/** DNS provider `cloudflare`. */
+import { IssueError } from '../issuer.ts';
+import { apiJson } from './api-request.ts';
+import type { ChallengeRecord, DnsProvider } from './dns-provider.ts';
+
+/** Makes the provider. */
+export function cloudflareProvider(settings: { readonly [setting: string]: unknown }): DnsProvider {
+	const endpoint = String(settings.endpoint ?? 'https://api.cloudflare.com/client/v4').replace(/\/$/, '');
+	const token = String(settings.api_token ?? '');
+	const zoneToken = String(settings.zone_token ?? token);
+	const call = (
+		method: 'GET' | 'POST' | 'DELETE',
+		path: string,
+		bearer: string,
+		body?: object,
+		signal?: AbortSignal,
+	): Promise<{ readonly [member: string]: unknown }> =>
+		apiJson({
+			method,
+			url: endpoint + path,
+			provider: 'cloudflare',
+			headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
+			body: body && JSON.stringify(body),
+			explain,
+			signal,
+		});
+	return {
+		async add({ zone, name, value, ttl }: ChallengeRecord, signal) {
+			const found = await call('GET', `/zones?name=${encodeURIComponent(zone)}`, zoneToken, undefined, signal);
+			const id = (found.result as { id?: unknown }[] | undefined)?.[0]?.id;
+			if (typeof id !== 'string') {
+				throw new IssueError('dns/no-zone', `The token of cloudflare sees no zone \`${zone}\`.`);
+			}
+			const record = { type: 'TXT', name, content: `"${value}"`, ttl: Math.max(60, ttl) };
+			const made = await call('POST', `/zones/${encodeURIComponent(id)}/dns_records`, token, record, signal);
+			const recordId = (made.result as { id?: unknown } | undefined)?.id;
+			if (typeof recordId !== 'string') throw new IssueError('dns/refused', 'The API of cloudflare made no record.');
+			return async () => {
+				await call('DELETE', `/zones/${encodeURIComponent(id)}/dns_records/${encodeURIComponent(recordId)}`, token);
+			};
+		},
+	};
+}
+
+function explain(text: string): string | undefined {
+	try {
+		const { errors } = JSON.parse(text) as { errors?: { message?: unknown }[] };
+		return errors?.map(({ message }) => String(message)).join('; ');
+	} catch {
+		return undefined;
+	}
+}

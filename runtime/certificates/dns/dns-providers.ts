@@ -1,0 +1,30 @@
+/** The registry of DNS providers: what makes each from its settings; a provider's code is loaded when it is needed. */
+import { IssueError } from '../issuer.ts';
+import type { DnsProvider } from './dns-provider.ts';
+
+/** Makes a provider. Rejects with IssueError for one that this build has not. */
+export async function createDnsProvider(
+	settings: unknown,
+	around: {
+		readonly workingDirectory: string;
+		readonly environment: { readonly [name: string]: string | undefined };
+	},
+): Promise<DnsProvider> {
+	const written = settings as { readonly provider: string; readonly [setting: string]: unknown };
+	switch (written.provider) {
+		case 'cloudflare':
+			return (await import('./cloudflare.ts')).cloudflareProvider(written);
+		case 'route53':
+			return (await import('./route53.ts')).route53Provider(written, around.environment);
+		case 'digitalocean':
+			return (await import('./digitalocean.ts')).digitaloceanProvider(written);
+		case 'hetzner':
+			return (await import('./hetzner.ts')).hetznerProvider(written);
+		case 'rfc2136':
+			return (await import('./rfc2136.ts')).rfc2136Provider(written);
+		case 'exec':
+			return (await import('./exec.ts')).execProvider(written, around);
+		default:
+			throw new IssueError('dns/unknown', `\`${written.provider}\` is not a DNS provider of this build.`);
+	}
+}

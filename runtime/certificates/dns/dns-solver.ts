@@ -1,0 +1,138 @@
+/** Answers DNS-01 challenges: finds the zone, has the provider set the record, and waits until it can be seen. */
+import { Resolver } from 'node:dns/promises';
+import { isIP } from 'node:net';
+import type { IssuerSettings } from '../../../compiler/tls/certificate-plan.ts';
+import { pause } from '../acme/acme-connection.ts';
+import type { DnsSolver } from '../acme/challenge-solver.ts';
+import { IssueError, setting } from '../issuer.ts';
+import type { IssuerSurroundings } from '../issuers.ts';
+import type { DnsProvider } from './dns-provider.ts';
+import { createDnsProvider } from './dns-providers.ts';
+
+/** Milliseconds to wait for a record to be seen if nothing is said. */
+const PROPAGATION_LIMIT = 120_000;
+/** Milliseconds between two looks, first and at most. */
+const FIRST_LOOK = 500;
+const SLOWEST_LOOK = 4000;
+/** Seconds that a record may be kept if nothing is said. */
+const RECORD_TTL = 120;
+
+/** Makes the solver of an issuer's settings, in which `{env.NAME}` is replaced already. */
+export function createDnsSolver(settings: IssuerSettings, around: IssuerSurroundings): DnsSolver {
+	return new RecordSolver(settings, around);
+}
+
+class RecordSolver implements DnsSolver {
+	readonly #settings: IssuerSettings;
+	readonly #around: IssuerSurroundings;
+	#provider: Promise<DnsProvider> | undefined;
+
+	constructor(settings: IssuerSettings, around: IssuerSurroundings) {
+		this.#settings = settings;
+		this.#around = around;
+	}
+
+	async present(domain: string, value: string, signal: AbortSignal): Promise<() => Promise<void>> {
+		this.#provider ??= createDnsProvider(this.#settings.dns, this.#around);
+		const provider = await this.#provider;
+		const override = setting<string>(this.#settings, 'dns_challenge_override_domain');
+		const name = override ?? `_acme-challenge.${domain}`;
+		const zone = provider.zone ?? (await this.#findZone(name, provider.zoneOptional === true));
+		const lifetime = setting<number>(this.#settings, 'dns_ttl');
+		const ttl = lifetime === undefined ? RECORD_TTL : Math.max(1, Math.round(lifetime / 1000));
+		const remove = await provider.add({ zone, name, value, ttl }, signal);
+		const takeDown = async (): Promise<void> => {
+			await remove().catch(error => {
+				const cause = error instanceof Error ? error.message : String(error);
+				this.#around.log('warn', 'tls.obtain', 'the record of a challenge could not be removed', { name, cause });
+			});
+		};
+		try {
+			await this.#awaitPropagation(name, value, zone, signal);
+			return takeDown;
+		} catch (error) {
+			await takeDown();
+			throw error;
+		}
+	}
+
+	/** The nearest name above that has an SOA record. */
+	async #findZone(name: string, optional: boolean): Promise<string> {
+		const resolver = this.#resolver();
+		const labels = name.split('.');
+		let unreachable: string | undefined;
+		for (let from = 0; from < labels.length; from++) {
+			const candidate = labels.slice(from).join('.');
+			try {
+				await resolver.resolveSoa(candidate);
+				return candidate;
+			} catch (error) {
+				const { code } = error as NodeJS.ErrnoException;
+				if (code === 'ENODATA' || code === 'ENOTFOUND') continue;
+				unreachable = code;
+				break;
+			}
+		}
+		if (optional) return '';
+		throw new IssueError(
+			'dns/no-zone',
+			unreachable === undefined
+				? `No zone was found for \`${name}\`.`
+				: `The zone of \`${name}\` cannot be asked for: ${unreachable}.`,
+		);
+	}
+
+	async #awaitPropagation(name: string, value: string, zone: string, signal: AbortSignal): Promise<void> {
+		const delay = setting<number>(this.#settings, 'propagation_delay') ?? 0;
+		if (delay > 0) await pause(delay, signal);
+		const limit = setting<number>(this.#settings, 'propagation_timeout') ?? PROPAGATION_LIMIT;
+		if (limit < 0) return;
+		const end = Date.now() + limit;
+		const resolvers = await this.#lookingResolvers(zone);
+		for (let wait = FIRST_LOOK; ; wait = Math.min(wait * 1.5, SLOWEST_LOOK)) {
+			const seen = await Promise.all(resolvers.map(resolver => hasRecord(resolver, name, value)));
+			if (seen.every(Boolean)) return;
+			if (Date.now() + wait > end) {
+				throw new IssueError(
+					'dns/not-propagated',
+					`The record \`${name}\` was not to be seen within ${Math.round(limit / 1000)} seconds.`,
+				);
+			}
+			await pause(wait, signal);
+		}
+	}
+
+	/** The resolvers of the settings, else the zone's own name servers, each by itself: caches would remember that there was nothing. */
+	async #lookingResolvers(zone: string): Promise<Resolver[]> {
+		const own = this.#resolver();
+		if (setting(this.#settings, 'resolvers') !== undefined || zone === '') return [own];
+		try {
+			const hosts = (await own.resolveNs(zone)).slice(0, 8);
+			const addresses = await Promise.all(hosts.map(host => own.resolve4(host).catch(() => [])));
+			const resolvers = addresses.flatMap(([address]) => (address === undefined ? [] : [resolverOf([address])]));
+			return resolvers.length > 0 ? resolvers : [own];
+		} catch {
+			return [own];
+		}
+	}
+
+	#resolver(): Resolver {
+		return resolverOf(setting<readonly string[]>(this.#settings, 'resolvers') ?? []);
+	}
+}
+
+function resolverOf(servers: readonly string[]): Resolver {
+	const resolver = new Resolver({ timeout: 3000, tries: 2 });
+	// Node takes addresses only; a name such as one.one.one.one would have to be resolved before there is a resolver.
+	const addresses = servers.filter(server => isIP(server.replace(/^\[([^\]]+)\](:\d+)?$|:\d+$/, '$1') || server) > 0);
+	if (addresses.length > 0) resolver.setServers(addresses);
+	return resolver;
+}
+
+async function hasRecord(resolver: Resolver, name: string, value: string): Promise<boolean> {
+	try {
+		return (await resolver.resolveTxt(name)).some(parts => parts.join('') === value);
+	} catch {
+		return false;
+	}
+}

@@ -1,0 +1,72 @@
+/** Messages of dynamic updates (RFC 2136), as far as one TXT record goes. */
+import { randomInt } from 'node:crypto';
+import { IssueError } from '../issuer.ts';
+import type { ChallengeRecord } from './dns-provider.ts';
+
+const OPCODE_UPDATE = 5 << 11;
+const TYPE_TXT = 16;
+const TYPE_SOA = 6;
+const CLASS_IN = 1;
+const CLASS_NONE = 254;
+
+const STATUSES = [
+	...['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED', 'YXDOMAIN', 'YXRRSET', 'NXRRSET'],
+	...['NOTAUTH', 'NOTZONE'],
+];
+
+/** A message that adds a TXT record to a zone or removes exactly that record (§2.5.1, §2.5.4). */
+export function dynamicUpdate({ zone, name, value, ttl }: ChallengeRecord, action: 'add' | 'remove'): Buffer {
+	const header = numbers16(randomInt(65_536), OPCODE_UPDATE, 1, 0, 1, 0);
+	const text = Buffer.from(value, 'latin1');
+	const data = Buffer.concat([Buffer.of(text.length), text]);
+	const adding = action === 'add';
+	return Buffer.concat([
+		header,
+		encodeName(zone),
+		numbers16(TYPE_SOA, CLASS_IN),
+		encodeName(name),
+		numbers16(TYPE_TXT, adding ? CLASS_IN : CLASS_NONE),
+		number32(adding ? ttl : 0),
+		numbers16(data.length),
+		data,
+	]);
+}
+
+/** The status in the header of a response: `NOERROR`, `REFUSED`, … Throws IssueError when it is no response. */
+export function responseStatus(message: Buffer): string {
+	if (message.length < 12 || (message[2]! & 0x80) === 0) {
+		throw new IssueError('dns/refused', 'The name server answered with something that is no response.');
+	}
+	const code = message[3]! & 15;
+	return STATUSES[code] ?? `status ${code}`;
+}
+
+/** A name in wire form, lower case, without compression (RFC 1035 §3.1). Throws IssueError for one that is too long. */
+export function encodeName(name: string): Buffer {
+	const labels = name
+		.toLowerCase()
+		.split('.')
+		.filter(label => label !== '');
+	const parts = labels.map(label => {
+		const bytes = Buffer.from(label, 'latin1');
+		if (bytes.length > 63) throw new IssueError('dns/name', `\`${name}\` is not a domain name.`);
+		return Buffer.concat([Buffer.of(bytes.length), bytes]);
+	});
+	const whole = Buffer.concat([...parts, Buffer.of(0)]);
+	if (whole.length > 255) throw new IssueError('dns/name', `\`${name}\` is not a domain name.`);
+	return whole;
+}
+
+/** Big-endian 16-bit numbers. */
+export function numbers16(...values: readonly number[]): Buffer {
+	const bytes = Buffer.alloc(values.length * 2);
+	for (const [at, value] of values.entries()) bytes.writeUInt16BE(value, at * 2);
+	return bytes;
+}
+
+/** A big-endian 32-bit number. */
+export function number32(value: number): Buffer {
+	const bytes = Buffer.alloc(4);
+	bytes.writeUInt32BE(value);
+	return bytes;
+}

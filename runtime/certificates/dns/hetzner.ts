@@ -1,0 +1,35 @@
+/** DNS provider `hetzner`: the cloud API. */
+import { apiText } from './api-request.ts';
+import { type DnsProvider, relativeName } from './dns-provider.ts';
+
+/** Makes the provider. */
+export function hetznerProvider(settings: { readonly [setting: string]: unknown }): DnsProvider {
+	const endpoint = String(settings.endpoint ?? 'https://api.hetzner.cloud/v1').replace(/\/$/, '');
+	const common = {
+		provider: 'hetzner',
+		method: 'POST' as const,
+		headers: { authorization: `Bearer ${String(settings.api_token ?? '')}`, 'content-type': 'application/json' },
+		explain,
+	};
+	return {
+		async add(record, signal) {
+			const name = encodeURIComponent(relativeName(record));
+			const actions = `${endpoint}/zones/${encodeURIComponent(record.zone)}/rrsets/${name}/TXT/actions`;
+			const records = [{ value: `"${record.value}"` }];
+			const body = JSON.stringify({ records, ttl: Math.max(60, record.ttl) });
+			await apiText({ ...common, url: `${actions}/add_records`, body, signal });
+			return async () => {
+				await apiText({ ...common, url: `${actions}/remove_records`, body: JSON.stringify({ records }) });
+			};
+		},
+	};
+}
+
+function explain(text: string): string | undefined {
+	try {
+		const { error } = JSON.parse(text) as { error?: { message?: unknown } };
+		return error?.message === undefined ? undefined : String(error.message);
+	} catch {
+		return undefined;
+	}
+}

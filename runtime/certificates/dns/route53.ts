@@ -1,0 +1,111 @@
+/** DNS provider `route53`: the API takes whole sets of records, so that sets are read, changed and written back. */
+import { AwsClient } from 'aws4fetch';
+import { IssueError } from '../issuer.ts';
+import { apiText } from './api-request.ts';
+import type { ChallengeRecord, DnsProvider } from './dns-provider.ts';
+
+const VERSION = '2013-04-01';
+
+/** Makes the provider; `environment` has the credentials that the settings leave out. */
+export function route53Provider(
+	settings: { readonly [setting: string]: unknown },
+	environment: { readonly [name: string]: string | undefined },
+): DnsProvider {
+	return new Route53(settings, environment);
+}
+
+class Route53 implements DnsProvider {
+	readonly #client: AwsClient;
+	readonly #endpoint: string;
+	readonly #zoneId: string | undefined;
+	/** The end of the last change: two changes of one set must not overlap. */
+	#changing: Promise<unknown> = Promise.resolve();
+
+	constructor(
+		settings: { readonly [setting: string]: unknown },
+		environment: { readonly [name: string]: string | undefined },
+	) {
+		const text = (name: string, variable: string): string | undefined => {
+			const value = settings[name];
+			return typeof value === 'string' && value !== '' ? value : environment[variable];
+		};
+		const session = text('session_token', 'AWS_SESSION_TOKEN');
+		this.#client = new AwsClient({
+			accessKeyId: text('access_key_id', 'AWS_ACCESS_KEY_ID') ?? '',
+			secretAccessKey: text('secret_access_key', 'AWS_SECRET_ACCESS_KEY') ?? '',
+			...(session === undefined ? {} : { sessionToken: session }),
+			service: 'route53',
+			region: text('region', 'AWS_REGION') ?? 'us-east-1',
+		});
+		this.#endpoint = String(settings.endpoint ?? 'https://route53.amazonaws.com').replace(/\/$/, '');
+		this.#zoneId = typeof settings.hosted_zone_id === 'string' ? settings.hosted_zone_id : undefined;
+	}
+
+	async add(record: ChallengeRecord, signal: AbortSignal): Promise<() => Promise<void>> {
+		const zone = this.#zoneId ?? (await this.#findZone(record.zone, signal));
+		await this.#change(zone, record, values => (values.includes(record.value) ? values : [...values, record.value]));
+		return () => this.#change(zone, record, values => values.filter(value => value !== record.value));
+	}
+
+	async #findZone(name: string, signal: AbortSignal): Promise<string> {
+		const text = await this.#send('GET', `hostedzonesbyname?dnsname=${encodeURIComponent(name)}`, undefined, signal);
+		for (const [, zone] of text.matchAll(/<HostedZone>([\s\S]*?)<\/HostedZone>/g)) {
+			const id = /<Id>(?:\/hostedzone\/)?([A-Za-z0-9]+)<\/Id>/.exec(zone!)?.[1];
+			const isPrivate = /<PrivateZone>true<\/PrivateZone>/.test(zone!);
+			if (id !== undefined && !isPrivate && zone!.includes(`<Name>${name}.</Name>`)) return id;
+		}
+		throw new IssueError('dns/no-zone', `The account of route53 has no public zone \`${name}\`.`);
+	}
+
+	#change(zone: string, record: ChallengeRecord, edit: (values: string[]) => string[]): Promise<void> {
+		const result = this.#changing.then(async () => {
+			const before = await this.#values(zone, record.name);
+			const after = edit(before);
+			if (after === before || (before.length === 0 && after.length === 0)) return;
+			await this.#write(zone, record, after.length > 0 ? 'UPSERT' : 'DELETE', after.length > 0 ? after : before);
+		});
+		this.#changing = result.catch(() => {});
+		return result;
+	}
+
+	async #values(zone: string, name: string): Promise<string[]> {
+		const query = `name=${encodeURIComponent(name)}&type=TXT&maxitems=1`;
+		const text = await this.#send('GET', `hostedzone/${encodeURIComponent(zone)}/rrset?${query}`);
+		const set = /<ResourceRecordSet>([\s\S]*?)<\/ResourceRecordSet>/.exec(text)?.[1] ?? '';
+		if (!set.includes(`<Name>${name}.</Name>`) || !set.includes('<Type>TXT</Type>')) return [];
+		return [...set.matchAll(/<Value>([\s\S]*?)<\/Value>/g)].map(([, value]) =>
+			value!.replaceAll('&quot;', '"').replace(/^"(.*)"$/, '$1'),
+		);
+	}
+
+	async #write(
+		zone: string,
+		{ name, ttl }: ChallengeRecord,
+		action: 'UPSERT' | 'DELETE',
+		values: readonly string[],
+	): Promise<void> {
+		const records = values
+			.map(value => `<ResourceRecord><Value>&quot;${escapeXml(value)}&quot;</Value></ResourceRecord>`)
+			.join('');
+		const body = `<?xml version="1.0" encoding="UTF-8"?><ChangeResourceRecordSetsRequest xmlns="https://route53.amazonaws.com/doc/${VERSION}/"><ChangeBatch><Changes><Change><Action>${action}</Action><ResourceRecordSet><Name>${escapeXml(name)}.</Name><Type>TXT</Type><TTL>${ttl}</TTL><ResourceRecords>${records}</ResourceRecords></ResourceRecordSet></Change></Changes></ChangeBatch></ChangeResourceRecordSetsRequest>`;
+		await this.#send('POST', `hostedzone/${encodeURIComponent(zone)}/rrset/`, body);
+	}
+
+	async #send(method: 'GET' | 'POST', path: string, body?: string, signal?: AbortSignal): Promise<string> {
+		const url = `${this.#endpoint}/${VERSION}/${path}`;
+		const signed = await this.#client.sign(url, {
+			method,
+			...(body === undefined ? {} : { body, headers: { 'content-type': 'application/xml' } }),
+		});
+		const headers = Object.fromEntries(signed.headers);
+		return apiText({ method, url, headers, body, provider: 'route53', explain, signal });
+	}
+}
+
+function explain(text: string): string | undefined {
+	return /<Message>([\s\S]*?)<\/Message>/.exec(text)?.[1];
+}
+
+function escapeXml(text: string): string {
+	return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+}

@@ -1,0 +1,159 @@
+/** Transaction signatures (TSIG, RFC 8945): who sent a message, and that nobody changed it. */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { IssueError } from '../issuer.ts';
+import { encodeName, number32, numbers16 } from './dynamic-update.ts';
+
+/** A shared key. */
+export interface TransactionKey {
+	/** Lower case, without a final dot. */
+	readonly name: string;
+	/** `hmac-sha256` and its fellows. */
+	readonly algorithm: string;
+	readonly secret: Buffer;
+}
+
+const TYPE_TSIG = 250;
+const CLASS_ANY = 255;
+/** Seconds that clocks may differ. */
+const FUDGE = 300;
+
+const DIGESTS: { readonly [algorithm: string]: string } = {
+	'hmac-sha1': 'sha1',
+	'hmac-sha256': 'sha256',
+	'hmac-sha384': 'sha384',
+	'hmac-sha512': 'sha512',
+};
+
+/** Signs a request; `time` is in seconds since the epoch. Throws IssueError for an algorithm that is not known. */
+export function signMessage(
+	message: Buffer,
+	key: TransactionKey,
+	time: number,
+): { readonly message: Buffer; readonly mac: Buffer } {
+	const mac = hmac(key, message, variables(key, time, FUDGE, 0, Buffer.alloc(0)));
+	const data = Buffer.concat([
+		encodeName(key.algorithm),
+		time48(time),
+		numbers16(FUDGE, mac.length),
+		mac,
+		message.subarray(0, 2),
+		numbers16(0, 0),
+	]);
+	const record = Buffer.concat([
+		encodeName(key.name),
+		numbers16(TYPE_TSIG, CLASS_ANY),
+		number32(0),
+		numbers16(data.length),
+		data,
+	]);
+	const signed = Buffer.concat([message, record]);
+	signed.writeUInt16BE(signed.readUInt16BE(10) + 1, 10);
+	return { message: signed, mac };
+}
+
+/** Throws IssueError unless a response was signed with the key in answer to the request with that signature (§5.3). */
+export function verifyResponse(response: Buffer, key: TransactionKey, requestMac: Buffer): void {
+	const found = findSignature(response);
+	if (!found) {
+		throw new IssueError('dns/unsigned', 'The name server did not sign its answer; it may not know the key.');
+	}
+	const { mac, time, fudge, error, other, start } = found;
+	if (error !== 0) {
+		const names: { readonly [code: number]: string } = { 16: 'BADSIG', 17: 'BADKEY', 18: 'BADTIME', 22: 'BADTRUNC' };
+		throw new IssueError('dns/refused', `The name server refused the key: ${names[error] ?? error}.`);
+	}
+	const unsigned = Buffer.from(response.subarray(0, start));
+	unsigned.writeUInt16BE(unsigned.readUInt16BE(10) - 1, 10);
+	const expected = hmac(
+		key,
+		numbers16(requestMac.length),
+		requestMac,
+		unsigned,
+		variables(key, time, fudge, error, other),
+	);
+	const fresh = Math.abs(Date.now() / 1000 - time) <= fudge;
+	if (fresh && mac.length === expected.length && timingSafeEqual(mac, expected)) return;
+	throw new IssueError('dns/unsigned', 'The signature of the name server is wrong.');
+}
+
+function hmac({ algorithm, secret }: TransactionKey, ...parts: readonly Buffer[]): Buffer {
+	const digest = DIGESTS[algorithm];
+	if (digest === undefined) throw new IssueError('dns/key', `\`${algorithm}\` is not an algorithm of this build.`);
+	const signer = createHmac(digest, secret);
+	for (const part of parts) signer.update(part);
+	return signer.digest();
+}
+
+/** What is signed beside the message (§4.3.3). */
+function variables(key: TransactionKey, time: number, fudge: number, error: number, other: Buffer): Buffer {
+	return Buffer.concat([
+		encodeName(key.name),
+		numbers16(CLASS_ANY),
+		number32(0),
+		encodeName(key.algorithm),
+		time48(time),
+		numbers16(fudge, error, other.length),
+		other,
+	]);
+}
+
+function time48(seconds: number): Buffer {
+	const bytes = Buffer.alloc(6);
+	bytes.writeUIntBE(seconds, 0, 6);
+	return bytes;
+}
+
+interface Signature {
+	readonly mac: Buffer;
+	readonly time: number;
+	readonly fudge: number;
+	readonly error: number;
+	readonly other: Buffer;
+	/** Where the record begins. */
+	readonly start: number;
+}
+
+/** The last record of a message, if it is a signature. */
+function findSignature(message: Buffer): Signature | undefined {
+	try {
+		let at = 12;
+		for (let left = message.readUInt16BE(4); left > 0; left--) at = skipName(message, at) + 4;
+		const records = message.readUInt16BE(6) + message.readUInt16BE(8) + message.readUInt16BE(10);
+		let start = at;
+		for (let left = records; left > 0; left--) {
+			start = at;
+			const fixed = skipName(message, at);
+			const end = fixed + 10 + message.readUInt16BE(fixed + 8);
+			if (left === 1 && message.readUInt16BE(fixed) === TYPE_TSIG) return readSignature(message, fixed + 10, start);
+			at = end;
+		}
+		return undefined;
+	} catch (error) {
+		if (error instanceof RangeError) return undefined;
+		throw error;
+	}
+}
+
+function readSignature(message: Buffer, from: number, start: number): Signature {
+	let at = skipName(message, from);
+	const time = message.readUIntBE(at, 6);
+	const fudge = message.readUInt16BE(at + 6);
+	const size = message.readUInt16BE(at + 8);
+	at += 10;
+	const mac = message.subarray(at, at + size);
+	at += size + 2;
+	const error = message.readUInt16BE(at);
+	const otherSize = message.readUInt16BE(at + 2);
+	const other = message.subarray(at + 4, at + 4 + otherSize);
+	return { mac, time, fudge, error, other, start };
+}
+
+function skipName(message: Buffer, from: number): number {
+	let at = from;
+	for (;;) {
+		const length = message.readUInt8(at);
+		if (length === 0) return at + 1;
+		if (length >= 0xc0) return at + 2;
+		at += 1 + length;
+	}
+}

@@ -1,0 +1,250 @@
+/** Certificates by ACME, from a scripted server: obtained, renewed, resumed, and what is done when the server refuses. */
+import { X509Certificate } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { temporaryFolder } from '../../harness.ts';
+import { eventually, type KeptCertificates, plan, policy, serveDocument, testManager } from './kept-certificates.ts';
+import { type ScriptedAcmeServer, scriptedAcmeServer, type Validation } from './scripted-acme-server.ts';
+
+const DAY = 86_400_000;
+const acme = suite('acme orders');
+const folder = temporaryFolder();
+let server: ScriptedAcmeServer;
+
+acme.before.each(async () => {
+	server = await scriptedAcmeServer(folder);
+});
+acme.after.each(() => server.close());
+
+/** An issuer that orders at the scripted server. */
+function issuer(more: object = {}): { issuer: string; [setting: string]: unknown } {
+	return { issuer: 'acme', directory: server.directory, trusted_roots: [server.rootFile], ...more };
+}
+
+/** Validates as a real server does, by what the threads would answer. */
+function answeredBy(sink: KeptCertificates): (validation: Validation) => boolean {
+	return ({ type, name, token, keyAuthorization }) => {
+		if (type === 'http-01') return sink.answers.http01[token] === keyAuthorization;
+		const certificate = sink.answers.alpn[name];
+		return certificate !== undefined && new X509Certificate(certificate.chain).checkHost(name) === name;
+	};
+}
+
+acme('a certificate is obtained by HTTP-01 on a first run, kept, and found again by the next process', async () => {
+	const test = testManager();
+	server.faults.validate = answeredBy(test.sink);
+	await serveDocument(test, plan(policy(['a.example.com', 'b.example.com'], [issuer({ email: 'me@example.com' })])));
+	await eventually('obtained', () => test.sink.certificates.size === 2);
+	const { chain, key } = test.sink.for('a.example.com')!;
+	assert.is(new X509Certificate(chain).checkHost('a.example.com'), 'a.example.com');
+	assert.match(key, /BEGIN PRIVATE KEY/);
+	assert.is(server.accounts, 1);
+	assert.equal(test.sink.answers, { http01: {}, alpn: {} });
+	await eventually('nothing is left of the orders', () => !existsSync(ordersFolder(test.folder)));
+	await test.manager.close();
+	for (const entry of readdirSync(test.folder, { recursive: true, withFileTypes: true })) {
+		const { mode } = statSync(path.join(entry.parentPath, entry.name));
+		assert.is(mode & 0o777, entry.isDirectory() ? 0o700 : 0o600, entry.name);
+	}
+	assert.not.match(JSON.stringify(test.entries), /PRIVATE KEY/);
+
+	const again = testManager({ folder: test.folder });
+	await again.manager.prepare(
+		plan(policy(['a.example.com', 'b.example.com'], [issuer({ email: 'me@example.com' })])),
+		{},
+	);
+	assert.is(again.sink.for('a.example.com')!.chain, chain);
+	again.manager.activate();
+	await again.manager.close();
+	assert.is(server.orders.length, 2);
+});
+
+acme('TLS-ALPN-01 is tried when HTTP-01 fails, and remembered', async () => {
+	const test = testManager();
+	const answered = answeredBy(test.sink);
+	server.faults.validate = validation => validation.type === 'tls-alpn-01' && answered(validation);
+	await serveDocument(test, plan(policy(['a.example.com'], [issuer()])));
+	await eventually('obtained', () => test.sink.certificates.size === 1);
+	assert.is(server.orders.length, 2);
+	await serveDocument(test, plan(policy(['a.example.com', 'b.example.com'], [issuer()])));
+	await eventually('obtained', () => test.sink.certificates.size === 2);
+	assert.is(server.orders.length, 3);
+	await test.manager.close();
+});
+
+acme('nonces that are refused by chance do not fail orders', async () => {
+	const test = testManager();
+	server.faults.nonceRejection = 0.4;
+	const names = Array.from({ length: 8 }, (_, at) => `n${at}.example.com`);
+	await serveDocument(test, plan(policy(names, [issuer()])));
+	await eventually('obtained', () => test.sink.certificates.size === names.length);
+	assert.is(server.orders.length, names.length);
+	await test.manager.close();
+});
+
+acme('validations that fail at random are all passed in the end', async () => {
+	let now = Date.now();
+	const test = testManager({ now: () => now });
+	server.faults.validate = () => Math.random() < 0.4;
+	const names = Array.from({ length: 6 }, (_, at) => `r${at}.example.com`);
+	await serveDocument(test, plan(policy(names, [issuer()])), { renew_interval: 20 });
+	await eventually('obtained', () => {
+		now += 600_000;
+		return test.sink.certificates.size === names.length;
+	});
+	await test.manager.close();
+});
+
+acme('a certificate is renewed when a third of its life is left, in the place of the old one', async () => {
+	const test = testManager();
+	server.faults.backdate = 70 * DAY;
+	await serveDocument(test, plan(policy(['a.example.com'], [issuer()])), { renew_interval: 20 });
+	await eventually('obtained', () => test.sink.certificates.size === 1);
+	const before = test.sink.for('a.example.com')!;
+	server.faults.backdate = 60_000;
+	await eventually('renewed', () => test.sink.for('a.example.com')!.chain !== before.chain);
+	assert.is(test.sink.certificates.size, 1);
+	assert.is(test.sink.for('a.example.com')!.id, before.id);
+	assert.is.not(test.sink.for('a.example.com')!.key, before.key);
+	await test.manager.close();
+});
+
+acme('private keys are used again where the policy says so', async () => {
+	const test = testManager();
+	server.faults.backdate = 70 * DAY;
+	const wanted = plan(policy(['a.example.com'], [issuer()], { reuse_private_keys: true, key_type: 'ed25519' }));
+	await serveDocument(test, wanted, { renew_interval: 20 });
+	await eventually('obtained', () => test.sink.certificates.size === 1);
+	const before = test.sink.for('a.example.com')!;
+	server.faults.backdate = 60_000;
+	await eventually('renewed', () => test.sink.for('a.example.com')!.chain !== before.chain);
+	assert.is(test.sink.for('a.example.com')!.key, before.key);
+	await test.manager.close();
+});
+
+acme('renewal information of the server is followed, and the order says what it replaces', async () => {
+	const test = testManager();
+	server.faults.window = { start: new Date(Date.now() - 2000), end: new Date(Date.now() - 1000) };
+	await serveDocument(test, plan(policy(['a.example.com'], [issuer()])), { renew_interval: 20 });
+	await eventually('renewed', () => server.orders.length >= 2);
+	server.faults.window = { start: new Date(Date.now() + 30 * DAY), end: new Date(Date.now() + 31 * DAY) };
+	assert.is(server.orders[0]!.replaces, undefined);
+	assert.match(server.orders[1]!.replaces!, /^[\w-]+\.[\w-]+$/);
+	await test.manager.close();
+});
+
+acme('external account binding, profile and key type reach the server', async () => {
+	const test = testManager();
+	server.faults.bindings = { 'kid-1': Buffer.from('very secret').toString('base64url') };
+	const eab = { key_id: 'kid-1', mac_key: '{env.TEST_MAC_KEY}' };
+	process.env.TEST_MAC_KEY = Buffer.from('very secret').toString('base64url');
+	const bound = testManager({ folder: test.folder });
+	delete process.env.TEST_MAC_KEY;
+	const wanted = plan(policy(['a.example.com'], [issuer({ eab, profile: 'shortlived' })], { key_type: 'rsa2048' }));
+	await serveDocument(bound, wanted);
+	await eventually('obtained', () => bound.sink.certificates.size === 1);
+	assert.is(server.orders[0]!.profile, 'shortlived');
+	assert.is(new X509Certificate(bound.sink.for('a.example.com')!.chain).publicKey.asymmetricKeyType, 'rsa');
+	await bound.manager.close();
+	await serveDocument(test, plan(policy(['c.example.com'], [issuer()])));
+	await eventually('refused', () => /external account binding/.test(JSON.stringify(test.entries)));
+	await test.manager.close();
+});
+
+acme('an account that the server lost is registered again', async () => {
+	const test = testManager();
+	await serveDocument(test, plan(policy(['a.example.com'], [issuer()])));
+	await eventually('obtained', () => test.sink.certificates.size === 1);
+	server.faults.forgetful = true;
+	await serveDocument(test, plan(policy(['a.example.com', 'b.example.com'], [issuer()])));
+	await eventually('obtained', () => test.sink.certificates.size === 2);
+	await test.manager.close();
+});
+
+acme('when one issuer fails the next is asked; the log says why', async () => {
+	const test = testManager();
+	const second = await scriptedAcmeServer(folder);
+	server.faults.before = resource => (resource === 'new-order' ? 'rejectedIdentifier' : undefined);
+	const fallback = { issuer: 'acme', directory: second.directory, trusted_roots: [second.rootFile] };
+	await serveDocument(test, plan(policy(['a.example.com'], [issuer(), fallback])));
+	await eventually('obtained', () => test.sink.certificates.size === 1);
+	assert.is(second.orders.length, 1);
+	await test.manager.close();
+	await second.close();
+});
+
+acme('a refusal is not repeated before its time, and tried at the test directory first', async () => {
+	let now = Date.now();
+	const test = testManager({ now: () => now });
+	const rehearsal = await scriptedAcmeServer(folder);
+	server.faults.before = resource => (resource === 'new-order' ? 'rateLimited' : undefined);
+	server.faults.retryAfter = 3600;
+	const roots = [server.rootFile, rehearsal.rootFile];
+	const wanted = issuer({ test_directory: rehearsal.directory, trusted_roots: roots });
+	await serveDocument(test, plan(policy(['a.example.com'], [wanted])), { renew_interval: 20 });
+	await eventually('refused', () => test.entries.some(({ level }) => level === 'error'));
+	now += 1_800_000;
+	server.faults.before = () => undefined;
+	await new Promise(resolve => setTimeout(resolve, 150));
+	assert.is(server.orders.length + rehearsal.orders.length, 0);
+	now += 1_900_000;
+	await eventually('obtained', () => test.sink.certificates.size === 1);
+	assert.is(rehearsal.orders.length, 1);
+	assert.is(server.issued.includes(test.sink.for('a.example.com')!.chain), true);
+	await test.manager.close();
+	await rehearsal.close();
+});
+
+acme('two processes that share a store order a certificate once', async () => {
+	const first = testManager();
+	const second = testManager({ folder: first.folder });
+	const wanted = plan(policy(['a.example.com', 'b.example.com'], [issuer()]));
+	await Promise.all([serveDocument(first, wanted), serveDocument(second, wanted)]);
+	await eventually('obtained', () => first.sink.certificates.size === 2 && second.sink.certificates.size === 2);
+	assert.is(server.orders.length, 2);
+	assert.is(first.sink.for('a.example.com')!.chain, second.sink.for('a.example.com')!.chain);
+	await Promise.all([first.manager.close(), second.manager.close()]);
+});
+
+acme('the chain that is preferred is taken among those that are offered', async () => {
+	const { chooseChain } = await import('../../../runtime/certificates/acme/chain-choice.ts');
+	const { rootPem } = server;
+	const test = testManager();
+	await serveDocument(test, plan(policy(['a.example.com'], [issuer()])));
+	await eventually('obtained', () => test.sink.certificates.size === 1);
+	const long = test.sink.for('a.example.com')!.chain;
+	const short = long.replace(rootPem, '');
+	assert.is(chooseChain([long, short], { smallest: true }), short);
+	assert.is(chooseChain([short, long], { any_common_name: ['None', 'Scripted Root'] }), short);
+	assert.is(chooseChain([long, short], { root_common_name: ['None'] }), long);
+	await test.manager.close();
+});
+
+acme('wildcards without a DNS provider are told, not ordered', async () => {
+	const test = testManager();
+	await serveDocument(test, plan(policy(['*.example.com'], [issuer()])));
+	await eventually('told', () => /only a DNS provider can prove/.test(JSON.stringify(test.entries)));
+	assert.is(server.orders.length, 0);
+	await test.manager.close();
+});
+
+acme('a server that hangs does not keep the process from closing', async () => {
+	const test = testManager();
+	server.faults.before = resource => (resource === 'new-order' ? 'hang' : undefined);
+	await serveDocument(test, plan(policy(['a.example.com'], [issuer()])));
+	await eventually('ordered', () => server.accounts === 1);
+	await new Promise(resolve => setTimeout(resolve, 50));
+	const begun = performance.now();
+	await test.manager.close();
+	assert.ok(performance.now() - begun < 1000);
+	const record = JSON.parse(readFileSync(path.join(ordersFolder(test.folder), 'a.example.com.json'), 'utf8'));
+	assert.is(record.order, undefined);
+});
+
+function ordersFolder(store: string): string {
+	return path.join(store, 'acme', `${new URL(server.directory).host.replace(':', '-')}-directory`, 'orders');
+}
+
+acme.run();
