@@ -10,6 +10,7 @@
  * | `POST /load`, `/load/confirm`, `/load/revert` | load.ts |
  * | `POST /adapt` | adapt.ts |
  * | `POST /stop` | stop.ts |
+ * | `GET /reverse_proxy/upstreams` | upstreams.ts |
  *
  * Who may call is in access.ts, the shape of errors in errors.ts. HEAD is GET without a body. Another path is 404, another
  * method 405 with `Allow`. Answers are never cached.
@@ -34,6 +35,7 @@ import { type AdminAddress, DEFAULT_ADMIN_LISTEN, parseAdminAddress } from './li
 import { confirmLoad, load, revertLoad } from './load.ts';
 import { metrics } from './metrics.ts';
 import { stop } from './stop.ts';
+import { upstreams } from './upstreams.ts';
 
 const ENDPOINTS: readonly AdminEndpoint[] = [
 	live,
@@ -46,6 +48,7 @@ const ENDPOINTS: readonly AdminEndpoint[] = [
 	revertLoad,
 	adapt,
 	stop,
+	upstreams,
 ];
 const KNOWN_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 

@@ -13,6 +13,7 @@ interface Module {
 const ADMIN_MODULES: readonly Module[] = [
 	{ id: 'admin.api.load', summary: 'Reads and replaces the running configuration.' },
 	{ id: 'admin.api.metrics', summary: 'Gives metrics in the Prometheus text format.' },
+	{ id: 'admin.api.reverse_proxy', summary: 'Lists the upstreams that the configuration names.' },
 ];
 
 /** Prints the modules compiled in. */

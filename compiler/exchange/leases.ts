@@ -217,8 +217,11 @@ export interface UpstreamPool {
 	 * `select`; undefined when nothing was found, so that those of `to` serve. A promise only while a look-up is waited for.
 	 */
 	lookUp?(names: readonly string[]): readonly string[] | undefined | Promise<readonly string[] | undefined>;
-	/** Takes a retry out of the pool's budget; false when there is none. */
-	mayRetry(): boolean;
+	/**
+	 * Whether an attempt at this upstream may be followed by another: takes it out of the pool's budget, unless it is free
+	 * because nothing was sent.
+	 */
+	mayRetry(upstream: Upstream, free: boolean): boolean;
 	/** Counts requests that wait for an upstream. */
 	waiting(by: 1 | -1): void;
 	/**

@@ -1,4 +1,5 @@
 /** Access logs on a data-plane thread: an exchange becomes one line here, lines travel to the main thread in batches. */
+import { PROXY_FACTS_VARIABLE, type ProxyFacts } from '../../compiler/directives/reverse-proxy/proxy-facts.ts';
 import { isSecretHeader } from '../../compiler/document/secrets.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
@@ -72,8 +73,16 @@ function accessFields(x: Exchange, clientIp: string, format: LineFormat): string
 	entry +=
 		`},"bytes_read":${x.bytesReceived},"user_id":${text(userId(x))},"duration":${format.duration(performance.now() - x.startedAt)},` +
 		`"size":${response.bytesSent},"status":${response.status},"resp_headers":${headerFields(response.headers)}`;
+	const proxied = x.variable(PROXY_FACTS_VARIABLE) as ProxyFacts | undefined;
+	if (proxied?.upstream) entry += `,"upstream":${upstreamFields(proxied, format)}`;
 	const more = members(x.log?.fields);
 	return more === '' ? entry : `${entry},${more}`;
+}
+
+/** Which upstream answered, or failed last; how often others were tried; how long its head took, if it came. */
+function upstreamFields({ upstream, retries, attemptAt, answeredAt }: ProxyFacts, format: LineFormat): string {
+	const latency = answeredAt === 0 ? '' : `,"latency":${format.duration(answeredAt - attemptAt)}`;
+	return `{"address":${text(upstream!.address)},"tries":${retries + 1}${latency}}`;
 }
 
 function userId(x: Exchange): string {

@@ -153,8 +153,10 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 		return this.#dynamic?.lookUp(names);
 	}
 
-	mayRetry(): boolean {
-		return this.#budget.take(processNow());
+	mayRetry(upstream: Upstream, free: boolean): boolean {
+		if (!free && !this.#budget.take(processNow())) return false;
+		this.#surroundings.upstreamObserver?.retried(upstream.address);
+		return true;
 	}
 
 	waiting(by: 1 | -1): void {

@@ -81,7 +81,7 @@ export async function attempt(x: Exchange, facts: ProxyFacts, settings: AttemptS
 		if (settings.verbose) tell(x, facts, upstream, response, failure);
 		if (response) {
 			if (!wantsAnother(x, facts, undefined, response, settings)) return { request, response };
-			const another = mayRetry(x, facts, settings) && isReplayable(body) && pool.mayRetry();
+			const another = mayRetry(x, facts, settings) && isReplayable(body) && pool.mayRetry(upstream, false);
 			discard(response);
 			if (!another) throw exhausted(response.status);
 		} else {
@@ -92,7 +92,7 @@ export async function attempt(x: Exchange, facts: ProxyFacts, settings: AttemptS
 				(error.unsent || wantsAnother(x, facts, error, undefined, settings)) &&
 				mayRetry(x, facts, settings) &&
 				isReplayable(body) &&
-				(error.unsent || pool.mayRetry());
+				pool.mayRetry(upstream, error.unsent);
 			if (!another) {
 				giveUp(body);
 				throw error;

@@ -147,7 +147,8 @@ function compileAttempts(
 ): AttemptSettings | undefined {
 	const buffers = bufferSize(step.request_buffers);
 	const duration = settings.retry_duration ?? 0;
-	const retries = settings.retries ?? (duration > 0 ? Number.POSITIVE_INFINITY : 0);
+	// A predicate of the step's own is a policy, as documents of before 0.2.0 have it: one more attempt unless more is said.
+	const retries = settings.retries ?? (duration > 0 ? Number.POSITIVE_INFINITY : step.retry_match ? 1 : 0);
 	const names = settings.dynamic && dynamicNames(settings.dynamic, cx);
 	const verbose = step.verbose_logs === true;
 	const match = step.retry_match ?? settings.retry_match;

@@ -1,0 +1,31 @@
+/**
+ * `GET /reverse_proxy/upstreams` → 200, a JSON array with an object for each upstream that the running configuration
+ * proxies to: `address`, `pool` (the name of a named one), `num_requests` (in flight), `fails` (remembered), `healthy`, `circuit` (`closed`,
+ * `open`, `half_open`) and `latency_ms` (until an answer begins, of late; null when it is not known). An address with
+ * placeholders stands as it was written.
+ */
+import type { UpstreamReport } from '../runtime/upstreams/pool-board.ts';
+import { type AdminEndpoint, answerJson } from './endpoint.ts';
+
+/** `/reverse_proxy/upstreams`. */
+export const upstreams: AdminEndpoint = {
+	path: '/reverse_proxy/upstreams',
+	methods: {
+		GET: (x, { runtime }) => {
+			answerJson(x, 200, JSON.stringify(runtime.upstreams().map(entry)));
+		},
+	},
+};
+
+function entry({ address, pool, requests, fails, healthy, circuit, latency }: UpstreamReport) {
+	const latency_ms = latency === undefined ? null : Math.round(latency * 1000) / 1000;
+	return {
+		address,
+		...(pool === undefined ? {} : { pool }),
+		num_requests: requests,
+		fails,
+		healthy,
+		circuit,
+		latency_ms,
+	};
+}
