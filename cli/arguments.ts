@@ -169,7 +169,7 @@ function checkCount(command: Command, args: readonly string[]): void {
 	const known = command.args ?? [];
 	const missing = known.slice(args.length).find(argument => argument.required);
 	if (missing) throw new CommandFailure(`${quoted(`svc ${command.name}`)} needs <${missing.name}>.`);
-	if (args.length > known.length) {
+	if (args.length > known.length && known.at(-1)?.repeatable !== true) {
 		const most = known.length === 0 ? 'no argument' : known.length === 1 ? 'one argument' : `${known.length} arguments`;
 		throw new CommandFailure(`${quoted(args[known.length]!)} is one word too many: svc ${command.name} takes ${most}.`);
 	}

@@ -32,6 +32,8 @@ export interface CommandOption {
 export interface CommandArgument {
 	readonly name: string;
 	readonly required?: boolean;
+	/** The last argument may stand several times. */
+	readonly repeatable?: boolean;
 	/** As {@link CommandOption.offers}. */
 	readonly offers?: Offer;
 	/** One sentence, without its full stop. */

@@ -41,7 +41,10 @@ export function commandHelp(command: Command): string {
 		command.name,
 		'[OPTIONS]',
 		...options.filter(option => option.required).map(option => `--${option.name} <${option.value}>`),
-		...args.map(argument => (argument.required ? `<${argument.name}>` : `[${argument.name}]`)),
+		...args.map(({ name, required, repeatable }) => {
+			const dots = repeatable ? '...' : '';
+			return required ? `<${name}>${dots}` : `[${name}]${dots}`;
+		}),
 	].join(' ');
 	const lines = [...wrap(`${command.summary}.`, '', WIDTH), '', `Usage: ${usage}`];
 	for (const paragraph of command.details ?? []) lines.push('', ...wrap(paragraph, '', WIDTH));

@@ -37,7 +37,8 @@ async function main(words: readonly string[]): Promise<number> {
 	let status: number | Promise<number> = 0;
 	program.action((...given: unknown[]) => {
 		const options = given.at(-1) as Record<string, unknown>;
-		const args = given.slice(0, -1).filter(word => word !== undefined);
+		const { _: more } = given.at(-1) as { _?: readonly unknown[] };
+		const args = [...given.slice(0, -1), ...(more ?? [])].filter(word => word !== undefined);
 		status = command.run(invocation(parsed, scanned.verbose, options, args.map(String)));
 	});
 	program.parse(['node', 'svc', command.name, ...parsed.plain], {

@@ -1,51 +1,94 @@
 /** `svc fmt`. */
-import { writeFileSync } from 'node:fs';
+import { readdirSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { formatText } from '../../compiler/syntax/format.ts';
-import { firstDifference, formatDifference } from '../../compiler/syntax/format-difference.ts';
+import { firstDifference, unifiedDifference } from '../../compiler/syntax/format-difference.ts';
 import { quoted } from '../arguments.ts';
-import { type Command, CommandFailure, EXIT } from '../command.ts';
-import { type ConfigurationSource, readConfiguration, requiredSource } from '../configuration.ts';
+import { type Command, CommandFailure, EXIT, type Invocation } from '../command.ts';
+import { type ConfigurationSource, formatOfName, readConfiguration, requiredSource } from '../configuration.ts';
 import { print, printError } from '../terminal.ts';
 import { unformatted } from '../unformatted.ts';
 
-/** Formats a text. What it imports is left alone. */
+/** Formats texts. What they import is left alone. */
 export const fmt: Command = {
 	name: 'fmt',
 	summary: 'Format a Configfile or Compatfile',
 	details: [
-		'Prints the formatted text, indented by one tab a level. Exit status 1 when the input was not formatted already, unless it was written back.',
+		'Prints the formatted text, indented by one tab a level. Exit status 1 when an input was not formatted already, unless it was written back.',
+		'--diff prints a unified diff instead, which `patch` applies: svc fmt --diff | patch -p0. Of a folder, and of those in it, it takes the files named configfile*, compatfile*, *.configfile and *.compatfile, in any letter case; hidden folders and node_modules are left out.',
 	],
 	args: [
-		{ name: 'PATH', summary: 'File to format; - reads standard input; ./Configfile, then ./Compatfile, if left out' },
+		{
+			name: 'PATH',
+			repeatable: true,
+			summary: 'Files or folders to format; - reads standard input; ./Configfile, then ./Compatfile, if left out',
+		},
 	],
 	options: [
 		{ name: 'config', short: 'c', value: 'PATH', summary: 'File to format, in place of the argument' },
 		{ name: 'overwrite', short: 'o', also: ['w'], summary: 'Write the result back to the file (also -w)' },
-		{ name: 'diff', short: 'd', summary: 'Print what formatting changes, in place of the formatted text' },
+		{ name: 'diff', short: 'd', summary: 'Print what formatting changes, as a unified diff' },
 	],
 	async run(invocation) {
-		const source = requiredSource(invocation);
+		const sources = sourcesOf(invocation);
 		const overwrite = invocation.flag('overwrite');
 		const diff = invocation.flag('diff');
-		if (overwrite && source.kind === 'stdin')
+		if (overwrite && sources.some(({ kind }) => kind === 'stdin'))
 			throw new CommandFailure('Standard input cannot be written back; name a file.');
 		if (overwrite && diff) throw new CommandFailure('`--overwrite` and `--diff` exclude each other.');
-		const { text, name, format } = await readConfiguration(source);
-		if (format === 'json')
-			throw new CommandFailure(`${quoted(name)} is JSON; \`svc adapt --pretty\` prints JSON indented.`);
-		const formatted = formatText(text);
-		if (overwrite) {
-			if (formatted !== text) write(source, formatted);
-			return EXIT.ok;
+		let status: number = EXIT.ok;
+		for (const source of sources) {
+			const { text, name, format } = await readConfiguration(source);
+			if (format === 'json')
+				throw new CommandFailure(`${quoted(name)} is JSON; \`svc adapt --pretty\` prints JSON indented.`);
+			const formatted = formatText(text);
+			if (overwrite) {
+				if (formatted !== text) write(source, formatted);
+				continue;
+			}
+			const line = firstDifference(text, formatted);
+			if (!diff) print(formatted);
+			else if (line !== undefined) print(unifiedDifference(text, formatted, name));
+			if (line === undefined) continue;
+			printError(`${unformatted(name, line, format)}\n`);
+			status = EXIT.failed;
 		}
-		print(diff ? formatDifference(text, formatted) : formatted);
-		const line = firstDifference(text, formatted);
-		if (line === undefined) return EXIT.ok;
-		printError(`${unformatted(name, line, format)}
-`);
-		return EXIT.failed;
+		return status;
 	},
 };
+
+/** What the command line names: files as they are, the configurations of folders in lexical order. */
+function sourcesOf(invocation: Invocation): ConfigurationSource[] {
+	const { args, value } = invocation;
+	if (args.length === 0 || (args.length === 1 && value('config') !== undefined)) {
+		return [requiredSource(invocation)];
+	}
+	if (value('config') !== undefined) {
+		throw new CommandFailure(`Both ${quoted(args[0]!)} and \`--config\` name a file; give the paths as arguments.`);
+	}
+	return args.flatMap(given => {
+		const isFolder = given !== '-' && statSync(given, { throwIfNoEntry: false })?.isDirectory();
+		if (!isFolder) return [requiredSource({ args: [given], value: () => undefined })];
+		const found = configurationsBelow(given);
+		if (found.length === 0) throw new CommandFailure(`The folder ${quoted(given)} holds no Configfile or Compatfile.`);
+		return found.map((name): ConfigurationSource => {
+			return { kind: 'file', name, path: path.resolve(name), format: formatOfName(name) };
+		});
+	});
+}
+
+function configurationsBelow(folder: string): string[] {
+	const found: string[] = [];
+	for (const entry of readdirSync(folder, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))) {
+		const name = path.join(folder, entry.name);
+		if (entry.isDirectory()) {
+			if (!entry.name.startsWith('.') && entry.name !== 'node_modules') found.push(...configurationsBelow(name));
+		} else if (entry.isFile() && CONFIGURATION.test(entry.name)) found.push(name);
+	}
+	return found;
+}
+
+const CONFIGURATION = /^(?:config|compat)file(?!.*\.json$)|\.(?:config|compat)file$/i;
 
 function write(source: ConfigurationSource, text: string): void {
 	if (source.kind === 'stdin') return;

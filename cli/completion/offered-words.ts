@@ -50,14 +50,17 @@ export function offeredCommands(commands: readonly Command[]): OfferedCommand[] 
 				// A command may use the letter of a global flag for itself.
 				...global.map(option => ({ ...option, spellings: option.spellings.filter(one => !taken.has(one)) })),
 			],
-			args: (command.args ?? []).map(argument => ({
-				name: argument.name,
-				required: argument.required === true,
-				offer: offerOf(argument, argument.name, names),
-			})),
+			args: (command.args ?? []).flatMap(argument => {
+				const { name, required } = argument;
+				const offered = { name, required: required === true, offer: offerOf(argument, name, names) };
+				return argument.repeatable ? Array.from({ length: MOST_OFFERED }, () => offered) : [offered];
+			}),
 		};
 	});
 }
+
+/** Arguments for which words are offered where any number may stand. */
+const MOST_OFFERED = 8;
 
 /** Options with a value as `command spelling`, which is how scripts know that a word is the value of the one before. */
 export function valuedSpellings(commands: readonly OfferedCommand[]): string[] {

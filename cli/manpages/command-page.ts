@@ -15,7 +15,10 @@ export function commandPage(command: Command): ManualPage {
 		code(`svc ${command.name}`),
 		'[\\fIoptions\\fR]',
 		...options.filter(option => option.required).map(option => `${code(`--${option.name}`)} \\fI${option.value}\\fR`),
-		...args.map(({ name, required }) => (required ? `\\fI${name}\\fR` : `[\\fI${name}\\fR]`)),
+		...args.map(
+			({ name, required, repeatable }) =>
+				`${required ? `\\fI${name}\\fR` : `[\\fI${name}\\fR]`}${repeatable ? ' ...' : ''}`,
+		),
 	].join(' ');
 	return {
 		name: `svc-${command.name}`,

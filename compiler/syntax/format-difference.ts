@@ -10,11 +10,19 @@ interface Range {
 	readonly newTo: number;
 }
 
+/** Lines with their ends; the last may have none. */
 function linesOf(text: string): string[] {
-	const lines = text.replaceAll('\r\n', '\n').split('\n');
-	if (lines[lines.length - 1] === '') lines.pop();
-	return lines;
+	return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }
+
+/** A line of both texts (` `), of the old one (`-`) or of the new one (`+`). */
+interface MarkedLine {
+	readonly mark: ' ' | '-' | '+';
+	readonly line: string;
+}
+
+/** Lines around a change that a unified diff shows. */
+const CONTEXT = 3;
 
 /**
  * The number (from 1) of the first line in which the two texts differ, or undefined when they are the same. CRLF counts
@@ -34,24 +42,66 @@ export function firstDifference(before: string, after: string): number | undefin
 }
 
 /**
- * Both texts as one: every line behind two blanks if it is in both, `- ` if only in `before`, `+ ` if only in `after`.
- * Ends in a newline unless both are empty. Memory grows with the number of lines, not with its square.
+ * The unified diff of two texts, as `patch` and `git apply -p0` take it; '' when they are the same. A line keeps its
+ * carriage return, and a last line without an end is marked. Memory grows with the number of lines, not with its square.
  */
-export function formatDifference(before: string, after: string): string {
-	const old = linesOf(before);
-	const now = linesOf(after);
-	const out: string[] = [];
+export function unifiedDifference(before: string, after: string, name: string): string {
+	const marked = markedLines(linesOf(before), linesOf(after));
+	const hunks: string[] = [];
+	let oldLine = 1;
+	let newLine = 1;
+	for (let at = 0; at < marked.length; ) {
+		if (marked[at]!.mark === ' ') {
+			oldLine++;
+			newLine++;
+			at++;
+			continue;
+		}
+		const from = Math.max(0, at - CONTEXT);
+		let end = at;
+		// Changes with few lines between them share a hunk.
+		for (let next = at; next < marked.length && next - end <= 2 * CONTEXT; next++)
+			if (marked[next]!.mark !== ' ') end = next;
+		const to = Math.min(marked.length, end + 1 + CONTEXT);
+		const lines = marked.slice(from, to);
+		const oldCount = lines.filter(({ mark }) => mark !== '+').length;
+		const newCount = lines.filter(({ mark }) => mark !== '-').length;
+		const oldRange = range(oldLine - (at - from), oldCount);
+		const newRange = range(newLine - (at - from), newCount);
+		hunks.push(`@@ -${oldRange} +${newRange} @@\n${lines.map(shown).join('')}`);
+		for (const { mark } of marked.slice(at, to)) {
+			if (mark !== '+') oldLine++;
+			if (mark !== '-') newLine++;
+		}
+		at = to;
+	}
+	return hunks.length === 0 ? '' : `--- ${name}\n+++ ${name}\n${hunks.join('')}`;
+}
+
+/** An empty range stands behind the line before it. */
+function range(first: number, count: number): string {
+	if (count === 0) return `${first - 1},0`;
+	return count === 1 ? String(first) : `${first},${count}`;
+}
+
+function shown({ mark, line }: MarkedLine): string {
+	return line.endsWith('\n') ? `${mark}${line}` : `${mark}${line}\n\\ No newline at end of file\n`;
+}
+
+/** Both texts as one list of lines. */
+function markedLines(old: readonly string[], now: readonly string[]): MarkedLine[] {
+	const out: MarkedLine[] = [];
 	const stack: (Range | { readonly same: number; readonly count: number })[] = [
 		{ oldFrom: 0, oldTo: old.length, newFrom: 0, newTo: now.length },
 	];
 	for (let item = stack.pop(); item; item = stack.pop()) {
 		if ('same' in item) {
-			for (let index = 0; index < item.count; index++) out.push(`  ${old[item.same + index]}\n`);
+			for (let index = 0; index < item.count; index++) out.push({ mark: ' ', line: old[item.same + index]! });
 			continue;
 		}
 		let { oldFrom, oldTo, newFrom, newTo } = item;
 		while (oldFrom < oldTo && newFrom < newTo && old[oldFrom] === now[newFrom]) {
-			out.push(`  ${old[oldFrom]}\n`);
+			out.push({ mark: ' ', line: old[oldFrom]! });
 			oldFrom++;
 			newFrom++;
 		}
@@ -61,11 +111,10 @@ export function formatDifference(before: string, after: string): string {
 			newTo--;
 		}
 		if (end > oldTo) stack.push({ same: oldTo, count: end - oldTo });
-		const range = { oldFrom, oldTo, newFrom, newTo };
-		const pairs = anchors(old, now, range);
+		const pairs = anchors(old, now, { oldFrom, oldTo, newFrom, newTo });
 		if (pairs.length === 0) {
-			for (let index = oldFrom; index < oldTo; index++) out.push(`- ${old[index]}\n`);
-			for (let index = newFrom; index < newTo; index++) out.push(`+ ${now[index]}\n`);
+			for (let index = oldFrom; index < oldTo; index++) out.push({ mark: '-', line: old[index]! });
+			for (let index = newFrom; index < newTo; index++) out.push({ mark: '+', line: now[index]! });
 			continue;
 		}
 		// Last first: the stack gives back the pieces in the order of the text.
@@ -78,7 +127,7 @@ export function formatDifference(before: string, after: string): string {
 		}
 		stack.push({ oldFrom, oldTo: oldEnd, newFrom, newTo: newEnd });
 	}
-	return out.join('');
+	return out;
 }
 
 /** Lines that stay, as pairs of indices in order: a longest common run if the range is small, else its unique lines. */
