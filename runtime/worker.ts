@@ -264,10 +264,20 @@ class DataPlaneWorker implements ThreadState {
 			clientIp: x => this.#clientIp(x),
 			trustsPeer: x => this.#trustsPeer(x),
 			environment: this.#start.environment,
+			complained: (text, status) => this.#complained(text, status),
 			get upstreamObserver() {
 				return observer();
 			},
 		};
+	}
+
+	/** What a FastCGI application wrote to standard error. */
+	#complained(text: string, status: number): void {
+		const level = status >= 400 ? 'error' : 'warn';
+		for (const line of text.split(/\r?\n/)) {
+			if (line.trim() === '') continue;
+			this.log({ level, logger: 'http.reverse_proxy.transport.fastcgi', message: line, fields: { status } });
+		}
 	}
 
 	#discard(): void {

@@ -2,6 +2,7 @@
 import type { Report } from '../diagnostics/diagnostic.ts';
 import type { Document, Site } from '../document/document.ts';
 import { type BuildEnvironment, buildSite } from './build-site.ts';
+import { checkServers } from './check-servers.ts';
 import { BuildError } from './compile-context.ts';
 import { NO_FACTS } from './placeholders/index.ts';
 import { standInLeases } from './stand-in-leases.ts';
@@ -11,6 +12,7 @@ import { standInLeases } from './stand-in-leases.ts';
  * known to build with these settings, upstreams and routes; those found so are added.
  */
 export function checkBuild(document: Document, report: Report, built?: WeakSet<Site>): void {
+	checkServers(document, report);
 	const environment: BuildEnvironment = {
 		settings: document.settings ?? {},
 		upstreams: document.upstreams ?? {},

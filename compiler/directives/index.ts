@@ -31,7 +31,9 @@ import { rewrite } from './rewrite.ts';
 import { root } from './root.ts';
 import { route } from './route.ts';
 import { templates } from './templates/templates.ts';
+import { timeouts } from './timeouts.ts';
 import { tracing } from './tracing/tracing.ts';
+import { tls } from './tls/tls.ts';
 import { tryFiles } from './try-files.ts';
 import { uri } from './uri.ts';
 import { vars } from './vars.ts';
@@ -71,7 +73,9 @@ export const directives: readonly Directive[] = [
 	root,
 	route,
 	templates,
+	timeouts,
 	tracing,
+	tls,
 	tryFiles,
 	uri,
 	vars,

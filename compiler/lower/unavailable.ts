@@ -11,7 +11,7 @@ export const UNAVAILABLE_MATCHERS: ReadonlySet<string> = new Set([]);
 
 /** Global options of the languages that have no module in this build. */
 export const UNAVAILABLE_OPTIONS: ReadonlySet<string> = new Set([
-	...['persist_config', 'shutdown_delay', 'events', 'filesystem'],
+	...['shutdown_delay', 'events', 'filesystem'],
 	...['cache', 'ech'],
 ]);
 

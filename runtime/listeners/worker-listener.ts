@@ -1,30 +1,62 @@
 /** One listening socket of one data-plane thread. Every thread binds the same address; the kernel spreads connections. */
 import { createServer, type Server, type Socket } from 'node:net';
-import type { ProtocolServer } from '../protocols/protocol.ts';
+import type { ServerSettings } from '../../compiler/document/server-settings.ts';
+import { DEFAULT_KEEPALIVE } from '../../compiler/options/servers/keepalive.ts';
+import type { ProxyProtocolWrapper } from '../../compiler/options/servers/listener-wrappers.ts';
+import { plainAddress } from '../protocols/http1/socket-info.ts';
+import type { ConnectionPeer, ProtocolServer } from '../protocols/protocol.ts';
 import type { ListenerAddress } from '../threads/messages.ts';
+import type { Admission } from './admission.ts';
+import { ProxyReader } from './proxy-reader.ts';
+import { turnAway } from './turn-away.ts';
 
 /** Connections that the kernel keeps for a thread that is busy. */
 const BACKLOG = 2048;
+
+/** What a listener tells of connections that never reach its protocol. */
+export interface ListenerEvents {
+	/** One was closed for a reason (runtime/metrics/refusals.ts). */
+	refused(reason: string): void;
+	/** One could not be accepted: EMFILE, ENFILE, ENOBUFS, ENOMEM. */
+	acceptFailed(error: NodeJS.ErrnoException): void;
+}
 
 /** A listener: bound first, accepting once the generation that it belongs to is served. */
 export class WorkerListener {
 	readonly address: ListenerAddress;
 	readonly protocol: ProtocolServer;
 	readonly #server: Server;
+	readonly #events: ListenerEvents;
 	#held: Socket[] | undefined = [];
+	#admission: Admission | undefined;
+	#proxyReader: ProxyReader | undefined;
+	/** Connections whose PROXY header has not come. */
+	readonly #unread = new Set<Socket>();
+	#settings: ServerSettings = {};
 
-	constructor(address: ListenerAddress, protocol: ProtocolServer) {
+	constructor(address: ListenerAddress, protocol: ProtocolServer, events: ListenerEvents) {
 		this.address = address;
 		this.protocol = protocol;
+		this.#events = events;
 		// Half-open, because a client may end its side after its last request and still read the answer (RFC 9112 §9.6).
 		this.#server = createServer({ allowHalfOpen: true, noDelay: true }, socket => {
 			if (!this.#held) {
-				protocol.accept(socket, address.scheme);
+				this.#take(socket);
 				return;
 			}
 			socket.on('error', ignore);
 			this.#held.push(socket);
 		});
+	}
+
+	/** Settings for the connections that come from now on. Throws RangeError for a range that is none. */
+	configure(settings: ServerSettings, admission: Admission | undefined): void {
+		const header = settings.listener_wrappers?.find(
+			(found): found is ProxyProtocolWrapper => found.wrapper === 'proxy_protocol',
+		);
+		this.#proxyReader = header && new ProxyReader(header, reason => this.#events.refused(reason));
+		this.#admission = admission;
+		this.#settings = settings;
 	}
 
 	/** Binds. Rejects with the system's error. `shared`: other threads bind the same address. */
@@ -36,8 +68,8 @@ export class WorkerListener {
 				{ port, exclusive: true, reusePort: shared, backlog: BACKLOG, ...(host === '' ? {} : { host }) },
 				() => {
 					this.#server.off('error', reject);
-					// A failing accept (EMFILE) is reported here and must not end the thread.
-					this.#server.on('error', ignore);
+					// A failing accept is reported here and must not end the thread.
+					this.#server.on('error', error => this.#events.acceptFailed(error));
 					resolve();
 				},
 			);
@@ -50,7 +82,7 @@ export class WorkerListener {
 		this.#held = undefined;
 		for (const socket of held ?? []) {
 			socket.off('error', ignore);
-			this.protocol.accept(socket, this.address.scheme);
+			this.#take(socket);
 		}
 	}
 
@@ -66,11 +98,61 @@ export class WorkerListener {
 		this.protocol.close();
 	}
 
+	#take(socket: Socket): void {
+		const { keepalive_interval: interval = DEFAULT_KEEPALIVE, keepalive_idle: idle = DEFAULT_KEEPALIVE } =
+			this.#settings;
+		if (interval >= 0) {
+			// The system counts in whole seconds, from 1.
+			const count = this.#settings.keepalive_count;
+			keepAlive(socket, Math.max(1000, idle), Math.max(1000, interval), count);
+		}
+		const reader = this.#proxyReader;
+		if (!reader) {
+			this.#admit(socket, undefined);
+			return;
+		}
+		const most = this.#settings.limits?.connections ?? 0;
+		if (most > 0 && this.#unread.size >= most) {
+			socket.on('error', ignore);
+			socket.destroy();
+			return;
+		}
+		const gone = (): void => void this.#unread.delete(socket);
+		this.#unread.add(socket);
+		socket.once('close', gone);
+		reader.read(socket, peer => {
+			socket.off('close', gone);
+			gone();
+			this.#admit(socket, peer);
+		});
+	}
+
+	#admit(socket: Socket, peer: ConnectionPeer | undefined): void {
+		const admission = this.#admission;
+		const { scheme } = this.address;
+		if (admission?.boundsConnections) {
+			const ended = admission.connected(peer?.remoteAddress ?? plainAddress(socket.remoteAddress));
+			if (!ended) {
+				turnAway(socket, scheme, admission.retryAfter);
+				return;
+			}
+			socket.once('close', ended);
+		}
+		this.protocol.accept(socket, scheme, peer);
+	}
+
 	#stopListening(): void {
 		this.#server.close();
 		for (const socket of this.#held ?? []) socket.destroy();
 		this.#held = undefined;
+		for (const socket of this.#unread) socket.destroy();
 	}
+}
+
+/** The declarations do not know the arguments after the second. */
+function keepAlive(socket: Socket, idle: number, interval: number, count: number | undefined): void {
+	const set = socket.setKeepAlive as (on: boolean, idle: number, interval: number, count?: number) => Socket;
+	set.call(socket, true, idle, interval, count);
 }
 
 function ignore(): void {}

@@ -10,19 +10,28 @@ export const ROW = {
 	requests: 2,
 	/** Counter: access entries dropped because writing did not keep up. */
 	accessLogDropped: 3,
-	/** Counter: messages refused before they became an exchange. */
-	refusedRequests: 4,
 	/** Counter: connections accepted. */
 	accepted: 5,
 	/** Counter: spans dropped because the main thread did not keep up. */
 	spansDropped: 6,
+	/** Counter: exchanges that ended with a status of 500 or more. */
+	serverErrors: 7,
+	/** Gauge: requests that wait in the queue of an overloaded listener. */
+	queued: 40,
+	/** Counter: requests that have had to wait there. */
+	queuedRequests: 41,
+	/** Counter: connections that could not be accepted for want of file descriptors or memory. */
+	acceptFailures: 42,
+	/** Counter: fields of responses that were left out because they cannot be sent. */
+	droppedFields: 43,
+	// 32 to 39, 48 to 55 and 64 to 127 are those of refusals.ts.
 } as const;
 
 /** Slots that are gauges. */
-export const ROW_GAUGES: readonly number[] = [ROW.connections, ROW.inFlight];
+export const ROW_GAUGES: readonly number[] = [ROW.connections, ROW.inFlight, ROW.queued];
 
-/** Length of a row in slots: two cache lines, so that threads do not write to one another's. */
-export const ROW_SLOTS = 16;
+/** Length of a row in slots: whole cache lines, so that threads do not write to one another's. */
+export const ROW_SLOTS = 128;
 
 /** Memory of one row. */
 export function createCounterRow(): SharedArrayBuffer {

@@ -1,8 +1,11 @@
 /** Everything that `/metrics` shows, as one prom-client registry that reads shared memory when scraped. */
 import { Counter, type Metric, Registry } from 'prom-client';
+import { CIRCUIT_STATES } from '../upstreams/circuit-breaker.ts';
+import type { UpstreamReport } from '../upstreams/pool-board.ts';
 import { ROW } from './counter-row.ts';
-import { HTTP_FAMILIES, type SeriesFamily } from './families.ts';
+import { SERIES_FAMILIES, type SeriesFamily } from './families.ts';
 import { registerProcessMetrics } from './process-metrics.ts';
+import { SLOT_FAMILIES, type SlotFamily } from './refusals.ts';
 import type { ThreadTotals } from './thread-totals.ts';
 
 /** What the main thread itself knows. */
@@ -14,6 +17,9 @@ export interface RuntimeGauges {
 	readonly workerRestarts: () => number;
 	/** Access entries that the main thread dropped. */
 	readonly accessLogDropped: () => number;
+	/** What is known of each upstream, and requests that wait for one. */
+	readonly upstreams: () => readonly UpstreamReport[];
+	readonly upstreamsWaited: () => number;
 	/** Spans of requests that a collector has taken, and those that the main thread dropped. */
 	readonly spansExported: () => number;
 	readonly spansDropped: () => number;
@@ -26,7 +32,7 @@ export class MetricsRegistry {
 	readonly #adminErrors: Counter<'path' | 'method' | 'code'>;
 
 	constructor(totals: ThreadTotals, gauges: RuntimeGauges) {
-		for (const family of Object.values(HTTP_FAMILIES)) {
+		for (const family of SERIES_FAMILIES) {
 			this.#registry.registerMetric(seriesMetric(family, totals));
 		}
 		const registers = [this.#registry];
@@ -63,8 +69,24 @@ export class MetricsRegistry {
 		number('svc_connections_accepted_total', 'Client connections accepted.', 'counter', () =>
 			totals.total(ROW.accepted),
 		);
-		number('svc_requests_refused_total', 'Messages refused before they became a request.', 'counter', () =>
-			totals.total(ROW.refusedRequests),
+		for (const family of SLOT_FAMILIES) this.#registry.registerMetric(slotMetric(family, totals));
+		number('svc_overload_queued', 'Requests that wait because a listener has too many in flight.', 'gauge', () =>
+			totals.total(ROW.queued),
+		);
+		number('svc_overload_queued_total', 'Requests that have had to wait so.', 'counter', () =>
+			totals.total(ROW.queuedRequests),
+		);
+		number(
+			'svc_overload_accept_failures_total',
+			'Connections that could not be accepted for want of file descriptors or memory.',
+			'counter',
+			() => totals.total(ROW.acceptFailures),
+		);
+		number(
+			'svc_response_fields_dropped_total',
+			'Fields of responses left out because they cannot be sent.',
+			'counter',
+			() => totals.total(ROW.droppedFields),
 		);
 		number(
 			'svc_worker_restarts_total',
@@ -85,6 +107,13 @@ export class MetricsRegistry {
 			'counter',
 			() => totals.total(ROW.spansDropped) + gauges.spansDropped(),
 		);
+		number(
+			'svc_upstream_queue',
+			'Requests that wait for an upstream to become available.',
+			'gauge',
+			gauges.upstreamsWaited,
+		);
+		registerUpstreamGauges(this.#registry, gauges.upstreams);
 		registerProcessMetrics(this.#registry);
 	}
 
@@ -101,6 +130,44 @@ export class MetricsRegistry {
 	}
 }
 
+/** One series for each upstream; where several pools have it, the worst that is known of it counts. */
+function registerUpstreamGauges(registry: Registry, reports: () => readonly UpstreamReport[]): void {
+	const gauge = (
+		name: string,
+		help: string,
+		value: (report: UpstreamReport) => number,
+		join: (a: number, b: number) => number,
+	) => {
+		const samples = () => {
+			const values = new Map<string, number>();
+			for (const report of reports()) {
+				const known = values.get(report.address);
+				values.set(report.address, known === undefined ? value(report) : join(known, value(report)));
+			}
+			return [...values].map(([upstream, sum]) => ({ labels: { upstream }, value: sum }));
+		};
+		registry.registerMetric(ownMetric(name, help, 'gauge', samples));
+	};
+	gauge(
+		'std_reverse_proxy_upstreams_healthy',
+		'Whether an upstream is healthy, by active checks and remembered failures.',
+		({ healthy }) => (healthy ? 1 : 0),
+		Math.min,
+	);
+	gauge(
+		'svc_upstream_requests_in_flight',
+		'Requests that an upstream is answering.',
+		({ requests }) => requests,
+		(a, b) => a + b,
+	);
+	gauge(
+		'svc_upstream_circuit_state',
+		'State of an upstream’s circuit: 0 closed, 1 open, 2 half-open.',
+		({ circuit }) => CIRCUIT_STATES.indexOf(circuit),
+		Math.max,
+	);
+}
+
 interface Sample {
 	readonly value: number;
 	readonly labels: { readonly [name: string]: string | number };
@@ -115,6 +182,12 @@ function ownMetric(name: string, help: string, type: string, samples: () => Samp
 
 function plainMetric(name: string, help: string, type: 'counter' | 'gauge', read: () => number): Metric {
 	return ownMetric(name, help, type, () => [{ value: read(), labels: {} }]);
+}
+
+function slotMetric({ name, help, label, slots }: SlotFamily, totals: ThreadTotals): Metric {
+	return ownMetric(name, help, 'counter', () =>
+		slots.map(([value, slot]) => ({ labels: { [label]: value }, value: totals.total(slot) })),
+	);
 }
 
 function seriesMetric(family: SeriesFamily, totals: ThreadTotals): Metric {

@@ -126,8 +126,9 @@ export class WorkerPool {
 				sinks: new Set(),
 			};
 			this.#slots.push(slot);
-			this.#start(slot);
 		}
+		// Only now: each thread is told how many there are, and shares memory with that many.
+		for (const slot of this.#slots) this.#start(slot);
 	}
 
 	/** Threads of the pool, dead ones included. */

@@ -10,9 +10,9 @@ export const PROXY_POLICIES = ['ignore', 'use', 'reject', 'require', 'skip'] as 
 /** One of {@link PROXY_POLICIES}. */
 export type ProxyPolicy = (typeof PROXY_POLICIES)[number];
 
-/** `{"type":"proxy_protocol"}`. */
+/** `{"wrapper":"proxy_protocol"}`. */
 export interface ProxyProtocolWrapper {
-	readonly type: 'proxy_protocol';
+	readonly wrapper: 'proxy_protocol';
 	/** Milliseconds for the header to come: 5000; 0 is without bound. */
 	readonly timeout?: number;
 	readonly allow?: readonly string[];
@@ -22,7 +22,10 @@ export interface ProxyProtocolWrapper {
 }
 
 /** One item of `settings.servers[].listener_wrappers`; `tls` marks where TLS begins. */
-export type ListenerWrapper = ProxyProtocolWrapper | { readonly type: 'http_redirect' } | { readonly type: 'tls' };
+export type ListenerWrapper =
+	| ProxyProtocolWrapper
+	| { readonly wrapper: 'http_redirect' }
+	| { readonly wrapper: 'tls' };
 
 const RANGES = { type: 'array', items: { type: 'string' } };
 
@@ -43,9 +46,9 @@ export const listenerWrappers: ServerOption = {
 	lower: (line, args, { server }, cx) => {
 		if (!cx.count(line, args, 0, 0, 'listener_wrappers { … }')) return;
 		const wrappers: ListenerWrapper[] = [];
-		const plain = (type: 'http_redirect' | 'tls') => (words: readonly Word[], at: Line) => {
+		const plain = (wrapper: 'http_redirect' | 'tls') => (words: readonly Word[], at: Line) => {
 			cx.noBlock(at);
-			if (cx.count(at, words, 0, 0, type)) wrappers.push(cx.origin({ type }, at.span));
+			if (cx.count(at, words, 0, 0, wrapper)) wrappers.push(cx.origin({ wrapper }, at.span));
 		};
 		const tls = plain('tls');
 		cx.subdirectives(
@@ -57,7 +60,7 @@ export const listenerWrappers: ServerOption = {
 				http_redirect: plain('http_redirect'),
 				tls: (words, at) => {
 					const { span } = at.words[0]!;
-					if (wrappers.some(wrapper => wrapper.type === 'tls')) {
+					if (wrappers.some(found => found.wrapper === 'tls')) {
 						cx.problem('error', 'servers/tls-wrapper', span, 'TLS listener wrapper can only be specified once');
 					} else if (wrappers.length === 0) {
 						const message =
@@ -76,12 +79,12 @@ export const listenerWrappers: ServerOption = {
 			description: 'Read before the protocol, in this order.',
 			items: {
 				type: 'object',
-				discriminator: { propertyName: 'type' },
-				required: ['type'],
+				discriminator: { propertyName: 'wrapper' },
+				required: ['wrapper'],
 				oneOf: [
 					{
 						properties: {
-							type: { const: 'proxy_protocol' },
+							wrapper: { const: 'proxy_protocol' },
 							timeout: {
 								type: 'number',
 								minimum: 0,
@@ -96,8 +99,8 @@ export const listenerWrappers: ServerOption = {
 						},
 						additionalProperties: false,
 					},
-					...(['http_redirect', 'tls'] as const).map(type => ({
-						properties: { type: { const: type }, '@id': { type: 'string' } },
+					...(['http_redirect', 'tls'] as const).map(wrapper => ({
+						properties: { wrapper: { const: wrapper }, '@id': { type: 'string' } },
 						additionalProperties: false,
 					})),
 				],
@@ -143,7 +146,7 @@ function lowerProxyProtocol(line: Line, cx: LowerContext): ProxyProtocolWrapper 
 		},
 		'proxy_protocol',
 	);
-	return cx.origin({ type: 'proxy_protocol', ...fields } as const, line.span);
+	return cx.origin({ wrapper: 'proxy_protocol', ...fields } as const, line.span);
 }
 
 function rangesOf(words: readonly Word[], line: Line, cx: LowerContext): string[] {

@@ -181,6 +181,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	#run(bytes: Buffer, at: number): void {
 		this.#running = true;
 		const engine = this.#engine;
+		engine.refresh();
 		const { parser, limits } = engine;
 		const length = bytes.length;
 		// Heads are parsed as text, which is fastest; one conversion serves all heads that it covers.
@@ -256,19 +257,19 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		const authority = parser.authority;
 		if (authority !== this.#lastAuthority) {
 			const host = authority === '' ? '' : parseAuthority(authority)?.host;
-			if (host === undefined) return this.#refuseAt(start, 'bad_host');
+			if (host === undefined) return this.#refuse(400, 'bad_host', start);
 			this.#lastAuthority = authority;
 			this.#lastHost = host;
 		}
 		const field = parser.fields.host;
 		// The target's authority counts, yet a Host that is none is refused all the same (RFC 9112 §3.2).
-		if (field && field !== authority && !parseAuthority(field)) return this.#refuseAt(start, 'bad_host');
+		if (field && field !== authority && !parseAuthority(field)) return this.#refuse(400, 'bad_host', start);
 		let body: RequestBody | undefined;
 		let at = start;
 		if (parser.bodyLength !== 0) {
 			body = new RequestBody(this, parser.bodyLength, limits, this.#input.shared);
 			if (at < bytes.length) at = body.feed(bytes, at);
-			if (at < 0) return this.#refuseAt(start, 'bad_chunk');
+			if (at < 0) return this.#refuse(400, 'bad_chunk', start);
 		}
 		this.#body = body;
 		this.#minor = parser.minor;
@@ -407,14 +408,11 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		this.#continue();
 	}
 
-	#refuse(status: number, reason: string): void {
+	/** Gives back the index that it was given. */
+	#refuse(status: number, reason: string, at: number = 0): number {
 		this.#engine.host.refused(reason);
 		this.#writer.refuse(status);
 		this.#close();
-	}
-
-	#refuseAt(at: number, reason: string): number {
-		this.#refuse(400, reason);
 		return at;
 	}
 

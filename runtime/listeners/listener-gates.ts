@@ -1,0 +1,69 @@
+/** The admissions of a thread's listeners: made with shared memory when a listener first has limits, kept across loads. */
+import type { Settings } from '../../compiler/document/document.ts';
+import { type ServerLimits, serverSettingsFor } from '../../compiler/document/server-settings.ts';
+import type { Exchange } from '../../compiler/exchange/exchange.ts';
+import { ROW } from '../metrics/counter-row.ts';
+import { overloadSlot } from '../metrics/refusals.ts';
+import type { ListenerAddress } from '../threads/messages.ts';
+import { ADMISSION_SLOTS, Admission } from './admission.ts';
+import { CLIENT_SLOTS, ClientCounts } from './client-counts.ts';
+
+/** What gates need of their thread. */
+export interface GateThread {
+	/** Row of this thread in shared memory, and how many there are. */
+	readonly row: number;
+	readonly rows: number;
+	/** Memory that all threads share under a key. */
+	memory(key: string, slots: number): Promise<SharedArrayBuffer>;
+	clientIp(x: Exchange): string;
+	/** The fixed counters of the thread. */
+	readonly counters: Float64Array;
+}
+
+/** The gates of one thread. */
+export class ListenerGates {
+	readonly #thread: GateThread;
+	readonly #gates = new Map<string, Admission>();
+	#clients: ClientCounts | undefined;
+
+	constructor(thread: GateThread) {
+		this.#thread = thread;
+	}
+
+	/** Makes the gate of a listener whose settings have limits. Called before the load that brings them is served. */
+	async prepare(address: ListenerAddress, settings: Settings): Promise<void> {
+		if (this.#gates.has(address.key) || !bounds(serverSettingsFor(settings, address).limits)) return;
+		const { row, rows, counters, clientIp } = this.#thread;
+		const memory = await this.#thread.memory(address.key, ADMISSION_SLOTS);
+		if (!this.#clients) {
+			const cells = await this.#thread.memory('clients', CLIENT_SLOTS);
+			this.#clients ??= new ClientCounts(cells, rows, row);
+		}
+		const gate = new Admission({
+			memory,
+			clients: this.#clients,
+			row,
+			clientIp,
+			rejected: limit => {
+				counters[overloadSlot(limit)]!++;
+			},
+			queued: by => {
+				counters[ROW.queued]! += by;
+				if (by === 1) counters[ROW.queuedRequests]!++;
+			},
+		});
+		this.#gates.set(address.key, gate);
+	}
+
+	/** The gate of a listener under these limits; undefined when it has never had any. */
+	use(address: ListenerAddress, limits: ServerLimits | undefined): Admission | undefined {
+		const gate = this.#gates.get(address.key);
+		gate?.configure(limits ?? {});
+		return gate;
+	}
+}
+
+function bounds(limits: ServerLimits = {}): boolean {
+	const { connections, connections_per_client, requests, requests_per_client } = limits;
+	return [connections, connections_per_client, requests, requests_per_client].some(limit => (limit ?? 0) > 0);
+}

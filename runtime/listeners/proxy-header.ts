@@ -1,0 +1,148 @@
+/** Parses the header with which a load balancer names the client of a connection: PROXY protocol, versions 1 and 2, strictly. */
+import { formatIp, parseIp } from '../../compiler/exchange/ip-address.ts';
+import type { ConnectionPeer } from '../protocols/protocol.ts';
+import { crc32c } from './crc32c.ts';
+
+/** What bytes at the beginning of a connection are. */
+export type ProxyHeader =
+	/** More must come. */
+	| { readonly kind: 'incomplete' }
+	/** Not a header: the protocol's own bytes. */
+	| { readonly kind: 'none' }
+	/** It begins like one, and is none. */
+	| { readonly kind: 'malformed' }
+	/** A header of so many bytes; without a peer it speaks of the balancer's own connection (`LOCAL`, `UNKNOWN`). */
+	| { readonly kind: 'header'; readonly length: number; readonly peer: ConnectionPeer | undefined };
+
+const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
+const PREFIX = Buffer.from('PROXY ', 'latin1');
+/** Longest line of version 1, its CRLF included. */
+const LONGEST_LINE = 107;
+/** Longest header of version 2 that is read: addresses, and the extensions that balancers send. */
+const LONGEST_HEADER = 4096;
+const UNIX_LENGTH = 216;
+/** Extension that carries a CRC32C of the header. */
+const CRC_EXTENSION = 0x03;
+
+const INCOMPLETE: ProxyHeader = { kind: 'incomplete' };
+const NONE: ProxyHeader = { kind: 'none' };
+const MALFORMED: ProxyHeader = { kind: 'malformed' };
+
+/** Looks at the first bytes of a connection. The verdict never depends on how they arrived. */
+export function parseProxyHeader(bytes: Buffer): ProxyHeader {
+	if (startsLike(bytes, SIGNATURE)) return bytes.length < 16 ? shortVersion2(bytes) : parseVersion2(bytes);
+	if (startsLike(bytes, PREFIX)) return parseVersion1(bytes);
+	return NONE;
+}
+
+/** True when the bytes are the beginning of a prefix, or begin with it. */
+function startsLike(bytes: Buffer, prefix: Buffer): boolean {
+	const length = Math.min(bytes.length, prefix.length);
+	return bytes.compare(prefix, 0, length, 0, length) === 0;
+}
+
+function parseVersion1(bytes: Buffer): ProxyHeader {
+	const text = bytes.toString('latin1', 0, LONGEST_LINE);
+	const end = text.indexOf('\r\n');
+	if (end === -1) return text.length < LONGEST_LINE && !/\n|\r[^\n]/.test(text) ? INCOMPLETE : MALFORMED;
+	const line = text.slice(0, end);
+	const length = end + 2;
+	if (/^PROXY UNKNOWN(?: [\x20-\x7e]*)?$/.test(line)) return { kind: 'header', length, peer: undefined };
+	const parts = /^PROXY TCP([46]) ([0-9a-fA-F:.]+) ([0-9a-fA-F:.]+) (0|[1-9][0-9]{0,4}) (0|[1-9][0-9]{0,4})$/.exec(
+		line,
+	);
+	if (!parts) return MALFORMED;
+	const [, family, source, destination, sourcePort, destinationPort] = parts;
+	const remoteAddress = addressOf(source!, family === '4');
+	const localAddress = addressOf(destination!, family === '4');
+	const remotePort = Number(sourcePort);
+	const localPort = Number(destinationPort);
+	if (remoteAddress === undefined || localAddress === undefined || remotePort > 65_535 || localPort > 65_535) {
+		return MALFORMED;
+	}
+	return { kind: 'header', length, peer: { remoteAddress, remotePort, localAddress, localPort } };
+}
+
+/** An address of the family that the header says, in its canonical text; an IPv4 address in IPv6 clothes is that IPv4 address. */
+function addressOf(text: string, v4: boolean): string | undefined {
+	const ip = parseIp(text);
+	if (!ip || text.includes(':') === v4) return undefined;
+	return formatIp(ip);
+}
+
+function shortVersion2(bytes: Buffer): ProxyHeader {
+	return bytes.length > 12 && !isCommand(bytes[12]!) ? MALFORMED : INCOMPLETE;
+}
+
+function isCommand(byte: number): boolean {
+	return byte === 0x20 || byte === 0x21;
+}
+
+function parseVersion2(bytes: Buffer): ProxyHeader {
+	if (!isCommand(bytes[12]!)) return MALFORMED;
+	const family = bytes[13]!;
+	const size = bytes.readUInt16BE(14);
+	const length = 16 + size;
+	if (length > LONGEST_HEADER) return MALFORMED;
+	const addresses = addressLength(family);
+	if (addresses === undefined || size < addresses) return MALFORMED;
+	if (bytes.length < length) return INCOMPLETE;
+	if (!extensionsAreWhole(bytes, 16 + addresses, length)) return MALFORMED;
+	// LOCAL is the balancer's own, a health check: its addresses mean nothing.
+	if (bytes[12] === 0x20 || family === 0x00) return { kind: 'header', length, peer: undefined };
+	return { kind: 'header', length, peer: peerOf(bytes, family) };
+}
+
+/** Bytes of addresses; undefined for what is no stream. */
+function addressLength(family: number): number | undefined {
+	switch (family) {
+		case 0x00:
+			return 0;
+		case 0x11:
+			return 12;
+		case 0x21:
+			return 36;
+		case 0x31:
+			return UNIX_LENGTH;
+	}
+	return undefined;
+}
+
+function peerOf(bytes: Buffer, family: number): ConnectionPeer {
+	if (family === 0x31) return { remoteAddress: '', remotePort: 0, localAddress: '', localPort: 0 };
+	const size = family === 0x11 ? 4 : 16;
+	const ports = 16 + size * 2;
+	return {
+		remoteAddress: packedAddress(bytes, 16, size),
+		remotePort: bytes.readUInt16BE(ports),
+		localAddress: packedAddress(bytes, 16 + size, size),
+		localPort: bytes.readUInt16BE(ports + 2),
+	};
+}
+
+function packedAddress(bytes: Buffer, at: number, size: number): string {
+	if (size === 4) return bytes.subarray(at, at + 4).join('.');
+	const words = [bytes.readUInt32BE(at), bytes.readUInt32BE(at + 4), bytes.readUInt32BE(at + 8)] as const;
+	const last = bytes.readUInt32BE(at + 12);
+	const v4 = words[0] === 0 && words[1] === 0 && words[2] === 0xffff;
+	return formatIp({ v4, words: [...words, last], zone: '' });
+}
+
+/** Whether the extensions fill their room exactly, and the checksum, where one is there, is right. */
+function extensionsAreWhole(bytes: Buffer, start: number, end: number): boolean {
+	let at = start;
+	while (at < end) {
+		if (at + 3 > end) return false;
+		const size = bytes.readUInt16BE(at + 1);
+		const value = at + 3;
+		if (value + size > end) return false;
+		if (bytes[at] === CRC_EXTENSION) {
+			if (size !== 4) return false;
+			const covered = Buffer.from(bytes.subarray(0, end));
+			covered.fill(0, value, value + 4);
+			if (crc32c(covered) !== bytes.readUInt32BE(value)) return false;
+		}
+		at = value + size;
+	}
+	return true;
+}

@@ -1,0 +1,132 @@
+/** Reads the PROXY header of a connection before anything else does, and decides whether it counts. */
+import type { Socket } from 'node:net';
+import { IpRanges } from '../../compiler/exchange/ip-ranges.ts';
+import type { ProxyPolicy, ProxyProtocolWrapper } from '../../compiler/options/servers/listener-wrappers.ts';
+import { plainAddress } from '../protocols/http1/socket-info.ts';
+import type { ConnectionPeer } from '../protocols/protocol.ts';
+import { parseProxyHeader } from './proxy-header.ts';
+
+/** Milliseconds for the header to come where nothing is said. */
+const DEFAULT_TIMEOUT = 5000;
+
+/** What a reader tells of connections that it closed: `bad_proxy_header`, `proxy_header_timeout`. */
+export type ProxyRefused = (reason: string) => void;
+
+/** The reader of one listener. */
+export class ProxyReader {
+	readonly #timeout: number;
+	readonly #allow: IpRanges | undefined;
+	readonly #deny: IpRanges | undefined;
+	readonly #fallback: ProxyPolicy;
+	readonly #refused: ProxyRefused;
+
+	/** Throws RangeError for a range that is none. */
+	constructor(settings: ProxyProtocolWrapper, refused: ProxyRefused) {
+		const { timeout, allow, deny, fallback_policy } = settings;
+		this.#timeout = timeout ?? DEFAULT_TIMEOUT;
+		this.#allow = allow && new IpRanges(allow);
+		this.#deny = deny && new IpRanges(deny);
+		this.#fallback = fallback_policy ?? (allow || deny ? 'ignore' : 'use');
+		this.#refused = refused;
+	}
+
+	/** Calls `accepted` once it is known whose connection it is; bytes behind the header have been put back. */
+	read(socket: Socket, accepted: (peer: ConnectionPeer | undefined) => void): void {
+		const address = plainAddress(socket.remoteAddress);
+		if (this.#deny?.contains(address)) {
+			this.#refuse(socket, 'bad_proxy_header');
+			return;
+		}
+		const policy = this.#allow?.contains(address) ? 'use' : this.#fallback;
+		if (policy === 'skip') accepted(undefined);
+		else new HeaderWait(socket, policy, this.#timeout, accepted, reason => this.#refuse(socket, reason));
+	}
+
+	#refuse(socket: Socket, reason: string): void {
+		this.#refused(reason);
+		socket.on('error', ignore);
+		socket.destroy();
+	}
+}
+
+/** One connection whose first bytes have not come. */
+class HeaderWait {
+	readonly #socket: Socket;
+	readonly #policy: ProxyPolicy;
+	readonly #accepted: (peer: ConnectionPeer | undefined) => void;
+	readonly #refuse: (reason: string) => void;
+	readonly #timer: NodeJS.Timeout | undefined;
+	readonly #onReadable = (): void => this.#take();
+	readonly #onEnd = (): void => this.#ended();
+	#held: Buffer | undefined;
+
+	constructor(
+		socket: Socket,
+		policy: ProxyPolicy,
+		timeout: number,
+		accepted: (peer: ConnectionPeer | undefined) => void,
+		refuse: (reason: string) => void,
+	) {
+		this.#socket = socket;
+		this.#policy = policy;
+		this.#accepted = accepted;
+		this.#refuse = refuse;
+		this.#timer = timeout > 0 ? setTimeout(() => this.#late(), timeout).unref() : undefined;
+		socket.on('readable', this.#onReadable);
+		socket.on('error', ignore);
+		socket.once('end', this.#onEnd);
+		socket.once('close', this.#onEnd);
+	}
+
+	#take(): void {
+		const read = this.#socket.read() as Buffer | null;
+		if (read === null) return;
+		const bytes = this.#held ? Buffer.concat([this.#held, read]) : read;
+		this.#held = bytes;
+		const header = parseProxyHeader(bytes);
+		switch (header.kind) {
+			case 'incomplete':
+				return;
+			case 'malformed':
+				this.#stop();
+				this.#refuse('bad_proxy_header');
+				return;
+			case 'none':
+				this.#stop();
+				if (this.#policy === 'require') this.#refuse('bad_proxy_header');
+				else this.#goOn(bytes, undefined);
+				return;
+			case 'header':
+				this.#stop();
+				if (this.#policy === 'reject') this.#refuse('bad_proxy_header');
+				else this.#goOn(bytes.subarray(header.length), this.#policy === 'ignore' ? undefined : header.peer);
+		}
+	}
+
+	#goOn(rest: Buffer, peer: ConnectionPeer | undefined): void {
+		this.#socket.off('error', ignore);
+		if (rest.length > 0) this.#socket.unshift(rest);
+		this.#accepted(peer);
+	}
+
+	/** A client that has not said anything yet may still be one that sends no header. */
+	#late(): void {
+		this.#stop();
+		if (this.#held === undefined && this.#policy !== 'require') this.#goOn(Buffer.alloc(0), undefined);
+		else this.#refuse('proxy_header_timeout');
+	}
+
+	#ended(): void {
+		this.#stop();
+		this.#socket.destroy();
+	}
+
+	#stop(): void {
+		clearTimeout(this.#timer);
+		this.#socket.off('readable', this.#onReadable);
+		this.#socket.off('end', this.#onEnd);
+		this.#socket.off('close', this.#onEnd);
+	}
+}
+
+function ignore(): void {}

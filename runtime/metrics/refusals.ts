@@ -1,0 +1,81 @@
+/** The reasons for which messages are refused, clients timed out and connections turned away, and where they are counted. */
+
+/** Labels `reason` of `svc_requests_refused_total`; what is not among them counts as `other`. */
+export const REFUSAL_REASONS = [
+	'other',
+	...(['bad_request_line', 'bad_method', 'method_too_long', 'bad_target', 'target_too_long', 'bad_version'] as const),
+	...(['bad_field_name', 'bad_field_value', 'bare_cr', 'bare_lf', 'too_many_fields', 'head_too_large'] as const),
+	...(['no_host', 'bad_host', 'repeated_host', 'bad_content_length', 'two_lengths', 'bad_chunk'] as const),
+	...(['bad_transfer_encoding', 'unknown_transfer_encoding', 'unknown_expectation', 'framing_in_trailer'] as const),
+	'bad_proxy_header',
+] as const;
+
+/** Labels `phase` of `svc_client_timeouts_total`, by the reason that protocols give. */
+export const TIMEOUT_PHASES: { readonly [reason: string]: string } = {
+	header_timeout: 'header',
+	body_timeout: 'body',
+	write_timeout: 'write',
+	proxy_header_timeout: 'proxy_header',
+};
+
+/** Labels `limit` of `svc_overload_rejected_total`. */
+export const OVERLOAD_LIMITS = [
+	...(['connections', 'connections_per_client', 'requests_per_client', 'queue', 'queue_time'] as const),
+] as const;
+
+/** One of {@link OVERLOAD_LIMITS}. */
+export type OverloadLimit = (typeof OVERLOAD_LIMITS)[number];
+
+/** First of the slots of a counter row (see ROW) that these take, one each in the order of the lists. */
+export const FIRST_REFUSAL_SLOT = 64;
+/** First of the slots of the time-outs. */
+export const FIRST_TIMEOUT_SLOT = 48;
+/** First of the slots of overload. */
+export const FIRST_OVERLOAD_SLOT = 32;
+
+const TIMEOUT_REASONS = Object.keys(TIMEOUT_PHASES);
+const REFUSAL_SLOTS = new Map<string, number>([
+	...REFUSAL_REASONS.map((reason, at) => [reason, FIRST_REFUSAL_SLOT + at] as const),
+	...TIMEOUT_REASONS.map((reason, at) => [reason, FIRST_TIMEOUT_SLOT + at] as const),
+]);
+
+/** The slot in which a protocol's reason is counted. */
+export function refusalSlot(reason: string): number {
+	return REFUSAL_SLOTS.get(reason) ?? FIRST_REFUSAL_SLOT;
+}
+
+/** The slot in which a rejection is counted. */
+export function overloadSlot(limit: OverloadLimit): number {
+	return FIRST_OVERLOAD_SLOT + OVERLOAD_LIMITS.indexOf(limit);
+}
+
+/** A labelled counter over slots of the rows. */
+export interface SlotFamily {
+	readonly name: string;
+	readonly help: string;
+	readonly label: string;
+	/** Value of the label and its slot. */
+	readonly slots: readonly (readonly [value: string, slot: number])[];
+}
+
+/** The families of these counters. */
+export const SLOT_FAMILIES: readonly SlotFamily[] = [
+	{
+		name: 'svc_requests_refused_total',
+		help: 'Messages refused before they became a request, by reason.',
+		label: 'reason',
+		slots: REFUSAL_REASONS.map((reason, at) => [reason, FIRST_REFUSAL_SLOT + at]),
+	},
+	{
+		name: 'svc_client_timeouts_total',
+		help: 'Clients that took too long, by what they were at.',
+		label: 'phase',
+		slots: TIMEOUT_REASONS.map((reason, at) => [TIMEOUT_PHASES[reason]!, FIRST_TIMEOUT_SLOT + at]),
+	},
+	{
+		name: 'svc_overload_rejected_total',
+		help: 'Connections and requests turned away, by the limit that they met.',
+		label: 'limit',
+		slots: OVERLOAD_LIMITS.map((limit, at) => [limit, FIRST_OVERLOAD_SLOT + at]),
+	},
+];

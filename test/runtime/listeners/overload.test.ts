@@ -1,0 +1,215 @@
+/** Listeners with limits, in a real server: who is let in, who waits, who is turned away, and what a load changes. */
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Document } from '../../../compiler/document/document.ts';
+import type { ServerSettings } from '../../../compiler/document/server-settings.ts';
+import { open, statusOf } from '../protocols/http1/wire.ts';
+import { eventually, json, type TestServer, withServer } from '../running-server.ts';
+
+const overload = suite('overload');
+
+/** A server whose answers wait until they are let go. */
+async function holdingUpstream(): Promise<{
+	port: number;
+	held: ServerResponse[];
+	release(): void;
+	stop(): Promise<void>;
+}> {
+	const held: ServerResponse[] = [];
+	const server = createServer((_request: IncomingMessage, response: ServerResponse) => {
+		held.push(response);
+	}).listen(0, '127.0.0.1');
+	await once(server, 'listening');
+	return {
+		port: (server.address() as AddressInfo).port,
+		held,
+		release: () => {
+			for (const response of held.splice(0)) response.end('done');
+		},
+		stop: async () => {
+			server.closeAllConnections();
+			await new Promise(resolve => server.close(resolve));
+		},
+	};
+}
+
+function documentOf(server: ServerSettings, upstream?: number): Document {
+	return {
+		settings: { metrics: {}, servers: [server] },
+		sites: [
+			{
+				addresses: ['http://:0'],
+				bind: ['127.0.0.1'],
+				pipeline: upstream
+					? [{ handler: 'proxy', upstreams: { to: [`127.0.0.1:${upstream}`] } }]
+					: [{ handler: 'respond', body: 'hi' }],
+			},
+		],
+	};
+}
+
+async function counter(server: TestServer, name: string): Promise<number> {
+	const text = await server.runtime.metrics();
+	const line = text.split('\n').find(found => found.startsWith(`${name} `));
+	return Number(line?.slice(name.length + 1) ?? Number.NaN);
+}
+
+function request(port: number, path = '/'): Promise<{ status: number; retryAfter: string | null; after: number }> {
+	const began = performance.now();
+	return fetch(`http://127.0.0.1:${port}${path}`, {
+		headers: { connection: 'close' },
+		signal: AbortSignal.timeout(10_000),
+	}).then(async response => {
+		await response.text();
+		return {
+			status: response.status,
+			retryAfter: response.headers.get('retry-after'),
+			after: performance.now() - began,
+		};
+	});
+}
+
+overload('requests beyond the limit wait, and are refused beyond the queue or its time', async () => {
+	const upstream = await holdingUpstream();
+	const limits = { requests: 2, queue: 2, queue_time: 300, retry_after: 7000 };
+	await withServer(documentOf({ limits }, upstream.port), {}, async server => {
+		const { port } = server;
+		const running = [request(port), request(port)];
+		await eventually('two in flight', () => upstream.held.length === 2);
+		const waiting = [request(port), request(port)];
+		await eventually('two wait', async () => (await counter(server, 'svc_overload_queued')) === 2);
+		const refused = await request(port);
+		assert.is(refused.status, 503);
+		assert.is(refused.retryAfter, '7');
+		assert.ok(refused.after < 250, `${refused.after} ms`);
+		for (const late of await Promise.all(waiting)) {
+			assert.is(late.status, 503);
+			assert.is(late.retryAfter, '7');
+			assert.ok(late.after >= 290 && late.after < 1500, `${late.after} ms`);
+		}
+		assert.is(upstream.held.length, 2);
+		upstream.release();
+		for (const answer of await Promise.all(running)) assert.is(answer.status, 200);
+		assert.is(await counter(server, 'svc_overload_rejected_total{limit="queue"}'), 1);
+		assert.is(await counter(server, 'svc_overload_rejected_total{limit="queue_time"}'), 2);
+		assert.is(await counter(server, 'svc_overload_queued_total'), 2);
+		assert.is(await counter(server, 'svc_overload_queued'), 0);
+	});
+	await upstream.stop();
+});
+
+overload('those that wait get the places that others leave, whichever thread has them', async () => {
+	const upstream = await holdingUpstream();
+	await withServer(documentOf({ limits: { requests: 1, queue_time: 5000 } }, upstream.port), {}, async ({ port }) => {
+		const answers = Promise.all(Array.from({ length: 6 }, () => request(port)));
+		for (let served = 0; served < 6; served++) {
+			await eventually('one in flight', () => upstream.held.length > 0);
+			assert.is(upstream.held.length, 1);
+			upstream.release();
+		}
+		for (const answer of await answers) assert.is(answer.status, 200);
+	});
+	await upstream.stop();
+});
+
+overload('a client that leaves the queue leaves its place', async () => {
+	const upstream = await holdingUpstream();
+	const limits = { requests: 1, queue: 1, queue_time: 20_000 };
+	await withServer(documentOf({ limits }, upstream.port), {}, async server => {
+		const first = request(server.port);
+		await eventually('one in flight', () => upstream.held.length === 1);
+		const gone = await open(server.port);
+		gone.send('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+		await eventually('one waits', async () => (await counter(server, 'svc_overload_queued')) === 1);
+		gone.socket.destroy();
+		await eventually('none waits', async () => (await counter(server, 'svc_overload_queued')) === 0);
+		const second = request(server.port);
+		await eventually('one waits again', async () => (await counter(server, 'svc_overload_queued')) === 1);
+		upstream.release();
+		assert.is((await first).status, 200);
+		await eventually('the second runs', () => upstream.held.length === 1);
+		upstream.release();
+		assert.is((await second).status, 200);
+	});
+	await upstream.stop();
+});
+
+overload('one client cannot take what is for all', async () => {
+	const upstream = await holdingUpstream();
+	const document = documentOf({ limits: { requests_per_client: 2 } }, upstream.port);
+	const settings = { ...document.settings, trusted_proxies: ['127.0.0.1'] };
+	await withServer({ ...document, settings }, {}, async ({ port }) => {
+		const from = (address: string) =>
+			fetch(`http://127.0.0.1:${port}/`, {
+				headers: { connection: 'close', 'x-forwarded-for': address },
+				signal: AbortSignal.timeout(10_000),
+			}).then(response => response.status);
+		const mine = [from('2001:db8::1'), from('2001:db8::2')];
+		await eventually('two in flight', () => upstream.held.length === 2);
+		assert.is(await from('2001:db8:0:0:ffff::3'), 503);
+		const others = [from('2001:db8:0:1::1'), from('192.0.2.1')];
+		await eventually('four in flight', () => upstream.held.length === 4);
+		upstream.release();
+		assert.equal(await Promise.all([...mine, ...others]), [200, 200, 200, 200]);
+	});
+	await upstream.stop();
+});
+
+overload('connections beyond the limit are answered 503 and closed', async () => {
+	const limits = { connections: 4, connections_per_client: 3 };
+	await withServer(documentOf({ limits }), {}, async server => {
+		const kept: Socket[] = [];
+		for (let i = 0; i < 3; i++) {
+			const socket = connect(server.port, '127.0.0.1');
+			await once(socket, 'connect');
+			socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+			await once(socket, 'data');
+			kept.push(socket);
+		}
+		const fourth = await open(server.port);
+		const text = await fourth.whole();
+		assert.is(statusOf(text), 503);
+		assert.match(text, '\r\nRetry-After: 1\r\n');
+		assert.match(text, '\r\nConnection: close\r\n');
+		const counted = () => counter(server, 'svc_overload_rejected_total{limit="connections_per_client"}');
+		assert.is(await counted(), 1);
+		kept[0]!.destroy();
+		await eventually('a place is free', async () => (await server.get()).status === 200);
+		for (const socket of kept) socket.destroy();
+		await eventually('the gate is told', async () => (await counter(server, 'svc_connections')) === 0);
+	});
+});
+
+overload('a load changes limits of a running server, for connections that stand too', async () => {
+	const bounds = { limits: { header_count: 5 }, max_header_size: 1024, timeouts: { idle: 300_000 } };
+	await withServer(documentOf(bounds), {}, async server => {
+		const wire = await open(server.port);
+		const fields = 'A: b\r\n'.repeat(20);
+		wire.send('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+		await wire.until(text => text.endsWith('hi'));
+		assert.is(statusOf(await ask(server.port, fields)), 431);
+		const generous = { limits: { header_count: 50, requests: 10 }, timeouts: { idle: 200 } };
+		const { port } = server;
+		const document = documentOf(generous);
+		const site = { ...document.sites![0]!, addresses: ['http://:0'] };
+		const outcome = await server.runtime.load(json({ ...document, sites: [site] }));
+		assert.is(outcome.result, 'applied', JSON.stringify(outcome));
+		assert.is(statusOf(await ask(port, fields)), 200);
+		wire.send('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+		await wire.until(text => text.split('hi').length === 3);
+		const began = performance.now();
+		await wire.whole(3000);
+		assert.ok(performance.now() - began < 1500, 'the idle time of the load holds');
+	});
+});
+
+async function ask(port: number, fields: string): Promise<string> {
+	const wire = await open(port);
+	wire.send(`GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${fields}\r\n`);
+	return wire.whole();
+}
+
+overload.run();
