@@ -7,7 +7,8 @@ import type { Settings, Site, Step } from '../compiler/document/document.ts';
 import type { LeaseKinds, Leases } from '../compiler/exchange/leases.ts';
 import { Generation, type Generations, type ListenerTable, type SiteUnit } from './generation.ts';
 import type { LeaseHandle } from './leases.ts';
-import type { GenerationDelta } from './threads/messages.ts';
+import { stepTracer } from './step-tracer.ts';
+import type { GenerationDelta, LogEntry } from './threads/messages.ts';
 
 /** Milliseconds of building after which requests get a turn. */
 const SLICE = 2;
@@ -59,12 +60,15 @@ export class GenerationBuild {
 	readonly #facts: HostFacts;
 	/** Sites built so far, without those kept. */
 	readonly made: SiteUnit[] = [];
+	readonly #log: (entry: LogEntry) => void;
 	#sliceStart = performance.now();
 	#aborted = false;
 
-	constructor(source: LeaseSource, facts: HostFacts) {
+	/** `log` is told of the handlers that run, where `servers { trace }` asks for it. */
+	constructor(source: LeaseSource, facts: HostFacts, log: (entry: LogEntry) => void = () => {}) {
 		this.#source = source;
 		this.#facts = facts;
+		this.#log = log;
 	}
 
 	/** Ends the build at its next slice. */
@@ -135,7 +139,9 @@ export class GenerationBuild {
 			},
 		};
 		try {
-			const unit = { built: buildSite(site, index, { ...shared, leases, facts: this.#facts }), leases: handles };
+			const tracer = stepTracer(shared.settings, this.#log);
+			const built = buildSite(site, index, { ...shared, leases, facts: this.#facts, tracer });
+			const unit = { built, leases: handles };
 			this.made.push(unit);
 			return unit;
 		} catch (error) {

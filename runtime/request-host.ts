@@ -35,6 +35,8 @@ export class RequestHost implements ProtocolHost {
 	admission: Admission | undefined = undefined;
 	/** Set when the `metrics` setting is on. */
 	observer: HttpObserver | undefined = undefined;
+	/** Whether the handlers that run are told of in debug entries. */
+	logsSteps = false;
 	readonly #thread: ThreadState;
 	readonly #key: string;
 	#tableOf: Generation | undefined;
@@ -56,6 +58,7 @@ export class RequestHost implements ProtocolHost {
 		generation.exchanges++;
 		thread.row[ROW.inFlight]!++;
 		x.served = generation;
+		if (this.logsSteps) x.logsSteps = true;
 		this.observer?.began();
 		const { admission } = this;
 		if (admission === undefined) return this.#run(x, generation);

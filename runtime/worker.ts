@@ -174,7 +174,7 @@ class DataPlaneWorker implements ThreadState {
 
 	async #prepare({ attempt, generation, delta, listeners }: Prepare): Promise<void> {
 		this.#build?.abort();
-		const build = new GenerationBuild(this.#leases, this.#facts);
+		const build = new GenerationBuild(this.#leases, this.#facts, entry => this.log(entry));
 		this.#build = build;
 		try {
 			const result = await build.run(delta, generation, this.generations, this.#shared);
@@ -240,6 +240,7 @@ class DataPlaneWorker implements ThreadState {
 	#configure(listener: WorkerListener): void {
 		const server = serverSettingsFor(this.#shared.settings, listener.address);
 		const host = this.#hosts.get(listener)!;
+		host.logsSteps = server.trace === true && this.debug;
 		host.protocols = server.protocols ?? DEFAULT_PROTOCOLS;
 		const limits = protocolLimits(server);
 		// Protocols look whether it is another object.

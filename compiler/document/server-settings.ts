@@ -45,6 +45,8 @@ export interface ServerSettings {
 	readonly keepalive_idle?: number;
 	readonly keepalive_count?: number;
 	readonly listener_wrappers?: readonly ListenerWrapper[];
+	/** Whether handlers that run are told of in debug entries. */
+	readonly trace?: boolean;
 	readonly [field: string]: unknown;
 }
 

@@ -147,6 +147,8 @@ export class Exchange {
 	accessLogs: readonly AccessLog[] = NO_LOGS;
 	/** Extra access-log state: undefined until a directive sets it. */
 	log: ExchangeLog | undefined = undefined;
+	/** Whether the handlers that run are told of in debug entries (`servers { trace }`). */
+	logsSteps: boolean = false;
 	/** Called in order when the exchange has ended, whatever became of it: undefined until a handler asks for it. */
 	whenFinished: ((x: Exchange) => void)[] | undefined = undefined;
 	/** For the runtime: the generation that serves this exchange, and `performance.now()` when its graph had returned. */

@@ -19,7 +19,7 @@ export const UNAVAILABLE_OPTIONS: ReadonlySet<string> = new Set([
 export const UNAVAILABLE_SERVER_OPTIONS: ReadonlySet<string> = new Set([
 	...['packet_conn_wrappers', 'log_credentials'],
 	...['trusted_proxies_strict', 'trusted_proxies_unix', 'client_ip_headers', 'expected_underscore_headers'],
-	...['expected_dot_headers', 'trace', 'metrics'],
+	...['expected_dot_headers', 'metrics'],
 ]);
 
 /** The one sentence for all of them. */

@@ -10,6 +10,7 @@ import { protocols } from './protocols.ts';
 import type { ServerOption } from './server-option.ts';
 import { earlyData, strictSniHost } from './strict-sni-host.ts';
 import { timeouts } from './timeouts.ts';
+import { trace } from './trace.ts';
 import { trustedProxies } from './trusted-proxies.ts';
 
 /** In the order in which the manual names them. */
@@ -27,4 +28,5 @@ export const serverOptions: readonly ServerOption[] = [
 	enableFullDuplex,
 	strictSniHost,
 	earlyData,
+	trace,
 ];
