@@ -1,4 +1,16 @@
-/** The formatter: white space and line breaks of a configuration in their canonical form, by characters, not by tree. */
+/**
+ * The formatter: white space and line breaks of a configuration in their canonical form, by characters, not by tree.
+ *
+ * It does what the compatible server's formatter does, but for texts of which that one loses something, changes what they
+ * mean, or gives another result the second time:
+ *
+ * - a `{` that ends the file stays;
+ * - white space behind an escaped character (`\{ x`) stays, and a `\` that begins a line begins one in the result;
+ * - a quote that stands first on a line of the result is a quote, for it will be one the next time;
+ * - a `}` that closes a block also ends a brace that was glued to a word in it (`{b`);
+ * - quotes and heredocs that begin behind a `#` inside a word, which is no comment to the lexer, keep their text;
+ * - Configfile's `} else` stays on its line, and the value of `name="a  b"` is quoted text.
+ */
 import { isWhiteSpace } from './characters.ts';
 
 /** Tabs written at most. */
