@@ -15,7 +15,7 @@ import { runCommand, temporaryFolder } from '../harness.ts';
  */
 const PARTS: readonly string[] = [
 	...[' ', '  ', '\t', '\n', '\n', '\n\n\n', '\r\n', ' # c {\n', ' #c\n', 'x {$X} ', 'foo{bar}', ' "a  b" ', ' "{" '],
-	...['name {\n', 'name{\n', 'a', 'b ', ' x\n{\na ', '\n}\n', '}\n', ' } b\n', 'import x\n', '/x/* ', ' "x\n y"\n'],
+	...['name {\n', 'name{\n', 'a', 'b ', ' x\n{\na ', '\n}\n', ' }\n', ' } b\n', 'import x\n', '/x/* ', ' "x\n y"\n'],
 ];
 
 const peers = suite('formatting beside peers');
