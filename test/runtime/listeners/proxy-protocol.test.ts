@@ -1,0 +1,90 @@
+/** Listeners that read PROXY headers, in a real server: whose address counts, and who is closed. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { ProxyProtocolWrapper } from '../../../compiler/options/servers/listener-wrappers.ts';
+import { freePorts } from '../../harness.ts';
+import { open, type Wire } from '../protocols/http1/wire.ts';
+import { type TestServer, withServer } from '../running-server.ts';
+
+const proxied = suite('PROXY protocol');
+const HEADER = 'PROXY TCP4 192.0.2.1 198.51.100.2 56324 443\r\n';
+const REQUEST = 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
+
+/** One server with a listener for each of these settings, in this order. */
+async function withListeners(
+	all: readonly Omit<ProxyProtocolWrapper, 'wrapper'>[],
+	test: (ports: readonly number[], server: TestServer) => Promise<void>,
+): Promise<void> {
+	const ports = await freePorts(all.length);
+	const servers = all.map((settings, index) => ({
+		listener: `127.0.0.1:${ports[index]}`,
+		listener_wrappers: [{ wrapper: 'proxy_protocol', ...settings }],
+	}));
+	const sites = ports.map(port => ({
+		addresses: [`http://:${port}`],
+		bind: ['127.0.0.1'],
+		pipeline: [{ handler: 'respond', body: '[{http.request.remote}]' }],
+	}));
+	await withServer({ settings: { metrics: {}, servers }, sites }, { threads: 1 }, server => test(ports, server));
+}
+
+/** What a connection that sends these pieces gets: the body of its answer, or '' when it is closed. */
+async function answer(port: number, ...pieces: readonly string[]): Promise<string> {
+	const wire: Wire = await open(port);
+	for (const piece of pieces) {
+		wire.send(piece);
+		if (pieces.length > 1) await new Promise(resolve => setTimeout(resolve, 20));
+	}
+	const text = await wire.whole(4000);
+	return /\[(.*)\]/.exec(text)?.[1] ?? text;
+}
+
+const CASES: readonly (readonly [
+	what: string,
+	settings: Omit<ProxyProtocolWrapper, 'wrapper'>,
+	header: string,
+	address: string | RegExp,
+])[] = [
+	['without lists anybody names the client', {}, HEADER, '192.0.2.1:56324'],
+	['without lists a header may be missing', {}, '', /^127\.0\.0\.1:/],
+	['a bad header closes', {}, HEADER.replace('TCP4', 'TCP9'), ''],
+	['a peer in allow names the client', { allow: ['127.0.0.0/8'] }, HEADER, '192.0.2.1:56324'],
+	['another peer is read and not believed', { allow: ['10.0.0.0/8'] }, HEADER, /^127\.0\.0\.1:/],
+	['a peer in deny is closed', { deny: ['127.0.0.1'] }, '', ''],
+	['REJECT closes who sends one', { allow: ['10.0.0.0/8'], fallback_policy: 'reject' }, HEADER, ''],
+	['REJECT lets others in', { allow: ['10.0.0.0/8'], fallback_policy: 'reject' }, '', /^127/],
+	['REQUIRE closes who sends none', { fallback_policy: 'require' }, '', ''],
+	['REQUIRE lets others in', { fallback_policy: 'require' }, HEADER, '192.0.2.1:56324'],
+	['USE believes anybody', { allow: ['10.0.0.0/8'], fallback_policy: 'use' }, HEADER, '192.0.2.1:56324'],
+	['SKIP does not look for it', { fallback_policy: 'skip' }, HEADER, /^HTTP\/1\.1 400 /],
+];
+
+proxied('each policy does with each peer what it says', async () => {
+	await withListeners(
+		CASES.map(([, settings]) => settings),
+		async ports => {
+			for (const [index, [what, , header, address]] of CASES.entries()) {
+				const got = await answer(ports[index]!, header + REQUEST);
+				if (typeof address === 'string') assert.is(got, address, what);
+				else assert.match(got, address, what);
+			}
+		},
+	);
+});
+
+proxied('a header in pieces, bytes right behind it, and one that does not come in time', async () => {
+	await withListeners([{}, { timeout: 100 }], async ([port, hasty], { runtime }) => {
+		const from = '192.0.2.1:56324';
+		assert.is(await answer(port!, HEADER.slice(0, 3), HEADER.slice(3, 20), HEADER.slice(20), REQUEST), from);
+		assert.is(await answer(port!, HEADER.slice(0, 10), HEADER.slice(10) + REQUEST), from);
+		assert.is(await answer(hasty!, HEADER.slice(0, 20)), '');
+		const text = await runtime.metrics();
+		assert.match(text, 'svc_client_timeouts_total{phase="proxy_header"} 1');
+		const wire = await open(hasty!);
+		await new Promise(resolve => setTimeout(resolve, 250));
+		wire.send(REQUEST);
+		assert.match(await wire.whole(), '[127.0.0.1:', 'a client that waits before it speaks is served');
+	});
+});
+
+proxied.run();

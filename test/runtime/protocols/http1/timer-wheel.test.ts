@@ -1,0 +1,83 @@
+/** Deadlines in a wheel: each is met once it has passed and never before, however it moved meanwhile. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { Pace } from '../../../../runtime/protocols/http1/pace.ts';
+import { type Timed, TimerWheel } from '../../../../runtime/protocols/http1/timer-wheel.ts';
+
+const wheels = suite('timer wheel');
+
+class Item implements Timed {
+	due = -1;
+	deadline: number;
+	fired: number[] = [];
+	looks = 0;
+
+	constructor(deadline: number) {
+		this.deadline = deadline;
+	}
+
+	check(now: number): void {
+		this.looks++;
+		if (now < this.deadline) return;
+		this.fired.push(now);
+		this.deadline = Infinity;
+	}
+}
+
+wheels('deadlines near and far are met within a tick', () => {
+	const wheel = new TimerWheel<Item>(10, 5);
+	const items = [1, 9, 10, 11, 500, 5115, 5125, 60_000, 123_456].map(deadline => new Item(deadline));
+	for (const item of items) wheel.add(item);
+	const wanted = items.map(item => item.deadline);
+	for (let now = 5; now < 130_000; now += 7) wheel.advance(now);
+	items.forEach((item, index) => {
+		assert.is(item.fired.length, 1, `${wanted[index]}`);
+		const late = item.fired[0]! - wanted[index]!;
+		assert.ok(late >= 0 && late <= 24, `${wanted[index]} met at ${item.fired[0]}`);
+		assert.ok(item.looks < 60, `looked at ${item.looks} times`);
+	});
+});
+
+wheels('a deadline that moves forward is met then, one that moves back later', () => {
+	const wheel = new TimerWheel<Item>(10, 0);
+	const forward = new Item(5000);
+	const back = new Item(100);
+	wheel.add(forward);
+	wheel.add(back);
+	forward.deadline = 50;
+	wheel.sooner(forward, 50);
+	back.deadline = 900;
+	wheel.sooner(back, 900);
+	for (let now = 0; now <= 1000; now += 10) wheel.advance(now);
+	assert.equal(forward.fired, [50]);
+	assert.equal(back.fired, [900]);
+	assert.is(back.looks, 2);
+});
+
+wheels('what has been removed is not looked at, and a stall loses nothing', () => {
+	const wheel = new TimerWheel<Item>(10, 0);
+	const removed = new Item(100);
+	const late = new Item(200);
+	wheel.add(removed);
+	wheel.add(late);
+	wheel.remove(removed);
+	wheel.advance(1_000_000);
+	assert.is(removed.looks, 0);
+	assert.equal(late.fired, [1_000_000]);
+});
+
+wheels('a rate counts only while the client is waited for', () => {
+	const pace = new Pace();
+	pace.begin(1000, 100, Infinity);
+	assert.is(pace.wait(0, 0), 1000);
+	pace.go(400);
+	// A minute in which nobody waited for the client changes nothing.
+	assert.is(pace.wait(60_400, 40), 60_400 + 1000);
+	pace.go(60_900);
+	// 900 ms waited for 40 bytes, which are worth 400 ms: half a second of the second is left.
+	assert.is(pace.wait(61_000, 40), 61_000 + 500);
+	pace.begin(0, 0, 5000);
+	assert.is(pace.wait(100, 0), 5000);
+});
+
+wheels.run();
