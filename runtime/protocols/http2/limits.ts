@@ -17,7 +17,7 @@ export const STREAM_WINDOW = 65_536;
 export const MAX_STREAM_WINDOW = 1_048_576;
 
 /** The same for all streams of a connection together. */
-export const CONNECTION_WINDOW = 262_144;
+export const CONNECTION_WINDOW = 1_048_576;
 export const MAX_CONNECTION_WINDOW = 4_194_304;
 
 /** Bytes of frames that are gathered before they are written. */

@@ -27,7 +27,8 @@ export class ReceiveWindow {
 	 */
 	release(bytes: number, keepsUp: boolean): number {
 		this.#owed += bytes;
-		if (this.#owed * 2 < this.#size) return 0;
+		// What others hold may have used up the rest: then the peer waits for just this.
+		if (this.#owed * 2 < this.#size && this.#open > this.#owed) return 0;
 		let increment = this.#owed;
 		this.#owed = 0;
 		if (keepsUp && this.#size < this.#most) {

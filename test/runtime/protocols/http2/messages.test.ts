@@ -1,0 +1,466 @@
+/** Requests and responses over HTTP/2, with Node's client at the other end. */
+import { once } from 'node:events';
+import {
+	type ClientHttp2Session,
+	connect,
+	type IncomingHttpHeaders,
+	type OutgoingHttpHeaders,
+	sensitiveHeaders,
+} from 'node:http2';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type BodySource, isStream } from '../../../../compiler/exchange/body.ts';
+import type { Exchange } from '../../../../compiler/exchange/exchange.ts';
+import type { Handler } from '../../../../compiler/exchange/handler.ts';
+import { HeaderList } from '../../../../compiler/exchange/header-list.ts';
+import type { ProtocolLimits } from '../../../../runtime/protocols/protocol.ts';
+import { bodyOf } from '../http1/wire.ts';
+import { type FrameServer, serve } from './frames.ts';
+
+const test = suite('HTTP/2 messages');
+
+/** What came of a request. */
+interface Answer {
+	readonly headers: IncomingHttpHeaders & { ':status'?: number | undefined };
+	readonly body: Buffer;
+	readonly trailers: IncomingHttpHeaders | undefined;
+	readonly informed: number[];
+	/** Code of a reset; 0 for none, or for one that says no error. */
+	readonly code: number;
+}
+
+async function ask(client: ClientHttp2Session, request: OutgoingHttpHeaders, body?: Buffer | string): Promise<Answer> {
+	const stream = client.request({ ':path': '/', ...request }, { endStream: body === undefined });
+	const received: Buffer[] = [];
+	const informed: number[] = [];
+	let headers: Answer['headers'] = {};
+	let trailers: IncomingHttpHeaders | undefined;
+	stream.on('response', fields => {
+		headers = fields;
+	});
+	stream.on('headers', fields => informed.push(Number(fields[':status'])));
+	stream.on('trailers', fields => {
+		trailers = fields;
+	});
+	stream.on('data', (piece: Buffer) => received.push(piece));
+	stream.on('error', () => {});
+	if (body !== undefined) stream.end(body);
+	// Not `once`, which fails with the stream.
+	await new Promise(resolve => stream.on('close', resolve));
+	return { headers, body: Buffer.concat(received), trailers, informed, code: stream.rstCode ?? 0 };
+}
+
+async function withNode(
+	handler: Handler,
+	run: (client: ClientHttp2Session, server: FrameServer) => Promise<void>,
+	limits: Partial<ProtocolLimits> = {},
+	asStreams = false,
+): Promise<void> {
+	const server = await serve(handler, limits, asStreams);
+	const client = connect(`http://127.0.0.1:${server.port}`);
+	client.on('error', () => {});
+	try {
+		await run(client, server);
+	} finally {
+		client.destroy();
+		await server.stop();
+	}
+}
+
+/** A body of pieces, each a moment after it was asked for. */
+function pieces(texts: readonly string[], more: Partial<BodySource> = {}): BodySource {
+	let at = 0;
+	return {
+		length: undefined,
+		async pull() {
+			await new Promise(resolve => setTimeout(resolve, 2));
+			return at < texts.length ? Buffer.from(texts[at++]!) : null;
+		},
+		cancel() {},
+		...more,
+	};
+}
+
+const answer =
+	(body: string): Handler =>
+	x => {
+		x.response.status = 200;
+		x.response.body = body;
+	};
+
+test('an exchange says what the request said', async () => {
+	let seen: Exchange | undefined;
+	await withNode(
+		x => {
+			seen = x;
+			x.response.headers.add('X-Mixed-Case', 'kept');
+			x.response.body = 'hello';
+		},
+		async (client, server) => {
+			const { headers, body } = await ask(client, {
+				':path': '/a%20b?c=d',
+				':authority': 'Example.COM:81',
+				cookie: ['a=1', 'b=2'],
+				'x-one': 'value',
+			});
+			assert.is(headers[':status'], 200);
+			assert.is(headers['x-mixed-case'], 'kept');
+			assert.is(headers.server, 'svc');
+			assert.is(headers['content-length'], '5');
+			assert.ok(headers.date);
+			assert.is(body.toString(), 'hello');
+			assert.is(seen!.protocol, 'HTTP/2.0');
+			assert.equal(seen!.received, { method: 'GET', path: '/a%20b', query: 'c=d', authority: 'Example.COM:81' });
+			assert.is(seen!.request.host, 'example.com');
+			assert.is(seen!.request.scheme, 'http');
+			assert.is(seen!.request.headers.get('x-one'), 'value');
+			assert.is(seen!.request.headers.get('cookie'), 'a=1; b=2');
+			assert.is(seen!.request.body, null);
+			assert.is(seen!.response.bytesSent, 5);
+			assert.is(server.finished.length, 1);
+		},
+	);
+});
+
+test('fields that say how HTTP/1.1 connects are left out of responses, and what cannot be sent is counted', async () => {
+	await withNode(
+		x => {
+			const { headers } = x.response;
+			for (const name of ['Connection', 'Keep-Alive', 'Proxy-Connection', 'Transfer-Encoding', 'Upgrade'])
+				headers.add(name, 'x');
+			headers.add('X-Blanks', '  inner  ');
+			headers.add('X-Text', 'grüße €');
+			headers.add('X-Broken', 'a\nb');
+			headers.add('Set-Cookie', 'secret=1');
+			x.response.body = '';
+		},
+		async (client, server) => {
+			const { headers } = await ask(client, {});
+			const names = Object.keys(headers).sort();
+			assert.equal(names, [':status', 'content-length', 'date', 'server', 'set-cookie', 'x-blanks', 'x-text']);
+			assert.is(headers['x-blanks'], 'inner');
+			assert.is(Buffer.from(String(headers['x-text']), 'latin1').toString(), 'grüße €');
+			assert.equal((headers as unknown as { [sensitiveHeaders]: string[] })[sensitiveHeaders], ['set-cookie']);
+			assert.equal(server.refused, ['invalid_response_field']);
+		},
+	);
+});
+
+test('large heads come and go in parts', async () => {
+	await withNode(
+		x => {
+			for (let i = 0; i < 40; i++) x.response.headers.add(`x-${i}`, x.request.headers.get(`x-${i}`)!.repeat(2));
+			x.response.body = 'ok';
+		},
+		async client => {
+			const fields: OutgoingHttpHeaders = {};
+			for (let i = 0; i < 40; i++) fields[`x-${i}`] = String.fromCharCode(33 + i).repeat(300 + i);
+			const { headers } = await ask(client, fields);
+			for (let i = 0; i < 40; i++) assert.is(headers[`x-${i}`], String(fields[`x-${i}`]).repeat(2));
+		},
+	);
+});
+
+test('a head beyond the limit is answered 431, and the next request is served', async () => {
+	await withNode(answer('ok'), async (client, server) => {
+		const large = { 'x-large': 'a'.repeat(17_000) };
+		assert.is((await ask(client, large)).headers[':status'], 431);
+		const many = Object.fromEntries(Array.from({ length: 120 }, (_, i) => [`x-${i}`, '']));
+		assert.is((await ask(client, many)).headers[':status'], 431);
+		assert.is((await ask(client, {})).headers[':status'], 200);
+		assert.equal(server.refused, ['head_too_large', 'too_many_fields']);
+	});
+});
+
+test('all bytes that a value may hold survive the coding', async () => {
+	let text = '';
+	for (let code = 33; code < 256; code++) if (code !== 127) text += String.fromCharCode(code);
+	await withNode(
+		x => {
+			x.response.headers.add('x-echo', x.request.headers.get('x-all')!);
+			x.response.body = null;
+		},
+		async client => {
+			const { headers } = await ask(client, { 'x-all': text });
+			assert.is(headers['x-echo'], text);
+		},
+	);
+});
+
+for (const asStreams of [false, true]) {
+	const how = asStreams ? 'read as a stream' : 'read into shared memory';
+	test(`uploads and downloads of megabytes pass whole, ${how}`, async () => {
+		const bytes = Buffer.alloc(3_000_000);
+		for (let i = 0; i < bytes.length; i += 4) bytes.writeUInt32LE(i, i);
+		await withNode(
+			x => {
+				x.response.body = x.request.body ?? bytes;
+			},
+			async client => {
+				const all = await Promise.all([ask(client, { ':method': 'POST' }, bytes), ask(client, {}), ask(client, {})]);
+				for (const { body } of all) assert.ok(body.equals(bytes));
+			},
+			{},
+			asStreams,
+		);
+	});
+}
+
+test('streams share a connection fairly: a small answer overtakes large ones', async () => {
+	const large = Buffer.alloc(4_000_000);
+	await withNode(
+		x => {
+			x.response.body = x.request.path === '/large' ? large : 'small';
+		},
+		async client => {
+			const order: string[] = [];
+			const big = Array.from({ length: 5 }, () => ask(client, { ':path': '/large' }).then(() => order.push('large')));
+			await new Promise(resolve => setTimeout(resolve, 5));
+			await ask(client, {}).then(() => order.push('small'));
+			await Promise.all(big);
+			assert.is(order[0], 'small');
+		},
+	);
+});
+
+test('a hundred streams at once are answered each with its own', async () => {
+	await withNode(
+		async x => {
+			await new Promise(resolve => setTimeout(resolve, 10));
+			x.response.body = x.request.path;
+		},
+		async client => {
+			const paths = Array.from({ length: 100 }, (_, i) => `/${i}`);
+			const answers = await Promise.all(paths.map(path => ask(client, { ':path': path })));
+			assert.equal(
+				answers.map(({ body }) => body.toString()),
+				paths,
+			);
+		},
+	);
+});
+
+test('trailers pass both ways', async () => {
+	await withNode(
+		async x => {
+			const text = await bodyOf(x);
+			x.response.headers.add('x-got', String((x.request.body as BodySource).trailers?.get('x-sum')));
+			x.response.body = pieces([text, '!'], { trailers: new HeaderList(['Grpc-Status', '0']) });
+			x.response.trailers = new HeaderList(['x-own', 'yes', 'content-length', '9']);
+		},
+		async client => {
+			const stream = client.request({ ':path': '/', ':method': 'POST' }, { waitForTrailers: true });
+			stream.on('wantTrailers', () => stream.sendTrailers({ 'x-sum': 'abc' }));
+			stream.end('hello');
+			const [headers] = await once(stream, 'response');
+			let body = '';
+			stream.on('data', piece => {
+				body += piece;
+			});
+			const [trailers] = await once(stream, 'trailers');
+			assert.is(headers['x-got'], 'abc');
+			assert.is(trailers['grpc-status'], '0');
+			assert.is(trailers['x-own'], 'yes');
+			assert.is(trailers['content-length'], undefined);
+			if (!stream.closed) await once(stream, 'close');
+			assert.is(body, 'hello!');
+		},
+	);
+});
+
+test('trailers without content follow the head', async () => {
+	await withNode(
+		x => {
+			x.response.body = null;
+			x.response.trailers = new HeaderList(['grpc-status', '5']);
+		},
+		async client => {
+			const { headers, trailers } = await ask(client, {});
+			assert.is(headers[':status'], 200);
+			assert.is(trailers!['grpc-status'], '5');
+		},
+	);
+});
+
+test('interim responses go before the final one', async () => {
+	await withNode(
+		async x => {
+			x.inform(103, new HeaderList(['link', '</style.css>; rel=preload']));
+			await bodyOf(x);
+			x.response.body = 'ok';
+		},
+		async client => {
+			const { informed, headers } = await ask(client, { ':method': 'POST', expect: '100-continue' }, 'body');
+			assert.equal(informed, [103, 100]);
+			assert.is(headers[':status'], 200);
+			assert.is((await ask(client, { ':method': 'POST', expect: 'magic' }, 'x')).headers[':status'], 417);
+		},
+	);
+});
+
+test('HEAD, 204 and 304 have no content', async () => {
+	await withNode(
+		x => {
+			x.response.status = x.request.path === '/204' ? 204 : x.request.path === '/304' ? 304 : 200;
+			if (x.response.status === 304) x.response.headers.add('Content-Length', '77');
+			x.response.body = 'content';
+		},
+		async client => {
+			const head = await ask(client, { ':method': 'HEAD' });
+			assert.is(head.headers['content-length'], '7');
+			assert.is(head.body.length, 0);
+			const empty = await ask(client, { ':path': '/204' });
+			assert.is(empty.headers['content-length'], undefined);
+			assert.is(empty.body.length, 0);
+			const same = await ask(client, { ':path': '/304' });
+			assert.is(same.headers['content-length'], '77');
+			assert.is(same.body.length, 0);
+		},
+	);
+});
+
+test('an answer before the end of the request ends the request too, without an error', async () => {
+	await withNode(
+		x => {
+			x.response.status = 413;
+			x.response.body = 'too much';
+		},
+		async (client, server) => {
+			const { headers, body, code } = await ask(client, { ':method': 'POST' }, Buffer.alloc(500_000));
+			assert.is(headers[':status'], 413);
+			assert.is(body.toString(), 'too much');
+			assert.is(code, 0);
+			assert.is((await ask(client, {})).headers[':status'], 413);
+			assert.is(server.finished.length, 2);
+		},
+	);
+});
+
+test('a body that breaks, lies about its length or is aborted resets its stream and nothing else', async () => {
+	await withNode(
+		x => {
+			const { response } = x;
+			switch (x.request.path) {
+				case '/throws':
+					response.body = pieces(['begun'], {
+						pull: async () => {
+							throw new Error('upstream has gone');
+						},
+					});
+					return;
+				case '/short':
+					response.body = pieces(['abc'], { length: 5 });
+					return;
+				case '/long':
+					response.body = pieces(['abc', 'def'], { length: 5 });
+					return;
+				case '/abort':
+					x.abort();
+					return;
+				default:
+					response.body = 'fine';
+			}
+		},
+		async (client, server) => {
+			for (const path of ['/throws', '/short', '/long', '/abort']) {
+				assert.is((await ask(client, { ':path': path })).code, 2, path);
+			}
+			assert.is((await ask(client, {})).body.toString(), 'fine');
+			assert.is(server.finished.length, 5);
+			assert.is(server.counts.resetsByServer, 4);
+		},
+	);
+});
+
+test('a client that resets its stream ends the exchange at once', async () => {
+	let gone = 0;
+	let cancelled = 0;
+	await withNode(
+		async x => {
+			x.onGone(() => gone++);
+			if (x.request.path === '/waits') {
+				await new Promise<void>(resolve => x.onGone(() => resolve()));
+				return;
+			}
+			x.response.body = pieces(
+				Array.from({ length: 1000 }, () => 'piece'),
+				{ cancel: () => void cancelled++ },
+			);
+		},
+		async (client, server) => {
+			for (const path of ['/waits', '/streams']) {
+				const stream = client.request({ ':path': path, ':method': 'POST' });
+				stream.on('error', () => {});
+				stream.write('begin');
+				await new Promise(resolve => setTimeout(resolve, 30));
+				stream.close(8);
+				await new Promise(resolve => stream.on('close', resolve));
+			}
+			for (let tries = 0; tries < 100 && server.finished.length < 2; tries++) {
+				await new Promise(resolve => setTimeout(resolve, 5));
+			}
+			assert.is(server.finished.length, 2);
+			assert.is(gone, 2);
+			assert.is(cancelled, 1);
+			assert.is(server.counts.resetsByClient, 2);
+		},
+	);
+});
+
+test('a client that leaves ends all its exchanges', async () => {
+	let gone = 0;
+	await withNode(
+		x => {
+			x.onGone(() => gone++);
+			return new Promise(resolve => x.onGone(() => resolve()));
+		},
+		async (client, server) => {
+			for (let i = 0; i < 5; i++) client.request({ ':path': '/' }).on('error', () => {});
+			for (let tries = 0; tries < 100 && server.exchanges.length < 5; tries++) {
+				await new Promise(resolve => setTimeout(resolve, 5));
+			}
+			client.destroy();
+			for (let tries = 0; tries < 100 && server.finished.length < 5; tries++) {
+				await new Promise(resolve => setTimeout(resolve, 5));
+			}
+			assert.is(gone, 5);
+			assert.is(server.finished.length, 5);
+			assert.is(server.protocol.connections, 0);
+			assert.is(server.counts.sessions, 0);
+		},
+	);
+});
+
+test('bodies that nobody reads do not stop other uploads of the connection', async () => {
+	const bytes = Buffer.alloc(600_000, 'u');
+	await withNode(
+		async x => {
+			if (x.request.path === '/unread') {
+				await new Promise<void>(resolve => x.onGone(() => resolve()));
+				return;
+			}
+			const { body } = x.request;
+			let size = 0;
+			if (isStream(body))
+				for (let piece = await body.pull(); piece !== null; piece = await body.pull()) size += piece.length;
+			x.response.body = String(size);
+		},
+		async client => {
+			const unread = [1, 2, 3].map(() => {
+				const stream = client.request({ ':path': '/unread', ':method': 'POST' });
+				stream.on('error', () => {});
+				stream.write(bytes);
+				return stream;
+			});
+			await new Promise(resolve => setTimeout(resolve, 30));
+			const { body } = await ask(client, { ':method': 'POST' }, bytes);
+			assert.is(body.toString(), String(bytes.length));
+			// What was held for streams that are gone counts no more: uploads go on for ever.
+			for (const stream of unread) stream.close(8);
+			for (let i = 0; i < 8; i++)
+				assert.is((await ask(client, { ':method': 'POST' }, bytes)).body.toString(), String(bytes.length));
+		},
+	);
+});
+
+test.run();
