@@ -1,0 +1,190 @@
+/** Active checks: what passes, what fails, what changes the state, and that it is said. */
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { HealthCheckSettings, UpstreamSettings } from '../../../compiler/exchange/leases.ts';
+import { PoolBoard } from '../../../runtime/upstreams/pool-board.ts';
+import { poolBytes } from '../../../runtime/upstreams/pool-memory.ts';
+import { eventually } from '../running-server.ts';
+
+const test = suite('health checks');
+
+const closing: (() => void)[] = [];
+
+test.after.each(() => {
+	for (const close of closing.splice(0).reverse()) close();
+});
+
+type Answer = (request: IncomingMessage, response: ServerResponse) => void;
+
+async function upstream(answer: Answer, listen: string | number = 0): Promise<string> {
+	const server = createServer(answer);
+	await new Promise<void>(resolve =>
+		typeof listen === 'string' ? server.listen(listen, resolve) : server.listen(listen, '127.0.0.1', resolve),
+	);
+	closing.push(() => {
+		server.closeAllConnections();
+		server.close();
+	});
+	return typeof listen === 'string' ? `unix/${listen}` : `127.0.0.1:${(server.address() as { port: number }).port}`;
+}
+
+interface Watched {
+	readonly logged: { message: string; cause: unknown }[];
+	healthy(): boolean[];
+}
+
+function watch(to: readonly string[], health: HealthCheckSettings, more: Partial<UpstreamSettings> = {}): Watched {
+	const logged: { message: string; cause: unknown }[] = [];
+	const board = new PoolBoard({
+		log: (_level, _logger, message, fields) => logged.push({ message, cause: fields?.cause }),
+		expand: text => text.replaceAll('{env.NAME}', 'value'),
+		environment: {},
+	});
+	closing.push(() => board.close());
+	const settings: UpstreamSettings = { to, health: { interval: 20, timeout: 500, ...health }, ...more };
+	board.poolOpened('key', settings, new SharedArrayBuffer(poolBytes(settings, 1)), 1);
+	return { logged, healthy: () => board.reports().map(({ healthy }) => healthy) };
+}
+
+test('upstreams count as up, until a check fails; and again when one passes', async () => {
+	let status = 200;
+	const up = await upstream((_request, response) => {
+		response.statusCode = status;
+		response.end();
+	});
+	const watched = watch([up, '127.0.0.1:1'], { uri: '/health' });
+	assert.equal(watched.healthy(), [true, true]);
+	await eventually('the second is down', () => watched.healthy()[1] === false);
+	assert.ok(watched.healthy()[0]);
+	status = 500;
+	await eventually('the first is down', () => watched.healthy()[0] === false);
+	status = 204;
+	await eventually('the first is up', () => watched.healthy()[0] === true);
+	const messages = watched.logged.filter(({ message }) => message !== 'a health check failed');
+	assert.equal(
+		messages.map(({ message }) => message),
+		['an upstream is unhealthy', 'an upstream is unhealthy', 'an upstream is healthy again'],
+	);
+	assert.is(messages[1]!.cause, 'it answered 500');
+});
+
+test('several checks in a row change the state when the settings say so', async () => {
+	const answers = [200, 500, 200, 500, 500, 500, 200, 500, 200, 200];
+	const states: boolean[] = [];
+	let asked = 0;
+	let watched: Watched | undefined;
+	const up = await upstream((_request, response) => {
+		if (watched) states.push(watched.healthy()[0]!);
+		response.statusCode = answers[asked++] ?? 200;
+		response.end();
+	});
+	watched = watch([up], { uri: '/', fails: 3, passes: 2 });
+	await eventually('all were asked', () => asked > 10);
+	// Each state is the one before the answer of that number.
+	assert.equal(states.slice(0, 11), [true, true, true, true, true, true, false, false, false, false, true]);
+});
+
+test('the check is the request that was asked for', async () => {
+	const seen: string[] = [];
+	const up = await upstream((request, response) => {
+		let body = '';
+		request.on('data', bytes => {
+			body += bytes;
+		});
+		request.on('end', () => {
+			seen.push(
+				`${request.method} ${request.url} ${request.headers.host} ${request.headers['x-a']} ${request.headers['user-agent']} ${body}`,
+			);
+			response.end();
+		});
+	});
+	watch([up], {
+		uri: '/check?a=b',
+		method: 'POST',
+		request_body: 'from {env.NAME} to {http.reverse_proxy.active.target_upstream}',
+		headers: [
+			{ name: 'Host', value: 'app.example' },
+			{ name: 'X-A', value: '1' },
+			{ name: 'X-A', value: '{rp.active.target_upstream}' },
+		],
+	});
+	await eventually('it was asked', () => seen.length > 0);
+	assert.is(seen[0], `POST /check?a=b app.example 1, ${up} svc-health-check from value to ${up}`);
+});
+
+test('status and body say what is well', async () => {
+	const up = await upstream((_request, response) => {
+		response.statusCode = 418;
+		response.end('I am a teapot\n');
+	});
+	const well = watch([up], { uri: '/', status: '418', body: '(?i)TEAPOT' });
+	const ill = watch([up], { uri: '/', status: '4xx', body: '^coffee' });
+	await eventually('the pot is no coffee', () => ill.healthy()[0] === false);
+	assert.is(ill.logged[0]!.cause, 'its answer does not match');
+	assert.ok(well.healthy()[0]);
+});
+
+test('too slow an answer fails, also one whose body never ends', async () => {
+	const silent = await upstream(() => {});
+	const dripping = await upstream((_request, response) => {
+		const timer = setInterval(() => response.write('x'), 10);
+		response.on('close', () => clearInterval(timer));
+	});
+	const watched = watch([silent, dripping], { uri: '/', timeout: 80 });
+	await eventually('both are down', () => watched.healthy().every(healthy => !healthy));
+	assert.is(watched.logged[0]!.cause, 'it took too long');
+});
+
+test('redirections fail, or are followed', async () => {
+	const up = await upstream((request, response) => {
+		if (request.url === '/well') response.end('ok');
+		else {
+			response.writeHead(302, { Location: request.url === '/loop' ? '/loop' : '/well' });
+			response.end();
+		}
+	});
+	const strict = watch([up], { uri: '/' });
+	const following = watch([up], { uri: '/', follow_redirects: true, body: 'ok' });
+	const looping = watch([up], { uri: '/loop', follow_redirects: true });
+	await eventually('two are down', () => strict.healthy()[0] === false && looping.healthy()[0] === false);
+	assert.is(looping.logged[0]!.cause, 'too many redirections');
+	assert.ok(following.healthy()[0]);
+});
+
+test('another port, another address, a unix socket, and a unix socket by its port', async () => {
+	const well = await upstream((_request, response) => response.end());
+	const ill = await upstream((_request, response) => {
+		response.statusCode = 500;
+		response.end();
+	});
+	const folder = mkdtempSync(join(tmpdir(), 'svc-health-'));
+	closing.push(() => rmSync(folder, { recursive: true }));
+	const socket = await upstream((_request, response) => response.end(), join(folder, 's'));
+	const port = Number(well.slice(well.indexOf(':') + 1));
+	const byPort = watch([ill], { port });
+	const byAddress = watch([ill, '127.0.0.1:1'], { uri: '/', upstream: well });
+	const unix = watch([socket], { uri: '/' });
+	const unixByPort = watch([`unix/${join(folder, 'none')}`], { port });
+	const unixGone = watch([`unix/${join(folder, 'none')}`], { uri: '/' });
+	await eventually('the missing socket is down', () => unixGone.healthy()[0] === false);
+	await new Promise(resolve => setTimeout(resolve, 60));
+	assert.equal(
+		[byPort, byAddress, unix, unixByPort].map(watched => watched.healthy().every(Boolean)),
+		[true, true, true, true],
+	);
+});
+
+test('an answer that is no HTTP fails', async () => {
+	const { scriptedUpstream } = await import('./scripted-upstream.ts');
+	const garbage = await scriptedUpstream(socket => socket.end('SSH-2.0-OpenSSH_9.2\r\n'));
+	const watched = watch([garbage.address], { uri: '/' });
+	await eventually('it is down', () => watched.healthy()[0] === false);
+	await garbage.close();
+});
+
+test.run();

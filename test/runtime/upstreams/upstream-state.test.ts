@@ -1,0 +1,255 @@
+/** What is remembered of upstreams: failures, circuits, slow starts, latencies, budgets; and that threads see the same. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { UpstreamSettings } from '../../../compiler/exchange/leases.ts';
+import { CircuitBreaker } from '../../../runtime/upstreams/circuit-breaker.ts';
+import { passiveOf } from '../../../runtime/upstreams/passive-health.ts';
+import { PoolBoard } from '../../../runtime/upstreams/pool-board.ts';
+import { PoolMemory, poolBytes } from '../../../runtime/upstreams/pool-memory.ts';
+import { processNow } from '../../../runtime/upstreams/process-clock.ts';
+import { RetryBudget } from '../../../runtime/upstreams/retry-budget.ts';
+import { UpstreamHealth } from '../../../runtime/upstreams/upstream-health.ts';
+import { createUpstreamPool } from '../../../runtime/upstreams/upstream-pool.ts';
+import { exchange } from './scripted-upstream.ts';
+
+const test = suite('state of upstreams');
+
+function memories(settings: UpstreamSettings, threads = 2): PoolMemory[] {
+	const buffer = new SharedArrayBuffer(poolBytes(settings, threads));
+	return Array.from({ length: threads }, (_, row) => new PoolMemory(settings, { buffer, rows: threads, row }));
+}
+
+function health(memory: PoolMemory, settings: UpstreamSettings, slot = 0): UpstreamHealth {
+	return new UpstreamHealth(memory, slot, passiveOf(settings), settings.slow_start ?? 0);
+}
+
+test('failures count for their duration, on whichever thread they were', () => {
+	const settings: UpstreamSettings = { to: ['a:1', 'b:1'], fail_duration: 1000, max_fails: 3 };
+	const [one, two] = memories(settings).map(memory => health(memory, settings));
+	one!.fail(100);
+	two!.fail(400);
+	assert.ok(one!.passes(500));
+	assert.is(one!.fails(500), 2);
+	one!.fail(600);
+	assert.not.ok(one!.passes(700));
+	assert.not.ok(two!.passes(1099));
+	assert.is(two!.fails(1099), 3);
+	assert.ok(two!.passes(1100));
+	assert.is(two!.fails(1100), 2);
+	// Ten more push the early ones out; only the last three matter.
+	for (let i = 0; i < 10; i++) one!.fail(2000 + i);
+	assert.not.ok(two!.passes(3006));
+	assert.ok(two!.passes(3007));
+});
+
+test('the clock of failures may wrap', () => {
+	const settings: UpstreamSettings = { to: ['a:1'], fail_duration: 1000, max_fails: 1 };
+	const of = health(memories(settings)[0]!, settings);
+	of.fail(2 ** 31 - 10);
+	assert.not.ok(of.passes((2 ** 31 - 10 + 500) | 0));
+	assert.ok(of.passes((2 ** 31 - 10 + 1000) | 0));
+});
+
+test('an upstream that comes back gets more and more', () => {
+	const settings: UpstreamSettings = { to: ['a:1'], fail_duration: 100, slow_start: 1000 };
+	const of = health(memories(settings)[0]!, settings);
+	assert.is(of.share(0), 1);
+	of.setDown(true, 1000);
+	assert.ok(of.setDown(false, 2000));
+	assert.not.ok(of.setDown(false, 2100));
+	assert.is(of.share(2000), 0.1);
+	assert.is(of.share(2500), 0.5);
+	assert.is(of.share(3000), 1);
+	// Failures that are over are a return too.
+	of.fail(5000);
+	assert.not.ok(of.passes(5050));
+	assert.ok(of.passes(5100));
+	assert.is(of.share(5600), 0.5);
+});
+
+test('a latency is its peak, and sinks', () => {
+	const settings: UpstreamSettings = { to: ['a:1'] };
+	const of = health(memories(settings)[0]!, settings);
+	assert.is(of.latency(0), undefined);
+	of.observeLatency(10, 0);
+	of.observeLatency(2000, 10);
+	assert.ok(of.latency(10)! > 1990);
+	of.observeLatency(10, 20);
+	assert.ok(of.latency(20)! > 1900);
+	assert.ok(of.latency(10_010)! < 800);
+	for (let at = 1000; at < 60_000; at += 100) of.observeLatency(10, at);
+	const settled = of.latency(60_000)!;
+	assert.ok(settled > 8 && settled < 40, `${settled}`);
+});
+
+test('a circuit opens by its share of errors, lets probes through, and closes', () => {
+	const settings: UpstreamSettings = {
+		to: ['a:1'],
+		circuit: { min_requests: 10, error_ratio: 0.5, window: 1000, open_for: 500, probes: 2 },
+	};
+	const [here, there] = memories(settings).map(memory => new CircuitBreaker(memory, 0, settings.circuit!));
+	for (let i = 0; i < 5; i++) here!.ended(false, false, 1, 10);
+	for (let i = 0; i < 4; i++) there!.ended(false, true, 1, 20);
+	assert.is(here!.state, 'closed');
+	here!.ended(false, true, 1, 30);
+	assert.is(there!.state, 'open');
+	assert.not.ok(there!.allows(529));
+	assert.ok(there!.allows(530));
+	assert.ok(there!.began(530));
+	assert.is(here!.state, 'half_open');
+	assert.ok(here!.began(531));
+	assert.not.ok(here!.allows(532));
+	// What was sent before it opened says nothing now.
+	assert.not.ok(here!.ended(false, true, 1, 533));
+	assert.not.ok(here!.ended(true, false, 1, 534));
+	assert.ok(there!.ended(true, false, 1, 535));
+	assert.is(here!.state, 'closed');
+	assert.not.ok(here!.began(536));
+});
+
+test('a failed probe opens it again, an abandoned one makes room, lost ones do not block it', () => {
+	const settings: UpstreamSettings = {
+		to: ['a:1'],
+		circuit: { min_requests: 1, open_for: 100, probes: 1, slow_after: 50 },
+	};
+	const breaker = new CircuitBreaker(memories(settings)[0]!, 0, settings.circuit!);
+	breaker.ended(false, false, 60, 0);
+	assert.is(breaker.state, 'open');
+	assert.ok(breaker.began(100));
+	breaker.ended(true, true, 1, 110);
+	assert.is(breaker.state, 'open');
+	assert.not.ok(breaker.allows(209));
+	assert.ok(breaker.began(210));
+	assert.not.ok(breaker.allows(211));
+	breaker.abandoned(true);
+	assert.ok(breaker.allows(212));
+	assert.ok(breaker.began(213));
+	assert.not.ok(breaker.allows(300));
+	assert.ok(breaker.allows(310));
+	assert.ok(breaker.began(310));
+	assert.ok(breaker.ended(true, false, 1, 320));
+});
+
+test('errors of an earlier window are forgotten', () => {
+	const settings: UpstreamSettings = { to: ['a:1'], circuit: { min_requests: 4, window: 100 } };
+	const breaker = new CircuitBreaker(memories(settings)[0]!, 0, settings.circuit!);
+	for (let at = 0; at < 3000; at += 60) breaker.ended(false, true, 1, at);
+	assert.is(breaker.state, 'closed');
+	for (let at = 3000; at < 3040; at += 10) breaker.ended(false, true, 1, at);
+	assert.is(breaker.state, 'open');
+});
+
+test('a budget gives a share of the requests, and a few each second', () => {
+	const settings: UpstreamSettings = { to: ['a:1'], retry_budget: { ratio: 0.2, per_second: 2 } };
+	const [here, there] = memories(settings).map(memory => new RetryBudget(memory, settings.retry_budget));
+	let taken = 0;
+	while (here!.take(1000)) taken++;
+	assert.is(taken, 20);
+	for (let i = 0; i < 100; i++) there!.request();
+	while (here!.take(1000)) taken++;
+	assert.is(taken, 40);
+	while (there!.take(2000)) taken++;
+	assert.is(taken, 42);
+});
+
+test('addresses that are made have one slot on all threads; unused ones are given away', () => {
+	const settings: UpstreamSettings = { to: ['{http.request.header.X}'] };
+	const [here, there] = memories(settings);
+	const slot = here!.claim(12345, 1000)!;
+	assert.is(there!.claim(12345, 2000), slot);
+	assert.is.not(there!.claim(12345 + 256, 2000), slot);
+	here!.addActive(slot, 1);
+	assert.is(there!.active(slot), 1);
+	const slots = new Set<number | undefined>();
+	for (let i = 0; i < 3000; i++) slots.add(here!.claim(i * 7919, 3000));
+	assert.ok(slots.size > 200 && slots.size <= 257);
+	here!.addActive(slot, -1);
+	const again = new Set<number | undefined>();
+	for (let i = 0; i < 100; i++) again.add(here!.claim(1_000_000 + i * 7919, 3000 + 600_001));
+	assert.not(again.has(undefined));
+});
+
+const QUIET = { log: () => {}, expand: (text: string) => text, environment: {} };
+
+test('what is known of an upstream outlives a change elsewhere, and its pool', () => {
+	const board = new PoolBoard(QUIET);
+	const before: UpstreamSettings = { to: ['a:1', 'b:1'], fail_duration: 60_000, max_fails: 2 };
+	const after: UpstreamSettings = { ...before, to: ['b:1', 'c:1'], balance: { policy: 'first' } };
+	const open = (key: string, settings: UpstreamSettings) => {
+		const buffer = new SharedArrayBuffer(poolBytes(settings, 1));
+		board.poolOpened(key, settings, buffer, 1);
+		return health(new PoolMemory(settings, { buffer, rows: 1, row: 0 }), settings, settings.to.indexOf('b:1'));
+	};
+	const first = open('one', before);
+	first.fail(processNow());
+	first.setDown(true, processNow());
+	const second = open('two', after);
+	assert.is(second.fails(processNow()), 1);
+	assert.ok(second.down);
+	board.poolClosed('one');
+	board.poolClosed('two');
+	assert.equal(board.reports(), []);
+	assert.is(open('three', before).fails(processNow()), 1);
+	assert.not.ok(open('four', { ...before, max_fails: 5 }).down);
+	assert.equal(
+		board
+			.reports()
+			.filter(({ address }) => address === 'b:1')
+			.map(({ healthy, fails }) => [healthy, fails]),
+		[
+			[false, 1],
+			[true, 0],
+		],
+	);
+});
+
+test('a pool chooses past what is down, failing, full or open', () => {
+	const settings: UpstreamSettings = {
+		to: ['a:1', 'b:1', 'c:1'],
+		balance: { policy: 'first' },
+		fail_duration: 10_000,
+		unhealthy_request_count: 1,
+		circuit: {},
+		health: {},
+	};
+	const buffer = new SharedArrayBuffer(poolBytes(settings, 1));
+	const pool = createUpstreamPool(settings, { buffer, rows: 1, row: 0 });
+	const memory = new PoolMemory(settings, { buffer, rows: 1, row: 0 });
+	const chosen = () => pool.select(exchange())?.host;
+	assert.is(chosen(), 'a');
+	health(memory, settings, 0).setDown(true, processNow());
+	assert.is(chosen(), 'b');
+	health(memory, settings, 1).fail(processNow());
+	assert.is(chosen(), 'c');
+	memory.addActive(2, 1);
+	assert.is(chosen(), undefined);
+	health(memory, settings, 0).setDown(false, processNow());
+	assert.is(chosen(), 'a');
+	const breaker = new CircuitBreaker(memory, 0, settings.circuit!);
+	for (let i = 0; i < 20; i++) breaker.ended(false, true, 1, processNow());
+	assert.is(chosen(), undefined);
+	pool.close();
+});
+
+test('slow start: a returning upstream gets its part, all of it when alone', () => {
+	const settings: UpstreamSettings = {
+		to: ['a:1', 'b:1'],
+		balance: { policy: 'round_robin' },
+		health: {},
+		slow_start: 60_000,
+	};
+	const buffer = new SharedArrayBuffer(poolBytes(settings, 1));
+	const pool = createUpstreamPool(settings, { buffer, rows: 1, row: 0 });
+	const memory = new PoolMemory(settings, { buffer, rows: 1, row: 0 });
+	const back = health(memory, settings, 0);
+	back.setDown(true, processNow());
+	back.setDown(false, processNow());
+	let count = 0;
+	for (let i = 0; i < 2000; i++) if (pool.select(exchange())?.host === 'a') count++;
+	assert.ok(count > 30 && count < 300, `${count}`);
+	health(memory, settings, 1).setDown(true, processNow());
+	for (let i = 0; i < 50; i++) assert.is(pool.select(exchange())?.host, 'a');
+	pool.close();
+});
+
+test.run();
