@@ -4,6 +4,7 @@ import { AdminBindError } from '../admin/bind.ts';
 import { type AdminServer, probeAdmin, startAdmin } from '../admin/server.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
 import { type Runtime, StartError, startRuntime } from '../runtime/runtime.ts';
+import { Autosave, stateFolder } from './autosave.ts';
 import { CommandFailure, EXIT } from './command.ts';
 import { type ConfigurationSource, readConfiguration } from './configuration.ts';
 import { sentenceOf } from './failure-report.ts';
@@ -44,6 +45,7 @@ class ServerProcess {
 	#end: (status: number) => void = () => {};
 	#runtime: Runtime | undefined;
 	#admin: AdminServer | undefined;
+	#autosave: Autosave | undefined;
 	#watch: ConfigurationWatch | undefined;
 	#isReady = false;
 	#stopping = false;
@@ -90,10 +92,16 @@ class ServerProcess {
 		});
 		this.#runtime = runtime;
 		if (this.#stopping) return runtime.kill();
+		this.#autosave = new Autosave(stateFolder(process.env), error =>
+			runtime.log('error', 'admin', 'the configuration could not be saved', { cause: error.message }),
+		);
 		try {
 			this.#admin = await startAdmin(runtime, {
 				...(input ? {} : { settings: {} }),
 				log: (level, message, fields) => runtime.log(level, 'admin', message, fields),
+				onApplied: document => {
+					if (runtime.settings.persist_config !== false) this.#autosave?.save(document);
+				},
 				onStop: () => this.#stop(),
 			});
 		} catch (error) {
@@ -150,6 +158,7 @@ class ServerProcess {
 		runtime
 			.stop()
 			.then(() => this.#admin?.close())
+			.then(() => this.#autosave?.settled())
 			.then(
 				() => this.#end(EXIT.ok),
 				error => {

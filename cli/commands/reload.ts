@@ -1,6 +1,6 @@
 /** `svc reload`. */
 import { ADDRESS_OPTION, answerFailure, answerWarnings, member, postToAdmin, TOKEN_RULE } from '../admin-client.ts';
-import { type Command, EXIT } from '../command.ts';
+import { type Command, CommandFailure, EXIT, type Invocation } from '../command.ts';
 import { ADAPTER_OPTION, CONFIG_OPTION, LANGUAGE_RULE, readConfiguration, requiredSource } from '../configuration.ts';
 import { print, printError } from '../terminal.ts';
 
@@ -13,14 +13,33 @@ export const reload: Command = {
 		TOKEN_RULE,
 		LANGUAGE_RULE,
 	],
-	options: [CONFIG_OPTION, ADAPTER_OPTION, ADDRESS_OPTION],
+	options: [
+		CONFIG_OPTION,
+		ADAPTER_OPTION,
+		ADDRESS_OPTION,
+		{
+			name: 'confirm',
+			value: 'DURATION',
+			summary: 'Go back to the former configuration unless it is confirmed in this time, such as 30s',
+		},
+		{
+			name: 'max-error-rate',
+			value: 'RATE',
+			summary: 'With --confirm, go back as soon as more than this share of the answers, 0 to 1, are errors',
+		},
+		{ name: 'accept', summary: 'Confirm the configuration that waits for it, and send none' },
+		{ name: 'revert', summary: 'Go back to the configuration before the one that waits, and send none' },
+	],
 	async run(invocation) {
+		const decision = decisionOf(invocation);
+		if (decision) return decide(decision, invocation);
+		const query = confirmationQuery(invocation);
 		const input = await readConfiguration(requiredSource(invocation));
 		const { compileConfiguration } = await import('../compilation.ts');
 		const { document, warnings } = compileConfiguration(input);
 		if (warnings !== '') printError(`${warnings}\n`);
 		const answer = await postToAdmin(
-			'/load',
+			`/load${query}`,
 			{ address: invocation.value('address'), settings: document.settings?.admin },
 			{ type: 'application/json', text: JSON.stringify(document) },
 		);
@@ -28,6 +47,52 @@ export const reload: Command = {
 		printError(answerWarnings(answer));
 		const state = member(answer.body, 'unchanged') === true ? 'was being served already' : 'is being served';
 		print(`${input.name} ${state} (generation ${String(member(answer.body, 'generation'))}).\n`);
+		const until = member(member(answer.body, 'confirm'), 'until');
+		if (typeof until === 'number') {
+			const seconds = Math.max(0, Math.round((until - Date.now()) / 1000));
+			print(`The former configuration comes back in ${seconds} s unless you run: svc reload --accept\n`);
+		}
 		return EXIT.ok;
 	},
 };
+
+/** `--accept` or `--revert`. */
+function decisionOf(invocation: Invocation): 'confirm' | 'revert' | undefined {
+	const accepts = invocation.flag('accept');
+	const reverts = invocation.flag('revert');
+	if (!accepts && !reverts) return undefined;
+	const others = ['config', 'adapter', 'confirm', 'max-error-rate'].filter(
+		name => invocation.value(name) !== undefined,
+	);
+	if ((accepts && reverts) || others.length > 0) {
+		const first = accepts ? '--accept' : '--revert';
+		const second = accepts && reverts ? '--revert' : `--${others[0]}`;
+		throw new CommandFailure(`\`${first}\` and \`${second}\` cannot be given together.`);
+	}
+	return accepts ? 'confirm' : 'revert';
+}
+
+async function decide(decision: 'confirm' | 'revert', invocation: Invocation): Promise<number> {
+	const target = { address: invocation.value('address'), settings: undefined };
+	const answer = await postToAdmin(`/load/${decision}`, target, undefined);
+	const what = decision === 'confirm' ? 'The server confirmed nothing' : 'The server took nothing back';
+	if (answer.status !== 200) throw answerFailure(answer, what);
+	const generation = String(member(answer.body, 'generation'));
+	print(
+		decision === 'confirm'
+			? `Generation ${generation} stays.\n`
+			: `The former configuration is being served again (generation ${generation}).\n`,
+	);
+	return EXIT.ok;
+}
+
+/** What `--confirm` and `--max-error-rate` ask of the server, which checks the values. */
+function confirmationQuery(invocation: Invocation): string {
+	const confirm = invocation.value('confirm');
+	const rate = invocation.value('max-error-rate');
+	if (rate !== undefined && confirm === undefined) {
+		throw new CommandFailure('`--max-error-rate` needs `--confirm`.');
+	}
+	if (confirm === undefined) return '';
+	return `?${new URLSearchParams({ confirm, ...(rate === undefined ? {} : { max_error_rate: rate }) })}`;
+}

@@ -1,5 +1,6 @@
 /** `svc run`. */
 import { closeSync, writeSync } from 'node:fs';
+import { savedConfiguration, stateFolder } from '../autosave.ts';
 import { type Command, CommandFailure, type Invocation } from '../command.ts';
 import {
 	ADAPTER_OPTION,
@@ -22,6 +23,7 @@ export const run: Command = {
 	details: [
 		'Without a configuration it starts with no sites and only the Admin API, at 127.0.0.1:2019.',
 		'Signals: INT and TERM stop gracefully, and a second one at once; QUIT stops at once; USR1 reloads the file; HUP is ignored. Exit status: 0 after a graceful stop, 1 when it did not start, 2 after a stop at once, 3 when it ended in an error.',
+		'With --resume, changes made through the Admin API outlive the process: they are saved in the state directory of the user (STATE_DIRECTORY, else $XDG_STATE_HOME/svc, else ~/.local/state/svc) unless the configuration says `persist_config off`. Without a saved one the configuration is that of the command line.',
 		LANGUAGE_RULE,
 	],
 	args: [{ name: 'PATH', summary: 'Configuration file, or the folder that holds it; - reads standard input' }],
@@ -33,7 +35,11 @@ export const run: Command = {
 			short: 'w',
 			summary: 'Look once a second whether a file of the configuration has changed, and reload',
 		},
-		{ name: 'resume', short: 'r', summary: 'Load the configuration that was last saved', later: true },
+		{
+			name: 'resume',
+			short: 'r',
+			summary: 'Load the configuration that the Admin API changed last, if there is one, instead of the file',
+		},
 		{ name: 'report-fd', value: 'FD', summary: 'Where to tell `svc start` how the start went', internal: true },
 	],
 	async run(invocation) {
@@ -49,9 +55,11 @@ export const run: Command = {
 
 async function runServer(invocation: Invocation, report: (report: StartReport) => void): Promise<number> {
 	const watch = invocation.flag('watch');
-	const source = configurationSource(invocation);
+	const saved = invocation.flag('resume') ? await savedConfiguration(stateFolder(process.env)) : undefined;
+	// A document that was saved follows no file: what a file says now is not what was being served.
+	const source = saved ? undefined : configurationSource(invocation);
 	if (watch && source?.kind !== 'file') throw new CommandFailure('`--watch` needs a configuration file to watch.');
-	const input = source && (await readConfiguration(source));
+	const input = saved ?? (source && (await readConfiguration(source)));
 	const { serve } = await import('../serve.ts');
 	return serve({
 		input,

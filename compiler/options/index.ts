@@ -4,6 +4,7 @@ import { defaultBind } from './default-bind.ts';
 import { log } from './log.ts';
 import { metrics } from './metrics.ts';
 import type { GlobalOption } from './option.ts';
+import { persistConfig } from './persist-config.ts';
 import { pki } from './pki.ts';
 import { httpPort, httpsPort } from './ports.ts';
 import { debug, gracePeriod, threads } from './process.ts';
@@ -59,6 +60,7 @@ export const options: readonly GlobalOption[] = [
 	httpsPort,
 	log,
 	metrics,
+	persistConfig,
 	pki,
 	servers,
 	storage,

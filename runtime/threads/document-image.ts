@@ -2,10 +2,11 @@
 import type { ListenerSpec, Plan } from '../../compiler/codegen/plan.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { Document, Settings, Site } from '../../compiler/document/document.ts';
+import type { PlannedCertificates } from '../../compiler/tls/plan-tls.ts';
 import type { DocumentFacts, GenerationDelta, ListenerAddress, SiteRun } from './messages.ts';
 
 /** Settings that no site's closures look at: a change of them rebuilds nothing. */
-const PROCESS_SETTINGS: ReadonlySet<string> = new Set(['admin', 'grace_period', 'threads']);
+const PROCESS_SETTINGS: ReadonlySet<string> = new Set(['admin', 'grace_period', 'persist_config', 'threads']);
 
 /** Characters of JSON that a worker parses in one slice, about half a millisecond. */
 const CHUNK = 48 * 1024;
@@ -23,7 +24,13 @@ export interface DocumentImage {
 	readonly sites: readonly string[];
 	/** JSON of each site after the named upstreams and routes that it depends on: equal keys build equal closures. */
 	readonly keys: readonly string[];
-	readonly listeners: readonly { readonly address: ListenerAddress; readonly sites: readonly string[] }[];
+	readonly listeners: readonly {
+		readonly address: ListenerAddress;
+		readonly sites: readonly string[];
+		/** JSON of its ListenerTls. */
+		readonly tls?: string | undefined;
+	}[];
+	readonly certificates?: PlannedCertificates | undefined;
 }
 
 /** Texts of sites and listeners that came before: the compiler gives out the same objects for what has not changed. */
@@ -85,8 +92,10 @@ export function documentImage(
 		keys: dependencies ? sites.map((site, index) => dependencies(site) + texts[index]!) : texts,
 		listeners: (plan?.listeners ?? []).map(listener => {
 			const { key, host, port, scheme } = listener;
-			return { address: { key, host, port, scheme }, sites: memory.listener(listener) };
+			const tls = listener.tls && JSON.stringify(listener.tls);
+			return { address: { key, host, port, scheme }, sites: memory.listener(listener), tls };
 		}),
+		certificates: plan?.certificates,
 	};
 }
 
@@ -103,21 +112,22 @@ export function documentFacts(image: DocumentImage, files: readonly string[]): D
 		listeners: image.listeners.map(listener => listener.address),
 		sites: image.sites.length,
 		files,
+		certificates: image.certificates,
 	};
 }
 
 /** What turns the generation of `before` into that of `after`; from nothing when `before` is undefined. */
 export function generationDelta(before: DocumentImage | undefined, after: DocumentImage): GenerationDelta {
 	const { runs, changed } = siteRuns(before?.settings === after.settings ? before.keys : [], after);
-	const tables = new Map(before?.listeners.map(listener => [listener.address.key, listener.sites]));
+	const tables = new Map(before?.listeners.map(listener => [listener.address.key, listener]));
 	return {
 		shared: before?.shared === after.shared ? undefined : after.shared,
 		runs,
 		changed: chunks(changed),
-		listeners: after.listeners.map(({ address: { key }, sites }) => {
-			const old = tables.get(key);
+		listeners: after.listeners.map(({ address: { key }, sites, tls }) => {
+			const { sites: old, tls: handshakes } = tables.get(key) ?? {};
 			const same = old?.length === sites.length && (old === sites || sites.every((chunk, at) => chunk === old[at]));
-			return { key, sites: same ? undefined : sites };
+			return { key, sites: same ? undefined : sites, ...(tls === handshakes ? {} : { tls }) };
 		}),
 	};
 }

@@ -1,0 +1,72 @@
+/** The configuration that the Admin API changed last, kept for `run --resume`. */
+import { readFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import path from 'node:path';
+import type { ConfigInput } from '../compiler/dialects/dialect.ts';
+import { openFileStore } from '../runtime/storage/file-store.ts';
+import { CommandFailure } from './command.ts';
+import { unreadable } from './configuration.ts';
+
+const NAME = 'autosave.json';
+
+/**
+ * Folder of what a server wants to find again: the one that systemd made (`StateDirectory=`), else the state directory of the
+ * user (XDG Base Directory specification).
+ */
+export function stateFolder(environment: { readonly [name: string]: string | undefined }): string {
+	const [made] = (environment.STATE_DIRECTORY ?? '').split(':');
+	if (made && path.isAbsolute(made)) return made;
+	const state = environment.XDG_STATE_HOME;
+	if (state && path.isAbsolute(state)) return path.join(state, 'svc');
+	return path.join(environment.HOME || homedir(), '.local', 'state', 'svc');
+}
+
+/** Writes documents one after another, only the latest of those that come meanwhile; the file is whole at any moment. */
+export class Autosave {
+	readonly #folder: string;
+	readonly #failed: (error: Error) => void;
+	#next: string | undefined = undefined;
+	#writing: Promise<void> | undefined = undefined;
+
+	/** `failed` is told when a document could not be written; what was saved before stays. */
+	constructor(folder: string, failed: (error: Error) => void) {
+		this.#folder = folder;
+		this.#failed = failed;
+	}
+
+	/** Saves the JSON of a document, secrets included, in a file of mode 600. */
+	save(document: string): void {
+		this.#next = document;
+		this.#writing ??= this.#write();
+	}
+
+	/** Resolves when everything that was to be saved is on the disk, or has failed. */
+	async settled(): Promise<void> {
+		await this.#writing;
+	}
+
+	async #write(): Promise<void> {
+		while (this.#next !== undefined) {
+			const document = this.#next;
+			this.#next = undefined;
+			try {
+				await openFileStore(this.#folder).write(NAME, `${document}\n`);
+			} catch (error) {
+				this.#failed(error as Error);
+			}
+		}
+		this.#writing = undefined;
+	}
+}
+
+/** The configuration that was saved last; undefined when none was. Throws {@link CommandFailure} when it cannot be read. */
+export async function savedConfiguration(folder: string): Promise<ConfigInput | undefined> {
+	const file = path.join(folder, NAME);
+	try {
+		return { format: 'json', text: await readFile(file, 'utf8'), name: file, path: file };
+	} catch (error) {
+		const { code } = error as NodeJS.ErrnoException;
+		if (code === 'ENOENT') return undefined;
+		throw code === undefined ? new CommandFailure(`${file} cannot be read.`) : unreadable(file, code);
+	}
+}

@@ -1,0 +1,286 @@
+/** A running server is changed through its Admin API: in place, tentatively, and so that a restart keeps it. */
+import { spawnSync } from 'node:child_process';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { freePorts, type ServerProcess, SVC, serve, temporaryFolder } from '../harness.ts';
+
+const TOKEN = 'open-sesame';
+
+/** An answer of the API. */
+interface Answer {
+	readonly status: number;
+	readonly etag: string | null;
+	// biome-ignore lint/suspicious/noExplicitAny: whatever JSON came back
+	readonly json: any;
+}
+
+/** A server with one site, its Admin API, and folders of its own. */
+class Changed {
+	readonly folder = temporaryFolder();
+	readonly file = path.join(this.folder, 'Configfile');
+	readonly state = path.join(this.folder, 'state');
+	port = 0;
+	admin = 0;
+	server: ServerProcess | undefined;
+
+	async start(more: readonly string[] = []): Promise<void> {
+		if (this.port === 0) {
+			[this.port, this.admin] = (await freePorts(2)) as [number, number];
+			writeFileSync(this.file, this.text('one'));
+		}
+		const env = { XDG_STATE_HOME: this.state, SVC_ADMIN_TOKEN: TOKEN };
+		this.server = await serve([this.file, ...more], this.port, { env });
+	}
+
+	text(body: string): string {
+		return `{
+	admin 127.0.0.1:${this.admin} ${TOKEN}
+	threads 1
+}
+http://127.0.0.1:${this.port} {
+	request_header Authorization "Bearer hidden"
+	respond "${body}"
+}
+`;
+	}
+
+	async ask(line: string, value?: unknown, headers: Record<string, string> = {}): Promise<Answer> {
+		const [method, target] = line.split(' ') as [string, string];
+		const isText = typeof value === 'string' && target.startsWith('/load');
+		const response = await fetch(`http://127.0.0.1:${this.admin}${target}`, {
+			method,
+			headers: {
+				Authorization: `Bearer ${TOKEN}`,
+				...(value !== undefined && { 'Content-Type': isText ? 'text/configfile' : 'application/json' }),
+				...headers,
+			},
+			...(value !== undefined && { body: isText ? value : JSON.stringify(value) }),
+		});
+		const body = await response.text();
+		return {
+			status: response.status,
+			etag: response.headers.get('etag'),
+			json: body === '' ? undefined : JSON.parse(body),
+		};
+	}
+
+	async body(): Promise<string> {
+		return (await fetch(`http://127.0.0.1:${this.port}/`)).text();
+	}
+
+	svc(...args: string[]): { status: number | null; text: string } {
+		const env = { ...process.env, SVC_ADMIN_TOKEN: TOKEN };
+		const result = spawnSync(SVC, args, { cwd: this.folder, env, encoding: 'utf8' });
+		return { status: result.status, text: result.stdout + result.stderr };
+	}
+}
+
+/** Where the answering step stands. */
+const STEP = '/config/sites/0/pipeline/1';
+
+const changes = suite('changes in place');
+const one = new Changed();
+changes.before(() => one.start());
+changes.after(async () => {
+	await one.server!.stop();
+});
+
+changes('each method changes one value, and the next request sees it', async () => {
+	assert.is(await one.body(), 'one');
+	assert.is((await one.ask(`PATCH ${STEP}/body`, 'a half')).status, 200);
+	assert.is(await one.body(), 'a half');
+	assert.is((await one.ask(`PATCH ${STEP}`, { handler: 'respond', body: 'two' })).status, 200);
+	assert.is(await one.body(), 'two');
+	assert.is((await one.ask(`PUT ${STEP}`, { handler: 'respond', body: 'before' })).status, 200);
+	assert.is(await one.body(), 'before');
+	assert.is((await one.ask(`DELETE ${STEP}`)).status, 200);
+	assert.is(await one.body(), 'two');
+	assert.is(
+		(await one.ask('POST /config/sites/0/pipeline', { handler: 'respond', body: 'never reached' })).status,
+		200,
+	);
+	assert.is((await one.ask('GET /config/sites/0/pipeline/2/body')).json, 'never reached');
+	assert.is(
+		(await one.ask('POST /config/sites/0/pipeline/...', [{ handler: 'respond' }, { handler: 'respond' }])).status,
+		200,
+	);
+	assert.is((await one.ask('GET /config/sites/0/pipeline')).json.length, 5);
+	assert.is((await one.ask('GET /config/nothing/there')).json, null);
+});
+
+changes('what does not fit is refused, and the old configuration goes on', async () => {
+	const missing = await one.ask('PATCH /config/sites/0/errors/7', {});
+	assert.is(missing.status, 404);
+	assert.is(missing.json.error.code, 'path_not_found');
+	assert.is(missing.json.error.nearest, '/sites/0');
+	assert.is((await one.ask('PUT /config/sites/0/pipeline/99', {})).json.error.nearest, '/sites/0/pipeline');
+	assert.is((await one.ask('PUT /config/settings/threads', 2)).status, 409);
+	const restart = await one.ask('PATCH /config/settings/threads', 2);
+	assert.is(restart.status, 409);
+	assert.is(restart.json.error.code, 'restart_required');
+	const invalid = await one.ask('PATCH /config/sites/0/pipeline/1/handler', 'static_response');
+	assert.is(invalid.status, 400);
+	assert.is(invalid.json.error.code, 'invalid_config');
+	assert.is(await one.body(), 'two');
+});
+
+changes('a conditional write holds only while what was read is there', async () => {
+	const { etag } = await one.ask(`GET ${STEP}`);
+	assert.ok(etag?.startsWith('"/sites/0/pipeline/1 '));
+	const again = { handler: 'respond', body: 'two', status: 201 };
+	assert.is((await one.ask(`PATCH ${STEP}`, again, { 'If-Match': etag! })).status, 200);
+	const stale = await one.ask(`PATCH ${STEP}`, again, { 'If-Match': etag! });
+	assert.is(stale.status, 412);
+	assert.is(stale.json.error.code, 'precondition_failed');
+	const other = (await one.ask('GET /config/sites')).etag!;
+	assert.is((await one.ask(`PATCH ${STEP}`, again, { 'If-Match': other })).status, 412, 'the Etag of another path');
+	assert.is((await one.ask(`PATCH ${STEP}`, again, { 'If-Match': '*' })).status, 200);
+	assert.is((await one.ask('POST /config/routes', {}, { 'If-Match': '*' })).status, 412, 'nothing is there');
+});
+
+changes('secrets are hidden when read, stay when they come back hidden, and cannot be invented', async () => {
+	const { json } = await one.ask('GET /config/sites/0/pipeline/0');
+	assert.equal(json.request.set, [{ name: 'Authorization', value: '[redacted]' }]);
+	assert.is((await one.ask('GET /config/settings/admin')).json.token, '[redacted]');
+	json.request.set.push({ name: 'X-More', value: 'yes' });
+	assert.is((await one.ask('PATCH /config/sites/0/pipeline/0', json)).status, 200);
+	assert.is((await one.ask('PATCH /config/settings/admin/token', TOKEN)).status, 200, 'the token is still ours');
+	const invented = await one.ask('POST /config/sites/0/pipeline', json);
+	assert.is(invented.status, 400);
+	assert.match(invented.json.error.message, /\[redacted\]/);
+	const whole = (await one.ask('GET /config/')).json;
+	assert.is((await one.ask('POST /config/', whole)).status, 400);
+	assert.is((await one.ask('POST /load', whole)).status, 400);
+	assert.not.match(one.server!.output(), /hidden|sesame/);
+});
+
+changes('objects are found by their @id', async () => {
+	const step = { '@id': 'my/answer', handler: 'respond', body: 'by id' };
+	assert.is((await one.ask(`PATCH ${STEP}`, step)).status, 200);
+	assert.is((await one.ask('GET /id/my%2Fanswer/body')).json, 'by id');
+	assert.is((await one.ask('PATCH /id/my%2Fanswer', { ...step, body: 'by its id' })).status, 200);
+	assert.is(await one.body(), 'by its id');
+	assert.is((await one.ask('GET /id/nobody')).json, null);
+	assert.is((await one.ask('DELETE /id/nobody')).status, 404);
+});
+
+changes('a dry run tells what a load would do, and does nothing', async () => {
+	const swap = await one.ask('POST /load?dry_run', one.text('three'));
+	assert.is(swap.status, 200);
+	assert.is(swap.json.result, 'swap');
+	assert.ok(swap.json.changes.some((change: { to?: unknown }) => JSON.stringify(change.to)?.includes('three')));
+	assert.not.match(JSON.stringify(swap.json.changes), /hidden|sesame/);
+	const refused = await one.ask('POST /load?dry_run=true', 'respond');
+	assert.is(refused.json.result, 'refused');
+	const restart = await one.ask('POST /load?dry_run', one.text('x').replace('threads 1', 'threads 2'));
+	assert.is(restart.json.result, 'restart_required');
+	assert.is(restart.json.reasons[0].subject, 'threads');
+	assert.is(await one.body(), 'by its id');
+	assert.is((await one.ask('POST /load?dry_run=perhaps', 'x')).status, 400);
+});
+
+changes('writes from many clients at once are all there in the end', async () => {
+	assert.is((await one.ask('POST /load', one.text('many'))).status, 200);
+	const before = (await one.ask('GET /config/sites/0/pipeline')).json.length;
+	const added = await Promise.all(
+		Array.from({ length: 20 }, (_, at) =>
+			one.ask('POST /config/sites/0/pipeline', { handler: 'respond', body: `client ${at}` }),
+		),
+	);
+	assert.ok(added.every(({ status }) => status === 200));
+	assert.is((await one.ask('GET /config/sites/0/pipeline')).json.length, before + 20);
+});
+
+const tentative = suite('tentative loads');
+const two = new Changed();
+tentative.before(() => two.start());
+tentative.after(async () => {
+	await two.server!.stop();
+});
+
+async function until(holds: () => Promise<boolean>): Promise<void> {
+	const end = performance.now() + 5000;
+	while (!(await holds())) {
+		assert.ok(performance.now() < end, 'it did not happen within five seconds');
+		await new Promise(resolve => setTimeout(resolve, 50));
+	}
+}
+
+tentative('a load that nobody confirms is taken back', async () => {
+	const answer = await two.ask('POST /load?confirm=1s', two.text('tentative'));
+	assert.is(answer.status, 200);
+	assert.ok(answer.json.confirm.until > Date.now());
+	assert.is(await two.body(), 'tentative');
+	const meanwhile = await two.ask('PATCH /config/settings/debug', true);
+	assert.is(meanwhile.json.error.code, 'confirmation_pending');
+	await until(async () => (await two.body()) === 'one');
+	await until(async () => two.server!.output().includes('a load was taken back'));
+	assert.is((await two.ask('POST /load/confirm')).status, 404);
+});
+
+tentative('a load that is confirmed stays, one that is reverted goes at once', async () => {
+	assert.is((await two.ask('POST /load?confirm=1s', two.text('kept'))).status, 200);
+	assert.is((await two.ask('POST /load/confirm')).status, 200);
+	assert.is((await two.ask('POST /load?confirm=1m', two.text('unwanted'))).status, 200);
+	assert.is(await two.body(), 'unwanted');
+	assert.is((await two.ask('POST /load/revert')).status, 200);
+	assert.is(await two.body(), 'kept');
+	await new Promise(resolve => setTimeout(resolve, 1100));
+	assert.is(await two.body(), 'kept');
+});
+
+tentative('a load whose answers are errors is taken back at once', async () => {
+	const broken = two.text('broken').replace('respond "broken"', 'error "broken" 500');
+	assert.is((await two.ask('POST /load?confirm=1m&max_error_rate=0.5', broken)).status, 200);
+	for (let count = 0; count < 25; count++) await two.body();
+	await until(async () => (await two.body()) === 'kept');
+	assert.is((await two.ask('POST /load?max_error_rate=0.5', broken)).status, 400);
+	assert.is((await two.ask('POST /load?confirm=soon', broken)).status, 400);
+	assert.is((await two.ask('POST /load?confirm=1m&max_error_rate=2', broken)).status, 400);
+	assert.is(await two.body(), 'kept');
+});
+
+tentative('the command line loads tentatively, accepts and reverts', async () => {
+	writeFileSync(two.file, two.text('from the command line'));
+	const address = ['--address', `127.0.0.1:${two.admin}`];
+	const loaded = two.svc('reload', '--confirm', '30s', ...address);
+	assert.is(loaded.status, 0, loaded.text);
+	assert.match(loaded.text, /comes back in (30|29) s unless you run: svc reload --accept/);
+	assert.match(two.svc('reload', '--accept', ...address).text, /^Generation \d+ stays\.\n$/);
+	assert.is(await two.body(), 'from the command line');
+	const nothing = two.svc('reload', '--revert', ...address);
+	assert.is(nothing.status, 1);
+	assert.match(nothing.text, /took nothing back: No load waits for a confirmation/);
+	assert.is(two.svc('reload', '--accept', '--revert').status, 1);
+	assert.is(two.svc('reload', '--max-error-rate', '0.1').status, 1);
+});
+
+const resumed = suite('resumed');
+
+resumed('what the API changed is saved, and --resume serves it again', async () => {
+	const three = new Changed();
+	await three.start(['--resume']);
+	assert.is(await three.body(), 'one', 'nothing was saved yet');
+	const { json } = await three.ask(`GET ${STEP}`);
+	assert.is((await three.ask(`PATCH ${STEP}`, { ...json, body: 'saved' })).status, 200);
+	await three.server!.stop();
+	const saved = path.join(three.state, 'svc', 'autosave.json');
+	assert.is(statSync(saved).mode & 0o777, 0o600);
+	assert.is(JSON.parse(readFileSync(saved, 'utf8')).settings.admin.token, TOKEN);
+	await three.start(['--resume']);
+	assert.is(await three.body(), 'saved');
+	const off = await three.ask('POST /config/settings/persist_config', false);
+	assert.is(off.status, 200, JSON.stringify(off.json));
+	assert.is((await three.ask(`PATCH ${STEP}`, { ...json, body: 'not saved' })).status, 200);
+	await three.server!.stop();
+	assert.not.match(readFileSync(saved, 'utf8'), /not saved/);
+	await three.start();
+	assert.is(await three.body(), 'one', 'without --resume the file counts');
+	await three.server!.stop();
+});
+
+changes.run();
+tentative.run();
+resumed.run();
