@@ -6,7 +6,9 @@ import { bind } from './bind.ts';
 import type { Directive } from './directive.ts';
 import { editHeaders } from './edit-headers.ts';
 import { error } from './error.ts';
+import { phpFastcgi } from './fastcgi/php-fastcgi.ts';
 import { fileServer } from './file-server/file-server.ts';
+import { forwardAuth } from './forward-auth.ts';
 import { fs } from './fs.ts';
 import { handle } from './handle.ts';
 import { handleErrors } from './handle-errors.ts';
@@ -32,8 +34,8 @@ import { root } from './root.ts';
 import { route } from './route.ts';
 import { templates } from './templates/templates.ts';
 import { timeouts } from './timeouts.ts';
-import { tracing } from './tracing/tracing.ts';
 import { tls } from './tls/tls.ts';
+import { tracing } from './tracing/tracing.ts';
 import { tryFiles } from './try-files.ts';
 import { uri } from './uri.ts';
 import { vars } from './vars.ts';
@@ -69,6 +71,8 @@ export const directives: readonly Directive[] = [
 	requestHeader,
 	respond,
 	reverseProxy,
+	phpFastcgi,
+	forwardAuth,
 	rewrite,
 	root,
 	route,

@@ -2,7 +2,7 @@
 
 /** Directives of the languages that have no module in this build. */
 export const UNAVAILABLE_DIRECTIVES: ReadonlySet<string> = new Set([
-	...['forward_auth', 'encode', 'php_fastcgi'],
+	...['encode'],
 	...['acme_server', 'cache', 'rate_limit'],
 ]);
 

@@ -12,6 +12,8 @@ export interface PoolSurroundings {
 	readonly upstreamObserver: UpstreamObserver | undefined;
 	/** The process's environment, for proxies that it names. */
 	readonly environment: { readonly [name: string]: string | undefined };
+	/** Gets what FastCGI applications write to standard error, with the status of their response. */
+	readonly complained?: (text: string, status: number) => void;
 }
 
 /** A thread without settings: for tests and rehearsals. */

@@ -246,6 +246,8 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 		return this.#surroundings.environment;
 	}
 
+	readonly complained = (text: string, status: number): void => this.#surroundings.complained?.(text, status);
+
 	idled(): void {
 		if (this.#timer !== undefined || this.#closed) return;
 		const interval = Math.min(MAX_SWEEP_INTERVAL, Math.max(50, keepAliveOf(this.settings).timeout / 4));

@@ -130,7 +130,8 @@ function compileRequest(
 			target: target(x),
 			headers,
 			body: dropsBody ? null : body,
-			upgrade,
+			// Another method is another request: what the client would switch to is not its.
+			upgrade: method === undefined ? upgrade : undefined,
 			transport: transportValues?.(x, headers),
 		};
 	};

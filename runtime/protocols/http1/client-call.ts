@@ -46,3 +46,23 @@ export interface ClientCall {
 	/** The exchange on the wire has ended, whole or not. */
 	released(): void;
 }
+
+/** A connection that carries one call at a time. */
+export interface KeptConnection extends CallCarrier {
+	/** `performance.now()` at which it last became idle; the keeper's. */
+	idleSince: number;
+	/** True while a call can be sent on it. */
+	readonly usable: boolean;
+	/** Sends a call; only when `usable`. */
+	send(call: ClientCall): void;
+	/** Ends the connection at once. */
+	destroy(): void;
+}
+
+/** Who keeps connections while nothing is on them. */
+export interface ConnectionKeeper {
+	/** Its exchange has ended, and it takes another. */
+	connectionIdle(connection: KeptConnection): void;
+	/** It has ended, whatever was on it. Called once. */
+	connectionLost(connection: KeptConnection): void;
+}

@@ -5,7 +5,7 @@ import { UpstreamError, type UpstreamResponse } from '../../../compiler/exchange
 import { errorText, LONGEST_TIMER, type Wire, type WireHolder } from '../wire.ts';
 import { ChunkedDecoder, type ChunkSink } from './chunked-decoder.ts';
 import { type BodyOwner, ClientBody } from './client-body.ts';
-import type { CallCarrier, ClientCall, ClientOptions } from './client-call.ts';
+import type { ClientCall, ClientOptions, ConnectionKeeper, KeptConnection } from './client-call.ts';
 import {
 	formatRequestHead,
 	headText,
@@ -30,16 +30,8 @@ const MAX_TRAILER_COUNT = 1000;
 /** Interim responses to one request: without a bound they would keep an exchange open for ever. */
 const MAX_INTERIM = 100;
 
-/** Who keeps connections while nothing is on them. */
-export interface ConnectionKeeper {
-	/** Its exchange has ended, and it takes another. */
-	connectionIdle(connection: ClientConnection): void;
-	/** It has ended, whatever was on it. Called once. */
-	connectionLost(connection: ClientConnection): void;
-}
-
 /** One connection. */
-export class ClientConnection implements CallCarrier, WireHolder, BodyOwner, RequestBodyOwner, ChunkSink {
+export class ClientConnection implements KeptConnection, WireHolder, BodyOwner, RequestBodyOwner, ChunkSink {
 	/** `performance.now()` at which it last became idle; the keeper's. */
 	idleSince = 0;
 	readonly #socket: Socket;

@@ -6,16 +6,19 @@ import type {
 } from '../../../compiler/directives/reverse-proxy/transports/transport-settings.ts';
 import type { UpstreamAddress } from '../../../compiler/directives/reverse-proxy/upstream-address.ts';
 import type { TransportValues, UpstreamSettings } from '../../../compiler/exchange/leases.ts';
-import type { ClientOptions } from '../../protocols/http1/client-call.ts';
+import { FastcgiConnection } from '../../protocols/fastcgi/fastcgi-connection.ts';
+import type { ClientOptions, ConnectionKeeper } from '../../protocols/http1/client-call.ts';
+import { ClientConnection } from '../../protocols/http1/client-connection.ts';
+import type { Wire } from '../../protocols/wire.ts';
 import type { ClientTarget } from './dialer.ts';
 import { forwardProxyFor, proxyTarget, tunnelThrough } from './forward-proxy.ts';
-import { Http1Link, type Http1Settings } from './http1-link.ts';
 import { Http2Link } from './http2-link.ts';
 import { KeyedLinks } from './keyed-links.ts';
 import type { IdleLimits, LinkSurroundings, UpstreamLink } from './link.ts';
 import { NegotiatedLink } from './negotiated-link.ts';
 import { proxyHeader } from './proxy-header.ts';
 import { resolverLookup } from './resolver-lookup.ts';
+import { SerialLink, type SerialSettings } from './serial-link.ts';
 import { type Prelude, SocketDialer, type SocketOptions } from './socket-dialer.ts';
 import { TlsClient } from './tls-client.ts';
 import { ClientTlsContext } from './tls-context.ts';
@@ -28,10 +31,14 @@ const PROBE_INTERVAL = 30_000;
 const FALLBACK_DELAY = 300;
 
 const PLAIN: HttpTransportSettings = { type: 'http' };
+/** What FastCGI takes of sockets. */
+const DIRECT: HttpTransportSettings = { type: 'http', forward_proxy: 'none' };
 
 /** How idle connections of a pool are kept. */
 export function keepAliveOf(settings: UpstreamSettings): IdleLimits {
-	return { timeout: settings.keepalive ?? 120_000, count: settings.keepalive_idle_conns ?? 32 };
+	// An application's process is held by an idle connection, and there are few of them: FastCGI keeps none unless told to.
+	const usual = settings.transport?.type === 'fastcgi' ? 0 : 120_000;
+	return { timeout: settings.keepalive ?? usual, count: settings.keepalive_idle_conns ?? 32 };
 }
 
 /**
@@ -51,20 +58,21 @@ export class LinkMaker {
 	readonly #transport: HttpTransportSettings;
 	readonly #surroundings: LinkSurroundings;
 	readonly #options: ClientOptions;
-	readonly #http1: Http1Settings;
+	readonly #serial: SerialSettings;
 	readonly #sockets: SocketOptions;
 	#context: ClientTlsContext | undefined = undefined;
 
 	/** @throws MaterialError when a certificate's file cannot be used */
 	constructor(settings: UpstreamSettings, surroundings: LinkSurroundings) {
 		this.#surroundings = surroundings;
-		const transport = settings.transport?.type === 'http' ? settings.transport : PLAIN;
+		const fastcgi = settings.transport?.type === 'fastcgi' ? settings.transport : undefined;
+		const transport = settings.transport?.type === 'http' ? settings.transport : fastcgi ? DIRECT : PLAIN;
 		this.#transport = transport;
 		const limits = keepAliveOf(settings);
 		this.#options = {
 			responseHeaderTimeout: settings.response_header_timeout ?? 0,
-			readTimeout: transport.read_timeout ?? 0,
-			writeTimeout: transport.write_timeout ?? 0,
+			readTimeout: settings.transport?.read_timeout ?? 0,
+			writeTimeout: settings.transport?.write_timeout ?? 0,
 			continueTimeout: transport.expect_continue_timeout ?? 1000,
 			maxResponseHead: settings.max_response_header ?? MAX_RESPONSE_HEAD,
 			keepAlive: limits.timeout > 0 && limits.count > 0,
@@ -77,7 +85,13 @@ export class LinkMaker {
 		};
 		const most = transport.max_conns_per_host ?? 0;
 		const maxConnections = most === 0 ? 0 : Math.max(1, Math.floor(most / surroundings.threads));
-		this.#http1 = { options: this.#options, limits, maxConnections, idled };
+		const options = this.#options;
+		const complained = fastcgi?.capture_stderr ? surroundings.complained : undefined;
+		const cgiOptions = { ...options, complained };
+		const open = fastcgi
+			? (wire: Wire, keeper: ConnectionKeeper) => new FastcgiConnection(wire, cgiOptions, keeper)
+			: (wire: Wire, keeper: ConnectionKeeper) => new ClientConnection(wire, options, keeper);
+		this.#serial = { open, limits, maxConnections, idled };
 		const connectTimeout = settings.connect_timeout ?? 3000;
 		this.#sockets = {
 			connectTimeout,
@@ -116,16 +130,17 @@ export class LinkMaker {
 		};
 		const { versions } = this.#transport;
 		const scheme = tls ? 'https' : 'http';
-		const http2 = { ...this.#http1, scheme } as const;
+		const { limits, idled } = this.#serial;
+		const http2 = { options: this.#options, limits, idled, scheme } as const;
 		if (!tls) {
 			const h2c = versions?.includes('h2c') || address.scheme === 'h2c';
-			return h2c ? new Http2Link(dialer([]), http2) : new Http1Link(dialer([]), this.#http1);
+			return h2c ? new Http2Link(dialer([]), http2) : new SerialLink(dialer([]), this.#serial);
 		}
 		const one = versions === undefined || versions.includes('1.1');
 		const two = versions === undefined || versions.includes('2');
-		if (!two) return new Http1Link(dialer(['http/1.1']), this.#http1);
+		if (!two) return new SerialLink(dialer(['http/1.1']), this.#serial);
 		if (!one) return new Http2Link(dialer(['h2']), http2);
-		const plain = new Http1Link(dialer(['http/1.1']), this.#http1);
+		const plain = new SerialLink(dialer(['http/1.1']), this.#serial);
 		return new NegotiatedLink(dialer(['h2', 'http/1.1']), plain, new Http2Link(undefined, http2));
 	}
 

@@ -39,6 +39,8 @@ export interface LinkSurroundings {
 	idled(): void;
 	/** Names proxies to connect through; the process's if left out. */
 	readonly environment?: { readonly [name: string]: string | undefined };
+	/** Gets what FastCGI applications write to standard error, with the status of their response. */
+	readonly complained?: (text: string, status: number) => void;
 	/** Idle connections to all upstreams of the pool on this thread. */
 	readonly idleConnections?: number;
 }

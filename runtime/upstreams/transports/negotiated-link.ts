@@ -3,15 +3,15 @@ import type { ClientCall } from '../../protocols/http1/client-call.ts';
 import type { Wire } from '../../protocols/wire.ts';
 import { CallQueue } from './call-queue.ts';
 import type { Dialer } from './dialer.ts';
-import type { Http1Link } from './http1-link.ts';
 import type { Http2Link } from './http2-link.ts';
 import type { UpstreamLink } from './link.ts';
+import type { SerialLink } from './serial-link.ts';
 import { type DialedFor, WaitingCall } from './waiting-call.ts';
 
 /** Both kinds of connections; what an upstream spoke last is what the next call is expected to need. */
 export class NegotiatedLink implements UpstreamLink, DialedFor {
 	readonly #dialer: Dialer;
-	readonly #one: Http1Link;
+	readonly #one: SerialLink;
 	readonly #two: Http2Link;
 	/** Calls that came while a handshake was under way: with HTTP/2 they share its connection. */
 	readonly #following = new CallQueue();
@@ -23,7 +23,7 @@ export class NegotiatedLink implements UpstreamLink, DialedFor {
 	 * @param one Dials with HTTP/1.1 only, and takes wires that turn out to speak it.
 	 * @param two Takes wires that speak HTTP/2.
 	 */
-	constructor(dialer: Dialer, one: Http1Link, two: Http2Link) {
+	constructor(dialer: Dialer, one: SerialLink, two: Http2Link) {
 		this.#dialer = dialer;
 		this.#one = one;
 		this.#two = two;

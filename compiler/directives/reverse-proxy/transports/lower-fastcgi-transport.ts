@@ -46,6 +46,10 @@ export function fastcgiOptions(
 		capture_stderr: (words, at) => {
 			if (cx.noBlock(at) && cx.count(at, words, 0, 0, 'capture_stderr')) draft.capture_stderr = true;
 		},
+		keepalive: (words, at) => {
+			const value = words.length === 1 && words[0]!.text === 'off' ? 0 : transportDuration(words, at, cx);
+			if (value !== undefined) pool.keepalive = value;
+		},
 		dial_timeout: (words, at) => {
 			const value = transportDuration(words, at, cx);
 			if (value !== undefined) pool.connect_timeout = value;

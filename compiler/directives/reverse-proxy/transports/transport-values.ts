@@ -3,6 +3,7 @@ import type { CompileContext } from '../../../codegen/compile-context.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import type { ProxiedClient, TransportValues, UpstreamSettings } from '../../../exchange/leases.ts';
+import { compileCgiVariables } from '../../fastcgi/cgi-variables.ts';
 
 /** Makes the values; `headers` are those that are sent. Undefined when the transport asks for nothing. */
 export type TransportValuesMaker = (x: Exchange, headers: HeaderList) => TransportValues;
@@ -13,7 +14,11 @@ export function compileTransportValues(
 	cx: CompileContext,
 ): TransportValuesMaker | undefined {
 	const { transport } = settings;
-	if (transport?.type !== 'http') return undefined;
+	if (transport?.type === 'fastcgi') {
+		const variables = compileCgiVariables(transport, cx);
+		return (x, headers) => ({ serverName: undefined, client: undefined, params: variables(x, headers) });
+	}
+	if (!transport) return undefined;
 	const name = transport.tls?.server_name;
 	const serverName = name?.includes('{') ? cx.template(name, 'empty') : undefined;
 	const tellsClient = transport.proxy_protocol !== undefined;

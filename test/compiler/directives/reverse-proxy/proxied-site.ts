@@ -3,7 +3,7 @@ import { buildSite } from '../../../../compiler/codegen/build-site.ts';
 import { NO_FACTS } from '../../../../compiler/codegen/placeholders/index.ts';
 import { compile } from '../../../../compiler/compiler.ts';
 import type { Exchange } from '../../../../compiler/exchange/exchange.ts';
-import type { UpstreamSettings } from '../../../../compiler/exchange/leases.ts';
+import type { FileReader, UpstreamSettings } from '../../../../compiler/exchange/leases.ts';
 import { ReadError, type Reader } from '../../../../compiler/source/reader.ts';
 import { createUpstreamPool, type OwnedUpstreamPool } from '../../../../runtime/upstreams/upstream-pool.ts';
 import { serve, type WireServer } from '../../../runtime/protocols/http1/wire.ts';
@@ -33,7 +33,7 @@ export interface ProxiedSite {
 }
 
 /** Compiles `lines` as the lines of a site of a Configfile and serves it. */
-export async function proxiedSite(lines: string, before = ''): Promise<ProxiedSite> {
+export async function proxiedSite(lines: string, before = '', files?: FileReader): Promise<ProxiedSite> {
 	const text = `${before}\n:8080 {\n${lines}\n}\n`;
 	const { document, diagnostics } = compile({ format: 'configfile', text, name: 'Configfile' }, NO_FILES);
 	if (!document) throw new Error(diagnostics.map(({ message }) => message).join('\n'));
@@ -45,6 +45,7 @@ export async function proxiedSite(lines: string, before = ''): Promise<ProxiedSi
 		facts: NO_FACTS,
 		leases: {
 			lease(kind, settings) {
+				if (kind === 'files' && files) return files as never;
 				if (kind !== 'upstreams') return { record() {} } as never;
 				const pool = createUpstreamPool(settings as UpstreamSettings);
 				pools.push(pool);

@@ -23,6 +23,9 @@ addresses('forms', () => {
 		['tcp/host:90', ['host:90']],
 		['unix//run/app.sock', ['unix//run/app.sock']],
 		['unix/app.sock', ['unix/app.sock']],
+		['https://host', ['host:443']],
+		['h2c://host', ['host:80']],
+		['unix+h2c//s', ['unix//s']],
 	];
 	for (const [text, expected] of table) {
 		const parsed = parseUpstream(text);
@@ -85,9 +88,6 @@ addresses('refusals', () => {
 			'upstream/placeholder-in-url',
 			'due to parsing difficulties, placeholders are not allowed when an upstream address contains a scheme',
 		],
-		['https://h', 'directive/unavailable', 'an upstream over TLS (`https://`) is not part of this build yet'],
-		['h2c://h', 'directive/unavailable', 'an upstream over HTTP/2 (`h2c://`) is not part of this build yet'],
-		['unix+h2c//s', 'directive/unavailable', 'an upstream over `unix+h2c/` is not part of this build yet'],
 		['fd/3', 'directive/unavailable', 'an upstream over `fd/` is not part of this build yet'],
 		['h:0', 'upstream/invalid-port', '`0` is not a port'],
 		['h:65536', 'upstream/invalid-port', '`65536` is not a port'],

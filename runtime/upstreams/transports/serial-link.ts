@@ -1,6 +1,5 @@
-/** Connections of HTTP/1.1 to one upstream: one call at a time on each, idle ones kept for the next. */
-import type { ClientCall, ClientOptions } from '../../protocols/http1/client-call.ts';
-import { ClientConnection, type ConnectionKeeper } from '../../protocols/http1/client-connection.ts';
+/** Connections to one upstream that carry one call at a time, idle ones kept for the next: HTTP/1.1 and FastCGI. */
+import type { ClientCall, ConnectionKeeper, KeptConnection } from '../../protocols/http1/client-call.ts';
 import type { Wire } from '../../protocols/wire.ts';
 import { CallQueue } from './call-queue.ts';
 import type { Dialer } from './dialer.ts';
@@ -14,8 +13,9 @@ import { type DialedFor, WaitingCall } from './waiting-call.ts';
 const SURPLUS_IDLE = 1000;
 
 /** Settings of the connections. */
-export interface Http1Settings {
-	readonly options: ClientOptions;
+export interface SerialSettings {
+	/** Makes a connection of a wire. */
+	readonly open: (wire: Wire, keeper: ConnectionKeeper) => KeptConnection;
 	readonly limits: IdleLimits;
 	/** Connections of this thread, those under way included; 0 for no bound. */
 	readonly maxConnections: number;
@@ -24,18 +24,18 @@ export interface Http1Settings {
 }
 
 /** The connections. */
-export class Http1Link implements UpstreamLink, ConnectionKeeper, DialedFor {
+export class SerialLink implements UpstreamLink, ConnectionKeeper, DialedFor {
 	readonly #dialer: Dialer;
-	readonly #settings: Http1Settings;
+	readonly #settings: SerialSettings;
 	/** The one used last stands last and is taken first: so the others can age and go. */
-	#idle: ClientConnection[] = [];
+	#idle: KeptConnection[] = [];
 	/** Connections, those under way included. */
 	#open = 0;
 	/** Calls that wait for one of as many connections as there may be. */
 	readonly #waiting = new CallQueue();
 	#closed = false;
 
-	constructor(dialer: Dialer, settings: Http1Settings) {
+	constructor(dialer: Dialer, settings: SerialSettings) {
 		this.#dialer = dialer;
 		this.#settings = settings;
 	}
@@ -68,7 +68,7 @@ export class Http1Link implements UpstreamLink, ConnectionKeeper, DialedFor {
 		this.#dial(call);
 	}
 
-	/** Puts a call on a wire that speaks HTTP/1.1 and was dialed elsewhere. */
+	/** Puts a call on a wire that was dialed elsewhere. */
 	adopt(wire: Wire, call: ClientCall): void {
 		this.#open++;
 		this.connected(wire, call);
@@ -76,7 +76,7 @@ export class Http1Link implements UpstreamLink, ConnectionKeeper, DialedFor {
 
 	/** DialedFor */
 	connected(wire: Wire, call: ClientCall): void {
-		new ClientConnection(wire, this.#settings.options, this).send(call);
+		this.#settings.open(wire, this).send(call);
 	}
 
 	/** DialedFor */
@@ -104,7 +104,7 @@ export class Http1Link implements UpstreamLink, ConnectionKeeper, DialedFor {
 	}
 
 	/** ConnectionKeeper: it takes another call. */
-	connectionIdle(connection: ClientConnection): void {
+	connectionIdle(connection: KeptConnection): void {
 		const next = this.#waiting.shift();
 		if (next) {
 			connection.send(next);
@@ -121,7 +121,7 @@ export class Http1Link implements UpstreamLink, ConnectionKeeper, DialedFor {
 	}
 
 	/** ConnectionKeeper: it has ended. */
-	connectionLost(connection: ClientConnection): void {
+	connectionLost(connection: KeptConnection): void {
 		const at = this.#idle.indexOf(connection);
 		if (at !== -1) this.#idle.splice(at, 1);
 		this.#open--;

@@ -1,0 +1,388 @@
+/** One connection to a FastCGI application: one request at a time, streamed both ways. */
+import type { Socket } from 'node:net';
+import { type BodySource, isStream } from '../../../compiler/exchange/body.ts';
+import { HttpError } from '../../../compiler/exchange/http-error.ts';
+import { UpstreamError, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
+import { BodyPump, type PumpOwner } from '../body-pump.ts';
+import { type BodyOwner, ClientBody } from '../http1/client-body.ts';
+import type { ClientCall, ClientOptions, ConnectionKeeper, KeptConnection } from '../http1/client-call.ts';
+import { ownedCopy } from '../http1/owned-copy.ts';
+import { errorText, LONGEST_TIMER, type Wire, type WireHolder } from '../wire.ts';
+import { formatBegin, formatContent, formatEnd, RECORD, RecordReader, type RecordSink } from './records.ts';
+import { bodyStart, type CgiHead, parseCgiHead } from './response-head.ts';
+
+/** Bytes of a body whose length nobody said: an application is told the length before the body, so it is held first. */
+const MAX_HELD = 16_777_216;
+/** Characters of standard error that are kept of one request. */
+const MAX_ERRORS = 65_536;
+
+/** What else such a connection is given. */
+export interface FastcgiOptions extends ClientOptions {
+	/** Gets what the application wrote to standard error, with the status of its response; undefined: nobody wants it. */
+	readonly complained: ((text: string, status: number) => void) | undefined;
+}
+
+/** One connection. */
+export class FastcgiConnection implements KeptConnection, WireHolder, BodyOwner, PumpOwner, RecordSink {
+	idleSince = 0;
+	readonly #socket: Socket;
+	readonly #options: FastcgiOptions;
+	readonly #keeper: ConnectionKeeper;
+	#closed = false;
+	#call: ClientCall | undefined = undefined;
+	#calls = 0;
+	#timer: NodeJS.Timeout | undefined = undefined;
+	#readTimer: NodeJS.Timeout | undefined = undefined;
+	#writeTimer: NodeJS.Timeout | undefined = undefined;
+	// Of the current call:
+	#reader: RecordReader;
+	#pump: BodyPump | undefined = undefined;
+	#sent = false;
+	#bytes = false;
+	#headText = '';
+	#head: CgiHead | undefined = undefined;
+	#pieces: Buffer[] = [];
+	#received = 0;
+	#body: ClientBody | undefined = undefined;
+	#answered = false;
+	#ended = false;
+	#wanted = true;
+	#errors = '';
+	/** Wrong with the records, found while they are read. */
+	#mistake: string | undefined = undefined;
+	#refused = false;
+
+	/** Takes over a wire that is connected. */
+	constructor(wire: Wire, options: FastcgiOptions, keeper: ConnectionKeeper) {
+		this.#socket = wire.socket;
+		this.#options = options;
+		this.#keeper = keeper;
+		this.#reader = new RecordReader(this);
+		wire.holder = this;
+	}
+
+	get usable(): boolean {
+		return this.#call === undefined && !this.#closed && !this.#socket.destroyed;
+	}
+
+	send(call: ClientCall): void {
+		call.carrier = this;
+		this.#call = call;
+		this.#calls++;
+		this.#sent = false;
+		this.#bytes = false;
+		this.#headText = '';
+		this.#head = undefined;
+		this.#pieces = [];
+		this.#received = 0;
+		this.#body = undefined;
+		this.#answered = false;
+		this.#ended = false;
+		this.#errors = '';
+		this.#reader = new RecordReader(this);
+		const { body } = call.request;
+		if (isStream(body) && body.length === undefined) {
+			this.#hold(call, body).catch(error => this.#fail(error as UpstreamError));
+			return;
+		}
+		const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+		if (isStream(bytes)) {
+			this.#begin(call, bytes.length!);
+			this.#pump = new BodyPump(bytes, this);
+			if (this.#options.writeTimeout > 0) this.#watchWrites(this.#pump, this.#options.writeTimeout);
+			this.#pump.start();
+		} else this.#sendWhole(call, bytes);
+	}
+
+	cancel(call: ClientCall): void {
+		if (this.#call === call) this.#fail(new UpstreamError('response', 'the exchange was given up'));
+	}
+
+	destroy(): void {
+		if (this.#call) this.#fail(new UpstreamError('response', 'the connection was ended'));
+		else this.#drop();
+	}
+
+	/** Reads a body whose length is not known. @throws UpstreamError */
+	async #hold(call: ClientCall, body: BodySource): Promise<void> {
+		const pieces: Uint8Array[] = [];
+		let size = 0;
+		try {
+			for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
+				if (this.#call !== call) return body.cancel();
+				size += piece.length;
+				if (size > MAX_HELD) {
+					body.cancel();
+					throw new HttpError(411, 'A body as long as this needs a Content-Length for FastCGI.');
+				}
+				pieces.push(Uint8Array.from(piece));
+			}
+		} catch (error) {
+			throw new UpstreamError('request', 'the request body could not be read', error);
+		}
+		if (this.#call === call) this.#sendWhole(call, Buffer.concat(pieces));
+	}
+
+	#sendWhole(call: ClientCall, bytes: Uint8Array | null): void {
+		this.#socket.cork();
+		this.#begin(call, bytes?.length ?? 0);
+		if (bytes) for (const record of formatContent(RECORD.stdin, bytes)) this.#socket.write(record);
+		this.pumpEnded();
+		this.#socket.uncork();
+	}
+
+	#begin({ request }: ClientCall, length: number): void {
+		const params = request.transport?.params ?? [];
+		const own = ['REQUEST_METHOD', request.method, 'CONTENT_LENGTH', String(length)];
+		this.#socket.write(formatBegin([...own, ...params], this.#options.keepAlive));
+	}
+
+	/** PumpOwner */
+	writePiece(bytes: Uint8Array, flushed: () => void): void {
+		const records = formatContent(RECORD.stdin, bytes);
+		this.#socket.cork();
+		records.forEach((record, at) => {
+			this.#socket.write(record, at === records.length - 1 ? error => error || flushed() : undefined);
+		});
+		this.#socket.uncork();
+	}
+
+	/** PumpOwner: the request is whole. */
+	pumpEnded(): void {
+		this.#socket.write(formatEnd(RECORD.stdin));
+		this.#sent = true;
+		clearInterval(this.#writeTimer);
+		if (this.#answered) return;
+		const { responseHeaderTimeout, readTimeout } = this.#options;
+		if (responseHeaderTimeout > 0) {
+			this.#timer = setTimeout(
+				() => this.#fail(new UpstreamError('timeout', 'no response head came in time')),
+				Math.min(responseHeaderTimeout, LONGEST_TIMER),
+			);
+		}
+		if (readTimeout > 0) {
+			this.#readTimer = setInterval(
+				() => {
+					if (this.#wanted) this.#fail(new UpstreamError('timeout', 'the application sent nothing for too long'));
+				},
+				Math.min(readTimeout, LONGEST_TIMER),
+			);
+		}
+	}
+
+	/** PumpOwner: the client's body broke off. */
+	pumpFailed(error: unknown): void {
+		this.#fail(new UpstreamError('request', 'the request body could not be read', error));
+	}
+
+	#watchWrites(pump: BodyPump, timeout: number): void {
+		let seen = 0;
+		this.#writeTimer = setInterval(
+			() => {
+				const pending = pump.pendingWrite;
+				if (pending !== 0 && pending === seen) {
+					this.#fail(new UpstreamError('timeout', 'the application took nothing for too long'));
+				}
+				seen = pending;
+			},
+			Math.min(timeout, LONGEST_TIMER),
+		);
+	}
+
+	/** BodyOwner */
+	resumeBody(): void {
+		if (this.#wanted) return;
+		this.#wanted = true;
+		this.#socket.resume();
+	}
+
+	/** BodyOwner */
+	cancelBody(): void {
+		if (this.#call) this.#fail(new UpstreamError('response', 'the body was given up'));
+	}
+
+	/** WireHolder */
+	received(bytes: Buffer, count: number): boolean {
+		const call = this.#call;
+		if (!call) {
+			// Nobody asked: whatever it is must not answer the next request.
+			this.#drop();
+			return true;
+		}
+		this.#readTimer?.refresh();
+		this.#bytes = true;
+		if (!this.#reader.write(bytes, count)) this.#mistake ??= 'this is not FastCGI';
+		if (this.#call !== call) return true;
+		if (this.#mistake !== undefined) {
+			this.#fail(new UpstreamError('response', this.#mistake, undefined, this.#refused));
+			return true;
+		}
+		if (this.#ended) this.#finish(call);
+		else if (this.#head && !this.#answered) this.#stream(call, this.#head);
+		return this.#wanted;
+	}
+
+	/** RecordSink */
+	content(type: number, bytes: Buffer): void {
+		if (this.#mistake !== undefined || this.#ended) return;
+		if (type === RECORD.stderr) {
+			if (this.#options.complained && this.#errors.length < MAX_ERRORS) this.#errors += bytes.toString('utf8');
+			return;
+		}
+		if (type !== RECORD.stdout) return;
+		if (this.#head) {
+			this.#push(bytes);
+			return;
+		}
+		this.#headText += bytes.toString('latin1');
+		const start = bodyStart(this.#headText);
+		if (start === -1) {
+			if (this.#headText.length > this.#options.maxResponseHead) this.#mistake = 'the response head is too large';
+			return;
+		}
+		const head = parseCgiHead(this.#headText.slice(0, start));
+		if (typeof head === 'string') {
+			this.#mistake = head;
+			return;
+		}
+		this.#head = head;
+		clearTimeout(this.#timer);
+		const rest = this.#headText.slice(start);
+		this.#headText = '';
+		if (rest !== '') this.#push(Buffer.from(rest, 'latin1'));
+	}
+
+	/** RecordSink */
+	requestEnded(_status: number, protocol: number): void {
+		if (protocol !== 0) {
+			this.#mistake ??= `the application refused the request (${protocol})`;
+			this.#refused = !this.#head;
+		}
+		this.#ended = true;
+	}
+
+	#push(bytes: Buffer): void {
+		const { length } = this.#head!;
+		this.#received += bytes.length;
+		if (length !== undefined && this.#received > length && !this.#bodiless()) {
+			this.#mistake = 'the body is longer than its Content-Length';
+			return;
+		}
+		if (this.#body) this.#wanted = this.#body.push(this.#options.pieces.copy(bytes, 0, bytes.length));
+		else if (!this.#bodiless()) this.#pieces.push(ownedCopy(bytes, 0, bytes.length));
+	}
+
+	#bodiless(): boolean {
+		const { status } = this.#head!;
+		return this.#call!.request.method === 'HEAD' || status === 204 || status === 304;
+	}
+
+	/** Answers with a body of which more is to come. */
+	#stream(call: ClientCall, head: CgiHead): void {
+		this.#answered = true;
+		if (this.#bodiless()) {
+			call.answered(responseOf(head, null));
+			return;
+		}
+		const body = new ClientBody(this, head.length, this.#options.pieces);
+		this.#body = body;
+		for (const piece of this.#pieces.splice(0)) this.#wanted = body.push(piece);
+		call.answered(responseOf(head, body));
+	}
+
+	/** The request has ended. */
+	#finish(call: ClientCall): void {
+		const head = this.#head;
+		if (!head) {
+			this.#fail(new UpstreamError('response', 'the application answered nothing'));
+			return;
+		}
+		if (head.length !== undefined && this.#received < head.length && !this.#bodiless()) {
+			this.#fail(new UpstreamError('response', 'the body is shorter than its Content-Length'));
+			return;
+		}
+		if (!this.#answered) {
+			this.#answered = true;
+			const [first, ...more] = this.#pieces;
+			call.answered(
+				responseOf(head, first === undefined ? null : more.length === 0 ? first : Buffer.concat(this.#pieces)),
+			);
+		}
+		this.#body?.end(undefined);
+		this.#body = undefined;
+		const reusable = this.#options.keepAlive && this.#sent && this.#reader.whole && !this.#socket.destroyed;
+		this.#complain(head.status);
+		this.#call = undefined;
+		this.#clear();
+		this.#wanted = true;
+		if (reusable) this.#keeper.connectionIdle(this);
+		else this.#drop();
+		call.released();
+	}
+
+	/** WireHolder: the application has said all that it will. */
+	ended(): void {
+		this.closed(undefined);
+	}
+
+	/** WireHolder */
+	closed(error: Error | undefined): void {
+		if (this.#closed) return;
+		if (!this.#call) {
+			this.#drop();
+			return;
+		}
+		const phase = !this.#sent && !this.#answered ? 'request' : 'response';
+		this.#fail(new UpstreamError(phase, error ? errorText(error) : 'the connection was closed', error));
+	}
+
+	#fail(error: UpstreamError): void {
+		const call = this.#call;
+		if (!call) {
+			this.#drop();
+			return;
+		}
+		const started = this.#pump?.started === true;
+		this.#complain(this.#head?.status ?? 502);
+		this.#call = undefined;
+		this.#clear();
+		this.#drop();
+		if (!this.#answered) {
+			const untouched = this.#calls > 1 && !this.#bytes && !started && error.phase !== 'timeout';
+			call.failed(error, untouched);
+			return;
+		}
+		this.#body?.fail(error);
+		call.released();
+	}
+
+	#complain(status: number): void {
+		const text = this.#errors;
+		this.#errors = '';
+		if (text !== '') this.#options.complained?.(text, status);
+	}
+
+	/** Gives up what belongs to a call. */
+	#clear(): void {
+		clearTimeout(this.#timer);
+		clearInterval(this.#readTimer);
+		clearInterval(this.#writeTimer);
+		this.#readTimer = undefined;
+		this.#pump?.stop();
+		this.#pump = undefined;
+		this.#mistake = undefined;
+		this.#refused = false;
+		this.#pieces = [];
+	}
+
+	#drop(): void {
+		if (this.#closed) return;
+		this.#closed = true;
+		this.#socket.destroy();
+		this.#keeper.connectionLost(this);
+	}
+}
+
+function responseOf(head: CgiHead, body: UpstreamResponse['body']): UpstreamResponse {
+	return { status: head.status, headers: head.headers, body, protocol: 'HTTP/1.1', upgraded: undefined };
+}

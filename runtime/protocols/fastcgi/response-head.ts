@@ -1,0 +1,67 @@
+/** Heads of responses of CGI (RFC 3875 §6). */
+import { isFieldValue, isToken } from '../../../compiler/exchange/field-syntax.ts';
+import { HeaderList } from '../../../compiler/exchange/header-list.ts';
+
+/** Fields that one response may have. */
+const MAX_FIELDS = 1000;
+
+/** A response's head. */
+export interface CgiHead {
+	readonly status: number;
+	/** End-to-end fields without `Content-Length`. */
+	readonly headers: HeaderList;
+	readonly length: number | undefined;
+}
+
+/** Where the body begins: behind the first empty line, whichever its line ends; -1 while there is none. */
+export function bodyStart(text: string): number {
+	const plain = text.indexOf('\n\n');
+	const full = text.indexOf('\n\r\n');
+	if (text.startsWith('\r\n')) return 2;
+	if (text.startsWith('\n')) return 1;
+	if (plain === -1 && full === -1) return -1;
+	return full === -1 || (plain !== -1 && plain < full) ? plain + 2 : full + 3;
+}
+
+/** Reads a head, in latin1, without its empty line. A text says what is wrong. */
+export function parseCgiHead(text: string): CgiHead | string {
+	const items: string[] = [];
+	let status = 0;
+	let length: number | undefined;
+	let location = false;
+	for (const line of text.split(/\r?\n/)) {
+		if (line === '') continue;
+		const colon = line.indexOf(':');
+		const name = line.slice(0, colon);
+		const value = line.slice(colon + 1).replace(/^[ \t]+|[ \t]+$/g, '');
+		if (colon < 1 || !isToken(name) || !isFieldValue(value)) return 'a field line is not valid';
+		switch (name.toLowerCase()) {
+			case 'status': {
+				const number = /^(\d{3})(?: |$)/.exec(value);
+				if (!number || Number(number[1]) < 200 || Number(number[1]) > 599) return 'the status is not valid';
+				status = Number(number[1]);
+				break;
+			}
+			case 'content-length':
+				if (!/^\d{1,15}$/.test(value)) return 'Content-Length is not a number';
+				length = Number(value);
+				break;
+			case 'connection':
+			case 'keep-alive':
+			case 'proxy-connection':
+			case 'transfer-encoding':
+			case 'upgrade':
+			case 'te':
+			case 'trailer':
+				break;
+			case 'location':
+				location = true;
+				items.push(name, value);
+				break;
+			default:
+				items.push(name, value);
+		}
+		if (items.length > MAX_FIELDS * 2) return 'the response has too many fields';
+	}
+	return { status: status === 0 ? (location ? 302 : 200) : status, headers: new HeaderList(items), length };
+}

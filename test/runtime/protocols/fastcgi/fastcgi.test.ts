@@ -1,0 +1,210 @@
+/** FastCGI through a whole site, against an application that behaves and misbehaves. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { createFileReader } from '../../../../runtime/files/file-reader.ts';
+import { proxiedSite } from '../../../compiler/directives/reverse-proxy/proxied-site.ts';
+import { temporaryFolder } from '../../../harness.ts';
+import {
+	answer,
+	type CgiRequest,
+	end,
+	record,
+	type ScriptedApplication,
+	scriptedApplication,
+} from './scripted-application.ts';
+
+const test = suite('fastcgi');
+
+const root = temporaryFolder();
+mkdirSync(path.join(root, 'sub'));
+for (const name of ['index.php', 'page.php', 'x.jpg', 'plain.txt', 'sub/index.php'])
+	writeFileSync(path.join(root, name), name);
+
+const open: (() => unknown)[] = [];
+test.after.each(async () => {
+	for (const close of open.splice(0).reverse()) await close();
+});
+
+async function application(respond: (request: CgiRequest) => void): Promise<ScriptedApplication> {
+	const made = await scriptedApplication(respond);
+	open.push(() => made.close());
+	return made;
+}
+
+async function site(lines: string): Promise<string> {
+	const made = await proxiedSite(lines, '', createFileReader());
+	open.push(() => made.close());
+	return `http://127.0.0.1:${made.port}`;
+}
+
+/** An application that tells the variables named. */
+function telling(...names: string[]): Promise<ScriptedApplication> {
+	return application(({ params, body, socket }) => {
+		const lines = names.map(name => `${name}=${params[name] ?? '(none)'}`);
+		socket.write(answer(`Content-Type: text/plain\r\n\r\n${lines.join('\n')} ${body.length}`));
+	});
+}
+
+async function get(url: string, init: RequestInit = {}): Promise<string> {
+	const response = await fetch(url, { redirect: 'manual', ...init });
+	return `${response.status} ${response.headers.get('location') ?? ''}${await response.text()}`;
+}
+
+test('the variables of a request', async () => {
+	const names = ['SCRIPT_FILENAME', 'SCRIPT_NAME', 'PATH_INFO', 'PATH_TRANSLATED', 'REQUEST_URI', 'QUERY_STRING'];
+	const more = [
+		'REQUEST_METHOD',
+		'CONTENT_LENGTH',
+		'CONTENT_TYPE',
+		'HTTP_X_A',
+		'HTTP_PROXY',
+		'HTTP_X_B',
+		'REMOTE_ADDR',
+	];
+	const app = await telling(...names, ...more, 'SERVER_NAME', 'GATEWAY_INTERFACE', 'MODE', 'DOCUMENT_ROOT');
+	const url = await site(`root ${root}\nphp_fastcgi 127.0.0.1:${app.port} {\n env MODE {method}-x\n}`);
+	const headers = { 'X-A': '1', Proxy: 'evil', X_B: 'never', 'Content-Type': 'text/x' };
+	const told = await get(`${url}/page.php/more/%C3%A4?a=b%20c`, { method: 'POST', body: 'hello', headers });
+	assert.equal(told.split('\n'), [
+		`200 SCRIPT_FILENAME=${root}/page.php`,
+		'SCRIPT_NAME=/page.php',
+		'PATH_INFO=/more/ä',
+		`PATH_TRANSLATED=${root}/more/ä`,
+		'REQUEST_URI=/page.php/more/%C3%A4?a=b%20c',
+		'QUERY_STRING=a=b%20c',
+		'REQUEST_METHOD=POST',
+		'CONTENT_LENGTH=5',
+		'CONTENT_TYPE=text/x',
+		'HTTP_X_A=1',
+		'HTTP_PROXY=(none)',
+		'HTTP_X_B=(none)',
+		'REMOTE_ADDR=127.0.0.1',
+		'SERVER_NAME=127.0.0.1',
+		'GATEWAY_INTERFACE=CGI/1.1',
+		'MODE=POST-x',
+		`DOCUMENT_ROOT=${root} 5`,
+	]);
+});
+
+test('the front controller, folders, files that are none of its', async () => {
+	const app = await telling('SCRIPT_NAME', 'PATH_INFO');
+	const url = await site(`root ${root}\nphp_fastcgi 127.0.0.1:${app.port}\nrespond "behind {path}"`);
+	assert.is(await get(`${url}/`), '200 SCRIPT_NAME=/index.php\nPATH_INFO= 0');
+	assert.is(await get(`${url}/pretty/url`), '200 SCRIPT_NAME=/index.php\nPATH_INFO= 0');
+	assert.is(await get(`${url}/sub?q`), '308 /sub/?q');
+	assert.is(await get(`${url}/sub/`), '200 SCRIPT_NAME=/sub/index.php\nPATH_INFO= 0');
+	assert.is(await get(`${url}/plain.txt`), '200 behind /plain.txt');
+});
+
+test('an upload cannot be run by a name below it, however it is written', async () => {
+	const app = await telling('SCRIPT_NAME', 'PATH_INFO');
+	const php = await site(`root ${root}\nphp_fastcgi 127.0.0.1:${app.port}`);
+	const bare = await site(
+		`root ${root}\nreverse_proxy 127.0.0.1:${app.port} {\n transport fastcgi {\n split .php\n }\n}`,
+	);
+	for (const name of ['/x.jpg/y.php', '/x.jpg%2Fy.php', '/x.jpg/a/b.php', '/x.jpg/.php', '/sub/../x.jpg/y.php']) {
+		assert.is(await get(`${php}${name}`), '200 SCRIPT_NAME=/index.php\nPATH_INFO= 0', name);
+		assert.match(await get(`${bare}${name}`), /^404 /, name);
+	}
+	assert.match(await get(`${bare}/a.phpx/b.php`), /SCRIPT_NAME=\/a\.phpx\/b\.php/);
+});
+
+test('answers: status, redirects, empty, streamed, in small pieces', async () => {
+	const app = await application(({ params, socket }) => {
+		switch (params.SCRIPT_NAME) {
+			case '/status.php':
+				socket.write(answer('Status: 404 Gone Fishing\nX-A: b\n\nnothing here'));
+				return;
+			case '/location.php':
+				socket.write(answer('Location: /there\r\n\r\n'));
+				return;
+			case '/empty.php':
+				socket.write(answer(''));
+				return;
+			case '/bytes.php':
+				for (const byte of answer('A: b\r\n\r\nwhole')) socket.write(Buffer.from([byte]));
+				return;
+			case '/bad.php':
+				socket.write(answer('no head at all\r\n\r\nx'));
+				return;
+			case '/overloaded.php':
+				socket.write(Buffer.concat([end(2)]));
+				return;
+			case '/garbage.php':
+				socket.write('HTTP/1.1 200 OK\r\n\r\n');
+				return;
+			case '/short.php':
+				socket.write(answer('Content-Length: 10\r\n\r\nabc'));
+				return;
+			case '/stream.php':
+				socket.write(record(6, 'A: b\r\n\r\n', 3));
+				socket.write(record(6, 'one '));
+				setTimeout(() => socket.write(Buffer.concat([record(7, 'complaint\n'), record(6, 'two'), end()])), 20);
+		}
+	});
+	const url = await site(
+		`reverse_proxy 127.0.0.1:${app.port} {\n transport fastcgi {\n split .php\n keepalive 10s\n }\n}`,
+	);
+	assert.is(await get(`${url}/status.php`), '404 nothing here');
+	assert.is(await get(`${url}/location.php`), '302 /there');
+	assert.match(await get(`${url}/empty.php`), /^502 /);
+	assert.is(await get(`${url}/bytes.php`), '200 whole');
+	assert.match(await get(`${url}/bad.php`), /^502 /);
+	assert.match(await get(`${url}/overloaded.php`), /^502 /);
+	assert.match(await get(`${url}/garbage.php`), /^502 /);
+	assert.match(await get(`${url}/short.php`), /^502 /);
+	assert.is(await get(`${url}/stream.php`), '200 one two');
+});
+
+test('a body that breaks off does not look complete; the client leaving ends the connection', async () => {
+	let left: (() => void) | undefined;
+	const gone = new Promise<void>(resolve => {
+		left = resolve;
+	});
+	const app = await application(({ params, socket }) => {
+		if (params.SCRIPT_NAME === '/broken.php') {
+			socket.write(Buffer.concat([record(6, 'A: b\r\n\r\n'), record(6, 'half')]), () =>
+				setTimeout(() => socket.destroy(), 20),
+			);
+		} else socket.on('close', left!);
+	});
+	const url = await site(
+		`reverse_proxy 127.0.0.1:${app.port} {\n transport fastcgi {\n split .php\n keepalive 10s\n }\n}`,
+	);
+	const response = await fetch(`${url}/broken.php`);
+	let failed = false;
+	await response.text().catch(() => {
+		failed = true;
+	});
+	assert.ok(failed);
+	const controller = new AbortController();
+	const request = fetch(`${url}/silent.php`, { signal: controller.signal }).catch(() => {});
+	setTimeout(() => controller.abort(), 50);
+	await gone;
+	await request;
+});
+
+test('connections are kept only when asked for; bodies stream in, those without a length are held', async () => {
+	const app = await application(({ body, keep, number, socket }) => {
+		socket.write(answer(`\r\n${body.length} ${keep} ${number}`));
+	});
+	const plain = await site(`reverse_proxy 127.0.0.1:${app.port} {\n transport fastcgi\n}`);
+	assert.is(await get(plain), '200 0 false 1');
+	assert.is(await get(plain), '200 0 false 1');
+	const kept = await site(`reverse_proxy 127.0.0.1:${app.port} {\n transport fastcgi {\n keepalive 1m\n }\n}`);
+	assert.is(await get(kept), '200 0 true 1');
+	const large = new Uint8Array(2_000_000).fill(7);
+	assert.is(await get(kept, { method: 'PUT', body: large }), '200 2000000 true 2');
+	const unknown = new ReadableStream({
+		start(controller) {
+			controller.enqueue(large.subarray(0, 100_000));
+			controller.close();
+		},
+	});
+	assert.is(await get(kept, { method: 'PUT', body: unknown, duplex: 'half' } as RequestInit), '200 100000 true 3');
+	assert.is(app.accepted, 3);
+});
+
+test.run();
