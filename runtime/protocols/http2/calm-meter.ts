@@ -31,6 +31,8 @@ export const COST = {
 	window_update_flood: 1,
 	/** DATA without data or end, and frames of unknown type. */
 	empty_frames: 4,
+	/** DATA of a stream that we have reset. */
+	late_data: 1,
 } as const;
 
 /** What an exchange whose response was written whole gives back. */

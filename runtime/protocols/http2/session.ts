@@ -228,7 +228,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 			this.dataTaken(undefined, size, false);
 			if (stream !== undefined) this.streamError(stream, H2_ERROR.streamClosed);
 			else if (!this.#resets.has(id)) this.fail(H2_ERROR.streamClosed);
-			else this.spend('empty_frames', size === 0 ? COST.empty_frames : 0);
+			else this.spend('empty_frames', size === 0 ? COST.empty_frames : COST.late_data);
 			return;
 		}
 		if (!stream.window.take(size)) {

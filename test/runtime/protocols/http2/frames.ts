@@ -195,12 +195,9 @@ export class FrameClient {
 			if (found) return found;
 			const left = end - performance.now();
 			if (this.ended || left <= 0) {
-				const seen = this.frames.map(({ type, flags, stream, payload }) => [
-					type,
-					flags,
-					stream,
-					payload.toString('hex'),
-				]);
+				const seen = this.frames
+					.slice(-10)
+					.map(({ type, flags, stream, payload }) => [type, flags, stream, payload.toString('hex')]);
 				throw new Error(`got ${JSON.stringify(seen)}${this.ended ? ' and the end' : ''}`);
 			}
 			await new Promise<void>(resolve => {

@@ -1,0 +1,169 @@
+/** How HTTP/2 connections end: drained, idle, used up, cut short. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Handler } from '../../../../compiler/exchange/handler.ts';
+import { FLAG, FRAME, H2_ERROR } from '../../../../runtime/protocols/http2/frame-codes.ts';
+import { bodyOf } from '../http1/wire.ts';
+import { type FrameClient, frame, numbers, POST, REQUEST, request, settings, withClient } from './frames.ts';
+
+const test = suite('Ends of HTTP/2 connections');
+
+const prompt: Handler = x => {
+	x.response.body = 'hello';
+};
+
+const goAways = (client: FrameClient) =>
+	client.frames
+		.filter(({ type }) => type === FRAME.goAway)
+		.map(({ payload }) => [payload.readUInt32BE(0), payload.readUInt32BE(4)]);
+
+async function ended(client: FrameClient): Promise<void> {
+	for (let tries = 0; tries < 600 && !client.ended; tries++) await new Promise(resolve => setTimeout(resolve, 5));
+	assert.ok(client.ended);
+}
+
+/** Answers the server's PING, which tells it that its GOAWAY has been read. */
+async function acknowledge(client: FrameClient): Promise<void> {
+	const { payload } = await client.until(({ type, flags }) => type === FRAME.ping && flags === 0);
+	client.send(frame(FRAME.ping, FLAG.ack, 0, payload));
+}
+
+test('draining says so first, serves what was under way, and then ends', async () => {
+	let answer = (): void => {};
+	const slow: Handler = x => {
+		if (x.request.path !== '/slow') return prompt(x);
+		return new Promise(resolve => {
+			answer = () => {
+				x.response.body = 'late';
+				resolve();
+			};
+		});
+	};
+	await withClient(slow, async (client, server) => {
+		client.send(request(1, [...REQUEST.slice(0, 2), [':path', '/slow'], REQUEST[3]!]));
+		await client.alive();
+		server.protocol.drain();
+		// Opened before the client could know.
+		client.send(request(3));
+		assert.is(await client.status(3), '200');
+		await acknowledge(client);
+		await client.until(({ type, payload }) => type === FRAME.goAway && payload.readUInt32BE(0) === 3);
+		// Opened after it knew: not served, and not an error.
+		client.send(request(5), frame(FRAME.data, 0, 5));
+		await client.alive();
+		answer();
+		assert.is(await client.body(1), 'late');
+		await ended(client);
+		assert.equal(goAways(client), [
+			[0x7fffffff, H2_ERROR.none],
+			[3, H2_ERROR.none],
+		]);
+		assert.is(server.exchanges.length, 2);
+		assert.equal(server.cut, []);
+	});
+});
+
+test('an idle connection drains at once when its client answers, and soon when it does not', async () => {
+	await withClient(prompt, async (client, server) => {
+		client.send(request(1));
+		await client.body(1);
+		server.protocol.drain();
+		const begun = performance.now();
+		await acknowledge(client);
+		await ended(client);
+		assert.ok(performance.now() - begun < 500);
+	});
+	await withClient(
+		prompt,
+		async (client, server) => {
+			client.send(request(1));
+			await client.body(1);
+			server.protocol.drain();
+			await ended(client);
+			assert.equal(goAways(client).at(-1), [1, H2_ERROR.none]);
+		},
+		{ idleTimeout: 2000 },
+	);
+});
+
+test('an idle connection ends after its time, PINGs or not', async () => {
+	await withClient(
+		prompt,
+		async client => {
+			client.send(request(1));
+			await client.body(1);
+			const timer = setInterval(() => client.send(frame(FRAME.ping, 0, 0, Buffer.alloc(8))), 20);
+			try {
+				assert.equal(await client.goAway(), { code: H2_ERROR.none, last: 1 });
+				await ended(client);
+			} finally {
+				clearInterval(timer);
+			}
+		},
+		{ idleTimeout: 150 },
+	);
+});
+
+test('a connection that has served its requests ends gracefully', async () => {
+	await withClient(
+		prompt,
+		async (client, server) => {
+			for (const stream of [1, 3, 5]) client.send(request(stream));
+			await acknowledge(client);
+			await ended(client);
+			for (const stream of [1, 3, 5]) assert.is(await client.body(stream), 'hello');
+			assert.equal(goAways(client), [
+				[0x7fffffff, H2_ERROR.none],
+				[5, H2_ERROR.none],
+			]);
+			assert.equal(server.cut, []);
+		},
+		{ maxRequestsPerConnection: 3 },
+	);
+});
+
+test('a client that says GOAWAY is served to the end of its streams', async () => {
+	await withClient(
+		async x => {
+			x.response.body = await bodyOf(x);
+		},
+		async client => {
+			client.send(request(1, POST, FLAG.endHeaders), frame(FRAME.goAway, 0, 0, numbers(0, 0)));
+			await client.alive();
+			client.send(frame(FRAME.data, FLAG.endStream, 1, Buffer.from('still')));
+			assert.is(await client.body(1), 'still');
+			await ended(client);
+		},
+	);
+});
+
+test('an upload that is cut short fails for who reads it, by its reset or by the end of its connection', async () => {
+	const failures: number[] = [];
+	const handler: Handler = async x => {
+		await bodyOf(x).catch((error: { status: number }) => failures.push(error.status));
+	};
+	await withClient(handler, async (client, server) => {
+		client.send(request(1, POST, FLAG.endHeaders), frame(FRAME.data, 0, 1, Buffer.from('a')));
+		client.send(frame(FRAME.resetStream, 0, 1, numbers(H2_ERROR.cancel)));
+		client.send(request(3, POST, FLAG.endHeaders), frame(FRAME.data, 0, 3, Buffer.from('a')));
+		await client.alive();
+		client.socket.end();
+		await ended(client);
+		for (let tries = 0; tries < 100 && server.finished.length < 2; tries++)
+			await new Promise(resolve => setTimeout(resolve, 5));
+		assert.equal(failures, [400, 400]);
+		assert.is(server.finished.length, 2);
+	});
+});
+
+test('frames after a GOAWAY with an error are not served', async () => {
+	await withClient(prompt, async (client, server) => {
+		client.send(settings(2, 7), request(1));
+		assert.is((await client.goAway()).code, H2_ERROR.protocol);
+		await ended(client);
+		assert.is(server.exchanges.length, 0);
+		assert.equal(server.cut, ['protocol_error']);
+	});
+});
+
+test.run();

@@ -1,0 +1,258 @@
+/** Clients that attack: each is cut off, for the right reason, and what it had under way ends. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Handler } from '../../../../compiler/exchange/handler.ts';
+import { FLAG, FRAME, H2_ERROR } from '../../../../runtime/protocols/http2/frame-codes.ts';
+import { bodyOf } from '../http1/wire.ts';
+import { block, frame, numbers, open, POST, REQUEST, request, settings, withClient } from './frames.ts';
+
+const test = suite('HTTP/2 floods');
+
+const prompt: Handler = x => {
+	x.response.status = 200;
+	x.response.body = 'hello';
+};
+
+/** Waits for the end of the client. */
+const waits: Handler = x => new Promise(resolve => x.onGone(() => resolve()));
+
+const reset = (stream: number) => frame(FRAME.resetStream, 0, stream, numbers(H2_ERROR.cancel));
+const many = (count: number, make: (index: number) => Uint8Array) => Array.from({ length: count }, (_, i) => make(i));
+
+/** What floods a connection, and the reason that it is cut off for. */
+const FLOODS: { readonly [reason: string]: readonly (readonly [what: string, frames: Uint8Array[]])[] } = {
+	rapid_reset: [
+		['streams that are reset at once', many(2000, i => Buffer.concat([request(i * 2 + 1), reset(i * 2 + 1)]))],
+	],
+	made_you_reset: [
+		[
+			'streams that we have to reset',
+			many(600, i =>
+				Buffer.concat([request(i * 2 + 1, POST, FLAG.endHeaders), frame(FRAME.windowUpdate, 0, i * 2 + 1, numbers(0))]),
+			),
+		],
+		['malformed requests', many(600, i => request(i * 2 + 1, [...REQUEST, ['Bad', '']]))],
+		['streams beyond the limit', many(600, i => request(i * 2 + 1, POST, FLAG.endHeaders))],
+	],
+	continuation_flood: [
+		[
+			'a header block that does not end',
+			[
+				frame(FRAME.headers, FLAG.endStream, 1, block(REQUEST)),
+				...many(40, () => frame(FRAME.continuation, 0, 1, Buffer.alloc(8192))),
+			],
+		],
+		['empty CONTINUATION frames', [frame(FRAME.headers, 0, 1), ...many(100, () => frame(FRAME.continuation, 0, 1))]],
+	],
+	settings_flood: [
+		['settings', many(1000, () => settings(4, 65_535))],
+		[
+			'many settings in a frame',
+			many(10, () => settings(...Array.from({ length: 2700 }, (_, i) => (i % 2 ? 65_535 : 4)).concat(4, 1))),
+		],
+		['acknowledgements', many(2000, () => frame(FRAME.settings, FLAG.ack, 0))],
+	],
+	ping_flood: [['pings', many(5000, () => frame(FRAME.ping, 0, 0, Buffer.alloc(8)))]],
+	priority_flood: [['priorities', many(5000, i => frame(FRAME.priority, 0, i * 2 + 1, Buffer.alloc(5)))]],
+	window_update_flood: [['window updates', many(5000, () => frame(FRAME.windowUpdate, 0, 0, numbers(1)))]],
+	empty_frames: [
+		['empty DATA', [request(1, POST, FLAG.endHeaders), ...many(2000, () => frame(FRAME.data, 0, 1))]],
+		[
+			'padding alone',
+			[request(1, POST, FLAG.endHeaders), ...many(2000, () => frame(FRAME.data, FLAG.padded, 1, Buffer.from([1, 0])))],
+		],
+		[
+			'DATA of a stream that is gone',
+			[request(1, POST, FLAG.endHeaders), ...many(4000, () => frame(FRAME.data, 0, 1, Buffer.from('x')))],
+		],
+		['unknown frames', many(2000, () => frame(0x42, 0, 0))],
+	],
+};
+
+/** Those that need streams that stay open. */
+const WAITING = new Set(['streams that we have to reset', 'streams beyond the limit', 'padding alone']);
+
+for (const [reason, floods] of Object.entries(FLOODS)) {
+	for (const [what, frames] of floods) {
+		test(`${what}: cut off for ${reason}`, async () => {
+			const handler = WAITING.has(what) ? waits : prompt;
+			await withClient(handler, async (client, server) => {
+				for (let at = 0; at < frames.length && !client.ended; at += 100) {
+					client.send(...frames.slice(at, at + 100));
+					await new Promise(resolve => setImmediate(resolve));
+				}
+				assert.is((await client.goAway()).code, H2_ERROR.enhanceYourCalm);
+				while (!client.ended) await new Promise(resolve => setTimeout(resolve, 5));
+				assert.equal(server.cut, [reason]);
+				client.socket.destroy();
+				for (let tries = 0; tries < 200 && server.counts.sessions > 0; tries++) {
+					await new Promise(resolve => setTimeout(resolve, 5));
+				}
+				assert.is(server.counts.sessions, 0);
+				assert.is(server.finished.length, server.exchanges.length);
+				assert.ok(server.exchanges.length < 1000, `${server.exchanges.length} exchanges`);
+			});
+		});
+	}
+}
+
+test('a client that cancels now and then is no attacker', async () => {
+	await withClient(prompt, async (client, server) => {
+		for (let i = 0; i < 1500; i++) {
+			const stream = i * 2 + 1;
+			client.send(request(stream), ...(i % 5 === 0 ? [reset(stream)] : []));
+			if (i % 50 === 49) await client.alive();
+		}
+		await client.alive();
+		assert.equal(server.cut, []);
+		assert.is(server.counts.streams, 1500);
+	});
+});
+
+test('a large download with its window updates is no flood', async () => {
+	const large = Buffer.alloc(30_000_000);
+	const handler: Handler = x => {
+		x.response.body = large;
+	};
+	await withClient(handler, async (client, server) => {
+		client.send(request(1));
+		let size = 0;
+		for (let at = 0; size < large.length; at++) {
+			while (at >= client.frames.length) await new Promise(resolve => setTimeout(resolve, 1));
+			const { type, payload } = client.frames[at]!;
+			if (type !== FRAME.data || payload.length === 0) continue;
+			size += payload.length;
+			client.send(
+				frame(FRAME.windowUpdate, 0, 0, numbers(payload.length)),
+				frame(FRAME.windowUpdate, 0, 1, numbers(payload.length)),
+			);
+			assert.not(client.ended);
+		}
+		assert.equal(server.cut, []);
+	});
+});
+
+test('exchanges of streams that were reset count against the limit until they have ended', async () => {
+	const ends: (() => void)[] = [];
+	// Such as an upstream that goes on working for a client that has left.
+	const stubborn: Handler = () => new Promise(resolve => ends.push(resolve));
+	await withClient(stubborn, async (client, server) => {
+		for (let i = 0; i < 160; i++) client.send(request(i * 2 + 1), reset(i * 2 + 1));
+		await client.alive();
+		assert.is(server.exchanges.length, 128);
+		assert.equal([...new Set(server.refused)], ['refused_stream']);
+		for (const end of ends) end();
+		await client.alive();
+		assert.is(server.finished.length, 128);
+	});
+});
+
+test('a client that does not read the answers to its pings is cut off', async () => {
+	await withClient(prompt, async (client, server) => {
+		client.socket.pause();
+		const pings = Buffer.concat(many(200, () => frame(FRAME.ping, 0, 0, Buffer.alloc(8))));
+		for (let i = 0; i < 200 && server.cut.length === 0; i++) {
+			client.send(pings);
+			await new Promise(resolve => setTimeout(resolve, 1));
+		}
+		assert.is(server.cut.length, 1);
+	});
+});
+
+test('a client that opens no window is reset in time, and others are not', async () => {
+	const cancelled: string[] = [];
+	const handler: Handler = x => {
+		if (x.request.path === '/') {
+			x.onGone(() => cancelled.push('gone'));
+			x.response.body = Buffer.alloc(200_000);
+		} else x.response.body = null;
+	};
+	await withClient(
+		handler,
+		async (client, server) => {
+			client.send(settings(4, 0), request(1));
+			await client.status(1);
+			assert.is(await client.reset(1), H2_ERROR.cancel);
+			assert.equal(cancelled, ['gone']);
+			assert.equal(server.refused, ['write_timeout']);
+			client.send(
+				request(3, [
+					[':method', 'GET'],
+					[':scheme', 'http'],
+					[':path', '/none'],
+					[':authority', 'a'],
+				]),
+			);
+			assert.is(await client.status(3), '200');
+		},
+		{ writeIdleTimeout: 150 },
+	);
+});
+
+test('a window opened a byte at a time does not hold a response for ever', async () => {
+	const handler: Handler = x => {
+		x.response.body = Buffer.alloc(200_000);
+	};
+	await withClient(
+		handler,
+		async client => {
+			client.send(settings(4, 1), request(1));
+			const timer = setInterval(() => client.send(frame(FRAME.windowUpdate, 0, 1, numbers(1))), 20);
+			try {
+				assert.is(await client.reset(1), H2_ERROR.cancel);
+			} finally {
+				clearInterval(timer);
+			}
+		},
+		{ writeIdleTimeout: 200, writeRate: 10_000 },
+	);
+});
+
+test('a body that does not come in time fails for who reads it', async () => {
+	const handler: Handler = async x => {
+		x.response.body = await bodyOf(x);
+	};
+	await withClient(
+		handler,
+		async (client, server) => {
+			client.send(request(1, POST, FLAG.endHeaders), frame(FRAME.data, 0, 1, Buffer.from('some')));
+			assert.is(await client.status(1), '408');
+			assert.equal(server.refused, ['body_timeout']);
+			await client.alive();
+		},
+		{ bodyIdleTimeout: 100 },
+	);
+});
+
+test('a header block, or a frame, that does not end in time ends the connection', async () => {
+	for (const bytes of [
+		frame(FRAME.headers, FLAG.endStream, 1, block(REQUEST)),
+		request(1).subarray(0, 20),
+		Buffer.from([0, 0]),
+	]) {
+		await withClient(
+			prompt,
+			async (client, server) => {
+				client.send(bytes);
+				assert.is((await client.goAway()).code, H2_ERROR.none);
+				assert.equal(server.refused, ['header_timeout']);
+				assert.equal(server.cut, ['timeout']);
+			},
+			{ headTimeout: 100 },
+		);
+	}
+});
+
+test('a connection that says nothing ends in time', async () => {
+	await withClient(
+		prompt,
+		async (_client, server) => {
+			const silent = await open(server.port, false);
+			while (!silent.ended) await new Promise(resolve => setTimeout(resolve, 5));
+			silent.socket.destroy();
+		},
+		{ headTimeout: 100 },
+	);
+});
+
+test.run();
