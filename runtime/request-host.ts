@@ -8,8 +8,9 @@ import type { Generation, Generations, ListenerTable } from './generation.ts';
 import type { Admission } from './listeners/admission.ts';
 import { ROW } from './metrics/counter-row.ts';
 import type { HttpObserver } from './metrics/http-observer.ts';
+import { http2Counters } from './metrics/http2-counters.ts';
 import { refusalSlot } from './metrics/refusals.ts';
-import type { ProtocolHost, ProtocolLimits } from './protocols/protocol.ts';
+import type { Http2Counters, ProtocolHost, ProtocolLimits } from './protocols/protocol.ts';
 import type { LogEntry } from './threads/messages.ts';
 
 /** What the hosts of one thread share. */
@@ -37,6 +38,7 @@ export class RequestHost implements ProtocolHost {
 	observer: HttpObserver | undefined = undefined;
 	/** Whether the handlers that run are told of in debug entries. */
 	logsSteps = false;
+	readonly http2: Http2Counters;
 	readonly #thread: ThreadState;
 	readonly #key: string;
 	#tableOf: Generation | undefined;
@@ -46,6 +48,7 @@ export class RequestHost implements ProtocolHost {
 		this.#key = key;
 		this.#thread = thread;
 		this.limits = thread.limits;
+		this.http2 = http2Counters(thread.row);
 	}
 
 	get draining(): boolean {

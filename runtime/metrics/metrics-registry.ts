@@ -4,6 +4,7 @@ import { CIRCUIT_STATES } from '../upstreams/circuit-breaker.ts';
 import type { UpstreamReport } from '../upstreams/pool-board.ts';
 import { ROW } from './counter-row.ts';
 import { SERIES_FAMILIES, type SeriesFamily } from './families.ts';
+import { HTTP2_SESSIONS_SLOT, HTTP2_SLOT_FAMILIES, HTTP2_STREAMS_SLOT } from './http2-counters.ts';
 import { registerProcessMetrics } from './process-metrics.ts';
 import { SLOT_FAMILIES, type SlotFamily } from './refusals.ts';
 import type { ThreadTotals } from './thread-totals.ts';
@@ -66,10 +67,15 @@ export class MetricsRegistry {
 			gauges.ready() ? 1 : 0,
 		);
 		number('svc_connections', 'Open client connections.', 'gauge', () => totals.total(ROW.connections));
+		number('svc_http2_connections', 'Open HTTP/2 connections.', 'gauge', () => totals.total(HTTP2_SESSIONS_SLOT));
+		number('svc_http2_streams_total', 'HTTP/2 streams that carried a request.', 'counter', () =>
+			totals.total(HTTP2_STREAMS_SLOT),
+		);
 		number('svc_connections_accepted_total', 'Client connections accepted.', 'counter', () =>
 			totals.total(ROW.accepted),
 		);
-		for (const family of SLOT_FAMILIES) this.#registry.registerMetric(slotMetric(family, totals));
+		for (const family of [...SLOT_FAMILIES, ...HTTP2_SLOT_FAMILIES])
+			this.#registry.registerMetric(slotMetric(family, totals));
 		number('svc_overload_queued', 'Requests that wait because a listener has too many in flight.', 'gauge', () =>
 			totals.total(ROW.queued),
 		);

@@ -8,6 +8,7 @@ export const REFUSAL_REASONS = [
 	...(['no_host', 'bad_host', 'repeated_host', 'bad_content_length', 'two_lengths', 'bad_chunk'] as const),
 	...(['bad_transfer_encoding', 'unknown_transfer_encoding', 'unknown_expectation', 'framing_in_trailer'] as const),
 	'bad_proxy_header',
+	...(['bad_pseudo_header', 'connection_field', 'bad_scheme', 'trailers_too_large', 'refused_stream'] as const),
 ] as const;
 
 /** Labels `phase` of `svc_client_timeouts_total`, by the reason that protocols give. */

@@ -1,0 +1,58 @@
+/** What HTTP/2 counts: connections, streams, resets, and connections that were cut off. */
+import { CUT_REASONS } from '../protocols/http2/calm-meter.ts';
+import type { Http2Counters } from '../protocols/protocol.ts';
+import type { SlotFamily } from './refusals.ts';
+
+/** Slots of a counter row (see ROW) that these take: 112 to 126. */
+const SESSIONS = 112;
+const STREAMS = 113;
+const RESETS_BY_CLIENT = 114;
+const RESETS_BY_SERVER = 115;
+const FIRST_CUT = 116;
+
+/** The slot that is a gauge: open HTTP/2 connections. */
+export const HTTP2_SESSIONS_SLOT: number = SESSIONS;
+/** The slot of streams that were opened. */
+export const HTTP2_STREAMS_SLOT: number = STREAMS;
+
+/** Counts in the row of a thread. */
+export function http2Counters(row: Float64Array): Http2Counters {
+	const cuts = new Map<string, number>(CUT_REASONS.map((reason, at) => [reason, FIRST_CUT + at]));
+	return {
+		sessionOpened: () => {
+			row[SESSIONS]!++;
+		},
+		sessionClosed: () => {
+			row[SESSIONS]!--;
+		},
+		streamOpened: () => {
+			row[STREAMS]!++;
+		},
+		streamReset: byClient => {
+			row[byClient ? RESETS_BY_CLIENT : RESETS_BY_SERVER]!++;
+		},
+		cut: reason => {
+			const slot = cuts.get(reason);
+			if (slot !== undefined) row[slot]!++;
+		},
+	};
+}
+
+/** The families of these counters that have labels. */
+export const HTTP2_SLOT_FAMILIES: readonly SlotFamily[] = [
+	{
+		name: 'svc_http2_streams_reset_total',
+		help: 'HTTP/2 streams that were reset, by whom.',
+		label: 'by',
+		slots: [
+			['client', RESETS_BY_CLIENT],
+			['server', RESETS_BY_SERVER],
+		],
+	},
+	{
+		name: 'svc_http2_connections_cut_total',
+		help: 'HTTP/2 connections that were ended for what their client did, by reason.',
+		label: 'reason',
+		slots: CUT_REASONS.map((reason, at) => [reason, FIRST_CUT + at]),
+	},
+];
