@@ -1,8 +1,10 @@
 /** Builds every site once with stand-ins, so that whatever only code generation can find is found before anything is applied. */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import type { Document, Site } from '../document/document.ts';
+import type { Reader } from '../source/reader.ts';
 import { type BuildEnvironment, buildSite } from './build-site.ts';
 import { checkServers } from './check-servers.ts';
+import { checkingLeases } from './checking-leases.ts';
 import { BuildError } from './compile-context.ts';
 import { NO_FACTS } from './placeholders/index.ts';
 import { standInLeases } from './stand-in-leases.ts';
@@ -10,14 +12,15 @@ import { standInLeases } from './stand-in-leases.ts';
 /**
  * Reports what cannot be built, at its pointer; of each step of a site's pipelines the first. `built` holds sites that are
  * known to build with these settings, upstreams and routes; those found so are added.
+ * @param reader Reads the files that pools name; without it they are not looked at.
  */
-export function checkBuild(document: Document, report: Report, built?: WeakSet<Site>): void {
+export function checkBuild(document: Document, report: Report, built?: WeakSet<Site>, reader?: Reader): void {
 	checkServers(document, report);
 	const environment: BuildEnvironment = {
 		settings: document.settings ?? {},
 		upstreams: document.upstreams ?? {},
 		routes: document.routes ?? {},
-		leases: standInLeases,
+		leases: reader ? checkingLeases(reader) : standInLeases,
 		facts: NO_FACTS,
 	};
 	(document.sites ?? []).forEach((site, index) => {

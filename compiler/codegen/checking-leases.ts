@@ -1,0 +1,19 @@
+/** Leases for a trial build that lead nowhere, but say of files that they name whether they can be used. */
+import { readTlsMaterial } from '../directives/reverse-proxy/transports/tls-material.ts';
+import type { LeaseKinds, Leases } from '../exchange/leases.ts';
+import type { Reader } from '../source/reader.ts';
+import { standInLeases } from './stand-in-leases.ts';
+
+/** Stand-ins that read through the compiler's reader. They throw MaterialError for certificates that cannot be used. */
+export function checkingLeases(reader: Reader): Leases {
+	return {
+		lease(kind, settings) {
+			if (kind === 'upstreams') checkPool(settings as LeaseKinds['upstreams']['settings'], reader);
+			return standInLeases.lease(kind, settings);
+		},
+	};
+}
+
+function checkPool({ transport }: LeaseKinds['upstreams']['settings'], reader: Reader): void {
+	if (transport?.type === 'http' && transport.tls) readTlsMaterial(transport.tls, path => reader.readBytes(path));
+}
