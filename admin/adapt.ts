@@ -10,20 +10,37 @@
  */
 import { type AdminEndpoint, answerJson } from './endpoint.ts';
 import { AdminError, refusalMessage } from './errors.ts';
-import { formatOf } from './load.ts';
+import { CONFIGURATION_TYPES, formatOf } from './load.ts';
+import { DIAGNOSTICS } from './outcome.ts';
 import { readText } from './request-text.ts';
 
 /** `/adapt`. */
 export const adapt: AdminEndpoint = {
 	path: '/adapt',
 	methods: {
-		POST: async (x, { runtime }) => {
-			const format = formatOf(x, 'configfile');
-			const { document, diagnostics } = await runtime.adapt({ format, text: await readText(x), name: '<request>' });
-			if (document === undefined) {
-				throw new AdminError(400, 'invalid_config', refusalMessage(diagnostics), { diagnostics });
-			}
-			answerJson(x, 200, `{"document":${document.trim()},"diagnostics":${JSON.stringify(diagnostics)}}`);
+		POST: {
+			summary: 'Converts a configuration to the JSON document without applying it.',
+			body: CONFIGURATION_TYPES,
+			answer: {
+				description: 'The document.',
+				type: 'application/json',
+				schema: {
+					type: 'object',
+					properties: { document: { type: 'object' }, diagnostics: DIAGNOSTICS },
+					required: ['document', 'diagnostics'],
+					additionalProperties: false,
+				},
+			},
+			errors: ['invalid_config', 'bad_request', 'body_too_large', 'unsupported_media_type'],
+			run: async (x, { runtime }) => {
+				const format = formatOf(x, 'configfile');
+				const input = { format, text: await readText(x), name: '<request>' };
+				const { document, diagnostics } = await runtime.adapt(input);
+				if (document === undefined) {
+					throw new AdminError(400, 'invalid_config', refusalMessage(diagnostics), { diagnostics });
+				}
+				answerJson(x, 200, `{"document":${document.trim()},"diagnostics":${JSON.stringify(diagnostics)}}`);
+			},
 		},
 	},
 };

@@ -20,9 +20,9 @@
  */
 import type { EditMethod } from '../compiler/document/edit-document.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
-import { type AdminContext, type AdminEndpoint, type AdminMethod, answerJson } from './endpoint.ts';
-import { AdminError } from './errors.ts';
-import { answerOutcome, editError } from './outcome.ts';
+import { type AdminContext, type AdminEndpoint, type AdminOperation, answerJson } from './endpoint.ts';
+import { AdminError, type AdminErrorCode } from './errors.ts';
+import { answerOutcome, CHANGE_ERRORS, editError, OUTCOME } from './outcome.ts';
 import { mediaType, readText, unsupported } from './request-text.ts';
 
 /** Where a request points. */
@@ -31,10 +31,14 @@ interface Place {
 	readonly path: readonly string[];
 }
 
+const PATH = 'Keys and array indices, separated by slashes; `...` at the end appends each value of an array.';
+const ID = 'The `@id` of an object.';
+
 /** `/config/…`. */
 export const config: AdminEndpoint = {
 	path: '/config/',
 	below: true,
+	described: { '/config/': {}, '/config/{path}': { path: PATH } },
 	methods: methodsAt(path => ({ id: undefined, path: segmentsOf(path, '/config/') })),
 };
 
@@ -42,6 +46,7 @@ export const config: AdminEndpoint = {
 export const objectById: AdminEndpoint = {
 	path: '/id/',
 	below: true,
+	described: { '/id/{id}': { id: ID }, '/id/{id}/{path}': { id: ID, path: PATH } },
 	methods: methodsAt(path => {
 		const [id, ...below] = segmentsOf(path, '/id/');
 		if (id === undefined) throw new AdminError(404, 'not_found', 'Name an `@id`: /id/<id>.');
@@ -49,23 +54,42 @@ export const objectById: AdminEndpoint = {
 	}),
 };
 
-function methodsAt(placeOf: (path: string) => Place): { readonly [method: string]: AdminMethod } {
-	const write: AdminMethod = (x, cx) => edit(x, cx, placeOf(x.request.path));
+function methodsAt(placeOf: (path: string) => Place): { readonly [method: string]: AdminOperation } {
+	const write = (summary: string, more: readonly AdminErrorCode[], hasBody = true): AdminOperation => ({
+		summary,
+		fields: ['If-Match'],
+		...(hasBody && { body: { 'application/json': { description: 'The value.' } } }),
+		answer: { description: 'The change is served.', type: 'application/json', schema: OUTCOME },
+		errors: [...CHANGE_ERRORS, 'path_not_found', 'precondition_failed', ...more],
+		run: (x, cx) => edit(x, cx, placeOf(x.request.path)),
+	});
 	return {
-		GET: async (x, { runtime }) => {
-			const { id, path } = placeOf(x.request.path);
-			const { json, etag } = await runtime.readConfig(path, id);
-			x.response.headers.set('Etag', etag);
-			if (listHolds(x.request.headers.combined('if-none-match'), etag)) {
-				x.response.status = 304;
-				return;
-			}
-			answerJson(x, 200, json);
+		GET: {
+			summary: 'Reads the running configuration, or one value in it, with its secrets hidden.',
+			fields: ['If-None-Match'],
+			answer: {
+				description: 'The value; null when nothing is there.',
+				type: 'application/json',
+				schema: {},
+				fields: ['Etag'],
+			},
+			empty: { 304: 'It is what If-None-Match names.' },
+			errors: ['bad_request'],
+			run: async (x, { runtime }) => {
+				const { id, path } = placeOf(x.request.path);
+				const { json, etag } = await runtime.readConfig(path, id);
+				x.response.headers.set('Etag', etag);
+				if (listHolds(x.request.headers.combined('if-none-match'), etag)) {
+					x.response.status = 304;
+					return;
+				}
+				answerJson(x, 200, json);
+			},
 		},
-		POST: write,
-		PUT: write,
-		PATCH: write,
-		DELETE: write,
+		POST: write('Appends to an array, or sets a member.', ['bad_value']),
+		PUT: write('Inserts into an array, or creates a member that is not there.', ['bad_value', 'already_exists']),
+		PATCH: write('Replaces what is there.', ['bad_value']),
+		DELETE: write('Removes what is there.', [], false),
 	};
 }
 

@@ -2,6 +2,7 @@
 import type { Exchange } from '../compiler/exchange/exchange.ts';
 import type { LoadOutcome, RuntimeControl } from '../runtime/control.ts';
 import type { Confirmation } from './confirmation.ts';
+import type { AdminErrorCode } from './errors.ts';
 
 /** What endpoints work with. */
 export interface AdminContext {
@@ -19,14 +20,43 @@ export interface AdminContext {
 /** Answers by filling the response; refuses by throwing AdminError. */
 export type AdminMethod = (x: Exchange, cx: AdminContext) => void | Promise<void>;
 
+/** A JSON Schema (draft 2020-12), as OpenAPI 3.1 takes them. */
+export type AnswerSchema = { readonly [keyword: string]: unknown };
+
+/** What a request of one method does, for the server and for the published description of the API. */
+export interface AdminOperation {
+	readonly run: AdminMethod;
+	/** One sentence. */
+	readonly summary: string;
+	/** Parameters of the query, by name. */
+	readonly query?: { readonly [name: string]: { readonly description: string; readonly schema: AnswerSchema } };
+	/** Fields of the request that it looks at. */
+	readonly fields?: readonly ('If-Match' | 'If-None-Match')[];
+	/** Media types that it takes, each with what the body is. */
+	readonly body?: { readonly [mediaType: string]: AnswerSchema };
+	/** Media type and schema of the answer with 200; `fields` are those that it carries. */
+	readonly answer: {
+		readonly description: string;
+		readonly type: string;
+		readonly schema: AnswerSchema;
+		readonly fields?: readonly 'Etag'[];
+	};
+	/** Other answers without a body. */
+	readonly empty?: { readonly [status: string]: string };
+	/** Errors beside those of every request. */
+	readonly errors?: readonly AdminErrorCode[];
+}
+
 /** A group of requests that share a path. */
 export interface AdminEndpoint {
 	/** The path, and its name in metrics and logs. */
 	readonly path: string;
 	/** True if everything below the path belongs to it too. */
 	readonly below?: boolean;
+	/** Paths of the description when they are not `path`, with what their parameters are. */
+	readonly described?: { readonly [path: string]: { readonly [parameter: string]: string } };
 	/** By method. HEAD is GET's where it is not named. */
-	readonly methods: { readonly [method: string]: AdminMethod };
+	readonly methods: { readonly [method: string]: AdminOperation };
 }
 
 /** Answers with JSON text. */

@@ -9,48 +9,38 @@
 import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
 import type { RestartReason } from '../runtime/control.ts';
 
-/** Every code that an error of the Admin API can have. */
-export type AdminErrorCode =
-	/** 401: no token, or a wrong one. */
-	| 'unauthorized'
-	/** 403: there is no token and the client is not on this machine. */
-	| 'client_not_allowed'
-	/** 403: the Host field is not a name of this API (DNS rebinding). */
-	| 'host_not_allowed'
-	/** 403: the browser origin may not call, or names none and must. */
-	| 'origin_not_allowed'
-	/** 404: no such endpoint. */
-	| 'not_found'
-	/** 405: not with this method; `Allow` lists those that are. */
-	| 'method_not_allowed'
-	/** 400: a path that is not valid percent-encoding, or a body that is not UTF-8 or was cut short. */
-	| 'bad_request'
-	/** 413: the body is larger than 64 MiB. */
-	| 'body_too_large'
-	/** 415: a media type that the endpoint does not take. */
-	| 'unsupported_media_type'
-	/** 400: the configuration does not compile; `diagnostics` say why. */
-	| 'invalid_config'
-	/** 409: the change needs a restart; `reasons` say why. */
-	| 'restart_required'
-	/** 404: a write to a path that does not exist; `nearest` points at the nearest parent that does. */
-	| 'path_not_found'
-	/** 409: PUT of what exists already. */
-	| 'already_exists'
-	/** 400: the value does not fit the path. */
-	| 'bad_value'
-	/** 412: `If-Match` does not hold any more. */
-	| 'precondition_failed'
-	/** 409: a load waits for its confirmation. */
-	| 'confirmation_pending'
-	/** 404: there is no load to confirm or to take back. */
-	| 'nothing_to_confirm'
-	/** 503: the configuration is valid, but the threads could not take it over. */
-	| 'load_failed'
-	/** 503: not every listener is bound, or a stop has begun. */
-	| 'not_ready'
-	/** 500: a defect of the server. */
-	| 'internal';
+/** Every code that an error of the Admin API can have, with its status and when it comes. */
+export const ADMIN_ERRORS = {
+	unauthorized: { status: 401, description: 'No token, or a wrong one.' },
+	client_not_allowed: { status: 403, description: 'There is no token and the client is not on this machine.' },
+	host_not_allowed: { status: 403, description: 'The Host field is not a name of this API (DNS rebinding).' },
+	origin_not_allowed: { status: 403, description: 'The browser origin may not call, or names none and must.' },
+	not_found: { status: 404, description: 'No such endpoint.' },
+	method_not_allowed: { status: 405, description: 'Not with this method; `Allow` lists those that are.' },
+	bad_request: {
+		status: 400,
+		description: 'A path that is not valid percent-encoding, or a body that is not UTF-8 or was cut short.',
+	},
+	body_too_large: { status: 413, description: 'The body is larger than 64 MiB.' },
+	unsupported_media_type: { status: 415, description: 'A media type that the endpoint does not take.' },
+	invalid_config: { status: 400, description: 'The configuration does not compile; `diagnostics` say why.' },
+	restart_required: { status: 409, description: 'The change needs a restart; `reasons` say why.' },
+	path_not_found: {
+		status: 404,
+		description: 'A write to a path that does not exist; `nearest` points at the nearest parent that does.',
+	},
+	already_exists: { status: 409, description: 'PUT of what exists already.' },
+	bad_value: { status: 400, description: 'The value does not fit the path.' },
+	precondition_failed: { status: 412, description: '`If-Match` does not hold any more.' },
+	confirmation_pending: { status: 409, description: 'A load waits for its confirmation.' },
+	nothing_to_confirm: { status: 404, description: 'There is no load to confirm or to take back.' },
+	load_failed: { status: 503, description: 'The configuration is valid, but the threads could not take it over.' },
+	not_ready: { status: 503, description: 'Not every listener is bound, or a stop has begun.' },
+	internal: { status: 500, description: 'A defect of the server.' },
+} as const;
+
+/** A code of {@link ADMIN_ERRORS}. */
+export type AdminErrorCode = keyof typeof ADMIN_ERRORS;
 
 /** A refusal with its status and code, thrown by endpoints and checks. */
 export class AdminError extends Error {

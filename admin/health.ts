@@ -4,22 +4,38 @@
  * - `GET /live` → 200 `{"live":true}` while the process runs, draining included.
  * - `GET /ready` → 200 `{"ready":true}` once every listener is bound, until a stop begins; else 503, code `not_ready`.
  */
-import { type AdminEndpoint, answerJson } from './endpoint.ts';
+import { type AdminEndpoint, type AnswerSchema, answerJson } from './endpoint.ts';
 import { AdminError } from './errors.ts';
+
+/** An object with one member that is true. */
+function flag(name: string): AnswerSchema {
+	return { type: 'object', properties: { [name]: { const: true } }, required: [name], additionalProperties: false };
+}
 
 /** `/live`. */
 export const live: AdminEndpoint = {
 	path: '/live',
-	methods: { GET: x => answerJson(x, 200, '{"live":true}') },
+	methods: {
+		GET: {
+			summary: 'Tells that the process runs, draining included.',
+			answer: { description: 'It runs.', type: 'application/json', schema: flag('live') },
+			run: x => answerJson(x, 200, '{"live":true}'),
+		},
+	},
 };
 
 /** `/ready`. */
 export const ready: AdminEndpoint = {
 	path: '/ready',
 	methods: {
-		GET: (x, { runtime }) => {
-			if (!runtime.ready) throw new AdminError(503, 'not_ready', 'The server is not ready for requests.');
-			answerJson(x, 200, '{"ready":true}');
+		GET: {
+			summary: 'Tells whether every listener is bound and no stop has begun.',
+			answer: { description: 'It is ready.', type: 'application/json', schema: flag('ready') },
+			errors: ['not_ready'],
+			run: (x, { runtime }) => {
+				if (!runtime.ready) throw new AdminError(503, 'not_ready', 'The server is not ready for requests.');
+				answerJson(x, 200, '{"ready":true}');
+			},
 		},
 	},
 };

@@ -25,15 +25,63 @@ import type { ConfigFormat } from '../compiler/dialects/dialect.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
 import { parseDuration } from '../compiler/lower/values.ts';
 import type { ConfirmationTerms } from './confirmation.ts';
-import { type AdminEndpoint, answerJson } from './endpoint.ts';
+import {
+	type AdminContext,
+	type AdminEndpoint,
+	type AdminOperation,
+	type AnswerSchema,
+	answerJson,
+} from './endpoint.ts';
 import { AdminError } from './errors.ts';
-import { answerOutcome } from './outcome.ts';
+import { answerOutcome, CHANGE_ERRORS, DIAGNOSTICS, OUTCOME } from './outcome.ts';
 import { mediaType, readText, refuseForms, unsupported } from './request-text.ts';
 
 const TAKEN = ['application/json', 'text/compatfile', 'text/configfile'] as const;
 
 /** Milliseconds that a load may wait for its confirmation: an hour. */
 const LONGEST_CONFIRMATION = 3_600_000;
+
+/** Bodies that are a configuration. */
+export const CONFIGURATION_TYPES: AdminOperation['body'] & object = {
+	'application/json': {
+		type: 'object',
+		description: "A document in the server's schema: `svc adapt --schema` prints it.",
+	},
+	'text/configfile': { type: 'string', description: 'A Configfile.' },
+	'text/compatfile': { type: 'string', description: 'A Compatfile.' },
+};
+
+const QUERY: AdminOperation['query'] & object = {
+	dry_run: { description: 'Tells what would happen, and applies nothing.', schema: { type: 'boolean' } },
+	confirm: {
+		description: 'Takes the load back unless it is confirmed in this time, 1s to 1h.',
+		schema: { type: 'string' },
+	},
+	max_error_rate: {
+		description: 'With `confirm`: takes it back when more than this share of the answers has a status of 500 or more.',
+		schema: { type: 'number', minimum: 0, maximum: 1 },
+	},
+};
+
+const PREVIEW: AnswerSchema = {
+	type: 'object',
+	properties: {
+		result: { enum: ['swap', 'unchanged', 'restart_required', 'refused'] },
+		diagnostics: DIAGNOSTICS,
+		reasons: { type: 'array', items: { $ref: '#/components/schemas/RestartReason' } },
+		changes: {
+			type: 'array',
+			items: {
+				type: 'object',
+				properties: { op: { enum: ['add', 'remove', 'replace'] }, path: { type: 'string' }, from: {}, to: {} },
+				required: ['op', 'path'],
+				additionalProperties: false,
+			},
+		},
+	},
+	required: ['result', 'diagnostics'],
+	additionalProperties: false,
+};
 
 /** The format that a request's media type names; `otherwise` when it names none. Throws AdminError 415. */
 export function formatOf(x: Exchange, otherwise: ConfigFormat): ConfigFormat {
@@ -49,36 +97,58 @@ export function formatOf(x: Exchange, otherwise: ConfigFormat): ConfigFormat {
 export const load: AdminEndpoint = {
 	path: '/load',
 	methods: {
-		POST: async (x, cx) => {
-			const { runtime, confirmation } = cx;
-			const query = new URLSearchParams(x.request.query);
-			const terms = termsOf(query);
-			const input = { format: formatOf(x, 'json'), text: await readText(x), name: '<request>' };
-			if (isSet(query, 'dry_run')) {
-				answerJson(x, 200, JSON.stringify(await runtime.preview(input)));
-				return;
-			}
-			cx.changeable();
-			const before = terms && runtime.document;
-			const outcome = await runtime.load(input);
-			cx.changed(x, outcome);
-			if (terms && outcome.result === 'applied' && !outcome.unchanged) {
-				confirmation.await(outcome.generation, before!, terms);
-				answerOutcome(x, outcome, { confirm: confirmation.pending });
-			} else answerOutcome(x, outcome);
+		POST: {
+			summary: 'Replaces the whole configuration.',
+			query: QUERY,
+			body: CONFIGURATION_TYPES,
+			answer: {
+				description: 'It is served; with `dry_run`, what would happen.',
+				type: 'application/json',
+				schema: { anyOf: [OUTCOME, PREVIEW] },
+			},
+			errors: CHANGE_ERRORS,
+			run: loadWhole,
 		},
 	},
 };
+
+async function loadWhole(x: Exchange, cx: AdminContext): Promise<void> {
+	const { runtime, confirmation } = cx;
+	const query = new URLSearchParams(x.request.query);
+	const terms = termsOf(query);
+	const input = { format: formatOf(x, 'json'), text: await readText(x), name: '<request>' };
+	if (isSet(query, 'dry_run')) {
+		answerJson(x, 200, JSON.stringify(await runtime.preview(input)));
+		return;
+	}
+	cx.changeable();
+	const before = terms && runtime.document;
+	const outcome = await runtime.load(input);
+	cx.changed(x, outcome);
+	if (terms && outcome.result === 'applied' && !outcome.unchanged) {
+		confirmation.await(outcome.generation, before!, terms);
+		answerOutcome(x, outcome, { confirm: confirmation.pending });
+	} else answerOutcome(x, outcome);
+}
 
 /** `/load/confirm`. */
 export const confirmLoad: AdminEndpoint = {
 	path: '/load/confirm',
 	methods: {
-		POST: (x, { confirmation }) => {
-			refuseForms(x);
-			const generation = confirmation.confirm();
-			if (generation === undefined) throw nothingWaits();
-			answerJson(x, 200, JSON.stringify({ generation }));
+		POST: {
+			summary: 'Keeps the load that waits for its confirmation.',
+			answer: {
+				description: 'It stays.',
+				type: 'application/json',
+				schema: { type: 'object', properties: { generation: { type: 'integer' } }, required: ['generation'] },
+			},
+			errors: ['nothing_to_confirm', 'unsupported_media_type'],
+			run: (x, { confirmation }) => {
+				refuseForms(x);
+				const generation = confirmation.confirm();
+				if (generation === undefined) throw nothingWaits();
+				answerJson(x, 200, JSON.stringify({ generation }));
+			},
 		},
 	},
 };
@@ -87,12 +157,17 @@ export const confirmLoad: AdminEndpoint = {
 export const revertLoad: AdminEndpoint = {
 	path: '/load/revert',
 	methods: {
-		POST: async (x, cx) => {
-			refuseForms(x);
-			const outcome = await cx.confirmation.revert('it was asked for');
-			if (outcome === undefined) throw nothingWaits();
-			cx.changed(x, outcome);
-			answerOutcome(x, outcome);
+		POST: {
+			summary: 'Goes back to what was served before the load that waits for its confirmation.',
+			answer: { description: 'It is served again.', type: 'application/json', schema: OUTCOME },
+			errors: ['nothing_to_confirm', 'load_failed', 'invalid_config', 'restart_required', 'unsupported_media_type'],
+			run: async (x, cx) => {
+				refuseForms(x);
+				const outcome = await cx.confirmation.revert('it was asked for');
+				if (outcome === undefined) throw nothingWaits();
+				cx.changed(x, outcome);
+				answerOutcome(x, outcome);
+			},
 		},
 	},
 };

@@ -8,11 +8,15 @@ import type { AdminEndpoint } from './endpoint.ts';
 export const metrics: AdminEndpoint = {
 	path: '/metrics',
 	methods: {
-		GET: async (x, { runtime }) => {
-			const text = await runtime.metrics();
-			x.response.status = 200;
-			x.response.headers.set('Content-Type', 'text/plain; version=0.0.4; charset=utf-8');
-			x.response.body = text;
+		GET: {
+			summary: 'Metrics of the whole process; an empty body when the configuration does not ask for them.',
+			answer: { description: 'Prometheus text exposition.', type: 'text/plain', schema: { type: 'string' } },
+			run: async (x, { runtime }) => {
+				const text = await runtime.metrics();
+				x.response.status = 200;
+				x.response.headers.set('Content-Type', 'text/plain; version=0.0.4; charset=utf-8');
+				x.response.body = text;
+			},
 		},
 	},
 };

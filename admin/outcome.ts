@@ -1,8 +1,38 @@
 /** What became of a change, as the answer of every endpoint that makes one. */
 import type { Exchange } from '../compiler/exchange/exchange.ts';
 import type { EditRefused, LoadOutcome } from '../runtime/control.ts';
-import { answerJson } from './endpoint.ts';
+import { type AnswerSchema, answerJson } from './endpoint.ts';
 import { AdminError, type AdminErrorCode, refusalMessage } from './errors.ts';
+
+/** Schema of what the compiler says. */
+export const DIAGNOSTICS: AnswerSchema = { type: 'array', items: { $ref: '#/components/schemas/Diagnostic' } };
+
+/** Schema of {@link answerOutcome}. */
+export const OUTCOME: AnswerSchema = {
+	type: 'object',
+	properties: {
+		generation: { type: 'integer', minimum: 0, description: 'Number of the generation that is served.' },
+		unchanged: { const: true, description: 'It is what was being served already.' },
+		diagnostics: DIAGNOSTICS,
+		confirm: {
+			type: 'object',
+			description: 'What is taken back unless it is confirmed.',
+			properties: {
+				generation: { type: 'integer' },
+				until: { type: 'number', description: 'Milliseconds since 1970.' },
+			},
+			required: ['generation', 'until'],
+		},
+	},
+	required: ['generation', 'diagnostics'],
+	additionalProperties: false,
+};
+
+/** Errors that answer a change. */
+export const CHANGE_ERRORS = [
+	...(['bad_request', 'invalid_config', 'restart_required', 'load_failed', 'confirmation_pending'] as const),
+	...(['body_too_large', 'unsupported_media_type'] as const),
+];
 
 /**
  * Answers 200 `{"generation":N,"diagnostics":[warnings]}`, with `"unchanged":true` when it is what was being served, and

@@ -24,32 +24,13 @@ import { createHttp1Server } from '../runtime/protocols/http1/http1-server.ts';
 import { DEFAULT_LIMITS } from '../runtime/protocols/http1/limits.ts';
 import type { ProtocolHost, ProtocolLimits, ProtocolServer } from '../runtime/protocols/protocol.ts';
 import { AdminAccess } from './access.ts';
-import { adapt } from './adapt.ts';
 import { AdminBindError, bind, boundAddress, probe } from './bind.ts';
-import { config, objectById } from './config.ts';
 import { Confirmation } from './confirmation.ts';
-import type { AdminContext, AdminEndpoint, AdminMethod } from './endpoint.ts';
+import type { AdminContext, AdminEndpoint, AdminOperation } from './endpoint.ts';
+import { ENDPOINTS } from './endpoints.ts';
 import { AdminError } from './errors.ts';
-import { live, ready } from './health.ts';
 import { type AdminAddress, DEFAULT_ADMIN_LISTEN, parseAdminAddress } from './listen-address.ts';
-import { confirmLoad, load, revertLoad } from './load.ts';
-import { metrics } from './metrics.ts';
-import { stop } from './stop.ts';
-import { upstreams } from './upstreams.ts';
 
-const ENDPOINTS: readonly AdminEndpoint[] = [
-	live,
-	ready,
-	metrics,
-	config,
-	objectById,
-	load,
-	confirmLoad,
-	revertLoad,
-	adapt,
-	stop,
-	upstreams,
-];
 const KNOWN_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
 /** Fields that say nothing of what an endpoint had begun to answer. */
@@ -270,13 +251,13 @@ class AdminHost implements ProtocolHost, AdminContext {
 			headers.set('Access-Control-Allow-Headers', 'Authorization, Content-Type, If-Match, If-None-Match');
 			return;
 		}
-		const method: AdminMethod | undefined = methodOf(endpoint, x.request.method);
-		if (method === undefined) {
+		const operation = methodOf(endpoint, x.request.method);
+		if (operation === undefined) {
 			throw new AdminError(405, 'method_not_allowed', `${endpoint.path} takes ${allow}.`, {
 				headers: [['Allow', allow]],
 			});
 		}
-		return method(x, this);
+		return operation.run(x, this);
 	}
 
 	/** Answers with an error; what an endpoint had begun to answer is dropped. */
@@ -328,7 +309,7 @@ function endpointOf(path: string): AdminEndpoint | undefined {
 	return undefined;
 }
 
-function methodOf(endpoint: AdminEndpoint, method: string): AdminMethod | undefined {
+function methodOf(endpoint: AdminEndpoint, method: string): AdminOperation | undefined {
 	const name = method === 'HEAD' && !Object.hasOwn(endpoint.methods, 'HEAD') ? 'GET' : method;
 	return Object.hasOwn(endpoint.methods, name) ? endpoint.methods[name] : undefined;
 }

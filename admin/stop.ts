@@ -10,10 +10,19 @@ import { refuseForms } from './request-text.ts';
 export const stop: AdminEndpoint = {
 	path: '/stop',
 	methods: {
-		POST: (x, cx) => {
-			refuseForms(x);
-			answerJson(x, 200, '{"stopping":true}');
-			cx.stopAfter(x);
+		POST: {
+			summary: 'Stops the process gracefully.',
+			answer: {
+				description: 'The stop has begun.',
+				type: 'application/json',
+				schema: { type: 'object', properties: { stopping: { const: true } }, required: ['stopping'] },
+			},
+			errors: ['unsupported_media_type'],
+			run: (x, cx) => {
+				refuseForms(x);
+				answerJson(x, 200, '{"stopping":true}');
+				cx.stopAfter(x);
+			},
 		},
 	},
 };

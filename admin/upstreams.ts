@@ -7,12 +7,33 @@
 import type { UpstreamReport } from '../runtime/upstreams/pool-board.ts';
 import { type AdminEndpoint, answerJson } from './endpoint.ts';
 
+const UPSTREAM = {
+	type: 'object',
+	properties: {
+		address: { type: 'string', description: 'As it was resolved; one with placeholders as it was written.' },
+		pool: { type: 'string', description: 'Name of the pool, when it has one.' },
+		num_requests: { type: 'integer', minimum: 0, description: 'Requests in flight, of the whole process.' },
+		fails: { type: 'integer', minimum: 0, description: 'Failures that are remembered.' },
+		healthy: { type: 'boolean' },
+		circuit: { enum: ['closed', 'open', 'half_open'] },
+		latency_ms: { type: ['number', 'null'], description: 'Until an answer begins, of late; null when not known.' },
+	},
+	required: ['address', 'num_requests', 'fails', 'healthy', 'circuit', 'latency_ms'],
+	additionalProperties: false,
+};
+
 /** `/reverse_proxy/upstreams`. */
 export const upstreams: AdminEndpoint = {
 	path: '/reverse_proxy/upstreams',
 	methods: {
-		GET: (x, { runtime }) => {
-			answerJson(x, 200, JSON.stringify(runtime.upstreams().map(entry)));
+		GET: {
+			summary: 'Lists the upstreams that the running configuration proxies to.',
+			answer: {
+				description: 'One object for each.',
+				type: 'application/json',
+				schema: { type: 'array', items: UPSTREAM },
+			},
+			run: (x, { runtime }) => answerJson(x, 200, JSON.stringify(runtime.upstreams().map(entry))),
 		},
 	},
 };

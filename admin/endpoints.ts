@@ -1,0 +1,27 @@
+/** Every endpoint of the Admin API, one line each. */
+import { adapt } from './adapt.ts';
+import { config, objectById } from './config.ts';
+import type { AdminEndpoint } from './endpoint.ts';
+import { live, ready } from './health.ts';
+import { confirmLoad, load, revertLoad } from './load.ts';
+import { metrics } from './metrics.ts';
+import { openapi } from './openapi.ts';
+import { stop } from './stop.ts';
+import { upstreams } from './upstreams.ts';
+
+const described: readonly AdminEndpoint[] = [
+	live,
+	ready,
+	metrics,
+	config,
+	objectById,
+	load,
+	confirmLoad,
+	revertLoad,
+	adapt,
+	stop,
+	upstreams,
+];
+
+/** In the order in which they are looked for and described. */
+export const ENDPOINTS: readonly AdminEndpoint[] = [...described, openapi(described)];

@@ -1,0 +1,159 @@
+/**
+ * `GET /openapi.json` → 200, the description of the Admin API (OpenAPI 3.1), made of the endpoints themselves.
+ */
+import type { AdminEndpoint, AdminOperation, AnswerSchema } from './endpoint.ts';
+import { answerJson } from './endpoint.ts';
+import { ADMIN_ERRORS, type AdminErrorCode } from './errors.ts';
+
+/** Errors that any request may be answered with. */
+const ANY_REQUEST: readonly AdminErrorCode[] = [
+	...(['unauthorized', 'client_not_allowed', 'host_not_allowed', 'origin_not_allowed', 'internal'] as const),
+];
+
+const DIAGNOSTIC: AnswerSchema = {
+	type: 'object',
+	description: 'What the compiler has to say about a configuration.',
+	properties: {
+		code: { type: 'string', description: 'Stable, such as `redirect/unknown-status`.' },
+		severity: { enum: ['error', 'warning'] },
+		message: { type: 'string' },
+		file: { type: 'string' },
+		line: { type: 'integer', minimum: 1 },
+		column: { type: 'integer', minimum: 1 },
+		end_line: { type: 'integer', minimum: 1 },
+		end_column: { type: 'integer', minimum: 1 },
+		pointer: { type: 'string', description: 'JSON pointer into the document.' },
+		hint: { type: 'string' },
+		fix: { type: 'array', items: { type: 'object' }, description: 'Edits that mend it, to be made together.' },
+		text: { type: 'string', description: 'All of it for people, with the place and a caret.' },
+	},
+	required: ['code', 'severity', 'message', 'text'],
+};
+
+const RESTART_REASON: AnswerSchema = {
+	type: 'object',
+	properties: { code: { type: 'string' }, subject: { type: 'string' }, message: { type: 'string' } },
+	required: ['code', 'subject', 'message'],
+	additionalProperties: false,
+};
+
+const ERROR: AnswerSchema = {
+	type: 'object',
+	properties: {
+		error: {
+			type: 'object',
+			properties: {
+				code: { enum: Object.keys(ADMIN_ERRORS) },
+				message: { type: 'string', description: 'One sentence.' },
+				diagnostics: { type: 'array', items: { $ref: '#/components/schemas/Diagnostic' } },
+				reasons: { type: 'array', items: { $ref: '#/components/schemas/RestartReason' } },
+				nearest: { type: 'string', description: 'JSON pointer of the nearest parent that exists.' },
+			},
+			required: ['code', 'message', 'diagnostics'],
+			additionalProperties: false,
+		},
+	},
+	required: ['error'],
+	additionalProperties: false,
+};
+
+/** The description of endpoints as a plain JSON value. */
+export function describeApi(endpoints: readonly AdminEndpoint[]): { readonly [key: string]: unknown } {
+	return {
+		openapi: '3.1.0',
+		info: {
+			title: 'Admin API of svc',
+			version: '1',
+			description:
+				'Reads and changes the running configuration, tells liveness and readiness, gives metrics, stops the process.',
+		},
+		servers: [{ url: 'http://127.0.0.1:2019' }],
+		security: [{ token: [] }, {}],
+		paths: Object.fromEntries(
+			endpoints.flatMap(endpoint =>
+				Object.entries(endpoint.described ?? { [endpoint.path]: {} }).map(([path, parameters]) => [
+					path,
+					{
+						...(Object.keys(parameters).length > 0 && { parameters: Object.entries(parameters).map(inPath) }),
+						...Object.fromEntries(
+							Object.entries(endpoint.methods).map(([method, operation]) => [
+								method.toLowerCase(),
+								describeOperation(operation),
+							]),
+						),
+					},
+				]),
+			),
+		),
+		components: {
+			securitySchemes: {
+				token: { type: 'http', scheme: 'bearer', description: 'The token of the option `admin`, where it has one.' },
+			},
+			schemas: { Diagnostic: DIAGNOSTIC, RestartReason: RESTART_REASON, Error: ERROR },
+		},
+	};
+}
+
+function inPath([name, description]: [string, string]) {
+	return { name, in: 'path', required: true, description, schema: { type: 'string' } };
+}
+
+function describeOperation({ summary, query, fields, body, answer, empty, errors }: AdminOperation) {
+	const parameters = [
+		...Object.entries(query ?? {}).map(([name, parameter]) => ({ name, in: 'query', ...parameter })),
+		...(fields ?? []).map(name => ({ name, in: 'header', schema: { type: 'string' } })),
+	];
+	return {
+		summary,
+		...(parameters.length > 0 && { parameters }),
+		...(body && { requestBody: { required: true, content: contents(body) } }),
+		responses: {
+			200: {
+				description: answer.description,
+				...(answer.fields && {
+					headers: Object.fromEntries(answer.fields.map(name => [name, { schema: { type: 'string' } }])),
+				}),
+				content: contents({ [answer.type]: answer.schema }),
+			},
+			...Object.fromEntries(Object.entries(empty ?? {}).map(([status, description]) => [status, { description }])),
+			...errorResponses([...ANY_REQUEST, ...(errors ?? [])]),
+		},
+	};
+}
+
+function contents(schemas: { readonly [mediaType: string]: AnswerSchema }) {
+	return Object.fromEntries(Object.entries(schemas).map(([type, schema]) => [type, { schema }]));
+}
+
+/** One answer for each status, with the codes that it can have. */
+function errorResponses(codes: readonly AdminErrorCode[]) {
+	const byStatus = new Map<number, AdminErrorCode[]>();
+	for (const code of new Set(codes)) {
+		const { status } = ADMIN_ERRORS[code];
+		byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
+	}
+	return Object.fromEntries(
+		[...byStatus].map(([status, list]) => [
+			status,
+			{
+				description: list.map(code => `\`${code}\`: ${ADMIN_ERRORS[code].description}`).join('\n\n'),
+				content: contents({ 'application/json': { $ref: '#/components/schemas/Error' } }),
+			},
+		]),
+	);
+}
+
+/** `/openapi.json`, which describes itself too. */
+export function openapi(endpoints: readonly AdminEndpoint[]): AdminEndpoint {
+	const endpoint: AdminEndpoint = {
+		path: '/openapi.json',
+		methods: {
+			GET: {
+				summary: 'This description.',
+				answer: { description: 'OpenAPI 3.1.', type: 'application/json', schema: { type: 'object' } },
+				run: x => answerJson(x, 200, JSON.stringify(describeApi([...endpoints, endpoint]))),
+			},
+		},
+	};
+	return endpoint;
+}
