@@ -15,9 +15,9 @@ export const REDACTED = '[redacted]';
 const SECRET_HEADERS: ReadonlySet<string> = new Set(['authorization', 'proxy-authorization', 'cookie', 'set-cookie']);
 const SECRET_PARTS = ['api-key', 'token', 'secret', 'password'];
 
-/** True for a header whose value is a credential by its name. Letter case does not count. */
+/** True for a header, or a variable, whose value is a credential by its name. Letter case does not count, nor `_` for `-`. */
 export function isSecretHeader(name: string): boolean {
-	const lower = name.toLowerCase();
+	const lower = name.toLowerCase().replaceAll('_', '-');
 	return SECRET_HEADERS.has(lower) || SECRET_PARTS.some(part => lower.includes(part));
 }
 

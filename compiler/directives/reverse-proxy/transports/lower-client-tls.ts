@@ -1,7 +1,7 @@
 /** Lowering of the options of `transport http` that begin with `tls`. */
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Word } from '../../../syntax/ast.ts';
-import { lowerFile, lowerTrustPool } from './lower-trust.ts';
+import { lowerFile, lowerUpstreamTrust } from './lower-trust.ts';
 import { transportDuration } from './transport-duration.ts';
 import type { ClientTlsSettings, TrustSettings } from './transport-settings.ts';
 
@@ -70,7 +70,7 @@ export function clientTlsOptions(draft: () => ClientTlsDraft, cx: LowerContext):
 			draft().curves = [...(draft().curves ?? []), ...curves];
 		},
 		tls_trust_pool: (words, at) => {
-			const settings = lowerTrustPool(words, at.block, at, cx);
+			const settings = lowerUpstreamTrust(words, at, cx);
 			if (settings) trust(settings, at.words[0]!);
 		},
 		tls_trusted_ca_certs: (words, at) => {

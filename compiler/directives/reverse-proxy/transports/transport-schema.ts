@@ -4,26 +4,32 @@ import { TLS_CURVES } from './lower-client-tls.ts';
 
 const MILLISECONDS: Schema = { type: 'number', minimum: 0, maximum: 2_147_483_647 };
 
-const TRUST: Schema = {
-	type: 'object',
-	description: 'What certificates of upstreams are verified with; the system’s authorities if left out.',
-	properties: {
-		source: { enum: ['system', 'file', 'inline', 'combined'], description: 'Where certificates come from.' },
-		files: {
-			type: 'array',
-			items: { type: 'string', minLength: 1 },
-			description: 'Of `file`: absolute paths of PEM files.',
-		},
-		certificates: {
-			type: 'array',
-			items: { type: 'string', minLength: 1 },
-			description: 'Of `inline`: base64 of DER, or PEM.',
-		},
-		of: { type: 'array', items: { type: 'object' }, description: 'Of `combined`: sources of this form.' },
-	},
-	required: ['source'],
-	additionalProperties: false,
-};
+const TRUST: Schema = trustSchema(2);
+
+/** Sources that hold what they name; `combined` holds others, two levels deep at most. */
+function trustSchema(depth: number): Schema {
+	const texts: Schema = { type: 'array', items: { type: 'string', minLength: 1 } };
+	const variant = (source: string, name?: string, schema?: Schema): Schema => ({
+		type: 'object',
+		properties: { source: { const: source }, ...(name && { [name]: schema }) },
+		required: ['source', ...(name === undefined ? [] : [name])],
+		additionalProperties: false,
+	});
+	const variants = [
+		variant('system'),
+		variant('file', 'files', { ...texts, description: 'Absolute paths of PEM files.' }),
+		variant('inline', 'certificates', { ...texts, description: 'Base64 of DER, or PEM.' }),
+	];
+	if (depth > 0)
+		variants.push(variant('combined', 'of', { type: 'array', items: trustSchema(depth - 1), description: 'Sources.' }));
+	return {
+		type: 'object',
+		description: 'What certificates of upstreams are verified with; the system’s authorities if left out.',
+		discriminator: { propertyName: 'source' },
+		required: ['source'],
+		oneOf: variants,
+	};
+}
 
 const TLS: Schema = {
 	type: 'object',

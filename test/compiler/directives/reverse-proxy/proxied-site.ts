@@ -1,4 +1,5 @@
 /** A site from configuration text, served by our own engine on a free port, with real pools behind it. */
+import { readFileSync } from 'node:fs';
 import { buildSite } from '../../../../compiler/codegen/build-site.ts';
 import { NO_FACTS } from '../../../../compiler/codegen/placeholders/index.ts';
 import { compile } from '../../../../compiler/compiler.ts';
@@ -24,6 +25,9 @@ export const NO_FILES: Reader = {
 	workingDirectory: '/',
 };
 
+/** Reads what pools name. */
+const CERTIFICATES: Reader = { ...NO_FILES, readBytes: path => readFileSync(path) };
+
 /** A served site. */
 export interface ProxiedSite {
 	readonly port: number;
@@ -35,7 +39,7 @@ export interface ProxiedSite {
 /** Compiles `lines` as the lines of a site of a Configfile and serves it. */
 export async function proxiedSite(lines: string, before = '', files?: FileReader): Promise<ProxiedSite> {
 	const text = `${before}\n:8080 {\n${lines}\n}\n`;
-	const { document, diagnostics } = compile({ format: 'configfile', text, name: 'Configfile' }, NO_FILES);
+	const { document, diagnostics } = compile({ format: 'configfile', text, name: 'Configfile' }, CERTIFICATES);
 	if (!document) throw new Error(diagnostics.map(({ message }) => message).join('\n'));
 	const pools: OwnedUpstreamPool[] = [];
 	const site = buildSite(document.sites![0]!, 0, {
