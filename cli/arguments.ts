@@ -33,7 +33,12 @@ export function scan(words: readonly string[]): Scanned {
 			throw new CommandFailure(`${quoted(word)} is not a global flag; options of a command stand after its name.`);
 		} else break;
 	}
-	return { command: words[at], rest: words.slice(at + 1), verbose, help, version };
+	const [command, next] = words.slice(at);
+	// One command in two words.
+	if (command === 'storage' && (next === 'export' || next === 'import')) {
+		return { command: `storage-${next}`, rest: words.slice(at + 2), verbose, help, version };
+	}
+	return { command, rest: words.slice(at + 1), verbose, help, version };
 }
 
 /** The options and arguments of one command, checked. */

@@ -7,6 +7,9 @@ import { COMMANDS, type CommandEntry, LATER_COMMANDS } from './index.ts';
 export function findCommand(name: string): CommandEntry {
 	const entry = COMMANDS.find(command => command.name === name);
 	if (entry) return entry;
+	if (name === 'storage') {
+		throw new CommandFailure(`${quoted('svc storage')} takes ${quoted('export')} or ${quoted('import')}.`);
+	}
 	if (LATER_COMMANDS.includes(name))
 		throw new CommandFailure(`${quoted(`svc ${name}`)} is not part of this build yet.`);
 	throw new UnknownWord(

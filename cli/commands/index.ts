@@ -61,6 +61,26 @@ export const COMMANDS: readonly CommandEntry[] = [
 		load: async () => (await import('./list-modules.ts')).listModules,
 	},
 	{
+		name: 'storage-export',
+		summary: 'Write the certificate store as a tar archive',
+		load: async () => (await import('./storage-export.ts')).storageExport,
+	},
+	{
+		name: 'storage-import',
+		summary: 'Restore a tar archive into the certificate store',
+		load: async () => (await import('./storage-import.ts')).storageImport,
+	},
+	{
+		name: 'trust',
+		summary: 'Install the root of the internal authority into the trust stores of this machine',
+		load: async () => (await import('./trust.ts')).trust,
+	},
+	{
+		name: 'untrust',
+		summary: 'Remove the root of the internal authority from the trust stores of this machine',
+		load: async () => (await import('./untrust.ts')).untrust,
+	},
+	{
 		name: 'service',
 		summary: 'Control the installed systemd unit',
 		load: async () => (await import('./service.ts')).service,
@@ -94,4 +114,4 @@ export const COMMANDS: readonly CommandEntry[] = [
 ];
 
 /** Commands of a later release: refused by name, and not in the list. */
-export const LATER_COMMANDS: readonly string[] = ['storage', 'storage-export', 'storage-import', 'trust', 'untrust'];
+export const LATER_COMMANDS: readonly string[] = [];

@@ -1,0 +1,81 @@
+/** `svc storage-export`. */
+import { randomBytes } from 'node:crypto';
+import { constants } from 'node:fs';
+import { open, rename, unlink } from 'node:fs/promises';
+import path from 'node:path';
+import { quoted } from '../arguments.ts';
+import { type Command, CommandFailure } from '../command.ts';
+import { ADAPTER_OPTION, CONFIG_OPTION } from '../configuration.ts';
+import { STORE_RULE, storeFailure, storeOf } from '../store-choice.ts';
+import { printError } from '../terminal.ts';
+
+/** Writes the store of certificates as a tar archive. */
+export const storageExport: Command = {
+	name: 'storage-export',
+	summary: 'Write the certificate store as a tar archive',
+	details: [
+		'The archive holds private keys: the file is of mode 600. It appears under its name when it is whole.',
+		STORE_RULE,
+		'May be written as two words: `svc storage export`.',
+	],
+	options: [
+		{
+			name: 'output',
+			short: 'o',
+			value: 'FILE',
+			offers: 'file',
+			required: true,
+			summary: 'File of the archive; - writes to standard output',
+		},
+		{ ...CONFIG_OPTION, default: 'none' },
+		ADAPTER_OPTION,
+	],
+	async run(invocation) {
+		const store = await storeOf(invocation);
+		const output = invocation.value('output')!;
+		const { exportStore } = await import('../../runtime/storage/archive-export.ts');
+		if (output === '-') {
+			if (process.stdout.isTTY) {
+				throw new CommandFailure('An archive is not for a terminal; write it to a file or pass it on to a program.');
+			}
+			await exportStore(store, writeToStandardOutput).catch(storeFailure);
+			return 0;
+		}
+		const aside = `${output}.${randomBytes(6).toString('hex')}`;
+		try {
+			const handle = await open(aside, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600).catch(
+				error => {
+					throw new CommandFailure(`${quoted(output)} cannot be written: ${error.code}.`);
+				},
+			);
+			let exported: { readonly values: number };
+			try {
+				await handle.chmod(0o600);
+				exported = await exportStore(store, async bytes => void (await handle.writeFile(bytes)));
+				await handle.sync();
+			} finally {
+				await handle.close();
+			}
+			await rename(aside, output);
+			printError(`${exported.values} values of the store are in ${quoted(path.normalize(output))}.\n`);
+			return 0;
+		} catch (error) {
+			await unlink(aside).catch(() => {});
+			throw storeFailureOf(error);
+		}
+	},
+};
+
+function storeFailureOf(error: unknown): unknown {
+	try {
+		return storeFailure(error);
+	} catch (failure) {
+		return failure;
+	}
+}
+
+function writeToStandardOutput(bytes: Uint8Array): Promise<void> {
+	return new Promise((resolve, reject) => {
+		process.stdout.write(bytes, error => (error ? reject(error) : resolve()));
+	});
+}

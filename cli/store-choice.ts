@@ -1,0 +1,32 @@
+/** Which store of certificates a command line means. */
+
+import { ArchiveError } from '../runtime/storage/archive-error.ts';
+import { openFileStore } from '../runtime/storage/file-store.ts';
+import type { StoreSelection } from '../runtime/storage/open-store.ts';
+import { type Store, StoreError } from '../runtime/storage/store.ts';
+import { STORE_VARIABLE, storeFolder } from '../runtime/storage/store-location.ts';
+import { CommandFailure, type Invocation } from './command.ts';
+import { configurationSource, readConfiguration } from './configuration.ts';
+
+/** How the store is chosen, for help texts. */
+export const STORE_RULE: string = `The store is the one that the option \`storage\` of the file given with -c names, else that of ${STORE_VARIABLE}, else \`svc\` in the data directory of the user.`;
+
+/** The store. Throws {@link CommandFailure} when the configuration does not compile. */
+export async function storeOf(invocation: Pick<Invocation, 'args' | 'value'>): Promise<Store> {
+	return openFileStore(await storeFolderOf(invocation));
+}
+
+/** Absolute folder of the store. Throws as {@link storeOf}. */
+export async function storeFolderOf(invocation: Pick<Invocation, 'args' | 'value'>): Promise<string> {
+	if (invocation.value('config') === undefined) return storeFolder(undefined, process.env);
+	const source = configurationSource(invocation)!;
+	const { compileConfiguration } = await import('./compilation.ts');
+	const { document } = compileConfiguration(await readConfiguration(source));
+	return storeFolder(document.settings?.storage as StoreSelection | undefined, process.env);
+}
+
+/** Throws what went wrong with a store or an archive as a failure of the command. */
+export function storeFailure(error: unknown): never {
+	if (error instanceof StoreError || error instanceof ArchiveError) throw new CommandFailure(error.message);
+	throw error;
+}

@@ -1,0 +1,46 @@
+/** Writes the store as a tar archive: a file of mode 600 for each value, under its key. */
+import { Header, Pax } from 'tar';
+import { ArchiveError } from './archive-error.ts';
+import type { Store } from './store.ts';
+
+const BLOCK = 512;
+
+/** What was written. */
+export interface Exported {
+	readonly values: number;
+	/** Bytes of the values. */
+	readonly bytes: number;
+}
+
+/**
+ * Writes every value in the order of the keys; `write` resolves when more may come. Rejects with {@link ArchiveError} when
+ * the store holds nothing, and with StoreError.
+ */
+export async function exportStore(store: Store, write: (bytes: Uint8Array) => Promise<void>): Promise<Exported> {
+	let values = 0;
+	let bytes = 0;
+	for (const key of await store.list('')) {
+		const value = await store.read(key);
+		// Removed by a running server since it was listed.
+		if (!value) continue;
+		const stat = await store.stat(key);
+		await write(headerOf(key, value.length, new Date(stat?.modified ?? Date.now())));
+		await write(value);
+		const padding = (BLOCK - (value.length % BLOCK)) % BLOCK;
+		if (padding > 0) await write(Buffer.alloc(padding));
+		values++;
+		bytes += value.length;
+	}
+	if (values === 0) throw new ArchiveError(`The store (${store.description}) holds nothing to export.`);
+	await write(Buffer.alloc(2 * BLOCK));
+	return { values, bytes };
+}
+
+function headerOf(path: string, size: number, modified: Date): Buffer {
+	// Parts of seconds would cost an extended header for each value.
+	const mtime = new Date(Math.floor(modified.getTime() / 1000) * 1000);
+	const data = { path, size, mode: 0o600, mtime, type: 'File', uid: 0, gid: 0, uname: '', gname: '' } as const;
+	const block = Buffer.alloc(BLOCK);
+	const needsMore = new Header(data).encode(block, 0);
+	return needsMore ? Buffer.concat([new Pax({ path, size, mode: 0o600, mtime }).encode(), block]) : block;
+}

@@ -1,0 +1,219 @@
+/**
+ * Restores a tar archive into the folder of a store. Everything is unpacked aside and checked before the first file of the
+ * store changes; what is replaced is kept until the last one has.
+ */
+import { randomBytes } from 'node:crypto';
+import { constants } from 'node:fs';
+import { lstat, mkdir, open, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { Parser, type ReadEntry } from 'tar';
+import { ArchiveError } from './archive-error.ts';
+import { checkKey, StoreError } from './store.ts';
+
+/** Bytes of one value, bytes of all, and values at most. */
+const LARGEST_VALUE: number = 16 * 1024 * 1024;
+const LARGEST_ARCHIVE: number = 2 * 1024 * 1024 * 1024;
+const MOST_VALUES = 1_000_000;
+/** How the folder begins in which an archive is unpacked. */
+const ASIDE = 'import.';
+const NOTHING = 'The archive holds nothing that could be restored.';
+
+/** What was restored. */
+export interface Imported {
+	readonly values: number;
+	readonly bytes: number;
+}
+
+/** Restores; values that the archive does not name stay. Rejects with {@link ArchiveError}, and then nothing has changed. */
+export async function importArchive(archive: AsyncIterable<Uint8Array>, folder: string): Promise<Imported> {
+	const aside = path.join(folder, `${ASIDE}${randomBytes(6).toString('hex')}`);
+	try {
+		await mkdir(path.join(aside, 'new'), { recursive: true, mode: 0o700 });
+		await mkdir(path.join(aside, 'old'), { mode: 0o700 });
+		const unpacked = await unpack(archive, path.join(aside, 'new'));
+		if (unpacked.keys.length === 0) throw new ArchiveError(NOTHING);
+		await swap(unpacked.keys, folder, aside);
+		return { values: unpacked.keys.length, bytes: unpacked.bytes };
+	} catch (error) {
+		throw asArchiveError(error);
+	} finally {
+		await rm(aside, { recursive: true, force: true });
+	}
+}
+
+interface Unpacked {
+	readonly keys: readonly string[];
+	readonly bytes: number;
+}
+
+/** Unpacks entry by entry; the parser waits while a file is being written. */
+async function unpack(archive: AsyncIterable<Uint8Array>, folder: string): Promise<Unpacked> {
+	const keys = new Map<string, true>();
+	let bytes = 0;
+	let failure: unknown;
+	let writing: Promise<void> = Promise.resolve();
+	const refuse = (message: string): void => {
+		failure ??= new ArchiveError(message);
+	};
+	const take = (entry: ReadEntry): void => {
+		if (failure !== undefined) {
+			entry.resume();
+			return;
+		}
+		try {
+			const key = keyOf(entry);
+			if (key === undefined) {
+				entry.resume();
+				return;
+			}
+			if (keys.has(key)) throw new ArchiveError(`\`${key}\` stands in the archive twice.`);
+			if (entry.size > LARGEST_VALUE) throw new ArchiveError(`\`${key}\` in the archive is too large.`);
+			bytes += entry.size;
+			if (bytes > LARGEST_ARCHIVE || keys.size >= MOST_VALUES) throw new ArchiveError('The archive is too large.');
+			keys.set(key, true);
+			writing = writing.then(() => writeEntry(entry, path.join(folder, ...key.split('/'))));
+			writing.catch(error => {
+				failure ??= error;
+				entry.resume();
+			});
+		} catch (error) {
+			failure ??= error;
+			entry.resume();
+		}
+	};
+	const parser = new Parser({ strict: true, onReadEntry: take });
+	parser.on('ignoredEntry', (entry: ReadEntry) =>
+		refuse(`\`${shown(entry.path)}\` in the archive is of a kind that a store has not.`),
+	);
+	const parsed = new Promise<void>(resolve => {
+		parser.on('error', (error: Error) => {
+			refuse(`The archive cannot be read: ${error.message.replace(/^TAR_\w+: |[.\s]+$/g, '')}.`);
+			resolve();
+		});
+		parser.on('end', () => resolve());
+	});
+	let first = true;
+	for await (const chunk of archive) {
+		if (first) refuseCompressed(chunk);
+		first = false;
+		if (failure !== undefined) break;
+		if (!parser.write(Buffer.from(chunk))) {
+			await Promise.race([new Promise<void>(resolve => parser.once('drain', () => resolve())), parsed]);
+		}
+	}
+	if (first) refuse(NOTHING);
+	if (failure === undefined) {
+		parser.end();
+		await parsed;
+	}
+	await writing.catch(() => {});
+	if (failure !== undefined) throw failure;
+	return { keys: [...keys.keys()], bytes };
+}
+
+/** The key that an entry is for; undefined for folders. Throws for everything that has no place in a store. */
+function keyOf(entry: ReadEntry): string | undefined {
+	const { type } = entry;
+	const name = shown(entry.path);
+	if (type !== 'File' && type !== 'OldFile' && type !== 'ContiguousFile' && type !== 'Directory') {
+		throw new ArchiveError(`\`${name}\` in the archive is a ${kindOf(type)}; a store has files only.`);
+	}
+	if (path.posix.isAbsolute(entry.path) || /^[A-Za-z]:/.test(entry.path)) {
+		throw new ArchiveError(`\`${name}\` in the archive is an absolute path.`);
+	}
+	const segments = entry.path.replace(/^(?:\.\/)+/, '').split('/');
+	if (segments.includes('..')) throw new ArchiveError(`\`${name}\` in the archive leads out of the store.`);
+	if (type === 'Directory') return undefined;
+	const key = segments.join('/');
+	try {
+		checkKey(key);
+	} catch {
+		throw new ArchiveError(`\`${name}\` in the archive cannot be a value of a store.`);
+	}
+	if (key.startsWith('locks/') || key.startsWith(ASIDE)) {
+		throw new ArchiveError(`\`${name}\` in the archive is no value of a store.`);
+	}
+	return key;
+}
+
+async function writeEntry(entry: ReadEntry, file: string): Promise<void> {
+	await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
+	const handle = await open(file, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
+	try {
+		await handle.chmod(0o600);
+		for await (const chunk of entry as AsyncIterable<Buffer>) await handle.writeFile(chunk);
+		await handle.sync();
+	} finally {
+		await handle.close();
+	}
+}
+
+/** Puts every file in its place; when that fails midway, every file that was replaced comes back. */
+async function swap(keys: readonly string[], folder: string, aside: string): Promise<void> {
+	const placed: { readonly target: string; readonly old: string | undefined }[] = [];
+	try {
+		for (const [at, key] of keys.entries()) {
+			const target = path.join(folder, ...key.split('/'));
+			await makeFolders(folder, key);
+			const found = await lstat(target).catch(() => undefined);
+			if (found?.isDirectory()) throw new ArchiveError(`\`${key}\` is a folder in the store.`);
+			const old = found && path.join(aside, 'old', String(at));
+			if (old) await rename(target, old);
+			placed.push({ target, old });
+			await rename(path.join(aside, 'new', ...key.split('/')), target);
+		}
+	} catch (error) {
+		for (const { target, old } of placed.reverse()) {
+			await rm(target, { force: true });
+			if (old) await rename(old, target);
+		}
+		throw error;
+	}
+}
+
+/** Folders above a value, none of which may be a link that leads elsewhere. */
+async function makeFolders(root: string, key: string): Promise<void> {
+	let folder = root;
+	for (const segment of key.split('/').slice(0, -1)) {
+		folder = path.join(folder, segment);
+		await mkdir(folder, { mode: 0o700 }).catch(async error => {
+			if (error.code !== 'EEXIST') throw error;
+			const found = await lstat(folder);
+			if (!found.isDirectory()) throw new ArchiveError(`\`${folder}\` is not a folder.`);
+		});
+	}
+}
+
+/** A compressed archive would unpack to a size that nobody sees beforehand. */
+function refuseCompressed(chunk: Uint8Array): void {
+	const [a, b, c, d] = chunk;
+	const gzip = a === 0x1f && b === 0x8b;
+	const zstd = a === 0x28 && b === 0xb5 && c === 0x2f && d === 0xfd;
+	const bzip = a === 0x42 && b === 0x5a && c === 0x68;
+	const xz = a === 0xfd && b === 0x37 && c === 0x7a;
+	if (gzip || zstd || bzip || xz) {
+		throw new ArchiveError('The archive is compressed; decompress it first, for example by `gzip -dc`.');
+	}
+}
+
+function kindOf(type: string): string {
+	const kinds: { readonly [type: string]: string } = {
+		SymbolicLink: 'symbolic link',
+		Link: 'link',
+		CharacterDevice: 'device',
+		BlockDevice: 'device',
+		FIFO: 'pipe',
+	};
+	return kinds[type] ?? 'special entry';
+}
+
+function shown(name: string): string {
+	return name.replace(/\p{C}/gu, '?').slice(0, 200);
+}
+
+function asArchiveError(error: unknown): unknown {
+	if (error instanceof ArchiveError || error instanceof StoreError) return error;
+	const { code, path: file } = error as NodeJS.ErrnoException;
+	if (code === undefined) return error;
+	return new ArchiveError(`\`${file ?? 'The store'}\` cannot be written: ${code}.`);
+}

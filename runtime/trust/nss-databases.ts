@@ -1,0 +1,76 @@
+/** The databases of NSS, in which Firefox and Chromium keep what their user trusts. */
+import { access, readdir } from 'node:fs/promises';
+import path from 'node:path';
+import type { Machine } from './machine.ts';
+import { TrustError } from './trust-error.ts';
+
+/** Folders below the home folder: databases themselves, and folders whose folders are databases. */
+const DATABASES = ['.pki/nssdb', 'snap/chromium/current/.pki/nssdb'];
+const PROFILES = [
+	'.mozilla/firefox',
+	'.config/mozilla/firefox',
+	'snap/firefox/common/.mozilla/firefox',
+	'.var/app/org.mozilla.firefox/.mozilla/firefox',
+];
+
+/** What became of the databases. */
+export interface NssChange {
+	/** Databases that were changed. */
+	readonly changed: number;
+	/** Databases that there are. */
+	readonly found: number;
+}
+
+/** Adds a certificate file under a name to every database of the user. Rejects with {@link TrustError}. */
+export async function addToNss(machine: Machine, name: string, file: string): Promise<NssChange> {
+	return change(machine, database => ['-A', '-d', `sql:${database}`, '-t', 'C,,', '-n', name, '-i', file]);
+}
+
+/** Removes a certificate from every database that has it. Rejects with {@link TrustError}. */
+export async function removeFromNss(machine: Machine, name: string): Promise<NssChange> {
+	return change(machine, database => ['-D', '-d', `sql:${database}`, '-n', name], name);
+}
+
+/** With `only`, databases that have no such certificate are left alone. */
+async function change(
+	machine: Machine,
+	command: (database: string) => readonly string[],
+	only?: string,
+): Promise<NssChange> {
+	const databases = await databasesOf(machine);
+	let changed = 0;
+	for (const database of databases) {
+		const listed = await machine.run('certutil', ['-L', '-d', `sql:${database}`, '-n', only ?? '-']);
+		if (listed.status === undefined) {
+			throw new TrustError(
+				'There are NSS databases of browsers, but not the program `certutil` that changes them; install libnss3-tools (nss-tools, nss).',
+			);
+		}
+		if (only !== undefined && listed.status !== 0) continue;
+		const { status, output } = await machine.run('certutil', command(database));
+		if (status !== 0) {
+			throw new TrustError(`The NSS database \`${database}\` was not changed: ${output.split('\n').at(-1) ?? status}`);
+		}
+		changed++;
+	}
+	return { changed, found: databases.length };
+}
+
+async function databasesOf({ home }: Machine): Promise<string[]> {
+	if (!home) return [];
+	const candidates = DATABASES.map(folder => path.join(home, folder));
+	for (const profiles of PROFILES) {
+		const entries = await readdir(path.join(home, profiles)).catch(() => []);
+		candidates.push(...entries.map(entry => path.join(home, profiles, entry)));
+	}
+	const found: string[] = [];
+	for (const candidate of candidates) {
+		// Databases of the older form have no cert9.db; no browser of today reads them.
+		const is = await access(path.join(candidate, 'cert9.db')).then(
+			() => true,
+			() => false,
+		);
+		if (is) found.push(candidate);
+	}
+	return found;
+}

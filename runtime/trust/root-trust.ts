@@ -1,0 +1,104 @@
+/** Trust of this machine in the root of an internal authority. */
+import { X509Certificate } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { Machine } from './machine.ts';
+import { addToNss, removeFromNss } from './nss-databases.ts';
+import { addToSystem, removeFromSystem } from './system-store.ts';
+import { TrustError } from './trust-error.ts';
+
+/** A root certificate. */
+export interface TrustedRoot {
+	readonly file: string;
+	readonly pem: string;
+	/** Name of its file in trust stores and of its entry in databases; tells it from other roots. */
+	readonly name: string;
+	/** Common name. */
+	readonly title: string;
+}
+
+/** Reads the root of an authority from the folder of a store. Rejects with {@link TrustError}. */
+export async function readRoot(store: string, authority: string): Promise<TrustedRoot> {
+	const file = path.join(store, 'pki', 'authorities', authority, 'root.crt');
+	let pem: string;
+	try {
+		pem = await readFile(file, 'utf8');
+	} catch (error) {
+		const { code } = error as NodeJS.ErrnoException;
+		if (code !== 'ENOENT' && code !== 'ENOTDIR') throw new TrustError(`\`${file}\` cannot be read: ${code}.`);
+		throw new TrustError(
+			`There is no root at \`${file}\`; a server makes it when it first needs it. SVC_TLS_STORE names the store.`,
+		);
+	}
+	try {
+		const certificate = new X509Certificate(pem);
+		if (!certificate.ca) throw new TrustError(`\`${file}\` is not the certificate of an authority.`);
+		const digits = certificate.fingerprint256.replaceAll(':', '').toLowerCase().slice(0, 16);
+		const title = /^CN=(.*)$/m.exec(certificate.subject)?.[1] ?? authority;
+		return { file, pem: certificate.toString(), name: `svc-${authority}-${digits}`, title };
+	} catch (error) {
+		throw error instanceof TrustError ? error : new TrustError(`\`${file}\` is not a certificate.`);
+	}
+}
+
+/** What became of the stores, one sentence each. */
+export interface TrustReport {
+	readonly sentences: readonly string[];
+	/** Stores that could not be changed. */
+	readonly failures: readonly string[];
+}
+
+/** Adds the root to every trust store that there is; a store that fails does not keep the others from being changed. */
+export async function trustRoot(machine: Machine, root: TrustedRoot): Promise<TrustReport> {
+	return report(machine, {
+		system: () => addToSystem(machine, root.name, root.pem),
+		nss: () => addToNss(machine, root.name, root.file),
+		done: `trusts \`${root.title}\` now`,
+		before: 'trusted it already',
+	});
+}
+
+/** Removes the root from every trust store. */
+export async function untrustRoot(machine: Machine, root: TrustedRoot): Promise<TrustReport> {
+	return report(machine, {
+		system: () => removeFromSystem(machine, root.name),
+		nss: () => removeFromNss(machine, root.name),
+		done: `does not trust \`${root.title}\` any more`,
+		before: 'did not trust it',
+	});
+}
+
+async function report(
+	machine: Machine,
+	work: {
+		readonly system: () => ReturnType<typeof addToSystem>;
+		readonly nss: () => ReturnType<typeof addToNss>;
+		readonly done: string;
+		readonly before: string;
+	},
+): Promise<TrustReport> {
+	const sentences: string[] = [];
+	const failures: string[] = [];
+	const attempt = async (change: () => Promise<string | undefined>): Promise<void> => {
+		try {
+			const sentence = await change();
+			if (sentence !== undefined) sentences.push(sentence);
+		} catch (error) {
+			if (!(error instanceof TrustError)) throw error;
+			failures.push(error.message);
+		}
+	};
+	await attempt(async () => {
+		const change = await work.system();
+		if (change === 'no-store') throw new TrustError('This system has no trust store of a kind that is known here.');
+		return `The trust store of the system ${change === 'changed' ? work.done : work.before}.`;
+	});
+	await attempt(async () => {
+		const { changed, found } = await work.nss();
+		if (found === 0 || machine.home === undefined) return undefined;
+		const one = found === 1;
+		if (changed === 0) return `The NSS database${one ? '' : 's'} of browsers ${work.before}.`;
+		return `${changed} of ${found} NSS database${one ? '' : 's'} of browsers: ${work.done.replace(/^trusts/, 'trusting').replace(/^does not trust/, 'not trusting')}.`;
+	});
+	return { sentences, failures };
+}

@@ -1,0 +1,108 @@
+/** The trust store of the system: a folder of certificates, and the program that makes bundles of it. */
+import { constants } from 'node:fs';
+import { access, open, readdir, readFile, unlink } from 'node:fs/promises';
+import path from 'node:path';
+import type { Machine } from './machine.ts';
+import { TrustError } from './trust-error.ts';
+
+/** Where one family of distributions keeps certificates that an operator adds. */
+interface Layout {
+	readonly name: string;
+	readonly folder: string;
+	readonly extension: string;
+	readonly refresh: readonly [program: string, ...args: string[]];
+}
+
+const LAYOUTS: readonly Layout[] = [
+	{
+		name: 'Red Hat',
+		folder: 'etc/pki/ca-trust/source/anchors',
+		extension: '.pem',
+		refresh: ['update-ca-trust', 'extract'],
+	},
+	{
+		name: 'Debian',
+		folder: 'usr/local/share/ca-certificates',
+		extension: '.crt',
+		refresh: ['update-ca-certificates'],
+	},
+	{
+		name: 'Arch',
+		folder: 'etc/ca-certificates/trust-source/anchors',
+		extension: '.crt',
+		refresh: ['trust', 'extract-compat'],
+	},
+	{ name: 'SUSE', folder: 'usr/share/pki/trust/anchors', extension: '.crt', refresh: ['update-ca-certificates'] },
+];
+
+/** What became of the store. */
+export type SystemChange = 'changed' | 'unchanged' | 'no-store';
+
+/** Adds a certificate under a file name without extension. Rejects with {@link TrustError}. */
+export async function addToSystem(machine: Machine, name: string, pem: string): Promise<SystemChange> {
+	const layout = await layoutOf(machine);
+	if (!layout) return 'no-store';
+	const file = path.join(machine.root, layout.folder, `${name}${layout.extension}`);
+	if ((await readFile(file, 'utf8').catch(() => undefined)) === pem) return 'unchanged';
+	requirePrivilege(machine);
+	try {
+		const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
+		const handle = await open(file, flags, 0o644);
+		try {
+			await handle.chmod(0o644);
+			await handle.writeFile(pem);
+		} finally {
+			await handle.close();
+		}
+	} catch (error) {
+		throw unwritable(file, error);
+	}
+	await refresh(machine, layout);
+	return 'changed';
+}
+
+/** Removes a certificate again. Rejects with {@link TrustError}. */
+export async function removeFromSystem(machine: Machine, name: string): Promise<SystemChange> {
+	const layout = await layoutOf(machine);
+	if (!layout) return 'no-store';
+	const folder = path.join(machine.root, layout.folder);
+	const file = `${name}${layout.extension}`;
+	if (!(await readdir(folder)).includes(file)) return 'unchanged';
+	requirePrivilege(machine);
+	await unlink(path.join(folder, file)).catch(error => {
+		throw unwritable(path.join(folder, file), error);
+	});
+	await refresh(machine, layout);
+	return 'changed';
+}
+
+async function layoutOf(machine: Machine): Promise<Layout | undefined> {
+	for (const layout of LAYOUTS) {
+		const found = await access(path.join(machine.root, layout.folder)).then(
+			() => true,
+			() => false,
+		);
+		if (found) return layout;
+	}
+	return undefined;
+}
+
+function requirePrivilege(machine: Machine): void {
+	if (machine.privileged) return;
+	throw new TrustError('The trust store of the system can be changed by root only; run the command again with sudo.');
+}
+
+async function refresh(machine: Machine, { name, refresh: [program, ...args] }: Layout): Promise<void> {
+	const { status, output } = await machine.run(program, args);
+	if (status === 0) return;
+	if (status === undefined) {
+		throw new TrustError(
+			`\`${program}\` is not installed, which makes the ${name} trust store of its files; install ca-certificates.`,
+		);
+	}
+	throw new TrustError(`\`${program}\` ended with status ${status}: ${output.split('\n').at(-1) ?? ''}`);
+}
+
+function unwritable(file: string, error: unknown): TrustError {
+	return new TrustError(`\`${file}\` cannot be changed: ${(error as NodeJS.ErrnoException).code}.`);
+}

@@ -1,0 +1,176 @@
+/** The store in a folder: whole values, private files, locks that outlive no process. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { openFileStore } from '../../../runtime/storage/file-store.ts';
+import { keySegment, StoreError } from '../../../runtime/storage/store.ts';
+import { storeFolder } from '../../../runtime/storage/store-location.ts';
+import { ROOT, temporaryFolder } from '../../harness.ts';
+
+const files = suite('file store');
+
+/** Rejects with a StoreError of that code. */
+async function refuses(code: string, work: Promise<unknown>): Promise<void> {
+	const error = await work.then(
+		() => undefined,
+		reason => reason,
+	);
+	assert.instance(error, StoreError);
+	assert.is(error.code, code);
+}
+
+files('values are read as they were written, listed by key, and removed with their empty folders', async () => {
+	const folder = path.join(temporaryFolder(), 'store');
+	const store = openFileStore(folder);
+	assert.equal(await store.list(''), []);
+	await store.write('a/b/c.txt', 'one');
+	await store.write('a/d.bin', Buffer.of(0, 255, 10));
+	await store.write('a/b/c.txt', 'two');
+	assert.is((await store.read('a/b/c.txt'))!.toString(), 'two');
+	assert.equal([...(await store.read('a/d.bin'))!], [0, 255, 10]);
+	assert.is(await store.read('a/none'), undefined);
+	assert.equal(await store.list(''), ['a/b/c.txt', 'a/d.bin']);
+	assert.equal(await store.list('a/b'), ['a/b/c.txt']);
+	assert.is((await store.stat('a/d.bin'))!.size, 3);
+	await store.remove('a/b/c.txt');
+	await store.remove('nothing/here');
+	assert.equal(readdirSync(path.join(folder, 'a')), ['d.bin']);
+	await store.remove('a');
+	assert.equal(await store.list(''), []);
+});
+
+files('files are of mode 600 and folders of 700, whatever the mask', async () => {
+	const folder = path.join(temporaryFolder(), 'store');
+	const mask = process.umask(0);
+	try {
+		await openFileStore(folder).write('x/y/z', 'secret');
+	} finally {
+		process.umask(mask);
+	}
+	for (const part of ['', 'x', 'x/y']) assert.is(statSync(path.join(folder, part)).mode & 0o777, 0o700);
+	assert.is(statSync(path.join(folder, 'x/y/z')).mode & 0o777, 0o600);
+});
+
+files('keys that lead elsewhere are refused, links are not followed', async () => {
+	const folder = temporaryFolder();
+	const store = openFileStore(folder);
+	for (const key of ['', '/etc/passwd', '../x', 'a/../../x', 'a//b', 'a/.', 'a\0b', 'a\\b', 'x'.repeat(300)]) {
+		await refuses('store/bad-key', store.read(key));
+		await refuses('store/bad-key', store.write(key, ''));
+	}
+	writeFileSync(path.join(folder, 'target'), 'outside');
+	symlinkSync(path.join(folder, 'target'), path.join(folder, 'link'));
+	await refuses('store/unreadable', store.read('link'));
+	await store.write('link', 'inside');
+	assert.is(readFileSync(path.join(folder, 'target'), 'utf8'), 'outside');
+	assert.is((await store.read('link'))!.toString(), 'inside');
+});
+
+files('a value that was being written when a process died is not seen, and goes in time', async () => {
+	const folder = temporaryFolder();
+	const store = openFileStore(folder);
+	await store.write('a/b', 'whole');
+	const unfinished = path.join(folder, 'a/b.0123.unfinished');
+	writeFileSync(unfinished, 'ha');
+	assert.equal(await store.list(''), ['a/b']);
+	const old = new Date(Date.now() - 7_200_000);
+	utimesSync(unfinished, old, old);
+	await store.list('');
+	assert.equal(readdirSync(path.join(folder, 'a')), ['b']);
+});
+
+files('names become segments that cannot lead elsewhere', () => {
+	assert.is(keySegment('*.Example.com'), 'wildcard_.example.com');
+	assert.is(keySegment('::1'), '--1');
+	assert.not.match(keySegment('../../etc/passwd'), /\.\.|\//);
+	assert.is(keySegment('..'), '_');
+});
+
+files('the store lies where the option says, else the variable, else in the data directory of the user', () => {
+	assert.is(storeFolder({ root: '/srv/store' }, { SVC_TLS_STORE: '/var/x' }), '/srv/store');
+	assert.is(storeFolder(undefined, { SVC_TLS_STORE: '/var/x', XDG_DATA_HOME: '/d' }), '/var/x');
+	if (process.platform !== 'linux') return;
+	assert.is(storeFolder(undefined, { XDG_DATA_HOME: '/d', HOME: '/home/me' }), '/d/svc');
+	assert.is(storeFolder({}, { XDG_DATA_HOME: 'relative', HOME: '/home/me' }), '/home/me/.local/share/svc');
+});
+
+files('a lock is held by one at a time, and passed on', async () => {
+	const folder = temporaryFolder();
+	const [one, other] = [openFileStore(folder), openFileStore(folder)];
+	const lock = await one.lock('name');
+	assert.is(await other.tryLock('name'), undefined);
+	assert.ok(await other.tryLock('another'));
+	const waiting = other.lock('name');
+	await lock.release();
+	const next = await waiting;
+	assert.is(await one.tryLock('name'), undefined);
+	await next.release();
+	assert.equal(
+		readdirSync(path.join(folder, 'locks')).filter(file => file.startsWith('name')),
+		[],
+	);
+});
+
+files('whoever waits for a lock can be called off', async () => {
+	const store = openFileStore(temporaryFolder());
+	const lock = await store.lock('name');
+	const reason = new Error('called off');
+	const error = await store.lock('name', AbortSignal.any([AbortSignal.timeout(50)])).catch(caught => caught);
+	assert.is(error.name, 'TimeoutError');
+	const abort = new AbortController();
+	const waiting = store.lock('name', abort.signal).catch(caught => caught);
+	abort.abort(reason);
+	assert.is(await waiting, reason);
+	await lock.release();
+});
+
+files('many that want one lock hold it one after another', async () => {
+	const folder = temporaryFolder();
+	let held = 0;
+	let most = 0;
+	await Promise.all(
+		Array.from({ length: 12 }, async () => {
+			const lock = await openFileStore(folder).lock('name');
+			most = Math.max(most, ++held);
+			await new Promise(resolve => setTimeout(resolve, 2));
+			held--;
+			await lock.release();
+		}),
+	);
+	assert.is(most, 1);
+});
+
+files(
+	'the lock of a process that was killed is free at once; one that shows no life is free after some time',
+	async () => {
+		const folder = temporaryFolder();
+		const text = `import { openFileStore } from '${ROOT}/runtime/storage/file-store.ts';
+		await openFileStore(${JSON.stringify(folder)}).lock('name');
+		console.log('held');
+		setInterval(() => {}, 1000);`;
+		const child = spawn(process.execPath, ['--input-type=module', '-e', text], {
+			stdio: ['ignore', 'pipe', 'inherit'],
+		});
+		await once(child.stdout, 'data');
+		const store = openFileStore(folder);
+		assert.is(await store.tryLock('name'), undefined);
+		child.kill('SIGKILL');
+		await once(child, 'exit');
+		const lock = await store.tryLock('name');
+		assert.ok(lock);
+		await lock.release();
+
+		mkdirSync(path.join(folder, 'locks'), { recursive: true });
+		const foreign = path.join(folder, 'locks/name.lock');
+		writeFileSync(foreign, JSON.stringify({ id: 'x', machine: 'elsewhere', pid: 1, started: '1' }));
+		assert.is(await store.tryLock('name'), undefined);
+		const old = new Date(Date.now() - 60_000);
+		utimesSync(foreign, old, old);
+		assert.ok(await store.tryLock('name'));
+	},
+);
+
+files.run();

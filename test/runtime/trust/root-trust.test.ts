@@ -1,0 +1,110 @@
+/** Trust of the machine in the internal root: the layouts of distributions, databases of browsers, and what a user is told. */
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { openAuthority } from '../../../runtime/certificates/authority.ts';
+import { authorityPlan } from '../../../runtime/certificates/authority-settings.ts';
+import { memoryStore } from '../../../runtime/storage/memory-store.ts';
+import type { Machine } from '../../../runtime/trust/machine.ts';
+import { readRoot, trustRoot, untrustRoot } from '../../../runtime/trust/root-trust.ts';
+import { runCommand, temporaryFolder } from '../../harness.ts';
+
+const trust = suite('root trust');
+
+/** A store with a root in it. */
+async function storeWithRoot(): Promise<string> {
+	const folder = temporaryFolder();
+	const authority = await openAuthority(authorityPlan('local', {}, Date.now()), memoryStore(), Date.now);
+	mkdirSync(path.join(folder, 'pki/authorities/local'), { recursive: true });
+	writeFileSync(path.join(folder, 'pki/authorities/local/root.crt'), authority.rootPem);
+	return folder;
+}
+
+interface TestMachine extends Machine {
+	readonly ran: string[];
+}
+
+/** A machine below a temporary folder; programs are noted, and succeed unless they are missing. */
+function machine(more: Partial<Machine> = {}, missing: readonly string[] = []): TestMachine {
+	const root = temporaryFolder();
+	const ran: string[] = [];
+	return {
+		root,
+		home: path.join(root, 'home'),
+		privileged: true,
+		ran,
+		async run(program, args) {
+			ran.push([program, ...args].join(' '));
+			return missing.includes(program) ? { status: undefined, output: '' } : { status: 0, output: '' };
+		},
+		...more,
+	};
+}
+
+const LAYOUTS: { [name: string]: { folder: string; extension: string; program: string } } = {
+	Debian: { folder: 'usr/local/share/ca-certificates', extension: 'crt', program: 'update-ca-certificates' },
+	'Red Hat': { folder: 'etc/pki/ca-trust/source/anchors', extension: 'pem', program: 'update-ca-trust extract' },
+	Arch: { folder: 'etc/ca-certificates/trust-source/anchors', extension: 'crt', program: 'trust extract-compat' },
+};
+
+for (const [name, { folder, extension, program }] of Object.entries(LAYOUTS)) {
+	trust(`the root is added to the layout of ${name} once, and removed again`, async () => {
+		const root = await readRoot(await storeWithRoot(), 'local');
+		const here = machine();
+		const anchors = path.join(here.root, folder);
+		mkdirSync(anchors, { recursive: true });
+		writeFileSync(path.join(anchors, `other.${extension}`), 'stays');
+		assert.equal(await trustRoot(here, root), {
+			sentences: [`The trust store of the system trusts \`${root.title}\` now.`],
+			failures: [],
+		});
+		assert.equal(readdirSync(anchors).sort(), [`other.${extension}`, `${root.name}.${extension}`].sort());
+		assert.is(readFileSync(path.join(anchors, `${root.name}.${extension}`), 'utf8'), root.pem);
+		assert.equal((await trustRoot(here, root)).sentences, ['The trust store of the system trusted it already.']);
+		assert.equal(here.ran, [program]);
+		assert.match((await untrustRoot(here, root)).sentences[0]!, /does not trust .* any more/);
+		assert.equal((await untrustRoot(here, root)).sentences, ['The trust store of the system did not trust it.']);
+		assert.equal(readdirSync(anchors), [`other.${extension}`]);
+		assert.equal(here.ran, [program, program]);
+	});
+}
+
+trust('databases of browsers are found below the home folder and changed with certutil', async () => {
+	const root = await readRoot(await storeWithRoot(), 'local');
+	const here = machine({ privileged: false });
+	for (const folder of ['.pki/nssdb', '.mozilla/firefox/abc.default', '.mozilla/firefox/old']) {
+		mkdirSync(path.join(here.home!, folder), { recursive: true });
+	}
+	for (const folder of ['.pki/nssdb', '.mozilla/firefox/abc.default']) {
+		writeFileSync(path.join(here.home!, folder, 'cert9.db'), '');
+	}
+	const { sentences, failures } = await trustRoot(here, root);
+	assert.equal(sentences, [`2 of 2 NSS databases of browsers: trusting \`${root.title}\` now.`]);
+	assert.equal(failures, ['This system has no trust store of a kind that is known here.']);
+	const added = here.ran.filter(line => line.includes(' -A '));
+	assert.is(added.length, 2);
+	assert.ok(added[0]!.includes(`-t C,, -n ${root.name} -i ${root.file}`));
+});
+
+trust('without root, without programs and without a root certificate there is a sentence', async () => {
+	const store = await storeWithRoot();
+	const root = await readRoot(store, 'local');
+	const user = machine({ privileged: false });
+	mkdirSync(path.join(user.root, LAYOUTS.Debian!.folder), { recursive: true });
+	assert.match((await trustRoot(user, root)).failures[0]!, /by root only; run the command again with sudo/);
+	const bare = machine({}, ['update-ca-certificates', 'certutil']);
+	mkdirSync(path.join(bare.root, LAYOUTS.Debian!.folder), { recursive: true });
+	mkdirSync(path.join(bare.home!, '.pki/nssdb'), { recursive: true });
+	writeFileSync(path.join(bare.home!, '.pki/nssdb/cert9.db'), '');
+	const { failures } = await trustRoot(bare, root);
+	assert.match(failures[0]!, /install ca-certificates/);
+	assert.match(failures[1]!, /install libnss3-tools/);
+	const none = await runCommand(['trust'], { env: { SVC_TLS_STORE: path.join(store, 'none') } });
+	assert.is(none.status, 1);
+	assert.match(none.stderr, /^error: There is no root at `.*root\.crt`; a server makes it/);
+	const wrong = await runCommand(['untrust', '--ca', '../x'], { env: { SVC_TLS_STORE: store } });
+	assert.match(wrong.stderr, /cannot be the id of an authority/);
+});
+
+trust.run();
