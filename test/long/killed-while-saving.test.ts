@@ -1,0 +1,47 @@
+/** A process that is killed at any moment of saving its configuration leaves a whole one, old or new. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { ROOT, temporaryFolder } from '../harness.ts';
+
+const KILLS = Number(process.env.KILLS ?? 200);
+
+/** Saves documents as fast as it can, each of them telling its own length. */
+const PROGRAM = `
+import { Autosave } from ${JSON.stringify(pathToFileURL(path.join(ROOT, 'cli/autosave.ts')).href)};
+const autosave = new Autosave(process.argv[1], error => { console.error(error); process.exit(1); });
+for (let count = 1; ; count++) {
+	const filler = 'x'.repeat((count * 7919) % 200000);
+	autosave.save(JSON.stringify({ count, length: filler.length, filler }));
+	await autosave.settled();
+	if (count === 1) console.log('saving');
+}
+`;
+
+const killed = suite('killed while saving');
+
+killed(`${KILLS} times, the file is whole`, async () => {
+	const folder = temporaryFolder();
+	const saved = path.join(folder, 'autosave.json');
+	for (let count = 0; count < KILLS; count++) {
+		const child = spawn(process.execPath, ['--input-type=module', '-e', PROGRAM, folder], {
+			stdio: ['ignore', 'pipe', 'inherit'],
+		});
+		await once(child.stdout, 'data');
+		await new Promise(resolve => setTimeout(resolve, Math.random() * 20));
+		child.kill('SIGKILL');
+		await once(child, 'close');
+		const document = JSON.parse(readFileSync(saved, 'utf8'));
+		assert.is(document.filler.length, document.length);
+		assert.is(statSync(saved).mode & 0o777, 0o600);
+	}
+	assert.ok(existsSync(saved));
+	// What was being written when it was killed is no configuration, and is nobody else's to read.
+	for (const name of readdirSync(folder)) assert.is(statSync(path.join(folder, name)).mode & 0o077, 0, name);
+});
+
+killed.run();
