@@ -153,10 +153,11 @@ export class GenerationBuild {
 
 	async #tables(delta: GenerationDelta, base: Generation, perHost: boolean): Promise<Map<string, ListenerTable>> {
 		const tables = new Map<string, ListenerTable>();
-		for (const { key, sites } of delta.listeners) {
+		for (const { key, sites, tls: changed } of delta.listeners) {
 			const old = base.tables.get(key);
+			const tls = changed ?? old?.tls;
 			if (!sites && old) {
-				tables.set(key, old);
+				tables.set(key, tls === old.tls ? old : { ...old, tls });
 				continue;
 			}
 			const listed: ListenedSite[] = [];
@@ -167,7 +168,7 @@ export class GenerationBuild {
 			const hosts = perHost
 				? new Set(listed.flatMap(entry => entry.hosts.filter(host => !host.includes('*'))))
 				: undefined;
-			tables.set(key, { table: new SiteTable(listed), hosts });
+			tables.set(key, { table: new SiteTable(listed), hosts, tls });
 			await this.#breathe();
 		}
 		return tables;

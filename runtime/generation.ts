@@ -15,6 +15,8 @@ export interface ListenerTable {
 	readonly table: SiteTable;
 	/** Exact hosts served there, for the `host` label; undefined unless it is asked for. */
 	readonly hosts: ReadonlySet<string> | undefined;
+	/** JSON of its ListenerTls; undefined for one without TLS. */
+	readonly tls?: string | undefined;
 }
 
 /** One configuration as a thread serves it. Sites that did not change are shared with the generation before. */

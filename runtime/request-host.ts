@@ -1,5 +1,6 @@
 /** What a listener's protocol hands exchanges to: finds the site in the current generation, runs it, and accounts for the end. */
 
+import { redirectPort } from '../compiler/codegen/site-table.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
 import { failResponse } from '../compiler/exchange/failed-response.ts';
 import { HttpError } from '../compiler/exchange/http-error.ts';
@@ -12,6 +13,8 @@ import { http2Counters } from './metrics/http2-counters.ts';
 import { refusalSlot } from './metrics/refusals.ts';
 import type { Http2Counters, ProtocolHost, ProtocolLimits } from './protocols/protocol.ts';
 import type { LogEntry } from './threads/messages.ts';
+import { answerChallenge, redirectToHttps, requireSameHost } from './tls/https-redirect.ts';
+import type { ThreadTls } from './tls/thread-tls.ts';
 
 /** What the hosts of one thread share. */
 export interface ThreadState {
@@ -19,6 +22,7 @@ export interface ThreadState {
 	/** The fixed counters of the thread (see ROW). */
 	readonly row: Float64Array;
 	readonly limits: ProtocolLimits;
+	readonly tls: ThreadTls;
 	draining: boolean;
 	/** Whether debug entries are wanted. */
 	debug: boolean;
@@ -34,6 +38,8 @@ export class RequestHost implements ProtocolHost {
 	protocols: readonly string[] = DEFAULT_PROTOCOLS;
 	/** Set while the listener bounds requests. */
 	admission: Admission | undefined = undefined;
+	/** Whether a request's host must be the name of its handshake. */
+	strictHost = false;
 	/** Set when the `metrics` setting is on. */
 	observer: HttpObserver | undefined = undefined;
 	/** Whether the handlers that run are told of in debug entries. */
@@ -84,9 +90,7 @@ export class RequestHost implements ProtocolHost {
 		}
 		let pending: void | Promise<void>;
 		try {
-			// A malformed path may be refused here already.
-			const index = this.#table === undefined ? -1 : this.#table.table.find(x.request);
-			pending = index === -1 ? undefined : generation.sites[index]!.built.handle(x);
+			pending = this.#serve(x, generation);
 		} catch (error) {
 			this.#failed(x, error);
 			return;
@@ -99,6 +103,17 @@ export class RequestHost implements ProtocolHost {
 			() => this.#answered(x),
 			error => this.#failed(x, error),
 		);
+	}
+
+	/** Runs the site of a request, or what stands before sites. A malformed path may be refused here already. */
+	#serve(x: Exchange, generation: Generation): void | Promise<void> {
+		if (this.strictHost) requireSameHost(x);
+		const { tls } = this.#thread;
+		if (tls.challenged && x.connection.tls === undefined && answerChallenge(x, tls)) return undefined;
+		const index = this.#table === undefined ? -1 : this.#table.table.find(x.request);
+		if (index >= 0) return generation.sites[index]!.built.handle(x);
+		if (index < -1) redirectToHttps(x, redirectPort(index)!);
+		return undefined;
 	}
 
 	finished(x: Exchange): void {

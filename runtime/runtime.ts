@@ -8,13 +8,14 @@ import type { AdaptOutcome, ConfigEdit, EditRefused, LoadOutcome, LoadPreview, R
 import { hostFacts } from './host-facts.ts';
 import { ListenError, probeListener } from './listeners/port-probe.ts';
 import { firstMessage, loadEntry, refusal, STOPPING } from './load-outcomes.ts';
-import { LogOutputError, LogSinks, type StandardWriters } from './logs/log-sinks.ts';
+import { LogOutputError, LogSinks } from './logs/log-sinks.ts';
 import { machineText } from './logs/machine-text.ts';
 import { type PreparedProcessLog, ProcessLog } from './logs/process-log.ts';
 import { ROW } from './metrics/counter-row.ts';
 import { RuntimeMetrics } from './metrics/runtime-metrics.ts';
 import { ThreadTotals } from './metrics/thread-totals.ts';
 import { PasswordThreads } from './passwords/password-threads.ts';
+import type { BoundListener, RuntimeOptions } from './runtime-options.ts';
 import { StartError, startError } from './start-error.ts';
 import { CompileService } from './threads/compile-service.ts';
 import { CompilerFailure } from './threads/compiler-client.ts';
@@ -31,40 +32,13 @@ import {
 	type WorkerStart,
 } from './threads/messages.ts';
 import { BuildRefused, SHARED_PORTS, WorkerLost, WorkerPool } from './threads/worker-pool.ts';
+import { TlsControl, TlsRefused } from './tls/tls-control.ts';
 import { SpanExport } from './tracing/span-export.ts';
 import { PoolBoard, type UpstreamReport } from './upstreams/pool-board.ts';
 import { within } from './within.ts';
 
-/** How a server is started. */
-export interface RuntimeOptions {
-	/** The configuration. Without one only the Admin API exists, and the first load may add plaintext HTTP listeners. */
-	readonly input?: ConfigInput | undefined;
-	/** Folder for relative paths of a configuration without a file of its own; the process's if left out. */
-	readonly workingDirectory?: string | undefined;
-	/** Environment that configurations see; the process's if left out. */
-	readonly environment?: { readonly [name: string]: string | undefined } | undefined;
-	/** Data-plane threads, instead of the setting `threads`. */
-	readonly threads?: number | undefined;
-	/** Level debug for the process log, whatever the configuration says. */
-	readonly verbose?: boolean | undefined;
-	/**
-	 * Called with the settings of the configuration before any of its addresses is bound; what it rejects with ends the start,
-	 * and is what startRuntime rejects with.
-	 */
-	readonly beforeListening?: ((settings: Settings) => Promise<void>) | undefined;
-	/** Stand in for standard output and standard error as log outputs. */
-	readonly writers?: StandardWriters | undefined;
-}
-
+export type { BoundListener, RuntimeOptions } from './runtime-options.ts';
 export { StartError, type StartFailure } from './start-error.ts';
-
-/** A bound address. */
-export interface BoundListener {
-	readonly key: string;
-	/** '' is every interface. */
-	readonly address: string;
-	readonly port: number;
-}
 
 /** Milliseconds that the last log lines may take to be written when the server stops. */
 const FLUSH_LIMIT = 1000;
@@ -105,6 +79,7 @@ export class Runtime implements RuntimeControl {
 	readonly #metrics: RuntimeMetrics;
 	readonly #passwords: PasswordThreads;
 	readonly #spans: SpanExport;
+	readonly #tls: TlsControl;
 	readonly #listeners = new Map<string, ListenerAddress>();
 	/** Log outputs that could not be opened since the load under way began. */
 	readonly #sinkErrors: LogOutputError[] = [];
@@ -138,6 +113,12 @@ export class Runtime implements RuntimeControl {
 		);
 		this.#passwords = new PasswordThreads(reason => this.log('error', 'http.authentication', reason));
 		this.#spans = new SpanExport(environment, (level, message, fields) => this.log(level, 'tracing', message, fields));
+		this.#tls = new TlsControl({
+			workingDirectory,
+			environment,
+			tell: update => this.#pool?.tell({ type: 'tls', update }) ?? [],
+			log: (level, logger, message, fields) => this.log(level, logger, message, fields),
+		});
 		this.#metrics = new RuntimeMetrics(this.#totals, {
 			ready: () => this.#ready,
 			generation: () => this.#generation,
@@ -246,6 +227,7 @@ export class Runtime implements RuntimeControl {
 		void this.#pool?.terminate();
 		void this.#compiler.end();
 		void this.#passwords.end();
+		void this.#tls.close();
 		this.#log.close();
 	}
 
@@ -300,7 +282,7 @@ export class Runtime implements RuntimeControl {
 	async abandon(): Promise<void> {
 		this.#stopping ??= Promise.resolve();
 		this.#pools.close();
-		await Promise.all([this.#pool?.terminate(), this.#compiler.end(), this.#passwords.end()]);
+		await Promise.all([this.#pool?.terminate(), this.#compiler.end(), this.#passwords.end(), this.#tls.close()]);
 		this.#log.close();
 		await this.#sinks.flush(FLUSH_LIMIT);
 	}
@@ -339,13 +321,23 @@ export class Runtime implements RuntimeControl {
 			tracingOpened: () => this.#spans.open(),
 			spans: (text, spans) => this.#spans.take(text, spans),
 			answer: question => this.#answer(question),
+			introduction: () => this.#tls.introduction().map(update => ({ type: 'tls', update })),
+			challengesTaken: (index, number) => this.#tls.challengesTaken(index, number),
+			ended: index => this.#tls.ended(index),
 			replaced: index => void this.#serialize(() => this.#bringUp(index)),
 		});
 	}
 
 	/** Answers a data-plane thread. */
 	async #answer(question: MainThreadQuestion): Promise<MainThreadAnswers[keyof MainThreadAnswers]> {
-		return question.about === 'password' ? this.#passwords.verify(question.task) : this.#metrics.render();
+		switch (question.about) {
+			case 'password':
+				return this.#passwords.verify(question.task);
+			case 'metrics':
+				return this.#metrics.render();
+			case 'certificate':
+				return this.#tls.obtain(question.wanted);
+		}
 	}
 
 	/** Applies what `prepare` makes of the compile thread's candidate; one after another. */
@@ -394,6 +386,7 @@ export class Runtime implements RuntimeControl {
 		try {
 			processLog = this.#log.prepare(facts.settings);
 			const listeners = await this.#bindable(facts.listeners);
+			await this.#prepareTls(facts);
 			await pool.prepareAll({ generation, delta, listeners });
 			if (this.#sinkErrors[0]) throw this.#sinkErrors[0];
 			await this.#compiler.commit();
@@ -403,11 +396,13 @@ export class Runtime implements RuntimeControl {
 			this.#files = facts.files;
 			Atomics.store(this.#shared, CONTROL_GENERATION, generation);
 			pool.activateAll();
+			this.#tls.activate();
 			this.#log.use(processLog);
 			for (const listener of listeners) this.#listeners.set(listener.key, listener);
 			return { result: 'applied', generation, unchanged: false, diagnostics };
 		} catch (error) {
 			pool.discardAll();
+			this.#tls.discard();
 			if (processLog) this.#log.giveUp(processLog);
 			await this.#compiler.ask('discard', {}).catch(() => {});
 			if (error instanceof LogOutputError) return refusal('log/output', error.message, diagnostics);
@@ -415,8 +410,18 @@ export class Runtime implements RuntimeControl {
 				if (error.code === 'listen') return refusal('listen', error.message, diagnostics);
 				return refusal(error.code, error.message, diagnostics, error.pointer);
 			}
+			if (error instanceof TlsRefused) return refusal(error.code, error.message, diagnostics);
 			if (error instanceof WorkerLost) return { result: 'failed', message: error.message };
 			throw error;
+		}
+	}
+
+	/** Certificates and trust are with every thread before one builds. Rejects with TlsRefused. */
+	async #prepareTls({ certificates, settings }: DocumentFacts): Promise<void> {
+		try {
+			await this.#tls.prepare(certificates, settings);
+		} catch (error) {
+			throw new TlsRefused(error);
 		}
 	}
 
@@ -455,7 +460,12 @@ export class Runtime implements RuntimeControl {
 			await within(pool.drain(), this.#settings.grace_period);
 			await pool.terminate();
 		}
-		await Promise.all([this.#compiler.end(), this.#passwords.end(), this.#spans.close(EXPORT_LIMIT)]);
+		await Promise.all([
+			this.#compiler.end(),
+			this.#passwords.end(),
+			this.#spans.close(EXPORT_LIMIT),
+			this.#tls.close(),
+		]);
 		await this.#queue.catch(() => {});
 		this.log('info', 'runtime', 'stopped');
 		this.#log.close();

@@ -22,7 +22,10 @@ import { ROW } from './metrics/counter-row.ts';
 import { HttpObserver } from './metrics/http-observer.ts';
 import { SeriesPages } from './metrics/series-pages.ts';
 import { createCleartextServer } from './protocols/cleartext-server.ts';
+import { createHttp1Server } from './protocols/http1/http1-server.ts';
 import { DEFAULT_LIMITS } from './protocols/http1/limits.ts';
+import { createHttp2Server } from './protocols/http2/http2-server.ts';
+import type { ProtocolServer } from './protocols/protocol.ts';
 import { RequestHost, type ThreadState } from './request-host.ts';
 import { ThreadLeases } from './thread-leases.ts';
 import { MainThreadClient } from './threads/main-thread-client.ts';
@@ -36,6 +39,9 @@ import {
 	type ToWorker,
 	type WorkerStart,
 } from './threads/messages.ts';
+import { ThreadTls } from './tls/thread-tls.ts';
+import { TlsObserver } from './tls/tls-observer.ts';
+import { TlsServer } from './tls/tls-server.ts';
 import { samplerOf } from './tracing/sampler.ts';
 import type { PoolSurroundings } from './upstreams/pool-surroundings.ts';
 import { UpstreamObserver } from './upstreams/upstream-observer.ts';
@@ -59,6 +65,7 @@ class DataPlaneWorker implements ThreadState {
 	readonly limits = DEFAULT_LIMITS;
 	readonly #hosts = new Map<WorkerListener, RequestHost>();
 	readonly #gates: ListenerGates;
+	readonly tls = new ThreadTls(number => this.#send({ type: 'challenges_taken', number }));
 	draining = false;
 	debug = false;
 	readonly #port: MessagePort;
@@ -68,6 +75,7 @@ class DataPlaneWorker implements ThreadState {
 	readonly #leases: ThreadLeases;
 	readonly #questions = new MainThreadClient(message => this.#send(message));
 	readonly #pages: SeriesPages;
+	readonly #handshakes: TlsObserver;
 	readonly #listeners = new Map<string, WorkerListener>();
 	/** Listeners bound for the generation that is not served yet. */
 	#binding: WorkerListener[] = [];
@@ -128,6 +136,7 @@ class DataPlaneWorker implements ThreadState {
 			buffer => this.#send({ type: 'page', buffer }),
 			series => this.#send({ type: 'series', series }),
 		);
+		this.#handshakes = new TlsObserver(this.#pages);
 	}
 
 	take(message: ToWorker): void {
@@ -143,6 +152,9 @@ class DataPlaneWorker implements ThreadState {
 				return;
 			case 'memory':
 				this.#leases.memoryArrived(message.key, message.buffer);
+				return;
+			case 'tls':
+				this.tls.take(message.update);
 				return;
 			case 'answer':
 				this.#questions.answered(message.id, message.answer);
@@ -203,7 +215,7 @@ class DataPlaneWorker implements ThreadState {
 			if (metrics) host.observer = new HttpObserver(this.#pages, addressText(address), metrics.per_host === true);
 			const listener = new WorkerListener(
 				address,
-				createCleartextServer(host, () => host.protocols),
+				address.scheme === 'https' ? this.#secure(address, host) : createCleartextServer(host, () => host.protocols),
 				{
 					refused: reason => host.refused(reason),
 					acceptFailed: error => this.#acceptFailed(address, error),
@@ -215,6 +227,21 @@ class DataPlaneWorker implements ThreadState {
 				throw listenError(error, address);
 			});
 		}
+	}
+
+	/** TLS before the protocols of a listener. */
+	#secure({ port }: ListenerAddress, host: RequestHost): ProtocolServer {
+		return new TlsServer({
+			tls: this.tls,
+			port,
+			protocols: () => host.protocols,
+			http1: createHttp1Server(host),
+			http2: createHttp2Server(host),
+			obtain: wanted => this.#questions.ask({ about: 'certificate', wanted }),
+			shaken: (version, resumed) => this.#handshakes.shaken(version, resumed),
+			failed: reason => this.#handshakes.failed(reason),
+			ended: () => this.connectionEnded(),
+		});
 	}
 
 	#activate(): void {
@@ -245,6 +272,12 @@ class DataPlaneWorker implements ThreadState {
 		const limits = protocolLimits(server);
 		// Protocols look whether it is another object.
 		if (!isDeepStrictEqual(limits, host.limits)) host.limits = limits;
+		const { protocol, address } = listener;
+		const handshakes = this.generations.newest.tables.get(address.key)?.tls;
+		if (protocol instanceof TlsServer && handshakes !== undefined) {
+			protocol.configure(handshakes);
+			host.strictHost = protocol.strict;
+		}
 		host.admission = this.#gates.use(listener.address, server.limits);
 		listener.configure(server, host.admission);
 	}

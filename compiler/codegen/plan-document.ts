@@ -1,6 +1,6 @@
 /** A checked document to its listeners: which sites each serves, in the order in which they are tried. */
 import type { Report } from '../diagnostics/diagnostic.ts';
-import type { Document } from '../document/document.ts';
+import type { Document, Site } from '../document/document.ts';
 import {
 	effectivePort,
 	formatSiteAddress,
@@ -11,17 +11,27 @@ import {
 	type SiteAddress,
 	violatesConvention,
 } from '../document/site-address.ts';
+import { type PlanFiles, type PlannedTls, planTls, type TlsListener } from '../tls/plan-tls.ts';
+import { REDIRECT_ALL } from '../tls/redirects.ts';
 import type { ListenedSite, ListenerSpec, Plan } from './plan.ts';
 
 interface Listener {
 	readonly key: string;
 	readonly host: string;
 	readonly port: number;
+	/** Every address that leads here. */
+	readonly addresses: PlacedAddress[];
 	readonly entries: ListenedEntry[];
 	/** Address without its scheme to the site that has it. */
 	readonly taken: Map<string, { readonly site: number; readonly pointer: string }>;
 	/** Entry of a site and path, so that hosts of one site stand together. */
 	readonly bySite: Map<string, ListenedEntry>;
+}
+
+interface PlacedAddress {
+	readonly site: number;
+	readonly address: SiteAddress;
+	readonly pointer: string;
 }
 
 interface ListenedEntry {
@@ -31,9 +41,34 @@ interface ListenedEntry {
 	catchAll: boolean;
 }
 
-/** Plans the listeners of a document. Reports at `/sites/N/addresses/M`; what was reported is left out. */
-export function planDocument(document: Document, report: Report): Plan {
+/**
+ * Plans the listeners of a document, and its TLS. Reports at `/sites/N/addresses/M` and `/sites/N/tls`; what was reported
+ * is left out. Without `files` no certificate file is looked at.
+ */
+export function planDocument(document: Document, report: Report, files?: PlanFiles): Plan {
 	const ports: SchemePorts = { http: document.settings?.http_port ?? 80, https: document.settings?.https_port ?? 443 };
+	const listeners = placeAddresses(document, ports, report);
+	const sites = document.sites ?? [];
+	const secure: TlsListener[] = [];
+	const schemes = new Map<string, 'http' | 'https'>();
+	for (const listener of listeners.values()) {
+		const scheme = schemeOf(listener, sites, ports, report);
+		schemes.set(listener.key, scheme);
+		if (scheme === 'https') secure.push(tlsListener(listener, sites));
+	}
+	refuseIdleTls(document, listeners, schemes, report);
+	const tls = planTls(document, secure, files, report);
+	const specs = [...listeners.values()].map(listener => {
+		const scheme = schemes.get(listener.key)!;
+		const { key, host, port } = listener;
+		const handshakes = tls.listeners.get(key);
+		return { key, host, port, scheme, sites: servedSites(listener), ...(handshakes ? { tls: handshakes } : {}) };
+	});
+	const redirected = withRedirects(specs, tls, ports);
+	return { document, listeners: redirected.sort(byKey), certificates: tls.certificates };
+}
+
+function placeAddresses(document: Document, ports: SchemePorts, report: Report): Map<string, Listener> {
 	const everywhere = document.settings?.default_bind ?? [];
 	const listeners = new Map<string, Listener>();
 	(document.sites ?? []).forEach((site, index) => {
@@ -43,7 +78,6 @@ export function planDocument(document: Document, report: Report): Plan {
 			report({ code: 'bind/unavailable', severity: 'error', pointer: `/sites/${index}/bind/${foreign}`, message });
 			return;
 		}
-		let toldOfTls = false;
 		site.addresses.forEach((text, at) => {
 			const pointer = `/sites/${index}/addresses/${at}`;
 			const address = parseSiteAddress(text);
@@ -61,39 +95,120 @@ export function planDocument(document: Document, report: Report): Plan {
 				report({ code: 'address/scheme-and-port', severity: 'error', pointer, message });
 				return;
 			}
-			if (needsTls(address, ports)) {
-				if (!toldOfTls) report(tlsUnavailable(address, pointer));
-				toldOfTls = true;
-				return;
-			}
 			const hosts = site.bind && site.bind.length > 0 ? site.bind : everywhere.length > 0 ? everywhere : [''];
 			for (const host of hosts)
 				addTo(listenerOf(listeners, host, effectivePort(address, ports)), address, index, pointer, report);
 		});
 	});
-	return { document, listeners: [...listeners.values()].sort(byKey).map(finish) };
+	return listeners;
 }
 
-function tlsUnavailable(address: SiteAddress, pointer: string) {
-	const { host, port } = address;
-	const shown = host.includes(':') ? `[${host}]` : host;
-	const plain =
-		port === undefined || address.scheme === 'https' || port === 443 ? `http://${shown}` : `http://${shown}:${port}`;
-	return {
-		code: 'site/tls-unavailable',
-		severity: 'error' as const,
+/** Plain by its scheme or by the HTTP port, whatever else is said. */
+function isPlain(address: SiteAddress, ports: SchemePorts): boolean {
+	return address.scheme === 'http' || (address.scheme === undefined && effectivePort(address, ports) === ports.http);
+}
+
+/** What a listener speaks; addresses that want it otherwise than the first are reported. */
+function schemeOf(
+	{ host, port, addresses }: Listener,
+	sites: readonly Site[],
+	ports: SchemePorts,
+	report: Report,
+): 'http' | 'https' {
+	const forced = addresses.some(({ site, address }) => sites[site]!.tls !== undefined && !isPlain(address, ports));
+	let scheme: 'http' | 'https' | undefined;
+	for (const { address, pointer } of addresses) {
+		const tls = !isPlain(address, ports) && (forced || needsTls(address, ports));
+		const wanted = tls ? 'https' : 'http';
+		scheme ??= wanted;
+		if (scheme === wanted) continue;
+		const shown = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+		const other = scheme.toUpperCase();
+		report({
+			code: 'address/http-and-https',
+			severity: 'error',
+			pointer,
+			message: `server listening on [${shown}] is configured for ${other} and cannot natively multiplex HTTP and HTTPS: ${address.text} (try specifying ${scheme}:// in the address)`,
+			hint: 'Give one of the two another port.',
+		});
+		break;
+	}
+	return scheme ?? 'http';
+}
+
+/** `tls` in a site that no TLS listener serves would do nothing. */
+function refuseIdleTls(
+	document: Document,
+	listeners: ReadonlyMap<string, Listener>,
+	schemes: ReadonlyMap<string, 'http' | 'https'>,
+	report: Report,
+): void {
+	const served = new Set<number>();
+	const plain = new Map<number, Listener>();
+	for (const listener of listeners.values()) {
+		for (const { site } of listener.addresses) {
+			if (schemes.get(listener.key) === 'https') served.add(site);
+			else if (!plain.has(site)) plain.set(site, listener);
+		}
+	}
+	(document.sites ?? []).forEach(({ tls }, site) => {
+		const listener = plain.get(site);
+		if (!tls || served.has(site) || !listener) return;
+		const { host, port } = listener;
+		const shown = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+		report({
+			code: 'tls/on-http',
+			severity: 'error',
+			pointer: `/sites/${site}/tls`,
+			message: `server listening on [${shown}] is HTTP, but attempts to configure TLS connection policies`,
+			hint: 'Write an https:// address, or leave `tls` out.',
+		});
+	});
+}
+
+function tlsListener(listener: Listener, sites: readonly Site[]): TlsListener {
+	const { key, host, port } = listener;
+	const addresses = listener.addresses.map(({ site, address, pointer }) => ({
+		site,
+		host: address.host === '*' ? '' : address.host,
+		tls: sites[site]!.tls,
+		bound: host,
+		port,
 		pointer,
-		message: `\`${formatSiteAddress(address)}\` would be served over HTTPS, which is not part of this build yet.`,
-		hint:
-			host === '' ? 'Write a plain port, such as `:8080`.' : `Write \`${plain}\` or a port alone, such as \`:8080\`.`,
-	};
+	}));
+	return { key, host, port, addresses };
+}
+
+/** Redirects go before the sites of a listener that take every host, or to a listener of their own. */
+function withRedirects(specs: readonly ListenerSpec[], tls: PlannedTls, ports: SchemePorts): ListenerSpec[] {
+	const result = new Map(specs.map(spec => [spec.key, spec]));
+	const managed = tls.certificates.managed.policies.length > 0;
+	for (const [host, entries] of tls.redirects) {
+		const key = listenerKey(host, ports.http);
+		const own = result.get(key);
+		if (!own) {
+			const all = entries.at(-1)?.hosts.length === 0 ? entries : [...entries, REDIRECT_ALL];
+			result.set(key, { key, host, port: ports.http, scheme: 'http', sites: all });
+			continue;
+		}
+		if (own.scheme === 'https' || !managed) continue;
+		const everyHost = own.sites.findIndex(({ hosts }) => hosts.length === 0);
+		const at = everyHost === -1 ? own.sites.length : everyHost;
+		const sites = [...own.sites.slice(0, at), ...entries, ...own.sites.slice(at), REDIRECT_ALL];
+		result.set(key, { ...own, sites });
+	}
+	return [...result.values()];
+}
+
+function listenerKey(host: string, port: number): string {
+	return `tcp/${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
 function listenerOf(listeners: Map<string, Listener>, host: string, port: number): Listener {
-	const key = `tcp/${host.includes(':') ? `[${host}]` : host}:${port}`;
+	const key = listenerKey(host, port);
 	let listener = listeners.get(key);
 	if (!listener) {
-		listener = { key, host, port, entries: [], taken: new Map(), bySite: new Map() };
+		listener = { key, host, port, addresses: [], entries: [], taken: new Map(), bySite: new Map() };
 		listeners.set(key, listener);
 	}
 	return listener;
@@ -113,6 +228,7 @@ function addTo(listener: Listener, address: SiteAddress, site: number, pointer: 
 		});
 		return;
 	}
+	listener.addresses.push({ site, address, pointer });
 	if (!earlier) listener.taken.set(key, { site, pointer });
 	const entryKey = `${site} ${address.path}`;
 	let entry = listener.bySite.get(entryKey);
@@ -125,11 +241,11 @@ function addTo(listener: Listener, address: SiteAddress, site: number, pointer: 
 	else if (!entry.hosts.includes(host)) entry.hosts.push(host);
 }
 
-function byKey(a: Listener, b: Listener): number {
+function byKey(a: ListenerSpec, b: ListenerSpec): number {
 	return a.key < b.key ? -1 : 1;
 }
 
-function finish(listener: Listener): ListenerSpec {
+function servedSites(listener: Listener): ListenedSite[] {
 	const ranked = listener.entries.map(entry => ({ entry, rank: specificity(entry) }));
 	ranked.sort((a, b) => {
 		if (a.entry.catchAll !== b.entry.catchAll) return a.entry.catchAll ? 1 : -1;
@@ -137,12 +253,11 @@ function finish(listener: Listener): ListenerSpec {
 		if (a.rank.wild !== b.rank.wild) return a.rank.wild ? 1 : -1;
 		return b.entry.path.length - a.entry.path.length;
 	});
-	const sites: ListenedSite[] = ranked.map(({ entry }) => ({
+	return ranked.map(({ entry }) => ({
 		site: entry.site,
 		hosts: entry.catchAll ? [] : entry.hosts,
 		paths: entry.path === '' ? [] : [entry.path],
 	}));
-	return { key: listener.key, host: listener.host, port: listener.port, scheme: 'http', sites };
 }
 
 /** The most specific host: the longest, stars not counted; of two as long the exact one. */

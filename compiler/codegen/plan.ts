@@ -1,5 +1,8 @@
 /** What a document compiles to, as far as it can be known without a runtime: listeners, and which sites each serves. */
+
 import type { Document } from '../document/document.ts';
+import type { PlannedCertificates } from '../tls/plan-tls.ts';
+import type { ListenerTls } from '../tls/site-tls.ts';
 
 /** A place to listen. Two documents need the same sockets when their listener keys are the same set. */
 export interface ListenerSpec {
@@ -11,20 +14,26 @@ export interface ListenerSpec {
 	readonly scheme: 'http' | 'https';
 	/** Sites served there, in the order in which they are tried: most specific host first, catch-all last. */
 	readonly sites: readonly ListenedSite[];
+	/** How it shakes hands; there when the scheme is `https`. */
+	readonly tls?: ListenerTls;
 }
 
 /** A site as one listener serves it. */
 export interface ListenedSite {
-	/** Index in `document.sites`. */
+	/** Index in `document.sites`; −1 for a redirect. */
 	readonly site: number;
 	/** Lower-case hosts: exact, or with `*` labels; empty matches every host. */
 	readonly hosts: readonly string[];
 	/** Deprecated address path of Compatfile. */
 	readonly paths: readonly string[];
+	/** The hosts are redirected to HTTPS on this port instead; 0 names none in the URL. */
+	readonly redirect?: number;
 }
 
 /** A document that has been checked, with its listeners. */
 export interface Plan {
 	readonly document: Document;
 	readonly listeners: readonly ListenerSpec[];
+	/** None if left out. */
+	readonly certificates?: PlannedCertificates;
 }

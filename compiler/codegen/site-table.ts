@@ -7,13 +7,20 @@ import type { ListenedSite } from './plan.ts';
 interface Candidate {
 	/** Place in the order of trying: the first that matches serves. */
 	readonly order: number;
-	/** Index in `document.sites`. */
+	/** Index in `document.sites`, or what {@link redirectPort} reads. */
 	readonly site: number;
 	/** The deprecated path of an address; undefined takes every path. */
 	readonly path: ((request: Request) => boolean) | undefined;
 }
 
 const NONE: readonly Candidate[] = [];
+
+const FIRST_REDIRECT = -2;
+
+/** The port of HTTPS that a found index redirects to, 0 for none in the URL; undefined for a site. */
+export function redirectPort(found: number): number | undefined {
+	return found > FIRST_REDIRECT ? undefined : FIRST_REDIRECT - found;
+}
 
 /**
  * The sites of one listener, in the order in which they are tried: hosts with `*` labels stand for exactly one label each,
@@ -35,7 +42,8 @@ export class SiteTable {
 	/** `listed` in the order in which they are tried; hosts canonical (see `canonicalHost`). */
 	constructor(listed: readonly ListenedSite[]) {
 		for (let order = 0; order < listed.length; order++) {
-			const { site, hosts, paths } = listed[order]!;
+			const { site: index, hosts, paths, redirect } = listed[order]!;
+			const site = redirect === undefined ? index : FIRST_REDIRECT - redirect;
 			const candidate: Candidate = { order, site, path: paths.length > 0 ? compilePathPatterns(paths) : undefined };
 			if (hosts.length === 0) this.#inexact(this.#every, candidate);
 			for (const host of hosts) {
@@ -52,7 +60,7 @@ export class SiteTable {
 		}
 	}
 
-	/** Index in `document.sites` of the site that serves a request, or −1. Throws HttpError 400 where a path must be looked at and is malformed. */
+	/** Index in `document.sites` of the site that serves a request, −1, or less for a redirect (see {@link redirectPort}). Throws HttpError 400 where a path must be looked at and is malformed. */
 	find(request: Request): number {
 		const host = request.host;
 		const direct = this.#direct.get(host);

@@ -25,6 +25,29 @@ export interface TlsInfo {
 	readonly protocol: string;
 	readonly serverName: string;
 	readonly resumed: boolean;
+	/** The certificate that the client showed, verified or not as the site wants it. */
+	readonly client?: ClientCertificate | undefined;
+}
+
+/** A client's certificate, as placeholders and logs tell it. */
+export interface ClientCertificate {
+	/** SHA-256 of the certificate, hexadecimal in lower case. */
+	readonly fingerprint: string;
+	/** The key's bytes in hexadecimal: PKCS #1 for RSA, the point of an elliptic curve. */
+	readonly publicKey: string;
+	readonly publicKeySha256: string;
+	readonly pem: string;
+	readonly derBase64: string;
+	/** `CN=…,O=…` (RFC 2253). */
+	readonly issuer: string;
+	readonly subject: string;
+	readonly commonName: string;
+	/** Decimal. */
+	readonly serial: string;
+	readonly dnsNames: readonly string[];
+	readonly emails: readonly string[];
+	readonly ips: readonly string[];
+	readonly uris: readonly string[];
 }
 
 /** The request line and authority as they came, before any rewrite. */

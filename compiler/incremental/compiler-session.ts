@@ -123,7 +123,7 @@ export class CompilerSession {
 	}
 
 	#check(document: Document, report: Report): Plan | undefined {
-		const plan = this.#checks.check(document, report);
+		const plan = this.#checks.check(document, report, this.#reader);
 		if (plan) checkLogFiles(document, this.#reader, report);
 		return plan;
 	}

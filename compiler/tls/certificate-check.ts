@@ -74,10 +74,7 @@ export function parseCertificate(pem: Uint8Array): X509Certificate {
 /** Names and addresses of a certificate: its subject alternative names, else its common name. */
 export function namesOf(certificate: X509Certificate): string[] {
 	const names: string[] = [];
-	for (const entry of splitAlternativeNames(certificate.subjectAltName ?? '')) {
-		const colon = entry.indexOf(':');
-		const kind = entry.slice(0, colon);
-		const value = entry.slice(colon + 1);
+	for (const { kind, value } of alternativeNames(certificate)) {
 		if (kind === 'DNS') names.push(value.toLowerCase());
 		else if (kind === 'IP Address') names.push(canonicalHost(value) ?? value.toLowerCase());
 	}
@@ -88,23 +85,31 @@ export function namesOf(certificate: X509Certificate): string[] {
 	return [...new Set(names)];
 }
 
-/** Entries are parted by `, `; one that holds special characters stands as a JSON string (Node, CVE-2021-44532). */
-function splitAlternativeNames(text: string): string[] {
-	const entries = text.match(/(?:[^,"]|"(?:[^"\\]|\\.)*")+/g) ?? [];
+/**
+ * Subject alternative names by kind: `DNS`, `IP Address`, `email`, `URI`. Entries are parted by `, `; one that holds special
+ * characters stands as a JSON string (Node, CVE-2021-44532).
+ */
+export function alternativeNames(certificate: X509Certificate): { readonly kind: string; readonly value: string }[] {
+	const entries = (certificate.subjectAltName ?? '').match(/(?:[^,"]|"(?:[^"\\]|\\.)*")+/g) ?? [];
 	return entries.map(entry => {
 		const trimmed = entry.trim();
 		const colon = trimmed.indexOf(':');
+		const kind = trimmed.slice(0, colon);
 		const value = trimmed.slice(colon + 1);
-		if (!value.startsWith('"')) return trimmed;
-		try {
-			return `${trimmed.slice(0, colon)}:${String(JSON.parse(value))}`;
-		} catch {
-			return trimmed;
-		}
+		return { kind, value: value.startsWith('"') ? unquoted(value) : value };
 	});
 }
 
-function checkPair(
+function unquoted(text: string): string {
+	try {
+		return String(JSON.parse(text));
+	} catch {
+		return text;
+	}
+}
+
+/** Checks bytes that were read from files. */
+export function checkPair(
 	certificateBytes: Uint8Array,
 	keyBytes: Uint8Array,
 	certificatePath: string,

@@ -83,10 +83,25 @@ export const UPSTREAM_FAMILIES = {
 	},
 } as const satisfies { readonly [name: string]: SeriesFamily };
 
+/** Families of TLS, always collected. */
+export const TLS_FAMILIES = {
+	handshakes: {
+		name: 'svc_tls_handshakes_total',
+		help: 'TLS handshakes, by version and result: ok, or why they failed.',
+		type: 'counter',
+	},
+	resumptions: {
+		name: 'svc_tls_sessions_resumed_total',
+		help: 'TLS handshakes that resumed a session, by version.',
+		type: 'counter',
+	},
+} as const satisfies { readonly [name: string]: SeriesFamily };
+
 /** Every family whose series live in pages. */
 export const SERIES_FAMILIES: readonly SeriesFamily[] = [
 	...Object.values(HTTP_FAMILIES),
 	...Object.values(UPSTREAM_FAMILIES),
+	...Object.values(TLS_FAMILIES),
 ];
 
 /** Slots that one series of a family takes: a histogram's are its buckets, `+Inf`, and the sum. */

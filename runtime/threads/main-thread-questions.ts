@@ -1,14 +1,20 @@
 /** What data-plane threads ask the main thread, and what it answers. */
+
 import type { PasswordTask, PasswordVerdict } from '../passwords/password-thread.ts';
+import type { CertificateQuestion } from '../tls/certificate-feed.ts';
 
 /** A question. */
 export type MainThreadQuestion =
 	| { readonly about: 'password'; readonly task: PasswordTask }
-	| { readonly about: 'metrics' };
+	| { readonly about: 'metrics' }
+	/** A certificate that no thread has is wanted for a handshake. */
+	| { readonly about: 'certificate'; readonly wanted: CertificateQuestion };
 
 /** The answer to each. */
 export interface MainThreadAnswers {
 	password: PasswordVerdict;
 	/** Prometheus text exposition. */
 	metrics: string;
+	/** True once one has been published for the name. */
+	certificate: boolean;
 }

@@ -3,7 +3,9 @@ import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts'
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { Settings } from '../../compiler/document/document.ts';
 import type { LogOutput } from '../../compiler/providers/log-writers/log-output.ts';
+import type { PlannedCertificates } from '../../compiler/tls/plan-tls.ts';
 import type { ConfigEdit, EditRefused, LoadPreview, RestartReason } from '../control.ts';
+import type { TlsUpdate } from '../tls/tls-update.ts';
 import type { MainThreadQuestion } from './main-thread-questions.ts';
 import type { WantedMemory } from './shared-rows.ts';
 
@@ -39,7 +41,12 @@ export interface GenerationDelta {
 	/** JSON arrays of sites, each chunk small enough to be parsed in one slice. */
 	readonly changed: readonly string[];
 	/** Every listener; `sites` are JSON arrays of ListedSite in chunks, undefined when they are as before. */
-	readonly listeners: readonly { readonly key: string; readonly sites: readonly string[] | undefined }[];
+	readonly listeners: readonly {
+		readonly key: string;
+		readonly sites: readonly string[] | undefined;
+		/** JSON of its ListenerTls; undefined for one without TLS, and when it is as before. */
+		readonly tls?: string | undefined;
+	}[];
 }
 
 /** What the main thread needs to know of a document. */
@@ -49,6 +56,8 @@ export interface DocumentFacts {
 	readonly sites: number;
 	/** Absolute paths of the files that the configuration was read from. */
 	readonly files: readonly string[];
+	/** Certificates to keep; undefined when there are none. */
+	readonly certificates: PlannedCertificates | undefined;
 }
 
 /** Main thread to compile thread; each is answered by a reply with the same id. */
@@ -144,6 +153,7 @@ export type ToWorker =
 	  }
 	/** The generation has been flipped to: listeners bound for it start accepting, the one before is given up. */
 	| { readonly type: 'activate' }
+	| { readonly type: 'tls'; readonly update: TlsUpdate }
 	| { readonly type: 'discard' }
 	/** Memory asked for with `memory_wanted`. */
 	| { readonly type: 'memory'; readonly key: string; readonly buffer: SharedArrayBuffer }
@@ -204,5 +214,7 @@ export type FromWorker =
 	| { readonly type: 'spans'; readonly text: string; readonly spans: number }
 	/** Asks the main thread something; an `answer` of the same id follows. */
 	| { readonly type: 'ask'; readonly id: number; readonly question: MainThreadQuestion }
+	/** Answers to challenges stand: see TlsUpdate. */
+	| { readonly type: 'challenges_taken'; readonly number: number }
 	/** Every connection of a draining thread has ended. */
 	| { readonly type: 'drained' };

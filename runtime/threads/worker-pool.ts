@@ -69,6 +69,12 @@ export interface WorkerPoolHost {
 	spans(text: string, spans: number): void;
 	/** Answers a question of a thread. Never rejects. */
 	answer(question: MainThreadQuestion): Promise<unknown>;
+	/** What a thread is told before anything else. */
+	introduction(): readonly ToWorker[];
+	/** A thread has the answers to challenges of that number. */
+	challengesTaken(index: number, number: number): void;
+	/** A thread has died. */
+	ended(index: number): void;
 	/** A thread has been started in place of a dead one and waits for its state. */
 	replaced(index: number): void;
 }
@@ -194,6 +200,13 @@ export class WorkerPool {
 		);
 	}
 
+	/** Tells every thread; gives the threads that were told. */
+	tell(message: ToWorker): number[] {
+		const told = this.#slots.filter(slot => slot.thread);
+		for (const slot of told) this.#post(slot, message);
+		return told.map(slot => slot.index);
+	}
+
 	/** Ends one thread as a crash would. */
 	async kill(index: number): Promise<void> {
 		await this.#slots[index]?.thread?.terminate();
@@ -227,6 +240,7 @@ export class WorkerPool {
 		slot.startedAt = Date.now();
 		slot.serving = false;
 		let cause = 'ended';
+		for (const message of this.#host.introduction()) thread.postMessage(message);
 		thread.on('message', (message: FromWorker) => this.#take(slot, message));
 		thread.on('error', error => {
 			cause = error instanceof Error ? (error.stack ?? error.message) : String(error);
@@ -238,6 +252,7 @@ export class WorkerPool {
 		slot.thread = undefined;
 		slot.serving = false;
 		this.#host.totals.end(slot.index);
+		this.#host.ended(slot.index);
 		for (const sink of slot.sinks) this.#host.sinkReleased(sink);
 		slot.sinks.clear();
 		this.#memory.releaseAll(slot.index);
@@ -337,6 +352,9 @@ export class WorkerPool {
 				return;
 			case 'ask':
 				this.#answer(slot.thread, message.id, message.question);
+				return;
+			case 'challenges_taken':
+				this.#host.challengesTaken(slot.index, message.number);
 				return;
 			case 'drained':
 				slot.drained = true;

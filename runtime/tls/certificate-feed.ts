@@ -69,6 +69,8 @@ export interface CertificateManager {
 	discard(): void;
 	/** Obtains a certificate for a client that waits: true when one has been published for the name. Never rejects. */
 	obtain(question: CertificateQuestion): Promise<boolean>;
+	/** PEM of an internal authority's root and of its intermediate. Rejects when there is no such authority. */
+	authority?(id: string): Promise<{ readonly root: string; readonly intermediate: string }>;
 	/** Ends timers and orders; what was begun is resumed from the store by the next process. */
 	close(): Promise<void>;
 }

@@ -69,7 +69,7 @@ http://a.example {
 	respond @missing "x"
 	uri path_regexp ( /x
 }
-b.example {
+https://a.example:80 {
 	respnd "y"
 }
 `;
@@ -77,7 +77,7 @@ b.example {
 		'value/not-a-whole-number',
 		'matcher/unknown-name',
 		'value/not-a-regular-expression',
-		'site/tls-unavailable',
+		'address/scheme-and-port',
 		'directive/unknown',
 	]);
 });

@@ -12,6 +12,7 @@ import { ROW, ROW_SLOTS } from '../../runtime/metrics/counter-row.ts';
 import { DEFAULT_LIMITS } from '../../runtime/protocols/http1/limits.ts';
 import { RequestHost, type ThreadState } from '../../runtime/request-host.ts';
 import { CONTROL_SLOTS, type LogEntry } from '../../runtime/threads/messages.ts';
+import { ThreadTls } from '../../runtime/tls/thread-tls.ts';
 
 function exchange(host = 'a.example', path = '/'): Exchange {
 	const received = { method: 'GET', path, query: 'token=s3cret', authority: host };
@@ -41,6 +42,7 @@ function hostOf(handle: Handler, debug = false) {
 		generations,
 		row,
 		limits: DEFAULT_LIMITS,
+		tls: new ThreadTls(() => {}),
 		draining: false,
 		debug,
 		log: entry => void entries.push(entry),

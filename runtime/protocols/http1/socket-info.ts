@@ -2,6 +2,7 @@
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { ConnectionInfo, TlsInfo } from '../../../compiler/exchange/exchange.ts';
+import { tlsInfoOf } from '../../tls/tls-info.ts';
 import type { ConnectionPeer } from '../protocol.ts';
 
 /** Addresses of a socket. The remote ones are read at once, because a closed socket has forgotten them. */
@@ -18,7 +19,7 @@ export class SocketInfo implements ConnectionInfo {
 	constructor(socket: Socket, scheme: 'http' | 'https', peer: ConnectionPeer | undefined) {
 		this.#socket = socket;
 		this.scheme = scheme;
-		this.tls = scheme === 'https' ? tlsInfo(socket as TLSSocket) : undefined;
+		this.tls = scheme === 'https' ? tlsInfoOf(socket as TLSSocket) : undefined;
 		if (peer) {
 			this.remoteAddress = peer.remoteAddress;
 			this.remotePort = peer.remotePort;
@@ -45,14 +46,4 @@ export class SocketInfo implements ConnectionInfo {
 export function plainAddress(address: string | undefined): string {
 	if (address === undefined) return '';
 	return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
-}
-
-function tlsInfo(socket: TLSSocket): TlsInfo {
-	return {
-		version: socket.getProtocol() ?? '',
-		cipherSuite: socket.getCipher()?.standardName ?? '',
-		protocol: socket.alpnProtocol || '',
-		serverName: typeof socket.servername === 'string' ? socket.servername : '',
-		resumed: socket.isSessionReused(),
-	};
 }

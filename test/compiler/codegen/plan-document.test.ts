@@ -65,14 +65,32 @@ plans('the same address twice on one listener is ambiguous, on two it is not', (
 	assert.equal(bound.codes, []);
 });
 
-plans('a site that needs TLS is refused once, with what to write instead', () => {
-	const { codes, pointers } = plan([
+plans('sites with names are served over TLS, and their HTTP listener redirects to them', () => {
+	const { codes, listeners } = plan([
 		{ addresses: ['a.com', 'b.com'] },
-		{ addresses: [':8080', 'localhost'] },
+		{ addresses: ['localhost:8443'] },
 		{ addresses: ['http://c'] },
 	]);
-	assert.equal(codes, ['site/tls-unavailable', 'site/tls-unavailable']);
-	assert.equal(pointers, ['/sites/0/addresses/0', '/sites/1/addresses/1']);
+	assert.equal(codes, []);
+	assert.equal(
+		listeners.map(({ key, scheme }) => `${scheme} ${key}`),
+		['https tcp/:443', 'http tcp/:80', 'https tcp/:8443'],
+	);
+	assert.equal(listeners[1]!.sites, [
+		{ site: 2, hosts: ['c'], paths: [] },
+		{ site: -1, hosts: ['localhost'], paths: [], redirect: 8443 },
+		{ site: -1, hosts: ['a.com', 'b.com'], paths: [], redirect: 0 },
+		{ site: -1, hosts: [], paths: [], redirect: 0 },
+	]);
+});
+
+plans('a listener speaks HTTP or HTTPS', () => {
+	const { codes, pointers } = plan([
+		{ addresses: ['http://a:9000', 'https://b:9000'] },
+		{ addresses: [':8080', 'localhost:8080'] },
+	]);
+	assert.equal(codes, ['address/http-and-https', 'address/http-and-https']);
+	assert.equal(pointers, ['/sites/0/addresses/1', '/sites/1/addresses/1']);
 });
 
 plans('what cannot be listened on is refused', () => {

@@ -1,0 +1,16 @@
+/** What automatic HTTPS looks at: the sites of a document as its TLS listeners serve them. */
+import type { SiteTls } from './site-tls.ts';
+
+/** One address of a site on a TLS listener. */
+export interface TlsAddress {
+	/** Index in `document.sites`. */
+	readonly site: number;
+	/** '' is every name. */
+	readonly host: string;
+	readonly tls: SiteTls | undefined;
+	/** Host that the listener is bound to. */
+	readonly bound: string;
+	readonly port: number;
+	/** JSON pointer of the address. */
+	readonly pointer: string;
+}

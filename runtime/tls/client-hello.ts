@@ -1,0 +1,166 @@
+/** The first message of a TLS client, read before the handshake begins (RFC 8446 §4.1.2, RFC 6066 §3, RFC 7301). */
+
+/** What a ClientHello says, as far as the server chooses by it. */
+export interface ClientHello {
+	/** Lower case, without a trailing dot; '' when the client sent none. */
+	readonly serverName: string;
+	/** Protocols in the client's order; empty when it offers none. */
+	readonly alpn: readonly string[];
+	/** Hexadecimal ids, four digits each, in the client's order. */
+	readonly cipherSuites: readonly string[];
+	readonly signatureSchemes: readonly string[];
+}
+
+/** What the first bytes of a connection are, when they are no whole ClientHello. */
+export type HelloState = 'incomplete' | 'not-tls' | 'malformed';
+
+/** Bytes of a ClientHello at most, its records' heads included: larger ones than any client sends are refused. */
+export const LONGEST_HELLO: number = 64 * 1024;
+
+const RECORD_HEAD = 5;
+const LONGEST_RECORD = 16_384 + 256;
+const HANDSHAKE = 22;
+const CLIENT_HELLO = 1;
+const LONGEST_NAME = 255;
+
+/** Reads the ClientHello at the beginning of `bytes`, which may be cut into several records. Never throws. */
+export function readClientHello(bytes: Buffer): ClientHello | HelloState {
+	if (bytes.length === 0) return 'incomplete';
+	if (bytes[0] !== HANDSHAKE) return 'not-tls';
+	if (bytes.length > 1 && bytes[1] !== 3) return 'not-tls';
+	const message = handshakeMessage(bytes);
+	return typeof message === 'string' ? message : readMessage(new Cursor(message));
+}
+
+/** The handshake message without the heads of its records. */
+function handshakeMessage(bytes: Buffer): Buffer | HelloState {
+	let at = 0;
+	let whole: Buffer | undefined;
+	for (;;) {
+		if (bytes.length < at + RECORD_HEAD) return 'incomplete';
+		if (bytes[at] !== HANDSHAKE) return 'malformed';
+		const length = bytes.readUInt16BE(at + 3);
+		if (length === 0 || length > LONGEST_RECORD) return 'malformed';
+		const end = at + RECORD_HEAD + length;
+		const piece = bytes.subarray(at + RECORD_HEAD, Math.min(end, bytes.length));
+		whole = whole === undefined ? piece : Buffer.concat([whole, piece]);
+		if (whole[0] !== CLIENT_HELLO) return 'malformed';
+		if (whole.length >= 4) {
+			const size = 4 + whole.readUIntBE(1, 3);
+			if (size > LONGEST_HELLO) return 'malformed';
+			if (whole.length >= size) return whole.subarray(0, size);
+		}
+		if (bytes.length < end) return 'incomplete';
+		at = end;
+	}
+}
+
+/** A place in a message; reading beyond its end sets `failed`. */
+class Cursor {
+	failed = false;
+	readonly #bytes: Buffer;
+	#at = 0;
+
+	constructor(bytes: Buffer) {
+		this.#bytes = bytes;
+	}
+
+	get left(): number {
+		return this.#bytes.length - this.#at;
+	}
+
+	number(size: number): number {
+		if (this.left < size) {
+			this.failed = true;
+			this.#at = this.#bytes.length;
+			return 0;
+		}
+		const value = this.#bytes.readUIntBE(this.#at, size);
+		this.#at += size;
+		return value;
+	}
+
+	take(length: number): Buffer {
+		if (this.left < length) {
+			this.failed = true;
+			this.#at = this.#bytes.length;
+			return Buffer.alloc(0);
+		}
+		const piece = this.#bytes.subarray(this.#at, this.#at + length);
+		this.#at += length;
+		return piece;
+	}
+
+	/** What a length of so many bytes stands before. */
+	vector(lengthSize: number): Buffer {
+		return this.take(this.number(lengthSize));
+	}
+}
+
+function readMessage(cursor: Cursor): ClientHello | 'malformed' {
+	cursor.take(4 + 2 + 32);
+	cursor.vector(1);
+	const suites = cursor.vector(2);
+	cursor.vector(1);
+	if (cursor.failed) return 'malformed';
+	let serverName = '';
+	let alpn: readonly string[] = [];
+	let schemes: Buffer = Buffer.alloc(0);
+	const extensions = new Cursor(cursor.left > 0 ? cursor.vector(2) : Buffer.alloc(0));
+	while (extensions.left > 0) {
+		const type = extensions.number(2);
+		const body = new Cursor(extensions.vector(2));
+		if (extensions.failed) return 'malformed';
+		if (type === 0) serverName = readServerName(body);
+		else if (type === 16) alpn = readAlpn(body);
+		else if (type === 13) schemes = body.vector(2);
+		if (body.failed) return 'malformed';
+	}
+	if (cursor.failed) return 'malformed';
+	return {
+		serverName,
+		alpn,
+		get cipherSuites() {
+			return ids(suites);
+		},
+		get signatureSchemes() {
+			return ids(schemes);
+		},
+	};
+}
+
+/** The first DNS name; a name that is none counts as absent, and the handshake fails by it or goes on without. */
+function readServerName(body: Cursor): string {
+	const list = new Cursor(body.vector(2));
+	while (list.left > 0) {
+		const type = list.number(1);
+		const name = list.vector(2);
+		if (list.failed) break;
+		if (type !== 0) continue;
+		const text = name.toString('latin1').toLowerCase();
+		if (name.length > LONGEST_NAME || !/^[a-z0-9._:-]+$/.test(text)) return '';
+		return text.endsWith('.') ? text.slice(0, -1) : text;
+	}
+	if (list.failed) body.failed = true;
+	return '';
+}
+
+function readAlpn(body: Cursor): string[] {
+	const list = new Cursor(body.vector(2));
+	const protocols: string[] = [];
+	while (list.left > 0) {
+		const name = list.vector(1);
+		if (list.failed || name.length === 0) {
+			body.failed = true;
+			break;
+		}
+		protocols.push(name.toString('latin1'));
+	}
+	return protocols;
+}
+
+function ids(list: Buffer): string[] {
+	const found: string[] = [];
+	for (let at = 0; at + 1 < list.length; at += 2) found.push(list.toString('hex', at, at + 2));
+	return found;
+}

@@ -1,0 +1,109 @@
+/** Trust pools and leaf certificates of `client_auth`, read and fetched on the main thread before a document is served. */
+import { X509Certificate } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { getCACertificates } from 'node:tls';
+import { canonicalJson } from '../../compiler/document/canonical-json.ts';
+import type { TrustPool } from '../../compiler/providers/trust-pools/trust-pool.ts';
+import { certificatesIn } from '../../compiler/tls/certificate-files.ts';
+import type { ClientAuth, TrustedLeaves } from '../../compiler/tls/site-tls.ts';
+import type { CertificateManager } from './certificate-feed.ts';
+import type { ClientTrust } from './tls-update.ts';
+
+/** Milliseconds for an address of a trust pool to answer. */
+const FETCH_LIMIT = 10_000;
+/** Bytes that it may answer with. */
+const LARGEST_ANSWER = 4 * 1024 * 1024;
+
+/** A pool that cannot be had; the message is a sentence. */
+export class TrustError extends Error {
+	constructor(message: string) {
+		super(message);
+		this.name = 'TrustError';
+	}
+}
+
+/** Resolves one `client_auth`. Rejects with TrustError. */
+export async function clientTrust(auth: ClientAuth, manager: () => Promise<CertificateManager>): Promise<ClientTrust> {
+	return {
+		key: canonicalJson(auth),
+		authorities: auth.trust_pool ? await poolCertificates(auth.trust_pool, manager) : [],
+		leaves: auth.trusted_leaves && (await leafFingerprints(auth.trusted_leaves)),
+	};
+}
+
+/** PEM certificates of a pool. Rejects with TrustError. */
+export async function poolCertificates(pool: TrustPool, manager: () => Promise<CertificateManager>): Promise<string[]> {
+	switch (pool.source) {
+		case 'inline':
+			return pool.certificates.map(pemOfDer);
+		case 'file':
+			return (await Promise.all(pool.files.map(certificatesOfFile))).flat();
+		case 'system':
+			return getCACertificates('system');
+		case 'combined':
+			return (await Promise.all(pool.of.map(part => poolCertificates(part, manager)))).flat();
+		case 'http':
+			return (await Promise.all(pool.endpoints.map(fetched))).flat();
+		case 'pki_root':
+		case 'pki_intermediate': {
+			const field = pool.source === 'pki_root' ? 'root' : 'intermediate';
+			return Promise.all(pool.authorities.map(async id => (await authorityOf(id, await manager()))[field]));
+		}
+	}
+}
+
+async function authorityOf(id: string, manager: CertificateManager) {
+	const found = await manager.authority?.(id).catch(() => undefined);
+	if (!found) throw new TrustError(`There is no internal authority \`${id}\` to trust.`);
+	return found;
+}
+
+function pemOfDer(base64: string): string {
+	return new X509Certificate(Buffer.from(base64, 'base64')).toString();
+}
+
+async function certificatesOfFile(path: string): Promise<string[]> {
+	try {
+		return certificatesIn(await readFile(path, 'latin1'));
+	} catch (error) {
+		const code = (error as NodeJS.ErrnoException).code;
+		throw new TrustError(
+			code === undefined || code.startsWith('ERR_')
+				? `\`${path}\` holds no certificate in PEM form.`
+				: `The file \`${path}\` cannot be read: the system says ${code}.`,
+		);
+	}
+}
+
+async function fetched(url: string): Promise<string[]> {
+	try {
+		const response = await fetch(url, { signal: AbortSignal.timeout(FETCH_LIMIT), redirect: 'error' });
+		if (!response.ok) throw new TypeError(`it answered ${response.status}`);
+		let text = '';
+		for await (const piece of response.body ?? []) {
+			text += Buffer.from(piece).toString('latin1');
+			if (text.length > LARGEST_ANSWER) throw new TypeError('it answered too much');
+		}
+		return certificatesIn(text);
+	} catch (error) {
+		throw new TrustError(`No trusted certificates can be had from \`${url}\`: ${(error as Error).message}.`);
+	}
+}
+
+async function leafFingerprints({ certificates = [], files = [], folders = [], pem = [] }: TrustedLeaves) {
+	const below = (await Promise.all(folders.map(pemFiles))).flat();
+	const fromFiles = (await Promise.all([...files, ...below].map(certificatesOfFile))).flat();
+	const all = [...certificates.map(pemOfDer), ...fromFiles, ...pem];
+	return all.map(text => new X509Certificate(text).fingerprint256);
+}
+
+async function pemFiles(folder: string): Promise<string[]> {
+	try {
+		const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+		const files = entries.filter(entry => entry.isFile() && entry.name.endsWith('.pem'));
+		return files.map(entry => join(entry.parentPath, entry.name)).sort();
+	} catch (error) {
+		throw new TrustError(`The folder \`${folder}\` cannot be read: ${(error as NodeJS.ErrnoException).code ?? 'EIO'}.`);
+	}
+}

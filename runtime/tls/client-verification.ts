@@ -1,0 +1,50 @@
+/** Whether a client that has shaken hands may stay, by the certificate that it showed. Fails closed. */
+import type { X509Certificate } from 'node:crypto';
+import type { TLSSocket } from 'node:tls';
+import { canonicalJson } from '../../compiler/document/canonical-json.ts';
+import type { ClientAuth } from '../../compiler/tls/site-tls.ts';
+import type { ThreadTls } from './thread-tls.ts';
+
+/** Why a client was turned away. */
+export type ClientRefusal = 'client_certificate_missing' | 'client_certificate_untrusted';
+
+/** The refusal; undefined when the client may stay. A resumed session keeps what its first handshake has shown. */
+export function clientRefusal(
+	socket: TLSSocket,
+	auth: ClientAuth,
+	tls: ThreadTls,
+	certificate: X509Certificate | undefined,
+): ClientRefusal | undefined {
+	switch (auth.mode) {
+		case 'request':
+			return undefined;
+		case 'require':
+			return certificate ? leafRefusal(auth, tls, certificate) : 'client_certificate_missing';
+		case 'verify_if_given':
+			return certificate ? verdict(socket, auth, tls, certificate) : undefined;
+		case 'require_and_verify':
+			return certificate ? verdict(socket, auth, tls, certificate) : 'client_certificate_missing';
+		default:
+			return 'client_certificate_untrusted';
+	}
+}
+
+function verdict(
+	socket: TLSSocket,
+	auth: ClientAuth,
+	tls: ThreadTls,
+	certificate: X509Certificate,
+): ClientRefusal | undefined {
+	if (auth.trust_pool && !socket.authorized) return 'client_certificate_untrusted';
+	if (!auth.trust_pool && !auth.trusted_leaves) return 'client_certificate_untrusted';
+	return leafRefusal(auth, tls, certificate);
+}
+
+function leafRefusal(auth: ClientAuth, tls: ThreadTls, certificate: X509Certificate): ClientRefusal | undefined {
+	if (!auth.trusted_leaves) return undefined;
+	const leaves = tls.trust(canonicalJson(auth))?.leaves;
+	if (!leaves?.includes(certificate.fingerprint256)) return 'client_certificate_untrusted';
+	const now = Date.now();
+	const valid = now >= Date.parse(certificate.validFrom) && now < Date.parse(certificate.validTo);
+	return valid ? undefined : 'client_certificate_untrusted';
+}

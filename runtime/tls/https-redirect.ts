@@ -1,0 +1,39 @@
+/** What is answered before any site: redirects to HTTPS, challenges over HTTP, and hosts that do not go with the handshake. */
+import type { Exchange } from '../../compiler/exchange/exchange.ts';
+import { HttpError } from '../../compiler/exchange/http-error.ts';
+import type { ThreadTls } from './thread-tls.ts';
+
+const CHALLENGE = '/.well-known/acme-challenge/';
+
+/** Sends the client to the same URL over HTTPS; the port 0 names none. */
+export function redirectToHttps(x: Exchange, port: number): void {
+	const { request, received, response } = x;
+	const host = request.host.includes(':') ? `[${request.host}]` : request.host;
+	const query = received.query === undefined ? '' : `?${received.query}`;
+	const path = received.path === '*' ? '/' : received.path;
+	response.status = 308;
+	response.headers.set('Location', `https://${host}${port === 0 ? '' : `:${port}`}${path}${query}`);
+	response.headers.set('Connection', 'close');
+}
+
+/** Answers an HTTP-01 challenge (RFC 8555 §8.3); false when the path is none of those that stand. */
+export function answerChallenge(x: Exchange, tls: ThreadTls): boolean {
+	const { path } = x.request;
+	if (!path.startsWith(CHALLENGE) || (x.request.method !== 'GET' && x.request.method !== 'HEAD')) return false;
+	const authorization = tls.keyAuthorization(path.slice(CHALLENGE.length));
+	if (authorization === undefined) return false;
+	x.response.status = 200;
+	x.response.headers.set('Content-Type', 'text/plain');
+	x.response.body = authorization;
+	return true;
+}
+
+/**
+ * Throws HttpError 421 for a request whose host is not the name of its handshake: else a client could reach, by the
+ * handshake of a site that asks nothing of it, a site that wants a certificate (RFC 9110 §15.5.20).
+ */
+export function requireSameHost(x: Exchange): void {
+	const { tls } = x.connection;
+	if (tls === undefined || tls.serverName === x.request.host) return;
+	throw new HttpError(421, 'The host of the request is not the server name of its TLS handshake.');
+}

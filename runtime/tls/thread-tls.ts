@@ -1,0 +1,88 @@
+/** What one data-plane thread knows of TLS beyond its listeners: certificates, challenges, ticket keys, trust. */
+import type { ChallengeAnswers } from './certificate-feed.ts';
+import { CertificateTable, type TableCertificate } from './certificate-table.ts';
+import type { ClientTrust, TlsUpdate } from './tls-update.ts';
+
+const NO_ANSWERS: ChallengeAnswers = { http01: {}, alpn: {} };
+
+/** Told of what makes prepared handshakes wrong. */
+export interface TlsListening {
+	/** A certificate was replaced or taken out. */
+	gone(certificate: TableCertificate): void;
+	/** Ticket keys or trust have changed. */
+	changed(): void;
+}
+
+/** The state of TLS on one thread. */
+export class ThreadTls {
+	readonly certificates = new CertificateTable();
+	/** Undefined until the main thread has sent them: then no session is resumed. */
+	ticketKeys: Buffer | undefined = undefined;
+	readonly #trust = new Map<string, ClientTrust>();
+	readonly #listening = new Set<TlsListening>();
+	#answers = NO_ANSWERS;
+	#tokens = 0;
+	readonly #taken: (number: number) => void;
+
+	/** `taken` is called once the answers to challenges of that number stand. */
+	constructor(taken: (number: number) => void) {
+		this.#taken = taken;
+	}
+
+	/** Takes an update. */
+	take(update: TlsUpdate): void {
+		switch (update.kind) {
+			case 'certificates':
+				for (const certificate of update.set) this.#gone(this.certificates.set(certificate));
+				for (const id of update.dropped) this.#gone(this.certificates.delete(id));
+				return;
+			case 'challenges':
+				this.#answers = update.answers;
+				this.#tokens = Object.keys(update.answers.http01).length;
+				this.#taken(update.number);
+				return;
+			case 'tickets':
+				this.ticketKeys = Buffer.from(update.keys);
+				break;
+			case 'trust':
+				this.#trust.clear();
+				for (const trust of update.trust) this.#trust.set(trust.key, trust);
+				break;
+		}
+		for (const listener of this.#listening) listener.changed();
+	}
+
+	/** How clients are verified; undefined when nothing is known, and then nobody can be. */
+	trust(key: string): ClientTrust | undefined {
+		return this.#trust.get(key);
+	}
+
+	listen(listener: TlsListening): void {
+		this.#listening.add(listener);
+	}
+
+	unlisten(listener: TlsListening): void {
+		this.#listening.delete(listener);
+	}
+
+	/** Whether some HTTP-01 challenge stands. */
+	get challenged(): boolean {
+		return this.#tokens > 0;
+	}
+
+	/** The key authorization of an HTTP-01 token. */
+	keyAuthorization(token: string): string | undefined {
+		const { http01 } = this.#answers;
+		return Object.hasOwn(http01, token) ? http01[token] : undefined;
+	}
+
+	/** The certificate that answers the TLS-ALPN-01 challenge of a name. */
+	challengeCertificate(name: string): { readonly chain: string; readonly key: string } | undefined {
+		const { alpn } = this.#answers;
+		return Object.hasOwn(alpn, name) ? alpn[name] : undefined;
+	}
+
+	#gone(certificate: TableCertificate | undefined): void {
+		if (certificate) for (const listener of this.#listening) listener.gone(certificate);
+	}
+}

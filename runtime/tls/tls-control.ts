@@ -1,0 +1,210 @@
+/** TLS on the main thread: certificates from files and from the manager, challenges, ticket keys and trust, told to every thread. */
+import { randomBytes } from 'node:crypto';
+import type { Settings } from '../../compiler/document/document.ts';
+import type { PlannedCertificates } from '../../compiler/tls/plan-tls.ts';
+import type { LogLevel } from '../threads/messages.ts';
+import type {
+	CertificateManager,
+	CertificateQuestion,
+	CertificateSink,
+	ChallengeAnswers,
+	PublishedCertificate,
+} from './certificate-feed.ts';
+import { CertificateFiles } from './certificate-files.ts';
+import { clientTrust } from './client-trust.ts';
+import { SESSION_LIFE } from './handshake-settings.ts';
+import type { ClientTrust, TlsUpdate } from './tls-update.ts';
+
+/** What TLS finds around it. */
+export interface TlsControlSurroundings {
+	readonly workingDirectory: string;
+	readonly environment: { readonly [name: string]: string | undefined };
+	/** Tells every thread; gives the threads that were told. */
+	tell(update: TlsUpdate): readonly number[];
+	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
+}
+
+/** What a document wants of TLS cannot be had; the message is a sentence. */
+export class TlsRefused extends Error {
+	readonly code: string;
+
+	constructor(cause: unknown) {
+		super(cause instanceof Error ? cause.message : String(cause), { cause });
+		this.name = 'TlsRefused';
+		const { code } = cause as { readonly code?: unknown };
+		this.code = typeof code === 'string' && code.includes('/') ? code : 'tls/unavailable';
+	}
+}
+
+/** Certificates of one message to a thread: more would hold it up. */
+const MOST_TOLD = 200;
+
+/** Milliseconds that threads may take to have the answers to challenges. */
+const CHALLENGE_LIMIT = 10_000;
+
+/** The state of TLS of the process. */
+export class TlsControl implements CertificateSink {
+	readonly #around: TlsControlSurroundings;
+	readonly #files: CertificateFiles;
+	readonly #certificates = new Map<string, PublishedCertificate>();
+	readonly #waiting = new Map<number, { readonly threads: Set<number>; readonly resolve: () => void }>();
+	#answers: ChallengeAnswers = { http01: {}, alpn: {} };
+	#challenges = 0;
+	#trust: readonly ClientTrust[] = [];
+	#nextTrust: readonly ClientTrust[] = [];
+	#ticketKeys = randomBytes(48);
+	#rotation: NodeJS.Timeout | undefined;
+	#manager: Promise<CertificateManager> | undefined;
+	#made: CertificateManager | undefined;
+	#managing = false;
+
+	constructor(around: TlsControlSurroundings) {
+		this.#around = around;
+		this.#files = new CertificateFiles({
+			publish: certificates => this.publish(certificates),
+			drop: ids => this.drop(ids),
+			log: (...entry) => around.log(...entry),
+		});
+	}
+
+	/** What a thread that starts is told. */
+	introduction(): TlsUpdate[] {
+		return [
+			{ kind: 'tickets', keys: this.#ticketKeys },
+			{ kind: 'trust', trust: this.#trust },
+			...pieces([...this.#certificates.values()]).map(set => ({ kind: 'certificates' as const, set, dropped: [] })),
+			{ kind: 'challenges', number: 0, answers: this.#answers },
+		];
+	}
+
+	/** The manager, when there is one. */
+	get manager(): CertificateManager | undefined {
+		return this.#made;
+	}
+
+	/** Ends of life of certificates from files. */
+	get fileExpiry(): CertificateFiles['expiry'] {
+		return this.#files.expiry;
+	}
+
+	/**
+	 * Makes ready what a document wants, before any thread builds it. Rejects with CertificateFileError, TrustError, or what the
+	 * manager rejects with; then {@link discard} puts everything back.
+	 */
+	async prepare(planned: PlannedCertificates | undefined, settings: Settings): Promise<void> {
+		await this.#files.prepare(planned?.loaded ?? []);
+		const managed = planned?.managed;
+		const wanted = managed && managed.policies.length + managed.authorities.length > 0;
+		if (wanted || this.#managing) {
+			const manager = await this.#startManager();
+			const { http_port = 80, https_port = 443 } = settings;
+			await manager.prepare(managed ?? { policies: [], authorities: [], http_port, https_port }, settings);
+		}
+		this.#managing ||= wanted === true;
+		const trust = (planned?.client_auth ?? []).map(auth => clientTrust(auth, () => this.#startManager()));
+		this.#nextTrust = await Promise.all(trust);
+		// What is served and what will be, until it is one or the other.
+		const both = new Map([...this.#trust, ...this.#nextTrust].map(one => [one.key, one]));
+		if (both.size > 0) this.#around.tell({ kind: 'trust', trust: [...both.values()] });
+	}
+
+	/** The document prepared last is served. */
+	activate(): void {
+		this.#files.activate();
+		this.#made?.activate();
+		if (this.#trust.length > 0) this.#around.tell({ kind: 'trust', trust: this.#nextTrust });
+		this.#trust = this.#nextTrust;
+		this.#rotation ??= setInterval(() => this.#rotate(), SESSION_LIFE * 1000).unref();
+	}
+
+	/** The document prepared last is not served. */
+	discard(): void {
+		this.#files.discard();
+		this.#made?.discard();
+		if (this.#nextTrust.length > 0) this.#around.tell({ kind: 'trust', trust: this.#trust });
+		this.#nextTrust = this.#trust;
+	}
+
+	publish(certificates: readonly PublishedCertificate[]): void {
+		for (const certificate of certificates) this.#certificates.set(certificate.id, certificate);
+		for (const set of pieces(certificates)) this.#around.tell({ kind: 'certificates', set, dropped: [] });
+	}
+
+	drop(ids: readonly string[]): void {
+		for (const id of ids) this.#certificates.delete(id);
+		this.#around.tell({ kind: 'certificates', set: [], dropped: ids });
+	}
+
+	challenges(answers: ChallengeAnswers): Promise<void> {
+		this.#answers = answers;
+		const number = ++this.#challenges;
+		const threads = new Set(this.#around.tell({ kind: 'challenges', number, answers }));
+		if (threads.size === 0) return Promise.resolve();
+		return new Promise(resolve => {
+			const timer = setTimeout(() => this.#settle(number), CHALLENGE_LIMIT).unref();
+			this.#waiting.set(number, {
+				threads,
+				resolve: () => {
+					clearTimeout(timer);
+					resolve();
+				},
+			});
+		});
+	}
+
+	/** A thread has the answers of that number. */
+	challengesTaken(thread: number, number: number): void {
+		const waiting = this.#waiting.get(number);
+		waiting?.threads.delete(thread);
+		if (waiting?.threads.size === 0) this.#settle(number);
+	}
+
+	/** A thread has died: its successor gets everything when it starts. */
+	ended(thread: number): void {
+		for (const number of [...this.#waiting.keys()]) this.challengesTaken(thread, number);
+	}
+
+	/** Answers a thread whose client waits. Never rejects. */
+	async obtain(question: CertificateQuestion): Promise<boolean> {
+		try {
+			return (await this.#made?.obtain(question)) ?? false;
+		} catch (error) {
+			this.#around.log('error', 'tls', 'a certificate could not be obtained', { cause: (error as Error).message });
+			return false;
+		}
+	}
+
+	async close(): Promise<void> {
+		this.#files.close();
+		clearInterval(this.#rotation);
+		for (const number of [...this.#waiting.keys()]) this.#settle(number);
+		await this.#made?.close();
+	}
+
+	#settle(number: number): void {
+		const waiting = this.#waiting.get(number);
+		this.#waiting.delete(number);
+		waiting?.resolve();
+	}
+
+	/** Loaded when something is to be managed: most of what it needs is needed by nothing else. */
+	#startManager(): Promise<CertificateManager> {
+		const { workingDirectory, environment, log } = this.#around;
+		this.#manager ??= import('../certificates/certificate-manager.ts').then(({ createCertificateManager }) => {
+			this.#made = createCertificateManager({ sink: this, workingDirectory, environment, log });
+			return this.#made;
+		});
+		return this.#manager;
+	}
+
+	#rotate(): void {
+		this.#ticketKeys = randomBytes(48);
+		this.#around.tell({ kind: 'tickets', keys: this.#ticketKeys });
+	}
+}
+
+function pieces(certificates: readonly PublishedCertificate[]): PublishedCertificate[][] {
+	const cut: PublishedCertificate[][] = [];
+	for (let at = 0; at < certificates.length; at += MOST_TOLD) cut.push(certificates.slice(at, at + MOST_TOLD));
+	return cut;
+}

@@ -1,0 +1,345 @@
+/**
+ * TLS in front of a listener's protocols: reads the ClientHello, chooses policy and certificate by it, shakes hands, and
+ * hands the socket to the protocol that ALPN chose.
+ */
+import type { Socket } from 'node:net';
+import type { Server, TLSSocket } from 'node:tls';
+import { lookUpName } from '../../compiler/tls/server-names.ts';
+import type { ListenerTls } from '../../compiler/tls/site-tls.ts';
+import { plainAddress } from '../protocols/http1/socket-info.ts';
+import type { ConnectionPeer, ProtocolServer } from '../protocols/protocol.ts';
+import type { CertificateQuestion } from './certificate-feed.ts';
+import type { TableCertificate } from './certificate-table.ts';
+import { type ClientHello, LONGEST_HELLO, readClientHello } from './client-hello.ts';
+import { clientRefusal } from './client-verification.ts';
+import { HANDSHAKE_LIMIT } from './handshake-settings.ts';
+import { answerPlainHttp, looksLikeHttp } from './plain-http.ts';
+import { SecureServers } from './secure-servers.ts';
+import type { ThreadTls } from './thread-tls.ts';
+import { rememberTls } from './tls-info.ts';
+
+/** Handshakes under way at one time on one thread and listener; what comes beyond is closed. */
+const MOST_HANDSHAKES = 8192;
+/** Milliseconds that a connection waits for a certificate that is being obtained. */
+const CERTIFICATE_LIMIT = 60_000;
+/** Connections that wait so at one time. */
+const MOST_WAITING = 256;
+
+/** The alerts that are sent in the clear, before there is a handshake to send them in (RFC 8446 §6). */
+const ALERTS = { unrecognized_name: 112, decode_error: 50, internal_error: 80, no_application_protocol: 120 } as const;
+
+/** What the TLS of a listener finds around it. */
+export interface TlsSurroundings {
+	readonly tls: ThreadTls;
+	readonly port: number;
+	/** Protocols that the listener speaks now: `h1`, `h2`. */
+	readonly protocols: () => readonly string[];
+	readonly http1: ProtocolServer;
+	readonly http2: ProtocolServer | undefined;
+	/** Asks for a certificate that this thread has not; undefined where nobody could have one. */
+	readonly obtain: ((question: CertificateQuestion) => Promise<boolean>) | undefined;
+	/** A handshake has ended, well or not, for counters. */
+	shaken(version: string, resumed: boolean): void;
+	failed(reason: string): void;
+	/** A connection that has not reached its protocol has ended while draining. */
+	ended(): void;
+}
+
+/** A connection from its first byte to the end of its handshake. */
+interface Greeting {
+	readonly peer: ConnectionPeer | undefined;
+	/** As they were when it began: a load in between changes nothing for it. */
+	readonly settings: ListenerTls;
+	readonly servers: SecureServers;
+	serverName: string;
+	policy: number;
+	timer: NodeJS.Timeout | undefined;
+}
+
+/** The TLS of one listener on one thread. */
+export class TlsServer implements ProtocolServer {
+	readonly #around: TlsSurroundings;
+	#settings: ListenerTls = { policies: [{}], names: {}, other: 0, strict_sni_host: false };
+	#names = new Map<string, number>();
+	#servers: SecureServers;
+	#text = '';
+	#spoken = '';
+	#waiting = 0;
+	#draining = false;
+	readonly #greetings = new Map<Socket, Greeting>();
+
+	constructor(around: TlsSurroundings) {
+		this.#around = around;
+		this.#servers = this.#makeServers();
+		around.tls.listen(this);
+	}
+
+	/** Takes the listener's part of a plan, as JSON. Handshakes under way end as they began. */
+	configure(text: string): void {
+		const spoken = this.#around.protocols().join();
+		if (text === this.#text && spoken === this.#spoken) return;
+		this.#text = text;
+		this.#spoken = spoken;
+		this.#settings = JSON.parse(text) as ListenerTls;
+		this.#names = new Map(Object.entries(this.#settings.names));
+		this.#servers = this.#makeServers();
+	}
+
+	/** Whether a request's host must be the name of the handshake. */
+	get strict(): boolean {
+		return this.#settings.strict_sni_host;
+	}
+
+	/** As for {@link ThreadTls}. */
+	gone(certificate: TableCertificate): void {
+		this.#servers.forget(certificate);
+	}
+
+	changed(): void {
+		this.#servers.clear();
+	}
+
+	accept(socket: Socket, _scheme: 'http' | 'https', peer?: ConnectionPeer): void {
+		if (socket.destroyed) return;
+		socket.on('error', ignore);
+		if (this.#draining || this.#greetings.size >= MOST_HANDSHAKES) {
+			this.#around.failed('too_many_handshakes');
+			socket.destroy();
+			return;
+		}
+		const settings = this.#settings;
+		const greeting: Greeting = {
+			peer,
+			settings,
+			servers: this.#servers,
+			serverName: '',
+			policy: 0,
+			timer: undefined,
+		};
+		greeting.timer = setTimeout(() => {
+			this.#around.failed('timeout');
+			socket.destroy();
+		}, HANDSHAKE_LIMIT).unref();
+		this.#greetings.set(socket, greeting);
+		socket.once('close', () => this.#forget(socket));
+		this.#readHello(socket, greeting);
+	}
+
+	drain(): void {
+		this.#draining = true;
+		this.#around.http1.drain();
+		this.#around.http2?.drain();
+	}
+
+	get connections(): number {
+		return this.#greetings.size + this.#around.http1.connections + (this.#around.http2?.connections ?? 0);
+	}
+
+	close(): void {
+		this.#around.tls.unlisten(this);
+		for (const socket of this.#greetings.keys()) socket.destroy();
+		this.#around.http1.close();
+		this.#around.http2?.close();
+	}
+
+	#forget(socket: Socket): void {
+		const greeting = this.#greetings.get(socket);
+		if (!greeting) return;
+		clearTimeout(greeting.timer);
+		this.#greetings.delete(socket);
+		if (this.#draining) this.#around.ended();
+	}
+
+	#makeServers(): SecureServers {
+		return new SecureServers(this.#around.tls, this.#settings.policies, this.#around.protocols(), {
+			secured: socket => this.#secured(socket),
+			failed: (error, socket) => {
+				this.#around.failed(reasonOf(error));
+				socket.destroy();
+			},
+		});
+	}
+
+	#readHello(socket: Socket, greeting: Greeting): void {
+		let read: Buffer | undefined;
+		const take = (bytes: Buffer): void => {
+			read = read === undefined ? bytes : Buffer.concat([read, bytes]);
+			const hello = readClientHello(read);
+			if (hello === 'incomplete' && read.length < LONGEST_HELLO) return;
+			socket.off('data', take);
+			if (typeof hello === 'string') {
+				this.#noHello(socket, read, hello);
+				return;
+			}
+			socket.pause();
+			socket.unshift(read);
+			this.#choose(socket, greeting, hello);
+		};
+		socket.on('data', take);
+		socket.once('end', () => {
+			// Half open: without its first message whole there is nothing to wait for.
+			if (this.#greetings.get(socket) === greeting && greeting.serverName === '' && !socket.isPaused())
+				socket.destroy();
+		});
+	}
+
+	#noHello(socket: Socket, read: Buffer, state: string): void {
+		if (state === 'not-tls' && looksLikeHttp(read)) {
+			this.#around.failed('plain_http');
+			this.#forget(socket);
+			answerPlainHttp(socket, read, this.#settings.http_redirect === true, this.#around.port);
+			return;
+		}
+		this.#around.failed(state === 'not-tls' ? 'not_tls' : 'bad_client_hello');
+		if (state === 'not-tls') socket.destroy();
+		else alert(socket, 'decode_error');
+	}
+
+	#choose(socket: Socket, greeting: Greeting, hello: ClientHello): void {
+		const { settings } = greeting;
+		const local = plainAddress(socket.localAddress);
+		greeting.serverName = hello.serverName;
+		const name = hello.serverName || settings.default_sni || local;
+		if (hello.alpn.includes('acme-tls/1')) {
+			const server = greeting.servers.challenge(hello.serverName || local);
+			if (server) {
+				this.#hand(socket, server);
+				return;
+			}
+		}
+		greeting.policy = lookUpName(this.#names, name) ?? settings.other;
+		const certificate = this.#certificateFor(settings, greeting.policy, name);
+		if (certificate) {
+			this.#shake(socket, greeting, certificate);
+			return;
+		}
+		void this.#obtain(socket, greeting, hello, name, local);
+	}
+
+	/** The site's own files first, then whatever is for the name, then the fallback. */
+	#certificateFor(settings: ListenerTls, policy: number, name: string): TableCertificate | undefined {
+		const table = this.#around.tls.certificates;
+		const own = settings.policies[policy]?.certificates;
+		if (own) {
+			let first: TableCertificate | undefined;
+			for (const id of own) {
+				const certificate = table.byId(id);
+				if (!certificate) continue;
+				if (covers(certificate, name)) return certificate;
+				first ??= certificate;
+			}
+			if (first) return first;
+		}
+		return table.find(name);
+	}
+
+	async #obtain(socket: Socket, greeting: Greeting, hello: ClientHello, name: string, localIp: string): Promise<void> {
+		const { obtain, tls } = this.#around;
+		let certificate: TableCertificate | undefined;
+		if (obtain && this.#waiting < MOST_WAITING) {
+			clearTimeout(greeting.timer);
+			greeting.timer = setTimeout(() => socket.destroy(), CERTIFICATE_LIMIT).unref();
+			this.#waiting++;
+			const remoteIp = greeting.peer?.remoteAddress ?? plainAddress(socket.remoteAddress);
+			const { cipherSuites, signatureSchemes } = hello;
+			const published = await obtain({ name, cipherSuites, signatureSchemes, localIp, remoteIp });
+			this.#waiting--;
+			if (socket.destroyed) return;
+			clearTimeout(greeting.timer);
+			greeting.timer = setTimeout(() => socket.destroy(), HANDSHAKE_LIMIT).unref();
+			if (published) certificate = tls.certificates.find(name);
+		}
+		const { fallback_sni: fallback } = greeting.settings;
+		certificate ??= fallback === undefined ? undefined : tls.certificates.find(fallback);
+		if (certificate) {
+			this.#shake(socket, greeting, certificate);
+			return;
+		}
+		this.#around.failed('no_certificate');
+		alert(socket, 'unrecognized_name');
+	}
+
+	#shake(socket: Socket, greeting: Greeting, certificate: TableCertificate): void {
+		let server: Server | undefined;
+		try {
+			server = greeting.servers.get(greeting.policy, certificate);
+		} catch {
+			// A certificate or key that OpenSSL does not take; the main thread has checked what it could.
+			server = undefined;
+		}
+		if (server) {
+			this.#hand(socket, server);
+			return;
+		}
+		this.#around.failed('no_certificate');
+		alert(socket, 'internal_error');
+	}
+
+	#hand(socket: Socket, server: Server): void {
+		server.emit('connection', socket);
+	}
+
+	#secured(socket: TLSSocket): void {
+		// What was handed over: the declarations do not know it.
+		const raw = (socket as { _parent?: Socket })._parent;
+		const greeting = raw && this.#greetings.get(raw);
+		if (!raw || !greeting) {
+			socket.destroy();
+			return;
+		}
+		const around = this.#around;
+		const auth = greeting.settings.policies[greeting.policy]?.client_auth;
+		const certificate = auth ? socket.getPeerX509Certificate() : undefined;
+		const info = rememberTls(socket, greeting.serverName, certificate);
+		if (auth) {
+			const refusal = clientRefusal(socket, auth, around.tls, certificate);
+			if (refusal) {
+				around.failed(refusal);
+				socket.on('error', ignore);
+				socket.destroy();
+				return;
+			}
+		}
+		around.shaken(info.version, info.resumed);
+		const { http1, http2 } = around;
+		const protocol = info.protocol === 'h2' ? http2 : http1;
+		// A listener of HTTP/2 alone has nothing to say to a client that did not ask for it.
+		if (!protocol || (info.protocol !== 'h2' && !around.protocols().includes('h1'))) {
+			around.failed('no_application_protocol');
+			socket.on('error', ignore);
+			socket.destroy();
+			return;
+		}
+		protocol.accept(socket, 'https', greeting.peer);
+		this.#forget(raw);
+	}
+}
+
+function covers({ published }: TableCertificate, name: string): boolean {
+	if (published.names.includes(name)) return true;
+	const dot = name.indexOf('.');
+	return dot > 0 && published.names.includes(`*${name.slice(dot)}`);
+}
+
+/** A fatal alert, and the end. */
+function alert(socket: Socket, description: keyof typeof ALERTS): void {
+	socket.resume();
+	socket.end(Buffer.from([21, 3, 3, 0, 2, 2, ALERTS[description]]));
+	setTimeout(() => socket.destroy(), 500).unref();
+}
+
+/** OpenSSL's reasons to a few of ours. */
+function reasonOf({ code, message }: Error & { readonly code?: string }): string {
+	if (code === 'ECONNRESET' || code === 'EPIPE') return 'closed';
+	if (code === 'ERR_TLS_HANDSHAKE_TIMEOUT') return 'timeout';
+	const text = `${code ?? ''} ${message}`.toUpperCase();
+	if (text.includes('NO_APPLICATION_PROTOCOL')) return 'no_application_protocol';
+	if (text.includes('VERSION') || text.includes('UNSUPPORTED_PROTOCOL')) return 'version';
+	if (text.includes('NO_SHARED_CIPHER') || text.includes('NO SHARED') || text.includes('NO_SUITABLE'))
+		return 'no_shared_cipher';
+	if (text.includes('PEER_DID_NOT_RETURN')) return 'client_certificate_missing';
+	if (text.includes('ALERT')) return 'alert';
+	return 'protocol';
+}
+
+function ignore(): void {}

@@ -1,0 +1,25 @@
+/** What the main thread tells data-plane threads about TLS; each thread takes the updates in their order. */
+import type { ChallengeAnswers, PublishedCertificate } from './certificate-feed.ts';
+
+/** How the certificates of clients are verified under one `client_auth`. */
+export interface ClientTrust {
+	/** Canonical JSON of the `client_auth`. */
+	readonly key: string;
+	/** PEM of authorities; empty: no certificate verifies by them. */
+	readonly authorities: readonly string[];
+	/** SHA-256 fingerprints, `AB:CD:…`, of certificates of which the client's must be one; undefined takes any. */
+	readonly leaves: readonly string[] | undefined;
+}
+
+/** One update. */
+export type TlsUpdate =
+	| {
+			readonly kind: 'certificates';
+			readonly set: readonly PublishedCertificate[];
+			readonly dropped: readonly string[];
+	  }
+	/** Answered by `challenges_taken` with the same number. */
+	| { readonly kind: 'challenges'; readonly number: number; readonly answers: ChallengeAnswers }
+	/** 48 bytes: every thread seals and opens session tickets with them (RFC 5077). */
+	| { readonly kind: 'tickets'; readonly keys: Uint8Array }
+	| { readonly kind: 'trust'; readonly trust: readonly ClientTrust[] };
