@@ -159,9 +159,8 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 				if (this.#pending!.length >= PIPELINE_HIGH_WATER) this.#input.pause();
 				break;
 			case LINGER:
-				if (this.#lingerEnd !== Infinity) {
-					this.clock.readUntil(Math.min(this.#lingerEnd, performance.now() + LINGER_IDLE));
-				}
+				if (this.#lingerEnd === Infinity) return;
+				this.clock.readUntil(Math.min(this.#lingerEnd, performance.now() + LINGER_IDLE));
 		}
 	}
 
@@ -223,13 +222,8 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	/** What looks like a request of another version may be the first words of HTTP/2: then the connection is no longer ours. */
 	#takenOver(bytes: Buffer, at: number): boolean {
 		const { takeOver } = this.#engine;
-		if (
-			takeOver === undefined ||
-			this.#requests > 0 ||
-			!/^PRI \* HTTP\/2/.test(bytes.toString('latin1', at, at + 12))
-		) {
-			return false;
-		}
+		if (takeOver === undefined || this.#requests > 0) return false;
+		if (!/^PRI \* HTTP\/2/.test(bytes.toString('latin1', at, at + 12))) return false;
 		const socket = this.#socket;
 		socket.off('drain', this.#onDrain);
 		if (this.#info.tls !== undefined || !takeOver(this.#input, this.#info, bytes.subarray(at))) {
@@ -273,7 +267,9 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		}
 		this.#body = body;
 		this.#minor = parser.minor;
-		this.#keepAlive = parser.keepAlive && ++this.#requests !== limits.maxRequestsPerConnection;
+		// Behind a CONNECT that makes no tunnel may stand what was meant for the tunnel.
+		const lasting = parser.keepAlive && parser.method !== 'CONNECT';
+		this.#keepAlive = lasting && ++this.#requests !== limits.maxRequestsPerConnection;
 		this.#expectsContinue = parser.expectsContinue;
 		this.#state = body === undefined || body.complete ? WAIT : BODY;
 		if (body?.full) this.#input.pause();
@@ -476,7 +472,9 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	#cutShort(): void {
 		this.#keepAlive = false;
 		this.#body!.fail(new HttpError(400, 'The request was cut short.'));
-		this.#exchange!.gone();
+		const x = this.#exchange;
+		// Whoever reads the body learns of it first: the client can still read what is answered.
+		setImmediate(() => (this.#exchange === x ? x?.gone() : undefined));
 	}
 
 	#closed(): void {

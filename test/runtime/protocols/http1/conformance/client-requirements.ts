@@ -1,0 +1,157 @@
+/** What RFC 9110 and RFC 9112 ask of the client half of a connection, here towards upstreams. */
+import { CLOSE, GET_UP, LAST, type Requirement } from './requirement.ts';
+
+const row = (
+	section: string,
+	level: Requirement['level'],
+	says: string,
+	upstream: string,
+	rest: Omit<Requirement, 'section' | 'level' | 'says' | 'who' | 'send' | 'upstream'> & { readonly send?: string },
+): Requirement => ({ section, level, who: 'client', says, upstream, send: `${GET_UP}${CLOSE}\r\n`, ...rest });
+
+const HEAD = 'HTTP/1.1 200 OK\r\n';
+
+/** In the order of the documents. */
+export const CLIENT_REQUIREMENTS: readonly Requirement[] = [
+	row(
+		'9112 §2.3',
+		'MUST',
+		'refuse an answer of another major version',
+		'HTTP/2.0 200 OK\r\nContent-Length: 0\r\n\r\n',
+		{
+			statuses: [502],
+		},
+	),
+	row('9112 §4', 'MUST', 'read the status of a line without a reason', 'HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nok', {
+		statuses: [200],
+		has: [/ok$/],
+	}),
+	row('9112 §4', 'SHOULD', 'ignore the reason', 'HTTP/1.1 200 Never Mind\r\nContent-Length: 2\r\n\r\nok', {
+		has: [/^HTTP\/1\.1 200 OK\r\n/],
+	}),
+	row(
+		'9110 §15',
+		'MUST',
+		'treat an unknown status as x00 of its class',
+		'HTTP/1.1 299 X\r\nContent-Length: 2\r\n\r\nok',
+		{
+			statuses: [299],
+			has: [/ok$/],
+		},
+	),
+	row(
+		'9110 §15',
+		'SHOULD',
+		'take a status outside of 100 to 599 for an error',
+		'HTTP/1.1 999 X\r\nContent-Length: 0\r\n\r\n',
+		{
+			statuses: [502],
+		},
+	),
+	row('9112 §5.1', 'MUST', 'not pass on whitespace before a colon', `${HEAD}X : a\r\nContent-Length: 0\r\n\r\n`, {
+		statuses: [502],
+	}),
+	row('9112 §5.2', 'MUST', 'refuse or unfold line folding', `${HEAD}X: a\r\n b\r\nContent-Length: 0\r\n\r\n`, {
+		statuses: [502],
+	}),
+	row('9112 §2.2', 'MUST NOT', 'take a bare LF for the end of a head', `HTTP/1.1 200 OK\nContent-Length: 0\n\n`, {
+		statuses: [502],
+	}),
+	row(
+		'9112 §6.1',
+		'MUST',
+		'not believe both lengths',
+		`${HEAD}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+		{
+			statuses: [502],
+		},
+	),
+	row(
+		'9112 §6.1',
+		'MUST',
+		'not believe Transfer-Encoding of HTTP/1.0',
+		'HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+		{
+			statuses: [502],
+		},
+	),
+	row('9112 §6.3', 'MUST', 'refuse an invalid length', `${HEAD}Content-Length: 2x\r\n\r\nok`, { statuses: [502] }),
+	row('9112 §6.3', 'MUST', 'refuse lengths that differ', `${HEAD}Content-Length: 2\r\nContent-Length: 3\r\n\r\nok`, {
+		statuses: [502],
+	}),
+	row('9112 §6.3', 'MAY', 'take a length that is said twice for one', `${HEAD}Content-Length: 2, 2\r\n\r\nok`, {
+		statuses: [200],
+		has: ['Content-Length: 2\r\n'],
+	}),
+	row(
+		'9112 §6.3',
+		'MUST',
+		'read until the end when nothing frames the answer',
+		'HTTP/1.1 200 OK\r\n\r\nuntil the end',
+		{
+			upstreamCloses: true,
+			has: [/until the end/],
+		},
+	),
+	row(
+		'9112 §6.3',
+		'MUST',
+		'take answers to HEAD for ones without a body, whatever they say',
+		`${HEAD}Content-Length: 50\r\n\r\n`,
+		{
+			send: `HEAD /up/x HTTP/1.1\r\nHost: a\r\n\r\n${LAST}`,
+			statuses: [200, 200],
+		},
+	),
+	row('9112 §6.3', 'MUST', 'take 204 for one without a body', 'HTTP/1.1 204 No Content\r\n\r\n', {
+		send: `${GET_UP}\r\n${LAST}`,
+		statuses: [204, 200],
+	}),
+	row(
+		'9112 §7.1',
+		'MUST',
+		'read the chunked coding, extensions and all',
+		`${HEAD}Transfer-Encoding: chunked\r\n\r\n2;a=b\r\nok\r\n0\r\n\r\n`,
+		{
+			statuses: [200],
+			has: ['ok'],
+			lacks: ['a=b'],
+		},
+	),
+	row('9112 §8', 'MUST', 'show the client that an answer was cut', `${HEAD}Content-Length: 10\r\n\r\nok`, {
+		upstreamCloses: true,
+		has: ['Content-Length: 10\r\n', /\r\n\r\nok$/],
+	}),
+	row(
+		'9112 §8',
+		'MUST',
+		'not end a chunked answer that was cut',
+		`${HEAD}Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n`,
+		{
+			upstreamCloses: true,
+			lacks: [/0\r\n\r\n$/],
+		},
+	),
+	row(
+		'9112 §9.3',
+		'MUST',
+		'not use a connection again that says close',
+		`${HEAD}Connection: close\r\nContent-Length: 2\r\n\r\nok`,
+		{
+			send: `${GET_UP}\r\nGET /up/y HTTP/1.1\r\nHost: a\r\n${CLOSE}\r\n`,
+			upstreamCloses: true,
+			statuses: [200, 200],
+		},
+	),
+	row(
+		'9112 §9.2',
+		'MUST NOT',
+		'take bytes that come without a request for an answer',
+		`${HEAD}Content-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nX-Stray: 1\r\nContent-Length: 5\r\n\r\nstray`,
+		{
+			send: `${GET_UP}\r\nGET /up/y HTTP/1.1\r\nHost: a\r\n${CLOSE}\r\n`,
+			statuses: [200, 200],
+			lacks: ['X-Stray', 'stray'],
+		},
+	),
+];
