@@ -13,6 +13,7 @@ import type {
 	CertificateQuestion,
 } from '../tls/certificate-feed.ts';
 import { Authorities } from './authorities.ts';
+import { AuthorityError } from './authority.ts';
 import { CertificateKeeper } from './certificate-keeper.ts';
 import { type CertificateReadings, MOST_EXPIRY_SERIES } from './certificate-metrics.ts';
 import { ChallengeBoard } from './challenge-board.ts';
@@ -162,6 +163,12 @@ class Manager implements CertificateManager {
 			ocsp: this.#stapler.fetched.samples(),
 			missing: entries.filter(entry => entry.loaded && !entry.record).length,
 		};
+	}
+
+	async authority(id: string): Promise<{ readonly root: string; readonly intermediate: string }> {
+		const authority = await this.#authorities.get(id);
+		if (!authority) throw new AuthorityError(`The authority \`${id}\` cannot be opened.`);
+		return { root: authority.rootPem, intermediate: authority.intermediatePem };
 	}
 
 	async close(): Promise<void> {

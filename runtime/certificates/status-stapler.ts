@@ -44,9 +44,14 @@ export class StatusStapler {
 		const now = this.#around.now();
 		if (!this.#on || !entry.record?.hasResponder || now < entry.statusAt) return;
 		entry.statusAt = now + this.#interval;
-		void this.#queue.run(async () => {
-			const { refreshStatus } = await import('./certificate-status.ts');
-			await refreshStatus(entry, this.#around, this.fetched);
-		});
+		void this.#queue
+			.run(async () => {
+				const { refreshStatus } = await import('./certificate-status.ts');
+				await refreshStatus(entry, this.#around, this.fetched);
+			})
+			.catch(error => {
+				const cause = error instanceof Error ? error.message : String(error);
+				this.#around.log('error', 'tls.ocsp', 'stapling failed unexpectedly', { name: entry.name, cause });
+			});
 	}
 }

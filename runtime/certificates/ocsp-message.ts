@@ -1,0 +1,153 @@
+/** OCSP requests and responses (RFC 6960): what is asked of a responder, and whether its answer can be believed. */
+import { createHash, verify, X509Certificate } from 'node:crypto';
+import {
+	BasicOCSPResponse,
+	CertID,
+	id_kp_OCSPSigning,
+	id_pkix_ocsp_basic,
+	OCSPRequest,
+	OCSPResponse,
+	OCSPResponseStatus,
+	Request,
+	type SingleResponse,
+	TBSRequest,
+} from '@peculiar/asn1-ocsp';
+import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
+import { AlgorithmIdentifier, Certificate } from '@peculiar/asn1-x509';
+import { arrayBuffer } from './issue-certificate.ts';
+
+/** What a responder says of a certificate. */
+export interface CertificateStatus {
+	readonly status: 'good' | 'revoked' | 'unknown';
+	/** Milliseconds since the epoch between which it can be believed. */
+	readonly thisUpdate: number;
+	readonly nextUpdate: number;
+}
+
+/** A response cannot be used. The message is a sentence. */
+export class StatusError extends Error {
+	constructor(message: string) {
+		super(message);
+		this.name = 'StatusError';
+	}
+}
+
+/** Milliseconds for which a response without an end is believed. */
+const NO_END = 86_400_000;
+/** Milliseconds by which a responder's clock may be ahead. */
+const CLOCK_SKEW = 300_000;
+const SHA1 = '1.3.14.3.2.26';
+
+const DIGESTS: { readonly [oid: string]: string | null } = {
+	'1.2.840.113549.1.1.11': 'sha256',
+	'1.2.840.113549.1.1.12': 'sha384',
+	'1.2.840.113549.1.1.13': 'sha512',
+	'1.2.840.10045.4.3.2': 'sha256',
+	'1.2.840.10045.4.3.3': 'sha384',
+	'1.2.840.10045.4.3.4': 'sha512',
+	'1.3.101.112': null,
+};
+
+/** URL of the responder that a certificate names; undefined when it names none over HTTP. */
+export function responderOf(certificate: X509Certificate): string | undefined {
+	return /^OCSP - URI:(https?:\/\/\S+)$/m.exec(certificate.infoAccess ?? '')?.[1];
+}
+
+/** DER of a request for the status of a certificate. */
+export function statusRequest(certificate: X509Certificate, issuer: X509Certificate): Buffer {
+	const reqCert = certificateId(certificate, issuer);
+	const tbsRequest = new TBSRequest({ requestList: [new Request({ reqCert })] });
+	return Buffer.from(AsnConvert.serialize(new OCSPRequest({ tbsRequest })));
+}
+
+/**
+ * Reads a response: for that certificate, signed by its issuer or by whom the issuer has charged with it (§4.2.2.2), and in
+ * time at `now`, in milliseconds since the epoch. Throws {@link StatusError}.
+ */
+export function readStatus(
+	response: Uint8Array,
+	certificate: X509Certificate,
+	issuer: X509Certificate,
+	now: number,
+): CertificateStatus {
+	const basic = basicResponse(response);
+	verifySignature(basic, issuer, now);
+	const wanted = certificateId(certificate, issuer);
+	const single = basic.tbsResponseData.responses.find(({ certID }) => isSame(certID, wanted));
+	if (!single) throw new StatusError('The response is about other certificates.');
+	const thisUpdate = single.thisUpdate.getTime();
+	const nextUpdate = single.nextUpdate?.getTime() ?? thisUpdate + NO_END;
+	if (thisUpdate > now + CLOCK_SKEW) throw new StatusError('The response is of the future.');
+	if (nextUpdate <= now) throw new StatusError('The response is out of date.');
+	return { status: statusOf(single), thisUpdate, nextUpdate };
+}
+
+function basicResponse(der: Uint8Array): BasicOCSPResponse {
+	try {
+		const { responseStatus, responseBytes } = AsnConvert.parse(der, OCSPResponse);
+		if (responseStatus !== OCSPResponseStatus.successful) {
+			throw new StatusError(`The responder answered with status ${responseStatus}.`);
+		}
+		if (responseBytes?.responseType !== id_pkix_ocsp_basic) {
+			throw new StatusError('The response is of a kind that is not known.');
+		}
+		return AsnConvert.parse(responseBytes.response.buffer, BasicOCSPResponse);
+	} catch (error) {
+		if (error instanceof StatusError) throw error;
+		throw new StatusError('The responder answered with something that is no OCSP response.');
+	}
+}
+
+function verifySignature(basic: BasicOCSPResponse, issuer: X509Certificate, now: number): void {
+	const digest = DIGESTS[basic.signatureAlgorithm.algorithm];
+	if (digest === undefined) throw new StatusError('The response is signed by an algorithm that is not known.');
+	const data = Buffer.from(basic.tbsResponseDataRaw ?? new ArrayBuffer(0));
+	const signature = Buffer.from(basic.signature);
+	for (const signer of [issuer, ...delegates(basic, issuer, now)]) {
+		try {
+			if (verify(digest, data, signer.publicKey, signature)) return;
+		} catch {
+			// A key of another kind than the signature's.
+		}
+	}
+	throw new StatusError('The response is not signed by the issuer of the certificate.');
+}
+
+/** Certificates in the response that the issuer has signed for this purpose. */
+function delegates(basic: BasicOCSPResponse, issuer: X509Certificate, now: number): X509Certificate[] {
+	return (basic.certs ?? []).slice(0, 4).flatMap(one => {
+		const certificate = new X509Certificate(Buffer.from(AsnConvert.serialize(one)));
+		const charged = certificate.keyUsage?.includes(id_kp_OCSPSigning) === true;
+		const valid = certificate.validFromDate.getTime() <= now + CLOCK_SKEW && certificate.validToDate.getTime() > now;
+		const signed = certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
+		return charged && valid && signed ? [certificate] : [];
+	});
+}
+
+function certificateId(certificate: X509Certificate, issuer: X509Certificate): CertID {
+	const { tbsCertificate } = AsnConvert.parse(certificate.raw, Certificate);
+	const issuerKey = AsnConvert.parse(issuer.raw, Certificate).tbsCertificate.subjectPublicKeyInfo.subjectPublicKey;
+	const sha1 = (bytes: ArrayBuffer): OctetString =>
+		new OctetString(arrayBuffer(createHash('sha1').update(Buffer.from(bytes)).digest()));
+	return new CertID({
+		hashAlgorithm: new AlgorithmIdentifier({ algorithm: SHA1, parameters: null }),
+		issuerNameHash: sha1(AsnConvert.serialize(tbsCertificate.issuer)),
+		issuerKeyHash: sha1(issuerKey),
+		serialNumber: tbsCertificate.serialNumber,
+	});
+}
+
+function isSame(a: CertID, b: CertID): boolean {
+	const equal = (x: ArrayBuffer, y: ArrayBuffer): boolean => Buffer.from(x).equals(Buffer.from(y));
+	return (
+		a.hashAlgorithm.algorithm === b.hashAlgorithm.algorithm &&
+		equal(a.issuerNameHash.buffer, b.issuerNameHash.buffer) &&
+		equal(a.issuerKeyHash.buffer, b.issuerKeyHash.buffer) &&
+		equal(a.serialNumber, b.serialNumber)
+	);
+}
+
+function statusOf({ certStatus }: SingleResponse): CertificateStatus['status'] {
+	if (certStatus.revoked !== undefined) return 'revoked';
+	return certStatus.good === null ? 'good' : 'unknown';
+}
