@@ -43,6 +43,8 @@ export class Wire {
 			socket.on('data', (bytes: Buffer) => {
 				if (!this.holder.received(bytes, bytes.length)) socket.pause();
 			});
+			// Whoever had it before may have paused it.
+			socket.resume();
 		}
 		socket.on('end', () => this.holder.ended());
 		socket.on('error', error => {

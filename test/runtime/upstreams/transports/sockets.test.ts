@@ -1,0 +1,238 @@
+/** What stands before the first byte of HTTP: PROXY headers, proxies in between, limits and time-outs of connections. */
+import { createSecureServer } from 'node:http2';
+import { connect, type Socket } from 'node:net';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { forwardProxyFor } from '../../../../runtime/upstreams/transports/forward-proxy.ts';
+import { proxyHeader } from '../../../../runtime/upstreams/transports/proxy-header.ts';
+import { proxiedSite } from '../../../compiler/directives/reverse-proxy/proxied-site.ts';
+import { onRequest, scriptedUpstream } from '../scripted-upstream.ts';
+import { testAuthority } from './certificates.ts';
+
+const test = suite('sockets to upstreams');
+
+const open: (() => unknown)[] = [];
+test.after.each(async () => {
+	for (const close of open.splice(0).reverse()) await close();
+});
+
+async function upstream(script: (socket: Socket, number: number) => void) {
+	const made = await scriptedUpstream(script);
+	open.push(() => made.close());
+	return made;
+}
+
+async function site(lines: string) {
+	const made = await proxiedSite(lines);
+	open.push(() => made.close());
+	return { ...made, url: `http://127.0.0.1:${made.port}` };
+}
+
+async function get(url: string, init: RequestInit = {}): Promise<string> {
+	const response = await fetch(url, init);
+	return `${response.status} ${await response.text()}`;
+}
+
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+
+test('headers of the PROXY protocol, byte for byte', () => {
+	const four = { address: '192.0.2.1', port: 1234, localAddress: '::ffff:192.0.2.9', localPort: 80 };
+	const six = { address: '2001:db8::1', port: 1, localAddress: '192.0.2.9', localPort: 2 };
+	assert.is(proxyHeader('v1', four).toString(), 'PROXY TCP4 192.0.2.1 192.0.2.9 1234 80\r\n');
+	assert.is(proxyHeader('v1', six).toString(), 'PROXY TCP6 2001:db8::1 :: 1 2\r\n');
+	assert.is(proxyHeader('v1', undefined).toString(), 'PROXY UNKNOWN\r\n');
+	const signature = '0d0a0d0a000d0a515549540a';
+	assert.is(proxyHeader('v2', four).toString('hex'), `${signature}2111000cc0000201c000020904d20050`);
+	const long = '20010db8000000000000000000000001';
+	assert.is(proxyHeader('v2', six).toString('hex'), `${signature}21210024${long}${'0'.repeat(32)}00010002`);
+	assert.is(proxyHeader('v2', undefined).toString('hex'), `${signature}20000000`);
+});
+
+for (const version of ['v1', 'v2']) {
+	test(`PROXY protocol ${version}: the header comes first, once a connection`, async () => {
+		let seen = '';
+		const server = await upstream(socket => {
+			socket.on('data', bytes => {
+				seen += bytes.toString('latin1');
+				if (seen.endsWith('\r\n\r\n')) socket.write(OK);
+			});
+		});
+		const { url } = await site(
+			`reverse_proxy ${server.address} {\n transport http {\n proxy_protocol ${version}\n }\n}`,
+		);
+		const { Agent, request } = await import('node:http');
+		const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+		for (let i = 0; i < 5; i++) {
+			await new Promise<void>((resolve, reject) => {
+				request(url, { agent }, response => response.resume().on('end', resolve))
+					.on('error', reject)
+					.end();
+			});
+		}
+		agent.destroy();
+		assert.is(server.accepted, 1);
+		if (version === 'v1') assert.match(seen, /^PROXY TCP4 127\.0\.0\.1 127\.0\.0\.1 \d+ \d+\r\nGET \/ HTTP\/1\.1\r\n/);
+		else assert.is(seen.indexOf('GET / '), 28);
+		assert.is(seen.split('GET / ').length, 6);
+		assert.is(seen.split(version === 'v1' ? 'PROXY ' : 'QUIT').length, 2);
+		await get(url);
+		assert.is(server.accepted, 2, 'another client has a connection of its own');
+	});
+}
+
+test('the PROXY header stands before TLS, HTTP/2 behind it', async () => {
+	const authority = await testAuthority();
+	const server = createSecureServer(await authority.issue(['localhost']));
+	server.on('stream', (stream: import('node:http2').ServerHttp2Stream) => {
+		stream.respond({ ':status': 200 });
+		stream.end('two');
+	});
+	let header = '';
+	const front = await upstream(socket => {
+		socket.once('data', (bytes: Buffer) => {
+			socket.pause();
+			const end = bytes.indexOf('\r\n') + 2;
+			header = bytes.toString('latin1', 0, end);
+			socket.unshift(bytes.subarray(end));
+			server.emit('connection', socket);
+		});
+	});
+	const lines = 'versions 2\n tls_insecure_skip_verify\n proxy_protocol v1';
+	const { url } = await site(`reverse_proxy https://localhost:${front.port} {\n transport http {\n ${lines}\n }\n}`);
+	assert.is(await get(url), '200 two');
+	assert.match(header, /^PROXY TCP4 127\.0\.0\.1 /);
+});
+
+test('a proxy in between: CONNECT and SOCKS5, with credentials', async () => {
+	const server = await upstream(socket => onRequest(socket, () => socket.write(OK)));
+	const asked: string[] = [];
+	const relay = (socket: Socket, port: number): void => {
+		const onward = connect(port, '127.0.0.1');
+		onward.on('error', () => socket.destroy());
+		socket.pipe(onward).pipe(socket);
+	};
+	const connecting = await upstream(socket => {
+		socket.once('data', bytes => {
+			const head = bytes.toString('latin1');
+			asked.push(head);
+			if (!head.includes('Basic dXNlcjpwYXNz')) {
+				socket.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n');
+				return;
+			}
+			socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
+			relay(socket, server.port);
+		});
+	});
+	const through = (url: string) =>
+		`reverse_proxy ${server.address} {\n transport http {\n network_proxy url ${url}\n }\n}`;
+	const good = await site(through(`http://user:pass@127.0.0.1:${connecting.port}`));
+	assert.is(await get(good.url), '200 ok');
+	assert.match(asked[0]!, new RegExp(`^CONNECT ${server.address} HTTP/1.1\r\n`));
+	const bad = await site(through(`http://127.0.0.1:${connecting.port}`));
+	assert.match(await get(bad.url), /^502 /);
+	const socks = await upstream(socket => {
+		let step = 0;
+		socket.on('data', function read(bytes: Buffer) {
+			step++;
+			if (step === 1) socket.write(Buffer.from([5, 2]));
+			else if (step === 2) {
+				asked.push(bytes.toString('latin1', 2, 6));
+				socket.write(Buffer.from([1, 0]));
+			} else {
+				socket.off('data', read);
+				socket.write(Buffer.from([5, 0, 0, 1, 0, 0, 0, 0, 0, 0]));
+				relay(socket, bytes.readUInt16BE(bytes.length - 2));
+			}
+		});
+	});
+	const five = await site(through(`socks5://user:pass@127.0.0.1:${socks.port}`));
+	assert.is(await get(five.url), '200 ok');
+	assert.is(asked.at(-1), 'user');
+});
+
+test('the environment names proxies, and hosts that need none', () => {
+	const target = { host: 'app.example.com', port: 80 };
+	const at = (environment: object, settings: object = {}) =>
+		forwardProxyFor({ type: 'http', ...settings } as never, target, environment as never)?.url;
+	assert.is(at({ HTTP_PROXY: 'http://p:3128' }), 'http://p:3128');
+	assert.is(at({ HTTPS_PROXY: 'http://p:3128' }), undefined);
+	assert.is(at({ HTTPS_PROXY: 'p:3128' }, { tls: {} }), 'http://p:3128');
+	assert.is(at({ HTTP_PROXY: 'http://p:3128' }, { forward_proxy: 'none' }), undefined);
+	for (const list of ['*', 'example.com', '.example.com', 'x, app.example.com:80', '*.example.com']) {
+		assert.is(at({ HTTP_PROXY: 'http://p:3128', NO_PROXY: list }), undefined, list);
+	}
+	assert.is(at({ HTTP_PROXY: 'http://p:3128', NO_PROXY: 'ample.com, app.example.com:81' }), 'http://p:3128');
+});
+
+test('as many connections as there may be: requests wait for one', async () => {
+	let most = 0;
+	let now = 0;
+	const server = await upstream(socket =>
+		onRequest(socket, () => {
+			most = Math.max(most, ++now);
+			setTimeout(() => {
+				now--;
+				socket.write(OK);
+			}, 10);
+		}),
+	);
+	const { url } = await site(`reverse_proxy ${server.address} {\n transport http {\n max_conns_per_host 2\n }\n}`);
+	const answers = await Promise.all(Array.from({ length: 10 }, () => get(url)));
+	assert.equal(new Set(answers), new Set(['200 ok']));
+	assert.is(most, 2);
+	assert.is(server.accepted, 2);
+});
+
+test('a response that stalls, and an upstream that takes nothing, are time-outs', async () => {
+	const stalling = await upstream(socket =>
+		onRequest(socket, head => {
+			if (head.startsWith('GET /body')) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc');
+		}),
+	);
+	const reading = await site(`reverse_proxy ${stalling.address} {\n transport http {\n read_timeout 80ms\n }\n}`);
+	assert.match(await get(`${reading.url}/head`), /^504 /);
+	const response = await fetch(`${reading.url}/body`);
+	let failed = false;
+	await response.text().catch(() => {
+		failed = true;
+	});
+	assert.ok(failed);
+	const deaf = await upstream(socket => socket.pause());
+	const writing = await site(`reverse_proxy ${deaf.address} {\n transport http {\n write_timeout 80ms\n }\n}`);
+	const body = new Uint8Array(20_000_000);
+	const sent = await fetch(writing.url, { method: 'POST', body }).then(
+		({ status }) => status,
+		() => 504,
+	);
+	assert.is(sent, 504);
+});
+
+test('names are looked up where the settings say, connections come from the address given', async () => {
+	const { createSocket: createUdp } = await import('node:dgram');
+	const packet = await import('dns-packet');
+	const dns = createUdp('udp4');
+	dns.on('message', (bytes, from) => {
+		const query = packet.decode(bytes);
+		const question = query.questions![0]!;
+		const answers =
+			question.type === 'A' ? [{ type: 'A' as const, name: question.name, ttl: 1, data: '127.0.0.1' }] : [];
+		dns.send(
+			packet.encode({ type: 'response', id: query.id!, questions: [question], answers }),
+			from.port,
+			from.address,
+		);
+	});
+	await new Promise<void>(resolve => dns.bind(0, '127.0.0.1', resolve));
+	open.push(() => new Promise<void>(resolve => dns.close(() => resolve())));
+	let from = '';
+	const server = await upstream(socket => {
+		from = socket.remoteAddress!;
+		onRequest(socket, () => socket.write(OK));
+	});
+	const lines = `resolvers 127.0.0.1:${dns.address().port}\n local_address 127.0.0.3`;
+	const { url } = await site(`reverse_proxy app.test:${server.port} {\n transport http {\n ${lines}\n }\n}`);
+	assert.is(await get(url), '200 ok');
+	assert.is(from, '127.0.0.3');
+});
+
+test.run();
