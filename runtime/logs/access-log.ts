@@ -68,7 +68,11 @@ function accessFields(x: Exchange, clientIp: string, format: LineFormat): string
 	if (tls) {
 		entry +=
 			`,"tls":{"resumed":${tls.resumed},"version":${text(tls.version)},"cipher_suite":${text(tls.cipherSuite)},` +
-			`"proto":${text(tls.protocol)},"server_name":${text(tls.serverName)}}`;
+			`"proto":${text(tls.protocol)},"server_name":${text(tls.serverName)},"ech":false`;
+		if (tls.client) {
+			entry += `,"client_common_name":${text(tls.client.commonName)},"client_serial":${text(tls.client.serial)}`;
+		}
+		entry += '}';
 	}
 	entry +=
 		`},"bytes_read":${x.bytesReceived},"user_id":${text(userId(x))},"duration":${format.duration(performance.now() - x.startedAt)},` +

@@ -13,6 +13,7 @@ import type { ListenerAddress } from './messages.ts';
 export function restartReasons(before: DocumentImage, after: DocumentImage, unconfigured: boolean): RestartReason[] {
 	const reasons: RestartReason[] = [];
 	listenerReasons(before, after, unconfigured && before.listeners.length === 0, reasons);
+	tlsReasons(before, after, reasons);
 	for (const { setting } of startupChanges(
 		withAdmin(before.document, unconfigured),
 		withAdmin(after.document, unconfigured),
@@ -23,10 +24,31 @@ export function restartReasons(before: DocumentImage, after: DocumentImage, unco
 	return reasons;
 }
 
+/** Reasons about names that are listed; more would say no more. */
+const MOST_NAMES = 50;
+
 /** A process that was started without a configuration has an Admin API whether or not a document names it. */
 function withAdmin(document: Document, always: boolean): Document {
 	if (!always || document.settings?.admin) return document;
 	return { ...document, settings: { ...document.settings, admin: {} } };
+}
+
+/** Names that TLS did not serve, and clients asked for certificates on a listener whose sessions can be resumed: all can. */
+function tlsReasons(before: DocumentImage, after: DocumentImage, reasons: RestartReason[]): void {
+	const served = new Set(before.certificates?.names);
+	for (const name of after.certificates?.names ?? []) {
+		if (served.has(name)) continue;
+		const message = `Serving \`${name}\` over TLS needs a restart: the process was not started with this name.`;
+		reasons.push({ code: 'tls_hostname_added', subject: name, message });
+		if (reasons.length >= MOST_NAMES) break;
+	}
+	const mutual = new Set(before.certificates?.mutual);
+	const open = new Set(before.listeners.map(({ address }) => (address.scheme === 'https' ? addressText(address) : '')));
+	for (const listener of after.certificates?.mutual ?? []) {
+		if (mutual.has(listener) || !open.has(listener)) continue;
+		const message = `Asking for client certificates on ${listener} needs a restart: sessions begun without one could be resumed.`;
+		reasons.push({ code: 'mutual_tls_with_resumption', subject: listener, message });
+	}
 }
 
 function listenerReasons(

@@ -7,11 +7,13 @@ import { MACHINE_PLACEHOLDERS } from './machine.ts';
 import { OUTCOME_PLACEHOLDERS } from './outcome.ts';
 import type { HostFacts, Placeholder, PlaceholderScope, Resolver } from './placeholder.ts';
 import { REQUEST_PLACEHOLDERS } from './request.ts';
+import { TLS_PLACEHOLDERS } from './tls.ts';
 
 /** Every placeholder of this build. */
 export const placeholders: readonly Placeholder[] = [
 	...MACHINE_PLACEHOLDERS,
 	...REQUEST_PLACEHOLDERS,
+	...TLS_PLACEHOLDERS,
 	...OUTCOME_PLACEHOLDERS,
 	...HANDLED_PLACEHOLDERS,
 ];

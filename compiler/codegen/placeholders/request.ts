@@ -116,13 +116,4 @@ export const REQUEST_PLACEHOLDERS: readonly Placeholder[] = [
 	plain('http.request.uuid', 'A random UUID, the same for the whole request.', uuid),
 	plain('http.request.duration', 'Time since the request arrived, as text.', elapsedText),
 	plain('http.request.duration_ms', 'Milliseconds since the request arrived.', x => performance.now() - x.startedAt),
-	plain('http.request.tls.version', 'TLS version.', x => x.connection.tls?.version ?? ''),
-	plain('http.request.tls.cipher_suite', 'TLS cipher suite.', x => x.connection.tls?.cipherSuite ?? ''),
-	plain('http.request.tls.resumed', 'True if the TLS session was resumed.', x => x.connection.tls?.resumed ?? ''),
-	plain('http.request.tls.proto', 'Protocol negotiated by ALPN.', x => x.connection.tls?.protocol ?? ''),
-	plain(
-		'http.request.tls.server_name',
-		'Server name that the client asked for.',
-		x => x.connection.tls?.serverName ?? '',
-	),
 ];

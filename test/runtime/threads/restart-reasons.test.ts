@@ -84,4 +84,23 @@ restart('the Admin API stays where it is', () => {
 	assert.equal(reasons(image({}), image(at('127.0.0.1:1')), true), ['setting_changed admin.listen']);
 });
 
+restart('a TLS hostname more, and client certificates where sessions can be resumed', () => {
+	const secure = (names: readonly string[], mutual: readonly string[] = []) => ({
+		...image({}, [['443', 'https']]),
+		certificates: {
+			managed: { policies: [], authorities: [], http_port: 80, https_port: 443 },
+			loaded: [],
+			names,
+			mutual,
+			client_auth: [],
+		},
+	});
+	assert.equal(reasons(secure(['a']), secure(['a'])), []);
+	assert.equal(reasons(secure(['a', 'b']), secure(['a'])), []);
+	assert.equal(reasons(secure(['a']), secure(['a', 'b'])), ['tls_hostname_added b']);
+	assert.equal(reasons(secure(['a']), secure(['a'], [':443'])), ['mutual_tls_with_resumption :443']);
+	assert.equal(reasons(secure(['a'], [':443']), secure(['a'], [':443'])), []);
+	assert.equal(reasons(secure(['a'], [':443']), secure(['a'])), []);
+});
+
 restart.run();
