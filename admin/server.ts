@@ -30,6 +30,7 @@ import type { AdminContext, AdminEndpoint, AdminOperation } from './endpoint.ts'
 import { ENDPOINTS } from './endpoints.ts';
 import { AdminError } from './errors.ts';
 import { type AdminAddress, DEFAULT_ADMIN_LISTEN, parseAdminAddress } from './listen-address.ts';
+import { RefusalRate } from './refusal-rate.ts';
 
 const KNOWN_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
@@ -161,6 +162,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 	#access: AdminAccess;
 	/** The settings that `#access` was made of. */
 	#accessOf: AdminSettings;
+	readonly #refusals = new RefusalRate();
 	#stopsAfter: Exchange | undefined = undefined;
 	#stopAsked = false;
 	/** Generations before and after the changes whose answers are being written. */
@@ -237,11 +239,23 @@ class AdminHost implements ProtocolHost, AdminContext {
 		return this.#access;
 	}
 
+	/** As `AdminAccess.check`; 429 for a client that was refused too often of late, which is not logged any more. */
+	#admit(x: Exchange): boolean {
+		try {
+			return this.#currentAccess().check(x);
+		} catch (error) {
+			if (!this.#refusals.refused(x.connection.remoteAddress, performance.now())) throw error;
+			throw new AdminError(429, 'too_many_refusals', 'This client was refused too often.', {
+				headers: [['Retry-After', '1']],
+			});
+		}
+	}
+
 	#answer(x: Exchange, endpoint: AdminEndpoint | undefined): void | Promise<void> {
 		const headers = x.response.headers;
 		headers.set('Cache-Control', 'no-store');
 		headers.set('X-Content-Type-Options', 'nosniff');
-		const isPreflight = this.#currentAccess().check(x);
+		const isPreflight = this.#admit(x);
 		if (endpoint === undefined) throw new AdminError(404, 'not_found', 'There is no such endpoint.');
 		const methods = Object.keys(endpoint.methods);
 		const allow = (methods.includes('GET') ? [...methods, 'HEAD'] : methods).join(', ');
@@ -286,6 +300,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 		const status = x.response.status;
 		// Labels must not be the client's to choose.
 		this.runtime.countAdminRequest(endpoint?.path ?? 'other', KNOWN_METHODS.has(method) ? method : 'OTHER', status);
+		if (status === 429) return;
 		const isRefused = status === 401 || status === 403;
 		if (!isRefused && (method === 'GET' || method === 'HEAD' || method === 'OPTIONS')) return;
 		this.#options.log(isRefused || status >= 500 ? 'warn' : 'info', 'admin API request', {

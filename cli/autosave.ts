@@ -27,6 +27,7 @@ export class Autosave {
 	readonly #failed: (error: Error) => void;
 	#next: string | undefined = undefined;
 	#writing: Promise<void> | undefined = undefined;
+	#first = true;
 
 	/** `failed` is told when a document could not be written; what was saved before stays. */
 	constructor(folder: string, failed: (error: Error) => void) {
@@ -46,11 +47,15 @@ export class Autosave {
 	}
 
 	async #write(): Promise<void> {
+		const store = openFileStore(this.#folder);
+		// Goes over what processes that were killed while writing have left.
+		if (this.#first) await store.list('').catch(() => {});
+		this.#first = false;
 		while (this.#next !== undefined) {
 			const document = this.#next;
 			this.#next = undefined;
 			try {
-				await openFileStore(this.#folder).write(NAME, `${document}\n`);
+				await store.write(NAME, `${document}\n`);
 			} catch (error) {
 				this.#failed(error as Error);
 			}

@@ -488,6 +488,19 @@ access('only the very token opens', async () => {
 	isError(await ask('GET /live', twice), 401, 'unauthorized');
 });
 
+access('whoever is refused again and again has to wait, fills no log, and locks nobody out', async () => {
+	const { ask, logged } = await start({ token: 'sesame' });
+	const statuses: number[] = [];
+	for (let count = 0; count < 40; count++) {
+		statuses.push((await ask('GET /live', [`Authorization: Bearer guess${count}`])).status);
+	}
+	assert.equal(new Set(statuses.slice(0, 20)), new Set([401]));
+	assert.ok(statuses.slice(25).filter(status => status === 429).length >= 10, statuses.join(' '));
+	assert.ok(logged.filter(line => line.includes('401')).length < 30);
+	assert.is(logged.filter(line => line.includes('429')).length, 0);
+	assert.is((await ask('GET /live', ['Authorization: Bearer sesame'])).status, 200);
+});
+
 access('a token that a load changes counts at once', async () => {
 	const { ask, runtime } = await start({ token: 'one' });
 	runtime.admin = { token: 'two' };
