@@ -73,7 +73,9 @@ export class Http2Exchange implements CallCarrier, BodyOwner {
 		}
 		const stream = this.#stream;
 		stream.on('headers', (_fields: unknown, _flags: unknown, raw: unknown) => this.#informed(raw as string[]));
-		stream.on('response', (_fields: unknown, _flags: unknown, raw: unknown) => this.#answer(raw as string[]));
+		stream.on('response', (_fields: unknown, flags: number, raw: unknown) => {
+			this.#answer(raw as string[], (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0);
+		});
 		stream.on('trailers', (_fields: unknown, _flags: unknown, raw: unknown) => {
 			this.#trailers = fieldsOf(raw as string[]).headers;
 		});
@@ -200,7 +202,7 @@ export class Http2Exchange implements CallCarrier, BodyOwner {
 		else call.informed(status, headers);
 	}
 
-	#answer(raw: readonly string[]): void {
+	#answer(raw: readonly string[], ended: boolean): void {
 		this.#readTimer?.refresh();
 		const call = this.#call;
 		if (!call) return;
@@ -218,7 +220,12 @@ export class Http2Exchange implements CallCarrier, BodyOwner {
 			return;
 		}
 		const bodiless = this.#request.method === 'HEAD' || status === 204 || status === 304;
-		if (bodiless || stream.readableEnded) {
+		if (bodiless || ended) {
+			if (ended && length !== undefined && length > 0 && !bodiless) {
+				this.#answered = false;
+				this.#fail(new UpstreamError('response', 'the body is shorter than its Content-Length'));
+				return;
+			}
 			if (bodiless && length !== undefined && status !== 204) headers.add('Content-Length', String(length));
 			call.answered(responseOf(status, headers, null));
 			stream.resume();
