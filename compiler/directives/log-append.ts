@@ -90,7 +90,7 @@ function compileValue(value: string, cx: CompileContext): (x: Exchange) => unkno
 }
 
 /** Sets a field of an access entry; what is no JSON is left out of it. */
-export function setLogField(x: Exchange, key: string, value: unknown): void {
+function setLogField(x: Exchange, key: string, value: unknown): void {
 	x.log ??= {};
 	x.log.fields ??= {};
 	// `__proto__` is a name like any other.

@@ -1,5 +1,5 @@
 /** The tracer of one thread: makes ids, and posts the spans that have ended to the main thread in batches. */
-import { randomFillSync } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { SpanRecord, Tracer } from '../../compiler/exchange/leases.ts';
 import type { BatchPort } from '../logs/access-batch.ts';
 import { MOST_OUTSTANDING } from '../threads/messages.ts';
@@ -11,14 +11,16 @@ const DELAY = 200;
 const BATCH = 64 * 1024;
 /** Random bytes that are made at once. */
 const POOL = 4096;
+const ZERO_TRACE = '0'.repeat(32);
 const ZERO_SPAN = '0'.repeat(16);
 
 /** A thread's tracer. */
 export class ThreadTracer implements Tracer {
 	readonly samples: Sampler;
 	readonly #port: BatchPort;
-	readonly #random = Buffer.allocUnsafe(POOL);
-	#used = POOL;
+	/** Hexadecimal digits, and how many of them have been given out. */
+	#random = '';
+	#used = 0;
 	#text = '';
 	#spans = 0;
 	#timer: NodeJS.Timeout | undefined;
@@ -29,18 +31,24 @@ export class ThreadTracer implements Tracer {
 	}
 
 	newTraceId(): string {
-		return this.newSpanId() + this.newSpanId();
+		const id = this.#digits(32);
+		return id === ZERO_TRACE ? this.newTraceId() : id;
 	}
 
 	newSpanId(): string {
-		if (this.#used === POOL) {
-			randomFillSync(this.#random);
-			this.#used = 0;
-		}
-		const from = this.#used;
-		this.#used += 8;
-		const id = this.#random.toString('hex', from, this.#used);
+		const id = this.#digits(16);
 		return id === ZERO_SPAN ? this.newSpanId() : id;
+	}
+
+	/** Random digits; many are made at once, for a call of its own would cost more than all else that an id costs. */
+	#digits(count: number): string {
+		let from = this.#used;
+		if (from + count > this.#random.length) {
+			this.#random = randomBytes(POOL).toString('hex');
+			from = 0;
+		}
+		this.#used = from + count;
+		return this.#random.slice(from, this.#used);
 	}
 
 	record(span: SpanRecord): void {

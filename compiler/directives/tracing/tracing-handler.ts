@@ -4,7 +4,6 @@ import type { Exchange } from '../../exchange/exchange.ts';
 import type { Handler } from '../../exchange/handler.ts';
 import type { SpanValue } from '../../exchange/leases.ts';
 import { readTraceContext, SAMPLED, type TraceParent, writeTraceContext } from '../../exchange/trace-context.ts';
-import { setLogField } from '../log-append.ts';
 import { boundedValue, methodName, requestAttributes } from './span-attributes.ts';
 import type { TraceRequestStep } from './tracing.ts';
 
@@ -35,8 +34,10 @@ export function compileTracing(step: TraceRequestStep, cx: CompileContext, next:
 		const inner = x.variable(SPAN_ID) !== undefined && x.variable(SPAN_ID) === parent?.parentId;
 		x.variables.set(TRACE_ID, traceId);
 		x.variables.set(SPAN_ID, spanId);
-		setLogField(x, 'traceID', traceId);
-		setLogField(x, 'spanID', spanId);
+		x.log ??= {};
+		x.log.fields ??= {};
+		x.log.fields.traceID = traceId;
+		x.log.fields.spanID = spanId;
 		if (sampled) {
 			const title = boundedValue(name ? name.render(x) : '') || methodName(x.received.method);
 			const span = { traceId, spanId, flags, parent, inner, title, state: caller?.state };
