@@ -1,7 +1,7 @@
-/** Load generators, each a process of its own on its own core: wrk for requests, ours for WebSocket messages. */
+/** Load generators, each a process of its own on its own core: wrk for requests, h2load for HTTP/2, ours for WebSocket messages. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { temporaryFolder } from '../harness.ts';
 
@@ -30,6 +30,17 @@ export interface MessageLoad {
 	readonly bytes: number;
 }
 
+/** Requests that h2load sends over and over, as streams of HTTP/2. */
+export interface StreamLoad {
+	readonly kind: 'streams';
+	readonly path: string;
+	readonly connections: number;
+	/** Streams that a connection has open at once. */
+	readonly streams: number;
+	/** Over TLS, with whatever certificate the server has. */
+	readonly tls?: boolean;
+}
+
 /** What a load generator counted; latencies in microseconds. */
 export interface LoadCount {
 	readonly requests: number;
@@ -43,10 +54,11 @@ export interface LoadCount {
 /** Runs a load against a port of this machine, on one core. Throws when nothing was counted. */
 export async function runLoad(
 	port: number,
-	load: RequestLoad | MessageLoad,
+	load: RequestLoad | MessageLoad | StreamLoad,
 	core: number,
 	seconds: number,
 ): Promise<LoadCount> {
+	if (load.kind === 'streams') return runStreams(port, load, core, seconds);
 	const url = `http://127.0.0.1:${port}${load.path}`;
 	const command =
 		load.kind === 'requests'
@@ -70,6 +82,35 @@ export async function runLoad(
 		...[number, number, number, number, number, number],
 	];
 	return { requests, seconds: microseconds / 1e6, failures, p50, p99, p999 };
+}
+
+async function runStreams(port: number, load: StreamLoad, core: number, seconds: number): Promise<LoadCount> {
+	const log = path.join(temporaryFolder(), 'streams.log');
+	const words = ['-t1', `-c${load.connections}`, `-m${load.streams}`, `-D${seconds}`, `--log-file=${log}`];
+	const url = `${load.tls ? 'https' : 'http'}://localhost:${port}${load.path}`;
+	const child = spawn('taskset', ['-c', String(core), 'h2load', ...words, url], {
+		stdio: ['ignore', 'pipe', 'inherit'],
+	});
+	let text = '';
+	child.stdout.setEncoding('utf8').on('data', chunk => {
+		text += chunk;
+	});
+	await once(child, 'close');
+	const counted = /(\d+) succeeded, (\d+) failed/.exec(text);
+	if (!counted || counted[1] === '0') throw new Error(`the load generator counted nothing:\n${text}`);
+	// Start, status and microseconds of each request.
+	const times = Float64Array.from(readFileSync(log, 'latin1').trimEnd().split('\n'), line =>
+		Number(line.split('\t')[2]),
+	);
+	times.sort();
+	const at = (share: number): number => times[Math.min(times.length - 1, Math.floor(times.length * share))]!;
+	const wrong = Number(/status codes: \d+ 2xx, \d+ 3xx, (\d+) 4xx/.exec(text)?.[1] ?? 0);
+	return {
+		requests: Number(counted[1]),
+		seconds,
+		failures: Number(counted[2]) + wrong,
+		...{ p50: at(0.5), p99: at(0.99), p999: at(0.999) },
+	};
 }
 
 /** A wrk script for a load: its requests are formatted once, so that the generator's own cost stays small. */

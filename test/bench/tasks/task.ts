@@ -1,5 +1,5 @@
 /** A row of the bench: servers that are given the same work. */
-import type { MessageLoad, RequestLoad } from '../load.ts';
+import type { MessageLoad, RequestLoad, StreamLoad } from '../load.ts';
 import type { ServerName } from '../servers.ts';
 
 /** Ports of what proxies talk to: nginx with files, and Node's server for what needs a program. */
@@ -22,7 +22,7 @@ export interface Contender {
 /** Processor time per request of several servers at the same work. The first contender is compared with the others. */
 export interface LoadTask {
 	readonly name: string;
-	readonly load: RequestLoad | MessageLoad;
+	readonly load: RequestLoad | MessageLoad | StreamLoad;
 	readonly contenders: readonly Contender[];
 	/** What our ratio should stay under, by the label of the other. */
 	readonly bounds?: { readonly [label: string]: number };
