@@ -1,0 +1,190 @@
+/**
+ * WebSockets through the server behave as without it. The cases are those of the field's conformance suite by kind:
+ * framing, pings, reserved bits and opcodes, fragmentation, UTF-8, closing, limits.
+ */
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { WebSocket, WebSocketServer } from 'ws';
+import { proxiedSite } from '../../compiler/directives/reverse-proxy/proxied-site.ts';
+
+const test = suite('WebSockets');
+
+let backend: Server;
+let direct = 0;
+let proxied = 0;
+const closing: (() => unknown)[] = [];
+
+test.before(async () => {
+	backend = createServer((_request, response) => response.writeHead(426).end('upgrade'));
+	const sockets = new WebSocketServer({ server: backend, maxPayload: 4_000_000, perMessageDeflate: true });
+	sockets.on('connection', (socket, request) => {
+		socket.on('error', () => {});
+		if (request.url === '/hello') socket.send('hello before you ask');
+		if (request.url === '/leave') socket.close(4001, 'enough');
+		if (request.url === '/cut') setTimeout(() => socket.terminate(), 20);
+		socket.on('message', (data, binary) => socket.send(data, { binary }));
+	});
+	await new Promise<void>(resolve => backend.listen(0, '127.0.0.1', resolve));
+	direct = (backend.address() as AddressInfo).port;
+	const site = await proxiedSite(`reverse_proxy 127.0.0.1:${direct}`);
+	proxied = site.port;
+	closing.push(
+		() => site.close(),
+		() => {
+			backend.closeAllConnections();
+			for (const client of sockets.clients) client.terminate();
+			return new Promise(resolve => backend.close(resolve));
+		},
+	);
+});
+
+test.after(async () => {
+	for (const close of closing) await close();
+});
+
+/** One frame as a client sends it (RFC 6455 §5.2). */
+function frame(first: number, payload: Uint8Array | string, masked = true): Buffer {
+	const bytes = Buffer.from(payload as string);
+	const mask = randomBytes(4);
+	const size = bytes.length < 126 ? [bytes.length] : [126, bytes.length >> 8, bytes.length & 255];
+	size[0]! |= masked ? 0x80 : 0;
+	const body = masked ? Buffer.from(bytes.map((byte, at) => byte ^ mask[at & 3]!)) : bytes;
+	return Buffer.concat([Buffer.from([first, ...size]), masked ? mask : Buffer.alloc(0), body]);
+}
+
+/** What a server answers to these bytes, until it is silent or ends; `end` tells which. */
+async function conversation(port: number, pieces: readonly Buffer[]): Promise<string> {
+	const socket: Socket = connect(port, '127.0.0.1');
+	const key = randomBytes(16).toString('base64');
+	socket.write(
+		`GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${key}\r\n\r\n`,
+	);
+	let bytes = Buffer.alloc(0);
+	let ended = false;
+	socket.on('data', piece => {
+		bytes = Buffer.concat([bytes, piece as Buffer]);
+	});
+	socket.on('error', () => {});
+	socket.on('end', () => {
+		ended = true;
+	});
+	const until = async (condition: () => boolean, most: number): Promise<void> => {
+		for (let waited = 0; waited < most && !condition(); waited += 5)
+			await new Promise(resolve => setTimeout(resolve, 5));
+	};
+	await until(() => bytes.includes('\r\n\r\n'), 1000);
+	const head = bytes.toString('latin1', 0, bytes.indexOf('\r\n\r\n'));
+	const accept = createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64');
+	assert.ok(head.includes(accept), head);
+	bytes = bytes.subarray(bytes.indexOf('\r\n\r\n') + 4);
+	for (const piece of pieces) {
+		socket.write(piece);
+		await new Promise(resolve => setTimeout(resolve, 2));
+	}
+	let last = -1;
+	await until(() => {
+		const same = bytes.length === last;
+		last = bytes.length;
+		return ended || (same && bytes.length > 0);
+	}, 150);
+	const outcome = `${bytes.toString('hex')} ${ended ? 'ended' : 'open'}`;
+	socket.destroy();
+	return outcome;
+}
+
+const split = (bytes: Buffer): Buffer[] => Array.from(bytes, byte => Buffer.from([byte]));
+const text = 0x81;
+const CASES: { readonly [name: string]: readonly Buffer[] } = {
+	'an empty text': [frame(text, '')],
+	'a text of 125 bytes': [frame(text, 'x'.repeat(125))],
+	'a text of 126 bytes': [frame(text, 'x'.repeat(126))],
+	'a text of 65000 bytes': [frame(text, 'x'.repeat(65_000))],
+	'an empty binary': [frame(0x82, '')],
+	'binary bytes': [frame(0x82, Buffer.from([0, 255, 254, 1]))],
+	'a text byte by byte': split(frame(text, 'slowly')),
+	'a ping': [frame(0x89, 'ping')],
+	'an empty ping': [frame(0x89, '')],
+	'a ping of 126 bytes': [frame(0x89, 'x'.repeat(126))],
+	'a pong that nobody asked for': [frame(0x8a, 'pong'), frame(text, 'after')],
+	'ten pings at once': [Buffer.concat(Array.from({ length: 10 }, (_, i) => frame(0x89, `p${i}`)))],
+	'a reserved bit': [frame(0xc1, 'x')],
+	'all reserved bits': [frame(0xf1, 'x')],
+	'a reserved opcode': [frame(0x83, 'x')],
+	'a reserved control opcode': [frame(0x8b, 'x')],
+	'a fragmented text': [frame(0x01, 'frag'), frame(0x80, 'ments')],
+	'fragments with a ping between': [frame(0x01, 'frag'), frame(0x89, 'p'), frame(0x80, 'ments')],
+	'a fragmented ping': [frame(0x09, 'p'), frame(0x80, 'q')],
+	'a continuation of nothing': [frame(0x80, 'x')],
+	'a text within a fragmented one': [frame(0x01, 'a'), frame(text, 'b')],
+	'text in UTF-8': [frame(text, 'κόσμε €')],
+	'text in UTF-8, split within a character': [frame(0x01, Buffer.from([0xce])), frame(0x80, Buffer.from([0xba]))],
+	'text that is no UTF-8': [frame(text, Buffer.from([0xce, 0xba, 0xed, 0xa0, 0x80]))],
+	'a frame without a mask': [frame(text, 'x', false)],
+	'a close': [frame(0x88, '')],
+	'a close with a code and a reason': [frame(0x88, Buffer.concat([Buffer.from([3, 232]), Buffer.from('bye')]))],
+	'a close with one byte': [frame(0x88, Buffer.from([3]))],
+	'a close with a code of no meaning': [frame(0x88, Buffer.from([3, 237]))],
+	'a close with a reason that is no UTF-8': [frame(0x88, Buffer.from([3, 232, 0xce]))],
+	'a text after a close': [frame(0x88, Buffer.from([3, 232])), frame(text, 'late')],
+};
+
+test('every kind of frame gets what it gets without the server', async () => {
+	const outcomes = await Promise.all(
+		Object.entries(CASES).map(async ([name, pieces]) => {
+			const [one, two] = await Promise.all([conversation(direct, pieces), conversation(proxied, pieces)]);
+			return { name, one, two };
+		}),
+	);
+	for (const { name, one, two } of outcomes) assert.is(two, one, name);
+	assert.ok(outcomes.some(({ one }) => one.endsWith('ended')));
+});
+
+test('messages, large and compressed, in order; the server may speak first', async () => {
+	const socket = new WebSocket(`ws://127.0.0.1:${proxied}/hello`, { perMessageDeflate: true });
+	const [first] = await once(socket, 'message');
+	assert.is(String(first), 'hello before you ask');
+	assert.is(socket.extensions, 'permessage-deflate');
+	const large = randomBytes(3_000_000);
+	socket.send(large);
+	const [back] = (await once(socket, 'message')) as [Buffer];
+	assert.ok(large.equals(back));
+	const received: string[] = [];
+	socket.on('message', data => received.push(String(data)));
+	for (let i = 0; i < 1000; i++) socket.send(`message ${i} ${'x'.repeat(i % 200)}`);
+	while (received.length < 1000) await once(socket, 'message');
+	assert.ok(received.every((message, i) => message.startsWith(`message ${i} `)));
+	socket.close(1000, 'done');
+	const [code, reason] = (await once(socket, 'close')) as [number, Buffer];
+	assert.equal([code, String(reason)], [1000, 'done']);
+});
+
+test('the upstream closes, or breaks off; the client does', async () => {
+	const left = new WebSocket(`ws://127.0.0.1:${proxied}/leave`);
+	const [code, reason] = (await once(left, 'close')) as [number, Buffer];
+	assert.equal([code, String(reason)], [4001, 'enough']);
+	const cut = new WebSocket(`ws://127.0.0.1:${proxied}/cut`);
+	cut.on('error', () => {});
+	assert.is(((await once(cut, 'close')) as [number])[0], 1006);
+	const gone = new WebSocket(`ws://127.0.0.1:${proxied}/`);
+	await once(gone, 'open');
+	const connections = (): Promise<number> =>
+		new Promise((resolve, reject) =>
+			backend.getConnections((error, count) => (error ? reject(error) : resolve(count))),
+		);
+	const before = await connections();
+	gone.terminate();
+	for (let i = 0; i < 100 && (await connections()) >= before; i++)
+		await new Promise(resolve => setTimeout(resolve, 10));
+	assert.is(await connections(), before - 1);
+});
+
+test('a refused upgrade is an ordinary answer', async () => {
+	const response = await fetch(`http://127.0.0.1:${proxied}/`, { headers: { 'X-A': 'b' } });
+	assert.equal([response.status, await response.text()], [426, 'upgrade']);
+});
+
+test.run();
