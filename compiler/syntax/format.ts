@@ -7,9 +7,10 @@
  * - a `{` that ends the file stays;
  * - white space behind an escaped character (`\{ x`) stays, and a `\` that begins a line begins one in the result;
  * - a quote that stands first on a line of the result is a quote, for it will be one the next time;
+ * - a `}` in a word (`a}`, `{2}`) is text unless braces are missing in the file, and a carriage return inside a word goes;
  * - a `}` that closes a block also ends a brace that was glued to a word in it (`{b`);
  * - quotes and heredocs that begin behind a `#` inside a word, which is no comment to the lexer, keep their text;
- * - Configfile's `} else` stays on its line, and the value of `name="a  b"` is quoted text.
+ * - Configfile's `} else` stays on its line, a `{` below a `let` line stays on its own, and the value of `name="a  b"` is quoted text.
  */
 import { isWhiteSpace } from './characters.ts';
 
@@ -24,8 +25,15 @@ const parameterBefore = /(?:^|\s)[A-Za-z_][A-Za-z0-9_-]*=$/;
  * comments stays as it is. Formatting the result again changes nothing.
  */
 export function formatText(text: string): string {
-	const machine = new FormatMachine(trimWhiteSpace(text));
-	return `${trimWhiteSpace(machine.run())}\n`;
+	const trimmed = trimWhiteSpace(text);
+	const machine = new FormatMachine(trimmed, true);
+	let formatted = machine.run();
+	if (machine.closedInWord) {
+		const words = new FormatMachine(trimmed, false);
+		const whole = words.run();
+		if (words.balanced) formatted = whole;
+	}
+	return `${trimWhiteSpace(formatted)}\n`;
 }
 
 function trimWhiteSpace(text: string): string {
@@ -76,14 +84,31 @@ class FormatMachine {
 	/** The line before began with `import` at the outermost level. */
 	#afterImport = false;
 
-	constructor(input: string) {
+	/** A `}` at the end of a word closed a block. */
+	closedInWord = false;
+	readonly #closesInWords: boolean;
+	/** Blocks open, and whether there was a `}` too many. */
+	#open = 0;
+	#tooMany = false;
+
+	/** `closesInWords`: a `}` glued to a word closes a block, as it does where braces are missing. */
+	constructor(input: string, closesInWords: boolean) {
 		this.#input = input;
+		this.#closesInWords = closesInWords;
 	}
 
 	run(): string {
 		for (; this.#at < this.#input.length; this.#at++) this.#read(this.#input[this.#at]!);
-		if (this.#brace && !this.#brace.written) this.#writeBrace(this.#brace);
+		if (this.#brace && !this.#brace.written) {
+			this.#open++;
+			this.#writeBrace(this.#brace);
+		}
 		return this.#out;
+	}
+
+	/** Every block that was opened was closed, and no other. */
+	get balanced(): boolean {
+		return this.#open === 0 && !this.#tooMany;
 	}
 
 	#print(c: string): void {
@@ -116,8 +141,21 @@ class FormatMachine {
 		else if (this.#quote) {
 			this.#print(c);
 			if (c === this.#quote) this.#quote = undefined;
-		} else if (isWhiteSpace(c.charCodeAt(0))) this.#readWhiteSpace(c);
+		} else if (c === '\r' && !this.#gap && this.#insideWord()) return;
+		else if (isWhiteSpace(c.charCodeAt(0))) this.#readWhiteSpace(c);
 		else this.#readRegular(c);
+	}
+
+	/** To the lexer a carriage return is nothing: words on both sides of it are one. */
+	#insideWord(): boolean {
+		let next = this.#at;
+		while (this.#input[next] === '\r') next++;
+		return next < this.#input.length && !isWhiteSpace(this.#input.charCodeAt(next));
+	}
+
+	/** A `}` stands right before. */
+	#closedBefore(): boolean {
+		return this.#fresh && this.#last === '}';
 	}
 
 	/** True if the heredoc took the character. */
@@ -214,7 +252,8 @@ class FormatMachine {
 
 	#endOfSourceLine(): void {
 		const onlyBrace = this.#firstWord === '{' && this.#brace?.own === true && !this.#brace.written;
-		if (!onlyBrace) this.#afterImport = this.#depth === 0 && this.#firstWord === 'import';
+		if (!onlyBrace)
+			this.#afterImport = this.#depth === 0 && (this.#firstWord === 'import' || this.#firstWord === 'let');
 		this.#beginLine();
 	}
 
@@ -243,7 +282,8 @@ class FormatMachine {
 		}
 		// After a continued line too: the lexer begins a word there.
 		const begins = gap || this.#last === '\n';
-		if (c === '}' && (begins || !this.#brace)) {
+		if (c === '}' && (begins || (!this.#brace && (this.#closesInWords || this.#closedBefore())))) {
+			if (!begins) this.closedInWord = true;
 			this.#closeBlock();
 			return;
 		}
@@ -296,6 +336,7 @@ class FormatMachine {
 	}
 
 	#openBlock(brace: Brace): void {
+		this.#open++;
 		this.#writeBrace(brace);
 		this.#newline();
 		this.#newlines = 0;
@@ -316,6 +357,7 @@ class FormatMachine {
 	}
 
 	#closeBlock(): void {
+		if (--this.#open < 0) this.#tooMany = true;
 		if (this.#last !== '\n') this.#newline();
 		if (this.#depth > 0) this.#depth--;
 		this.#indent();

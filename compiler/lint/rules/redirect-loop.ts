@@ -8,6 +8,8 @@ import type { WalkedStep } from '../walk-document.ts';
 
 /** Redirects that a browser follows before it gives up. */
 const MOST_HOPS = 20;
+/** Characters of a URL that no client sends. */
+const LONGEST_URL = 8192;
 
 export const redirectLoop: LintRule = {
 	name: 'redirect/loop',
@@ -24,9 +26,9 @@ export const redirectLoop: LintRule = {
 			const loop = await loopFrom(walked, cx);
 			if (!loop) continue;
 			const way = loop.length > 4 ? [...loop.slice(0, 3), '…'] : loop;
-			const ends = new Set(loop).size < loop.length ? 'back where it began' : `on and on, ${MOST_HOPS} times and more`;
+			const ends = new Set(loop).size < loop.length ? 'back where it began' : 'on and on';
 			cx.at(walked.pointer, `This redirect leads ${ends}.`, {
-				hint: `The way: ${way.map(url => `\`${url}\``).join(' → ')}.`,
+				hint: `The way: ${way.map(url => `\`${url.length > 100 ? `${url.slice(0, 100)}…` : url}\``).join(' → ')}.`,
 			});
 		}
 	},
@@ -48,7 +50,8 @@ async function follow(from: string, cx: LintContext): Promise<string[] | undefin
 	const seen: string[] = [];
 	for (let url = from; ; ) {
 		seen.push(url);
-		if (seen.length > MOST_HOPS) return seen;
+		// One that repeats itself in its own path doubles with each hop.
+		if (seen.length > MOST_HOPS || url.length > LONGEST_URL) return seen;
 		const request = sampleGet(url);
 		const rehearsed = request && (await cx.subject.rehearse(request));
 		const { response } = rehearsed ?? {};

@@ -20,13 +20,15 @@ export const siteShadowed: LintRule = {
 			if (listener.sites.length < 2) continue;
 			const table = new SiteTable(listener.sites);
 			for (const site of new Set(listener.sites.map(entry => entry.site))) {
-				const { addresses } = cx.document.sites![site]!;
+				// What redirects to HTTPS is no site of the document.
+				const { addresses = [] } = cx.document.sites?.[site] ?? {};
 				addresses.forEach((text, index) => {
 					const address = parseSiteAddress(text);
 					if (!isSiteAddress(address) || address.path !== '' || effectivePort(address, ports) !== listener.port) return;
 					const found = table.find(sampleRequest(listener, sampleHost(address.host)));
 					if (found === site || found === -1) return;
-					const other = cx.document.sites![found]!.addresses[0]!;
+					const other = cx.document.sites?.[found]?.addresses[0];
+					if (other === undefined) return;
 					cx.at(`/sites/${site}/addresses/${index}`, `\`${other}\` takes the requests for \`${text}\`.`, {
 						related: cx.related(`/sites/${found}/addresses/0`, 'this site serves them'),
 						hint: 'Give the host a site of its own.',

@@ -1,0 +1,70 @@
+/** What fuzzing begins with: every configuration among the fixtures and in the manual, and the words that stand in them. */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import type { ConfigFormat } from '../../compiler/dialects/dialect.ts';
+import { directives } from '../../compiler/directives/index.ts';
+import { matchers } from '../../compiler/matchers/index.ts';
+import { options } from '../../compiler/options/index.ts';
+import { ROOT } from '../harness.ts';
+
+/** A text to begin with. */
+export interface Seed {
+	readonly format: ConfigFormat;
+	readonly text: string;
+}
+
+/** The texts, and the words of each language. */
+export interface Corpus {
+	readonly seeds: readonly Seed[];
+	readonly lines: readonly string[];
+	readonly words: readonly string[];
+}
+
+const KINDS: readonly string[] = ['adapt', 'diagnostics', 'serve', 'lint'];
+const FORMATS: { readonly [name: string]: ConfigFormat } = {
+	Configfile: 'configfile',
+	Compatfile: 'compatfile',
+	'input.json': 'json',
+	'expected.json': 'json',
+};
+
+/** Longer texts take the time of many. */
+const LONGEST = 6000;
+
+/** Reads the corpus. What modules are registered is in it, whoever wrote them. */
+export function readCorpus(): Corpus {
+	const seeds: Seed[] = [];
+	for (const kind of KINDS) {
+		const folder = path.join(ROOT, 'fixtures', kind);
+		for (const entry of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
+			const format = FORMATS[path.basename(entry)];
+			if (!format) continue;
+			const text = readFileSync(path.join(folder, entry), 'utf8');
+			if (text.length <= LONGEST) seeds.push({ format, text });
+		}
+	}
+	const pages = [...directives, ...matchers].map(({ documentation, usage }) => ({
+		documentation,
+		usage,
+		option: false,
+	}));
+	pages.push(...options.map(({ documentation, usage }) => ({ documentation, usage, option: true })));
+	const words = new Set<string>();
+	for (const { documentation, usage } of pages) {
+		for (const word of usage.match(/[a-z_]{2,}/g) ?? []) words.add(word);
+		for (const [, example] of documentation.matchAll(/^```\n([\s\S]*?)^```/gm)) {
+			const whole = /^(\{\n|:\d|https?:|upstream )/.test(example!) ? example! : `:8080 {\n${example}}\n`;
+			seeds.push({ format: 'configfile', text: whole }, { format: 'compatfile', text: whole });
+		}
+		for (const [, word] of documentation.matchAll(/`([^`\n]{1,40})`/g)) words.add(word!);
+	}
+	const lines = new Set<string>();
+	for (const { format, text } of seeds) {
+		if (format === 'json') continue;
+		for (const line of text.split('\n')) {
+			lines.add(line.trim());
+			for (const word of line.trim().split(/\s+/)) if (word.length < 60) words.add(word);
+		}
+	}
+	return { seeds, lines: [...lines], words: [...words] };
+}

@@ -1,0 +1,108 @@
+/**
+ * `npm run fuzz`: configurations that chance makes, and whether what must hold for all of them does. Prints what breaks,
+ * made as short as it goes, with its seed.
+ *
+ * Usage: node test/fuzz/fuzz.ts [--count N] [--from SEED] [--seconds S]; a million if left out, without bound of time.
+ */
+import { parseArgs } from 'node:util';
+import { Chance } from './chance.ts';
+import { type Corpus, readCorpus, type Seed } from './corpus.ts';
+import { mutatedText } from './mutate.ts';
+import { check } from './properties.ts';
+
+/** A property that does not hold. */
+export interface Finding {
+	readonly seed: number;
+	readonly format: Seed['format'];
+	/** As short as it goes. */
+	readonly text: string;
+	readonly why: string;
+}
+
+/** What is tried. */
+export interface FuzzOptions {
+	readonly count: number;
+	readonly from: number;
+	/** Milliseconds after which no further text is begun. */
+	readonly time: number;
+	/** Called now and then with the number of texts that were tried. */
+	readonly progress?: (tried: number) => void;
+	/** Findings after which it ends. */
+	readonly most?: number;
+}
+
+/** Tries texts; the first findings, each kind of them once. */
+export async function fuzz(options: FuzzOptions): Promise<{ tried: number; findings: Finding[] }> {
+	const corpus = readCorpus();
+	const end = performance.now() + options.time;
+	const findings = new Map<string, Finding>();
+	let tried = 0;
+	for (; tried < options.count && performance.now() < end && findings.size < (options.most ?? 20); tried++) {
+		const seed = options.from + tried;
+		const made = make(seed, corpus);
+		const why = await failure(made);
+		if (tried % 1000 === 999) options.progress?.(tried + 1);
+		if (why === undefined) continue;
+		const kind = kindOf(why);
+		if (findings.has(kind)) continue;
+		findings.set(kind, { seed, format: made.format, text: await shortened(made, kind), why });
+	}
+	return { tried, findings: [...findings.values()] };
+}
+
+function make(seed: number, corpus: Corpus): Seed {
+	return mutatedText(new Chance(seed), corpus);
+}
+
+async function failure(made: Seed): Promise<string | undefined> {
+	try {
+		await check(made);
+		return undefined;
+	} catch (error) {
+		const { name, message, stack } = error as Error;
+		const frame =
+			name === 'Error' ? '' : (/\n\s+at (.*)/.exec(stack ?? '')?.[1] ?? '').replace(/\(.*\/(?=[^/]+\/[^/]+$)/, '(');
+		return `${message}${frame === '' ? '' : ` at ${frame}`}`;
+	}
+}
+
+/** Failures that differ only in numbers and names are one kind. */
+function kindOf(why: string): string {
+	return why.replace(/\d+|`[^`]*`|"[^"]*"/g, '…').slice(0, 120);
+}
+
+/** Takes away what can go without the failure going. */
+async function shortened({ format, text }: Seed, kind: string): Promise<string> {
+	const end = performance.now() + 10_000;
+	let short = text;
+	for (let length = short.length >> 1; length >= 1; length >>= 1) {
+		for (let at = 0; at < short.length && performance.now() < end; ) {
+			const without = short.slice(0, at) + short.slice(at + length);
+			const why = without === short ? undefined : await failure({ format, text: without });
+			if (why !== undefined && kindOf(why) === kind) short = without;
+			else at += length;
+		}
+	}
+	return short;
+}
+
+if (import.meta.main) {
+	const { values } = parseArgs({
+		options: { count: { type: 'string' }, from: { type: 'string' }, seconds: { type: 'string' } },
+	});
+	const started = performance.now();
+	const { tried, findings } = await fuzz({
+		count: Number(values.count ?? 1_000_000),
+		from: Number(values.from ?? 1),
+		time: values.seconds === undefined ? Number.POSITIVE_INFINITY : Number(values.seconds) * 1000,
+		progress: done => {
+			if (done % 20_000 === 0) console.log(`${done} tried`);
+		},
+	});
+	for (const { seed, format, text, why } of findings)
+		console.log(`seed ${seed}, ${format}: ${why}\n${JSON.stringify(text)}\n`);
+	console.log(
+		`${tried} texts in ${Math.round((performance.now() - started) / 1000)} s, ${findings.length} kinds of failure`,
+	);
+	process.exitCode = findings.length === 0 ? 0 : 1;
+}

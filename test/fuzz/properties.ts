@@ -1,0 +1,110 @@
+/** What must hold for every text and every document, whatever is in it. */
+import { isDeepStrictEqual } from 'node:util';
+import { NO_FACTS } from '../../compiler/codegen/placeholders/index.ts';
+import { type Compiled, compile } from '../../compiler/compiler.ts';
+import { toReport } from '../../compiler/diagnostics/diagnostic-report.ts';
+import type { Dialect } from '../../compiler/dialects/dialect.ts';
+import { inSchemaOrder } from '../../compiler/document/key-order.ts';
+import { lint } from '../../compiler/lint/lint.ts';
+import { ReadError, type Reader } from '../../compiler/source/reader.ts';
+import { formatText } from '../../compiler/syntax/format.ts';
+import { tokenize } from '../../compiler/syntax/tokens.ts';
+import type { Seed } from './corpus.ts';
+
+/** Files that imports find. They import themselves and each other. */
+const FILES: { readonly [path: string]: string } = {
+	'/work/part': 'header X-Part 1\n',
+	'/work/a': 'import b\n',
+	'/work/b': 'import a\nrespond b\n',
+	'/work/deep': '(deep) {\n\timport part\n}\n',
+};
+
+/** Nothing of this machine, so that a seed finds the same everywhere. */
+export const reader: Reader = {
+	readText: path => FILES[path] ?? missing(path),
+	readBytes: path => missing(path),
+	list: path => (path === '/work' ? Object.keys(FILES).map(name => name.slice('/work/'.length)) : missing(path)),
+	kind: path => (FILES[path] === undefined ? (path === '/work' ? 'directory' : undefined) : 'file'),
+	env: name => (name === 'X' ? 'v w' : name === 'PORT' ? '8080' : name === 'UPSTREAM' ? '127.0.0.1:9' : undefined),
+	workingDirectory: '/work',
+};
+
+function missing(path: string): never {
+	throw new ReadError('ENOENT', path);
+}
+
+/** Milliseconds that a text may take: far more than it does, far less than its square. */
+function budget(text: string): number {
+	return 1500 + text.length / 5;
+}
+
+/** Why a property does not hold. */
+export class Broken extends Error {}
+
+/** Checks everything; throws what any of it threw, or {@link Broken}. */
+export async function check({ format, text }: Seed, again = true): Promise<void> {
+	const started = performance.now();
+	const compiled = compile({ format, text, name: 'input' }, reader);
+	for (const diagnostic of compiled.diagnostics) {
+		const { span, message } = diagnostic;
+		const inside = !span || (span.start >= 0 && span.start <= span.end && span.end <= span.source.text.length);
+		if (!inside) throw new Broken(`${diagnostic.code} stands outside of the text`);
+		if (message === '') throw new Broken(`${diagnostic.code} says nothing`);
+		if (diagnostic.code === 'document/cannot-be-built') throw new Broken(`an unforeseen failure: ${message}`);
+		toReport(diagnostic);
+	}
+	if (compiled.document) checkDocument(compiled);
+	if (format !== 'json') checkFormat({ format, text }, compiled);
+	if (compiled.document && compiled.plan) {
+		const { document, plan } = compiled;
+		const surroundings = { facts: NO_FACTS, lease: () => undefined };
+		await lint({
+			input: { format, text, name: 'input' },
+			compiled: { ...compiled, document, plan },
+			reader,
+			surroundings,
+		});
+	}
+	const took = performance.now() - started;
+	// Once may be the machine's doing.
+	if (took > budget(text) && again) await check({ format, text }, false);
+	else if (took > budget(text)) throw new Broken(`it took ${Math.round(took)} ms for ${text.length} characters`);
+}
+
+/** The document that came out is accepted, and comes out again as it is. */
+function checkDocument({ document }: Compiled): void {
+	const text = JSON.stringify(inSchemaOrder(document!));
+	const again = compile({ format: 'json', text, name: 'again' }, reader);
+	if (!again.document) {
+		throw new Broken(
+			`its document is refused: ${again.diagnostics.map(one => `${one.code} ${one.pointer}`).join(', ')}`,
+		);
+	}
+	if (JSON.stringify(inSchemaOrder(again.document)) !== text) throw new Broken('its document comes out another one');
+}
+
+/**
+ * Whether formatting is to change what a text means. Words such as `a{` and `}a` are text to the lexer and mistyped blocks
+ * to everybody else: the formatter's reference says that they become blocks. And the line end that formatting puts at the
+ * end of a file is a part of a quote that is never closed, and makes a block of a `{`.
+ */
+function isMendedByFormatting({ format, text }: Seed, { diagnostics }: Compiled): boolean {
+	if (text.trimEnd().endsWith('{')) return true;
+	const words = tokenize(text, format as Dialect).filter(
+		({ payload }) => payload === undefined || payload.quote === 'none',
+	);
+	if (words.some(({ image }) => /^\}.|.\{$/s.test(image.trim()))) return true;
+	return diagnostics.some(({ code }) => code === 'syntax/unterminated-quote');
+}
+
+/** Formatting is stable, and means the same. */
+function checkFormat({ format, text }: Seed, compiled: Compiled): void {
+	const formatted = formatText(text);
+	if (formatText(formatted) !== formatted) throw new Broken('formatting twice is not formatting once');
+	if (!compiled.document || isMendedByFormatting({ format, text }, compiled)) return;
+	const again = compile({ format, text: formatted, name: 'input' }, reader);
+	if (!again.document) {
+		throw new Broken(`formatted it is refused: ${again.diagnostics.map(({ code }) => code).join(', ')}`);
+	}
+	if (!isDeepStrictEqual(again.document, compiled.document)) throw new Broken('formatted it makes another document');
+}
