@@ -9,8 +9,11 @@ import { IssueError } from '../issuer.ts';
 const REQUEST_LIMIT = 60_000;
 /** Bytes of an answer at most. */
 const LARGEST_ANSWER: number = 1024 * 1024;
-/** Times that a request is signed anew with another nonce. A test server refuses one in twenty or more by chance. */
-const NONCE_TRIES = 10;
+/** Times that a request is signed anew with another nonce; servers for tests refuse most of them by chance. */
+const NONCE_TRIES = 60;
+/** Refused nonces from which on there is a pause before the next, and milliseconds that it grows by. */
+const PATIENT_FROM = 10;
+const NONCE_PAUSE = 20;
 /** Times that a request is sent which can be sent twice without harm. */
 const TRIES = 3;
 /** Nonces kept; servers forget old ones. */
@@ -126,6 +129,7 @@ export class AcmeConnection {
 				if (!(error instanceof AcmeProblem) || error.type !== 'badNonce' || tries === NONCE_TRIES) throw error;
 				// The others are as old as the one that was refused.
 				this.#nonces.splice(0, this.#nonces.length - 1);
+				if (tries > PATIENT_FROM) await pause((tries - PATIENT_FROM) * NONCE_PAUSE, signal);
 			}
 		}
 	}

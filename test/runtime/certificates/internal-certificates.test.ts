@@ -16,8 +16,9 @@ function chainOf(pem: string): X509Certificate[] {
 
 internal('names and addresses have certificates when prepare resolves, signed by the root in the store', async () => {
 	const test = testManager();
-	await test.manager.prepare(plan(policy(['localhost', '*.lan.internal', '127.0.0.1', '::1'])), {});
-	for (const name of ['localhost', '*.lan.internal', '127.0.0.1', '::1']) assert.ok(test.sink.for(name), name);
+	await test.manager.prepare(plan(policy(['localhost', '*.localhost', '*.lan.internal', '127.0.0.1', '::1'])), {});
+	for (const name of ['localhost', '*.localhost', '*.lan.internal', '127.0.0.1', '::1'])
+		assert.ok(test.sink.for(name), name);
 	const root = new X509Certificate(readFileSync(path.join(test.folder, 'pki/authorities/local/root.crt')));
 	const [leaf, intermediate, ...rest] = chainOf(test.sink.for('localhost')!.chain);
 	assert.equal(rest, []);
