@@ -1,0 +1,49 @@
+/** The API of a DNS provider for tests: answers by a script and keeps what it was asked. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** One request. */
+export interface ApiCall {
+	readonly method: string;
+	readonly path: string;
+	readonly headers: { readonly [name: string]: string | string[] | undefined };
+	readonly body: string;
+}
+
+/** The API. */
+export interface FakeApi {
+	readonly url: string;
+	readonly calls: readonly ApiCall[];
+	close(): Promise<void>;
+}
+
+/** Starts an API; what `answer` gives is sent as JSON, or as it is when it is a text. */
+export async function fakeApi(
+	answer: (call: ApiCall) => { readonly status?: number; readonly body?: object | string },
+): Promise<FakeApi> {
+	const calls: ApiCall[] = [];
+	const server = createServer(async (request, response) => {
+		const chunks: Buffer[] = [];
+		for await (const chunk of request) chunks.push(chunk as Buffer);
+		const call = {
+			method: request.method!,
+			path: request.url!,
+			headers: request.headers,
+			body: Buffer.concat(chunks).toString('utf8'),
+		};
+		calls.push(call);
+		const { status = 200, body = '' } = answer(call);
+		response.writeHead(status).end(typeof body === 'string' ? body : JSON.stringify(body));
+	});
+	server.listen(0, '127.0.0.1');
+	await once(server, 'listening');
+	return {
+		url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+		calls,
+		async close() {
+			server.closeAllConnections();
+			await new Promise(resolve => server.close(resolve));
+		},
+	};
+}
