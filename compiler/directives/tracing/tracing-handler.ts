@@ -8,8 +8,8 @@ import { boundedValue, methodName, requestAttributes } from './span-attributes.t
 import type { TraceRequestStep } from './tracing.ts';
 
 /** Variables that hold the ids: `{http.vars.trace_id}` and `{http.vars.span_id}`. */
-export const TRACE_ID = 'trace_id';
-export const SPAN_ID = 'span_id';
+const TRACE_ID = 'trace_id';
+const SPAN_ID = 'span_id';
 
 type Attribute = readonly [name: string, read: (x: Exchange) => SpanValue];
 
