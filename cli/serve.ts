@@ -132,7 +132,9 @@ class ServerProcess {
 	};
 
 	readonly #hangUp = (): void => {
-		this.#runtime?.log('info', 'signals', 'SIGHUP is ignored; SIGUSR1 reloads the configuration file');
+		// As other servers do where there is a file; without one a terminal that closes must not end the server.
+		if (this.#options.source) this.#reloadSoon('SIGHUP');
+		else this.#runtime?.log('info', 'signals', 'SIGHUP is ignored: the configuration did not come from a file');
 	};
 
 	readonly #reloadFromSignal = (): void => this.#reloadSoon('SIGUSR1');

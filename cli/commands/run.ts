@@ -22,7 +22,7 @@ export const run: Command = {
 	summary: 'Run the server in the foreground',
 	details: [
 		'Without a configuration it starts with no sites and only the Admin API, at 127.0.0.1:2019.',
-		'Signals: INT and TERM stop gracefully, and a second one at once; QUIT stops at once; USR1 reloads the file; HUP is ignored. Exit status: 0 after a graceful stop, 1 when it did not start, 2 after a stop at once, 3 when it ended in an error.',
+		'Signals: INT and TERM stop gracefully, and a second one at once; QUIT stops at once; USR1 and HUP reload the file; without one USR1 says so and HUP is ignored. Exit status: 0 after a graceful stop, 1 when it did not start, 2 after a stop at once, 3 when it ended in an error.',
 		'With --resume, changes made through the Admin API outlive the process: they are saved in the state directory of the user (STATE_DIRECTORY, else $XDG_STATE_HOME/svc, else ~/.local/state/svc) unless the configuration says `persist_config off`. Without a saved one the configuration is that of the command line.',
 		LANGUAGE_RULE,
 	],
