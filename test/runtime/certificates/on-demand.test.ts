@@ -1,0 +1,160 @@
+/** Certificates that are obtained when a client asks for them: with permission only, a bounded number, and from other programs. */
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { keyPem, makePrivateKey } from '../../../runtime/certificates/certificate-keys.ts';
+import { certificatePem, issueCertificate } from '../../../runtime/certificates/issue-certificate.ts';
+import type { CertificateQuestion } from '../../../runtime/tls/certificate-feed.ts';
+import { temporaryFolder } from '../../harness.ts';
+import { fakeApi } from './dns/fake-api.ts';
+import { eventually, plan, policy, serveDocument, type TestManager, testManager } from './kept-certificates.ts';
+import { scriptedAcmeServer } from './scripted-acme-server.ts';
+
+const demand = suite('on demand');
+
+function ask({ manager }: TestManager, name: string): Promise<boolean> {
+	const question: CertificateQuestion = {
+		name,
+		signatureSchemes: ['0403', '0804'],
+		cipherSuites: ['1301'],
+		localIp: '127.0.0.1',
+		remoteIp: '127.0.0.1',
+	};
+	return manager.obtain(question);
+}
+
+demand('a name that is permitted is ordered once, however many clients ask; others are turned away', async () => {
+	const acme = await scriptedAcmeServer(temporaryFolder());
+	const permission = await fakeApi(({ path }) => ({ status: path.includes('allowed') ? 204 : 403 }));
+	const test = testManager();
+	const issuer = { issuer: 'acme', directory: acme.directory, trusted_roots: [acme.rootFile] };
+	await serveDocument(test, plan(policy([], [issuer], { on_demand: true })), {
+		on_demand_tls: { ask: `${permission.url}/check?key=1` },
+	});
+	assert.equal(
+		await Promise.all(Array.from({ length: 5 }, () => ask(test, 'allowed.example.com'))),
+		Array(5).fill(true),
+	);
+	assert.is(acme.orders.length, 1);
+	assert.is(permission.calls.length, 1);
+	assert.is(permission.calls[0]!.path, '/check?key=1&domain=allowed.example.com');
+	assert.ok(test.sink.for('allowed.example.com'));
+	assert.is(await ask(test, 'denied.example.com'), false);
+	assert.is(await ask(test, 'denied.example.com'), false);
+	assert.is(permission.calls.length, 2);
+	for (const name of ['', '..', 'a b', '../../etc', 'x'.repeat(300), 'a..b', '-a.com', 'a/allowed']) {
+		assert.is(await ask(test, name), false, name);
+	}
+	assert.is(permission.calls.length, 2);
+	assert.is(acme.orders.length, 1);
+	await test.manager.close();
+	await acme.close();
+	await permission.close();
+});
+
+demand('redirects of the permission endpoint and an endpoint that is gone permit nothing', async () => {
+	const permission = await fakeApi(({ path }) => ({ status: path.startsWith('/yes') ? 200 : 302 }));
+	const test = testManager();
+	const wanted = plan(policy([], undefined, { on_demand: true }));
+	await serveDocument(test, wanted, { on_demand_tls: { ask: `${permission.url}/no` } });
+	assert.is(await ask(test, 'a.example.com'), false);
+	await permission.close();
+	await serveDocument(test, wanted, { on_demand_tls: { ask: `${permission.url}/yes` } });
+	assert.is(await ask(test, 'a.example.com'), false);
+	assert.match(JSON.stringify(test.entries), /the endpoint cannot be asked/);
+	await test.manager.close();
+});
+
+demand(
+	'an internal authority needs no permission; a certificate is found in the store by the next process',
+	async () => {
+		const test = testManager();
+		const wanted = plan(policy([], undefined, { on_demand: true }));
+		await serveDocument(test, wanted);
+		assert.is(await ask(test, 'a.internal'), true);
+		assert.is(await ask(test, '10.1.2.3'), true);
+		const { chain } = test.sink.for('a.internal')!;
+		const file = path.join(test.folder, 'certificates/local/a.internal/a.internal.json');
+		await eventually('kept', () => existsSync(file));
+		const next = testManager({ folder: test.folder });
+		await serveDocument(next, wanted);
+		assert.is(await ask(next, 'a.internal'), true);
+		assert.is(next.sink.for('a.internal')!.chain, chain);
+		await next.manager.close();
+		await serveDocument(test, plan(policy(['b.internal'])));
+		assert.is(test.sink.for('a.internal'), undefined);
+		assert.is(await ask(test, 'a.internal'), false);
+		await test.manager.close();
+	},
+);
+
+demand('scanned names end at a limit, for the endpoint and the issuer alike', async () => {
+	const permission = await fakeApi(() => ({ status: 403 }));
+	const test = testManager();
+	await serveDocument(test, plan(policy([], undefined, { on_demand: true })), {
+		on_demand_tls: { ask: permission.url },
+	});
+	for (let round = 0; round < 20; round++) {
+		await Promise.all(Array.from({ length: 50 }, (_, at) => ask(test, `n${round * 50 + at}.example.com`)));
+	}
+	assert.is(permission.calls.length, 600);
+	assert.match(JSON.stringify(test.entries), /too many new names/);
+	await test.manager.close();
+	await permission.close();
+});
+
+demand('a client that comes while its certificate is being ordered waits for it', async () => {
+	const acme = await scriptedAcmeServer(temporaryFolder());
+	let release: (valid: boolean) => void = () => {};
+	acme.faults.validate = () =>
+		new Promise(resolve => {
+			release = resolve;
+		});
+	const test = testManager();
+	const issuer = { issuer: 'acme', directory: acme.directory, trusted_roots: [acme.rootFile] };
+	await serveDocument(test, plan(policy(['a.example.com'], [issuer])));
+	await eventually('ordered', () => acme.orders.length === 1);
+	const waiting = ask(test, 'a.example.com');
+	await eventually('validating', () => Object.keys(test.sink.answers.http01).length === 1);
+	await new Promise(resolve => setTimeout(resolve, 30));
+	release(true);
+	assert.is(await waiting, true);
+	await test.manager.close();
+	await acme.close();
+});
+
+demand(
+	'a source is asked with what the client offers; 204 is none, and what is no certificate is refused',
+	async () => {
+		const key = await makePrivateKey('p256');
+		const life = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 3_600_000) };
+		const pem = certificatePem(issueCertificate({ names: ['a.example.com'], key, ...life })) + keyPem(key);
+		const source = await fakeApi(({ path }) => {
+			if (path.includes('server_name=a.example.com')) return { body: pem };
+			return path.includes('server_name=b.') ? { status: 204 } : { body: 'no certificate' };
+		});
+		const test = testManager();
+		const managers = [{ manager: 'http', url: `${source.url}/get?x=1` }];
+		await serveDocument(
+			test,
+			plan(policy(['a.example.com', 'b.example.com', 'c.example.com'], undefined, { managers })),
+		);
+		assert.is(test.sink.certificates.size, 0);
+		assert.is(await ask(test, 'a.example.com'), true);
+		assert.is(
+			source.calls[0]!.path,
+			'/get?x=1&server_name=a.example.com&signature_schemes=0403%2C0804&cipher_suites=1301&local_ip=127.0.0.1',
+		);
+		assert.ok(test.sink.for('a.example.com')!.chain.startsWith('-----BEGIN CERTIFICATE'));
+		assert.is(await ask(test, 'b.example.com'), true);
+		assert.ok(test.sink.for('b.example.com'));
+		assert.is(await ask(test, 'c.example.com'), true);
+		assert.match(JSON.stringify(test.entries), /did not answer with a certificate and its key/);
+		assert.not.match(JSON.stringify(test.entries), /PRIVATE KEY/);
+		await test.manager.close();
+		await source.close();
+	},
+);
+
+demand.run();
