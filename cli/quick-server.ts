@@ -50,8 +50,8 @@ export async function serveDocument(document: Document, verbose: boolean): Promi
 		madeOfFlags: true,
 		verbose,
 		onReady: ({ listeners }) => {
-			for (const { address, port } of listeners) {
-				print(`Listening on http://${address.includes(':') ? `[${address}]` : address}:${port}\n`);
+			for (const { address, port, scheme } of listeners) {
+				print(`Listening on ${scheme}://${address.includes(':') ? `[${address}]` : address}:${port}\n`);
 			}
 		},
 	});

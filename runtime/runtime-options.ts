@@ -30,4 +30,5 @@ export interface BoundListener {
 	/** '' is every interface. */
 	readonly address: string;
 	readonly port: number;
+	readonly scheme: 'http' | 'https';
 }

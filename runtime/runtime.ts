@@ -152,7 +152,7 @@ export class Runtime implements RuntimeControl {
 
 	/** Bound addresses, their real ports included. */
 	get listeners(): BoundListener[] {
-		return [...this.#listeners.values()].map(({ key, host, port }) => ({ key, address: host, port }));
+		return [...this.#listeners.values()].map(({ key, host, port, scheme }) => ({ key, address: host, port, scheme }));
 	}
 
 	/** Settings of the running document. */

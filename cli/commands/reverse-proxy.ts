@@ -1,5 +1,8 @@
 /** `svc reverse-proxy`. */
-import { isSiteAddress, needsTls, parseSiteAddress } from '../../compiler/document/site-address.ts';
+import { withSchemes } from '../../compiler/directives/reverse-proxy/transports/schemes.ts';
+import { parseUpstream } from '../../compiler/directives/reverse-proxy/upstream-address.ts';
+import { isSiteAddress, parseSiteAddress } from '../../compiler/document/site-address.ts';
+import type { UpstreamSettings } from '../../compiler/exchange/leases.ts';
 import { quoted } from '../arguments.ts';
 import { type Command, CommandFailure } from '../command.ts';
 import { headerEdits, headerField, serveDocument } from '../quick-server.ts';
@@ -9,7 +12,7 @@ export const reverseProxy: Command = {
 	name: 'reverse-proxy',
 	summary: 'Pass requests on to upstreams',
 	details: [
-		'A host without http:// is served over HTTPS, which this build refuses: give --from http://localhost:8080 or --from :8080. A header given once replaces the one that is there; one given several times is added.',
+		'A host without http:// is served over HTTPS, with redirects from HTTP: public names get certificates from a public authority, localhost and addresses from the internal one. --from :8080 and --from http://localhost:8080 are served over HTTP. An upstream may be host:port, https://host, h2c://host:port or unix//path; all must be of one kind. A header given once replaces the one that is there; one given several times is added.',
 	],
 	options: [
 		{ name: 'from', value: 'FROM', summary: 'Address to serve', default: 'localhost' },
@@ -27,34 +30,41 @@ export const reverseProxy: Command = {
 			summary: 'Response header to send downstream, `Field: value`',
 		},
 		{ name: 'change-host-header', short: 'c', summary: 'Set the Host header to the address of the upstream' },
-		{ name: 'disable-redirects', summary: 'Listen for no redirects from HTTP to HTTPS; this build never does' },
-		{ name: 'insecure', summary: 'Skip verification of upstream certificates', later: true },
-		{ name: 'internal-certs', summary: 'Take certificates from the internal authority', later: true },
+		{ name: 'disable-redirects', summary: 'Listen for no redirects from HTTP to HTTPS' },
+		{ name: 'insecure', summary: 'Skip verification of upstream certificates' },
+		{ name: 'internal-certs', summary: 'Take certificates from the internal authority' },
 	],
 	run({ flag, value, values, verbose }) {
-		const to = values('to');
 		const from = value('from') ?? 'localhost';
-		checkAddress(from);
+		const address = parseSiteAddress(from);
+		if (!isSiteAddress(address)) {
+			throw new CommandFailure(`${quoted(from)} is not an address to serve: ${address.message}`);
+		}
 		const up = values('header-up').map(headerField);
 		if (flag('change-host-header')) up.push({ name: 'Host', value: '{http.reverse_proxy.upstream.hostport}' });
 		const down = values('header-down').map(headerField);
 		const proxy = {
 			handler: 'proxy',
-			upstreams: { to },
+			upstreams: upstreams(values('to'), flag('insecure')),
 			...(up.length > 0 ? { header_up: headerEdits(up) } : {}),
 			...(down.length > 0 ? { header_down: headerEdits(down) } : {}),
 		};
-		return serveDocument({ sites: [{ addresses: [from], pipeline: [proxy] }] }, verbose);
+		const tls = flag('internal-certs') ? { tls: { issuers: [{ issuer: 'internal' }] } } : {};
+		const settings = flag('disable-redirects') ? { settings: { auto_https: ['disable_redirects'] } } : {};
+		return serveDocument({ ...settings, sites: [{ addresses: [from], ...tls, pipeline: [proxy] }] }, verbose);
 	},
 };
 
-function checkAddress(text: string): void {
-	const address = parseSiteAddress(text);
-	if (!isSiteAddress(address))
-		throw new CommandFailure(`${quoted(text)} is not an address to serve: ${address.message}`);
-	if (needsTls(address, { http: 80, https: 443 })) {
-		throw new CommandFailure(
-			`${quoted(text)} would be served over HTTPS, which is not part of this build yet; give --from with http:// or a port alone, such as --from :8080.`,
-		);
+/** The pool of the addresses. Without TLS to them there is nothing to verify, and `insecure` means nothing. */
+function upstreams(to: readonly string[], insecure: boolean): UpstreamSettings {
+	for (const text of to) {
+		const parsed = parseUpstream(text);
+		if (parsed.kind === 'invalid')
+			throw new CommandFailure(`${quoted(text)} cannot be an upstream: ${parsed.message}.`);
 	}
+	const settings = withSchemes({ to });
+	if (typeof settings === 'string') throw new CommandFailure(settings);
+	const { transport } = settings;
+	if (!insecure || transport?.type !== 'http' || !transport.tls) return settings;
+	return { ...settings, transport: { ...transport, tls: { insecure_skip_verify: true } } };
 }
