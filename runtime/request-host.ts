@@ -126,10 +126,10 @@ export class RequestHost implements ProtocolHost {
 		if (x.response.status >= 500) row[ROW.serverErrors]!++;
 		this.admission?.leave(x);
 		if (this.observer) this.#observe(x, generation);
-		if (x.whenFinished !== undefined) for (const finish of x.whenFinished) finish(x);
+		if (x.whenFinished !== undefined) this.#finish(x, x.whenFinished);
 		const logs = x.accessLogs;
 		if (logs.length > 0 && x.log?.skip !== true) {
-			if (x.log?.late !== undefined) for (const late of x.log.late) late(x);
+			if (x.log?.late !== undefined) this.#finish(x, x.log.late);
 			for (let i = 0; i < logs.length; i++) logs[i]!.record(x);
 		}
 		generations.ended(generation);
@@ -149,6 +149,18 @@ export class RequestHost implements ProtocolHost {
 	closed(): void {
 		this.#thread.row[ROW.connections]!--;
 		if (this.#thread.draining) this.#thread.connectionEnded();
+	}
+
+	/** What handlers do when all is over: a bug of theirs must not keep the generation from ending. */
+	#finish(x: Exchange, listeners: readonly ((x: Exchange) => void)[]): void {
+		for (const finish of listeners) {
+			try {
+				finish(x);
+			} catch (error) {
+				const cause = error instanceof Error ? (error.stack ?? error.message) : String(error);
+				this.#thread.log({ level: 'error', logger: 'http', message: 'the end of a request failed', fields: { cause } });
+			}
+		}
 	}
 
 	/** A request that no site or handler answered is answered 200 with nothing. */

@@ -71,7 +71,7 @@ export function readTraceContext(
 	return { parent, state: state === undefined ? undefined : parseTraceState(state) };
 }
 
-/** Makes the request say that it belongs to a span: the fields are those of version 00. */
+/** Makes the request say that it belongs to a span: the fields are those of version 00, their names in lower case (§3.2.1). */
 export function writeTraceContext(
 	headers: HeaderList,
 	traceId: string,
@@ -79,7 +79,7 @@ export function writeTraceContext(
 	flags: number,
 	state: string | undefined,
 ): void {
-	headers.set('Traceparent', `00-${traceId}-${spanId}-0${flags}`);
+	headers.set('traceparent', `00-${traceId}-${spanId}-0${flags}`);
 	if (state === undefined) headers.delete('tracestate');
-	else headers.set('Tracestate', state);
+	else headers.set('tracestate', state);
 }

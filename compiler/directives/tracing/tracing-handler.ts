@@ -50,7 +50,9 @@ export function compileTracing(step: TraceRequestStep, cx: CompileContext, next:
 	function finish(x: Exchange, span: Begun): void {
 		const values = requestAttributes(x, cx.clientIp(x));
 		for (const [key, read] of attributes) {
-			Object.defineProperty(values, key, { value: read(x), enumerable: true, configurable: true, writable: true });
+			const value = read(x);
+			// `__proto__` is a name like any other.
+			Object.defineProperty(values, key, { value, enumerable: true, configurable: true, writable: true });
 		}
 		const { parent } = span;
 		const duration = performance.now() - x.startedAt;

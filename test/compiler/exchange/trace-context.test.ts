@@ -88,7 +88,7 @@ traceContext('does not read a state without its parent, nor two parents', () => 
 	headers.add('traceparent', `00-${TRACE}-${SPAN}-01`);
 	assert.is(readTraceContext(headers), undefined);
 	writeTraceContext(headers, TRACE, SPAN, 1, undefined);
-	assert.equal([...headers], [['Traceparent', `00-${TRACE}-${SPAN}-01`]]);
+	assert.equal([...headers], [['traceparent', `00-${TRACE}-${SPAN}-01`]]);
 });
 
 traceContext.run();
