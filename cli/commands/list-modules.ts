@@ -48,12 +48,24 @@ export const listModules: Command = {
 
 /** Handlers, site options, matchers, balancing policies, global options and the Admin API, in lexical order. */
 async function allModules(): Promise<Module[]> {
-	const [{ directives }, { matchers }, { options }, { balancers }, { lintRules }] = await Promise.all([
+	const [
+		{ directives },
+		{ matchers },
+		{ options },
+		{ balancers },
+		{ lintRules },
+		{ issuers },
+		{ dnsProviders },
+		{ stores },
+	] = await Promise.all([
 		import('../../compiler/directives/index.ts'),
 		import('../../compiler/matchers/index.ts'),
 		import('../../compiler/options/index.ts'),
 		import('../../compiler/providers/balancers/index.ts'),
 		import('../../compiler/lint/index.ts'),
+		import('../../compiler/providers/issuers/index.ts'),
+		import('../../compiler/providers/dns/index.ts'),
+		import('../../compiler/providers/stores/index.ts'),
 	]);
 	const found = new Map<string, Module>();
 	const add = (id: string, summary: string): void => {
@@ -65,6 +77,9 @@ async function allModules(): Promise<Module[]> {
 	}
 	for (const matcher of matchers) add(`http.matchers.${matcher.id}`, matcher.summary);
 	for (const { id, summary } of balancers) add(`http.reverse_proxy.selection_policies.${id}`, summary);
+	for (const { id, summary } of issuers) add(`tls.issuance.${id}`, summary);
+	for (const { id, summary } of dnsProviders) add(`dns.providers.${id}`, summary);
+	for (const { id, summary } of stores) add(`storage.${id}`, summary);
 	for (const option of options) add(`settings.${option.id}`, option.summary);
 	for (const { name, summary } of lintRules) add(`lint.${name}`, summary);
 	for (const { id, summary } of ADMIN_MODULES) add(id, summary);

@@ -4,6 +4,9 @@ import { lintRules } from '../../compiler/lint/index.ts';
 import { matchers } from '../../compiler/matchers/index.ts';
 import { options } from '../../compiler/options/index.ts';
 import { balancers } from '../../compiler/providers/balancers/index.ts';
+import { dnsProviders } from '../../compiler/providers/dns/index.ts';
+import { issuers } from '../../compiler/providers/issuers/index.ts';
+import { stores } from '../../compiler/providers/stores/index.ts';
 import { code, codeParagraph, type ManualPage, markdown, paragraph, section, subsection } from './roff.ts';
 
 /** What a definition says about itself. */
@@ -99,6 +102,12 @@ export function configfilePage(): ManualPage {
 			...balancers.flatMap(({ id, ...balancer }) =>
 				documented({ names: { configfile: [id], compatfile: [id] }, ...balancer }),
 			),
+			...section('Issuers of certificates'),
+			...issuers.flatMap(module => documented(named(module))),
+			...section('DNS providers'),
+			...dnsProviders.flatMap(module => documented(named(module))),
+			...section('Stores'),
+			...stores.flatMap(module => documented(named(module))),
 			...section('Handlers of the document'),
 			...paragraph('The JSON document that `svc adapt` prints has handlers that no directive is named for.'),
 			...directives
@@ -121,6 +130,11 @@ export function configfilePage(): ManualPage {
 			['svc', 'svc-validate', 'svc-explain', 'svc-fmt'].map(page => `${code(page)}(1)`).join(',\n'),
 		],
 	};
+}
+
+/** A module whose id is its word in both languages. */
+function named<T extends { readonly id: string }>(module: T): T & Pick<Documented, 'names'> {
+	return { ...module, names: { configfile: [module.id], compatfile: [module.id] } };
 }
 
 function isWritten({ names }: Pick<Documented, 'names'>): boolean {

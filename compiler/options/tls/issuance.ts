@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import { KEY_TYPES } from '../../directives/tls/handshake-words.ts';
 import { ratioOf } from '../../directives/tls/tls.ts';
-import { DNS_PROVIDER, lowerDnsProvider } from '../../providers/dns/index.ts';
+import { DNS_PROVIDER, DNS_PROVIDER_OR_DEFAULT, lowerDnsProvider } from '../../providers/dns/index.ts';
 import { lowerIssuer } from '../../providers/issuers/index.ts';
 import { lowerPreferredChains, PREFERRED_CHAINS } from '../../providers/issuers/preferred-chains.ts';
 import type { GlobalOption } from '../option.ts';
@@ -86,17 +86,7 @@ export const acmeDns: GlobalOption = {
 		const provider = lowerDnsProvider(args, line, cx);
 		if (provider) settings.acme_dns = provider;
 	},
-	schema: {
-		anyOf: [
-			DNS_PROVIDER,
-			{
-				type: 'object',
-				properties: { provider: { const: 'default', description: 'That of `dns`.' } },
-				required: ['provider'],
-				additionalProperties: false,
-			},
-		],
-	},
+	schema: DNS_PROVIDER_OR_DEFAULT,
 	startup: false,
 };
 

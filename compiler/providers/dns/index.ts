@@ -13,18 +13,35 @@ import { route53 } from './route53.ts';
 /** Every provider, in the order of the manual. */
 export const dnsProviders: readonly DnsModule[] = [cloudflare, route53, digitalocean, hetzner, rfc2136, exec];
 
+const VARIANTS: readonly Schema[] = dnsProviders.map(module => ({
+	type: 'object',
+	description: module.summary,
+	properties: { provider: { const: module.id }, '@id': { type: 'string' }, ...settingProperties(module) },
+	required: ['provider', ...module.settings.filter(({ required }) => required).map(({ name }) => name)],
+	additionalProperties: false,
+}));
+
 /** Schema of a provider. */
 export const DNS_PROVIDER: Schema = {
 	type: 'object',
 	discriminator: { propertyName: 'provider' },
 	required: ['provider'],
-	oneOf: dnsProviders.map(module => ({
-		type: 'object',
-		description: module.summary,
-		properties: { provider: { const: module.id }, '@id': { type: 'string' }, ...settingProperties(module) },
-		required: ['provider', ...module.settings.filter(({ required }) => required).map(({ name }) => name)],
-		additionalProperties: false,
-	})),
+	oneOf: VARIANTS,
+};
+
+/** Schema of a provider, or of `{"provider":"default"}` for the one that the option `dns` names. */
+export const DNS_PROVIDER_OR_DEFAULT: Schema = {
+	...DNS_PROVIDER,
+	oneOf: [
+		...VARIANTS,
+		{
+			type: 'object',
+			description: 'The provider that the option `dns` names.',
+			properties: { provider: { const: 'default' } },
+			required: ['provider'],
+			additionalProperties: false,
+		},
+	],
 };
 
 /**
