@@ -70,6 +70,21 @@ handled('routes that fail give the body up', async () => {
 	assert.is(body.cancelled, 1);
 });
 
+handled('nothing is copied outside of its routes, and the error says so', async () => {
+	for (const [handler, word] of [
+		['copy_upstream_response', 'copy_response'],
+		['copy_upstream_headers', 'copy_response_headers'],
+	] as const) {
+		try {
+			await served([{ handler }]);
+			assert.unreachable();
+		} catch (error) {
+			assert.is((error as HttpError).status, 500);
+			assert.is((error as HttpError).message, `cannot use '${word}' outside of reverse_proxy's handle_response routes`);
+		}
+	}
+});
+
 handled('what follows the proxy cannot copy what its routes have left', async () => {
 	const body = new SpiedBody();
 	const routes = [{ handler: 'edit_headers', response: { set: [{ name: 'X', value: 'y' }] } }];
