@@ -213,6 +213,11 @@ const CASES: readonly Case[] = [
 		out: seen => new URLSearchParams(seen.exchange.sent[0]!.request.target.split('?')[1]).get('x')!,
 	},
 	{
+		of: 'forward_auth',
+		site: 'forward_auth 127.0.0.1:9 {\nuri /auth?x={query.x}\n}',
+		out: seen => new URLSearchParams(seen.exchange.sent[0]!.request.target.split('?')[1]).get('x')!,
+	},
+	{
 		of: 'matcher path',
 		site: `@m path /{query.x}\nrespond @m yes\nrespond no`,
 		target: `/${encodeURIComponent('{env.PATH}')}?x=%7Benv.PATH%7D`,
@@ -335,7 +340,9 @@ data('is looked at in every directive that takes text', () => {
 	// Those take no placeholder of a request, or only names that the configuration wrote.
 	const none = new Set([
 		...['abort', 'basic_auth', 'bind', 'copy_response', 'copy_response_headers', 'fs', 'log', 'log_name', 'log_skip'],
-		...['metrics', 'when'],
+		...['metrics', 'when', 'timeouts', 'tls', 'encode', 'acme_server'],
+		// Their parameters, keys and limits have tests of their own.
+		...['php_fastcgi', 'cache', 'rate_limit'],
 	]);
 	const words = directives.flatMap(({ names }) => (names.compatfile[0] ?? names.configfile[0]) || []);
 	const missing = words.filter(name => !covered.has(name) && !none.has(name));
