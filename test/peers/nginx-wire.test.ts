@@ -1,0 +1,64 @@
+/** fixtures/wire against nginx: which of the requests that we refuse it takes, as the page says. UPDATE=1 rewrites it. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { freePorts, temporaryFolder, waitForPort } from '../harness.ts';
+import { open } from '../runtime/protocols/http1/wire.ts';
+import { otherServers, WIRE_FOLDER, wirePage, wireRequests } from '../wire-corpus.ts';
+
+const peers = suite('bytes with two readings, for nginx');
+
+peers('what nginx accepts of the requests that we refuse is what the page says', async () => {
+	const [port] = (await freePorts(1)) as [number];
+	const folder = temporaryFolder();
+	mkdirSync(path.join(folder, 'logs'));
+	writeFileSync(
+		path.join(folder, 'nginx.conf'),
+		`daemon off; worker_processes 1; pid nginx.pid; user root;
+events { }
+http {
+	access_log off;
+	client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+	server { listen 127.0.0.1:${port}; location / { default_type text/plain; return 200 "<$request_uri>"; } }
+}
+`,
+	);
+	const nginx = spawn('nginx', ['-p', folder, '-e', 'error.log', '-c', 'nginx.conf'], { stdio: 'ignore' });
+	const ended = once(nginx, 'close');
+	try {
+		await waitForPort(port);
+		const requests = wireRequests();
+		const now: { [name: string]: { [server: string]: readonly string[] } } = {};
+		const before = otherServers();
+		for (const { name, bytes, status } of requests) {
+			if (status === undefined) continue;
+			const client = await open(port);
+			client.send(bytes);
+			client.socket.end();
+			const text = await client.whole(5000);
+			client.socket.destroy();
+			const taken = [...text.matchAll(/<([^>]*)>/g)]
+				.map(([, target]) => target!)
+				.filter(target => /^[\x21-\x7e]+$/.test(target));
+			// Its error pages are HTML: only what our location answered counts.
+			const targets = taken.filter(target => target.startsWith('/first') || target.startsWith('/smuggled'));
+			const node = before[name]?.node;
+			if (targets.length === 0 && node === undefined) continue;
+			now[name] = { ...(node ? { node } : {}), ...(targets.length > 0 ? { nginx: targets } : {}) };
+		}
+		if (process.env.UPDATE === '1') {
+			writeFileSync(path.join(WIRE_FOLDER, 'accepted-elsewhere.json'), `${JSON.stringify(now, null, '\t')}\n`);
+			writeFileSync(path.join(WIRE_FOLDER, 'README.md'), wirePage(requests, now));
+		}
+		assert.equal(before, now, 'run with UPDATE=1 when nginx has changed');
+		assert.is(readFileSync(path.join(WIRE_FOLDER, 'README.md'), 'utf8'), wirePage(requests, now));
+	} finally {
+		nginx.kill('SIGTERM');
+		await ended;
+	}
+});
+
+peers.run();

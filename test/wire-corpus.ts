@@ -1,0 +1,81 @@
+/** The inputs of fixtures/wire: what they are, what other servers make of them, and the page that says so. */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { ROOT } from './harness.ts';
+
+/** Folder of the corpus. */
+export const WIRE_FOLDER: string = path.join(ROOT, 'fixtures/wire');
+
+/** Bytes of a client, as latin1. Either `status` refuses them, or they are messages with these targets. */
+export interface WireRequest {
+	/** Name of the file that it stands in. */
+	readonly group: string;
+	readonly name: string;
+	readonly why: string;
+	readonly bytes: string;
+	readonly status?: number;
+	readonly paths?: readonly string[];
+}
+
+/** Bytes of an upstream, as latin1, and what a client gets for them. */
+export interface WireAnswer {
+	readonly name: string;
+	readonly why: string;
+	readonly bytes: string;
+	readonly status: number;
+	/** Body that the client gets; not looked at if left out. */
+	readonly body?: string;
+}
+
+/** Targets of the messages that other servers took, by server, for inputs that we refuse: `{"name": {"node": ["/first"]}}`. */
+export type OtherServers = { readonly [name: string]: { readonly [server: string]: readonly string[] } };
+
+/** Every request of the corpus. */
+export function wireRequests(): WireRequest[] {
+	const folder = path.join(WIRE_FOLDER, 'requests');
+	return readdirSync(folder)
+		.sort()
+		.flatMap(file => {
+			const rows = JSON.parse(readFileSync(path.join(folder, file), 'utf8')) as WireRequest[];
+			return rows.map(row => ({ ...row, group: path.basename(file, '.json') }));
+		});
+}
+
+/** Every answer of the corpus. */
+export function wireAnswers(): WireAnswer[] {
+	return JSON.parse(readFileSync(path.join(WIRE_FOLDER, 'responses/answers.json'), 'utf8')) as WireAnswer[];
+}
+
+/** What other servers accept, as last seen. */
+export function otherServers(): OtherServers {
+	return JSON.parse(readFileSync(path.join(WIRE_FOLDER, 'accepted-elsewhere.json'), 'utf8')) as OtherServers;
+}
+
+/** The page of inputs that other servers accept and we refuse. */
+export function wirePage(requests: readonly WireRequest[], others: OtherServers): string {
+	const refused = requests.filter(({ status, name }) => status !== undefined && others[name] !== undefined);
+	const lines = [
+		'# Bytes that are refused',
+		'',
+		`${requests.length} requests and ${wireAnswers().length} answers of upstreams that make a proxy and what is behind it disagree about where a`,
+		'message ends, which host it is for, or which fields it has. The tests send each of them to this server alone and to it as',
+		'a proxy: it is refused with the status given and the connection closed, or what arrives upstream has one reading.',
+		'',
+		'The tables name those that Node.js (its strict parser) or nginx take for at least one message, and why this server does',
+		'not. Both columns are measured: `npm test` compares the first with Node, `npm run test:peers` the second with nginx.',
+		'`2` means that the bytes behind were taken for a second request.',
+	];
+	const groups = [...new Set(refused.map(({ group }) => group))];
+	for (const group of groups) {
+		lines.push('', `## ${group}`, '', '| Input | Here | Node | nginx | Why |', '| --- | --- | --- | --- | --- |');
+		for (const { name, why, status } of refused.filter(row => row.group === group)) {
+			const { node, nginx } = others[name]!;
+			lines.push(`| ${name.replaceAll('|', '\\|')} | ${status} | ${taken(node)} | ${taken(nginx)} | ${why} |`);
+		}
+	}
+	return `${lines.join('\n')}\n`;
+}
+
+function taken(paths: readonly string[] | undefined): string {
+	return paths === undefined || paths.length === 0 ? '' : String(paths.length);
+}
