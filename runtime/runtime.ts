@@ -129,6 +129,7 @@ export class Runtime implements RuntimeControl {
 			upstreamsWaited: () => this.#pools.waiting,
 			spansExported: () => this.#spans.exported,
 			spansDropped: () => this.#spans.dropped,
+			certificates: () => this.#tls.readings(),
 		});
 	}
 
@@ -389,6 +390,7 @@ export class Runtime implements RuntimeControl {
 			await this.#prepareTls(facts);
 			await pool.prepareAll({ generation, delta, listeners });
 			if (this.#sinkErrors[0]) throw this.#sinkErrors[0];
+			await this.#sinks.opened();
 			await this.#compiler.commit();
 			if (this.#stopping) throw new WorkerLost('The server is stopping.');
 			this.#generation = generation;

@@ -1,5 +1,6 @@
 /** Everything that `/metrics` shows, as one prom-client registry that reads shared memory when scraped. */
 import { Counter, type Metric, Registry } from 'prom-client';
+import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
 import { CIRCUIT_STATES } from '../upstreams/circuit-breaker.ts';
 import type { UpstreamReport } from '../upstreams/pool-board.ts';
 import { ROW } from './counter-row.ts';
@@ -24,6 +25,7 @@ export interface RuntimeGauges {
 	/** Spans of requests that a collector has taken, and those that the main thread dropped. */
 	readonly spansExported: () => number;
 	readonly spansDropped: () => number;
+	readonly certificates: () => CertificateReadings;
 }
 
 /** The metrics of a runtime. */
@@ -120,6 +122,7 @@ export class MetricsRegistry {
 			gauges.upstreamsWaited,
 		);
 		registerUpstreamGauges(this.#registry, gauges.upstreams);
+		registerCertificateMetrics(this.#registry, gauges.certificates);
 		registerProcessMetrics(this.#registry);
 	}
 
@@ -172,6 +175,47 @@ function registerUpstreamGauges(registry: Registry, reports: () => readonly Upst
 		({ circuit }) => CIRCUIT_STATES.indexOf(circuit),
 		Math.max,
 	);
+}
+
+function registerCertificateMetrics(registry: Registry, readings: () => CertificateReadings): void {
+	const metrics: readonly [name: string, help: string, type: string, samples: () => Sample[]][] = [
+		[
+			'svc_tls_certificate_expiry_timestamp_seconds',
+			'When a certificate that is served ends, by subject and issuer.',
+			'gauge',
+			() => distinct(readings().expiry),
+		],
+		[
+			'svc_tls_certificate_attempts_total',
+			'Attempts to obtain or renew a certificate, by issuer and result.',
+			'counter',
+			() => [...readings().attempts],
+		],
+		[
+			'svc_tls_ocsp_responses_total',
+			'OCSP responses that were fetched, by result.',
+			'counter',
+			() => [...readings().ocsp],
+		],
+		[
+			'svc_tls_certificates_missing',
+			'Names that should have a certificate and have none.',
+			'gauge',
+			() => [{ labels: {}, value: readings().missing }],
+		],
+	];
+	for (const metric of metrics) registry.registerMetric(ownMetric(...metric));
+}
+
+/** Of samples with the same labels the least: two series with one name would be no exposition. */
+function distinct(samples: CertificateReadings['expiry']): Sample[] {
+	const byLabels = new Map<string, Sample>();
+	for (const sample of samples) {
+		const key = JSON.stringify(sample.labels);
+		const known = byLabels.get(key);
+		if (!known || sample.value < known.value) byLabels.set(key, sample);
+	}
+	return [...byLabels.values()];
 }
 
 interface Sample {

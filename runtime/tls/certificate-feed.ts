@@ -5,6 +5,7 @@
 
 import type { Settings } from '../../compiler/document/document.ts';
 import type { CertificatePlan } from '../../compiler/tls/certificate-plan.ts';
+import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
 import type { LogLevel } from '../threads/messages.ts';
 
 /** A certificate with its key, as threads serve it. */
@@ -71,6 +72,8 @@ export interface CertificateManager {
 	obtain(question: CertificateQuestion): Promise<boolean>;
 	/** PEM of an internal authority's root and of its intermediate. Rejects when there is no such authority. */
 	authority?(id: string): Promise<{ readonly root: string; readonly intermediate: string }>;
+	/** What a scrape shows. */
+	readings?(): CertificateReadings;
 	/** Ends timers and orders; what was begun is resumed from the store by the next process. */
 	close(): Promise<void>;
 }

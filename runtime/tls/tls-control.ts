@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Settings } from '../../compiler/document/document.ts';
 import type { PlannedCertificates } from '../../compiler/tls/plan-tls.ts';
+import { type CertificateReadings, MOST_EXPIRY_SERIES } from '../certificates/certificate-metrics.ts';
 import type { LogLevel } from '../threads/messages.ts';
 import type {
 	CertificateManager,
@@ -35,6 +36,8 @@ export class TlsRefused extends Error {
 		this.code = typeof code === 'string' && code.includes('/') ? code : 'tls/unavailable';
 	}
 }
+
+const NO_READINGS: CertificateReadings = { attempts: [], expiry: [], ocsp: [], missing: 0 };
 
 /** Certificates of one message to a thread: more would hold it up. */
 const MOST_TOLD = 200;
@@ -82,9 +85,14 @@ export class TlsControl implements CertificateSink {
 		return this.#made;
 	}
 
-	/** Ends of life of certificates from files. */
-	get fileExpiry(): CertificateFiles['expiry'] {
-		return this.#files.expiry;
+	/** What a scrape shows of certificates, those from files included. */
+	readings(): CertificateReadings {
+		const managed = this.#made?.readings?.() ?? NO_READINGS;
+		const files = this.#files.expiry.slice(0, MOST_EXPIRY_SERIES).map(({ subject, notAfter }) => ({
+			labels: { subject, issuer: 'file' },
+			value: notAfter / 1000,
+		}));
+		return { ...managed, expiry: [...managed.expiry, ...files] };
 	}
 
 	/**

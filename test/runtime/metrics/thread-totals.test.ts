@@ -26,6 +26,7 @@ const GAUGES = {
 	accessLogDropped: () => 2,
 	spansExported: () => 0,
 	spansDropped: () => 0,
+	certificates: () => ({ attempts: [], expiry: [], ocsp: [], missing: 0 }),
 };
 
 const counting = suite('thread totals');

@@ -9,7 +9,7 @@ import type { SiteTls } from '../../../compiler/tls/site-tls.ts';
 import { type Runtime, startRuntime } from '../../../runtime/runtime.ts';
 import { TestAuthority, type TestCertificate } from '../../certificates.ts';
 import { freePorts, rawExchange, temporaryFolder } from '../../harness.ts';
-import { json, keptLog, withServer } from '../running-server.ts';
+import { eventually, json, keptLog, withServer } from '../running-server.ts';
 import { tlsFailure, tlsGet } from './tls-client.ts';
 
 const folder = temporaryFolder();
@@ -35,6 +35,7 @@ function site(host: string, body: string, tls?: SiteTls): Site {
 		addresses: [`https://${host}:${port}`],
 		bind: ['127.0.0.1'],
 		...(tls ? { tls } : {}),
+		logs: [{ output: { writer: 'stdout' } }],
 		pipeline: [{ handler: 'respond', body }],
 	};
 }
@@ -52,6 +53,7 @@ const bundle = await authority.issue({ names: ['bundle.test'] });
 writeFileSync(path.join(bundles, 'one.pem'), bundle.certificate + bundle.key);
 const all = keep('all', await authority.issue({ names: ['*.auth.test'] }));
 
+const log = keptLog();
 /** One server for everything that one configuration can show. */
 let server: Runtime;
 
@@ -68,9 +70,8 @@ tls.before(async () => {
 		site('public.auth.test', 'public'),
 	];
 	const servers = [{ strict_sni_host: false }];
-	const log = keptLog();
 	server = await startRuntime({
-		input: json(document(sites, { servers })),
+		input: json(document(sites, { servers, metrics: {} })),
 		threads: 2,
 		writers: { stdout: log, stderr: log },
 	});
@@ -150,6 +151,31 @@ tls('a site beside a wildcard that wants client certificates does not want them,
 	const { session } = await tlsGet(port, { servername: 'public.auth.test', maxVersion: 'TLSv1.2' });
 	const base = { servername: 'private.auth.test', maxVersion: 'TLSv1.2', session: session! } as const;
 	assert.match(await tlsFailure(port, base), /^(?!answered)/);
+});
+
+tls('metrics and access entries tell of handshakes', async () => {
+	const text = await server.metrics();
+	const value = (series: string) => Number(new RegExp(`^${RegExp.escape(series)} (\\S+)$`, 'm').exec(text)?.[1]);
+	assert.ok(value('svc_tls_handshakes_total{version="tls1.3",result="ok"}') > 5);
+	assert.ok(value('svc_tls_handshakes_total{version="tls1.2",result="ok"}') > 5);
+	assert.ok(value('svc_tls_sessions_resumed_total{version="tls1.3"}') >= 19);
+	assert.ok(value('svc_tls_handshakes_total{version="",result="no_certificate"}') >= 2);
+	assert.ok(value('svc_tls_handshakes_total{version="",result="client_certificate_missing"}') >= 1);
+	const expiry = value('svc_tls_certificate_expiry_timestamp_seconds{subject="a.test",issuer="file"}');
+	assert.ok(Math.abs(expiry - Date.now() / 1000 - 86_400) < 600, text);
+	await tlsGet(port, { servername: 'a.test', path: '/logged' });
+	await eventually('the entry is written', () => log.text().includes('/logged'));
+	const entry = log.entries.find(({ request }) => (request as { uri?: string })?.uri === '/logged') as {
+		request: { tls: object };
+	};
+	assert.equal(entry.request.tls, {
+		resumed: false,
+		version: 'tls1.3',
+		cipher_suite: 'TLS_AES_128_GCM_SHA256',
+		proto: '',
+		server_name: 'a.test',
+		ech: false,
+	});
 });
 
 tls('default_sni, fallback_sni and redirects of plain HTTP on the port', async () => {
