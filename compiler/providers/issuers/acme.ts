@@ -47,7 +47,8 @@ export const acme: IssuerModule = {
 			disable_tlsalpn_challenge: { type: 'boolean', description: 'Answers no TLS-ALPN-01 challenge.' },
 			distributed: {
 				type: 'boolean',
-				description: 'Whether answers to challenges are kept in the store for other processes; true if left out.',
+				description:
+					'Accepted as the compatible server takes it: challenges are answered by all threads of the process that orders, and by no other process.',
 			},
 			alt_http_port: {
 				type: 'integer',

@@ -1,9 +1,10 @@
 /** The registry of issuers. */
 import type { Schema } from '../../directives/directive.ts';
 import type { LowerContext } from '../../lower/lower-context.ts';
+import { unavailableMessage } from '../../lower/unavailable.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
 import type { IssuerSettings } from '../../tls/certificate-plan.ts';
-import { acme } from './acme.ts';
+import { acme, FALLBACK_DIRECTORY } from './acme.ts';
 import { internal } from './internal.ts';
 import type { IssuerModule } from './issuer-module.ts';
 
@@ -32,6 +33,12 @@ export function lowerIssuer(args: readonly Word[], line: Line, cx: LowerContext)
 	const [name, ...rest] = args;
 	if (!name) {
 		cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'issuer <issuer> [<argument>…] [{ … }]');
+		return undefined;
+	}
+	if (name.text === 'zerossl') {
+		cx.problem('error', 'issuer/unavailable', name.span, unavailableMessage('issuer zerossl'), {
+			hint: `It is the REST interface of an authority whose ACME interface works: \`issuer acme ${FALLBACK_DIRECTORY}\`.`,
+		});
 		return undefined;
 	}
 	const id = cx.oneOf(

@@ -1,0 +1,173 @@
+/** The whole server with a scripted ACME server: challenges as the world sees them, on-demand certificates, and what is shown. */
+import type { X509Certificate } from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
+import path from 'node:path';
+import { connect } from 'node:tls';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { freePorts, type ServerProcess, serve, temporaryFolder } from '../../harness.ts';
+import { fakeApi } from './dns/fake-api.ts';
+import { eventually } from './kept-certificates.ts';
+import { type ScriptedAcmeServer, scriptedAcmeServer, type Validation } from './scripted-acme-server.ts';
+
+const served = suite('served certificates');
+
+/** What an HTTP request for a name gives. */
+function get(port: number, host: string, file: string): Promise<{ status: number; body: string }> {
+	return new Promise((resolve, reject) => {
+		request({ host: '127.0.0.1', port, path: file, headers: { host, connection: 'close' } }, response => {
+			let body = '';
+			response.setEncoding('utf8').on('data', chunk => {
+				body += chunk;
+			});
+			response.on('end', () => resolve({ status: response.statusCode!, body }));
+		})
+			.on('error', reject)
+			.end();
+	});
+}
+
+/** The certificate for a name; undefined when the handshake fails. */
+function certificateOf(port: number, name: string, alpn?: string): Promise<X509Certificate | undefined> {
+	return new Promise(resolve => {
+		const socket = connect({
+			host: '127.0.0.1',
+			port,
+			servername: name,
+			rejectUnauthorized: false,
+			...(alpn === undefined ? {} : { ALPNProtocols: [alpn] }),
+		});
+		socket.once('secureConnect', () => {
+			const right = alpn === undefined || socket.alpnProtocol === alpn;
+			resolve(right ? socket.getPeerX509Certificate() : undefined);
+			socket.destroy();
+		});
+		socket.once('error', () => resolve(undefined));
+	});
+}
+
+/** Validates over the network, several times: every thread has to answer. */
+async function validated({ type, name, token, keyAuthorization }: Validation, http: number, https: number) {
+	for (let turn = 0; turn < 6; turn++) {
+		if (type === 'http-01') {
+			const { status, body } = await get(http, name, `/.well-known/acme-challenge/${token}`);
+			if (status !== 200 || body !== keyAuthorization) return false;
+		} else {
+			const certificate = await certificateOf(https, name, 'acme-tls/1');
+			if (certificate?.subjectAltName !== `DNS:${name}`) return false;
+		}
+	}
+	return true;
+}
+
+interface Running {
+	readonly acme: ScriptedAcmeServer;
+	readonly http: number;
+	readonly https: number;
+	readonly admin: number;
+	readonly folder: string;
+	readonly server: ServerProcess;
+}
+
+async function withServer(
+	text: (ports: { http: number; https: number; acme: ScriptedAcmeServer }) => string,
+	test: (running: Running) => Promise<void>,
+): Promise<void> {
+	const folder = temporaryFolder();
+	const acme = await scriptedAcmeServer(folder);
+	const [http, https, admin] = (await freePorts(3)) as [number, number, number];
+	acme.faults.validate = validation => validated(validation, http, https);
+	const file = path.join(folder, 'Configfile');
+	writeFileSync(
+		file,
+		`{\n\thttp_port ${http}\n\thttps_port ${https}\n\tadmin 127.0.0.1:${admin}\n\tthreads 2\n\tmetrics\n\tstorage file_system store\n${text({ http, https, acme })}`,
+	);
+	const server = await serve([file], https);
+	try {
+		await test({ acme, http, https, admin, folder, server });
+	} finally {
+		await server.stop();
+		await acme.close();
+	}
+}
+
+served('sites get their certificates by challenges that every thread answers; keys are shown nowhere', async () => {
+	await withServer(
+		({ acme }) => `	cert_issuer acme ${acme.directory} {
+		trusted_roots ${acme.rootFile}
+		eab id very-secret-mac
+	}
+}
+http.example.com {
+	respond "over HTTP"
+}
+alpn.example.com {
+	tls {
+		issuer acme ${acme.directory} {
+			trusted_roots ${acme.rootFile}
+			disable_http_challenge
+		}
+	}
+	respond "over TLS"
+}
+`,
+		async ({ acme, http, https, admin, folder, server }) => {
+			for (const name of ['http.example.com', 'alpn.example.com']) {
+				await eventually(`${name} has its certificate`, async () => {
+					const certificate = await certificateOf(https, name);
+					return certificate?.issuer === 'CN=Scripted Root' && certificate.checkHost(name) === name;
+				});
+			}
+			assert.is(acme.orders.length, 2);
+			assert.is((await get(http, 'http.example.com', '/x')).status, 308);
+			assert.is((await get(http, 'http.example.com', '/.well-known/acme-challenge/none')).status, 308);
+			const file = path.join(folder, 'store/certificates', path.basename(issuerFolder(acme)), 'http.example.com');
+			assert.ok(existsSync(file));
+			const config = (await get(admin, `127.0.0.1:${admin}`, '/config/')).body;
+			const metrics = (await get(admin, `127.0.0.1:${admin}`, '/metrics')).body;
+			const key = readFileSync(path.join(file, 'http.example.com.key'), 'utf8').split('\n')[1]!;
+			for (const shown of [config, metrics, server.output()]) {
+				assert.not.ok(shown.includes(key) || shown.includes('PRIVATE KEY') || shown.includes('very-secret-mac'));
+			}
+			assert.match(config, /"mac_key":"\[redacted\]"/);
+			assert.match(metrics, /svc_tls_certificate\w*\{[^}]*subject="http\.example\.com"/);
+			assert.match(metrics, /svc_tls_\w*(?:issuance|attempts)\w*\{[^}]*result="obtained"[^}]*\} 2/);
+		},
+	);
+});
+
+served('a site on demand gets its certificate in the handshake of its first client, with permission only', async () => {
+	const permission = await fakeApi(({ path: url }) => ({ status: url.endsWith('domain=yes.example.com') ? 200 : 404 }));
+	await withServer(
+		({ acme }) => `	on_demand_tls {
+		ask ${permission.url}/ask
+	}
+	cert_issuer acme ${acme.directory} {
+		trusted_roots ${acme.rootFile}
+	}
+}
+https:// {
+	tls {
+		on_demand
+	}
+	respond "on demand"
+}
+`,
+		async ({ acme, https }) => {
+			assert.is(acme.orders.length, 0);
+			const certificates = await Promise.all([1, 2, 3].map(() => certificateOf(https, 'yes.example.com')));
+			for (const certificate of certificates) assert.is(certificate?.checkHost('yes.example.com'), 'yes.example.com');
+			assert.is(acme.orders.length, 1);
+			assert.is((await certificateOf(https, 'no.example.com'))?.checkHost('no.example.com'), undefined);
+			assert.is(acme.orders.length, 1);
+		},
+	);
+	await permission.close();
+});
+
+function issuerFolder(acme: ScriptedAcmeServer): string {
+	return `${new URL(acme.directory).host.replace(':', '-')}-directory`;
+}
+
+served.run();
