@@ -4,7 +4,8 @@ import type { Word } from './ast.ts';
 import type { Constants } from './constants.ts';
 import type { ExpansionReport } from './expansion-report.ts';
 import { type Frame, spanIn } from './frame.ts';
-import type { ParsedWord } from './parsed-file.ts';
+import { mostWords, type ParsedWord } from './parsed-file.ts';
+import { tooManyWords } from './structure-mistake.ts';
 
 const replaced = /\\([{}])|\{args\[([^\]]*)\]\}|\{args\.([^{}]*)\}|\{(let|param)\.([^{}]*)\}/g;
 const variadic = /^\{args\[([^\]:{}]*):([^\]:{}]*)\]\}$/;
@@ -26,7 +27,9 @@ export function expandWords(words: readonly ParsedWord[], scope: WordScope): Par
 		if (!word.text.includes('{')) out.push(frame.identity ? word : { ...word, span: spanIn(frame, word.span) });
 		else expandWord(word, scope, out);
 	}
-	return out;
+	if (out.length <= mostWords) return out;
+	scope.report.report(tooManyWords(out[mostWords]!.span));
+	return out.slice(0, mostWords);
 }
 
 function expandWord(word: ParsedWord, scope: WordScope, out: ParsedWord[]): void {

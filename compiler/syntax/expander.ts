@@ -233,16 +233,19 @@ export class Expander {
 		};
 		for (const word of line.words) {
 			const content = placed(word, frame.block);
-			if (!content) words.push(...expandWords([word], scope));
-			else if (content.args.length > 0 && words.length > 0 && content.lines.length === 0) words.push(...content.args);
-			else {
+			if (this.report.exhausted) break;
+			if (!content) words = words.concat(expandWords([word], scope));
+			else if (content.args.length > 0 && words.length > 0 && content.lines.length === 0) {
+				words = words.concat(content.args);
+				this.report.spend(0, content.args.length, 0);
+			} else {
 				flush();
 				if (content.args.length > 0) {
 					const own = { ...content.args[0]!.span, end: content.args[content.args.length - 1]!.span.end };
 					out.push({ words: content.args, block: undefined, alternative: undefined, span: own, live: false, shape: 0 });
 				}
-				out.push(...content.lines);
 				this.report.spend(content.lines.length, content.args.length, 0);
+				for (const placedLine of content.lines) out.push(placedLine);
 			}
 		}
 		if (words.length === 0 && line.block && out.length > 0) {

@@ -131,6 +131,8 @@ export class Importer {
 			return [];
 		}
 		this.#report.importing(target.span);
+		// An import costs more than a line that it brings in.
+		this.#report.spend(2, 0, 0);
 		const block = line.block && expander.passedBlock(line.block, frame, constants, depth);
 		const snippet = this.snippets.get(target.text);
 		if (keyword.text === 'use') {

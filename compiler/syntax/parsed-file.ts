@@ -42,6 +42,9 @@ export interface ParsedFile {
 	readonly blank: boolean;
 }
 
+/** Most words of a line: many more than anyone writes, and few enough for a call that takes them all as arguments. */
+export const mostWords = 50_000;
+
 /** Deepest nesting of blocks, in one text and after expansion. */
 export const deepestNesting = 128;
 

@@ -7,13 +7,21 @@ import type { Source, SourceSpan } from '../source/source.ts';
 import {
 	deepestNesting,
 	mostAlternatives,
+	mostWords,
 	type ParsedBlock,
 	type ParsedLine,
 	type ParsedWord,
 	shapes,
 } from './parsed-file.ts';
 import type { ScannedWord } from './scan-word.ts';
-import { closeAfterWords, emptyBraces, openOnNewLine, structureMistake, textAfterClose } from './structure-mistake.ts';
+import {
+	closeAfterWords,
+	emptyBraces,
+	openOnNewLine,
+	structureMistake,
+	textAfterClose,
+	tooManyWords,
+} from './structure-mistake.ts';
 import { Close, Newline, Open, type WordToken } from './tokens.ts';
 
 /** Words whose text an expansion may change. */
@@ -121,6 +129,10 @@ export class ParsedTree {
 		}
 		const text = scanned ? scanned.text! : token.image;
 		const span = { source: this.source, start: this.#text.start(start), end: this.#text.end(end) };
+		if (part.words.length >= mostWords) {
+			if (part.words.length === mostWords) this.diagnostics.push(tooManyWords(span));
+			if (part.words.length > mostWords) return;
+		}
 		if (text.includes('{') && expandable.test(text)) part.live = true;
 		part.words.push(
 			scanned?.valueQuote

@@ -2,6 +2,7 @@
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import type { Dialect } from '../dialects/dialect.ts';
 import type { SourceSpan } from '../source/source.ts';
+import { mostWords } from './parsed-file.ts';
 
 /** `FILE:LINE` of a span. */
 export function fileAndLine(span: SourceSpan): string {
@@ -71,4 +72,15 @@ export function textAfterClose(span: SourceSpan, dialect: Dialect): Diagnostic {
 		label: 'the line ends here',
 		hint: 'Break the line after `}`.',
 	});
+}
+
+/** The mistake of a line that goes on and on; the span is that of the first word too many. */
+export function tooManyWords(span: SourceSpan): Diagnostic {
+	return {
+		code: 'syntax/too-many-words',
+		severity: 'error',
+		message: `A line holds more than ${mostWords.toLocaleString('en')} words; the rest of it is not read.`,
+		span,
+		hint: 'Use several lines, or a matcher that says the same in fewer words.',
+	};
 }

@@ -1,0 +1,14 @@
+/** A bounded run of the fuzzer; `npm run fuzz` tries a million texts, test/long/ some ten thousand. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { fuzz } from './fuzz.ts';
+
+const fuzzing = suite('fuzzing');
+
+fuzzing('no text and no document breaks what must hold for all of them', async () => {
+	const { tried, findings } = await fuzz({ count: 4000, from: 1, time: 4000, most: 3 });
+	assert.equal(findings, [], 'what broke, as short as it goes; see test/fuzz/properties.ts');
+	assert.ok(tried > 100, `${tried} texts in four seconds`);
+});
+
+fuzzing.run();

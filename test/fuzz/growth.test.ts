@@ -1,0 +1,145 @@
+/** Texts made to grow: each is answered in time, whether it is refused or not, and what is said of it is short. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { compile } from '../../compiler/compiler.ts';
+import { toReport } from '../../compiler/diagnostics/diagnostic-report.ts';
+import type { ConfigFormat } from '../../compiler/dialects/dialect.ts';
+import { ReadError, type Reader } from '../../compiler/source/reader.ts';
+import { formatText } from '../../compiler/syntax/format.ts';
+import { deepestNesting } from '../../compiler/syntax/parsed-file.ts';
+
+function readerOf(files: { readonly [path: string]: string }): Reader {
+	const missing = (path: string): never => {
+		throw new ReadError('ENOENT', path);
+	};
+	return {
+		readText: path => files[path] ?? missing(path),
+		readBytes: missing,
+		list: missing,
+		kind: path => (files[path] === undefined ? undefined : 'file'),
+		env: () => undefined,
+		workingDirectory: '/work',
+	};
+}
+
+interface Outcome {
+	readonly milliseconds: number;
+	readonly codes: readonly string[];
+	readonly said: number;
+}
+
+function outcome(format: ConfigFormat, text: string, files: { readonly [path: string]: string } = {}): Outcome {
+	const started = performance.now();
+	const input = { format, text, name: 'main', path: '/work/main' };
+	const { diagnostics } = compile(input, readerOf({ '/work/main': text, ...files }));
+	const said = diagnostics.reduce((sum, one) => sum + toReport(one).text.length, 0);
+	if (format !== 'json') formatText(text);
+	return { milliseconds: performance.now() - started, codes: diagnostics.map(({ code }) => code), said };
+}
+
+/** Characters of a long text; test/long/growth.test.ts has ten million. */
+const LENGTH = Number(process.env.GROWTH_LENGTH ?? 100_000);
+/** Milliseconds for it on a slow machine that does other things too. */
+const SLOW = 4000 + LENGTH / 500;
+
+const growth = suite('growth');
+const dialects = ['configfile', 'compatfile'] as const;
+
+growth('a long text of one character, or of one pair, takes no square', () => {
+	const pieces = [
+		'{',
+		'}',
+		'{\n',
+		'}\n',
+		'{}',
+		'"',
+		'`',
+		'(',
+		'[',
+		'\\',
+		'#',
+		'{$',
+		'{$X:',
+		'<<E ',
+		'a{',
+		'}a',
+		'\r',
+		',',
+	];
+	for (const piece of LENGTH > 1_000_000 ? braces : [...braces, ...others]) {
+		const { milliseconds, said } = outcome('configfile', piece.repeat(Math.floor(LENGTH / piece.length)));
+		assert.ok(milliseconds < SLOW, `${JSON.stringify(piece)}: ${Math.round(milliseconds)} ms`);
+		assert.ok(said < 2_000_000, `${JSON.stringify(piece)}: ${said} characters are said`);
+	}
+	for (const piece of ['{', '[', '{"a":', '"']) {
+		assert.ok(outcome('json', piece.repeat(Math.floor(LENGTH / piece.length))).milliseconds < SLOW, piece);
+	}
+});
+
+growth('blocks nest to the limit that is stated, and no deeper', () => {
+	const nested = (levels: number): string => `:80 {\n${'handle {\n'.repeat(levels)}${'}\n'.repeat(levels)}}\n`;
+	for (const dialect of dialects) {
+		assert.equal(
+			outcome(dialect, nested(deepestNesting - 1)).codes.filter(code => code.startsWith('syntax/')),
+			[],
+		);
+		assert.ok(outcome(dialect, nested(deepestNesting + 1)).codes.includes('syntax/nesting-too-deep'));
+		assert.ok(outcome(dialect, nested(20_000)).milliseconds < SLOW);
+	}
+});
+
+growth('imports that come back to themselves are told of', () => {
+	for (const dialect of dialects) {
+		assert.ok(outcome(dialect, 'import main\n').codes.includes('import/cycle'));
+		const files = { '/work/a': 'import b\n', '/work/b': 'import c\n', '/work/c': 'import a\n' };
+		assert.ok(outcome(dialect, ':80 {\n\timport a\n}\n', files).codes.includes('import/cycle'));
+	}
+});
+
+growth('files that import each other twice over, level by level, are stopped', () => {
+	const files: { [path: string]: string } = {};
+	for (let level = 0; level < 40; level++) files[`/work/f${level}`] = `import f${level + 1}\nimport f${level + 1}\n`;
+	files['/work/f40'] = 'respond x\n';
+	{
+		const { milliseconds, codes } = outcome('configfile', ':80 {\n\timport f0\n}\n', files);
+		assert.ok(codes.length > 0 && milliseconds < SLOW, `${Math.round(milliseconds)} ms, ${codes.slice(0, 3)}`);
+	}
+});
+
+growth('snippets that use each other many times over are stopped', () => {
+	const snippet = (level: number): string => `(s${level}) {\n${`\timport s${level - 1}\n`.repeat(10)}}\n`;
+	const text = `(s0) {\n\theader X-A 1\n}\n${Array.from({ length: 12 }, (_, level) => snippet(level + 1)).join('')}:80 {\n\timport s12\n}\n`;
+	{
+		const { milliseconds, codes } = outcome('compatfile', text);
+		assert.ok(codes.length > 0 && milliseconds < SLOW, `${Math.round(milliseconds)} ms, ${codes.slice(0, 3)}`);
+	}
+});
+
+growth('arguments and blocks that double themselves are stopped', () => {
+	const doubling = (level: number): string => `(d${level}) {\n\timport d${level - 1} {args[:]} {args[:]}\n}\n`;
+	const args = `(d0) {\n\theader X {args[0]}\n}\n${Array.from({ length: 40 }, (_, level) => doubling(level + 1)).join('')}:80 {\n\timport d40 a b\n}\n`;
+	const passing = (level: number): string =>
+		`(p${level}) {\n\timport p${level - 1} {\n\t\t{block}\n\t\t{block}\n\t}\n}\n`;
+	const blocks = `(p0) {\n\t{block}\n}\n${Array.from({ length: 40 }, (_, level) => passing(level + 1)).join('')}:80 {\n\timport p40 {\n\t\theader X 1\n\t}\n}\n`;
+	for (const text of [args, blocks]) {
+		const { milliseconds, codes } = outcome('compatfile', text);
+		assert.ok(codes.length > 0 && milliseconds < SLOW, `${Math.round(milliseconds)} ms, ${codes.slice(0, 3)}`);
+	}
+});
+
+growth('many sites, matchers, words and lines take their number, not its square', () => {
+	const sites = (count: number): string =>
+		Array.from({ length: count }, (_, at) => `:${at + 1} {\n\trespond x\n}\n`).join('');
+	const matchers = (count: number): string =>
+		`:80 {\n${Array.from({ length: count }, (_, at) => `\t@m${at} path /${at}\n\trespond @m${at} x\n`).join('')}}\n`;
+	const words = (count: number): string => `:80 {\n\t@a path ${'/x '.repeat(count)}\n\trespond @a x\n}\n`;
+	for (const make of [sites, matchers, words]) {
+		outcome('configfile', make(200));
+		const few = outcome('configfile', make(1000)).milliseconds;
+		const many = outcome('configfile', make(8000)).milliseconds;
+		// Eight times as much: eight times as long, with room for what else the machine does, and less than 64 times.
+		assert.ok(many < 24 * few + 1000, `${make.name}: ${Math.round(few)} ms, then ${Math.round(many)} ms`);
+	}
+});
+
+growth.run();
