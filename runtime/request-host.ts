@@ -5,6 +5,7 @@ import type { Exchange } from '../compiler/exchange/exchange.ts';
 import { failResponse } from '../compiler/exchange/failed-response.ts';
 import { HttpError } from '../compiler/exchange/http-error.ts';
 import { DEFAULT_PROTOCOLS } from '../compiler/options/servers/protocols.ts';
+import { redirectToHttps } from '../compiler/tls/https-redirect.ts';
 import type { Generation, Generations, ListenerTable } from './generation.ts';
 import type { Admission } from './listeners/admission.ts';
 import { ROW } from './metrics/counter-row.ts';
@@ -13,7 +14,7 @@ import { http2Counters } from './metrics/http2-counters.ts';
 import { refusalSlot } from './metrics/refusals.ts';
 import type { Http2Counters, ProtocolHost, ProtocolLimits } from './protocols/protocol.ts';
 import type { LogEntry } from './threads/messages.ts';
-import { answerChallenge, redirectToHttps, requireSameHost } from './tls/https-redirect.ts';
+import { answerChallenge, requireSameHost } from './tls/before-sites.ts';
 import type { ThreadTls } from './tls/thread-tls.ts';
 
 /** What the hosts of one thread share. */

@@ -4,11 +4,12 @@ import type { BuiltSite } from '../codegen/built-site.ts';
 import type { HostFacts } from '../codegen/placeholders/placeholder.ts';
 import type { ListenerSpec, Plan } from '../codegen/plan.ts';
 import type { BuildTracer } from '../codegen/site-compiler.ts';
-import { SiteTable } from '../codegen/site-table.ts';
+import { redirectPort, SiteTable } from '../codegen/site-table.ts';
 import { standInLeases } from '../codegen/stand-in-leases.ts';
 import { canonicalJson } from '../document/canonical-json.ts';
 import { failResponse } from '../exchange/failed-response.ts';
 import type { LeaseKinds, Leases, UpstreamSettings } from '../exchange/leases.ts';
+import { redirectToHttps } from '../tls/https-redirect.ts';
 import { DeliveredResponse } from './delivered-response.ts';
 import { listenerFor } from './listener-choice.ts';
 import { type RehearsedExchange, rehearsedExchange, type UpstreamAnswer } from './rehearsed-exchange.ts';
@@ -25,7 +26,7 @@ export interface RehearsalSurroundings {
 /** What became of a request. */
 export interface Rehearsed {
 	readonly listener: ListenerSpec;
-	/** Index in `document.sites`; −1 where no site of the listener takes the request: it is answered 200 with nothing. */
+	/** Index in `document.sites`; −1 where no site of the listener takes the request: it is redirected to HTTPS, or answered 200 with nothing. */
 	readonly site: number;
 	readonly exchange: RehearsedExchange;
 	/** Undefined when the connection was dropped (`abort`). */
@@ -75,9 +76,12 @@ export class Rehearsal {
 		let site = -1;
 		let failure: unknown;
 		try {
-			site = this.#tableOf(listener).find(x.request);
+			const found = this.#tableOf(listener).find(x.request);
+			site = Math.max(found, -1);
 			this.#tracer?.begins(x, listener, site);
-			if (site !== -1) await this.#siteAt(site).handle(x);
+			const redirect = redirectPort(found);
+			if (redirect !== undefined) redirectToHttps(x, redirect);
+			else if (site !== -1) await this.#siteAt(site).handle(x);
 		} catch (error) {
 			failure = error;
 			failResponse(x, error);

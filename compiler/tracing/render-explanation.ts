@@ -1,5 +1,7 @@
 /** An explanation as text for people: one line for each thing that happened, with its place before it. */
+
 import { printable } from '../diagnostics/terminal-text.ts';
+import { HTTPS_REDIRECT } from '../tls/https-redirect.ts';
 import type { ExplainedMatcher, ExplainedPlace, ExplainedStep, Explanation } from './explanation.ts';
 
 /** Columns of a line of configuration that are shown. */
@@ -21,7 +23,9 @@ export function renderExplanation(explanation: Explanation): string {
 	const width = Math.min(WIDEST_PLACE, Math.max(0, ...rows.map(({ place }) => place.length)));
 	const host = listener.host.includes(':') ? `[${listener.host}]` : listener.host;
 	const port = `${host}:${listener.port} (${listener.scheme})`;
-	const none = answer?.error === undefined ? 'none takes this host' : 'not found, as the request failed before';
+	const redirected =
+		answer?.handler === HTTPS_REDIRECT ? 'none: the host is redirected to HTTPS' : 'none takes this host';
+	const none = answer?.error === undefined ? redirected : 'not found, as the request failed before';
 	const chosen = site ? `${site.address} (${placeText(site.place)}): ${site.because}` : none;
 	const lines = [
 		`${request.method} ${request.url} from ${request.from}`,

@@ -1,20 +1,9 @@
-/** What is answered before any site: redirects to HTTPS, challenges over HTTP, and hosts that do not go with the handshake. */
+/** What is answered before any site: challenges over HTTP, and hosts that do not go with the handshake. */
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { HttpError } from '../../compiler/exchange/http-error.ts';
 import type { ThreadTls } from './thread-tls.ts';
 
 const CHALLENGE = '/.well-known/acme-challenge/';
-
-/** Sends the client to the same URL over HTTPS; the port 0 names none. */
-export function redirectToHttps(x: Exchange, port: number): void {
-	const { request, received, response } = x;
-	const host = request.host.includes(':') ? `[${request.host}]` : request.host;
-	const query = received.query === undefined ? '' : `?${received.query}`;
-	const path = received.path === '*' ? '/' : received.path;
-	response.status = 308;
-	response.headers.set('Location', `https://${host}${port === 0 ? '' : `:${port}`}${path}${query}`);
-	response.headers.set('Connection', 'close');
-}
 
 /** Answers an HTTP-01 challenge (RFC 8555 §8.3); false when the path is none of those that stand. */
 export function answerChallenge(x: Exchange, tls: ThreadTls): boolean {
