@@ -29,7 +29,7 @@ export class FrameWriter implements OutputOwner {
 		const length = memory.at;
 		memory.at = 0;
 		const socket = this.#socket;
-		if (length === 0 || socket.destroyed) return;
+		if (length === 0 || socket.destroyed || socket.writableEnded) return;
 		const { bytes } = memory;
 		if (length <= OUTPUT_COPY && (this.#keeps || socket.writableLength > 0)) {
 			socket.write(Buffer.from(bytes.subarray(0, length)));

@@ -36,6 +36,7 @@ export class SessionDeadlines {
 	passed(now: number): Passed {
 		if (now >= this.#write) return 'write';
 		if (now >= this.#head) return 'head';
-		return now >= this.#idle ? 'idle' : undefined;
+		// What has begun has a deadline of its own.
+		return now >= this.#idle && this.#head === Infinity ? 'idle' : undefined;
 	}
 }

@@ -246,6 +246,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 				this.streamError(stream, H2_ERROR.protocol);
 				return;
 			}
+			if (stream.draining) this.spend('empty_frames', COST.late_data);
 			stream.data(ownedCopy(bytes, from, to));
 		} else if ((flags & FLAG.endStream) === 0) this.spend('empty_frames', COST.empty_frames);
 		if ((flags & FLAG.endStream) !== 0 && !stream.gone && !stream.endRemote(undefined)) {

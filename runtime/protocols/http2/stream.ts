@@ -61,6 +61,8 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 	/** Our side has ended. */
 	#localEnded = false;
 	#expectsContinue = false;
+	/** Bytes of a request that has been answered beyond which the client is told to stop. */
+	#drainEnd = 0;
 	/** `:protocol` of an extended CONNECT, or '' for a plain one. */
 	#connect: string | undefined = undefined;
 	#tunnel: TunnelStream | undefined = undefined;
@@ -166,6 +168,11 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 	/** Content has come in, which is the stream's own. */
 	data(piece: Buffer): void {
 		const body = this.body!;
+		if (this.#localEnded && !this.#tunnel) {
+			body.feed(piece);
+			if (body.received > this.#drainEnd) this.#stop();
+			return;
+		}
 		body.feed(piece);
 		if (this.#exchange) this.#exchange.bytesReceived = body.received;
 		this.#readPace?.go(this.#session.engine.now);
@@ -188,6 +195,11 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		if (writes) pace.begin(bounds?.writeTimeout ?? limits.writeIdleTimeout, bounds?.writeRate ?? limits.writeRate, end);
 		else pace.begin(bounds?.readTimeout ?? limits.bodyIdleTimeout, bounds?.readRate ?? limits.bodyRate, end);
 		return pace;
+	}
+
+	/** The response is out, and the rest of the request is thrown away. */
+	get draining(): boolean {
+		return this.#localEnded && this.remoteOpen && this.#tunnel === undefined;
 	}
 
 	/** The client has ended its side; false when what it sent has another length than it said. */
@@ -230,6 +242,10 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 			this.#session.resetStream(this, H2_ERROR.cancel);
 		} else if (now >= this.#readDeadline) {
 			this.#readDeadline = Infinity;
+			if (this.#localEnded && !this.#tunnel) {
+				this.#stop();
+				return;
+			}
 			this.#session.engine.host.refused('body_timeout');
 			this.body!.fail(new HttpError(408, 'The body of the request did not come in time.'));
 		}
@@ -368,22 +384,39 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		this.#endLocal();
 	}
 
-	/** Our side has ended. What the client still sends of its request is not wanted (RFC 9113 §8.1). */
+	/** Our side has ended. */
 	#endLocal(): void {
 		this.#localEnded = true;
 		this.#writeDeadline = Infinity;
-		if (this.#tunnel) {
-			if (!this.remoteOpen) this.#session.streamEnded(this);
+		if (!this.remoteOpen) this.#session.streamEnded(this);
+		if (this.#tunnel) return;
+		if (this.remoteOpen) this.#drain();
+		if (this.#exchange !== undefined) this.#finish(true);
+	}
+
+	/**
+	 * What the client still sends of its request is not wanted. A little of it is let come, because many clients take a reset
+	 * for a failure of the request, whatever its code (RFC 9113 §8.1).
+	 */
+	#drain(): void {
+		const body = this.body;
+		const { engine } = this.#session;
+		const { maxDrain, bodyIdleTimeout } = engine.limits;
+		const outstanding = body === undefined ? 0 : (body.length ?? body.received) - body.received;
+		const unsent = this.#connect !== undefined || (this.#expectsContinue && body?.received === 0);
+		if (body === undefined || unsent || outstanding > maxDrain) {
+			this.#stop();
 			return;
 		}
-		const exchanged = this.#exchange !== undefined;
-		if (!this.remoteOpen) this.#session.streamEnded(this);
-		else {
-			this.gone = true;
-			this.#session.resetStream(this, H2_ERROR.none);
-			this.body?.fail(new HttpError(400, 'The request was cut short.'));
-		}
-		if (exchanged) this.#finish(true);
+		this.#drainEnd = body.received + maxDrain;
+		this.#readDeadline = engine.after(bodyIdleTimeout);
+	}
+
+	/** Tells the client to send no more; it is no error. */
+	#stop(): void {
+		this.gone = true;
+		this.#session.resetStream(this, H2_ERROR.none);
+		this.body?.fail(new HttpError(400, 'The request was cut short.'));
 	}
 
 	#finish(whole: boolean): void {

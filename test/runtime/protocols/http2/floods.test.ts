@@ -48,7 +48,7 @@ const FLOODS: { readonly [reason: string]: readonly (readonly [what: string, fra
 		['settings', many(1000, () => settings(4, 65_535))],
 		[
 			'many settings in a frame',
-			many(10, () => settings(...Array.from({ length: 2700 }, (_, i) => (i % 2 ? 65_535 : 4)).concat(4, 1))),
+			many(10, () => settings(...Array.from({ length: 2700 }, (_, i): number => (i % 2 ? 65_535 : 4)), 4, 1)),
 		],
 		['acknowledgements', many(2000, () => frame(FRAME.settings, FLAG.ack, 0))],
 	],

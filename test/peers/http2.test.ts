@@ -1,0 +1,210 @@
+/** Clients and proxies of the field speak HTTP/2 with us: curl, h2load, nginx (gRPC), haproxy, a browser. */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { createHash, randomBytes, X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { freePorts, type ServerProcess, serve, temporaryFolder, waitForPort } from '../harness.ts';
+
+const peers = suite('HTTP/2 peers');
+const run = promisify(execFile);
+
+const IMAGES = 100;
+/** A GIF of one pixel. */
+const PIXEL = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64');
+
+let folder = '';
+let server: ServerProcess;
+let plain = 0;
+let secure = 0;
+let nginxPort = 0;
+let haproxyPort = 0;
+const proxies: ChildProcess[] = [];
+const large = randomBytes(8 << 20);
+
+peers.before(async () => {
+	folder = temporaryFolder();
+	[plain, secure, nginxPort, haproxyPort] = (await freePorts(4)) as [number, number, number, number];
+	const site = path.join(folder, 'site');
+	mkdirSync(path.join(site, 'images'), { recursive: true });
+	writeFileSync(path.join(site, 'large.bin'), large);
+	const tags = Array.from({ length: IMAGES }, (_, i) => {
+		writeFileSync(path.join(site, `images/${i}.gif`), PIXEL);
+		return `<img src="/images/${i}.gif" onload="seen++" onerror="failed++">`;
+	});
+	const script = 'var seen = 0, failed = 0; onload = () => document.title = seen + " loaded, " + failed + " failed"';
+	writeFileSync(
+		path.join(site, 'index.html'),
+		`<!doctype html><title>not yet</title><script>${script}</script>${tags.join('')}`,
+	);
+	writeFileSync(path.join(folder, 'small.bin'), large.subarray(0, 200_000));
+	const common = `	root site
+	handle /echo {
+		respond "{http.request.proto} {http.request.body}"
+	}
+	handle /grpc* {
+		header Content-Type application/grpc
+		respond "{http.request.proto}"
+	}
+	file_server
+`;
+	writeFileSync(
+		path.join(folder, 'Configfile'),
+		`{
+	admin off
+	https_port ${secure}
+	auto_https disable_redirects
+	storage file_system ${folder}/store
+	servers {
+		protocols h1 h2 h2c
+	}
+}
+http://127.0.0.1:${plain} {
+${common}}
+https://localhost:${secure} {
+	log {
+		output file access.log
+	}
+	tls internal
+${common}}
+`,
+	);
+	server = await serve(['Configfile'], plain, { cwd: folder, env: { HOME: folder } });
+	await waitForPort(secure);
+	mkdirSync(path.join(folder, 'nginx'));
+	writeFileSync(
+		path.join(folder, 'nginx.conf'),
+		`daemon off; worker_processes 1; pid nginx.pid;
+events { }
+http {
+	access_log off;
+	client_body_temp_path nginx/body; proxy_temp_path nginx/proxy; fastcgi_temp_path nginx/f; uwsgi_temp_path nginx/u; scgi_temp_path nginx/s;
+	server { listen 127.0.0.1:${nginxPort} http2; location / { grpc_pass grpc://127.0.0.1:${plain}; } }
+}
+`,
+	);
+	proxies.push(spawn('nginx', ['-p', folder, '-e', 'error.log', '-c', 'nginx.conf'], { cwd: folder, stdio: 'ignore' }));
+	writeFileSync(
+		path.join(folder, 'haproxy.cfg'),
+		`defaults
+	mode http
+	timeout client 10s
+	timeout server 10s
+	timeout connect 5s
+frontend f
+	bind 127.0.0.1:${haproxyPort}
+	default_backend b
+backend b
+	server s 127.0.0.1:${plain} proto h2
+`,
+	);
+	proxies.push(spawn('haproxy', ['-f', 'haproxy.cfg', '-db', '-q'], { cwd: folder, stdio: 'ignore' }));
+	await waitForPort(nginxPort);
+	await waitForPort(haproxyPort);
+});
+
+peers.after(async () => {
+	for (const proxy of proxies) {
+		const ended = once(proxy, 'exit');
+		proxy.kill('SIGKILL');
+		await ended;
+	}
+	await server.stop();
+});
+
+const fingerprint = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
+
+async function curl(...words: string[]): Promise<Buffer> {
+	const { stdout } = await run('curl', ['-sS', '--max-time', '20', ...words], {
+		encoding: 'buffer',
+		maxBuffer: 64 << 20,
+	});
+	return stdout;
+}
+
+peers('curl reads and uploads, by prior knowledge and by ALPN', async () => {
+	const root = path.join(folder, 'store/pki/authorities/local/root.crt');
+	for (const [url, words] of [
+		[`http://127.0.0.1:${plain}`, ['--http2-prior-knowledge']],
+		[`https://localhost:${secure}`, ['--http2', '--cacert', root]],
+	] as const) {
+		assert.is((await curl(...words, '-w', '%{http_version}', '-o', '/dev/null', `${url}/`)).toString(), '2');
+		assert.is(fingerprint(await curl(...words, `${url}/large.bin`)), fingerprint(large));
+		const echoed = await curl(...words, '--data-binary', `@${path.join(folder, 'site/index.html')}`, `${url}/echo`);
+		assert.is(echoed.toString(), `HTTP/2.0 ${readFileSync(path.join(folder, 'site/index.html'), 'utf8')}`);
+		// Answered before its end, which is no error.
+		const upload = [...words, '-o', '/dev/null', '-w', '%{http_code}', '-T', path.join(folder, 'small.bin')];
+		assert.is((await curl(...upload, `${url}/nothing`)).toString(), '404');
+	}
+});
+
+peers('curl that may use either version gets the one that the listener prefers', async () => {
+	const words = ['-k', '-o', '/dev/null', '-w', '%{http_version}'];
+	assert.is((await curl(...words, `https://localhost:${secure}/`)).toString(), '2');
+	assert.is((await curl(...words, '--http1.1', `https://localhost:${secure}/`)).toString(), '1.1');
+});
+
+peers('h2load gets every answer, whatever the number of streams', async () => {
+	const one = async (url: string, ...words: string[]): Promise<void> => {
+		const { stdout } = await run('h2load', ['-n2000', ...words, url]);
+		assert.match(stdout, /2000 succeeded, 0 failed, 0 errored, 0 timeout/);
+		assert.match(stdout, /status codes: 2000 2xx/);
+	};
+	await one(`http://127.0.0.1:${plain}/`, '-c1', '-m100');
+	await one(`http://127.0.0.1:${plain}/images/1.gif`, '-c20', '-m1');
+	await one(`https://localhost:${secure}/`, '-c10', '-m10');
+	await one(`http://127.0.0.1:${plain}/echo`, '-c5', '-m20', '-d', path.join(folder, 'site/index.html'));
+	// Small windows of the client: 1,023 bytes of a stream, 65,535 of the connection.
+	await one(`http://127.0.0.1:${plain}/`, '-c2', '-m50', '-w10', '-W16');
+});
+
+peers('nginx passes gRPC to us, and haproxy requests of HTTP/1.1', async () => {
+	const url = `http://127.0.0.1:${nginxPort}/grpc/S/M`;
+	const words = [
+		'--http2-prior-knowledge',
+		'-H',
+		'Content-Type: application/grpc',
+		'-H',
+		'TE: trailers',
+		'--data-binary',
+		'x',
+	];
+	assert.is((await curl(...words, url)).toString(), 'HTTP/2.0');
+	assert.is((await curl('-d', 'body', `http://127.0.0.1:${haproxyPort}/echo`)).toString(), 'HTTP/2.0 body');
+	assert.is(fingerprint(await curl(`http://127.0.0.1:${haproxyPort}/large.bin`)), fingerprint(large));
+	const { stdout } = await run('wrk', ['-t1', '-c20', '-d1', `http://127.0.0.1:${haproxyPort}/images/2.gif`]);
+	assert.match(stdout, /[1-9][0-9]* requests in/);
+	assert.not.match(stdout, /Non-2xx|Socket errors/);
+});
+
+peers(`a browser loads a page with ${IMAGES} images over one connection`, async () => {
+	// The browser compares with what the server sends, which is all but the root.
+	const signer = new X509Certificate(readFileSync(path.join(folder, 'store/pki/authorities/local/intermediate.crt')));
+	const pin = createHash('sha256')
+		.update(signer.publicKey.export({ type: 'spki', format: 'der' }))
+		.digest('base64');
+	const { stdout } = await run(
+		'chromium',
+		[
+			...['--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--virtual-time-budget=10000'],
+			...[`--user-data-dir=${path.join(folder, 'browser')}`, `--ignore-certificate-errors-spki-list=${pin}`],
+			...['--dump-dom', `https://localhost:${secure}/`],
+		],
+		{ timeout: 60_000, maxBuffer: 8 << 20 },
+	);
+	assert.match(stdout, new RegExp(`<title>${IMAGES} loaded, 0 failed</title>`), stdout.slice(0, 500));
+	await new Promise(resolve => setTimeout(resolve, 500));
+	const entries = readFileSync(path.join(folder, 'access.log'), 'utf8')
+		.trimEnd()
+		.split('\n')
+		.map(line => JSON.parse(line))
+		.filter(({ request }) => JSON.stringify(request.headers).includes('Chrom') && request.uri.startsWith('/images/'));
+	assert.is(entries.length, IMAGES);
+	assert.equal([...new Set(entries.map(({ request }) => request.proto))], ['HTTP/2.0']);
+	assert.is(new Set(entries.map(({ request }) => request.remote_port)).size, 1);
+});
+
+peers.run();
