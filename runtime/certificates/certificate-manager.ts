@@ -30,6 +30,8 @@ const PREPARE_LIMIT = 5000;
 const RENEW_INTERVAL = 600_000;
 /** Milliseconds that a client's handshake waits for an order that is under way. */
 const HANDSHAKE_PATIENCE = 20_000;
+/** Milliseconds between two looks at least. */
+const WAKE = 20;
 /** Milliseconds that orders under way may take to end when the process stops. */
 const CLOSING_LIMIT = 2000;
 
@@ -70,6 +72,8 @@ class Manager implements CertificateManager {
 	#served: Prepared | undefined;
 	#prepared: Prepared | undefined;
 	#timer: NodeJS.Timeout | undefined;
+	/** When the timer ends, in milliseconds of the monotonic clock. */
+	#timerEnd = Number.POSITIVE_INFINITY;
 	#closed = false;
 
 	constructor(surroundings: CertificateManagerSurroundings, now: () => number) {
@@ -86,7 +90,7 @@ class Manager implements CertificateManager {
 			store,
 			checkStore: () => this.#checkStore(),
 			renewalRatio: () => this.#served?.settings.renewal_window_ratio as number | undefined,
-			wake: () => this.#lookSoon(0),
+			wake: () => this.#lookSoon(WAKE),
 		});
 		this.#onDemand = new OnDemandCertificates({ sink: surroundings.sink, log, now, keeper: this.#keeper });
 		this.#stapler = new StatusStapler({ log, now, store, publish: entry => this.#keeper.publish(entry) });
@@ -238,10 +242,16 @@ class Manager implements CertificateManager {
 		this.#storeChecked = true;
 	}
 
+	/** Looks in so many milliseconds at the latest. */
 	#lookSoon(wait: number): void {
-		if (this.#closed) return;
+		const end = performance.now() + wait;
+		if (this.#closed || this.#timerEnd <= end) return;
 		clearTimeout(this.#timer);
-		this.#timer = setTimeout(() => void this.#look(), wait);
+		this.#timerEnd = end;
+		this.#timer = setTimeout(() => {
+			this.#timerEnd = Number.POSITIVE_INFINITY;
+			void this.#look();
+		}, wait);
 		this.#timer.unref();
 	}
 
@@ -254,7 +264,7 @@ class Manager implements CertificateManager {
 		let next = Math.min(interval, await this.#authorities.maintain());
 		for (const entry of [...served.entries.values(), ...this.#onDemand.entries()]) {
 			if (entry.gone || !entry.loaded) continue;
-			if (entry.isDue(now)) void this.#keeper.begin(entry);
+			if (entry.isDue(now)) void this.#begin(entry);
 			else if (!entry.work) {
 				const due = Math.max(entry.attemptAt, entry.record ? entry.renewAt : 0);
 				next = Math.min(next, due - now);
@@ -263,15 +273,17 @@ class Manager implements CertificateManager {
 			if (entry.issuer?.advise && now >= entry.adviseAt) {
 				// Not all at once: at a start with many certificates each would ask.
 				if (entry.adviseAt === 0 && served.entries.size > 100) entry.adviseAt = now + Math.random() * 3_600_000;
-				else void this.#keeper.advise(entry).then(() => this.#lookSoon(0));
+				else void this.#keeper.advise(entry).then(() => this.#lookSoon(WAKE));
 			}
 			this.#stapler.look(entry);
 		}
 		this.#onDemand.sweep();
 		this.#cleaner.look(new Set(served.entries.keys()));
-		clearTimeout(this.#timer);
-		this.#timer = setTimeout(() => void this.#look(), Math.max(next, 20));
-		this.#timer.unref();
+		this.#lookSoon(Math.max(next, WAKE));
+	}
+
+	#begin(entry: ManagedCertificate): Promise<void> {
+		return this.#served?.entries.get(entry.name) === entry ? this.#keeper.begin(entry) : this.#onDemand.renew(entry);
 	}
 }
 

@@ -17,6 +17,10 @@ const MOST_ENTRIES = 20_000;
 /** Names remembered as turned away at most, and for how many milliseconds. */
 const MOST_REFUSALS = 10_000;
 const REFUSED_FOR = 60_000;
+/** Milliseconds before the permission to renew is asked for again. */
+const RENEWAL_RETRY = 3_600_000;
+/** Milliseconds for which failures of a name count after it may be tried again. */
+const FAILURE_KEPT = 3_600_000;
 /** Milliseconds for which a certificate that a source gave is served before the source is asked again. */
 const SOURCE_FRESH = 600_000;
 
@@ -37,7 +41,6 @@ export class OnDemandCertificates {
 	readonly #refused = new Map<string, number>();
 	/** Ids of certificates that sources gave, with the time until which they are served. */
 	readonly #sourced = new Map<string, number>();
-	/** Names that sources have no certificate for, with the time until which they are believed. */
 	#policies: readonly ReadyPolicy[] = [];
 	#permission: PermissionSettings = {};
 	#windowBegan = 0;
@@ -91,12 +94,22 @@ export class OnDemandCertificates {
 		return obtaining;
 	}
 
-	/** Gives up what has expired or is too much. */
+	/** Renews a certificate whose name is still permitted; one that is not is served until it ends. Never rejects. */
+	async renew(entry: ManagedCertificate): Promise<void> {
+		// What never was obtained waits for a client that asks for it again.
+		if (!entry.record) return;
+		entry.attemptAt = this.#around.now() + RENEWAL_RETRY;
+		const { allowed, cause } = await askPermission(this.#permission, entry.policy.settings, entry.name);
+		if (allowed) await this.#around.keeper.begin(entry);
+		else this.#around.log('info', 'tls.on_demand', 'a certificate is not renewed', { name: entry.name, cause });
+	}
+
+	/** Gives up what has ended. Names that failed are remembered while they must not be tried again. */
 	sweep(): void {
 		const now = this.#around.now();
 		for (const entry of this.#entries.values()) {
-			if (!entry.record && !entry.work && entry.attemptAt > now) this.#forget(entry);
-			else if (entry.record && entry.record.notAfter <= now && !entry.work) this.#forget(entry);
+			const end = entry.record ? entry.record.notAfter : entry.attemptAt + FAILURE_KEPT;
+			if (end <= now && !entry.work && !this.#pending.has(entry.name)) this.#forget(entry);
 		}
 		const stale: string[] = [];
 		for (const [id, until] of this.#sourced) if (until <= now) stale.push(id);

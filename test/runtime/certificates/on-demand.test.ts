@@ -104,6 +104,56 @@ demand('scanned names end at a limit, for the endpoint and the issuer alike', as
 	await permission.close();
 });
 
+demand('a name that failed is not ordered at every client that asks', async () => {
+	let now = Date.now();
+	const acme = await scriptedAcmeServer(temporaryFolder());
+	acme.faults.validate = () => false;
+	const test = testManager({ now: () => now });
+	const issuer = { issuer: 'acme', directory: acme.directory, trusted_roots: [acme.rootFile] };
+	const settings = { on_demand_tls: { ask: 'http://127.0.0.1:1/' } };
+	await serveDocument(test, plan(policy(['a.example.com'], [issuer], { on_demand: true })), settings);
+	const permission = await fakeApi(() => ({ status: 200 }));
+	await serveDocument(test, plan(policy(['a.example.com'], [issuer], { on_demand: true })), {
+		on_demand_tls: { ask: permission.url },
+	});
+	assert.is(await ask(test, 'a.example.com'), false);
+	assert.is(acme.orders.length, 2);
+	now += 67_000;
+	assert.is(await ask(test, 'a.example.com'), false);
+	assert.is(acme.orders.length, 4);
+	now += 61_000;
+	assert.is(await ask(test, 'a.example.com'), false);
+	assert.is(acme.orders.length, 4);
+	acme.faults.validate = () => true;
+	now += 122_000;
+	assert.is(await ask(test, 'a.example.com'), true);
+	await test.manager.close();
+	await acme.close();
+	await permission.close();
+});
+
+demand('a certificate is renewed while its name is permitted', async () => {
+	let now = Date.now();
+	let allowed = true;
+	const permission = await fakeApi(() => ({ status: allowed ? 200 : 403 }));
+	const test = testManager({ now: () => now });
+	await serveDocument(test, plan(policy([], undefined, { on_demand: true })), {
+		on_demand_tls: { ask: permission.url },
+		renew_interval: 20,
+	});
+	assert.is(await ask(test, 'a.example.com'), true);
+	const { chain } = test.sink.for('a.example.com')!;
+	now += 9 * 3_600_000;
+	await eventually('renewed', () => test.sink.for('a.example.com')!.chain !== chain);
+	allowed = false;
+	now += 9 * 3_600_000;
+	await eventually('not permitted', () => /is not renewed/.test(JSON.stringify(test.entries)));
+	now += 4 * 3_600_000;
+	await eventually('given up', () => test.sink.for('a.example.com') === undefined);
+	await test.manager.close();
+	await permission.close();
+});
+
 demand('a client that comes while its certificate is being ordered waits for it', async () => {
 	const acme = await scriptedAcmeServer(temporaryFolder());
 	let release: (valid: boolean) => void = () => {};
