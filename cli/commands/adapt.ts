@@ -16,13 +16,21 @@ export const adapt: Command = {
 		ADAPTER_OPTION,
 		{ name: 'pretty', short: 'p', summary: 'Indent the JSON' },
 		{ name: 'validate', summary: 'Accepted; the document is always checked' },
+		{ name: 'schema', summary: 'Print the JSON Schema of documents in place of a document' },
 	],
 	async run(invocation) {
+		const indent = invocation.flag('pretty') ? 2 : undefined;
+		if (invocation.flag('schema')) {
+			const { exportedSchema } = await import('../../compiler/document/exported-schema.ts');
+			print(`${JSON.stringify(exportedSchema(), undefined, indent)}\n`);
+			return EXIT.ok;
+		}
 		const input = await readConfiguration(requiredSource(invocation));
 		const { compileConfiguration } = await import('../compilation.ts');
+		const { inSchemaOrder } = await import('../../compiler/document/key-order.ts');
 		const { document, warnings } = compileConfiguration(input);
 		if (warnings !== '') printError(`${warnings}\n`);
-		print(`${JSON.stringify(document, undefined, invocation.flag('pretty') ? 2 : undefined)}\n`);
+		print(`${JSON.stringify(inSchemaOrder(document), undefined, indent)}\n`);
 		return EXIT.ok;
 	},
 };

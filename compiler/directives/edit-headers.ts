@@ -40,9 +40,10 @@ export const editHeaders = handlerDirective<EditHeadersStep>({
 	lower: () => undefined,
 	schema: {
 		properties: {
-			request: HEADER_EDITS,
+			request: { ...HEADER_EDITS, description: 'Edits of the request as later handlers see it.' },
 			response: {
 				type: 'object',
+				description: 'Edits of the response.',
 				properties: {
 					...HEADER_EDITS_PROPERTIES,
 					deferred: { type: 'boolean', description: 'Makes the edits when later handlers have answered.' },

@@ -53,7 +53,12 @@ export const handleErrors: SiteDirective = {
 		items: {
 			type: 'object',
 			properties: {
-				statuses: { type: 'array', items: { type: 'string', pattern: '^[1-5](\\d\\d|xx)$' }, minItems: 1 },
+				statuses: {
+					type: 'array',
+					items: { type: 'string', pattern: '^[1-5](\\d\\d|xx)$' },
+					minItems: 1,
+					description: 'Statuses and classes (`5xx`); every error if left out.',
+				},
 				pipeline: PIPELINE,
 				'@id': { type: 'string' },
 			},

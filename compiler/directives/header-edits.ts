@@ -38,7 +38,10 @@ const PAIRS: Schema = {
 	type: 'array',
 	items: {
 		type: 'object',
-		properties: { name: { type: 'string', minLength: 1 }, value: { type: 'string', secret: 'by-name' } },
+		properties: {
+			name: { type: 'string', minLength: 1, description: 'Name of the field.' },
+			value: { type: 'string', secret: 'by-name', description: 'Its value, with placeholders.' },
+		},
 		required: ['name', 'value'],
 		additionalProperties: false,
 	},
@@ -59,9 +62,13 @@ export const HEADER_EDITS_PROPERTIES: { readonly [name: string]: Schema } = {
 		items: {
 			type: 'object',
 			properties: {
-				name: { type: 'string', minLength: 1 },
-				find: { type: 'string', secret: 'by-name' },
-				replace: { type: 'string', secret: 'by-name' },
+				name: { type: 'string', minLength: 1, description: 'Name of the field; `*` is every field.' },
+				find: { type: 'string', secret: 'by-name', description: 'Regular expression.' },
+				replace: {
+					type: 'string',
+					secret: 'by-name',
+					description: 'What is put in its place; `$1` is a group.',
+				},
 			},
 			required: ['name', 'find', 'replace'],
 			additionalProperties: false,
@@ -74,6 +81,7 @@ export const HEADER_EDITS_PROPERTIES: { readonly [name: string]: Schema } = {
 /** Schema of {@link HeaderEdits}. */
 export const HEADER_EDITS: Schema = {
 	type: 'object',
+	description: 'Edits of header fields: clear, add, set, delete, replace and default, in this order.',
 	properties: HEADER_EDITS_PROPERTIES,
 	additionalProperties: false,
 };

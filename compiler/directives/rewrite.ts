@@ -38,7 +38,10 @@ function list(
 	return { type: 'array', items: { type: 'object', properties, required, additionalProperties: false }, description };
 }
 
-const NAME_VALUE = { name: TEXT, value: TEXT };
+const NAME: Schema = { type: 'string', description: 'Name of the parameter.' };
+const FIND: Schema = { type: 'string', description: 'What is looked for.' };
+const REPLACE: Schema = { type: 'string', description: 'What is put in its place.' };
+const NAME_VALUE = { name: NAME, value: { type: 'string', description: 'Its value, with placeholders.' } };
 
 /** `rewrite [matcher] <to>`. */
 export const rewrite = handlerDirective<RewriteTargetStep>({
@@ -80,23 +83,31 @@ export const rewrite = handlerDirective<RewriteTargetStep>({
 			strip_prefix: { type: 'string', description: 'Taken off the beginning of the path.' },
 			strip_suffix: { type: 'string', description: 'Taken off the end of the path.' },
 			replace: list(
-				{ find: TEXT, replace: TEXT, limit: { type: 'integer' } },
+				{
+					find: FIND,
+					replace: REPLACE,
+					limit: { type: 'integer', description: 'How often at most; 0 or nothing is without bound.' },
+				},
 				['find', 'replace'],
 				'Text replaced in path and query.',
 			),
 			path_regexp: list(
-				{ find: TEXT, replace: TEXT },
+				{ find: FIND, replace: REPLACE },
 				['find', 'replace'],
 				'Regular expressions replaced in the escaped path.',
 			),
 			query: {
 				type: 'object',
 				properties: {
-					rename: list({ from: TEXT, to: TEXT }, ['from', 'to'], 'Parameters that get another name.'),
+					rename: list(
+						{ from: NAME, to: { type: 'string', description: 'The new name.' } },
+						['from', 'to'],
+						'Parameters that get another name.',
+					),
 					set: list(NAME_VALUE, ['name', 'value'], 'Parameters that replace those of the same name.'),
 					add: list(NAME_VALUE, ['name', 'value'], 'Parameters that are added.'),
 					replace: list(
-						{ name: TEXT, find: TEXT, replace: TEXT },
+						{ name: NAME, find: FIND, replace: REPLACE },
 						['name', 'find', 'replace'],
 						'Regular expressions replaced in the values of a parameter, of all if the name is `*`.',
 					),

@@ -40,8 +40,8 @@ export function documentSchema(): Schema {
 				description: 'Named pools of upstreams, for the handler `proxy`.',
 				additionalProperties: { $ref: '#/$defs/upstreams' },
 			},
-			routes: { type: 'object', additionalProperties: PIPELINE },
-			sites: { type: 'array', items: { $ref: '#/$defs/site' } },
+			routes: { type: 'object', description: 'Named routes, for `run_route`.', additionalProperties: PIPELINE },
+			sites: { type: 'array', description: 'What is served, and where.', items: { $ref: '#/$defs/site' } },
 		},
 		additionalProperties: false,
 		$defs: {
@@ -74,7 +74,8 @@ function settingsSchema(): Schema {
 	for (const { id, schema, startup, summary } of options) {
 		properties[id] = { description: summary, ...schema, ...(startup ? { startup: true } : {}) };
 	}
-	return { type: 'object', properties, additionalProperties: false };
+	const description = 'Settings of the whole process.';
+	return { type: 'object', description, properties, additionalProperties: false };
 }
 
 function siteSchema(): Schema {
@@ -86,9 +87,12 @@ function siteSchema(): Schema {
 			minItems: 1,
 			description: '`[scheme://][host][:port]`.',
 		},
-		pipeline: PIPELINE,
 	};
 	for (const directive of directives) if (directive.kind === 'site') properties[directive.id] = directive.schema;
+	const { errors } = properties;
+	delete properties.errors;
+	// What a request meets last stands last.
+	Object.assign(properties, { pipeline: PIPELINE, errors });
 	return { type: 'object', properties, required: ['addresses', 'pipeline'], additionalProperties: false };
 }
 

@@ -30,7 +30,10 @@ export const all = requestMatcher<ListMatcher>({
 		'```',
 	].join('\n'),
 	lower: () => undefined,
-	schema: { properties: { of: { type: 'array', items: MATCHER } }, required: ['of'] },
+	schema: {
+		properties: { of: { type: 'array', items: MATCHER, description: 'All of them must hold.' } },
+		required: ['of'],
+	},
 	compile: (matcher, cx) => {
 		const [a, b, ...rest] = matcher.of.map((part, i) => cx.matcher(part, `of/${i}`));
 		if (!a) return () => true;
@@ -53,7 +56,10 @@ export const any = requestMatcher<ListMatcher>({
 		'```',
 	].join('\n'),
 	lower: () => undefined,
-	schema: { properties: { of: { type: 'array', items: MATCHER } }, required: ['of'] },
+	schema: {
+		properties: { of: { type: 'array', items: MATCHER, description: 'One of them must hold.' } },
+		required: ['of'],
+	},
 	compile: (matcher, cx) => {
 		const parts = matcher.of.map((part, i) => cx.matcher(part, `of/${i}`));
 		if (parts.length === 2) {

@@ -24,6 +24,7 @@ export interface ResponseMatcher {
 /** Schema of a response matcher. */
 export const RESPONSE_MATCHER: Schema = {
 	type: 'object',
+	description: 'Which responses are meant; all if left out.',
 	properties: {
 		status: {
 			type: 'array',

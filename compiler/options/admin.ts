@@ -79,7 +79,7 @@ export const admin: GlobalOption = {
 	schema: {
 		type: 'object',
 		properties: {
-			off: { type: 'boolean', startup: true },
+			off: { type: 'boolean', startup: true, description: 'There is no Admin API; nothing else may be set then.' },
 			listen: {
 				type: 'string',
 				startup: true,
@@ -87,9 +87,18 @@ export const admin: GlobalOption = {
 				pattern: `^(unix//.+|(tcp/)?(\\[[0-9a-fA-F:.%]+\\]|[^\\s:/\\[\\]]*):${PORT})$`,
 				description: 'host:port or unix//path.',
 			},
-			token: { type: 'string', minLength: 1, secret: true },
-			origins: { type: 'array', items: { type: 'string' } },
-			enforce_origin: { type: 'boolean' },
+			token: {
+				type: 'string',
+				minLength: 1,
+				secret: true,
+				description: 'Every request must carry it as a bearer token. Without one only this machine is admitted.',
+			},
+			origins: {
+				type: 'array',
+				items: { type: 'string' },
+				description: 'Origins of web pages that may call the API.',
+			},
+			enforce_origin: { type: 'boolean', description: 'Requests without an `Origin` are refused.' },
 			'@id': { type: 'string' },
 		},
 		additionalProperties: false,

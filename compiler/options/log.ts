@@ -69,8 +69,12 @@ export const log: GlobalOption = {
 			type: 'object',
 			properties: {
 				...LOG_PROPERTIES,
-				include: { type: 'array', items: { type: 'string' } },
-				exclude: { type: 'array', items: { type: 'string' } },
+				include: {
+					type: 'array',
+					items: { type: 'string' },
+					description: 'Namespaces that are written, by prefix; all if left out.',
+				},
+				exclude: { type: 'array', items: { type: 'string' }, description: 'Namespaces that are not, by prefix.' },
 			},
 			additionalProperties: false,
 		},

@@ -27,6 +27,10 @@ export const metrics: GlobalOption = {
 		);
 		settings.metrics = value;
 	},
-	schema: { type: 'object', properties: { per_host: { type: 'boolean' } }, additionalProperties: false },
+	schema: {
+		type: 'object',
+		properties: { per_host: { type: 'boolean', description: 'Adds the label `host`.' } },
+		additionalProperties: false,
+	},
 	startup: true,
 };

@@ -5,7 +5,6 @@ import type { Constants } from './constants.ts';
 import type { ExpansionReport } from './expansion-report.ts';
 import { type Frame, spanIn } from './frame.ts';
 import { mostWords, type ParsedWord } from './parsed-file.ts';
-import { tooManyWords } from './structure-mistake.ts';
 
 const replaced = /\\([{}])|\{args\[([^\]]*)\]\}|\{args\.([^{}]*)\}|\{(let|param)\.([^{}]*)\}/g;
 const variadic = /^\{args\[([^\]:{}]*):([^\]:{}]*)\]\}$/;
@@ -28,7 +27,8 @@ export function expandWords(words: readonly ParsedWord[], scope: WordScope): Par
 		else expandWord(word, scope, out);
 	}
 	if (out.length <= mostWords) return out;
-	scope.report.report(tooManyWords(out[mostWords]!.span));
+	// Words that double fill the memory long before there are too many lines.
+	scope.report.exhaust();
 	return out.slice(0, mostWords);
 }
 

@@ -116,8 +116,13 @@ export class ExpansionReport {
 			this.#record.words += words;
 			this.#record.characters += characters;
 		}
-		if (this.exhausted) return;
 		if (this.#lines <= limits.lines && this.#words <= limits.words && this.#characters <= limits.characters) return;
+		this.exhaust();
+	}
+
+	/** Ends expansion, because of what an import made. */
+	exhaust(): void {
+		if (this.exhausted) return;
 		this.exhausted = true;
 		this.report({
 			code: 'import/too-much',

@@ -38,12 +38,13 @@ function variant(filter: string, properties: { readonly [name: string]: Schema }
 
 const ACTIONS: Schema = {
 	type: 'array',
+	description: 'What is done with parameters, one after the other.',
 	items: {
 		type: 'object',
 		properties: {
-			action: { enum: ['replace', 'hash', 'delete'] },
-			name: { type: 'string', minLength: 1 },
-			value: { type: 'string' },
+			action: { enum: ['replace', 'hash', 'delete'], description: 'What is done with it.' },
+			name: { type: 'string', minLength: 1, description: 'Name of the parameter or cookie.' },
+			value: { type: 'string', description: 'Of `replace`: the new value.' },
 		},
 		required: ['action', 'name'],
 		additionalProperties: false,
@@ -58,8 +59,8 @@ export const LOG_FILTER: Schema = {
 	oneOf: [
 		variant('delete', {}),
 		variant('hash', {}),
-		variant('rename', { name: { type: 'string', minLength: 1 } }, ['name']),
-		variant('replace', { value: { type: 'string' } }, ['value']),
+		variant('rename', { name: { type: 'string', minLength: 1, description: 'The new name.' } }, ['name']),
+		variant('replace', { value: { type: 'string', description: 'The new value.' } }, ['value']),
 		variant('ip_mask', {
 			ipv4: {
 				type: 'integer',
@@ -83,9 +84,13 @@ export const LOG_FILTER: Schema = {
 				rules: {
 					type: 'array',
 					minItems: 1,
+					description: 'Replacements, one after the other.',
 					items: {
 						type: 'object',
-						properties: { find: { type: 'string' }, replace: { type: 'string' } },
+						properties: {
+							find: { type: 'string', description: 'Regular expression.' },
+							replace: { type: 'string', description: 'What is put in its place; `$1` is a group.' },
+						},
 						required: ['find', 'replace'],
 						additionalProperties: false,
 					},

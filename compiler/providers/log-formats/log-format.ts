@@ -87,12 +87,27 @@ export const LOG_FORMAT: Schema = {
 	oneOf: [
 		variant('console', PLAIN_PROPERTIES),
 		variant('json', PLAIN_PROPERTIES),
-		variant('filter', { wrap: WRAP, fields: { type: 'object', additionalProperties: LOG_FILTER } }, ['fields']),
+		variant(
+			'filter',
+			{
+				wrap: WRAP,
+				fields: {
+					type: 'object',
+					description: 'Filters by the path of a field, as `request>headers`.',
+					additionalProperties: LOG_FILTER,
+				},
+			},
+			['fields'],
+		),
 		variant(
 			'append',
 			{
 				wrap: WRAP,
-				fields: { type: 'object', additionalProperties: { type: ['string', 'number', 'boolean'] } },
+				fields: {
+					type: 'object',
+					description: 'Fields to add, by name.',
+					additionalProperties: { type: ['string', 'number', 'boolean'] },
+				},
 			},
 			['fields'],
 		),

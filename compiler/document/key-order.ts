@@ -1,0 +1,105 @@
+/** The order of keys in a document that is printed: that of the schema, whatever order the lines of a text had. */
+import type { Schema } from '../directives/directive.ts';
+import type { Document } from './document.ts';
+import { documentSchema } from './schema.ts';
+
+type Fields = { readonly [key: string]: unknown };
+
+/** What is known of one schema: the place of each key, and the variants of a union by their tag. */
+interface Order {
+	readonly places: ReadonlyMap<string, number>;
+	readonly properties: { readonly [key: string]: Schema };
+	readonly others: Schema | undefined;
+	readonly items: Schema | undefined;
+	readonly tag: string | undefined;
+	readonly variants: ReadonlyMap<string, Schema>;
+}
+
+/** The document with its keys in the order of the schema; objects that have it already are shared. Names that users give keep their order. */
+export function inSchemaOrder(document: Document): Document {
+	const root = documentSchema();
+	return new KeyOrder((root as { $defs: { [name: string]: Schema } }).$defs).of(document, root) as Document;
+}
+
+class KeyOrder {
+	readonly #definitions: { readonly [name: string]: Schema };
+	readonly #known = new Map<Schema, Order>();
+
+	constructor(definitions: { readonly [name: string]: Schema }) {
+		this.#definitions = definitions;
+	}
+
+	/** The value in order. */
+	of(value: unknown, schema: Schema | undefined): unknown {
+		if (typeof value !== 'object' || value === null || !schema) return value;
+		const order = this.#orderFor(schema, value as Fields);
+		if (Array.isArray(value)) return this.#list(value, order.items);
+		return this.#object(value as Fields, order);
+	}
+
+	#list(list: readonly unknown[], items: Schema | undefined): readonly unknown[] {
+		if (!items) return list;
+		let copy: unknown[] | undefined;
+		for (let index = 0; index < list.length; index++) {
+			const item = this.of(list[index], items);
+			if (item !== list[index]) {
+				copy ??= [...list];
+				copy[index] = item;
+			}
+		}
+		return copy ?? list;
+	}
+
+	#object(value: Fields, { places, properties, others }: Order): Fields {
+		const keys = Object.keys(value);
+		const placeOf = (key: string): number => places.get(key) ?? places.size;
+		let changed = false;
+		const inner: { [key: string]: unknown } = {};
+		for (const key of keys) {
+			inner[key] = this.of(value[key], Object.hasOwn(properties, key) ? properties[key] : others);
+			if (inner[key] !== value[key]) changed = true;
+		}
+		if (keys.every((key, index) => index === 0 || placeOf(keys[index - 1]!) <= placeOf(key))) {
+			return changed ? inner : value;
+		}
+		const sorted = keys.sort((one, other) => placeOf(one) - placeOf(other));
+		return Object.fromEntries(sorted.map(key => [key, inner[key]]));
+	}
+
+	/** Follows references, and unions to the variant that the value's tag names. */
+	#orderFor(schema: Schema, value: Fields): Order {
+		const order = this.#read(schema);
+		if (order.tag === undefined) return order;
+		const variant = order.variants.get(String(value[order.tag]));
+		return variant ? this.#read(variant) : order;
+	}
+
+	#read(schema: Schema): Order {
+		const known = this.#known.get(schema);
+		if (known) return known;
+		const target = this.#target(schema);
+		const properties = (target.properties ?? {}) as { readonly [key: string]: Schema };
+		const { additionalProperties: others, items, discriminator, oneOf } = target;
+		const tag = (discriminator as { propertyName?: string } | undefined)?.propertyName;
+		const variants = new Map<string, Schema>();
+		for (const one of tag === undefined ? [] : ((oneOf ?? []) as readonly Schema[])) {
+			const { properties: own } = this.#target(one) as { properties?: { [key: string]: { const?: string } } };
+			if (own?.[tag!]?.const !== undefined) variants.set(own[tag!]!.const!, one);
+		}
+		const order: Order = {
+			places: new Map(Object.keys(properties).map((key, index) => [key, index])),
+			properties,
+			others: typeof others === 'object' ? (others as Schema) : undefined,
+			items: typeof items === 'object' ? (items as Schema) : undefined,
+			tag,
+			variants,
+		};
+		this.#known.set(schema, order);
+		return order;
+	}
+
+	#target(schema: Schema): Schema {
+		if (typeof schema.$ref !== 'string') return schema;
+		return this.#definitions[schema.$ref.slice('#/$defs/'.length)] ?? schema;
+	}
+}
