@@ -52,7 +52,10 @@ export async function fuzz(seed: number, milliseconds: number, most: number = In
 		if (known.length === 0) continue;
 		// Not what is behind: for a later mistake Node gives up requests that it has read.
 		const theirs = await node([text.slice(0, endOf(text, known.length))]);
-		const same = known.every((message, index) => theirs.messages[index] === message);
+		// Behind a request that asks for an upgrade which nobody takes, Node forgets what has already come.
+		const upgrades = /\nupgrade:/i.test(text) && theirs.messages.length > 0;
+		const wanted = upgrades ? known.slice(0, theirs.messages.length) : known;
+		const same = wanted.every((message, index) => theirs.messages[index] === message);
 		if (!same)
 			disagreements.push(`Node reads otherwise: ${shown(text)}\n  ours ${shown(known)}\n  Node ${shown(theirs)}`);
 	}

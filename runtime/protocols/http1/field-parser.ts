@@ -155,7 +155,9 @@ export class FieldParser {
 							if (this.#request) return this.#refuse(400, 'framing_in_trailer');
 							continue;
 						}
-						this.transferEncoding = this.transferEncoding === TE_NONE ? transferEncoding(value) : TE_INVALID;
+						// A tab behind the coding is blank by the grammar and part of it to some parsers, Node's for one.
+						const once = this.transferEncoding === TE_NONE && !text.slice(valueEnd, i - 2).includes('\t');
+						this.transferEncoding = once ? transferEncoding(value) : TE_INVALID;
 					}
 					break;
 				case 7:
