@@ -3,6 +3,7 @@
  * sockets. Made when first asked for; the number kept is bounded, and one whose certificate is gone goes with it.
  */
 import { createHash } from 'node:crypto';
+import { appendFile } from 'node:fs';
 import { createServer, type Server, type TLSSocket } from 'node:tls';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { HandshakePolicy } from '../../compiler/tls/site-tls.ts';
@@ -111,6 +112,10 @@ export class SecureServers {
 		});
 		server.on('secureConnection', socket => this.#outcome.secured(socket));
 		server.on('tlsClientError', (error, socket) => this.#outcome.failed(error, socket));
+		if (policy.insecure_secrets_log !== undefined) {
+			const file = policy.insecure_secrets_log;
+			server.on('keylog', line => appendFile(file, line, { mode: 0o600 }, () => {}));
+		}
 		if (ocsp) {
 			const response = Buffer.from(ocsp);
 			server.on('OCSPRequest', (_certificate, _issuer, answer: (error: null, response: Buffer) => void) =>

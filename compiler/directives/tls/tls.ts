@@ -261,7 +261,9 @@ function cipherOf(word: Word, cx: LowerContext): string[] {
 	if (Object.hasOwn(CIPHERS, word.text)) return [word.text];
 	if (TLS13_CIPHERS.includes(word.text)) {
 		const message = `\`${word.text}\` belongs to TLS 1.3, where every suite is good and all are on.`;
-		cx.problem('error', 'tls/fixed-suite', word.span, message, { hint: 'Leave it out.' });
+		cx.problem(cx.dialect === 'compatfile' ? 'warning' : 'error', 'tls/fixed-suite', word.span, message, {
+			hint: 'Leave it out.',
+		});
 		return [];
 	}
 	const message =
