@@ -5,6 +5,7 @@ import { RESPONSE_RULES } from '../responses/response-rules.ts';
 import { lowerProxy } from './lower-proxy.ts';
 import { compileProxy, type ProxyStep } from './proxy-handler.ts';
 import { RETRY } from './retries/retry-predicate.ts';
+import { TRANSPORT_PAGE } from './transports/transport-page.ts';
 
 const USAGE = 'reverse_proxy [matcher] [<upstream>… | upstream://<name>] [{ … }]';
 
@@ -19,7 +20,7 @@ export const reverseProxy = handlerDirective<ProxyStep>({
 	usage: USAGE,
 	summary: 'Passes requests on to other servers and their responses back, streaming both ways.',
 	documentation: [
-		'An upstream is `host:port`, `:port`, `[v6]:port`, `host` (port 80), `http://host:port`, a range of ports such as',
+		'An upstream is `host:port`, `:port`, `[v6]:port`, `host` (port 80), a URL without a path, a range of ports such as',
 		'`host:8001-8005`, or a unix socket: `unix//run/app.sock`. With placeholders in it, it is resolved for each request.',
 		'`upstream://name` uses the pool that a block `upstream name { … }` defines: one pool, however many sites use it.',
 		'',
@@ -39,9 +40,9 @@ export const reverseProxy = handlerDirective<ProxyStep>({
 		'`header_up` and `header_down` edit the fields of the request and of the response (`FIELD value` sets, `+FIELD value`',
 		'adds, `-FIELD` removes, `FIELD regexp replacement` replaces); `method` and `rewrite` change the request that is sent,',
 		'and only that one; `trusted_proxies` names peers whose `X-Forwarded-*` fields are believed, beside the global ones;',
-		'`transport http { … }` sets `dial_timeout` (3s), `response_header_timeout`, `max_response_header` (10MiB),',
-		'`keepalive` (2m, or `off`) and `keepalive_idle_conns_per_host` (32, of one thread). `flush_interval` is accepted:',
-		'bytes are always passed on at once.',
+		'`transport` says how they are reached. `flush_interval` is accepted: bytes are always passed on at once.',
+		'',
+		...TRANSPORT_PAGE,
 		'',
 		'`@name status CODE…` and `@name header FIELD VALUE` name responses. `replace_status [@name] CODE` sends another status',
 		'with what the upstream answered; `handle_response [@name] { … }` runs directives in its place, for which',
