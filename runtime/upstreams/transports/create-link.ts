@@ -10,6 +10,7 @@ import { FastcgiConnection } from '../../protocols/fastcgi/fastcgi-connection.ts
 import type { ClientOptions, ConnectionKeeper } from '../../protocols/http1/client-call.ts';
 import { ClientConnection } from '../../protocols/http1/client-connection.ts';
 import type { Wire } from '../../protocols/wire.ts';
+import { DecodingLink } from './decoding-link.ts';
 import type { ClientTarget } from './dialer.ts';
 import { forwardProxyFor, proxyTarget, tunnelThrough } from './forward-proxy.ts';
 import { Http2Link } from './http2-link.ts';
@@ -108,7 +109,8 @@ export class LinkMaker {
 	link(address: UpstreamAddress): UpstreamLink {
 		const { proxy_protocol: proxyProtocol, tls } = this.#transport;
 		const keyed = proxyProtocol !== undefined || tls?.server_name?.includes('{');
-		return keyed ? new KeyedLinks(values => this.#link(address, values)) : this.#link(address, undefined);
+		const link = keyed ? new KeyedLinks(values => this.#link(address, values)) : this.#link(address, undefined);
+		return this.#transport.compression ? new DecodingLink(link) : link;
 	}
 
 	#link(address: UpstreamAddress, values: TransportValues | undefined): UpstreamLink {

@@ -235,4 +235,45 @@ test('names are looked up where the settings say, connections come from the addr
 	assert.is(from, '127.0.0.3');
 });
 
+test('compression: gzip is asked for and decoded where the client asked for nothing', async () => {
+	const { gzipSync } = await import('node:zlib');
+	const text = 'what is in it '.repeat(100_000);
+	const packed = gzipSync(text);
+	const heads: string[] = [];
+	const server = await upstream(socket =>
+		onRequest(socket, head => {
+			heads.push(head);
+			const body = head.startsWith('GET /cut') ? packed.subarray(0, packed.length / 2) : packed;
+			const coding = head.startsWith('GET /lie') ? 'x' : 'gzip';
+			const start = `HTTP/1.1 200 OK\r\nContent-Encoding: ${coding}\r\nContent-Length: ${body.length}\r\n\r\n`;
+			socket.write(start);
+			socket.write(body);
+		}),
+	);
+	const { port } = await site(`reverse_proxy ${server.address} {\n transport http {\n compression on\n }\n}`);
+	const { request } = await import('node:http');
+	const ask = (path: string, headers: object = {}): Promise<{ coding: string | undefined; body: Buffer } | Error> =>
+		new Promise(resolve => {
+			const asking = request({ port, host: '127.0.0.1', path, headers: headers as never }, response => {
+				const pieces: Buffer[] = [];
+				response.on('data', piece => pieces.push(piece));
+				response.on('error', resolve);
+				response.on('end', () =>
+					resolve({ coding: response.headers['content-encoding'], body: Buffer.concat(pieces) }),
+				);
+			});
+			asking.on('error', resolve).end();
+		});
+	const plain = (await ask('/')) as { coding: string | undefined; body: Buffer };
+	assert.equal([plain.coding, plain.body.toString() === text], [undefined, true]);
+	assert.match(heads[0]!, /\r\nAccept-Encoding: gzip\r\n/);
+	const own = (await ask('/', { 'Accept-Encoding': 'gzip' })) as { coding: string | undefined; body: Buffer };
+	assert.equal([own.coding, own.body.length], ['gzip', packed.length]);
+	const other = (await ask('/lie')) as { coding: string | undefined; body: Buffer };
+	assert.equal([other.coding, other.body.length], ['x', packed.length]);
+	assert.instance(await ask('/cut'), Error);
+	await ask('/', { Range: 'bytes=0-1' });
+	assert.not.match(heads.at(-1)!, /Accept-Encoding/);
+});
+
 test.run();
