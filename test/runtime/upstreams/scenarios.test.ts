@@ -1,0 +1,232 @@
+/** A server in front of upstream processes that are down, silent, slow, broken or too many: what clients see of it. */
+import { request } from 'node:http';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type Runtime, startRuntime } from '../../../runtime/runtime.ts';
+import { freePorts } from '../../harness.ts';
+import { eventually, json, keptLog } from '../running-server.ts';
+import { startUpstreams } from './upstream-process.ts';
+
+const test = suite('upstreams that misbehave');
+
+type Process = Awaited<ReturnType<typeof startUpstreams>>;
+
+/** Manners of the upstreams of one process, by the name under which a test knows them. */
+const MANNERS: { readonly [name: string]: string } = {
+	well: 'well',
+	also: 'well',
+	reset: 'reset',
+	garbage: 'garbage',
+	early: 'early',
+	closing: 'closing',
+	late: 'slow=150',
+	failing: 'status=500',
+	crawling: 'slow=2000',
+	...Object.fromEntries(Array.from({ length: 49 }, (_, i) => [`of-fifty-${i}`, 'well'])),
+};
+
+let ports: { [name: string]: number };
+let processes: Process[] = [];
+let stoppable: Process;
+let flapping: Process;
+let runtime: Runtime | undefined;
+
+/** One server for all of it: each scenario has a path and a pool. */
+test.before(async () => {
+	const names = [...Object.keys(MANNERS), 'dead', 'stoppable', 'flapping'];
+	const free = await freePorts(names.length);
+	ports = Object.fromEntries(names.map((name, i) => [name, free[i]!]));
+	processes = [await startUpstreams(Object.entries(MANNERS).map(([name, manner]) => `${ports[name]}:${manner}`))];
+	stoppable = await startUpstreams([`${ports.stoppable}:well`]);
+	flapping = await startUpstreams([`${ports.flapping}:well`]);
+	const fifty = ['crawling', ...Object.keys(MANNERS).filter(name => name.startsWith('of-fifty-'))];
+	const pools: [path: string, upstreams: readonly string[], settings?: object][] = [
+		['/refusing', ['dead', 'well'], { retries: 1, fail_duration: 60_000 }],
+		[
+			'/black-hole',
+			['stoppable', 'also'],
+			{
+				retries: 1,
+				response_header_timeout: 250,
+				fail_duration: 500,
+				health: { uri: '/', interval: 50, timeout: 200 },
+			},
+		],
+		['/reset', ['reset']],
+		['/garbage', ['garbage']],
+		['/garbage-and-well', ['garbage', 'well'], { retries: 1 }],
+		['/early', ['early']],
+		['/closing', ['closing']],
+		[
+			'/flapping',
+			['flapping', 'well'],
+			{
+				retries: 3,
+				retry_interval: 20,
+				health: { uri: '/', interval: 30 },
+				fail_duration: 100,
+			},
+		],
+		['/slow', ['late', 'well'], { fail_duration: 60_000, unhealthy_latency: 100 }],
+		['/circuit', ['failing', 'well'], { circuit: { min_requests: 5, open_for: 60_000 } }],
+		['/even', fifty],
+		['/avoiding', fifty, { balance: { policy: 'peak_ewma' } }],
+	];
+	const pipeline = pools.map(([path]) => ({
+		handler: 'proxy',
+		when: { type: 'path', patterns: [path] },
+		pool: path,
+	}));
+	const upstreams = Object.fromEntries(pools.map(([path, names, more]) => [path, pool(names, more)]));
+	const log = keptLog();
+	runtime = await startRuntime({
+		input: json({ upstreams, sites: [{ addresses: ['http://:0'], bind: ['127.0.0.1'], pipeline }] }),
+		threads: 2,
+		writers: { stdout: log, stderr: log },
+	});
+});
+
+test.after(async () => {
+	runtime?.kill();
+	await runtime?.stop();
+	for (const one of [...processes, stoppable, flapping]) await one.stop();
+});
+
+function pool(names: readonly string[], more: object = {}): object {
+	return { to: names.map(name => `127.0.0.1:${ports[name]}`), balance: { policy: 'round_robin' }, ...more };
+}
+
+const port = () => runtime!.listeners[0]!.port;
+
+function get(path: string): Promise<Response> {
+	return fetch(`http://127.0.0.1:${port()}${path}`).then(async response => {
+		await response.arrayBuffer();
+		return response;
+	});
+}
+
+/** What is known of the upstreams of a scenario. */
+const reports = (path: string) => runtime!.upstreams().filter(({ pool }) => pool === path);
+
+/** Statuses of that many requests, so many at a time. */
+async function statuses(path: string, count: number, atOnce = 10): Promise<{ [status: number]: number }> {
+	const seen: { [status: number]: number } = {};
+	let left = count;
+	await Promise.all(
+		Array.from({ length: atOnce }, async () => {
+			while (left-- > 0) {
+				const { status } = await get(path);
+				seen[status] = (seen[status] ?? 0) + 1;
+			}
+		}),
+	);
+	return seen;
+}
+
+test('refusing: nobody notices, and it is left alone', async () => {
+	assert.equal(await statuses('/refusing', 40), { 200: 40 });
+	const [dead] = reports('/refusing');
+	assert.is(dead!.healthy, false);
+	assert.ok(dead!.fails >= 1);
+});
+
+test('black-holed: requests go elsewhere after the time-out, then it is out; when it is back, so is it', async () => {
+	assert.equal(await statuses('/black-hole', 10), { 200: 10 });
+	stoppable.kill('SIGSTOP');
+	assert.equal(await statuses('/black-hole', 20), { 200: 20 });
+	await eventually('it is out', () => reports('/black-hole').some(({ healthy }) => !healthy));
+	const start = performance.now();
+	assert.equal(await statuses('/black-hole', 20), { 200: 20 });
+	assert.ok(performance.now() - start < 1000);
+	stoppable.kill('SIGCONT');
+	await eventually('it is back', () => reports('/black-hole').every(({ healthy }) => healthy));
+});
+
+test('resetting within the body: the client is told by a broken connection, never by a message that looks whole', async () => {
+	for (let i = 0; i < 5; i++) {
+		let failed = false;
+		await get('/reset').catch(() => {
+			failed = true;
+		});
+		assert.ok(failed);
+	}
+});
+
+test('garbage: 502, or another upstream', async () => {
+	assert.equal(await statuses('/garbage', 5), { 502: 5 });
+	assert.equal(await statuses('/garbage-and-well', 20), { 200: 20 });
+});
+
+test('answering early: the client gets the answer, though the upstream never read the body', async () => {
+	const status = await new Promise<number>((resolve, reject) => {
+		const call = request({ port: port(), host: '127.0.0.1', method: 'POST', path: '/early' }, response => {
+			response.resume();
+			resolve(response.statusCode!);
+			setTimeout(() => call.destroy(), 50);
+		});
+		call.on('error', reject);
+		const piece = Buffer.alloc(65_536);
+		const timer = setInterval(() => call.write(piece), 5);
+		call.on('close', () => clearInterval(timer));
+	});
+	assert.is(status, 413);
+});
+
+test('closing kept connections under requests: no idempotent one fails', async () => {
+	assert.equal(await statuses('/closing', 400, 8), { 200: 400 });
+});
+
+test('flapping: requests with a few retries do not see it', async () => {
+	let over = false;
+	const load = (async () => {
+		const seen = new Set<number>();
+		while (!over) seen.add((await get('/flapping')).status);
+		return seen;
+	})();
+	for (let i = 0; i < 2; i++) {
+		await flapping.stop();
+		await new Promise(resolve => setTimeout(resolve, 80));
+		flapping = await startUpstreams([`${ports.flapping}:well`]);
+		await new Promise(resolve => setTimeout(resolve, 80));
+	}
+	over = true;
+	assert.equal([...(await load)], [200]);
+});
+
+test('slow: what takes too long counts as failing', async () => {
+	await statuses('/slow', 4, 2);
+	assert.equal(
+		reports('/slow').map(({ healthy }) => healthy),
+		[false, true],
+	);
+	const start = performance.now();
+	assert.equal(await statuses('/slow', 20, 1), { 200: 20 });
+	assert.ok(performance.now() - start < 1500);
+});
+
+test('a circuit opens for what answers errors: nothing more is sent there', async () => {
+	const seen = await statuses('/circuit', 60);
+	assert.ok(seen[500]! >= 5 && seen[500]! <= 16, JSON.stringify(seen));
+	assert.is(reports('/circuit')[0]!.circuit, 'open');
+	assert.equal(await statuses('/circuit', 20), { 200: 20 });
+});
+
+test('one of fifty takes two seconds: peak_ewma sends it at most a quarter of what round_robin does', async () => {
+	const shareOf = async (path: string, count: number) => {
+		let slow = 0;
+		let left = count;
+		await Promise.all(
+			Array.from({ length: 25 }, async () => {
+				while (left-- > 0) {
+					if ((await get(path)).headers.get('x-port') === String(ports.crawling)) slow++;
+				}
+			}),
+		);
+		return slow / count;
+	};
+	const [even, avoiding] = [await shareOf('/even', 200), await shareOf('/avoiding', 800)];
+	assert.ok(Math.abs(even - 0.02) < 0.006, `${even}`);
+	assert.ok(avoiding <= even / 4, `${avoiding} against ${even}`);
+});
+
+test.run();
