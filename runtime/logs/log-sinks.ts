@@ -1,8 +1,12 @@
 /** The writers that logs share, counted by who uses them, and opened before the configuration that names them is served. */
+
 import type { LogOutput } from '../../compiler/providers/log-writers/log-output.ts';
+import { parseCollectorAddress } from '../../compiler/providers/log-writers/net-output.ts';
 import { leaseKey } from '../leases.ts';
-import { DescriptorWriter, DISCARD, type LogWriter, openLogFile } from './log-writer.ts';
+import { openLogFile } from './file-writer.ts';
+import { DescriptorWriter, DISCARD, type LogWriter } from './log-writer.ts';
 import type { ExpandText } from './machine-text.ts';
+import { DatagramWriter, StreamWriter } from './net-writer.ts';
 
 /** Settings of an output. */
 export type LogOutputSettings = LogOutput;
@@ -21,7 +25,11 @@ export class LogOutputError extends Error {
 	}
 }
 
+/** Milliseconds to connect to a collector. */
+const DIAL_TIMEOUT = 10_000;
+
 interface Sink {
+	readonly output: LogOutputSettings;
 	readonly writer: LogWriter;
 	users: number;
 }
@@ -51,7 +59,7 @@ export class LogSinks {
 		const key = sinkKey(output);
 		let sink = this.#sinks.get(key);
 		if (!sink) {
-			sink = { writer: this.#open(output), users: 0 };
+			sink = { output, writer: this.#open(output), users: 0 };
 			this.#sinks.set(key, sink);
 		}
 		sink.users++;
@@ -70,6 +78,18 @@ export class LogSinks {
 	/** The writer of a key that is in use. */
 	get(key: string): LogWriter | undefined {
 		return this.#sinks.get(key)?.writer;
+	}
+
+	/** Waits until it is known whether the writers that are in use can write. Rejects with LogOutputError. */
+	async opened(): Promise<void> {
+		for (const { output, writer } of this.#sinks.values()) {
+			try {
+				await writer.opened;
+			} catch (error) {
+				const code = (error as { code?: string }).code ?? 'EIO';
+				throw new LogOutputError(`The log collector ${output.address} cannot be reached: ${code}.`);
+			}
+		}
 	}
 
 	/** Waits until everything is written, `limit` milliseconds at most: a stopped reader of a pipe must not hold the process. */
@@ -95,6 +115,8 @@ export class LogSinks {
 				return DISCARD;
 			case 'file':
 				return this.#openFile(output);
+			case 'net':
+				return this.#openNet(output);
 			default:
 				throw new LogOutputError(`There is no log output \`${output.writer}\`.`);
 		}
@@ -106,10 +128,21 @@ export class LogSinks {
 		});
 		if (path === '') throw new LogOutputError('A log file needs a path.');
 		try {
-			return openLogFile(path, this.#workingDirectory, output.mode, output.dir_mode);
+			return openLogFile(path, this.#workingDirectory, output);
 		} catch (error) {
 			const code = (error as { code?: string }).code ?? 'EIO';
 			throw new LogOutputError(`The log file ${path} cannot be opened: ${code}.`);
 		}
+	}
+
+	#openNet(output: LogOutputSettings): LogWriter {
+		const text = this.#expand(output.address ?? '', placeholder => {
+			throw new LogOutputError(`The log collector ${output.address} cannot be named: ${placeholder} gives nothing.`);
+		});
+		const address = parseCollectorAddress(text);
+		if (!address) throw new LogOutputError(`\`${text}\` is not the address of a log collector.`);
+		if (address.network === 'udp') return new DatagramWriter(address);
+		const meanwhile = output.soft_start ? this.#open({ writer: 'stderr' }) : undefined;
+		return new StreamWriter(address, { timeout: output.dial_timeout ?? DIAL_TIMEOUT, meanwhile });
 	}
 }

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { AccessBatch } from '../../../runtime/logs/access-batch.ts';
+import { openLogFile } from '../../../runtime/logs/file-writer.ts';
 import { LogOutputError, LogSinks, sinkKey } from '../../../runtime/logs/log-sinks.ts';
-import { openLogFile } from '../../../runtime/logs/log-writer.ts';
 import { ProcessLog } from '../../../runtime/logs/process-log.ts';
 import { keptLog } from '../running-server.ts';
 

@@ -1,0 +1,224 @@
+/**
+ * Appends to a log file without ever making the main thread wait, rolls it between two lines when it has grown or its time
+ * has come, and opens it anew when another program has put it aside.
+ */
+import {
+	chmodSync,
+	closeSync,
+	existsSync,
+	fchmodSync,
+	fstatSync,
+	linkSync,
+	mkdirSync,
+	openSync,
+	statSync,
+	unlinkSync,
+} from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import type { FileOutput } from '../../compiler/providers/log-writers/file-output.ts';
+import { ROLLING_DEFAULTS } from '../../compiler/providers/log-writers/file-output.ts';
+import { type LogWriter, writeAll } from './log-writer.ts';
+import { nextRoll } from './roll-times.ts';
+import { RolledFiles } from './rolled-files.ts';
+
+/** Bytes of text that may wait. */
+const QUEUE_LIMIT = 8 * 1024 * 1024;
+/** Milliseconds between looks whether the file is still the one that its name means. */
+const LOOK_INTERVAL = 1000;
+/** Milliseconds of the longest timer. */
+const LONGEST_TIMER = 2 ** 31 - 1;
+const NEWLINE = 10;
+
+/** Opens a log file. Throws the system's error. */
+export function openLogFile(path: string, workingDirectory: string, settings: FileOutput = {}): LogWriter {
+	return new FileWriter(resolve(workingDirectory, path), settings);
+}
+
+class FileWriter implements LogWriter {
+	readonly #path: string;
+	readonly #settings: FileOutput;
+	readonly #mode: number;
+	readonly #limit: number;
+	readonly #rolled: RolledFiles | undefined;
+	#descriptor: number;
+	#size = 0;
+	#opened = 0;
+	#looked = 0;
+	#next = Number.POSITIVE_INFINITY;
+	#timer: NodeJS.Timeout | undefined;
+	#queue: string[] = [];
+	#queued = 0;
+	#writing: Promise<void> | undefined;
+
+	constructor(path: string, settings: FileOutput) {
+		const { mode, rolling = {} } = settings;
+		this.#path = path;
+		this.#settings = settings;
+		this.#mode = mode === undefined ? 0o600 : Number.parseInt(mode, 8);
+		this.#limit = rolling === false ? Number.POSITIVE_INFINITY : (rolling.size ?? ROLLING_DEFAULTS.size);
+		this.#rolled = rolling === false ? undefined : new RolledFiles(path, rolling, this.#mode);
+		makeFolder(dirname(path), above => this.#folderMode(above));
+		this.#descriptor = this.#open();
+		// What was rolled before the process ended has still to be compressed.
+		void this.#rolled?.tidy();
+	}
+
+	write(text: string): boolean {
+		if (this.#queued > QUEUE_LIMIT) return false;
+		this.#queue.push(text);
+		this.#queued += text.length;
+		this.#writing ??= this.#drain();
+		return true;
+	}
+
+	async flush(): Promise<void> {
+		await this.#writing;
+	}
+
+	async close(): Promise<void> {
+		await this.flush();
+		clearTimeout(this.#timer);
+		closeSync(this.#descriptor);
+	}
+
+	/** Opens the file for appending and takes note of what it is. */
+	#open(): number {
+		const descriptor = openSync(this.#path, 'a', this.#mode);
+		// The process's mask took some of it away, or the file was there before.
+		if (this.#settings.mode !== undefined) fchmodSync(descriptor, this.#mode);
+		const facts = fstatSync(descriptor);
+		this.#size = facts.size;
+		const now = Date.now();
+		this.#looked = now;
+		// A file that an earlier process began is as old as it is.
+		this.#opened = facts.size === 0 ? now : facts.birthtimeMs || now;
+		this.#schedule(now);
+		return descriptor;
+	}
+
+	#schedule(now: number): void {
+		const { rolling = {} } = this.#settings;
+		clearTimeout(this.#timer);
+		if (rolling === false) return;
+		this.#next = nextRoll(rolling, this.#opened, now);
+		if (this.#next === Number.POSITIVE_INFINITY) return;
+		// A quiet file is rolled in time too.
+		this.#timer = setTimeout(
+			() => {
+				this.#writing ??= this.#drain();
+			},
+			Math.min(Math.max(0, this.#next - now), LONGEST_TIMER),
+		).unref();
+	}
+
+	async #drain(): Promise<void> {
+		await this.#look();
+		while (this.#queue.length > 0) {
+			const text = this.#queue.join('');
+			this.#queue = [];
+			await this.#append(Buffer.from(text));
+			this.#queued -= text.length;
+			await this.#look();
+		}
+		this.#writing = undefined;
+	}
+
+	/** Writes whole lines, the file rolled where the next one does not fit any more. */
+	async #append(bytes: Buffer): Promise<void> {
+		let rest = bytes;
+		while (rest.length > 0) {
+			let end = rest.length;
+			if (this.#size + end > this.#limit) {
+				const room = this.#limit - this.#size;
+				end = room > 0 ? rest.lastIndexOf(NEWLINE, room - 1) + 1 : 0;
+				if (end === 0 && this.#size > 0) {
+					this.#roll();
+					continue;
+				}
+				// A line that is longer than a file may be has one of its own.
+				if (end === 0) end = rest.indexOf(NEWLINE) + 1 || rest.length;
+			}
+			await writeAll(this.#descriptor, rest.subarray(0, end));
+			this.#size += end;
+			rest = rest.subarray(end);
+		}
+	}
+
+	/** Rolls by the clock; follows another program that has put the file aside or cut it. */
+	async #look(): Promise<void> {
+		const now = Date.now();
+		if (now >= this.#next) {
+			if (this.#size > 0) this.#roll();
+			else {
+				this.#opened = now;
+				this.#schedule(now);
+			}
+		}
+		if (now - this.#looked < LOOK_INTERVAL) return;
+		this.#looked = now;
+		const named = await stat(this.#path).catch(() => undefined);
+		const own = fstatSync(this.#descriptor);
+		if (named && named.ino === own.ino && named.dev === own.dev) this.#size = own.size;
+		else this.#reopen();
+	}
+
+	/** Puts the file aside under a name of its own and begins a new one. When that fails, it goes on growing. */
+	#roll(): void {
+		const now = Date.now();
+		try {
+			for (let attempt = 0; ; attempt++) {
+				try {
+					// A link, because renaming would replace a file of that name.
+					linkSync(this.#path, this.#rolled!.nameAt(now, attempt));
+					break;
+				} catch (error) {
+					if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || attempt === 99) throw error;
+				}
+			}
+			unlinkSync(this.#path);
+		} catch {
+			this.#size = 0;
+			this.#opened = now;
+			this.#schedule(now);
+			return;
+		}
+		this.#reopen();
+		void this.#rolled!.tidy();
+	}
+
+	#reopen(): void {
+		const before = this.#descriptor;
+		try {
+			makeFolder(dirname(this.#path), above => this.#folderMode(above));
+			this.#descriptor = this.#open();
+			closeSync(before);
+		} catch {
+			// The folder is gone, or no descriptor is left: the lines go where they went.
+			this.#descriptor = before;
+			this.#size = 0;
+			this.#schedule(Date.now());
+		}
+	}
+
+	#folderMode(above: string): number {
+		const { dir_mode } = this.#settings;
+		if (dir_mode === 'inherit') return statSync(above).mode & 0o777;
+		if (dir_mode === 'from_file') return this.#mode | ((this.#mode & 0o444) >> 2);
+		return dir_mode === undefined ? 0o700 : Number.parseInt(dir_mode, 8);
+	}
+}
+
+/** Makes a folder and those above it. Node's own recursive form never returns where the system says ENOENT to a child of a folder that exists, as /proc does. */
+function makeFolder(path: string, modeBelow: (above: string) => number): void {
+	if (existsSync(path)) return;
+	const parent = dirname(path);
+	if (parent !== path) makeFolder(parent, modeBelow);
+	try {
+		const mode = modeBelow(parent);
+		mkdirSync(path, { mode });
+		chmodSync(path, mode);
+	} catch (error) {
+		if ((error as { code?: string }).code !== 'EEXIST') throw error;
+	}
+}

@@ -1,0 +1,167 @@
+/** Collectors of log lines: order, reconnecting, and none that answers. */
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type Server, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { parseCollectorAddress } from '../../../compiler/providers/log-writers/net-output.ts';
+import { LogOutputError, LogSinks } from '../../../runtime/logs/log-sinks.ts';
+import { keptLog } from '../running-server.ts';
+
+/** A collector that remembers what it got. */
+class Collector {
+	text = '';
+	readonly sockets = new Set<Socket>();
+	readonly #server: Server;
+	readonly #at: { port: number; host: string } | { path: string };
+
+	constructor(at: { port: number; host: string } | { path: string }) {
+		this.#at = at;
+		this.#server = createServer(socket => {
+			this.sockets.add(socket);
+			socket.setEncoding('utf8').on('data', chunk => {
+				this.text += chunk;
+			});
+			socket.on('error', () => {});
+			socket.on('close', () => this.sockets.delete(socket));
+		});
+	}
+
+	async start(): Promise<number> {
+		this.#server.listen(this.#at as never);
+		await once(this.#server, 'listening');
+		const address = this.#server.address();
+		return typeof address === 'object' ? address!.port : 0;
+	}
+
+	async stop(): Promise<void> {
+		for (const socket of this.sockets) socket.destroy();
+		await new Promise(resolve => this.#server.close(resolve));
+	}
+}
+
+async function until(holds: () => boolean): Promise<void> {
+	const end = performance.now() + 5000;
+	while (!holds()) {
+		assert.ok(performance.now() < end, 'it did not happen within five seconds');
+		await new Promise(resolve => setTimeout(resolve, 10));
+	}
+}
+
+const net = suite('log collectors');
+
+net('lines come in order over TCP, and over a connection that had to be made again', async () => {
+	const first = new Collector({ port: 0, host: '127.0.0.1' });
+	const port = await first.start();
+	const sinks = new LogSinks({}, '/');
+	const writer = sinks.acquire({ writer: 'net', address: `tcp/127.0.0.1:${port}` });
+	await sinks.opened();
+	writer.write('1\n2\n');
+	await until(() => first.text === '1\n2\n');
+	await first.stop();
+	await new Promise(resolve => setTimeout(resolve, 50));
+	assert.ok(writer.write('3\n'), 'it waits');
+	const second = new Collector({ port, host: '127.0.0.1' });
+	await second.start();
+	await until(() => second.text === '3\n');
+	writer.write('4\n');
+	await writer.close();
+	await until(() => second.text === '3\n4\n');
+	await second.stop();
+});
+
+net('lines come over a Unix socket', async () => {
+	const folder = mkdtempSync(join(tmpdir(), 'svc-log-'));
+	const path = join(folder, 'log.sock');
+	const collector = new Collector({ path });
+	await collector.start();
+	const sinks = new LogSinks({}, '/');
+	const writer = sinks.acquire({ writer: 'net', address: `unix/${path}` });
+	await sinks.opened();
+	writer.write('hello\n');
+	await writer.close();
+	await until(() => collector.text === 'hello\n');
+	await collector.stop();
+	rmSync(folder, { recursive: true });
+});
+
+net('each line is a datagram over UDP', async () => {
+	const socket = createSocket('udp4');
+	const got: string[] = [];
+	socket.on('message', bytes => got.push(bytes.toString()));
+	socket.bind(0, '127.0.0.1');
+	await once(socket, 'listening');
+	const writer = new LogSinks({}, '/').acquire({ writer: 'net', address: `udp/127.0.0.1:${socket.address().port}` });
+	writer.write(`1\n2\n${'x'.repeat(70_000)}\n`);
+	await writer.close();
+	await until(() => got.length === 3);
+	assert.equal([got[0], got[1], got[2]!.length], ['1', '2', 65_507]);
+	socket.close();
+});
+
+net('one that does not answer is an error, unless the start may be soft', async () => {
+	const gone = new Collector({ port: 0, host: '127.0.0.1' });
+	const port = await gone.start();
+	await gone.stop();
+	const output = { writer: 'net', address: `127.0.0.1:${port}` } as const;
+	const strict = new LogSinks({}, '/');
+	const refused = strict.acquire(output);
+	let error: unknown;
+	await strict.opened().catch(reason => {
+		error = reason;
+	});
+	assert.instance(error, LogOutputError);
+	assert.match((error as Error).message, /cannot be reached: ECONNREFUSED/);
+	await refused.close();
+	const stderr = keptLog();
+	const soft = new LogSinks({ stderr }, '/');
+	const writer = soft.acquire({ ...output, soft_start: true });
+	await soft.opened();
+	writer.write('meanwhile\n');
+	assert.is(stderr.text(), 'meanwhile\n');
+	const late = new Collector({ port, host: '127.0.0.1' });
+	await late.start();
+	await until(() => late.sockets.size === 1);
+	writer.write('at last\n');
+	await writer.close();
+	await until(() => late.text === 'at last\n');
+	await late.stop();
+});
+
+net('a collector that stops reading holds nobody up: lines are dropped and told', async () => {
+	const held: Socket[] = [];
+	const slow = createServer(socket => {
+		held.push(socket.pause());
+	});
+	slow.listen(0, '127.0.0.1');
+	await once(slow, 'listening');
+	const sinks = new LogSinks({}, '/');
+	const { port } = slow.address() as { port: number };
+	const writer = sinks.acquire({ writer: 'net', address: `tcp/127.0.0.1:${port}` });
+	await sinks.opened();
+	const megabyte = `${'x'.repeat(1024 * 1024)}\n`;
+	let taken = 0;
+	while (taken < 200 && writer.write(megabyte)) {
+		taken++;
+		await new Promise(resolve => setImmediate(resolve));
+	}
+	assert.ok(taken >= 7 && taken < 200, String(taken));
+	await writer.close();
+	for (const socket of held) socket.destroy();
+	await new Promise(resolve => slow.close(resolve));
+});
+
+net('addresses', () => {
+	assert.equal(parseCollectorAddress('tcp/[::1]:514'), { network: 'tcp', host: '::1', port: 514 });
+	assert.equal(parseCollectorAddress('logs.example:514'), { network: 'tcp', host: 'logs.example', port: 514 });
+	assert.equal(parseCollectorAddress('udp/10.0.0.1:514'), { network: 'udp', host: '10.0.0.1', port: 514 });
+	assert.equal(parseCollectorAddress('unix//run/log.sock'), { network: 'unix', path: '/run/log.sock' });
+	for (const text of ['', 'logs', 'logs:0', 'logs:99999', 'unixgram//x', 'tcp/::1:5', 'quic/a:1', 'a b:1']) {
+		assert.is(parseCollectorAddress(text), undefined, text);
+	}
+});
+
+net.run();

@@ -1,0 +1,142 @@
+/** Log files that are rolled, by us and by others: no line is lost, none is split. */
+import {
+	existsSync,
+	mkdtempSync,
+	readdirSync,
+	readFileSync,
+	renameSync,
+	rmSync,
+	statSync,
+	writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gunzipSync, zstdDecompressSync } from 'node:zlib';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { openLogFile } from '../../../runtime/logs/file-writer.ts';
+import { nextRoll } from '../../../runtime/logs/roll-times.ts';
+import { RolledFiles } from '../../../runtime/logs/rolled-files.ts';
+
+let folder = '';
+const rolling = suite('rolled log files');
+rolling.before.each(() => {
+	folder = mkdtempSync(join(tmpdir(), 'svc-log-'));
+});
+rolling.after.each(() => rmSync(folder, { recursive: true }));
+
+/** Every line in the folder, compressed or not, sorted by the number that it begins with. */
+function allLines(): string[] {
+	return readdirSync(folder)
+		.flatMap(name => {
+			const bytes = readFileSync(join(folder, name));
+			const text = name.endsWith('.gz') ? gunzipSync(bytes) : name.endsWith('.zst') ? zstdDecompressSync(bytes) : bytes;
+			assert.ok(text.length === 0 || text.toString().endsWith('\n'), `${name} ends within a line`);
+			return text.toString().split('\n').slice(0, -1);
+		})
+		.sort((a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10));
+}
+
+async function settled(expectation: () => boolean): Promise<void> {
+	const end = performance.now() + 5000;
+	while (!expectation()) {
+		assert.ok(performance.now() < end, readdirSync(folder).join(' '));
+		await new Promise(resolve => setTimeout(resolve, 10));
+	}
+}
+
+for (const [compression, suffix] of [
+	['none', '.log'],
+	['gzip', '.log.gz'],
+	['zstd', '.log.zst'],
+] as const) {
+	rolling(`by size, kept with ${compression}: all lines are there, whole`, async () => {
+		const writer = openLogFile('access.log', folder, { rolling: { size: 2000, compression, keep: 0 } });
+		const lines = Array.from({ length: 500 }, (_, i) => `${i} ${'x'.repeat(i % 90)}`);
+		for (let i = 0; i < lines.length; i += 25) {
+			writer.write(`${lines.slice(i, i + 25).join('\n')}\n`);
+			if (i % 100 === 0) await writer.flush();
+		}
+		await writer.close();
+		const rolled = () => readdirSync(folder).filter(name => name !== 'access.log');
+		await settled(() => rolled().every(name => name.endsWith(suffix)));
+		assert.equal(allLines(), lines);
+		assert.ok(rolled().length >= 10, rolled().join(' '));
+		for (const name of readdirSync(folder)) {
+			assert.is(statSync(join(folder, name)).mode & 0o777, 0o600, name);
+			if (compression === 'none') assert.ok(statSync(join(folder, name)).size <= 2000, name);
+		}
+		assert.match(rolled()[0]!, /^access-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}(?:-\d+)?\.log/);
+	});
+}
+
+rolling('a line that is longer than a file may be has one of its own', async () => {
+	const writer = openLogFile('a.log', folder, { rolling: { size: 50, compression: 'none' } });
+	writer.write(`1 short\n2 ${'x'.repeat(200)}\n3 short\n`);
+	await writer.close();
+	assert.equal(
+		allLines().map(line => line[0]),
+		['1', '2', '3'],
+	);
+});
+
+rolling('the oldest go when there are too many, and those that are too old', async () => {
+	for (let i = 0; i < 5; i++) writeFileSync(join(folder, `a-2020-01-0${i + 1}.log`), `${i}\n`);
+	const kept = new RolledFiles(join(folder, 'a.log'), { keep: 2, compression: 'none' }, 0o600);
+	await kept.tidy();
+	assert.is(readdirSync(folder).length, 2);
+	await new Promise(resolve => setTimeout(resolve, 20));
+	await new RolledFiles(join(folder, 'a.log'), { keep: 0, keep_for: 1, compression: 'none' }, 0o600).tidy();
+	assert.is(readdirSync(folder).length, 0);
+});
+
+rolling('what a process that was killed left behind is put in order when the file is opened', async () => {
+	writeFileSync(join(folder, 'a-1.log'), '1\n');
+	writeFileSync(join(folder, 'a-2.log.gz.unfinished'), 'half');
+	const writer = openLogFile('a.log', folder);
+	await settled(() => existsSync(join(folder, 'a-1.log.gz')) && !existsSync(join(folder, 'a-1.log')));
+	assert.not.ok(existsSync(join(folder, 'a-2.log.gz.unfinished')));
+	await writer.close();
+	assert.equal(allLines(), ['1']);
+});
+
+rolling('a file that another program has put aside is begun anew, and no line is lost', async () => {
+	const writer = openLogFile('a.log', folder, { rolling: false });
+	writer.write('1\n');
+	await writer.flush();
+	renameSync(join(folder, 'a.log'), join(folder, 'a.log.1'));
+	writer.write('2\n');
+	await writer.flush();
+	await new Promise(resolve => setTimeout(resolve, 1050));
+	writer.write('3\n');
+	await writer.flush();
+	writer.write('4\n');
+	await writer.close();
+	assert.equal(allLines(), ['1', '2', '3', '4']);
+	assert.match(readFileSync(join(folder, 'a.log'), 'utf8'), /4\n$/);
+});
+
+rolling('by the clock: intervals, minutes of the hour, times of day', () => {
+	const at = Date.UTC(2026, 10, 21, 9, 30, 15);
+	const next = (settings: Parameters<typeof nextRoll>[0], opened = at) =>
+		new Date(nextRoll(settings, opened, at)).toISOString().slice(0, 19);
+	assert.is(nextRoll({}, at, at), Number.POSITIVE_INFINITY);
+	assert.is(next({ interval: 3_600_000 }), '2026-11-21T10:30:15');
+	assert.is(next({ minutes: [0, 30, 45] }), '2026-11-21T09:45:00');
+	assert.is(next({ minutes: [30] }), '2026-11-21T10:30:00');
+	assert.is(next({ at: ['09:00', '23:59'] }), '2026-11-21T23:59:00');
+	assert.is(next({ at: ['09:30'] }), '2026-11-22T09:30:00');
+	assert.is(next({ at: ['09:30'], interval: 5000, minutes: [31] }), '2026-11-21T09:30:20');
+});
+
+rolling('an interval that is over rolls a quiet file too, an empty one stays', async () => {
+	const writer = openLogFile('a.log', folder, { rolling: { interval: 1000, compression: 'none' } });
+	writer.write('1\n');
+	await settled(() => readdirSync(folder).length === 2);
+	assert.is(statSync(join(folder, 'a.log')).size, 0);
+	await new Promise(resolve => setTimeout(resolve, 1200));
+	assert.is(readdirSync(folder).length, 2);
+	await writer.close();
+});
+
+rolling.run();
