@@ -1,20 +1,17 @@
 /** Writes the frames of one connection into gathered output, and that to its socket. */
 import type { Socket } from 'node:net';
 import { FLAG, FRAME, FRAME_HEADER } from './frame-codes.ts';
-import { MAX_FRAME_SIZE, OUTPUT_COPY } from './limits.ts';
+import { MAX_FRAME_SIZE, OUTPUT_TEXT } from './limits.ts';
 import type { OutputMemory, OutputOwner } from './output-memory.ts';
 
 /** The sending side of a connection, below streams and windows. */
 export class FrameWriter implements OutputOwner {
 	readonly #socket: Socket;
 	readonly #memory: OutputMemory;
-	/** A TLS socket keeps every write for a while. */
-	readonly #keeps: boolean;
 
-	constructor(socket: Socket, memory: OutputMemory, encrypted: boolean) {
+	constructor(socket: Socket, memory: OutputMemory) {
 		this.#socket = socket;
 		this.#memory = memory;
-		this.#keeps = encrypted;
 	}
 
 	/** True when the socket has enough: what is not urgent waits for its `drain`. */
@@ -31,13 +28,9 @@ export class FrameWriter implements OutputOwner {
 		const socket = this.#socket;
 		if (length === 0 || socket.destroyed || socket.writableEnded) return;
 		const { bytes } = memory;
-		if (length <= OUTPUT_COPY && (this.#keeps || socket.writableLength > 0)) {
-			socket.write(Buffer.from(bytes.subarray(0, length)));
-			return;
-		}
-		if (length <= OUTPUT_COPY) {
-			socket.write(bytes.subarray(0, length));
-			if (socket.writableLength > 0) memory.replace();
+		if (length <= OUTPUT_TEXT) {
+			// Cheaper to write than bytes, and the memory is free again at once.
+			socket.write(bytes.toString('latin1', 0, length), 'latin1');
 			return;
 		}
 		let kept = false;

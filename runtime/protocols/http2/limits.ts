@@ -23,8 +23,8 @@ export const MAX_CONNECTION_WINDOW = 4_194_304;
 /** Bytes of frames that are gathered before they are written. */
 export const OUTPUT_SIZE = 65_536;
 
-/** Bytes of gathered frames up to which they are copied when the socket does not take them at once. */
-export const OUTPUT_COPY = 8192;
+/** Bytes of gathered frames up to which they are written as text. */
+export const OUTPUT_TEXT = 8192;
 
 /** DATA frames that are written before other connections get their turn. */
 export const FRAMES_A_TURN = 64;
