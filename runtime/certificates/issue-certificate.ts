@@ -52,6 +52,8 @@ export interface CertificateRequest {
 	readonly key: KeyObject;
 	/** Without one the certificate signs itself. */
 	readonly signer?: Signer | undefined;
+	/** Object identifiers of what its key is for; servers and their clients if left out. */
+	readonly purposes?: readonly string[] | undefined;
 	readonly notBefore: Date;
 	readonly notAfter: Date;
 	/** More extensions, DER values. */
@@ -60,7 +62,7 @@ export interface CertificateRequest {
 
 /** Makes and signs a certificate; gives its DER. */
 export function issueCertificate(request: CertificateRequest): Buffer {
-	const { key, signer, names = [], authority, commonName } = request;
+	const { key, signer, names = [], authority, commonName, purposes = [id_kp_serverAuth, id_kp_clientAuth] } = request;
 	const spki = subjectPublicKey(key);
 	const issuer = signer && AsnConvert.parse(signer.certificate, Certificate).tbsCertificate;
 	const signingKey = signer?.key ?? key;
@@ -77,7 +79,7 @@ export function issueCertificate(request: CertificateRequest): Buffer {
 						new BasicConstraints({ cA: true, pathLenConstraint: authority.pathLength }),
 					),
 				]
-			: [extension(id_ce_extKeyUsage, false, new ExtendedKeyUsage([id_kp_serverAuth, id_kp_clientAuth]))]),
+			: [extension(id_ce_extKeyUsage, false, new ExtendedKeyUsage([...purposes]))]),
 		extension(id_ce_subjectKeyIdentifier, false, new SubjectKeyIdentifier(identifier)),
 		extension(
 			id_ce_authorityKeyIdentifier,

@@ -30,6 +30,7 @@ const PEERS: { [program: string]: string } = {
 	promtool: 'prometheus',
 	chromium: 'chromium',
 	certutil: 'libnss3-tools',
+	named: 'bind9',
 };
 
 const missing = Object.entries(PEERS).filter(

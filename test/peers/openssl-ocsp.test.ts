@@ -1,0 +1,86 @@
+/** OpenSSL's OCSP responder as judge: it understands our requests, and we its answers, signed by the issuer or by a delegate. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { id_kp_OCSPSigning } from '@peculiar/asn1-x509';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { keyPem, makePrivateKey } from '../../runtime/certificates/certificate-keys.ts';
+import { certificatePem, issueCertificate } from '../../runtime/certificates/issue-certificate.ts';
+import { readStatus, statusRequest } from '../../runtime/certificates/ocsp-message.ts';
+import { freePorts, temporaryFolder } from '../harness.ts';
+
+const ocsp = suite('OpenSSL OCSP');
+const life = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 86_400_000) };
+
+for (const signedBy of ['issuer', 'delegate', 'stranger'] as const) {
+	ocsp(`a status signed by the ${signedBy}`, async () => {
+		const folder = temporaryFolder();
+		const file = (name: string, text: string): string => {
+			writeFileSync(path.join(folder, name), text);
+			return path.join(folder, name);
+		};
+		const key = await makePrivateKey('p256');
+		const issuer = issueCertificate({ commonName: 'Issuer', authority: { pathLength: 0 }, key, ...life });
+		const signer = { certificate: issuer, key };
+		const leaves = await Promise.all(
+			['good', 'revoked', 'unknown'].map(async name => {
+				const leaf = issueCertificate({ names: [`${name}.test`], key: await makePrivateKey('p256'), signer, ...life });
+				return new X509Certificate(leaf);
+			}),
+		);
+		const delegateKey = await makePrivateKey('p256');
+		const delegate = issueCertificate({
+			commonName: 'Responder',
+			key: delegateKey,
+			...life,
+			...(signedBy === 'delegate' ? { signer } : {}),
+			purposes: [id_kp_OCSPSigning],
+		});
+		const lines = leaves
+			.slice(0, 2)
+			.map(({ serialNumber }, at) =>
+				[at === 0 ? 'V' : 'R', '301231235959Z', at === 0 ? '' : '250101000000Z', serialNumber, 'unknown', '/CN=x'].join(
+					'\t',
+				),
+			);
+		const [port] = (await freePorts(1)) as [number];
+		const own = signedBy === 'issuer';
+		const responder: ChildProcess = spawn(
+			'openssl',
+			[
+				...['ocsp', '-port', String(port), '-ignore_err', '-ndays', '1'],
+				...['-index', file('index.txt', `${lines.join('\n')}\n`), '-CA', file('ca.pem', certificatePem(issuer))],
+				...['-rsigner', file('signer.pem', certificatePem(own ? issuer : delegate))],
+				...['-rkey', file('key.pem', keyPem(own ? key : delegateKey))],
+			],
+			{ stdio: ['ignore', 'ignore', 'pipe'] },
+		);
+		try {
+			// It takes one connection after another, so that a look at its port would hold it up.
+			for await (const text of responder.stderr!) if (String(text).includes('waiting')) break;
+			const parent = new X509Certificate(issuer);
+			const ask = async (leaf: X509Certificate): Promise<string> => {
+				const response = await fetch(`http://127.0.0.1:${port}/`, {
+					method: 'POST',
+					headers: { 'content-type': 'application/ocsp-request', connection: 'close' },
+					body: new Uint8Array(statusRequest(leaf, parent)),
+				});
+				return readStatus(new Uint8Array(await response.arrayBuffer()), leaf, parent, Date.now()).status;
+			};
+			const results: string[] = [];
+			for (const leaf of leaves) results.push(await ask(leaf).catch(error => error.message));
+			assert.equal(
+				results,
+				signedBy === 'stranger'
+					? Array(3).fill('The response is not signed by the issuer of the certificate.')
+					: ['good', 'revoked', 'unknown'],
+			);
+		} finally {
+			responder.kill('SIGKILL');
+		}
+	});
+}
+
+ocsp.run();
