@@ -1,0 +1,103 @@
+/** One of three upstream processes is killed and started again each second, under load. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { Agent, request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { startRuntime } from '../../runtime/runtime.ts';
+import { freePorts } from '../harness.ts';
+import { json, keptLog } from '../runtime/running-server.ts';
+import { startUpstreams } from '../runtime/upstreams/upstream-process.ts';
+
+/** Milliseconds of load. */
+const LENGTH = Number(process.env.FAULT_SECONDS ?? 45) * 1000;
+const CLIENTS = 8;
+
+const faults = suite('upstreams that die and come back');
+
+faults('idempotent requests see nothing of it; others are never sent twice', async () => {
+	const folder = mkdtempSync(join(tmpdir(), 'svc-faults-'));
+	const record = join(folder, 'requests');
+	writeFileSync(record, '');
+	const ports = await freePorts(3);
+	const start = (i: number) => startUpstreams([`${ports[i]}:well`], record);
+	const processes = await Promise.all(ports.map((_port, i) => start(i)));
+	const log = keptLog();
+	const step = {
+		handler: 'proxy',
+		upstreams: {
+			to: ports.map(port => `127.0.0.1:${port}`),
+			balance: { policy: 'round_robin' },
+			retry_duration: 5000,
+			retry_interval: 20,
+			fail_duration: 300,
+		},
+	};
+	const runtime = await startRuntime({
+		input: json({ sites: [{ addresses: ['http://:0'], bind: ['127.0.0.1'], pipeline: [step] }] }),
+		threads: 2,
+		writers: { stdout: log, stderr: log },
+	});
+	const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
+	const { port } = runtime.listeners[0]!;
+	const send = (method: string, id: string) =>
+		new Promise<number>((resolve, reject) => {
+			const body = method === 'POST' ? 'a=b' : '';
+			const headers = { 'X-Id': id, ...(body ? { 'Content-Length': body.length } : {}) };
+			const call = request({ agent, port, host: '127.0.0.1', method, path: '/', headers }, response => {
+				response.resume();
+				response.on('end', () => resolve(response.statusCode!));
+				response.on('error', reject);
+			});
+			call.on('error', reject);
+			call.end(body);
+		});
+	const statuses: { [method: string]: { [status: string]: number } } = { GET: {}, POST: {} };
+	const answered = new Set<string>();
+	let over = false;
+	let number = 0;
+	try {
+		const load = Promise.all(
+			Array.from({ length: CLIENTS }, async (_, client) => {
+				while (!over) {
+					const method = number % 4 === 3 ? 'POST' : 'GET';
+					const id = `${client}-${number++}`;
+					const status = await send(method, id).catch(error => String(error));
+					statuses[method]![status] = (statuses[method]![status] ?? 0) + 1;
+					if (method === 'POST' && status === 200) answered.add(id);
+					// Enough to have requests everywhere at each death, without measuring how fast the machine is.
+					await new Promise(resolve => setTimeout(resolve, 2));
+				}
+			}),
+		);
+		let kills = 0;
+		for (const end = performance.now() + LENGTH; performance.now() < end; kills++) {
+			const i = kills % 3;
+			await processes[i]!.stop();
+			await new Promise(resolve => setTimeout(resolve, 200));
+			processes[i] = await start(i);
+			await new Promise(resolve => setTimeout(resolve, 600));
+		}
+		over = true;
+		await load;
+		const posts = readFileSync(record, 'utf8')
+			.split('\n')
+			.filter(line => line.includes(' POST '))
+			.map(line => line.split(' ')[2]!);
+		console.log(JSON.stringify({ kills, statuses, posts: posts.length }));
+		assert.equal(Object.keys(statuses.GET!), ['200'], JSON.stringify(statuses));
+		assert.is(new Set(posts).size, posts.length, 'a POST was sent twice');
+		for (const id of answered) assert.ok(posts.includes(id));
+		assert.ok(kills >= LENGTH / 2500 && answered.size > 100, `${kills} ${answered.size}`);
+	} finally {
+		over = true;
+		agent.destroy();
+		runtime.kill();
+		await runtime.stop();
+		for (const one of processes) await one.stop();
+		rmSync(folder, { recursive: true });
+	}
+});
+
+faults.run();
