@@ -11,6 +11,7 @@ import { Generations } from './generation.ts';
 import { BuildAborted, GenerationBuild, type SharedParts } from './generation-builder.ts';
 import { hostFacts } from './host-facts.ts';
 import { addressText } from './listeners/address-text.ts';
+import { connectionRoom, descriptorLimit } from './listeners/descriptor-limit.ts';
 import { ListenerGates } from './listeners/listener-gates.ts';
 import { ListenError, listenError } from './listeners/port-probe.ts';
 import { protocolLimits } from './listeners/protocol-limits.ts';
@@ -20,6 +21,7 @@ import { UnknownEncoder } from './logs/log-format.ts';
 import { machineText } from './logs/machine-text.ts';
 import { ROW } from './metrics/counter-row.ts';
 import { HttpObserver } from './metrics/http-observer.ts';
+import { overloadSlot } from './metrics/refusals.ts';
 import { SeriesPages } from './metrics/series-pages.ts';
 import { createCleartextServer } from './protocols/cleartext-server.ts';
 import { createHttp1Server } from './protocols/http1/http1-server.ts';
@@ -84,6 +86,7 @@ class DataPlaneWorker implements ThreadState {
 	#build: GenerationBuild | undefined;
 	#drained = false;
 	#acceptQuiet = 0;
+	readonly #room: number;
 	#clientIp = compileClientIp({});
 	#trustsPeer = compilePeerTrust({});
 	#upstreamObserver: UpstreamObserver | undefined;
@@ -95,6 +98,7 @@ class DataPlaneWorker implements ThreadState {
 		const control = new Int32Array(start.control);
 		this.#control = control;
 		this.row = new Float64Array(start.counters);
+		this.#room = connectionRoom(descriptorLimit(), start.rows);
 		this.#leases = new ThreadLeases({
 			index: start.index,
 			rows: start.rows,
@@ -218,6 +222,7 @@ class DataPlaneWorker implements ThreadState {
 				address.scheme === 'https' ? this.#secure(address, host) : createCleartextServer(host, () => host.protocols),
 				{
 					refused: reason => host.refused(reason),
+					hasRoom: () => this.#hasRoom(),
 					acceptFailed: error => this.#acceptFailed(address, error),
 				},
 			);
@@ -280,6 +285,13 @@ class DataPlaneWorker implements ThreadState {
 		}
 		host.admission = this.#gates.use(listener.address, server.limits);
 		listener.configure(server, host.admission);
+	}
+
+	/** Without it a flood of connections would take the descriptors that the Admin API and the logs need. */
+	#hasRoom(): boolean {
+		if (this.row[ROW.connections]! < this.#room) return true;
+		this.row[overloadSlot('descriptors')]!++;
+		return false;
 	}
 
 	/** Thousands a second when descriptors run out: one entry a minute says it, a counter how many. */

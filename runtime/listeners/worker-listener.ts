@@ -17,6 +17,8 @@ const BACKLOG = 2048;
 export interface ListenerEvents {
 	/** One was closed for a reason (runtime/metrics/refusals.ts). */
 	refused(reason: string): void;
+	/** Whether there is room for one more; when not, that has been counted. */
+	hasRoom(): boolean;
 	/** One could not be accepted: EMFILE, ENFILE, ENOBUFS, ENOMEM. */
 	acceptFailed(error: NodeJS.ErrnoException): void;
 }
@@ -99,6 +101,10 @@ export class WorkerListener {
 	}
 
 	#take(socket: Socket): void {
+		if (!this.#events.hasRoom()) {
+			turnAway(socket, this.address.scheme, this.#admission?.retryAfter ?? '1');
+			return;
+		}
 		const { keepalive_interval: interval = DEFAULT_KEEPALIVE, keepalive_idle: idle = DEFAULT_KEEPALIVE } =
 			this.#settings;
 		if (interval >= 0) {

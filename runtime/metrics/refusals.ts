@@ -21,7 +21,7 @@ export const TIMEOUT_PHASES: { readonly [reason: string]: string } = {
 
 /** Labels `limit` of `svc_overload_rejected_total`. */
 export const OVERLOAD_LIMITS = [
-	...(['connections', 'connections_per_client', 'requests_per_client', 'queue', 'queue_time'] as const),
+	...(['connections', 'connections_per_client', 'requests_per_client', 'queue', 'queue_time', 'descriptors'] as const),
 ] as const;
 
 /** One of {@link OVERLOAD_LIMITS}. */

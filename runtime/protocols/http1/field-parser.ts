@@ -132,7 +132,11 @@ export class FieldParser {
 					break;
 				case 10:
 					if (sameName(name, 'connection')) {
-						if (this.#trailer) continue;
+						if (this.#trailer) {
+							// Some parser may still close, or keep, the connection for it.
+							if (this.#request) return this.#refuse(400, 'framing_in_trailer');
+							continue;
+						}
 						this.#connection(value);
 					}
 					break;

@@ -41,4 +41,4 @@ export const LINGER_IDLE = 2000;
 export const LINGER_TOTAL = 10_000;
 
 /** Milliseconds between two looks at the connections' deadlines, at most. */
-export const TICK = 1000;
+export const TICK = 500;

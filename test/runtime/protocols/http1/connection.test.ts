@@ -309,7 +309,7 @@ test(
 	async x => {
 		x.response.body = await bodyOf(x);
 	},
-	{ bodyIdleTimeout: 80 },
+	{ bodyIdleTimeout: 250 },
 	async server => {
 		const wire = await open(server.port);
 		wire.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n');

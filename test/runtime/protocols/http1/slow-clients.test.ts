@@ -1,0 +1,138 @@
+/** Clients that keep a connection busy with little: rates and whole times, for bodies and for responses. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Handler } from '../../../../compiler/exchange/handler.ts';
+import type { ProtocolLimits } from '../../../../runtime/protocols/protocol.ts';
+import { bodyOf, open, serve, statusOf, type Wire, type WireServer } from './wire.ts';
+
+const slow = suite('HTTP/1.1: slow clients');
+const wait = (milliseconds: number) => new Promise(resolve => setTimeout(resolve, milliseconds));
+
+async function withServer(
+	handler: Handler,
+	limits: Partial<ProtocolLimits>,
+	test: (server: WireServer) => Promise<void>,
+): Promise<void> {
+	const server = await serve(handler, limits);
+	try {
+		await test(server);
+	} finally {
+		await server.stop();
+	}
+}
+
+/** Sends a byte each 20 ms until an answer has come or three seconds are over; gives how long it took. */
+async function drip(wire: Wire): Promise<number> {
+	const began = performance.now();
+	while (wire.text === '' && !wire.ended && performance.now() - began < 3000) {
+		wire.send('a');
+		await wait(20);
+	}
+	return performance.now() - began;
+}
+
+const reading: Handler = async x => {
+	x.response.body = await bodyOf(x);
+};
+const POST = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n';
+
+slow('a body that comes too slowly on average gives 408, though it never stops', async () => {
+	await withServer(reading, { bodyIdleTimeout: 300, bodyRate: 1000 }, async server => {
+		const wire = await open(server.port);
+		wire.send(POST);
+		const took = await drip(wire);
+		assert.is(statusOf(await wire.whole()), 408);
+		assert.ok(took > 250 && took < 1500, `${took} ms`);
+		assert.ok(server.refused.includes('body_timeout'));
+	});
+});
+
+slow('a body must be whole in the time that it has in all', async () => {
+	await withServer(reading, { bodyIdleTimeout: 5000, bodyTimeout: 300 }, async server => {
+		const wire = await open(server.port);
+		wire.send(POST);
+		const took = await drip(wire);
+		assert.is(statusOf(await wire.whole()), 408);
+		assert.ok(took > 250 && took < 1500, `${took} ms`);
+	});
+});
+
+slow('a body that waits for its reader is not the client’s fault', async () => {
+	const late: Handler = async x => {
+		await wait(400);
+		x.response.body = await bodyOf(x);
+	};
+	await withServer(late, { bodyIdleTimeout: 100, bodyRate: 10_000, bodyTimeout: 5000 }, async server => {
+		const wire = await open(server.port);
+		wire.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc');
+		assert.is(statusOf(await wire.whole()), 200);
+	});
+});
+
+slow('a handler sets other bounds for its exchange', async () => {
+	const hasty: Handler = async x => {
+		x.bound({ readTimeout: 200, readRate: 100_000 });
+		x.response.body = await bodyOf(x);
+	};
+	await withServer(hasty, {}, async server => {
+		const wire = await open(server.port);
+		wire.send(POST);
+		const took = await drip(wire);
+		assert.is(statusOf(await wire.whole(4000)), 408);
+		assert.ok(took < 2000, `${took} ms`);
+	});
+});
+
+slow('a response that is taken too slowly on average is cut, though it never stops', async () => {
+	const large: Handler = x => {
+		x.response.body = Buffer.alloc(50_000_000);
+	};
+	await withServer(large, { writeIdleTimeout: 300, writeRate: 100_000_000 }, async server => {
+		const wire = await open(server.port);
+		wire.send('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+		const began = performance.now();
+		// Some of it, again and again.
+		while (server.closed() === 0 && performance.now() - began < 4000) {
+			wire.socket.pause();
+			await wait(40);
+			wire.socket.resume();
+			await wait(1);
+		}
+		assert.is(server.closed(), 1);
+		assert.ok(server.refused.includes('write_timeout'));
+		wire.socket.destroy();
+	});
+});
+
+slow('a response must be out in the time that it has in all', async () => {
+	const never: Handler = () => new Promise(() => {});
+	await withServer(never, { writeTimeout: 200 }, async server => {
+		const wire = await open(server.port);
+		const began = performance.now();
+		wire.send('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+		assert.is(await wire.whole(3000), '');
+		const took = performance.now() - began;
+		assert.ok(took >= 190 && took < 1000, `${took} ms`);
+	});
+});
+
+slow('an unread body that drips does not hold its connection for longer than it has in all', async () => {
+	const own: Handler = x => {
+		x.response.body = 'ok';
+	};
+	await withServer(own, { bodyIdleTimeout: 200 }, async server => {
+		const wire = await open(server.port);
+		wire.send(POST);
+		await wire.until(text => text.endsWith('ok'));
+		const began = performance.now();
+		while (!wire.ended && performance.now() - began < 3000) {
+			wire.send('a');
+			await wait(20);
+		}
+		const took = performance.now() - began;
+		assert.ok(took < 1500, `${took} ms`);
+		wire.socket.destroy();
+	});
+});
+
+slow.run();
