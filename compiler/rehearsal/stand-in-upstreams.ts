@@ -83,6 +83,11 @@ export class StandInPool implements UpstreamPool, BalancerView {
 
 	waiting(): void {}
 
+	/** A name stands for one upstream of that name. */
+	lookUp(names: readonly string[]): readonly string[] | undefined {
+		return this.settings.dynamic && names.map(name => (name.includes(' ') ? name.replace(' ', ':') : `${name}:80`));
+	}
+
 	joined(): () => void {
 		return () => {};
 	}

@@ -3,6 +3,7 @@ import { handlerDirective, type Schema } from '../directive.ts';
 import { HEADER_EDITS } from '../header-edits.ts';
 import { RESPONSE_RULES } from '../responses/response-rules.ts';
 import { lowerProxy } from './lower-proxy.ts';
+import { POOL_PAGE } from './pool-page.ts';
 import { compileProxy, type ProxyStep } from './proxy-handler.ts';
 import { RETRY } from './retries/retry-predicate.ts';
 import { TRANSPORT_PAGE } from './transports/transport-page.ts';
@@ -36,11 +37,16 @@ export const reverseProxy = handlerDirective<ProxyStep>({
 		'}',
 		'```',
 		'',
-		'Sub-directives: `to` adds upstreams; `lb_policy` chooses among them (`random`, `round_robin`, `least_conn`, `first`);',
+		'Sub-directives: `to` adds upstreams;',
 		'`header_up` and `header_down` edit the fields of the request and of the response (`FIELD value` sets, `+FIELD value`',
 		'adds, `-FIELD` removes, `FIELD regexp replacement` replaces); `method` and `rewrite` change the request that is sent,',
 		'and only that one; `trusted_proxies` names peers whose `X-Forwarded-*` fields are believed, beside the global ones;',
-		'`transport` says how they are reached. `flush_interval` is accepted: bytes are always passed on at once.',
+		'`forwarded on` adds `Forwarded` (RFC 7239). `request_buffers` and `response_buffers` (a size, or `unlimited`) read a body',
+		'before it is passed on; without them, bytes are always passed on at once, and `flush_interval` and `stream_buffer_size` are',
+		'accepted. Upgraded connections last `stream_timeout` at most, and go on for `stream_close_delay` after a load that takes',
+		'their pool away. `verbose_logs` tells each attempt in the access log. `transport` says how upstreams are reached.',
+		'',
+		...POOL_PAGE,
 		'',
 		...TRANSPORT_PAGE,
 		'',
