@@ -2,7 +2,7 @@
 import { parseIp } from '../exchange/ip-address.ts';
 
 /** Names that are never delegated (RFC 2606, RFC 6761, RFC 6762, RFC 8375, and `.internal`). */
-const PRIVATE_NAME = /(?:^|\.)(?:localhost|local|internal|test|invalid|home\.arpa|lan|localdomain)$/;
+const PRIVATE_NAME = /(?:^|\.)(?:localhost|local|internal|test|example|invalid|home\.arpa|lan|localdomain)$/;
 
 /** True for a name that a public certificate could be had for: no address, no name of a local network. `*` labels count. */
 export function isPublicName(host: string): boolean {
