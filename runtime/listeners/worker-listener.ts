@@ -8,7 +8,7 @@ import type { ConnectionPeer, ProtocolServer } from '../protocols/protocol.ts';
 import type { ListenerAddress } from '../threads/messages.ts';
 import type { Admission } from './admission.ts';
 import { ProxyReader } from './proxy-reader.ts';
-import { turnAway } from './turn-away.ts';
+import { TurnAway } from './turn-away.ts';
 
 /** Connections that the kernel keeps for a thread that is busy. */
 const BACKLOG = 2048;
@@ -34,6 +34,7 @@ export class WorkerListener {
 	#proxyReader: ProxyReader | undefined;
 	/** Connections whose PROXY header has not come. */
 	readonly #unread = new Set<Socket>();
+	readonly #away = new TurnAway();
 	#settings: ServerSettings = {};
 
 	constructor(address: ListenerAddress, protocol: ProtocolServer, events: ListenerEvents) {
@@ -102,7 +103,7 @@ export class WorkerListener {
 
 	#take(socket: Socket): void {
 		if (!this.#events.hasRoom()) {
-			turnAway(socket, this.address.scheme, this.#admission?.retryAfter ?? '1');
+			this.#away.refuse(socket, this.address.scheme, this.#admission?.retryAfter ?? '1');
 			return;
 		}
 		const { keepalive_interval: interval = DEFAULT_KEEPALIVE, keepalive_idle: idle = DEFAULT_KEEPALIVE } =
@@ -139,7 +140,7 @@ export class WorkerListener {
 		if (admission?.boundsConnections) {
 			const ended = admission.connected(peer?.remoteAddress ?? plainAddress(socket.remoteAddress));
 			if (!ended) {
-				turnAway(socket, scheme, admission.retryAfter);
+				this.#away.refuse(socket, scheme, admission.retryAfter);
 				return;
 			}
 			socket.once('close', ended);
@@ -152,6 +153,7 @@ export class WorkerListener {
 		for (const socket of this.#held ?? []) socket.destroy();
 		this.#held = undefined;
 		for (const socket of this.#unread) socket.destroy();
+		this.#away.close();
 	}
 }
 
