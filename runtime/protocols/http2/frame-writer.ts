@@ -8,6 +8,8 @@ import type { OutputMemory, OutputOwner } from './output-memory.ts';
 export class FrameWriter implements OutputOwner {
 	readonly #socket: Socket;
 	readonly #memory: OutputMemory;
+	/** Bytes that the system had not taken when it was last asked. */
+	#unsent = Infinity;
 
 	constructor(socket: Socket, memory: OutputMemory) {
 		this.#socket = socket;
@@ -17,6 +19,16 @@ export class FrameWriter implements OutputOwner {
 	/** True when the socket has enough: what is not urgent waits for its `drain`. */
 	get full(): boolean {
 		return this.#socket.writableNeedDrain;
+	}
+
+	/** Whether the client has taken anything since this was last asked. */
+	progressed(): boolean {
+		// A slow client empties a batch byte by byte, which shows only here: a stream tells of whole writes.
+		const { _handle: handle } = this.#socket as Socket & { readonly _handle?: { readonly writeQueueSize?: number } };
+		const unsent = handle?.writeQueueSize ?? this.#socket.writableLength;
+		const progressed = unsent < this.#unsent;
+		this.#unsent = unsent;
+		return progressed;
 	}
 
 	flush(): void {

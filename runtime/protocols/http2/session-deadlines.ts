@@ -27,10 +27,11 @@ export class SessionDeadlines {
 		else if (this.#head === Infinity) this.#head = this.#engine.after(limits.headTimeout);
 	}
 
-	/** The client takes nothing, or something again. */
-	blocked(blocked: boolean): void {
-		if (!blocked) this.#write = Infinity;
-		else if (this.#write === Infinity) this.#write = this.#engine.after(this.#engine.limits.writeIdleTimeout);
+	/** The client takes nothing, or something again; true when that is news. */
+	blocked(blocked: boolean): boolean {
+		if (blocked === (this.#write !== Infinity)) return false;
+		this.#write = blocked ? this.#engine.after(this.#engine.limits.writeIdleTimeout) : Infinity;
+		return true;
 	}
 
 	passed(now: number): Passed {

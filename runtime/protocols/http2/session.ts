@@ -117,7 +117,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		this.#running = false;
 		this.frames.flush();
 		if (this.frames.full) {
-			this.#deadlines.blocked(true);
+			if (this.#deadlines.blocked(true)) this.frames.progressed();
 			// Answers to control frames wait in memory: a client that does not read them may not go on asking.
 			if (this.#socket.writableLength > BOUND.MAX_UNREAD_CONTROL + 2 * BOUND.OUTPUT_SIZE) {
 				this.#cutOff(H2_ERROR.enhanceYourCalm, 'unread_control');
@@ -132,6 +132,10 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		if (this.ending.check(now, this.lastStream)) return;
 		switch (this.#deadlines.passed(now)) {
 			case 'write':
+				if (this.frames.progressed()) {
+					this.#deadlines.blocked(false);
+					break;
+				}
 				this.engine.host.refused('write_timeout');
 				this.engine.counters?.cut('timeout');
 				this.#socket.destroy();

@@ -152,7 +152,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 
 	bodyAwaited(): void {
 		if (this.gone) return;
-		this.#readPace ??= this.#pace(false);
+		this.#readPace ??= this.#pace(this.#readBounds(), this.#session.engine.limits.bodyTimeout);
 		this.#readDeadline = this.#readPace.wait(performance.now(), this.body!.received);
 		if (!this.#expectsContinue || this.body!.received > 0) return;
 		this.#expectsContinue = false;
@@ -181,19 +181,24 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 
 	bound(bounds: TransferBounds): void {
 		this.#bounds = { ...this.#bounds, ...bounds };
-		this.#readPace?.bound(bounds.readTimeout ?? 0, bounds.readRate ?? 0);
-		this.#writePace?.bound(bounds.writeTimeout ?? 0, bounds.writeRate ?? 0);
+		if (this.#readPace) this.#readPace.bound(...this.#readBounds());
+		if (this.#writePace) this.#writePace.bound(...this.#writeBounds());
 	}
 
-	/** The clock of one direction. */
-	#pace(writes: boolean): Pace {
+	#readBounds(): [idle: number, rate: number] {
 		const { limits } = this.#session.engine;
-		const bounds = this.#bounds;
+		return [this.#bounds?.readTimeout ?? limits.bodyIdleTimeout, this.#bounds?.readRate ?? limits.bodyRate];
+	}
+
+	#writeBounds(): [idle: number, rate: number] {
+		const { limits } = this.#session.engine;
+		return [this.#bounds?.writeTimeout ?? limits.writeIdleTimeout, this.#bounds?.writeRate ?? limits.writeRate];
+	}
+
+	/** A clock of one direction; `whole` is milliseconds from the end of the head to the end of the transfer, 0 for any. */
+	#pace([idle, rate]: [idle: number, rate: number], whole: number): Pace {
 		const pace = new Pace();
-		const whole = writes ? limits.writeTimeout : limits.bodyTimeout;
-		const end = whole === 0 ? Infinity : this.#startedAt + whole;
-		if (writes) pace.begin(bounds?.writeTimeout ?? limits.writeIdleTimeout, bounds?.writeRate ?? limits.writeRate, end);
-		else pace.begin(bounds?.readTimeout ?? limits.bodyIdleTimeout, bounds?.readRate ?? limits.bodyRate, end);
+		pace.begin(idle, rate, whole === 0 ? Infinity : this.#startedAt + whole);
 		return pace;
 	}
 
@@ -354,9 +359,11 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 	}
 
 	blocked(blocked: boolean): void {
+		// Who uses a byte stream knows how long it may stand still.
+		if (this.#tunnel) return;
 		const now = performance.now();
 		if (blocked) {
-			this.#writePace ??= this.#pace(true);
+			this.#writePace ??= this.#pace(this.#writeBounds(), this.#session.engine.limits.writeTimeout);
 			this.#writeDeadline = this.#writePace.wait(now, this.#exchange?.response.bytesSent ?? 0);
 		} else {
 			this.#writePace?.go(now);

@@ -189,6 +189,43 @@ test('a client that opens no window is reset in time, and others are not', async
 	);
 });
 
+test('a connection whose client takes nothing ends in time; one that takes a little does not', async () => {
+	const large = Buffer.alloc(40_000_000);
+	const handler: Handler = x => {
+		x.response.body = large;
+	};
+	const wide = frame(FRAME.windowUpdate, 0, 0, numbers(0x7f000000 - 65_535));
+	const run = async (slowly: boolean): Promise<string[]> => {
+		let cut: string[] = [];
+		await withClient(
+			handler,
+			async (client, server) => {
+				cut = server.cut;
+				client.send(settings(4, 0x7f000000), wide, request(1));
+				await client.status(1);
+				client.socket.pause();
+				for (let i = 0; i < 40 && server.cut.length === 0; i++) {
+					await new Promise(resolve => setTimeout(resolve, 25));
+					if (!slowly) continue;
+					// A few reads, so that the system's buffers have room for more.
+					let reads = 0;
+					const read = (): void => {
+						if (++reads < 16) return;
+						client.socket.pause();
+						client.socket.off('data', read);
+					};
+					client.socket.on('data', read);
+					client.socket.resume();
+				}
+			},
+			{ writeIdleTimeout: 300 },
+		);
+		return cut;
+	};
+	assert.equal(await run(false), ['timeout']);
+	assert.equal(await run(true), []);
+});
+
 test('a window opened a byte at a time does not hold a response for ever', async () => {
 	const handler: Handler = x => {
 		x.response.body = Buffer.alloc(200_000);
@@ -222,6 +259,23 @@ test('a body that does not come in time fails for who reads it', async () => {
 		},
 		{ bodyIdleTimeout: 100 },
 	);
+});
+
+test('bounds of one exchange count instead of those of its listener', async () => {
+	const handler: Handler = async x => {
+		x.bound({ writeTimeout: 100 });
+		if (x.request.body !== null) {
+			x.bound({ readTimeout: 100 });
+			await bodyOf(x);
+		}
+		x.response.body = Buffer.alloc(200_000);
+	};
+	await withClient(handler, async (client, server) => {
+		client.send(request(1, POST, FLAG.endHeaders), request(3));
+		assert.is(await client.status(1, 6000), '408');
+		await client.until(({ type, stream }) => type === FRAME.resetStream && stream === 3, 6000);
+		assert.equal(server.refused.sort(), ['body_timeout', 'write_timeout']);
+	});
 });
 
 test('a header block, or a frame, that does not end in time ends the connection', async () => {
