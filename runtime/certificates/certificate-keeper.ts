@@ -16,6 +16,8 @@ const MOST_ORDERS = 24;
 const MOST_READS = 32;
 /** Certificates in one message to the threads: parsing them must not stall a thread for long. */
 const PUBLISHED_AT_ONCE = 250;
+/** Milliseconds before something is tried again that only another configuration can help. */
+const HOPELESS = 86_400_000;
 /** Milliseconds before an advice that could not be had is asked for again, and before one is asked for at all. */
 const ADVICE_RETRY = 3_600_000;
 
@@ -169,7 +171,10 @@ export class CertificateKeeper {
 				failures.push({ issuer, error });
 			}
 		}
-		const retries = failures.map(({ error }) => (error instanceof IssueError ? error.retryAt : undefined));
+		const retries = failures.map(({ error }) => {
+			if (!(error instanceof IssueError)) return undefined;
+			return error.final ? this.#around.now() + HOPELESS : error.retryAt;
+		});
 		// As soon as one of the issuers may be asked again.
 		const retryAt = retries.includes(undefined) ? undefined : Math.min(...(retries as number[]));
 		this.#failed(

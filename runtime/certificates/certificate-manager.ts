@@ -30,6 +30,8 @@ const PREPARE_LIMIT = 5000;
 const RENEW_INTERVAL = 600_000;
 /** Milliseconds that a client's handshake waits for an order that is under way. */
 const HANDSHAKE_PATIENCE = 20_000;
+/** Milliseconds before the next look after one that failed. */
+const LOOK_RETRY = 60_000;
 /** Milliseconds between two looks at least. */
 const WAKE = 20;
 /** Milliseconds that orders under way may take to end when the process stops. */
@@ -205,6 +207,7 @@ class Manager implements CertificateManager {
 				store: this.#store!,
 				board: this.#board,
 				authority: id => this.#authorities.get(id),
+				ports: () => this.#served?.plan ?? this.#prepared?.plan ?? { http_port: 80, https_port: 443 },
 				environment: this.#around.environment,
 				workingDirectory: this.#around.workingDirectory,
 			});
@@ -250,7 +253,11 @@ class Manager implements CertificateManager {
 		this.#timerEnd = end;
 		this.#timer = setTimeout(() => {
 			this.#timerEnd = Number.POSITIVE_INFINITY;
-			void this.#look();
+			this.#look().catch(error => {
+				const cause = error instanceof Error ? error.message : String(error);
+				this.#around.log('error', 'tls', 'looking after certificates failed unexpectedly', { cause });
+				this.#lookSoon(LOOK_RETRY);
+			});
 		}, wait);
 		this.#timer.unref();
 	}

@@ -14,6 +14,8 @@ export interface IssuerSurroundings {
 	readonly store: Store;
 	readonly board: ChallengeBoard;
 	readonly authority: (id: string) => Promise<Authority | undefined>;
+	/** Ports on which challenges arrive. */
+	readonly ports: () => { readonly http_port: number; readonly https_port: number };
 	readonly environment: { readonly [name: string]: string | undefined };
 	readonly workingDirectory: string;
 }

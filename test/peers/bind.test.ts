@@ -68,6 +68,7 @@ function solver(digest: string, key = secret): ReturnType<typeof createDnsSolver
 			store: memoryStore(),
 			board: new ChallengeBoard(keptCertificates()),
 			authority: async () => undefined,
+			ports: () => ({ http_port: 80, https_port: 443 }),
 			environment: {},
 			workingDirectory: '/',
 		},

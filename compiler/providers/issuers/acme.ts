@@ -54,13 +54,14 @@ export const acme: IssuerModule = {
 				type: 'integer',
 				minimum: 1,
 				maximum: 65_535,
-				description: 'Port on which HTTP-01 challenges arrive, instead of the HTTP port.',
+				description: 'Port on which HTTP-01 challenges arrive, instead of the HTTP port; a site must listen there.',
 			},
 			alt_tlsalpn_port: {
 				type: 'integer',
 				minimum: 1,
 				maximum: 65_535,
-				description: 'Port on which TLS-ALPN-01 challenges arrive, instead of the HTTPS port.',
+				description:
+					'Port on which TLS-ALPN-01 challenges arrive, instead of the HTTPS port; a site must listen there.',
 			},
 			eab: {
 				type: 'object',

@@ -1,5 +1,6 @@
 /** The words about DNS challenges, which issuers and the directive `tls` share. */
 import type { Schema } from '../../directives/directive.ts';
+import { parseIp } from '../../exchange/ip-address.ts';
 import type { LowerContext, Subdirective } from '../../lower/lower-context.ts';
 import { DNS_PROVIDER, lowerDnsProvider } from '../dns/index.ts';
 
@@ -28,7 +29,7 @@ export const DNS_PROPERTIES: { readonly [name: string]: Schema } = {
 	resolvers: {
 		type: 'array',
 		items: { type: 'string', minLength: 1 },
-		description: 'Name servers, as host or host:port, that are asked for the zone and for the record.',
+		description: 'Name servers, as addresses with or without a port, that are asked for the zone and for the record.',
 	},
 	dns_ttl: { type: 'number', minimum: 0, description: 'Milliseconds that a record may be kept.' },
 	dns_challenge_override_domain: {
@@ -80,6 +81,12 @@ export function dnsSubdirectives(
 		resolvers: (args, at) => {
 			seen('resolvers');
 			if (!cx.count(at, args, 1, Number.POSITIVE_INFINITY, 'resolvers <address>…')) return;
+			for (const word of args) {
+				if (isNameServer(word.text)) continue;
+				cx.problem('error', 'dns/resolver', word.span, `\`${word.text}\` is not the address of a name server.`, {
+					hint: 'Write an IP address, with its port if that is not 53.',
+				});
+			}
 			draft.resolvers = args.map(word => word.text);
 		},
 		propagation_delay: duration('propagation_delay', 0),
@@ -92,4 +99,10 @@ export function dnsSubdirectives(
 			}
 		},
 	};
+}
+
+/** An IP address, alone or with a port. */
+function isNameServer(text: string): boolean {
+	const bracketed = /^\[([^\]]+)\](?::\d{1,5})?$/.exec(text)?.[1];
+	return [text, bracketed, text.replace(/:\d{1,5}$/, '')].some(one => one !== undefined && parseIp(one) !== undefined);
 }

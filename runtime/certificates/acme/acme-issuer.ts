@@ -1,5 +1,6 @@
 /** Issuer `acme`: orders at any ACME server, with its account, its limits, and a rehearsal after refusals. */
 import { readFile } from 'node:fs/promises';
+import { connect } from 'node:net';
 import path from 'node:path';
 import { DEFAULT_DIRECTORY } from '../../../compiler/providers/issuers/acme.ts';
 import type { PreferredChains } from '../../../compiler/providers/issuers/preferred-chains.ts';
@@ -24,6 +25,10 @@ import { renewalAdvice } from './renewal-information.ts';
 
 /** Milliseconds that one order may take if nothing is said. */
 const ORDER_LIMIT = 900_000;
+/** Milliseconds that opening an account may take. */
+const ACCOUNT_LIMIT = 120_000;
+/** Milliseconds that a look whether somebody listens on a port may take. */
+const PORT_LOOK = 300;
 /** Orders in {@link ORDERS_WITHIN} milliseconds at most; public servers count them. */
 const MOST_ORDERS = 20;
 const ORDERS_WITHIN = 10_000;
@@ -101,7 +106,7 @@ class AcmeIssuer implements Issuer {
 
 	/** Tries the types of challenges one after another; each failure costs an order. */
 	async #order(server: Server, order: IssueOrder): Promise<Issued> {
-		const types = this.#challengeTypes(order.name);
+		const types = await this.#challengeTypes(order.name);
 		let failure: unknown;
 		for (const type of types) {
 			try {
@@ -140,8 +145,8 @@ class AcmeIssuer implements Issuer {
 		throw failure;
 	}
 
-	/** Types to try, the best first. */
-	#challengeTypes(name: string): ChallengeType[] {
+	/** Types to try: what worked last, then those whose port somebody listens on here. */
+	async #challengeTypes(name: string): Promise<ChallengeType[]> {
 		if (this.#dns) return ['dns-01'];
 		if (name.startsWith('*.')) {
 			throw new IssueError('issuer/no-dns', `\`${name}\` is a wildcard, which only a DNS provider can prove.`, {
@@ -154,32 +159,45 @@ class AcmeIssuer implements Issuer {
 		if (types.length === 0) {
 			throw new IssueError('issuer/no-challenge', 'Every type of challenge is disabled.', { final: true });
 		}
-		return types.sort((a, b) => Number(b === this.#accepted) - Number(a === this.#accepted));
+		if (types.length === 1) return types;
+		const { http_port: http, https_port: https } = this.#around.ports();
+		const alternative = (field: string): number | undefined => setting<number>(this.#settings, field);
+		const [overHttp, overTls] = await Promise.all([
+			isListening(alternative('alt_http_port') ?? http),
+			isListening(alternative('alt_tlsalpn_port') ?? https),
+		]);
+		// A type that fails costs an order, and servers count those.
+		const worth = (type: ChallengeType): number =>
+			(type === this.#accepted ? 2 : 0) + ((type === 'http-01' ? overHttp : overTls) ? 1 : 0);
+		return types.sort((a, b) => worth(b) - worth(a));
 	}
 
 	/** Does something with the account; one that the server has lost is registered again, once. */
 	async #withAccount<T>(server: Server, { signal }: IssueOrder, use: (account: AcmeAccount) => Promise<T>): Promise<T> {
-		const account = await this.#account(server, signal);
+		const account = await untilAborted(this.#account(server), signal);
 		try {
 			return await use(account);
 		} catch (error) {
 			if (!isUnknownAccount(error)) throw error;
 			server.account = undefined;
 			await forgetAccount(this.#around.store, server.segment, await this.#accountSettings(server));
-			return use(await this.#account(server, signal));
+			return use(await untilAborted(this.#account(server), signal));
 		}
 	}
 
-	async #account(server: Server, signal: AbortSignal): Promise<AcmeAccount> {
+	/** Opened once for all orders that wait for it: none of them may end it for the others. */
+	async #account(server: Server): Promise<AcmeAccount> {
+		const limit = AbortSignal.timeout(ACCOUNT_LIMIT);
 		server.account ??= this.#accountSettings(server).then(settings =>
-			openAccount(server.connection, this.#around.store, server.segment, settings, signal),
+			openAccount(server.connection, this.#around.store, server.segment, settings, limit),
 		);
 		const opening = server.account;
 		try {
 			return await opening;
 		} catch (error) {
 			if (server.account === opening) server.account = undefined;
-			throw error;
+			if (!limit.aborted || error instanceof IssueError) throw error;
+			throw new IssueError('issuer/timed-out', 'The account could not be opened in time.');
 		}
 	}
 
@@ -201,6 +219,30 @@ class AcmeIssuer implements Issuer {
 			await pause(this.#began[0]! + ORDERS_WITHIN - now + 5, signal);
 		}
 	}
+}
+
+/** What a promise gives, unless the signal aborts first: then its reason. */
+function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+	return new Promise((resolve, reject) => {
+		const stop = (): void => reject(signal.reason);
+		if (signal.aborted) stop();
+		signal.addEventListener('abort', stop, { once: true });
+		promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
+	});
+}
+
+/** Whether a port of this machine takes connections. */
+function isListening(port: number): Promise<boolean> {
+	return new Promise(resolve => {
+		const socket = connect({ host: '127.0.0.1', port, timeout: PORT_LOOK });
+		const done = (listening: boolean): void => {
+			socket.destroy();
+			resolve(listening);
+		};
+		socket.once('connect', () => done(true));
+		socket.once('error', () => done(false));
+		socket.once('timeout', () => done(false));
+	});
 }
 
 function serverOf(directory: string, roots: readonly string[]): Server {

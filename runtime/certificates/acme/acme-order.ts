@@ -18,8 +18,8 @@ import { certificateId } from './renewal-information.ts';
 /** Milliseconds between two looks at something that the server is busy with, first and at most. */
 const FIRST_POLL = 250;
 const SLOWEST_POLL = 5000;
-/** Pages of an account's list of orders that are looked through at most. */
-const MOST_PAGES = 20;
+/** Orders of an account that are looked at to find one again. */
+const MOST_LISTED = 50;
 
 /** What an order is made with. */
 export interface OrderEnvironment {
@@ -167,18 +167,14 @@ async function findOrder(env: OrderEnvironment, { name, signal }: IssueOrder): P
 		const { body } = await connection.read(account.account, account, signal);
 		if (typeof body?.orders !== 'string') return undefined;
 		const { value } = identifierOf(name);
-		let page: string | undefined = body.orders;
-		for (let pages = 0; page !== undefined && pages < MOST_PAGES; pages++) {
-			const list: AcmeAnswer = await connection.read(page, account, signal);
-			const urls = Array.isArray(list.body?.orders) ? (list.body.orders as unknown[]) : [];
-			for (const url of urls.reverse()) {
-				if (typeof url !== 'string') continue;
-				const answer = await connection.read(url, account, signal);
-				const identifiers = answer.body?.identifiers as readonly { readonly value?: unknown }[] | undefined;
-				const open = ['pending', 'ready'].includes(String(answer.body?.status));
-				if (open && identifiers?.length === 1 && identifiers[0]?.value === value) return orderOf(answer, url);
-			}
-			page = undefined;
+		const list = await connection.read(body.orders, account, signal);
+		const urls = Array.isArray(list.body?.orders) ? (list.body.orders as unknown[]) : [];
+		for (const url of urls.reverse().slice(0, MOST_LISTED)) {
+			if (typeof url !== 'string') continue;
+			const answer = await connection.read(url, account, signal);
+			const identifiers = answer.body?.identifiers as readonly { readonly value?: unknown }[] | undefined;
+			const open = ['pending', 'ready'].includes(String(answer.body?.status));
+			if (open && identifiers?.length === 1 && identifiers[0]?.value === value) return orderOf(answer, url);
 		}
 	} catch (error) {
 		if (!(error instanceof AcmeProblem)) throw error;

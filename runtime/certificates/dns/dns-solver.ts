@@ -1,6 +1,5 @@
 /** Answers DNS-01 challenges: finds the zone, has the provider set the record, and waits until it can be seen. */
 import { Resolver } from 'node:dns/promises';
-import { isIP } from 'node:net';
 import type { IssuerSettings } from '../../../compiler/tls/certificate-plan.ts';
 import { pause } from '../acme/acme-connection.ts';
 import type { DnsSolver } from '../acme/challenge-solver.ts';
@@ -121,12 +120,18 @@ class RecordSolver implements DnsSolver {
 	}
 }
 
+/** Throws IssueError for a server that is no address: a name would have to be resolved before there is a resolver. */
 function resolverOf(servers: readonly string[]): Resolver {
 	const resolver = new Resolver({ timeout: 3000, tries: 2 });
-	// Node takes addresses only; a name such as one.one.one.one would have to be resolved before there is a resolver.
-	const addresses = servers.filter(server => isIP(server.replace(/^\[([^\]]+)\](:\d+)?$|:\d+$/, '$1') || server) > 0);
-	if (addresses.length > 0) resolver.setServers(addresses);
-	return resolver;
+	if (servers.length === 0) return resolver;
+	try {
+		resolver.setServers(servers);
+		return resolver;
+	} catch {
+		throw new IssueError('dns/resolver', `\`${servers.join(' ')}\` are not addresses of name servers.`, {
+			final: true,
+		});
+	}
 }
 
 async function hasRecord(resolver: Resolver, name: string, value: string): Promise<boolean> {
