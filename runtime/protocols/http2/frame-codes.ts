@@ -1,5 +1,6 @@
 /** Numbers of the HTTP/2 wire: frame types, flags, error codes and settings (RFC 9113 §6, §7; RFC 8441, RFC 9218). */
 
+/** Types of frames (RFC 9113 §6). */
 export const FRAME = {
 	data: 0,
 	headers: 1,
@@ -13,6 +14,7 @@ export const FRAME = {
 	continuation: 9,
 } as const;
 
+/** Flags of frames. */
 export const FLAG = {
 	/** Of SETTINGS and PING. */
 	ack: 0x1,
@@ -26,6 +28,7 @@ export const FLAG = {
 	priority: 0x20,
 } as const;
 
+/** Error codes of RST_STREAM and GOAWAY (RFC 9113 §7). */
 export const H2_ERROR = {
 	none: 0,
 	protocol: 1,
@@ -41,6 +44,7 @@ export const H2_ERROR = {
 	enhanceYourCalm: 11,
 } as const;
 
+/** Identifiers of settings (RFC 9113 §6.5.2). */
 export const SETTING = {
 	headerTableSize: 1,
 	enablePush: 2,

@@ -12,12 +12,14 @@ export const MAX_BLOCK_FACTOR = 4;
 /** CONTINUATION frames of one header block. */
 export const MAX_CONTINUATIONS = 16;
 
-/** Bytes that a stream may send unread at first, and at most once its reader keeps up. */
+/** Bytes that a stream may send unread at first. */
 export const STREAM_WINDOW = 65_536;
+/** The same once its reader keeps up, at most. */
 export const MAX_STREAM_WINDOW = 1_048_576;
 
-/** The same for all streams of a connection together. */
+/** Bytes that all streams of a connection together may send unread at first. */
 export const CONNECTION_WINDOW = 1_048_576;
+/** The same once readers keep up, at most. */
 export const MAX_CONNECTION_WINDOW = 4_194_304;
 
 /** Bytes of frames that are gathered before they are written. */
@@ -38,10 +40,12 @@ export const REMEMBERED_RESETS = 512;
 /** Milliseconds between the two GOAWAY frames of a graceful end, at most (RFC 9113 §6.8). */
 export const GOAWAY_WAIT = 1000;
 
-/** Milliseconds that a connection is read after its end, and the bytes that are thrown away meanwhile. */
+/** Milliseconds that a connection is read after its end. */
 export const LINGER_TIME = 1000;
+/** Bytes that are thrown away meanwhile, at most. */
 export const LINGER_BYTES = 262_144;
 
-/** What a connection may spend on frames that do no work, and what it gets back a second (see calm-meter.ts). */
+/** What a connection may spend on frames that do no work (see calm-meter.ts). */
 export const CALM_BUDGET = 2000;
+/** What it gets back a second. */
 export const CALM_REFILL = 250;
