@@ -21,6 +21,8 @@ export interface ExchangeSession {
 	readonly scheme: 'http' | 'https';
 	/** True once it has carried an exchange to its end. */
 	readonly proven: boolean;
+	/** Calls back once the upstream has said what it supports. */
+	whenSettled(listener: () => void): void;
 	/** Why the session ended, if it has. */
 	readonly failure: Error | undefined;
 	/** The highest stream that the upstream says it may have acted on, once it has said so. */
@@ -35,7 +37,7 @@ export class Http2Exchange implements CallCarrier, BodyOwner {
 	readonly #options: ClientOptions;
 	readonly #request: UpstreamRequest;
 	#call: ClientCall | undefined;
-	#stream!: ClientHttp2Stream;
+	#stream: ClientHttp2Stream | undefined = undefined;
 	#timer: NodeJS.Timeout | undefined = undefined;
 	#readTimer: NodeJS.Timeout | undefined = undefined;
 	#source: BodySource | undefined = undefined;
@@ -57,13 +59,25 @@ export class Http2Exchange implements CallCarrier, BodyOwner {
 
 	/** Opens the stream and sends. */
 	begin(): void {
+		if (this.#request.upgrade === undefined) this.#begin();
+		else {
+			this.#session.whenSettled(() => {
+				if (this.#call === undefined) return;
+				if (this.#session.http2.remoteSettings?.enableConnectProtocol === true) this.#begin();
+				else this.#fail(new UpstreamError('request', 'the upstream takes no upgrades over HTTP/2', undefined, true));
+			});
+		}
+	}
+
+	#begin(): void {
 		const request = this.#request;
 		const body = typeof request.body === 'string' ? Buffer.from(request.body) : request.body;
 		const extended = request.upgrade !== undefined;
 		const empty =
 			!extended && (body === null || (!isStream(body) && body.length === 0) || (isStream(body) && body.length === 0));
+		let stream: ClientHttp2Stream;
 		try {
-			this.#stream = this.#session.http2.request(headersOf(request, this.#session.scheme, body?.length) as never, {
+			stream = this.#session.http2.request(headersOf(request, this.#session.scheme, body?.length) as never, {
 				endStream: empty,
 				waitForTrailers: isStream(body) && !empty,
 			});
@@ -71,7 +85,7 @@ export class Http2Exchange implements CallCarrier, BodyOwner {
 			this.#fail(new UpstreamError('request', messageOf(error), error, true));
 			return;
 		}
-		const stream = this.#stream;
+		this.#stream = stream;
 		stream.on('headers', (_fields: unknown, _flags: unknown, raw: unknown) => this.#informed(raw as string[]));
 		stream.on('response', (_fields: unknown, flags: number, raw: unknown) => {
 			this.#answer(raw as string[], (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0);
@@ -96,7 +110,7 @@ export class Http2Exchange implements CallCarrier, BodyOwner {
 
 	/** BodyOwner */
 	resumeBody(): void {
-		this.#stream.resume();
+		this.#stream?.resume();
 	}
 
 	/** BodyOwner */
@@ -107,13 +121,13 @@ export class Http2Exchange implements CallCarrier, BodyOwner {
 	#sendStream(source: BodySource): void {
 		this.#source = source;
 		this.#sourceDone = false;
-		this.#stream.on('wantTrailers', () => {
+		this.#stream!.on('wantTrailers', () => {
 			const fields: { [name: string]: string[] } = {};
 			for (const [name, value] of source.trailers ?? []) {
 				const lower = name.toLowerCase();
 				fields[lower] = [...(fields[lower] ?? []), value];
 			}
-			this.#stream.sendTrailers(fields);
+			this.#stream!.sendTrailers(fields);
 		});
 		const waits = this.#options.continueTimeout > 0 && expectsContinue(this.#request.headers);
 		if (!waits) this.#pull();
@@ -149,14 +163,14 @@ export class Http2Exchange implements CallCarrier, BodyOwner {
 		if (this.#sourceDone) return false;
 		if (bytes === null) {
 			this.#sourceDone = true;
-			this.#stream.end();
+			this.#stream!.end();
 			this.#sent();
 			return false;
 		}
 		if (bytes.length === 0) return true;
 		const timeout = this.#options.writeTimeout;
 		const timer = timeout > 0 ? setTimeout(() => this.#writeTimedOut(), Math.min(timeout, LONGEST_TIMER)) : undefined;
-		this.#stream.write(bytes, error => {
+		this.#stream!.write(bytes, error => {
 			clearTimeout(timer);
 			if (!error) this.#pull();
 		});
@@ -183,7 +197,7 @@ export class Http2Exchange implements CallCarrier, BodyOwner {
 		if (readTimeout > 0) {
 			const wait = Math.min(readTimeout, LONGEST_TIMER);
 			this.#readTimer = setInterval(() => {
-				if (this.#stream.isPaused()) return;
+				if (this.#stream!.isPaused()) return;
 				this.#fail(new UpstreamError('timeout', 'the upstream sent nothing for too long'));
 			}, wait);
 		}
@@ -209,7 +223,7 @@ export class Http2Exchange implements CallCarrier, BodyOwner {
 		this.#clearTimer();
 		this.#answered = true;
 		const { status, headers, length } = fieldsOf(raw);
-		const stream = this.#stream;
+		const stream = this.#stream!;
 		if (this.#request.upgrade !== undefined && status >= 200 && status < 300) {
 			this.#upgraded = true;
 			clearInterval(this.#readTimer);
@@ -257,7 +271,7 @@ export class Http2Exchange implements CallCarrier, BodyOwner {
 	#closed(): void {
 		const call = this.#call;
 		if (!call) return;
-		const { rstCode } = this.#stream;
+		const { rstCode } = this.#stream!;
 		if (this.#upgraded || (this.#answered && this.#body === undefined)) {
 			this.#finish();
 			this.#session.exchangeEnded(rstCode === 0);
@@ -265,7 +279,7 @@ export class Http2Exchange implements CallCarrier, BodyOwner {
 			return;
 		}
 		const { failure, lastStream } = this.#session;
-		const id = this.#stream.id;
+		const id = this.#stream!.id;
 		const refused =
 			rstCode === constants.NGHTTP2_REFUSED_STREAM || id === undefined || (lastStream !== undefined && id > lastStream);
 		const message = failure ? messageOf(failure) : `the stream was ended with code ${rstCode}`;
@@ -284,7 +298,7 @@ export class Http2Exchange implements CallCarrier, BodyOwner {
 			call.failed(error, (lost || error.unsent) && unsent && error.phase === 'response');
 			return;
 		}
-		if (this.#upgraded) this.#stream.destroy();
+		if (this.#upgraded) this.#stream!.destroy();
 		this.#body?.fail(error);
 		call.released();
 	}

@@ -128,6 +128,8 @@ class Session implements ExchangeSession, WireHolder {
 	readonly #link: Http2Link;
 	readonly #options: ClientOptions;
 	#retired = false;
+	/** Those that wait for the upstream's settings; undefined once these have come, or never will. */
+	#unsettled: (() => void)[] | undefined = [];
 
 	constructor(wire: Wire, settings: Http2Settings, link: Http2Link) {
 		this.#link = link;
@@ -146,6 +148,7 @@ class Session implements ExchangeSession, WireHolder {
 		this.http2.on('connect', () => {
 			if (!this.http2.destroyed) this.http2.setLocalWindowSize(CONNECTION_WINDOW);
 		});
+		this.http2.on('remoteSettings', () => this.#settle());
 		this.http2.on('error', error => {
 			this.failure ??= error;
 		});
@@ -156,6 +159,7 @@ class Session implements ExchangeSession, WireHolder {
 		});
 		this.http2.on('close', () => {
 			this.failure ??= new Error('the connection was closed');
+			this.#settle();
 			this.#lost();
 		});
 	}
@@ -168,6 +172,11 @@ class Session implements ExchangeSession, WireHolder {
 	carry(call: ClientCall): void {
 		this.active++;
 		new Http2Exchange(this, call, this.#options).begin();
+	}
+
+	whenSettled(listener: () => void): void {
+		if (this.#unsettled) this.#unsettled.push(listener);
+		else listener();
 	}
 
 	exchangeEnded(whole: boolean): void {
@@ -197,6 +206,12 @@ class Session implements ExchangeSession, WireHolder {
 	ended(): void {}
 
 	closed(): void {}
+
+	#settle(): void {
+		const waiting = this.#unsettled ?? [];
+		this.#unsettled = undefined;
+		for (const listener of waiting) listener();
+	}
 
 	#lost(): void {
 		if (this.#retired) return;

@@ -217,4 +217,63 @@ test('the client leaving resets the stream at once', async () => {
 	await request;
 });
 
+test('an upgrade goes to an HTTP/2 upstream as an extended CONNECT, where it takes them', async () => {
+	const { request } = await import('node:http');
+	const server = createHttp2Server({ settings: { enableConnectProtocol: true } });
+	server.on('stream', (stream: ServerHttp2Stream, headers) => {
+		stream.on('error', () => {});
+		stream.respond({ ':status': headers[':protocol'] === 'websocket' ? 200 : 400 });
+		stream.pipe(stream);
+	});
+	const upgrade = async (port: number): Promise<string> => {
+		const url = await site(`reverse_proxy h2c://127.0.0.1:${port}`);
+		const headers = {
+			...{ Connection: 'Upgrade', Upgrade: 'websocket', 'Sec-WebSocket-Version': '13' },
+			'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
+		};
+		return new Promise(resolve => {
+			const asking = request(url, { headers });
+			asking.on('response', response => resolve(String(response.resume().statusCode)));
+			asking.on('upgrade', (response, socket) => {
+				socket.on('error', () => {});
+				socket.write('echo me');
+				socket.once('data', bytes => {
+					socket.destroy();
+					resolve(`${response.statusCode} ${response.headers['sec-websocket-accept']} ${bytes}`);
+				});
+			});
+			asking.on('error', error => resolve(error.message));
+			asking.end();
+		});
+	};
+	assert.is(await upgrade(await listen(server)), '101 s3pPLMBiTxaQ9kYGzzhZRbK+xOo= echo me');
+	assert.is(await upgrade(await listen(createHttp2Server())), '502');
+});
+
+test('an upstream that is no HTTP/2 is an error for every request that waits for it', async () => {
+	const port = await listen(createTcpServer(socket => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')));
+	const url = await site(`reverse_proxy h2c://127.0.0.1:${port}`);
+	const answers = await Promise.all(Array.from({ length: 5 }, () => get(url)));
+	for (const answer of answers) assert.match(answer, /^502 /);
+	const noise = await listen(createTcpServer(socket => socket.write(Buffer.alloc(5000, 0xff))));
+	assert.match(await get(await site(`reverse_proxy h2c://127.0.0.1:${noise}`)), /^502 /);
+});
+
+test('a connection that is going away takes no new requests, and those on it end well', async () => {
+	const server = createHttp2Server();
+	let sessions = 0;
+	server.on('session', () => sessions++);
+	server.on('stream', (stream: ServerHttp2Stream) => {
+		stream.on('error', () => {});
+		stream.session!.close();
+		setTimeout(() => {
+			stream.respond({ ':status': 200 });
+			stream.end('done');
+		}, 20);
+	});
+	const url = await site(`reverse_proxy h2c://127.0.0.1:${await listen(server)}`);
+	for (let i = 0; i < 5; i++) assert.is(await get(url), '200 done');
+	assert.is(sessions, 5);
+});
+
 test.run();
