@@ -2,6 +2,7 @@
 import type { LintRule } from '../lint-rule.ts';
 import { isLoopback } from '../public-host.ts';
 
+/** The Admin API listens where others can reach it, without a token. */
 export const adminOpen: LintRule = {
 	name: 'admin/open',
 	severity: 'warning',

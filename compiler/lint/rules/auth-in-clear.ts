@@ -2,6 +2,7 @@
 import type { LintRule } from '../lint-rule.ts';
 import { isLoopback } from '../public-host.ts';
 
+/** `basic_auth` asks for a password over plain HTTP. */
 export const authInClear: LintRule = {
 	name: 'auth/in-clear',
 	severity: 'warning',

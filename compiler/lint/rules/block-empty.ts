@@ -4,6 +4,7 @@ import type { LintRule } from '../lint-rule.ts';
 
 const BLOCKS: ReadonlySet<string> = new Set(['handle', 'handle_path', 'route', 'when', 'else', 'handle_errors']);
 
+/** A block of directives is empty. */
 export const blockEmpty: LintRule = {
 	name: 'block/empty',
 	severity: 'note',

@@ -3,6 +3,7 @@ import { branchesOf } from '../answering.ts';
 import { covers } from '../coverage.ts';
 import type { LintRule } from '../lint-rule.ts';
 
+/** A `handle` or `when` branch is only for requests that an earlier branch takes. */
 export const branchCovered: LintRule = {
 	name: 'branch/covered',
 	severity: 'warning',

@@ -2,6 +2,7 @@
 import { editsOf } from '../header-fields.ts';
 import type { LintRule } from '../lint-rule.ts';
 
+/** A cookie is set without `HttpOnly` or `SameSite`. */
 export const cookieFlags: LintRule = {
 	name: 'header/cookie-without-flags',
 	severity: 'note',

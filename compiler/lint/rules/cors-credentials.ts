@@ -2,6 +2,7 @@
 import { editsOf, type FieldEdit } from '../header-fields.ts';
 import type { LintRule } from '../lint-rule.ts';
 
+/** Every origin may read responses with the credentials of the user. */
 export const corsForEveryone: LintRule = {
 	name: 'header/cors-for-everyone',
 	severity: 'warning',

@@ -2,6 +2,7 @@
 import { scanComments } from '../../syntax/scan-comments.ts';
 import type { LintRule } from '../lint-rule.ts';
 
+/** `{$NAME}` has neither a value nor a default, and vanishes. */
 export const environmentUnset: LintRule = {
 	name: 'environment/unset',
 	severity: 'warning',

@@ -6,6 +6,7 @@ import type { LintRule } from '../lint-rule.ts';
 /** Names that hold keys, passwords or history. */
 const PRIVATE: readonly string[] = ['.git', '.svn', '.hg', '.env', '.htpasswd', '.ssh', '.aws', 'id_rsa'];
 
+/** A folder that is served holds a repository, an environment file or keys. */
 export const filesPrivate: LintRule = {
 	name: 'files/private-files',
 	severity: 'warning',

@@ -2,6 +2,7 @@
 import { answersOnceRun, directiveOf } from '../answering.ts';
 import type { LintRule } from '../lint-rule.ts';
 
+/** A `header` for all responses stands behind a directive that answers some of them. */
 export const headerAfterAnswer: LintRule = {
 	name: 'header/after-answer',
 	severity: 'warning',

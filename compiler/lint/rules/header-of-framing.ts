@@ -4,6 +4,7 @@ import type { LintRule } from '../lint-rule.ts';
 
 const FRAMING = /^(?:connection|keep-alive|transfer-encoding|content-length|te|trailer|upgrade|proxy-connection)$/i;
 
+/** A field is set that belongs to the connection, not to the message. */
 export const headerOfFraming: LintRule = {
 	name: 'header/of-framing',
 	severity: 'warning',

@@ -11,6 +11,7 @@ const DEFAULTS: { readonly [name: string]: readonly string[] } = {
 	'x-forwarded-for': ['{http.request.remote}', '{http.request.remote.host}', '{http.vars.client_ip}'],
 };
 
+/** A `header_up` sets what is sent anyway, and takes away what is better. */
 export const headerUpDefault: LintRule = {
 	name: 'proxy/header-up-default',
 	severity: 'warning',

@@ -3,6 +3,7 @@ import { coversHost } from '../coverage.ts';
 import type { LintRule } from '../lint-rule.ts';
 import { asserted } from '../walk-document.ts';
 
+/** A `host` matcher asks for a name that its site does not serve. */
 export const hostNeverMatches: LintRule = {
 	name: 'host/never-matches',
 	severity: 'warning',

@@ -2,6 +2,7 @@
 import { editsOf } from '../header-fields.ts';
 import type { LintRule } from '../lint-rule.ts';
 
+/** `header_up Host` hides the name that the client asked for from an upstream without TLS. */
 export const hostOfUpstream: LintRule = {
 	name: 'proxy/host-of-upstream',
 	severity: 'note',

@@ -2,6 +2,7 @@
 import { editsOf } from '../header-fields.ts';
 import type { LintRule } from '../lint-rule.ts';
 
+/** `Strict-Transport-Security` is sent over plain HTTP, where it has no effect. */
 export const hstsWithoutTls: LintRule = {
 	name: 'header/hsts-without-tls',
 	severity: 'warning',

@@ -3,6 +3,7 @@ import type { Line, Word } from '../../syntax/ast.ts';
 import type { LintContext } from '../lint-context.ts';
 import type { LintRule } from '../lint-rule.ts';
 
+/** Two named matchers of one block say the same. */
 export const matcherDuplicate: LintRule = {
 	name: 'matcher/duplicate',
 	severity: 'warning',

@@ -4,6 +4,7 @@ import { excludes } from '../coverage.ts';
 import type { LintRule } from '../lint-rule.ts';
 import { everyMatcher } from '../walk-document.ts';
 
+/** A matcher joins conditions of which no request can meet both. */
 export const matcherNeverHolds: LintRule = {
 	name: 'matcher/never-holds',
 	severity: 'warning',

@@ -3,6 +3,7 @@ import { coversPath } from '../coverage.ts';
 import type { LintRule } from '../lint-rule.ts';
 import { everyMatcher } from '../walk-document.ts';
 
+/** A path pattern adds nothing to another one of the same matcher. */
 export const matcherRepeats: LintRule = {
 	name: 'matcher/repeats-itself',
 	severity: 'note',

@@ -3,6 +3,7 @@ import type { SourceSpan } from '../../source/source.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
 import type { LintRule } from '../lint-rule.ts';
 
+/** A named matcher is never used. */
 export const matcherUnused: LintRule = {
 	name: 'matcher/unused',
 	severity: 'warning',

@@ -2,6 +2,7 @@
 import { alwaysAnswers, directiveOf } from '../answering.ts';
 import type { LintRule } from '../lint-rule.ts';
 
+/** A directive stands behind one that answers every request that comes there. */
 export const directiveNeverRuns: LintRule = {
 	name: 'directive/never-runs',
 	severity: 'warning',

@@ -3,6 +3,7 @@ import { directives } from '../../directives/index.ts';
 import { linesOf } from '../lint-context.ts';
 import type { LintRule } from '../lint-rule.ts';
 
+/** A directive is written as only old files write it. */
 export const oldSpelling: LintRule = {
 	name: 'directive/old-spelling',
 	severity: 'note',

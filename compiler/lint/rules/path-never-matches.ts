@@ -3,6 +3,7 @@
 import type { LintRule } from '../lint-rule.ts';
 import { everyMatcher } from '../walk-document.ts';
 
+/** A path pattern can match no path. */
 export const pathNeverMatches: LintRule = {
 	name: 'path/never-matches',
 	severity: 'warning',

@@ -4,6 +4,7 @@ import { directiveOf } from '../answering.ts';
 import type { LintRule } from '../lint-rule.ts';
 import { everyMatcher } from '../walk-document.ts';
 
+/** A pattern such as `/api*` takes `/apiary` too: most often `/api/*` is meant. */
 export const pathWithoutSlash: LintRule = {
 	name: 'path/prefix-without-slash',
 	severity: 'warning',

@@ -4,6 +4,7 @@ import { fullPlaceholderName } from '../../codegen/placeholders/shorthands.ts';
 import { linesOf } from '../lint-context.ts';
 import type { LintRule } from '../lint-rule.ts';
 
+/** A brace opens the name of a placeholder and is never closed. */
 export const placeholderUnclosed: LintRule = {
 	name: 'placeholder/unclosed',
 	severity: 'warning',

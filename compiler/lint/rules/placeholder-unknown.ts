@@ -4,6 +4,7 @@ import { mappedNamesOf } from '../../lower/mapped-names.ts';
 import { linesOf } from '../lint-context.ts';
 import type { LintRule } from '../lint-rule.ts';
 
+/** A placeholder is none that this server knows: it stays empty, or stays as it is written. */
 export const placeholderUnknown: LintRule = {
 	name: 'placeholder/unknown',
 	severity: 'warning',

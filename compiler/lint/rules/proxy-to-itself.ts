@@ -2,6 +2,7 @@
 import type { LintRule } from '../lint-rule.ts';
 import { isLoopback } from '../public-host.ts';
 
+/** An upstream is an address that this server listens on. */
 export const proxyToItself: LintRule = {
 	name: 'proxy/to-itself',
 	severity: 'warning',

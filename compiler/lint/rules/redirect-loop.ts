@@ -11,6 +11,7 @@ const MOST_HOPS = 20;
 /** Characters of a URL that no client sends. */
 const LONGEST_URL = 8192;
 
+/** A redirect leads back to itself. */
 export const redirectLoop: LintRule = {
 	name: 'redirect/loop',
 	severity: 'warning',

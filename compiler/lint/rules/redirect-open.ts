@@ -1,6 +1,7 @@
 /** `redirect/open`. */
 import type { LintRule } from '../lint-rule.ts';
 
+/** A redirect leads wherever the request says. */
 export const redirectOpen: LintRule = {
 	name: 'redirect/open',
 	severity: 'warning',

@@ -2,6 +2,7 @@
 import { slowRegexp } from '../../codegen/regexp.ts';
 import type { LintRule } from '../lint-rule.ts';
 
+/** A regular expression can take time with the square of its subject’s length, or worse. */
 export const regexpSlow: LintRule = {
 	name: 'regexp/slow',
 	severity: 'warning',

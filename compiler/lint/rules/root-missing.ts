@@ -3,6 +3,7 @@ import { isAbsolute } from 'node:path';
 import { rootsOf } from '../file-roots.ts';
 import type { LintRule } from '../lint-rule.ts';
 
+/** The folder that files are served from is not there. */
 export const rootMissing: LintRule = {
 	name: 'files/root-missing',
 	severity: 'warning',

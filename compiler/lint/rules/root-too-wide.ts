@@ -5,6 +5,7 @@ import type { LintRule } from '../lint-rule.ts';
 
 const WIDE = /^\/(?:|etc|home|root|var|usr|opt|proc|sys|dev|boot|tmp|home\/[^/]+|var\/(?:lib|log|backups|spool))\/?$/;
 
+/** A whole system folder or home folder is served. */
 export const rootTooWide: LintRule = {
 	name: 'files/root-too-wide',
 	severity: 'warning',

@@ -1,6 +1,7 @@
 /** `root/unused`. */
 import type { LintRule } from '../lint-rule.ts';
 
+/** A site sets `root`, and nothing in it reads files. */
 export const rootUnused: LintRule = {
 	name: 'root/unused',
 	severity: 'warning',

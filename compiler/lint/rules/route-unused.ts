@@ -2,6 +2,7 @@
 import { linesOf } from '../lint-context.ts';
 import type { LintRule } from '../lint-rule.ts';
 
+/** A named route is never run. */
 export const routeUnused: LintRule = {
 	name: 'route/unused',
 	severity: 'warning',

@@ -3,6 +3,7 @@ import { findSecrets } from '../../document/secrets.ts';
 import { escapePointer, valueAt } from '../../document/validate.ts';
 import type { LintRule } from '../lint-rule.ts';
 
+/** A secret is written in the file instead of taken from the environment. */
 export const secretInFile: LintRule = {
 	name: 'secret/in-file',
 	severity: 'warning',

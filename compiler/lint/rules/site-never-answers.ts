@@ -2,6 +2,7 @@
 import { mayAnswer } from '../answering.ts';
 import type { LintRule } from '../lint-rule.ts';
 
+/** No directive of a site answers: every request gets 200 and nothing. */
 export const siteNeverAnswers: LintRule = {
 	name: 'site/never-answers',
 	severity: 'warning',

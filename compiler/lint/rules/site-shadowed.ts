@@ -4,6 +4,7 @@ import { effectivePort, isSiteAddress, parseSiteAddress } from '../../document/s
 import type { LintRule } from '../lint-rule.ts';
 import { sampleHost, sampleRequest } from '../sample-request.ts';
 
+/** No request reaches a site, or one of its addresses: another site is always tried first. */
 export const siteShadowed: LintRule = {
 	name: 'site/shadowed',
 	severity: 'warning',

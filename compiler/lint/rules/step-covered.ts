@@ -3,6 +3,7 @@ import { answersOnceRun, directiveOf } from '../answering.ts';
 import { covers } from '../coverage.ts';
 import type { LintRule } from '../lint-rule.ts';
 
+/** Every request that a directive is for has been answered by an earlier one with a wider matcher. */
 export const directiveCovered: LintRule = {
 	name: 'directive/covered',
 	severity: 'warning',

@@ -5,6 +5,7 @@ import { effectivePort, isSiteAddress, needsTls, parseSiteAddress } from '../../
 import type { LintRule } from '../lint-rule.ts';
 import { isPublicName } from '../public-host.ts';
 
+/** A name that the public uses is served without TLS. */
 export const tlsOff: LintRule = {
 	name: 'tls/off-on-public-name',
 	severity: 'warning',

@@ -1,6 +1,7 @@
 /** `trusted-proxies/everyone`. */
 import type { LintRule } from '../lint-rule.ts';
 
+/** Every client is believed what it says about the address it comes from. */
 export const trustsEveryone: LintRule = {
 	name: 'trusted-proxies/everyone',
 	severity: 'warning',

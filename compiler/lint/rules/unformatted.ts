@@ -3,6 +3,7 @@ import { formatText } from '../../syntax/format.ts';
 import { firstDifference } from '../../syntax/format-difference.ts';
 import type { LintRule } from '../lint-rule.ts';
 
+/** The text is not formatted. */
 export const unformatted: LintRule = {
 	name: 'format/unformatted',
 	severity: 'warning',

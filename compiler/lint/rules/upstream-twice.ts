@@ -1,6 +1,7 @@
 /** `upstream/twice`. */
 import type { LintRule } from '../lint-rule.ts';
 
+/** A pool names the same address twice. */
 export const upstreamTwice: LintRule = {
 	name: 'upstream/twice',
 	severity: 'warning',
