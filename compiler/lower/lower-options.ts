@@ -9,7 +9,7 @@ import type { Registry } from './registry.ts';
 import { UNAVAILABLE_OPTIONS, unavailableMessage } from './unavailable.ts';
 
 /** Options that may stand several times and add up. */
-const ACCUMULATING: ReadonlySet<string> = new Set(['log', 'servers', 'default_bind', 'order', 'pki']);
+const ACCUMULATING: ReadonlySet<string> = new Set(['log', 'servers', 'default_bind', 'order', 'pki', 'cert_issuer']);
 
 /** Lowers the global block; gives the order of directives that it leaves. */
 export function lowerOptions(lowering: Lowering, block: Block | undefined, settings: SettingsDraft): readonly string[] {
