@@ -54,12 +54,12 @@ export async function measureTask(task: Task, conditions: Conditions): Promise<R
 		const program = PROGRAMS[server];
 		return program === undefined || isInstalled(program);
 	});
-	const [files, program] = (await freePorts(2)) as [number, number];
-	const backends = { files, program };
+	const [files, secure, h2c, program] = (await freePorts(4)) as [number, number, number, number];
+	const backends = { files, secure, h2c, program };
 	const needsBackends = 'load' in task;
 	const running = needsBackends
 		? [
-				await startBenchServer('nginx', backendConfiguration(files), files, conditions.loadCore, BACKEND_FILES),
+				await startBenchServer('nginx', backendConfiguration(backends), files, conditions.loadCore, BACKEND_FILES),
 				await startBenchServer('node', '', program, conditions.loadCore),
 			]
 		: [];

@@ -1,5 +1,6 @@
 /** Rows with an upstream: what passing requests, bodies and messages on costs. */
 import type { MessageLoad, RequestLoad } from '../load.ts';
+import { backendCertificate } from './backend-certificate.ts';
 import { caddy, haproxy, nginx, svc } from './configurations.ts';
 import type { Backends, Contender, LoadTask } from './task.ts';
 
@@ -7,9 +8,14 @@ import type { Backends, Contender, LoadTask } from './task.ts';
 export const BACKEND_FILES = { '10k': 10_240, '1m': 1_048_576 } as const;
 
 /** The static backend: nginx, on the load generator's core. */
-export function backendConfiguration(port: number): string {
+export function backendConfiguration({ files, secure, h2c }: Backends): string {
+	const { certificate, key } = backendCertificate();
+	const content = `sendfile on; root .; default_type text/plain; location = / { return 200 "Hello, world!\\n"; }`;
 	return nginx(
-		`listen 127.0.0.1:${port}; sendfile on; root .; default_type text/plain; location = / { return 200 "Hello, world!\\n"; }`,
+		`listen 127.0.0.1:${files}; ${content}`,
+		`http2_max_requests 1000000000;
+	server { listen 127.0.0.1:${secure} ssl; ssl_certificate ${certificate}; ssl_certificate_key ${key}; ${content} }
+	server { listen 127.0.0.1:${h2c} http2; ${content} }`,
 	);
 }
 
@@ -50,6 +56,40 @@ backend b
 	];
 }
 
+/** Servers that speak TLS to the backend, or HTTP/2; each verifies nothing and keeps its connections. */
+function otherTransports(kind: 'secure' | 'h2c'): readonly Contender[] {
+	const scheme = kind === 'secure' ? 'https' : 'h2c';
+	const block = kind === 'secure' ? ' {\n\t\ttransport http {\n\t\t\ttls_insecure_skip_verify\n\t\t}\n\t}' : '';
+	const site = (port: number, to: Backends) =>
+		`http://127.0.0.1:${port} {\n\treverse_proxy ${scheme}://localhost:${to[kind]}${block}\n}\n`;
+	const nginxOverTls: Contender = {
+		server: 'nginx',
+		configuration: (port, to) =>
+			nginx(
+				`listen 127.0.0.1:${port}; location / { proxy_pass https://b; proxy_http_version 1.1; proxy_set_header Connection "";
+		proxy_set_header Host localhost; proxy_set_header X-Forwarded-For $remote_addr; }`,
+				`upstream b { server 127.0.0.1:${to.secure}; keepalive 128; keepalive_requests 1000000000; }`,
+			),
+	};
+	return [
+		{ server: 'svc', configuration: (port, to) => svc(site(port, to)) },
+		// nginx speaks no HTTP/2 to upstreams.
+		...(kind === 'secure' ? [nginxOverTls] : []),
+		{ server: 'caddy', configuration: (port, to) => caddy(site(port, to)) },
+		{
+			server: 'haproxy',
+			configuration: (port, to) =>
+				haproxy(`frontend f
+	bind 127.0.0.1:${port}
+	default_backend b
+backend b
+	http-reuse always
+	server s 127.0.0.1:${to[kind]} ${kind === 'secure' ? 'ssl verify none' : 'proto h2'}
+`),
+		},
+	];
+}
+
 /** A row of proxied requests. */
 function row(
 	name: string,
@@ -71,4 +111,16 @@ export const PROXYING: readonly LoadTask[] = [
 	row('proxy WebSocket messages', { kind: 'messages', path: '/echo', connections: 64, bytes: 100 }, 'program', {
 		caddy: 0.5,
 	}),
+	{
+		name: 'proxy 14 B over TLS',
+		load: { kind: 'requests', path: '/' },
+		contenders: otherTransports('secure'),
+		bounds: { caddy: 0.6 },
+	},
+	{
+		name: 'proxy 14 B over HTTP/2',
+		load: { kind: 'requests', path: '/' },
+		contenders: otherTransports('h2c'),
+		bounds: { caddy: 0.6 },
+	},
 ];

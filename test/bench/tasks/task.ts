@@ -2,9 +2,13 @@
 import type { MessageLoad, RequestLoad, StreamLoad } from '../load.ts';
 import type { ServerName } from '../servers.ts';
 
-/** Ports of what proxies talk to: nginx with files, and Node's server for what needs a program. */
+/** Ports of what proxies talk to: nginx with files, in three ways, and Node's server for what needs a program. */
 export interface Backends {
 	readonly files: number;
+	/** The same over TLS, HTTP/1.1 only. */
+	readonly secure: number;
+	/** The same in HTTP/2 without TLS. */
+	readonly h2c: number;
 	readonly program: number;
 }
 
