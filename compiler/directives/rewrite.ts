@@ -4,6 +4,7 @@ import type { Step } from '../document/document.ts';
 import type { Handler } from '../exchange/handler.ts';
 import { handlerDirective, type Schema } from './directive.ts';
 import { compileRewriteTo, type UriEdit } from './rewrite-to.ts';
+import { soleArgument } from './sole-argument.ts';
 import {
 	compilePathRegexpReplace,
 	compileQueryEdits,
@@ -62,19 +63,10 @@ export const rewrite = handlerDirective<RewriteTargetStep>({
 	].join('\n'),
 	matcherToken: 'with-more-arguments',
 	exclusive: true,
-	lower: ({ line, args }, cx) => {
-		cx.noBlock(line);
-		const [to, surplus] = args;
-		if (!to || surplus) {
-			if (cx.dialect === 'configfile') cx.count(line, args, 1, 1, USAGE);
-			else {
-				const message = to
-					? 'too many arguments; should only be a matcher and a URI'
-					: 'too few arguments; must have at least a rewrite URI';
-				cx.problem('error', 'rewrite/arguments', (surplus ?? line).span, message);
-			}
-			return undefined;
-		}
+	lower: (directive, cx) => {
+		const to = soleArgument(directive, cx, USAGE, 'URI');
+		if (!to) return undefined;
+		const { line } = directive;
 		return cx.origin<RewriteTargetStep>({ handler: 'rewrite_target', to: cx.template(to) }, line.span);
 	},
 	schema: {

@@ -1,6 +1,7 @@
 /** `root`: the folder that files are served from. */
 import { isAbsolute, resolve } from 'node:path';
 import { handlerDirective } from './directive.ts';
+import { soleArgument } from './sole-argument.ts';
 import type { SetVariablesStep } from './vars.ts';
 
 const USAGE = 'root [matcher] <path>';
@@ -23,19 +24,10 @@ export const root = handlerDirective<SetVariablesStep>({
 	].join('\n'),
 	matcherToken: 'with-more-arguments',
 	exclusive: true,
-	lower: ({ line, args }, cx) => {
-		cx.noBlock(line);
-		const [path, surplus] = args;
-		if (!path || surplus) {
-			if (cx.dialect === 'configfile') cx.count(line, args, 1, 1, USAGE);
-			else {
-				const message = path
-					? 'too many arguments; should only be a matcher and a path'
-					: 'too few arguments; must have at least a root path';
-				cx.problem('error', 'root/arguments', (surplus ?? line).span, message);
-			}
-			return undefined;
-		}
+	lower: (directive, cx) => {
+		const path = soleArgument(directive, cx, USAGE, 'path');
+		if (!path) return undefined;
+		const { line } = directive;
 		const text = cx.template(path);
 		const folder = isAbsolute(text) || text.startsWith('{') ? text : resolve(cx.folderOf(path.span), text);
 		return cx.origin<SetVariablesStep>({ handler: 'set_variables', variables: { root: folder } }, line.span);
