@@ -1,15 +1,21 @@
 /** What is real when a configuration's tests are run or a request is explained: files, passwords, the machine, the environment. */
-import type { FileReader, LeaseKinds, PasswordVerifier } from '../compiler/exchange/leases.ts';
+import type { Compressor, FileReader, LeaseKinds, PasswordVerifier } from '../compiler/exchange/leases.ts';
 import type { RehearsalSurroundings } from '../compiler/rehearsal/rehearsal.ts';
+import { ThreadCompressor } from './compression/thread-compressor.ts';
 import { createFileReader } from './files/file-reader.ts';
 import { hostFacts } from './host-facts.ts';
 import { verifyPassword } from './passwords/verify-password.ts';
 
 /** The surroundings of this process. Nothing in them opens a socket. */
 export function rehearsalSurroundings(workingDirectory: string): RehearsalSurroundings {
-	const real: { readonly files: FileReader; readonly password_verifier: PasswordVerifier } = {
+	const real: {
+		readonly files: FileReader;
+		readonly password_verifier: PasswordVerifier;
+		readonly compressor: Compressor;
+	} = {
 		files: createFileReader(),
 		// On this thread: nobody else waits for it.
+		compressor: new ThreadCompressor(),
 		password_verifier: { live: true, verify: (_x, _user, hash, password) => verifyPassword(hash, password) },
 	};
 	return {

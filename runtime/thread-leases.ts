@@ -1,5 +1,6 @@
 /** What the handlers of one thread lease: pools, files, access logs, each opened once per key and closed with its last site. */
 import type { AccessLogSettings, LeaseKinds, MetricsSource, UpstreamPool } from '../compiler/exchange/leases.ts';
+import { ThreadCompressor } from './compression/thread-compressor.ts';
 import { createFileReader } from './files/file-reader.ts';
 import { type LeaseSource, MemoryWanted } from './generation-builder.ts';
 import { LeaseRegistry, leaseKey } from './leases.ts';
@@ -40,6 +41,7 @@ export class ThreadLeases implements LeaseSource {
 	readonly registry = new LeaseRegistry();
 	readonly #thread: LeaseThread;
 	readonly #files = createFileReader();
+	readonly #compressor = new ThreadCompressor();
 	readonly #passwords: PasswordQueue;
 	readonly #metrics: MetricsSource;
 	readonly #memory = new Map<string, SharedArrayBuffer>();
@@ -120,6 +122,8 @@ export class ThreadLeases implements LeaseSource {
 				return { value: this.#metrics, close: () => {} };
 			case 'tracer':
 				return this.#openTracer();
+			case 'compressor':
+				return { value: this.#compressor, close: () => {} };
 			case 'access_log':
 				return this.#openAccessLog(settings as AccessLogSettings, handle);
 		}

@@ -30,6 +30,7 @@ const STAND_INS: StandIns = {
 		record: () => {},
 	}),
 	metrics: () => ({ render: () => Promise.resolve('') }),
+	compressor: () => ({ encode: body => ({ body, encoded: false }) }),
 };
 
 /** Gives a stand-in for every kind. */

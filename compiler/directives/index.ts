@@ -5,6 +5,7 @@ import { basicAuth } from './basic-auth/basic-auth.ts';
 import { bind } from './bind.ts';
 import type { Directive } from './directive.ts';
 import { editHeaders } from './edit-headers.ts';
+import { encode } from './encode/encode.ts';
 import { error } from './error.ts';
 import { phpFastcgi } from './fastcgi/php-fastcgi.ts';
 import { fileServer } from './file-server/file-server.ts';
@@ -49,6 +50,7 @@ export const directives: readonly Directive[] = [
 	copyResponse,
 	copyResponseHeaders,
 	editHeaders,
+	encode,
 	error,
 	fileServer,
 	fs,

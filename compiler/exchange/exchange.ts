@@ -2,7 +2,7 @@
 import type { Duplex } from 'node:stream';
 import type { Body } from './body.ts';
 import { HeaderList } from './header-list.ts';
-import type { AccessLog } from './leases.ts';
+import type { AccessLog, ServedFile } from './leases.ts';
 
 const NO_LOGS: readonly AccessLog[] = [];
 
@@ -164,6 +164,9 @@ export class Exchange {
 	/** Names of the site and of the handler that answered, for logs, metrics, tests and `explain`. */
 	site: string = '';
 	answeredBy: string = '';
+	/** The file whose whole content `servedBody` is, for who keeps forms of it: only while that is the response's body still. */
+	servedFile: ServedFile | undefined = undefined;
+	servedBody: Body = null;
 	/** Bits of the exclusive groups that have run (see codegen/pipeline.ts). */
 	exclusive: number = 0;
 	/** Loggers of the site that serves this exchange; the runtime records it there when it has ended. */

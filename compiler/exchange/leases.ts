@@ -369,6 +369,47 @@ export interface Tracer {
 	record(span: SpanRecord): void;
 }
 
+/** A content coding that we can make (RFC 9110 §8.4.1; RFC 7932; RFC 8878). */
+export type CodingName = 'gzip' | 'br' | 'zstd';
+
+/** A content coding with how hard it tries. */
+export interface Coding {
+	readonly name: CodingName;
+	/** gzip 1 to 9 (5 if left out), br 0 to 11 (4), zstd 1 to 19 (3). */
+	readonly level?: number;
+	/** Of zstd: frames without a checksum. */
+	readonly checksum?: false;
+}
+
+/** Encodes bodies, so much at a time that requests do not starve. */
+export interface Compressor {
+	/**
+	 * The body to send in place of one that must not be used any more. It is not `encoded` when it turned out to be no longer
+	 * than `minimum` bytes, or when too much is being encoded already. `flush`: what came is sent before more is waited for.
+	 * `identity`: the file that the body is whole of; its encoded form may be kept.
+	 */
+	encode(
+		body: Exclude<Body, null>,
+		coding: Coding,
+		options: { readonly minimum: number; readonly flush: boolean; readonly identity: ServedFile | undefined },
+	): EncodedResult | Promise<EncodedResult>;
+}
+
+/** What became of a body that was to be encoded. */
+export interface EncodedResult {
+	readonly body: Exclude<Body, null>;
+	readonly encoded: boolean;
+}
+
+/** A file, told apart from all others and from itself before it was changed. */
+export interface ServedFile {
+	/** Absolute path, symbolic links resolved. */
+	readonly path: string;
+	readonly size: number;
+	/** Nanoseconds since the epoch. */
+	readonly mtimeNs: bigint;
+}
+
 /** Every kind of lease: the settings that key it, and what the handler gets. */
 export interface LeaseKinds {
 	upstreams: { settings: UpstreamSettings; lease: UpstreamPool };
@@ -377,6 +418,7 @@ export interface LeaseKinds {
 	password_verifier: { settings: Record<string, never>; lease: PasswordVerifier };
 	metrics: { settings: Record<string, never>; lease: MetricsSource };
 	tracer: { settings: Record<string, never>; lease: Tracer };
+	compressor: { settings: Record<string, never>; lease: Compressor };
 }
 
 /** Gives leases while a graph is built. The same kind and settings give the same lease, across generations. */

@@ -2,7 +2,6 @@
 
 /** Directives of the languages that have no module in this build. */
 export const UNAVAILABLE_DIRECTIVES: ReadonlySet<string> = new Set([
-	...['encode'],
 	...['acme_server', 'cache', 'rate_limit'],
 ]);
 

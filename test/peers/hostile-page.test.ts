@@ -99,7 +99,7 @@ page('neither reads nor changes the configuration, under any name', async () => 
 			await once(browser, 'close');
 			assert.ok(results, 'the page came to its end');
 			assert.is(Object.keys(results).length, 27);
-			for (const [attempt, result] of Object.entries(results)) {
+			for (const [attempt, result] of Object.entries<string>(results)) {
 				assert.not.match(result, /^2|untouched/, `${origin}: ${attempt}: ${result}`);
 			}
 			assert.is(await (await fetch(`http://127.0.0.1:${port}/`)).text(), 'untouched', origin);

@@ -255,8 +255,11 @@ function answer(server: FileServer, x: Exchange, file: OpenFile): boolean {
 	let body: Uint8Array | string | BodySource | null = null;
 	if (precondition === 'proceed' && ranges !== 'unsatisfiable') {
 		if (request.method === 'HEAD') body = new Unsent(file.size);
-		else if (ranges === 'ignore') body = file.body(0, file.size);
-		else if (ranges.length === 1) body = file.body(ranges[0]!.start, ranges[0]!.end);
+		else if (ranges === 'ignore') {
+			body = file.body(0, file.size);
+			x.servedFile = file;
+			x.servedBody = body;
+		} else if (ranges.length === 1) body = file.body(ranges[0]!.start, ranges[0]!.end);
 		else {
 			const boundary = randomUUID().replaceAll('-', '');
 			body = multipartRanges(

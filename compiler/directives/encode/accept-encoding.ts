@@ -1,0 +1,36 @@
+/** `Accept-Encoding` (RFC 9110 §12.5.3): which content coding a client prefers. */
+
+/**
+ * The first of `codings` with the highest weight that the client accepts; undefined when it wants none of them, or wants
+ * identity more. A field that is missing or does not parse asks for nothing.
+ */
+export function preferredCoding(field: string | undefined, codings: readonly string[]): string | undefined {
+	if (field === undefined || field === '') return undefined;
+	const weights = weightsOf(field);
+	const every = weights.get('*');
+	let best: string | undefined;
+	let most = 0;
+	for (const coding of codings) {
+		const weight = weights.get(coding) ?? every ?? 0;
+		if (weight > most) {
+			best = coding;
+			most = weight;
+		}
+	}
+	// Identity is acceptable without being named, and preferred only where it is.
+	return most < (weights.get('identity') ?? 0) ? undefined : best;
+}
+
+const ELEMENT = /^[ \t]*([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*(?:;[ \t]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)[ \t]*)?$/i;
+
+function weightsOf(field: string): Map<string, number> {
+	const weights = new Map<string, number>();
+	for (const element of field.split(',')) {
+		const parts = ELEMENT.exec(element);
+		if (!parts) continue;
+		const name = parts[1]!.toLowerCase();
+		// The names that old clients have for it (RFC 9110 §8.4.1.3).
+		weights.set(name === 'x-gzip' ? 'gzip' : name, parts[2] === undefined ? 1 : Number(parts[2]));
+	}
+	return weights;
+}

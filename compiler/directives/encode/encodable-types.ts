@@ -1,0 +1,22 @@
+/** Media types that are worth encoding: text, in whatever syntax, and formats that are not compressed by themselves. */
+
+const APPLICATION: ReadonlySet<string> = new Set(
+	[
+		...['atom+xml', 'eot', 'font', 'geo+json', 'graphql+json', 'javascript', 'json', 'ld+json', 'manifest+json'],
+		...['opentype', 'otf', 'rss+xml', 'truetype', 'ttf', 'vnd.api+json', 'vnd.ms-fontobject', 'wasm', 'x-httpd-cgi'],
+		...['x-javascript', 'x-opentype', 'x-otf', 'x-perl', 'x-protobuf', 'x-ttf', 'xhtml+xml', 'xml'],
+	].map(subtype => `application/${subtype}`),
+);
+
+const OTHERS: ReadonlySet<string> = new Set([
+	...['font/ttf', 'font/otf', 'image/svg+xml', 'image/vnd.microsoft.icon', 'image/x-icon'],
+	...['multipart/bag', 'multipart/mixed', 'font/collection', 'font/sfnt'],
+]);
+
+/** Whether a value of `Content-Type` names such a type. */
+export function isEncodable(contentType: string | undefined): boolean {
+	if (contentType === undefined) return false;
+	const end = contentType.indexOf(';');
+	const type = (end === -1 ? contentType : contentType.slice(0, end)).trim().toLowerCase();
+	return type.startsWith('text/') || APPLICATION.has(type) || OTHERS.has(type) || /\+(?:json|xml)$/.test(type);
+}

@@ -1,0 +1,114 @@
+/** A body that is encoded while it is sent. */
+import type { BodySource } from '../../compiler/exchange/body.ts';
+import type { HeaderList } from '../../compiler/exchange/header-list.ts';
+import type { CodingStream } from './codings.ts';
+
+/** Pulls from a source, encodes on the thread pool, and gives out what is ready: one piece at a time, so that nothing piles up. */
+export class EncodedBody implements BodySource {
+	readonly length = undefined;
+	readonly #source: BodySource;
+	readonly #stream: CodingStream;
+	readonly #flush: boolean;
+	readonly #ended: (whole: boolean) => void;
+	#first: Uint8Array | undefined;
+	#ready: Buffer[] = [];
+	#over = false;
+	#failure: unknown;
+
+	/**
+	 * `first` is what has been pulled already. `flush`: what came is sent before more is waited for. `ended` is called once,
+	 * with whether all of the source was encoded.
+	 */
+	constructor(
+		source: BodySource,
+		stream: CodingStream,
+		flush: boolean,
+		first: Uint8Array | undefined,
+		ended: (whole: boolean) => void,
+	) {
+		this.#source = source;
+		this.#stream = stream;
+		this.#flush = flush;
+		this.#first = first;
+		this.#ended = ended;
+		stream.on('data', (piece: Buffer) => this.#ready.push(piece));
+		stream.on('error', error => {
+			this.#failure = error;
+		});
+	}
+
+	get trailers(): HeaderList | undefined {
+		return this.#source.trailers;
+	}
+
+	pull(): Uint8Array | null | Promise<Uint8Array | null> {
+		const piece = this.#ready.shift();
+		if (piece) return piece;
+		if (this.#over) return null;
+		return this.#encodeMore();
+	}
+
+	cancel(reason?: unknown): void {
+		this.#source.cancel(reason);
+		this.#end(false);
+		this.#ready = [];
+	}
+
+	async #encodeMore(): Promise<Uint8Array | null> {
+		while (this.#ready.length === 0 && !this.#over) {
+			const bytes = this.#first ?? (await this.#pullSource());
+			this.#first = undefined;
+			// Given up meanwhile.
+			if (this.#over) break;
+			if (bytes === null) await this.#finish();
+			else await this.#write(bytes);
+			if (this.#failure) {
+				const failure = this.#failure;
+				this.cancel(failure);
+				throw failure;
+			}
+		}
+		return this.#ready.shift() ?? null;
+	}
+
+	async #pullSource(): Promise<Uint8Array | null> {
+		try {
+			return await this.#source.pull();
+		} catch (error) {
+			// A body that was cut short must not end as a whole one does.
+			this.#end(false);
+			throw error;
+		}
+	}
+
+	/** The bytes are ours until the next pull, and zlib has taken them when it calls back. */
+	#write(bytes: Uint8Array): Promise<void> {
+		return new Promise(resolve => {
+			const done = (): void => resolve();
+			this.#stream.write(bytes, () => {
+				if (this.#flush && !this.#failure) this.#stream.flush(done);
+				else done();
+			});
+			this.#stream.once('error', done);
+		});
+	}
+
+	#finish(): Promise<void> {
+		return new Promise(resolve => {
+			const done = (): void => {
+				this.#end(this.#failure === undefined);
+				resolve();
+			};
+			this.#stream.once('end', done);
+			this.#stream.once('error', done);
+			this.#stream.end();
+		});
+	}
+
+	#end(whole: boolean): void {
+		if (this.#over) return;
+		this.#over = true;
+		if (!whole) this.#stream.destroy();
+		this.#ended(whole);
+	}
+}
