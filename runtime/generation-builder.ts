@@ -18,6 +18,8 @@ export interface SharedParts {
 	readonly settings: Settings;
 	readonly upstreams: { readonly [name: string]: unknown };
 	readonly routes: { readonly [name: string]: readonly Step[] };
+	/** Protocols of listeners, by key, where a site's `bind` names them. */
+	readonly protocols?: { readonly [listener: string]: readonly string[] };
 }
 
 /** Gives leases to the sites being built. */

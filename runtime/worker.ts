@@ -273,7 +273,7 @@ class DataPlaneWorker implements ThreadState {
 		const server = serverSettingsFor(this.#shared.settings, listener.address);
 		const host = this.#hosts.get(listener)!;
 		host.logsSteps = server.trace === true && this.debug;
-		host.protocols = server.protocols ?? DEFAULT_PROTOCOLS;
+		host.protocols = this.#shared.protocols?.[listener.address.key] ?? server.protocols ?? DEFAULT_PROTOCOLS;
 		const limits = protocolLimits(server);
 		// Protocols look whether it is another object.
 		if (!isDeepStrictEqual(limits, host.limits)) host.limits = limits;

@@ -1,5 +1,6 @@
 /** A checked document to its listeners: which sites each serves, in the order in which they are tried. */
 import type { Report } from '../diagnostics/diagnostic.ts';
+import { bindHost } from '../document/check-values.ts';
 import type { Document, Site } from '../document/document.ts';
 import {
 	effectivePort,
@@ -62,7 +63,12 @@ export function planDocument(document: Document, report: Report, files?: PlanFil
 		const scheme = schemes.get(listener.key)!;
 		const { key, host, port } = listener;
 		const handshakes = tls.listeners.get(key);
-		return { key, host, port, scheme, sites: servedSites(listener), ...(handshakes ? { tls: handshakes } : {}) };
+		const protocols = spokenAt(listener, sites);
+		return {
+			...{ key, host, port, scheme, sites: servedSites(listener) },
+			...(handshakes ? { tls: handshakes } : {}),
+			...(protocols.length > 0 ? { protocols } : {}),
+		};
 	});
 	const redirected = withRedirects(specs, tls, ports);
 	return { document, listeners: redirected.sort(byKey), certificates: tls.certificates };
@@ -72,9 +78,10 @@ function placeAddresses(document: Document, ports: SchemePorts, report: Report):
 	const everywhere = document.settings?.default_bind ?? [];
 	const listeners = new Map<string, Listener>();
 	(document.sites ?? []).forEach((site, index) => {
-		const foreign = site.bind?.findIndex(host => host.includes('/')) ?? -1;
+		const bound = site.bind?.map(bindHost) ?? [];
+		const foreign = bound.findIndex(host => host.includes('/'));
 		if (foreign !== -1) {
-			const message = `Listening on \`${site.bind![foreign]}\` is not part of this build yet.`;
+			const message = `Listening on \`${bound[foreign]}\` is not part of this build yet.`;
 			report({ code: 'bind/unavailable', severity: 'error', pointer: `/sites/${index}/bind/${foreign}`, message });
 			return;
 		}
@@ -95,12 +102,24 @@ function placeAddresses(document: Document, ports: SchemePorts, report: Report):
 				report({ code: 'address/scheme-and-port', severity: 'error', pointer, message });
 				return;
 			}
-			const hosts = site.bind && site.bind.length > 0 ? site.bind : everywhere.length > 0 ? everywhere : [''];
+			const hosts = bound.length > 0 ? bound : everywhere.length > 0 ? everywhere : [''];
 			for (const host of hosts)
 				addTo(listenerOf(listeners, host, effectivePort(address, ports)), address, index, pointer, report);
 		});
 	});
 	return listeners;
+}
+
+/** The protocols that the `bind`s of a listener's sites name, all together. */
+function spokenAt({ host, addresses }: Listener, sites: readonly Site[]): string[] {
+	const spoken = new Set<string>();
+	for (const { site } of addresses) {
+		for (const entry of sites[site]!.bind ?? []) {
+			if (typeof entry !== 'object' || entry.host !== host) continue;
+			for (const protocol of entry.protocols) spoken.add(protocol);
+		}
+	}
+	return [...spoken];
 }
 
 /** Plain by its scheme or by the HTTP port, whatever else is said. */

@@ -16,6 +16,8 @@ export interface ListenerSpec {
 	readonly sites: readonly ListenedSite[];
 	/** How it shakes hands; there when the scheme is `https`. */
 	readonly tls?: ListenerTls;
+	/** `h1`, `h2`, `h2c`: what sites' `bind`s say instead of `settings.servers`. */
+	readonly protocols?: readonly string[];
 }
 
 /** A site as one listener serves it. */

@@ -1,6 +1,9 @@
 /** `bind`: the interfaces that a site listens on. */
 
+import type { SiteBind } from '../document/document.ts';
 import { isListenHost } from '../lower/listen-host.ts';
+import type { Subdirective } from '../lower/lower-context.ts';
+import { lowerProtocols, PROTOCOLS } from '../options/servers/protocols.ts';
 import type { SiteDirective } from './directive.ts';
 
 /** Interfaces of a site. */
@@ -8,11 +11,12 @@ export const bind: SiteDirective = {
 	kind: 'site',
 	id: 'bind',
 	names: { configfile: ['bind'], compatfile: ['bind'] },
-	usage: 'bind <host>…',
-	summary: 'Listens on the given interfaces only.',
+	usage: 'bind <host>… [{ protocols h1|h2|h2c… }]',
+	summary: 'Listens on the given interfaces only, and speaks the given versions of HTTP there.',
 	documentation: [
 		'Hosts without a port (the port comes from the site address). Several `bind`s of one site add up. Without any, the',
-		'hosts of the global option `default_bind` are used, else every interface.',
+		'hosts of the global option `default_bind` are used, else every interface. `protocols` in a block says what is spoken',
+		'on these interfaces, instead of what the global option `servers` says; sites that share one add theirs up.',
 		'',
 		'```',
 		':8080 {',
@@ -23,16 +27,34 @@ export const bind: SiteDirective = {
 	].join('\n'),
 	lower: ({ line, args }, site, cx) => {
 		cx.count(line, args, 1, Number.POSITIVE_INFINITY, bind.usage);
-		if (line.block) {
-			cx.problem(
-				'error',
-				'directive/unavailable',
-				line.block.open,
-				'Choosing protocols in `bind` is not part of this build yet.',
-			);
-		}
+		let protocols: string[] = [];
+		const known: { [name: string]: Subdirective } = {
+			protocols: (words, at) => {
+				if (words.length > 0) protocols = lowerProtocols(words, cx);
+				else {
+					cx.problem('error', 'bind/no-protocols', at.words[0]!.span, 'protocols requires one or more arguments', {
+						hint: 'Write some of: h1, h2, h2c.',
+					});
+				}
+			},
+		};
+		cx.subdirectives(line.block, known, 'bind');
 		const hosts = args.filter(word => isListenHost(word, cx)).map(word => word.text.replace(/^\[(.*)\]$/, '$1'));
-		site.bind = [...((site.bind ?? []) as string[]), ...hosts];
+		const entries: SiteBind[] = protocols.length === 0 ? hosts : hosts.map(host => ({ host, protocols }));
+		site.bind = [...((site.bind ?? []) as SiteBind[]), ...entries];
 	},
-	schema: { type: 'array', items: { type: 'string' }, description: 'Hosts to listen on, without a port.' },
+	schema: {
+		type: 'array',
+		items: {
+			// Not `oneOf`, which tells of one mistake several times.
+			type: ['string', 'object'],
+			required: ['host', 'protocols'],
+			additionalProperties: false,
+			properties: {
+				host: { type: 'string', description: 'Host to listen on, without a port.' },
+				protocols: { ...PROTOCOLS, description: 'Versions of HTTP that are spoken there.' },
+			},
+		},
+		description: 'Hosts to listen on, without a port.',
+	},
 };

@@ -3,7 +3,7 @@ import type { Report } from '../diagnostics/diagnostic.ts';
 import { parseIp } from '../exchange/ip-address.ts';
 import { parseIpRange } from '../exchange/ip-ranges.ts';
 import type { Reader } from '../source/reader.ts';
-import type { Document, SiteLog } from './document.ts';
+import type { Document, SiteBind, SiteLog } from './document.ts';
 import { escapePointer } from './validate.ts';
 
 /** Reports hosts that nothing can listen on, and ranges that hold no address. */
@@ -19,7 +19,8 @@ export function checkValues(document: Document, report: Report): void {
 	};
 	hosts(document.settings?.default_bind, '/settings/default_bind');
 	(document.sites ?? []).forEach(({ bind }, index) => {
-		if (bind) hosts(bind, `/sites/${index}/bind`);
+		// What is no list is reported elsewhere.
+		if (Array.isArray(bind)) hosts(bind.map(bindHost), `/sites/${index}/bind`);
 	});
 	const ranges = document.settings?.trusted_proxies as unknown;
 	// Building a site finds the rest of them; without any site nothing would.
@@ -30,6 +31,11 @@ export function checkValues(document: Document, report: Report): void {
 		const pointer = `/settings/trusted_proxies/${index}`;
 		report({ code: 'value/not-an-ip-range', severity: 'error', pointer, message });
 	});
+}
+
+/** The host of an entry of `bind`. */
+export function bindHost(entry: SiteBind): string {
+	return typeof entry === 'object' && entry !== null ? entry.host : entry;
 }
 
 /** True for what a socket could be bound to; sockets that are no TCP port are judged where they are planned. */

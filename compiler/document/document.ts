@@ -50,11 +50,14 @@ export interface SiteLog {
 	readonly '@id'?: string;
 }
 
+/** A host to bind, and what is spoken there instead of what the listener's settings say. */
+export type SiteBind = string | { readonly host: string; readonly protocols: readonly string[] };
+
 /** One site: addresses in the text form (`example.com`, `:8080`, `http://a.example:81`), and what it does. */
 export interface Site {
 	readonly addresses: readonly string[];
 	/** Hosts to bind, instead of every interface. */
-	readonly bind?: readonly string[];
+	readonly bind?: readonly SiteBind[];
 	readonly tls?: SiteTls;
 	readonly logs?: readonly SiteLog[];
 	readonly pipeline: readonly Step[];

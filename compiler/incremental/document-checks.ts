@@ -76,7 +76,8 @@ function isServedAs(before: readonly Site[]): (site: Site, index: number) => boo
 	return (site, index) => {
 		const old = before[index]!;
 		if (site === old) return true;
-		if (!sameTexts(site.addresses, old.addresses) || !sameTexts(site.bind, old.bind)) return false;
+		if (!sameTexts(site.addresses, old.addresses) || JSON.stringify(site.bind) !== JSON.stringify(old.bind))
+			return false;
 		return (site.tls ?? old.tls) === undefined || JSON.stringify(site.tls) === JSON.stringify(old.tls);
 	};
 }

@@ -16,7 +16,7 @@ export interface DocumentImage {
 	readonly document: Document;
 	/** JSON of everything but the sites. */
 	readonly rest: string;
-	/** JSON of `{settings, upstreams, routes}`, which workers get. */
+	/** JSON of `{settings, upstreams, routes, protocols}`, which workers get. */
 	readonly shared: string;
 	/** JSON of the settings that closures may look at. */
 	readonly settings: string;
@@ -83,10 +83,16 @@ export function documentImage(
 	const forSites = Object.fromEntries(Object.entries(settings).filter(([name]) => !PROCESS_SETTINGS.has(name)));
 	const texts = sites.map(site => memory.site(site));
 	const dependencies = memory.dependencies(document);
+	const spoken = (plan?.listeners ?? []).flatMap(({ key, protocols }) =>
+		protocols ? [[key, protocols] as const] : [],
+	);
 	return {
 		document,
 		rest: JSON.stringify(rest),
-		shared: JSON.stringify({ settings, upstreams: document.upstreams ?? {}, routes: document.routes ?? {} }),
+		shared: JSON.stringify({
+			...{ settings, upstreams: document.upstreams ?? {}, routes: document.routes ?? {} },
+			...(spoken.length > 0 ? { protocols: Object.fromEntries(spoken) } : {}),
+		}),
 		settings: canonicalJson(forSites),
 		sites: texts,
 		keys: dependencies ? sites.map((site, index) => dependencies(site) + texts[index]!) : texts,

@@ -23,6 +23,7 @@ const test = suite('HTTP/2 without TLS');
 const configured = (
 	protocols: string,
 	lines = 'respond "{http.request.proto} {http.request.host}"',
+	bind = 'bind 127.0.0.1',
 ): RuntimeOptions => ({
 	input: {
 		format: 'configfile',
@@ -34,7 +35,7 @@ const configured = (
 			}
 		}
 		http://:0 {
-			bind 127.0.0.1
+			${bind}
 			log
 			${lines}
 		}`,
@@ -136,8 +137,8 @@ test('with h1 and h2c the first bytes of a connection decide', async () => {
 test('a listener speaks what its configuration says now; connections that stand go on', async () => {
 	const preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';
 	await withServer(undefined, configured(''), async server => {
-		const load = async (protocols: string, lines?: string): Promise<void> => {
-			assert.is((await server.runtime.load(configured(protocols, lines).input!)).result, 'applied');
+		const load = async (...words: Parameters<typeof configured>): Promise<void> => {
+			assert.is((await server.runtime.load(configured(...words).input!)).result, 'applied');
 		};
 		assert.match(await rawExchange(server.port, get), /HTTP\/1\.1 localhost$/);
 		assert.match(await rawExchange(server.port, preface), /^HTTP\/1\.1 505 /);
@@ -150,6 +151,10 @@ test('a listener speaks what its configuration says now; connections that stand 
 			assert.is((await server.get()).body, 'other');
 			assert.match(await rawExchange(server.port, preface), /^HTTP\/1\.1 505 /);
 		});
+		// What a site's `bind` says counts instead.
+		await load('h1', undefined, 'bind 127.0.0.1 {\nprotocols h2c\n}');
+		assert.not.match(await rawExchange(server.port, get), /HTTP\/1\.1/);
+		await withSession(server, async client => assert.is((await ask(client)).status, 200));
 	});
 });
 
