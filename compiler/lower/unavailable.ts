@@ -17,7 +17,7 @@ export const UNAVAILABLE_OPTIONS: ReadonlySet<string> = new Set([
 /** Global options inside `servers` that have no module in this build. */
 export const UNAVAILABLE_SERVER_OPTIONS: ReadonlySet<string> = new Set([
 	...['packet_conn_wrappers', 'log_credentials'],
-	...['trusted_proxies_strict', 'trusted_proxies_unix', 'client_ip_headers', 'expected_underscore_headers'],
+	...['expected_underscore_headers'],
 	...['expected_dot_headers', 'metrics'],
 ]);
 

@@ -8,6 +8,7 @@ import { persistConfig } from './persist-config.ts';
 import { pki } from './pki.ts';
 import { httpPort, httpsPort } from './ports.ts';
 import { debug, gracePeriod, threads } from './process.ts';
+import { clientIpSettings } from './servers/client-ip.ts';
 import { trustedProxiesSetting } from './servers/trusted-proxies.ts';
 import { servers } from './servers.ts';
 import { storage, storageCheck, storageCleanInterval } from './storage.ts';
@@ -68,4 +69,5 @@ export const options: readonly GlobalOption[] = [
 	storageCleanInterval,
 	threads,
 	trustedProxiesSetting,
+	...clientIpSettings,
 ];

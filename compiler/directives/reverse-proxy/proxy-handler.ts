@@ -23,6 +23,7 @@ import { type AnswerSettings, answer, refuse } from './proxy-answer.ts';
 import { type AttemptSettings, attempt } from './proxy-attempts.ts';
 import { PROXY_FACTS_VARIABLE, ProxyFacts } from './proxy-facts.ts';
 import { compileRetryPredicate } from './retries/retry-predicate.ts';
+import { withSchemes } from './transports/schemes.ts';
 import { MaterialError } from './transports/tls-material.ts';
 import { usesTls } from './transports/transport-settings.ts';
 import { compileTransportValues } from './transports/transport-values.ts';
@@ -213,7 +214,8 @@ function settingsOf(step: ProxyStep, cx: CompileContext): UpstreamSettings {
 		if (error instanceof RangeError) cx.refuse(error.message, 'balancing/invalid-settings');
 		throw error;
 	}
-	return settings;
+	const known = withSchemes(settings);
+	return typeof known === 'string' ? cx.refuse(known, 'upstream/schemes') : known;
 }
 
 /** @throws BuildError when a file that the transport needs cannot be used */

@@ -1,5 +1,6 @@
 /** Every word inside `servers`, one line each. */
 
+import { clientIpHeaders, trustedProxiesStrict, trustedProxiesUnix } from './client-ip.ts';
 import { enableFullDuplex } from './enable-full-duplex.ts';
 import { keepaliveCount, keepaliveIdle, keepaliveInterval } from './keepalive.ts';
 import { limits } from './limits.ts';
@@ -17,6 +18,9 @@ import { trustedProxies } from './trusted-proxies.ts';
 export const serverOptions: readonly ServerOption[] = [
 	name,
 	trustedProxies,
+	trustedProxiesStrict,
+	trustedProxiesUnix,
+	clientIpHeaders,
 	protocols,
 	timeouts,
 	maxHeaderSize,

@@ -1,0 +1,156 @@
+/** What the Admin API, metrics and access log say of upstreams; streams and loads. */
+import { connect, createServer, type Socket } from 'node:net';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type AdminServer, startAdmin } from '../../../admin/server.ts';
+import type { Document } from '../../../compiler/document/document.ts';
+import { eventually, json, type TestServer, withServer } from '../running-server.ts';
+import { onRequest, type ScriptedUpstream, scriptedUpstream } from './scripted-upstream.ts';
+
+const test = suite('upstreams seen from outside');
+
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+
+async function deadPort(): Promise<number> {
+	const server = createServer();
+	await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+	const { port } = server.address() as { port: number };
+	await new Promise(resolve => server.close(resolve));
+	return port;
+}
+
+test('list, metrics and log entries tell of each', async () => {
+	const up = await scriptedUpstream(socket => onRequest(socket, () => socket.write(OK)));
+	const dead = `127.0.0.1:${await deadPort()}`;
+	const pool = { to: [dead, up.address], retries: 1, balance: { policy: 'first' }, fail_duration: 60_000, circuit: {} };
+	const document = {
+		settings: { metrics: {} },
+		upstreams: { api: pool },
+		sites: [
+			{
+				addresses: ['http://:0'],
+				bind: ['127.0.0.1'],
+				logs: [{}],
+				pipeline: [
+					{
+						handler: 'group',
+						when: { type: 'path', patterns: ['/in/*'] },
+						pipeline: [{ handler: 'proxy', upstreams: { to: ['{http.request.header.to}'] } }],
+					},
+					{ handler: 'proxy', pool: 'api' },
+				],
+			},
+		],
+	} as unknown as Document;
+	await withServer(document, {}, async ({ get, runtime, log }) => {
+		assert.is((await get()).status, 200);
+		assert.is((await get()).status, 200);
+		const admin: AdminServer = await startAdmin(runtime, {
+			settings: { listen: '127.0.0.1:0' },
+			log: () => {},
+			onStop: () => {},
+		});
+		const list = (await (await fetch(`http://${admin.address}/reverse_proxy/upstreams`)).json()) as object[];
+		await admin.close();
+		const common = { num_requests: 0, latency_ms: null };
+		assert.equal(list, [
+			{ address: '{http.request.header.to}', fails: 0, healthy: true, circuit: 'closed', ...common },
+			{ address: dead, pool: 'api', fails: 1, healthy: false, circuit: 'closed', ...common },
+			{ address: up.address, pool: 'api', fails: 0, healthy: true, circuit: 'closed', ...common },
+		]);
+		const metrics = await runtime.metrics();
+		assert.match(metrics, `std_reverse_proxy_upstreams_healthy{upstream="${dead}"} 0\n`);
+		assert.match(metrics, `std_reverse_proxy_upstreams_healthy{upstream="${up.address}"} 1\n`);
+		assert.match(metrics, `svc_upstream_circuit_state{upstream="${up.address}"} 0\n`);
+		assert.match(metrics, `svc_upstream_errors_total{upstream="${dead}",kind="connect"} 1\n`);
+		assert.match(metrics, `svc_upstream_retries_total{upstream="${dead}"} 1\n`);
+		assert.match(metrics, `svc_upstream_first_byte_seconds_count{upstream="${up.address}"} 2\n`);
+		assert.match(metrics, `svc_upstream_duration_seconds_count{upstream="${up.address}"} 2\n`);
+		assert.match(metrics, new RegExp(`svc_upstream_connect_seconds_count\\{upstream="${up.address}"\\} [12]\n`));
+		assert.match(metrics, 'svc_upstream_queue 0\n');
+		const entries = () => log.entries.filter(({ msg }) => msg === 'handled request');
+		await eventually('both are logged', () => entries().length === 2);
+		const [first, second] = entries().map(({ upstream }) => upstream as { [name: string]: unknown });
+		assert.equal([first!.address, first!.tries, second!.tries], [up.address, 2, 1]);
+		assert.ok((first!.latency as number) > 0);
+	});
+	await up.close();
+});
+
+/** Switches protocols, then sends back what it gets. */
+function echoing(): Promise<ScriptedUpstream> {
+	return scriptedUpstream(socket => {
+		socket.once('data', () => {
+			socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n');
+			socket.pipe(socket);
+		});
+	});
+}
+
+async function upgraded(port: number): Promise<{ socket: Socket; text: () => string; closed: () => boolean }> {
+	const socket = connect(port, '127.0.0.1');
+	let text = '';
+	let closed = false;
+	socket.on('data', bytes => {
+		text += bytes.toString();
+	});
+	socket.on('error', () => {});
+	socket.on('close', () => {
+		closed = true;
+	});
+	socket.write('GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n');
+	await eventually('it is switched', () => text.includes('\r\n\r\n'));
+	return { socket, text: () => text, closed: () => closed };
+}
+
+function streaming(to: string, body: string, more: object = {}, pool: object = {}): Document {
+	return {
+		sites: [
+			{
+				addresses: ['http://:0'],
+				bind: ['127.0.0.1'],
+				pipeline: [
+					{ handler: 'respond', when: { type: 'path', patterns: ['/text'] }, body },
+					{ handler: 'proxy', upstreams: { to: [to], ...pool }, ...more },
+				],
+			},
+		],
+	} as unknown as Document;
+}
+
+async function load(server: TestServer, document: Document): Promise<void> {
+	assert.is((await server.runtime.load(json(document))).result, 'applied');
+}
+
+test('a stream outlives a load that leaves its pool alone, and ends after its delay when none has it any more', async () => {
+	const up = await echoing();
+	const delayed = { stream_close_delay: 300 };
+	await withServer(streaming(up.address, 'one', delayed), {}, async server => {
+		const stream = await upgraded(server.port);
+		await load(server, streaming(up.address, 'two', delayed));
+		assert.is((await server.get('/text')).body, 'two');
+		stream.socket.write('still here');
+		await eventually('it echoes', () => stream.text().endsWith('still here'));
+		await load(server, streaming(up.address, 'three', delayed, { connect_timeout: 1234 }));
+		assert.is((await server.get('/text')).body, 'three');
+		stream.socket.write(', and here');
+		await eventually('it echoes', () => stream.text().endsWith(', and here'));
+		const start = performance.now();
+		await eventually('it ends', stream.closed);
+		assert.ok(performance.now() - start < 1500);
+	});
+	await up.close();
+});
+
+test('a stream ends at its time-out', async () => {
+	const up = await echoing();
+	await withServer(streaming(up.address, '', { stream_timeout: 150 }), {}, async server => {
+		const stream = await upgraded(server.port);
+		const start = performance.now();
+		await eventually('it ends', stream.closed);
+		assert.ok(performance.now() - start > 50);
+	});
+	await up.close();
+});
+
+test.run();
