@@ -35,13 +35,23 @@ export function compileRegexp(source: string, flags = ''): RegExp {
 	}
 }
 
+/** What an expression matches; undefined when it is none. */
+function nodeOf(source: string): RegexpNode | undefined {
+	try {
+		return new Translator(source, false).whole().node;
+	} catch (error) {
+		if (error instanceof RegexpError) return undefined;
+		throw error;
+	}
+}
+
 /**
  * Says in words why an expression can take time with the square of its subject's length, or undefined when it does not
- * look so. The expression has been compiled before.
+ * look so. What is no expression is not slow.
  */
 export function slowRegexp(source: string): string | undefined {
-	const { node } = new Translator(source, false).whole();
-	if (!sharedLoops(node, /(?:\$|\\z)\)*$/.test(source))) return undefined;
+	const node = nodeOf(source);
+	if (!node || !sharedLoops(node, /(?:\$|\\z)\)*$/.test(source))) return undefined;
 	return 'two repetitions in it can share a text in many ways';
 }
 

@@ -162,6 +162,8 @@ class FormatMachine {
 	#readHeredoc(c: string): boolean {
 		const space = isWhiteSpace(c.charCodeAt(0));
 		if (this.#heredoc === 'opening') {
+			// A line may end in CR LF here too.
+			if (c === '\r' && this.#input[this.#at + 1] === '\n') return true;
 			if (c === '\n') {
 				const valid = heredocMarker.test(this.#marker);
 				this.#heredoc = valid ? 'inside' : undefined;
@@ -325,7 +327,10 @@ class FormatMachine {
 	#continuesWithElse(): boolean {
 		if (!this.#fresh || this.#newlines > 0 || this.#last !== '}') return false;
 		const after = this.#input.charCodeAt(this.#at + 4);
-		return this.#input.startsWith('else', this.#at) && (Number.isNaN(after) || isWhiteSpace(after) || after === 0x7b);
+		return (
+			this.#input.startsWith('else', this.#at) &&
+			(Number.isNaN(after) || isWhiteSpace(after) || after === 0x7b || after === 0x7d)
+		);
 	}
 
 	/** Configfile's `name="value"`, in the head of a snippet and after `use`: the only quote inside a word. */

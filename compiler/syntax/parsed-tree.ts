@@ -244,15 +244,15 @@ export class ParsedTree {
 		this.#container = this.#containers[this.#containers.length - 1]!;
 		const open = this.#tokenSpan(container.open!);
 		if (container.close) part.end = container.close.startOffset + container.close.image.length;
-		else this.#unclosed(open, part);
+		else this.#unclosed(container.open!, open, part);
 		const close = container.close ? this.#tokenSpan(container.close) : this.#span(part.end, part.end);
 		part.block = { lines: container.lines, open, close, live: container.live };
 		if (container.live) part.live = true;
 	}
 
-	#unclosed(open: SourceSpan, part: Part): void {
+	#unclosed(token: IToken, open: SourceSpan, part: Part): void {
 		this.unbalanced++;
-		part.end = Math.max(part.end, open.end);
+		part.end = Math.max(part.end, token.startOffset + 1);
 		if (this.swallowed || this.#tooDeepReported) return;
 		const owner = part.words[0]?.text;
 		const routeOrSnippet = !this.#container.strict && owner !== undefined && /^&?\(.*\)$/s.test(owner);

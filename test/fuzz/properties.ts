@@ -85,7 +85,7 @@ function checkDocument({ document }: Compiled): void {
 
 /**
  * Whether formatting is to change what a text means. Words such as `a{` and `}a` are text to the lexer and mistyped blocks
- * to everybody else: the formatter's reference says that they become blocks. And the line end that formatting puts at the
+ * to everybody else: the formatter's reference says that they become blocks, and that a backquote is a quote anywhere. And the line end that formatting puts at the
  * end of a file is a part of a quote that is never closed, and makes a block of a `{` and a heredoc of a `<<E`.
  */
 function isMendedByFormatting({ format, text }: Seed, { diagnostics }: Compiled): boolean {
@@ -93,7 +93,7 @@ function isMendedByFormatting({ format, text }: Seed, { diagnostics }: Compiled)
 	const words = tokenize(text, format as Dialect).filter(
 		({ payload }) => payload === undefined || payload.quote === 'none',
 	);
-	if (words.some(({ image }) => /^\}.|.\{$/s.test(image.trim()))) return true;
+	if (words.some(({ image }) => /^\}.|.\{$|.`/s.test(image.trim()))) return true;
 	// A backslash before the quote that begins a word: the word is quoted, and looks as if it were not.
 	if (/(?:^|\s)\\["`]/.test(text)) return true;
 	return diagnostics.some(({ code }) => code === 'syntax/unterminated-quote');

@@ -18,7 +18,7 @@ export const regexpSlow: LintRule = {
 			if (typeof value !== 'object' || value === null) return;
 			for (const [key, inner] of Object.entries(value)) {
 				const at = `${pointer}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-				const holds = typeof inner === 'string' && isRegexp(key, value as { readonly [key: string]: unknown });
+				const holds = typeof inner === 'string' && isRegexp(key, at, value as { readonly [key: string]: unknown });
 				if (!holds) {
 					look(inner, at);
 					continue;
@@ -38,7 +38,9 @@ export const regexpSlow: LintRule = {
 };
 
 /** Where documents hold expressions: `pattern` of the regexp matchers, `find` of edits, inputs of mappings. */
-function isRegexp(key: string, holder: { readonly [key: string]: unknown }): boolean {
+function isRegexp(key: string, at: string, holder: { readonly [key: string]: unknown }): boolean {
+	// What `uri replace` looks for is text.
+	if (/\/\d+\/replace\/\d+\/find$/.test(at)) return false;
 	if (key === 'pattern') return String(holder.type ?? '').endsWith('_regexp');
 	return key === 'find' || key === 'input_regexp' || key === 'regexp';
 }
