@@ -20,8 +20,10 @@ export class FrameReader {
 	#partial: Buffer | undefined = undefined;
 	#held = 0;
 
-	constructor(sink: FrameSink) {
+	/** @param preface False on a client's side: servers send none. */
+	constructor(sink: FrameSink, preface: boolean = true) {
 		this.#sink = sink;
+		if (!preface) this.#preface = PREFACE.length;
 	}
 
 	/** A frame has begun and not ended. */

@@ -183,7 +183,8 @@ function writeDigits(to: Buffer, at: number, value: number, digits: number): num
 	return at + digits;
 }
 
-function writeInteger(to: Buffer, at: number, first: number, prefix: number, value: number): number {
+/** An integer behind the bits of `first` (RFC 7541 §5.1); returns the index after it. */
+export function writeInteger(to: Buffer, at: number, first: number, prefix: number, value: number): number {
 	const mask = (1 << prefix) - 1;
 	let i = at;
 	if (value < mask) {
@@ -200,7 +201,8 @@ function writeInteger(to: Buffer, at: number, first: number, prefix: number, val
 	return i;
 }
 
-function writeString(to: Buffer, at: number, text: string): number {
+/** A string, in the shorter of its two forms (RFC 7541 §5.2); returns the index after it. */
+export function writeString(to: Buffer, at: number, text: string): number {
 	const coded = huffmanLength(text);
 	if (coded < text.length) return huffmanEncode(text, to, writeInteger(to, at, 0x80, 7, coded));
 	const i = writeInteger(to, at, 0, 7, text.length);

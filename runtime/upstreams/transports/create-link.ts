@@ -9,6 +9,7 @@ import type { TransportValues, UpstreamSettings } from '../../../compiler/exchan
 import { FastcgiConnection } from '../../protocols/fastcgi/fastcgi-connection.ts';
 import type { ClientOptions, ConnectionKeeper } from '../../protocols/http1/client-call.ts';
 import { ClientConnection } from '../../protocols/http1/client-connection.ts';
+import { ClientCoders } from '../../protocols/http2/client-session.ts';
 import type { Wire } from '../../protocols/wire.ts';
 import { DecodingLink } from './decoding-link.ts';
 import type { ClientTarget } from './dialer.ts';
@@ -62,6 +63,8 @@ export class LinkMaker {
 	readonly #serial: SerialSettings;
 	readonly #sockets: SocketOptions;
 	#context: ClientTlsContext | undefined = undefined;
+	/** Made with the first connection of HTTP/2. */
+	#http2: ClientCoders | undefined = undefined;
 
 	/** @throws MaterialError when a certificate's file cannot be used */
 	constructor(settings: UpstreamSettings, surroundings: LinkSurroundings) {
@@ -133,7 +136,7 @@ export class LinkMaker {
 		const { versions } = this.#transport;
 		const scheme = tls ? 'https' : 'http';
 		const { limits, idled } = this.#serial;
-		const http2 = { options: this.#options, limits, idled, scheme } as const;
+		const http2 = { options: this.#options, coders: this.#coders, limits, idled, scheme } as const;
 		if (!tls) {
 			const h2c = versions?.includes('h2c') || address.scheme === 'h2c';
 			return h2c ? new Http2Link(dialer([]), http2) : new SerialLink(dialer([]), this.#serial);
@@ -145,6 +148,11 @@ export class LinkMaker {
 		const plain = new SerialLink(dialer(['http/1.1']), this.#serial);
 		return new NegotiatedLink(dialer(['h2', 'http/1.1']), plain, new Http2Link(undefined, http2));
 	}
+
+	readonly #coders = (): ClientCoders => {
+		this.#http2 ??= new ClientCoders();
+		return this.#http2;
+	};
 
 	#prelude(_address: UpstreamAddress, values: TransportValues | undefined): Prelude {
 		const version = this.#transport.proxy_protocol;

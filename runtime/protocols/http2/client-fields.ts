@@ -1,0 +1,141 @@
+/** Fields of the client's side: heads of requests encoded, those of responses read (RFC 9113 §8.3). */
+import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import type { UpstreamRequest } from '../../../compiler/exchange/leases.ts';
+import { type Field, KIND } from './field.ts';
+import type { FieldSink } from './hpack-decoder.ts';
+import { writeInteger, writeString } from './response-fields.ts';
+import { STATIC_FIELDS } from './static-table.ts';
+
+const STATIC_NAMES: ReadonlyMap<string, number> = new Map(
+	Array.from({ length: STATIC_FIELDS.length / 2 }, (_, i) => [STATIC_FIELDS[i * 2]!, i + 1] as const).reverse(),
+);
+const AUTHORITY = 1;
+const METHOD_GET = 2;
+const METHOD_POST = 3;
+const PATH = 4;
+const SCHEME_HTTP = 6;
+const SCHEME_HTTPS = 7;
+const CONTENT_LENGTH = 28;
+
+/** No table takes it up; no intermediary may either (RFC 7541 §6.2.2, §6.2.3). */
+const LITERAL = 0x00;
+const NEVER_INDEXED = 0x10;
+/** `Dynamic table size update` to nothing, in the first block of a connection. */
+const NO_TABLE = 0x20;
+
+const SENSITIVE: ReadonlySet<string> = new Set(['authorization', 'proxy-authorization', 'cookie']);
+
+/** Encodes without a table that the upstream has to keep: one for all connections of a pool. */
+export class RequestEncoder {
+	#memory: Buffer = Buffer.allocUnsafeSlow(4096);
+	#at = 0;
+
+	/**
+	 * The block of a request's head; the bytes are the caller's until the next call.
+	 * @param first True for the first block of a connection.
+	 * @param length Of the body, where it is known and there is one.
+	 */
+	head(request: UpstreamRequest, scheme: 'http' | 'https', first: boolean, length: number | undefined): Uint8Array {
+		this.#at = 0;
+		this.#reserve(64);
+		const { headers, method, upgrade } = request;
+		if (first) this.#memory[this.#at++] = NO_TABLE;
+		if (upgrade !== undefined) {
+			this.#field(':method', METHOD_GET, 'CONNECT');
+			this.#field(':protocol', 0, upgrade.toLowerCase());
+		} else if (method === 'GET' || method === 'POST') {
+			this.#memory[this.#at++] = 0x80 | (method === 'GET' ? METHOD_GET : METHOD_POST);
+		} else this.#field(':method', METHOD_GET, method);
+		this.#memory[this.#at++] = 0x80 | (scheme === 'https' ? SCHEME_HTTPS : SCHEME_HTTP);
+		const host = headers.get('host');
+		if (host !== undefined && host !== '') this.#field(':authority', AUTHORITY, host);
+		if (request.target === '/') this.#memory[this.#at++] = 0x80 | PATH;
+		else this.#field(':path', PATH, request.target);
+		for (let i = 0, size = headers.size; i < size; i++) {
+			const name = headers.nameAt(i).toLowerCase();
+			// The key is that of HTTP/1.1's handshake (RFC 8441 §5).
+			if (name === 'host' || (upgrade !== undefined && name === 'sec-websocket-key')) continue;
+			this.#field(name, STATIC_NAMES.get(name) ?? 0, headers.valueAt(i));
+		}
+		if (length !== undefined) this.#field('content-length', CONTENT_LENGTH, String(length));
+		return this.#memory.subarray(0, this.#at);
+	}
+
+	/** The block of trailers. */
+	trailers(headers: HeaderList): Uint8Array {
+		this.#at = 0;
+		for (const [name, value] of headers) this.#field(name.toLowerCase(), 0, value);
+		return this.#memory.subarray(0, this.#at);
+	}
+
+	#field(name: string, index: number, given: string): void {
+		const value = given.trim();
+		this.#reserve(name.length + value.length + 32);
+		const memory = this.#memory;
+		let at = writeInteger(memory, this.#at, SENSITIVE.has(name) ? NEVER_INDEXED : LITERAL, 4, index);
+		if (index === 0) at = writeString(memory, at, name);
+		this.#at = writeString(memory, at, value);
+	}
+
+	#reserve(length: number): void {
+		if (this.#at + length <= this.#memory.length) return;
+		const larger = Buffer.allocUnsafeSlow((this.#at + length) * 2);
+		this.#memory.copy(larger, 0, 0, this.#at);
+		this.#memory = larger;
+	}
+}
+
+/** Fields that one block may have. */
+const MAX_FIELDS = 1000;
+
+/** Takes the fields of a response's head or trailers; one of its kind for a connection. */
+export class ResponseReader implements FieldSink {
+	/** name, value, name, value, …: as HeaderList takes it; a new array for each block. */
+	items: string[] = [];
+	/** 0 when there was none, as in trailers. */
+	status = 0;
+	length: number | undefined = undefined;
+	/** What is wrong with the block; undefined when nothing is. */
+	mistake: string | undefined = undefined;
+	readonly #most: number;
+	#size = 0;
+
+	/** @param most Bytes of one block, decoded. */
+	constructor(most: number) {
+		this.#most = most;
+	}
+
+	begin(): void {
+		this.items = [];
+		this.status = 0;
+		this.length = undefined;
+		this.mistake = undefined;
+		this.#size = 0;
+	}
+
+	field(field: Field): void {
+		this.#size += field.size;
+		if (this.#size > this.#most || this.items.length >= MAX_FIELDS * 2) {
+			this.mistake = 'the response head is too large';
+			return;
+		}
+		const { kind, name, value } = field;
+		if (!field.validValue || kind === KIND.invalid || kind === KIND.connection) {
+			this.mistake = 'the response has a field that is not valid';
+			return;
+		}
+		if (kind <= KIND.unknownPseudo && kind !== KIND.regular) {
+			if (name !== ':status' || this.status !== 0 || this.items.length > 0 || !/^[1-5]\d\d$/.test(value)) {
+				this.mistake = 'the response has a pseudo-field that is not valid';
+			} else this.status = Number(value);
+			return;
+		}
+		if (kind === KIND.contentLength) {
+			if (!/^\d{1,15}$/.test(value) || (this.length !== undefined && this.length !== Number(value))) {
+				this.mistake = 'Content-Length is not a number';
+			} else this.length = Number(value);
+			return;
+		}
+		if (name !== 'proxy-authenticate') this.items.push(name, value);
+	}
+}

@@ -1,0 +1,432 @@
+/** The client's side of one connection of HTTP/2, over an engine of our own (RFC 9113). */
+import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import { UpstreamError, type UpstreamRequest } from '../../../compiler/exchange/leases.ts';
+import type { ClientCall, ClientOptions } from '../http1/client-call.ts';
+import { errorText, type Wire, type WireHolder } from '../wire.ts';
+import { RequestEncoder, ResponseReader } from './client-fields.ts';
+import { CLIENT_STREAM_WINDOW, ClientStream, type StreamSession } from './client-stream.ts';
+import { DEFAULT_WINDOW, FLAG, FRAME, H2_ERROR, MAX_WINDOW, PREFACE, SETTING } from './frame-codes.ts';
+import { FrameReader, type FrameSink } from './frame-reader.ts';
+import { FrameWriter } from './frame-writer.ts';
+import { HeaderBlock } from './header-block.ts';
+import { HpackDecoder, StringMemory } from './hpack-decoder.ts';
+import { CONNECTION_WINDOW, MAX_CONNECTION_WINDOW, MAX_UNREAD_CONTROL } from './limits.ts';
+import { OutputMemory } from './output-memory.ts';
+import { OutputQueue, type QueueOwner } from './output-queue.ts';
+import { ReceiveWindow } from './receive-window.ts';
+import type { StreamOutput } from './stream-output.ts';
+
+/** Streams of one connection until the upstream has said how many it allows, and at most. */
+const FIRST_STREAMS = 100;
+const MOST_STREAMS = 1000;
+/** Bytes of one block of fields: what fits into a head and its continuations. */
+const MAX_BLOCK = 262_144;
+/** The last stream of a connection: the next one would not fit into its number. */
+const LAST_STREAM = 0x7fffffff - 2;
+const EMPTY = new Uint8Array(0);
+
+/** What the connections of one pool on one thread share. */
+export class ClientCoders {
+	readonly output: OutputMemory = new OutputMemory();
+	readonly encoder: RequestEncoder = new RequestEncoder();
+	readonly strings: StringMemory = new StringMemory(Math.ceil((MAX_BLOCK * 8) / 5));
+}
+
+/** Who keeps the connection. */
+export interface SessionKeeper {
+	/** Nothing is on it any more. */
+	sessionIdle(session: ClientSession): void;
+	/** It takes no more calls. Called once. */
+	sessionLost(session: ClientSession): void;
+}
+
+/** One connection. */
+export class ClientSession implements WireHolder, FrameSink, QueueOwner, StreamSession {
+	/** `performance.now()` at which the last exchange ended; the keeper's. */
+	idleSince = 0;
+	proven = false;
+	readonly frames: FrameWriter;
+	sendWindow: number = DEFAULT_WINDOW;
+	peerWindow: number = DEFAULT_WINDOW;
+	readonly #wire: Wire;
+	readonly #scheme: 'http' | 'https';
+	readonly #options: ClientOptions;
+	readonly #coders: ClientCoders;
+	readonly #keeper: SessionKeeper;
+	readonly #queue: OutputQueue;
+	readonly #reader: FrameReader;
+	readonly #decoder: HpackDecoder;
+	readonly #fields: ResponseReader;
+	readonly #window = new ReceiveWindow(CONNECTION_WINDOW, MAX_CONNECTION_WINDOW);
+	readonly #streams = new Map<number, ClientStream>();
+	#next = 1;
+	#first = true;
+	#block: HeaderBlock | undefined = undefined;
+	#mostStreams = FIRST_STREAMS;
+	#takesUpgrades = false;
+	/** Those that wait for the upstream's settings; undefined once these have come, or never will. */
+	#unsettled: (() => void)[] | undefined = [];
+	#retired = false;
+	#closed = false;
+	#failure: Error | undefined = undefined;
+
+	/** Takes over a wire that is connected, and begins. */
+	constructor(
+		wire: Wire,
+		scheme: 'http' | 'https',
+		options: ClientOptions,
+		coders: ClientCoders,
+		keeper: SessionKeeper,
+	) {
+		this.#wire = wire;
+		this.#scheme = scheme;
+		this.#options = options;
+		this.#coders = coders;
+		this.#keeper = keeper;
+		this.#queue = new OutputQueue(this);
+		this.frames = new FrameWriter(wire.socket, coders.output);
+		this.#reader = new FrameReader(this, false);
+		this.#decoder = new HpackDecoder(coders.strings);
+		const mostFields = Math.min(options.maxResponseHead, MAX_BLOCK);
+		this.#fields = new ResponseReader(mostFields);
+		wire.holder = this;
+		wire.socket.on('drain', () => this.settle());
+		wire.socket.write(PREFACE, 'latin1');
+		this.frames.settings([
+			...[SETTING.enablePush, 0, SETTING.initialWindowSize, CLIENT_STREAM_WINDOW],
+			...[SETTING.maxHeaderListSize, mostFields],
+		]);
+		this.frames.numbers(FRAME.windowUpdate, 0, CONNECTION_WINDOW - DEFAULT_WINDOW);
+	}
+
+	/** Exchanges on it. */
+	get active(): number {
+		return this.#streams.size;
+	}
+
+	/** True while it takes another call. */
+	get hasRoom(): boolean {
+		return !this.#retired && this.#streams.size < this.#mostStreams;
+	}
+
+	/** Sends a call; only while `hasRoom`. */
+	carry(call: ClientCall): void {
+		if (call.request.upgrade === undefined || this.#unsettled === undefined) this.#carry(call);
+		else {
+			// Whether the upstream takes upgrades, its settings say (RFC 8441 §3).
+			let waits = true;
+			call.carrier = {
+				cancel: () => {
+					if (!waits) return;
+					waits = false;
+					call.failed(new UpstreamError('response', 'the exchange was given up'), false);
+				},
+			};
+			this.#unsettled.push(() => {
+				if (!waits) return;
+				waits = false;
+				this.#carry(call);
+			});
+		}
+	}
+
+	#carry(call: ClientCall): void {
+		if (this.#closed || (call.request.upgrade !== undefined && !this.#takesUpgrades)) {
+			const message = this.#failure?.message ?? 'the upstream takes no upgrades over HTTP/2';
+			call.failed(new UpstreamError('request', message, undefined, true), false);
+			return;
+		}
+		const id = this.#next;
+		this.#next += 2;
+		const stream = new ClientStream(id, this, call, this.#options);
+		this.#streams.set(id, stream);
+		if (id >= LAST_STREAM) this.#retire();
+		stream.begin();
+		this.#queue.soon();
+	}
+
+	/** Takes no more calls, and ends when the last has ended. */
+	retire(): void {
+		this.#retire();
+		if (this.#streams.size === 0) this.end();
+	}
+
+	/** Ends the connection, and what is on it. */
+	end(): void {
+		if (this.#closed) return;
+		this.#retire();
+		const at = this.frames.begin(8, FRAME.goAway, 0, 0);
+		this.frames.bytes.fill(0, at, at + 8);
+		this.frames.flush();
+		this.#close(new Error('the connection was ended'));
+	}
+
+	// QueueOwner.
+
+	settle(): void {
+		if (this.#closed) return;
+		this.#queue.run();
+		this.frames.flush();
+	}
+
+	// StreamSession.
+
+	wantsTurn(output: StreamOutput): void {
+		this.#queue.add(output);
+		this.#queue.soon();
+	}
+
+	dataSent(): void {}
+
+	writeHead(stream: ClientStream, request: UpstreamRequest, ends: boolean, length: number | undefined): void {
+		const block = this.#coders.encoder.head(request, this.#scheme, this.#first, length);
+		this.#first = false;
+		this.frames.headers(stream.id, ends, [block]);
+	}
+
+	writeEnd(stream: ClientStream, trailers: HeaderList | undefined): void {
+		if (this.#closed) return;
+		if (trailers && trailers.size > 0) this.frames.headers(stream.id, true, [this.#coders.encoder.trailers(trailers)]);
+		else this.frames.data(stream.id, true, EMPTY, 0, 0);
+		this.#queue.soon();
+	}
+
+	writeReset(stream: ClientStream, code: number): void {
+		if (this.#closed) return;
+		this.frames.numbers(FRAME.resetStream, stream.id, code);
+		this.#queue.soon();
+	}
+
+	writeWindow(stream: ClientStream, increment: number): void {
+		if (this.#closed) return;
+		this.frames.numbers(FRAME.windowUpdate, stream.id, increment);
+		this.#queue.soon();
+	}
+
+	streamEnded(stream: ClientStream, whole: boolean): void {
+		if (!this.#streams.delete(stream.id)) return;
+		if (whole) this.proven = true;
+		if (this.#streams.size > 0 || this.#closed) return;
+		if (this.#retired) this.end();
+		else this.#keeper.sessionIdle(this);
+	}
+
+	// WireHolder.
+
+	received(bytes: Buffer, count: number): boolean {
+		this.#reader.read(count === bytes.length ? bytes : bytes.subarray(0, count));
+		this.settle();
+		return true;
+	}
+
+	ended(): void {
+		this.#close(new Error('the connection was closed'));
+	}
+
+	closed(error: Error | undefined): void {
+		this.#close(new Error(error ? errorText(error) : 'the connection was closed'));
+	}
+
+	// FrameSink.
+
+	badPreface(): void {}
+
+	oversize(): void {
+		this.#fail(H2_ERROR.frameSize, 'a frame is too large');
+	}
+
+	frame(type: number, flags: number, id: number, bytes: Buffer, start: number, end: number): boolean {
+		if (this.#block && (type !== FRAME.continuation || id !== this.#block.stream)) {
+			return this.#fail(H2_ERROR.protocol, 'a block of fields was interrupted');
+		}
+		switch (type) {
+			case FRAME.data:
+				return this.#data(flags, id, bytes, start, end);
+			case FRAME.headers:
+				return this.#headers(flags, id, bytes, start, end);
+			case FRAME.continuation:
+				return this.#continuation(flags, bytes, start, end);
+			case FRAME.resetStream:
+				if (end - start !== 4) return this.#fail(H2_ERROR.frameSize, 'a reset has no code');
+				if (!this.#known(id)) return this.#fail(H2_ERROR.protocol, 'a reset of no stream');
+				this.#streams.get(id)?.reset(bytes.readUInt32BE(start));
+				return !this.#closed;
+			case FRAME.settings:
+				return this.#settings(flags, id, bytes, start, end);
+			case FRAME.ping:
+				if (id !== 0 || end - start !== 8) return this.#fail(H2_ERROR.protocol, 'a ping is malformed');
+				if ((flags & FLAG.ack) === 0) {
+					if (!this.#mayAnswer()) return false;
+					this.frames.ping(bytes.subarray(start, end), true);
+				}
+				return true;
+			case FRAME.goAway:
+				if (id !== 0 || end - start < 8) return this.#fail(H2_ERROR.protocol, 'a farewell is malformed');
+				this.#goAway(bytes.readUInt32BE(start) & MAX_WINDOW, bytes.readUInt32BE(start + 4));
+				return !this.#closed;
+			case FRAME.windowUpdate:
+				return this.#windowUpdate(id, bytes, start, end);
+			case FRAME.pushPromise:
+				return this.#fail(H2_ERROR.protocol, 'a push that was not asked for');
+			default:
+				return true;
+		}
+	}
+
+	/** A stream that we have opened. */
+	#known(id: number): boolean {
+		return (id & 1) === 1 && id < this.#next;
+	}
+
+	/** Answers to control frames must not pile up before an upstream that does not read. */
+	#mayAnswer(): boolean {
+		if (this.#wire.socket.writableLength <= MAX_UNREAD_CONTROL) return true;
+		return this.#streams.size > 0 || this.#fail(H2_ERROR.enhanceYourCalm, 'too many control frames');
+	}
+
+	#data(flags: number, id: number, bytes: Buffer, start: number, end: number): boolean {
+		const whole = end - start;
+		if (!this.#known(id)) return this.#fail(H2_ERROR.protocol, 'content of no stream');
+		let from = start;
+		let to = end;
+		if ((flags & FLAG.padded) !== 0) {
+			const padding = whole > 0 ? bytes[from++]! : 0;
+			to -= padding;
+			if (to < from) return this.#fail(H2_ERROR.protocol, 'padding is longer than its frame');
+		}
+		if (!this.#window.take(whole)) return this.#fail(H2_ERROR.flowControl, 'more content than there was room for');
+		// What streams hold is bounded by their windows; one that is not read must not keep the others waiting.
+		const increment = this.#window.release(whole, true);
+		if (increment > 0) this.frames.numbers(FRAME.windowUpdate, 0, increment);
+		const stream = this.#streams.get(id);
+		if (stream && !stream.data(bytes, from, to, whole, (flags & FLAG.endStream) !== 0)) {
+			return this.#fail(H2_ERROR.flowControl, 'more content than there was room for');
+		}
+		return !this.#closed;
+	}
+
+	#headers(flags: number, id: number, bytes: Buffer, start: number, end: number): boolean {
+		if (!this.#known(id)) return this.#fail(H2_ERROR.protocol, 'fields of no stream');
+		let from = start;
+		let to = end;
+		if ((flags & FLAG.padded) !== 0) to -= bytes[from++] ?? 0;
+		if ((flags & FLAG.priority) !== 0) from += 5;
+		if (to < from) return this.#fail(H2_ERROR.protocol, 'padding is longer than its frame');
+		const ends = (flags & FLAG.endStream) !== 0;
+		if ((flags & FLAG.endHeaders) !== 0) return this.#decode(id, ends, bytes, from, to);
+		this.#block = new HeaderBlock(id, ends, MAX_BLOCK);
+		return this.#block.add(bytes, from, to) || this.#fail(H2_ERROR.enhanceYourCalm, 'the response head is too large');
+	}
+
+	#continuation(flags: number, bytes: Buffer, start: number, end: number): boolean {
+		const block = this.#block;
+		if (!block) return this.#fail(H2_ERROR.protocol, 'the rest of no block of fields');
+		if (!block.add(bytes, start, end)) return this.#fail(H2_ERROR.enhanceYourCalm, 'the response head is too large');
+		if ((flags & FLAG.endHeaders) === 0) return true;
+		this.#block = undefined;
+		const whole = block.bytes();
+		return this.#decode(block.stream, block.endStream, whole, 0, whole.length);
+	}
+
+	#decode(id: number, ends: boolean, bytes: Buffer, start: number, end: number): boolean {
+		const fields = this.#fields;
+		fields.begin();
+		// Blocks build upon one another: those of streams that are over are decoded too.
+		if (!this.#decoder.decode(bytes, start, end, fields))
+			return this.#fail(H2_ERROR.compression, 'fields are malformed');
+		this.#streams.get(id)?.fields(fields, ends);
+		return !this.#closed;
+	}
+
+	#settings(flags: number, id: number, bytes: Buffer, start: number, end: number): boolean {
+		if (id !== 0 || (end - start) % 6 !== 0) return this.#fail(H2_ERROR.frameSize, 'settings are malformed');
+		if ((flags & FLAG.ack) !== 0) return true;
+		if (!this.#mayAnswer()) return false;
+		for (let at = start; at < end; at += 6) {
+			const value = bytes.readUInt32BE(at + 2);
+			switch (bytes.readUInt16BE(at)) {
+				case SETTING.maxConcurrentStreams:
+					this.#mostStreams = Math.min(value, MOST_STREAMS);
+					break;
+				case SETTING.enableConnectProtocol:
+					this.#takesUpgrades = value === 1;
+					break;
+				case SETTING.initialWindowSize: {
+					if (value > MAX_WINDOW) return this.#fail(H2_ERROR.flowControl, 'a window is too large');
+					const change = value - this.peerWindow;
+					this.peerWindow = value;
+					for (const { output } of this.#streams.values()) {
+						if (!output.widen(change)) return this.#fail(H2_ERROR.flowControl, 'a window is too large');
+					}
+				}
+			}
+		}
+		this.frames.settings([]);
+		this.#settled();
+		return !this.#closed;
+	}
+
+	#windowUpdate(id: number, bytes: Buffer, start: number, end: number): boolean {
+		if (end - start !== 4) return this.#fail(H2_ERROR.frameSize, 'a window is malformed');
+		const increment = bytes.readUInt32BE(start) & MAX_WINDOW;
+		if (id === 0) {
+			this.sendWindow += increment;
+			if (increment === 0 || this.sendWindow > MAX_WINDOW) {
+				return this.#fail(H2_ERROR.flowControl, 'a window is too large');
+			}
+			this.#queue.fed();
+			return true;
+		}
+		if (!this.#known(id)) return this.#fail(H2_ERROR.protocol, 'a window of no stream');
+		const stream = this.#streams.get(id);
+		if (!stream || stream.output.widen(increment)) return true;
+		return this.#fail(H2_ERROR.flowControl, 'a window is too large');
+	}
+
+	/** Streams behind the last one were not looked at: they may be sent elsewhere (RFC 9113 §6.8). */
+	#goAway(last: number, code: number): void {
+		this.#retire();
+		const message = code === 0 ? 'the connection is going away' : `the upstream ended the connection with code ${code}`;
+		for (const stream of [...this.#streams.values()]) {
+			if (stream.id > last) stream.connectionLost(new Error(message), true);
+		}
+		if (this.#streams.size === 0) this.end();
+	}
+
+	#settled(): void {
+		const waiting = this.#unsettled ?? [];
+		this.#unsettled = undefined;
+		for (const listener of waiting) listener();
+	}
+
+	#retire(): void {
+		if (this.#retired) return;
+		this.#retired = true;
+		this.#keeper.sessionLost(this);
+	}
+
+	/** The upstream does not keep to the protocol: nothing on the connection can be trusted. Always false. */
+	#fail(code: number, message: string): false {
+		if (this.#closed) return false;
+		this.#retire();
+		const at = this.frames.begin(8, FRAME.goAway, 0, 0);
+		this.frames.bytes.writeUInt32BE(0, at);
+		this.frames.bytes.writeUInt32BE(code, at + 4);
+		this.frames.flush();
+		this.#close(new Error(message));
+		return false;
+	}
+
+	#close(error: Error): void {
+		if (this.#closed) return;
+		this.#closed = true;
+		this.#failure = error;
+		this.#retire();
+		for (const stream of [...this.#streams.values()]) stream.connectionLost(error, false);
+		this.#settled();
+		const { socket } = this.#wire;
+		// A farewell that is under way arrives before the end.
+		if (socket.writableLength > 0 && !socket.destroyed) socket.destroySoon();
+		else socket.destroy();
+	}
+}

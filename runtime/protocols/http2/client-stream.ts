@@ -1,0 +1,407 @@
+/** One request on a connection of HTTP/2 to an upstream (RFC 9113 §8.1). */
+import { createHash } from 'node:crypto';
+import { type BodySource, isStream } from '../../../compiler/exchange/body.ts';
+import { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
+import { type BodyOwner, ClientBody } from '../http1/client-body.ts';
+import type { CallCarrier, ClientCall, ClientOptions } from '../http1/client-call.ts';
+import { ownedCopy } from '../http1/owned-copy.ts';
+import { LONGEST_TIMER } from '../wire.ts';
+import type { ResponseReader } from './client-fields.ts';
+import { H2_ERROR } from './frame-codes.ts';
+import { ReceiveWindow } from './receive-window.ts';
+import { StreamBody } from './request-body.ts';
+import { type OutputOwner, type OutputSession, StreamOutput } from './stream-output.ts';
+import { type TunnelOwner, TunnelStream } from './tunnel-stream.ts';
+
+/** Bytes that an upstream may send ahead on one stream: at first, and once its reader keeps up. */
+export const CLIENT_STREAM_WINDOW = 65_535;
+const MAX_CLIENT_STREAM_WINDOW = 262_144;
+/** Interim responses to one request: without a bound they would keep an exchange open for ever. */
+const MAX_INTERIM = 100;
+
+/** The connection as its streams see it. */
+export interface StreamSession extends OutputSession {
+	/** True once it has carried a response. */
+	readonly proven: boolean;
+	/** What the upstream takes on a new stream. */
+	readonly peerWindow: number;
+	/** Opens the stream on the wire with the request's head. */
+	writeHead(stream: ClientStream, request: UpstreamRequest, ends: boolean, length: number | undefined): void;
+	/** Ends the request behind its body. */
+	writeEnd(stream: ClientStream, trailers: HeaderList | undefined): void;
+	writeReset(stream: ClientStream, code: number): void;
+	writeWindow(stream: ClientStream, increment: number): void;
+	/** The stream is over on both sides. `whole`: the response came to its end. */
+	streamEnded(stream: ClientStream, whole: boolean): void;
+}
+
+/** The exchange. */
+export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, TunnelOwner {
+	readonly id: number;
+	readonly output: StreamOutput;
+	readonly #session: StreamSession;
+	readonly #options: ClientOptions;
+	readonly #window = new ReceiveWindow(CLIENT_STREAM_WINDOW, MAX_CLIENT_STREAM_WINDOW);
+	readonly #request: UpstreamRequest;
+	#call: ClientCall | undefined;
+	#timer: NodeJS.Timeout | undefined = undefined;
+	#readTimer: NodeJS.Timeout | undefined = undefined;
+	#writeTimer: NodeJS.Timeout | undefined = undefined;
+	#source: RecordingSource | undefined = undefined;
+	#sourceStarted = false;
+	#requestEnded = false;
+	#answered = false;
+	#bodiless = false;
+	#interim = 0;
+	#length: number | undefined = undefined;
+	#received = 0;
+	#body: ClientBody | undefined = undefined;
+	/** Bytes that the reader has no room for yet: the upstream is not told of their room. */
+	#withheld = 0;
+	#paused = false;
+	#tunnel: TunnelStream | undefined = undefined;
+	#tunnelBody: StreamBody | undefined = undefined;
+
+	constructor(id: number, session: StreamSession, call: ClientCall, options: ClientOptions) {
+		this.id = id;
+		this.#session = session;
+		this.#options = options;
+		this.#request = call.request;
+		this.#call = call;
+		this.output = new StreamOutput(id, session.peerWindow, session, this);
+		call.carrier = this;
+	}
+
+	/** Sends the request. */
+	begin(): void {
+		const request = this.#request;
+		const { body, method, upgrade } = request;
+		if (upgrade !== undefined) {
+			this.#session.writeHead(this, request, false, undefined);
+			this.#sent();
+			return;
+		}
+		if (isStream(body) && body.length !== 0) {
+			this.#session.writeHead(this, request, false, body.length);
+			this.#source = new RecordingSource(body);
+			if (this.#options.writeTimeout > 0) this.#watchWrites();
+			const expects = request.headers.get('expect')?.toLowerCase() === '100-continue';
+			if (this.#options.continueTimeout > 0 && expects) {
+				this.#timer = setTimeout(() => this.#sendBody(), Math.min(this.#options.continueTimeout, LONGEST_TIMER));
+			} else this.#sendBody();
+			return;
+		}
+		const bytes = isStream(body) || body === null ? undefined : typeof body === 'string' ? Buffer.from(body) : body;
+		if (bytes === undefined || bytes.length === 0) {
+			const saysNone = method === 'POST' || method === 'PUT' || method === 'PATCH';
+			this.#requestEnded = true;
+			this.#session.writeHead(this, request, true, saysNone ? 0 : undefined);
+			this.#sent();
+			return;
+		}
+		this.#session.writeHead(this, request, false, bytes.length);
+		this.output.sendWhole(bytes);
+	}
+
+	cancel(call: ClientCall): void {
+		if (this.#call === call) this.#fail(new UpstreamError('response', 'the exchange was given up'));
+	}
+
+	/** Ends the exchange because the connection has ended, or the upstream will not look at it (`unsent`). */
+	connectionLost(error: Error, unsent: boolean): void {
+		this.#fail(new UpstreamError('response', error.message, error, unsent), true);
+	}
+
+	#sendBody(): void {
+		this.#clearTimer();
+		const source = this.#source;
+		if (!source || this.#sourceStarted) return;
+		this.#sourceStarted = true;
+		this.output.sendSource(source, source.length);
+	}
+
+	// OutputOwner: the request's body.
+
+	sent(): void {
+		this.#writeTimer?.refresh();
+	}
+
+	bodyEnded(source: BodySource | undefined, ended: boolean): void {
+		if (this.#call === undefined) return;
+		this.#requestEnded = true;
+		if (!ended) this.#session.writeEnd(this, source?.trailers);
+		this.#sent();
+	}
+
+	broken(): void {
+		const error = this.#source?.failure ?? new Error('the request body is not as long as its Content-Length');
+		this.#fail(new UpstreamError('request', 'the request body could not be read', error));
+	}
+
+	blocked(): void {}
+
+	hasTrailers(source: BodySource | undefined): boolean {
+		return (source?.trailers?.size ?? 0) > 0;
+	}
+
+	#sent(): void {
+		clearInterval(this.#writeTimer);
+		if (this.#answered) return;
+		const { responseHeaderTimeout, readTimeout } = this.#options;
+		if (responseHeaderTimeout > 0) {
+			this.#timer = setTimeout(
+				() => this.#fail(new UpstreamError('timeout', 'no response head came in time')),
+				Math.min(responseHeaderTimeout, LONGEST_TIMER),
+			);
+		}
+		if (readTimeout > 0) {
+			this.#readTimer = setInterval(
+				() => {
+					if (!this.#paused) this.#fail(new UpstreamError('timeout', 'the upstream sent nothing for too long'));
+				},
+				Math.min(readTimeout, LONGEST_TIMER),
+			);
+		}
+	}
+
+	#watchWrites(): void {
+		this.#writeTimer = setInterval(
+			() => {
+				const waits = this.output.window <= 0 || this.#session.sendWindow <= 0 || this.#session.frames.full;
+				if (waits) this.#fail(new UpstreamError('timeout', 'the upstream took nothing for too long'));
+			},
+			Math.min(this.#options.writeTimeout, LONGEST_TIMER),
+		);
+	}
+
+	/** A block of fields has come. */
+	fields(reader: ResponseReader, ends: boolean): void {
+		const call = this.#call;
+		if (!call) return;
+		this.#readTimer?.refresh();
+		if (reader.mistake !== undefined) {
+			this.#fail(new UpstreamError('response', reader.mistake));
+			return;
+		}
+		const { status } = reader;
+		if (this.#answered) {
+			if (!ends || status !== 0) this.#fail(new UpstreamError('response', 'a second response head'));
+			else this.#end(new HeaderList(reader.items));
+			return;
+		}
+		if (status === 0 || (status < 200 && ends) || status === 101) {
+			this.#fail(new UpstreamError('response', 'the response has no valid status'));
+		} else if (status >= 200) this.#answer(call, status, new HeaderList(reader.items), reader.length, ends);
+		else if (++this.#interim > MAX_INTERIM) {
+			this.#fail(new UpstreamError('response', 'too many interim responses'));
+		} else if (status === 100 && this.#source && !this.#sourceStarted) this.#sendBody();
+		else call.informed(status, new HeaderList(reader.items));
+	}
+
+	#answer(call: ClientCall, status: number, headers: HeaderList, length: number | undefined, ends: boolean): void {
+		this.#clearTimer();
+		const { upgrade, method } = this.#request;
+		if (upgrade !== undefined && status < 300 && !ends) {
+			this.#answered = true;
+			clearInterval(this.#readTimer);
+			headers.add('Upgrade', upgrade);
+			const key = this.#request.headers.get('sec-websocket-key');
+			if (key !== undefined) headers.add('Sec-WebSocket-Accept', acceptOf(key));
+			this.#tunnelBody = new StreamBody(
+				{ bodyAwaited: () => {}, bodyTaken: bytes => this.#release(bytes, true) },
+				undefined,
+			);
+			this.#tunnel = new TunnelStream(this, this.#tunnelBody);
+			this.output.openTunnel();
+			call.answered({ status: 101, headers, body: null, protocol: 'HTTP/2.0', upgraded: this.#tunnel });
+			return;
+		}
+		this.#bodiless = method === 'HEAD' || status === 204 || status === 304;
+		if (ends && !this.#bodiless && length !== undefined && length > 0) {
+			this.#fail(new UpstreamError('response', 'the body is shorter than its Content-Length'));
+			return;
+		}
+		this.#answered = true;
+		if (this.#bodiless && length !== undefined && status !== 204) headers.add('Content-Length', String(length));
+		if (ends || this.#bodiless) {
+			call.answered(responseOf(status, headers, null));
+			if (ends) this.#end(undefined);
+			return;
+		}
+		this.#length = length;
+		const body = new ClientBody(this, length, this.#options.pieces);
+		this.#body = body;
+		call.answered(responseOf(status, headers, body));
+	}
+
+	/** Content has come; `false` when it broke the window. */
+	data(bytes: Buffer, start: number, end: number, whole: number, ends: boolean): boolean {
+		if (!this.#window.take(whole)) return false;
+		this.#readTimer?.refresh();
+		const size = end - start;
+		if (this.#call === undefined) return true;
+		if (!this.#answered) {
+			this.#fail(new UpstreamError('response', 'content came before the response head'));
+			return true;
+		}
+		if (this.#tunnelBody) {
+			if (whole > size) this.#release(whole - size, true);
+			if (size > 0) this.#tunnelBody.feed(ownedCopy(bytes, start, end));
+			if (ends) this.#tunnelBody.end();
+			return true;
+		}
+		const body = this.#body;
+		this.#received += size;
+		if (!body || (this.#length !== undefined && this.#received > this.#length)) {
+			if (size > 0 || !body) this.#fail(new UpstreamError('response', 'the body is longer than its Content-Length'));
+			if (size > 0 || !ends) return true;
+		} else if (size > 0) {
+			this.#paused = !body.push(this.#options.pieces.copy(bytes, start, end));
+			if (this.#paused) this.#withheld += whole;
+			else if (!ends) this.#release(whole, true);
+		} else if (!ends) this.#release(whole, true);
+		if (ends) this.#end(undefined);
+		return true;
+	}
+
+	/** BodyOwner */
+	resumeBody(): void {
+		this.#paused = false;
+		const bytes = this.#withheld;
+		this.#withheld = 0;
+		this.#release(bytes, false);
+	}
+
+	/** BodyOwner */
+	cancelBody(): void {
+		this.#fail(new UpstreamError('response', 'the body was given up'));
+	}
+
+	#release(bytes: number, keepsUp: boolean): void {
+		if (bytes === 0 || this.#call === undefined) return;
+		const increment = this.#window.release(bytes, keepsUp);
+		if (increment > 0) this.#session.writeWindow(this, increment);
+	}
+
+	/** The upstream has reset the stream. */
+	reset(code: number): void {
+		const call = this.#call;
+		if (!call) return;
+		// The response is whole, the rest of the request is not wanted (RFC 9113 §8.1).
+		const unsent = code === H2_ERROR.refusedStream;
+		this.#fail(new UpstreamError('response', `the stream was ended with code ${code}`, undefined, unsent), true);
+	}
+
+	// TunnelOwner.
+
+	tunnelWrite(piece: Uint8Array, taken: (error?: Error) => void): void {
+		this.output.write(piece, taken);
+	}
+
+	tunnelEnd(): void {
+		this.output.end();
+	}
+
+	tunnelClosed(error: Error | null): void {
+		if (this.#call === undefined) return;
+		if (!error && this.#requestEnded && this.#tunnelBody!.complete) this.#end(undefined);
+		else this.#fail(new UpstreamError('response', 'the exchange was given up'));
+	}
+
+	/** The response is whole. */
+	#end(trailers: HeaderList | undefined): void {
+		const call = this.#call;
+		if (!call) return;
+		const body = this.#body;
+		if (body && this.#length !== undefined && this.#received < this.#length) {
+			this.#fail(new UpstreamError('response', 'the body is shorter than its Content-Length'));
+			return;
+		}
+		this.#finish();
+		// What of the request has not been sent nobody waits for.
+		if (!this.#requestEnded) this.#session.writeReset(this, H2_ERROR.cancel);
+		this.#body = undefined;
+		body?.end(trailers && trailers.size > 0 ? trailers : undefined);
+		this.#session.streamEnded(this, true);
+		call.released();
+	}
+
+	/** @param closed True when the upstream knows already. */
+	#fail(error: UpstreamError, closed = false): void {
+		const call = this.#call;
+		if (!call) return;
+		const untouched = !this.#sourceStarted && !this.#answered;
+		this.#finish();
+		if (!closed) this.#session.writeReset(this, H2_ERROR.cancel);
+		const { proven } = this.#session;
+		this.#session.streamEnded(this, false);
+		if (!this.#answered) {
+			call.failed(error, untouched && closed && (proven || error.unsent) && error.phase === 'response');
+			return;
+		}
+		this.#tunnel?.destroy(error);
+		this.#body?.fail(error);
+		call.released();
+	}
+
+	/** Nothing more is told. */
+	#finish(): void {
+		this.#call = undefined;
+		this.#clearTimer();
+		clearInterval(this.#readTimer);
+		clearInterval(this.#writeTimer);
+		if (!this.#requestEnded) this.output.cancel();
+	}
+
+	#clearTimer(): void {
+		if (this.#timer === undefined) return;
+		clearTimeout(this.#timer);
+		this.#timer = undefined;
+	}
+}
+
+/** A body that keeps why it could not be read. */
+class RecordingSource implements BodySource {
+	failure: unknown = undefined;
+	readonly #source: BodySource;
+
+	constructor(source: BodySource) {
+		this.#source = source;
+	}
+
+	get length(): number | undefined {
+		return this.#source.length;
+	}
+
+	get trailers(): HeaderList | undefined {
+		return this.#source.trailers;
+	}
+
+	pull(): Uint8Array | null | Promise<Uint8Array | null> {
+		try {
+			const piece = this.#source.pull();
+			return piece instanceof Promise ? piece.catch(this.#failed) : piece;
+		} catch (error) {
+			return this.#failed(error);
+		}
+	}
+
+	cancel(reason?: unknown): void {
+		this.#source.cancel(reason);
+	}
+
+	readonly #failed = (error: unknown): never => {
+		this.failure = error;
+		throw error;
+	};
+}
+
+function responseOf(status: number, headers: HeaderList, body: UpstreamResponse['body']): UpstreamResponse {
+	return { status, headers, body, protocol: 'HTTP/2.0', upgraded: undefined };
+}
+
+/** The answer to a WebSocket key (RFC 6455 §4.2.2). */
+function acceptOf(key: string): string {
+	return createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64');
+}
