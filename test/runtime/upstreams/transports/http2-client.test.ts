@@ -1,0 +1,257 @@
+/** Our client's side of HTTP/2 against upstreams that are written frame by frame, well and badly. */
+import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { proxiedSite } from '../../../compiler/directives/reverse-proxy/proxied-site.ts';
+
+const test = suite('HTTP/2 to upstreams');
+
+const open: (() => unknown)[] = [];
+test.after.each(async () => {
+	for (const close of open.splice(0).reverse()) await close();
+});
+
+/** A frame (RFC 9113 §4.1). */
+function frame(type: number, flags: number, stream: number, payload: Uint8Array | string = ''): Buffer {
+	const bytes = Buffer.from(payload as string);
+	const head = Buffer.alloc(9);
+	head.writeUIntBE(bytes.length, 0, 3);
+	head[3] = type;
+	head[4] = flags;
+	head.writeUInt32BE(stream, 5);
+	return Buffer.concat([head, bytes]);
+}
+
+const numbers = (...values: number[]): Buffer => {
+	const bytes = Buffer.alloc(values.length * 4);
+	for (const [at, value] of values.entries()) bytes.writeUInt32BE(value, at * 4);
+	return bytes;
+};
+const SETTINGS = frame(4, 0, 0);
+/** `:status: 200`, from the static table. */
+const OK = Buffer.from([0x88]);
+const literal = (name: string, value: string): Buffer =>
+	Buffer.concat([Buffer.from([0, name.length]), Buffer.from(name), Buffer.from([value.length]), Buffer.from(value)]);
+
+interface Received {
+	readonly type: number;
+	readonly flags: number;
+	readonly stream: number;
+	readonly payload: Buffer;
+}
+
+/** An upstream that gets each frame of a client; its settings go out first. */
+async function upstream(script: (frame: Received, socket: Socket, connection: number) => void): Promise<string> {
+	const sockets = new Set<Socket>();
+	let connections = 0;
+	const server = createServer(socket => {
+		sockets.add(socket);
+		const connection = ++connections;
+		socket.on('error', () => {});
+		socket.write(SETTINGS);
+		let held = Buffer.alloc(0);
+		let preface = 24;
+		socket.on('data', piece => {
+			held = Buffer.concat([held, piece as Buffer]);
+			if (held.length < preface) return;
+			held = held.subarray(preface);
+			preface = 0;
+			while (held.length >= 9 && held.length >= 9 + held.readUIntBE(0, 3)) {
+				const end = 9 + held.readUIntBE(0, 3);
+				const received = {
+					type: held[3]!,
+					flags: held[4]!,
+					stream: held.readUInt32BE(5),
+					payload: held.subarray(9, end),
+				};
+				held = held.subarray(end);
+				script(received, socket, connection);
+			}
+		});
+	});
+	await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+	open.push(() => {
+		for (const socket of sockets) socket.destroy();
+		return new Promise(resolve => server.close(resolve));
+	});
+	const site = await proxiedSite(`reverse_proxy h2c://127.0.0.1:${(server.address() as AddressInfo).port}`);
+	open.push(() => site.close());
+	return `http://127.0.0.1:${site.port}`;
+}
+
+async function get(url: string, init: RequestInit = {}): Promise<string> {
+	try {
+		const response = await fetch(url, init);
+		return `${response.status} ${await response.text()}`;
+	} catch {
+		return 'broken';
+	}
+}
+
+test('padding, priorities, blocks in several frames, unknown frames, trailers, pings', async () => {
+	const answered: Received[] = [];
+	const url = await upstream((received, socket) => {
+		if (received.type === 6) answered.push(received);
+		if (received.type !== 1) return;
+		const { stream } = received;
+		socket.write(frame(6, 0, 0, '12345678'));
+		socket.write(frame(200, 0, stream, 'nobody knows this'));
+		const fields = literal('x-a', 'b');
+		const priority = numbers(0, 0).subarray(0, 5);
+		socket.write(frame(1, 0x28, stream, Buffer.concat([Buffer.from([3]), priority, OK, Buffer.alloc(3)])));
+		socket.write(frame(9, 0, stream, fields.subarray(0, 4)));
+		socket.write(frame(9, 4, stream, fields.subarray(4)));
+		socket.write(frame(0, 8, stream, Buffer.concat([Buffer.from([5]), Buffer.from('hello '), Buffer.alloc(5)])));
+		socket.write(frame(0, 0, stream, ''));
+		for (const byte of frame(0, 0, stream, 'world')) socket.write(Buffer.from([byte]));
+		socket.write(frame(1, 5, stream, literal('x-sum', '1')));
+	});
+	const response = await fetch(url);
+	assert.equal([response.status, response.headers.get('x-a'), await response.text()], [200, 'b', 'hello world']);
+	assert.equal([answered[0]!.flags, String(answered[0]!.payload)], [1, '12345678']);
+});
+
+const MISTAKES: { readonly [name: string]: (stream: number) => readonly Buffer[] } = {
+	'a status that is none': stream => [frame(1, 5, stream, literal(':status', 'abc'))],
+	'no status': stream => [frame(1, 5, stream, literal('x', 'y'))],
+	'two statuses': stream => [frame(1, 5, stream, Buffer.concat([OK, OK]))],
+	'status 101': stream => [frame(1, 5, stream, literal(':status', '101'))],
+	'a field in upper case': stream => [frame(1, 5, stream, Buffer.concat([OK, literal('X-A', 'b')]))],
+	'a field of connections': stream => [frame(1, 5, stream, Buffer.concat([OK, literal('connection', 'close')]))],
+	'a value with a line end': stream => [frame(1, 5, stream, Buffer.concat([OK, literal('a', 'b\r\nc: d')]))],
+	'two lengths': stream => [
+		frame(1, 4, stream, Buffer.concat([OK, literal('content-length', '1'), literal('content-length', '2')])),
+	],
+	'fields that are no HPACK': stream => [frame(1, 5, stream, Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff]))],
+	'content before the head': stream => [frame(0, 0, stream, 'x')],
+	'content of no stream': () => [frame(0, 0, 77, 'x')],
+	'fields of an even stream': () => [frame(1, 5, 2, OK)],
+	'a push': stream => [frame(5, 4, stream, Buffer.concat([numbers(2), OK]))],
+	'padding that is too long': stream => [frame(1, 0x0d, stream, Buffer.from([200, 0x88]))],
+	'an interrupted block': stream => [frame(1, 0, stream, OK), frame(6, 0, 0, '12345678')],
+	'a continuation of nothing': stream => [frame(9, 4, stream, OK)],
+	'a frame that is too large': stream => [frame(0, 0, stream, Buffer.alloc(20_000))],
+	'settings of a wrong size': () => [frame(4, 0, 0, '12345')],
+	'a window that is too large': () => [frame(8, 0, 0, numbers(0x7fffffff))],
+	'a window of nothing': () => [frame(8, 0, 0, numbers(0))],
+	'a reset': stream => [frame(3, 0, stream, numbers(2))],
+	'a farewell with an error': () => [frame(7, 0, 0, numbers(0, 11))],
+	'no HTTP/2 at all': () => [Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')],
+};
+
+for (const [name, frames] of Object.entries(MISTAKES)) {
+	test(`an answer with ${name} is an error, and passes nothing on`, async () => {
+		const url = await upstream(({ type, stream }, socket) => {
+			if (type === 1) for (const one of frames(stream)) socket.write(one);
+		});
+		assert.match(await get(url, { method: 'POST' }), /^502 /);
+	});
+}
+
+test('a body that is not what its length said, or breaks off, does not look complete', async () => {
+	const length = literal('content-length', '5');
+	const endings: ((stream: number) => Buffer)[] = [
+		stream => frame(0, 1, stream, 'lo'.slice(0, 1)),
+		stream => frame(0, 1, stream, 'too long'),
+		stream => frame(3, 0, stream, numbers(0)),
+		stream => frame(1, 4, stream, OK),
+	];
+	for (const ending of endings) {
+		const url = await upstream(({ type, stream }, socket) => {
+			if (type !== 1) return;
+			socket.write(frame(1, 4, stream, Buffer.concat([OK, length])));
+			socket.write(frame(0, 0, stream, 'hel'));
+			setTimeout(() => socket.write(ending(stream)), 20);
+		});
+		assert.is(await get(url), 'broken');
+	}
+});
+
+test('a refused stream, and one that a farewell leaves out, are sent again: on a new connection', async () => {
+	for (const refusal of [(stream: number) => frame(3, 0, stream, numbers(7)), () => frame(7, 0, 0, numbers(0, 0))]) {
+		let requests = 0;
+		const url = await upstream(({ type, stream }, socket, connection) => {
+			if (type !== 1) return;
+			requests++;
+			if (connection === 1) socket.write(refusal(stream));
+			else socket.write(frame(1, 5, stream, OK));
+		});
+		assert.is(await get(url), '200 ');
+		assert.is(requests, 2);
+	}
+});
+
+test('windows are kept to both ways, however small; many streams share few places', async () => {
+	const server = createHttp2Server({ settings: { initialWindowSize: 100, maxConcurrentStreams: 3 } });
+	let most = 0;
+	let now = 0;
+	server.on('stream', (stream: ServerHttp2Stream) => {
+		most = Math.max(most, ++now);
+		stream.on('close', () => now--);
+		stream.respond({ ':status': 200 });
+		stream.pipe(stream);
+	});
+	await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+	open.push(() => new Promise(resolve => server.close(resolve)));
+	const site = await proxiedSite(`reverse_proxy h2c://127.0.0.1:${(server.address() as AddressInfo).port}`);
+	open.push(() => site.close());
+	const body = Buffer.alloc(200_000, 'windows ');
+	const answers = await Promise.all(
+		Array.from({ length: 12 }, () =>
+			fetch(`http://127.0.0.1:${site.port}`, { method: 'POST', body }).then(response => response.arrayBuffer()),
+		),
+	);
+	for (const answer of answers) assert.ok(body.equals(Buffer.from(answer)));
+	assert.ok(most >= 3);
+});
+
+test('an answer before the request has been sent ends the sending', async () => {
+	let resets = 0;
+	const url = await upstream(({ type, stream }, socket) => {
+		if (type === 3) resets++;
+		if (type !== 1) return;
+		socket.write(Buffer.concat([frame(1, 4, stream, literal(':status', '413')), frame(0, 1, stream, 'too much')]));
+	});
+	assert.is(await get(url, { method: 'POST', body: new Uint8Array(5_000_000) }), '413 too much');
+	assert.is(resets, 1);
+});
+
+test('a slow reader holds the upstream back', async () => {
+	let sent = 0;
+	const server = createHttp2Server();
+	server.on('stream', (stream: ServerHttp2Stream) => {
+		stream.on('error', () => {});
+		stream.respond({ ':status': 200 });
+		const write = (): void => {
+			while (sent < 50_000_000) {
+				sent += 65_536;
+				if (!stream.write(Buffer.alloc(65_536))) {
+					stream.once('drain', write);
+					return;
+				}
+			}
+		};
+		write();
+	});
+	await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+	const site = await proxiedSite(`reverse_proxy h2c://127.0.0.1:${(server.address() as AddressInfo).port}`);
+	open.push(
+		() => new Promise(resolve => server.close(resolve)),
+		() => site.close(),
+	);
+	const { request } = await import('node:http');
+	await new Promise<void>((resolve, reject) => {
+		const asking = request(`http://127.0.0.1:${site.port}`, response => {
+			response.pause();
+			setTimeout(() => {
+				asking.destroy();
+				resolve();
+			}, 300);
+		});
+		asking.on('error', reject).end();
+	});
+	assert.ok(sent < 20_000_000, `${sent} bytes were taken in for a reader that reads nothing`);
+});
+
+test.run();
