@@ -4,9 +4,13 @@ import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { directives } from '../../compiler/directives/index.ts';
+import { lintRules } from '../../compiler/lint/index.ts';
 import { matchers } from '../../compiler/matchers/index.ts';
 import { options } from '../../compiler/options/index.ts';
 import { balancers } from '../../compiler/providers/balancers/index.ts';
+import { dnsProviders } from '../../compiler/providers/dns/index.ts';
+import { issuers } from '../../compiler/providers/issuers/index.ts';
+import { stores } from '../../compiler/providers/stores/index.ts';
 import { ROOT, runCommand } from '../harness.ts';
 
 async function list(...args: string[]): Promise<string[]> {
@@ -26,7 +30,11 @@ listing('every registered module is listed once, in lexical order', () => {
 			.map(({ kind, id }) => `http.${kind === 'site' ? 'sites' : 'handlers'}.${id}`),
 		...matchers.map(({ id }) => `http.matchers.${id}`),
 		...balancers.map(({ id }) => `http.reverse_proxy.selection_policies.${id}`),
+		...issuers.map(({ id }) => `tls.issuance.${id}`),
+		...dnsProviders.map(({ id }) => `dns.providers.${id}`),
+		...stores.map(({ id }) => `storage.${id}`),
 		...options.map(({ id }) => `settings.${id}`),
+		...lintRules.map(({ name }) => `lint.${name}`),
 	];
 	assert.equal(
 		modules.filter(id => !id.startsWith('admin.')),

@@ -20,6 +20,8 @@ export const placeholderUnknown: LintRule = {
 			for (const word of line.words) {
 				if (!word.text.includes('{') || word.quote === 'heredoc') continue;
 				for (const { name, nearest } of knownPlaceholders.unknown(word.text)) {
+					// `${name}` is a group of a regular expression.
+					if (word.text.includes(`$\{${name}}`)) continue;
 					if (mapped.has(name) || /^(?:\$|args|block)/.test(name)) continue;
 					const at = word.span.source.text.indexOf(`{${name}}`, word.span.start);
 					const exact = at !== -1 && at < word.span.end;
