@@ -40,7 +40,8 @@ export function handshakeSettings(policy: HandshakePolicy): TlsOptions {
 		// A client could keep the processor busy with it.
 		secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
 		sessionTimeout: SESSION_LIFE,
-		handshakeTimeout: HANDSHAKE_LIMIT,
+		// Whoever hands sockets over watches the time for all of them.
+		handshakeTimeout: 2 * HANDSHAKE_LIMIT,
 	};
 }
 

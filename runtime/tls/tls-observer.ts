@@ -5,7 +5,9 @@ import type { SeriesPages, SeriesPlace } from '../metrics/series-pages.ts';
 /** Counters of handshakes. */
 export class TlsObserver {
 	readonly #pages: SeriesPages;
-	readonly #places = new Map<string, SeriesPlace>();
+	readonly #done = new Map<string, SeriesPlace>();
+	readonly #resumed = new Map<string, SeriesPlace>();
+	readonly #failed = new Map<string, SeriesPlace>();
 
 	constructor(pages: SeriesPages) {
 		this.#pages = pages;
@@ -13,22 +15,24 @@ export class TlsObserver {
 
 	/** A handshake that ended well. */
 	shaken(version: string, resumed: boolean): void {
-		this.#count(TLS_FAMILIES.handshakes.name, { version, result: 'ok' });
-		if (resumed) this.#count(TLS_FAMILIES.resumptions.name, { version });
+		const done = this.#done.get(version) ?? this.#allocate(TLS_FAMILIES.handshakes.name, { version, result: 'ok' });
+		this.#done.set(version, done);
+		done.page[done.slot]!++;
+		if (!resumed) return;
+		const again = this.#resumed.get(version) ?? this.#allocate(TLS_FAMILIES.resumptions.name, { version });
+		this.#resumed.set(version, again);
+		again.page[again.slot]!++;
 	}
 
 	/** One that did not; the reasons are few. */
 	failed(reason: string): void {
-		this.#count(TLS_FAMILIES.handshakes.name, { version: '', result: reason });
+		const place =
+			this.#failed.get(reason) ?? this.#allocate(TLS_FAMILIES.handshakes.name, { version: '', result: reason });
+		this.#failed.set(reason, place);
+		place.page[place.slot]!++;
 	}
 
-	#count(family: string, labels: { readonly [name: string]: string }): void {
-		const key = `${family} ${Object.values(labels).join(' ')}`;
-		let place = this.#places.get(key);
-		if (!place) {
-			place = this.#pages.allocate(family, labels, 1);
-			this.#places.set(key, place);
-		}
-		place.page[place.slot]!++;
+	#allocate(family: string, labels: { readonly [name: string]: string }): SeriesPlace {
+		return this.#pages.allocate(family, labels, 1);
 	}
 }

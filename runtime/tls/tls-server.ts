@@ -22,6 +22,8 @@ import { rememberTls } from './tls-info.ts';
 const MOST_HANDSHAKES = 8192;
 /** Milliseconds that a connection waits for a certificate that is being obtained. */
 const CERTIFICATE_LIMIT = 60_000;
+/** Milliseconds between two looks at handshakes that take too long. */
+const WATCH_INTERVAL = 500;
 /** Connections that wait so at one time. */
 const MOST_WAITING = 256;
 
@@ -53,7 +55,8 @@ interface Greeting {
 	readonly servers: SecureServers;
 	serverName: string;
 	policy: number;
-	timer: NodeJS.Timeout | undefined;
+	/** `performance.now()` at which it has to be over. */
+	deadline: number;
 }
 
 /** The TLS of one listener on one thread. */
@@ -67,6 +70,7 @@ export class TlsServer implements ProtocolServer {
 	#waiting = 0;
 	#draining = false;
 	readonly #greetings = new Map<Socket, Greeting>();
+	#watch: NodeJS.Timeout | undefined;
 
 	constructor(around: TlsSurroundings) {
 		this.#around = around;
@@ -114,13 +118,10 @@ export class TlsServer implements ProtocolServer {
 			servers: this.#servers,
 			serverName: '',
 			policy: 0,
-			timer: undefined,
+			deadline: performance.now() + HANDSHAKE_LIMIT,
 		};
-		greeting.timer = setTimeout(() => {
-			this.#around.failed('timeout');
-			socket.destroy();
-		}, HANDSHAKE_LIMIT).unref();
 		this.#greetings.set(socket, greeting);
+		this.#watch ??= setInterval(() => this.#endLate(), WATCH_INTERVAL).unref();
 		socket.once('close', () => this.#forget(socket));
 		this.#readHello(socket, greeting);
 	}
@@ -145,9 +146,21 @@ export class TlsServer implements ProtocolServer {
 	#forget(socket: Socket): void {
 		const greeting = this.#greetings.get(socket);
 		if (!greeting) return;
-		clearTimeout(greeting.timer);
 		this.#greetings.delete(socket);
 		if (this.#draining) this.#around.ended();
+	}
+
+	/** One timer for all handshakes; none when there is none. */
+	#endLate(): void {
+		const now = performance.now();
+		for (const [socket, { deadline }] of this.#greetings) {
+			if (now < deadline) continue;
+			this.#around.failed('timeout');
+			socket.destroy();
+		}
+		if (this.#greetings.size > 0) return;
+		clearInterval(this.#watch);
+		this.#watch = undefined;
 	}
 
 	#makeServers(): SecureServers {
@@ -197,11 +210,11 @@ export class TlsServer implements ProtocolServer {
 
 	#choose(socket: Socket, greeting: Greeting, hello: ClientHello): void {
 		const { settings } = greeting;
-		const local = plainAddress(socket.localAddress);
 		greeting.serverName = hello.serverName;
-		const name = hello.serverName || settings.default_sni || local;
+		// Asking for the address costs a system call, and most clients send a name.
+		const name = hello.serverName || settings.default_sni || plainAddress(socket.localAddress);
 		if (hello.alpn.includes('acme-tls/1')) {
-			const server = greeting.servers.challenge(hello.serverName || local);
+			const server = greeting.servers.challenge(hello.serverName || plainAddress(socket.localAddress));
 			if (server) {
 				this.#hand(socket, server);
 				return;
@@ -213,7 +226,7 @@ export class TlsServer implements ProtocolServer {
 			this.#shake(socket, greeting, certificate);
 			return;
 		}
-		void this.#obtain(socket, greeting, hello, name, local);
+		void this.#obtain(socket, greeting, hello, name);
 	}
 
 	/** The site's own files first, then whatever is for the name, then the fallback. */
@@ -233,20 +246,19 @@ export class TlsServer implements ProtocolServer {
 		return table.find(name);
 	}
 
-	async #obtain(socket: Socket, greeting: Greeting, hello: ClientHello, name: string, localIp: string): Promise<void> {
+	async #obtain(socket: Socket, greeting: Greeting, hello: ClientHello, name: string): Promise<void> {
 		const { obtain, tls } = this.#around;
 		let certificate: TableCertificate | undefined;
 		if (obtain && this.#waiting < MOST_WAITING) {
-			clearTimeout(greeting.timer);
-			greeting.timer = setTimeout(() => socket.destroy(), CERTIFICATE_LIMIT).unref();
+			greeting.deadline = performance.now() + CERTIFICATE_LIMIT;
 			this.#waiting++;
 			const remoteIp = greeting.peer?.remoteAddress ?? plainAddress(socket.remoteAddress);
 			const { cipherSuites, signatureSchemes } = hello;
+			const localIp = plainAddress(socket.localAddress);
 			const published = await obtain({ name, cipherSuites, signatureSchemes, localIp, remoteIp });
 			this.#waiting--;
 			if (socket.destroyed) return;
-			clearTimeout(greeting.timer);
-			greeting.timer = setTimeout(() => socket.destroy(), HANDSHAKE_LIMIT).unref();
+			greeting.deadline = performance.now() + HANDSHAKE_LIMIT;
 			if (published) certificate = tls.certificates.find(name);
 		}
 		const { fallback_sni: fallback } = greeting.settings;
