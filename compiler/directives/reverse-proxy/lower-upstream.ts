@@ -98,6 +98,11 @@ export function poolSubdirectives(draft: UpstreamDraft, cx: LowerContext): { [na
 
 function lowerPolicy(args: readonly Word[], line: Line, draft: UpstreamDraft, cx: LowerContext): void {
 	if (!cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'lb_policy <policy> [<argument>…]')) return;
+	if (draft.balance) {
+		const message = 'load balancing selection policy already specified';
+		cx.problem('error', 'balancing/policy-twice', line.words[0]!.span, message);
+		return;
+	}
 	const balance = lowerBalance(args, line, cx);
 	if (balance) draft.balance = balance;
 }

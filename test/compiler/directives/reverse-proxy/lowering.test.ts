@@ -98,6 +98,7 @@ lowering('mistakes stand at their word, all in one run', () => {
 		mistakes(`reverse_proxy /a a:x wss://b https://c {
 			lb_policy rund_robin
 			lb_policy ip_hash now
+			lb_policy first
 			lb_retries many
 			header_up
 			trusted_proxies 10.0.0.0/99
@@ -115,6 +116,7 @@ lowering('mistakes stand at their word, all in one run', () => {
 			'upstream/browser-scheme at wss://b',
 			'value/unknown at rund_robin',
 			'arguments/too-many at now',
+			'balancing/policy-twice at lb_policy',
 			'value/not-a-whole-number at many',
 			'arguments/too-few at header_up',
 			'value/not-a-range at 10.0.0.0/99',
