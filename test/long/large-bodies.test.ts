@@ -1,0 +1,134 @@
+/** Large bodies through the proxy, both ways, with slow readers: memory does not grow with them. GIGABYTES sets how large. */
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
+
+const large = suite('large bodies');
+
+const SIZE = Number(process.env.GIGABYTES ?? 1) * 1_000_000_000;
+const PIECE = Buffer.alloc(65_536, 'x');
+/** Bytes that memory may grow. */
+const GROWTH = 32 * 1024 * 1024;
+
+/** Resident memory of a process in bytes. */
+function resident(pid: number): number {
+	return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024;
+}
+
+/** Writes so many bytes, as fast as they are taken. */
+async function pour(socket: Socket, bytes: number): Promise<void> {
+	let left = bytes;
+	while (left > 0 && !socket.destroyed) {
+		const piece = left < PIECE.length ? PIECE.subarray(0, left) : PIECE;
+		left -= piece.length;
+		if (!socket.write(piece)) await once(socket, 'drain');
+	}
+}
+
+/** Reads until so many bytes have come, stopping again and again so that the writer has to wait. */
+async function sip(socket: Socket, bytes: number): Promise<void> {
+	let got = 0;
+	let since = 0;
+	await new Promise<void>((resolve, reject) => {
+		socket.on('error', reject);
+		socket.on('close', () => (got >= bytes ? resolve() : reject(new Error(`closed after ${got} bytes`))));
+		socket.on('data', piece => {
+			got += piece.length;
+			since += piece.length;
+			if (got >= bytes) resolve();
+			if (since < 8_000_000) return;
+			since = 0;
+			socket.pause();
+			setTimeout(() => socket.resume(), 2);
+		});
+	});
+}
+
+/** The most memory that a server has while something goes on, above what it had before. */
+async function growth(pid: number, what: () => Promise<void>): Promise<number> {
+	const before = resident(pid);
+	let most = before;
+	const timer = setInterval(() => {
+		most = Math.max(most, resident(pid));
+	}, 20);
+	await what();
+	clearInterval(timer);
+	return most - before;
+}
+
+let server: ServerProcess;
+let port = 0;
+const upstream = createServer(socket => {
+	socket.on('error', () => {});
+	let head = '';
+	const onHead = (bytes: Buffer): void => {
+		head += bytes.toString('latin1');
+		const end = head.indexOf('\r\n\r\n');
+		if (end === -1) return;
+		socket.off('data', onHead);
+		const size = Number(/\/(\d+)/.exec(head)![1]);
+		if (head.startsWith('GET')) {
+			socket.write(`HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: ${size}\r\n\r\n`);
+			void pour(socket, size).then(() => socket.end());
+			return;
+		}
+		void sip(socket, size - (head.length - end - 4)).then(() => {
+			socket.end('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok');
+		});
+	};
+	socket.on('data', onHead);
+}).listen(0, '127.0.0.1');
+
+large.before(async () => {
+	[port] = (await freePorts(1)) as [number];
+	const file = path.join(temporaryFolder(), 'Configfile');
+	const { port: behind } = upstream.address() as AddressInfo;
+	writeFileSync(file, `{\n\tadmin off\n\tthreads 1\n}\nhttp://:${port} {\n\treverse_proxy 127.0.0.1:${behind}\n}\n`);
+	server = await serve([file], port);
+	// What grows once, with the first bodies, is not growth.
+	for (let i = 0; i < 3; i++) {
+		await download(100_000_000);
+		await upload(100_000_000);
+	}
+});
+
+large.after(async () => {
+	await server.stop();
+	upstream.close();
+});
+
+async function download(size: number): Promise<void> {
+	const client = connect(port, '127.0.0.1');
+	client.write(`GET /${size} HTTP/1.1\r\nHost: a\r\n\r\n`);
+	await sip(client, size);
+	client.destroy();
+}
+
+async function upload(size: number): Promise<void> {
+	const client = connect(port, '127.0.0.1');
+	client.write(`POST /${size} HTTP/1.1\r\nHost: a\r\nContent-Length: ${size}\r\n\r\n`);
+	const answer = once(client, 'data');
+	await pour(client, size);
+	assert.match(String((await answer)[0]), 'HTTP/1.1 200 ');
+	client.destroy();
+}
+
+for (const [name, move] of [
+	['down', download],
+	['up', upload],
+] as const) {
+	large(`${SIZE / 1e9} GB ${name} with a slow reader: resident memory grows by less than 32 MB`, async () => {
+		const began = performance.now();
+		const grown = await growth(server.child.pid!, () => move(SIZE));
+		const seconds = (performance.now() - began) / 1000;
+		const said = `${SIZE / 1e9} GB ${name}: ${(grown / 1e6).toFixed(1)} MB more at most, ${seconds.toFixed(1)} s`;
+		console.log(said);
+		assert.ok(grown < GROWTH, said);
+	});
+}
+
+large.run();

@@ -1,0 +1,72 @@
+/** 5,000 clients with slow heads and 5,000 with slow bodies, from one machine, beside one that only wants its answers. */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { Agent, get } from 'node:http';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { freePorts, serve, temporaryFolder } from '../harness.ts';
+
+const slow = suite('slow attackers');
+
+const EACH = 5000;
+
+/** Milliseconds that each of a client's requests took, for so many seconds. */
+async function times(port: number, seconds: number): Promise<number[]> {
+	const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+	const taken: number[] = [];
+	const end = performance.now() + seconds * 1000;
+	while (performance.now() < end) {
+		const begun = performance.now();
+		await new Promise<void>((resolve, reject) => {
+			get({ port, host: '127.0.0.1', agent, path: '/' }, response => {
+				if (response.statusCode !== 200) reject(new Error(`status ${response.statusCode}`));
+				response.resume().on('end', resolve);
+			}).on('error', reject);
+		});
+		taken.push(performance.now() - begun);
+		await new Promise(resolve => setTimeout(resolve, 2));
+	}
+	agent.destroy();
+	return taken;
+}
+
+const p99 = (values: readonly number[]): number => [...values].sort((a, b) => a - b)[Math.floor(values.length * 0.99)]!;
+
+slow('the p99 of a normal client stays under three times its own', async () => {
+	const [port, upstreamPort] = (await freePorts(2)) as [number, number];
+	const file = path.join(temporaryFolder(), 'Configfile');
+	writeFileSync(
+		file,
+		`{\n\tadmin off\n}\nhttp://:${port} {\n\treverse_proxy /up 127.0.0.1:${upstreamPort}\n\trespond "hello"\n}\n`,
+	);
+	const server = await serve([file], port);
+	const attacker = fork(path.join(import.meta.dirname, 'slow-attack.ts'), [
+		...[String(port), String(upstreamPort), String(EACH), '1000'],
+	]);
+	try {
+		await times(port, 1);
+		await once(attacker, 'message');
+		await new Promise(resolve => setTimeout(resolve, 1000));
+		const during: number[] = [];
+		for (let i = 0; i < 3; i++) during.push(p99(await times(port, 4)));
+		attacker.send('report');
+		const [report] = (await once(attacker, 'message')) as [{ open: number; closed: number }];
+		attacker.disconnect();
+		await once(attacker, 'exit');
+		await new Promise(resolve => setTimeout(resolve, 1000));
+		const without: number[] = [];
+		for (let i = 0; i < 3; i++) without.push(p99(await times(port, 4)));
+		const [worst, own] = [Math.min(...during), Math.min(...without)];
+		const said = `p99 ${worst.toFixed(2)} ms beside ${report.open} attackers, ${own.toFixed(2)} ms without`;
+		console.log(said);
+		assert.ok(report.open > EACH, said);
+		assert.ok(worst < 3 * Math.max(0.5, own), said);
+	} finally {
+		attacker.kill('SIGKILL');
+		await server.stop();
+	}
+});
+
+slow.run();
