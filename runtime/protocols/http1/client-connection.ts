@@ -143,7 +143,7 @@ export class ClientConnection implements KeptConnection, WireHolder, BodyOwner, 
 	/** RequestBodyOwner: the request is whole. */
 	bodySent(): void {
 		this.#sent = true;
-		clearInterval(this.#writeTimer);
+		if (this.#writeTimer !== undefined) clearInterval(this.#writeTimer);
 		if (this.#options.readTimeout > 0) this.#watchReads(this.#options.readTimeout);
 		if (this.#answered || this.#options.responseHeaderTimeout === 0) return;
 		this.#timer = setTimeout(() => this.#headTimedOut(), Math.min(this.#options.responseHeaderTimeout, LONGEST_TIMER));

@@ -105,9 +105,8 @@ export class SerialLink implements UpstreamLink, ConnectionKeeper, DialedFor {
 
 	/** ConnectionKeeper: it takes another call. */
 	connectionIdle(connection: KeptConnection): void {
-		const next = this.#waiting.shift();
-		if (next) {
-			connection.send(next);
+		if (this.#waiting.size > 0) {
+			connection.send(this.#waiting.shift()!);
 			return;
 		}
 		const { limits, idled } = this.#settings;

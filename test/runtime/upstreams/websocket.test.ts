@@ -4,12 +4,15 @@
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { WebSocket, WebSocketServer } from 'ws';
 import { proxiedSite } from '../../compiler/directives/reverse-proxy/proxied-site.ts';
+import { freePorts, serve, temporaryFolder } from '../../harness.ts';
 
 const test = suite('WebSockets');
 
@@ -185,6 +188,38 @@ test('the upstream closes, or breaks off; the client does', async () => {
 test('a refused upgrade is an ordinary answer', async () => {
 	const response = await fetch(`http://127.0.0.1:${proxied}/`, { headers: { 'X-A': 'b' } });
 	assert.equal([response.status, await response.text()], [426, 'upgrade']);
+});
+
+test('over HTTP/2 too: to an upstream that takes extended CONNECT, and from a client that sends it (RFC 8441)', async () => {
+	const [front, back] = (await freePorts(2)) as [number, number];
+	const folder = temporaryFolder();
+	const lines = [
+		...['{', 'admin off', 'threads 1', 'servers {', 'protocols h1 h2c', '}', '}'],
+		...[
+			`http://127.0.0.1:${front} {`,
+			`reverse_proxy h2c://127.0.0.1:${back} {`,
+			`header_up Host 127.0.0.1:${back}`,
+			'}',
+			'}',
+		],
+		...[`http://127.0.0.1:${back} {`, `reverse_proxy 127.0.0.1:${direct}`, '}'],
+	];
+	writeFileSync(path.join(folder, 'Configfile'), `${lines.join('\n')}\n`);
+	const server = await serve(['Configfile'], front, { cwd: folder });
+	try {
+		const socket = new WebSocket(`ws://127.0.0.1:${front}/hello`);
+		const [first] = await once(socket, 'message');
+		assert.is(String(first), 'hello before you ask');
+		const large = randomBytes(1_000_000);
+		socket.send(large);
+		const [back] = (await once(socket, 'message')) as [Buffer];
+		assert.ok(large.equals(back));
+		socket.close(1000, 'done');
+		const [code, reason] = (await once(socket, 'close')) as [number, Buffer];
+		assert.equal([code, String(reason)], [1000, 'done']);
+	} finally {
+		await server.stop();
+	}
 });
 
 test.run();
