@@ -42,12 +42,22 @@ export const autoHttps: GlobalOption = {
 	startup: false,
 };
 
-/** `settings.local_certs`. */
-export const localCerts: GlobalOption = flagOption({
+const localCertsAlone: GlobalOption = flagOption({
 	id: 'local_certs',
 	summary: 'Takes all certificates from the internal authority.',
 	documentation: 'For development: no public authority is asked.\n\n```\n{\n\tlocal_certs\n}\n```',
 });
+
+/** `settings.local_certs`. */
+export const localCerts: GlobalOption = {
+	...localCertsAlone,
+	lower: (line, settings, cx) => {
+		localCertsAlone.lower(line, settings, cx);
+		if (settings.cert_issuers === undefined) return;
+		const message = '`cert_issuer` and `local_certs` contradict each other.';
+		cx.problem('error', 'option/contradiction', line.words[0]!.span, message);
+	},
+};
 
 /** `settings.skip_install_trust`. */
 export const skipInstallTrust: GlobalOption = flagOption({
