@@ -338,6 +338,8 @@ export class Runtime implements RuntimeControl {
 				return this.#metrics.render();
 			case 'certificate':
 				return this.#tls.obtain(question.wanted);
+			case 'acme':
+				return this.#tls.answerAcme(question.request, question.settings, this.#settings);
 		}
 	}
 

@@ -120,6 +120,12 @@ export class ThreadLeases implements LeaseSource {
 				return { value: this.#passwords, close: () => {} };
 			case 'metrics':
 				return { value: this.#metrics, close: () => {} };
+			case 'acme_authority': {
+				const served = settings as LeaseKinds['acme_authority']['settings'];
+				const answer: LeaseKinds['acme_authority']['lease']['answer'] = request =>
+					this.#thread.ask({ about: 'acme', request, settings: served });
+				return { value: { answer }, close: () => {} };
+			}
 			case 'tracer':
 				return this.#openTracer();
 			case 'compressor':

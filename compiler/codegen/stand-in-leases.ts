@@ -30,6 +30,7 @@ const STAND_INS: StandIns = {
 		record: () => {},
 	}),
 	metrics: () => ({ render: () => Promise.resolve('') }),
+	acme_authority: () => ({ answer: () => Promise.resolve({ status: 503, headers: [], body: '' }) }),
 	compressor: () => ({ encode: body => ({ body, encoded: false }) }),
 };
 

@@ -1,6 +1,7 @@
 /** Every directive, one line each. */
 
 import { abort } from './abort.ts';
+import { acmeServer } from './acme-server/acme-server.ts';
 import { basicAuth } from './basic-auth/basic-auth.ts';
 import { bind } from './bind.ts';
 import type { Directive } from './directive.ts';
@@ -45,6 +46,7 @@ import { when } from './when.ts';
 /** In the order in which `list-modules` and the manual name them. */
 export const directives: readonly Directive[] = [
 	abort,
+	acmeServer,
 	basicAuth,
 	bind,
 	copyResponse,

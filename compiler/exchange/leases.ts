@@ -1,6 +1,7 @@
 /** What handlers need from the runtime: interfaces that the compiler declares and the runtime (or a test) fills. */
 
 import type { Duplex } from 'node:stream';
+import type { AcmeAuthority, AcmeServerSettings } from '../directives/acme-server/acme-server-handler.ts';
 import type { PasswordHash } from '../directives/basic-auth/password-hash.ts';
 import type { TransportSettings } from '../directives/reverse-proxy/transports/transport-settings.ts';
 import type { Matcher } from '../document/document.ts';
@@ -417,6 +418,7 @@ export interface LeaseKinds {
 	access_log: { settings: AccessLogSettings; lease: AccessLog };
 	password_verifier: { settings: Record<string, never>; lease: PasswordVerifier };
 	metrics: { settings: Record<string, never>; lease: MetricsSource };
+	acme_authority: { settings: AcmeServerSettings; lease: AcmeAuthority };
 	tracer: { settings: Record<string, never>; lease: Tracer };
 	compressor: { settings: Record<string, never>; lease: Compressor };
 }

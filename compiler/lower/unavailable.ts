@@ -1,9 +1,7 @@
 /** Words that both languages know and this build cannot run yet: refused by name, never mistaken for a misspelling. */
 
 /** Directives of the languages that have no module in this build. */
-export const UNAVAILABLE_DIRECTIVES: ReadonlySet<string> = new Set([
-	...['acme_server', 'cache', 'rate_limit'],
-]);
+export const UNAVAILABLE_DIRECTIVES: ReadonlySet<string> = new Set([...['cache', 'rate_limit']]);
 
 /** Request matchers of the languages that have no module in this build. */
 export const UNAVAILABLE_MATCHERS: ReadonlySet<string> = new Set([]);

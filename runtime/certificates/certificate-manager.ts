@@ -1,6 +1,11 @@
 /** The certificate manager: which names of the document being served have which certificates, now and next. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type {
+	AcmeServerAnswer,
+	AcmeServerRequest,
+	AcmeServerSettings,
+} from '../../compiler/directives/acme-server/acme-server-handler.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { Settings } from '../../compiler/document/document.ts';
 import type { PkiSettings } from '../../compiler/options/pki.ts';
@@ -12,6 +17,8 @@ import type {
 	CertificateManagerSurroundings,
 	CertificateQuestion,
 } from '../tls/certificate-feed.ts';
+import type { AcmeResponder } from './acme-server/acme-responder.ts';
+import type { ValidationPorts } from './acme-server/name-validation.ts';
 import { Authorities } from './authorities.ts';
 import { AuthorityError } from './authority.ts';
 import { CertificateKeeper } from './certificate-keeper.ts';
@@ -41,6 +48,8 @@ const CLOSING_LIMIT = 2000;
 export interface ManagerOptions {
 	/** Milliseconds since the epoch. */
 	readonly now?: () => number;
+	/** Ports that ACME servers of ours validate names at, instead of 80 and 443. */
+	readonly validationPorts?: ValidationPorts;
 }
 
 /** A document's policies with their names. */
@@ -56,7 +65,7 @@ export function createCertificateManager(
 	surroundings: CertificateManagerSurroundings,
 	options: ManagerOptions = {},
 ): CertificateManager {
-	return new Manager(surroundings, options.now ?? Date.now);
+	return new Manager(surroundings, options);
 }
 
 class Manager implements CertificateManager {
@@ -69,6 +78,9 @@ class Manager implements CertificateManager {
 	readonly #stapler: StatusStapler;
 	readonly #cleaner: StoreCleaner;
 	readonly #issuers = new Map<string, Issuer>();
+	/** ACME servers by authority. */
+	readonly #responders = new Map<string, AcmeResponder>();
+	readonly #validationPorts: ValidationPorts;
 	#store: Store | undefined;
 	#storeChecked = false;
 	#served: Prepared | undefined;
@@ -78,9 +90,10 @@ class Manager implements CertificateManager {
 	#timerEnd = Number.POSITIVE_INFINITY;
 	#closed = false;
 
-	constructor(surroundings: CertificateManagerSurroundings, now: () => number) {
+	constructor(surroundings: CertificateManagerSurroundings, { now = Date.now, validationPorts }: ManagerOptions) {
 		this.#around = surroundings;
 		this.#now = now;
+		this.#validationPorts = validationPorts ?? { http: 80, tls: 443 };
 		const log = surroundings.log.bind(surroundings);
 		this.#authorities = new Authorities(log, now);
 		this.#board = new ChallengeBoard(surroundings.sink);
@@ -100,8 +113,7 @@ class Manager implements CertificateManager {
 	}
 
 	async prepare(plan: CertificatePlan, settings: Settings): Promise<void> {
-		this.#store ??= openStore(settings.storage as StoreSelection | undefined, this.#around);
-		await this.#authorities.use(plan.authorities, (settings.pki ?? {}) as PkiSettings, this.#store);
+		await this.#authorities.use(plan.authorities, (settings.pki ?? {}) as PkiSettings, this.#openStore(settings));
 		const policies = await Promise.all(plan.policies.map(policy => this.#readyPolicy(policy)));
 		const entries = new Map<string, ManagedCertificate>();
 		const fresh: ManagedCertificate[] = [];
@@ -177,6 +189,30 @@ class Manager implements CertificateManager {
 		return { root: authority.rootPem, intermediate: authority.intermediatePem };
 	}
 
+	async answerAcme(
+		request: AcmeServerRequest,
+		settings: AcmeServerSettings,
+		process: Settings,
+	): Promise<AcmeServerAnswer> {
+		const id = settings.ca ?? 'local';
+		let responder = this.#responders.get(id);
+		if (!responder) {
+			const store = this.#openStore(process);
+			await this.#authorities.use([id], (process.pki ?? {}) as PkiSettings, store);
+			const { AcmeResponder } = await import('./acme-server/acme-responder.ts');
+			responder =
+				this.#responders.get(id) ??
+				new AcmeResponder(id, {
+					log: this.#around.log.bind(this.#around),
+					store,
+					authority: wanted => this.#authorities.get(wanted),
+					ports: this.#validationPorts,
+				});
+			this.#responders.set(id, responder);
+		}
+		return responder.answer(request, settings);
+	}
+
 	async close(): Promise<void> {
 		this.#closed = true;
 		clearTimeout(this.#timer);
@@ -189,6 +225,11 @@ class Manager implements CertificateManager {
 		});
 		await within(Promise.all(work), CLOSING_LIMIT);
 		for (const issuer of this.#issuers.values()) issuer.close?.();
+	}
+
+	#openStore(settings: Settings): Store {
+		this.#store ??= openStore(settings.storage as StoreSelection | undefined, this.#around);
+		return this.#store;
 	}
 
 	async #readyPolicy(settings: AutomationPolicy): Promise<ReadyPolicy> {

@@ -1,5 +1,10 @@
 /** What data-plane threads ask the main thread, and what it answers. */
 
+import type {
+	AcmeServerAnswer,
+	AcmeServerRequest,
+	AcmeServerSettings,
+} from '../../compiler/directives/acme-server/acme-server-handler.ts';
 import type { PasswordTask, PasswordVerdict } from '../passwords/password-thread.ts';
 import type { CertificateQuestion } from '../tls/certificate-feed.ts';
 
@@ -7,6 +12,8 @@ import type { CertificateQuestion } from '../tls/certificate-feed.ts';
 export type MainThreadQuestion =
 	| { readonly about: 'password'; readonly task: PasswordTask }
 	| { readonly about: 'metrics' }
+	/** A request to an ACME server that a site serves. */
+	| { readonly about: 'acme'; readonly request: AcmeServerRequest; readonly settings: AcmeServerSettings }
 	/** A certificate that no thread has is wanted for a handshake. */
 	| { readonly about: 'certificate'; readonly wanted: CertificateQuestion };
 
@@ -15,6 +22,7 @@ export interface MainThreadAnswers {
 	password: PasswordVerdict;
 	/** Prometheus text exposition. */
 	metrics: string;
+	acme: AcmeServerAnswer;
 	/** True once one has been published for the name. */
 	certificate: boolean;
 }

@@ -3,6 +3,11 @@
  * what it has to every data-plane thread.
  */
 
+import type {
+	AcmeServerAnswer,
+	AcmeServerRequest,
+	AcmeServerSettings,
+} from '../../compiler/directives/acme-server/acme-server-handler.ts';
 import type { Settings } from '../../compiler/document/document.ts';
 import type { CertificatePlan } from '../../compiler/tls/certificate-plan.ts';
 import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
@@ -72,6 +77,8 @@ export interface CertificateManager {
 	obtain(question: CertificateQuestion): Promise<boolean>;
 	/** PEM of an internal authority's root and of its intermediate. Rejects when there is no such authority. */
 	authority?(id: string): Promise<{ readonly root: string; readonly intermediate: string }>;
+	/** Answers a request to an ACME server that a site serves. */
+	answerAcme?(request: AcmeServerRequest, settings: AcmeServerSettings, process: Settings): Promise<AcmeServerAnswer>;
 	/** What a scrape shows. */
 	readings?(): CertificateReadings;
 	/** Ends timers and orders; what was begun is resumed from the store by the next process. */

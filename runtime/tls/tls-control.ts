@@ -1,5 +1,10 @@
 /** TLS on the main thread: certificates from files and from the manager, challenges, ticket keys and trust, told to every thread. */
 import { randomBytes } from 'node:crypto';
+import type {
+	AcmeServerAnswer,
+	AcmeServerRequest,
+	AcmeServerSettings,
+} from '../../compiler/directives/acme-server/acme-server-handler.ts';
 import type { Settings } from '../../compiler/document/document.ts';
 import type { PlannedCertificates } from '../../compiler/tls/plan-tls.ts';
 import { type CertificateReadings, MOST_EXPIRY_SERIES } from '../certificates/certificate-metrics.ts';
@@ -180,6 +185,21 @@ export class TlsControl implements CertificateSink {
 			this.#around.log('error', 'tls', 'a certificate could not be obtained', { cause: (error as Error).message });
 			return false;
 		}
+	}
+
+	/** Answers a request to an ACME server that a site serves. Never rejects. */
+	async answerAcme(
+		request: AcmeServerRequest,
+		settings: AcmeServerSettings,
+		process: Settings,
+	): Promise<AcmeServerAnswer> {
+		try {
+			const manager = await this.#startManager();
+			if (manager.answerAcme) return await manager.answerAcme(request, settings, process);
+		} catch (error) {
+			this.#around.log('error', 'pki.acme', 'a request could not be answered', { cause: (error as Error).message });
+		}
+		return { status: 500, headers: [], body: '' };
 	}
 
 	async close(): Promise<void> {

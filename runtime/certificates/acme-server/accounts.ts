@@ -1,0 +1,89 @@
+/** Accounts of an ACME server: known by their keys, kept in the store. */
+import type { Store } from '../../storage/store.ts';
+import { AcmeRefusal } from './acme-refusal.ts';
+import { type PublicJwk, publicJwk, thumbprint } from './signed-request.ts';
+
+/** An account. */
+export interface Account {
+	/** Part of its URL. */
+	readonly id: string;
+	readonly jwk: PublicJwk;
+	readonly contact: readonly string[];
+	readonly status: 'valid' | 'deactivated';
+}
+
+/** Accounts kept in memory at most; the others are read from the store again. */
+const MOST_CACHED = 1000;
+/** New accounts in {@link NEW_WITHIN} milliseconds at most. */
+const MOST_NEW = 100;
+const NEW_WITHIN = 60_000;
+
+/** The accounts of one authority. */
+export class Accounts {
+	readonly #store: Store;
+	readonly #folder: string;
+	readonly #cached = new Map<string, Account>();
+	#windowBegan = 0;
+	#new = 0;
+
+	constructor(store: Store, authority: string) {
+		this.#store = store;
+		this.#folder = `acme_server/${authority}`;
+	}
+
+	/** The account of an id; undefined when there is none. */
+	async byId(id: string): Promise<Account | undefined> {
+		if (!/^[A-Za-z0-9_-]{8,64}$/.test(id)) return undefined;
+		const cached = this.#cached.get(id);
+		if (cached) return cached;
+		const text = await this.#store.read(`${this.#folder}/accounts/${id}.json`);
+		if (!text) return undefined;
+		return this.#keep(accountOf(id, text.toString('utf8')));
+	}
+
+	/** The account of a key. A key that was replaced has none any more. */
+	async byKey(jwk: PublicJwk): Promise<Account | undefined> {
+		const id = await this.#store.read(`${this.#folder}/keys/${thumbprint(jwk)}`);
+		const account = id && (await this.byId(id.toString('utf8')));
+		return account && thumbprint(account.jwk) === thumbprint(jwk) ? account : undefined;
+	}
+
+	/** Makes an account. Throws {@link AcmeRefusal} when too many are being made. */
+	async create(jwk: PublicJwk, contact: readonly string[]): Promise<Account> {
+		const now = Date.now();
+		if (now - this.#windowBegan > NEW_WITHIN) {
+			this.#windowBegan = now;
+			this.#new = 0;
+		}
+		if (++this.#new > MOST_NEW) throw new AcmeRefusal('rateLimited', 429, 'Too many accounts are being made.');
+		const id = thumbprint(jwk).slice(0, 22);
+		return this.write({ id, jwk, contact, status: 'valid' });
+	}
+
+	/** Keeps what has changed. */
+	async write(account: Account): Promise<Account> {
+		const { id, jwk } = account;
+		await this.#store.write(`${this.#folder}/accounts/${id}.json`, JSON.stringify(account));
+		await this.#store.write(`${this.#folder}/keys/${thumbprint(jwk)}`, id);
+		return this.#keep(account);
+	}
+
+	/** Gives an account another key. */
+	async replaceKey(account: Account, jwk: PublicJwk): Promise<Account> {
+		const changed = await this.write({ ...account, jwk });
+		await this.#store.remove(`${this.#folder}/keys/${thumbprint(account.jwk)}`);
+		return changed;
+	}
+
+	#keep(account: Account): Account {
+		this.#cached.delete(account.id);
+		this.#cached.set(account.id, account);
+		if (this.#cached.size > MOST_CACHED) this.#cached.delete(this.#cached.keys().next().value!);
+		return account;
+	}
+}
+
+function accountOf(id: string, text: string): Account {
+	const { jwk, contact, status } = JSON.parse(text) as Account;
+	return { id, jwk: publicJwk(jwk), contact, status };
+}

@@ -1,0 +1,410 @@
+/** An ACME server of one authority (RFC 8555): answers requests that a site passes to it. */
+import { randomBytes } from 'node:crypto';
+import { isIP } from 'node:net';
+import {
+	ACME_LIFETIME,
+	type AcmeServerAnswer,
+	type AcmeServerRequest,
+	type AcmeServerSettings,
+	CHALLENGE_TYPES,
+} from '../../../compiler/directives/acme-server/acme-server-handler.ts';
+import { formatIp, parseIp } from '../../../compiler/exchange/ip-address.ts';
+import type { Store } from '../../storage/store.ts';
+import { type Authority, AuthorityError } from '../authority.ts';
+import type { ManagerLog } from '../manager-log.ts';
+import { WorkQueue } from '../work-queue.ts';
+import { type Account, Accounts } from './accounts.ts';
+import { AcmeRefusal } from './acme-refusal.ts';
+import { nameRefusal } from './name-policy.ts';
+import { type ValidationPorts, validateName } from './name-validation.ts';
+import {
+	type Authorization,
+	type Challenge,
+	type Identifier,
+	type Order,
+	OrderBook,
+	orderStatus,
+} from './order-book.ts';
+import { readRequest } from './request-contents.ts';
+import {
+	checkSignature,
+	object,
+	type PublicJwk,
+	readSigned,
+	type SignedRequest,
+	thumbprint,
+} from './signed-request.ts';
+
+/** What it finds around it. */
+export interface ResponderSurroundings {
+	readonly log: ManagerLog;
+	readonly store: Store;
+	readonly authority: (id: string) => Promise<Authority | undefined>;
+	readonly ports: ValidationPorts;
+}
+
+/** Nonces that were given out and not used, at most. */
+const MOST_NONCES = 10_000;
+/** Names of one order at most, and validations at one time. */
+const MOST_NAMES = 100;
+const MOST_VALIDATIONS = 16;
+
+interface Sent {
+	readonly signed: SignedRequest;
+	readonly base: string;
+	readonly settings: AcmeServerSettings;
+}
+
+interface Reply {
+	readonly status: number;
+	readonly body: object | string;
+	readonly headers?: readonly (readonly [string, string])[];
+}
+
+/** The server of one authority. Sites that serve it with different rules share its accounts and orders. */
+export class AcmeResponder {
+	readonly #id: string;
+	readonly #around: ResponderSurroundings;
+	readonly #accounts: Accounts;
+	readonly #orders = new OrderBook();
+	readonly #nonces = new Set<string>();
+	readonly #validations = new WorkQueue(MOST_VALIDATIONS);
+
+	constructor(id: string, around: ResponderSurroundings) {
+		this.#id = id;
+		this.#around = around;
+		this.#accounts = new Accounts(around.store, id);
+	}
+
+	/** Answers. Never rejects. */
+	async answer(request: AcmeServerRequest, settings: AcmeServerSettings): Promise<AcmeServerAnswer> {
+		try {
+			return this.#answerOf(request, await this.#reply(request, settings));
+		} catch (error) {
+			if (error instanceof AcmeRefusal) {
+				return this.#answerOf(request, { status: error.status, body: error.document, headers: PROBLEM });
+			}
+			const cause = error instanceof Error ? error.message : String(error);
+			this.#around.log('error', 'pki.acme', 'a request could not be answered', { ca: this.#id, cause });
+			const refusal = new AcmeRefusal('serverInternal', 500, 'The server cannot answer at present.');
+			return this.#answerOf(request, { status: 500, body: refusal.document, headers: PROBLEM });
+		}
+	}
+
+	#answerOf({ base }: AcmeServerRequest, { status, body, headers = [] }: Reply): AcmeServerAnswer {
+		return {
+			status,
+			headers: [
+				['Content-Type', 'application/json'],
+				['Replay-Nonce', this.#newNonce()],
+				['Cache-Control', 'no-store'],
+				['Link', `<${base}/directory>;rel="index"`],
+				...headers,
+			],
+			body: typeof body === 'string' ? body : `${JSON.stringify(body)}\n`,
+		};
+	}
+
+	async #reply(request: AcmeServerRequest, settings: AcmeServerSettings): Promise<Reply> {
+		const { method, base } = request;
+		const [resource = '', id = '', part = ''] = request.resource.split('/');
+		if (resource === 'directory' && (method === 'GET' || method === 'HEAD')) {
+			const url = (name: string): string => `${base}/${name}`;
+			return {
+				status: 200,
+				body: {
+					newNonce: url('new-nonce'),
+					newAccount: url('new-account'),
+					newOrder: url('new-order'),
+					revokeCert: url('revoke-cert'),
+					keyChange: url('key-change'),
+				},
+			};
+		}
+		if (resource === 'new-nonce' && (method === 'GET' || method === 'HEAD')) {
+			return { status: method === 'HEAD' ? 200 : 204, body: '' };
+		}
+		if (!RESOURCES.has(resource)) throw new AcmeRefusal('malformed', 404, 'There is no such resource.');
+		if (method !== 'POST') throw new AcmeRefusal('malformed', 405, 'Resources are asked for by POST.');
+		if (!/^application\/jose\+json\s*(;|$)/i.test(request.contentType)) {
+			throw new AcmeRefusal('malformed', 415, 'Requests are of the type application/jose+json.');
+		}
+		const signed = readSigned(request.body);
+		if (signed.header.nonce === undefined || !this.#nonces.delete(signed.header.nonce)) {
+			throw new AcmeRefusal('badNonce', 400, 'The nonce was used before or is not known.');
+		}
+		if (signed.header.url !== `${base}/${request.resource}`) {
+			throw new AcmeRefusal('unauthorized', 403, 'The request was signed for another URL.');
+		}
+		const sent: Sent = { signed, base, settings };
+		if (resource === 'new-account') return this.#newAccount(sent);
+		if (resource === 'revoke-cert') return this.#revoke();
+		const account = await this.#accountOf(sent);
+		switch (resource) {
+			case 'account':
+				return this.#account(account, id, part, sent);
+			case 'key-change':
+				return this.#changeKey(account, sent);
+			case 'new-order':
+				return this.#newOrder(account, sent);
+			case 'order':
+				return this.#order(this.#orderOf(id, account), part, sent);
+			case 'certificate':
+				return this.#certificate(this.#orderOf(id, account));
+			default:
+				return this.#authorization(account, id, part, sent);
+		}
+	}
+
+	async #newAccount({ signed, base }: Sent): Promise<Reply> {
+		const { jwk } = signed.header;
+		if (!jwk) throw new AcmeRefusal('malformed', 400, 'A new account is asked for with its key.');
+		checkSignature(signed, jwk);
+		const { contact, onlyReturnExisting } = object(signed.payload);
+		const known = await this.#accounts.byKey(jwk);
+		if (known?.status === 'deactivated') throw new AcmeRefusal('unauthorized', 403, 'The account is deactivated.');
+		if (known) return accountReply(known, base, 200);
+		if (onlyReturnExisting === true) {
+			throw new AcmeRefusal('accountDoesNotExist', 400, 'There is no account with that key.');
+		}
+		return accountReply(await this.#accounts.create(jwk, contactsOf(contact)), base, 201);
+	}
+
+	async #accountOf({ signed, base }: Sent): Promise<Account> {
+		const { kid } = signed.header;
+		const prefix = `${base}/account/`;
+		const account = kid?.startsWith(prefix) ? await this.#accounts.byId(kid.slice(prefix.length)) : undefined;
+		if (!account) throw new AcmeRefusal('accountDoesNotExist', 400, 'There is no such account.');
+		checkSignature(signed, account.jwk);
+		if (account.status !== 'valid') throw new AcmeRefusal('unauthorized', 403, 'The account is deactivated.');
+		return account;
+	}
+
+	async #account(account: Account, id: string, part: string, { signed, base }: Sent): Promise<Reply> {
+		if (id !== account.id) throw new AcmeRefusal('unauthorized', 403, 'That is another account.');
+		if (part === 'orders') {
+			return { status: 200, body: { orders: this.#orders.ofAccount(id).map(order => `${base}/order/${order.id}`) } };
+		}
+		if (signed.payload === '') return accountReply(account, base, 200);
+		const { contact, status } = object(signed.payload);
+		return accountReply(
+			await this.#accounts.write({
+				...account,
+				...(contact === undefined ? {} : { contact: contactsOf(contact) }),
+				...(status === 'deactivated' ? { status } : {}),
+			}),
+			base,
+			200,
+		);
+	}
+
+	/** RFC 8555 §7.3.5: the inner request is signed with the new key and names the old one. */
+	async #changeKey(account: Account, { signed, base }: Sent): Promise<Reply> {
+		const inner = readSigned(signed.payload);
+		const { jwk, url } = inner.header;
+		if (!jwk || url !== signed.header.url) throw new AcmeRefusal('malformed', 400, 'The inner request is not right.');
+		checkSignature(inner, jwk);
+		const { account: named, oldKey } = object(inner.payload);
+		const right = named === `${base}/account/${account.id}` && sameKey(oldKey, account.jwk);
+		if (!right) throw new AcmeRefusal('malformed', 400, 'The inner request is about another account or key.');
+		if (await this.#accounts.byKey(jwk)) throw new AcmeRefusal('malformed', 409, 'The key is that of another account.');
+		return accountReply(await this.#accounts.replaceKey(account, jwk), base, 200);
+	}
+
+	#newOrder(account: Account, { signed, base, settings }: Sent): Reply {
+		const { identifiers } = object(signed.payload);
+		const wanted = identifiersOf(identifiers);
+		for (const { value } of wanted) {
+			const refusal = nameRefusal(value, settings);
+			if (refusal !== undefined) throw new AcmeRefusal('rejectedIdentifier', 400, refusal);
+		}
+		const offered = settings.challenges ?? CHALLENGE_TYPES;
+		const order = this.#orders.create(account.id, wanted, wildcard =>
+			wildcard ? offered.filter(type => type === 'dns-01') : offered,
+		);
+		return { status: 201, body: orderBody(order, base), headers: [['Location', `${base}/order/${order.id}`]] };
+	}
+
+	#orderOf(id: string, account: Account): Order {
+		const order = this.#orders.order(id, account.id);
+		if (order) return order;
+		throw new AcmeRefusal('malformed', 404, 'There is no such order.');
+	}
+
+	async #order(order: Order, part: string, { signed, base, settings }: Sent): Promise<Reply> {
+		const location = [['Location', `${base}/order/${order.id}`]] as const;
+		if (part !== 'finalize') return { status: 200, body: orderBody(order, base), headers: location };
+		if (orderStatus(order) !== 'ready') throw new AcmeRefusal('orderNotReady', 403, 'The order is not ready.');
+		const { csr } = object(signed.payload);
+		const { key, names } = readRequest(Buffer.from(typeof csr === 'string' ? csr : '', 'base64url'));
+		const wanted = order.identifiers.map(({ value }) => value).sort();
+		if (names.join() !== wanted.join()) throw new AcmeRefusal('badCSR', 400, 'The request is for other names.');
+		const authority = await this.#around.authority(this.#id);
+		if (!authority) throw new AuthorityError(`The authority \`${this.#id}\` cannot sign at present.`);
+		const lifetime = settings.lifetime ?? ACME_LIFETIME;
+		order.certificate = authority.sign({ names: wanted, key, lifetime, withRoot: settings.sign_with_root });
+		this.#around.log('info', 'pki.acme', 'a certificate was signed', {
+			ca: this.#id,
+			names: wanted,
+			account: order.account,
+		});
+		return { status: 200, body: orderBody(order, base), headers: location };
+	}
+
+	#certificate({ certificate }: Order): Reply {
+		if (certificate === undefined) throw new AcmeRefusal('malformed', 404, 'There is no certificate yet.');
+		return { status: 200, body: certificate, headers: [['Content-Type', 'application/pem-certificate-chain']] };
+	}
+
+	#authorization(account: Account, id: string, type: string, { signed, base, settings }: Sent): Reply {
+		const authorization = this.#orders.authorization(id, account.id);
+		if (!authorization) throw new AcmeRefusal('malformed', 404, 'There is no such authorization.');
+		const url = `${base}/authz/${id}`;
+		if (type === '') {
+			if (signed.payload !== '' && object(signed.payload).status === 'deactivated')
+				authorization.status = 'deactivated';
+			return { status: 200, body: authorizationBody(authorization, base) };
+		}
+		const challenge = authorization.challenges.find(one => one.type === type);
+		if (!challenge) throw new AcmeRefusal('malformed', 404, 'There is no such challenge.');
+		if (signed.payload !== '' && challenge.status === 'pending' && authorization.status === 'pending') {
+			challenge.status = 'processing';
+			void this.#validations.run(() => this.#validate(authorization, challenge, account.jwk, settings));
+		}
+		return {
+			status: 200,
+			body: challengeBody(authorization, challenge, base),
+			headers: [['Link', `<${url}>;rel="up"`]],
+		};
+	}
+
+	async #validate(
+		authorization: Authorization,
+		challenge: Challenge,
+		jwk: PublicJwk,
+		settings: AcmeServerSettings,
+	): Promise<void> {
+		const { type, token } = challenge;
+		const name = authorization.identifier.value;
+		const keyAuthorization = `${token}.${thumbprint(jwk)}`;
+		const { ports } = this.#around;
+		try {
+			await validateName({ type, name, token, keyAuthorization, resolvers: settings.resolvers ?? [], ports });
+			challenge.status = 'valid';
+			challenge.validated = new Date().toISOString();
+			if (authorization.status === 'pending') authorization.status = 'valid';
+		} catch (error) {
+			const message = error instanceof Error ? error.message : String(error);
+			const refusal = error instanceof AcmeRefusal ? error : new AcmeRefusal('serverInternal', 500, message);
+			challenge.status = 'invalid';
+			challenge.error = refusal.document;
+			if (authorization.status === 'pending') authorization.status = 'invalid';
+			this.#around.log('info', 'pki.acme', 'a name was not validated', {
+				ca: this.#id,
+				name,
+				challenge: type,
+				cause: message,
+			});
+		}
+	}
+
+	/** Certificates of internal authorities are short-lived and named by no list or responder: there is nobody to tell. */
+	#revoke(): Reply {
+		throw new AcmeRefusal(
+			'unauthorized',
+			403,
+			'This authority keeps no list of revoked certificates; its certificates end within hours.',
+		);
+	}
+
+	#newNonce(): string {
+		const nonce = randomBytes(16).toString('base64url');
+		this.#nonces.add(nonce);
+		if (this.#nonces.size > MOST_NONCES) this.#nonces.delete(this.#nonces.values().next().value!);
+		return nonce;
+	}
+}
+
+const RESOURCES: ReadonlySet<string> = new Set([
+	...['new-account', 'account', 'key-change', 'new-order', 'order', 'certificate', 'authz', 'revoke-cert'],
+]);
+const PROBLEM = [['Content-Type', 'application/problem+json']] as const;
+
+function accountReply({ id, contact, status }: Account, base: string, code: number): Reply {
+	const url = `${base}/account/${id}`;
+	return { status: code, body: { status, contact, orders: `${url}/orders` }, headers: [['Location', url]] };
+}
+
+function contactsOf(value: unknown): string[] {
+	const list = Array.isArray(value) ? value : [];
+	const good = list.every(one => typeof one === 'string' && /^mailto:[^\s?,]{3,254}$/.test(one)) && list.length <= 10;
+	if (!good) throw new AcmeRefusal('invalidContact', 400, 'Contacts are `mailto:` addresses, ten at most.');
+	return list as string[];
+}
+
+function identifiersOf(value: unknown): Identifier[] {
+	const list = Array.isArray(value) ? (value as { readonly type?: unknown; readonly value?: unknown }[]) : [];
+	const found = list.map(one => {
+		if (typeof one?.value !== 'string' || (one.type !== 'dns' && one.type !== 'ip')) {
+			throw new AcmeRefusal('unsupportedIdentifier', 400, 'Identifiers are of type dns or ip.');
+		}
+		const written = one.value.toLowerCase();
+		const address = parseIp(written);
+		const name = address ? formatIp(address) : written;
+		if ((one.type === 'ip') !== (isIP(name) !== 0)) {
+			throw new AcmeRefusal('malformed', 400, 'An identifier is not of its type.');
+		}
+		return { type: one.type, value: name } as Identifier;
+	});
+	const distinct = new Set(found.map(one => one.value)).size === found.length;
+	if (found.length === 0 || found.length > MOST_NAMES || !distinct) {
+		throw new AcmeRefusal('malformed', 400, `An order has from 1 to ${MOST_NAMES} different identifiers.`);
+	}
+	return found;
+}
+
+function sameKey(value: unknown, jwk: PublicJwk): boolean {
+	const other = value as { readonly [member: string]: unknown } | null;
+	return (
+		typeof other === 'object' && other !== null && Object.entries(jwk).every(([name, part]) => other[name] === part)
+	);
+}
+
+function orderBody(order: Order, base: string): object {
+	const { id, identifiers, authorizations, expires, certificate, error } = order;
+	return {
+		status: orderStatus(order),
+		expires: new Date(expires).toISOString(),
+		identifiers,
+		authorizations: authorizations.map(one => `${base}/authz/${one.id}`),
+		finalize: `${base}/order/${id}/finalize`,
+		...(certificate === undefined ? {} : { certificate: `${base}/certificate/${id}` }),
+		...(error ? { error } : {}),
+	};
+}
+
+function authorizationBody(authorization: Authorization, base: string): object {
+	const { status, identifier, wildcard, expires, challenges } = authorization;
+	return {
+		status,
+		expires: new Date(expires).toISOString(),
+		identifier,
+		challenges: challenges.map(challenge => challengeBody(authorization, challenge, base)),
+		...(wildcard ? { wildcard } : {}),
+	};
+}
+
+function challengeBody(
+	{ id }: Authorization,
+	{ type, token, status, validated, error }: Challenge,
+	base: string,
+): object {
+	return {
+		type,
+		url: `${base}/authz/${id}/${type}`,
+		token,
+		status,
+		...(validated ? { validated } : {}),
+		...(error ? { error } : {}),
+	};
+}

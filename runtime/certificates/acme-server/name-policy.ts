@@ -1,0 +1,28 @@
+/** Which names an ACME server gives certificates for: `allow`, `deny` and `allow_wildcard_names`. */
+import { isIP } from 'node:net';
+import type { AcmeServerSettings, NameRules } from '../../../compiler/directives/acme-server/acme-server-handler.ts';
+import { IpRanges } from '../../../compiler/exchange/ip-ranges.ts';
+
+/** Why a name is refused; undefined when it may be ordered. `name` is in lower case. */
+export function nameRefusal(name: string, settings: AcmeServerSettings): string | undefined {
+	if (!isName(name)) return `\`${name.slice(0, 100)}\` is not a name that can have a certificate.`;
+	if (name.startsWith('*.') && settings.allow_wildcard_names !== true) return 'Wildcards are not allowed.';
+	if (settings.deny && matches(name, settings.deny)) return `\`${name}\` is denied.`;
+	const { allow } = settings;
+	const limited = (allow?.domains?.length ?? 0) + (allow?.ip_ranges?.length ?? 0) > 0;
+	return limited && !matches(name, allow!) ? `\`${name}\` is not allowed.` : undefined;
+}
+
+function isName(name: string): boolean {
+	if (isIP(name)) return true;
+	const labels = name.replace(/^\*\./, '').split('.');
+	if (name.length > 253 || /^\d+$/.test(labels.at(-1)!)) return false;
+	return labels.every(label => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label));
+}
+
+function matches(name: string, { domains = [], ip_ranges: ranges = [] }: NameRules): boolean {
+	if (isIP(name)) return new IpRanges(ranges).contains(name);
+	if (domains.includes(name)) return true;
+	const dot = name.indexOf('.');
+	return dot !== -1 && domains.includes(`*${name.slice(dot)}`);
+}

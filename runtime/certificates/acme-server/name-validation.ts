@@ -1,0 +1,205 @@
+/** Validates names as ACME wants it: HTTP-01, DNS-01 (RFC 8555 §8) and TLS-ALPN-01 (RFC 8737). */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { Resolver } from 'node:dns/promises';
+import { get as getHttp } from 'node:http';
+import { get as getHttps } from 'node:https';
+import { isIP, type LookupFunction } from 'node:net';
+import { connect } from 'node:tls';
+import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
+import { Certificate } from '@peculiar/asn1-x509';
+import { AcmeRefusal } from './acme-refusal.ts';
+
+/** Ports that validation goes to; 80 and 443 but in tests. */
+export interface ValidationPorts {
+	readonly http: number;
+	readonly tls: number;
+}
+
+/** What is validated. */
+export interface NameValidation {
+	readonly type: string;
+	/** Name or address; of a wildcard the name below the star. */
+	readonly name: string;
+	readonly token: string;
+	readonly keyAuthorization: string;
+	/** Name servers; those of the system when there is none. */
+	readonly resolvers: readonly string[];
+	readonly ports: ValidationPorts;
+}
+
+/** Milliseconds that one step of a validation may take. */
+const LIMIT = 10_000;
+/** Bytes of an answer that are looked at. */
+const LARGEST_ANSWER = 2048;
+const MOST_REDIRECTS = 5;
+const ACME_IDENTIFIER = '1.3.6.1.5.5.7.1.31';
+
+/** Rejects with {@link AcmeRefusal} unless the challenge is answered. */
+export async function validateName(validation: NameValidation): Promise<void> {
+	switch (validation.type) {
+		case 'http-01':
+			return validateHttp(validation);
+		case 'dns-01':
+			return validateDns(validation);
+		default:
+			return validateTls(validation);
+	}
+}
+
+async function validateHttp(validation: NameValidation): Promise<void> {
+	const { name, token, keyAuthorization, ports } = validation;
+	const host = isIP(name) === 6 ? `[${name}]` : name;
+	let url = new URL(`http://${host}${ports.http === 80 ? '' : `:${ports.http}`}/.well-known/acme-challenge/${token}`);
+	for (let redirects = 0; ; redirects++) {
+		const { status, location, body } = await fetchOnce(url, validation);
+		if (status >= 300 && status < 400 && location !== undefined && redirects < MOST_REDIRECTS) {
+			url = redirected(url, location, ports);
+			continue;
+		}
+		if (status !== 200) throw new AcmeRefusal('unauthorized', 403, `\`${url.href}\` answered ${status}.`);
+		if (same(body.trimEnd(), keyAuthorization)) return;
+		throw new AcmeRefusal('unauthorized', 403, `\`${url.href}\` did not answer with the key authorization.`);
+	}
+}
+
+/** Only to the ports that web servers have: who can redirect must not reach other services of this network. */
+function redirected(from: URL, location: string, ports: ValidationPorts): URL {
+	const url = URL.parse(location, from);
+	const port = url && Number(url.port || (url.protocol === 'http:' ? 80 : 443));
+	const known =
+		url && (url.protocol === 'http:' || url.protocol === 'https:') && [80, 443, ports.http, ports.tls].includes(port!);
+	if (url && known) return url;
+	throw new AcmeRefusal('unauthorized', 403, 'The validation was redirected to somewhere that it does not go.');
+}
+
+function fetchOnce(
+	url: URL,
+	{ resolvers }: NameValidation,
+): Promise<{ readonly status: number; readonly location: string | undefined; readonly body: string }> {
+	return new Promise((resolve, reject) => {
+		const fail = (error: NodeJS.ErrnoException): void =>
+			reject(new AcmeRefusal('connection', 400, `\`${url.host}\` cannot be reached: ${error.code ?? error.message}.`));
+		const options = {
+			headers: { 'user-agent': 'svc ACME server', connection: 'close' },
+			signal: AbortSignal.timeout(LIMIT),
+			lookup: lookupBy(resolvers),
+			agent: false as const,
+			// RFC 8555 §8.3: what is validated is not protected by a certificate yet.
+			rejectUnauthorized: false,
+		};
+		const request = (url.protocol === 'http:' ? getHttp : getHttps)(url, options, response => {
+			const chunks: Buffer[] = [];
+			let size = 0;
+			const done = (): void => {
+				resolve({
+					status: response.statusCode ?? 0,
+					location: response.headers.location,
+					body: Buffer.concat(chunks).toString('latin1').slice(0, LARGEST_ANSWER),
+				});
+				response.destroy();
+			};
+			response.on('data', (chunk: Buffer) => {
+				chunks.push(chunk);
+				size += chunk.length;
+				if (size > LARGEST_ANSWER) done();
+			});
+			response.on('end', done);
+			response.on('error', fail);
+		});
+		request.on('error', fail);
+	});
+}
+
+async function validateDns({ name, keyAuthorization, resolvers }: NameValidation): Promise<void> {
+	const wanted = createHash('sha256').update(keyAuthorization).digest('base64url');
+	const record = `_acme-challenge.${name}`;
+	let found: string[][];
+	try {
+		found = await resolverOf(resolvers).resolveTxt(record);
+	} catch (error) {
+		throw new AcmeRefusal('dns', 400, `\`${record}\` cannot be looked up: ${(error as NodeJS.ErrnoException).code}.`);
+	}
+	if (found.some(parts => same(parts.join(''), wanted))) return;
+	throw new AcmeRefusal('unauthorized', 403, `\`${record}\` does not have the digest of the key authorization.`);
+}
+
+async function validateTls({ name, keyAuthorization, resolvers, ports }: NameValidation): Promise<void> {
+	const raw = await certificateOf(name, ports.tls, resolvers);
+	const { extensions } = AsnConvert.parse(raw.raw, Certificate).tbsCertificate;
+	const found = extensions?.find(({ extnID, critical }) => extnID === ACME_IDENTIFIER && critical);
+	const digest = createHash('sha256').update(keyAuthorization).digest();
+	const shown = found && Buffer.from(AsnConvert.parse(found.extnValue, OctetString).buffer);
+	const names = raw.names.toLowerCase();
+	const named = names === `dns:${name}` || (isIP(name) !== 0 && /^ip address:[^,]+$/.test(names));
+	if (named && shown?.length === digest.length && timingSafeEqual(shown, digest)) return;
+	throw new AcmeRefusal('unauthorized', 403, `\`${name}\` did not show the certificate that answers the challenge.`);
+}
+
+function certificateOf(
+	name: string,
+	port: number,
+	resolvers: readonly string[],
+): Promise<{ readonly raw: Buffer; readonly names: string }> {
+	return new Promise((resolve, reject) => {
+		const socket = connect({
+			host: name,
+			port,
+			servername: isIP(name) ? reverseName(name) : name,
+			ALPNProtocols: ['acme-tls/1'],
+			rejectUnauthorized: false,
+			lookup: lookupBy(resolvers),
+		});
+		socket.setTimeout(LIMIT, () => socket.destroy(new Error('it took too long')));
+		socket.once('error', (error: NodeJS.ErrnoException) =>
+			reject(new AcmeRefusal('tls', 400, `\`${name}\` cannot be reached: ${error.code ?? error.message}.`)),
+		);
+		socket.once('secureConnect', () => {
+			const certificate = socket.getPeerX509Certificate();
+			if (socket.alpnProtocol === 'acme-tls/1' && certificate) {
+				resolve({ raw: certificate.raw, names: certificate.subjectAltName ?? '' });
+			} else reject(new AcmeRefusal('tls', 400, `\`${name}\` does not speak \`acme-tls/1\`.`));
+			socket.destroy();
+		});
+	});
+}
+
+/** RFC 8738 §6: an address is asked for by its name in the reverse zones. */
+function reverseName(address: string): string {
+	if (isIP(address) === 4) return `${address.split('.').reverse().join('.')}.in-addr.arpa`;
+	const [head = '', tail = ''] = address.split('::');
+	const groups = (text: string): string[] => (text === '' ? [] : text.split(':'));
+	const before = groups(head);
+	const after = groups(tail);
+	const zeros = Array<string>(8 - before.length - after.length).fill('0');
+	const digits = [...before, ...zeros, ...after].map(group => group.padStart(4, '0')).join('');
+	return `${[...digits].reverse().join('.')}.ip6.arpa`;
+}
+
+function resolverOf(servers: readonly string[]): Resolver {
+	const resolver = new Resolver({ timeout: 3000, tries: 2 });
+	if (servers.length > 0) resolver.setServers(servers);
+	return resolver;
+}
+
+/** Looks names up by given name servers; undefined leaves it to the system. */
+function lookupBy(servers: readonly string[]): LookupFunction | undefined {
+	if (servers.length === 0) return undefined;
+	return (name, options, callback) => {
+		const resolver = resolverOf(servers);
+		Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]).then(([v4, v6]) => {
+			const found = [
+				...(v4.status === 'fulfilled' ? v4.value.map(address => ({ address, family: 4 })) : []),
+				...(v6.status === 'fulfilled' ? v6.value.map(address => ({ address, family: 6 })) : []),
+			];
+			const [first] = found;
+			if (!first) callback(Object.assign(new Error('not found'), { code: 'ENOTFOUND' }), '', 4);
+			else if (options.all) callback(null, found);
+			else callback(null, first.address, first.family);
+		});
+	};
+}
+
+function same(a: string, b: string): boolean {
+	const [x, y] = [Buffer.from(a), Buffer.from(b)];
+	return x.length === y.length && timingSafeEqual(x, y);
+}

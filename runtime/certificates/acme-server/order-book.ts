@@ -1,0 +1,122 @@
+/** Orders of an ACME server and what has been validated for them. They end with the process, and after a day. */
+import { randomBytes } from 'node:crypto';
+import { AcmeRefusal } from './acme-refusal.ts';
+
+/** What is to be certified. */
+export interface Identifier {
+	readonly type: 'dns' | 'ip';
+	readonly value: string;
+}
+
+/** A challenge and what became of it. */
+export interface Challenge {
+	readonly type: string;
+	readonly token: string;
+	status: 'pending' | 'processing' | 'valid' | 'invalid';
+	validated?: string;
+	error?: object;
+}
+
+/** The leave to have one name certified. */
+export interface Authorization {
+	readonly id: string;
+	readonly account: string;
+	readonly identifier: Identifier;
+	readonly wildcard: boolean;
+	readonly expires: number;
+	readonly challenges: readonly Challenge[];
+	status: 'pending' | 'valid' | 'invalid' | 'deactivated';
+}
+
+/** An order. */
+export interface Order {
+	readonly id: string;
+	readonly account: string;
+	readonly identifiers: readonly Identifier[];
+	readonly authorizations: readonly Authorization[];
+	readonly expires: number;
+	/** PEM, once it has been signed. */
+	certificate?: string;
+	error?: object;
+}
+
+/** Milliseconds that orders and their authorizations last. */
+const ORDER_LIFE = 86_400_000;
+/** Orders at one time, of all accounts and of one. */
+const MOST_ORDERS = 10_000;
+const MOST_OF_ONE = 500;
+
+/** The orders of one authority. */
+export class OrderBook {
+	readonly #orders = new Map<string, Order>();
+	readonly #authorizations = new Map<string, Authorization>();
+	readonly #counts = new Map<string, number>();
+
+	/** Makes an order. Throws {@link AcmeRefusal} when there are too many. */
+	create(account: string, identifiers: readonly Identifier[], types: (wildcard: boolean) => readonly string[]): Order {
+		this.#sweep();
+		const count = this.#counts.get(account) ?? 0;
+		if (this.#orders.size >= MOST_ORDERS || count >= MOST_OF_ONE) {
+			throw new AcmeRefusal('rateLimited', 429, 'There are too many orders at present.');
+		}
+		const expires = Date.now() + ORDER_LIFE;
+		const authorizations = identifiers.map(({ type, value }) => {
+			const wildcard = value.startsWith('*.');
+			const token = randomBytes(24).toString('base64url');
+			const authorization: Authorization = {
+				id: randomBytes(12).toString('base64url'),
+				account,
+				identifier: { type, value: wildcard ? value.slice(2) : value },
+				wildcard,
+				expires,
+				challenges: types(wildcard).map(kind => ({ type: kind, token, status: 'pending' })),
+				status: 'pending',
+			};
+			this.#authorizations.set(authorization.id, authorization);
+			return authorization;
+		});
+		const order: Order = { id: randomBytes(12).toString('base64url'), account, identifiers, authorizations, expires };
+		this.#orders.set(order.id, order);
+		this.#counts.set(account, count + 1);
+		return order;
+	}
+
+	/** An order of an account; undefined when there is none. */
+	order(id: string, account: string): Order | undefined {
+		const order = this.#orders.get(id);
+		return order?.account === account && order.expires > Date.now() ? order : undefined;
+	}
+
+	/** An authorization of an account; undefined when there is none. */
+	authorization(id: string, account: string): Authorization | undefined {
+		const authorization = this.#authorizations.get(id);
+		return authorization?.account === account && authorization.expires > Date.now() ? authorization : undefined;
+	}
+
+	/** Orders of an account, the oldest first. */
+	ofAccount(account: string): Order[] {
+		return [...this.#orders.values()].filter(order => order.account === account);
+	}
+
+	/** Orders are kept in the order of their ends. */
+	#sweep(): void {
+		const now = Date.now();
+		for (const order of this.#orders.values()) {
+			if (order.expires > now) return;
+			this.#orders.delete(order.id);
+			for (const { id } of order.authorizations) this.#authorizations.delete(id);
+			const left = (this.#counts.get(order.account) ?? 1) - 1;
+			if (left > 0) this.#counts.set(order.account, left);
+			else this.#counts.delete(order.account);
+		}
+	}
+}
+
+/** The state of an order (RFC 8555 §7.1.6). */
+export function orderStatus({ certificate, error, authorizations }: Order): 'pending' | 'ready' | 'valid' | 'invalid' {
+	if (certificate !== undefined) return 'valid';
+	if (error !== undefined || authorizations.some(({ status }) => status === 'invalid' || status === 'deactivated')) {
+		return 'invalid';
+	}
+	return authorizations.every(({ status }) => status === 'valid') ? 'ready' : 'pending';
+}

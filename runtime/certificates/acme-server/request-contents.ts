@@ -1,0 +1,100 @@
+/** Reads requests for certificates (PKCS #10, RFC 2986): the key, the names, and that who asks has the key. */
+import { createPublicKey, type KeyObject, verify } from 'node:crypto';
+import { AsnConvert } from '@peculiar/asn1-schema';
+import { Extensions, id_ce_subjectAltName, Name, SubjectAlternativeName } from '@peculiar/asn1-x509';
+import { formatIp, parseIp } from '../../../compiler/exchange/ip-address.ts';
+import { AcmeRefusal } from './acme-refusal.ts';
+
+/** What a request asks for. */
+export interface RequestContents {
+	readonly key: KeyObject;
+	/** Lower case, in the order of their text, each once: alternative names and the common name. */
+	readonly names: readonly string[];
+}
+
+const EXTENSION_REQUEST = '06092a864886f70d01090e';
+const DIGESTS: { readonly [oid: string]: string | null } = {
+	'06082a8648ce3d040302': 'sha256',
+	'06082a8648ce3d040303': 'sha384',
+	'06082a8648ce3d040304': 'sha512',
+	'06092a864886f70d01010b': 'sha256',
+	'06092a864886f70d01010c': 'sha384',
+	'06092a864886f70d01010d': 'sha512',
+	'06032b6570': null,
+};
+
+/** Reads and checks a request. Throws {@link AcmeRefusal} with type `badCSR`. */
+export function readRequest(der: Buffer): RequestContents {
+	try {
+		const [info, algorithm, signature] = elements(contentOf(der));
+		const [, subject, spki, attributes] = elements(contentOf(info!));
+		const key = createPublicKey({ key: spki!, format: 'der', type: 'spki' });
+		checkKey(key);
+		const oid = elements(contentOf(algorithm!))[0]!.toString('hex');
+		const digest = Object.hasOwn(DIGESTS, oid) ? DIGESTS[oid] : undefined;
+		if (digest === undefined || !verify(digest, info!, key, contentOf(signature!).subarray(1))) {
+			throw new AcmeRefusal('badCSR', 400, 'The request is not signed with its key.');
+		}
+		const names = new Set([...alternativeNames(attributes), ...commonNames(subject!)]);
+		return { key, names: [...names].sort() };
+	} catch (error) {
+		if (error instanceof AcmeRefusal) throw error;
+		throw new AcmeRefusal('badCSR', 400, 'The request for a certificate cannot be read.');
+	}
+}
+
+function checkKey(key: KeyObject): void {
+	const { asymmetricKeyType: type, asymmetricKeyDetails: details } = key;
+	const good =
+		type === 'ed25519' ||
+		(type === 'ec' && ['prime256v1', 'secp384r1', 'secp521r1'].includes(details?.namedCurve ?? '')) ||
+		(type === 'rsa' && (details?.modulusLength ?? 0) >= 2048 && (details?.modulusLength ?? 0) <= 8192);
+	if (!good) throw new AcmeRefusal('badCSR', 400, 'The key of the request is too weak or of a kind that is not known.');
+}
+
+function alternativeNames(attributes: Buffer | undefined): string[] {
+	if (!attributes) return [];
+	const found = elements(contentOf(attributes))
+		.map(attribute => elements(contentOf(attribute)))
+		.find(([oid]) => oid?.toString('hex') === EXTENSION_REQUEST);
+	const extensions = found?.[1] && elements(contentOf(found[1]))[0];
+	if (!extensions) return [];
+	const names = AsnConvert.parse(extensions, Extensions).find(({ extnID }) => extnID === id_ce_subjectAltName);
+	if (!names) return [];
+	return AsnConvert.parse(names.extnValue, SubjectAlternativeName).map(({ dNSName, iPAddress }) => {
+		const name = dNSName ?? iPAddress;
+		if (name === undefined) throw new AcmeRefusal('badCSR', 400, 'The request names more than names and addresses.');
+		const address = iPAddress === undefined ? undefined : parseIp(iPAddress);
+		return address ? formatIp(address) : name.toLowerCase();
+	});
+}
+
+function commonNames(subject: Buffer): string[] {
+	return AsnConvert.parse(subject, Name).flatMap(part =>
+		[...part].flatMap(({ type, value }) => (type === '2.5.4.3' ? [value.toString().toLowerCase()] : [])),
+	);
+}
+
+function contentOf(der: Buffer): Buffer {
+	const { start, end } = bounds(der);
+	return der.subarray(start, end);
+}
+
+function elements(content: Buffer): Buffer[] {
+	const found: Buffer[] = [];
+	for (let at = 0; at < content.length; ) {
+		const { end } = bounds(content.subarray(at));
+		found.push(content.subarray(at, at + end));
+		at += end;
+	}
+	return found;
+}
+
+function bounds(der: Buffer): { readonly start: number; readonly end: number } {
+	const first = der.readUInt8(1);
+	const size = first < 128 ? 0 : first - 128;
+	const length = size === 0 ? first : der.readUIntBE(2, size);
+	const end = 2 + size + length;
+	if (first === 128 || size > 4 || end > der.length) throw new RangeError('DER that ends too early');
+	return { start: 2 + size, end };
+}
