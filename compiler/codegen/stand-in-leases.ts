@@ -1,4 +1,5 @@
 /** Leases that lead nowhere: with them a graph can be built to see that it can be built. */
+import { EmptyCache } from '../exchange/empty-cache.ts';
 import type { LeaseKinds, Leases } from '../exchange/leases.ts';
 import { UpstreamError } from '../exchange/leases.ts';
 
@@ -18,6 +19,7 @@ const STAND_INS: StandIns = {
 		kind: () => undefined,
 		stat: () => undefined,
 		list: () => [],
+		entries: () => Promise.reject(new Error('There are no files while a configuration is checked.')),
 		readStart: () => undefined,
 	}),
 	access_log: () => ({ record: () => {} }),
@@ -29,6 +31,7 @@ const STAND_INS: StandIns = {
 		samples: (_traceId, parentSampled) => parentSampled ?? true,
 		record: () => {},
 	}),
+	cache: () => new EmptyCache(),
 	metrics: () => ({ render: () => Promise.resolve('') }),
 	acme_authority: () => ({ answer: () => Promise.resolve({ status: 503, headers: [], body: '' }) }),
 	compressor: () => ({ encode: body => ({ body, encoded: false }) }),

@@ -11,6 +11,7 @@ import type { LogOutput } from '../providers/log-writers/log-output.ts';
 import type { Body } from './body.ts';
 import type { Exchange } from './exchange.ts';
 import type { HeaderList } from './header-list.ts';
+import type { CacheSettings, ResponseCache } from './response-cache.ts';
 
 /** Active checks of a pool's static upstreams; times in milliseconds. */
 export interface HealthCheckSettings {
@@ -265,6 +266,22 @@ export interface FileFacts {
 	readonly mtimeNs: bigint;
 }
 
+/** What a folder holds under one name. */
+export interface FolderEntry {
+	readonly name: string;
+	readonly type: 'file' | 'directory';
+	/** Bytes; 0 for a folder. */
+	readonly size: number;
+	/** Nanoseconds since the epoch. */
+	readonly mtimeNs: bigint;
+	/** Permission bits and type, as `st_mode`. */
+	readonly mode: number;
+	/** Where a symbolic link leads, as it is written in it; undefined for what is none. */
+	readonly target: string | undefined;
+	/** Absolute path with links resolved; undefined for what is no link. */
+	readonly real: string | undefined;
+}
+
 /** Reads files below roots. */
 export interface FileReader {
 	/**
@@ -279,6 +296,17 @@ export interface FileReader {
 	stat(root: string, path: string, followSymlinks: boolean): FileFacts | undefined;
 	/** Names in a folder below root, in the order of their code units; none when it is no folder or cannot be read. Never throws. */
 	list(root: string, path: string, followSymlinks: boolean): readonly string[];
+	/**
+	 * Files and folders in a folder below root, in no order, `most` at most, with the folder's own time in nanoseconds. Links
+	 * that lead out of the root are left out unless followed, as is what cannot be looked at and what is neither file nor
+	 * folder, and names that are not UTF-8. Throws FileError.
+	 */
+	entries(
+		root: string,
+		path: string,
+		followSymlinks: boolean,
+		most: number,
+	): Promise<{ readonly entries: readonly FolderEntry[]; readonly mtimeNs: bigint }>;
 	/** The first `bytes` bytes of a regular file anywhere, or undefined when it cannot be read. */
 	readStart(path: string, bytes: number): Uint8Array | undefined;
 	/** The path with every symbolic link resolved, or undefined when nothing is there. For load time, not per request. */
@@ -420,6 +448,7 @@ export interface LeaseKinds {
 	metrics: { settings: Record<string, never>; lease: MetricsSource };
 	acme_authority: { settings: AcmeServerSettings; lease: AcmeAuthority };
 	tracer: { settings: Record<string, never>; lease: Tracer };
+	cache: { settings: CacheSettings; lease: ResponseCache };
 	compressor: { settings: Record<string, never>; lease: Compressor };
 }
 

@@ -19,6 +19,7 @@ import {
 import type { Body } from '../../compiler/exchange/body.ts';
 import { FileError, type FileFacts, type FileReader, type OpenFile } from '../../compiler/exchange/leases.ts';
 import { FileBody } from './file-body.ts';
+import { folderEntries } from './folder-entries.ts';
 
 /** Ranges up to this many bytes are read at once. */
 const SMALL = 64 * 1024;
@@ -119,6 +120,20 @@ export function createFileReader(): FileReader {
 		}
 	}
 
+	async function entries(root: string, path: string, followSymlinks: boolean, most: number) {
+		try {
+			const full = systemPath(root, path === '' ? '/' : path);
+			if (!followSymlinks && below(root, realpathSync.native(full, 'latin1')) === undefined) {
+				throw new FileError('not_found', 'a link leads out of the root');
+			}
+			const isWithin = (real: string): boolean =>
+				followSymlinks || below(root, Buffer.from(real).toString('latin1')) !== undefined;
+			return await folderEntries(full, isWithin, most);
+		} catch (error) {
+			throw fileError(error);
+		}
+	}
+
 	function readStart(path: string, bytes: number): Uint8Array | undefined {
 		let descriptor = -1;
 		try {
@@ -141,7 +156,7 @@ export function createFileReader(): FileReader {
 		}
 	}
 
-	return { open, kind, stat, list, readStart, realPath };
+	return { open, kind, stat, list, entries, readStart, realPath };
 }
 
 function regularFile(stat: Stats): Stats {

@@ -4,7 +4,9 @@ import type { Step } from '../../document/document.ts';
 import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Word } from '../../syntax/ast.ts';
 import { type DirectiveLine, handlerDirective } from '../directive.ts';
+import { BROWSE, type BrowseSettings, lowerBrowse } from './browse/browse-settings.ts';
 import { compileFiles } from './files-handler.ts';
+import { SIDECAR_CODINGS, type SidecarCoding } from './precompressed.ts';
 
 /** A step of the handler `files`. */
 export interface FilesStep extends Step {
@@ -23,23 +25,31 @@ export interface FilesStep extends Step {
 	readonly status?: number | string;
 	/** True to go on with the next handler when there is no such file. */
 	readonly pass_thru?: boolean;
+	/** Lists folders without an index. */
+	readonly browse?: BrowseSettings;
+	/** Codings of files that stand encoded beside others (`x.js.br`), in the order of preference among equals. */
+	readonly precompressed?: readonly SidecarCoding[];
+	/** Ends of names of files that hold the entity tag of the file beside them. */
+	readonly etag_file_extensions?: readonly string[];
 }
 
 const USAGE =
-	'file_server [matcher] { root PATH; index NAME…; hide PATTERN…; status CODE; pass_thru; disable_canonical_uris; follow_symlinks }';
+	'file_server [matcher] [browse] { root PATH; index NAME…; hide PATTERN…; browse [TEMPLATE] { … }; precompressed [br | zstd | gzip]…; status CODE; pass_thru; disable_canonical_uris; follow_symlinks; etag_file_extensions .EXT… }';
 
 /** What both languages have here and this build cannot run. */
-const LATER = ['browse', 'precompressed', 'etag_file_extensions', 'fs'] as const;
+const LATER = ['fs'] as const;
 
 /** A draft that the lines of the block fill. */
 type Draft = { -readonly [K in keyof FilesStep]: FilesStep[K] } & { handler: 'files' };
 
 function lower({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | undefined {
-	if (args[0]?.text === 'browse' && args[0].quote === 'none') unavailable(cx, args[0]);
-	else if (!cx.count(line, args, 0, 0, USAGE)) return undefined;
-
 	const step = {} as Draft;
 	step.handler = 'files';
+	if (args[0]?.text === 'browse' && args[0].quote === 'none') {
+		cx.count(line, args, 1, 1, USAGE);
+		step.browse = {};
+	} else if (!cx.count(line, args, 0, 0, USAGE)) return undefined;
+
 	const hide: string[] = [];
 	const flag = (set: () => void) => (words: readonly Word[], sub: Parameters<LowerContext['noBlock']>[0]) => {
 		cx.noBlock(sub);
@@ -82,6 +92,33 @@ function lower({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | und
 			follow_symlinks: flag(() => {
 				step.follow_symlinks = true;
 			}),
+			browse: (words, sub) => {
+				if (step.browse) {
+					cx.problem('error', 'browse/repeated', sub.words[0]!.span, 'browsing is already configured');
+					return;
+				}
+				step.browse = lowerBrowse(words, sub, word => absolute(word, cx), cx);
+			},
+			precompressed: (words, sub) => {
+				cx.noBlock(sub);
+				if (!cx.count(sub, words, 0, SIDECAR_CODINGS.length, 'precompressed [br | zstd | gzip]…')) return;
+				const named = words.flatMap(word => cx.oneOf(word, SIDECAR_CODINGS, 'encoding') ?? []);
+				if (words.length === 0) step.precompressed = [...SIDECAR_CODINGS];
+				else if (named.length > 0) step.precompressed = [...new Set(named)];
+			},
+			etag_file_extensions: (words, sub) => {
+				cx.noBlock(sub);
+				if (!cx.count(sub, words, 1, Number.POSITIVE_INFINITY, 'etag_file_extensions .EXT…')) return;
+				const extensions: string[] = [];
+				for (const { text, span } of words) {
+					if (/^\.[^/\0]+$/.test(text)) extensions.push(text);
+					else
+						cx.problem('error', 'files/bad-extension', span, `\`${text}\` is not an extension.`, {
+							hint: 'Write it with its dot: `.sha256`.',
+						});
+				}
+				if (extensions.length > 0) step.etag_file_extensions = extensions;
+			},
 			...later,
 		},
 		'file_server',
@@ -126,6 +163,9 @@ left to the directives that follow.
 | \`index NAME…\` | Names tried in a folder, in order. |
 | \`hide PATTERN…\` | Not shown: every file and folder of that name, or, with a slash in it, that path and all below it. \`*\`, \`?\` and \`[a-z]\` work. The configuration and the files it imports are always hidden. |
 | \`status CODE\` | Status of the answer. |
+| \`browse [TEMPLATE]\` | Lists folders without an index, as a page, JSON or text, as \`Accept\` says. In its block: \`sort name|namedirfirst|size|time [asc|desc]\`, \`file_limit N\`, \`reveal_symlinks\`. |
+| \`precompressed [CODING…]\` | Sends \`x.js.br\`, \`x.js.zst\` or \`x.js.gz\` for \`x.js\` to clients that take it. |
+| \`etag_file_extensions .EXT…\` | The entity tag of a file is what the file beside it holds that ends so. |
 | \`pass_thru\` | Goes on with the next directive when there is no such file. |
 | \`disable_canonical_uris\` | No redirect to the path with a slash (folders) or without (files). |
 | \`follow_symlinks\` | Follows symbolic links that lead out of the folder; else they are a 404. Links that stay inside always work. |
@@ -167,6 +207,20 @@ http://example.com {
 				minimum: 100,
 				maximum: 599,
 				description: 'Status of the answer, instead of 200; a text is a template that gives a number.',
+			},
+			browse: BROWSE,
+			precompressed: {
+				type: 'array',
+				items: { enum: SIDECAR_CODINGS },
+				minItems: 1,
+				uniqueItems: true,
+				description: 'Codings of files that stand encoded beside others, in the order of preference.',
+			},
+			etag_file_extensions: {
+				type: 'array',
+				items: { type: 'string', pattern: '^\\.[^/]+$' },
+				minItems: 1,
+				description: 'Ends of names of files that hold the entity tag of the file beside them.',
 			},
 			pass_thru: { type: 'boolean', description: 'Go on with the next step when there is no such file.' },
 		},

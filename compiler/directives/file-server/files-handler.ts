@@ -7,11 +7,13 @@ import type { Exchange } from '../../exchange/exchange.ts';
 import type { Handler } from '../../exchange/handler.ts';
 import { HttpError } from '../../exchange/http-error.ts';
 import { FileError, type FileReader, type OpenFile } from '../../exchange/leases.ts';
+import { type Browser, compileBrowse, type HidesEntry } from './browse/browse-handler.ts';
 import { evaluatePreconditions, rangeApplies, type Validators } from './conditional.ts';
 import { contentType } from './content-type.ts';
 import { type FilePath, filePath } from './file-path.ts';
 import type { FilesStep } from './file-server.ts';
 import { escapeGlob, type Hides, hasWildcard, hides } from './hidden.ts';
+import { openSidecar, type SidecarCoding, sidecarTag } from './precompressed.ts';
 import { contentRange, multipartRanges, parseRange } from './ranges.ts';
 
 const DEFAULT_INDEX = ['index.html', 'index.txt'];
@@ -26,8 +28,15 @@ interface FileServer {
 	readonly index: readonly Template[];
 	readonly status: ((x: Exchange) => number) | undefined;
 	readonly root: (x: Exchange) => string;
-	readonly hides: (x: Exchange, root: string, path: string, file: OpenFile) => boolean;
+	readonly hides: (x: Exchange, root: string, path: string, file: Located) => boolean;
+	readonly browse: Browser | undefined;
+	/** Codings of sidecars; none if empty. */
+	readonly codings: readonly SidecarCoding[];
+	readonly tagExtensions: readonly string[];
 }
+
+/** Where a file is, links resolved. */
+type Located = Pick<OpenFile, 'path' | 'below'>;
 
 /** One request on its way to a file. */
 interface Lookup {
@@ -38,6 +47,7 @@ interface Lookup {
 /** Compiles a `files` step. */
 export function compileFiles(step: FilesStep, cx: CompileContext, next: Handler): Handler {
 	const reader = cx.lease('files', {});
+	const hidden = compileHides(step.hide ?? [], cx, reader);
 	const server: FileServer = {
 		reader,
 		next,
@@ -47,7 +57,12 @@ export function compileFiles(step: FilesStep, cx: CompileContext, next: Handler)
 		index: (step.index ?? DEFAULT_INDEX).map(name => cx.template(name, 'empty')),
 		status: compileStatus(step.status, cx),
 		root: compileRoot(step.root, cx),
-		hides: compileHides(step.hide ?? [], cx, reader),
+		hides: hidden,
+		browse:
+			step.browse &&
+			compileBrowse(step.browse, step.root, step.follow_symlinks === true, reader, entryHides(hidden), cx),
+		codings: step.precompressed ?? [],
+		tagExtensions: step.etag_file_extensions ?? [],
 	};
 	return x => serveFile(server, x);
 }
@@ -86,7 +101,7 @@ function compileHides(patterns: readonly string[], cx: CompileContext, reader: F
 	}
 	if (templates.length === 0) return () => false;
 	const fixed = hides(constants);
-	const test = (hidden: Hides, root: string, path: string, file: OpenFile): boolean => {
+	const test = (hidden: Hides, root: string, path: string, file: Located): boolean => {
 		const absolute = root === '/' ? path : root + path;
 		if (hidden(absolute, path)) return true;
 		if (file.path === absolute) return false;
@@ -96,6 +111,16 @@ function compileHides(patterns: readonly string[], cx: CompileContext, reader: F
 	if (rendered.length === 0) return (_, root, path, file) => test(fixed, root, path, file);
 	return (x, root, path, file) =>
 		test(fixed, root, path, file) || test(hides(rendered.map(one => one.render(x)).filter(Boolean)), root, path, file);
+}
+
+/** Hidden files are hidden in listings too, also under the name of a link to them. */
+function entryHides(hidden: FileServer['hides']): HidesEntry {
+	return (x, { root, path }, { name, real }) => {
+		const below = `${path}/${name}`;
+		const absolute = root === '/' ? below : root + below;
+		const inside = real?.startsWith(`${root}/`) ? real.slice(root.length) : undefined;
+		return hidden(x, root, below, { path: real ?? absolute, below: real === undefined ? below : inside });
+	};
 }
 
 function basename(path: string): string {
@@ -161,8 +186,33 @@ function unavailable(error: FileError): HttpError {
 
 function tryIndex(server: FileServer, x: Exchange, lookup: Lookup, index: number): void | Promise<void> {
 	const name = server.index[index];
-	if (name === undefined) return missing(server, x);
+	if (name === undefined) return server.browse ? browse(server, server.browse, x, lookup) : missing(server, x);
 	return open(server, x, lookup, `${lookup.asked.path}/${name.constant ?? name.render(x)}`, index);
+}
+
+/** Lists a folder that has no index. */
+function browse(server: FileServer, list: Browser, x: Exchange, { root, asked }: Lookup): void | Promise<void> {
+	const { path, endsWithSlash } = asked;
+	if (path !== '' && server.hides(x, root, path, { path: root === '/' ? path : root + path, below: path })) {
+		return missing(server, x);
+	}
+	refuseOtherMethods(x);
+	// Without the slash its links would lead nowhere.
+	if (!endsWithSlash && lastElementIsAsReceived(x)) return redirect(x, true);
+	return list(x, { root, path }).catch(error => {
+		if (!(error instanceof FileError)) throw error;
+		if (error.reason === 'not_found') return missing(server, x);
+		if (error.reason === 'unavailable') throw unavailable(error);
+		throw new HttpError(error.reason === 'forbidden' ? 403 : 400, 'file_server: the folder may not be listed', {
+			cause: error,
+		});
+	});
+}
+
+function refuseOtherMethods(x: Exchange): void {
+	const { method } = x.request;
+	if (method === 'GET' || method === 'HEAD' || x.error !== undefined) return;
+	throw new HttpError(405, `file_server: ${method} is not allowed`, { headers: [['Allow', 'GET, HEAD']] });
 }
 
 function missing(server: FileServer, x: Exchange): void | Promise<void> {
@@ -183,10 +233,7 @@ function serveOpened(
 		if (server.hides(x, lookup.root, path, file)) {
 			return index === -1 ? missing(server, x) : tryIndex(server, x, lookup, index + 1);
 		}
-		const method = x.request.method;
-		if (method !== 'GET' && method !== 'HEAD' && x.error === undefined) {
-			throw new HttpError(405, `file_server: ${method} is not allowed`, { headers: [['Allow', 'GET, HEAD']] });
-		}
+		refuseOtherMethods(x);
 		if (index === -1 ? lookup.asked.endsWithSlash : !lookup.asked.endsWithSlash) {
 			if (server.canonical && x.error === undefined && lastElementIsAsReceived(x)) {
 				redirect(x, index !== -1);
@@ -195,7 +242,18 @@ function serveOpened(
 			// Under a path with a slash the page's relative links would lead nowhere.
 			if (index === -1) return missing(server, x);
 		}
-		kept = answer(server, x, file);
+		const sidecar =
+			server.codings.length > 0
+				? openSidecar(x, server.reader, lookup.root, path, server.followSymlinks, server.codings)
+				: undefined;
+		if (sidecar) {
+			let keptSidecar = false;
+			try {
+				keptSidecar = answer(server, x, sidecar.file, file.path, sidecar.coding);
+			} finally {
+				if (!keptSidecar) sidecar.file.close();
+			}
+		} else kept = answer(server, x, file, file.path, undefined);
 	} catch (error) {
 		throw error instanceof FileError ? unavailable(error) : error;
 	} finally {
@@ -228,13 +286,23 @@ function redirect(x: Exchange, withSlash: boolean): void {
 	x.answeredBy = 'files';
 }
 
-/** Fills the response; true when its body will close the file. */
-function answer(server: FileServer, x: Exchange, file: OpenFile): boolean {
+/** Fills the response; true when its body will close the file. `named` is the file that was asked for, which a sidecar stands in for. */
+function answer(
+	server: FileServer,
+	x: Exchange,
+	file: OpenFile,
+	named: string,
+	coding: SidecarCoding | undefined,
+): boolean {
 	const { request, response } = x;
 	const headers = response.headers;
 	const now = x.now();
 	const status = server.status?.(x) ?? x.error?.status ?? 200;
-	const own = ownValidators(file, now);
+	const own = ownValidators(
+		file,
+		now,
+		server.tagExtensions.length > 0 ? sidecarTag(server.reader, file, server.tagExtensions) : undefined,
+	);
 	const validators: Validators = { etag: headers.get('etag') ?? own.etag, modified: own.modified };
 	const isPlain = status === 200;
 
@@ -245,7 +313,7 @@ function answer(server: FileServer, x: Exchange, file: OpenFile): boolean {
 		response.body = null;
 		return false;
 	}
-	const type = headers.get('content-type') ?? contentType(file.path);
+	const type = headers.get('content-type') ?? contentType(named);
 	const range =
 		isPlain && precondition === 'proceed' && request.method === 'GET' ? request.headers.combined('range') : undefined;
 	const ranges =
@@ -276,6 +344,7 @@ function answer(server: FileServer, x: Exchange, file: OpenFile): boolean {
 
 	x.answeredBy = 'files';
 	headers.add('Vary', 'Accept-Encoding');
+	if (coding !== undefined) headers.set('Content-Encoding', coding);
 	if (own.etag !== undefined && !headers.has('etag')) headers.add('Etag', own.etag);
 	if (own.modified !== undefined) headers.set('Last-Modified', new Date(own.modified * 1000).toUTCString());
 	response.body = body;
@@ -299,12 +368,12 @@ function answer(server: FileServer, x: Exchange, file: OpenFile): boolean {
 }
 
 /** Entity tag and date of a file; none where the time is not a real one (0 or 1 s: archives and images made reproducible). */
-function ownValidators(file: OpenFile, now: number): Validators {
+function ownValidators(file: OpenFile, now: number, tag: string | undefined): Validators {
 	const seconds = Number(file.mtimeNs / 1_000_000_000n);
-	if (seconds === 0 || seconds === 1) return { etag: undefined, modified: undefined };
+	if (seconds === 0 || seconds === 1) return { etag: tag, modified: undefined };
 	// A date in the future must not be sent (RFC 9110 §8.8.2.1).
 	const modified = Math.min(seconds, Math.floor(now / 1000));
-	return { etag: `"${file.mtimeNs.toString(36)}-${file.size.toString(36)}"`, modified };
+	return { etag: tag ?? `"${file.mtimeNs.toString(36)}-${file.size.toString(36)}"`, modified };
 }
 
 /** The body of an answer to HEAD: its length counts, its bytes are never asked for. */

@@ -246,7 +246,12 @@ serving('a missing file passes through only if asked', async () => {
 });
 
 /** A reader knows more than file serving asks for. */
-const nothing = { stat: () => undefined, list: () => [], readStart: () => undefined };
+const nothing = {
+	stat: () => undefined,
+	list: () => [],
+	entries: () => Promise.reject(new Error('no folders here')),
+	readStart: () => undefined,
+};
 
 serving('what the reader refuses has the right status', async () => {
 	const table = { not_found: 404, directory: 404, forbidden: 403, invalid: 400, unavailable: 503 } as const;
