@@ -2,6 +2,7 @@
 import type { ProtocolHost, ProtocolLimits } from '../protocol.ts';
 import { RequestHeadParser } from './head-parser.ts';
 import { TICK } from './limits.ts';
+import { PieceMemory } from './piece-memory.ts';
 import { DateLine, FieldWriter } from './response-head.ts';
 import type { SocketInfo } from './socket-info.ts';
 import { ReadMemory, type SocketInput } from './socket-input.ts';
@@ -33,6 +34,7 @@ export class Engine {
 	readonly fieldWriter: FieldWriter;
 	readonly connections: Set<EngineConnection> = new Set();
 	#readMemory: ReadMemory | undefined = undefined;
+	#pieceMemory: PieceMemory | undefined = undefined;
 	/** `performance.now()` of the last event: exact at the start of an exchange, a tick old at worst. */
 	now: number = performance.now();
 	draining = false;
@@ -56,6 +58,12 @@ export class Engine {
 	get readMemory(): ReadMemory {
 		this.#readMemory ??= new ReadMemory();
 		return this.#readMemory;
+	}
+
+	/** For pieces of bodies; made for the first one. */
+	get pieceMemory(): PieceMemory {
+		this.#pieceMemory ??= new PieceMemory();
+		return this.#pieceMemory;
 	}
 
 	/** The `Date` line of now. */

@@ -7,7 +7,7 @@ import type { ProtocolLimits } from '../protocol.ts';
 import { ChunkedDecoder, type ChunkSink } from './chunked-decoder.ts';
 import { CHUNKED } from './head-parser.ts';
 import { BODY_HIGH_WATER } from './limits.ts';
-import { ownedCopy } from './owned-copy.ts';
+import type { PieceMemory } from './piece-memory.ts';
 
 /** The connection as its body sees it. */
 export interface BodyFeeder {
@@ -38,12 +38,14 @@ export class RequestBody implements BodySource, ChunkSink {
 	#waiter: Waiter | undefined = undefined;
 	#failure: HttpError | undefined = undefined;
 	#discarding = false;
-	readonly #copies: boolean;
+	readonly #memory: PieceMemory | undefined;
+	/** What the last pull gave: its reader's until the next one. */
+	#lent: Uint8Array | undefined = undefined;
 
-	/** `length` is bytes, or CHUNKED; trailers are bound as heads are. With `copies`, bytes fed are not kept themselves. */
-	constructor(feeder: BodyFeeder, length: number, limits: ProtocolLimits, copies: boolean) {
+	/** `length` is bytes, or CHUNKED; trailers are bound as heads are. With `memory`, bytes fed are not kept themselves, but copied there. */
+	constructor(feeder: BodyFeeder, length: number, limits: ProtocolLimits, memory: PieceMemory | undefined) {
 		this.#feeder = feeder;
-		this.#copies = copies;
+		this.#memory = memory;
 		this.length = length === CHUNKED ? undefined : length;
 		this.#remaining = length;
 		const { maxHeadSize, maxHeaderCount, maxChunkExtensions } = limits;
@@ -92,8 +94,13 @@ export class RequestBody implements BodySource, ChunkSink {
 	}
 
 	pull(): Uint8Array | null | Promise<Uint8Array | null> {
+		if (this.#lent !== undefined) {
+			this.#memory?.giveBack(this.#lent);
+			this.#lent = undefined;
+		}
 		const piece = this.#queue.shift();
 		if (piece) {
+			this.#lent = piece;
 			const wasFull = this.full;
 			this.#queued -= piece.length;
 			if (wasFull && !this.full) this.#feeder.bodyRelieved();
@@ -156,10 +163,11 @@ export class RequestBody implements BodySource, ChunkSink {
 			this.#discarded += bytes.length;
 			return;
 		}
-		const piece = this.#copies ? ownedCopy(bytes, 0, bytes.length) : bytes;
+		const piece = this.#memory ? this.#memory.copy(bytes, 0, bytes.length) : bytes;
 		const waiter = this.#waiter;
 		if (waiter) {
 			this.#waiter = undefined;
+			this.#lent = piece;
 			waiter.resolve(piece);
 			return;
 		}

@@ -1,0 +1,73 @@
+/** Mutated requests that we accept, sent to nginx: those that it takes too are for the same targets, and no more of them. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { requestMaker } from '../fuzz/mutated-requests.ts';
+import { endOf, ourReader } from '../fuzz/readings.ts';
+import { freePorts, temporaryFolder, waitForPort } from '../harness.ts';
+import { open } from '../runtime/protocols/http1/wire.ts';
+
+const peers = suite('mutated requests, for nginx');
+
+/** Methods that nginx takes, and targets that it shows as they came. */
+const COMPARABLE = /^[A-Z_-]+ \/[\x21-\x3d\x3f-\x7e]* /;
+
+peers('what both accept is for the same targets', async () => {
+	const [port] = (await freePorts(1)) as [number];
+	const folder = temporaryFolder();
+	mkdirSync(path.join(folder, 'logs'));
+	writeFileSync(
+		path.join(folder, 'nginx.conf'),
+		`daemon off; worker_processes 1; pid nginx.pid; user root;
+events { }
+http {
+	access_log off; server_tokens off;
+	client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+	server { listen 127.0.0.1:${port}; location / { default_type text/plain; return 200 "<$request_method $request_uri>"; } }
+}
+`,
+	);
+	const nginx = spawn('nginx', ['-p', folder, '-e', 'error.log', '-c', 'nginx.conf'], { stdio: 'ignore' });
+	const ended = once(nginx, 'close');
+	const disagreements: string[] = [];
+	let compared = 0;
+	try {
+		await waitForPort(port);
+		const seed = Number(process.env.FUZZ_SEED ?? Math.floor(Date.now() / 86_400_000));
+		const { request } = requestMaker(seed);
+		const ours = ourReader();
+		const end = performance.now() + Number(process.env.FUZZ_BUDGET ?? 8000);
+		while (performance.now() < end && disagreements.length < 5) {
+			const text = request();
+			const { messages } = await ours([text]);
+			const odd = messages.findIndex(message => !COMPARABLE.test(message) || message.startsWith('TRACE '));
+			const known = odd === -1 ? messages : messages.slice(0, odd);
+			// A path that climbs out, or holds NUL or a broken encoding, is refused by nginx's own rules for paths.
+			if (known.length === 0 || /\.\.|%00|%(?![0-9a-f]{2})|HTTP\/1\.0/i.test(text)) continue;
+			const client = await open(port);
+			client.send(text.slice(0, endOf(text, known.length)));
+			client.socket.end();
+			const answer = await client.whole(5000).catch(() => client.text);
+			client.socket.destroy();
+			const theirs = [...answer.matchAll(/<([A-Z_-]+ \/[^>]*)>/g)].map(([, seen]) => seen);
+			const wanted = known
+				.map(message => message.split(' ', 2).join(' '))
+				// To HEAD the answer has no body that would say it.
+				.filter(message => !message.startsWith('HEAD '));
+			// It may refuse what Node and we take (a tab before a value), and never see another message in it.
+			const same = theirs.every((message, index) => wanted[index] === message);
+			if (theirs.length > 0) compared++;
+			if (!same) disagreements.push(JSON.stringify({ text, wanted, theirs, answer: answer.slice(0, 300) }));
+		}
+	} finally {
+		nginx.kill('SIGTERM');
+		await ended;
+	}
+	assert.equal(disagreements, [], disagreements.join('\n'));
+	assert.ok(compared > 100, `${compared} compared`);
+});
+
+peers.run();
