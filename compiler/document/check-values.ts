@@ -2,8 +2,10 @@
 import type { Report } from '../diagnostics/diagnostic.ts';
 import { parseIp } from '../exchange/ip-address.ts';
 import { parseIpRange } from '../exchange/ip-ranges.ts';
+import { compilePathPatterns, PathPatternError } from '../matchers/path-pattern.ts';
 import type { Reader } from '../source/reader.ts';
 import type { Document, SiteBind, SiteLog } from './document.ts';
+import { isSiteAddress, parseSiteAddress } from './site-address.ts';
 import { escapePointer } from './validate.ts';
 
 /** Reports hosts that nothing can listen on, and ranges that hold no address. */
@@ -18,7 +20,13 @@ export function checkValues(document: Document, report: Report): void {
 		});
 	};
 	hosts(document.settings?.default_bind, '/settings/default_bind');
-	(document.sites ?? []).forEach(({ bind }, index) => {
+	(document.sites ?? []).forEach(({ bind, addresses }, index) => {
+		addresses.forEach((address, at) => {
+			const mistake = address.includes('/') && /[[\\%]/.test(address) ? pathMistake(address) : undefined;
+			if (mistake === undefined) return;
+			const pointer = `/sites/${index}/addresses/${at}`;
+			report({ code: 'path/invalid-pattern', severity: 'error', pointer, message: mistake });
+		});
 		// What is no list is reported elsewhere.
 		if (Array.isArray(bind)) hosts(bind.map(bindHost), `/sites/${index}/bind`);
 	});
@@ -36,6 +44,19 @@ export function checkValues(document: Document, report: Report): void {
 /** The host of an entry of `bind`. */
 export function bindHost(entry: SiteBind): string {
 	return typeof entry === 'object' && entry !== null ? entry.host : entry;
+}
+
+/** Why the path of an address cannot be a pattern; undefined when it can, or when the address has other mistakes. */
+function pathMistake(text: string): string | undefined {
+	const address = parseSiteAddress(text);
+	if (!isSiteAddress(address) || address.path === '') return undefined;
+	try {
+		compilePathPatterns([address.path]);
+		return undefined;
+	} catch (error) {
+		if (error instanceof PathPatternError) return error.message;
+		throw error;
+	}
 }
 
 /** True for what a socket could be bound to; sockets that are no TCP port are judged where they are planned. */

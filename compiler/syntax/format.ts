@@ -162,8 +162,8 @@ class FormatMachine {
 	#readHeredoc(c: string): boolean {
 		const space = isWhiteSpace(c.charCodeAt(0));
 		if (this.#heredoc === 'opening') {
-			// A line may end in CR LF here too.
-			if (c === '\r' && this.#input[this.#at + 1] === '\n') return true;
+			// To the lexer it is nothing here either, at the end of the line least of all.
+			if (c === '\r') return true;
 			if (c === '\n') {
 				const valid = heredocMarker.test(this.#marker);
 				this.#heredoc = valid ? 'inside' : undefined;
@@ -326,11 +326,9 @@ class FormatMachine {
 	/** Configfile's `} else`: belongs on the line of its `}`. */
 	#continuesWithElse(): boolean {
 		if (!this.#fresh || this.#newlines > 0 || this.#last !== '}') return false;
-		const after = this.#input.charCodeAt(this.#at + 4);
-		return (
-			this.#input.startsWith('else', this.#at) &&
-			(Number.isNaN(after) || isWhiteSpace(after) || after === 0x7b || after === 0x7d)
-		);
+		// Carriage returns in a word are nothing.
+		const ahead = this.#input.slice(this.#at, this.#at + 16).replaceAll('\r', '');
+		return /^else(?![^\s{}])/.test(ahead);
 	}
 
 	/** Configfile's `name="value"`, in the head of a snippet and after `use`: the only quote inside a word. */

@@ -94,6 +94,8 @@ function isMendedByFormatting({ format, text }: Seed, { diagnostics }: Compiled)
 		({ payload }) => payload === undefined || payload.quote === 'none',
 	);
 	if (words.some(({ image }) => /^\}.|.\{$|.`/s.test(image.trim()))) return true;
+	// In a snippet that nothing uses it was not told that a word ends in the brace that is missing.
+	if (/^\s*\(/m.test(text) && words.some(({ image }) => /^[^{]+\}$/.test(image))) return true;
 	// A backslash before the quote that begins a word: the word is quoted, and looks as if it were not.
 	if (/(?:^|\s)\\["`]/.test(text)) return true;
 	return diagnostics.some(({ code }) => code === 'syntax/unterminated-quote');
