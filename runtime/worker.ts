@@ -102,6 +102,7 @@ class DataPlaneWorker implements ThreadState {
 		this.#leases = new ThreadLeases({
 			index: start.index,
 			rows: start.rows,
+			counters: this.row,
 			accessLogs: {
 				terminal: start.terminal,
 				clientIp: x => this.#clientIp(x),
@@ -216,7 +217,8 @@ class DataPlaneWorker implements ThreadState {
 			if (this.#listeners.has(address.key)) continue;
 			const host = new RequestHost(address.key, this);
 			const { metrics } = shared.settings;
-			if (metrics) host.observer = new HttpObserver(this.#pages, addressText(address), metrics.per_host === true);
+			const name = serverSettingsFor(shared.settings, address).name ?? addressText(address);
+			if (metrics) host.observer = new HttpObserver(this.#pages, name, metrics.per_host === true);
 			const listener = new WorkerListener(
 				address,
 				address.scheme === 'https' ? this.#secure(address, host) : createCleartextServer(host, () => host.protocols),

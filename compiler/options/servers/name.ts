@@ -5,7 +5,8 @@ import type { ServerOption } from './server-option.ts';
 export const name: ServerOption = {
 	name: 'name',
 	usage: 'name <name>',
-	summary: 'What the label `server` of metrics says instead of the address; only in a block for one listener.',
+	summary:
+		'What the label `server` of metrics says instead of the address; only in a block for one listener. It is as it was at start.',
 	lower: (line, args, { server, settings, listener }, cx) => {
 		cx.noBlock(line);
 		if (!cx.count(line, args, 1, 1, name.usage)) return;

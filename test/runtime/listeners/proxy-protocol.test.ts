@@ -18,6 +18,7 @@ async function withListeners(
 	const ports = await freePorts(all.length);
 	const servers = all.map((settings, index) => ({
 		listener: `127.0.0.1:${ports[index]}`,
+		name: `edge${index}`,
 		listener_wrappers: [{ wrapper: 'proxy_protocol', ...settings }],
 	}));
 	const sites = ports.map(port => ({
@@ -80,6 +81,7 @@ proxied('a header in pieces, bytes right behind it, and one that does not come i
 		assert.is(await answer(hasty!, HEADER.slice(0, 20)), '');
 		const text = await runtime.metrics();
 		assert.match(text, 'svc_client_timeouts_total{phase="proxy_header"} 1');
+		assert.match(text, /std_http_requests_total\{[^}]*server="edge0"/);
 		const wire = await open(hasty!);
 		await new Promise(resolve => setTimeout(resolve, 250));
 		wire.send(REQUEST);
