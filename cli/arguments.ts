@@ -58,8 +58,7 @@ export function parseArguments(command: Command, words: readonly string[]): Pars
 	let help = false;
 	let verbose = false;
 
-	const take = (shown: string, option: CommandOption, value: string | undefined): void => {
-		if (option.later) throw new CommandFailure(`${quoted(shown)} is not part of this build yet.`);
+	const take = (option: CommandOption, value: string | undefined): void => {
 		if (given.has(option.name) && option.value && !option.repeatable) {
 			throw new CommandFailure(`${quoted(`--${option.name}`)} stands there twice.`);
 		}
@@ -86,9 +85,9 @@ export function parseArguments(command: Command, words: readonly string[]): Pars
 			if (!option) throw unknownOption(command, name, byName);
 			if (!option.value) {
 				if (equals !== -1) throw new CommandFailure(`${quoted(name)} takes no value.`);
-				take(name, option, undefined);
-			} else if (equals !== -1) take(name, option, word.slice(equals + 1));
-			else take(name, option, following(words, ++at, name, option));
+				take(option, undefined);
+			} else if (equals !== -1) take(option, word.slice(equals + 1));
+			else take(option, following(words, ++at, name, option));
 		} else {
 			// Letters may stand together: `-wv`; what follows a letter with a value is that value: `-cFILE`.
 			for (let letter = 1; letter < word.length; letter++) {
@@ -97,10 +96,10 @@ export function parseArguments(command: Command, words: readonly string[]): Pars
 				if (name === '-h' && !option) help = true;
 				else if (name === '-v' && !option) verbose = true;
 				else if (!option) throw unknownOption(command, name, byName);
-				else if (!option.value) take(name, option, undefined);
+				else if (!option.value) take(option, undefined);
 				else {
 					const attached = word.slice(letter + 1).replace(/^=/, '');
-					take(name, option, attached === '' ? following(words, ++at, name, option) : attached);
+					take(option, attached === '' ? following(words, ++at, name, option) : attached);
 					break;
 				}
 			}
@@ -166,7 +165,7 @@ function unknownOption(command: Command, name: string, known: Map<string, Comman
 	return new UnknownWord(
 		`${quoted(name)} is not an option of ${quoted(`svc ${command.name}`)}`,
 		name,
-		[...known].filter(([, option]) => !option.internal && !option.later).map(([key]) => key),
+		[...known].filter(([, option]) => !option.internal).map(([key]) => key),
 	);
 }
 

@@ -22,8 +22,6 @@ export interface CommandOption {
 	readonly summary: string;
 	/** What help prints as the default. */
 	readonly default?: string;
-	/** Belongs to a later release: refused in one sentence, and not in the help text. */
-	readonly later?: boolean;
 	/** Between our own processes: works, and is not in the help text. */
 	readonly internal?: boolean;
 }

@@ -34,7 +34,7 @@ export function commandList(entries: readonly CommandEntry[]): string {
 
 /** Help of one command. */
 export function commandHelp(command: Command): string {
-	const options = (command.options ?? []).filter(option => !option.later && !option.internal);
+	const options = (command.options ?? []).filter(option => !option.internal);
 	const args = command.args ?? [];
 	const usage = [
 		'svc',

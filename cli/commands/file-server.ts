@@ -1,7 +1,7 @@
 /** `svc file-server`. */
 import { statSync } from 'node:fs';
 import path from 'node:path';
-import type { Site } from '../../compiler/document/document.ts';
+import type { Site, Step } from '../../compiler/document/document.ts';
 import { isSiteAddress, parseSiteAddress } from '../../compiler/document/site-address.ts';
 import { quoted } from '../arguments.ts';
 import { type Command, CommandFailure } from '../command.ts';
@@ -15,11 +15,11 @@ export const fileServer: Command = {
 		{ name: 'listen', value: 'LISTEN', summary: 'Address to listen on', default: ':80' },
 		{ name: 'root', value: 'ROOT', offers: 'folder', summary: 'Folder to serve', default: '.' },
 		{ name: 'access-log', summary: 'Write a line for each request' },
-		{ name: 'no-compress', summary: 'Send files as they are; this build never compresses' },
-		{ name: 'browse', short: 'b', summary: 'List folders', later: true },
+		{ name: 'no-compress', summary: 'Send files as they are; else text is compressed for clients that take it' },
+		{ name: 'browse', short: 'b', summary: 'List folders that have no index' },
 		{ name: 'domain', short: 'd', value: 'DOMAIN', summary: 'Serve this domain over HTTPS; --listen is then a port' },
-		{ name: 'file-limit', value: 'FILE_LIMIT', summary: 'Most files in a listing', later: true },
-		{ name: 'templates', summary: 'Render .html files as templates', later: true },
+		{ name: 'file-limit', value: 'FILE_LIMIT', summary: 'Most files in a listing', default: '10000' },
+		{ name: 'templates', summary: 'Render .html files as templates' },
 	],
 	run({ flag, value, verbose }) {
 		const domain = value('domain');
@@ -30,7 +30,17 @@ export const fileServer: Command = {
 			throw new CommandFailure(`${quoted(value('root') ?? '.')} is not a folder.`);
 		}
 		const logs = flag('access-log') ? { logs: [{}] } : {};
-		return serveDocument({ sites: [{ ...site, ...logs, pipeline: [{ handler: 'files', root }] }] }, verbose);
+		const limit = value('file-limit');
+		if (limit !== undefined && !/^[1-9]\d{0,5}$/.test(limit)) {
+			throw new CommandFailure(`${quoted(limit)} is not a number of files, 1 to 999999.`);
+		}
+		const browse = flag('browse') ? { browse: limit === undefined ? {} : { file_limit: Number(limit) } } : {};
+		const pipeline: Step[] = [
+			...(flag('no-compress') ? [] : [{ handler: 'compress' }]),
+			...(flag('templates') ? [{ handler: 'render', types: ['text/html'], root }] : []),
+			{ handler: 'files', root, ...browse },
+		];
+		return serveDocument({ sites: [{ ...site, ...logs, pipeline }] }, verbose);
 	},
 };
 

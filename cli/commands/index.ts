@@ -112,6 +112,3 @@ export const COMMANDS: readonly CommandEntry[] = [
 		load: async () => (await import('./help.ts')).help,
 	},
 ];
-
-/** Commands of a later release: refused by name, and not in the list. */
-export const LATER_COMMANDS: readonly string[] = [];

@@ -39,7 +39,7 @@ export const TOP_OPTIONS: readonly OfferedOption[] = [VERBOSE, HELP, VERSION].ma
 export function offeredCommands(commands: readonly Command[]): OfferedCommand[] {
 	const names = commands.map(command => command.name);
 	return commands.map(command => {
-		const own = (command.options ?? []).filter(option => !option.later && !option.internal);
+		const own = (command.options ?? []).filter(option => !option.internal);
 		const taken = new Set(own.flatMap(spellings));
 		const global = [VERBOSE, HELP].map(option => offeredOption(option, names));
 		return {

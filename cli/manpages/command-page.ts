@@ -9,7 +9,7 @@ const GLOBAL_ENTRIES = [
 
 /** `svc-<command>.1`. */
 export function commandPage(command: Command): ManualPage {
-	const options = (command.options ?? []).filter(option => !option.later && !option.internal);
+	const options = (command.options ?? []).filter(option => !option.internal);
 	const args = command.args ?? [];
 	const usage = [
 		code(`svc ${command.name}`),

@@ -16,7 +16,6 @@ const command: Command = {
 		{ name: 'watch', short: 'w', summary: 'A flag' },
 		{ name: 'overwrite', short: 'o', also: ['x', 'replace'], summary: 'Another flag' },
 		{ name: 'no-compress', summary: 'A negative flag' },
-		{ name: 'later', value: 'L', later: true, summary: 'Of a later release' },
 	],
 	run: () => 0,
 };
@@ -70,7 +69,6 @@ parsing('mistakes are named', () => {
 	assert.is(refusal('--watch=1'), '`--watch` takes no value.');
 	assert.is(refusal('--config'), '`--config` needs a value: --config <CONFIG>.');
 	assert.is(refusal('-c', 'a', '-c', 'b'), '`--config` stands there twice.');
-	assert.is(refusal('--later', 'x'), '`--later` is not part of this build yet.');
 	assert.is(refusal('a', 'b'), '`b` is one word too many: svc try takes one argument.');
 });
 

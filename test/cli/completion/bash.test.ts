@@ -44,15 +44,15 @@ completion('commands come first, behind global flags too', () => {
 	assert.is(offer('--'), '! --verbose --help --version');
 });
 
-completion('every option of every command is offered, and what is of a later release is not', () => {
+completion('every option of every command is offered, and what is between our own processes is not', () => {
 	const lines = commands.map(({ name }) => ['svc', name, '-']);
 	for (const [index, offered] of offers(lines).entries()) {
 		const words = offered.split(' ').slice(1);
 		const { name, options = [] } = commands[index]!;
 		assert.equal(words.slice(-4).sort(), ['--help', '--verbose', '-h', '-v'], name);
 		for (const option of options) {
-			assert.is(words.includes(`--${option.name}`), !option.later && !option.internal, `${name} --${option.name}`);
-			if (!option.later && option.short) assert.ok(words.includes(`-${option.short}`), `${name} -${option.short}`);
+			assert.is(words.includes(`--${option.name}`), !option.internal, `${name} --${option.name}`);
+			if (option.short) assert.ok(words.includes(`-${option.short}`), `${name} -${option.short}`);
 		}
 	}
 });
