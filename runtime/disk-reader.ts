@@ -56,10 +56,12 @@ function readBounded(path: string): Buffer {
 		for (;;) {
 			// A byte more than the size that is told: the usual file takes one read, and one that says that it ended.
 			const { size: told } = pieces.length === 0 ? statSync(path) : { size: 0 };
-			const piece = Buffer.allocUnsafe(Math.min(LARGEST_FILE + 1, Math.max(told + 1, PIECE)));
+			const piece = Buffer.allocUnsafe(told > 0 ? Math.min(LARGEST_FILE + 1, told + 1) : PIECE);
 			const read = readSync(file, piece, 0, piece.length, null);
 			if (read === 0) return Buffer.concat(pieces, size);
 			size += read;
+			// A regular file gives less than was asked for at its end only.
+			if (told > 0 && read === told) return piece.subarray(0, read);
 			if (size > LARGEST_FILE) throw Object.assign(new Error('the file is too large'), { code: 'EFBIG' });
 			pieces.push(piece.subarray(0, read));
 		}

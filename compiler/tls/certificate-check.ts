@@ -1,5 +1,5 @@
 /** Reads certificate and key files and checks that they belong together; what has been checked is remembered by its bytes. */
-import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
+import { createHash, createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { canonicalHost } from '../exchange/authority.ts';
 import { ReadError, type Reader } from '../source/reader.ts';
 
@@ -16,6 +16,7 @@ export interface CheckedPair {
 	readonly names: readonly string[];
 	/** Milliseconds since the epoch. */
 	readonly notAfter: number;
+	readonly digest: string;
 }
 
 interface Known {
@@ -108,6 +109,11 @@ function unquoted(text: string): string {
 	}
 }
 
+/** Tells whether bytes are those that were checked. */
+export function pairDigest(certificate: Uint8Array, key: Uint8Array): string {
+	return createHash('sha256').update(certificate).update(key).digest('base64');
+}
+
 /** Checks bytes that were read from files. */
 export function checkPair(
 	certificateBytes: Uint8Array,
@@ -144,5 +150,9 @@ export function checkPair(
 			message: `The key in \`${keyPath}\` is not that of the certificate in \`${certificatePath}\`.`,
 		};
 	}
-	return { names: namesOf(certificate), notAfter: Date.parse(certificate.validTo) };
+	return {
+		names: namesOf(certificate),
+		notAfter: Date.parse(certificate.validTo),
+		digest: pairDigest(certificateBytes, keyBytes),
+	};
 }

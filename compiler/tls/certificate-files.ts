@@ -39,7 +39,8 @@ export function readDocumentFiles(
 				report({ ...pair, severity: 'error', pointer: at });
 				return;
 			}
-			loaded.set(id, known ?? { id, certificate, key, names: pair.names });
+			const { names, notAfter, digest } = pair;
+			loaded.set(id, known ?? { id, certificate, key, names, notAfter, digest });
 			if (!ids.includes(id)) ids.push(id);
 		};
 		tls.certificates?.forEach(({ certificate, key }, at) => {

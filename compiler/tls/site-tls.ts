@@ -93,6 +93,10 @@ export interface LoadedCertificate {
 	readonly key: string;
 	/** Names that it is for, lower case. */
 	readonly names: readonly string[];
+	/** Milliseconds since the epoch. */
+	readonly notAfter: number;
+	/** Of the bytes that were checked: see `pairDigest`. */
+	readonly digest: string;
 }
 
 /** What of TLS a document asks of the process as a whole. */

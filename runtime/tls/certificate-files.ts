@@ -1,14 +1,14 @@
 /** Certificates from files: read for a document, and read again when they change. */
-import { readFile, stat } from 'node:fs/promises';
-import { checkPair, isMistake } from '../../compiler/tls/certificate-check.ts';
+import { readFileSync, statSync } from 'node:fs';
+import { checkPair, isMistake, pairDigest } from '../../compiler/tls/certificate-check.ts';
 import type { LoadedCertificate } from '../../compiler/tls/site-tls.ts';
 import type { LogLevel } from '../threads/messages.ts';
 import type { PublishedCertificate } from './certificate-feed.ts';
 
 /** Milliseconds between two looks at the files. */
 const LOOK_INTERVAL = 2000;
-/** Files read at one time. */
-const AT_ONCE = 32;
+/** Milliseconds of reading after which the thread does something else. */
+const SLICE = 5;
 
 /** A pair that has been read. */
 interface Read {
@@ -55,14 +55,14 @@ export class CertificateFiles {
 	async prepare(wanted: readonly LoadedCertificate[]): Promise<void> {
 		const prepared = new Map<string, Read>();
 		const fresh: PublishedCertificate[] = [];
-		await inTurns(wanted, async one => {
+		await inSlices(wanted, one => {
 			const known = this.#served.get(one.id);
-			const state = await stateOf(one);
+			const state = stateOf(one);
 			if (known && known.state === state && known.wanted.key === one.key) {
 				prepared.set(one.id, known);
 				return;
 			}
-			const read = await readPair(one, state);
+			const read = readPair(one, state);
 			prepared.set(one.id, read);
 			fresh.push(read.published);
 		});
@@ -113,12 +113,12 @@ export class CertificateFiles {
 	async #look(): Promise<void> {
 		const served = this.#served;
 		const changed: PublishedCertificate[] = [];
-		await inTurns([...served.values()], async ({ wanted, state: before }) => {
+		await inSlices([...served.values()], ({ wanted, state: before }) => {
 			try {
-				const state = await stateOf(wanted);
+				const state = stateOf(wanted);
 				if (state === before || this.#told.get(wanted.id) === state) return;
 				this.#told.set(wanted.id, state);
-				const read = await readPair(wanted, state);
+				const read = readPair(wanted, state);
 				if (this.#served !== served) return;
 				served.set(wanted.id, read);
 				this.#told.delete(wanted.id);
@@ -144,33 +144,38 @@ export class CertificateFiles {
 	}
 }
 
-async function stateOf({ certificate, key }: LoadedCertificate): Promise<string> {
-	const states = [certificate, key].map(async path => {
+function stateOf({ certificate, key }: LoadedCertificate): string {
+	const states = [certificate, key].map(path => {
 		try {
-			const { size, mtimeMs, ino } = await stat(path);
+			const { size, mtimeMs, ino } = statSync(path);
 			return `${ino} ${size} ${mtimeMs}`;
 		} catch (error) {
 			throw unreadable(path, error);
 		}
 	});
-	return (await Promise.all(states)).join(',');
+	return states.join();
 }
 
-async function readPair(wanted: LoadedCertificate, state: string): Promise<Read> {
+function readPair(wanted: LoadedCertificate, state: string): Read {
 	const { certificate, key } = wanted;
-	const [certificateBytes, keyBytes] = await Promise.all(
-		[certificate, key].map(path =>
-			readFile(path).catch(error => {
-				throw unreadable(path, error);
-			}),
-		),
-	);
-	const pair = checkPair(certificateBytes!, keyBytes!, certificate, key);
+	const certificateBytes = readWhole(certificate);
+	const keyBytes = key === certificate ? certificateBytes : readWhole(key);
+	// What the compiler has just checked needs no second check.
+	const same = pairDigest(certificateBytes, keyBytes) === wanted.digest;
+	const pair = same ? wanted : checkPair(certificateBytes, keyBytes, certificate, key);
 	if (isMistake(pair)) throw new CertificateFileError(pair.code, pair.message);
-	const chain = certificateBytes!.toString('latin1').match(PEM_CERTIFICATE) ?? [];
-	const privateKey = PEM_KEY.exec(keyBytes!.toString('latin1'))?.[0] ?? '';
+	const chain = certificateBytes.toString('latin1').match(PEM_CERTIFICATE) ?? [];
+	const privateKey = PEM_KEY.exec(keyBytes.toString('latin1'))?.[0] ?? '';
 	const published = { id: wanted.id, names: pair.names, chain: `${chain.join('\n')}\n`, key: `${privateKey}\n` };
 	return { wanted, published, state, notAfter: pair.notAfter };
+}
+
+function readWhole(path: string): Buffer {
+	try {
+		return readFileSync(path);
+	} catch (error) {
+		throw unreadable(path, error);
+	}
 }
 
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
@@ -184,11 +189,13 @@ function unreadable(path: string, error: unknown): CertificateFileError {
 	);
 }
 
-/** Runs for every item, some at one time. Rejects with the first failure. */
-async function inTurns<T>(items: readonly T[], run: (item: T) => Promise<void>): Promise<void> {
-	let next = 0;
-	const lane = async (): Promise<void> => {
-		while (next < items.length) await run(items[next++]!);
-	};
-	await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, lane));
+/** Runs for every item, a few milliseconds at a time: each is too little to be worth a thread of the pool. */
+async function inSlices<T>(items: readonly T[], run: (item: T) => void): Promise<void> {
+	let began = performance.now();
+	for (const item of items) {
+		run(item);
+		if (performance.now() - began < SLICE) continue;
+		await new Promise(resolve => setImmediate(resolve));
+		began = performance.now();
+	}
 }
