@@ -1,5 +1,5 @@
 /** Lowering of `transport http { … }`. */
-import { isIP } from 'node:net';
+import { parseIp } from '../../../exchange/ip-address.ts';
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { UpstreamDraft } from '../lower-upstream.ts';
@@ -109,7 +109,7 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 		local_address: (words, at) => {
 			const word = one(words, at, 'local_address <ip>');
 			if (!word) return;
-			if (isIP(word.text) !== 0) draft.local_address = word.text;
+			if (parseIp(word.text)) draft.local_address = word.text;
 			else cx.problem('error', 'value/not-an-address', word.span, `\`${word.text}\` is not an IP address.`);
 		},
 		...clientTlsOptions(() => {
@@ -160,14 +160,16 @@ function lowerResolver(word: Word, cx: LowerContext): string | undefined {
 	const text = word.text.replace(/^udp\//, '');
 	const bracketed = /^\[([^\]]+)\](?::(\d{1,5}))?$/.exec(text);
 	const plain = /^([^:]+)(?::(\d{1,5}))?$/.exec(text);
-	const host = isIP(text) === 6 ? text : (bracketed?.[1] ?? plain?.[1] ?? '');
-	const port = Number((isIP(text) === 6 ? undefined : (bracketed?.[2] ?? plain?.[2])) ?? 53);
-	if (isIP(host) === 0 || port < 1 || port > 65535) {
+	const bare = parseIp(text)?.v4 === false;
+	const host = bare ? text : (bracketed?.[1] ?? plain?.[1] ?? '');
+	const port = Number((bare ? undefined : (bracketed?.[2] ?? plain?.[2])) ?? 53);
+	const address = parseIp(host);
+	if (!address || port < 1 || port > 65535) {
 		const message = `\`${word.text}\` is not the address of a DNS server.`;
 		cx.problem('error', 'value/not-an-address', word.span, message, {
 			hint: 'Write an IP address, with or without port.',
 		});
 		return undefined;
 	}
-	return isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`;
+	return !address.v4 ? `[${host}]:${port}` : `${host}:${port}`;
 }
