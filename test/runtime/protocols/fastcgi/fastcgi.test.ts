@@ -207,4 +207,35 @@ test('connections are kept only when asked for; bodies stream in, those without 
 	assert.is(app.accepted, 3);
 });
 
+test('whatever bytes an application answers with, the server answers and goes on', async () => {
+	let seed = 1;
+	const chance = (below: number): number => {
+		seed = (seed * 1_103_515_245 + 12_345) & 0x7fffffff;
+		return seed % below;
+	};
+	const app = await application(({ socket }) => {
+		const good = Buffer.concat([record(6, 'A: b\r\n\r\nsome text', chance(9)), record(7, 'oh', 1), end()]);
+		for (let i = 0; i < 1 + chance(4); i++) good[chance(good.length)] = chance(256);
+		socket.write(good.subarray(0, chance(good.length)));
+		socket.end(good.subarray(chance(good.length)));
+	});
+	const url = await site(`reverse_proxy 127.0.0.1:${app.port} {\n transport fastcgi {\n keepalive 1m\n }\n}`);
+	const outcomes = new Set<number>();
+	for (let i = 0; i < 300; i += 20) {
+		const statuses = await Promise.all(
+			Array.from({ length: 20 }, () =>
+				fetch(url)
+					.then(async response => {
+						await response.arrayBuffer();
+						return response.status;
+					})
+					.catch(() => 0),
+			),
+		);
+		for (const status of statuses) outcomes.add(status);
+	}
+	assert.ok(outcomes.has(502));
+	assert.ok([...outcomes].every(status => status === 0 || (status >= 200 && status < 600)));
+});
+
 test.run();
