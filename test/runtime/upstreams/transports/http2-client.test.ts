@@ -254,4 +254,34 @@ test('a slow reader holds the upstream back', async () => {
 	assert.ok(sent < 20_000_000, `${sent} bytes were taken in for a reader that reads nothing`);
 });
 
+test('whatever bytes an upstream answers with, the server answers and goes on', async () => {
+	let seed = 7;
+	const chance = (below: number): number => {
+		seed = (seed * 1_103_515_245 + 12_345) & 0x7fffffff;
+		return seed % below;
+	};
+	const url = await upstream(({ type, stream }, socket) => {
+		if (type !== 1) return;
+		const good = Buffer.concat([
+			frame(1, 4, stream, Buffer.concat([OK, literal('x-a', 'b'), Buffer.from([0x48, 3, 50, 48, 48])])),
+			frame(8, 0, 0, numbers(100)),
+			frame(0, 8, stream, Buffer.from([2, 104, 105, 0, 0])),
+			frame(4, 0, 0, Buffer.from([0, 4, 0, 0, 1, 0])),
+			frame(1, 5, stream, literal('x-sum', '1')),
+		]);
+		for (let i = 0; i < 1 + chance(4); i++) good[chance(good.length)] = chance(256);
+		const cut = chance(good.length);
+		socket.write(good.subarray(0, cut));
+		socket.write(good.subarray(cut));
+		if (chance(3) > 0) socket.end();
+		else setTimeout(() => socket.destroy(), 5);
+	});
+	const outcomes = new Set<string>();
+	for (let i = 0; i < 100; i += 20) {
+		const answers = await Promise.all(Array.from({ length: 20 }, () => get(url)));
+		for (const answer of answers) outcomes.add(answer.slice(0, 3));
+	}
+	assert.ok(outcomes.has('502'), [...outcomes].join(' '));
+});
+
 test.run();
