@@ -94,6 +94,7 @@ export class PoolMemory {
 	readonly words: Int32Array;
 	readonly #row: number;
 	readonly #rowsEnd: number;
+	readonly #step: number;
 
 	/** Falls back to memory of this thread alone when none is shared, or when it has another size. */
 	constructor(settings: UpstreamSettings, shared: SharedPoolMemory | undefined) {
@@ -103,12 +104,16 @@ export class PoolMemory {
 		this.words = fits ? new Int32Array(shared.buffer) : new Int32Array(this.layout.row + this.layout.common);
 		this.#row = fits ? shared.row * this.layout.row : 0;
 		this.#rowsEnd = rows * this.layout.row;
+		this.#step = this.layout.row;
 	}
 
 	/** Requests in flight of the whole process. */
 	active(slot: number): number {
+		// Plain reads: a count may be older by as much as it takes to ask, and balancing asks for many.
+		const { words } = this;
+		const step = this.#step;
 		let sum = 0;
-		for (let at = slot; at < this.#rowsEnd; at += this.layout.row) sum += Atomics.load(this.words, at);
+		for (let at = slot, end = this.#rowsEnd; at < end; at += step) sum += words[at]!;
 		return sum;
 	}
 

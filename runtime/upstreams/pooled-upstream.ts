@@ -102,7 +102,8 @@ export class PooledUpstream implements Upstream {
 	failed(probe: boolean, error: UpstreamError, milliseconds: number, now: number): void {
 		const { record } = this;
 		if (!record) return;
-		if (error.phase === 'request') {
+		// A client's body that broke off says nothing of the upstream; a socket's error, which has a code, does.
+		if (error.phase === 'request' && error.cause instanceof Error && !('code' in error.cause)) {
 			record.circuit?.abandoned(probe);
 			return;
 		}

@@ -35,6 +35,9 @@ export interface AttemptSettings {
 	readonly verbose: boolean;
 }
 
+/** Attempts that an access entry tells of. */
+const MOST_TOLD = 100;
+
 /** A wait grows to this many times the interval. */
 const LONGEST_WAIT = 8;
 
@@ -194,6 +197,7 @@ function tell(
 	x.log ??= {};
 	x.log.fields ??= {};
 	const attempts = (x.log.fields.upstream_attempts as object[] | undefined) ?? [];
+	if (attempts.length >= MOST_TOLD) return;
 	const duration = (performance.now() - facts.attemptAt) / 1000;
 	const outcome = response
 		? { status: response.status }

@@ -10,12 +10,18 @@ export const leastConn: Balancer = {
 	lower: noSettings,
 	schema: { properties: {} },
 	compile: () => view => {
+		const size = view.size;
+		// One that has nothing to do is among the fewest: a few draws find one at once unless most are busy.
+		for (let draws = size > 4 ? 4 : 0; draws > 0; draws--) {
+			const index = view.random(size);
+			if (view.active(index) === 0 && view.available(index)) return index;
+		}
 		let chosen = -1;
 		let fewest = 0;
 		let equals = 0;
-		for (let i = 0, size = view.size; i < size; i++) {
-			if (!view.available(i)) continue;
+		for (let i = 0; i < size; i++) {
 			const active = view.active(i);
+			if ((chosen !== -1 && active > fewest) || !view.available(i)) continue;
 			if (chosen === -1 || active < fewest) {
 				chosen = i;
 				fewest = active;

@@ -1,9 +1,10 @@
 /** Every row of the bench, in the order printed. */
 import { HTTP2 } from './http2.ts';
+import { POOLS } from './pools.ts';
 import { PROXYING } from './proxying.ts';
 import { RESOURCES } from './resources.ts';
 import { RESPONDING } from './responding.ts';
 import type { Task } from './task.ts';
 
 /** The rows. */
-export const TASKS: readonly Task[] = [...RESPONDING, ...HTTP2, ...PROXYING, ...RESOURCES];
+export const TASKS: readonly Task[] = [...RESPONDING, ...HTTP2, ...PROXYING, ...POOLS, ...RESOURCES];

@@ -2,6 +2,7 @@
 import type { MessageLoad, RequestLoad } from '../load.ts';
 import { backendCertificate } from './backend-certificate.ts';
 import { caddy, haproxy, nginx, svc } from './configurations.ts';
+import { HUNDRED } from './pools.ts';
 import type { Backends, Contender, LoadTask } from './task.ts';
 
 /** Files of the backend, bytes by name, beside `/`. */
@@ -12,7 +13,7 @@ export function backendConfiguration({ files, secure, h2c }: Backends): string {
 	const { certificate, key } = backendCertificate();
 	const content = `sendfile on; root .; default_type text/plain; location = / { return 200 "Hello, world!\\n"; }`;
 	return nginx(
-		`listen 127.0.0.1:${files}; ${content}`,
+		`listen 127.0.0.1:${files}; ${HUNDRED.map(host => `listen ${host}:${files};`).join(' ')} ${content}`,
 		`http2_max_requests 1000000000;
 	server { listen 127.0.0.1:${secure} ssl; ssl_certificate ${certificate}; ssl_certificate_key ${key}; ${content} }
 	server { listen 127.0.0.1:${h2c} http2; ${content} }`,

@@ -1,0 +1,93 @@
+/** Rows with many upstreams: what a choice among a hundred costs, and what a retry does. */
+import { caddy, haproxy, nginx, svc } from './configurations.ts';
+import type { Contender, LoadTask } from './task.ts';
+
+/** Addresses at which the static backend listens too, each on the port of its files. */
+export const HUNDRED: readonly string[] = Array.from({ length: 100 }, (_, i) => `127.0.1.${i + 1}`);
+
+/** Nothing listens there: connections are refused at once. */
+const DEAD = '127.0.0.1:1';
+
+const PROXY =
+	'proxy_pass http://b; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $http_host; proxy_set_header X-Forwarded-For $remote_addr;';
+const KEEP = 'keepalive 512; keepalive_requests 1000000000;';
+
+/** The one with the fewest requests in flight, of a hundred. */
+const leastConn: readonly Contender[] = [
+	{
+		server: 'svc',
+		configuration: (port, { files }) =>
+			svc(`http://127.0.0.1:${port} {\n\treverse_proxy ${to(files)} {\n\t\tlb_policy least_conn\n\t}\n}\n`),
+	},
+	{
+		server: 'nginx',
+		configuration: (port, { files }) =>
+			nginx(
+				`listen 127.0.0.1:${port}; location / { ${PROXY} }`,
+				`upstream b { least_conn; ${HUNDRED.map(host => `server ${host}:${files};`).join(' ')} ${KEEP} }`,
+			),
+	},
+	{
+		server: 'caddy',
+		configuration: (port, { files }) =>
+			caddy(`http://127.0.0.1:${port} {\n\treverse_proxy ${to(files)} {\n\t\tlb_policy least_conn\n\t}\n}\n`),
+	},
+	{
+		server: 'haproxy',
+		configuration: (port, { files }) =>
+			haproxy(`frontend f
+	bind 127.0.0.1:${port}
+	default_backend b
+backend b
+	balance leastconn
+	http-reuse always
+${HUNDRED.map((host, i) => `\tserver s${i} ${host}:${files}`).join('\n')}
+`),
+	},
+];
+
+/** Every second request meets an upstream that refuses the connection first. Caddy may choose the same one again. */
+const retried: readonly Contender[] = [
+	{
+		server: 'svc',
+		configuration: (port, { files }) =>
+			svc(
+				`http://127.0.0.1:${port} {\n\treverse_proxy ${DEAD} 127.0.0.1:${files} {\n\t\tlb_policy round_robin\n\t\tlb_retries 1\n\t}\n}\n`,
+			),
+	},
+	{
+		server: 'nginx',
+		configuration: (port, { files }) =>
+			nginx(
+				`listen 127.0.0.1:${port}; error_log /dev/null; location / { ${PROXY} }`,
+				`upstream b { server ${DEAD} max_fails=0; server 127.0.0.1:${files} max_fails=0; ${KEEP} }`,
+			),
+	},
+	{
+		server: 'caddy',
+		configuration: (port, { files }) =>
+			caddy(
+				`http://127.0.0.1:${port} {\n\treverse_proxy ${DEAD} 127.0.0.1:${files} {\n\t\tlb_policy round_robin\n\t\tlb_retries 50\n\t\tlb_try_interval 1ns\n\t}\n}\n`,
+			),
+	},
+];
+
+function to(files: number): string {
+	return HUNDRED.map(host => `${host}:${files}`).join(' ');
+}
+
+/** Rows of pools. */
+export const POOLS: readonly LoadTask[] = [
+	{
+		name: 'proxy 14 B, least_conn over 100 upstreams',
+		load: { kind: 'requests', path: '/' },
+		contenders: leastConn,
+		bounds: { caddy: 0.6 },
+	},
+	{
+		name: 'proxy 14 B, every second request retried',
+		load: { kind: 'requests', path: '/' },
+		contenders: retried,
+		bounds: { caddy: 0.6 },
+	},
+];
