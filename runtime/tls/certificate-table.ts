@@ -56,8 +56,14 @@ export class CertificateTable {
 			this.#byName.set(name, certificate);
 			return;
 		}
-		const all = [...(this.#others.get(name) ?? [first]), certificate].sort(byPreference);
-		this.#others.set(name, all);
+		let all = this.#others.get(name);
+		if (!all) {
+			all = [first];
+			this.#others.set(name, all);
+		}
+		let at = all.length;
+		while (at > 0 && byPreference(certificate, all[at - 1]!) < 0) at--;
+		all.splice(at, 0, certificate);
 		this.#byName.set(name, all[0]!);
 	}
 

@@ -1,59 +1,81 @@
-/** Ten thousand certificates are loaded from the store in under ten seconds; two processes order a certificate once. */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
+/** Ten thousand certificates from files: how long a start takes, that names are found as fast as one, and that a change lets the old go. */
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { connect } from 'node:tls';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { keyPem, makePrivateKey } from '../../runtime/certificates/certificate-keys.ts';
-import { certificatePem, issueCertificate } from '../../runtime/certificates/issue-certificate.ts';
-import { temporaryFolder } from '../harness.ts';
-import { plan, policy, testManager } from '../runtime/certificates/kept-certificates.ts';
-import { scriptedAcmeServer } from '../runtime/certificates/scripted-acme-server.ts';
+import { CertificateTable } from '../../runtime/tls/certificate-table.ts';
+import { TestAuthority } from '../certificates.ts';
+import { freePorts, serve, temporaryFolder } from '../harness.ts';
+
+const COUNT = 10_000;
+/** Milliseconds of processor time that a start with all of them may take, all threads together. */
+const START_LIMIT = 10_000;
 
 const many = suite('many certificates');
 
-many('10,000 certificates are loaded in under 10 s', async () => {
-	const test = testManager();
-	const [key, rootKey] = await Promise.all([makePrivateKey('p256'), makePrivateKey('p256')]);
-	const life = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 80 * 86_400_000) };
-	const root = issueCertificate({ commonName: 'Root', authority: { pathLength: 0 }, key: rootKey, ...life });
-	const signer = { certificate: root, key: rootKey };
-	const names = Array.from({ length: 10_000 }, (_, at) => `n${at}.example.com`);
-	for (const name of names) {
-		const folder = path.join(test.folder, 'certificates/ca.example-dir', name);
-		mkdirSync(folder, { recursive: true });
-		const chain = certificatePem(issueCertificate({ names: [name], key, signer, ...life })) + certificatePem(root);
-		writeFileSync(path.join(folder, `${name}.crt`), chain);
-		writeFileSync(path.join(folder, `${name}.key`), keyPem(key));
+many('are served after a start of less than ten seconds', async () => {
+	const folder = temporaryFolder();
+	const authority = await TestAuthority.make();
+	const [port = 0, httpPort = 0] = await freePorts(2);
+	// Certificates are dear to make: a thousand, each for ten names, stand in the files of ten thousand sites.
+	const pairs = await Promise.all(
+		Array.from({ length: 1000 }, (_, pair) =>
+			authority.issue({ names: Array.from({ length: 10 }, (_, at) => `n${pair * 10 + at}.example`) }),
+		),
+	);
+	let text = `{\n\tadmin off\n\tthreads 2\n\thttp_port ${httpPort}\n\thttps_port ${port}\n\tauto_https off\n}\n`;
+	for (let at = 0; at < COUNT; at++) {
+		const { certificate, key } = pairs[Math.floor(at / 10)]!;
+		writeFileSync(path.join(folder, `${at}.pem`), certificate);
+		writeFileSync(path.join(folder, `${at}.key`), key);
+		text += `n${at}.example {\n\tbind 127.0.0.1\n\ttls ${at}.pem ${at}.key\n}\n`;
 	}
-	const begun = performance.now();
-	await test.manager.prepare(plan(policy(names, [{ issuer: 'acme', directory: 'https://ca.example/dir' }])), {});
-	while (test.sink.certificates.size < names.length) {
-		assert.ok(performance.now() - begun < 10_000, `${test.sink.certificates.size} after 10 s`);
-		await new Promise(resolve => setTimeout(resolve, 50));
+	writeFileSync(path.join(folder, 'Configfile'), text);
+	const began = performance.now();
+	const server = await serve([], port, { cwd: folder });
+	const wall = performance.now() - began;
+	const [, ...times] = readFileSync(`/proc/${server.child.pid}/stat`, 'utf8').split(') ');
+	const fields = times.join(') ').split(' ');
+	const took = (Number(fields[11]) + Number(fields[12])) * 10;
+	console.log(`${COUNT} certificates: serving after ${wall.toFixed(0)} ms, ${took} ms of processor time`);
+	try {
+		for (const at of [0, 4321, COUNT - 1]) assert.match(await namesAt(port, `n${at}.example`), `DNS:n${at}.example`);
+		assert.ok(took < START_LIMIT, `${took} ms`);
+	} finally {
+		await server.stop();
 	}
-	console.log(`10,000 certificates in ${Math.round(performance.now() - begun)} ms`);
-	await test.manager.close();
 });
 
-many('two processes that share a store order a certificate once', async () => {
-	const server = await scriptedAcmeServer(temporaryFolder());
-	const store = temporaryFolder();
-	const wanted = plan(
-		policy(['a.example.com'], [{ issuer: 'acme', directory: server.directory, trusted_roots: [server.rootFile] }]),
-	);
-	const children = [1, 2, 3].map(() =>
-		spawn(process.execPath, [path.join(import.meta.dirname, 'ordering-process.ts'), JSON.stringify(wanted)], {
-			env: { ...process.env, SVC_TLS_STORE: store },
-			stdio: ['ignore', 'pipe', 'ignore'],
-		}),
-	);
-	await Promise.all(children.map(child => once(child.stdout, 'data')));
-	assert.is(server.orders.length, 1);
-	assert.is(server.accounts, 1);
-	for (const child of children) child.kill('SIGKILL');
-	await server.close();
+many('are found in a time that does not grow with their number', () => {
+	const find = (count: number): number => {
+		const table = new CertificateTable();
+		for (let at = 0; at < count; at++) {
+			table.set({ id: `${at}`, names: [`n${at}.example`, `*.w${at}.example`], chain: '', key: '' });
+		}
+		const rounds = 200_000;
+		let found = 0;
+		for (let at = 0; at < rounds; at++) if (table.find(`x.w${at % count}.example`)) found++;
+		const began = performance.now();
+		for (let at = 0; at < rounds; at++) if (table.find(`x.w${at % 100}.example`)) found++;
+		const took = performance.now() - began;
+		assert.is(found, 2 * rounds);
+		return took / rounds;
+	};
+	const few = find(100);
+	const lots = find(100_000);
+	console.log(`look-up: ${(few * 1e6).toFixed(0)} ns among 100, ${(lots * 1e6).toFixed(0)} ns among 100,000`);
+	assert.ok(lots < few * 5, `${few} ms, ${lots} ms`);
 });
+
+function namesAt(port: number, servername: string): Promise<string> {
+	return new Promise((resolve, reject) => {
+		const socket = connect({ port, host: '127.0.0.1', servername, rejectUnauthorized: false }, () => {
+			resolve(socket.getPeerX509Certificate()?.subjectAltName ?? '');
+			socket.destroy();
+		});
+		socket.on('error', reject);
+	});
+}
 
 many.run();
