@@ -1,5 +1,8 @@
 /** What the handlers of one thread lease: pools, files, access logs, each opened once per key and closed with its last site. */
 import type { AccessLogSettings, LeaseKinds, MetricsSource, UpstreamPool } from '../compiler/exchange/leases.ts';
+import type { CacheEvent } from '../compiler/exchange/response-cache.ts';
+import { cacheLayout } from './cache/memory-layout.ts';
+import { SharedCache } from './cache/shared-cache.ts';
 import { ThreadCompressor } from './compression/thread-compressor.ts';
 import { createFileReader } from './files/file-reader.ts';
 import { type LeaseSource, MemoryWanted } from './generation-builder.ts';
@@ -8,6 +11,7 @@ import { AccessBatch, type BatchPort } from './logs/access-batch.ts';
 import { AccessLogger, type AccessLogSurroundings } from './logs/access-log.ts';
 import { LogSampler, SAMPLER_SLOTS } from './logs/log-sampler.ts';
 import { sinkKey } from './logs/log-sinks.ts';
+import { countCacheEvent } from './metrics/cache-counters.ts';
 import { PasswordQueue } from './passwords/password-queue.ts';
 import type { MainThreadAnswers, MainThreadQuestion } from './threads/main-thread-questions.ts';
 import type { FromWorker } from './threads/messages.ts';
@@ -31,6 +35,8 @@ export interface LeaseThread {
 	ask<Q extends MainThreadQuestion>(question: Q): Promise<MainThreadAnswers[Q['about']]>;
 	/** Where the lines of an access log's batch go. */
 	batchPort(sink: string): BatchPort;
+	/** Row of counters of this thread. */
+	readonly counters: Float64Array;
 	/** Which requests are traced, and where their spans go. */
 	readonly sampler: Sampler;
 	readonly spanPort: BatchPort;
@@ -88,7 +94,7 @@ export class ThreadLeases implements LeaseSource {
 	/** Another generation is served: pools that none of its sites uses let their streams end. */
 	retirePools(inUse: (handle: string) => boolean): void {
 		for (const [handle, pool] of this.registry.entries<OwnedUpstreamPool>('upstreams ')) {
-			if (!inUse(handle)) pool.retire();
+			pool.inUse(inUse(handle));
 		}
 	}
 
@@ -130,6 +136,8 @@ export class ThreadLeases implements LeaseSource {
 				return this.#openTracer();
 			case 'compressor':
 				return { value: this.#compressor, close: () => {} };
+			case 'cache':
+				return this.#openCache(settings as LeaseKinds['cache']['settings'], handle);
 			case 'access_log':
 				return this.#openAccessLog(settings as AccessLogSettings, handle);
 		}
@@ -146,6 +154,18 @@ export class ThreadLeases implements LeaseSource {
 				pool.close();
 				this.#releaseMemory(handle);
 			},
+		};
+	}
+
+	#openCache(settings: LeaseKinds['cache']['settings'], handle: string): { value: SharedCache; close: () => void } {
+		const { rows, index: thread, counters } = this.#thread;
+		const { ceiling } = settings;
+		const common = cacheLayout(ceiling, rows).words;
+		const buffer = this.#sharedMemory(handle, { slots: 0, common, cache: settings });
+		const count = (event: CacheEvent): void => countCacheEvent(counters, event);
+		return {
+			value: new SharedCache({ buffer, ceiling, rows, thread, count }),
+			close: () => this.#releaseMemory(handle),
 		};
 	}
 

@@ -29,6 +29,13 @@ export class JoinedStreams {
 		for (const joined of this.#streams) this.#end(joined);
 	}
 
+	/** A configuration that is served uses them again: none ends any more. */
+	revive(): void {
+		if (!this.#retired) return;
+		this.#retired = false;
+		for (const joined of this.#streams) clearTimeout(joined.timer);
+	}
+
 	#end(joined: Joined): void {
 		joined.timer = setTimeout(
 			() => {

@@ -7,7 +7,7 @@ import type { PoolWatcher } from '../threads/shared-rows.ts';
 import { CircuitBreaker, type CircuitState } from './circuit-breaker.ts';
 import type { HealthChecker } from './health/health-checker.ts';
 import { passiveOf } from './passive-health.ts';
-import { PoolMemory } from './pool-memory.ts';
+import { goesByLatency, PoolMemory } from './pool-memory.ts';
 import { processNow } from './process-clock.ts';
 import { UpstreamHealth } from './upstream-health.ts';
 
@@ -39,7 +39,7 @@ export interface BoardSurroundings {
 interface BoardUpstream {
 	readonly address: string;
 	/** What must be the same for its state to be taken over: address and the settings that judge it. */
-	readonly stateKey: string;
+	readonly stateKey: string | undefined;
 	readonly slot: number;
 	readonly health: UpstreamHealth;
 	readonly circuit: CircuitBreaker | undefined;
@@ -62,6 +62,8 @@ export class PoolBoard implements PoolWatcher {
 	readonly #surroundings: BoardSurroundings;
 	readonly #pools = new Map<string, BoardPool>();
 	readonly #remembered = new Map<string, Int32Array>();
+	/** Where the newest state of an upstream stands, by its key. */
+	readonly #states = new Map<string, Int32Array>();
 	#closed = false;
 
 	constructor(surroundings: BoardSurroundings) {
@@ -71,7 +73,9 @@ export class PoolBoard implements PoolWatcher {
 	poolOpened(key: string, settings: UpstreamSettings, buffer: SharedArrayBuffer, rows: number): void {
 		const memory = new PoolMemory(settings, { buffer, rows, row: 0 });
 		const passive = passiveOf(settings);
-		const judging = canonicalJson({ ...settings, to: [], name: '', balance: null, dynamic: null });
+		const judging = keepsState(settings)
+			? canonicalJson({ ...settings, to: [], name: '', balance: null, dynamic: null })
+			: undefined;
 		const upstreams: BoardUpstream[] = [];
 		const templates: string[] = [];
 		for (const text of settings.to) {
@@ -84,7 +88,7 @@ export class PoolBoard implements PoolWatcher {
 				const slot = upstreams.length;
 				upstreams.push({
 					address,
-					stateKey: `${address} ${judging}`,
+					stateKey: judging && `${address} ${judging}`,
 					slot,
 					health: new UpstreamHealth(memory, slot, passive, settings.slow_start ?? 0),
 					circuit: settings.circuit && new CircuitBreaker(memory, slot, settings.circuit),
@@ -103,8 +107,11 @@ export class PoolBoard implements PoolWatcher {
 		this.#pools.delete(key);
 		pool.checker?.stop();
 		for (const { stateKey, slot } of pool.upstreams) {
+			if (stateKey === undefined) continue;
+			const state = stateOf(pool.memory, slot);
+			if (this.#states.get(stateKey)?.buffer === state.buffer) this.#states.delete(stateKey);
 			if (this.#remembered.size >= MOST_REMEMBERED) this.#remembered.delete(this.#remembered.keys().next().value!);
-			this.#remembered.set(stateKey, stateOf(pool.memory, slot).slice());
+			this.#remembered.set(stateKey, state.slice());
 		}
 	}
 
@@ -148,21 +155,31 @@ export class PoolBoard implements PoolWatcher {
 
 	/** What checks is loaded when the first pool wants it. */
 	async #beginChecks(key: string, pool: BoardPool): Promise<void> {
-		const { HealthChecker } = await import('./health/health-checker.ts');
-		if (this.#closed || this.#pools.get(key) !== pool) return;
-		pool.checker = new HealthChecker(pool.settings, pool.upstreams, this.#surroundings);
+		try {
+			const { HealthChecker } = await import('./health/health-checker.ts');
+			if (this.#closed || this.#pools.get(key) !== pool) return;
+			pool.checker = new HealthChecker(pool.settings, pool.upstreams, this.#surroundings);
+		} catch (error) {
+			const cause = error instanceof Error ? error.message : String(error);
+			this.#surroundings.log('error', 'http.reverse_proxy', 'health checks cannot begin', { cause });
+		}
 	}
 
 	/** The state of the same upstream in the newest pool that has it: what is known of it outlives a change elsewhere. */
 	#takeOver(memory: PoolMemory, { stateKey, slot }: BoardUpstream): void {
-		let known = this.#remembered.get(stateKey);
+		if (stateKey === undefined) return;
+		const state = stateOf(memory, slot);
+		const known = this.#states.get(stateKey) ?? this.#remembered.get(stateKey);
 		this.#remembered.delete(stateKey);
-		for (const pool of this.#pools.values()) {
-			const same = pool.upstreams.find(upstream => upstream.stateKey === stateKey);
-			if (same) known = stateOf(pool.memory, same.slot);
-		}
-		if (known?.length === memory.layout.stateSize) stateOf(memory, slot).set(known);
+		if (known?.length === state.length) state.set(known);
+		this.#states.set(stateKey, state);
 	}
+}
+
+/** Whether anything is ever known of a pool's upstreams. Most have nothing that judges them. */
+function keepsState(settings: UpstreamSettings): boolean {
+	const { health, fail_duration, circuit } = settings;
+	return health !== undefined || fail_duration !== undefined || circuit !== undefined || goesByLatency(settings);
 }
 
 function stateOf(memory: PoolMemory, slot: number): Int32Array {

@@ -79,6 +79,11 @@ export function poolLayout(settings: UpstreamSettings): PoolLayout {
 	return { row: slots + 1, common: COMMON_SIZE + slots * stateSize, upstreams, slots, stateSize, ring };
 }
 
+/** Whether the policy of a pool, or the one it falls back to, goes by latencies. */
+export function goesByLatency({ balance }: UpstreamSettings): boolean {
+	return balance !== undefined && JSON.stringify(balance).includes('"peak_ewma"');
+}
+
 /** Bytes of a pool's memory. */
 export function poolBytes(settings: UpstreamSettings, rows: number): number {
 	const { row, common } = poolLayout(settings);

@@ -20,8 +20,8 @@ import { PieceMemory } from '../protocols/http1/piece-memory.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';
 import { DynamicAddresses } from './dynamic/dynamic-addresses.ts';
 import { JoinedStreams } from './joined-streams.ts';
-import { passiveOf } from './passive-health.ts';
-import { PoolMemory, type SharedPoolMemory } from './pool-memory.ts';
+import { type PassiveHealth, passiveOf } from './passive-health.ts';
+import { goesByLatency, PoolMemory, type SharedPoolMemory } from './pool-memory.ts';
 import { PLAIN_SURROUNDINGS, type PoolSurroundings } from './pool-surroundings.ts';
 import { PooledUpstream, type UpstreamRecord } from './pooled-upstream.ts';
 import { processNow } from './process-clock.ts';
@@ -39,8 +39,8 @@ export interface OwnedUpstreamPool extends UpstreamPool {
 	readonly idleConnections: number;
 	/** Requests in flight of this thread. */
 	readonly inFlight: number;
-	/** No configuration that is served uses the pool any more: joined streams end after their delay. */
-	retire(): void;
+	/** Whether the configuration that is served uses the pool: when it does not, joined streams end after their delay. */
+	inUse(used: boolean): void;
 }
 
 /** Bytes that one read of an upstream's socket can give. */
@@ -77,6 +77,9 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 	/** Whether anything can make an upstream unavailable. */
 	readonly #guarded: boolean;
 	readonly #slowStart: number;
+	readonly #passive: PassiveHealth | undefined;
+	/** Whether the policy goes by latencies. */
+	readonly #measured: boolean;
 	/** Upstreams whose addresses placeholders or look-ups made. */
 	readonly #resolved = new Map<string, PooledUpstream>();
 	/** The last list of made addresses, and what it stands for. */
@@ -101,6 +104,8 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 		this.#memory = new PoolMemory(settings, shared);
 		this.#budget = new RetryBudget(this.#memory, settings.retry_budget);
 		this.#slowStart = settings.slow_start ?? 0;
+		this.#passive = passiveOf(settings);
+		this.#measured = goesByLatency(settings);
 		this.#guarded =
 			settings.health !== undefined ||
 			(settings.fail_duration ?? 0) > 0 ||
@@ -167,8 +172,9 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 		return this.#streams.join(close, delay);
 	}
 
-	retire(): void {
-		this.#streams.retire();
+	inUse(used: boolean): void {
+		if (used) this.#streams.revive();
+		else this.#streams.retire();
 	}
 
 	send(
@@ -266,7 +272,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 
 	#record(slot: number): UpstreamRecord {
 		const { settings } = this;
-		const passive = passiveOf(settings);
+		const passive = this.#passive;
 		return {
 			slot,
 			health: new UpstreamHealth(this.#memory, slot, passive, this.#slowStart),
@@ -274,7 +280,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 			passive,
 			maxRequests: settings.unhealthy_request_count ?? 0,
 			guarded: this.#guarded,
-			measured: usesLatency(settings),
+			measured: this.#measured,
 		};
 	}
 
@@ -326,9 +332,4 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 		yield* this.#upstreams;
 		yield* this.#resolved.values();
 	}
-}
-
-/** Whether the policy, or the one it falls back to, goes by latency. */
-function usesLatency({ balance }: UpstreamSettings): boolean {
-	return balance !== undefined && JSON.stringify(balance).includes('"peak_ewma"');
 }

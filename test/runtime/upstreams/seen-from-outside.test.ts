@@ -135,6 +135,13 @@ test('a stream outlives a load that leaves its pool alone, and ends after its de
 		assert.is((await server.get('/text')).body, 'three');
 		stream.socket.write(', and here');
 		await eventually('it echoes', () => stream.text().endsWith(', and here'));
+		// The pool is wanted again before its delay is over: the stream goes on.
+		await load(server, streaming(up.address, 'four', delayed));
+		assert.is((await server.get('/text')).body, 'four');
+		await new Promise(resolve => setTimeout(resolve, 500));
+		assert.not.ok(stream.closed());
+		await load(server, streaming(up.address, 'five', delayed, { connect_timeout: 4321 }));
+		await server.get('/text');
 		const start = performance.now();
 		await eventually('it ends', stream.closed);
 		assert.ok(performance.now() - start < 1500);
