@@ -1,5 +1,6 @@
 /** Every endpoint of the Admin API, one line each. */
 import { adapt } from './adapt.ts';
+import { cache, purgeCache } from './cache.ts';
 import { config, objectById } from './config.ts';
 import type { AdminEndpoint } from './endpoint.ts';
 import { live, ready } from './health.ts';
@@ -21,6 +22,8 @@ const described: readonly AdminEndpoint[] = [
 	adapt,
 	stop,
 	upstreams,
+	cache,
+	purgeCache,
 ];
 
 /** In the order in which they are looked for and described. */

@@ -4,6 +4,8 @@ import type { ConfigInput } from '../compiler/dialects/dialect.ts';
 import type { Change } from '../compiler/document/difference.ts';
 import type { AdminSettings } from '../compiler/document/document.ts';
 import type { EditMethod } from '../compiler/document/edit-document.ts';
+import type { CacheEvent } from '../compiler/exchange/response-cache.ts';
+import type { CacheReport, PurgeSelection } from './cache/cache-board.ts';
 import type { UpstreamReport } from './upstreams/pool-board.ts';
 
 /** Why a change cannot be made in a running process. */
@@ -101,6 +103,10 @@ export interface RuntimeControl {
 	readonly generation: number;
 	/** Every upstream of the pools that are open. */
 	upstreams(): readonly UpstreamReport[];
+	/** What response caches hold, and what they have done since the start. */
+	caches(): { readonly stores: readonly CacheReport[]; readonly events: { readonly [event in CacheEvent]: number } };
+	/** Removes stored responses; resolves to how many, once no thread serves them any more. */
+	purge(selection: PurgeSelection): Promise<number>;
 	/** Prometheus text exposition (0.0.4); empty when metrics are off. */
 	metrics(): Promise<string>;
 	/** Counts an Admin API request for `std_admin_http_requests_total`. */

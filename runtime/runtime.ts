@@ -4,6 +4,8 @@ import { availableParallelism } from 'node:os';
 import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
 import type { AdminSettings, Settings } from '../compiler/document/document.ts';
+import { CACHE_EVENTS, type CacheEvent } from '../compiler/exchange/response-cache.ts';
+import { CacheBoard, type CacheReport, type PurgeSelection } from './cache/cache-board.ts';
 import type { AdaptOutcome, ConfigEdit, EditRefused, LoadOutcome, LoadPreview, RuntimeControl } from './control.ts';
 import { hostFacts } from './host-facts.ts';
 import { ListenError, probeListener } from './listeners/port-probe.ts';
@@ -12,6 +14,7 @@ import { LogOutputError, LogSinks } from './logs/log-sinks.ts';
 import { machineText } from './logs/machine-text.ts';
 import { type PreparedProcessLog, ProcessLog } from './logs/process-log.ts';
 import { ROW } from './metrics/counter-row.ts';
+import { cacheSlot } from './metrics/cache-counters.ts';
 import { RuntimeMetrics } from './metrics/runtime-metrics.ts';
 import { ThreadTotals } from './metrics/thread-totals.ts';
 import { PasswordThreads } from './passwords/password-threads.ts';
@@ -76,6 +79,7 @@ export class Runtime implements RuntimeControl {
 	readonly #pools: PoolBoard;
 	readonly #log: ProcessLog;
 	readonly #compiler: CompileService;
+	readonly #caches = new CacheBoard();
 	readonly #metrics: RuntimeMetrics;
 	readonly #passwords: PasswordThreads;
 	readonly #spans: SpanExport;
@@ -129,6 +133,7 @@ export class Runtime implements RuntimeControl {
 			upstreamsWaited: () => this.#pools.waiting,
 			spansExported: () => this.#spans.exported,
 			spansDropped: () => this.#spans.dropped,
+			caches: () => this.#caches.reports(),
 			certificates: () => this.#tls.readings(),
 		});
 	}
@@ -148,6 +153,17 @@ export class Runtime implements RuntimeControl {
 
 	/** Data-plane threads. */
 	get threads(): number {
+	/** What response caches hold, and what they have done. */
+	caches(): { readonly stores: readonly CacheReport[]; readonly events: { readonly [event in CacheEvent]: number } } {
+		const events = CACHE_EVENTS.map(event => [event, this.#totals.total(cacheSlot(event))] as const);
+		return { stores: this.#caches.reports(), events: Object.fromEntries(events) as { [event in CacheEvent]: number } };
+	}
+
+	/** Removes stored responses; resolves to how many, once no thread serves them any more. */
+	purge(selection: PurgeSelection): Promise<number> {
+		return this.#caches.purge(selection);
+	}
+
 		return this.#pool?.size ?? 0;
 	}
 
@@ -321,6 +337,7 @@ export class Runtime implements RuntimeControl {
 			pools: this.#pools,
 			tracingOpened: () => this.#spans.open(),
 			spans: (text, spans) => this.#spans.take(text, spans),
+			caches: this.#caches,
 			answer: question => this.#answer(question),
 			introduction: () => this.#tls.introduction().map(update => ({ type: 'tls', update })),
 			challengesTaken: (index, number) => this.#tls.challengesTaken(index, number),

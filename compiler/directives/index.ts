@@ -29,6 +29,7 @@ import { redir } from './redir.ts';
 import { requestBody } from './request-body.ts';
 import { respond } from './respond.ts';
 import { intercept } from './responses/intercept.ts';
+import { cache } from './cache/cache.ts';
 import { copyResponse, copyResponseHeaders } from './reverse-proxy/copy-response.ts';
 import { reverseProxy } from './reverse-proxy/reverse-proxy.ts';
 import { rewrite } from './rewrite.ts';
@@ -49,6 +50,7 @@ export const directives: readonly Directive[] = [
 	acmeServer,
 	basicAuth,
 	bind,
+	cache,
 	copyResponse,
 	copyResponseHeaders,
 	editHeaders,

@@ -164,6 +164,8 @@ export class Exchange {
 	/** Names of the site and of the handler that answered, for logs, metrics, tests and `explain`. */
 	site: string = '';
 	answeredBy: string = '';
+	/** `hit`, `miss`, `stale` or `bypass`: what a cache did; '' where none was asked. */
+	cacheStatus: string = '';
 	/** The file whose whole content `servedBody` is, for who keeps forms of it: only while that is the response's body still. */
 	servedFile: ServedFile | undefined = undefined;
 	servedBody: Body = null;

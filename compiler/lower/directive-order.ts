@@ -7,7 +7,7 @@ export const DEFAULT_ORDER: readonly string[] = [
 	...['header', 'copy_response_headers', 'request_body', 'timeouts'],
 	'redir',
 	...['method', 'rewrite', 'uri', 'try_files'],
-	...['basicauth', 'basic_auth', 'forward_auth', 'request_header', 'encode', 'push', 'intercept', 'templates'],
+	...['basicauth', 'basic_auth', 'forward_auth', 'request_header', 'cache', 'encode', 'push', 'intercept', 'templates'],
 	...['invoke', 'handle', 'handle_path', 'route'],
 	...['abort', 'error', 'copy_response', 'respond', 'metrics', 'reverse_proxy', 'php_fastcgi', 'file_server'],
 	'acme_server',

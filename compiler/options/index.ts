@@ -1,5 +1,6 @@
 /** Every global option, one line each. */
 import { admin } from './admin.ts';
+import { cacheOption } from './cache.ts';
 import { defaultBind } from './default-bind.ts';
 import { log } from './log.ts';
 import { metrics } from './metrics.ts';
@@ -54,6 +55,7 @@ export const options: readonly GlobalOption[] = [
 	skipInstallTrust,
 	tlsResolvers,
 	admin,
+	cacheOption,
 	debug,
 	defaultBind,
 	gracePeriod,

@@ -14,6 +14,7 @@ import { DeliveredResponse } from './delivered-response.ts';
 import { listenerFor } from './listener-choice.ts';
 import { type RehearsedExchange, rehearsedExchange, type UpstreamAnswer } from './rehearsed-exchange.ts';
 import type { RehearsedRequest } from './rehearsed-request.ts';
+import { StandInCache } from './stand-in-cache.ts';
 import { StandInPool } from './stand-in-upstreams.ts';
 
 /** What is real in a rehearsal; handed in, because the compiler does no input or output. */
@@ -44,6 +45,7 @@ export interface RehearsalTracer extends BuildTracer {
 export class Rehearsal {
 	readonly plan: Plan;
 	readonly #pools = new Map<string, StandInPool>();
+	readonly #cache = new StandInCache();
 	readonly #environment: BuildEnvironment;
 	readonly #tracer: RehearsalTracer | undefined;
 	readonly #tables = new Map<ListenerSpec, SiteTable>();
@@ -57,14 +59,15 @@ export class Rehearsal {
 			settings: document.settings ?? {},
 			upstreams: document.upstreams ?? {},
 			routes: document.routes ?? {},
-			leases: rehearsalLeases(surroundings, this.#pools),
+			leases: rehearsalLeases(surroundings, this.#pools, this.#cache),
 			facts: surroundings.facts,
 			tracer,
 		};
 	}
 
-	/** Lets every pool begin anew, as after a start. */
+	/** Lets every pool begin anew, as after a start, with an empty cache. */
 	reset(): void {
+		this.#cache.reset();
 		for (const pool of this.#pools.values()) pool.reset();
 	}
 
@@ -110,7 +113,11 @@ export class Rehearsal {
 }
 
 /** Upstreams and logs are stand-ins always; the rest is real where the surroundings have it. */
-function rehearsalLeases(surroundings: RehearsalSurroundings, pools: Map<string, StandInPool>): Leases {
+function rehearsalLeases(
+	surroundings: RehearsalSurroundings,
+	pools: Map<string, StandInPool>,
+	cache: StandInCache,
+): Leases {
 	const poolOf = (settings: UpstreamSettings): StandInPool => {
 		const key = canonicalJson(settings);
 		let pool = pools.get(key);
@@ -123,6 +130,7 @@ function rehearsalLeases(surroundings: RehearsalSurroundings, pools: Map<string,
 	return {
 		lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']): LeaseKinds[K]['lease'] {
 			if (kind === 'upstreams') return poolOf(settings as UpstreamSettings) as unknown as LeaseKinds[K]['lease'];
+			if (kind === 'cache') return cache as unknown as LeaseKinds[K]['lease'];
 			if (kind === 'access_log') return standInLeases.lease(kind, settings);
 			return surroundings.lease(kind, settings) ?? standInLeases.lease(kind, settings);
 		},

@@ -79,6 +79,7 @@ function accessFields(x: Exchange, clientIp: string, format: LineFormat): string
 		`"size":${response.bytesSent},"status":${response.status},"resp_headers":${headerFields(response.headers)}`;
 	const proxied = x.variable(PROXY_FACTS_VARIABLE) as ProxyFacts | undefined;
 	if (proxied?.upstream) entry += `,"upstream":${upstreamFields(proxied, format)}`;
+	if (x.cacheStatus !== '') entry += `,"cache":"${x.cacheStatus}"`;
 	const more = members(x.log?.fields);
 	return more === '' ? entry : `${entry},${more}`;
 }

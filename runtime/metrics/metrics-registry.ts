@@ -1,8 +1,11 @@
 /** Everything that `/metrics` shows, as one prom-client registry that reads shared memory when scraped. */
 import { Counter, type Metric, Registry } from 'prom-client';
+import { CACHE_EVENTS } from '../../compiler/exchange/response-cache.ts';
+import type { CacheReport } from '../cache/cache-board.ts';
 import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
 import { CIRCUIT_STATES } from '../upstreams/circuit-breaker.ts';
 import type { UpstreamReport } from '../upstreams/pool-board.ts';
+import { cacheSlot } from './cache-counters.ts';
 import { ROW } from './counter-row.ts';
 import { SERIES_FAMILIES, type SeriesFamily } from './families.ts';
 import { HTTP2_SESSIONS_SLOT, HTTP2_SLOT_FAMILIES, HTTP2_STREAMS_SLOT } from './http2-counters.ts';
@@ -22,6 +25,8 @@ export interface RuntimeGauges {
 	/** What is known of each upstream, and requests that wait for one. */
 	readonly upstreams: () => readonly UpstreamReport[];
 	readonly upstreamsWaited: () => number;
+	/** How full each response cache is. */
+	readonly caches: () => readonly CacheReport[];
 	/** Spans of requests that a collector has taken, and those that the main thread dropped. */
 	readonly spansExported: () => number;
 	readonly spansDropped: () => number;
@@ -121,6 +126,7 @@ export class MetricsRegistry {
 			'gauge',
 			gauges.upstreamsWaited,
 		);
+		registerCacheMetrics(this.#registry, totals, gauges.caches);
 		registerUpstreamGauges(this.#registry, gauges.upstreams);
 		registerCertificateMetrics(this.#registry, gauges.certificates);
 		registerProcessMetrics(this.#registry);
@@ -175,6 +181,41 @@ function registerUpstreamGauges(registry: Registry, reports: () => readonly Upst
 		({ circuit }) => CIRCUIT_STATES.indexOf(circuit),
 		Math.max,
 	);
+}
+
+/** What response caches do, of all threads, and how full they are, all stores together. */
+function registerCacheMetrics(registry: Registry, totals: ThreadTotals, reports: () => readonly CacheReport[]): void {
+	const sum = (value: (report: CacheReport) => number) => () =>
+		reports().reduce((total, report) => total + value(report), 0);
+	const requests = ['hit', 'miss', 'stale', 'bypass'] as const;
+	registry.registerMetric(
+		ownMetric('svc_cache_requests_total', 'Requests that a response cache saw, by what it did.', 'counter', () =>
+			requests.map(status => ({ labels: { status }, value: totals.total(cacheSlot(status)) })),
+		),
+	);
+	const helps = {
+		revalidated: ['svc_cache_revalidated_total', 'Stored responses that their origin has confirmed.'],
+		collapsed: ['svc_cache_collapsed_total', 'Requests that waited for the same one that was under way.'],
+		store: ['svc_cache_stores_total', 'Responses that were stored.'],
+	} as const;
+	for (const event of CACHE_EVENTS) {
+		if (event !== 'revalidated' && event !== 'collapsed' && event !== 'store') continue;
+		const [name, help] = helps[event];
+		registry.registerMetric(plainMetric(name, help, 'counter', () => totals.total(cacheSlot(event))));
+	}
+	const figures: readonly [name: string, help: string, type: 'counter' | 'gauge', read: () => number][] = [
+		[
+			'svc_cache_evictions_total',
+			'Stored responses that had to make room for others.',
+			'counter',
+			sum(one => one.evictions),
+		],
+		['svc_cache_purged_total', 'Stored responses that were purged.', 'counter', sum(one => one.purged)],
+		['svc_cache_entries', 'Responses that are stored.', 'gauge', sum(one => one.entries)],
+		['svc_cache_bytes', 'Bytes that stored responses take, tables included.', 'gauge', sum(one => one.bytes)],
+		['svc_cache_ceiling_bytes', 'Bytes that they may take.', 'gauge', sum(one => one.ceiling)],
+	];
+	for (const figure of figures) registry.registerMetric(plainMetric(...figure));
 }
 
 function registerCertificateMetrics(registry: Registry, readings: () => CertificateReadings): void {

@@ -1,5 +1,6 @@
 /** Memory that data-plane threads share by key: a row of Int32 for each thread, kept while one of them uses it. */
 import type { UpstreamSettings } from '../../compiler/exchange/leases.ts';
+import type { CacheSettings } from '../../compiler/exchange/response-cache.ts';
 
 /** What a thread asks for. */
 export interface WantedMemory {
@@ -9,6 +10,8 @@ export interface WantedMemory {
 	readonly common?: number;
 	/** The pool of upstreams that it is for. */
 	readonly pool?: UpstreamSettings;
+	/** The response cache that it is for. */
+	readonly cache?: CacheSettings;
 }
 
 /** Who wants to know of the memory of pools. */
@@ -17,6 +20,15 @@ export interface PoolWatcher {
 	poolOpened(key: string, settings: UpstreamSettings, buffer: SharedArrayBuffer, rows: number): void;
 	/** Its last user has gone. */
 	poolClosed(key: string): void;
+}
+
+/** Who wants to know of the memory of response caches. */
+export interface CacheWatcher {
+	/** As of pools. */
+	cacheOpened(key: string, settings: CacheSettings, buffer: SharedArrayBuffer, rows: number): void;
+	cacheClosed(key: string): void;
+	/** A thread has died. */
+	threadEnded(thread: number): void;
 }
 
 interface Rows {
@@ -29,11 +41,13 @@ interface Rows {
 export class SharedRows {
 	readonly #threads: number;
 	readonly #watcher: PoolWatcher | undefined;
+	readonly #caches: CacheWatcher | undefined;
 	readonly #rows = new Map<string, Rows>();
 
-	constructor(threads: number, watcher?: PoolWatcher) {
+	constructor(threads: number, watcher?: PoolWatcher, caches?: CacheWatcher) {
 		this.#threads = threads;
 		this.#watcher = watcher;
+		this.#caches = caches;
 	}
 
 	/** Keys in use. */
@@ -50,6 +64,7 @@ export class SharedRows {
 			rows = { buffer, wanted, users: new Set() };
 			this.#rows.set(key, rows);
 			if (wanted.pool) this.#watcher?.poolOpened(key, wanted.pool, buffer, this.#threads);
+			if (wanted.cache) this.#caches?.cacheOpened(key, wanted.cache, buffer, this.#threads);
 		}
 		rows.users.add(thread);
 		return rows.buffer;
@@ -63,10 +78,12 @@ export class SharedRows {
 		if (rows.users.size > 0) return;
 		this.#rows.delete(key);
 		if (rows.wanted.pool) this.#watcher?.poolClosed(key);
+		if (rows.wanted.cache) this.#caches?.cacheClosed(key);
 	}
 
 	/** The thread has died: what it had in flight is over. */
 	releaseAll(thread: number): void {
+		this.#caches?.threadEnded(thread);
 		for (const [key, { buffer, wanted, users }] of this.#rows) {
 			if (!users.has(thread)) continue;
 			new Int32Array(buffer).fill(0, thread * wanted.slots, (thread + 1) * wanted.slots);

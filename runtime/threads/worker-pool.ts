@@ -14,7 +14,7 @@ import {
 	type ToWorker,
 	type WorkerStart,
 } from './messages.ts';
-import { type PoolWatcher, SharedRows } from './shared-rows.ts';
+import { type CacheWatcher, type PoolWatcher, SharedRows } from './shared-rows.ts';
 
 /** Milliseconds that a thread may take to build a generation. */
 const BUILD_LIMIT = 60_000;
@@ -58,6 +58,7 @@ export interface WorkerPoolHost {
 	readonly surroundings: Pick<WorkerStart, 'terminal' | 'verbose' | 'workingDirectory' | 'environment'>;
 	/** Is told of the pools of upstreams that threads open. */
 	readonly pools: PoolWatcher;
+	readonly caches: CacheWatcher;
 	log(entry: LogEntry): void;
 	/** Lines for a log writer. */
 	access(sink: string, text: string, entries: number): void;
@@ -118,7 +119,7 @@ export class WorkerPool {
 		this.#host = host;
 		this.#control = control;
 		this.#outstanding = new Int32Array(control);
-		this.#memory = new SharedRows(threads, host.pools);
+		this.#memory = new SharedRows(threads, host.pools, host.caches);
 		for (let index = 0; index < threads; index++) {
 			const slot: Slot = {
 				index,

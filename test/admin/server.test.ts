@@ -73,6 +73,19 @@ class FakeRuntime implements RuntimeControl {
 		return [];
 	}
 
+	caches() {
+		const events = { hit: 3, miss: 2, stale: 1, bypass: 0, revalidated: 0, collapsed: 0, store: 2 };
+		const store = { bytes: 10, ceiling: 100, entries: 2, evictions: 1, purged: 0, own: false };
+		return { stores: [store, { ...store, own: true }], events };
+	}
+
+	readonly purged: unknown[] = [];
+
+	async purge(selection: unknown): Promise<number> {
+		this.purged.push(selection);
+		return 1;
+	}
+
 	countAdminRequest(path: string, method: string, status: number): void {
 		this.counted.push(`${method} ${path} ${status}`);
 	}

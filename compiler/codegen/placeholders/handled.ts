@@ -11,12 +11,15 @@ export interface InterceptedResponse {
 	readonly headers: HeaderList;
 }
 
-/** `http.auth.*` and `http.intercept.*`. */
+/** `http.auth.*`, `http.cache.status` and `http.intercept.*`. */
 export const HANDLED_PLACEHOLDERS: readonly Placeholder[] = [
 	family('http.auth.*', 'Who was authenticated: `user.id`; `candidate.id` is who was refused.', path => {
 		const variable = `http.auth.${path}`;
 		return x => x.variable(variable);
 	}),
+	plain('http.cache.status', 'What a cache did: `hit`, `miss`, `stale`, `bypass`; nothing where none was asked.', x =>
+		x.cacheStatus === '' ? undefined : x.cacheStatus,
+	),
 	plain(
 		'http.intercept.status_code',
 		'Status of the response that was intercepted.',

@@ -23,6 +23,7 @@ const GAUGES = {
 	workerRestarts: () => 1,
 	upstreams: () => [],
 	upstreamsWaited: () => 0,
+	caches: () => [],
 	accessLogDropped: () => 2,
 	spansExported: () => 0,
 	spansDropped: () => 0,

@@ -1,0 +1,134 @@
+/**
+ * `GET /cache` → 200, an object: `bytes` that stored responses take and the `ceiling` that they may take, `entries`, what the
+ * caches have done since the start (`hits`, `misses`, `stale`, `bypassed`, `revalidated`, `collapsed`, `stored`, `evicted`,
+ * `purged`), and `stores`, one for each separate store.
+ *
+ * `POST /cache/purge` with JSON `{"host":"example.com","path":"/a"}` removes one URL: with any query where the path names
+ * none, on any port where the host names none. `{"tag":"t"}` removes what has a tag, `{"host":"example.com","prefix":"/a/"}`
+ * what lies below a path. → 200 `{"purged":N}`, once no thread serves any of it.
+ *
+ * - 400, code `bad_request`: it is no JSON; `bad_value`: not an object of this form.
+ * - 413, 415: see the codes.
+ */
+import type { Exchange } from '../compiler/exchange/exchange.ts';
+import type { PurgeSelection } from '../runtime/cache/cache-board.ts';
+import { type AdminEndpoint, answerJson } from './endpoint.ts';
+import { AdminError } from './errors.ts';
+import { mediaType, readText, unsupported } from './request-text.ts';
+
+/** Bytes of a body that says what to purge. */
+const MAX_SELECTION = 64 * 1024;
+
+const count = { type: 'integer', minimum: 0 };
+const SIZES = { bytes: count, ceiling: count, entries: count };
+const EVENTS = {
+	...{ hits: count, misses: count, stale: count, bypassed: count, revalidated: count },
+	...{ collapsed: count, stored: count, evicted: count, purged: count },
+};
+const STORE = {
+	type: 'object',
+	properties: { ...SIZES, evicted: count, purged: count, own: { type: 'boolean', description: 'Of one directive.' } },
+	required: ['bytes', 'ceiling', 'entries', 'evicted', 'purged', 'own'],
+	additionalProperties: false,
+};
+
+/** `/cache`. */
+export const cache: AdminEndpoint = {
+	path: '/cache',
+	methods: {
+		GET: {
+			summary: 'How full the response caches are, and what they have done.',
+			answer: {
+				description: 'All stores together, and each.',
+				type: 'application/json',
+				schema: {
+					type: 'object',
+					properties: { ...SIZES, ...EVENTS, stores: { type: 'array', items: STORE } },
+					required: [...Object.keys(SIZES), ...Object.keys(EVENTS), 'stores'],
+					additionalProperties: false,
+				},
+			},
+			run: (x, { runtime }) => {
+				const { stores, events } = runtime.caches();
+				const sum = (field: 'bytes' | 'ceiling' | 'entries' | 'evictions' | 'purged'): number =>
+					stores.reduce((total, store) => total + store[field], 0);
+				const answer = {
+					...{ bytes: sum('bytes'), ceiling: sum('ceiling'), entries: sum('entries') },
+					...{ hits: events.hit, misses: events.miss, stale: events.stale, bypassed: events.bypass },
+					...{ revalidated: events.revalidated, collapsed: events.collapsed, stored: events.store },
+					...{ evicted: sum('evictions'), purged: sum('purged') },
+					stores: stores.map(({ bytes, ceiling, entries, evictions, purged, own }) => {
+						return { bytes, ceiling, entries, evicted: evictions, purged, own };
+					}),
+				};
+				answerJson(x, 200, JSON.stringify(answer));
+			},
+		},
+	},
+};
+
+const text = (description: string) => ({ type: 'string', minLength: 1, description });
+
+/** `/cache/purge`. */
+export const purgeCache: AdminEndpoint = {
+	path: '/cache/purge',
+	methods: {
+		POST: {
+			summary: 'Removes stored responses: one URL, those with a tag, or those below a path.',
+			body: {
+				'application/json': {
+					type: 'object',
+					properties: {
+						host: text('Host of the URL; any port where it names none.'),
+						path: text('Path of the URL; any query where it names none.'),
+						tag: text('Of `Cache-Tag` or `Surrogate-Key`, in place of `path`; on every host where none is named.'),
+						prefix: text('Beginning of paths, in place of `path`.'),
+					},
+					additionalProperties: false,
+				},
+			},
+			answer: {
+				description: 'No thread serves them any more.',
+				type: 'application/json',
+				schema: { type: 'object', properties: { purged: count }, required: ['purged'], additionalProperties: false },
+			},
+			errors: ['bad_request', 'bad_value', 'body_too_large', 'unsupported_media_type'],
+			run: async (x, { runtime }) => {
+				const purged = await runtime.purge(await readSelection(x));
+				answerJson(x, 200, JSON.stringify({ purged }));
+			},
+		},
+	},
+};
+
+async function readSelection(x: Exchange): Promise<PurgeSelection> {
+	const type = mediaType(x);
+	if (type !== undefined && type !== 'application/json') throw unsupported(type, ['application/json']);
+	let body: unknown;
+	try {
+		body = JSON.parse(await readText(x, MAX_SELECTION));
+	} catch (error) {
+		if (error instanceof SyntaxError) throw new AdminError(400, 'bad_request', 'The body is not JSON.');
+		throw error;
+	}
+	if (typeof body !== 'object' || body === null || Array.isArray(body)) throw badValue('The body is not an object.');
+	const fields = body as { [name: string]: unknown };
+	for (const [name, value] of Object.entries(fields)) {
+		if (!['host', 'path', 'tag', 'prefix'].includes(name)) throw badValue(`\`/${name}\` is not known here.`);
+		if (typeof value !== 'string' || value === '') throw badValue(`\`/${name}\` is not a text.`);
+	}
+	const { host, path, tag, prefix } = fields as { host?: string; path?: string; tag?: string; prefix?: string };
+	if ([path, tag, prefix].filter(one => one !== undefined).length !== 1) {
+		throw badValue('Give one of `path`, `tag` and `prefix`.');
+	}
+	if (tag !== undefined) return { tag, host };
+	if (host === undefined) throw badValue('`/host` is missing.');
+	if (!(path ?? prefix)!.startsWith('/')) {
+		throw badValue(`\`/${path === undefined ? 'prefix' : 'path'}\` does not begin with a slash.`);
+	}
+	return path === undefined ? { prefix: prefix!, host } : { path, host };
+}
+
+function badValue(message: string): AdminError {
+	return new AdminError(400, 'bad_value', message);
+}

@@ -1,0 +1,77 @@
+/** Keeps a response that has just come, if it may be kept, while it goes to the client. */
+import { bodyLength, isStream } from '../../exchange/body.ts';
+import type { Exchange } from '../../exchange/exchange.ts';
+import type { HeaderList } from '../../exchange/header-list.ts';
+import type { FetchTurn } from '../../exchange/response-cache.ts';
+import { evaluatePreconditions } from '../file-server/conditional.ts';
+import type { CacheRules } from './cache-handler.ts';
+import { type ClientWishes, freshnessLifetime, responseDirectives } from './freshness.ts';
+import { selectingNames, selectingValues } from './selection.ts';
+import { objectionTo } from './storable.ts';
+import { type FetchTimes, storedHead } from './stored-head.ts';
+import { drain, StoringBody } from './storing-body.ts';
+
+/** True when the response is being kept: then `turn` is told at its end. */
+export function keepResponse(
+	rules: CacheRules,
+	x: Exchange,
+	key: string,
+	before: HeaderList,
+	times: FetchTimes,
+	wishes: ClientWishes,
+	turn: FetchTurn | undefined,
+): boolean {
+	const { cache } = rules;
+	const { request, response } = x;
+	const { status, headers, body } = response;
+	const told = responseDirectives(headers);
+	const lifetime = freshnessLifetime(status, headers, told, rules, times.cameAt);
+	const asked = {
+		authorized: request.headers.has('authorization'),
+		cookies: request.headers.has('cookie'),
+		noStore: wishes.noStore,
+	};
+	const comparable = headers.has('etag') || headers.has('last-modified');
+	if (objectionTo(x, status, headers, told.directives, lifetime, asked, comparable)) return false;
+	const length = bodyLength(body);
+	if (length !== undefined && length > rules.largest) return false;
+	// What a handler says of the length and then does not give is no whole response.
+	const declared = headers.get('content-length');
+	if (!isStream(body) && declared !== undefined && declared !== String(length)) return false;
+	const selecting = selectingValues(selectingNames(headers, rules.selecting), request.headers);
+	const head = storedHead(x, key, before, selecting, times, rules);
+	const writer = cache.store(head, length, rules.largest);
+	if (writer === undefined) return false;
+	if (isStream(body)) {
+		const storing = new StoringBody(body, writer, stored => {
+			if (stored) cache.count('store');
+			turn?.done(stored ? 'stored' : 'failed');
+		});
+		response.body = storing;
+		if (has(x, head)) {
+			void drain(storing);
+			response.status = 304;
+			response.body = null;
+		}
+		return true;
+	}
+	const bytes = typeof body === 'string' ? Buffer.from(body, 'utf8') : body;
+	if (bytes !== null && bytes.byteLength > 0 && !writer.write(bytes)) return false;
+	writer.commit();
+	cache.count('store');
+	turn?.done('stored');
+	if (has(x, head)) {
+		response.status = 304;
+		response.body = null;
+	}
+	return true;
+}
+
+/** Whether the client has this very response: it was asked for without the client's conditions, so that it could be kept. */
+function has(x: Exchange, head: { etag?: string | undefined; modified?: number | undefined }): boolean {
+	const { request, response } = x;
+	const { headers } = request;
+	if (response.status !== 200 || !(headers.has('if-none-match') || headers.has('if-modified-since'))) return false;
+	const validators = { etag: head.etag, modified: head.modified };
+	return evaluatePreconditions(headers, validators, x.now()) === 'not-modified';
+}

@@ -1,0 +1,38 @@
+/** A response cache that keeps nothing: what stands in where nothing is served. */
+import type { Body } from './body.ts';
+import type { CachedHead, CachedResponse, CacheWriter, FetchTurn, ResponseCache } from './response-cache.ts';
+
+/** Takes no response and has none. */
+export class EmptyCache implements ResponseCache {
+	readonly largest = 0;
+
+	find(): readonly CachedResponse[] {
+		return [];
+	}
+
+	body(): Body | undefined {
+		return undefined;
+	}
+
+	hold(): (() => void) | undefined {
+		return undefined;
+	}
+
+	store(): CacheWriter | undefined {
+		return undefined;
+	}
+
+	refresh(response: CachedResponse, head: CachedHead): CachedResponse {
+		return { head, length: response.length };
+	}
+
+	remove(): void {}
+
+	invalidate(): void {}
+
+	turn(): FetchTurn {
+		return { ended: undefined, done: () => {} };
+	}
+
+	count(): void {}
+}

@@ -1,0 +1,34 @@
+/** Hashes of keys and URLs: seeded, so that nobody outside can choose texts that meet. Which text it is, is always compared. */
+
+/** Two times 32 bits of a text; `a` chooses the bucket. */
+export interface KeyHash {
+	readonly a: number;
+	readonly b: number;
+}
+
+/** Hashes a text (two lanes of multiply and rotate, finished as MurmurHash3 is). Neither half is 0. */
+export function hashKey(text: string, seed: number): KeyHash {
+	let a = seed ^ 0x9e3779b9;
+	let b = Math.imul(seed, 0x85ebca6b) ^ text.length;
+	for (let i = 0; i < text.length; i++) {
+		const code = text.charCodeAt(i);
+		a = Math.imul(a ^ code, 0xcc9e2d51);
+		a = (a << 13) | (a >>> 19);
+		b = Math.imul(b ^ code, 0x1b873593);
+		b = ((b << 11) | (b >>> 21)) + a;
+	}
+	return { a: finish(a ^ b) || 1, b: finish(b + Math.imul(a, 5)) || 1 };
+}
+
+function finish(hash: number): number {
+	let h = hash ^ (hash >>> 16);
+	h = Math.imul(h, 0x85ebca6b);
+	h ^= h >>> 13;
+	h = Math.imul(h, 0xc2b2ae35);
+	return h ^ (h >>> 16);
+}
+
+/** What is hashed of a URL for invalidation and purging. */
+export function urlText(host: string, path: string, query: string | undefined): string {
+	return query === undefined ? `${host}${path}` : `${host}${path}?${query}`;
+}

@@ -1,0 +1,134 @@
+/** How the shared memory of one response cache is divided. Everything is Int32 but the blocks of data at its end. */
+
+/** Bytes of a block: bodies and heads are chains of them. */
+export const BLOCK = 1024;
+
+/** Words at the beginning. */
+export const WORD = {
+	/** 0, or the thread that changes the store, from 1. */
+	lock: 0,
+	lockWaiters: 1,
+	/** First of the free blocks, from 1, and the blocks that were never used, from this one on. */
+	freeBlock: 2,
+	freshBlock: 3,
+	usedBlocks: 4,
+	/** As of blocks. */
+	freeEntry: 5,
+	freshEntry: 6,
+	entries: 7,
+	smallHead: 8,
+	smallTail: 9,
+	mainHead: 10,
+	mainTail: 11,
+	/** Blocks of the entries in the small queue. */
+	smallBlocks: 12,
+	/** Entries that were removed while somebody read them. */
+	zombies: 13,
+	evictions: 14,
+	purged: 15,
+	seed: 16,
+	/** Times that all was thrown away. */
+	resets: 17,
+} as const;
+
+/** Words before the tables. */
+const HEADER_WORDS = 64;
+
+/** Words of an entry. References to entries and blocks are from 1; 0 is none. */
+export const ENTRY = {
+	hashA: 0,
+	hashB: 1,
+	chain: 2,
+	/** Neighbours in its queue, nearer to its head and to its tail. */
+	newer: 3,
+	older: 4,
+	state: 5,
+	headBlock: 6,
+	headLength: 7,
+	bodyBlock: 8,
+	bodyLast: 9,
+	bodyLength: 10,
+	blocks: 11,
+	/** Times it was asked for of late, 0 to 3. */
+	uses: 12,
+	queue: 13,
+	/** Thread that fills it, from 1. */
+	owner: 14,
+	/** Changes when the entry becomes another's. */
+	serial: 15,
+	urlHash: 16,
+	urlChain: 17,
+	/** First of the words with a bit for each thread that reads it. */
+	pins: 18,
+} as const;
+
+/** State of an entry that is nobody's. */
+export const FREE = 0;
+/** State of an entry that a thread is filling. */
+export const FILLING = 1;
+/** State of an entry that everybody finds. */
+export const LIVE = 2;
+/** State of an entry that was removed while somebody reads it. */
+export const ZOMBIE = 3;
+
+/** An entry that stands in no queue. */
+export const NO_QUEUE = 0;
+/** The queue of those that have just come. */
+export const SMALL = 1;
+/** The queue of those that were asked for again. */
+export const MAIN = 2;
+
+/** Fetches under way that other threads can wait for. */
+export const FETCHES = 512;
+/** Words of each: state, two hashes, owner. */
+export const FETCH_WORDS = 4;
+
+/** Keys that are known not to be worth waiting for. */
+export const ALONE = 2048;
+/** Words of each: hash, second until which. */
+export const ALONE_WORDS = 2;
+
+/** Where what stands, in words from the beginning; `data` in bytes. */
+export interface CacheLayout {
+	readonly words: number;
+	readonly bytes: number;
+	readonly blocks: number;
+	readonly entries: number;
+	readonly entryWords: number;
+	/** A power of two. */
+	readonly buckets: number;
+	readonly fetchesAt: number;
+	readonly aloneAt: number;
+	readonly bucketsAt: number;
+	readonly versionsAt: number;
+	readonly urlsAt: number;
+	readonly ghostsAt: number;
+	readonly entriesAt: number;
+	readonly nextAt: number;
+	readonly dataAt: number;
+}
+
+/** Divides `ceiling` bytes among at most `rows` threads. */
+export function cacheLayout(ceiling: number, rows: number): CacheLayout {
+	const entryWords = ENTRY.pins + Math.ceil(rows / 32);
+	const fixed = HEADER_WORDS + FETCHES * FETCH_WORDS + ALONE * ALONE_WORDS;
+	// An entry has a block for its head and most often some for its body; four tables are as long as there are buckets.
+	const bytesOfTwoBlocks = 2 * (BLOCK + 4) + entryWords * 4 + 4 * 4;
+	const entries = Math.max(16, Math.floor((ceiling - fixed * 4) / bytesOfTwoBlocks));
+	const buckets = 2 ** Math.floor(Math.log2(entries));
+	const fetchesAt = HEADER_WORDS;
+	const aloneAt = fetchesAt + FETCHES * FETCH_WORDS;
+	const bucketsAt = aloneAt + ALONE * ALONE_WORDS;
+	const versionsAt = bucketsAt + buckets;
+	const urlsAt = versionsAt + buckets;
+	const ghostsAt = urlsAt + buckets;
+	const entriesAt = ghostsAt + buckets;
+	const nextAt = entriesAt + entries * entryWords;
+	const blocks = Math.max(16, Math.floor((ceiling - nextAt * 4) / (BLOCK + 4)));
+	const dataAt = (nextAt + blocks) * 4;
+	const bytes = dataAt + blocks * BLOCK;
+	return {
+		...{ words: Math.ceil(bytes / 4), bytes, blocks, entries, entryWords, buckets },
+		...{ fetchesAt, aloneAt, bucketsAt, versionsAt, urlsAt, ghostsAt, entriesAt, nextAt, dataAt },
+	};
+}

@@ -1,0 +1,17 @@
+/** Where threads count what their response caches do: slots of the counter row (see ROW). */
+import { CACHE_EVENTS, type CacheEvent } from '../../compiler/exchange/response-cache.ts';
+
+/** First of the slots, one for each of {@link CACHE_EVENTS} in their order. */
+export const FIRST_CACHE_SLOT = 56;
+
+const SLOTS = new Map<CacheEvent, number>(CACHE_EVENTS.map((event, at) => [event, FIRST_CACHE_SLOT + at]));
+
+/** Counts one event. */
+export function countCacheEvent(row: Float64Array, event: CacheEvent): void {
+	row[SLOTS.get(event)!]!++;
+}
+
+/** The slot of an event. */
+export function cacheSlot(event: CacheEvent): number {
+	return SLOTS.get(event)!;
+}
