@@ -13,8 +13,8 @@ import { firstMessage, loadEntry, refusal, STOPPING } from './load-outcomes.ts';
 import { LogOutputError, LogSinks } from './logs/log-sinks.ts';
 import { machineText } from './logs/machine-text.ts';
 import { type PreparedProcessLog, ProcessLog } from './logs/process-log.ts';
-import { ROW } from './metrics/counter-row.ts';
 import { cacheSlot } from './metrics/cache-counters.ts';
+import { ROW } from './metrics/counter-row.ts';
 import { RuntimeMetrics } from './metrics/runtime-metrics.ts';
 import { ThreadTotals } from './metrics/thread-totals.ts';
 import { PasswordThreads } from './passwords/password-threads.ts';
@@ -77,9 +77,9 @@ export class Runtime implements RuntimeControl {
 	readonly #surroundings: Pick<WorkerStart, 'terminal' | 'verbose' | 'workingDirectory' | 'environment'>;
 	readonly #sinks: LogSinks;
 	readonly #pools: PoolBoard;
+	readonly #caches = new CacheBoard();
 	readonly #log: ProcessLog;
 	readonly #compiler: CompileService;
-	readonly #caches = new CacheBoard();
 	readonly #metrics: RuntimeMetrics;
 	readonly #passwords: PasswordThreads;
 	readonly #spans: SpanExport;
@@ -131,9 +131,9 @@ export class Runtime implements RuntimeControl {
 			accessLogDropped: () => this.#dropped,
 			upstreams: () => this.#pools.reports(),
 			upstreamsWaited: () => this.#pools.waiting,
+			caches: () => this.#caches.reports(),
 			spansExported: () => this.#spans.exported,
 			spansDropped: () => this.#spans.dropped,
-			caches: () => this.#caches.reports(),
 			certificates: () => this.#tls.readings(),
 		});
 	}
@@ -151,8 +151,6 @@ export class Runtime implements RuntimeControl {
 		return this.#pools.reports();
 	}
 
-	/** Data-plane threads. */
-	get threads(): number {
 	/** What response caches hold, and what they have done. */
 	caches(): { readonly stores: readonly CacheReport[]; readonly events: { readonly [event in CacheEvent]: number } } {
 		const events = CACHE_EVENTS.map(event => [event, this.#totals.total(cacheSlot(event))] as const);
@@ -164,6 +162,8 @@ export class Runtime implements RuntimeControl {
 		return this.#caches.purge(selection);
 	}
 
+	/** Data-plane threads. */
+	get threads(): number {
 		return this.#pool?.size ?? 0;
 	}
 
@@ -335,9 +335,9 @@ export class Runtime implements RuntimeControl {
 			},
 			sinkReleased: sink => this.#sinks.release(sink),
 			pools: this.#pools,
+			caches: this.#caches,
 			tracingOpened: () => this.#spans.open(),
 			spans: (text, spans) => this.#spans.take(text, spans),
-			caches: this.#caches,
 			answer: question => this.#answer(question),
 			introduction: () => this.#tls.introduction().map(update => ({ type: 'tls', update })),
 			challengesTaken: (index, number) => this.#tls.challengesTaken(index, number),
