@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { buildSite } from '../../../../compiler/codegen/build-site.ts';
 import { NO_FACTS } from '../../../../compiler/codegen/placeholders/index.ts';
 import { compile } from '../../../../compiler/compiler.ts';
+import type { ConfigInput } from '../../../../compiler/dialects/dialect.ts';
 import type { Exchange } from '../../../../compiler/exchange/exchange.ts';
 import type { FileReader, UpstreamSettings } from '../../../../compiler/exchange/leases.ts';
 import { ReadError, type Reader } from '../../../../compiler/source/reader.ts';
@@ -38,8 +39,16 @@ export interface ProxiedSite {
 
 /** Compiles `lines` as the lines of a site of a Configfile and serves it. */
 export async function proxiedSite(lines: string, before = '', files?: FileReader): Promise<ProxiedSite> {
-	const text = `${before}\n:8080 {\n${lines}\n}\n`;
-	const { document, diagnostics } = compile({ format: 'configfile', text, name: 'Configfile' }, CERTIFICATES);
+	return served({ format: 'configfile', text: `${before}\n:8080 {\n${lines}\n}\n`, name: 'Configfile' }, files);
+}
+
+/** Serves the first site of a document in JSON. */
+export function proxiedDocument(document: object): Promise<ProxiedSite> {
+	return served({ format: 'json', text: JSON.stringify(document), name: 'config.json' });
+}
+
+async function served(input: ConfigInput, files?: FileReader): Promise<ProxiedSite> {
+	const { document, diagnostics } = compile(input, CERTIFICATES);
 	if (!document) throw new Error(diagnostics.map(({ message }) => message).join('\n'));
 	const pools: OwnedUpstreamPool[] = [];
 	const site = buildSite(document.sites![0]!, 0, {

@@ -4,7 +4,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { open, send, statusOf } from '../../../runtime/protocols/http1/wire.ts';
 import { onRequest, type ScriptedUpstream, scriptedUpstream } from '../../../runtime/upstreams/scripted-upstream.ts';
-import { type ProxiedSite, proxiedSite } from './proxied-site.ts';
+import { type ProxiedSite, proxiedDocument, proxiedSite } from './proxied-site.ts';
 
 const test = suite('retries');
 
@@ -275,6 +275,38 @@ test('a named upstream brings its policy along', async () => {
 		}`,
 	);
 	assert.is(bodyOf(await get(port)), 'ok');
+});
+
+test('the separate fields of documents of before 0.2.0 are a policy of one more attempt', async () => {
+	const [one, two] = [await bad(), await good()];
+	const step = {
+		handler: 'proxy',
+		upstreams: { to: [one.address, two.address], balance: { policy: 'first' } },
+		retry_methods: ['GET'],
+		retry_statuses: [502],
+	};
+	const made = await proxiedDocument({ sites: [{ addresses: [':8080'], handle: [step] }] });
+	closing.push(made);
+	assert.is(bodyOf(await get(made.port)), 'ok');
+	assert.is(statusOf(await get(made.port, '/', 'PUT')), 502);
+});
+
+test('a predicate of a document may look at fields of the response, and at what it is not', async () => {
+	const [one, two] = [await answering(200, 'stale'), await answering(200, 'fresh')];
+	const retry_match = {
+		type: 'all',
+		of: [
+			{ type: 'response_header', name: 'X-From', values: ['st*'] },
+			{ type: 'not', of: { type: 'any', of: [{ type: 'path', patterns: ['/once'] }, { type: 'connect_error' }] } },
+		],
+	};
+	const upstreams = { to: [one.address, two.address], balance: { policy: 'first' }, retries: 1, retry_match };
+	const made = await proxiedDocument({
+		sites: [{ addresses: [':8080'], pipeline: [{ handler: 'proxy', upstreams }] }],
+	});
+	closing.push(made);
+	assert.is(bodyOf(await get(made.port)), 'fresh');
+	assert.is(bodyOf(await get(made.port, '/once')), 'stale');
 });
 
 test('failures of requests take an upstream out until they are forgotten', async () => {
