@@ -2,6 +2,7 @@
 import { isIP } from 'node:net';
 import type {
 	ClientTlsSettings,
+	ForwardProxySettings,
 	HttpTransportSettings,
 } from '../../../compiler/directives/reverse-proxy/transports/transport-settings.ts';
 import type { UpstreamAddress } from '../../../compiler/directives/reverse-proxy/upstream-address.ts';
@@ -13,7 +14,8 @@ import { ClientCoders } from '../../protocols/http2/client-session.ts';
 import type { Wire } from '../../protocols/wire.ts';
 import { DecodingLink } from './decoding-link.ts';
 import type { ClientTarget } from './dialer.ts';
-import { forwardProxyFor, proxyTarget, tunnelThrough } from './forward-proxy.ts';
+import { forwardProxyFor, proxyCredentials, proxyTarget, tunnelThrough } from './forward-proxy.ts';
+import { ForwardingLink } from './forwarding-link.ts';
 import { Http2Link } from './http2-link.ts';
 import { KeyedLinks } from './keyed-links.ts';
 import type { IdleLimits, LinkSurroundings, UpstreamLink } from './link.ts';
@@ -121,25 +123,27 @@ export class LinkMaker {
 			address.path === undefined ? { host: address.host, port: address.port } : { path: address.path };
 		const tls = this.#tlsTo(address);
 		const prelude = this.#prelude(address, values);
+		const proxy = 'path' in target ? undefined : forwardProxyFor(this.#transport, target, this.#environment());
+		const { versions } = this.#transport;
+		const h2c = !tls && (versions?.includes('h2c') || address.scheme === 'h2c');
+		// A proxy of HTTP is asked for plain HTTP, and led through for everything else.
+		const forwards = proxy?.url.startsWith('http') && !tls && !h2c && !prelude.header;
 		const dialer = (protocols: readonly string[]): SocketDialer => {
-			const proxy =
-				'path' in target
-					? undefined
-					: forwardProxyFor(this.#transport, target, this.#surroundings.environment ?? process.env);
 			const whole: Prelude = {
 				...prelude,
-				...(proxy && { tunnel: tunnelThrough(proxy, target as { host: string; port: number }) }),
+				...(proxy?.url.startsWith('https:') && { outerTls: this.#tlsToProxy(proxy) }),
+				...(proxy && !forwards && { tunnel: tunnelThrough(proxy, target as { host: string; port: number }) }),
 				...(tls && { tls: this.#tls(tls, address, values, protocols) }),
 			};
 			return new SocketDialer(proxy ? proxyTarget(proxy) : target, this.#sockets, whole);
 		};
-		const { versions } = this.#transport;
 		const scheme = tls ? 'https' : 'http';
 		const { limits, idled } = this.#serial;
 		const http2 = { options: this.#options, coders: this.#coders, limits, idled, scheme } as const;
+		if (h2c) return new Http2Link(dialer([]), http2);
 		if (!tls) {
-			const h2c = versions?.includes('h2c') || address.scheme === 'h2c';
-			return h2c ? new Http2Link(dialer([]), http2) : new SerialLink(dialer([]), this.#serial);
+			const link = new SerialLink(dialer([]), this.#serial);
+			return forwards ? new ForwardingLink(link, `http://${address.address}`, proxyCredentials(proxy!)) : link;
 		}
 		const one = versions === undefined || versions.includes('1.1');
 		const two = versions === undefined || versions.includes('2');
@@ -153,6 +157,15 @@ export class LinkMaker {
 		this.#http2 ??= new ClientCoders();
 		return this.#http2;
 	};
+
+	#environment(): { readonly [name: string]: string | undefined } {
+		return this.#surroundings.environment ?? process.env;
+	}
+
+	#tlsToProxy(proxy: ForwardProxySettings): TlsClient {
+		const { host } = proxyTarget(proxy);
+		return new TlsClient({}, new ClientTlsContext({}), host, ['http/1.1']);
+	}
 
 	#prelude(_address: UpstreamAddress, values: TransportValues | undefined): Prelude {
 		const version = this.#transport.proxy_protocol;

@@ -33,6 +33,12 @@ export function proxyTarget(proxy: ForwardProxySettings): { readonly host: strin
 	return { host: url.hostname.replace(/^\[|\]$/g, ''), port };
 }
 
+/** Value of `Proxy-Authorization`; undefined without a user. */
+export function proxyCredentials(proxy: ForwardProxySettings): string | undefined {
+	if (proxy.username === undefined) return undefined;
+	return `Basic ${Buffer.from(`${proxy.username}:${proxy.password ?? ''}`, 'utf8').toString('base64')}`;
+}
+
 /** The way through the proxy to a target. */
 export function tunnelThrough(
 	proxy: ForwardProxySettings,
@@ -69,10 +75,8 @@ function authorityOf({ host, port }: { readonly host: string; readonly port: num
 function httpConnect(proxy: ForwardProxySettings, target: { readonly host: string; readonly port: number }): Tunnel {
 	const authority = authorityOf(target);
 	let request = `CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n`;
-	if (proxy.username !== undefined) {
-		const credentials = Buffer.from(`${proxy.username}:${proxy.password ?? ''}`, 'utf8').toString('base64');
-		request += `Proxy-Authorization: Basic ${credentials}\r\n`;
-	}
+	const credentials = proxyCredentials(proxy);
+	if (credentials !== undefined) request += `Proxy-Authorization: ${credentials}\r\n`;
 	return (socket, done) => {
 		socket.write(`${request}\r\n`, 'latin1');
 		let head = '';

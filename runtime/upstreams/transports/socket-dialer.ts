@@ -26,6 +26,8 @@ export type Tunnel = (socket: Socket, done: (error: Error | undefined) => void) 
 
 /** What stands before the protocol's first byte, in this order. */
 export interface Prelude {
+	/** TLS to what is connected to, when a tunnel leads on from there. */
+	readonly outerTls?: TlsClient | undefined;
 	/** The target that is connected to leads to the real one. */
 	readonly tunnel?: Tunnel | undefined;
 	/** Bytes that are written first (PROXY protocol). */
@@ -63,9 +65,9 @@ class SocketDialing implements Dialing, WireHolder {
 		this.#prelude = prelude;
 		const wire = new Wire(this);
 		this.#wire = wire;
-		const { tunnel, header, tls } = prelude;
+		const { tunnel, header, tls, outerTls } = prelude;
 		if (options.connectTimeout > 0) this.#wait(options.connectTimeout, 'connecting took too long');
-		if (tls && !tunnel && !header) {
+		if (tls && !tunnel && !header && !outerTls) {
 			const how = { ...socketSettings(target, options), ...tls.options(), onread: wire.onread(options.readBuffer()) };
 			const socket = connectTls(how as ConnectionOptions);
 			this.#socket = socket;
@@ -74,9 +76,11 @@ class SocketDialing implements Dialing, WireHolder {
 			this.#secure(socket, tls);
 			return;
 		}
-		const pooled = !tunnel && !tls;
+		const pooled = !tunnel && !tls && !outerTls;
 		const settings = socketSettings(target, options);
-		const socket = connect(pooled ? { ...settings, onread: wire.onread(options.readBuffer()) } : settings);
+		const socket = outerTls
+			? connectTls({ ...settings, ...outerTls.options() } as ConnectionOptions)
+			: connect(pooled ? { ...settings, onread: wire.onread(options.readBuffer()) } : settings);
 		this.#socket = socket;
 		if (pooled) {
 			wire.attach(socket, false);
@@ -91,7 +95,7 @@ class SocketDialing implements Dialing, WireHolder {
 			failure = error;
 		});
 		socket.on('close', () => this.closed(failure));
-		socket.on('connect', () => {
+		socket.on(outerTls ? 'secureConnect' : 'connect', () => {
 			if (!tunnel) this.#connected();
 			else {
 				tunnel(socket, error => {

@@ -116,20 +116,28 @@ test('a proxy in between: CONNECT and SOCKS5, with credentials', async () => {
 			const head = bytes.toString('latin1');
 			asked.push(head);
 			if (!head.includes('Basic dXNlcjpwYXNz')) {
-				socket.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n');
-				return;
-			}
-			socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
-			relay(socket, server.port);
+				socket.end('HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n');
+			} else if (head.startsWith('CONNECT ')) {
+				socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
+				relay(socket, server.port);
+			} else socket.write(OK);
 		});
 	});
-	const through = (url: string) =>
-		`reverse_proxy ${server.address} {\n transport http {\n network_proxy url ${url}\n }\n}`;
-	const good = await site(through(`http://user:pass@127.0.0.1:${connecting.port}`));
-	assert.is(await get(good.url), '200 ok');
-	assert.match(asked[0]!, new RegExp(`^CONNECT ${server.address} HTTP/1.1\r\n`));
-	const bad = await site(through(`http://127.0.0.1:${connecting.port}`));
-	assert.match(await get(bad.url), /^502 /);
+	const through = (url: string, more = '') =>
+		`reverse_proxy ${server.address} {\n transport http {\n network_proxy url ${url}\n ${more}\n }\n}`;
+	const trusted = `http://user:pass@127.0.0.1:${connecting.port}`;
+	const good = await site(through(trusted));
+	assert.is(await get(`${good.url}/a?b`), '200 ok');
+	assert.ok(
+		asked[0]!.startsWith(`GET http://${server.address}/a?b HTTP/1.1\r\nHost: 127.0.0.1:${good.port}\r\n`),
+		asked[0],
+	);
+	const tunnelled = await site(through(trusted, 'proxy_protocol v1'));
+	assert.is(await get(tunnelled.url), '200 ok');
+	assert.ok(asked[1]!.startsWith(`CONNECT ${server.address} HTTP/1.1\r\n`), asked[1]);
+	const untrusted = `http://127.0.0.1:${connecting.port}`;
+	assert.match(await get((await site(through(untrusted))).url), /^502 /);
+	assert.match(await get((await site(through(untrusted, 'proxy_protocol v1'))).url), /^502 /);
 	const socks = await upstream(socket => {
 		let step = 0;
 		socket.on('data', function read(bytes: Buffer) {
