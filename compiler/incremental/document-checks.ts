@@ -7,6 +7,7 @@ import { checkValues } from '../document/check-values.ts';
 import type { Document, Site } from '../document/document.ts';
 import { checkDocument } from '../document/validate.ts';
 import type { Reader } from '../source/reader.ts';
+import { namesAuthorityFiles } from '../tls/authority-files.ts';
 import { CertificateCheck } from '../tls/certificate-check.ts';
 import type { SiteTls } from '../tls/site-tls.ts';
 
@@ -62,7 +63,7 @@ export class DocumentChecks {
 			files,
 		);
 		// Files may have changed when they are looked at again.
-		const lasting = !reported && !sites.some(({ tls }) => namesFiles(tls));
+		const lasting = !reported && !sites.some(({ tls }) => namesFiles(tls)) && !namesAuthorityFiles(document);
 		this.#listeners = lasting ? { settings, sites, plan } : undefined;
 		return plan;
 	}

@@ -228,5 +228,5 @@ function lowerFiles(name: string, line: Line, cx: LowerContext): AuthorityFiles 
 		const message = `\`${name}\` needs both \`cert\` and \`key\`; \`${missing}\` is missing.`;
 		cx.problem('error', 'pki/missing-file', line.words[0]!.span, message);
 	}
-	return draft;
+	return cx.origin(draft, line.span);
 }

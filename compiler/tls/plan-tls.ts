@@ -5,6 +5,7 @@ import { canonicalJson } from '../document/canonical-json.ts';
 import type { Document } from '../document/document.ts';
 import { serverSettingsFor } from '../document/server-settings.ts';
 import type { Reader } from '../source/reader.ts';
+import { checkAuthorityFiles } from './authority-files.ts';
 import { autoHttpsModes, planCertificates } from './automation.ts';
 import type { CertificateCheck } from './certificate-check.ts';
 import { readDocumentFiles } from './certificate-files.ts';
@@ -61,6 +62,7 @@ export function planTls(
 	const { loaded, bySite } = files
 		? readDocumentFiles(document, files.reader, files.check, report)
 		: { loaded: [], bySite: new Map<number, readonly string[]>() };
+	if (files) checkAuthorityFiles(document, files, report);
 	const policies = new Map<number, HandshakePolicy>();
 	const policyOf = ({ site, tls }: TlsAddress): HandshakePolicy | undefined => {
 		if (!tls) return undefined;

@@ -1,0 +1,79 @@
+/** Certificate files that settings name: of internal authorities, and roots that issuers are trusted by. */
+import type { Report } from '../diagnostics/diagnostic.ts';
+import type { Document } from '../document/document.ts';
+import { escapePointer } from '../document/validate.ts';
+import type { PkiSettings } from '../options/pki.ts';
+import { ReadError, type Reader } from '../source/reader.ts';
+import { type CertificateCheck, isMistake } from './certificate-check.ts';
+import { certificatesIn } from './certificate-files.ts';
+import type { IssuerSettings } from './certificate-plan.ts';
+
+/** A file of roots and where the document names it. */
+interface NamedRoots {
+	readonly file: string;
+	readonly pointer: string;
+}
+
+/** Reports files of authorities that cannot be read or do not belong together, and roots that are none. */
+export function checkAuthorityFiles(
+	document: Document,
+	{ reader, check }: { readonly reader: Reader; readonly check: CertificateCheck },
+	report: Report,
+): void {
+	const { authorities = {} } = (document.settings?.pki ?? {}) as PkiSettings;
+	for (const [id, authority] of Object.entries(authorities)) {
+		for (const level of ['root', 'intermediate'] as const) {
+			const files = authority[level];
+			if (files?.cert === undefined || files.key === undefined) continue;
+			const outcome = check.pair(files.cert, files.key, reader);
+			const pointer = `/settings/pki/authorities/${escapePointer(id)}/${level}`;
+			if (isMistake(outcome)) report({ ...outcome, severity: 'error', pointer });
+		}
+	}
+	for (const { file, pointer } of rootsOf(document)) {
+		const message = mistakeIn(file, reader);
+		if (message !== undefined) report({ code: 'tls/bad-root', severity: 'error', pointer, message });
+	}
+}
+
+/** Whether files are named whose contents may change while the settings stay. */
+export function namesAuthorityFiles(document: Document): boolean {
+	const { authorities = {} } = (document.settings?.pki ?? {}) as PkiSettings;
+	const own = Object.values(authorities).some(authority => (authority.root ?? authority.intermediate) !== undefined);
+	return own || rootsOf(document).length > 0;
+}
+
+function rootsOf({ settings = {}, sites = [] }: Document): NamedRoots[] {
+	const found: NamedRoots[] = [];
+	const addFrom = (issuer: { readonly [setting: string]: unknown } | undefined, pointer: string): void => {
+		for (const [at, file] of ((issuer?.trusted_roots ?? []) as readonly string[]).entries()) {
+			found.push({ file, pointer: `${pointer}/trusted_roots/${at}` });
+		}
+	};
+	const add = (issuers: unknown, pointer: string): void => {
+		for (const [at, issuer] of ((issuers ?? []) as readonly IssuerSettings[]).entries()) {
+			addFrom(issuer, `${pointer}/${at}`);
+		}
+	};
+	add(settings.cert_issuers, '/settings/cert_issuers');
+	if (typeof settings.acme_ca_root === 'string') {
+		found.push({ file: settings.acme_ca_root, pointer: '/settings/acme_ca_root' });
+	}
+	for (const [at, { tls }] of sites.entries()) {
+		if (!tls) continue;
+		add(tls.issuers, `/sites/${at}/tls/issuers`);
+		addFrom(tls.acme, `/sites/${at}/tls/acme`);
+	}
+	return found;
+}
+
+function mistakeIn(file: string, reader: Reader): string | undefined {
+	try {
+		certificatesIn(Buffer.from(reader.readBytes(file)).toString('latin1'));
+		return undefined;
+	} catch (error) {
+		if (!(error instanceof ReadError)) return `\`${file}\` does not hold certificates.`;
+		const why = error.code === 'ENOENT' ? 'it does not exist' : `the system says ${error.code}`;
+		return `The root file \`${file}\` cannot be read: ${why}.`;
+	}
+}
