@@ -6,6 +6,7 @@ import type { HostFacts } from '../compiler/codegen/placeholders/placeholder.ts'
 export function hostFacts(
 	workingDirectory: string,
 	environment: { readonly [name: string]: string | undefined },
+	stopsAt?: () => number,
 ): HostFacts {
 	return {
 		hostname: hostname(),
@@ -13,6 +14,7 @@ export function hostFacts(
 		// The name that the compatible server gives it.
 		arch: process.arch === 'x64' ? 'amd64' : process.arch,
 		workingDirectory,
+		...(stopsAt && { stopsAt }),
 		env: name => (Object.hasOwn(environment, name) ? environment[name] : undefined),
 	};
 }

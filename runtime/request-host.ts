@@ -45,6 +45,8 @@ export class RequestHost implements ProtocolHost {
 	observer: HttpObserver | undefined = undefined;
 	/** Whether the handlers that run are told of in debug entries. */
 	logsSteps = false;
+	/** Whether access logs show fields that hold credentials (`servers { log_credentials }`). */
+	logsCredentials = false;
 	readonly http2: Http2Counters;
 	readonly #thread: ThreadState;
 	readonly #key: string;
@@ -131,7 +133,7 @@ export class RequestHost implements ProtocolHost {
 		const logs = x.accessLogs;
 		if (logs.length > 0 && x.log?.skip !== true) {
 			if (x.log?.late !== undefined) this.#finish(x, x.log.late);
-			for (let i = 0; i < logs.length; i++) logs[i]!.record(x);
+			for (let i = 0; i < logs.length; i++) logs[i]!.record(x, this.logsCredentials);
 		}
 		generations.ended(generation);
 	}

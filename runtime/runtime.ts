@@ -7,6 +7,7 @@ import type { AdminSettings, Settings } from '../compiler/document/document.ts';
 import { CACHE_EVENTS, type CacheEvent } from '../compiler/exchange/response-cache.ts';
 import { CacheBoard, type CacheReport, type PurgeSelection } from './cache/cache-board.ts';
 import type { AdaptOutcome, ConfigEdit, EditRefused, LoadOutcome, LoadPreview, RuntimeControl } from './control.ts';
+import { expectedSettings } from './expected-settings.ts';
 import { hostFacts } from './host-facts.ts';
 import { ListenError, probeListener } from './listeners/port-probe.ts';
 import { firstMessage, loadEntry, refusal, STOPPING } from './load-outcomes.ts';
@@ -19,7 +20,8 @@ import { RuntimeMetrics } from './metrics/runtime-metrics.ts';
 import { ThreadTotals } from './metrics/thread-totals.ts';
 import { PasswordThreads } from './passwords/password-threads.ts';
 import type { BoundListener, RuntimeOptions } from './runtime-options.ts';
-import { StartError, startError } from './start-error.ts';
+import { waitBeforeStop } from './shutdown-delay.ts';
+import { StartError, StartForbidden, startError } from './start-error.ts';
 import { CompileService } from './threads/compile-service.ts';
 import { CompilerFailure } from './threads/compiler-client.ts';
 import type { MainThreadAnswers, MainThreadQuestion } from './threads/main-thread-questions.ts';
@@ -48,13 +50,6 @@ const FLUSH_LIMIT = 1000;
 
 /** Milliseconds that the last spans may take to be exported when the server stops. */
 const EXPORT_LIMIT = 3000;
-
-/** Carries what {@link RuntimeOptions.beforeListening} rejected with. */
-class StartForbidden extends Error {
-	constructor(cause: unknown) {
-		super('the start was forbidden', { cause });
-	}
-}
 
 /** Starts a server; resolves when every listener is bound and the configuration is served. Rejects with StartError. */
 export async function startRuntime(options: RuntimeOptions = {}): Promise<Runtime> {
@@ -474,6 +469,7 @@ export class Runtime implements RuntimeControl {
 
 	async #stop(): Promise<void> {
 		this.#ready = false;
+		await waitBeforeStop(this.#settings.shutdown_delay, this.#shared, this.#log);
 		this.log('info', 'runtime', 'stopping', { grace_period_ms: this.#settings.grace_period ?? null });
 		this.#pools.close();
 		const pool = this.#pool;
@@ -498,10 +494,4 @@ export class Runtime implements RuntimeControl {
 		this.#queue = result.catch(() => {});
 		return result;
 	}
-}
-
-/** The number of threads that a configuration seems to ask for, before it is compiled. */
-function expectedSettings({ text }: ConfigInput): Settings {
-	const found = /\bthreads"?[ \t]*:?[ \t]*(\d{1,6})\b/.exec(text);
-	return found ? { threads: Number(found[1]) } : {};
 }

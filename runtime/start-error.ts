@@ -28,3 +28,10 @@ export function startError(error: unknown): StartError {
 	}
 	return new StartError(error instanceof Error ? error.message : String(error), { reason: 'failed' });
 }
+
+/** Carries what `RuntimeOptions.beforeListening` rejected with. */
+export class StartForbidden extends Error {
+	constructor(cause: unknown) {
+		super('the start was forbidden', { cause });
+	}
+}

@@ -1,7 +1,7 @@
 /** Waiting that has an end. */
 
 /** Milliseconds of the longest timer; one that is longer ends at once. */
-const LONGEST_TIMER = 2 ** 31 - 1;
+export const LONGEST_TIMER = 2 ** 31 - 1;
 
 /** Waits for a promise, `limit` milliseconds at most; without bound if undefined. */
 export async function within(promise: Promise<void>, limit: number | undefined): Promise<void> {

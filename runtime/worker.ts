@@ -33,6 +33,7 @@ import { ThreadLeases } from './thread-leases.ts';
 import { MainThreadClient } from './threads/main-thread-client.ts';
 import {
 	CONTROL_OUTSTANDING,
+	CONTROL_STOPS_AT,
 	type FromWorker,
 	type ListenerAddress,
 	LOG_ENTRY_WEIGHT,
@@ -94,8 +95,9 @@ class DataPlaneWorker implements ThreadState {
 	constructor(port: MessagePort, start: WorkerStart) {
 		this.#port = port;
 		this.#start = start;
-		this.#facts = hostFacts(start.workingDirectory, start.environment);
 		const control = new Int32Array(start.control);
+		const stopsAt = (): number => Atomics.load(control, CONTROL_STOPS_AT) * 1000;
+		this.#facts = hostFacts(start.workingDirectory, start.environment, stopsAt);
 		this.#control = control;
 		this.row = new Float64Array(start.counters);
 		this.#room = connectionRoom(descriptorLimit(), start.rows);
@@ -275,6 +277,7 @@ class DataPlaneWorker implements ThreadState {
 		const server = serverSettingsFor(this.#shared.settings, listener.address);
 		const host = this.#hosts.get(listener)!;
 		host.logsSteps = server.trace === true && this.debug;
+		host.logsCredentials = server.log_credentials === true;
 		host.protocols = this.#shared.protocols?.[listener.address.key] ?? server.protocols ?? DEFAULT_PROTOCOLS;
 		const limits = protocolLimits(server);
 		// Protocols look whether it is another object.

@@ -74,6 +74,8 @@ export interface Settings {
 	readonly threads?: number;
 	/** Milliseconds that a stop waits for requests in flight before it ends them; without bound if left out. */
 	readonly grace_period?: number;
+	/** Milliseconds that a stop waits, serving, before it begins. */
+	readonly shutdown_delay?: number;
 	readonly debug?: boolean;
 	/** Process logs by name; `default` is the process log. */
 	readonly logs?: { readonly [name: string]: SiteLog };

@@ -45,8 +45,13 @@ export interface ServerSettings {
 	readonly keepalive_idle?: number;
 	readonly keepalive_count?: number;
 	readonly listener_wrappers?: readonly ListenerWrapper[];
+	/** Names of request fields that are kept although they hold `_` or `.`; a last `*` makes a prefix. */
+	readonly expected_underscore_headers?: readonly string[];
+	readonly expected_dot_headers?: readonly string[];
 	/** Whether handlers that run are told of in debug entries. */
 	readonly trace?: boolean;
+	/** Whether access logs show fields that hold credentials. */
+	readonly log_credentials?: true;
 	readonly [field: string]: unknown;
 }
 

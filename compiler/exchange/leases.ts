@@ -331,7 +331,8 @@ export class FileError extends Error {
 /** A logger of access entries: the runtime formats and writes outside the request's path. */
 export interface AccessLog {
 	/** Records one exchange once it has ended. */
-	record(x: Exchange): void;
+	/** `credentials`: fields that hold credentials are shown. */
+	record(x: Exchange, credentials?: boolean): void;
 }
 
 /** Settings of an access logger: its key. */

@@ -10,11 +10,7 @@ export const UNAVAILABLE_MATCHERS: ReadonlySet<string> = new Set([]);
 export const UNAVAILABLE_OPTIONS: ReadonlySet<string> = new Set([...['events', 'filesystem'], ...['ech']]);
 
 /** Global options inside `servers` that have no module in this build. */
-export const UNAVAILABLE_SERVER_OPTIONS: ReadonlySet<string> = new Set([
-	...['packet_conn_wrappers', 'log_credentials'],
-	...['expected_underscore_headers'],
-	...['expected_dot_headers', 'metrics'],
-]);
+export const UNAVAILABLE_SERVER_OPTIONS: ReadonlySet<string> = new Set(['packet_conn_wrappers']);
 
 /** The one sentence for all of them. */
 export function unavailableMessage(word: string): string {

@@ -41,6 +41,27 @@ export const gracePeriod: GlobalOption = {
 	startup: false,
 };
 
+/** `settings.shutdown_delay`. */
+export const shutdownDelay: GlobalOption = {
+	id: 'shutdown_delay',
+	names: { configfile: ['shutdown_delay'], compatfile: ['shutdown_delay'] },
+	usage: 'shutdown_delay <duration>',
+	summary: 'How long a stop waits, serving as ever, before it begins.',
+	documentation:
+		'From the moment that a stop is asked for `GET /ready` of the Admin API is 503, so that load balancers take the server out; `{http.shutting_down}` is true and `{http.time_until_shutdown}` tells how long. A second signal does not wait.\n\n```\n{\n\tshutdown_delay 10s\n}\n```',
+	lower: (line, settings, cx) => {
+		const args = line.words.slice(1);
+		cx.noBlock(line);
+		if (!cx.count(line, args, 1, 1, shutdownDelay.usage)) return;
+		const milliseconds = cx.duration(args[0]!);
+		if (milliseconds === undefined) return;
+		if (milliseconds >= 0) settings.shutdown_delay = milliseconds;
+		else cx.problem('error', 'value/out-of-range', args[0]!.span, 'A delay cannot be negative.');
+	},
+	schema: { type: 'number', minimum: 0, description: 'Milliseconds.' },
+	startup: false,
+};
+
 /** `settings.debug`. */
 export const debug: GlobalOption = {
 	id: 'debug',

@@ -44,26 +44,26 @@ export class AccessLogger implements AccessLog {
 		this.#surroundings = surroundings;
 	}
 
-	record(x: Exchange): void {
+	record(x: Exchange, credentials = false): void {
 		const level = x.response.status >= 500 ? 'error' : 'info';
 		if (levelRank(level) < this.#rank) return;
 		// An error without a route has been handled: by the handler that threw it.
 		const message = x.answeredBy === '' && x.error === undefined ? 'NOP' : 'handled request';
 		const now = Date.now();
 		if (this.#sampler && !this.#sampler.takes(level, message, now)) return;
-		const fields = accessFields(x, this.#surroundings.clientIp(x), this.#format);
+		const fields = accessFields(x, this.#surroundings.clientIp(x), this.#format, credentials);
 		this.#sink.write(this.#format.encode(level, this.#logger, message, fields, now));
 	}
 }
 
 /** The members of an access entry. The request is shown as it came, before rewrites. */
-function accessFields(x: Exchange, clientIp: string, format: LineFormat): string {
+function accessFields(x: Exchange, clientIp: string, format: LineFormat, credentials: boolean): string {
 	const { connection, received, request, response } = x;
 	const target = received.query === undefined ? received.path : `${received.path}?${received.query}`;
 	let entry =
 		`"request":{"remote_ip":${text(connection.remoteAddress)},"remote_port":"${connection.remotePort}",` +
 		`"client_ip":${text(clientIp)},"proto":"${x.protocol}","method":${text(received.method)},` +
-		`"host":${text(received.authority)},"uri":${text(target)},"headers":${headerFields(request.headers)}`;
+		`"host":${text(received.authority)},"uri":${text(target)},"headers":${headerFields(request.headers, credentials)}`;
 	const { tls } = connection;
 	if (tls) {
 		entry +=
@@ -76,7 +76,7 @@ function accessFields(x: Exchange, clientIp: string, format: LineFormat): string
 	}
 	entry +=
 		`},"bytes_read":${x.bytesReceived},"user_id":${text(userId(x))},"duration":${format.duration(performance.now() - x.startedAt)},` +
-		`"size":${response.bytesSent},"status":${response.status},"resp_headers":${headerFields(response.headers)}`;
+		`"size":${response.bytesSent},"status":${response.status},"resp_headers":${headerFields(response.headers, credentials)}`;
 	const proxied = x.variable(PROXY_FACTS_VARIABLE) as ProxyFacts | undefined;
 	if (proxied?.upstream) entry += `,"upstream":${upstreamFields(proxied, format)}`;
 	if (x.cacheStatus !== '') entry += `,"cache":"${x.cacheStatus}"`;
@@ -99,14 +99,14 @@ function userId(x: Exchange): string {
  * `{"Accept":["a","b"]}`; repeated fields share one array. A field that is a credential by its name is not shown: it may
  * be one of this configuration's own, which `request_header` added.
  */
-function headerFields(headers: HeaderList): string {
+function headerFields(headers: HeaderList, credentials: boolean): string {
 	const size = headers.size;
 	if (size === 0) return '{}';
 	const values = new Map<string, { name: string; list: string }>();
 	for (let i = 0; i < size; i++) {
 		const name = headers.nameAt(i);
 		const lower = name.toLowerCase();
-		const value = isSecretHeader(lower) ? '"REDACTED"' : text(headers.valueAt(i));
+		const value = !credentials && isSecretHeader(lower) ? '"REDACTED"' : text(headers.valueAt(i));
 		const known = values.get(lower);
 		if (known) known.list += `,${value}`;
 		else values.set(lower, { name, list: value });

@@ -11,6 +11,8 @@ import type { WantedMemory } from './shared-rows.ts';
 
 /** Slot, in the Int32 memory that all threads share, of the number of the generation being served. */
 export const CONTROL_GENERATION = 0;
+/** Slot of the time at which a stop that waits will begin, in seconds since 1970; 0 while none does. */
+export const CONTROL_STOPS_AT = 1;
 /** First of the slots, one a thread, that hold characters of access log on their way to the main thread. */
 export const CONTROL_OUTSTANDING = 16;
 /** Characters on their way to the main thread beyond which a thread drops log text. */

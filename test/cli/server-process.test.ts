@@ -139,6 +139,17 @@ processes('SIGUSR1 and SIGHUP reload the file, a refused file leaves the old one
 	assert.is(await server.stop(), 0);
 });
 
+processes('shutdown_delay serves on, tells requests of the stop, and a second signal does not wait', async () => {
+	const [port] = (await freePorts(1)) as [number];
+	const text = `{\n\tshutdown_delay 30s\n\tthreads 1\n}\n:${port} {\n\trespond "{http.shutting_down} {http.time_until_shutdown}"\n}\n`;
+	const server = await served([], port, { cwd: folderWith({ Configfile: text }) });
+	assert.is(await body(port), 'false ');
+	server.child.kill('SIGTERM');
+	await until('the delay', async () => /^true (?:30|29|28)s$/.test(await body(port)));
+	server.child.kill('SIGTERM');
+	assert.is(await ended(server), 2);
+});
+
 processes('--watch reloads when a file that is imported changes, and when a broken one is mended', async () => {
 	const [port] = (await freePorts(1)) as [number];
 	const folder = folderWith({ Configfile: 'import part\n', part: site(port, 'one') });

@@ -57,9 +57,24 @@ export const MACHINE_PLACEHOLDERS: readonly Placeholder[] = [
 		summary: 'Working directory of the process.',
 		compile: (_, { facts }) => facts.workingDirectory,
 	},
-	// A stop begins without a delay in which requests would be told of it.
-	plain('http.shutting_down', 'True while a stop waits before it begins.', () => false),
-	plain('http.time_until_shutdown', 'Time until such a stop begins.', () => null),
+	{
+		name: 'http.shutting_down',
+		summary: 'True while a stop waits before it begins (`shutdown_delay`).',
+		compile:
+			(_, { facts: { stopsAt } }) =>
+			() =>
+				stopsAt !== undefined && stopsAt() > 0,
+	},
+	{
+		name: 'http.time_until_shutdown',
+		summary: 'Time until such a stop begins, such as `4s`.',
+		compile:
+			(_, { facts: { stopsAt } }) =>
+			x => {
+				const at = stopsAt?.() ?? 0;
+				return at === 0 ? null : `${Math.max(0, Math.ceil((at - x.now()) / 1000))}s`;
+			},
+	},
 	plain('time.now', 'The time, as text in local time.', x => timeText(new Date(x.now()))),
 	plain('time.now.http', 'The time in the form of HTTP dates.', x => new Date(x.now()).toUTCString()),
 	plain('time.now.common_log', 'The time in the form of the Common Log Format.', x => commonLogDate(new Date(x.now()))),

@@ -11,6 +11,8 @@ export interface HostFacts {
 	readonly os: string;
 	readonly arch: string;
 	readonly workingDirectory: string;
+	/** When a stop that waits will begin, in milliseconds since 1970; 0 while none does. Left out: no stop ever waits. */
+	readonly stopsAt?: () => number;
 	/** An environment variable, or undefined when it is not set. */
 	env(name: string): string | undefined;
 }

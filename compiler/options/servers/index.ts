@@ -2,10 +2,13 @@
 
 import { clientIpHeaders, trustedProxiesStrict, trustedProxiesUnix } from './client-ip.ts';
 import { enableFullDuplex } from './enable-full-duplex.ts';
+import { expectedDotHeaders, expectedUnderscoreHeaders } from './expected-headers.ts';
 import { keepaliveCount, keepaliveIdle, keepaliveInterval } from './keepalive.ts';
 import { limits } from './limits.ts';
 import { listenerWrappers } from './listener-wrappers.ts';
+import { logCredentials } from './log-credentials.ts';
 import { maxHeaderSize } from './max-header-size.ts';
+import { serverMetrics } from './metrics.ts';
 import { name } from './name.ts';
 import { protocols } from './protocols.ts';
 import type { ServerOption } from './server-option.ts';
@@ -29,8 +32,12 @@ export const serverOptions: readonly ServerOption[] = [
 	keepaliveIdle,
 	keepaliveCount,
 	listenerWrappers,
+	expectedUnderscoreHeaders,
+	expectedDotHeaders,
 	enableFullDuplex,
 	strictSniHost,
 	earlyData,
 	trace,
+	logCredentials,
+	serverMetrics,
 ];

@@ -1,0 +1,24 @@
+/** `metrics` inside `servers`: the old place of the global option. */
+import type { ServerOption } from './server-option.ts';
+
+/** Fills `settings.metrics`. */
+export const serverMetrics: ServerOption = {
+	name: 'metrics',
+	usage: 'metrics [{ per_host }]',
+	summary: 'The old place of the global option `metrics`, which it is the same as.',
+	lower: (line, args, { settings }, cx) => {
+		cx.count(line, args, 0, 0, serverMetrics.usage);
+		const value: { per_host?: boolean } = {};
+		cx.subdirectives(
+			line.block,
+			{
+				per_host: (words, at) => {
+					if (cx.count(at, words, 0, 0, 'per_host')) value.per_host = true;
+				},
+			},
+			'metrics',
+		);
+		settings.metrics = { ...(settings.metrics as object | undefined), ...value };
+	},
+	schema: {},
+};
