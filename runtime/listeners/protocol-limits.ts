@@ -6,7 +6,9 @@ import type { ProtocolLimits } from '../protocols/protocol.ts';
 /** The bounds of a listener; what is not set is as in DEFAULT_LIMITS. */
 export function protocolLimits(server: ServerSettings): ProtocolLimits {
 	const { timeouts = {}, limits = {} } = server;
+	const { expected_underscore_headers: underscore, expected_dot_headers: dot } = server;
 	return {
+		expectedHeaders: underscore || dot ? { underscore: underscore ?? [], dot: dot ?? [] } : undefined,
 		maxHeadSize: server.max_header_size ?? DEFAULT_LIMITS.maxHeadSize,
 		maxHeaderCount: limits.header_count ?? DEFAULT_LIMITS.maxHeaderCount,
 		headTimeout: timeouts.read_header ?? DEFAULT_LIMITS.headTimeout,

@@ -62,6 +62,8 @@ export interface ProtocolLimits {
 	readonly writeChunk: number;
 	/** Bytes of chunk extensions in one body: 4096. */
 	readonly maxChunkExtensions: number;
+	/** Request fields with `_` or `.` in their names that are kept, a last `*` for a prefix: none. */
+	readonly expectedHeaders?: { readonly underscore: readonly string[]; readonly dot: readonly string[] } | undefined;
 	/** Bytes of an unread request body that are discarded to keep the connection: 262144. */
 	readonly maxDrain: number;
 	/** Requests served on one connection, 0 for no bound. */

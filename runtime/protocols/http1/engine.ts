@@ -1,5 +1,6 @@
 /** What the connections of one server share: limits, parser, clock and the watch over deadlines. */
 import type { ProtocolHost, ProtocolLimits } from '../protocol.ts';
+import { ExpectedNames } from './expected-names.ts';
 import { RequestHeadParser } from './head-parser.ts';
 import { TICK } from './limits.ts';
 import { PieceMemory } from './piece-memory.ts';
@@ -49,6 +50,7 @@ export class Engine {
 		const limits = host.limits;
 		this.limits = limits;
 		this.parser = new RequestHeadParser(limits.maxHeaderCount);
+		this.parser.fields.expected = expectedNames(limits);
 		this.fieldWriter = new FieldWriter(() => host.refused('invalid_response_field'));
 		this.#tick = tickFor(limits);
 		this.#wheel = new TimerWheel(this.#tick, this.now);
@@ -82,6 +84,7 @@ export class Engine {
 		if (limits === this.limits) return;
 		this.limits = limits;
 		this.parser.fields.maxCount = limits.maxHeaderCount;
+		this.parser.fields.expected = expectedNames(limits);
 		const tick = tickFor(limits);
 		if (tick === this.#tick) return;
 		this.#tick = tick;
@@ -133,6 +136,10 @@ export class Engine {
 			this.refresh();
 		}, this.#tick).unref();
 	}
+}
+
+function expectedNames({ expectedHeaders }: ProtocolLimits): ExpectedNames | undefined {
+	return expectedHeaders && new ExpectedNames(expectedHeaders);
 }
 
 /** Milliseconds between two looks: a quarter of the shortest time-out, so that each is met with little to spare. */

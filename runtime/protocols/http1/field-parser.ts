@@ -1,6 +1,7 @@
 /** Parses the fields of a head or of a trailer section, and what they say of framing (RFC 9112 §5, §6). */
 import { TOKEN_CLASS, TOKEN_DOT, TOKEN_UNDERSCORE, VALUE_CLASS } from '../../../compiler/exchange/field-syntax.ts';
 import { sameName } from '../../../compiler/exchange/header-list.ts';
+import type { ExpectedNames } from './expected-names.ts';
 
 /** The message is well-formed and whole. Other results: INCOMPLETE, or the status (400 and above) that refuses it. */
 export const OK = 0;
@@ -54,6 +55,8 @@ export class FieldParser {
 	reason = '';
 	readonly #request: boolean;
 	readonly #trailer: boolean;
+	/** Names with `_` or `.` that are kept; undefined when there are none. */
+	expected: ExpectedNames | undefined = undefined;
 	/** Fields at most. */
 	maxCount: number;
 
@@ -93,6 +96,7 @@ export class FieldParser {
 				if (i + 1 >= limit) return INCOMPLETE;
 				if (text.charCodeAt(i + 1) !== LF) return this.#refuse(400, 'bare_cr');
 				this.end = i + 2;
+				if (this.expected !== undefined && !this.#trailer) this.items = this.expected.settled(items);
 				return OK;
 			}
 			const nameEnd = i;
@@ -112,8 +116,8 @@ export class FieldParser {
 			i += 2;
 			if (++count > this.maxCount) return this.#refuse(431, 'too_many_fields');
 			// A name that a back end reads as the one with `-` could pass what a rule here forbids.
-			if (this.#request && (classes & DANGEROUS) !== 0) continue;
 			const name = text.slice(nameStart, nameEnd);
+			if (this.#request && (classes & DANGEROUS) !== 0 && !(this.expected?.keeps(name) && !this.#trailer)) continue;
 			const value = text.slice(valueStart, valueEnd);
 			switch (nameEnd - nameStart) {
 				case 4:

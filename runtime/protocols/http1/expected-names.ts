@@ -1,0 +1,74 @@
+/** Request fields with `_` or `.` in their names that a listener keeps; all others with these are dropped. */
+import { sameName } from '../../../compiler/exchange/header-list.ts';
+
+/** Names as written, the last character `*` for a prefix. */
+export interface ExpectedHeaders {
+	readonly underscore: readonly string[];
+	readonly dot: readonly string[];
+}
+
+/** The lists of one listener, ready to look in. */
+export class ExpectedNames {
+	readonly #exact = new Set<string>();
+	/** Exact names and prefixes in the spelling that programs behind confuse them with. */
+	readonly #hyphenated = new Set<string>();
+	readonly #underscorePrefixes: string[] = [];
+	readonly #dotPrefixes: string[] = [];
+	readonly #hyphenPrefixes: string[] = [];
+
+	constructor({ underscore, dot }: ExpectedHeaders) {
+		for (const [names, prefixes] of [
+			[underscore, this.#underscorePrefixes],
+			[dot, this.#dotPrefixes],
+		] as const) {
+			for (const written of names) {
+				const name = written.toLowerCase();
+				if (name.endsWith('*')) {
+					prefixes.push(name.slice(0, -1));
+					this.#hyphenPrefixes.push(hyphens(name.slice(0, -1)));
+				} else {
+					this.#exact.add(name);
+					this.#hyphenated.add(hyphens(name));
+				}
+			}
+		}
+	}
+
+	/** Whether a name with one of the characters, or both, is listed. */
+	keeps(written: string): boolean {
+		const name = written.toLowerCase();
+		if (this.#exact.has(name)) return true;
+		const underscore = name.includes('_');
+		// What holds both could be meant by either list.
+		if (underscore && name.includes('.')) return false;
+		return (underscore ? this.#underscorePrefixes : this.#dotPrefixes).some(prefix => name.startsWith(prefix));
+	}
+
+	/** The fields (name, value, …) without kept ones that are given twice and without what they could be confused with. */
+	settled(items: readonly string[]): string[] {
+		const left: string[] = [];
+		for (let i = 0; i < items.length; i += 2) {
+			const name = items[i]!;
+			if (/[_.]/.test(name) ? isTwice(items, i) : this.#confusable(name.toLowerCase())) continue;
+			left.push(name, items[i + 1]!);
+		}
+		return left;
+	}
+
+	#confusable(name: string): boolean {
+		if (!name.includes('-')) return false;
+		return this.#hyphenated.has(name) || this.#hyphenPrefixes.some(prefix => name.startsWith(prefix));
+	}
+}
+
+function isTwice(items: readonly string[], at: number): boolean {
+	const name = hyphens(items[at]!.toLowerCase());
+	for (let i = 0; i < items.length; i += 2) {
+		if (i !== at && /[_.]/.test(items[i]!) && sameName(hyphens(items[i]!), name)) return true;
+	}
+	return false;
+}
+
+function hyphens(name: string): string {
+	return name.replace(/[_.]/g, '-');
+}
