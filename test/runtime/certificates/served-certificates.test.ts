@@ -1,11 +1,14 @@
 /** The whole server with a scripted ACME server: challenges as the world sees them, on-demand certificates, and what is shown. */
-import type { X509Certificate } from 'node:crypto';
+import { sign, type X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
+import { request as secureRequest } from 'node:https';
 import path from 'node:path';
 import { connect } from 'node:tls';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { jws, publicJwk } from '../../../runtime/certificates/acme/acme-connection.ts';
+import { makePrivateKey } from '../../../runtime/certificates/certificate-keys.ts';
 import { freePorts, type ServerProcess, serve, temporaryFolder } from '../../harness.ts';
 import { fakeApi } from './dns/fake-api.ts';
 import { eventually } from './kept-certificates.ts';
@@ -164,6 +167,70 @@ https:// {
 		},
 	);
 	await permission.close();
+});
+
+served('a site with acme_server has its directory, nonces and accounts, whichever thread is asked', async () => {
+	await withServer(
+		() => `}
+acme.localhost {
+	acme_server
+	respond "not ACME"
+}
+`,
+		async ({ https, folder }) => {
+			const ask = (method: string, file: string, body?: string) =>
+				new Promise<{ status: number; text: string; nonce: string; location: string }>((resolve, reject) => {
+					const options = {
+						...{
+							host: '127.0.0.1',
+							port: https,
+							servername: 'acme.localhost',
+							method,
+							path: file,
+							agent: false as const,
+						},
+						headers: {
+							host: `acme.localhost:${https}`,
+							...(body === undefined ? {} : { 'content-type': 'application/jose+json' }),
+						},
+						ca: readFileSync(path.join(folder, 'store/pki/authorities/local/root.crt')),
+					};
+					const sent = secureRequest(options, response => {
+						let text = '';
+						response.setEncoding('utf8').on('data', chunk => {
+							text += chunk;
+						});
+						const { 'replay-nonce': nonce, location } = response.headers;
+						response.on('end', () =>
+							resolve({ status: response.statusCode!, text, nonce: String(nonce), location: String(location) }),
+						);
+					});
+					sent.on('error', reject);
+					sent.end(body);
+				});
+			const base = `https://acme.localhost:${https}/acme/local`;
+			const directory = await ask('GET', '/acme/local/directory');
+			assert.is(directory.status, 200);
+			assert.is(
+				directory.text,
+				`{"newNonce":"${base}/new-nonce","newAccount":"${base}/new-account","newOrder":"${base}/new-order","revokeCert":"${base}/revoke-cert","keyChange":"${base}/key-change"}\n`,
+			);
+			assert.is((await ask('GET', '/elsewhere')).text, 'not ACME');
+			const key = await makePrivateKey('p256');
+			for (const status of [201, 200, 200, 200]) {
+				const { nonce } = await ask('HEAD', '/acme/local/new-nonce');
+				const url = `${base}/new-account`;
+				const body = jws({ alg: 'ES256', jwk: publicJwk(key), nonce, url }, { termsOfServiceAgreed: true }, data =>
+					sign('sha256', data, { key, dsaEncoding: 'ieee-p1363' }),
+				);
+				const account = await ask('POST', '/acme/local/new-account', body);
+				assert.is(account.status, status, account.text);
+				assert.ok(account.location.startsWith(`${base}/account/`));
+				assert.is((await ask('POST', '/acme/local/new-account', body)).status, 400);
+			}
+			assert.is((await ask('POST', '/acme/local/new-order', 'x'.repeat(200_000))).status, 413);
+		},
+	);
 });
 
 function issuerFolder(acme: ScriptedAcmeServer): string {
