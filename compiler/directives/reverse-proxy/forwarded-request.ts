@@ -35,14 +35,9 @@ export function forwardedFields(
 	let forwardedProto: string | undefined;
 	let forwardedHost: string | undefined;
 	let receivedForwarded: string | undefined;
-	// Nobody waits for 100 (Continue) any more, or the client never understood it: the body is sent at once (RFC 9110 §10.1.1).
-	const expects = x.protocol !== 'HTTP/1.0' && x.bytesReceived === 0;
 	for (let i = 0, size = received.size; i < size; i++) {
 		const name = received.nameAt(i);
 		switch (name.length) {
-			case 6:
-				if (!expects && sameName(name, 'expect')) continue;
-				break;
 			case 9:
 				if (forwarded && sameName(name, 'forwarded')) {
 					const value = received.valueAt(i);

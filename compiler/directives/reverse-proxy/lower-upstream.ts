@@ -30,7 +30,7 @@ export const SOURCES: ReadonlySet<string> = new Set(['to', 'dynamic']);
 /** Lowers `upstream <name> { … }` to the settings of `upstreams.<name>`. */
 export function lowerNamedUpstream(block: NamedBlock, cx: LowerContext): UpstreamDraft {
 	const draft: UpstreamDraft = { to: [] };
-	const known = poolSubdirectives(draft, cx);
+	const known = poolSubdirectives(draft, cx, true);
 	const first = block.lines[0];
 	const last = block.lines[block.lines.length - 1];
 	if (first && last) {
@@ -71,8 +71,12 @@ export function lowerAddresses(words: readonly Word[], draft: UpstreamDraft, cx:
 	}
 }
 
-/** The sub-directives that fill the draft. */
-export function poolSubdirectives(draft: UpstreamDraft, cx: LowerContext): { [name: string]: Subdirective } {
+/** The sub-directives that fill the draft; `named` is true in the block of a named upstream. */
+export function poolSubdirectives(
+	draft: UpstreamDraft,
+	cx: LowerContext,
+	named = false,
+): { [name: string]: Subdirective } {
 	let transport = false;
 	const known: { [name: string]: Subdirective } = {
 		to: (args, line) => {
@@ -82,7 +86,7 @@ export function poolSubdirectives(draft: UpstreamDraft, cx: LowerContext): { [na
 		},
 		dynamic: dynamicSubdirective(draft, cx),
 		lb_policy: (args, line) => lowerPolicy(args, line, draft, cx),
-		...retrySubdirectives(draft, cx),
+		...retrySubdirectives(draft, cx, named),
 		...healthSubdirectives(draft, cx),
 		transport: (args, line) => {
 			if (transport) {

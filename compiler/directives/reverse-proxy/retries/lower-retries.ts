@@ -2,7 +2,7 @@
 import type { Matcher } from '../../../document/document.ts';
 import type { RetryBudget } from '../../../exchange/leases.ts';
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
-import type { Word } from '../../../syntax/ast.ts';
+import type { Block, Word } from '../../../syntax/ast.ts';
 import { oneInteger, onePeriod, ratioOf } from '../single-value.ts';
 
 /** What is lowered. */
@@ -14,8 +14,12 @@ export interface RetryDraft {
 	retry_budget?: RetryBudget;
 }
 
-/** The sub-directives that fill the draft. */
-export function retrySubdirectives(draft: RetryDraft, cx: LowerContext): { [name: string]: Subdirective } {
+/** The sub-directives that fill the draft; `named` is true in the block of a named upstream, which belongs to no site. */
+export function retrySubdirectives(
+	draft: RetryDraft,
+	cx: LowerContext,
+	named: boolean,
+): { [name: string]: Subdirective } {
 	const sets: Matcher[] = [];
 	return {
 		lb_retries: (args, line) => {
@@ -31,6 +35,7 @@ export function retrySubdirectives(draft: RetryDraft, cx: LowerContext): { [name
 			if (interval !== undefined) draft.retry_interval = interval;
 		},
 		lb_retry_match: (args, line) => {
+			if (named && usesNames(args, line.block, cx)) return;
 			const matcher = cx.matcherExpression(args, line.block, undefined);
 			if (!matcher) return;
 			// A set with an expression is asked of responses too; the others only of attempts that brought none.
@@ -50,6 +55,20 @@ function budgetSubdirective(draft: RetryDraft, cx: LowerContext): Subdirective {
 		if (ratio === undefined) return;
 		draft.retry_budget = { ratio, ...(rate === undefined ? {} : { per_second: rate }) };
 	};
+}
+
+/** Reports named matchers: those of a site are not known to a pool that all sites may use. */
+function usesNames(words: readonly Word[], block: Block | undefined, cx: LowerContext): boolean {
+	let found = false;
+	for (const word of [...words, ...(block?.lines ?? []).flatMap(line => line.words)]) {
+		if (word.quote !== 'none' || !word.text.startsWith('@')) continue;
+		found = true;
+		const message = `\`${word.text}\` belongs to a site, and a named upstream to none.`;
+		cx.problem('error', 'upstream/matcher-of-site', word.span, message, {
+			hint: 'Write the matcher itself, such as `path /api/*`.',
+		});
+	}
+	return found;
 }
 
 function holdsExpression(matcher: Matcher): boolean {
