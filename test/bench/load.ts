@@ -41,6 +41,15 @@ export interface StreamLoad {
 	readonly tls?: boolean;
 }
 
+/** TLS handshakes that openssl makes one after the other, a connection for each. */
+export interface HandshakeLoad {
+	readonly kind: 'handshakes';
+	/** `tls1_2` or `tls1_3`. */
+	readonly version: string;
+	/** Whether every one but the first resumes the session of the first. */
+	readonly resumed: boolean;
+}
+
 /** What a load generator counted; latencies in microseconds. */
 export interface LoadCount {
 	readonly requests: number;
@@ -54,11 +63,12 @@ export interface LoadCount {
 /** Runs a load against a port of this machine, on one core. Throws when nothing was counted. */
 export async function runLoad(
 	port: number,
-	load: RequestLoad | MessageLoad | StreamLoad,
+	load: RequestLoad | MessageLoad | StreamLoad | HandshakeLoad,
 	core: number,
 	seconds: number,
 ): Promise<LoadCount> {
 	if (load.kind === 'streams') return runStreams(port, load, core, seconds);
+	if (load.kind === 'handshakes') return runHandshakes(port, load, core, seconds);
 	const url = `http://127.0.0.1:${port}${load.path}`;
 	const command =
 		load.kind === 'requests'
@@ -111,6 +121,27 @@ async function runStreams(port: number, load: StreamLoad, core: number, seconds:
 		failures: Number(counted[2]) + wrong,
 		...{ p50: at(0.5), p99: at(0.99), p999: at(0.999) },
 	};
+}
+
+async function runHandshakes(port: number, load: HandshakeLoad, core: number, seconds: number): Promise<LoadCount> {
+	const words = [
+		load.resumed ? '-reuse' : '-new',
+		`-${load.version}`,
+		'-time',
+		String(Math.max(1, Math.round(seconds))),
+	];
+	const command = ['openssl', 's_time', '-connect', `127.0.0.1:${port}`, ...words];
+	const child = spawn('taskset', ['-c', String(core), ...command], { stdio: ['ignore', 'pipe', 'inherit'] });
+	let text = '';
+	child.stdout.setEncoding('utf8').on('data', chunk => {
+		text += chunk;
+	});
+	await once(child, 'close');
+	const counted = /(\d+) connections in (\d+) real seconds/.exec(text);
+	if (!counted || counted[1] === '0') throw new Error(`openssl counted nothing:\n${text}`);
+	const requests = Number(counted[1]);
+	const each = (Number(counted[2]) / requests) * 1e6;
+	return { requests, seconds: Number(counted[2]), failures: 0, p50: each, p99: each, p999: each };
 }
 
 /** A wrk script for a load: its requests are formatted once, so that the generator's own cost stays small. */

@@ -5,6 +5,7 @@ import { PROXYING } from './proxying.ts';
 import { RESOURCES } from './resources.ts';
 import { RESPONDING } from './responding.ts';
 import type { Task } from './task.ts';
+import { TLS } from './tls.ts';
 
 /** The rows. */
-export const TASKS: readonly Task[] = [...RESPONDING, ...HTTP2, ...PROXYING, ...POOLS, ...RESOURCES];
+export const TASKS: readonly Task[] = [...RESPONDING, ...HTTP2, ...TLS, ...PROXYING, ...POOLS, ...RESOURCES];

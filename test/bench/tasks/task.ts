@@ -1,5 +1,5 @@
 /** A row of the bench: servers that are given the same work. */
-import type { MessageLoad, RequestLoad, StreamLoad } from '../load.ts';
+import type { HandshakeLoad, MessageLoad, RequestLoad, StreamLoad } from '../load.ts';
 import type { ServerName } from '../servers.ts';
 
 /** Ports of what proxies talk to: nginx with files, in three ways, and Node's server for what needs a program. */
@@ -26,7 +26,7 @@ export interface Contender {
 /** Processor time per request of several servers at the same work. The first contender is compared with the others. */
 export interface LoadTask {
 	readonly name: string;
-	readonly load: RequestLoad | MessageLoad | StreamLoad;
+	readonly load: RequestLoad | MessageLoad | StreamLoad | HandshakeLoad;
 	readonly contenders: readonly Contender[];
 	/** What our ratio should stay under, by the label of the other. */
 	readonly bounds?: { readonly [label: string]: number };

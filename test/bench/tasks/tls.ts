@@ -1,0 +1,56 @@
+/** Rows of TLS: handshakes with a key on P-256, full and resumed, and small answers over HTTP/2 as browsers get them. */
+import { backendCertificate } from './backend-certificate.ts';
+import { caddy, nginx } from './configurations.ts';
+import type { Contender, LoadTask } from './task.ts';
+
+const SERVERS: readonly Contender[] = [
+	{
+		server: 'svc',
+		configuration: port => {
+			const { certificate, key } = files();
+			const options = 'threads 1\n\tauto_https off\n\tdefault_sni localhost';
+			return `{\n\t${options}\n}\nhttps://localhost:${port} {\n\ttls ${certificate} ${key}\n\trespond "Hello, world!\n"\n}\n`;
+		},
+	},
+	{
+		server: 'nginx',
+		configuration: port => {
+			const { certificate, key } = files();
+			const secure = `listen 127.0.0.1:${port} ssl http2; ssl_certificate ${certificate}; ssl_certificate_key ${key}; ssl_session_cache shared:s:10m; ssl_protocols TLSv1.2 TLSv1.3`;
+			return nginx(`${secure}; location / { default_type text/plain; return 200 "Hello, world!\\n"; }`);
+		},
+	},
+	{
+		server: 'caddy',
+		configuration: port => {
+			const { certificate, key } = files();
+			const site = `https://localhost:${port} {\n\ttls ${certificate} ${key}\n\trespond "Hello, world!\n"\n}\n`;
+			return caddy(site).replace('{', '{\n\tdefault_sni localhost');
+		},
+	},
+];
+
+/** Made anew for each server: a certificate costs nothing beside its start. */
+function files(): ReturnType<typeof backendCertificate> {
+	return backendCertificate();
+}
+
+const handshakes = (name: string, version: string, resumed: boolean): LoadTask => ({
+	name: `tls ${name}`,
+	load: { kind: 'handshakes', version, resumed },
+	contenders: SERVERS,
+	bounds: { nginx: resumed ? 1.5 : 1.4 },
+});
+
+/** Rows of TLS. */
+export const TLS: readonly LoadTask[] = [
+	handshakes('full handshakes, 1.3', 'tls1_3', false),
+	handshakes('full handshakes, 1.2', 'tls1_2', false),
+	handshakes('resumed handshakes, 1.2', 'tls1_2', true),
+	{
+		name: 'tls h2 respond 14 B, 10 streams on each of 16 connections',
+		load: { kind: 'streams', path: '/', connections: 16, streams: 10, tls: true },
+		contenders: SERVERS,
+		bounds: { nginx: 1.8, caddy: 0.5 },
+	},
+];
