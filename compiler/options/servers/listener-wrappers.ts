@@ -34,14 +34,15 @@ export const listenerWrappers: ServerOption = {
 	name: 'listener_wrappers',
 	usage:
 		'listener_wrappers { proxy_protocol { timeout <duration>; allow <range>…; deny <range>…; fallback_policy <policy> }; http_redirect; tls }',
-	summary: 'What is read from a connection before its protocol, in this order; without `tls` that comes after TLS.',
+	summary: 'What is read from a connection before its protocol.',
 	documentation: [
 		'`proxy_protocol` reads a PROXY header of version 1 or 2, as load balancers send it: its source address becomes the',
 		"client's. Peers in `deny` are closed; from peers in `allow` the header is used; others go by `fallback_policy`:",
 		'`IGNORE` (the default) reads a header and does not use it, `USE` uses it, `REJECT` closes a connection that sends',
 		'one, `REQUIRE` closes one that sends none, `SKIP` does not look for it. Without `allow` and `deny` the header of',
 		'any peer is used. A malformed header, or one that is not whole after `timeout` (5s), closes the connection.',
-		'`http_redirect` stands before `tls`.',
+		'`http_redirect` answers plain HTTP on a TLS listener with a redirect. `tls` says where TLS begins: the header is read',
+		'before it, wherever it stands.',
 	],
 	lower: (line, args, { server }, cx) => {
 		if (!cx.count(line, args, 0, 0, 'listener_wrappers { … }')) return;
