@@ -5,6 +5,7 @@ import type { UpstreamSettings } from '../../compiler/exchange/leases.ts';
 import type { LogLevel } from '../threads/messages.ts';
 import type { PoolWatcher } from '../threads/shared-rows.ts';
 import { CircuitBreaker, type CircuitState } from './circuit-breaker.ts';
+import { CheckGate } from './health/check-gate.ts';
 import type { HealthChecker } from './health/health-checker.ts';
 import { passiveOf } from './passive-health.ts';
 import { goesByLatency, PoolMemory } from './pool-memory.ts';
@@ -57,6 +58,9 @@ interface BoardPool {
 /** States of upstreams that are kept after their pool has gone: a dead thread's pool comes back. */
 const MOST_REMEMBERED = 4096;
 
+/** Health checks that run at once. */
+const CHECKS_AT_ONCE = 256;
+
 /** The board. */
 export class PoolBoard implements PoolWatcher {
 	readonly #surroundings: BoardSurroundings;
@@ -64,6 +68,7 @@ export class PoolBoard implements PoolWatcher {
 	readonly #remembered = new Map<string, Int32Array>();
 	/** Where the newest state of an upstream stands, by its key. */
 	readonly #states = new Map<string, Int32Array>();
+	readonly #gate = new CheckGate(CHECKS_AT_ONCE);
 	#closed = false;
 
 	constructor(surroundings: BoardSurroundings) {
@@ -158,7 +163,7 @@ export class PoolBoard implements PoolWatcher {
 		try {
 			const { HealthChecker } = await import('./health/health-checker.ts');
 			if (this.#closed || this.#pools.get(key) !== pool) return;
-			pool.checker = new HealthChecker(pool.settings, pool.upstreams, this.#surroundings);
+			pool.checker = new HealthChecker(pool.settings, pool.upstreams, this.#surroundings, this.#gate);
 		} catch (error) {
 			const cause = error instanceof Error ? error.message : String(error);
 			this.#surroundings.log('error', 'http.reverse_proxy', 'health checks cannot begin', { cause });

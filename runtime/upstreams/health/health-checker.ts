@@ -5,6 +5,7 @@ import type { HealthCheckSettings, UpstreamSettings } from '../../../compiler/ex
 import type { BoardSurroundings } from '../pool-board.ts';
 import { processNow } from '../process-clock.ts';
 import type { UpstreamHealth } from '../upstream-health.ts';
+import type { CheckGate } from './check-gate.ts';
 import { HealthProbe } from './health-probe.ts';
 
 /** An upstream to check. */
@@ -23,9 +24,16 @@ export class HealthChecker {
 	readonly #probe: HealthProbe;
 	readonly #timers = new Set<NodeJS.Timeout>();
 	readonly #surroundings: BoardSurroundings;
+	readonly #gate: CheckGate;
 	#stopped = false;
 
-	constructor(pool: UpstreamSettings, upstreams: readonly CheckedUpstream[], surroundings: BoardSurroundings) {
+	constructor(
+		pool: UpstreamSettings,
+		upstreams: readonly CheckedUpstream[],
+		surroundings: BoardSurroundings,
+		gate: CheckGate,
+	) {
+		this.#gate = gate;
 		const settings = pool.health!;
 		this.#settings = settings;
 		this.#surroundings = surroundings;
@@ -44,7 +52,7 @@ export class HealthChecker {
 	}
 
 	async #check(upstream: CheckedUpstream, passes: number, fails: number): Promise<void> {
-		const problem = await this.#probe.run(upstream.address);
+		const problem = await this.#gate.run(() => this.#probe.run(upstream.address));
 		if (this.#stopped) return;
 		const passed = problem === undefined ? passes + 1 : 0;
 		const failed = problem === undefined ? 0 : fails + 1;

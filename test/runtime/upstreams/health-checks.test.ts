@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { HealthCheckSettings, UpstreamSettings } from '../../../compiler/exchange/leases.ts';
+import { CheckGate } from '../../../runtime/upstreams/health/check-gate.ts';
 import { PoolBoard } from '../../../runtime/upstreams/pool-board.ts';
 import { poolBytes } from '../../../runtime/upstreams/pool-memory.ts';
 import { eventually } from '../running-server.ts';
@@ -176,6 +177,30 @@ test('another port, another address, a unix socket, and a unix socket by its por
 	assert.equal(
 		[byPort, byAddress, unix, unixByPort].map(watched => watched.healthy().every(Boolean)),
 		[true, true, true, true],
+	);
+});
+
+test('only so many checks run at once, in their order', async () => {
+	const gate = new CheckGate(2);
+	const order: string[] = [];
+	let running = 0;
+	let most = 0;
+	const task = (name: string, fails = false) =>
+		gate
+			.run(async () => {
+				order.push(name);
+				most = Math.max(most, ++running);
+				await new Promise(resolve => setTimeout(resolve, 5));
+				running--;
+				if (fails) throw new Error(name);
+			})
+			.catch(() => order.push(`${name} failed`));
+	await Promise.all([task('a'), task('b', true), task('c'), task('d')]);
+	await task('e');
+	assert.is(most, 2);
+	assert.equal(
+		order.filter(entry => entry.length === 1),
+		['a', 'b', 'c', 'd', 'e'],
 	);
 });
 
