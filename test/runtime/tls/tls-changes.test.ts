@@ -22,7 +22,7 @@ function keep(name: string, { certificate, key }: TestCertificate): { certificat
 
 const plain = keep('plain', await authority.issue({ names: ['a.test', 'c.test'] }));
 
-const [port, httpPort] = (await freePorts(2)) as [number, number];
+const [port, httpPort, oldPort, newPort, anyPort] = (await freePorts(5)) as [number, number, number, number, number];
 
 function site(host: string, body: string, tls?: SiteTls): Site {
 	return {
@@ -83,20 +83,51 @@ tls('a load that adds a TLS hostname, or client certificates, needs a restart; o
 	});
 });
 
-tls('the internal authority signs for names of this machine, and HTTP is redirected', async () => {
-	const store = path.join(folder, 'store');
-	const settings = { auto_https: [], storage: { store: 'file_system', root: store } };
-	const sites = [{ ...site('localhost', 'at home'), addresses: ['localhost'] }];
-	await withServer(document(sites, settings), { threads: 1 }, async ({ runtime }) => {
-		assert.equal(runtime.listeners.map(listener => listener.port).sort(), [port, httpPort].sort());
-		const answer = await tlsGet(port, { servername: 'localhost' });
-		assert.is(answer.body, 'at home');
-		assert.is(answer.names, 'DNS:localhost');
-		const redirect = await rawExchange(httpPort, 'GET /a?b HTTP/1.1\r\nHost: localhost\r\n\r\n');
-		assert.match(redirect, /^HTTP\/1\.1 308 /);
-		assert.match(redirect, 'Location: https://localhost/a?b\r\n');
-		assert.match(redirect, 'Connection: close\r\n');
-	});
-});
+tls(
+	'the internal authority signs at start and on demand; HTTP is redirected; listeners speak what they are told',
+	async () => {
+		const store = path.join(folder, 'store');
+		const servers = [
+			{ listener: `127.0.0.1:${oldPort}`, protocols: ['h1'] },
+			{ listener: `127.0.0.1:${newPort}`, protocols: ['h2'] },
+		];
+		const settings = { auto_https: [], storage: { store: 'file_system', root: store }, servers };
+		const said = '{http.request.tls.proto} {http.request.proto}';
+		const internal = { issuers: [{ issuer: 'internal' }] };
+		const sites = [
+			{ ...site('localhost', 'at home'), addresses: ['localhost'] },
+			{ ...site('localhost', said), addresses: [`localhost:${oldPort}`] },
+			{ ...site('localhost', said), addresses: [`localhost:${newPort}`] },
+			{
+				...site('', 'for {http.request.tls.server_name}', { ...internal, on_demand: true }),
+				addresses: [`:${anyPort}`],
+			},
+		];
+		await withServer(document(sites, settings), { threads: 1 }, async ({ runtime }) => {
+			assert.equal(
+				runtime.listeners.map(listener => listener.port).sort(),
+				[port, httpPort, oldPort, newPort, anyPort].sort(),
+			);
+			const answer = await tlsGet(port, { servername: 'localhost' });
+			assert.is(answer.body, 'at home');
+			assert.is(answer.names, 'DNS:localhost');
+			const redirect = await rawExchange(httpPort, 'GET /a?b HTTP/1.1\r\nHost: localhost\r\n\r\n');
+			assert.match(redirect, /^HTTP\/1\.1 308 /);
+			assert.match(redirect, 'Location: https://localhost/a?b\r\n');
+			assert.match(redirect, 'Connection: close\r\n');
+			const http1 = { servername: 'localhost', ALPNProtocols: ['http/1.1'] };
+			const http2 = { servername: 'localhost', ALPNProtocols: ['h2'] };
+			assert.is((await tlsGet(oldPort, http1)).body, 'http/1.1 HTTP/1.1');
+			assert.match(await tlsFailure(oldPort, http2), 'NO_APPLICATION_PROTOCOL');
+			assert.match(await tlsFailure(newPort, http1), 'NO_APPLICATION_PROTOCOL');
+			assert.match(await tlsFailure(newPort, { servername: 'localhost' }), /^(?!answered)/);
+			for (const servername of ['one.test', 'two.test', 'one.test']) {
+				const made = await tlsGet(anyPort, { servername });
+				assert.is(made.body, `for ${servername}`);
+				assert.is(made.names, `DNS:${servername}`);
+			}
+		});
+	},
+);
 
 tls.run();
