@@ -44,7 +44,7 @@ function handshakeMessage(bytes: Buffer): Buffer | HelloState {
 		const end = at + RECORD_HEAD + length;
 		const piece = bytes.subarray(at + RECORD_HEAD, Math.min(end, bytes.length));
 		whole = whole === undefined ? piece : Buffer.concat([whole, piece]);
-		if (whole[0] !== CLIENT_HELLO) return 'malformed';
+		if (whole.length > 0 && whole[0] !== CLIENT_HELLO) return 'malformed';
 		if (whole.length >= 4) {
 			const size = 4 + whole.readUIntBE(1, 3);
 			if (size > LONGEST_HELLO) return 'malformed';

@@ -1,0 +1,80 @@
+/** The ClientHello as the server reads it: what real clients send, cut anywhere, changed anywhere. */
+import { once } from 'node:events';
+import { createServer, type Socket } from 'node:net';
+import { connect } from 'node:tls';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { readClientHello } from '../../../runtime/tls/client-hello.ts';
+
+/** The first bytes of Node's own client. */
+async function captured(servername: string, ALPNProtocols: string[]): Promise<Buffer> {
+	const server = createServer().listen(0, '127.0.0.1');
+	await once(server, 'listening');
+	const client = connect({
+		port: (server.address() as { port: number }).port,
+		host: '127.0.0.1',
+		servername,
+		ALPNProtocols,
+	});
+	client.on('error', () => {});
+	const [socket] = (await once(server, 'connection')) as [Socket];
+	const [bytes] = (await once(socket, 'data')) as [Buffer];
+	client.destroy();
+	socket.destroy();
+	server.close();
+	return bytes;
+}
+
+const bytes = await captured('Sub.Example.COM', ['h2', 'http/1.1']);
+const hello = suite('client hello');
+
+hello('name, protocols, suites and signature schemes', () => {
+	const read = readClientHello(bytes);
+	if (typeof read === 'string') throw new Error(read);
+	assert.is(read.serverName, 'sub.example.com');
+	assert.equal(read.alpn, ['h2', 'http/1.1']);
+	assert.ok(read.cipherSuites.includes('1301'));
+	assert.ok(read.signatureSchemes.includes('0403'));
+});
+
+hello('it is incomplete until its last byte, however it is cut, and may come in several records', () => {
+	for (let length = 0; length < bytes.length; length++) {
+		assert.is(readClientHello(bytes.subarray(0, length)), 'incomplete', `${length} bytes`);
+	}
+	const message = bytes.subarray(5);
+	const pieces: Uint8Array[] = [];
+	for (let at = 0; at < message.length; at += 100) {
+		const piece = message.subarray(at, at + 100);
+		pieces.push(Buffer.from([22, 3, 1, piece.length >> 8, piece.length & 255]), piece);
+	}
+	const read = readClientHello(Buffer.concat(pieces));
+	assert.is(typeof read === 'string' ? read : read.serverName, 'sub.example.com');
+});
+
+hello('what is no ClientHello is told apart', () => {
+	assert.is(readClientHello(Buffer.from('GET / HTTP/1.1\r\n')), 'not-tls');
+	assert.is(readClientHello(Buffer.from([22, 2, 0])), 'not-tls');
+	assert.is(readClientHello(Buffer.from([22, 3, 1, 0, 0])), 'malformed');
+	assert.is(readClientHello(Buffer.from([22, 3, 1, 255, 255])), 'malformed');
+	assert.is(readClientHello(Buffer.from([22, 3, 1, 0, 4, 2, 0, 0, 0])), 'malformed');
+	assert.is(readClientHello(Buffer.from([22, 3, 1, 0, 4, 1, 255, 255, 255])), 'malformed');
+});
+
+hello('changed anywhere it is read as something, and nothing is thrown', () => {
+	let seed = 1;
+	const random = (bound: number): number => {
+		seed = (Math.imul(seed, 1_103_515_245) + 12_345) & 0x7fffffff;
+		return seed % bound;
+	};
+	for (let round = 0; round < 20_000; round++) {
+		const changed = Buffer.from(bytes);
+		for (let changes = 0; changes <= random(4); changes++) changed[random(changed.length)] = random(256);
+		const read = readClientHello(changed.subarray(0, random(8) === 0 ? random(changed.length) : changed.length));
+		if (typeof read === 'string') continue;
+		assert.match(read.serverName, /^[a-z0-9._:-]{0,255}$/);
+		assert.ok(read.cipherSuites.every(id => id.length === 4));
+		assert.ok(read.alpn.every(name => name.length > 0));
+	}
+});
+
+hello.run();
