@@ -1,0 +1,233 @@
+/** `cache` in a running server with several threads: sharing, waiting, purging, what is told of it, and threads that die. */
+
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { Agent, createServer, request, type Server } from 'node:http';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { freePorts, type ServerProcess, serve, temporaryFolder } from '../../harness.ts';
+
+interface Answer {
+	readonly status: number;
+	readonly body: Buffer;
+	readonly headers: { readonly [name: string]: string | string[] | undefined };
+}
+
+const AGENT = new Agent({ keepAlive: false, maxSockets: 2000 });
+
+function ask(
+	port: number,
+	target: string,
+	options: { method?: string; headers?: object; body?: string } = {},
+): Promise<Answer> {
+	return new Promise((resolve, reject) => {
+		const { method = 'GET', headers = {}, body } = options;
+		const sent = request(
+			{ host: '127.0.0.1', port, path: target, method, headers: { ...headers }, agent: AGENT },
+			response => {
+				const pieces: Buffer[] = [];
+				response.on('data', piece => pieces.push(piece));
+				response.on('error', reject);
+				response.on('end', () =>
+					resolve({ status: response.statusCode!, body: Buffer.concat(pieces), headers: response.headers }),
+				);
+			},
+		);
+		sent.on('error', reject);
+		sent.end(body);
+	});
+}
+
+/** Counts what it is asked for. */
+class Origin {
+	readonly server: Server;
+	readonly counts = new Map<string, number>();
+	version = 1;
+
+	constructor() {
+		this.server = createServer((asked, answer) => {
+			const url = new URL(asked.url!, 'http://origin');
+			const count = (this.counts.get(url.pathname) ?? 0) + 1;
+			this.counts.set(url.pathname, count);
+			const size = Number(url.searchParams.get('size') ?? 100);
+			answer.setHeader('Cache-Control', url.searchParams.get('cc') ?? 'max-age=600');
+			answer.setHeader('Content-Type', 'text/plain');
+			if (url.searchParams.has('tag')) answer.setHeader('Cache-Tag', url.searchParams.get('tag')!);
+			const body = Buffer.alloc(size, `${this.version}`);
+			if (url.searchParams.has('drip')) {
+				answer.write(body.subarray(0, size >> 1));
+				setTimeout(() => answer.end(body.subarray(size >> 1)), Number(url.searchParams.get('drip')));
+			} else setTimeout(() => answer.end(body), Number(url.searchParams.get('slow') ?? 0));
+		});
+	}
+
+	asked(pathname: string): number {
+		return this.counts.get(pathname) ?? 0;
+	}
+}
+
+const running = suite('a server that caches');
+const origin = new Origin();
+let server: ServerProcess;
+let port = 0;
+let admin = 0;
+
+running.before(async () => {
+	origin.server.listen(0, '127.0.0.1');
+	await once(origin.server, 'listening');
+	const upstream = (origin.server.address() as { port: number }).port;
+	[port, admin] = (await freePorts(2)) as [number, number];
+	const folder = temporaryFolder();
+	const file = path.join(folder, 'Configfile');
+	writeFileSync(
+		file,
+		`{
+	admin 127.0.0.1:${admin}
+	metrics
+	threads 2
+	cache {
+		ceiling 16MiB
+	}
+}
+http://127.0.0.1:${port} {
+	log
+	cache {
+		ttl 404 1m
+	}
+	reverse_proxy 127.0.0.1:${upstream}
+}
+`,
+	);
+	server = await serve(['--config', file], port);
+});
+
+running.after(async () => {
+	await server.stop();
+	origin.server.closeAllConnections();
+	origin.server.close();
+	AGENT.destroy();
+});
+
+const events = async (): Promise<{ [name: string]: number }> =>
+	JSON.parse((await ask(admin, '/cache')).body.toString());
+const purge = async (selection: object): Promise<number> => {
+	const body = JSON.stringify(selection);
+	const answer = await ask(admin, '/cache/purge', {
+		method: 'POST',
+		body,
+		headers: { 'Content-Type': 'application/json' },
+	});
+	assert.is(answer.status, 200, answer.body.toString());
+	return JSON.parse(answer.body.toString()).purged;
+};
+
+running('a thousand clients ask for one slow URL at once: the origin sees one request', async () => {
+	const answers = await Promise.all(Array.from({ length: 1000 }, () => ask(port, '/slow?slow=500&size=10000')));
+	assert.is(origin.asked('/slow'), 1);
+	for (const { status, body } of answers) {
+		assert.is(status, 200);
+		assert.is(body.length, 10_000);
+	}
+});
+
+running('a hit on whatever thread; the first client waits for no end of the body', async () => {
+	await ask(port, '/shared');
+	for (let i = 0; i < 30; i++) {
+		const { headers } = await ask(port, '/shared');
+		assert.match(headers['cache-status'], /svc; hit; ttl=/);
+	}
+	assert.is(origin.asked('/shared'), 1);
+	const begun = performance.now();
+	const first = await new Promise<number>(resolve => {
+		const sent = request({ host: '127.0.0.1', port, path: '/drip?drip=400&size=200000', agent: AGENT }, response => {
+			response.once('data', () => resolve(performance.now() - begun));
+			response.resume();
+		});
+		sent.end();
+	});
+	assert.ok(first < 350, String(first));
+});
+
+running('a long body, whole and in parts', async () => {
+	const whole = (await ask(port, '/long?size=1500000')).body;
+	const again = await ask(port, '/long?size=1500000');
+	assert.match(again.headers['cache-status'], /hit/);
+	assert.ok(again.body.equals(whole));
+	const part = await ask(port, '/long?size=1500000', { headers: { Range: 'bytes=1000000-1000099' } });
+	assert.is(part.status, 206);
+	assert.is(part.body.length, 100);
+	const head = await ask(port, '/long?size=1500000', { method: 'HEAD' });
+	assert.is(head.headers['content-length'], '1500000');
+	assert.is(origin.asked('/long'), 1);
+});
+
+running('a purge is seen by every thread before it is answered', async () => {
+	for (let round = 0; round < 10; round++) {
+		origin.version = (origin.version % 9) + 1;
+		await purge({ host: '127.0.0.1', path: '/purged' });
+		const answers = await Promise.all(Array.from({ length: 12 }, () => ask(port, '/purged')));
+		for (const { body } of answers) assert.is(body.toString('latin1', 0, 1), String(origin.version));
+	}
+	await ask(port, '/t1?tag=a,b');
+	await ask(port, '/t2?tag=b');
+	assert.is(await purge({ tag: 'b' }), 2);
+	await ask(port, '/p/1');
+	await ask(port, '/p/2');
+	assert.is(await purge({ host: `127.0.0.1:${port}`, prefix: '/p/' }), 2);
+});
+
+running('what cannot be purged is refused', async () => {
+	const refusals: readonly [body: string, type: string | undefined, status: number][] = [
+		['{', 'application/json', 400],
+		['[]', 'application/json', 400],
+		['{"host":"a"}', 'application/json', 400],
+		['{"path":"/a"}', 'application/json', 400],
+		['{"host":"a","path":"a"}', 'application/json', 400],
+		['{"host":"a","path":"/a","tag":"t"}', 'application/json', 400],
+		['{"host":1,"path":"/a"}', 'application/json', 400],
+		['{"hots":"a","path":"/a"}', 'application/json', 400],
+		['{"host":"a","path":"/a"}', 'text/plain', 415],
+		[`{"host":"a","path":"/${'a'.repeat(70_000)}"}`, 'application/json', 413],
+	];
+	for (const [body, type, status] of refusals) {
+		const answer = await ask(admin, '/cache/purge', {
+			method: 'POST',
+			body,
+			headers: type ? { 'Content-Type': type } : {},
+		});
+		assert.is(answer.status, status, body.slice(0, 40));
+	}
+});
+
+running('is told: GET /cache, metrics, access log, placeholder', async () => {
+	const { ceiling, bytes, entries, hits, collapsed } = await events();
+	assert.is(ceiling, 16 * 1024 * 1024);
+	assert.ok(bytes! > 1_500_000 && bytes! <= ceiling!);
+	assert.ok(entries! > 3 && hits! > 1000 && collapsed! > 900);
+	const metrics = (await ask(admin, '/metrics')).body.toString();
+	assert.match(metrics, /^svc_cache_requests_total\{status="hit"\} \d{4}/m);
+	assert.match(metrics, /^svc_cache_ceiling_bytes 16777216$/m);
+	await ask(port, '/logged');
+	await ask(port, '/logged', { method: 'POST' });
+	await new Promise(resolve => setTimeout(resolve, 300));
+	const lines = server.output().split('\n');
+	const of = (text: string): string[] => lines.filter(line => line.includes(text) && line.includes('"cache":'));
+	const logged = of('"/logged"');
+	assert.is(logged.length, 2);
+	for (const line of logged) assert.match(line, line.includes('"GET"') ? '"cache":"miss"' : '"cache":"bypass"');
+	assert.match(of('"/shared"').at(-1)!, '"cache":"hit"');
+});
+
+running('what is kept stays through a load that leaves the cache alone', async () => {
+	await ask(port, '/stays');
+	const config = JSON.parse((await ask(admin, '/config/')).body.toString());
+	config.sites.push({ addresses: [`http://other.test:${port}`], pipeline: [{ handler: 'respond', body: 'x' }] });
+	const body = JSON.stringify(config);
+	const loaded = await ask(admin, '/load', { method: 'POST', body, headers: { 'Content-Type': 'application/json' } });
+	assert.is(loaded.status, 200, loaded.body.toString());
+	assert.match((await ask(port, '/stays')).headers['cache-status'], /hit/);
+	assert.is(origin.asked('/stays'), 1);
+});
+
+running.run();

@@ -1,0 +1,328 @@
+/** The shared store: what one thread keeps all see, never beyond its ceiling, whatever is removed while it is read. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { isStream } from '../../../compiler/exchange/body.ts';
+import type { CachedHead, CachedResponse } from '../../../compiler/exchange/response-cache.ts';
+import { CacheBoard } from '../../../runtime/cache/cache-board.ts';
+import { CacheMemory } from '../../../runtime/cache/cache-memory.ts';
+import { cacheLayout, WORD } from '../../../runtime/cache/memory-layout.ts';
+import { SharedCache } from '../../../runtime/cache/shared-cache.ts';
+
+const MIB = 1024 * 1024;
+const ROWS = 3;
+
+function store(ceiling = MIB) {
+	const layout = cacheLayout(ceiling, ROWS);
+	assert.ok(layout.bytes <= ceiling, `${layout.bytes} are more than ${ceiling}`);
+	const buffer = new SharedArrayBuffer(layout.words * 4);
+	const board = new CacheBoard();
+	board.cacheOpened('cache', { ceiling }, buffer, ROWS);
+	const thread = (index: number) => new SharedCache({ buffer, ceiling, rows: ROWS, thread: index, count: () => {} });
+	const memory = new CacheMemory(buffer, ceiling, ROWS, ROWS);
+	return { board, memory, layout, threads: [thread(0), thread(1), thread(2)] as const };
+}
+
+function headOf(key: string, more: Partial<CachedHead> = {}): CachedHead {
+	return {
+		key,
+		host: 'example.test',
+		path: `/${key}`,
+		query: undefined,
+		status: 200,
+		fields: ['Content-Type', 'text/plain', 'X-Latin', 'caf\u00e9'],
+		before: [],
+		removed: [],
+		selecting: [],
+		storedAt: 1,
+		initialAge: 0,
+		lifetime: 1000,
+		staleWhileRevalidate: 0,
+		staleIfError: 0,
+		mustRevalidate: false,
+		noCache: false,
+		tags: [],
+		...more,
+	};
+}
+
+function put(cache: SharedCache, key: string, body: Uint8Array, more: Partial<CachedHead> = {}): boolean {
+	const writer = cache.store(headOf(key, more), undefined, Number.POSITIVE_INFINITY);
+	if (!writer) return false;
+	for (let at = 0; at < body.byteLength; at += 1500) if (!writer.write(body.subarray(at, at + 1500))) return false;
+	writer.commit();
+	return true;
+}
+
+function read(cache: SharedCache, response: CachedResponse, start = 0, end = response.length): Buffer | undefined {
+	const body = cache.body(response, start, end);
+	if (body === undefined) return undefined;
+	if (!isStream(body)) return Buffer.from(body as Uint8Array);
+	const pieces: Buffer[] = [];
+	for (let piece = body.pull(); piece !== null; piece = body.pull()) pieces.push(Buffer.from(piece as Uint8Array));
+	return Buffer.concat(pieces);
+}
+
+/** Bytes that tell which key they belong to, and where they stand. */
+function bytesOf(key: string, length: number): Buffer {
+	const bytes = Buffer.alloc(length);
+	for (let i = 0; i < length; i++) bytes[i] = (key.charCodeAt(i % key.length) * 31 + i * 7) & 255;
+	return bytes;
+}
+
+const sharing = suite('shared cache');
+
+sharing('what one thread keeps every thread has, head and body', () => {
+	const { threads } = store();
+	const body = bytesOf('a', 5000);
+	assert.ok(put(threads[0], 'a', body));
+	for (const thread of threads) {
+		const [found] = thread.find('a');
+		assert.equal(found!.head, JSON.parse(JSON.stringify(headOf('a'))));
+		assert.equal(read(thread, found!), body);
+		assert.equal(read(thread, found!, 1020, 4097), body.subarray(1020, 4097));
+	}
+});
+
+sharing('a long body comes in pieces, from anywhere', () => {
+	const { threads } = store(8 * MIB);
+	const body = bytesOf('long', 700_000);
+	assert.ok(put(threads[0], 'long', body));
+	const [found] = threads[1].find('long');
+	assert.equal(read(threads[1], found!), body);
+	assert.equal(read(threads[1], found!, 123_457, 600_001), body.subarray(123_457, 600_001));
+});
+
+sharing('nothing is seen before it is whole, nothing is left of what was given up', () => {
+	const { threads, memory } = store();
+	const writer = threads[0].store(headOf('a'), undefined, MIB)!;
+	writer.write(bytesOf('a', 3000));
+	assert.is(threads[1].find('a').length, 0);
+	writer.abandon();
+	writer.commit();
+	assert.is(threads[1].find('a').length, 0);
+	assert.is(memory.words[WORD.usedBlocks], 0);
+});
+
+sharing('what is longer than may be is not kept', () => {
+	const { threads, memory } = store();
+	assert.is(put(threads[0], 'a', Buffer.alloc(threads[0].largest + 1)), false);
+	assert.is(threads[0].store(headOf('a'), threads[0].largest + 1, Number.POSITIVE_INFINITY), undefined);
+	assert.is(threads[0].store(headOf('a', { fields: ['A', 'x'.repeat(70_000)] }), 1, MIB), undefined);
+	assert.is(memory.words[WORD.usedBlocks], 0);
+});
+
+sharing('the newest of the same selection takes the place of the older; other selections stay', () => {
+	const { threads, memory } = store();
+	for (const [text, lang] of [
+		['1', 'de'],
+		['2', 'fr'],
+		['3', 'de'],
+	] as const) {
+		put(threads[0], 'a', Buffer.from(text), { selecting: ['accept-language', lang] });
+	}
+	const texts = threads[1].find('a').map(one => read(threads[1], one)!.toString());
+	assert.equal(texts.sort(), ['2', '3']);
+	assert.is(memory.words[WORD.entries], 2);
+});
+
+sharing('one key has so many selections and no more', () => {
+	const { threads } = store();
+	for (let i = 0; i < 200; i++) {
+		put(threads[0], 'a', Buffer.from(String(i)), { selecting: ['x', String(i)], storedAt: i });
+	}
+	const found = threads[1].find('a');
+	assert.ok(found.length <= 65, String(found.length));
+	assert.ok(found.some(({ head }) => head.storedAt === 199));
+});
+
+sharing('a head that is confirmed is another for every thread, the body the same', () => {
+	const { threads } = store();
+	put(threads[0], 'a', Buffer.from('body'));
+	assert.is(threads[1].find('a')[0]!.head.lifetime, 1000);
+	const [found] = threads[0].find('a');
+	threads[0].refresh(found!, headOf('a', { lifetime: 5000, fields: ['X', 'y'.repeat(3000)] }));
+	const [refreshed] = threads[1].find('a');
+	assert.is(refreshed!.head.lifetime, 5000);
+	assert.is(read(threads[1], refreshed!)!.toString(), 'body');
+});
+
+sharing('what was removed is not served again by any thread, and what is being read is read to its end', () => {
+	const { threads, memory } = store(4 * MIB);
+	const body = bytesOf('a', 300_000);
+	put(threads[0], 'a', body);
+	const [found] = threads[1].find('a');
+	const stream = threads[1].body(found!, 0, body.length)!;
+	assert.ok(isStream(stream));
+	const pieces = [Buffer.from(stream.pull() as Uint8Array)];
+	threads[0].invalidate('example.test', '/a', undefined);
+	for (const thread of threads) assert.is(thread.find('a').length, 0);
+	assert.is(threads[2].body(found!, 0, 10), undefined);
+	// Others want the room meanwhile.
+	for (let i = 0; i < 60; i++) put(threads[2], `b${i}`, bytesOf('b', 100_000));
+	for (let piece = stream.pull(); piece !== null; piece = stream.pull()) pieces.push(Buffer.from(piece as Uint8Array));
+	assert.equal(Buffer.concat(pieces), body);
+	for (let i = 0; i < 60; i++) put(threads[2], `c${i}`, bytesOf('c', 100_000));
+	assert.is(memory.words[WORD.zombies], 0, 'its memory has come back');
+});
+
+sharing('only the URL that was changed is invalidated', () => {
+	const { threads } = store();
+	put(threads[0], 'a', Buffer.from('1'));
+	put(threads[0], 'a?q', Buffer.from('2'), { path: '/a', query: 'q' });
+	put(threads[0], 'other', Buffer.from('3'), { host: 'other.test', path: '/a' });
+	threads[1].invalidate('example.test', '/a', undefined);
+	assert.equal(
+		['a', 'a?q', 'other'].map(key => threads[2].find(key).length),
+		[0, 1, 1],
+	);
+});
+
+sharing('many keys of random sizes: never beyond the ceiling, never another’s bytes', () => {
+	const { threads, memory, layout } = store();
+	let random = 12345;
+	const next = (below: number): number => {
+		random = (Math.imul(random, 1103515245) + 12345) & 0x7fffffff;
+		return random % below;
+	};
+	let hits = 0;
+	for (let i = 0; i < 6000; i++) {
+		const thread = threads[next(3)]!;
+		const key = `k${Math.floor(next(30) * next(30))}`;
+		const [found] = thread.find(key);
+		const length = (key.length * 997 + Number(key.slice(1)) * 131) % 20_000;
+		if (found) {
+			const bytes = read(thread, found);
+			if (bytes === undefined) continue;
+			hits++;
+			assert.ok(bytes.equals(bytesOf(key, length)), key);
+			if (next(50) === 0) thread.remove(found);
+		} else put(thread, key, bytesOf(key, length));
+		assert.ok(memory.words[WORD.usedBlocks]! <= layout.blocks);
+	}
+	assert.ok(hits > 1000, String(hits));
+	assert.ok(memory.words[WORD.evictions]! > 100);
+});
+
+sharing('what is asked for again stays when a crowd of others comes once', () => {
+	const { threads } = store();
+	for (let i = 0; i < 20; i++) put(threads[0], `hot${i}`, bytesOf('h', 4000));
+	for (let round = 0; round < 3; round++) for (let i = 0; i < 20; i++) threads[1].find(`hot${i}`);
+	for (let i = 0; i < 2000; i++) {
+		put(threads[0], `once${i}`, bytesOf('o', 4000));
+		if (i % 50 === 0) for (let j = 0; j < 20; j++) threads[1].find(`hot${j}`);
+	}
+	const kept = Array.from({ length: 20 }, (_, i) => threads[2].find(`hot${i}`).length).filter(Boolean).length;
+	assert.is(kept, 20);
+});
+
+const turns = suite('turns to fetch');
+
+turns('one asks, the others wait, on whatever thread; then all go on', async () => {
+	const { threads } = store();
+	const lead = threads[0].turn('a', 5000);
+	assert.is(lead.ended, undefined);
+	const waits = [
+		threads[0].turn('a', 5000),
+		threads[1].turn('a', 5000),
+		threads[1].turn('a', 5000),
+		threads[2].turn('a', 5000),
+	];
+	let over = 0;
+	for (const { ended } of waits) void ended!.then(() => over++);
+	await new Promise(resolve => setTimeout(resolve, 20));
+	assert.is(over, 0);
+	lead.done('stored');
+	await Promise.all(waits.map(({ ended }) => ended));
+	assert.is(threads[1].turn('a', 5000).ended, undefined, 'it is free again');
+});
+
+turns('who has waited long enough goes on', async () => {
+	const { threads } = store();
+	const lead = threads[0].turn('a', 5000);
+	const begun = performance.now();
+	await Promise.all([threads[1].turn('a', 30).ended, threads[0].turn('a', 30).ended]);
+	assert.ok(performance.now() - begun < 2000);
+	lead.done('failed');
+});
+
+turns('nobody waits for what was for one user only', () => {
+	const { threads } = store();
+	threads[0].turn('a', 5000).done('private');
+	assert.is(threads[0].turn('a', 5000).ended, undefined);
+	assert.is(threads[1].turn('a', 5000).ended, undefined);
+	assert.is(threads[1].turn('a', 5000).ended, undefined);
+});
+
+turns('a failure makes the next one the one that asks', async () => {
+	const { threads } = store();
+	const lead = threads[0].turn('a', 5000);
+	const wait = threads[1].turn('a', 5000);
+	lead.done('failed');
+	await wait.ended;
+	assert.is(threads[1].turn('a', 5000).ended, undefined);
+	assert.ok(threads[0].turn('a', 50).ended);
+});
+
+const ends = suite('purging, and threads that die');
+
+ends('purging by URL, by prefix, by tag; every thread is told before it is over', async () => {
+	const { threads, board } = store();
+	const keep = (key: string, path: string, more: Partial<CachedHead> = {}): boolean =>
+		put(threads[0], key, Buffer.from(key), { path, ...more });
+	const left = (): string[] => ['a', 'aq', 'b', 'c', 'p'].filter(key => threads[1].find(key).length > 0);
+	const fill = (): void => {
+		keep('a', '/x/a');
+		keep('aq', '/x/a', { query: 'q=1', tags: ['t1', 't2'] });
+		keep('b', '/x/%62');
+		keep('c', '/y', { host: 'other.test', tags: ['t1'] });
+		keep('p', '/x/a', { host: 'example.test:8080' });
+	};
+	fill();
+	assert.is(await board.purge({ host: 'EXAMPLE.test', path: '/x/a' }), 3);
+	assert.equal(left(), ['b', 'c']);
+	fill();
+	assert.is(await board.purge({ host: 'example.test:8080', path: '/x/a' }), 1);
+	assert.is(await board.purge({ host: 'example.test', path: '/x/a?q=1' }), 1);
+	assert.is(await board.purge({ host: 'example.test', path: '/x/b' }), 1);
+	assert.equal(left(), ['a', 'c']);
+	fill();
+	assert.is(await board.purge({ tag: 't1' }), 2);
+	assert.equal(left(), ['a', 'b', 'p']);
+	assert.is(await board.purge({ host: 'example.test', prefix: '/x/' }), 3);
+	assert.equal(
+		left(),
+		['c'].filter(() => false),
+	);
+	assert.ok(board.reports()[0]!.purged >= 10);
+});
+
+ends('what a thread was filling, reading and fetching when it died is nobody’s', async () => {
+	const { threads, board, memory } = store();
+	put(threads[0], 'kept', bytesOf('kept', 100));
+	threads[1].store(headOf('half'), undefined, MIB)!.write(bytesOf('half', 9000));
+	threads[1].hold(threads[1].find('kept')[0]!);
+	threads[1].turn('slow', 5000);
+	const waits = threads[0].turn('slow', 5000);
+	board.threadEnded(1);
+	await waits.ended;
+	assert.is(threads[0].find('kept').length, 1);
+	threads[0].remove(threads[0].find('kept')[0]!);
+	assert.is(memory.words[WORD.zombies], 0, 'a dead reader keeps nothing');
+	assert.is(memory.words[WORD.usedBlocks], 0);
+});
+
+ends('a thread that died within a change takes everything along, and no lock', () => {
+	const { threads, board, memory } = store();
+	put(threads[0], 'a', bytesOf('a', 100));
+	const [found] = threads[0].find('a');
+	memory.words[WORD.lock] = 2;
+	board.threadEnded(1);
+	assert.is(threads[0].find('a').length, 0);
+	assert.is(threads[0].body(found!, 0, 10), undefined);
+	put(threads[2], 'a', bytesOf('a', 200));
+	assert.is(threads[0].find('a')[0]!.length, 200);
+});
+
+sharing.run();
+turns.run();
+ends.run();
