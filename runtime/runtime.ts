@@ -4,6 +4,7 @@ import { availableParallelism } from 'node:os';
 import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
 import type { AdminSettings, Settings } from '../compiler/document/document.ts';
+import type { MetricsFormat } from '../compiler/exchange/metrics-format.ts';
 import { CACHE_EVENTS, type CacheEvent } from '../compiler/exchange/response-cache.ts';
 import { CacheBoard, type CacheReport, type PurgeSelection } from './cache/cache-board.ts';
 import type { AdaptOutcome, ConfigEdit, EditRefused, LoadOutcome, LoadPreview, RuntimeControl } from './control.ts';
@@ -42,6 +43,7 @@ import { SpanExport } from './tracing/span-export.ts';
 import { PoolBoard, type UpstreamReport } from './upstreams/pool-board.ts';
 import { within } from './within.ts';
 
+/** How a server is started, and its sockets. */
 export type { BoundListener, RuntimeOptions } from './runtime-options.ts';
 export { StartError, type StartFailure } from './start-error.ts';
 
@@ -219,8 +221,8 @@ export class Runtime implements RuntimeControl {
 		return { requests: this.#totals.total(ROW.requests), serverErrors: this.#totals.total(ROW.serverErrors) };
 	}
 
-	async metrics(): Promise<string> {
-		return this.#settings.metrics ? this.#metrics.render() : '';
+	async metrics(format: MetricsFormat = 'prometheus'): Promise<string> {
+		return this.#settings.metrics ? this.#metrics.render(format) : '';
 	}
 
 	countAdminRequest(path: string, method: string, status: number): void {
@@ -347,7 +349,7 @@ export class Runtime implements RuntimeControl {
 			case 'password':
 				return this.#passwords.verify(question.task);
 			case 'metrics':
-				return this.#metrics.render();
+				return this.#metrics.render(question.format);
 			case 'certificate':
 				return this.#tls.obtain(question.wanted);
 			case 'acme':
