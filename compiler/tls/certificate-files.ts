@@ -1,6 +1,6 @@
 /** The certificate files that a document names: read, checked and known by their names. */
 import { X509Certificate } from 'node:crypto';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Report } from '../diagnostics/diagnostic.ts';
 import type { Document } from '../document/document.ts';
 import type { TrustPool } from '../providers/trust-pools/trust-pool.ts';
@@ -31,7 +31,9 @@ export function readDocumentFiles(
 		if (!tls) return;
 		const pointer = `/sites/${site}/tls`;
 		const ids: string[] = [];
-		const take = (certificate: string, key: string, at: string): void => {
+		const take = (writtenCertificate: string, writtenKey: string, at: string): void => {
+			const certificate = resolve(reader.workingDirectory, writtenCertificate);
+			const key = resolve(reader.workingDirectory, writtenKey);
 			const id = `file ${certificate}`;
 			const known = loaded.get(id);
 			const pair = known && known.key === key ? known : check.pair(certificate, key, reader);

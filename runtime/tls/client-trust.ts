@@ -1,7 +1,7 @@
 /** Trust pools and leaf certificates of `client_auth`, read and fetched on the main thread before a document is served. */
 import { X509Certificate } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { getCACertificates } from 'node:tls';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { TrustPool } from '../../compiler/providers/trust-pools/trust-pool.ts';
@@ -23,32 +23,41 @@ export class TrustError extends Error {
 	}
 }
 
+/** What reading pools needs. */
+export interface TrustSurroundings {
+	/** Relative paths start here. */
+	readonly workingDirectory: string;
+	readonly manager: () => Promise<CertificateManager>;
+}
+
 /** Resolves one `client_auth`. Rejects with TrustError. */
-export async function clientTrust(auth: ClientAuth, manager: () => Promise<CertificateManager>): Promise<ClientTrust> {
+export async function clientTrust(auth: ClientAuth, around: TrustSurroundings): Promise<ClientTrust> {
 	return {
 		key: canonicalJson(auth),
-		authorities: auth.trust_pool ? await poolCertificates(auth.trust_pool, manager) : [],
-		leaves: auth.trusted_leaves && (await leafFingerprints(auth.trusted_leaves)),
+		authorities: auth.trust_pool ? await poolCertificates(auth.trust_pool, around) : [],
+		leaves: auth.trusted_leaves && (await leafFingerprints(auth.trusted_leaves, around.workingDirectory)),
 	};
 }
 
 /** PEM certificates of a pool. Rejects with TrustError. */
-export async function poolCertificates(pool: TrustPool, manager: () => Promise<CertificateManager>): Promise<string[]> {
+export async function poolCertificates(pool: TrustPool, around: TrustSurroundings): Promise<string[]> {
 	switch (pool.source) {
 		case 'inline':
 			return pool.certificates.map(pemOfDer);
 		case 'file':
-			return (await Promise.all(pool.files.map(certificatesOfFile))).flat();
+			return (
+				await Promise.all(pool.files.map(file => certificatesOfFile(resolve(around.workingDirectory, file))))
+			).flat();
 		case 'system':
 			return getCACertificates('system');
 		case 'combined':
-			return (await Promise.all(pool.of.map(part => poolCertificates(part, manager)))).flat();
+			return (await Promise.all(pool.of.map(part => poolCertificates(part, around)))).flat();
 		case 'http':
 			return (await Promise.all(pool.endpoints.map(fetched))).flat();
 		case 'pki_root':
 		case 'pki_intermediate': {
 			const field = pool.source === 'pki_root' ? 'root' : 'intermediate';
-			return Promise.all(pool.authorities.map(async id => (await authorityOf(id, await manager()))[field]));
+			return Promise.all(pool.authorities.map(async id => (await authorityOf(id, await around.manager()))[field]));
 		}
 	}
 }
@@ -91,9 +100,13 @@ async function fetched(url: string): Promise<string[]> {
 	}
 }
 
-async function leafFingerprints({ certificates = [], files = [], folders = [], pem = [] }: TrustedLeaves) {
-	const below = (await Promise.all(folders.map(pemFiles))).flat();
-	const fromFiles = (await Promise.all([...files, ...below].map(certificatesOfFile))).flat();
+async function leafFingerprints(
+	{ certificates = [], files = [], folders = [], pem = [] }: TrustedLeaves,
+	workingDirectory: string,
+) {
+	const below = (await Promise.all(folders.map(folder => pemFiles(resolve(workingDirectory, folder))))).flat();
+	const paths = [...files.map(file => resolve(workingDirectory, file)), ...below];
+	const fromFiles = (await Promise.all(paths.map(certificatesOfFile))).flat();
 	const all = [...certificates.map(pemOfDer), ...fromFiles, ...pem];
 	return all.map(text => new X509Certificate(text).fingerprint256);
 }

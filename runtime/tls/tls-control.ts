@@ -114,7 +114,8 @@ export class TlsControl implements CertificateSink {
 			await manager.prepare(managed ?? { policies: [], authorities: [], http_port, https_port }, settings);
 		}
 		this.#managing ||= wanted === true;
-		const trust = (planned?.client_auth ?? []).map(auth => clientTrust(auth, () => this.#startManager()));
+		const around = { workingDirectory: this.#around.workingDirectory, manager: () => this.#startManager() };
+		const trust = (planned?.client_auth ?? []).map(auth => clientTrust(auth, around));
 		this.#nextTrust = await Promise.all(trust);
 		// What is served and what will be, until it is one or the other.
 		const both = new Map([...this.#trust, ...this.#nextTrust].map(one => [one.key, one]));
