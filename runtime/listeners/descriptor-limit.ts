@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 
 /** Descriptors kept for what is not a client's connection: the Admin API, logs, files, upstreams. */
-const LEAST_KEPT = 128;
+const LEAST_KEPT = 192;
 
 /** The process's limit of open files; undefined where the system does not say. */
 export function descriptorLimit(): number | undefined {

@@ -80,7 +80,7 @@ overload('requests beyond the limit wait, and are refused beyond the queue or it
 		const running = [request(port), request(port)];
 		await eventually('two in flight', () => upstream.held.length === 2);
 		const waiting = [request(port), request(port)];
-		await eventually('two wait', async () => (await counter(server, 'svc_overload_queued')) === 2);
+		await eventually('two wait', async () => (await counter(server, 'svc_overload_queue')) === 2);
 		const refused = await request(port);
 		assert.is(refused.status, 503);
 		assert.is(refused.retryAfter, '7');
@@ -96,7 +96,7 @@ overload('requests beyond the limit wait, and are refused beyond the queue or it
 		assert.is(await counter(server, 'svc_overload_rejected_total{limit="queue"}'), 1);
 		assert.is(await counter(server, 'svc_overload_rejected_total{limit="queue_time"}'), 2);
 		assert.is(await counter(server, 'svc_overload_queued_total'), 2);
-		assert.is(await counter(server, 'svc_overload_queued'), 0);
+		assert.is(await counter(server, 'svc_overload_queue'), 0);
 	});
 	await upstream.stop();
 });
@@ -123,11 +123,11 @@ overload('a client that leaves the queue leaves its place', async () => {
 		await eventually('one in flight', () => upstream.held.length === 1);
 		const gone = await open(server.port);
 		gone.send('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
-		await eventually('one waits', async () => (await counter(server, 'svc_overload_queued')) === 1);
+		await eventually('one waits', async () => (await counter(server, 'svc_overload_queue')) === 1);
 		gone.socket.destroy();
-		await eventually('none waits', async () => (await counter(server, 'svc_overload_queued')) === 0);
+		await eventually('none waits', async () => (await counter(server, 'svc_overload_queue')) === 0);
 		const second = request(server.port);
-		await eventually('one waits again', async () => (await counter(server, 'svc_overload_queued')) === 1);
+		await eventually('one waits again', async () => (await counter(server, 'svc_overload_queue')) === 1);
 		upstream.release();
 		assert.is((await first).status, 200);
 		await eventually('the second runs', () => upstream.held.length === 1);
