@@ -169,7 +169,8 @@ export const preferredChains: GlobalOption = {
 	names: { configfile: ['preferred_chains'], compatfile: ['preferred_chains'] },
 	usage: 'preferred_chains smallest | { root_common_name <name>… | any_common_name <name>… }',
 	summary: 'Which chain is taken when an authority offers several.',
-	documentation: '```\n{\n\tpreferred_chains smallest\n}\n```',
+	documentation:
+		'The smallest, or the first with one of the names; the one that the authority prefers if none is right.\n\n```\n{\n\tpreferred_chains smallest\n}\n```',
 	lower: (line, settings, cx) => {
 		const chains = lowerPreferredChains(line.words.slice(1), line, cx);
 		if (chains) settings.preferred_chains = chains;
