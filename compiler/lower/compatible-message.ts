@@ -38,6 +38,9 @@ export function unknownSubdirective(of: string, name: string): string {
 		case 'bind':
 		case 'tls':
 			return `unknown subdirective: ${name}`;
+		case 'acme_server allow':
+		case 'acme_server deny':
+			return `unrecognized '${of.slice('acme_server '.length)}' subdirective: ${name}`;
 		case 'acme_server':
 			return `unrecognized ACME server directive: ${name}`;
 	}

@@ -53,6 +53,19 @@ const FACTS: { readonly [fact: string]: readonly (readonly [file: string, messag
 			"parsing compatfile tokens for 'servers': unrecognized servers option 'srv0', at Compatfile:3",
 		],
 	],
+	'certificates of authorities': [
+		[
+			'{\n\tpki {\n\t\tca internal {\n\t\t\tintermediate_lifetime 7d\n\t\t}\n\t}\n}\n:8080 {\n\tacme_server {\n\t\tca internal\n\t\tlifetime 7d\n\t}\n}\n',
+			'should be less than intermediate certificate lifetime',
+		],
+		[':8080 {\n\tacme_server {\n\t\tchallenges http-02\n\t}\n}\n', 'acme challenge "http-02" is not supported'],
+		[':8080 {\n\tacme_server {\n\t\tnonsense\n\t}\n}\n', 'unrecognized ACME server directive: nonsense'],
+		[
+			':8080 {\n\tacme_server {\n\t\tallow {\n\t\t\tnonsense\n\t\t}\n\t}\n}\n',
+			"unrecognized 'allow' subdirective: nonsense",
+		],
+		[':8080 {\n\tacme_server {\n\t\tresolvers\n\t}\n}\n', 'must specify at least one resolver address'],
+	],
 	'named routes': [
 		[':8080\ninvoke foo', "cannot invoke named route 'foo', which was not defined"],
 		['&(a) {\n\tinvoke foo\n}\n:8080 {\n\tinvoke a\n}\n', "cannot invoke named route 'foo', which was not defined"],

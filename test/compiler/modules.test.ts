@@ -51,10 +51,7 @@ for (const { name, usage, summary, documentation } of MODULES) {
 			const text = asFile(example);
 			const { diagnostics } = compile({ format: 'configfile', text, name: 'example' }, reader);
 			const mistakes = diagnostics
-				.filter(
-					({ severity, code }) =>
-						severity === 'error' && !ELSEWHERE.includes(code),
-				)
+				.filter(({ severity, code }) => severity === 'error' && !ELSEWHERE.includes(code))
 				.map(({ message }) => message);
 			assert.equal(mistakes, [], text);
 		}
