@@ -18,6 +18,8 @@ export class ThreadTls {
 	readonly certificates = new CertificateTable();
 	/** Undefined until the main thread has sent them: then no session is resumed. */
 	ticketKeys: Buffer | undefined = undefined;
+	/** Whether anybody may have a certificate that this thread has not. */
+	onDemand = false;
 	readonly #trust = new Map<string, ClientTrust>();
 	readonly #listening = new Set<TlsListening>();
 	#answers = NO_ANSWERS;
@@ -40,6 +42,9 @@ export class ThreadTls {
 				this.#answers = update.answers;
 				this.#tokens = Object.keys(update.answers.http01).length;
 				this.#taken(update.number);
+				return;
+			case 'on_demand':
+				this.onDemand = update.asked;
 				return;
 			case 'tickets':
 				this.ticketKeys = Buffer.from(update.keys);

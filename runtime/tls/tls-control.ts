@@ -65,6 +65,8 @@ export class TlsControl implements CertificateSink {
 	#manager: Promise<CertificateManager> | undefined;
 	#made: CertificateManager | undefined;
 	#managing = false;
+	#onDemand = false;
+	#nextOnDemand = false;
 
 	constructor(around: TlsControlSurroundings) {
 		this.#around = around;
@@ -80,6 +82,7 @@ export class TlsControl implements CertificateSink {
 		return [
 			{ kind: 'tickets', keys: this.#ticketKeys },
 			{ kind: 'trust', trust: this.#trust },
+			{ kind: 'on_demand', asked: this.#onDemand },
 			...pieces([...this.#certificates.values()]).map(set => ({ kind: 'certificates' as const, set, dropped: [] })),
 			{ kind: 'challenges', number: 0, answers: this.#answers },
 		];
@@ -114,6 +117,9 @@ export class TlsControl implements CertificateSink {
 			await manager.prepare(managed ?? { policies: [], authorities: [], http_port, https_port }, settings);
 		}
 		this.#managing ||= wanted === true;
+		this.#nextOnDemand = managed?.policies.some(({ on_demand: asked, managers }) => asked || managers) ?? false;
+		// Too early rather than too late: the first client may come with the flip.
+		if (this.#nextOnDemand) this.#around.tell({ kind: 'on_demand', asked: true });
 		const around = { workingDirectory: this.#around.workingDirectory, manager: () => this.#startManager() };
 		const trust = (planned?.client_auth ?? []).map(auth => clientTrust(auth, around));
 		this.#nextTrust = await Promise.all(trust);
@@ -128,6 +134,8 @@ export class TlsControl implements CertificateSink {
 		this.#made?.activate();
 		if (this.#trust.length > 0) this.#around.tell({ kind: 'trust', trust: this.#nextTrust });
 		this.#trust = this.#nextTrust;
+		if (this.#onDemand && !this.#nextOnDemand) this.#around.tell({ kind: 'on_demand', asked: false });
+		this.#onDemand = this.#nextOnDemand;
 		this.#rotation ??= setInterval(() => this.#rotate(), SESSION_LIFE * 1000).unref();
 	}
 
@@ -137,6 +145,8 @@ export class TlsControl implements CertificateSink {
 		this.#made?.discard();
 		if (this.#nextTrust.length > 0) this.#around.tell({ kind: 'trust', trust: this.#trust });
 		this.#nextTrust = this.#trust;
+		if (this.#nextOnDemand && !this.#onDemand) this.#around.tell({ kind: 'on_demand', asked: false });
+		this.#nextOnDemand = this.#onDemand;
 	}
 
 	publish(certificates: readonly PublishedCertificate[]): void {

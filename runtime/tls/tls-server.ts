@@ -38,8 +38,8 @@ export interface TlsSurroundings {
 	readonly protocols: () => readonly string[];
 	readonly http1: ProtocolServer;
 	readonly http2: ProtocolServer | undefined;
-	/** Asks for a certificate that this thread has not; undefined where nobody could have one. */
-	readonly obtain: ((question: CertificateQuestion) => Promise<boolean>) | undefined;
+	/** Asks for a certificate that this thread has not. */
+	readonly obtain: (question: CertificateQuestion) => Promise<boolean>;
 	/** A handshake has ended, well or not, for counters. */
 	shaken(version: string, resumed: boolean): void;
 	failed(reason: string): void;
@@ -249,7 +249,7 @@ export class TlsServer implements ProtocolServer {
 	async #obtain(socket: Socket, greeting: Greeting, hello: ClientHello, name: string): Promise<void> {
 		const { obtain, tls } = this.#around;
 		let certificate: TableCertificate | undefined;
-		if (obtain && this.#waiting < MOST_WAITING) {
+		if (tls.onDemand && this.#waiting < MOST_WAITING) {
 			greeting.deadline = performance.now() + CERTIFICATE_LIMIT;
 			this.#waiting++;
 			const remoteIp = greeting.peer?.remoteAddress ?? plainAddress(socket.remoteAddress);

@@ -22,4 +22,6 @@ export type TlsUpdate =
 	| { readonly kind: 'challenges'; readonly number: number; readonly answers: ChallengeAnswers }
 	/** 48 bytes: every thread seals and opens session tickets with them (RFC 5077). */
 	| { readonly kind: 'tickets'; readonly keys: Uint8Array }
+	/** Whether the manager is asked for certificates that no thread has. */
+	| { readonly kind: 'on_demand'; readonly asked: boolean }
 	| { readonly kind: 'trust'; readonly trust: readonly ClientTrust[] };
