@@ -249,6 +249,19 @@ export class CacheMemory {
 		return block;
 	}
 
+	/** Bytes from a place in a chain on that stand side by side, `most` at most. Needs a pin, or the lock. */
+	run(block: number, skip: number, most: number): Uint8Array {
+		const { words, data, layout } = this;
+		const start = (block - 1) * BLOCK + skip;
+		let size = BLOCK - skip;
+		let last = block;
+		while (size < most && words[layout.nextAt + last - 1] === last + 1) {
+			size += BLOCK;
+			last++;
+		}
+		return data.subarray(start, start + Math.min(size, most));
+	}
+
 	/** Copies a chain of blocks, `length` bytes from `skip` on. Needs a pin, or the lock. */
 	copy(first: number, skip: number, length: number, to: Uint8Array): void {
 		const { words, data, layout } = this;

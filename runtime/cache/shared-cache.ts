@@ -1,4 +1,5 @@
 /** The response cache of one thread: what all threads share in memory, with the heads that are asked for often at hand. */
+import { isAscii } from 'node:buffer';
 import type { Body, BodySource } from '../../compiler/exchange/body.ts';
 import type {
 	CachedHead,
@@ -15,6 +16,13 @@ import { BLOCK, ENTRY, LIVE } from './memory-layout.ts';
 
 /** Bytes of a body up to which it is copied out at once. */
 const WHOLE = 65_536;
+/** Bytes side by side that are sent as they stand in the shared memory, at least and at most at once. */
+const LEAST_RUN = 16_384;
+const LONGEST_RUN = 262_144;
+/** Share of the ceiling that all threads together may use for copies of bodies that are asked for all the time. */
+const COPIES_SHARE = 1 / 32;
+/** Bytes of a body that is kept as text, which goes out with its head, where each byte is a character. */
+const LONGEST_TEXT = 1024;
 /** Keys whose heads a thread keeps at hand. */
 const AT_HAND = 1024;
 /** Bytes of a head, beyond which a response is not kept. */
@@ -29,6 +37,9 @@ class StoredResponse implements CachedResponse {
 	readonly entry: number;
 	readonly serial: number;
 	readonly hash: KeyHash;
+	/** Times that the whole body was wanted, and a copy of it once it is worth one. */
+	wanted = 0;
+	copy: Uint8Array | string | undefined = undefined;
 
 	constructor(head: CachedHead, length: number, entry: number, serial: number, hash: KeyHash) {
 		this.head = head;
@@ -66,8 +77,10 @@ export class SharedCache implements ResponseCache {
 	readonly #memory: CacheMemory;
 	readonly #turns: FetchTurns;
 	readonly #count: (event: CacheEvent) => void;
-	#known = new Map<string, Known>();
-	#knownBefore = new Map<string, Known>();
+	readonly #known = new Map<string, Known>();
+	/** Bytes of bodies that this thread has copies of. */
+	#copied = 0;
+	readonly #mostCopied: number;
 	/** Entries that this thread reads, how often, and which serial they had. */
 	readonly #pins = new Map<number, { times: number; readonly serial: number }>();
 
@@ -75,6 +88,7 @@ export class SharedCache implements ResponseCache {
 		this.#memory = new CacheMemory(buffer, ceiling, rows, thread);
 		this.#turns = new FetchTurns(this.#memory, thread);
 		this.#count = count;
+		this.#mostCopied = (ceiling * COPIES_SHARE) / rows;
 		this.largest = Math.floor((this.#memory.layout.blocks * BLOCK) / 8);
 	}
 
@@ -89,7 +103,11 @@ export class SharedCache implements ResponseCache {
 	}
 
 	body(response: CachedResponse, start: number, end: number): Body | undefined {
-		const { entry, serial } = response as StoredResponse;
+		const stored = response as StoredResponse;
+		const { entry, serial } = stored;
+		if (stored.copy !== undefined && end - start === stored.length) {
+			return this.#memory.serial(entry) === serial ? stored.copy : undefined;
+		}
 		if (!this.#pin(entry, serial)) return undefined;
 		const memory = this.#memory;
 		const first = memory.field(entry, ENTRY.bodyBlock);
@@ -98,6 +116,7 @@ export class SharedCache implements ResponseCache {
 		const bytes = Buffer.allocUnsafe(length);
 		memory.copy(first, start, length, bytes);
 		this.#unpin(entry);
+		if (length === stored.length && ++stored.wanted > 2) this.#keepCopy(stored, bytes);
 		return bytes;
 	}
 
@@ -165,6 +184,16 @@ export class SharedCache implements ResponseCache {
 		this.#count(event);
 	}
 
+	/** Most answers are one of a few: making a copy anew for each would cost more than all else. */
+	#keepCopy(stored: StoredResponse, bytes: Buffer): void {
+		if (this.#copied + bytes.byteLength > this.#mostCopied) {
+			for (const { responses } of this.#known.values()) for (const one of responses) one.copy = undefined;
+			this.#copied = 0;
+		}
+		this.#copied += bytes.byteLength;
+		stored.copy = bytes.byteLength <= LONGEST_TEXT && isAscii(bytes) ? bytes.toString('latin1') : bytes;
+	}
+
 	/** Reads the heads of a key from the shared memory. */
 	#look(key: string): readonly StoredResponse[] {
 		const memory = this.#memory;
@@ -191,9 +220,8 @@ export class SharedCache implements ResponseCache {
 			if (head.key === key) responses.push(new StoredResponse(head, length, entry, serial, hash));
 		}
 		if (this.#known.size >= AT_HAND) {
-			this.#knownBefore = this.#known;
-			this.#known = new Map();
-			this.#knownBefore.clear();
+			this.#known.clear();
+			this.#copied = 0;
 		}
 		this.#known.set(key, { hash, bucket, version, responses });
 		return responses;
@@ -346,14 +374,23 @@ class PinnedBody implements BodySource {
 			this.cancel();
 			return null;
 		}
+		const run = this.#memory.run(this.#block, this.#skip, Math.min(LONGEST_RUN, left));
+		if (run.byteLength >= LEAST_RUN || run.byteLength === left) {
+			this.#advance(run.byteLength);
+			return run;
+		}
 		// The piece before has left the process: its memory can be used again.
 		this.#piece ??= Buffer.allocUnsafeSlow(Math.min(WHOLE, this.length));
 		const size = Math.min(this.#piece.byteLength, left);
 		this.#memory.copy(this.#block, this.#skip, size, this.#piece.subarray(0, size));
+		this.#advance(size);
+		return this.#piece.subarray(0, size);
+	}
+
+	#advance(size: number): void {
 		this.#block = this.#memory.forward(this.#block, this.#skip + size);
 		this.#skip = (this.#skip + size) % BLOCK;
 		this.#sent += size;
-		return this.#piece.subarray(0, size);
 	}
 
 	cancel(): void {

@@ -1,4 +1,5 @@
 /** Every row of the bench, in the order printed. */
+import { CACHING } from './caching.ts';
 import { HTTP2 } from './http2.ts';
 import { POOLS } from './pools.ts';
 import { PROXYING } from './proxying.ts';
@@ -8,4 +9,12 @@ import type { Task } from './task.ts';
 import { TLS } from './tls.ts';
 
 /** The rows. */
-export const TASKS: readonly Task[] = [...RESPONDING, ...HTTP2, ...TLS, ...PROXYING, ...POOLS, ...RESOURCES];
+export const TASKS: readonly Task[] = [
+	...RESPONDING,
+	...HTTP2,
+	...TLS,
+	...PROXYING,
+	...POOLS,
+	...CACHING,
+	...RESOURCES,
+];

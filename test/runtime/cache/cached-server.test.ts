@@ -12,6 +12,8 @@ interface Answer {
 	readonly status: number;
 	readonly body: Buffer;
 	readonly headers: { readonly [name: string]: string | string[] | undefined };
+	/** `Cache-Status`. */
+	readonly told: string;
 }
 
 const AGENT = new Agent({ keepAlive: false, maxSockets: 2000 });
@@ -30,7 +32,12 @@ function ask(
 				response.on('data', piece => pieces.push(piece));
 				response.on('error', reject);
 				response.on('end', () =>
-					resolve({ status: response.statusCode!, body: Buffer.concat(pieces), headers: response.headers }),
+					resolve({
+						status: response.statusCode!,
+						body: Buffer.concat(pieces),
+						headers: response.headers,
+						told: String(response.headers['cache-status']),
+					}),
 				);
 			},
 		);
@@ -134,8 +141,8 @@ running('a thousand clients ask for one slow URL at once: the origin sees one re
 running('a hit on whatever thread; the first client waits for no end of the body', async () => {
 	await ask(port, '/shared');
 	for (let i = 0; i < 30; i++) {
-		const { headers } = await ask(port, '/shared');
-		assert.match(headers['cache-status'], /svc; hit; ttl=/);
+		const { told } = await ask(port, '/shared');
+		assert.match(told, /svc; hit; ttl=/);
 	}
 	assert.is(origin.asked('/shared'), 1);
 	const begun = performance.now();
@@ -152,7 +159,7 @@ running('a hit on whatever thread; the first client waits for no end of the body
 running('a long body, whole and in parts', async () => {
 	const whole = (await ask(port, '/long?size=1500000')).body;
 	const again = await ask(port, '/long?size=1500000');
-	assert.match(again.headers['cache-status'], /hit/);
+	assert.match(again.told, /hit/);
 	assert.ok(again.body.equals(whole));
 	const part = await ask(port, '/long?size=1500000', { headers: { Range: 'bytes=1000000-1000099' } });
 	assert.is(part.status, 206);
@@ -226,7 +233,7 @@ running('what is kept stays through a load that leaves the cache alone', async (
 	const body = JSON.stringify(config);
 	const loaded = await ask(admin, '/load', { method: 'POST', body, headers: { 'Content-Type': 'application/json' } });
 	assert.is(loaded.status, 200, loaded.body.toString());
-	assert.match((await ask(port, '/stays')).headers['cache-status'], /hit/);
+	assert.match((await ask(port, '/stays')).told, /hit/);
 	assert.is(origin.asked('/stays'), 1);
 });
 

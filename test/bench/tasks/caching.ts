@@ -1,0 +1,39 @@
+/** Rows of the response cache: what an answer costs that is at hand. */
+import { nginx, svc } from './configurations.ts';
+import type { Contender, LoadTask } from './task.ts';
+
+const CACHES: readonly Contender[] = [
+	{
+		server: 'svc',
+		configuration: (port, to) =>
+			svc(
+				`http://127.0.0.1:${port} {\n\tcache {\n\t\tttl 1h\n\t\tstatus_header off\n\t}\n\treverse_proxy 127.0.0.1:${to.files}\n}\n`,
+			),
+	},
+	{
+		server: 'nginx',
+		configuration: (port, to) =>
+			nginx(
+				`listen 127.0.0.1:${port}; location / { proxy_pass http://127.0.0.1:${to.files}; proxy_cache c; proxy_cache_valid 1h;
+		proxy_set_header Host $http_host; }`,
+				'proxy_cache_path cache keys_zone=c:10m; sendfile on; open_file_cache max=1000;',
+			),
+	},
+	{
+		server: 'varnish',
+		configuration: (_, to) => `vcl 4.1;
+backend default { .host = "127.0.0.1"; .port = "${to.files}"; }
+sub vcl_backend_response { set beresp.ttl = 1h; }
+`,
+	},
+];
+
+const row = (name: string, path: string): LoadTask => ({
+	name: `cache hit ${name}`,
+	load: { kind: 'requests', path },
+	contenders: CACHES,
+	bounds: { nginx: 1, varnish: 0.9 },
+});
+
+/** Rows of `cache`. */
+export const CACHING: readonly LoadTask[] = [row('14 B', '/'), row('10 KB', '/10k'), row('1 MB', '/1m')];
