@@ -1,0 +1,59 @@
+/** Ten thousand certificates are loaded from the store in under ten seconds; two processes order a certificate once. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { keyPem, makePrivateKey } from '../../runtime/certificates/certificate-keys.ts';
+import { certificatePem, issueCertificate } from '../../runtime/certificates/issue-certificate.ts';
+import { temporaryFolder } from '../harness.ts';
+import { plan, policy, testManager } from '../runtime/certificates/kept-certificates.ts';
+import { scriptedAcmeServer } from '../runtime/certificates/scripted-acme-server.ts';
+
+const stored = suite('stored certificates');
+
+stored('10,000 certificates are loaded in under 10 s', async () => {
+	const test = testManager();
+	const [key, rootKey] = await Promise.all([makePrivateKey('p256'), makePrivateKey('p256')]);
+	const life = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 80 * 86_400_000) };
+	const root = issueCertificate({ commonName: 'Root', authority: { pathLength: 0 }, key: rootKey, ...life });
+	const signer = { certificate: root, key: rootKey };
+	const names = Array.from({ length: 10_000 }, (_, at) => `n${at}.example.com`);
+	for (const name of names) {
+		const folder = path.join(test.folder, 'certificates/ca.example-dir', name);
+		mkdirSync(folder, { recursive: true });
+		const chain = certificatePem(issueCertificate({ names: [name], key, signer, ...life })) + certificatePem(root);
+		writeFileSync(path.join(folder, `${name}.crt`), chain);
+		writeFileSync(path.join(folder, `${name}.key`), keyPem(key));
+	}
+	const begun = performance.now();
+	await test.manager.prepare(plan(policy(names, [{ issuer: 'acme', directory: 'https://ca.example/dir' }])), {});
+	while (test.sink.certificates.size < names.length) {
+		assert.ok(performance.now() - begun < 10_000, `${test.sink.certificates.size} after 10 s`);
+		await new Promise(resolve => setTimeout(resolve, 50));
+	}
+	console.log(`10,000 certificates in ${Math.round(performance.now() - begun)} ms`);
+	await test.manager.close();
+});
+
+stored('two processes that share a store order a certificate once', async () => {
+	const server = await scriptedAcmeServer(temporaryFolder());
+	const store = temporaryFolder();
+	const wanted = plan(
+		policy(['a.example.com'], [{ issuer: 'acme', directory: server.directory, trusted_roots: [server.rootFile] }]),
+	);
+	const children = [1, 2, 3].map(() =>
+		spawn(process.execPath, [path.join(import.meta.dirname, 'ordering-process.ts'), JSON.stringify(wanted)], {
+			env: { ...process.env, SVC_TLS_STORE: store },
+			stdio: ['ignore', 'pipe', 'ignore'],
+		}),
+	);
+	await Promise.all(children.map(child => once(child.stdout, 'data')));
+	assert.is(server.orders.length, 1);
+	assert.is(server.accounts, 1);
+	for (const child of children) child.kill('SIGKILL');
+	await server.close();
+});
+
+stored.run();
