@@ -120,11 +120,15 @@ export class PoolBoard implements PoolWatcher {
 		}
 	}
 
-	/** Every upstream of every pool that is open, in the order of their opening. */
+	/** Every upstream of every pool that is open, those of a pool in the order written. */
 	reports(): UpstreamReport[] {
 		const now = processNow();
 		const reports: UpstreamReport[] = [];
-		for (const { settings, memory, upstreams, templates } of this.#pools.values()) {
+		// Threads open pools in an order of their own: what is shown must not change with it.
+		const pools = [...this.#pools].sort(
+			([aKey, a], [bKey, b]) => compare(a.settings.name ?? '', b.settings.name ?? '') || compare(aKey, bKey),
+		);
+		for (const [, { settings, memory, upstreams, templates }] of pools) {
 			const pool = settings.name;
 			for (const { address, slot, health, circuit } of upstreams) {
 				reports.push({
@@ -185,6 +189,10 @@ export class PoolBoard implements PoolWatcher {
 function keepsState(settings: UpstreamSettings): boolean {
 	const { health, fail_duration, circuit } = settings;
 	return health !== undefined || fail_duration !== undefined || circuit !== undefined || goesByLatency(settings);
+}
+
+function compare(a: string, b: string): number {
+	return a < b ? -1 : a > b ? 1 : 0;
 }
 
 function stateOf(memory: PoolMemory, slot: number): Int32Array {
