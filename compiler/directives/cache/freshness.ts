@@ -62,7 +62,7 @@ export function freshnessLifetime(
 	const named = rules.ttl.get(String(status)) ?? rules.ttl.get(`${Math.floor(status / 100)}xx`);
 	const configured = named ?? (PLAIN.has(status) ? rules.ttl.get('') : undefined);
 	if (configured !== undefined) return { lifetime: configured, source: 'configured' };
-	if (rules.heuristic > 0 && (KEPT_UNTOLD.has(status) || directives.has('public'))) {
+	if (rules.heuristic > 0 && (KEPT_UNTOLD.has(status) || (directives.has('public') && status < 500))) {
 		const modified = modifiedOf(headers, now);
 		if (modified !== undefined) {
 			const since = dateOf(headers, now) - modified * 1000;
