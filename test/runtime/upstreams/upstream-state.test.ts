@@ -189,8 +189,8 @@ test('what is known of an upstream outlives a change elsewhere, and its pool', (
 	board.poolClosed('one');
 	board.poolClosed('two');
 	assert.equal(board.reports(), []);
-	assert.is(open('three', before).fails(processNow()), 1);
-	assert.not.ok(open('four', { ...before, max_fails: 5 }).down);
+	assert.is(open('3 before', before).fails(processNow()), 1);
+	assert.not.ok(open('4 after', { ...before, max_fails: 5 }).down);
 	assert.equal(
 		board
 			.reports()
