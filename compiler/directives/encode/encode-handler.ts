@@ -7,7 +7,7 @@ import type { HeaderList } from '../../exchange/header-list.ts';
 import type { Coding, Compressor, EncodedResult } from '../../exchange/leases.ts';
 import { compileResponseMatcher } from '../../matchers/response-matcher.ts';
 import { preferredCoding } from './accept-encoding.ts';
-import { isEncodable } from './encodable-types.ts';
+import { isEncodable } from './encodable-media.ts';
 import type { CompressStep } from './encode.ts';
 
 const DEFAULT_CODINGS: readonly Coding[] = [{ name: 'zstd' }, { name: 'gzip' }];

@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { preferredCoding } from '../../../../compiler/directives/encode/accept-encoding.ts';
-import { isEncodable } from '../../../../compiler/directives/encode/encodable-types.ts';
+import { isEncodable } from '../../../../compiler/directives/encode/encodable-media.ts';
 
 const codings = suite('preferred coding');
 
