@@ -16,7 +16,7 @@ import { type ChallengeSolver, type ChallengeType, ValidationFailed } from './ch
 import { certificateId } from './renewal-information.ts';
 
 /** Milliseconds between two looks at something that the server is busy with, first and at most. */
-const FIRST_POLL = 250;
+const FIRST_POLL = 100;
 const SLOWEST_POLL = 5000;
 /** Orders of an account that are looked at to find one again. */
 const MOST_LISTED = 50;
@@ -235,7 +235,7 @@ async function awaitOrder(
 	signal: AbortSignal,
 ): Promise<AcmeOrder> {
 	let current = order;
-	for (let wait = FIRST_POLL; ; wait = Math.min(wait * 1.5, SLOWEST_POLL)) {
+	for (let wait = FIRST_POLL; ; wait = Math.min(wait * 2, SLOWEST_POLL)) {
 		const answer = await env.connection.read(order.url, env.account, signal);
 		current = orderOf(answer, order.url);
 		if (states.includes(current.status)) return current;

@@ -79,7 +79,7 @@ export class ChallengeSolver {
 	}
 
 	async #await(url: string, type: ChallengeType, signal: AbortSignal): Promise<void> {
-		for (let wait = 250; ; wait = Math.min(wait * 1.5, 5000)) {
+		for (let wait = 100; ; wait = Math.min(wait * 2, 5000)) {
 			const { body, retryAt } = await this.#connection.read(url, this.#account, signal);
 			if (body?.status === 'valid') return;
 			if (body?.status !== 'pending') {

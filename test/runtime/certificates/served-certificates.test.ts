@@ -1,6 +1,6 @@
 /** The whole server with a scripted ACME server: challenges as the world sees them, on-demand certificates, and what is shown. */
 import { sign, type X509Certificate } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { request as secureRequest } from 'node:https';
 import path from 'node:path';
@@ -10,7 +10,7 @@ import * as assert from 'uvu/assert';
 import { jws, publicJwk } from '../../../runtime/certificates/acme/acme-connection.ts';
 import { makePrivateKey } from '../../../runtime/certificates/certificate-keys.ts';
 import { freePorts, type ServerProcess, serve, temporaryFolder } from '../../harness.ts';
-import { fakeApi } from './dns/fake-api.ts';
+import { type FakeApi, fakeApi } from './dns/fake-api.ts';
 import { eventually } from './kept-certificates.ts';
 import { type ScriptedAcmeServer, scriptedAcmeServer, type Validation } from './scripted-acme-server.ts';
 
@@ -64,40 +64,33 @@ async function validated({ type, name, token, keyAuthorization }: Validation, ht
 	return true;
 }
 
-interface Running {
-	readonly acme: ScriptedAcmeServer;
-	readonly http: number;
-	readonly https: number;
-	readonly admin: number;
-	readonly folder: string;
-	readonly server: ServerProcess;
-}
+let acme: ScriptedAcmeServer;
+let permission: FakeApi;
+let server: ServerProcess;
+let http = 0;
+let https = 0;
+let admin = 0;
+const folder = temporaryFolder();
 
-async function withServer(
-	text: (ports: { http: number; https: number; acme: ScriptedAcmeServer }) => string,
-	test: (running: Running) => Promise<void>,
-): Promise<void> {
-	const folder = temporaryFolder();
-	const acme = await scriptedAcmeServer(folder);
-	const [http, https, admin] = (await freePorts(3)) as [number, number, number];
+served.before(async () => {
+	acme = await scriptedAcmeServer(folder);
+	permission = await fakeApi(({ path: url }) => ({ status: url.endsWith('domain=yes.example.com') ? 200 : 404 }));
+	[http, https, admin] = (await freePorts(3)) as [number, number, number];
 	acme.faults.validate = validation => validated(validation, http, https);
 	const file = path.join(folder, 'Configfile');
 	writeFileSync(
 		file,
-		`{\n\thttp_port ${http}\n\thttps_port ${https}\n\tadmin 127.0.0.1:${admin}\n\tthreads 2\n\tmetrics\n\tstorage file_system store\n${text({ http, https, acme })}`,
-	);
-	const server = await serve([file], https);
-	try {
-		await test({ acme, http, https, admin, folder, server });
-	} finally {
-		await server.stop();
-		await acme.close();
+		`{
+	http_port ${http}
+	https_port ${https}
+	admin 127.0.0.1:${admin}
+	threads 2
+	metrics
+	storage file_system store
+	on_demand_tls {
+		ask ${permission.url}/ask
 	}
-}
-
-served('sites get their certificates by challenges that every thread answers; keys are shown nowhere', async () => {
-	await withServer(
-		({ acme }) => `	cert_issuer acme ${acme.directory} {
+	cert_issuer acme ${acme.directory} {
 		trusted_roots ${acme.rootFile}
 		eab id very-secret-mac
 	}
@@ -114,41 +107,10 @@ alpn.example.com {
 	}
 	respond "over TLS"
 }
-`,
-		async ({ acme, http, https, admin, folder, server }) => {
-			for (const name of ['http.example.com', 'alpn.example.com']) {
-				await eventually(`${name} has its certificate`, async () => {
-					const certificate = await certificateOf(https, name);
-					return certificate?.issuer === 'CN=Scripted Root' && certificate.checkHost(name) === name;
-				});
-			}
-			assert.is(acme.orders.length, 2);
-			assert.is((await get(http, 'http.example.com', '/x')).status, 308);
-			assert.is((await get(http, 'http.example.com', '/.well-known/acme-challenge/none')).status, 308);
-			const file = path.join(folder, 'store/certificates', path.basename(issuerFolder(acme)), 'http.example.com');
-			assert.ok(existsSync(file));
-			const config = (await get(admin, `127.0.0.1:${admin}`, '/config/')).body;
-			const metrics = (await get(admin, `127.0.0.1:${admin}`, '/metrics')).body;
-			const key = readFileSync(path.join(file, 'http.example.com.key'), 'utf8').split('\n')[1]!;
-			for (const shown of [config, metrics, server.output()]) {
-				assert.not.ok(shown.includes(key) || shown.includes('PRIVATE KEY') || shown.includes('very-secret-mac'));
-			}
-			assert.match(config, /"mac_key":"\[redacted\]"/);
-			assert.match(metrics, /svc_tls_certificate\w*\{[^}]*subject="http\.example\.com"/);
-			assert.match(metrics, /svc_tls_\w*(?:issuance|attempts)\w*\{[^}]*result="obtained"[^}]*\} 2/);
-		},
-	);
-});
-
-served('a site on demand gets its certificate in the handshake of its first client, with permission only', async () => {
-	const permission = await fakeApi(({ path: url }) => ({ status: url.endsWith('domain=yes.example.com') ? 200 : 404 }));
-	await withServer(
-		({ acme }) => `	on_demand_tls {
-		ask ${permission.url}/ask
-	}
-	cert_issuer acme ${acme.directory} {
-		trusted_roots ${acme.rootFile}
-	}
+acme.localhost {
+	tls internal
+	acme_server
+	respond "not ACME"
 }
 https:// {
 	tls {
@@ -157,84 +119,99 @@ https:// {
 	respond "on demand"
 }
 `,
-		async ({ acme, https }) => {
-			assert.is(acme.orders.length, 0);
-			const certificates = await Promise.all([1, 2, 3].map(() => certificateOf(https, 'yes.example.com')));
-			for (const certificate of certificates) assert.is(certificate?.checkHost('yes.example.com'), 'yes.example.com');
-			assert.is(acme.orders.length, 1);
-			assert.is((await certificateOf(https, 'no.example.com'))?.checkHost('no.example.com'), undefined);
-			assert.is(acme.orders.length, 1);
-		},
 	);
-	await permission.close();
+	server = await serve([file], https);
+});
+
+served.after(async () => {
+	await server.stop();
+	await Promise.all([acme.close(), permission.close()]);
+});
+
+served('sites get their certificates by challenges that every thread answers; keys are shown nowhere', async () => {
+	for (const name of ['http.example.com', 'alpn.example.com']) {
+		await eventually(`${name} has its certificate`, async () => {
+			const certificate = await certificateOf(https, name);
+			return certificate?.issuer === 'CN=Scripted Root' && certificate.checkHost(name) === name;
+		});
+	}
+	assert.is(acme.orders.length, 2);
+	assert.is((await get(http, 'http.example.com', '/x')).status, 308);
+	assert.is((await get(http, 'http.example.com', '/.well-known/acme-challenge/none')).status, 308);
+	const host = `${new URL(acme.directory).host.replace(':', '-')}-directory`;
+	const file = path.join(folder, 'store/certificates', host, 'http.example.com');
+	const config = (await get(admin, `127.0.0.1:${admin}`, '/config/')).body;
+	const metrics = (await get(admin, `127.0.0.1:${admin}`, '/metrics')).body;
+	const key = readFileSync(path.join(file, 'http.example.com.key'), 'utf8').split('\n')[1]!;
+	for (const shown of [config, metrics, server.output()]) {
+		assert.not.ok(shown.includes(key) || shown.includes('PRIVATE KEY') || shown.includes('very-secret-mac'));
+	}
+	assert.match(config, /"mac_key":"\[redacted\]"/);
+	assert.match(metrics, /svc_tls_certificate\w*\{[^}]*subject="http\.example\.com"/);
+	assert.match(metrics, /svc_tls_\w*attempts\w*\{[^}]*result="obtained"[^}]*\} [23]\n/);
+});
+
+served('a site on demand gets its certificate in the handshake of its first client, with permission only', async () => {
+	const before = acme.orders.length;
+	const certificates = await Promise.all([1, 2, 3].map(() => certificateOf(https, 'yes.example.com')));
+	for (const certificate of certificates) assert.is(certificate?.checkHost('yes.example.com'), 'yes.example.com');
+	assert.is(acme.orders.length, before + 1);
+	assert.is((await certificateOf(https, 'no.example.com'))?.checkHost('no.example.com'), undefined);
+	assert.is(acme.orders.length, before + 1);
 });
 
 served('a site with acme_server has its directory, nonces and accounts, whichever thread is asked', async () => {
-	await withServer(
-		() => `}
-acme.localhost {
-	acme_server
-	respond "not ACME"
-}
-`,
-		async ({ https, folder }) => {
-			const ask = (method: string, file: string, body?: string) =>
-				new Promise<{ status: number; text: string; nonce: string; location: string }>((resolve, reject) => {
-					const options = {
-						...{
-							host: '127.0.0.1',
-							port: https,
-							servername: 'acme.localhost',
-							method,
-							path: file,
-							agent: false as const,
-						},
-						headers: {
-							host: `acme.localhost:${https}`,
-							...(body === undefined ? {} : { 'content-type': 'application/jose+json' }),
-						},
-						ca: readFileSync(path.join(folder, 'store/pki/authorities/local/root.crt')),
-					};
-					const sent = secureRequest(options, response => {
-						let text = '';
-						response.setEncoding('utf8').on('data', chunk => {
-							text += chunk;
-						});
-						const { 'replay-nonce': nonce, location } = response.headers;
-						response.on('end', () =>
-							resolve({ status: response.statusCode!, text, nonce: String(nonce), location: String(location) }),
-						);
-					});
-					sent.on('error', reject);
-					sent.end(body);
+	const ask = (method: string, file: string, body?: string) =>
+		new Promise<{ status: number; text: string; nonce: string; location: string }>((resolve, reject) => {
+			const options = {
+				...{
+					host: '127.0.0.1',
+					port: https,
+					servername: 'acme.localhost',
+					method,
+					path: file,
+					agent: false as const,
+				},
+				headers: {
+					host: `acme.localhost:${https}`,
+					...(body === undefined ? {} : { 'content-type': 'application/jose+json' }),
+				},
+				ca: readFileSync(path.join(folder, 'store/pki/authorities/local/root.crt')),
+			};
+			const sent = secureRequest(options, response => {
+				let text = '';
+				response.setEncoding('utf8').on('data', chunk => {
+					text += chunk;
 				});
-			const base = `https://acme.localhost:${https}/acme/local`;
-			const directory = await ask('GET', '/acme/local/directory');
-			assert.is(directory.status, 200);
-			assert.is(
-				directory.text,
-				`{"newNonce":"${base}/new-nonce","newAccount":"${base}/new-account","newOrder":"${base}/new-order","revokeCert":"${base}/revoke-cert","keyChange":"${base}/key-change"}\n`,
-			);
-			assert.is((await ask('GET', '/elsewhere')).text, 'not ACME');
-			const key = await makePrivateKey('p256');
-			for (const status of [201, 200, 200, 200]) {
-				const { nonce } = await ask('HEAD', '/acme/local/new-nonce');
-				const url = `${base}/new-account`;
-				const body = jws({ alg: 'ES256', jwk: publicJwk(key), nonce, url }, { termsOfServiceAgreed: true }, data =>
-					sign('sha256', data, { key, dsaEncoding: 'ieee-p1363' }),
+				const { 'replay-nonce': nonce, location } = response.headers;
+				response.on('end', () =>
+					resolve({ status: response.statusCode!, text, nonce: String(nonce), location: String(location) }),
 				);
-				const account = await ask('POST', '/acme/local/new-account', body);
-				assert.is(account.status, status, account.text);
-				assert.ok(account.location.startsWith(`${base}/account/`));
-				assert.is((await ask('POST', '/acme/local/new-account', body)).status, 400);
-			}
-			assert.is((await ask('POST', '/acme/local/new-order', 'x'.repeat(200_000))).status, 413);
-		},
+			});
+			sent.on('error', reject);
+			sent.end(body);
+		});
+	const base = `https://acme.localhost:${https}/acme/local`;
+	const directory = await ask('GET', '/acme/local/directory');
+	assert.is(directory.status, 200);
+	assert.is(
+		directory.text,
+		`{"newNonce":"${base}/new-nonce","newAccount":"${base}/new-account","newOrder":"${base}/new-order","revokeCert":"${base}/revoke-cert","keyChange":"${base}/key-change"}\n`,
 	);
+	assert.is((await ask('GET', '/elsewhere')).text, 'not ACME');
+	const key = await makePrivateKey('p256');
+	for (const status of [201, 200, 200, 200]) {
+		const { nonce } = await ask('HEAD', '/acme/local/new-nonce');
+		const url = `${base}/new-account`;
+		const body = jws({ alg: 'ES256', jwk: publicJwk(key), nonce, url }, { termsOfServiceAgreed: true }, data =>
+			sign('sha256', data, { key, dsaEncoding: 'ieee-p1363' }),
+		);
+		const account = await ask('POST', '/acme/local/new-account', body);
+		assert.is(account.status, status, account.text);
+		assert.ok(account.location.startsWith(`${base}/account/`));
+		assert.is((await ask('POST', '/acme/local/new-account', body)).status, 400);
+	}
+	assert.is((await ask('POST', '/acme/local/new-order', 'x'.repeat(200_000))).status, 413);
 });
-
-function issuerFolder(acme: ScriptedAcmeServer): string {
-	return `${new URL(acme.directory).host.replace(':', '-')}-directory`;
-}
 
 served.run();
