@@ -1,5 +1,6 @@
 /** Every row of the bench, in the order printed. */
 import { CACHING } from './caching.ts';
+import { FILES } from './files.ts';
 import { HTTP2 } from './http2.ts';
 import { POOLS } from './pools.ts';
 import { PROXYING } from './proxying.ts';
@@ -15,6 +16,7 @@ export const TASKS: readonly Task[] = [
 	...TLS,
 	...PROXYING,
 	...POOLS,
+	...FILES,
 	...CACHING,
 	...RESOURCES,
 ];

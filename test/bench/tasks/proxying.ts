@@ -2,6 +2,7 @@
 import type { MessageLoad, RequestLoad } from '../load.ts';
 import { backendCertificate } from './backend-certificate.ts';
 import { caddy, haproxy, nginx, svc } from './configurations.ts';
+import { fileTree } from './file-tree.ts';
 import { HUNDRED } from './pools.ts';
 import type { Backends, Contender, LoadTask } from './task.ts';
 
@@ -11,7 +12,8 @@ export const BACKEND_FILES = { '10k': 10_240, '1m': 1_048_576 } as const;
 /** The static backend: nginx, on the load generator's core. */
 export function backendConfiguration({ files, secure, h2c }: Backends): string {
 	const { certificate, key } = backendCertificate();
-	const content = `sendfile on; root .; default_type text/plain; location = / { return 200 "Hello, world!\\n"; }`;
+	const content = `sendfile on; root .; default_type text/plain; location = / { return 200 "Hello, world!\\n"; }
+	location /tree/ { alias ${fileTree()}/; types { application/json json; } }`;
 	return nginx(
 		`listen 127.0.0.1:${files}; ${HUNDRED.map(host => `listen ${host}:${files};`).join(' ')} ${content}`,
 		`http2_max_requests 1000000000;

@@ -1,0 +1,32 @@
+/** The folder of files that benches serve. */
+import { chmodSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { temporaryFolder } from '../../harness.ts';
+
+/** A folder that every server reads: 10 KB and 1 MB of letters, 10 KB of JSON. */
+export function fileTree(): string {
+	const made = temporaryFolder();
+	// Started by root, some servers read files as another user.
+	chmodSync(made, 0o755);
+	writeFileSync(path.join(made, '10k.txt'), Buffer.alloc(10_240, 'x'));
+	writeFileSync(path.join(made, '1m.txt'), Buffer.alloc(1_048_576, 'x'));
+	writeFileSync(path.join(made, '10k.json'), JSON.stringify(entries()));
+	return made;
+}
+
+/** About 10 KB of what an API answers: keys that repeat, values that do not. */
+function entries(): object[] {
+	let state = 1;
+	const next = (below: number): number => {
+		state = (state * 48_271) % 2_147_483_647;
+		return state % below;
+	};
+	return Array.from({ length: 92 }, (_, id) => ({
+		id,
+		name: `user-${next(100_000).toString(36)}`,
+		email: `${next(1e9).toString(36)}@example.com`,
+		active: next(2) === 1,
+		score: next(10_000) / 100,
+		tags: ['alpha', 'beta', 'gamma'].slice(next(3)),
+	}));
+}

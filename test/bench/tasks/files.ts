@@ -1,0 +1,81 @@
+/** Rows of `file_server` and `encode`: files of a folder, as they are and compressed. */
+import { caddy, nginx, svc } from './configurations.ts';
+import { fileTree } from './file-tree.ts';
+import type { Contender, LoadTask } from './task.ts';
+
+/** The level of gzip that every server uses. */
+const LEVEL = 5;
+
+const NGINX = 'sendfile on; tcp_nopush on; open_file_cache max=1000; types { application/json json; text/plain txt; }';
+
+/** Servers of one folder. */
+function servers(): readonly Contender[] {
+	const root = fileTree();
+	return [
+		{ server: 'svc', configuration: port => svc(`http://127.0.0.1:${port} {\n\troot ${root}\n\tfile_server\n}\n`) },
+		{ server: 'nginx', configuration: port => nginx(`listen 127.0.0.1:${port}; root ${root};`, NGINX) },
+		{
+			server: 'caddy',
+			configuration: port => caddy(`http://127.0.0.1:${port} {\n\troot * ${root}\n\tfile_server\n}\n`),
+		},
+	];
+}
+
+/** The same, compressing. What they answer is a file, or what an upstream made of one. */
+function compressing(from: 'folder' | 'upstream'): readonly Contender[] {
+	const root = fileTree();
+	const site = (to: number): string => {
+		const block = `\tencode {\n\t\tgzip ${LEVEL}\n\t}\n`;
+		return from === 'folder'
+			? `${block}\troot * ${root}\n\tfile_server\n`
+			: `${block}\treverse_proxy 127.0.0.1:${to}\n`;
+	};
+	const gzip = `gzip on; gzip_comp_level ${LEVEL}; gzip_types application/json; gzip_vary on;`;
+	const location =
+		from === 'folder'
+			? `root ${root};`
+			: 'location / { proxy_pass http://b; proxy_http_version 1.1; proxy_set_header Connection ""; }';
+	return [
+		{
+			server: 'svc',
+			configuration: (port, { files }) => svc(`http://127.0.0.1:${port} {\n${site(files)}}\n`),
+		},
+		{
+			server: 'nginx',
+			configuration: (port, { files }) =>
+				nginx(
+					`listen 127.0.0.1:${port}; ${gzip} ${location}`,
+					`${NGINX} upstream b { server 127.0.0.1:${files}; keepalive 128; keepalive_requests 1000000000; }`,
+				),
+		},
+		{
+			server: 'caddy',
+			configuration: (port, { files }) => caddy(`http://127.0.0.1:${port} {\n${site(files)}}\n`),
+		},
+	];
+}
+
+const row = (name: string, file: string, most: number): LoadTask => ({
+	name: `file ${name}`,
+	load: { kind: 'requests', path: file },
+	contenders: servers(),
+	bounds: { nginx: most, caddy: 0.5 },
+});
+
+/** Rows of files. */
+export const FILES: readonly LoadTask[] = [
+	row('10 KB', '/10k.txt', 1),
+	row('1 MB', '/1m.txt', 1.8),
+	{
+		name: 'file 10 KB of JSON, gzip',
+		load: { kind: 'requests', path: '/10k.json', headers: { 'Accept-Encoding': 'gzip' } },
+		contenders: compressing('folder'),
+		bounds: { nginx: 1.1, caddy: 0.5 },
+	},
+	{
+		name: 'file 10 KB of JSON by way of the proxy, gzip',
+		load: { kind: 'requests', path: '/tree/10k.json', headers: { 'Accept-Encoding': 'gzip' } },
+		contenders: compressing('upstream'),
+		bounds: { nginx: 1.1, caddy: 0.5 },
+	},
+];
