@@ -5,8 +5,8 @@ import type { LoadedCertificate } from '../../compiler/tls/site-tls.ts';
 import type { LogLevel } from '../threads/messages.ts';
 import type { PublishedCertificate } from './certificate-feed.ts';
 
-/** Milliseconds between two looks at the files. */
-const LOOK_INTERVAL = 2000;
+/** Milliseconds between two looks at the files; more where there are many: one for each. */
+const LOOK_INTERVAL = 1000;
 /** Milliseconds of reading after which the thread does something else. */
 const SLICE = 5;
 
@@ -78,7 +78,7 @@ export class CertificateFiles {
 		const gone = [...this.#served.keys()].filter(id => !prepared.has(id));
 		this.#served = prepared;
 		if (gone.length > 0) this.#host.drop(gone);
-		if (prepared.size > 0) this.#timer ??= setTimeout(() => void this.#look(), LOOK_INTERVAL).unref();
+		if (prepared.size > 0) this.#timer ??= this.#later();
 	}
 
 	/** The document prepared last is not served: what only it wanted goes, what it read anew is as it was. */
@@ -140,7 +140,11 @@ export class CertificateFiles {
 			for (const { id } of changed)
 				this.#host.log('info', 'tls', 'a certificate file was read again', { certificate: id.slice(5) });
 		}
-		this.#timer = this.#served.size > 0 ? setTimeout(() => void this.#look(), LOOK_INTERVAL).unref() : undefined;
+		this.#timer = this.#served.size > 0 ? this.#later() : undefined;
+	}
+
+	#later(): NodeJS.Timeout {
+		return setTimeout(() => void this.#look(), Math.max(LOOK_INTERVAL, this.#served.size)).unref();
 	}
 }
 
