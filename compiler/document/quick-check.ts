@@ -62,6 +62,11 @@ export class QuickChecks {
 				case 'maxLength':
 				case 'pattern':
 					break;
+				case 'propertyNames': {
+					const check = this.#of(value as Schema);
+					checks.push(fields => !isFields(fields) || Object.keys(fields).every(check));
+					break;
+				}
 				case 'items':
 					checks.push(this.#items(value as Schema));
 					break;
@@ -165,6 +170,10 @@ export class QuickChecks {
 		const named = typeof schema.$ref === 'string' ? this.#definitions[schema.$ref.slice('#/$defs/'.length)] : schema;
 		return (named?.properties as { readonly [name: string]: Schema } | undefined)?.[tag]?.const;
 	}
+}
+
+function isFields(value: unknown): value is Fields {
+	return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function all(checks: readonly QuickCheck[]): QuickCheck {
