@@ -42,6 +42,14 @@ export class MemoryWanted extends Error {
 	}
 }
 
+/** Shared memory that the machine has not. */
+export class MemoryRefused extends Error {
+	constructor(bytes: number) {
+		super(`There are not ${Math.ceil(bytes / 2 ** 20)} MiB of memory to be had.`);
+		this.name = 'MemoryRefused';
+	}
+}
+
 /** Building was given up from outside. */
 export class BuildAborted extends Error {
 	constructor() {

@@ -5,7 +5,7 @@ import { cacheLayout } from './cache/memory-layout.ts';
 import { SharedCache } from './cache/shared-cache.ts';
 import { ThreadCompressor } from './compression/thread-compressor.ts';
 import { createFileReader } from './files/file-reader.ts';
-import { type LeaseSource, MemoryWanted } from './generation-builder.ts';
+import { type LeaseSource, MemoryRefused, MemoryWanted } from './generation-builder.ts';
 import { LeaseRegistry, leaseKey } from './leases.ts';
 import { AccessBatch, type BatchPort } from './logs/access-batch.ts';
 import { AccessLogger, type AccessLogSurroundings } from './logs/access-log.ts';
@@ -52,6 +52,7 @@ export class ThreadLeases implements LeaseSource {
 	readonly #metrics: MetricsSource;
 	readonly #memory = new Map<string, SharedArrayBuffer>();
 	readonly #wanted = new Set<string>();
+	readonly #refused = new Set<string>();
 	#arrived: (() => void)[] = [];
 
 	constructor(thread: LeaseThread) {
@@ -83,9 +84,10 @@ export class ThreadLeases implements LeaseSource {
 		});
 	}
 
-	/** Memory that was wanted is here. */
-	memoryArrived(key: string, buffer: SharedArrayBuffer): void {
-		this.#memory.set(key, buffer);
+	/** Memory that was wanted is here, or cannot be had. */
+	memoryArrived(key: string, buffer: SharedArrayBuffer | undefined): void {
+		if (buffer) this.#memory.set(key, buffer);
+		else this.#refused.add(key);
 		this.#wanted.delete(key);
 		if (this.#wanted.size > 0) return;
 		for (const resolve of this.#arrived.splice(0)) resolve();
@@ -173,6 +175,9 @@ export class ThreadLeases implements LeaseSource {
 	#sharedMemory(key: string, wanted: WantedMemory): SharedArrayBuffer {
 		const memory = this.#memory.get(key);
 		if (memory) return memory;
+		if (this.#refused.delete(key)) {
+			throw new MemoryRefused(4 * (wanted.slots * this.#thread.rows + (wanted.common ?? 0)));
+		}
 		if (!this.#wanted.has(key)) {
 			this.#wanted.add(key);
 			this.#thread.send({ type: 'memory_wanted', key, wanted });

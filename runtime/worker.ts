@@ -8,7 +8,7 @@ import { serverSettingsFor } from '../compiler/document/server-settings.ts';
 import { compileClientIp, compilePeerTrust } from '../compiler/exchange/client-ip.ts';
 import { DEFAULT_PROTOCOLS } from '../compiler/options/servers/protocols.ts';
 import { Generations } from './generation.ts';
-import { BuildAborted, GenerationBuild, type SharedParts } from './generation-builder.ts';
+import { BuildAborted, GenerationBuild, MemoryRefused, type SharedParts } from './generation-builder.ts';
 import { hostFacts } from './host-facts.ts';
 import { addressText } from './listeners/address-text.ts';
 import { connectionRoom, descriptorLimit } from './listeners/descriptor-limit.ts';
@@ -372,6 +372,7 @@ function wantsDebug(settings: Settings): boolean {
 function problem(error: unknown): { code: string; message: string; pointer?: string } {
 	if (error instanceof BuildError) return { code: error.code, message: error.message, pointer: error.pointer };
 	if (error instanceof ListenError) return { code: 'listen', message: error.message };
+	if (error instanceof MemoryRefused) return { code: 'runtime/no-memory', message: error.message };
 	if (error instanceof UnknownEncoder) return { code: 'log/unknown-format', message: error.message };
 	return { code: 'runtime/build-failed', message: error instanceof Error ? error.message : String(error) };
 }

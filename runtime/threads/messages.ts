@@ -157,8 +157,8 @@ export type ToWorker =
 	| { readonly type: 'activate' }
 	| { readonly type: 'tls'; readonly update: TlsUpdate }
 	| { readonly type: 'discard' }
-	/** Memory asked for with `memory_wanted`. */
-	| { readonly type: 'memory'; readonly key: string; readonly buffer: SharedArrayBuffer }
+	/** Memory asked for with `memory_wanted`; undefined when the machine has not so much. */
+	| { readonly type: 'memory'; readonly key: string; readonly buffer: SharedArrayBuffer | undefined }
 	| { readonly type: 'drain' }
 	/** Answers `ask`. */
 	| { readonly type: 'answer'; readonly id: number; readonly answer: unknown }

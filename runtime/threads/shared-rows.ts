@@ -55,12 +55,13 @@ export class SharedRows {
 		return this.#rows.size;
 	}
 
-	/** The memory of a key; made, all 0 but for what its watcher puts in, for its first user. */
-	take(key: string, wanted: WantedMemory, thread: number): SharedArrayBuffer {
+	/** The memory of a key; made, all 0 but for what its watcher puts in, for its first user. Undefined when there is not so much. */
+	take(key: string, wanted: WantedMemory, thread: number): SharedArrayBuffer | undefined {
 		let rows = this.#rows.get(key);
 		if (!rows) {
 			const slots = this.#threads * wanted.slots + (wanted.common ?? 0);
-			const buffer = new SharedArrayBuffer(slots * Int32Array.BYTES_PER_ELEMENT);
+			const buffer = allocate(slots * Int32Array.BYTES_PER_ELEMENT);
+			if (!buffer) return undefined;
 			rows = { buffer, wanted, users: new Set() };
 			this.#rows.set(key, rows);
 			if (wanted.pool) this.#watcher?.poolOpened(key, wanted.pool, buffer, this.#threads);
@@ -89,5 +90,14 @@ export class SharedRows {
 			new Int32Array(buffer).fill(0, thread * wanted.slots, (thread + 1) * wanted.slots);
 			this.release(key, thread);
 		}
+	}
+}
+
+function allocate(bytes: number): SharedArrayBuffer | undefined {
+	try {
+		return new SharedArrayBuffer(bytes);
+	} catch (error) {
+		if (error instanceof RangeError) return undefined;
+		throw error;
 	}
 }

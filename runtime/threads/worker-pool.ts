@@ -171,7 +171,8 @@ export class WorkerPool {
 	/** Gives up what was being built. */
 	discardAll(): void {
 		for (const slot of this.#building.splice(0)) {
-			slot.attempt = undefined;
+			// Its time would go on running, and keep a process that was refused its start.
+			slot.attempt?.reject(new WorkerLost('The configuration was given up.'));
 			this.#post(slot, { type: 'discard' });
 		}
 	}

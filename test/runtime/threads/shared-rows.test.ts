@@ -7,7 +7,7 @@ const rows = suite('shared rows');
 
 rows('are the same for every thread, and gone with the last', () => {
 	const shared = new SharedRows(3);
-	const buffer = shared.take('a', { slots: 2 }, 0);
+	const buffer = shared.take('a', { slots: 2 }, 0)!;
 	assert.is(buffer.byteLength, 24);
 	assert.is(shared.take('a', { slots: 2 }, 1), buffer);
 	shared.release('a', 0);
@@ -21,13 +21,19 @@ rows('are the same for every thread, and gone with the last', () => {
 
 rows('a dead thread has nothing in flight', () => {
 	const shared = new SharedRows(2);
-	const numbers = new Int32Array(shared.take('a', { slots: 2 }, 0));
+	const numbers = new Int32Array(shared.take('a', { slots: 2 }, 0)!);
 	shared.take('a', { slots: 2 }, 1);
 	shared.take('b', { slots: 1 }, 1);
 	numbers.set([1, 2, 3, 4]);
 	shared.releaseAll(1);
 	assert.equal([...numbers], [1, 2, 0, 0]);
 	assert.is(shared.size, 1);
+});
+
+rows('memory that the machine has not is not given, and nothing is kept of it', () => {
+	const shared = new SharedRows(1);
+	assert.is(shared.take('a', { slots: 2 ** 50 }, 0), undefined);
+	assert.is(shared.size, 0);
 });
 
 rows.run();
