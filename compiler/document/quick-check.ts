@@ -58,6 +58,7 @@ export class QuickChecks {
 				case 'properties':
 				case 'required':
 				case 'additionalProperties':
+				case 'patternProperties':
 				case 'minLength':
 				case 'maxLength':
 				case 'pattern':
@@ -67,6 +68,14 @@ export class QuickChecks {
 					checks.push(fields => !isFields(fields) || Object.keys(fields).every(check));
 					break;
 				}
+				case 'uniqueItems':
+					// Lists of objects are left to the full checker.
+					checks.push(
+						list =>
+							!Array.isArray(list) ||
+							(new Set(list).size === list.length && list.every(item => typeof item !== 'object' || item === null)),
+					);
+					break;
 				case 'items':
 					checks.push(this.#items(value as Schema));
 					break;
@@ -107,7 +116,8 @@ export class QuickChecks {
 		}
 		const { minLength, maxLength, pattern } = schema;
 		if (minLength !== undefined || maxLength !== undefined || pattern !== undefined) checks.push(ofText(schema));
-		if (schema.properties || schema.required || schema.additionalProperties !== undefined) {
+		const { properties, required, additionalProperties, patternProperties } = schema;
+		if (properties || required || patternProperties || additionalProperties !== undefined) {
 			checks.push(this.#fields(schema));
 		}
 		return all(checks);
@@ -136,8 +146,17 @@ export class QuickChecks {
 		};
 	}
 
-	#fields({ properties = {}, required = [], additionalProperties: additional }: Schema): QuickCheck {
+	#fields({
+		properties = {},
+		required = [],
+		patternProperties = {},
+		additionalProperties: additional,
+	}: Schema): QuickCheck {
 		const known = new Map(Object.entries(properties as { [name: string]: Schema }).map(([k, s]) => [k, this.#of(s)]));
+		const byPattern = Object.entries(patternProperties as { [pattern: string]: Schema }).map(([pattern, schema]) => ({
+			pattern: new RegExp(pattern, 'u'),
+			check: this.#of(schema),
+		}));
 		const needed = required as readonly string[];
 		const other = typeof additional === 'object' ? this.#of(additional as Schema) : undefined;
 		return value => {
@@ -146,9 +165,12 @@ export class QuickChecks {
 			for (const name in value) {
 				const check = known.get(name);
 				const field = (value as Fields)[name];
+				const matching = byPattern.length === 0 ? byPattern : byPattern.filter(({ pattern }) => pattern.test(name));
+				if (matching.some(({ check: fits }) => !fits(field))) return false;
 				if (check) {
 					if (field !== undefined && !check(field)) return false;
-				} else if (additional === false || (other && !other(field))) return false;
+				} else if (matching.length > 0) continue;
+				else if (additional === false || (other && !other(field))) return false;
 			}
 			return true;
 		};
@@ -158,7 +180,7 @@ export class QuickChecks {
 		const variants = (oneOf as readonly Schema[]).map(variant => ({ schema: variant, check: this.#of(variant) }));
 		const tag = (discriminator as { readonly propertyName: string } | undefined)?.propertyName;
 		// Exactly one has to fit, and a check that does not vouch for a value does not refuse it either.
-		if (tag === undefined) return () => false;
+		if (tag === undefined) return byKind(variants);
 		const byTag = new Map(variants.map(({ schema, check }) => [this.#tagOf(schema, tag), check]));
 		return value => {
 			if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
@@ -170,6 +192,16 @@ export class QuickChecks {
 		const named = typeof schema.$ref === 'string' ? this.#definitions[schema.$ref.slice('#/$defs/'.length)] : schema;
 		return (named?.properties as { readonly [name: string]: Schema } | undefined)?.[tag]?.const;
 	}
+}
+
+/** For variants that are of different kinds, so that only one of them can fit a value. */
+function byKind(variants: readonly { readonly schema: Schema; readonly check: QuickCheck }[]): QuickCheck {
+	const checks = new Map(variants.map(({ schema, check }) => [schema.type ?? typeof schema.const, check]));
+	const kinds = ['object', 'array', 'string', 'number', 'boolean'];
+	if (checks.size < variants.length || [...checks.keys()].some(kind => !kinds.includes(kind as string))) {
+		return () => false;
+	}
+	return value => checks.get(Array.isArray(value) ? 'array' : value === null ? 'null' : typeof value)?.(value) ?? false;
 }
 
 function isFields(value: unknown): value is Fields {

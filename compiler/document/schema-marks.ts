@@ -36,6 +36,7 @@ export class SchemaMarks {
 		if (!resolved || this.#marked.get(resolved) !== true) return;
 		const mark = resolved[this.#keyword];
 		if (mark !== undefined && parent) visit(mark, parent, path);
+		for (const part of alternatives(resolved)) this.#walk(part, value, parent, path, visit);
 		if (typeof value !== 'object' || value === null) return;
 		if (Array.isArray(value)) {
 			const items = resolved.items as Schema | undefined;
@@ -102,6 +103,8 @@ export class SchemaMarks {
 		const inner: Schema[] = [
 			...Object.values((schema.properties ?? {}) as SchemaMap),
 			...((schema.oneOf ?? []) as readonly Schema[]),
+			...((schema.anyOf ?? []) as readonly Schema[]),
+			...((schema.allOf ?? []) as readonly Schema[]),
 		];
 		for (const key of ['items', 'additionalProperties'] as const) {
 			const child = schema[key];
@@ -117,4 +120,9 @@ export class SchemaMarks {
 		this.#marked.set(schema, marked);
 		return marked;
 	}
+}
+
+/** Schemas of which one or more hold for a value, and no tag tells which: what any of them marks is marked. */
+function alternatives({ oneOf, anyOf, allOf, discriminator }: Schema): readonly Schema[] {
+	return [discriminator === undefined ? oneOf : undefined, anyOf, allOf].flatMap(list => (list ?? []) as Schema[]);
 }

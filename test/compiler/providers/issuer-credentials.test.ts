@@ -77,6 +77,13 @@ other.com {
 	assert.ok(shown.includes('"open"'));
 });
 
+credentials('a credential below alternatives without a tag is hidden too', () => {
+	const proxy = { url: 'socks5://127.0.0.1:1', username: 'open', password: 'hidden-value' };
+	const upstreams = { to: ['127.0.0.1:1'], transport: { type: 'http', forward_proxy: proxy } };
+	const shown = JSON.stringify(redact({ sites: [{ addresses: [':1'], pipeline: [{ handler: 'proxy', upstreams }] }] }));
+	assert.ok(shown.includes('"password":"[redacted]"') && !shown.includes('hidden-value'), shown);
+});
+
 credentials('a credential that is written down is warned of, one from the environment is not', () => {
 	const warnings = (token: string): number =>
 		compiled(`{\n\tdns cloudflare ${token}\n}\nhttp://:8080\n`).diagnostics.filter(
