@@ -99,9 +99,9 @@ export async function serveDocument(
 	manager.activate();
 }
 
-/** Waits until something holds; throws after five seconds. */
+/** Waits until something holds; throws after twenty seconds: machines are busy. */
 export async function eventually(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-	const end = performance.now() + 5000;
+	const end = performance.now() + 20_000;
 	while (!(await holds())) {
 		if (performance.now() > end) throw new Error(`never: ${what}`);
 		await new Promise(resolve => setTimeout(resolve, 10));
