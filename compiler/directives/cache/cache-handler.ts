@@ -123,7 +123,13 @@ function lookUp(rules: CacheRules, x: Exchange, key: string, role: Role, turns: 
 	const turn = cache.turn(key, rules.patience);
 	if (turn.ended === undefined) return ask(rules, x, { ...fetch, turn });
 	cache.count('collapsed');
-	return turn.ended.then(() => (x.isGone ? undefined : lookUp(rules, x, key, role, turns + 1)));
+	const begun = performance.now();
+	return turn.ended.then(() => {
+		if (x.isGone) return undefined;
+		// Who has waited for as long as may be asks without waiting for anybody else.
+		const tired = performance.now() - begun >= rules.patience;
+		return lookUp(rules, x, key, role, tired ? MOST_TURNS : turns + 1);
+	});
 }
 
 /** Whether the answer to this request may well be everybody's: then one asks, and the others wait for it. */
@@ -180,6 +186,9 @@ function ask(rules: CacheRules, x: Exchange, fetch: Fetch): void | Promise<void>
 		restore();
 		try {
 			settle(rules, x, fetch, before, { askedAt, cameAt: x.now() }, release !== undefined);
+		} catch (error) {
+			fetch.turn?.done('failed');
+			throw error;
 		} finally {
 			release?.();
 		}
@@ -253,7 +262,8 @@ function settle(
 	x.cacheStatus = 'miss';
 	cache.count('miss');
 	const kept = fetch.role === 'serve' && keepResponse(rules, x, fetch.key, before, times, fetch.wishes, turn);
-	if (!kept) turn?.done('private');
+	// A failure, or an answer that nobody was there for, says nothing of the next one.
+	if (!kept) turn?.done(x.isGone || status >= 500 ? 'failed' : 'private');
 	if (stored !== undefined && fetch.role === 'look' && x.request.method === 'HEAD') judgeByHead(cache, stored, x);
 	if (rules.tells)
 		tell(

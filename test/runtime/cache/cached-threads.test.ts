@@ -1,0 +1,115 @@
+/** Caches when threads die, and when those who are waited for leave or take too long. */
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import { connect } from 'node:net';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type Runtime, startRuntime } from '../../../runtime/runtime.ts';
+import { freePorts } from '../../harness.ts';
+import { keptLog } from '../running-server.ts';
+
+const dying = suite('caches and those who leave');
+const asked = new Map<string, number>();
+const held: ServerResponse[] = [];
+const origin = createServer((request, response) => {
+	const path = request.url!;
+	const count = (asked.get(path) ?? 0) + 1;
+	asked.set(path, count);
+	if (!path.startsWith('/fails')) {
+		response.setHeader('Cache-Control', path.includes('private') ? 'private' : 'max-age=600');
+	}
+	if (path.startsWith('/held') && count === 1) held.push(response);
+	else if (path.startsWith('/fails')) setTimeout(() => response.writeHead(503).end(), 100);
+	else setTimeout(() => response.end(`${path} ${count}`), path.includes('slow') ? 200 : 0);
+});
+let runtime: Runtime;
+let port = 0;
+
+dying.before(async () => {
+	origin.listen(0, '127.0.0.1');
+	await once(origin, 'listening');
+	const upstream = (origin.address() as { port: number }).port;
+	[port] = (await freePorts(1)) as [number];
+	const text = `http://127.0.0.1:${port} {
+	cache {
+		collapse 400ms
+	}
+	reverse_proxy 127.0.0.1:${upstream}
+}
+`;
+	runtime = await startRuntime({
+		input: { format: 'configfile', text, name: 'Configfile' },
+		threads: 2,
+		writers: { stderr: keptLog(), stdout: keptLog() },
+	});
+});
+
+dying.after(async () => {
+	for (const response of held) response.destroy();
+	await runtime?.stop();
+	origin.closeAllConnections();
+	origin.close();
+});
+
+/** One request on a connection of its own. */
+async function get(path: string): Promise<string> {
+	const socket = connect(port, '127.0.0.1');
+	socket.write(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: close\r\n\r\n`);
+	let text = '';
+	socket.setEncoding('latin1').on('data', chunk => {
+		text += chunk;
+	});
+	socket.on('error', () => {});
+	await once(socket, 'close');
+	return text;
+}
+
+dying('what the others know stays when a thread dies, and its successor knows it too', async () => {
+	assert.match(await get('/kept'), 'stored');
+	await runtime.terminateWorker(0);
+	for (let tries = 0; tries < 100 && (await get('/kept')) === ''; tries++) {
+		await new Promise(resolve => setTimeout(resolve, 50));
+	}
+	await new Promise(resolve => setTimeout(resolve, 1500));
+	for (let i = 0; i < 20; i++) assert.match(await get('/kept'), 'svc; hit');
+	assert.is(asked.get('/kept'), 1);
+});
+
+dying('the one who asks leaves: another asks in its place', async () => {
+	const leaver = connect(port, '127.0.0.1');
+	leaver.on('error', () => {});
+	leaver.write(`GET /held HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
+	for (let tries = 0; tries < 100 && held.length === 0; tries++) await new Promise(resolve => setTimeout(resolve, 10));
+	const waiting = Promise.all(Array.from({ length: 20 }, () => get('/held')));
+	await new Promise(resolve => setTimeout(resolve, 100));
+	leaver.destroy();
+	for (const answer of await waiting) assert.match(answer, '/held 2');
+	assert.is(asked.get('/held'), 2);
+});
+
+dying('who has waited long enough asks too', async () => {
+	const first = get('/held-long');
+	await new Promise(resolve => setTimeout(resolve, 50));
+	const begun = performance.now();
+	assert.match(await get('/held-long'), '/held-long 2');
+	const took = performance.now() - begun;
+	assert.ok(took > 200 && took < 5000, String(took));
+	held.at(-1)!.end('late');
+	assert.match(await first, 'late');
+});
+
+dying('what is one user’s is asked for by each, all at once after the first', async () => {
+	const begun = performance.now();
+	const answers = await Promise.all(Array.from({ length: 30 }, () => get('/private-slow')));
+	assert.is(new Set(answers.map(answer => answer.slice(answer.indexOf('\r\n\r\n')))).size, 30);
+	assert.is(asked.get('/private-slow'), 30);
+	assert.ok(performance.now() - begun < 3000, 'they did not stand in a line');
+});
+
+dying('a failure is nobody’s answer but its own', async () => {
+	const answers = await Promise.all(Array.from({ length: 5 }, () => get('/fails')));
+	for (const answer of answers) assert.match(answer, '503');
+	assert.is(asked.get('/fails'), 5);
+});
+
+dying.run();
