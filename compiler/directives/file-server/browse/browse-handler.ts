@@ -17,6 +17,12 @@ const FILE_LIMIT = 10_000;
 /** Seconds that a browser remembers how the visitor likes listings sorted: 30 days. */
 const COOKIE_AGE = 2_592_000;
 
+/** What a visitor may choose for every folder: names of queries and cookies, and their values. */
+const CHOICES: readonly (readonly [name: string, values: readonly string[]])[] = [
+	['sort', LISTING_SORTS],
+	['order', ['asc', 'desc']],
+];
+
 /** Where a folder stands. */
 export interface BrowsedFolder {
 	readonly root: string;
@@ -52,9 +58,15 @@ export function compileBrowse(
 		headers.add('Vary', 'Accept, Accept-Encoding');
 		const newest = shown.reduce((latest, entry) => (entry.mtimeNs > latest ? entry.mtimeNs : latest), mtimeNs);
 		const modified = Math.min(Number(newest / 1_000_000_000n), Math.floor(x.now() / 1000));
-		headers.set('Last-Modified', new Date(modified * 1000).toUTCString());
 		const view = viewOf(x, settings);
-		if (evaluatePreconditions(request.headers, { etag: undefined, modified }, x.now()) === 'not-modified') {
+		// The folder's time says nothing of the visitor's own choice: a copy from before it would be taken for the page.
+		const isPersonal = CHOICES.some(([name]) => cookieNamed(request.headers, name) !== undefined);
+		if (isPersonal) headers.set('Cache-Control', 'private, no-cache');
+		else headers.set('Last-Modified', new Date(modified * 1000).toUTCString());
+		if (
+			!isPersonal &&
+			evaluatePreconditions(request.headers, { etag: undefined, modified }, x.now()) === 'not-modified'
+		) {
 			response.status = 304;
 			response.body = null;
 			return;
@@ -120,11 +132,7 @@ function numberOf(query: URLSearchParams, name: string): number {
 /** What a visitor chose holds for the other folders too. */
 function rememberView(x: Exchange): void {
 	const query = new URLSearchParams(x.request.query ?? '');
-	const choices: readonly (readonly [name: string, values: readonly string[]])[] = [
-		['sort', LISTING_SORTS],
-		['order', ['asc', 'desc']],
-	];
-	for (const [name, values] of choices) {
+	for (const [name, values] of CHOICES) {
 		const value = query.get(name);
 		if (value === null || !values.includes(value)) continue;
 		const secure = x.request.scheme === 'https' ? '; Secure' : '';

@@ -183,6 +183,11 @@ browse('a listing is conditional, and HEAD has its fields', async () => {
 	const { headers, body } = await ask('/docs/');
 	const again = await ask('/docs/', { 'If-Modified-Since': headers['last-modified']! });
 	assert.is(again.status, 304);
+	// A visitor who has chosen an order since must not be told that the old page is still right.
+	const chosen = await ask('/docs/', { 'If-Modified-Since': headers['last-modified']!, Cookie: 'sort=size' });
+	assert.is(chosen.status, 200);
+	assert.is(chosen.headers['last-modified'], undefined);
+	assert.is(chosen.headers['cache-control'], 'private, no-cache');
 	const head = await ask('/docs/', {}, 'HEAD');
 	assert.is(Number(head.headers['content-length']), body.length);
 });

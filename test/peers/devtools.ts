@@ -1,0 +1,131 @@
+/** A page of headless Chromium, driven by its DevTools protocol. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { temporaryFolder } from '../harness.ts';
+
+/** Keys by the names that the protocol has for them. */
+const KEYS = { Tab: 9, Enter: 13 } as const;
+
+/** An answer of the protocol, or news of its own accord. */
+interface Message {
+	readonly id?: number;
+	readonly method?: string;
+	readonly params?: { readonly [name: string]: unknown };
+	readonly result?: { readonly [name: string]: unknown };
+	readonly error?: { readonly message: string };
+}
+
+/** An open page. */
+export interface Page {
+	/** URLs that the page has asked for so far. */
+	readonly requests: readonly string[];
+	/** Opens a URL and waits until it has loaded. */
+	open(url: string): Promise<void>;
+	/** Does something that leads to another page and waits until that has loaded. */
+	leave(by: () => Promise<unknown>): Promise<void>;
+	/** The value of an expression in the page. */
+	evaluate<T>(expression: string): Promise<T>;
+	press(key: keyof typeof KEYS): Promise<void>;
+	type(text: string): Promise<void>;
+	/** Width of the screen in CSS pixels, as on a telephone. */
+	resize(width: number): Promise<void>;
+	close(): Promise<void>;
+}
+
+/** Starts a browser with one empty page. */
+export async function openPage(): Promise<Page> {
+	const folder = temporaryFolder();
+	const child = spawn(
+		'chromium',
+		[
+			...['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', `--user-data-dir=${folder}`],
+			...['--remote-debugging-port=0', 'about:blank'],
+		],
+		{ stdio: 'ignore' },
+	);
+	const kill = (): void => void child.kill('SIGKILL');
+	process.on('exit', kill);
+	const news = path.join(folder, 'DevToolsActivePort');
+	await until(() => existsSync(news) && readFileSync(news, 'utf8').includes('\n'));
+	const [port] = readFileSync(news, 'utf8').split('\n');
+	let address: string | undefined;
+	await until(async () => {
+		const targets = (await (await fetch(`http://127.0.0.1:${port}/json`)).json()) as {
+			type: string;
+			webSocketDebuggerUrl: string;
+		}[];
+		address = targets.find(({ type }) => type === 'page')?.webSocketDebuggerUrl;
+		return address !== undefined;
+	});
+	const socket = new WebSocket(address!);
+	await once(socket, 'open');
+	const requests: string[] = [];
+	const waiting = new Map<number, (message: Message) => void>();
+	let loads = 0;
+	socket.addEventListener('message', ({ data }) => {
+		const message = JSON.parse(String(data)) as Message;
+		if (message.id !== undefined) waiting.get(message.id)?.(message);
+		else if (message.method === 'Page.loadEventFired') loads += 1;
+		else if (message.method === 'Network.requestWillBeSent') {
+			requests.push((message.params!.request as { url: string }).url);
+		}
+	});
+	let calls = 0;
+	const call = (method: string, params: object = {}): Promise<NonNullable<Message['result']>> =>
+		new Promise((resolve, reject) => {
+			const id = ++calls;
+			waiting.set(id, ({ result, error }) => {
+				waiting.delete(id);
+				if (error) reject(new Error(`${method}: ${error.message}`));
+				else resolve(result!);
+			});
+			socket.send(JSON.stringify({ id, method, params }));
+		});
+	await call('Page.enable');
+	await call('Network.enable');
+
+	async function leave(by: () => Promise<unknown>): Promise<void> {
+		const before = loads;
+		await by();
+		await until(() => loads > before);
+	}
+
+	return {
+		requests,
+		leave,
+		open: url => leave(() => call('Page.navigate', { url })),
+		async evaluate<T>(expression: string) {
+			const answer = await call('Runtime.evaluate', { expression, returnByValue: true, awaitPromise: true });
+			if (answer.exceptionDetails) throw new Error(JSON.stringify(answer.exceptionDetails));
+			return (answer.result as { value: T }).value;
+		},
+		async press(key) {
+			const words = { key, code: key, windowsVirtualKeyCode: KEYS[key], ...(key === 'Enter' && { text: '\r' }) };
+			await call('Input.dispatchKeyEvent', { type: 'keyDown', ...words });
+			await call('Input.dispatchKeyEvent', { type: 'keyUp', ...words });
+		},
+		async type(text) {
+			await call('Input.insertText', { text });
+		},
+		async resize(width) {
+			await call('Emulation.setDeviceMetricsOverride', { width, height: 640, deviceScaleFactor: 1, mobile: true });
+		},
+		async close() {
+			socket.close();
+			child.kill('SIGKILL');
+			await once(child, 'close');
+			process.off('exit', kill);
+		},
+	};
+}
+
+/** Waits until something is so. Throws after 30 s. */
+async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+	const end = performance.now() + 30_000;
+	while (!(await isSo())) {
+		if (performance.now() > end) throw new Error('the browser did not do it within 30 s');
+		await new Promise(resolve => setTimeout(resolve, 20));
+	}
+}
