@@ -1,7 +1,8 @@
 /**
- * `GET /metrics` → 200, Prometheus text exposition (`text/plain; version=0.0.4`) of the whole process; an empty body when
+ * `GET /metrics` → 200, text exposition of the whole process, of Prometheus or (by `Accept`) OpenMetrics; an empty body when
  * the configuration does not ask for metrics.
  */
+import { METRICS_TYPES, metricsFormat } from '../compiler/exchange/metrics-format.ts';
 import type { AdminEndpoint } from './endpoint.ts';
 
 /** `/metrics`. */
@@ -10,11 +11,18 @@ export const metrics: AdminEndpoint = {
 	methods: {
 		GET: {
 			summary: 'Metrics of the whole process; an empty body when the configuration does not ask for them.',
-			answer: { description: 'Prometheus text exposition.', type: 'text/plain', schema: { type: 'string' } },
+			answer: {
+				description: 'Text format of Prometheus 0.0.4, or OpenMetrics 1.0.0 when `Accept` asks for it.',
+				type: 'text/plain',
+				schema: { type: 'string' },
+			},
 			run: async (x, { runtime }) => {
-				const text = await runtime.metrics();
+				const format = metricsFormat(x.request.headers.get('accept'));
+				const text = await runtime.metrics(format);
 				x.response.status = 200;
-				x.response.headers.set('Content-Type', 'text/plain; version=0.0.4; charset=utf-8');
+				// Nothing is no OpenMetrics: that has an end.
+				x.response.headers.set('Content-Type', METRICS_TYPES[text === '' ? 'prometheus' : format]);
+				x.response.headers.add('Vary', 'Accept');
 				x.response.body = text;
 			},
 		},

@@ -4,6 +4,7 @@ import type { ConfigInput } from '../compiler/dialects/dialect.ts';
 import type { Change } from '../compiler/document/difference.ts';
 import type { AdminSettings } from '../compiler/document/document.ts';
 import type { EditMethod } from '../compiler/document/edit-document.ts';
+import type { MetricsFormat } from '../compiler/exchange/metrics-format.ts';
 import type { CacheEvent } from '../compiler/exchange/response-cache.ts';
 import type { CacheReport, PurgeSelection } from './cache/cache-board.ts';
 import type { UpstreamReport } from './upstreams/pool-board.ts';
@@ -107,8 +108,8 @@ export interface RuntimeControl {
 	caches(): { readonly stores: readonly CacheReport[]; readonly events: { readonly [event in CacheEvent]: number } };
 	/** Removes stored responses; resolves to how many, once no thread serves them any more. */
 	purge(selection: PurgeSelection): Promise<number>;
-	/** Prometheus text exposition (0.0.4); empty when metrics are off. */
-	metrics(): Promise<string>;
+	/** All metrics as text, by default of Prometheus (0.0.4); empty when they are off. */
+	metrics(format?: MetricsFormat): Promise<string>;
 	/** Counts an Admin API request for `std_admin_http_requests_total`. */
 	countAdminRequest(path: string, method: string, status: number): void;
 	/** Begins a graceful stop: resolves when the last exchange has ended or the grace period is over. Safe to call twice. */

@@ -206,7 +206,6 @@ export class RequestHost implements ProtocolHost {
 	}
 
 	#observe(x: Exchange, generation: Generation): void {
-		const host = generation.tables.get(this.#key)?.hosts?.has(x.request.host) ? x.request.host : 'other';
-		this.observer!.ended(x, host, x.answeredAt, x.error !== undefined);
+		this.observer!.ended(x, generation.tables.get(this.#key)?.hosts, x.answeredAt, x.error !== undefined);
 	}
 }

@@ -61,7 +61,11 @@ export class ThreadLeases implements LeaseSource {
 			task => thread.ask({ about: 'password', task }),
 			x => thread.accessLogs.clientIp(x),
 		);
-		this.#metrics = { render: shared(() => thread.ask({ about: 'metrics' })) };
+		const render = {
+			prometheus: shared(() => thread.ask({ about: 'metrics', format: 'prometheus' })),
+			openmetrics: shared(() => thread.ask({ about: 'metrics', format: 'openmetrics' })),
+		};
+		this.#metrics = { render: format => render[format]() };
 	}
 
 	acquire<K extends keyof LeaseKinds>(

@@ -220,7 +220,7 @@ class DataPlaneWorker implements ThreadState {
 			const host = new RequestHost(address.key, this);
 			const { metrics } = shared.settings;
 			const name = serverSettingsFor(shared.settings, address).name ?? addressText(address);
-			if (metrics) host.observer = new HttpObserver(this.#pages, name, metrics.per_host === true);
+			if (metrics) host.observer = new HttpObserver(this.#pages, name, metrics);
 			const listener = new WorkerListener(
 				address,
 				address.scheme === 'https' ? this.#secure(address, host) : createCleartextServer(host, () => host.protocols),

@@ -1,9 +1,12 @@
 /** `metrics`: the metrics of the process, as an answer of a site. */
 import type { Step } from '../document/document.ts';
+import { METRICS_TYPES, metricsFormat } from '../exchange/metrics-format.ts';
 import { handlerDirective } from './directive.ts';
 
 interface ExposeMetricsStep extends Step {
 	readonly handler: 'expose_metrics';
+	/** Never OpenMetrics, whatever the client wants. */
+	readonly disable_openmetrics?: true;
 }
 
 const USAGE = 'metrics [matcher] [{ disable_openmetrics }]';
@@ -16,9 +19,9 @@ export const metricsEndpoint = handlerDirective<ExposeMetricsStep>({
 	usage: USAGE,
 	summary: 'Answers with the metrics of the process, for Prometheus.',
 	documentation: [
-		'What `/metrics` of the Admin API shows, in the text format of Prometheus (version 0.0.4), of all threads. Figures of',
-		'single requests are counted when the global option `metrics` is there. `disable_openmetrics` is accepted: there is no',
-		'other format. Everybody who can reach the path can read it.',
+		'What `/metrics` of the Admin API shows, of all threads, in the text format of Prometheus (version 0.0.4), or as',
+		'OpenMetrics 1.0.0 for clients whose `Accept` asks for that; never with `disable_openmetrics`. Figures of single',
+		'requests are counted when the global option `metrics` is there. Everybody who can reach the path can read it.',
 		'',
 		'```',
 		'metrics /metrics',
@@ -28,22 +31,33 @@ export const metricsEndpoint = handlerDirective<ExposeMetricsStep>({
 	answers: true,
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, USAGE);
-		const disable = {
-			disable_openmetrics: (words: typeof args, at: typeof line) =>
-				void cx.count(at, words, 0, 0, 'disable_openmetrics'),
+		let plain = false as boolean;
+		const known = {
+			disable_openmetrics: (words: typeof args, at: typeof line) => {
+				if (cx.count(at, words, 0, 0, 'disable_openmetrics')) plain = true;
+			},
 		};
-		cx.subdirectives(line.block, disable, 'metrics');
-		return cx.origin<ExposeMetricsStep>({ handler: 'expose_metrics' }, line.span);
+		cx.subdirectives(line.block, known, 'metrics');
+		return cx.origin<ExposeMetricsStep>(
+			{ handler: 'expose_metrics', ...(plain ? { disable_openmetrics: true as const } : {}) },
+			line.span,
+		);
 	},
-	schema: { properties: {} },
-	compile: (_step, cx) => {
+	schema: {
+		properties: {
+			disable_openmetrics: { const: true, description: 'Never OpenMetrics, whatever the client asks for.' },
+		},
+	},
+	compile: (step, cx) => {
 		const source = cx.lease('metrics', {});
 		return x => {
 			x.answeredBy = 'expose_metrics';
-			return source.render().then(text => {
+			const format = step.disable_openmetrics ? 'prometheus' : metricsFormat(x.request.headers.get('accept'));
+			return source.render(format).then(text => {
 				const { response } = x;
 				response.status = 200;
-				response.headers.set('Content-Type', 'text/plain; version=0.0.4; charset=utf-8');
+				response.headers.set('Content-Type', METRICS_TYPES[format]);
+				if (!step.disable_openmetrics) response.headers.add('Vary', 'Accept');
 				response.body = text;
 			});
 		};

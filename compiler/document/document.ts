@@ -79,7 +79,7 @@ export interface Settings {
 	readonly debug?: boolean;
 	/** Process logs by name; `default` is the process log. */
 	readonly logs?: { readonly [name: string]: SiteLog };
-	readonly metrics?: { readonly per_host?: boolean };
+	readonly metrics?: { readonly per_host?: boolean; readonly observe_catchall_hosts?: boolean };
 	/** CIDRs of proxies whose `X-Forwarded-*` fields are believed. */
 	readonly trusted_proxies?: readonly string[];
 	/** Hosts that sites without `bind` listen on. */

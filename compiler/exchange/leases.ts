@@ -11,6 +11,7 @@ import type { LogOutput } from '../providers/log-writers/log-output.ts';
 import type { Body } from './body.ts';
 import type { Exchange } from './exchange.ts';
 import type { HeaderList } from './header-list.ts';
+import type { MetricsFormat } from './metrics-format.ts';
 import type { CacheSettings, ResponseCache } from './response-cache.ts';
 
 /** Active checks of a pool's static upstreams; times in milliseconds. */
@@ -359,8 +360,8 @@ export interface PasswordVerifier {
 
 /** Renders the metrics of the process. */
 export interface MetricsSource {
-	/** Prometheus text exposition 0.0.4. */
-	render(): Promise<string>;
+	/** All metrics of the process as text. */
+	render(format: MetricsFormat): Promise<string>;
 }
 
 /** A value of a span's attribute. */

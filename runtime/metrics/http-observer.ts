@@ -1,10 +1,14 @@
 /** Counts the exchanges of one listener on one thread, without a message or an allocation once a series exists. */
+import type { Settings } from '../../compiler/document/document.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { HTTP_FAMILIES, type SeriesFamily, seriesSlots } from './families.ts';
 import type { SeriesPages, SeriesPlace } from './series-pages.ts';
 
 const METHODS: readonly string[] = ['GET', 'POST', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE'];
 const OTHER_METHOD = METHODS.length;
+
+/** Hosts that no site names and that have series of their own: clients choose them, so there must be an end. */
+const MOST_OTHER_HOSTS = 1000;
 
 interface CodeSeries {
 	readonly duration: SeriesPlace;
@@ -25,14 +29,17 @@ export class HttpObserver {
 	readonly #pages: SeriesPages;
 	readonly #server: string;
 	readonly #perHost: boolean;
+	readonly #observesAll: boolean;
+	readonly #others = new Set<string>();
 	readonly #hosts = new Map<string, Map<string, HandlerSeries>>();
 	readonly #inFlight: SeriesPlace;
 
 	/** `server` is the listener's address, the label of its series. */
-	constructor(pages: SeriesPages, server: string, perHost: boolean) {
+	constructor(pages: SeriesPages, server: string, settings: NonNullable<Settings['metrics']>) {
 		this.#pages = pages;
 		this.#server = server;
-		this.#perHost = perHost;
+		this.#perHost = settings.per_host === true;
+		this.#observesAll = settings.observe_catchall_hosts === true;
 		this.#inFlight = pages.allocate(HTTP_FAMILIES.inFlight.name, { server }, 1);
 	}
 
@@ -40,10 +47,11 @@ export class HttpObserver {
 		this.#inFlight.page[this.#inFlight.slot]!++;
 	}
 
-	/** `host` is one that the configuration serves, else `other`; ignored unless per_host. `answeredAt` as of performance.now(). */
-	ended(x: Exchange, host: string, answeredAt: number, failed: boolean): void {
+	/** `served`: the hosts that the configuration names; undefined unless per_host. `answeredAt` as of performance.now(). */
+	ended(x: Exchange, served: ReadonlySet<string> | undefined, answeredAt: number, failed: boolean): void {
 		this.#inFlight.page[this.#inFlight.slot]!--;
-		const handler = this.#handlerSeries(this.#perHost ? host : '', x.answeredBy);
+		const host = this.#perHost ? this.#hostLabel(x.request.host, served) : '';
+		const handler = this.#handlerSeries(host, x.answeredBy);
 		handler.requests.page[handler.requests.slot]!++;
 		if (failed) handler.errors.page[handler.errors.slot]!++;
 		const codes = this.#codeSeries(handler, host, x);
@@ -52,6 +60,15 @@ export class HttpObserver {
 		observe(codes.responseDuration, HTTP_FAMILIES.responseDuration.buckets, (answeredAt - x.startedAt) / 1000);
 		observe(codes.requestSize, HTTP_FAMILIES.requestSize.buckets, x.bytesReceived);
 		observe(codes.responseSize, HTTP_FAMILIES.responseSize.buckets, x.response.bytesSent);
+	}
+
+	#hostLabel(host: string, served: ReadonlySet<string> | undefined): string {
+		if (served?.has(host)) return host;
+		if (!this.#observesAll) return 'other';
+		if (this.#others.has(host)) return host;
+		if (this.#others.size >= MOST_OTHER_HOSTS) return 'other';
+		this.#others.add(host);
+		return host;
 	}
 
 	#handlerSeries(host: string, handler: string): HandlerSeries {

@@ -1,48 +1,57 @@
-/** What the operating system knows of the process, under the names that every Prometheus client uses. */
+/** What the operating system knows of the process, under the names that every Prometheus client uses, and a little more. */
 import { readdirSync, readFileSync } from 'node:fs';
-import { Counter, Gauge, type Registry } from 'prom-client';
+import type { MetricFamily } from './exposition.ts';
+import { plainFamily } from './plain-family.ts';
 
-/** Registers `process_*` families; each is read when scraped. Those that this platform cannot give are left out. */
-export function registerProcessMetrics(registry: Registry): void {
-	const registers = [registry];
-	const cpu = new Counter({
-		name: 'process_cpu_seconds_total',
-		help: 'User and system CPU seconds of the process.',
-		registers,
-		collect() {
+/** The families `process_*` and `svc_process_*`. Those that this platform cannot give are left out. */
+export function processFamilies(): MetricFamily[] {
+	const startedAt = Math.round(Date.now() - process.uptime() * 1000) / 1000;
+	const families = [
+		plainFamily('process_cpu_seconds_total', 'User and system CPU seconds of the process.', 'counter', () => {
 			const { user, system } = process.cpuUsage();
-			cpu.reset();
-			cpu.inc((user + system) / 1e6);
-		},
-	});
-	new Gauge({
-		name: 'process_resident_memory_bytes',
-		help: 'Resident memory.',
-		registers,
-		collect() {
-			this.set(process.memoryUsage.rss());
-		},
-	});
-	new Gauge({
-		name: 'process_start_time_seconds',
-		help: 'Start of the process, seconds since the epoch.',
-		registers,
-	}).set(Math.round(Date.now() - process.uptime() * 1000) / 1000);
-	const openFiles = countOpenFiles();
-	if (openFiles === undefined) return;
-	new Gauge({
-		name: 'process_open_fds',
-		help: 'Open file descriptors.',
-		registers,
-		collect() {
-			const count = countOpenFiles();
-			if (count !== undefined) this.set(count);
-		},
-	});
+			return (user + system) / 1e6;
+		}),
+		plainFamily('process_resident_memory_bytes', 'Resident memory.', 'gauge', () => process.memoryUsage.rss()),
+		plainFamily(
+			'process_start_time_seconds',
+			'Start of the process, seconds since the epoch.',
+			'gauge',
+			() => startedAt,
+		),
+		plainFamily(
+			'svc_process_major_page_faults_total',
+			'Pages that had to be read from a disk.',
+			'counter',
+			() => process.resourceUsage().majorPageFault,
+		),
+		switches(),
+	];
+	if (countOpenFiles() === undefined) return families;
+	families.push(
+		plainFamily('process_open_fds', 'Open file descriptors.', 'gauge', () => countOpenFiles() ?? Number.NaN),
+	);
 	const limit = fileLimit();
 	if (limit !== undefined) {
-		new Gauge({ name: 'process_max_fds', help: 'Most file descriptors allowed.', registers }).set(limit);
+		families.push(plainFamily('process_max_fds', 'Most file descriptors allowed.', 'gauge', () => limit));
 	}
+	return families;
+}
+
+function switches(): MetricFamily {
+	const voluntary = { kind: 'voluntary' };
+	const involuntary = { kind: 'involuntary' };
+	return {
+		name: 'svc_process_context_switches_total',
+		help: 'Times that a thread gave its CPU away, or had it taken.',
+		type: 'counter',
+		samples: () => {
+			const usage = process.resourceUsage();
+			return [
+				{ labels: voluntary, value: usage.voluntaryContextSwitches },
+				{ labels: involuntary, value: usage.involuntaryContextSwitches },
+			];
+		},
+	};
 }
 
 function countOpenFiles(): number | undefined {

@@ -1,4 +1,5 @@
 /** The metrics of a runtime, without what prints them: that is loaded when somebody asks for the first time. */
+import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type { MetricsRegistry, RuntimeGauges } from './metrics-registry.ts';
 import type { ThreadTotals } from './thread-totals.ts';
 
@@ -34,13 +35,13 @@ export class RuntimeMetrics {
 		else this.#counted.set(key, { path, method, status, count: 1 });
 	}
 
-	/** Prometheus text exposition 0.0.4. */
-	async render(): Promise<string> {
+	/** Everything, as text. */
+	async render(format: MetricsFormat): Promise<string> {
 		if (!this.#registry) {
 			const { MetricsRegistry } = await import('./metrics-registry.ts');
 			this.#registry ??= this.#filled(new MetricsRegistry(this.#totals, this.#gauges));
 		}
-		return this.#registry.render();
+		return this.#registry.render(format);
 	}
 
 	#filled(registry: MetricsRegistry): MetricsRegistry {

@@ -9,10 +9,17 @@ export interface SummedSeries {
 	readonly values: number[];
 }
 
+/** A series of one family: its numbers are at these places, one for each thread that has it, and in `dead`. */
+interface KnownSeries {
+	readonly labels: { readonly [name: string]: string };
+	readonly places: Map<ThreadPages, { readonly page: Float64Array; readonly slot: number }>;
+	/** What is left of threads that have died. */
+	readonly dead: Float64Array;
+}
+
 interface ThreadPages {
 	readonly row: Float64Array;
 	readonly pages: Float64Array[];
-	readonly series: SeriesAnnouncement[];
 }
 
 const FAMILIES: ReadonlyMap<string, SeriesFamily> = new Map(SERIES_FAMILIES.map(family => [family.name, family]));
@@ -21,12 +28,13 @@ const FAMILIES: ReadonlyMap<string, SeriesFamily> = new Map(SERIES_FAMILIES.map(
 export class ThreadTotals {
 	readonly #threads = new Map<number, ThreadPages>();
 	readonly #deadRow = new Float64Array(ROW_SLOTS);
-	readonly #deadSeries = new Map<string, Map<string, SummedSeries>>();
+	/** By family, then by labels as JSON. */
+	readonly #series = new Map<string, Map<string, KnownSeries>>();
 
 	/** The row for a thread that starts at this index. */
 	begin(index: number): SharedArrayBuffer {
 		const buffer = createCounterRow();
-		this.#threads.set(index, { row: new Float64Array(buffer), pages: [], series: [] });
+		this.#threads.set(index, { row: new Float64Array(buffer), pages: [] });
 		return buffer;
 	}
 
@@ -34,8 +42,23 @@ export class ThreadTotals {
 		this.#threads.get(index)?.pages.push(new Float64Array(buffer));
 	}
 
-	addSeries(index: number, series: SeriesAnnouncement): void {
-		this.#threads.get(index)?.series.push(series);
+	addSeries(index: number, { family, labels, page, slot }: SeriesAnnouncement): void {
+		const thread = this.#threads.get(index);
+		const definition = FAMILIES.get(family);
+		const found = thread?.pages[page];
+		if (!thread || !definition || !found) return;
+		let ofFamily = this.#series.get(family);
+		if (!ofFamily) {
+			ofFamily = new Map();
+			this.#series.set(family, ofFamily);
+		}
+		const key = JSON.stringify(labels);
+		let series = ofFamily.get(key);
+		if (!series) {
+			series = { labels, places: new Map(), dead: new Float64Array(seriesSlots(definition)) };
+			ofFamily.set(key, series);
+		}
+		series.places.set(thread, { page: found, slot });
 	}
 
 	/** The thread has died: its gauges are gone, its counters stay. */
@@ -46,11 +69,19 @@ export class ThreadTotals {
 		for (let slot = 0; slot < ROW_SLOTS; slot++) {
 			if (!ROW_GAUGES.includes(slot)) this.#deadRow[slot]! += thread.row[slot]!;
 		}
-		for (const { family } of thread.series) {
-			if (FAMILIES.get(family)?.type === 'gauge' || this.#deadSeries.has(family)) continue;
-			this.#deadSeries.set(family, new Map());
+		for (const [family, ofFamily] of this.#series) {
+			const gauge = FAMILIES.get(family)?.type === 'gauge';
+			for (const [key, { places, dead }] of ofFamily) {
+				const place = places.get(thread);
+				if (!place) continue;
+				places.delete(thread);
+				if (gauge) {
+					if (places.size === 0) ofFamily.delete(key);
+					continue;
+				}
+				for (let i = 0; i < dead.length; i++) dead[i]! += place.page[place.slot + i]!;
+			}
 		}
-		for (const [family, into] of this.#deadSeries) addSeries(thread, family, into);
 	}
 
 	/** Sum of a slot of the rows (see ROW). */
@@ -60,30 +91,16 @@ export class ThreadTotals {
 		return sum;
 	}
 
-	/** The series of a family, summed over threads. */
+	/** The series of a family, summed over threads. The labels of a series are one object for as long as it lives. */
 	series(family: string): SummedSeries[] {
-		const sums = new Map<string, SummedSeries>();
-		for (const [key, { labels, values }] of this.#deadSeries.get(family) ?? []) {
-			sums.set(key, { labels, values: values.slice() });
+		const sums: SummedSeries[] = [];
+		for (const { labels, places, dead } of this.#series.get(family)?.values() ?? []) {
+			const values = Array.from(dead);
+			for (const { page, slot } of places.values()) {
+				for (let i = 0; i < values.length; i++) values[i]! += page[slot + i]!;
+			}
+			sums.push({ labels, values });
 		}
-		for (const thread of this.#threads.values()) addSeries(thread, family, sums);
-		return [...sums.values()];
-	}
-}
-
-function addSeries(thread: ThreadPages, family: string, into: Map<string, SummedSeries>): void {
-	const definition = FAMILIES.get(family);
-	if (!definition) return;
-	const slots = seriesSlots(definition);
-	for (const series of thread.series) {
-		const page = thread.pages[series.page];
-		if (series.family !== family || !page) continue;
-		const key = JSON.stringify(series.labels);
-		let sum = into.get(key);
-		if (!sum) {
-			sum = { labels: series.labels, values: new Array<number>(slots).fill(0) };
-			into.set(key, sum);
-		}
-		for (let i = 0; i < slots; i++) sum.values[i]! += page[series.slot + i]!;
+		return sums;
 	}
 }

@@ -5,13 +5,14 @@ import type {
 	AcmeServerRequest,
 	AcmeServerSettings,
 } from '../../compiler/directives/acme-server/acme-server-handler.ts';
+import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type { PasswordTask, PasswordVerdict } from '../passwords/password-thread.ts';
 import type { CertificateQuestion } from '../tls/certificate-feed.ts';
 
 /** A question. */
 export type MainThreadQuestion =
 	| { readonly about: 'password'; readonly task: PasswordTask }
-	| { readonly about: 'metrics' }
+	| { readonly about: 'metrics'; readonly format: MetricsFormat }
 	/** A request to an ACME server that a site serves. */
 	| { readonly about: 'acme'; readonly request: AcmeServerRequest; readonly settings: AcmeServerSettings }
 	/** A certificate that no thread has is wanted for a handshake. */
@@ -20,7 +21,7 @@ export type MainThreadQuestion =
 /** The answer to each. */
 export interface MainThreadAnswers {
 	password: PasswordVerdict;
-	/** Prometheus text exposition. */
+	/** All metrics as text. */
 	metrics: string;
 	acme: AcmeServerAnswer;
 	/** True once one has been published for the name. */

@@ -209,6 +209,7 @@ endpoints('/metrics is text, and empty when they are off', async () => {
 	const on = await ask('GET /metrics');
 	assert.is(on.body, '# HELP a b\na 1\n');
 	assert.match(on.headers.get('content-type')!, 'text/plain; version=0.0.4');
+	assert.is(on.headers.get('vary'), 'Accept');
 });
 
 endpoints('/config/ reads values by decoded segments', async () => {

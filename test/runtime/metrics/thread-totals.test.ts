@@ -73,7 +73,7 @@ counting('are rendered as the text format has them', async () => {
 	page.set([2, 1, 0, 0, 0, 0, 0, 0, 1, 5_000_600], slot);
 	const registry = new MetricsRegistry(totals, GAUGES);
 	registry.countAdminRequests('/load', 'POST', 400, 1);
-	const lines = (await registry.render()).split('\n');
+	const lines = (await registry.render('prometheus')).split('\n');
 	for (const line of [
 		'# TYPE std_http_response_size_bytes histogram',
 		'std_http_response_size_bytes_bucket{server="a\\"b",le="256"} 2',

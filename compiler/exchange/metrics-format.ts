@@ -1,0 +1,32 @@
+/** The two formats in which metrics are given, and which of them a client wants. */
+
+/** Text format of Prometheus 0.0.4, or OpenMetrics 1.0.0. */
+export type MetricsFormat = 'prometheus' | 'openmetrics';
+
+/** The media type of each format. */
+export const METRICS_TYPES: { readonly [format in MetricsFormat]: string } = {
+	prometheus: 'text/plain; version=0.0.4; charset=utf-8',
+	openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
+};
+
+const WILDCARD = /^(?:text\/plain|text\/\*|\*\/\*)$/;
+
+/**
+ * The format that an `Accept` field prefers (RFC 9110 section 12.5.1). OpenMetrics is for who names it, in version 1 or
+ * without one, with at least the weight of plain text; for everybody else it is Prometheus' own.
+ */
+export function metricsFormat(accept: string | undefined): MetricsFormat {
+	if (accept === undefined) return 'prometheus';
+	let open = 0;
+	let plain = 0;
+	for (const range of accept.split(',', 32)) {
+		const [type, ...parameters] = range.split(';').map(part => part.trim().toLowerCase());
+		const q = parameters.find(one => one.startsWith('q='));
+		const weight = q === undefined ? 1 : Number(q.slice(2)) || 0;
+		const version = parameters.find(one => one.startsWith('version='))?.replace(/"/g, '');
+		if (type === 'application/openmetrics-text') {
+			if (version === undefined || version === 'version=1.0.0') open = Math.max(open, weight);
+		} else if (WILDCARD.test(type!)) plain = Math.max(plain, weight);
+	}
+	return open > 0 && open >= plain ? 'openmetrics' : 'prometheus';
+}

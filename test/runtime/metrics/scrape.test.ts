@@ -1,0 +1,169 @@
+/** A scrape of a running server: every family with its labels, both formats, and labels that clients cannot make grow. */
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { METRICS_TYPES, metricsFormat } from '../../../compiler/exchange/metrics-format.ts';
+import { eventually, respondingSite, withServer } from '../running-server.ts';
+
+/** Every family, with its labels where it has some. Renaming one breaks dashboards: it needs a note to users. */
+const FAMILIES: { readonly [name: string]: string } = {
+	std_http_requests_in_flight: 'server',
+	std_http_requests_total: 'server handler host',
+	std_http_request_errors_total: 'server handler host',
+	std_http_request_duration_seconds: 'server handler host code method',
+	std_http_response_duration_seconds: 'server handler host code method',
+	std_http_request_size_bytes: 'server handler host code method',
+	std_http_response_size_bytes: 'server handler host code method',
+	std_admin_http_requests_total: 'path method code',
+	std_admin_http_request_errors_total: 'path method code',
+	std_config_last_reload_successful: '',
+	std_config_last_reload_success_timestamp_seconds: '',
+	std_reverse_proxy_upstreams_healthy: 'upstream',
+	svc_ready: '',
+	svc_config_generation: '',
+	svc_worker_restarts_total: '',
+	svc_connections: '',
+	svc_connections_accepted_total: '',
+	svc_requests_in_flight: '',
+	svc_requests_refused_total: 'reason',
+	svc_client_timeouts_total: 'phase',
+	svc_response_fields_dropped_total: '',
+	svc_overload_rejected_total: 'limit',
+	svc_overload_queue: '',
+	svc_overload_queued_total: '',
+	svc_overload_accept_failures_total: '',
+	svc_http2_connections: '',
+	svc_http2_streams_total: '',
+	svc_http2_streams_reset_total: 'by',
+	svc_http2_connections_cut_total: 'reason',
+	svc_access_log_dropped_total: '',
+	svc_trace_spans_exported_total: '',
+	svc_trace_spans_dropped_total: '',
+	svc_cache_requests_total: 'status',
+	svc_cache_revalidated_total: '',
+	svc_cache_collapsed_total: '',
+	svc_cache_stores_total: '',
+	svc_cache_evictions_total: '',
+	svc_cache_purged_total: '',
+	svc_cache_entries: '',
+	svc_cache_bytes: '',
+	svc_cache_ceiling_bytes: '',
+	svc_upstream_connect_seconds: 'upstream',
+	svc_upstream_first_byte_seconds: 'upstream',
+	svc_upstream_duration_seconds: 'upstream',
+	svc_upstream_errors_total: 'upstream kind',
+	svc_upstream_retries_total: 'upstream',
+	svc_upstream_queue: '',
+	svc_upstream_requests_in_flight: 'upstream',
+	svc_upstream_circuit_state: 'upstream',
+	svc_tls_handshakes_total: 'version result',
+	svc_tls_sessions_resumed_total: 'version',
+	svc_tls_certificate_expiry_timestamp_seconds: 'subject issuer',
+	svc_tls_certificate_attempts_total: 'issuer result',
+	svc_tls_ocsp_responses_total: 'result',
+	svc_tls_certificates_missing: '',
+	process_cpu_seconds_total: '',
+	process_resident_memory_bytes: '',
+	process_start_time_seconds: '',
+	process_open_fds: '',
+	process_max_fds: '',
+	svc_process_major_page_faults_total: '',
+	svc_process_context_switches_total: 'kind',
+};
+
+const SITES = [
+	respondingSite('hello', {
+		steps: [{ handler: 'proxy', when: { type: 'path', patterns: ['/up'] }, upstreams: { to: ['127.0.0.1:1'] } }],
+	}),
+];
+
+/** One request over a connection of its own; resolves when it has been answered. */
+async function ask(port: number, host: string, method = 'GET'): Promise<void> {
+	const socket = connect(port, '127.0.0.1');
+	socket.end(`${method} / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+	socket.resume();
+	await once(socket, 'close');
+}
+
+const scrape = suite('a scrape');
+
+scrape('has every family, and no other, with exactly these labels', async () => {
+	await withServer({ settings: { metrics: { per_host: true } }, sites: SITES }, {}, async ({ runtime, get }) => {
+		runtime.countAdminRequest('/metrics', 'GET', 200);
+		await get();
+		assert.is((await get('/up')).status, 502);
+		await eventually('counted', async () => /errors_total\{.*\} 1/.test(await runtime.metrics()));
+		const text = await runtime.metrics();
+		const names = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name!);
+		assert.equal(names.toSorted(), Object.keys(FAMILIES).toSorted());
+		for (const [, name, labels = ''] of text.matchAll(/^([a-z_0-9]+)(?:\{(.*)\})? /gm)) {
+			const family = FAMILIES[name!] === undefined ? name!.replace(/_(bucket|sum|count)$/, '') : name!;
+			const found = [...labels.matchAll(/(\w+)="/g)].map(([, label]) => label).filter(label => label !== 'le');
+			assert.is(found.toSorted().join(' '), FAMILIES[family]!.split(' ').toSorted().join(' '), name);
+		}
+	});
+});
+
+scrape('is OpenMetrics for who asks for that', async () => {
+	const site = respondingSite('hello', {
+		steps: [{ handler: 'expose_metrics', when: { type: 'path', patterns: ['/metrics'] } }],
+	});
+	await withServer({ settings: { metrics: {} }, sites: [site] }, {}, async ({ get }) => {
+		await get();
+		const plain = await get('/metrics');
+		assert.is(plain.headers.get('content-type'), METRICS_TYPES.prometheus);
+		assert.match(plain.body, /^# TYPE svc_connections_accepted_total counter$/m);
+		assert.not.match(plain.body, '# EOF');
+		const open = await get('/metrics', { accept: 'application/openmetrics-text;version=1.0.0,text/plain;q=0.5' });
+		assert.is(open.headers.get('content-type'), METRICS_TYPES.openmetrics);
+		assert.is(open.headers.get('vary'), 'Accept');
+		assert.ok(open.body.endsWith('\n# EOF\n'));
+		assert.match(open.body, /^# TYPE svc_connections_accepted counter$/m);
+		assert.match(open.body, /^svc_connections_accepted_total [1-9]/m);
+		assert.match(open.body, /_bucket\{.*le="1\.0"\} /);
+		const names = [...open.body.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name);
+		assert.is(new Set(names).size, names.length);
+	});
+	for (const [accept, format] of [
+		[undefined, 'prometheus'],
+		['*/*', 'prometheus'],
+		['application/openmetrics-text; version=0.0.1,text/plain;version=0.0.4;q=0.2', 'prometheus'],
+		['application/openmetrics-text; version="1.0.0"; charset=utf-8', 'openmetrics'],
+		['application/openmetrics-text;q=0', 'prometheus'],
+		['text/plain;q=0.9,application/openmetrics-text;q=0.3', 'prometheus'],
+		[',;q=,=;,', 'prometheus'],
+	] as const) {
+		assert.is(metricsFormat(accept), format, accept);
+	}
+});
+
+scrape('never has more hosts than the configuration names, nor methods that clients invent', async () => {
+	const settings = { metrics: { per_host: true } };
+	const port = 18_000 + (process.pid % 10_000);
+	const sites = [':', 'named.example:'].map(name => ({
+		...respondingSite('hello'),
+		addresses: [`http://${name}${port}`],
+	}));
+	await withServer({ settings, sites }, { threads: 1 }, async ({ runtime }) => {
+		for (const host of ['named.example', 'a.example', 'b.example']) await ask(port, host);
+		await ask(port, 'c.example', 'INVENTED');
+		await eventually('counted', async () => /method="OTHER"/.test(await runtime.metrics()));
+		const text = await runtime.metrics();
+		assert.equal(
+			[...new Set([...text.matchAll(/host="([^"]*)"/g)].map(([, host]) => host))],
+			['named.example', 'other'],
+		);
+		assert.not.match(text, 'INVENTED');
+	});
+});
+
+scrape('tells the first hosts of a catch-all apart when that is asked for', async () => {
+	const settings = { metrics: { per_host: true, observe_catchall_hosts: true } };
+	await withServer({ settings, sites: [respondingSite('hi')] }, { threads: 1 }, async ({ runtime, port }) => {
+		await ask(port, 'a.example');
+		await eventually('counted', async () => /_requests_total\{.*host="a\.example"\} 1/.test(await runtime.metrics()));
+	});
+});
+
+scrape.run();
