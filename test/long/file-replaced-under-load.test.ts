@@ -1,0 +1,140 @@
+/** A file replaced atomically under load: each answer is wholly an old or wholly a new one, tag and length with it. */
+import { once } from 'node:events';
+import { renameSync, statSync, writeFileSync } from 'node:fs';
+import { Agent, get, type IncomingHttpHeaders } from 'node:http';
+import path from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
+
+/** Clients that ask at once. */
+const CLIENTS = 16;
+/** Milliseconds of each run. */
+const TIME = 4000;
+/** Milliseconds after a replacement by which nobody may get what was there before it. */
+const STALE = 1500;
+
+const replaced = suite('a file replaced under load');
+let server: ServerProcess;
+let port = 0;
+let root = '';
+const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
+
+/** An answer, read whole. */
+interface Answer {
+	readonly status: number;
+	readonly headers: IncomingHttpHeaders;
+	readonly body: Buffer;
+}
+
+async function ask(file: string, headers: Record<string, string> = {}): Promise<Answer> {
+	const request = get({ port, host: '127.0.0.1', path: `/${file}`, agent, headers });
+	const [response] = await once(request, 'response');
+	const chunks: Buffer[] = [];
+	for await (const chunk of response) chunks.push(chunk);
+	return { status: response.statusCode, headers: response.headers, body: Buffer.concat(chunks) };
+}
+
+/** The text of a version: every line of it says which one, and versions differ in length. */
+function version(number: number, lines: number): string {
+	return `version ${number}\n`.repeat(lines + (number % 7));
+}
+
+/** Which version a body is, wholly; undefined when it is none, or a mixture. */
+function versionOf(text: string, lines: number): number | undefined {
+	const number = Number(/^version (\d+)\n/.exec(text)?.[1]);
+	return text === version(number, lines) ? number : undefined;
+}
+
+replaced.before(async () => {
+	const folder = temporaryFolder();
+	root = folder;
+	[port = 0] = await freePorts(1);
+	const file = path.join(folder, 'Configfile');
+	writeFileSync(
+		file,
+		`{
+	threads 2
+}
+http://127.0.0.1:${port} {
+	encode gzip
+	root ${folder}
+	file_server
+}
+`,
+	);
+	server = await serve([file], port, { env: { XDG_STATE_HOME: folder } });
+});
+
+replaced.after(async () => {
+	agent.destroy();
+	await server?.stop();
+});
+
+for (const [what, lines, encoded] of [
+	['small', 400, false],
+	['large', 60_000, false],
+	['small, encoded', 400, true],
+	['large, encoded', 60_000, true],
+] as const) {
+	replaced(what, async () => {
+		const name = `${what.replace(', ', '-')}.txt`;
+		const file = path.join(root, name);
+		/** Tag that the server gives each version, from the file's own time and size. */
+		const tags: string[] = [];
+		let current = -1;
+		/** When each version came. */
+		const since: number[] = [];
+		const replace = (): void => {
+			const next = current + 1;
+			writeFileSync(`${file}.new`, version(next, lines));
+			const { mtimeNs, size } = statSync(`${file}.new`, { bigint: true });
+			tags[next] = `"${mtimeNs.toString(36)}-${size.toString(36)}`;
+			renameSync(`${file}.new`, file);
+			current = next;
+			since[next] = performance.now();
+		};
+		replace();
+		const timer = setInterval(replace, 25);
+		const end = performance.now() + TIME;
+		let answers = 0;
+		let unchanged = 0;
+		const seen = new Set<number>();
+		const client = async (): Promise<void> => {
+			let last: string | undefined;
+			while (performance.now() < end) {
+				const began = performance.now();
+				const { status, headers, body } = await ask(name, {
+					...(encoded && { 'Accept-Encoding': 'gzip' }),
+					...(last !== undefined && { 'If-None-Match': last }),
+				});
+				if (status === 304) {
+					unchanged += 1;
+					assert.is(headers.etag, last);
+					continue;
+				}
+				assert.is(status, 200);
+				assert.is(headers['content-encoding'], encoded ? 'gzip' : undefined);
+				if (headers['content-length'] !== undefined) assert.is(Number(headers['content-length']), body.length);
+				const number = versionOf((encoded ? gunzipSync(body) : body).toString(), lines);
+				assert.ok(number !== undefined, 'the answer is one version from its first to its last byte');
+				assert.is(headers.etag, `${tags[number]}${encoded ? '-gzip"' : '"'}`, `version ${number}`);
+				const gone = since[number + 1];
+				assert.ok(gone === undefined || began - gone < STALE, `version ${number} ${began - gone!} ms after its end`);
+				last = headers.etag!;
+				answers += 1;
+				seen.add(number);
+			}
+		};
+		try {
+			await Promise.all(Array.from({ length: CLIENTS }, client));
+		} finally {
+			clearInterval(timer);
+		}
+		assert.ok(answers > 200 || lines > 1000, `${answers} answers`);
+		assert.ok(seen.size > 2, `${seen.size} versions seen, ${answers} answers, ${unchanged} times 304`);
+	});
+}
+
+replaced.run();
