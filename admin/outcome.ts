@@ -1,4 +1,5 @@
 /** What became of a change, as the answer of every endpoint that makes one. */
+import { match } from 'ts-pattern';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
 import type { EditRefused, LoadOutcome } from '../runtime/control.ts';
 import { type AnswerSchema, answerJson } from './endpoint.ts';
@@ -43,24 +44,21 @@ export function answerOutcome(
 	outcome: LoadOutcome,
 	more: { readonly [name: string]: unknown } = {},
 ): void {
-	switch (outcome.result) {
-		case 'applied': {
-			const { generation, unchanged, diagnostics } = outcome;
-			answerJson(x, 200, JSON.stringify({ generation, ...(unchanged ? { unchanged } : {}), diagnostics, ...more }));
-			return;
-		}
-		case 'refused': {
-			const { diagnostics } = outcome;
+	return match(outcome)
+		.with({ result: 'applied' }, ({ generation, unchanged, diagnostics }) =>
+			answerJson(x, 200, JSON.stringify({ generation, ...(unchanged ? { unchanged } : {}), diagnostics, ...more })),
+		)
+		.with({ result: 'refused' }, ({ diagnostics }) => {
 			throw new AdminError(400, 'invalid_config', refusalMessage(diagnostics), { diagnostics });
-		}
-		case 'restart_required': {
-			const { diagnostics, reasons } = outcome;
+		})
+		.with({ result: 'restart_required' }, ({ diagnostics, reasons }) => {
 			const what = reasons.map(reason => reason.message).join(' ');
 			throw new AdminError(409, 'restart_required', `A restart is needed. ${what}`.trim(), { diagnostics, reasons });
-		}
-		case 'failed':
-			throw new AdminError(503, 'load_failed', outcome.message);
-	}
+		})
+		.with({ result: 'failed' }, ({ message }) => {
+			throw new AdminError(503, 'load_failed', message);
+		})
+		.exhaustive();
 }
 
 const EDIT_ERRORS: { readonly [reason in EditRefused['reason']]: readonly [status: number, code: AdminErrorCode] } = {

@@ -1,4 +1,5 @@
 /** Outcomes of loads that the runtime itself makes, and how outcomes are logged. */
+import { match } from 'ts-pattern';
 import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
 import type { LoadOutcome } from './control.ts';
 import type { LogEntry } from './threads/messages.ts';
@@ -32,27 +33,30 @@ export function firstMessage(diagnostics: readonly DiagnosticReport[]): string {
 /** The entry of the process log for a load of `source`. */
 export function loadEntry(source: string, outcome: LoadOutcome): LogEntry {
 	const logger = 'config';
-	switch (outcome.result) {
-		case 'applied': {
-			const { generation, unchanged } = outcome;
-			const message = unchanged ? 'configuration unchanged' : 'configuration applied';
-			return { level: 'info', logger, message, fields: { source, generation } };
-		}
-		case 'refused': {
-			const errors = outcome.diagnostics.filter(({ severity }) => severity === 'error');
+	return match(outcome)
+		.returnType<LogEntry>()
+		.with({ result: 'applied' }, ({ generation, unchanged }) => ({
+			level: 'info',
+			logger,
+			message: unchanged ? 'configuration unchanged' : 'configuration applied',
+			fields: { source, generation },
+		}))
+		.with({ result: 'refused' }, ({ diagnostics }) => {
+			const errors = diagnostics.filter(({ severity }) => severity === 'error');
 			const problems = errors.map(({ file, line, message }) => (file ? `${file}:${line}: ${message}` : message));
 			return { level: 'error', logger, message: 'configuration refused', fields: { source, problems } };
-		}
-		case 'restart_required': {
-			const { reasons } = outcome;
-			return { level: 'error', logger, message: 'configuration needs a restart', fields: { source, reasons } };
-		}
-		case 'failed':
-			return {
-				level: 'error',
-				logger,
-				message: 'configuration not applied',
-				fields: { source, cause: outcome.message },
-			};
-	}
+		})
+		.with({ result: 'restart_required' }, ({ reasons }) => ({
+			level: 'error',
+			logger,
+			message: 'configuration needs a restart',
+			fields: { source, reasons },
+		}))
+		.with({ result: 'failed' }, ({ message: cause }) => ({
+			level: 'error',
+			logger,
+			message: 'configuration not applied',
+			fields: { source, cause },
+		}))
+		.exhaustive();
 }
