@@ -15,7 +15,10 @@ import { version } from '../version.ts';
 const root = path.resolve(import.meta.dirname, '../..');
 
 /** What stands beside the binary. */
-const BESIDE: readonly string[] = ['install.sh', 'svc.service'];
+const BESIDE: readonly string[] = [
+	...['install.sh', 'svc.service'],
+	...['monitoring/grafana-dashboard.json', 'monitoring/prometheus-rules.yml'],
+];
 
 /** How a bundle is made that runs inside the binary: it has no module loader, so everything is one CommonJS script. */
 function bundling(release: string): BuildOptions {
@@ -78,8 +81,11 @@ async function buildBinary(release: string, output: string): Promise<number> {
 		run(['--build-sea', inFolder('sea.json')]);
 		chmodSync(inFolder('svc'), 0o755);
 		renameSync(inFolder('svc'), output);
-		for (const name of BESIDE)
-			copyFileSync(path.join(import.meta.dirname, name), path.join(path.dirname(output), name));
+		for (const name of BESIDE) {
+			const target = path.join(path.dirname(output), name);
+			mkdirSync(path.dirname(target), { recursive: true });
+			copyFileSync(path.join(import.meta.dirname, name), target);
+		}
 		return statSync(output).size;
 	} finally {
 		rmSync(folder, { recursive: true, force: true });

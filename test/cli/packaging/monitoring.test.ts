@@ -1,0 +1,57 @@
+/** The dashboard and the alerts that are shipped ask for metrics that there are, with labels that they have. */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { MetricsRegistry } from '../../../runtime/metrics/metrics-registry.ts';
+import { ThreadTotals } from '../../../runtime/metrics/thread-totals.ts';
+import { ROOT } from '../../harness.ts';
+
+const folder = path.join(ROOT, 'cli/packaging/monitoring');
+const rules = readFileSync(path.join(folder, 'prometheus-rules.yml'), 'utf8');
+const dashboard = JSON.parse(readFileSync(path.join(folder, 'grafana-dashboard.json'), 'utf8'));
+
+const names = new Set(
+	new MetricsRegistry(new ThreadTotals(), {
+		ready: () => true,
+		generation: () => 1,
+		lastReload: () => ({ successful: true, successAt: 0 }),
+		workerRestarts: () => 0,
+		accessLogDropped: () => 0,
+		upstreams: () => [],
+		upstreamsWaited: () => 0,
+		caches: () => [],
+		spansExported: () => 0,
+		spansDropped: () => 0,
+		certificates: () => ({ attempts: [], expiry: [], ocsp: [], missing: 0 }),
+	}).names,
+);
+
+/** Names of metrics in a text that no scrape has. */
+function unknown(text: string): string[] {
+	const asked = [...text.matchAll(/\b(?:svc|std|process)_[a-z0-9_]+/g)].map(([name]) => name);
+	assert.ok(asked.length > 10);
+	return asked.filter(name => !names.has(name) && !names.has(name.replace(/_(bucket|sum|count)$/, '')));
+}
+
+const monitoring = suite('monitoring');
+
+monitoring('alerts ask for metrics that there are', () => {
+	assert.equal(unknown(rules), []);
+});
+
+monitoring('so does the dashboard, whose panels have queries and places of their own', () => {
+	const { panels } = dashboard;
+	const places = new Set<string>();
+	for (const { id, type, gridPos, targets } of panels) {
+		const place = `${gridPos.x} ${gridPos.y}`;
+		assert.not.ok(places.has(place), `panel ${id}`);
+		places.add(place);
+		if (type !== 'row') assert.ok(targets.length > 0, `panel ${id}`);
+	}
+	assert.is(new Set(panels.map(({ id }: { id: number }) => id)).size, panels.length);
+	const queries = panels.flatMap(({ targets = [] }) => targets.map(({ expr }: { expr: string }) => expr));
+	assert.equal(unknown(queries.join('\n')), []);
+});
+
+monitoring.run();

@@ -1,0 +1,41 @@
+/** Prometheus' own checks of a scrape and of the alert rules. */
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { freePorts, ROOT, serve, temporaryFolder } from '../harness.ts';
+
+const promtool = suite('promtool');
+
+function check(args: readonly string[], input = ''): void {
+	const result = spawnSync('promtool', args, { encoding: 'utf8', input });
+	assert.is(result.status, 0, result.stdout + result.stderr);
+}
+
+promtool('accepts what is scraped', async () => {
+	const [port, admin] = (await freePorts(2)) as [number, number];
+	const folder = temporaryFolder();
+	const file = path.join(folder, 'Configfile');
+	writeFileSync(
+		file,
+		`{\n\tadmin 127.0.0.1:${admin}\n\tmetrics {\n\t\tper_host\n\t}\n}\nhttp://127.0.0.1:${port} {\n\trespond /hi "hello"\n\treverse_proxy 127.0.0.1:1\n}\n`,
+	);
+	const server = await serve([file], port, { env: { XDG_STATE_HOME: folder } });
+	try {
+		for (const target of ['/hi', '/up', '/hi?x']) await (await fetch(`http://127.0.0.1:${port}${target}`)).text();
+		const scrape = async () => (await fetch(`http://127.0.0.1:${admin}/metrics`)).text();
+		await scrape();
+		const text = await scrape();
+		assert.match(text, 'svc_upstream_errors_total{');
+		check(['check', 'metrics'], text);
+	} finally {
+		await server.stop();
+	}
+});
+
+promtool('accepts the alert rules', () => {
+	check(['check', 'rules', path.join(ROOT, 'cli/packaging/monitoring/prometheus-rules.yml')]);
+});
+
+promtool.run();
