@@ -44,7 +44,7 @@ export function answerOutcome(
 	outcome: LoadOutcome,
 	more: { readonly [name: string]: unknown } = {},
 ): void {
-	return match(outcome)
+	match(outcome)
 		.with({ result: 'applied' }, ({ generation, unchanged, diagnostics }) =>
 			answerJson(x, 200, JSON.stringify({ generation, ...(unchanged ? { unchanged } : {}), diagnostics, ...more })),
 		)
