@@ -13,7 +13,7 @@ export function rehearsalSurroundings(workingDirectory: string): RehearsalSurrou
 		readonly password_verifier: PasswordVerifier;
 		readonly compressor: Compressor;
 	} = {
-		files: createFileReader(),
+		files: createFileReader(false),
 		// On this thread: nobody else waits for it.
 		compressor: new ThreadCompressor(),
 		password_verifier: { live: true, verify: (_x, _user, hash, password) => verifyPassword(hash, password) },

@@ -2,7 +2,7 @@
  * Static files below a root: no path, link, device or race leads out of it.
  *
  * Opening is synchronous and so is the read of a small file: from a warm cache both take microseconds, which a trip
- * through the thread pool would multiply. Larger files are read in pieces by the pool.
+ * through the thread pool would multiply. Small files that are asked for again are kept in memory. Larger files are read in pieces by the pool.
  */
 import {
 	closeSync,
@@ -20,6 +20,7 @@ import type { Body } from '../../compiler/exchange/body.ts';
 import { FileError, type FileFacts, type FileReader, type OpenFile } from '../../compiler/exchange/leases.ts';
 import { FileBody } from './file-body.ts';
 import { folderEntries } from './folder-entries.ts';
+import { KeptFiles } from './kept-files.ts';
 
 /** Ranges up to this many bytes are read at once. */
 const SMALL = 64 * 1024;
@@ -33,8 +34,9 @@ const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants
 
 const IS_WINDOWS = process.platform === 'win32';
 
-/** Makes a reader. It holds no descriptor but those of open files. */
-export function createFileReader(): FileReader {
+/** Makes a reader. It holds no descriptor but those of open files. Small files are kept in memory unless told otherwise. */
+export function createFileReader(keeps: boolean = true): FileReader {
+	const kept = keeps ? new KeptFiles() : undefined;
 	const roots = new Map<string, { real: string; at: number }>();
 
 	/** Real path of a root, one latin1 character a byte. Throws what the system says. */
@@ -56,6 +58,8 @@ export function createFileReader(): FileReader {
 
 	function open(root: string, path: string, followSymlinks: boolean): OpenFile {
 		const full = systemPath(root, path);
+		const known = typeof full === 'string' ? kept?.get(root, full) : undefined;
+		if (known) return known;
 		let descriptor = -1;
 		try {
 			// Looked at before it is opened: opening a device or a fifo can already have an effect.
@@ -70,13 +74,14 @@ export function createFileReader(): FileReader {
 			if (within === undefined && !followSymlinks) throw new FileError('not_found', 'a link leads out of the root');
 			if (stat.isDirectory()) throw new FileError('directory', 'the path names a folder');
 			if (!stat.isFile()) throw new FileError('forbidden', 'not a regular file');
-			return new DescribedFile(
+			const file = new DescribedFile(
 				descriptor,
 				real === undefined ? `${root}${path}` : fromBytes(real),
 				within === undefined ? undefined : fromBytes(within),
 				Number(stat.size),
 				stat.mtimeNs,
 			);
+			return kept && file.path === full ? kept.take(root, full, file, stat) : file;
 		} catch (error) {
 			if (descriptor !== -1) closeSync(descriptor);
 			throw fileError(error);

@@ -1,0 +1,170 @@
+/** Small files are served from memory, and never as they were before a change that the system can tell of. */
+import {
+	chmodSync,
+	linkSync,
+	mkdirSync,
+	realpathSync,
+	renameSync,
+	rmSync,
+	symlinkSync,
+	utimesSync,
+	writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { FileError, FileReader, OpenFile } from '../../../compiler/exchange/leases.ts';
+import { createFileReader } from '../../../runtime/files/file-reader.ts';
+import { temporaryFolder } from '../../harness.ts';
+
+const kept = suite('small files in memory');
+const base = realpathSync(temporaryFolder());
+const root = path.join(base, 'site/public/root');
+const outside = path.join(base, 'outside');
+const pause = (milliseconds: number) => new Promise(resolve => setTimeout(resolve, milliseconds));
+
+let reader: FileReader;
+
+function open(name: string, from = root): OpenFile {
+	return reader.open(from, `/${name}`, false) as OpenFile;
+}
+
+/** The text of a file, by a way that leaves nothing open. */
+function text(name: string): string {
+	const file = open(name);
+	return Buffer.from(file.body(0, file.size) as Uint8Array).toString();
+}
+
+/** Asks until a file is kept; the kept one. */
+function warm(name: string): OpenFile {
+	for (let times = 0; times < 4; times++) open(name).close();
+	return open(name);
+}
+
+function isKept(name: string): boolean {
+	const [one, two] = [open(name), open(name)];
+	one.close();
+	two.close();
+	return one === two;
+}
+
+function reason(name: string): string | undefined {
+	try {
+		open(name).close();
+		return undefined;
+	} catch (error) {
+		return (error as FileError).reason;
+	}
+}
+
+kept.before(async () => {
+	for (const folder of ['root/deep/er', 'root/folder', 'root/many']) {
+		mkdirSync(path.join(path.dirname(root), folder), { recursive: true });
+	}
+	mkdirSync(outside);
+	for (const name of ['a', 'replaced', 'rewritten', 'removed', 'modes', 'deep/er/a', 'folder/secret', 'same-size']) {
+		writeFileSync(path.join(root, name), 'before');
+	}
+	writeFileSync(path.join(root, 'limit'), Buffer.alloc(65_536, 'x'));
+	writeFileSync(path.join(root, 'large'), Buffer.alloc(65_537, 'x'));
+	for (let index = 0; index < 300; index++) {
+		writeFileSync(path.join(root, 'many', String(index)), Buffer.alloc(65_000, index));
+	}
+	writeFileSync(path.join(outside, 'secret'), 'secret');
+	symlinkSync('a', path.join(root, 'link'));
+	writeFileSync(path.join(outside, 'shared'), 'before');
+	linkSync(path.join(outside, 'shared'), path.join(root, 'shared'));
+	// A file counts as changing for two seconds after its last change.
+	await pause(2100);
+});
+
+kept.before.each(() => {
+	reader = createFileReader();
+});
+
+kept('one that is asked for again is neither opened nor read', () => {
+	assert.not(isKept('a'));
+	warm('a');
+	assert.ok(isKept('a'));
+	assert.is(text('a'), 'before');
+	assert.equal([...(open('a').body(1, 3) as Uint8Array)], [...Buffer.from('ef')]);
+	assert.is(open('a').below, '/a');
+	// Under another root its path below the root is another.
+	assert.is(open('root/a', path.dirname(root)).below, '/root/a');
+});
+
+kept('not a large one, nor one just changed, nor one that a link leads to', () => {
+	writeFileSync(path.join(root, 'fresh'), 'fresh');
+	// Whoever sets the time back does not make it an old one.
+	utimesSync(path.join(root, 'fresh'), 1, 1);
+	for (const name of ['large', 'fresh', 'link']) {
+		warm(name).close();
+		assert.not(isKept(name), name);
+	}
+	warm('limit');
+	assert.ok(isKept('limit'));
+});
+
+kept('a change counts at once', async () => {
+	const names = ['replaced', 'rewritten', 'removed', 'modes', 'same-size'];
+	for (const name of names) warm(name);
+	for (const name of names) assert.ok(isKept(name), name);
+	writeFileSync(path.join(root, 'new'), 'after it');
+	renameSync(path.join(root, 'new'), path.join(root, 'replaced'));
+	writeFileSync(path.join(root, 'rewritten'), 'after it');
+	writeFileSync(path.join(root, 'same-size'), 'behind');
+	rmSync(path.join(root, 'removed'));
+	chmodSync(path.join(root, 'modes'), 0);
+	await pause(50);
+	assert.is(text('replaced'), 'after it');
+	assert.is(text('rewritten'), 'after it');
+	assert.is(text('same-size'), 'behind');
+	assert.is(reason('removed'), 'not_found');
+	// As root nothing is forbidden, but the file must have been opened again to learn that.
+	assert.not(isKept('modes'));
+});
+
+kept('a folder that becomes a link leads nowhere it did not lead before', async () => {
+	warm('folder/secret');
+	assert.ok(isKept('folder/secret'));
+	renameSync(path.join(root, 'folder'), path.join(root, 'was-folder'));
+	symlinkSync(outside, path.join(root, 'folder'));
+	await pause(50);
+	assert.is(reason('folder/secret'), 'not_found');
+});
+
+kept('memory is bounded, and every file is right whatever is forgotten', () => {
+	for (let times = 0; times < 4; times++) {
+		for (let index = 0; index < 300; index++) {
+			const file = open(`many/${index}`);
+			const bytes = file.body(0, file.size) as Uint8Array;
+			assert.is(bytes.byteLength, 65_000);
+			assert.is(bytes[64_999], index & 255);
+		}
+	}
+	let found = 0;
+	for (let index = 0; index < 300; index++) {
+		const one = reader.open(root, `/many/${index}`, false) as OpenFile;
+		if ('bytes' in one) found += 1;
+		one.close();
+	}
+	assert.ok(found <= 258, `${found} kept`);
+});
+
+kept('what no watch tells of is found by looking, within a second', async () => {
+	warm('deep/er/a');
+	assert.ok(isKept('deep/er/a'));
+	warm('shared');
+	assert.ok(isKept('shared'));
+	// By its other name, in a folder that nobody watches.
+	writeFileSync(path.join(outside, 'shared'), 'behind');
+	// Two levels above the root: nobody watches that.
+	renameSync(path.join(base, 'site'), path.join(base, 'moved'));
+	await pause(1050);
+	assert.is(reason('deep/er/a'), 'not_found');
+	renameSync(path.join(base, 'moved'), path.join(base, 'site'));
+	assert.is(text('deep/er/a'), 'before');
+	assert.is(text('shared'), 'behind');
+});
+
+kept.run();
