@@ -57,7 +57,9 @@ export class ResponseWriter {
 		if (this.#out === '') return;
 		const text = this.#out;
 		this.#out = '';
-		this.#socket.write(text, 'latin1');
+		// A piece that is small goes out as text: over TLS it stays a while, and the next is pulled when it has left.
+		if (this.#source) this.#socket.write(text, 'latin1', this.#onWritten);
+		else this.#socket.write(text, 'latin1');
 	}
 
 	/** An interim response. */
@@ -320,10 +322,15 @@ export class ResponseWriter {
 			return false;
 		}
 		this.flush();
-		this.#written ??= () => this.#writeDone();
-		this.#socket.write(piece, this.#written);
-		if (this.#chunked) this.#socket.write('\r\n', 'latin1', this.#written);
+		this.#socket.write(piece, this.#onWritten);
+		if (this.#chunked) this.#socket.write('\r\n', 'latin1', this.#onWritten);
 		return false;
+	}
+
+	/** Made when a stream is first written: most connections never have one. */
+	get #onWritten(): () => void {
+		this.#written ??= () => this.#writeDone();
+		return this.#written;
 	}
 
 	#writeDone(): void {
