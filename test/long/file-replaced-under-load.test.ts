@@ -10,8 +10,9 @@ import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harnes
 
 /** Clients that ask at once. */
 const CLIENTS = 16;
-/** Milliseconds of each run. */
-const TIME = 4000;
+/** Milliseconds between two replacements: always changing, and long enough for the server to keep the file in memory. */
+const OFTEN = 25;
+const SELDOM = 3000;
 /** Milliseconds after a replacement by which nobody may get what was there before it. */
 const STALE = 1500;
 
@@ -72,11 +73,13 @@ replaced.after(async () => {
 	await server?.stop();
 });
 
-for (const [what, lines, encoded] of [
-	['small', 400, false],
-	['large', 60_000, false],
-	['small, encoded', 400, true],
-	['large, encoded', 60_000, true],
+for (const [what, lines, encoded, interval] of [
+	['small', 400, false, OFTEN],
+	['large', 60_000, false, OFTEN],
+	['small, encoded', 400, true, OFTEN],
+	['large, encoded', 60_000, true, OFTEN],
+	['kept', 400, false, SELDOM],
+	['kept, encoded', 400, true, SELDOM],
 ] as const) {
 	replaced(what, async () => {
 		const name = `${what.replace(', ', '-')}.txt`;
@@ -96,20 +99,26 @@ for (const [what, lines, encoded] of [
 			since[next] = performance.now();
 		};
 		replace();
-		const timer = setInterval(replace, 25);
-		const end = performance.now() + TIME;
+		const timer = setInterval(replace, interval);
+		const end = performance.now() + Math.max(4000, 3.5 * interval);
 		let answers = 0;
 		let unchanged = 0;
 		const seen = new Set<number>();
 		const client = async (): Promise<void> => {
 			let last: string | undefined;
-			while (performance.now() < end) {
+			let lastNumber = -1;
+			for (let turn = 0; performance.now() < end; turn++) {
 				const began = performance.now();
 				const { status, headers, body } = await ask(name, {
 					...(encoded && { 'Accept-Encoding': 'gzip' }),
-					...(last !== undefined && { 'If-None-Match': last }),
+					...(last !== undefined && turn % 2 === 1 && { 'If-None-Match': last }),
 				});
+				const inTime = (number: number): void => {
+					const gone = since[number + 1];
+					assert.ok(gone === undefined || began - gone < STALE, `version ${number}, ${began - gone!} ms too late`);
+				};
 				if (status === 304) {
+					inTime(lastNumber);
 					unchanged += 1;
 					assert.is(headers.etag, last);
 					continue;
@@ -120,8 +129,8 @@ for (const [what, lines, encoded] of [
 				const number = versionOf((encoded ? gunzipSync(body) : body).toString(), lines);
 				assert.ok(number !== undefined, 'the answer is one version from its first to its last byte');
 				assert.is(headers.etag, `${tags[number]}${encoded ? '-gzip"' : '"'}`, `version ${number}`);
-				const gone = since[number + 1];
-				assert.ok(gone === undefined || began - gone < STALE, `version ${number} ${began - gone!} ms after its end`);
+				inTime(number);
+				lastNumber = number;
 				last = headers.etag!;
 				answers += 1;
 				seen.add(number);
