@@ -9,6 +9,7 @@ import { CommandFailure, EXIT } from './command.ts';
 import { type ConfigurationSource, readConfiguration } from './configuration.ts';
 import { sentenceOf } from './failure-report.ts';
 import { refusal } from './refusal.ts';
+import type { ServiceManager } from './service-manager.ts';
 import { printError } from './terminal.ts';
 import type { ConfigurationWatch } from './watch.ts';
 
@@ -47,6 +48,7 @@ class ServerProcess {
 	#admin: AdminServer | undefined;
 	#autosave: Autosave | undefined;
 	#watch: ConfigurationWatch | undefined;
+	#manager: ServiceManager | undefined;
 	#isReady = false;
 	#stopping = false;
 	/** Why to reload as soon as the start is over. */
@@ -111,9 +113,20 @@ class ServerProcess {
 		process.removeAllListeners('uncaughtException');
 		process.on('uncaughtException', this.#crash);
 		if (this.#stopping) return;
+		await this.#tellManager(runtime);
+		if (this.#stopping) return;
 		this.#options.onReady?.(runtime);
 		this.#isReady = true;
 		if (this.#reloadWanted) this.#reloadSoon(this.#reloadWanted);
+	}
+
+	async #tellManager(runtime: Runtime): Promise<void> {
+		if (!process.env.NOTIFY_SOCKET) return;
+		const { ServiceManager } = await import('./service-manager.ts');
+		this.#manager = new ServiceManager(process.env, cause =>
+			runtime.log('warn', 'service', 'the service manager could not be told', { cause }),
+		);
+		this.#manager.ready();
 	}
 
 	/** The first asks for a graceful stop, the second does not wait. */
@@ -156,11 +169,13 @@ class ServerProcess {
 		const runtime = this.#runtime;
 		if (!runtime || this.#stopping) return;
 		this.#stopping = true;
+		this.#manager?.stopping();
 		this.#watch?.close();
 		runtime
 			.stop()
 			.then(() => this.#admin?.close())
 			.then(() => this.#autosave?.settled())
+			.then(() => this.#manager?.settled())
 			.then(
 				() => this.#end(EXIT.ok),
 				error => {
@@ -177,6 +192,7 @@ class ServerProcess {
 			const runtime = this.#runtime;
 			if (!source || !runtime || this.#stopping) return;
 			runtime.log('info', 'config', 'reloading', { cause, source: source.name });
+			this.#manager?.reloading();
 			try {
 				const input = await readConfiguration(source);
 				this.#watch?.follow(input);
@@ -189,6 +205,8 @@ class ServerProcess {
 				}
 			} catch (error) {
 				runtime.log('error', 'config', 'the configuration could not be reloaded', { cause: sentenceOf(error) });
+			} finally {
+				this.#manager?.reloaded();
 			}
 		});
 		return this.#reloading;

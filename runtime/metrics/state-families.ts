@@ -41,7 +41,7 @@ export function upstreamFamilies(reports: () => readonly UpstreamReport[]): Metr
 		),
 		gauge(
 			'svc_upstream_circuit_state',
-			'State of an upstream’s circuit: 0 closed, 1 open, 2 half-open.',
+			'State of the circuit of an upstream: 0 closed, 1 open, 2 half-open.',
 			({ circuit }) => CIRCUIT_STATES.indexOf(circuit),
 			Math.max,
 		),

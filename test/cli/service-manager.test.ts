@@ -1,0 +1,56 @@
+/** What systemd is told: by a program of its name that writes down what it is given. */
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { freePorts, serve, temporaryFolder } from '../harness.ts';
+import { eventually } from '../runtime/running-server.ts';
+
+const manager = suite('service manager');
+
+async function run(
+	script: string,
+	test: (told: () => string[], child: Awaited<ReturnType<typeof serve>>) => Promise<void>,
+) {
+	const folder = temporaryFolder();
+	const [port] = (await freePorts(1)) as [number];
+	const file = path.join(folder, 'Configfile');
+	const told = path.join(folder, 'told');
+	const program = path.join(folder, 'systemd-notify');
+	writeFileSync(file, `{\n\tadmin off\n\tthreads 1\n}\nhttp://127.0.0.1:${port} {\n\trespond "hi"\n}\n`);
+	writeFileSync(program, script);
+	chmodSync(program, 0o755);
+	const server = await serve([file], port, {
+		env: {
+			...{ PATH: `${folder}:${process.env.PATH}`, TOLD: told, XDG_STATE_HOME: folder },
+			...{ NOTIFY_SOCKET: path.join(folder, 'socket'), WATCHDOG_USEC: '400000' },
+		},
+	});
+	try {
+		await test(() => (existsSync(told) ? readFileSync(told, 'utf8').trim().split('\n') : []), server);
+	} finally {
+		await server.stop();
+	}
+}
+
+manager('is told of readiness, reloads and the stop in order, and of life in between', async () => {
+	let last: () => string[] = () => [];
+	await run('#!/bin/sh\necho "$@" >> "$TOLD"\n', async (told, server) => {
+		last = told;
+		await eventually('ready and alive', () => told()[0] === 'READY=1' && told().includes('WATCHDOG=1'));
+		server.child.kill('SIGUSR1');
+		await eventually('reloaded', () => told().filter(line => line === 'READY=1').length === 2);
+	});
+	assert.equal(
+		last().filter(line => line !== 'WATCHDOG=1'),
+		['READY=1', 'RELOADING=1', 'READY=1', 'STOPPING=1'],
+	);
+});
+
+manager('that cannot be told does not keep the server from serving', async () => {
+	await run('#!/bin/sh\nexit 3\n', async (_told, server) => {
+		await eventually('said', () => /could not be told.*status 3/.test(server.output()));
+	});
+});
+
+manager.run();
