@@ -28,10 +28,15 @@ const DIFFERENCES: { [request: string]: string } = {
 /** Cases that the judge cannot be asked: its release does not know their words, or they bring global options. */
 const NOT_JUDGED: ReadonlySet<string> = new Set([
 	'basic-auth',
+	'clients-behind-trusted-proxies',
 	'early-hints',
 	'error-routes-by-status',
 	'errors-in-a-compatfile',
+	'every-placeholder-of-a-request',
 	'expressions-and-later-matchers',
+	'facts-of-directives',
+	'facts-of-proxying',
+	'facts-of-routes-and-responses',
 	'intercepted-responses',
 	'maps-and-named-routes',
 	'templates',
@@ -54,7 +59,7 @@ for (const golden of goldenCases('serve')) {
 			env: { PORT: String(ourPort), UPSTREAM: '127.0.0.1:1' },
 		});
 		const judgeFile = path.join(folder, 'Judgefile');
-		writeFileSync(judgeFile, `{\n\tadmin off\n\tauto_https off\n}\n${text}`);
+		writeFileSync(judgeFile, withoutAdmin(text));
 		const environment = {
 			...process.env,
 			PORT: String(judgePort),
@@ -83,7 +88,9 @@ for (const golden of goldenCases('serve')) {
 				const name = request.slice(0, request.indexOf('\n')).trim();
 				if (`${golden.name}: ${name}` in DIFFERENCES) continue;
 				const [mine, theirs] = await Promise.all(
-					[ourPort, judgePort].map(async port => essence(await rawExchange(port, wire(request)), port)),
+					[ourPort, judgePort].map(async port =>
+						essence(await rawExchange(port, wire(request.replaceAll('{$PORT}', String(port)))), port),
+					),
 				);
 				if (mine !== theirs) differences.push(`${name}\n  ours:  ${mine}\n  judge: ${theirs}`);
 			}
@@ -97,6 +104,13 @@ for (const golden of goldenCases('serve')) {
 }
 
 judged.run();
+
+/** The configuration without what the judge would do beside answering. A case may bring options of its own. */
+function withoutAdmin(text: string): string {
+	const options = ['admin off', 'auto_https off'].filter(option => !text.includes(option));
+	const lines = options.map(option => `\t${option}\n`).join('');
+	return text.startsWith('{\n') ? text.replace('{\n', `{\n${lines}`) : `{\n${lines}}\n${text}`;
+}
 
 /** A request of `requests.http` as it goes on the wire. */
 function wire(request: string): string {
