@@ -146,7 +146,9 @@ function literal(text: string): string {
 
 /** Text of sentences: hyphens and apostrophes are set as such. */
 function prose(text: string): string {
-	return ascii(text.replace(/[\\`^~"…]|(?<=^|[\s(])-/g, character => SPECIAL[character]!));
+	// A terminal of ASCII has no paragraph sign.
+	const words = text.replaceAll('§', 'section ');
+	return ascii(words.replace(/[\\`^~"…]|(?<=^|[\s(])-/g, character => SPECIAL[character]!));
 }
 
 /** Characters beyond ASCII by their numbers, whatever the locale of who formats the page. */
