@@ -2,7 +2,8 @@
  * Static files below a root: no path, link, device or race leads out of it.
  *
  * Opening is synchronous and so is the read of a small file: from a warm cache both take microseconds, which a trip
- * through the thread pool would multiply. Small files that are asked for again are kept in memory. Larger files are read in pieces by the pool.
+ * through the thread pool would multiply. Files that are asked for again are kept in memory. Larger ones are
+ * read in pieces by the pool.
  */
 import {
 	closeSync,
@@ -34,7 +35,10 @@ const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants
 
 const IS_WINDOWS = process.platform === 'win32';
 
-/** Makes a reader. It holds no descriptor but those of open files. Small files are kept in memory unless told otherwise. */
+/**
+ * Makes a reader. It holds no descriptor but those of open files. Files up to 1 MiB that come again are kept in memory,
+ * unless `keeps` is false.
+ */
 export function createFileReader(keeps: boolean = true): FileReader {
 	const kept = keeps ? new KeptFiles() : undefined;
 	const roots = new Map<string, { real: string; at: number }>();
@@ -81,7 +85,10 @@ export function createFileReader(keeps: boolean = true): FileReader {
 				Number(stat.size),
 				stat.mtimeNs,
 			);
-			return kept && file.path === full ? kept.take(root, full, file, stat) : file;
+			if (!kept || file.path !== full) return file;
+			return kept.take(root, full, file, stat, () =>
+				readWhole(descriptor, 0, file.size, Buffer.allocUnsafeSlow(file.size)),
+			);
 		} catch (error) {
 			if (descriptor !== -1) closeSync(descriptor);
 			throw fileError(error);
@@ -310,8 +317,12 @@ class DescribedFile implements OpenFile {
 	}
 }
 
-function readWhole(descriptor: number, start: number, length: number): Uint8Array {
-	const bytes = Buffer.allocUnsafe(length);
+function readWhole(
+	descriptor: number,
+	start: number,
+	length: number,
+	bytes: Buffer = Buffer.allocUnsafe(length),
+): Uint8Array {
 	let at = 0;
 	while (at < length) {
 		let count: number;

@@ -1,10 +1,14 @@
-/** Small files in memory, so that one that is asked for again and again is neither opened nor read. */
+/** Files in memory, so that a small or middling one that is asked for again and again is neither opened nor read. */
 import type { BigIntStats } from 'node:fs';
 import type { OpenFile } from '../../compiler/exchange/leases.ts';
 import { FolderWatches } from './folder-watches.ts';
 
 /** Bytes of the largest file that is kept. */
-export const LARGEST_KEPT_FILE: number = 64 * 1024;
+export const LARGEST_KEPT_FILE: number = 1024 * 1024;
+/** Up to this size a file is kept whenever it comes again. */
+const SMALL = 64 * 1024;
+/** Milliseconds within which a larger one must come again: its bytes are read at once, so they should be at hand. */
+const SOON = 10_000;
 
 /** Bytes that one thread keeps. */
 const CEILING = 16 * 1024 * 1024;
@@ -54,7 +58,8 @@ class KeptFile implements OpenFile {
 /** The files that one thread keeps, by path. Only those that no link leads to: what a link means may change unseen. */
 export class KeptFiles {
 	readonly #files = new Map<string, KeptFile>();
-	readonly #seen = new Set<string>();
+	/** When a path was asked for that is not kept. */
+	readonly #seen = new Map<string, number>();
 	#bytes = 0;
 	readonly #watches = new FolderWatches(
 		path => this.#drop(path),
@@ -73,10 +78,11 @@ export class KeptFiles {
 	}
 
 	/**
-	 * Takes note of a file that was opened without links. The same file from memory when it is there and unchanged; then the
-	 * opened one is closed. Otherwise the opened one; when it was asked for before, its bytes are kept for the next time.
+	 * Takes note of a file that was opened without links. The same file from memory when it is there and unchanged, or when
+	 * it was asked for before and is kept from now on: then the opened one is closed. Otherwise the opened one. `whole` reads
+	 * its bytes, into memory of their own: a piece of a shared one would keep the whole of that alive. Throws what `whole` does.
 	 */
-	take(root: string, path: string, opened: OpenFile, stat: BigIntStats): OpenFile {
+	take(root: string, path: string, opened: OpenFile, stat: BigIntStats, whole: () => Uint8Array): OpenFile {
 		const known = this.#files.get(path);
 		if (known) {
 			if (known.root === root && isSame(known.stat, stat)) {
@@ -87,20 +93,27 @@ export class KeptFiles {
 			this.#drop(path);
 		}
 		if (opened.below === undefined || opened.size > LARGEST_KEPT_FILE || !isSettled(stat)) return opened;
-		if (!this.#seen.delete(path)) {
-			if (this.#seen.size >= MOST_SEEN) this.#seen.clear();
-			this.#seen.add(path);
-			return opened;
-		}
-		const bytes = opened.body(0, opened.size, true) as Uint8Array;
-		// Of its own memory: a piece of a shared one would keep the whole of that alive.
-		const own = Buffer.allocUnsafeSlow(bytes.byteLength);
-		own.set(bytes);
-		this.#watch(root, opened.below);
-		this.#files.set(path, new KeptFile(root, opened, opened.below, stat, own));
-		this.#bytes += own.byteLength;
+		if (!this.#comesAgain(path, opened.size)) return opened;
+		const file = new KeptFile(root, opened, opened.below, stat, whole());
+		this.#watch(root, file.below);
+		this.#files.set(path, file);
+		this.#bytes += file.size;
 		this.#shrink();
-		return opened;
+		opened.close();
+		return file;
+	}
+
+	/** Whether a path was asked for before; it is remembered if not. */
+	#comesAgain(path: string, size: number): boolean {
+		const now = performance.now();
+		const seen = this.#seen.get(path);
+		if (seen !== undefined && (size <= SMALL || now - seen < SOON)) {
+			this.#seen.delete(path);
+			return true;
+		}
+		if (this.#seen.size >= MOST_SEEN) this.#seen.clear();
+		this.#seen.set(path, now);
+		return false;
 	}
 
 	/** Every folder from the one that holds the root down to the one that holds the file: replacing any replaces the file. */

@@ -1,4 +1,4 @@
-/** Small files are served from memory, and never as they were before a change that the system can tell of. */
+/** Files are served from memory, and never as they were before a change that the system can tell of. */
 import {
 	chmodSync,
 	linkSync,
@@ -17,7 +17,7 @@ import type { FileError, FileReader, OpenFile } from '../../../compiler/exchange
 import { createFileReader } from '../../../runtime/files/file-reader.ts';
 import { temporaryFolder } from '../../harness.ts';
 
-const kept = suite('small files in memory');
+const kept = suite('files in memory');
 const base = realpathSync(temporaryFolder());
 const root = path.join(base, 'site/public/root');
 const outside = path.join(base, 'outside');
@@ -65,8 +65,8 @@ kept.before(async () => {
 	for (const name of ['a', 'replaced', 'rewritten', 'removed', 'modes', 'deep/er/a', 'folder/secret', 'same-size']) {
 		writeFileSync(path.join(root, name), 'before');
 	}
-	writeFileSync(path.join(root, 'limit'), Buffer.alloc(65_536, 'x'));
-	writeFileSync(path.join(root, 'large'), Buffer.alloc(65_537, 'x'));
+	writeFileSync(path.join(root, 'limit'), Buffer.alloc(1_048_576, 'x'));
+	writeFileSync(path.join(root, 'large'), Buffer.alloc(1_048_577, 'x'));
 	for (let index = 0; index < 300; index++) {
 		writeFileSync(path.join(root, 'many', String(index)), Buffer.alloc(65_000, index));
 	}
