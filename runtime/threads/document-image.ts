@@ -6,7 +6,13 @@ import type { PlannedCertificates } from '../../compiler/tls/plan-tls.ts';
 import type { DocumentFacts, GenerationDelta, ListenerAddress, SiteRun } from './messages.ts';
 
 /** Settings that no site's closures look at: a change of them rebuilds nothing. */
-const PROCESS_SETTINGS: ReadonlySet<string> = new Set(['admin', 'grace_period', 'persist_config', 'shutdown_delay', 'threads']);
+const PROCESS_SETTINGS: ReadonlySet<string> = new Set([
+	'admin',
+	'grace_period',
+	'persist_config',
+	'shutdown_delay',
+	'threads',
+]);
 
 /** Characters of JSON that a worker parses in one slice, about half a millisecond. */
 const CHUNK = 48 * 1024;

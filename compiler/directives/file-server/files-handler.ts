@@ -322,7 +322,8 @@ function answer(
 	// A file that cannot be read is an error of its own, so the bytes come before any field.
 	let body: Uint8Array | string | BodySource | null = null;
 	if (precondition === 'proceed' && ranges !== 'unsatisfiable') {
-		if (request.method === 'HEAD') body = new Unsent(file.size);
+		// A method that was changed to HEAD leaves a client that waits for the bytes.
+		if (x.received.method === 'HEAD') body = new Unsent(file.size);
 		else if (ranges === 'ignore') {
 			body = file.body(0, file.size);
 			x.servedFile = file;
@@ -364,7 +365,7 @@ function answer(
 		response.status = 206;
 		if (ranges.length === 1) headers.set('Content-Range', contentRange(ranges[0]!, file.size));
 	}
-	return request.method !== 'HEAD';
+	return x.received.method !== 'HEAD';
 }
 
 /** Entity tag and date of a file; none where the time is not a real one (0 or 1 s: archives and images made reproducible). */

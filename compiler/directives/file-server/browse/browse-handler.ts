@@ -75,7 +75,7 @@ export function compileBrowse(
 		const listing = listingOf(shownPath(x), folder.path !== '', shown, view);
 		const body = await bodyFor(x, listing, render);
 		response.status = x.error?.status ?? 200;
-		response.body = request.method === 'HEAD' ? new HeadBody(Buffer.byteLength(body)) : body;
+		response.body = x.received.method === 'HEAD' ? new HeadBody(Buffer.byteLength(body)) : body;
 	};
 }
 
