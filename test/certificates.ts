@@ -1,4 +1,5 @@
 /** Certificates for tests: an authority, and what it signs, made in the process with keys that nobody keeps. */
+import 'reflect-metadata';
 import { webcrypto } from 'node:crypto';
 import * as x509 from '@peculiar/x509';
 
