@@ -42,9 +42,10 @@ unit('its command is one that svc takes', async () => {
 	assert.equal(parseArguments(run, rest).plain, ['--config=/etc/svc/Configfile', '--']);
 });
 
-unit('reloads by the signal that run takes, as systemd 252 can, and tells no readiness that nobody sends', () => {
+unit('reloads by the signal that run takes, as systemd 252 can, and is told of readiness by a child', () => {
 	assert.is(service('ExecReload'), '/bin/kill -USR1 $MAINPID');
-	assert.is(service('Type'), 'exec');
+	assert.is(service('Type'), 'notify');
+	assert.is(service('NotifyAccess'), 'all');
 });
 
 unit('it has low ports and no other privilege', () => {
