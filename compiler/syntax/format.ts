@@ -16,6 +16,9 @@ import { isWhiteSpace } from './characters.ts';
 
 /** Tabs written at most. */
 const deepestIndent = 10;
+/** A backslash at the end of a line, before an empty line and a `}`. */
+const emptyContinuation = /^\\\r?\n(?=[ \t\r]*\n\s*\})/;
+
 const heredocMarker = /^[A-Za-z0-9_-]+$/;
 const parameterBefore = /(?:^|\s)[A-Za-z_][A-Za-z0-9_-]*=$/;
 
@@ -230,6 +233,12 @@ class FormatMachine {
 	}
 
 	#readBackslash(): void {
+		// What continues on an empty line ends there; without that line the `}` after it would be what continues.
+		const empty = this.#quote ? null : emptyContinuation.exec(this.#input.slice(this.#at, this.#at + 4096));
+		if (empty) {
+			this.#at += empty[0].length - 1;
+			return;
+		}
 		// Where a line or block is still to be begun, a backslash begins it like any other character.
 		const braceWaits = this.#brace && !this.#brace.written;
 		if (!this.#quote && (this.#gap || this.#fresh || braceWaits)) this.#readRegular('\\');
