@@ -41,6 +41,18 @@ zone "example.test" { type primary; file "zone"; allow-update { key k-sha1; key 
 	);
 	named = spawn('named', ['-g', '-c', path.join(folder, 'named.conf')], { stdio: 'ignore' });
 	await waitForPort(port);
+	// It listens before it has read its zone.
+	const resolver = new Resolver({ timeout: 500 });
+	resolver.setServers([`127.0.0.1:${port}`]);
+	for (let tries = 0; tries < 100; tries++) {
+		const served = await resolver.resolveSoa('example.test').then(
+			() => true,
+			() => false,
+		);
+		if (served) return;
+		await new Promise(resolve => setTimeout(resolve, 50));
+	}
+	throw new Error('BIND does not serve its zone');
 });
 
 bind.after(async () => {
