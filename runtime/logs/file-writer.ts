@@ -50,6 +50,7 @@ class FileWriter implements LogWriter {
 	#queue: string[] = [];
 	#queued = 0;
 	#writing: Promise<void> | undefined;
+	#closed = false;
 
 	constructor(path: string, settings: FileOutput) {
 		const { mode, rolling = {} } = settings;
@@ -77,6 +78,7 @@ class FileWriter implements LogWriter {
 	}
 
 	async close(): Promise<void> {
+		this.#closed = true;
 		await this.flush();
 		clearTimeout(this.#timer);
 		closeSync(this.#descriptor);
@@ -104,12 +106,16 @@ class FileWriter implements LogWriter {
 		this.#next = nextRoll(rolling, this.#opened, now);
 		if (this.#next === Number.POSITIVE_INFINITY) return;
 		// A quiet file is rolled in time too.
-		this.#timer = setTimeout(
-			() => {
-				this.#writing ??= this.#drain();
-			},
-			Math.min(Math.max(0, this.#next - now), LONGEST_TIMER),
-		).unref();
+		this.#timer = setTimeout(() => this.#due(), Math.min(Math.max(0, this.#next - now), LONGEST_TIMER)).unref();
+	}
+
+	/** Rolls if it is time: timers may be a little early, and the longest ends before a far time comes. */
+	#due(): void {
+		if (this.#closed) return;
+		const now = Date.now();
+		if (now < this.#next) this.#schedule(now);
+		else if (this.#writing) void this.#writing.then(() => this.#due());
+		else this.#writing = this.#drain();
 	}
 
 	async #drain(): Promise<void> {
