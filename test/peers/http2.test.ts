@@ -47,7 +47,7 @@ peers.before(async () => {
 	}
 	handle /grpc* {
 		header Content-Type application/grpc
-		respond "{http.request.proto}"
+		respond "{http.request.proto} {http.request.body}"
 	}
 	file_server
 `;
@@ -172,7 +172,8 @@ peers('nginx passes gRPC to us, and haproxy requests of HTTP/1.1', async () => {
 		'--data-binary',
 		'x',
 	];
-	assert.is((await curl(...words, url)).toString(), 'HTTP/2.0');
+	// The body is read first: nginx 1.22 takes an answer before the end of a request for a broken one now and then.
+	assert.is((await curl(...words, url)).toString(), 'HTTP/2.0 x');
 	assert.is((await curl('-d', 'body', `http://127.0.0.1:${haproxyPort}/echo`)).toString(), 'HTTP/2.0 body');
 	assert.is(fingerprint(await curl(`http://127.0.0.1:${haproxyPort}/large.bin`)), fingerprint(large));
 	const { stdout } = await run('wrk', ['-t1', '-c20', '-d1', `http://127.0.0.1:${haproxyPort}/images/2.gif`]);
