@@ -10,6 +10,7 @@
  * - a `}` in a word (`a}`, `{2}`) is text unless braces are missing in the file, and a carriage return inside a word goes;
  * - a `}` that closes a block also ends a brace that was glued to a word in it (`{b`);
  * - quotes and heredocs that begin behind a `#` inside a word, which is no comment to the lexer, keep their text;
+ * - a `{$NAME:default}` over several lines, or with a `{`, a quote or a `#` in it, stays as it is;
  * - Configfile's `} else` stays on its line, a `{` below a `let` line stays on its own, and the value of `name="a  b"` is quoted text.
  */
 import { isWhiteSpace } from './characters.ts';
@@ -18,6 +19,9 @@ import { isWhiteSpace } from './characters.ts';
 const deepestIndent = 10;
 /** A backslash at the end of a line, before an empty line and a `}`. */
 const emptyContinuation = /^\\\r?\n(?=[ \t\r]*\n\s*\})/;
+
+/** What in an environment span would be read as a block, a line, a quote or a comment. */
+const readAsMore = /(?!^)[{\n"`#\\]|\s\}$/;
 
 const heredocMarker = /^[A-Za-z0-9_-]+$/;
 const parameterBefore = /(?:^|\s)[A-Za-z_][A-Za-z0-9_-]*=$/;
@@ -285,6 +289,7 @@ class FormatMachine {
 				this.#print(c);
 				return;
 			}
+			if (this.#copyEnvironmentSpan(gap)) return;
 			const spaced = gap && !this.#fresh;
 			const now = spaced && this.#newlines === 0;
 			if (now) this.#print(' ');
@@ -305,6 +310,22 @@ class FormatMachine {
 		this.#print(c);
 		this.#fresh = false;
 		this.#mayOpenHeredoc = c === '<' && (begins || fresh) && !this.#heredocEscaped;
+	}
+
+	/** True if a `{$NAME:default}` begins here that would be read as more than a word. The lexer never sees its text. */
+	#copyEnvironmentSpan(gap: boolean): boolean {
+		if (this.#input[this.#at + 1] !== '$') return false;
+		const close = this.#input.indexOf('}', this.#at);
+		if (close < this.#at + 3) return false;
+		const span = this.#input.slice(this.#at, close + 1);
+		if (!readAsMore.test(span)) return false;
+		this.#startWord('{', gap);
+		this.#out += span;
+		this.#last = '}';
+		this.#at = close;
+		this.#fresh = false;
+		this.#brace = { written: true, spaced: false, own: false };
+		return true;
 	}
 
 	/** Prints a `{` that turned out to be the beginning of a word. */
