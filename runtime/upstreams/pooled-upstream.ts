@@ -102,8 +102,7 @@ export class PooledUpstream implements Upstream {
 	failed(probe: boolean, error: UpstreamError, milliseconds: number, now: number): void {
 		const { record } = this;
 		if (!record) return;
-		// A client's body that broke off says nothing of the upstream; a socket's error, which has a code, does.
-		if (error.phase === 'request' && error.cause instanceof Error && !('code' in error.cause)) {
+		if (isClients(error)) {
 			record.circuit?.abandoned(probe);
 			return;
 		}
@@ -112,8 +111,21 @@ export class PooledUpstream implements Upstream {
 		record.circuit?.ended(probe, true, milliseconds, now);
 	}
 
+	/** A response broke off behind its head, which `answered` was told of. */
+	brokeOff(probe: boolean, error: UpstreamError, now: number): void {
+		const { record } = this;
+		if (!record || isClients(error)) return;
+		record.health.fail(now);
+		record.circuit?.ended(probe, true, 0, now);
+	}
+
 	/** A request was given up by its client before it was answered. */
 	abandoned(probe: boolean): void {
 		this.record?.circuit?.abandoned(probe);
 	}
+}
+
+/** A client's body that broke off says nothing of the upstream; a socket's error, which has a code, does. */
+function isClients({ phase, cause }: UpstreamError): boolean {
+	return phase === 'request' && cause instanceof Error && !('code' in cause);
 }

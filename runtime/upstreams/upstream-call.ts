@@ -84,8 +84,12 @@ export class UpstreamCall implements ClientCall {
 		this.#reject(error);
 	}
 
-	released(): void {
+	released(failure?: UpstreamError): void {
 		this.#upstream.count(-1);
+		if (failure && !this.#x.isGone) {
+			this.#surroundings.upstreamObserver?.failed(this.#upstream.address, failure);
+			this.#upstream.brokeOff(this.#probe, failure, processNow());
+		}
 		this.#surroundings.upstreamObserver?.ended(this.#upstream.address, performance.now() - this.#startedAt);
 	}
 }

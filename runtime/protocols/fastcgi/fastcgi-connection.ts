@@ -95,11 +95,11 @@ export class FastcgiConnection implements KeptConnection, WireHolder, BodyOwner,
 	}
 
 	cancel(call: ClientCall): void {
-		if (this.#call === call) this.#fail(new UpstreamError('response', 'the exchange was given up'));
+		if (this.#call === call) this.#fail(new UpstreamError('response', 'the exchange was given up'), true);
 	}
 
 	destroy(): void {
-		if (this.#call) this.#fail(new UpstreamError('response', 'the connection was ended'));
+		if (this.#call) this.#fail(new UpstreamError('response', 'the connection was ended'), true);
 		else this.#drop();
 	}
 
@@ -198,7 +198,7 @@ export class FastcgiConnection implements KeptConnection, WireHolder, BodyOwner,
 
 	/** BodyOwner */
 	cancelBody(): void {
-		if (this.#call) this.#fail(new UpstreamError('response', 'the body was given up'));
+		if (this.#call) this.#fail(new UpstreamError('response', 'the body was given up'), true);
 	}
 
 	/** WireHolder */
@@ -336,7 +336,8 @@ export class FastcgiConnection implements KeptConnection, WireHolder, BodyOwner,
 		this.#fail(new UpstreamError(phase, error ? errorText(error) : 'the connection was closed', error));
 	}
 
-	#fail(error: UpstreamError): void {
+	/** @param ours True when the application is not at fault. */
+	#fail(error: UpstreamError, ours = false): void {
 		const call = this.#call;
 		if (!call) {
 			this.#drop();
@@ -353,7 +354,7 @@ export class FastcgiConnection implements KeptConnection, WireHolder, BodyOwner,
 			return;
 		}
 		this.#body?.fail(error);
-		call.released();
+		call.released(ours ? undefined : error);
 	}
 
 	#complain(status: number): void {

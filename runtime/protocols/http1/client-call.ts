@@ -43,8 +43,8 @@ export interface ClientCall {
 	 * response, and nothing of a streamed body was taken: the race that keep-alive brings (RFC 9112 §9.3.1).
 	 */
 	failed(error: UpstreamError, untouched: boolean): void;
-	/** The exchange on the wire has ended, whole or not. */
-	released(): void;
+	/** The exchange on the wire has ended, whole or not: `failure` says how the response broke off that was not given up. */
+	released(failure?: UpstreamError): void;
 }
 
 /** A connection that carries one call at a time. */

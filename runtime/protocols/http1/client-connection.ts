@@ -86,12 +86,12 @@ export class ClientConnection implements KeptConnection, WireHolder, BodyOwner, 
 
 	/** Gives a call up, if it is still the one on this connection. Its response, if any, ends in an error. */
 	cancel(call: ClientCall): void {
-		if (this.#call === call) this.#fail(new UpstreamError('response', 'the exchange was given up'));
+		if (this.#call === call) this.#fail(new UpstreamError('response', 'the exchange was given up'), true);
 	}
 
 	/** Ends the connection at once. */
 	destroy(): void {
-		if (this.#call) this.#fail(new UpstreamError('response', 'the connection was ended'));
+		if (this.#call) this.#fail(new UpstreamError('response', 'the connection was ended'), true);
 		else this.#drop();
 	}
 
@@ -105,7 +105,7 @@ export class ClientConnection implements KeptConnection, WireHolder, BodyOwner, 
 
 	/** BodyOwner: nobody reads the rest; what the upstream still sends is not waited for. */
 	cancelBody(): void {
-		if (this.#call) this.#fail(new UpstreamError('response', 'the body was given up'));
+		if (this.#call) this.#fail(new UpstreamError('response', 'the body was given up'), true);
 	}
 
 	#write(call: ClientCall): void {
@@ -369,7 +369,8 @@ export class ClientConnection implements KeptConnection, WireHolder, BodyOwner, 
 		call.released();
 	}
 
-	#fail(error: UpstreamError): void {
+	/** @param ours True when the upstream is not at fault. */
+	#fail(error: UpstreamError, ours = false): void {
 		const call = this.#call;
 		const sender = this.#sender;
 		const stream = this.#stream;
@@ -384,7 +385,7 @@ export class ClientConnection implements KeptConnection, WireHolder, BodyOwner, 
 		}
 		this.#body?.fail(error);
 		stream?.destroy(error);
-		call.released();
+		call.released(ours || stream ? undefined : error);
 	}
 
 	/** WireHolder: the upstream has ended its side. */

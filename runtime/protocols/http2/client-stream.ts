@@ -105,7 +105,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	}
 
 	cancel(call: ClientCall): void {
-		if (this.#call === call) this.#fail(new UpstreamError('response', 'the exchange was given up'));
+		if (this.#call === call) this.#giveUp('the exchange was given up');
 	}
 
 	/** Ends the exchange because the connection has ended, or the upstream will not look at it (`unsent`). */
@@ -275,7 +275,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 
 	/** BodyOwner */
 	cancelBody(): void {
-		this.#fail(new UpstreamError('response', 'the body was given up'));
+		this.#giveUp('the body was given up');
 	}
 
 	#release(bytes: number, keepsUp: boolean): void {
@@ -306,7 +306,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	tunnelClosed(error: Error | null): void {
 		if (this.#call === undefined) return;
 		if (!error && this.#requestEnded && this.#tunnelBody!.complete) this.#end(undefined);
-		else this.#fail(new UpstreamError('response', 'the exchange was given up'));
+		else this.#giveUp('the exchange was given up');
 	}
 
 	/** The response is whole. */
@@ -327,8 +327,15 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		call.released();
 	}
 
-	/** @param closed True when the upstream knows already. */
-	#fail(error: UpstreamError, closed = false): void {
+	#giveUp(message: string): void {
+		this.#fail(new UpstreamError('response', message), false, true);
+	}
+
+	/**
+	 * @param closed True when the upstream knows already.
+	 * @param ours True when the upstream is not at fault.
+	 */
+	#fail(error: UpstreamError, closed = false, ours = false): void {
 		const call = this.#call;
 		if (!call) return;
 		const untouched = !this.#sourceStarted && !this.#answered;
@@ -342,7 +349,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		}
 		this.#tunnel?.destroy(error);
 		this.#body?.fail(error);
-		call.released();
+		call.released(ours || this.#tunnel ? undefined : error);
 	}
 
 	/** Nothing more is told. */

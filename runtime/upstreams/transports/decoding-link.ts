@@ -89,8 +89,8 @@ class DecodingCall implements ClientCall, CallCarrier {
 		this.#call.failed(error, untouched);
 	}
 
-	released(): void {
-		this.#call.released();
+	released(failure?: UpstreamError): void {
+		this.#call.released(failure);
 	}
 }
 

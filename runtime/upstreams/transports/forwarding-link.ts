@@ -91,7 +91,7 @@ class ForwardedCall implements ClientCall, CallCarrier {
 		this.#call.failed(error, untouched);
 	}
 
-	released(): void {
-		if (!this.#refused) this.#call.released();
+	released(failure?: UpstreamError): void {
+		if (!this.#refused) this.#call.released(failure);
 	}
 }

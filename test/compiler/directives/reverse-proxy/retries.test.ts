@@ -324,6 +324,25 @@ test('failures of requests take an upstream out until they are forgotten', async
 	assert.is(bodyOf(await get(port)), 'five');
 });
 
+test('a response that breaks off is a failure of its upstream; one that the client gives up is none', async () => {
+	const half = 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf';
+	const breaking = await upstream((socket, head) => {
+		socket.write(half);
+		if (!head.startsWith('GET /kept')) setTimeout(() => socket.destroy(), 10);
+	});
+	const { port, pools } = await site(`reverse_proxy ${breaking.address} ${(await good()).address} {
+		lb_policy first
+		fail_duration 1m
+	}`);
+	const client = await open(port);
+	client.send('GET /kept HTTP/1.1\r\nHost: h\r\n\r\n');
+	while (!client.text.includes('half')) await new Promise(resolve => setTimeout(resolve, 2));
+	client.socket.destroy();
+	while (pools[0]!.inFlight > 0) await new Promise(resolve => setTimeout(resolve, 2));
+	assert.is(bodyOf(await get(port)), 'half');
+	assert.is(bodyOf(await get(port)), 'ok');
+});
+
 test('Forwarded names the hop when it is asked for; what an untrusted peer says is dropped', async () => {
 	const up = await good();
 	const { port } = await site(`handle /trusting {
