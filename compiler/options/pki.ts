@@ -33,6 +33,9 @@ export interface PkiSettings {
 	readonly authorities?: { readonly [id: string]: AuthoritySettings };
 }
 
+/** What ids of authorities look like: they name folders of the store. */
+export const AUTHORITY_ID = '^(?!\\.+$)[A-Za-z0-9._-]{1,64}$';
+
 /** Life of a root in milliseconds: 3600 days. */
 export const ROOT_LIFETIME: number = 3600 * 86_400_000;
 /** Life of an intermediate in milliseconds if nothing is said: 7 days. */
@@ -84,7 +87,7 @@ export const pki: GlobalOption = {
 				ca: (args, at) => {
 					if (!cx.count(at, args, 0, 1, 'ca [<id>] { … }')) return;
 					const id = args[0]?.text ?? 'local';
-					if (!/^[A-Za-z0-9._-]{1,64}$/.test(id) || /^\.+$/.test(id)) {
+					if (!new RegExp(AUTHORITY_ID).test(id)) {
 						cx.problem('error', 'pki/bad-id', args[0]!.span, `\`${id}\` cannot be the id of an authority.`, {
 							hint: 'Write letters, digits, dots, hyphens and underscores.',
 						});
@@ -103,7 +106,7 @@ export const pki: GlobalOption = {
 			authorities: {
 				type: 'object',
 				description: 'By id; `local` is the one that signs unless a site names another.',
-				propertyNames: { pattern: '^(?!\\.+$)[A-Za-z0-9._-]{1,64}$' },
+				propertyNames: { pattern: AUTHORITY_ID },
 				additionalProperties: {
 					type: 'object',
 					properties: {

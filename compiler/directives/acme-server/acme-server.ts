@@ -3,6 +3,7 @@
 import { parseIp } from '../../exchange/ip-address.ts';
 import { PRIVATE_RANGES, parseIpRange } from '../../exchange/ip-ranges.ts';
 import type { Subdirective } from '../../lower/lower-context.ts';
+import { SIGNING_PROPERTIES, signingSubdirectives } from '../../providers/issuers/signing-words.ts';
 import { handlerDirective } from '../directive.ts';
 import { type AcmeServerStep, CHALLENGE_TYPES, compileAcmeServer, type NameRules } from './acme-server-handler.ts';
 
@@ -83,20 +84,7 @@ export const acmeServer = handlerDirective<AcmeServerStep>({
 		cx.subdirectives(
 			line.block,
 			{
-				ca: (words, at) => {
-					if (!cx.count(at, words, 1, 1, 'ca <id>')) return;
-					const id = words[0]!.text;
-					if (/^(?!\.+$)[A-Za-z0-9._-]{1,64}$/.test(id)) draft.ca = id;
-					else cx.problem('error', 'pki/bad-id', words[0]!.span, `\`${id}\` cannot be the id of an authority.`);
-				},
-				lifetime: (words, at) => {
-					if (!cx.count(at, words, 1, 1, 'lifetime <duration>')) return;
-					const value = cx.duration(words[0]!);
-					if (value !== undefined && value > 0) draft.lifetime = value;
-					else if (value !== undefined) {
-						cx.problem('error', 'value/out-of-range', words[0]!.span, 'The lifetime must be positive.');
-					}
-				},
+				...signingSubdirectives(draft, cx),
 				resolvers: (words, at) => {
 					if (words.length === 0) {
 						const message = 'must specify at least one resolver address';
@@ -128,9 +116,6 @@ export const acmeServer = handlerDirective<AcmeServerStep>({
 				},
 				allow: rules('allow'),
 				deny: rules('deny'),
-				sign_with_root: (words, at) => {
-					if (cx.count(at, words, 0, 0, 'sign_with_root')) draft.sign_with_root = true;
-				},
 			},
 			'acme_server',
 		);
@@ -138,16 +123,7 @@ export const acmeServer = handlerDirective<AcmeServerStep>({
 	},
 	schema: {
 		properties: {
-			ca: {
-				type: 'string',
-				pattern: '^(?!\\.+$)[A-Za-z0-9._-]{1,64}$',
-				description: 'Id of the authority; `local` if left out.',
-			},
-			lifetime: {
-				type: 'number',
-				exclusiveMinimum: 0,
-				description: 'Milliseconds that certificates live; 12 hours if left out.',
-			},
+			...SIGNING_PROPERTIES,
 			resolvers: {
 				type: 'array',
 				items: { type: 'string', minLength: 1 },
@@ -162,7 +138,6 @@ export const acmeServer = handlerDirective<AcmeServerStep>({
 			allow_wildcard_names: { type: 'boolean', description: 'Whether wildcards may be ordered.' },
 			allow: { ...RULES, description: 'What may be ordered, and nothing else.' },
 			deny: { ...RULES, description: 'What may not be ordered.' },
-			sign_with_root: { type: 'boolean', description: 'Signs with the root instead of the intermediate.' },
 		},
 	},
 	compile: compileAcmeServer,
