@@ -73,7 +73,14 @@ export const DYNAMIC_SOURCES: readonly {
 		id: 'multi',
 		summary: 'What several sources have, together.',
 		schema: {
-			properties: { sources: { type: 'array', items: { $ref: '#/$defs/dynamic' }, minItems: 1 } },
+			properties: {
+				sources: {
+					type: 'array',
+					description: 'The sources, in the order in which their upstreams are listed.',
+					items: { $ref: '#/$defs/dynamic' },
+					minItems: 1,
+				},
+			},
 			required: ['sources'],
 		},
 	},
@@ -105,8 +112,8 @@ const HEALTH: Schema = {
 			items: {
 				type: 'object',
 				properties: {
-					name: { type: 'string', pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$" },
-					value: { type: 'string', secret: 'by-name' },
+					name: { type: 'string', pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", description: 'Name of the field.' },
+					value: { type: 'string', secret: 'by-name', description: 'Its value.' },
 				},
 				required: ['name', 'value'],
 				additionalProperties: false,

@@ -12,6 +12,7 @@ export const SITE_TLS: Schema = {
 	properties: {
 		certificates: {
 			type: 'array',
+			description: 'Certificates of files, with their keys. Of those that cover a name the first is served.',
 			items: {
 				type: 'object',
 				properties: {

@@ -60,7 +60,7 @@ export const acmeEab: GlobalOption = {
 	schema: {
 		type: 'object',
 		properties: {
-			key_id: { type: 'string', minLength: 1 },
+			key_id: { type: 'string', minLength: 1, description: 'The name by which the authority knows the key.' },
 			mac_key: { type: 'string', minLength: 1, secret: true, description: 'In base64url.' },
 		},
 		required: ['key_id', 'mac_key'],

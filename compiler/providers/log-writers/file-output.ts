@@ -97,7 +97,10 @@ export const FILE_PROPERTIES: { readonly [name: string]: Schema } = {
 		description:
 			'Octal permissions of folders that are made; `inherit` takes those of the folder above, `from_file` those of the file with the right to enter where it can be read. `0700` if left out.',
 	},
-	rolling: { anyOf: [{ const: false, description: 'The file grows without end.' }, ROLLING] },
+	rolling: {
+		anyOf: [{ const: false, description: 'The file grows without end.' }, ROLLING],
+		description: 'When the file is put aside and a new one begun, and how many are kept; false: never.',
+	},
 };
 
 /** Lowers the path and the block of `output file`; undefined after a mistake was reported. */

@@ -37,7 +37,14 @@ function poolSchema(depth: number): Schema {
 		]),
 		variant('http', { endpoints: { ...TEXTS, description: 'URLs of PEM.' } }, ['endpoints']),
 	];
-	if (depth > 0) variants.push(variant('combined', { of: { type: 'array', items: poolSchema(depth - 1) } }, ['of']));
+	if (depth > 0)
+		variants.push(
+			variant(
+				'combined',
+				{ of: { type: 'array', items: poolSchema(depth - 1), description: 'The pools that are joined.' } },
+				['of'],
+			),
+		);
 	return {
 		type: 'object',
 		description: 'Certificates of authorities that are trusted.',

@@ -19,6 +19,8 @@ export type RetryPredicate = (x: Exchange, outcome: AttemptOutcome) => boolean;
 /** Reference to the predicate in the document. */
 export const RETRY: Schema = { $ref: '#/$defs/retry' };
 
+const PARTS: Schema = { type: 'array', items: RETRY, description: 'The parts.' };
+
 /** The kinds that stand beside the request matchers, with their properties. */
 export const RETRY_KINDS: readonly {
 	readonly id: string;
@@ -28,12 +30,12 @@ export const RETRY_KINDS: readonly {
 	{
 		id: 'all',
 		summary: 'Holds when all of its parts hold.',
-		schema: { properties: { of: { type: 'array', items: RETRY } }, required: ['of'] },
+		schema: { properties: { of: PARTS }, required: ['of'] },
 	},
 	{
 		id: 'any',
 		summary: 'Holds when any of its parts holds.',
-		schema: { properties: { of: { type: 'array', items: RETRY } }, required: ['of'] },
+		schema: { properties: { of: PARTS }, required: ['of'] },
 	},
 	{ id: 'not', summary: 'Holds when its part does not.', schema: { properties: { of: RETRY }, required: ['of'] } },
 	{

@@ -176,7 +176,10 @@ const FASTCGI: Schema = {
 			description: 'Further variables; placeholders are resolved.',
 			items: {
 				type: 'object',
-				properties: { name: { type: 'string', minLength: 1 }, value: { type: 'string', secret: 'by-name' } },
+				properties: {
+					name: { type: 'string', minLength: 1, description: 'Name of the variable.' },
+					value: { type: 'string', secret: 'by-name', description: 'Its value.' },
+				},
 				required: ['name', 'value'],
 				additionalProperties: false,
 			},
