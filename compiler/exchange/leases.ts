@@ -158,6 +158,8 @@ export interface UpstreamRequest {
 	readonly body: Body;
 	/** Upgrade asked for (`websocket`), or undefined. */
 	readonly upgrade: string | undefined;
+	/** True: an answer in gzip is decoded, since it was not the client that asked for it (RFC 9110 §12.5.3). */
+	readonly decodes?: boolean;
 	/** What the transport needs to know of the exchange, when it asks for something. */
 	readonly transport?: TransportValues | undefined;
 }

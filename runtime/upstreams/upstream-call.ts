@@ -3,6 +3,7 @@ import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
 import type { UpstreamError, UpstreamRequest, UpstreamResponse } from '../../compiler/exchange/leases.ts';
 import type { CallCarrier, ClientCall } from '../protocols/http1/client-call.ts';
+import { gunzipped } from './gunzipped-response.ts';
 import type { PoolSurroundings } from './pool-surroundings.ts';
 import type { PooledUpstream } from './pooled-upstream.ts';
 import { processNow } from './process-clock.ts';
@@ -64,7 +65,7 @@ export class UpstreamCall implements ClientCall {
 			upstreamObserver?.answered(this.#upstream.address, this.connectTime, elapsed);
 			this.#upstream.answered(this.#probe, response.status, elapsed, processNow());
 		}
-		this.#resolve(response);
+		this.#resolve(this.request.decodes === true ? gunzipped(response) : response);
 	}
 
 	failed(error: UpstreamError, untouched: boolean): void {

@@ -25,7 +25,7 @@ import { PROXY_FACTS_VARIABLE, ProxyFacts } from './proxy-facts.ts';
 import { compileRetryPredicate } from './retries/retry-predicate.ts';
 import { withSchemes } from './transports/schemes.ts';
 import { MaterialError } from './transports/tls-material.ts';
-import { usesTls } from './transports/transport-settings.ts';
+import { asksForGzip, usesTls } from './transports/transport-settings.ts';
 import { compileTransportValues } from './transports/transport-values.ts';
 import { parseUpstream } from './upstream-address.ts';
 
@@ -111,6 +111,7 @@ function compileRequest(
 ): (x: Exchange, upstream: Upstream, body: Body) => UpstreamRequest {
 	const transportValues = compileTransportValues(settings, cx);
 	const overTls = usesTls(settings.transport);
+	const compresses = asksForGzip(settings.transport);
 	const isTrusted = compileTrust(step, cx);
 	const forwarded = step.forwarded === true;
 	const edit = step.header_up && compileHeaderEdits(step.header_up, cx);
@@ -124,6 +125,8 @@ function compileRequest(
 			makeSendable(headers);
 		}
 		const sentMethod = method === undefined ? x.request.method : renderMethod(method, x);
+		const decodes = compresses && upgrade === undefined && sentMethod !== 'HEAD' && namesNoCoding(headers);
+		if (decodes) headers.add('Accept-Encoding', 'gzip');
 		// A changed method that has no use for a body leaves it behind.
 		const dropsBody = method !== undefined && (sentMethod === 'GET' || sentMethod === 'HEAD');
 		return {
@@ -133,9 +136,15 @@ function compileRequest(
 			body: dropsBody ? null : body,
 			// Another method is another request: what the client would switch to is not its.
 			upgrade: method === undefined ? upgrade : undefined,
+			decodes,
 			transport: transportValues?.(x, headers),
 		};
 	};
+}
+
+/** Ranges are of what is sent, so that parts of gzip would be of no use (RFC 9110 §14.2). */
+function namesNoCoding(headers: HeaderList): boolean {
+	return headers.get('accept-encoding') === undefined && headers.get('range') === undefined;
 }
 
 /** How several attempts are made; undefined when one attempt at what is at hand is all. */

@@ -12,7 +12,6 @@ import type { ClientOptions, ConnectionKeeper } from '../../protocols/http1/clie
 import { ClientConnection } from '../../protocols/http1/client-connection.ts';
 import { ClientCoders } from '../../protocols/http2/client-session.ts';
 import type { Wire } from '../../protocols/wire.ts';
-import { DecodingLink } from './decoding-link.ts';
 import type { ClientTarget } from './dialer.ts';
 import { forwardProxyFor, proxyCredentials, proxyTarget, tunnelThrough } from './forward-proxy.ts';
 import { ForwardingLink } from './forwarding-link.ts';
@@ -114,8 +113,7 @@ export class LinkMaker {
 	link(address: UpstreamAddress): UpstreamLink {
 		const { proxy_protocol: proxyProtocol, tls } = this.#transport;
 		const keyed = proxyProtocol !== undefined || tls?.server_name?.includes('{');
-		const link = keyed ? new KeyedLinks(values => this.#link(address, values)) : this.#link(address, undefined);
-		return this.#transport.compression ? new DecodingLink(link) : link;
+		return keyed ? new KeyedLinks(values => this.#link(address, values)) : this.#link(address, undefined);
 	}
 
 	#link(address: UpstreamAddress, values: TransportValues | undefined): UpstreamLink {

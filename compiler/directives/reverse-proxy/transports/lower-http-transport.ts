@@ -84,7 +84,8 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 		},
 		compression: (words, at) => {
 			const word = one(words, at, 'compression on|off');
-			if (word && cx.boolean(word) === true) draft.compression = true;
+			const value = word && cx.boolean(word);
+			if (value !== undefined) draft.compression = value;
 		},
 		proxy_protocol: (words, at) => {
 			const word = one(words, at, 'proxy_protocol v1|v2');

@@ -38,7 +38,7 @@ export const TRANSPORT_PAGE: readonly string[] = [
 	'| `proxy_protocol v1\\|v2` | the PROXY header with the client’s address comes first; each client has connections of its own |',
 	'| `network_proxy none\\|url URL` | proxy to connect through, `http`, `https` or `socks5`; those of HTTP_PROXY, HTTPS_PROXY and NO_PROXY if left out |',
 	'| `resolvers ADDR…`, `local_address IP` | DNS servers to ask; address to connect from |',
-	'| `compression on` | gzip is asked for where the client asked for nothing, and decoded |',
+	'| `compression off` | gzip is not asked for; else it is where the client asked for nothing, and is decoded |',
 	'| `read_buffer SIZE`, `write_buffer SIZE` | accepted: reads go into memory that a thread’s connections share |',
 	'',
 	'Certificates and keys are read again when their files change. `transport fastcgi { … }` speaks FastCGI, with the options of',

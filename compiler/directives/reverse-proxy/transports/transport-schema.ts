@@ -94,7 +94,7 @@ const HTTP: Schema = {
 		tls: TLS,
 		compression: {
 			type: 'boolean',
-			description: 'True: gzip is asked for where the client asked for nothing, and decoded.',
+			description: 'Whether gzip is asked for where the client asked for nothing, and decoded; true if left out.',
 		},
 		proxy_protocol: {
 			enum: ['v1', 'v2'],

@@ -7,7 +7,7 @@ export interface HttpTransportSettings {
 	readonly versions?: readonly HttpTransportVersion[];
 	/** TLS to the upstreams; plain text if left out. */
 	readonly tls?: ClientTlsSettings;
-	/** True: gzip is asked for where the client asked for nothing, and decoded. */
+	/** Whether gzip is asked for where the client asked for nothing, and decoded; true if left out. */
 	readonly compression?: boolean;
 	/** The PROXY protocol's header is sent on each connection, with the client's address. */
 	readonly proxy_protocol?: 'v1' | 'v2';
@@ -91,6 +91,11 @@ export interface FastcgiTransportSettings {
 
 /** Settings of any transport. */
 export type TransportSettings = HttpTransportSettings | FastcgiTransportSettings;
+
+/** True if gzip is asked for where the client asked for nothing. */
+export function asksForGzip(transport: TransportSettings | undefined): boolean {
+	return transport === undefined || (transport.type === 'http' && transport.compression !== false);
+}
 
 /** True if connections of this transport are over TLS, whatever the port. */
 export function usesTls(transport: TransportSettings | undefined): boolean {
