@@ -25,6 +25,23 @@ export function suggest(word: string, candidates: Iterable<string>): string | un
 	return best;
 }
 
+/** The `count` candidates that are nearest to `word`, the nearest first; those of the same distance stay in their order. */
+export function nearest(word: string, candidates: readonly string[], count: number): string[] {
+	const wanted = word.slice(0, longestWord).toLowerCase();
+	return candidates
+		.map(candidate => ({ candidate, distance: unlikeness(wanted, candidate.toLowerCase()) }))
+		.sort((one, other) => one.distance - other.distance)
+		.slice(0, count)
+		.map(({ candidate }) => candidate);
+}
+
+/** The share of letters that differ; half as much for names that hold one another. */
+function unlikeness(word: string, candidate: string): number {
+	const length = Math.max(word.length, candidate.length, 1);
+	const share = editDistance(word, candidate, length) / length;
+	return candidate.includes(word) || word.includes(candidate) ? share / 2 : share;
+}
+
 /** Optimal string alignment distance, or anything above `limit` once it is sure to be above. */
 function editDistance(left: string, right: string, limit: number): number {
 	let beforeLast: number[] = [];

@@ -2,10 +2,14 @@
 import { createRequire } from 'node:module';
 import type { ErrorObject, ValidateFunction } from 'ajv';
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
+import { nearest } from '../diagnostics/suggest.ts';
 import { didYouMean } from '../lower/did-you-mean.ts';
 import type { Document, Site } from './document.ts';
 import { type QuickCheck, QuickChecks } from './quick-check.ts';
 import { documentSchema } from './schema.ts';
+
+/** Names that a hint lists whole, at most. */
+const MOST_NAMES = 8;
 
 /** Most findings that are looked at: more than are shown, but sorting them takes the square. */
 const MOST_ERRORS = 4000;
@@ -129,7 +133,7 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 				pointer: `${pointer}/${escapePointer(key)}`,
 				message: `\`${key}\` is not a key of ${describePlace(pointer, document)}.`,
 				label: didYouMean(key, known),
-				hint: known.length > 0 ? `The keys are ${known.map(name => `\`${name}\``).join(', ')}.` : undefined,
+				hint: known.length > 0 ? listed('keys', key, known) : undefined,
 			};
 		}
 		case 'required': {
@@ -210,9 +214,14 @@ function describeTag(error: ErrorObject, base: { severity: 'error'; pointer: str
 	const variants = ((error.parentSchema?.oneOf ?? []) as readonly TaggedSchema[]).map(variant =>
 		'$ref' in variant ? variant.$ref.slice(`#/$defs/${tag}.`.length) : variant.properties[tag]!.const,
 	);
-	const { what, holder, code } = TAGS[tag] ?? { what: tag, holder: 'object', code: 'document/unknown-value' };
+	const { what, plural, holder, code } = TAGS[tag] ?? {
+		what: tag,
+		plural: `values of \`${tag}\``,
+		holder: 'object',
+		code: 'document/unknown-value',
+	};
 	if (typeof tagValue !== 'string') {
-		const hint = `Write ${variants.map(name => `\`${name}\``).join(', ')}.`;
+		const hint = listed(`values of \`${tag}\``, '', variants);
 		return { ...base, code: 'document/missing-key', message: `\`${tag}\` is missing in this ${holder}.`, hint };
 	}
 	return {
@@ -221,15 +230,32 @@ function describeTag(error: ErrorObject, base: { severity: 'error'; pointer: str
 		code,
 		message: `\`${tagValue}\` is not a ${what} of this server.`,
 		label: didYouMean(tagValue, variants),
-		hint: `There are ${variants.map(name => `\`${name}\``).join(', ')}.`,
+		hint: listed(plural, tagValue, variants),
 	};
 }
 
-const TAGS: { readonly [tag: string]: { readonly what: string; readonly holder: string; readonly code: string } } = {
-	handler: { what: 'handler', holder: 'step', code: 'document/unknown-handler' },
-	type: { what: 'matcher type', holder: 'matcher', code: 'document/unknown-matcher' },
-	policy: { what: 'balancing policy', holder: 'policy', code: 'document/unknown-policy' },
+const TAGS: {
+	readonly [tag: string]: {
+		readonly what: string;
+		readonly plural: string;
+		readonly holder: string;
+		readonly code: string;
+	};
+} = {
+	handler: { what: 'handler', plural: 'handlers', holder: 'step', code: 'document/unknown-handler' },
+	type: { what: 'matcher type', plural: 'matcher types', holder: 'matcher', code: 'document/unknown-matcher' },
+	policy: { what: 'balancing policy', plural: 'policies', holder: 'policy', code: 'document/unknown-policy' },
 };
+
+/** The names that are known; of many, those nearest to what was written. */
+function listed(what: string, written: string, known: readonly string[]): string {
+	const quoted = (names: readonly string[]) => names.map(name => `\`${name}\``).join(', ');
+	if (known.length <= MOST_NAMES) return `The ${what} are ${quoted(known)}.`;
+	const all = `\`svc adapt --schema\` has all ${known.length}`;
+	return written === ''
+		? `${all} ${what}.`
+		: `The ${what} nearest to it are ${quoted(nearest(written, known, 5))}; ${all}.`;
+}
 
 /** The compatible server's JSON is another schema altogether: say so once, in place of a list of unknown keys. */
 function otherSchema(): Diagnostic {

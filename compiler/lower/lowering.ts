@@ -7,7 +7,7 @@ import type { Matcher, Step } from '../document/document.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Block, Line, Word } from '../syntax/ast.ts';
 import { compatibleMessage, unknownSubdirective } from './compatible-message.ts';
-import { didYouMean } from './did-you-mean.ts';
+import { didYouMean, wordsOf } from './did-you-mean.ts';
 import type { LowerContext, Subdirective } from './lower-context.ts';
 import { lowerMatcherExpression } from './matcher-expression.ts';
 import { MatcherLimits } from './matcher-limits.ts';
@@ -117,7 +117,7 @@ export class Lowering implements LowerContext {
 					: `\`${name.text}\` is not a sub-directive of \`${of}\`.`;
 			this.problem('error', 'directive/unknown-subdirective', name.span, message, {
 				label: didYouMean(name.text, Object.keys(known)),
-				hint: `\`${of}\` takes ${sentenceList(Object.keys(known))}.`,
+				hint: wordsOf(of, name.text, Object.keys(known)),
 			});
 		}
 	}

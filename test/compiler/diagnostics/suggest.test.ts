@@ -1,7 +1,7 @@
 /** Did-you-mean: near enough, and never far-fetched. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { suggest } from '../../../compiler/diagnostics/suggest.ts';
+import { nearest, suggest } from '../../../compiler/diagnostics/suggest.ts';
 
 const names = ['respond', 'redirect', 'reverse_proxy', 'root', 'route', 'tls', 'log', 'header'];
 const near = suite('suggest');
@@ -21,4 +21,8 @@ for (const [word, expected] of [
 }
 near('the nearest of several wins, not the first', () => assert.is(suggest('route2', ['routes2x', 'route']), 'route'));
 near('a single letter is near to nothing', () => assert.is(suggest('a', ['b', 'c']), undefined));
+near('the nearest of many come first, and those that hold the word before others', () => {
+	assert.equal(nearest('prox', names, 2), ['reverse_proxy', 'root']);
+	assert.equal(nearest('x'.repeat(100_000), names, 1).length, 1);
+});
 near.run();
