@@ -1,5 +1,5 @@
 /** The writing side of a socket: straight to its handle, past the stream's queue, where Node's handles are as they are known. */
-import { Socket, type SocketConstructorOpts } from 'node:net';
+import { Socket } from 'node:net';
 import { getSystemErrorName } from 'node:util';
 
 /** A write that did not end at once. Node keeps it until then. */
@@ -146,7 +146,7 @@ function probe(): boolean {
 		unref: ignore,
 	};
 	try {
-		const socket = new Socket({ handle, manualStart: true } as SocketConstructorOpts);
+		const socket = new Socket({ handle, manualStart: true } as never);
 		socket.on('error', ignore);
 		socket.write('-', 'latin1');
 		socket.destroy();
