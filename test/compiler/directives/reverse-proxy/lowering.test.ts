@@ -60,7 +60,7 @@ lowering('everything that it takes', () => {
 				max_response_header: 65536,
 				keepalive: 10000,
 				keepalive_idle_conns: 4,
-				transport: { type: 'http', versions: ['1.1'], forward_proxy: 'none' },
+				transport: { type: 'http', versions: ['1.1'], compression: false, forward_proxy: 'none' },
 			},
 			header_up: {
 				set: [{ name: 'X-A', value: 'a' }],

@@ -55,7 +55,7 @@ test('end-to-end fields pass, connection fields do not, forwarding fields are se
 	);
 	assert.is(
 		body(response),
-		'GET /a%20b?x=%41 HTTP/1.1\r\nHost: Example.com:81\r\nX-End: 1\r\nVia: 1.0 other\r\nTE: trailers\r\nX-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: Example.com:81\r\nVia: 1.1 svc\r\nConnection: TE\r\n\r\n',
+		'GET /a%20b?x=%41 HTTP/1.1\r\nHost: Example.com:81\r\nX-End: 1\r\nVia: 1.0 other\r\nTE: trailers\r\nX-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: Example.com:81\r\nVia: 1.1 svc\r\nAccept-Encoding: gzip\r\nConnection: TE\r\n\r\n',
 	);
 	assert.match(undated(response), 'HTTP/1.1 200 OK\r\nServer: up\r\nX-Up: 1\r\nVia: 1.1 svc\r\n');
 });
