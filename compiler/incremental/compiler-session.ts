@@ -12,7 +12,6 @@ import { refuseRedacted } from '../document/secrets.ts';
 import { upgradeDocument } from '../document/upgrade.ts';
 import { DiagnosticCollector } from '../lower/diagnostic-collector.ts';
 import { registryOf } from '../lower/registry.ts';
-import { UNAVAILABLE_DIRECTIVES } from '../lower/unavailable.ts';
 import { checkLines } from '../source/line-limit.ts';
 import type { Reader } from '../source/reader.ts';
 import { RecordingReader } from '../source/recording-reader.ts';
@@ -80,7 +79,7 @@ export class CompilerSession {
 		if (this.#text?.dialect !== dialect) {
 			this.#text = { dialect, known: { pieces: new PieceStore(dialect), sites: new SiteMemory() } };
 		}
-		const directives = new Set([...registryOf(dialect).directives.keys(), ...UNAVAILABLE_DIRECTIVES]);
+		const directives = new Set(registryOf(dialect).directives.keys());
 		const concealed = new ConcealedValues();
 		const reader = new RecordingReader(concealed.watching(this.#reader));
 		let known: TextKnowledge | undefined = this.#whole ? undefined : this.#text.known;

@@ -7,7 +7,6 @@ import { sortDiagnostics } from '../diagnostics/sort-diagnostics.ts';
 import type { ConfigInput } from '../dialects/dialect.ts';
 import type { Document } from '../document/document.ts';
 import { registryOf } from '../lower/registry.ts';
-import { UNAVAILABLE_DIRECTIVES } from '../lower/unavailable.ts';
 import { Rehearsal, type RehearsalSurroundings } from '../rehearsal/rehearsal.ts';
 import { ReadError, type Reader } from '../source/reader.ts';
 import { Source } from '../source/source.ts';
@@ -86,7 +85,7 @@ function texts(
 	found: Diagnostic[],
 ): { tree: ConfigTree | undefined; sources: readonly Source[] } {
 	if (input.format === 'json') return { tree: undefined, sources: [] };
-	const knownDirectives = new Set([...registryOf(input.format).directives.keys(), ...UNAVAILABLE_DIRECTIVES]);
+	const knownDirectives = new Set(registryOf(input.format).directives.keys());
 	const report = (one: Diagnostic): void => {
 		if (one.code === 'snippet/unused') found.push(one);
 	};

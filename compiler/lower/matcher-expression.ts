@@ -6,7 +6,6 @@ import { didYouMean } from './did-you-mean.ts';
 import type { Lowering } from './lowering.ts';
 import { DEEPEST_MATCHER } from './matcher-limits.ts';
 import { sentenceList, spanOfWords } from './sentences.ts';
-import { UNAVAILABLE_MATCHERS, unavailableMessage } from './unavailable.ts';
 
 const OPERATORS = new Set(['and', 'or', 'not', '(', ')']);
 
@@ -238,20 +237,15 @@ class ExpressionReader {
 	}
 
 	#unknown(word: Word): Matcher {
-		if (UNAVAILABLE_MATCHERS.has(word.text)) {
-			this.#fail('matcher/unavailable', word, unavailableMessage(word.text));
-		} else {
-			const known = [...this.#lowering.environment.registry.matchers.keys()].filter(name => !COMBINATORS.has(name));
-			const compat = this.#lowering.dialect === 'compatfile';
-			const message = compat
-				? `getting matcher module '${word.text}': there is no such matcher`
-				: `\`${word.text}\` is not a matcher.`;
-			const label = didYouMean(word.text, [...known, ...UNAVAILABLE_MATCHERS, 'not']);
-			this.#fail('matcher/unknown', word, message, {
-				label,
-				hint: label === undefined ? `The matchers are ${sentenceList([...known, 'not'].sort())}.` : undefined,
-			});
-		}
+		const kinds = this.#lowering.environment.registry.matchers.keys();
+		const known = [...kinds, 'not'].filter(name => !COMBINATORS.has(name) || name === 'not');
+		const compat = this.#lowering.dialect === 'compatfile';
+		const message = compat
+			? `getting matcher module '${word.text}': there is no such matcher`
+			: `\`${word.text}\` is not a matcher.`;
+		const label = didYouMean(word.text, known);
+		const hint = label === undefined ? `The matchers are ${sentenceList(known.sort())}.` : undefined;
+		this.#fail('matcher/unknown', word, message, { label, hint });
 		this.#block = undefined;
 		return BROKEN;
 	}

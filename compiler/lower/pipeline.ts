@@ -7,7 +7,6 @@ import { sortDirectives } from './directive-order.ts';
 import type { Lowering } from './lowering.ts';
 import { isMatcherDefinition, MatcherScope } from './matcher-scope.ts';
 import { spanOfWords } from './sentences.ts';
-import { UNAVAILABLE_DIRECTIVES, unavailableMessage } from './unavailable.ts';
 
 /** `sorted`: Compatfile's sites and blocks; `written`: Configfile; `route`: a `route` block of either. */
 export type LineOrder = 'sorted' | 'written' | 'route';
@@ -114,10 +113,6 @@ function reportUnknown(lowering: Lowering, line: Line, atSite: boolean): void {
 		});
 		return;
 	}
-	if (UNAVAILABLE_DIRECTIVES.has(text)) {
-		lowering.problem('error', 'directive/unavailable', span, unavailableMessage(text));
-		return;
-	}
 	if (text === 'else' && !compat) {
 		const message = '`else` stands on the line of the `}` that it follows.';
 		lowering.problem('error', 'when/misplaced-else', span, message, { hint: 'Write `} else {`.' });
@@ -125,7 +120,7 @@ function reportUnknown(lowering: Lowering, line: Line, atSite: boolean): void {
 	}
 	const advice = atSite ? '' : ' - are you sure your Compatfile structure (nesting and braces) is correct?';
 	const message = compat ? `unrecognized directive: ${text}${advice}` : `\`${text}\` is not a directive.`;
-	const label = didYouMean(text, [...registry.directives.keys(), ...UNAVAILABLE_DIRECTIVES]);
+	const label = didYouMean(text, registry.directives.keys());
 	const hint = looksLikeAddress(text)
 		? 'Did you mean to define a second site? If so, you must use curly braces around each site to separate their configurations.'
 		: undefined;

@@ -342,7 +342,7 @@ data('is looked at in every directive that takes text', () => {
 		...['abort', 'basic_auth', 'bind', 'copy_response', 'copy_response_headers', 'fs', 'log', 'log_name', 'log_skip'],
 		...['metrics', 'when', 'timeouts', 'tls', 'encode', 'acme_server'],
 		// Their parameters, keys and limits have tests of their own.
-		...['php_fastcgi', 'cache', 'rate_limit'],
+		...['php_fastcgi', 'cache'],
 	]);
 	const words = directives.flatMap(({ names }) => (names.compatfile[0] ?? names.configfile[0]) || []);
 	const missing = words.filter(name => !covered.has(name) && !none.has(name));
