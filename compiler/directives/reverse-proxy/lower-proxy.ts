@@ -1,4 +1,6 @@
 /** Lowering of a line of `reverse_proxy`, and of directives that are one with something around it. */
+
+import type { Step } from '../../document/document.ts';
 import { parseIpRange } from '../../exchange/ip-ranges.ts';
 import type { UpstreamSettings } from '../../exchange/leases.ts';
 import type { LowerContext, Subdirective } from '../../lower/lower-context.ts';
@@ -28,7 +30,7 @@ export interface ProxyWords {
 }
 
 /** Lowers a line of such a directive to the step of the proxy. */
-export function lowerProxy({ line, name, args }: DirectiveLine, words: ProxyWords, cx: LowerContext): ProxyStep {
+export function lowerProxy({ line, name, args }: DirectiveLine, words: ProxyWords, cx: LowerContext): Step {
 	const draft: UpstreamDraft = { to: [] };
 	const fields: ProxyFields = {};
 	const named = lowerName(args, cx);
@@ -44,10 +46,13 @@ export function lowerProxy({ line, name, args }: DirectiveLine, words: ProxyWord
 	words.settle?.(fields, draft, named !== undefined);
 	if (named !== undefined) return cx.origin<ProxyStep>({ handler: 'proxy', pool: named, ...fields }, line.span);
 	const hasAddress = args.length > 0 || line.block?.lines.some(({ words }) => SOURCES.has(words[0]!.text)) === true;
-	if (!hasAddress && cx.dialect === 'configfile') {
-		cx.problem('error', 'arguments/too-few', name.span, `\`${words.of}\` has no upstream.`, {
-			hint: `Usage: ${words.usage}`,
-		});
+	if (!hasAddress) {
+		const configfile = cx.dialect === 'configfile';
+		const message = `\`${words.of}\` has no upstream${configfile ? '' : ': every request gets status 503'}.`;
+		const hint = `Usage: ${words.usage}`;
+		cx.problem(configfile ? 'error' : 'warning', 'arguments/too-few', name.span, message, { hint });
+		if (!configfile)
+			return cx.origin({ handler: 'fail', status: 503, message: 'No upstream is available.' }, line.span);
 	}
 	settleSchemes(draft, args[0]?.span ?? line.span, cx);
 	settleHealth(draft);

@@ -212,6 +212,9 @@ function settingsOf(step: ProxyStep, cx: CompileContext): UpstreamSettings {
 		settings = { ...(named as UpstreamSettings), name: step.pool };
 	}
 	if (!settings) cx.refuse('`proxy` needs `pool` or `upstreams`.', 'proxy/no-pool');
+	if (settings.to.length === 0 && !settings.dynamic) {
+		cx.refuse('The pool has no upstream: `to` is empty, and nothing is looked up.', 'upstream/empty');
+	}
 	for (const text of settings.to) {
 		const parsed = parseUpstream(text);
 		if (parsed.kind === 'invalid') cx.refuse(`\`${text}\` cannot be an upstream: ${parsed.message}.`, parsed.code);

@@ -63,7 +63,7 @@ export const reverseProxy = handlerDirective<ProxyStep>({
 	].join('\n'),
 	matcherToken: 'optional',
 	answers: true,
-	lower: (words, cx) => lowerProxy(words, { of: 'reverse_proxy', usage: USAGE }, cx),
+	lower: (words, cx) => [lowerProxy(words, { of: 'reverse_proxy', usage: USAGE }, cx)],
 	schema: {
 		properties: {
 			pool: { type: 'string', description: 'Name of a pool in `upstreams` of the document.' },
