@@ -42,6 +42,7 @@ import {
 	type ToWorker,
 	type WorkerStart,
 } from './threads/messages.ts';
+import { HANDSHAKE_SLOTS, HandshakeRate } from './tls/handshake-rate.ts';
 import { ThreadTls } from './tls/thread-tls.ts';
 import { TlsObserver } from './tls/tls-observer.ts';
 import { TlsServer } from './tls/tls-server.ts';
@@ -79,6 +80,7 @@ class DataPlaneWorker implements ThreadState {
 	readonly #questions = new MainThreadClient(message => this.#send(message));
 	readonly #pages: SeriesPages;
 	readonly #handshakes: TlsObserver;
+	readonly #handshakeRates = new Map<string, HandshakeRate>();
 	readonly #listeners = new Map<string, WorkerListener>();
 	/** Listeners bound for the generation that is not served yet. */
 	#binding: WorkerListener[] = [];
@@ -204,7 +206,10 @@ class DataPlaneWorker implements ThreadState {
 			this.generations.hold(result.generation);
 			this.#nextShared = result.shared;
 			await this.#bind(listeners, result.shared);
-			for (const address of listeners) await this.#gates.prepare(address, result.shared.settings);
+			for (const address of listeners) {
+				await this.#gates.prepare(address, result.shared.settings);
+				await this.#prepareHandshakes(address);
+			}
 			if (this.#build !== build) return;
 			this.#send({ type: 'prepared', attempt });
 		} catch (error) {
@@ -236,6 +241,13 @@ class DataPlaneWorker implements ThreadState {
 				throw listenError(error, address);
 			});
 		}
+	}
+
+	/** The counts of handshakes that all threads of a TLS listener share. */
+	async #prepareHandshakes({ scheme, key }: ListenerAddress): Promise<void> {
+		if (scheme !== 'https' || this.#handshakeRates.has(key)) return;
+		const memory = await this.#leases.listenerMemory(`handshakes ${key}`, HANDSHAKE_SLOTS);
+		this.#handshakeRates.set(key, new HandshakeRate(memory));
 	}
 
 	/** TLS before the protocols of a listener. */
@@ -287,6 +299,9 @@ class DataPlaneWorker implements ThreadState {
 		if (protocol instanceof TlsServer && handshakes !== undefined) {
 			protocol.configure(handshakes);
 			host.strictHost = protocol.strict;
+			const rate = this.#handshakeRates.get(address.key);
+			rate?.configure(server.limits ?? {});
+			protocol.bound(rate, server.timeouts?.handshake);
 		}
 		host.admission = this.#gates.use(listener.address, server.limits);
 		listener.configure(server, host.admission);

@@ -13,6 +13,7 @@ export interface ServerTimeouts {
 	readonly write_rate?: number;
 	readonly write_max_chunk?: number;
 	readonly idle?: number;
+	readonly handshake?: number;
 }
 
 /** Bounds of one listener, all threads together; 0 is without bound. Times are milliseconds, sizes bytes. */
@@ -28,6 +29,9 @@ export interface ServerLimits {
 	readonly header_count?: number;
 	readonly unread_body?: number;
 	readonly chunk_extensions?: number;
+	/** A second. */
+	readonly handshakes?: number;
+	readonly handshakes_per_client?: number;
 }
 
 /** One item of `settings.servers`. */
@@ -63,9 +67,9 @@ export interface ListenerPlace {
 
 const NONE: ServerSettings = {};
 
-/** The address that `servers` names; undefined when it is none. `unix//path` has port 0. */
+/** The address that `servers` names; undefined when it is none. `unix//path` and `fd/3` have port 0. */
 export function parseServerListener(text: string): ListenerPlace | undefined {
-	if (/^unix\/\/.+/.test(text)) return { host: text, port: 0 };
+	if (/^(?:unix\/[/{]|fd\/).+/.test(text)) return { host: text, port: 0 };
 	const parts = /^(?:tcp[46]?\/)?(?:\[([0-9a-fA-F:.%]+)\]|([^\s:/[\]]*)):([0-9]{1,5})$/.exec(text);
 	const port = Number(parts?.[3]);
 	if (!parts || port > 65_535) return undefined;

@@ -54,10 +54,7 @@ export class ClientCounts {
 		for (let row = 0; row < this.#rows && seed === 0; row++) {
 			seed = Atomics.load(this.#cells, row * CLIENT_SLOTS + SEED_SLOT);
 		}
-		if (seed === 0) {
-			const made = randomInt(1, 2 ** 31);
-			seed = Atomics.compareExchange(this.#cells, SEED_SLOT, 0, made) || made;
-		}
+		if (seed === 0) seed = agreedSeed(this.#cells, SEED_SLOT);
 		Atomics.store(this.#cells, this.#own + SEED_SLOT, seed);
 		return seed;
 	}
@@ -71,18 +68,35 @@ export function clientKey(address: string): string {
 	return ip.v4 ? String(ip.words[3]) : `${ip.words[0]}:${ip.words[1]}`;
 }
 
-function hashOf(text: string, seed: number): number {
+/** The seed in a cell that threads share; whoever comes first makes it. */
+export function agreedSeed(cells: Int32Array, cell: number): number {
+	const made = randomInt(1, 2 ** 31);
+	return Atomics.compareExchange(cells, cell, 0, made) || made;
+}
+
+/** A hash of a client that nobody outside can know, for {@link firstOf} and {@link secondOf}. */
+export function hashOf(text: string, seed: number): number {
 	let hash = seed;
 	for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
 	return hash;
 }
 
+/** A number of 32 bits that a cell is found by. */
+export function firstOf(hash: number): number {
+	return mixed(hash);
+}
+
+/** Another that says nothing about the first. */
+export function secondOf(hash: number): number {
+	return mixed(hash ^ 0x9e3779b9);
+}
+
 function first(hash: number): number {
-	return mixed(hash) % CELLS;
+	return firstOf(hash) % CELLS;
 }
 
 function second(hash: number): number {
-	return CELLS + (mixed(hash ^ 0x9e3779b9) % CELLS);
+	return CELLS + (secondOf(hash) % CELLS);
 }
 
 function mixed(hash: number): number {

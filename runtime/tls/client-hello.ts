@@ -9,6 +9,8 @@ export interface ClientHello {
 	/** Hexadecimal ids, four digits each, in the client's order. */
 	readonly cipherSuites: readonly string[];
 	readonly signatureSchemes: readonly string[];
+	/** The session ticket that the client offers first (RFC 5077 §3.2, RFC 8446 §4.2.11); undefined or empty when it has none. */
+	readonly ticket: Buffer | undefined;
 }
 
 /** What the first bytes of a connection are, when they are no whole ClientHello. */
@@ -106,6 +108,7 @@ function readMessage(cursor: Cursor): ClientHello | 'malformed' {
 	let serverName = '';
 	let alpn: readonly string[] = [];
 	let schemes: Buffer = Buffer.alloc(0);
+	let ticket: Buffer | undefined;
 	const extensions = new Cursor(cursor.left > 0 ? cursor.vector(2) : Buffer.alloc(0));
 	while (extensions.left > 0) {
 		const type = extensions.number(2);
@@ -114,6 +117,8 @@ function readMessage(cursor: Cursor): ClientHello | 'malformed' {
 		if (type === 0) serverName = readServerName(body);
 		else if (type === 16) alpn = readAlpn(body);
 		else if (type === 13) schemes = body.vector(2);
+		else if (type === 35) ticket ??= body.take(body.left);
+		else if (type === 41) ticket = new Cursor(body.vector(2)).vector(2);
 		if (body.failed) return 'malformed';
 	}
 	if (cursor.failed) return 'malformed';
@@ -126,6 +131,7 @@ function readMessage(cursor: Cursor): ClientHello | 'malformed' {
 		get signatureSchemes() {
 			return ids(schemes);
 		},
+		ticket,
 	};
 }
 

@@ -7,9 +7,10 @@ import { appendFile } from 'node:fs';
 import { createServer, type Server, type TLSSocket } from 'node:tls';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { HandshakePolicy } from '../../compiler/tls/site-tls.ts';
-import type { TableCertificate } from './certificate-table.ts';
 import { handshakeSettings, offeredProtocols } from './handshake-settings.ts';
+import type { TableCertificate } from './table-certificate.ts';
 import type { ThreadTls } from './thread-tls.ts';
+import { keyOfTicket } from './ticket-keys.ts';
 
 /** Servers that one listener keeps on one thread. */
 const MOST_SERVERS = 2000;
@@ -26,7 +27,7 @@ export class SecureServers {
 	readonly #policies: readonly HandshakePolicy[];
 	readonly #protocols: readonly string[];
 	readonly #outcome: HandshakeOutcome;
-	/** By the certificate's serial, oldest first; then by policy. */
+	/** By the certificate's serial, oldest first; then by policy and ticket key. */
 	readonly #servers = new Map<number, (Server | undefined)[]>();
 	readonly #challenges = new Map<string, Server>();
 
@@ -47,19 +48,25 @@ export class SecureServers {
 		return this.#servers.size;
 	}
 
-	/** The server of a policy and a certificate; undefined when it cannot be made, and then the handshake must fail. */
-	get(policy: number, certificate: TableCertificate): Server | undefined {
+	/**
+	 * The server of a policy and a certificate, with the key that the client's ticket was sealed with; undefined when it
+	 * cannot be made, and then the handshake must fail.
+	 */
+	get(policy: number, certificate: TableCertificate, ticket?: Buffer): Server | undefined {
+		const { ticketKeys } = this.#tls;
+		const key = keyOfTicket(ticketKeys, ticket);
+		const place = key === 0 ? policy : policy + key * this.#policies.length;
 		let byPolicy = this.#servers.get(certificate.serial);
-		const known = byPolicy?.[policy];
+		const known = byPolicy?.[place];
 		if (known) return known;
-		const made = this.#make(this.#policies[policy]!, certificate);
+		const made = this.#make(this.#policies[policy]!, certificate, ticketKeys[key]);
 		if (!made) return undefined;
 		if (!byPolicy) {
 			if (this.#servers.size >= MOST_SERVERS) this.#servers.delete(this.#servers.keys().next().value!);
 			byPolicy = [];
 			this.#servers.set(certificate.serial, byPolicy);
 		}
-		byPolicy[policy] = made;
+		byPolicy[place] = made;
 		return made;
 	}
 
@@ -96,8 +103,7 @@ export class SecureServers {
 		this.#challenges.clear();
 	}
 
-	#make(policy: HandshakePolicy, { published }: TableCertificate): Server | undefined {
-		const { ticketKeys } = this.#tls;
+	#make(policy: HandshakePolicy, { published }: TableCertificate, ticketKeys: Buffer | undefined): Server | undefined {
 		const clientAuth = this.#clientAuth(policy);
 		if (!clientAuth) return undefined;
 		const { chain, key, ocsp } = published;

@@ -1,6 +1,7 @@
 /** What one data-plane thread knows of TLS beyond its listeners: certificates, challenges, ticket keys, trust. */
 import type { ChallengeAnswers } from './certificate-feed.ts';
-import { CertificateTable, type TableCertificate } from './certificate-table.ts';
+import { CertificateTable } from './certificate-table.ts';
+import type { TableCertificate } from './table-certificate.ts';
 import type { ClientTrust, TlsUpdate } from './tls-update.ts';
 
 const NO_ANSWERS: ChallengeAnswers = { http01: {}, alpn: {} };
@@ -16,8 +17,8 @@ export interface TlsListening {
 /** The state of TLS on one thread. */
 export class ThreadTls {
 	readonly certificates = new CertificateTable();
-	/** Undefined until the main thread has sent them: then no session is resumed. */
-	ticketKeys: Buffer | undefined = undefined;
+	/** The one that seals tickets first; empty until the main thread has sent them: then no session is resumed. */
+	ticketKeys: readonly Buffer[] = [];
 	/** Whether anybody may have a certificate that this thread has not. */
 	onDemand = false;
 	readonly #trust = new Map<string, ClientTrust>();
@@ -47,7 +48,7 @@ export class ThreadTls {
 				this.onDemand = update.asked;
 				return;
 			case 'tickets':
-				this.ticketKeys = Buffer.from(update.keys);
+				this.ticketKeys = update.keys.map(key => Buffer.from(key));
 				break;
 			case 'trust':
 				this.#trust.clear();

@@ -1,5 +1,4 @@
 /** TLS on the main thread: certificates from files and from the manager, challenges, ticket keys and trust, told to every thread. */
-import { randomBytes } from 'node:crypto';
 import type {
 	AcmeServerAnswer,
 	AcmeServerRequest,
@@ -19,6 +18,7 @@ import type {
 import { CertificateFiles } from './certificate-files.ts';
 import { clientTrust } from './client-trust.ts';
 import { SESSION_LIFE } from './handshake-settings.ts';
+import { TicketKeys } from './ticket-keys.ts';
 import type { ClientTrust, TlsUpdate } from './tls-update.ts';
 
 /** What TLS finds around it. */
@@ -60,7 +60,7 @@ export class TlsControl implements CertificateSink {
 	#challenges = 0;
 	#trust: readonly ClientTrust[] = [];
 	#nextTrust: readonly ClientTrust[] = [];
-	#ticketKeys = randomBytes(48);
+	readonly #ticketKeys = new TicketKeys();
 	#rotation: NodeJS.Timeout | undefined;
 	#manager: Promise<CertificateManager> | undefined;
 	#made: CertificateManager | undefined;
@@ -80,7 +80,7 @@ export class TlsControl implements CertificateSink {
 	/** What a thread that starts is told. */
 	introduction(): TlsUpdate[] {
 		return [
-			{ kind: 'tickets', keys: this.#ticketKeys },
+			{ kind: 'tickets', keys: this.#ticketKeys.current },
 			{ kind: 'trust', trust: this.#trust },
 			{ kind: 'on_demand', asked: this.#onDemand },
 			...pieces([...this.#certificates.values()]).map(set => ({ kind: 'certificates' as const, set, dropped: [] })),
@@ -237,8 +237,7 @@ export class TlsControl implements CertificateSink {
 	}
 
 	#rotate(): void {
-		this.#ticketKeys = randomBytes(48);
-		this.#around.tell({ kind: 'tickets', keys: this.#ticketKeys });
+		this.#around.tell({ kind: 'tickets', keys: this.#ticketKeys.rotate() });
 	}
 }
 

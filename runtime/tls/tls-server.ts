@@ -4,17 +4,18 @@
  */
 import type { Socket } from 'node:net';
 import type { Server, TLSSocket } from 'node:tls';
-import { lookUpName } from '../../compiler/tls/server-names.ts';
 import type { ListenerTls } from '../../compiler/tls/site-tls.ts';
 import { plainAddress } from '../protocols/http1/socket-info.ts';
 import type { ConnectionPeer, ProtocolServer } from '../protocols/protocol.ts';
 import type { CertificateQuestion } from './certificate-feed.ts';
-import type { TableCertificate } from './certificate-table.ts';
 import { type ClientHello, LONGEST_HELLO, readClientHello } from './client-hello.ts';
 import { clientRefusal } from './client-verification.ts';
+import { HandshakeChoice } from './handshake-choice.ts';
+import type { HandshakeRate } from './handshake-rate.ts';
 import { HANDSHAKE_LIMIT } from './handshake-settings.ts';
 import { answerPlainHttp, looksLikeHttp } from './plain-http.ts';
 import { SecureServers } from './secure-servers.ts';
+import type { TableCertificate } from './table-certificate.ts';
 import type { ThreadTls } from './thread-tls.ts';
 import { rememberTls } from './tls-info.ts';
 
@@ -51,10 +52,11 @@ export interface TlsSurroundings {
 interface Greeting {
 	readonly peer: ConnectionPeer | undefined;
 	/** As they were when it began: a load in between changes nothing for it. */
-	readonly settings: ListenerTls;
-	readonly servers: SecureServers;
+	readonly choice: HandshakeChoice;
 	serverName: string;
 	policy: number;
+	/** The session ticket that the client offers. */
+	ticket: Buffer | undefined;
 	/** `performance.now()` at which it has to be over. */
 	deadline: number;
 }
@@ -62,19 +64,19 @@ interface Greeting {
 /** The TLS of one listener on one thread. */
 export class TlsServer implements ProtocolServer {
 	readonly #around: TlsSurroundings;
-	#settings: ListenerTls = { policies: [{}], names: {}, other: 0, strict_sni_host: false };
-	#names = new Map<string, number>();
-	#servers: SecureServers;
+	#choice: HandshakeChoice;
 	#text = '';
 	#spoken = '';
 	#waiting = 0;
+	#rate: HandshakeRate | undefined;
+	#limit = HANDSHAKE_LIMIT;
 	#draining = false;
 	readonly #greetings = new Map<Socket, Greeting>();
 	#watch: NodeJS.Timeout | undefined;
 
 	constructor(around: TlsSurroundings) {
 		this.#around = around;
-		this.#servers = this.#makeServers();
+		this.#choice = this.#choose({ policies: [{}], names: {}, other: 0, strict_sni_host: false });
 		around.tls.listen(this);
 	}
 
@@ -84,23 +86,27 @@ export class TlsServer implements ProtocolServer {
 		if (text === this.#text && spoken === this.#spoken) return;
 		this.#text = text;
 		this.#spoken = spoken;
-		this.#settings = JSON.parse(text) as ListenerTls;
-		this.#names = new Map(Object.entries(this.#settings.names));
-		this.#servers = this.#makeServers();
+		this.#choice = this.#choose(JSON.parse(text) as ListenerTls);
+	}
+
+	/** Bounds the handshakes that begin from now on: how many a second, and the milliseconds that each may take, 0 for any. */
+	bound(rate: HandshakeRate | undefined, limit: number = HANDSHAKE_LIMIT): void {
+		this.#rate = rate;
+		this.#limit = limit === 0 ? Number.POSITIVE_INFINITY : limit;
 	}
 
 	/** Whether a request's host must be the name of the handshake. */
 	get strict(): boolean {
-		return this.#settings.strict_sni_host;
+		return this.#choice.settings.strict_sni_host;
 	}
 
 	/** As for {@link ThreadTls}. */
 	gone(certificate: TableCertificate): void {
-		this.#servers.forget(certificate);
+		this.#choice.servers.forget(certificate);
 	}
 
 	changed(): void {
-		this.#servers.clear();
+		this.#choice.servers.clear();
 	}
 
 	accept(socket: Socket, _scheme: 'http' | 'https', peer?: ConnectionPeer): void {
@@ -111,14 +117,18 @@ export class TlsServer implements ProtocolServer {
 			socket.destroy();
 			return;
 		}
-		const settings = this.#settings;
+		if (this.#rate?.admits(peer?.remoteAddress ?? plainAddress(socket.remoteAddress), Date.now()) === false) {
+			this.#around.failed('rate_limited');
+			socket.destroy();
+			return;
+		}
 		const greeting: Greeting = {
 			peer,
-			settings,
-			servers: this.#servers,
+			choice: this.#choice,
 			serverName: '',
 			policy: 0,
-			deadline: performance.now() + HANDSHAKE_LIMIT,
+			ticket: undefined,
+			deadline: performance.now() + this.#limit,
 		};
 		this.#greetings.set(socket, greeting);
 		this.#watch ??= setInterval(() => this.#endLate(), WATCH_INTERVAL).unref();
@@ -163,14 +173,15 @@ export class TlsServer implements ProtocolServer {
 		this.#watch = undefined;
 	}
 
-	#makeServers(): SecureServers {
-		return new SecureServers(this.#around.tls, this.#settings.policies, this.#around.protocols(), {
+	#choose(settings: ListenerTls): HandshakeChoice {
+		const servers = new SecureServers(this.#around.tls, settings.policies, this.#around.protocols(), {
 			secured: socket => this.#secured(socket),
 			failed: (error, socket) => {
 				this.#around.failed(reasonOf(error));
 				socket.destroy();
 			},
 		});
+		return new HandshakeChoice(settings, servers);
 	}
 
 	#readHello(socket: Socket, greeting: Greeting): void {
@@ -186,7 +197,7 @@ export class TlsServer implements ProtocolServer {
 			}
 			socket.pause();
 			socket.unshift(read);
-			this.#choose(socket, greeting, hello);
+			this.#greet(socket, greeting, hello);
 		};
 		socket.on('data', take);
 		socket.once('end', () => {
@@ -200,7 +211,7 @@ export class TlsServer implements ProtocolServer {
 		if (state === 'not-tls' && looksLikeHttp(read)) {
 			this.#around.failed('plain_http');
 			this.#forget(socket);
-			answerPlainHttp(socket, read, this.#settings.http_redirect === true, this.#around.port);
+			answerPlainHttp(socket, read, this.#choice.settings.http_redirect === true, this.#around.port);
 			return;
 		}
 		this.#around.failed(state === 'not-tls' ? 'not_tls' : 'bad_client_hello');
@@ -208,42 +219,26 @@ export class TlsServer implements ProtocolServer {
 		else alert(socket, 'decode_error');
 	}
 
-	#choose(socket: Socket, greeting: Greeting, hello: ClientHello): void {
-		const { settings } = greeting;
+	#greet(socket: Socket, greeting: Greeting, hello: ClientHello): void {
+		const { choice } = greeting;
 		greeting.serverName = hello.serverName;
+		greeting.ticket = hello.ticket;
 		// Asking for the address costs a system call, and most clients send a name.
-		const name = hello.serverName || settings.default_sni || plainAddress(socket.localAddress);
+		const name = hello.serverName || choice.settings.default_sni || plainAddress(socket.localAddress);
 		if (hello.alpn.includes('acme-tls/1')) {
-			const server = greeting.servers.challenge(hello.serverName || plainAddress(socket.localAddress));
+			const server = choice.servers.challenge(hello.serverName || plainAddress(socket.localAddress));
 			if (server) {
 				this.#hand(socket, server);
 				return;
 			}
 		}
-		greeting.policy = lookUpName(this.#names, name) ?? settings.other;
-		const certificate = this.#certificateFor(settings, greeting.policy, name);
+		greeting.policy = choice.policyOf(name);
+		const certificate = choice.certificate(greeting.policy, name, hello, this.#around.tls.certificates);
 		if (certificate) {
 			this.#shake(socket, greeting, certificate);
 			return;
 		}
 		void this.#obtain(socket, greeting, hello, name);
-	}
-
-	/** The site's own files first, then whatever is for the name, then the fallback. */
-	#certificateFor(settings: ListenerTls, policy: number, name: string): TableCertificate | undefined {
-		const table = this.#around.tls.certificates;
-		const own = settings.policies[policy]?.certificates;
-		if (own) {
-			let first: TableCertificate | undefined;
-			for (const id of own) {
-				const certificate = table.byId(id);
-				if (!certificate) continue;
-				if (covers(certificate, name)) return certificate;
-				first ??= certificate;
-			}
-			if (first) return first;
-		}
-		return table.find(name);
 	}
 
 	async #obtain(socket: Socket, greeting: Greeting, hello: ClientHello, name: string): Promise<void> {
@@ -258,11 +253,11 @@ export class TlsServer implements ProtocolServer {
 			const published = await obtain({ name, cipherSuites, signatureSchemes, localIp, remoteIp });
 			this.#waiting--;
 			if (socket.destroyed) return;
-			greeting.deadline = performance.now() + HANDSHAKE_LIMIT;
-			if (published) certificate = tls.certificates.find(name);
+			greeting.deadline = performance.now() + this.#limit;
+			if (published) certificate = tls.certificates.find(name, hello);
 		}
-		const { fallback_sni: fallback } = greeting.settings;
-		certificate ??= fallback === undefined ? undefined : tls.certificates.find(fallback);
+		const { fallback_sni: fallback } = greeting.choice.settings;
+		certificate ??= fallback === undefined ? undefined : tls.certificates.find(fallback, hello);
 		if (certificate) {
 			this.#shake(socket, greeting, certificate);
 			return;
@@ -274,7 +269,7 @@ export class TlsServer implements ProtocolServer {
 	#shake(socket: Socket, greeting: Greeting, certificate: TableCertificate): void {
 		let server: Server | undefined;
 		try {
-			server = greeting.servers.get(greeting.policy, certificate);
+			server = greeting.choice.servers.get(greeting.policy, certificate, greeting.ticket);
 		} catch {
 			// A certificate or key that OpenSSL does not take; the main thread has checked what it could.
 			server = undefined;
@@ -300,7 +295,7 @@ export class TlsServer implements ProtocolServer {
 			return;
 		}
 		const around = this.#around;
-		const auth = greeting.settings.policies[greeting.policy]?.client_auth;
+		const auth = greeting.choice.policy(greeting.policy).client_auth;
 		const certificate = auth ? socket.getPeerX509Certificate() : undefined;
 		const info = rememberTls(socket, greeting.serverName, certificate);
 		if (auth) {
@@ -325,12 +320,6 @@ export class TlsServer implements ProtocolServer {
 		protocol.accept(socket, 'https', greeting.peer);
 		this.#forget(raw);
 	}
-}
-
-function covers({ published }: TableCertificate, name: string): boolean {
-	if (published.names.includes(name)) return true;
-	const dot = name.indexOf('.');
-	return dot > 0 && published.names.includes(`*${name.slice(dot)}`);
 }
 
 /** A fatal alert, and the end. */

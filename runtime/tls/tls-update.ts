@@ -20,8 +20,8 @@ export type TlsUpdate =
 	  }
 	/** Answered by `challenges_taken` with the same number. */
 	| { readonly kind: 'challenges'; readonly number: number; readonly answers: ChallengeAnswers }
-	/** 48 bytes: every thread seals and opens session tickets with them (RFC 5077). */
-	| { readonly kind: 'tickets'; readonly keys: Uint8Array }
+	/** Every thread seals session tickets with the first and opens them with each (see ticket-keys.ts). */
+	| { readonly kind: 'tickets'; readonly keys: readonly Uint8Array[] }
 	/** Whether the manager is asked for certificates that no thread has. */
 	| { readonly kind: 'on_demand'; readonly asked: boolean }
 	| { readonly kind: 'trust'; readonly trust: readonly ClientTrust[] };

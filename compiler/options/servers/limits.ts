@@ -8,7 +8,12 @@ export const DEFAULT_QUEUE = 1000;
 /** Milliseconds that one waits at most, where nothing is said. */
 export const DEFAULT_QUEUE_TIME = 5000;
 
+/** TLS handshakes a second of one client on another machine, where nothing is said. */
+export const DEFAULT_HANDSHAKES_PER_CLIENT = 1000;
+
 const MOST = 1_000_000_000;
+/** What a second's count of handshakes can hold. */
+const MOST_HANDSHAKES = 1_000_000;
 const count = (description: string) => ({ type: 'integer', minimum: 0, maximum: MOST, description });
 
 const COUNTS = [
@@ -23,7 +28,7 @@ const COUNTS = [
 export const limits: ServerOption = {
 	name: 'limits',
 	usage:
-		'limits { connections <n>; connections_per_client <n>; requests <n>; requests_per_client <n>; queue <n> [<duration>]; retry_after <duration>; requests_per_connection <n>; header_count <n>; unread_body <size>; chunk_extensions <size> }',
+		'limits { connections <n>; connections_per_client <n>; requests <n>; requests_per_client <n>; queue <n> [<duration>]; retry_after <duration>; requests_per_connection <n>; header_count <n>; unread_body <size>; chunk_extensions <size>; handshakes <n>; handshakes_per_client <n> }',
 	summary: 'How much clients may ask of a listener at once, all threads together; 0 is without bound.',
 	documentation: [
 		'| Line | If left out | Meaning |',
@@ -38,6 +43,8 @@ export const limits: ServerOption = {
 		'| `header_count N` | 100 | fields of a head; more are answered 431 |',
 		'| `unread_body SIZE` | 256KiB | of a body that no handler read: what is still read to keep the connection |',
 		'| `chunk_extensions SIZE` | 4KiB | bytes of chunk extensions in one body; more are answered 400 |',
+		'| `handshakes N` | none | TLS handshakes that begin in one second; connections beyond are closed |',
+		'| `handshakes_per_client N` | 1000 | of one address; if left out, addresses of this machine are not counted |',
 	],
 	lower: (line, args, { server }, cx) => {
 		if (!cx.count(line, args, 0, 0, limits.usage)) return;
@@ -55,6 +62,9 @@ export const limits: ServerOption = {
 			if (cx.count(at, words, 1, 1, 'retry_after <duration>')) keep(fields, 'retry_after', time(words[0]!, cx));
 		};
 		known.header_count = (words, at) => keep(fields, 'header_count', number(words, at, cx, 1, 10_000));
+		for (const field of ['handshakes', 'handshakes_per_client']) {
+			known[field] = (words, at) => keep(fields, field, number(words, at, cx, 0, MOST_HANDSHAKES));
+		}
 		for (const field of ['unread_body', 'chunk_extensions']) {
 			known[field] = (words, at) => {
 				cx.noBlock(at);
@@ -96,6 +106,12 @@ export const limits: ServerOption = {
 					minimum: 0,
 					default: 4096,
 					description: 'Bytes of chunk extensions in one body.',
+				},
+				handshakes: { ...count('TLS handshakes that begin in one second.'), maximum: MOST_HANDSHAKES },
+				handshakes_per_client: {
+					...count('Of one address; IPv6 by /64. If left out, addresses of this machine are not counted.'),
+					maximum: MOST_HANDSHAKES,
+					default: DEFAULT_HANDSHAKES_PER_CLIENT,
 				},
 				'@id': { type: 'string' },
 			},

@@ -13,7 +13,7 @@ const rate = (description: string) => ({ type: 'integer', minimum: 0, descriptio
 export const timeouts: ServerOption = {
 	name: 'timeouts',
 	usage:
-		'timeouts { read_header <duration>; read_body <duration>; read_body_idle <duration> [<bytes/s>]; write <duration>; write_idle <duration> [<bytes/s>]; write_max_chunk <size>; idle <duration> }',
+		'timeouts { read_header <duration>; read_body <duration>; read_body_idle <duration> [<bytes/s>]; write <duration>; write_idle <duration> [<bytes/s>]; write_max_chunk <size>; idle <duration>; handshake <duration> }',
 	summary: 'How long clients may take; 0 is without bound.',
 	documentation: [
 		'| Line | If left out | Meaning |',
@@ -25,6 +25,7 @@ export const timeouts: ServerOption = {
 		'| `write_idle D [RATE]` | 1m | without a byte of a response taken; RATE as above |',
 		'| `write_max_chunk SIZE` | 64KiB | bytes of a body that are given to a connection at once |',
 		'| `idle D` | 5m | between two requests of a connection |',
+		'| `handshake D` | 10s | from the beginning of a TLS connection to the end of its handshake |',
 	],
 	lower: (line, args, { server }, cx) => {
 		if (!cx.count(line, args, 0, 0, timeouts.usage)) return;
@@ -56,6 +57,7 @@ export const timeouts: ServerOption = {
 					if (size !== undefined) fields.write_max_chunk = size;
 				},
 				idle: one('idle'),
+				handshake: one('handshake'),
 			},
 			'servers timeouts',
 		);
@@ -81,6 +83,7 @@ export const timeouts: ServerOption = {
 					description: 'Bytes of a body that are given to a connection at once.',
 				},
 				idle: { ...time('Between two requests of a connection.'), default: 300_000 },
+				handshake: { ...time('From the beginning of a TLS connection to the end of its handshake.'), default: 10_000 },
 				'@id': { type: 'string' },
 			},
 			additionalProperties: false,

@@ -14,6 +14,8 @@ export interface TlsAnswer {
 	/** The last session that the server gave. */
 	readonly session: Buffer | undefined;
 	readonly local: string;
+	/** Kind of the key of the server's certificate: `ec`, `rsa`. */
+	readonly keyKind: string;
 }
 
 /** Sends a GET over TLS and reads to the end; rejects when the handshake or the request fails. */
@@ -38,6 +40,7 @@ export function tlsGet(
 			version: socket.getProtocol(),
 			reused: socket.isSessionReused(),
 			local: `${socket.localPort}`,
+			keyKind: socket.getPeerX509Certificate()?.publicKey.asymmetricKeyType ?? '',
 		});
 		let known: ReturnType<typeof facts> | undefined;
 		socket.on('secureConnect', () => {

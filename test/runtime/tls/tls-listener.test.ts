@@ -178,18 +178,24 @@ tls('metrics and access entries tell of handshakes', async () => {
 	});
 });
 
-tls('default_sni, fallback_sni and redirects of plain HTTP on the port', async () => {
+tls('default_sni, fallback_sni, redirects of plain HTTP on the port, and a bound on handshakes', async () => {
 	[port = 0, httpPort = 0] = await freePorts(2);
 	const sites = [site('a.test', 'a', { certificates: [plain] })];
-	const servers = [{ listener_wrappers: [{ wrapper: 'http_redirect' }, { wrapper: 'tls' }] }];
-	const settings = { default_sni: 'a.test', fallback_sni: 'a.test', servers };
-	await withServer(document(sites, settings), { threads: 1 }, async () => {
+	const limits = { handshakes_per_client: 8 };
+	const servers = [{ listener_wrappers: [{ wrapper: 'http_redirect' }, { wrapper: 'tls' }], limits }];
+	const settings = { default_sni: 'a.test', fallback_sni: 'a.test', servers, metrics: {} };
+	await withServer(document(sites, settings), { threads: 2 }, async ({ runtime }) => {
 		assert.match((await tlsGet(port, { hostHeader: 'a.test' })).names, 'DNS:a.test');
 		assert.match((await tlsGet(port, { servername: 'unknown.test', hostHeader: 'a.test' })).names, 'DNS:a.test');
 		const answer = await rawExchange(port, 'GET /x?y=1 HTTP/1.1\r\nHost: a.test:1\r\n\r\n');
 		assert.match(answer, /^HTTP\/1\.1 308 Permanent Redirect\r\n/);
 		assert.match(answer, `Location: https://a.test:${port}/x?y=1\r\n`);
 		assert.match(await rawExchange(port, 'GET / HTTP/1.1\r\nHost: a b\r\n\r\n'), /^HTTP\/1\.1 400 /);
+		// So many at once do not fit into two seconds.
+		const many = Array.from({ length: 24 }, () => tlsFailure(port, { servername: 'a.test' }));
+		const closed = (await Promise.all(many)).filter(outcome => !outcome.startsWith('answered')).length;
+		assert.ok(closed >= 8, `${closed}`);
+		assert.match(await runtime.metrics(), `svc_tls_handshakes_total{version="",result="rate_limited"} ${closed}`);
 	});
 });
 

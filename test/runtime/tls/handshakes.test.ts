@@ -1,0 +1,122 @@
+/** What a handshake alone decides: the ticket's key, the kind of the certificate, how many may begin in a second. */
+import { connect } from 'node:net';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { HANDSHAKE_SLOTS, HandshakeRate } from '../../../runtime/tls/handshake-rate.ts';
+import { TicketKeys } from '../../../runtime/tls/ticket-keys.ts';
+import { TestAuthority } from '../../certificates.ts';
+import { oneListener } from './one-listener.ts';
+import { tlsFailure, tlsGet } from './tls-client.ts';
+
+const authority = await TestAuthority.make();
+const published = async (id: string, names: readonly string[], rsa = false) => {
+	const { certificate, key } = await authority.issue({ names, rsa });
+	return { id, names, chain: certificate, key };
+};
+
+const handshakes = suite('handshakes');
+
+handshakes('a change of ticket keys ends no session, on any thread; the second change does', async () => {
+	const certificates = [await published('one', ['a.test'])];
+	const threads = [await oneListener({}, certificates), await oneListener({}, certificates)];
+	const keys = new TicketKeys();
+	const tell = (now: readonly Uint8Array[]) => {
+		for (const { tls } of threads) tls.take({ kind: 'tickets', keys: now });
+	};
+	tell(keys.current);
+	for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
+		const get = (thread: number, session?: Buffer) =>
+			tlsGet(threads[thread]!.port, { servername: 'a.test', maxVersion, ...(session ? { session } : {}) });
+		const { session: before } = await get(0);
+		assert.ok((await get(1, before)).reused, `${maxVersion} before`);
+		tell(keys.rotate());
+		for (let tries = 0; tries < 10; tries++) assert.ok((await get(tries % 2, before)).reused, `${maxVersion} after`);
+		// Who comes without a ticket gets one of the new key.
+		const { session: after } = await get(0);
+		tell(keys.rotate());
+		assert.ok((await get(1, after)).reused, `${maxVersion}, sealed after the first change`);
+		assert.not((await get(0, before)).reused, `${maxVersion} after two changes`);
+	}
+	for (const thread of threads) thread.close();
+});
+
+handshakes('of two certificates for a name a client gets one that it can verify', async () => {
+	const certificates = [
+		await published('file /rsa', ['both.test', '*.both.test'], true),
+		await published('file /curve', ['both.test', '*.both.test']),
+	];
+	const chosen = { policies: [{}, { certificates: certificates.map(({ id }) => id) }], names: { 'x.both.test': 1 } };
+	const listener = await oneListener(chosen, certificates);
+	const kind = async (servername: string, more: object) => {
+		const { cipher, sigalgs } = more as { cipher?: string; sigalgs?: string };
+		const { keyKind } = await tlsGet(listener.port, {
+			servername,
+			...(cipher ? { ciphers: cipher, maxVersion: 'TLSv1.2' } : {}),
+			...(sigalgs ? { sigalgs } : {}),
+		});
+		return keyKind;
+	};
+	for (const name of ['both.test', 'any.both.test', 'x.both.test']) {
+		assert.is(await kind(name, {}), 'ec', name);
+		assert.is(await kind(name, { sigalgs: 'rsa_pss_rsae_sha256:RSA+SHA256' }), 'rsa', name);
+		assert.is(await kind(name, { cipher: 'ECDHE-RSA-AES128-GCM-SHA256' }), 'rsa', name);
+		assert.is(await kind(name, { cipher: 'ECDHE-ECDSA-AES128-GCM-SHA256' }), 'ec', name);
+	}
+	// One that is gone leaves the other.
+	listener.tls.take({ kind: 'certificates', set: [], dropped: ['file /curve'] });
+	assert.is(await kind('both.test', {}), 'rsa');
+	assert.is(await kind('x.both.test', {}), 'rsa');
+	listener.close();
+});
+
+handshakes('more in a second than a client may begin are closed and counted', async () => {
+	const listener = await oneListener({}, [await published('one', ['a.test'])]);
+	/** For which the second does not end. */
+	class StandingRate extends HandshakeRate {
+		override admits(address: string): boolean {
+			return super.admits(address, 5000);
+		}
+	}
+	const rate = new StandingRate(new SharedArrayBuffer(4 * HANDSHAKE_SLOTS));
+	rate.configure({ handshakes_per_client: 3 });
+	listener.server.bound(rate);
+	const outcomes: boolean[] = [];
+	for (let tries = 0; tries < 5; tries++) {
+		outcomes.push((await tlsFailure(listener.port, { servername: 'a.test' })).startsWith('answered'));
+	}
+	assert.equal(outcomes, [true, true, true, false, false]);
+	assert.equal(listener.failures, ['rate_limited', 'rate_limited']);
+	listener.close();
+});
+
+handshakes('rates are counted by client and by listener, over all threads', () => {
+	const memory = new SharedArrayBuffer(4 * HANDSHAKE_SLOTS);
+	const threads = [new HandshakeRate(memory), new HandshakeRate(memory)];
+	const admitted = (addresses: readonly string[], now: number) =>
+		addresses.filter((address, at) => threads[at % 2]!.admits(address, now)).length;
+	const times = (address: string, count: number) => Array.from({ length: count }, () => address);
+	// Nothing said: a thousand, and this machine is not counted.
+	assert.is(admitted(times('192.0.2.1', 1200), 5000), 1000);
+	assert.is(admitted(times('127.0.0.1', 1200), 5000), 1200);
+	assert.is(admitted(times('192.0.2.1', 1200), 6000), 1000);
+	for (const thread of threads) thread.configure({ handshakes_per_client: 2, handshakes: 5 });
+	assert.is(admitted(times('127.0.0.1', 10), 7000), 2);
+	assert.is(admitted(['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.4', '192.0.2.5', '192.0.2.6'], 8000), 5);
+	// One customer has a whole /64.
+	assert.is(admitted(['2001:db8::1', '2001:db8::2', '2001:db8::3', '2001:db8:0:1::1'], 9000), 3);
+	for (const thread of threads) thread.configure({ handshakes_per_client: 0 });
+	assert.is(admitted(times('192.0.2.1', 5000), 10_000), 5000);
+});
+
+handshakes('a handshake that takes too long is ended', async () => {
+	const listener = await oneListener({}, [await published('one', ['a.test'])]);
+	listener.server.bound(undefined, 100);
+	const begun = performance.now();
+	const socket = connect(listener.port, '127.0.0.1', () => socket.write(Buffer.from([22, 3, 1])));
+	await new Promise(resolve => socket.on('close', resolve));
+	assert.ok(performance.now() - begun < 3000);
+	assert.equal(listener.failures, ['timeout']);
+	listener.close();
+});
+
+handshakes.run();

@@ -1,0 +1,54 @@
+/** A TLS listener of one thread without a runtime: for tests of what a handshake alone decides. */
+import { createServer, type Socket } from 'node:net';
+import type { ListenerTls } from '../../../compiler/tls/site-tls.ts';
+import type { PublishedCertificate } from '../../../runtime/tls/certificate-feed.ts';
+import { ThreadTls } from '../../../runtime/tls/thread-tls.ts';
+import { TlsServer } from '../../../runtime/tls/tls-server.ts';
+
+/** The listener and what it has counted. */
+export interface OneListener {
+	readonly tls: ThreadTls;
+	readonly server: TlsServer;
+	readonly port: number;
+	readonly failures: string[];
+	close(): void;
+}
+
+/** Listens; every connection that has shaken hands is answered with one response and closed. */
+export async function oneListener(
+	settings: Partial<ListenerTls>,
+	certificates: readonly PublishedCertificate[],
+): Promise<OneListener> {
+	const tls = new ThreadTls(() => {});
+	tls.take({ kind: 'certificates', set: certificates, dropped: [] });
+	const failures: string[] = [];
+	const http1 = {
+		accept: (socket: Socket) => {
+			socket.on('error', () => {});
+			socket.end('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+		},
+		drain: () => {},
+		close: () => {},
+		connections: 0,
+	};
+	const server = new TlsServer({
+		tls,
+		port: 0,
+		protocols: () => ['h1'],
+		http1,
+		http2: undefined,
+		obtain: async () => false,
+		shaken: () => {},
+		failed: reason => void failures.push(reason),
+		ended: () => {},
+	});
+	server.configure(JSON.stringify({ policies: [{}], names: {}, other: 0, strict_sni_host: false, ...settings }));
+	const listener = createServer({ allowHalfOpen: true }, socket => server.accept(socket, 'https'));
+	await new Promise<void>(resolve => listener.listen(0, '127.0.0.1', resolve));
+	const { port } = listener.address() as { port: number };
+	const close = (): void => {
+		listener.close();
+		server.close();
+	};
+	return { tls, server, port, failures, close };
+}
