@@ -43,7 +43,7 @@ export interface OwnedUpstreamPool extends UpstreamPool {
 	inUse(used: boolean): void;
 }
 
-/** Bytes that one read of an upstream's socket can give. */
+/** Bytes that one read of an upstream's socket can give when nothing is said. */
 const READ_SIZE = 65536;
 /** Resolved addresses whose connections are kept; the least recently used goes first. */
 const MAX_RESOLVED = 1024;
@@ -243,8 +243,10 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 
 	readonly readBuffer = (): Buffer => {
 		// There, reads of several sockets are under way at once, each into the buffer that it was given.
-		if (process.platform === 'win32') return Buffer.allocUnsafeSlow(READ_SIZE);
-		this.#readBuffer ??= Buffer.allocUnsafeSlow(READ_SIZE);
+		const { transport } = this.settings;
+		const size = (transport?.type === 'http' ? transport.read_buffer : undefined) ?? READ_SIZE;
+		if (process.platform === 'win32') return Buffer.allocUnsafeSlow(size);
+		this.#readBuffer ??= Buffer.allocUnsafeSlow(size);
 		return this.#readBuffer;
 	};
 

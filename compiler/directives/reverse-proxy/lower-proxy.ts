@@ -11,7 +11,7 @@ import { type ResponseRule, ResponseRulesDraft } from '../responses/response-rul
 import { settleHealth } from './lower-health.ts';
 import { lowerAddresses, poolSubdirectives, SOURCES, type UpstreamDraft } from './lower-upstream.ts';
 import type { ProxyStep } from './proxy-handler.ts';
-import { onePeriod, oneWord } from './single-value.ts';
+import { noEffect, onePeriod, oneWord } from './single-value.ts';
 import { settleSchemes } from './transports/lower-transport.ts';
 
 const NAMED = 'upstream://';
@@ -155,9 +155,9 @@ function proxySubdirectives(fields: ProxyFields, cx: LowerContext): { [name: str
 		},
 		request_buffers: (args, line) => assign('request_buffers', bufferSize(args, line, cx)),
 		response_buffers: (args, line) => assign('response_buffers', bufferSize(args, line, cx)),
-		// What is read is passed on at once in pieces of its own size: there is no buffer to size.
 		stream_buffer_size: (args, line) => {
-			bufferSize(args, line, cx);
+			if (bufferSize(args, line, cx) === undefined) return;
+			noEffect(line, 'what is read of a stream is passed on at once, and never copied into a buffer', cx);
 		},
 		stream_timeout: (args, line) => assign('stream_timeout', onePeriod(args, line, cx)),
 		stream_close_delay: (args, line) => assign('stream_close_delay', onePeriod(args, line, cx)),

@@ -41,6 +41,8 @@ export function lowerNamedUpstream(block: NamedBlock, cx: LowerContext): Upstrea
 		cx.problem('error', 'upstream/empty', block.name.span, `The upstream \`${block.name.text}\` has no address.`, {
 			hint: 'Add a line such as `to 127.0.0.1:8080`.',
 		});
+		// Whoever uses the pool need not say it again.
+		draft.to.push('127.0.0.1:8080');
 	}
 	settleSchemes(draft, block.name.span, cx);
 	settleHealth(draft);

@@ -18,10 +18,15 @@ const LOOKUP = {
 	refresh: {
 		...MILLISECONDS,
 		minimum: 1,
+		default: 60_000,
 		description: 'Milliseconds that what was found serves before it is looked up again; 60000 if left out.',
 	},
 	resolvers: RESOLVERS,
-	dial_timeout: { ...MILLISECONDS, description: 'Milliseconds for one question to one name server; 5000 if left out.' },
+	dial_timeout: {
+		...MILLISECONDS,
+		default: 5000,
+		description: 'Milliseconds for one question to one name server; 5000 if left out.',
+	},
 };
 
 /** The kinds of dynamic sources. */
@@ -36,7 +41,12 @@ export const DYNAMIC_SOURCES: readonly {
 		schema: {
 			properties: {
 				name: { ...NAME, description: 'Name to look up. Placeholders are resolved per request.' },
-				port: { type: 'string', minLength: 1, description: 'Port of each address, or a placeholder; 80 if left out.' },
+				port: {
+					type: 'string',
+					minLength: 1,
+					default: '80',
+					description: 'Port of each address, or a placeholder; 80 if left out.',
+				},
 				versions: {
 					type: 'array',
 					items: { enum: ['ipv4', 'ipv6'] },
@@ -91,22 +101,54 @@ const HEALTH: Schema = {
 	description:
 		'Active checks of static upstreams, made once for the process. An upstream counts as up until a check has failed; the first one begins at once.',
 	properties: {
-		uri: { type: 'string', pattern: '^[\\x21-\\x7e]+$', description: 'Path and query to ask for; `/` if left out.' },
+		uri: {
+			type: 'string',
+			pattern: '^[\\x21-\\x7e]+$',
+			default: '/',
+			description: 'Path and query to ask for; `/` if left out.',
+		},
 		upstream: { type: 'string', minLength: 1, description: 'Address to check instead of each upstream’s own.' },
 		port: { type: 'integer', minimum: 1, maximum: 65_535, description: 'Port to check instead of the upstream’s own.' },
 		interval: {
 			...MILLISECONDS,
 			minimum: 1,
+			default: 30_000,
 			description: 'Milliseconds between checks, a tenth more or less by chance; 30000 if left out.',
 		},
-		timeout: { ...MILLISECONDS, minimum: 1, description: 'Milliseconds for the whole answer; 5000 if left out.' },
-		passes: { ...COUNT, description: 'Checks in a row that must pass before it counts as up; 1 if left out.' },
-		fails: { ...COUNT, description: 'Checks in a row that must fail before it counts as down; 1 if left out.' },
-		status: { ...STATUS, description: 'Status of an upstream that is well, or a class of them; `2xx` if left out.' },
+		timeout: {
+			...MILLISECONDS,
+			minimum: 1,
+			default: 5000,
+			description: 'Milliseconds for the whole answer; 5000 if left out.',
+		},
+		passes: {
+			...COUNT,
+			default: 1,
+			description: 'Checks in a row that must pass before it counts as up; 1 if left out.',
+		},
+		fails: {
+			...COUNT,
+			default: 1,
+			description: 'Checks in a row that must fail before it counts as down; 1 if left out.',
+		},
+		status: {
+			...STATUS,
+			default: '2xx',
+			description: 'Status of an upstream that is well, or a class of them; `2xx` if left out.',
+		},
 		body: { type: 'string', description: 'Regular expression that the body must match.' },
-		method: { type: 'string', pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", description: '`GET` if left out.' },
+		method: {
+			type: 'string',
+			pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$",
+			default: 'GET',
+			description: '`GET` if left out.',
+		},
 		request_body: { type: 'string', description: 'Body to send.' },
-		follow_redirects: { type: 'boolean', description: 'Whether redirections are followed; else they fail the check.' },
+		follow_redirects: {
+			type: 'boolean',
+			default: false,
+			description: 'Whether redirections are followed; else they fail the check.',
+		},
 		headers: {
 			type: 'array',
 			items: {
@@ -131,13 +173,35 @@ const CIRCUIT: Schema = {
 	description:
 		'A circuit breaker for each upstream: open, nothing is sent to it; half-open, a few requests try it. Failures are `unhealthy_status`, else statuses of 500 and more, and attempts without a response.',
 	properties: {
-		error_ratio: { ...RATIO, description: 'Share of failed requests from which it opens; 0.5 if left out.' },
-		slow_after: { ...MILLISECONDS, description: 'Milliseconds from which an answer is slow; 0 or left out: none is.' },
-		slow_ratio: { ...RATIO, description: 'Share of slow answers from which it opens; 0.5 if left out.' },
-		min_requests: { ...COUNT, description: 'Requests in a window before anything is concluded; 20 if left out.' },
-		window: { ...MILLISECONDS, minimum: 10, description: 'Milliseconds that are judged together; 10000 if left out.' },
-		open_for: { ...MILLISECONDS, minimum: 1, description: 'Milliseconds that nothing is sent; 10000 if left out.' },
-		probes: { ...COUNT, description: 'Requests that must succeed to close it again; 3 if left out.' },
+		error_ratio: {
+			...RATIO,
+			default: 0.5,
+			description: 'Share of failed requests from which it opens; 0.5 if left out.',
+		},
+		slow_after: {
+			...MILLISECONDS,
+			default: 0,
+			description: 'Milliseconds from which an answer is slow; 0 or left out: none is.',
+		},
+		slow_ratio: { ...RATIO, default: 0.5, description: 'Share of slow answers from which it opens; 0.5 if left out.' },
+		min_requests: {
+			...COUNT,
+			default: 20,
+			description: 'Requests in a window before anything is concluded; 20 if left out.',
+		},
+		window: {
+			...MILLISECONDS,
+			minimum: 10,
+			default: 10_000,
+			description: 'Milliseconds that are judged together; 10000 if left out.',
+		},
+		open_for: {
+			...MILLISECONDS,
+			minimum: 1,
+			default: 10_000,
+			description: 'Milliseconds that nothing is sent; 10000 if left out.',
+		},
+		probes: { ...COUNT, default: 3, description: 'Requests that must succeed to close it again; 3 if left out.' },
 	},
 	additionalProperties: false,
 };
@@ -157,6 +221,7 @@ export const POOL_PROPERTIES: { readonly [name: string]: Schema } = {
 	retry_duration: { ...MILLISECONDS, description: 'Milliseconds within which attempts are begun.' },
 	retry_interval: {
 		...MILLISECONDS,
+		default: 250,
 		description:
 			'Milliseconds before another attempt when no other upstream is left; 250 if left out. Twice as long each time, to eight times.',
 	},
@@ -169,22 +234,34 @@ export const POOL_PROPERTIES: { readonly [name: string]: Schema } = {
 		type: 'object',
 		description: 'What retries may cost. Attempts that nothing was sent in are free.',
 		properties: {
-			ratio: { type: 'number', minimum: 0, maximum: 10, description: 'Retries per request; 1 if left out.' },
+			ratio: {
+				type: 'number',
+				minimum: 0,
+				maximum: 10,
+				default: 1,
+				description: 'Retries per request; 1 if left out.',
+			},
 			per_second: {
 				type: 'integer',
 				minimum: 0,
 				maximum: 1_000_000,
+				default: 10,
 				description: 'Retries a second beside those; 10 if left out.',
 			},
 		},
 		additionalProperties: false,
 	},
 	health: HEALTH,
-	fail_duration: { ...MILLISECONDS, description: 'Milliseconds that a failure is remembered; 0 or left out: none is.' },
+	fail_duration: {
+		...MILLISECONDS,
+		default: 0,
+		description: 'Milliseconds that a failure is remembered; 0 or left out: none is.',
+	},
 	max_fails: {
 		type: 'integer',
 		minimum: 1,
 		maximum: 1000,
+		default: 1,
 		description: 'Remembered failures that make an upstream unavailable; 1 if left out.',
 	},
 	unhealthy_status: { type: 'array', items: STATUS, description: 'Statuses that are failures.' },

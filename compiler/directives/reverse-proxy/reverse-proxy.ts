@@ -42,8 +42,8 @@ export const reverseProxy = handlerDirective<ProxyStep>({
 		'adds, `-FIELD` removes, `FIELD regexp replacement` replaces); `method` and `rewrite` change the request that is sent,',
 		'and only that one; `trusted_proxies` names peers whose `X-Forwarded-*` fields are believed, beside the global ones;',
 		'`forwarded on` adds `Forwarded` (RFC 7239). `request_buffers` and `response_buffers` (a size, or `unlimited`) read a body',
-		'before it is passed on; without them, bytes are always passed on at once, and `flush_interval` and `stream_buffer_size` are',
-		'accepted. Upgraded connections last `stream_timeout` at most, and go on for `stream_close_delay` after a load that takes',
+		'before it is passed on; without them, bytes are always passed on at once, which every',
+		'`flush_interval` allows. Upgraded connections last `stream_timeout` at most, and go on for `stream_close_delay` after a load that takes',
 		'their pool away. `verbose_logs` tells each attempt in the access log. `transport` says how upstreams are reached.',
 		'',
 		...POOL_PAGE,
@@ -81,7 +81,11 @@ export const reverseProxy = handlerDirective<ProxyStep>({
 				items: { type: 'string' },
 				description: 'Addresses and ranges in CIDR form, beside `settings.trusted_proxies`.',
 			},
-			forwarded: { type: 'boolean', description: 'Adds `Forwarded` (RFC 7239) beside `X-Forwarded-*`.' },
+			forwarded: {
+				type: 'boolean',
+				default: false,
+				description: 'Adds `Forwarded` (RFC 7239) beside `X-Forwarded-*`.',
+			},
 			request_buffers: {
 				...BUFFERS,
 				description:
@@ -99,7 +103,7 @@ export const reverseProxy = handlerDirective<ProxyStep>({
 				...PERIOD,
 				description: 'Milliseconds that upgraded connections go on after a load that takes their pool away.',
 			},
-			verbose_logs: { type: 'boolean', description: 'Tells each attempt in the access log.' },
+			verbose_logs: { type: 'boolean', default: false, description: 'Tells each attempt in the access log.' },
 			retry_match: { ...RETRY, description: 'Which failures and responses are tried again, in place of the pool’s.' },
 			responses: RESPONSE_RULES,
 		},

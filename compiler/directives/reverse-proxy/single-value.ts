@@ -32,6 +32,14 @@ export function oneInteger(
 	return word && cx.integer(word, min, max);
 }
 
+/** Says that a line is understood and changes nothing, and why. */
+export function noEffect(line: Line, reason: string, cx: LowerContext): void {
+	const word = line.words[0]!;
+	cx.problem('warning', 'upstream/no-effect', word.span, `\`${word.text}\` has no effect here: ${reason}.`, {
+		hint: 'Take the line away.',
+	});
+}
+
 /** A share such as `20%`, as a number: 0.2. At most 1000%. */
 export function ratioOf(word: Word, cx: LowerContext): number | undefined {
 	const found = /^(\d{1,4}(?:\.\d{1,3})?)%$/.exec(word.text);

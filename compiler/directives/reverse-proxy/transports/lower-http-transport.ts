@@ -3,10 +3,11 @@ import { parseIp } from '../../../exchange/ip-address.ts';
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { UpstreamDraft } from '../lower-upstream.ts';
+import { noEffect } from '../single-value.ts';
 import { parseForwardProxy } from './forward-proxy.ts';
 import { type ClientTlsDraft, clientTlsOptions } from './lower-client-tls.ts';
 import { transportDuration } from './transport-duration.ts';
-import type { HttpTransportSettings, HttpTransportVersion } from './transport-settings.ts';
+import { type HttpTransportSettings, type HttpTransportVersion, LEAST_READ, MOST_READ } from './transport-settings.ts';
 
 type HttpDraft = { -readonly [K in keyof HttpTransportSettings]: HttpTransportSettings[K] };
 
@@ -30,10 +31,9 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 			const value = transportDuration(words, at, cx);
 			if (value !== undefined) pool[name] = value;
 		};
-	/** Reads are made into memory that the sockets of a thread share, whatever the size asked for. */
-	const bufferSize: Subdirective = (words, at) => {
+	const sizeOf = (words: readonly Word[], at: Line): number | undefined => {
 		const word = one(words, at, `${at.words[0]!.text} <size>`);
-		if (word) cx.size(word);
+		return word && cx.size(word);
 	};
 	const forwardProxy = (word: Word): void => {
 		const parsed = parseForwardProxy(word.text);
@@ -54,11 +54,15 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 		expect_continue_timeout: duration('expect_continue_timeout'),
 		read_timeout: duration('read_timeout'),
 		write_timeout: duration('write_timeout'),
-		read_buffer: bufferSize,
-		write_buffer: bufferSize,
+		read_buffer: (words, at) => {
+			const size = sizeOf(words, at);
+			if (size !== undefined) draft.read_buffer = Math.min(Math.max(size, LEAST_READ), MOST_READ);
+		},
+		write_buffer: (words, at) => {
+			if (sizeOf(words, at) !== undefined) noEffect(at, 'what is to be sent goes out at once', cx);
+		},
 		max_response_header: (words, at) => {
-			const word = one(words, at, 'max_response_header <size>');
-			const size = word && cx.size(word);
+			const size = sizeOf(words, at);
 			if (size !== undefined) pool.max_response_header = Math.max(size, 1024);
 		},
 		keepalive: (words, at) => {

@@ -39,7 +39,7 @@ export const TRANSPORT_PAGE: readonly string[] = [
 	'| `network_proxy none\\|url URL` | proxy to connect through, `http`, `https` or `socks5`; those of HTTP_PROXY, HTTPS_PROXY and NO_PROXY if left out |',
 	'| `resolvers ADDR…`, `local_address IP` | DNS servers to ask; address to connect from |',
 	'| `compression off` | gzip is not asked for; else it is where the client asked for nothing, and is decoded |',
-	'| `read_buffer SIZE`, `write_buffer SIZE` | accepted: reads go into memory that a thread’s connections share |',
+	'| `read_buffer SIZE` | what one read gives at most (64KiB), into memory that a thread’s connections share |',
 	'',
 	'Certificates and keys are read again when their files change. `transport fastcgi { … }` speaks FastCGI, with the options of',
 	'`php_fastcgi`: `root`, `split`, `env`, `resolve_root_symlink`, `dial_timeout`, `read_timeout`, `write_timeout`, `keepalive`',

@@ -1,6 +1,7 @@
 /** Schema of a pool's transport in the document. */
 import type { Schema } from '../../directive.ts';
 import { TLS_CURVES } from './lower-client-tls.ts';
+import { LEAST_READ, MOST_READ } from './transport-settings.ts';
 
 const MILLISECONDS: Schema = { type: 'number', minimum: 0, maximum: 2_147_483_647 };
 
@@ -40,7 +41,7 @@ const TLS: Schema = {
 			description:
 				'Name for SNI and verification; the upstream’s host if left out. Placeholders are resolved per request.',
 		},
-		insecure_skip_verify: { type: 'boolean', description: 'True: any certificate is taken.' },
+		insecure_skip_verify: { type: 'boolean', default: false, description: 'True: any certificate is taken.' },
 		trust: TRUST,
 		client_certificate: {
 			type: 'object',
@@ -55,6 +56,7 @@ const TLS: Schema = {
 		curves: { type: 'array', items: { enum: TLS_CURVES }, description: 'Groups for key exchange, in order.' },
 		renegotiation: {
 			enum: ['never', 'freely'],
+			default: 'never',
 			description: 'Renegotiations that upstreams begin; `never` if left out.',
 		},
 		except_ports: {
@@ -64,6 +66,7 @@ const TLS: Schema = {
 		},
 		handshake_timeout: {
 			...MILLISECONDS,
+			default: 10_000,
 			description: 'Milliseconds of the handshake; 10000 if left out, 0 for no bound.',
 		},
 	},
@@ -72,10 +75,12 @@ const TLS: Schema = {
 
 const READ_TIMEOUT: Schema = {
 	...MILLISECONDS,
+	default: 0,
 	description: 'Milliseconds between two reads of a response; no bound if left out or 0.',
 };
 const WRITE_TIMEOUT: Schema = {
 	...MILLISECONDS,
+	default: 0,
 	description: 'Milliseconds that a write of a request may take; no bound if left out or 0.',
 };
 
@@ -94,6 +99,7 @@ const HTTP: Schema = {
 		tls: TLS,
 		compression: {
 			type: 'boolean',
+			default: true,
 			description: 'Whether gzip is asked for where the client asked for nothing, and decoded; true if left out.',
 		},
 		proxy_protocol: {
@@ -130,11 +136,19 @@ const HTTP: Schema = {
 			type: 'number',
 			minimum: -1,
 			maximum: 2_147_483_647,
+			default: 300,
 			description: 'Milliseconds after which the next address of a host is tried; 300 if left out, -1 waits for each.',
 		},
 		expect_continue_timeout: {
 			...MILLISECONDS,
+			default: 1000,
 			description: 'Milliseconds that a body waits for 100 (Continue) where the client expects it; 1000 if left out.',
+		},
+		read_buffer: {
+			type: 'integer',
+			minimum: LEAST_READ,
+			maximum: MOST_READ,
+			description: 'Bytes that one read of a connection gives at most; 65536 if left out.',
 		},
 		read_timeout: READ_TIMEOUT,
 		write_timeout: WRITE_TIMEOUT,
@@ -145,6 +159,7 @@ const HTTP: Schema = {
 		},
 		keepalive_interval: {
 			...MILLISECONDS,
+			default: 30_000,
 			description: 'Milliseconds of silence after which TCP probes a connection; 30000 if left out.',
 		},
 		keepalive_idle_conns_total: {
@@ -184,11 +199,16 @@ const FASTCGI: Schema = {
 				additionalProperties: false,
 			},
 		},
-		resolve_root_symlink: { type: 'boolean', description: 'True: symbolic links in `root` are resolved.' },
+		resolve_root_symlink: {
+			type: 'boolean',
+			default: false,
+			description: 'True: symbolic links in `root` are resolved.',
+		},
 		read_timeout: READ_TIMEOUT,
 		write_timeout: WRITE_TIMEOUT,
 		capture_stderr: {
 			type: 'boolean',
+			default: false,
 			description:
 				'True: what scripts write to standard error is logged as a warning, and as an error with status 4xx and 5xx.',
 		},

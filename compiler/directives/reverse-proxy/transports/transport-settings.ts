@@ -21,6 +21,8 @@ export interface HttpTransportSettings {
 	readonly dial_fallback_delay?: number;
 	/** How long a body waits for 100 (Continue) after `Expect: 100-continue`; 1000 if left out. */
 	readonly expect_continue_timeout?: number;
+	/** Bytes that one read of a socket gives at most, from LEAST_READ to MOST_READ; 65536 if left out. */
+	readonly read_buffer?: number;
 	/** Between two reads of a response, and between two writes of a request. */
 	readonly read_timeout?: number;
 	readonly write_timeout?: number;
@@ -31,6 +33,10 @@ export interface HttpTransportSettings {
 	/** Idle connections that one thread keeps to all upstreams together. */
 	readonly keepalive_idle_conns_total?: number;
 }
+
+/** Bounds of `read_buffer`. */
+export const LEAST_READ = 1024;
+export const MOST_READ = 16_777_216;
 
 /** Versions of HTTP to upstreams. */
 export type HttpTransportVersion = '1.1' | '2' | 'h2c';

@@ -243,6 +243,16 @@ test('names are looked up where the settings say, connections come from the addr
 	assert.is(from, '127.0.0.3');
 });
 
+test('a read gives as many bytes as the settings say, and the message is whole', async () => {
+	const body = 'x'.repeat(100_000);
+	const server = await upstream(socket =>
+		onRequest(socket, () => socket.end(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`)),
+	);
+	const { url, pools } = await site(`reverse_proxy ${server.address} {\n transport http {\n read_buffer 2KiB\n }\n}`);
+	assert.is(await get(url), `200 ${body}`);
+	assert.is((pools[0] as unknown as { readBuffer(): Buffer }).readBuffer().length, 2048);
+});
+
 test('compression: gzip is asked for and decoded where the client asked for nothing', async () => {
 	const { gzipSync } = await import('node:zlib');
 	const text = 'what is in it '.repeat(100_000);
@@ -258,7 +268,7 @@ test('compression: gzip is asked for and decoded where the client asked for noth
 			socket.write(body);
 		}),
 	);
-	const { port } = await site(`reverse_proxy ${server.address} {\n transport http {\n compression on\n }\n}`);
+	const { port } = await site(`reverse_proxy ${server.address}`);
 	const { request } = await import('node:http');
 	const ask = (path: string, headers: object = {}): Promise<{ coding: string | undefined; body: Buffer } | Error> =>
 		new Promise(resolve => {
@@ -281,6 +291,9 @@ test('compression: gzip is asked for and decoded where the client asked for noth
 	assert.equal([other.coding, other.body.length], ['x', packed.length]);
 	assert.instance(await ask('/cut'), Error);
 	await ask('/', { Range: 'bytes=0-1' });
+	assert.not.match(heads.at(-1)!, /Accept-Encoding/);
+	const off = await site(`reverse_proxy ${server.address} {\n transport http {\n compression off\n }\n}`);
+	await get(off.url);
 	assert.not.match(heads.at(-1)!, /Accept-Encoding/);
 });
 
