@@ -3,13 +3,16 @@ import type { BodySource } from '../../compiler/exchange/body.ts';
 
 /** Where the pieces go, and what becomes of them. */
 export interface PumpOwner {
-	/** Writes a piece, never an empty one; `flushed` is called when it has left the process. */
-	writePiece(bytes: Uint8Array, flushed: () => void): void;
+	/** Writes a piece, never an empty one. True when it has left the process; else `flushed` is called when it has. */
+	writePiece(bytes: Uint8Array): boolean;
 	/** The body is whole. */
 	pumpEnded(): void;
 	/** The body could not be read. */
 	pumpFailed(error: unknown): void;
 }
+
+/** Pieces that are sent before others get their turn, when neither the body nor the peer has to wait. */
+const PIECES_A_TURN = 32;
 
 /** The sending of one body. */
 export class BodyPump {
@@ -19,6 +22,8 @@ export class BodyPump {
 	#stopped = false;
 	#writes = 0;
 	#flushing = false;
+	/** The write that was under way when it was last asked whether writes stall. */
+	#seen = 0;
 
 	constructor(body: BodySource, owner: PumpOwner) {
 		this.#body = body;
@@ -30,9 +35,12 @@ export class BodyPump {
 		return this.#started;
 	}
 
-	/** Number of the write that is under way; 0 when none is. */
-	get pendingWrite(): number {
-		return this.#flushing && !this.#stopped ? this.#writes : 0;
+	/** True when the write under way is the one that was under way when this was last asked. */
+	stalled(): boolean {
+		const pending = this.#flushing && !this.#stopped ? this.#writes : 0;
+		const stalled = pending !== 0 && pending === this.#seen;
+		this.#seen = pending;
+		return stalled;
 	}
 
 	/** Begins; has no effect a second time. */
@@ -49,10 +57,12 @@ export class BodyPump {
 		if (this.#started) this.#body.cancel();
 	}
 
-	readonly #flushed = (): void => {
+	/** The piece that was written last has left the process. */
+	flushed(): void {
+		if (!this.#flushing) return;
 		this.#flushing = false;
 		if (!this.#stopped) this.#next();
-	};
+	}
 
 	readonly #arrived = (bytes: Uint8Array | null): void => {
 		if (!this.#stopped && this.#take(bytes)) this.#next();
@@ -64,9 +74,13 @@ export class BodyPump {
 		this.#owner.pumpFailed(error);
 	};
 
+	readonly #goOn = (): void => {
+		if (!this.#stopped) this.#next();
+	};
+
 	#next(): void {
 		try {
-			for (;;) {
+			for (let pieces = 0; pieces < PIECES_A_TURN; pieces++) {
 				const bytes = this.#body.pull();
 				if (bytes instanceof Promise) {
 					bytes.then(this.#arrived, this.#failed);
@@ -74,6 +88,7 @@ export class BodyPump {
 				}
 				if (!this.#take(bytes)) return;
 			}
+			setImmediate(this.#goOn);
 		} catch (error) {
 			this.#failed(error);
 		}
@@ -89,7 +104,9 @@ export class BodyPump {
 		if (bytes.length === 0) return true;
 		this.#writes++;
 		this.#flushing = true;
-		this.#owner.writePiece(bytes, this.#flushed);
-		return false;
+		if (!this.#owner.writePiece(bytes)) return false;
+		this.#flushing = false;
+		// The owner may have given the body up instead.
+		return !this.#stopped;
 	}
 }

@@ -50,6 +50,7 @@ export class SocketOutput {
 	text(latin1: string): boolean {
 		const handle = this.#direct();
 		if (handle) return this.#written(handle.writeLatin1String(null, latin1), undefined);
+		if (this.#socket.destroyed) return true;
 		this.#pending++;
 		this.#socket.write(latin1, 'latin1', this.#flushed);
 		return false;
@@ -59,6 +60,7 @@ export class SocketOutput {
 	bytes(bytes: Uint8Array): boolean {
 		const handle = this.#direct();
 		if (handle) return this.#written(handle.writeBuffer(null, bytes), bytes);
+		if (this.#socket.destroyed) return true;
 		this.#pending++;
 		this.#socket.write(bytes, this.#flushed);
 		return false;
@@ -72,6 +74,7 @@ export class SocketOutput {
 			return this.#written(handle.writev(null, chunks, false), chunks);
 		}
 		const socket = this.#socket;
+		if (socket.destroyed) return true;
 		this.#pending++;
 		socket.cork();
 		socket.write(head, 'latin1');

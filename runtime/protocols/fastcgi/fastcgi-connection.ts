@@ -4,10 +4,12 @@ import { type BodySource, isStream } from '../../../compiler/exchange/body.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
 import { UpstreamError, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
 import { BodyPump, type PumpOwner } from '../body-pump.ts';
+import { CallClock, type TimedCall } from '../call-clock.ts';
 import { type BodyOwner, ClientBody } from '../http1/client-body.ts';
 import type { ClientCall, ClientOptions, ConnectionKeeper, KeptConnection } from '../http1/client-call.ts';
 import { ownedCopy } from '../http1/owned-copy.ts';
-import { errorText, LONGEST_TIMER, type Wire, type WireHolder } from '../wire.ts';
+import { SocketOutput } from '../socket-output.ts';
+import { errorText, type Wire, type WireHolder } from '../wire.ts';
 import { formatBegin, formatContent, formatEnd, RECORD, RecordReader, type RecordSink } from './records.ts';
 import { bodyStart, type CgiHead, parseCgiHead } from './response-head.ts';
 
@@ -23,7 +25,7 @@ export interface FastcgiOptions extends ClientOptions {
 }
 
 /** One connection. */
-export class FastcgiConnection implements KeptConnection, WireHolder, BodyOwner, PumpOwner, RecordSink {
+export class FastcgiConnection implements KeptConnection, WireHolder, BodyOwner, PumpOwner, RecordSink, TimedCall {
 	idleSince = 0;
 	readonly #socket: Socket;
 	readonly #options: FastcgiOptions;
@@ -31,9 +33,8 @@ export class FastcgiConnection implements KeptConnection, WireHolder, BodyOwner,
 	#closed = false;
 	#call: ClientCall | undefined = undefined;
 	#calls = 0;
-	#timer: NodeJS.Timeout | undefined = undefined;
-	#readTimer: NodeJS.Timeout | undefined = undefined;
-	#writeTimer: NodeJS.Timeout | undefined = undefined;
+	readonly #clock: CallClock;
+	readonly #output: SocketOutput;
 	// Of the current call:
 	#reader: RecordReader;
 	#pump: BodyPump | undefined = undefined;
@@ -55,6 +56,8 @@ export class FastcgiConnection implements KeptConnection, WireHolder, BodyOwner,
 	/** Takes over a wire that is connected. */
 	constructor(wire: Wire, options: FastcgiOptions, keeper: ConnectionKeeper) {
 		this.#socket = wire.socket;
+		this.#output = new SocketOutput(wire.socket, () => this.#pump?.flushed());
+		this.#clock = new CallClock(options, this);
 		this.#options = options;
 		this.#keeper = keeper;
 		this.#reader = new RecordReader(this);
@@ -87,9 +90,9 @@ export class FastcgiConnection implements KeptConnection, WireHolder, BodyOwner,
 		}
 		const bytes = typeof body === 'string' ? Buffer.from(body) : body;
 		if (isStream(bytes)) {
-			this.#begin(call, bytes.length!);
+			this.#output.bytes(this.#beginning(call, bytes.length!));
 			this.#pump = new BodyPump(bytes, this);
-			if (this.#options.writeTimeout > 0) this.#watchWrites(this.#pump, this.#options.writeTimeout);
+			this.#clock.bodyBegins();
 			this.#pump.start();
 		} else this.#sendWhole(call, bytes);
 	}
@@ -124,50 +127,33 @@ export class FastcgiConnection implements KeptConnection, WireHolder, BodyOwner,
 	}
 
 	#sendWhole(call: ClientCall, bytes: Uint8Array | null): void {
-		this.#socket.cork();
-		this.#begin(call, bytes?.length ?? 0);
-		if (bytes) for (const record of formatContent(RECORD.stdin, bytes)) this.#socket.write(record);
-		this.pumpEnded();
-		this.#socket.uncork();
+		const records = bytes ? formatContent(RECORD.stdin, bytes) : [];
+		this.#output.bytes(Buffer.concat([this.#beginning(call, bytes?.length ?? 0), ...records, formatEnd(RECORD.stdin)]));
+		this.#requestSent();
 	}
 
-	#begin({ request }: ClientCall, length: number): void {
+	/** The records that begin a request whose body is so long. */
+	#beginning({ request }: ClientCall, length: number): Buffer {
 		const params = request.transport?.params ?? [];
 		const own = ['REQUEST_METHOD', request.method, 'CONTENT_LENGTH', String(length)];
-		this.#socket.write(formatBegin([...own, ...params], this.#options.keepAlive));
+		return formatBegin([...own, ...params], this.#options.keepAlive);
 	}
 
 	/** PumpOwner */
-	writePiece(bytes: Uint8Array, flushed: () => void): void {
-		const records = formatContent(RECORD.stdin, bytes);
-		this.#socket.cork();
-		records.forEach((record, at) => {
-			this.#socket.write(record, at === records.length - 1 ? error => error || flushed() : undefined);
-		});
-		this.#socket.uncork();
+	writePiece(bytes: Uint8Array): boolean {
+		for (const record of formatContent(RECORD.stdin, bytes)) this.#output.bytes(record);
+		return !this.#output.pending;
 	}
 
 	/** PumpOwner: the request is whole. */
 	pumpEnded(): void {
-		this.#socket.write(formatEnd(RECORD.stdin));
+		this.#output.bytes(formatEnd(RECORD.stdin));
+		this.#requestSent();
+	}
+
+	#requestSent(): void {
 		this.#sent = true;
-		clearInterval(this.#writeTimer);
-		if (this.#answered) return;
-		const { responseHeaderTimeout, readTimeout } = this.#options;
-		if (responseHeaderTimeout > 0) {
-			this.#timer = setTimeout(
-				() => this.#fail(new UpstreamError('timeout', 'no response head came in time')),
-				Math.min(responseHeaderTimeout, LONGEST_TIMER),
-			);
-		}
-		if (readTimeout > 0) {
-			this.#readTimer = setInterval(
-				() => {
-					if (this.#wanted) this.#fail(new UpstreamError('timeout', 'the application sent nothing for too long'));
-				},
-				Math.min(readTimeout, LONGEST_TIMER),
-			);
-		}
+		this.#clock.requestSent(this.#answered);
 	}
 
 	/** PumpOwner: the client's body broke off. */
@@ -175,18 +161,19 @@ export class FastcgiConnection implements KeptConnection, WireHolder, BodyOwner,
 		this.#fail(new UpstreamError('request', 'the request body could not be read', error));
 	}
 
-	#watchWrites(pump: BodyPump, timeout: number): void {
-		let seen = 0;
-		this.#writeTimer = setInterval(
-			() => {
-				const pending = pump.pendingWrite;
-				if (pending !== 0 && pending === seen) {
-					this.#fail(new UpstreamError('timeout', 'the application took nothing for too long'));
-				}
-				seen = pending;
-			},
-			Math.min(timeout, LONGEST_TIMER),
-		);
+	/** TimedCall */
+	get reading(): boolean {
+		return this.#wanted;
+	}
+
+	/** TimedCall */
+	stalled(): boolean {
+		return this.#pump?.stalled() === true;
+	}
+
+	/** TimedCall */
+	timedOut(what: string): void {
+		this.#fail(new UpstreamError('timeout', `the application ${what}`));
 	}
 
 	/** BodyOwner */
@@ -209,7 +196,7 @@ export class FastcgiConnection implements KeptConnection, WireHolder, BodyOwner,
 			this.#drop();
 			return true;
 		}
-		this.#readTimer?.refresh();
+		this.#clock.read();
 		this.#bytes = true;
 		if (!this.#reader.write(bytes, count)) this.#mistake ??= 'this is not FastCGI';
 		if (this.#call !== call) return true;
@@ -246,7 +233,7 @@ export class FastcgiConnection implements KeptConnection, WireHolder, BodyOwner,
 			return;
 		}
 		this.#head = head;
-		clearTimeout(this.#timer);
+		this.#clock.headCame();
 		const rest = this.#headText.slice(start);
 		this.#headText = '';
 		if (rest !== '') this.#push(Buffer.from(rest, 'latin1'));
@@ -365,10 +352,7 @@ export class FastcgiConnection implements KeptConnection, WireHolder, BodyOwner,
 
 	/** Gives up what belongs to a call. */
 	#clear(): void {
-		clearTimeout(this.#timer);
-		clearInterval(this.#readTimer);
-		clearInterval(this.#writeTimer);
-		this.#readTimer = undefined;
+		this.#clock.stop();
 		this.#pump?.stop();
 		this.#pump = undefined;
 		this.#mistake = undefined;

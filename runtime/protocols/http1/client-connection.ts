@@ -1,8 +1,11 @@
 /** The client's side of one HTTP/1.1 connection: one request at a time over a TCP or unix socket (RFC 9112). */
 import type { Socket } from 'node:net';
-import { isStream } from '../../../compiler/exchange/body.ts';
+import { type BodySource, isStream } from '../../../compiler/exchange/body.ts';
 import { UpstreamError, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
-import { errorText, LONGEST_TIMER, type Wire, type WireHolder } from '../wire.ts';
+import { BodyPump } from '../body-pump.ts';
+import { CallClock, type TimedCall } from '../call-clock.ts';
+import { SocketOutput } from '../socket-output.ts';
+import { errorText, type Wire, type WireHolder } from '../wire.ts';
 import { ChunkedDecoder, type ChunkSink } from './chunked-decoder.ts';
 import { type BodyOwner, ClientBody } from './client-body.ts';
 import type { ClientCall, ClientOptions, ConnectionKeeper, KeptConnection } from './client-call.ts';
@@ -17,9 +20,12 @@ import {
 	refuseEarly,
 	requestFraming,
 } from './client-head.ts';
-import { type RequestBodyOwner, RequestBodySender, writeJoined } from './client-request-body.ts';
+import { type RequestBodyOwner, RequestBodyWriter } from './client-request-body.ts';
 import { ownedCopy } from './owned-copy.ts';
 import { UpgradedStream } from './upgraded-stream.ts';
+
+/** Bytes of a small body that are joined to the head, to be one write. */
+const JOIN = 16384;
 
 /** Waiting for a head; reading a body in one of three ways; handed over; nothing to read. */
 type ReadState = 'idle' | 'head' | 'length' | 'chunked' | 'close' | 'upgraded' | 'closed';
@@ -31,7 +37,7 @@ const MAX_TRAILER_COUNT = 1000;
 const MAX_INTERIM = 100;
 
 /** One connection. */
-export class ClientConnection implements KeptConnection, WireHolder, BodyOwner, RequestBodyOwner, ChunkSink {
+export class ClientConnection implements KeptConnection, WireHolder, BodyOwner, RequestBodyOwner, ChunkSink, TimedCall {
 	/** `performance.now()` at which it last became idle; the keeper's. */
 	idleSince = 0;
 	readonly #socket: Socket;
@@ -41,13 +47,11 @@ export class ClientConnection implements KeptConnection, WireHolder, BodyOwner, 
 	#state: ReadState = 'idle';
 	#call: ClientCall | undefined = undefined;
 	#calls = 0;
-	#timer: NodeJS.Timeout | undefined = undefined;
-	/** Made only when reads and writes are bounded. */
-	#readTimer: NodeJS.Timeout | undefined = undefined;
-	#writeTimer: NodeJS.Timeout | undefined = undefined;
+	readonly #clock: CallClock;
+	readonly #output: SocketOutput;
 	// Of the current call:
 	#interim = 0;
-	#sender: RequestBodySender | undefined = undefined;
+	#sender: BodyPump | undefined = undefined;
 	#sent = false;
 	#responseBytes = false;
 	#persistent = true;
@@ -63,6 +67,8 @@ export class ClientConnection implements KeptConnection, WireHolder, BodyOwner, 
 		this.#options = options;
 		this.#keeper = keeper;
 		this.#socket = wire.socket;
+		this.#clock = new CallClock(options, this);
+		this.#output = new SocketOutput(wire.socket, () => this.#sender?.flushed());
 		wire.holder = this;
 	}
 
@@ -123,30 +129,37 @@ export class ClientConnection implements KeptConnection, WireHolder, BodyOwner, 
 			return;
 		}
 		if (bytes === null || framing === 'none') {
-			this.#socket.write(head, 'latin1');
+			this.#output.text(head);
 			this.bodySent();
-		} else if (isStream(bytes)) {
-			this.#socket.write(head, 'latin1');
-			this.#sender = new RequestBodySender(this.#socket, bytes, length, this);
-			if (this.#options.writeTimeout > 0) this.#watchWrites(this.#sender, this.#options.writeTimeout);
-			if (this.#options.continueTimeout > 0 && request.headers.get('expect')?.toLowerCase() === '100-continue') {
-				this.#timer = setTimeout(() => this.#continue(), Math.min(this.#options.continueTimeout, LONGEST_TIMER));
-			} else {
-				this.#sender.start();
-			}
-		} else {
-			writeJoined(this.#socket, head, bytes);
+		} else if (isStream(bytes)) this.#sendBody(call, head, bytes, length);
+		else {
+			if (bytes.length > JOIN) this.#output.framed(head, bytes, '');
+			else this.#output.bytes(joined(head, bytes));
 			this.bodySent();
 		}
+	}
+
+	/** Sends a body that has to be pulled. */
+	#sendBody({ request }: ClientCall, head: string, body: BodySource, length: number | undefined): void {
+		const writer = new RequestBodyWriter(this.#output, body, length, head, this);
+		const sender = new BodyPump(body, writer);
+		this.#sender = sender;
+		this.#clock.bodyBegins();
+		const { continueTimeout } = this.#options;
+		if (continueTimeout > 0 && request.headers.get('expect')?.toLowerCase() === '100-continue') {
+			writer.writeHead();
+			this.#clock.wait(continueTimeout, () => this.#continue());
+			return;
+		}
+		// What of the body is here already goes with the head.
+		sender.start();
+		writer.writeHead();
 	}
 
 	/** RequestBodyOwner: the request is whole. */
 	bodySent(): void {
 		this.#sent = true;
-		if (this.#writeTimer !== undefined) clearInterval(this.#writeTimer);
-		if (this.#options.readTimeout > 0) this.#watchReads(this.#options.readTimeout);
-		if (this.#answered || this.#options.responseHeaderTimeout === 0) return;
-		this.#timer = setTimeout(() => this.#headTimedOut(), Math.min(this.#options.responseHeaderTimeout, LONGEST_TIMER));
+		this.#clock.requestSent(this.#answered);
 	}
 
 	/** RequestBodyOwner: the client's body broke off. */
@@ -155,42 +168,28 @@ export class ClientConnection implements KeptConnection, WireHolder, BodyOwner, 
 	}
 
 	#continue(): void {
-		this.#clearTimer();
+		this.#clock.headCame();
 		this.#sender?.start();
 	}
 
-	#watchReads(timeout: number): void {
-		this.#readTimer = setInterval(
-			() => {
-				// What nobody reads is not waited for.
-				if (this.#wanted) this.#fail(new UpstreamError('timeout', 'the upstream sent nothing for too long'));
-			},
-			Math.min(timeout, LONGEST_TIMER),
-		);
+	/** TimedCall */
+	get reading(): boolean {
+		return this.#wanted;
 	}
 
-	#watchWrites(sender: RequestBodySender, timeout: number): void {
-		let seen = 0;
-		this.#writeTimer = setInterval(
-			() => {
-				const pending = sender.pendingWrite;
-				if (pending !== 0 && pending === seen) {
-					this.#fail(new UpstreamError('timeout', 'the upstream took nothing for too long'));
-				}
-				seen = pending;
-			},
-			Math.min(timeout, LONGEST_TIMER),
-		);
+	/** TimedCall */
+	stalled(): boolean {
+		return this.#sender?.stalled() === true;
 	}
 
-	#headTimedOut(): void {
-		this.#timer = undefined;
-		this.#fail(new UpstreamError('timeout', 'no response head came in time'));
+	/** TimedCall */
+	timedOut(what: string): void {
+		this.#fail(new UpstreamError('timeout', `the upstream ${what}`));
 	}
 
 	/** WireHolder: bytes have come. */
 	received(bytes: Buffer, count: number): boolean {
-		this.#readTimer?.refresh();
+		this.#clock.read();
 		try {
 			switch (this.#state) {
 				case 'head':
@@ -257,7 +256,7 @@ export class ClientConnection implements KeptConnection, WireHolder, BodyOwner, 
 	}
 
 	#answer(call: ClientCall, head: ResponseHead, data: Buffer, start: number, end: number): void {
-		this.#clearTimer();
+		this.#clock.headCame();
 		this.#persistent = head.persistent && this.#options.keepAlive;
 		switch (head.framing) {
 			case 'none':
@@ -284,7 +283,7 @@ export class ClientConnection implements KeptConnection, WireHolder, BodyOwner, 
 			}
 			case 'upgrade': {
 				this.#state = 'upgraded';
-				this.#clearWatches();
+				this.#clock.stop();
 				const stream = new UpgradedStream(this.#socket);
 				this.#stream = stream;
 				if (start < end) stream.receive(ownedCopy(data, start, end));
@@ -354,7 +353,7 @@ export class ClientConnection implements KeptConnection, WireHolder, BodyOwner, 
 		const call = this.#call!;
 		const reusable = this.#persistent && this.#sent && !more && !this.#socket.destroyed;
 		this.#call = undefined;
-		this.#clearWatches();
+		this.#clock.stop();
 		this.#sender?.stop();
 		this.#sender = undefined;
 		this.#body = undefined;
@@ -438,26 +437,19 @@ export class ClientConnection implements KeptConnection, WireHolder, BodyOwner, 
 
 	#drop(): void {
 		if (this.#state === 'closed') return;
-		this.#clearTimer();
-		this.#clearWatches();
+		this.#clock.stop();
 		this.#state = 'closed';
 		this.#pendingHead.take();
 		this.#socket.destroy();
 		this.#keeper.connectionLost(this);
 	}
+}
 
-	#clearWatches(): void {
-		if (this.#readTimer !== undefined) clearInterval(this.#readTimer);
-		if (this.#writeTimer !== undefined) clearInterval(this.#writeTimer);
-		this.#readTimer = undefined;
-		this.#writeTimer = undefined;
-	}
-
-	#clearTimer(): void {
-		if (this.#timer === undefined) return;
-		clearTimeout(this.#timer);
-		this.#timer = undefined;
-	}
+function joined(head: string, body: Uint8Array): Buffer {
+	const whole = Buffer.allocUnsafe(head.length + body.length);
+	whole.write(head, 0, 'latin1');
+	whole.set(body, head.length);
+	return whole;
 }
 
 function response(head: ResponseHead, body: UpstreamResponse['body']): UpstreamResponse {

@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto';
 import { type BodySource, isStream } from '../../../compiler/exchange/body.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
+import { CallClock, type TimedCall } from '../call-clock.ts';
 import { type BodyOwner, ClientBody } from '../http1/client-body.ts';
 import type { CallCarrier, ClientCall, ClientOptions } from '../http1/client-call.ts';
 import { ownedCopy } from '../http1/owned-copy.ts';
-import { LONGEST_TIMER } from '../wire.ts';
 import type { ResponseReader } from './client-fields.ts';
 import { H2_ERROR } from './frame-codes.ts';
 import { ReceiveWindow } from './receive-window.ts';
@@ -37,7 +37,7 @@ export interface StreamSession extends OutputSession {
 }
 
 /** The exchange. */
-export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, TunnelOwner {
+export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, TunnelOwner, TimedCall {
 	readonly id: number;
 	readonly output: StreamOutput;
 	readonly #session: StreamSession;
@@ -45,9 +45,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	readonly #window = new ReceiveWindow(CLIENT_STREAM_WINDOW, MAX_CLIENT_STREAM_WINDOW);
 	readonly #request: UpstreamRequest;
 	#call: ClientCall | undefined;
-	#timer: NodeJS.Timeout | undefined = undefined;
-	#readTimer: NodeJS.Timeout | undefined = undefined;
-	#writeTimer: NodeJS.Timeout | undefined = undefined;
+	readonly #clock: CallClock;
 	#source: RecordingSource | undefined = undefined;
 	#sourceStarted = false;
 	#requestEnded = false;
@@ -67,6 +65,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		this.id = id;
 		this.#session = session;
 		this.#options = options;
+		this.#clock = new CallClock(options, this);
 		this.#request = call.request;
 		this.#call = call;
 		this.output = new StreamOutput(id, session.peerWindow, session, this);
@@ -79,16 +78,16 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		const { body, method, upgrade } = request;
 		if (upgrade !== undefined) {
 			this.#session.writeHead(this, request, false, undefined);
-			this.#sent();
+			this.#clock.requestSent(this.#answered);
 			return;
 		}
 		if (isStream(body) && body.length !== 0) {
 			this.#session.writeHead(this, request, false, body.length);
 			this.#source = new RecordingSource(body);
-			if (this.#options.writeTimeout > 0) this.#watchWrites();
+			this.#clock.bodyBegins();
 			const expects = request.headers.get('expect')?.toLowerCase() === '100-continue';
 			if (this.#options.continueTimeout > 0 && expects) {
-				this.#timer = setTimeout(() => this.#sendBody(), Math.min(this.#options.continueTimeout, LONGEST_TIMER));
+				this.#clock.wait(this.#options.continueTimeout, () => this.#sendBody());
 			} else this.#sendBody();
 			return;
 		}
@@ -97,7 +96,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 			const saysNone = method === 'POST' || method === 'PUT' || method === 'PATCH';
 			this.#requestEnded = true;
 			this.#session.writeHead(this, request, true, saysNone ? 0 : undefined);
-			this.#sent();
+			this.#clock.requestSent(this.#answered);
 			return;
 		}
 		this.#session.writeHead(this, request, false, bytes.length);
@@ -114,7 +113,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	}
 
 	#sendBody(): void {
-		this.#clearTimer();
+		this.#clock.headCame();
 		const source = this.#source;
 		if (!source || this.#sourceStarted) return;
 		this.#sourceStarted = true;
@@ -124,14 +123,14 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	// OutputOwner: the request's body.
 
 	sent(): void {
-		this.#writeTimer?.refresh();
+		this.#clock.wrote();
 	}
 
 	bodyEnded(source: BodySource | undefined, ended: boolean): void {
 		if (this.#call === undefined) return;
 		this.#requestEnded = true;
 		if (!ended) this.#session.writeEnd(this, source?.trailers);
-		this.#sent();
+		this.#clock.requestSent(this.#answered);
 	}
 
 	broken(): void {
@@ -145,41 +144,26 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		return (source?.trailers?.size ?? 0) > 0;
 	}
 
-	#sent(): void {
-		clearInterval(this.#writeTimer);
-		if (this.#answered) return;
-		const { responseHeaderTimeout, readTimeout } = this.#options;
-		if (responseHeaderTimeout > 0) {
-			this.#timer = setTimeout(
-				() => this.#fail(new UpstreamError('timeout', 'no response head came in time')),
-				Math.min(responseHeaderTimeout, LONGEST_TIMER),
-			);
-		}
-		if (readTimeout > 0) {
-			this.#readTimer = setInterval(
-				() => {
-					if (!this.#paused) this.#fail(new UpstreamError('timeout', 'the upstream sent nothing for too long'));
-				},
-				Math.min(readTimeout, LONGEST_TIMER),
-			);
-		}
+	/** TimedCall */
+	get reading(): boolean {
+		return !this.#paused;
 	}
 
-	#watchWrites(): void {
-		this.#writeTimer = setInterval(
-			() => {
-				const waits = this.output.window <= 0 || this.#session.sendWindow <= 0 || this.#session.frames.full;
-				if (waits) this.#fail(new UpstreamError('timeout', 'the upstream took nothing for too long'));
-			},
-			Math.min(this.#options.writeTimeout, LONGEST_TIMER),
-		);
+	/** TimedCall: asked when nothing has been written for so long. */
+	stalled(): boolean {
+		return this.output.window <= 0 || this.#session.sendWindow <= 0 || this.#session.frames.full;
+	}
+
+	/** TimedCall */
+	timedOut(what: string): void {
+		this.#fail(new UpstreamError('timeout', `the upstream ${what}`));
 	}
 
 	/** A block of fields has come. */
 	fields(reader: ResponseReader, ends: boolean): void {
 		const call = this.#call;
 		if (!call) return;
-		this.#readTimer?.refresh();
+		this.#clock.read();
 		if (reader.mistake !== undefined) {
 			this.#fail(new UpstreamError('response', reader.mistake));
 			return;
@@ -200,11 +184,11 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	}
 
 	#answer(call: ClientCall, status: number, headers: HeaderList, length: number | undefined, ends: boolean): void {
-		this.#clearTimer();
+		this.#clock.headCame();
 		const { upgrade, method } = this.#request;
 		if (upgrade !== undefined && status < 300 && !ends) {
 			this.#answered = true;
-			clearInterval(this.#readTimer);
+			this.#clock.stop();
 			headers.add('Upgrade', upgrade);
 			const key = this.#request.headers.get('sec-websocket-key');
 			if (key !== undefined) headers.add('Sec-WebSocket-Accept', acceptOf(key));
@@ -238,7 +222,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	/** Content has come; `false` when it broke the window. */
 	data(bytes: Buffer, start: number, end: number, whole: number, ends: boolean): boolean {
 		if (!this.#window.take(whole)) return false;
-		this.#readTimer?.refresh();
+		this.#clock.read();
 		const size = end - start;
 		if (this.#call === undefined) return true;
 		if (!this.#answered) {
@@ -355,16 +339,8 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	/** Nothing more is told. */
 	#finish(): void {
 		this.#call = undefined;
-		this.#clearTimer();
-		clearInterval(this.#readTimer);
-		clearInterval(this.#writeTimer);
+		this.#clock.stop();
 		if (!this.#requestEnded) this.output.cancel();
-	}
-
-	#clearTimer(): void {
-		if (this.#timer === undefined) return;
-		clearTimeout(this.#timer);
-		this.#timer = undefined;
 	}
 }
 
