@@ -34,6 +34,8 @@ export class ClientCoders {
 
 /** Who keeps the connection. */
 export interface SessionKeeper {
+	/** It may have room for a call again. */
+	sessionFreed(session: ClientSession): void;
 	/** Nothing is on it any more. */
 	sessionIdle(session: ClientSession): void;
 	/** It takes no more calls. Called once. */
@@ -206,6 +208,7 @@ export class ClientSession implements WireHolder, FrameSink, QueueOwner, StreamS
 	streamEnded(stream: ClientStream, whole: boolean): void {
 		if (!this.#streams.delete(stream.id)) return;
 		if (whole) this.proven = true;
+		if (!this.#closed) this.#keeper.sessionFreed(this);
 		if (this.#streams.size > 0 || this.#closed) return;
 		if (this.#retired) this.end();
 		else this.#keeper.sessionIdle(this);
@@ -363,6 +366,7 @@ export class ClientSession implements WireHolder, FrameSink, QueueOwner, StreamS
 		}
 		this.frames.settings([]);
 		this.#settled();
+		if (!this.#closed) this.#keeper.sessionFreed(this);
 		return !this.#closed;
 	}
 

@@ -136,8 +136,8 @@ export class LinkMaker {
 			return new SocketDialer(proxy ? proxyTarget(proxy) : target, this.#sockets, whole);
 		};
 		const scheme = tls ? 'https' : 'http';
-		const { limits, idled } = this.#serial;
-		const http2 = { options: this.#options, coders: this.#coders, limits, idled, scheme } as const;
+		const { limits, idled, maxConnections } = this.#serial;
+		const http2 = { options: this.#options, coders: this.#coders, limits, idled, maxConnections, scheme } as const;
 		if (h2c) return new Http2Link(dialer([]), http2);
 		if (!tls) {
 			const link = new SerialLink(dialer([]), this.#serial);

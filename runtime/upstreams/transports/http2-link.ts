@@ -14,6 +14,8 @@ export interface Http2Settings {
 	readonly scheme: 'http' | 'https';
 	readonly coders: () => ClientCoders;
 	readonly idled: () => boolean;
+	/** Connections of this thread; 0 for no bound. */
+	readonly maxConnections: number;
 }
 
 /** The connections. */
@@ -24,6 +26,10 @@ export class Http2Link implements UpstreamLink, DialedFor, SessionKeeper {
 	#sessions: ClientSession[] = [];
 	/** Calls that came while a connection was under way: they share it. */
 	readonly #following = new CallQueue();
+	/** Calls that wait for room on one of as many connections as there may be. */
+	readonly #waiting = new CallQueue();
+	/** Sends what waited when wires are dialed elsewhere. */
+	elsewhere: (call: ClientCall) => void = () => {};
 	#dialing = false;
 	#closed = false;
 
@@ -45,7 +51,25 @@ export class Http2Link implements UpstreamLink, DialedFor, SessionKeeper {
 	send(call: ClientCall, fresh: boolean): void {
 		if (this.carry(call, fresh)) return;
 		if (this.#dialing) this.#following.add(call);
-		else this.#dial(call);
+		else if (!this.holds(call)) this.#dial(call);
+	}
+
+	/** Keeps a call until there is room, when there may be no further connection; false when there may. */
+	holds(call: ClientCall): boolean {
+		const { maxConnections } = this.#settings;
+		if (maxConnections === 0 || this.#sessions.length < maxConnections) return false;
+		// One that asked for a fresh connection takes what there is: nothing on it might end any more.
+		if (!this.carry(call, false)) this.#waiting.add(call);
+		return true;
+	}
+
+	/** There may be a connection more: one of the calls that wait is sent, the others when it is there. */
+	serveWaiting(): void {
+		const { maxConnections } = this.#settings;
+		if (this.#waiting.size === 0 || this.#sessions.length >= maxConnections) return;
+		const call = this.#waiting.shift()!;
+		if (this.#dialer) this.send(call, false);
+		else this.elsewhere(call);
 	}
 
 	/** Puts the call on a connection that is there and has room; false when none is. */
@@ -67,12 +91,14 @@ export class Http2Link implements UpstreamLink, DialedFor, SessionKeeper {
 		this.#sessions.push(session);
 		session.carry(call);
 		this.#serveFollowing();
+		this.sessionFreed(session);
 	}
 
 	/** DialedFor */
 	notConnected(): void {
 		this.#dialing = false;
 		this.#serveFollowing();
+		this.serveWaiting();
 	}
 
 	sweep(now: number): void {
@@ -89,6 +115,11 @@ export class Http2Link implements UpstreamLink, DialedFor, SessionKeeper {
 		for (const session of [...this.#sessions]) session.retire();
 	}
 
+	/** Of a session: it may have room. */
+	sessionFreed(session: ClientSession): void {
+		while (this.#waiting.size > 0 && session.hasRoom) session.carry(this.#waiting.shift()!);
+	}
+
 	/** Of a session: nothing is on it any more. */
 	sessionIdle(session: ClientSession): void {
 		const { limits, idled } = this.#settings;
@@ -99,6 +130,7 @@ export class Http2Link implements UpstreamLink, DialedFor, SessionKeeper {
 	/** Of a session: it takes no more calls. */
 	sessionLost(session: ClientSession): void {
 		this.#sessions = this.#sessions.filter(one => one !== session);
+		this.serveWaiting();
 	}
 
 	#dial(call: ClientCall): void {

@@ -27,6 +27,7 @@ export class NegotiatedLink implements UpstreamLink, DialedFor {
 		this.#dialer = dialer;
 		this.#one = one;
 		this.#two = two;
+		two.elsewhere = call => this.send(call, false);
 	}
 
 	get idle(): number {
@@ -42,7 +43,7 @@ export class NegotiatedLink implements UpstreamLink, DialedFor {
 		if (call.request.upgrade !== undefined || this.#speaksOne) this.#one.send(call, fresh);
 		else if (this.#two.carry(call, fresh)) return;
 		else if (this.#dialing) this.#following.add(call);
-		else this.#dial(call);
+		else if (!this.#two.holds(call)) this.#dial(call);
 	}
 
 	sweep(now: number): void {
@@ -64,12 +65,14 @@ export class NegotiatedLink implements UpstreamLink, DialedFor {
 			this.#one.adopt(wire, call);
 		}
 		this.#serveFollowing();
+		this.#two.serveWaiting();
 	}
 
 	/** DialedFor */
 	notConnected(): void {
 		this.#dialing = false;
 		this.#serveFollowing();
+		this.#two.serveWaiting();
 	}
 
 	#dial(call: ClientCall): void {

@@ -155,7 +155,8 @@ const HTTP: Schema = {
 		max_conns_per_host: {
 			type: 'integer',
 			minimum: 1,
-			description: 'Connections of the process to one upstream, divided among its threads; requests wait for one.',
+			description:
+				'Connections of the process to one upstream, divided among its threads; requests wait for one, or with HTTP/2 for room on one.',
 		},
 		keepalive_interval: {
 			...MILLISECONDS,

@@ -206,6 +206,33 @@ test('windows are kept to both ways, however small; many streams share few place
 	assert.ok(most >= 3);
 });
 
+test('as many connections as there may be: further requests wait for room on one', async () => {
+	const server = createHttp2Server({ settings: { maxConcurrentStreams: 3 } });
+	let sessions = 0;
+	server.on('session', () => sessions++);
+	server.on('stream', (stream: ServerHttp2Stream) => {
+		setTimeout(() => {
+			if (stream.destroyed) return;
+			stream.respond({ ':status': 200 });
+			stream.end('ok');
+		}, 5);
+	});
+	await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
+	open.push(() => new Promise(resolve => server.close(resolve)));
+	const { port } = server.address() as AddressInfo;
+	const site = await proxiedSite(`reverse_proxy h2c://127.0.0.1:${port} {
+		transport http {
+			max_conns_per_host 2
+		}
+	}`);
+	open.push(() => site.close());
+	const get = () =>
+		fetch(`http://127.0.0.1:${site.port}`).then(async response => `${response.status} ${await response.text()}`);
+	assert.is(await get(), '200 ok');
+	assert.equal(new Set(await Promise.all(Array.from({ length: 30 }, get))), new Set(['200 ok']));
+	assert.is(sessions, 2);
+});
+
 test('an answer before the request has been sent ends the sending', async () => {
 	let resets = 0;
 	const url = await upstream(({ type, stream }, socket) => {
