@@ -16,7 +16,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { AdminSettings } from '../compiler/document/document.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
 import { AdminError } from './errors.ts';
-import { type AdminAddress, isLoopback, isWildcard } from './listen-address.ts';
+import { type AdminEndpointAddress, isLoopback, isWildcard } from './listen-address.ts';
 
 /** An allowed origin: `scheme` is undefined when the configuration named none. */
 interface AllowedOrigin {
@@ -36,7 +36,7 @@ export class AdminAccess {
 	readonly #checksHost: boolean;
 	readonly #isUnix: boolean;
 
-	constructor(settings: AdminSettings, address: AdminAddress) {
+	constructor(settings: AdminSettings, address: AdminEndpointAddress) {
 		this.#token = settings.token === undefined ? undefined : digest(settings.token);
 		this.#origins = settings.origins?.flatMap(origin => parseOrigin(origin) ?? []);
 		this.#enforceOrigin = settings.enforce_origin === true;

@@ -1,7 +1,8 @@
 /** Binds the Admin API's address. */
-import { chmodSync, unlinkSync } from 'node:fs';
-import { connect, createServer, type Server } from 'node:net';
-import type { AdminAddress } from './listen-address.ts';
+import { chmodSync, fstatSync, lstatSync, unlinkSync } from 'node:fs';
+import { createServer, type ListenOptions, type Server } from 'node:net';
+import { someoneListens } from '../runtime/listeners/someone-listens.ts';
+import type { AdminAddress, AdminEndpointAddress } from './listen-address.ts';
 
 /** The address cannot be bound; the message is `failed to bind admin API on ADDR`, `cause` the system's reason. */
 export class AdminBindError extends Error {
@@ -15,29 +16,33 @@ export class AdminBindError extends Error {
 	}
 }
 
-/** Listens; a socket file that nobody listens on any more is replaced. Throws AdminBindError. */
-export async function bind(server: Server, address: AdminAddress): Promise<void> {
+/**
+ * Listens; a socket file that nobody listens on any more is replaced. Gives what a socket that was inherited turned out to
+ * be, any other address with its real port. Throws AdminBindError.
+ */
+export async function bind(server: Server, address: AdminAddress): Promise<AdminEndpointAddress> {
 	try {
-		await listen(server, address);
-	} catch (error) {
-		const isStale =
-			address.kind === 'unix' &&
-			(error as NodeJS.ErrnoException).code === 'EADDRINUSE' &&
-			!(await someoneListens(address.path));
-		if (!isStale) throw new AdminBindError(address.text, error);
-		try {
+		if (address.kind === 'fd' && !fstatSync(address.descriptor).isSocket()) throw systemError('ENOTSOCK');
+		await listen(server, address).catch(async error => {
+			if (address.kind !== 'unix' || !(await isStale(address.path, error))) throw error;
 			unlinkSync(address.path);
 			await listen(server, address);
-		} catch (again) {
-			throw new AdminBindError(address.text, again);
-		}
+		});
+		return bound(server, address);
+	} catch (error) {
+		throw new AdminBindError(address.text, error);
 	}
+}
+
+async function isStale(path: string, error: NodeJS.ErrnoException): Promise<boolean> {
+	// A file that is no socket refuses connections too, and is not ours to remove.
+	return error.code === 'EADDRINUSE' && lstatSync(path).isSocket() && !(await someoneListens(path));
 }
 
 /** Finds out whether an address could be bound now, and leaves it free. Throws AdminBindError. */
 export async function probe(address: AdminAddress): Promise<void> {
-	// A file is made by binding and would stay; whether it can be made shows when it is.
-	if (address.kind === 'unix') return;
+	// A file is made by binding and would stay, and an inherited socket would be gone.
+	if (address.kind !== 'tcp') return;
 	const server = createServer();
 	await bind(server, address);
 	await new Promise(resolve => server.close(resolve));
@@ -46,41 +51,35 @@ export async function probe(address: AdminAddress): Promise<void> {
 function listen(server: Server, address: AdminAddress): Promise<void> {
 	return new Promise((resolve, reject) => {
 		server.once('error', reject);
-		server.listen(
-			address.kind === 'unix'
-				? { path: address.path }
-				: { port: address.port, ...(address.host === '' ? {} : { host: address.host }) },
-			() => {
-				server.off('error', reject);
-				try {
-					// Until here the umask keeps others out: connecting takes the right to write.
-					if (address.kind === 'unix') chmodSync(address.path, address.mode);
-					resolve();
-				} catch (error) {
-					server.close();
-					reject(error);
-				}
-			},
-		);
-	});
-}
-
-function someoneListens(path: string): Promise<boolean> {
-	return new Promise(resolve => {
-		const socket = connect(path);
-		socket.once('connect', () => {
-			socket.destroy();
-			resolve(true);
+		server.listen(listenOptions(address), () => {
+			server.off('error', reject);
+			try {
+				// Until here the umask keeps others out: connecting takes the right to write.
+				if (address.kind === 'unix') chmodSync(address.path, address.mode);
+				resolve();
+			} catch (error) {
+				server.close();
+				reject(error);
+			}
 		});
-		// Anything but a refusal may be a listener that we cannot see.
-		socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code !== 'ECONNREFUSED'));
 	});
 }
 
-/** The address that was bound, as text, with the real port. */
-export function boundAddress(server: Server, address: AdminAddress): string {
-	const bound = server.address();
-	if (address.kind === 'unix' || bound === null || typeof bound === 'string') return address.text;
-	const host = address.host.includes(':') ? `[${address.host}]` : address.host;
-	return `${host}:${bound.port}`;
+function listenOptions(address: AdminAddress): ListenOptions & { fd?: number } {
+	if (address.kind === 'unix') return { path: address.path };
+	if (address.kind === 'fd') return { fd: address.descriptor };
+	return { port: address.port, ...(address.host === '' ? {} : { host: address.host }) };
+}
+
+function bound(server: Server, address: AdminAddress): AdminEndpointAddress {
+	const found = server.address();
+	if (address.kind === 'unix') return address;
+	if (found === null || typeof found === 'string') return { kind: 'unix', path: '', mode: 0, text: address.text };
+	const { port } = found;
+	const host = address.kind === 'fd' ? found.address : address.host;
+	return { kind: 'tcp', host, port, text: `${host.includes(':') ? `[${host}]` : host}:${port}` };
+}
+
+function systemError(code: string): Error {
+	return Object.assign(new Error(code), { code });
 }

@@ -2,6 +2,12 @@
 
 /** A parsed address. */
 export type AdminAddress =
+	| AdminEndpointAddress
+	/** A socket that the process was started with: which of the others it is shows when it is used. */
+	| { readonly kind: 'fd'; readonly descriptor: number; readonly text: string };
+
+/** An address at which the API is. */
+export type AdminEndpointAddress =
 	| { readonly kind: 'tcp'; readonly host: string; readonly port: number; readonly text: string }
 	| { readonly kind: 'unix'; readonly path: string; readonly mode: number; readonly text: string };
 
@@ -12,8 +18,8 @@ export const DEFAULT_ADMIN_LISTEN = '127.0.0.1:2019';
 const SOCKET_MODE = 0o600;
 
 /**
- * Parses `host:port`, `:port` (every interface), `[v6]:port` and `unix//path`, the last with an optional `|0660` for the
- * permissions of the socket; `localhost` is 127.0.0.1. Undefined when it is none of them.
+ * Parses `host:port`, `:port` (every interface), `[v6]:port`, `unix//path`, with an optional `|0660` for the permissions
+ * of the socket, and `fd/3`; `localhost` is 127.0.0.1. Undefined when it is none of them.
  */
 export function parseAdminAddress(text: string): AdminAddress | undefined {
 	const unix = /^unix\/(\/[^|]+)(?:\|(0?[0-7]{3}))?$/.exec(text);
@@ -21,6 +27,8 @@ export function parseAdminAddress(text: string): AdminAddress | undefined {
 		const mode = unix[2] === undefined ? SOCKET_MODE : Number.parseInt(unix[2], 8);
 		return { kind: 'unix', path: unix[1]!, mode, text };
 	}
+	const inherited = /^fd\/(\d{1,7})$/.exec(text);
+	if (inherited) return { kind: 'fd', descriptor: Number(inherited[1]), text };
 	const tcp = /^(?:tcp\/)?(?:\[([0-9a-fA-F:.%]+)\]|([^\s:/[\]]*)):(\d{1,5})$/.exec(text);
 	if (!tcp) return undefined;
 	const port = Number(tcp[3]);

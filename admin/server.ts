@@ -24,12 +24,17 @@ import { createHttp1Server } from '../runtime/protocols/http1/http1-server.ts';
 import { DEFAULT_LIMITS } from '../runtime/protocols/http1/limits.ts';
 import type { ProtocolHost, ProtocolLimits, ProtocolServer } from '../runtime/protocols/protocol.ts';
 import { AdminAccess } from './access.ts';
-import { AdminBindError, bind, boundAddress, probe } from './bind.ts';
+import { AdminBindError, bind, probe } from './bind.ts';
 import { Confirmation } from './confirmation.ts';
 import type { AdminContext, AdminEndpoint, AdminOperation } from './endpoint.ts';
 import { ENDPOINTS } from './endpoints.ts';
 import { AdminError } from './errors.ts';
-import { type AdminAddress, DEFAULT_ADMIN_LISTEN, parseAdminAddress } from './listen-address.ts';
+import {
+	type AdminAddress,
+	type AdminEndpointAddress,
+	DEFAULT_ADMIN_LISTEN,
+	parseAdminAddress,
+} from './listen-address.ts';
 import { RefusalRate } from './refusal-rate.ts';
 
 const KNOWN_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
@@ -91,19 +96,19 @@ export interface AdminServer {
 export async function startAdmin(runtime: RuntimeControl, options: AdminOptions): Promise<AdminServer> {
 	const settings = runtime.admin ?? options.settings;
 	if (settings === undefined || settings.off === true) return { address: '', close: async () => {} };
-	const address = addressOf(settings);
+	const server = createServer();
+	server.maxConnections = MAX_CONNECTIONS;
+	const address = await bind(server, addressOf(settings));
 	const host = new AdminHost(runtime, options, address);
 	const protocol = createHttp1Server(host);
-	const server = createServer(socket => protocol.accept(socket, 'http'));
-	server.maxConnections = MAX_CONNECTIONS;
-	await bind(server, address);
+	// No connection has been accepted yet: that is for the next turn of the event loop.
+	server.on('connection', socket => protocol.accept(socket, 'http'));
 	server.on('error', error =>
 		options.log('error', 'the admin API failed to accept a connection', { error: error.message }),
 	);
-	const bound = boundAddress(server, address);
-	if (settings.token === undefined) options.log('warn', NO_TOKEN, { address: bound });
-	options.log('info', 'the admin API listens', { address: bound });
-	return new ListeningAdmin(bound, server, protocol, host);
+	if (settings.token === undefined) options.log('warn', NO_TOKEN, { address: address.text });
+	options.log('info', 'the admin API listens', { address: address.text });
+	return new ListeningAdmin(address.text, server, protocol, host);
 }
 
 /** Throws AdminBindError when the Admin API of these settings could not listen now: to be asked before anything is served. */
@@ -158,7 +163,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 	readonly confirmation: Confirmation;
 	draining = false;
 	readonly #options: AdminOptions;
-	readonly #address: AdminAddress;
+	readonly #address: AdminEndpointAddress;
 	#access: AdminAccess;
 	/** The settings that `#access` was made of. */
 	#accessOf: AdminSettings;
@@ -170,7 +175,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 	/** The generation that was served when the last change was seen. */
 	#served: number;
 
-	constructor(runtime: RuntimeControl, options: AdminOptions, address: AdminAddress) {
+	constructor(runtime: RuntimeControl, options: AdminOptions, address: AdminEndpointAddress) {
 		this.runtime = runtime;
 		this.#options = options;
 		this.#address = address;

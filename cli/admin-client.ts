@@ -40,6 +40,9 @@ export async function postToAdmin(
 	if (!address || (address.kind === 'tcp' && address.port === 0)) {
 		throw new CommandFailure(`${quoted(text)} is not an address; give host:port or unix//path.`);
 	}
+	if (address.kind === 'fd') {
+		throw new CommandFailure(`${quoted(text)} is known to the server alone; give its address with --address.`);
+	}
 	const host = address.kind === 'unix' ? 'localhost' : isWildcard(address.host) ? '127.0.0.1' : address.host;
 	const port = address.kind === 'unix' ? '' : `:${address.port}`;
 	const origin = `http://${host.includes(':') ? `[${host}]` : host}${port}`;

@@ -234,6 +234,8 @@ function bindReason(code: string): string {
 		EINVAL: 'it is not an address',
 		ENOTFOUND: 'the host name is not known',
 		ENOENT: 'the folder of the socket does not exist',
+		EBADF: 'the process was not started with this descriptor',
+		ENOTSOCK: 'it is not a socket',
 	};
 	return reasons[code] ?? code;
 }

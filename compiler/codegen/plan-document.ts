@@ -2,6 +2,7 @@
 import type { Report } from '../diagnostics/diagnostic.ts';
 import { bindHost } from '../document/check-values.ts';
 import type { Document, Site } from '../document/document.ts';
+import { isListenHost, parseListenHost } from '../document/listen-host.ts';
 import {
 	effectivePort,
 	formatSiteAddress,
@@ -15,11 +16,10 @@ import {
 import { type PlanFiles, type PlannedTls, planTls, type TlsListener } from '../tls/plan-tls.ts';
 import { REDIRECT_ALL } from '../tls/redirects.ts';
 import type { ListenedSite, ListenerSpec, Plan } from './plan.ts';
+import { type PlannedSocket, plannedSocket, socketText } from './planned-socket.ts';
 
 interface Listener {
-	readonly key: string;
-	readonly host: string;
-	readonly port: number;
+	readonly socket: PlannedSocket;
 	/** Every address that leads here. */
 	readonly addresses: PlacedAddress[];
 	readonly entries: ListenedEntry[];
@@ -54,18 +54,18 @@ export function planDocument(document: Document, report: Report, files?: PlanFil
 	const schemes = new Map<string, 'http' | 'https'>();
 	for (const listener of listeners.values()) {
 		const scheme = schemeOf(listener, sites, ports, report);
-		schemes.set(listener.key, scheme);
+		schemes.set(listener.socket.key, scheme);
 		if (scheme === 'https') secure.push(tlsListener(listener, sites));
 	}
 	refuseIdleTls(document, listeners, schemes, report);
 	const tls = planTls(document, secure, files, report);
 	const specs = [...listeners.values()].map(listener => {
-		const scheme = schemes.get(listener.key)!;
-		const { key, host, port } = listener;
-		const handshakes = tls.listeners.get(key);
+		const { socket } = listener;
+		const scheme = schemes.get(socket.key)!;
+		const handshakes = tls.listeners.get(socket.key);
 		const protocols = spokenAt(listener, sites);
 		return {
-			...{ key, host, port, scheme, sites: servedSites(listener) },
+			...{ ...socket, scheme, sites: servedSites(listener) },
 			...(handshakes ? { tls: handshakes } : {}),
 			...(protocols.length > 0 ? { protocols } : {}),
 		};
@@ -78,13 +78,9 @@ function placeAddresses(document: Document, ports: SchemePorts, report: Report):
 	const everywhere = document.settings?.default_bind ?? [];
 	const listeners = new Map<string, Listener>();
 	(document.sites ?? []).forEach((site, index) => {
-		const bound = site.bind?.map(bindHost) ?? [];
-		const foreign = bound.findIndex(host => host.includes('/'));
-		if (foreign !== -1) {
-			const message = `Listening on \`${bound[foreign]}\` is not part of this build yet.`;
-			report({ code: 'bind/unavailable', severity: 'error', pointer: `/sites/${index}/bind/${foreign}`, message });
-			return;
-		}
+		const hosts = site.bind?.length ? site.bind.map(bindHost) : everywhere.length > 0 ? everywhere : [''];
+		// Those that are none have been reported with the other values that can never be used.
+		const bound = hosts.map(parseListenHost).filter(isListenHost);
 		site.addresses.forEach((text, at) => {
 			const pointer = `/sites/${index}/addresses/${at}`;
 			const address = parseSiteAddress(text);
@@ -102,20 +98,23 @@ function placeAddresses(document: Document, ports: SchemePorts, report: Report):
 				report({ code: 'address/scheme-and-port', severity: 'error', pointer, message });
 				return;
 			}
-			const hosts = bound.length > 0 ? bound : everywhere.length > 0 ? everywhere : [''];
-			for (const host of hosts)
-				addTo(listenerOf(listeners, host, effectivePort(address, ports)), address, index, pointer, report);
+			for (const host of bound) {
+				const listener = listenerOf(listeners, plannedSocket(host, effectivePort(address, ports)), pointer, report);
+				addTo(listener, address, index, pointer, report);
+			}
 		});
 	});
 	return listeners;
 }
 
 /** The protocols that the `bind`s of a listener's sites name, all together. */
-function spokenAt({ host, addresses }: Listener, sites: readonly Site[]): string[] {
+function spokenAt({ socket, addresses }: Listener, sites: readonly Site[]): string[] {
 	const spoken = new Set<string>();
 	for (const { site } of addresses) {
 		for (const entry of sites[site]!.bind ?? []) {
-			if (typeof entry !== 'object' || entry.host !== host) continue;
+			if (typeof entry !== 'object') continue;
+			const host = parseListenHost(entry.host);
+			if (!isListenHost(host) || plannedSocket(host, socket.port).key !== socket.key) continue;
 			for (const protocol of entry.protocols) spoken.add(protocol);
 		}
 	}
@@ -129,7 +128,7 @@ function isPlain(address: SiteAddress, ports: SchemePorts): boolean {
 
 /** What a listener speaks; addresses that want it otherwise than the first are reported. */
 function schemeOf(
-	{ host, port, addresses }: Listener,
+	{ socket, addresses }: Listener,
 	sites: readonly Site[],
 	ports: SchemePorts,
 	report: Report,
@@ -141,7 +140,7 @@ function schemeOf(
 		const wanted = tls ? 'https' : 'http';
 		scheme ??= wanted;
 		if (scheme === wanted) continue;
-		const shown = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+		const shown = socketText(socket);
 		const other = scheme.toUpperCase();
 		report({
 			code: 'address/http-and-https',
@@ -166,27 +165,25 @@ function refuseIdleTls(
 	const plain = new Map<number, Listener>();
 	for (const listener of listeners.values()) {
 		for (const { site } of listener.addresses) {
-			if (schemes.get(listener.key) === 'https') served.add(site);
+			if (schemes.get(listener.socket.key) === 'https') served.add(site);
 			else if (!plain.has(site)) plain.set(site, listener);
 		}
 	}
 	(document.sites ?? []).forEach(({ tls }, site) => {
 		const listener = plain.get(site);
 		if (!tls || served.has(site) || !listener) return;
-		const { host, port } = listener;
-		const shown = `${host.includes(':') ? `[${host}]` : host}:${port}`;
 		report({
 			code: 'tls/on-http',
 			severity: 'error',
 			pointer: `/sites/${site}/tls`,
-			message: `server listening on [${shown}] is HTTP, but attempts to configure TLS connection policies`,
+			message: `server listening on [${socketText(listener.socket)}] is HTTP, but attempts to configure TLS connection policies`,
 			hint: 'Write an https:// address, or leave `tls` out.',
 		});
 	});
 }
 
 function tlsListener(listener: Listener, sites: readonly Site[]): TlsListener {
-	const { key, host, port } = listener;
+	const { key, host, port } = listener.socket;
 	const addresses = listener.addresses.map(({ site, address, pointer }) => ({
 		site,
 		host: address.host === '*' ? '' : address.host,
@@ -203,11 +200,14 @@ function withRedirects(specs: readonly ListenerSpec[], tls: PlannedTls, ports: S
 	const result = new Map(specs.map(spec => [spec.key, spec]));
 	const managed = tls.certificates.managed.policies.length > 0;
 	for (const [host, entries] of tls.redirects) {
-		const key = listenerKey(host, ports.http);
+		// No HTTP port belongs to a socket that is no TCP port.
+		if (host.includes('/')) continue;
+		const socket = plannedSocket({ network: 'tcp', host, only6: false }, ports.http);
+		const { key } = socket;
 		const own = result.get(key);
 		if (!own) {
 			const all = entries.at(-1)?.hosts.length === 0 ? entries : [...entries, REDIRECT_ALL];
-			result.set(key, { key, host, port: ports.http, scheme: 'http', sites: all });
+			result.set(key, { ...socket, scheme: 'http', sites: all });
 			continue;
 		}
 		if (own.scheme === 'https' || !managed) continue;
@@ -219,16 +219,21 @@ function withRedirects(specs: readonly ListenerSpec[], tls: PlannedTls, ports: S
 	return [...result.values()];
 }
 
-function listenerKey(host: string, port: number): string {
-	return `tcp/${host.includes(':') ? `[${host}]` : host}:${port}`;
-}
-
-function listenerOf(listeners: Map<string, Listener>, host: string, port: number): Listener {
-	const key = listenerKey(host, port);
-	let listener = listeners.get(key);
+function listenerOf(
+	listeners: Map<string, Listener>,
+	socket: PlannedSocket,
+	pointer: string,
+	report: Report,
+): Listener {
+	let listener = listeners.get(socket.key);
 	if (!listener) {
-		listener = { key, host, port, addresses: [], entries: [], taken: new Map(), bySite: new Map() };
-		listeners.set(key, listener);
+		listener = { socket, addresses: [], entries: [], taken: new Map(), bySite: new Map() };
+		listeners.set(socket.key, listener);
+	}
+	if (listener.socket.mode !== socket.mode) {
+		const message = `\`${socket.host}\` is given different permissions by two sites.`;
+		const hint = 'Write the same permissions wherever the socket is named.';
+		report({ code: 'bind/mode', severity: 'error', pointer, message, hint });
 	}
 	return listener;
 }

@@ -3,14 +3,10 @@
 import type { Document } from '../document/document.ts';
 import type { PlannedCertificates } from '../tls/plan-tls.ts';
 import type { ListenerTls } from '../tls/site-tls.ts';
+import type { PlannedSocket } from './planned-socket.ts';
 
 /** A place to listen. Two documents need the same sockets when their listener keys are the same set. */
-export interface ListenerSpec {
-	/** `tcp/0.0.0.0:8080`: identifies the listener across loads. */
-	readonly key: string;
-	/** Address to bind; '' is every interface, both families. */
-	readonly host: string;
-	readonly port: number;
+export interface ListenerSpec extends PlannedSocket {
 	readonly scheme: 'http' | 'https';
 	/** Sites served there, in the order in which they are tried: most specific host first, catch-all last. */
 	readonly sites: readonly ListenedSite[];

@@ -1,7 +1,7 @@
 /** `bind`: the interfaces that a site listens on. */
 
 import type { SiteBind } from '../document/document.ts';
-import { isListenHost } from '../lower/listen-host.ts';
+import { lowerListenHosts } from '../lower/listen-host.ts';
 import type { Subdirective } from '../lower/lower-context.ts';
 import { lowerProtocols, PROTOCOLS } from '../options/servers/protocols.ts';
 import type { SiteDirective } from './directive.ts';
@@ -18,10 +18,20 @@ export const bind: SiteDirective = {
 		'hosts of the global option `default_bind` are used, else every interface. `protocols` in a block says what is spoken',
 		'on these interfaces, instead of what the global option `servers` says; sites that share one add theirs up.',
 		'',
+		'`tcp6/[::]` takes no IPv4 clients, so that `tcp4/0.0.0.0` may stand beside it. `unix//run/svc.sock|0660` is a Unix',
+		'socket with the permissions of its file, 0600 if left out; it is removed at the end, and one that a server left behind',
+		'is replaced. `fd/3` is a socket that the process was started with, as by systemd. Neither has a port, nor redirects',
+		'from HTTP; a site there is served over TLS unless its address begins with http:// or has the HTTP port. Both may name',
+		'`{env.*}`.',
+		'',
 		'```',
 		':8080 {',
 		'	bind 127.0.0.1 ::1',
 		'	respond "local only"',
+		'}',
+		'http://app.example.com {',
+		'	bind unix//run/svc/app.sock|0660',
+		'	respond "through a proxy on this machine"',
 		'}',
 		'```',
 	].join('\n'),
@@ -39,7 +49,7 @@ export const bind: SiteDirective = {
 			},
 		};
 		cx.subdirectives(line.block, known, 'bind');
-		const hosts = args.filter(word => isListenHost(word, cx)).map(word => word.text.replace(/^\[(.*)\]$/, '$1'));
+		const hosts = lowerListenHosts(args, cx);
 		const entries: SiteBind[] = protocols.length === 0 ? hosts : hosts.map(host => ({ host, protocols }));
 		site.bind = [...((site.bind ?? []) as SiteBind[]), ...entries];
 	},
@@ -51,10 +61,10 @@ export const bind: SiteDirective = {
 			required: ['host', 'protocols'],
 			additionalProperties: false,
 			properties: {
-				host: { type: 'string', description: 'Host to listen on, without a port.' },
+				host: { type: 'string', description: 'Host to listen on, without a port; `unix//path|0660`; `fd/3`.' },
 				protocols: { ...PROTOCOLS, description: 'Versions of HTTP that are spoken there.' },
 			},
 		},
-		description: 'Hosts to listen on, without a port.',
+		description: 'Hosts to listen on, without a port; `unix//path|0660`; `fd/3`.',
 	},
 };

@@ -1,10 +1,10 @@
 /** Values of a document that have the form of their schema and still can never be used: found before anything starts. */
 import type { Report } from '../diagnostics/diagnostic.ts';
-import { parseIp } from '../exchange/ip-address.ts';
 import { parseIpRange } from '../exchange/ip-ranges.ts';
 import { compilePathPatterns, PathPatternError } from '../matchers/path-pattern.ts';
 import type { Reader } from '../source/reader.ts';
 import type { Document, SiteBind, SiteLog } from './document.ts';
+import { isListenHost, parseListenHost } from './listen-host.ts';
 import { isSiteAddress, parseSiteAddress } from './site-address.ts';
 import { escapePointer } from './validate.ts';
 
@@ -13,10 +13,9 @@ export function checkValues(document: Document, report: Report): void {
 	const hosts = (list: unknown, pointer: string): void => {
 		if (!Array.isArray(list)) return;
 		list.forEach((host: unknown, index) => {
-			if (typeof host !== 'string' || isListenHost(host)) return;
-			const message = `\`${host}\` is not a host to listen on.`;
-			const hint = 'Write an address or a host name without a port.';
-			report({ code: 'bind/not-a-host', severity: 'error', pointer: `${pointer}/${index}`, message, hint });
+			if (typeof host !== 'string') return;
+			const parsed = parseListenHost(host);
+			if (!isListenHost(parsed)) report({ ...parsed, severity: 'error', pointer: `${pointer}/${index}` });
 		});
 	};
 	hosts(document.settings?.default_bind, '/settings/default_bind');
@@ -57,13 +56,6 @@ function pathMistake(text: string): string | undefined {
 		if (error instanceof PathPatternError) return error.message;
 		throw error;
 	}
-}
-
-/** True for what a socket could be bound to; sockets that are no TCP port are judged where they are planned. */
-function isListenHost(host: string): boolean {
-	if (host === '' || host.includes('/') || host.includes('{')) return true;
-	const bare = host.replace(/^\[(.*)\]$/, '$1');
-	return parseIp(bare) !== undefined || /^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$/.test(bare);
 }
 
 /** Reports logs that are to be written into a folder as if it were a file. */

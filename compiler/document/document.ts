@@ -89,7 +89,7 @@ export interface Settings {
 
 /** The Admin API. Absent: no API. */
 export interface AdminSettings {
-	/** `host:port` or `unix//path`. `127.0.0.1:2019` if left out. */
+	/** `host:port`, `unix//path` or `fd/3`. `127.0.0.1:2019` if left out. */
 	readonly listen?: string;
 	/** Secret. Every request must carry it as a bearer token. */
 	readonly token?: string;

@@ -43,7 +43,7 @@ export const admin: GlobalOption = {
 		if (rest[0]) cx.count(line, line.words.slice(1), 0, 2, admin.usage);
 		if (address && !isAdminAddress(address.text)) {
 			cx.problem('error', 'admin/bad-address', address.span, `\`${address.text}\` is not an address.`, {
-				hint: 'Write host:port, :port or unix//path.',
+				hint: 'Write host:port, :port, unix//path or fd/3.',
 			});
 		}
 		if (token) warnOfLiteralSecret(token, cx);
@@ -84,8 +84,8 @@ export const admin: GlobalOption = {
 				type: 'string',
 				startup: true,
 				default: DEFAULT_ADMIN_ADDRESS,
-				pattern: `^(unix//.+|(tcp/)?(\\[[0-9a-fA-F:.%]+\\]|[^\\s:/\\[\\]]*):${PORT})$`,
-				description: 'host:port or unix//path.',
+				pattern: `^(unix//.+|fd/[0-9]{1,7}|(tcp/)?(\\[[0-9a-fA-F:.%]+\\]|[^\\s:/\\[\\]]*):${PORT})$`,
+				description: 'host:port, unix//path, or fd/3 for a socket that the process was started with.',
 			},
 			token: {
 				type: 'string',
@@ -98,7 +98,7 @@ export const admin: GlobalOption = {
 				items: { type: 'string' },
 				description: 'Origins of web pages that may call the API.',
 			},
-			enforce_origin: { type: 'boolean', description: 'Requests without an `Origin` are refused.' },
+			enforce_origin: { type: 'boolean', default: false, description: 'Requests without an `Origin` are refused.' },
 			'@id': { type: 'string' },
 		},
 		additionalProperties: false,
@@ -108,6 +108,7 @@ export const admin: GlobalOption = {
 
 function isAdminAddress(text: string): boolean {
 	if (text.startsWith('unix//')) return text.length > 'unix//'.length;
+	if (/^fd\/\d{1,7}$/.test(text)) return true;
 	const port = /^(?:tcp\/)?(?:\[[0-9a-fA-F:.%]+\]|[^\s:/[\]]*):(\d{1,5})$/.exec(text)?.[1];
 	return port !== undefined && Number(port) <= 65_535;
 }

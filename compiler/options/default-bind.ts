@@ -1,5 +1,5 @@
 /** Global option `default_bind`: the interfaces of sites without `bind`. */
-import { isListenHost } from '../lower/listen-host.ts';
+import { lowerListenHosts } from '../lower/listen-host.ts';
 import type { GlobalOption } from './option.ts';
 
 /** `settings.default_bind`. */
@@ -13,7 +13,7 @@ export const defaultBind: GlobalOption = {
 		const args = line.words.slice(1);
 		cx.noBlock(line);
 		if (!cx.count(line, args, 1, Number.POSITIVE_INFINITY, defaultBind.usage)) return;
-		const hosts = args.filter(word => isListenHost(word, cx)).map(word => word.text.replace(/^\[(.*)\]$/, '$1'));
+		const hosts = lowerListenHosts(args, cx);
 		settings.default_bind = [...((settings.default_bind ?? []) as string[]), ...hosts];
 	},
 	schema: { type: 'array', items: { type: 'string' } },

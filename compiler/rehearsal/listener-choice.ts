@@ -58,6 +58,7 @@ function reason(kind: SiteReason['kind'], host: string, entry: ListenedSite | un
 /** What listens, for messages: ``port 8080, and port 8081 of `127.0.0.1` ``. */
 export function listenersText(plan: Plan): string {
 	const texts = plan.listeners.map(({ host, port, scheme }) => {
+		if (host.includes('/')) return `${scheme} on ${host}`;
 		const of = host === '' ? '' : ` of ${host}`;
 		return `${scheme} port ${port}${of}`;
 	});

@@ -1,7 +1,7 @@
 /** Learns on the main thread that an address is free, before the workers bind it in a way that would not tell. */
 import { type AddressInfo, createServer } from 'node:net';
+import { socketText } from '../../compiler/codegen/planned-socket.ts';
 import type { ListenerAddress } from '../threads/messages.ts';
-import { addressText } from './address-text.ts';
 
 /** An address that cannot be listened on. `code` is the system's: `EADDRINUSE`, `EACCES`, `EADDRNOTAVAIL`. */
 export class ListenError extends Error {
@@ -19,7 +19,12 @@ export class ListenError extends Error {
 
 /** The error of listening, in our words. */
 export function listenError(error: NodeJS.ErrnoException, address: ListenerAddress): ListenError {
-	return new ListenError(error.code ?? 'EIO', addressText(address));
+	return new ListenError(error.code ?? 'EIO', socketText(address));
+}
+
+/** What a TCP address is to `net.Server.listen`, beside its port. */
+export function bindOptions({ host, only6 }: ListenerAddress): { readonly host?: string; readonly ipv6Only?: true } {
+	return { ...(host === '' ? {} : { host }), ...(only6 ? { ipv6Only: true } : {}) };
 }
 
 const REASONS: { readonly [code: string]: string } = {
@@ -27,6 +32,14 @@ const REASONS: { readonly [code: string]: string } = {
 	EACCES: 'this user may not bind the port',
 	EADDRNOTAVAIL: 'no interface of this machine has the address',
 	ENOTFOUND: 'the host name is not known',
+	ENOENT: 'the folder of the socket does not exist',
+	ENOTDIR: 'the folder of the socket does not exist',
+	ENAMETOOLONG: 'the path of the socket is too long for this system',
+	EBADF: 'the process was not started with this descriptor',
+	ENOTSOCK: 'it is not a socket',
+	EINVAL: 'it is not a socket on which clients can connect',
+	EEXIST: 'there is a file with this name that is not a socket',
+	ENOSYS: 'threads cannot share it: that needs Node 26.10 or later',
 };
 
 /**
@@ -37,12 +50,9 @@ export function probeListener(address: ListenerAddress): Promise<ListenerAddress
 	return new Promise((resolve, reject) => {
 		const server = createServer();
 		server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, address)));
-		server.listen(
-			{ port: address.port, exclusive: true, ...(address.host === '' ? {} : { host: address.host }) },
-			() => {
-				const { port } = server.address() as AddressInfo;
-				server.close(() => resolve({ ...address, port }));
-			},
-		);
+		server.listen({ port: address.port, exclusive: true, ...bindOptions(address) }, () => {
+			const { port } = server.address() as AddressInfo;
+			server.close(() => resolve({ ...address, port }));
+		});
 	});
 }

@@ -7,6 +7,8 @@ import { plainAddress } from '../protocols/http1/socket-info.ts';
 import type { ConnectionPeer, ProtocolServer } from '../protocols/protocol.ts';
 import type { ListenerAddress } from '../threads/messages.ts';
 import type { Admission } from './admission.ts';
+import { duplicateDescriptor } from './duplicate-descriptor.ts';
+import { bindOptions } from './port-probe.ts';
 import { ProxyReader } from './proxy-reader.ts';
 import { TurnAway } from './turn-away.ts';
 
@@ -64,18 +66,19 @@ export class WorkerListener {
 
 	/** Binds. Rejects with the system's error. `shared`: other threads bind the same address. */
 	bind(shared: boolean): Promise<void> {
-		const { host, port } = this.address;
+		const { port, descriptor } = this.address;
 		return new Promise((resolve, reject) => {
+			const socket =
+				descriptor === undefined
+					? { port, reusePort: shared, ...bindOptions(this.address) }
+					: { fd: duplicateDescriptor(descriptor) };
 			this.#server.once('error', reject);
-			this.#server.listen(
-				{ port, exclusive: true, reusePort: shared, backlog: BACKLOG, ...(host === '' ? {} : { host }) },
-				() => {
-					this.#server.off('error', reject);
-					// A failing accept is reported here and must not end the thread.
-					this.#server.on('error', error => this.#events.acceptFailed(error));
-					resolve();
-				},
-			);
+			this.#server.listen({ ...socket, exclusive: true, backlog: BACKLOG }, () => {
+				this.#server.off('error', reject);
+				// A failing accept is reported here and must not end the thread.
+				this.#server.on('error', error => this.#events.acceptFailed(error));
+				resolve();
+			});
 		});
 	}
 

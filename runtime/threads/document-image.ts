@@ -103,9 +103,9 @@ export function documentImage(
 		sites: texts,
 		keys: dependencies ? sites.map((site, index) => dependencies(site) + texts[index]!) : texts,
 		listeners: (plan?.listeners ?? []).map(listener => {
-			const { key, host, port, scheme } = listener;
+			const { sites: _sites, tls: _tls, protocols: _protocols, ...address } = listener;
 			const tls = listener.tls && JSON.stringify(listener.tls);
-			return { address: { key, host, port, scheme }, sites: memory.listener(listener), tls };
+			return { address, sites: memory.listener(listener), tls };
 		}),
 		certificates: plan?.certificates,
 	};

@@ -1,4 +1,5 @@
 /** What the threads say to each other. Payloads are strings and small arrays: cloning deep objects would stall the main loop. */
+import type { PlannedSocket } from '../../compiler/codegen/planned-socket.ts';
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { Settings } from '../../compiler/document/document.ts';
@@ -24,12 +25,11 @@ export const MOST_THREADS = 256;
 /** Length of that memory. */
 export const CONTROL_SLOTS = CONTROL_OUTSTANDING + MOST_THREADS;
 
-/** A socket to bind. `port` is 0 until the main thread has chosen one. */
-export interface ListenerAddress {
-	readonly key: string;
-	readonly host: string;
-	readonly port: number;
+/** A socket to listen on. `port` is 0 until the main thread has chosen one. */
+export interface ListenerAddress extends PlannedSocket {
 	readonly scheme: 'http' | 'https';
+	/** The socket that the main thread holds and of which each thread listens on a copy; undefined when each binds its own. */
+	readonly descriptor?: number;
 }
 
 /** `[from, count]`: sites kept from the generation before, starting at `from`; −1 takes the next `count` changed ones. */

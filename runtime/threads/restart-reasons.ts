@@ -1,8 +1,8 @@
 /** Which changes of a document a running process cannot make (service specification, rules for loads). */
+import { socketText } from '../../compiler/codegen/planned-socket.ts';
 import type { Document } from '../../compiler/document/document.ts';
 import { startupChanges } from '../../compiler/document/startup-settings.ts';
 import type { RestartReason } from '../control.ts';
-import { addressText } from '../listeners/address-text.ts';
 import type { DocumentImage } from './document-image.ts';
 import type { ListenerAddress } from './messages.ts';
 
@@ -43,7 +43,7 @@ function tlsReasons(before: DocumentImage, after: DocumentImage, reasons: Restar
 		if (reasons.length >= MOST_NAMES) break;
 	}
 	const mutual = new Set(before.certificates?.mutual);
-	const open = new Set(before.listeners.map(({ address }) => (address.scheme === 'https' ? addressText(address) : '')));
+	const open = new Set(before.listeners.map(({ address }) => (address.scheme === 'https' ? socketText(address) : '')));
 	for (const listener of after.certificates?.mutual ?? []) {
 		if (mutual.has(listener) || !open.has(listener)) continue;
 		const message = `Asking for client certificates on ${listener} needs a restart: sessions begun without one could be resumed.`;
@@ -62,7 +62,7 @@ function listenerReasons(
 	const next = new Set(after.listeners.map(listener => id(listener.address)));
 	for (const { address } of after.listeners) {
 		if (old.has(id(address)) || (mayAddPlain && address.scheme === 'http')) continue;
-		const subject = addressText(address);
+		const subject = socketText(address);
 		reasons.push({
 			code: 'listener_added',
 			subject,
@@ -71,7 +71,7 @@ function listenerReasons(
 	}
 	for (const { address } of before.listeners) {
 		if (next.has(id(address))) continue;
-		const subject = addressText(address);
+		const subject = socketText(address);
 		reasons.push({
 			code: 'listener_removed',
 			subject,

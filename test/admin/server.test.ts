@@ -1,5 +1,5 @@
 /** The Admin API over real sockets: every endpoint, and every rule of who may call. */
-import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -681,7 +681,7 @@ access('the token comes before the origin', async () => {
 });
 
 access('without a token other machines are refused, with one they are not', () => {
-	const address = parseAdminAddress(':2019')!;
+	const address = { kind: 'tcp', host: '', port: 2019, text: ':2019' } as const;
 	const from = (remoteAddress: string, settings: AdminSettings, authorization?: string): number => {
 		const received = { method: 'GET', path: '/live', query: undefined, authority: 'localhost' };
 		const headers = new HeaderList(authorization === undefined ? [] : ['Authorization', authorization]);
@@ -776,6 +776,15 @@ listening('a Unix socket admits its owner under any name, and goes with the serv
 		}
 		await server.close();
 		assert.not.ok(existsSync(path));
+		// A file that is no socket refuses connections as a stale one does.
+		writeFileSync(path, 'mine');
+		try {
+			await start({ listen: `unix/${path}` });
+			assert.unreachable('a file was replaced');
+		} catch (error) {
+			assert.is((error as Error).message, `failed to bind admin API on unix/${path}`);
+		}
+		assert.is(statSync(path).size, 4);
 	} finally {
 		rmSync(folder, { recursive: true, force: true });
 	}
@@ -784,9 +793,9 @@ listening('a Unix socket admits its owner under any name, and goes with the serv
 listening('addresses are parsed, and nothing else is', () => {
 	const tcp = (text: string): string | undefined => {
 		const address = parseAdminAddress(text);
-		return address?.kind === 'tcp'
-			? `${address.host} ${address.port}`
-			: address && `${address.path} ${address.mode.toString(8)}`;
+		if (address?.kind === 'tcp') return `${address.host} ${address.port}`;
+		if (address?.kind === 'fd') return `descriptor ${address.descriptor}`;
+		return address && `${address.path} ${address.mode.toString(8)}`;
 	};
 	assert.is(tcp('127.0.0.1:2019'), '127.0.0.1 2019');
 	assert.is(tcp('tcp/LOCALHOST:1'), '127.0.0.1 1');
@@ -794,7 +803,20 @@ listening('addresses are parsed, and nothing else is', () => {
 	assert.is(tcp('[::1]:2019'), '::1 2019');
 	assert.is(tcp('unix//run/x.sock'), '/run/x.sock 600');
 	assert.is(tcp('unix//run/x.sock|0660'), '/run/x.sock 660');
-	for (const text of ['', '2019', 'a:', 'a:65536', 'a:b', '::1:2019', 'unix/x', 'unix//x|9', 'http://a:1', 'a:1/x']) {
+	assert.is(tcp('fd/3'), 'descriptor 3');
+	for (const text of [
+		'',
+		'2019',
+		'a:',
+		'a:65536',
+		'a:b',
+		'::1:2019',
+		'unix/x',
+		'unix//x|9',
+		'http://a:1',
+		'a:1/x',
+		'fd/x',
+	]) {
 		assert.is(tcp(text), undefined, text);
 	}
 });

@@ -94,10 +94,35 @@ plans('a listener speaks HTTP or HTTPS', () => {
 });
 
 plans('what cannot be listened on is refused', () => {
-	assert.equal(plan([{ addresses: ['http://{env.HOST}'] }, { addresses: [':80'], bind: ['unix//run/a.sock'] }]).codes, [
-		'address/placeholder',
-		'bind/unavailable',
+	assert.equal(
+		plan([
+			{ addresses: ['http://{env.HOST}'] },
+			{ addresses: [':80'], bind: ['unix//run/a.sock|0660'] },
+			{ addresses: ['http://b'], bind: ['unix//run/a.sock'] },
+		]).codes,
+		['address/placeholder', 'bind/mode'],
+	);
+});
+
+plans('sockets that are no TCP port have no port, and no redirects lead to their sites', () => {
+	const { codes, listeners } = plan([
+		{ addresses: ['http://a:9000', 'http://b'], bind: ['unix//run/a.sock|0660', 'fd/{env.SOCKET}'] },
+		{ addresses: ['c'], bind: ['fd/4', 'unix//run/tls.sock'] },
+		{ addresses: ['http://d:81'], bind: ['tcp4/0.0.0.0', 'tcp6/[::]', 'tcp6/[::1]'] },
 	]);
+	assert.equal(codes, []);
+	assert.equal(
+		listeners.map(({ key, host, port, scheme, mode, only6 }) => [key, host, port, scheme, mode ?? only6]),
+		[
+			['fd/4', 'fd/4', 0, 'https', undefined],
+			['fd/{env.SOCKET}', 'fd/{env.SOCKET}', 0, 'http', undefined],
+			['tcp/0.0.0.0:81', '0.0.0.0', 81, 'http', undefined],
+			['tcp/[::1]:81', '::1', 81, 'http', undefined],
+			['tcp6/[::]:81', '::', 81, 'http', true],
+			['unix//run/a.sock', 'unix//run/a.sock', 0, 'http', 0o660],
+			['unix//run/tls.sock', 'unix//run/tls.sock', 0, 'https', undefined],
+		],
+	);
 });
 
 plans('`default_bind` holds for sites without `bind`', () => {

@@ -1,0 +1,185 @@
+/**
+ * What the process listens on. Threads bind TCP ports themselves; Unix sockets, and those that the process was started
+ * with, they cannot: the main thread holds them, and every thread listens on a copy.
+ */
+import { chmodSync, closeSync, fstatSync, lstatSync, renameSync, type Stats, statSync, unlinkSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import path from 'node:path';
+import { parseListenHost, SOCKET_MODE } from '../../compiler/document/listen-host.ts';
+import type { ExpandText } from '../logs/machine-text.ts';
+import type { ListenerAddress, LogEntry } from '../threads/messages.ts';
+import { duplicateDescriptor } from './duplicate-descriptor.ts';
+import { listenError, probeListener } from './port-probe.ts';
+import { someoneListens } from './someone-listens.ts';
+
+/** Connections that the kernel keeps until a thread takes them. */
+const BACKLOG = 2048;
+/** Bytes of a path that clients can connect to (`sun_path` without its zero). */
+const LONGEST_PATH = process.platform === 'linux' ? 107 : 103;
+
+interface Held {
+	readonly descriptor: number;
+	/** The file, and the permissions that it has; undefined for a socket that was inherited, which is not ours to close. */
+	readonly file: { readonly path: string; readonly inode: bigint; mode: number } | undefined;
+}
+
+/** The sockets of one process. */
+export class ListenerSockets {
+	readonly #expand: ExpandText;
+	readonly #log: (entry: LogEntry) => void;
+	#bound = new Map<string, ListenerAddress>();
+	readonly #held = new Map<string, Held>();
+
+	/** `expand` fills in what an address takes from the machine. `log` is told of files that could not be changed or removed. */
+	constructor(expand: ExpandText, log: (entry: LogEntry) => void) {
+		this.#expand = expand;
+		this.#log = log;
+	}
+
+	/** What is served. */
+	get bound(): ListenerAddress[] {
+		return [...this.#bound.values()];
+	}
+
+	/** As threads can listen on them, with their final ports; those that are new have been seen to be free. Rejects with ListenError. */
+	async bindable(wanted: readonly ListenerAddress[]): Promise<ListenerAddress[]> {
+		const listeners: ListenerAddress[] = [];
+		for (const address of wanted) {
+			if (address.host.includes('/')) listeners.push(await this.#open(address));
+			else listeners.push(this.#bound.get(address.key) ?? (await probeListener(address)));
+		}
+		return listeners;
+	}
+
+	/** These are served from now on, with the permissions that they name. */
+	serve(listeners: readonly ListenerAddress[]): void {
+		this.#bound = new Map(listeners.map(listener => [listener.key, listener]));
+		this.#keep(listeners);
+	}
+
+	/** What was made bindable for a load that failed is closed. */
+	giveUp(): void {
+		this.#keep(this.#bound.values());
+	}
+
+	/** Closes what the main thread holds, and removes files of sockets. Safe to call twice. */
+	close(): void {
+		this.#keep([]);
+	}
+
+	async #open(address: ListenerAddress): Promise<ListenerAddress> {
+		let held = this.#held.get(address.key);
+		if (!held) {
+			held = await this.#make(address).catch(error => {
+				throw listenError(error, address);
+			});
+			this.#held.set(address.key, held);
+		}
+		return { ...address, descriptor: held.descriptor };
+	}
+
+	#keep(addresses: Iterable<ListenerAddress>): void {
+		const kept = new Set<string>();
+		for (const { key, mode = SOCKET_MODE } of addresses) {
+			kept.add(key);
+			const file = this.#held.get(key)?.file;
+			if (!file || file.mode === mode) continue;
+			this.#change(key, () => isStill(file) && chmodSync(file.path, mode));
+			file.mode = mode;
+		}
+		for (const key of [...this.#held.keys()]) if (!kept.has(key)) this.#close(key);
+	}
+
+	#close(key: string): void {
+		const held = this.#held.get(key);
+		this.#held.delete(key);
+		if (!held?.file) return;
+		// Another server may have taken the name.
+		const { file } = held;
+		this.#change(key, () => isStill(file) && unlinkSync(file.path));
+		closeSync(held.descriptor);
+	}
+
+	#change(key: string, change: () => void): void {
+		try {
+			change();
+		} catch (error) {
+			const fields = { address: key, cause: (error as NodeJS.ErrnoException).code };
+			this.#log({ level: 'warn', logger: 'runtime', message: 'the file of a socket could not be changed', fields });
+		}
+	}
+
+	async #make({ host, mode = SOCKET_MODE }: ListenerAddress): Promise<Held> {
+		const at = parseListenHost(this.#filled(host));
+		if ('network' in at && at.network === 'fd') {
+			const descriptor = Number(at.descriptor);
+			// Throws EBADF. Whether it listens shows when threads do.
+			if (!fstatSync(descriptor).isSocket()) throw systemError('ENOTSOCK');
+			return { descriptor, file: undefined };
+		}
+		if ('network' in at && at.network === 'unix') return bindUnix(at.path, mode);
+		throw systemError('EINVAL');
+	}
+
+	#filled(host: string): string {
+		return this.#expand(host, () => {
+			throw systemError('EINVAL');
+		});
+	}
+}
+
+/**
+ * Binds under another name and renames: clients never meet a socket with other permissions, and one that a server left
+ * behind is replaced at once.
+ */
+async function bindUnix(file: string, mode: number): Promise<Held> {
+	if (Buffer.byteLength(file) > LONGEST_PATH) throw systemError('ENAMETOOLONG');
+	// Throws ENOENT, which binding would call EACCES.
+	statSync(path.dirname(file));
+	const there = statsOf(file);
+	if (there && !there.isSocket()) throw systemError('EEXIST');
+	if (there && (await someoneListens(file))) throw systemError('EADDRINUSE');
+	const own = path.join(path.dirname(file), `.${process.pid.toString(36)}~`);
+	if (statsOf(own)?.isSocket()) unlinkSync(own);
+	const server = await listening(own);
+	let descriptor: number | undefined;
+	try {
+		chmodSync(own, mode);
+		descriptor = duplicateDescriptor(handleOf(server));
+		renameSync(own, file);
+		return { descriptor, file: { path: file, inode: lstatSync(file, { bigint: true }).ino, mode } };
+	} catch (error) {
+		if (descriptor !== undefined) closeSync(descriptor);
+		throw error;
+	} finally {
+		// In the same turn: a connection that comes meanwhile waits for a thread. This removes `own` if it is still there.
+		server.close();
+	}
+}
+
+function listening(file: string): Promise<Server> {
+	return new Promise((resolve, reject) => {
+		const server = createServer();
+		server.once('error', reject);
+		server.listen({ path: file, backlog: BACKLOG }, () => resolve(server));
+	});
+}
+
+/** Node keeps the number to itself. */
+function handleOf(server: Server): number {
+	const { _handle: handle } = server as unknown as { readonly _handle?: { readonly fd?: number } };
+	if (typeof handle?.fd !== 'number') throw systemError('ENOSYS');
+	return handle.fd;
+}
+
+function isStill({ path: file, inode }: { readonly path: string; readonly inode: bigint }): boolean {
+	return lstatSync(file, { bigint: true, throwIfNoEntry: false })?.ino === inode;
+}
+
+function statsOf(file: string): Stats | undefined {
+	return lstatSync(file, { throwIfNoEntry: false });
+}
+
+function systemError(code: string): Error {
+	return Object.assign(new Error(code), { code });
+}

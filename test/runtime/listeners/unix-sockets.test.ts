@@ -1,0 +1,149 @@
+/** Sites on Unix sockets: every thread serves one file, whose life is that of the server. */
+import { existsSync, lstatSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+import { get } from 'node:http';
+import { createServer } from 'node:net';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Document } from '../../../compiler/document/document.ts';
+import { ListenerSockets } from '../../../runtime/listeners/listener-sockets.ts';
+import { temporaryFolder } from '../../harness.ts';
+import { eventually, json, withServer } from '../running-server.ts';
+
+const unix = suite('site listeners on Unix sockets');
+const folder = temporaryFolder();
+
+function site(file: string, body = 'here', more: Document['settings'] = {}): Document {
+	return {
+		settings: more,
+		sites: [
+			{ addresses: ['http://a.test'], bind: [`unix/${file}`], logs: [{}], pipeline: [{ handler: 'respond', body }] },
+		],
+	};
+}
+
+function ask(socketPath: string, headers: { [name: string]: string } = {}): Promise<string> {
+	return new Promise((resolve, reject) => {
+		const request = get({ socketPath, headers: { host: 'a.test', connection: 'close', ...headers } }, response => {
+			let body = '';
+			response.setEncoding('utf8').on('data', chunk => {
+				body += chunk;
+			});
+			response.on('end', () => resolve(body));
+		});
+		request.on('error', reject);
+	});
+}
+
+unix('all threads take its connections, and a thread that dies takes nothing with it', async () => {
+	const file = path.join(folder, 'threads.sock');
+	await withServer(site(file), {}, async ({ runtime, log }) => {
+		assert.is(lstatSync(file).mode & 0o777, 0o600);
+		const { ino } = lstatSync(file);
+		const answers = await Promise.all(Array.from({ length: 40 }, () => ask(file)));
+		assert.equal(new Set(answers), new Set(['here']));
+		for (const thread of [0, 1]) {
+			await runtime.terminateWorker(thread);
+			assert.is(await ask(file), 'here');
+			await eventually(
+				'replaced',
+				() => log.entries.filter(({ msg }) => msg === 'a worker thread was replaced').length > thread,
+			);
+		}
+		assert.is(await ask(file), 'here');
+		assert.is(lstatSync(file).ino, ino);
+		assert.equal(log.entries.find(({ msg }) => msg === 'serving')!.listeners, [`unix/${file}`]);
+	});
+	assert.not.ok(existsSync(file));
+});
+
+unix(
+	'a reload keeps the socket and gives it new permissions; one that is added or removed needs a restart',
+	async () => {
+		const file = path.join(folder, 'reload.sock');
+		await withServer(site(`${file}|0660`), {}, async ({ runtime }) => {
+			const before = lstatSync(file);
+			assert.is(before.mode & 0o777, 0o660);
+			const loaded = await runtime.load(json(site(`${file}|0606`, 'new{http.vars.client_ip}')));
+			assert.is(loaded.result, 'applied');
+			assert.is(await ask(file, { 'x-forwarded-for': '203.0.113.9' }), 'new');
+			assert.is(lstatSync(file).mode & 0o777, 0o606);
+			assert.is(lstatSync(file).ino, before.ino);
+			const other = path.join(folder, 'other.sock');
+			const moved = await runtime.load(json(site(other)));
+			assert.is(moved.result, 'restart_required');
+			assert.equal('reasons' in moved && moved.reasons.map(({ code, subject }) => `${code} ${subject}`), [
+				`listener_added unix/${other}`,
+				`listener_removed unix/${file}`,
+			]);
+			assert.not.ok(existsSync(other));
+		});
+	},
+);
+
+unix('a process without a configuration may add one, and a load that fails leaves none', async () => {
+	const file = path.join(folder, 'added.sock');
+	await withServer(undefined, {}, async ({ runtime }) => {
+		const broken = site(file);
+		const refused = await runtime.load(
+			json({ ...broken, settings: { logs: { default: { output: { writer: 'file', path: '/proc/no/such.log' } } } } }),
+		);
+		assert.is(refused.result, 'refused');
+		assert.not.ok(existsSync(file));
+		assert.is((await runtime.load(json(broken))).result, 'applied');
+		assert.is(await ask(file), 'here');
+	});
+});
+
+unix('what a killed server left behind is replaced; a server, a file and a link are not', async () => {
+	const file = path.join(folder, 'taken.sock');
+	const sockets = new ListenerSockets(
+		text => text,
+		() => {},
+	);
+	const open = (at: string) =>
+		sockets.bindable([{ key: `unix/${at}`, host: `unix/${at}`, port: 0, scheme: 'http' }]).then(
+			([address]) => `descriptor ${address!.descriptor}`,
+			error => (error as Error).message,
+		);
+	const other = createServer().listen(file);
+	await new Promise(resolve => other.once('listening', resolve));
+	assert.is(await open(file), `Cannot listen on unix/${file}: the address is in use.`);
+	assert.ok(existsSync(file));
+	renameSync(file, `${file}.kept`);
+	await new Promise(resolve => other.close(resolve));
+	renameSync(`${file}.kept`, file);
+	assert.match(await open(file), /^descriptor \d+$/);
+	sockets.giveUp();
+	assert.not.ok(existsSync(file));
+	writeFileSync(file, 'mine');
+	assert.match(await open(file), /there is a file with this name that is not a socket/);
+	assert.ok(existsSync(file));
+	unlinkSync(file);
+	symlinkSync('/etc/passwd', file);
+	assert.match(await open(file), /that is not a socket/);
+	assert.ok(lstatSync(file).isSymbolicLink());
+	assert.match(await open(path.join(folder, 'x'.repeat(120))), /the path of the socket is too long/);
+	assert.match(await open('/no/such/folder/a.sock'), /the folder of the socket does not exist/);
+
+	// A name that another server has taken stays at the end.
+	const given = path.join(folder, 'given.sock');
+	await open(given);
+	unlinkSync(given);
+	writeFileSync(given, 'of another');
+	sockets.close();
+	sockets.close();
+	assert.ok(existsSync(given));
+});
+
+unix('a Unix peer has no address, and is believed only where that is said', async () => {
+	const file = path.join(folder, 'peer.sock');
+	const document = site(file, '{http.vars.client_ip}', { trusted_proxies_unix: true });
+	await withServer(document, {}, async ({ log }) => {
+		assert.is(await ask(file), '');
+		await eventually('logged', () => log.text().includes('"remote_ip":"","remote_port":"0"'));
+		assert.is(await ask(file, { 'x-forwarded-for': '203.0.113.9' }), '203.0.113.9');
+	});
+});
+
+unix.run();
