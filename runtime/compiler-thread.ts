@@ -7,7 +7,7 @@ import { toReport } from '../compiler/diagnostics/diagnostic-report.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
 import { documentDifference } from '../compiler/document/difference.ts';
 import type { Document } from '../compiler/document/document.ts';
-import { inSchemaOrder } from '../compiler/document/key-order.ts';
+import { printedForm } from '../compiler/document/printed-form.ts';
 import { redact } from '../compiler/document/secrets.ts';
 import type { CompilerSession } from '../compiler/incremental/compiler-session.ts';
 import type { Reader } from '../compiler/source/reader.ts';
@@ -113,7 +113,7 @@ class Compilation {
 
 	#adapt(input: ConfigInput): CompilerAnswers['adapt'] {
 		const { document, diagnostics } = compile(input, this.#reader);
-		return { document: document && JSON.stringify(inSchemaOrder(document)), diagnostics: diagnostics.map(toReport) };
+		return { document: document && JSON.stringify(printedForm(document)), diagnostics: diagnostics.map(toReport) };
 	}
 
 	#prepare(input: ConfigInput, unconfigured: boolean): Prepared {

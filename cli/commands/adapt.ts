@@ -27,10 +27,10 @@ export const adapt: Command = {
 		}
 		const input = await readConfiguration(requiredSource(invocation));
 		const { compileConfiguration } = await import('../compilation.ts');
-		const { inSchemaOrder } = await import('../../compiler/document/key-order.ts');
+		const { printedForm } = await import('../../compiler/document/printed-form.ts');
 		const { document, warnings } = compileConfiguration(input);
 		if (warnings !== '') printError(`${warnings}\n`);
-		print(`${JSON.stringify(inSchemaOrder(document), undefined, indent)}\n`);
+		print(`${JSON.stringify(printedForm(document), undefined, indent)}\n`);
 		return EXIT.ok;
 	},
 };

@@ -58,7 +58,11 @@ export const error = handlerDirective<FailStep>({
 	},
 	schema: {
 		properties: {
-			status: { ...STEP_STATUS, description: 'Status, or a text with placeholders that gives one. 500 if left out.' },
+			status: {
+				...STEP_STATUS,
+				default: 500,
+				description: 'Status, or a text with placeholders that gives one. 500 if left out.',
+			},
 			message: { type: 'string', description: 'Message, with placeholders; for logs and error routes.' },
 		},
 	},

@@ -57,7 +57,11 @@ export const logAppend = handlerDirective<AddLogFieldStep>({
 				type: 'string',
 				description: 'A whole placeholder, the name of a variable, or a text. `{http.response.body}` is the body.',
 			},
-			early: { type: 'boolean', description: 'Reads the value when the step runs, not when the response is sent.' },
+			early: {
+				type: 'boolean',
+				default: false,
+				description: 'Reads the value when the step runs, not when the response is sent.',
+			},
 		},
 		required: ['key', 'value'],
 	},

@@ -47,8 +47,12 @@ export const redir = handlerDirective<RedirectStep>({
 	schema: {
 		properties: {
 			to: { type: 'string', minLength: 1, description: 'Value of `Location`, with placeholders.' },
-			status: { ...STEP_STATUS, description: 'Status, or a text with placeholders that gives one. 302 if left out.' },
-			html: { type: 'boolean', description: 'Answers 200 with a page that leads on.' },
+			status: {
+				...STEP_STATUS,
+				default: 302,
+				description: 'Status, or a text with placeholders that gives one. 302 if left out.',
+			},
+			html: { type: 'boolean', default: false, description: 'Answers 200 with a page that leads on.' },
 		},
 		required: ['to'],
 	},

@@ -82,7 +82,7 @@ export const respond = handlerDirective<RespondStep>({
 		properties: {
 			status: { ...STEP_STATUS, description: 'Status, or a text with placeholders that gives one. 200 if left out.' },
 			body: { type: 'string', description: 'Body, with placeholders.' },
-			close: { type: 'boolean', description: 'Ends the connection after the response.' },
+			close: { type: 'boolean', default: false, description: 'Ends the connection after the response.' },
 		},
 	},
 	compile: compileRespond,

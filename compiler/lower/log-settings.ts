@@ -29,11 +29,17 @@ export const LOG_PROPERTIES: { readonly [name: string]: Schema } = {
 		type: 'object',
 		description: 'Writes some of the entries with one message and level only.',
 		properties: {
-			interval: { type: 'integer', minimum: 1, description: 'Milliseconds; 1000 if left out.' },
-			first: { type: 'integer', minimum: 0, description: 'Entries written in an interval; 100 if left out.' },
+			interval: { type: 'integer', minimum: 1, default: 1000, description: 'Milliseconds; 1000 if left out.' },
+			first: {
+				type: 'integer',
+				minimum: 0,
+				default: 100,
+				description: 'Entries written in an interval; 100 if left out.',
+			},
 			thereafter: {
 				type: 'integer',
 				minimum: 0,
+				default: 100,
 				description: 'Of those beyond, each so many-th is written, none with 0; 100 if left out.',
 			},
 		},

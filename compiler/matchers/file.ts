@@ -93,7 +93,11 @@ export const file = requestMatcher<FileMatcher>({
 				description: 'Paths below the root, with placeholders and globs; `=404` raises that error.',
 			},
 			root: { type: 'string', description: 'Folder that the files are below. The variable `root` if left out.' },
-			policy: { enum: TRY_POLICIES, description: 'Which of several files is taken. `first_exist` if left out.' },
+			policy: {
+				enum: TRY_POLICIES,
+				default: 'first_exist',
+				description: 'Which of several files is taken. `first_exist` if left out.',
+			},
 			split_path: {
 				type: 'array',
 				items: { type: 'string', minLength: 1 },

@@ -31,7 +31,11 @@ export const tls = requestMatcher<TlsMatcher>({
 	},
 	schema: {
 		properties: {
-			early_data: { type: 'boolean', description: 'Only requests sent before the handshake was completed.' },
+			early_data: {
+				type: 'boolean',
+				default: false,
+				description: 'Only requests sent before the handshake was completed.',
+			},
 		},
 	},
 	// Early data of TLS 1.3 is not accepted: a request is here only after its handshake.

@@ -61,7 +61,7 @@ export const urlPattern = requestMatcher<UrlPatternMatcher>({
 		properties: {
 			pattern: { type: 'string', description: 'Pattern of a URL, or of its path and what follows it.' },
 			base_url: { type: 'string', description: 'URL against which the pattern is taken.' },
-			ignore_case: { type: 'boolean', description: 'Letter case does not count.' },
+			ignore_case: { type: 'boolean', default: false, description: 'Letter case does not count.' },
 		},
 		required: ['pattern'],
 	},

@@ -31,9 +31,10 @@ export const metrics: GlobalOption = {
 	schema: {
 		type: 'object',
 		properties: {
-			per_host: { type: 'boolean', description: 'Adds the label `host`.' },
+			per_host: { type: 'boolean', default: false, description: 'Adds the label `host`.' },
 			observe_catchall_hosts: {
 				type: 'boolean',
+				default: false,
 				description: 'With `per_host`: hosts that no site names are told apart too, the first 1000 of a thread.',
 			},
 		},

@@ -114,21 +114,25 @@ export const pki: GlobalOption = {
 						name: { type: 'string', description: 'Name of the authority, for its common names.' },
 						root_cn: {
 							type: 'string',
+							default: '{pki.ca.name} - {time.now.year} ECC Root',
 							description: 'Common name of the root; `{pki.ca.name} - {time.now.year} ECC Root` if left out.',
 						},
 						intermediate_cn: {
 							type: 'string',
+							default: '{pki.ca.name} - ECC Intermediate',
 							description: 'Common name of the intermediate; `{pki.ca.name} - ECC Intermediate` if left out.',
 						},
 						intermediate_lifetime: {
 							type: 'number',
 							exclusiveMinimum: 0,
 							exclusiveMaximum: ROOT_LIFETIME,
+							default: 604_800_000,
 							description: 'Milliseconds; 7 days if left out. Shorter than the life of the root.',
 						},
 						maintenance_interval: {
 							type: 'number',
 							exclusiveMinimum: 0,
+							default: 600_000,
 							description:
 								'Milliseconds between two looks at whether something must be renewed; 10 minutes if left out.',
 						},
@@ -136,6 +140,7 @@ export const pki: GlobalOption = {
 							type: 'number',
 							exclusiveMinimum: 0,
 							maximum: 1,
+							default: 0.2,
 							description: 'Part of a life that is left when the certificate is renewed; 0.2 if left out.',
 						},
 						root: { ...FILES, description: 'Files of a root to sign with, instead of one of our own.' },

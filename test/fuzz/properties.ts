@@ -4,7 +4,7 @@ import { NO_FACTS } from '../../compiler/codegen/placeholders/index.ts';
 import { type Compiled, compile } from '../../compiler/compiler.ts';
 import { toReport } from '../../compiler/diagnostics/diagnostic-report.ts';
 import type { Dialect } from '../../compiler/dialects/dialect.ts';
-import { inSchemaOrder } from '../../compiler/document/key-order.ts';
+import { printedForm } from '../../compiler/document/printed-form.ts';
 import { lint } from '../../compiler/lint/lint.ts';
 import { ReadError, type Reader } from '../../compiler/source/reader.ts';
 import { formatText } from '../../compiler/syntax/format.ts';
@@ -74,14 +74,14 @@ export async function check({ format, text }: Seed, again = true): Promise<void>
 
 /** The document that came out is accepted, and comes out again as it is. */
 function checkDocument({ document }: Compiled): void {
-	const text = JSON.stringify(inSchemaOrder(document!));
+	const text = JSON.stringify(printedForm(document!));
 	const again = compile({ format: 'json', text, name: 'again' }, reader);
 	if (!again.document) {
 		throw new Broken(
 			`its document is refused: ${again.diagnostics.map(one => `${one.code} ${one.pointer}`).join(', ')}`,
 		);
 	}
-	if (JSON.stringify(inSchemaOrder(again.document)) !== text) throw new Broken('its document comes out another one');
+	if (JSON.stringify(printedForm(again.document)) !== text) throw new Broken('its document comes out another one');
 }
 
 /**

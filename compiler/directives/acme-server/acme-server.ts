@@ -135,7 +135,7 @@ export const acmeServer = handlerDirective<AcmeServerStep>({
 				items: { enum: CHALLENGE_TYPES },
 				description: 'Types of challenges that are offered; all if left out.',
 			},
-			allow_wildcard_names: { type: 'boolean', description: 'Whether wildcards may be ordered.' },
+			allow_wildcard_names: { type: 'boolean', default: false, description: 'Whether wildcards may be ordered.' },
 			allow: { ...RULES, description: 'What may be ordered, and nothing else.' },
 			deny: { ...RULES, description: 'What may not be ordered.' },
 		},

@@ -88,11 +88,16 @@ export const basicAuth = handlerDirective<BasicAuthStep>({
 	},
 	schema: {
 		properties: {
-			algorithm: { enum: HASH_ALGORITHMS, description: 'How passwords are hashed; `bcrypt` if left out.' },
+			algorithm: {
+				enum: HASH_ALGORITHMS,
+				default: 'bcrypt',
+				description: 'How passwords are hashed; `bcrypt` if left out.',
+			},
 			realm: {
 				type: 'string',
 				minLength: 1,
 				pattern: '^[ -~]+$',
+				default: 'restricted',
 				description: 'What the client is told it needs credentials for; `restricted` if left out.',
 			},
 			accounts: {

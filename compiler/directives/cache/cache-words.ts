@@ -70,8 +70,14 @@ export const RULES_PROPERTIES: { readonly [name: string]: Schema } = {
 		maximum: 3_600_000,
 		description: 'Milliseconds that requests wait for the same one that is under way; 0 is off, 10000 if left out.',
 	},
-	client_control: { type: 'boolean', description: 'Whether `Cache-Control` of requests is obeyed.', default: true },
-	status_header: { type: 'boolean', description: 'Adds `Cache-Status` (RFC 9211).', default: true },
+	client_control: {
+		type: 'boolean',
+		description: 'Whether `Cache-Control` of requests is obeyed; true where nothing says otherwise.',
+	},
+	status_header: {
+		type: 'boolean',
+		description: 'Adds `Cache-Status` (RFC 9211); true where nothing says otherwise.',
+	},
 };
 
 /** Lowers a block of these words, and of `more`, into `fields`. */

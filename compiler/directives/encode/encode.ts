@@ -115,6 +115,7 @@ export const encode = handlerDirective<CompressStep>({
 			minimum_length: {
 				type: 'integer',
 				minimum: 0,
+				default: 512,
 				description: 'Bytes that a body must exceed; 512 if left out.',
 			},
 			match: RESPONSE_MATCHER,

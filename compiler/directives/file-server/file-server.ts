@@ -190,6 +190,7 @@ http://example.com {
 			index: {
 				type: 'array',
 				items: { type: 'string' },
+				default: ['index.html', 'index.txt'],
 				description: 'Names tried in a folder, in order; `index.html` and `index.txt` if left out.',
 			},
 			hide: {
@@ -197,9 +198,14 @@ http://example.com {
 				items: { type: 'string', minLength: 1 },
 				description: 'Names, and with a slash in them absolute paths, that are not shown.',
 			},
-			follow_symlinks: { type: 'boolean', description: 'Follow symbolic links that lead out of the root.' },
+			follow_symlinks: {
+				type: 'boolean',
+				default: false,
+				description: 'Follow symbolic links that lead out of the root.',
+			},
 			canonical_uris: {
 				type: 'boolean',
+				default: true,
 				description: 'Redirect to the path with a slash at its end (folders) or without (files); true if left out.',
 			},
 			status: {
@@ -222,7 +228,11 @@ http://example.com {
 				minItems: 1,
 				description: 'Ends of names of files that hold the entity tag of the file beside them.',
 			},
-			pass_thru: { type: 'boolean', description: 'Go on with the next step when there is no such file.' },
+			pass_thru: {
+				type: 'boolean',
+				default: false,
+				description: 'Go on with the next step when there is no such file.',
+			},
 		},
 	},
 	compile: compileFiles,

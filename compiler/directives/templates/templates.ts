@@ -109,6 +109,7 @@ file_server
 				type: 'array',
 				items: { type: 'string', minLength: 1 },
 				minItems: 1,
+				default: ['text/html', 'text/plain', 'text/markdown'],
 				description: 'Types that are executed; `text/html`, `text/plain` and `text/markdown` if left out.',
 			},
 			delimiters: {
@@ -116,6 +117,7 @@ file_server
 				items: { type: 'string', minLength: 1 },
 				minItems: 2,
 				maxItems: 2,
+				default: ['{{', '}}'],
 				description: 'Delimiters of actions; `{{` and `}}` if left out.',
 			},
 			root: {

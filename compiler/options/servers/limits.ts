@@ -109,9 +109,10 @@ export const limits: ServerOption = {
 				},
 				handshakes: { ...count('TLS handshakes that begin in one second.'), maximum: MOST_HANDSHAKES },
 				handshakes_per_client: {
-					...count('Of one address; IPv6 by /64. If left out, addresses of this machine are not counted.'),
+					...count(
+						'Of one address; IPv6 by /64. 1000 if left out, and then addresses of this machine are not counted.',
+					),
 					maximum: MOST_HANDSHAKES,
-					default: DEFAULT_HANDSHAKES_PER_CLIENT,
 				},
 				'@id': { type: 'string' },
 			},

@@ -95,7 +95,10 @@ export const listenerWrappers: ServerOption = {
 							},
 							allow: { ...RANGES, description: 'Peers whose header is used.' },
 							deny: { ...RANGES, description: 'Peers that are closed.' },
-							fallback_policy: { enum: [...PROXY_POLICIES], default: 'ignore', description: 'For every other peer.' },
+							fallback_policy: {
+								enum: [...PROXY_POLICIES],
+								description: 'For every other peer; `ignore` if left out, `use` without `allow` and `deny`.',
+							},
 							'@id': { type: 'string' },
 						},
 						additionalProperties: false,

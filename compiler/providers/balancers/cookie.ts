@@ -54,6 +54,7 @@ export const cookie: Balancer = {
 			name: {
 				type: 'string',
 				pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$",
+				default: 'lb',
 				description: 'Name of the cookie; `lb` if left out.',
 			},
 			secret: { type: 'string', secret: true, description: 'Key of the HMAC.' },

@@ -7,6 +7,7 @@ import type { BalanceSettings } from './balancer.ts';
 /** Schema of `fallback`. */
 export const FALLBACK: Schema = {
 	$ref: '#/$defs/balance',
+	default: { policy: 'random' },
 	description: 'The policy for requests without the key; `random` if left out.',
 };
 

@@ -15,7 +15,13 @@ export const randomChoose: Balancer = {
 	},
 	schema: {
 		properties: {
-			choose: { type: 'integer', minimum: 2, maximum: 1000, description: 'Upstreams drawn; 2 if left out.' },
+			choose: {
+				type: 'integer',
+				minimum: 2,
+				maximum: 1000,
+				default: 2,
+				description: 'Upstreams drawn; 2 if left out.',
+			},
 		},
 	},
 	compile: ({ choose = 2 }) => {

@@ -24,6 +24,7 @@ export const DNS_PROPERTIES: { readonly [name: string]: Schema } = {
 	propagation_timeout: {
 		type: 'number',
 		minimum: -1,
+		default: 120_000,
 		description: 'Milliseconds to wait for a record to be seen, 2 minutes if left out; −1 does not look.',
 	},
 	resolvers: {

@@ -14,13 +14,19 @@ export interface SigningSettings {
 
 /** Properties of the settings that {@link signingSubdirectives} make. */
 export const SIGNING_PROPERTIES: { readonly [name: string]: Schema } = {
-	ca: { type: 'string', pattern: AUTHORITY_ID, description: 'Id of the authority; `local` if left out.' },
+	ca: {
+		type: 'string',
+		pattern: AUTHORITY_ID,
+		default: 'local',
+		description: 'Id of the authority; `local` if left out.',
+	},
 	lifetime: {
 		type: 'number',
 		exclusiveMinimum: 0,
+		default: 43_200_000,
 		description: 'Milliseconds that certificates live; 12 hours if left out.',
 	},
-	sign_with_root: { type: 'boolean', description: 'Signs with the root instead of the intermediate.' },
+	sign_with_root: { type: 'boolean', default: false, description: 'Signs with the root instead of the intermediate.' },
 };
 
 /** Sub-directives that fill in the draft. */

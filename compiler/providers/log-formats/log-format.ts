@@ -61,10 +61,10 @@ const KEY_SUMMARIES: { readonly [key in (typeof KEYS)[number]]: string } = {
 
 const PLAIN_PROPERTIES: { readonly [name: string]: Schema } = {
 	...Object.fromEntries(KEYS.map(key => [key, { type: 'string', description: KEY_SUMMARIES[key] }])),
-	line_ending: { type: 'string', description: 'What ends an entry; a line feed if left out.' },
+	line_ending: { type: 'string', default: '\n', description: 'What ends an entry; a line feed if left out.' },
 	time_format: { type: 'string', minLength: 1, description: `One of ${TIME_FORMATS.join(', ')}, or a layout.` },
-	time_local: { type: 'boolean', description: 'Times in the time zone of the process instead of UTC.' },
-	duration_format: { enum: DURATION_FORMATS, description: 'How durations are written; `s` if left out.' },
+	time_local: { type: 'boolean', default: false, description: 'Times in the time zone of the process instead of UTC.' },
+	duration_format: { enum: DURATION_FORMATS, default: 's', description: 'How durations are written; `s` if left out.' },
 	level_format: { enum: LEVEL_FORMATS, description: 'How levels are written.' },
 };
 

@@ -58,13 +58,24 @@ const ROLLING: Schema = {
 	type: 'object',
 	description: 'When the file is put aside for a new one, and what becomes of it.',
 	properties: {
-		size: { type: 'integer', minimum: 1, description: 'Bytes that a file may have; 104857600 if left out.' },
-		compression: { enum: ['none', 'gzip', 'zstd'], description: '`gzip` if left out.' },
+		size: {
+			type: 'integer',
+			minimum: 1,
+			default: 104_857_600,
+			description: 'Bytes that a file may have; 104857600 if left out.',
+		},
+		compression: { enum: ['none', 'gzip', 'zstd'], default: 'gzip', description: '`gzip` if left out.' },
 		local_time: { const: true, description: "Times in names are the machine's; UTC if left out." },
-		keep: { type: 'integer', minimum: 0, description: 'Rolled files kept; 10 if left out, 0 is no bound.' },
+		keep: {
+			type: 'integer',
+			minimum: 0,
+			default: 10,
+			description: 'Rolled files kept; 10 if left out, 0 is no bound.',
+		},
 		keep_for: {
 			type: 'integer',
 			minimum: 0,
+			default: 7_776_000_000,
 			description: 'Milliseconds that rolled files are kept; 90 days if left out, 0 is no bound.',
 		},
 		interval: { type: 'integer', minimum: 1000, description: 'Milliseconds after which a file is rolled.' },
@@ -81,6 +92,7 @@ const ROLLING: Schema = {
 		time_format: {
 			type: 'string',
 			pattern: '^[^/\\\\\\u0000]+$',
+			default: '2006-01-02T15-04-05.000',
 			description: 'Layout of the time in names of rolled files; `2006-01-02T15-04-05.000` if left out.',
 		},
 	},

@@ -41,7 +41,12 @@ export const NET_PROPERTIES: { readonly [name: string]: Schema } = {
 		minLength: 1,
 		description: 'Collector of the writer `net`: `tcp/host:port`, `udp/host:port` or `unix//path`.',
 	},
-	dial_timeout: { type: 'integer', minimum: 1, description: 'Milliseconds to connect; 10000 if left out.' },
+	dial_timeout: {
+		type: 'integer',
+		minimum: 1,
+		default: 10_000,
+		description: 'Milliseconds to connect; 10000 if left out.',
+	},
 	soft_start: {
 		const: true,
 		description: 'Starts though nobody answers: entries go to standard error until somebody does.',

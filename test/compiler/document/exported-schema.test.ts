@@ -46,7 +46,7 @@ exported('every field is described, by itself or by what it refers to', () => {
 exported('descriptions are sentences', () => {
 	for (const { place, field } of fieldsOf(schema, '')) {
 		if (typeof field.description !== 'string') continue;
-		assert.match(field.description, /^[A-Z`[0-9][\s\S]*[.)]$|^[a-z]+:[a-z]+ or /, place);
+		assert.match(field.description, /^[A-Z`[0-9][\s\S]*[.)]$|^[a-z]+:[a-z]+(?: or|,) /, place);
 	}
 });
 

@@ -25,12 +25,13 @@ export const BROWSE: Schema = {
 	properties: {
 		template: { type: 'string', minLength: 1, description: 'File of a template; a page of ours if left out.' },
 		reveal_symlinks: { const: true, description: 'Shows where symbolic links lead.' },
-		sort: { enum: LISTING_SORTS, description: '`namedirfirst` if left out.' },
-		order: { enum: ['asc', 'desc'], description: '`asc` if left out.' },
+		sort: { enum: LISTING_SORTS, default: 'namedirfirst', description: '`namedirfirst` if left out.' },
+		order: { enum: ['asc', 'desc'], default: 'asc', description: '`asc` if left out.' },
 		file_limit: {
 			type: 'integer',
 			minimum: 1,
 			maximum: 1_000_000,
+			default: 10_000,
 			description: 'Entries that are looked at; 10000 if left out.',
 		},
 	},

@@ -1,13 +1,15 @@
-/** The order of keys in a document that is printed: that of the schema, whatever order the lines of a text had. */
+/** A document as it is printed: keys in the order of the schema, whatever order the lines of a text had, and nothing said that holds anyway. */
 import type { Schema } from '../directives/directive.ts';
 import type { Document } from './document.ts';
 import { documentSchema } from './schema.ts';
 
 type Fields = { readonly [key: string]: unknown };
 
-/** What is known of one schema: the place of each key, and the variants of a union by their tag. */
+/** What is known of one schema: the place of each key, what holds without it, and the variants of a union by their tag. */
 interface Order {
 	readonly places: ReadonlyMap<string, number>;
+	/** By key: the JSON of its default. */
+	readonly defaults: ReadonlyMap<string, string>;
 	readonly properties: { readonly [key: string]: Schema };
 	readonly others: Schema | undefined;
 	readonly items: Schema | undefined;
@@ -15,13 +17,16 @@ interface Order {
 	readonly variants: ReadonlyMap<string, Schema>;
 }
 
-/** The document with its keys in the order of the schema; objects that have it already are shared. Names that users give keep their order. */
-export function inSchemaOrder(document: Document): Document {
+/**
+ * The document with its keys in the order of the schema and without values that are the `default` of theirs; objects that
+ * are so already are shared. Names that users give keep their order. Printing it again changes nothing.
+ */
+export function printedForm(document: Document): Document {
 	const root = documentSchema();
-	return new KeyOrder((root as { $defs: { [name: string]: Schema } }).$defs).of(document, root) as Document;
+	return new Printed((root as { $defs: { [name: string]: Schema } }).$defs).of(document, root) as Document;
 }
 
-class KeyOrder {
+class Printed {
 	readonly #definitions: { readonly [name: string]: Schema };
 	readonly #known = new Map<Schema, Order>();
 
@@ -50,14 +55,21 @@ class KeyOrder {
 		return copy ?? list;
 	}
 
-	#object(value: Fields, { places, properties, others }: Order): Fields {
-		const keys = Object.keys(value);
+	#object(value: Fields, { places, properties, others, defaults }: Order): Fields {
+		const keys: string[] = [];
 		const placeOf = (key: string): number => places.get(key) ?? places.size;
 		let changed = false;
 		const inner: { [key: string]: unknown } = {};
-		for (const key of keys) {
-			inner[key] = this.of(value[key], Object.hasOwn(properties, key) ? properties[key] : others);
-			if (inner[key] !== value[key]) changed = true;
+		for (const key of Object.keys(value)) {
+			const one = this.of(value[key], Object.hasOwn(properties, key) ? properties[key] : others);
+			if (one !== value[key]) changed = true;
+			const usual = defaults.get(key);
+			if (usual !== undefined && JSON.stringify(one) === usual) {
+				changed = true;
+				continue;
+			}
+			inner[key] = one;
+			keys.push(key);
 		}
 		if (keys.every((key, index) => index === 0 || placeOf(keys[index - 1]!) <= placeOf(key))) {
 			return changed ? inner : value;
@@ -88,6 +100,11 @@ class KeyOrder {
 		}
 		const order: Order = {
 			places: new Map(Object.keys(properties).map((key, index) => [key, index])),
+			defaults: new Map(
+				Object.entries(properties).flatMap(([key, { default: usual }]) =>
+					usual === undefined ? [] : [[key, JSON.stringify(usual)]],
+				),
+			),
 			properties,
 			others: typeof others === 'object' ? (others as Schema) : undefined,
 			items: typeof items === 'object' ? (items as Schema) : undefined,
@@ -98,8 +115,10 @@ class KeyOrder {
 		return order;
 	}
 
+	/** Follows a reference; of untagged alternatives the one that is an object. */
 	#target(schema: Schema): Schema {
-		if (typeof schema.$ref !== 'string') return schema;
-		return this.#definitions[schema.$ref.slice('#/$defs/'.length)] ?? schema;
+		const target =
+			typeof schema.$ref === 'string' ? (this.#definitions[schema.$ref.slice('#/$defs/'.length)] ?? schema) : schema;
+		return (target.anyOf as readonly Schema[] | undefined)?.find(({ properties }) => properties) ?? target;
 	}
 }
