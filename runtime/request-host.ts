@@ -112,7 +112,15 @@ export class RequestHost implements ProtocolHost {
 	#serve(x: Exchange, generation: Generation): void | Promise<void> {
 		if (this.strictHost) requireSameHost(x);
 		const { tls } = this.#thread;
-		if (tls.challenged && x.connection.tls === undefined && answerChallenge(x, tls)) return undefined;
+		if (tls.challenged && x.connection.tls === undefined) {
+			const answered = answerChallenge(x, tls);
+			if (answered === true) return undefined;
+			if (answered !== false) return answered.then(done => (done ? undefined : this.#route(x, generation)));
+		}
+		return this.#route(x, generation);
+	}
+
+	#route(x: Exchange, generation: Generation): void | Promise<void> {
 		const index = this.#table === undefined ? -1 : this.#table.table.find(x.request);
 		if (index >= 0) return generation.sites[index]!.built.handle(x);
 		if (index < -1) redirectToHttps(x, redirectPort(index)!);

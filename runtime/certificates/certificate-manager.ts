@@ -16,6 +16,8 @@ import type {
 	CertificateManager,
 	CertificateManagerSurroundings,
 	CertificateQuestion,
+	ChallengeAnswer,
+	ChallengeQuestion,
 } from '../tls/certificate-feed.ts';
 import type { AcmeResponder } from './acme-server/acme-responder.ts';
 import type { ValidationPorts } from './acme-server/name-validation.ts';
@@ -28,6 +30,7 @@ import type { Issuer } from './issuer.ts';
 import { createIssuer } from './issuers.ts';
 import { ManagedCertificate, type ReadyPolicy } from './managed-certificate.ts';
 import { OnDemandCertificates } from './on-demand.ts';
+import { SharedChallenges } from './shared-challenges.ts';
 import { StatusStapler } from './status-stapler.ts';
 import { StoreCleaner } from './store-cleaner.ts';
 
@@ -77,6 +80,7 @@ class Manager implements CertificateManager {
 	readonly #onDemand: OnDemandCertificates;
 	readonly #stapler: StatusStapler;
 	readonly #cleaner: StoreCleaner;
+	readonly #sharedChallenges: SharedChallenges;
 	readonly #issuers = new Map<string, Issuer>();
 	/** ACME servers by authority. */
 	readonly #responders = new Map<string, AcmeResponder>();
@@ -109,6 +113,7 @@ class Manager implements CertificateManager {
 		});
 		this.#onDemand = new OnDemandCertificates({ sink: surroundings.sink, log, now, keeper: this.#keeper });
 		this.#stapler = new StatusStapler({ log, now, store, publish: entry => this.#keeper.publish(entry) });
+		this.#sharedChallenges = new SharedChallenges(store);
 		this.#cleaner = new StoreCleaner({ log, now, store });
 	}
 
@@ -162,6 +167,13 @@ class Manager implements CertificateManager {
 			return managed.published;
 		}
 		return within(this.#onDemand.obtain(question), HANDSHAKE_PATIENCE).then(result => result === true);
+	}
+
+	async answerChallenge(question: ChallengeQuestion): Promise<ChallengeAnswer | undefined> {
+		const served = this.#served;
+		// Anybody may ask about any name: the store is looked at for those alone that are ordered here.
+		const wanted = served?.entries.has(question.name) || this.#onDemand.takes(question.name);
+		return wanted && !this.#closed ? this.#sharedChallenges.answer(question) : undefined;
 	}
 
 	/** What a scrape shows. */
@@ -247,6 +259,7 @@ class Manager implements CertificateManager {
 				now: this.#now,
 				store: this.#store!,
 				board: this.#board,
+				sharedChallenges: this.#sharedChallenges,
 				authority: id => this.#authorities.get(id),
 				ports: () => this.#served?.plan ?? this.#prepared?.plan ?? { http_port: 80, https_port: 443 },
 				environment: this.#around.environment,

@@ -6,6 +6,7 @@ import type { ChallengeBoard } from './challenge-board.ts';
 import { internalIssuer } from './internal-issuer.ts';
 import { IssueError, type Issuer } from './issuer.ts';
 import type { ManagerLog } from './manager-log.ts';
+import type { SharedChallenges } from './shared-challenges.ts';
 
 /** What issuers find around them. */
 export interface IssuerSurroundings {
@@ -13,6 +14,7 @@ export interface IssuerSurroundings {
 	readonly now: () => number;
 	readonly store: Store;
 	readonly board: ChallengeBoard;
+	readonly sharedChallenges: SharedChallenges;
 	readonly authority: (id: string) => Promise<Authority | undefined>;
 	/** Ports on which challenges arrive. */
 	readonly ports: () => { readonly http_port: number; readonly https_port: number };

@@ -4,6 +4,7 @@ import type { Settings } from '../../compiler/document/document.ts';
 import { keySegment, type Store } from '../storage/store.ts';
 import { CERTIFICATES } from './certificate-records.ts';
 import type { ManagerLog } from './manager-log.ts';
+import { CHALLENGES } from './shared-challenges.ts';
 import { STATUSES } from './status-stapler.ts';
 
 /** Milliseconds between two cleanings, if nothing is said. */
@@ -12,6 +13,8 @@ const CLEAN_INTERVAL = 86_400_000;
 const KEPT_EXPIRED: number = 14 * 86_400_000;
 /** Milliseconds for which an OCSP response that nobody refreshed is kept. */
 const KEPT_STATUS: number = 14 * 86_400_000;
+/** Milliseconds for which a challenge that nobody took back is kept. */
+const KEPT_CHALLENGE: number = 86_400_000;
 /** Where the time of the last cleaning is noted, for all processes that share the store. */
 const LAST_CLEANING = 'last_clean.json';
 
@@ -66,7 +69,10 @@ export class StoreCleaner {
 			const last = await store.read(LAST_CLEANING);
 			const at = last === undefined ? Number.NaN : Date.parse(JSON.parse(last.toString('utf8')).cleaned_at);
 			if (this.#now() - at < this.#interval) return;
-			const removed = (await this.#cleanCertificates(store, wanted)) + (await this.#cleanStatuses(store));
+			const removed =
+				(await this.#cleanCertificates(store, wanted)) +
+				(await this.#cleanOld(store, STATUSES, KEPT_STATUS)) +
+				(await this.#cleanOld(store, CHALLENGES, KEPT_CHALLENGE));
 			await store.write(LAST_CLEANING, JSON.stringify({ cleaned_at: new Date(this.#now()).toISOString() }));
 			if (removed > 0) this.#log('info', 'tls.cache', 'the store was cleaned', { removed });
 		} catch (error) {
@@ -96,11 +102,12 @@ export class StoreCleaner {
 		return removed;
 	}
 
-	async #cleanStatuses(store: Store): Promise<number> {
+	/** Removes what was written longer ago than so many milliseconds. */
+	async #cleanOld(store: Store, below: string, kept: number): Promise<number> {
 		let removed = 0;
-		for (const key of await store.list(STATUSES)) {
+		for (const key of await store.list(below)) {
 			const found = await store.stat(key);
-			if (!found || this.#now() - found.modified < KEPT_STATUS) continue;
+			if (!found || this.#now() - found.modified < kept) continue;
 			await store.remove(key);
 			removed++;
 		}

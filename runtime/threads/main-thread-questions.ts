@@ -7,7 +7,7 @@ import type {
 } from '../../compiler/directives/acme-server/acme-server-handler.ts';
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type { PasswordTask, PasswordVerdict } from '../passwords/password-thread.ts';
-import type { CertificateQuestion } from '../tls/certificate-feed.ts';
+import type { CertificateQuestion, ChallengeAnswer, ChallengeQuestion } from '../tls/certificate-feed.ts';
 
 /** A question. */
 export type MainThreadQuestion =
@@ -15,6 +15,8 @@ export type MainThreadQuestion =
 	| { readonly about: 'metrics'; readonly format: MetricsFormat }
 	/** A request to an ACME server that a site serves. */
 	| { readonly about: 'acme'; readonly request: AcmeServerRequest; readonly settings: AcmeServerSettings }
+	/** A challenge that another process may have put up. */
+	| { readonly about: 'challenge'; readonly wanted: ChallengeQuestion }
 	/** A certificate that no thread has is wanted for a handshake. */
 	| { readonly about: 'certificate'; readonly wanted: CertificateQuestion };
 
@@ -24,6 +26,7 @@ export interface MainThreadAnswers {
 	/** All metrics as text. */
 	metrics: string;
 	acme: AcmeServerAnswer;
+	challenge: ChallengeAnswer | undefined;
 	/** True once one has been published for the name. */
 	certificate: boolean;
 }

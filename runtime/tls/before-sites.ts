@@ -5,12 +5,23 @@ import type { ThreadTls } from './thread-tls.ts';
 
 const CHALLENGE = '/.well-known/acme-challenge/';
 
+/** Tokens that can be one (RFC 8555 §8.1). */
+const TOKEN = /^[A-Za-z0-9_-]{1,512}$/;
+
 /** Answers an HTTP-01 challenge (RFC 8555 §8.3); false when the path is none of those that stand. */
-export function answerChallenge(x: Exchange, tls: ThreadTls): boolean {
-	const { path } = x.request;
-	if (!path.startsWith(CHALLENGE) || (x.request.method !== 'GET' && x.request.method !== 'HEAD')) return false;
-	const authorization = tls.keyAuthorization(path.slice(CHALLENGE.length));
-	if (authorization === undefined) return false;
+export function answerChallenge(x: Exchange, tls: ThreadTls): boolean | Promise<boolean> {
+	const { path, method, host } = x.request;
+	if (!path.startsWith(CHALLENGE) || (method !== 'GET' && method !== 'HEAD')) return false;
+	const token = path.slice(CHALLENGE.length);
+	const authorization = tls.keyAuthorization(token);
+	if (authorization !== undefined) return answerWith(x, authorization);
+	if (!tls.sharesChallenges || !TOKEN.test(token)) return false;
+	return tls.sharedAnswer({ type: 'http-01', name: host, token }).then(found => {
+		return found !== undefined && 'authorization' in found && answerWith(x, found.authorization);
+	});
+}
+
+function answerWith(x: Exchange, authorization: string): true {
 	x.response.status = 200;
 	x.response.headers.set('Content-Type', 'text/plain');
 	x.response.body = authorization;

@@ -70,10 +70,8 @@ export class SecureServers {
 		return made;
 	}
 
-	/** The server that answers the TLS-ALPN-01 challenge of a name (RFC 8737). */
-	challenge(name: string): Server | undefined {
-		const certificate = this.#tls.challengeCertificate(name);
-		if (!certificate) return undefined;
+	/** The server that answers the TLS-ALPN-01 challenge of a name (RFC 8737) with a certificate. */
+	challenge(name: string, certificate: { readonly chain: string; readonly key: string }): Server {
 		const key = `${name}\n${certificate.chain}`;
 		let server = this.#challenges.get(key);
 		if (!server) {

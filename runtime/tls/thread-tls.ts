@@ -1,8 +1,11 @@
 /** What one data-plane thread knows of TLS beyond its listeners: certificates, challenges, ticket keys, trust. */
-import type { ChallengeAnswers } from './certificate-feed.ts';
+import type { ChallengeAnswer, ChallengeAnswers, ChallengeQuestion } from './certificate-feed.ts';
 import { CertificateTable } from './certificate-table.ts';
 import type { TableCertificate } from './table-certificate.ts';
 import type { ClientTrust, TlsUpdate } from './tls-update.ts';
+
+/** Challenges of other processes that are asked about at one time: anybody may ask. */
+const MOST_ASKED = 32;
 
 const NO_ANSWERS: ChallengeAnswers = { http01: {}, alpn: {} };
 
@@ -21,15 +24,26 @@ export class ThreadTls {
 	ticketKeys: readonly Buffer[] = [];
 	/** Whether anybody may have a certificate that this thread has not. */
 	onDemand = false;
+	/** Whether another process may have put up a challenge that this one has not. */
+	sharesChallenges = false;
 	readonly #trust = new Map<string, ClientTrust>();
 	readonly #listening = new Set<TlsListening>();
 	#answers = NO_ANSWERS;
 	#tokens = 0;
+	#asked = 0;
 	readonly #taken: (number: number) => void;
+	readonly #ask: (question: ChallengeQuestion) => Promise<ChallengeAnswer | undefined>;
 
-	/** `taken` is called once the answers to challenges of that number stand. */
-	constructor(taken: (number: number) => void) {
+	/**
+	 * `taken` is called once the answers to challenges of that number stand; `ask` asks the main thread about a challenge that
+	 * another process may have put up.
+	 */
+	constructor(
+		taken: (number: number) => void,
+		ask: (question: ChallengeQuestion) => Promise<ChallengeAnswer | undefined> = async () => undefined,
+	) {
 		this.#taken = taken;
+		this.#ask = ask;
 	}
 
 	/** Takes an update. */
@@ -46,6 +60,9 @@ export class ThreadTls {
 				return;
 			case 'on_demand':
 				this.onDemand = update.asked;
+				return;
+			case 'shared_challenges':
+				this.sharesChallenges = update.asked;
 				return;
 			case 'tickets':
 				this.ticketKeys = update.keys.map(key => Buffer.from(key));
@@ -71,9 +88,9 @@ export class ThreadTls {
 		this.#listening.delete(listener);
 	}
 
-	/** Whether some HTTP-01 challenge stands. */
+	/** Whether some HTTP-01 challenge stands, here or perhaps in another process. */
 	get challenged(): boolean {
-		return this.#tokens > 0;
+		return this.#tokens > 0 || this.sharesChallenges;
 	}
 
 	/** The key authorization of an HTTP-01 token. */
@@ -86,6 +103,17 @@ export class ThreadTls {
 	challengeCertificate(name: string): { readonly chain: string; readonly key: string } | undefined {
 		const { alpn } = this.#answers;
 		return Object.hasOwn(alpn, name) ? alpn[name] : undefined;
+	}
+
+	/** The answer to a challenge of another process; undefined when there is none, or when too many are asked about. */
+	async sharedAnswer(question: ChallengeQuestion): Promise<ChallengeAnswer | undefined> {
+		if (!this.sharesChallenges || this.#asked >= MOST_ASKED) return undefined;
+		this.#asked++;
+		try {
+			return await this.#ask(question);
+		} finally {
+			this.#asked--;
+		}
 	}
 
 	#gone(certificate: TableCertificate | undefined): void {

@@ -5,6 +5,7 @@ import type {
 	AcmeServerSettings,
 } from '../../compiler/directives/acme-server/acme-server-handler.ts';
 import type { Settings } from '../../compiler/document/document.ts';
+import type { IssuerSettings } from '../../compiler/tls/certificate-plan.ts';
 import type { PlannedCertificates } from '../../compiler/tls/plan-tls.ts';
 import { type CertificateReadings, MOST_EXPIRY_SERIES } from '../certificates/certificate-metrics.ts';
 import type { LogLevel } from '../threads/messages.ts';
@@ -12,7 +13,9 @@ import type {
 	CertificateManager,
 	CertificateQuestion,
 	CertificateSink,
+	ChallengeAnswer,
 	ChallengeAnswers,
+	ChallengeQuestion,
 	PublishedCertificate,
 } from './certificate-feed.ts';
 import { CertificateFiles } from './certificate-files.ts';
@@ -67,6 +70,8 @@ export class TlsControl implements CertificateSink {
 	#managing = false;
 	#onDemand = false;
 	#nextOnDemand = false;
+	#sharing = false;
+	#nextSharing = false;
 
 	constructor(around: TlsControlSurroundings) {
 		this.#around = around;
@@ -83,6 +88,7 @@ export class TlsControl implements CertificateSink {
 			{ kind: 'tickets', keys: this.#ticketKeys.current },
 			{ kind: 'trust', trust: this.#trust },
 			{ kind: 'on_demand', asked: this.#onDemand },
+			{ kind: 'shared_challenges', asked: this.#sharing },
 			...pieces([...this.#certificates.values()]).map(set => ({ kind: 'certificates' as const, set, dropped: [] })),
 			{ kind: 'challenges', number: 0, answers: this.#answers },
 		];
@@ -120,6 +126,7 @@ export class TlsControl implements CertificateSink {
 		this.#nextOnDemand = managed?.policies.some(({ on_demand: asked, managers }) => asked || managers) ?? false;
 		// Too early rather than too late: the first client may come with the flip.
 		if (this.#nextOnDemand) this.#around.tell({ kind: 'on_demand', asked: true });
+		this.#nextSharing = managed?.policies.some(({ issuers }) => issuers.some(sharesChallenges)) ?? false;
 		const around = { workingDirectory: this.#around.workingDirectory, manager: () => this.#startManager() };
 		const trust = (planned?.client_auth ?? []).map(auth => clientTrust(auth, around));
 		this.#nextTrust = await Promise.all(trust);
@@ -136,6 +143,10 @@ export class TlsControl implements CertificateSink {
 		this.#trust = this.#nextTrust;
 		if (this.#onDemand && !this.#nextOnDemand) this.#around.tell({ kind: 'on_demand', asked: false });
 		this.#onDemand = this.#nextOnDemand;
+		if (this.#sharing !== this.#nextSharing) {
+			this.#around.tell({ kind: 'shared_challenges', asked: this.#nextSharing });
+		}
+		this.#sharing = this.#nextSharing;
 		this.#rotation ??= setInterval(() => this.#rotate(), SESSION_LIFE * 1000).unref();
 	}
 
@@ -147,6 +158,7 @@ export class TlsControl implements CertificateSink {
 		this.#nextTrust = this.#trust;
 		if (this.#nextOnDemand && !this.#onDemand) this.#around.tell({ kind: 'on_demand', asked: false });
 		this.#nextOnDemand = this.#onDemand;
+		this.#nextSharing = this.#sharing;
 	}
 
 	publish(certificates: readonly PublishedCertificate[]): void {
@@ -198,6 +210,16 @@ export class TlsControl implements CertificateSink {
 		}
 	}
 
+	/** Answers a thread that is asked about a challenge that it has not. Never rejects. */
+	async answerChallenge(question: ChallengeQuestion): Promise<ChallengeAnswer | undefined> {
+		try {
+			return await this.#made?.answerChallenge?.(question);
+		} catch (error) {
+			this.#around.log('error', 'tls', 'a challenge could not be looked for', { cause: (error as Error).message });
+			return undefined;
+		}
+	}
+
 	/** Answers a request to an ACME server that a site serves. Never rejects. */
 	async answerAcme(
 		request: AcmeServerRequest,
@@ -239,6 +261,11 @@ export class TlsControl implements CertificateSink {
 	#rotate(): void {
 		this.#around.tell({ kind: 'tickets', keys: this.#ticketKeys.rotate() });
 	}
+}
+
+/** Whether the challenges of an issuer may be another process's. */
+function sharesChallenges({ issuer, distributed, dns }: IssuerSettings): boolean {
+	return issuer === 'acme' && distributed !== false && dns === undefined;
 }
 
 function pieces(certificates: readonly PublishedCertificate[]): PublishedCertificate[][] {

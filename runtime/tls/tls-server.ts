@@ -226,12 +226,33 @@ export class TlsServer implements ProtocolServer {
 		// Asking for the address costs a system call, and most clients send a name.
 		const name = hello.serverName || choice.settings.default_sni || plainAddress(socket.localAddress);
 		if (hello.alpn.includes('acme-tls/1')) {
-			const server = choice.servers.challenge(hello.serverName || plainAddress(socket.localAddress));
-			if (server) {
-				this.#hand(socket, server);
+			const challenged = hello.serverName || plainAddress(socket.localAddress);
+			const certificate = this.#around.tls.challengeCertificate(challenged);
+			if (certificate) {
+				this.#hand(socket, choice.servers.challenge(challenged, certificate));
+				return;
+			}
+			if (this.#around.tls.sharesChallenges) {
+				void this.#askOthers(socket, greeting, hello, challenged);
 				return;
 			}
 		}
+		this.#chooseFor(socket, greeting, hello, name);
+	}
+
+	/** Another process that shares the store may be the one that orders. */
+	async #askOthers(socket: Socket, greeting: Greeting, hello: ClientHello, name: string): Promise<void> {
+		const found = await this.#around.tls.sharedAnswer({ type: 'tls-alpn-01', name, token: '' });
+		if (socket.destroyed) return;
+		if (found !== undefined && 'certificate' in found) {
+			this.#hand(socket, greeting.choice.servers.challenge(name, found.certificate));
+			return;
+		}
+		this.#chooseFor(socket, greeting, hello, name);
+	}
+
+	#chooseFor(socket: Socket, greeting: Greeting, hello: ClientHello, name: string): void {
+		const { choice } = greeting;
 		greeting.policy = choice.policyOf(name);
 		const certificate = choice.certificate(greeting.policy, name, hello, this.#around.tls.certificates);
 		if (certificate) {

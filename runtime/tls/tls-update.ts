@@ -24,4 +24,6 @@ export type TlsUpdate =
 	| { readonly kind: 'tickets'; readonly keys: readonly Uint8Array[] }
 	/** Whether the manager is asked for certificates that no thread has. */
 	| { readonly kind: 'on_demand'; readonly asked: boolean }
+	/** Whether the manager is asked about challenges that this process has not put up. */
+	| { readonly kind: 'shared_challenges'; readonly asked: boolean }
 	| { readonly kind: 'trust'; readonly trust: readonly ClientTrust[] };

@@ -9,6 +9,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ChallengeBoard } from '../../runtime/certificates/challenge-board.ts';
 import { createDnsSolver } from '../../runtime/certificates/dns/dns-solver.ts';
+import { SharedChallenges } from '../../runtime/certificates/shared-challenges.ts';
 import { memoryStore } from '../../runtime/storage/memory-store.ts';
 import { freePorts, temporaryFolder, waitForPort } from '../harness.ts';
 import { keptCertificates } from '../runtime/certificates/kept-certificates.ts';
@@ -79,6 +80,7 @@ function solver(digest: string, key = secret): ReturnType<typeof createDnsSolver
 			now: Date.now,
 			store: memoryStore(),
 			board: new ChallengeBoard(keptCertificates()),
+			sharedChallenges: new SharedChallenges(memoryStore),
 			authority: async () => undefined,
 			ports: () => ({ http_port: 80, https_port: 443 }),
 			environment: {},

@@ -21,7 +21,8 @@ export const acme: IssuerModule = {
 	documentation: [
 		`The directory is ${DEFAULT_DIRECTORY} if left out. Challenges are answered by this server over HTTP and TLS, or with`,
 		'`dns` by records of a zone, which wildcards need. After a refusal the directory `test_dir` is tried first, so that',
-		'limits of the real one are not used up; that of the default directory is known.',
+		'limits of the real one are not used up; that of the default directory is known. Processes that share a store answer',
+		"one another's challenges unless `distributed false` is said.",
 	].join('\n'),
 	lower: (args, line, cx) => {
 		const draft: IssuerDraft = {};
@@ -48,7 +49,8 @@ export const acme: IssuerModule = {
 			distributed: {
 				type: 'boolean',
 				description:
-					'Accepted as the compatible server takes it: challenges are answered by all threads of the process that orders, and by no other process.',
+					'Whether challenges are kept in the store while they stand, so that every process that shares it answers them.',
+				default: true,
 			},
 			alt_http_port: {
 				type: 'integer',

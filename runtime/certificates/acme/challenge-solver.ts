@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { ChallengeBoard } from '../challenge-board.ts';
 import { IssueError } from '../issuer.ts';
+import type { SharedChallenges } from '../shared-challenges.ts';
 import type { AcmeAccount } from './acme-account.ts';
 import { type AcmeConnection, pause, problemOf } from './acme-connection.ts';
 import { pollWait } from './acme-order.ts';
@@ -24,17 +25,29 @@ export interface DnsSolver {
 	present(name: string, value: string, signal: AbortSignal): Promise<() => Promise<void>>;
 }
 
+/** What answering needs. */
+export interface SolverSurroundings {
+	readonly connection: AcmeConnection;
+	readonly account: AcmeAccount;
+	readonly board: ChallengeBoard;
+	/** Where other processes see the challenge; undefined when none is to answer it. */
+	readonly shared: SharedChallenges | undefined;
+	readonly dns: DnsSolver | undefined;
+}
+
 /** Answers challenges for an account. */
 export class ChallengeSolver {
 	readonly #connection: AcmeConnection;
 	readonly #account: AcmeAccount;
 	readonly #board: ChallengeBoard;
+	readonly #shared: SharedChallenges | undefined;
 	readonly #dns: DnsSolver | undefined;
 
-	constructor(connection: AcmeConnection, account: AcmeAccount, board: ChallengeBoard, dns: DnsSolver | undefined) {
+	constructor({ connection, account, board, shared, dns }: SolverSurroundings) {
 		this.#connection = connection;
 		this.#account = account;
 		this.#board = board;
+		this.#shared = shared;
 		this.#dns = dns;
 	}
 
@@ -59,17 +72,21 @@ export class ChallengeSolver {
 		}
 	}
 
-	/** Every thread has the answer when it resolves. */
+	/** Every thread has the answer when it resolves, and every process that shares the store can find it. */
 	async #putUp(type: ChallengeType, name: string, token: string, signal: AbortSignal): Promise<() => Promise<void>> {
 		const board = this.#board;
 		const authorization = `${token}.${this.#account.thumbprint}`;
 		switch (type) {
 			case 'http-01':
-				await board.putToken(token, authorization);
-				return () => board.takeToken(token);
-			case 'tls-alpn-01':
-				await board.putCertificate(name, await challengeCertificate(name, authorization));
-				return () => board.takeCertificate(name);
+			case 'tls-alpn-01': {
+				const unshare = await this.#shared?.put(type, name, authorization);
+				if (type === 'http-01') await board.putToken(token, authorization);
+				else await board.putCertificate(name, await challengeCertificate(name, authorization));
+				return async () => {
+					await unshare?.();
+					await (type === 'http-01' ? board.takeToken(token) : board.takeCertificate(name));
+				};
+			}
 			case 'dns-01': {
 				if (!this.#dns) throw new IssueError('issuer/no-dns', 'There is no DNS provider to answer DNS-01 with.');
 				const digest = createHash('sha256').update(authorization).digest('base64url');

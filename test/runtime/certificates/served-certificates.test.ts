@@ -1,6 +1,6 @@
 /** The whole server with a scripted ACME server: challenges as the world sees them, on-demand certificates, and what is shown. */
 import { sign, type X509Certificate } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { request as secureRequest } from 'node:https';
 import path from 'node:path';
@@ -11,7 +11,7 @@ import { jws, publicJwk } from '../../../runtime/certificates/acme/acme-connecti
 import { makePrivateKey } from '../../../runtime/certificates/certificate-keys.ts';
 import { freePorts, type ServerProcess, serve, temporaryFolder } from '../../harness.ts';
 import { type FakeApi, fakeApi } from './dns/fake-api.ts';
-import { eventually } from './kept-certificates.ts';
+import { eventually, plan, policy, serveDocument, testManager } from './kept-certificates.ts';
 import { type ScriptedAcmeServer, scriptedAcmeServer, type Validation } from './scripted-acme-server.ts';
 
 const served = suite('served certificates');
@@ -158,6 +158,24 @@ served('a site on demand gets its certificate in the handshake of its first clie
 	assert.is(acme.orders.length, before + 1);
 	assert.is((await certificateOf(https, 'no.example.com'))?.checkHost('no.example.com'), undefined);
 	assert.is(acme.orders.length, before + 1);
+});
+
+served('a process answers the challenges of another that shares its store', async () => {
+	const other = testManager({ folder: path.join(folder, 'store') });
+	const issuer = { issuer: 'acme', directory: acme.directory, trusted_roots: [acme.rootFile] };
+	const wanted = plan(
+		policy(['one.example.com'], [{ ...issuer, disable_tlsalpn_challenge: true }]),
+		policy(['two.example.com'], [{ ...issuer, disable_http_challenge: true }]),
+	);
+	await serveDocument(other, wanted);
+	for (const name of ['one.example.com', 'two.example.com']) {
+		await eventually(`${name} was validated`, () => other.sink.for(name) !== undefined);
+	}
+	await other.manager.close();
+	// Nothing is left, and nobody else's tokens are answered.
+	assert.not.ok(existsSync(path.join(folder, 'store/acme/challenges')));
+	assert.is((await get(http, 'one.example.com', '/.well-known/acme-challenge/none')).status, 308);
+	assert.is((await certificateOf(https, 'two.example.com', 'acme-tls/1'))?.subject, undefined);
 });
 
 served('a site with acme_server has its directory, nonces and accounts, whichever thread is asked', async () => {
