@@ -1,5 +1,6 @@
 /** The protocols of a listener without TLS: HTTP/1.1, and HTTP/2 by prior knowledge where the configuration asks for it. */
 import type { Socket } from 'node:net';
+import type { DirectSocket } from './direct-socket.ts';
 import { createHttp1Server } from './http1/http1-server.ts';
 import { createHttp2Server, type Http2Server } from './http2/http2-server.ts';
 import type { ConnectionPeer, ProtocolHost, ProtocolServer } from './protocol.ts';
@@ -21,7 +22,7 @@ export function createCleartextServer(host: ProtocolHost, protocols: () => reado
 		return true;
 	});
 	return {
-		accept(socket: Socket, scheme: 'http' | 'https', peer?: ConnectionPeer): void {
+		accept(socket: Socket | DirectSocket, scheme: 'http' | 'https', peer?: ConnectionPeer): void {
 			const spoken = protocols();
 			const only = spoken.includes('h2c') && !spoken.includes('h1');
 			(only ? takes() : http1).accept(socket, scheme, peer);

@@ -1,6 +1,7 @@
 /** What a protocol is to the runtime: a small interface, so that HTTP/1.1, HTTP/2 and HTTP/3 are each one folder behind it. */
 import type { Socket } from 'node:net';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
+import type { DirectSocket } from './direct-socket.ts';
 
 /** What the runtime is to a protocol. */
 export interface ProtocolHost {
@@ -81,10 +82,10 @@ export interface ConnectionPeer {
 /** One protocol on accepted sockets. One instance per listener and thread. */
 export interface ProtocolServer {
 	/**
-	 * Takes over a connected socket; bytes already read have been put back with `unshift`. `peer` is who is at its other end
+	 * Takes over a connected socket; bytes already read have been put back with `unshift`. TLS takes a `net.Socket` only. `peer` is who is at its other end
 	 * when that is not what the socket says: a PROXY header has named it.
 	 */
-	accept(socket: Socket, scheme: 'http' | 'https', peer?: ConnectionPeer): void;
+	accept(socket: Socket | DirectSocket, scheme: 'http' | 'https', peer?: ConnectionPeer): void;
 	/** Stops keep-alive: idle connections close at once, busy ones after their exchange. */
 	drain(): void;
 	/** Open connections. */

@@ -1,6 +1,6 @@
 /** The deadlines of one connection: what it waits for from its client, and until when. */
-import type { Socket } from 'node:net';
 import type { TransferBounds } from '../../../compiler/exchange/exchange.ts';
+import { type ClientSocket, queuedIn } from '../client-socket.ts';
 import type { Engine } from './engine.ts';
 import { Pace } from './pace.ts';
 import type { Timed } from './timer-wheel.ts';
@@ -18,7 +18,7 @@ export class ConnectionClock implements Timed {
 	/** The wheel's. */
 	due = -1;
 	readonly #engine: Engine;
-	readonly #socket: Socket;
+	readonly #socket: ClientSocket;
 	readonly #owner: ClockOwner;
 	#read = Infinity;
 	#write = Infinity;
@@ -32,7 +32,7 @@ export class ConnectionClock implements Timed {
 	/** What handlers have set for the exchange under way, instead of the limits. */
 	#bounds: TransferBounds | undefined = undefined;
 
-	constructor(engine: Engine, socket: Socket, owner: ClockOwner) {
+	constructor(engine: Engine, socket: ClientSocket, owner: ClockOwner) {
 		this.#engine = engine;
 		this.#socket = socket;
 		this.#owner = owner;
@@ -152,9 +152,4 @@ export class ConnectionClock implements Timed {
 		const bounds = this.#bounds;
 		pace.begin(bounds?.writeTimeout ?? limits.writeIdleTimeout, bounds?.writeRate ?? limits.writeRate, Infinity);
 	}
-}
-
-/** Bytes given to the system that it has not taken yet. */
-function queuedIn(socket: Socket & { _handle?: { readonly writeQueueSize?: number } | null }): number {
-	return socket._handle?.writeQueueSize ?? 0;
 }

@@ -5,6 +5,8 @@ import { isStream } from '../../../compiler/exchange/body.ts';
 import type { Exchange, ExchangeTransport, TransferBounds } from '../../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
+import type { ClientSocket } from '../client-socket.ts';
+import type { DirectSocket } from '../direct-socket.ts';
 import type { ConnectionPeer } from '../protocol.ts';
 import { ConnectionClock } from './connection-clock.ts';
 import { BLOCKED, BODY, CLOSED, DRAIN, HEAD, LINGER, UPGRADED, WAIT } from './connection-state.ts';
@@ -22,7 +24,7 @@ const NOTHING = Buffer.alloc(0);
 
 /** A connection. It lives until its socket has closed. */
 export class Connection implements EngineConnection, ExchangeTransport, BodyFeeder, InputSink, WriterOwner {
-	readonly #socket: Socket;
+	readonly #socket: ClientSocket;
 	readonly #input: SocketInput;
 	readonly #engine: Engine;
 	readonly #info: SocketInfo;
@@ -50,9 +52,13 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	#lastHost = '';
 	#onHandled: (() => void) | undefined = undefined;
 	#onBroken: (() => void) | undefined = undefined;
-	readonly #onDrain = (): void => this.#drained();
 
-	constructor(accepted: Socket, scheme: 'http' | 'https', engine: Engine, peer: ConnectionPeer | undefined) {
+	constructor(
+		accepted: Socket | DirectSocket,
+		scheme: 'http' | 'https',
+		engine: Engine,
+		peer: ConnectionPeer | undefined,
+	) {
 		this.#input = new SocketInput(accepted, scheme === 'http' ? engine.readMemory : undefined, this);
 		const { socket } = this.#input;
 		this.#socket = socket;
@@ -64,8 +70,6 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		const { headTimeout, idleTimeout } = engine.limits;
 		this.clock.readUntil(Math.min(engine.after(headTimeout), engine.after(idleTimeout)));
 		engine.add(this);
-		socket.on('drain', this.#onDrain);
-		socket.once('close', () => this.#closed());
 	}
 
 	inform(status: number, headers: HeaderList): void {
@@ -224,12 +228,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		const { takeOver } = this.#engine;
 		if (takeOver === undefined || this.#requests > 0) return false;
 		if (!/^PRI \* HTTP\/2/.test(bytes.toString('latin1', at, at + 12))) return false;
-		const socket = this.#socket;
-		socket.off('drain', this.#onDrain);
-		if (this.#info.tls !== undefined || !takeOver(this.#input, this.#info, bytes.subarray(at))) {
-			socket.on('drain', this.#onDrain);
-			return false;
-		}
+		if (this.#info.tls !== undefined || !takeOver(this.#input, this.#info, bytes.subarray(at))) return false;
 		this.#state = CLOSED;
 		this.#running = false;
 		this.#engine.release(this);
@@ -397,7 +396,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		this.clock.writeUntil(this.#engine.after(this.#engine.limits.writeIdleTimeout));
 	}
 
-	#drained(): void {
+	drained(): void {
 		if (this.#state !== BLOCKED) return;
 		this.clock.exchangeEnds();
 		this.#next();
@@ -437,7 +436,6 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 
 	/** The byte stream goes to whoever upgraded, paused, with what has already been read put back. */
 	#handOver(rest: Buffer | undefined): void {
-		this.#socket.off('drain', this.#onDrain);
 		const pending = this.#pending?.bytes;
 		this.#pending = undefined;
 		this.clock.readUntil(Infinity);
@@ -477,10 +475,9 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		setImmediate(() => (this.#exchange === x ? x?.gone() : undefined));
 	}
 
-	#closed(): void {
+	closed(): void {
 		const upgraded = this.#state === UPGRADED;
 		this.#state = CLOSED;
-		this.#input.closed();
 		this.#engine.remove(this);
 		const x = this.#exchange;
 		if (x === undefined) return;

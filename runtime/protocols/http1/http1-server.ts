@@ -1,5 +1,6 @@
 /** HTTP/1.1 and 1.0 on accepted sockets: our own engine (RFC 9110, RFC 9112). */
 import type { Socket } from 'node:net';
+import type { DirectSocket } from '../direct-socket.ts';
 import type { ConnectionPeer, ProtocolHost, ProtocolServer } from '../protocol.ts';
 import { Connection } from './connection.ts';
 import { Engine, type TakeOver } from './engine.ts';
@@ -11,7 +12,7 @@ import { Engine, type TakeOver } from './engine.ts';
 export function createHttp1Server(host: ProtocolHost, takeOver?: TakeOver): ProtocolServer {
 	const engine = new Engine(host, takeOver);
 	return {
-		accept(socket: Socket, scheme: 'http' | 'https', peer?: ConnectionPeer): void {
+		accept(socket: Socket | DirectSocket, scheme: 'http' | 'https', peer?: ConnectionPeer): void {
 			if (socket.destroyed) return;
 			engine.refresh();
 			new Connection(socket, scheme, engine, peer);

@@ -1,8 +1,8 @@
 /** Writes the responses of one connection: framing, coalescing, streaming with back-pressure. */
-import type { Socket } from 'node:net';
 import { type Body, type BodySource, isStream } from '../../../compiler/exchange/body.ts';
 import type { Exchange } from '../../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import type { ClientSocket } from '../client-socket.ts';
 import type { Engine } from './engine.ts';
 import { COALESCE_LIMIT, GATHER_LIMIT } from './limits.ts';
 import { SERVER_NAME, statusLine } from './response-head.ts';
@@ -28,7 +28,7 @@ export type ResponseProgress = 'written' | 'streaming' | 'upgraded';
 export class ResponseWriter {
 	/** False once a response has said, or shown, that the connection ends after it. */
 	keepAlive = true;
-	readonly #socket: Socket;
+	readonly #socket: ClientSocket;
 	readonly #engine: Engine;
 	readonly #owner: WriterOwner;
 	#out = '';
@@ -41,7 +41,7 @@ export class ResponseWriter {
 	#pumping = false;
 	#written: (() => void) | undefined = undefined;
 
-	constructor(socket: Socket, engine: Engine, owner: WriterOwner) {
+	constructor(socket: ClientSocket, engine: Engine, owner: WriterOwner) {
 		this.#socket = socket;
 		this.#engine = engine;
 		this.#owner = owner;

@@ -1,34 +1,46 @@
 /** What exchanges know of their socket. */
-import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { ConnectionInfo, TlsInfo } from '../../../compiler/exchange/exchange.ts';
 import { tlsInfoOf } from '../../tls/tls-info.ts';
+import type { ClientSocket } from '../client-socket.ts';
+import { DirectSocket } from '../direct-socket.ts';
 import type { ConnectionPeer } from '../protocol.ts';
 
-/** Addresses of a socket. The remote ones are read at once, because a closed socket has forgotten them. */
+/** Addresses of a connection, asked for once. */
 export class SocketInfo implements ConnectionInfo {
-	readonly remoteAddress: string;
-	readonly remotePort: number;
 	readonly tls: TlsInfo | undefined;
 	readonly scheme: 'http' | 'https';
-	readonly #socket: Socket;
+	readonly #socket: ClientSocket;
+	#remoteAddress: string | undefined = undefined;
+	#remotePort: number | undefined = undefined;
 	#localAddress: string | undefined = undefined;
 	#localPort: number | undefined = undefined;
 
 	/** A socket of scheme `https` is a TLSSocket whose handshake is done. `peer` is what a PROXY header says. */
-	constructor(socket: Socket, scheme: 'http' | 'https', peer: ConnectionPeer | undefined) {
+	constructor(socket: ClientSocket, scheme: 'http' | 'https', peer: ConnectionPeer | undefined) {
 		this.#socket = socket;
 		this.scheme = scheme;
-		this.tls = scheme === 'https' ? tlsInfoOf(socket as TLSSocket) : undefined;
+		this.tls = scheme === 'https' ? tlsInfoOf(socket as ClientSocket & TLSSocket) : undefined;
 		if (peer) {
-			this.remoteAddress = peer.remoteAddress;
-			this.remotePort = peer.remotePort;
+			this.#remoteAddress = peer.remoteAddress;
+			this.#remotePort = peer.remotePort;
 			this.#localAddress = peer.localAddress;
 			this.#localPort = peer.localPort;
-		} else {
-			this.remoteAddress = plainAddress(socket.remoteAddress);
-			this.remotePort = socket.remotePort ?? 0;
+		} else if (!(socket instanceof DirectSocket)) {
+			// Such a one has forgotten them once it is closed.
+			this.#remoteAddress = plainAddress(socket.remoteAddress);
+			this.#remotePort = socket.remotePort ?? 0;
 		}
+	}
+
+	get remoteAddress(): string {
+		this.#remoteAddress ??= plainAddress(this.#socket.remoteAddress);
+		return this.#remoteAddress;
+	}
+
+	get remotePort(): number {
+		this.#remotePort ??= this.#socket.remotePort ?? 0;
+		return this.#remotePort;
 	}
 
 	get localAddress(): string {

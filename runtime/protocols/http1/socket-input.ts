@@ -1,6 +1,8 @@
-/** The reading side of a server's socket. */
-import { type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net';
+/** The events of a server's socket: bytes, ends and relief, for whoever has the connection now. */
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { ClientSocket } from '../client-socket.ts';
+import { DirectSocket, isDirect, type SocketHolder } from '../direct-socket.ts';
 import { ownedCopy } from './owned-copy.ts';
 import { UpgradedStream } from './upgraded-stream.ts';
 
@@ -19,58 +21,69 @@ export class ReadMemory {
 	}
 }
 
-/** What takes the bytes. */
+/** What takes the events. */
 export interface InputSink {
 	data(bytes: Buffer): void;
 	/** The peer has closed its side. */
 	end(): void;
+	/** A socket that needed it has been drained. */
+	drained(): void;
+	/** The connection is gone. Nothing follows. */
+	closed(): void;
 }
 
 /**
- * Reads a socket. Plain TCP sockets are read into shared memory: a block of its own for each read, and the stream's queue
- * that it passes through, cost as much as the parsing of a request.
+ * Reads a socket. Those without TLS are read into shared memory and have nothing of a stream: a block of its own for each
+ * read, and the queue that it passes through, cost as much as the parsing of a request.
  */
-export class SocketInput {
+export class SocketInput implements SocketHolder {
 	/** The socket to use from now on; the one that was given may be no more. */
-	readonly socket: Socket;
+	readonly socket: ClientSocket;
 	/** True when bytes are the sink's only until it returns. */
 	readonly shared: boolean;
-	/** What takes the bytes from now on. */
+	/** What takes the events from now on. */
 	sink: InputSink;
+	readonly #memory: ReadMemory | undefined;
 	readonly #onData: ((bytes: Buffer) => void) | undefined;
-	readonly #onEnd: () => void;
+	readonly #onEnd: (() => void) | undefined;
 	#paused = false;
 	#upgraded: UpgradedStream | undefined = undefined;
-	#error: Error | undefined = undefined;
 
-	/** `memory` is undefined for sockets that have to be read as streams. */
-	constructor(socket: Socket, memory: ReadMemory | undefined, sink: InputSink) {
+	/** `memory` is undefined for sockets that have to be read as streams. Events come once this has returned. */
+	constructor(given: Socket | DirectSocket, memory: ReadMemory | undefined, sink: InputSink) {
 		this.sink = sink;
+		const direct = given instanceof DirectSocket ? given : memory && adopt(given);
+		if (direct) {
+			this.socket = direct;
+			this.shared = true;
+			this.#memory = memory;
+			this.#onData = undefined;
+			this.#onEnd = undefined;
+			direct.start(memory!.buffer, this);
+			return;
+		}
+		const socket = given as Socket;
+		this.socket = socket;
+		this.shared = false;
+		this.#memory = undefined;
 		// A client may close its side after its last request and still wants the answer.
 		socket.allowHalfOpen = true;
 		socket.setNoDelay(true);
-		const adopted =
-			memory &&
-			adopt(socket, {
-				buffer: memory.buffer,
-				callback: count => {
-					if (this.#upgraded) return this.#upgraded.receive(ownedCopy(memory.buffer, 0, count));
-					this.sink.data(memory.first(count));
-					return true;
-				},
-			});
-		this.socket = adopted ?? socket;
-		this.shared = adopted !== undefined;
-		this.#onData = adopted ? undefined : bytes => this.sink.data(bytes);
-		this.#onEnd = () => {
-			if (this.#upgraded) this.#upgraded.receiveEnd();
-			else this.sink.end();
-		};
-		if (this.#onData) this.socket.on('data', this.#onData);
-		this.socket.on('end', this.#onEnd);
-		this.socket.on('error', error => {
-			this.#error = error;
+		this.#onData = bytes => this.sink.data(bytes);
+		this.#onEnd = () => this.sink.end();
+		let failure: Error | undefined;
+		socket.on('data', this.#onData);
+		socket.on('end', this.#onEnd);
+		socket.on('drain', () => this.drained());
+		socket.on('error', error => {
+			failure = error;
 		});
+		socket.once('close', () => this.closed(failure));
+	}
+
+	/** Whether nobody will be missed when the connection ends without waiting for the client's side. */
+	get direct(): DirectSocket | undefined {
+		return this.socket instanceof DirectSocket ? this.socket : undefined;
 	}
 
 	pause(): void {
@@ -88,7 +101,7 @@ export class SocketInput {
 	handOver(rest: Buffer | undefined): Duplex {
 		const { socket } = this;
 		socket.pause();
-		if (!this.#onData) {
+		if (!(socket instanceof Socket)) {
 			const stream = new UpgradedStream(socket);
 			stream.on('error', ignore);
 			stream.pause();
@@ -96,45 +109,48 @@ export class SocketInput {
 			if (rest) stream.receive(ownedCopy(rest, 0, rest.length));
 			return stream;
 		}
-		socket.off('data', this.#onData);
-		socket.off('end', this.#onEnd);
+		socket.off('data', this.#onData!);
+		socket.off('end', this.#onEnd!);
 		if (rest) socket.unshift(rest);
 		return socket;
 	}
 
-	/** The socket has closed. */
-	closed(): void {
-		this.#upgraded?.socketClosed(this.#error);
+	received(count: number): void {
+		const memory = this.#memory!;
+		if (this.#upgraded === undefined) this.sink.data(memory.first(count));
+		else if (!this.#upgraded.receive(ownedCopy(memory.buffer, 0, count))) this.socket.pause();
+	}
+
+	ended(): void {
+		if (this.#upgraded) this.#upgraded.receiveEnd();
+		else this.sink.end();
+	}
+
+	drained(): void {
+		this.sink.drained();
+	}
+
+	closed(error: Error | undefined): void {
+		this.#upgraded?.socketClosed(error);
+		this.sink.closed();
 	}
 }
 
-/**
- * A socket in the place of a given one, over the same connection, that reads into a buffer: `net.Server` has no such option
- * for the sockets that it makes. The handle is Node's own affair; where it is not as it is known here, undefined is
- * returned and the given socket stays as it was.
- */
-function adopt(socket: Socket, onread: OnReadOpts): Socket | undefined {
-	// On Windows reads of several sockets are under way at once, each into the buffer that it was given.
-	if (process.platform === 'win32' || Object.getPrototypeOf(socket) !== Socket.prototype) return undefined;
+/** Takes the connection from a socket that nobody has read; undefined, and the socket stays as it was, where that cannot be. */
+function adopt(socket: Socket): DirectSocket | undefined {
+	if (Object.getPrototypeOf(socket) !== Socket.prototype) return undefined;
 	// One that has been read as a stream stays one: a PROXY header has been taken from it.
 	if (socket.readableLength > 0 || socket.bytesRead > 0 || socket.destroyed) return undefined;
-	const giver = socket as WithHandle;
+	const giver = socket as Socket & { _handle?: object | null };
 	const handle = giver._handle;
-	if (!handle) return undefined;
+	if (!handle || !isDirect(handle)) return undefined;
+	socket.setNoDelay(true);
 	giver._handle = null;
-	// The option is declared for handles that are bound only; it takes connected ones as well.
-	const options: SocketConstructorOpts = { handle: handle as never, allowHalfOpen: true, noDelay: true, onread };
-	const adopted = new Socket(options) as WithHandle;
-	if (adopted._handle !== handle) {
-		giver._handle = handle;
-		return undefined;
-	}
+	const direct = new DirectSocket(handle);
 	// Who counts connections waits for the end of the socket that it was given.
-	if (socket.listenerCount('close') > 0) adopted.once('close', () => socket.destroy());
+	if (socket.listenerCount('close') > 0) direct.whenClosed = () => socket.destroy();
 	else socket.destroy();
-	return adopted;
+	return direct;
 }
-
-type WithHandle = Socket & { _handle?: object | null };
 
 function ignore(): void {}

@@ -1,13 +1,13 @@
 /** The byte stream that a connection read into shared memory becomes after 101 (RFC 9110 §7.8). */
-import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
+import type { ClientSocket } from '../client-socket.ts';
 
-/** A Duplex over a socket that is read through `onread`: such a socket emits no data itself. Half-closes both ways. */
+/** A Duplex over a socket that is no stream itself. Half-closes both ways. */
 export class UpgradedStream extends Duplex {
-	readonly #socket: Socket;
+	readonly #socket: ClientSocket;
 	#received = false;
 
-	constructor(socket: Socket) {
+	constructor(socket: ClientSocket) {
 		super({ allowHalfOpen: true });
 		this.#socket = socket;
 	}

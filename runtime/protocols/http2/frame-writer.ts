@@ -1,17 +1,17 @@
 /** Writes the frames of one connection into gathered output, and that to its socket. */
-import type { Socket } from 'node:net';
+import { type ClientSocket, queuedIn } from '../client-socket.ts';
 import { FLAG, FRAME, FRAME_HEADER } from './frame-codes.ts';
 import { MAX_FRAME_SIZE, OUTPUT_TEXT } from './limits.ts';
 import type { OutputMemory, OutputOwner } from './output-memory.ts';
 
 /** The sending side of a connection, below streams and windows. */
 export class FrameWriter implements OutputOwner {
-	readonly #socket: Socket;
+	readonly #socket: ClientSocket;
 	readonly #memory: OutputMemory;
 	/** Bytes that the system had not taken when it was last asked. */
 	#unsent = Infinity;
 
-	constructor(socket: Socket, memory: OutputMemory) {
+	constructor(socket: ClientSocket, memory: OutputMemory) {
 		this.#socket = socket;
 		this.#memory = memory;
 	}
@@ -24,8 +24,7 @@ export class FrameWriter implements OutputOwner {
 	/** Whether the client has taken anything since this was last asked. */
 	progressed(): boolean {
 		// A slow client empties a batch byte by byte, which shows only here: a stream tells of whole writes.
-		const { _handle: handle } = this.#socket as Socket & { readonly _handle?: { readonly writeQueueSize?: number } };
-		const unsent = handle?.writeQueueSize ?? this.#socket.writableLength;
+		const unsent = queuedIn(this.#socket);
 		const progressed = unsent < this.#unsent;
 		this.#unsent = unsent;
 		return progressed;

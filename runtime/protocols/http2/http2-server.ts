@@ -1,5 +1,6 @@
 /** HTTP/2 on accepted sockets: our own engine (RFC 9113), by ALPN or by prior knowledge. */
 import type { Socket } from 'node:net';
+import type { DirectSocket } from '../direct-socket.ts';
 import type { SocketInfo } from '../http1/socket-info.ts';
 import type { SocketInput } from '../http1/socket-input.ts';
 import type { ConnectionPeer, ProtocolHost, ProtocolServer } from '../protocol.ts';
@@ -19,7 +20,7 @@ export interface Http2Server extends ProtocolServer {
 export function createHttp2Server(host: ProtocolHost): Http2Server {
 	const engine = new Http2Engine(host);
 	return {
-		accept(socket: Socket, scheme: 'http' | 'https', peer?: ConnectionPeer): void {
+		accept(socket: Socket | DirectSocket, scheme: 'http' | 'https', peer?: ConnectionPeer): void {
 			if (!socket.destroyed) new Session(socket, scheme, engine, peer);
 		},
 		takeOver(input: SocketInput, info: SocketInfo, bytes: Buffer): void {

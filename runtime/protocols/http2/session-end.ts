@@ -1,5 +1,5 @@
 /** How a connection ends: gracefully in two steps, at once with an error, and what is read after that (RFC 9113 §6.8). */
-import type { Socket } from 'node:net';
+import type { ClientSocket } from '../client-socket.ts';
 import { FRAME, H2_ERROR, MAX_WINDOW } from './frame-codes.ts';
 import type { FrameWriter } from './frame-writer.ts';
 import { GOAWAY_WAIT, LINGER_BYTES, LINGER_TIME } from './limits.ts';
@@ -12,7 +12,7 @@ export class SessionEnd {
 	over = false;
 	/** Streams that are opened now are not served: the client was told, and may open them elsewhere. */
 	refuses = false;
-	readonly #socket: Socket;
+	readonly #socket: ClientSocket;
 	readonly #frames: FrameWriter;
 	/** The end was announced, and which streams are the last is not said yet. */
 	#announced = false;
@@ -22,7 +22,7 @@ export class SessionEnd {
 	/** The last stream that was said to be served. */
 	#last = MAX_WINDOW;
 
-	constructor(socket: Socket, frames: FrameWriter) {
+	constructor(socket: ClientSocket, frames: FrameWriter) {
 		this.#socket = socket;
 		this.#frames = frames;
 	}

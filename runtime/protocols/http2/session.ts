@@ -1,6 +1,8 @@
 /** One HTTP/2 connection: its frames, settings, windows and streams (RFC 9113). */
 import type { Socket } from 'node:net';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import type { ClientSocket } from '../client-socket.ts';
+import type { DirectSocket } from '../direct-socket.ts';
 import { ownedCopy } from '../http1/owned-copy.ts';
 import { SocketInfo } from '../http1/socket-info.ts';
 import { type InputSink, SocketInput } from '../http1/socket-input.ts';
@@ -38,7 +40,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 	readonly frames: FrameWriter;
 	sendWindow = DEFAULT_WINDOW;
 	readonly #coders: SharedCoders;
-	readonly #socket: Socket;
+	readonly #socket: ClientSocket;
 	readonly #input: SocketInput;
 	readonly #reader: FrameReader = new FrameReader(this);
 	readonly #decoder: HpackDecoder;
@@ -60,7 +62,12 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 	readonly #deadlines: SessionDeadlines;
 	readonly #control: ControlFrames = new ControlFrames(this);
 
-	constructor(given: Socket | TakenOver, scheme: 'http' | 'https', engine: Http2Engine, peer?: ConnectionPeer) {
+	constructor(
+		given: Socket | DirectSocket | TakenOver,
+		scheme: 'http' | 'https',
+		engine: Http2Engine,
+		peer?: ConnectionPeer,
+	) {
 		engine.refresh();
 		this.engine = engine;
 		this.#coders = engine.coders;
@@ -81,8 +88,6 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		this.ending = new SessionEnd(socket, this.frames);
 		this.#deadlines = new SessionDeadlines(engine);
 		engine.add(this, taken);
-		socket.on('drain', () => this.#drained());
-		socket.once('close', () => this.#closed());
 		this.frames.settings([
 			...[SETTING.maxConcurrentStreams, BOUND.MAX_CONCURRENT_STREAMS],
 			...[SETTING.initialWindowSize, BOUND.STREAM_WINDOW],
@@ -451,13 +456,12 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		for (const stream of streams) stream.reset();
 	}
 
-	#drained(): void {
+	drained(): void {
 		this.#deadlines.blocked(false);
 		this.settle();
 	}
 
-	#closed(): void {
-		this.#input.closed();
+	closed(): void {
 		this.ending.closed();
 		this.#abandon();
 		this.engine.remove(this);

@@ -1,0 +1,321 @@
+/**
+ * A client's connection without `net.Socket`: what a stream does for each connection, read and write costs more than
+ * the system calls of a small exchange. Handles are Node's own affair: where they are not as they are known here there is
+ * none of it, and connections are sockets as usual.
+ */
+import { getSystemErrorName } from 'node:util';
+
+/** What a socket tells its holder. */
+export interface SocketHolder {
+	/** Bytes stand at the start of the memory that the socket reads into, until this returns. */
+	received(count: number): void;
+	/** The other side has ended its half. */
+	ended(): void;
+	/** What had been written has left the process; it had not when the write returned. */
+	drained(): void;
+	/** The connection is gone; with the error that ended it, if one did. Nothing follows. */
+	closed(error: Error | undefined): void;
+}
+
+/** A write that did not end at once. */
+interface PendingWrite {
+	oncomplete: (status: number) => void;
+	/** What is written, so that its memory stays. */
+	buffer: unknown;
+	/** Set when it ended before `oncomplete` was there. */
+	writeStatus: number | null;
+}
+
+interface SocketName {
+	address?: string;
+	port?: number;
+}
+
+/** The handle of an accepted connection, as far as it is used here. */
+export interface StreamHandle {
+	onread: (this: StreamHandle) => void;
+	/** Ours: whose it is. */
+	svcSocket?: DirectSocket;
+	/** Set by a `net.Socket` that had it before. */
+	reading?: boolean;
+	readonly writeQueueSize: number;
+	useUserBuffer(buffer: Uint8Array): void;
+	readStart(): number;
+	readStop(): number;
+	writeLatin1String(request: null, text: string): number | PendingWrite;
+	writeBuffer(request: null, bytes: Uint8Array): number | PendingWrite;
+	shutdown(request: object): number;
+	close(closed?: (this: StreamHandle) => void): void;
+	/** Those of TCP: a unix socket has none of them. */
+	getpeername?(name: SocketName): number;
+	getsockname?(name: SocketName): number;
+	setNoDelay?(on: boolean): number;
+	setKeepAlive?(on: boolean, idle: number, interval: number, count: number | undefined): number;
+}
+
+/** Node's side of streams: where a read's count stands, and the request of an end. */
+interface StreamBinding {
+	readonly streamBaseState: Int32Array;
+	readonly kReadBytesOrError: number;
+	readonly ShutdownWrap: new () => { oncomplete: (status: number) => void };
+}
+
+const BINDING: StreamBinding | undefined = findBinding();
+const STATE: Int32Array = BINDING?.streamBaseState ?? new Int32Array(1);
+const READ_COUNT: number = BINDING?.kReadBytesOrError ?? 0;
+const END_OF_STREAM = -4095;
+
+/** Bytes that wait for the client from which a writer should wait too. */
+const HIGH_WATER = 65_536;
+
+const METHODS = [
+	'useUserBuffer',
+	'readStart',
+	'readStop',
+	'writeLatin1String',
+	'writeBuffer',
+	'writev',
+	'shutdown',
+	'close',
+];
+
+/** Whether a {@link DirectSocket} can be made of the handle of an accepted connection. */
+export function isDirect(handle: object): handle is StreamHandle {
+	if (BINDING === undefined) return false;
+	const found = handle as Record<string, unknown>;
+	return METHODS.every(method => typeof found[method] === 'function') && typeof found.writeQueueSize === 'number';
+}
+
+/** The connection. What it has in common with `net.Socket` has the same names and does the same, but events are calls of the holder. */
+export class DirectSocket {
+	/** Node's name: who writes past this class finds it there. Null when the connection has ended. */
+	_handle: StreamHandle | null;
+	/** Told from `start` on. */
+	holder: SocketHolder | undefined = undefined;
+	destroyed = false;
+	/** No more will be written. */
+	writableEnded = false;
+	/** What admission wants to hear of. */
+	whenClosed: (() => void) | undefined = undefined;
+	/** The other side's half has ended. */
+	#received = false;
+	/** Our half has. */
+	#finished = false;
+	#reading = false;
+	#pending = 0;
+	#peer: SocketName | undefined = undefined;
+	#local: SocketName | undefined = undefined;
+	#error: Error | undefined = undefined;
+
+	/** The handle is this socket's from now on; nothing is read before `start`. */
+	constructor(handle: StreamHandle) {
+		this._handle = handle;
+		handle.svcSocket = this;
+		handle.onread = onRead;
+	}
+
+	/** Begins to read into memory that it shares with others; the holder keeps the memory until the connection is gone. */
+	start(memory: Uint8Array, holder: SocketHolder): void {
+		this.holder = holder;
+		const handle = this._handle;
+		if (handle === null) return;
+		handle.useUserBuffer(memory);
+		if (handle.reading === true) handle.readStop();
+		this.resume();
+	}
+
+	get remoteAddress(): string | undefined {
+		return this.#peerName().address;
+	}
+
+	get remotePort(): number | undefined {
+		return this.#peerName().port;
+	}
+
+	get localAddress(): string | undefined {
+		return this.#localName().address;
+	}
+
+	get localPort(): number | undefined {
+		return this.#localName().port;
+	}
+
+	/** Bytes that the system has not taken yet. */
+	get writableLength(): number {
+		return this._handle?.writeQueueSize ?? 0;
+	}
+
+	/** True when so much waits that nothing more should be written before the holder hears that it has left. */
+	get writableNeedDrain(): boolean {
+		return this.#pending > 0 && this.writableLength >= HIGH_WATER;
+	}
+
+	/** Writes go out one by one. */
+	cork(): void {}
+	uncork(): void {}
+
+	/** Text is latin1. `done` is called when the bytes have left, or with the error that kept them; maybe before this returns. */
+	write(text: string, encoding: 'latin1', done?: (error?: Error | null) => void): void;
+	write(bytes: Uint8Array, done?: (error?: Error | null) => void): void;
+	write(
+		data: string | Uint8Array,
+		second?: 'latin1' | ((error?: Error | null) => void),
+		third?: (error?: Error | null) => void,
+	): void {
+		const handle = this._handle;
+		const done = typeof second === 'function' ? second : third;
+		if (handle === null || this.writableEnded) {
+			done?.(new Error('The connection has ended.'));
+			return;
+		}
+		const result = typeof data === 'string' ? handle.writeLatin1String(null, data) : handle.writeBuffer(null, data);
+		if (result === 0) done?.();
+		else if (typeof result === 'number') {
+			const error = systemError(result, 'write');
+			this.destroy(error);
+			done?.(error);
+		} else this.#await(result, data, done);
+	}
+
+	/** Ends our half when what was written has left; `finished` is called then. The connection goes when both halves have ended. */
+	end(finished?: () => void): void {
+		const handle = this._handle;
+		if (handle === null || this.writableEnded) return;
+		this.writableEnded = true;
+		const request = new BINDING!.ShutdownWrap();
+		const over = (): void => {
+			if (this.destroyed) return;
+			this.#finished = true;
+			finished?.();
+			if (this.#received) this.destroy();
+		};
+		request.oncomplete = status => (status < 0 ? this.destroy(systemError(status, 'shutdown')) : over());
+		const result = handle.shutdown(request);
+		// A client that has reset the connection needs no end.
+		if (result !== 0) over();
+	}
+
+	/** Ends both halves at once. */
+	destroy(error?: Error): void {
+		if (!this.destroyed) this.#peerName();
+		this.leave(error);
+	}
+
+	/** The same, where nobody will ask for addresses that have not been asked for yet. What was written is still sent. */
+	leave(error?: Error): void {
+		const handle = this._handle;
+		if (handle === null) return;
+		this.destroyed = true;
+		this.#error = error;
+		this._handle = null;
+		handle.close(onClosed);
+	}
+
+	pause(): void {
+		if (!this.#reading) return;
+		this.#reading = false;
+		this._handle?.readStop();
+	}
+
+	resume(): void {
+		const handle = this._handle;
+		if (this.#reading || handle === null || this.#received) return;
+		this.#reading = true;
+		const result = handle.readStart();
+		if (result < 0) this.destroy(systemError(result, 'read'));
+	}
+
+	/** For the handle: the memory holds so many bytes, or the other side has ended, or an error has. */
+	read(count: number): void {
+		if (count > 0) {
+			this.holder?.received(count);
+			return;
+		}
+		if (count === 0 || this.destroyed) return;
+		if (count !== END_OF_STREAM) {
+			this.destroy(systemError(count, 'read'));
+			return;
+		}
+		this.#received = true;
+		this.#reading = false;
+		this.holder?.ended();
+		if (this.#finished) this.destroy();
+	}
+
+	/** For the handle: it is no more. */
+	closed(): void {
+		this.whenClosed?.();
+		this.holder?.closed(this.#error);
+	}
+
+	#await(write: PendingWrite, data: unknown, done: ((error?: Error | null) => void) | undefined): void {
+		this.#pending++;
+		const over = (status: number): void => {
+			this.#pending--;
+			if (status < 0) {
+				const error = systemError(status, 'write');
+				this.destroy(error);
+				done?.(error);
+				return;
+			}
+			done?.();
+			if (this.#pending === 0 && !this.destroyed) this.holder?.drained();
+		};
+		write.buffer = data;
+		write.oncomplete = over;
+		const status = write.writeStatus;
+		if (status !== null && status !== undefined) {
+			write.writeStatus = null;
+			over(status);
+		}
+	}
+
+	/** Asked for at the latest when the connection ends, for afterwards the system has forgotten it. */
+	#peerName(): SocketName {
+		let name = this.#peer;
+		if (name === undefined) {
+			name = {};
+			this._handle?.getpeername?.(name);
+			this.#peer = name;
+		}
+		return name;
+	}
+
+	#localName(): SocketName {
+		let name = this.#local;
+		if (name === undefined) {
+			name = {};
+			this._handle?.getsockname?.(name);
+			this.#local = name;
+		}
+		return name;
+	}
+}
+
+function onRead(this: StreamHandle): void {
+	this.svcSocket?.read(STATE[READ_COUNT]!);
+}
+
+function onClosed(this: StreamHandle): void {
+	this.svcSocket?.closed();
+}
+
+/** Asked for by its public, if old, name; undefined where it has gone or changed. */
+function findBinding(): StreamBinding | undefined {
+	// On Windows reads of several sockets are under way at once, each into the memory that it was given.
+	if (process.platform === 'win32') return undefined;
+	try {
+		const { binding } = process as unknown as { binding(name: string): Partial<StreamBinding> };
+		const { streamBaseState, kReadBytesOrError, ShutdownWrap } = binding.call(process, 'stream_wrap');
+		if (!(streamBaseState instanceof Int32Array) || typeof ShutdownWrap !== 'function') return undefined;
+		if (typeof kReadBytesOrError !== 'number' || kReadBytesOrError >= streamBaseState.length) return undefined;
+		return { streamBaseState, kReadBytesOrError, ShutdownWrap };
+	} catch {
+		return undefined;
+	}
+}
+
+function systemError(status: number, syscall: string): Error {
+	const code = getSystemErrorName(status);
+	return Object.assign(new Error(`${syscall} ${code}`), { errno: status, code, syscall });
+}
