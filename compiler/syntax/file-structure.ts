@@ -227,6 +227,8 @@ export class FileStructure {
 			this.#expander.constant(line, frame, this.#constants);
 		} else if (this.#dialect === 'configfile' && quote === 'none' && (text === 'upstream' || text === 'test')) {
 			this.#block(line, frame);
+		} else if (this.#dialect === 'configfile' && quote === 'none' && text === 'else') {
+			this.#elseAlone(line, frame);
 		} else this.#site(line, frame);
 	}
 
@@ -402,15 +404,14 @@ export class FileStructure {
 	}
 
 	#noAlternative(line: ParsedLine, frame: Frame): void {
-		if (!line.alternative) return;
-		this.#problem(
-			'syntax/else-alone',
-			spanIn(frame, line.alternative.words[0]!.span),
-			'`else` goes on with a `when`, inside a site',
-			{
-				label: 'nothing to choose here',
-			},
-		);
+		if (line.alternative) this.#elseAlone(line.alternative, frame);
+	}
+
+	#elseAlone(line: ParsedLine, frame: Frame): void {
+		const message = '`else` goes on with a `when`, inside a site';
+		this.#problem('syntax/else-alone', spanIn(frame, line.words[0]!.span), message, {
+			label: 'nothing to choose here',
+		});
 	}
 
 	#closeAfterWords(block: ParsedBlock, frame: Frame): void {

@@ -10,6 +10,7 @@
  * - a `}` in a word (`a}`, `{2}`) is text unless braces are missing in the file, and a carriage return inside a word goes;
  * - a `}` that closes a block also ends a brace that was glued to a word in it (`{b`);
  * - quotes and heredocs that begin behind a `#` inside a word, which is no comment to the lexer, keep their text;
+ * - a `<<E` that white space at the end of its line, or the end of the file, keeps from being a heredoc gets a `\` before it;
  * - a `{$NAME:default}` over several lines, or with a `{`, a quote or a `#` in it, stays as it is;
  * - Configfile's `} else` stays on its line, a `{` below a `let` line stays on its own, and the value of `name="a  b"` is quoted text.
  */
@@ -22,6 +23,9 @@ const emptyContinuation = /^\\\r?\n(?=[ \t\r]*\n\s*\})/;
 
 /** What in an environment span would be read as a block, a line, a quote or a comment. */
 const readAsMore = /(?!^)[{\n"`#\\]|\s\}$/;
+
+/** A word and the rest of its line, where that is white space and more than the line's end. */
+const wordAtLineEnd = /\S*(?:\r*[^\S\r\n][^\S\n]*\n|[^\S\n]*$)/y;
 
 const heredocMarker = /^[A-Za-z0-9_-]+$/;
 const parameterBefore = /(?:^|\s)[A-Za-z_][A-Za-z0-9_-]*=$/;
@@ -151,6 +155,13 @@ class FormatMachine {
 		} else if (c === '\r' && !this.#gap && this.#insideWord()) return;
 		else if (isWhiteSpace(c.charCodeAt(0))) this.#readWhiteSpace(c);
 		else this.#readRegular(c);
+	}
+
+	/** True before a `<<E` that is a word for the white space behind it, or for the end of the text, which are about to go or to change. */
+	#wouldOpenHeredoc(): boolean {
+		if (this.#heredocEscaped || this.#input[this.#at + 1] !== '<') return false;
+		wordAtLineEnd.lastIndex = this.#at;
+		return wordAtLineEnd.test(this.#input);
 	}
 
 	/** To the lexer a carriage return is nothing: words on both sides of it are one. */
@@ -306,6 +317,10 @@ class FormatMachine {
 		if ((c === '"' || c === '`') && (begins || this.#fresh || c === '`' || this.#opensNamedValue())) this.#quote = c;
 		const fresh = this.#fresh;
 		this.#startWord(c, gap);
+		if (c === '<' && (begins || fresh) && this.#wouldOpenHeredoc()) {
+			this.#print('\\');
+			this.#heredocEscaped = true;
+		}
 		if (this.#brace && !this.#brace.written) this.#printBrace(this.#brace);
 		this.#print(c);
 		this.#fresh = false;

@@ -87,16 +87,18 @@ function checkDocument({ document }: Compiled): void {
 /**
  * Whether formatting is to change what a text means. Words such as `a{` and `}a` are text to the lexer and mistyped blocks
  * to everybody else: the formatter's reference says that they become blocks, and that a backquote is a quote anywhere. And the line end that formatting puts at the
- * end of a file is a part of a quote that is never closed, and makes a block of a `{` and a heredoc of a `<<E`.
+ * end of a file is a part of a quote that is never closed, and makes a block of a `{`.
  */
 function isMendedByFormatting({ format, text }: Seed, { diagnostics }: Compiled): boolean {
-	if (/(?:\{|<<[A-Za-z0-9_-]+)$/.test(text.trimEnd()) || /\{\$\s/.test(text)) return true;
+	if (/\{$/.test(text.trimEnd()) || /\{\$\s/.test(text)) return true;
+	// What a variable holds, here nothing, makes a quote the beginning of a word.
+	if (/\{\$[^}]*\}["`]/.test(text)) return true;
 	const words = tokenize(text, format as Dialect).filter(
 		({ payload }) => payload === undefined || payload.quote === 'none',
 	);
-	if (words.some(({ image }) => /^\}.|.\{$|.`/s.test(image.trim()))) return true;
-	// In a snippet that nothing uses it was not told that a word ends in the brace that is missing.
-	if (/^\s*\(/m.test(text) && words.some(({ image }) => /^[^{]+\}$/.test(image))) return true;
+	if (words.some(({ image }) => /^\}.|.\{$|.`/s.test(image.replaceAll('\ufeff', 'x').trim()))) return true;
+	// In a snippet or a route that nothing uses it was not told that a word ends in the brace that is missing.
+	if (/^\s*&?\(/m.test(text) && words.some(({ image }) => /^[^{]+\}$/.test(image))) return true;
 	// A backslash before the quote that begins a word: the word is quoted, and looks as if it were not.
 	if (/(?:^|\s)\\["`]/.test(text)) return true;
 	return diagnostics.some(({ code }) => code === 'syntax/unterminated-quote');
