@@ -55,6 +55,7 @@ export function planCertificates(
 			if (!modes.ignoreLoaded && isCovered(name, covered)) continue;
 			const byWildcard = coveringWildcards(name).some(wildcard => names.has(wildcard));
 			if (byWildcard && !named.forced) continue;
+			if (name.endsWith('.ts.net') && !named.explicit) reportTailscale(name, named.pointer, settings, report);
 			policies.add(name, named.way);
 		}
 	}
@@ -215,6 +216,18 @@ function reportConflict(host: string, pointer: string, report: Report): void {
 			: `hostname appears in more than one automation policy, making certificate management ambiguous: ${host}`;
 	const hint = 'Give all sites with this name the same `tls`.';
 	report({ code: 'tls/ambiguous-automation', severity: 'error', pointer, message, hint });
+}
+
+/** Names of a Tailscale network have certificates of its daemon alone, unless somebody says where else they come from. */
+function reportTailscale(name: string, pointer: string, settings: Settings, report: Report): void {
+	if (settings.cert_issuers !== undefined || settings.local_certs === true || settings.acme_ca !== undefined) return;
+	report({
+		code: 'tls/unavailable',
+		severity: 'error',
+		pointer,
+		message: `Certificates of the Tailscale daemon, from which \`${name}\` has its own, are not part of this build.`,
+		hint: 'Give the site certificate files or `tls internal`.',
+	});
 }
 
 function loadedNames(loaded: readonly LoadedCertificate[]): ReadonlySet<string> {

@@ -26,7 +26,7 @@ function expected(name: string, character: '_' | '.'): ServerOption {
 		documentation: [
 			'Programs behind often read such a name as the one with `-`. A name that ends in `*` is a prefix; letter case does not',
 			'count. Of a listed name the spelling with `-` is dropped, and so is a field that is given twice. A name with both',
-			'characters has to be listed as it is. HTTP/2 drops all of them.',
+			'characters has to be listed as it is.',
 		],
 		lower: (line, args, { server }, cx) => {
 			cx.noBlock(line);

@@ -1,6 +1,6 @@
 /** What the connections of one server share: limits, parser, clock and the watch over deadlines. */
 import type { ProtocolHost, ProtocolLimits } from '../protocol.ts';
-import { ExpectedNames } from './expected-names.ts';
+import { expectedNames } from './expected-names.ts';
 import { RequestHeadParser } from './head-parser.ts';
 import { TICK } from './limits.ts';
 import { PieceMemory } from './piece-memory.ts';
@@ -136,10 +136,6 @@ export class Engine {
 			this.refresh();
 		}, this.#tick).unref();
 	}
-}
-
-function expectedNames({ expectedHeaders }: ProtocolLimits): ExpectedNames | undefined {
-	return expectedHeaders && new ExpectedNames(expectedHeaders);
 }
 
 /** Milliseconds between two looks: a quarter of the shortest time-out, so that each is met with little to spare. */

@@ -1,10 +1,16 @@
 /** Request fields with `_` or `.` in their names that a listener keeps; all others with these are dropped. */
 import { sameName } from '../../../compiler/exchange/header-list.ts';
+import type { ProtocolLimits } from '../protocol.ts';
 
 /** Names as written, the last character `*` for a prefix. */
 export interface ExpectedHeaders {
 	readonly underscore: readonly string[];
 	readonly dot: readonly string[];
+}
+
+/** The lists of a listener's limits; undefined when there are none, and then all such fields are dropped. */
+export function expectedNames({ expectedHeaders }: ProtocolLimits): ExpectedNames | undefined {
+	return expectedHeaders && new ExpectedNames(expectedHeaders);
 }
 
 /** The lists of one listener, ready to look in. */

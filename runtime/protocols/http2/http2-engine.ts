@@ -1,5 +1,6 @@
 /** What the HTTP/2 connections of one server share: limits, coders, memory, clock and the watch over deadlines. */
 
+import { expectedNames } from '../http1/expected-names.ts';
 import { TICK } from '../http1/limits.ts';
 import { ReadMemory } from '../http1/socket-input.ts';
 import type { Http2Counters, ProtocolHost, ProtocolLimits } from '../protocol.ts';
@@ -29,7 +30,7 @@ export class SharedCoders {
 
 	constructor(host: ProtocolHost) {
 		const { maxHeadSize, maxHeaderCount } = host.limits;
-		this.fields = new RequestFields(maxHeadSize, maxHeaderCount);
+		this.fields = new RequestFields(maxHeadSize, maxHeaderCount, expectedNames(host.limits));
 		this.responseFields = new ResponseFields(() => host.refused('invalid_response_field'));
 		// The shortest codes are of five bits.
 		this.strings = new StringMemory(Math.ceil((maxHeadSize * MAX_BLOCK_FACTOR * 8) / 5));

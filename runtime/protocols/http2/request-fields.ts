@@ -1,6 +1,7 @@
 /** Takes the fields of a request's head or trailers and says what they make: one reading or none (RFC 9113 §8). */
 import { parseAuthority } from '../../../compiler/exchange/authority.ts';
 import { isToken } from '../../../compiler/exchange/field-syntax.ts';
+import type { ExpectedNames } from '../http1/expected-names.ts';
 import { MAX_METHOD_LENGTH } from '../http1/limits.ts';
 import { type Field, KIND } from './field.ts';
 import type { FieldSink } from './hpack-decoder.ts';
@@ -34,6 +35,7 @@ export class RequestFields implements FieldSink {
 	reason = '';
 	readonly #maxSize: number;
 	readonly #maxCount: number;
+	readonly #expected: ExpectedNames | undefined;
 	#trailers = false;
 	#size = 0;
 	#count = 0;
@@ -50,9 +52,10 @@ export class RequestFields implements FieldSink {
 	#lastHost: string | undefined = undefined;
 
 	/** `maxSize` counts a field as SETTINGS_MAX_HEADER_LIST_SIZE does, less its overhead. */
-	constructor(maxSize: number, maxCount: number) {
+	constructor(maxSize: number, maxCount: number, expected?: ExpectedNames) {
 		this.#maxSize = maxSize;
 		this.#maxCount = maxCount;
+		this.#expected = expected;
 	}
 
 	begin(trailers: boolean): void {
@@ -122,7 +125,8 @@ export class RequestFields implements FieldSink {
 				this.#malform('bad_field_name');
 				return;
 			case KIND.confusable:
-				return;
+				if (this.#trailers || !this.#expected?.keeps(name)) return;
+				break;
 			case KIND.te:
 				if (value.toLowerCase() !== 'trailers') this.#malform('connection_field');
 				if (this.#trailers) return;
@@ -156,6 +160,7 @@ export class RequestFields implements FieldSink {
 		if (this.#malformed !== '') return this.#refuse(MALFORMED, this.#malformed);
 		if (this.#size - this.#count * 32 > this.#maxSize) return this.#refuse(431, 'head_too_large');
 		if (this.#count > this.#maxCount + 5) return this.#refuse(431, 'too_many_fields');
+		if (this.#expected !== undefined) this.items = this.#expected.settled(this.items);
 		const method = this.#method;
 		if (method === undefined || !isToken(method)) return this.#refuse(MALFORMED, 'bad_method');
 		if (method.length > MAX_METHOD_LENGTH) return this.#refuse(405, 'method_too_long');

@@ -33,8 +33,10 @@ cleaner('what expired long ago and is wanted by nobody goes; everything else sta
 	await store.write('ocsp/stale', 'x');
 	await store.write('ocsp/fresh', 'x');
 	await store.write('acme/ca/accounts/me/account.key', 'key');
+	await store.write('acme/challenges/left.example.json', '{}');
+	await store.write('acme/challenges/stands.example.json', '{}');
 	const old = new Date(Date.now() - 20 * DAY);
-	utimesSync(path.join(folder, 'ocsp/stale'), old, old);
+	for (const name of ['ocsp/stale', 'acme/challenges/left.example.json']) utimesSync(path.join(folder, name), old, old);
 	const messages: string[] = [];
 	const surroundings = {
 		log: (_level: string, _logger: string, message: string) => void messages.push(message),
@@ -45,6 +47,7 @@ cleaner('what expired long ago and is wanted by nobody goes; everything else sta
 	const kept = (await store.list('')).filter(name => name !== 'last_clean.json');
 	assert.equal(kept, [
 		'acme/ca/accounts/me/account.key',
+		'acme/challenges/stands.example.json',
 		'certificates/ca/live/live.crt',
 		'certificates/ca/live/live.key',
 		'certificates/ca/odd/odd.crt',

@@ -122,6 +122,24 @@ test('an exchange says what the request said', async () => {
 	);
 });
 
+test('fields with `_` or `.` in their names are dropped, but for those that the listener expects', async () => {
+	const handler = (x: Exchange) => {
+		x.response.body = [...x.request.headers].map(([name]) => name).join(' ');
+	};
+	const request = { x_tenant: 'a', x_other: 'b', 'build.id': 'c', 'x-tenant': 'evil', 'x-else': 'd' };
+	await withNode(handler, async client => {
+		assert.is((await ask(client, request)).body.toString(), 'x-tenant x-else');
+	});
+	const expectedHeaders = { underscore: ['X_Tenant'], dot: ['Build.*'] };
+	await withNode(
+		handler,
+		async client => {
+			assert.is((await ask(client, request)).body.toString(), 'x_tenant build.id x-else');
+		},
+		{ expectedHeaders },
+	);
+});
+
 test('fields that say how HTTP/1.1 connects are left out of responses, and what cannot be sent is counted', async () => {
 	await withNode(
 		x => {
