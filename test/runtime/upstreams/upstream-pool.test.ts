@@ -10,7 +10,12 @@ import * as assert from 'uvu/assert';
 import { type Body, isStream } from '../../../compiler/exchange/body.ts';
 import type { Exchange } from '../../../compiler/exchange/exchange.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
-import { UpstreamError, type UpstreamRequest, type UpstreamSettings } from '../../../compiler/exchange/leases.ts';
+import {
+	sendToUpstream,
+	UpstreamError,
+	type UpstreamRequest,
+	type UpstreamSettings,
+} from '../../../compiler/exchange/leases.ts';
 import { poolBytes, poolLayout } from '../../../runtime/upstreams/pool-memory.ts';
 import { createUpstreamPool, type OwnedUpstreamPool } from '../../../runtime/upstreams/upstream-pool.ts';
 import {
@@ -56,7 +61,8 @@ function send(
 		upgrade: undefined,
 		...request,
 	};
-	return pool.send(x, pool.select(x)!, whole, onInform);
+	if (onInform) Object.defineProperty(x, 'inform', { value: onInform });
+	return sendToUpstream(pool, x, pool.select(x)!, whole);
 }
 
 async function failure(promise: Promise<unknown>): Promise<UpstreamError> {
@@ -625,14 +631,14 @@ test('unix sockets, names and resolved addresses', async () => {
 	const request = { method: 'GET', target: '/', headers: new HeaderList(), body: null, upgrade: undefined };
 	const chosen = pool.select(x, undefined, [`unix/${path}`])!;
 	assert.is(chosen.address, `unix/${path}`);
-	assert.is(await readBody((await pool.send(x, chosen, request, undefined)).body), 'u');
+	assert.is(await readBody((await sendToUpstream(pool, x, chosen, request)).body), 'u');
 	assert.is(pool.select(x, undefined, ['', 'no port', 'udp/x:1']), undefined);
 
 	const tcp = await upstream(socket =>
 		onRequest(socket, () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nt')),
 	);
 	const named = pool.select(x, undefined, [`localhost:${tcp.port}`])!;
-	assert.is(await readBody((await pool.send(x, named, request, undefined)).body), 't');
+	assert.is(await readBody((await sendToUpstream(pool, x, named, request)).body), 't');
 	await new Promise(resolve => server.close(resolve));
 	rmSync(folder, { recursive: true });
 });
@@ -690,7 +696,7 @@ test('counts are of the whole process; balancing sees them', async () => {
 	const either = one.select(x)!;
 	const first = [either, one.select(x, [either])!].find(({ address }) => address === silent.address)!;
 	const request = { method: 'GET', target: '/', headers: new HeaderList(), body: null, upgrade: undefined };
-	const sent = one.send(x, first, request, undefined);
+	const sent = sendToUpstream(one, x, first, request);
 	for (let i = 0; i < 20; i++) assert.is(two.select(exchange())!.address, '127.0.0.1:9');
 	new Int32Array(buffer).fill(0, 0, slots);
 	assert.is(two.select(exchange(), [two.select(exchange())!])!.active, 0);
