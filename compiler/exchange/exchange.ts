@@ -182,6 +182,8 @@ export class Exchange {
 	/** For the runtime: the generation that serves this exchange, and `performance.now()` when its graph had returned. */
 	served: object | undefined = undefined;
 	answeredAt: number = 0;
+	/** What proxying found out about this exchange: a ProxyFacts. */
+	proxied: object | undefined = undefined;
 	readonly #transport: ExchangeTransport;
 	#variables: Map<string, unknown> | undefined = undefined;
 	#abort: AbortController | undefined = undefined;

@@ -234,13 +234,29 @@ export interface UpstreamPool {
 	 * uses the pool, after `delay` milliseconds.
 	 */
 	joined(close: () => void, delay: number): () => void;
-	/** Sends a request. `onInform` is called for each 1xx response but 101. Rejects with UpstreamError. */
-	send(
-		x: Exchange,
-		upstream: Upstream,
-		request: UpstreamRequest,
-		onInform: ((status: number, headers: HeaderList) => void) | undefined,
-	): Promise<UpstreamResponse>;
+	/** Sends a request; `outcome` is told what comes of it, perhaps before this returns. */
+	send(x: Exchange, upstream: Upstream, request: UpstreamRequest, outcome: UpstreamOutcome): void;
+}
+
+/** Who waits for an upstream's answer. One of `answered` and `failed` is called, once. */
+export interface UpstreamOutcome {
+	/** A 1xx response but 101. */
+	informed(status: number, headers: HeaderList): void;
+	answered(response: UpstreamResponse): void;
+	failed(error: UpstreamError): void;
+}
+
+/** Sends a request, as a promise that rejects with UpstreamError. Interim responses go to the client. */
+export function sendToUpstream(
+	pool: UpstreamPool,
+	x: Exchange,
+	upstream: Upstream,
+	request: UpstreamRequest,
+): Promise<UpstreamResponse> {
+	return new Promise((resolve, reject) => {
+		const informed = (status: number, headers: HeaderList): void => x.inform(status, headers);
+		pool.send(x, upstream, request, { informed, answered: resolve, failed: reject });
+	});
 }
 
 /** An open static file, or why there is none. */
@@ -372,8 +388,8 @@ export type SpanValue = string | number | boolean;
 /** A span that has ended. */
 export interface SpanRecord {
 	readonly name: string;
-	/** `server`: of a request; `internal`: a part of one. */
-	readonly kind: 'server' | 'internal';
+	/** `server`: of a request; `client`: of one to an upstream; `internal`: another part of one. */
+	readonly kind: 'server' | 'client' | 'internal';
 	readonly traceId: string;
 	readonly spanId: string;
 	/** Flags of W3C Trace Context. */

@@ -11,6 +11,7 @@ import { HeaderList } from '../exchange/header-list.ts';
 import {
 	type Upstream,
 	UpstreamError,
+	type UpstreamOutcome,
 	type UpstreamPool,
 	type UpstreamRequest,
 	type UpstreamResponse,
@@ -60,7 +61,14 @@ export class StandInPool implements UpstreamPool, BalancerView {
 		return this.#candidates[this.#choose(this, x)];
 	}
 
-	async send(x: Exchange, upstream: Upstream, request: UpstreamRequest): Promise<UpstreamResponse> {
+	send(x: Exchange, upstream: Upstream, request: UpstreamRequest, outcome: UpstreamOutcome): void {
+		this.#answer(x, upstream, request).then(
+			response => outcome.answered(response),
+			error => outcome.failed(error),
+		);
+	}
+
+	async #answer(x: Exchange, upstream: Upstream, request: UpstreamRequest): Promise<UpstreamResponse> {
 		const rehearsed = x instanceof RehearsedExchange ? x : undefined;
 		request.headers.map((_name, value) => receivedValue(value));
 		rehearsed?.sent.push({ settings: this.settings, upstream, request });

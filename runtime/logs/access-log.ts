@@ -1,5 +1,5 @@
 /** Access logs on a data-plane thread: an exchange becomes one line here, lines travel to the main thread in batches. */
-import { PROXY_FACTS_VARIABLE, type ProxyFacts } from '../../compiler/directives/reverse-proxy/proxy-facts.ts';
+import { type ProxyFacts, proxyFactsOf } from '../../compiler/directives/reverse-proxy/proxy-facts.ts';
 import { isSecretHeader } from '../../compiler/document/secrets.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
@@ -77,7 +77,7 @@ function accessFields(x: Exchange, clientIp: string, format: LineFormat, credent
 	entry +=
 		`},"bytes_read":${x.bytesReceived},"user_id":${text(userId(x))},"duration":${format.duration(performance.now() - x.startedAt)},` +
 		`"size":${response.bytesSent},"status":${response.status},"resp_headers":${headerFields(response.headers, credentials)}`;
-	const proxied = x.variable(PROXY_FACTS_VARIABLE) as ProxyFacts | undefined;
+	const proxied = proxyFactsOf(x);
 	if (proxied?.upstream) entry += `,"upstream":${upstreamFields(proxied, format)}`;
 	if (x.cacheStatus !== '') entry += `,"cache":"${x.cacheStatus}"`;
 	const more = members(x.log?.fields);

@@ -1,19 +1,18 @@
 /** One request to an upstream, from the choice of a connection to the end of the response. */
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
-import type { UpstreamError, UpstreamRequest, UpstreamResponse } from '../../compiler/exchange/leases.ts';
+import type {
+	UpstreamError,
+	UpstreamOutcome,
+	UpstreamRequest,
+	UpstreamResponse,
+} from '../../compiler/exchange/leases.ts';
 import type { CallCarrier, ClientCall } from '../protocols/http1/client-call.ts';
 import { gunzipped } from './gunzipped-response.ts';
 import type { PoolSurroundings } from './pool-surroundings.ts';
 import type { PooledUpstream } from './pooled-upstream.ts';
 import { processNow } from './process-clock.ts';
 import { NO_CARRIER } from './transports/link.ts';
-
-/** Gets the outcome; the parts of a promise. */
-export interface Outcome {
-	resolve(response: UpstreamResponse): void;
-	reject(error: UpstreamError): void;
-}
 
 /** A call. It is counted as in flight from its making to the end of its response. */
 export class UpstreamCall implements ClientCall {
@@ -23,9 +22,7 @@ export class UpstreamCall implements ClientCall {
 	readonly #x: Exchange;
 	readonly #upstream: PooledUpstream;
 	readonly #surroundings: PoolSurroundings;
-	readonly #onInform: ((status: number, headers: HeaderList) => void) | undefined;
-	readonly #resolve: Outcome['resolve'];
-	readonly #reject: Outcome['reject'];
+	readonly #outcome: UpstreamOutcome;
 	readonly #startedAt: number;
 	readonly #probe: boolean;
 	#retried = false;
@@ -34,18 +31,14 @@ export class UpstreamCall implements ClientCall {
 		x: Exchange,
 		upstream: PooledUpstream,
 		request: UpstreamRequest,
-		onInform: ((status: number, headers: HeaderList) => void) | undefined,
+		outcome: UpstreamOutcome,
 		surroundings: PoolSurroundings,
-		resolve: Outcome['resolve'],
-		reject: Outcome['reject'],
 	) {
 		this.request = request;
 		this.#x = x;
 		this.#upstream = upstream;
 		this.#surroundings = surroundings;
-		this.#onInform = onInform;
-		this.#resolve = resolve;
-		this.#reject = reject;
+		this.#outcome = outcome;
 		this.#startedAt = performance.now();
 		upstream.count(1);
 		this.#probe = upstream.record?.circuit === undefined ? false : upstream.began(processNow());
@@ -54,7 +47,7 @@ export class UpstreamCall implements ClientCall {
 	}
 
 	informed(status: number, headers: HeaderList): void {
-		this.#onInform?.(status, headers);
+		this.#outcome.informed(status, headers);
 	}
 
 	answered(response: UpstreamResponse): void {
@@ -65,7 +58,7 @@ export class UpstreamCall implements ClientCall {
 			upstreamObserver?.answered(this.#upstream.address, this.connectTime, elapsed);
 			this.#upstream.answered(this.#probe, response.status, elapsed, processNow());
 		}
-		this.#resolve(this.request.decodes === true ? gunzipped(response) : response);
+		this.#outcome.answered(this.request.decodes === true ? gunzipped(response) : response);
 	}
 
 	failed(error: UpstreamError, untouched: boolean): void {
@@ -82,7 +75,7 @@ export class UpstreamCall implements ClientCall {
 			this.#surroundings.upstreamObserver?.failed(this.#upstream.address, error);
 			this.#upstream.failed(this.#probe, error, performance.now() - this.#startedAt, processNow());
 		}
-		this.#reject(error);
+		this.#outcome.failed(error);
 	}
 
 	released(failure?: UpstreamError): void {

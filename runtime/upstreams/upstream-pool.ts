@@ -5,12 +5,11 @@ import {
 	type UpstreamAddress,
 } from '../../compiler/directives/reverse-proxy/upstream-address.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
-import type { HeaderList } from '../../compiler/exchange/header-list.ts';
 import type {
 	Upstream,
+	UpstreamOutcome,
 	UpstreamPool,
 	UpstreamRequest,
-	UpstreamResponse,
 	UpstreamSettings,
 } from '../../compiler/exchange/leases.ts';
 import type { BalancerView, Choice } from '../../compiler/providers/balancers/balancer.ts';
@@ -71,6 +70,8 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 	readonly #memory: PoolMemory;
 	readonly #choose: Choice;
 	readonly #budget: RetryBudget;
+	/** Whether anything is tried again. */
+	readonly #budgeted: boolean;
 	readonly #dynamic: DynamicAddresses | undefined;
 	readonly #streams = new JoinedStreams();
 	readonly #upstreams: PooledUpstream[] = [];
@@ -103,6 +104,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 		this.#links = new LinkMaker(settings, this);
 		this.#memory = new PoolMemory(settings, shared);
 		this.#budget = new RetryBudget(this.#memory, settings.retry_budget);
+		this.#budgeted = settings.retries !== undefined || settings.retry_duration !== undefined;
 		this.#slowStart = settings.slow_start ?? 0;
 		this.#passive = passiveOf(settings);
 		this.#measured = goesByLatency(settings);
@@ -177,16 +179,9 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 		else this.#streams.retire();
 	}
 
-	send(
-		x: Exchange,
-		upstream: Upstream,
-		request: UpstreamRequest,
-		onInform: ((status: number, headers: HeaderList) => void) | undefined,
-	): Promise<UpstreamResponse> {
-		if (this.settings.retries !== undefined || this.settings.retry_duration !== undefined) this.#budget.request();
-		return new Promise((resolve, reject) => {
-			new UpstreamCall(x, upstream as PooledUpstream, request, onInform, this.#surroundings, resolve, reject);
-		});
+	send(x: Exchange, upstream: Upstream, request: UpstreamRequest, outcome: UpstreamOutcome): void {
+		if (this.#budgeted) this.#budget.request();
+		new UpstreamCall(x, upstream as PooledUpstream, request, outcome, this.#surroundings);
 	}
 
 	close(): void {

@@ -1,6 +1,6 @@
 /** Placeholders of what handlers and matchers found: the response, variables, captures, errors and the proxied answer. */
 
-import { PROXY_FACTS_VARIABLE, type ProxyFacts } from '../../directives/reverse-proxy/proxy-facts.ts';
+import { proxyFactsOf } from '../../directives/reverse-proxy/proxy-facts.ts';
 import { CLIENT_IP_VARIABLE } from '../../exchange/client-ip.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import { decodePercent } from '../../exchange/request-path.ts';
@@ -101,7 +101,7 @@ export const OUTCOME_PLACEHOLDERS: readonly Placeholder[] = [
 		'http.reverse_proxy.*',
 		'What proxying found: `upstream.hostport`, `status_code`, `header.NAME` and others.',
 		path => {
-			return x => (x.variable(PROXY_FACTS_VARIABLE) as ProxyFacts | undefined)?.placeholder(path);
+			return x => proxyFactsOf(x)?.placeholder(path);
 		},
 	),
 ];

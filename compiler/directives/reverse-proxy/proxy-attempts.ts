@@ -3,6 +3,7 @@ import { type Body, isStream } from '../../exchange/body.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import { HttpError } from '../../exchange/http-error.ts';
 import {
+	sendToUpstream,
 	type Upstream,
 	UpstreamError,
 	type UpstreamPool,
@@ -77,7 +78,7 @@ export async function attempt(x: Exchange, facts: ProxyFacts, settings: AttemptS
 		let failure: unknown;
 		let response: UpstreamResponse | undefined;
 		try {
-			response = await pool.send(x, upstream, request, (status, fields) => x.inform(status, fields));
+			response = await sendToUpstream(pool, x, upstream, request);
 		} catch (error) {
 			failure = error;
 		}

@@ -1,10 +1,8 @@
 /** What proxying found out about one exchange: the values of `{http.reverse_proxy.*}`. */
 
+import type { Exchange } from '../../exchange/exchange.ts';
 import type { Upstream, UpstreamResponse } from '../../exchange/leases.ts';
 import { STATUS_CODES } from '../../exchange/status-codes.ts';
-
-/** Variable of the exchange that holds the {@link ProxyFacts}. */
-export const PROXY_FACTS_VARIABLE = 'http.reverse_proxy';
 
 /** Filled while the exchange goes on; texts are made only when a placeholder asks. Times are `performance.now()`. */
 export class ProxyFacts {
@@ -85,4 +83,9 @@ export class ProxyFacts {
 
 function seconds(milliseconds: number): string {
 	return `${Number((milliseconds / 1000).toFixed(9))}s`;
+}
+
+/** What proxying found out about an exchange, once it has begun. */
+export function proxyFactsOf(x: Exchange): ProxyFacts | undefined {
+	return x.proxied as ProxyFacts | undefined;
 }

@@ -21,8 +21,9 @@ import { compileResponseRules, type ResponseRule } from '../responses/response-r
 import { forwardedFields } from './forwarded-request.ts';
 import { type AnswerSettings, answer, refuse } from './proxy-answer.ts';
 import { type AttemptSettings, attempt } from './proxy-attempts.ts';
-import { PROXY_FACTS_VARIABLE, ProxyFacts } from './proxy-facts.ts';
+import { ProxyFacts } from './proxy-facts.ts';
 import { compileRetryPredicate } from './retries/retry-predicate.ts';
+import { SingleAttempt } from './single-attempt.ts';
 import { withSchemes } from './transports/schemes.ts';
 import { MaterialError } from './transports/tls-material.ts';
 import { asksForGzip, usesTls } from './transports/transport-settings.ts';
@@ -77,7 +78,7 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 		return x => {
 			if (x.request.method === 'CONNECT') throw new HttpError(405, 'CONNECT is not proxied.');
 			const facts = new ProxyFacts(undefined, maxRequests, performance.now());
-			x.variables.set(PROXY_FACTS_VARIABLE, facts);
+			x.proxied = facts;
 			x.answeredBy = 'proxy';
 			return attempt(x, facts, attempts).then(
 				({ request, response }) => answer(x, facts, response, request.upgrade, answering),
@@ -91,15 +92,10 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 		if (!upstream)
 			throw new HttpError(503, addresses ? 'No upstream has a valid address.' : 'No upstream is available.');
 		const facts = new ProxyFacts(upstream, maxRequests, performance.now());
-		x.variables.set(PROXY_FACTS_VARIABLE, facts);
+		x.proxied = facts;
 		const request = makeRequest(x, upstream, x.request.body);
 		x.answeredBy = 'proxy';
-		return pool
-			.send(x, upstream, request, (status, fields) => x.inform(status, fields))
-			.then(
-				response => answer(x, facts, response, request.upgrade, answering),
-				error => refuse(x, facts, error),
-			);
+		return new SingleAttempt(x, facts, answering, request.upgrade).send(upstream, request);
 	};
 }
 

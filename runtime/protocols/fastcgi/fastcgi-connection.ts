@@ -294,6 +294,8 @@ export class FastcgiConnection implements KeptConnection, WireHolder, BodyOwner,
 			call.answered(
 				responseOf(head, first === undefined ? null : more.length === 0 ? first : Buffer.concat(this.#pieces)),
 			);
+			// What is made of the answer may have given the call up.
+			if (this.#call !== call) return;
 		}
 		this.#body?.end(undefined);
 		this.#body = undefined;

@@ -271,14 +271,14 @@ export class ClientConnection implements KeptConnection, WireHolder, BodyOwner, 
 				}
 				this.#remaining = head.length;
 				this.#beginBody(call, head, 'length');
-				if (start < end) this.#readLength(data, start, end);
+				if (start < end && this.#call === call) this.#readLength(data, start, end);
 				return;
 			case 'chunked':
 				this.#answerChunked(call, head, data, start, end);
 				return;
 			case 'close': {
 				const body = this.#beginBody(call, head, 'close');
-				if (start < end) this.#wanted = body.push(this.#options.pieces.copy(data, start, end));
+				if (start < end && this.#call === call) this.#wanted = body.push(this.#options.pieces.copy(data, start, end));
 				return;
 			}
 			case 'upgrade': {
@@ -293,6 +293,7 @@ export class ClientConnection implements KeptConnection, WireHolder, BodyOwner, 
 		}
 	}
 
+	/** What is made of the answer may give the call up at once. */
 	#tell(call: ClientCall, answer: UpstreamResponse): void {
 		this.#answered = true;
 		call.answered(answer);
@@ -310,6 +311,7 @@ export class ClientConnection implements KeptConnection, WireHolder, BodyOwner, 
 		}
 		this.#decoder = decoder;
 		const body = this.#beginBody(call, head, 'chunked');
+		if (this.#call !== call) return;
 		for (const piece of pieces) this.#wanted = body.push(piece);
 		if (decoder.ended) this.#endBody(decoder, used < end);
 	}
@@ -350,7 +352,8 @@ export class ClientConnection implements KeptConnection, WireHolder, BodyOwner, 
 
 	/** @param more True when bytes follow the response: then nothing on this connection can be trusted. */
 	#responseEnded(more: boolean): void {
-		const call = this.#call!;
+		const call = this.#call;
+		if (!call) return;
 		const reusable = this.#persistent && this.#sent && !more && !this.#socket.destroyed;
 		this.#call = undefined;
 		this.#clock.stop();
