@@ -3,17 +3,22 @@ import { createServer, type Server, type Socket } from 'node:net';
 import type { ServerSettings } from '../../compiler/document/server-settings.ts';
 import { DEFAULT_KEEPALIVE } from '../../compiler/options/servers/keepalive.ts';
 import type { ProxyProtocolWrapper } from '../../compiler/options/servers/listener-wrappers.ts';
+import { DirectSocket } from '../protocols/direct-socket.ts';
 import { plainAddress } from '../protocols/http1/socket-info.ts';
 import type { ConnectionPeer, ProtocolServer } from '../protocols/protocol.ts';
 import type { ListenerAddress } from '../threads/messages.ts';
 import type { Admission } from './admission.ts';
 import { duplicateDescriptor } from './duplicate-descriptor.ts';
+import { acceptHandles, inheritOptions, isUnix, setOptions, type TcpKeepAlive } from './listening-handle.ts';
 import { bindOptions } from './port-probe.ts';
 import { ProxyReader } from './proxy-reader.ts';
 import { TurnAway } from './turn-away.ts';
 
 /** Connections that the kernel keeps for a thread that is busy. */
 const BACKLOG = 2048;
+
+/** Both ends of a unix socket have no address. */
+const UNIX_PEER: ConnectionPeer = { remoteAddress: '', remotePort: 0, localAddress: '', localPort: 0 };
 
 /** What a listener tells of connections that never reach its protocol. */
 export interface ListenerEvents {
@@ -38,6 +43,8 @@ export class WorkerListener {
 	readonly #unread = new Set<Socket>();
 	readonly #away = new TurnAway();
 	#settings: ServerSettings = {};
+	/** Connections have the listening socket's options. */
+	#inherited = false;
 
 	constructor(address: ListenerAddress, protocol: ProtocolServer, events: ListenerEvents) {
 		this.address = address;
@@ -62,6 +69,7 @@ export class WorkerListener {
 		this.#proxyReader = header && new ProxyReader(header, reason => this.#events.refused(reason));
 		this.#admission = admission;
 		this.#settings = settings;
+		this.#inherited = inheritOptions(this.#server, keepAliveOf(settings));
 	}
 
 	/** Binds. Rejects with the system's error. `shared`: other threads bind the same address. */
@@ -77,6 +85,14 @@ export class WorkerListener {
 				this.#server.off('error', reject);
 				// A failing accept is reported here and must not end the thread.
 				this.#server.on('error', error => this.#events.acceptFailed(error));
+				if (this.address.scheme === 'http') {
+					acceptHandles(this.#server, handle => {
+						// Whoever reads a header first needs a stream.
+						if (this.#held || this.#proxyReader) return false;
+						this.#take(new DirectSocket(handle));
+						return true;
+					});
+				}
 				resolve();
 			});
 		});
@@ -104,21 +120,15 @@ export class WorkerListener {
 		this.protocol.close();
 	}
 
-	#take(socket: Socket): void {
+	#take(socket: Socket | DirectSocket): void {
 		if (!this.#events.hasRoom()) {
-			this.#away.refuse(socket, this.address.scheme, this.#admission?.retryAfter ?? '1');
+			this.#refuse(socket, this.#admission?.retryAfter ?? '1');
 			return;
 		}
-		const { keepalive_interval: interval = DEFAULT_KEEPALIVE, keepalive_idle: idle = DEFAULT_KEEPALIVE } =
-			this.#settings;
-		if (interval >= 0) {
-			// The system counts in whole seconds, from 1.
-			const count = this.#settings.keepalive_count;
-			keepAlive(socket, Math.max(1000, idle), Math.max(1000, interval), count);
-		}
+		if (!this.#inherited) setOptions(socket, keepAliveOf(this.#settings));
 		const reader = this.#proxyReader;
-		if (!reader) {
-			this.#admit(socket, undefined);
+		if (!reader || socket instanceof DirectSocket) {
+			this.#admit(socket, isUnix(socket) ? UNIX_PEER : undefined);
 			return;
 		}
 		const most = this.#settings.limits?.connections ?? 0;
@@ -137,18 +147,23 @@ export class WorkerListener {
 		});
 	}
 
-	#admit(socket: Socket, peer: ConnectionPeer | undefined): void {
+	#admit(socket: Socket | DirectSocket, peer: ConnectionPeer | undefined): void {
 		const admission = this.#admission;
-		const { scheme } = this.address;
 		if (admission?.boundsConnections) {
 			const ended = admission.connected(peer?.remoteAddress ?? plainAddress(socket.remoteAddress));
 			if (!ended) {
-				this.#away.refuse(socket, scheme, admission.retryAfter);
+				this.#refuse(socket, admission.retryAfter);
 				return;
 			}
-			socket.once('close', ended);
+			if (socket instanceof DirectSocket) socket.whenClosed = ended;
+			else socket.once('close', ended);
 		}
-		this.protocol.accept(socket, scheme, peer);
+		this.protocol.accept(socket, this.address.scheme, peer);
+	}
+
+	#refuse(socket: Socket | DirectSocket, retryAfter: string): void {
+		const given = socket instanceof DirectSocket ? socket.toSocket() : socket;
+		this.#away.refuse(given, this.address.scheme, retryAfter);
 	}
 
 	#stopListening(): void {
@@ -160,10 +175,11 @@ export class WorkerListener {
 	}
 }
 
-/** The declarations do not know the arguments after the second. */
-function keepAlive(socket: Socket, idle: number, interval: number, count: number | undefined): void {
-	const set = socket.setKeepAlive as (on: boolean, idle: number, interval: number, count?: number) => Socket;
-	set.call(socket, true, idle, interval, count);
+/** What settings say of TCP keep-alive; undefined turns it off. The system counts in whole seconds, from 1. */
+function keepAliveOf(settings: ServerSettings): TcpKeepAlive | undefined {
+	const { keepalive_interval: interval = DEFAULT_KEEPALIVE, keepalive_idle: idle = DEFAULT_KEEPALIVE } = settings;
+	if (interval < 0) return undefined;
+	return { idle: Math.max(1000, idle), interval: Math.max(1000, interval), count: settings.keepalive_count };
 }
 
 function ignore(): void {}

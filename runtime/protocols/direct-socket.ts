@@ -3,6 +3,7 @@
  * the system calls of a small exchange. Handles are Node's own affair: where they are not as they are known here there is
  * none of it, and connections are sockets as usual.
  */
+import { Socket, type SocketConstructorOpts } from 'node:net';
 import { getSystemErrorName } from 'node:util';
 
 /** What a socket tells its holder. */
@@ -122,6 +123,16 @@ export class DirectSocket {
 		handle.useUserBuffer(memory);
 		if (handle.reading === true) handle.readStop();
 		this.resume();
+	}
+
+	/** The connection as a `net.Socket`, before `start`: this one is no more. */
+	toSocket(): Socket {
+		const handle = this._handle;
+		this._handle = null;
+		this.destroyed = true;
+		// The option is declared for handles that are bound only; it takes connected ones as well.
+		const options: SocketConstructorOpts = { handle: handle as never, allowHalfOpen: true };
+		return new Socket(options);
 	}
 
 	get remoteAddress(): string | undefined {

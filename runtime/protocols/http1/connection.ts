@@ -39,6 +39,8 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	#minor = 1;
 	#keepAlive = true;
 	#expectsContinue = false;
+	/** The client has said that it sends nothing more. */
+	#lastRequest = false;
 	/** The graph has the exchange: no byte of its response is out. */
 	#handling = false;
 	#requests = 0;
@@ -270,6 +272,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		const lasting = parser.keepAlive && parser.method !== 'CONNECT';
 		this.#keepAlive = lasting && ++this.#requests !== limits.maxRequestsPerConnection;
 		this.#expectsContinue = parser.expectsContinue;
+		this.#lastRequest = !parser.keepAlive && body === undefined && at === bytes.length;
 		this.#state = body === undefined || body.complete ? WAIT : BODY;
 		if (body?.full) this.#input.pause();
 		engine.now = performance.now();
@@ -417,11 +420,13 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 
 	/** Closes our side, then waits a little for the client's, so that no reset overtakes our last answer. */
 	#close(): void {
+		const silent = this.#ended || (this.#lastRequest && this.#pending === undefined);
 		this.#state = LINGER;
 		this.#body = undefined;
 		this.#pending = undefined;
 		this.clock.readUntil(Infinity);
 		this.#writer.flush();
+		if (silent && this.#input.leave()) return;
 		this.clock.exchangeEnds();
 		this.clock.writeUntil(this.#engine.after(this.#engine.limits.writeIdleTimeout));
 		this.#socket.end(() => {

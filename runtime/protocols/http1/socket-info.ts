@@ -28,13 +28,13 @@ export class SocketInfo implements ConnectionInfo {
 			this.#localPort = peer.localPort;
 		} else if (!(socket instanceof DirectSocket)) {
 			// Such a one has forgotten them once it is closed.
-			this.#remoteAddress = plainAddress(socket.remoteAddress);
+			this.#remoteAddress = knownAddress(socket.remoteAddress);
 			this.#remotePort = socket.remotePort ?? 0;
 		}
 	}
 
 	get remoteAddress(): string {
-		this.#remoteAddress ??= plainAddress(this.#socket.remoteAddress);
+		this.#remoteAddress ??= knownAddress(this.#socket.remoteAddress);
 		return this.#remoteAddress;
 	}
 
@@ -52,6 +52,11 @@ export class SocketInfo implements ConnectionInfo {
 		this.#localPort ??= this.#socket.localPort ?? 0;
 		return this.#localPort;
 	}
+}
+
+/** A client that has gone before it was asked for is not taken for the peer of a unix socket, which has no address and may be trusted. */
+function knownAddress(address: string | undefined): string {
+	return address === undefined ? '0.0.0.0' : plainAddress(address);
 }
 
 /** An IPv4 client of a dual-stack listener is an IPv4 address to rules and logs. */

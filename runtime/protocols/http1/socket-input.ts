@@ -81,9 +81,12 @@ export class SocketInput implements SocketHolder {
 		socket.once('close', () => this.closed(failure));
 	}
 
-	/** Whether nobody will be missed when the connection ends without waiting for the client's side. */
-	get direct(): DirectSocket | undefined {
-		return this.socket instanceof DirectSocket ? this.socket : undefined;
+	/** Ends both halves where the system has taken all that was written and there is no more to it; false where that is not so. */
+	leave(): boolean {
+		const { socket } = this;
+		if (!(socket instanceof DirectSocket) || socket.writableLength > 0) return false;
+		socket.leave();
+		return true;
 	}
 
 	pause(): void {
