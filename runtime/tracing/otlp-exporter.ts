@@ -101,7 +101,7 @@ function readableSpan(span: SpanRecord, resource: Resource): ReadableSpan {
 	const context = { traceId, spanId: span.spanId, traceFlags: span.flags, ...(traceState ? { traceState } : {}) };
 	return {
 		name: span.name,
-		kind: span.kind === 'server' ? SpanKind.SERVER : SpanKind.INTERNAL,
+		kind: KINDS[span.kind],
 		spanContext: () => context,
 		...(parentId === undefined
 			? {}
@@ -127,3 +127,5 @@ function hrTime(milliseconds: number): HrTime {
 	const seconds = Math.floor(milliseconds / 1000);
 	return [seconds, Math.min(999_999_999, Math.round((milliseconds - seconds * 1000) * 1_000_000))];
 }
+
+const KINDS = { server: SpanKind.SERVER, client: SpanKind.CLIENT, internal: SpanKind.INTERNAL } as const;

@@ -8,6 +8,7 @@ import type {
 	UpstreamResponse,
 } from '../../compiler/exchange/leases.ts';
 import type { CallCarrier, ClientCall } from '../protocols/http1/client-call.ts';
+import { type AttemptSpan, beginAttemptSpan } from './attempt-span.ts';
 import { gunzipped } from './gunzipped-response.ts';
 import type { PoolSurroundings } from './pool-surroundings.ts';
 import type { PooledUpstream } from './pooled-upstream.ts';
@@ -25,6 +26,7 @@ export class UpstreamCall implements ClientCall {
 	readonly #outcome: UpstreamOutcome;
 	readonly #startedAt: number;
 	readonly #probe: boolean;
+	readonly #span: AttemptSpan | undefined;
 	#retried = false;
 
 	constructor(
@@ -40,6 +42,7 @@ export class UpstreamCall implements ClientCall {
 		this.#surroundings = surroundings;
 		this.#outcome = outcome;
 		this.#startedAt = performance.now();
+		this.#span = beginAttemptSpan(x, upstream, request);
 		upstream.count(1);
 		this.#probe = upstream.record?.circuit === undefined ? false : upstream.began(processNow());
 		upstream.link.send(this, false);
@@ -58,6 +61,7 @@ export class UpstreamCall implements ClientCall {
 			upstreamObserver?.answered(this.#upstream.address, this.connectTime, elapsed);
 			this.#upstream.answered(this.#probe, response.status, elapsed, processNow());
 		}
+		this.#span?.answered(response.status, response.protocol);
 		this.#outcome.answered(this.request.decodes === true ? gunzipped(response) : response);
 	}
 
@@ -70,6 +74,7 @@ export class UpstreamCall implements ClientCall {
 			return;
 		}
 		this.#upstream.count(-1);
+		this.#span?.ended(this.#x.isGone ? '' : error);
 		if (this.#x.isGone) this.#upstream.abandoned(this.#probe);
 		else {
 			this.#surroundings.upstreamObserver?.failed(this.#upstream.address, error);
@@ -84,6 +89,7 @@ export class UpstreamCall implements ClientCall {
 			this.#surroundings.upstreamObserver?.failed(this.#upstream.address, failure);
 			this.#upstream.brokeOff(this.#probe, failure, processNow());
 		}
+		this.#span?.ended(failure);
 		this.#surroundings.upstreamObserver?.ended(this.#upstream.address, performance.now() - this.#startedAt);
 	}
 }

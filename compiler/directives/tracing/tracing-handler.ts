@@ -4,6 +4,7 @@ import type { Exchange } from '../../exchange/exchange.ts';
 import type { Handler } from '../../exchange/handler.ts';
 import type { SpanValue } from '../../exchange/leases.ts';
 import { readTraceContext, SAMPLED, type TraceParent, writeTraceContext } from '../../exchange/trace-context.ts';
+import { enterTraceScope, TraceScope } from '../../exchange/trace-scope.ts';
 import { boundedValue, methodName, requestAttributes } from './span-attributes.ts';
 import type { TraceRequestStep } from './tracing.ts';
 
@@ -39,6 +40,7 @@ export function compileTracing(step: TraceRequestStep, cx: CompileContext, next:
 		x.log.fields.traceID = traceId;
 		x.log.fields.spanID = spanId;
 		if (sampled) {
+			enterTraceScope(x, new TraceScope(tracer, traceId, spanId, flags, caller?.state));
 			const title = boundedValue(name ? name.render(x) : '') || methodName(x.received.method);
 			const span = { traceId, spanId, flags, parent, inner, title, state: caller?.state };
 			x.whenFinished ??= [];

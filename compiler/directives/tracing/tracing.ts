@@ -22,8 +22,8 @@ export const tracing = handlerDirective<TraceRequestStep>({
 	usage: USAGE,
 	summary: 'Makes a span of each request, for a collector of OpenTelemetry.',
 	documentation: `The fields \`traceparent\` and \`tracestate\` of a request (W3C Trace Context) are read strictly: a valid one is continued, without
-one, or with one that is not valid, a trace begins. Upstreams are sent the same fields with the span of this request as
-their parent.
+one, or with one that is not valid, a trace begins. Each request to an upstream, those of retries and of \`forward_auth\` too, has a span of
+its own inside that of the request; upstreams are sent the same fields with it as their parent.
 
 | Line | Meaning |
 | --- | --- |

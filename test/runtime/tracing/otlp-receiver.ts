@@ -11,7 +11,7 @@ export interface ReceivedSpan {
 	readonly parentSpanId: string;
 	readonly traceState: string;
 	readonly name: string;
-	/** 1 internal, 2 server. */
+	/** 1 internal, 2 server, 3 client. */
 	readonly kind: number;
 	readonly start: bigint;
 	readonly end: bigint;

@@ -46,6 +46,8 @@ interface Seen {
 		readonly ids: readonly [trace: string, span: string];
 		readonly before: number;
 		readonly port: number;
+		/** The upstream's. */
+		readonly up: number;
 	};
 	/** Bodies by the name of the request. */
 	readonly bodies: { readonly [name: string]: string };
@@ -56,7 +58,7 @@ interface Seen {
 }
 
 const CONTEXT =
-	'@rest not path /up/*\nrespond @rest "{http.request.header.Traceparent} {http.request.header.Tracestate}"';
+	'@rest not path /up/* /again\nrespond @rest "{http.request.header.Traceparent} {http.request.header.Tracestate}"';
 const INVALID = [`00-${TRACE.toUpperCase()}-${SPAN}-01`, `ff-${TRACE}-${SPAN}-01`, `00-${TRACE}-${SPAN}-01-x`];
 
 let seen: Seen;
@@ -86,6 +88,10 @@ tracing.before(async () => {
 	error /api/* no 500
 	header /up/* X-Trace "{vars.trace_id} {http.vars.span_id}"
 	reverse_proxy /up/* 127.0.0.1:${upstreamPort}
+	reverse_proxy /again 127.0.0.1:1 127.0.0.1:${upstreamPort} {
+		lb_policy first
+		lb_retries 1
+	}
 	${CONTEXT}`;
 	const names = { OTEL_SERVICE_NAME: 'shop', OTEL_RESOURCE_ATTRIBUTES: 'team=web' };
 	try {
@@ -103,12 +109,15 @@ tracing.before(async () => {
 			bodies.twice = await rawExchange(port, `GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${field}${field}\r\n`);
 			await ask('bad state', { traceparent: `00-${TRACE}-${SPAN}-01`, tracestate: 'a=1,a=2' });
 			await ask('unsampled', { traceparent: `00-${TRACE}-${SPAN}-00` });
+			await ask('again', {}, '/again');
 			await ask('named', { 'x-name': '{env.PATH}' }, '/api/x');
-			await eventually('the spans come', () => collector.spans.length === 8);
-			await eventually('the entries come', () => log.entries.filter(entry => entry.traceID !== undefined).length >= 9);
+			await eventually('the spans come', () => collector.spans.length === 12);
+			// The collector has them before its answer has been read.
+			await eventually('they are counted', async () => /exported_total 12$/m.test(await runtime.metrics()));
+			await eventually('the entries come', () => log.entries.filter(entry => entry.traceID !== undefined).length >= 10);
 			seen = {
 				upstream: upstreamSaw[0]!,
-				first: { ids, before, port },
+				first: { ids, before, port, up: upstreamPort },
 				bodies,
 				spans: collector.spans,
 				request: collector.requests[0]!,
@@ -131,7 +140,9 @@ tracing('begins a trace, tells the upstream and the collector, and logs the ids'
 	const [traceId, spanId] = seen.first.ids;
 	assert.match(traceId, /^[0-9a-f]{32}$/);
 	assert.match(spanId, /^[0-9a-f]{16}$/);
-	assert.is(seen.upstream.traceparent, `00-${traceId}-${spanId}-01`);
+	const sent = seen.spans.find(one => one.kind === 3 && one.attributes['http.response.status_code'] === 200)!;
+	assert.is(seen.upstream.traceparent, `00-${traceId}-${sent.spanId}-01`);
+	assert.equal([sent.traceId, sent.parentSpanId, sent.name, sent.status], [traceId, spanId, 'GET', 0]);
 	assert.is(seen.upstream.tracestate, undefined);
 	const span = seen.spans.find(one => one.spanId === spanId)!;
 	assert.is(seen.request.url, '/v1/traces');
@@ -162,8 +173,34 @@ tracing('begins a trace, tells the upstream and the collector, and logs the ids'
 		'http.response.status_code': 200,
 	});
 	assert.ok(seen.entries.some(entry => entry.traceID === traceId && entry.spanID === spanId));
-	assert.match(seen.metrics, /^svc_trace_spans_exported_total 8$/m);
+	assert.match(seen.metrics, /^svc_trace_spans_exported_total 12$/m);
 	assert.match(seen.metrics, /^svc_trace_spans_dropped_total 0$/m);
+});
+
+tracing('each attempt at an upstream is a span inside of the request’s', () => {
+	const attempts = seen.spans.filter(
+		({ kind, attributes }) => kind === 3 && attributes['server.port'] !== seen.first.up,
+	);
+	const [failed, ...none] = attempts;
+	assert.is(none.length, 0);
+	assert.equal(failed!.attributes, {
+		'http.request.method': 'GET',
+		'server.address': '127.0.0.1',
+		'server.port': 1,
+		'error.type': 'connect',
+	});
+	assert.is(failed!.status, 2);
+	const second = seen.spans.find(({ kind, parentSpanId }) => kind === 3 && parentSpanId === failed!.parentSpanId)!;
+	const again = seen.spans.find(({ attributes }) => attributes['http.request.resend_count'] === 1)!;
+	assert.equal([again.parentSpanId, second.parentSpanId], [failed!.parentSpanId, failed!.parentSpanId]);
+	assert.equal(again.attributes, {
+		'http.request.method': 'GET',
+		'server.address': '127.0.0.1',
+		'server.port': seen.first.up,
+		'http.request.resend_count': 1,
+		'http.response.status_code': 200,
+		'network.protocol.version': '1.1',
+	});
 });
 
 tracing('continues the trace of a caller, its state included', () => {

@@ -1,0 +1,69 @@
+/** The span of one request to an upstream, a client's span of OpenTelemetry's conventions for HTTP (1.23 and later, stable). */
+import type { Exchange } from '../../compiler/exchange/exchange.ts';
+import type { SpanValue, Upstream, UpstreamError, UpstreamRequest } from '../../compiler/exchange/leases.ts';
+import { writeTraceContext } from '../../compiler/exchange/trace-context.ts';
+import { type TraceScope, traceScopeOf } from '../../compiler/exchange/trace-scope.ts';
+
+/** Characters of a value that are kept: placeholders of a client's may stand in the method. */
+const LONGEST_VALUE = 256;
+
+/** A span that goes on. */
+export class AttemptSpan {
+	readonly #scope: TraceScope;
+	readonly #spanId: string;
+	readonly #method: string;
+	readonly #attributes: { [name: string]: SpanValue };
+	readonly #startedAt: number;
+	readonly #began = performance.now();
+
+	/** Begins the span, and makes it the parent of what the upstream records. */
+	constructor(scope: TraceScope, x: Exchange, upstream: Upstream, request: UpstreamRequest) {
+		this.#scope = scope;
+		this.#spanId = scope.tracer.newSpanId();
+		this.#method = request.method.slice(0, LONGEST_VALUE);
+		this.#startedAt = x.now();
+		this.#attributes = {
+			'http.request.method': this.#method,
+			'server.address': upstream.host,
+			...(upstream.port === 0 ? {} : { 'server.port': upstream.port }),
+			...(scope.attempts === 0 ? {} : { 'http.request.resend_count': scope.attempts }),
+		};
+		scope.attempts++;
+		// Who takes the field away does not want the upstream to know.
+		if (request.headers.get('traceparent') === undefined) return;
+		writeTraceContext(request.headers, scope.traceId, this.#spanId, scope.flags, scope.state);
+	}
+
+	/** The response's head has come. */
+	answered(status: number, protocol: string): void {
+		this.#attributes['http.response.status_code'] = status;
+		this.#attributes['network.protocol.version'] = protocol.slice('HTTP/'.length).replace(/^([23])\.0$/, '$1');
+		if (status >= 400) this.#attributes['error.type'] = String(status);
+	}
+
+	/** It has ended; `failure` says how it failed or broke off, '' that the client gave it up. */
+	ended(failure: UpstreamError | '' | undefined): void {
+		if (failure !== undefined) this.#attributes['error.type'] = failure === '' ? 'aborted' : failure.phase;
+		const scope = this.#scope;
+		scope.tracer.record({
+			name: this.#method,
+			kind: 'client',
+			traceId: scope.traceId,
+			spanId: this.#spanId,
+			flags: scope.flags,
+			state: scope.state,
+			parentId: scope.spanId,
+			parentIsRemote: false,
+			startedAt: this.#startedAt,
+			duration: performance.now() - this.#began,
+			failed: this.#attributes['error.type'] !== undefined,
+			attributes: this.#attributes,
+		});
+	}
+}
+
+/** Begins the span of an attempt; undefined when nothing of the exchange is recorded. */
+export function beginAttemptSpan(x: Exchange, upstream: Upstream, request: UpstreamRequest): AttemptSpan | undefined {
+	const scope = traceScopeOf(x);
+	return scope && new AttemptSpan(scope, x, upstream, request);
+}
