@@ -11,7 +11,7 @@
  * - 413, 415: see the codes.
  */
 import type { Exchange } from '../compiler/exchange/exchange.ts';
-import type { PurgeSelection } from '../runtime/cache/cache-board.ts';
+import type { PurgeSelection } from '../runtime/cache/purging.ts';
 import { type AdminEndpoint, answerJson } from './endpoint.ts';
 import { AdminError } from './errors.ts';
 import { mediaType, readText, unsupported } from './request-text.ts';

@@ -6,7 +6,8 @@ import type { AdminSettings } from '../compiler/document/document.ts';
 import type { EditMethod } from '../compiler/document/edit-document.ts';
 import type { MetricsFormat } from '../compiler/exchange/metrics-format.ts';
 import type { CacheEvent } from '../compiler/exchange/response-cache.ts';
-import type { CacheReport, PurgeSelection } from './cache/cache-board.ts';
+import type { CacheReport } from './cache/cache-board.ts';
+import type { PurgeSelection } from './cache/purging.ts';
 import type { UpstreamReport } from './upstreams/pool-board.ts';
 
 /** Why a change cannot be made in a running process. */

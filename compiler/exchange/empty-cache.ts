@@ -18,6 +18,10 @@ export class EmptyCache implements ResponseCache {
 		return undefined;
 	}
 
+	moment(): number {
+		return 0;
+	}
+
 	store(): CacheWriter | undefined {
 		return undefined;
 	}

@@ -31,6 +31,8 @@ export interface CachedHead {
 	/** Seconds since 1970. */
 	readonly modified?: number | undefined;
 	readonly tags: readonly string[];
+	/** It was the answer to a request with `Authorization` or `Cookie`, which it is asked for with again behind clients' backs. */
+	readonly credentials?: boolean;
 }
 
 /** A stored response. */
@@ -44,8 +46,8 @@ export interface CachedResponse {
 export interface CacheWriter {
 	/** False when it cannot be kept: it is given up then. */
 	write(bytes: Uint8Array): boolean;
-	/** The body is whole: every thread sees the response from now on. */
-	commit(): void;
+	/** The body is whole: every thread sees the response from now on. False when it was purged while it came. */
+	commit(): boolean;
 	/** Gives it up. Safe after either. */
 	abandon(): void;
 }
@@ -77,8 +79,13 @@ export interface ResponseCache {
 	body(response: CachedResponse, start: number, end: number): Body | undefined;
 	/** Keeps a response where it is until the returned function is called; undefined when it is gone. */
 	hold(response: CachedResponse): (() => void) | undefined;
-	/** Begins to store; undefined when it is not taken. `length` is that of the body where it is known, `most` a bound of it. */
-	store(head: CachedHead, length: number | undefined, most: number): CacheWriter | undefined;
+	/** Number that changes whenever what is stored of a URL may have been purged or invalidated. */
+	moment(host: string, path: string, query: string | undefined): number;
+	/**
+	 * Begins to store; undefined when it is not taken. `length` is that of the body where it is known, `most` a bound of it.
+	 * `since` is the moment of its URL at which it was asked for: what is older than a purge is not taken.
+	 */
+	store(head: CachedHead, length: number | undefined, most: number, since: number): CacheWriter | undefined;
 	/** Gives a stored response another head: it has been validated. The response as it is now. */
 	refresh(response: CachedResponse, head: CachedHead): CachedResponse;
 	remove(response: CachedResponse): void;

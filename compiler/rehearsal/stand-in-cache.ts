@@ -14,6 +14,7 @@ interface Kept extends CachedResponse {
 export class StandInCache implements ResponseCache {
 	readonly largest = LARGEST;
 	#kept = new Map<string, Kept[]>();
+	#invalidations = 0;
 
 	/** Forgets everything. */
 	reset(): void {
@@ -32,7 +33,12 @@ export class StandInCache implements ResponseCache {
 		return () => {};
 	}
 
-	store(head: CachedHead, _length: number | undefined, most: number): CacheWriter | undefined {
+	moment(): number {
+		return this.#invalidations;
+	}
+
+	store(head: CachedHead, _length: number | undefined, most: number, since: number): CacheWriter | undefined {
+		if (since !== this.#invalidations) return undefined;
 		const pieces: Uint8Array[] = [];
 		let size = 0;
 		let over = false;
@@ -44,11 +50,12 @@ export class StandInCache implements ResponseCache {
 				return !over;
 			},
 			commit: () => {
-				if (over) return;
+				if (over) return false;
 				over = true;
 				const selecting = head.selecting.join('\n');
 				const others = (this.#kept.get(head.key) ?? []).filter(one => one.head.selecting.join('\n') !== selecting);
 				this.#kept.set(head.key, [...others, { head, length: size, body: Buffer.concat(pieces) }]);
+				return true;
 			},
 			abandon: () => {
 				over = true;
@@ -71,6 +78,7 @@ export class StandInCache implements ResponseCache {
 	}
 
 	invalidate(host: string, path: string, query: string | undefined): void {
+		this.#invalidations++;
 		for (const [key, all] of this.#kept) {
 			const isOf = ({ head }: Kept): boolean => head.host === host && head.path === path && head.query === query;
 			this.#kept.set(

@@ -1,8 +1,10 @@
 /**
- * The shared memory of a response cache: a lock, entries found by hash, and chains of blocks. Every method that changes
- * something is called with the lock held.
+ * The shared memory of a response cache: entries found by hash, each with a chain of blocks for its head and one for its
+ * body. Every method that changes something is called with the lock held, but for pins.
  */
 import { randomInt } from 'node:crypto';
+import { BlockChains } from './block-chains.ts';
+import type { KeyHash } from './key-hash.ts';
 import {
 	BLOCK,
 	type CacheLayout,
@@ -10,26 +12,33 @@ import {
 	ENTRY,
 	FILLING,
 	FREE,
+	INVALIDATIONS,
 	LIVE,
 	NO_QUEUE,
 	WORD,
 	ZOMBIE,
 } from './memory-layout.ts';
+import { MemoryLock } from './memory-lock.ts';
 import { QueueKeeper } from './queue-keeper.ts';
 
-/** Times that the lock is asked for before the thread sleeps. */
-const SPINS = 200;
-/** Milliseconds of a sleep: who held it may have died. */
-const NAP = 5;
-/** Entries that are let go for one that comes, at most: what needs more is not taken. */
-const MOST_EVICTIONS = 16_384;
+/** Naps of the main thread before it gives a lock up: a second. */
+const MAIN_NAPS = 200;
+
+/** What an entry is found by. */
+export interface EntryHashes {
+	readonly key: KeyHash;
+	/** Of host, path and query; of the path alone, in its one spelling. */
+	readonly url: number;
+	readonly path: number;
+}
 
 /** The memory as one thread sees it. */
 export class CacheMemory {
 	readonly layout: CacheLayout;
 	readonly words: Int32Array;
-	readonly data: Uint8Array;
+	readonly blocks: BlockChains;
 	readonly queues: QueueKeeper;
+	readonly #lock: MemoryLock;
 	readonly #self: number;
 	readonly #pinWord: number;
 	readonly #pinBit: number;
@@ -38,38 +47,32 @@ export class CacheMemory {
 	constructor(buffer: SharedArrayBuffer, ceiling: number, rows: number, thread: number) {
 		this.layout = cacheLayout(ceiling, rows);
 		this.words = new Int32Array(buffer, 0, this.layout.dataAt / 4);
-		this.data = new Uint8Array(buffer, this.layout.dataAt, this.layout.blocks * BLOCK);
+		const data = new Uint8Array(buffer, this.layout.dataAt, this.layout.blocks * BLOCK);
+		this.blocks = new BlockChains(this.words, data, this.layout, () => this.#evictOne());
 		this.queues = new QueueKeeper(this.words, this.layout);
 		this.#self = thread + 1;
+		this.#lock = new MemoryLock(this.words, this.#self, thread === rows ? MAIN_NAPS : Number.POSITIVE_INFINITY);
 		this.#pinWord = ENTRY.pins + (thread >> 5);
 		this.#pinBit = 1 << (thread & 31);
 	}
 
-	/** For the main thread, before anybody uses it: a seed that nobody outside can know. */
-	static prepare(buffer: SharedArrayBuffer): void {
-		new Int32Array(buffer)[WORD.seed] = randomInt(1, 2 ** 31 - 1);
+	/** For the main thread, before anybody uses it: a seed that nobody outside can know, made up if left out. */
+	static prepare(buffer: SharedArrayBuffer, seed: number = randomInt(1, 2 ** 31 - 1)): void {
+		new Int32Array(buffer)[WORD.seed] = seed;
 	}
 
 	get seed(): number {
 		return this.words[WORD.seed]!;
 	}
 
-	/** Runs something with the lock held. */
+	/** A thread has died within a change: nothing is found or taken until all is thrown away. */
+	get isBroken(): boolean {
+		return Atomics.load(this.words, WORD.broken) !== 0;
+	}
+
+	/** Runs something with the lock held. On the main thread it throws LockLost when it cannot be had. */
 	locked<T>(run: () => T): T {
-		const { words } = this;
-		for (let spins = 0; Atomics.compareExchange(words, WORD.lock, 0, this.#self) !== 0; spins++) {
-			if (spins < SPINS) continue;
-			Atomics.add(words, WORD.lockWaiters, 1);
-			const holder = Atomics.load(words, WORD.lock);
-			if (holder !== 0) Atomics.wait(words, WORD.lock, holder, NAP);
-			Atomics.sub(words, WORD.lockWaiters, 1);
-		}
-		try {
-			return run();
-		} finally {
-			Atomics.store(words, WORD.lock, 0);
-			if (Atomics.load(words, WORD.lockWaiters) > 0) Atomics.notify(words, WORD.lock, 1);
-		}
+		return this.#lock.hold(run);
 	}
 
 	/** First word of an entry, counted from 1. */
@@ -94,19 +97,34 @@ export class CacheMemory {
 		return Atomics.load(this.words, this.at(entry) + ENTRY.serial);
 	}
 
+	/** Number that changes whenever what is stored of a URL may have been purged or invalidated. */
+	moment(url: number): number {
+		const { words, layout } = this;
+		const place = layout.invalidatedAt + (url & (INVALIDATIONS - 1));
+		return (Atomics.load(words, WORD.purges) + Atomics.load(words, place)) | 0;
+	}
+
+	/** What was asked for before now is not to be stored any more: of one URL, or of all. */
+	passMoment(url: number | undefined): void {
+		const place = url === undefined ? WORD.purges : this.layout.invalidatedAt + (url & (INVALIDATIONS - 1));
+		Atomics.add(this.words, place, 1);
+	}
+
 	/** Live entries with these hashes. */
-	*chain(hashA: number, hashB: number): IterableIterator<number> {
-		let entry = this.words[this.layout.bucketsAt + this.bucketOf(hashA)]!;
+	*chain({ a, b }: KeyHash): IterableIterator<number> {
+		if (this.isBroken) return;
+		let entry = this.words[this.layout.bucketsAt + this.bucketOf(a)]!;
 		while (entry !== 0) {
 			const at = this.at(entry);
 			const next = this.words[at + ENTRY.chain]!;
-			if (this.words[at + ENTRY.hashA] === hashA && this.words[at + ENTRY.hashB] === hashB) yield entry;
+			if (this.words[at + ENTRY.hashA] === a && this.words[at + ENTRY.hashB] === b) yield entry;
 			entry = next;
 		}
 	}
 
 	/** Live entries of a URL's hash. */
 	*ofUrl(hash: number): IterableIterator<number> {
+		if (this.isBroken) return;
 		let entry = this.words[this.layout.urlsAt + this.bucketOf(hash)]!;
 		while (entry !== 0) {
 			const at = this.at(entry);
@@ -116,20 +134,12 @@ export class CacheMemory {
 		}
 	}
 
-	/** Every live entry among `count` from `first` on. */
-	*live(first: number, count: number): IterableIterator<number> {
-		const last = Math.min(first + count, this.words[WORD.freshEntry]! + 1);
-		for (let entry = first; entry < last; entry++) {
-			if (this.words[this.at(entry) + ENTRY.state] === LIVE) yield entry;
-		}
-	}
-
 	/** An entry that this thread fills; 0 when there is no room. */
-	begin(): number {
+	begin({ key, url, path }: EntryHashes): number {
 		const { words, layout } = this;
+		if (this.isBroken) return 0;
 		let entry = words[WORD.freeEntry]!;
 		if (entry === 0 && words[WORD.freshEntry]! < layout.entries) entry = ++words[WORD.freshEntry]!;
-		else if (entry !== 0) words[WORD.freeEntry] = words[this.at(entry) + ENTRY.chain]!;
 		else {
 			for (let tries = 0; entry === 0 && tries < 64 && this.#evictOne(); tries++) entry = words[WORD.freeEntry]!;
 			if (entry === 0) return 0;
@@ -137,66 +147,79 @@ export class CacheMemory {
 		}
 		const at = this.at(entry);
 		for (let field = 0; field < ENTRY.pins; field++) if (field !== ENTRY.serial) words[at + field] = 0;
+		words[at + ENTRY.hashA] = key.a;
+		words[at + ENTRY.hashB] = key.b;
+		words[at + ENTRY.urlHash] = url;
+		words[at + ENTRY.pathHash] = path;
 		words[at + ENTRY.state] = FILLING;
 		words[at + ENTRY.owner] = this.#self;
 		return entry;
 	}
 
-	/** Puts a block at the end of the body of an entry that is being filled; −1 when there is no room. */
+	/** Puts a block at the end of the body of an entry that is being filled; 0 when there is no room. */
 	grow(entry: number): number {
-		const block = this.#takeBlock();
-		if (block === 0) return -1;
+		const block = this.isBroken ? 0 : this.blocks.take();
+		if (block === 0) return 0;
 		const { words } = this;
 		const at = this.at(entry);
 		const last = words[at + ENTRY.bodyLast]!;
 		if (last === 0) words[at + ENTRY.bodyBlock] = block;
-		else words[this.layout.nextAt + last - 1] = block;
+		else this.blocks.link(last, block);
 		words[at + ENTRY.bodyLast] = block;
 		words[at + ENTRY.blocks]!++;
-		return block - 1;
+		return block;
 	}
 
 	/** Gives an entry a head in place of the one that it has; false when there is no room. */
 	setHead(entry: number, bytes: Uint8Array): boolean {
-		const { words, data, layout } = this;
-		const count = Math.max(1, Math.ceil(bytes.byteLength / BLOCK));
+		const { words, blocks } = this;
+		const count = blocksOf(bytes.byteLength);
+		const serial = this.serial(entry);
 		let first = 0;
 		let last = 0;
 		for (let i = 0; i < count; i++) {
-			const block = this.#takeBlock();
+			const block = blocks.take();
 			if (block === 0) {
-				this.#freeChain(first);
+				blocks.free(first, last, i);
 				return false;
 			}
 			if (last === 0) first = block;
-			else words[layout.nextAt + last - 1] = block;
+			else blocks.link(last, block);
 			last = block;
-			data.set(bytes.subarray(i * BLOCK, (i + 1) * BLOCK), (block - 1) * BLOCK);
+			blocks.write(block, 0, bytes.subarray(i * BLOCK, (i + 1) * BLOCK));
 		}
+		if (this.serial(entry) !== serial) {
+			// It had to go itself for the room.
+			blocks.free(first, last, count);
+			return false;
+		}
+		const before = this.#freeHead(entry);
 		const at = this.at(entry);
-		const before = words[at + ENTRY.headBlock]!;
-		const beforeCount = before === 0 ? 0 : Math.max(1, Math.ceil(words[at + ENTRY.headLength]! / BLOCK));
 		words[at + ENTRY.headBlock] = first;
 		words[at + ENTRY.headLength] = bytes.byteLength;
-		words[at + ENTRY.blocks]! += count - beforeCount;
-		this.queues.resized(entry, count - beforeCount);
-		this.#freeChain(before);
+		words[at + ENTRY.blocks]! += count - before;
+		this.queues.resized(entry, count - before);
 		return true;
 	}
 
+	/** The bytes of an entry's head. */
+	head(entry: number): Buffer {
+		const bytes = Buffer.allocUnsafe(this.field(entry, ENTRY.headLength));
+		this.blocks.copy(this.field(entry, ENTRY.headBlock), 0, bytes.byteLength, bytes);
+		return bytes;
+	}
+
 	/** Everybody finds the entry from now on. */
-	publish(entry: number, hashA: number, hashB: number, urlHash: number): void {
+	publish(entry: number): void {
 		const { words, layout } = this;
 		const at = this.at(entry);
-		words[at + ENTRY.hashA] = hashA;
-		words[at + ENTRY.hashB] = hashB;
-		words[at + ENTRY.urlHash] = urlHash;
 		words[at + ENTRY.owner] = 0;
 		words[at + ENTRY.state] = LIVE;
+		const hashA = words[at + ENTRY.hashA]!;
 		const bucket = layout.bucketsAt + this.bucketOf(hashA);
 		words[at + ENTRY.chain] = words[bucket]!;
 		words[bucket] = entry;
-		const url = layout.urlsAt + this.bucketOf(urlHash);
+		const url = layout.urlsAt + this.bucketOf(words[at + ENTRY.urlHash]!);
 		words[at + ENTRY.urlChain] = words[url]!;
 		words[url] = entry;
 		words[WORD.entries]!++;
@@ -214,7 +237,7 @@ export class CacheMemory {
 		const { words, layout } = this;
 		const at = this.at(entry);
 		const state = words[at + ENTRY.state]!;
-		if (state === FREE || state === ZOMBIE) return;
+		if (state === FREE || state === ZOMBIE || this.isBroken) return;
 		if (state === LIVE) {
 			this.#unlink(layout.bucketsAt + this.bucketOf(words[at + ENTRY.hashA]!), entry, ENTRY.chain);
 			this.#unlink(layout.urlsAt + this.bucketOf(words[at + ENTRY.urlHash]!), entry, ENTRY.urlChain);
@@ -226,8 +249,7 @@ export class CacheMemory {
 		if (state === LIVE) this.touch(words[at + ENTRY.hashA]!);
 		if (this.#isPinned(at)) {
 			words[at + ENTRY.state] = ZOMBIE;
-			words[at + ENTRY.chain] = words[WORD.zombies]!;
-			words[WORD.zombies] = entry;
+			words[WORD.zombies]!++;
 		} else this.#release(entry);
 	}
 
@@ -236,107 +258,62 @@ export class CacheMemory {
 		Atomics.or(this.words, this.at(entry) + this.#pinWord, this.#pinBit);
 	}
 
-	unpin(entry: number): void {
-		Atomics.and(this.words, this.at(entry) + this.#pinWord, ~this.#pinBit);
+	/** This thread does not read it any more. Takes the lock when the entry, pinned with this serial, was removed meanwhile. */
+	unpin(entry: number, serial: number): void {
+		const at = this.at(entry);
+		Atomics.and(this.words, at + this.#pinWord, ~this.#pinBit);
+		if (this.serial(entry) !== serial) this.locked(() => this.#bury(entry));
 	}
 
-	/** The block that many bytes on in a chain; 0 behind its end. */
-	forward(first: number, bytes: number): number {
-		let block = first;
-		for (let left = bytes; left >= BLOCK && block !== 0; left -= BLOCK) {
-			block = this.words[this.layout.nextAt + block - 1]!;
-		}
-		return block;
-	}
-
-	/** Bytes from a place in a chain on that stand side by side, `most` at most. Needs a pin, or the lock. */
-	run(block: number, skip: number, most: number): Uint8Array {
-		const { words, data, layout } = this;
-		const start = (block - 1) * BLOCK + skip;
-		let size = BLOCK - skip;
-		let last = block;
-		while (size < most && words[layout.nextAt + last - 1] === last + 1) {
-			size += BLOCK;
-			last++;
-		}
-		return data.subarray(start, start + Math.min(size, most));
-	}
-
-	/** Copies a chain of blocks, `length` bytes from `skip` on. Needs a pin, or the lock. */
-	copy(first: number, skip: number, length: number, to: Uint8Array): void {
-		const { words, data, layout } = this;
-		let block = this.forward(first, skip);
-		let left = skip % BLOCK;
-		let done = 0;
-		while (done < length) {
-			const start = (block - 1) * BLOCK + left;
-			let size = BLOCK - left;
-			// Blocks that stand side by side are copied in one go.
-			let next = words[layout.nextAt + block - 1]!;
-			while (size < length - done && next === block + 1) {
-				size += BLOCK;
-				block = next;
-				next = words[layout.nextAt + block - 1]!;
-			}
-			const taken = Math.min(size, length - done);
-			to.set(data.subarray(start, start + taken), done);
-			done += taken;
-			left = 0;
-			block = next;
-		}
-	}
-
-	/** Forgets everything: whoever held the lock has died within a change. */
-	reset(): void {
-		const { words, layout } = this;
-		for (let word = WORD.freeBlock; word <= WORD.zombies; word++) words[word] = 0;
-		words.fill(0, layout.bucketsAt, layout.bucketsAt + layout.buckets);
-		words.fill(0, layout.urlsAt, layout.urlsAt + layout.buckets);
-		for (let entry = 1; entry <= layout.entries; entry++) {
-			const at = this.at(entry);
-			if (words[at + ENTRY.state] !== FREE) Atomics.add(words, at + ENTRY.serial, 1);
-			words[at + ENTRY.state] = FREE;
-		}
-		for (let bucket = 0; bucket < layout.buckets; bucket++) Atomics.add(words, layout.versionsAt + bucket, 1);
-		words[WORD.resets]!++;
-	}
-
-	/** A thread has died: what it filled and read is nobody's. */
+	/**
+	 * For the main thread: a thread has died. What it read nobody reads any more, what it filled nobody fills; if it died
+	 * within a change, nothing is to be trusted. Throws LockLost when another has died with the lock: its end is told, too.
+	 */
 	threadEnded(thread: number): void {
 		const { words } = this;
-		for (let entry = 1, end = words[WORD.freshEntry]!; entry <= end; entry++) {
+		this.#lock.inherit(thread + 1, () => this.#break());
+		const last = words[WORD.freshEntry]!;
+		for (let entry = 1; entry <= last; entry++) {
+			Atomics.and(words, this.at(entry) + ENTRY.pins + (thread >> 5), ~(1 << (thread & 31)));
+		}
+		for (let entry = 1; entry <= last && !this.isBroken; entry++) {
 			const at = this.at(entry);
-			Atomics.and(words, at + ENTRY.pins + (thread >> 5), ~(1 << (thread & 31)));
-			if (words[at + ENTRY.state] === FILLING && words[at + ENTRY.owner] === thread + 1) this.remove(entry);
+			const state = words[at + ENTRY.state]!;
+			if (state !== ZOMBIE && (state !== FILLING || words[at + ENTRY.owner] !== thread + 1)) continue;
+			this.locked(() => {
+				if (words[at + ENTRY.state] === ZOMBIE) this.#bury(entry);
+				else if (words[at + ENTRY.owner] === thread + 1) this.remove(entry);
+			});
 		}
 	}
 
-	/** Room for a block; 0 when nothing more can be let go. */
-	#takeBlock(): number {
+	/** For the main thread: begins anew after a break, once nobody reads what was stored; false while somebody does. */
+	heal(): boolean {
 		const { words, layout } = this;
-		for (let evictions = 0; ; evictions++) {
-			const free = words[WORD.freeBlock]!;
-			if (free !== 0) {
-				words[WORD.freeBlock] = words[layout.nextAt + free - 1]!;
-				words[layout.nextAt + free - 1] = 0;
-				words[WORD.usedBlocks]!++;
-				return free;
-			}
-			if (words[WORD.freshBlock]! < layout.blocks) {
-				words[WORD.usedBlocks]!++;
-				const fresh = ++words[WORD.freshBlock]!;
-				words[layout.nextAt + fresh - 1] = 0;
-				return fresh;
-			}
-			if (evictions === MOST_EVICTIONS || !this.#evictOne()) return 0;
-		}
+		for (let entry = 1; entry <= layout.entries; entry++) if (this.#isPinned(this.at(entry))) return false;
+		this.locked(() => {
+			for (let word = WORD.freeBlock; word <= WORD.zombies; word++) words[word] = 0;
+			words.fill(0, layout.bucketsAt, layout.bucketsAt + layout.buckets);
+			words.fill(0, layout.urlsAt, layout.urlsAt + layout.buckets);
+			for (let entry = 1; entry <= layout.entries; entry++) words[this.at(entry) + ENTRY.state] = FREE;
+			words[WORD.resets]!++;
+			Atomics.store(words, WORD.broken, 0);
+		});
+		return true;
+	}
+
+	/** Nobody finds anything any more; who reads goes on, since nothing is moved. */
+	#break(): void {
+		const { words, layout } = this;
+		Atomics.store(words, WORD.broken, 1);
+		words[WORD.entries] = 0;
+		for (let entry = 1; entry <= layout.entries; entry++) Atomics.add(words, this.at(entry) + ENTRY.serial, 1);
+		for (let bucket = 0; bucket < layout.buckets; bucket++) Atomics.add(words, layout.versionsAt + bucket, 1);
 	}
 
 	/** Lets the entry go that is worth least; false when there is none. */
 	#evictOne(): boolean {
-		this.#sweep();
 		const { words } = this;
-		if (words[WORD.freeBlock] !== 0 && words[WORD.freeEntry] !== 0) return true;
 		const victim = this.queues.victim();
 		if (victim === 0) return false;
 		this.remove(victim);
@@ -344,22 +321,12 @@ export class CacheMemory {
 		return true;
 	}
 
-	/** Frees what was removed while it was read, and is not any more. */
-	#sweep(): void {
-		const { words } = this;
-		let entry = words[WORD.zombies]!;
-		if (entry === 0) return;
-		let kept = 0;
-		while (entry !== 0) {
-			const at = this.at(entry);
-			const next = words[at + ENTRY.chain]!;
-			if (this.#isPinned(at)) {
-				words[at + ENTRY.chain] = kept;
-				kept = entry;
-			} else this.#release(entry);
-			entry = next;
-		}
-		words[WORD.zombies] = kept;
+	/** Frees a removed entry that nobody reads any more. */
+	#bury(entry: number): void {
+		const at = this.at(entry);
+		if (this.words[at + ENTRY.state] !== ZOMBIE || this.#isPinned(at) || this.isBroken) return;
+		this.words[WORD.zombies]!--;
+		this.#release(entry);
 	}
 
 	#isPinned(at: number): boolean {
@@ -372,8 +339,8 @@ export class CacheMemory {
 	#release(entry: number): void {
 		const { words } = this;
 		const at = this.at(entry);
-		this.#freeChain(words[at + ENTRY.headBlock]!);
-		this.#freeChain(words[at + ENTRY.bodyBlock]!);
+		const head = this.#freeHead(entry);
+		this.blocks.free(words[at + ENTRY.bodyBlock]!, words[at + ENTRY.bodyLast]!, words[at + ENTRY.blocks]! - head);
 		words[at + ENTRY.headBlock] = 0;
 		words[at + ENTRY.bodyBlock] = 0;
 		words[at + ENTRY.state] = FREE;
@@ -382,16 +349,14 @@ export class CacheMemory {
 		words[WORD.freeEntry] = entry;
 	}
 
-	#freeChain(first: number): void {
-		const { words, layout } = this;
-		let block = first;
-		while (block !== 0) {
-			const next = words[layout.nextAt + block - 1]!;
-			words[layout.nextAt + block - 1] = words[WORD.freeBlock]!;
-			words[WORD.freeBlock] = block;
-			words[WORD.usedBlocks]!--;
-			block = next;
-		}
+	/** Frees the head that an entry has; how many blocks that were. */
+	#freeHead(entry: number): number {
+		const at = this.at(entry);
+		const first = this.words[at + ENTRY.headBlock]!;
+		if (first === 0) return 0;
+		const count = blocksOf(this.words[at + ENTRY.headLength]!);
+		this.blocks.free(first, this.blocks.lastOf(first), count);
+		return count;
 	}
 
 	#unlink(from: number, entry: number, link: number): void {
@@ -400,4 +365,9 @@ export class CacheMemory {
 		while (words[place] !== 0 && words[place] !== entry) place = this.at(words[place]!) + link;
 		if (words[place] === entry) words[place] = words[this.at(entry) + link]!;
 	}
+}
+
+/** Blocks of a head of so many bytes. */
+function blocksOf(bytes: number): number {
+	return Math.max(1, Math.ceil(bytes / BLOCK));
 }

@@ -13,6 +13,8 @@ const ALONE_TURN: FetchTurn = { ended: undefined, done: () => {} };
 /** A fetch that this thread makes. */
 interface OwnFetch {
 	readonly ended: Promise<void>;
+	/** As {@link clock} has it. */
+	readonly begun: number;
 }
 
 /** The turns of one store on one thread. */
@@ -29,7 +31,10 @@ export class FetchTurns {
 	}
 
 	take(key: string, hash: KeyHash, patience: number): FetchTurn {
-		const under = this.#own.get(key)?.ended ?? this.#others.get(key);
+		const own = this.#own.get(key);
+		// One that takes longer than anybody waits is not waited for: the next request begins another.
+		const fresh = own !== undefined && !isOver(own.begun, patience) ? own.ended : undefined;
+		const under = fresh ?? this.#others.get(key);
 		if (under !== undefined) return { ended: within(under, patience), done: () => {} };
 		if (this.#isAlone(hash)) return ALONE_TURN;
 		const { words } = this.#memory;
@@ -40,11 +45,14 @@ export class FetchTurns {
 			slot = at;
 			if (at === 0) return true;
 			state = Atomics.load(words, at);
-			if (found) return false;
+			if (found && !isOver(words[at + 4]!, patience)) return false;
 			words[at + 1] = hash.a;
 			words[at + 2] = hash.b;
 			words[at + 3] = this.#self;
-			Atomics.store(words, at, ++state);
+			words[at + 4] = clock();
+			// Odd is taken, by whoever made it this number.
+			state += found ? 2 : 1;
+			Atomics.store(words, at, state);
 			return true;
 		});
 		if (!leads) return this.#wait(key, slot, state, patience);
@@ -54,14 +62,15 @@ export class FetchTurns {
 	#lead(key: string, hash: KeyHash, slot: number, state: number): FetchTurn {
 		const { words } = this.#memory;
 		const { promise, resolve } = Promise.withResolvers<void>();
-		this.#own.set(key, { ended: promise });
+		const own: OwnFetch = { ended: promise, begun: clock() };
+		this.#own.set(key, own);
 		let over = false;
 		return {
 			ended: undefined,
 			done: outcome => {
 				if (over) return;
 				over = true;
-				this.#own.delete(key);
+				if (this.#own.get(key) === own) this.#own.delete(key);
 				if (outcome === 'private') this.#markAlone(hash);
 				if (slot !== 0 && Atomics.compareExchange(words, slot, state, state + 1) === state) {
 					Atomics.notify(words, slot);
@@ -72,11 +81,12 @@ export class FetchTurns {
 	}
 
 	#wait(key: string, slot: number, state: number, patience: number): FetchTurn {
+		if (patience === 0) return { ended: Promise.resolve(), done: () => {} };
 		const { words } = this.#memory;
-		const waited = Atomics.waitAsync(words, slot, state, Math.max(1, patience));
+		const waited = Atomics.waitAsync(words, slot, state, patience);
 		if (!waited.async) return { ended: Promise.resolve(), done: () => {} };
 		const ended = waited.value.then(() => {
-			this.#others.delete(key);
+			if (this.#others.get(key) === ended) this.#others.delete(key);
 		});
 		this.#others.set(key, ended);
 		return { ended: within(ended, patience), done: () => {} };
@@ -121,6 +131,16 @@ export function endFetchesOf({ words, layout }: CacheMemory, thread: number): vo
 		if ((state & 1) === 0 || words[at + 3] !== thread + 1) continue;
 		if (Atomics.compareExchange(words, at, state, state + 1) === state) Atomics.notify(words, at);
 	}
+}
+
+/** Milliseconds, as an Int32 that goes round. */
+function clock(): number {
+	return Math.trunc(performance.timeOrigin + performance.now()) | 0;
+}
+
+/** Whether more than `patience` has gone by since a moment of {@link clock}; without patience nothing ever is over. */
+function isOver(begun: number, patience: number): boolean {
+	return patience > 0 && ((clock() - begun) | 0) > patience;
 }
 
 function seconds(): number {

@@ -28,6 +28,16 @@ function finish(hash: number): number {
 	return h ^ (h >>> 16);
 }
 
+/** One spelling of a path: whoever purges it means them all. */
+export function plainPath(path: string): string {
+	if (!path.includes('%')) return path;
+	try {
+		return decodeURIComponent(path);
+	} catch {
+		return path;
+	}
+}
+
 /** What is hashed of a URL for invalidation and purging. */
 export function urlText(host: string, path: string, query: string | undefined): string {
 	return query === undefined ? `${host}${path}` : `${host}${path}?${query}`;

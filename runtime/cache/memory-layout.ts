@@ -22,13 +22,17 @@ export const WORD = {
 	mainTail: 11,
 	/** Blocks of the entries in the small queue. */
 	smallBlocks: 12,
-	/** Entries that were removed while somebody read them. */
+	/** Entries that were removed while somebody read them, and still are being read. */
 	zombies: 13,
 	evictions: 14,
 	purged: 15,
 	seed: 16,
 	/** Times that all was thrown away. */
 	resets: 17,
+	/** 1 from when a thread has died within a change until all is thrown away: nothing is found, taken or moved. */
+	broken: 18,
+	/** Counts purges. */
+	purges: 19,
 } as const;
 
 /** Words before the tables. */
@@ -58,8 +62,12 @@ export const ENTRY = {
 	serial: 15,
 	urlHash: 16,
 	urlChain: 17,
+	/** Hash of the path in its one spelling, without host and query. */
+	pathHash: 18,
+	/** 1: it was purged while it was being filled. */
+	doomed: 19,
 	/** First of the words with a bit for each thread that reads it. */
-	pins: 18,
+	pins: 20,
 } as const;
 
 /** State of an entry that is nobody's. */
@@ -80,13 +88,16 @@ export const MAIN = 2;
 
 /** Fetches under way that other threads can wait for. */
 export const FETCHES = 512;
-/** Words of each: state, two hashes, owner. */
-export const FETCH_WORDS = 4;
+/** Words of each: state, two hashes, owner, millisecond of its beginning. */
+export const FETCH_WORDS = 5;
 
 /** Keys that are known not to be worth waiting for. */
 export const ALONE = 2048;
 /** Words of each: hash, second until which. */
 export const ALONE_WORDS = 2;
+
+/** Places by hash of a URL, each with a count of invalidations. */
+export const INVALIDATIONS = 4096;
 
 /** Where what stands, in words from the beginning; `data` in bytes. */
 export interface CacheLayout {
@@ -99,6 +110,7 @@ export interface CacheLayout {
 	readonly buckets: number;
 	readonly fetchesAt: number;
 	readonly aloneAt: number;
+	readonly invalidatedAt: number;
 	readonly bucketsAt: number;
 	readonly versionsAt: number;
 	readonly urlsAt: number;
@@ -108,17 +120,18 @@ export interface CacheLayout {
 	readonly dataAt: number;
 }
 
-/** Divides `ceiling` bytes among at most `rows` threads. */
+/** Divides `ceiling` bytes among at most `rows` threads and the main thread, which has the bit behind theirs. */
 export function cacheLayout(ceiling: number, rows: number): CacheLayout {
-	const entryWords = ENTRY.pins + Math.ceil(rows / 32);
-	const fixed = HEADER_WORDS + FETCHES * FETCH_WORDS + ALONE * ALONE_WORDS;
+	const entryWords = ENTRY.pins + Math.ceil((rows + 1) / 32);
+	const fixed = HEADER_WORDS + FETCHES * FETCH_WORDS + ALONE * ALONE_WORDS + INVALIDATIONS;
 	// An entry has a block for its head and most often some for its body; four tables are as long as there are buckets.
 	const bytesOfTwoBlocks = 2 * (BLOCK + 4) + entryWords * 4 + 4 * 4;
 	const entries = Math.max(16, Math.floor((ceiling - fixed * 4) / bytesOfTwoBlocks));
 	const buckets = 2 ** Math.floor(Math.log2(entries));
 	const fetchesAt = HEADER_WORDS;
 	const aloneAt = fetchesAt + FETCHES * FETCH_WORDS;
-	const bucketsAt = aloneAt + ALONE * ALONE_WORDS;
+	const invalidatedAt = aloneAt + ALONE * ALONE_WORDS;
+	const bucketsAt = invalidatedAt + INVALIDATIONS;
 	const versionsAt = bucketsAt + buckets;
 	const urlsAt = versionsAt + buckets;
 	const ghostsAt = urlsAt + buckets;
@@ -129,6 +142,6 @@ export function cacheLayout(ceiling: number, rows: number): CacheLayout {
 	const bytes = dataAt + blocks * BLOCK;
 	return {
 		...{ words: Math.ceil(bytes / 4), bytes, blocks, entries, entryWords, buckets },
-		...{ fetchesAt, aloneAt, bucketsAt, versionsAt, urlsAt, ghostsAt, entriesAt, nextAt, dataAt },
+		...{ fetchesAt, aloneAt, invalidatedAt, bucketsAt, versionsAt, urlsAt, ghostsAt, entriesAt, nextAt, dataAt },
 	};
 }

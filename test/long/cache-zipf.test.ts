@@ -92,7 +92,7 @@ load('holds its ceiling, keeps what is asked for, and stalls nobody', () => {
 		if (cache.find(key).length > 0) {
 			if (i > REQUESTS / 3) hits++;
 		} else {
-			const writer = cache.store(headOf(key), undefined, Number.POSITIVE_INFINITY)!;
+			const writer = cache.store(headOf(key), undefined, Number.POSITIVE_INFINITY, 0)!;
 			writer.write(bytes.subarray(0, sizeOf(rank)));
 			writer.commit();
 		}

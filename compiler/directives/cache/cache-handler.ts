@@ -10,8 +10,9 @@ import type { FreshnessRules } from './freshness.ts';
 import { type ClientWishes, clientWishes, currentAge, NO_WISHES, usableOnError, useOf } from './freshness.ts';
 import { keepResponse } from './keep-response.ts';
 import { select } from './selection.ts';
+import { isNeverKept } from './storable.ts';
 import { answerFromStore } from './stored-answer.ts';
-import { refreshedHead } from './stored-head.ts';
+import { type FetchTimes, refreshedHead } from './stored-head.ts';
 import { drain } from './storing-body.ts';
 
 /** What load time settles for one step. */
@@ -61,10 +62,11 @@ export function cacheHandler(rules: CacheRules): Handler {
 			x.cacheStatus = 'bypass';
 			cache.count('bypass');
 			if (!rules.tells) return next(x);
-			return after(next(x), () => tell(x, `svc; fwd=${role === 'pass' ? 'method' : 'bypass'}`));
+			const { method } = x.request;
+			return after(next(x), () => tell(x, `svc; fwd=${method === 'GET' || method === 'HEAD' ? 'bypass' : 'method'}`));
 		}
 		const key = rules.key === undefined ? primaryKey(x, rules.place) : configuredKey(x, rules.place, rules.key(x));
-		return lookUp(rules, x, key, role, 0);
+		return lookUp(rules, x, key, role, 0, undefined);
 	};
 }
 
@@ -90,7 +92,15 @@ function write(rules: CacheRules, x: Exchange): void | Promise<void> {
 	});
 }
 
-function lookUp(rules: CacheRules, x: Exchange, key: string, role: Role, turns: number): void | Promise<void> {
+/** `waited` is why the request was about to go on, when it has waited for another's fetch so many times. */
+function lookUp(
+	rules: CacheRules,
+	x: Exchange,
+	key: string,
+	role: Role,
+	turns: number,
+	waited: Fetch['reason'] | undefined,
+): void | Promise<void> {
 	const { cache } = rules;
 	const candidates = cache.find(key);
 	const { headers } = x.request;
@@ -100,7 +110,7 @@ function lookUp(rules: CacheRules, x: Exchange, key: string, role: Role, turns: 
 	if (stored !== undefined) {
 		const now = x.now();
 		const use = useOf(stored.head, wishes, now);
-		if (use !== 'validate' && serve(rules, x, stored, use === 'fresh' ? 'hit' : 'stale', turns > 0)) {
+		if (use !== 'validate' && serve(rules, x, stored, use === 'fresh' ? 'hit' : 'stale', waited)) {
 			if (use === 'stale') revalidateLater(rules, x, key, stored);
 			return;
 		}
@@ -119,7 +129,7 @@ function lookUp(rules: CacheRules, x: Exchange, key: string, role: Role, turns: 
 				? 'vary-miss'
 				: 'uri-miss';
 	const fetch: Fetch = { key, role, wishes, stored, reason, turn: undefined };
-	if (!mayShare(rules, x, role, turns)) return ask(rules, x, fetch);
+	if (wishes.noStore || !mayShare(rules, x, role, turns)) return ask(rules, x, fetch);
 	const turn = cache.turn(key, rules.patience);
 	if (turn.ended === undefined) return ask(rules, x, { ...fetch, turn });
 	cache.count('collapsed');
@@ -128,7 +138,7 @@ function lookUp(rules: CacheRules, x: Exchange, key: string, role: Role, turns: 
 		if (x.isGone) return undefined;
 		// Who has waited for as long as may be asks without waiting for anybody else.
 		const tired = performance.now() - begun >= rules.patience;
-		return lookUp(rules, x, key, role, tired ? MOST_TURNS : turns + 1);
+		return lookUp(rules, x, key, role, tired ? MOST_TURNS : turns + 1, waited ?? reason);
 	});
 }
 
@@ -145,9 +155,9 @@ function serve(
 	x: Exchange,
 	stored: CachedResponse,
 	as: 'hit' | 'stale',
-	collapsed: boolean,
+	waited: Fetch['reason'] | undefined,
 ): boolean {
-	const note = rules.tells ? hitNote(x, stored, collapsed) : '';
+	const note = rules.tells ? hitNote(x, stored, waited) : '';
 	if (!answerFromStore(x, rules.cache, stored, note)) return false;
 	x.answeredBy = 'cache';
 	x.cacheStatus = as;
@@ -155,9 +165,10 @@ function serve(
 	return true;
 }
 
-function hitNote(x: Exchange, { head }: CachedResponse, collapsed: boolean): string {
+/** What is told of an answer from the store. Of `hit` and `fwd` one only (RFC 9211 §2.1): who has waited was no hit at once. */
+function hitNote(x: Exchange, { head }: CachedResponse, waited: Fetch['reason'] | undefined): string {
 	const left = Math.floor((head.lifetime - currentAge(head, x.now())) / 1000);
-	return `svc; hit; ttl=${left}${collapsed ? '; collapsed' : ''}`;
+	return waited === undefined ? `svc; hit; ttl=${left}` : `svc; fwd=${waited}; ttl=${left}; collapsed`;
 }
 
 /** Lets later handlers answer. */
@@ -178,6 +189,7 @@ function ask(rules: CacheRules, x: Exchange, fetch: Fetch): void | Promise<void>
 		if (release && modified !== undefined) request.headers.set('If-Modified-Since', httpDate(modified));
 	}
 	const askedAt = x.now();
+	const since = cache.moment(keyHost(request), x.received.path, x.received.query);
 	const restore = (): void => {
 		request.headers.clear();
 		for (let i = 0; i < asked.size; i++) request.headers.add(asked.nameAt(i), asked.valueAt(i));
@@ -185,7 +197,7 @@ function ask(rules: CacheRules, x: Exchange, fetch: Fetch): void | Promise<void>
 	const answered = (): void => {
 		restore();
 		try {
-			settle(rules, x, fetch, before, { askedAt, cameAt: x.now() }, release !== undefined);
+			settle(rules, x, fetch, before, { askedAt, cameAt: x.now(), since }, release !== undefined);
 		} catch (error) {
 			fetch.turn?.done('failed');
 			throw error;
@@ -199,7 +211,7 @@ function ask(rules: CacheRules, x: Exchange, fetch: Fetch): void | Promise<void>
 		const failure = error instanceof HttpError ? error.status >= 500 : true;
 		if (failure && stored !== undefined && !x.isGone && usableOnError(stored.head, x.now())) {
 			discard(x, before);
-			if (serve(rules, x, stored, 'stale', false)) {
+			if (serve(rules, x, stored, 'stale', undefined)) {
 				release?.();
 				return;
 			}
@@ -226,7 +238,7 @@ function settle(
 	x: Exchange,
 	fetch: Fetch,
 	before: HeaderList,
-	times: { readonly askedAt: number; readonly cameAt: number },
+	times: FetchTimes,
 	validates: boolean,
 ): void {
 	const { cache } = rules;
@@ -257,19 +269,27 @@ function settle(
 		const { body } = response;
 		discard(x, before);
 		if (isStream(body)) body.cancel();
-		if (serve(rules, x, stored, 'stale', false)) return;
+		if (serve(rules, x, stored, 'stale', undefined)) return;
 	}
 	x.cacheStatus = 'miss';
 	cache.count('miss');
-	const kept = fetch.role === 'serve' && keepResponse(rules, x, fetch.key, before, times, fetch.wishes, turn);
-	// A failure, or an answer that nobody was there for, says nothing of the next one.
-	if (!kept) turn?.done(x.isGone || status >= 500 ? 'failed' : 'private');
+	const { role, wishes } = fetch;
+	const unkept = role === 'serve' ? keepResponse(rules, x, fetch.key, before, times, wishes, turn) : 'private';
+	const kept = unkept === undefined;
+	if (unkept !== undefined) turn?.done(unkept);
+	// A full answer says that what is stored no longer suits (RFC 9111 §4.3.3), were it only because no other may be stored.
+	if (!kept && stored !== undefined && status < 500 && !isNeverKept(status) && isForAll(x, fetch)) cache.remove(stored);
 	if (stored !== undefined && fetch.role === 'look' && x.request.method === 'HEAD') judgeByHead(cache, stored, x);
 	if (rules.tells)
 		tell(
 			x,
 			`svc; fwd=${fetch.reason}${fetch.reason === 'stale' ? `; fwd-status=${status}` : ''}${kept ? '; stored' : ''}`,
 		);
+}
+
+/** Whether the answer to this request speaks for those to others. */
+function isForAll({ request: { headers } }: Exchange, { role, wishes }: Fetch): boolean {
+	return role === 'serve' && !wishes.noStore && !headers.has('authorization') && !headers.has('cookie');
 }
 
 /** A HEAD that says other things than the stored response shows that it is no longer right (RFC 9111 §4.3.5). */
@@ -295,7 +315,7 @@ function discard(x: Exchange, before: HeaderList): void {
 function revalidateLater(rules: CacheRules, client: Exchange, key: string, stored: CachedResponse): void {
 	const turn = rules.cache.turn(key, 0);
 	if (turn.ended !== undefined) return;
-	const x = unattended(client);
+	const x = unattended(client, stored);
 	const fetch: Fetch = { key, role: 'serve', wishes: NO_WISHES, stored, reason: 'stale', turn };
 	const quiet: CacheRules = { ...rules, cache: uncounted(rules.cache), tells: false };
 	const finish = (): void => {
@@ -314,14 +334,20 @@ function revalidateLater(rules: CacheRules, client: Exchange, key: string, store
 	});
 }
 
-/** The same request once more, without anybody who waits for its answer. */
-function unattended(client: Exchange): Exchange {
+/**
+ * The same request once more, without anybody who waits for its answer; without the client's credentials, too, unless it was
+ * stored as the answer to some, or is selected by them.
+ */
+function unattended(client: Exchange, { head }: CachedResponse): Exchange {
 	const { request, received } = client;
 	const copy = new Request({ ...received, method: 'GET' }, request.scheme, request.host, request.headers.clone(), null);
 	copy.authority = request.authority;
 	copy.path = request.path;
 	copy.query = request.query;
 	for (const name of [...CONDITIONAL, 'cache-control', 'pragma']) copy.headers.delete(name);
+	for (const name of ['authorization', 'cookie']) {
+		if (head.credentials !== true && !head.selecting.includes(name)) copy.headers.delete(name);
+	}
 	const transport = { inform: () => {}, watch: () => {} };
 	const x = new Exchange(client.protocol, client.connection, received, copy, transport, performance.now());
 	x.site = client.site;
@@ -337,7 +363,8 @@ function uncounted(cache: ResponseCache): ResponseCache {
 		find: key => cache.find(key),
 		body: (response, start, end) => cache.body(response, start, end),
 		hold: response => cache.hold(response),
-		store: (head, length, most) => cache.store(head, length, most),
+		moment: (host, path, query) => cache.moment(host, path, query),
+		store: (head, length, most, since) => cache.store(head, length, most, since),
 		refresh: (response, head) => cache.refresh(response, head),
 		remove: response => cache.remove(response),
 		invalidate: (host, path, query) => cache.invalidate(host, path, query),

@@ -2,6 +2,7 @@
 import type { LowerContext, Subdirective } from '../../lower/lower-context.ts';
 import type { Block, Line, Word } from '../../syntax/ast.ts';
 import type { Schema } from '../directive.ts';
+import { isNeverKept } from './storable.ts';
 
 /** The fields that these words become; times in milliseconds. */
 export interface RuleFields {
@@ -111,7 +112,7 @@ export function lowerCacheRules(
 		const times = { ...((fields.ttl as { [status: string]: number } | undefined) ?? {}) };
 		const statuses = words.slice(0, -1);
 		for (const { text, span } of statuses) {
-			if (!/^[2-5](?:\d\d|xx)$/.test(text)) {
+			if (!/^[2-5](?:\d\d|xx)$/.test(text) || isNeverKept(Number(text))) {
 				cx.problem('error', 'cache/status', span, `\`${text}\` is no status of a response that is kept.`, {
 					hint: 'Write a status such as `404`, or a class such as `5xx`.',
 				});

@@ -11,7 +11,10 @@ import { objectionTo } from './storable.ts';
 import { type FetchTimes, storedHead } from './stored-head.ts';
 import { drain, StoringBody } from './storing-body.ts';
 
-/** True when the response is being kept: then `turn` is told at its end. */
+/**
+ * Undefined when the response is being kept: then `turn` is told at its end. Otherwise what its fetch was for those who
+ * waited.
+ */
 export function keepResponse(
 	rules: CacheRules,
 	x: Exchange,
@@ -20,7 +23,7 @@ export function keepResponse(
 	times: FetchTimes,
 	wishes: ClientWishes,
 	turn: FetchTurn | undefined,
-): boolean {
+): 'private' | 'failed' | undefined {
 	const { cache } = rules;
 	const { request, response } = x;
 	const { status, headers, body } = response;
@@ -32,18 +35,22 @@ export function keepResponse(
 		noStore: wishes.noStore,
 	};
 	const comparable = headers.has('etag') || headers.has('last-modified');
-	if (objectionTo(x, status, headers, told.directives, lifetime, asked, comparable)) return false;
+	// A failure, or an answer that nobody was there for, says nothing of the next one.
+	const unkept = x.isGone || status >= 500 ? 'failed' : 'private';
+	if (objectionTo(x, status, headers, told.directives, lifetime, asked, comparable)) return unkept;
 	const length = bodyLength(body);
-	if (length !== undefined && length > rules.largest) return false;
+	if (length !== undefined && length > rules.largest) return unkept;
 	// What a handler says of the length and then does not give is no whole response.
 	const declared = headers.get('content-length');
-	if (!isStream(body) && declared !== undefined && declared !== String(length)) return false;
+	if (!isStream(body) && declared !== undefined && declared !== String(length)) return unkept;
 	const selecting = selectingValues(selectingNames(headers, rules.selecting), request.headers);
 	const head = storedHead(x, key, before, selecting, times, rules);
-	const writer = cache.store(head, length, rules.largest);
-	if (writer === undefined) return false;
+	// It is older than a purge or an invalidation: the next one is not.
+	if (cache.moment(head.host, head.path, head.query) !== times.since) return 'failed';
+	const writer = cache.store(head, length, rules.largest, times.since);
+	if (writer === undefined) return unkept;
 	if (isStream(body)) {
-		const storing = new StoringBody(body, writer, stored => {
+		const storing = new StoringBody(body, declared, writer, stored => {
 			if (stored) cache.count('store');
 			turn?.done(stored ? 'stored' : 'failed');
 		});
@@ -53,18 +60,18 @@ export function keepResponse(
 			response.status = 304;
 			response.body = null;
 		}
-		return true;
+		return undefined;
 	}
 	const bytes = typeof body === 'string' ? Buffer.from(body, 'utf8') : body;
-	if (bytes !== null && bytes.byteLength > 0 && !writer.write(bytes)) return false;
-	writer.commit();
-	cache.count('store');
-	turn?.done('stored');
+	if (bytes !== null && bytes.byteLength > 0 && !writer.write(bytes)) return unkept;
+	const stored = writer.commit();
+	if (stored) cache.count('store');
+	turn?.done(stored ? 'stored' : 'failed');
 	if (has(x, head)) {
 		response.status = 304;
 		response.body = null;
 	}
-	return true;
+	return undefined;
 }
 
 /** Whether the client has this very response: it was asked for without the client's conditions, so that it could be kept. */

@@ -9,11 +9,22 @@ import type { Lifetime } from './freshness.ts';
 /** Statuses whose caching this server knows: what `must-understand` asks for (RFC 9111 §5.2.2.3). */
 const UNDERSTOOD: ReadonlySet<number> = new Set([
 	...[200, 203, 204, 300, 301, 302, 303, 307, 308],
-	...[400, 401, 403, 404, 405, 410, 414, 451, 500, 501, 502, 503, 504],
+	...[401, 403, 404, 405, 410, 414, 451, 500, 501, 502, 503, 504],
 ]);
 
-/** Statuses that are part of a response, or of an exchange. */
-const NEVER: ReadonlySet<number> = new Set([101, 206, 304, 416]);
+/**
+ * Statuses that are part of a response or of an exchange; and those that tell of one request's fields, body or pace: who
+ * sends a request that the origin refuses must not have everybody refused (RFC 6585 forbids it of 428, 429, 431 and 511).
+ */
+const NEVER: ReadonlySet<number> = new Set([
+	...[101, 206, 304, 416],
+	...[400, 408, 411, 412, 413, 415, 417, 421, 422, 425, 426, 428, 429, 431, 511],
+]);
+
+/** Whether responses of a status are never kept, whatever is said. */
+export function isNeverKept(status: number): boolean {
+	return NEVER.has(status);
+}
 
 /** Why a response is not kept; undefined when it may be. */
 export type Objection =

@@ -34,6 +34,8 @@ const LONGEST_TAG = 256;
 export interface FetchTimes {
 	readonly askedAt: number;
 	readonly cameAt: number;
+	/** Moment of the URL in the store when it was asked for: what was purged since is not kept. */
+	readonly since: number;
 }
 
 /** What is kept of a response that has just come. */
@@ -78,6 +80,7 @@ export function storedHead(
 		etag: headers.get('etag'),
 		modified: modifiedOf(headers, times.cameAt),
 		tags: tagsOf(headers),
+		...((x.request.headers.has('authorization') || x.request.headers.has('cookie')) && { credentials: true }),
 	};
 }
 

@@ -6,17 +6,21 @@ import type { CacheWriter } from '../../exchange/response-cache.ts';
 /** Passes a body on and gives a writer the same bytes. `ended` is called once, with whether it was stored. */
 export class StoringBody implements BodySource {
 	readonly length: number | undefined;
+	/** Bytes that make it whole, where anybody has said how many. */
+	readonly #whole: number | undefined;
 	readonly #body: BodySource;
 	readonly #ended: (stored: boolean) => void;
 	#writer: CacheWriter | undefined;
 	#over = false;
 	#size = 0;
 
-	constructor(body: BodySource, writer: CacheWriter, ended: (stored: boolean) => void) {
+	/** `declared` is the `Content-Length` beside it. */
+	constructor(body: BodySource, declared: string | undefined, writer: CacheWriter, ended: (stored: boolean) => void) {
 		this.#body = body;
 		this.#writer = writer;
 		this.#ended = ended;
 		this.length = body.length;
+		this.#whole = body.length ?? (declared === undefined ? undefined : Number(declared));
 	}
 
 	get trailers(): HeaderList | undefined {
@@ -43,12 +47,12 @@ export class StoringBody implements BodySource {
 
 	cancel(reason?: unknown): void {
 		// A client that has been sent every byte may not ask whether there is more.
-		this.#end(this.length !== undefined && this.#size === this.length);
+		this.#end(this.#whole !== undefined && this.#size === this.#whole);
 		this.#body.cancel(reason);
 	}
 
 	#take(piece: Uint8Array | null): Uint8Array | null {
-		if (piece === null) this.#end(this.length === undefined || this.#size === this.length);
+		if (piece === null) this.#end(this.#whole === undefined || this.#size === this.#whole);
 		else {
 			this.#size += piece.byteLength;
 			if (this.#writer !== undefined && !this.#writer.write(piece)) this.#end(false);
@@ -61,9 +65,10 @@ export class StoringBody implements BodySource {
 		this.#over = true;
 		const writer = this.#writer;
 		this.#writer = undefined;
-		if (whole) writer?.commit();
+		let stored = false;
+		if (whole) stored = writer?.commit() === true;
 		else writer?.abandon();
-		this.#ended(whole);
+		this.#ended(stored);
 	}
 }
 

@@ -15,7 +15,7 @@ function store(ceiling = MIB) {
 	const layout = cacheLayout(ceiling, ROWS);
 	assert.ok(layout.bytes <= ceiling, `${layout.bytes} are more than ${ceiling}`);
 	const buffer = new SharedArrayBuffer(layout.words * 4);
-	const board = new CacheBoard();
+	const board = new CacheBoard(50);
 	board.cacheOpened('cache', { ceiling }, buffer, ROWS);
 	const thread = (index: number) => new SharedCache({ buffer, ceiling, rows: ROWS, thread: index, count: () => {} });
 	const memory = new CacheMemory(buffer, ceiling, ROWS, ROWS);
@@ -46,11 +46,12 @@ function headOf(key: string, more: Partial<CachedHead> = {}): CachedHead {
 }
 
 function put(cache: SharedCache, key: string, body: Uint8Array, more: Partial<CachedHead> = {}): boolean {
-	const writer = cache.store(headOf(key, more), undefined, Number.POSITIVE_INFINITY);
+	const head = headOf(key, more);
+	const since = cache.moment(head.host, head.path, head.query);
+	const writer = cache.store(head, undefined, Number.POSITIVE_INFINITY, since);
 	if (!writer) return false;
 	for (let at = 0; at < body.byteLength; at += 1500) if (!writer.write(body.subarray(at, at + 1500))) return false;
-	writer.commit();
-	return true;
+	return writer.commit();
 }
 
 function read(cache: SharedCache, response: CachedResponse, start = 0, end = response.length): Buffer | undefined {
@@ -94,7 +95,7 @@ sharing('a long body comes in pieces, from anywhere', () => {
 
 sharing('nothing is seen before it is whole, nothing is left of what was given up', () => {
 	const { threads, memory } = store();
-	const writer = threads[0].store(headOf('a'), undefined, MIB)!;
+	const writer = threads[0].store(headOf('a'), undefined, MIB, 0)!;
 	writer.write(bytesOf('a', 3000));
 	assert.is(threads[1].find('a').length, 0);
 	writer.abandon();
@@ -106,8 +107,8 @@ sharing('nothing is seen before it is whole, nothing is left of what was given u
 sharing('what is longer than may be is not kept', () => {
 	const { threads, memory } = store();
 	assert.is(put(threads[0], 'a', Buffer.alloc(threads[0].largest + 1)), false);
-	assert.is(threads[0].store(headOf('a'), threads[0].largest + 1, Number.POSITIVE_INFINITY), undefined);
-	assert.is(threads[0].store(headOf('a', { fields: ['A', 'x'.repeat(70_000)] }), 1, MIB), undefined);
+	assert.is(threads[0].store(headOf('a'), threads[0].largest + 1, Number.POSITIVE_INFINITY, 0), undefined);
+	assert.is(threads[0].store(headOf('a', { fields: ['A', 'x'.repeat(70_000)] }), 1, MIB, 0), undefined);
 	assert.is(memory.words[WORD.usedBlocks], 0);
 });
 
@@ -245,6 +246,40 @@ turns('who has waited long enough goes on', async () => {
 	lead.done('failed');
 });
 
+turns('one that takes longer than anybody waits is not waited for by those who come later', async () => {
+	const { threads } = store();
+	const slow = threads[0].turn('a', 30);
+	await new Promise(resolve => setTimeout(resolve, 60));
+	const next = threads[0].turn('a', 30);
+	assert.is(next.ended, undefined);
+	const others = threads[1].turn('a', 5000);
+	assert.ok(others.ended);
+	slow.done('failed');
+	let over = false;
+	void others.ended.then(() => {
+		over = true;
+	});
+	await new Promise(resolve => setTimeout(resolve, 20));
+	assert.not(over, 'the end of the one given up is nobody’s');
+	next.done('stored');
+	await others.ended;
+});
+
+turns('who does not want to wait takes nobody’s patience', async () => {
+	const { threads } = store();
+	const lead = threads[0].turn('a', 5000);
+	await threads[1].turn('a', 0).ended;
+	let over = false;
+	const wait = threads[1].turn('a', 5000);
+	void wait.ended!.then(() => {
+		over = true;
+	});
+	await new Promise(resolve => setTimeout(resolve, 20));
+	assert.not(over);
+	lead.done('stored');
+	await wait.ended;
+});
+
 turns('nobody waits for what was for one user only', () => {
 	const { threads } = store();
 	threads[0].turn('a', 5000).done('private');
@@ -299,7 +334,7 @@ ends('purging by URL, by prefix, by tag; every thread is told before it is over'
 ends('what a thread was filling, reading and fetching when it died is nobody’s', async () => {
 	const { threads, board, memory } = store();
 	put(threads[0], 'kept', bytesOf('kept', 100));
-	threads[1].store(headOf('half'), undefined, MIB)!.write(bytesOf('half', 9000));
+	threads[1].store(headOf('half'), undefined, MIB, 0)!.write(bytesOf('half', 9000));
 	threads[1].hold(threads[1].find('kept')[0]!);
 	threads[1].turn('slow', 5000);
 	const waits = threads[0].turn('slow', 5000);
@@ -311,18 +346,97 @@ ends('what a thread was filling, reading and fetching when it died is nobody’s
 	assert.is(memory.words[WORD.usedBlocks], 0);
 });
 
-ends('a thread that died within a change takes everything along, and no lock', () => {
-	const { threads, board, memory } = store();
-	put(threads[0], 'a', bytesOf('a', 100));
+ends('a thread that died within a change: nothing is found, who reads reads on, and then all begins anew', async () => {
+	const { threads, board, memory } = store(4 * MIB);
+	const body = bytesOf('a', 300_000);
+	put(threads[0], 'a', body);
 	const [found] = threads[0].find('a');
+	const stream = threads[2].body(threads[2].find('a')[0]!, 0, body.length)!;
+	assert.ok(isStream(stream));
+	const half = threads[2].store(headOf('half'), undefined, MIB, 0)!;
+	half.write(bytesOf('half', 100));
 	memory.words[WORD.lock] = 2;
 	board.threadEnded(1);
+	assert.is(memory.words[WORD.lock], 0);
 	assert.is(threads[0].find('a').length, 0);
 	assert.is(threads[0].body(found!, 0, 10), undefined);
+	assert.is(put(threads[0], 'b', bytesOf('b', 100)), false, 'nothing is taken meanwhile');
+	await new Promise(resolve => setTimeout(resolve, 150));
+	assert.is(put(threads[0], 'b', bytesOf('b', 100)), false, 'it is still being read');
+	const pieces: Buffer[] = [];
+	for (let piece = stream.pull(); piece !== null; piece = stream.pull()) pieces.push(Buffer.from(piece as Uint8Array));
+	assert.equal(Buffer.concat(pieces), body);
+	for (let tries = 0; tries < 100 && memory.isBroken; tries++) await new Promise(resolve => setTimeout(resolve, 20));
 	put(threads[2], 'a', bytesOf('a', 200));
-	assert.is(threads[0].find('a')[0]!.length, 200);
+	assert.is(half.write(bytesOf('half', 5000)), false, 'what was begun before is given up');
+	half.abandon();
+	assert.equal(read(threads[0], threads[0].find('a')[0]!), bytesOf('a', 200));
+	assert.is(memory.words[WORD.entries], 1);
+});
+
+ends('the main thread waits for no lock of a thread whose death it has not been told of', async () => {
+	const { threads, board, memory } = store();
+	put(threads[0], 'a', bytesOf('a', 100));
+	threads[0].store(headOf('half'), undefined, MIB, 0);
+	memory.words[WORD.lock] = 2;
+	board.threadEnded(0);
+	const purge = board.purge({ host: 'example.test', path: '/a' });
+	await new Promise(resolve => setTimeout(resolve, 1));
+	board.threadEnded(1);
+	await purge;
+	assert.is(threads[2].find('a').length, 0);
+});
+
+const late = suite('what comes after it was purged');
+
+late('a response that was asked for before a purge or an invalidation is not kept', async () => {
+	const { threads, board } = store();
+	const { host, path, query } = headOf('a');
+	const before = threads[0].moment(host, path, query);
+	threads[1].invalidate(host, '/another', undefined);
+	assert.is(threads[0].moment(host, path, query), before, 'another URL does not matter');
+	threads[1].invalidate(host, path, query);
+	assert.is(threads[0].store(headOf('a'), undefined, MIB, before), undefined);
+	const then = threads[0].moment(host, path, query);
+	await board.purge({ tag: 'anything' });
+	assert.is(threads[0].store(headOf('a'), undefined, MIB, then), undefined);
+	assert.ok(put(threads[0], 'a', Buffer.from('new')));
+});
+
+late('a body that was on its way when it was purged is not kept, another one is', async () => {
+	const { threads, board, memory } = store();
+	const since = threads[0].moment('example.test', '/a', undefined);
+	const purged = threads[0].store(headOf('a'), undefined, MIB, since)!;
+	const other = threads[0].store(headOf('b'), undefined, MIB, since)!;
+	assert.ok(purged.write(bytesOf('a', 3000)) && other.write(bytesOf('b', 3000)));
+	await board.purge({ host: 'example.test', path: '/a' });
+	assert.ok(purged.write(bytesOf('a', 3000)));
+	assert.is(purged.commit(), false);
+	assert.is(other.commit(), true);
+	assert.is(threads[1].find('a').length, 0);
+	assert.is(threads[1].find('b').length, 1);
+	assert.is(memory.words[WORD.usedBlocks], 4);
+});
+
+late('a head that grows where there is no room takes nobody’s memory', () => {
+	const { threads, memory, layout } = store();
+	for (let i = 0; i < 500; i++) put(threads[0], `k${i}`, bytesOf('k', 9000));
+	let left = 0;
+	for (let i = 0; i < 500; i++) {
+		const [found] = threads[1].find(`k${i}`);
+		if (!found) continue;
+		threads[1].refresh(found, headOf(`k${i}`, { fields: ['X', 'y'.repeat(60_000)] }));
+	}
+	for (let i = 0; i < 500; i++) {
+		const [found] = threads[2].find(`k${i}`);
+		if (!found) continue;
+		left++;
+		assert.equal(read(threads[2], found), bytesOf('k', 9000));
+	}
+	assert.ok(left > 0 && memory.words[WORD.usedBlocks]! <= layout.blocks);
 });
 
 sharing.run();
 turns.run();
 ends.run();
+late.run();

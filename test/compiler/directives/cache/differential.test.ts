@@ -82,7 +82,7 @@ judged('agrees on what is kept and for how long', () => {
 					lifetime.source === 'explicit',
 				told,
 			);
-			const head = storedHead(x, 'key', new HeaderList(), [], { askedAt: now, cameAt: now }, RULES);
+			const head = storedHead(x, 'key', new HeaderList(), [], { askedAt: now, cameAt: now, since: 0 }, RULES);
 			assert.is(Math.round(currentAge(head, now) / 1000), Math.round(policy.age()), `age of ${told}`);
 			if (!head.noCache && head.lifetime > 0 && policy.maxAge() > 0) {
 				assert.ok(

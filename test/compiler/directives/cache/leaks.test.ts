@@ -79,6 +79,8 @@ const LEAKS: readonly Leak[] = [
 	{ name: 'an empty HEAD served for the GET', origin: x => ({ ...fresh(x.request.method === 'HEAD' ? 'empty' : 'full') }), first: { method: 'HEAD' }, second: {}, secret: 'empty' },
 	{ name: 'a 304 served for the whole', origin: x => (x.request.headers.has('if-none-match') ? { status: 304, headers: [['Cache-Control', 'max-age=60']], body: 'not modified' } : fresh('the whole')), first: { headers: [['If-None-Match', '"x"']] }, second: {}, secret: 'not modified', kept: true },
 	{ name: 'a 416 served for the whole', origin: x => (x.request.headers.has('range') ? { status: 416, headers: [['Cache-Control', 'max-age=60']], body: 'no range' } : fresh('the whole')), first: { headers: [['Range', 'bytes=99-']] }, second: {}, secret: 'no range' },
+	{ name: 'a 400 to a field that the origin refuses (CPDoS)', rules: { ttl: new Map([['4xx', 60_000]]) }, origin: x => (x.request.headers.has('x-oversized') ? { status: 400, headers: [['Cache-Control', 'public, max-age=60']], body: 'refused' } : fresh('page')), first: { headers: [['X-Oversized', 'x'.repeat(9000)]] }, second: {}, secret: 'refused' },
+	...[408, 411, 412, 413, 415, 417, 421, 422, 425, 426, 428, 429, 431, 511].map((status): Leak => ({ name: `a ${status} to one request`, rules: { ttl: new Map([['4xx', 60_000], ['5xx', 60_000]]) }, origin: x => (x.request.headers.has('x-bad') ? { status, headers: [['Cache-Control', 'public, s-maxage=60']], body: 'refused' } : fresh('page')), first: { headers: [['X-Bad', '\u0001']] }, second: {}, secret: 'refused' })),
 	{ name: 'an Upgrade', origin: echo('upgrade'), ...evil('Upgrade') },
 	{ name: 'private, whatever else is said', rules: TTL, origin: x => ({ headers: [['Cache-Control', 'private, s-maxage=60, public']], body: hello(x) }), first: { headers: [['Authorization', 'ann']] }, second: {}, secret: 'ann' },
 ];
@@ -124,6 +126,34 @@ leaks('a value that would end its line is never part of another answer', async (
 	const hit = await site.get();
 	assert.is(hit.cache, 'hit');
 	assert.is(hit.field('set-cookie'), undefined);
+});
+
+leaks('what is asked for behind a client’s back is asked for without its credentials', async () => {
+	const site = new CachedSite().script({ headers: [['Cache-Control', 'max-age=1, stale-while-revalidate=60']] });
+	const user = {
+		headers: [
+			['Cookie', 'session=ann'],
+			['Authorization', 'Basic ann'],
+		] as const,
+	};
+	await site.get();
+	assert.is((await site.wait(5).get('/', user)).cache, 'stale');
+	await new Promise(resolve => setImmediate(resolve));
+	assert.is(site.asked.length, 2);
+	assert.is(site.asked[1]!.headers.get('cookie'), undefined);
+	assert.is(site.asked[1]!.headers.get('authorization'), undefined);
+	assert.is((await site.get('/', user)).cache, 'hit', 'and so it could be kept');
+});
+
+leaks('what was stored as the answer to credentials is asked for with credentials again', async () => {
+	const site = new CachedSite().script({
+		headers: [['Cache-Control', 'public, max-age=1, stale-while-revalidate=60']],
+	});
+	const user = { headers: [['Authorization', 'Basic ann']] as const };
+	await site.get('/', user);
+	assert.is((await site.wait(5).get('/', user)).cache, 'stale');
+	await new Promise(resolve => setImmediate(resolve));
+	assert.is(site.asked[1]!.headers.get('authorization'), 'Basic ann');
 });
 
 leaks('what a store has of one place of a site is not for another place', async () => {

@@ -1,0 +1,97 @@
+/** Fills an entry of the shared memory, block by block. */
+import type { CacheWriter } from '../../compiler/exchange/response-cache.ts';
+import type { CacheMemory } from './cache-memory.ts';
+import { BLOCK, ENTRY } from './memory-layout.ts';
+
+/** A response on its way into the memory. */
+export class EntryWriter implements CacheWriter {
+	readonly #memory: CacheMemory;
+	readonly #entry: number;
+	readonly #serial: number;
+	readonly #most: number;
+	readonly #publish: () => boolean;
+	#size = 0;
+	/** The last block, and how much of it is used. */
+	#block = 0;
+	#used = BLOCK;
+	#over = false;
+
+	/** `publish` is called once the body is whole; false when it is not wanted any more. */
+	constructor(memory: CacheMemory, entry: number, most: number, publish: () => boolean) {
+		this.#memory = memory;
+		this.#entry = entry;
+		this.#serial = memory.serial(entry);
+		this.#most = most;
+		this.#publish = publish;
+	}
+
+	write(bytes: Uint8Array): boolean {
+		if (this.#over) return false;
+		if (this.#size + bytes.byteLength > this.#most || !this.#append(bytes)) {
+			this.abandon();
+			return false;
+		}
+		return true;
+	}
+
+	commit(): boolean {
+		if (this.#over || !this.#isMine()) return false;
+		const memory = this.#memory;
+		memory.words[memory.at(this.#entry) + ENTRY.bodyLength] = this.#size;
+		if (this.#publish()) {
+			this.#over = true;
+			return true;
+		}
+		this.abandon();
+		return false;
+	}
+
+	abandon(): void {
+		if (this.#over) return;
+		this.#over = true;
+		const memory = this.#memory;
+		memory.locked(() => {
+			if (this.#isMine()) memory.remove(this.#entry);
+		});
+	}
+
+	/** False once everything was thrown away: the memory is somebody else's. */
+	#isMine(): boolean {
+		return this.#memory.serial(this.#entry) === this.#serial;
+	}
+
+	#append(bytes: Uint8Array): boolean {
+		const { blocks } = this.#memory;
+		const count = Math.ceil((bytes.byteLength - (BLOCK - this.#used)) / BLOCK);
+		const taken = count > 0 ? this.#take(count) : [];
+		if (taken === undefined || !this.#isMine()) return false;
+		let done = 0;
+		let next = 0;
+		while (done < bytes.byteLength) {
+			if (this.#used === BLOCK) {
+				this.#block = taken[next++]!;
+				this.#used = 0;
+			}
+			const size = Math.min(BLOCK - this.#used, bytes.byteLength - done);
+			blocks.write(this.#block, this.#used, bytes.subarray(done, done + size));
+			this.#used += size;
+			done += size;
+		}
+		this.#size += bytes.byteLength;
+		return true;
+	}
+
+	/** So many blocks more; undefined when there is no room. */
+	#take(count: number): readonly number[] | undefined {
+		const memory = this.#memory;
+		return memory.locked(() => {
+			const taken: number[] = [];
+			while (taken.length < count && this.#isMine()) {
+				const block = memory.grow(this.#entry);
+				if (block === 0) return undefined;
+				taken.push(block);
+			}
+			return taken.length === count ? taken : undefined;
+		});
+	}
+}

@@ -1,0 +1,64 @@
+/** A long body out of the shared memory, which stays there until the last byte has been sent. */
+import type { BodySource } from '../../compiler/exchange/body.ts';
+import type { BlockChains } from './block-chains.ts';
+import { BLOCK } from './memory-layout.ts';
+
+/** Bytes that are copied out at once, where the blocks do not stand side by side. */
+const COPIED = 65_536;
+/** Bytes side by side that are sent as they stand in the shared memory, at least and at most at once. */
+const LEAST_RUN = 16_384;
+const LONGEST_RUN = 262_144;
+
+/** Reads a chain of blocks that is pinned. */
+export class PinnedBody implements BodySource {
+	readonly length: number;
+	readonly #blocks: BlockChains;
+	readonly #release: () => void;
+	/** Block that is next, and what of it has been sent. */
+	#block: number;
+	#skip: number;
+	#sent = 0;
+	#piece: Buffer | undefined = undefined;
+	#over = false;
+
+	/** `length` bytes from `start` on; `release` is called once they have been sent, or are not wanted. */
+	constructor(blocks: BlockChains, first: number, start: number, length: number, release: () => void) {
+		this.#blocks = blocks;
+		this.#block = blocks.forward(first, start);
+		this.#skip = start % BLOCK;
+		this.length = length;
+		this.#release = release;
+	}
+
+	pull(): Uint8Array | null {
+		const left = this.length - this.#sent;
+		if (this.#over || left === 0) {
+			this.cancel();
+			return null;
+		}
+		const run = this.#blocks.run(this.#block, this.#skip, Math.min(LONGEST_RUN, left));
+		if (run.byteLength >= LEAST_RUN || run.byteLength === left) {
+			this.#advance(run.byteLength);
+			return run;
+		}
+		// The piece before has left the process: its memory can be used again.
+		this.#piece ??= Buffer.allocUnsafeSlow(Math.min(COPIED, this.length));
+		const size = Math.min(this.#piece.byteLength, left);
+		this.#blocks.copy(this.#block, this.#skip, size, this.#piece.subarray(0, size));
+		this.#advance(size);
+		return this.#piece.subarray(0, size);
+	}
+
+	#advance(size: number): void {
+		this.#block = this.#blocks.forward(this.#block, this.#skip + size);
+		this.#skip = (this.#skip + size) % BLOCK;
+		this.#sent += size;
+	}
+
+	cancel(): void {
+		if (this.#over) return;
+		this.#over = true;
+		this.#piece = undefined;
+		this.#release();
+	}
+}

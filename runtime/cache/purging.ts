@@ -1,0 +1,110 @@
+/** Purging: which stored responses are meant, and taking them out of the shared memory. */
+import type { CachedHead } from '../../compiler/exchange/response-cache.ts';
+import type { CacheMemory } from './cache-memory.ts';
+import { hashKey, plainPath } from './key-hash.ts';
+import { ENTRY, FILLING, LIVE, WORD } from './memory-layout.ts';
+import { LockLost } from './memory-lock.ts';
+
+/** Milliseconds of looking before other work of the main thread gets a turn, and entries between two looks at the clock. */
+const SLICE = 5;
+const ENTRIES_A_LOOK = 256;
+/** Milliseconds between two attempts to get a lock that a dead thread holds. */
+const RETRY = 50;
+
+/** What is to be purged: one URL, everything with a tag, or everything of a host below a path. */
+export type PurgeSelection =
+	/** `path` with a query names one URL, without one that path with any query. */
+	| { readonly host: string; readonly path: string }
+	| { readonly tag: string; readonly host?: string | undefined }
+	| { readonly prefix: string; readonly host: string };
+
+/** Whether a response is meant. */
+export type Selects = (head: CachedHead) => boolean;
+
+/** Removes what is selected; resolves to how many responses that were. No thread serves or stores them from then on. */
+export async function purgeMemory(memory: CacheMemory, selection: PurgeSelection): Promise<number> {
+	const selects = compileSelection(selection);
+	const mayBe = prefilter(memory, selection);
+	await locked(memory, () => memory.passMoment(undefined));
+	let purged = 0;
+	let begun = performance.now();
+	for (let entry = 1; entry <= memory.words[WORD.freshEntry]!; entry++) {
+		if (mayBe(entry)) {
+			purged += await locked(memory, () => {
+				const state = memory.field(entry, ENTRY.state);
+				if ((state !== LIVE && state !== FILLING) || memory.isBroken || !selects(headOf(memory, entry))) return 0;
+				if (state === FILLING) {
+					// Its thread is writing to it: it is not published.
+					memory.words[memory.at(entry) + ENTRY.doomed] = 1;
+					return 0;
+				}
+				memory.remove(entry);
+				memory.words[WORD.purged]!++;
+				return 1;
+			});
+		}
+		if (entry % ENTRIES_A_LOOK !== 0 || performance.now() - begun < SLICE) continue;
+		await new Promise(resolve => setImmediate(resolve));
+		begun = performance.now();
+	}
+	return purged;
+}
+
+/** Runs something with the lock held, after another's death once the lock is free again. */
+async function locked<T>(memory: CacheMemory, run: () => T): Promise<T> {
+	for (;;) {
+		try {
+			return memory.locked(run);
+		} catch (error) {
+			if (!(error instanceof LockLost)) throw error;
+			await new Promise(resolve => setTimeout(resolve, RETRY));
+		}
+	}
+}
+
+/** What can be said of an entry without the lock: whether it is worth a look. */
+function prefilter(memory: CacheMemory, selection: PurgeSelection): (entry: number) => boolean {
+	const isThere = (entry: number): boolean => {
+		const state = memory.field(entry, ENTRY.state);
+		return state === LIVE || state === FILLING;
+	};
+	if (!('path' in selection)) return isThere;
+	const path = hashKey(plainPath(withoutQuery(selection.path)), memory.seed).a;
+	return entry => isThere(entry) && memory.field(entry, ENTRY.pathHash) === path;
+}
+
+function headOf(memory: CacheMemory, entry: number): CachedHead {
+	return JSON.parse(memory.head(entry).toString('utf8')) as CachedHead;
+}
+
+/** What a selection means. */
+export function compileSelection(selection: PurgeSelection): Selects {
+	const sameHost = compileHost(selection.host);
+	if ('tag' in selection) return head => head.tags.includes(selection.tag) && sameHost(head.host);
+	if ('prefix' in selection) {
+		const { prefix } = selection;
+		const plain = plainPath(prefix);
+		return head => sameHost(head.host) && (head.path.startsWith(prefix) || plainPath(head.path).startsWith(plain));
+	}
+	const mark = selection.path.indexOf('?');
+	const path = withoutQuery(selection.path);
+	const query = mark === -1 ? undefined : selection.path.slice(mark + 1);
+	const plain = plainPath(path);
+	return head =>
+		sameHost(head.host) &&
+		(head.path === path || plainPath(head.path) === plain) &&
+		(query === undefined || (head.query ?? '') === query);
+}
+
+/** A host without a port is that host on every port. */
+function compileHost(host: string | undefined): (of: string) => boolean {
+	if (host === undefined) return () => true;
+	const wanted = host.toLowerCase();
+	const named = /:\d+$/.test(wanted);
+	return of => of === wanted || (!named && of.replace(/:\d+$/, '') === wanted);
+}
+
+function withoutQuery(target: string): string {
+	const mark = target.indexOf('?');
+	return mark === -1 ? target : target.slice(0, mark);
+}
