@@ -239,7 +239,7 @@ function listenerOf(
 }
 
 function addTo(listener: Listener, address: SiteAddress, site: number, pointer: string, report: Report): void {
-	const host = address.host === '*' ? '' : address.host;
+	const { host } = address;
 	const key = host + address.path;
 	const earlier = listener.taken.get(key);
 	if (earlier && earlier.site !== site) {

@@ -12,7 +12,7 @@ import type { Imported, Importer } from './importer.ts';
 import { type ParsedBlock, type ParsedLine, type ParsedWord, shapes } from './parsed-file.ts';
 import { SiteAddresses } from './site-addresses.ts';
 import { defineSnippet, isSnippetHead } from './snippet-definition.ts';
-import { closeAfterWords, structureMistake } from './structure-mistake.ts';
+import { closeAfterWords, placeAndChain, structureMistake } from './structure-mistake.ts';
 import type { TextPiece } from './text-piece.ts';
 
 const namedRoute = /^&\((.*)\)$/s;
@@ -157,7 +157,7 @@ export class FileStructure {
 
 	/** Ends the file: what still waits for something is settled. `unused`: names that nothing uses are told of. */
 	finish(unused: boolean = this.#dialect === 'configfile'): ConfigTree {
-		this.#settle(undefined);
+		this.#settle();
 		this.#closeOpenSite();
 		if (unused) this.#unused();
 		return {
@@ -188,7 +188,7 @@ export class FileStructure {
 			return;
 		}
 		if (word === 'import' || (word === 'use' && this.#dialect === 'configfile')) {
-			if (this.#waiting?.kind === 'block') this.#settle(line);
+			if (this.#waiting?.kind === 'block') this.#settle(line, frame);
 			for (const part of this.#importer.imports(line, frame, this.#constants, this.#expander, 1, true)) {
 				this.addFile(part);
 			}
@@ -199,7 +199,7 @@ export class FileStructure {
 				this.#site(line, frame);
 				return;
 			}
-			this.#settle(line);
+			this.#settle(line, frame);
 			if (this.#open) {
 				this.#line(line, frame);
 				return;
@@ -353,10 +353,10 @@ export class FileStructure {
 	}
 
 	/** What waited gets neither block nor address: a site without braces begins, or a block is missing. */
-	#settle(next: ParsedLine | undefined): void {
+	#settle(next?: ParsedLine, frame?: Frame): void {
 		const waiting = this.#waiting;
 		this.#waiting = undefined;
-		if (waiting?.kind === 'block') this.#missingBlock(waiting, next);
+		if (waiting?.kind === 'block') this.#missingBlock(waiting, next, frame ?? waiting.frame);
 		if (waiting?.kind !== 'site') return;
 		const { words } = this.#addresses.end(undefined);
 		this.#begun = true;
@@ -370,7 +370,7 @@ export class FileStructure {
 		};
 	}
 
-	#missingBlock({ line, frame }: Waiting, next: ParsedLine | undefined): void {
+	#missingBlock({ line, frame }: Waiting, next: ParsedLine | undefined, nextFrame: Frame): void {
 		const span = spanIn(frame, line.words[0]!.span);
 		const [head] = line.words;
 		if (frame.imported && next?.words[0]?.text === 'import' && isSnippetHead(head!.text)) {
@@ -379,8 +379,13 @@ export class FileStructure {
 			this.#problem('syntax/options-after-import', span, message, {});
 			return;
 		}
-		const token = next?.words[0]?.text ?? head!.text;
-		this.#problem('syntax/block-expected', span, `syntax error: unexpected token '${token}', expecting '{'`, {
+		const token = next?.words[0] ?? head!;
+		const message = `syntax error: unexpected token '${token.text}', expecting '{'`;
+		this.#problem('syntax/block-expected', span, message, {
+			// The place of the message is that of the token, as the compatible server says it.
+			...(this.#dialect === 'compatfile' && {
+				message: `${message}, at ${placeAndChain(spanIn(nextFrame, token.span))}`,
+			}),
 			label: 'needs a block',
 			hint: `Write \`${head!.text} { … }\`.`,
 		});

@@ -18,6 +18,11 @@ export function importChain(span: SourceSpan): string {
 	return chain.length === 0 ? '' : ` import chain [${chain.join(', ')}]`;
 }
 
+/** `FILE:LINE import chain […]`, the chain even where nothing was imported. */
+export function placeAndChain(span: SourceSpan): string {
+	return `${fileAndLine(span)}${importChain(span) || " import chain ['']"}`;
+}
+
 /**
  * An error of structure. In Compatfile the message ends with the place, as the compatible server's messages do and as
  * tools that match them expect; in Configfile the place is only in the code frame.

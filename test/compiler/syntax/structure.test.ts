@@ -106,7 +106,7 @@ refuses('a comma at the end', 'a.com,\n', 'unexpected EOF', '1:6');
 refuses(
 	'a snippet without braces',
 	'(x)\n(y) {\n}\n',
-	"syntax error: unexpected token '(y)', expecting '{', at main:1",
+	"syntax error: unexpected token '(y)', expecting '{', at main:2",
 	'1:1',
 );
 refuses(

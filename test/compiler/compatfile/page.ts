@@ -1,0 +1,94 @@
+/** What the pages about the compatible language state, asked of the compiler: refusals, documents and answers of a text. */
+import { type Compiled, compile } from '../../../compiler/compiler.ts';
+import type { ConfigFormat } from '../../../compiler/dialects/dialect.ts';
+import { printedForm } from '../../../compiler/document/printed-form.ts';
+import { Rehearsal, type Rehearsed } from '../../../compiler/rehearsal/rehearsal.ts';
+import { isRequestUrl, parseRequestUrl } from '../../../compiler/rehearsal/rehearsed-request.ts';
+import type { Reader } from '../../../compiler/source/reader.ts';
+import { diskReader } from '../../../runtime/disk-reader.ts';
+import { rehearsalSurroundings } from '../../../runtime/rehearsal-surroundings.ts';
+import { memoryReader } from '../syntax/memory-config.ts';
+
+const FOLDER = '/config';
+
+/** Compiles a text that stands in `/config/Compatfile` (or `Configfile`), beside `files`. */
+export function compiled(
+	text: string,
+	files: { readonly [name: string]: string } = {},
+	format: ConfigFormat = 'compatfile',
+	env: { readonly [name: string]: string } = {},
+): Compiled {
+	const name = format === 'compatfile' ? 'Compatfile' : 'Configfile';
+	const reader = memoryReader({ main: '', ...files }, env);
+	return compile({ format, text, name, path: `${FOLDER}/${name}` }, reader);
+}
+
+/** The errors of a text, message and hint. */
+export function errors(found: Compiled): string[] {
+	return found.diagnostics
+		.filter(({ severity }) => severity === 'error')
+		.map(({ message, hint }) => (hint === undefined ? message : `${message}\n${hint}`));
+}
+
+/** The warnings of a text. */
+export function warnings(found: Compiled): string[] {
+	return found.diagnostics.filter(({ severity }) => severity === 'warning').map(({ message }) => message);
+}
+
+/** The document that a text compiles to, as it is printed; throws its errors. */
+export function documentOf(
+	text: string,
+	files: { readonly [name: string]: string } = {},
+	format: ConfigFormat = 'compatfile',
+): { readonly [key: string]: unknown } {
+	const found = compiled(text, files, format);
+	if (!found.document) throw new Error(`${text}\n${errors(found).join('\n')}`);
+	return printedForm(found.document) as { readonly [key: string]: unknown };
+}
+
+/** A request: `METHOD URL`, its fields, its body. */
+export interface Asked {
+	readonly method?: string;
+	readonly headers?: { readonly [name: string]: string } | readonly (readonly [string, string])[];
+	readonly body?: string;
+	readonly from?: string;
+	/** Milliseconds since 1970. */
+	readonly at?: number;
+}
+
+/** What came. */
+export interface Answer {
+	readonly seen: Rehearsed;
+	readonly status: number;
+	readonly body: string;
+	readonly header: (name: string) => string | undefined;
+}
+
+/** Serves requests of one text without a socket. */
+export class Served {
+	readonly #rehearsal: Rehearsal;
+
+	constructor(text: string, options: { folder?: string; format?: ConfigFormat; reader?: Reader } = {}) {
+		const { folder = '/', format = 'compatfile' } = options;
+		const reader = options.reader ?? diskReader(folder);
+		const found = compile({ format, text, name: 'Compatfile', path: `${folder}/Compatfile` }, reader);
+		if (!found.plan) throw new Error(`${text}\n${errors(found).join('\n')}`);
+		this.#rehearsal = new Rehearsal(found.plan, rehearsalSurroundings(folder));
+	}
+
+	/** Asks for a whole URL; throws where nothing listens. */
+	async ask(text: string, { method = 'GET', headers = {}, body, from, at }: Asked = {}): Promise<Answer> {
+		const url = parseRequestUrl(text);
+		if (!isRequestUrl(url)) throw new Error(url.message);
+		const fields = Array.isArray(headers) ? headers : Object.entries(headers);
+		const seen = await this.#rehearsal.run({ method, url, headers: fields, body, from, at });
+		if (!seen) throw new Error(`nothing listens at ${text}`);
+		const response = seen.response;
+		return {
+			seen,
+			status: response?.status ?? 0,
+			body: response ? Buffer.from(await response.bytes()).toString('utf8') : '',
+			header: name => response?.headers.get(name),
+		};
+	}
+}
