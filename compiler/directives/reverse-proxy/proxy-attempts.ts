@@ -166,7 +166,7 @@ function discard(response: UpstreamResponse): void {
 
 /** All attempts brought responses that were to be tried again: the client gets the status of the last. */
 function exhausted(status: number): HttpError {
-	return new HttpError(status >= 400 ? status : 502, `The upstream answered ${status}, and no attempt is left.`);
+	return new HttpError(status, `The upstream answered ${status}, and no attempt is left.`);
 }
 
 /** Waits; false when the client has left meanwhile. */

@@ -143,6 +143,17 @@ test('when all attempts are used up the client gets the last status, without the
 	assert.equal([one.requests.length, two.requests.length], [1, 1]);
 });
 
+test('that is so for any status', async () => {
+	const moved = await answering(302, 'elsewhere');
+	const { port } = await site(`reverse_proxy ${moved.address} {
+		lb_retries 1
+		lb_try_interval 5ms
+		lb_retry_match \`{rp.status_code} == 302\`
+	}`);
+	const response = await get(port);
+	assert.equal([statusOf(response), bodyOf(response), moved.requests.length], [302, '', 2]);
+});
+
 test('a streamed body that was begun is not sent again; a buffered one is', async () => {
 	const [one, two] = [await closer(), await good()];
 	const lines = (more: string) => `reverse_proxy ${one.address} ${two.address} {
