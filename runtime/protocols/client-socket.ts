@@ -25,6 +25,8 @@ export interface ClientSocket {
 }
 
 /** Bytes given to the system that it has not taken yet. */
-export function queuedIn(socket: ClientSocket & { _handle?: { readonly writeQueueSize?: number } | null }): number {
+export function queuedIn(
+	socket: Pick<ClientSocket, 'writableLength'> & { _handle?: { readonly writeQueueSize?: number | undefined } | null },
+): number {
 	return socket._handle?.writeQueueSize ?? socket.writableLength;
 }

@@ -1,6 +1,8 @@
 /** The writing side of a socket: straight to its handle, past the stream's queue, where Node's handles are as they are known. */
 import { Socket } from 'node:net';
 import { getSystemErrorName } from 'node:util';
+import { type ClientSocket, queuedIn } from './client-socket.ts';
+import { DirectSocket } from './direct-socket.ts';
 
 /** A write that did not end at once. Node keeps it until then. */
 interface PendingWrite {
@@ -21,7 +23,19 @@ interface StreamHandle {
 	writev(request: null, chunks: readonly unknown[], allBuffers: boolean): Written;
 }
 
-type WithHandle = Socket & { _handle?: (Partial<StreamHandle> & object) | null };
+/** A socket as it is written to. */
+type WrittenSocket = Omit<ClientSocket, 'end' | 'pause' | 'resume' | 'writableEnded'>;
+
+type WithHandle = WrittenSocket & { _handle?: (Partial<StreamHandle> & { writeQueueSize?: number }) | null };
+
+/** Bytes that wait for the peer from which a writer should wait too. */
+const HIGH_WATER = 65_536;
+
+/** Who writes. */
+export interface OutputOwner {
+	/** All that was written has left the process. Not told when it had as the write returned; told too often at times. */
+	outputDrained(): void;
+}
 
 /**
  * Writes to a connected socket, in order with what others write to it. What a stream does for each write (queue, state,
@@ -30,20 +44,30 @@ type WithHandle = Socket & { _handle?: (Partial<StreamHandle> & object) | null }
 export class SocketOutput {
 	readonly #socket: WithHandle;
 	readonly #handle: StreamHandle | undefined;
-	readonly #drained: () => void;
+	readonly #owner: OutputOwner;
+	/** Whether the socket is a stream, which has a queue of its own. */
+	readonly #queues: boolean;
 	/** Writes under way. */
 	#pending = 0;
 
-	/** `drained` is called when all that was written has left the process, unless it had when the write returned. */
-	constructor(socket: Socket, drained: () => void) {
+	constructor(socket: WrittenSocket, owner: OutputOwner) {
 		this.#socket = socket;
 		this.#handle = handleOf(socket);
-		this.#drained = drained;
+		this.#owner = owner;
+		this.#queues = !(socket instanceof DirectSocket);
 	}
 
 	/** True while bytes have not left the process: those that were given must stay as they are. */
 	get pending(): boolean {
-		return this.#pending > 0;
+		// The stream's callback comes a tick after the bytes have left.
+		return this.#pending > 0 && (this.#handle !== undefined || this.#socket.writableLength > 0);
+	}
+
+	/** True when so much has not left that nothing more should be written before `outputDrained`, or the stream's `drain`. */
+	get needsDrain(): boolean {
+		if (this.#pending === 0) return false;
+		const socket = this.#socket;
+		return this.#handle === undefined ? socket.writableNeedDrain : queuedIn(socket) >= HIGH_WATER;
 	}
 
 	/** Writes text whose characters are bytes. True when nothing is pending: it has left the process, or the socket is gone. */
@@ -53,7 +77,7 @@ export class SocketOutput {
 		if (this.#socket.destroyed) return true;
 		this.#pending++;
 		this.#socket.write(latin1, 'latin1', this.#flushed);
-		return false;
+		return !this.pending;
 	}
 
 	/** Writes bytes; true as with `text`. */
@@ -63,7 +87,7 @@ export class SocketOutput {
 		if (this.#socket.destroyed) return true;
 		this.#pending++;
 		this.#socket.write(bytes, this.#flushed);
-		return false;
+		return !this.pending;
 	}
 
 	/** Writes text, bytes and text as one; true as with `text`. */
@@ -84,14 +108,15 @@ export class SocketOutput {
 			socket.write(tail, 'latin1', this.#flushed);
 		}
 		socket.uncork();
-		return false;
+		return !this.pending;
 	}
 
 	/** The handle, unless bytes wait in the stream, which must not be overtaken, or somebody else has the handle now. */
 	#direct(): StreamHandle | undefined {
 		const handle = this.#handle;
 		const socket = this.#socket;
-		return handle !== undefined && socket._handle === handle && socket.writableLength === 0 ? handle : undefined;
+		if (handle === undefined || socket._handle !== handle) return undefined;
+		return !this.#queues || socket.writableLength === 0 ? handle : undefined;
 	}
 
 	#written(result: Written, kept: unknown): boolean {
@@ -104,9 +129,10 @@ export class SocketOutput {
 		result.buffer = kept;
 		result.oncomplete = this.#completed;
 		const status = result.writeStatus;
-		if (status !== null && status !== undefined) {
+		if (typeof status === 'number') {
 			result.writeStatus = null;
-			this.#completed(status);
+			this.#pending--;
+			if (status < 0) this.#socket.destroy(writeError(status));
 		}
 		return this.#pending === 0;
 	}
@@ -116,13 +142,13 @@ export class SocketOutput {
 		this.#pending--;
 		if (this.#socket.destroyed) return;
 		if (status < 0) this.#socket.destroy(writeError(status));
-		else if (this.#pending === 0) this.#drained();
+		else if (this.#pending === 0) this.#owner.outputDrained();
 	};
 
 	readonly #flushed = (error?: Error | null): void => {
 		this.#pending--;
 		// A failed write ends the socket by itself.
-		if (!error && this.#pending === 0 && !this.#socket.destroyed) this.#drained();
+		if (!error && this.#pending === 0 && !this.#socket.destroyed) this.#owner.outputDrained();
 	};
 }
 
@@ -160,7 +186,8 @@ function probe(): boolean {
 }
 
 function handleOf(socket: WithHandle): StreamHandle | undefined {
-	if (!KNOWN || Object.getPrototypeOf(socket) !== Socket.prototype) return undefined;
+	const prototype = Object.getPrototypeOf(socket);
+	if (!KNOWN || (prototype !== DirectSocket.prototype && prototype !== Socket.prototype)) return undefined;
 	const handle = socket._handle;
 	if (!handle) return undefined;
 	const { writeLatin1String, writeBuffer, writev } = handle;

@@ -8,7 +8,7 @@ import { CallClock, type TimedCall } from '../call-clock.ts';
 import { type BodyOwner, ClientBody } from '../http1/client-body.ts';
 import type { ClientCall, ClientOptions, ConnectionKeeper, KeptConnection } from '../http1/client-call.ts';
 import { ownedCopy } from '../http1/owned-copy.ts';
-import { SocketOutput } from '../socket-output.ts';
+import { type OutputOwner, SocketOutput } from '../socket-output.ts';
 import { errorText, type Wire, type WireHolder } from '../wire.ts';
 import { formatBegin, formatContent, formatEnd, RECORD, RecordReader, type RecordSink } from './records.ts';
 import { bodyStart, type CgiHead, parseCgiHead } from './response-head.ts';
@@ -25,7 +25,9 @@ export interface FastcgiOptions extends ClientOptions {
 }
 
 /** One connection. */
-export class FastcgiConnection implements KeptConnection, WireHolder, BodyOwner, PumpOwner, RecordSink, TimedCall {
+export class FastcgiConnection
+	implements KeptConnection, WireHolder, BodyOwner, PumpOwner, RecordSink, TimedCall, OutputOwner
+{
 	idleSince = 0;
 	readonly #socket: Socket;
 	readonly #options: FastcgiOptions;
@@ -56,7 +58,7 @@ export class FastcgiConnection implements KeptConnection, WireHolder, BodyOwner,
 	/** Takes over a wire that is connected. */
 	constructor(wire: Wire, options: FastcgiOptions, keeper: ConnectionKeeper) {
 		this.#socket = wire.socket;
-		this.#output = new SocketOutput(wire.socket, () => this.#pump?.flushed());
+		this.#output = new SocketOutput(wire.socket, this);
 		this.#clock = new CallClock(options, this);
 		this.#options = options;
 		this.#keeper = keeper;
@@ -159,6 +161,11 @@ export class FastcgiConnection implements KeptConnection, WireHolder, BodyOwner,
 	/** PumpOwner: the client's body broke off. */
 	pumpFailed(error: unknown): void {
 		this.#fail(new UpstreamError('request', 'the request body could not be read', error));
+	}
+
+	/** OutputOwner */
+	outputDrained(): void {
+		this.#pump?.flushed();
 	}
 
 	/** TimedCall */

@@ -4,7 +4,7 @@ import { type BodySource, isStream } from '../../../compiler/exchange/body.ts';
 import { UpstreamError, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
 import { BodyPump } from '../body-pump.ts';
 import { CallClock, type TimedCall } from '../call-clock.ts';
-import { SocketOutput } from '../socket-output.ts';
+import { type OutputOwner, SocketOutput } from '../socket-output.ts';
 import { errorText, type Wire, type WireHolder } from '../wire.ts';
 import { ChunkedDecoder, type ChunkSink } from './chunked-decoder.ts';
 import { type BodyOwner, ClientBody } from './client-body.ts';
@@ -37,7 +37,9 @@ const MAX_TRAILER_COUNT = 1000;
 const MAX_INTERIM = 100;
 
 /** One connection. */
-export class ClientConnection implements KeptConnection, WireHolder, BodyOwner, RequestBodyOwner, ChunkSink, TimedCall {
+export class ClientConnection
+	implements KeptConnection, WireHolder, BodyOwner, RequestBodyOwner, ChunkSink, TimedCall, OutputOwner
+{
 	/** `performance.now()` at which it last became idle; the keeper's. */
 	idleSince = 0;
 	readonly #socket: Socket;
@@ -68,7 +70,7 @@ export class ClientConnection implements KeptConnection, WireHolder, BodyOwner, 
 		this.#keeper = keeper;
 		this.#socket = wire.socket;
 		this.#clock = new CallClock(options, this);
-		this.#output = new SocketOutput(wire.socket, () => this.#sender?.flushed());
+		this.#output = new SocketOutput(wire.socket, this);
 		wire.holder = this;
 	}
 
@@ -170,6 +172,11 @@ export class ClientConnection implements KeptConnection, WireHolder, BodyOwner, 
 	#continue(): void {
 		this.#clock.headCame();
 		this.#sender?.start();
+	}
+
+	/** OutputOwner */
+	outputDrained(): void {
+		this.#sender?.flushed();
 	}
 
 	/** TimedCall */

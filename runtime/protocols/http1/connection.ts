@@ -204,7 +204,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 			if (result === OK) {
 				at = this.#begin(bytes, base + parser.end);
 				if (this.#writer.full) this.#writer.flush();
-				if (this.#state === HEAD && this.#socket.writableNeedDrain) this.#block();
+				if (this.#state === HEAD && this.#writer.blocked) this.#block();
 			} else if (result !== INCOMPLETE) {
 				if (parser.reason === 'bad_version' && this.#takenOver(bytes, at)) return;
 				this.#refuse(result, parser.reason);

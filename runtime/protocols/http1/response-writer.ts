@@ -3,6 +3,7 @@ import { type Body, type BodySource, isStream } from '../../../compiler/exchange
 import type { Exchange } from '../../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { ClientSocket } from '../client-socket.ts';
+import { type OutputOwner, SocketOutput } from '../socket-output.ts';
 import type { Engine } from './engine.ts';
 import { COALESCE_LIMIT, GATHER_LIMIT } from './limits.ts';
 import { SERVER_NAME, statusLine } from './response-head.ts';
@@ -17,6 +18,8 @@ export interface WriterOwner {
 	readonly clock: { readonly writeChunk: number };
 	/** A response that could not be written at once has ended: whole, or cut short by the socket's destruction. */
 	responseEnded(): void;
+	/** What was written has left, if it was not a stream that waited for that. */
+	drained(): void;
 	/** The socket takes no more for now; called again with false when it does. */
 	writeBlocked(blocked: boolean): void;
 }
@@ -25,10 +28,11 @@ export interface WriterOwner {
 export type ResponseProgress = 'written' | 'streaming' | 'upgraded';
 
 /** The output side of a connection. Text is gathered in `respond` and goes out by `flush`. */
-export class ResponseWriter {
+export class ResponseWriter implements OutputOwner {
 	/** False once a response has said, or shown, that the connection ends after it. */
 	keepAlive = true;
 	readonly #socket: ClientSocket;
+	readonly #output: SocketOutput;
 	readonly #engine: Engine;
 	readonly #owner: WriterOwner;
 	#out = '';
@@ -39,10 +43,10 @@ export class ResponseWriter {
 	#remaining = -1;
 	#awaitsWrite = false;
 	#pumping = false;
-	#written: (() => void) | undefined = undefined;
 
 	constructor(socket: ClientSocket, engine: Engine, owner: WriterOwner) {
 		this.#socket = socket;
+		this.#output = new SocketOutput(socket, this);
 		this.#engine = engine;
 		this.#owner = owner;
 	}
@@ -52,14 +56,17 @@ export class ResponseWriter {
 		return this.#out.length >= GATHER_LIMIT;
 	}
 
+	/** True when so much waits for the client that no more should be made for it. */
+	get blocked(): boolean {
+		return this.#output.needsDrain;
+	}
+
 	/** Gives what is gathered to the socket. */
 	flush(): void {
 		if (this.#out === '') return;
 		const text = this.#out;
 		this.#out = '';
-		// A piece that is small goes out as text: over TLS it stays a while, and the next is pulled when it has left.
-		if (this.#source) this.#socket.write(text, 'latin1', this.#onWritten);
-		else this.#socket.write(text, 'latin1');
+		this.#output.text(text);
 	}
 
 	/** An interim response. */
@@ -170,11 +177,9 @@ export class ResponseWriter {
 			response.bytesSent = length!;
 			if (length! <= COALESCE_LIMIT) this.#out += head + latin1(bytes);
 			else {
-				this.#out += head;
-				this.#socket.cork();
-				this.flush();
-				this.#socket.write(bytes);
-				this.#socket.uncork();
+				const text = this.#out + head;
+				this.#out = '';
+				this.#output.framed(text, bytes, '');
 			}
 		} else this.#out += head;
 		return 'written';
@@ -208,9 +213,8 @@ export class ResponseWriter {
 
 	/** Moves pieces until someone has to wait; true when the response has ended meanwhile. */
 	#pump(): boolean {
-		const socket = this.#socket;
+		const output = this.#output;
 		this.#pumping = true;
-		socket.cork();
 		let ended = false;
 		for (let pieces = 0; ; pieces++) {
 			const source = this.#source;
@@ -245,32 +249,24 @@ export class ResponseWriter {
 				ended = true;
 				break;
 			}
-			if (socket.writableLength > 0) {
-				// The bytes are the source's again at the next pull: they must be out of our hands by then.
-				socket.uncork();
-				socket.cork();
-				if (socket.writableLength > 0) {
-					this.#awaitsWrite = true;
-					this.#owner.writeBlocked(true);
-					break;
-				}
+			// The bytes are the source's again at the next pull: they must be out of our hands by then.
+			if (output.pending) {
+				this.#awaitsWrite = true;
+				this.#owner.writeBlocked(true);
+				break;
 			}
 		}
 		if (!ended) this.flush();
-		socket.uncork();
 		this.#pumping = false;
 		return ended;
 	}
 
 	#arrived(source: BodySource, bytes: Uint8Array | null): void {
 		if (this.#source !== source) return;
-		const socket = this.#socket;
-		socket.cork();
 		const ended = this.#emit(bytes);
 		if (ended || bytes === null || bytes.length <= COALESCE_LIMIT) this.flush();
-		socket.uncork();
 		if (ended) this.#ended();
-		else if (socket.writableLength > 0) {
+		else if (this.#output.pending) {
 			this.#awaitsWrite = true;
 			this.#owner.writeBlocked(true);
 		} else this.#resume();
@@ -321,20 +317,19 @@ export class ResponseWriter {
 			if (this.full) this.flush();
 			return false;
 		}
-		this.flush();
-		this.#socket.write(piece, this.#onWritten);
-		if (this.#chunked) this.#socket.write('\r\n', 'latin1', this.#onWritten);
+		const head = this.#out;
+		this.#out = '';
+		if (head === '') this.#output.bytes(piece);
+		else this.#output.framed(head, piece, this.#chunked ? '\r\n' : '');
 		return false;
 	}
 
-	/** Made when a stream is first written: most connections never have one. */
-	get #onWritten(): () => void {
-		this.#written ??= () => this.#writeDone();
-		return this.#written;
-	}
-
-	#writeDone(): void {
-		if (!this.#awaitsWrite || this.#socket.writableLength > 0 || this.#socket.destroyed) return;
+	/** OutputOwner: what was written has left. */
+	outputDrained(): void {
+		if (!this.#awaitsWrite) {
+			this.#owner.drained();
+			return;
+		}
 		this.#awaitsWrite = false;
 		this.#owner.writeBlocked(false);
 		this.#resume();
