@@ -36,18 +36,42 @@ export async function readRecord(store: Store, issuer: string, name: string): Pr
 	const file = `${recordFolder(issuer, name)}/${keySegment(name)}`;
 	const [chain, key] = await Promise.all([store.read(`${file}.crt`), store.read(`${file}.key`)]);
 	if (!chain || !key) return undefined;
-	return recordOf(issuer, name, chain.toString('latin1'), key.toString('latin1'));
+	const record = recordOf(issuer, name, chain.toString('latin1'), key.toString('latin1'));
+	return record ?? (await readNext(store, file, issuer, name));
 }
 
-/** Writes what an issuer gave. The certificate comes last but one: a pair that a crash left half written is not read. */
+/** What a process was writing when it died between the two halves of a pair. */
+async function readNext(
+	store: Store,
+	file: string,
+	issuer: string,
+	name: string,
+): Promise<CertificateRecord | undefined> {
+	const text = await store.read(`${file}.next`);
+	if (!text) return undefined;
+	try {
+		const { chain, key } = JSON.parse(text.toString('utf8')) as { chain: string; key: string };
+		return recordOf(issuer, name, chain, key);
+	} catch {
+		return undefined;
+	}
+}
+
+/**
+ * Writes what an issuer gave. Key and certificate are two files, and a process may die between them: where that would take
+ * the pair of before with it, the new one first stands in one file as a whole.
+ */
 export async function writeRecord(
 	store: Store,
 	{ issuer, name, chain, privateKey }: CertificateRecord,
 	details: Issued['details'],
 ): Promise<void> {
 	const file = `${recordFolder(issuer, name)}/${keySegment(name)}`;
+	const renewal = (await store.stat(`${file}.crt`)) !== undefined;
+	if (renewal) await store.write(`${file}.next`, JSON.stringify({ chain, key: privateKey }));
 	await store.write(`${file}.key`, privateKey);
 	await store.write(`${file}.crt`, chain);
+	if (renewal) await store.remove(`${file}.next`);
 	await store.write(`${file}.json`, `${JSON.stringify({ sans: [name], issuer, ...details }, undefined, '\t')}\n`);
 }
 

@@ -1,4 +1,7 @@
-/** TLS as openssl, curl and testssl.sh see it: names, ALPN, resumption across threads, client certificates, and what is weak. */
+/**
+ * TLS as openssl, curl and testssl.sh see it: names, ALPN, resumption across threads, client certificates, and what is weak.
+ * With TESTSSL=whole in the environment testssl.sh makes all its checks, which takes minutes.
+ */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -139,10 +142,15 @@ peers('curl: client certificates are accepted and refused, HTTP redirects, HTTP/
 	assert.match(redirect, 'Location: https://a.example/x?y=1');
 });
 
+/** Protocols, order of the suites, what the server shows, forward secrecy, vulnerabilities. */
+const CHECKS = process.env.TESTSSL === 'whole' ? [] : ['-p', '-P', '-S', '-f', '-U'];
+
 peers('testssl.sh finds nothing above LOW', async () => {
 	const report = path.join(folder, 'report.json');
 	const args = ['--warnings', 'off', '--color', '0', '--add-ca', path.join(folder, 'ca.pem'), '--ip', '127.0.0.1'];
-	const child = spawn('testssl', [...args, '--jsonfile', report, `https://localhost:${port}`], { stdio: 'ignore' });
+	const child = spawn('testssl', [...args, ...CHECKS, '--jsonfile', report, `https://localhost:${port}`], {
+		stdio: 'ignore',
+	});
 	const timer = setTimeout(() => child.kill('SIGKILL'), 300_000);
 	await once(child, 'exit');
 	clearTimeout(timer);
@@ -151,7 +159,7 @@ peers('testssl.sh finds nothing above LOW', async () => {
 	console.log(`testssl.sh: ${findings.length} findings, grade ${grade ?? 'not given by this version of it'}`);
 	const bad = findings.filter(({ severity }) => ['MEDIUM', 'HIGH', 'CRITICAL'].includes(severity));
 	assert.equal(bad, []);
-	assert.ok(findings.length > 100);
+	assert.ok(findings.length > 60, `${findings.length} findings`);
 });
 
 peers.run();
