@@ -12,6 +12,15 @@ import path from 'node:path';
 /** A test file that has not ended by then is killed: uvu waits for ever for an open server. */
 const TIMEOUT = 120_000;
 
+/**
+ * Where test processes keep compiled code: the launcher's place (cli/svc), since they load the same modules. With it a
+ * process starts in half the time. The second variable keeps the first from the servers that a test starts, as there.
+ */
+const COMPILED = {
+	NODE_COMPILE_CACHE: path.join(import.meta.dirname, '../node_modules/.cache/svc'),
+	SVC_LAUNCHER_CACHE: '1',
+};
+
 /** What one test file did. */
 export interface FileResult {
 	readonly file: string;
@@ -34,7 +43,8 @@ export function testFiles(folder: string, skip: readonly string[]): string[] {
 export function runFile(file: string, timeout: number = TIMEOUT): Promise<FileResult> {
 	const started = performance.now();
 	return new Promise(resolve => {
-		const child = spawn(process.execPath, [file], { stdio: ['ignore', 'pipe', 'pipe'] });
+		const env = { ...COMPILED, ...process.env };
+		const child = spawn(process.execPath, [file], { stdio: ['ignore', 'pipe', 'pipe'], env });
 		let output = '';
 		let timedOut = false;
 		const timer = setTimeout(() => {
