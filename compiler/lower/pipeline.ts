@@ -85,7 +85,7 @@ function findDirective(lowering: Lowering, line: Line, order: LineOrder, atSite:
 	if (module.kind === 'site' && !atSite) {
 		const message =
 			order === 'route' && compat
-				? `${name.text} directive returned something other than an HTTP route or subroute: only handler directives can be used in routes`
+				? `${name.text} directive returned something other than an HTTP route or subroute: settings of the site (only handler directives can be used in routes)`
 				: compat
 					? `directive '${name.text}' is not an ordered HTTP handler, so it cannot be used here - try placing within a route block or using the order global option`
 					: `\`${name.text}\` belongs to a site, not into a block.`;

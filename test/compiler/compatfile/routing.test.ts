@@ -1,0 +1,572 @@
+/** Order, exclusivity and matchers of the compatible language, statement by statement of its page. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { DEFAULT_ORDER } from '../../../compiler/lower/directive-order.ts';
+import { type Asked, compiled, documentOf, errors, Served, warnings } from './page.ts';
+
+const order = suite('order');
+order('directives stand in the default order', () => {
+	const written = [
+		'tracing map vars fs root log_append skip_log log_skip log_name',
+		'header copy_response_headers request_body timeouts redir method rewrite uri try_files',
+		'basicauth basic_auth forward_auth request_header encode push intercept templates',
+		'invoke handle handle_path route abort error copy_response respond metrics reverse_proxy php_fastcgi',
+		'file_server acme_server',
+	];
+	const words = written.join(' ').split(' ');
+	// What the compatible server has no word for stands between them.
+	assert.equal(
+		DEFAULT_ORDER.filter(name => words.includes(name)),
+		words,
+	);
+});
+order('deprecated names are accepted', () => {
+	const hash = '$2b$04$ZpZshsWJKJDyPwjgSOcxNOvLuuk/jzOFG7jQ/4OlKHjAsnKrPgl/S';
+	assert.equal(
+		documentOf(`:80 {\n\tskip_log /x\n\tbasicauth {\n\t\ta ${hash}\n\t}\n}\n`),
+		documentOf(`:80 {\n\tlog_skip /x\n\tbasic_auth {\n\t\ta ${hash}\n\t}\n}\n`),
+	);
+});
+
+/** Lines of one site, and in which order their headers come: `header` lines that add to X. */
+const sequence = async (lines: string, url = 'http://a/', options = ''): Promise<string> => {
+	const served = new Served(`{\n\tadmin off\n${options}\n}\n:80 {\n${lines}\n}\n`);
+	const { seen } = await served.ask(url);
+	return [...seen.response!.headers.getAll('x')].join(' ');
+};
+order('route runs its lines as written, a site sorts them', async () => {
+	assert.is(await sequence('route {\nvars a 1\nheader +X {vars.a}\nvars a 2\nheader +X {vars.a}\n}'), '1 2');
+	assert.is(await sequence('vars a 1\nheader +X {vars.a}\nvars a 2\nheader +X {vars.a}'), '2 2');
+});
+order('order moves directives: first, last, before, after, in the order of the file', async () => {
+	const lines = 'respond "x"\nredir https://y\n';
+	const status = async (options: string): Promise<number> =>
+		(await new Served(`{\n${options}\n}\n:80 {\n${lines}}\n`).ask('http://a/')).status;
+	assert.is(await status(''), 302);
+	assert.is(await status('order respond first'), 200);
+	assert.is(await status('order redir last'), 200);
+	assert.is(await status('order respond before redir'), 200);
+	assert.is(await status('order redir after respond'), 200);
+	assert.is(await status('order respond first\norder redir first'), 302);
+});
+order('single paths: the longer first, then the exact one, then by letters; any matcher before none', async () => {
+	const lines = [
+		'respond "none"',
+		'respond /b* "b*"',
+		'respond /api* "api*"',
+		'respond /api/v1* "v1*"',
+		'respond /b "b"',
+	];
+	const served = new Served(`:80 {\n@m header A b\nrespond @m "m"\n${lines.join('\n')}\n}\n`);
+	const bodies = async (path: string, headers = {}): Promise<string> =>
+		(await served.ask(`http://a${path}`, { headers })).body;
+	assert.is(await bodies('/api/v1/x'), 'v1*');
+	assert.is(await bodies('/api/v2'), 'api*');
+	assert.is(await bodies('/b'), 'b');
+	assert.is(await bodies('/bc'), 'b*');
+	assert.is(await bodies('/c'), 'none');
+	assert.is(await bodies('/c', { a: 'b' }), 'm');
+});
+order('of vars the least specific runs first', async () => {
+	assert.is(
+		await sequence('vars /foo/bar a 2\nvars * a 0\nvars /foo* a 1\nheader X {vars.a}', 'http://a/foo/bar'),
+		'2',
+	);
+});
+order('of several roots, rewrites and handles the first that matches counts', async () => {
+	assert.is(await sequence('root /x/* /one\nroot * /two\nheader X {vars.root}', 'http://a/x/y'), '/one');
+	assert.is(await sequence('rewrite /a* /b\nrewrite /b* /c\nroute {\nheader X {path}\n}', 'http://a/a'), '/b');
+	assert.is(await sequence('route {\nrewrite /a* /b\nrewrite /b* /c\nheader X {path}\n}', 'http://a/a'), '/b');
+	assert.is(
+		await sequence(
+			'handle /a* {\nheader +X 1\n}\nhandle_path /a/b* {\nheader +X 2\n}\nhandle {\nheader +X 3\n}',
+			'http://a/a/b',
+		),
+		'2',
+	);
+});
+order('others all run until one answers', async () => {
+	assert.is(await sequence('header +X 1\nheader /a* +X 2\nheader +X 3', 'http://a/a'), '2 1 3');
+});
+order('matchers are asked when their route is reached', async () => {
+	assert.is(await sequence('route {\nrewrite * /new\nheader /new X new\nheader /old X old\n}', 'http://a/old'), 'new');
+});
+
+const cycle = suite('life cycle');
+cycle('an error runs the error routes with the original method and URI', async () => {
+	const served = new Served(
+		':80 {\nmethod PUT\nrewrite * /new\nerror "oops" 418\nhandle_errors {\nrespond "{method} {uri} {err.status_code} {err.status_text} {err.message}"\n}\n}\n',
+	);
+	const { status, body } = await served.ask('http://a/old');
+	assert.is(status, 418);
+	assert.is(body, "GET /old 418 I'm a teapot oops");
+});
+cycle('without error routes, or when none answers: the status and no body', async () => {
+	for (const routes of ['', 'handle_errors {\nheader X y\n}\n', 'handle_errors 404 {\nrespond no\n}\n']) {
+		const { status, body } = await new Served(`:80 {\nerror 418\n${routes}}\n`).ask('http://a/');
+		assert.equal([status, body], [418, ''], routes);
+	}
+});
+
+/** A matcher, requests for which it holds, and requests for which it does not. */
+type Ask = string | (Asked & { readonly url?: string });
+const MATCHERS: readonly (readonly [statement: string, lines: string, holds: readonly Ask[], not: readonly Ask[]])[] = [
+	[
+		'host: without port, letter case does not count',
+		'host example.com',
+		['http://EXAMPLE.com/', 'http://example.com:80/'],
+		['http://a.example.com/'],
+	],
+	[
+		'host: a star is one label',
+		'host *.example.com',
+		['http://a.example.com/'],
+		['http://example.com/', 'http://a.b.example.com/'],
+	],
+	[
+		'host: IDN',
+		'host bücher.example',
+		['http://xn--bcher-kva.example/', 'http://bücher.example/'],
+		['http://bucher.example/'],
+	],
+	['host: alternatives', 'host a b', ['http://a/', 'http://b/'], ['http://c/']],
+	['host: placeholders', 'host {query.h}', ['http://a/?h=a'], ['http://a/?h=b', 'http://a/']],
+	['path: *', 'path *', ['http://a/', 'http://a/x/y'], []],
+	[
+		'path: exact',
+		'path /x',
+		['http://a/x', 'http://a/X', 'http://a//x', 'http://a/./x', 'http://a/y/../x'],
+		['http://a/x/', 'http://a/xy'],
+	],
+	['path: prefix', 'path /x*', ['http://a/x', 'http://a/xy', 'http://a/x/y'], ['http://a/y']],
+	['path: prefix of a folder', 'path /foo/*', ['http://a/foo/', 'http://a/foo/b'], ['http://a/foo', 'http://a/foobar']],
+	['path: suffix', 'path *.x', ['http://a/b.x', 'http://a/c/d.X'], ['http://a/b.xy']],
+	['path: substring', 'path *x*', ['http://a/bxc', 'http://a/x'], ['http://a/b']],
+	['path: glob', 'path /a/*/c', ['http://a/a/b/c'], ['http://a/a/b/d/c', 'http://a/a/c']],
+	['path: one character', 'path /a?c', ['http://a/abc'], ['http://a/ac', 'http://a/a/c']],
+	['path: a class', 'path /[a-c]', ['http://a/b'], ['http://a/d']],
+	['path: %2F is no slash', 'path /a%2Fb', ['http://a/a%2Fb', 'http://a/a%2fb'], ['http://a/a/b']],
+	['path: the rest is decoded', 'path /a%2Fb/c', ['http://a/a%2Fb/%63'], ['http://a/a/b/c']],
+	['path: %* is escaped text', 'path /a/%*', ['http://a/a/b%2Fc'], ['http://a/b']],
+	['path: // in the pattern keeps slashes', 'path //a', ['http://x//a'], ['http://x/a']],
+	['path: a slash at the end stays', 'path /a/', ['http://x/a/', 'http://x//a//'], ['http://x/a']],
+	['path: placeholders', 'path /{query.p}', ['http://a/b?p=b'], ['http://a/b?p=c']],
+	['path: decoded', 'path "/a b"', ['http://x/a%20b'], ['http://x/a+b']],
+	['path_regexp: anywhere, case counts', 'path_regexp b.d', ['http://x/abcde', 'http://x/a//b%63d'], ['http://x/BCD']],
+	[
+		'path_regexp: dots and slashes cleaned',
+		'path_regexp ^/a/b$',
+		['http://x/a//b', 'http://x/a/./b', 'http://x/c/../a/b'],
+		['http://x/a/b/'],
+	],
+	['method: in upper case', 'method get', [{}], [{ method: 'POST' }]],
+	['method: alternatives', 'method PUT POST', [{ method: 'PUT' }, { method: 'POST' }], [{}]],
+	[
+		'query: keys and, values or',
+		'query a=1 a=2 b=3',
+		['http://x/?a=1&b=3', 'http://x/?a=2&b=3'],
+		['http://x/?a=1', 'http://x/?a=3&b=3'],
+	],
+	['query: * is any value', 'query a=*', ['http://x/?a=1', 'http://x/?a'], ['http://x/?b=1']],
+	[
+		'query: placeholders',
+		'query {header.k}={header.v}',
+		[{ url: 'http://x/?a=1', headers: { k: 'a', v: '1' } }],
+		[{ url: 'http://x/?a=1', headers: { k: 'a', v: '2' } }],
+	],
+	['query: ""', 'query ""', ['http://x/'], ['http://x/?a=1']],
+	['query: what cannot be decoded', 'query a=*', [], ['http://x/?a=1&b=%zz']],
+	['header: a field that is there', 'header A *', [{ headers: { a: '' } }, { headers: { a: 'b' } }], [{}]],
+	[
+		'header: exact, case counts',
+		'header A b',
+		[{ headers: { a: 'b' } }],
+		[{ headers: { a: 'B' } }, { headers: { a: 'bc' } }],
+	],
+	['header: prefix', 'header A b*', [{ headers: { a: 'bc' } }], [{ headers: { a: 'cb' } }]],
+	['header: suffix', 'header A *b', [{ headers: { a: 'cb' } }], [{ headers: { a: 'bc' } }]],
+	['header: substring', 'header A *b*', [{ headers: { a: 'abc' } }], [{ headers: { a: 'ac' } }]],
+	[
+		'header: any of the values',
+		'header A b',
+		[
+			{
+				headers: [
+					['a', 'x'],
+					['a', 'b'],
+				],
+			},
+		],
+		[
+			{
+				headers: [
+					['a', 'x'],
+					['a', 'y'],
+				],
+			},
+		],
+	],
+	[
+		'header: a placeholder',
+		'header A {query.v}',
+		[{ url: 'http://x/?v=b', headers: { a: 'b' } }],
+		[{ headers: { a: 'b' } }],
+	],
+	['header: absent', 'header !A', [{}], [{ headers: { a: '' } }]],
+	[
+		'header: the same field again is or, another one is and',
+		'{\nheader A 1\nheader A 2\nheader B 3\n}',
+		[{ headers: { a: '2', b: '3' } }],
+		[{ headers: { a: '2' } }],
+	],
+	['header: Host', 'header Host x.example', ['http://x.example/'], ['http://y.example/']],
+	[
+		'header_regexp: any value',
+		'header_regexp A ^b',
+		[
+			{
+				headers: [
+					['a', 'x'],
+					['a', 'bc'],
+				],
+			},
+		],
+		[{ headers: { a: 'cb' } }],
+	],
+	[
+		'header_regexp: several fields are and',
+		'{\nheader_regexp A a\nheader_regexp B b\n}',
+		[{ headers: { a: 'a', b: 'b' } }],
+		[{ headers: { a: 'a' } }],
+	],
+	['protocol: http', 'protocol http', [{}], []],
+	['protocol: https', 'protocol https', [], [{}]],
+	['protocol: grpc', 'protocol grpc', [{ headers: { 'content-type': 'application/grpc+proto' } }], [{}]],
+	['protocol: a version', 'protocol http/1.1', [{}], []],
+	['protocol: that or newer', 'protocol http/1.0+', [{}], []],
+	['protocol: a newer one', 'protocol http/2+', [], [{}]],
+	['tls', 'tls', [], [{}]],
+	['remote_ip: ranges', 'remote_ip 10.0.0.0/8 ::1', [{ from: '10.1.2.3' }, { from: '::1' }], [{ from: '11.0.0.1' }]],
+	[
+		'remote_ip: private_ranges',
+		'remote_ip private_ranges',
+		[
+			{ from: '192.168.1.1' },
+			{ from: '172.16.0.1' },
+			{ from: '10.0.0.1' },
+			{ from: '127.0.0.1' },
+			{ from: 'fd00::1' },
+			{ from: '::1' },
+		],
+		[{ from: '8.8.8.8' }, { from: 'fe80::1' }],
+	],
+	[
+		'client_ip: without trusted proxies the peer',
+		'client_ip 10.0.0.1',
+		[{ from: '10.0.0.1' }],
+		[{ from: '10.0.0.2', headers: { 'x-forwarded-for': '10.0.0.1' } }],
+	],
+	['vars: any of the values, as text', 'vars number 6 7', [{}], []],
+	['vars: one that is absent is empty', 'vars none ""', [{}], []],
+	['vars: a placeholder as key', 'vars {query.a} b', ['http://x/?a=b'], ['http://x/?a=c']],
+	['vars: several lines are or', '{\nvars number 1\nvars {query.a} b\n}', ['http://x/?a=b'], ['http://x/?a=c']],
+	[
+		'vars: what was found is not looked at again',
+		'vars {query.a} {query.b}',
+		['http://x/?a=1&b=1', 'http://x/?a=%7Bhost%7D&b=%7Bhost%7D'],
+		['http://x/?a=%7Bhost%7D&b=x'],
+	],
+	['vars_regexp', 'vars_regexp number ^[0-9]$', [{}], []],
+	['vars_regexp: of a placeholder', 'vars_regexp {query.a} ^b', ['http://x/?a=bc'], ['http://x/?a=cb']],
+	['not', 'not path /a', ['http://x/b'], ['http://x/a']],
+	[
+		'not: a block is one set',
+		'not {\npath /a\nmethod GET\n}',
+		['http://x/b', { url: 'http://x/a', method: 'PUT' }],
+		['http://x/a'],
+	],
+	['not: each line must be false', '{\nnot path /a\nnot path /b\n}', ['http://x/c'], ['http://x/a', 'http://x/b']],
+	['not: an expression', 'not `path("/a")`', ['http://x/b'], ['http://x/a']],
+	[
+		'kinds are and, the same kind again adds',
+		'{\npath /a\npath /b\nmethod GET\n}',
+		['http://x/a', 'http://x/b'],
+		[{ url: 'http://x/a', method: 'PUT' }],
+	],
+	[
+		'url_pattern: any host',
+		'url_pattern /a/:b',
+		['http://x/a/1', 'http://y:80/a//1'],
+		['http://x/a', 'http://x/a/1/2'],
+	],
+	['url_pattern: whole', 'url_pattern http://x.example/a', ['http://x.example/a'], ['http://y.example/a']],
+	[
+		'url_pattern: base_url',
+		'url_pattern /a {\nbase_url http://x.example\n}',
+		['http://x.example/a'],
+		['http://y.example/a'],
+	],
+	['url_pattern: ignore_case', 'url_pattern /a {\nignore_case\n}', ['http://x/A'], ['http://x/b']],
+	['url_pattern: the query', 'url_pattern /a?b=*', ['http://x/a?b=1'], ['http://x/a?c=1']],
+	[
+		'expression: words joined',
+		'expression {method} == "GET" && {path}.startsWith("/a")',
+		['http://x/ab'],
+		['http://x/b'],
+	],
+	['expression: an unknown placeholder is null', 'expression {no.such} == null', [{}], []],
+	['expression: a number against a text is false', 'expression {http.request.local.port} == "x"', [], [{}]],
+	[
+		'expression: an escaped placeholder is text',
+		'expression `path("/\\{query.p}")`',
+		['http://x/b?p=b'],
+		['http://x/b?p=c'],
+	],
+	[
+		'expression: host, path, method',
+		"expression `host('a') && path('/b') && method('GET')`",
+		['http://a/b'],
+		['http://a/c', 'http://b/b'],
+	],
+	['expression: protocol, in any case', "expression `protocol('HTTP/1.1')`", [{}], []],
+	[
+		'expression: remote_ip, client_ip',
+		"expression `remote_ip('10.0.0.0/8') && client_ip('10.0.0.1')`",
+		[{ from: '10.0.0.1' }],
+		[{ from: '10.0.0.2' }],
+	],
+	[
+		'expression: header',
+		"expression `header({'A': '*b*', 'C': ['d', 'e']})`",
+		[{ headers: { a: 'xbx', c: 'e' } }],
+		[{ headers: { a: 'xbx' } }],
+	],
+	['expression: query', "expression `query({'a': ['1', '2'], 'b': '*'})`", ['http://x/?a=2&b'], ['http://x/?a=2']],
+	['expression: vars', "expression `vars({'number': '7'})`", [{}], []],
+	[
+		'expression: vars_regexp',
+		"expression `vars_regexp('number', '^7$') && vars_regexp('n', '{query.a}', 'b')`",
+		['http://x/?a=b'],
+		['http://x/?a=c'],
+	],
+	[
+		'expression: path_regexp, header_regexp',
+		"expression `path_regexp('^/a') && path_regexp('n', 'b$') && header_regexp('A', 'c') && header_regexp('m', 'A', 'd')`",
+		[{ url: 'http://x/ab', headers: { a: 'cd' } }],
+		[{ url: 'http://x/ab', headers: { a: 'c' } }],
+	],
+	[
+		'expression: url_pattern',
+		"expression `url_pattern('/a/:b') || url_pattern('/c', 'http://x.example')`",
+		['http://y/a/1', 'http://x.example/c'],
+		['http://y/c'],
+	],
+	[
+		'expression: the libraries',
+		'expression `"a,b".split(",")[1] == "b" && math.greatest(1, 2) == 2 && cel.bind(x, 1, x + x == 2) && [3, 1].sort()[0] == 1`',
+		[{}],
+		[],
+	],
+	['expression: times', 'expression `{time.now.year} > 2000`', [{}], []],
+];
+
+const matchers = suite('matchers');
+for (const [statement, lines, holds, not] of MATCHERS) {
+	matchers(`${statement}: ${lines.replaceAll('\n', '; ')}`, async () => {
+		const served = new Served(`:80 {\nvars number 7\n@m ${lines}\nroute {\nrespond @m yes\nrespond no\n}\n}\n`);
+		for (const [asked, wanted] of [
+			...holds.map(one => [one, 'yes'] as const),
+			...not.map(one => [one, 'no'] as const),
+		]) {
+			const request = typeof asked === 'string' ? { url: asked } : asked;
+			const { body } = await served.ask(request.url ?? 'http://x/', request);
+			assert.is(body, wanted, JSON.stringify(request));
+		}
+	});
+}
+matchers('the first argument: *, a path, a name; quoted ones too', async () => {
+	const served = new Served(':80 {\n@b path /b\nroute {\nrespond "/a" "a"\nrespond @b "b"\nrespond * "rest"\n}\n}\n');
+	for (const [path, body] of [
+		['/a', 'a'],
+		['/b', 'b'],
+		['/c', 'rest'],
+	] as const) {
+		assert.is((await served.ask(`http://x${path}`)).body, body);
+	}
+});
+matchers('a definition is seen before its line and in blocks below', async () => {
+	const served = new Served(
+		':80 {\nrespond @late late\nhandle {\nrespond @late2 "below"\n}\n@late path /late\n@late2 path /b\n}\n',
+	);
+	assert.is((await served.ask('http://x/late')).body, 'late');
+	assert.is((await served.ask('http://x/b')).body, 'below');
+});
+matchers('captures by name and number, by the name of the matcher, and by the last match', async () => {
+	const lines = [
+		'@one path_regexp n /(a)(?P<w>b)?',
+		'@two path_regexp /(c)',
+		'respond @one "{http.regexp.n.0} {re.n.1} {re.n.w} {re.1} [{re.n.7}]"',
+		'respond @two "{re.two.1} {re.1} {http.regexp.two.0}"',
+	];
+	const served = new Served(`:80 {\n${lines.join('\n')}\n}\n`);
+	assert.is((await served.ask('http://x/ab')).body, '/ab a b a []');
+	assert.is((await served.ask('http://x/c')).body, 'c c /c');
+});
+matchers('groups of patterns by component and name, unnamed ones by number', async () => {
+	const served = new Served(
+		':80 {\n@p url_pattern http://:sub.example/*/:id\nrespond @p "{http.url_pattern.hostname.sub} {http.url_pattern.pathname.0} {http.url_pattern.pathname.id}"\n}\n',
+	);
+	assert.is((await served.ask('http://a.example/b/c')).body, 'a b c');
+});
+matchers('unused definitions are fine', () => {
+	assert.equal(warnings(compiled(':80 {\n@m path /x\nrespond x\n}\n')), []);
+});
+matchers('an error at request time is a 500', async () => {
+	const served = new Served(':80 {\n@m expression `int({query.a}) > 1`\nrespond @m x\n}\n');
+	assert.is((await served.ask('http://x/?a=b')).status, 500);
+});
+
+const REFUSED: readonly (readonly [statement: string, text: string, message: string])[] = [
+	['order: no directive', '{\norder nope first\n}\n:80', 'nope is not a registered directive'],
+	['order: no position', '{\norder respond sideways\n}\n:80', "unknown positional 'sideways'"],
+	['order: not in the order', '{\norder respond before nope\n}\n:80', "directive 'nope' not found"],
+	[
+		'order: too few',
+		'{\norder respond before\n}\n:80',
+		"wrong argument count or unexpected line ending after 'before'",
+	],
+	['order: too many', '{\norder respond first x\n}\n:80', "wrong argument count or unexpected line ending after 'x'"],
+	[
+		'in route only handlers',
+		':80 {\nroute {\nbind 127.0.0.1\n}\n}\n',
+		'bind directive returned something other than an HTTP route or subroute',
+	],
+	[
+		'in route only handlers: tls',
+		':80 {\nroute {\ntls internal\n}\n}\n',
+		'(only handler directives can be used in routes)',
+	],
+	[
+		'in other blocks',
+		':80 {\nhandle {\nhandle_errors {\n}\n}\n}\n',
+		"directive 'handle_errors' is not an ordered HTTP handler, so it cannot be used here - try placing within a route block or using the order global option",
+	],
+	['a name that is none', ':80 {\nrespond @x y\n}\n', 'unrecognized matcher name: @x'],
+	['a name twice', ':80 {\n@x path /\n@x path /\n}\n', 'matcher is defined more than once: @x'],
+	[
+		'a name of the outer block',
+		':80 {\n@x path /\nhandle {\n@x path /\n}\n}\n',
+		'matcher is defined more than once: @x',
+	],
+	['an unknown kind', ':80 {\n@x nope\nrespond @x y\n}\n', "getting matcher module 'nope':"],
+	['a host twice', ':80 {\n@x host a b a\nrespond @x y\n}\n', 'host at index 0 is repeated at index 2: a'],
+	[
+		'two expressions in one set',
+		':80 {\n@x {\npath_regexp a\npath_regexp b\n}\nrespond @x y\n}\n',
+		'regular expression can only be used once per named matcher',
+	],
+	[
+		'a query without =',
+		':80 {\n@x query a\nrespond @x y\n}\n',
+		'malformed query matcher token: a; must be in param=val format',
+	],
+	['remote_ip forwarded', ':80 {\n@x remote_ip forwarded 10.0.0.1\nrespond @x y\n}\n', 'client_ip'],
+	['a regular expression', ':80 {\n@x path_regexp (\nrespond @x y\n}\n', 'compiling matcher regexp ('],
+	[
+		'the name of one',
+		':80 {\n@x path_regexp a-b c\nrespond @x y\n}\n',
+		'invalid regexp name (must contain only word characters): a-b',
+	],
+	[
+		'header with a value that must not be',
+		':80 {\n@x header !A b\nrespond @x y\n}\n',
+		'malformed header matcher: null matching headers cannot have a field value',
+	],
+	[
+		'header without a name',
+		':80 {\n@x header !\nrespond @x y\n}\n',
+		'malformed header matcher: must have field name following ! character',
+	],
+	['header without anything', ':80 {\n@x header\nrespond @x y\n}\n', 'malformed header matcher: expected field'],
+	[
+		'header without a value',
+		':80 {\n@x header A\nrespond @x y\n}\n',
+		'malformed header matcher: expected both field and value',
+	],
+	[
+		'header with a block',
+		':80 {\n@x header A b {\n}\nrespond @x y\n}\n',
+		'malformed header matcher: blocks are not supported',
+	],
+	['an unknown policy', ':80 {\n@x file {\ntry_policy newest\n}\nrespond @x y\n}\n', 'unknown try policy newest'],
+	['an expression that does not parse', ':80 {\n@x expression `a &&`\nrespond @x y\n}\n', 'compiling CEL program: '],
+	[
+		'an expression that is no bool',
+		':80 {\n@x expression `1 + 1`\nrespond @x y\n}\n',
+		'CEL request matcher expects return type of bool, not int',
+	],
+	['a function with something else', ':80 {\n@x expression `path(1)`\nrespond @x y\n}\n', 'compiling CEL program: '],
+	['two patterns in one set', ':80 {\n@x {\nurl_pattern /a\nurl_pattern /b\n}\nrespond @x y\n}\n', 'url_pattern'],
+	[
+		'response matchers: an unknown kind',
+		':80 {\nintercept {\n@x nope 1\nreplace_status @x 200\n}\n}\n',
+		'unrecognized response matcher nope',
+	],
+	[
+		'response matchers: a status',
+		':80 {\nintercept {\n@x status 6000\nreplace_status @x 200\n}\n}\n',
+		"bad status value '6000': ",
+	],
+	[
+		'response matchers: a name twice',
+		':80 {\nintercept {\n@x status 200\n@x status 201\nreplace_status @x 200\n}\n}\n',
+		'matcher is defined more than once: @x',
+	],
+	[
+		'replace_status knows names above it only',
+		':80 {\nintercept {\nreplace_status @x 200\n@x status 404\n}\n}\n',
+		"no named response matcher defined with name 'x'",
+	],
+];
+
+const refused = suite('routing errors');
+for (const [statement, text, message] of REFUSED) {
+	refused(statement, () => {
+		const found = errors(compiled(text));
+		assert.ok(
+			found.some(one => one.includes(message)),
+			`wants ${message}\ngot   ${found.join('\n      ')}`,
+		);
+	});
+}
+
+/** Rules of `intercept` for a response: status 404, `X-A: abc`, `X-B: 1`. */
+const RESPONSES: readonly (readonly [rule: string, holds: boolean])[] = [
+	['@r status 404', true],
+	['@r status 2xx 4xx', true],
+	['@r status 4', true],
+	['@r status 5xx 200', false],
+	['@r header X-A *', true],
+	['@r header X-A abc', true],
+	['@r header X-A ABC', false],
+	['@r header X-A a*', true],
+	['@r header X-A *c', true],
+	['@r header X-A *b*', true],
+	['@r header !X-C', true],
+	['@r header !X-A', false],
+	['@r {\nstatus 404\nheader X-A x\n}', false],
+	['@r {\nstatus 404 405\nheader X-A x\nheader X-A abc\nheader X-B 1\n}', true],
+];
+const responses = suite('response matchers');
+for (const [rule, holds] of RESPONSES) {
+	responses(rule.replaceAll('\n', '; '), async () => {
+		const lines = `header X-A abc\nheader X-B 1\nintercept {\n${rule}\nreplace_status @r 299\n}\nrespond x 404`;
+		assert.is((await new Served(`:80 {\n${lines}\n}\n`).ask('http://x/')).status, holds ? 299 : 404);
+	});
+}
+responses('handle_response may use names defined below it', async () => {
+	const lines = 'intercept {\nhandle_response @r {\nrespond y\n}\n@r status 404\n}\nrespond x 404';
+	assert.is((await new Served(`:80 {\n${lines}\n}\n`).ask('http://x/')).body, 'y');
+});
+
+for (const one of [order, cycle, matchers, refused, responses]) one.run();
