@@ -1,6 +1,7 @@
 /** The running server: compiles, swaps, counts, logs and stops. The root of everything that has state. */
 import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
+import { socketText } from '../compiler/codegen/planned-socket.ts';
 import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
 import type { AdminSettings, Settings } from '../compiler/document/document.ts';
@@ -11,7 +12,8 @@ import type { PurgeSelection } from './cache/purging.ts';
 import type { AdaptOutcome, ConfigEdit, EditRefused, LoadOutcome, LoadPreview, RuntimeControl } from './control.ts';
 import { expectedSettings } from './expected-settings.ts';
 import { hostFacts } from './host-facts.ts';
-import { ListenError, probeListener } from './listeners/port-probe.ts';
+import { ListenerSockets } from './listeners/listener-sockets.ts';
+import { ListenError } from './listeners/port-probe.ts';
 import { firstMessage, loadEntry, refusal, STOPPING } from './load-outcomes.ts';
 import { LogOutputError, LogSinks } from './logs/log-sinks.ts';
 import { machineText } from './logs/machine-text.ts';
@@ -32,7 +34,6 @@ import {
 	CONTROL_SLOTS,
 	type DocumentFacts,
 	type GenerationDelta,
-	type ListenerAddress,
 	type LogLevel,
 	MOST_THREADS,
 	type Prepared,
@@ -82,7 +83,7 @@ export class Runtime implements RuntimeControl {
 	readonly #passwords: PasswordThreads;
 	readonly #spans: SpanExport;
 	readonly #tls: TlsControl;
-	readonly #listeners = new Map<string, ListenerAddress>();
+	readonly #sockets: ListenerSockets;
 	/** Log outputs that could not be opened since the load under way began. */
 	readonly #sinkErrors: LogOutputError[] = [];
 	#pool: WorkerPool | undefined;
@@ -103,6 +104,7 @@ export class Runtime implements RuntimeControl {
 		const terminal = options.writers?.stderr === undefined && process.stderr.isTTY === true;
 		this.#surroundings = { terminal, verbose: options.verbose === true, workingDirectory, environment };
 		const expand = machineText(hostFacts(workingDirectory, environment));
+		this.#sockets = new ListenerSockets(expand, entry => this.#log.entry(entry));
 		this.#sinks = new LogSinks(options.writers ?? {}, workingDirectory, expand);
 		this.#log = new ProcessLog(this.#sinks, terminal, options.verbose === true, expand);
 		this.#pools = new PoolBoard({
@@ -167,7 +169,7 @@ export class Runtime implements RuntimeControl {
 
 	/** Bound addresses, their real ports included. */
 	get listeners(): BoundListener[] {
-		return [...this.#listeners.values()].map(({ key, host, port, scheme }) => ({ key, address: host, port, scheme }));
+		return this.#sockets.bound.map(({ key, host, port, scheme }) => ({ key, address: host, port, scheme }));
 	}
 
 	/** Settings of the running document. */
@@ -243,6 +245,7 @@ export class Runtime implements RuntimeControl {
 		void this.#compiler.end();
 		void this.#passwords.end();
 		void this.#tls.close();
+		this.#sockets.close();
 		this.#log.close();
 	}
 
@@ -289,7 +292,7 @@ export class Runtime implements RuntimeControl {
 		for (const { message } of prepared.diagnostics) this.log('warn', 'config', message);
 		this.log('info', 'runtime', 'serving', {
 			threads: this.threads,
-			listeners: this.listeners.map(({ address, port }) => `${address}:${port}`),
+			listeners: this.#sockets.bound.map(socketText),
 		});
 	}
 
@@ -297,6 +300,7 @@ export class Runtime implements RuntimeControl {
 	async abandon(): Promise<void> {
 		this.#stopping ??= Promise.resolve();
 		this.#pools.close();
+		this.#sockets.close();
 		await Promise.all([this.#pool?.terminate(), this.#compiler.end(), this.#passwords.end(), this.#tls.close()]);
 		this.#log.close();
 		await this.#sinks.flush(FLUSH_LIMIT);
@@ -405,7 +409,7 @@ export class Runtime implements RuntimeControl {
 		let processLog: PreparedProcessLog | undefined;
 		try {
 			processLog = this.#log.prepare(facts.settings);
-			const listeners = await this.#bindable(facts.listeners);
+			const listeners = await this.#sockets.bindable(facts.listeners);
 			await this.#prepareTls(facts);
 			await pool.prepareAll({ generation, delta, listeners });
 			if (this.#sinkErrors[0]) throw this.#sinkErrors[0];
@@ -419,12 +423,13 @@ export class Runtime implements RuntimeControl {
 			pool.activateAll();
 			this.#tls.activate();
 			this.#log.use(processLog);
-			for (const listener of listeners) this.#listeners.set(listener.key, listener);
+			this.#sockets.serve(listeners);
 			return { result: 'applied', generation, unchanged: false, diagnostics };
 		} catch (error) {
 			pool.discardAll();
 			this.#tls.discard();
 			if (processLog) this.#log.giveUp(processLog);
+			this.#sockets.giveUp();
 			await this.#compiler.ask('discard', {}).catch(() => {});
 			if (error instanceof LogOutputError) return refusal('log/output', error.message, diagnostics);
 			if (error instanceof BuildRefused) {
@@ -446,22 +451,13 @@ export class Runtime implements RuntimeControl {
 		}
 	}
 
-	/** The listeners with their final ports; those that are new have been seen to be free. */
-	async #bindable(wanted: readonly ListenerAddress[]): Promise<ListenerAddress[]> {
-		const listeners: ListenerAddress[] = [];
-		for (const address of wanted) {
-			listeners.push(this.#listeners.get(address.key) ?? (await probeListener(address)));
-		}
-		return listeners;
-	}
-
 	/** Gives a new thread the state that the others have. */
 	async #bringUp(index: number): Promise<void> {
 		const pool = this.#pool;
 		if (!pool || this.#stopping || this.#generation === 0) return;
 		try {
 			const { facts, delta } = await this.#compiler.ask('snapshot', {});
-			const listeners = await this.#bindable(facts.listeners);
+			const listeners = await this.#sockets.bindable(facts.listeners);
 			await pool.bringUp(index, { generation: this.#generation, delta, listeners });
 			this.log('info', 'runtime', 'a worker thread was replaced', { thread: index });
 		} catch (error) {
@@ -477,6 +473,8 @@ export class Runtime implements RuntimeControl {
 		await waitBeforeStop(this.#settings.shutdown_delay, this.#shared, this.#log);
 		this.log('info', 'runtime', 'stopping', { grace_period_ms: this.#settings.grace_period ?? null });
 		this.#pools.close();
+		// Clients are refused from now on, as at a port.
+		this.#sockets.close();
 		const pool = this.#pool;
 		if (pool) {
 			await within(pool.drain(), this.#settings.grace_period);

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { MessagePort } from 'node:worker_threads';
 import { BuildError } from '../compiler/codegen/compile-context.ts';
 import type { HostFacts } from '../compiler/codegen/placeholders/placeholder.ts';
+import { socketText } from '../compiler/codegen/planned-socket.ts';
 import type { Settings } from '../compiler/document/document.ts';
 import { serverSettingsFor } from '../compiler/document/server-settings.ts';
 import { compileClientIp, compilePeerTrust } from '../compiler/exchange/client-ip.ts';
@@ -10,7 +11,6 @@ import { DEFAULT_PROTOCOLS } from '../compiler/options/servers/protocols.ts';
 import { Generations } from './generation.ts';
 import { BuildAborted, GenerationBuild, MemoryRefused, type SharedParts } from './generation-builder.ts';
 import { hostFacts } from './host-facts.ts';
-import { addressText } from './listeners/address-text.ts';
 import { connectionRoom, descriptorLimit } from './listeners/descriptor-limit.ts';
 import { ListenerGates } from './listeners/listener-gates.ts';
 import { ListenError, listenError } from './listeners/port-probe.ts';
@@ -227,7 +227,7 @@ class DataPlaneWorker implements ThreadState {
 			if (this.#listeners.has(address.key)) continue;
 			const host = new RequestHost(address.key, this);
 			const { metrics } = shared.settings;
-			const name = serverSettingsFor(shared.settings, address).name ?? addressText(address);
+			const name = serverSettingsFor(shared.settings, address).name ?? socketText(address);
 			if (metrics) host.observer = new HttpObserver(this.#pages, name, metrics);
 			const listener = new WorkerListener(
 				address,
@@ -323,7 +323,7 @@ class DataPlaneWorker implements ThreadState {
 		const now = performance.now();
 		if (now < this.#acceptQuiet) return;
 		this.#acceptQuiet = now + 60_000;
-		const fields = { address: addressText(address), cause: error.code ?? error.message };
+		const fields = { address: socketText(address), cause: error.code ?? error.message };
 		this.log({ level: 'error', logger: 'http', message: 'a connection could not be accepted', fields });
 	}
 
