@@ -1,4 +1,7 @@
-/** `npm run build`: one binary that does on a machine without Node what the checkout does. */
+/**
+ * `npm run build`: one binary that does on a machine without Node what the checkout does. That the
+ * command line's cases come out the same is seen by running the tests of cli again with SVC_BIN, as .ci/run does.
+ */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -55,15 +58,6 @@ binary('it serves with its threads inside, in the background too', async () => {
 	} finally {
 		assert.is(run('stop').status, 0);
 	}
-});
-
-// With SVC_BIN the cases run against a binary anyway.
-const repeatCases = process.env.SVC_BIN === undefined ? binary : binary.skip;
-repeatCases('the command line cases come out the same', () => {
-	const cases = path.join(import.meta.dirname, 'cases.test.ts');
-	const env = { ...process.env, SVC_BIN: moved, UPDATE: '0' };
-	const result = spawnSync(process.execPath, [cases], { encoding: 'utf8', env });
-	assert.is(result.status, 0, result.stdout + result.stderr);
 });
 
 binary.run();
