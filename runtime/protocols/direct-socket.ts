@@ -5,6 +5,7 @@
  */
 import { Socket, type SocketConstructorOpts } from 'node:net';
 import { getSystemErrorName } from 'node:util';
+import { WRITES_WITHOUT_REQUEST } from './handle-writes.ts';
 
 /** What a socket tells its holder. */
 export interface SocketHolder {
@@ -34,7 +35,8 @@ interface SocketName {
 
 /** The handle of an accepted connection, as far as it is used here. */
 export interface StreamHandle {
-	onread: (this: StreamHandle) => void;
+	/** What it gives is read into from then on. */
+	onread: (this: StreamHandle) => Uint8Array | undefined;
 	/** Ours: whose it is. */
 	svcSocket?: DirectSocket;
 	/** Set by a `net.Socket` that had it before. */
@@ -82,7 +84,7 @@ const METHODS = [
 
 /** Whether a {@link DirectSocket} can be made of the handle of an accepted connection. */
 export function isDirect(handle: object): handle is StreamHandle {
-	if (BINDING === undefined) return false;
+	if (BINDING === undefined || !WRITES_WITHOUT_REQUEST) return false;
 	const found = handle as Record<string, unknown>;
 	return METHODS.every(method => typeof found[method] === 'function') && typeof found.writeQueueSize === 'number';
 }
@@ -96,6 +98,8 @@ export class DirectSocket {
 	destroyed = false;
 	/** No more will be written. */
 	writableEnded = false;
+	/** Set while bytes are received: what the next read goes into. The holder keeps it while it is read into. */
+	nextMemory: Uint8Array | undefined = undefined;
 	/** What admission wants to hear of. */
 	whenClosed: (() => void) | undefined = undefined;
 	/** The other side's half has ended. */
@@ -303,8 +307,12 @@ export class DirectSocket {
 	}
 }
 
-function onRead(this: StreamHandle): void {
-	this.svcSocket?.read(STATE[READ_COUNT]!);
+function onRead(this: StreamHandle): Uint8Array | undefined {
+	const socket = this.svcSocket!;
+	socket.read(STATE[READ_COUNT]!);
+	const { nextMemory } = socket;
+	if (nextMemory !== undefined) socket.nextMemory = undefined;
+	return nextMemory;
 }
 
 function onClosed(this: StreamHandle): void {

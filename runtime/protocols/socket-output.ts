@@ -3,6 +3,7 @@ import { Socket } from 'node:net';
 import { getSystemErrorName } from 'node:util';
 import { type ClientSocket, queuedIn } from './client-socket.ts';
 import { DirectSocket } from './direct-socket.ts';
+import { WRITES_WITHOUT_REQUEST } from './handle-writes.ts';
 
 /** A write that did not end at once. Node keeps it until then. */
 interface PendingWrite {
@@ -152,42 +153,10 @@ export class SocketOutput {
 	};
 }
 
-/**
- * True where Node gives a handle no request of its own for a write, and gets one back if it does not end at once: so it is
- * with Node 26. A handle that expects one must not be called without. Found out by a socket over a handle that is none.
- */
-const KNOWN: boolean = probe();
-
-function probe(): boolean {
-	let known = false;
-	const handle = {
-		writeLatin1String(request: unknown): number {
-			known = request === null;
-			return 0;
-		},
-		close(closed?: () => void): void {
-			closed?.();
-		},
-		readStart: ignore,
-		readStop: ignore,
-		getAsyncId: () => 0,
-		ref: ignore,
-		unref: ignore,
-	};
-	try {
-		const socket = new Socket({ handle, manualStart: true } as never);
-		socket.on('error', ignore);
-		socket.write('-', 'latin1');
-		socket.destroy();
-	} catch {
-		return false;
-	}
-	return known;
-}
-
 function handleOf(socket: WithHandle): StreamHandle | undefined {
 	const prototype = Object.getPrototypeOf(socket);
-	if (!KNOWN || (prototype !== DirectSocket.prototype && prototype !== Socket.prototype)) return undefined;
+	if (!WRITES_WITHOUT_REQUEST || (prototype !== DirectSocket.prototype && prototype !== Socket.prototype))
+		return undefined;
 	const handle = socket._handle;
 	if (!handle) return undefined;
 	const { writeLatin1String, writeBuffer, writev } = handle;
@@ -200,5 +169,3 @@ function writeError(status: number): Error {
 	const code = getSystemErrorName(status);
 	return Object.assign(new Error(`write ${code}`), { errno: status, code, syscall: 'write' });
 }
-
-function ignore(): void {}

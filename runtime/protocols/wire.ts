@@ -1,5 +1,7 @@
 /** A socket to an upstream whose events go to whoever holds it: first who dials, then the connection. */
-import type { OnReadOpts, Socket } from 'node:net';
+import { type OnReadOpts, Socket } from 'node:net';
+import type { ClientSocket } from './client-socket.ts';
+import { DirectSocket, isDirect, type SocketHolder } from './direct-socket.ts';
 
 /** Milliseconds: Node's timers fire at once beyond it, so that a time-out of a month would be none at all. */
 export const LONGEST_TIMER: number = 2 ** 31 - 1;
@@ -15,12 +17,16 @@ export interface WireHolder {
 }
 
 /** The socket and its holder. */
-export class Wire {
+export class Wire implements SocketHolder {
 	holder: WireHolder;
 	/** Protocol that TLS negotiated: `h2`, `http/1.1`, or '' for none. */
 	protocol = '';
 	#socket: Socket | undefined = undefined;
+	#direct: DirectSocket | undefined = undefined;
 	#error: Error | undefined = undefined;
+	/** What it is read into: shared memory, or memory of the holder's. */
+	#shared: Buffer | undefined = undefined;
+	#memory: Buffer | undefined = undefined;
 
 	constructor(holder: WireHolder) {
 		this.holder = holder;
@@ -33,6 +39,7 @@ export class Wire {
 
 	/** To be given where the socket is made, if it can be: reads then cost no memory of their own. */
 	onread(buffer: Buffer): OnReadOpts {
+		this.#shared = buffer;
 		return { buffer, callback: (count, bytes) => this.holder.received(bytes as Buffer, count) };
 	}
 
@@ -46,11 +53,59 @@ export class Wire {
 			// Whoever had it before may have paused it.
 			socket.resume();
 		}
-		socket.on('end', () => this.holder.ended());
+		socket.on('end', () => this.ended());
 		socket.on('error', error => {
 			this.#error = error;
 		});
-		socket.on('close', () => this.holder.closed(this.#error));
+		socket.on('close', () => this.closed(this.#error));
+	}
+
+	/** The connection without the stream around it, where that can be; `socket` is no more then. Asked for once. */
+	bare(): ClientSocket {
+		const socket = this.#socket!;
+		const memory = this.#shared;
+		if (!memory || Object.getPrototypeOf(socket) !== Socket.prototype) return socket;
+		if (socket.destroyed || socket.writableLength > 0 || socket.readableEnded) return socket;
+		const giver = socket as Socket & { _handle?: object | null };
+		const handle = giver._handle;
+		if (!handle || !isDirect(handle)) return socket;
+		giver._handle = null;
+		socket.removeAllListeners();
+		socket.destroy();
+		const direct = new DirectSocket(handle);
+		this.#direct = direct;
+		this.#memory = memory;
+		direct.start(memory, this);
+		return direct;
+	}
+
+	/** True where `readInto` has an effect. */
+	get takesMemory(): boolean {
+		return this.#direct !== undefined;
+	}
+
+	/** While bytes are received: what the next read goes into, the holder's own; shared memory if left out. */
+	readInto(memory: Buffer | undefined): void {
+		const direct = this.#direct;
+		if (!direct) return;
+		this.#memory = memory ?? this.#shared!;
+		direct.nextMemory = this.#memory;
+	}
+
+	// SocketHolder.
+
+	received(count: number): void {
+		if (!this.holder.received(this.#memory!, count)) this.#direct!.pause();
+	}
+
+	ended(): void {
+		this.holder.ended();
+	}
+
+	drained(): void {}
+
+	closed(error: Error | undefined): void {
+		this.holder.closed(error);
 	}
 }
 

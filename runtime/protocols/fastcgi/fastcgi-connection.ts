@@ -1,10 +1,10 @@
 /** One connection to a FastCGI application: one request at a time, streamed both ways. */
-import type { Socket } from 'node:net';
 import { type BodySource, isStream } from '../../../compiler/exchange/body.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
 import { UpstreamError, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
 import { BodyPump, type PumpOwner } from '../body-pump.ts';
 import { CallClock, type TimedCall } from '../call-clock.ts';
+import type { ClientSocket } from '../client-socket.ts';
 import { type BodyOwner, ClientBody } from '../http1/client-body.ts';
 import type { ClientCall, ClientOptions, ConnectionKeeper, KeptConnection } from '../http1/client-call.ts';
 import { ownedCopy } from '../http1/owned-copy.ts';
@@ -29,7 +29,7 @@ export class FastcgiConnection
 	implements KeptConnection, WireHolder, BodyOwner, PumpOwner, RecordSink, TimedCall, OutputOwner
 {
 	idleSince = 0;
-	readonly #socket: Socket;
+	readonly #socket: ClientSocket;
 	readonly #options: FastcgiOptions;
 	readonly #keeper: ConnectionKeeper;
 	#closed = false;
@@ -57,13 +57,13 @@ export class FastcgiConnection
 
 	/** Takes over a wire that is connected. */
 	constructor(wire: Wire, options: FastcgiOptions, keeper: ConnectionKeeper) {
-		this.#socket = wire.socket;
-		this.#output = new SocketOutput(wire.socket, this);
+		wire.holder = this;
+		this.#socket = wire.bare();
+		this.#output = new SocketOutput(this.#socket, this);
 		this.#clock = new CallClock(options, this);
 		this.#options = options;
 		this.#keeper = keeper;
 		this.#reader = new RecordReader(this);
-		wire.holder = this;
 	}
 
 	get usable(): boolean {

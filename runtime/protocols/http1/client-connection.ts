@@ -1,11 +1,12 @@
 /** The client's side of one HTTP/1.1 connection: one request at a time over a TCP or unix socket (RFC 9112). */
-import type { Socket } from 'node:net';
 import { type BodySource, isStream } from '../../../compiler/exchange/body.ts';
 import { UpstreamError, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
 import { BodyPump } from '../body-pump.ts';
 import { CallClock, type TimedCall } from '../call-clock.ts';
+import type { ClientSocket } from '../client-socket.ts';
 import { type OutputOwner, SocketOutput } from '../socket-output.ts';
 import { errorText, type Wire, type WireHolder } from '../wire.ts';
+import { BlockReader } from './block-reader.ts';
 import { ChunkedDecoder, type ChunkSink } from './chunked-decoder.ts';
 import { type BodyOwner, ClientBody } from './client-body.ts';
 import type { ClientCall, ClientOptions, ConnectionKeeper, KeptConnection } from './client-call.ts';
@@ -22,6 +23,7 @@ import {
 } from './client-head.ts';
 import { type RequestBodyOwner, RequestBodyWriter } from './client-request-body.ts';
 import { ownedCopy } from './owned-copy.ts';
+import { LARGE_PIECE } from './piece-memory.ts';
 import { UpgradedStream } from './upgraded-stream.ts';
 
 /** Bytes of a small body that are joined to the head, to be one write. */
@@ -42,7 +44,8 @@ export class ClientConnection
 {
 	/** `performance.now()` at which it last became idle; the keeper's. */
 	idleSince = 0;
-	readonly #socket: Socket;
+	readonly #blocks: BlockReader;
+	readonly #socket: ClientSocket;
 	readonly #pendingHead = new PendingHead();
 	readonly #options: ClientOptions;
 	readonly #keeper: ConnectionKeeper;
@@ -68,10 +71,11 @@ export class ClientConnection
 	constructor(wire: Wire, options: ClientOptions, keeper: ConnectionKeeper) {
 		this.#options = options;
 		this.#keeper = keeper;
-		this.#socket = wire.socket;
-		this.#clock = new CallClock(options, this);
-		this.#output = new SocketOutput(wire.socket, this);
+		this.#blocks = new BlockReader(wire, options.pieces);
 		wire.holder = this;
+		this.#socket = wire.bare();
+		this.#clock = new CallClock(options, this);
+		this.#output = new SocketOutput(this.#socket, this);
 	}
 
 	/** True while a request can be sent on it. */
@@ -209,7 +213,7 @@ export class ClientConnection
 					this.#readChunked(bytes, count);
 					break;
 				case 'close':
-					this.#wanted = this.#body!.push(this.#options.pieces.copy(bytes, 0, count));
+					this.#wanted = this.#body!.push(this.#blocks.piece(bytes, 0, count, true));
 					break;
 				case 'upgraded':
 					// The stream asks for more by resuming the socket.
@@ -285,7 +289,7 @@ export class ClientConnection
 				return;
 			case 'close': {
 				const body = this.#beginBody(call, head, 'close');
-				if (start < end && this.#call === call) this.#wanted = body.push(this.#options.pieces.copy(data, start, end));
+				if (start < end && this.#call === call) this.#wanted = body.push(this.#blocks.piece(data, start, end, true));
 				return;
 			}
 			case 'upgrade': {
@@ -335,7 +339,7 @@ export class ClientConnection
 		const to = Math.min(end, start + this.#remaining);
 		this.#remaining -= to - start;
 		const body = this.#body!;
-		this.#wanted = body.push(this.#options.pieces.copy(bytes, start, to));
+		this.#wanted = body.push(this.#blocks.piece(bytes, start, to, this.#remaining >= LARGE_PIECE));
 		if (this.#remaining > 0) return;
 		body.end(undefined);
 		this.#responseEnded(to < end);
@@ -451,6 +455,7 @@ export class ClientConnection
 		this.#state = 'closed';
 		this.#pendingHead.take();
 		this.#socket.destroy();
+		this.#blocks.end();
 		this.#keeper.connectionLost(this);
 	}
 }

@@ -1,0 +1,57 @@
+/** Large pieces of bodies without a copy: they are read into blocks that are handed on as they are. */
+import { LARGE_PIECE, type PieceMemory } from './piece-memory.ts';
+
+/** What is read. */
+export interface BlockTaker {
+	/** False where nothing but its own memory is read into. */
+	readonly takesMemory: boolean;
+	/** While bytes are received: what the next read goes into; its own memory if left out. */
+	readInto(memory: Buffer | undefined): void;
+}
+
+/** The reading of one connection's bodies, one after another. */
+export class BlockReader {
+	readonly #taker: BlockTaker;
+	readonly #memory: PieceMemory;
+	/** What is read into in place of the taker's memory. */
+	#block: Buffer | undefined = undefined;
+
+	constructor(taker: BlockTaker, memory: PieceMemory) {
+		this.#taker = taker;
+		this.#memory = memory;
+	}
+
+	/**
+	 * The bytes just received from `start` up to but not including `end`, the caller's from now on; to be given back to the
+	 * memory. `more` says whether a large piece may follow.
+	 */
+	piece(bytes: Buffer, start: number, end: number, more: boolean): Buffer {
+		const block = this.#block;
+		if (block === undefined) {
+			if (more && this.#taker.takesMemory) this.#readInto(this.#memory.block());
+			return this.#memory.copy(bytes, start, end);
+		}
+		if (end - start >= LARGE_PIECE) {
+			this.#readInto(more ? this.#memory.block() : undefined);
+			return end - start === block.length ? block : block.subarray(start, end);
+		}
+		const piece = this.#memory.copy(bytes, start, end);
+		if (!more) {
+			this.#readInto(undefined);
+			this.#memory.giveBack(block);
+		}
+		return piece;
+	}
+
+	/** Nothing is read any more. */
+	end(): void {
+		const block = this.#block;
+		this.#block = undefined;
+		if (block) this.#memory.giveBack(block);
+	}
+
+	#readInto(block: Buffer | undefined): void {
+		this.#block = block;
+		this.#taker.readInto(block);
+	}
+}
