@@ -55,6 +55,9 @@ export async function waitForPort(port: number, timeout: number = 15_000): Promi
 	}
 }
 
+/** Milliseconds within which a server says that it serves. */
+const START_LIMIT = 60_000;
+
 /** A server process. */
 export interface ServerProcess {
 	readonly child: ChildProcess;
@@ -121,11 +124,16 @@ export async function serve(
 		throw new Error(`the server ended with status ${status}:\n${server.output()}`);
 	});
 	const serving = async (): Promise<void> => {
-		for (let tries = 0; tries < 600 && !server.output().includes('serving'); tries++) {
+		const end = performance.now() + START_LIMIT;
+		while (!server.output().includes('"serving"') && !server.output().includes('\tserving')) {
 			if (server.child.exitCode !== null || server.child.signalCode !== null) return;
-			await new Promise(resolve => setTimeout(resolve, 25));
+			// A machine that is busy makes a start slow; a start that never ends is told with what the server said.
+			if (performance.now() > end) throw new Error(`the server does not say that it serves:\n${server.output()}`);
+			await new Promise(resolve => setTimeout(resolve, 10));
 		}
-		await waitForPort(port);
+		await waitForPort(port).catch(error => {
+			throw new Error(`${error.message}, but it says:\n${server.output()}`);
+		});
 	};
 	await Promise.race([serving().then(() => (server.child.exitCode === null ? undefined : died)), died]).catch(
 		async error => {
