@@ -8,9 +8,17 @@ import type { CompileContext } from './compile-context.ts';
 export function compileRoot(root: string | undefined, cx: CompileContext): (x: Exchange) => string {
 	if (root === undefined) {
 		const workingDirectory = resolve('.');
+		// Most sites have one root: what it resolves to is worked out again only when the variable holds another text.
+		let last = '';
+		let lastRoot = workingDirectory;
 		return x => {
 			const variable = x.variable('root');
-			return typeof variable === 'string' && variable !== '' ? rootOfRequest(variable) : workingDirectory;
+			if (typeof variable !== 'string' || variable === '') return workingDirectory;
+			if (variable !== last) {
+				lastRoot = rootOfRequest(variable);
+				last = variable;
+			}
+			return lastRoot;
 		};
 	}
 	const template = cx.template(root, 'empty');

@@ -12,6 +12,11 @@ export interface BodySource {
 	pull(): Uint8Array | null | Promise<Uint8Array | null>;
 	/** Gives the stream up: frees what stands behind it. Safe to call twice and after the end. */
 	cancel(reason?: unknown): void;
+	/**
+	 * Has the system move bytes from where they are to a socket that sends them as they are, and says how many: 0 when the
+	 * socket takes none now, or where pulling is better. What is left is pulled. `socket` is its descriptor, and free for this.
+	 */
+	sendTo?(socket: number): number;
 	/** Trailer fields, once `pull` has returned null. */
 	readonly trailers?: HeaderList | undefined;
 }

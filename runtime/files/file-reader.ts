@@ -2,10 +2,10 @@
  * Static files below a root: no path, link, device or race leads out of it.
  *
  * Opening is synchronous and so is the read of a small file: from a warm cache both take microseconds, which a trip
- * through the thread pool would multiply. Files that are asked for again are kept in memory. Larger ones are
- * read in pieces by the pool.
+ * through the thread pool would multiply. Files that are asked for again are kept: small ones in memory, others open.
  */
 import {
+	type BigIntStats,
 	closeSync,
 	constants,
 	fstatSync,
@@ -21,10 +21,10 @@ import type { Body } from '../../compiler/exchange/body.ts';
 import { FileError, type FileFacts, type FileReader, type OpenFile } from '../../compiler/exchange/leases.ts';
 import { FileBody } from './file-body.ts';
 import { folderEntries } from './folder-entries.ts';
-import { KeptFiles } from './kept-files.ts';
+import { KeptFiles, SMALL } from './kept-files.ts';
+import { OpenDescriptor } from './open-descriptor.ts';
+import { type SystemCalls, systemCalls } from './system-calls.ts';
 
-/** Ranges up to this many bytes are read at once. */
-const SMALL = 64 * 1024;
 /** A root that is itself a link (`current -> releases/7`) may be swapped at any time; milliseconds until it is looked at again. */
 const ROOT_LIFETIME = 1000;
 /** Roots may come from placeholders, that is, from clients: the memory of them is bounded. */
@@ -33,14 +33,19 @@ const MOST_ROOTS = 1000;
 /** A fifo does not block the opening, and a terminal does not become ours. */
 const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOCTTY ?? 0);
 
+/** A path that is not the shortest way to say it: what is hidden is compared as text. */
+const UNTIDY = /\/(?:\/|\.\/|\.?$)/;
+
 const IS_WINDOWS = process.platform === 'win32';
 
 /**
- * Makes a reader. It holds no descriptor but those of open files. Files up to 1 MiB that come again are kept in memory,
- * unless `keeps` is false.
+ * Makes a reader. Small files that come again are kept in memory and larger ones open, unless `keeps` is false; else it
+ * holds no descriptor but those of files that were asked for. Without `asksSystem` it does all by Node's own functions, as on
+ * systems that have no others.
  */
-export function createFileReader(keeps: boolean = true): FileReader {
-	const kept = keeps ? new KeptFiles() : undefined;
+export function createFileReader(keeps: boolean = true, asksSystem: boolean = true): FileReader {
+	const calls = asksSystem ? systemCalls() : undefined;
+	const kept = keeps ? new KeptFiles(calls) : undefined;
 	const roots = new Map<string, { real: string; at: number }>();
 
 	/** Real path of a root, one latin1 character a byte. Throws what the system says. */
@@ -60,6 +65,11 @@ export function createFileReader(keeps: boolean = true): FileReader {
 		return known === undefined ? inside(realRoot(root, true), real) : known;
 	}
 
+	function withinText(root: string, real: string): string | undefined {
+		const within = below(root, real);
+		return within === undefined ? undefined : fromBytes(within);
+	}
+
 	function open(root: string, path: string, followSymlinks: boolean): OpenFile {
 		const full = systemPath(root, path);
 		const known = typeof full === 'string' ? kept?.get(root, full) : undefined;
@@ -70,25 +80,23 @@ export function createFileReader(keeps: boolean = true): FileReader {
 			const before = statSync(full, { throwIfNoEntry: false });
 			if (before === undefined) throw new FileError('not_found', 'there is no such file');
 			if (!before.isFile() && !before.isDirectory()) throw new FileError('forbidden', 'not a regular file');
-			descriptor = openSync(full, OPEN_FLAGS);
+			// A root that is itself a link may lead elsewhere by now, and is looked at each time.
+			if (calls !== undefined && typeof full === 'string' && !UNTIDY.test(path) && realRoot(root, false) === root) {
+				descriptor = calls.openWithoutLinks(full);
+			}
+			const hasNoLinks = descriptor !== -1;
+			if (!hasNoLinks) descriptor = openSync(full, OPEN_FLAGS);
 			// From here on only the descriptor counts: what the name means may change at any moment.
-			const real = realPathOf(descriptor, full);
 			const stat = fstatSync(descriptor, { bigint: true });
-			const within = real === undefined ? undefined : below(root, real);
+			const real = hasNoLinks ? undefined : realPathOf(descriptor, full);
+			const within = hasNoLinks ? path : real === undefined ? undefined : withinText(root, real);
 			if (within === undefined && !followSymlinks) throw new FileError('not_found', 'a link leads out of the root');
 			if (stat.isDirectory()) throw new FileError('directory', 'the path names a folder');
 			if (!stat.isFile()) throw new FileError('forbidden', 'not a regular file');
-			const file = new DescribedFile(
-				descriptor,
-				real === undefined ? `${root}${path}` : fromBytes(real),
-				within === undefined ? undefined : fromBytes(within),
-				Number(stat.size),
-				stat.mtimeNs,
-			);
-			if (!kept || file.path !== full) return file;
-			return kept.take(root, full, file, stat, () =>
-				readWhole(descriptor, 0, file.size, Buffer.allocUnsafeSlow(file.size)),
-			);
+			const text = hasNoLinks ? (full as string) : real === undefined ? `${root}${path}` : fromBytes(real);
+			const file = new DescribedFile(descriptor, text, within, stat, calls);
+			if (!kept || typeof full !== 'string' || within !== path) return file;
+			return kept.take(root, full, file as DescribedFile & { below: string }, stat);
 		} catch (error) {
 			if (descriptor !== -1) closeSync(descriptor);
 			throw fileError(error);
@@ -279,41 +287,44 @@ class DescribedFile implements OpenFile {
 	readonly below: string | undefined;
 	readonly size: number;
 	readonly mtimeNs: bigint;
-	#descriptor: number;
+	readonly descriptor: OpenDescriptor;
+	readonly #calls: SystemCalls | undefined;
+	#closed = false;
 
-	constructor(descriptor: number, path: string, below: string | undefined, size: number, mtimeNs: bigint) {
-		this.#descriptor = descriptor;
+	constructor(
+		descriptor: number,
+		path: string,
+		below: string | undefined,
+		stat: BigIntStats,
+		calls: SystemCalls | undefined,
+	) {
+		this.descriptor = new OpenDescriptor(descriptor);
 		this.path = path;
 		this.below = below;
-		this.size = size;
-		this.mtimeNs = mtimeNs;
+		this.size = Number(stat.size);
+		this.mtimeNs = stat.mtimeNs;
+		this.#calls = calls;
 	}
 
 	body(start: number, end: number, keepOpen = false): Body {
-		if (this.#descriptor === -1) throw new FileError('unavailable', 'the file is closed');
-		if (end - start > SMALL) {
-			const body = new FileBody(this.#descriptor, start, end, keepOpen);
-			// The body owns the descriptor now; closing it twice could hit somebody else's file.
-			if (!keepOpen) this.#descriptor = -1;
-			else this.#open = body;
-			return body;
-		}
+		if (this.#closed) throw new FileError('unavailable', 'the file is closed');
 		try {
-			return readWhole(this.#descriptor, start, end - start);
+			if (end - start > SMALL) return new FileBody(this.descriptor, start, end, this.#calls);
+			return readWhole(this.descriptor.number, start, end - start);
 		} finally {
 			if (!keepOpen) this.close();
 		}
 	}
 
-	/** The part being read by the pool: the descriptor must outlive that read. */
-	#open: FileBody | undefined = undefined;
+	/** All of it, in memory of its own: a piece of a shared one would keep the whole of that alive. */
+	whole(): Uint8Array {
+		return readWhole(this.descriptor.number, 0, this.size, Buffer.allocUnsafeSlow(this.size));
+	}
 
 	close(): void {
-		const descriptor = this.#descriptor;
-		if (descriptor === -1) return;
-		this.#descriptor = -1;
-		if (this.#open) this.#open.closeWhenIdle();
-		else closeSync(descriptor);
+		if (this.#closed) return;
+		this.#closed = true;
+		this.descriptor.letGo();
 	}
 }
 

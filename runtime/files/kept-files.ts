@@ -1,19 +1,23 @@
-/** Files in memory, so that a small or middling one that is asked for again and again is neither opened nor read. */
-import type { BigIntStats } from 'node:fs';
+/** Files at hand: the bytes of small ones that are asked for again and again, and large ones held open. */
+import { type BigIntStats, fstatSync } from 'node:fs';
+import type { Body } from '../../compiler/exchange/body.ts';
 import type { OpenFile } from '../../compiler/exchange/leases.ts';
+import { FileBody } from './file-body.ts';
 import { FolderWatches } from './folder-watches.ts';
+import type { OpenDescriptor } from './open-descriptor.ts';
+import type { SystemCalls } from './system-calls.ts';
 
-/** Bytes of the largest file that is kept. */
-export const LARGEST_KEPT_FILE: number = 1024 * 1024;
-/** Up to this size a file is kept whenever it comes again. */
-const SMALL = 64 * 1024;
-/** Milliseconds within which a larger one must come again: its bytes are read at once, so they should be at hand. */
+/** Bytes of a file that is read at once, and kept in memory when it comes again. */
+export const SMALL: number = 64 * 1024;
+/** Milliseconds within which a larger one must come again to be held open. */
 const SOON = 10_000;
 
 /** Bytes that one thread keeps. */
 const CEILING = 16 * 1024 * 1024;
 /** Files that one thread keeps, however small. */
 const MOST_FILES = 8192;
+/** Files that one thread holds open. */
+const MOST_OPEN = 256;
 /** Paths remembered that were asked for once. */
 const MOST_SEEN = 16_384;
 /** Milliseconds for which a file needs no look at it. Changes that the system tells of count at once. */
@@ -24,65 +28,139 @@ const LIFETIME = 1000;
  */
 const SETTLED = 2_000_000_000n;
 
-/** A file's bytes, and what must be as it was for them to be right. It holds no descriptor, so closing it does nothing. */
-class KeptFile implements OpenFile {
+/** A file that was opened. */
+export interface OpenedFile extends OpenFile {
+	readonly below: string;
+	readonly descriptor: OpenDescriptor;
+	/** All of it, in memory of its own. Throws FileError. */
+	whole(): Uint8Array;
+}
+
+/** A file, and what must be as it was for what is kept of it to be right. Closing it does nothing. */
+abstract class KeptFile implements OpenFile {
 	readonly root: string;
 	readonly path: string;
 	readonly below: string;
 	readonly size: number;
 	readonly mtimeNs: bigint;
 	readonly stat: BigIntStats;
-	readonly bytes: Uint8Array;
+	readonly lasting = true;
 	/** When it was last looked at; never, at first: it may have changed before its folder was watched. */
 	checked = Number.NEGATIVE_INFINITY;
 	/** Whether it was asked for since the memory was last short. */
 	used = true;
 
-	constructor(root: string, file: OpenFile, below: string, stat: BigIntStats, bytes: Uint8Array) {
+	constructor(root: string, file: OpenedFile, stat: BigIntStats) {
 		this.root = root;
 		this.path = file.path;
-		this.below = below;
+		this.below = file.below;
 		this.size = file.size;
 		this.mtimeNs = file.mtimeNs;
 		this.stat = stat;
-		this.bytes = bytes;
+	}
+
+	/** Bytes of memory that it takes. */
+	abstract readonly weight: number;
+	abstract body(start: number, end: number): Body;
+	/** Whether it is still what `stat` says, as far as that is told without a look at its path. */
+	abstract isSame(): boolean;
+	/** It is kept no longer. Bodies of it that are being sent go on. */
+	abstract forget(): void;
+	close(): void {}
+}
+
+/** A small one. It holds no descriptor. */
+class FileInMemory extends KeptFile {
+	readonly bytes: Uint8Array;
+
+	constructor(root: string, file: OpenedFile, stat: BigIntStats) {
+		super(root, file, stat);
+		this.bytes = file.whole();
+	}
+
+	get weight(): number {
+		return this.size;
 	}
 
 	body(start: number, end: number): Uint8Array {
 		return start === 0 && end === this.size ? this.bytes : this.bytes.subarray(start, end);
 	}
 
-	close(): void {}
+	isSame(): boolean {
+		return true;
+	}
+
+	forget(): void {}
 }
 
-/** The files that one thread keeps, by path. Only those that no link leads to: what a link means may change unseen. */
+/** A larger one, whose bytes the system has. */
+class FileHeldOpen extends KeptFile {
+	readonly #descriptor: OpenDescriptor;
+	readonly #calls: SystemCalls | undefined;
+
+	constructor(root: string, file: OpenedFile, stat: BigIntStats, calls: SystemCalls | undefined) {
+		super(root, file, stat);
+		file.descriptor.hold();
+		this.#descriptor = file.descriptor;
+		this.#calls = calls;
+	}
+
+	get weight(): number {
+		return 0;
+	}
+
+	body(start: number, end: number): Body {
+		return new FileBody(this.#descriptor, start, end, this.#calls);
+	}
+
+	/** Its bytes are not ours: written to in place, it must not be sent under the tag that it had. */
+	isSame(): boolean {
+		return isSame(fstatSync(this.#descriptor.number, { bigint: true }), this.stat);
+	}
+
+	forget(): void {
+		this.#descriptor.letGo();
+	}
+}
+
+/** The files that one thread keeps, by path. Only those that no link below their root leads to: what it means may change unseen. */
 export class KeptFiles {
+	readonly #calls: SystemCalls | undefined;
 	readonly #files = new Map<string, KeptFile>();
+	/** Those of them that are held open. */
+	readonly #large = new Map<string, KeptFile>();
 	/** When a path was asked for that is not kept. */
 	readonly #seen = new Map<string, number>();
 	#bytes = 0;
 	readonly #watches = new FolderWatches(
 		path => this.#drop(path),
 		() => {
-			this.#files.clear();
-			this.#bytes = 0;
+			for (const path of this.#files.keys()) this.#drop(path);
 		},
 	);
+
+	constructor(calls: SystemCalls | undefined) {
+		this.#calls = calls;
+	}
 
 	/** The file at a path, when nothing says that it has changed and it was looked at within the last second. */
 	get(root: string, path: string): OpenFile | undefined {
 		const file = this.#files.get(path);
 		if (file === undefined || file.root !== root || performance.now() - file.checked >= LIFETIME) return undefined;
+		if (!file.isSame()) {
+			this.#drop(path);
+			return undefined;
+		}
 		file.used = true;
 		return file;
 	}
 
 	/**
-	 * Takes note of a file that was opened without links. The same file from memory when it is there and unchanged, or when
-	 * it was asked for before and is kept from now on: then the opened one is closed. Otherwise the opened one. `whole` reads
-	 * its bytes, into memory of their own: a piece of a shared one would keep the whole of that alive. Throws what `whole` does.
+	 * Takes note of a file that was opened without links below its root. The same file as it is kept when it is there and
+	 * unchanged, or when it was asked for before and is kept from now on: then the opened one is closed. Otherwise the opened
+	 * one. Throws FileError.
 	 */
-	take(root: string, path: string, opened: OpenFile, stat: BigIntStats, whole: () => Uint8Array): OpenFile {
+	take(root: string, path: string, opened: OpenedFile, stat: BigIntStats): OpenFile {
 		const known = this.#files.get(path);
 		if (known) {
 			if (known.root === root && isSame(known.stat, stat)) {
@@ -92,12 +170,12 @@ export class KeptFiles {
 			}
 			this.#drop(path);
 		}
-		if (opened.below === undefined || opened.size > LARGEST_KEPT_FILE || !isSettled(stat)) return opened;
-		if (!this.#comesAgain(path, opened.size)) return opened;
-		const file = new KeptFile(root, opened, opened.below, stat, whole());
+		if (!this.#comesAgain(path, opened.size) || !isSettled(stat)) return opened;
+		const file =
+			opened.size <= SMALL ? new FileInMemory(root, opened, stat) : new FileHeldOpen(root, opened, stat, this.#calls);
+		if (file.path !== path) this.#watchLinks(root);
 		this.#watch(root, file.below);
-		this.#files.set(path, file);
-		this.#bytes += file.size;
+		this.#keep(path, file);
 		this.#shrink();
 		opened.close();
 		return file;
@@ -107,10 +185,7 @@ export class KeptFiles {
 	#comesAgain(path: string, size: number): boolean {
 		const now = performance.now();
 		const seen = this.#seen.get(path);
-		if (seen !== undefined && (size <= SMALL || now - seen < SOON)) {
-			this.#seen.delete(path);
-			return true;
-		}
+		if (seen !== undefined && (size <= SMALL || now - seen < SOON)) return true;
 		if (this.#seen.size >= MOST_SEEN) this.#seen.clear();
 		this.#seen.set(path, now);
 		return false;
@@ -125,22 +200,44 @@ export class KeptFiles {
 		}
 	}
 
+	/** A link on the way to the root (`current -> releases/7`) stands in one of the folders above. */
+	#watchLinks(root: string): void {
+		for (let end = root.lastIndexOf('/'); end > 0; end = root.lastIndexOf('/', end - 1)) {
+			this.#watches.add(root.slice(0, end));
+		}
+	}
+
+	#keep(path: string, file: KeptFile): void {
+		this.#seen.delete(path);
+		this.#files.set(path, file);
+		if (file.size > SMALL) this.#large.set(path, file);
+		this.#bytes += file.weight;
+	}
+
 	#drop(path: string): void {
 		const file = this.#files.get(path);
 		if (file === undefined) return;
 		this.#files.delete(path);
-		this.#bytes -= file.size;
+		this.#large.delete(path);
+		this.#bytes -= file.weight;
+		file.forget();
+	}
+
+	#shrink(): void {
+		this.#forgetFrom(this.#large, () => this.#large.size <= MOST_OPEN);
+		this.#forgetFrom(this.#files, () => this.#bytes <= CEILING && this.#files.size <= MOST_FILES);
 	}
 
 	/** Forgets those not asked for since they were last passed over, oldest first. */
-	#shrink(): void {
-		for (const [path, file] of this.#files) {
-			if (this.#bytes <= CEILING && this.#files.size <= MOST_FILES) return;
-			this.#drop(path);
-			if (!file.used) continue;
-			file.used = false;
-			this.#files.set(path, file);
-			this.#bytes += file.size;
+	#forgetFrom(files: Map<string, KeptFile>, isEnough: () => boolean): void {
+		for (const [path, file] of files) {
+			if (isEnough()) return;
+			if (file.used) {
+				file.used = false;
+				// Behind the others.
+				files.delete(path);
+				files.set(path, file);
+			} else this.#drop(path);
 		}
 	}
 }

@@ -3,13 +3,16 @@
  * others stay. Node has no way to make one, but calls the C library.
  */
 
+import { foreignFunctions } from '../foreign-functions.ts';
+
 /** `fcntl` command of Linux: the duplicate does not pass to child processes. */
 const F_DUPFD_CLOEXEC = 1030;
 
 /** Duplicates a descriptor. Throws an error with the system's code: EBADF, or ENOSYS where Node cannot do it. */
 export function duplicateDescriptor(descriptor: number): number {
-	const { dlopen } = foreignFunctions();
-	const { lib, functions } = dlopen(null, {
+	const ffi = foreignFunctions();
+	if (ffi === undefined) throw Object.assign(new Error('Node 26.10 or later is needed.'), { code: 'ENOSYS' });
+	const { lib, functions } = ffi.dlopen(null, {
 		dup: { arguments: ['i32'], return: 'i32' },
 		fcntl: { arguments: ['i32', 'i32', 'i32'], return: 'i32' },
 	});
@@ -21,17 +24,4 @@ export function duplicateDescriptor(descriptor: number): number {
 		lib.close();
 	}
 	throw Object.assign(new Error('The descriptor cannot be duplicated.'), { code: 'EBADF' });
-}
-
-/** The module warns on standard error that it is an experiment: users can do nothing about that. */
-function foreignFunctions(): typeof import('node:ffi') {
-	const { emitWarning } = process;
-	process.emitWarning = () => {};
-	try {
-		const found = process.getBuiltinModule('node:ffi');
-		if (found) return found;
-	} finally {
-		process.emitWarning = emitWarning;
-	}
-	throw Object.assign(new Error('Node 26.10 or later is needed.'), { code: 'ENOSYS' });
 }

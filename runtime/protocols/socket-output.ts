@@ -19,6 +19,7 @@ type Written = number | PendingWrite;
 
 /** The handle of a connected TCP or unix socket, as far as it is used here. */
 interface StreamHandle {
+	readonly fd?: number;
 	writeLatin1String(request: null, text: string): Written;
 	writeBuffer(request: null, bytes: Uint8Array): Written;
 	writev(request: null, chunks: readonly unknown[], allBuffers: boolean): Written;
@@ -69,6 +70,11 @@ export class SocketOutput {
 		if (this.#pending === 0) return false;
 		const socket = this.#socket;
 		return this.#handle === undefined ? socket.writableNeedDrain : queuedIn(socket) >= HIGH_WATER;
+	}
+
+	/** The system's number of the socket, for who writes to it at once; −1 over TLS, or while bytes wait that must go first. */
+	get freeDescriptor(): number {
+		return this.pending ? -1 : (this.#direct()?.fd ?? -1);
 	}
 
 	/** Writes text whose characters are bytes. True when nothing is pending: it has left the process, or the socket is gone. */

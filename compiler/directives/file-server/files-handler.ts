@@ -10,6 +10,7 @@ import { FileError, type FileReader, type OpenFile } from '../../exchange/leases
 import { type Browser, compileBrowse, type HidesEntry } from './browse/browse-handler.ts';
 import { evaluatePreconditions, rangeApplies, type Validators } from './conditional.ts';
 import { contentType } from './content-type.ts';
+import { type FileFacts, KnownFacts } from './file-facts.ts';
 import { type FilePath, filePath } from './file-path.ts';
 import type { FilesStep } from './file-server.ts';
 import { escapeGlob, type Hides, hasWildcard, hides } from './hidden.ts';
@@ -28,12 +29,17 @@ interface FileServer {
 	readonly index: readonly Template[];
 	readonly status: ((x: Exchange) => number) | undefined;
 	readonly root: (x: Exchange) => string;
-	readonly hides: (x: Exchange, root: string, path: string, file: Located) => boolean;
+	readonly hides: HidesFile;
+	/** Whether that depends on the request. */
+	readonly hidesByRequest: boolean;
+	readonly facts: KnownFacts;
 	readonly browse: Browser | undefined;
 	/** Codings of sidecars; none if empty. */
 	readonly codings: readonly SidecarCoding[];
 	readonly tagExtensions: readonly string[];
 }
+
+type HidesFile = (x: Exchange, root: string, path: string, file: Located) => boolean;
 
 /** Where a file is, links resolved. */
 type Located = Pick<OpenFile, 'path' | 'below'>;
@@ -47,7 +53,7 @@ interface Lookup {
 /** Compiles a `files` step. */
 export function compileFiles(step: FilesStep, cx: CompileContext, next: Handler): Handler {
 	const reader = cx.lease('files', {});
-	const hidden = compileHides(step.hide ?? [], cx, reader);
+	const { hides: hidden, byRequest } = compileHides(step.hide ?? [], cx, reader);
 	const server: FileServer = {
 		reader,
 		next,
@@ -58,6 +64,8 @@ export function compileFiles(step: FilesStep, cx: CompileContext, next: Handler)
 		status: compileStatus(step.status, cx),
 		root: compileRoot(step.root, cx),
 		hides: hidden,
+		hidesByRequest: byRequest,
+		facts: new KnownFacts(),
 		browse:
 			step.browse &&
 			compileBrowse(step.browse, step.root, step.follow_symlinks === true, reader, entryHides(hidden), cx),
@@ -85,7 +93,11 @@ function compileStatus(status: number | string | undefined, cx: CompileContext):
 	};
 }
 
-function compileHides(patterns: readonly string[], cx: CompileContext, reader: FileReader): FileServer['hides'] {
+function compileHides(
+	patterns: readonly string[],
+	cx: CompileContext,
+	reader: FileReader,
+): { readonly hides: HidesFile; readonly byRequest: boolean } {
 	const templates = patterns.map(pattern => cx.template(pattern, 'empty', () => escapeGlob));
 	const constants: string[] = [];
 	const rendered: Template[] = [];
@@ -99,7 +111,7 @@ function compileHides(patterns: readonly string[], cx: CompileContext, reader: F
 			if (real !== undefined && real !== template.constant) constants.push(real);
 		}
 	}
-	if (templates.length === 0) return () => false;
+	if (templates.length === 0) return { hides: () => false, byRequest: false };
 	const fixed = hides(constants);
 	const test = (hidden: Hides, root: string, path: string, file: Located): boolean => {
 		const absolute = root === '/' ? path : root + path;
@@ -108,13 +120,24 @@ function compileHides(patterns: readonly string[], cx: CompileContext, reader: F
 		// A link that is not hidden may lead to what is.
 		return hidden(file.path, file.below ?? basename(file.path));
 	};
-	if (rendered.length === 0) return (_, root, path, file) => test(fixed, root, path, file);
-	return (x, root, path, file) =>
+	if (rendered.length === 0) {
+		return { hides: (_, root, path, file) => test(fixed, root, path, file), byRequest: false };
+	}
+	const forRequest: HidesFile = (x, root, path, file) =>
 		test(fixed, root, path, file) || test(hides(rendered.map(one => one.render(x)).filter(Boolean)), root, path, file);
+	return { hides: forRequest, byRequest: true };
+}
+
+/** Whether a file is hidden. Of one that lasts it is asked once: it is always given for the same path. */
+function isHidden(server: FileServer, x: Exchange, root: string, path: string, file: OpenFile): boolean {
+	if (server.hidesByRequest || file.lasting !== true) return server.hides(x, root, path, file);
+	const facts = server.facts.of(file);
+	facts.hidden ??= server.hides(x, root, path, file);
+	return facts.hidden;
 }
 
 /** Hidden files are hidden in listings too, also under the name of a link to them. */
-function entryHides(hidden: FileServer['hides']): HidesEntry {
+function entryHides(hidden: HidesFile): HidesEntry {
 	return (x, { root, path }, { name, real }) => {
 		const below = `${path}/${name}`;
 		const absolute = root === '/' ? below : root + below;
@@ -230,7 +253,7 @@ function serveOpened(
 ): void | Promise<void> {
 	let kept = false;
 	try {
-		if (server.hides(x, lookup.root, path, file)) {
+		if (isHidden(server, x, lookup.root, path, file)) {
 			return index === -1 ? missing(server, x) : tryIndex(server, x, lookup, index + 1);
 		}
 		refuseOtherMethods(x);
@@ -298,8 +321,9 @@ function answer(
 	const headers = response.headers;
 	const now = x.now();
 	const status = server.status?.(x) ?? x.error?.status ?? 200;
+	const facts = server.facts.of(file);
 	const own = ownValidators(
-		file,
+		facts,
 		now,
 		server.tagExtensions.length > 0 ? sidecarTag(server.reader, file, server.tagExtensions) : undefined,
 	);
@@ -313,7 +337,7 @@ function answer(
 		response.body = null;
 		return false;
 	}
-	const type = headers.get('content-type') ?? contentType(named);
+	const type = headers.get('content-type') ?? (coding === undefined ? facts.type : contentType(named));
 	const range =
 		isPlain && precondition === 'proceed' && request.method === 'GET' ? request.headers.combined('range') : undefined;
 	const ranges =
@@ -347,7 +371,7 @@ function answer(
 	headers.add('Vary', 'Accept-Encoding');
 	if (coding !== undefined) headers.set('Content-Encoding', coding);
 	if (own.etag !== undefined && !headers.has('etag')) headers.add('Etag', own.etag);
-	if (own.modified !== undefined) headers.set('Last-Modified', new Date(own.modified * 1000).toUTCString());
+	if (own.modified !== undefined) headers.set('Last-Modified', dateOf(own.modified, facts));
 	response.body = body;
 	if (precondition === 'not-modified') {
 		response.status = 304;
@@ -368,13 +392,15 @@ function answer(
 	return x.received.method !== 'HEAD';
 }
 
-/** Entity tag and date of a file; none where the time is not a real one (0 or 1 s: archives and images made reproducible). */
-function ownValidators(file: OpenFile, now: number, tag: string | undefined): Validators {
-	const seconds = Number(file.mtimeNs / 1_000_000_000n);
-	if (seconds === 0 || seconds === 1) return { etag: tag, modified: undefined };
+/** Entity tag and date of a file. */
+function ownValidators({ etag, seconds }: FileFacts, now: number, tag: string | undefined): Validators {
 	// A date in the future must not be sent (RFC 9110 §8.8.2.1).
-	const modified = Math.min(seconds, Math.floor(now / 1000));
-	return { etag: tag ?? `"${file.mtimeNs.toString(36)}-${file.size.toString(36)}"`, modified };
+	const modified = seconds === undefined ? undefined : Math.min(seconds, Math.floor(now / 1000));
+	return { etag: tag ?? etag, modified };
+}
+
+function dateOf(modified: number, { seconds, date }: FileFacts): string {
+	return modified === seconds ? date : new Date(modified * 1000).toUTCString();
 }
 
 /** The body of an answer to HEAD: its length counts, its bytes are never asked for. */

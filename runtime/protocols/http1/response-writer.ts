@@ -226,6 +226,7 @@ export class ResponseWriter implements OutputOwner {
 				setImmediate(() => this.#resume());
 				break;
 			}
+			if (source.sendTo !== undefined && this.#remaining > 0) this.#sendDirectly(source);
 			let piece: Uint8Array | null | Promise<Uint8Array | null>;
 			try {
 				piece = source.pull();
@@ -249,6 +250,8 @@ export class ResponseWriter implements OutputOwner {
 				ended = true;
 				break;
 			}
+			// `closed` will tell: what else is pulled would be for nobody.
+			if (this.#socket.destroyed) break;
 			// The bytes are the source's again at the next pull: they must be out of our hands by then.
 			if (output.pending) {
 				this.#awaitsWrite = true;
@@ -259,6 +262,16 @@ export class ResponseWriter implements OutputOwner {
 		if (!ended) this.flush();
 		this.#pumping = false;
 		return ended;
+	}
+
+	/** Has the system move what it can, once what stands before it has left. */
+	#sendDirectly(source: BodySource): void {
+		this.flush();
+		const descriptor = this.#output.freeDescriptor;
+		if (descriptor < 0) return;
+		const count = source.sendTo!(descriptor);
+		this.#remaining -= count;
+		this.#exchange!.response.bytesSent += count;
 	}
 
 	#arrived(source: BodySource, bytes: Uint8Array | null): void {

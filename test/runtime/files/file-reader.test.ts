@@ -2,9 +2,12 @@
 import { execFileSync } from 'node:child_process';
 import {
 	chmodSync,
+	closeSync,
 	mkdirSync,
 	mkdtempSync,
+	openSync,
 	readdirSync,
+	readFileSync,
 	renameSync,
 	rmSync,
 	symlinkSync,
@@ -292,6 +295,9 @@ bodies('a body that is given up closes at once', async () => {
 });
 
 bodies('given up during a read, the descriptor is closed after the read', async () => {
+	// Where the system cannot say what is in memory, all is read by the pool.
+	const byPool = createFileReader(false, false);
+	const opened = (path: string): OpenFile => byPool.open(root, path, false) as OpenFile;
 	const before = descriptors();
 	const file = opened('/big.bin');
 	const body = file.body(0, file.size);
@@ -305,8 +311,60 @@ bodies('given up during a read, the descriptor is closed after the read', async 
 	assert.ok(isStream(part));
 	const reading = part.pull();
 	kept.close();
-	assert.is(await reading, null);
+	// The part holds what it reads from.
+	assert.is((await reading)?.length, 131_072);
+	assert.is(descriptors(), before + 1);
+	part.cancel();
 	await settled(before);
+});
+
+bodies('what is in memory is pulled at once', async () => {
+	const before = descriptors();
+	const file = opened('/big.bin');
+	const body = file.body(0, file.size);
+	assert.ok(isStream(body));
+	assert.ok(Buffer.isBuffer(body.pull()));
+	body.cancel();
+	assert.is(body.sendTo!(1), 0);
+	await settled(before);
+});
+
+bodies('the system moves bytes to where they are sent, and no more than there are', async () => {
+	const before = descriptors();
+	const out = join(root, 'out.bin');
+	const target = openSync(out, 'w');
+	const file = opened('/big.bin');
+	const part = file.body(1, 200_002, true);
+	assert.ok(isStream(part));
+	assert.is(part.sendTo!(target), 200_001);
+	assert.is(part.pull(), null);
+	truncateSync(join(root, 'big.bin'), 200_000);
+	const rest = file.body(100_000, file.size);
+	assert.ok(isStream(rest));
+	// What is not there any more is in no memory: the pool looks for it, and the sender learns of it.
+	assert.is(rest.sendTo!(target), 0);
+	assert.is((await rest.pull())?.length, 100_000);
+	try {
+		await rest.pull();
+		assert.unreachable('a truncated file looked whole');
+	} catch (error) {
+		assert.instance(error, FileError);
+	}
+	closeSync(target);
+	assert.ok(readFileSync(out).equals(big.subarray(1, 200_002)));
+	rmSync(out);
+	writeFileSync(join(root, 'big.bin'), big);
+	await settled(before);
+});
+
+bodies('nothing is moved to a descriptor that takes nothing', () => {
+	const file = opened('/big.bin');
+	const body = file.body(0, file.size);
+	assert.ok(isStream(body));
+	assert.is(body.sendTo!(-1), 0);
+	assert.is(body.sendTo!(999_999), 0);
+	assert.is((body.pull() as Uint8Array)[0], 97);
+	body.cancel();
 });
 
 bodies('a file that shrinks while it is sent fails visibly and closes', async () => {

@@ -145,6 +145,38 @@ wire('a client that leaves half-way leaves no descriptor behind', async () => {
 	await allClosed();
 });
 
+wire('clients that take their time get every byte', async () => {
+	await Promise.all(
+		Array.from(
+			{ length: 4 },
+			(_, client) =>
+				new Promise<void>((resolve, reject) => {
+					const socket = connect(port, '127.0.0.1', () =>
+						socket.write('GET /big.bin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'),
+					);
+					const chunks: Buffer[] = [];
+					let received = 0;
+					let pauses = 0;
+					socket.on('data', (chunk: Buffer) => {
+						chunks.push(chunk);
+						received += chunk.length;
+						if (received < (pauses + 1) * 1_000_000) return;
+						pauses += 1;
+						socket.pause();
+						setTimeout(() => socket.resume(), 10 + client);
+					});
+					socket.on('error', reject);
+					socket.on('end', () => {
+						const all = Buffer.concat(chunks);
+						if (all.subarray(all.indexOf('\r\n\r\n') + 4).equals(big)) resolve();
+						else reject(new Error('other bytes'));
+					});
+				}),
+		),
+	);
+	await allClosed();
+});
+
 wire('a file that shrinks while it is sent breaks the connection off', async () => {
 	writeFileSync(join(folder, 'www/shrinks.bin'), big);
 	const { head, body } = await ask('GET /shrinks.bin HTTP/1.1', () => truncateSync(join(folder, 'www/shrinks.bin'), 0));

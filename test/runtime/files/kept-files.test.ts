@@ -3,6 +3,7 @@ import {
 	chmodSync,
 	linkSync,
 	mkdirSync,
+	readdirSync,
 	realpathSync,
 	renameSync,
 	rmSync,
@@ -13,6 +14,7 @@ import {
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { BodySource } from '../../../compiler/exchange/body.ts';
 import type { FileError, FileReader, OpenFile } from '../../../compiler/exchange/leases.ts';
 import { createFileReader } from '../../../runtime/files/file-reader.ts';
 import { temporaryFolder } from '../../harness.ts';
@@ -48,6 +50,10 @@ function isKept(name: string): boolean {
 	return one === two;
 }
 
+function descriptors(): number {
+	return readdirSync('/proc/self/fd').length;
+}
+
 function reason(name: string): string | undefined {
 	try {
 		open(name).close();
@@ -65,8 +71,17 @@ kept.before(async () => {
 	for (const name of ['a', 'replaced', 'rewritten', 'removed', 'modes', 'deep/er/a', 'folder/secret', 'same-size']) {
 		writeFileSync(path.join(root, name), 'before');
 	}
-	writeFileSync(path.join(root, 'limit'), Buffer.alloc(1_048_576, 'x'));
-	writeFileSync(path.join(root, 'large'), Buffer.alloc(1_048_577, 'x'));
+	for (const name of ['large', 'large-changed', 'large-replaced']) {
+		writeFileSync(path.join(root, name), Buffer.alloc(200_000, 'x'));
+	}
+	mkdirSync(path.join(root, 'large-ones'));
+	for (let index = 0; index < 300; index++)
+		writeFileSync(path.join(root, 'large-ones', String(index)), Buffer.alloc(65_537));
+	mkdirSync(path.join(base, 'releases/7/public'), { recursive: true });
+	mkdirSync(path.join(base, 'releases/8/public'), { recursive: true });
+	writeFileSync(path.join(base, 'releases/7/public/page'), 'seven');
+	writeFileSync(path.join(base, 'releases/8/public/page'), 'eight');
+	symlinkSync('releases/7', path.join(base, 'current'));
 	for (let index = 0; index < 300; index++) {
 		writeFileSync(path.join(root, 'many', String(index)), Buffer.alloc(65_000, index));
 	}
@@ -93,16 +108,63 @@ kept('one that is asked for again is neither opened nor read', () => {
 	assert.is(open('root/a', path.dirname(root)).below, '/root/a');
 });
 
-kept('not a large one, nor one just changed, nor one that a link leads to', () => {
+kept('not one just changed, nor one that a link leads to', () => {
 	writeFileSync(path.join(root, 'fresh'), 'fresh');
 	// Whoever sets the time back does not make it an old one.
 	utimesSync(path.join(root, 'fresh'), 1, 1);
-	for (const name of ['large', 'fresh', 'link']) {
+	for (const name of ['fresh', 'link']) {
 		warm(name).close();
 		assert.not(isKept(name), name);
 	}
-	warm('limit');
-	assert.ok(isKept('limit'));
+});
+
+kept('a large one is held open, and given up when it changes', async () => {
+	const before = descriptors();
+	for (const name of ['large', 'large-changed', 'large-replaced']) {
+		warm(name);
+		assert.ok(isKept(name), name);
+	}
+	assert.is(descriptors() - before, 3);
+	const replaced = open('large-replaced');
+	// Written to in place: at once, for its bytes are sent as they are.
+	writeFileSync(path.join(root, 'large-changed'), Buffer.alloc(200_001, 'y'));
+	const changed = open('large-changed');
+	assert.is(changed.size, 200_001);
+	changed.close();
+	const body = replaced.body(0, replaced.size) as BodySource;
+	writeFileSync(path.join(root, 'new'), Buffer.alloc(100_000, 'z'));
+	renameSync(path.join(root, 'new'), path.join(root, 'large-replaced'));
+	await pause(50);
+	const after = open('large-replaced');
+	assert.is(after.size, 100_000);
+	after.close();
+	// Who has begun with the old one ends with it.
+	assert.is(Buffer.from((await body.pull())!)[0], 'x'.charCodeAt(0));
+	body.cancel();
+	assert.is(descriptors() - before, 1);
+});
+
+kept('descriptors are bounded', () => {
+	const before = descriptors();
+	for (let times = 0; times < 3; times++) {
+		for (let index = 0; index < 300; index++) open(`large-ones/${index}`).close();
+	}
+	const held = descriptors() - before;
+	assert.ok(held > 100 && held <= 256, `${held} held open`);
+});
+
+kept('below a root that a link leads to, and the link may be turned at any time', async () => {
+	const current = path.join(base, 'current/public');
+	const page = (): OpenFile => open('page', current);
+	for (let times = 0; times < 4; times++) page().close();
+	assert.is(page(), page());
+	assert.is(Buffer.from(page().body(0, 5) as Uint8Array).toString(), 'seven');
+	assert.is(page().below, '/page');
+	assert.is(page().path, path.join(base, 'releases/7/public/page'));
+	symlinkSync('releases/8', path.join(base, 'next'));
+	renameSync(path.join(base, 'next'), path.join(base, 'current'));
+	await pause(50);
+	assert.is(Buffer.from(page().body(0, 5) as Uint8Array).toString(), 'eight');
 });
 
 kept('a change counts at once', async () => {

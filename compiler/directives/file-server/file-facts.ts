@@ -1,0 +1,40 @@
+/** What is said of a file in the fields of an answer; worked out once for a file that is given again and again. */
+import type { OpenFile } from '../../exchange/leases.ts';
+import { contentType } from './content-type.ts';
+
+/** Facts of one file. */
+export interface FileFacts {
+	/** Entity tag of its time and size; undefined where the time is not a real one (0 or 1 s: archives and images made reproducible). */
+	readonly etag: string | undefined;
+	/** Last change in whole seconds since the epoch; undefined likewise. */
+	readonly seconds: number | undefined;
+	/** The same as an HTTP-date; '' likewise. */
+	readonly date: string;
+	/** Media type by its own name. */
+	readonly type: string | undefined;
+	/** Whether the patterns of the site hide it; undefined until they have been asked. */
+	hidden: boolean | undefined;
+}
+
+/** The facts of the files of one `files` step. */
+export class KnownFacts {
+	readonly #known = new WeakMap<OpenFile, FileFacts>();
+
+	of(file: OpenFile): FileFacts {
+		if (file.lasting !== true) return factsOf(file);
+		let facts = this.#known.get(file);
+		if (facts === undefined) {
+			facts = factsOf(file);
+			this.#known.set(file, facts);
+		}
+		return facts;
+	}
+}
+
+function factsOf({ path, size, mtimeNs }: OpenFile): FileFacts {
+	const type = contentType(path);
+	const seconds = Number(mtimeNs / 1_000_000_000n);
+	if (seconds === 0 || seconds === 1) return { etag: undefined, seconds: undefined, date: '', type, hidden: undefined };
+	const etag = `"${mtimeNs.toString(36)}-${size.toString(36)}"`;
+	return { etag, seconds, date: new Date(seconds * 1000).toUTCString(), type, hidden: undefined };
+}
