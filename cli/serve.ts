@@ -123,8 +123,10 @@ class ServerProcess {
 	async #tellManager(runtime: Runtime): Promise<void> {
 		if (!process.env.NOTIFY_SOCKET) return;
 		const { ServiceManager } = await import('./service-manager.ts');
-		this.#manager = new ServiceManager(process.env, cause =>
-			runtime.log('warn', 'service', 'the service manager could not be told', { cause }),
+		this.#manager = new ServiceManager(
+			process.env,
+			cause => runtime.log('warn', 'service', 'the service manager could not be told', { cause }),
+			() => runtime.answering(),
 		);
 		this.#manager.ready();
 	}

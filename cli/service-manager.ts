@@ -10,14 +10,17 @@ const PATIENCE = 10_000;
 export class ServiceManager {
 	readonly #env: NodeJS.ProcessEnv;
 	readonly #failed: (cause: string) => void;
+	readonly #alive: () => Promise<void>;
+	#asking = false;
 	#told: Promise<void> = Promise.resolve();
 	#watchdog: NodeJS.Timeout | undefined;
 	#hasFailed = false;
 
-	/** `failed` is called once, when a message could not be sent. */
-	constructor(env: NodeJS.ProcessEnv, failed: (cause: string) => void) {
+	/** `failed` is called once, when a message could not be sent. `alive` resolves when all that serves is seen to do so. */
+	constructor(env: NodeJS.ProcessEnv, failed: (cause: string) => void, alive: () => Promise<void>) {
 		this.#env = env;
 		this.#failed = failed;
+		this.#alive = alive;
 	}
 
 	/** The server serves. The watchdog is answered from now on, if the unit has one. */
@@ -27,8 +30,17 @@ export class ServiceManager {
 		const period = Number(WATCHDOG_USEC) / 1000;
 		if (!(period > 0) || (WATCHDOG_PID !== undefined && Number(WATCHDOG_PID) !== process.pid)) return;
 		// Half of the time, as sd_watchdog_enabled(3) wants it. A process that hangs does not get here.
-		this.#watchdog ??= setInterval(() => this.#tell('WATCHDOG=1'), Math.max(100, period / 2));
+		this.#watchdog ??= setInterval(() => void this.#tellOfLife(), Math.max(100, period / 2));
 		this.#watchdog.unref();
+	}
+
+	/** A thread that hangs is as bad as a process that does: its connections wait for ever. */
+	async #tellOfLife(): Promise<void> {
+		if (this.#asking) return;
+		this.#asking = true;
+		await this.#alive();
+		this.#asking = false;
+		this.#tell('WATCHDOG=1');
 	}
 
 	/** A reload has begun. */

@@ -28,7 +28,7 @@ import { waitBeforeStop } from './shutdown-delay.ts';
 import { StartError, StartForbidden, startError } from './start-error.ts';
 import { CompileService } from './threads/compile-service.ts';
 import { CompilerFailure } from './threads/compiler-client.ts';
-import type { MainThreadAnswers, MainThreadQuestion } from './threads/main-thread-questions.ts';
+import { answerQuestion } from './threads/main-thread-answers.ts';
 import {
 	CONTROL_GENERATION,
 	CONTROL_SLOTS,
@@ -254,9 +254,14 @@ export class Runtime implements RuntimeControl {
 		await this.#pool?.kill(index);
 	}
 
-	/** Lets a data-plane thread throw outside any request; for operators' tests. */
-	crashWorker(index: number): void {
-		this.#pool?.crash(index);
+	/** Lets a data-plane thread throw outside any request, or get stuck; for operators' tests. */
+	crashWorker(index: number, how: 'crash' | 'stall' = 'crash'): void {
+		this.#pool?.fail(index, how);
+	}
+
+	/** Resolves once every data-plane thread has shown that it is not stuck. */
+	async answering(): Promise<void> {
+		await this.#pool?.answering();
 	}
 
 	/** For startRuntime: compiles, binds, serves. */
@@ -340,28 +345,18 @@ export class Runtime implements RuntimeControl {
 			caches: this.#caches,
 			tracingOpened: () => this.#spans.open(),
 			spans: (text, spans) => this.#spans.take(text, spans),
-			answer: question => this.#answer(question),
+			answer: question =>
+				answerQuestion(question, {
+					passwords: this.#passwords,
+					metrics: this.#metrics,
+					tls: this.#tls,
+					settings: this.#settings,
+				}),
 			introduction: () => this.#tls.introduction().map(update => ({ type: 'tls', update })),
 			challengesTaken: (index, number) => this.#tls.challengesTaken(index, number),
 			ended: index => this.#tls.ended(index),
 			replaced: index => void this.#serialize(() => this.#bringUp(index)),
 		});
-	}
-
-	/** Answers a data-plane thread. */
-	async #answer(question: MainThreadQuestion): Promise<MainThreadAnswers[keyof MainThreadAnswers]> {
-		switch (question.about) {
-			case 'password':
-				return this.#passwords.verify(question.task);
-			case 'metrics':
-				return this.#metrics.render(question.format);
-			case 'challenge':
-				return this.#tls.answerChallenge(question.wanted);
-			case 'certificate':
-				return this.#tls.obtain(question.wanted);
-			case 'acme':
-				return this.#tls.answerAcme(question.request, question.settings, this.#settings);
-		}
 	}
 
 	/** Applies what `prepare` makes of the compile thread's candidate; one after another. */

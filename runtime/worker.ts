@@ -174,6 +174,12 @@ class DataPlaneWorker implements ThreadState {
 			case 'drain':
 				this.#drain();
 				return;
+			case 'ping':
+				this.#send({ type: 'pong', number: message.number });
+				return;
+			case 'stall':
+				Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+				return;
 			case 'crash':
 				// Outside any promise or request: nothing but the thread's own handler sees it.
 				setImmediate(() => {

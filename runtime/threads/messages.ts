@@ -162,8 +162,10 @@ export type ToWorker =
 	| { readonly type: 'drain' }
 	/** Answers `ask`. */
 	| { readonly type: 'answer'; readonly id: number; readonly answer: unknown }
-	/** For operators' tests: fails as an uncaught exception outside any request would. */
-	| { readonly type: 'crash' };
+	/** Asks for a `pong`: a thread that is stuck sends none. */
+	| { readonly type: 'ping'; readonly number: number }
+	/** For operators' tests: fails as an uncaught exception outside any request would, or does nothing more for ever. */
+	| { readonly type: 'crash' | 'stall' };
 
 /** Severity of a log entry, least first. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
@@ -210,6 +212,8 @@ export type FromWorker =
 	/** Formatted access entries; `sink` is the key of their writer. */
 	| { readonly type: 'access'; readonly sink: string; readonly text: string; readonly entries: number }
 	| { readonly type: 'log'; readonly entry: LogEntry }
+	/** Answers `ping`. */
+	| { readonly type: 'pong'; readonly number: number }
 	/** A thread begins to make spans of requests. */
 	| { readonly type: 'tracing_opened' }
 	/** `spans` of them that have ended, as JSON objects with commas between. */

@@ -98,6 +98,8 @@ interface Slot {
 	timer: NodeJS.Timeout | undefined;
 	/** Log writers that it uses. */
 	readonly sinks: Set<string>;
+	/** What waits for its answer to a ping, by number. */
+	readonly pinged: Map<number, () => void>;
 }
 
 /** The threads. */
@@ -112,6 +114,7 @@ export class WorkerPool {
 	/** Threads that take part in the load under way. */
 	#building: Slot[] = [];
 	#attempts = 0;
+	#pings = 0;
 	#stopping = false;
 	#allDrained: (() => void) | undefined;
 
@@ -131,6 +134,7 @@ export class WorkerPool {
 				drained: false,
 				timer: undefined,
 				sinks: new Set(),
+				pinged: new Map(),
 			};
 			this.#slots.push(slot);
 		}
@@ -214,10 +218,22 @@ export class WorkerPool {
 		await this.#slots[index]?.thread?.terminate();
 	}
 
-	/** Lets a thread throw outside any request. */
-	crash(index: number): void {
+	/** Lets a thread throw outside any request, or get stuck. */
+	fail(index: number, how: 'crash' | 'stall'): void {
 		const slot = this.#slots[index];
-		if (slot) this.#post(slot, { type: 'crash' });
+		if (slot) this.#post(slot, { type: how });
+	}
+
+	/** Resolves once every thread has answered or has died, which is seen to by itself: never while one is stuck. */
+	async answering(): Promise<void> {
+		const number = ++this.#pings;
+		await Promise.all(
+			this.#slots.map(slot => {
+				if (!slot.thread) return undefined;
+				this.#post(slot, { type: 'ping', number });
+				return new Promise<void>(resolve => slot.pinged.set(number, resolve));
+			}),
+		);
 	}
 
 	/** The thread could not be given its state: ended, and tried again later. */
@@ -257,6 +273,8 @@ export class WorkerPool {
 		this.#host.ended(slot.index);
 		for (const sink of slot.sinks) this.#host.sinkReleased(sink);
 		slot.sinks.clear();
+		for (const answered of slot.pinged.values()) answered();
+		slot.pinged.clear();
 		this.#memory.releaseAll(slot.index);
 		const { attempt } = slot;
 		slot.attempt = undefined;
@@ -351,6 +369,10 @@ export class WorkerPool {
 			case 'log':
 				Atomics.sub(this.#outstanding, CONTROL_OUTSTANDING + slot.index, LOG_ENTRY_WEIGHT);
 				this.#host.log(message.entry);
+				return;
+			case 'pong':
+				slot.pinged.get(message.number)?.();
+				slot.pinged.delete(message.number);
 				return;
 			case 'ask':
 				this.#answer(slot.thread, message.id, message.question);

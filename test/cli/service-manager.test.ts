@@ -3,8 +3,9 @@ import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { ServiceManager } from '../../cli/service-manager.ts';
 import { freePorts, serve, temporaryFolder } from '../harness.ts';
-import { eventually } from '../runtime/running-server.ts';
+import { eventually, respondingSite, withServer } from '../runtime/running-server.ts';
 
 const manager = suite('service manager');
 
@@ -50,6 +51,37 @@ manager('is told of readiness, reloads and the stop in order, and of life in bet
 manager('that cannot be told does not keep the server from serving', async () => {
 	await run('#!/bin/sh\nexit 3\n', async (_told, server) => {
 		await eventually('said', () => /could not be told.*status 3/.test(server.output()));
+	});
+});
+
+manager('a thread that is stuck ends the signs of life; one that died does not', async () => {
+	const folder = temporaryFolder();
+	const told = path.join(folder, 'told');
+	writeFileSync(path.join(folder, 'systemd-notify'), '#!/bin/sh\necho "$@" >> "$TOLD"\n', { mode: 0o755 });
+	const env = { PATH: `${folder}:${process.env.PATH}`, TOLD: told, WATCHDOG_USEC: '200000' };
+	const signs = (): number => readFileSync(told, 'utf8').split('WATCHDOG=1').length - 1;
+	await withServer({ sites: [respondingSite('hi')] }, {}, async ({ runtime, log }) => {
+		const systemd = new ServiceManager(
+			env,
+			() => {},
+			() => runtime.answering(),
+		);
+		try {
+			systemd.ready();
+			await eventually('a sign of life', () => existsSync(told) && signs() > 0);
+			runtime.crashWorker(1);
+			await eventually('replaced', () => log.text().includes('a worker thread was replaced'));
+			const before = signs();
+			await eventually('another', () => signs() > before);
+			runtime.crashWorker(0, 'stall');
+			// What was asked before may still be answered.
+			await new Promise(resolve => setTimeout(resolve, 300));
+			const last = signs();
+			await new Promise(resolve => setTimeout(resolve, 500));
+			assert.is(signs(), last);
+		} finally {
+			await systemd.settled();
+		}
 	});
 });
 

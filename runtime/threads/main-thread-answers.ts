@@ -1,0 +1,34 @@
+/** Who on the main thread answers which question of a data-plane thread. */
+import type { Settings } from '../../compiler/document/document.ts';
+import type { RuntimeMetrics } from '../metrics/runtime-metrics.ts';
+import type { PasswordThreads } from '../passwords/password-threads.ts';
+import type { TlsControl } from '../tls/tls-control.ts';
+import type { MainThreadAnswers, MainThreadQuestion } from './main-thread-questions.ts';
+
+/** What answers. */
+export interface MainThreadParts {
+	readonly passwords: PasswordThreads;
+	readonly metrics: RuntimeMetrics;
+	readonly tls: TlsControl;
+	/** Of the running document. */
+	readonly settings: Settings;
+}
+
+/** Answers a data-plane thread. */
+export async function answerQuestion(
+	question: MainThreadQuestion,
+	{ passwords, metrics, tls, settings }: MainThreadParts,
+): Promise<MainThreadAnswers[keyof MainThreadAnswers]> {
+	switch (question.about) {
+		case 'password':
+			return passwords.verify(question.task);
+		case 'metrics':
+			return metrics.render(question.format);
+		case 'challenge':
+			return tls.answerChallenge(question.wanted);
+		case 'certificate':
+			return tls.obtain(question.wanted);
+		case 'acme':
+			return tls.answerAcme(question.request, question.settings, settings);
+	}
+}
