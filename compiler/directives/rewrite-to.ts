@@ -12,14 +12,14 @@ const URI_PATH = 'http.request.uri.path';
 const URI_QUERY = 'http.request.uri.query';
 
 /**
- * Names whose values are decoded parts of the request: they are data of the path, and `%` and `?` in them too. Other values
- * (`{uri}`, fields of the request) are taken for URI text: their escapes stay, and a `?` in them begins a query.
+ * Names whose values are decoded parts of the path: they are data of the path, and `%` and `?` in them too. Of a parameter
+ * of the query a `?` begins the new query. Other values (`{uri}`, fields of the request) are taken for URI text: their
+ * escapes stay, and a `?` in them begins a query.
  */
 function isDecoded(name: string): boolean {
 	return (
 		name.startsWith('http.request.uri.path.') ||
 		name.startsWith('http.request.orig_uri.path') ||
-		name.startsWith('http.request.uri.query.') ||
 		name.startsWith('http.regexp.') ||
 		name.startsWith('http.matchers.file.')
 	);
@@ -75,7 +75,16 @@ function compilePath(text: string, cx: CompileContext): (x: Exchange) => string 
 }
 
 function pathEncoding(name: string): ((value: string) => string) | undefined {
+	if (name.startsWith('http.request.uri.query.')) return escapeBeforeQuery;
 	return isDecoded(name) ? escapePathText : undefined;
+}
+
+/** A parameter may hold a whole target: what is behind its `?` is the query's. */
+function escapeBeforeQuery(value: string): string {
+	const mark = value.indexOf('?');
+	return mark === -1
+		? escapePathText(value)
+		: escapePathText(value.slice(0, mark)) + value.slice(mark).replaceAll('%', '%25');
 }
 
 function queryEncoding(name: string): ((value: string) => string) | undefined {

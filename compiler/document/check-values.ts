@@ -8,8 +8,18 @@ import { isListenHost, parseListenHost } from './listen-host.ts';
 import { isSiteAddress, parseSiteAddress } from './site-address.ts';
 import { escapePointer } from './validate.ts';
 
-/** Reports hosts that nothing can listen on, and ranges that hold no address. */
+/** Reports hosts that nothing can listen on, ranges that hold no address, and a DNS provider that is meant and not given. */
 export function checkValues(document: Document, report: Report): void {
+	const acmeDns = document.settings?.acme_dns as { readonly provider?: unknown } | undefined;
+	if (acmeDns?.provider === 'default' && document.settings?.dns === undefined) {
+		report({
+			code: 'tls/no-dns-provider',
+			severity: 'error',
+			pointer: '/settings/acme_dns',
+			message: "acme_dns specified without DNS provider config, but no provider specified with 'dns' global option",
+			hint: 'Name a provider here, or with the option `dns`.',
+		});
+	}
 	const hosts = (list: unknown, pointer: string): void => {
 		if (!Array.isArray(list)) return;
 		list.forEach((host: unknown, index) => {

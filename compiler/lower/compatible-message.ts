@@ -31,6 +31,9 @@ export function unknownSubdirective(of: string, name: string): string {
 			return `unrecognized ${of} option '${name}'`;
 		case 'acme':
 			return `unrecognized ACME issuer property: ${name}`;
+		case 'admin':
+		case 'acme_eab':
+			return `unrecognized parameter '${name}'`;
 		case 'servers':
 			return `unrecognized servers option '${name}'`;
 		case 'servers timeouts':

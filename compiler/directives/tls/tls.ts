@@ -222,7 +222,7 @@ function dnsWithoutProvider(line: Line, draft: Draft, words: readonly string[], 
 
 function mixedIssuers(line: Line, draft: Draft, cx: LowerContext): void {
 	if (draft.issuers.length === 0 || Object.keys(draft.acme).length === 0) return;
-	const internal = draft.issuers.every(({ issuer }) => issuer === 'internal');
+	const internal = line.words[1]?.text === 'internal';
 	const message =
 		cx.dialect === 'configfile'
 			? 'Words for the default issuers stand beside issuers that are named.'

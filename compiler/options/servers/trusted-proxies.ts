@@ -44,7 +44,11 @@ export const trustedProxiesSetting: GlobalOption = {
 function lowerTrustedProxies(args: readonly Word[], name: Word, cx: LowerContext): string[] {
 	const [source, ...ranges] = args;
 	if (!source) {
-		cx.problem('error', 'arguments/too-few', name.span, '`trusted_proxies` needs the word `static` and ranges.', {
+		const message =
+			cx.dialect === 'compatfile'
+				? 'trusted_proxies expects an IP range source module name as its first argument'
+				: '`trusted_proxies` needs the word `static` and ranges.';
+		cx.problem('error', 'arguments/too-few', name.span, message, {
 			hint: 'Usage: trusted_proxies static <range>…',
 		});
 		return [];

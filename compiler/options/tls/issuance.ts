@@ -80,7 +80,7 @@ export const acmeDns: GlobalOption = {
 	lower: (line, settings, cx) => {
 		const args = line.words.slice(1);
 		if (args.length === 0 && !line.block) {
-			settings.acme_dns = { provider: 'default' };
+			settings.acme_dns = cx.origin({ provider: 'default' }, line.span);
 			return;
 		}
 		const provider = lowerDnsProvider(args, line, cx);

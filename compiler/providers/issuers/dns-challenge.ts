@@ -2,6 +2,7 @@
 import type { Schema } from '../../directives/directive.ts';
 import { parseIp } from '../../exchange/ip-address.ts';
 import type { LowerContext, Subdirective } from '../../lower/lower-context.ts';
+import { parseDuration } from '../../lower/values.ts';
 import { DNS_PROVIDER, lowerDnsProvider } from '../dns/index.ts';
 
 /** Settings while they are lowered. */
@@ -62,6 +63,12 @@ export function dnsSubdirectives(
 			if (!cx.count(at, args, 1, 1, `${name} <duration>`)) return;
 			if (least === -1 && args[0]!.text === '-1') {
 				draft[name] = -1;
+				return;
+			}
+			const { text, span } = args[0]!;
+			if (cx.dialect === 'compatfile' && parseDuration(text) === undefined) {
+				const message = `invalid ${name} duration ${text}: not a number with a unit`;
+				cx.problem('error', 'value/not-a-duration', span, message, { hint: 'Write 30s or 2m.' });
 				return;
 			}
 			const value = cx.duration(args[0]!);
