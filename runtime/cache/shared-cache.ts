@@ -20,7 +20,7 @@ import { PinnedBody } from './pinned-body.ts';
 /** Bytes of a body up to which it is copied out at once. */
 const WHOLE = 65_536;
 /** Share of the ceiling that all threads together may use for heads at hand and copies of bodies, and least of a thread. */
-const AT_HAND_SHARE = 1 / 32;
+const AT_HAND_SHARE = 1 / 40;
 const LEAST_AT_HAND = 65_536;
 /** Keys whose heads a thread keeps at hand. */
 const KEYS_AT_HAND = 2048;
@@ -29,7 +29,7 @@ const LONGEST_TEXT = 1024;
 /** Bytes of a head, beyond which a response is not kept. */
 const LONGEST_HEAD = 64 * 1024;
 /** Bytes of a head in the thread's own memory, per byte of its text: objects take more than what they were read from. */
-const HEAD_WEIGHT = 3;
+const HEAD_WEIGHT = 5;
 /** Responses of one key: fields that clients choose freely must not fill the store with one page. */
 const MOST_VARIANTS = 64;
 

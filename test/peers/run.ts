@@ -27,6 +27,7 @@ const PEERS: { [program: string]: string } = {
 	'php-fpm8.2': 'php8.2-fpm',
 	h2load: 'nghttp2-client',
 	haproxy: 'haproxy',
+	varnishd: 'varnish',
 	promtool: 'prometheus',
 	chromium: 'chromium',
 	certutil: 'libnss3-tools',

@@ -1,0 +1,61 @@
+/**
+ * The process of cache-zipf.test.ts: threads that share a cache, and what came of it as JSON on standard output.
+ *
+ * Usage: node --expose-gc test/long/cache-zipf-process.ts <ceiling> <requests> <threads>
+ */
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { Worker } from 'node:worker_threads';
+import { CacheBoard } from '../../runtime/cache/cache-board.ts';
+import { cacheLayout } from '../../runtime/cache/memory-layout.ts';
+import type { ZipfOrder, ZipfOutcome } from './cache-zipf-thread.ts';
+
+/** What came of one run. */
+export interface ZipfRun extends Omit<ZipfOutcome, 'hits' | 'counted'> {
+	readonly ratio: number;
+	readonly entries: number;
+	/** Bytes that the cache says it takes, and those of its shared memory that are in memory. */
+	readonly bytes: number;
+	readonly resident: number;
+}
+
+const [ceiling, requests, rows] = process.argv.slice(2).map(Number) as [number, number, number];
+const buffer = new SharedArrayBuffer(cacheLayout(ceiling, rows).words * 4);
+const board = new CacheBoard();
+board.cacheOpened('cache', { ceiling }, buffer, rows);
+const outcomes = await Promise.all(
+	Array.from({ length: rows }, async (_, thread) => {
+		const order: ZipfOrder = { buffer, ceiling, rows, thread, requests: requests / rows };
+		const worker = new Worker(new URL('./cache-zipf-thread.ts', import.meta.url), { workerData: order });
+		const [outcome] = (await once(worker, 'message')) as [ZipfOutcome];
+		return outcome;
+	}),
+);
+/** Of the greatest stretch of memory that the process has mapped. */
+function residentOfLargest(): number {
+	const stretches = readFileSync('/proc/self/smaps', 'latin1').matchAll(/^Size: +(\d+) kB[\s\S]*?^Rss: +(\d+) kB/gm);
+	let largest = 0;
+	let resident = 0;
+	for (const [, size, rss] of stretches) {
+		if (Number(size) <= largest || Number(rss) === 0) continue;
+		largest = Number(size);
+		resident = Number(rss) * 1024;
+	}
+	return resident;
+}
+
+const [report] = board.reports();
+const sum = (field: 'hits' | 'counted'): number => outcomes.reduce((total, one) => total + one[field], 0);
+const most = (field: 'longest' | 'delay99' | 'delayMost'): number => Math.max(...outcomes.map(one => one[field]));
+const run: ZipfRun = {
+	ratio: sum('hits') / sum('counted'),
+	entries: report!.entries,
+	bytes: report!.bytes,
+	resident: residentOfLargest(),
+	kept: outcomes.reduce((total, one) => total + one.kept, 0),
+	longest: most('longest'),
+	delay99: most('delay99'),
+	delayMost: most('delayMost'),
+};
+console.log(JSON.stringify(run));
+process.exit();

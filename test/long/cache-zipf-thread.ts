@@ -1,0 +1,93 @@
+/** A thread of cache-zipf.test.ts: sends its share of the requests to the cache that it shares with the others. */
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { parentPort, workerData } from 'node:worker_threads';
+import type { CachedHead } from '../../compiler/exchange/response-cache.ts';
+import { SharedCache } from '../../runtime/cache/shared-cache.ts';
+import { sizeOf, zipfTrace } from '../zipf-trace.ts';
+
+/** What the thread is given. */
+export interface ZipfOrder {
+	readonly buffer: SharedArrayBuffer;
+	readonly ceiling: number;
+	readonly rows: number;
+	readonly thread: number;
+	readonly requests: number;
+}
+
+/** What came of it; times in milliseconds. */
+export interface ZipfOutcome {
+	/** Of the requests after the first third. */
+	readonly hits: number;
+	readonly counted: number;
+	/** Processor time of the longest request, and the longest delays of the event loop. */
+	readonly longest: number;
+	readonly delay99: number;
+	readonly delayMost: number;
+	/** Bytes that the thread's own objects take at the end beyond those at the beginning. */
+	readonly kept: number;
+}
+
+function headOf(key: string): CachedHead {
+	return {
+		...{ key, host: 'example.test', path: `/${key}`, status: 200, fields: ['Content-Type', 'text/plain'] },
+		...{ before: [], removed: [], selecting: [], storedAt: 1, initialAge: 0, lifetime: 1e9 },
+		...{ staleWhileRevalidate: 0, staleIfError: 0, mustRevalidate: false, noCache: false, tags: [] },
+	};
+}
+
+const { requests, ...shared } = workerData as ZipfOrder;
+const cache = new SharedCache({ ...shared, count: () => {} });
+const ranks = zipfTrace(shared.thread + 1);
+const bytes = Buffer.alloc(8200, 'x');
+const ownBytes = (): number => {
+	gc!();
+	const { heapUsed, external } = process.memoryUsage();
+	return heapUsed + external;
+};
+const before = ownBytes();
+const delays = monitorEventLoopDelay({ resolution: 1 });
+let hits = 0;
+let counted = 0;
+let longest = 0;
+let done = 0;
+delays.enable();
+
+function batch(): void {
+	for (let i = 0; i < 20 && done < requests; i++, done++) {
+		const rank = ranks();
+		const key = `k${rank}`;
+		const counts = done > requests / 3;
+		if (counts) counted++;
+		// Of the processor: other processes of a shared machine do not count.
+		const begun = process.threadCpuUsage();
+		const [found] = cache.find(key);
+		if (found !== undefined) {
+			if (counts) hits++;
+			cache.body(found, 0, found.length);
+		} else {
+			const head = headOf(key);
+			const writer = cache.store(head, undefined, 1e9, cache.moment(head.host, head.path, undefined))!;
+			writer.write(bytes.subarray(0, sizeOf(rank)));
+			writer.commit();
+		}
+		const { user, system } = process.threadCpuUsage(begun);
+		longest = Math.max(longest, (user + system) / 1000);
+	}
+	if (done < requests) {
+		setImmediate(batch);
+		return;
+	}
+	delays.disable();
+	const delay99 = delays.percentile(99) / 1e6;
+	const outcome: ZipfOutcome = {
+		hits,
+		counted,
+		longest,
+		delay99,
+		delayMost: delays.max / 1e6,
+		kept: ownBytes() - before,
+	};
+	parentPort!.postMessage(outcome);
+}
+
+batch();

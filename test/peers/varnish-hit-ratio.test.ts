@@ -1,0 +1,143 @@
+/** Varnish beside us under the same requests of ten million keys, with the same ceiling: hit ratio, memory, longest wait. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import { connect } from 'node:net';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { freePorts, type ServerProcess, serve, temporaryFolder, waitForPort } from '../harness.ts';
+import { sizeOf, zipfTrace } from '../zipf-trace.ts';
+
+const MIB = 1024 * 1024;
+const CEILING_MIB = 24;
+const REQUESTS = 60_000;
+/** Requests before those that count: the caches are full by then. */
+const WARM = 25_000;
+const CONNECTIONS = 16;
+
+const peers = suite('varnish beside us');
+
+let origin: Server;
+let varnish: ChildProcess;
+let server: ServerProcess;
+let ourPort = 0;
+let itsPort = 0;
+let adminPort = 0;
+/** Requests that reached the origin. */
+let fetched = 0;
+
+peers.before(async () => {
+	const content = Buffer.alloc(8200, 'x');
+	origin = createServer((request, response) => {
+		fetched++;
+		const size = sizeOf(Number(request.url!.slice(2)));
+		response.writeHead(200, {
+			'Content-Type': 'text/plain',
+			'Cache-Control': 'max-age=3600',
+			'Content-Length': size,
+			ETag: `"${size}"`,
+		});
+		response.end(content.subarray(0, size));
+	}).listen(0, '127.0.0.1');
+	await once(origin, 'listening');
+	const upstream = (origin.address() as { port: number }).port;
+	[ourPort, itsPort, adminPort] = (await freePorts(3)) as [number, number, number];
+	const folder = temporaryFolder();
+	const file = path.join(folder, 'Configfile');
+	writeFileSync(
+		file,
+		`{
+	admin 127.0.0.1:${adminPort}
+	cache {
+		ceiling ${CEILING_MIB}MiB
+	}
+}
+http://:${ourPort} {
+	cache
+	reverse_proxy 127.0.0.1:${upstream}
+}
+`,
+	);
+	server = await serve(['--config', file], ourPort);
+	const args = ['-a', `127.0.0.1:${itsPort}`, '-b', `127.0.0.1:${upstream}`, '-s', `malloc,${CEILING_MIB}m`];
+	varnish = spawn('varnishd', ['-j', 'none', '-F', '-n', temporaryFolder(), ...args], { stdio: 'ignore' });
+	await waitForPort(itsPort);
+});
+
+peers.after(async () => {
+	await server?.stop();
+	varnish?.kill();
+	origin.closeAllConnections();
+	origin.close();
+});
+
+/** Sends `count` requests of a trace, so many at once; the longest time that an answer took, in milliseconds. */
+async function send(port: number, ranks: () => number, count: number): Promise<number> {
+	let left = count;
+	let longest = 0;
+	const client = async (): Promise<void> => {
+		const socket = connect(port, '127.0.0.1');
+		await once(socket, 'connect');
+		await new Promise<void>((resolve, reject) => {
+			let wanted = -1;
+			let rest: Buffer = Buffer.alloc(0);
+			let begun = 0;
+			const next = (): void => {
+				if (left-- <= 0) {
+					socket.destroy();
+					resolve();
+					return;
+				}
+				const rank = ranks();
+				wanted = sizeOf(rank);
+				begun = performance.now();
+				socket.write(`GET /k${rank} HTTP/1.1\r\nHost: example.test\r\n\r\n`);
+			};
+			socket.on('error', reject);
+			socket.on('data', (data: Buffer) => {
+				rest = rest.byteLength === 0 ? data : Buffer.concat([rest, data]);
+				const end = rest.indexOf('\r\n\r\n');
+				if (end === -1 || rest.byteLength < end + 4 + wanted) return;
+				if (rest.toString('latin1', 9, 12) !== '200' || rest.byteLength !== end + 4 + wanted) {
+					reject(new Error(rest.toString('latin1', 0, end)));
+					return;
+				}
+				rest = Buffer.alloc(0);
+				longest = Math.max(longest, performance.now() - begun);
+				next();
+			});
+			next();
+		});
+	};
+	await Promise.all(Array.from({ length: CONNECTIONS }, client));
+	return longest;
+}
+
+/** Share of the requests that the origin was not asked for. */
+async function hitRatio(port: number): Promise<{ ratio: number; longest: number }> {
+	const ranks = zipfTrace(7);
+	await send(port, ranks, WARM);
+	const before = fetched;
+	const longest = await send(port, ranks, REQUESTS - WARM);
+	return { ratio: 1 - (fetched - before) / (REQUESTS - WARM), longest };
+}
+
+function residentBytes(pid: number): number {
+	return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))![1]) * 1024;
+}
+
+peers('at the same ceiling we have at least as many hits', async () => {
+	const ours = await hitRatio(ourPort);
+	const its = await hitRatio(itsPort);
+	const told = await (await fetch(`http://127.0.0.1:${adminPort}/cache`)).json();
+	const { bytes, ceiling } = told as { bytes: number; ceiling: number };
+	console.log(
+		`hit ratio ${ours.ratio.toFixed(4)}, of varnish ${its.ratio.toFixed(4)}; longest wait ${ours.longest.toFixed(0)} and ${its.longest.toFixed(0)} ms; ${(bytes / ceiling).toFixed(3)} of the ceiling, ${(residentBytes(server.child.pid!) / MIB).toFixed(0)} MiB resident`,
+	);
+	assert.ok(ours.ratio >= its.ratio, `${ours.ratio} is less than ${its.ratio}`);
+	assert.ok(bytes <= ceiling && bytes > ceiling * 0.95, `${bytes} of ${ceiling}`);
+});
+
+peers.run();
