@@ -2,6 +2,7 @@
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { UpstreamError, UpstreamRequest, UpstreamResponse } from '../../../compiler/exchange/leases.ts';
 import type { PieceMemory } from './piece-memory.ts';
+import type { RememberedLines } from './remembered-heads.ts';
 
 /** Limits and time-outs of connections to one upstream; times in milliseconds, 0 for no bound. */
 export interface ClientOptions {
@@ -19,6 +20,8 @@ export interface ClientOptions {
 	readonly keepAlive: boolean;
 	/** What pieces of bodies are copied into. */
 	readonly pieces: PieceMemory;
+	/** Field lines of requests that are sent again and again. */
+	readonly lines: RememberedLines;
 }
 
 /** What a call is on, from its sending to its end. */

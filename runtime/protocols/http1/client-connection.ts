@@ -24,6 +24,7 @@ import {
 import { type RequestBodyOwner, RequestBodyWriter } from './client-request-body.ts';
 import { ownedCopy } from './owned-copy.ts';
 import { LARGE_PIECE } from './piece-memory.ts';
+import { RememberedHead } from './remembered-heads.ts';
 import { UpgradedStream } from './upgraded-stream.ts';
 
 /** Bytes of a small body that are joined to the head, to be one write. */
@@ -47,6 +48,7 @@ export class ClientConnection
 	readonly #blocks: BlockReader;
 	readonly #socket: ClientSocket;
 	readonly #pendingHead = new PendingHead();
+	readonly #lastHead = new RememberedHead();
 	readonly #options: ClientOptions;
 	readonly #keeper: ConnectionKeeper;
 	#state: ReadState = 'idle';
@@ -128,7 +130,7 @@ export class ClientConnection
 		const framing = requestFraming(length, request.method);
 		let head: string;
 		try {
-			head = formatRequestHead(request, framing, length, this.#options.keepAlive);
+			head = formatRequestHead(request, framing, length, this.#options.keepAlive, this.#options.lines);
 		} catch (error) {
 			if (!(error instanceof InvalidRequest)) throw error;
 			this.#fail(new UpstreamError('request', error.message, error));
@@ -245,6 +247,11 @@ export class ClientConnection
 		}
 		let start = 0;
 		while (start < end) {
+			const known = request.method === 'HEAD' ? undefined : this.#lastHead.find(data, start, end);
+			if (known) {
+				this.#answer(call, known, data, start + this.#lastHead.size, end);
+				return;
+			}
 			const text = headText(data, start, end);
 			if (text === undefined) {
 				refuseEarly(data, start, end, this.#options.maxResponseHead);
@@ -253,7 +260,9 @@ export class ClientConnection
 			}
 			if (text.length > this.#options.maxResponseHead) throw new InvalidResponse('the response head is too large');
 			const head = parseResponseHead(text, request.method, request.upgrade !== undefined);
-			start += text.length + 2;
+			const after = start + text.length + 2;
+			if (head.status >= 200 && request.method !== 'HEAD') this.#lastHead.seen(text, data, start, head);
+			start = after;
 			if (head.status >= 200 || head.status === 101) {
 				this.#answer(call, head, data, start, end);
 				return;

@@ -2,6 +2,7 @@
 import { TOKEN_CLASS, VALUE_CLASS } from '../../../compiler/exchange/field-syntax.ts';
 import { HeaderList, sameName } from '../../../compiler/exchange/header-list.ts';
 import type { UpstreamRequest } from '../../../compiler/exchange/leases.ts';
+import type { RememberedLines } from './remembered-heads.ts';
 
 /** How the end of a response's body is told (RFC 9112 §6.3). */
 export type ResponseFraming = 'none' | 'length' | 'chunked' | 'close' | 'upgrade';
@@ -35,7 +36,7 @@ const LF = 10;
 const COLON = 58;
 
 /** Bytes of a read that are first looked at for a head's end. */
-const HEAD_WINDOW = 4096;
+const HEAD_WINDOW = 1024;
 /** Fields that one response may have. */
 const MAX_FIELDS = 1000;
 
@@ -210,16 +211,13 @@ export function formatRequestHead(
 	framing: RequestFraming,
 	length: number | undefined,
 	keepAlive: boolean,
+	remembered: RememberedLines,
 ): string {
-	if (!TARGET.test(request.target)) throw new InvalidRequest('the request target holds a forbidden character');
-	let head = `${request.method} ${request.target} HTTP/1.1\r\n`;
+	if (!isTarget(request.target)) throw new InvalidRequest('the request target holds a forbidden character');
+	const lines = remembered.of(request.headers);
+	let head = `${request.method} ${request.target} HTTP/1.1\r\n${lines.text}`;
 	let options = keepAlive ? '' : 'close';
-	const headers = request.headers;
-	for (let i = 0, size = headers.size; i < size; i++) {
-		const name = headers.nameAt(i);
-		head += `${name}: ${headers.valueAt(i)}\r\n`;
-		if (name.length === 2 && sameName(name, 'te')) options = options === '' ? 'TE' : `${options}, TE`;
-	}
+	if (lines.te) options = options === '' ? 'TE' : `${options}, TE`;
 	if (request.upgrade !== undefined) {
 		head += `Connection: ${options === '' ? '' : `${options}, `}Upgrade\r\nUpgrade: ${request.upgrade}\r\n`;
 	} else if (options !== '') {
@@ -246,7 +244,13 @@ export class InvalidRequest extends Error {
 	}
 }
 
-const TARGET = /^[\x21-\x7e\x80-\xff]+$/;
+function isTarget(text: string): boolean {
+	for (let i = 0; i < text.length; i++) {
+		const code = text.charCodeAt(i);
+		if (code < 0x21 || code > 0xff || code === 0x7f) return false;
+	}
+	return text !== '';
+}
 
 function parseStatusLine(text: string): number {
 	// `HTTP/1.1 200`, then a blank and the reason, or the line's end: many servers leave the blank off.

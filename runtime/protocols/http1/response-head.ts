@@ -121,7 +121,8 @@ export class FieldWriter {
 	}
 }
 
-function holds(headers: HeaderList, items: readonly string[]): boolean {
+/** Whether a list holds these names and values, and no more. */
+export function holds(headers: HeaderList, items: readonly string[]): boolean {
 	const size = headers.size;
 	if (items.length !== size * 2) return false;
 	for (let i = 0; i < size; i++) {

@@ -10,6 +10,7 @@ import type { TransportValues, UpstreamSettings } from '../../../compiler/exchan
 import { FastcgiConnection } from '../../protocols/fastcgi/fastcgi-connection.ts';
 import type { ClientOptions, ConnectionKeeper } from '../../protocols/http1/client-call.ts';
 import { ClientConnection } from '../../protocols/http1/client-connection.ts';
+import { RememberedLines } from '../../protocols/http1/remembered-heads.ts';
 import { ClientCoders } from '../../protocols/http2/client-session.ts';
 import type { Wire } from '../../protocols/wire.ts';
 import type { ClientTarget } from './dialer.ts';
@@ -82,6 +83,7 @@ export class LinkMaker {
 			maxResponseHead: settings.max_response_header ?? MAX_RESPONSE_HEAD,
 			keepAlive: limits.timeout > 0 && limits.count > 0,
 			pieces: surroundings.pieces,
+			lines: new RememberedLines(),
 		};
 		const total = transport.keepalive_idle_conns_total;
 		const idled = (): boolean => {

@@ -10,6 +10,7 @@ import {
 	parseResponseHead,
 	requestFraming,
 } from '../../../../runtime/protocols/http1/client-head.ts';
+import { RememberedHead, RememberedLines } from '../../../../runtime/protocols/http1/remembered-heads.ts';
 
 const heads = suite('client heads');
 
@@ -93,12 +94,12 @@ heads('requests say how long their body is', () => {
 	assert.is(requestFraming(undefined, 'GET'), 'chunked');
 	const request = { method: 'GET', target: '/', headers: new HeaderList(), body: null, upgrade: 'websocket' };
 	assert.is(
-		formatRequestHead(request, 'none', 0, true),
+		formatRequestHead(request, 'none', 0, true, new RememberedLines()),
 		'GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n',
 	);
 	const closing = { ...request, upgrade: undefined };
 	assert.is(
-		formatRequestHead(closing, 'length', 2, false),
+		formatRequestHead(closing, 'length', 2, false, new RememberedLines()),
 		'GET / HTTP/1.1\r\nConnection: close\r\nContent-Length: 2\r\n\r\n',
 	);
 	assert.is(formatLastChunk(new HeaderList(['A', 'b'])), '0\r\nA: b\r\n\r\n');
@@ -123,6 +124,43 @@ heads('a head in pieces is found wherever it is cut, and bounded', () => {
 	const bare = new PendingHead();
 	bare.begin(Buffer.from('HTTP/1.1 200 OK\n'), 0, 16);
 	assert.throws(() => bare.add(Buffer.from('\n'), 1, 100), 'bare LF');
+});
+
+heads('a response head that comes again is known, until another comes', () => {
+	const remembered = new RememberedHead();
+	const text = 'HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 2\r\n';
+	const data = Buffer.from(`xx${text}\r\nok`);
+	const see = () => remembered.seen(text, data, 2, parseResponseHead(text, 'GET', false));
+	assert.is(remembered.find(data, 2, data.length), undefined);
+	see();
+	assert.is(remembered.find(data, 2, data.length), undefined, 'once is not enough');
+	see();
+	const known = remembered.find(data, 2, data.length)!;
+	assert.is(remembered.size, text.length + 2);
+	assert.equal([known.status, known.framing, known.length, [...known.headers]], [200, 'length', 2, [['A', 'b']]]);
+	// What is made of one answer is not in the next.
+	known.headers.add('Via', '1.1 svc');
+	assert.equal([...remembered.find(data, 2, data.length)!.headers], [['A', 'b']]);
+	const cut = data.length - 3;
+	assert.is(remembered.find(data, 2, cut), undefined, 'not whole');
+	see();
+	for (let at = 2; at < cut; at++) {
+		const other = Buffer.from(data);
+		other[at]! ^= 1;
+		assert.is(remembered.find(other, 2, other.length), undefined, String(at));
+		see();
+	}
+});
+
+heads('field lines that are sent again are those of the fields, whatever was sent between', () => {
+	const remembered = new RememberedLines();
+	for (let i = 0; i < 400; i++) {
+		const value = String(i % 3);
+		const headers = new HeaderList(['Host', 'a', 'B', value, ...(i % 2 ? ['Te', 'trailers'] : []), 'C', '\xe9']);
+		const { text, te } = remembered.of(headers);
+		assert.is(text, `Host: a\r\nB: ${value}\r\n${i % 2 ? 'Te: trailers\r\n' : ''}C: \xe9\r\n`);
+		assert.is(te, i % 2 === 1);
+	}
 });
 
 heads.run();

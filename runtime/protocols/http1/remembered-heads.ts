@@ -1,0 +1,99 @@
+/** Heads that come again as they were: an upstream's within a second, a client's on its connection. */
+import { HeaderList, sameName } from '../../../compiler/exchange/header-list.ts';
+import type { ResponseHead } from './client-head.ts';
+import { holds } from './response-head.ts';
+
+/** Bytes of the longest head that is remembered. */
+const LONGEST = 2048;
+
+const LF = 10;
+
+/** The last response head of a connection, once it has come twice. */
+export class RememberedHead {
+	#text = '';
+	#bytes: Buffer | undefined = undefined;
+	#head: ResponseHead | undefined = undefined;
+	#items: readonly string[] = [];
+
+	/** Bytes of the head that `find` found, its empty line included. */
+	get size(): number {
+		return this.#bytes?.length ?? 0;
+	}
+
+	/** The head that stands at `start`, if it is the one remembered. Its fields are the caller's. */
+	find(data: Buffer, start: number, end: number): ResponseHead | undefined {
+		const bytes = this.#bytes;
+		if (bytes === undefined) return undefined;
+		const stop = start + bytes.length;
+		if (stop > end || data[stop - 1] !== LF || data.compare(bytes, 0, bytes.length, start, stop) !== 0) {
+			this.#bytes = undefined;
+			return undefined;
+		}
+		const { protocol, status, framing, length, persistent } = this.#head!;
+		return { protocol, status, headers: new HeaderList(this.#items.slice()), framing, length, persistent };
+	}
+
+	/** A final head has been read that `find` did not find: `text` and the empty line stand at `start`. */
+	seen(text: string, data: Buffer, start: number, head: ResponseHead): void {
+		if (text.length > LONGEST) return;
+		if (text !== this.#text) {
+			this.#text = text;
+			return;
+		}
+		this.#bytes = Buffer.from(data.subarray(start, start + text.length + 2));
+		this.#head = head;
+		const items: string[] = [];
+		for (let i = 0, { headers } = head; i < headers.size; i++) items.push(headers.nameAt(i), headers.valueAt(i));
+		this.#items = items;
+	}
+}
+
+/** Field lines of a request. */
+export interface FieldLines {
+	readonly text: string;
+	/** Whether `TE` is among them. */
+	readonly te: boolean;
+}
+
+interface KnownLines extends FieldLines {
+	readonly items: readonly string[];
+	text: string;
+	/** Whether they have come again. */
+	again: boolean;
+}
+
+const SLOTS = 64;
+
+/** The field lines of the last requests: most clients say the same with each. */
+export class RememberedLines {
+	readonly #slots: (KnownLines | undefined)[] = new Array(SLOTS).fill(undefined);
+
+	/** The lines of a list of fields. */
+	of(headers: HeaderList): FieldLines {
+		const size = headers.size;
+		if (size === 0) return { text: '', te: false };
+		const slot = (size * 31 + headers.valueAt(0).length * 7 + headers.valueAt(size >> 1).length) % SLOTS;
+		const known = this.#slots[slot];
+		if (known !== undefined && holds(headers, known.items)) {
+			if (!known.again) {
+				known.again = true;
+				// Through bytes, because the text was joined from parts and each use would join them again.
+				known.text = Buffer.from(known.text, 'latin1').toString('latin1');
+			}
+			return known;
+		}
+		const items: string[] = [];
+		let text = '';
+		let te = false;
+		for (let i = 0; i < size; i++) {
+			const name = headers.nameAt(i);
+			const value = headers.valueAt(i);
+			items.push(name, value);
+			text += `${name}: ${value}\r\n`;
+			if (name.length === 2 && sameName(name, 'te')) te = true;
+		}
+		const lines = { text, te, items, again: false };
+		if (text.length <= LONGEST) this.#slots[slot] = lines;
+		return lines;
+	}
+}
