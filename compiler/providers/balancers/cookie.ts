@@ -29,7 +29,18 @@ export const cookie: Balancer = {
 			else
 				cx.problem('error', 'cookie/invalid-name', args[0].span, `\`${args[0].text}\` cannot be the name of a cookie.`);
 		}
-		if (args[1]) settings.secret = args[1].text;
+		if (args[1]) {
+			settings.secret = args[1].text;
+			const variable = /\{env\.([^{}]+)\}/.exec(args[1].text);
+			if (variable) {
+				// Taken literally it would be a secret that everybody knows.
+				const message = 'Placeholders in the secret are not resolved: it would be this text.';
+				const severity = cx.dialect === 'configfile' ? 'error' : 'warning';
+				cx.problem(severity, 'cookie/secret-placeholder', args[1].span, message, {
+					hint: `Write \`{$${variable[1]}}\`, which is read from the environment when the file is loaded.`,
+				});
+			}
+		}
 		cx.subdirectives(
 			line.block,
 			{
