@@ -34,8 +34,9 @@ export interface HttpTransportSettings {
 	readonly keepalive_idle_conns_total?: number;
 }
 
-/** Bounds of `read_buffer`. */
+/** The least `read_buffer`, in bytes. */
 export const LEAST_READ = 1024;
+/** The most, in bytes. */
 export const MOST_READ = 16_777_216;
 
 /** Versions of HTTP to upstreams. */
