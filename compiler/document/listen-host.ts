@@ -74,7 +74,7 @@ function tcp(text: string, rest: string, family: string): ListenHost | ListenHos
 }
 
 function unix(text: string, rest: string): ListenHost | ListenHostMistake {
-	const [, path, digits] = /^(.*?)(?:\|([^|/]*))?$/.exec(rest)!;
+	const [, path, digits] = /^(.*?)(?:\|([^|/]*))?$/s.exec(rest)!;
 	if (!/^(?:\/|\{).*[^/]$/s.test(path!) || !hasOnlyMachinePlaceholders(path!) || /[\0\n]/.test(path!)) {
 		return notAHost(text, 'Write the path of the socket from the root: unix//run/svc.sock.');
 	}

@@ -10,6 +10,7 @@
  * - a `}` in a word (`a}`, `{2}`) is text unless braces are missing in the file, and a carriage return inside a word goes;
  * - a `}` that closes a block also ends a brace that was glued to a word in it (`{b`);
  * - quotes and heredocs that begin behind a `#` inside a word, which is no comment to the lexer, keep their text;
+ * - an empty line between `import` and a `{` of its own, or behind that, does not join them;
  * - a `<<E` that white space at the end of its line, or the end of the file, keeps from being a heredoc gets a `\` before it;
  * - a `{$NAME:default}` over several lines, or with a `{`, a quote or a `#` in it, stays as it is;
  * - Configfile's `} else` stays on its line, a `{` below a `let` line stays on its own, and the value of `name="a  b"` is quoted text.
@@ -25,7 +26,7 @@ const emptyContinuation = /^\\\r?\n(?=[ \t\r]*\n\s*\})/;
 const readAsMore = /(?!^)[{\n"`#\\]|\s\}$/;
 
 /** A word and the rest of its line, where that is white space and more than the line's end. */
-const wordAtLineEnd = /\S*(?:\r*[^\S\r\n][^\S\n]*\n|[^\S\n]*$)/y;
+const wordAtLineEnd = /[^ \n]*(?: [^\S\n]*\n|[^\S\n]*$)/y;
 
 const heredocMarker = /^[A-Za-z0-9_-]+$/;
 const parameterBefore = /(?:^|\s)[A-Za-z_][A-Za-z0-9_-]*=$/;
@@ -193,7 +194,8 @@ class FormatMachine {
 				}
 				return true;
 			}
-			if (!space) {
+			// Only a blank ends the word here, to the lexer.
+			if (c !== ' ') {
 				this.#marker += c;
 				this.#print(c);
 				return true;
@@ -277,8 +279,9 @@ class FormatMachine {
 	}
 
 	#endOfSourceLine(): void {
+		// An empty line ends nothing: the brace would join the line before it.
 		const onlyBrace = this.#firstWord === '{' && this.#brace?.own === true && !this.#brace.written;
-		if (!onlyBrace)
+		if (!onlyBrace && this.#firstWord !== '')
 			this.#afterImport = this.#depth === 0 && (this.#firstWord === 'import' || this.#firstWord === 'let');
 		this.#beginLine();
 	}
