@@ -2,12 +2,10 @@
 import type { Body, BodySource } from '../../compiler/exchange/body.ts';
 import { isStream } from '../../compiler/exchange/body.ts';
 import type { Coding, Compressor, EncodedResult, ServedFile } from '../../compiler/exchange/leases.ts';
-import { createCodingStream, encodeWhole } from './codings.ts';
+import { createCodingStream, encodeWhole, LARGEST_AT_ONCE, mostAtOnce } from './codings.ts';
 import { EncodedBody } from './encoded-body.ts';
 import { EncodedFiles, LARGEST_KEPT } from './encoded-files.ts';
-
-/** Bytes that are encoded at once: about half a millisecond at the usual levels. More would make other requests wait. */
-const AT_ONCE = 16 * 1024;
+import { type ReusedEncoder, reusedEncoder } from './reused-encoder.ts';
 
 /** Bodies that are encoded on the thread pool at a time; what comes beyond is sent as it is. */
 const MOST_STREAMS = 64;
@@ -18,6 +16,10 @@ type Encoded = ReturnType<Compressor['encode']>;
 /** The compressor of a thread. */
 export class ThreadCompressor implements Compressor {
 	readonly #files = new EncodedFiles();
+	/** By name, level and checksum; null where there is none. */
+	readonly #encoders = new Map<string, ReusedEncoder | null>();
+	/** Where they write to. */
+	readonly #output = Buffer.allocUnsafeSlow(LARGEST_AT_ONCE + 1024);
 	#streams = 0;
 
 	encode(body: Exclude<Body, null>, coding: Coding, options: EncodeOptions): Encoded {
@@ -29,26 +31,64 @@ export class ThreadCompressor implements Compressor {
 		}
 		if (!isStream(body)) {
 			const bytes = typeof body === 'string' ? Buffer.from(body) : body;
-			if (bytes.byteLength <= AT_ONCE) return this.#keep(encodeWhole(bytes, coding), coding, identity);
+			if (bytes.byteLength <= mostAtOnce(coding)) return this.#keep(this.#whole(bytes, coding), coding, identity);
 			return this.#streamed(new WholeBody(bytes), undefined, coding, options);
 		}
-		if (body.length !== undefined && body.length <= AT_ONCE) return this.#short(body, coding, options);
+		if (body.length !== undefined && body.length <= mostAtOnce(coding)) return this.#short(body, [], coding, identity);
 		if (!options.flush) return this.#streamed(body, undefined, coding, options);
 		return this.#ofUnknownLength(body, coding, options);
 	}
 
-	/** A short stream, such as a small file, is read whole first. */
-	async #short(source: BodySource, coding: Coding, { identity }: EncodeOptions): Promise<EncodedResult> {
-		const pieces: Uint8Array[] = [];
+	/** A short stream, such as what an upstream answered, is read whole first; a promise only when it has to be waited for. */
+	#short(source: BodySource, pieces: Uint8Array[], coding: Coding, identity: ServedFile | undefined): Encoded {
 		for (;;) {
 			const piece = source.pull();
-			const bytes = piece instanceof Promise ? await piece : piece;
-			if (bytes === null) break;
+			if (piece instanceof Promise) {
+				return piece.then(
+					bytes =>
+						this.#taken(bytes, source, pieces, coding, identity) ?? this.#short(source, pieces, coding, identity),
+				);
+			}
+			const result = this.#taken(piece, source, pieces, coding, identity);
+			if (result) return result;
+		}
+	}
+
+	/** What comes of a piece of a short stream: nothing before the last one. */
+	#taken(
+		bytes: Uint8Array | null,
+		source: BodySource,
+		pieces: Uint8Array[],
+		coding: Coding,
+		identity: ServedFile | undefined,
+	): Encoded | undefined {
+		if (bytes === null) {
+			const whole = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
+			return this.#keep(this.#whole(whole, coding), coding, identity);
+		}
+		if (pieces.length > 0 || bytes.byteLength !== source.length) {
 			// A copy: the bytes are ours until the next pull only.
 			pieces.push(Uint8Array.from(bytes));
+			return undefined;
 		}
-		const form = encodeWhole(pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces), coding);
-		return this.#keep(form, coding, identity);
+		const result = this.#keep(this.#whole(bytes, coding), coding, identity);
+		const end = source.pull();
+		return end instanceof Promise ? end.then(() => result) : result;
+	}
+
+	#whole(bytes: Uint8Array, coding: Coding): Buffer {
+		return this.#encoder(coding)?.(bytes) ?? encodeWhole(bytes, coding);
+	}
+
+	#encoder(coding: Coding): ReusedEncoder | null {
+		if (coding.name === 'br') return null;
+		const key = `${coding.name} ${coding.level} ${coding.checksum}`;
+		let encoder = this.#encoders.get(key);
+		if (encoder === undefined) {
+			encoder = reusedEncoder(coding, this.#output) ?? null;
+			this.#encoders.set(key, encoder);
+		}
+		return encoder;
 	}
 
 	/** Looks at what is there already: an answer that is whole in it may be too short to be worth it. */
