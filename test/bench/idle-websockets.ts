@@ -1,0 +1,181 @@
+/**
+ * Idle WebSockets through one process: memory that each takes, beside nginx, and that they still work after the wait.
+ *
+ * Usage: node test/bench/idle-websockets.ts [--count 10000] [--seconds 5]
+ *
+ * Each takes two descriptors of the server: a lower limit of the machine (`ulimit -n`) lowers the count.
+ */
+import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { connect, createServer, type Socket } from 'node:net';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { freePorts, SVC, temporaryFolder, waitForPort } from '../harness.ts';
+import { BenchServer, isInstalled } from './servers.ts';
+
+/** What the server in front took and did. */
+export interface IdleResult {
+	readonly server: string;
+	readonly count: number;
+	/** Resident bytes before, and with all connections idle. */
+	readonly before: number;
+	readonly after: number;
+	/** Of those asked at the end, how many echoed. */
+	readonly answered: number;
+	readonly asked: number;
+	/** Seconds of processor time while nothing happened. */
+	readonly idleSeconds: number;
+}
+
+const HANDSHAKE = [
+	'GET /ws HTTP/1.1',
+	'Host: localhost',
+	'Connection: Upgrade',
+	'Upgrade: websocket',
+	'Sec-WebSocket-Version: 13',
+	'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+	'\r\n',
+].join('\r\n');
+const SWITCHED =
+	'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n';
+/** Handshakes under way at once. */
+const AT_ONCE = 200;
+
+/** Connections that a process may hold when each takes two descriptors. */
+export function mostConnections(): number {
+	const limit = Number(execFileSync('sh', ['-c', 'ulimit -n'], { encoding: 'utf8' }).trim());
+	return Number.isNaN(limit) ? Number.POSITIVE_INFINITY : Math.floor((limit - 200) / 2);
+}
+
+/** Opens the connections through one server, lets them be, and asks some of them. */
+export async function idleWebSockets(name: 'svc' | 'nginx', count: number, seconds: number): Promise<IdleResult> {
+	const [port] = (await freePorts(1)) as [number];
+	const upstream = fork(import.meta.filename, ['upstream'], { stdio: 'inherit' });
+	const [upstreamPort] = (await once(upstream, 'message')) as [number];
+	const server = new BenchServer(name, port, start(name, port, upstreamPort));
+	const sockets: Socket[] = [];
+	try {
+		await waitForPort(port);
+		// What starting leaves behind is not the connections'.
+		await new Promise(resolve => setTimeout(resolve, 2000));
+		const before = server.residentBytes();
+		while (sockets.length < count) {
+			const more = Math.min(AT_ONCE, count - sockets.length);
+			sockets.push(...(await Promise.all(Array.from({ length: more }, () => open(port)))));
+		}
+		await new Promise(resolve => setTimeout(resolve, 1000));
+		const began = server.cpuSeconds();
+		await new Promise(resolve => setTimeout(resolve, seconds * 1000));
+		const idleSeconds = server.cpuSeconds() - began;
+		const after = server.residentBytes();
+		const some = sockets.filter((_, i) => i % Math.ceil(count / 100) === 0);
+		const echoes = await Promise.all(some.map(echoed));
+		return {
+			server: name,
+			count,
+			before,
+			after,
+			idleSeconds,
+			asked: some.length,
+			answered: echoes.filter(Boolean).length,
+		};
+	} finally {
+		for (const socket of sockets) socket.destroy();
+		await server.stop();
+		upstream.kill();
+	}
+}
+
+function start(name: 'svc' | 'nginx', port: number, upstream: number): ChildProcess {
+	const folder = temporaryFolder();
+	if (name === 'svc') {
+		writeFileSync(
+			path.join(folder, 'Configfile'),
+			`{\n\tadmin off\n\tthreads 1\n}\nhttp://:${port} {\n\treverse_proxy 127.0.0.1:${upstream}\n}\n`,
+		);
+		return spawn(SVC, ['run'], { cwd: folder, stdio: 'ignore' });
+	}
+	writeFileSync(
+		path.join(folder, 'nginx.conf'),
+		`daemon off; master_process off; worker_processes 1; pid ${folder}/pid; error_log ${folder}/error.log;
+events { worker_connections 65535; }
+http {
+	access_log off; client_body_temp_path ${folder}; proxy_temp_path ${folder}; fastcgi_temp_path ${folder};
+	uwsgi_temp_path ${folder}; scgi_temp_path ${folder};
+	server {
+		listen 127.0.0.1:${port} backlog=4096;
+		location / {
+			proxy_pass http://127.0.0.1:${upstream};
+			proxy_http_version 1.1;
+			proxy_set_header Upgrade $http_upgrade;
+			proxy_set_header Connection Upgrade;
+			proxy_read_timeout 1h;
+		}
+	}
+}
+`,
+	);
+	return spawn('nginx', ['-p', folder, '-c', path.join(folder, 'nginx.conf')], { stdio: 'ignore' });
+}
+
+/** A connection that has been switched. */
+function open(port: number): Promise<Socket> {
+	return new Promise((resolve, reject) => {
+		const socket = connect(port, '127.0.0.1', () => socket.write(HANDSHAKE));
+		let text = '';
+		socket.on('data', function read(bytes) {
+			text += bytes.toString('latin1');
+			if (!text.includes('\r\n\r\n')) return;
+			socket.off('data', read).off('error', reject);
+			socket.on('error', () => {});
+			if (text.startsWith('HTTP/1.1 101 ')) resolve(socket);
+			else reject(new Error(text));
+		});
+		socket.once('error', reject);
+	});
+}
+
+/** Whether a message comes back within five seconds. */
+function echoed(socket: Socket): Promise<boolean> {
+	return new Promise(resolve => {
+		const timer = setTimeout(() => resolve(false), 5000);
+		socket.once('data', bytes => {
+			clearTimeout(timer);
+			resolve(bytes.toString('latin1') === 'ping');
+		});
+		socket.write('ping');
+	});
+}
+
+/** The process behind the server: switches, and sends back what it gets. */
+function serveUpstream(): void {
+	const server = createServer(socket => {
+		socket.on('error', () => {});
+		socket.once('data', () => {
+			socket.write(SWITCHED);
+			socket.pipe(socket);
+		});
+	});
+	server.listen({ port: 0, host: '127.0.0.1', backlog: 4096 }, () => {
+		process.send!((server.address() as { port: number }).port);
+	});
+	process.on('disconnect', () => process.exit());
+}
+
+if (process.argv[2] === 'upstream') serveUpstream();
+else if (process.argv[1] === import.meta.filename) {
+	const { values } = parseArgs({
+		options: { count: { type: 'string', default: '10000' }, seconds: { type: 'string', default: '5' } },
+	});
+	const count = Math.min(Number(values.count), mostConnections());
+	const megabytes = (bytes: number): string => `${(bytes / 1_048_576).toFixed(0)} MiB`;
+	for (const name of ['svc', 'nginx'] as const) {
+		if (name === 'nginx' && !isInstalled('nginx')) continue;
+		const { before, after, answered, asked, idleSeconds } = await idleWebSockets(name, count, Number(values.seconds));
+		const each = ((after - before) / count / 1024).toFixed(1);
+		console.log(
+			`${name.padEnd(6)} ${count} idle WebSockets: ${megabytes(before)} before, ${megabytes(after)} with them, ${each} KiB each; ${idleSeconds.toFixed(2)} s of processor in ${values.seconds} s; ${answered} of ${asked} asked answer`,
+		);
+	}
+}
