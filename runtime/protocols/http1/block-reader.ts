@@ -27,13 +27,14 @@ export class BlockReader {
 	 */
 	piece(bytes: Buffer, start: number, end: number, more: boolean): Buffer {
 		const block = this.#block;
-		if (block === undefined) {
-			if (more && this.#taker.takesMemory) this.#readInto(this.#memory.block());
+		// Bytes that were held back stand elsewhere.
+		if (block === undefined || !this.#taker.takesMemory || bytes.buffer !== block.buffer) {
+			if (more && block === undefined && this.#taker.takesMemory) this.#readInto(this.#memory.block());
 			return this.#memory.copy(bytes, start, end);
 		}
 		if (end - start >= LARGE_PIECE) {
 			this.#readInto(more ? this.#memory.block() : undefined);
-			return end - start === block.length ? block : block.subarray(start, end);
+			return end - start === block.length ? block : bytes.subarray(start, end);
 		}
 		const piece = this.#memory.copy(bytes, start, end);
 		if (!more) {
@@ -41,6 +42,19 @@ export class BlockReader {
 			this.#memory.giveBack(block);
 		}
 		return piece;
+	}
+
+	/** What `piece` gave, when nobody looks at it any more. */
+	giveBack(piece: Uint8Array): void {
+		this.#memory.giveBack(piece);
+	}
+
+	/** While bytes are received: no piece is wanted any more. */
+	release(): void {
+		const block = this.#block;
+		if (block === undefined || !this.#taker.takesMemory) return;
+		this.#readInto(undefined);
+		this.#memory.giveBack(block);
 	}
 
 	/** Nothing is read any more. */

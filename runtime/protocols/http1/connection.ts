@@ -262,7 +262,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		let body: RequestBody | undefined;
 		let at = start;
 		if (parser.bodyLength !== 0) {
-			body = new RequestBody(this, parser.bodyLength, limits, this.#input.shared ? engine.pieceMemory : undefined);
+			body = new RequestBody(this, parser.bodyLength, limits, this.#input.blocks(engine));
 			if (at < bytes.length) at = body.feed(bytes, at);
 			if (at < 0) return this.#refuse(400, 'bad_chunk', start);
 		}

@@ -4,10 +4,11 @@ import type { Exchange } from '../../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
 import type { ProtocolLimits } from '../protocol.ts';
+import type { BlockReader } from './block-reader.ts';
 import { ChunkedDecoder, type ChunkSink } from './chunked-decoder.ts';
 import { CHUNKED } from './head-parser.ts';
 import { BODY_HIGH_WATER } from './limits.ts';
-import type { PieceMemory } from './piece-memory.ts';
+import { LARGE_PIECE } from './piece-memory.ts';
 
 /** The connection as its body sees it. */
 export interface BodyFeeder {
@@ -38,14 +39,14 @@ export class RequestBody implements BodySource, ChunkSink {
 	#waiter: Waiter | undefined = undefined;
 	#failure: HttpError | undefined = undefined;
 	#discarding = false;
-	readonly #memory: PieceMemory | undefined;
+	readonly #blocks: BlockReader | undefined;
 	/** What the last pull gave: its reader's until the next one. */
 	#lent: Uint8Array | undefined = undefined;
 
-	/** `length` is bytes, or CHUNKED; trailers are bound as heads are. With `memory`, bytes fed are not kept themselves, but copied there. */
-	constructor(feeder: BodyFeeder, length: number, limits: ProtocolLimits, memory: PieceMemory | undefined) {
+	/** `length` is bytes, or CHUNKED; trailers are bound as heads are. With `blocks`, bytes fed are not kept themselves. */
+	constructor(feeder: BodyFeeder, length: number, limits: ProtocolLimits, blocks: BlockReader | undefined) {
 		this.#feeder = feeder;
-		this.#memory = memory;
+		this.#blocks = blocks;
 		this.length = length === CHUNKED ? undefined : length;
 		this.#remaining = length;
 		const { maxHeadSize, maxHeaderCount, maxChunkExtensions } = limits;
@@ -95,7 +96,7 @@ export class RequestBody implements BodySource, ChunkSink {
 
 	pull(): Uint8Array | null | Promise<Uint8Array | null> {
 		if (this.#lent !== undefined) {
-			this.#memory?.giveBack(this.#lent);
+			this.#blocks?.giveBack(this.#lent);
 			this.#lent = undefined;
 		}
 		const piece = this.#queue.shift();
@@ -145,7 +146,7 @@ export class RequestBody implements BodySource, ChunkSink {
 		} else {
 			end = Math.min(bytes.length, start + this.#remaining);
 			this.#remaining -= end - start;
-			if (end > start) this.push(bytes.subarray(start, end));
+			if (end > start) this.#take(bytes, start, end);
 			if (this.#remaining > 0) return end;
 		}
 		this.complete = true;
@@ -157,13 +158,20 @@ export class RequestBody implements BodySource, ChunkSink {
 
 	/** For the decoder: content. */
 	push(bytes: Buffer): void {
-		this.#received += bytes.length;
+		this.#take(bytes, 0, bytes.length);
+	}
+
+	#take(bytes: Buffer, start: number, end: number): void {
+		const length = end - start;
+		this.#received += length;
 		if (this.#exchange) this.#exchange.bytesReceived = this.#received;
 		if (this.#discarding) {
-			this.#discarded += bytes.length;
+			this.#discarded += length;
+			this.#blocks?.release();
 			return;
 		}
-		const piece = this.#memory ? this.#memory.copy(bytes, 0, bytes.length) : bytes;
+		const more = this.#decoder === undefined && this.#remaining >= LARGE_PIECE;
+		const piece = this.#blocks ? this.#blocks.piece(bytes, start, end, more) : bytes.subarray(start, end);
 		const waiter = this.#waiter;
 		if (waiter) {
 			this.#waiter = undefined;

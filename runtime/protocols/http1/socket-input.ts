@@ -3,7 +3,9 @@ import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ClientSocket } from '../client-socket.ts';
 import { DirectSocket, isDirect, type SocketHolder } from '../direct-socket.ts';
+import { BlockReader, type BlockTaker } from './block-reader.ts';
 import { ownedCopy } from './owned-copy.ts';
+import type { PieceMemory } from './piece-memory.ts';
 import { UpgradedStream } from './upgraded-stream.ts';
 
 /** Bytes that one read can give. */
@@ -36,7 +38,7 @@ export interface InputSink {
  * Reads a socket. Those without TLS are read into shared memory and have nothing of a stream: a block of its own for each
  * read, and the queue that it passes through, cost as much as the parsing of a request.
  */
-export class SocketInput implements SocketHolder {
+export class SocketInput implements SocketHolder, BlockTaker {
 	/** The socket to use from now on; the one that was given may be no more. */
 	readonly socket: ClientSocket;
 	/** True when bytes are the sink's only until it returns. */
@@ -46,6 +48,10 @@ export class SocketInput implements SocketHolder {
 	readonly #memory: ReadMemory | undefined;
 	readonly #onData: ((bytes: Buffer) => void) | undefined;
 	readonly #onEnd: (() => void) | undefined;
+	/** What is read into in place of the shared memory. */
+	#block: Buffer | undefined = undefined;
+	#receiving = false;
+	#blocks: BlockReader | undefined = undefined;
 	#paused = false;
 	#upgraded: UpgradedStream | undefined = undefined;
 
@@ -119,9 +125,30 @@ export class SocketInput implements SocketHolder {
 	}
 
 	received(count: number): void {
-		const memory = this.#memory!;
-		if (this.#upgraded === undefined) this.sink.data(memory.first(count));
-		else if (!this.#upgraded.receive(ownedCopy(memory.buffer, 0, count))) this.socket.pause();
+		const block = this.#block;
+		const bytes = block === undefined ? this.#memory!.first(count) : block.subarray(0, count);
+		if (this.#upgraded === undefined) {
+			this.#receiving = true;
+			this.sink.data(bytes);
+			this.#receiving = false;
+		} else if (!this.#upgraded.receive(ownedCopy(bytes, 0, count))) this.socket.pause();
+	}
+
+	/** For bodies, where bytes are the sink's only until it returns. */
+	blocks(from: { readonly pieceMemory: PieceMemory }): BlockReader | undefined {
+		if (this.shared) this.#blocks ??= new BlockReader(this, from.pieceMemory);
+		return this.#blocks;
+	}
+
+	/** BlockTaker: while bytes of a socket without a stream are received. */
+	get takesMemory(): boolean {
+		return this.#receiving;
+	}
+
+	/** BlockTaker */
+	readInto(memory: Buffer | undefined): void {
+		this.#block = memory;
+		(this.socket as DirectSocket).nextMemory = memory ?? this.#memory!.buffer;
 	}
 
 	ended(): void {
