@@ -18,10 +18,10 @@ export const metrics: AdminEndpoint = {
 			},
 			run: async (x, { runtime }) => {
 				const format = metricsFormat(x.request.headers.get('accept'));
-				const text = await runtime.metrics(format);
+				const text = await runtime.exposition(format);
 				x.response.status = 200;
 				// Nothing is no OpenMetrics: that has an end.
-				x.response.headers.set('Content-Type', METRICS_TYPES[text === '' ? 'prometheus' : format]);
+				x.response.headers.set('Content-Type', METRICS_TYPES[text.length === 0 ? 'prometheus' : format]);
 				x.response.headers.add('Vary', 'Accept');
 				x.response.body = text;
 			},

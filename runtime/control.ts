@@ -109,8 +109,8 @@ export interface RuntimeControl {
 	caches(): { readonly stores: readonly CacheReport[]; readonly events: { readonly [event in CacheEvent]: number } };
 	/** Removes stored responses; resolves to how many, once no thread serves them any more. */
 	purge(selection: PurgeSelection): Promise<number>;
-	/** All metrics as text, by default of Prometheus (0.0.4); empty when they are off. */
-	metrics(format?: MetricsFormat): Promise<string>;
+	/** All metrics in a format, as UTF-8; empty when they are off. */
+	exposition(format: MetricsFormat): Promise<Uint8Array>;
 	/** Counts an Admin API request for `std_admin_http_requests_total`. */
 	countAdminRequest(path: string, method: string, status: number): void;
 	/** Begins a graceful stop: resolves when the last exchange has ended or the grace period is over. Safe to call twice. */

@@ -224,8 +224,13 @@ export class Runtime implements RuntimeControl {
 		return { requests: this.#totals.total(ROW.requests), serverErrors: this.#totals.total(ROW.serverErrors) };
 	}
 
-	async metrics(format: MetricsFormat = 'prometheus'): Promise<string> {
-		return this.#settings.metrics ? this.#metrics.render(format) : '';
+	async exposition(format: MetricsFormat): Promise<Uint8Array> {
+		return this.#settings.metrics ? this.#metrics.render(format) : new Uint8Array();
+	}
+
+	/** The exposition of Prometheus as a text. */
+	async metrics(): Promise<string> {
+		return new TextDecoder().decode(await this.exposition('prometheus'));
 	}
 
 	countAdminRequest(path: string, method: string, status: number): void {

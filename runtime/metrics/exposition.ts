@@ -1,5 +1,6 @@
 /** Metrics as text: the format of Prometheus 0.0.4, and OpenMetrics 1.0.0. */
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
+import { HistogramText, numberText } from './histogram-text.ts';
 
 /** Labels of one series. The object is the same at every scrape where the series lives on: its text is kept. */
 export interface Labels {
@@ -12,12 +13,11 @@ export interface Sample {
 	readonly value: number;
 }
 
-/** A histogram of one set of labels: counts of buckets, each without those before it, `+Inf` last, and the sum of values. */
-export interface HistogramSample {
-	readonly labels: Labels;
-	readonly counts: readonly number[];
-	readonly sum: number;
-}
+/**
+ * Takes a histogram of one set of labels: counts of buckets, each without those before it, `+Inf` last, then the sum of
+ * values. The array is the giver's.
+ */
+export type TakeHistogram = (labels: Labels, counts: ArrayLike<number>) => void;
 
 /** A family of metrics, read when somebody asks. Names of counters end in `_total`. */
 export type MetricFamily = { readonly name: string; readonly help: string } & (
@@ -25,47 +25,57 @@ export type MetricFamily = { readonly name: string; readonly help: string } & (
 	| {
 			readonly type: 'histogram';
 			readonly bounds: readonly number[];
-			readonly histograms: () => readonly HistogramSample[];
+			readonly histograms: (take: TakeHistogram) => void;
 	  }
 );
 
-/** Writes families, and keeps the text of labels between scrapes. */
+/** Writes families, and keeps the text of labels and histograms between scrapes. */
 export class Exposition {
 	readonly #texts = new WeakMap<Labels, string>();
+	/** By format, by family, by labels. */
+	readonly #histograms = new Map<string, WeakMap<Labels, HistogramText>>();
 
-	/** All families, in the given order. */
-	render(families: readonly MetricFamily[], format: MetricsFormat): string {
+	/** All families, in the given order, as UTF-8. */
+	render(families: readonly MetricFamily[], format: MetricsFormat): Buffer {
 		const open = format === 'openmetrics';
-		const parts: string[] = [];
+		const parts: Buffer[] = [];
+		let lines = '';
 		for (const family of families) {
 			// OpenMetrics names a family of counters without the ending that its samples have.
 			const name = open && family.type === 'counter' ? family.name.replace(/_total$/, '') : family.name;
-			parts.push(`# HELP ${name} ${escapeHelp(family.help, open)}\n# TYPE ${name} ${family.type}\n`);
+			lines += `# HELP ${name} ${escapeHelp(family.help, open)}\n# TYPE ${name} ${family.type}\n`;
 			if (family.type === 'histogram') {
-				const ends = [...family.bounds, Number.POSITIVE_INFINITY].map(bound => `le="${boundText(bound, open)}"} `);
-				for (const one of family.histograms()) parts.push(this.#histogram(family.name, one, ends));
+				parts.push(Buffer.from(lines));
+				lines = '';
+				const bounds = [...family.bounds, Number.POSITIVE_INFINITY].map(bound => `le="${boundText(bound, open)}"`);
+				const kept = this.#kept(`${format} ${family.name}`);
+				family.histograms((labels, counts) => {
+					let text = kept.get(labels);
+					if (text === undefined) {
+						text = new HistogramText(family.name, this.#text(labels), bounds);
+						kept.set(labels, text);
+					}
+					parts.push(text.lines(counts));
+				});
 				continue;
 			}
 			for (const { labels, value } of family.samples()) {
 				const text = this.#text(labels);
-				parts.push(`${family.name}${text === '' ? '' : `{${text}}`} ${numberText(value)}\n`);
+				lines += `${family.name}${text === '' ? '' : `{${text}}`} ${numberText(value)}\n`;
 			}
 		}
-		if (open) parts.push('# EOF\n');
-		return parts.join('');
+		if (open) lines += '# EOF\n';
+		parts.push(Buffer.from(lines));
+		return Buffer.concat(parts);
 	}
 
-	#histogram(name: string, { labels, counts, sum }: HistogramSample, ends: readonly string[]): string {
-		const text = this.#text(labels);
-		const head = text === '' ? `${name}_bucket{` : `${name}_bucket{${text},`;
-		let lines = '';
-		let count = 0;
-		for (let i = 0; i < ends.length; i++) {
-			count += counts[i]!;
-			lines += `${head}${ends[i]}${count}\n`;
+	#kept(key: string): WeakMap<Labels, HistogramText> {
+		let kept = this.#histograms.get(key);
+		if (kept === undefined) {
+			kept = new WeakMap();
+			this.#histograms.set(key, kept);
 		}
-		const braces = text === '' ? '' : `{${text}}`;
-		return `${lines}${name}_sum${braces} ${numberText(sum)}\n${name}_count${braces} ${count}\n`;
+		return kept;
 	}
 
 	#text(labels: Labels): string {
@@ -88,11 +98,6 @@ function escapeValue(value: string): string {
 function escapeHelp(help: string, open: boolean): string {
 	const text = help.replace(/\\/g, '\\\\').replace(/\n/g, '\\n');
 	return open ? text.replace(/"/g, '\\"') : text;
-}
-
-function numberText(value: number): string {
-	if (Number.isFinite(value)) return String(value);
-	return Number.isNaN(value) ? 'NaN' : value > 0 ? '+Inf' : '-Inf';
 }
 
 /** OpenMetrics wants whole bounds as `1.0`. */

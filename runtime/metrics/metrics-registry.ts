@@ -4,7 +4,7 @@ import type { CacheReport } from '../cache/cache-board.ts';
 import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
 import type { UpstreamReport } from '../upstreams/pool-board.ts';
 import { ROW } from './counter-row.ts';
-import { Exposition, type Labels, type MetricFamily } from './exposition.ts';
+import { Exposition, type Labels, type MetricFamily, type Sample } from './exposition.ts';
 import { SERIES_FAMILIES, type SeriesFamily } from './families.ts';
 import { HTTP2_SESSIONS_SLOT, HTTP2_SLOT_FAMILIES, HTTP2_STREAMS_SLOT } from './http2-counters.ts';
 import { plainFamily } from './plain-family.ts';
@@ -95,7 +95,8 @@ export class MetricsRegistry {
 		return this.#families.map(({ name }) => name);
 	}
 
-	render(format: MetricsFormat): string {
+	/** Everything, as UTF-8. */
+	render(format: MetricsFormat): Buffer {
 		return this.#exposition.render(this.#families, format);
 	}
 }
@@ -166,10 +167,12 @@ function slotFamily({ name, help, label, slots }: SlotFamily, totals: ThreadTota
 
 function seriesFamily({ name, help, type, buckets }: SeriesFamily, totals: ThreadTotals): MetricFamily {
 	if (!buckets || type !== 'histogram') {
-		const samples = () => totals.series(name).map(({ labels, values }) => ({ labels, value: values[0]! }));
+		const samples = () => {
+			const all: Sample[] = [];
+			totals.each(name, (labels, values) => all.push({ labels, value: values[0]! }));
+			return all;
+		};
 		return { name, help, type: type === 'gauge' ? 'gauge' : 'counter', samples };
 	}
-	const histograms = () =>
-		totals.series(name).map(({ labels, values }) => ({ labels, counts: values, sum: values[buckets.length + 1]! }));
-	return { name, help, type, bounds: buckets, histograms };
+	return { name, help, type, bounds: buckets, histograms: take => totals.each(name, take) };
 }

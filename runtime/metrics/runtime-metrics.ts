@@ -35,8 +35,8 @@ export class RuntimeMetrics {
 		else this.#counted.set(key, { path, method, status, count: 1 });
 	}
 
-	/** Everything, as text. */
-	async render(format: MetricsFormat): Promise<string> {
+	/** Everything, as UTF-8. */
+	async render(format: MetricsFormat): Promise<Buffer> {
 		if (!this.#registry) {
 			const { MetricsRegistry } = await import('./metrics-registry.ts');
 			this.#registry ??= this.#filled(new MetricsRegistry(this.#totals, this.#gauges));

@@ -3,16 +3,16 @@ import type { SeriesAnnouncement } from '../threads/messages.ts';
 import { createCounterRow, ROW_GAUGES, ROW_SLOTS } from './counter-row.ts';
 import { SERIES_FAMILIES, type SeriesFamily, seriesSlots } from './families.ts';
 
-/** A labelled series summed over threads. */
-export interface SummedSeries {
-	readonly labels: { readonly [name: string]: string };
-	readonly values: number[];
+/** Labels of a series. */
+export interface SeriesLabels {
+	readonly [name: string]: string;
 }
 
 /** A series of one family: its numbers are at these places, one for each thread that has it, and in `dead`. */
 interface KnownSeries {
-	readonly labels: { readonly [name: string]: string };
-	readonly places: Map<ThreadPages, { readonly page: Float64Array; readonly slot: number }>;
+	readonly labels: SeriesLabels;
+	/** Few, and gone through at every scrape. */
+	readonly places: { readonly thread: ThreadPages; readonly page: Float64Array; readonly slot: number }[];
 	/** What is left of threads that have died. */
 	readonly dead: Float64Array;
 }
@@ -55,10 +55,10 @@ export class ThreadTotals {
 		const key = JSON.stringify(labels);
 		let series = ofFamily.get(key);
 		if (!series) {
-			series = { labels, places: new Map(), dead: new Float64Array(seriesSlots(definition)) };
+			series = { labels, places: [], dead: new Float64Array(seriesSlots(definition)) };
 			ofFamily.set(key, series);
 		}
-		series.places.set(thread, { page: found, slot });
+		series.places.push({ thread, page: found, slot });
 	}
 
 	/** The thread has died: its gauges are gone, its counters stay. */
@@ -72,14 +72,14 @@ export class ThreadTotals {
 		for (const [family, ofFamily] of this.#series) {
 			const gauge = FAMILIES.get(family)?.type === 'gauge';
 			for (const [key, { places, dead }] of ofFamily) {
-				const place = places.get(thread);
-				if (!place) continue;
-				places.delete(thread);
-				if (gauge) {
-					if (places.size === 0) ofFamily.delete(key);
-					continue;
+				for (let at = places.length - 1; at >= 0; at--) {
+					const place = places[at]!;
+					if (place.thread !== thread) continue;
+					places.splice(at, 1);
+					if (gauge) continue;
+					for (let i = 0; i < dead.length; i++) dead[i]! += place.page[place.slot + i]!;
 				}
-				for (let i = 0; i < dead.length; i++) dead[i]! += place.page[place.slot + i]!;
+				if (gauge && places.length === 0) ofFamily.delete(key);
 			}
 		}
 	}
@@ -91,16 +91,19 @@ export class ThreadTotals {
 		return sum;
 	}
 
-	/** The series of a family, summed over threads. The labels of a series are one object for as long as it lives. */
-	series(family: string): SummedSeries[] {
-		const sums: SummedSeries[] = [];
+	/**
+	 * Gives the series of a family, summed over threads. The labels of a series are one object for as long as it lives; the
+	 * values are overwritten by the next ones.
+	 */
+	each(family: string, take: (labels: SeriesLabels, values: Float64Array) => void): void {
+		let sums: Float64Array | undefined;
 		for (const { labels, places, dead } of this.#series.get(family)?.values() ?? []) {
-			const values = Array.from(dead);
-			for (const { page, slot } of places.values()) {
-				for (let i = 0; i < values.length; i++) values[i]! += page[slot + i]!;
+			sums ??= new Float64Array(dead.length);
+			sums.set(dead);
+			for (const { page, slot } of places) {
+				for (let i = 0; i < sums.length; i++) sums[i]! += page[slot + i]!;
 			}
-			sums.push({ labels, values });
+			take(labels, sums);
 		}
-		return sums;
 	}
 }

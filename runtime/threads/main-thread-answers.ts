@@ -23,7 +23,7 @@ export async function answerQuestion(
 		case 'password':
 			return passwords.verify(question.task);
 		case 'metrics':
-			return metrics.render(question.format);
+			return (await metrics.render(question.format)).toString();
 		case 'challenge':
 			return tls.answerChallenge(question.wanted);
 		case 'certificate':

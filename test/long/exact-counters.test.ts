@@ -1,6 +1,7 @@
 /** A million requests over two threads and a thousand hosts: the counters are the client's count, and scrapes are quick. */
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -42,6 +43,28 @@ async function load(port: number, first: number): Promise<number> {
 	return answers;
 }
 
+/** Scrapes five times a second until its input ends; prints how many milliseconds each took. */
+const SCRAPER = `
+const { get } = require('node:http');
+let over = false;
+process.stdin.resume().on('end', () => { over = true; });
+(async () => {
+	while (!over) {
+		const begun = performance.now();
+		await new Promise(resolve => get(process.argv[1], { agent: false }, response => response.resume().on('end', resolve)));
+		console.log((performance.now() - begun).toFixed(1));
+		await new Promise(resolve => setTimeout(resolve, 200));
+	}
+})();
+`;
+
+/** Milliseconds of processor time of a process so far; NaN where the system does not tell. */
+function processorTime(pid: number): number {
+	if (process.platform !== 'linux') return Number.NaN;
+	const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
+	return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
 const test = suite('counters');
 
 test('equal what the client counted, by host, after a million requests; a scrape meanwhile takes no time', async () => {
@@ -53,35 +76,40 @@ test('equal what the client counted, by host, after a million requests; a scrape
 	writeFileSync(file, `{\n\t${options}\n}\n${addresses} {\n\tbind 127.0.0.1\n\trespond "x"\n}\n`);
 	const server = await serve([file], port, { env: { XDG_STATE_HOME: folder } });
 	try {
-		const scrape = async () => {
-			const begun = performance.now();
-			const text = await (await fetch(`http://127.0.0.1:${admin}/metrics`)).text();
-			return { text, took: performance.now() - begun };
-		};
-		const loads = Array.from({ length: CONNECTIONS }, (_, at) => load(port, (at * HOSTS) / CONNECTIONS));
-		const times: number[] = [];
-		let over = false;
-		const answered = Promise.all(loads).finally(() => {
-			over = true;
+		const text = async () => (await fetch(`http://127.0.0.1:${admin}/metrics`)).text();
+		// Beside the load's own process, whose event loop has other things to do.
+		const scraper = spawn(process.execPath, ['-e', SCRAPER, `http://127.0.0.1:${admin}/metrics`], {
+			stdio: ['pipe', 'pipe', 'inherit'],
 		});
-		while (!over) {
-			times.push((await scrape()).took);
-			await new Promise(resolve => setTimeout(resolve, 500));
-		}
-		const sent = (await answered).reduce((sum, one) => sum + one, 0);
+		let told = '';
+		scraper.stdout.setEncoding('utf8').on('data', chunk => {
+			told += chunk;
+		});
+		const loads = Array.from({ length: CONNECTIONS }, (_, at) => load(port, (at * HOSTS) / CONNECTIONS));
+		const sent = (await Promise.all(loads)).reduce((sum, one) => sum + one, 0);
+		scraper.stdin.end();
+		await once(scraper, 'close');
 		assert.is(sent, CONNECTIONS * HOSTS * BATCHES);
-		const idle = await scrape();
-		const counts = [...idle.text.matchAll(/^std_http_requests_total\{.*host="(h\d+\.example)"\} (\d+)$/gm)];
+		const idle = await text();
+		const counts = [...idle.matchAll(/^std_http_requests_total\{.*host="(h\d+\.example)"\} (\d+)$/gm)];
 		assert.is(counts.length, HOSTS);
 		for (const [, host, count] of counts) assert.is(Number(count), CONNECTIONS * BATCHES, host);
-		const durations = idle.text.matchAll(/^std_http_request_duration_seconds_count\{.*code="200".*\} (\d+)$/gm);
+		const durations = idle.matchAll(/^std_http_request_duration_seconds_count\{.*code="200".*\} (\d+)$/gm);
 		assert.is(
 			[...durations].reduce((sum, [, count]) => sum + Number(count), 0),
 			sent,
 		);
-		const median = times.sort((a, b) => a - b)[times.length >> 1]!;
+		const before = processorTime(server.child.pid!);
+		for (let count = 0; count < 20; count++) await text();
+		const cost = (processorTime(server.child.pid!) - before) / 20;
+		const times = told
+			.trim()
+			.split('\n')
+			.map(Number)
+			.sort((a, b) => a - b);
+		const at = (part: number): string => times[Math.floor((times.length - 1) * part)]!.toFixed(0);
 		console.log(
-			`${sent} requests counted; a scrape of ${(idle.text.length / 1e6).toFixed(1)} MB took ${idle.took.toFixed(0)} ms, ${median.toFixed(0)} ms under load`,
+			`${sent} requests counted; ${times.length} scrapes of ${(idle.length / 1e6).toFixed(1)} MB under load: half took ${at(0.5)} ms at most, the slowest ${at(1)} ms; ${cost.toFixed(0)} ms of processor time each`,
 		);
 	} finally {
 		await server.stop();

@@ -3,9 +3,11 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ROW } from '../../../runtime/metrics/counter-row.ts';
 import { HTTP_FAMILIES } from '../../../runtime/metrics/families.ts';
+import { HistogramText } from '../../../runtime/metrics/histogram-text.ts';
 import { MetricsRegistry } from '../../../runtime/metrics/metrics-registry.ts';
 import { SeriesPages } from '../../../runtime/metrics/series-pages.ts';
 import { ThreadTotals } from '../../../runtime/metrics/thread-totals.ts';
+import { Random } from '../../compiler/syntax/random-text.ts';
 
 function thread(totals: ThreadTotals, index: number) {
 	const row = new Float64Array(totals.begin(index));
@@ -58,12 +60,16 @@ counting('series of several threads and pages become one', () => {
 			page[slot] = i;
 		}
 	}
-	const series = totals.series(HTTP_FAMILIES.requests.name);
-	assert.is(series.length, 5000);
-	assert.equal(series[4999], { labels: labels(4999), values: [9998] });
+	const series = (): { labels: object; values: number[] }[] => {
+		const all: { labels: object; values: number[] }[] = [];
+		totals.each(HTTP_FAMILIES.requests.name, (one, values) => all.push({ labels: one, values: [...values] }));
+		return all;
+	};
+	assert.is(series().length, 5000);
+	assert.equal(series()[4999], { labels: labels(4999), values: [9998] });
 	totals.end(0);
 	totals.end(1);
-	assert.equal(totals.series(HTTP_FAMILIES.requests.name)[4999]!.values, [9998]);
+	assert.equal(series()[4999]!.values, [9998]);
 });
 
 counting('are rendered as the text format has them', async () => {
@@ -73,7 +79,7 @@ counting('are rendered as the text format has them', async () => {
 	page.set([2, 1, 0, 0, 0, 0, 0, 0, 1, 5_000_600], slot);
 	const registry = new MetricsRegistry(totals, GAUGES);
 	registry.countAdminRequests('/load', 'POST', 400, 1);
-	const lines = (await registry.render('prometheus')).split('\n');
+	const lines = registry.render('prometheus').toString().split('\n');
 	for (const line of [
 		'# TYPE std_http_response_size_bytes histogram',
 		'std_http_response_size_bytes_bucket{server="a\\"b",le="256"} 2',
@@ -90,6 +96,25 @@ counting('are rendered as the text format has them', async () => {
 		'std_admin_http_request_errors_total{path="/load",method="POST",code="400"} 1',
 	]) {
 		assert.ok(lines.includes(line), line);
+	}
+});
+
+counting('lines that are written over say what lines made anew would', () => {
+	const bounds = ['le="1"', 'le="10"', 'le="+Inf"'];
+	const kept = new HistogramText('h', 'a="é"', bounds);
+	const random = new Random(7);
+	let counts = [0, 0, 0, 0];
+	for (let step = 0; step < 500; step++) {
+		// Numbers that grow by digits, sums that are no whole numbers, and resets.
+		counts = counts.map((count, at) => {
+			if (random.below(40) === 0) return 0;
+			const more = 10 ** random.below(7);
+			return at === 3 && random.below(3) === 0 ? count + more / 7 : count + random.below(more);
+		});
+		const fresh = new HistogramText('h', 'a="é"', bounds).lines(counts).toString();
+		assert.is(kept.lines(counts).toString(), fresh);
+		assert.match(fresh, `h_bucket{a="é",le="10"} ${counts[0]! + counts[1]!}\n`);
+		assert.match(fresh, `h_sum{a="é"} ${counts[3]}\nh_count{a="é"} ${counts[0]! + counts[1]! + counts[2]!}\n`);
 	}
 });
 
