@@ -350,13 +350,10 @@ export class Runtime implements RuntimeControl {
 			caches: this.#caches,
 			tracingOpened: () => this.#spans.open(),
 			spans: (text, spans) => this.#spans.take(text, spans),
-			answer: question =>
-				answerQuestion(question, {
-					passwords: this.#passwords,
-					metrics: this.#metrics,
-					tls: this.#tls,
-					settings: this.#settings,
-				}),
+			answer: question => {
+				const parts = { passwords: this.#passwords, metrics: this.#metrics, tls: this.#tls };
+				return answerQuestion(question, { ...parts, settings: this.#settings });
+			},
 			introduction: () => this.#tls.introduction().map(update => ({ type: 'tls', update })),
 			challengesTaken: (index, number) => this.#tls.challengesTaken(index, number),
 			ended: index => this.#tls.ended(index),
