@@ -57,9 +57,9 @@ export class Generations {
 		this.#leases = leases;
 	}
 
-	/** The generation that shared memory says is served: one atomic load per request. */
+	/** The generation that shared memory says is served: looked at for each request, so not by Atomics.load, which is a call. */
 	current(): Generation {
-		const number = Atomics.load(this.#control, CONTROL_GENERATION);
+		const number = this.#control[CONTROL_GENERATION]!;
 		return number === this.#current.number ? this.#current : this.#flip(number);
 	}
 

@@ -1,4 +1,5 @@
 /** The deadlines of one connection: what it waits for from its client, and until when. */
+import { performance } from 'node:perf_hooks';
 import type { TransferBounds } from '../../../compiler/exchange/exchange.ts';
 import { type ClientSocket, queuedIn } from '../client-socket.ts';
 import type { Engine } from './engine.ts';

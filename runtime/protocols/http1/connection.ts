@@ -1,5 +1,6 @@
 /** One client connection: reads requests, runs them one after another, answers in order (RFC 9112 §9). */
 import type { Socket } from 'node:net';
+import { performance } from 'node:perf_hooks';
 import { parseAuthority } from '../../../compiler/exchange/authority.ts';
 import { isStream } from '../../../compiler/exchange/body.ts';
 import type { Exchange, ExchangeTransport, TransferBounds } from '../../../compiler/exchange/exchange.ts';

@@ -1,9 +1,11 @@
 /** What the connections of one server share: limits, parser, clock and the watch over deadlines. */
+import { performance } from 'node:perf_hooks';
 import type { ProtocolHost, ProtocolLimits } from '../protocol.ts';
 import { expectedNames } from './expected-names.ts';
 import { RequestHeadParser } from './head-parser.ts';
 import { TICK } from './limits.ts';
 import { PieceMemory } from './piece-memory.ts';
+import { RepeatedAnswers } from './repeated-answers.ts';
 import { DateLine, FieldWriter } from './response-head.ts';
 import type { SocketInfo } from './socket-info.ts';
 import { ReadMemory, type SocketInput } from './socket-input.ts';
@@ -33,6 +35,7 @@ export class Engine {
 	limits: ProtocolLimits;
 	readonly parser: RequestHeadParser;
 	readonly fieldWriter: FieldWriter;
+	readonly answers: RepeatedAnswers = new RepeatedAnswers();
 	readonly connections: Set<EngineConnection> = new Set();
 	#readMemory: ReadMemory | undefined = undefined;
 	#pieceMemory: PieceMemory | undefined = undefined;
@@ -85,6 +88,7 @@ export class Engine {
 		this.limits = limits;
 		this.parser.fields.maxCount = limits.maxHeaderCount;
 		this.parser.fields.expected = expectedNames(limits);
+		this.parser.repeated.clear();
 		const tick = tickFor(limits);
 		if (tick === this.#tick) return;
 		this.#tick = tick;

@@ -2,6 +2,7 @@
 import { TOKEN_CLASS } from '../../../compiler/exchange/field-syntax.ts';
 import { FieldParser, INCOMPLETE, OK, TE_CHUNKED, TE_INVALID, TE_NONE } from './field-parser.ts';
 import { MAX_METHOD_LENGTH } from './limits.ts';
+import { type RepeatedHead, RepeatedHeads } from './repeated-heads.ts';
 import { parseTarget, type RequestTarget } from './request-target.ts';
 
 /** Length of a body that ends by its chunked coding. */
@@ -20,6 +21,7 @@ const TARGET_CLASS: Uint8Array = targetClasses();
 /** Parser of request heads: one for a thread, its properties hold the last head until the next `parse`. */
 export class RequestHeadParser {
 	readonly fields: FieldParser;
+	readonly repeated: RepeatedHeads = new RepeatedHeads();
 	method = '';
 	/** Path and query as sent, or the authority that CONNECT names. */
 	path = '';
@@ -51,6 +53,39 @@ export class RequestHeadParser {
 	 * status that refuses it. The verdict on a message never depends on how its bytes arrived.
 	 */
 	parse(text: string, start: number, limit: number): number {
+		// Whatever stands before or behind it may be another message: such a head is read as any.
+		if (start !== 0 || limit !== text.length) return this.#parse(text, start, limit);
+		const known = this.repeated.find(text);
+		if (known !== undefined) return this.#recall(known);
+		const result = this.#parse(text, 0, limit);
+		if (result === OK && this.end === limit && this.repeated.wants(limit)) this.#remember(text);
+		return result;
+	}
+
+	#recall(known: RepeatedHead): number {
+		const { fields } = this;
+		fields.items = known.items.slice();
+		fields.host = known.host;
+		this.method = known.method;
+		this.path = known.path;
+		this.query = known.query;
+		this.authority = known.authority;
+		this.minor = known.minor;
+		this.bodyLength = known.bodyLength;
+		this.keepAlive = known.keepAlive;
+		this.expectsContinue = known.expectsContinue;
+		this.end = known.text.length;
+		return OK;
+	}
+
+	#remember(text: string): void {
+		const { items, host } = this.fields;
+		const { method, path, query, authority, minor, bodyLength, keepAlive, expectsContinue } = this;
+		const line = { method, path, query, authority, minor, bodyLength, keepAlive, expectsContinue };
+		this.repeated.add({ text, items: items.slice(), host, ...line });
+	}
+
+	#parse(text: string, start: number, limit: number): number {
 		let i = start;
 		this.inRequestLine = true;
 		// A client may send one empty line too many after a body (RFC 9112 §2.2).

@@ -1,4 +1,5 @@
 /** Writes the responses of one connection: framing, coalescing, streaming with back-pressure. */
+import { Buffer } from 'node:buffer';
 import { type Body, type BodySource, isStream } from '../../../compiler/exchange/body.ts';
 import type { Exchange } from '../../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
@@ -107,10 +108,18 @@ export class ResponseWriter implements OutputOwner {
 		const fieldWriter = engine.fieldWriter;
 		const fields = fieldWriter.write(response.headers);
 		let keepAlive = mayKeep && !fieldWriter.close;
-		let head = statusLine(status) + fields;
-		if (!fieldWriter.hasDate) head += engine.date();
-
+		const date = fieldWriter.hasDate ? '' : engine.date();
 		const bodiless = status === 204 || status === 304;
+		if (typeof body === 'string' && body.length <= COALESCE_LIMIT && !bodiless && status !== 205 && method !== 'HEAD') {
+			const end = this.#connection(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
+			const known = engine.answers.text(statusLine(status), fields, date, end, body);
+			if (known !== undefined) {
+				this.#out += known;
+				response.bytesSent = body.length;
+				return 'written';
+			}
+		}
+		let head = statusLine(status) + fields + date;
 		if (bodiless || method === 'HEAD') {
 			const length = isStream(body)
 				? body.length

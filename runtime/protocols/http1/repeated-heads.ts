@@ -1,0 +1,52 @@
+/** Heads of requests that come again byte by byte: a client asks for the same thing often, and another does as it does. */
+
+/** Heads that are remembered, one for each length modulo this, and the longest one: 64 KiB for a listener and thread at most. */
+const SLOTS = 64;
+const LONGEST = 1024;
+
+/** Heads that are remembered in vain before it is tried only now and then. */
+const PATIENCE = 64;
+
+/** What a head was parsed into. */
+export interface RepeatedHead {
+	/** The head, and nothing behind it. */
+	readonly text: string;
+	readonly items: readonly string[];
+	readonly host: string | undefined;
+	readonly method: string;
+	readonly path: string;
+	readonly query: string | undefined;
+	readonly authority: string;
+	readonly minor: number;
+	readonly bodyLength: number;
+	readonly keepAlive: boolean;
+	readonly expectsContinue: boolean;
+}
+
+/** The heads of one parser. */
+export class RepeatedHeads {
+	readonly #slots: (RepeatedHead | undefined)[] = new Array(SLOTS).fill(undefined);
+	#patience = PATIENCE;
+
+	/** What is known of a head; undefined for one that was not the last of its slot. */
+	find(text: string): RepeatedHead | undefined {
+		const known = this.#slots[text.length % SLOTS];
+		if (known === undefined || known.text !== text) return undefined;
+		this.#patience = PATIENCE;
+		return known;
+	}
+
+	/** Whether it is worth the while to remember a head of that length: where each is another it is not. */
+	wants(length: number): boolean {
+		return length <= LONGEST && (--this.#patience > 0 || this.#patience % PATIENCE === 0);
+	}
+
+	add(head: RepeatedHead): void {
+		this.#slots[head.text.length % SLOTS] = head;
+	}
+
+	/** Heads are to be read in another way from now on. */
+	clear(): void {
+		this.#slots.fill(undefined);
+	}
+}

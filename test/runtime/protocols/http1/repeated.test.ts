@@ -1,0 +1,92 @@
+/** Requests and answers that come again byte by byte, and those that only look like it. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { OK } from '../../../../runtime/protocols/http1/field-parser.ts';
+import { RequestHeadParser } from '../../../../runtime/protocols/http1/head-parser.ts';
+import { RepeatedAnswers } from '../../../../runtime/protocols/http1/repeated-answers.ts';
+import { open, serve } from './wire.ts';
+
+const repeated = suite('HTTP/1.1: what comes again');
+
+repeated('what a handler does to the fields of a request is not seen by the next that is the same', async () => {
+	const server = await serve(x => {
+		const before = [...x.request.headers].join(';');
+		x.request.headers.set('X-Seen', 'yes');
+		x.request.headers.delete('x-a');
+		x.response.body = `${before}|`;
+	});
+	const wire = await open(server.port);
+	for (let i = 1; i <= 4; i++) {
+		wire.send('GET /p?q HTTP/1.1\r\nHost: a\r\nX-A: 1\r\n\r\n');
+		await wire.until(text => text.split('|').length > i);
+	}
+	assert.equal(
+		wire.text.match(/[^\n]*\|/g),
+		Array(4)
+			.fill('X-A,1|')
+			.join('')
+			.match(/X-A,1\|/g),
+	);
+	assert.equal(
+		server.exchanges.map(x => [x.received.path, x.received.query, x.request.host]),
+		Array(4).fill(['/p', 'q', 'a']),
+	);
+	wire.socket.destroy();
+	await server.stop();
+});
+
+repeated('a head is remembered with all that it says, and nothing that stands behind it', () => {
+	const parser = new RequestHeadParser(100);
+	const read = (text: string): object => {
+		assert.is(parser.parse(text, 0, text.length), OK);
+		const { method, path, query, authority, minor, bodyLength, keepAlive, expectsContinue, end } = parser;
+		const { items, host } = parser.fields;
+		return { method, path, query, authority, minor, bodyLength, keepAlive, expectsContinue, end, items, host };
+	};
+	const post =
+		'POST /a?b HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n';
+	// Of one slot: each drives out the other.
+	const plain = `GET /${'c'.repeat(post.length - 26)} HTTP/1.0\r\nHost: h\r\n\r\n`;
+	const first = [read(post), read(plain)];
+	for (let round = 0; round < 3; round++) {
+		assert.equal(read(post), first[0]);
+		assert.equal(read(post), first[0]);
+		assert.equal(read(plain), first[1]);
+	}
+	assert.equal(read(`${post}body`), first[0]);
+	assert.not.equal(read(post.replace('/a', '/A')), first[0]);
+	parser.fields.maxCount = 2;
+	parser.repeated.clear();
+	assert.is(parser.parse(post, 0, post.length), 431);
+});
+
+repeated('an answer is joined anew when any part of it is another', () => {
+	const answers = new RepeatedAnswers();
+	const parts = ['HTTP/1.1 200 OK\r\n', 'Server: svc\r\n', 'Date: now\r\n', '\r\n', 'hello'] as const;
+	const text = (changed: Record<number, string> = {}): string | undefined => {
+		const [status, fields, date, end, body] = parts.map((part, i) => changed[i] ?? part);
+		return answers.text(status!, fields!, date!, end!, body!);
+	};
+	const joined = (at: number, part: string): string => {
+		const [status, fields, date, end, body] = parts.with(at, part);
+		return `${status}${fields}${date}Content-Length: 5\r\n${end}${body}`;
+	};
+	assert.is(text(), undefined);
+	const whole = 'HTTP/1.1 200 OK\r\nServer: svc\r\nDate: now\r\nContent-Length: 5\r\n\r\nhello';
+	assert.is(text(), whole);
+	assert.is(text(), whole);
+	for (const [at, part] of [
+		[0, 'HTTP/1.1 404 OK\r\n'],
+		[1, 'Server: abc\r\n'],
+		[2, 'Date: new\r\n'],
+		[3, 'Connection: close\r\n\r\n'],
+		[4, 'world'],
+	] as const) {
+		assert.is(text({ [at]: part }), undefined, part);
+		assert.is(text({ [at]: part }), joined(at, part), part);
+	}
+	assert.is(text({ 4: 'hellö' }), undefined);
+	assert.is(text({ 4: 'hellö' }), undefined, 'bytes are not characters');
+});
+
+repeated.run();
