@@ -1,0 +1,110 @@
+/** Large bodies pass the proxy whole, both ways at once, however fast and in whatever pieces they are sent and read. */
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { proxiedSite } from './proxied-site.ts';
+
+const large = suite('large bodies through the proxy');
+
+const SIZE = 3_000_000;
+
+/** A body of its own for each seed: a piece that is out of its place, or of another body, shows. */
+function content(seed: number): Buffer {
+	const words = new Uint32Array(SIZE / 4);
+	for (let i = 0, word = seed; i < words.length; i++) {
+		word = (Math.imul(word, 1664525) + 1013904223) >>> 0;
+		words[i] = word;
+	}
+	return Buffer.from(words.buffer);
+}
+
+/** Reads so many bytes behind a head; slow readers stop for a moment now and then. */
+function readBody(socket: Socket, slow: boolean): Promise<Buffer> {
+	return new Promise((resolve, reject) => {
+		const pieces: Buffer[] = [];
+		let got = 0;
+		let head = '';
+		let since = 0;
+		const take = (bytes: Buffer) => {
+			let piece = bytes;
+			if (!head.endsWith('\r\n\r\n')) {
+				const text = head + bytes.toString('latin1');
+				const end = text.indexOf('\r\n\r\n');
+				if (end === -1) {
+					head = text;
+					return;
+				}
+				piece = bytes.subarray(end + 4 - head.length);
+				head = text.slice(0, end + 4);
+			}
+			pieces.push(piece);
+			got += piece.length;
+			since += piece.length;
+			if (got >= SIZE) {
+				socket.off('data', take);
+				resolve(Buffer.concat(pieces));
+			} else if (slow && since > 400_000) {
+				since = 0;
+				socket.pause();
+				setTimeout(() => socket.resume(), 3);
+			}
+		};
+		socket.on('data', take);
+		socket.once('error', reject);
+		socket.once('close', () => reject(new Error(`closed after ${got} bytes: ${head}`)));
+	});
+}
+
+/** Answers with the body that it was sent, each piece as it comes, and keeps the connection. */
+function echo(socket: Socket): void {
+	let left = 0;
+	socket.on('error', () => {});
+	socket.on('data', bytes => {
+		let piece = bytes;
+		if (left === 0) {
+			const end = bytes.indexOf('\r\n\r\n');
+			if (!bytes.includes('\r\n\r\n')) return;
+			left = SIZE;
+			socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${SIZE}\r\n\r\n`);
+			piece = bytes.subarray(end + 4);
+		}
+		left -= piece.length;
+		if (!socket.write(piece)) socket.pause();
+	});
+	socket.on('drain', () => socket.resume());
+}
+
+large('uploads and downloads of several clients, slow and fast, each with its own content', async () => {
+	const server = createServer(echo).listen(0, '127.0.0.1');
+	await once(server, 'listening');
+	const site = await proxiedSite(`reverse_proxy 127.0.0.1:${(server.address() as AddressInfo).port}`);
+	try {
+		await Promise.all(
+			[1, 2, 3, 4, 5, 6].map(async seed => {
+				for (const round of [0, 100]) {
+					const socket = connect(site.port, '127.0.0.1');
+					try {
+						const sent = content(seed + round);
+						const read = readBody(socket, seed % 2 === 0);
+						socket.write(`POST /${seed} HTTP/1.1\r\nHost: h\r\nContent-Length: ${SIZE}\r\n\r\n`);
+						for (let at = 0; at < SIZE; ) {
+							const size = 1000 + ((seed * 7919 + at) % 200_000);
+							if (!socket.write(sent.subarray(at, at + size))) await once(socket, 'drain');
+							at += size;
+						}
+						assert.ok((await read).equals(sent), `${seed} in round ${round}`);
+					} finally {
+						socket.removeAllListeners('close');
+						socket.destroy();
+					}
+				}
+			}),
+		);
+	} finally {
+		await site.close();
+		server.close();
+	}
+});
+
+large.run();
