@@ -75,6 +75,7 @@ export function createFileReader(keeps: boolean = true, asksSystem: boolean = tr
 		const known = typeof full === 'string' ? kept?.get(root, full) : undefined;
 		if (known) return known;
 		let descriptor = -1;
+		let close = closeSync;
 		try {
 			// Looked at before it is opened: opening a device or a fifo can already have an effect.
 			const before = statSync(full, { throwIfNoEntry: false });
@@ -85,7 +86,8 @@ export function createFileReader(keeps: boolean = true, asksSystem: boolean = tr
 				descriptor = calls.openWithoutLinks(full);
 			}
 			const hasNoLinks = descriptor !== -1;
-			if (!hasNoLinks) descriptor = openSync(full, OPEN_FLAGS);
+			if (hasNoLinks) close = calls!.close;
+			else descriptor = openSync(full, OPEN_FLAGS);
 			// From here on only the descriptor counts: what the name means may change at any moment.
 			const stat = fstatSync(descriptor, { bigint: true });
 			const real = hasNoLinks ? undefined : realPathOf(descriptor, full);
@@ -94,11 +96,11 @@ export function createFileReader(keeps: boolean = true, asksSystem: boolean = tr
 			if (stat.isDirectory()) throw new FileError('directory', 'the path names a folder');
 			if (!stat.isFile()) throw new FileError('forbidden', 'not a regular file');
 			const text = hasNoLinks ? (full as string) : real === undefined ? `${root}${path}` : fromBytes(real);
-			const file = new DescribedFile(descriptor, text, within, stat, calls);
+			const file = new DescribedFile(new OpenDescriptor(descriptor, close), text, within, stat, calls);
 			if (!kept || typeof full !== 'string' || within !== path) return file;
 			return kept.take(root, full, file as DescribedFile & { below: string }, stat);
 		} catch (error) {
-			if (descriptor !== -1) closeSync(descriptor);
+			if (descriptor !== -1) close(descriptor);
 			throw fileError(error);
 		}
 	}
@@ -292,13 +294,13 @@ class DescribedFile implements OpenFile {
 	#closed = false;
 
 	constructor(
-		descriptor: number,
+		descriptor: OpenDescriptor,
 		path: string,
 		below: string | undefined,
 		stat: BigIntStats,
 		calls: SystemCalls | undefined,
 	) {
-		this.descriptor = new OpenDescriptor(descriptor);
+		this.descriptor = descriptor;
 		this.path = path;
 		this.below = below;
 		this.size = Number(stat.size);

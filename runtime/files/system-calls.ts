@@ -12,8 +12,12 @@ export interface SystemCalls {
 	sendFile(socket: number, file: number, offset: number, length: number): number;
 	/** Whether the byte at an offset is in memory, so that nobody waits for a disk. False where the file system cannot say. */
 	isInMemory(file: number, offset: number): boolean;
-	/** Opens an absolute path for reading if no element of it is a symbolic link; a descriptor, −1 when that cannot be done. */
+	/**
+	 * Opens an absolute path for reading if no element of it is a symbolic link; a descriptor, −1 when that cannot be done.
+	 * `close` has to close it: Node's own warns of each descriptor that it has not opened.
+	 */
 	openWithoutLinks(path: string): number;
+	close(descriptor: number): void;
 }
 
 type Call = (...values: (number | bigint | string)[]) => bigint;
@@ -43,11 +47,13 @@ function load(): SystemCalls | undefined {
 	const { functions } = ffi.dlopen(null, {
 		sendfile: { return: 'int64', arguments: ['int32', 'int32', 'pointer', 'uint64'] },
 		preadv2: { return: 'int64', arguments: ['int32', 'pointer', 'int32', 'int64', 'int32'] },
+		close: { return: 'int32', arguments: ['int32'] },
 		syscall: { return: 'int64', arguments: ['int64', 'int64', 'string', 'pointer', 'uint64'] },
 	});
 	const sendfile = functions.sendfile as Call;
 	const preadv2 = functions.preadv2 as Call;
 	const syscall = functions.syscall as Call;
+	const { close } = functions;
 
 	// One block outside the heap, whose place never changes: an offset, an iovec with its byte, how to open.
 	const memory = Buffer.allocUnsafeSlow(64).fill(0);
@@ -68,6 +74,7 @@ function load(): SystemCalls | undefined {
 		isInMemory: (file, offset) => preadv2(file, iovec, 1, BigInt(offset), RWF_NOWAIT) === 1n,
 		// A name that is cut at a NUL would be another's.
 		openWithoutLinks: path => (path.includes('\0') ? -1 : Number(syscall(OPENAT2, AT_FDCWD, path, how, 24n))),
+		close: descriptor => void close(descriptor),
 	};
 	// What is called on a descriptor that is none must fail, and not in another way.
 	return calls.sendFile(-1, -1, 0, 1) === -1 && !calls.isInMemory(-1, 0) ? calls : undefined;

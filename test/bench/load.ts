@@ -13,6 +13,8 @@ export interface RequestLoad {
 	readonly connections?: number;
 	/** Fields beside Host. */
 	readonly headers?: { readonly [name: string]: string };
+	/** Each `%d` in `path` is drawn at random, below the number here that stands where it does. */
+	readonly below?: readonly number[];
 	/** Values of Host, taken in turn. */
 	readonly hosts?: readonly string[];
 	/** Bytes of a body to POST. */
@@ -69,7 +71,7 @@ export async function runLoad(
 ): Promise<LoadCount> {
 	if (load.kind === 'streams') return runStreams(port, load, core, seconds);
 	if (load.kind === 'handshakes') return runHandshakes(port, load, core, seconds);
-	const url = `http://127.0.0.1:${port}${load.path}`;
+	const url = `http://127.0.0.1:${port}${load.path.replaceAll('%d', '0')}`;
 	const command =
 		load.kind === 'requests'
 			? [
@@ -154,6 +156,13 @@ function scriptFor(load: RequestLoad): string {
 		lines.push(
 			`init = function() batch = string.rep(wrk.format(), ${load.pipelined}) end`,
 			'request = function() return batch end',
+		);
+	} else if (load.below) {
+		const numbers = load.below.map(most => `draw(${most})`).join(', ');
+		lines.push(
+			'state = 1',
+			'draw = function(most) state = state * 48271 % 2147483647; return state % most end',
+			`request = function() return wrk.format(nil, string.format(${lua(load.path)}, ${numbers})) end`,
 		);
 	} else if (load.hosts) {
 		lines.push(

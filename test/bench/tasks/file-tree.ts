@@ -1,5 +1,5 @@
 /** The folder of files that benches serve. */
-import { chmodSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { temporaryFolder } from '../../harness.ts';
 
@@ -11,6 +11,23 @@ export function fileTree(): string {
 	writeFileSync(path.join(made, '10k.txt'), Buffer.alloc(10_240, 'x'));
 	writeFileSync(path.join(made, '1m.txt'), Buffer.alloc(1_048_576, 'x'));
 	writeFileSync(path.join(made, '10k.json'), JSON.stringify(entries()));
+	return made;
+}
+
+/** Folders of {@link manyFiles}, and files of each. */
+export const MANY_FOLDERS = 100;
+export const FILES_OF_EACH = 1000;
+
+/** 100,000 files of 4 KB: `/0/0.txt` to `/99/999.txt`. */
+export function manyFiles(): string {
+	const made = temporaryFolder();
+	chmodSync(made, 0o755);
+	const bytes = Buffer.alloc(4096, 'x');
+	for (let folder = 0; folder < MANY_FOLDERS; folder++) {
+		mkdirSync(path.join(made, String(folder)));
+		for (let file = 0; file < FILES_OF_EACH; file++)
+			writeFileSync(path.join(made, String(folder), `${file}.txt`), bytes);
+	}
 	return made;
 }
 

@@ -1,6 +1,6 @@
 /** Rows of `file_server` and `encode`: files of a folder, as they are and compressed. */
 import { caddy, nginx, svc } from './configurations.ts';
-import { fileTree } from './file-tree.ts';
+import { FILES_OF_EACH, fileTree, MANY_FOLDERS, manyFiles } from './file-tree.ts';
 import type { Contender, LoadTask } from './task.ts';
 
 /** The level of gzip that every server uses. */
@@ -8,15 +8,19 @@ const LEVEL = 5;
 
 const NGINX = 'sendfile on; tcp_nopush on; open_file_cache max=1000; types { application/json json; text/plain txt; }';
 
-/** Servers of one folder. */
-function servers(): readonly Contender[] {
-	const root = fileTree();
+/** Servers of one folder, which is made when the first of them starts. */
+function servers(makeRoot: () => string): readonly Contender[] {
+	let made: string | undefined;
+	const root = (): string => {
+		made ??= makeRoot();
+		return made;
+	};
 	return [
-		{ server: 'svc', configuration: port => svc(`http://127.0.0.1:${port} {\n\troot ${root}\n\tfile_server\n}\n`) },
-		{ server: 'nginx', configuration: port => nginx(`listen 127.0.0.1:${port}; root ${root};`, NGINX) },
+		{ server: 'svc', configuration: port => svc(`http://127.0.0.1:${port} {\n\troot ${root()}\n\tfile_server\n}\n`) },
+		{ server: 'nginx', configuration: port => nginx(`listen 127.0.0.1:${port}; root ${root()};`, NGINX) },
 		{
 			server: 'caddy',
-			configuration: port => caddy(`http://127.0.0.1:${port} {\n\troot * ${root}\n\tfile_server\n}\n`),
+			configuration: port => caddy(`http://127.0.0.1:${port} {\n\troot * ${root()}\n\tfile_server\n}\n`),
 		},
 	];
 }
@@ -58,7 +62,7 @@ function compressing(from: 'folder' | 'upstream'): readonly Contender[] {
 const row = (name: string, file: string, most: number): LoadTask => ({
 	name: `file ${name}`,
 	load: { kind: 'requests', path: file },
-	contenders: servers(),
+	contenders: servers(fileTree),
 	bounds: { nginx: most, caddy: 0.5 },
 });
 
@@ -66,6 +70,12 @@ const row = (name: string, file: string, most: number): LoadTask => ({
 export const FILES: readonly LoadTask[] = [
 	row('10 KB', '/10k.txt', 1),
 	row('1 MB', '/1m.txt', 1.8),
+	{
+		name: 'file 4 KB, one of 100,000',
+		load: { kind: 'requests', path: '/%d/%d.txt', below: [MANY_FOLDERS, FILES_OF_EACH] },
+		contenders: servers(manyFiles),
+		bounds: { nginx: 1.3, caddy: 0.5 },
+	},
 	{
 		name: 'file 10 KB of JSON, gzip',
 		load: { kind: 'requests', path: '/10k.json', headers: { 'Accept-Encoding': 'gzip' } },

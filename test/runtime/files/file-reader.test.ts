@@ -1,5 +1,6 @@
 /** The file reader: which paths open, where links may lead, and that every descriptor is closed. */
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import {
 	chmodSync,
 	closeSync,
@@ -17,6 +18,7 @@ import {
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Body, isStream } from '../../../compiler/exchange/body.ts';
@@ -355,6 +357,27 @@ bodies('the system moves bytes to where they are sent, and no more than there ar
 	rmSync(out);
 	writeFileSync(join(root, 'big.bin'), big);
 	await settled(before);
+});
+
+bodies('on a thread too, nothing is said about descriptors', async () => {
+	// Node watches what its threads open and close, and warns of what it does not know.
+	const thread = new Worker(
+		`const { createFileReader } = await import(${JSON.stringify(import.meta.resolve('../../../runtime/files/file-reader.ts'))});
+		const { parentPort } = await import('node:worker_threads');
+		const warnings = [];
+		process.on('warning', warning => warnings.push(warning.message));
+		const reader = createFileReader();
+		for (const path of ['/small.bin', '/big.bin']) {
+			const file = reader.open(${JSON.stringify(root)}, path, false);
+			const body = file.body(0, file.size);
+			body.cancel?.();
+			file.close();
+		}
+		setTimeout(() => parentPort.postMessage(warnings), 20);`,
+		{ eval: true },
+	);
+	assert.equal((await once(thread, 'message'))[0], []);
+	await thread.terminate();
 });
 
 bodies('nothing is moved to a descriptor that takes nothing', () => {
