@@ -3,20 +3,20 @@ import { lookUpName } from '../../compiler/tls/server-names.ts';
 import type { HandshakePolicy, ListenerTls } from '../../compiler/tls/site-tls.ts';
 import type { CertificateTable } from './certificate-table.ts';
 import type { ClientHello } from './client-hello.ts';
-import type { SecureServers } from './secure-servers.ts';
+import type { Shakers } from './shakers.ts';
 import { certificateFor, type TableCertificate } from './table-certificate.ts';
 
 /** What a listener goes by from one load to the next; a connection keeps what it began with. */
 export class HandshakeChoice {
 	readonly settings: ListenerTls;
-	readonly servers: SecureServers;
+	readonly shakers: Shakers;
 	readonly #names: ReadonlyMap<string, number>;
 	/** By policy: the ids of its own certificates, where it has several. */
 	readonly #own: readonly (ReadonlySet<string> | undefined)[];
 
-	constructor(settings: ListenerTls, servers: SecureServers) {
+	constructor(settings: ListenerTls, shakers: Shakers) {
 		this.settings = settings;
-		this.servers = servers;
+		this.shakers = shakers;
 		this.#names = new Map(Object.entries(settings.names));
 		this.#own = settings.policies.map(({ certificates: ids = [] }) => (ids.length > 1 ? new Set(ids) : undefined));
 	}

@@ -19,7 +19,7 @@ import type {
 	PublishedCertificate,
 } from './certificate-feed.ts';
 import { CertificateFiles } from './certificate-files.ts';
-import { clientTrust } from './client-trust.ts';
+import { clientTrust, poolCertificates } from './client-trust.ts';
 import { SESSION_LIFE } from './handshake-settings.ts';
 import { TicketKeys } from './ticket-keys.ts';
 import type { ClientTrust, TlsUpdate } from './tls-update.ts';
@@ -133,6 +133,33 @@ export class TlsControl implements CertificateSink {
 		// What is served and what will be, until it is one or the other.
 		const both = new Map([...this.#trust, ...this.#nextTrust].map(one => [one.key, one]));
 		if (both.size > 0) this.#around.tell({ kind: 'trust', trust: [...both.values()] });
+	}
+
+	/** What TLS to upstreams needs and no file holds. Never rejects. */
+	async provideUpstreams({ pools, certificate: name }: TlsWanted): Promise<TlsProvided> {
+		const around = { workingDirectory: this.#around.workingDirectory, manager: () => this.#startManager() };
+		try {
+			const authorities = (await Promise.all(pools.map(pool => poolCertificates(pool, around)))).flat();
+			const own = name === undefined ? undefined : ((await this.#certificateFor(name)) ?? null);
+			const problem = own === null ? `this server has no certificate for ${name}` : undefined;
+			return { authorities, certificate: own ? { chain: own.chain, key: own.key } : undefined, problem };
+		} catch (error) {
+			const problem = (error instanceof Error ? error.message : String(error)).replace(/\.$/, '');
+			return { authorities: [], certificate: undefined, problem };
+		}
+	}
+
+	/** A certificate that is served for a name, of files or of the manager; one that is being ordered is waited for. */
+	async #certificateFor(name: string): Promise<PublishedCertificate | undefined> {
+		const find = () => {
+			const wildcard = name.replace(/^[^.]+/, '*');
+			const all = [...this.#certificates.values()];
+			return all.find(one => one.names.includes(name)) ?? all.find(one => one.names.includes(wildcard));
+		};
+		const found = find();
+		if (found) return found;
+		await this.obtain({ name, signatureSchemes: [], cipherSuites: [], localIp: '', remoteIp: '' });
+		return find();
 	}
 
 	/** The document prepared last is served. */

@@ -3,7 +3,7 @@
  * hands the socket to the protocol that ALPN chose.
  */
 import type { Socket } from 'node:net';
-import type { Server, TLSSocket } from 'node:tls';
+import type { TLSSocket } from 'node:tls';
 import type { ListenerTls } from '../../compiler/tls/site-tls.ts';
 import { plainAddress } from '../protocols/http1/socket-info.ts';
 import type { ConnectionPeer, ProtocolServer } from '../protocols/protocol.ts';
@@ -14,7 +14,8 @@ import { HandshakeChoice } from './handshake-choice.ts';
 import type { HandshakeRate } from './handshake-rate.ts';
 import { HANDSHAKE_LIMIT } from './handshake-settings.ts';
 import { answerPlainHttp, looksLikeHttp } from './plain-http.ts';
-import { SecureServers } from './secure-servers.ts';
+import type { Shaker } from './shaker.ts';
+import { Shakers } from './shakers.ts';
 import type { TableCertificate } from './table-certificate.ts';
 import type { ThreadTls } from './thread-tls.ts';
 import { rememberTls } from './tls-info.ts';
@@ -102,11 +103,11 @@ export class TlsServer implements ProtocolServer {
 
 	/** As for {@link ThreadTls}. */
 	gone(certificate: TableCertificate): void {
-		this.#choice.servers.forget(certificate);
+		this.#choice.shakers.forget(certificate);
 	}
 
 	changed(): void {
-		this.#choice.servers.clear();
+		this.#choice.shakers.clear();
 	}
 
 	accept(socket: Socket, _scheme: 'http' | 'https', peer?: ConnectionPeer): void {
@@ -174,14 +175,14 @@ export class TlsServer implements ProtocolServer {
 	}
 
 	#choose(settings: ListenerTls): HandshakeChoice {
-		const servers = new SecureServers(this.#around.tls, settings.policies, this.#around.protocols(), {
+		const shakers = new Shakers(this.#around.tls, settings.policies, this.#around.protocols(), {
 			secured: socket => this.#secured(socket),
 			failed: (error, socket) => {
 				this.#around.failed(reasonOf(error));
 				socket.destroy();
 			},
 		});
-		return new HandshakeChoice(settings, servers);
+		return new HandshakeChoice(settings, shakers);
 	}
 
 	#readHello(socket: Socket, greeting: Greeting): void {
@@ -229,7 +230,7 @@ export class TlsServer implements ProtocolServer {
 			const challenged = hello.serverName || plainAddress(socket.localAddress);
 			const certificate = this.#around.tls.challengeCertificate(challenged);
 			if (certificate) {
-				this.#hand(socket, choice.servers.challenge(challenged, certificate));
+				choice.shakers.challenge(challenged, certificate).shake(socket);
 				return;
 			}
 			if (this.#around.tls.sharesChallenges) {
@@ -245,7 +246,7 @@ export class TlsServer implements ProtocolServer {
 		const found = await this.#around.tls.sharedAnswer({ type: 'tls-alpn-01', name, token: '' });
 		if (socket.destroyed) return;
 		if (found !== undefined && 'certificate' in found) {
-			this.#hand(socket, greeting.choice.servers.challenge(name, found.certificate));
+			greeting.choice.shakers.challenge(name, found.certificate).shake(socket);
 			return;
 		}
 		this.#chooseFor(socket, greeting, hello, name);
@@ -288,23 +289,19 @@ export class TlsServer implements ProtocolServer {
 	}
 
 	#shake(socket: Socket, greeting: Greeting, certificate: TableCertificate): void {
-		let server: Server | undefined;
+		let shaker: Shaker | undefined;
 		try {
-			server = greeting.choice.servers.get(greeting.policy, certificate, greeting.ticket);
+			shaker = greeting.choice.shakers.get(greeting.policy, certificate, greeting.ticket);
 		} catch {
 			// A certificate or key that OpenSSL does not take; the main thread has checked what it could.
-			server = undefined;
+			shaker = undefined;
 		}
-		if (server) {
-			this.#hand(socket, server);
+		if (shaker) {
+			shaker.shake(socket);
 			return;
 		}
 		this.#around.failed('no_certificate');
 		alert(socket, 'internal_error');
-	}
-
-	#hand(socket: Socket, server: Server): void {
-		server.emit('connection', socket);
 	}
 
 	#secured(socket: TLSSocket): void {

@@ -1,5 +1,6 @@
 /** What a handshake alone decides: the ticket's key, the kind of the certificate, how many may begin in a second. */
 import { connect } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HANDSHAKE_SLOTS, HandshakeRate } from '../../../runtime/tls/handshake-rate.ts';
@@ -116,6 +117,23 @@ handshakes('a handshake that takes too long is ended', async () => {
 	await new Promise(resolve => socket.on('close', resolve));
 	assert.ok(performance.now() - begun < 3000);
 	assert.equal(listener.failures, ['timeout']);
+	listener.close();
+});
+
+handshakes('a client that leaves before its handshake is over is let go at once', async () => {
+	const listener = await oneListener({}, [await published('one', ['a.test'])]);
+	for (let tries = 0; tries < 10; tries++) {
+		await new Promise<void>((resolve, reject) => {
+			// Destroyed with its last flight unsent: half of a connection is left, which says nothing any more.
+			const options = { port: listener.port, host: '127.0.0.1', servername: 'a.test', rejectUnauthorized: false };
+			const socket = connectTls(options, () => resolve(void socket.destroy()));
+			socket.on('error', reject);
+		});
+	}
+	const end = performance.now() + 3000;
+	while (listener.server.connections > 0 && performance.now() < end)
+		await new Promise(resolve => setTimeout(resolve, 5));
+	assert.is(listener.server.connections, 0);
 	listener.close();
 });
 

@@ -25,6 +25,8 @@ export async function oneListener(
 	const http1 = {
 		accept: (socket: Socket) => {
 			socket.on('error', () => {});
+			// Without reading it would never hear that the client has left.
+			socket.resume();
 			socket.end('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
 		},
 		drain: () => {},
