@@ -111,6 +111,7 @@ export class Runtime implements RuntimeControl {
 			log: (level, logger, message, fields) => this.log(level, logger, message, fields),
 			expand: text => expand(text),
 			environment,
+			provideTls: wanted => this.#tls.provideUpstreams(wanted),
 		});
 		this.#compiler = new CompileService({ workingDirectory, environment, etagKey: randomBytes(32) }, reason =>
 			this.log('error', 'runtime', 'the compile thread died and is being replaced', { cause: reason }),

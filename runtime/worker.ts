@@ -339,6 +339,7 @@ class DataPlaneWorker implements ThreadState {
 			clientIp: x => this.#clientIp(x),
 			trustsPeer: x => this.#trustsPeer(x),
 			environment: this.#start.environment,
+			provideTls: wanted => this.#questions.ask({ about: 'upstream_tls', wanted }),
 			complained: (text, status) => this.#complained(text, status),
 			get upstreamObserver() {
 				return observer();

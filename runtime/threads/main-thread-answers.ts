@@ -1,5 +1,6 @@
 /** Who on the main thread answers which question of a data-plane thread. */
 import type { Settings } from '../../compiler/document/document.ts';
+import type { CacheBoard } from '../cache/cache-board.ts';
 import type { RuntimeMetrics } from '../metrics/runtime-metrics.ts';
 import type { PasswordThreads } from '../passwords/password-threads.ts';
 import type { TlsControl } from '../tls/tls-control.ts';
@@ -10,6 +11,7 @@ export interface MainThreadParts {
 	readonly passwords: PasswordThreads;
 	readonly metrics: RuntimeMetrics;
 	readonly tls: TlsControl;
+	readonly caches: CacheBoard;
 	/** Of the running document. */
 	readonly settings: Settings;
 }
@@ -17,7 +19,7 @@ export interface MainThreadParts {
 /** Answers a data-plane thread. */
 export async function answerQuestion(
 	question: MainThreadQuestion,
-	{ passwords, metrics, tls, settings }: MainThreadParts,
+	{ passwords, metrics, tls, caches, settings }: MainThreadParts,
 ): Promise<MainThreadAnswers[keyof MainThreadAnswers]> {
 	switch (question.about) {
 		case 'password':
@@ -28,6 +30,10 @@ export async function answerQuestion(
 			return tls.answerChallenge(question.wanted);
 		case 'certificate':
 			return tls.obtain(question.wanted);
+		case 'upstream_tls':
+			return tls.provideUpstreams(question.wanted);
+		case 'cache':
+			return caches.run(question.store, question.errand);
 		case 'acme':
 			return tls.answerAcme(question.request, question.settings, settings);
 	}

@@ -6,8 +6,10 @@ import type {
 	AcmeServerSettings,
 } from '../../compiler/directives/acme-server/acme-server-handler.ts';
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
+import type { DiskErrand } from '../cache/disk/disk-messages.ts';
 import type { PasswordTask, PasswordVerdict } from '../passwords/password-thread.ts';
 import type { CertificateQuestion, ChallengeAnswer, ChallengeQuestion } from '../tls/certificate-feed.ts';
+import type { TlsProvided, TlsWanted } from '../upstreams/transports/tls-provision.ts';
 
 /** A question. */
 export type MainThreadQuestion =
@@ -17,6 +19,10 @@ export type MainThreadQuestion =
 	| { readonly about: 'acme'; readonly request: AcmeServerRequest; readonly settings: AcmeServerSettings }
 	/** A challenge that another process may have put up. */
 	| { readonly about: 'challenge'; readonly wanted: ChallengeQuestion }
+	/** What TLS to upstreams needs and no file holds. */
+	| { readonly about: 'upstream_tls'; readonly wanted: TlsWanted }
+	/** Something to do for a response cache with a disk. */
+	| { readonly about: 'cache'; readonly store: string; readonly errand: DiskErrand }
 	/** A certificate that no thread has is wanted for a handshake. */
 	| { readonly about: 'certificate'; readonly wanted: CertificateQuestion };
 
@@ -27,6 +33,9 @@ export interface MainThreadAnswers {
 	metrics: string;
 	acme: AcmeServerAnswer;
 	challenge: ChallengeAnswer | undefined;
+	upstream_tls: TlsProvided;
+	/** It is done. */
+	cache: true;
 	/** True once one has been published for the name. */
 	certificate: boolean;
 }

@@ -9,6 +9,7 @@ import type { IssuerSettings } from '../../compiler/tls/certificate-plan.ts';
 import type { PlannedCertificates } from '../../compiler/tls/plan-tls.ts';
 import { type CertificateReadings, MOST_EXPIRY_SERIES } from '../certificates/certificate-metrics.ts';
 import type { LogLevel } from '../threads/messages.ts';
+import type { TlsProvided, TlsWanted } from '../upstreams/transports/tls-provision.ts';
 import type {
 	CertificateManager,
 	CertificateQuestion,

@@ -10,6 +10,7 @@ import type { HealthChecker } from './health/health-checker.ts';
 import { passiveOf } from './passive-health.ts';
 import { goesByLatency, PoolMemory } from './pool-memory.ts';
 import { processNow } from './process-clock.ts';
+import type { TlsProvider } from './transports/tls-provision.ts';
 import { UpstreamHealth } from './upstream-health.ts';
 
 /** What is known of one upstream of a pool. */
@@ -33,6 +34,8 @@ export interface BoardSurroundings {
 	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
 	/** Fills in the placeholders that do not belong to a request. */
 	expand(text: string): string;
+	/** Gives what TLS to upstreams needs and no file holds. */
+	readonly provideTls?: TlsProvider;
 	/** The process's environment, for proxies that it names. */
 	readonly environment: { readonly [name: string]: string | undefined };
 }

@@ -1,5 +1,6 @@
 /** What pools of a thread need of it. */
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
+import type { TlsProvider } from './transports/tls-provision.ts';
 import type { UpstreamObserver } from './upstream-observer.ts';
 
 /** The thread as its pools see it. */
@@ -12,6 +13,8 @@ export interface PoolSurroundings {
 	readonly upstreamObserver: UpstreamObserver | undefined;
 	/** The process's environment, for proxies that it names. */
 	readonly environment: { readonly [name: string]: string | undefined };
+	/** Gives what TLS to upstreams needs and no file holds. */
+	readonly provideTls?: TlsProvider;
 	/** Gets what FastCGI applications write to standard error, with the status of their response. */
 	readonly complained?: (text: string, status: number) => void;
 }

@@ -27,6 +27,7 @@ import { processNow } from './process-clock.ts';
 import { RetryBudget } from './retry-budget.ts';
 import { keepAliveOf, LinkMaker } from './transports/create-link.ts';
 import type { LinkSurroundings } from './transports/link.ts';
+import type { TlsProvider } from './transports/tls-provision.ts';
 import { UpstreamCall } from './upstream-call.ts';
 import { UpstreamHealth } from './upstream-health.ts';
 
@@ -247,6 +248,10 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 
 	get environment(): { readonly [name: string]: string | undefined } {
 		return this.#surroundings.environment;
+	}
+
+	get provideTls(): TlsProvider | undefined {
+		return this.#surroundings.provideTls;
 	}
 
 	readonly complained = (text: string, status: number): void => this.#surroundings.complained?.(text, status);

@@ -14,6 +14,7 @@ import { PieceMemory } from '../../protocols/http1/piece-memory.ts';
 import type { BoardSurroundings } from '../pool-board.ts';
 import { createLink } from '../transports/create-link.ts';
 import { type LinkSurroundings, NO_CARRIER, type UpstreamLink } from '../transports/link.ts';
+import type { TlsProvider } from '../transports/tls-provision.ts';
 
 /** Milliseconds for the whole answer. */
 const TIMEOUT = 5000;
@@ -99,6 +100,10 @@ export class HealthProbe implements LinkSurroundings {
 
 	get environment(): { readonly [name: string]: string | undefined } {
 		return this.#surroundings.environment;
+	}
+
+	get provideTls(): TlsProvider | undefined {
+		return this.#surroundings.provideTls;
 	}
 
 	get idleConnections(): number {

@@ -13,13 +13,14 @@ import { ClientConnection } from '../../protocols/http1/client-connection.ts';
 import { RememberedLines } from '../../protocols/http1/remembered-heads.ts';
 import { ClientCoders } from '../../protocols/http2/client-session.ts';
 import type { Wire } from '../../protocols/wire.ts';
-import type { ClientTarget } from './dialer.ts';
+import type { ClientTarget, Dialer } from './dialer.ts';
 import { forwardProxyFor, proxyCredentials, proxyTarget, tunnelThrough } from './forward-proxy.ts';
 import { ForwardingLink } from './forwarding-link.ts';
 import { Http2Link } from './http2-link.ts';
 import { KeyedLinks } from './keyed-links.ts';
 import type { IdleLimits, LinkSurroundings, UpstreamLink } from './link.ts';
 import { NegotiatedLink } from './negotiated-link.ts';
+import { ProvisionedDialer } from './provisioned-dialer.ts';
 import { proxyHeader } from './proxy-header.ts';
 import { resolverLookup } from './resolver-lookup.ts';
 import { SerialLink, type SerialSettings } from './serial-link.ts';
@@ -108,7 +109,7 @@ export class LinkMaker {
 			lookup: transport.resolvers && resolverLookup(transport.resolvers, connectTimeout),
 			fallbackDelay: transport.dial_fallback_delay ?? FALLBACK_DELAY,
 		};
-		if (transport.tls) this.#context = new ClientTlsContext(transport.tls);
+		if (transport.tls) this.#context = new ClientTlsContext(transport.tls, surroundings.provideTls);
 	}
 
 	/** The link to one address. */
@@ -128,14 +129,15 @@ export class LinkMaker {
 		const h2c = !tls && (versions?.includes('h2c') || address.scheme === 'h2c');
 		// A proxy of HTTP is asked for plain HTTP, and led through for everything else.
 		const forwards = proxy?.url.startsWith('http') && !tls && !h2c && !prelude.header;
-		const dialer = (protocols: readonly string[]): SocketDialer => {
+		const dialer = (protocols: readonly string[]): Dialer => {
 			const whole: Prelude = {
 				...prelude,
 				...(proxy?.url.startsWith('https:') && { outerTls: this.#tlsToProxy(proxy) }),
 				...(proxy && !forwards && { tunnel: tunnelThrough(proxy, target as { host: string; port: number }) }),
 				...(tls && { tls: this.#tls(tls, address, values, protocols) }),
 			};
-			return new SocketDialer(proxy ? proxyTarget(proxy) : target, this.#sockets, whole);
+			const direct = new SocketDialer(proxy ? proxyTarget(proxy) : target, this.#sockets, whole);
+			return tls && this.#context?.waits ? new ProvisionedDialer(direct, this.#context) : direct;
 		};
 		const scheme = tls ? 'https' : 'http';
 		const { limits, idled, maxConnections } = this.#serial;
@@ -185,7 +187,7 @@ export class LinkMaker {
 		values: TransportValues | undefined,
 		protocols: readonly string[],
 	): TlsClient {
-		this.#context ??= new ClientTlsContext(settings);
+		this.#context ??= new ClientTlsContext(settings, this.#surroundings.provideTls);
 		const host = address.path === undefined ? address.host : 'localhost';
 		const name = values?.serverName || (settings.server_name?.includes('{') ? undefined : settings.server_name) || host;
 		return new TlsClient(settings, this.#context, isIP(name) === 0 ? name.replace(/\.$/, '') : name, protocols);

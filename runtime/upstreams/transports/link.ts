@@ -1,6 +1,7 @@
 /** The way to one upstream: what stands between a pool and connections, whatever protocol they speak. */
 import type { CallCarrier, ClientCall } from '../../protocols/http1/client-call.ts';
 import type { PieceMemory } from '../../protocols/http1/piece-memory.ts';
+import type { TlsProvider } from './tls-provision.ts';
 
 /** Keeps connections to one upstream on one thread, and puts calls on them. */
 export interface UpstreamLink {
@@ -41,6 +42,8 @@ export interface LinkSurroundings {
 	readonly environment?: { readonly [name: string]: string | undefined };
 	/** Gets what FastCGI applications write to standard error, with the status of their response. */
 	readonly complained?: (text: string, status: number) => void;
+	/** Gives what TLS needs and no file holds. */
+	readonly provideTls?: TlsProvider | undefined;
 	/** Idle connections to all upstreams of the pool on this thread. */
 	readonly idleConnections?: number;
 }

@@ -3,9 +3,15 @@ import { readFileSync, statSync } from 'node:fs';
 import { createSecureContext, getCACertificates, type SecureContext, setDefaultCACertificates } from 'node:tls';
 import { readTlsMaterial, tlsFiles } from '../../../compiler/directives/reverse-proxy/transports/tls-material.ts';
 import type { ClientTlsSettings } from '../../../compiler/directives/reverse-proxy/transports/transport-settings.ts';
+import { type TlsProvided, type TlsProvider, type TlsWanted, tlsWantedBy } from './tls-provision.ts';
 
 /** Milliseconds between two looks at files that may have changed. */
 const LOOK_AGAIN = 10_000;
+
+/** Milliseconds for which what the main thread gave is believed to be the newest. */
+const ASK_AGAIN = 60_000;
+/** Milliseconds after which it is asked again for what was missing. */
+const ASK_SOON = 1000;
 
 /** The secure context of one pool on one thread. */
 export class ClientTlsContext {
@@ -14,13 +20,54 @@ export class ClientTlsContext {
 	#context: SecureContext | undefined = undefined;
 	#times = '';
 	#lookedAt = 0;
+	readonly #wanted: TlsWanted | undefined;
+	readonly #provider: TlsProvider;
+	#provided: TlsProvided | undefined = undefined;
+	#asking: Promise<string | undefined> | undefined = undefined;
+	#askedAt = Number.NEGATIVE_INFINITY;
 
-	/** Reads and checks the files. @throws MaterialError */
-	constructor(settings: ClientTlsSettings) {
+	/**
+	 * Reads and checks the files.
+	 * @param provider Gives what is not in files.
+	 * @throws MaterialError
+	 */
+	constructor(settings: ClientTlsSettings, provider: TlsProvider = NOTHING) {
 		this.#settings = settings;
+		this.#provider = provider;
+		this.#wanted = tlsWantedBy(settings);
 		this.#files = tlsFiles(settings);
 		// What the system's authorities cost is paid when the first connection needs them.
 		if (this.#files.length > 0 || settings.trust?.source === 'inline') readTlsMaterial(settings, readFileSync);
+	}
+
+	/** True when something is wanted that is in no file: {@link pending} is to be asked before {@link current}. */
+	get waits(): boolean {
+		return this.#wanted !== undefined;
+	}
+
+	/**
+	 * Until all that is wanted is there, a promise of what is missing, in words, or of undefined; undefined when it is there.
+	 * What may be old is asked for again behind the connections' backs.
+	 */
+	pending(): Promise<string | undefined> | undefined {
+		if (!this.#wanted) return undefined;
+		const there = this.#provided?.problem === undefined && this.#provided !== undefined;
+		if (performance.now() - this.#askedAt >= (there ? ASK_AGAIN : ASK_SOON)) {
+			this.#asking ??= this.#ask(this.#wanted);
+		}
+		return there ? undefined : (this.#asking ?? Promise.resolve(this.#provided?.problem));
+	}
+
+	async #ask(wanted: TlsWanted): Promise<string | undefined> {
+		const provided = await this.#provider(wanted);
+		this.#asking = undefined;
+		this.#askedAt = performance.now();
+		// What was there stays in use when it cannot be had again.
+		if (provided.problem === undefined || this.#provided?.problem !== undefined || !this.#provided) {
+			if (JSON.stringify(provided) !== JSON.stringify(this.#provided)) this.#context = undefined;
+			this.#provided = provided;
+		}
+		return this.#provided.problem;
 	}
 
 	/** The context as the files are now; if they cannot be read any more, as they were. */
@@ -31,7 +78,10 @@ export class ClientTlsContext {
 		const times = this.#files.map(timeOf).join(' ');
 		if (this.#context && times === this.#times) return this.#context;
 		try {
-			const { authorities, system, certificate, key } = readTlsMaterial(this.#settings, readFileSync);
+			const read = readTlsMaterial(this.#settings, readFileSync);
+			const authorities = [...read.authorities, ...(this.#provided?.authorities ?? [])];
+			const { chain: certificate = read.certificate, key = read.key } = this.#provided?.certificate ?? {};
+			const { system } = read;
 			if (system) believeSystem();
 			const ca = system
 				? authorities.length === 0
@@ -50,6 +100,13 @@ export class ClientTlsContext {
 		return this.#context!;
 	}
 }
+
+/** Without a main thread there is nothing but files. */
+const NOTHING: TlsProvider = async () => ({
+	authorities: [],
+	certificate: undefined,
+	problem: 'authorities and certificates of this server are not to be had here',
+});
 
 function timeOf(path: string): string {
 	const stat = statSync(path, { throwIfNoEntry: false });

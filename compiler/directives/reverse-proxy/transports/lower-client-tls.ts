@@ -1,9 +1,10 @@
 /** Lowering of the options of `transport http` that begin with `tls`. */
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
+import { lowerTrustPool, type TrustPool } from '../../../providers/trust-pools/trust-pool.ts';
 import type { Word } from '../../../syntax/ast.ts';
-import { lowerFile, lowerUpstreamTrust } from './lower-trust.ts';
+import { lowerFile } from './lower-file.ts';
 import { transportDuration } from './transport-duration.ts';
-import type { ClientTlsSettings, TrustSettings } from './transport-settings.ts';
+import type { ClientTlsSettings } from './transport-settings.ts';
 
 /** TLS settings while they are lowered. */
 export type ClientTlsDraft = { -readonly [K in keyof ClientTlsSettings]: ClientTlsSettings[K] };
@@ -13,7 +14,7 @@ export const TLS_CURVES = ['x25519mlkem768', 'x25519', 'secp256r1', 'secp384r1',
 
 /** The options; the first of them turns TLS on, which `draft` does. */
 export function clientTlsOptions(draft: () => ClientTlsDraft, cx: LowerContext): { [option: string]: Subdirective } {
-	const trust = (settings: TrustSettings, word: Word): void => {
+	const trust = (settings: TrustPool, word: Word): void => {
 		if (draft().trust) {
 			const message = 'What certificates are verified with has been said before.';
 			cx.problem('error', 'upstream/two-trust-pools', word.span, message, {
@@ -29,15 +30,18 @@ export function clientTlsOptions(draft: () => ClientTlsDraft, cx: LowerContext):
 		},
 		tls_client_auth: (words, at) => {
 			const [certificate, key] = words;
-			if (!cx.noBlock(at) || !cx.count(at, words, 1, 2, 'tls_client_auth <certificate file> <key file>')) return;
-			if (!certificate || !key) {
-				const message = 'A client certificate by the name of a managed one is not part of this build.';
-				cx.problem('error', 'directive/unavailable', certificate!.span, message, {
-					hint: 'Give two PEM files: tls_client_auth client.crt client.key',
-				});
+			if (!cx.noBlock(at) || !cx.count(at, words, 1, 2, 'tls_client_auth <name> | <certificate file> <key file>'))
 				return;
+			if (certificate && key) {
+				draft().client_certificate = { certificate: lowerFile(certificate, cx), key: lowerFile(key, cx) };
+			} else if (certificate && /^(?:\*\.)?[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*$/.test(certificate.text)) {
+				draft().client_certificate = { managed: certificate.text.toLowerCase() };
+			} else {
+				const message = `\`${certificate!.text}\` is not the name of a certificate of this server.`;
+				cx.problem('error', 'upstream/client-certificate', certificate!.span, message, {
+					hint: 'Write the name of a site whose certificate this server manages, or two PEM files.',
+				});
 			}
-			draft().client_certificate = { certificate: lowerFile(certificate, cx), key: lowerFile(key, cx) };
 		},
 		tls_insecure_skip_verify: (words, at) => {
 			if (cx.noBlock(at) && cx.count(at, words, 0, 0, 'tls_insecure_skip_verify')) draft().insecure_skip_verify = true;
@@ -55,7 +59,8 @@ export function clientTlsOptions(draft: () => ClientTlsDraft, cx: LowerContext):
 			if (!cx.noBlock(at) || !cx.count(at, words, 1, 1, 'tls_renegotiation never|freely')) return;
 			const value = cx.oneOf(words[0]!, ['never', 'once', 'freely'], 'level of renegotiation');
 			if (value === 'once') {
-				const message = 'Renegotiations cannot be counted: `once` is not part of this build.';
+				const message =
+					'`once` is not available: the engine for TLS lets renegotiations through or not, and TLS 1.3 has none.';
 				cx.problem('error', 'directive/unavailable', words[0]!.span, message, { hint: 'Write `never` or `freely`.' });
 			} else if (value !== undefined) draft().renegotiation = value;
 		},
@@ -70,7 +75,7 @@ export function clientTlsOptions(draft: () => ClientTlsDraft, cx: LowerContext):
 			draft().curves = [...(draft().curves ?? []), ...curves];
 		},
 		tls_trust_pool: (words, at) => {
-			const settings = lowerUpstreamTrust(words, at, cx);
+			const settings = lowerTrustPool(words, at, cx);
 			if (settings) trust(settings, at.words[0]!);
 		},
 		tls_trusted_ca_certs: (words, at) => {

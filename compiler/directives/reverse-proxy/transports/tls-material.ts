@@ -1,6 +1,7 @@
 /** Certificates and keys of TLS to upstreams: read, checked and explained, by whoever can read. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import type { ClientTlsSettings, TrustSettings } from './transport-settings.ts';
+import type { TrustPool } from '../../../providers/trust-pools/trust-pool.ts';
+import type { ClientTlsSettings } from './transport-settings.ts';
 
 /** What is needed for a connection. */
 export interface TlsMaterial {
@@ -26,7 +27,7 @@ export class MaterialError extends Error {
 /** Paths that {@link readTlsMaterial} reads. */
 export function tlsFiles(settings: ClientTlsSettings): string[] {
 	const { client_certificate: own } = settings;
-	return [...trustFiles(settings.trust), ...(own ? [own.certificate, own.key] : [])];
+	return [...trustFiles(settings.trust), ...(own && 'key' in own ? [own.certificate, own.key] : [])];
 }
 
 /**
@@ -38,7 +39,7 @@ export function readTlsMaterial(settings: ClientTlsSettings, read: (path: string
 	const authorities: string[] = [];
 	const system = settings.trust === undefined || addTrust(settings.trust, read, authorities);
 	const own = settings.client_certificate;
-	if (!own) return { authorities, system, certificate: undefined, key: undefined };
+	if (!own || 'managed' in own) return { authorities, system, certificate: undefined, key: undefined };
 	const certificate = readFile(own.certificate, read);
 	const key = readFile(own.key, read);
 	const [leaf] = certificatesOf(certificate, own.certificate);
@@ -54,7 +55,7 @@ export function readTlsMaterial(settings: ClientTlsSettings, read: (path: string
 }
 
 /** Adds what a source names; true when it is, or holds, the system. */
-function addTrust(trust: TrustSettings, read: (path: string) => Uint8Array, authorities: string[]): boolean {
+function addTrust(trust: TrustPool, read: (path: string) => Uint8Array, authorities: string[]): boolean {
 	switch (trust.source) {
 		case 'system':
 			return true;
@@ -71,10 +72,13 @@ function addTrust(trust: TrustSettings, read: (path: string) => Uint8Array, auth
 			for (const one of trust.of) system = addTrust(one, read, authorities) || system;
 			return system;
 		}
+		default:
+			// Not in files: whoever makes connections asks for them.
+			return false;
 	}
 }
 
-function trustFiles(trust: TrustSettings | undefined): readonly string[] {
+function trustFiles(trust: TrustPool | undefined): readonly string[] {
 	if (trust?.source === 'file') return trust.files;
 	return trust?.source === 'combined' ? trust.of.flatMap(trustFiles) : [];
 }

@@ -1,36 +1,10 @@
 /** Schema of a pool's transport in the document. */
+import { TRUST_POOL } from '../../../providers/trust-pools/trust-pool.ts';
 import type { Schema } from '../../directive.ts';
 import { TLS_CURVES } from './lower-client-tls.ts';
 import { LEAST_READ, MOST_READ } from './transport-settings.ts';
 
 const MILLISECONDS: Schema = { type: 'number', minimum: 0, maximum: 2_147_483_647 };
-
-const TRUST: Schema = trustSchema(2);
-
-/** Sources that hold what they name; `combined` holds others, two levels deep at most. */
-function trustSchema(depth: number): Schema {
-	const texts: Schema = { type: 'array', items: { type: 'string', minLength: 1 } };
-	const variant = (source: string, name?: string, schema?: Schema): Schema => ({
-		type: 'object',
-		properties: { source: { const: source }, ...(name && { [name]: schema }) },
-		required: ['source', ...(name === undefined ? [] : [name])],
-		additionalProperties: false,
-	});
-	const variants = [
-		variant('system'),
-		variant('file', 'files', { ...texts, description: 'Absolute paths of PEM files.' }),
-		variant('inline', 'certificates', { ...texts, description: 'Base64 of DER, or PEM.' }),
-	];
-	if (depth > 0)
-		variants.push(variant('combined', 'of', { type: 'array', items: trustSchema(depth - 1), description: 'Sources.' }));
-	return {
-		type: 'object',
-		description: 'What certificates of upstreams are verified with; the system’s authorities if left out.',
-		discriminator: { propertyName: 'source' },
-		required: ['source'],
-		oneOf: variants,
-	};
-}
 
 const TLS: Schema = {
 	type: 'object',
@@ -42,16 +16,35 @@ const TLS: Schema = {
 				'Name for SNI and verification; the upstream’s host if left out. Placeholders are resolved per request.',
 		},
 		insecure_skip_verify: { type: 'boolean', default: false, description: 'True: any certificate is taken.' },
-		trust: TRUST,
+		trust: {
+			...TRUST_POOL,
+			description: 'What certificates of upstreams are verified with; the system’s authorities if left out.',
+		},
 		client_certificate: {
-			type: 'object',
-			description: 'Shown to upstreams that ask: absolute paths of PEM files.',
-			properties: {
-				certificate: { type: 'string', minLength: 1, description: 'Certificates, the own one first.' },
-				key: { type: 'string', minLength: 1, description: 'Its private key.' },
-			},
-			required: ['certificate', 'key'],
-			additionalProperties: false,
+			description: 'Shown to upstreams that ask.',
+			anyOf: [
+				{
+					type: 'object',
+					properties: {
+						certificate: {
+							type: 'string',
+							minLength: 1,
+							description: 'Absolute path of a PEM file: certificates, the own one first.',
+						},
+						key: { type: 'string', minLength: 1, description: 'Absolute path of its private key.' },
+					},
+					required: ['certificate', 'key'],
+					additionalProperties: false,
+				},
+				{
+					type: 'object',
+					properties: {
+						managed: { type: 'string', minLength: 1, description: 'Name of a certificate that this server manages.' },
+					},
+					required: ['managed'],
+					additionalProperties: false,
+				},
+			],
 		},
 		curves: { type: 'array', items: { enum: TLS_CURVES }, description: 'Groups for key exchange, in order.' },
 		renegotiation: {

@@ -1,4 +1,5 @@
 /** How requests reach the upstreams of a pool: the settings of transports as documents have them. */
+import type { TrustPool } from '../../../providers/trust-pools/trust-pool.ts';
 
 /** HTTP, over TCP or unix sockets, with or without TLS. Times in milliseconds; left out means no bound unless said. */
 export interface HttpTransportSettings {
@@ -57,9 +58,9 @@ export interface ClientTlsSettings {
 	/** True: any certificate is taken. */
 	readonly insecure_skip_verify?: boolean;
 	/** What certificates are verified with; the system's authorities if left out. */
-	readonly trust?: TrustSettings;
-	/** Certificate and key shown to upstreams that ask: absolute paths of PEM files. */
-	readonly client_certificate?: { readonly certificate: string; readonly key: string };
+	readonly trust?: TrustPool;
+	/** Shown to upstreams that ask: absolute paths of PEM files, or the name of a certificate that this server manages. */
+	readonly client_certificate?: { readonly certificate: string; readonly key: string } | { readonly managed: string };
 	/** Groups for key exchange, by the names of TLS 1.3. */
 	readonly curves?: readonly string[];
 	/** `never` if left out. */
@@ -69,15 +70,6 @@ export interface ClientTlsSettings {
 	/** Of the handshake; 10000 if left out. */
 	readonly handshake_timeout?: number;
 }
-
-/** Where certificates of authorities come from. */
-export type TrustSettings =
-	| { readonly source: 'system' }
-	/** Absolute paths of PEM files. */
-	| { readonly source: 'file'; readonly files: readonly string[] }
-	/** Base64 of DER, or PEM. */
-	| { readonly source: 'inline'; readonly certificates: readonly string[] }
-	| { readonly source: 'combined'; readonly of: readonly TrustSettings[] };
 
 /** FastCGI (its specification of 1996). Times in milliseconds. */
 export interface FastcgiTransportSettings {

@@ -1,0 +1,125 @@
+/** TLS to upstreams with what no file holds: authorities of this server, of an address, and certificates that it manages. */
+import { once } from 'node:events';
+import { rmSync } from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
+import type { AddressInfo, Server } from 'node:net';
+import path from 'node:path';
+import type { TLSSocket } from 'node:tls';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type Runtime, startRuntime } from '../../../runtime/runtime.ts';
+import { freePorts, temporaryFolder } from '../../harness.ts';
+import { eventually, keptLog } from '../running-server.ts';
+import { testAuthority } from './transports/certificates.ts';
+
+const test = suite('TLS that is provided');
+
+const folder = temporaryFolder();
+const log = keptLog();
+const servers: Server[] = [];
+let runtime: Runtime | undefined;
+let port = 0;
+let fetches = 0;
+
+async function listen(server: Server): Promise<number> {
+	servers.push(server);
+	server.listen(0, '127.0.0.1');
+	await once(server, 'listening');
+	return (server.address() as AddressInfo).port;
+}
+
+test.before(async () => {
+	const authority = await testAuthority();
+	const { cert, key } = await authority.issue(['localhost']);
+	const upstream = await listen(
+		createSecureServer({ cert, key, requestCert: true, rejectUnauthorized: false }, (request, response) => {
+			const shown = (request.socket as TLSSocket).getPeerX509Certificate();
+			response.end(shown?.subjectAltName ?? 'nobody');
+		}),
+	);
+	const publisher = await listen(
+		createHttpServer((_request, response) => {
+			fetches++;
+			response.end(authority.cert);
+		}),
+	);
+	const [site, app] = (await freePorts(2)) as [number, number];
+	port = site;
+	const proxied = (at: string, to: string, lines: string) =>
+		`reverse_proxy ${at} https://${to} {\n transport http {\n ${lines}\n }\n}\n`;
+	const text = `{
+	admin off
+	skip_install_trust
+	auto_https disable_redirects
+	storage file_system ${path.join(folder, 'store')}
+}
+https://app.localhost:${app} {
+	tls internal
+	respond "from the app"
+}
+http://localhost:${site} {
+	${proxied('/own', `localhost:${app}`, 'tls_server_name app.localhost\n tls_trust_pool pki_root local')}
+	${proxied('/system', `localhost:${app}`, 'tls_server_name app.localhost')}
+	${proxied('/fetched', `localhost:${upstream}`, `tls_trust_pool http http://127.0.0.1:${publisher}/ca.pem`)}
+	${proxied('/shown', `localhost:${upstream}`, 'tls_insecure_skip_verify\n tls_client_auth app.localhost')}
+	${proxied('/missing', `localhost:${upstream}`, 'tls_insecure_skip_verify\n tls_client_auth nobody.test')}
+	${proxied('/unreachable', `localhost:${upstream}`, 'tls_trust_pool http http://127.0.0.1:1/ca.pem')}
+	reverse_proxy /checked https://localhost:${app} {
+		health_uri /
+		health_interval 20ms
+		health_headers {
+			Host app.localhost
+		}
+		transport http {
+			tls_server_name app.localhost
+			tls_trust_pool pki_root
+		}
+	}
+}
+`;
+	runtime = await startRuntime({
+		input: { format: 'compatfile', text, name: 'Compatfile' },
+		threads: 1,
+		writers: { stdout: log, stderr: log },
+	});
+});
+
+test.after(async () => {
+	runtime?.kill();
+	await runtime?.stop();
+	for (const server of servers) server.close();
+	rmSync(folder, { recursive: true });
+});
+
+async function get(target: string): Promise<string> {
+	const response = await fetch(`http://localhost:${port}${target}`, { headers: { connection: 'close' } });
+	return `${response.status} ${await response.text()}`;
+}
+
+test('an internal authority of this server is believed where it is named, and only there', async () => {
+	// The Host of an upstream over TLS is its address, which no site has: what counts is that it answered.
+	assert.match(await get('/own'), /^200/);
+	assert.match(await get('/system'), /^502/);
+});
+
+test('authorities are fetched from an address, once', async () => {
+	assert.is(await get('/fetched'), '200 nobody');
+	assert.is(await get('/fetched'), '200 nobody');
+	assert.is(fetches, 1);
+	assert.match(await get('/unreachable'), /^502/);
+	assert.match(log.text(), /No trusted certificates can be had from `http:\/\/127\.0\.0\.1:1\/ca\.pem`/);
+});
+
+test('a certificate that the server manages is shown; one that it has not is an error that says so', async () => {
+	assert.is(await get('/shown'), '200 DNS:app.localhost');
+	assert.match(await get('/missing'), /^502/);
+	assert.match(log.text(), /this server has no certificate for nobody\.test/);
+});
+
+test('health checks have the same', async () => {
+	await eventually('checks pass', () => runtime!.upstreams().every(({ healthy }) => healthy));
+	assert.match(await get('/checked'), /^200/);
+});
+
+test.run();
