@@ -63,7 +63,7 @@ export function planDocument(document: Document, report: Report, files?: PlanFil
 		const { socket } = listener;
 		const scheme = schemes.get(socket.key)!;
 		const handshakes = tls.listeners.get(socket.key);
-		const protocols = spokenAt(listener, sites);
+		const protocols = spokenAt(listener, document);
 		return {
 			...{ ...socket, scheme, sites: servedSites(listener) },
 			...(handshakes ? { tls: handshakes } : {}),
@@ -78,7 +78,7 @@ function placeAddresses(document: Document, ports: SchemePorts, report: Report):
 	const everywhere = document.settings?.default_bind ?? [];
 	const listeners = new Map<string, Listener>();
 	(document.sites ?? []).forEach((site, index) => {
-		const hosts = site.bind?.length ? site.bind.map(bindHost) : everywhere.length > 0 ? everywhere : [''];
+		const hosts = (site.bind?.length ? site.bind : everywhere.length > 0 ? everywhere : ['']).map(bindHost);
 		// Those that are none have been reported with the other values that can never be used.
 		const bound = hosts.map(parseListenHost).filter(isListenHost);
 		site.addresses.forEach((text, at) => {
@@ -108,10 +108,11 @@ function placeAddresses(document: Document, ports: SchemePorts, report: Report):
 }
 
 /** The protocols that the `bind`s of a listener's sites name, all together. */
-function spokenAt({ socket, addresses }: Listener, sites: readonly Site[]): string[] {
+function spokenAt({ socket, addresses }: Listener, { settings, sites }: Document): string[] {
 	const spoken = new Set<string>();
 	for (const { site } of addresses) {
-		for (const entry of sites[site]!.bind ?? []) {
+		const own = sites![site]!.bind;
+		for (const entry of (own?.length ? own : settings?.default_bind) ?? []) {
 			if (typeof entry !== 'object') continue;
 			const host = parseListenHost(entry.host);
 			if (!isListenHost(host) || plannedSocket(host, socket.port).key !== socket.key) continue;

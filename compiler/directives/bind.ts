@@ -1,9 +1,7 @@
 /** `bind`: the interfaces that a site listens on. */
 
 import type { SiteBind } from '../document/document.ts';
-import { lowerListenHosts } from '../lower/listen-host.ts';
-import type { Subdirective } from '../lower/lower-context.ts';
-import { lowerProtocols, PROTOCOLS } from '../options/servers/protocols.ts';
+import { LISTEN_HOSTS, lowerListenHosts } from '../lower/listen-host.ts';
 import type { SiteDirective } from './directive.ts';
 
 /** Interfaces of a site. */
@@ -37,34 +35,8 @@ export const bind: SiteDirective = {
 	].join('\n'),
 	lower: ({ line, args }, site, cx) => {
 		cx.count(line, args, 1, Number.POSITIVE_INFINITY, bind.usage);
-		let protocols: string[] = [];
-		const known: { [name: string]: Subdirective } = {
-			protocols: (words, at) => {
-				if (words.length > 0) protocols = lowerProtocols(words, cx);
-				else {
-					cx.problem('error', 'bind/no-protocols', at.words[0]!.span, 'protocols requires one or more arguments', {
-						hint: 'Write some of: h1, h2, h2c.',
-					});
-				}
-			},
-		};
-		cx.subdirectives(line.block, known, 'bind');
-		const hosts = lowerListenHosts(args, cx);
-		const entries: SiteBind[] = protocols.length === 0 ? hosts : hosts.map(host => ({ host, protocols }));
+		const entries = lowerListenHosts(line, 'bind', cx);
 		site.bind = [...((site.bind ?? []) as SiteBind[]), ...entries];
 	},
-	schema: {
-		type: 'array',
-		items: {
-			// Not `oneOf`, which tells of one mistake several times.
-			type: ['string', 'object'],
-			required: ['host', 'protocols'],
-			additionalProperties: false,
-			properties: {
-				host: { type: 'string', description: 'Host to listen on, without a port; `unix//path|0660`; `fd/3`.' },
-				protocols: { ...PROTOCOLS, description: 'Versions of HTTP that are spoken there.' },
-			},
-		},
-		description: 'Hosts to listen on, without a port; `unix//path|0660`; `fd/3`.',
-	},
+	schema: LISTEN_HOSTS,
 };

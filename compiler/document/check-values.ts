@@ -8,7 +8,7 @@ import { isListenHost, parseListenHost } from './listen-host.ts';
 import { isSiteAddress, parseSiteAddress } from './site-address.ts';
 import { escapePointer } from './validate.ts';
 
-/** Reports hosts that nothing can listen on, ranges that hold no address, and a DNS provider that is meant and not given. */
+/** Reports hosts that nothing can listen on, ranges that hold no address, logs without a name, and a DNS provider that is meant and not given. */
 export function checkValues(document: Document, report: Report): void {
 	const acmeDns = document.settings?.acme_dns as { readonly provider?: unknown } | undefined;
 	if (acmeDns?.provider === 'default' && document.settings?.dns === undefined) {
@@ -28,8 +28,12 @@ export function checkValues(document: Document, report: Report): void {
 			if (!isListenHost(parsed)) report({ ...parsed, severity: 'error', pointer: `${pointer}/${index}` });
 		});
 	};
-	hosts(document.settings?.default_bind, '/settings/default_bind');
-	(document.sites ?? []).forEach(({ bind, addresses }, index) => {
+	const everywhere = document.settings?.default_bind;
+	if (Array.isArray(everywhere)) hosts(everywhere.map(bindHost), '/settings/default_bind');
+	for (const [name, log] of Object.entries(document.settings?.logs ?? {})) {
+		checkOutput(log, `/settings/logs/${escapePointer(name)}`, report);
+	}
+	(document.sites ?? []).forEach(({ bind, addresses, logs }, index) => {
 		addresses.forEach((address, at) => {
 			const mistake = address.includes('/') && /[[\\%]/.test(address) ? pathMistake(address) : undefined;
 			if (mistake === undefined) return;
@@ -38,6 +42,9 @@ export function checkValues(document: Document, report: Report): void {
 		});
 		// What is no list is reported elsewhere.
 		if (Array.isArray(bind)) hosts(bind.map(bindHost), `/sites/${index}/bind`);
+		if (Array.isArray(logs)) {
+			for (const [at, log] of logs.entries()) checkOutput(log, `/sites/${index}/logs/${at}`, report);
+		}
 	});
 	const ranges = document.settings?.trusted_proxies as unknown;
 	// Building a site finds the rest of them; without any site nothing would.
@@ -48,6 +55,25 @@ export function checkValues(document: Document, report: Report): void {
 		const pointer = `/settings/trusted_proxies/${index}`;
 		report({ code: 'value/not-an-ip-range', severity: 'error', pointer, message });
 	});
+}
+
+/** Where a log is written is known before there is a request: what only a request has can name nothing. */
+function checkOutput(log: SiteLog, pointer: string, report: Report): void {
+	for (const field of ['path', 'address'] as const) {
+		const text = (log.output as { readonly [field: string]: unknown } | undefined)?.[field];
+		if (typeof text !== 'string') continue;
+		const of = text
+			.match(/(?<!\\)\{[^{}]*\}/g)
+			?.find(one => !/^\{(?:(?:env|system|file|time)\.|time\.now\})/.test(one));
+		if (of === undefined) continue;
+		report({
+			code: 'log/output',
+			severity: 'error',
+			pointer: `${pointer}/output/${field}`,
+			message: `\`${text}\` cannot be named: ${of} gives nothing before there is a request.`,
+			hint: 'Write the name, or take it from the machine: {env.NAME}, {system.hostname}.',
+		});
+	}
 }
 
 /** The host of an entry of `bind`. */

@@ -83,7 +83,7 @@ export interface Settings {
 	/** CIDRs of proxies whose `X-Forwarded-*` fields are believed. */
 	readonly trusted_proxies?: readonly string[];
 	/** Hosts that sites without `bind` listen on. */
-	readonly default_bind?: readonly string[];
+	readonly default_bind?: readonly SiteBind[];
 	readonly [setting: string]: unknown;
 }
 
