@@ -24,26 +24,33 @@ export function levelRank(level: string | undefined): number {
 	return LEVEL_RANK[(level ?? 'info').toLowerCase()] ?? LEVEL_RANK.info!;
 }
 
-/** The encoder of a name; undefined when there is no such one. */
-export function encoderOf(name: string): Encoder | undefined {
-	if (name === 'json') return JSON_ENCODER;
-	if (name === 'console') return CONSOLE_ENCODER;
-	return undefined;
+/** An encoder without settings of its own. */
+export function encoderOf(name: 'console' | 'json'): Encoder {
+	return name === 'json' ? usualJson() : CONSOLE_ENCODER;
 }
 
 /** The encoder of `console` or `json` with settings of its own. */
 export function plainEncoder(name: 'console' | 'json', settings: PlainLogFormat): Encoder {
 	const { encoder: _, caller_key: _caller, stacktrace_key: _stack, duration_format: _duration, ...rest } = settings;
-	if (Object.keys(rest).length === 0) return name === 'json' ? JSON_ENCODER : CONSOLE_ENCODER;
+	if (Object.keys(rest).length === 0) return encoderOf(name);
 	return name === 'json' ? jsonEncoder(rest) : consoleEncoder(rest);
 }
 
-const JSON_ENCODER: Encoder = {
-	encode(level, logger, message, fields, at) {
-		const head = `{"level":"${level}","ts":${at / 1000},"logger":${text(logger)},"msg":${text(message)}`;
-		return fields === '' ? `${head}}\n` : `${head},${fields}}\n`;
-	},
-};
+function usualJson(): Encoder {
+	// Many entries are of one millisecond, and numbers are slow to write.
+	let last = Number.NaN;
+	let seconds = '';
+	return {
+		encode(level, logger, message, fields, at) {
+			if (at !== last) {
+				last = at;
+				seconds = String(at / 1000);
+			}
+			const rest = fields === '' ? '' : `,${fields}`;
+			return `{"level":"${level}","ts":${seconds},"logger":${text(logger)},"msg":${text(message)}${rest}}\n`;
+		},
+	};
+}
 
 const CONSOLE_ENCODER: Encoder = {
 	encode(level, logger, message, fields, at) {
@@ -100,6 +107,7 @@ function levelText(level: LogLevel, format: 'lower' | 'upper' | 'color'): string
 
 /** JSON of a string. Control characters above ASCII and line separators, which JSON may hold raw, are escaped too. */
 export function text(value: string): string {
+	if (PLAIN.test(value)) return `"${value}"`;
 	const json = JSON.stringify(value);
 	return RISKY.test(json) ? json.replace(ALL_RISKY, escaped) : json;
 }
@@ -116,6 +124,8 @@ export function members(fields: { readonly [name: string]: unknown } | undefined
 	return all;
 }
 
+// What nearly every text is: nothing in it to escape.
+const PLAIN = /^[ !#-[\]-~]*$/;
 // JSON.stringify escapes C0 itself: what is left are DEL, C1 and the Unicode line separators.
 const RISKY = /[\u007f-\u009f\u2028\u2029]/;
 const ALL_RISKY = /[\u007f-\u009f\u2028\u2029]/g;

@@ -32,7 +32,7 @@ const SYSLOG: { readonly [level in LogLevel]: number } = { debug: 7, info: 6, wa
 export function compileLogFormat(format: LogFormat, automatic: 'console' | 'json', expand: ExpandText): LineFormat {
 	switch (format.encoder) {
 		case 'default':
-			return { encode: encoderOf(automatic)!.encode, duration: writeDuration('s') };
+			return { encode: encoderOf(automatic).encode, duration: writeDuration('s') };
 		case 'console':
 		case 'json': {
 			const { encode } = plainEncoder(format.encoder, format);

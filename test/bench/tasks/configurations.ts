@@ -13,9 +13,9 @@ http {
 `;
 }
 
-/** A Configfile with one data-plane thread, or as many as given. */
-export function svc(sites: string, threads: number = 1): string {
-	return `{\n\tthreads ${threads}\n}\n${sites}`;
+/** A Configfile with one data-plane thread, or as many as given; `options` are lines of global options. */
+export function svc(sites: string, threads: number = 1, options: string = ''): string {
+	return `{\n\tthreads ${threads}\n${options}}\n${sites}`;
 }
 
 /** A configuration of the compatible server. */

@@ -2,6 +2,7 @@
 import { CACHING } from './caching.ts';
 import { FILES } from './files.ts';
 import { HTTP2 } from './http2.ts';
+import { OBSERVING } from './observing.ts';
 import { POOLS } from './pools.ts';
 import { PROXYING } from './proxying.ts';
 import { RESOURCES } from './resources.ts';
@@ -18,5 +19,6 @@ export const TASKS: readonly Task[] = [
 	...POOLS,
 	...FILES,
 	...CACHING,
+	...OBSERVING,
 	...RESOURCES,
 ];

@@ -1,7 +1,10 @@
 /** Log lines: their shape, and that no value can forge one. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { encoderOf, levelRank, members, text } from '../../../runtime/logs/encoders.ts';
+import { HeaderFields } from '../../../runtime/logs/header-fields.ts';
+import { writeDuration } from '../../../runtime/logs/time-text.ts';
 
 const HOSTILE = 'a\nb\r\tc"\\\u0000\u001b[31m\u007f\u0085\u009b\u2028\u2029é😀';
 
@@ -14,7 +17,7 @@ function controls(line: string): number[] {
 const encoders = suite('log encoders');
 
 encoders('json is one line that parses back', () => {
-	const line = encoderOf('json')!.encode(
+	const line = encoderOf('json').encode(
 		'warn',
 		'a"b',
 		HOSTILE,
@@ -34,7 +37,7 @@ encoders('json is one line that parses back', () => {
 });
 
 encoders('console is one line without control characters but its tabs', () => {
-	const line = encoderOf('console')!.encode('info', 'http', HOSTILE, members({ value: HOSTILE }), 0);
+	const line = encoderOf('console').encode('info', 'http', HOSTILE, members({ value: HOSTILE }), 0);
 	assert.is(line.split('\n').length, 2);
 	assert.is(line.split('\t').length, 5);
 	assert.equal(controls(line), [9, 9, 9, 9, 10]);
@@ -47,10 +50,44 @@ encoders('fields that are no JSON are left out', () => {
 	assert.is(text('plain'), '"plain"');
 });
 
-encoders('levels have ranks in any case, and unknown encoders are not there', () => {
+encoders('levels have ranks in any case', () => {
 	assert.ok(levelRank('DEBUG') < levelRank(undefined));
 	assert.ok(levelRank('error') > levelRank('WARN'));
-	assert.is(encoderOf('xml'), undefined);
+});
+
+encoders('a list of fields is an object whatever names come, repeated ones in one array, credentials hidden', () => {
+	const fields = new HeaderFields();
+	const list = new HeaderList([
+		'Accept',
+		'a',
+		'COOKIE',
+		'c=1',
+		'accept',
+		'b',
+		'X-Api-Key',
+		'k',
+		'__proto__',
+		'p',
+		'Quote',
+		'"',
+	]);
+	const shown = '{"Accept":["a","b"],"COOKIE":["REDACTED"],"X-Api-Key":["REDACTED"],"__proto__":["p"],"Quote":["\\""]}';
+	for (let time = 0; time < 3; time++) {
+		assert.is(fields.write(list, false), shown);
+		assert.is(fields.write(new HeaderList(['cookie', 'c=1']), true), '{"cookie":["c=1"]}');
+		assert.is(fields.write(new HeaderList(), false), '{}');
+		// More names than are kept, in lists of their own and in one.
+		for (let i = 0; i < 1500; i++) fields.write(new HeaderList([`X-${time}-${i}`, 'v', `x-${time}-${i}`, 'w']), false);
+		const many = new HeaderList(Array.from({ length: 3000 }, (_, i) => `n${i % 1500}`));
+		assert.is(Object.keys(JSON.parse(fields.write(many, false))).length, 750);
+	}
+});
+
+encoders('durations are numbers of seconds, short ones and long ones', () => {
+	const write = writeDuration('s');
+	for (const milliseconds of [0, 0.000_4, 0.5, 0.000_999, 1, 999.999_999, 1000, 123_456.789]) {
+		assert.is(JSON.parse(write(milliseconds)), Math.round(milliseconds * 1e6) / 1e9, `${milliseconds}`);
+	}
 });
 
 encoders.run();

@@ -68,7 +68,7 @@ for (const [time_format, expected] of TIMES) {
 formats('durations', () => {
 	assert.equal(
 		(['s', 'ms', 'ns', 'string'] as const).map(format => writeDuration(format)(1.5)),
-		['0.0015', '1.5', '1500000', '"1.5ms"'],
+		['0.001500000', '1.5', '1500000', '"1.5ms"'],
 	);
 	assert.equal([0, 750, 1500, 2e6, 1.5e9, 6.1e10, 3.6e12 + 1e9].map(durationText), [
 		'0s',

@@ -1,0 +1,53 @@
+/** Rows of what watching costs: the same answers with metrics and without, with an access log and without. */
+import { caddy, nginx, svc } from './configurations.ts';
+import type { LoadTask } from './task.ts';
+
+/** A server that answers 14 bytes, with more lines in its site and its global options. */
+function hello(port: number, lines: string, options = ''): string {
+	const site = `http://127.0.0.1:${port} {\n${lines}\trespond "Hello, world!\n"\n}\n`;
+	return svc(site, 1, options);
+}
+
+const LOG = '\tlog {\n\t\toutput file access.log {\n\t\t\troll_disabled\n\t\t}\n\t}\n';
+
+/** Rows of metrics and logs. Log lines of all have about the same facts; nginx writes them as its `combined` text. */
+export const OBSERVING: readonly LoadTask[] = [
+	{
+		name: 'metrics, with a label for hosts',
+		load: { kind: 'requests', path: '/' },
+		contenders: [
+			{
+				label: 'svc, metrics',
+				server: 'svc',
+				configuration: port => hello(port, '', '\tmetrics {\n\t\tper_host\n\t}\n'),
+			},
+			{ label: 'svc', server: 'svc', configuration: port => hello(port, '') },
+		],
+		bounds: { svc: 1.03 },
+	},
+	{
+		name: 'an access log',
+		load: { kind: 'requests', path: '/' },
+		contenders: [
+			{ label: 'svc, log', server: 'svc', configuration: port => hello(port, LOG) },
+			{ label: 'svc', server: 'svc', configuration: port => hello(port, '') },
+			{
+				label: 'nginx, log with a buffer',
+				server: 'nginx',
+				configuration: port =>
+					nginx(
+						`listen 127.0.0.1:${port} backlog=4096; access_log access.log combined buffer=64k flush=1s; location / { default_type text/plain; return 200 "Hello, world!\\n"; }`,
+					),
+			},
+			{
+				label: 'caddy, log',
+				server: 'caddy',
+				configuration: port =>
+					caddy(
+						`http://127.0.0.1:${port} {\n\tlog {\n\t\toutput file access.log {\n\t\t\troll_disabled\n\t\t}\n\t}\n\trespond "Hello, world!\n"\n}\n`,
+					),
+			},
+		],
+		bounds: { svc: 1.15 },
+	},
+];
