@@ -1,7 +1,8 @@
 /**
  * `GET /cache` → 200, an object: `bytes` that stored responses take and the `ceiling` that they may take, `entries`, what the
  * caches have done since the start (`hits`, `misses`, `stale`, `bypassed`, `revalidated`, `collapsed`, `stored`, `evicted`,
- * `purged`), and `stores`, one for each separate store.
+ * `purged`), and `stores`, one for each separate store, with its `disk` if it has one: responses `written`, `skipped` (too
+ * much was waiting, or the disk took nothing), `recalled` into memory, `damaged`, and `failures` of the disk.
  *
  * `POST /cache/purge` with JSON `{"host":"example.com","path":"/a"}` removes one URL: with any query where the path names
  * none, on any port where the host names none. `{"tag":"t"}` removes what has a tag, `{"host":"example.com","prefix":"/a/"}`
@@ -25,9 +26,20 @@ const EVENTS = {
 	...{ hits: count, misses: count, stale: count, bypassed: count, revalidated: count },
 	...{ collapsed: count, stored: count, evicted: count, purged: count },
 };
+const DISK_EVENTS = { written: count, skipped: count, recalled: count, damaged: count, failures: count };
 const STORE = {
 	type: 'object',
-	properties: { ...SIZES, evicted: count, purged: count, own: { type: 'boolean', description: 'Of one directive.' } },
+	properties: {
+		...{ ...SIZES, evicted: count, purged: count },
+		own: { type: 'boolean', description: 'Of one directive.' },
+		disk: {
+			type: 'object',
+			description: 'The folder behind it.',
+			properties: { ...SIZES, ...DISK_EVENTS },
+			required: [...Object.keys(SIZES), ...Object.keys(DISK_EVENTS)],
+			additionalProperties: false,
+		},
+	},
 	required: ['bytes', 'ceiling', 'entries', 'evicted', 'purged', 'own'],
 	additionalProperties: false,
 };
@@ -57,8 +69,8 @@ export const cache: AdminEndpoint = {
 					...{ hits: events.hit, misses: events.miss, stale: events.stale, bypassed: events.bypass },
 					...{ revalidated: events.revalidated, collapsed: events.collapsed, stored: events.store },
 					...{ evicted: sum('evictions'), purged: sum('purged') },
-					stores: stores.map(({ bytes, ceiling, entries, evictions, purged, own }) => {
-						return { bytes, ceiling, entries, evicted: evictions, purged, own };
+					stores: stores.map(({ bytes, ceiling, entries, evictions, purged, own, disk }) => {
+						return { bytes, ceiling, entries, evicted: evictions, purged, own, ...(disk && { disk }) };
 					}),
 				};
 				answerJson(x, 200, JSON.stringify(answer));

@@ -76,7 +76,7 @@ export class Runtime implements RuntimeControl {
 	readonly #surroundings: Pick<WorkerStart, 'terminal' | 'verbose' | 'workingDirectory' | 'environment'>;
 	readonly #sinks: LogSinks;
 	readonly #pools: PoolBoard;
-	readonly #caches = new CacheBoard();
+	readonly #caches: CacheBoard;
 	readonly #log: ProcessLog;
 	readonly #compiler: CompileService;
 	readonly #metrics: RuntimeMetrics;
@@ -122,6 +122,10 @@ export class Runtime implements RuntimeControl {
 			workingDirectory,
 			environment,
 			tell: update => this.#pool?.tell({ type: 'tls', update }) ?? [],
+			log: (level, logger, message, fields) => this.log(level, logger, message, fields),
+		});
+		this.#caches = new CacheBoard({
+			workingDirectory,
 			log: (level, logger, message, fields) => this.log(level, logger, message, fields),
 		});
 		this.#metrics = new RuntimeMetrics(this.#totals, {
@@ -352,7 +356,7 @@ export class Runtime implements RuntimeControl {
 			tracingOpened: () => this.#spans.open(),
 			spans: (text, spans) => this.#spans.take(text, spans),
 			answer: question => {
-				const parts = { passwords: this.#passwords, metrics: this.#metrics, tls: this.#tls };
+				const parts = { passwords: this.#passwords, metrics: this.#metrics, tls: this.#tls, caches: this.#caches };
 				return answerQuestion(question, { ...parts, settings: this.#settings });
 			},
 			introduction: () => this.#tls.introduction().map(update => ({ type: 'tls', update })),
@@ -482,6 +486,7 @@ export class Runtime implements RuntimeControl {
 			this.#compiler.end(),
 			this.#passwords.end(),
 			this.#spans.close(EXPORT_LIMIT),
+			within(this.#caches.close(), FLUSH_LIMIT),
 			this.#tls.close(),
 		]);
 		await this.#queue.catch(() => {});

@@ -2,7 +2,7 @@
 import type { AccessLogSettings, LeaseKinds, MetricsSource, UpstreamPool } from '../compiler/exchange/leases.ts';
 import type { CacheEvent } from '../compiler/exchange/response-cache.ts';
 import { cacheLayout } from './cache/memory-layout.ts';
-import { SharedCache } from './cache/shared-cache.ts';
+import { type DiskPort, SharedCache } from './cache/shared-cache.ts';
 import { ThreadCompressor } from './compression/thread-compressor.ts';
 import { createFileReader } from './files/file-reader.ts';
 import { type LeaseSource, MemoryRefused, MemoryWanted } from './generation-builder.ts';
@@ -166,11 +166,15 @@ export class ThreadLeases implements LeaseSource {
 	#openCache(settings: LeaseKinds['cache']['settings'], handle: string): { value: SharedCache; close: () => void } {
 		const { rows, index: thread, counters } = this.#thread;
 		const { ceiling } = settings;
-		const common = cacheLayout(ceiling, rows).words;
+		const diskSize = settings.disk?.size;
+		const common = cacheLayout(ceiling, rows, diskSize).words;
 		const buffer = this.#sharedMemory(handle, { slots: 0, common, cache: settings });
 		const count = (event: CacheEvent): void => countCacheEvent(counters, event);
 		return {
-			value: new SharedCache({ buffer, ceiling, rows, thread, count }),
+			value: new SharedCache({
+				...{ buffer, ceiling, rows, thread, count, diskSize },
+				disk: settings.disk && diskPort(this.#thread, handle),
+			}),
 			close: () => this.#releaseMemory(handle),
 		};
 	}
@@ -228,6 +232,20 @@ export class ThreadLeases implements LeaseSource {
 			throw error;
 		}
 	}
+}
+
+/** The way of a thread to the disk of a response cache. */
+function diskPort(thread: LeaseThread, store: string): DiskPort {
+	return {
+		stored: (key, entry, serial) => thread.send({ type: 'cache', store, news: { news: 'stored', key, entry, serial } }),
+		removed: key => thread.send({ type: 'cache', store, news: { news: 'removed', key } }),
+		invalidated: async (host, path, query) => {
+			await thread.ask({ about: 'cache', store, errand: { errand: 'invalidate', host, path, query } });
+		},
+		recall: async key => {
+			await thread.ask({ about: 'cache', store, errand: { errand: 'recall', key } });
+		},
+	};
 }
 
 /** Calls that come while one is under way share its result. */

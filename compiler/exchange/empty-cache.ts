@@ -14,6 +14,10 @@ export class EmptyCache implements ResponseCache {
 		return undefined;
 	}
 
+	recall(): undefined {
+		return undefined;
+	}
+
 	hold(): (() => void) | undefined {
 		return undefined;
 	}

@@ -75,6 +75,8 @@ export interface ResponseCache {
 	readonly largest: number;
 	/** What is stored under a key, in no order. */
 	find(key: string): readonly CachedResponse[];
+	/** Where more may be on disk: resolves once that can be found. */
+	recall(key: string): Promise<void> | undefined;
 	/** The bytes from `start` up to but not including `end`; undefined when the response is gone by now. */
 	body(response: CachedResponse, start: number, end: number): Body | undefined;
 	/** Keeps a response where it is until the returned function is called; undefined when it is gone. */
@@ -89,8 +91,8 @@ export interface ResponseCache {
 	/** Gives a stored response another head: it has been validated. The response as it is now. */
 	refresh(response: CachedResponse, head: CachedHead): CachedResponse;
 	remove(response: CachedResponse): void;
-	/** Removes what is stored of one URL, whatever its key. */
-	invalidate(host: string, path: string, query: string | undefined): void;
+	/** Removes what is stored of one URL, whatever its key; a promise where that is written down. */
+	invalidate(host: string, path: string, query: string | undefined): void | Promise<void>;
 	/** Asks for the turn to fetch what a key stands for; waits `patience` milliseconds at most. */
 	turn(key: string, patience: number): FetchTurn;
 	count(event: CacheEvent): void;
@@ -102,4 +104,6 @@ export interface CacheSettings {
 	readonly ceiling: number;
 	/** Where the store is a directive's own: what tells it from others. */
 	readonly own?: string;
+	/** A folder behind the memory, and the bytes of its files at most. */
+	readonly disk?: { readonly folder: string; readonly size: number };
 }

@@ -1,4 +1,5 @@
 /** Global option `cache`: the store that all `cache` directives share, and what holds for each of them. */
+import path from 'node:path';
 import {
 	CEILING,
 	lowerCacheRules,
@@ -7,21 +8,29 @@ import {
 	type RuleFields,
 } from '../directives/cache/cache-words.ts';
 import type { Settings } from '../document/document.ts';
+import type { Word } from '../syntax/ast.ts';
 import type { GlobalOption } from './option.ts';
 
 /** Bytes of the common store, where nothing is said: 128 MiB. */
 export const DEFAULT_CEILING: number = 128 * 1024 ** 2;
 
+/** Bytes of the disk, where nothing is said: 1 GiB; and least and most. */
+const DEFAULT_DISK = 1024 ** 3;
+const LEAST_DISK = 4 * 1024 ** 2;
+const MOST_DISK = 1024 ** 4;
+
 /** What holds for every `cache` directive that does not say otherwise. */
 export interface CacheDefaults extends RuleFields {
 	/** Bytes of the common store. */
 	readonly ceiling: number;
+	/** The folder behind it. */
+	readonly disk?: { readonly folder: string; readonly size: number };
 }
 
 /** Reads `settings.cache`. */
 export function cacheDefaults(settings: Settings): CacheDefaults {
-	const { ceiling = DEFAULT_CEILING, ...rules } = (settings.cache ?? {}) as Partial<CacheDefaults>;
-	return { ceiling, ...rules };
+	const { ceiling = DEFAULT_CEILING, disk, ...rules } = (settings.cache ?? {}) as Partial<CacheDefaults>;
+	return { ceiling, ...(disk && { disk: { folder: disk.folder, size: disk.size ?? DEFAULT_DISK } }), ...rules };
 }
 
 /** `settings.cache`. */
@@ -35,7 +44,13 @@ export const cacheOption: GlobalOption = {
 		'it is taken as it is needed. Another ceiling begins an empty store. The other words are those of the directive:',
 		'`ttl`, `stale`, `heuristic`, `max_body`, `collapse`, `client_control`, `status_header`.',
 		'',
-		'`disk` is refused: what is kept is kept in memory, and gone with the process.',
+		'`disk FOLDER [SIZE]` (1GiB) keeps the common store through restarts: what is stored is written behind, and read again',
+		'when it is not in memory. Every record has checksums; what was not written to its end, or is not as it was written, is',
+		'not served. The oldest goes when the files would take more than the size; bodies beyond 16 MiB stay in memory only. Purges',
+		'and invalidations count there too, and are written down before they are answered. The folder is of mode 700 and for one',
+		'process at a time: another one waits for it, and works without meanwhile. A full disk is told in the log and in',
+		'`svc_cache_disk_failures_total`; requests do not notice. Each response on disk takes some 50 bytes of memory. Stores with a',
+		'`ceiling` of their own have no disk.',
 		'',
 		'```',
 		'{',
@@ -53,10 +68,21 @@ export const cacheOption: GlobalOption = {
 			of: 'cache',
 			more: {
 				ceiling: lowerCeiling(fields, cx),
-				disk: (_words, at) => {
-					cx.problem('error', 'cache/disk', at.words[0]!.span, '`disk` is not part of this build yet.', {
-						hint: 'Leave it out: responses are kept in memory, up to the `ceiling`.',
-					});
+				disk: (words, at) => {
+					cx.noBlock(at);
+					if (!cx.count(at, words, 1, 2, 'disk <folder> [<size>]')) return;
+					const [folder, size] = words as [Word, Word?];
+					const bytes = size && cx.size(size);
+					if (bytes !== undefined && (bytes < LEAST_DISK || bytes > MOST_DISK)) {
+						cx.problem('error', 'cache/disk', size!.span, `\`${size!.text}\` is no size of a disk.`, {
+							hint: 'Write a size from 4MiB to 1TiB.',
+						});
+						return;
+					}
+					fields.disk = {
+						folder: path.resolve(cx.folderOf(folder.span), folder.text),
+						...(bytes !== undefined && { size: bytes }),
+					};
 				},
 			},
 		});
@@ -70,6 +96,22 @@ export const cacheOption: GlobalOption = {
 				...CEILING,
 				default: DEFAULT_CEILING,
 				description: 'Bytes of memory, bodies and what is known of them together.',
+			},
+			disk: {
+				type: 'object',
+				description: 'A folder that keeps the common store through restarts.',
+				properties: {
+					folder: { type: 'string', minLength: 1, description: 'Its path.' },
+					size: {
+						type: 'integer',
+						minimum: LEAST_DISK,
+						maximum: MOST_DISK,
+						default: DEFAULT_DISK,
+						description: 'Bytes of its files.',
+					},
+				},
+				required: ['folder'],
+				additionalProperties: false,
 			},
 			...RULES_PROPERTIES,
 			'@id': { type: 'string' },

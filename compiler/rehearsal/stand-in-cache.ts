@@ -29,6 +29,10 @@ export class StandInCache implements ResponseCache {
 		return (response as Kept).body.slice(start, end);
 	}
 
+	recall(): undefined {
+		return undefined;
+	}
+
 	hold(): (() => void) | undefined {
 		return () => {};
 	}

@@ -39,16 +39,18 @@ export class CacheMemory {
 	readonly blocks: BlockChains;
 	readonly queues: QueueKeeper;
 	readonly #lock: MemoryLock;
+	readonly #filter: Uint8Array;
 	readonly #self: number;
 	readonly #pinWord: number;
 	readonly #pinBit: number;
 
-	/** `thread` is the row of this thread, or `rows` for the main thread. */
-	constructor(buffer: SharedArrayBuffer, ceiling: number, rows: number, thread: number) {
-		this.layout = cacheLayout(ceiling, rows);
+	/** `thread` is the row of this thread, or `rows` for the main thread; `disk` is as for {@link cacheLayout}. */
+	constructor(buffer: SharedArrayBuffer, ceiling: number, rows: number, thread: number, disk: number = 0) {
+		this.layout = cacheLayout(ceiling, rows, disk);
 		this.words = new Int32Array(buffer, 0, this.layout.dataAt / 4);
 		const data = new Uint8Array(buffer, this.layout.dataAt, this.layout.blocks * BLOCK);
 		this.blocks = new BlockChains(this.words, data, this.layout, () => this.#evictOne());
+		this.#filter = new Uint8Array(buffer, this.layout.filterAt * 4, this.layout.filterBytes);
 		this.queues = new QueueKeeper(this.words, this.layout);
 		this.#self = thread + 1;
 		this.#lock = new MemoryLock(this.words, this.#self, thread === rows ? MAIN_NAPS : Number.POSITIVE_INFINITY);
@@ -108,6 +110,19 @@ export class CacheMemory {
 	passMoment(url: number | undefined): void {
 		const place = url === undefined ? WORD.purges : this.layout.invalidatedAt + (url & (INVALIDATIONS - 1));
 		Atomics.add(this.words, place, 1);
+	}
+
+	/** For the main thread: a response with this hash is on disk, or is not any more. */
+	onDisk(hashA: number, by: 1 | -1): void {
+		const at = (hashA >>> 3) & (this.#filter.length - 1);
+		const count = this.#filter[at]!;
+		// What has been at the top is not known any more: it stays there.
+		if (count < 255) this.#filter[at] = count + by;
+	}
+
+	/** False when no response with this hash is on disk. */
+	mayBeOnDisk(hashA: number): boolean {
+		return this.#filter.length > 0 && this.#filter[(hashA >>> 3) & (this.#filter.length - 1)] !== 0;
 	}
 
 	/** Live entries with these hashes. */

@@ -111,6 +111,9 @@ export interface CacheLayout {
 	readonly fetchesAt: number;
 	readonly aloneAt: number;
 	readonly invalidatedAt: number;
+	/** Counts, a byte each, of what is on disk by hash; a power of two of them, or none. */
+	readonly filterAt: number;
+	readonly filterBytes: number;
 	readonly bucketsAt: number;
 	readonly versionsAt: number;
 	readonly urlsAt: number;
@@ -120,18 +123,21 @@ export interface CacheLayout {
 	readonly dataAt: number;
 }
 
-/** Divides `ceiling` bytes among at most `rows` threads and the main thread, which has the bit behind theirs. */
-export function cacheLayout(ceiling: number, rows: number): CacheLayout {
+/** Divides `ceiling` bytes among at most `rows` threads and the main thread, which has the bit behind theirs; `disk` is how many bytes of a disk it stands before. */
+export function cacheLayout(ceiling: number, rows: number, disk: number = 0): CacheLayout {
 	const entryWords = ENTRY.pins + Math.ceil((rows + 1) / 32);
 	const fixed = HEADER_WORDS + FETCHES * FETCH_WORDS + ALONE * ALONE_WORDS + INVALIDATIONS;
+	// A response is some KiB: most counts are 0.
+	const filterBytes = disk === 0 ? 0 : 2 ** Math.floor(Math.log2(Math.min(ceiling / 32, Math.max(4096, disk / 512))));
 	// An entry has a block for its head and most often some for its body; four tables are as long as there are buckets.
 	const bytesOfTwoBlocks = 2 * (BLOCK + 4) + entryWords * 4 + 4 * 4;
-	const entries = Math.max(16, Math.floor((ceiling - fixed * 4) / bytesOfTwoBlocks));
+	const entries = Math.max(16, Math.floor((ceiling - fixed * 4 - filterBytes) / bytesOfTwoBlocks));
 	const buckets = 2 ** Math.floor(Math.log2(entries));
 	const fetchesAt = HEADER_WORDS;
 	const aloneAt = fetchesAt + FETCHES * FETCH_WORDS;
 	const invalidatedAt = aloneAt + ALONE * ALONE_WORDS;
-	const bucketsAt = invalidatedAt + INVALIDATIONS;
+	const filterAt = invalidatedAt + INVALIDATIONS;
+	const bucketsAt = filterAt + filterBytes / 4;
 	const versionsAt = bucketsAt + buckets;
 	const urlsAt = versionsAt + buckets;
 	const ghostsAt = urlsAt + buckets;
@@ -142,6 +148,19 @@ export function cacheLayout(ceiling: number, rows: number): CacheLayout {
 	const bytes = dataAt + blocks * BLOCK;
 	return {
 		...{ words: Math.ceil(bytes / 4), bytes, blocks, entries, entryWords, buckets },
-		...{ fetchesAt, aloneAt, invalidatedAt, bucketsAt, versionsAt, urlsAt, ghostsAt, entriesAt, nextAt, dataAt },
+		...{
+			fetchesAt,
+			aloneAt,
+			invalidatedAt,
+			filterAt,
+			filterBytes,
+			bucketsAt,
+			versionsAt,
+			urlsAt,
+			ghostsAt,
+			entriesAt,
+			nextAt,
+			dataAt,
+		},
 	};
 }

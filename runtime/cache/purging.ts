@@ -104,7 +104,8 @@ function compileHost(host: string | undefined): (of: string) => boolean {
 	return of => of === wanted || (!named && of.replace(/:\d+$/, '') === wanted);
 }
 
-function withoutQuery(target: string): string {
+/** A target's path. */
+export function withoutQuery(target: string): string {
 	const mark = target.indexOf('?');
 	return mark === -1 ? target : target.slice(0, mark);
 }

@@ -34,7 +34,7 @@ const HEAD_WEIGHT = 5;
 const MOST_VARIANTS = 64;
 
 /** A stored response as this thread knows it. */
-class StoredResponse implements CachedResponse {
+export class StoredResponse implements CachedResponse {
 	readonly head: CachedHead;
 	readonly length: number;
 	readonly entry: number;
@@ -63,6 +63,18 @@ interface Known extends AtHand {
 
 const NOTHING: readonly StoredResponse[] = [];
 
+/** The disk tier as a thread reaches it: the main thread has it. */
+export interface DiskPort {
+	/** A response was stored, or confirmed. */
+	stored(key: string, entry: number, serial: number): void;
+	/** A response does not hold any more. */
+	removed(key: string): void;
+	/** Resolves once nothing of the URL comes back. */
+	invalidated(host: string, path: string, query: string | undefined): Promise<void>;
+	/** Resolves once what is on disk of a key is in memory. */
+	recall(key: string): Promise<void>;
+}
+
 /** Where a cache lives, and who counts for it. */
 export interface SharedCacheSurroundings {
 	readonly buffer: SharedArrayBuffer;
@@ -72,6 +84,9 @@ export interface SharedCacheSurroundings {
 	/** Row of this thread. */
 	readonly thread: number;
 	count(event: CacheEvent): void;
+	/** Bytes of its disk, and the way there: the main thread needs none. */
+	readonly diskSize?: number | undefined;
+	readonly disk?: DiskPort | undefined;
 }
 
 /** A cache that all threads share. */
@@ -81,11 +96,14 @@ export class SharedCache implements ResponseCache {
 	readonly #turns: FetchTurns;
 	readonly #count: (event: CacheEvent) => void;
 	readonly #known: HeadsAtHand<Known>;
+	readonly #disk: DiskPort | undefined;
+	readonly #recalls = new Map<string, Promise<void>>();
 	/** Entries that this thread reads, how often, and which serial they had. */
 	readonly #pins = new Map<number, { times: number; readonly serial: number }>();
 
-	constructor({ buffer, ceiling, rows, thread, count }: SharedCacheSurroundings) {
-		this.#memory = new CacheMemory(buffer, ceiling, rows, thread);
+	constructor({ buffer, ceiling, rows, thread, count, diskSize, disk }: SharedCacheSurroundings) {
+		this.#memory = new CacheMemory(buffer, ceiling, rows, thread, diskSize);
+		this.#disk = disk;
 		this.#turns = new FetchTurns(this.#memory, thread);
 		this.#count = count;
 		this.#known = new HeadsAtHand(KEYS_AT_HAND, Math.max(LEAST_AT_HAND, (ceiling * AT_HAND_SHARE) / rows));
@@ -100,6 +118,20 @@ export class SharedCache implements ResponseCache {
 			return responses;
 		}
 		return this.#look(key);
+	}
+
+	/** For the main thread: the response that a thread has just stored, unless it is gone. */
+	responseAt(key: string, entry: number, serial: number): StoredResponse | undefined {
+		return this.#look(key).find(one => one.entry === entry && one.serial === serial);
+	}
+
+	recall(key: string): Promise<void> | undefined {
+		if (this.#disk === undefined) return undefined;
+		const under = this.#recalls.get(key);
+		if (under !== undefined || !this.#memory.mayBeOnDisk(hashKey(key, this.#memory.seed).a)) return under;
+		const recall = this.#disk.recall(key).finally(() => this.#recalls.delete(key));
+		this.#recalls.set(key, recall);
+		return recall;
 	}
 
 	body(response: CachedResponse, start: number, end: number): Body | undefined {
@@ -128,6 +160,11 @@ export class SharedCache implements ResponseCache {
 			if (held) this.#unpin(entry);
 			held = false;
 		};
+	}
+
+	/** Seed of the hashes. */
+	get seed(): number {
+		return this.#memory.seed;
 	}
 
 	moment(host: string, path: string, query: string | undefined): number {
@@ -163,25 +200,28 @@ export class SharedCache implements ResponseCache {
 				if (memory.setHead(entry, bytes)) memory.touch(known.hash.a);
 				else if (memory.serial(entry) === serial) memory.remove(entry);
 			});
+			this.#disk?.stored(head.key, entry, serial);
 		}
 		return new StoredResponse(head, length, entry, serial, known);
 	}
 
 	remove(response: CachedResponse): void {
-		const { entry, serial } = response as StoredResponse;
+		const { entry, serial, head } = response as StoredResponse;
 		const memory = this.#memory;
 		memory.locked(() => {
 			if (memory.serial(entry) === serial) memory.remove(entry);
 		});
+		this.#disk?.removed(head.key);
 	}
 
-	invalidate(host: string, path: string, query: string | undefined): void {
+	invalidate(host: string, path: string, query: string | undefined): void | Promise<void> {
 		const memory = this.#memory;
 		const hash = hashKey(urlText(host, path, query), memory.seed).a;
 		memory.locked(() => {
 			memory.passMoment(hash);
 			for (const entry of memory.ofUrl(hash)) memory.remove(entry);
 		});
+		return this.#disk?.invalidated(host, path, query);
 	}
 
 	turn(key: string, patience: number): FetchTurn {
@@ -232,12 +272,15 @@ export class SharedCache implements ResponseCache {
 	#publish(head: CachedHead, entry: number): boolean {
 		const memory = this.#memory;
 		const replaced = this.#replacedBy(head);
-		return memory.locked(() => {
+		const serial = memory.serial(entry);
+		const published = memory.locked(() => {
 			if (memory.isBroken || memory.field(entry, ENTRY.doomed) !== 0) return false;
 			for (const old of replaced) if (memory.serial(old.entry) === old.serial) memory.remove(old.entry);
 			memory.publish(entry);
 			return true;
 		});
+		if (published) this.#disk?.stored(head.key, entry, serial);
+		return published;
 	}
 
 	/** Stored responses that a new one takes the place of. */

@@ -1,5 +1,6 @@
 /** Families of what the main thread keeps: upstreams, response caches, certificates. */
 import type { CacheReport } from '../cache/cache-board.ts';
+import type { DiskReport } from '../cache/disk/disk-tier.ts';
 import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
 import { CIRCUIT_STATES } from '../upstreams/circuit-breaker.ts';
 import type { UpstreamReport } from '../upstreams/pool-board.ts';
@@ -48,6 +49,18 @@ export function upstreamFamilies(reports: () => readonly UpstreamReport[]): Metr
 	];
 }
 
+/** What the disks behind response caches do. */
+const DISK_FAMILIES: readonly (readonly [string, string, 'counter' | 'gauge', (disk: DiskReport) => number])[] = [
+	['svc_cache_disk_bytes', 'Bytes of the files of response caches.', 'gauge', one => one.bytes],
+	['svc_cache_disk_ceiling_bytes', 'Bytes that they may take.', 'gauge', one => one.ceiling],
+	['svc_cache_disk_entries', 'Responses in them.', 'gauge', one => one.entries],
+	['svc_cache_disk_writes_total', 'Responses that were written to disk.', 'counter', one => one.written],
+	['svc_cache_disk_skipped_total', 'Responses that were not: too much was waiting.', 'counter', one => one.skipped],
+	['svc_cache_disk_recalls_total', 'Responses that came back into memory.', 'counter', one => one.recalled],
+	['svc_cache_disk_damaged_total', 'Responses that were not as they were written.', 'counter', one => one.damaged],
+	['svc_cache_disk_failures_total', 'Times that a disk took nothing.', 'counter', one => one.failures],
+];
+
 /** What response caches do, of all threads, and how full they are, all stores together. */
 export function cacheFamilies(totals: ThreadTotals, reports: () => readonly CacheReport[]): MetricFamily[] {
 	const sum = (value: (report: CacheReport) => number) => () =>
@@ -95,6 +108,14 @@ export function cacheFamilies(totals: ThreadTotals, reports: () => readonly Cach
 			'Bytes that they may take.',
 			'gauge',
 			sum(one => one.ceiling),
+		),
+		...DISK_FAMILIES.map(([name, help, type, value]) =>
+			plainFamily(
+				name,
+				help,
+				type,
+				sum(({ disk }) => (disk === undefined ? 0 : value(disk))),
+			),
 		),
 	];
 }

@@ -5,6 +5,7 @@ import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { Settings } from '../../compiler/document/document.ts';
 import type { LogOutput } from '../../compiler/providers/log-writers/log-output.ts';
 import type { PlannedCertificates } from '../../compiler/tls/plan-tls.ts';
+import type { DiskNews } from '../cache/disk/disk-messages.ts';
 import type { ConfigEdit, EditRefused, LoadPreview, RestartReason } from '../control.ts';
 import type { TlsUpdate } from '../tls/tls-update.ts';
 import type { MainThreadQuestion } from './main-thread-questions.ts';
@@ -200,6 +201,8 @@ export type FromWorker =
 	  }
 	| { readonly type: 'memory_wanted'; readonly key: string; readonly wanted: WantedMemory }
 	| { readonly type: 'memory_released'; readonly key: string }
+	/** Of a response cache with a disk. */
+	| { readonly type: 'cache'; readonly store: string; readonly news: DiskNews }
 	| { readonly type: 'page'; readonly buffer: SharedArrayBuffer }
 	| { readonly type: 'series'; readonly series: SeriesAnnouncement }
 	/** A thread begins or ends to use a log writer; opening comes before the `prepared` of the generation that needs it. */

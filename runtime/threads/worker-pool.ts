@@ -338,6 +338,9 @@ export class WorkerPool {
 					buffer: this.#memory.take(message.key, message.wanted, slot.index),
 				});
 				return;
+			case 'cache':
+				this.#host.caches.takeNews(message.store, message.news);
+				return;
 			case 'memory_released':
 				this.#memory.release(message.key, slot.index);
 				return;

@@ -21,7 +21,7 @@ export interface ZipfRun extends Omit<ZipfOutcome, 'hits' | 'counted'> {
 
 const [ceiling, requests, rows] = process.argv.slice(2).map(Number) as [number, number, number];
 const buffer = new SharedArrayBuffer(cacheLayout(ceiling, rows).words * 4);
-const board = new CacheBoard();
+const board = new CacheBoard({ workingDirectory: '/', log: () => {} });
 board.cacheOpened('cache', { ceiling }, buffer, rows);
 const outcomes = await Promise.all(
 	Array.from({ length: rows }, async (_, thread) => {

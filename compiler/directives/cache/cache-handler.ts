@@ -66,7 +66,7 @@ export function cacheHandler(rules: CacheRules): Handler {
 			return after(next(x), () => tell(x, `svc; fwd=${method === 'GET' || method === 'HEAD' ? 'bypass' : 'method'}`));
 		}
 		const key = rules.key === undefined ? primaryKey(x, rules.place) : configuredKey(x, rules.place, rules.key(x));
-		return lookUp(rules, x, key, role, 0, undefined);
+		return lookUp(rules, x, key, role, 0, undefined, false);
 	};
 }
 
@@ -79,7 +79,7 @@ function write(rules: CacheRules, x: Exchange): void | Promise<void> {
 		const { status, headers } = x.response;
 		if (x.upgraded !== undefined || status < 200 || status >= 400) return;
 		const host = keyHost(x.request);
-		rules.cache.invalidate(host, x.received.path, x.received.query);
+		const pending = [rules.cache.invalidate(host, x.received.path, x.received.query)];
 		for (const name of ['location', 'content-location']) {
 			const url = headers.get(name);
 			if (url === undefined) continue;
@@ -87,12 +87,18 @@ function write(rules: CacheRules, x: Exchange): void | Promise<void> {
 			const target = URL.canParse(url, base) ? new URL(url, base) : undefined;
 			// What another host says of ours is not believed.
 			if (target?.host !== new URL(base).host) continue;
-			rules.cache.invalidate(host, target.pathname, target.search === '' ? undefined : target.search.slice(1));
+			const query = target.search === '' ? undefined : target.search.slice(1);
+			pending.push(rules.cache.invalidate(host, target.pathname, query));
 		}
+		// Whoever has the answer sees what it changed.
+		return pending.some(one => one !== undefined) ? Promise.all(pending).then(() => {}) : undefined;
 	});
 }
 
-/** `waited` is why the request was about to go on, when it has waited for another's fetch so many times. */
+/**
+ * `waited` is why the request was about to go on, when it has waited for another's fetch so many times; `recalled` says that
+ * what is on disk has been fetched from there.
+ */
 function lookUp(
 	rules: CacheRules,
 	x: Exchange,
@@ -100,9 +106,14 @@ function lookUp(
 	role: Role,
 	turns: number,
 	waited: Fetch['reason'] | undefined,
+	recalled: boolean,
 ): void | Promise<void> {
 	const { cache } = rules;
 	const candidates = cache.find(key);
+	if (candidates.length === 0 && !recalled) {
+		const recall = cache.recall(key);
+		if (recall !== undefined) return recall.then(() => lookUp(rules, x, key, role, turns, waited, true));
+	}
 	const { headers } = x.request;
 	const stored = candidates.length === 0 ? undefined : select(candidates, headers);
 	const wishes =
@@ -138,7 +149,7 @@ function lookUp(
 		if (x.isGone) return undefined;
 		// Who has waited for as long as may be asks without waiting for anybody else.
 		const tired = performance.now() - begun >= rules.patience;
-		return lookUp(rules, x, key, role, tired ? MOST_TURNS : turns + 1, waited ?? reason);
+		return lookUp(rules, x, key, role, tired ? MOST_TURNS : turns + 1, waited ?? reason, true);
 	});
 }
 
@@ -361,6 +372,7 @@ function uncounted(cache: ResponseCache): ResponseCache {
 	return {
 		largest: cache.largest,
 		find: key => cache.find(key),
+		recall: key => cache.recall(key),
 		body: (response, start, end) => cache.body(response, start, end),
 		hold: response => cache.hold(response),
 		moment: (host, path, query) => cache.moment(host, path, query),
@@ -383,7 +395,6 @@ function tell(x: Exchange, note: string): void {
 	if (x.response.status !== 0 && x.upgraded === undefined) x.response.headers.add('Cache-Status', note);
 }
 
-function after(pending: void | Promise<void>, then: () => void): void | Promise<void> {
-	if (pending instanceof Promise) return pending.then(then);
-	then();
+function after(pending: void | Promise<void>, then: () => void | Promise<void>): void | Promise<void> {
+	return pending instanceof Promise ? pending.then(then) : then();
 }

@@ -123,7 +123,9 @@ function compileCache(step: CacheStep, cx: CompileContext, next: Handler): Handl
 	const place = ` ${cx.pointer.replace(/^\/sites\/\d+/, '')} `;
 	const store = cx.lease(
 		'cache',
-		step.ceiling === undefined ? { ceiling: defaults.ceiling } : { ceiling: step.ceiling, own: cx.pointer },
+		step.ceiling === undefined
+			? { ceiling: defaults.ceiling, ...(defaults.disk && { disk: defaults.disk }) }
+			: { ceiling: step.ceiling, own: cx.pointer },
 	);
 	const largest = Math.min(store.largest, rules.max_body ?? store.largest);
 	const template = step.key === undefined ? undefined : cx.template(step.key, 'empty');

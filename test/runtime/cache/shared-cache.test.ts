@@ -15,7 +15,7 @@ function store(ceiling = MIB) {
 	const layout = cacheLayout(ceiling, ROWS);
 	assert.ok(layout.bytes <= ceiling, `${layout.bytes} are more than ${ceiling}`);
 	const buffer = new SharedArrayBuffer(layout.words * 4);
-	const board = new CacheBoard(50);
+	const board = new CacheBoard({ healing: 50, workingDirectory: '/', log: () => {} });
 	board.cacheOpened('cache', { ceiling }, buffer, ROWS);
 	const thread = (index: number) => new SharedCache({ buffer, ceiling, rows: ROWS, thread: index, count: () => {} });
 	const memory = new CacheMemory(buffer, ceiling, ROWS, ROWS);

@@ -1,0 +1,33 @@
+/** The folder of a disk tier: the seed of the hashes in it, and the lock that one process has. */
+import { randomInt } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { FileLocks } from '../../storage/file-locks.ts';
+import type { StoreLock } from '../../storage/store.ts';
+
+/** The seed that a folder's hashes were made with; made up for a new one. Throws when the folder cannot be had. */
+export function folderSeed(folder: string): number {
+	mkdirSync(folder, { recursive: true, mode: 0o700 });
+	const file = path.join(folder, 'seed');
+	const made = String(randomInt(1, 2 ** 31 - 1));
+	try {
+		writeFileSync(file, made, { flag: 'wx', mode: 0o600 });
+		return Number(made);
+	} catch (error) {
+		if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+	}
+	const seed = Number(readFileSync(file, 'utf8'));
+	if (Number.isInteger(seed) && seed > 0 && seed < 2 ** 31) return seed;
+	// It was not written to its end: nothing was stored with it.
+	writeFileSync(file, made, { mode: 0o600 });
+	return Number(made);
+}
+
+/** Takes the lock of a folder, unless a living process has it. */
+export function lockFolder(folder: string): Promise<StoreLock | undefined> {
+	const locks = new FileLocks(folder, async missing => {
+		await mkdir(missing, { recursive: true, mode: 0o700 });
+	});
+	return locks.tryTake('cache');
+}

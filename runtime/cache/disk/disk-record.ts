@@ -1,0 +1,91 @@
+/**
+ * A record of the disk tier: a header of fixed length, then the head of a response as JSON, then its body. Everything is
+ * covered by a checksum; what was written in part is told from what is whole.
+ */
+import { crc32 } from 'node:zlib';
+
+/** Bytes of a header. */
+export const HEADER_BYTES = 64;
+
+/** What a record says. */
+export const KIND = {
+	/** A response. */
+	put: 1,
+	/** Responses of a key, of a URL, of a path on whatever host are gone. */
+	forgetKey: 2,
+	forgetUrl: 3,
+	forgetPath: 4,
+	/** Responses that a purge selects are gone: its selection stands as JSON in place of a head. */
+	purge: 5,
+} as const;
+
+/** `keepUntil` of what has no end. */
+export const FOR_EVER = 0xffff_ffff;
+
+/** `svcC`. */
+const MAGIC = 0x4363_7673;
+/** Raised with every change of the form: what another version has written is not read. */
+const VERSION = 1;
+
+/** What stands in a header. Hashes are of the store's seed, which the folder keeps. */
+export interface DiskRecord {
+	readonly kind: number;
+	readonly a: number;
+	readonly b: number;
+	/** Of the request fields that select the response. */
+	readonly variant: number;
+	readonly url: number;
+	readonly path: number;
+	readonly headBytes: number;
+	readonly bodyBytes: number;
+	readonly headSum: number;
+	readonly bodySum: number;
+	/** Second since 1970 from which on it is of no use. */
+	readonly keepUntil: number;
+}
+
+/** The bytes of a header. */
+export function encodeRecord(record: DiskRecord): Buffer {
+	const bytes = Buffer.alloc(HEADER_BYTES);
+	bytes.writeUInt32LE(MAGIC, 0);
+	bytes.writeUInt8(VERSION, 4);
+	bytes.writeUInt8(record.kind, 5);
+	bytes.writeInt32LE(record.a, 16);
+	bytes.writeInt32LE(record.b, 20);
+	bytes.writeInt32LE(record.variant, 24);
+	bytes.writeInt32LE(record.url, 28);
+	bytes.writeInt32LE(record.path, 32);
+	bytes.writeUInt32LE(record.headBytes, 36);
+	bytes.writeUInt32LE(record.bodyBytes, 40);
+	bytes.writeUInt32LE(record.headSum, 44);
+	bytes.writeUInt32LE(record.bodySum, 48);
+	bytes.writeUInt32LE(record.keepUntil, 52);
+	bytes.writeUInt32LE(crc32(bytes.subarray(0, HEADER_BYTES - 4)), HEADER_BYTES - 4);
+	return bytes;
+}
+
+/** Reads a header; undefined when there is none, or not a whole one. */
+export function decodeRecord(bytes: Buffer, at: number = 0): DiskRecord | undefined {
+	if (bytes.byteLength < at + HEADER_BYTES || bytes.readUInt32LE(at) !== MAGIC) return undefined;
+	if (bytes.readUInt8(at + 4) !== VERSION) return undefined;
+	const sum = crc32(bytes.subarray(at, at + HEADER_BYTES - 4));
+	if (bytes.readUInt32LE(at + HEADER_BYTES - 4) !== sum) return undefined;
+	return {
+		kind: bytes.readUInt8(at + 5),
+		a: bytes.readInt32LE(at + 16),
+		b: bytes.readInt32LE(at + 20),
+		variant: bytes.readInt32LE(at + 24),
+		url: bytes.readInt32LE(at + 28),
+		path: bytes.readInt32LE(at + 32),
+		headBytes: bytes.readUInt32LE(at + 36),
+		bodyBytes: bytes.readUInt32LE(at + 40),
+		headSum: bytes.readUInt32LE(at + 44),
+		bodySum: bytes.readUInt32LE(at + 48),
+		keepUntil: bytes.readUInt32LE(at + 52),
+	};
+}
+
+/** Bytes of a whole record. */
+export function recordBytes({ headBytes, bodyBytes }: { headBytes: number; bodyBytes: number }): number {
+	return HEADER_BYTES + headBytes + bodyBytes;
+}

@@ -1,0 +1,59 @@
+/** What the segments of a folder say that an earlier process has left: by their catalogs, else by the headers in them. */
+import { type DiskRecord, decodeRecord, HEADER_BYTES, recordBytes } from './disk-record.ts';
+import type { CatalogRow, SegmentFiles } from './segment-files.ts';
+
+/** Bytes that are read at once to find headers in. */
+const WINDOW = 256 * 1024;
+/** Rows before other work of the thread gets a turn. */
+const ROWS_A_TURN = 4096;
+
+/** Calls `take` for each record of a segment, in their order. A record that is not whole ends it. */
+export async function recoverSegment(
+	files: SegmentFiles,
+	segment: number,
+	take: (row: CatalogRow) => void | Promise<void>,
+): Promise<void> {
+	const catalog = await files.catalog(segment);
+	if (catalog === undefined) {
+		await scan(files, segment, take);
+		return;
+	}
+	for (const [i, row] of catalog.entries()) {
+		await take(row);
+		if (i % ROWS_A_TURN === ROWS_A_TURN - 1) await new Promise(resolve => setImmediate(resolve));
+	}
+}
+
+async function scan(
+	files: SegmentFiles,
+	segment: number,
+	take: (row: CatalogRow) => void | Promise<void>,
+): Promise<void> {
+	const size = files.sizeOf(segment);
+	let from = 0;
+	let window: Buffer = Buffer.alloc(0);
+	for (let at = 0; at + HEADER_BYTES <= size; ) {
+		if (at < from || at + HEADER_BYTES > from + window.byteLength) {
+			const read = await files.read(segment, at, Math.min(WINDOW, size - at));
+			if (read === undefined) return;
+			window = read;
+			from = at;
+		}
+		const record = decodeRecord(window, at - from);
+		if (record === undefined || at + recordBytes(record) > size) return;
+		await take({ ...record, offset: at });
+		at += recordBytes(record);
+	}
+}
+
+/** The header of a row's record, and the bytes behind it, as they are on disk; undefined when it cannot be read. */
+export async function readRecord(
+	files: SegmentFiles,
+	{ segment, offset, headBytes, bodyBytes }: { segment: number; offset: number; headBytes: number; bodyBytes: number },
+): Promise<{ readonly record: DiskRecord; readonly head: Buffer; readonly body: Buffer } | undefined> {
+	const bytes = await files.read(segment, offset, HEADER_BYTES + headBytes + bodyBytes);
+	const record = bytes && decodeRecord(bytes);
+	if (record === undefined || record.headBytes !== headBytes || record.bodyBytes !== bodyBytes) return undefined;
+	const head = bytes!.subarray(HEADER_BYTES, HEADER_BYTES + headBytes);
+	return { record, head, body: bytes!.subarray(HEADER_BYTES + headBytes) };
+}

@@ -1,0 +1,281 @@
+/** The disk tier: what is stored comes back after a restart, whole or not at all, and what was taken away never does. */
+import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { isStream } from '../../../../compiler/exchange/body.ts';
+import type { CachedHead, CachedResponse } from '../../../../compiler/exchange/response-cache.ts';
+import { CacheBoard } from '../../../../runtime/cache/cache-board.ts';
+import { cacheLayout } from '../../../../runtime/cache/memory-layout.ts';
+import { SharedCache } from '../../../../runtime/cache/shared-cache.ts';
+import { temporaryFolder } from '../../../harness.ts';
+
+const MIB = 1024 * 1024;
+const ROWS = 2;
+
+interface Process {
+	readonly cache: SharedCache;
+	readonly board: CacheBoard;
+	readonly told: string[];
+	/** Ends it; without `close` as a crash does. */
+	end(how: 'closed' | 'crashed'): Promise<void>;
+}
+
+/** A store as a process has it. */
+async function start(folder: string, size: number = 64 * MIB, ceiling: number = 4 * MIB): Promise<Process> {
+	const told: string[] = [];
+	const board = new CacheBoard({ workingDirectory: '/', log: (_level, _logger, message) => told.push(message) });
+	const buffer = new SharedArrayBuffer(cacheLayout(ceiling, ROWS, size).words * 4);
+	board.cacheOpened('s', { ceiling, disk: { folder, size } }, buffer, ROWS);
+	const disk = {
+		stored: (key: string, entry: number, serial: number) => board.takeNews('s', { news: 'stored', key, entry, serial }),
+		removed: (key: string) => board.takeNews('s', { news: 'removed', key }),
+		invalidated: async (host: string, of: string, query: string | undefined) => {
+			await board.run('s', { errand: 'invalidate', host, path: of, query });
+		},
+		recall: async (key: string) => {
+			await board.run('s', { errand: 'recall', key });
+		},
+	};
+	const cache = new SharedCache({ buffer, ceiling, rows: ROWS, thread: 0, count: () => {}, diskSize: size, disk });
+	const end = async (how: 'closed' | 'crashed'): Promise<void> => {
+		if (how === 'closed') await board.close();
+		// A dead process touches its lock no more: the test stands in for the system, which tells that it is dead.
+		else writeFileSync(path.join(folder, 'cache.lock'), JSON.stringify(dead(folder)));
+	};
+	for (let tries = 0; tries < 200 && told.length === 0; tries++) await pause(5);
+	return { cache, board, told, end };
+}
+
+function dead(folder: string): object {
+	const holder = JSON.parse(readFileSync(path.join(folder, 'cache.lock'), 'utf8'));
+	return { ...holder, started: '1' };
+}
+
+const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms));
+
+function headOf(key: string, more: Partial<CachedHead> = {}): CachedHead {
+	return {
+		...{ key, host: 'example.test', path: `/${key}`, query: undefined, status: 200, fields: ['X-Key', key] },
+		...{ before: [], removed: [], selecting: [], storedAt: Date.now(), initialAge: 0, lifetime: 1e7 },
+		...{ staleWhileRevalidate: 0, staleIfError: 0, mustRevalidate: false, noCache: false, tags: [] },
+		...more,
+	};
+}
+
+function bytesOf(key: string, length: number): Buffer {
+	const bytes = Buffer.alloc(length);
+	for (let i = 0; i < length; i++) bytes[i] = (key.charCodeAt(i % key.length) * 31 + i * 7) & 255;
+	return bytes;
+}
+
+function put({ cache }: Process, key: string, body: Uint8Array, more: Partial<CachedHead> = {}): void {
+	const head = headOf(key, more);
+	const writer = cache.store(head, undefined, 1e9, cache.moment(head.host, head.path, head.query))!;
+	assert.ok(writer.write(body) && writer.commit());
+}
+
+/** Until everything that waits is written. */
+async function written({ board }: Process, count: number): Promise<void> {
+	for (let tries = 0; tries < 400; tries++) {
+		if (board.reports()[0]!.disk!.written >= count) return;
+		await pause(5);
+	}
+	throw new Error(`${JSON.stringify(board.reports()[0]!.disk)}: not ${count} were written`);
+}
+
+function read(cache: SharedCache, response: CachedResponse): Buffer {
+	const body = cache.body(response, 0, response.length)!;
+	if (!isStream(body)) return typeof body === 'string' ? Buffer.from(body) : Buffer.from(body!);
+	const pieces: Buffer[] = [];
+	for (let piece = body.pull(); piece !== null; piece = body.pull()) pieces.push(Buffer.from(piece as Uint8Array));
+	return Buffer.concat(pieces);
+}
+
+/** What is found of a key, in memory or on disk. */
+async function look({ cache }: Process, key: string): Promise<readonly CachedResponse[]> {
+	const found = cache.find(key);
+	if (found.length > 0) return found;
+	await cache.recall(key);
+	return cache.find(key);
+}
+
+const tier = suite('disk tier');
+
+for (const how of ['closed', 'crashed'] as const) {
+	tier(`what was stored is there after the process was ${how}`, async () => {
+		const folder = temporaryFolder();
+		const first = await start(folder);
+		for (let i = 0; i < 50; i++) put(first, `k${i}`, bytesOf(`k${i}`, i * 2000));
+		put(first, 'v', bytesOf('v1', 100), { selecting: ['a', '1'] });
+		put(first, 'v', bytesOf('v2', 100), { selecting: ['a', '2'] });
+		put(first, 'empty', Buffer.alloc(0));
+		put(first, 'k7', bytesOf('newer', 500));
+		await written(first, 54);
+		await first.end(how);
+		const second = await start(folder);
+		for (let i = 0; i < 50; i++) {
+			const [found] = await look(second, `k${i}`);
+			const body = i === 7 ? bytesOf('newer', 500) : bytesOf(`k${i}`, i * 2000);
+			assert.ok(found, `k${i}`);
+			assert.equal(found.head.fields, ['X-Key', `k${i}`]);
+			assert.ok(read(second.cache, found).equals(body), `k${i}`);
+		}
+		assert.is((await look(second, 'v')).length, 2);
+		assert.is((await look(second, 'empty'))[0]!.length, 0);
+		assert.is((await look(second, 'nothing')).length, 0);
+		assert.ok(second.board.reports()[0]!.disk!.recalled >= 53);
+		await second.end('closed');
+	});
+}
+
+tier('what has gone from memory comes back from disk', async () => {
+	const process = await start(temporaryFolder(), 64 * MIB, MIB);
+	for (let i = 0; i < 200; i++) {
+		put(process, `k${i}`, bytesOf(`k${i}`, 20_000));
+		if (i % 20 === 0) await written(process, i);
+	}
+	await written(process, 200);
+	for (let i = 0; i < 200; i++) {
+		const [found] = await look(process, `k${i}`);
+		assert.ok(found && read(process.cache, found).equals(bytesOf(`k${i}`, 20_000)), `k${i}`);
+	}
+	assert.ok(process.board.reports()[0]!.disk!.recalled > 100);
+	await process.end('closed');
+});
+
+tier('what was taken away does not come back, not after a crash either', async () => {
+	const folder = temporaryFolder();
+	const first = await start(folder);
+	const fill = (): void => {
+		put(first, 'path', bytesOf('p', 100), { path: '/x/%61', query: 'q' });
+		put(first, 'tag', bytesOf('t', 100), { tags: ['t1'] });
+		put(first, 'prefix', bytesOf('f', 100), { path: '/p/1' });
+		put(first, 'url', bytesOf('u', 100), { path: '/u', query: 'a=1' });
+		put(first, 'removed', bytesOf('r', 100));
+		put(first, 'stays', bytesOf('s', 100));
+	};
+	fill();
+	await written(first, 6);
+	// Once on disk and once on its way there.
+	fill();
+	await first.board.purge({ host: 'example.test', path: '/x/a' });
+	await first.board.purge({ tag: 't1' });
+	await first.board.purge({ host: 'example.test', prefix: '/p/' });
+	await first.cache.invalidate('example.test', '/u', 'a=1');
+	first.cache.remove(first.cache.find('removed')[0]!);
+	put(first, 'tag', bytesOf('new', 100), { tags: ['t1'] });
+	await written(first, 7);
+	await pause(100);
+	for (const again of [false, true]) {
+		const process = again ? await start(folder) : first;
+		for (const key of ['path', 'prefix', 'url', 'removed']) assert.is((await look(process, key)).length, 0, key);
+		assert.equal(read(process.cache, (await look(process, 'tag'))[0]!), bytesOf('new', 100));
+		assert.is((await look(process, 'stays')).length, 1);
+		await process.end(again ? 'closed' : 'crashed');
+	}
+});
+
+tier('of what is damaged nothing is served, the rest is', async () => {
+	const folder = temporaryFolder();
+	const first = await start(folder);
+	for (let i = 0; i < 40; i++) put(first, `k${i}`, bytesOf(`k${i}`, 5000));
+	await written(first, 40);
+	await first.end('crashed');
+	const file = path.join(folder, '1.segment');
+	const bytes = readFileSync(file);
+	// A byte in the middle, and the end torn off.
+	bytes[20_000]! ^= 1;
+	writeFileSync(file, bytes);
+	truncateSync(file, bytes.byteLength - 3000);
+	const second = await start(folder);
+	let found = 0;
+	for (let i = 0; i < 40; i++) {
+		const [one] = await look(second, `k${i}`);
+		if (one === undefined) continue;
+		found++;
+		assert.ok(read(second.cache, one).equals(bytesOf(`k${i}`, 5000)), `k${i}`);
+	}
+	assert.is(found, 38);
+	assert.is(second.board.reports()[0]!.disk!.damaged, 1);
+	await second.end('closed');
+});
+
+tier('the files stay under their size: the oldest goes', async () => {
+	const folder = temporaryFolder();
+	const process = await start(folder, 4 * MIB);
+	for (let i = 0; i < 200; i++) {
+		put(process, `k${i}`, bytesOf(`k${i}`, 50_000));
+		await written(process, i + 1);
+	}
+	const { bytes, ceiling, entries } = process.board.reports()[0]!.disk!;
+	assert.ok(bytes <= ceiling && bytes > ceiling / 2, `${bytes} of ${ceiling}`);
+	assert.ok(entries < 90 && entries > 30, String(entries));
+	await process.end('closed');
+	let files = 0;
+	for (const name of readdirSync(folder)) {
+		const { size, mode } = statSync(path.join(folder, name));
+		assert.is(mode & 0o777, 0o600, name);
+		files += size;
+	}
+	assert.is(statSync(folder).mode & 0o777, 0o700);
+	assert.ok(files < ceiling * 1.02, String(files));
+	const again = await start(folder, 4 * MIB);
+	assert.is((await look(again, 'k0')).length, 0);
+	assert.ok(read(again.cache, (await look(again, 'k199'))[0]!).equals(bytesOf('k199', 50_000)));
+	await again.end('closed');
+});
+
+tier(
+	'a folder is one process’s at a time; another works without, and does not undo what it took away meanwhile',
+	async () => {
+		const folder = temporaryFolder();
+		const first = await start(folder);
+		put(first, 'a', bytesOf('a', 100));
+		put(first, 'b', bytesOf('b', 100));
+		await written(first, 2);
+		const second = await start(folder);
+		assert.equal(second.told, ['another process has the folder of the cache']);
+		put(second, 'c', bytesOf('c', 100));
+		assert.is(second.cache.find('c').length, 1);
+		await second.cache.invalidate('example.test', '/a', undefined);
+		await first.end('closed');
+		for (let tries = 0; tries < 1000 && second.told.length < 2; tries++) await pause(5);
+		assert.is((await look(second, 'a')).length, 0);
+		assert.is((await look(second, 'b')).length, 1);
+		await second.end('closed');
+	},
+);
+
+tier('a disk that takes nothing is told, and disturbs nobody', async () => {
+	const folder = temporaryFolder();
+	const process = await start(folder);
+	put(process, 'a', bytesOf('a', 100));
+	await written(process, 1);
+	// The next segment cannot be made.
+	writeFileSync(path.join(folder, '2.segment'), '');
+	for (let i = 0; i < 6; i++) put(process, `big${i}`, bytesOf('b', 400_000));
+	for (let tries = 0; tries < 400 && process.board.reports()[0]!.disk!.failures === 0; tries++) await pause(5);
+	assert.is(process.board.reports()[0]!.disk!.failures, 1);
+	assert.is(process.cache.find('big5').length, 1);
+	put(process, 'c', bytesOf('c', 100));
+	assert.ok(process.board.reports()[0]!.disk!.skipped > 0);
+	// What cannot be written down goes with everything else.
+	await process.cache.invalidate('example.test', '/a', undefined);
+	await process.end('crashed');
+	const again = await start(folder);
+	assert.is((await look(again, 'a')).length, 0);
+	await again.end('closed');
+});
+
+tier('a folder that cannot be had leaves a cache without a disk', async () => {
+	const folder = temporaryFolder();
+	writeFileSync(path.join(folder, 'file'), '');
+	const process = await start(path.join(folder, 'file', 'cache'));
+	assert.equal(process.told, ['the disk of the cache is not used']);
+	put(process, 'a', bytesOf('a', 100));
+	assert.is(process.cache.find('a').length, 1);
+	assert.is(process.board.reports()[0]!.disk, undefined);
+});
+
+tier.run();
