@@ -11,18 +11,26 @@ const MOST_OF_A_SEVERITY = 1000;
 const LONGEST_MESSAGE = 1000;
 const KEPT_END = 200;
 
+const UNKNOWN_WORDS: readonly string[] = ['let/unknown', 'let/list-inside-word', 'snippet/unknown-parameter'];
+
 /** One compilation's diagnostics. */
 export class DiagnosticCollector {
 	/** True when an error was reported. */
 	hasErrors = false;
 	readonly #found: Diagnostic[] = [];
 	readonly #errors: SourceSpan[] = [];
+	/** Words of which nobody knows what they stand for: what else is wrong with them is that. */
+	readonly #unknown: SourceSpan[] = [];
 	readonly #counts: { [severity in Severity]: number } = { error: 0, warning: 0, note: 0 };
 
 	/** Takes a finding of the text phases. */
 	readonly report = (diagnostic: Diagnostic): void => {
 		const { span, severity } = diagnostic;
-		if (severity === 'error') this.hasErrors = true;
+		if (severity === 'error') {
+			this.hasErrors = true;
+			if (span && this.#unknown.some(word => within(span, word))) return;
+			if (span && UNKNOWN_WORDS.includes(diagnostic.code)) this.#unknown.push(span);
+		}
 		const count = this.#counts[severity]++;
 		if (count > MOST_OF_A_SEVERITY) return;
 		if (span && severity === 'error') this.#errors.push(span);

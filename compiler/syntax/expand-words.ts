@@ -53,7 +53,9 @@ function expandWord(word: ParsedWord, scope: WordScope, out: ParsedWord[]): void
 		const constant = wholeConstant.exec(text);
 		if (constant) {
 			const found = findConstant(constant[1]!, word, scope);
-			for (const value of found?.values ?? []) out.push({ text: value.text, quote: value.quote, span });
+			// What is not known stays, so that the line is not short of a word as well.
+			if (found) for (const value of found.values) out.push({ text: value.text, quote: value.quote, span });
+			else out.push({ ...word, span });
 			report.spend(0, found?.values.length ?? 0, 0);
 			return;
 		}

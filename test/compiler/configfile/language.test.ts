@@ -1,0 +1,295 @@
+/** The native language, statement by statement of its page. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { lint } from '../../../compiler/lint/lint.ts';
+import { rehearsalSurroundings } from '../../../runtime/rehearsal-surroundings.ts';
+import { type Asked, compiled, documentOf, errors, Served } from '../compatfile/page.ts';
+import { memoryReader } from '../syntax/memory-config.ts';
+
+const ask = async (text: string, url: string, asked?: Asked): Promise<string> =>
+	(await new Served(text, { format: 'configfile' }).ask(url, asked)).body;
+const same = (one: string, other: string): void =>
+	assert.equal(documentOf(one, {}, 'configfile'), documentOf(other, {}, 'configfile'));
+const mistakes = (text: string): string[] => errors(compiled(text, {}, 'configfile'));
+const codes = (text: string, severity: 'error' | 'warning' = 'error'): string[] =>
+	compiled(text, {}, 'configfile')
+		.diagnostics.filter(one => one.severity === severity)
+		.map(({ code }) => code);
+
+const order = suite('order');
+order('directives run as written, in every block', async () => {
+	const text =
+		':80 {\n\tvars a 1\n\theader +X {vars.a}\n\tvars a 2\n\theader +X {vars.a}\n\troute {\n\t\trewrite * /x\n\t\theader +X {path}\n\t}\n}\n';
+	const { seen } = await new Served(text, { format: 'configfile' }).ask('http://a/');
+	assert.equal(seen.response!.headers.getAll('x'), ['1', '2', '/x']);
+});
+order('the option order is an error that says why', () => {
+	assert.match(mistakes('{\n\torder respond first\n}\n:80 {\n}\n')[0]!, 'in the order in which they are written');
+});
+order('handles next to each other are alternatives, matchers and comments between them', async () => {
+	const handles = (between: string): string =>
+		`:80 {\n\thandle /a* {\n\t\theader +X 1\n\t}\n${between}\n\thandle_path /a/* {\n\t\theader +X 2\n\t}\n\thandle {\n\t\theader +X 3\n\t}\n}\n`;
+	const all = async (text: string): Promise<string> =>
+		(await new Served(text, { format: 'configfile' }).ask('http://x/a/b')).seen.response!.headers.getAll('x').join();
+	assert.is(await all(handles('')), '1');
+	assert.is(await all(handles('\t# a comment\n\t@m path /m')), '1');
+	assert.is(await all(handles('\theader Y 1')), '1,2');
+});
+order('route is a plain group, several rewrites and roots all run', async () => {
+	assert.is(
+		await ask(':80 {\n\troute {\n\t\trewrite * /b\n\t\trewrite /b /c\n\t}\n\trespond {path}\n}\n', 'http://x/a'),
+		'/c',
+	);
+	assert.is(await ask(':80 {\n\troot * /a\n\troot * /b\n\trespond {vars.root}\n}\n', 'http://x/'), '/b');
+});
+order('quoted, a first argument is no matcher', async () => {
+	assert.is(await ask(':80 {\n\trespond "/a"\n}\n', 'http://x/b'), '/a');
+	assert.is(await ask(':80 {\n\trespond "@a" \n}\n', 'http://x/b'), '@a');
+	assert.is(await ask(':80 {\n\trespond /a "x"\n}\n', 'http://x/b'), '');
+});
+
+const matchers = suite('matchers are expressions');
+for (const [expression, holds, not] of [
+	['path /a or path /b and method GET', ['/a', 'POST /a', '/b'], ['POST /b']],
+	['( path /a or path /b ) and method GET', ['/a', '/b'], ['POST /a']],
+	['not path /a and method GET', ['/b'], ['/a', 'POST /b']],
+	['not ( path /a and method GET )', ['/b', 'POST /a'], ['/a']],
+	['not not path /a', ['/a'], ['/b']],
+	['@other and method GET', ['/other'], ['POST /other', '/a']],
+	['host "and" "or" x', ['/x'], []],
+	['expression `{path} == "/a"`', ['/a'], ['/b']],
+	['`{path} == "/a"`', ['/a'], ['/b']],
+	['{\n\t\tpath /a\n\t\tmethod GET\n\t}', ['/a'], ['POST /a']],
+] as const) {
+	matchers(expression.replaceAll(/\s+/g, ' '), async () => {
+		const text = `:80 {\n\t@m ${expression}\n\t@other path /other\n\twhen @m {\n\t\trespond yes\n\t} else when @other {\n\t\trespond no\n\t}\n\trespond no\n}\n`;
+		for (const [list, wanted] of [
+			[holds, 'yes'],
+			[not, 'no'],
+		] as const) {
+			for (const one of list) {
+				const [method, path] = one.startsWith('/') ? ['GET', one] : (one.split(' ') as [string, string]);
+				assert.is(await ask(text, `http://x${path}`, { method }), wanted, one);
+			}
+		}
+	});
+}
+matchers('names in any order; a cycle is an error', () => {
+	assert.equal(mistakes(':80 {\n\t@a @b\n\t@b path /b\n\trespond @a x\n}\n'), []);
+	assert.is(mistakes(':80 {\n\t@a @b\n\t@b not @a\n\trespond @a x\n}\n').length >= 1, true);
+});
+matchers('a parenthesis that is glued gets a hint', () => {
+	assert.match(mistakes(':80 {\n\t@a (path /a or path /b)\n\trespond @a x\n}\n').join('\n'), 'space');
+});
+
+const when = suite('when');
+const branches =
+	':80 {\n\twhen path /api/* and not method DELETE {\n\t\theader +X 1\n\t\theader +X 2\n\t} else when path /health {\n\t\trespond ok\n\t} else {\n\t\theader +X else\n\t}\n\theader +X after\n\trespond "{http.response.header.X}"\n}\n';
+for (const [path, body, method] of [
+	['/api/x', '1, 2, after'.replaceAll(', ', ','), 'GET'],
+	['/api/x', 'else,after', 'DELETE'],
+	['/health', 'ok', 'GET'],
+	['/x', 'else,after', 'GET'],
+] as const) {
+	when(`${method} ${path}`, async () => {
+		assert.is((await ask(branches, `http://x${path}`, { method })).replaceAll(', ', ','), body);
+	});
+}
+
+const lets = suite('let');
+lets('a port, a path, a list; in addresses too', () => {
+	same(
+		'let port 8080\nlet nets 10.0.0.0/8 ::1\nlet dir /srv\n:{let.port} {\n\t@m remote_ip {let.nets}\n\troot {let.dir}/www\n\trespond @m x\n}\n',
+		':8080 {\n\t@m remote_ip 10.0.0.0/8 ::1\n\troot /srv/www\n\trespond @m x\n}\n',
+	);
+});
+lets('the site hides the file', () => {
+	same('let a 1\n:80 {\n\tlet a 2\n\trespond {let.a}00\n}\n', ':80 {\n\trespond 200\n}\n');
+});
+lets('a list inside of a longer word is an error', () => {
+	assert.is(mistakes('let a 1 2\n:80 {\n\trespond "x{let.a}"\n}\n').length, 1);
+});
+lets('it must stand before its use', () => {
+	assert.is(mistakes(':80 {\n\trespond {let.a}\n\tlet a 1\n}\n').length >= 1, true);
+});
+lets('let, upstream and test are no addresses, and else stays behind its }', () => {
+	for (const text of [
+		'let {\n}\n',
+		'upstream {\n}\n',
+		'test {\n}\n',
+		':80 {\n\twhen path / {\n\t}\n\telse {\n\t}\n}\n',
+	]) {
+		assert.is(mistakes(text).length >= 1, true, text);
+	}
+});
+
+const snippets = suite('snippets with parameters');
+const secure =
+	'(secure) max_age policy="default-src self" {\n\theader A "max-age={param.max_age}"\n\theader B "{param.policy}"\n}\n';
+snippets('a default, and values with quotes', () => {
+	same(
+		`${secure}:80 {\n\tuse secure max_age=600\n}\n`,
+		':80 {\n\theader A "max-age=600"\n\theader B "default-src self"\n}\n',
+	);
+	same(
+		`${secure}:80 {\n\tuse secure max_age=600 policy="a b"\n}\n`,
+		':80 {\n\theader A "max-age=600"\n\theader B "a b"\n}\n',
+	);
+});
+for (const [what, use] of [
+	['missing', 'use secure'],
+	['unknown', 'use secure max_age=1 nope=2'],
+	['repeated', 'use secure max_age=1 max_age=2'],
+	['of no snippet', 'use nope'],
+] as const) {
+	snippets(`a parameter that is ${what}`, () => assert.is(mistakes(`${secure}:80 {\n\t${use}\n}\n`).length >= 1, true));
+}
+snippets('import stays', () => {
+	same('(s) {\n\theader A {args[0]}\n}\n:80 {\n\timport s 1\n}\n', ':80 {\n\theader A 1\n}\n');
+});
+
+const upstreams = suite('named upstreams');
+upstreams('one pool of two sites, defined at the file or in a site', () => {
+	const text =
+		'upstream api {\n\tto 10.0.0.1:80 10.0.0.2:80\n\tlb_policy least_conn\n\thealth_uri /h\n\tlb_retries 2\n\ttransport http {\n\t\tdial_timeout 1s\n\t}\n}\n';
+	const { upstreams: found, sites } = documentOf(
+		`${text}http://a {\n\treverse_proxy upstream://api\n}\nhttp://b {\n\treverse_proxy upstream://api\n}\n`,
+		{},
+		'configfile',
+	) as {
+		upstreams: object;
+		sites: { pipeline: unknown[] }[];
+	};
+	assert.equal(Object.keys(found), ['api']);
+	assert.equal(sites[0]!.pipeline, sites[1]!.pipeline);
+	assert.equal(mistakes(`:80 {\n\t${text.trim().replaceAll('\n', '\n\t')}\n\treverse_proxy upstream://api\n}\n`), []);
+});
+upstreams('an unknown one has the nearest as a hint', () => {
+	const { diagnostics } = compiled(
+		'upstream api {\n\tto a:1\n}\n:80 {\n\treverse_proxy upstream://apy\n}\n',
+		{},
+		'configfile',
+	);
+	assert.match(diagnostics.find(({ severity }) => severity === 'error')!.label ?? '', 'api');
+});
+
+const strict = suite('strictness');
+/** Each is an error, with the nearest known name where there is one. */
+for (const [what, text, near] of [
+	['directive', ':80 {\n\trespnd x\n}\n', 'respond'],
+	['sub-directive', ':80 {\n\tfile_server {\n\t\tindx a\n\t}\n}\n', 'index'],
+	['matcher', ':80 {\n\t@a pth /\n\trespond @a x\n}\n', 'path'],
+	['name of a matcher', ':80 {\n\t@api path /\n\trespond @apy x\n}\n', '@api'],
+	['placeholder', ':80 {\n\trespond {hots}\n}\n', 'host'],
+	['snippet', '(secure) {\n}\n:80 {\n\tuse secur\n}\n', 'secure'],
+	['parameter', `${secure}:80 {\n\tuse secure max_age=1 polcy=2\n}\n`, 'policy'],
+	['constant', 'let port 80\n:80 {\n\trespond {let.prot}\n}\n', 'port'],
+	['option', '{\n\tdebgu\n}\n:80 {\n}\n', 'debug'],
+] as const) {
+	strict(`an unknown ${what}`, () => {
+		const found = compiled(text, {}, 'configfile').diagnostics.filter(({ severity }) => severity === 'error');
+		assert.is(found.length, 1, found.map(({ message }) => message).join('\n'));
+		assert.match(`${found[0]!.label ?? ''} ${found[0]!.hint ?? ''}`, near);
+	});
+}
+for (const [what, lines] of [
+	['duration', 'request_header A b\n\ttimeouts {\n\t\tread_timeout x\n\t}'],
+	['size', 'request_body {\n\t\tmax_size x\n\t}'],
+	['status', 'respond "x" x'],
+	['address', 'reverse_proxy a:b:c'],
+	['CIDR', '@m remote_ip 10.0.0.0/99\n\trespond @m x'],
+	['regular expression', '@m path_regexp (\n\trespond @m x'],
+	['number', 'encode {\n\t\tminimum_length x\n\t}'],
+	['boolean', 'cache {\n\t\tclient_control maybe\n\t}'],
+	['URL', 'reverse_proxy http://a/b'],
+] as const) {
+	strict(`a value that is no ${what}`, () => assert.is(mistakes(`:80 {\n\t${lines}\n}\n`).length, 1));
+}
+strict('a name that is defined twice', () => {
+	for (const text of [
+		':80 {\n\t@a path /\n\t@a path /\n\trespond @a x\n}\n',
+		'(a) {\n}\n(a) {\n}\n:80 {\n\timport a\n}\n',
+		'let a 1\nlet a 2\n:80 {\n\trespond {let.a}\n}\n',
+		'upstream a {\n\tto b:1\n}\nupstream a {\n\tto b:1\n}\n:80 {\n\treverse_proxy upstream://a\n}\n',
+	]) {
+		assert.is(mistakes(text).length, 1, text);
+	}
+});
+strict('old spellings are errors that give the new ones', () => {
+	for (const [old, now] of [
+		['skip_log', 'log_skip'],
+		['basicauth', 'basic_auth'],
+	] as const) {
+		const found = compiled(`:80 {\n\t${old}\n}\n`, {}, 'configfile').diagnostics;
+		assert.match(JSON.stringify(found.map(({ message, label, hint }) => [message, label, hint])), now);
+	}
+});
+/** Each is a warning. */
+for (const [what, text] of [
+	['a matcher that nothing uses', 'http://localhost:8080 {\n\t@a path /\n\trespond x\n}\n'],
+	['a snippet that nothing uses', '(a) {\n\trespond x\n}\nhttp://localhost:8080 {\n\trespond x\n}\n'],
+	['a constant that nothing uses', 'let a 1\nhttp://localhost:8080 {\n\trespond x\n}\n'],
+	['an upstream that nothing uses', 'upstream a {\n\tto b:1\n}\nhttp://localhost:8080 {\n\trespond x\n}\n'],
+	['a directive that can never run', 'http://localhost:8080 {\n\trespond x\n\tfile_server\n}\n'],
+	[
+		'a branch that an earlier one covers',
+		'http://localhost:8080 {\n\twhen path /a* {\n\t\trespond x\n\t} else when path /ab {\n\t\trespond y\n\t}\n}\n',
+	],
+	['TLS off on a public name', 'http://example.com {\n\trespond x\n}\n'],
+	[
+		'a secret in the file',
+		'{\n\tadmin localhost:2019 a-token-that-is-secret\n}\nhttp://localhost:8080 {\n\trespond x\n}\n',
+	],
+] as const) {
+	strict(what, async () => {
+		const { document, plan, ...more } = compiled(text, {}, 'configfile');
+		assert.ok(document && plan, mistakes(text).join('\n'));
+		const found = await lint({
+			input: { format: 'configfile', text, name: 'Configfile', path: '/config/Configfile' },
+			compiled: { ...more, document: document!, plan: plan! },
+			reader: memoryReader({ main: '' }),
+			surroundings: rehearsalSurroundings('/'),
+			onlyOfConfigfile: true,
+		});
+		assert.ok(
+			found.some(({ severity }) => severity === 'warning'),
+			'no warning',
+		);
+	});
+}
+strict('every mistake at once, each at its place', () => {
+	assert.is(codes(':80 {\n\trespnd x\n\tredir https://a sometimes\n\t@m pth /\n\trespond @n x\n}\n').length, 4);
+});
+
+const values = suite('values');
+for (const [one, other] of [
+	['1m', '60s'],
+	['2h', '120m'],
+	['1d', '24h'],
+	['250ms', '0.25s'],
+] as const) {
+	values(`${one} is ${other}`, () =>
+		same(`{\n\tgrace_period ${one}\n}\n:80 {\n}\n`, `{\n\tgrace_period ${other}\n}\n:80 {\n}\n`),
+	);
+}
+for (const [one, other] of [
+	['1KB', '1000'],
+	['64KiB', '65536'],
+	['10MB', '10000000B'],
+	['1gib', '1073741824'],
+] as const) {
+	values(`${one} is ${other}`, () => {
+		const body = (size: string): string => `:80 {\n\trequest_body {\n\t\tmax_size ${size}\n\t}\n}\n`;
+		same(body(one), body(other));
+	});
+}
+values('on, yes and true; off, no and false', () => {
+	const cache = (word: string): string => `:80 {\n\tcache {\n\t\tclient_control ${word}\n\t}\n}\n`;
+	for (const word of ['yes', 'true']) same(cache(word), cache('on'));
+	for (const word of ['no', 'false']) same(cache(word), cache('off'));
+});
+values('addresses of upstreams', () => {
+	assert.equal(mistakes(':80 {\n\treverse_proxy a:1 :8080 unix//run/app.sock [::1]:80\n}\n'), []);
+});
+
+for (const one of [order, matchers, when, lets, snippets, upstreams, strict, values]) one.run();
