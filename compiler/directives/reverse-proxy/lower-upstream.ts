@@ -54,7 +54,11 @@ export function lowerAddresses(words: readonly Word[], draft: UpstreamDraft, cx:
 	for (const word of words) {
 		const text = cx.template(word);
 		const parsed = parseUpstream(text);
-		if (parsed.kind === 'static') {
+		if (cx.dialect === 'configfile' && /^\d{1,5}$/.test(text)) {
+			cx.problem('error', 'upstream/invalid-address', word.span, `\`${text}\` is a number, not a host.`, {
+				hint: `Write \`:${text}\` for that port of this machine, or \`host:${text}\`.`,
+			});
+		} else if (parsed.kind === 'static') {
 			const before = commonScheme(draft);
 			if (before !== '' && before !== parsed.scheme) {
 				const message = `for now, all proxy upstreams must use the same scheme (transport protocol); expecting '${before}://' but got '${parsed.scheme}://'`;

@@ -37,6 +37,13 @@ export function parseUpstream(text: string): ParsedUpstream {
 	if (scheme) return parseUrl(scheme[1]!.toLowerCase(), scheme[2]!);
 	const network = NETWORK.exec(text);
 	if (network) return parseNetwork(network[1]!, network[2]!);
+	if (text.startsWith('unix:/')) {
+		const path = text.slice(5).replace(/^\/+/, '/');
+		return invalid('upstream/invalid-address', 'a unix socket has no colon', `Write \`unix/${path}\`.`);
+	}
+	if (text.length > 1 && text.endsWith(',')) {
+		return invalid('upstream/invalid-address', 'a comma is no part of an address', 'Separate addresses by blanks.');
+	}
 	return parseHostPort(text, 80);
 }
 
@@ -71,7 +78,10 @@ function parseUrl(scheme: string, rest: string): ParsedUpstream {
 		);
 	}
 	if (scheme !== 'http' && scheme !== 'https' && scheme !== 'h2c') {
-		return invalid('upstream/unknown-scheme', `unsupported URL scheme ${scheme}://`);
+		const message = `unsupported URL scheme ${scheme}://`;
+		return /^grpcs?$/.test(scheme)
+			? invalid('upstream/unknown-scheme', message, 'gRPC is HTTP/2: write `h2c://`, or `https://` for TLS.')
+			: invalid('upstream/unknown-scheme', message);
 	}
 	if (/[/?#]/.test(rest)) {
 		return withPath();
