@@ -5,6 +5,7 @@
 import {
 	chmodSync,
 	closeSync,
+	constants,
 	existsSync,
 	fchmodSync,
 	fstatSync,
@@ -29,6 +30,8 @@ const LOOK_INTERVAL = 1000;
 /** Milliseconds of the longest timer. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 const NEWLINE = 10;
+/** A named pipe without a reader is an error, not a wait without an end; one whose reader has stopped takes nothing for now. */
+const APPEND = constants.O_APPEND | constants.O_CREAT | constants.O_WRONLY | constants.O_NONBLOCK;
 
 /** Opens a log file. Throws the system's error. */
 export function openLogFile(path: string, workingDirectory: string, settings: FileOutput = {}): LogWriter {
@@ -42,6 +45,8 @@ class FileWriter implements LogWriter {
 	readonly #limit: number;
 	readonly #rolled: RolledFiles | undefined;
 	#descriptor: number;
+	/** Pipes and devices are not rolled. */
+	#isFile = true;
 	#size = 0;
 	#opened = 0;
 	#looked = 0;
@@ -86,10 +91,11 @@ class FileWriter implements LogWriter {
 
 	/** Opens the file for appending and takes note of what it is. */
 	#open(): number {
-		const descriptor = openSync(this.#path, 'a', this.#mode);
+		const descriptor = openSync(this.#path, APPEND, this.#mode);
 		// The process's mask took some of it away, or the file was there before.
 		if (this.#settings.mode !== undefined) fchmodSync(descriptor, this.#mode);
 		const facts = fstatSync(descriptor);
+		this.#isFile = facts.isFile();
 		this.#size = facts.size;
 		const now = Date.now();
 		this.#looked = now;
@@ -102,7 +108,7 @@ class FileWriter implements LogWriter {
 	#schedule(now: number): void {
 		const { rolling = {} } = this.#settings;
 		clearTimeout(this.#timer);
-		if (rolling === false) return;
+		if (rolling === false || !this.#isFile) return;
 		this.#next = nextRoll(rolling, this.#opened, now);
 		if (this.#next === Number.POSITIVE_INFINITY) return;
 		// A quiet file is rolled in time too.
@@ -135,7 +141,7 @@ class FileWriter implements LogWriter {
 		let rest = bytes;
 		while (rest.length > 0) {
 			let end = rest.length;
-			if (this.#size + end > this.#limit) {
+			if (this.#size + end > this.#limit && this.#isFile) {
 				const room = this.#limit - this.#size;
 				end = room > 0 ? rest.lastIndexOf(NEWLINE, room - 1) + 1 : 0;
 				if (end === 0 && this.#size > 0) {

@@ -1,0 +1,107 @@
+/** Readers of logs that stop reading (kill -STOP): no request waits for them, and what is dropped is counted. */
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { connect, createServer, type Socket } from 'node:net';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { freePorts, SVC, temporaryFolder, waitForPort } from '../../harness.ts';
+import { eventually } from '../running-server.ts';
+
+/** Requests, and bytes of each: together more than all queues hold. */
+const REQUESTS = 2400;
+const FIELD = 'x'.repeat(12_000);
+
+const stopped = suite('stopped readers of logs');
+
+/** Counts lines; stops when it is told to. */
+function reader(): ReturnType<typeof spawn> & { lines(): number } {
+	let lines = 0;
+	const child = spawn('cat', { stdio: ['pipe', 'pipe', 'inherit'] });
+	child.stdout!.on('data', (chunk: Buffer) => {
+		for (const byte of chunk) if (byte === 10) lines++;
+	});
+	return Object.assign(child, { lines: () => lines });
+}
+
+stopped(
+	'a pipe, a named pipe and a collector: every request is answered, every line is written or counted',
+	async () => {
+		const folder = temporaryFolder();
+		const [port, admin] = (await freePorts(2)) as [number, number];
+		const fifo = path.join(folder, 'fifo');
+		execFileSync('mkfifo', [fifo]);
+		let collected = 0;
+		const sockets: Socket[] = [];
+		const collector = createServer(socket => {
+			sockets.push(socket.pause());
+			socket.on('data', chunk => {
+				for (const byte of chunk) if (byte === 10) collected++;
+			});
+			socket.pause();
+		}).listen(0, '127.0.0.1');
+		await once(collector, 'listening');
+		const to = (output: string): string => `\tlog {\n\t\toutput ${output}\n\t\tformat json\n\t}\n`;
+		const outputs = ['stdout', `file ${fifo}`, `net 127.0.0.1:${(collector.address() as { port: number }).port}`];
+		writeFileSync(
+			path.join(folder, 'Configfile'),
+			`{\n\tadmin 127.0.0.1:${admin}\n\tthreads 1\n\tmetrics\n\tservers {\n\t\tmax_header_size 32KiB\n\t}\n}\nhttp://127.0.0.1:${port} {\n${outputs.map(to).join('')}\trespond "x"\n}\n`,
+		);
+		const [piped, named] = [reader(), reader()];
+		// Opened for both, so that opening waits for nobody.
+		const feed = spawn('sh', ['-c', `exec cat <>"${fifo}"`], { stdio: ['ignore', named.stdin!, 'inherit'] });
+		const server = spawn(SVC, ['run', path.join(folder, 'Configfile')], {
+			stdio: ['ignore', piped.stdin!, 'ignore'],
+			env: { ...process.env, XDG_STATE_HOME: folder },
+		});
+		piped.stdin!.destroy();
+		try {
+			await waitForPort(port, 30_000);
+			const halted = [piped, named, feed];
+			for (const child of halted) child.kill('SIGSTOP');
+			const slowest = await requests(port);
+			assert.ok(slowest < 2000, `a request took ${slowest.toFixed(0)} ms`);
+			const dropped = async (): Promise<number> => {
+				const text = await (await fetch(`http://127.0.0.1:${admin}/metrics`)).text();
+				return Number(/^svc_access_log_dropped_total (\d+)$/m.exec(text)![1]);
+			};
+			assert.ok((await dropped()) > 0);
+			for (const child of halted) child.kill('SIGCONT');
+			for (const socket of sockets) socket.resume();
+			const sum = async (): Promise<number> => piped.lines() + named.lines() + collected + (await dropped());
+			await eventually('all lines', async () => (await sum()) >= 3 * REQUESTS);
+			assert.is(await sum(), 3 * REQUESTS);
+			// A stop does not wait for a reader that has stopped either.
+			for (const child of halted) child.kill('SIGSTOP');
+			await requests(port);
+			server.kill('SIGTERM');
+			const timer = setTimeout(() => server.kill('SIGKILL'), 8000);
+			const [status, signal] = await once(server, 'exit');
+			clearTimeout(timer);
+			assert.is(`${status} ${signal}`, '0 null');
+		} finally {
+			for (const child of [piped, named, feed, server]) child.kill('SIGKILL');
+			for (const socket of sockets) socket.destroy();
+			collector.close();
+		}
+	},
+);
+
+/** Sends all requests over one connection, each after the answer to the last; resolves to the longest wait in milliseconds. */
+async function requests(port: number): Promise<number> {
+	const request = `GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Long: ${FIELD}\r\n\r\n`;
+	const socket = connect(port, '127.0.0.1').setNoDelay();
+	socket.setEncoding('latin1');
+	let slowest = 0;
+	for (let count = 0; count < REQUESTS; count++) {
+		const begun = performance.now();
+		socket.write(request);
+		await once(socket, 'data');
+		slowest = Math.max(slowest, performance.now() - begun);
+	}
+	socket.destroy();
+	return slowest;
+}
+
+stopped.run();
