@@ -124,10 +124,7 @@ export class Runtime implements RuntimeControl {
 			tell: update => this.#pool?.tell({ type: 'tls', update }) ?? [],
 			log: (level, logger, message, fields) => this.log(level, logger, message, fields),
 		});
-		this.#caches = new CacheBoard({
-			workingDirectory,
-			log: (level, logger, message, fields) => this.log(level, logger, message, fields),
-		});
+		this.#caches = new CacheBoard({ workingDirectory, log: (...entry) => this.log(...entry) });
 		this.#metrics = new RuntimeMetrics(this.#totals, {
 			ready: () => this.#ready,
 			generation: () => this.#generation,

@@ -114,7 +114,9 @@ export function lowerCacheRules(
 		for (const { text, span } of statuses) {
 			if (!/^[2-5](?:\d\d|xx)$/.test(text) || isNeverKept(Number(text))) {
 				cx.problem('error', 'cache/status', span, `\`${text}\` is no status of a response that is kept.`, {
-					hint: 'Write a status such as `404`, or a class such as `5xx`.',
+					hint: isNeverKept(Number(text))
+						? 'Leave it out: such a response is for one request only.'
+						: 'Write a status such as `404`, or a class such as `5xx`.',
 				});
 			} else if (value !== undefined) times[text] = value;
 		}
