@@ -13,6 +13,7 @@ import { isRequestUrl, parseRequestUrl } from '../../compiler/rehearsal/rehearse
 import { diskReader } from '../../runtime/disk-reader.ts';
 import { rehearsalSurroundings } from '../../runtime/rehearsal-surroundings.ts';
 import { temporaryFolder } from '../harness.ts';
+import { Served } from './compatfile/page.ts';
 
 const SECRET = 'the-secret-of-the-environment';
 process.env.SVC_TEST_SECRET = SECRET;
@@ -56,6 +57,11 @@ const inQuery =
 	(_: Rehearsed, text: string): string | null =>
 		new URLSearchParams(text.slice(text.indexOf('?') + 1)).get(name);
 const up = 'reverse_proxy 127.0.0.1:9';
+/** A variable that an application is given. */
+const variable = (seen: Rehearsed, name: string): string | undefined => {
+	const params = seen.exchange.sent[0]?.request.transport?.params ?? [];
+	return params[params.indexOf(name) + 1];
+};
 
 const CASES: readonly Case[] = [
 	{ of: 'respond', site: `respond "${PLACEHOLDER}"`, out: body },
@@ -218,6 +224,84 @@ const CASES: readonly Case[] = [
 		out: seen => new URLSearchParams(seen.exchange.sent[0]!.request.target.split('?')[1]).get('x')!,
 	},
 	{
+		of: 'reverse_proxy',
+		method: 'GET',
+		site: 'reverse_proxy {query.x}',
+		target: '/?x=%7Bhttp.request.host%7D:80',
+		out: seen => String(seen.response!.status),
+		expected: '503',
+	},
+	{
+		of: 'reverse_proxy',
+		site: `reverse_proxy https://127.0.0.1:9 {\ntransport http {\ntls_server_name {query.x}\n}\n}`,
+		target: '/?x=%7Bhttp.request.host%7D',
+		out: seen => String(seen.exchange.sent[0]?.request.transport?.serverName),
+		expected: '',
+	},
+	{
+		of: 'reverse_proxy',
+		site: `${up} {\nheader_up X-Data (.+) "<$1>"\n}`,
+		out: seen => sent('x-data')(seen)?.slice(1, -1),
+	},
+	{
+		of: 'reverse_proxy',
+		site: `${up} {\nhandle_response {\nrespond "{query.x}"\n}\n}`,
+		out: body,
+	},
+	{
+		of: 'forward_auth',
+		site: 'forward_auth 127.0.0.1:9 {\nuri /auth\ncopy_headers X-Data\n}\nrespond "[{header.x-data}]"',
+		out: body,
+		expected: '[]',
+	},
+	{
+		of: 'php_fastcgi',
+		method: 'GET',
+		site: `root * ${root}\nphp_fastcgi 127.0.0.1:9 {\nenv OUT "${PLACEHOLDER}"\ntry_files /env\nsplit env\n}`,
+		target: '/x',
+		out: seen => variable(seen, 'OUT'),
+	},
+	{
+		of: 'php_fastcgi',
+		method: 'GET',
+		site: `root * ${root}\nreverse_proxy 127.0.0.1:9 {\ntransport fastcgi {\nenv OUT "${PLACEHOLDER}"\n}\n}`,
+		target: '/x.php',
+		out: seen => variable(seen, 'HTTP_X_DATA'),
+	},
+	{
+		of: 'push',
+		method: 'GET',
+		site: 'push * {\n/a.css\nheaders {\nX-Out {header.x-data}\n}\n}\nrespond x',
+		out: seen => seen.exchange.informed[0]?.headers.get('link'),
+		expected: '</a.css>; rel=preload; as=style',
+	},
+	{
+		of: 'error',
+		site: 'error x {query.s}\nhandle_errors {\nrespond {err.status_code}\n}',
+		target: '/?s=%7Benv.PATH%7D',
+		out: body,
+		expected: '500',
+	},
+	{
+		of: 'redir',
+		site: 'redir https://x {query.s}',
+		target: '/?s=%7Benv.PATH%7D',
+		out: seen => String(seen.response!.status),
+		expected: '500',
+	},
+	{
+		of: 'redir',
+		site: 'redir https://x/{header.x-data} html',
+		out: (_, text) => (text.includes(SECRET) ? SECRET : 'x'),
+		expected: 'x',
+	},
+	{
+		of: 'basic_auth',
+		site: 'basic_auth {\nbob $2b$04$ZpZshsWJKJDyPwjgSOcxNOvLuuk/jzOFG7jQ/4OlKHjAsnKrPgl/S\n}\nhandle_errors {\nrespond "{http.auth.user.id}{http.auth.candidate.id}"\n}',
+		out: (_, text) => (text.includes(SECRET) ? SECRET : 'x'),
+		expected: 'x',
+	},
+	{
 		of: 'matcher path',
 		site: `@m path /{query.x}\nrespond @m yes\nrespond no`,
 		target: `/${encodeURIComponent('{env.PATH}')}?x=%7Benv.PATH%7D`,
@@ -335,14 +419,25 @@ for (const { of, site, target, out, expected, method = 'POST' } of CASES) {
 	});
 }
 
+data('cache: a key is what was sent, not what it would stand for', async () => {
+	const served = new Served(
+		`:8080 {\ncache {\nttl 1m\nkey "{query.x}"\n}\nheader Cache-Control max-age=60\nrespond "{query.n}"\n}\n`,
+	);
+	const ask = async (x: string, n: string): Promise<string> =>
+		(await served.ask(`http://a:8080/?n=${n}&x=${encodeURIComponent(x)}`)).body;
+	assert.is(await ask(SECRET, '1'), '1');
+	assert.is(await ask(SECRET, '2'), '1', 'one key is one response');
+	assert.is(await ask('{env.SVC_TEST_SECRET}', '3'), '3');
+});
+
 data('is looked at in every directive that takes text', () => {
 	const covered = new Set(CASES.map(({ of }) => of));
 	// Those take no placeholder of a request, or only names that the configuration wrote.
 	const none = new Set([
-		...['abort', 'basic_auth', 'bind', 'copy_response', 'copy_response_headers', 'fs', 'log', 'log_name', 'log_skip'],
+		...['abort', 'bind', 'copy_response', 'copy_response_headers', 'fs', 'log', 'log_name', 'log_skip'],
 		...['metrics', 'when', 'timeouts', 'tls', 'encode', 'acme_server'],
-		// Their parameters, keys and limits have tests of their own.
-		...['php_fastcgi', 'cache'],
+		// Below.
+		'cache',
 	]);
 	const words = directives.flatMap(({ names }) => (names.compatfile[0] ?? names.configfile[0]) || []);
 	const missing = words.filter(name => !covered.has(name) && !none.has(name));

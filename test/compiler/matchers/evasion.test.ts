@@ -1,8 +1,13 @@
 /** Spellings of one path and one host, and which matchers see through them: a rule for each. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Matcher } from '../../../compiler/document/document.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
+import { matchers } from '../../../compiler/matchers/index.ts';
+import { temporaryFolder } from '../../harness.ts';
+import { type Asked, Served } from '../compatfile/page.ts';
 import { bodyText, builtSite, fakeExchange, type RequestFields } from '../fake-exchange.ts';
 
 /** `y`, `n`, or the status of the error that the request is. */
@@ -133,3 +138,152 @@ for (const when of [
 }
 
 hosts.run();
+
+/** What stands under the root: what the spellings of a path find there is that, and nothing above it. */
+const root = temporaryFolder();
+mkdirSync(path.join(root, 'site/admin'), { recursive: true });
+writeFileSync(path.join(root, 'site/admin/x'), '');
+writeFileSync(path.join(root, 'secret'), '');
+
+/**
+ * The rules of the other matchers. Values of queries and fields are compared as they are, once decoded; names of fields,
+ * and hosts, without regard to letter case; addresses by what they are, not by how they are written.
+ */
+const OTHER_RULES: readonly (readonly [
+	rule: string,
+	lines: string,
+	table: readonly (readonly [verdict: string, url: string, asked?: Asked])[],
+])[] = [
+	[
+		'file: the path decoded once and cleaned, below the root, letter case as on the disk',
+		`file {\nroot ${root}/site\n}`,
+		[
+			['y', '/admin/x'],
+			['n', '/ADMIN/x'],
+			['y', '/%61dmin/x'],
+			['y', '//admin//x'],
+			['y', '/./admin/./x'],
+			['y', '/public/../admin/x'],
+			['y', '/public/%2e%2e/admin/x'],
+			['n', '/%2561dmin/x'],
+			['n', '/admin\\x'],
+			['n', '/../secret'],
+			['n', '/%2e%2e/secret'],
+			['n', '/admin/..%2f..%2fsecret'],
+			['n', '/admin./x'],
+			['n', '/admin/*'],
+			['n', '/admin/%2a'],
+			['n', '/admin/%3f'],
+		],
+	],
+	[
+		'query: decoded once, names and values with their case, any of several values',
+		'query a=1',
+		[
+			['y', '/?a=1'],
+			['y', '/?%61=%31'],
+			['y', '/?b=2&a=2&a=1'],
+			['n', '/?A=1'],
+			['n', '/?a=1;b=2'],
+			['n', '/?%2561=1'],
+			['n', '/?a=+1'],
+			['n', '/?a=1%00'],
+			['n', '/?a=1&b=%zz'],
+			['n', '/?a[]=1'],
+		],
+	],
+	[
+		'not query: what cannot be decoded has no such parameter',
+		'not query a=1',
+		[
+			['n', '/?a=1'],
+			['y', '/?a=1&b=%zz'],
+		],
+	],
+	[
+		'header: any of the values whole, the name in any case',
+		'header X-Role admin',
+		[
+			['y', '/', { headers: { 'x-role': 'admin' } }],
+			['y', '/', { headers: { 'X-ROLE': 'admin' } }],
+			[
+				'y',
+				'/',
+				{
+					headers: [
+						['X-Role', 'guest'],
+						['x-role', 'admin'],
+					],
+				},
+			],
+			['n', '/', { headers: { 'X-Role': 'ADMIN' } }],
+			['n', '/', { headers: { 'X-Role': 'admin, guest' } }],
+			['n', '/', { headers: { X_Role: 'admin' } }],
+		],
+	],
+	[
+		'header_regexp: each value for itself',
+		'header_regexp X-Role ^admin$',
+		[
+			['y', '/', { headers: { 'X-ROLE': 'admin' } }],
+			['n', '/', { headers: { 'X-Role': 'guest, admin' } }],
+		],
+	],
+	[
+		'method: as it is sent',
+		'method GET',
+		[
+			['y', '/', { method: 'GET' }],
+			['n', '/', { method: 'get' }],
+			['n', '/', { method: 'GETX' }],
+		],
+	],
+	...(['remote_ip', 'client_ip'] as const).map(
+		name =>
+			[
+				`${name}: by the address, however it is written`,
+				`${name} 10.0.0.0/8 2001:db8::/32`,
+				[
+					['y', '/', { from: '10.1.2.3' }],
+					['y', '/', { from: '::ffff:10.1.2.3' }],
+					['y', '/', { from: '::ffff:a01:203' }],
+					['y', '/', { from: '2001:0DB8:0:0::1' }],
+					['n', '/', { from: '11.1.2.3' }],
+					['n', '/', { from: '2002:a01:203::' }],
+					['n', '/', { from: '11.1.2.3', headers: { 'x-forwarded-for': '10.1.2.3', 'x-real-ip': '10.1.2.3' } }],
+				],
+			] as const,
+	),
+	[
+		'protocol: what is spoken, not what a field says',
+		'protocol https',
+		[['n', '/', { headers: { 'x-forwarded-proto': 'https' } }]],
+	],
+	['tls: what is spoken, not what a field says', 'tls', [['n', '/', { headers: { 'x-forwarded-proto': 'https' } }]]],
+];
+
+const others = suite('spellings of other things');
+
+for (const [rule, lines, table] of OTHER_RULES) {
+	others(rule, async () => {
+		const served = new Served(`http://x {\n@m ${lines}\nroute {\nrespond @m y\nrespond n\n}\n}\n`);
+		for (const [expected, url, asked] of table) {
+			const { body, status } = await served.ask(`http://x${url}`, asked);
+			assert.is(status === 200 ? body : 'n', expected, `${url} ${JSON.stringify(asked ?? '')}`);
+		}
+	});
+}
+
+others('every matcher has its rule', () => {
+	const paths = Object.values(RULES).map(({ when }) => when.type);
+	const rest = OTHER_RULES.map(([, lines]) => lines.split(' ')[0]!);
+	const shown = new Set([...paths, ...rest, 'host', 'vars']);
+	// These are made of others.
+	const made = new Set(['all', 'any', 'not', 'vars_regexp']);
+	assert.equal(
+		matchers.map(({ id }) => id).filter(id => !shown.has(id) && !made.has(id)),
+		[],
+	);
+});
+
+others.run();
