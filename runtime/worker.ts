@@ -340,6 +340,13 @@ class DataPlaneWorker implements ThreadState {
 			trustsPeer: x => this.#trustsPeer(x),
 			environment: this.#start.environment,
 			provideTls: wanted => this.#questions.ask({ about: 'upstream_tls', wanted }),
+			brokeOff: (upstream, cause) =>
+				this.log({
+					level: 'warn',
+					logger: 'http.reverse_proxy',
+					message: 'a response broke off',
+					fields: { upstream, cause },
+				}),
 			complained: (text, status) => this.#complained(text, status),
 			get upstreamObserver() {
 				return observer();

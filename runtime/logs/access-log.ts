@@ -84,10 +84,11 @@ export class AccessLogger implements AccessLog {
 	}
 }
 
-/** Which upstream answered, or failed last; how often others were tried; how long its head took, if it came. */
-function upstreamFields({ upstream, retries, attemptAt, answeredAt }: ProxyFacts, format: LineFormat): string {
+/** Which upstream answered, or failed last; how often others were tried; how long its head took, if it came; what failed. */
+function upstreamFields({ upstream, retries, attemptAt, answeredAt, failure }: ProxyFacts, format: LineFormat): string {
 	const latency = answeredAt === 0 ? '' : `,"latency":${format.duration(answeredAt - attemptAt)}`;
-	return `{"address":${text(upstream!.address)},"tries":${retries + 1}${latency}}`;
+	const error = failure === undefined ? '' : `,"error":${text(failure)}`;
+	return `{"address":${text(upstream!.address)},"tries":${retries + 1}${latency}${error}}`;
 }
 
 function userId(x: Exchange): string {

@@ -15,6 +15,8 @@ export interface PoolSurroundings {
 	readonly environment: { readonly [name: string]: string | undefined };
 	/** Gives what TLS to upstreams needs and no file holds. */
 	readonly provideTls?: TlsProvider;
+	/** Is told that a response broke off behind its head, and why. */
+	readonly brokeOff?: (upstream: string, cause: string) => void;
 	/** Gets what FastCGI applications write to standard error, with the status of their response. */
 	readonly complained?: (text: string, status: number) => void;
 }

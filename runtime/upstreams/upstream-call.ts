@@ -1,4 +1,5 @@
 /** One request to an upstream, from the choice of a connection to the end of the response. */
+import { proxyFactsOf } from '../../compiler/directives/reverse-proxy/proxy-facts.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
 import type {
@@ -87,6 +88,10 @@ export class UpstreamCall implements ClientCall {
 		this.#upstream.count(-1);
 		if (failure && !this.#x.isGone) {
 			this.#surroundings.upstreamObserver?.failed(this.#upstream.address, failure);
+			// The client has its status already: nothing but the log can tell.
+			const facts = proxyFactsOf(this.#x);
+			if (facts) facts.failure = failure.message;
+			this.#surroundings.brokeOff?.(this.#upstream.address, failure.message);
 			this.#upstream.brokeOff(this.#probe, failure, processNow());
 		}
 		this.#span?.ended(failure);

@@ -153,6 +153,7 @@ export function refuse(x: Exchange, facts: ProxyFacts, error: unknown): void {
 	}
 	x.answeredBy = '';
 	if (!(error instanceof UpstreamError)) throw error;
+	facts.failure = error.message;
 	// The client's own body was at fault: malformed, cut short, too large or too slow.
 	if (error.cause instanceof HttpError) throw error.cause;
 	const message = `Upstream ${facts.upstream?.address}: ${error.message}.`;

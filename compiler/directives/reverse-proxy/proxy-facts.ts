@@ -18,6 +18,8 @@ export class ProxyFacts {
 	/** Attempts after the first. */
 	retries = 0;
 	response: UpstreamResponse | undefined = undefined;
+	/** Why the last attempt brought no response, or its response broke off; undefined when neither is so. */
+	failure: string | undefined = undefined;
 	/** While a failed attempt is judged: true without a response, false with one. */
 	transportError: boolean | undefined = undefined;
 

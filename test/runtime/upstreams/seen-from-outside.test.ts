@@ -93,6 +93,49 @@ test('list, metrics and log entries tell of each', async () => {
 	});
 });
 
+test('a response that breaks off stands in the log and in the metrics: the client has a status of success', async () => {
+	const up = await scriptedUpstream(socket =>
+		onRequest(socket, () => {
+			socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf');
+			setTimeout(() => socket.destroy(), 20);
+		}),
+	);
+	closing.push(up);
+	const document = {
+		settings: { metrics: {} },
+		sites: [
+			{
+				addresses: ['http://:0'],
+				bind: ['127.0.0.1'],
+				logs: [{}],
+				pipeline: [{ handler: 'proxy', upstreams: { to: [up.address] } }],
+			},
+		],
+	} as unknown as Document;
+	await withServer(document, { threads: 1 }, async ({ port, runtime, log }) => {
+		const response = await fetch(`http://127.0.0.1:${port}`);
+		let broken = false;
+		await response.text().catch(() => {
+			broken = true;
+		});
+		assert.equal([response.status, broken], [200, true]);
+		const find = (message: string) => log.entries.find(({ msg }) => msg === message) as unknown as Entry;
+		await eventually('both are logged', () => !!find('handled request') && !!find('a response broke off'));
+		const cause = 'the connection was closed within the response body';
+		assert.match(JSON.stringify(find('handled request').upstream), `"error":"${cause}"`);
+		const { level, upstream, cause: told } = find('a response broke off');
+		assert.equal([level, upstream, told], ['warn', up.address, cause]);
+		assert.match(await runtime.metrics(), `svc_upstream_errors_total{upstream="${up.address}",kind="response"} 1\n`);
+	});
+});
+
+/** What this test looks at of an entry. */
+interface Entry {
+	readonly level: string;
+	readonly cause: string;
+	readonly upstream: unknown;
+}
+
 /** Switches protocols, then sends back what it gets. */
 function echoing(): Promise<ScriptedUpstream> {
 	return scriptedUpstream(socket => {
