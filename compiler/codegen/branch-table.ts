@@ -6,6 +6,7 @@ import type { Matcher } from '../document/document.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler, Predicate } from '../exchange/handler.ts';
 import { loweredPath } from '../exchange/request-path.ts';
+import { TextTable } from '../exchange/text-table.ts';
 import { firstSegmentOf } from '../matchers/path-pattern.ts';
 
 /** A condition, and what runs when it is the first that holds. */
@@ -52,7 +53,13 @@ export function compileBranchTable(branches: readonly Branch[], otherwise: Handl
 		anywhere.map(index => keyed[index]!),
 		otherwise,
 	);
-	return x => (handlers.get(beginning(loweredPath(x.request))) ?? elsewhere)(x);
+	const table = new TextTable(handlers);
+	return x => {
+		const path = loweredPath(x.request);
+		// The text up to the second slash, that slash included.
+		const end = path.indexOf('/', 1);
+		return (table.get(path, end === -1 ? path.length : end + 1) ?? elsewhere)(x);
+	};
 }
 
 interface KeyedBranch {
@@ -97,12 +104,6 @@ export function firstThatHolds(candidates: readonly Branch[], x: Exchange): Bran
 		if (!predicate || predicate(x)) return candidates[i];
 	}
 	return undefined;
-}
-
-/** The text of a path up to its second slash, that slash included. */
-function beginning(path: string): string {
-	const end = path.indexOf('/', 1);
-	return end === -1 ? path : path.slice(0, end + 1);
 }
 
 function keysOf({ when }: Branch): Map<string, boolean> | undefined {

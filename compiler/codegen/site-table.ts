@@ -1,5 +1,6 @@
 /** Which site of a listener serves a request: by host in constant time, however many sites there are. */
 import type { Request } from '../exchange/exchange.ts';
+import { TextTable } from '../exchange/text-table.ts';
 import { compilePathPatterns } from '../matchers/path-pattern.ts';
 import type { ListenedSite } from './plan.ts';
 
@@ -29,7 +30,7 @@ export function redirectPort(found: number): number | undefined {
  */
 export class SiteTable {
 	/** Sites by hosts that need no other look-up: no path to look at, and no inexact candidate comes first. */
-	readonly #direct = new Map<string, number>();
+	readonly #direct: TextTable<number>;
 	readonly #exact = new Map<string, Candidate[]>();
 	/** Wildcard hosts by their text. */
 	readonly #wildcard = new Map<string, Candidate[]>();
@@ -55,15 +56,17 @@ export class SiteTable {
 				}
 			}
 		}
+		const direct = new Map<string, number>();
 		for (const [host, [candidate]] of this.#exact) {
-			if (!candidate!.path && candidate!.order < this.#firstInexact) this.#direct.set(host, candidate!.site);
+			if (!candidate!.path && candidate!.order < this.#firstInexact) direct.set(host, candidate!.site);
 		}
+		this.#direct = new TextTable(direct);
 	}
 
 	/** Index in `document.sites` of the site that serves a request, −1, or less for a redirect (see {@link redirectPort}). Throws HttpError 400 where a path must be looked at and is malformed. */
 	find(request: Request): number {
 		const host = request.host;
-		const direct = this.#direct.get(host);
+		const direct = this.#direct.get(host, host.length);
 		if (direct !== undefined) return direct;
 		const exact = first(this.#exact.get(host) ?? NONE, request);
 		if (exact && exact.order < this.#firstInexact) return exact.site;

@@ -1,0 +1,40 @@
+/** Look-ups by the beginning of a text. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { TextTable } from '../../../compiler/exchange/text-table.ts';
+
+const tables = suite('text tables');
+
+tables('give what a map gives, for whole texts and for beginnings', () => {
+	const map = new Map<string, number>();
+	for (let i = 0; i < 2000; i++) map.set(`host-${i % 7}${i}.example`, i);
+	map.set('', -1).set('é\u0100', -2);
+	const table = new TextTable(map);
+	for (const [key, value] of map) {
+		assert.is(table.get(key, key.length), value);
+		assert.is(table.get(`${key}/behind`, key.length), value);
+	}
+	for (const text of ['x', 'host-00.exampl', 'host-00.exampleX', 'é', 'HOST-00.EXAMPLE', 'y'.repeat(70_000)]) {
+		assert.is(table.get(text, text.length), map.get(text), text.slice(0, 20));
+	}
+});
+
+tables('an empty one has nothing, and texts of one hash are told apart', () => {
+	assert.is(new TextTable(new Map()).get('a', 1), undefined);
+	// 31 × 'A' + 'a' is 31 × 'B' + 'B'.
+	const table = new TextTable(
+		new Map([
+			['Aa', 1],
+			['BB', 2],
+			['AaAa', 3],
+			['BBBB', 4],
+			['AaBB', 5],
+		]),
+	);
+	assert.equal(
+		['Aa', 'BB', 'AaAa', 'BBBB', 'AaBB', 'BBAa'].map(text => table.get(text, text.length)),
+		[1, 2, 3, 4, 5, undefined],
+	);
+});
+
+tables.run();
