@@ -1,0 +1,181 @@
+/**
+ * A server with a cache on disk, killed at random moments under load and started again: no wrong byte, nothing of what was
+ * purged or changed, and what was written before is still there.
+ */
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { rmSync, writeFileSync } from 'node:fs';
+import { Agent, createServer, request } from 'node:http';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
+
+const KILLS = 6;
+const PATHS = 300;
+
+/** The same numbers each time. */
+let state = 20_261_121;
+function random(below: number): number {
+	state = (Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x297a2d39) | 0;
+	return ((state ^ (state >>> 12)) >>> 0) % below;
+}
+
+/** What the origin has: its version of each path, and how often it was asked. */
+const versions = new Map<string, number>();
+/** Versions that must not be seen any more: a purge or a change was answered. */
+const gone = new Map<string, number>();
+let asked = 0;
+
+const origin = createServer((received, answer) => {
+	asked++;
+	const { url, method } = received;
+	if (method === 'POST') {
+		versions.set(url!, (versions.get(url!) ?? 1) + 1);
+		answer.writeHead(204).end();
+		return;
+	}
+	const version = versions.get(url!) ?? 1;
+	const size = (Number(url!.slice(2)) * 7919) % 60_000;
+	const body = Buffer.alloc(size, createHash('sha256').update(`${url} ${version}`).digest());
+	const sum = createHash('sha256').update(body).digest('hex');
+	answer.writeHead(200, {
+		...{ 'Cache-Control': 'max-age=3600', 'Content-Type': 'application/octet-stream', 'Content-Length': size },
+		...{ 'X-Sum': sum, 'X-Version': version, 'Cache-Tag': `t${Number(url!.slice(2)) % 10}` },
+	});
+	answer.end(body);
+});
+
+interface Answer {
+	readonly status: number;
+	readonly body: Buffer;
+	readonly field: (name: string) => string;
+}
+
+let agent = new Agent({ keepAlive: true, maxSockets: 16 });
+
+/** Undefined when the server died meanwhile. */
+function ask(port: number, target: string, method = 'GET', body?: string): Promise<Answer | undefined> {
+	return new Promise(resolve => {
+		const headers = { Host: 'example.test', ...(body !== undefined && { 'Content-Type': 'application/json' }) };
+		const sent = request({ host: '127.0.0.1', port, path: target, method, agent, headers }, response => {
+			const pieces: Buffer[] = [];
+			response.on('data', piece => pieces.push(piece));
+			response.on('error', () => resolve(undefined));
+			response.on('end', () =>
+				resolve({
+					status: response.statusCode!,
+					body: Buffer.concat(pieces),
+					field: name => String(response.headers[name]),
+				}),
+			);
+		});
+		sent.on('error', () => resolve(undefined));
+		sent.end(body);
+	});
+}
+
+const killed = suite('a cache on disk, killed');
+
+killed('serves no wrong byte and nothing that was taken away, and keeps the rest', async () => {
+	origin.listen(0, '127.0.0.1');
+	await once(origin, 'listening');
+	const upstream = (origin.address() as { port: number }).port;
+	const [port, admin] = (await freePorts(2)) as [number, number];
+	const folder = temporaryFolder();
+	const file = path.join(folder, 'Configfile');
+	writeFileSync(
+		file,
+		`{
+	admin 127.0.0.1:${admin} {
+		origins example.test
+	}
+	threads 2
+	cache {
+		ceiling 4MiB
+		disk ${path.join(folder, 'disk')} 12MiB
+	}
+}
+http://:${port} {
+	cache
+	reverse_proxy 127.0.0.1:${upstream}
+}
+`,
+	);
+	let hits = 0;
+	let server: ServerProcess | undefined;
+	/** One client: reads, and now and then takes something away. */
+	const client = async (isOver: () => boolean): Promise<void> => {
+		while (!isOver()) {
+			const target = `/${'k'}${Math.min(random(PATHS), random(PATHS))}`;
+			const what = random(60);
+			if (what === 0) {
+				const changed = await ask(port, target, 'POST');
+				if (changed?.status === 204) gone.set(target, Math.max(gone.get(target) ?? 0, (versions.get(target) ?? 1) - 1));
+				continue;
+			}
+			if (what === 1) {
+				versions.set(target, (versions.get(target) ?? 1) + 1);
+				const before = versions.get(target)! - 1;
+				const tag = random(2) === 0;
+				const selection = tag
+					? { tag: `t${Number(target.slice(2)) % 10}`, host: 'example.test' }
+					: { host: 'example.test', path: target };
+				const purged = await ask(admin, '/cache/purge', 'POST', JSON.stringify(selection));
+				if (purged?.status === 200) gone.set(target, Math.max(gone.get(target) ?? 0, before));
+				continue;
+			}
+			const least = gone.get(target) ?? 0;
+			const answer = await ask(port, target);
+			if (answer === undefined || answer.status === 502) continue;
+			assert.is(answer.status, 200);
+			const sum = createHash('sha256').update(answer.body).digest('hex');
+			assert.is(sum, answer.field('x-sum'), `wrong bytes of ${target}`);
+			const expected = Buffer.alloc(
+				answer.body.byteLength,
+				createHash('sha256')
+					.update(`${target} ${answer.field('x-version')}`)
+					.digest(),
+			);
+			assert.ok(expected.equals(answer.body), `another’s bytes for ${target}`);
+			assert.ok(Number(answer.field('x-version')) > least, `${target} was taken away and came back`);
+			if (answer.field('cache-status').includes('hit')) hits++;
+		}
+	};
+	try {
+		for (let kill = 0; kill <= KILLS; kill++) {
+			server = await serve(['--config', file], port);
+			const over = performance.now() + 300 + random(900);
+			await Promise.all(
+				Array.from({ length: 12 }, () => client(() => performance.now() > over + 30)).concat(
+					new Promise<void>(resolve => {
+						setTimeout(() => {
+							if (kill < KILLS) server!.child.kill('SIGKILL');
+							resolve();
+						}, over - performance.now());
+					}),
+				),
+			);
+			if (kill < KILLS) await server.stop();
+			agent.destroy();
+			agent = new Agent({ keepAlive: true, maxSockets: 16 });
+		}
+		const told = JSON.parse((await ask(admin, '/cache'))!.body.toString());
+		console.log(`${hits} hits, ${asked} requests of the origin, disk ${JSON.stringify(told.stores[0].disk)}`);
+		assert.ok(told.stores[0].disk.recalled > 20, 'what was written before a kill is found after it');
+		await server!.stop();
+		// Once more, after an orderly stop: nearly nothing has to be asked for.
+		server = await serve(['--config', file], port);
+		const before = asked;
+		for (let i = 0; i < 20; i++) await ask(port, `/k${i}`);
+		assert.ok(asked - before < 12, `${asked - before} of 20`);
+	} finally {
+		await server?.stop();
+		agent.destroy();
+		origin.closeAllConnections();
+		origin.close();
+		rmSync(folder, { recursive: true, force: true });
+	}
+});
+
+killed.run();
