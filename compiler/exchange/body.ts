@@ -16,7 +16,7 @@ export interface BodySource {
 	 * Has the system move bytes from where they are to a socket that sends them as they are, and says how many: 0 when the
 	 * socket takes none now, or where pulling is better. What is left is pulled. `socket` is its descriptor, and free for this.
 	 */
-	sendTo?(socket: number): number;
+	readonly sendTo?: ((socket: number) => number) | undefined;
 	/** Trailer fields, once `pull` has returned null. */
 	readonly trailers?: HeaderList | undefined;
 }

@@ -42,6 +42,8 @@ export interface StreamHandle {
 	/** Set by a `net.Socket` that had it before. */
 	reading?: boolean;
 	readonly writeQueueSize: number;
+	/** The system's number of the connection; −1 when there is none. */
+	readonly fd?: number;
 	useUserBuffer(buffer: Uint8Array): void;
 	readStart(): number;
 	readStop(): number;

@@ -6,6 +6,9 @@ import { DirectSocket, isDirect, type SocketHolder } from './direct-socket.ts';
 /** Milliseconds: Node's timers fire at once beyond it, so that a time-out of a month would be none at all. */
 export const LONGEST_TIMER: number = 2 ** 31 - 1;
 
+/** Bytes of a read that only tells that there is more. */
+const SHORT_READ = 4096;
+
 /** What a wire tells its holder. */
 export interface WireHolder {
 	/** Bytes have come. They may stand in shared memory: use them up or copy them before returning. False stops reading. */
@@ -27,6 +30,8 @@ export class Wire implements SocketHolder {
 	/** What it is read into: shared memory, or memory of the holder's. */
 	#shared: Buffer | undefined = undefined;
 	#memory: Buffer | undefined = undefined;
+	/** The first bytes of shared memory. */
+	#short: Buffer | undefined = undefined;
 
 	constructor(holder: WireHolder) {
 		this.holder = holder;
@@ -77,6 +82,19 @@ export class Wire implements SocketHolder {
 		this.#memory = memory;
 		direct.start(memory, this);
 		return direct;
+	}
+
+	/** The system's number of the socket; −1 where its bytes are not those of the protocol, or it is gone. */
+	get descriptor(): number {
+		return this.#direct?._handle?.fd ?? -1;
+	}
+
+	/** While bytes are received: the next read is to tell no more than that there are some. */
+	readLess(): void {
+		const direct = this.#direct;
+		if (!direct || this.#memory !== this.#shared) return;
+		this.#short ??= this.#shared!.subarray(0, SHORT_READ);
+		direct.nextMemory = this.#short;
 	}
 
 	/** True where `readInto` has an effect. */

@@ -16,6 +16,7 @@ import type { BalancerView, Choice } from '../../compiler/providers/balancers/ba
 import { compileBalance } from '../../compiler/providers/balancers/index.ts';
 import { hashText } from '../../compiler/providers/balancers/rendezvous.ts';
 import { PieceMemory } from '../protocols/http1/piece-memory.ts';
+import { SocketRelay } from '../protocols/socket-relay.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';
 import { DynamicAddresses } from './dynamic/dynamic-addresses.ts';
 import { JoinedStreams } from './joined-streams.ts';
@@ -91,6 +92,8 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 	#readBuffer: Buffer | undefined = undefined;
 	#timer: NodeJS.Timeout | undefined = undefined;
 	#closed = false;
+	/** Opened with the first large body, closed when no connection is left; null where there is none. */
+	#relay: SocketRelay | null | undefined = undefined;
 	// What a choice is being made from.
 	#candidates: readonly PooledUpstream[];
 	#avoid: readonly Upstream[] | undefined = undefined;
@@ -193,6 +196,13 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 		this.#resolved.clear();
 		this.#lastTexts = undefined;
 		this.#dynamic?.close();
+		this.#closeRelay();
+	}
+
+	/** Bodies under way go on without it. */
+	#closeRelay(): void {
+		this.#relay?.close();
+		if (this.#relay) this.#relay = undefined;
 	}
 
 	// BalancerView, during `select`.
@@ -244,6 +254,11 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 		if (process.platform === 'win32') return Buffer.allocUnsafeSlow(size);
 		this.#readBuffer ??= Buffer.allocUnsafeSlow(size);
 		return this.#readBuffer;
+	};
+
+	readonly relay = (): SocketRelay | undefined => {
+		if (this.#relay === undefined && !this.#closed) this.#relay = SocketRelay.open() ?? null;
+		return this.#relay ?? undefined;
 	};
 
 	get environment(): { readonly [name: string]: string | undefined } {
@@ -328,6 +343,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 		if (this.idleConnections > 0) return;
 		clearInterval(this.#timer);
 		this.#timer = undefined;
+		this.#closeRelay();
 	}
 
 	*#all(): IterableIterator<PooledUpstream> {

@@ -24,6 +24,8 @@ export interface PieceOwner {
 export class ClientBody implements BodySource {
 	readonly length: number | undefined;
 	trailers: HeaderList | undefined = undefined;
+	/** Set while the system can move what has not come yet. */
+	sendTo: ((socket: number) => number) | undefined = undefined;
 	readonly #owner: BodyOwner;
 	readonly #memory: PieceOwner;
 	/** The piece that is the consumer's until its next pull. */
@@ -41,6 +43,16 @@ export class ClientBody implements BodySource {
 		this.#owner = owner;
 		this.#memory = memory;
 		this.length = length;
+	}
+
+	/** True when all that has come has been pulled, and more is to come. */
+	get drained(): boolean {
+		return this.#next === this.#chunks.length && !this.#ended && this.#error === undefined;
+	}
+
+	/** True while a pull waits. */
+	get awaited(): boolean {
+		return this.#resolve !== undefined;
 	}
 
 	/** Takes bytes over, which the memory given has copied; false when the socket should not be read for now. */

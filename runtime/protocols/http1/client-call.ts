@@ -1,6 +1,7 @@
 /** What a connection to an upstream is given, and what it tells whoever sends a request on it. */
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { UpstreamError, UpstreamRequest, UpstreamResponse } from '../../../compiler/exchange/leases.ts';
+import type { SocketRelay } from '../socket-relay.ts';
 import type { PieceMemory } from './piece-memory.ts';
 import type { RememberedLines } from './remembered-heads.ts';
 
@@ -20,6 +21,8 @@ export interface ClientOptions {
 	readonly keepAlive: boolean;
 	/** What pieces of bodies are copied into. */
 	readonly pieces: PieceMemory;
+	/** What moves the rest of large bodies; undefined where nothing does. */
+	readonly relay?: (() => SocketRelay | undefined) | undefined;
 	/** Field lines of requests that are sent again and again. */
 	readonly lines: RememberedLines;
 }

@@ -7,7 +7,8 @@ import type { ClientSocket } from '../client-socket.ts';
 import { type OutputOwner, SocketOutput } from '../socket-output.ts';
 import { errorText, type Wire, type WireHolder } from '../wire.ts';
 import { BlockReader } from './block-reader.ts';
-import { ChunkedDecoder, type ChunkSink } from './chunked-decoder.ts';
+import { BodyRelay, type RelayOwner } from './body-relay.ts';
+import type { ChunkedDecoder, ChunkSink } from './chunked-decoder.ts';
 import { type BodyOwner, ClientBody } from './client-body.ts';
 import type { ClientCall, ClientOptions, ConnectionKeeper, KeptConnection } from './client-call.ts';
 import {
@@ -21,30 +22,26 @@ import {
 	refuseEarly,
 	requestFraming,
 } from './client-head.ts';
-import { type RequestBodyOwner, RequestBodyWriter } from './client-request-body.ts';
+import { type RequestBodyOwner, RequestBodyWriter, writeWhole } from './client-request-body.ts';
+import { decodeChunks, responseDecoder, responseOf } from './client-response.ts';
 import { ownedCopy } from './owned-copy.ts';
 import { LARGE_PIECE } from './piece-memory.ts';
 import { RememberedHead } from './remembered-heads.ts';
 import { UpgradedStream } from './upgraded-stream.ts';
 
-/** Bytes of a small body that are joined to the head, to be one write. */
-const JOIN = 16384;
-
 /** Waiting for a head; reading a body in one of three ways; handed over; nothing to read. */
 type ReadState = 'idle' | 'head' | 'length' | 'chunked' | 'close' | 'upgraded' | 'closed';
 
-/** Bounds of an upstream's trailer section. */
-const MAX_TRAILER_SIZE = 65536;
-const MAX_TRAILER_COUNT = 1000;
 /** Interim responses to one request: without a bound they would keep an exchange open for ever. */
 const MAX_INTERIM = 100;
 
 /** One connection. */
 export class ClientConnection
-	implements KeptConnection, WireHolder, BodyOwner, RequestBodyOwner, ChunkSink, TimedCall, OutputOwner
+	implements KeptConnection, WireHolder, BodyOwner, RequestBodyOwner, ChunkSink, TimedCall, OutputOwner, RelayOwner
 {
 	/** `performance.now()` at which it last became idle; the keeper's. */
 	idleSince = 0;
+	readonly #wire: Wire;
 	readonly #blocks: BlockReader;
 	readonly #socket: ClientSocket;
 	readonly #pendingHead = new PendingHead();
@@ -64,6 +61,7 @@ export class ClientConnection
 	#persistent = true;
 	#answered = false;
 	#body: ClientBody | undefined = undefined;
+	#relay: BodyRelay | undefined = undefined;
 	#remaining = 0;
 	#decoder: ChunkedDecoder | undefined = undefined;
 	#stream: UpgradedStream | undefined = undefined;
@@ -73,6 +71,7 @@ export class ClientConnection
 	constructor(wire: Wire, options: ClientOptions, keeper: ConnectionKeeper) {
 		this.#options = options;
 		this.#keeper = keeper;
+		this.#wire = wire;
 		this.#blocks = new BlockReader(wire, options.pieces);
 		wire.holder = this;
 		this.#socket = wire.bare();
@@ -141,13 +140,11 @@ export class ClientConnection
 			this.bodySent();
 		} else if (isStream(bytes)) this.#sendBody(call, head, bytes, length);
 		else {
-			if (bytes.length > JOIN) this.#output.framed(head, bytes, '');
-			else this.#output.bytes(joined(head, bytes));
+			writeWhole(this.#output, head, bytes);
 			this.bodySent();
 		}
 	}
 
-	/** Sends a body that has to be pulled. */
 	#sendBody({ request }: ClientCall, head: string, body: BodySource, length: number | undefined): void {
 		const writer = new RequestBodyWriter(this.#output, body, length, head, this);
 		const sender = new BodyPump(body, writer);
@@ -180,22 +177,20 @@ export class ClientConnection
 		this.#sender?.start();
 	}
 
-	/** OutputOwner */
+	// OutputOwner, TimedCall.
+
 	outputDrained(): void {
 		this.#sender?.flushed();
 	}
 
-	/** TimedCall */
 	get reading(): boolean {
 		return this.#wanted;
 	}
 
-	/** TimedCall */
 	stalled(): boolean {
 		return this.#sender?.stalled() === true;
 	}
 
-	/** TimedCall */
 	timedOut(what: string): void {
 		this.#fail(new UpstreamError('timeout', `the upstream ${what}`));
 	}
@@ -209,6 +204,7 @@ export class ClientConnection
 					this.#readHead(bytes, count);
 					break;
 				case 'length':
+					if (this.#relay === undefined && this.#remaining >= LARGE_PIECE * 2) this.#beginRelay();
 					this.#readLength(bytes, 0, count);
 					break;
 				case 'chunked':
@@ -280,12 +276,12 @@ export class ClientConnection
 		this.#persistent = head.persistent && this.#options.keepAlive;
 		switch (head.framing) {
 			case 'none':
-				this.#tell(call, response(head, null));
+				this.#tell(call, responseOf(head, null));
 				this.#responseEnded(start < end);
 				return;
 			case 'length':
 				if (end - start >= head.length) {
-					this.#tell(call, response(head, head.length === 0 ? null : ownedCopy(data, start, start + head.length)));
+					this.#tell(call, responseOf(head, head.length === 0 ? null : ownedCopy(data, start, start + head.length)));
 					this.#responseEnded(end - start > head.length);
 					return;
 				}
@@ -307,7 +303,7 @@ export class ClientConnection
 				const stream = new UpgradedStream(this.#socket);
 				this.#stream = stream;
 				if (start < end) stream.receive(ownedCopy(data, start, end));
-				this.#tell(call, { ...response(head, null), upgraded: stream });
+				this.#tell(call, { ...responseOf(head, null), upgraded: stream });
 				return;
 			}
 		}
@@ -321,11 +317,13 @@ export class ClientConnection
 
 	/** A chunked body that is here as a whole is given as bytes: the client then gets its length. */
 	#answerChunked(call: ClientCall, head: ResponseHead, data: Buffer, start: number, end: number): void {
-		const decoder = new ChunkedDecoder('response', MAX_TRAILER_SIZE, MAX_TRAILER_COUNT);
+		const decoder = responseDecoder();
 		const pieces: Buffer[] = [];
-		const used = decode(decoder, data, start, end, { push: piece => pieces.push(ownedCopy(piece, 0, piece.length)) });
+		const used = decodeChunks(decoder, data, start, end, {
+			push: piece => pieces.push(ownedCopy(piece, 0, piece.length)),
+		});
 		if (decoder.ended && decoder.trailers === undefined) {
-			this.#tell(call, response(head, pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)));
+			this.#tell(call, responseOf(head, pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)));
 			this.#responseEnded(used < end);
 			return;
 		}
@@ -340,7 +338,7 @@ export class ClientConnection
 		const body = new ClientBody(this, state === 'length' ? head.length : undefined, this.#options.pieces);
 		this.#body = body;
 		this.#state = state;
-		this.#tell(call, response(head, body));
+		this.#tell(call, responseOf(head, body));
 		return body;
 	}
 
@@ -348,15 +346,46 @@ export class ClientConnection
 		const to = Math.min(end, start + this.#remaining);
 		this.#remaining -= to - start;
 		const body = this.#body!;
-		this.#wanted = body.push(this.#blocks.piece(bytes, start, to, this.#remaining >= LARGE_PIECE));
+		// Where the system moves the rest, a read only tells that there is some.
+		const short = this.#relay?.active === true && body.awaited;
+		this.#wanted = body.push(this.#blocks.piece(bytes, start, to, !short && this.#remaining >= LARGE_PIECE));
+		if (short) this.#wire.readLess();
 		if (this.#remaining > 0) return;
 		body.end(undefined);
 		this.#responseEnded(to < end);
 	}
 
+	/** The body is large enough for the system to move its rest, if whoever pulls it asks for that. */
+	#beginRelay(): void {
+		const relay = this.#options.relay?.();
+		if (relay) this.#relay = new BodyRelay(this.#wire, this.#body!, relay, this);
+	}
+
+	// RelayOwner.
+
+	get outstanding(): number {
+		return this.#state === 'length' ? this.#remaining : 0;
+	}
+
+	moved(count: number, room: boolean): void {
+		this.#clock.read();
+		this.#remaining -= count;
+		if (this.#remaining === 0) {
+			this.#body!.end(undefined);
+			this.#responseEnded(false);
+		} else if (!room) {
+			this.#wanted = false;
+			this.#socket.pause();
+		}
+	}
+
+	relayFailed(): void {
+		this.#fail(new UpstreamError('response', 'the body could not be passed on'), true);
+	}
+
 	#readChunked(bytes: Buffer, count: number): void {
 		const decoder = this.#decoder!;
-		const used = decode(decoder, bytes, 0, count, this);
+		const used = decodeChunks(decoder, bytes, 0, count, this);
 		if (decoder.ended) this.#endBody(decoder, used < count);
 	}
 
@@ -380,6 +409,7 @@ export class ClientConnection
 		this.#sender?.stop();
 		this.#sender = undefined;
 		this.#body = undefined;
+		this.#relay = undefined;
 		this.#decoder = undefined;
 		this.#wanted = true;
 		if (reusable) {
@@ -467,21 +497,4 @@ export class ClientConnection
 		this.#blocks.end();
 		this.#keeper.connectionLost(this);
 	}
-}
-
-function joined(head: string, body: Uint8Array): Buffer {
-	const whole = Buffer.allocUnsafe(head.length + body.length);
-	whole.write(head, 0, 'latin1');
-	whole.set(body, head.length);
-	return whole;
-}
-
-function response(head: ResponseHead, body: UpstreamResponse['body']): UpstreamResponse {
-	return { status: head.status, headers: head.headers, body, protocol: head.protocol, upgraded: undefined };
-}
-
-function decode(decoder: ChunkedDecoder, data: Buffer, start: number, end: number, sink: ChunkSink): number {
-	const used = decoder.write(data.subarray(0, end), start, sink);
-	if (used < 0) throw new InvalidResponse('the chunked coding is malformed');
-	return used;
 }

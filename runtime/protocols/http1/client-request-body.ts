@@ -72,3 +72,18 @@ export class RequestBodyWriter implements PumpOwner {
 		this.#owner.bodyFailed(error);
 	}
 }
+
+/** Bytes of a small body that are joined to the head, to be one write. */
+const JOIN = 16384;
+
+/** Writes a head and a whole body. */
+export function writeWhole(output: SocketOutput, head: string, body: Uint8Array): void {
+	if (body.length > JOIN) {
+		output.framed(head, body, '');
+		return;
+	}
+	const whole = Buffer.allocUnsafe(head.length + body.length);
+	whole.write(head, 0, 'latin1');
+	whole.set(body, head.length);
+	output.bytes(whole);
+}

@@ -84,6 +84,7 @@ export class LinkMaker {
 			maxResponseHead: settings.max_response_header ?? MAX_RESPONSE_HEAD,
 			keepAlive: limits.timeout > 0 && limits.count > 0,
 			pieces: surroundings.pieces,
+			relay: surroundings.relay,
 			lines: new RememberedLines(),
 		};
 		const total = transport.keepalive_idle_conns_total;

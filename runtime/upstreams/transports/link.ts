@@ -1,6 +1,7 @@
 /** The way to one upstream: what stands between a pool and connections, whatever protocol they speak. */
 import type { CallCarrier, ClientCall } from '../../protocols/http1/client-call.ts';
 import type { PieceMemory } from '../../protocols/http1/piece-memory.ts';
+import type { SocketRelay } from '../../protocols/socket-relay.ts';
 import type { TlsProvider } from './tls-provision.ts';
 
 /** Keeps connections to one upstream on one thread, and puts calls on them. */
@@ -34,6 +35,8 @@ export interface LinkSurroundings {
 	readonly readBuffer: () => Buffer;
 	/** What pieces of bodies are copied into. */
 	readonly pieces: PieceMemory;
+	/** What moves the rest of large bodies from socket to socket. */
+	readonly relay?: () => SocketRelay | undefined;
 	/** Threads that keep connections of their own: limits of the process are divided among them. */
 	readonly threads: number;
 	/** A connection has become idle: somebody must call `sweep` from time to time. */

@@ -60,7 +60,7 @@ function readBody(socket: Socket, slow: boolean): Promise<Buffer> {
 function echo(socket: Socket): void {
 	let left = 0;
 	socket.on('error', () => {});
-	socket.on('data', bytes => {
+	socket.on('data', (bytes: Buffer) => {
 		let piece = bytes;
 		if (left === 0) {
 			const end = bytes.indexOf('\r\n\r\n');

@@ -1,0 +1,49 @@
+/** The rest of a large response, moved by the system from the upstream's socket to the client's. */
+import type { SocketRelay } from '../socket-relay.ts';
+import type { Wire } from '../wire.ts';
+import type { ClientBody } from './client-body.ts';
+
+/** The connection whose response it is. */
+export interface RelayOwner {
+	/** Bytes of the body that have not come; 0 when none may be taken from the socket now. */
+	readonly outstanding: number;
+	/** So many of them have been taken. `room`: false when the body has no room for more. */
+	moved(count: number, room: boolean): void;
+	/** Bytes were lost. */
+	relayFailed(): void;
+}
+
+/** The relay of one body. It is used by whoever pulls the body, between two pulls. */
+export class BodyRelay {
+	/** True once the system has moved something. */
+	active = false;
+	readonly #wire: Wire;
+	readonly #body: ClientBody;
+	readonly #relay: SocketRelay;
+	readonly #owner: RelayOwner;
+
+	constructor(wire: Wire, body: ClientBody, relay: SocketRelay, owner: RelayOwner) {
+		this.#wire = wire;
+		this.#body = body;
+		this.#relay = relay;
+		this.#owner = owner;
+		body.sendTo = socket => this.#sendTo(socket);
+	}
+
+	#sendTo(socket: number): number {
+		const { outstanding } = this.#owner;
+		const from = this.#wire.descriptor;
+		if (outstanding === 0 || from < 0 || !this.#body.drained) return 0;
+		const relay = this.#relay;
+		const whole = relay.move(from, socket, outstanding);
+		const { taken, given, rest } = relay;
+		if (!whole) {
+			this.#owner.relayFailed();
+			return given;
+		}
+		if (taken === 0) return 0;
+		this.active = true;
+		this.#owner.moved(taken, rest === undefined || this.#body.push(rest));
+		return given;
+	}
+}
