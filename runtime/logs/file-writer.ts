@@ -12,8 +12,10 @@ import {
 	linkSync,
 	mkdirSync,
 	openSync,
+	readSync,
 	statSync,
 	unlinkSync,
+	writeSync,
 } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
@@ -65,7 +67,9 @@ class FileWriter implements LogWriter {
 		this.#limit = rolling === false ? Number.POSITIVE_INFINITY : (rolling.size ?? ROLLING_DEFAULTS.size);
 		this.#rolled = rolling === false ? undefined : new RolledFiles(path, rolling, this.#mode);
 		makeFolder(dirname(path), above => this.#folderMode(above));
+		this.#rolled?.finish();
 		this.#descriptor = this.#open();
+		if (this.#isFile && this.#size > 0) endLine(path, this.#size, this.#descriptor);
 		// What was rolled before the process ended has still to be compressed.
 		void this.#rolled?.tidy();
 	}
@@ -218,6 +222,21 @@ class FileWriter implements LogWriter {
 		if (dir_mode === 'inherit') return statSync(above).mode & 0o777;
 		if (dir_mode === 'from_file') return this.#mode | ((this.#mode & 0o444) >> 2);
 		return dir_mode === undefined ? 0o700 : Number.parseInt(dir_mode, 8);
+	}
+}
+
+/** A process that was killed may have left half a line: the next one is not to become part of it. */
+function endLine(path: string, size: number, descriptor: number): void {
+	const last = Buffer.alloc(1);
+	try {
+		const reader = openSync(path, 'r');
+		try {
+			if (readSync(reader, last, 0, 1, size - 1) === 1 && last[0] !== NEWLINE) writeSync(descriptor, '\n');
+		} finally {
+			closeSync(reader);
+		}
+	} catch {
+		// A file that may be written but not read stays as it is.
 	}
 }
 

@@ -1,5 +1,5 @@
 /** What becomes of log files that were rolled: their names, their compression, and their end. */
-import { createReadStream, createWriteStream } from 'node:fs';
+import { createReadStream, createWriteStream, lstatSync, readdirSync, unlinkSync } from 'node:fs';
 import { chmod, readdir, rename, stat, unlink, utimes } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -35,6 +35,20 @@ export class RolledFiles {
 		return path.join(dir, `${name}-${text}${attempt === 0 ? '' : `-${attempt}`}${ext}`);
 	}
 
+	/** Ends the rolling that a process was killed in: the file has its second name, and still its first. */
+	finish(): void {
+		const own = lstatSync(this.#file, { throwIfNoEntry: false });
+		if (!own?.isFile() || own.nlink < 2) return;
+		const { dir, name } = path.parse(this.#file);
+		for (const entry of readdirSync(dir)) {
+			if (!entry.startsWith(`${name}-`)) continue;
+			const other = lstatSync(path.join(dir, entry), { throwIfNoEntry: false });
+			if (other?.ino !== own.ino) continue;
+			unlinkSync(this.#file);
+			return;
+		}
+	}
+
 	/** Compresses what is not yet, and removes what is too old or one too many. One run at a time; never rejects. */
 	tidy(): Promise<void> {
 		if (this.#tidying) this.#again = true;
@@ -58,7 +72,9 @@ export class RolledFiles {
 		for (const [index, { file, time }] of files.entries()) {
 			const surplus = keep > 0 && index >= keep;
 			const old = keep_for > 0 && now - time > keep_for;
-			if (surplus || old) await unlink(file).catch(() => {});
+			// A process was killed between making the compressed one, which is whole, and this.
+			const again = compression !== 'none' && files.some(other => other.file === file + SUFFIXES[compression]);
+			if (surplus || old || again) await unlink(file).catch(() => {});
 			else if (compression !== 'none' && !/\.(?:gz|zst)$/.test(file)) {
 				await this.#compress(file, compression).catch(() => {});
 			}

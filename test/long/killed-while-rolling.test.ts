@@ -1,0 +1,84 @@
+/**
+ * A process that is killed at any moment of rolling and compressing its log loses no line that was written, splits none and
+ * has none twice. KILLS in the environment says how often.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { gunzipSync } from 'node:zlib';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { openLogFile } from '../../runtime/logs/file-writer.ts';
+import { Random } from '../compiler/syntax/random-text.ts';
+import { ROOT, temporaryFolder } from '../harness.ts';
+
+const KILLS = Number(process.env.KILLS ?? 150);
+
+/** Writes numbered lines as fast as the file takes them, and tells the last number that is in it. */
+const PROGRAM = `
+import { openLogFile } from ${JSON.stringify(pathToFileURL(path.join(ROOT, 'runtime/logs/file-writer.ts')).href)};
+const [folder, life] = process.argv.slice(1);
+const writer = openLogFile('access.log', folder, { rolling: { size: 200000, keep: 0, keep_for: 0 } });
+for (let line = 0; ; line += 50) {
+	let text = '';
+	for (let at = 0; at < 50; at++) text += life + ' ' + (line + at) + ' ' + 'x'.repeat(80) + ' end\\n';
+	writer.write(text);
+	await writer.flush();
+	process.stdout.write(line + 49 + '\\n');
+}
+`;
+
+const killed = suite('killed while rolling');
+
+killed(`${KILLS} times, every line is there once and whole`, async () => {
+	const folder = temporaryFolder();
+	const random = new Random(Number(process.env.SEED ?? 1));
+	/** The last line that each life was sure of. */
+	const sure: number[] = [];
+	for (let life = 0; life < KILLS; life++) {
+		const child = spawn(process.execPath, ['--input-type=module', '-e', PROGRAM, folder, String(life)], {
+			stdio: ['ignore', 'pipe', 'inherit'],
+		});
+		let told = '';
+		child.stdout.setEncoding('utf8').on('data', chunk => {
+			told = (told + chunk).slice(-100);
+		});
+		await once(child.stdout, 'data');
+		await new Promise(resolve => setTimeout(resolve, random.below(25)));
+		child.kill('SIGKILL');
+		await once(child, 'close');
+		sure.push(Number(told.trimEnd().split('\n').at(-1)));
+	}
+	// The next life ends what the last one was at.
+	const writer = openLogFile('access.log', folder, { rolling: { size: 200_000, keep: 0, keep_for: 0 } });
+	const compressed = (): boolean => readdirSync(folder).every(name => name === 'access.log' || name.endsWith('.gz'));
+	for (let wait = 0; wait < 3000 && !compressed(); wait++) await new Promise(resolve => setTimeout(resolve, 10));
+	assert.ok(compressed());
+	await writer.close();
+	const seen = sure.map(() => new Set<number>());
+	const files = readdirSync(folder);
+	for (const name of files) {
+		if (name.endsWith('.unfinished')) continue;
+		const bytes = readFileSync(path.join(folder, name));
+		const text = (name.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString();
+		const lines = text.split('\n');
+		assert.is(lines.pop(), '', name);
+		for (const line of lines) {
+			const parts = /^(\d+) (\d+) x{80} end$/.exec(line);
+			assert.ok(parts, `${name}: ${line}`);
+			const life = seen[Number(parts[1])]!;
+			assert.not.ok(life.has(Number(parts[2])), `${name}: ${line} again`);
+			life.add(Number(parts[2]));
+		}
+	}
+	let total = 0;
+	for (const [life, lines] of seen.entries()) {
+		for (let line = 0; line <= sure[life]!; line++) assert.ok(lines.has(line), `life ${life}, line ${line}`);
+		total += lines.size;
+	}
+	console.log(`killed ${KILLS} times, ${total} lines in ${files.length} files`);
+});
+
+killed.run();
