@@ -60,6 +60,7 @@ class Origin {
 			const size = Number(url.searchParams.get('size') ?? 100);
 			answer.setHeader('Cache-Control', url.searchParams.get('cc') ?? 'max-age=600');
 			answer.setHeader('Content-Type', 'text/plain');
+			answer.setHeader('X-Version', this.version);
 			if (url.searchParams.has('tag')) answer.setHeader('Cache-Tag', url.searchParams.get('tag')!);
 			const body = Buffer.alloc(size, `${this.version}`);
 			if (url.searchParams.has('drip')) {
@@ -183,6 +184,39 @@ running('a purge is seen by every thread before it is answered', async () => {
 	await ask(port, '/p/2');
 	assert.is(await purge({ host: `127.0.0.1:${port}`, prefix: '/p/' }), 2);
 });
+
+running(
+	'nobody who asks after a purge gets what was before it, whatever else is under way on all threads',
+	async () => {
+		let least = 0;
+		let over = false;
+		let seen = 0;
+		const client = async (slow: number): Promise<void> => {
+			while (!over) {
+				const wanted = least;
+				const { headers } = await ask(port, `/hot?slow=${slow}`);
+				seen++;
+				assert.ok(Number(headers['x-version']) >= wanted, `${headers['x-version']} after ${wanted}`);
+			}
+		};
+		// Some fetches are under way for longer than a purge takes: what they bring is not kept either.
+		const clients = [0, 0, 0, 0, 0, 0, 15, 15, 15, 40, 40, 40].map(client);
+		try {
+			for (let round = 0; round < 25; round++) {
+				origin.version++;
+				const version = origin.version;
+				await purge({ host: '127.0.0.1', path: '/hot' });
+				least = version;
+				await new Promise(resolve => setTimeout(resolve, 15));
+			}
+		} finally {
+			over = true;
+		}
+		await Promise.all(clients);
+		assert.ok(seen > 200, String(seen));
+		origin.version = 1;
+	},
+);
 
 running('what cannot be purged is refused', async () => {
 	const refusals: readonly [body: string, type: string | undefined, status: number][] = [
