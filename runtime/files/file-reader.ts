@@ -77,17 +77,13 @@ export function createFileReader(keeps: boolean = true, asksSystem: boolean = tr
 		let descriptor = -1;
 		let close = closeSync;
 		try {
-			// Looked at before it is opened: opening a device or a fifo can already have an effect.
-			const before = statSync(full, { throwIfNoEntry: false });
-			if (before === undefined) throw new FileError('not_found', 'there is no such file');
-			if (!before.isFile() && !before.isDirectory()) throw new FileError('forbidden', 'not a regular file');
 			// A root that is itself a link may lead elsewhere by now, and is looked at each time.
 			if (calls !== undefined && typeof full === 'string' && !UNTIDY.test(path) && realRoot(root, false) === root) {
 				descriptor = calls.openWithoutLinks(full);
 			}
 			const hasNoLinks = descriptor !== -1;
 			if (hasNoLinks) close = calls!.close;
-			else descriptor = openSync(full, OPEN_FLAGS);
+			else descriptor = openLookedAt(full);
 			// From here on only the descriptor counts: what the name means may change at any moment.
 			const stat = fstatSync(descriptor, { bigint: true });
 			const real = hasNoLinks ? undefined : realPathOf(descriptor, full);
@@ -179,6 +175,14 @@ export function createFileReader(keeps: boolean = true, asksSystem: boolean = tr
 	}
 
 	return { open, kind, stat, list, entries, readStart, realPath };
+}
+
+/** Looked at before it is opened: opening a device or a fifo can already have an effect. */
+function openLookedAt(path: string | Buffer): number {
+	const stat = statSync(path, { throwIfNoEntry: false });
+	if (stat === undefined) throw new FileError('not_found', 'there is no such file');
+	if (!stat.isFile() && !stat.isDirectory()) throw new FileError('forbidden', 'not a regular file');
+	return openSync(path, OPEN_FLAGS);
 }
 
 function regularFile(stat: Stats): Stats {

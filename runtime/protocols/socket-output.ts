@@ -72,6 +72,11 @@ export class SocketOutput {
 		return this.#handle === undefined ? socket.writableNeedDrain : queuedIn(socket) >= HIGH_WATER;
 	}
 
+	/** True when bytes mostly leave before a write returns. */
+	get isDirect(): boolean {
+		return this.#handle !== undefined;
+	}
+
 	/** The system's number of the socket, for who writes to it at once; −1 over TLS, or while bytes wait that must go first. */
 	get freeDescriptor(): number {
 		return this.pending ? -1 : (this.#direct()?.fd ?? -1);

@@ -19,22 +19,31 @@ export interface FileFacts {
 /** The facts of the files of one `files` step. */
 export class KnownFacts {
 	readonly #known = new WeakMap<OpenFile, FileFacts>();
+	/** The date made last: files that came together have one. */
+	#seconds = 0;
+	#date = '';
 
 	of(file: OpenFile): FileFacts {
-		if (file.lasting !== true) return factsOf(file);
+		if (file.lasting !== true) return this.#factsOf(file);
 		let facts = this.#known.get(file);
 		if (facts === undefined) {
-			facts = factsOf(file);
+			facts = this.#factsOf(file);
 			this.#known.set(file, facts);
 		}
 		return facts;
 	}
-}
 
-function factsOf({ path, size, mtimeNs }: OpenFile): FileFacts {
-	const type = contentType(path);
-	const seconds = Number(mtimeNs / 1_000_000_000n);
-	if (seconds === 0 || seconds === 1) return { etag: undefined, seconds: undefined, date: '', type, hidden: undefined };
-	const etag = `"${mtimeNs.toString(36)}-${size.toString(36)}"`;
-	return { etag, seconds, date: new Date(seconds * 1000).toUTCString(), type, hidden: undefined };
+	#factsOf({ path, size, mtimeNs }: OpenFile): FileFacts {
+		const type = contentType(path);
+		const seconds = Number(mtimeNs / 1_000_000_000n);
+		if (seconds === 0 || seconds === 1) {
+			return { etag: undefined, seconds: undefined, date: '', type, hidden: undefined };
+		}
+		if (seconds !== this.#seconds) {
+			this.#seconds = seconds;
+			this.#date = new Date(seconds * 1000).toUTCString();
+		}
+		const etag = `"${mtimeNs.toString(36)}-${size.toString(36)}"`;
+		return { etag, seconds, date: this.#date, type, hidden: undefined };
+	}
 }

@@ -3,6 +3,7 @@ import { performance } from 'node:perf_hooks';
 import type { ProtocolHost, ProtocolLimits } from '../protocol.ts';
 import { expectedNames } from './expected-names.ts';
 import { RequestHeadParser } from './head-parser.ts';
+import { JoinedWrites } from './joined-writes.ts';
 import { TICK } from './limits.ts';
 import { PieceMemory } from './piece-memory.ts';
 import { RepeatedAnswers } from './repeated-answers.ts';
@@ -38,6 +39,7 @@ export class Engine {
 	readonly answers: RepeatedAnswers = new RepeatedAnswers();
 	readonly connections: Set<EngineConnection> = new Set();
 	#readMemory: ReadMemory | undefined = undefined;
+	#joinedWrites: JoinedWrites | undefined = undefined;
 	#pieceMemory: PieceMemory | undefined = undefined;
 	/** `performance.now()` of the last event: exact at the start of an exchange, a tick old at worst. */
 	now: number = performance.now();
@@ -63,6 +65,12 @@ export class Engine {
 	get readMemory(): ReadMemory {
 		this.#readMemory ??= new ReadMemory();
 		return this.#readMemory;
+	}
+
+	/** For answers of middle size; made for the first one. */
+	get joinedWrites(): JoinedWrites {
+		this.#joinedWrites ??= new JoinedWrites();
+		return this.#joinedWrites;
 	}
 
 	/** For pieces of bodies; made for the first one. */

@@ -31,6 +31,9 @@ export const PIPELINE_HIGH_WATER = 65_536;
 /** A body of at most this many bytes goes out in one string with its head. */
 export const COALESCE_LIMIT = 4096;
 
+/** Bytes of a whole body up to which they are made text for that. */
+export const TEXT_LIMIT = 1024;
+
 /** Bytes of answers to pipelined requests that are gathered before they are written. */
 export const GATHER_LIMIT = 65_536;
 

@@ -6,7 +6,7 @@ import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { ClientSocket } from '../client-socket.ts';
 import { type OutputOwner, SocketOutput } from '../socket-output.ts';
 import type { Engine } from './engine.ts';
-import { COALESCE_LIMIT, GATHER_LIMIT } from './limits.ts';
+import { COALESCE_LIMIT, GATHER_LIMIT, TEXT_LIMIT } from './limits.ts';
 import { SERVER_NAME, statusLine } from './response-head.ts';
 import { SliceSource } from './slice-source.ts';
 
@@ -184,11 +184,11 @@ export class ResponseWriter implements OutputOwner {
 		if (body !== null && length! > 0) {
 			const bytes = body as Uint8Array;
 			response.bytesSent = length!;
-			if (length! <= COALESCE_LIMIT) this.#out += head + latin1(bytes);
+			if (length! <= TEXT_LIMIT) this.#out += head + latin1(bytes);
 			else {
 				const text = this.#out + head;
 				this.#out = '';
-				this.#output.framed(text, bytes, '');
+				if (!this.#engine.joinedWrites.write(this.#output, text, bytes)) this.#output.framed(text, bytes, '');
 			}
 		} else this.#out += head;
 		return 'written';
