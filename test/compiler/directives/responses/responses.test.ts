@@ -6,7 +6,7 @@ import type { BodySource } from '../../../../compiler/exchange/body.ts';
 import type { HeaderList } from '../../../../compiler/exchange/header-list.ts';
 import { HeaderList as Headers } from '../../../../compiler/exchange/header-list.ts';
 import { HttpError } from '../../../../compiler/exchange/http-error.ts';
-import type { Leases } from '../../../../compiler/exchange/leases.ts';
+import type { Leases, UpstreamPool, UpstreamResponse } from '../../../../compiler/exchange/leases.ts';
 import { bodyText, builtSite, type FakeExchange, fakeExchange, responseLines, served } from '../../fake-exchange.ts';
 
 class SpiedBody implements BodySource {
@@ -23,8 +23,9 @@ class SpiedBody implements BodySource {
 /** Leases whose upstream answers with that body. */
 function upstream(body: BodySource, headers: HeaderList = new Headers(['Etag', '"x"', 'Server', 'theirs'])): Leases {
 	const one = { address: 'up:1', host: 'up', port: 1, active: 0 };
-	const answer = { status: 200, headers, body, protocol: 'HTTP/1.1', upgraded: undefined };
-	const pool = { settings: { to: ['up:1'] }, select: () => one, send: () => Promise.resolve(answer) };
+	const answer: UpstreamResponse = { status: 200, headers, body, protocol: 'HTTP/1.1', upgraded: undefined };
+	const send: UpstreamPool['send'] = (_x, _upstream, _request, outcome) => outcome.answered(answer);
+	const pool = { settings: { to: ['up:1'] }, select: () => one, send };
 	return { lease: kind => (kind === 'upstreams' ? pool : { record() {} }) as never };
 }
 
