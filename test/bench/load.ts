@@ -19,6 +19,8 @@ export interface RequestLoad {
 	readonly hosts?: readonly string[];
 	/** Bytes of a body to POST. */
 	readonly bodyBytes?: number;
+	/** Over TLS, with whatever certificate the server has. */
+	readonly tls?: boolean;
 	/** Requests sent at once on a connection; 1 if left out. */
 	readonly pipelined?: number;
 }
@@ -71,7 +73,8 @@ export async function runLoad(
 ): Promise<LoadCount> {
 	if (load.kind === 'streams') return runStreams(port, load, core, seconds);
 	if (load.kind === 'handshakes') return runHandshakes(port, load, core, seconds);
-	const url = `http://127.0.0.1:${port}${load.path.replaceAll('%d', '0')}`;
+	const secure = load.kind === 'requests' && load.tls === true;
+	const url = `${secure ? 'https://localhost' : 'http://127.0.0.1'}:${port}${load.path.replaceAll('%d', '0')}`;
 	const command =
 		load.kind === 'requests'
 			? [

@@ -30,6 +30,38 @@ const SERVERS: readonly Contender[] = [
 	},
 ];
 
+/** The same in front of the static backend. */
+const PROXIES: readonly Contender[] = [
+	{
+		server: 'svc',
+		configuration: (port, to) => {
+			const { certificate, key } = files();
+			const options = 'threads 1\n\tauto_https off\n\tdefault_sni localhost';
+			return `{\n\t${options}\n}\nhttps://localhost:${port} {\n\ttls ${certificate} ${key}\n\treverse_proxy 127.0.0.1:${to.files}\n}\n`;
+		},
+	},
+	{
+		server: 'nginx',
+		configuration: (port, to) => {
+			const { certificate, key } = files();
+			const secure = `listen 127.0.0.1:${port} ssl; ssl_certificate ${certificate}; ssl_certificate_key ${key}; ssl_protocols TLSv1.2 TLSv1.3`;
+			return nginx(
+				`${secure}; location / { proxy_pass http://b; proxy_http_version 1.1; proxy_set_header Connection "";
+		proxy_set_header Host $http_host; proxy_set_header X-Forwarded-For $remote_addr; proxy_set_header X-Forwarded-Proto $scheme; }`,
+				`upstream b { server 127.0.0.1:${to.files}; keepalive 128; keepalive_requests 1000000000; }`,
+			);
+		},
+	},
+	{
+		server: 'caddy',
+		configuration: (port, to) => {
+			const { certificate, key } = files();
+			const site = `https://localhost:${port} {\n\ttls ${certificate} ${key}\n\treverse_proxy 127.0.0.1:${to.files}\n}\n`;
+			return caddy(site);
+		},
+	},
+];
+
 /** Made anew for each server: a certificate costs nothing beside its start. */
 function files(): ReturnType<typeof backendCertificate> {
 	return backendCertificate();
@@ -52,5 +84,16 @@ export const TLS: readonly LoadTask[] = [
 		load: { kind: 'streams', path: '/', connections: 16, streams: 10, tls: true },
 		contenders: SERVERS,
 		bounds: { nginx: 1.8, caddy: 0.5 },
+	},
+	{
+		name: 'tls respond 14 B, HTTP/1.1',
+		load: { kind: 'requests', path: '/', tls: true },
+		contenders: SERVERS,
+	},
+	{
+		name: 'tls proxied 10 KB, HTTP/1.1',
+		load: { kind: 'requests', path: '/10k', tls: true },
+		contenders: PROXIES,
+		bounds: { nginx: 1.3 },
 	},
 ];
