@@ -67,6 +67,8 @@ class Compilation {
 	#running: DocumentImage | undefined;
 	#candidate: DocumentImage | undefined;
 	#redacted: { readonly of: DocumentImage; readonly value: unknown } | undefined;
+	/** What was read last: whoever polls a large document does not have it written anew each time. */
+	#read: { readonly of: DocumentImage; readonly place: string; readonly answer: CompilerAnswers['read'] } | undefined;
 
 	constructor({ workingDirectory, environment, etagKey, running }: CompilerStart) {
 		this.#reader = diskReader(workingDirectory, environment);
@@ -103,7 +105,7 @@ class Compilation {
 				return { facts: documentFacts(image, []), delta: generationDelta(undefined, image) };
 			}
 			case 'read':
-				return this.#read(request.path, request.object);
+				return this.#readOnce(request.path, request.object);
 		}
 	}
 
@@ -157,7 +159,17 @@ class Compilation {
 			: { result, diagnostics, changes };
 	}
 
-	#read(below: readonly string[], object: string | undefined): CompilerAnswers['read'] {
+	#readOnce(below: readonly string[], object: string | undefined): CompilerAnswers['read'] {
+		const of = this.#running;
+		if (!of) return this.#answerOf(below, object);
+		const place = JSON.stringify([object, ...below]);
+		if (this.#read?.of !== of || this.#read.place !== place) {
+			this.#read = { of, place, answer: this.#answerOf(below, object) };
+		}
+		return this.#read.answer;
+	}
+
+	#answerOf(below: readonly string[], object: string | undefined): CompilerAnswers['read'] {
 		const running = this.#running;
 		const document: unknown = running?.document ?? {};
 		const base = object === undefined ? [] : pathOfId(document, object);
