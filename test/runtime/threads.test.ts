@@ -90,7 +90,7 @@ stop('forces what is left when the grace period is over', async () => {
 			const began = performance.now();
 			await runtime.stop();
 			await closed;
-			assert.ok(performance.now() - began < 1500);
+			assert.ok(performance.now() - began < 10_000);
 		},
 	);
 });

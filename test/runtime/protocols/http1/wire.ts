@@ -117,8 +117,8 @@ export class Wire {
 		this.socket.write(text, 'latin1');
 	}
 
-	/** Waits until the text received passes a test; rejects after two seconds or, unless it passes, at the end. */
-	async until(test: (text: string) => boolean, milliseconds = 2000): Promise<string> {
+	/** Waits until the text received passes a test; rejects after ten seconds or, unless it passes, at the end. */
+	async until(test: (text: string) => boolean, milliseconds = 10_000): Promise<string> {
 		const end = performance.now() + milliseconds;
 		while (!test(this.text)) {
 			const left = end - performance.now();
@@ -136,7 +136,7 @@ export class Wire {
 	}
 
 	/** Waits until the server has closed its side; gives what was received. */
-	async whole(milliseconds = 2000): Promise<string> {
+	async whole(milliseconds = 10_000): Promise<string> {
 		await this.until(() => this.ended, milliseconds).catch(error => {
 			if (!this.ended) throw error;
 		});
