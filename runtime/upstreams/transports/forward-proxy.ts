@@ -5,6 +5,7 @@ import type {
 	ForwardProxySettings,
 	HttpTransportSettings,
 } from '../../../compiler/directives/reverse-proxy/transports/transport-settings.ts';
+import { IpRanges, parseIpRange } from '../../../compiler/exchange/ip-ranges.ts';
 import { addressBytes } from './proxy-header.ts';
 import type { Tunnel } from './socket-dialer.ts';
 
@@ -51,7 +52,7 @@ function isLocal(host: string): boolean {
 	return host === 'localhost' || host.startsWith('127.') || host === '::1';
 }
 
-/** `NO_PROXY`: hosts, domains with or without a dot before them, `host:port`, `*`. */
+/** `NO_PROXY`: hosts, domains with or without a dot before them, `host:port`, ranges in CIDR form, `*`. */
 function excluded(
 	{ host, port }: { readonly host: string; readonly port: number },
 	environment: { readonly [name: string]: string | undefined },
@@ -61,6 +62,7 @@ function excluded(
 		const one = entry.trim().toLowerCase();
 		if (one === '') return false;
 		if (one === '*') return true;
+		if (one.includes('/')) return parseIpRange(one) !== undefined && new IpRanges([one]).contains(host);
 		const [, name, only] = /^(.*?)(?::(\d+))?$/.exec(one)!;
 		if (only !== undefined && Number(only) !== port) return false;
 		const domain = name!.replace(/^\*?\./, '');

@@ -170,6 +170,10 @@ test('the environment names proxies, and hosts that need none', () => {
 		assert.is(at({ HTTP_PROXY: 'http://p:3128', NO_PROXY: list }), undefined, list);
 	}
 	assert.is(at({ HTTP_PROXY: 'http://p:3128', NO_PROXY: 'ample.com, app.example.com:81' }), 'http://p:3128');
+	const near = { ...target, host: '10.1.2.3' };
+	const environment = { HTTP_PROXY: 'http://p:3128', NO_PROXY: '192.168.0.0/16, 10.0.0.0/8, nonsense/8' };
+	assert.is(forwardProxyFor({ type: 'http' }, near, environment), undefined);
+	assert.is(forwardProxyFor({ type: 'http' }, { ...near, host: '11.1.2.3' }, environment)?.url, 'http://p:3128');
 });
 
 test('as many connections as there may be: requests wait for one', async () => {
