@@ -18,6 +18,7 @@ interface CodeSeries {
 }
 
 interface HandlerSeries {
+	readonly labels: { readonly [name: string]: string };
 	readonly requests: SeriesPlace;
 	readonly errors: SeriesPlace;
 	/** By status and method. */
@@ -33,6 +34,14 @@ export class HttpObserver {
 	readonly #others = new Set<string>();
 	readonly #hosts = new Map<string, Map<string, HandlerSeries>>();
 	readonly #inFlight: SeriesPlace;
+	#last:
+		| {
+				readonly served: ReadonlySet<string> | undefined;
+				readonly host: string;
+				readonly handler: string;
+				readonly series: HandlerSeries;
+		  }
+		| undefined;
 
 	/** `server` is the listener's address, the label of its series. */
 	constructor(pages: SeriesPages, server: string, settings: NonNullable<Settings['metrics']>) {
@@ -50,11 +59,10 @@ export class HttpObserver {
 	/** `served`: the hosts that the configuration names; undefined unless per_host. `answeredAt` as of performance.now(). */
 	ended(x: Exchange, served: ReadonlySet<string> | undefined, answeredAt: number, failed: boolean): void {
 		this.#inFlight.page[this.#inFlight.slot]!--;
-		const host = this.#perHost ? this.#hostLabel(x.request.host, served) : '';
-		const handler = this.#handlerSeries(host, x.answeredBy);
+		const handler = this.#seriesOf(x, served);
 		handler.requests.page[handler.requests.slot]!++;
 		if (failed) handler.errors.page[handler.errors.slot]!++;
-		const codes = this.#codeSeries(handler, host, x);
+		const codes = this.#codeSeries(handler, x);
 		const now = performance.now();
 		observe(codes.duration, HTTP_FAMILIES.duration.buckets, (now - x.startedAt) / 1000);
 		observe(codes.responseDuration, HTTP_FAMILIES.responseDuration.buckets, (answeredAt - x.startedAt) / 1000);
@@ -71,6 +79,19 @@ export class HttpObserver {
 		return host;
 	}
 
+	/** Mostly the same as those of the exchange before: to see that is a comparison, to look it up takes three hashes. */
+	#seriesOf(x: Exchange, served: ReadonlySet<string> | undefined): HandlerSeries {
+		const { host } = x.request;
+		const last = this.#last;
+		if (last?.served === served && last?.handler === x.answeredBy && (!this.#perHost || last.host === host)) {
+			return last.series;
+		}
+		const label = this.#perHost ? this.#hostLabel(host, served) : '';
+		const series = this.#handlerSeries(label, x.answeredBy);
+		this.#last = { served, host, handler: x.answeredBy, series };
+		return series;
+	}
+
 	#handlerSeries(host: string, handler: string): HandlerSeries {
 		let handlers = this.#hosts.get(host);
 		if (!handlers) {
@@ -81,6 +102,7 @@ export class HttpObserver {
 		if (!series) {
 			const labels = this.#labels(host, handler);
 			series = {
+				labels,
 				requests: this.#allocate(HTTP_FAMILIES.requests, labels),
 				errors: this.#allocate(HTTP_FAMILIES.errors, labels),
 				codes: new Map(),
@@ -90,7 +112,7 @@ export class HttpObserver {
 		return series;
 	}
 
-	#codeSeries(handler: HandlerSeries, host: string, x: Exchange): CodeSeries {
+	#codeSeries(handler: HandlerSeries, x: Exchange): CodeSeries {
 		const known = METHODS.indexOf(x.received.method);
 		const method = known === -1 ? OTHER_METHOD : known;
 		const status = x.response.status;
@@ -98,7 +120,7 @@ export class HttpObserver {
 		let series = handler.codes.get(key);
 		if (!series) {
 			const labels = {
-				...this.#labels(host, x.answeredBy),
+				...handler.labels,
 				code: String(status),
 				method: METHODS[method] ?? 'OTHER',
 			};
