@@ -1,5 +1,10 @@
 /** Heads of requests that come again byte by byte: a client asks for the same thing often, and another does as it does. */
 
+import { sameName } from '../../../compiler/exchange/header-list.ts';
+
+/** Fields that say who asks: what holds them is forgotten with its request. */
+const SECRET = ['cookie', 'authorization', 'proxy-authorization'];
+
 /** Heads that are remembered, one for each length modulo this, and the longest one: 64 KiB for a listener and thread at most. */
 const SLOTS = 64;
 const LONGEST = 1024;
@@ -41,8 +46,11 @@ export class RepeatedHeads {
 		return length <= LONGEST && (--this.#patience > 0 || this.#patience % PATIENCE === 0);
 	}
 
+	/** Remembers a head, unless it holds a secret. */
 	add(head: RepeatedHead): void {
-		this.#slots[head.text.length % SLOTS] = head;
+		const { items, text } = head;
+		for (let i = 0; i < items.length; i += 2) if (SECRET.some(name => sameName(items[i]!, name))) return;
+		this.#slots[text.length % SLOTS] = head;
 	}
 
 	/** Heads are to be read in another way from now on. */

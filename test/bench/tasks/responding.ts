@@ -29,9 +29,9 @@ export const HELLO: readonly Contender[] = [
 export const HELLO_10K: readonly Contender[] = HELLO.filter(({ server }) => server !== 'haproxy');
 
 /** A row of fixed answers. */
-function row(name: string, load: Omit<RequestLoad, 'kind' | 'path'>, bounds: LoadTask['bounds']): LoadTask {
+function row(name: string, load: Partial<RequestLoad>, bounds: LoadTask['bounds']): LoadTask {
 	const contenders = load.connections === 10_000 ? HELLO_10K : HELLO;
-	return { name, load: { kind: 'requests', path: '/', ...load }, contenders, ...(bounds && { bounds }) };
+	return { name, load: { path: '/', ...load, kind: 'requests' }, contenders, ...(bounds && { bounds }) };
 }
 
 const FIELDS = Object.fromEntries(
@@ -50,6 +50,8 @@ function sites(hosts: readonly string[], port: number): string {
 /** Rows of `respond`. */
 export const RESPONDING: readonly LoadTask[] = [
 	row('respond 14 B', {}, { nginx: 1.05, caddy: 0.5 }),
+	// Heads that repeat are remembered: these do not.
+	row('respond 14 B, heads that differ', { path: '/page/%d', below: [1_000_000] }, { nginx: 1.05, caddy: 0.5 }),
 	row('respond 14 B, a connection for each request', { headers: { Connection: 'close' } }, { caddy: 0.5 }),
 	row('respond 14 B, 16 requests pipelined', { pipelined: 16 }, { caddy: 0.5 }),
 	row('respond 14 B, 16 connections', { connections: 16 }, { caddy: 0.5 }),

@@ -17,6 +17,8 @@ export interface WireServer {
 	readonly opened: () => number;
 	readonly closed: () => number;
 	draining: boolean;
+	/** What a load has set. */
+	limits: ProtocolLimits;
 	stop(): Promise<void>;
 }
 
@@ -41,7 +43,7 @@ export async function serve(
 		x.response.body = null;
 		x.response.status = (error as { status?: number }).status ?? 500;
 	};
-	const host: ProtocolHost & { draining: boolean } = {
+	const host: ProtocolHost & { draining: boolean; limits: ProtocolLimits } = {
 		handle(x) {
 			exchanges.push(x);
 			try {
@@ -77,6 +79,12 @@ export async function serve(
 		},
 		set draining(value: boolean) {
 			host.draining = value;
+		},
+		get limits() {
+			return host.limits;
+		},
+		set limits(value: ProtocolLimits) {
+			host.limits = value;
 		},
 		async stop() {
 			protocol.close();
