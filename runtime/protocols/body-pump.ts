@@ -5,6 +5,8 @@ import type { BodySource } from '../../compiler/exchange/body.ts';
 export interface PumpOwner {
 	/** Writes a piece, never an empty one. True when it has left the process; else `flushed` is called when it has. */
 	writePiece(bytes: Uint8Array): boolean;
+	/** Has the system move what it can of the body, where that is possible now. */
+	sendDirectly?(body: BodySource): void;
 	/** The body is whole. */
 	pumpEnded(): void;
 	/** The body could not be read. */
@@ -81,6 +83,7 @@ export class BodyPump {
 	#next(): void {
 		try {
 			for (let pieces = 0; pieces < PIECES_A_TURN; pieces++) {
+				if (this.#body.sendTo !== undefined) this.#owner.sendDirectly?.(this.#body);
 				const bytes = this.#body.pull();
 				if (bytes instanceof Promise) {
 					bytes.then(this.#arrived, this.#failed);

@@ -73,6 +73,10 @@ export class UntouchedBody implements BodySource {
 		return this.#body.trailers;
 	}
 
+	get sendTo(): BodySource['sendTo'] {
+		return this.touched ? this.#body.sendTo : undefined;
+	}
+
 	pull(): Uint8Array | null | Promise<Uint8Array | null> {
 		this.touched = true;
 		return this.#body.pull();

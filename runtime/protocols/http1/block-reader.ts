@@ -1,8 +1,13 @@
 /** Large pieces of bodies without a copy: they are read into blocks that are handed on as they are. */
+import type { SocketRelay } from '../socket-relay.ts';
 import { LARGE_PIECE, type PieceMemory } from './piece-memory.ts';
 
 /** What is read. */
 export interface BlockTaker {
+	/** The system's number of the socket; −1 when it has none. */
+	readonly descriptor: number;
+	/** While bytes are received: the next read is to tell no more than that there are some. */
+	readLess(): void;
 	/** False where nothing but its own memory is read into. */
 	readonly takesMemory: boolean;
 	/** While bytes are received: what the next read goes into; its own memory if left out. */
@@ -11,14 +16,19 @@ export interface BlockTaker {
 
 /** The reading of one connection's bodies, one after another. */
 export class BlockReader {
-	readonly #taker: BlockTaker;
+	/** What is read. */
+	readonly taker: BlockTaker;
 	readonly #memory: PieceMemory;
 	/** What is read into in place of the taker's memory. */
 	#block: Buffer | undefined = undefined;
 
-	constructor(taker: BlockTaker, memory: PieceMemory) {
-		this.#taker = taker;
+	/** Moves bytes past this program; undefined where nothing does. */
+	readonly relay: (() => SocketRelay | undefined) | undefined;
+
+	constructor(taker: BlockTaker, memory: PieceMemory, relay?: () => SocketRelay | undefined) {
+		this.taker = taker;
 		this.#memory = memory;
+		this.relay = relay;
 	}
 
 	/**
@@ -28,8 +38,8 @@ export class BlockReader {
 	piece(bytes: Buffer, start: number, end: number, more: boolean): Buffer {
 		const block = this.#block;
 		// Bytes that were held back stand elsewhere.
-		if (block === undefined || !this.#taker.takesMemory || bytes.buffer !== block.buffer) {
-			if (more && block === undefined && this.#taker.takesMemory) this.#readInto(this.#memory.block());
+		if (block === undefined || !this.taker.takesMemory || bytes.buffer !== block.buffer) {
+			if (more && block === undefined && this.taker.takesMemory) this.#readInto(this.#memory.block());
 			return this.#memory.copy(bytes, start, end);
 		}
 		if (end - start >= LARGE_PIECE) {
@@ -52,7 +62,7 @@ export class BlockReader {
 	/** While bytes are received: no piece is wanted any more. */
 	release(): void {
 		const block = this.#block;
-		if (block === undefined || !this.#taker.takesMemory) return;
+		if (block === undefined || !this.taker.takesMemory) return;
 		this.#readInto(undefined);
 		this.#memory.giveBack(block);
 	}
@@ -66,6 +76,6 @@ export class BlockReader {
 
 	#readInto(block: Buffer | undefined): void {
 		this.#block = block;
-		this.#taker.readInto(block);
+		this.taker.readInto(block);
 	}
 }

@@ -58,6 +58,13 @@ export class RequestBodyWriter implements PumpOwner {
 		return this.#output.framed(head, bytes, '');
 	}
 
+	sendDirectly(body: BodySource): void {
+		if (this.#remaining === undefined) return;
+		this.writeHead();
+		const descriptor = this.#output.freeDescriptor;
+		if (descriptor >= 0) this.#remaining -= body.sendTo!(descriptor);
+	}
+
 	pumpEnded(): void {
 		if (this.#remaining !== undefined && this.#remaining > 0) {
 			this.#owner.bodyFailed(new Error('the request body is shorter than its Content-Length'));

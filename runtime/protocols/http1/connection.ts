@@ -309,7 +309,6 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	/** Gives bytes to the body that is coming in; returns the index after the last one it took. */
 	#feed(bytes: Buffer, start: number): number {
 		const body = this.#body!;
-		const { limits } = this.#engine;
 		const end = body.feed(bytes, start);
 		if (end < 0) {
 			this.#keepAlive = false;
@@ -317,18 +316,20 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 			if (this.#state === DRAIN) this.#close();
 			return bytes.length;
 		}
-		if (body.complete) {
-			this.clock.readUntil(Infinity);
-			if (this.#state === DRAIN) this.#next();
-			else this.#state = WAIT;
-		} else if (this.#state === DRAIN) {
-			if (body.discarded > limits.maxDrain) this.#close();
-		} else {
+		const tooMuch = body.discarded > this.#engine.limits.maxDrain;
+		if (body.complete) this.bodyWhole();
+		else if (this.#state !== DRAIN) {
 			if (body.awaited) this.clock.bodyAwaited(body.received);
 			else this.clock.bodyCame();
-			if (body.full || body.discarded > limits.maxDrain) this.#input.pause();
-		}
+			if (body.full || tooMuch) this.#input.pause();
+		} else if (tooMuch) this.#close();
 		return end;
+	}
+
+	bodyWhole(): void {
+		this.clock.readUntil(Infinity);
+		if (this.#state === DRAIN) this.#next();
+		else this.#state = WAIT;
 	}
 
 	#handledLater(): void {

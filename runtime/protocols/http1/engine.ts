@@ -1,6 +1,7 @@
 /** What the connections of one server share: limits, parser, clock and the watch over deadlines. */
 import { performance } from 'node:perf_hooks';
 import type { ProtocolHost, ProtocolLimits } from '../protocol.ts';
+import { SocketRelay } from '../socket-relay.ts';
 import { expectedNames } from './expected-names.ts';
 import { RequestHeadParser } from './head-parser.ts';
 import { JoinedWrites } from './joined-writes.ts';
@@ -41,6 +42,8 @@ export class Engine {
 	#readMemory: ReadMemory | undefined = undefined;
 	#joinedWrites: JoinedWrites | undefined = undefined;
 	#pieceMemory: PieceMemory | undefined = undefined;
+	/** Null where there is none. */
+	#relay: SocketRelay | null | undefined = undefined;
 	/** `performance.now()` of the last event: exact at the start of an exchange, a tick old at worst. */
 	now: number = performance.now();
 	draining = false;
@@ -78,6 +81,12 @@ export class Engine {
 		this.#pieceMemory ??= new PieceMemory();
 		return this.#pieceMemory;
 	}
+
+	/** Moves large bodies past this program; opened for the first one. */
+	readonly relay = (): SocketRelay | undefined => {
+		if (this.#relay === undefined) this.#relay = SocketRelay.open() ?? null;
+		return this.#relay ?? undefined;
+	};
 
 	/** The `Date` line of now. */
 	date(): string {

@@ -14,6 +14,8 @@ import { LARGE_PIECE } from './piece-memory.ts';
 export interface BodyFeeder {
 	/** Someone waits for bytes that are not here yet. */
 	bodyAwaited(body: RequestBody): void;
+	/** The last byte has come in without having been fed. */
+	bodyWhole(): void;
 	/** Held bytes have fallen below the high-water mark, or nobody wants them any more. */
 	bodyRelieved(): void;
 }
@@ -28,6 +30,10 @@ export class RequestBody implements BodySource, ChunkSink {
 	readonly length: number | undefined;
 	/** True once the last byte has come in, taken or not. */
 	complete = false;
+	/** Set while the system can move what has not come yet. */
+	sendTo: ((socket: number) => number) | undefined = undefined;
+	/** Whether it has. */
+	#relayed = false;
 	readonly #feeder: BodyFeeder;
 	readonly #decoder: ChunkedDecoder | undefined;
 	#remaining: number;
@@ -170,8 +176,12 @@ export class RequestBody implements BodySource, ChunkSink {
 			this.#blocks?.release();
 			return;
 		}
-		const more = this.#decoder === undefined && this.#remaining >= LARGE_PIECE;
+		// Where the system moves the rest, a read only tells that there is some.
+		const short = this.#relayed && this.#waiter !== undefined;
+		const more = !short && this.#decoder === undefined && this.#remaining >= LARGE_PIECE;
 		const piece = this.#blocks ? this.#blocks.piece(bytes, start, end, more) : bytes.subarray(start, end);
+		if (short) this.#blocks?.taker.readLess();
+		else if (more && this.#received > length) this.sendTo ??= this.#relay();
 		const waiter = this.#waiter;
 		if (waiter) {
 			this.#waiter = undefined;
@@ -181,6 +191,33 @@ export class RequestBody implements BodySource, ChunkSink {
 		}
 		this.#queue.push(piece);
 		this.#queued += piece.length;
+	}
+
+	/** What moves the rest past this program, if anything does. */
+	#relay(): ((socket: number) => number) | undefined {
+		const blocks = this.#blocks;
+		const relay = blocks?.relay?.();
+		if (!blocks || !relay) return undefined;
+		return socket => {
+			const from = blocks.taker.descriptor;
+			if (from < 0 || this.#queue.length > 0 || this.complete || this.#failure || this.#discarding) return 0;
+			const whole = relay.move(from, socket, this.#remaining);
+			const { taken, given, rest } = relay;
+			if (taken === 0) return 0;
+			this.#relayed = true;
+			this.#received += taken;
+			this.#remaining -= taken;
+			if (this.#exchange) this.#exchange.bytesReceived = this.#received;
+			if (!whole) this.fail(new HttpError(500, 'The body of the request could not be passed on.'));
+			else if (rest) {
+				this.#queue.push(rest);
+				this.#queued += rest.length;
+			}
+			if (this.#remaining > 0) return given;
+			this.complete = this.#failure === undefined;
+			if (this.complete) this.#feeder.bodyWhole();
+			return given;
+		};
 	}
 
 	/** For the connection: no more bytes come, and those that came are not the whole. */

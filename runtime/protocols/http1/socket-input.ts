@@ -3,6 +3,7 @@ import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ClientSocket } from '../client-socket.ts';
 import { DirectSocket, isDirect, type SocketHolder } from '../direct-socket.ts';
+import type { SocketRelay } from '../socket-relay.ts';
 import { BlockReader, type BlockTaker } from './block-reader.ts';
 import { ownedCopy } from './owned-copy.ts';
 import type { PieceMemory } from './piece-memory.ts';
@@ -10,10 +11,14 @@ import { UpgradedStream } from './upgraded-stream.ts';
 
 /** Bytes that one read can give. */
 const READ_SIZE = 65_536;
+/** Bytes of a read that only tells that there is more. */
+const SHORT_READ = 4096;
 
 /** Memory that the sockets of one server read into, one after another. */
 export class ReadMemory {
 	readonly buffer: Buffer = Buffer.allocUnsafeSlow(READ_SIZE);
+	/** The first bytes of it, for reads that only tell that there is more. */
+	readonly short: Buffer = this.buffer.subarray(0, SHORT_READ);
 	#view: Buffer = this.buffer;
 
 	/** The first bytes of it. Requests of one client are often of one length: the view of the last read is used again. */
@@ -21,6 +26,12 @@ export class ReadMemory {
 		if (this.#view.length !== count) this.#view = this.buffer.subarray(0, count);
 		return this.#view;
 	}
+}
+
+/** What bodies share. */
+export interface BodyMemory {
+	readonly pieceMemory: PieceMemory;
+	readonly relay: () => SocketRelay | undefined;
 }
 
 /** What takes the events. */
@@ -134,9 +145,19 @@ export class SocketInput implements SocketHolder, BlockTaker {
 		} else if (!this.#upgraded.receive(ownedCopy(bytes, 0, count))) this.socket.pause();
 	}
 
+	/** BlockTaker */
+	get descriptor(): number {
+		return this.socket instanceof DirectSocket ? (this.socket._handle?.fd ?? -1) : -1;
+	}
+
+	/** BlockTaker */
+	readLess(): void {
+		if (this.#receiving && this.#block === undefined) (this.socket as DirectSocket).nextMemory = this.#memory!.short;
+	}
+
 	/** For bodies, where bytes are the sink's only until it returns. */
-	blocks(from: { readonly pieceMemory: PieceMemory }): BlockReader | undefined {
-		if (this.shared) this.#blocks ??= new BlockReader(this, from.pieceMemory);
+	blocks(from: BodyMemory): BlockReader | undefined {
+		if (this.shared) this.#blocks ??= new BlockReader(this, from.pieceMemory, from.relay);
 		return this.#blocks;
 	}
 
