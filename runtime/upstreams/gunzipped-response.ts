@@ -8,7 +8,7 @@ import type { UpstreamResponse } from '../../compiler/exchange/leases.ts';
 /** The response with its content decoded; one that is not in gzip, and one without content, as it is. */
 export function gunzipped(response: UpstreamResponse): UpstreamResponse {
 	const { headers, body } = response;
-	if (body === null || body === '') return response;
+	if (body === null || body.length === 0) return response;
 	if (headers.get('content-encoding')?.trim().toLowerCase() !== 'gzip') return response;
 	headers.delete('content-encoding');
 	headers.delete('content-length');
@@ -29,21 +29,19 @@ function bytesOf(body: string | Uint8Array): BodySource {
 	};
 }
 
-/** The content of a gzipped body; a body that breaks off, or is no gzip, throws. */
+/**
+ * The content of a gzipped body; one that breaks off throws. A body that only claims to be gzip is given as it is: a client
+ * that asked for nothing would have got it so.
+ */
 class GunzippedBody implements BodySource {
 	readonly length = undefined;
 	readonly #source: BodySource;
-	readonly #gunzip: Gunzip;
-	readonly #pieces: AsyncIterator<Uint8Array>;
+	#gunzip: Gunzip | undefined = undefined;
+	#pieces: AsyncIterator<Uint8Array> | undefined = undefined;
+	#plain = false;
 
 	constructor(source: BodySource) {
 		this.#source = source;
-		this.#gunzip = createGunzip();
-		const compressed = Readable.from(piecesOf(source), { objectMode: false, highWaterMark: 65_536 });
-		compressed.on('error', error => this.#gunzip.destroy(error));
-		this.#gunzip.on('error', () => source.cancel());
-		compressed.pipe(this.#gunzip);
-		this.#pieces = this.#gunzip[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
 	}
 
 	get trailers(): HeaderList | undefined {
@@ -51,17 +49,37 @@ class GunzippedBody implements BodySource {
 	}
 
 	async pull(): Promise<Uint8Array | null> {
+		if (!this.#pieces) {
+			const first = await this.#source.pull();
+			if (first === null || this.#plain) return first;
+			if (first.length > 0 && (first[0] !== 0x1f || (first.length > 1 && first[1] !== 0x8b))) {
+				this.#plain = true;
+				return first;
+			}
+			this.#pieces = this.#begin(Uint8Array.from(first));
+		}
 		const { done, value } = await this.#pieces.next();
 		return done ? null : value;
 	}
 
 	cancel(reason?: unknown): void {
 		this.#source.cancel(reason);
-		this.#gunzip.destroy();
+		this.#gunzip?.destroy();
+	}
+
+	#begin(first: Uint8Array): AsyncIterator<Uint8Array> {
+		const gunzip = createGunzip();
+		this.#gunzip = gunzip;
+		const compressed = Readable.from(piecesOf(first, this.#source), { objectMode: false, highWaterMark: 65_536 });
+		compressed.on('error', error => gunzip.destroy(error));
+		gunzip.on('error', () => this.#source.cancel());
+		compressed.pipe(gunzip);
+		return gunzip[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
 	}
 }
 
 /** Pieces are the reader's until the next pull, and the stream keeps them longer. */
-async function* piecesOf(source: BodySource): AsyncGenerator<Uint8Array> {
+async function* piecesOf(first: Uint8Array, source: BodySource): AsyncGenerator<Uint8Array> {
+	yield first;
 	for (let piece = await source.pull(); piece !== null; piece = await source.pull()) yield Uint8Array.from(piece);
 }

@@ -1,0 +1,49 @@
+/** Answers in gzip for clients that asked for none: whole, empty, in pieces, cut short, and what only claims to be gzip. */
+import { gzipSync } from 'node:zlib';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Body, BodySource } from '../../../compiler/exchange/body.ts';
+import { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import { gunzipped } from '../../../runtime/upstreams/gunzipped-response.ts';
+import { readBody } from './scripted-upstream.ts';
+
+const test = suite('gunzipped responses');
+
+async function content(body: Body): Promise<string> {
+	const headers = new HeaderList(['Content-Encoding', 'GZIP', 'Content-Length', '9']);
+	const response = gunzipped({ status: 200, headers, body, protocol: 'HTTP/1.1', upgraded: undefined });
+	return readBody(response.body);
+}
+
+function piecesOf(pieces: readonly Uint8Array[]): BodySource {
+	let next = 0;
+	return { length: undefined, pull: () => pieces[next++] ?? null, cancel() {} };
+}
+
+const packed = gzipSync('what is in it');
+
+test('whole, in single bytes, in two members', async () => {
+	assert.is(await content(packed), 'what is in it');
+	assert.is(await content(piecesOf([...packed].map(byte => Buffer.from([byte])))), 'what is in it');
+	assert.is(await content(Buffer.concat([packed, gzipSync(', and more')])), 'what is in it, and more');
+});
+
+test('nothing is nothing', async () => {
+	assert.is(await content(null), '');
+	assert.is(await content(Buffer.alloc(0)), '');
+	assert.is(await content(piecesOf([])), '');
+});
+
+test('what is no gzip comes as it is: without us the client would have got it so', async () => {
+	assert.is(await content(piecesOf([Buffer.from('plain '), Buffer.from('text')])), 'plain text');
+});
+
+test('what is cut short throws', async () => {
+	let failed = false;
+	await content(packed.subarray(0, -4)).catch(() => {
+		failed = true;
+	});
+	assert.ok(failed);
+});
+
+test.run();
