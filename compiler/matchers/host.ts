@@ -4,7 +4,7 @@ import type { Matcher } from '../document/document.ts';
 import { canonicalHost, hostMatches } from '../exchange/authority.ts';
 import type { Predicate } from '../exchange/handler.ts';
 import { requestMatcher } from './matcher.ts';
-import { joined, matcherArguments } from './words.ts';
+import { joined, matcherArguments, textsSchema } from './words.ts';
 
 interface HostMatcher extends Matcher {
 	readonly type: 'host';
@@ -51,17 +51,7 @@ export const host = requestMatcher<HostMatcher>({
 		return { type: 'host', hosts };
 	},
 	merge: (a, b) => ({ type: 'host', hosts: joined(a.hosts, b.hosts) }),
-	schema: {
-		properties: {
-			hosts: {
-				type: 'array',
-				items: { type: 'string' },
-				minItems: 1,
-				description: 'Host names, any of which may match.',
-			},
-		},
-		required: ['hosts'],
-	},
+	schema: textsSchema('hosts', 'Host names, any of which may match.'),
 	compile: compileHost,
 });
 

@@ -5,23 +5,13 @@ import { IpRanges, parseIpRange } from '../exchange/ip-ranges.ts';
 import type { LowerContext } from '../lower/lower-context.ts';
 import type { Line } from '../syntax/ast.ts';
 import { requestMatcher } from './matcher.ts';
-import { joined, matcherArguments } from './words.ts';
+import { joined, matcherArguments, textsSchema } from './words.ts';
 
 interface IpMatcher extends Matcher {
 	readonly ranges: readonly string[];
 }
 
-const SCHEMA = {
-	properties: {
-		ranges: {
-			type: 'array',
-			items: { type: 'string' },
-			minItems: 1,
-			description: 'Addresses, CIDR ranges or `private_ranges`, any of which may match.',
-		},
-	},
-	required: ['ranges'],
-};
+const SCHEMA = textsSchema('ranges', 'Addresses, CIDR ranges or `private_ranges`, any of which may match.');
 
 const RANGES = [
 	'A range is an address, a CIDR range such as `10.0.0.0/8` or `2001:db8::/32`, or `private_ranges` for the private',

@@ -2,7 +2,7 @@
 import type { Matcher } from '../document/document.ts';
 import { isToken } from '../exchange/field-syntax.ts';
 import { requestMatcher } from './matcher.ts';
-import { joined, matcherArguments } from './words.ts';
+import { joined, matcherArguments, textsSchema } from './words.ts';
 
 interface MethodMatcher extends Matcher {
 	readonly type: 'method';
@@ -32,17 +32,7 @@ export const method = requestMatcher<MethodMatcher>({
 		return { type: 'method', methods: args.map(word => word.text.toUpperCase()) };
 	},
 	merge: (a, b) => ({ type: 'method', methods: joined(a.methods, b.methods) }),
-	schema: {
-		properties: {
-			methods: {
-				type: 'array',
-				items: { type: 'string' },
-				minItems: 1,
-				description: 'Methods, any of which may match.',
-			},
-		},
-		required: ['methods'],
-	},
+	schema: textsSchema('methods', 'Methods, any of which may match.'),
 	compile: matcher => {
 		const methods = matcher.methods.map(name => name.toUpperCase());
 		if (methods.length === 1) {

@@ -7,7 +7,7 @@ import { loweredPath } from '../exchange/request-path.ts';
 import { compileGlob, escapeGlob } from './glob.ts';
 import { requestMatcher } from './matcher.ts';
 import { compilePathPatterns, PathPatternError, splitPattern } from './path-pattern.ts';
-import { joined, matcherArguments } from './words.ts';
+import { joined, matcherArguments, textsSchema } from './words.ts';
 
 interface PathMatcher extends Matcher {
 	readonly type: 'path';
@@ -64,17 +64,7 @@ export const path = requestMatcher<PathMatcher>({
 		return { type: 'path', patterns: args.map(word => cx.template(word)) };
 	},
 	merge: (a, b) => ({ type: 'path', patterns: joined(a.patterns, b.patterns) }),
-	schema: {
-		properties: {
-			patterns: {
-				type: 'array',
-				items: { type: 'string' },
-				minItems: 1,
-				description: 'Patterns, any of which may match.',
-			},
-		},
-		required: ['patterns'],
-	},
+	schema: textsSchema('patterns', 'Patterns, any of which may match.'),
 	compile: compilePath,
 });
 

@@ -1,5 +1,6 @@
 /** What the matchers' lowerings share: their arguments, and predicates over texts that may hold placeholders. */
 import type { CompileContext } from '../codegen/compile-context.ts';
+import type { Schema } from '../directives/directive.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { LowerContext } from '../lower/lower-context.ts';
 import type { Line, Word } from '../syntax/ast.ts';
@@ -9,6 +10,17 @@ export function matcherArguments(line: Line, cx: LowerContext, usage: string): r
 	const args = line.words.slice(1);
 	cx.noBlock(line);
 	return cx.count(line, args, 1, Number.POSITIVE_INFINITY, usage) ? args : undefined;
+}
+
+/** Schema of a matcher that is a list of texts, one at least. */
+export function textsSchema(
+	name: string,
+	description: string,
+): { readonly properties: { readonly [name: string]: Schema }; readonly required: readonly string[] } {
+	return {
+		properties: { [name]: { type: 'array', items: { type: 'string' }, minItems: 1, description } },
+		required: [name],
+	};
 }
 
 /** Joins the lists of two matchers of one kind, each text once. */
