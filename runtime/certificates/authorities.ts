@@ -109,6 +109,7 @@ export class Authorities {
 		this.#log('info', 'pki', message, {
 			ca: authority.id,
 			root: authority.rootName,
+			store: this.#store!.description,
 			root_file: authorityKey(authority.id, 'root.crt'),
 			intermediate_expires: new Date(authority.intermediateNotAfter).toISOString(),
 		});
