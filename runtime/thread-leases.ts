@@ -1,5 +1,11 @@
 /** What the handlers of one thread lease: pools, files, access logs, each opened once per key and closed with its last site. */
-import type { AccessLogSettings, LeaseKinds, MetricsSource, UpstreamPool } from '../compiler/exchange/leases.ts';
+import type {
+	AccessLogSettings,
+	FileReader,
+	LeaseKinds,
+	MetricsSource,
+	UpstreamPool,
+} from '../compiler/exchange/leases.ts';
 import type { CacheEvent } from '../compiler/exchange/response-cache.ts';
 import { cacheLayout } from './cache/memory-layout.ts';
 import { type DiskPort, SharedCache } from './cache/shared-cache.ts';
@@ -46,8 +52,8 @@ export interface LeaseThread {
 export class ThreadLeases implements LeaseSource {
 	readonly registry = new LeaseRegistry();
 	readonly #thread: LeaseThread;
-	readonly #files = createFileReader();
-	readonly #compressor = new ThreadCompressor();
+	readonly #files: FileReader;
+	readonly #compressor: ThreadCompressor;
 	readonly #passwords: PasswordQueue;
 	readonly #metrics: MetricsSource;
 	readonly #memory = new Map<string, SharedArrayBuffer>();
@@ -57,6 +63,8 @@ export class ThreadLeases implements LeaseSource {
 
 	constructor(thread: LeaseThread) {
 		this.#thread = thread;
+		this.#files = createFileReader(true, true, thread.counters);
+		this.#compressor = new ThreadCompressor(thread.counters);
 		this.#passwords = new PasswordQueue(
 			task => thread.ask({ about: 'password', task }),
 			x => thread.accessLogs.clientIp(x),

@@ -166,6 +166,10 @@ export class Exchange {
 	answeredBy: string = '';
 	/** `hit`, `miss`, `stale` or `bypass`: what a cache did; '' where none was asked. */
 	cacheStatus: string = '';
+	/** Where the file was that answered: `memory`, `held` open or `disk`; '' where none did. */
+	fileFrom: string = '';
+	/** Name of the coding that `encode` gave the response; '' where it did not. */
+	encodedAs: string = '';
 	/** The file whose whole content `servedBody` is, for who keeps forms of it: only while that is the response's body still. */
 	servedFile: ServedFile | undefined = undefined;
 	servedBody: Body = null;

@@ -268,8 +268,8 @@ export interface OpenFile {
 	readonly size: number;
 	/** Nanoseconds since the epoch. */
 	readonly mtimeNs: bigint;
-	/** True for one that is given again for the next request, as long as nothing about it changes. */
-	readonly lasting?: boolean;
+	/** Where its bytes are: kept in memory, or held open, it is given again for the next request as long as nothing about it changes. */
+	readonly from: 'memory' | 'held' | 'disk';
 	/**
 	 * The bytes from `start` up to but not including `end`; opens nothing again. The body closes the file when it ends or is
 	 * cancelled, unless `keepOpen` (several ranges of one file): then `close` does. Throws FileError when the file has shrunk.

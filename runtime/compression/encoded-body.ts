@@ -6,6 +6,9 @@ import type { CodingStream } from './codings.ts';
 /** Pulls from a source, encodes on the thread pool, and gives out what is ready: one piece at a time, so that nothing piles up. */
 export class EncodedBody implements BodySource {
 	readonly length = undefined;
+	/** Bytes so far, before and after. */
+	bytesIn = 0;
+	bytesOut = 0;
 	readonly #source: BodySource;
 	readonly #stream: CodingStream;
 	readonly #flush: boolean;
@@ -31,7 +34,10 @@ export class EncodedBody implements BodySource {
 		this.#flush = flush;
 		this.#first = first;
 		this.#ended = ended;
-		stream.on('data', (piece: Buffer) => this.#ready.push(piece));
+		stream.on('data', (piece: Buffer) => {
+			this.bytesOut += piece.length;
+			this.#ready.push(piece);
+		});
 		stream.on('error', error => {
 			this.#failure = error;
 		});
@@ -83,6 +89,7 @@ export class EncodedBody implements BodySource {
 
 	/** The bytes are ours until the next pull, and zlib has taken them when it calls back. */
 	#write(bytes: Uint8Array): Promise<void> {
+		this.bytesIn += bytes.byteLength;
 		return new Promise(resolve => {
 			const done = (): void => resolve();
 			this.#stream.write(bytes, () => {

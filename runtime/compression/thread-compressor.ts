@@ -2,6 +2,7 @@
 import type { Body, BodySource } from '../../compiler/exchange/body.ts';
 import { isStream } from '../../compiler/exchange/body.ts';
 import type { Coding, Compressor, EncodedResult, ServedFile } from '../../compiler/exchange/leases.ts';
+import { countEncoded, ENCODING_ROW, FILE_SLOTS_END } from '../metrics/file-counters.ts';
 import { createCodingStream, encodeWhole, LARGEST_AT_ONCE, mostAtOnce } from './codings.ts';
 import { EncodedBody } from './encoded-body.ts';
 import { EncodedFiles, LARGEST_KEPT } from './encoded-files.ts';
@@ -20,13 +21,20 @@ export class ThreadCompressor implements Compressor {
 	readonly #encoders = new Map<string, ReusedEncoder | null>();
 	/** Where they write to. */
 	readonly #output = Buffer.allocUnsafeSlow(LARGEST_AT_ONCE + 1024);
+	readonly #counters: Float64Array;
 	#streams = 0;
+
+	/** `counters` is the counter row of the thread. */
+	constructor(counters: Float64Array = new Float64Array(FILE_SLOTS_END)) {
+		this.#counters = counters;
+	}
 
 	encode(body: Exclude<Body, null>, coding: Coding, options: EncodeOptions): Encoded {
 		const { identity } = options;
 		const kept = identity && this.#files.get(identity, coding);
 		if (kept) {
 			if (isStream(body)) body.cancel();
+			this.#counters[ENCODING_ROW.kept]!++;
 			return { body: kept, encoded: true };
 		}
 		if (!isStream(body)) {
@@ -77,7 +85,9 @@ export class ThreadCompressor implements Compressor {
 	}
 
 	#whole(bytes: Uint8Array, coding: Coding): Buffer {
-		return this.#encoder(coding)?.(bytes) ?? encodeWhole(bytes, coding);
+		const form = this.#encoder(coding)?.(bytes) ?? encodeWhole(bytes, coding);
+		countEncoded(this.#counters, coding.name, bytes.byteLength, form.byteLength);
+		return form;
 	}
 
 	#encoder(coding: Coding): ReusedEncoder | null {
@@ -102,7 +112,10 @@ export class ThreadCompressor implements Compressor {
 	}
 
 	#streamed(source: BodySource, first: Uint8Array | undefined, coding: Coding, options: EncodeOptions): Encoded {
-		if (this.#streams >= MOST_STREAMS) return { body: first ? new Resumed(first, source) : source, encoded: false };
+		if (this.#streams >= MOST_STREAMS) {
+			this.#counters[ENCODING_ROW.skipped]!++;
+			return { body: first ? new Resumed(first, source) : source, encoded: false };
+		}
 		this.#streams++;
 		const keeps = options.identity !== undefined && (source.length ?? Infinity) <= 8 * LARGEST_KEPT;
 		const stream = createCodingStream(coding, source.length);
@@ -110,6 +123,7 @@ export class ThreadCompressor implements Compressor {
 		if (keeps) stream.on('data', (piece: Buffer) => pieces.push(piece));
 		const body = new EncodedBody(source, stream, options.flush, first, whole => {
 			this.#streams--;
+			countEncoded(this.#counters, coding.name, body.bytesIn, body.bytesOut);
 			if (whole && keeps) this.#keep(Buffer.concat(pieces), coding, options.identity);
 		});
 		return { body, encoded: true };

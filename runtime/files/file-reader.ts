@@ -19,6 +19,7 @@ import {
 } from 'node:fs';
 import type { Body } from '../../compiler/exchange/body.ts';
 import { FileError, type FileFacts, type FileReader, type OpenFile } from '../../compiler/exchange/leases.ts';
+import { FILE_ROW, FILE_SLOTS_END } from '../metrics/file-counters.ts';
 import { FileBody } from './file-body.ts';
 import { folderEntries } from './folder-entries.ts';
 import { KeptFiles, SMALL } from './kept-files.ts';
@@ -40,12 +41,16 @@ const IS_WINDOWS = process.platform === 'win32';
 
 /**
  * Makes a reader. Small files that come again are kept in memory and larger ones open, unless `keeps` is false; else it
- * holds no descriptor but those of files that were asked for. Without `asksSystem` it does all by Node's own functions, as on
+ * holds no descriptor but those of files that were asked for. `counters` is the counter row of the thread. Without `asksSystem` it does all by Node's own functions, as on
  * systems that have no others.
  */
-export function createFileReader(keeps: boolean = true, asksSystem: boolean = true): FileReader {
+export function createFileReader(
+	keeps: boolean = true,
+	asksSystem: boolean = true,
+	counters: Float64Array = new Float64Array(FILE_SLOTS_END),
+): FileReader {
 	const calls = asksSystem ? systemCalls() : undefined;
-	const kept = keeps ? new KeptFiles(calls) : undefined;
+	const kept = keeps ? new KeptFiles(calls, counters) : undefined;
 	const roots = new Map<string, { real: string; at: number }>();
 
 	/** Real path of a root, one latin1 character a byte. Throws what the system says. */
@@ -93,6 +98,7 @@ export function createFileReader(keeps: boolean = true, asksSystem: boolean = tr
 			if (!stat.isFile()) throw new FileError('forbidden', 'not a regular file');
 			const text = hasNoLinks ? (full as string) : real === undefined ? `${root}${path}` : fromBytes(real);
 			const file = new DescribedFile(new OpenDescriptor(descriptor, close), text, within, stat, calls);
+			counters[FILE_ROW.disk]!++;
 			if (!kept || typeof full !== 'string' || within !== path) return file;
 			return kept.take(root, full, file as DescribedFile & { below: string }, stat);
 		} catch (error) {
@@ -293,6 +299,7 @@ class DescribedFile implements OpenFile {
 	readonly below: string | undefined;
 	readonly size: number;
 	readonly mtimeNs: bigint;
+	readonly from = 'disk';
 	readonly descriptor: OpenDescriptor;
 	readonly #calls: SystemCalls | undefined;
 	#closed = false;

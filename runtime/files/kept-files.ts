@@ -2,6 +2,7 @@
 import { type BigIntStats, fstatSync } from 'node:fs';
 import type { Body } from '../../compiler/exchange/body.ts';
 import type { OpenFile } from '../../compiler/exchange/leases.ts';
+import { FILE_ROW } from '../metrics/file-counters.ts';
 import { FileBody } from './file-body.ts';
 import { FolderWatches } from './folder-watches.ts';
 import type { OpenDescriptor } from './open-descriptor.ts';
@@ -44,7 +45,6 @@ abstract class KeptFile implements OpenFile {
 	readonly size: number;
 	readonly mtimeNs: bigint;
 	readonly stat: BigIntStats;
-	readonly lasting = true;
 	/** When it was last looked at; never, at first: it may have changed before its folder was watched. */
 	checked = Number.NEGATIVE_INFINITY;
 	/** Whether it was asked for since the memory was last short. */
@@ -59,6 +59,7 @@ abstract class KeptFile implements OpenFile {
 		this.stat = stat;
 	}
 
+	abstract readonly from: 'memory' | 'held';
 	/** Bytes of memory that it takes. */
 	abstract readonly weight: number;
 	abstract body(start: number, end: number): Body;
@@ -71,6 +72,7 @@ abstract class KeptFile implements OpenFile {
 
 /** A small one. It holds no descriptor. */
 class FileInMemory extends KeptFile {
+	readonly from = 'memory';
 	readonly bytes: Uint8Array;
 
 	constructor(root: string, file: OpenedFile, stat: BigIntStats) {
@@ -95,6 +97,7 @@ class FileInMemory extends KeptFile {
 
 /** A larger one, whose bytes the system has. */
 class FileHeldOpen extends KeptFile {
+	readonly from = 'held';
 	readonly #descriptor: OpenDescriptor;
 	readonly #calls: SystemCalls | undefined;
 
@@ -126,6 +129,7 @@ class FileHeldOpen extends KeptFile {
 /** The files that one thread keeps, by path. Only those that no link below their root leads to: what it means may change unseen. */
 export class KeptFiles {
 	readonly #calls: SystemCalls | undefined;
+	readonly #counters: Float64Array;
 	readonly #files = new Map<string, KeptFile>();
 	/** Those of them that are held open. */
 	readonly #large = new Map<string, KeptFile>();
@@ -139,8 +143,10 @@ export class KeptFiles {
 		},
 	);
 
-	constructor(calls: SystemCalls | undefined) {
+	/** `counters` is the counter row of the thread. */
+	constructor(calls: SystemCalls | undefined, counters: Float64Array) {
 		this.#calls = calls;
+		this.#counters = counters;
 	}
 
 	/** The file at a path, when nothing says that it has changed and it was looked at within the last second. */
@@ -152,6 +158,7 @@ export class KeptFiles {
 			return undefined;
 		}
 		file.used = true;
+		this.#counters[FILE_ROW[file.from]]!++;
 		return file;
 	}
 
@@ -212,6 +219,12 @@ export class KeptFiles {
 		this.#files.set(path, file);
 		if (file.size > SMALL) this.#large.set(path, file);
 		this.#bytes += file.weight;
+		this.#tell();
+	}
+
+	#tell(): void {
+		this.#counters[FILE_ROW.keptBytes] = this.#bytes;
+		this.#counters[FILE_ROW.heldOpen] = this.#large.size;
 	}
 
 	#drop(path: string): void {
@@ -220,6 +233,7 @@ export class KeptFiles {
 		this.#files.delete(path);
 		this.#large.delete(path);
 		this.#bytes -= file.weight;
+		this.#tell();
 		file.forget();
 	}
 

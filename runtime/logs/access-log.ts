@@ -78,6 +78,8 @@ export class AccessLogger implements AccessLog {
 		entry += `},"bytes_read":${x.bytesReceived},"user_id":${text(userId(x))},"duration":${duration},"size":${response.bytesSent},"status":${response.status},"resp_headers":${this.#headers.write(response.headers, credentials)}`;
 		const proxied = proxyFactsOf(x);
 		if (proxied?.upstream) entry += `,"upstream":${upstreamFields(proxied, format)}`;
+		if (x.fileFrom !== '') entry += `,"file":"${x.fileFrom}"`;
+		if (x.encodedAs !== '') entry += `,"encoding":"${x.encodedAs}"`;
 		if (x.cacheStatus !== '') entry += `,"cache":"${x.cacheStatus}"`;
 		const more = members(x.log?.fields);
 		return more === '' ? entry : `${entry},${more}`;

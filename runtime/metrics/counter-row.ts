@@ -1,4 +1,5 @@
 /** The numbers that every thread always keeps: a Float64 row in shared memory, summed at scrape. */
+import { FILE_ROW, FILE_SLOTS_END } from './file-counters.ts';
 import { HTTP2_SESSIONS_SLOT } from './http2-counters.ts';
 
 /** Slots of a row. Gauges are those of a living thread only; counters outlive it. */
@@ -25,14 +26,18 @@ export const ROW = {
 	acceptFailures: 42,
 	/** Counter: fields of responses that were left out because they cannot be sent. */
 	droppedFields: 43,
-	// 32 to 39, 48 to 55 and 64 to 111 are those of refusals.ts, 112 to 127 those of http2-counters.ts.
+	// 32 to 39, 48 to 55 and 64 to 111 are those of refusals.ts, 112 to 127 those of http2-counters.ts,
+	// 56 to 63 those of cache-counters.ts, 128 to 143 those of file-counters.ts.
 } as const;
 
 /** Slots that are gauges. */
-export const ROW_GAUGES: readonly number[] = [ROW.connections, ROW.inFlight, ROW.queued, HTTP2_SESSIONS_SLOT];
+export const ROW_GAUGES: readonly number[] = [
+	...[ROW.connections, ROW.inFlight, ROW.queued, HTTP2_SESSIONS_SLOT],
+	...[FILE_ROW.keptBytes, FILE_ROW.heldOpen],
+];
 
 /** Length of a row in slots: whole cache lines, so that threads do not write to one another's. */
-export const ROW_SLOTS = 128;
+export const ROW_SLOTS = FILE_SLOTS_END;
 
 /** Memory of one row. */
 export function createCounterRow(): SharedArrayBuffer {

@@ -6,6 +6,7 @@ import type { UpstreamReport } from '../upstreams/pool-board.ts';
 import { ROW } from './counter-row.ts';
 import { Exposition, type Labels, type MetricFamily, type Sample } from './exposition.ts';
 import { SERIES_FAMILIES, type SeriesFamily } from './families.ts';
+import { fileFamilies } from './file-counters.ts';
 import { HTTP2_SESSIONS_SLOT, HTTP2_SLOT_FAMILIES, HTTP2_STREAMS_SLOT } from './http2-counters.ts';
 import { plainFamily } from './plain-family.ts';
 import { processFamilies } from './process-metrics.ts';
@@ -75,6 +76,7 @@ export class MetricsRegistry {
 				'counter',
 				() => totals.total(ROW.spansDropped) + gauges.spansDropped(),
 			),
+			...fileFamilies(totals),
 			...cacheFamilies(totals, gauges.caches),
 			...upstreamFamilies(gauges.upstreams),
 			...certificateFamilies(gauges.certificates),

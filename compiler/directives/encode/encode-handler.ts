@@ -97,9 +97,11 @@ function encodeResponse(x: Exchange, encoder: Encoder, stripped: string | undefi
 	use(x, name, result);
 }
 
-function use({ response }: Exchange, coding: string, { body, encoded }: EncodedResult): void {
-	response.body = body;
-	if (encoded) describe(response.headers, coding);
+function use(x: Exchange, coding: string, { body, encoded }: EncodedResult): void {
+	x.response.body = body;
+	if (!encoded) return;
+	x.encodedAs = coding;
+	describe(x.response.headers, coding);
 }
 
 /** A body of unknown length that is never asked for. */

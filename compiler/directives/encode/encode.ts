@@ -58,6 +58,7 @@ export const encode = handlerDirective<CompressStep>({
 		'Never encoded: what is encoded already, parts (206), answers without a body, errors on their way to `handle_errors`, and',
 		'what says `Cache-Control: no-transform`. `Vary: Accept-Encoding` is added, and a strong `Etag` gets the name of the',
 		'coding, which is taken away again from `If-None-Match`. A server that compresses too much at once sends the rest as it is.',
+		'The access log names the coding in `encoding`.',
 		'',
 		'```',
 		'encode {',

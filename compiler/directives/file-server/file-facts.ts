@@ -24,7 +24,7 @@ export class KnownFacts {
 	#date = '';
 
 	of(file: OpenFile): FileFacts {
-		if (file.lasting !== true) return this.#factsOf(file);
+		if (file.from === 'disk') return this.#factsOf(file);
 		let facts = this.#known.get(file);
 		if (facts === undefined) {
 			facts = this.#factsOf(file);

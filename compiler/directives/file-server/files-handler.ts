@@ -130,7 +130,7 @@ function compileHides(
 
 /** Whether a file is hidden. Of one that lasts it is asked once: it is always given for the same path. */
 function isHidden(server: FileServer, x: Exchange, root: string, path: string, file: OpenFile): boolean {
-	if (server.hidesByRequest || file.lasting !== true) return server.hides(x, root, path, file);
+	if (server.hidesByRequest || file.from === 'disk') return server.hides(x, root, path, file);
 	const facts = server.facts.of(file);
 	facts.hidden ??= server.hides(x, root, path, file);
 	return facts.hidden;
@@ -368,6 +368,7 @@ function answer(
 	}
 
 	x.answeredBy = 'files';
+	x.fileFrom = file.from;
 	headers.add('Vary', 'Accept-Encoding');
 	if (coding !== undefined) headers.set('Content-Encoding', coding);
 	if (own.etag !== undefined && !headers.has('etag')) headers.add('Etag', own.etag);

@@ -278,6 +278,7 @@ serving('a file that shrinks before it is read is a 503 without fields of its ow
 	const shrinking: FileReader = {
 		open: () => ({
 			path: '/x',
+			from: 'disk',
 			below: '/x',
 			size: 10,
 			mtimeNs: 5_000_000_000n,

@@ -1,0 +1,76 @@
+/** Where threads count what they do with files and encodings (slots of the counter row, see ROW), and the families of it. */
+import type { CodingName } from '../../compiler/exchange/leases.ts';
+import type { MetricFamily } from './exposition.ts';
+import { plainFamily } from './plain-family.ts';
+import type { ThreadTotals } from './thread-totals.ts';
+
+/** Slots of files. */
+export const FILE_ROW = {
+	/** Counters: files that handlers were given: kept in memory, held open, opened for them. */
+	memory: 128,
+	held: 129,
+	disk: 130,
+	/** Gauges: bytes that files take in memory, and how many are held open. */
+	keptBytes: 131,
+	heldOpen: 132,
+} as const;
+
+/** Slots of encodings. */
+export const ENCODING_ROW = {
+	/** Counters: responses whose encoded form was at hand; responses that were not encoded because too much was. */
+	kept: 133,
+	skipped: 134,
+} as const;
+
+/** First of the slots of each coding: responses, bytes before, bytes after. */
+const FIRST_SLOTS: { readonly [coding in CodingName]: number } = { gzip: 135, br: 138, zstd: 141 };
+const CODINGS = Object.keys(FIRST_SLOTS) as CodingName[];
+
+/** One past the last of these slots. */
+export const FILE_SLOTS_END = 144;
+
+/** Counts a response that was encoded whole, or as much of it as was sent. */
+export function countEncoded(row: Float64Array, coding: CodingName, bytesIn: number, bytesOut: number): void {
+	const first = FIRST_SLOTS[coding];
+	row[first]!++;
+	row[first + 1]! += bytesIn;
+	row[first + 2]! += bytesOut;
+}
+
+/** What becomes of files and encodings, of all threads. */
+export function fileFamilies(totals: ThreadTotals): MetricFamily[] {
+	const byCoding = (name: string, help: string, offset: number): MetricFamily => ({
+		name,
+		help,
+		type: 'counter',
+		samples: () =>
+			CODINGS.map(encoding => ({ labels: { encoding }, value: totals.total(FIRST_SLOTS[encoding] + offset) })),
+	});
+	return [
+		{
+			name: 'svc_files_total',
+			help: 'Files that were served or looked into, by where they were.',
+			type: 'counter',
+			samples: () =>
+				(['memory', 'held', 'disk'] as const).map(from => ({ labels: { from }, value: totals.total(FILE_ROW[from]) })),
+		},
+		plainFamily('svc_files_kept_bytes', 'Bytes of files that are kept in memory.', 'gauge', () =>
+			totals.total(FILE_ROW.keptBytes),
+		),
+		plainFamily('svc_files_held_open', 'Files that are held open for the next request.', 'gauge', () =>
+			totals.total(FILE_ROW.heldOpen),
+		),
+		byCoding('svc_encode_responses_total', 'Responses that were encoded.', 0),
+		byCoding('svc_encode_bytes_in_total', 'Bytes of them before.', 1),
+		byCoding('svc_encode_bytes_out_total', 'Bytes of them after.', 2),
+		plainFamily('svc_encode_kept_total', 'Responses whose encoded form was at hand.', 'counter', () =>
+			totals.total(ENCODING_ROW.kept),
+		),
+		plainFamily(
+			'svc_encode_skipped_total',
+			'Responses that were sent as they are: too much was being encoded.',
+			'counter',
+			() => totals.total(ENCODING_ROW.skipped),
+		),
+	];
+}

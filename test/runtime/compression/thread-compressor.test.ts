@@ -1,0 +1,90 @@
+/** The compressor of a thread: what it counts, and that it takes on no more than it can bear. */
+import { gunzipSync } from 'node:zlib';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type Body, type BodySource, isStream } from '../../../compiler/exchange/body.ts';
+import { ThreadCompressor } from '../../../runtime/compression/thread-compressor.ts';
+import { ENCODING_ROW, FILE_SLOTS_END } from '../../../runtime/metrics/file-counters.ts';
+
+const compressor = suite('the compressor of a thread');
+const GZIP = { name: 'gzip' } as const;
+const OPTIONS = { minimum: 512, flush: true, identity: undefined };
+
+/** A body that gives pieces one at a time, each when it is asked for. */
+class Pieces implements BodySource {
+	readonly length = undefined;
+	cancelled = false;
+	readonly #pieces: Uint8Array[];
+
+	constructor(pieces: readonly Uint8Array[]) {
+		this.#pieces = [...pieces];
+	}
+
+	pull(): Promise<Uint8Array | null> {
+		return Promise.resolve(this.#pieces.shift() ?? null);
+	}
+
+	cancel(): void {
+		this.cancelled = true;
+	}
+}
+
+const long = (): Pieces => new Pieces([Buffer.alloc(4000, 'a'), Buffer.alloc(4000, 'b')]);
+
+async function bytesOf(body: Body): Promise<Buffer> {
+	if (!isStream(body)) return Buffer.from(body ?? '');
+	const parts: Buffer[] = [];
+	for (;;) {
+		const piece = await body.pull();
+		if (piece === null) return Buffer.concat(parts);
+		parts.push(Buffer.from(piece));
+	}
+}
+
+compressor('beyond 64 bodies at a time, what comes is sent as it is', async () => {
+	const row = new Float64Array(FILE_SLOTS_END);
+	const mine = new ThreadCompressor(row);
+	const running = await Promise.all(Array.from({ length: 64 }, () => mine.encode(long(), GZIP, OPTIONS)));
+	assert.ok(running.every(({ encoded }) => encoded));
+	const late = await mine.encode(long(), GZIP, OPTIONS);
+	assert.not(late.encoded);
+	assert.is((await bytesOf(late.body)).length, 8000);
+	assert.is(row[ENCODING_ROW.skipped], 1);
+	// Short bodies cost less than being refused does.
+	assert.ok((await mine.encode('short '.repeat(200), GZIP, OPTIONS)).encoded);
+	// One that is given up, and one that ends, make room for two.
+	(running[0]!.body as BodySource).cancel();
+	const { body } = running[1]!;
+	assert.is(gunzipSync(await bytesOf(body)).length, 8000);
+	assert.ok((await mine.encode(long(), GZIP, OPTIONS)).encoded);
+	assert.ok((await mine.encode(long(), GZIP, OPTIONS)).encoded);
+	assert.not((await mine.encode(long(), GZIP, OPTIONS)).encoded);
+});
+
+compressor('levels that are slow never run on the thread that serves', async () => {
+	const text = 'slow '.repeat(200);
+	for (const coding of [
+		{ name: 'br', level: 11 },
+		{ name: 'zstd', level: 19 },
+	] as const) {
+		const { body, encoded } = await new ThreadCompressor().encode(text, coding, OPTIONS);
+		assert.ok(encoded);
+		assert.ok(isStream(body), coding.name);
+		body.cancel();
+	}
+});
+
+compressor('the form of a file is made once', async () => {
+	const row = new Float64Array(FILE_SLOTS_END);
+	const mine = new ThreadCompressor(row);
+	const identity = { path: '/a', size: 4000, mtimeNs: 1n };
+	const text = 'file '.repeat(800);
+	const first = await mine.encode(text, GZIP, { ...OPTIONS, identity });
+	const again = await mine.encode(text, GZIP, { ...OPTIONS, identity });
+	assert.is(again.body, first.body);
+	assert.is(row[ENCODING_ROW.kept], 1);
+	const changed = await mine.encode(text, GZIP, { ...OPTIONS, identity: { ...identity, mtimeNs: 2n } });
+	assert.is.not(changed.body, first.body);
+});
+
+compressor.run();

@@ -1,0 +1,88 @@
+/** What a running server says of files and encodings: in its access log and in its metrics. */
+import { mkdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { freePorts, type ServerProcess, serve, temporaryFolder } from '../../harness.ts';
+
+const accounts = suite('accounts of files');
+const folder = temporaryFolder();
+const root = path.join(folder, 'site');
+const log = path.join(folder, 'access.log');
+let server: ServerProcess | undefined;
+let origin = '';
+
+accounts.before(async () => {
+	mkdirSync(root);
+	writeFileSync(path.join(root, 'small.txt'), 'small '.repeat(500));
+	writeFileSync(path.join(root, 'large.bin'), Buffer.alloc(200_000));
+	for (const name of ['small.txt', 'large.bin']) utimesSync(path.join(root, name), 1_700_000_000, 1_700_000_000);
+	const [port = 0] = await freePorts(1);
+	origin = `http://127.0.0.1:${port}`;
+	const file = path.join(folder, 'Configfile');
+	writeFileSync(
+		file,
+		`{\n\tthreads 1\n\tmetrics\n}\n${origin} {
+	log {
+		output file ${log}
+	}
+	encode gzip
+	handle /metrics {
+		metrics
+	}
+	handle {
+		root ${root}
+		file_server
+	}
+}
+`,
+	);
+	server = await serve([file], port, { env: { XDG_STATE_HOME: folder } });
+	// Whoever set the files' times back cannot set back that of the change itself: until it is two seconds old, nothing is kept.
+	await new Promise(resolve => setTimeout(resolve, 2100));
+});
+
+accounts.after(async () => {
+	await server?.stop();
+});
+
+async function get(target: string, encoding: string): Promise<void> {
+	const answer = await fetch(origin + target, { headers: { 'Accept-Encoding': encoding } });
+	assert.is(answer.status, 200);
+	await answer.arrayBuffer();
+}
+
+accounts('the log says where a file was and how it was encoded, metrics how often', async () => {
+	for (let times = 0; times < 4; times++) await get('/small.txt', 'identity');
+	for (let times = 0; times < 4; times++) await get('/large.bin', 'identity');
+	for (let times = 0; times < 2; times++) await get('/small.txt', 'gzip');
+	const exposition = await (await fetch(`${origin}/metrics`)).text();
+	const value = (name: string): number =>
+		Number(new RegExp(`^${name.replace(/[{}"]/g, '\\$&')} (.*)$`, 'm').exec(exposition)?.[1]);
+	// Asked for once, then again and so kept, then looked at once more for having been kept: by then it is at hand.
+	assert.ok(value('svc_files_total{from="memory"}') >= 2, exposition);
+	assert.ok(value('svc_files_total{from="held"}') >= 1);
+	assert.ok(value('svc_files_total{from="disk"}') >= 4);
+	assert.is(value('svc_files_kept_bytes'), 3000);
+	assert.is(value('svc_files_held_open'), 1);
+	assert.is(value('svc_encode_responses_total{encoding="gzip"}'), 1);
+	assert.is(value('svc_encode_kept_total'), 1);
+	assert.is(value('svc_encode_bytes_in_total{encoding="gzip"}'), 3000);
+	assert.ok(value('svc_encode_bytes_out_total{encoding="gzip"}') < 300);
+	assert.is(value('svc_encode_skipped_total'), 0);
+	await server!.stop();
+	server = undefined;
+	const entries = readFileSync(log, 'utf8')
+		.trim()
+		.split('\n')
+		.map(line => JSON.parse(line));
+	const small = entries.filter(({ request }) => request.uri === '/small.txt');
+	assert.is(small[0].file, 'disk');
+	assert.is(small[3].file, 'memory');
+	assert.is(small[3].encoding, undefined);
+	assert.is(small[5].encoding, 'gzip');
+	assert.is(entries.filter(({ request }) => request.uri === '/large.bin')[3].file, 'held');
+	assert.is(entries.at(-1).file, undefined, 'not of what is no file');
+});
+
+accounts.run();
