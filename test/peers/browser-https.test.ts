@@ -1,11 +1,11 @@
-/** A browser that trusts the internal authority's root loads a page with a hundred images over HTTP/2. */
+/** A browser that trusts the internal authority's root loads a page with a hundred images, and the quickstart, over HTTP/2. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, serve, temporaryFolder } from '../harness.ts';
+import { freePorts, ROOT, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
 
 const IMAGES = 100;
 
@@ -25,16 +25,29 @@ Promise.all(images).then(async loaded => {
 });
 </script></body>`;
 
-const browser = suite('a browser over HTTPS');
+/** The quickstart's site under a name, so that it is served over HTTPS, with an access log; its tests and options left out. */
+function quickstart(): string {
+	const folder = path.join(ROOT, 'fixtures/quickstart');
+	const text = readFileSync(path.join(folder, 'Configfile'), 'utf8');
+	return text
+		.slice(text.indexOf('let docs'), text.indexOf('\ntest '))
+		.replace(':{$QUICKSTART_PORT:8080} {', 'quick.localhost {\n\tlog {\n\t\toutput stdout\n\t}')
+		.replaceAll('root site', `root ${path.join(folder, 'site')}`);
+}
 
-browser('trusts the root, speaks HTTP/2 and gets every image', async () => {
-	const folder = temporaryFolder();
-	const [port = 0, httpPort = 0] = await freePorts(2);
+const browser = suite('a browser over HTTPS');
+const folder = temporaryFolder();
+let server: ServerProcess;
+let port = 0;
+
+browser.before(async () => {
+	const ports = await freePorts(2);
+	port = ports[0]!;
 	writeFileSync(path.join(folder, 'index.html'), PAGE);
 	writeFileSync(
 		path.join(folder, 'Configfile'),
 		`{
-	http_port ${httpPort}
+	http_port ${ports[1]}
 	https_port ${port}
 	storage file_system ${folder}/store
 }
@@ -44,7 +57,7 @@ localhost {
 	}
 	handle /image/* {
 		header Content-Type image/svg+xml
-		respond '<svg xmlns="http://www.w3.org/2000/svg" width="4" height="4"><rect width="4" height="4"/></svg>'
+		respond \`<svg xmlns="http://www.w3.org/2000/svg" width="4" height="4"><rect width="4" height="4"/></svg>\`
 	}
 	handle /done/* {
 		respond 204
@@ -54,34 +67,50 @@ localhost {
 		file_server
 	}
 }
-`.replaceAll("'", '`'),
+${quickstart()}`,
 	);
-	const server = await serve([], port, { cwd: folder });
-	try {
-		const store = path.join(folder, '.pki/nssdb');
-		mkdirSync(store, { recursive: true });
-		const root = path.join(folder, 'store/pki/authorities/local/root.crt');
-		const certutil = (...args: readonly string[]) => spawnSync('certutil', ['-d', `sql:${store}`, ...args]).status;
-		assert.is(certutil('-N', '--empty-password'), 0);
-		assert.is(certutil('-A', '-t', 'C,,', '-n', 'root', '-i', root), 0);
-		const child = spawn(
-			'chromium',
-			[
-				...['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', `--user-data-dir=${temporaryFolder()}`],
-				...['--remote-debugging-port=0', `https://localhost:${port}/`],
-			],
-			{ stdio: 'ignore', env: { ...process.env, HOME: folder } },
+	server = await serve([], port, { cwd: folder });
+	const store = path.join(folder, '.pki/nssdb');
+	mkdirSync(store, { recursive: true });
+	const root = path.join(folder, 'store/pki/authorities/local/root.crt');
+	const certutil = (...args: readonly string[]) => spawnSync('certutil', ['-d', `sql:${store}`, ...args]).status;
+	assert.is(certutil('-N', '--empty-password'), 0);
+	assert.is(certutil('-A', '-t', 'C,,', '-n', 'root', '-i', root), 0);
+});
+
+browser.after(async () => {
+	await server.stop();
+});
+
+/** Opens a page until the server's log says that something has come, a minute at most. */
+async function visit(url: string, come: () => boolean): Promise<void> {
+	const child = spawn(
+		'chromium',
+		[
+			...['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', `--user-data-dir=${temporaryFolder()}`],
+			...['--remote-debugging-port=0', url],
+		],
+		{ stdio: 'ignore', env: { ...process.env, HOME: folder } },
+	);
+	const end = performance.now() + 60_000;
+	while (!come() && performance.now() < end) await new Promise(resolve => setTimeout(resolve, 100));
+	child.kill('SIGKILL');
+	await once(child, 'close');
+}
+
+browser('trusts the root, speaks HTTP/2 and gets every image', async () => {
+	const done = /"uri":"(\/done\/[^"]*)"/;
+	await visit(`https://localhost:${port}/`, () => done.test(server.output()));
+	assert.is(done.exec(server.output())?.[1], `/done/${IMAGES}/h2/true`, server.output().slice(-2000));
+});
+
+browser('shows the quickstart with its style and script, over HTTP/2', async () => {
+	const came = (uri: string) =>
+		new RegExp(`"proto":"HTTP/2.0","method":"GET","host":"quick.localhost:${port}","uri":"${uri}"`).test(
+			server.output(),
 		);
-		const done = /"uri":"(\/done\/[^"]*)"/;
-		const end = performance.now() + 60_000;
-		while (!done.test(server.output()) && performance.now() < end)
-			await new Promise(resolve => setTimeout(resolve, 100));
-		child.kill('SIGKILL');
-		await once(child, 'close');
-		assert.is(done.exec(server.output())?.[1], `/done/${IMAGES}/h2/true`, server.output().slice(-2000));
-	} finally {
-		await server.stop();
-	}
+	await visit(`https://quick.localhost:${port}/`, () => came('/') && came('/style.css') && came('/ask.js'));
+	for (const uri of ['/', '/style.css', '/ask.js']) assert.ok(came(uri), `${uri}\n${server.output().slice(-3000)}`);
 });
 
 browser.run();
