@@ -46,8 +46,10 @@ export const log: SiteDirective = {
 		'`console` and `json` take `message_key`, `level_key`, `time_key`, `name_key`, `line_ending`, `time_format`, `time_local`,',
 		'`duration_format` and `level_format`. The filters of `filter`, by the path of a field, are `delete`, `rename`, `replace`,',
 		'`hash`, `ip_mask`, `query`, `cookie`, `set_cookie`, `regexp` and `multi_regexp`; letter case of names does not count.',
-		'`append` adds fields, `journald` the priority of syslog. Values of `Cookie`, `Set-Cookie`, `Authorization` and',
-		'`Proxy-Authorization` are never written.',
+		'`append` adds fields, `journald` the priority of syslog. Values of `Cookie`, `Set-Cookie`, `Authorization`,',
+		'`Proxy-Authorization` and of fields whose names hold api-key, token, secret or password are not written, unless the',
+		'option `log_credentials` of `servers` asks for them. An entry names the `handler` that answered, and the `uuid` of the',
+		'request where its configuration uses `{http.request.uuid}`.',
 	].join('\n'),
 	lower: ({ line, args }, site, cx) => {
 		cx.count(line, args, 0, 1, log.usage);

@@ -1,4 +1,6 @@
 /** Access logs on a data-plane thread: an exchange becomes one line here, lines travel to the main thread in batches. */
+
+import { UUID_VARIABLE } from '../../compiler/codegen/placeholders/request.ts';
 import { type ProxyFacts, proxyFactsOf } from '../../compiler/directives/reverse-proxy/proxy-facts.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { AccessLog, AccessLogSettings } from '../../compiler/exchange/leases.ts';
@@ -81,6 +83,10 @@ export class AccessLogger implements AccessLog {
 		if (x.fileFrom !== '') entry += `,"file":"${x.fileFrom}"`;
 		if (x.encodedAs !== '') entry += `,"encoding":"${x.encodedAs}"`;
 		if (x.cacheStatus !== '') entry += `,"cache":"${x.cacheStatus}"`;
+		if (x.answeredBy !== '') entry += `,"handler":"${x.answeredBy}"`;
+		// Whoever gives requests an id by it finds them again by it.
+		const uuid = x.variable(UUID_VARIABLE);
+		if (uuid !== undefined) entry += `,"uuid":"${uuid as string}"`;
 		const more = members(x.log?.fields);
 		return more === '' ? entry : `${entry},${more}`;
 	}

@@ -5,7 +5,8 @@ import { requestBodyBytes } from '../request-body.ts';
 import { family, type Placeholder, plain } from './placeholder.ts';
 import { URI_PLACEHOLDERS } from './uri.ts';
 
-const UUID_VARIABLE = 'http.request.uuid';
+/** Variable under which the UUID of a request is kept once it has been made. */
+export const UUID_VARIABLE = 'http.request.uuid';
 
 function hostPort(host: string, port: number): string {
 	return host.includes(':') ? `[${host}]:${port}` : host === '' ? '' : `${host}:${port}`;
