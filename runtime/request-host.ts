@@ -194,11 +194,13 @@ export class RequestHost implements ProtocolHost {
 		const bug = known ? (error.status === 500 ? error.cause : undefined) : error;
 		const serious = !known || bug !== undefined || (error.status >= 500 && !handled);
 		if (!serious && !this.#thread.debug) return;
+		const text = error instanceof Error ? error.message : String(error);
 		// Neither fields nor query: both may carry secrets.
 		this.#thread.log({
 			level: serious ? 'error' : 'debug',
 			logger: 'http.log.error',
-			message: error instanceof Error ? error.message : String(error),
+			// What nobody has foreseen begins as the compatible server's entries do, for whoever looks for them.
+			message: known ? text : `http: panic serving ${x.connection.remoteAddress}: ${text}`,
 			fields: {
 				status: x.response.status,
 				site: x.site,

@@ -102,7 +102,7 @@ host('a bug in a handler is 500, at once or later, logged without what may be se
 		await host.handle(x);
 		assert.is(x.response.status, 500);
 		assert.is(entries[0]!.level, 'error');
-		assert.is(entries[0]!.message, 'boom');
+		assert.is(entries[0]!.message, 'http: panic serving 127.0.0.1: boom');
 		assert.not.match(JSON.stringify(entries), 's3cret');
 	}
 });
