@@ -137,8 +137,9 @@ export class SharedCache implements ResponseCache {
 	body(response: CachedResponse, start: number, end: number): Body | undefined {
 		const stored = response as StoredResponse;
 		const { entry, serial } = stored;
-		if (stored.copy !== undefined && end - start === stored.length) {
-			return this.#memory.serial(entry) === serial ? stored.copy : undefined;
+		// What was removed is still there for those who hold it.
+		if (stored.copy !== undefined && end - start === stored.length && this.#memory.serial(entry) === serial) {
+			return stored.copy;
 		}
 		if (!this.#pin(entry, serial)) return undefined;
 		const memory = this.#memory;

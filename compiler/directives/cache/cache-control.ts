@@ -9,6 +9,18 @@ export type Directives = ReadonlyMap<string, string>;
 /** No directive at all. */
 export const NO_DIRECTIVES: Directives = new Map();
 
+/** A dictionary of RFC 9651, of the values that directives have: numbers, strings, tokens, booleans, bytes. */
+const BARE =
+	'(?:-?\\d{1,15}(?:\\.\\d{1,3})?|"(?:[ !#-\\[\\]-~]|\\\\["\\\\])*"|[A-Za-z*][!#$%&\'*+\\-.^_`|~0-9A-Za-z:/]*|\\?[01]|:[A-Za-z0-9+/=]*:)';
+const KEY = '[a-z*][a-z0-9_\\-.*]*';
+const MEMBER = `${KEY}(?:=${BARE})?(?: *; *${KEY}(?:=${BARE})?)*`;
+const DICTIONARY = new RegExp(`^ *${MEMBER}(?:[ \\t]*,[ \\t]*${MEMBER})* *$`);
+
+/** Whether a text is a structured dictionary: targeted directives that are none do not count (RFC 9213 §2.1). */
+export function isDictionary(text: string): boolean {
+	return DICTIONARY.test(text);
+}
+
 const ITEM = /[\t ]*([!#$%&'*+\-.^_`|~0-9A-Za-z]+)(?:[\t ]*=[\t ]*(?:"((?:[^"\\]|\\.)*)"|([^",;\t ]*)))?[^,"]*(?:,|$)/y;
 
 /**

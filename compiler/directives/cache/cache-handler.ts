@@ -7,8 +7,16 @@ import { HttpError } from '../../exchange/http-error.ts';
 import type { CachedResponse, FetchTurn, ResponseCache } from '../../exchange/response-cache.ts';
 import { configuredKey, keyHost, primaryKey, type Role, roleOf } from './cache-key.ts';
 import type { FreshnessRules } from './freshness.ts';
-import { type ClientWishes, clientWishes, currentAge, NO_WISHES, usableOnError, useOf } from './freshness.ts';
-import { keepResponse } from './keep-response.ts';
+import {
+	type ClientWishes,
+	clientWishes,
+	currentAge,
+	modifiedOf,
+	NO_WISHES,
+	usableOnError,
+	useOf,
+} from './freshness.ts';
+import { isStorable, keepResponse } from './keep-response.ts';
 import { select } from './selection.ts';
 import { isNeverKept } from './storable.ts';
 import { answerFromStore } from './stored-answer.ts';
@@ -183,21 +191,23 @@ function hitNote(x: Exchange, { head }: CachedResponse, waited: Fetch['reason'] 
 }
 
 /** Lets later handlers answer. */
-function ask(rules: CacheRules, x: Exchange, fetch: Fetch): void | Promise<void> {
+function ask(rules: CacheRules, x: Exchange, wanted: Fetch): void | Promise<void> {
 	const { request, response } = x;
 	const { cache } = rules;
 	const before = response.headers.clone();
 	const asked = request.headers.clone();
+	// It must still be there when the origin says that it is right, or fails; what is gone by now is nothing to go by.
+	const release = wanted.stored && cache.hold(wanted.stored);
+	const fetch: Fetch = release ? wanted : { ...wanted, stored: undefined };
 	const { stored, role } = fetch;
-	let release: (() => void) | undefined;
+	let validates = false;
 	if (role === 'serve') for (const name of CONDITIONAL) request.headers.delete(name);
 	if (stored !== undefined && !request.headers.has('range')) {
 		for (const name of CONDITIONAL) request.headers.delete(name);
 		const { etag, modified } = stored.head;
-		// It must still be there when the origin says that it is right.
-		if (etag !== undefined || modified !== undefined) release = cache.hold(stored);
-		if (release && etag !== undefined) request.headers.set('If-None-Match', etag);
-		if (release && modified !== undefined) request.headers.set('If-Modified-Since', httpDate(modified));
+		validates = etag !== undefined || modified !== undefined;
+		if (etag !== undefined) request.headers.set('If-None-Match', etag);
+		if (modified !== undefined) request.headers.set('If-Modified-Since', httpDate(modified));
 	}
 	const askedAt = x.now();
 	const since = cache.moment(keyHost(request), x.received.path, x.received.query);
@@ -205,10 +215,10 @@ function ask(rules: CacheRules, x: Exchange, fetch: Fetch): void | Promise<void>
 		request.headers.clear();
 		for (let i = 0; i < asked.size; i++) request.headers.add(asked.nameAt(i), asked.valueAt(i));
 	};
-	const answered = (): void => {
+	const answered = (): void | Promise<void> => {
 		restore();
 		try {
-			settle(rules, x, fetch, before, { askedAt, cameAt: x.now(), since }, release !== undefined);
+			return settle(rules, x, fetch, before, { askedAt, cameAt: x.now(), since }, validates);
 		} catch (error) {
 			fetch.turn?.done('failed');
 			throw error;
@@ -239,8 +249,7 @@ function ask(rules: CacheRules, x: Exchange, fetch: Fetch): void | Promise<void>
 		failed(error);
 		return;
 	}
-	if (pending instanceof Promise) return pending.then(answered, failed);
-	answered();
+	return pending instanceof Promise ? pending.then(answered, failed) : answered();
 }
 
 /** Later handlers have answered. */
@@ -251,7 +260,7 @@ function settle(
 	before: HeaderList,
 	times: FetchTimes,
 	validates: boolean,
-): void {
+): void | Promise<void> {
 	const { cache } = rules;
 	const { response } = x;
 	const { stored, turn } = fetch;
@@ -263,6 +272,11 @@ function settle(
 		return;
 	}
 	if (stored !== undefined && status === 304 && validates) {
+		if (!confirms(response.headers, stored)) {
+			cache.remove(stored);
+			discard(x, before);
+			return ask(rules, x, { ...fetch, stored: undefined });
+		}
 		const head = refreshedHead(stored.head, response.headers, before, times, rules);
 		const refreshed = cache.refresh(stored, head);
 		cache.count('revalidated');
@@ -290,7 +304,8 @@ function settle(
 	if (unkept !== undefined) turn?.done(unkept);
 	// A full answer says that what is stored no longer suits (RFC 9111 §4.3.3), were it only because no other may be stored.
 	if (!kept && stored !== undefined && status < 500 && !isNeverKept(status) && isForAll(x, fetch)) cache.remove(stored);
-	if (stored !== undefined && fetch.role === 'look' && x.request.method === 'HEAD') judgeByHead(cache, stored, x);
+	if (stored !== undefined && role === 'look' && x.request.method === 'HEAD')
+		judgeByHead(rules, stored, x, before, times);
 	if (rules.tells)
 		tell(
 			x,
@@ -303,13 +318,35 @@ function isForAll({ request: { headers } }: Exchange, { role, wishes }: Fetch): 
 	return role === 'serve' && !wishes.noStore && !headers.has('authorization') && !headers.has('cookie');
 }
 
-/** A HEAD that says other things than the stored response shows that it is no longer right (RFC 9111 §4.3.5). */
-function judgeByHead(cache: ResponseCache, stored: CachedResponse, { response }: Exchange): void {
-	if (response.status !== 200) return;
-	const etag = response.headers.get('etag');
-	const length = response.headers.get('content-length');
-	if ((etag !== undefined && etag !== stored.head.etag) || (length !== undefined && length !== String(stored.length))) {
-		cache.remove(stored);
+/** Whether a 304 is about the stored response: one that names another is not (RFC 9111 §4.3.4). */
+function confirms(headers: HeaderList, { head }: CachedResponse): boolean {
+	const etag = headers.get('etag');
+	return etag === undefined || (head.etag !== undefined && etag.replace(/^W\//, '') === head.etag.replace(/^W\//, ''));
+}
+
+/**
+ * A HEAD that says other things than the stored response shows that it is no longer right; one that says the same brings
+ * its fields up to date (RFC 9111 §4.3.5).
+ */
+function judgeByHead(
+	rules: CacheRules,
+	stored: CachedResponse,
+	x: Exchange,
+	before: HeaderList,
+	times: FetchTimes,
+): void {
+	const { cache } = rules;
+	const { status, headers } = x.response;
+	if (status !== 200) return;
+	const length = headers.get('content-length');
+	const { etag, modified } = stored.head;
+	const same =
+		(length === undefined || length === String(stored.length)) &&
+		(headers.has('etag') ? headers.get('etag') === etag : true) &&
+		(headers.has('last-modified') ? modifiedOf(headers, times.cameAt) === modified : true);
+	if (!same) cache.remove(stored);
+	else if ((headers.has('etag') || headers.has('last-modified')) && isStorable(rules, x, times, NO_WISHES)) {
+		cache.refresh(stored, refreshedHead(stored.head, headers, before, times, rules));
 	}
 }
 

@@ -2,7 +2,7 @@
 import type { HeaderList } from '../../exchange/header-list.ts';
 import type { CachedHead } from '../../exchange/response-cache.ts';
 import { parseHttpDate } from '../file-server/conditional.ts';
-import { type Directives, parseDirectives, timeOf } from './cache-control.ts';
+import { type Directives, isDictionary, parseDirectives, timeOf } from './cache-control.ts';
 
 /** What the configuration says of responses that say nothing themselves; times in milliseconds. */
 export interface FreshnessRules {
@@ -29,7 +29,7 @@ export function responseDirectives(headers: HeaderList): {
 	readonly targeted: boolean;
 } {
 	const targeted = headers.combined('cdn-cache-control');
-	if (targeted !== undefined) {
+	if (targeted !== undefined && isDictionary(targeted)) {
 		const directives = parseDirectives(targeted);
 		if (directives.size > 0) return { directives, targeted: true };
 	}

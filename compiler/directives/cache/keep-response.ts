@@ -11,6 +11,21 @@ import { objectionTo } from './storable.ts';
 import { type FetchTimes, storedHead } from './stored-head.ts';
 import { drain, StoringBody } from './storing-body.ts';
 
+/** Whether a response that has just come may be kept, with what is said of it and of its request. */
+export function isStorable(rules: CacheRules, x: Exchange, times: FetchTimes, wishes: ClientWishes): boolean {
+	const { request, response } = x;
+	const { status, headers } = response;
+	const told = responseDirectives(headers);
+	const lifetime = freshnessLifetime(status, headers, told, rules, times.cameAt);
+	const asked = {
+		authorized: request.headers.has('authorization'),
+		cookies: request.headers.has('cookie'),
+		noStore: wishes.noStore,
+	};
+	const comparable = headers.has('etag') || headers.has('last-modified');
+	return objectionTo(x, status, headers, told.directives, lifetime, asked, comparable) === undefined;
+}
+
 /**
  * Undefined when the response is being kept: then `turn` is told at its end. Otherwise what its fetch was for those who
  * waited.
@@ -27,17 +42,9 @@ export function keepResponse(
 	const { cache } = rules;
 	const { request, response } = x;
 	const { status, headers, body } = response;
-	const told = responseDirectives(headers);
-	const lifetime = freshnessLifetime(status, headers, told, rules, times.cameAt);
-	const asked = {
-		authorized: request.headers.has('authorization'),
-		cookies: request.headers.has('cookie'),
-		noStore: wishes.noStore,
-	};
-	const comparable = headers.has('etag') || headers.has('last-modified');
 	// A failure, or an answer that nobody was there for, says nothing of the next one.
 	const unkept = x.isGone || status >= 500 ? 'failed' : 'private';
-	if (objectionTo(x, status, headers, told.directives, lifetime, asked, comparable)) return unkept;
+	if (!isStorable(rules, x, times, wishes)) return unkept;
 	const length = bodyLength(body);
 	if (length !== undefined && length > rules.largest) return unkept;
 	// What a handler says of the length and then does not give is no whole response.

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Exchange } from '../../exchange/exchange.ts';
 import { HeaderList, sameName } from '../../exchange/header-list.ts';
 import type { CachedHead, CachedResponse, ResponseCache } from '../../exchange/response-cache.ts';
-import { evaluatePreconditions, rangeApplies, type Validators } from '../file-server/conditional.ts';
+import { evaluatePreconditions, parseHttpDate, rangeApplies, type Validators } from '../file-server/conditional.ts';
 import { contentRange, multipartRanges, parseRange } from '../file-server/ranges.ts';
 import { currentAge } from './freshness.ts';
 
@@ -27,7 +27,12 @@ export function answerFromStore(x: Exchange, cache: ResponseCache, stored: Cache
 		else if (first === 114 && sameName(name, 'range')) ranged = true;
 	}
 	const validators: Validators = { etag: head.etag, modified: head.modified };
-	if (conditional && head.status === 200 && evaluatePreconditions(asked, validators, now) === 'not-modified') {
+	// Without `Last-Modified` a client may go by the `Date` that it was given (RFC 9111 §4.3.2).
+	const compared: Validators = {
+		etag: head.etag,
+		modified: head.modified ?? (conditional ? dateOf(head, now) : undefined),
+	};
+	if (conditional && head.status === 200 && evaluatePreconditions(asked, compared, now) === 'not-modified') {
 		response.status = 304;
 		response.headers = fieldsOf(response.headers, head, now, note);
 		response.headers.filter(name => !OF_CONTENT.has(name.toLowerCase()));
@@ -51,6 +56,14 @@ export function answerFromStore(x: Exchange, cache: ResponseCache, stored: Cache
 	response.headers = fieldsOf(response.headers, head, now, note);
 	response.body = body;
 	return true;
+}
+
+/** `Date` of a stored response in seconds. */
+function dateOf({ fields }: CachedHead, now: number): number | undefined {
+	for (let i = 0; i < fields.length; i += 2) {
+		if (sameName(fields[i]!, 'date')) return parseHttpDate(fields[i + 1]!.trim(), now);
+	}
+	return undefined;
 }
 
 /** Undefined when the range does not count. */
