@@ -1,6 +1,20 @@
 /** `fs`: the file system that files are served from. */
+import type { LowerContext } from '../lower/lower-context.ts';
+import type { Word } from '../syntax/ast.ts';
 import { handlerDirective } from './directive.ts';
 import type { SetVariablesStep } from './vars.ts';
+
+/** Whether a word names the file system there is; any other is refused. */
+export function isFileSystem({ text, span }: Word, cx: LowerContext): boolean {
+	if (text === 'default') return true;
+	cx.problem(
+		'error',
+		'fs/unavailable',
+		span,
+		`The file system \`${text}\` is not part of this build: there is only \`default\`.`,
+	);
+	return false;
+}
 
 const USAGE = 'fs [matcher] default';
 
@@ -22,17 +36,8 @@ export const fs = handlerDirective<SetVariablesStep>({
 	lower: ({ line, args }, cx) => {
 		cx.noBlock(line);
 		if (!cx.count(line, args, 1, 1, USAGE)) return undefined;
-		const { text, span } = args[0]!;
-		if (text !== 'default') {
-			cx.problem(
-				'error',
-				'fs/unavailable',
-				span,
-				`The file system \`${text}\` is not part of this build: there is only \`default\`.`,
-			);
-			return undefined;
-		}
-		return { handler: 'set_variables', variables: { fs: text } };
+		if (!isFileSystem(args[0]!, cx)) return undefined;
+		return { handler: 'set_variables', variables: { fs: args[0]!.text } };
 	},
 	schema: { properties: {} },
 	compile: undefined,

@@ -4,6 +4,7 @@ import type { Step } from '../../document/document.ts';
 import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Word } from '../../syntax/ast.ts';
 import { type DirectiveLine, handlerDirective } from '../directive.ts';
+import { isFileSystem } from '../fs.ts';
 import { BROWSE, type BrowseSettings, lowerBrowse } from './browse/browse-settings.ts';
 import { compileFiles } from './files-handler.ts';
 import { SIDECAR_CODINGS, type SidecarCoding } from './precompressed.ts';
@@ -34,10 +35,7 @@ export interface FilesStep extends Step {
 }
 
 const USAGE =
-	'file_server [matcher] [browse] { root PATH; index NAME…; hide PATTERN…; browse [TEMPLATE] { … }; precompressed [br | zstd | gzip]…; status CODE; pass_thru; disable_canonical_uris; follow_symlinks; etag_file_extensions .EXT… }';
-
-/** What both languages have here and this build cannot run. */
-const LATER = ['fs'] as const;
+	'file_server [matcher] [browse] { fs default; root PATH; index NAME…; hide PATTERN…; browse [TEMPLATE] { … }; precompressed [br | zstd | gzip]…; status CODE; pass_thru; disable_canonical_uris; follow_symlinks; etag_file_extensions .EXT… }';
 
 /** A draft that the lines of the block fill. */
 type Draft = { -readonly [K in keyof FilesStep]: FilesStep[K] } & { handler: 'files' };
@@ -55,9 +53,6 @@ function lower({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | und
 		cx.noBlock(sub);
 		if (cx.count(sub, words, 0, 0, USAGE)) set();
 	};
-	const later = Object.fromEntries(
-		LATER.map(name => [name, (_: readonly Word[], sub: { words: readonly Word[] }) => unavailable(cx, sub.words[0]!)]),
-	);
 	cx.subdirectives(
 		line.block,
 		{
@@ -119,22 +114,16 @@ function lower({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | und
 				}
 				if (extensions.length > 0) step.etag_file_extensions = extensions;
 			},
-			...later,
+			fs: (words, sub) => {
+				cx.noBlock(sub);
+				if (cx.count(sub, words, 1, 1, 'fs default')) isFileSystem(words[0]!, cx);
+			},
 		},
 		'file_server',
 	);
 	hide.push(...cx.files);
 	if (hide.length > 0) step.hide = [...new Set(hide)];
 	return step;
-}
-
-function unavailable(cx: LowerContext, word: Word): void {
-	cx.problem(
-		'error',
-		'directive/unavailable',
-		word.span,
-		`\`${word.text}\` of \`file_server\` is not part of this build yet.`,
-	);
 }
 
 /** A path against the folder of the file that it stands in; one that begins with a placeholder is taken as it is. */
@@ -160,6 +149,7 @@ counts at once. The access log says in \`file\` where one was: \`memory\`, \`hel
 
 | Line | Meaning |
 | --- | --- |
+| \`fs default\` | The file system: there is no other. |
 | \`root PATH\` | Folder to serve. |
 | \`index NAME…\` | Names tried in a folder, in order. |
 | \`hide PATTERN…\` | Not shown: every file and folder of that name, or, with a slash in it, that path and all below it. \`*\`, \`?\` and \`[a-z]\` work. The configuration and the files it imports are always hidden. |

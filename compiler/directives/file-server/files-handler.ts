@@ -370,7 +370,6 @@ function answer(
 	x.answeredBy = 'files';
 	x.fileFrom = file.from;
 	headers.add('Vary', 'Accept-Encoding');
-	if (coding !== undefined) headers.set('Content-Encoding', coding);
 	if (own.etag !== undefined && !headers.has('etag')) headers.add('Etag', own.etag);
 	if (own.modified !== undefined) headers.set('Last-Modified', dateOf(own.modified, facts));
 	response.body = body;
@@ -378,6 +377,7 @@ function answer(
 		response.status = 304;
 		return false;
 	}
+	if (coding !== undefined) headers.set('Content-Encoding', coding);
 	if (isPlain) headers.set('Accept-Ranges', 'bytes');
 	if (ranges === 'unsatisfiable') {
 		response.status = 416;

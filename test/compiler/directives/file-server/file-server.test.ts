@@ -85,14 +85,15 @@ lowering('a placeholder at the beginning of a path is left alone', () => {
 	assert.is(step.status, '{http.error.status_code}');
 });
 
-lowering('what later builds bring is refused by name, what nobody knows as unknown', () => {
+lowering('another file system is refused by name, what nobody knows as unknown', () => {
 	for (const dialect of ['configfile', 'compatfile'] as const) {
 		const { document, diagnostics } = site('file_server {\nfs f\n}', dialect);
 		assert.is(document, undefined);
 		assert.equal(
 			diagnostics.map(one => `${one.code} ${one.message}`),
-			['directive/unavailable `fs` of `file_server` is not part of this build yet.'],
+			['fs/unavailable The file system `f` is not part of this build: there is only `default`.'],
 		);
+		assert.is(stepOf(site('file_server {\nfs default\n}', dialect)).fs, undefined);
 		const unknown = site('file_server {\nindx a\n}', dialect).diagnostics;
 		assert.equal(
 			unknown.map(one => one.code),
