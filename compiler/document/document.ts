@@ -5,9 +5,6 @@ import type { LogFormat } from '../providers/log-formats/log-format.ts';
 import type { LogOutput } from '../providers/log-writers/log-output.ts';
 import type { SiteTls } from '../tls/site-tls.ts';
 
-/** Plain JSON. */
-export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
-
 /** A tagged matcher: `{"type":"path","patterns":["/api/*"]}`, `{"type":"all","of":[…]}`, `{"type":"any","of":[…]}`, `{"type":"not","of":{…}}`. */
 export interface Matcher {
 	readonly type: string;

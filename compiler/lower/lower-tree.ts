@@ -34,12 +34,6 @@ export interface LowerTreeInput {
 /** The parts of a tree that are lowered before any site. */
 export type SharedTree = Omit<ConfigTree, 'sites'>;
 
-/** Lowers a tree. The document is complete but for what was reported. */
-export function lowerTree(tree: ConfigTree, input: LowerTreeInput): Document {
-	const lowering = new TreeLowering(tree, () => tree.sites, input);
-	return lowering.document(tree.sites.map(block => lowering.site(block, { origins: input.origins })));
-}
-
 /** How a site is lowered. */
 export interface SiteLoweringOptions {
 	/** Takes the places that the site's objects come from. */
