@@ -32,6 +32,7 @@ export class Wire implements SocketHolder {
 	#memory: Buffer | undefined = undefined;
 	/** The first bytes of shared memory. */
 	#short: Buffer | undefined = undefined;
+	#less = false;
 
 	constructor(holder: WireHolder) {
 		this.holder = holder;
@@ -95,6 +96,7 @@ export class Wire implements SocketHolder {
 		if (!direct || this.#memory !== this.#shared) return;
 		this.#short ??= this.#shared!.subarray(0, SHORT_READ);
 		direct.nextMemory = this.#short;
+		this.#less = true;
 	}
 
 	/** True where `readInto` has an effect. */
@@ -106,6 +108,7 @@ export class Wire implements SocketHolder {
 	readInto(memory: Buffer | undefined): void {
 		const direct = this.#direct;
 		if (!direct) return;
+		this.#less = false;
 		this.#memory = memory ?? this.#shared!;
 		direct.nextMemory = this.#memory;
 	}
@@ -113,6 +116,7 @@ export class Wire implements SocketHolder {
 	// SocketHolder.
 
 	received(count: number): void {
+		if (this.#less) this.readInto(undefined);
 		if (!this.holder.received(this.#memory!, count)) this.#direct!.pause();
 	}
 

@@ -13,10 +13,27 @@ export interface RelayOwner {
 	relayFailed(): void;
 }
 
+/** Bytes of a body that is worth it. */
+export const LARGE_BODY = 131_072;
+
+/** A relay for a body, if it is large and something can be moved. */
+export function relayFor(
+	length: number,
+	wire: Wire,
+	body: ClientBody,
+	open: (() => SocketRelay | undefined) | undefined,
+	owner: RelayOwner,
+): BodyRelay | undefined {
+	if (length < LARGE_BODY || wire.descriptor < 0) return undefined;
+	const relay = open?.();
+	return relay && new BodyRelay(wire, body, relay, owner);
+}
+
 /** The relay of one body. It is used by whoever pulls the body, between two pulls. */
 export class BodyRelay {
-	/** True once the system has moved something. */
-	active = false;
+	/** Whether the system has moved something, and whether it was waited for once. */
+	#active = false;
+	#probed = false;
 	readonly #wire: Wire;
 	readonly #body: ClientBody;
 	readonly #relay: SocketRelay;
@@ -27,7 +44,18 @@ export class BodyRelay {
 		this.#body = body;
 		this.#relay = relay;
 		this.#owner = owner;
-		body.sendTo = socket => this.#sendTo(socket);
+		body.mover = socket => this.#sendTo(socket);
+	}
+
+	/**
+	 * While bytes are received: whether the next read should only tell that there are more. So it is where the system moves them,
+	 * and once to find that out.
+	 */
+	get short(): boolean {
+		if (this.#active) return this.#body.awaited;
+		const first = !this.#probed;
+		this.#probed = true;
+		return first;
 	}
 
 	#sendTo(socket: number): number {
@@ -42,7 +70,7 @@ export class BodyRelay {
 			return given;
 		}
 		if (taken === 0) return 0;
-		this.active = true;
+		this.#active = true;
 		this.#owner.moved(taken, rest === undefined || this.#body.push(rest));
 		return given;
 	}

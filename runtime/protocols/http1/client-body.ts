@@ -24,8 +24,9 @@ export interface PieceOwner {
 export class ClientBody implements BodySource {
 	readonly length: number | undefined;
 	trailers: HeaderList | undefined = undefined;
-	/** Set while the system can move what has not come yet. */
-	sendTo: ((socket: number) => number) | undefined = undefined;
+	/** Has the system move what has not come yet, if something can. */
+	mover: ((socket: number) => number) | undefined = undefined;
+	#pulled = false;
 	readonly #owner: BodyOwner;
 	readonly #memory: PieceOwner;
 	/** The piece that is the consumer's until its next pull. */
@@ -43,6 +44,11 @@ export class ClientBody implements BodySource {
 		this.#owner = owner;
 		this.#memory = memory;
 		this.length = length;
+	}
+
+	/** Not before something has been pulled: the first piece goes with the head. */
+	get sendTo(): ((socket: number) => number) | undefined {
+		return this.#pulled ? this.mover : undefined;
 	}
 
 	/** True when all that has come has been pulled, and more is to come. */
@@ -92,6 +98,7 @@ export class ClientBody implements BodySource {
 	}
 
 	pull(): Uint8Array | null | Promise<Uint8Array | null> {
+		this.#pulled = true;
 		if (this.#lent !== undefined) {
 			this.#memory.giveBack(this.#lent);
 			this.#lent = undefined;

@@ -7,7 +7,7 @@ import type { ClientSocket } from '../client-socket.ts';
 import { type OutputOwner, SocketOutput } from '../socket-output.ts';
 import { errorText, type Wire, type WireHolder } from '../wire.ts';
 import { BlockReader } from './block-reader.ts';
-import { BodyRelay, type RelayOwner } from './body-relay.ts';
+import { type BodyRelay, type RelayOwner, relayFor } from './body-relay.ts';
 import type { ChunkedDecoder, ChunkSink } from './chunked-decoder.ts';
 import { type BodyOwner, ClientBody } from './client-body.ts';
 import type { ClientCall, ClientOptions, ConnectionKeeper, KeptConnection } from './client-call.ts';
@@ -204,7 +204,6 @@ export class ClientConnection
 					this.#readHead(bytes, count);
 					break;
 				case 'length':
-					if (this.#relay === undefined && this.#remaining >= LARGE_PIECE * 2) this.#beginRelay();
 					this.#readLength(bytes, 0, count);
 					break;
 				case 'chunked':
@@ -287,7 +286,9 @@ export class ClientConnection
 				}
 				this.#remaining = head.length;
 				this.#beginBody(call, head, 'length');
-				if (start < end && this.#call === call) this.#readLength(data, start, end);
+				if (this.#call !== call) return;
+				this.#relay = relayFor(head.length, this.#wire, this.#body!, this.#options.relay, this);
+				if (start < end) this.#readLength(data, start, end);
 				return;
 			case 'chunked':
 				this.#answerChunked(call, head, data, start, end);
@@ -347,18 +348,12 @@ export class ClientConnection
 		this.#remaining -= to - start;
 		const body = this.#body!;
 		// Where the system moves the rest, a read only tells that there is some.
-		const short = this.#relay?.active === true && body.awaited;
+		const short = this.#relay?.short === true;
 		this.#wanted = body.push(this.#blocks.piece(bytes, start, to, !short && this.#remaining >= LARGE_PIECE));
 		if (short) this.#wire.readLess();
 		if (this.#remaining > 0) return;
 		body.end(undefined);
 		this.#responseEnded(to < end);
-	}
-
-	/** The body is large enough for the system to move its rest, if whoever pulls it asks for that. */
-	#beginRelay(): void {
-		const relay = this.#options.relay?.();
-		if (relay) this.#relay = new BodyRelay(this.#wire, this.#body!, relay, this);
 	}
 
 	// RelayOwner.

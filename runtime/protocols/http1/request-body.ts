@@ -5,6 +5,7 @@ import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
 import type { ProtocolLimits } from '../protocol.ts';
 import type { BlockReader } from './block-reader.ts';
+import { LARGE_BODY } from './body-relay.ts';
 import { ChunkedDecoder, type ChunkSink } from './chunked-decoder.ts';
 import { CHUNKED } from './head-parser.ts';
 import { BODY_HIGH_WATER } from './limits.ts';
@@ -30,10 +31,11 @@ export class RequestBody implements BodySource, ChunkSink {
 	readonly length: number | undefined;
 	/** True once the last byte has come in, taken or not. */
 	complete = false;
-	/** Set while the system can move what has not come yet. */
-	sendTo: ((socket: number) => number) | undefined = undefined;
-	/** Whether it has. */
+	/** Has the system move what has not come yet, if something can; whether it has, and whether it was waited for once. */
+	#mover: ((socket: number) => number) | undefined = undefined;
 	#relayed = false;
+	#probed = false;
+	#pulled = false;
 	readonly #feeder: BodyFeeder;
 	readonly #decoder: ChunkedDecoder | undefined;
 	#remaining: number;
@@ -101,6 +103,7 @@ export class RequestBody implements BodySource, ChunkSink {
 	}
 
 	pull(): Uint8Array | null | Promise<Uint8Array | null> {
+		this.#pulled = true;
 		if (this.#lent !== undefined) {
 			this.#blocks?.giveBack(this.#lent);
 			this.#lent = undefined;
@@ -177,11 +180,10 @@ export class RequestBody implements BodySource, ChunkSink {
 			return;
 		}
 		// Where the system moves the rest, a read only tells that there is some.
-		const short = this.#relayed && this.#waiter !== undefined;
+		const short = this.#readsLess();
 		const more = !short && this.#decoder === undefined && this.#remaining >= LARGE_PIECE;
 		const piece = this.#blocks ? this.#blocks.piece(bytes, start, end, more) : bytes.subarray(start, end);
 		if (short) this.#blocks?.taker.readLess();
-		else if (more && this.#received > length) this.sendTo ??= this.#relay();
 		const waiter = this.#waiter;
 		if (waiter) {
 			this.#waiter = undefined;
@@ -191,6 +193,20 @@ export class RequestBody implements BodySource, ChunkSink {
 		}
 		this.#queue.push(piece);
 		this.#queued += piece.length;
+	}
+
+	/** Not before something has been pulled: the first piece goes with the head. */
+	get sendTo(): ((socket: number) => number) | undefined {
+		return this.#pulled ? this.#mover : undefined;
+	}
+
+	/** Whether the next read should only tell that there are more: where the system moves them, and once to find that out. */
+	#readsLess(): boolean {
+		if (this.#relayed) return this.#waiter !== undefined;
+		if (this.#probed || this.#decoder !== undefined || this.#remaining < LARGE_BODY) return false;
+		this.#probed = true;
+		this.#mover = this.#relay();
+		return this.#mover !== undefined;
 	}
 
 	/** What moves the rest past this program, if anything does. */

@@ -62,6 +62,8 @@ export class SocketInput implements SocketHolder, BlockTaker {
 	/** What is read into in place of the shared memory. */
 	#block: Buffer | undefined = undefined;
 	#receiving = false;
+	/** The read under way is to be a short one. */
+	#less = false;
 	#blocks: BlockReader | undefined = undefined;
 	#paused = false;
 	#upgraded: UpgradedStream | undefined = undefined;
@@ -136,6 +138,7 @@ export class SocketInput implements SocketHolder, BlockTaker {
 	}
 
 	received(count: number): void {
+		if (this.#less) this.readInto(undefined);
 		const block = this.#block;
 		const bytes = block === undefined ? this.#memory!.first(count) : block.subarray(0, count);
 		if (this.#upgraded === undefined) {
@@ -152,7 +155,9 @@ export class SocketInput implements SocketHolder, BlockTaker {
 
 	/** BlockTaker */
 	readLess(): void {
-		if (this.#receiving && this.#block === undefined) (this.socket as DirectSocket).nextMemory = this.#memory!.short;
+		if (!this.#receiving || this.#block !== undefined) return;
+		(this.socket as DirectSocket).nextMemory = this.#memory!.short;
+		this.#less = true;
 	}
 
 	/** For bodies, where bytes are the sink's only until it returns. */
@@ -168,6 +173,7 @@ export class SocketInput implements SocketHolder, BlockTaker {
 
 	/** BlockTaker */
 	readInto(memory: Buffer | undefined): void {
+		this.#less = false;
 		this.#block = memory;
 		(this.socket as DirectSocket).nextMemory = memory ?? this.#memory!.buffer;
 	}
