@@ -18,6 +18,10 @@ const LOOK_INTERVAL = 250;
 /** Answers before which a rate says nothing. */
 const FEWEST_ANSWERS = 20;
 
+/** Times that going back is tried when a thread dies meanwhile, as what was loaded may make them do; milliseconds between. */
+const MOST_TRIES = 20;
+const RETRY_DELAY = 500;
+
 /** A load that has been applied and waits. */
 interface Pending {
 	readonly generation: number;
@@ -73,7 +77,7 @@ export class Confirmation {
 
 	/** Keeps the load that waits; its generation, or undefined when none does. */
 	confirm(): number | undefined {
-		const generation = this.#pending?.generation;
+		const generation = this.pending?.generation;
 		this.#forget();
 		return generation;
 	}
@@ -85,13 +89,23 @@ export class Confirmation {
 		this.#forget();
 		// A file that was reloaded since is someone's newer will.
 		if (this.#runtime.generation !== pending.generation) return undefined;
-		const outcome = await this.#runtime.load({
-			format: 'json',
-			text: pending.before,
-			name: 'the former configuration',
-		});
+		let outcome: LoadOutcome;
+		for (let tries = 1; ; tries++) {
+			outcome = await this.#load(pending.before);
+			if (outcome.result !== 'failed' || tries === MOST_TRIES || this.#runtime.generation !== pending.generation) break;
+			await new Promise(resolve => setTimeout(resolve, RETRY_DELAY));
+		}
 		this.#reverted(pending.generation, cause, outcome);
 		return outcome;
+	}
+
+	/** Never rejects: nobody waits for what a timer began. */
+	async #load(text: string): Promise<LoadOutcome> {
+		try {
+			return await this.#runtime.load({ format: 'json', text, name: 'the former configuration' });
+		} catch (error) {
+			return { result: 'failed', message: error instanceof Error ? error.message : String(error) };
+		}
 	}
 
 	/** No more timers. */

@@ -11,8 +11,13 @@ export interface AdminContext {
 	readonly confirmation: Confirmation;
 	/** Throws AdminError 409 while a load waits for its confirmation: what it would go back to must not change. */
 	changeable(): void;
-	/** To be told of every outcome of a change: it is recorded, and saved for `run --resume`. */
-	changed(x: Exchange, outcome: LoadOutcome): void;
+	/**
+	 * To be told of every outcome of a change: it is recorded, and saved for `run --resume`. One that is `tentative` is not
+	 * saved before it is confirmed: a server that dies meanwhile comes back as it was.
+	 */
+	changed(x: Exchange, outcome: LoadOutcome, tentative?: boolean): void;
+	/** A tentative change stays: it is saved. */
+	confirmed(): void;
 	/** Asks for a graceful stop once this exchange has been answered. */
 	stopAfter(x: Exchange): void;
 }

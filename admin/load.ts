@@ -124,7 +124,7 @@ async function loadWhole(x: Exchange, cx: AdminContext): Promise<void> {
 	cx.changeable();
 	const before = terms && runtime.document;
 	const outcome = await runtime.load(input);
-	cx.changed(x, outcome);
+	cx.changed(x, outcome, terms !== undefined);
 	if (terms && outcome.result === 'applied' && !outcome.unchanged) {
 		confirmation.await(outcome.generation, before!, terms);
 		answerOutcome(x, outcome, { confirm: confirmation.pending });
@@ -143,10 +143,11 @@ export const confirmLoad: AdminEndpoint = {
 				schema: { type: 'object', properties: { generation: { type: 'integer' } }, required: ['generation'] },
 			},
 			errors: ['nothing_to_confirm', 'unsupported_media_type'],
-			run: (x, { confirmation }) => {
+			run: (x, cx) => {
 				refuseForms(x);
-				const generation = confirmation.confirm();
+				const generation = cx.confirmation.confirm();
 				if (generation === undefined) throw nothingWaits();
+				cx.confirmed();
 				answerJson(x, 200, JSON.stringify({ generation }));
 			},
 		},

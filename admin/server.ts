@@ -184,7 +184,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 		this.#served = runtime.generation;
 		this.confirmation = new Confirmation(runtime, (generation, cause, outcome) => {
 			options.log('warn', 'a load was taken back', { generation, cause, result: outcome.result });
-			if (outcome.result === 'applied') options.onApplied?.(runtime.document);
+			if (outcome.result === 'applied') this.confirmed();
 		});
 	}
 
@@ -195,11 +195,15 @@ class AdminHost implements ProtocolHost, AdminContext {
 		throw new AdminError(409, 'confirmation_pending', message);
 	}
 
-	changed(x: Exchange, outcome: LoadOutcome): void {
+	changed(x: Exchange, outcome: LoadOutcome, tentative = false): void {
 		const to = this.runtime.generation;
 		this.#changes.set(x, { result: outcome.result, from: this.#served, to });
 		this.#served = to;
-		if (outcome.result === 'applied' && !outcome.unchanged) this.#options.onApplied?.(this.runtime.document);
+		if (outcome.result === 'applied' && !outcome.unchanged && !tentative) this.confirmed();
+	}
+
+	confirmed(): void {
+		this.#options.onApplied?.(this.runtime.document);
 	}
 
 	handle(x: Exchange): void | Promise<void> {

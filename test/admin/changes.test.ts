@@ -1,6 +1,6 @@
 /** A running server is changed through its Admin API: in place, tentatively, and so that a restart keeps it. */
 import { spawnSync } from 'node:child_process';
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -222,9 +222,14 @@ tentative('a load that nobody confirms is taken back', async () => {
 
 tentative('a load that is confirmed stays, one that is reverted goes at once', async () => {
 	assert.is((await two.ask('POST /load?confirm=1s', two.text('kept'))).status, 200);
+	const file = path.join(two.state, 'svc', 'autosave.json');
+	const saved = (): string => (existsSync(file) ? readFileSync(file, 'utf8') : '');
+	assert.not.match(saved(), /"kept"/, 'a server that dies now comes back as it was');
 	assert.is((await two.ask('POST /load/confirm')).status, 200);
+	await until(async () => /"kept"/.test(saved()));
 	assert.is((await two.ask('POST /load?confirm=1m', two.text('unwanted'))).status, 200);
 	assert.is(await two.body(), 'unwanted');
+	assert.not.match(saved(), /unwanted/);
 	assert.is((await two.ask('POST /load/revert')).status, 200);
 	assert.is(await two.body(), 'kept');
 	await new Promise(resolve => setTimeout(resolve, 1100));
