@@ -13,6 +13,7 @@ import {
 import { bufferedBody, UntouchedBody } from './buffered-body.ts';
 import type { ProxyFacts } from './proxy-facts.ts';
 import type { RetryPredicate } from './retries/retry-predicate.ts';
+import { parseResolvedUpstream } from './upstream-address.ts';
 
 /** How attempts are made. */
 export interface AttemptSettings {
@@ -63,7 +64,7 @@ export async function attempt(x: Exchange, facts: ProxyFacts, settings: AttemptS
 		if (!upstream) {
 			// All have been tried: after a pause they are tried again. Looking for one that is there counts as an attempt.
 			if (tried.length === 0) {
-				const error = new HttpError(503, 'No upstream is available.');
+				const error = noUpstream(addresses);
 				if (!mayRetry(x, facts, settings)) throw error;
 				facts.retries++;
 			}
@@ -162,6 +163,15 @@ function giveUp(body: Body): void {
 
 function discard(response: UpstreamResponse): void {
 	if (isStream(response.body)) response.body.cancel();
+}
+
+/** Why nothing was chosen: `addresses` are those that placeholders or look-ups made, if any. */
+export function noUpstream(addresses: readonly string[] | undefined): HttpError {
+	// What cannot be connected to is as if the connection had failed.
+	const none = addresses?.every(address => !parseResolvedUpstream(address)) ?? false;
+	return none
+		? new HttpError(502, 'No upstream has a valid address.')
+		: new HttpError(503, 'No upstream is available.');
 }
 
 /** All attempts brought responses that were to be tried again: the client gets the status of the last. */

@@ -20,7 +20,7 @@ import { compileHeaderEdits, type HeaderEdits } from '../header-edits.ts';
 import { compileResponseRules, type ResponseRule } from '../responses/response-rules.ts';
 import { forwardedFields } from './forwarded-request.ts';
 import { type AnswerSettings, answer, refuse } from './proxy-answer.ts';
-import { type AttemptSettings, attempt } from './proxy-attempts.ts';
+import { type AttemptSettings, attempt, noUpstream } from './proxy-attempts.ts';
 import { ProxyFacts } from './proxy-facts.ts';
 import { compileRetryPredicate } from './retries/retry-predicate.ts';
 import { SingleAttempt } from './single-attempt.ts';
@@ -88,9 +88,9 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 	}
 	return x => {
 		if (x.request.method === 'CONNECT') throw new HttpError(405, 'CONNECT is not proxied.');
-		const upstream = pool.select(x, undefined, addresses?.(x));
-		if (!upstream)
-			throw new HttpError(503, addresses ? 'No upstream has a valid address.' : 'No upstream is available.');
+		const resolved = addresses?.(x);
+		const upstream = pool.select(x, undefined, resolved);
+		if (!upstream) throw noUpstream(resolved);
 		const facts = new ProxyFacts(upstream, maxRequests, performance.now());
 		x.proxied = facts;
 		const request = makeRequest(x, upstream, x.request.body);

@@ -222,7 +222,7 @@ test('HEAD, 204 and 304 have no body, and keep the connection in step', async ()
 	assert.is(up.accepted, 1);
 });
 
-test('failures: 502 refused and garbage, 504 late, 503 none, each reaches the error routes', async () => {
+test('failures: 502 refused, garbage and no address, 504 late, 503 none, each reaches the error routes', async () => {
 	const garbage = await upstream(socket => socket.end('nonsense\r\n\r\n'));
 	const silent = await upstream(() => {});
 	const gone = await scriptedUpstream(() => {});
@@ -235,7 +235,10 @@ test('failures: 502 refused and garbage, 504 late, 503 none, each reaches the er
 				response_header_timeout 30ms
 			}
 		}
-		reverse_proxy /none {http.request.header.X-Up}
+		reverse_proxy /nowhere {http.request.header.X-Up}
+		reverse_proxy /none {
+			dynamic a nobody.invalid
+		}
 		handle_errors {
 			respond "error {err.status_code}"
 		}`);
@@ -243,6 +246,7 @@ test('failures: 502 refused and garbage, 504 late, 503 none, each reaches the er
 		['refused', 502],
 		['garbage', 502],
 		['late', 504],
+		['nowhere', 502],
 		['none', 503],
 	] as const) {
 		const response = await send(port, `GET /${path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n`);
