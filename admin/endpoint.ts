@@ -39,10 +39,11 @@ export interface AdminOperation {
 	readonly fields?: readonly ('If-Match' | 'If-None-Match')[];
 	/** Media types that it takes, each with what the body is. */
 	readonly body?: { readonly [mediaType: string]: AnswerSchema };
-	/** Media type and schema of the answer with 200; `fields` are those that it carries. */
+	/** Media type and schema of the answer with 200; `others` are types that `Accept` may ask for, `fields` those that it carries. */
 	readonly answer: {
 		readonly description: string;
 		readonly type: string;
+		readonly others?: readonly string[];
 		readonly schema: AnswerSchema;
 		readonly fields?: readonly 'Etag'[];
 	};

@@ -14,6 +14,7 @@ export const metrics: AdminEndpoint = {
 			answer: {
 				description: 'Text format of Prometheus 0.0.4, or OpenMetrics 1.0.0 when `Accept` asks for it.',
 				type: 'text/plain',
+				others: ['application/openmetrics-text'],
 				schema: { type: 'string' },
 			},
 			run: async (x, { runtime }) => {

@@ -120,7 +120,9 @@ function describeOperation({ summary, query, fields, body, answer, empty, errors
 				...(answer.fields && {
 					headers: Object.fromEntries(answer.fields.map(name => [name, { schema: { type: 'string' } }])),
 				}),
-				content: contents({ [answer.type]: answer.schema }),
+				content: contents(
+					Object.fromEntries([answer.type, ...(answer.others ?? [])].map(type => [type, answer.schema])),
+				),
 			},
 			...Object.fromEntries(Object.entries(empty ?? {}).map(([status, description]) => [status, { description }])),
 			...errorResponses([...ANY_REQUEST, ...(errors ?? [])]),

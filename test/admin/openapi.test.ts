@@ -61,6 +61,7 @@ live('are those that the description has', async () => {
 		['GET /live', '/live'],
 		['GET /ready', '/ready'],
 		['GET /metrics', '/metrics'],
+		['GET /metrics', '/metrics', { Accept: 'application/openmetrics-text; version=1.0.0' }],
 		['GET /openapi.json', '/openapi.json'],
 		['GET /reverse_proxy/upstreams', '/reverse_proxy/upstreams'],
 		['GET /cache', '/cache'],
