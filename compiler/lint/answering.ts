@@ -52,7 +52,7 @@ export function mayAnswer(step: Step): boolean {
 }
 
 /** Handlers that answer some requests only. */
-const MAY_ANSWER: ReadonlySet<string> = new Set(['run_route', 'intercept_response', 'basic_auth']);
+const MAY_ANSWER: ReadonlySet<string> = new Set(['run_route', 'intercept_response', 'basic_auth', 'acme_authority']);
 
 /** The branches of a `first_match`. */
 export function branchesOf(

@@ -27,6 +27,8 @@ export interface WordsAt {
 
 /** What is linted. */
 export interface LintSubject {
+	/** What compiling has found. */
+	readonly told: readonly Diagnostic[];
 	readonly input: ConfigInput;
 	readonly document: Document;
 	readonly plan: Plan;
@@ -80,7 +82,15 @@ export class LintContext {
 		const { words, last, ...rest } = more;
 		const { name, severity } = this.#rule;
 		const span = this.span(pointer, words, last);
+		if (span && this.#compilingTold(span)) return;
 		this.#found.push({ ...rest, code: name, severity, message, ...(span ? { span } : { pointer }) });
+	}
+
+	/** True where compiling has told of it, by the name of this rule. */
+	#compilingTold({ source, start }: SourceSpan): boolean {
+		return this.subject.told.some(
+			({ code, span }) => code === this.#rule.name && span?.start === start && span.source.text === source.text,
+		);
 	}
 
 	/** The place of an object: of `words` in its text, else of its head. Undefined for JSON. */

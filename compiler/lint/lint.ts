@@ -45,6 +45,7 @@ export async function lint({
 	const { tree, sources } = texts(input, compiled.files, reader, found);
 	let rehearsal: Rehearsal | undefined;
 	const subject: LintSubject = {
+		told: diagnostics,
 		input,
 		document,
 		plan,

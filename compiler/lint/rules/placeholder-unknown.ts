@@ -22,6 +22,8 @@ export const placeholderUnknown: LintRule = {
 				for (const { name, nearest } of knownPlaceholders.unknown(word.text)) {
 					// `${name}` is a group of a regular expression.
 					if (word.text.includes(`$\{${name}}`)) continue;
+					// Known to this directive alone.
+					if (name === 'http.response.body' && line.words[0]!.text === 'log_append') continue;
 					if (mapped.has(name) || /^(?:\$|args|block)/.test(name)) continue;
 					const at = word.span.source.text.indexOf(`{${name}}`, word.span.start);
 					const exact = at !== -1 && at < word.span.end;

@@ -24,7 +24,8 @@ export const secretInFile: LintRule = {
 			const holder = valueAt(cx.document, pointer.slice(0, pointer.lastIndexOf('/'))) as { name?: unknown };
 			// A cookie that is the same for everybody is no secret.
 			if (String(holder?.name).toLowerCase() === 'set-cookie') continue;
-			const what = typeof holder?.name === 'string' ? `the field \`${holder.name}\`` : `\`${path.at(-1)}\``;
+			const isField = path.at(-1) === 'value' && typeof holder?.name === 'string';
+			const what = isField ? `the field \`${holder.name}\`` : `\`${path.at(-1)}\``;
 			cx.at(pointer, `The value of ${what} is a secret and stands in the file.`, {
 				words: value,
 				hint: cx.dialect
