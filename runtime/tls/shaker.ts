@@ -49,28 +49,43 @@ export class PlainShaker implements Shaker {
 	}
 
 	shake(raw: Socket): void {
-		const socket = new TLSSocket(raw, this.#options);
-		const outcome = this.#outcome;
-		const failed = (error?: Error): void => {
-			socket.off('secure', secured);
-			socket.off('close', failed);
-			socket.off('end', failed);
-			outcome.failed(error instanceof Error ? error : new HandshakeCut('closed'), socket);
-		};
-		const secured = (): void => {
-			socket.off('error', failed);
-			socket.off('close', failed);
-			socket.off('end', failed);
-			// As `tls.Server` does: from now on errors are the owner's.
-			(socket as { _releaseControl?: () => void })._releaseControl?.();
-			outcome.secured(socket);
-		};
-		socket.once('secure', secured);
-		socket.once('error', failed);
-		socket.once('close', failed);
+		const socket: ShakingSocket = new TLSSocket(raw, this.#options);
+		// It has been asked for where the connection came from; without it the system would be asked again.
+		socket._peername = (raw as ShakingSocket)._peername;
+		socket[OUTCOME] = this.#outcome;
+		socket.on('secure', secured);
+		socket.on('error', failed);
+		socket.on('close', failed);
 		// A client that leaves before the end of its handshake has nothing to wait for, half open or not.
-		socket.once('end', failed);
+		socket.on('end', failed);
 	}
+}
+
+/** Under it a socket has its outcome until that is known. */
+const OUTCOME = Symbol('outcome');
+
+/** A socket that shakes hands, with what the declarations do not know. */
+type ShakingSocket = Socket & {
+	[OUTCOME]?: HandshakeOutcome | undefined;
+	/** What Node remembers of the other side. */
+	_peername?: object | undefined;
+	/** What `tls.Server` calls too: from then on errors are the owner's. */
+	_releaseControl?: () => void;
+};
+
+function secured(this: ShakingSocket): void {
+	const outcome = this[OUTCOME];
+	if (outcome === undefined) return;
+	this[OUTCOME] = undefined;
+	this._releaseControl?.();
+	outcome.secured(this as TLSSocket);
+}
+
+function failed(this: ShakingSocket, error?: Error | boolean): void {
+	const outcome = this[OUTCOME];
+	if (outcome === undefined) return;
+	this[OUTCOME] = undefined;
+	outcome.failed(error instanceof Error ? error : new HandshakeCut('closed'), this as TLSSocket);
 }
 
 /** A shaker by a `tls.Server`. */

@@ -72,7 +72,11 @@ export class Shakers {
 		if (!shaker) {
 			if (this.#challenges.size >= 100) this.#challenges.clear();
 			const options = { ...handshakeSettings({}), ca: [], cert: certificate.chain, key: certificate.key };
-			const ended = (socket: TLSSocket): void => void socket.on('error', () => {}).resume().end();
+			const ended = (socket: TLSSocket): void =>
+				void socket
+					.on('error', () => {})
+					.resume()
+					.end();
 			const outcome = { secured: ended, failed: this.#outcome.failed };
 			shaker = new PlainShaker({ ...options, ALPNProtocols: ['acme-tls/1'] }, outcome);
 			this.#challenges.set(key, shaker);

@@ -49,11 +49,22 @@ export interface TlsSurroundings {
 	ended(): void;
 }
 
+/** Under it a socket has its greeting, so that what listens to it is the same for all sockets. */
+const GREETING = Symbol('greeting');
+
+/** A socket that has begun. */
+interface GreetedSocket extends Socket {
+	[GREETING]?: Greeting;
+}
+
 /** A connection from its first byte to the end of its handshake. */
 interface Greeting {
+	readonly server: TlsServer;
 	readonly peer: ConnectionPeer | undefined;
 	/** As they were when it began: a load in between changes nothing for it. */
 	readonly choice: HandshakeChoice;
+	/** What has come of an unfinished ClientHello. */
+	read: Buffer | undefined;
 	serverName: string;
 	policy: number;
 	/** The session ticket that the client offers. */
@@ -110,7 +121,7 @@ export class TlsServer implements ProtocolServer {
 		this.#choice.shakers.clear();
 	}
 
-	accept(socket: Socket, _scheme: 'http' | 'https', peer?: ConnectionPeer): void {
+	accept(socket: GreetedSocket, _scheme: 'http' | 'https', peer?: ConnectionPeer): void {
 		if (socket.destroyed) return;
 		socket.on('error', ignore);
 		if (this.#draining || this.#greetings.size >= MOST_HANDSHAKES) {
@@ -124,8 +135,10 @@ export class TlsServer implements ProtocolServer {
 			return;
 		}
 		const greeting: Greeting = {
+			server: this,
 			peer,
 			choice: this.#choice,
+			read: undefined,
 			serverName: '',
 			policy: 0,
 			ticket: undefined,
@@ -133,8 +146,40 @@ export class TlsServer implements ProtocolServer {
 		};
 		this.#greetings.set(socket, greeting);
 		this.#watch ??= setInterval(() => this.#endLate(), WATCH_INTERVAL).unref();
-		socket.once('close', () => this.#forget(socket));
-		this.#readHello(socket, greeting);
+		socket[GREETING] = greeting;
+		socket.on('close', forget);
+		socket.on('data', takeHello);
+		socket.on('end', leave);
+	}
+
+	/** Bytes of a ClientHello. */
+	hello(socket: Socket, greeting: Greeting, bytes: Buffer): void {
+		const read = greeting.read === undefined ? bytes : Buffer.concat([greeting.read, bytes]);
+		const hello = readClientHello(read);
+		if (hello === 'incomplete' && read.length < LONGEST_HELLO) {
+			greeting.read = read;
+			return;
+		}
+		greeting.read = undefined;
+		socket.off('data', takeHello);
+		if (typeof hello === 'string') {
+			this.#noHello(socket, read, hello);
+			return;
+		}
+		socket.pause();
+		socket.unshift(read);
+		this.#greet(socket, greeting, hello);
+	}
+
+	/** The client has closed its side: without its first message whole there is nothing to wait for. */
+	left(socket: Socket): void {
+		if (this.#greetings.get(socket)?.serverName === '' && !socket.isPaused()) socket.destroy();
+	}
+
+	/** The connection is gone, or has reached its protocol. */
+	forget(socket: Socket): void {
+		if (!this.#greetings.delete(socket)) return;
+		if (this.#draining) this.#around.ended();
 	}
 
 	drain(): void {
@@ -152,13 +197,6 @@ export class TlsServer implements ProtocolServer {
 		for (const socket of this.#greetings.keys()) socket.destroy();
 		this.#around.http1.close();
 		this.#around.http2?.close();
-	}
-
-	#forget(socket: Socket): void {
-		const greeting = this.#greetings.get(socket);
-		if (!greeting) return;
-		this.#greetings.delete(socket);
-		if (this.#draining) this.#around.ended();
 	}
 
 	/** One timer for all handshakes; none when there is none. */
@@ -185,33 +223,10 @@ export class TlsServer implements ProtocolServer {
 		return new HandshakeChoice(settings, shakers);
 	}
 
-	#readHello(socket: Socket, greeting: Greeting): void {
-		let read: Buffer | undefined;
-		const take = (bytes: Buffer): void => {
-			read = read === undefined ? bytes : Buffer.concat([read, bytes]);
-			const hello = readClientHello(read);
-			if (hello === 'incomplete' && read.length < LONGEST_HELLO) return;
-			socket.off('data', take);
-			if (typeof hello === 'string') {
-				this.#noHello(socket, read, hello);
-				return;
-			}
-			socket.pause();
-			socket.unshift(read);
-			this.#greet(socket, greeting, hello);
-		};
-		socket.on('data', take);
-		socket.once('end', () => {
-			// Half open: without its first message whole there is nothing to wait for.
-			if (this.#greetings.get(socket) === greeting && greeting.serverName === '' && !socket.isPaused())
-				socket.destroy();
-		});
-	}
-
 	#noHello(socket: Socket, read: Buffer, state: string): void {
 		if (state === 'not-tls' && looksLikeHttp(read)) {
 			this.#around.failed('plain_http');
-			this.#forget(socket);
+			this.forget(socket);
 			answerPlainHttp(socket, read, this.#choice.settings.http_redirect === true, this.#around.port);
 			return;
 		}
@@ -292,6 +307,8 @@ export class TlsServer implements ProtocolServer {
 		let shaker: Shaker | undefined;
 		try {
 			shaker = greeting.choice.shakers.get(greeting.policy, certificate, greeting.ticket);
+			// It is a part of what was read, which it would keep in memory.
+			greeting.ticket = undefined;
 		} catch {
 			// A certificate or key that OpenSSL does not take; the main thread has checked what it could.
 			shaker = undefined;
@@ -336,7 +353,7 @@ export class TlsServer implements ProtocolServer {
 			return;
 		}
 		protocol.accept(socket, 'https', greeting.peer);
-		this.#forget(raw);
+		this.forget(raw);
 	}
 }
 
@@ -359,6 +376,19 @@ function reasonOf({ code, message }: Error & { readonly code?: string }): string
 	if (text.includes('PEER_DID_NOT_RETURN')) return 'client_certificate_missing';
 	if (text.includes('ALERT')) return 'alert';
 	return 'protocol';
+}
+
+function takeHello(this: GreetedSocket, bytes: Buffer): void {
+	const greeting = this[GREETING]!;
+	greeting.server.hello(this, greeting, bytes);
+}
+
+function leave(this: GreetedSocket): void {
+	this[GREETING]!.server.left(this);
+}
+
+function forget(this: GreetedSocket): void {
+	this[GREETING]!.server.forget(this);
 }
 
 function ignore(): void {}
