@@ -247,6 +247,26 @@ tier(
 	},
 );
 
+tier('a load that changes the ceiling hands the folder over, once nobody uses the store before', async () => {
+	const folder = temporaryFolder();
+	const first = await start(folder);
+	const { board, told } = first;
+	put(first, 'a', bytesOf('a', 3000));
+	const settings = { ceiling: 8 * MIB, disk: { folder, size: 64 * MIB } };
+	const buffer = new SharedArrayBuffer(cacheLayout(settings.ceiling, ROWS, settings.disk.size).words * 4);
+	board.cacheOpened('t', settings, buffer, ROWS);
+	const next = new SharedCache({
+		...{ buffer, ceiling: settings.ceiling, rows: ROWS, thread: 0, count: () => {}, diskSize: settings.disk.size },
+	});
+	await board.run('t', { errand: 'recall', key: 'a' });
+	assert.is(next.find('a').length, 0, 'it is the other store’s still');
+	board.cacheClosed('s');
+	for (let tries = 0; tries < 400 && told.length < 2; tries++) await pause(5);
+	await board.run('t', { errand: 'recall', key: 'a' });
+	assert.equal(read(next, next.find('a')[0]!), bytesOf('a', 3000));
+	await first.end('closed');
+});
+
 tier('a disk that takes nothing is told, and disturbs nobody', async () => {
 	const folder = temporaryFolder();
 	const process = await start(folder);
