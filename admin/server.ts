@@ -22,7 +22,12 @@ import type { Exchange } from '../compiler/exchange/exchange.ts';
 import type { LoadOutcome, RuntimeControl } from '../runtime/control.ts';
 import { createHttp1Server } from '../runtime/protocols/http1/http1-server.ts';
 import { DEFAULT_LIMITS } from '../runtime/protocols/http1/limits.ts';
-import type { ProtocolHost, ProtocolLimits, ProtocolServer } from '../runtime/protocols/protocol.ts';
+import {
+	type ProtocolHost,
+	type ProtocolLimits,
+	type ProtocolServer,
+	UNIX_PEER,
+} from '../runtime/protocols/protocol.ts';
 import { AdminAccess } from './access.ts';
 import { AdminBindError, bind, probe } from './bind.ts';
 import { Confirmation } from './confirmation.ts';
@@ -102,7 +107,8 @@ export async function startAdmin(runtime: RuntimeControl, options: AdminOptions)
 	const host = new AdminHost(runtime, options, address);
 	const protocol = createHttp1Server(host);
 	// No connection has been accepted yet: that is for the next turn of the event loop.
-	server.on('connection', socket => protocol.accept(socket, 'http'));
+	const peer = address.kind === 'unix' ? UNIX_PEER : undefined;
+	server.on('connection', socket => protocol.accept(socket, 'http', peer));
 	server.on('error', error =>
 		options.log('error', 'the admin API failed to accept a connection', { error: error.message }),
 	);

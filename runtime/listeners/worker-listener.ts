@@ -5,7 +5,7 @@ import { DEFAULT_KEEPALIVE } from '../../compiler/options/servers/keepalive.ts';
 import type { ProxyProtocolWrapper } from '../../compiler/options/servers/listener-wrappers.ts';
 import { DirectSocket } from '../protocols/direct-socket.ts';
 import { plainAddress } from '../protocols/http1/socket-info.ts';
-import type { ConnectionPeer, ProtocolServer } from '../protocols/protocol.ts';
+import { type ConnectionPeer, type ProtocolServer, UNIX_PEER } from '../protocols/protocol.ts';
 import type { ListenerAddress } from '../threads/messages.ts';
 import type { Admission } from './admission.ts';
 import { duplicateDescriptor } from './duplicate-descriptor.ts';
@@ -16,9 +16,6 @@ import { TurnAway } from './turn-away.ts';
 
 /** Connections that the kernel keeps for a thread that is busy. */
 const BACKLOG = 2048;
-
-/** Both ends of a unix socket have no address. */
-const UNIX_PEER: ConnectionPeer = { remoteAddress: '', remotePort: 0, localAddress: '', localPort: 0 };
 
 /** What a listener tells of connections that never reach its protocol. */
 export interface ListenerEvents {

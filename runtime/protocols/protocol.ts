@@ -79,6 +79,9 @@ export interface ConnectionPeer {
 	readonly localPort: number;
 }
 
+/** Both ends of a unix socket have no address. */
+export const UNIX_PEER: ConnectionPeer = { remoteAddress: '', remotePort: 0, localAddress: '', localPort: 0 };
+
 /** One protocol on accepted sockets. One instance per listener and thread. */
 export interface ProtocolServer {
 	/**

@@ -764,10 +764,11 @@ listening('a Unix socket admits its owner under any name, and goes with the serv
 		await new Promise(resolve => stale.close(resolve));
 		renameSync(`${path}.kept`, path);
 
-		const { server } = await start({ listen: `unix/${path}` });
+		const { server, logged } = await start({ listen: `unix/${path}` });
 		assert.is(statSync(path).mode & 0o777, 0o600);
-		const reply = await raw({ path }, 'GET /live HTTP/1.1\r\nHost: svc\r\nConnection: close\r\n\r\n');
+		const reply = await raw({ path }, 'POST /stop HTTP/1.1\r\nHost: svc\r\nConnection: close\r\n\r\n');
 		assert.is(reply.status, 200);
+		assert.ok(logged.some(line => line.includes('unix socket')));
 		try {
 			await start({ listen: `unix/${path}` });
 			assert.unreachable('a socket in use was taken over');
