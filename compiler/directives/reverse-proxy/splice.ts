@@ -1,11 +1,13 @@
 /** Joins two byte streams into one, after an upgrade. */
 import type { Duplex } from 'node:stream';
+import { isJoinable } from '../../exchange/joinable-stream.ts';
 
 /**
  * Passes bytes both ways with back-pressure. When one side ends, the other's writing side ends and the opposite direction
  * goes on; when one breaks, the other is ended with it.
  */
 export function splice(client: Duplex, upstream: Duplex): void {
+	if (isJoinable(client) && client.joinTo(upstream)) return;
 	client.pipe(upstream);
 	upstream.pipe(client);
 	follow(client, upstream);

@@ -1,11 +1,19 @@
 /** The byte stream that a connection read into shared memory becomes after 101 (RFC 9110 §7.8). */
 import { Duplex } from 'node:stream';
+import type { JoinableStream } from '../../../compiler/exchange/joinable-stream.ts';
 import type { ClientSocket } from '../client-socket.ts';
+import { type OutputOwner, SocketOutput } from '../socket-output.ts';
 
 /** A Duplex over a socket that is no stream itself. Half-closes both ways. */
-export class UpgradedStream extends Duplex {
+export class UpgradedStream extends Duplex implements JoinableStream, OutputOwner {
 	readonly #socket: ClientSocket;
 	#received = false;
+	/** Where bytes go at once, and what writes those that come from there. */
+	#peer: UpgradedStream | undefined = undefined;
+	#output: SocketOutput | undefined = undefined;
+	/** The peer is not read until what it sent has left; or it is no more. */
+	#full = false;
+	#leaving = false;
 
 	constructor(socket: ClientSocket) {
 		super({ allowHalfOpen: true });
@@ -14,6 +22,8 @@ export class UpgradedStream extends Duplex {
 
 	/** Bytes from the peer, the stream's from now on; false when the socket should not be read until it is resumed. */
 	receive(bytes: Uint8Array): boolean {
+		const peer = this.#peer;
+		if (peer !== undefined) return peer.#pass(bytes);
 		return this.destroyed || this.push(bytes);
 	}
 
@@ -21,12 +31,48 @@ export class UpgradedStream extends Duplex {
 	receiveEnd(): void {
 		if (this.destroyed || this.#received) return;
 		this.#received = true;
-		this.push(null);
+		if (this.#peer) this.#peer.#socket.end();
+		else this.push(null);
 	}
 
 	/** The socket is gone. After an orderly end what was received is still read; later writes fail by themselves. */
 	socketClosed(error: Error | undefined): void {
-		if (!this.destroyed && (error || !this.#received)) this.destroy(error);
+		if (this.#peer || error || !this.#received) this.destroy(error);
+	}
+
+	joinTo(other: Duplex): boolean {
+		if (!(other instanceof UpgradedStream) || !this.#untouched || !other.#untouched) return false;
+		this.#peer = other;
+		other.#peer = this;
+		this.#output = new SocketOutput(this.#socket, this);
+		other.#output = new SocketOutput(other.#socket, other);
+		this.on('error', ignore);
+		other.on('error', ignore);
+		this.#socket.resume();
+		other.#socket.resume();
+		return true;
+	}
+
+	/** OutputOwner */
+	outputDrained(): void {
+		if (this.#leaving) this.destroy();
+		else if (this.#full) {
+			this.#full = false;
+			this.#peer!.#socket.resume();
+		}
+	}
+
+	get #untouched(): boolean {
+		return !this.destroyed && !this.#received && this.readableLength === 0 && this.writableLength === 0;
+	}
+
+	/** Writes bytes of the peer's; false when the peer should not be read for now. */
+	#pass(bytes: Uint8Array): boolean {
+		const output = this.#output!;
+		if (this.destroyed) return true;
+		output.bytes(bytes);
+		this.#full = output.needsDrain;
+		return !this.#full;
 	}
 
 	override _read(): void {
@@ -43,6 +89,13 @@ export class UpgradedStream extends Duplex {
 
 	override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
 		this.#socket.destroy();
+		const peer = this.#peer;
+		// After an orderly end the other side still gets what was sent to it before it goes.
+		if (peer && this.#received && !error && peer.#output!.pending) peer.#leaving = true;
+		else peer?.destroy();
 		done(error);
 	}
 }
+
+/** The stream's end is told to its peer. */
+function ignore(): void {}
