@@ -49,10 +49,8 @@ import { within } from './within.ts';
 export type { BoundListener, RuntimeOptions } from './runtime-options.ts';
 export { StartError, type StartFailure } from './start-error.ts';
 
-/** Milliseconds that the last log lines may take to be written when the server stops. */
+/** Milliseconds that the last log lines, and the last spans, may take to leave when the server stops. */
 const FLUSH_LIMIT = 1000;
-
-/** Milliseconds that the last spans may take to be exported when the server stops. */
 const EXPORT_LIMIT = 3000;
 
 /** Starts a server; resolves when every listener is bound and the configuration is served. Rejects with StartError. */
