@@ -28,12 +28,17 @@ sub vcl_backend_response { set beresp.ttl = 1h; }
 	},
 ];
 
-const row = (name: string, path: string): LoadTask => ({
+const row = (name: string, path: string, bounds: LoadTask['bounds']): LoadTask => ({
 	name: `cache hit ${name}`,
 	load: { kind: 'requests', path },
 	contenders: CACHES,
-	bounds: { nginx: 1, varnish: 0.9 },
+	...(bounds && { bounds }),
 });
 
 /** Rows of `cache`. */
-export const CACHING: readonly LoadTask[] = [row('14 B', '/'), row('10 KB', '/10k'), row('1 MB', '/1m')];
+export const CACHING: readonly LoadTask[] = [
+	row('14 B', '/', { nginx: 1, varnish: 0.9 }),
+	row('10 KB', '/10k', { nginx: 1, varnish: 0.9 }),
+	// nginx sends it from the page cache without copying it, which a process cannot that holds it in memory.
+	row('1 MB', '/1m', { nginx: 1.8 }),
+];
