@@ -90,6 +90,14 @@ test('list, metrics and log entries tell of each', async () => {
 		const [first, second] = entries().map(({ upstream }) => upstream as { [name: string]: unknown });
 		assert.equal([first!.address, first!.tries, second!.tries], [up.address, 2, 1]);
 		assert.ok((first!.latency as number) > 0);
+		// Another way to choose makes another pool, of the same upstreams: what is known of them stays known.
+		const changed = structuredClone(document) as { upstreams: { api: { balance: object } } };
+		changed.upstreams.api.balance = { policy: 'round_robin' };
+		assert.is((await runtime.load(json(JSON.stringify(changed)))).result, 'applied');
+		const report = () => runtime.upstreams().find(({ address }) => address === dead)!;
+		assert.equal([report().healthy, report().fails], [false, 1]);
+		assert.is((await get()).status, 200);
+		assert.is(report().fails, 1, 'it is not asked again');
 	});
 });
 
