@@ -29,7 +29,8 @@ export function bindOptions({ host, only6 }: ListenerAddress): { readonly host?:
 
 const REASONS: { readonly [code: string]: string } = {
 	EADDRINUSE: 'the address is in use',
-	EACCES: 'this user may not bind the port',
+	EACCES:
+		'this user may not; ports below 1024 want root or CAP_NET_BIND_SERVICE, and `http_port` and `https_port` name others',
 	EADDRNOTAVAIL: 'no interface of this machine has the address',
 	ENOTFOUND: 'the host name is not known',
 	ENOENT: 'the folder of the socket does not exist',
