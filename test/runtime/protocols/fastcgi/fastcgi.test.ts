@@ -171,7 +171,7 @@ test('a body that breaks off does not look complete; the client leaving ends the
 		} else socket.on('close', left!);
 	});
 	const url = await site(
-		`reverse_proxy 127.0.0.1:${app.port} {\n transport fastcgi {\n split .php\n keepalive 10s\n }\n}`,
+		`reverse_proxy 127.0.0.1:${app.port} {\n max_fails 2\n fail_duration 1m\n transport fastcgi {\n split .php\n keepalive 10s\n }\n}`,
 	);
 	const response = await fetch(`${url}/broken.php`);
 	let failed = false;
@@ -184,6 +184,9 @@ test('a body that breaks off does not look complete; the client leaving ends the
 	setTimeout(() => controller.abort(), 50);
 	await gone;
 	await request;
+	// The client's leaving was no failure; a second break is one too many.
+	await (await fetch(`${url}/broken.php`)).text().catch(() => {});
+	assert.is((await fetch(`${url}/broken.php`)).status, 503);
 });
 
 test('connections are kept only when asked for; bodies stream in, those without a length are held', async () => {

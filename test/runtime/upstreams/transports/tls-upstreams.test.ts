@@ -183,7 +183,7 @@ test('HTTP/2 in plain text: many requests share a connection, trailers and inter
 	assert.is(made.pools[0]!.idleConnections, 1);
 });
 
-test('an HTTP/2 stream that is reset within its body does not look complete', async () => {
+test('an HTTP/2 stream that is reset within its body does not look complete, and is a failure', async () => {
 	const server = createHttp2Server();
 	server.on('stream', (stream: ServerHttp2Stream) => {
 		stream.on('error', () => {});
@@ -191,13 +191,14 @@ test('an HTTP/2 stream that is reset within its body does not look complete', as
 		stream.write('half', () => setTimeout(() => stream.destroy(new Error('broken')), 20));
 	});
 	const port = await listen(server);
-	const url = await site(`reverse_proxy h2c://127.0.0.1:${port}`);
+	const url = await site(`reverse_proxy h2c://127.0.0.1:${port} {\n fail_duration 1m\n}`);
 	const response = await fetch(url);
 	let failed = false;
 	await response.text().catch(() => {
 		failed = true;
 	});
 	assert.ok(failed);
+	assert.match(await get(url), /^503 /);
 });
 
 test('the client leaving resets the stream at once', async () => {
