@@ -85,7 +85,8 @@ export function primaryKey(x: Exchange, place: string): string {
 
 /** A key of the configuration's own. */
 export function configuredKey(x: Exchange, place: string, text: string): string {
-	return steered(x, `${x.site}${place}${text}`);
+	// A line ends what the configuration says: a decoded path must not seem to add a field.
+	return steered(x, `${x.site}${place}${text.replaceAll('\n', '%0A')}`);
 }
 
 function steered(x: Exchange, key: string): string {

@@ -201,6 +201,24 @@ tier('of what is damaged nothing is served, the rest is', async () => {
 	await second.end('closed');
 });
 
+tier('a catalog that is damaged is not believed: the segment itself is read', async () => {
+	const folder = temporaryFolder();
+	const first = await start(folder);
+	for (let i = 0; i < 20; i++) put(first, `k${i}`, bytesOf(`k${i}`, 1000));
+	await written(first, 20);
+	await first.end('closed');
+	const file = path.join(folder, '1.catalog');
+	const bytes = readFileSync(file);
+	bytes[30]! ^= 1;
+	writeFileSync(file, bytes);
+	const second = await start(folder);
+	for (let i = 0; i < 20; i++) {
+		const [found] = await look(second, `k${i}`);
+		assert.ok(found && read(second.cache, found).equals(bytesOf(`k${i}`, 1000)), `k${i}`);
+	}
+	await second.end('closed');
+});
+
 tier('the files stay under their size: the oldest goes', async () => {
 	const folder = temporaryFolder();
 	const process = await start(folder, 4 * MIB);
