@@ -1,0 +1,113 @@
+/** A tree of 100,000 files under random reads: every answer is right, and neither memory nor descriptors grow. */
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { Agent, get } from 'node:http';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
+
+const FOLDERS = 100;
+const FILES = 1000;
+/** Files of which some are held open: more of them than may be. */
+const LARGE = 600;
+const CLIENTS = 16;
+/** Seconds until memory is what it will be, and from then on. */
+const WARM = 12;
+const LONG = 24;
+/** Bytes by which it may differ then: the collector's own to and fro. */
+const GROWTH = 40 * 1024 * 1024;
+
+const many = suite('a tree of 100,000 files');
+let server: ServerProcess | undefined;
+let port = 0;
+const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
+
+/** The text of a file: its own path, so that no other can be taken for it. */
+function textOf(name: string, length: number): string {
+	return `${name}\n`.repeat(Math.ceil(length / (name.length + 1))).slice(0, length);
+}
+
+const lengthOf = (file: number): number => 1000 + ((file * 7) % 4000);
+
+many.before(async () => {
+	const folder = temporaryFolder();
+	const root = path.join(folder, 'tree');
+	for (let at = 0; at < FOLDERS; at++) {
+		mkdirSync(path.join(root, String(at)), { recursive: true });
+		for (let file = 0; file < FILES; file++) {
+			writeFileSync(path.join(root, String(at), `${file}.txt`), textOf(`${at}/${file}`, lengthOf(file)));
+		}
+	}
+	mkdirSync(path.join(root, 'large'));
+	for (let file = 0; file < LARGE; file++) {
+		writeFileSync(path.join(root, 'large', `${file}.txt`), textOf(`large/${file}`, 70_000));
+	}
+	[port = 0] = await freePorts(1);
+	const file = path.join(folder, 'Configfile');
+	writeFileSync(
+		file,
+		`{\n\tthreads 1\n}\nhttp://127.0.0.1:${port} {\n\tencode gzip\n\troot ${root}\n\tfile_server\n}\n`,
+	);
+	server = await serve([file], port, { env: { XDG_STATE_HOME: folder } });
+});
+
+many.after(async () => {
+	agent.destroy();
+	await server?.stop();
+});
+
+function ask(name: string): Promise<string> {
+	return new Promise((resolve, reject) => {
+		get({ port, host: '127.0.0.1', path: `/${name}.txt`, agent }, response => {
+			const chunks: Buffer[] = [];
+			response.on('data', (chunk: Buffer) => chunks.push(chunk));
+			response.on('error', reject);
+			response.on('end', () => resolve(Buffer.concat(chunks).toString()));
+		}).on('error', reject);
+	});
+}
+
+many('random reads are right, and cost no more memory or descriptors the longer they go on', async () => {
+	const { pid } = server!.child;
+	const resident = (): number => Number(readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ')[1]) * 4096;
+	const open = (): number => readdirSync(`/proc/${pid}/fd`).length;
+	const atFirst = open();
+	const began = performance.now();
+	const over = (): number => (performance.now() - began) / 1000;
+	let state = 1;
+	const below = (most: number): number => {
+		state = (state * 48_271) % 2_147_483_647;
+		return state % most;
+	};
+	let answers = 0;
+	let mostOpen = 0;
+	/** The least of each second: what the collector leaves. */
+	const floors: number[] = [];
+	const client = async (): Promise<void> => {
+		while (over() < WARM + LONG) {
+			const isLarge = below(10) === 0;
+			const file = below(isLarge ? LARGE : FILES);
+			const name = isLarge ? `large/${file}` : `${below(FOLDERS)}/${file}`;
+			const text = await ask(name);
+			if (text !== textOf(name, isLarge ? 70_000 : lengthOf(file))) assert.unreachable(`${name} is another`);
+			answers += 1;
+			if (answers % 200 !== 0) continue;
+			mostOpen = Math.max(mostOpen, open());
+			const second = Math.floor(over());
+			floors[second] = Math.min(floors[second] ?? Number.POSITIVE_INFINITY, resident());
+		}
+	};
+	await Promise.all(Array.from({ length: CLIENTS }, client));
+	const least = (from: number, to: number): number => Math.min(...floors.slice(from, to).filter(floor => floor > 0));
+	const early = least(WARM, WARM + LONG / 3);
+	const late = least(WARM + (LONG * 2) / 3, WARM + LONG);
+	console.log(
+		`${answers} answers; ${early >> 20} MiB, then ${late >> 20} MiB; ${mostOpen - atFirst} more descriptors at most`,
+	);
+	assert.ok(answers > 5000, `${answers} answers`);
+	assert.ok(late - early < GROWTH, `grew from ${early} to ${late} bytes`);
+	// 256 held open, a connection for each client, one file for each being sent.
+	assert.ok(mostOpen - atFirst <= 256 + 2 * CLIENTS + 8, `${mostOpen - atFirst} descriptors more than at first`);
+});
+
+many.run();
