@@ -71,6 +71,6 @@ if (isInstalled('caddy')) {
 		[existsSync(binary) ? binary : checkout, 'adapt', '-c', file],
 		['caddy', 'adapt', '--config', file, '--adapter', 'caddyfile'],
 		3,
-		1,
+		0.7,
 	);
 }
