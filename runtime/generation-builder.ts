@@ -1,4 +1,5 @@
 /** Builds a generation from the one before and what changed, a few milliseconds at a time between requests. */
+import type { SharedTables } from '../compiler/codegen/branch-table.ts';
 import { buildSite } from '../compiler/codegen/build-site.ts';
 import type { HostFacts } from '../compiler/codegen/placeholders/placeholder.ts';
 import type { ListenedSite } from '../compiler/codegen/plan.ts';
@@ -71,6 +72,7 @@ export class GenerationBuild {
 	/** Sites built so far, without those kept. */
 	readonly made: SiteUnit[] = [];
 	readonly #log: (entry: LogEntry) => void;
+	readonly #branches: SharedTables = new Map();
 	#sliceStart = performance.now();
 	#aborted = false;
 
@@ -150,7 +152,7 @@ export class GenerationBuild {
 		};
 		try {
 			const tracer = stepTracer(shared.settings, this.#log);
-			const built = buildSite(site, index, { ...shared, leases, facts: this.#facts, tracer });
+			const built = buildSite(site, index, { ...shared, leases, facts: this.#facts, tracer, tables: this.#branches });
 			const unit = { built, leases: handles };
 			this.made.push(unit);
 			return unit;

@@ -29,8 +29,18 @@ export function fitsTable(branches: readonly Branch[]): boolean {
 	return branches.filter(({ when }) => segmentsOf(when)).length >= TABLE_FROM;
 }
 
-/** The first branch that holds runs; `otherwise` when none does. */
-export function compileBranchTable(branches: readonly Branch[], otherwise: Handler): Handler {
+/**
+ * Which beginnings of paths have which place, by their list: sites that have the same routes share one, and it stays in
+ * the processor's cache where a thousand of them would not.
+ */
+export type SharedTables = Map<string, TextTable<number>>;
+
+/** The first branch that holds runs; `otherwise` when none does. `shared` are the tables of what is built together. */
+export function compileBranchTable(
+	branches: readonly Branch[],
+	otherwise: Handler,
+	shared: SharedTables = new Map(),
+): Handler {
 	const keyed = branches.map(branch => ({ branch, keys: keysOf(branch) }));
 	const places = new Map<string, number[]>();
 	const anywhere: number[] = [];
@@ -42,24 +52,35 @@ export function compileBranchTable(branches: readonly Branch[], otherwise: Handl
 			else places.set(key, [index]);
 		}
 	});
-	const handlers = new Map<string, Handler>();
+	const handlers: Handler[] = [];
 	for (const [key, own] of places) {
 		// Only these are looked at: with each of ten thousand branches the time would be their square.
 		const candidates = merged(own, anywhere).map(index => keyed[index]!);
-		handlers.set(key, handlerFor(key, candidates, otherwise));
+		handlers.push(handlerFor(key, candidates, otherwise));
 	}
 	const elsewhere = handlerFor(
 		undefined,
 		anywhere.map(index => keyed[index]!),
 		otherwise,
 	);
-	const table = new TextTable(handlers);
+	const table = tableOf([...places.keys()], shared);
 	return x => {
 		const path = loweredPath(x.request);
 		// The text up to the second slash, that slash included.
 		const end = path.indexOf('/', 1);
-		return (table.get(path, end === -1 ? path.length : end + 1) ?? elsewhere)(x);
+		const place = table.get(path, end === -1 ? path.length : end + 1);
+		return (place === undefined ? elsewhere : handlers[place]!)(x);
 	};
+}
+
+/** The place of each text in a list. */
+function tableOf(texts: readonly string[], shared: SharedTables): TextTable<number> {
+	const name = JSON.stringify(texts);
+	const known = shared.get(name);
+	if (known) return known;
+	const table = new TextTable(new Map(texts.map((text, place) => [text, place])));
+	shared.set(name, table);
+	return table;
 }
 
 interface KeyedBranch {

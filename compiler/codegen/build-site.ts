@@ -6,6 +6,7 @@ import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler } from '../exchange/handler.ts';
 import { HttpError } from '../exchange/http-error.ts';
 import type { Leases } from '../exchange/leases.ts';
+import type { SharedTables } from './branch-table.ts';
 import type { BuiltSite } from './built-site.ts';
 import { BuildError } from './compile-context.ts';
 import { mappedNames } from './mapped-names.ts';
@@ -24,6 +25,8 @@ export interface BuildEnvironment {
 	readonly facts: HostFacts;
 	/** For `explain`: costs nothing where it is left out. */
 	readonly tracer?: BuildTracer | undefined;
+	/** Filled while sites are built together. */
+	readonly tables?: SharedTables | undefined;
 }
 
 /**
@@ -46,6 +49,7 @@ export function buildSite(site: Site, index: number, env: BuildEnvironment): Bui
 		facts: env.facts,
 		clientIp: clientIpOf(env.settings),
 		tracer: env.tracer,
+		tables: env.tables,
 		whole: { handle: undefined },
 		nextExclusive: 0,
 	};

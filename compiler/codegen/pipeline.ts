@@ -31,7 +31,7 @@ export function compilePipeline(place: SiteCompiler, steps: readonly Step[], nex
 			following = conditional(built, following, group);
 		}
 		if (!group && !place.traced && !run.some(step => step.asksBody) && fitsTable(run)) {
-			following = compileBranchTable(run, after);
+			following = compileBranchTable(run, after, place.scope.tables);
 		}
 		end = start;
 	}

@@ -4,6 +4,7 @@ import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler, Predicate } from '../exchange/handler.ts';
 import type { AccessLog, FileReader, LeaseKinds, Leases } from '../exchange/leases.ts';
 import { MATCHERS } from '../matchers/index.ts';
+import type { SharedTables } from './branch-table.ts';
 import { BuildError, type CompileContext, type Template, type ValueEscape } from './compile-context.ts';
 import { type RouteRunner, routeRunner } from './named-routes.ts';
 import { compilePipeline } from './pipeline.ts';
@@ -33,6 +34,8 @@ export interface SiteScope {
 	readonly facts: HostFacts;
 	readonly clientIp: (x: Exchange) => string;
 	readonly tracer: BuildTracer | undefined;
+	/** Tables that sites share. */
+	readonly tables: SharedTables | undefined;
 	/** The site once it is built, error routes included. */
 	readonly whole: { handle: Handler | undefined };
 	/** Number of the next exclusive group whose members do not stand together; see pipeline.ts. */

@@ -3,45 +3,46 @@
  * all texts of the process, which costs as much as the parsing of a request.
  */
 export class TextTable<T> {
-	/** Hashes by slot, 0 where nothing is: most slots are judged by them alone. */
-	readonly #hashes: Int32Array;
-	readonly #keys: readonly (string | undefined)[];
-	readonly #values: readonly (T | undefined)[];
+	/** By slot the hash, 0 where nothing is, and the place: most slots are judged by that alone. */
+	readonly #slots: Int32Array;
+	readonly #keys: readonly string[];
+	readonly #values: readonly T[];
+	readonly #last: number;
 	readonly #longest: number;
 
 	/** The table does not change afterwards. */
 	constructor(entries: ReadonlyMap<string, T>) {
-		let slots = 4;
-		while (slots < entries.size * 4) slots *= 2;
-		const hashes = new Int32Array(slots);
-		const keys = new Array<string | undefined>(slots).fill(undefined);
-		const values = new Array<T | undefined>(slots).fill(undefined);
-		let longest = 0;
-		for (const [key, value] of entries) {
+		let count = 4;
+		while (count < entries.size * 2) count *= 2;
+		const last = count - 1;
+		const slots = new Int32Array(count * 2);
+		const keys = [...entries.keys()];
+		keys.forEach((key, place) => {
 			const hash = hashOf(key, key.length);
-			let slot = hash & (slots - 1);
-			while (hashes[slot] !== 0) slot = (slot + 1) & (slots - 1);
-			hashes[slot] = hash;
-			keys[slot] = key;
-			values[slot] = value;
-			longest = Math.max(longest, key.length);
-		}
-		this.#hashes = hashes;
+			let slot = hash & last;
+			while (slots[slot * 2] !== 0) slot = (slot + 1) & last;
+			slots[slot * 2] = hash;
+			slots[slot * 2 + 1] = place;
+		});
+		this.#slots = slots;
 		this.#keys = keys;
-		this.#values = values;
-		this.#longest = longest;
+		this.#values = [...entries.values()];
+		this.#last = last;
+		this.#longest = keys.reduce((longest, { length }) => Math.max(longest, length), 0);
 	}
 
 	/** The value of the first `length` characters of a text. */
 	get(text: string, length: number): T | undefined {
 		if (length > this.#longest) return undefined;
 		const hash = hashOf(text, length);
-		const hashes = this.#hashes;
-		const last = hashes.length - 1;
+		const slots = this.#slots;
+		const last = this.#last;
 		for (let slot = hash & last; ; slot = (slot + 1) & last) {
-			const found = hashes[slot];
+			const found = slots[slot * 2];
 			if (found === 0) return undefined;
-			if (found === hash && startsLike(text, length, this.#keys[slot]!)) return this.#values[slot];
+			if (found !== hash) continue;
+			const place = slots[slot * 2 + 1]!;
+			if (startsLike(text, length, this.#keys[place]!)) return this.#values[place];
 		}
 	}
 }
