@@ -33,7 +33,10 @@ export class AccessLogger implements AccessLog {
 	readonly #sink: LineSink;
 	readonly #rank: number;
 	readonly #surroundings: AccessLogSurroundings;
-	readonly #headers = new HeaderFields();
+	readonly #requestFields = new HeaderFields();
+	readonly #responseFields = new HeaderFields();
+	readonly #peer = new LastText();
+	readonly #host = new LastText();
 
 	/** Throws UnknownEncoder. */
 	constructor(settings: AccessLogSettings, sink: LineSink, surroundings: AccessLogSurroundings, sampler?: LogSampler) {
@@ -61,11 +64,11 @@ export class AccessLogger implements AccessLog {
 		const format = this.#format;
 		const { connection, received, request, response } = x;
 		const { remoteAddress } = connection;
-		const peer = text(remoteAddress);
+		const peer = this.#peer.write(remoteAddress);
 		const clientIp = this.#surroundings.clientIp(x);
 		const client = clientIp === remoteAddress ? peer : text(clientIp);
 		const target = received.query === undefined ? received.path : `${received.path}?${received.query}`;
-		let entry = `"request":{"remote_ip":${peer},"remote_port":"${connection.remotePort}","client_ip":${client},"proto":"${x.protocol}","method":${text(received.method)},"host":${text(received.authority)},"uri":${text(target)},"headers":${this.#headers.write(request.headers, credentials)}`;
+		let entry = `"request":{"remote_ip":${peer},"remote_port":"${connection.remotePort}","client_ip":${client},"proto":"${x.protocol}","method":${text(received.method)},"host":${this.#host.write(received.authority)},"uri":${text(target)},"headers":${this.#requestFields.write(request.headers, credentials)}`;
 		const { tls } = connection;
 		if (tls) {
 			entry +=
@@ -77,7 +80,7 @@ export class AccessLogger implements AccessLog {
 			entry += '}';
 		}
 		const duration = format.duration(performance.now() - x.startedAt);
-		entry += `},"bytes_read":${x.bytesReceived},"user_id":${text(userId(x))},"duration":${duration},"size":${response.bytesSent},"status":${response.status},"resp_headers":${this.#headers.write(response.headers, credentials)}`;
+		entry += `},"bytes_read":${x.bytesReceived},"user_id":${text(userId(x))},"duration":${duration},"size":${response.bytesSent},"status":${response.status},"resp_headers":${this.#responseFields.write(response.headers, credentials)}`;
 		const proxied = proxyFactsOf(x);
 		if (proxied?.upstream) entry += `,"upstream":${upstreamFields(proxied, format)}`;
 		if (x.fileFrom !== '') entry += `,"file":"${x.fileFrom}"`;
@@ -89,6 +92,19 @@ export class AccessLogger implements AccessLog {
 		if (uuid !== undefined) entry += `,"uuid":"${uuid as string}"`;
 		const more = members(x.log?.fields);
 		return more === '' ? entry : `${entry},${more}`;
+	}
+}
+
+/** JSON of a text that is mostly the one before. */
+class LastText {
+	#value = '';
+	#text = '""';
+
+	write(value: string): string {
+		if (value === this.#value) return this.#text;
+		this.#value = value;
+		this.#text = text(value);
+		return this.#text;
 	}
 }
 

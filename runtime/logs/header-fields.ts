@@ -17,8 +17,12 @@ interface KnownName {
 	readonly met: { list: number };
 }
 
-/** Writes lists of fields. */
+/** Writes lists of fields of one kind: of requests, or of responses. */
 export class HeaderFields {
+	/** The list that was written last, name, value, name, value: clients and sites repeat themselves. */
+	#last: readonly string[] = [];
+	#lastText = '{}';
+	#lastCredentials = false;
 	readonly #names = new Map<string, KnownName>();
 	/** By name in lower case. */
 	readonly #met = new Map<string, { list: number }>();
@@ -29,6 +33,27 @@ export class HeaderFields {
 	 * be one of this configuration's own, which `request_header` added.
 	 */
 	write(headers: HeaderList, credentials: boolean): string {
+		if (this.#isLast(headers, credentials)) return this.#lastText;
+		const text = this.#written(headers, credentials);
+		const list: string[] = [];
+		for (let i = 0; i < headers.size; i++) list.push(headers.nameAt(i), headers.valueAt(i));
+		this.#last = list;
+		this.#lastText = text;
+		this.#lastCredentials = credentials;
+		return text;
+	}
+
+	#isLast(headers: HeaderList, credentials: boolean): boolean {
+		const last = this.#last;
+		const size = headers.size;
+		if (last.length !== size * 2 || this.#lastCredentials !== credentials) return false;
+		for (let i = 0; i < size; i++) {
+			if (headers.valueAt(i) !== last[i * 2 + 1] || headers.nameAt(i) !== last[i * 2]) return false;
+		}
+		return true;
+	}
+
+	#written(headers: HeaderList, credentials: boolean): string {
 		const size = headers.size;
 		if (size === 0) return '{}';
 		if (this.#met.size + size > MOST_NAMES) {
