@@ -66,8 +66,17 @@ export class Wire implements SocketHolder {
 		socket.on('close', () => this.closed(this.#error));
 	}
 
+	/** Takes a connection that has no stream around it; `bare` gives it, and `socket` nothing. */
+	attachDirect(socket: DirectSocket, memory: Buffer): void {
+		this.#shared = memory;
+		this.#memory = memory;
+		this.#direct = socket;
+		socket.start(memory, this);
+	}
+
 	/** The connection without the stream around it, where that can be; `socket` is no more then. Asked for once. */
 	bare(): ClientSocket {
+		if (this.#direct) return this.#direct;
 		const socket = this.#socket!;
 		const memory = this.#shared;
 		if (!memory || Object.getPrototypeOf(socket) !== Socket.prototype) return socket;
@@ -79,9 +88,7 @@ export class Wire implements SocketHolder {
 		socket.removeAllListeners();
 		socket.destroy();
 		const direct = new DirectSocket(handle);
-		this.#direct = direct;
-		this.#memory = memory;
-		direct.start(memory, this);
+		this.attachDirect(direct, memory);
 		return direct;
 	}
 

@@ -137,7 +137,7 @@ export class LinkMaker {
 				...(proxy && !forwards && { tunnel: tunnelThrough(proxy, target as { host: string; port: number }) }),
 				...(tls && { tls: this.#tls(tls, address, values, protocols) }),
 			};
-			const direct = new SocketDialer(proxy ? proxyTarget(proxy) : target, this.#sockets, whole);
+			const direct = new SocketDialer(proxy ? proxyTarget(proxy) : target, this.#sockets, whole, !h2c);
 			return tls && this.#context?.waits ? new ProvisionedDialer(direct, this.#context) : direct;
 		};
 		const scheme = tls ? 'https' : 'http';

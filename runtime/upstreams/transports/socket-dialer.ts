@@ -4,6 +4,7 @@ import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'n
 import { UpstreamError } from '../../../compiler/exchange/leases.ts';
 import { errorText, LONGEST_TIMER, Wire, type WireHolder } from '../../protocols/wire.ts';
 import type { ClientTarget, Dialer, Dialing, DialOwner } from './dialer.ts';
+import { dialDirectly } from './direct-dialing.ts';
 import type { TlsClient } from './tls-client.ts';
 
 /** Settings of connecting; times in milliseconds. */
@@ -40,14 +41,20 @@ export class SocketDialer implements Dialer {
 	readonly #target: ClientTarget;
 	readonly #options: SocketOptions;
 	readonly #prelude: Prelude;
+	readonly #bare: boolean;
 
-	constructor(target: ClientTarget, options: SocketOptions, prelude: Prelude) {
+	/** @param bare True where wires are asked for their bare sockets: then some need not have been anything else. */
+	constructor(target: ClientTarget, options: SocketOptions, prelude: Prelude, bare = false) {
 		this.#target = target;
 		this.#options = options;
 		this.#prelude = prelude;
+		const { tunnel, tls, outerTls } = prelude;
+		this.#bare = bare && !tunnel && !tls && !outerTls;
 	}
 
 	dial(owner: DialOwner): Dialing {
+		const direct = this.#bare ? dialDirectly(this.#target, this.#options, this.#prelude.header, owner) : undefined;
+		if (direct) return direct;
 		return new SocketDialing(this.#target, this.#options, this.#prelude, owner);
 	}
 }
