@@ -1,6 +1,9 @@
-/** Functions of CEL's list and math extensions, which the library does not bring. */
+/** Functions of CEL's list, math and string extensions that the library does not bring. */
 import type { CelFunc, CelList, CelValue } from '@bufbuild/cel';
 import type { CelLibrary } from './cel-library.ts';
+
+/** What `list.sortBy(name, key)` is written out to: the list, and the key of each element. */
+export const SORT_BY = 'svc.sortBy';
 
 /** Elements that `lists.range` makes at most: an expression is no way to fill the memory. */
 const LONGEST_RANGE = 10_000;
@@ -8,7 +11,7 @@ const LONGEST_RANGE = 10_000;
 /** The functions, made with the library. */
 export function extensionFunctions(library: CelLibrary): CelFunc[] {
 	const { celFunc, celMethod, celList, CelScalar, listType } = library;
-	const { BOOL, DOUBLE, DYN, INT } = CelScalar;
+	const { BOOL, DOUBLE, DYN, INT, STRING } = CelScalar;
 	const LIST = listType(DYN);
 	const numbers = [INT, DOUBLE] as const;
 	const functions: CelFunc[] = [
@@ -35,6 +38,14 @@ export function extensionFunctions(library: CelLibrary): CelFunc[] {
 		celMethod('sort', LIST, [], LIST, function (this: CelList) {
 			return celList([...this].sort(compare));
 		}),
+		celFunc(SORT_BY, [LIST, LIST], LIST, (list, keys) => {
+			const sortable = [...keys].map((key, at) => ({ key, at }));
+			const items = [...list];
+			return celList(sortable.sort((a, b) => compare(a.key, b.key)).map(({ at }) => items[at]!));
+		}),
+		celMethod('reverse', STRING, [], STRING, function (this: string) {
+			return [...this].reverse().join('');
+		}),
 		celFunc('lists.range', [INT], LIST, count => {
 			if (count > BigInt(LONGEST_RANGE)) throw new Error(`range is limited to ${LONGEST_RANGE} elements`);
 			return celList(Array.from({ length: Math.max(0, Number(count)) }, (_, at) => BigInt(at)));
@@ -47,6 +58,7 @@ export function extensionFunctions(library: CelLibrary): CelFunc[] {
 		celFunc('math.trunc', [DOUBLE], DOUBLE, Math.trunc),
 		celFunc('math.round', [DOUBLE], DOUBLE, x => (x < 0 ? -Math.round(-x) : Math.round(x))),
 		celFunc('math.sqrt', [DOUBLE], DOUBLE, Math.sqrt),
+		celFunc('math.sqrt', [INT], DOUBLE, x => Math.sqrt(Number(x))),
 		celFunc('math.abs', [INT], INT, x => (x < 0n ? -x : x)),
 		celFunc('math.abs', [DOUBLE], DOUBLE, Math.abs),
 		celFunc('math.sign', [INT], INT, x => (x > 0n ? 1n : x < 0n ? -1n : 0n)),
@@ -54,6 +66,10 @@ export function extensionFunctions(library: CelLibrary): CelFunc[] {
 		celFunc('math.bitAnd', [INT, INT], INT, (a, b) => a & b),
 		celFunc('math.bitOr', [INT, INT], INT, (a, b) => a | b),
 		celFunc('math.bitXor', [INT, INT], INT, (a, b) => a ^ b),
+		celFunc('math.bitNot', [INT], INT, x => ~x),
+		celFunc('math.bitShiftLeft', [INT, INT], INT, (x, by) => BigInt.asIntN(64, x << shift(by))),
+		// No sign is carried along.
+		celFunc('math.bitShiftRight', [INT, INT], INT, (x, by) => BigInt.asIntN(64, BigInt.asUintN(64, x) >> shift(by))),
 	];
 	for (const [name, wins] of [
 		['math.greatest', 1],
@@ -75,6 +91,12 @@ export function extensionFunctions(library: CelLibrary): CelFunc[] {
 		functions.push(celFunc(name, [DOUBLE, INT], DYN, (a, b) => best([a, b])));
 	}
 	return functions;
+}
+
+/** Bits to shift by: what shifts all of them out is one of many. */
+function shift(by: bigint): bigint {
+	if (by < 0n) throw new Error(`math.bitShift() negative offset: ${by}`);
+	return by > 64n ? 64n : by;
 }
 
 function flattened(items: readonly CelValue[], depth: number, library: CelLibrary): CelValue[] {

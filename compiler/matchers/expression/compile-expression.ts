@@ -5,7 +5,7 @@ import { valueText } from '../../codegen/placeholders/placeholder.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { Predicate } from '../../exchange/handler.ts';
 import { HttpError } from '../../exchange/http-error.ts';
-import { extensionFunctions } from './cel-extensions.ts';
+import { extensionFunctions, SORT_BY } from './cel-extensions.ts';
 import { type Cel, loadCel } from './cel-library.ts';
 import { CelTypeError, type Expr, nameOf, typeOf } from './cel-type-check.ts';
 import { type CallScope, MATCHER_CALLS, MatcherCallError, matcherOfCall, placeholderName } from './matcher-calls.ts';
@@ -106,6 +106,7 @@ class Binding {
 				if (!target && name === PLACEHOLDER_FUNCTION) this.#placeholder(expr, placeholderName(args, this.#scope));
 				else if (!target && MATCHER_CALLS.has(name)) this.#matcher(expr, name, args);
 				else if (target && name === 'bind' && isName(target, 'cel')) this.#bindMacro(expr, args);
+				else if (target && name === 'sortBy') this.#sortByMacro(expr, target, args);
 				else {
 					if (target) this.bind(target);
 					for (const arg of args) this.bind(arg);
@@ -151,7 +152,7 @@ class Binding {
 		const { celFunc, CelScalar, celList } = this.#cel.library;
 		if (name === TIME) {
 			// The library makes times of milliseconds.
-			this.#call(expr, bound => celFunc(bound, [], CelScalar.INT, () => BigInt(Date.now())));
+			this.#call(expr, bound => celFunc(bound, [], CelScalar.INT, () => BigInt(Math.floor(this.exchange!.now()))));
 			const inner = { ...expr };
 			expr.exprKind = callOf('timestamp', [inner]);
 			return;
@@ -166,6 +167,22 @@ class Binding {
 		const bound = `svc.bound${this.functions.length}`;
 		this.functions.push(make(bound));
 		expr.exprKind = callOf(bound, []);
+	}
+
+	/** `list.sortBy(name, key)`: the list, and the key of each element as `list.map(name, key)` gives it. */
+	#sortByMacro(expr: Expr, list: Expr, args: readonly Expr[]): void {
+		const [variable, key] = args;
+		if (args.length !== 2 || variable?.exprKind.case !== 'identExpr') {
+			throw new CelTypeError('sortBy() takes a name and an expression');
+		}
+		this.bind(list);
+		this.bind(key!);
+		const keys = parse('list.map(name, key)', this.#cel);
+		const loop = keys.exprKind.value as Comprehension;
+		loop.iterRange = list;
+		loop.iterVar = variable.exprKind.value.name;
+		replaceName(loop.loopStep!, 'key', key!);
+		expr.exprKind = callOf(SORT_BY, [list, keys]);
 	}
 
 	/** `cel.bind(name, value, expression)`: a loop over nothing whose accumulator is the name. */
@@ -203,6 +220,19 @@ class Binding {
 
 function callOf(name: string, args: Expr[]): Expr['exprKind'] {
 	return { case: 'callExpr', value: { $typeName: 'cel.expr.Expr.Call', function: name, args } };
+}
+
+type Comprehension = Extract<Expr['exprKind'], { case: 'comprehensionExpr' }>['value'];
+
+/** Puts an expression where a name stands in calls and lists. */
+function replaceName(expr: Expr, name: string, by: Expr): void {
+	const { exprKind } = expr;
+	const parts =
+		exprKind.case === 'callExpr' ? exprKind.value.args : exprKind.case === 'listExpr' ? exprKind.value.elements : [];
+	for (const [at, part] of parts.entries()) {
+		if (isName(part, name)) parts[at] = by;
+		else replaceName(part, name, by);
+	}
 }
 
 function isName(expr: Expr, name: string): boolean {

@@ -367,6 +367,24 @@ const MATCHERS: readonly (readonly [statement: string, lines: string, holds: rea
 		[{}],
 		[],
 	],
+	[
+		'expression: sorting by a key',
+		'expression `["bb", "a", {query.a}].sortBy(e, e.size()) == ["a", "bb", "ccc"]`',
+		['http://x/?a=ccc'],
+		['http://x/?a=c'],
+	],
+	[
+		'expression: bits, roots and letters backwards',
+		'expression `math.bitNot(0) == -1 && math.bitShiftLeft(1, 3) == 8 && math.bitShiftRight(-1, 63) == 1 && math.sqrt(9) == 3.0 && "abc".reverse() == "cba"`',
+		[{}],
+		[],
+	],
+	[
+		'expression: the time is that of the request',
+		'expression `{time.now} < timestamp("2001-01-01T00:00:00Z")`',
+		[{ at: 0 }],
+		[{}],
+	],
 	['expression: times', 'expression `{time.now.year} > 2000`', [{}], []],
 ];
 
