@@ -86,6 +86,7 @@ class Manager implements CertificateManager {
 	readonly #responders = new Map<string, AcmeResponder>();
 	readonly #validationPorts: ValidationPorts;
 	#store: Store | undefined;
+	#recovered: Promise<void> | undefined;
 	#storeChecked = false;
 	#served: Prepared | undefined;
 	#prepared: Prepared | undefined;
@@ -118,7 +119,10 @@ class Manager implements CertificateManager {
 	}
 
 	async prepare(plan: CertificatePlan, settings: Settings): Promise<void> {
-		await this.#authorities.use(plan.authorities, (settings.pki ?? {}) as PkiSettings, this.#openStore(settings));
+		const store = this.#openStore(settings);
+		this.#recovered ??= this.#recover(store);
+		await this.#recovered;
+		await this.#authorities.use(plan.authorities, (settings.pki ?? {}) as PkiSettings, store);
 		const policies = await Promise.all(plan.policies.map(policy => this.#readyPolicy(policy)));
 		const entries = new Map<string, ManagedCertificate>();
 		const fresh: ManagedCertificate[] = [];
@@ -242,6 +246,16 @@ class Manager implements CertificateManager {
 	#openStore(settings: Settings): Store {
 		this.#store ??= openStore(settings.storage as StoreSelection | undefined, this.#around);
 		return this.#store;
+	}
+
+	/** What an import that was cut short has left is taken back before anything is read. */
+	async #recover(store: Store): Promise<void> {
+		try {
+			await store.recover?.();
+		} catch (error) {
+			if (!(error instanceof StoreError)) throw error;
+			this.#around.log('error', 'tls.cache', 'the store could not be recovered', { cause: error.message });
+		}
 	}
 
 	async #readyPolicy(settings: AutomationPolicy): Promise<ReadyPolicy> {

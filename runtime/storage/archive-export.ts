@@ -17,6 +17,7 @@ export interface Exported {
  * the store holds nothing, and with StoreError.
  */
 export async function exportStore(store: Store, write: (bytes: Uint8Array) => Promise<void>): Promise<Exported> {
+	await store.recover?.();
 	let values = 0;
 	let bytes = 0;
 	for (const key of await store.list('')) {

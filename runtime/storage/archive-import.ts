@@ -1,21 +1,21 @@
 /**
  * Restores a tar archive into the folder of a store. Everything is unpacked aside and checked before the first file of the
- * store changes; what is replaced is kept until the last one has.
+ * store changes; what is replaced is kept until the last one has, and an import that was cut short is taken back.
  */
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
-import { lstat, mkdir, open, rename, rm } from 'node:fs/promises';
+import { lstat, mkdir, open, rename, rm, rmdir } from 'node:fs/promises';
 import path from 'node:path';
 import { Parser, type ReadEntry } from 'tar';
 import { ArchiveError } from './archive-error.ts';
+import { LOCKS, openFileStore } from './file-store.ts';
 import { checkKey, StoreError } from './store.ts';
+import { ASIDE, forgetPlan, IMPORT_LOCK, notePlan, REPLACED, RESTORED, undoUnfinished } from './unfinished-import.ts';
 
 /** Bytes of one value, bytes of all, and values at most. */
 const LARGEST_VALUE: number = 16 * 1024 * 1024;
 const LARGEST_ARCHIVE: number = 2 * 1024 * 1024 * 1024;
 const MOST_VALUES = 1_000_000;
-/** How the folder begins in which an archive is unpacked. */
-const ASIDE = 'import.';
 const NOTHING = 'The archive holds nothing that could be restored.';
 
 /** What was restored. */
@@ -26,11 +26,14 @@ export interface Imported {
 
 /** Restores; values that the archive does not name stay. Rejects with {@link ArchiveError}, and then nothing has changed. */
 export async function importArchive(archive: AsyncIterable<Uint8Array>, folder: string): Promise<Imported> {
+	const lock = await openFileStore(folder).tryLock(IMPORT_LOCK);
+	if (!lock) throw new ArchiveError('Another process is restoring into this store.');
 	const aside = path.join(folder, `${ASIDE}${randomBytes(6).toString('hex')}`);
 	try {
-		await mkdir(path.join(aside, 'new'), { recursive: true, mode: 0o700 });
-		await mkdir(path.join(aside, 'old'), { mode: 0o700 });
-		const unpacked = await unpack(archive, path.join(aside, 'new'));
+		await undoUnfinished(folder);
+		await mkdir(path.join(aside, RESTORED), { recursive: true, mode: 0o700 });
+		await mkdir(path.join(aside, REPLACED), { mode: 0o700 });
+		const unpacked = await unpack(archive, path.join(aside, RESTORED));
 		if (unpacked.keys.length === 0) throw new ArchiveError(NOTHING);
 		await swap(unpacked.keys, folder, aside);
 		return { values: unpacked.keys.length, bytes: unpacked.bytes };
@@ -38,6 +41,9 @@ export async function importArchive(archive: AsyncIterable<Uint8Array>, folder: 
 		throw asArchiveError(error);
 	} finally {
 		await rm(aside, { recursive: true, force: true });
+		await lock.release();
+		// A store that was empty, or is refused the archive, is left as it was; locks of others keep their folder.
+		await rmdir(path.join(folder, LOCKS)).catch(() => {});
 	}
 }
 
@@ -151,16 +157,17 @@ async function writeEntry(entry: ReadEntry, file: string): Promise<void> {
 /** Puts every file in its place; when that fails midway, every file that was replaced comes back. */
 async function swap(keys: readonly string[], folder: string, aside: string): Promise<void> {
 	const placed: { readonly target: string; readonly old: string | undefined }[] = [];
+	await notePlan(aside, keys);
 	try {
 		for (const [at, key] of keys.entries()) {
 			const target = path.join(folder, ...key.split('/'));
 			await makeFolders(folder, key);
 			const found = await lstat(target).catch(() => undefined);
 			if (found?.isDirectory()) throw new ArchiveError(`\`${key}\` is a folder in the store.`);
-			const old = found && path.join(aside, 'old', String(at));
+			const old = found && path.join(aside, REPLACED, String(at));
 			if (old) await rename(target, old);
 			placed.push({ target, old });
-			await rename(path.join(aside, 'new', ...key.split('/')), target);
+			await rename(path.join(aside, RESTORED, ...key.split('/')), target);
 		}
 	} catch (error) {
 		for (const { target, old } of placed.reverse()) {
@@ -169,6 +176,7 @@ async function swap(keys: readonly string[], folder: string, aside: string): Pro
 		}
 		throw error;
 	}
+	await forgetPlan(aside);
 }
 
 /** Folders above a value, none of which may be a link that leads elsewhere. */

@@ -5,9 +5,10 @@ import { type FileHandle, lstat, mkdir, open, readdir, rename, rm, rmdir, unlink
 import path from 'node:path';
 import { FileLocks } from './file-locks.ts';
 import { checkKey, type Store, type StoreEntry, StoreError, type StoreKey, type StoreLock } from './store.ts';
+import { ASIDE, hasUnfinished, IMPORT_LOCK, undoUnfinished } from './unfinished-import.ts';
 
 /** Folder of the locks, beside the values. */
-const LOCKS = 'locks';
+export const LOCKS = 'locks';
 /** How names of files that are being written end. */
 const UNFINISHED = '.unfinished';
 /** Largest value in bytes that is read; keys and chains have a few thousand. */
@@ -93,6 +94,20 @@ class FileStore implements Store {
 		}
 	}
 
+	async recover(): Promise<void> {
+		if (!(await hasUnfinished(this.#root))) return;
+		const lock = await this.tryLock(IMPORT_LOCK);
+		// Whoever holds it is at work on it.
+		if (!lock) return;
+		try {
+			await undoUnfinished(this.#root);
+		} catch (error) {
+			throw new StoreError('store/unwritable', `A cut-short import cannot be taken back: ${reason(error)}.`);
+		} finally {
+			await lock.release();
+		}
+	}
+
 	lock(name: string, signal?: AbortSignal): Promise<StoreLock> {
 		return this.#locks.take(name, signal).catch(lockFailure);
 	}
@@ -137,7 +152,7 @@ class FileStore implements Store {
 			throw unreadable(below, error);
 		}
 		for (const entry of entries) {
-			if (below === '' && entry.name === LOCKS) continue;
+			if (below === '' && (entry.name === LOCKS || entry.name.startsWith(ASIDE))) continue;
 			const key = below === '' ? entry.name : `${below}/${entry.name}`;
 			if (entry.isDirectory()) await this.#collect(key, keys);
 			else if (!entry.isFile()) continue;

@@ -34,6 +34,8 @@ export interface Store {
 	list(below: StoreKey): Promise<StoreKey[]>;
 	/** Size and age of a value; undefined when there is none. */
 	stat(key: StoreKey): Promise<StoreEntry | undefined>;
+	/** Takes back what a process that died had half restored; where a store has no such thing it is left out. */
+	recover?(): Promise<void>;
 	/** Takes a lock as soon as nobody holds it. Rejects with the signal's reason when that aborts first. */
 	lock(name: string, signal?: AbortSignal): Promise<StoreLock>;
 	/** Takes a lock if nobody holds it now; undefined otherwise. */

@@ -1,5 +1,14 @@
 /** Archives of the store: what is exported comes back, and hostile ones change nothing. */
-import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+	existsSync,
+	mkdirSync,
+	readdirSync,
+	readFileSync,
+	renameSync,
+	statSync,
+	symlinkSync,
+	writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { Header } from 'tar';
@@ -126,6 +135,41 @@ archives('a link in the folder does not lead an import out of it', async () => {
 	const error = await importArchive(chunks(tar({ path: 'pki/x', content: 'x' })), folder).catch(caught => caught);
 	assert.match(error.message, /is not a folder/);
 	assert.equal(readdirSync(outside), []);
+});
+
+archives('an import that was cut short is taken back as a whole by whoever opens the store next', async () => {
+	for (const placed of [0, 1, 2, 3]) {
+		const folder = temporaryFolder();
+		const store = openFileStore(folder);
+		const keys = ['a/one', 'b/two', 'c/three'];
+		await store.write('a/one', 'before');
+		await store.write('b/two', 'before');
+		// As the process leaves it that dies with so many of the three in place.
+		const aside = path.join(folder, 'import.0123456789ab');
+		for (const part of ['old', 'new/a', 'new/b', 'new/c']) mkdirSync(path.join(aside, part), { recursive: true });
+		writeFileSync(path.join(aside, 'plan.json'), JSON.stringify(keys));
+		for (const [at, key] of keys.entries()) {
+			writeFileSync(path.join(aside, 'new', key), 'after');
+			if (at >= placed) continue;
+			const target = path.join(folder, key);
+			if (existsSync(target)) renameSync(target, path.join(aside, 'old', String(at)));
+			mkdirSync(path.dirname(target), { recursive: true });
+			renameSync(path.join(aside, 'new', key), target);
+		}
+		assert.not.ok((await store.list('')).some(key => key.startsWith('import.')));
+		// While somebody is at it, it is left to him.
+		const lock = await store.tryLock('store_import');
+		await store.recover!();
+		assert.ok(existsSync(aside));
+		const error = await importArchive(chunks(tar({ path: 'x', content: 'x' })), folder).catch(caught => caught);
+		assert.match(error.message, 'Another process is restoring');
+		await lock!.release();
+		await store.recover!();
+		assert.equal(await store.list(''), ['a/one', 'b/two'], `${placed} in place`);
+		for (const key of ['a/one', 'b/two'])
+			assert.is((await store.read(key))!.toString(), 'before', `${placed} in place`);
+		assert.not.ok(existsSync(aside));
+	}
 });
 
 archives('the commands export and import, in one word or two, to files and standard streams', async () => {

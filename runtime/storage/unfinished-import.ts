@@ -1,0 +1,70 @@
+/** What an import notes before it changes the store, so that one that was cut short can be taken back as a whole. */
+import { constants } from 'node:fs';
+import { open, readdir, readFile, rename, rm, stat, unlink } from 'node:fs/promises';
+import path from 'node:path';
+
+/** How the folder begins in which an archive is unpacked. */
+export const ASIDE = 'import.';
+/** The lock under which the store is imported into, or an import taken back. */
+export const IMPORT_LOCK = 'store_import';
+/** In that folder: what is restored, what it replaces (by its number), and the keys while neither all nor none of them are in place. */
+export const RESTORED = 'new';
+export const REPLACED = 'old';
+const PLAN = 'plan.json';
+
+/** Notes that the keys are about to be put in place, in this order. */
+export async function notePlan(aside: string, keys: readonly string[]): Promise<void> {
+	const handle = await open(path.join(aside, PLAN), constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
+	try {
+		await handle.writeFile(JSON.stringify(keys));
+		await handle.sync();
+	} finally {
+		await handle.close();
+	}
+}
+
+/** Notes that all of them are in place, or none. */
+export async function forgetPlan(aside: string): Promise<void> {
+	await unlink(path.join(aside, PLAN));
+}
+
+/** Whether a process has left an import unfinished, or one is under way. */
+export async function hasUnfinished(folder: string): Promise<boolean> {
+	const names = await readdir(folder).catch(() => []);
+	return names.some(name => name.startsWith(ASIDE));
+}
+
+/** Takes back every import that was cut short; the caller holds {@link IMPORT_LOCK}. Rejects with the system's errors. */
+export async function undoUnfinished(folder: string): Promise<void> {
+	for (const name of await readdir(folder).catch(() => [])) {
+		if (!name.startsWith(ASIDE)) continue;
+		const aside = path.join(folder, name);
+		const keys = await readPlan(aside);
+		for (let at = keys.length - 1; at >= 0; at--) await undo(folder, aside, keys[at]!, at);
+		await rm(aside, { recursive: true, force: true });
+	}
+}
+
+async function undo(folder: string, aside: string, key: string, at: number): Promise<void> {
+	const target = path.join(folder, ...key.split('/'));
+	const replaced = path.join(aside, REPLACED, String(at));
+	if (await exists(replaced)) await rename(replaced, target);
+	else if (!(await exists(path.join(aside, RESTORED, ...key.split('/'))))) await rm(target, { force: true });
+}
+
+/** Empty when nothing has been put in place: a plan is whole before that begins. */
+async function readPlan(aside: string): Promise<readonly string[]> {
+	try {
+		return JSON.parse(await readFile(path.join(aside, PLAN), 'utf8')) as string[];
+	} catch (error) {
+		if (error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+		throw error;
+	}
+}
+
+async function exists(file: string): Promise<boolean> {
+	return stat(file).then(
+		() => true,
+		() => false,
+	);
+}
