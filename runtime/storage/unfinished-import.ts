@@ -7,9 +7,11 @@ import path from 'node:path';
 export const ASIDE = 'import.';
 /** The lock under which the store is imported into, or an import taken back. */
 export const IMPORT_LOCK = 'store_import';
-/** In that folder: what is restored, what it replaces (by its number), and the keys while neither all nor none of them are in place. */
+/** In that folder: what is restored, by its key. */
 export const RESTORED = 'new';
+/** What it replaces, by its number in the plan. */
 export const REPLACED = 'old';
+/** The keys, while neither all nor none of them are in place. */
 const PLAN = 'plan.json';
 
 /** Notes that the keys are about to be put in place, in this order. */
