@@ -320,18 +320,16 @@ export class ClientConnection
 	#answerChunked(call: ClientCall, head: ResponseHead, data: Buffer, start: number, end: number): void {
 		const decoder = responseDecoder();
 		const pieces: Buffer[] = [];
-		const used = decodeChunks(decoder, data, start, end, {
-			push: piece => pieces.push(ownedCopy(piece, 0, piece.length)),
-		});
+		const used = decodeChunks(decoder, data, start, end, { push: piece => pieces.push(piece) });
 		if (decoder.ended && decoder.trailers === undefined) {
-			this.#tell(call, responseOf(head, pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)));
+			this.#tell(call, responseOf(head, Buffer.concat(pieces)));
 			this.#responseEnded(used < end);
 			return;
 		}
 		this.#decoder = decoder;
 		const body = this.#beginBody(call, head, 'chunked');
 		if (this.#call !== call) return;
-		for (const piece of pieces) this.#wanted = body.push(piece);
+		for (const piece of pieces) this.#wanted = body.push(this.#options.pieces.copy(piece, 0, piece.length));
 		if (decoder.ended) this.#endBody(decoder, used < end);
 	}
 
