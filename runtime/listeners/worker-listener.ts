@@ -82,6 +82,8 @@ export class WorkerListener {
 				this.#server.off('error', reject);
 				// A failing accept is reported here and must not end the thread.
 				this.#server.on('error', error => this.#events.acceptFailed(error));
+				// For connections that come before the first settings do.
+				inheritOptions(this.#server, keepAliveOf({}));
 				if (this.address.scheme === 'http') {
 					acceptHandles(this.#server, handle => {
 						// Whoever reads a header first needs a stream.

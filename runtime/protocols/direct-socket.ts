@@ -91,6 +91,9 @@ export function isDirect(handle: object): handle is StreamHandle {
 	return METHODS.every(method => typeof found[method] === 'function') && typeof found.writeQueueSize === 'number';
 }
 
+/** What a listener has accepted. */
+export type AcceptedSocket = Socket | DirectSocket;
+
 /** The connection. What it has in common with `net.Socket` has the same names and does the same, but events are calls of the holder. */
 export class DirectSocket {
 	/** Node's name: who writes past this class finds it there. Null when the connection has ended. */

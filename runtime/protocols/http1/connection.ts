@@ -1,5 +1,4 @@
 /** One client connection: reads requests, runs them one after another, answers in order (RFC 9112 §9). */
-import type { Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { parseAuthority } from '../../../compiler/exchange/authority.ts';
 import { isStream } from '../../../compiler/exchange/body.ts';
@@ -7,7 +6,7 @@ import type { Exchange, ExchangeTransport, TransferBounds } from '../../../compi
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
 import type { ClientSocket } from '../client-socket.ts';
-import type { DirectSocket } from '../direct-socket.ts';
+import type { AcceptedSocket } from '../direct-socket.ts';
 import type { ConnectionPeer } from '../protocol.ts';
 import { ConnectionClock } from './connection-clock.ts';
 import { BLOCKED, BODY, CLOSED, DRAIN, HEAD, LINGER, UPGRADED, WAIT } from './connection-state.ts';
@@ -56,12 +55,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	#onHandled: (() => void) | undefined = undefined;
 	#onBroken: (() => void) | undefined = undefined;
 
-	constructor(
-		accepted: Socket | DirectSocket,
-		scheme: 'http' | 'https',
-		engine: Engine,
-		peer: ConnectionPeer | undefined,
-	) {
+	constructor(accepted: AcceptedSocket, scheme: 'http' | 'https', engine: Engine, peer: ConnectionPeer | undefined) {
 		this.#input = new SocketInput(accepted, scheme === 'http' ? engine.readMemory : undefined, this);
 		const { socket } = this.#input;
 		this.#socket = socket;
