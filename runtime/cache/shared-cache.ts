@@ -106,7 +106,9 @@ export class SharedCache implements ResponseCache {
 		this.#disk = disk;
 		this.#turns = new FetchTurns(this.#memory, thread);
 		this.#count = count;
-		this.#known = new HeadsAtHand(KEYS_AT_HAND, Math.max(LEAST_AT_HAND, (ceiling * AT_HAND_SHARE) / rows));
+		// The main thread answers no requests.
+		const share = thread === rows ? 0 : (ceiling * AT_HAND_SHARE) / rows;
+		this.#known = new HeadsAtHand(KEYS_AT_HAND, Math.max(LEAST_AT_HAND, share));
 		this.largest = Math.floor((this.#memory.layout.blocks * BLOCK) / 8);
 	}
 
