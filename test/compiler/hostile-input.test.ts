@@ -6,6 +6,9 @@ import { toReport } from '../../compiler/diagnostics/diagnostic-report.ts';
 import type { ConfigFormat } from '../../compiler/dialects/dialect.ts';
 import { ReadError, type Reader } from '../../compiler/source/reader.ts';
 
+/** Milliseconds of the processor: what else the machine does is none of it. */
+const processorTime = (): number => process.cpuUsage().user / 1000;
+
 const SECRET = 's3cr3t, of {the} Environment';
 
 const reader: Reader = {
@@ -81,13 +84,13 @@ growth('names that refer to each other twice do not fill the memory', () => {
 });
 
 growth('a word as long as the file takes its length, not the square of it', () => {
-	const started = performance.now();
+	const started = processorTime();
 	for (const text of ['{$'.repeat(200_000), '{$A:'.repeat(200_000), '{'.repeat(1_000_000), '}'.repeat(1_000_000)]) {
 		const { document, diagnostics } = compiled('configfile', text);
 		assert.equal(document, undefined);
 		assert.ok(said({ diagnostics } as Compiled).length < 10_000, 'it is not repeated in full');
 	}
-	assert.ok(performance.now() - started < 4000);
+	assert.ok(processorTime() - started < 4000);
 });
 
 growth('a thousand mistakes are enough, and a text with only warnings beyond that is accepted', () => {
@@ -100,10 +103,10 @@ growth('a thousand mistakes are enough, and a text with only warnings beyond tha
 });
 
 growth('a text of millions of lines is refused before it is read', () => {
-	const started = performance.now();
+	const started = processorTime();
 	assert.equal(codes('configfile', 'x\n'.repeat(3_000_000)), ['syntax/too-many-lines']);
 	assert.equal(codes('compatfile', '{\n'.repeat(3_000_000)), ['syntax/too-many-lines']);
-	assert.ok(performance.now() - started < 4000);
+	assert.ok(processorTime() - started < 4000);
 });
 
 growth.run();

@@ -9,6 +9,9 @@ import { documentSchema } from '../../../compiler/document/schema.ts';
 import { ROOT } from '../../harness.ts';
 import { Random } from '../syntax/random-text.ts';
 
+/** Milliseconds of the processor: what else the machine does is none of it. */
+const processorTime = (): number => process.cpuUsage().user / 1000;
+
 const ajv = new Ajv({ discriminator: true, strict: false, validateSchema: false, meta: false });
 ajv.addKeyword('secret');
 ajv.addKeyword('startup');
@@ -79,9 +82,9 @@ checking('it vouches for every document that adapting gives', () => {
 checking('it vouches for nothing that is no document', () => {
 	const random = new Random(5);
 	const found = documents().map(document => JSON.stringify(document));
-	const end = performance.now() + 1500;
+	const end = processorTime() + 1500;
 	const counts = { valid: 0, invalid: 0, vouched: 0 };
-	for (let round = 0; round < 100_000 && performance.now() < end; round++) {
+	for (let round = 0; round < 100_000 && processorTime() < end; round++) {
 		const document = JSON.parse(random.of(found)) as unknown;
 		for (let count = random.below(3); count >= 0; count--) mutate(document, random);
 		const valid = full(document);

@@ -9,6 +9,9 @@ import { Random } from '../syntax/random-text.ts';
 import { type ConfigFiles, changingReader, FOLDER } from './files.ts';
 import { draft, edit, filesOf } from './random-configuration.ts';
 
+/** Milliseconds of the processor: what else the machine does is none of it. */
+const processorTime = (): number => process.cpuUsage().user / 1000;
+
 /** Everything that a result says, as text; places of the document's objects too. */
 function told(compiled: Compiled): string {
 	const { document, plan, diagnostics, tests, files, locate } = compiled;
@@ -75,13 +78,13 @@ const session = suite('session');
 session('what a session gives is what compiling for the first time gives', () => {
 	const seed = Number(process.env.SEED ?? 1);
 	const random = new Random(seed);
-	const end = performance.now() + Number(process.env.BUDGET ?? 3000);
+	const end = processorTime() + Number(process.env.BUDGET ?? 3000);
 	const counts = { compiled: 0, accepted: 0 };
-	while (performance.now() < end) {
+	while (processorTime() < end) {
 		const made = draft(random, random.of(['configfile', 'compatfile'] as const));
 		const edited = new Edited(made.dialect, filesOf(made));
 		const series: ConfigFiles[] = [];
-		for (let step = 0; step < 12 && performance.now() < end; step++) {
+		for (let step = 0; step < 12 && processorTime() < end; step++) {
 			edited.now = structuredClone(filesOf(made));
 			series.push(edited.now);
 			try {

@@ -74,9 +74,8 @@ cutting('braces that do not balance cannot be cut', () => {
 });
 cutting('tokens and structure of the pieces are those of the whole', () => {
 	const random = new Random(11);
-	const end = performance.now() + 900;
 	let cut = 0;
-	for (let round = 0; round < 20_000 && performance.now() < end; round++) {
+	for (let round = 0; round < 1500; round++) {
 		const text =
 			random.below(2) === 0
 				? noise(random)
@@ -91,7 +90,7 @@ cutting('tokens and structure of the pieces are those of the whole', () => {
 			assert.equal(structure(parts, dialect), structure([text], dialect), JSON.stringify(text));
 		}
 	}
-	assert.ok(cut > 500, `only ${cut} texts were cut`);
+	assert.ok(cut > 400, `only ${cut} texts were cut`);
 });
 
 cutting.run();
