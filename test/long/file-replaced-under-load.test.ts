@@ -80,6 +80,7 @@ for (const [what, lines, encoded, interval] of [
 	['large, encoded', 60_000, true, OFTEN],
 	['kept', 400, false, SELDOM],
 	['kept, encoded', 400, true, SELDOM],
+	['kept, large', 60_000, false, SELDOM],
 ] as const) {
 	replaced(what, async () => {
 		const name = `${what.replace(', ', '-')}.txt`;
