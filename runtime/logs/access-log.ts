@@ -37,6 +37,8 @@ export class AccessLogger implements AccessLog {
 	readonly #responseFields = new HeaderFields();
 	readonly #peer = new LastText();
 	readonly #host = new LastText();
+	readonly #target = new LastText();
+	readonly #method = new LastText();
 
 	/** Throws UnknownEncoder. */
 	constructor(settings: AccessLogSettings, sink: LineSink, surroundings: AccessLogSurroundings, sampler?: LogSampler) {
@@ -68,7 +70,7 @@ export class AccessLogger implements AccessLog {
 		const clientIp = this.#surroundings.clientIp(x);
 		const client = clientIp === remoteAddress ? peer : text(clientIp);
 		const target = received.query === undefined ? received.path : `${received.path}?${received.query}`;
-		let entry = `"request":{"remote_ip":${peer},"remote_port":"${connection.remotePort}","client_ip":${client},"proto":"${x.protocol}","method":${text(received.method)},"host":${this.#host.write(received.authority)},"uri":${text(target)},"headers":${this.#requestFields.write(request.headers, credentials)}`;
+		let entry = `"request":{"remote_ip":${peer},"remote_port":"${connection.remotePort}","client_ip":${client},"proto":"${x.protocol}","method":${this.#method.write(received.method)},"host":${this.#host.write(received.authority)},"uri":${this.#target.write(target)},"headers":${this.#requestFields.write(request.headers, credentials)}`;
 		const { tls } = connection;
 		if (tls) {
 			entry +=

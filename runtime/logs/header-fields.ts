@@ -7,6 +7,9 @@ import { text } from './encoders.ts';
 const MOST_NAMES = 1000;
 const LONGEST_NAME = 64;
 
+/** Like no list: of no even number. */
+const NEVER: readonly string[] = [''];
+
 /** What is known of a name in one spelling. */
 interface KnownName {
 	/** `"Accept":[` */
@@ -36,7 +39,15 @@ export class HeaderFields {
 		if (this.#isLast(headers, credentials)) return this.#lastText;
 		const text = this.#written(headers, credentials);
 		const list: string[] = [];
-		for (let i = 0; i < headers.size; i++) list.push(headers.nameAt(i), headers.valueAt(i));
+		for (let i = 0; i < headers.size; i++) {
+			const name = headers.nameAt(i);
+			// Secrets are forgotten with their request.
+			if (this.#known(name).secret) {
+				this.#last = NEVER;
+				return text;
+			}
+			list.push(name, headers.valueAt(i));
+		}
 		this.#last = list;
 		this.#lastText = text;
 		this.#lastCredentials = credentials;
