@@ -9,13 +9,18 @@ type Call = (...values: (number | bigint)[]) => bigint;
 
 /** Flags of `pipe2`: O_NONBLOCK, O_CLOEXEC. */
 const PIPE_FLAGS = 0o2004000;
-/** Sets a pipe's size, and what it should be; it stays as it was when a user has too many pipes. */
+/**
+ * Sets a pipe's size, and what it should be: it holds so many packets, however small, not so many bytes. It stays as it was
+ * when a user has too many pipes.
+ */
 const F_SETPIPE_SZ = 1031;
-const PIPE_SIZE = 131_072;
+const PIPE_SIZE = 1_048_576;
 /** SPLICE_F_MOVE, SPLICE_F_NONBLOCK. */
 const SPLICE_FLAGS = 3;
+/** Bytes of one move: what the other socket does not take of them is held in memory. */
+const MOST_A_MOVE = 131_072;
 /** Bytes of a move from which another is worth its call. */
-const LARGE_MOVE = 65_536;
+const LARGE_MOVE = 32_768;
 /** Bytes that are moved before others get their turn. */
 const MOST_A_TURN = 1_048_576;
 
@@ -84,8 +89,7 @@ export class SocketRelay {
 		if (this.#closed) return true;
 		const bound = Math.min(most, MOST_A_TURN);
 		while (this.taken < bound) {
-			// What the other socket does not take is held in memory: it must not be much.
-			const got = this.#move(from, this.#input, Math.min(bound - this.taken, PIPE_SIZE));
+			const got = this.#move(from, this.#input, Math.min(bound - this.taken, MOST_A_MOVE));
 			if (got <= 0) return true;
 			this.taken += got;
 			let left = got;

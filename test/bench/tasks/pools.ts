@@ -70,6 +70,21 @@ const retried: readonly Contender[] = [
 				`http://127.0.0.1:${port} {\n\treverse_proxy ${DEAD} 127.0.0.1:${files} {\n\t\tlb_policy round_robin\n\t\tlb_retries 50\n\t\tlb_try_interval 1ns\n\t}\n}\n`,
 			),
 	},
+	{
+		server: 'haproxy',
+		configuration: (port, { files }) =>
+			haproxy(`frontend f
+	bind 127.0.0.1:${port}
+	default_backend b
+backend b
+	balance roundrobin
+	http-reuse always
+	retries 1
+	option redispatch 1
+	server dead ${DEAD}
+	server s 127.0.0.1:${files}
+`),
+	},
 ];
 
 function to(files: number): string {
