@@ -1,6 +1,7 @@
 /** Log files that are rolled, by us and by others: no line is lost, none is split. */
 import {
 	existsSync,
+	linkSync,
 	mkdtempSync,
 	readdirSync,
 	readFileSync,
@@ -11,7 +12,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { gunzipSync, zstdDecompressSync } from 'node:zlib';
+import { gunzipSync, gzipSync, zstdDecompressSync } from 'node:zlib';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { openLogFile } from '../../../runtime/logs/file-writer.ts';
@@ -137,6 +138,29 @@ rolling('an interval that is over rolls a quiet file too, an empty one stays', a
 	await new Promise(resolve => setTimeout(resolve, 1200));
 	assert.is(readdirSync(folder).length, 2);
 	await writer.close();
+});
+
+rolling('what a killed process left half done is finished: a line, a rolling, a compression', async () => {
+	const rolled = join(folder, 'a-2026-11-21T09-00-00.000.log');
+	// Killed between its two names, within a line.
+	writeFileSync(rolled, '1\n2');
+	linkSync(rolled, join(folder, 'a.log'));
+	// Killed between the compressed file and the removal of what it was made of.
+	const older = join(folder, 'a-2026-11-21T08-00-00.000.log');
+	writeFileSync(older, '0\n');
+	writeFileSync(`${older}.gz`, gzipSync('0\n'));
+	const first = openLogFile('a.log', folder);
+	first.write('3\n');
+	await first.close();
+	await settled(() => !existsSync(older) && existsSync(`${rolled}.gz`));
+	assert.is(gunzipSync(readFileSync(`${older}.gz`)).toString(), '0\n');
+	assert.is(gunzipSync(readFileSync(`${rolled}.gz`)).toString(), '1\n2');
+	assert.is(readFileSync(join(folder, 'a.log'), 'utf8'), '3\n');
+	writeFileSync(join(folder, 'a.log'), '3\n4');
+	const second = openLogFile('a.log', folder);
+	second.write('5\n');
+	await second.close();
+	assert.is(readFileSync(join(folder, 'a.log'), 'utf8'), '3\n4\n5\n');
 });
 
 rolling.run();
