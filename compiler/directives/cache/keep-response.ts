@@ -57,9 +57,12 @@ export function keepResponse(
 	const writer = cache.store(head, length, rules.largest, times.since);
 	if (writer === undefined) return unkept;
 	if (isStream(body)) {
-		const storing = new StoringBody(body, declared, writer, stored => {
-			if (stored) cache.count('store');
-			turn?.done(stored ? 'stored' : 'failed');
+		const storing = new StoringBody({
+			...{ body, declared, writer, awaited: turn !== undefined },
+			ended: stored => {
+				if (stored) cache.count('store');
+				turn?.done(stored ? 'stored' : 'failed');
+			},
 		});
 		response.body = storing;
 		if (has(x, head)) {

@@ -1,23 +1,52 @@
-/** A body that is stored while it is sent: the first client waits for nothing, and neither does the store. */
+/**
+ * A body that is stored while it is sent: the first client waits for nothing, and neither does the store. Others may wait
+ * for what is stored: when the first client reads slowly the rest is read ahead of it.
+ */
 import type { BodySource } from '../../exchange/body.ts';
 import type { HeaderList } from '../../exchange/header-list.ts';
 import type { CacheWriter } from '../../exchange/response-cache.ts';
 
-/** Passes a body on and gives a writer the same bytes. `ended` is called once, with whether it was stored. */
+/** Milliseconds without a pull after which the rest is read ahead. */
+const PATIENCE = 500;
+/** Bytes that are read ahead at most. */
+const MOST_AHEAD = 8 * 1024 * 1024;
+
+/** What is known of a body that is to be stored. */
+export interface Storing {
+	readonly body: BodySource;
+	/** The `Content-Length` beside it. */
+	readonly declared: string | undefined;
+	readonly writer: CacheWriter;
+	/** Whether others may wait for it. */
+	readonly awaited: boolean;
+	/** Called once, with whether it was stored. */
+	ended(stored: boolean): void;
+}
+
+/** Passes a body on and gives a writer the same bytes. */
 export class StoringBody implements BodySource {
 	readonly length: number | undefined;
 	/** Bytes that make it whole, where anybody has said how many. */
 	readonly #whole: number | undefined;
 	readonly #body: BodySource;
 	readonly #ended: (stored: boolean) => void;
+	readonly #awaited: boolean;
 	#writer: CacheWriter | undefined;
 	#over = false;
 	#size = 0;
+	/** Pieces that were read ahead, and how that ended. */
+	#ahead: Uint8Array[] = [];
+	#aheadBytes = 0;
+	#aheadEnd: { readonly error?: unknown } | undefined = undefined;
+	#reading = false;
+	/** The client has read all that was read ahead, and waits. */
+	#wake: (() => void) | undefined = undefined;
+	#timer: NodeJS.Timeout | undefined = undefined;
 
-	/** `declared` is the `Content-Length` beside it. */
-	constructor(body: BodySource, declared: string | undefined, writer: CacheWriter, ended: (stored: boolean) => void) {
+	constructor({ body, declared, writer, awaited, ended }: Storing) {
 		this.#body = body;
 		this.#writer = writer;
+		this.#awaited = awaited;
 		this.#ended = ended;
 		this.length = body.length;
 		this.#whole = body.length ?? (declared === undefined ? undefined : Number(declared));
@@ -28,6 +57,17 @@ export class StoringBody implements BodySource {
 	}
 
 	pull(): Uint8Array | null | Promise<Uint8Array | null> {
+		const ahead = this.#ahead.shift();
+		if (ahead !== undefined) {
+			this.#aheadBytes -= ahead.byteLength;
+			this.#watch();
+			return ahead;
+		}
+		if (this.#reading) return this.#nextAhead().then(() => this.pull());
+		if (this.#aheadEnd !== undefined) {
+			if ('error' in this.#aheadEnd) throw this.#aheadEnd.error;
+			return null;
+		}
 		let piece: Uint8Array | null | Promise<Uint8Array | null>;
 		try {
 			piece = this.#body.pull();
@@ -35,9 +75,9 @@ export class StoringBody implements BodySource {
 			this.#end(false);
 			throw error;
 		}
-		if (!(piece instanceof Promise)) return this.#take(piece);
+		if (!(piece instanceof Promise)) return this.#pass(piece);
 		return piece.then(
-			bytes => this.#take(bytes),
+			bytes => this.#pass(bytes),
 			error => {
 				this.#end(false);
 				throw error;
@@ -48,21 +88,80 @@ export class StoringBody implements BodySource {
 	cancel(reason?: unknown): void {
 		// A client that has been sent every byte may not ask whether there is more.
 		this.#end(this.#whole !== undefined && this.#size === this.#whole);
+		this.#ahead = [];
 		this.#body.cancel(reason);
 	}
 
-	#take(piece: Uint8Array | null): Uint8Array | null {
-		if (piece === null) this.#end(this.#whole === undefined || this.#size === this.#whole);
-		else {
-			this.#size += piece.byteLength;
-			if (this.#writer !== undefined && !this.#writer.write(piece)) this.#end(false);
+	/** A piece for the client. */
+	#pass(piece: Uint8Array | null): Uint8Array | null {
+		this.#take(piece);
+		if (piece === null || this.#over || !this.#awaited) return piece;
+		// It is the source's again at the next pull, which may come before the client has read it.
+		this.#watch();
+		return Buffer.from(piece);
+	}
+
+	/** A piece for the store. */
+	#take(piece: Uint8Array | null): void {
+		if (piece === null) {
+			this.#end(this.#whole === undefined || this.#size === this.#whole);
+			return;
 		}
-		return piece;
+		this.#size += piece.byteLength;
+		if (this.#writer !== undefined && !this.#writer.write(piece)) this.#end(false);
+		// Whoever waits for it need not wait until the client has read it.
+		else if (this.#size === this.#whole) this.#end(true);
+	}
+
+	#watch(): void {
+		if (this.#over) return;
+		if (this.#timer === undefined) this.#timer = setTimeout(() => this.#readAhead(), PATIENCE).unref();
+		else this.#timer.refresh();
+	}
+
+	#readAhead(): void {
+		if (!this.#over && !this.#reading) void this.#read();
+	}
+
+	async #read(): Promise<void> {
+		this.#reading = true;
+		try {
+			while (!this.#over && this.#aheadBytes < MOST_AHEAD) {
+				const piece = await this.#body.pull();
+				this.#take(piece);
+				if (piece === null) {
+					this.#aheadEnd = {};
+					return;
+				}
+				this.#ahead.push(Buffer.from(piece));
+				this.#aheadBytes += piece.byteLength;
+				this.#wakeUp();
+			}
+		} catch (error) {
+			this.#end(false);
+			this.#aheadEnd = { error };
+		} finally {
+			this.#reading = false;
+			this.#wakeUp();
+		}
+	}
+
+	#nextAhead(): Promise<void> {
+		return new Promise(resolve => {
+			this.#wake = resolve;
+		});
+	}
+
+	#wakeUp(): void {
+		const wake = this.#wake;
+		this.#wake = undefined;
+		wake?.();
 	}
 
 	#end(whole: boolean): void {
 		if (this.#over) return;
 		this.#over = true;
+		clearTimeout(this.#timer);
 		const writer = this.#writer;
 		this.#writer = undefined;
 		let stored = false;

@@ -3,6 +3,7 @@
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { Agent, createServer, request, type Server } from 'node:http';
+import { connect } from 'node:net';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -155,6 +156,30 @@ running('a hit on whatever thread; the first client waits for no end of the body
 		sent.end();
 	});
 	assert.ok(first < 350, String(first));
+});
+
+running('a client that reads slowly does not keep the others waiting', async () => {
+	const slow = connect(port, '127.0.0.1');
+	slow.on('error', () => {});
+	slow.pause();
+	slow.write(`GET /stalled?size=1900000 HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
+	for (let tries = 0; tries < 200 && origin.asked('/stalled') === 0; tries++) {
+		await new Promise(resolve => setTimeout(resolve, 10));
+	}
+	const begun = performance.now();
+	const answers = await Promise.all(Array.from({ length: 6 }, () => ask(port, '/stalled?size=1900000')));
+	assert.ok(performance.now() - begun < 5000);
+	for (const { body } of answers) assert.is(body.length, 1_900_000);
+	assert.is(origin.asked('/stalled'), 1);
+	// It gets all of it, too.
+	let got = 0;
+	slow.on('data', data => {
+		got += data.length;
+	});
+	slow.resume();
+	for (let tries = 0; tries < 500 && got < 1_900_000; tries++) await new Promise(resolve => setTimeout(resolve, 10));
+	slow.destroy();
+	assert.ok(got > 1_900_000);
 });
 
 running('a long body, whole and in parts', async () => {
