@@ -83,6 +83,8 @@ function compileSchema(): ValidateFunction {
 		verbose: true,
 		discriminator: true,
 		strict: false,
+		// `1e999` is read as infinite, and is no number of JSON when it is written again.
+		strictNumbers: true,
 		validateSchema: false,
 		messages: false,
 		meta: false,

@@ -129,6 +129,12 @@ keys('keys that objects have by nature are keys like any other', () => {
 	}
 });
 
+keys('a number that is too large for one is none', () => {
+	for (const field of ['"grace_period":1e999', '"threads":-1e999', '"http_port":1e400']) {
+		assert.equal(codes('json', `{"settings":{${field}}}`), ['document/wrong-type'], field);
+	}
+});
+
 keys('a value that fits none of several types is one mistake', () => {
 	const step = (status: string): string =>
 		`{"sites":[{"addresses":[":80"],"pipeline":[{"handler":"respond","status":${status}}]}]}`;

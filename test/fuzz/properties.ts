@@ -91,6 +91,8 @@ function checkDocument({ document }: Compiled): void {
  */
 function isMendedByFormatting({ format, text }: Seed, { diagnostics }: Compiled): boolean {
 	if (/\{$/.test(text.trimEnd()) || /\{\$\s/.test(text)) return true;
+	// A carriage return is nothing, but not before variables are read.
+	if (/\{\r+\$/.test(text)) return true;
 	// What a variable holds, here nothing, makes a quote the beginning of a word.
 	if (/\{\$[^}]*\}["`]/.test(text)) return true;
 	const words = tokenize(text, format as Dialect).filter(
