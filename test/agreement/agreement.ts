@@ -185,7 +185,23 @@ function parseAnswer(text: string): Answer | 'dropped' {
 		const colon = line.indexOf(':');
 		return [line.slice(0, colon), line.slice(colon + 1).trim()];
 	});
-	return { status: Number(statusLine.split(' ')[1]), fields: comparedFields(fields), body: text.slice(end + 4) };
+	const chunked = fields.some(([name, value]) => /^transfer-encoding$/i.test(name) && /^chunked$/i.test(value));
+	const body = chunked ? unchunked(text.slice(end + 4)) : text.slice(end + 4);
+	return { status: Number(statusLine.split(' ')[1]), fields: comparedFields(fields), body };
+}
+
+/** The content of a chunked body (RFC 9112 §7.1); what is none stays, and is a difference. */
+function unchunked(body: string): string {
+	let content = '';
+	for (let at = 0; ; ) {
+		const size = /^([0-9a-f]+)\r\n/i.exec(body.slice(at, at + 20));
+		if (!size) return body;
+		const start = at + size[0].length;
+		const end = start + Number.parseInt(size[1]!, 16);
+		if (end === start) return content;
+		content += body.slice(start, end);
+		at = end + 2;
+	}
 }
 
 function comparedFields(fields: readonly (readonly [string, string])[]): string[] {
