@@ -17,6 +17,8 @@ const F_SETPIPE_SZ = 1031;
 const PIPE_SIZE = 1_048_576;
 /** SPLICE_F_MOVE, SPLICE_F_NONBLOCK. */
 const SPLICE_FLAGS = 3;
+/** MSG_PEEK, MSG_DONTWAIT. */
+const PEEK = 0x42;
 /** Bytes of one move: what the other socket does not take of them is held in memory. */
 const MOST_A_MOVE = 131_072;
 /** Bytes of a move from which another is worth its call. */
@@ -33,6 +35,10 @@ export class SocketRelay {
 	rest: Buffer | undefined = undefined;
 	readonly #splice: Call;
 	readonly #read: Call;
+	readonly #receive: Call;
+	/** Memory that is looked into, never at. */
+	readonly #byte: Buffer = Buffer.allocUnsafeSlow(1);
+	readonly #byteAt: bigint;
 	readonly #close: (descriptor: number) => unknown;
 	readonly #pointer: (bytes: Buffer) => bigint;
 	readonly #output: number;
@@ -59,10 +65,13 @@ export class SocketRelay {
 			read: { return: 'int64', arguments: ['int32', 'pointer', 'uint64'] },
 			pipe2: { return: 'int32', arguments: ['pointer', 'int32'] },
 			fcntl: { return: 'int32', arguments: ['int32', 'int32', 'int32'] },
+			recv: { return: 'int64', arguments: ['int32', 'pointer', 'uint64', 'int32'] },
 			close: { return: 'int32', arguments: ['int32'] },
 		});
 		this.#splice = functions.splice as Call;
 		this.#read = functions.read as Call;
+		this.#receive = functions.recv as Call;
+		this.#byteAt = ffi.getRawPointer(this.#byte);
 		this.#close = functions.close as (descriptor: number) => unknown;
 		this.#pointer = bytes => ffi.getRawPointer(bytes);
 		const ends = Buffer.allocUnsafeSlow(8);
@@ -103,6 +112,11 @@ export class SocketRelay {
 			if (got < LARGE_MOVE) return true;
 		}
 		return true;
+	}
+
+	/** Whether a socket has anything to read, be it its end. Nothing is read. */
+	hasMore(socket: number): boolean {
+		return this.#receive(socket, this.#byteAt, 1n, PEEK) >= 0n;
 	}
 
 	/** Gives the pipe back; moves nothing from now on. */

@@ -7,8 +7,8 @@ import type { ClientBody } from './client-body.ts';
 export interface RelayOwner {
 	/** Bytes of the body that have not come; 0 when none may be taken from the socket now. */
 	readonly outstanding: number;
-	/** So many of them have been taken. `room`: false when the body has no room for more. */
-	moved(count: number, room: boolean): void;
+	/** So many of them have been taken. `room`: false when the body has no room for more; `more`: something stands behind it. */
+	moved(count: number, room: boolean, more: boolean): void;
 	/** Bytes were lost. */
 	relayFailed(): void;
 }
@@ -71,7 +71,9 @@ export class BodyRelay {
 		}
 		if (taken === 0) return 0;
 		this.#active = true;
-		this.#owner.moved(taken, rest === undefined || this.#body.push(rest));
+		// What an upstream sends behind its response must not answer the next request.
+		const more = taken === outstanding && relay.hasMore(from);
+		this.#owner.moved(taken, rest === undefined || this.#body.push(rest), more);
 		return given;
 	}
 }

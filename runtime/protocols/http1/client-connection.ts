@@ -360,12 +360,12 @@ export class ClientConnection
 		return this.#state === 'length' ? this.#remaining : 0;
 	}
 
-	moved(count: number, room: boolean): void {
+	moved(count: number, room: boolean, more: boolean): void {
 		this.#clock.read();
 		this.#remaining -= count;
 		if (this.#remaining === 0) {
 			this.#body!.end(undefined);
-			this.#responseEnded(false);
+			this.#responseEnded(more);
 		} else if (!room) {
 			this.#wanted = false;
 			this.#socket.pause();

@@ -69,12 +69,14 @@ relays('ends and what is no socket move nothing', async () => {
 	const [from, writer] = await pair();
 	const [to, reader] = await pair();
 	assert.ok(relay.move(descriptor(from), -1, 10) && relay.taken === 0);
+	assert.not.ok(relay.hasMore(descriptor(from)));
 	writer.end('last');
 	await once(writer, 'finish');
-	await new Promise(resolve => setTimeout(resolve, 20));
+	while (!relay.hasMore(descriptor(from))) await new Promise(resolve => setTimeout(resolve, 1));
 	assert.ok(relay.move(descriptor(from), -1, 10));
 	assert.equal([relay.taken, relay.given, String(relay.rest)], [4, 0, 'last']);
 	assert.ok(relay.move(descriptor(from), descriptor(to), 10) && relay.taken === 0);
+	assert.ok(relay.hasMore(descriptor(from)), 'the end');
 	relay.close();
 	for (const socket of [from, writer, to, reader]) socket.destroy();
 });

@@ -107,4 +107,87 @@ large('uploads and downloads of several clients, slow and fast, each with its ow
 	}
 });
 
+/** Serves what a script does with each connection of the upstream's. */
+async function withUpstream(script: (socket: Socket) => void, use: (port: number) => Promise<void>): Promise<void> {
+	const server = createServer(socket => {
+		socket.on('error', () => {});
+		script(socket);
+	}).listen(0, '127.0.0.1');
+	await once(server, 'listening');
+	const site = await proxiedSite(`reverse_proxy 127.0.0.1:${(server.address() as AddressInfo).port}`);
+	try {
+		await use(site.port);
+	} finally {
+		await site.close();
+		server.close();
+	}
+}
+
+/** Everything that a client gets until its connection ends. */
+async function everything(port: number, request: string): Promise<Buffer> {
+	const socket = connect(port, '127.0.0.1');
+	const pieces: Buffer[] = [];
+	socket.on('data', piece => pieces.push(piece as Buffer));
+	socket.on('error', () => {});
+	socket.write(request);
+	await once(socket, 'close');
+	return Buffer.concat(pieces);
+}
+
+large('a large response that breaks off is not taken for a whole one', async () => {
+	const script = (socket: Socket) =>
+		socket.once('data', () => {
+			socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${SIZE}\r\n\r\n`);
+			socket.end(content(1).subarray(0, 1_000_000));
+		});
+	await withUpstream(script, async port => {
+		const got = await everything(port, 'GET / HTTP/1.1\r\nHost: h\r\n\r\n');
+		const body = got.subarray(got.indexOf('\r\n\r\n') + 4);
+		assert.match(got.toString('latin1', 0, 500), `Content-Length: ${SIZE}\r\n`);
+		assert.ok(body.equals(content(1).subarray(0, body.length)) && body.length <= 1_000_000, String(body.length));
+	});
+});
+
+large('what an upstream sends beyond the length that it said is no part of anything', async () => {
+	let connections = 0;
+	const script = (socket: Socket) => {
+		connections++;
+		socket.on('data', () => {
+			socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${SIZE}\r\n\r\n`);
+			socket.write(Buffer.concat([content(2), Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil')]));
+		});
+	};
+	await withUpstream(script, async port => {
+		for (let i = 0; i < 2; i++) {
+			const got = await everything(port, 'GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n');
+			assert.ok(got.subarray(got.indexOf('\r\n\r\n') + 4).equals(content(2)));
+		}
+		assert.is(connections, 2);
+	});
+});
+
+large('an upload that its client breaks off does not end at the upstream', async () => {
+	let got = 0;
+	let over: (how: string) => void;
+	const ending = new Promise<string>(resolve => {
+		over = resolve;
+	});
+	const script = (socket: Socket) => {
+		socket.on('data', piece => {
+			got += piece.length;
+		});
+		socket.on('close', () => over('closed'));
+	};
+	await withUpstream(script, async port => {
+		const socket = connect(port, '127.0.0.1');
+		socket.on('error', () => {});
+		socket.write(`POST / HTTP/1.1\r\nHost: h\r\nContent-Length: ${SIZE}\r\n\r\n`);
+		socket.write(content(3).subarray(0, 1_500_000));
+		while (got < 1_500_000) await new Promise(resolve => setTimeout(resolve, 1));
+		socket.destroy();
+		assert.is(await ending, 'closed');
+		assert.ok(got < SIZE);
+	});
+});
+
 large.run();
