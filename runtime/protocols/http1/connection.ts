@@ -280,6 +280,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		const result = this.#handle(x);
 		if (result === undefined) this.#respond(x);
 		else {
+			this.#info.remember();
 			this.#onHandled ??= () => this.#handledLater();
 			this.#onBroken ??= () => {
 				this.#exchange!.aborted = true;

@@ -27,10 +27,14 @@ export class SocketInfo implements ConnectionInfo {
 			this.#localAddress = peer.localAddress;
 			this.#localPort = peer.localPort;
 		} else if (!(socket instanceof DirectSocket)) {
-			// Such a one has forgotten them once it is closed.
-			this.#remoteAddress = knownAddress(socket.remoteAddress);
-			this.#remotePort = socket.remotePort ?? 0;
+			this.remember();
 		}
+	}
+
+	/** For an exchange that takes a while: the system forgets who was there when a client resets its connection. */
+	remember(): void {
+		this.#remoteAddress ??= knownAddress(this.#socket.remoteAddress);
+		this.#remotePort ??= this.#socket.remotePort ?? 0;
 	}
 
 	get remoteAddress(): string {

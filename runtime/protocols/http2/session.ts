@@ -80,6 +80,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		this.#socket = socket;
 		this.scheme = scheme;
 		this.info = taken ? given.info : new SocketInfo(socket, scheme, peer);
+		this.info.remember();
 		this.frames = new FrameWriter(socket, this.#coders.output);
 		this.#decoder = new HpackDecoder(this.#coders.strings);
 		this.queue = new OutputQueue(this);
