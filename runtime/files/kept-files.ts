@@ -19,6 +19,8 @@ const CEILING = 16 * 1024 * 1024;
 const MOST_FILES = 8192;
 /** Files that one thread holds open. */
 const MOST_OPEN = 256;
+/** Milliseconds without a look at one after which it is closed: removed unseen, it would go on taking room on its disk. */
+const IDLE = 10_000;
 /** Paths remembered that were asked for once. */
 const MOST_SEEN = 16_384;
 /** Milliseconds for which a file needs no look at it. Changes that the system tells of count at once. */
@@ -136,6 +138,7 @@ export class KeptFiles {
 	/** When a path was asked for that is not kept. */
 	readonly #seen = new Map<string, number>();
 	#bytes = 0;
+	#sweeps: NodeJS.Timeout | undefined = undefined;
 	readonly #watches = new FolderWatches(
 		path => this.#drop(path),
 		() => {
@@ -217,9 +220,20 @@ export class KeptFiles {
 	#keep(path: string, file: KeptFile): void {
 		this.#seen.delete(path);
 		this.#files.set(path, file);
-		if (file.size > SMALL) this.#large.set(path, file);
+		if (file.size > SMALL) {
+			this.#large.set(path, file);
+			this.#sweeps ??= setInterval(() => this.#sweep(), IDLE).unref();
+		}
 		this.#bytes += file.weight;
 		this.#tell();
+	}
+
+	#sweep(): void {
+		const limit = performance.now() - IDLE;
+		for (const [path, { checked }] of this.#large) if (checked < limit) this.#drop(path);
+		if (this.#large.size > 0) return;
+		clearInterval(this.#sweeps);
+		this.#sweeps = undefined;
 	}
 
 	#tell(): void {
