@@ -31,17 +31,10 @@ const outcomes = await Promise.all(
 		return outcome;
 	}),
 );
-/** Of the greatest stretch of memory that the process has mapped. */
-function residentOfLargest(): number {
-	const stretches = readFileSync('/proc/self/smaps', 'latin1').matchAll(/^Size: +(\d+) kB[\s\S]*?^Rss: +(\d+) kB/gm);
-	let largest = 0;
-	let resident = 0;
-	for (const [, size, rss] of stretches) {
-		if (Number(size) <= largest || Number(rss) === 0) continue;
-		largest = Number(size);
-		resident = Number(rss) * 1024;
-	}
-	return resident;
+/** Bytes in memory of the stretch that has most of them: the store's. */
+function residentOfStore(): number {
+	const stretches = readFileSync('/proc/self/smaps', 'latin1').matchAll(/^Rss: +(\d+) kB/gm);
+	return Math.max(...[...stretches].map(([, rss]) => Number(rss))) * 1024;
 }
 
 const [report] = board.reports();
@@ -51,7 +44,7 @@ const run: ZipfRun = {
 	ratio: sum('hits') / sum('counted'),
 	entries: report!.entries,
 	bytes: report!.bytes,
-	resident: residentOfLargest(),
+	resident: residentOfStore(),
 	kept: outcomes.reduce((total, one) => total + one.kept, 0),
 	longest: most('longest'),
 	delay99: most('delay99'),

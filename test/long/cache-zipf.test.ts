@@ -11,9 +11,9 @@ import { sizeOf, zipfTrace } from '../zipf-trace.ts';
 import type { ZipfRun } from './cache-zipf-process.ts';
 
 const MIB = 1024 * 1024;
-const CEILING = 512 * MIB;
+const CEILING = 256 * MIB;
 const SMALL = 16 * MIB;
-const REQUESTS = 600_000;
+const REQUESTS = 360_000;
 const ROWS = 2;
 
 /** Hit ratio of least-recently-used with as many bytes, of the requests after the first third. */
@@ -64,13 +64,15 @@ load('holds its ceiling, keeps what is asked for, and stalls nobody', async () =
 	const small = await run(SMALL);
 	const large = await run(CEILING);
 	const lru = lruRatio(CEILING);
-	const share = (large.resident + large.kept) / CEILING;
+	// What the engine itself takes for the work is in both.
+	const kept = Math.max(0, large.kept - small.kept);
+	const share = (large.resident + kept) / CEILING;
 	console.log(
 		`hit ratio ${large.ratio.toFixed(4)}, of LRU ${lru.toFixed(4)}; ${large.entries} entries, ${(large.bytes / CEILING).toFixed(3)} of the ceiling, with what threads keep at hand ${share.toFixed(3)} of it in memory; longest request ${large.longest.toFixed(1)} ms of processor time, event loop delayed by ${large.delay99.toFixed(1)} ms (p99), ${large.delayMost.toFixed(1)} ms at most`,
 	);
 	assert.ok(large.bytes <= CEILING);
 	assert.ok(large.bytes > CEILING * 0.95, 'it is full');
-	assert.ok(share < 1.05, `${large.resident} and ${large.kept} bytes`);
+	assert.ok(share > 0.95 && share < 1.05, `${large.resident} and ${kept} bytes`);
 	assert.ok(large.ratio >= lru, `${large.ratio} is less than ${lru}`);
 	assert.ok(small.ratio >= lruRatio(SMALL), 'nor with little memory');
 	assert.ok(Math.max(small.longest, large.longest) < 20, `${large.longest} ms`);
