@@ -45,6 +45,9 @@ export const limits: ServerOption = {
 		'| `chunk_extensions SIZE` | 4KiB | bytes of chunk extensions in one body; more are answered 400 |',
 		'| `handshakes N` | none | TLS handshakes that begin in one second; connections beyond are closed |',
 		'| `handshakes_per_client N` | 1000 | of one address; if left out, addresses of this machine are not counted |',
+		'',
+		'Threads count together without waiting for one another: those that ask in one moment may all be let in, so that a count',
+		'can be exceeded by the number of threads less one.',
 	],
 	lower: (line, args, { server }, cx) => {
 		if (!cx.count(line, args, 0, 0, limits.usage)) return;
