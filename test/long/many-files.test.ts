@@ -12,8 +12,8 @@ const FILES = 1000;
 const LARGE = 600;
 const CLIENTS = 16;
 /** Seconds until memory is what it will be, and from then on. */
-const WARM = 7;
-const LONG = 12;
+const WARM = 5;
+const LONG = 9;
 /** Bytes by which it may differ then: the collector's own to and fro. */
 const GROWTH = 40 * 1024 * 1024;
 
