@@ -20,6 +20,7 @@ export type HelloState = 'incomplete' | 'not-tls' | 'malformed';
 export const LONGEST_HELLO: number = 64 * 1024;
 
 const RECORD_HEAD = 5;
+const MESSAGE_HEAD = 4;
 const LONGEST_RECORD = 16_384 + 256;
 const HANDSHAKE = 22;
 const CLIENT_HELLO = 1;
@@ -34,27 +35,45 @@ export function readClientHello(bytes: Buffer): ClientHello | HelloState {
 	return typeof message === 'string' ? message : readMessage(new Cursor(message));
 }
 
-/** The handshake message without the heads of its records. */
+/**
+ * The handshake message without the heads of its records. It is asked for whenever more has come, and records may be of one
+ * byte each: nothing is copied before the message is whole.
+ */
 function handshakeMessage(bytes: Buffer): Buffer | HelloState {
-	let at = 0;
-	let whole: Buffer | undefined;
-	for (;;) {
+	const head: number[] = [];
+	let length = 0;
+	let size = Infinity;
+	for (let at = 0; ; ) {
 		if (bytes.length < at + RECORD_HEAD) return 'incomplete';
 		if (bytes[at] !== HANDSHAKE) return 'malformed';
-		const length = bytes.readUInt16BE(at + 3);
-		if (length === 0 || length > LONGEST_RECORD) return 'malformed';
-		const end = at + RECORD_HEAD + length;
-		const piece = bytes.subarray(at + RECORD_HEAD, Math.min(end, bytes.length));
-		whole = whole === undefined ? piece : Buffer.concat([whole, piece]);
-		if (whole.length > 0 && whole[0] !== CLIENT_HELLO) return 'malformed';
-		if (whole.length >= 4) {
-			const size = 4 + whole.readUIntBE(1, 3);
+		const announced = bytes.readUInt16BE(at + 3);
+		if (announced === 0 || announced > LONGEST_RECORD) return 'malformed';
+		const start = at + RECORD_HEAD;
+		at = start + announced;
+		const here = Math.min(at, bytes.length);
+		length += here - start;
+		for (let i = start; i < here && head.length < MESSAGE_HEAD; i++) head.push(bytes[i]!);
+		if (head.length > 0 && head[0] !== CLIENT_HELLO) return 'malformed';
+		if (size === Infinity && head.length === MESSAGE_HEAD) {
+			size = MESSAGE_HEAD + ((head[1]! << 16) | (head[2]! << 8) | head[3]!);
 			if (size > LONGEST_HELLO) return 'malformed';
-			if (whole.length >= size) return whole.subarray(0, size);
 		}
-		if (bytes.length < end) return 'incomplete';
-		at = end;
+		if (length >= size) return contentOf(bytes, size);
+		if (bytes.length < at) return 'incomplete';
 	}
+}
+
+/** The first so many bytes of what stands in records, which are known to be there. */
+function contentOf(bytes: Buffer, size: number): Buffer {
+	const pieces: Buffer[] = [];
+	let left = size;
+	for (let at = 0; left > 0; ) {
+		const start = at + RECORD_HEAD;
+		at = start + bytes.readUInt16BE(at + 3);
+		pieces.push(bytes.subarray(start, Math.min(at, start + left)));
+		left -= at - start;
+	}
+	return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
 }
 
 /** A place in a message; reading beyond its end sets `failed`. */

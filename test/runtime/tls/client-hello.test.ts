@@ -51,6 +51,24 @@ hello('it is incomplete until its last byte, however it is cut, and may come in 
 	assert.is(typeof read === 'string' ? read : read.serverName, 'sub.example.com');
 });
 
+hello('one that comes in records of one byte, and never ends, costs little to look at', () => {
+	const most = Buffer.alloc(9000);
+	most.writeUInt32BE(0x0100ffff - 3);
+	const records = Buffer.concat([...most].map(byte => Buffer.from([22, 3, 1, 0, 1, byte])));
+	const looks = 200;
+	const { user } = process.cpuUsage();
+	for (let look = 0; look < looks; look++) assert.is(readClientHello(records), 'incomplete');
+	const spent = (process.cpuUsage().user - user) / 1000;
+	assert.ok(spent < looks * 2, `${spent} ms for ${looks} looks`);
+	const whole = bytes.subarray(5);
+	const cut = Buffer.concat([...whole].map(byte => Buffer.from([22, 3, 1, 0, 1, byte])));
+	for (let length = 0; length < cut.length; length++) {
+		assert.is(readClientHello(cut.subarray(0, length)), 'incomplete', `${length} bytes`);
+	}
+	const read = readClientHello(cut);
+	assert.is(typeof read === 'string' ? read : read.serverName, 'sub.example.com');
+});
+
 hello('what is no ClientHello is told apart', () => {
 	assert.is(readClientHello(Buffer.from('GET / HTTP/1.1\r\n')), 'not-tls');
 	assert.is(readClientHello(Buffer.from([22, 2, 0])), 'not-tls');
