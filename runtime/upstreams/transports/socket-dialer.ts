@@ -53,10 +53,26 @@ export class SocketDialer implements Dialer {
 	}
 
 	dial(owner: DialOwner): Dialing {
+		const { tls, outerTls } = this.#prelude;
+		const problem = tls?.problem() ?? outerTls?.problem();
+		if (problem) return failedDialing(problem, owner);
 		const direct = this.#bare ? dialDirectly(this.#target, this.#options, this.#prelude.header, owner) : undefined;
 		if (direct) return direct;
 		return new SocketDialing(this.#target, this.#options, this.#prelude, owner);
 	}
+}
+
+/** What cannot even begin: the owner hears of it once it has this in its hands. */
+function failedDialing(cause: Error, owner: DialOwner): Dialing {
+	let over = false;
+	queueMicrotask(() => {
+		if (!over) owner.dialFailed(new UpstreamError('connect', errorText(cause), cause));
+	});
+	return {
+		abandon() {
+			over = true;
+		},
+	};
 }
 
 class SocketDialing implements Dialing, WireHolder {

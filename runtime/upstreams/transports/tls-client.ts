@@ -30,6 +30,16 @@ export class TlsClient {
 		this.handshakeTimeout = settings.handshake_timeout ?? HANDSHAKE_TIMEOUT;
 	}
 
+	/** Why no connection can be made: certificates or a key that cannot be used. To be asked before {@link options}. */
+	problem(): Error | undefined {
+		try {
+			this.#context.current();
+			return undefined;
+		} catch (error) {
+			return error as Error;
+		}
+	}
+
 	/** For `tls.connect`. */
 	options(): ConnectionOptions {
 		const name = this.#name;

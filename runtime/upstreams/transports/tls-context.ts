@@ -19,6 +19,8 @@ export class ClientTlsContext {
 	readonly #files: readonly string[];
 	#context: SecureContext | undefined = undefined;
 	#times = '';
+	/** What the main thread gives has changed since the context was made. */
+	#outdated = false;
 	#lookedAt = 0;
 	readonly #wanted: TlsWanted | undefined;
 	readonly #provider: TlsProvider;
@@ -64,19 +66,24 @@ export class ClientTlsContext {
 		this.#askedAt = performance.now();
 		// What was there stays in use when it cannot be had again.
 		if (provided.problem === undefined || this.#provided?.problem !== undefined || !this.#provided) {
-			if (JSON.stringify(provided) !== JSON.stringify(this.#provided)) this.#context = undefined;
+			if (JSON.stringify(provided) !== JSON.stringify(this.#provided)) this.#outdated = true;
 			this.#provided = provided;
 		}
 		return this.#provided.problem;
 	}
 
-	/** The context as the files are now; if they cannot be read any more, as they were. */
+	/**
+	 * The context as the files are now; if they cannot be used any more, as they were. Throws when they never could be: that
+	 * the library finds a key too short shows only here.
+	 */
 	current(): SecureContext {
 		const now = performance.now();
-		if (this.#context && (this.#files.length === 0 || now - this.#lookedAt < LOOK_AGAIN)) return this.#context;
+		const made = this.#outdated ? undefined : this.#context;
+		if (made && (this.#files.length === 0 || now - this.#lookedAt < LOOK_AGAIN)) return made;
 		this.#lookedAt = now;
+		this.#outdated = false;
 		const times = this.#files.map(timeOf).join(' ');
-		if (this.#context && times === this.#times) return this.#context;
+		if (made && times === this.#times) return made;
 		try {
 			const read = readTlsMaterial(this.#settings, readFileSync);
 			const authorities = [...read.authorities, ...(this.#provided?.authorities ?? [])];

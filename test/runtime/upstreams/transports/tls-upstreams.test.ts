@@ -1,4 +1,5 @@
 /** Upstreams over TLS and HTTP/2, through a whole site: who is believed, what is negotiated, what is refused. */
+import { generateKeyPairSync } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import {
 	createServer as createHttp2Server,
@@ -12,6 +13,8 @@ import path from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { keyPem } from '../../../../runtime/certificates/certificate-keys.ts';
+import { certificatePem, issueCertificate } from '../../../../runtime/certificates/issue-certificate.ts';
 import { proxiedSite } from '../../../compiler/directives/reverse-proxy/proxied-site.ts';
 import { temporaryFolder } from '../../../harness.ts';
 import { type TestAuthority, type TestCertificate, testAuthority } from './certificates.ts';
@@ -136,6 +139,23 @@ test('a client certificate is shown', async () => {
 		`reverse_proxy https://localhost:${port} {\n transport http {\n tls_trust_pool file ${trust}\n }\n}`,
 	);
 	assert.match(await get(not), /^502 /);
+});
+
+test('a client certificate that the library refuses is an error of each request, and no more', async () => {
+	const key = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey;
+	const day = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 86_400_000) };
+	writeFileSync(path.join(folder, 'weak.crt'), certificatePem(issueCertificate({ commonName: 'weak', key, ...day })));
+	writeFileSync(path.join(folder, 'weak.key'), keyPem(key));
+	const port = await tellingServer(false);
+	for (const versions of ['', '\n versions 1.1', '\n versions 2']) {
+		const weak = await site(
+			`reverse_proxy https://localhost:${port} {\n transport http {\n dial_timeout 50ms\n tls_client_auth ${folder}/weak.crt ${folder}/weak.key${versions}\n }\n}`,
+		);
+		// A second request is not left waiting for what the first one began.
+		for (let i = 0; i < 2; i++) assert.match(await get(weak), /^502 /);
+	}
+	// Nor does a timer of the first end the process.
+	await new Promise(resolve => setTimeout(resolve, 100));
 });
 
 test('an upstream that must speak HTTP/2 and does not is an error; a handshake that stalls is a time-out', async () => {
