@@ -16,6 +16,26 @@ function pad(value: number, length: number, fill = '0'): string {
 	return String(value).padStart(length, fill);
 }
 
+/** Source of a regular expression that fits what {@link formatTime} writes by a layout. */
+export function timePattern(layout: string): string {
+	let pattern = '';
+	let end = 0;
+	for (const found of layout.matchAll(ELEMENT)) {
+		pattern += RegExp.escape(layout.slice(end, found.index)) + elementPattern(found[0]);
+		end = found.index + found[0].length;
+	}
+	return pattern + RegExp.escape(layout.slice(end));
+}
+
+function elementPattern(element: string): string {
+	if (element === 'MST') return '[A-Za-z0-9+:-]+';
+	if (/^(?:Z|-0)/.test(element)) return '(?:Z|[+-][0-9:]+)';
+	if (/^[A-Za-z]/.test(element)) return '[A-Za-z]+';
+	if (/^[.,]/.test(element)) return `(?:[.,][0-9]{1,${element.length - 1}})?`;
+	if (element.startsWith('_')) return `[ 0-9]{${element.length}}`;
+	return element.length === 1 || element === '15' ? '[0-9]{1,2}' : `[0-9]{${element.length}}`;
+}
+
 /** A time in milliseconds since 1970 by a layout. */
 export function formatTime(time: number, layout: string, zone: Zone): string {
 	const { offset, name } = zoneFacts(zone, time);

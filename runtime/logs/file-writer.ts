@@ -185,8 +185,10 @@ class FileWriter implements LogWriter {
 		try {
 			for (let attempt = 0; ; attempt++) {
 				try {
+					const name = this.#rolled!.nameAt(now, attempt);
+					if (this.#rolled!.wasCompressed(name)) throw Object.assign(new Error(name), { code: 'EEXIST' });
 					// A link, because renaming would replace a file of that name.
-					linkSync(this.#path, this.#rolled!.nameAt(now, attempt));
+					linkSync(this.#path, name);
 					break;
 				} catch (error) {
 					if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || attempt === 99) throw error;

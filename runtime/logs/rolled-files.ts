@@ -1,11 +1,11 @@
 /** What becomes of log files that were rolled: their names, their compression, and their end. */
-import { createReadStream, createWriteStream, lstatSync, readdirSync, unlinkSync } from 'node:fs';
+import { createReadStream, createWriteStream, existsSync, lstatSync, readdirSync, unlinkSync } from 'node:fs';
 import { chmod, readdir, rename, stat, unlink, utimes } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip, createZstdCompress } from 'node:zlib';
 import { type LogRolling, ROLLING_DEFAULTS } from '../../compiler/providers/log-writers/file-output.ts';
-import { formatTime } from '../../compiler/templates/time-layout.ts';
+import { formatTime, timePattern } from '../../compiler/templates/time-layout.ts';
 
 const SUFFIXES = { none: '', gzip: '.gz', zstd: '.zst' } as const;
 
@@ -17,6 +17,8 @@ export class RolledFiles {
 	readonly #file: string;
 	readonly #rolling: LogRolling;
 	readonly #mode: number;
+	/** What names of rolled files fit: other logs of the folder may begin as this one does. */
+	readonly #names: RegExp;
 	#tidying: Promise<void> | undefined = undefined;
 	#again = false;
 
@@ -25,23 +27,34 @@ export class RolledFiles {
 		this.#file = file;
 		this.#rolling = rolling;
 		this.#mode = mode;
+		const { name, ext } = path.parse(file);
+		const time = timePattern(this.#layout);
+		this.#names = new RegExp(`^${RegExp.escape(name)}-${time}(?:-[0-9]{1,2})?${RegExp.escape(ext)}(?:\\.gz|\\.zst)?$`);
+	}
+
+	get #layout(): string {
+		return (this.#rolling.time_format ?? ROLLING_DEFAULTS.time_format).replaceAll('/', '-');
 	}
 
 	/** Path for the file as it is now; `attempt` tells apart those of one moment. */
 	nameAt(time: number, attempt: number): string {
-		const layout = this.#rolling.time_format ?? ROLLING_DEFAULTS.time_format;
-		const text = formatTime(time, layout, this.#rolling.local_time ? 'Local' : 'UTC').replaceAll('/', '-');
+		const text = formatTime(time, this.#layout, this.#rolling.local_time ? 'Local' : 'UTC').replaceAll('/', '-');
 		const { dir, name, ext } = path.parse(this.#file);
 		return path.join(dir, `${name}-${text}${attempt === 0 ? '' : `-${attempt}`}${ext}`);
+	}
+
+	/** Whether a file that was rolled to this path before has been compressed: its time may be told in days only. */
+	wasCompressed(file: string): boolean {
+		return existsSync(file + SUFFIXES.gzip) || existsSync(file + SUFFIXES.zstd);
 	}
 
 	/** Ends the rolling that a process was killed in: the file has its second name, and still its first. */
 	finish(): void {
 		const own = lstatSync(this.#file, { throwIfNoEntry: false });
 		if (!own?.isFile() || own.nlink < 2) return;
-		const { dir, name } = path.parse(this.#file);
+		const dir = path.dirname(this.#file);
 		for (const entry of readdirSync(dir)) {
-			if (!entry.startsWith(`${name}-`)) continue;
+			if (!this.#names.test(entry)) continue;
 			const other = lstatSync(path.join(dir, entry), { throwIfNoEntry: false });
 			if (other?.ino !== own.ino) continue;
 			unlinkSync(this.#file);
@@ -83,16 +96,18 @@ export class RolledFiles {
 
 	/** Rolled files, the latest first. What a process that was killed has left half done goes. */
 	async #list(): Promise<{ file: string; time: number }[]> {
-		const { dir, name, ext } = path.parse(this.#file);
+		const dir = path.dirname(this.#file);
 		const found: { file: string; time: number }[] = [];
 		for (const entry of await readdir(dir)) {
-			if (!entry.startsWith(`${name}-`)) continue;
+			const isUnfinished = entry.endsWith(UNFINISHED);
+			if (!this.#names.test(isUnfinished ? entry.slice(0, -UNFINISHED.length) : entry)) continue;
 			const file = path.join(dir, entry);
-			if (entry.endsWith(UNFINISHED)) await unlink(file).catch(() => {});
-			else if (entry.endsWith(ext) || entry.endsWith(`${ext}.gz`) || entry.endsWith(`${ext}.zst`)) {
-				const facts = await stat(file).catch(() => undefined);
-				if (facts?.isFile()) found.push({ file, time: facts.mtimeMs });
+			if (isUnfinished) {
+				await unlink(file).catch(() => {});
+				continue;
 			}
+			const facts = await stat(file).catch(() => undefined);
+			if (facts?.isFile()) found.push({ file, time: facts.mtimeMs });
 		}
 		return found.sort((a, b) => b.time - a.time || (a.file < b.file ? 1 : -1));
 	}

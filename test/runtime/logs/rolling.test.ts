@@ -82,7 +82,7 @@ rolling('a line that is longer than a file may be has one of its own', async () 
 });
 
 rolling('the oldest go when there are too many, and those that are too old', async () => {
-	for (let i = 0; i < 5; i++) writeFileSync(join(folder, `a-2020-01-0${i + 1}.log`), `${i}\n`);
+	for (let i = 0; i < 5; i++) writeFileSync(join(folder, `a-2020-01-0${i + 1}T00-00-00.000.log`), `${i}\n`);
 	const kept = new RolledFiles(join(folder, 'a.log'), { keep: 2, compression: 'none' }, 0o600);
 	await kept.tidy();
 	assert.is(readdirSync(folder).length, 2);
@@ -92,14 +92,48 @@ rolling('the oldest go when there are too many, and those that are too old', asy
 });
 
 rolling('what a process that was killed left behind is put in order when the file is opened', async () => {
-	writeFileSync(join(folder, 'a-1.log'), '1\n');
-	writeFileSync(join(folder, 'a-2.log.gz.unfinished'), 'half');
+	const rolled = join(folder, 'a-2020-01-01T00-00-00.000-1.log');
+	const unfinished = join(folder, 'a-2020-01-02T00-00-00.000.log.gz.unfinished');
+	writeFileSync(rolled, '1\n');
+	writeFileSync(unfinished, 'half');
 	const writer = openLogFile('a.log', folder);
-	await settled(() => existsSync(join(folder, 'a-1.log.gz')) && !existsSync(join(folder, 'a-1.log')));
-	assert.not.ok(existsSync(join(folder, 'a-2.log.gz.unfinished')));
+	await settled(() => existsSync(`${rolled}.gz`) && !existsSync(rolled));
+	assert.not.ok(existsSync(unfinished));
 	await writer.close();
 	assert.equal(allLines(), ['1']);
 });
+
+rolling("another log whose name begins like this one's is nobody's rolled file", async () => {
+	const others = ['a-api.log', 'a-2020.log', 'a-api.log.gz.unfinished', 'a-api-2020-01-01T00-00-00.000.log'];
+	for (const name of others) writeFileSync(join(folder, name), 'not ours\n');
+	for (const time_format of ['2006-01-02T15-04-05.000', '20060102', 'Jan _2 2006 15h04 -0700 MST']) {
+		const files = new RolledFiles(join(folder, 'a.log'), { keep: 1, keep_for: 1, time_format }, 0o600);
+		const own = files.nameAt(Date.now(), 0);
+		writeFileSync(own, 'ours\n');
+		await new Promise(resolve => setTimeout(resolve, 10));
+		await files.tidy();
+		assert.not.ok(existsSync(own) || existsSync(`${own}.gz`), time_format);
+	}
+	assert.equal(readdirSync(folder).sort(), others.sort());
+});
+
+rolling(
+	'names that tell the day only: what was compressed that day is not written over, what follows is kept',
+	async () => {
+		const settings = { rolling: { size: 20, time_format: '2006-01-02', keep: 0 } };
+		const writer = openLogFile('a.log', folder, settings);
+		for (let i = 0; i < 4; i++) {
+			writer.write(`${i} ${'x'.repeat(15)}\n`);
+			await writer.flush();
+			await settled(() => readdirSync(folder).every(name => name === 'a.log' || name.endsWith('.log.gz')));
+		}
+		await writer.close();
+		assert.equal(
+			allLines().map(line => line[0]),
+			['0', '1', '2', '3'],
+		);
+	},
+);
 
 rolling('a file that another program has put aside is begun anew, and no line is lost', async () => {
 	const writer = openLogFile('a.log', folder, { rolling: false });
