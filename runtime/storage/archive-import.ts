@@ -10,7 +10,16 @@ import { Parser, type ReadEntry } from 'tar';
 import { ArchiveError } from './archive-error.ts';
 import { LOCKS, openFileStore } from './file-store.ts';
 import { checkKey, StoreError } from './store.ts';
-import { ASIDE, forgetPlan, IMPORT_LOCK, notePlan, REPLACED, RESTORED, undoUnfinished } from './unfinished-import.ts';
+import {
+	ASIDE,
+	forgetPlan,
+	hasPlan,
+	IMPORT_LOCK,
+	notePlan,
+	REPLACED,
+	RESTORED,
+	undoUnfinished,
+} from './unfinished-import.ts';
 
 /** Bytes of one value, bytes of all, and values at most. */
 const LARGEST_VALUE: number = 16 * 1024 * 1024;
@@ -40,7 +49,8 @@ export async function importArchive(archive: AsyncIterable<Uint8Array>, folder: 
 	} catch (error) {
 		throw asArchiveError(error);
 	} finally {
-		await rm(aside, { recursive: true, force: true });
+		// With a plan it holds what the store had; whoever opens the store next takes it back.
+		if (!(await hasPlan(aside))) await rm(aside, { recursive: true, force: true });
 		await lock.release();
 		// A store that was empty, or is refused the archive, is left as it was; locks of others keep their folder.
 		await rmdir(path.join(folder, LOCKS)).catch(() => {});
@@ -156,7 +166,6 @@ async function writeEntry(entry: ReadEntry, file: string): Promise<void> {
 
 /** Puts every file in its place; when that fails midway, every file that was replaced comes back. */
 async function swap(keys: readonly string[], folder: string, aside: string): Promise<void> {
-	const placed: { readonly target: string; readonly old: string | undefined }[] = [];
 	await notePlan(aside, keys);
 	try {
 		for (const [at, key] of keys.entries()) {
@@ -164,16 +173,11 @@ async function swap(keys: readonly string[], folder: string, aside: string): Pro
 			await makeFolders(folder, key);
 			const found = await lstat(target).catch(() => undefined);
 			if (found?.isDirectory()) throw new ArchiveError(`\`${key}\` is a folder in the store.`);
-			const old = found && path.join(aside, REPLACED, String(at));
-			if (old) await rename(target, old);
-			placed.push({ target, old });
+			if (found) await rename(target, path.join(aside, REPLACED, String(at)));
 			await rename(path.join(aside, RESTORED, ...key.split('/')), target);
 		}
 	} catch (error) {
-		for (const { target, old } of placed.reverse()) {
-			await rm(target, { force: true });
-			if (old) await rename(old, target);
-		}
+		await undoUnfinished(folder);
 		throw error;
 	}
 	await forgetPlan(aside);

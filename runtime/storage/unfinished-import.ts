@@ -1,6 +1,6 @@
 /** What an import notes before it changes the store, so that one that was cut short can be taken back as a whole. */
 import { constants } from 'node:fs';
-import { open, readdir, readFile, rename, rm, stat, unlink } from 'node:fs/promises';
+import { lstat, open, readdir, readFile, rename, rm, unlink } from 'node:fs/promises';
 import path from 'node:path';
 
 /** How the folder begins in which an archive is unpacked. */
@@ -30,6 +30,11 @@ export async function forgetPlan(aside: string): Promise<void> {
 	await unlink(path.join(aside, PLAN));
 }
 
+/** Whether some of the keys may be in place and others not. */
+export async function hasPlan(aside: string): Promise<boolean> {
+	return exists(path.join(aside, PLAN));
+}
+
 /** Whether a process has left an import unfinished, or one is under way. */
 export async function hasUnfinished(folder: string): Promise<boolean> {
 	const names = await readdir(folder).catch(() => []);
@@ -43,15 +48,19 @@ export async function undoUnfinished(folder: string): Promise<void> {
 		const aside = path.join(folder, name);
 		const keys = await readPlan(aside);
 		for (let at = keys.length - 1; at >= 0; at--) await undo(folder, aside, keys[at]!, at);
+		// First, for without what is beside it the plan says something else.
+		await rm(path.join(aside, PLAN), { force: true });
 		await rm(aside, { recursive: true, force: true });
 	}
 }
 
+/** What is in place goes back to where it was unpacked, so that a taking back that is cut short itself can begin anew. */
 async function undo(folder: string, aside: string, key: string, at: number): Promise<void> {
 	const target = path.join(folder, ...key.split('/'));
+	const restored = path.join(aside, RESTORED, ...key.split('/'));
 	const replaced = path.join(aside, REPLACED, String(at));
+	if (!(await exists(restored)) && (await exists(target))) await rename(target, restored);
 	if (await exists(replaced)) await rename(replaced, target);
-	else if (!(await exists(path.join(aside, RESTORED, ...key.split('/'))))) await rm(target, { force: true });
 }
 
 /** Empty when nothing has been put in place: a plan is whole before that begins. */
@@ -65,8 +74,8 @@ async function readPlan(aside: string): Promise<readonly string[]> {
 }
 
 async function exists(file: string): Promise<boolean> {
-	return stat(file).then(
-		() => true,
+	return lstat(file).then(
+		found => !found.isDirectory(),
 		() => false,
 	);
 }

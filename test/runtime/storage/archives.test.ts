@@ -5,6 +5,7 @@ import {
 	readdirSync,
 	readFileSync,
 	renameSync,
+	rmSync,
 	statSync,
 	symlinkSync,
 	writeFileSync,
@@ -170,6 +171,26 @@ archives('an import that was cut short is taken back as a whole by whoever opens
 			assert.is((await store.read(key))!.toString(), 'before', `${placed} in place`);
 		assert.not.ok(existsSync(aside));
 	}
+});
+
+archives('taking an import back can be cut short too: what was back by then stays', async () => {
+	const folder = temporaryFolder();
+	const store = openFileStore(folder);
+	const aside = path.join(folder, 'import.0123456789ab');
+	for (const part of ['old', 'new']) mkdirSync(path.join(aside, part), { recursive: true });
+	writeFileSync(path.join(aside, 'plan.json'), JSON.stringify(['one', 'two', 'three']));
+	for (const at of [0, 1]) writeFileSync(path.join(aside, 'old', String(at)), 'before');
+	for (const key of ['two', 'three']) writeFileSync(path.join(folder, key), 'after');
+	// A folder stands where the first of them was, which is taken back last.
+	mkdirSync(path.join(folder, 'one', 'x'), { recursive: true });
+	const error = await store.recover!().catch(caught => caught);
+	assert.match(error.message, 'cannot be taken back: it is a folder');
+	assert.is((await store.read('two'))!.toString(), 'before');
+	rmSync(path.join(folder, 'one'), { recursive: true });
+	await store.recover!();
+	assert.equal(await store.list(''), ['one', 'two']);
+	for (const key of ['one', 'two']) assert.is((await store.read(key))!.toString(), 'before', key);
+	assert.not.ok(existsSync(aside));
 });
 
 archives('the commands export and import, in one word or two, to files and standard streams', async () => {
