@@ -15,17 +15,21 @@ export const secretInFile: LintRule = {
 	ofConfigfile: true,
 	check: cx => {
 		for (const path of findSecrets(cx.document)) {
-			const pointer = path.map(key => `/${escapePointer(key)}`).join('');
+			const pointer = pointerOf(path);
 			// Compiling tells of the token itself.
 			if (path.at(-1) === 'hash' || (pointer === '/settings/admin/token' && cx.dialect)) continue;
 			const value = String(valueAt(cx.document, pointer));
 			if (value.includes('{')) continue;
 			if (cx.dialect && !cx.subject.sources.some(({ text }) => text.includes(value))) continue;
-			const holder = valueAt(cx.document, pointer.slice(0, pointer.lastIndexOf('/'))) as { name?: unknown };
+			const listed = Array.isArray(valueAt(cx.document, pointerOf(path.slice(0, -1))));
+			// What a matcher looks for within a value is no whole secret.
+			if (listed && value.includes('*')) continue;
+			const own = listed ? path.slice(0, -1) : path;
+			const holder = valueAt(cx.document, pointerOf(own.slice(0, -1))) as { name?: unknown };
 			// A cookie that is the same for everybody is no secret.
 			if (String(holder?.name).toLowerCase() === 'set-cookie') continue;
-			const isField = path.at(-1) === 'value' && typeof holder?.name === 'string';
-			const what = isField ? `the field \`${holder.name}\`` : `\`${path.at(-1)}\``;
+			const isField = (listed || own.at(-1) === 'value') && typeof holder?.name === 'string';
+			const what = isField ? `the field \`${holder.name}\`` : `\`${own.at(-1)}\``;
 			cx.at(pointer, `The value of ${what} is a secret and stands in the file.`, {
 				words: value,
 				hint: cx.dialect
@@ -35,3 +39,7 @@ export const secretInFile: LintRule = {
 		}
 	},
 };
+
+function pointerOf(path: readonly string[]): string {
+	return path.map(key => `/${escapePointer(key)}`).join('');
+}
