@@ -42,7 +42,12 @@ export class HandshakeRate {
 	/** Counts a handshake that a client begins; false when it is one too many. `now` is in milliseconds since the epoch. */
 	admits(address: string, now: number): boolean {
 		const second = Math.floor(now / 1000);
-		if (this.#most > 0 && this.#add(LISTENER, second) > this.#most) return false;
+		// First, for one client's handshakes that are refused must not use up what all may begin.
+		if (!this.#admitsClient(address, second)) return false;
+		return this.#most === 0 || this.#add(LISTENER, second) <= this.#most;
+	}
+
+	#admitsClient(address: string, second: number): boolean {
 		if (this.#mostOfClient === 0 || address === '') return true;
 		if (this.#sparesOwn && (address.startsWith('127.') || address === '::1')) return true;
 		const hash = hashOf(clientKey(address), this.#seed);

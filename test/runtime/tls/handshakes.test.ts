@@ -103,6 +103,8 @@ handshakes('rates are counted by client and by listener, over all threads', () =
 	for (const thread of threads) thread.configure({ handshakes_per_client: 2, handshakes: 5 });
 	assert.is(admitted(times('127.0.0.1', 10), 7000), 2);
 	assert.is(admitted(['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.4', '192.0.2.5', '192.0.2.6'], 8000), 5);
+	// What one of them is refused takes nothing from the others.
+	assert.is(admitted([...times('192.0.2.1', 20), '192.0.2.2', '192.0.2.3'], 11_000), 4);
 	// One customer has a whole /64.
 	assert.is(admitted(['2001:db8::1', '2001:db8::2', '2001:db8::3', '2001:db8:0:1::1'], 9000), 3);
 	for (const thread of threads) thread.configure({ handshakes_per_client: 0 });
