@@ -1,4 +1,5 @@
 /** Accounts of an ACME server: known by their keys, kept in the store. */
+import { randomBytes } from 'node:crypto';
 import type { Store } from '../../storage/store.ts';
 import { AcmeRefusal } from './acme-refusal.ts';
 import { type PublicJwk, publicJwk, thumbprint } from './signed-request.ts';
@@ -56,8 +57,12 @@ export class Accounts {
 			this.#new = 0;
 		}
 		if (++this.#new > MOST_NEW) throw new AcmeRefusal('rateLimited', 429, 'Too many accounts are being made.');
-		const id = thumbprint(jwk).slice(0, 22);
-		return this.write({ id, jwk, contact, status: 'valid' });
+		const print = thumbprint(jwk);
+		const id = print.slice(0, 22);
+		const holder = await this.byId(id);
+		// An account whose key was replaced stays with who has the new one, whatever becomes of the old.
+		const taken = holder !== undefined && thumbprint(holder.jwk) !== print;
+		return this.write({ id: taken ? randomBytes(16).toString('base64url') : id, jwk, contact, status: 'valid' });
 	}
 
 	/** Keeps what has changed. */

@@ -323,6 +323,12 @@ acmeServer('an account keeps its orders when its key changes; one that is deacti
 	assert.is((await me.post(me.account, undefined)).status, 400);
 	const again = await raw(next);
 	assert.is(again.account, me.account);
+	// Who still has the old key makes an account of his own by it, and takes none over.
+	const stranger = await raw(key);
+	assert.is.not(stranger.account, again.account);
+	assert.is((await stranger.post(again.account, undefined)).status, 403);
+	assert.is((await again.post(again.account, undefined)).status, 200);
+	assert.is((await raw(key)).account, stranger.account);
 	assert.is((await again.post(again.account, { status: 'deactivated' })).body.status, 'deactivated');
 	assert.is(problem(await again.post('new-order', { identifiers: [] })), 'unauthorized');
 });
