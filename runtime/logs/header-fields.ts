@@ -29,6 +29,8 @@ export class HeaderFields {
 	readonly #names = new Map<string, KnownName>();
 	/** By name in lower case. */
 	readonly #met = new Map<string, { list: number }>();
+	/** Characters of those. */
+	#metLength = 0;
 	#list = 0;
 
 	/**
@@ -67,9 +69,10 @@ export class HeaderFields {
 	#written(headers: HeaderList, credentials: boolean): string {
 		const size = headers.size;
 		if (size === 0) return '{}';
-		if (this.#met.size + size > MOST_NAMES) {
+		if (this.#met.size + size > MOST_NAMES || this.#metLength > MOST_NAMES * LONGEST_NAME) {
 			// Begun anew, so that names of use come to be known again; never within a list.
 			this.#met.clear();
+			this.#metLength = 0;
 			this.#names.clear();
 		}
 		const list = ++this.#list;
@@ -106,6 +109,7 @@ export class HeaderFields {
 		if (met === undefined) {
 			met = { list: 0 };
 			this.#met.set(lower, met);
+			this.#metLength += lower.length;
 		}
 		const known = { begin: `${text(name)}:[`, secret: isSecretHeader(lower), met };
 		if (name.length <= LONGEST_NAME && this.#names.size < 2 * MOST_NAMES) this.#names.set(name, known);

@@ -1,4 +1,6 @@
 /** Log lines: their shape, and that no value can forge one. */
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
@@ -81,6 +83,19 @@ encoders('a list of fields is an object whatever names come, repeated ones in on
 		const many = new HeaderList(Array.from({ length: 3000 }, (_, i) => `n${i % 1500}`));
 		assert.is(Object.keys(JSON.parse(fields.write(many, false))).length, 750);
 	}
+});
+
+encoders('long names that clients make up are not kept', () => {
+	setFlagsFromString('--expose-gc');
+	const collect = runInNewContext('gc') as () => void;
+	const fields = new HeaderFields();
+	collect();
+	const before = process.memoryUsage().heapUsed;
+	for (let i = 0; i < 900; i++) fields.write(new HeaderList([Buffer.alloc(16_000, `n${i}`).toString(), 'v']), false);
+	collect();
+	const kept = process.memoryUsage().heapUsed - before;
+	assert.ok(kept < 2_000_000, `${kept} bytes`);
+	assert.is(fields.write(new HeaderList(['Accept', 'a']), false), '{"Accept":["a"]}');
 });
 
 encoders('durations are numbers of seconds, short ones and long ones', () => {
