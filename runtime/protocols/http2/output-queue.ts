@@ -1,5 +1,5 @@
 /** Gives the streams of a connection turns at sending, so that none waits for another's whole response. */
-import { FRAMES_A_TURN } from './limits.ts';
+import { FRAMES_A_TURN, MAX_CONCURRENT_STREAMS } from './limits.ts';
 import { MORE, STARVES, type StreamOutput } from './stream-output.ts';
 
 /** The connection as its queue sees it. */
@@ -58,8 +58,15 @@ export class OutputQueue {
 			if (result === MORE) this.add(output);
 			else if (result === STARVES) {
 				output.queued = true;
-				this.#starving.push(output);
+				this.#starve(output);
 			}
 		}
+	}
+
+	/** Streams that were reset meanwhile are let go: a client that never raises the window would have us keep them all. */
+	#starve(output: StreamOutput): void {
+		this.#starving.push(output);
+		if (this.#starving.length <= 2 * MAX_CONCURRENT_STREAMS) return;
+		this.#starving = this.#starving.filter(({ active }) => active);
 	}
 }

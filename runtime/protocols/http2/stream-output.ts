@@ -65,6 +65,11 @@ export class StreamOutput {
 		this.#owner = owner;
 	}
 
+	/** Something is to be sent, or may be. */
+	get active(): boolean {
+		return this.#active;
+	}
+
 	/** Sends a body that is whole. It must not change until it has been sent. */
 	sendWhole(bytes: Uint8Array): void {
 		this.#active = true;

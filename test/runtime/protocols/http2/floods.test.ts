@@ -3,6 +3,9 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
 import { FLAG, FRAME, H2_ERROR } from '../../../../runtime/protocols/http2/frame-codes.ts';
+import type { FrameWriter } from '../../../../runtime/protocols/http2/frame-writer.ts';
+import { OutputQueue } from '../../../../runtime/protocols/http2/output-queue.ts';
+import { StreamOutput } from '../../../../runtime/protocols/http2/stream-output.ts';
 import { bodyOf } from '../http1/wire.ts';
 import { block, frame, numbers, open, POST, REQUEST, request, settings, withClient } from './frames.ts';
 
@@ -95,6 +98,31 @@ for (const [reason, floods] of Object.entries(FLOODS)) {
 		});
 	}
 }
+
+test('streams that waited for the window of the connection and were reset are not kept', () => {
+	const queue = new OutputQueue({ frames: { full: false }, settle: () => {} });
+	const session = { frames: {} as FrameWriter, sendWindow: 0, wantsTurn: () => {}, dataSent: () => {} };
+	const owner = { sent() {}, bodyEnded() {}, broken() {}, blocked() {}, hasTrailers: () => false };
+	let turns = 0;
+	class Counted extends StreamOutput {
+		override turn(): number {
+			turns++;
+			return super.turn();
+		}
+	}
+	for (let stream = 1; stream < 20_000; stream += 2) {
+		const output = new Counted(stream, 65_535, session, owner);
+		output.sendWhole(Buffer.from('x'));
+		queue.add(output);
+		queue.run();
+		if (stream > 200) output.cancel();
+	}
+	turns = 0;
+	queue.fed();
+	// A run ends after a few turns.
+	for (let runs = 0; runs < 200; runs++) queue.run();
+	assert.ok(turns >= 100 && turns < 400, `${turns} were kept`);
+});
 
 test('a client that cancels now and then is no attacker', async () => {
 	await withClient(prompt, async (client, server) => {
