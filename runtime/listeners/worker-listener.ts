@@ -127,7 +127,7 @@ export class WorkerListener {
 		if (!this.#inherited) setOptions(socket, keepAliveOf(this.#settings));
 		const reader = this.#proxyReader;
 		if (!reader || socket instanceof DirectSocket) {
-			this.#admit(socket, isUnix(socket) ? UNIX_PEER : undefined);
+			this.#admit(socket, undefined);
 			return;
 		}
 		const most = this.#settings.limits?.connections ?? 0;
@@ -146,7 +146,9 @@ export class WorkerListener {
 		});
 	}
 
-	#admit(socket: Socket | DirectSocket, peer: ConnectionPeer | undefined): void {
+	/** `named`: whom a PROXY header has named. */
+	#admit(socket: Socket | DirectSocket, named: ConnectionPeer | undefined): void {
+		const peer = named ?? (isUnix(socket) ? UNIX_PEER : undefined);
 		const admission = this.#admission;
 		if (admission?.boundsConnections) {
 			const ended = admission.connected(peer?.remoteAddress ?? plainAddress(socket.remoteAddress));

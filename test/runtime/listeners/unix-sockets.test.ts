@@ -57,6 +57,12 @@ unix(
 			assert.is(await ask(file), 'new ');
 			// A proxy that is believed says whose client it is.
 			assert.is(await ask(file, { 'x-forwarded-for': '203.0.113.9' }), 'new 203.0.113.9');
+			// Nor has a client an address whose PROXY header names none, or is left out.
+			const servers = [{ listener_wrappers: [{ wrapper: 'proxy_protocol' }] }] as const;
+			const wrapped = json(site(`${file}|0606`, 'new {http.vars.client_ip}', { ...settings, servers }));
+			assert.is((await runtime.load(wrapped)).result, 'applied');
+			assert.is(await ask(file), 'new ');
+			assert.is(await ask(file, { 'x-forwarded-for': '203.0.113.9' }), 'new 203.0.113.9');
 			assert.is(lstatSync(file).mode & 0o777, 0o606);
 			assert.is(lstatSync(file).ino, ino);
 			const other = path.join(folder, 'other.sock');
