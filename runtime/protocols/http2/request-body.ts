@@ -11,6 +11,11 @@ export interface BodyFeeder {
 	bodyTaken(bytes: number, keepsUp: boolean): void;
 }
 
+/** Bytes below which pieces that nobody reads yet are gathered: as objects of their own they would take many times their size. */
+const SMALL = 1024;
+/** Bytes that they are gathered into. */
+const BLOCK = 4096;
+
 interface Waiter {
 	readonly resolve: (piece: Uint8Array | null) => void;
 	readonly reject: (error: unknown) => void;
@@ -28,6 +33,8 @@ export class StreamBody implements BodySource {
 	readonly #feeder: BodyFeeder;
 	#queue: Buffer[] = [];
 	#queued = 0;
+	/** What the last of the queue is gathered in. */
+	#block: Buffer | undefined = undefined;
 	#waiter: Waiter | undefined = undefined;
 	#failure: HttpError | undefined = undefined;
 	#discarding = false;
@@ -82,8 +89,23 @@ export class StreamBody implements BodySource {
 			waiter.resolve(piece);
 			return;
 		}
-		this.#queue.push(piece);
 		this.#queued += piece.length;
+		if (piece.length >= SMALL || !this.#gather(piece)) this.#queue.push(piece);
+	}
+
+	/** Adds a piece to the last of the queue; false where that has no room. */
+	#gather(piece: Buffer): boolean {
+		const at = this.#queue.length - 1;
+		const last = this.#queue[at];
+		if (last === undefined || last.length + piece.length > BLOCK) return false;
+		if (this.#block === undefined || last.buffer !== this.#block.buffer) {
+			if (last.length >= SMALL) return false;
+			this.#block = Buffer.allocUnsafeSlow(BLOCK);
+			this.#block.set(last);
+		}
+		this.#block.set(piece, last.length);
+		this.#queue[at] = this.#block.subarray(0, last.length + piece.length);
+		return true;
 	}
 
 	/** For the stream: all content is here. */

@@ -5,6 +5,7 @@ import type { Handler } from '../../../../compiler/exchange/handler.ts';
 import { FLAG, FRAME, H2_ERROR } from '../../../../runtime/protocols/http2/frame-codes.ts';
 import type { FrameWriter } from '../../../../runtime/protocols/http2/frame-writer.ts';
 import { OutputQueue } from '../../../../runtime/protocols/http2/output-queue.ts';
+import { StreamBody } from '../../../../runtime/protocols/http2/request-body.ts';
 import { StreamOutput } from '../../../../runtime/protocols/http2/stream-output.ts';
 import { bodyOf } from '../http1/wire.ts';
 import { block, frame, numbers, open, POST, REQUEST, request, settings, withClient } from './frames.ts';
@@ -98,6 +99,31 @@ for (const [reason, floods] of Object.entries(FLOODS)) {
 		});
 	}
 }
+
+test('content that comes byte by byte, and that nobody reads yet, is not kept byte by byte', () => {
+	let taken = 0;
+	const feeder = {
+		bodyAwaited() {},
+		bodyTaken(bytes: number) {
+			taken += bytes;
+		},
+	};
+	const body = new StreamBody(feeder, undefined);
+	const content = Buffer.from(Array.from({ length: 60_000 }, (_, at) => at % 251));
+	const large = Buffer.alloc(5000, 7);
+	for (let at = 0; at < content.length; at++) {
+		body.feed(content.subarray(at, at + 1));
+		if (at === 1000) body.feed(large);
+		// Those that were handed out stay what they were.
+		if (at === 2000) assert.equal(body.pull(), content.subarray(0, 1001));
+	}
+	body.end();
+	const pieces: Uint8Array[] = [];
+	for (let piece = body.pull(); piece !== null; piece = body.pull()) pieces.push(piece as Uint8Array);
+	assert.ok(pieces.length < 20, `${pieces.length} pieces`);
+	assert.ok(Buffer.concat(pieces).equals(Buffer.concat([large, content.subarray(1001)])));
+	assert.is(taken, content.length + large.length);
+});
 
 test('streams that waited for the window of the connection and were reset are not kept', () => {
 	const queue = new OutputQueue({ frames: { full: false }, settle: () => {} });
