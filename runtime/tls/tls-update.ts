@@ -20,7 +20,7 @@ export type TlsUpdate =
 	  }
 	/** Answered by `challenges_taken` with the same number. */
 	| { readonly kind: 'challenges'; readonly number: number; readonly answers: ChallengeAnswers }
-	/** Every thread seals session tickets with the first and opens them with each (see ticket-keys.ts). */
+	/** Every thread opens session tickets with each; who comes with none that another sealed gets one of the first. */
 	| { readonly kind: 'tickets'; readonly keys: readonly Uint8Array[] }
 	/** Whether the manager is asked for certificates that no thread has. */
 	| { readonly kind: 'on_demand'; readonly asked: boolean }
