@@ -148,9 +148,8 @@ export class CacheBoard implements CacheWatcher {
 	async purge(selection: PurgeSelection): Promise<number> {
 		let purged = 0;
 		for (const { memory, disk } of this.#stores.values()) {
-			// First what could come back.
-			await disk?.purge(selection);
-			purged += await purgeMemory(memory, selection);
+			const fromMemory = (): Promise<number> => purgeMemory(memory, selection);
+			purged += disk === undefined ? await fromMemory() : await disk.purge(selection, fromMemory);
 		}
 		return purged;
 	}

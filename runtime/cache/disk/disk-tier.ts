@@ -61,7 +61,7 @@ export interface DiskReport {
 	readonly ceiling: number;
 	readonly entries: number;
 	readonly written: number;
-	/** Responses that were not written: too much was waiting, or the disk takes nothing. */
+	/** Responses that were not written: too much was waiting, the disk takes nothing, or they were being purged. */
 	readonly skipped: number;
 	/** Responses that came back into memory, and those that were not as they had been written. */
 	readonly recalled: number;
@@ -98,6 +98,8 @@ export class DiskTier {
 	readonly #seed: number;
 	/** Purges that look at heads; each is for what stands before it. */
 	readonly #purges: { place: Place; readonly selects: Selects }[] = [];
+	/** Purges that have not been through the memory yet: what they select is not written. */
+	readonly #underWay = new Set<Selects>();
 	readonly #recalls = new Map<string, Promise<boolean>>();
 	readonly #counts = { written: 0, skipped: 0, recalled: 0, damaged: 0, failures: 0 };
 	#waiting: Waiting[] = [];
@@ -148,6 +150,7 @@ export class DiskTier {
 			const record = this.#recordOf(KIND.put, this.#hashesOf(response.head), head.byteLength, response.length);
 			const tooMuch =
 				this.#paused ||
+				this.#isBeingPurged(response.head) ||
 				response.length > Math.min(LONGEST_BODY, this.#files.segmentBytes / 2) ||
 				this.#waiting.length >= MOST_WAITING ||
 				this.#waitingBytes + response.length > MOST_WAITING_BYTES;
@@ -181,9 +184,29 @@ export class DiskTier {
 		await this.#forget(KIND.forgetUrl, { url }, record => record.url === url, this.#index.forgetUrl(url));
 	}
 
-	/** Resolves once nothing that is selected comes back, not even after a crash of the machine. */
-	async purge(selection: PurgeSelection): Promise<void> {
-		if (await this.#isLater(() => this.purge(selection))) return;
+	/**
+	 * Resolves once nothing that is selected comes back, not even after a crash of the machine. `fromMemory` takes it out of
+	 * the memory; what a thread stores there until then would be written behind the purge.
+	 */
+	async purge<T>(selection: PurgeSelection, fromMemory: () => Promise<T>): Promise<T> {
+		const selects = compileSelection(selection);
+		this.#underWay.add(selects);
+		try {
+			// First what could come back.
+			await this.#purgeFiles(selection);
+			return await fromMemory();
+		} finally {
+			this.#underWay.delete(selects);
+		}
+	}
+
+	#isBeingPurged(head: CachedHead): boolean {
+		for (const selects of this.#underWay) if (selects(head)) return true;
+		return false;
+	}
+
+	async #purgeFiles(selection: PurgeSelection): Promise<void> {
+		if (await this.#isLater(() => this.#purgeFiles(selection))) return;
 		if ('path' in selection) {
 			// Those of other hosts go too: they are asked for again.
 			const path = hashKey(plainPath(withoutQuery(selection.path)), this.#seed).a;

@@ -176,6 +176,32 @@ tier('what was taken away does not come back, not after a crash either', async (
 	}
 });
 
+for (const [by, selection] of [
+	['path', { host: 'example.test', path: '/k' }],
+	['tag', { tag: 't' }],
+] as const) {
+	tier(`what is stored while a purge by ${by} is being written does not come back`, async () => {
+		const folder = temporaryFolder();
+		const process = await start(folder);
+		put(process, 'before', bytesOf('b', 100), { path: '/k', tags: ['t'] });
+		await written(process, 1);
+		const purged = process.board.purge(selection);
+		// As from an origin that was asked before it.
+		await pause(0);
+		put(process, 'k', bytesOf('k', 100), { tags: ['t'] });
+		assert.is(await purged, 2);
+		await pause(50);
+		assert.is((await look(process, 'k')).length, 0);
+		put(process, 'k', bytesOf('new', 100), { tags: ['t'] });
+		await written(process, 2);
+		await process.end('crashed');
+		const again = await start(folder);
+		assert.is((await look(again, 'before')).length, 0);
+		assert.equal(read(again.cache, (await look(again, 'k'))[0]!), bytesOf('new', 100));
+		await again.end('closed');
+	});
+}
+
 tier('of what is damaged nothing is served, the rest is', async () => {
 	const folder = temporaryFolder();
 	const first = await start(folder);
