@@ -68,9 +68,9 @@ export class ControlFrames {
 		const session = this.#session;
 		if (stream !== 0) session.fail(H2_ERROR.protocol);
 		else if (end - start !== 8) session.fail(H2_ERROR.frameSize);
-		else if ((flags & FLAG.ack) !== 0) session.ending.pingAnswered(session.lastStream);
 		else {
-			session.frames.ping(bytes.subarray(start, end), true);
+			if ((flags & FLAG.ack) !== 0) session.ending.pingAnswered(session.lastStream);
+			else session.frames.ping(bytes.subarray(start, end), true);
 			session.spend('ping_flood', COST.ping_flood);
 		}
 	}

@@ -15,7 +15,8 @@ export interface Http2Server extends ProtocolServer {
 
 /**
  * Makes the HTTP/2 server of one listener on one thread. It holds no timer and no memory while it has no connection.
- * `host.limits` is looked at again with every connection and every stroke of its clock. A response starts with `Server: svc` among its fields, for handlers to keep, replace or remove.
+ * `host.limits` is looked at again with every connection and every stroke of its clock. A response starts with `Server: svc`
+ * among its fields, for handlers to keep, replace or remove.
  */
 export function createHttp2Server(host: ProtocolHost): Http2Server {
 	const engine = new Http2Engine(host);

@@ -56,7 +56,10 @@ const FLOODS: { readonly [reason: string]: readonly (readonly [what: string, fra
 		],
 		['acknowledgements', many(2000, () => frame(FRAME.settings, FLAG.ack, 0))],
 	],
-	ping_flood: [['pings', many(5000, () => frame(FRAME.ping, 0, 0, Buffer.alloc(8)))]],
+	ping_flood: [
+		['pings', many(5000, () => frame(FRAME.ping, 0, 0, Buffer.alloc(8)))],
+		['answers to no ping', many(5000, () => frame(FRAME.ping, FLAG.ack, 0, Buffer.alloc(8)))],
+	],
 	priority_flood: [['priorities', many(5000, i => frame(FRAME.priority, 0, i * 2 + 1, Buffer.alloc(5)))]],
 	window_update_flood: [['window updates', many(5000, () => frame(FRAME.windowUpdate, 0, 0, numbers(1)))]],
 	empty_frames: [
