@@ -24,6 +24,13 @@ export class CallQueue implements CallCarrier {
 		return undefined;
 	}
 
+	/** All fail, as what they waited for has failed. */
+	fail(error: UpstreamError): void {
+		const calls = [...this.#calls];
+		this.#calls.clear();
+		for (const call of calls) call.failed(error, false);
+	}
+
 	cancel(call: ClientCall): void {
 		if (this.#calls.delete(call)) call.failed(new UpstreamError('response', 'the exchange was given up'), false);
 	}

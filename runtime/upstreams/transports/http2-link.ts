@@ -1,4 +1,5 @@
 /** Connections of HTTP/2 to one upstream: many calls at a time on each. */
+import type { UpstreamError } from '../../../compiler/exchange/leases.ts';
 import type { ClientCall, ClientOptions } from '../../protocols/http1/client-call.ts';
 import { type ClientCoders, ClientSession, type SessionKeeper } from '../../protocols/http2/client-session.ts';
 import type { Wire } from '../../protocols/wire.ts';
@@ -95,9 +96,11 @@ export class Http2Link implements UpstreamLink, DialedFor, SessionKeeper {
 	}
 
 	/** DialedFor */
-	notConnected(): void {
+	notConnected(error: UpstreamError | undefined): void {
 		this.#dialing = false;
-		this.#serveFollowing();
+		// They wait no longer than if each had dialed.
+		if (error) this.#following.fail(error);
+		else this.#serveFollowing();
 		this.serveWaiting();
 	}
 

@@ -1,4 +1,5 @@
 /** Connections over TLS to an upstream that says in the handshake whether it speaks HTTP/2 or HTTP/1.1 (RFC 7301). */
+import type { UpstreamError } from '../../../compiler/exchange/leases.ts';
 import type { ClientCall } from '../../protocols/http1/client-call.ts';
 import type { Wire } from '../../protocols/wire.ts';
 import { CallQueue } from './call-queue.ts';
@@ -69,9 +70,11 @@ export class NegotiatedLink implements UpstreamLink, DialedFor {
 	}
 
 	/** DialedFor */
-	notConnected(): void {
+	notConnected(error: UpstreamError | undefined): void {
 		this.#dialing = false;
-		this.#serveFollowing();
+		// They wait no longer than if each had dialed.
+		if (error) this.#following.fail(error);
+		else this.#serveFollowing();
 		this.#two.serveWaiting();
 	}
 

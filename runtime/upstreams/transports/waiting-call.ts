@@ -8,8 +8,8 @@ import type { Dialer, Dialing, DialOwner } from './dialer.ts';
 export interface DialedFor {
 	/** Puts the call on the wire. */
 	connected(wire: Wire, call: ClientCall): void;
-	/** Nothing came of it, for the call's reason or the upstream's; the call has been told. */
-	notConnected(): void;
+	/** Nothing came of it: for the upstream's reason, which `error` is, or because the call was given up. The call is told. */
+	notConnected(error: UpstreamError | undefined): void;
 }
 
 /** Carries a call until its connection is there. */
@@ -32,7 +32,7 @@ export class WaitingCall implements CallCarrier, DialOwner {
 		if (call !== this.#call || this.#over) return;
 		this.#over = true;
 		this.#dialing.abandon();
-		this.#owner.notConnected();
+		this.#owner.notConnected(undefined);
 		call.failed(new UpstreamError('response', 'the exchange was given up'), false);
 	}
 
@@ -44,7 +44,7 @@ export class WaitingCall implements CallCarrier, DialOwner {
 
 	dialFailed(error: UpstreamError): void {
 		this.#over = true;
-		this.#owner.notConnected();
+		this.#owner.notConnected(error);
 		this.#call.failed(error, false);
 	}
 }

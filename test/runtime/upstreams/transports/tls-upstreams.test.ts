@@ -158,6 +158,17 @@ test('a client certificate that the library refuses is an error of each request,
 	await new Promise(resolve => setTimeout(resolve, 100));
 });
 
+test('requests that wait for one handshake share its failure: none waits for the time-outs of those before it', async () => {
+	const silent = await listen(createTcpServer(() => {}));
+	const line = (versions: string) =>
+		`reverse_proxy https://localhost:${silent} {\n transport http {\n tls_timeout 500ms${versions}\n }\n}`;
+	const sites = [await site(line('')), await site(line('\n versions 2'))];
+	const began = performance.now();
+	const answers = await Promise.all(sites.flatMap(url => Array.from({ length: 6 }, () => get(url))));
+	for (const one of answers) assert.match(one, /^504 /);
+	assert.ok(performance.now() - began < 2000, `${performance.now() - began} ms`);
+});
+
 test('an upstream that must speak HTTP/2 and does not is an error; a handshake that stalls is a time-out', async () => {
 	const port = await tellingServer(false);
 	const two = await site(
