@@ -31,7 +31,7 @@ const LONGEST_HEAD = 64 * 1024;
 /** Bytes of a head in the thread's own memory, per byte of its text: objects take more than what they were read from. */
 const HEAD_WEIGHT = 5;
 /** Responses of one key: fields that clients choose freely must not fill the store with one page. */
-const MOST_VARIANTS = 64;
+export const MOST_VARIANTS: number = 64;
 
 /** A stored response as this thread knows it. */
 export class StoredResponse implements CachedResponse {

@@ -1,4 +1,5 @@
 /** Where on disk which response is: hashes and places in a few flat arrays, some 50 bytes for each. */
+import { MOST_VARIANTS } from '../shared-cache.ts';
 
 /** Words of a row, and what stands in which. */
 const ROW = {
@@ -53,11 +54,18 @@ export class DiskIndex {
 		return this.#size;
 	}
 
-	/** Adds a response, in place of one of the same key and variant. */
+	/** Adds a response, in place of one of the same key and variant; of more variants than memory keeps the oldest goes. */
 	add(place: DiskPlace): void {
+		let others = 0;
+		let oldest = 0;
 		for (const row of this.#ofKey(place.a, place.b)) {
 			if (this.#rows[row * ROW.length + ROW.variant] === place.variant) this.#remove(row);
+			else {
+				others++;
+				if (oldest === 0 || this.#isBefore(row, oldest)) oldest = row;
+			}
 		}
+		if (others >= MOST_VARIANTS) this.#remove(oldest);
 		if (this.#free === 0 && (this.#used + 1) * ROW.length >= this.#rows.length) this.#grow();
 		// Row 0 is none.
 		const row = this.#free === 0 ? ++this.#used : this.#free;
@@ -109,6 +117,14 @@ export class DiskIndex {
 
 	forgetSegment(segment: number): number {
 		return this.#removeAll(this.#having(ROW.segment, segment));
+	}
+
+	#isBefore(one: number, other: number): boolean {
+		const rows = this.#rows;
+		const segments = rows[one * ROW.length + ROW.segment]! - rows[other * ROW.length + ROW.segment]!;
+		return (
+			segments < 0 || (segments === 0 && rows[one * ROW.length + ROW.offset]! < rows[other * ROW.length + ROW.offset]!)
+		);
 	}
 
 	#removeAll(rows: readonly number[]): number {

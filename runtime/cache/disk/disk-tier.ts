@@ -100,7 +100,7 @@ export class DiskTier {
 	readonly #purges: { place: Place; readonly selects: Selects }[] = [];
 	/** Purges that have not been through the memory yet: what they select is not written. */
 	readonly #underWay = new Set<Selects>();
-	readonly #recalls = new Map<string, Promise<boolean>>();
+	readonly #recalls = new Map<string, Promise<void>>();
 	readonly #counts = { written: 0, skipped: 0, recalled: 0, damaged: 0, failures: 0 };
 	#waiting: Waiting[] = [];
 	#writing: readonly Waiting[] = [];
@@ -193,7 +193,7 @@ export class DiskTier {
 		this.#underWay.add(selects);
 		try {
 			// First what could come back.
-			await this.#purgeFiles(selection);
+			await this.#purgeFiles(selection, selects);
 			return await fromMemory();
 		} finally {
 			this.#underWay.delete(selects);
@@ -205,8 +205,8 @@ export class DiskTier {
 		return false;
 	}
 
-	async #purgeFiles(selection: PurgeSelection): Promise<void> {
-		if (await this.#isLater(() => this.#purgeFiles(selection))) return;
+	async #purgeFiles(selection: PurgeSelection, selects: Selects): Promise<void> {
+		if (await this.#isLater(() => this.#purgeFiles(selection, selects))) return;
 		if ('path' in selection) {
 			// Those of other hosts go too: they are asked for again.
 			const path = hashKey(plainPath(withoutQuery(selection.path)), this.#seed).a;
@@ -216,7 +216,7 @@ export class DiskTier {
 			const record = this.#recordOf(KIND.purge, {}, head.byteLength, 0);
 			const purge = this.#remember(TO_COME, selection);
 			for (const one of [...this.#waiting, ...this.#writing]) {
-				if (one.response && compileSelection(selection)(one.response.head)) one.cancelled = true;
+				if (one.response && selects(one.response.head)) one.cancelled = true;
 			}
 			await this.#write({ ...record, headSum: crc32(head) }, head, place => {
 				purge.place = place;
@@ -225,18 +225,14 @@ export class DiskTier {
 		await this.#files.sync().catch(() => {});
 	}
 
-	/** Brings what is on disk of a key back into memory; resolves to whether there was anything. */
-	recall(key: string): Promise<boolean> {
-		if (!this.#isOpen) return Promise.resolve(false);
+	/** Brings what is on disk of a key back into memory. */
+	recall(key: string): Promise<void> | undefined {
 		const under = this.#recalls.get(key);
-		if (under !== undefined) return under;
-		if (this.#recalls.size >= MOST_READS) return Promise.resolve(false);
+		if (under !== undefined || !this.#isOpen || this.#recalls.size >= MOST_READS) return under;
 		const { a, b } = hashKey(key, this.#seed);
 		const places = this.#index.find(a, b);
-		if (places.length === 0) return Promise.resolve(false);
-		const recall = Promise.all(places.map(place => this.#recallOne(key, place)))
-			.then(outcomes => outcomes.includes(true))
-			.finally(() => this.#recalls.delete(key));
+		if (places.length === 0) return undefined;
+		const recall = this.#recallAll(key, places).finally(() => this.#recalls.delete(key));
 		this.#recalls.set(key, recall);
 		return recall;
 	}
@@ -308,34 +304,36 @@ export class DiskTier {
 		}
 	}
 
-	async #recallOne(key: string, place: DiskPlace): Promise<boolean> {
+	/** One after the other: there may be many, and long ones. */
+	async #recallAll(key: string, places: readonly DiskPlace[]): Promise<void> {
+		for (const place of places) await this.#recallOne(key, place);
+	}
+
+	async #recallOne(key: string, place: DiskPlace): Promise<void> {
 		const { cache } = this.#with;
 		const read = await readRecord(this.#files, place);
 		// It was purged, replaced or dropped meanwhile.
-		if (!this.#index.has(place)) return false;
+		if (!this.#index.has(place)) return;
 		if (read === undefined || crc32(read.head) !== read.record.headSum || crc32(read.body) !== read.record.bodySum) {
 			this.#counts.damaged++;
 			await this.removed(key);
-			return false;
+			return;
 		}
 		const head = JSON.parse(read.head.toString('utf8')) as CachedHead;
 		// Two keys may have one hash. What was stored in the future tells of a clock that was set back.
-		if (head.key !== key || head.storedAt > Date.now() + 1000) return false;
+		if (head.key !== key || head.storedAt > Date.now() + 1000) return;
 		if (isBefore(place, this.#horizon) || this.#purges.some(one => isBefore(place, one.place) && one.selects(head))) {
-			return false;
+			return;
 		}
 		try {
 			const selecting = head.selecting.join('\n');
-			if (cache.find(key).some(one => one.head.selecting.join('\n') === selecting)) return true;
+			if (cache.find(key).some(one => one.head.selecting.join('\n') === selecting)) return;
 			const since = cache.moment(head.host, head.path, head.query);
 			const writer = cache.store(head, read.body.byteLength, cache.largest, since);
-			if (writer === undefined || !writer.write(read.body) || !writer.commit()) return false;
+			if (writer?.write(read.body) && writer.commit()) this.#counts.recalled++;
 		} catch (error) {
-			if (error instanceof LockLost) return false;
-			throw error;
+			if (!(error instanceof LockLost)) throw error;
 		}
-		this.#counts.recalled++;
-		return true;
 	}
 
 	#remember(place: Place, selection: PurgeSelection): { place: Place } {
