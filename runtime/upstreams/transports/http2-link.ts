@@ -64,13 +64,14 @@ export class Http2Link implements UpstreamLink, DialedFor, SessionKeeper {
 		return true;
 	}
 
-	/** There may be a connection more: one of the calls that wait is sent, the others when it is there. */
+	/** There may be a connection more: the first of the calls that wait has it made, the others share what comes of it. */
 	serveWaiting(): void {
 		const { maxConnections } = this.#settings;
-		if (this.#waiting.size === 0 || this.#sessions.length >= maxConnections) return;
-		const call = this.#waiting.shift()!;
-		if (this.#dialer) this.send(call, false);
-		else this.elsewhere(call);
+		while (this.#waiting.size > 0 && this.#sessions.length < maxConnections) {
+			const call = this.#waiting.shift()!;
+			if (this.#dialer) this.send(call, false);
+			else this.elsewhere(call);
+		}
 	}
 
 	/** Puts the call on a connection that is there and has room; false when none is. */

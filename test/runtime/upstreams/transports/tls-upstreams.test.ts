@@ -8,7 +8,7 @@ import {
 	type ServerHttp2Stream,
 } from 'node:http2';
 import { createServer, type Server } from 'node:https';
-import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net';
 import path from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { suite } from 'uvu';
@@ -167,6 +167,36 @@ test('requests that wait for one handshake share its failure: none waits for the
 	const answers = await Promise.all(sites.flatMap(url => Array.from({ length: 6 }, () => get(url))));
 	for (const one of answers) assert.match(one, /^504 /);
 	assert.ok(performance.now() - began < 2000, `${performance.now() - began} ms`);
+});
+
+test('requests that wait for room on the only connection are answered by an upstream that comes back without HTTP/2', async () => {
+	let streams = 0;
+	const busy = createSecureServer({ ...leaf, settings: { maxConcurrentStreams: 1 } }, () => streams++);
+	let behind = await listen(busy);
+	const plain = await tellingServer(false);
+	const passing = new Set<Socket>();
+	const front = await listen(
+		createTcpServer(socket => {
+			const to = connect(behind, '127.0.0.1');
+			passing.add(to);
+			to.on('error', () => {});
+			to.on('close', () => socket.destroy());
+			socket.on('close', () => to.destroy());
+			socket.pipe(to).pipe(socket);
+		}),
+	);
+	const url = await site(
+		`reverse_proxy https://localhost:${front} {\n transport http {\n tls_insecure_skip_verify\n max_conns_per_host 1\n }\n}`,
+	);
+	const ask = () => fetch(url, { signal: AbortSignal.timeout(3000) }).then(({ status }) => status);
+	const first = ask();
+	while (streams === 0) await new Promise(resolve => setTimeout(resolve, 10));
+	const others = Array.from({ length: 5 }, ask);
+	await new Promise(resolve => setTimeout(resolve, 100));
+	behind = plain;
+	for (const socket of passing) socket.destroy();
+	assert.is(await first, 502);
+	assert.equal(await Promise.all(others), [200, 200, 200, 200, 200]);
 });
 
 test('an upstream that must speak HTTP/2 and does not is an error; a handshake that stalls is a time-out', async () => {
