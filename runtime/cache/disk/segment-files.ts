@@ -99,9 +99,21 @@ export class SegmentFiles {
 		} catch (error) {
 			this.#current = undefined;
 			this.#rows = [];
+			await this.#cutOff(segment, offset);
 			throw error;
 		}
 		return { segment: segment.id, offset };
+	}
+
+	/** What of a failed write stands there is nobody's: no purge knows of it, and the next start must not find it. */
+	async #cutOff(segment: Segment, offset: number): Promise<void> {
+		try {
+			await (await segment.handle!).truncate(offset);
+			segment.bytes = offset;
+		} catch {
+			// Without this segment nothing says any more what of the older ones was taken away.
+			await this.dropAll();
+		}
 	}
 
 	/** Notes a record that was appended. */

@@ -1,5 +1,6 @@
 /** The disk tier: what is stored comes back after a restart, whole or not at all, and what was taken away never does. */
 import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -347,6 +348,42 @@ tier('a disk that takes nothing is told, and disturbs nobody', async () => {
 	assert.is((await look(again, 'a')).length, 0);
 	await again.end('closed');
 });
+
+for (const cuts of [true, false]) {
+	tier(
+		`what a full disk has taken in part is not found after a restart${cuts ? '' : ', were it that nothing can be cut off'}`,
+		async () => {
+			const folder = temporaryFolder();
+			const process = await start(folder);
+			put(process, 'a', bytesOf('a', 100));
+			await written(process, 1);
+			const file = await open(path.join(folder, 'seed'));
+			const files: FileHandle = Object.getPrototypeOf(file);
+			await file.close();
+			const { writev, truncate } = files;
+			// All but the last bytes: the first record is whole.
+			files.writev = async function (this: FileHandle, pieces: readonly NodeJS.ArrayBufferView[], at?: number | null) {
+				const bytes = Buffer.concat(pieces as Uint8Array[]).subarray(0, -20);
+				return { bytesWritten: (await this.write(bytes, 0, bytes.length, at)).bytesWritten, buffers: pieces };
+			} as typeof writev;
+			if (!cuts) files.truncate = () => Promise.reject(new Error('no'));
+			try {
+				put(process, 'k', bytesOf('k', 100));
+				put(process, 'l', bytesOf('l', 100));
+				for (let tries = 0; tries < 400 && process.board.reports()[0]!.disk!.skipped < 2; tries++) await pause(5);
+				await pause(20);
+			} finally {
+				Object.assign(files, { writev, truncate });
+			}
+			assert.is(await process.board.purge({ host: 'example.test', path: '/k' }), 1);
+			await process.end('crashed');
+			const again = await start(folder);
+			assert.is((await look(again, 'k')).length, 0);
+			assert.is((await look(again, 'a')).length, cuts ? 1 : 0);
+			await again.end('closed');
+		},
+	);
+}
 
 tier('a folder that cannot be had leaves a cache without a disk', async () => {
 	const folder = temporaryFolder();
