@@ -3,6 +3,7 @@ import type { BodySource } from '../../../compiler/exchange/body.ts';
 import type { Exchange } from '../../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
+import { PieceGatherer } from '../piece-gatherer.ts';
 import type { ProtocolLimits } from '../protocol.ts';
 import type { BlockReader } from './block-reader.ts';
 import { LARGE_BODY } from './body-relay.ts';
@@ -42,6 +43,8 @@ export class RequestBody implements BodySource, ChunkSink {
 	#exchange: Exchange | undefined = undefined;
 	#queue: Buffer[] = [];
 	#queued = 0;
+	/** For chunks, which may be as small as a client likes. */
+	readonly #gatherer: PieceGatherer | undefined;
 	#received = 0;
 	#discarded = 0;
 	#waiter: Waiter | undefined = undefined;
@@ -60,6 +63,7 @@ export class RequestBody implements BodySource, ChunkSink {
 		const { maxHeadSize, maxHeaderCount, maxChunkExtensions } = limits;
 		this.#decoder =
 			length === CHUNKED ? new ChunkedDecoder('request', maxHeadSize, maxHeaderCount, maxChunkExtensions) : undefined;
+		this.#gatherer = this.#decoder && new PieceGatherer();
 	}
 
 	/** Names the exchange whose `bytesReceived` counts this body. */
@@ -191,7 +195,8 @@ export class RequestBody implements BodySource, ChunkSink {
 			waiter.resolve(piece);
 			return;
 		}
-		this.#queue.push(piece);
+		if (this.#gatherer) this.#gatherer.push(this.#queue, piece);
+		else this.#queue.push(piece);
 		this.#queued += piece.length;
 	}
 

@@ -2,6 +2,7 @@
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
+import { PieceGatherer } from '../piece-gatherer.ts';
 
 /** The stream as its body sees it. */
 export interface BodyFeeder {
@@ -10,11 +11,6 @@ export interface BodyFeeder {
 	/** Bytes are held no more; with `keepsUp` none are left. */
 	bodyTaken(bytes: number, keepsUp: boolean): void;
 }
-
-/** Bytes below which pieces that nobody reads yet are gathered: as objects of their own they would take many times their size. */
-const SMALL = 1024;
-/** Bytes that they are gathered into. */
-const BLOCK = 4096;
 
 interface Waiter {
 	readonly resolve: (piece: Uint8Array | null) => void;
@@ -33,8 +29,7 @@ export class StreamBody implements BodySource {
 	readonly #feeder: BodyFeeder;
 	#queue: Buffer[] = [];
 	#queued = 0;
-	/** What the last of the queue is gathered in. */
-	#block: Buffer | undefined = undefined;
+	readonly #gatherer = new PieceGatherer();
 	#waiter: Waiter | undefined = undefined;
 	#failure: HttpError | undefined = undefined;
 	#discarding = false;
@@ -90,22 +85,7 @@ export class StreamBody implements BodySource {
 			return;
 		}
 		this.#queued += piece.length;
-		if (piece.length >= SMALL || !this.#gather(piece)) this.#queue.push(piece);
-	}
-
-	/** Adds a piece to the last of the queue; false where that has no room. */
-	#gather(piece: Buffer): boolean {
-		const at = this.#queue.length - 1;
-		const last = this.#queue[at];
-		if (last === undefined || last.length + piece.length > BLOCK) return false;
-		if (this.#block === undefined || last.buffer !== this.#block.buffer) {
-			if (last.length >= SMALL) return false;
-			this.#block = Buffer.allocUnsafeSlow(BLOCK);
-			this.#block.set(last);
-		}
-		this.#block.set(piece, last.length);
-		this.#queue[at] = this.#block.subarray(0, last.length + piece.length);
-		return true;
+		this.#gatherer.push(this.#queue, piece);
 	}
 
 	/** For the stream: all content is here. */

@@ -1,0 +1,31 @@
+/** A request's body, as handlers pull it. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { CHUNKED } from '../../../../runtime/protocols/http1/head-parser.ts';
+import { DEFAULT_LIMITS } from '../../../../runtime/protocols/http1/limits.ts';
+import { RequestBody } from '../../../../runtime/protocols/http1/request-body.ts';
+
+const test = suite('request body');
+
+test('chunks of one byte that nobody reads yet are not kept byte by byte', () => {
+	const feeder = { bodyAwaited() {}, bodyWhole() {}, bodyRelieved() {} };
+	const body = new RequestBody(feeder, CHUNKED, DEFAULT_LIMITS, undefined);
+	const content = Buffer.from(Array.from({ length: 60_000 }, (_, at) => at % 251));
+	const chunk = Buffer.from('1\r\n?\r\n');
+	let first: Uint8Array | undefined;
+	for (const byte of content) {
+		chunk[3] = byte;
+		body.feed(Buffer.from(chunk), 0);
+		if (body.received === 2000) first = body.pull() as Uint8Array;
+	}
+	body.feed(Buffer.from('0\r\n\r\n'), 0);
+	const pieces = [first!];
+	// Those that were handed out stay what they were.
+	assert.equal(first, content.subarray(0, 2000));
+	for (let piece = body.pull(); piece !== null; piece = body.pull()) pieces.push(piece as Uint8Array);
+	assert.ok(pieces.length < 20, `${pieces.length} pieces`);
+	assert.ok(Buffer.concat(pieces).equals(content));
+	assert.is(body.received, content.length);
+});
+
+test.run();
