@@ -39,6 +39,7 @@ const NOT_JUDGED: ReadonlySet<string> = new Set([
 	'facts-of-routes-and-responses',
 	'intercepted-responses',
 	'maps-and-named-routes',
+	'static-files-of-a-compatfile',
 	'templates',
 	'upstream-responses-handled',
 	'uri-edits-of-a-compatfile',
