@@ -21,7 +21,7 @@ import { select } from './selection.ts';
 import { isNeverKept } from './storable.ts';
 import { answerFromStore } from './stored-answer.ts';
 import { type FetchTimes, refreshedHead } from './stored-head.ts';
-import { drain } from './storing-body.ts';
+import { drain, type ReadAhead } from './storing-body.ts';
 
 /** What load time settles for one step. */
 export interface CacheRules extends FreshnessRules {
@@ -40,6 +40,8 @@ export interface CacheRules extends FreshnessRules {
 	readonly obeysClients: boolean;
 	/** Whether `Cache-Status` is added (RFC 9211). */
 	readonly tells: boolean;
+	/** What bodies of the step hold ahead of their clients. */
+	readonly ahead: ReadAhead;
 	readonly next: Handler;
 }
 

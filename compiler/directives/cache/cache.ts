@@ -149,6 +149,7 @@ function compileCache(step: CacheStep, cx: CompileContext, next: Handler): Handl
 		heuristic: rules.heuristic ?? 0,
 		staleWhileRevalidate: rules.stale_while_revalidate ?? 0,
 		staleIfError: rules.stale_if_error ?? 0,
+		ahead: { bytes: 0 },
 		next,
 	});
 }

@@ -58,7 +58,7 @@ export function keepResponse(
 	if (writer === undefined) return unkept;
 	if (isStream(body)) {
 		const storing = new StoringBody({
-			...{ body, declared, writer, awaited: turn !== undefined },
+			...{ body, declared, writer, awaited: turn !== undefined, ahead: rules.ahead },
 			ended: stored => {
 				if (stored) cache.count('store');
 				turn?.done(stored ? 'stored' : 'failed');

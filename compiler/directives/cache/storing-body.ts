@@ -8,8 +8,15 @@ import type { CacheWriter } from '../../exchange/response-cache.ts';
 
 /** Milliseconds without a pull after which the rest is read ahead. */
 const PATIENCE = 500;
-/** Bytes that are read ahead at most. */
+/** Bytes that are read ahead of one client at most, and of all clients of a step on one thread. */
 const MOST_AHEAD = 8 * 1024 * 1024;
+const MOST_AHEAD_OF_ALL = 64 * 1024 * 1024;
+
+/** What bodies of one step share. */
+export interface ReadAhead {
+	/** Bytes that were read ahead of clients and wait for them. */
+	bytes: number;
+}
 
 /** What is known of a body that is to be stored. */
 export interface Storing {
@@ -19,6 +26,7 @@ export interface Storing {
 	readonly writer: CacheWriter;
 	/** Whether others may wait for it. */
 	readonly awaited: boolean;
+	readonly ahead: ReadAhead;
 	/** Called once, with whether it was stored. */
 	ended(stored: boolean): void;
 }
@@ -37,13 +45,16 @@ export class StoringBody implements BodySource {
 	/** Pieces that were read ahead, and how that ended. */
 	#ahead: Uint8Array[] = [];
 	#aheadBytes = 0;
+	readonly #aheadOfAll: ReadAhead;
+	#cancelled = false;
 	#aheadEnd: { readonly error?: unknown } | undefined = undefined;
 	#reading = false;
 	/** The client has read all that was read ahead, and waits. */
 	#wake: (() => void) | undefined = undefined;
 	#timer: NodeJS.Timeout | undefined = undefined;
 
-	constructor({ body, declared, writer, awaited, ended }: Storing) {
+	constructor({ body, declared, writer, awaited, ahead, ended }: Storing) {
+		this.#aheadOfAll = ahead;
 		this.#body = body;
 		this.#writer = writer;
 		this.#awaited = awaited;
@@ -59,7 +70,7 @@ export class StoringBody implements BodySource {
 	pull(): Uint8Array | null | Promise<Uint8Array | null> {
 		const ahead = this.#ahead.shift();
 		if (ahead !== undefined) {
-			this.#aheadBytes -= ahead.byteLength;
+			this.#hold(-ahead.byteLength);
 			this.#watch();
 			return ahead;
 		}
@@ -88,8 +99,15 @@ export class StoringBody implements BodySource {
 	cancel(reason?: unknown): void {
 		// A client that has been sent every byte may not ask whether there is more.
 		this.#end(this.#whole !== undefined && this.#size === this.#whole);
+		this.#cancelled = true;
 		this.#ahead = [];
+		this.#hold(-this.#aheadBytes);
 		this.#body.cancel(reason);
+	}
+
+	#hold(bytes: number): void {
+		this.#aheadBytes += bytes;
+		this.#aheadOfAll.bytes += bytes;
 	}
 
 	/** A piece for the client. */
@@ -120,21 +138,28 @@ export class StoringBody implements BodySource {
 	}
 
 	#readAhead(): void {
-		if (!this.#over && !this.#reading) void this.#read();
+		if (this.#over || this.#reading) return;
+		if (this.#aheadOfAll.bytes < MOST_AHEAD_OF_ALL) void this.#read();
+		else this.#watch();
 	}
 
 	async #read(): Promise<void> {
 		this.#reading = true;
 		try {
 			while (!this.#over && this.#aheadBytes < MOST_AHEAD) {
+				if (this.#aheadOfAll.bytes >= MOST_AHEAD_OF_ALL) {
+					this.#watch();
+					return;
+				}
 				const piece = await this.#body.pull();
+				if (this.#cancelled) return;
 				this.#take(piece);
 				if (piece === null) {
 					this.#aheadEnd = {};
 					return;
 				}
 				this.#ahead.push(Buffer.from(piece));
-				this.#aheadBytes += piece.byteLength;
+				this.#hold(piece.byteLength);
 				this.#wakeUp();
 			}
 		} catch (error) {

@@ -60,6 +60,7 @@ export class CachedSite {
 			patience: 10_000,
 			obeysClients: true,
 			tells: true,
+			ahead: { bytes: 0 },
 			ttl: new Map(),
 			heuristic: 0,
 			staleWhileRevalidate: 0,

@@ -7,13 +7,19 @@ const storing = suite('a body that is stored while it is sent');
 const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms));
 
 /** A body of pieces in one memory, as a socket reads them; `undefined` is a failure. */
-function setUp(pieces: readonly (string | undefined)[], declared: string | undefined, awaited: boolean, delay = 0) {
+function setUp(
+	pieces: readonly (string | undefined)[],
+	declared: string | undefined,
+	awaited: boolean,
+	delay = 0,
+	ahead = { bytes: 0 },
+) {
 	const memory = Buffer.alloc(16);
 	const left = [...pieces];
 	const kept: string[] = [];
 	const outcome: { stored: boolean | undefined; cancelled: boolean } = { stored: undefined, cancelled: false };
 	const body = new StoringBody({
-		...{ declared, awaited },
+		...{ declared, awaited, ahead },
 		body: {
 			length: undefined,
 			async pull() {
@@ -111,6 +117,25 @@ storing('a client that leaves takes the store along, unless all was read', async
 	await pause(700);
 	late.body.cancel();
 	assert.is(late.outcome.stored, true);
+});
+
+storing('what all clients of a step have not read yet is bounded together', async () => {
+	const ahead = { bytes: 64 * 1024 * 1024 };
+	const { body, kept } = setUp(['ab', 'cd', 'ef'], undefined, true, 0, ahead);
+	await body.pull();
+	await pause(700);
+	assert.equal(kept, ['ab']);
+	ahead.bytes -= 1;
+	await pause(700);
+	assert.equal(kept, ['ab', 'cd']);
+	assert.is(ahead.bytes, 64 * 1024 * 1024 + 1);
+	assert.is(await rest(body), 'cdef');
+	assert.is(ahead.bytes, 64 * 1024 * 1024 - 1);
+	const left = setUp(['ab', 'cd', 'ef'], undefined, true, 0, ahead);
+	await left.body.pull();
+	await pause(700);
+	left.body.cancel();
+	assert.is(ahead.bytes, 64 * 1024 * 1024 - 1);
 });
 
 storing.run();
