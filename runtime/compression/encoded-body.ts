@@ -17,6 +17,8 @@ export class EncodedBody implements BodySource {
 	#ready: Buffer[] = [];
 	#over = false;
 	#failure: unknown;
+	/** Ends the wait for what the stream was last asked. */
+	#done: () => void = () => {};
 
 	/**
 	 * `first` is what has been pulled already. `flush`: what came is sent before more is waited for. `ended` is called once,
@@ -40,6 +42,7 @@ export class EncodedBody implements BodySource {
 		});
 		stream.on('error', error => {
 			this.#failure = error;
+			this.#done();
 		});
 	}
 
@@ -91,23 +94,21 @@ export class EncodedBody implements BodySource {
 	#write(bytes: Uint8Array): Promise<void> {
 		this.bytesIn += bytes.byteLength;
 		return new Promise(resolve => {
-			const done = (): void => resolve();
+			this.#done = resolve;
 			this.#stream.write(bytes, () => {
-				if (this.#flush && !this.#failure) this.#stream.flush(done);
-				else done();
+				if (this.#flush && !this.#failure) this.#stream.flush(resolve);
+				else resolve();
 			});
-			this.#stream.once('error', done);
 		});
 	}
 
 	#finish(): Promise<void> {
 		return new Promise(resolve => {
-			const done = (): void => {
+			this.#done = () => {
 				this.#end(this.#failure === undefined);
 				resolve();
 			};
-			this.#stream.once('end', done);
-			this.#stream.once('error', done);
+			this.#stream.once('end', this.#done);
 			this.#stream.end();
 		});
 	}

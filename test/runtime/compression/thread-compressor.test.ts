@@ -3,6 +3,8 @@ import { gunzipSync } from 'node:zlib';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Body, type BodySource, isStream } from '../../../compiler/exchange/body.ts';
+import { createCodingStream } from '../../../runtime/compression/codings.ts';
+import { EncodedBody } from '../../../runtime/compression/encoded-body.ts';
 import { ThreadCompressor } from '../../../runtime/compression/thread-compressor.ts';
 import { ENCODING_ROW, FILE_SLOTS_END } from '../../../runtime/metrics/file-counters.ts';
 
@@ -59,6 +61,19 @@ compressor('beyond 64 bodies at a time, what comes is sent as it is', async () =
 	assert.ok((await mine.encode(long(), GZIP, OPTIONS)).encoded);
 	assert.ok((await mine.encode(long(), GZIP, OPTIONS)).encoded);
 	assert.not((await mine.encode(long(), GZIP, OPTIONS)).encoded);
+});
+
+compressor('a body of many pieces leaves nothing behind for each of them', async () => {
+	const stream = createCodingStream(GZIP, undefined);
+	const body = new EncodedBody(
+		new Pieces(Array.from({ length: 100 }, () => Buffer.from('an event'))),
+		stream,
+		true,
+		undefined,
+		() => {},
+	);
+	assert.is(gunzipSync(await bytesOf(body)).length, 800);
+	assert.ok(stream.listenerCount('error') < 5, String(stream.listenerCount('error')));
 });
 
 compressor('levels that are slow never run on the thread that serves', async () => {
