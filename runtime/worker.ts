@@ -169,7 +169,7 @@ class DataPlaneWorker implements ThreadState {
 				this.tls.take(message.update);
 				return;
 			case 'answer':
-				this.#questions.answered(message.id, message.answer);
+				this.#questions.answered(message);
 				return;
 			case 'drain':
 				this.#drain();

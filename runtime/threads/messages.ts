@@ -161,8 +161,8 @@ export type ToWorker =
 	/** Memory asked for with `memory_wanted`; undefined when the machine has not so much. */
 	| { readonly type: 'memory'; readonly key: string; readonly buffer: SharedArrayBuffer | undefined }
 	| { readonly type: 'drain' }
-	/** Answers `ask`. */
-	| { readonly type: 'answer'; readonly id: number; readonly answer: unknown }
+	/** Answers `ask`; `failed` when there is no answer, and why. */
+	| { readonly type: 'answer'; readonly id: number; readonly answer: unknown; readonly failed?: string }
 	/** Asks for a `pong`: a thread that is stuck sends none. */
 	| { readonly type: 'ping'; readonly number: number }
 	/** For operators' tests: fails as an uncaught exception outside any request would, or does nothing more for ever. */

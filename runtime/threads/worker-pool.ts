@@ -392,10 +392,15 @@ export class WorkerPool {
 
 	/** To the thread that asked, not to one that has taken its place since. */
 	#answer(thread: Worker | undefined, id: number, question: MainThreadQuestion): void {
-		void this.#host.answer(question).then(answer => {
-			const message: ToWorker = { type: 'answer', id, answer };
-			thread?.postMessage(message);
-		});
+		const send = (message: ToWorker): void => thread?.postMessage(message);
+		this.#host.answer(question).then(
+			answer => send({ type: 'answer', id, answer }),
+			(error: Error) => {
+				const fields = { about: question.about, error: error.message };
+				this.#host.log({ level: 'error', logger: 'runtime', message: 'a question of a thread has no answer', fields });
+				send({ type: 'answer', id, answer: undefined, failed: error.message });
+			},
+		);
 	}
 
 	#checkDrained(): void {
