@@ -61,6 +61,9 @@ interface Known extends AtHand {
 	readonly responses: StoredResponse[];
 }
 
+/** Milliseconds between two confirmations that are written to disk, where the second one says nothing new. */
+const CONFIRMED_SHORTLY = 60_000;
+
 const NOTHING: readonly StoredResponse[] = [];
 
 /** The disk tier as a thread reaches it: the main thread has it. */
@@ -203,7 +206,7 @@ export class SharedCache implements ResponseCache {
 				if (memory.setHead(entry, bytes)) memory.touch(known.hash.a);
 				else if (memory.serial(entry) === serial) memory.remove(entry);
 			});
-			this.#disk?.stored(head.key, entry, serial);
+			if (this.#disk !== undefined && !isHardlyNewer(head, response.head)) this.#disk.stored(head.key, entry, serial);
 		}
 		return new StoredResponse(head, length, entry, serial, known);
 	}
@@ -318,6 +321,19 @@ export class SharedCache implements ResponseCache {
 		this.#pins.delete(entry);
 		this.#memory.unpin(entry, pinned.serial);
 	}
+}
+
+/**
+ * Whether a response was confirmed shortly before and is kept for as long and by the same as then: with every request that
+ * has it confirmed all of it would be written to disk, and nothing else would stay there.
+ */
+function isHardlyNewer(head: CachedHead, before: CachedHead): boolean {
+	return head.storedAt - before.storedAt < CONFIRMED_SHORTLY && keptBy(head) === keptBy(before);
+}
+
+function keptBy(head: CachedHead): string {
+	const { lifetime, staleWhileRevalidate, staleIfError, mustRevalidate, noCache, etag, modified, tags } = head;
+	return JSON.stringify([lifetime, staleWhileRevalidate, staleIfError, mustRevalidate, noCache, etag, modified, tags]);
 }
 
 /** What the entry of a response is found by. */

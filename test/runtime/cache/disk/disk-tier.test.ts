@@ -177,6 +177,28 @@ tier('what was taken away does not come back, not after a crash either', async (
 	}
 });
 
+tier('what is confirmed again and again is not written each time, but when it is kept by something else', async () => {
+	const process = await start(temporaryFolder());
+	const { cache } = process;
+	const storedAt = Date.now();
+	put(process, 'k', bytesOf('k', 5000), { storedAt, noCache: true, etag: '"1"' });
+	await written(process, 1);
+	const confirm = (at: number, more: Partial<CachedHead> = {}): void => {
+		const [found] = cache.find('k');
+		cache.refresh(found!, { ...found!.head, fields: ['X-Request', String(at)], storedAt: storedAt + at, ...more });
+	};
+	for (let i = 1; i <= 20; i++) confirm(i * 1000);
+	await pause(50);
+	assert.is(process.board.reports()[0]!.disk!.written, 1);
+	confirm(21_000, { tags: ['t'] });
+	await written(process, 2);
+	confirm(90_000);
+	await written(process, 3);
+	await process.board.purge({ tag: 't' });
+	assert.is((await look(process, 'k')).length, 0);
+	await process.end('closed');
+});
+
 tier('one page does not fill the disk with variants, nor memory when it comes back', async () => {
 	const folder = temporaryFolder();
 	const first = await start(folder);
