@@ -148,7 +148,11 @@ export class SegmentFiles {
 		if (segment === undefined || offset + length > segment.bytes) return undefined;
 		segment.readers++;
 		try {
-			segment.handle ??= open(this.#file(id), 'r');
+			// What cannot be opened now, for want of descriptors for one, may be opened another time.
+			segment.handle ??= open(this.#file(id), 'r').catch(error => {
+				segment.handle = undefined;
+				throw error;
+			});
 			const bytes = Buffer.allocUnsafe(length);
 			const { bytesRead } = await (await segment.handle).read(bytes, 0, length, offset);
 			return bytesRead === length ? bytes : undefined;
