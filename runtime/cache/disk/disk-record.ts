@@ -3,6 +3,7 @@
  * covered by a checksum; what was written in part is told from what is whole.
  */
 import { crc32 } from 'node:zlib';
+import type { CachedHead } from '../../../compiler/exchange/response-cache.ts';
 
 /** Bytes of a header. */
 export const HEADER_BYTES = 64;
@@ -88,4 +89,11 @@ export function decodeRecord(bytes: Buffer, at: number = 0): DiskRecord | undefi
 /** Bytes of a whole record. */
 export function recordBytes({ headBytes, bodyBytes }: { headBytes: number; bodyBytes: number }): number {
 	return HEADER_BYTES + headBytes + bodyBytes;
+}
+
+/** Second since 1970 from which on a response is of no use: neither fresh nor to be served stale nor to be validated. */
+export function keepUntilOf(head: CachedHead): number {
+	if (head.etag !== undefined || head.modified !== undefined) return FOR_EVER;
+	const longest = head.lifetime - head.initialAge + Math.max(head.staleWhileRevalidate, head.staleIfError);
+	return Math.min(FOR_EVER, Math.max(0, Math.ceil((head.storedAt + longest) / 1000)));
 }

@@ -17,7 +17,7 @@ import { LockLost } from '../memory-lock.ts';
 import { compileSelection, type PurgeSelection, type Selects, withoutQuery } from '../purging.ts';
 import type { SharedCache, StoredResponse } from '../shared-cache.ts';
 import { DiskIndex, type DiskPlace } from './disk-index.ts';
-import { type DiskRecord, encodeRecord, FOR_EVER, KIND, recordBytes } from './disk-record.ts';
+import { type DiskRecord, encodeRecord, FOR_EVER, KIND, keepUntilOf, recordBytes } from './disk-record.ts';
 import { readRecord, recoverSegment } from './recovery.ts';
 import { type CatalogRow, SegmentFiles } from './segment-files.ts';
 
@@ -144,8 +144,9 @@ export class DiskTier {
 		const { cache } = this.#with;
 		try {
 			const response = cache.responseAt(key, entry, serial);
-			const release = response && cache.hold(response);
-			if (response === undefined || release === undefined) return;
+			const held = response && cache.hold(response);
+			if (response === undefined || held === undefined) return;
+			const release = (): void => letGo(held);
 			const head = Buffer.from(JSON.stringify(response.head), 'utf8');
 			const record = this.#recordOf(KIND.put, this.#hashesOf(response.head), head.byteLength, response.length);
 			const tooMuch =
@@ -485,13 +486,15 @@ export class DiskTier {
 	}
 }
 
-function isBefore(one: Place, other: Place): boolean {
-	return one.segment < other.segment || (one.segment === other.segment && one.offset < other.offset);
+/** What a dead thread has locked is thrown away with its store. */
+function letGo(held: () => void): void {
+	try {
+		held();
+	} catch (error) {
+		if (!(error instanceof LockLost)) throw error;
+	}
 }
 
-/** Second since 1970 from which on a response is of no use: neither fresh nor to be served stale nor to be validated. */
-function keepUntilOf(head: CachedHead): number {
-	if (head.etag !== undefined || head.modified !== undefined) return FOR_EVER;
-	const longest = head.lifetime - head.initialAge + Math.max(head.staleWhileRevalidate, head.staleIfError);
-	return Math.min(FOR_EVER, Math.max(0, Math.ceil((head.storedAt + longest) / 1000)));
+function isBefore(one: Place, other: Place): boolean {
+	return one.segment < other.segment || (one.segment === other.segment && one.offset < other.offset);
 }

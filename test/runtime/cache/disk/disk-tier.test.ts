@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import { isStream } from '../../../../compiler/exchange/body.ts';
 import type { CachedHead, CachedResponse } from '../../../../compiler/exchange/response-cache.ts';
 import { CacheBoard } from '../../../../runtime/cache/cache-board.ts';
-import { cacheLayout } from '../../../../runtime/cache/memory-layout.ts';
+import { cacheLayout, WORD } from '../../../../runtime/cache/memory-layout.ts';
 import { SharedCache } from '../../../../runtime/cache/shared-cache.ts';
 import { temporaryFolder } from '../../../harness.ts';
 
@@ -16,6 +16,8 @@ const ROWS = 2;
 
 interface Process {
 	readonly cache: SharedCache;
+	/** Its shared memory. */
+	readonly words: Int32Array;
 	readonly board: CacheBoard;
 	readonly told: string[];
 	/** Ends it; without `close` as a crash does. */
@@ -45,7 +47,7 @@ async function start(folder: string, size: number = 64 * MIB, ceiling: number = 
 		else writeFileSync(path.join(folder, 'cache.lock'), JSON.stringify(dead(folder)));
 	};
 	for (let tries = 0; tries < 200 && told.length === 0; tries++) await pause(5);
-	return { cache, board, told, end };
+	return { cache, words: new Int32Array(buffer), board, told, end };
 }
 
 function dead(folder: string): object {
@@ -406,6 +408,19 @@ for (const cuts of [true, false]) {
 		},
 	);
 }
+
+tier('a thread that died with the lock does not end the writing', async () => {
+	const process = await start(temporaryFolder());
+	put(process, 'k', bytesOf('k', 100));
+	// It is held, to be written: letting go of what is removed takes the lock.
+	process.cache.remove(process.cache.find('k')[0]!);
+	process.words[WORD.lock] = 2;
+	await pause(0);
+	process.board.threadEnded(1);
+	const purged = await Promise.race([process.board.purge({ tag: 't' }), pause(3000)]);
+	assert.is(purged, 0);
+	await process.end('closed');
+});
 
 tier('a folder that cannot be had leaves a cache without a disk', async () => {
 	const folder = temporaryFolder();
