@@ -125,7 +125,6 @@ export class SocketInput implements SocketHolder, BlockTaker {
 		socket.pause();
 		if (!(socket instanceof Socket)) {
 			const stream = new UpgradedStream(socket);
-			stream.on('error', ignore);
 			stream.pause();
 			this.#upgraded = stream;
 			if (rest) stream.receive(ownedCopy(rest, 0, rest.length));
@@ -209,5 +208,3 @@ function adopt(socket: Socket): DirectSocket | undefined {
 	else socket.destroy();
 	return direct;
 }
-
-function ignore(): void {}

@@ -18,6 +18,8 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 	constructor(socket: ClientSocket) {
 		super({ allowHalfOpen: true });
 		this.#socket = socket;
+		// It can break before whoever it is for has it, or when nobody wants it any more: that must not end the thread.
+		this.on('error', ignore);
 	}
 
 	/** Bytes from the peer, the stream's from now on; false when the socket should not be read until it is resumed. */
@@ -46,8 +48,6 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 		other.#peer = this;
 		this.#output = new SocketOutput(this.#socket, this);
 		other.#output = new SocketOutput(other.#socket, other);
-		this.on('error', ignore);
-		other.on('error', ignore);
 		this.#socket.resume();
 		other.#socket.resume();
 		return true;
@@ -97,5 +97,5 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 	}
 }
 
-/** The stream's end is told to its peer. */
+/** Whoever listens hears of errors; a peer is told by the stream's end. */
 function ignore(): void {}

@@ -619,6 +619,29 @@ test('an upgrade hands the byte stream over, half-closes pass', async () => {
 	await until(() => pool.inFlight === 0);
 });
 
+test('an upgrade whose client leaves as it comes is given up, and ends nothing else', async () => {
+	const server = await upstream(socket => {
+		socket.once('data', () =>
+			socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n'),
+		);
+	});
+	const pool = poolOf({ to: [server.address] });
+	const x = exchange();
+	const uncaught: unknown[] = [];
+	const note = (error: unknown): void => void uncaught.push(error);
+	process.on('uncaughtException', note);
+	try {
+		const { upgraded } = await send(pool, { upgrade: 'websocket' }, x);
+		x.gone();
+		assert.ok(upgraded!.destroyed);
+		await pause(10);
+		assert.equal(uncaught, []);
+		assert.is(pool.inFlight, 0);
+	} finally {
+		process.off('uncaughtException', note);
+	}
+});
+
 test('unix sockets, names and resolved addresses', async () => {
 	const folder = mkdtempSync(join(tmpdir(), 'svc-pool-'));
 	const path = join(folder, 's');
