@@ -97,3 +97,14 @@ export function keepUntilOf(head: CachedHead): number {
 	const longest = head.lifetime - head.initialAge + Math.max(head.staleWhileRevalidate, head.staleIfError);
 	return Math.min(FOR_EVER, Math.max(0, Math.ceil((head.storedAt + longest) / 1000)));
 }
+
+/** Where a record stands: also its turn among all. */
+export interface Place {
+	readonly segment: number;
+	readonly offset: number;
+}
+
+/** Whether what stands at a place was written before what stands at another. */
+export function isBefore(one: Place, other: Place): boolean {
+	return one.segment < other.segment || (one.segment === other.segment && one.offset < other.offset);
+}

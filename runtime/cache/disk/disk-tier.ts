@@ -17,7 +17,16 @@ import { LockLost } from '../memory-lock.ts';
 import { compileSelection, type PurgeSelection, type Selects, withoutQuery } from '../purging.ts';
 import type { SharedCache, StoredResponse } from '../shared-cache.ts';
 import { DiskIndex, type DiskPlace } from './disk-index.ts';
-import { type DiskRecord, encodeRecord, FOR_EVER, KIND, keepUntilOf, recordBytes } from './disk-record.ts';
+import {
+	type DiskRecord,
+	encodeRecord,
+	FOR_EVER,
+	isBefore,
+	KIND,
+	keepUntilOf,
+	type Place,
+	recordBytes,
+} from './disk-record.ts';
 import { readRecord, recoverSegment } from './recovery.ts';
 import { type CatalogRow, SegmentFiles } from './segment-files.ts';
 
@@ -67,12 +76,6 @@ export interface DiskReport {
 	readonly recalled: number;
 	readonly damaged: number;
 	readonly failures: number;
-}
-
-/** Where a record stands: also its turn among all. */
-interface Place {
-	readonly segment: number;
-	readonly offset: number;
 }
 
 /** A purge that is not written yet is for everything that is. */
@@ -493,8 +496,4 @@ function letGo(held: () => void): void {
 	} catch (error) {
 		if (!(error instanceof LockLost)) throw error;
 	}
-}
-
-function isBefore(one: Place, other: Place): boolean {
-	return one.segment < other.segment || (one.segment === other.segment && one.offset < other.offset);
 }
