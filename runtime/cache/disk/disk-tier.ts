@@ -276,11 +276,8 @@ export class DiskTier {
 		// Each takes out of the index at once what it is for; nobody has found it there yet.
 		else for (const forget of before) void forget();
 		const ms = Math.round(performance.now() - begun);
-		this.#with.log('info', 'the disk of the cache is open', {
-			responses: this.#index.size,
-			bytes: this.#files.bytes,
-			ms,
-		});
+		const found = { responses: this.#index.size, bytes: this.#files.bytes, ms };
+		this.#with.log('info', 'the disk of the cache is open', found);
 	}
 
 	async #recover(segment: number, row: CatalogRow): Promise<void> {
@@ -300,10 +297,11 @@ export class DiskTier {
 				this.#index.forgetPath(row.path);
 				return;
 			case KIND.purge: {
-				const read = await readRecord(this.#files, { ...row, segment });
-				if (read && crc32(read.head) === read.record.headSum) {
-					this.#remember({ segment, offset: row.offset }, JSON.parse(read.head.toString('utf8')) as PurgeSelection);
-				}
+				const place = { ...row, segment };
+				const read = await readRecord(this.#files, place);
+				// What it was for nobody knows any more: it is for everything.
+				if (read === undefined) this.#horizon = place;
+				else this.#remember(place, JSON.parse(read.head.toString('utf8')) as PurgeSelection);
 			}
 		}
 	}
@@ -318,7 +316,7 @@ export class DiskTier {
 		const read = await readRecord(this.#files, place);
 		// It was purged, replaced or dropped meanwhile.
 		if (!this.#index.has(place)) return;
-		if (read === undefined || crc32(read.head) !== read.record.headSum || crc32(read.body) !== read.record.bodySum) {
+		if (read === undefined || crc32(read.body) !== read.record.bodySum) {
 			this.#counts.damaged++;
 			await this.removed(key);
 			return;
@@ -346,7 +344,8 @@ export class DiskTier {
 		if (this.#purges.length > MOST_PURGES) {
 			const { place: oldest } = this.#purges.shift()!;
 			// One that is not written yet is for all that is.
-			this.#horizon = oldest === TO_COME ? this.#files.end : oldest;
+			const end = oldest === TO_COME ? this.#files.end : oldest;
+			if (isBefore(this.#horizon, end)) this.#horizon = end;
 		}
 		return purge;
 	}

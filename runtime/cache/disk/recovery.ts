@@ -1,4 +1,5 @@
 /** What the segments of a folder say that an earlier process has left: by their catalogs, else by the headers in them. */
+import { crc32 } from 'node:zlib';
 import { type DiskRecord, decodeRecord, HEADER_BYTES, recordBytes } from './disk-record.ts';
 import type { CatalogRow, SegmentFiles } from './segment-files.ts';
 
@@ -46,7 +47,7 @@ async function scan(
 	}
 }
 
-/** The header of a row's record, and the bytes behind it, as they are on disk; undefined when it cannot be read. */
+/** The header of a row's record, its head, and its body as it is on disk; undefined when header or head are not as they were written. */
 export async function readRecord(
 	files: SegmentFiles,
 	{ segment, offset, headBytes, bodyBytes }: { segment: number; offset: number; headBytes: number; bodyBytes: number },
@@ -55,5 +56,6 @@ export async function readRecord(
 	const record = bytes && decodeRecord(bytes);
 	if (record === undefined || record.headBytes !== headBytes || record.bodyBytes !== bodyBytes) return undefined;
 	const head = bytes!.subarray(HEADER_BYTES, HEADER_BYTES + headBytes);
+	if (crc32(head) !== record.headSum) return undefined;
 	return { record, head, body: bytes!.subarray(HEADER_BYTES + headBytes) };
 }

@@ -268,6 +268,27 @@ tier('of what is damaged nothing is served, the rest is', async () => {
 	await second.end('closed');
 });
 
+tier('a purge that cannot be read any more is one of everything before it', async () => {
+	const folder = temporaryFolder();
+	const first = await start(folder);
+	put(first, 'a', bytesOf('a', 100), { tags: ['t'] });
+	await written(first, 1);
+	await first.board.purge({ tag: 't' });
+	put(first, 'b', bytesOf('b', 100));
+	await written(first, 2);
+	await first.end('closed');
+	const file = path.join(folder, '1.segment');
+	const bytes = readFileSync(file);
+	const at = bytes.lastIndexOf('{"tag":"t"}');
+	assert.ok(at > 0);
+	bytes[at] = 0;
+	writeFileSync(file, bytes);
+	const again = await start(folder);
+	assert.is((await look(again, 'a')).length, 0);
+	assert.is((await look(again, 'b')).length, 1);
+	await again.end('closed');
+});
+
 tier('a catalog that is damaged is not believed: the segment itself is read', async () => {
 	const folder = temporaryFolder();
 	const first = await start(folder);
