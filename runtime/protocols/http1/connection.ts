@@ -146,7 +146,8 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	data(bytes: Buffer): void {
 		switch (this.#state) {
 			case HEAD:
-				if (this.#pending === undefined) this.#run(bytes, 0);
+				if (this.#requests === 0 && !this.#info.known) this.#socket.destroy();
+				else if (this.#pending === undefined) this.#run(bytes, 0);
 				else if (this.#pending.add(bytes)) this.#runPending();
 				break;
 			case BODY:

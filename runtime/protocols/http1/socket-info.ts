@@ -15,6 +15,7 @@ export class SocketInfo implements ConnectionInfo {
 	#remotePort: number | undefined = undefined;
 	#localAddress: string | undefined = undefined;
 	#localPort: number | undefined = undefined;
+	#forgotten = false;
 
 	/** A socket of scheme `https` is a TLSSocket whose handshake is done. `peer` is what a PROXY header says. */
 	constructor(socket: ClientSocket, scheme: 'http' | 'https', peer: ConnectionPeer | undefined) {
@@ -33,13 +34,26 @@ export class SocketInfo implements ConnectionInfo {
 
 	/** For an exchange that takes a while: the system forgets who was there when a client resets its connection. */
 	remember(): void {
-		this.#remoteAddress ??= knownAddress(this.#socket.remoteAddress);
+		if (this.#remoteAddress === undefined) {
+			const address = this.#socket.remoteAddress;
+			this.#forgotten = address === undefined;
+			this.#remoteAddress = knownAddress(address);
+		}
 		this.#remotePort ??= this.#socket.remotePort ?? 0;
 	}
 
+	/**
+	 * False when the system had forgotten who is there before it was first asked. What such a client has sent must not be
+	 * handled: with a reset right behind it, a request would pass every rule about addresses.
+	 */
+	get known(): boolean {
+		this.remember();
+		return !this.#forgotten;
+	}
+
 	get remoteAddress(): string {
-		this.#remoteAddress ??= knownAddress(this.#socket.remoteAddress);
-		return this.#remoteAddress;
+		this.remember();
+		return this.#remoteAddress!;
 	}
 
 	get remotePort(): number {

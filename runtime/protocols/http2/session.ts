@@ -102,6 +102,10 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 
 	data(bytes: Buffer): void {
 		if (this.ending.read(bytes.length)) return;
+		if (!this.info.known) {
+			this.#socket.destroy();
+			return;
+		}
 		this.#running = true;
 		this.engine.now = performance.now();
 		this.#reader.read(bytes);

@@ -88,6 +88,30 @@ direct('a client that vanishes within its exchange is told to the handler, with 
 	});
 });
 
+direct(
+	'what a client sends whose reset comes right behind it is not handled: no rule could tell its address',
+	async () => {
+		await withServer(
+			x => {
+				x.response.body = x.connection.remoteAddress;
+			},
+			async server => {
+				for (let i = 0; i < 20; i++) {
+					const wire = await open(server.port);
+					wire.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi');
+					wire.socket.resetAndDestroy();
+				}
+				for (let i = 0; i < 1000 && server.closed() < 20; i++) await wait(2);
+				// Where the first bytes were read before the reset came, the address is known.
+				assert.not(server.exchanges.some(x => x.connection.remoteAddress === '0.0.0.0'));
+				const wire = await open(server.port);
+				wire.send(CLOSE);
+				assert.match(await wire.whole(), /127\.0\.0\.1$/);
+			},
+		);
+	},
+);
+
 direct('one that nobody reads yet becomes a socket again, and then is none', () => {
 	const calls: string[] = [];
 	const handle = {
