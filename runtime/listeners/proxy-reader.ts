@@ -4,6 +4,7 @@ import { IpRanges } from '../../compiler/exchange/ip-ranges.ts';
 import type { ProxyPolicy, ProxyProtocolWrapper } from '../../compiler/options/servers/listener-wrappers.ts';
 import { plainAddress } from '../protocols/http1/socket-info.ts';
 import type { ConnectionPeer } from '../protocols/protocol.ts';
+import { isUnix } from './listening-handle.ts';
 import { parseProxyHeader } from './proxy-header.ts';
 
 /** Milliseconds for the header to come where nothing is said. */
@@ -32,7 +33,14 @@ export class ProxyReader {
 
 	/** Calls `accepted` once it is known whose connection it is; bytes behind the header have been put back. */
 	read(socket: Socket, accepted: (peer: ConnectionPeer | undefined) => void): void {
-		const address = plainAddress(socket.remoteAddress);
+		const { remoteAddress } = socket;
+		// The system has forgotten who reset the connection before it was accepted: no range could hold that client.
+		if (remoteAddress === undefined && !isUnix(socket)) {
+			socket.on('error', ignore);
+			socket.destroy();
+			return;
+		}
+		const address = plainAddress(remoteAddress);
 		if (this.#deny?.contains(address)) {
 			this.#refuse(socket, 'bad_proxy_header');
 			return;

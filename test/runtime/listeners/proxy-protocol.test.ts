@@ -1,7 +1,9 @@
 /** Listeners that read PROXY headers, in a real server: whose address counts, and who is closed. */
+import { Socket } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { ProxyProtocolWrapper } from '../../../compiler/options/servers/listener-wrappers.ts';
+import { ProxyReader } from '../../../runtime/listeners/proxy-reader.ts';
 import { freePorts } from '../../harness.ts';
 import { open, type Wire } from '../protocols/http1/wire.ts';
 import { type TestServer, withServer } from '../running-server.ts';
@@ -87,6 +89,18 @@ proxied('a header in pieces, bytes right behind it, and one that does not come i
 		wire.send(REQUEST);
 		assert.match(await wire.whole(), '[127.0.0.1:', 'a client that waits before it speaks is served');
 	});
+});
+
+proxied('a client that has gone before its connection is looked at names nobody: no range can hold it', () => {
+	const wrapper = { wrapper: 'proxy_protocol', deny: ['127.0.0.0/8'], fallback_policy: 'use' } as const;
+	const reader = new ProxyReader(wrapper, () => {});
+	const gone = new Socket();
+	let accepted = false;
+	reader.read(gone, () => {
+		accepted = true;
+	});
+	assert.is(gone.destroyed, true);
+	assert.is(accepted, false);
 });
 
 proxied.run();
