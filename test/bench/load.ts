@@ -103,15 +103,20 @@ async function runStreams(port: number, load: StreamLoad, core: number, seconds:
 	const log = path.join(temporaryFolder(), 'streams.log');
 	const words = ['-t1', `-c${load.connections}`, `-m${load.streams}`, `-D${seconds}`, `--log-file=${log}`];
 	const url = `${load.tls ? 'https' : 'http'}://localhost:${port}${load.path}`;
-	const child = spawn('taskset', ['-c', String(core), 'h2load', ...words, url], {
-		stdio: ['ignore', 'pipe', 'inherit'],
-	});
 	let text = '';
-	child.stdout.setEncoding('utf8').on('data', chunk => {
-		text += chunk;
-	});
-	await once(child, 'close');
-	const counted = /(\d+) succeeded, (\d+) failed/.exec(text);
+	let counted: RegExpExecArray | null = null;
+	// h2load begins none at all when its connections are later than its clock, which a busy machine makes them.
+	for (let turn = 0; turn < 3 && (!counted || counted[1] === '0'); turn++) {
+		const child = spawn('taskset', ['-c', String(core), 'h2load', ...words, url], {
+			stdio: ['ignore', 'pipe', 'inherit'],
+		});
+		text = '';
+		child.stdout.setEncoding('utf8').on('data', chunk => {
+			text += chunk;
+		});
+		await once(child, 'close');
+		counted = /(\d+) succeeded, (\d+) failed/.exec(text);
+	}
 	if (!counted || counted[1] === '0') throw new Error(`the load generator counted nothing:\n${text}`);
 	// Start, status and microseconds of each request.
 	const times = Float64Array.from(readFileSync(log, 'latin1').trimEnd().split('\n'), line =>
