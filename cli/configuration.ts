@@ -9,7 +9,7 @@ import { CommandFailure, type CommandOption, type Invocation } from './command.t
 import { readStandardInput } from './terminal.ts';
 
 /** Names looked for where none is given, in this order. */
-export const DEFAULT_FILES: readonly string[] = ['Configfile', 'Compatfile'];
+const DEFAULT_FILES: readonly string[] = ['Configfile', 'Compatfile'];
 
 /** `-c`, as commands with a configuration take it. */
 export const CONFIG_OPTION: CommandOption = {

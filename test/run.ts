@@ -4,7 +4,7 @@
  *
  * Usage: node test/run.ts [--long] [part of a path …]; `--long` runs those under test/long/ and only them.
  */
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
@@ -39,17 +39,37 @@ export function testFiles(folder: string, skip: readonly string[]): string[] {
 		.sort();
 }
 
+const running = new Set<ChildProcess>();
+
+// Ctrl-C reaches this group only.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+	process.on(signal, () => {
+		for (const child of running) killGroup(child);
+		process.exit(1);
+	});
+}
+
+function killGroup({ pid }: ChildProcess): void {
+	try {
+		if (pid !== undefined) process.kill(-pid, 'SIGKILL');
+	} catch {
+		// It has just ended by itself.
+	}
+}
+
 /** Runs one test file. */
 export function runFile(file: string, timeout: number = TIMEOUT): Promise<FileResult> {
 	const started = performance.now();
 	return new Promise(resolve => {
 		const env = { ...COMPILED, ...process.env };
-		const child = spawn(process.execPath, [file], { stdio: ['ignore', 'pipe', 'pipe'], env });
+		// A group of its own: what it has started ends with it when it has to be killed.
+		const child = spawn(process.execPath, [file], { stdio: ['ignore', 'pipe', 'pipe'], env, detached: true });
+		running.add(child);
 		let output = '';
 		let timedOut = false;
 		const timer = setTimeout(() => {
 			timedOut = true;
-			child.kill('SIGKILL');
+			killGroup(child);
 		}, timeout);
 		child.stdout.setEncoding('utf8').on('data', text => {
 			output += text;
@@ -59,6 +79,7 @@ export function runFile(file: string, timeout: number = TIMEOUT): Promise<FileRe
 		});
 		child.on('close', (status, signal) => {
 			clearTimeout(timer);
+			running.delete(child);
 			const plain = stripColour(output);
 			const total = sumOf(plain, /Total:\s+(\d+)/g);
 			const passed = sumOf(plain, /Passed:\s+(\d+)/g);

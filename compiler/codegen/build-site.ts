@@ -173,7 +173,7 @@ function errorOfErrorRoute(first: HttpError, second: unknown): HttpError {
 }
 
 /** What was thrown as an HttpError: anything unexpected is a 500. */
-export function asHttpError(thrown: unknown): HttpError {
+function asHttpError(thrown: unknown): HttpError {
 	if (thrown instanceof HttpError) return thrown;
 	const message = thrown instanceof Error ? thrown.message : String(thrown);
 	return new HttpError(500, message, { cause: thrown });

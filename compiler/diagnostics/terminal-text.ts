@@ -14,7 +14,7 @@ const combining = /^[\p{Mn}\p{Me}\p{Cf}]$/u;
 const pictographic = /^\p{Emoji_Presentation}$/u;
 
 /** Columns that a character takes: 0, 1 or 2 (Unicode East Asian Width `W` and `F`, and emoji). */
-export function characterWidth(character: string): number {
+function characterWidth(character: string): number {
 	const code = character.codePointAt(0)!;
 	if (code < 0x300) return 1;
 	if (combining.test(character)) return 0;

@@ -3,12 +3,12 @@ import type { AccessLogSettings } from '../exchange/leases.ts';
 import type { Settings, SiteLog } from './document.ts';
 
 /** Name of the process log. */
-export const DEFAULT_LOG = 'default';
+const DEFAULT_LOG = 'default';
 /** Namespace of access entries; a named logger's is below it. */
 const ACCESS = 'http.log.access';
 
 /** The logger of the access entries of a site's log. */
-export function accessLoggerName(name: string | undefined): string {
+function accessLoggerName(name: string | undefined): string {
 	return name === undefined || name === DEFAULT_LOG ? ACCESS : `${ACCESS}.${name}`;
 }
 

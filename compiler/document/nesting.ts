@@ -5,7 +5,7 @@ import type { Report } from '../diagnostics/diagnostic.ts';
  * Most objects and arrays inside one another. The deepest text (128 blocks, each a branch of its own, and a matcher of 128
  * levels inside) makes some 800.
  */
-export const DEEPEST_DOCUMENT = 1000;
+const DEEPEST_DOCUMENT = 1000;
 
 /** Reports a value that nests deeper than {@link DEEPEST_DOCUMENT}; true when it does not. Uses no recursion itself. */
 export function checkNesting(document: unknown, report: Report): boolean {

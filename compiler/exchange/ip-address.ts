@@ -11,7 +11,7 @@ export interface IpAddress {
 }
 
 /** Parses dotted decimal (no leading zeros, so that nothing is read as octal) into an unsigned number, or −1. */
-export function parseIpv4(text: string): number {
+function parseIpv4(text: string): number {
 	let value = 0;
 	let octet = -1;
 	let dots = 0;
@@ -82,7 +82,7 @@ function groupList(text: string, mayEndInV4 = true): number[] | undefined {
 }
 
 /** Dotted decimal of an unsigned number. */
-export function formatIpv4(value: number): string {
+function formatIpv4(value: number): string {
 	return `${Math.floor(value / 0x1000000)}.${Math.floor(value / 0x10000) % 256}.${Math.floor(value / 256) % 256}.${value % 256}`;
 }
 

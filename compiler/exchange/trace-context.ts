@@ -14,7 +14,7 @@ export interface TraceParent {
 /** The caller records the trace. */
 export const SAMPLED = 1;
 /** The trace id is random. */
-export const RANDOM = 2;
+const RANDOM = 2;
 
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 const ZERO_TRACE = '0'.repeat(32);

@@ -111,7 +111,7 @@ export class LintContext {
 }
 
 /** The first place in a span where a text stands as a word or as the content of one; undefined when it does not. */
-export function wordsIn(span: SourceSpan, words: string): SourceSpan | undefined {
+function wordsIn(span: SourceSpan, words: string): SourceSpan | undefined {
 	const { source, start, end } = span;
 	for (let at = source.text.indexOf(words, start); at !== -1 && at + words.length <= end; ) {
 		const before = source.text[at - 1];

@@ -7,7 +7,7 @@ import type { LowerContext, Subdirective } from './lower-context.ts';
 import { unavailableMessage } from './unavailable.ts';
 
 /** Levels in rising order, as the document writes them. */
-export const LOG_LEVELS = ['DEBUG', 'INFO', 'WARN', 'ERROR', 'PANIC', 'FATAL'] as const;
+const LOG_LEVELS = ['DEBUG', 'INFO', 'WARN', 'ERROR', 'PANIC', 'FATAL'] as const;
 
 /** Of entries with one message: so many in an interval, and then each so many-th. */
 export interface LogSampling {

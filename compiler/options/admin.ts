@@ -3,7 +3,7 @@ import type { Word } from '../syntax/ast.ts';
 import type { GlobalOption } from './option.ts';
 
 /** Address of the Admin API when the option names none. */
-export const DEFAULT_ADMIN_ADDRESS = '127.0.0.1:2019';
+const DEFAULT_ADMIN_ADDRESS = '127.0.0.1:2019';
 
 /** A number from 0 to 65535. */
 const PORT = '([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])';

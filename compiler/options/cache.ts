@@ -12,7 +12,7 @@ import type { Word } from '../syntax/ast.ts';
 import type { GlobalOption } from './option.ts';
 
 /** Bytes of the common store, where nothing is said: 128 MiB. */
-export const DEFAULT_CEILING: number = 128 * 1024 ** 2;
+const DEFAULT_CEILING: number = 128 * 1024 ** 2;
 
 /** Bytes of the disk, where nothing is said: 1 GiB; and least and most. */
 const DEFAULT_DISK = 1024 ** 3;

@@ -42,7 +42,7 @@ export type Piece =
 	| { readonly kind: 'action'; readonly tokens: readonly Token[]; readonly start: number; readonly end: number };
 
 /** Characters of all text of a template. */
-export const MAX_SOURCE: number = 10 * 1024 * 1024;
+const MAX_SOURCE: number = 10 * 1024 * 1024;
 
 const SPACE = /[ \t\r\n]/;
 const WORD = /[\p{L}\p{Nd}_]+/uy;

@@ -68,12 +68,12 @@ function readOrSay(path: string, what: string, reader: Reader): Uint8Array | Fil
 }
 
 /** The certificate of a PEM text and the names it is for. Throws for what is no certificate. */
-export function parseCertificate(pem: Uint8Array): X509Certificate {
+function parseCertificate(pem: Uint8Array): X509Certificate {
 	return new X509Certificate(pem);
 }
 
 /** Names and addresses of a certificate: its subject alternative names, else its common name. */
-export function namesOf(certificate: X509Certificate): string[] {
+function namesOf(certificate: X509Certificate): string[] {
 	const names: string[] = [];
 	for (const { kind, value } of alternativeNames(certificate)) {
 		if (kind === 'DNS') names.push(value.toLowerCase());

@@ -27,7 +27,7 @@ export interface CertificateRecord {
 }
 
 /** Folder of one certificate in the store. */
-export function recordFolder(issuer: string, name: string): string {
+function recordFolder(issuer: string, name: string): string {
 	return `${CERTIFICATES}/${issuer}/${keySegment(name)}`;
 }
 

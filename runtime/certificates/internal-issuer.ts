@@ -5,7 +5,7 @@ import { keyPem, makePrivateKey, readKey } from './certificate-keys.ts';
 import { type Issued, IssueError, type IssueOrder, type Issuer, setting } from './issuer.ts';
 
 /** Milliseconds that its certificates live if nothing is said: 12 hours. */
-export const INTERNAL_LIFETIME = 43_200_000;
+const INTERNAL_LIFETIME = 43_200_000;
 
 /** Makes the issuer; `authority` gives the authority of an id as it is now. */
 export function internalIssuer(

@@ -2,7 +2,7 @@
 import { CACHE_EVENTS, type CacheEvent } from '../../compiler/exchange/response-cache.ts';
 
 /** First of the slots, one for each of {@link CACHE_EVENTS} in their order. */
-export const FIRST_CACHE_SLOT = 56;
+const FIRST_CACHE_SLOT = 56;
 
 const SLOTS = new Map<CacheEvent, number>(CACHE_EVENTS.map((event, at) => [event, FIRST_CACHE_SLOT + at]));
 

@@ -1,7 +1,7 @@
 /** The reasons for which messages are refused, clients timed out and connections turned away, and where they are counted. */
 
 /** Labels `reason` of `svc_requests_refused_total`; what is not among them counts as `other`. */
-export const REFUSAL_REASONS = [
+const REFUSAL_REASONS = [
 	'other',
 	...(['bad_request_line', 'bad_method', 'method_too_long', 'bad_target', 'target_too_long', 'bad_version'] as const),
 	...(['bad_field_name', 'bad_field_value', 'bare_cr', 'bare_lf', 'too_many_fields', 'head_too_large'] as const),
@@ -12,7 +12,7 @@ export const REFUSAL_REASONS = [
 ] as const;
 
 /** Labels `phase` of `svc_client_timeouts_total`, by the reason that protocols give. */
-export const TIMEOUT_PHASES: { readonly [reason: string]: string } = {
+const TIMEOUT_PHASES: { readonly [reason: string]: string } = {
 	header_timeout: 'header',
 	body_timeout: 'body',
 	write_timeout: 'write',
@@ -20,7 +20,7 @@ export const TIMEOUT_PHASES: { readonly [reason: string]: string } = {
 };
 
 /** Labels `limit` of `svc_overload_rejected_total`. */
-export const OVERLOAD_LIMITS = [
+const OVERLOAD_LIMITS = [
 	...(['connections', 'connections_per_client', 'requests_per_client', 'queue', 'queue_time', 'descriptors'] as const),
 ] as const;
 
@@ -28,11 +28,11 @@ export const OVERLOAD_LIMITS = [
 export type OverloadLimit = (typeof OVERLOAD_LIMITS)[number];
 
 /** First of the slots of a counter row (see ROW) that these take, one each in the order of the lists. */
-export const FIRST_REFUSAL_SLOT = 64;
+const FIRST_REFUSAL_SLOT = 64;
 /** First of the slots of the time-outs. */
-export const FIRST_TIMEOUT_SLOT = 48;
+const FIRST_TIMEOUT_SLOT = 48;
 /** First of the slots of overload. */
-export const FIRST_OVERLOAD_SLOT = 32;
+const FIRST_OVERLOAD_SLOT = 32;
 
 const TIMEOUT_REASONS = Object.keys(TIMEOUT_PHASES);
 const REFUSAL_SLOTS = new Map<string, number>([

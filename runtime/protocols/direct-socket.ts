@@ -4,8 +4,7 @@
  * none of it, and connections are sockets as usual.
  */
 import { Socket, type SocketConstructorOpts } from 'node:net';
-import { getSystemErrorName } from 'node:util';
-import { WRITES_WITHOUT_REQUEST } from './handle-writes.ts';
+import { HIGH_WATER, type PendingWrite, systemError, WRITES_WITHOUT_REQUEST } from './handle-writes.ts';
 
 /** What a socket tells its holder. */
 export interface SocketHolder {
@@ -17,15 +16,6 @@ export interface SocketHolder {
 	drained(): void;
 	/** The connection is gone; with the error that ended it, if one did. Nothing follows. */
 	closed(error: Error | undefined): void;
-}
-
-/** A write that did not end at once. */
-interface PendingWrite {
-	oncomplete: (status: number) => void;
-	/** What is written, so that its memory stays. */
-	buffer: unknown;
-	/** Set when it ended before `oncomplete` was there. */
-	writeStatus: number | null;
 }
 
 interface SocketName {
@@ -69,9 +59,6 @@ const BINDING: StreamBinding | undefined = findBinding();
 const STATE: Int32Array = BINDING?.streamBaseState ?? new Int32Array(1);
 const READ_COUNT: number = BINDING?.kReadBytesOrError ?? 0;
 const END_OF_STREAM = -4095;
-
-/** Bytes that wait for the client from which a writer should wait too. */
-const HIGH_WATER = 65_536;
 
 const METHODS = [
 	'useUserBuffer',
@@ -337,9 +324,4 @@ function findBinding(): StreamBinding | undefined {
 	} catch {
 		return undefined;
 	}
-}
-
-function systemError(status: number, syscall: string): Error {
-	const code = getSystemErrorName(status);
-	return Object.assign(new Error(`${syscall} ${code}`), { errno: status, code, syscall });
 }

@@ -1,5 +1,24 @@
-/** Finds out how Node's handles are written to. */
+/** How Node's handles are written to. */
 import { Socket } from 'node:net';
+import { getSystemErrorName } from 'node:util';
+
+/** A write that did not end at once. Node keeps it until then. */
+export interface PendingWrite {
+	oncomplete: (status: number) => void;
+	/** What is written, so that its memory stays. */
+	buffer: unknown;
+	/** Set when it ended before `oncomplete` was there. */
+	writeStatus: number | null;
+}
+
+/** Bytes that wait for the peer from which a writer should wait too. */
+export const HIGH_WATER = 65_536;
+
+/** The error of a system call, as Node's own streams make it. */
+export function systemError(status: number, syscall: string): Error {
+	const code = getSystemErrorName(status);
+	return Object.assign(new Error(`${syscall} ${code}`), { errno: status, code, syscall });
+}
 
 /**
  * True where Node gives a handle no request of its own for a write, and gets one back if it does not end at once: so it is

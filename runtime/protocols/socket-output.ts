@@ -1,18 +1,8 @@
 /** The writing side of a socket: straight to its handle, past the stream's queue, where Node's handles are as they are known. */
 import { Socket } from 'node:net';
-import { getSystemErrorName } from 'node:util';
 import { type ClientSocket, queuedIn } from './client-socket.ts';
 import { DirectSocket } from './direct-socket.ts';
-import { WRITES_WITHOUT_REQUEST } from './handle-writes.ts';
-
-/** A write that did not end at once. Node keeps it until then. */
-interface PendingWrite {
-	oncomplete: (status: number) => void;
-	/** What is written, so that its memory stays. */
-	buffer: unknown;
-	/** Set when it ended before `oncomplete` was there. */
-	writeStatus: number | null;
-}
+import { HIGH_WATER, type PendingWrite, systemError, WRITES_WITHOUT_REQUEST } from './handle-writes.ts';
 
 /** What a write gives: 0 when all bytes have left, an error's number, or the write that is under way. */
 type Written = number | PendingWrite;
@@ -29,9 +19,6 @@ interface StreamHandle {
 type WrittenSocket = Omit<ClientSocket, 'end' | 'pause' | 'resume' | 'writableEnded'>;
 
 type WithHandle = WrittenSocket & { _handle?: (Partial<StreamHandle> & { writeQueueSize?: number }) | null };
-
-/** Bytes that wait for the peer from which a writer should wait too. */
-const HIGH_WATER = 65_536;
 
 /** Who writes. */
 export interface OutputOwner {
@@ -134,7 +121,7 @@ export class SocketOutput {
 	#written(result: Written, kept: unknown): boolean {
 		if (result === 0) return this.#pending === 0;
 		if (typeof result === 'number') {
-			this.#socket.destroy(writeError(result));
+			this.#socket.destroy(systemError(result, 'write'));
 			return true;
 		}
 		this.#pending++;
@@ -144,7 +131,7 @@ export class SocketOutput {
 		if (typeof status === 'number') {
 			result.writeStatus = null;
 			this.#pending--;
-			if (status < 0) this.#socket.destroy(writeError(status));
+			if (status < 0) this.#socket.destroy(systemError(status, 'write'));
 		}
 		return this.#pending === 0;
 	}
@@ -153,7 +140,7 @@ export class SocketOutput {
 	readonly #completed = (status: number): void => {
 		this.#pending--;
 		if (this.#socket.destroyed) return;
-		if (status < 0) this.#socket.destroy(writeError(status));
+		if (status < 0) this.#socket.destroy(systemError(status, 'write'));
 		else if (this.#pending === 0) this.#owner.outputDrained();
 	};
 
@@ -174,9 +161,4 @@ function handleOf(socket: WithHandle): StreamHandle | undefined {
 	return [writeLatin1String, writeBuffer, writev].every(method => typeof method === 'function')
 		? (handle as StreamHandle)
 		: undefined;
-}
-
-function writeError(status: number): Error {
-	const code = getSystemErrorName(status);
-	return Object.assign(new Error(`write ${code}`), { errno: status, code, syscall: 'write' });
 }

@@ -26,7 +26,7 @@ function clock(date: Date): string {
 }
 
 /** `02/Jan/2006:15:04:05 -0700`, the date of the Common Log Format, in local time. */
-export function commonLogDate(date: Date): string {
+function commonLogDate(date: Date): string {
 	return `${two(date.getDate())}/${MONTHS[date.getMonth()]}/${date.getFullYear()}:${clock(date)} ${offset(date)}`;
 }
 

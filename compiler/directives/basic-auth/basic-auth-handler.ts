@@ -26,7 +26,7 @@ export interface BasicAuthStep extends Step {
 /** Variable of the user that was let pass, for placeholders and access logs. */
 export const USER_VARIABLE = 'http.auth.user.id';
 /** Variable of the user that was refused. */
-export const CANDIDATE_VARIABLE = 'http.auth.candidate.id';
+const CANDIDATE_VARIABLE = 'http.auth.candidate.id';
 /** The realm of a step without one. */
 export const DEFAULT_REALM = 'restricted';
 

@@ -7,7 +7,7 @@ const LONGEST_SECONDS = 2 ** 31;
 export type Directives = ReadonlyMap<string, string>;
 
 /** No directive at all. */
-export const NO_DIRECTIVES: Directives = new Map();
+const NO_DIRECTIVES: Directives = new Map();
 
 /** A dictionary of RFC 9651, of the values that directives have: numbers, strings, tokens, booleans, bytes. */
 const BARE =

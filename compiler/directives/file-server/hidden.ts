@@ -49,7 +49,7 @@ export function escapeGlob(text: string): string {
 }
 
 /** Source of a regular expression (flag `u`) for a glob; an unclosed `[` stands for itself. */
-export function globSource(pattern: string): string {
+function globSource(pattern: string): string {
 	let source = '';
 	for (let at = 0; at < pattern.length; at++) {
 		const char = pattern[at]!;

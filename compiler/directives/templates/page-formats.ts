@@ -4,7 +4,7 @@ import type { MarkdownRenderer } from './page-markdown.ts';
 import type { FrontMatterParser } from './page-texts.ts';
 
 /** Characters of one text that are rendered as Markdown: about a second of work at the very worst. */
-export const MOST_MARKDOWN = 256 * 1024;
+const MOST_MARKDOWN = 256 * 1024;
 /** Characters of rendered Markdown, sources included, that are kept. */
 const CACHED = 4 * 1024 * 1024;
 

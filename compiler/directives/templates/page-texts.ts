@@ -111,7 +111,7 @@ const SPANS: readonly (readonly [below: number, unit: number, one: string, many:
 ];
 
 /** How long ago, or from now, a time is. Both in milliseconds since 1970. */
-export function humanTime(time: number, now: number): string {
+function humanTime(time: number, now: number): string {
 	const seconds = Math.floor(Math.abs(now - time) / 1000);
 	const end = time > now ? 'from now' : 'ago';
 	if (seconds < 1) return 'now';

@@ -67,7 +67,7 @@ async function follow(from: string, cx: LintContext): Promise<string[] | undefin
 }
 
 /** The conditions of a step and of what stands around it, innermost first. */
-export function conditionsOf(walked: WalkedStep): Matcher[] {
+function conditionsOf(walked: WalkedStep): Matcher[] {
 	const conditions: Matcher[] = [];
 	for (let at: WalkedStep | undefined = walked, inner = ''; at; inner = at.pointer, at = at.pipeline.owner) {
 		if (at.step.when) conditions.push(at.step.when);

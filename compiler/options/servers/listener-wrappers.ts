@@ -5,7 +5,7 @@ import type { Line, Word } from '../../syntax/ast.ts';
 import type { ServerOption } from './server-option.ts';
 
 /** What becomes of a PROXY header from a peer that is in neither list. */
-export const PROXY_POLICIES = ['ignore', 'use', 'reject', 'require', 'skip'] as const;
+const PROXY_POLICIES = ['ignore', 'use', 'reject', 'require', 'skip'] as const;
 
 /** One of {@link PROXY_POLICIES}. */
 export type ProxyPolicy = (typeof PROXY_POLICIES)[number];

@@ -2,9 +2,9 @@
 import type { ServerOption } from './server-option.ts';
 
 /** A head is text of one block in memory: more than this is no head. */
-export const LARGEST_HEADER_SIZE: number = 16 * 1024 * 1024;
+const LARGEST_HEADER_SIZE: number = 16 * 1024 * 1024;
 /** Less than a request line and a Host cannot be served. */
-export const SMALLEST_HEADER_SIZE = 256;
+const SMALLEST_HEADER_SIZE = 256;
 
 /** `settings.servers[].max_header_size`. */
 export const maxHeaderSize: ServerOption = {

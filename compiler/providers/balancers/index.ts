@@ -21,7 +21,7 @@ export const balancers: readonly Balancer[] = [
 ];
 
 /** The policy of that id; undefined when there is none. */
-export function balancerById(id: string): Balancer | undefined {
+function balancerById(id: string): Balancer | undefined {
 	return balancers.find(balancer => balancer.id === id);
 }
 

@@ -13,7 +13,7 @@ export const random: Balancer = {
 };
 
 /** Any available upstream, each as likely as another; −1 for none. */
-export function chooseAny(view: BalancerView): number {
+function chooseAny(view: BalancerView): number {
 	const size = view.size;
 	if (size === 1) return view.available(0) ? 0 : -1;
 	const first = size === 0 ? 0 : view.random(size);

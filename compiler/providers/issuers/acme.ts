@@ -87,7 +87,7 @@ export const acme: IssuerModule = {
 };
 
 /** The sub-directives of `issuer acme`; they fill in the draft. */
-export function acmeSubdirectives(draft: IssuerDraft, cx: LowerContext): { readonly [name: string]: Subdirective } {
+function acmeSubdirectives(draft: IssuerDraft, cx: LowerContext): { readonly [name: string]: Subdirective } {
 	const one =
 		(word: string, take: (word: Parameters<LowerContext['duration']>[0]) => void): Subdirective =>
 		(args, at) => {

@@ -6,15 +6,15 @@ import type { Line, Word } from '../../syntax/ast.ts';
 import { LOG_FILTER, type LogFilter, lowerFilterFields } from './log-filter.ts';
 
 /** Names of times in entries; any other text is a layout (`2006-01-02`). */
-export const TIME_FORMATS = [
+const TIME_FORMATS = [
 	...(['unix_seconds_float', 'unix_milli_float', 'unix_nano', 'iso8601', 'rfc3339', 'rfc3339_nano'] as const),
 	...(['wall', 'wall_milli', 'wall_nano', 'common_log'] as const),
 ] as const;
 
 /** How durations are written: seconds or milliseconds as numbers, nanoseconds, text such as `1.5ms`. */
-export const DURATION_FORMATS = ['s', 'ms', 'ns', 'string'] as const;
+const DURATION_FORMATS = ['s', 'ms', 'ns', 'string'] as const;
 /** How levels are written. */
-export const LEVEL_FORMATS = ['lower', 'upper', 'color'] as const;
+const LEVEL_FORMATS = ['lower', 'upper', 'color'] as const;
 
 const KEYS = ['message_key', 'level_key', 'time_key', 'name_key', 'caller_key', 'stacktrace_key'] as const;
 
@@ -45,7 +45,7 @@ export type LogFormat =
 	| { readonly encoder: 'journald'; readonly wrap?: LogFormat };
 
 /** Names of formats as text gives them. */
-export const LOG_ENCODERS = ['console', 'json', 'filter', 'append', 'journald'] as const;
+const LOG_ENCODERS = ['console', 'json', 'filter', 'append', 'journald'] as const;
 
 /** Reference to the schema of a format: `$defs.log_format` of the document. */
 export const LOG_FORMAT_REFERENCE: Schema = { $ref: '#/$defs/log_format' };

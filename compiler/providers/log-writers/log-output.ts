@@ -6,7 +6,7 @@ import { FILE_PROPERTIES, FILE_USAGE, type FileOutput, lowerFileOutput } from '.
 import { lowerNetOutput, NET_PROPERTIES, NET_USAGE, type NetOutput } from './net-output.ts';
 
 /** Names of writers. */
-export const LOG_WRITERS = ['stdout', 'stderr', 'discard', 'file', 'net'] as const;
+const LOG_WRITERS = ['stdout', 'stderr', 'discard', 'file', 'net'] as const;
 
 /** An output as the document holds it: the fields of a file and of a connection are its writer's only. */
 export interface LogOutput extends FileOutput, NetOutput {

@@ -13,7 +13,7 @@ export const TE_NONE = 0;
 /** It says `chunked` and nothing else. */
 export const TE_CHUNKED = 1;
 /** It ends in `chunked`, with codings before it. */
-export const TE_OTHER = 2;
+const TE_OTHER = 2;
 /** It does not end in `chunked`, or names it twice. */
 export const TE_INVALID = 3;
 
