@@ -111,8 +111,8 @@ function endNow(child: ChildProcess): void {
 }
 
 /**
- * Starts `svc run` and waits until it serves; throws with the server's output when it ends before. The port alone does
- * not tell: at start the control thread binds it for a moment to learn that it is free, before the workers do.
+ * Starts `svc run` and waits until it says that it serves, with all its threads and listeners; throws with the server's
+ * output when it ends before.
  */
 export async function serve(
 	args: readonly string[],

@@ -1,0 +1,101 @@
+/** Whether a port is free is learned without anybody getting through to it, who would be reset a moment later. */
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { connect, createServer, type Server } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { ListenError, probeListener } from '../../../runtime/listeners/port-probe.ts';
+import type { ListenerAddress } from '../../../runtime/threads/messages.ts';
+import { freePorts, startServer, temporaryFolder } from '../../harness.ts';
+
+const probe = suite('probe of a port');
+
+const at = (host: string, port: number, only6 = false): ListenerAddress => ({
+	scheme: 'http',
+	key: 'probed',
+	host,
+	port,
+	only6,
+});
+
+/** Some containers have none. */
+const hasIpv6 = Object.values(networkInterfaces()).some(list => list?.some(({ address }) => address === '::1'));
+
+async function listening(host: string | undefined, port: number, reusePort = false): Promise<Server> {
+	const server = createServer().listen({ ...(host && { host }), port, reusePort });
+	await once(server, 'listening');
+	return server;
+}
+
+async function refused(host: string, port: number): Promise<ListenError> {
+	try {
+		await probeListener(at(host, port));
+	} catch (error) {
+		assert.instance(error, ListenError);
+		return error as ListenError;
+	}
+	throw new Error('nothing was refused');
+}
+
+probe('a port that is taken on this address or all of them is refused, shared or not', async () => {
+	for (const shared of [false, true]) {
+		const server = await listening('127.0.0.1', 0, shared);
+		const { port } = server.address() as { port: number };
+		for (const host of ['127.0.0.1', '0.0.0.0', '']) assert.is((await refused(host, port)).code, 'EADDRINUSE', host);
+		assert.is((await refused('127.0.0.1', port)).message, `Cannot listen on 127.0.0.1:${port}: the address is in use.`);
+		assert.is((await probeListener(at('127.0.0.2', port))).port, port, 'another address of this machine has its own');
+		server.close();
+	}
+});
+
+probe('an address that this machine has not is refused', async () => {
+	assert.is((await refused('203.0.113.7', 0)).code, 'EADDRNOTAVAIL');
+});
+
+probe('port 0 becomes one that is free, by address, by name and for IPv6 alone', async () => {
+	const six = hasIpv6 ? [at('::1', 0), at('', 0, true)] : [];
+	for (const address of [at('127.0.0.1', 0), at('localhost', 0), at('', 0), ...six]) {
+		const found = await probeListener(address);
+		assert.ok(found.port > 0);
+		assert.equal(found, { ...address, port: found.port });
+		(await listening(address.host || undefined, found.port)).close();
+	}
+});
+
+probe('a client that connects while the server starts is refused until it is answered', async () => {
+	const [port] = (await freePorts(1)) as [number];
+	const folder = temporaryFolder();
+	writeFileSync(path.join(folder, 'Configfile'), `{\n\tadmin off\n}\nhttp://127.0.0.1:${port} {\n\trespond up\n}\n`);
+	const server = startServer(['run'], { cwd: folder });
+	try {
+		for (const end = performance.now() + 30_000; performance.now() < end; ) {
+			const socket = connect(port, '127.0.0.1');
+			const outcome = await new Promise<string>(resolve => {
+				let text = '';
+				let connected = false;
+				socket.once('connect', () => {
+					connected = true;
+					socket.write('GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n');
+				});
+				socket.on('data', chunk => {
+					text += chunk;
+				});
+				socket.once('error', () => {});
+				socket.once('close', () => resolve(connected ? text : 'refused'));
+			});
+			if (outcome === 'refused') {
+				await new Promise(resolve => setImmediate(resolve));
+				continue;
+			}
+			assert.match(outcome, /^HTTP\/1\.1 200 OK\r\n[\s\S]*up$/, 'who got through was let down');
+			return;
+		}
+		throw new Error(`nobody got through:\n${server.output()}`);
+	} finally {
+		await server.stop();
+	}
+});
+
+probe.run();
