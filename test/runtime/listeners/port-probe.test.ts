@@ -12,12 +12,12 @@ import { freePorts, startServer, temporaryFolder } from '../../harness.ts';
 
 const probe = suite('probe of a port');
 
-const at = (host: string, port: number, only6 = false): ListenerAddress => ({
+const at = (host: string, port: number, only6?: true): ListenerAddress => ({
 	scheme: 'http',
 	key: 'probed',
 	host,
 	port,
-	only6,
+	...(only6 && { only6 }),
 });
 
 /** Some containers have none. */
