@@ -1,12 +1,13 @@
 /**
  * Runs every `*.test.ts` under test/ (peers, long tests and benches apart), each in a process of its own, and prints
- * `N passed, N failed` alone on the last line. A file that fails, hangs or runs no test counts as failed.
+ * `N passed, N failed` alone on the last line. A file that fails, hangs or runs no test counts as failed. What they start
+ * is the single binary, built first; SVC_BIN names another, such as the checkout's cli/svc.
  *
  * Usage: node test/run.ts [--long] [part of a path …]; `--long` runs those under test/long/ and only them.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { readdirSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 
 /** A test file that has not ended by then is killed: uvu waits for ever for an open server. */
@@ -99,6 +100,21 @@ export function runFile(file: string, timeout: number = TIMEOUT): Promise<FileRe
 	});
 }
 
+/**
+ * Has tests start the binary that the checkout makes, unless SVC_BIN names one: it is what is delivered, and it starts with
+ * a third of the checkout's work. Removed when the process ends. Throws with what the build printed when it fails.
+ */
+export function useBuiltBinary(): void {
+	if (process.env.SVC_BIN !== undefined) return;
+	const folder = mkdtempSync(path.join(tmpdir(), 'svc-build-'));
+	process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+	const output = path.join(folder, 'svc');
+	const build = path.join(import.meta.dirname, '../cli/packaging/build.ts');
+	const made = spawnSync(process.execPath, [build, '--output', output], { encoding: 'utf8' });
+	if (made.status !== 0) throw new Error(`the build failed:\n${made.stdout}${made.stderr}`);
+	process.env.SVC_BIN = output;
+}
+
 /** Runs files, a few at a time, and prints each one's line; returns the sums. */
 export async function runFiles(
 	files: readonly string[],
@@ -153,6 +169,7 @@ if (import.meta.main) {
 	const files = all.filter(
 		file => wanted.length === 0 || wanted.some(part => path.relative(root, file).includes(part)),
 	);
+	useBuiltBinary();
 	const { passed, failed } = await runFiles(files, root, Math.max(1, availableParallelism()));
 	closeRun(passed, failed);
 }

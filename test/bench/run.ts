@@ -1,9 +1,9 @@
 /**
  * `npm run bench`: processor time per request, ours beside nginx, haproxy, caddy and Node's own server, one core each.
  *
- * It installs nothing and leaves out what is not there. Servers take turns for a few rounds; a ratio is the median of
- * the rounds' ratios. Absolute times mean little on a shared machine: read the ratios. A whole run writes latest.json
- * and latest.svg beside this file.
+ * Ours is the single binary, built first. It installs nothing and leaves out what is not there. Servers take turns for a
+ * few rounds; a ratio is the median of the rounds' ratios. Absolute times mean little on a shared machine: read the
+ * ratios. A whole run writes latest.json and latest.svg beside this file.
  *
  * Usage: node test/bench/run.ts [--rounds N] [--seconds N] [part of a row's name …]
  */
@@ -11,6 +11,7 @@ import { writeFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { useBuiltBinary } from '../run.ts';
 import { renderChart } from './chart.ts';
 import { measureTask, type RowResult } from './measure.ts';
 import { isInstalled } from './servers.ts';
@@ -28,6 +29,7 @@ for (const program of ['wrk', 'taskset', 'nginx']) {
 	}
 }
 
+useBuiltBinary();
 const conditions = {
 	rounds: Number(values.rounds),
 	seconds: Number(values.seconds),

@@ -105,7 +105,8 @@ export async function startBenchServer(
 	writeFileSync(file, text);
 	mkdirSync(path.join(folder, 'logs'), { recursive: true });
 	const commands: { [server in ServerName]: string[] } = {
-		svc: [SVC, 'run', file],
+		// The binary that the run has built (run.ts), or that SVC_BIN names.
+		svc: [process.env.SVC_BIN ?? SVC, 'run', file],
 		nginx: ['nginx', '-p', folder, '-e', path.join(folder, 'error.log'), '-c', file],
 		haproxy: ['haproxy', '-f', file, '-db', '-q'],
 		caddy: ['caddy', 'run', '--config', file, '--adapter', 'caddyfile'],

@@ -1,10 +1,8 @@
 /** `svc run` as a process: what it serves, what signals and the other commands do to it, and how it ends. */
-import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import path from 'node:path';
-import { promisify } from 'node:util';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -387,44 +385,3 @@ quick('respond answers as told, and the others serve and pass on', async () => {
 });
 
 quick.run();
-
-if (process.env.SVC_BIN === undefined) {
-	const launcher = suite('launcher');
-
-	launcher('works through symbolic links, absolute and relative', async () => {
-		const folder = temporaryFolder();
-		const real = path.resolve(import.meta.dirname, '../../cli/svc');
-		symlinkSync(real, path.join(folder, 'first'));
-		symlinkSync('first', path.join(folder, 'second'));
-		const run = promisify(execFile);
-		const env = { ...process.env, PATH: `${folder}:${process.env.PATH}` };
-		const found = await Promise.all([
-			run(path.join(folder, 'second'), ['version']),
-			run('second', ['version'], { env }),
-		]);
-		for (const { stdout } of found) assert.match(stdout, /^v0\.0\.0-dev/);
-	});
-
-	launcher('says what is missing when there is no Node', async () => {
-		const { copyFileSync } = await import('node:fs');
-		const { spawnSync } = await import('node:child_process');
-		const folder = temporaryFolder();
-		mkdirSync(path.join(folder, 'cli'));
-		copyFileSync(path.resolve(import.meta.dirname, '../../cli/svc'), path.join(folder, 'cli/svc'));
-		const result = spawnSync('/bin/sh', [path.join(folder, 'cli/svc'), 'version'], {
-			encoding: 'utf8',
-			env: { PATH: folder },
-		});
-		assert.is(result.status, 1);
-		assert.is(result.stdout, '');
-		assert.match(result.stderr, /^error: svc needs Node 26: .*\n$/);
-	});
-
-	launcher('what it does for itself reaches no environment', async () => {
-		const result = await runCommand(['environ'], { env: { SVC_TEST_MARK: 'kept' } });
-		assert.match(result.stdout, 'SVC_TEST_MARK=kept\n');
-		assert.not.match(result.stdout, /CACHE/);
-	});
-
-	launcher.run();
-}

@@ -1,12 +1,12 @@
 /**
  * `npm run test:peers`: tests against real peers from the distribution's packages, which are installed first when
- * missing. Prints `N passed, N failed` alone on the last line.
+ * missing. Prints `N passed, N failed` alone on the last line. Our side is the binary, as in test/run.ts.
  *
  * Usage: node test/peers/run.ts [part of a path …]
  */
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
-import { closeRun, runFiles, testFiles } from '../run.ts';
+import { closeRun, runFiles, testFiles, useBuiltBinary } from '../run.ts';
 
 /** Programs that the peer tests use, and the Debian packages that bring them. */
 const PEERS: { [program: string]: string } = {
@@ -58,5 +58,6 @@ const wanted = process.argv.slice(2);
 const files = testFiles(import.meta.dirname, []).filter(
 	file => wanted.length === 0 || wanted.some(part => path.relative(import.meta.dirname, file).includes(part)),
 );
+useBuiltBinary();
 const { passed, failed } = await runFiles(files, path.dirname(import.meta.dirname), 1);
 closeRun(passed, failed);

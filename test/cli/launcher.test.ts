@@ -1,0 +1,49 @@
+/** `cli/svc`: the checkout's command finds its Node and hands over to the program. */
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, symlinkSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { ROOT, temporaryFolder } from '../harness.ts';
+
+const LAUNCHER = path.join(ROOT, 'cli/svc');
+
+const launcher = suite('launcher');
+
+/** Runs a command as a user's shell would: without what the test run keeps for itself in the environment. */
+function run(command: string, args: readonly string[], variables: { readonly [name: string]: string } = {}) {
+	const { NODE_COMPILE_CACHE: _, SVC_LAUNCHER_CACHE: __, ...environment } = process.env;
+	return spawnSync(command, args, { encoding: 'utf8', env: { ...environment, ...variables } });
+}
+
+launcher('works through symbolic links, absolute and relative', () => {
+	const folder = temporaryFolder();
+	symlinkSync(LAUNCHER, path.join(folder, 'first'));
+	symlinkSync('first', path.join(folder, 'second'));
+	const found = [
+		run(path.join(folder, 'second'), ['version']),
+		run('second', ['version'], { PATH: `${folder}:${process.env.PATH}` }),
+	];
+	for (const { stdout } of found) assert.match(stdout, /^v0\.0\.0-dev/);
+});
+
+launcher('says what is missing when there is no Node', () => {
+	const folder = temporaryFolder();
+	mkdirSync(path.join(folder, 'cli'));
+	copyFileSync(LAUNCHER, path.join(folder, 'cli/svc'));
+	const result = spawnSync('/bin/sh', [path.join(folder, 'cli/svc'), 'version'], {
+		encoding: 'utf8',
+		env: { PATH: folder },
+	});
+	assert.is(result.status, 1);
+	assert.is(result.stdout, '');
+	assert.match(result.stderr, /^error: svc needs Node 26: .*\n$/);
+});
+
+launcher('what it does for itself reaches no environment', () => {
+	const result = run(LAUNCHER, ['environ'], { SVC_TEST_MARK: 'kept' });
+	assert.match(result.stdout, 'SVC_TEST_MARK=kept\n');
+	assert.not.match(result.stdout, /CACHE/);
+});
+
+launcher.run();
