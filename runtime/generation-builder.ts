@@ -1,8 +1,8 @@
 /** Builds a generation from the one before and what changed, a few milliseconds at a time between requests. */
-import type { SharedTables } from '../compiler/codegen/branch-table.ts';
 import { buildSite } from '../compiler/codegen/build-site.ts';
 import type { HostFacts } from '../compiler/codegen/placeholders/placeholder.ts';
 import type { ListenedSite } from '../compiler/codegen/plan.ts';
+import { SharedCode } from '../compiler/codegen/shared-code.ts';
 import { SiteTable } from '../compiler/codegen/site-table.ts';
 import type { Settings, Site, Step } from '../compiler/document/document.ts';
 import type { LeaseKinds, Leases } from '../compiler/exchange/leases.ts';
@@ -72,7 +72,7 @@ export class GenerationBuild {
 	/** Sites built so far, without those kept. */
 	readonly made: SiteUnit[] = [];
 	readonly #log: (entry: LogEntry) => void;
-	readonly #branches: SharedTables = new Map();
+	readonly #common = new SharedCode();
 	#sliceStart = performance.now();
 	#aborted = false;
 
@@ -152,7 +152,7 @@ export class GenerationBuild {
 		};
 		try {
 			const tracer = stepTracer(shared.settings, this.#log);
-			const built = buildSite(site, index, { ...shared, leases, facts: this.#facts, tracer, tables: this.#branches });
+			const built = buildSite(site, index, { ...shared, leases, facts: this.#facts, tracer, shared: this.#common });
 			const unit = { built, leases: handles };
 			this.made.push(unit);
 			return unit;

@@ -1,6 +1,8 @@
 /** What one thread serves at one time, and how it moves from one generation to the next without a request noticing. */
 import type { BuiltSite } from '../compiler/codegen/built-site.ts';
 import type { SiteTable } from '../compiler/codegen/site-table.ts';
+import type { Exchange } from '../compiler/exchange/exchange.ts';
+import type { Handler } from '../compiler/exchange/handler.ts';
 import type { LeaseHandle, LeaseRegistry } from './leases.ts';
 import { CONTROL_GENERATION } from './threads/messages.ts';
 
@@ -29,6 +31,9 @@ export class Generation {
 	readonly dropped: readonly SiteUnit[];
 	/** Exchanges that began in this generation and have not ended. */
 	exchanges = 0;
+	/** Beside `sites`: a request of one site among thousands finds the memory of each object on its way cold. */
+	readonly #mains: readonly (Handler | undefined)[];
+	readonly #names: readonly string[];
 
 	constructor(
 		number: number,
@@ -40,6 +45,16 @@ export class Generation {
 		this.sites = sites;
 		this.tables = tables;
 		this.dropped = dropped;
+		this.#mains = sites.map(({ built }) => built.main);
+		this.#names = sites.map(({ built }) => built.name);
+	}
+
+	/** Runs the site of that index. */
+	handle(index: number, x: Exchange): void | Promise<void> {
+		const main = this.#mains[index];
+		if (main === undefined) return this.sites[index]!.built.handle(x);
+		x.site = this.#names[index]!;
+		return main(x);
 	}
 }
 

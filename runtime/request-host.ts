@@ -122,7 +122,7 @@ export class RequestHost implements ProtocolHost {
 
 	#route(x: Exchange, generation: Generation): void | Promise<void> {
 		const index = this.#table === undefined ? -1 : this.#table.table.find(x.request);
-		if (index >= 0) return generation.sites[index]!.built.handle(x);
+		if (index >= 0) return generation.handle(index, x);
 		if (index < -1) redirectToHttps(x, redirectPort(index)!);
 		return undefined;
 	}

@@ -6,12 +6,12 @@ import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler } from '../exchange/handler.ts';
 import { HttpError } from '../exchange/http-error.ts';
 import type { Leases } from '../exchange/leases.ts';
-import type { SharedTables } from './branch-table.ts';
 import type { BuiltSite } from './built-site.ts';
 import { BuildError } from './compile-context.ts';
 import { mappedNames } from './mapped-names.ts';
 import type { HostFacts } from './placeholders/placeholder.ts';
-import { type BuildTracer, SiteCompiler, type SiteScope } from './site-compiler.ts';
+import type { SharedCode } from './shared-code.ts';
+import { type BuildTracer, SiteCompiler, type SiteScope, unanswered } from './site-compiler.ts';
 import { type LogChoice, SiteLogs } from './site-logs.ts';
 import { compileStatuses } from './statuses.ts';
 
@@ -26,7 +26,7 @@ export interface BuildEnvironment {
 	/** For `explain`: costs nothing where it is left out. */
 	readonly tracer?: BuildTracer | undefined;
 	/** Filled while sites are built together. */
-	readonly tables?: SharedTables | undefined;
+	readonly shared?: SharedCode | undefined;
 }
 
 /**
@@ -49,8 +49,9 @@ export function buildSite(site: Site, index: number, env: BuildEnvironment): Bui
 		facts: env.facts,
 		clientIp: clientIpOf(env.settings),
 		tracer: env.tracer,
-		tables: env.tables,
+		shared: env.shared,
 		whole: { handle: undefined },
+		bound: 0,
 		nextExclusive: 0,
 	};
 	const place = new SiteCompiler(scope, pointer);
@@ -60,7 +61,7 @@ export function buildSite(site: Site, index: number, env: BuildEnvironment): Bui
 	const errors = site.errors && site.errors.length > 0 ? compileErrors(place, site.errors) : undefined;
 	const handle = errors ? guarded(name, logs, main, errors) : plain(name, logs, main);
 	scope.whole.handle = handle;
-	return { name, logs: scope.logs.all, handle };
+	return { name, logs: scope.logs.all, handle, main: errors || logs ? undefined : main };
 }
 
 function clientIpOf(settings: Settings): (x: Exchange) => string {
@@ -79,11 +80,6 @@ function beginning(main: Handler, scope: SiteScope): Handler {
 		scope.clientIp(x);
 		return main(x);
 	};
-}
-
-/** The end of every pipeline: 200 without a body. */
-function unanswered(x: Exchange): void {
-	if (x.response.status === 0) x.response.status = 200;
 }
 
 function plain(name: string, logs: LogChoice | undefined, main: Handler): Handler {

@@ -31,7 +31,7 @@ export function compilePipeline(place: SiteCompiler, steps: readonly Step[], nex
 			following = conditional(built, following, group);
 		}
 		if (!group && !place.traced && !run.some(step => step.asksBody) && fitsTable(run)) {
-			following = compileBranchTable(run, after, place.scope.tables);
+			following = compileBranchTable(run, after, place.scope.shared?.tables);
 		}
 		end = start;
 	}
@@ -58,6 +58,8 @@ function scatteredGroups(place: SiteCompiler, steps: readonly Step[]): Map<strin
 		if (exclusive === undefined) return;
 		const last = lastSeen.get(exclusive);
 		if (last !== undefined && last !== i - 1 && !groups.has(exclusive)) {
+			// The bit is free in this site; in another it may not be.
+			place.scope.bound++;
 			groups.set(exclusive, exclusiveGroup(place.scope.nextExclusive++));
 		}
 		lastSeen.set(exclusive, i);

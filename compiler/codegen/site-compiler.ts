@@ -4,13 +4,13 @@ import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler, Predicate } from '../exchange/handler.ts';
 import type { AccessLog, FileReader, LeaseKinds, Leases } from '../exchange/leases.ts';
 import { MATCHERS } from '../matchers/index.ts';
-import type { SharedTables } from './branch-table.ts';
 import { BuildError, type CompileContext, type Template, type ValueEscape } from './compile-context.ts';
 import { type RouteRunner, routeRunner } from './named-routes.ts';
 import { compilePipeline } from './pipeline.ts';
 import { compilePlaceholder } from './placeholders/index.ts';
 import type { HostFacts, PlaceholderScope, Resolver } from './placeholders/placeholder.ts';
 import { compileRegexp, RegexpError } from './regexp.ts';
+import type { SharedCode } from './shared-code.ts';
 import type { SiteLogs } from './site-logs.ts';
 import { compileTemplate, hasPlaceholders, TemplateError } from './template.ts';
 
@@ -34,24 +34,31 @@ export interface SiteScope {
 	readonly facts: HostFacts;
 	readonly clientIp: (x: Exchange) => string;
 	readonly tracer: BuildTracer | undefined;
-	/** Tables that sites share. */
-	readonly tables: SharedTables | undefined;
+	/** What sites share. */
+	readonly shared: SharedCode | undefined;
 	/** The site once it is built, error routes included. */
 	readonly whole: { handle: Handler | undefined };
+	/** How often something was asked for that is the site's alone: code made meanwhile is no other site's. */
+	bound: number;
 	/** Number of the next exclusive group whose members do not stand together; see pipeline.ts. */
 	nextExclusive: number;
 }
 
 /** A CompileContext at a place in the document. */
 export class SiteCompiler implements CompileContext, PlaceholderScope {
-	readonly pointer: string;
+	readonly #pointer: string;
 	readonly scope: SiteScope;
 	/** True once a template of this place asked for the whole request body. */
 	wantsBody = false;
 
 	constructor(scope: SiteScope, pointer: string) {
 		this.scope = scope;
-		this.pointer = pointer;
+		this.#pointer = pointer;
+	}
+
+	get pointer(): string {
+		this.scope.bound++;
+		return this.#pointer;
 	}
 
 	get settings(): Settings {
@@ -76,12 +83,13 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 
 	get wholeSite(): Handler {
 		const { whole } = this.scope;
+		this.scope.bound++;
 		return x => whole.handle!(x);
 	}
 
 	/** The context of a value below this one. */
 	at(path: string): SiteCompiler {
-		return new SiteCompiler(this.scope, `${this.pointer}/${path}`);
+		return new SiteCompiler(this.scope, `${this.#pointer}/${path}`);
 	}
 
 	needsBody(): void {
@@ -89,11 +97,19 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 	}
 
 	lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']): LeaseKinds[K]['lease'] {
+		this.scope.bound++;
 		return this.scope.leases.lease(kind, settings);
 	}
 
 	pipeline(steps: readonly Step[], next: Handler, field = 'pipeline'): Handler {
-		return compilePipeline(this.at(field), steps, next);
+		const { scope } = this;
+		const compile = (): Handler => compilePipeline(this.at(field), steps, next);
+		// Where a pipeline goes on to something else, that is its site's.
+		if (next !== unanswered || scope.shared === undefined || this.traced) return compile();
+		return scope.shared.pipeline(steps, () => {
+			const { bound } = scope;
+			return { handler: compile(), own: scope.bound !== bound };
+		});
 	}
 
 	matcher(matcher: Matcher, field = 'when'): Predicate {
@@ -102,14 +118,16 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 		if (!module) return place.refuse(`\`${matcher.type}\` is not a matcher.`, 'matcher/unknown');
 		const predicate = module.compile(matcher, place);
 		if (place.wantsBody) this.wantsBody = true;
-		return this.scope.tracer?.matcher(place.pointer, matcher, predicate) ?? predicate;
+		return this.scope.tracer?.matcher(place.#pointer, matcher, predicate) ?? predicate;
 	}
 
 	route(name: string): RouteRunner {
+		this.scope.bound++;
 		return routeRunner(this, name);
 	}
 
 	isMapped(name: string): boolean {
+		this.scope.bound++;
 		return this.scope.mapped().has(name);
 	}
 
@@ -133,6 +151,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 	}
 
 	accessLogs(name: string): readonly AccessLog[] {
+		this.scope.bound++;
 		return this.scope.logs.named(name);
 	}
 
@@ -150,10 +169,15 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 	}
 
 	refuse(message: string, code = 'document/invalid'): never {
-		throw new BuildError(code, this.pointer, message);
+		throw new BuildError(code, this.#pointer, message);
 	}
 }
 
 function shortened(text: string): string {
 	return text.length <= 60 ? text : `${text.slice(0, 60)}…`;
+}
+
+/** The end of every pipeline: 200 without a body. */
+export function unanswered(x: Exchange): void {
+	if (x.response.status === 0) x.response.status = 200;
 }

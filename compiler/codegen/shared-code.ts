@@ -1,0 +1,28 @@
+/**
+ * What sites that are built together have in common: a thousand hosts with the same routes run one pipeline, which stays
+ * in the processor's cache where a thousand equal ones would not.
+ */
+import { hash } from 'node:crypto';
+import type { Step } from '../document/document.ts';
+import type { Handler } from '../exchange/handler.ts';
+import type { SharedTables } from './branch-table.ts';
+
+/** Characters of steps that are kept as they are, to know them again by. */
+const SHORT = 128;
+
+/** Filled while sites are built, and dropped with the build. */
+export class SharedCode {
+	readonly tables: SharedTables = new Map();
+	readonly #pipelines = new Map<string, Handler>();
+
+	/** What such steps have been compiled to; else `compile` does it, and tells whether others may have it too. */
+	pipeline(steps: readonly Step[], compile: () => { handler: Handler; own: boolean }): Handler {
+		const text = JSON.stringify(steps);
+		const key = text.length <= SHORT ? text : hash('sha256', text, 'base64');
+		const known = this.#pipelines.get(key);
+		if (known) return known;
+		const { handler, own } = compile();
+		if (!own) this.#pipelines.set(key, handler);
+		return handler;
+	}
+}

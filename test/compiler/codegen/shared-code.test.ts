@@ -1,0 +1,114 @@
+/** Sites built together: which of them run the same closures, and that each still does what it says. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { buildSite } from '../../../compiler/codegen/build-site.ts';
+import type { BuiltSite } from '../../../compiler/codegen/built-site.ts';
+import { NO_FACTS } from '../../../compiler/codegen/placeholders/index.ts';
+import { SharedCode } from '../../../compiler/codegen/shared-code.ts';
+import type { Site, Step } from '../../../compiler/document/document.ts';
+import { bodyText, fakeExchange, NO_LEASES, responseLines } from '../fake-exchange.ts';
+
+const route = (name: string, text = name): Step => ({
+	handler: 'group',
+	exclusive: 'g',
+	when: { type: 'path', patterns: [`/${name}/*`] },
+	pipeline: [{ handler: 'respond', body: text }],
+});
+const ROUTES = ['a', 'b', 'c', 'd', 'e'].map(name => route(name));
+
+function build(sites: readonly (readonly Step[])[], more: Partial<Site> = {}): BuiltSite[] {
+	const shared = new SharedCode();
+	const leases = { lease: (kind: never) => (kind === 'access_log' ? { record() {} } : { open() {} }) as never };
+	return sites.map((pipeline, index) =>
+		buildSite({ addresses: [`http://s${index}.example`], pipeline, ...more }, index, {
+			...{
+				settings: {},
+				upstreams: {},
+				routes: { r: [{ handler: 'respond', body: 'route' }] },
+				facts: NO_FACTS,
+				shared,
+			},
+			leases: kindsOf(sites[index]!).has('respond') ? NO_LEASES : leases,
+		}),
+	);
+}
+
+function kindsOf(steps: readonly Step[]): Set<string> {
+	return new Set(steps.map(({ handler }) => handler));
+}
+
+async function answer(site: BuiltSite, target: string): Promise<string> {
+	const x = fakeExchange({ target });
+	await site.handle(x);
+	return `${x.site} ${x.response.status} ${bodyText(x)} ${responseLines(x).join(' ')}`.trim();
+}
+
+const sharing = suite('code that sites share');
+
+sharing('sites with equal steps run one closure, each under its own name', async () => {
+	const copy = JSON.parse(JSON.stringify(ROUTES)) as Step[];
+	const [one, two] = build([ROUTES, copy]) as [BuiltSite, BuiltSite];
+	assert.is(one.main, two.main);
+	assert.match(await answer(one, '/c/x'), /^http:\/\/s0\.example 200 c /);
+	assert.match(await answer(two, '/d/x'), /^http:\/\/s1\.example 200 d /);
+	assert.is(await answer(two, '/z'), 'http://s1.example 200');
+});
+
+sharing('sites whose steps differ in a text do not', async () => {
+	const [one, two] = build([ROUTES, [...ROUTES.slice(0, 4), route('e', 'other')]]) as [BuiltSite, BuiltSite];
+	assert.is.not(one.main, two.main);
+	assert.match(await answer(one, '/e/'), / 200 e /);
+	assert.match(await answer(two, '/e/'), / 200 other /);
+	assert.match(await answer(two, '/a/'), / 200 a /);
+});
+
+for (const [what, step] of Object.entries({
+	'runs a named route': { handler: 'run_route', route: 'r' },
+	'asks for a placeholder that another step may make': {
+		handler: 'edit_headers',
+		response: { set: [{ name: 'X', value: '{made}' }] },
+	},
+	'leases something of the process': { handler: 'files', root: '/srv' },
+} satisfies Record<string, Step>)) {
+	sharing(`a site that ${what} keeps its code to itself`, () => {
+		const [one, two] = build([[step], [{ ...step }]]) as [BuiltSite, BuiltSite];
+		assert.is.not(one.main, two.main);
+	});
+}
+
+sharing('a placeholder means what the site of the request makes of it', async () => {
+	const use: Step = { handler: 'group', pipeline: [{ handler: 'respond', body: 'v={made}' }] };
+	const make: Step = {
+		handler: 'lookup',
+		source: '{http.request.uri.path}',
+		destinations: ['made'],
+		mappings: [{ input: '/k', outputs: ['found'] }],
+	};
+	const [without, with_] = build([[use], [make, use]]) as [BuiltSite, BuiltSite];
+	assert.match(await answer(without, '/k'), /v=\{made\}/);
+	assert.match(await answer(with_, '/k'), /v=found/);
+});
+
+sharing('exclusive groups that stand apart do not meet those of the group around them', async () => {
+	const apart = (name: string): Step => ({
+		handler: 'group',
+		pipeline: [
+			{ handler: 'edit_headers', exclusive: 'x', response: { add: [{ name: 'M', value: name }] } },
+			{ handler: 'edit_headers', response: { add: [{ name: 'M', value: '-' }] } },
+			{ handler: 'edit_headers', exclusive: 'x', response: { add: [{ name: 'M', value: 'no' }] } },
+			{ handler: 'respond', status: 204 },
+		],
+	});
+	const [one, two] = build([[apart('a')], [...(apart('a').pipeline as Step[])], [apart('a')]]) as [
+		BuiltSite,
+		BuiltSite,
+	];
+	for (const site of [one, two]) assert.match(await answer(site, '/'), / 204 {2}M: a M: -$/);
+});
+
+sharing('a site with error routes or logs has a closure of its own around the shared one', () => {
+	const [site] = build([ROUTES], { errors: [{ pipeline: [{ handler: 'respond', body: 'failed' }] }] }) as [BuiltSite];
+	assert.is(site.main, undefined);
+});
+
+sharing.run();
