@@ -10,8 +10,11 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 
-/** A test file that has not ended by then is killed: uvu waits for ever for an open server. */
-const TIMEOUT = 120_000;
+/**
+ * Milliseconds. A test file that has not ended by then is killed: uvu waits for ever for an open server. It is several
+ * times what the longest take on a machine that does nothing else.
+ */
+const TIMEOUT = 240_000;
 
 /**
  * Where test processes keep compiled code: the launcher's place (cli/svc), since they load the same modules. With it a
