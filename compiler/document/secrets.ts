@@ -2,7 +2,7 @@
  * Secrets in a document: found by the marks of the schema, hidden when read, refused when they come back hidden.
  *
  * `secret: true` marks a value. `secret: 'by-name'` marks a value that is one when the `name` beside it is that of a
- * credential, as in an edit of a header field.
+ * credential, as in an edit of a header field; `secret: 'by-variable'` the same for variables of an environment.
  */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import { documentSchema } from './schema.ts';
@@ -21,6 +21,15 @@ export function isSecretHeader(name: string): boolean {
 	return SECRET_HEADERS.has(lower) || SECRET_PARTS.some(part => lower.includes(part));
 }
 
+/** Words of a variable's name that make it a credential beside those of headers: `DB_PASS`, `APP_KEY`, `AWS_ACCESS_KEY_ID`. */
+const SECRET_WORDS =
+	/(?:^|[^a-z0-9])(?:pass|passwd|passphrase|pwd|pw|key|apikey|auth|authorization|credentials?|creds|cookie|jwt|dsn)(?:$|[^a-z0-9])/;
+
+/** True for a variable of an environment whose value is a credential by its name. */
+export function isSecretVariable(name: string): boolean {
+	return isSecretHeader(name) || SECRET_WORDS.test(name.toLowerCase());
+}
+
 /** A place in a document that holds a secret: the keys that lead to it. */
 export type SecretPath = readonly string[];
 
@@ -36,7 +45,8 @@ export function findSecrets(document: unknown): SecretPath[] {
 	};
 	new SchemaMarks(documentSchema(), 'secret').find(document, (mark, parent, path) => {
 		const { name } = parent as { name?: unknown };
-		if (mark !== true && !(typeof name === 'string' && isSecretHeader(name))) return;
+		const isSecret = mark === 'by-variable' ? isSecretVariable : isSecretHeader;
+		if (mark !== true && !(typeof name === 'string' && isSecret(name))) return;
 		add(path, (parent as { [key: string]: unknown })[path[path.length - 1]!]);
 	});
 	return paths;

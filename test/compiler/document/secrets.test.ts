@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Diagnostic } from '../../../compiler/diagnostics/diagnostic.ts';
-import { isSecretHeader, redact, refuseRedacted } from '../../../compiler/document/secrets.ts';
+import { isSecretHeader, isSecretVariable, redact, refuseRedacted } from '../../../compiler/document/secrets.ts';
 
 const DOCUMENT = {
 	settings: { admin: { listen: '127.0.0.1:2019', token: 'sesame' } },
@@ -46,6 +46,19 @@ secrets('a header is secret by its name', () => {
 		assert.ok(isSecretHeader(name), name);
 	}
 	for (const name of ['Host', 'Accept', 'X-Key', 'Cookie-Policy']) assert.not(isSecretHeader(name), name);
+});
+
+secrets('a variable of FastCGI is secret by its name', () => {
+	const names = 'DB_PASSWORD,API_TOKEN,APP_SECRET,API_KEY,AWS_ACCESS_KEY_ID,PRIVATE_KEY,APP_KEY,DB_PASS,PASSWD,';
+	for (const name of `${names}SMTP_PWD,CREDENTIALS,smtp_auth,HTTP_AUTHORIZATION,SENTRY_DSN`.split(',')) {
+		assert.ok(isSecretVariable(name), name);
+		const env = [{ name, value: 'hidden' }];
+		const step = { handler: 'proxy', upstreams: { to: ['127.0.0.1:9'], transport: { type: 'fastcgi', env } } };
+		assert.not.match(JSON.stringify(redact({ sites: [{ addresses: [':1'], pipeline: [step] }] })), 'hidden');
+	}
+	for (const name of ['APP_ENV', 'PASSENGER', 'KEYBOARD', 'SERVER_NAME', 'AUTHOR', 'DOCUMENT_ROOT', 'MONKEY']) {
+		assert.not(isSecretVariable(name), name);
+	}
 });
 
 secrets('reading hides them and changes nothing', () => {

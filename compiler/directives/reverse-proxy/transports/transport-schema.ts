@@ -187,7 +187,7 @@ const FASTCGI: Schema = {
 				type: 'object',
 				properties: {
 					name: { type: 'string', minLength: 1, description: 'Name of the variable.' },
-					value: { type: 'string', secret: 'by-name', description: 'Its value.' },
+					value: { type: 'string', secret: 'by-variable', description: 'Its value.' },
 				},
 				required: ['name', 'value'],
 				additionalProperties: false,
