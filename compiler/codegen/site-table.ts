@@ -31,7 +31,8 @@ export function redirectPort(found: number): number | undefined {
 export class SiteTable {
 	/** Sites by hosts that need no other look-up: no path to look at, and no inexact candidate comes first. */
 	readonly #direct: TextTable<number>;
-	readonly #exact = new Map<string, Candidate[]>();
+	/** Sites by all exact hosts; undefined where there are none. */
+	readonly #exact: TextTable<readonly Candidate[]> | undefined;
 	/** Wildcard hosts by their text. */
 	readonly #wildcard = new Map<string, Candidate[]>();
 	/** For each number of labels, which of them are `*` in some wildcard host: bit 0 is the first label. */
@@ -42,13 +43,14 @@ export class SiteTable {
 
 	/** `listed` in the order in which they are tried; hosts canonical (see `canonicalHost`). */
 	constructor(listed: readonly ListenedSite[]) {
+		const exact = new Map<string, Candidate[]>();
 		for (let order = 0; order < listed.length; order++) {
 			const { site: index, hosts, paths, redirect } = listed[order]!;
 			const site = redirect === undefined ? index : FIRST_REDIRECT - redirect;
 			const candidate: Candidate = { order, site, path: paths.length > 0 ? compilePathPatterns(paths) : undefined };
 			if (hosts.length === 0) this.#inexact(this.#every, candidate);
 			for (const host of hosts) {
-				if (!host.includes('*')) push(this.#exact, host, candidate);
+				if (!host.includes('*')) push(exact, host, candidate);
 				else {
 					this.#addShape(host);
 					push(this.#wildcard, host, candidate);
@@ -57,7 +59,8 @@ export class SiteTable {
 			}
 		}
 		const direct = new Map<string, number>();
-		for (const [host, [candidate]] of this.#exact) {
+		this.#exact = exact.size > 0 ? new TextTable(exact) : undefined;
+		for (const [host, [candidate]] of exact) {
 			if (!candidate!.path && candidate!.order < this.#firstInexact) direct.set(host, candidate!.site);
 		}
 		this.#direct = new TextTable(direct);
@@ -68,7 +71,7 @@ export class SiteTable {
 		const host = request.host;
 		const direct = this.#direct.get(host, host.length);
 		if (direct !== undefined) return direct;
-		const exact = first(this.#exact.get(host) ?? NONE, request);
+		const exact = this.#exact === undefined ? undefined : first(this.#exact.get(host, host.length) ?? NONE, request);
 		if (exact && exact.order < this.#firstInexact) return exact.site;
 		let best = exact;
 		if (this.#wildcard.size > 0) best = this.#bestWildcard(request, host, best);
