@@ -5,6 +5,9 @@
  * (`text/compatfile`) or a Configfile (`text/configfile`). Imports and relative paths of text resolve against the
  * working directory of the server.
  *
+ * `application/vnd.svc.placed+json` is `{"document","places":{"sites":[["Configfile:3"]],"routes":[]}}`: a document that was
+ * compiled elsewhere, with the places of its steps, in the order in which they stand in it, for `at` in logs.
+ *
  * - 200 `{"generation":N,"diagnostics":[warnings]}`: every thread serves it, and no later request sees the older one.
  *   `"unchanged":true` when it is the configuration that was already serving.
  * - 400, code `invalid_config`, with all diagnostics: it does not compile; the old one goes on serving.
@@ -36,6 +39,8 @@ import { AdminError } from './errors.ts';
 import { answerOutcome, CHANGE_ERRORS, DIAGNOSTICS, OUTCOME } from './outcome.ts';
 import { mediaType, readText, refuseForms, unsupported } from './request-text.ts';
 
+/** A document with the places of its steps in a text, which logs show. */
+const PLACED = 'application/vnd.svc.placed+json';
 const TAKEN = ['application/json', 'text/compatfile', 'text/configfile'] as const;
 
 /** Milliseconds that a load may wait for its confirmation: an hour. */
@@ -100,7 +105,24 @@ export const load: AdminEndpoint = {
 		POST: {
 			summary: 'Replaces the whole configuration.',
 			query: QUERY,
-			body: CONFIGURATION_TYPES,
+			body: {
+				...CONFIGURATION_TYPES,
+				[PLACED]: {
+					type: 'object',
+					description: 'A document, and where each step of its sites and named routes stands in a text: `at` in logs.',
+					properties: {
+						document: { type: 'object' },
+						places: {
+							type: 'object',
+							properties: {
+								sites: { type: 'array', items: { type: 'array', items: { type: 'string' } } },
+								routes: { type: 'array', items: { type: 'string' } },
+							},
+						},
+					},
+					required: ['document'],
+				},
+			},
 			answer: {
 				description: 'It is served; with `dry_run`, what would happen.',
 				type: 'application/json',
@@ -116,7 +138,13 @@ async function loadWhole(x: Exchange, cx: AdminContext): Promise<void> {
 	const { runtime, confirmation } = cx;
 	const query = new URLSearchParams(x.request.query);
 	const terms = termsOf(query);
-	const input = { format: formatOf(x, 'json'), text: await readText(x), name: '<request>' };
+	const format = formatOf(x, 'json');
+	const input = {
+		format,
+		text: await readText(x),
+		name: '<request>',
+		...(mediaType(x) === PLACED && { placed: true }),
+	};
 	if (isSet(query, 'dry_run')) {
 		answerJson(x, 200, JSON.stringify(await runtime.preview(input)));
 		return;

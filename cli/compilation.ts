@@ -1,6 +1,6 @@
 /** Compiles a configuration for a command, and prints what the compiler found. */
 import type { Plan } from '../compiler/codegen/plan.ts';
-import { type Compiled, compile } from '../compiler/compiler.ts';
+import { type Compiled, createCompiler } from '../compiler/compiler.ts';
 import type { Diagnostic } from '../compiler/diagnostics/diagnostic.ts';
 import { renderDiagnostic } from '../compiler/diagnostics/render.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
@@ -15,21 +15,22 @@ import { colourOnStandardError } from './terminal.ts';
 import { unformatted } from './unformatted.ts';
 
 /** A configuration that compiles. */
-export interface Compilation extends Pick<Compiled, 'tests' | 'locate'> {
+export interface Compilation extends Pick<Compiled, 'tests' | 'locate' | 'places'> {
 	readonly document: Document;
 	readonly plan: Plan;
 	/** Rendered warnings, a line end after each; '' when there is none. */
 	readonly warnings: string;
 }
 
-/** Compiles. Throws {@link CommandFailure} with every problem rendered, the first one first. */
-export function compileConfiguration(input: ConfigInput): Compilation {
-	const { document, plan, diagnostics: found, tests, locate } = compile(input, diskReader(process.cwd()));
+/** Compiles. Throws {@link CommandFailure} with every problem rendered, the first one first. `wantsPlaces`: see {@link Compiled.places}. */
+export function compileConfiguration(input: ConfigInput, wantsPlaces = false): Compilation {
+	const compiler = createCompiler(diskReader(process.cwd()), { places: wantsPlaces });
+	const { document, plan, diagnostics: found, tests, locate, places } = compiler.compile(input);
 	const diagnostics = input.format === 'json' ? found : new Silences(input.format).filter(found);
 	const rendered = renderDiagnostics(diagnostics);
 	if (!document || !plan) throw new CommandFailure(refusal(input.name, diagnostics), { before: `${rendered}\n` });
 	const warnings = [formatWarning(input), rendered].filter(text => text !== '').join('\n');
-	return { document, plan, tests, locate, warnings };
+	return { document, plan, tests, locate, places, warnings };
 }
 
 /** Diagnostics for standard error, an empty line between them and a line end after the last; '' for none. */

@@ -2,7 +2,7 @@
  * The compiler's face: text or JSON in, a checked Document out. Pure but for the Reader it is given.
  */
 import type { ConfigInput } from './dialects/dialect.ts';
-import { type Compiled, CompilerSession } from './incremental/compiler-session.ts';
+import { type Compiled, CompilerSession, type SessionOptions } from './incremental/compiler-session.ts';
 import type { Reader } from './source/reader.ts';
 
 /** What compiling gives. */
@@ -20,6 +20,6 @@ export function compile(input: ConfigInput, reader: Reader): Compiled {
  * A compiler for one configuration that changes: an editor's, or a server's that is loaded again and again. A change of
  * one site costs little more than that site. Results are those of {@link compile}.
  */
-export function createCompiler(reader: Reader): CompilerSession {
-	return new CompilerSession(reader);
+export function createCompiler(reader: Reader, options?: SessionOptions): CompilerSession {
+	return new CompilerSession(reader, options);
 }

@@ -10,6 +10,7 @@ import type { Document } from '../compiler/document/document.ts';
 import { printedForm } from '../compiler/document/printed-form.ts';
 import { redact } from '../compiler/document/secrets.ts';
 import type { CompilerSession } from '../compiler/incremental/compiler-session.ts';
+import type { PlaceTexts } from '../compiler/incremental/step-places.ts';
 import type { Reader } from '../compiler/source/reader.ts';
 import type { ConfigEdit, EditRefused, LoadPreview } from './control.ts';
 import { diskReader } from './disk-reader.ts';
@@ -22,6 +23,7 @@ import {
 	generationDelta,
 	ImageMemory,
 	sameDocument,
+	samePlaces,
 } from './threads/document-image.ts';
 import { lowerPriority } from './threads/lower-priority.ts';
 import type { CompilerAnswers, CompilerReply, CompilerRequest, Prepared } from './threads/messages.ts';
@@ -73,7 +75,7 @@ class Compilation {
 	constructor({ workingDirectory, environment, etagKey, running }: CompilerStart) {
 		this.#reader = diskReader(workingDirectory, environment);
 		this.#etagKey = etagKey;
-		this.#compiler = createCompiler(this.#reader);
+		this.#compiler = createCompiler(this.#reader, { places: true });
 		if (running) {
 			const text = Buffer.from(running).toString();
 			const { document, plan } = this.#compiler.compile({ format: 'json', text, name: '<running>' });
@@ -109,8 +111,8 @@ class Compilation {
 		}
 	}
 
-	#image(document: Document, plan: Plan | undefined): DocumentImage {
-		return documentImage(document, plan, this.#memory);
+	#image(document: Document, plan: Plan | undefined, places?: PlaceTexts): DocumentImage {
+		return documentImage(document, plan, this.#memory, places);
 	}
 
 	#adapt(input: ConfigInput): CompilerAnswers['adapt'] {
@@ -121,16 +123,19 @@ class Compilation {
 	#prepare(input: ConfigInput, unconfigured: boolean): Prepared {
 		this.#candidate = undefined;
 		const compiled: Compiled = this.#compiler.compile(input);
-		const { document, plan, files } = compiled;
+		const { document, plan, files, places } = compiled;
 		const diagnostics = compiled.diagnostics.map(toReport);
 		if (!document || !plan) return { result: 'refused', diagnostics };
-		const image = this.#image(document, plan);
+		const image = this.#image(document, plan, places);
 		const before = this.#running ?? (unconfigured ? this.#image({}, undefined) : undefined);
 		if (before) {
 			const reasons = restartReasons(before, image, unconfigured);
 			if (reasons.length > 0) return { result: 'restart_required', reasons, diagnostics };
 		}
-		if (this.#running && sameDocument(this.#running, image)) return { result: 'unchanged', diagnostics };
+		if (this.#running && sameDocument(this.#running, image)) {
+			// Logs show lines, which have moved; a document that comes without its text moves nothing.
+			if (!image.hasText || samePlaces(this.#running, image)) return { result: 'unchanged', diagnostics };
+		}
 		this.#candidate = image;
 		return {
 			result: 'swap',

@@ -6,7 +6,14 @@ import { SharedCode } from '../compiler/codegen/shared-code.ts';
 import { SiteTable } from '../compiler/codegen/site-table.ts';
 import type { Settings, Site, Step } from '../compiler/document/document.ts';
 import type { LeaseKinds, Leases } from '../compiler/exchange/leases.ts';
-import { Generation, type Generations, type ListenerTable, type SiteUnit } from './generation.ts';
+import { PlaceTable } from '../compiler/exchange/step-place.ts';
+import {
+	Generation,
+	type GenerationPlaces,
+	type Generations,
+	type ListenerTable,
+	type SiteUnit,
+} from './generation.ts';
 import type { LeaseHandle } from './leases.ts';
 import { stepTracer } from './step-tracer.ts';
 import type { GenerationDelta, LogEntry } from './threads/messages.ts';
@@ -73,11 +80,18 @@ export class GenerationBuild {
 	readonly made: SiteUnit[] = [];
 	readonly #log: (entry: LogEntry) => void;
 	readonly #common = new SharedCode();
+	readonly #routePlaces: PlaceTable;
 	#sliceStart = performance.now();
 	#aborted = false;
 
-	/** `log` is told of the handlers that run, where `servers { trace }` asks for it. */
-	constructor(source: LeaseSource, facts: HostFacts, log: (entry: LogEntry) => void = () => {}) {
+	/** `log` is told of the handlers that run, where `servers { trace }` asks for it. `routePlaces` are the thread's. */
+	constructor(
+		source: LeaseSource,
+		facts: HostFacts,
+		log: (entry: LogEntry) => void = () => {},
+		routePlaces: PlaceTable = new PlaceTable(''),
+	) {
+		this.#routePlaces = routePlaces;
 		this.#source = source;
 		this.#facts = facts;
 		this.#log = log;
@@ -100,7 +114,8 @@ export class GenerationBuild {
 			const { sites, dropped } = await this.#sites(delta, base, shared);
 			const perHost = shared.settings.metrics?.per_host === true;
 			const tables = await this.#tables(delta, base, perHost);
-			return { generation: new Generation(number, sites, tables, dropped), shared };
+			const places = await this.#places(delta);
+			return { generation: new Generation(number, sites, tables, dropped, places), shared };
 		} catch (error) {
 			for (const unit of this.made) for (const lease of unit.leases) this.#source.release(lease);
 			throw error;
@@ -153,7 +168,7 @@ export class GenerationBuild {
 		try {
 			const tracer = stepTracer(shared.settings, this.#log);
 			const built = buildSite(site, index, { ...shared, leases, facts: this.#facts, tracer, shared: this.#common });
-			const unit = { built, leases: handles };
+			const unit = { built, leases: handles, places: new PlaceTable(`/sites/${index}`) };
 			this.made.push(unit);
 			return unit;
 		} catch (error) {
@@ -161,6 +176,15 @@ export class GenerationBuild {
 			if (error instanceof MemoryWanted) return undefined;
 			throw error;
 		}
+	}
+
+	async #places({ places }: GenerationDelta): Promise<GenerationPlaces> {
+		const sites = new Map<number, string>();
+		for (const chunk of places.sites) {
+			for (const [index, json] of JSON.parse(chunk) as [number, string][]) sites.set(index, json);
+			await this.#breathe();
+		}
+		return { sites, routes: places.routes, ofRoutes: this.#routePlaces };
 	}
 
 	async #tables(delta: GenerationDelta, base: Generation, perHost: boolean): Promise<Map<string, ListenerTable>> {

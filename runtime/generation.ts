@@ -3,6 +3,7 @@ import type { BuiltSite } from '../compiler/codegen/built-site.ts';
 import type { SiteTable } from '../compiler/codegen/site-table.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
 import type { Handler } from '../compiler/exchange/handler.ts';
+import { FIRST_ROUTE_STEP, type PlaceTable } from '../compiler/exchange/step-place.ts';
 import type { LeaseHandle, LeaseRegistry } from './leases.ts';
 import { CONTROL_GENERATION } from './threads/messages.ts';
 
@@ -10,6 +11,18 @@ import { CONTROL_GENERATION } from './threads/messages.ts';
 export interface SiteUnit {
 	readonly built: BuiltSite;
 	readonly leases: readonly LeaseHandle[];
+	/** Where its steps stand. */
+	readonly places?: PlaceTable | undefined;
+}
+
+/** Places that the steps of a generation have in its text. */
+export interface GenerationPlaces {
+	/** JSON for sites by index; those that are not there stay as they are. */
+	readonly sites: ReadonlyMap<number, string>;
+	/** JSON for named routes; undefined when it stays as it is. */
+	readonly routes: string | undefined;
+	/** The thread's table of them. */
+	readonly ofRoutes: PlaceTable;
 }
 
 /** How one listener finds its site: an index into the generation's sites. */
@@ -32,6 +45,7 @@ export class Generation {
 	/** Exchanges that began in this generation and have not ended. */
 	exchanges = 0;
 	/** Beside `sites`: a request of one site among thousands finds the memory of each object on its way cold. */
+	readonly #places: GenerationPlaces | undefined;
 	readonly #mains: readonly (Handler | undefined)[];
 	readonly #names: readonly string[];
 
@@ -40,17 +54,38 @@ export class Generation {
 		sites: readonly SiteUnit[],
 		tables: ReadonlyMap<string, ListenerTable>,
 		dropped: readonly SiteUnit[],
+		places?: GenerationPlaces,
 	) {
 		this.number = number;
 		this.sites = sites;
 		this.tables = tables;
 		this.dropped = dropped;
+		this.#places = places;
 		this.#mains = sites.map(({ built }) => built.main);
 		this.#names = sites.map(({ built }) => built.name);
 	}
 
+	/** Sites that it shares with the one before may stand elsewhere now. */
+	place(): void {
+		const places = this.#places;
+		if (places === undefined) return;
+		for (let index = 0; index < this.sites.length; index++) {
+			this.sites[index]!.places?.set(`/sites/${index}`, places.sites.get(index));
+		}
+		places.ofRoutes.set('', places.routes);
+	}
+
+	/** Where the step stands that decided an exchange: `Configfile:12`. */
+	placeOf({ siteIndex, decidedAt }: Exchange): string | undefined {
+		if (siteIndex < 0 || decidedAt < 0) return undefined;
+		return decidedAt < FIRST_ROUTE_STEP
+			? this.sites[siteIndex]!.places?.textOf(decidedAt)
+			: this.#places?.ofRoutes.textOf(decidedAt - FIRST_ROUTE_STEP);
+	}
+
 	/** Runs the site of that index. */
 	handle(index: number, x: Exchange): void | Promise<void> {
+		x.siteIndex = index;
 		const main = this.#mains[index];
 		if (main === undefined) return this.sites[index]!.built.handle(x);
 		x.site = this.#names[index]!;
@@ -119,6 +154,7 @@ export class Generations {
 		this.#prepared = undefined;
 		this.#old.push(this.#current);
 		this.#current = next;
+		next.place();
 		this.#releaseOld();
 		return next;
 	}

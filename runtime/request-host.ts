@@ -141,7 +141,8 @@ export class RequestHost implements ProtocolHost {
 		const logs = x.accessLogs;
 		if (logs.length > 0 && x.log?.skip !== true) {
 			if (x.log?.late !== undefined) this.#finish(x, x.log.late);
-			for (let i = 0; i < logs.length; i++) logs[i]!.record(x, this.logsCredentials);
+			const at = generation.placeOf(x);
+			for (let i = 0; i < logs.length; i++) logs[i]!.record(x, this.logsCredentials, at);
 		}
 		generations.ended(generation);
 	}
@@ -216,6 +217,7 @@ export class RequestHost implements ProtocolHost {
 	}
 
 	#observe(x: Exchange, generation: Generation): void {
+				at: (x.served as Generation | undefined)?.placeOf(x),
 		this.observer!.ended(x, generation.tables.get(this.#key)?.hosts, x.answeredAt, x.error !== undefined);
 	}
 }

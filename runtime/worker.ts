@@ -7,6 +7,7 @@ import { socketText } from '../compiler/codegen/planned-socket.ts';
 import type { Settings } from '../compiler/document/document.ts';
 import { serverSettingsFor } from '../compiler/document/server-settings.ts';
 import { compileClientIp, compilePeerTrust } from '../compiler/exchange/client-ip.ts';
+import { PlaceTable } from '../compiler/exchange/step-place.ts';
 import { DEFAULT_PROTOCOLS } from '../compiler/options/servers/protocols.ts';
 import { Generations } from './generation.ts';
 import { BuildAborted, GenerationBuild, MemoryRefused, type SharedParts } from './generation-builder.ts';
@@ -87,6 +88,7 @@ class DataPlaneWorker implements ThreadState {
 	readonly #listeners = new Map<string, WorkerListener>();
 	/** Listeners bound for the generation that is not served yet. */
 	#binding: WorkerListener[] = [];
+	readonly #routePlaces = new PlaceTable('');
 	#shared: SharedParts = { settings: {}, upstreams: {}, routes: {} };
 	#nextShared: SharedParts | undefined;
 	#build: GenerationBuild | undefined;
@@ -204,7 +206,7 @@ class DataPlaneWorker implements ThreadState {
 
 	async #prepare({ attempt, generation, delta, listeners }: Prepare): Promise<void> {
 		this.#build?.abort();
-		const build = new GenerationBuild(this.#leases, this.#facts, entry => this.log(entry));
+		const build = new GenerationBuild(this.#leases, this.#facts, entry => this.log(entry), this.#routePlaces);
 		this.#build = build;
 		try {
 			const result = await build.run(delta, generation, this.generations, this.#shared);

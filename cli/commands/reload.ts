@@ -1,4 +1,5 @@
 /** `svc reload`. */
+import type { PlaceTexts } from '../../compiler/incremental/step-places.ts';
 import { ADDRESS_OPTION, answerFailure, answerWarnings, member, postToAdmin, TOKEN_RULE } from '../admin-client.ts';
 import { type Command, CommandFailure, EXIT, type Invocation } from '../command.ts';
 import { ADAPTER_OPTION, CONFIG_OPTION, LANGUAGE_RULE, readConfiguration, requiredSource } from '../configuration.ts';
@@ -36,12 +37,15 @@ export const reload: Command = {
 		const query = confirmationQuery(invocation);
 		const input = await readConfiguration(requiredSource(invocation));
 		const { compileConfiguration } = await import('../compilation.ts');
-		const { document, warnings } = compileConfiguration(input);
+		const { document, places, warnings } = compileConfiguration(input, true);
+		const text = JSON.stringify(document);
 		if (warnings !== '') printError(`${warnings}\n`);
 		const answer = await postToAdmin(
 			`/load${query}`,
 			{ address: invocation.value('address'), settings: document.settings?.admin },
-			{ type: 'application/json', text: JSON.stringify(document) },
+			places
+				? { type: 'application/vnd.svc.placed+json', text: await placed(text, places) }
+				: { type: 'application/json', text },
 		);
 		if (answer.status !== 200) throw answerFailure(answer, `The server did not apply ${input.name}`);
 		printError(answerWarnings(answer));
@@ -55,6 +59,12 @@ export const reload: Command = {
 		return EXIT.ok;
 	},
 };
+
+/** The document with the places that logs show. */
+async function placed(document: string, places: PlaceTexts): Promise<string> {
+	const { placedText } = await import('../../compiler/incremental/step-places.ts');
+	return placedText(document, places);
+}
 
 /** `--accept` or `--revert`. */
 function decisionOf(invocation: Invocation): 'confirm' | 'revert' | undefined {

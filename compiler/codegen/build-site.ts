@@ -14,6 +14,7 @@ import type { SharedCode } from './shared-code.ts';
 import { type BuildTracer, SiteCompiler, type SiteScope, unanswered } from './site-compiler.ts';
 import { type LogChoice, SiteLogs } from './site-logs.ts';
 import { compileStatuses } from './statuses.ts';
+import { StepNumbers } from './step-numbers.ts';
 
 /** What a site is built with. */
 export interface BuildEnvironment {
@@ -52,6 +53,7 @@ export function buildSite(site: Site, index: number, env: BuildEnvironment): Bui
 		shared: env.shared,
 		whole: { handle: undefined },
 		bound: 0,
+		numbers: new StepNumbers(site, env.routes),
 		nextExclusive: 0,
 	};
 	const place = new SiteCompiler(scope, pointer);
@@ -136,6 +138,7 @@ function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
 		// Nothing can be answered any more.
 		if (x.aborted || x.upgraded) throw thrown;
 		const error = asHttpError(thrown);
+		x.stepBase = 0;
 		x.error = { status: error.status, message: error.message, cause: error };
 		const { request, response, received } = x;
 		request.method = received.method;

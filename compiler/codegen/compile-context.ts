@@ -25,6 +25,8 @@ export interface CompileContext extends Leases {
 	readonly upstreams: { readonly [name: string]: unknown };
 	/** JSON pointer of the step or matcher being compiled. */
 	readonly pointer: string;
+	/** Number of the step in the pipeline that sites may share, for `x.answered`. */
+	readonly step: number;
 	/** Compiles steps, one bound to the next; the last is bound to `next`. */
 	pipeline(steps: readonly Step[], next: Handler, field?: string): Handler;
 	matcher(matcher: Matcher, field?: string): Predicate;

@@ -34,7 +34,9 @@ export function routeRunner(place: SiteCompiler, name: string): RouteRunner {
 		}
 		// What stays behind when a route answers does no harm: it lies below whatever is run after it.
 		if (returns.length >= MOST_NESTED) throw new HttpError(500, `The route \`${name}\` runs itself without end.`);
-		returns.push(next);
+		const { stepBase } = x;
+		x.stepBase = 0;
+		returns.push(stepBase === 0 ? next : countingFrom(stepBase, next));
 		return route!(x);
 	};
 	scope.routeRunners.set(name, runner);
@@ -42,6 +44,15 @@ export function routeRunner(place: SiteCompiler, name: string): RouteRunner {
 	return runner;
 }
 
+/** Steps of routes have numbers of their own: where it goes on, those of the site count again. */
+function countingFrom(stepBase: number, next: Handler): Handler {
+	return x => {
+		x.stepBase = stepBase;
+		return next(x);
+	};
+}
+
 function goBack(x: Exchange): void | Promise<void> {
+	x.stepBase = 0;
 	return (x.variable(RETURNS) as Handler[]).pop()!(x);
 }

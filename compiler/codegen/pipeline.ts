@@ -117,6 +117,7 @@ interface BuiltStep extends Branch {
 function buildStep(place: SiteCompiler, step: Step, next: Handler): BuiltStep {
 	const module = HANDLERS.get(step.handler);
 	if (!module) return place.refuse(`\`${step.handler}\` is not a handler.`, 'handler/unknown');
+	place.begin(step);
 	let handler = module.compile!(step, place, next);
 	if (place.wantsBody) handler = withWholeBody(handler);
 	place.wantsBody = false;

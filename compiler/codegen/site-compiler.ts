@@ -12,6 +12,7 @@ import type { HostFacts, PlaceholderScope, Resolver } from './placeholders/place
 import { compileRegexp, RegexpError } from './regexp.ts';
 import type { SharedCode } from './shared-code.ts';
 import type { SiteLogs } from './site-logs.ts';
+import type { StepNumbers } from './step-numbers.ts';
 import { compileTemplate, hasPlaceholders, TemplateError } from './template.ts';
 
 /** Sees every closure while a graph is built, and may put its own in its place: what `explain` is made with. */
@@ -42,6 +43,8 @@ export interface SiteScope {
 	bound: number;
 	/** Number of the next exclusive group whose members do not stand together; see pipeline.ts. */
 	nextExclusive: number;
+	/** Numbers of its steps and of those of named routes. */
+	readonly numbers: StepNumbers;
 }
 
 /** A CompileContext at a place in the document. */
@@ -50,10 +53,15 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 	readonly scope: SiteScope;
 	/** True once a template of this place asked for the whole request body. */
 	wantsBody = false;
+	/** Number of the step that is compiled here, from that of the pipeline that sites may share. */
+	step = 0;
+	/** Number of the first step of that pipeline in this site. */
+	readonly #base: number;
 
-	constructor(scope: SiteScope, pointer: string) {
+	constructor(scope: SiteScope, pointer: string, base = 0) {
 		this.scope = scope;
 		this.#pointer = pointer;
+		this.#base = base;
 	}
 
 	get pointer(): string {
@@ -89,7 +97,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 
 	/** The context of a value below this one. */
 	at(path: string): SiteCompiler {
-		return new SiteCompiler(this.scope, `${this.#pointer}/${path}`);
+		return new SiteCompiler(this.scope, `${this.#pointer}/${path}`, this.#base);
 	}
 
 	needsBody(): void {
@@ -103,13 +111,22 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 
 	pipeline(steps: readonly Step[], next: Handler, field = 'pipeline'): Handler {
 		const { scope } = this;
-		const compile = (): Handler => compilePipeline(this.at(field), steps, next);
 		// Where a pipeline goes on to something else, that is its site's.
-		if (next !== unanswered || scope.shared === undefined || this.traced) return compile();
-		return scope.shared.pipeline(steps, () => {
+		if (next !== unanswered || scope.shared === undefined || this.traced) {
+			return compilePipeline(this.at(field), steps, next);
+		}
+		const base = steps.length === 0 ? this.#base : scope.numbers.of(steps[0]!);
+		const handler = scope.shared.pipeline(steps, () => {
 			const { bound } = scope;
-			return { handler: compile(), own: scope.bound !== bound };
+			const place = new SiteCompiler(scope, `${this.#pointer}/${field}`, base);
+			return { handler: compilePipeline(place, steps, next), own: scope.bound !== bound };
 		});
+		return countedFrom(base - this.#base, handler);
+	}
+
+	/** Begins to compile a step here. */
+	begin(step: Step): void {
+		this.step = this.scope.numbers.of(step) - this.#base;
 	}
 
 	matcher(matcher: Matcher, field = 'when'): Predicate {
@@ -171,6 +188,15 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 	refuse(message: string, code = 'document/invalid'): never {
 		throw new BuildError(code, this.#pointer, message);
 	}
+}
+
+/** Steps of a pipeline that sites share count from its first: nothing runs after it that counts from elsewhere. */
+function countedFrom(first: number, handler: Handler): Handler {
+	if (first === 0) return handler;
+	return x => {
+		x.stepBase += first;
+		return handler(x);
+	};
 }
 
 function shortened(text: string): string {

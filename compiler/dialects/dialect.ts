@@ -14,4 +14,6 @@ export interface ConfigInput {
 	readonly name: string;
 	/** Absolute path, if it is a file: imports and relative roots resolve against its folder. */
 	readonly path?: string | undefined;
+	/** JSON that is a document with the places of its steps in the text that somebody else has compiled it from. */
+	readonly placed?: boolean;
 }

@@ -24,8 +24,10 @@ export const abort = handlerDirective<Step>({
 		return { handler: 'abort' };
 	},
 	schema: { properties: {} },
-	compile: () => x => {
-		x.answeredBy = 'abort';
-		x.abort();
+	compile: (_, { step }) => {
+		return x => {
+			x.answered('abort', step);
+			x.abort();
+		};
 	},
 });

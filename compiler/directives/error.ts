@@ -69,8 +69,9 @@ export const error = handlerDirective<FailStep>({
 	compile: (step, cx) => {
 		const status = compileStepStatus(step.status, cx, () => DEFAULT_STATUS);
 		const message = cx.template(step.message ?? '', 'keep');
+		const { step: number } = cx;
 		return x => {
-			x.answeredBy = 'fail';
+			x.answered('fail', number);
 			throw new HttpError(typeof status === 'number' ? status : status(x), message.render(x));
 		};
 	},

@@ -50,8 +50,9 @@ export const metricsEndpoint = handlerDirective<ExposeMetricsStep>({
 	},
 	compile: (step, cx) => {
 		const source = cx.lease('metrics', {});
+		const { step: number } = cx;
 		return x => {
-			x.answeredBy = 'expose_metrics';
+			x.answered('expose_metrics', number);
 			const format = step.disable_openmetrics ? 'prometheus' : metricsFormat(x.request.headers.get('accept'));
 			return source.render(format).then(text => {
 				const { response } = x;

@@ -96,12 +96,13 @@ function nearest(text: string): string | undefined {
 function compileRedirect(step: RedirectStep, cx: CompileContext, _next: Handler): Handler {
 	const status = compileStepStatus(step.status ?? FOUND, cx, () => FOUND);
 	const to = compileFieldValue(step.to, cx, 'empty');
+	const { step: number } = cx;
 	return x => {
 		const { response } = x;
 		response.status = typeof status === 'number' ? status : status(x);
 		response.headers.set('Location', to.constant ?? to.render(x));
 		response.body = null;
-		x.answeredBy = 'redirect';
+		x.answered('redirect', number);
 	};
 }
 
@@ -109,12 +110,13 @@ function compilePage(step: RedirectStep, cx: CompileContext): Handler {
 	// Placeholders hold no markup characters: only what stands between them is escaped here.
 	const text = step.to.replace(/\{[^{}]*\}|[^{}]+/g, piece => (piece.startsWith('{') ? piece : escapeHtml(piece)));
 	const to = cx.template(text, 'empty', () => escapeHtml);
+	const { step: number } = cx;
 	return x => {
 		const { response } = x;
 		response.status = 200;
 		response.headers.set('Content-Type', 'text/html; charset=utf-8');
 		response.body = page(to.constant ?? to.render(x));
-		x.answeredBy = 'redirect';
+		x.answered('redirect', number);
 	};
 }
 

@@ -99,6 +99,7 @@ function compileRespond(step: RespondStep, cx: CompileContext, next: Handler): H
 	}
 	const body = cx.template(step.body ?? '', 'keep');
 	const close = step.close === true;
+	const { step: number } = cx;
 	// Only for pages that `templates` executes: there what placeholders insert must be told from the template.
 	let marked: Template | undefined;
 	const pageText = (x: Exchange, page: Page): string => {
@@ -110,7 +111,7 @@ function compileRespond(step: RespondStep, cx: CompileContext, next: Handler): H
 	};
 	const answer =
 		typeof status === 'number' && status !== EARLY_HINTS && body.constant !== undefined
-			? constantAnswer(status, body.constant, close)
+			? constantAnswer(status, body.constant, close, cx.step)
 			: undefined;
 	if (answer) return answer;
 	return x => {
@@ -119,14 +120,14 @@ function compileRespond(step: RespondStep, cx: CompileContext, next: Handler): H
 			x.inform(code, x.response.headers.clone());
 			return next(x);
 		}
-		if (body.constant !== undefined) return fill(x, code, body.constant, close);
+		if (body.constant !== undefined) return fill(x, code, body.constant, close, number);
 		const page = pageOf(x);
-		fill(x, code, page ? pageText(x, page) : body.render(x), close);
+		fill(x, code, page ? pageText(x, page) : body.render(x), close, number);
 	};
 }
 
 /** Everything known at build: two stores and a field. */
-function constantAnswer(status: number, text: string, close: boolean): Handler {
+function constantAnswer(status: number, text: string, close: boolean, step: number): Handler {
 	const type = contentType(text);
 	const body = text === '' ? null : text;
 	return x => {
@@ -137,17 +138,17 @@ function constantAnswer(status: number, text: string, close: boolean): Handler {
 			response.headers.add('Content-Type', type);
 		}
 		if (close) response.headers.set('Connection', 'close');
-		x.answeredBy = 'respond';
+		x.answered('respond', step);
 	};
 }
 
-function fill(x: Exchange, status: number, text: string, close: boolean): void {
+function fill(x: Exchange, status: number, text: string, close: boolean, step: number): void {
 	const { response } = x;
 	response.status = status;
 	response.body = text === '' ? null : text;
 	if (text !== '' && !response.headers.has('content-type')) response.headers.add('Content-Type', contentType(text)!);
 	if (close) response.headers.set('Connection', 'close');
-	x.answeredBy = 'respond';
+	x.answered('respond', step);
 }
 
 /** JSON only for objects and arrays that hold something; nothing for an empty body. */

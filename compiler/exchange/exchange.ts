@@ -164,6 +164,12 @@ export class Exchange {
 	/** Names of the site and of the handler that answered, for logs, metrics, tests and `explain`. */
 	site: string = '';
 	answeredBy: string = '';
+	/** Number of the step that answered, or failed: see step-place.ts; −1 when none did. */
+	decidedAt: number = -1;
+	/** Number of the first step of the pipeline that runs: closures that sites share count from there. */
+	stepBase: number = 0;
+	/** Index of the site in its generation; −1 when there is none. */
+	siteIndex: number = -1;
 	/** `hit`, `miss`, `stale` or `bypass`: what a cache did; '' where none was asked. */
 	cacheStatus: string = '';
 	/** Where the file was that answered: `memory`, `held` open or `disk`; '' where none did. */
@@ -219,6 +225,12 @@ export class Exchange {
 	/** A variable without making the map. */
 	variable(name: string): unknown {
 		return this.#variables?.get(name);
+	}
+
+	/** A handler has answered, or is about to fail. `step` is `cx.step`. */
+	answered(handler: string, step: number): void {
+		this.answeredBy = handler;
+		this.decidedAt = this.stepBase + step;
 	}
 
 	/** Milliseconds since 1970: the clock that everything about this request goes by, which a test may set. */

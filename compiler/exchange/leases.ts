@@ -240,6 +240,11 @@ export interface UpstreamPool {
 
 /** Who waits for an upstream's answer. One of `answered` and `failed` is called, once. */
 export interface UpstreamOutcome {
+	/**
+	 * Whether a whole body of so many bytes may stand in memory that is used for something else once `answered` has returned.
+	 * Left out, and false: it is the outcome's.
+	 */
+	lendable?(length: number): boolean;
 	/** A 1xx response but 101. */
 	informed(status: number, headers: HeaderList): void;
 	answered(response: UpstreamResponse): void;
@@ -353,7 +358,7 @@ export class FileError extends Error {
 export interface AccessLog {
 	/** Records one exchange once it has ended. */
 	/** `credentials`: fields that hold credentials are shown. */
-	record(x: Exchange, credentials?: boolean): void;
+	record(x: Exchange, credentials?: boolean, at?: string): void;
 }
 
 /** Settings of an access logger: its key. */

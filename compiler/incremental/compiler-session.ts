@@ -21,6 +21,7 @@ import type { TestCase } from '../testing/test-case.ts';
 import { DocumentChecks } from './document-checks.ts';
 import { PieceStore } from './piece-store.ts';
 import { SiteMemory } from './site-memory.ts';
+import { type PlaceTexts, placedDocument } from './step-places.ts';
 import { compileText, type TextKnowledge } from './text-compilation.ts';
 
 /** What compiling gave. `document` and `plan` are there when no diagnostic is an error. */
@@ -37,12 +38,16 @@ export interface Compiled {
 	 * session compiled before the last time.
 	 */
 	readonly locate: (pointer: string) => SourceSpan | undefined;
+	/** Where its steps stand; undefined unless the session was asked for it, and where nothing is known of a text. */
+	readonly places?: PlaceTexts | undefined;
 }
 
 /** How a session works. */
 export interface SessionOptions {
 	/** Reads every text as a whole and finds nothing again: the measure that everything else is compared with. */
 	readonly whole?: boolean | undefined;
+	/** Tells where steps stand, for logs. */
+	readonly places?: boolean | undefined;
 }
 
 /**
@@ -52,6 +57,7 @@ export interface SessionOptions {
 export class CompilerSession {
 	readonly #reader: Reader;
 	readonly #whole: boolean;
+	readonly #places: boolean;
 	readonly #checks = new DocumentChecks();
 	#text: { readonly dialect: Dialect; readonly known: TextKnowledge } | undefined;
 	/** Sites of the last JSON document by their text. */
@@ -61,6 +67,7 @@ export class CompilerSession {
 	constructor(reader: Reader, options: SessionOptions = {}) {
 		this.#reader = reader;
 		this.#whole = options.whole === true;
+		this.#places = options.places === true;
 	}
 
 	/**
@@ -86,16 +93,19 @@ export class CompilerSession {
 		for (let pass = 1; ; pass++) {
 			const collector = new DiagnosticCollector();
 			const { report } = collector;
-			const result = compileText({ input, dialect, reader, directives, report, known });
+			const result = compileText({ input, dialect, reader, directives, report, known, places: this.#places });
 			if (typeof result === 'string') {
 				if (result === 'whole' || pass === MOST_PASSES) known = undefined;
 				continue;
 			}
-			const { document, tree } = result;
+			const { document, tree, places } = result;
 			const { files } = tree;
 			const plan = this.#check(document, collector.ofDocument(result.locate));
 			const tests = lowerTests(tree.tests, report);
-			const compiled = conclude(collector, { document, plan, files, tests, locate: this.#untilNext(result.locate) });
+			const compiled = conclude(collector, {
+				...{ document, plan, files, tests, places },
+				locate: this.#untilNext(result.locate),
+			});
 			return { ...compiled, diagnostics: compiled.diagnostics.map(diagnostic => concealed.conceal(diagnostic)) };
 		}
 	}
@@ -109,8 +119,9 @@ export class CompilerSession {
 	#compileJson(input: ConfigInput): Compiled {
 		const collector = new DiagnosticCollector();
 		const files = input.path === undefined ? [] : [input.path];
-		const rest = { files, tests: [], locate: (): undefined => undefined };
-		const parsed = parseJson(input.text, input.name, input.path, collector.report);
+		const whole = parseJson(input.text, input.name, input.path, collector.report);
+		const { document: parsed, places } = input.placed ? placedDocument(whole) : { document: whole, places: undefined };
+		const rest = { files, tests: [], places, locate: (): undefined => undefined };
 		if (parsed === undefined || !checkNesting(parsed, collector.report)) {
 			return conclude(collector, { document: undefined, plan: undefined, ...rest });
 		}

@@ -41,6 +41,8 @@ export interface LoweredSite {
 	readonly logsBefore: number;
 	readonly logs: number;
 	readonly asked: readonly Asked[];
+	/** Where its steps stand; none unless somebody wants to know. */
+	readonly spans: readonly (SourceSpan | undefined)[];
 }
 
 /** A piece and what is known of it. */

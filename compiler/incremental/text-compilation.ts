@@ -19,6 +19,7 @@ import type { TextPiece } from '../syntax/text-piece.ts';
 import type { PieceStore } from './piece-store.ts';
 import type { SiteMemory, Surroundings } from './site-memory.ts';
 import { SiteReader } from './site-reader.ts';
+import { type PlaceTexts, PlaceWriter, stepSpans } from './step-places.ts';
 
 /** What a session knows of a configuration in one dialect. */
 export interface TextKnowledge {
@@ -35,6 +36,8 @@ export interface TextPass {
 	readonly report: Report;
 	/** Undefined reads every text as a whole. */
 	readonly known: TextKnowledge | undefined;
+	/** Whether it is told where steps stand. */
+	readonly places: boolean;
 }
 
 /** What one pass gave. */
@@ -43,6 +46,8 @@ export interface TextResult {
 	readonly document: Document;
 	/** Where an object of the document came from, as long as no other pass has begun. */
 	readonly locate: (pointer: string) => SourceSpan | undefined;
+	/** Undefined when nobody asks. */
+	readonly places: PlaceTexts | undefined;
 }
 
 /**
@@ -82,12 +87,14 @@ export function compileText(pass: TextPass): TextResult | 'again' | 'whole' {
 	});
 	const document = lowered.document();
 	if (!document) return 'again';
-	return { tree, document, locate: pointer => lowered.locate(document, pointer) };
+	const places = pass.places ? lowered.places(document) : undefined;
+	return { tree, document, places, locate: pointer => lowered.locate(document, pointer) };
 }
 
 /** What is kept of a site that looked at nothing, and asked for nothing: most are so, and share these. */
 const NO_NOTES: SiteWatch = new SiteWatch();
 const NO_QUESTIONS: readonly Asked[] = [];
+const NO_SPANS: readonly (SourceSpan | undefined)[] = [];
 
 /** Sites in their order, each lowered or found again. */
 class SitesLowering {
@@ -98,6 +105,8 @@ class SitesLowering {
 	readonly #lowering: TreeLowering;
 	/** Anonymous logs before each site. */
 	readonly #logsBefore: number[] = [];
+	/** Where the steps of each site stand. */
+	readonly #spans: (readonly (SourceSpan | undefined)[])[] = [];
 	readonly #surroundings: Surroundings;
 	#watch = new SiteWatch();
 	readonly #places = new Map<number, { readonly site: Site; readonly origins: Origins }>();
@@ -132,25 +141,29 @@ class SitesLowering {
 		return mistaken ? undefined : this.#lowering.document(sites);
 	}
 
-	#site(entry: SiteEntry, origins: Origins): Site | undefined {
+	#site(entry: SiteEntry, nowhere: Origins): Site | undefined {
 		const { piece } = entry;
 		const lowering = this.#lowering;
-		const { reader, known } = this.#pass;
+		const { reader, known, places } = this.#pass;
 		const logsBefore = lowering.logs;
 		const surroundings = this.#surroundings;
 		const found = piece && known?.sites.lowered(piece, surroundings, logsBefore);
 		if (found) {
 			lowering.repeat(found.watch, found.logs);
+			this.#spans.push(found.spans);
 			return found.site;
 		}
 		const asked = reader.record();
 		const block = this.#block(entry);
 		const watch = this.#watch;
+		const origins = places ? new Origins() : nowhere;
 		const site = block && lowering.site(block, { origins, watch });
+		const spans = site && places ? stepSpans(site, origins) : NO_SPANS;
+		this.#spans.push(spans);
 		reader.stop();
 		if (piece && !site) piece.sole = false;
 		if (piece && site) {
-			const kept = { site, watch: watch.empty ? NO_NOTES : watch, surroundings, logsBefore };
+			const kept = { site, watch: watch.empty ? NO_NOTES : watch, surroundings, logsBefore, spans };
 			const logs = lowering.logs - logsBefore;
 			known?.sites.keep(piece, { ...kept, logs, asked: asked.length > 0 ? asked : NO_QUESTIONS });
 		}
@@ -168,6 +181,15 @@ class SitesLowering {
 			const block = this.#block(entry);
 			if (block) yield block;
 		}
+	}
+
+	/** Where the steps of sites and named routes stand. */
+	places({ routes = {} }: Document): PlaceTexts {
+		const writer = new PlaceWriter(this.#pass.input.path);
+		return {
+			sites: this.#spans.map(spans => writer.json(spans)),
+			routes: writer.json(stepSpans(routes, this.#origins)),
+		};
 	}
 
 	/** Lowers the site of a pointer once more, now for its places. */

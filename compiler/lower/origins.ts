@@ -31,19 +31,20 @@ export class Origins {
 	/** The span of the innermost remembered object or field on the way to a pointer (RFC 6901) into `document`. */
 	locate(document: unknown, pointer: string): SourceSpan | undefined {
 		let value = document;
-		let found = this.#spanOf(value);
+		let found = this.spanOf(value);
 		if (pointer === '') return found;
 		for (const escaped of pointer.slice(1).split('/')) {
 			if (typeof value !== 'object' || value === null) break;
 			const key = escaped.replaceAll('~1', '/').replaceAll('~0', '~');
 			found = this.#origins.get(value)?.fields?.[key] ?? found;
 			value = (value as { [key: string]: unknown })[key];
-			found = this.#spanOf(value) ?? found;
+			found = this.spanOf(value) ?? found;
 		}
 		return found;
 	}
 
-	#spanOf(value: unknown): SourceSpan | undefined {
+	/** The span of an object, if it was remembered itself. */
+	spanOf(value: unknown): SourceSpan | undefined {
 		return typeof value === 'object' && value !== null ? this.#origins.get(value)?.span : undefined;
 	}
 }

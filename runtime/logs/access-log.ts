@@ -39,6 +39,7 @@ export class AccessLogger implements AccessLog {
 	readonly #host = new LastText();
 	readonly #target = new LastText();
 	readonly #method = new LastText();
+	readonly #place = new LastText();
 
 	/** Throws UnknownEncoder. */
 	constructor(settings: AccessLogSettings, sink: LineSink, surroundings: AccessLogSurroundings, sampler?: LogSampler) {
@@ -51,18 +52,18 @@ export class AccessLogger implements AccessLog {
 		this.#surroundings = surroundings;
 	}
 
-	record(x: Exchange, credentials = false): void {
+	record(x: Exchange, credentials = false, at?: string): void {
 		const level = x.response.status >= 500 ? 'error' : 'info';
 		if (LEVEL_RANK[level]! < this.#rank) return;
 		// An error without a route has been handled: by the handler that threw it.
 		const message = x.answeredBy === '' && x.error === undefined ? 'NOP' : 'handled request';
 		const now = Date.now();
 		if (this.#sampler && !this.#sampler.takes(level, message, now)) return;
-		this.#sink.write(this.#format.encode(level, this.#logger, message, this.#fields(x, credentials), now));
+		this.#sink.write(this.#format.encode(level, this.#logger, message, this.#fields(x, credentials, at), now));
 	}
 
 	/** The members of an access entry. The request is shown as it came, before rewrites. */
-	#fields(x: Exchange, credentials: boolean): string {
+	#fields(x: Exchange, credentials: boolean, at: string | undefined): string {
 		const format = this.#format;
 		const { connection, received, request, response } = x;
 		const { remoteAddress } = connection;
@@ -89,6 +90,7 @@ export class AccessLogger implements AccessLog {
 		if (x.encodedAs !== '') entry += `,"encoding":"${x.encodedAs}"`;
 		if (x.cacheStatus !== '') entry += `,"cache":"${x.cacheStatus}"`;
 		if (x.answeredBy !== '') entry += `,"handler":"${x.answeredBy}"`;
+		if (at !== undefined && (x.answeredBy !== '' || x.error !== undefined)) entry += `,"at":${this.#place.write(at)}`;
 		// Whoever gives requests an id by it finds them again by it.
 		const uuid = x.variable(UUID_VARIABLE);
 		if (uuid !== undefined) entry += `,"uuid":"${uuid as string}"`;

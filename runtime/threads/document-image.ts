@@ -2,6 +2,7 @@
 import type { ListenerSpec, Plan } from '../../compiler/codegen/plan.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { Document, Settings, Site } from '../../compiler/document/document.ts';
+import { type PlaceTexts, pointersOf } from '../../compiler/incremental/step-places.ts';
 import type { PlannedCertificates } from '../../compiler/tls/plan-tls.ts';
 import type { DocumentFacts, GenerationDelta, ListenerAddress, SiteRun } from './messages.ts';
 
@@ -37,11 +38,16 @@ export interface DocumentImage {
 		readonly tls?: string | undefined;
 	}[];
 	readonly certificates?: PlannedCertificates | undefined;
+	/** Where steps stand. */
+	readonly places: PlaceTexts;
+	/** Whether that is in a text, not in the document itself. */
+	readonly hasText: boolean;
 }
 
 /** Texts of sites and listeners that came before: the compiler gives out the same objects for what has not changed. */
 export class ImageMemory {
 	readonly #sites = new WeakMap<Site, string>();
+	readonly #pointers = new WeakMap<Site, string>();
 	readonly #listeners = new WeakMap<ListenerSpec, readonly string[]>();
 	/** Dependencies of sites on the named upstreams and routes of {@link #named}. */
 	#dependencies = new WeakMap<Site, string>();
@@ -50,6 +56,12 @@ export class ImageMemory {
 	/** JSON of a site. */
 	site(site: Site): string {
 		return remembered(this.#sites, site, () => JSON.stringify(site));
+	}
+
+	/** The JSON pointers of steps, where no text is known. */
+	pointers({ sites = [], routes = {} }: Document): PlaceTexts {
+		const texts = sites.map(site => remembered(this.#pointers, site, () => pointersOf(site, '')));
+		return { sites: texts, routes: pointersOf(routes, '/routes') };
 	}
 
 	/** JSON of the sites of a listener, in chunks. */
@@ -83,6 +95,7 @@ export function documentImage(
 	document: Document,
 	plan: Plan | undefined,
 	memory: ImageMemory = new ImageMemory(),
+	places?: PlaceTexts,
 ): DocumentImage {
 	const { sites = [], ...rest } = document;
 	const settings: Settings = document.settings ?? {};
@@ -108,6 +121,8 @@ export function documentImage(
 			return { address, sites: memory.listener(listener), tls };
 		}),
 		certificates: plan?.certificates,
+		places: places ?? memory.pointers(document),
+		hasText: places !== undefined,
 	};
 }
 
@@ -136,12 +151,31 @@ export function generationDelta(before: DocumentImage | undefined, after: Docume
 		shared: before?.shared === after.shared ? undefined : after.shared,
 		runs,
 		changed: chunks(changed),
+		places: newPlaces(before, after, runs),
 		listeners: after.listeners.map(({ address: { key }, sites, tls }) => {
 			const { sites: old, tls: handshakes } = tables.get(key) ?? {};
 			const same = old?.length === sites.length && (old === sites || sites.every((chunk, at) => chunk === old[at]));
 			return { key, sites: same ? undefined : sites, ...(tls === handshakes ? {} : { tls }) };
 		}),
 	};
+}
+
+/** Places that sites have now and, where they are kept, had not before. */
+function newPlaces(
+	before: DocumentImage | undefined,
+	{ places }: DocumentImage,
+	runs: readonly SiteRun[],
+): GenerationDelta['places'] {
+	const fresh: string[] = [];
+	let index = 0;
+	for (const [from, count] of runs) {
+		for (let at = 0; at < count; at++, index++) {
+			const known = from === -1 ? undefined : before?.places.sites[from + at];
+			const now = places.sites[index]!;
+			if (now !== known) fresh.push(JSON.stringify([index, now]));
+		}
+	}
+	return { sites: chunks(fresh), routes: places.routes === before?.places.routes ? undefined : places.routes };
 }
 
 /** Which sites are kept. Those at the beginning and at the end that are the same are not looked for. */
@@ -168,6 +202,11 @@ function siteRuns(before: readonly string[], { keys, sites }: DocumentImage): { 
 	}
 	for (let index = before.length - end; index < before.length; index++) keep(index);
 	return { runs, changed };
+}
+
+/** True when the steps of two equal documents stand at the same places. */
+export function samePlaces({ places: a }: DocumentImage, { places: b }: DocumentImage): boolean {
+	return a.routes === b.routes && a.sites.every((places, index) => places === b.sites[index]);
 }
 
 /** True when two documents are the same text. */

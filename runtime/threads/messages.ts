@@ -43,6 +43,13 @@ export interface GenerationDelta {
 	readonly runs: readonly SiteRun[];
 	/** JSON arrays of sites, each chunk small enough to be parsed in one slice. */
 	readonly changed: readonly string[];
+	/** Places of steps, as far as they are new. */
+	readonly places: {
+		/** JSON arrays of `[index of the site, JSON of its places]`. */
+		readonly sites: readonly string[];
+		/** JSON of those of named routes; undefined when it is as before. */
+		readonly routes: string | undefined;
+	};
 	/** Every listener; `sites` are JSON arrays of ListedSite in chunks, undefined when they are as before. */
 	readonly listeners: readonly {
 		readonly key: string;

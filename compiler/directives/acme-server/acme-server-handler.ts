@@ -74,10 +74,11 @@ export function compileAcmeServer(step: AcmeServerStep, cx: CompileContext, next
 	checkLifetime(ca, settings.lifetime ?? ACME_LIFETIME, cx);
 	const authority = cx.lease('acme_authority', settings);
 	const prefix = `/acme/${ca}/`;
+	const { step: number } = cx;
 	return x => {
 		const { request } = x;
 		if (!request.path.startsWith(prefix)) return next(x);
-		x.answeredBy = 'acme_authority';
+		x.answered('acme_authority', number);
 		return answer(x, authority, prefix);
 	};
 }

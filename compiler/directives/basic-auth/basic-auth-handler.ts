@@ -34,11 +34,12 @@ export const DEFAULT_REALM = 'restricted';
 export function compileBasicAuth(step: BasicAuthStep, cx: CompileContext, next: Handler): Handler {
 	const verifier = cx.lease('password_verifier', {});
 	const accounts = compileAccounts(step, cx, verifier.live);
+	const { step: number } = cx;
 	const decoyFor = compileDecoys([...accounts.values()]);
 	const realm = (step.realm ?? DEFAULT_REALM).replace(/[\\"]/g, '\\$&');
 	const challenge = { headers: [['WWW-Authenticate', `Basic realm="${realm}"`]] as const };
 	const refuse = (x: Exchange, message: string): never => {
-		x.answeredBy = 'basic_auth';
+		x.answered('basic_auth', number);
 		throw new HttpError(401, message, challenge);
 	};
 	return x => {

@@ -43,6 +43,8 @@ export interface CacheRules extends FreshnessRules {
 	/** What bodies of the step hold ahead of their clients. */
 	readonly ahead: ReadAhead;
 	readonly next: Handler;
+	/** Number of the step. */
+	readonly step: number;
 }
 
 /** One request that was not answered at once. */
@@ -180,7 +182,7 @@ function serve(
 ): boolean {
 	const note = rules.tells ? hitNote(x, stored, waited) : '';
 	if (!answerFromStore(x, rules.cache, stored, note)) return false;
-	x.answeredBy = 'cache';
+	x.answered('cache', rules.step);
 	x.cacheStatus = as;
 	rules.cache.count(as);
 	return true;
@@ -213,7 +215,9 @@ function ask(rules: CacheRules, x: Exchange, wanted: Fetch): void | Promise<void
 	}
 	const askedAt = x.now();
 	const since = cache.moment(keyHost(request), x.received.path, x.received.query);
+	const { stepBase } = x;
 	const restore = (): void => {
+		x.stepBase = stepBase;
 		request.headers.clear();
 		for (let i = 0; i < asked.size; i++) request.headers.add(asked.nameAt(i), asked.valueAt(i));
 	};
@@ -286,7 +290,7 @@ function settle(
 		discard(x, before);
 		const note = rules.tells ? `svc; fwd=${fetch.reason}; fwd-status=304` : '';
 		answerFromStore(x, cache, refreshed, note);
-		x.answeredBy = 'cache';
+		x.answered('cache', rules.step);
 		x.cacheStatus = 'hit';
 		cache.count('hit');
 		return;

@@ -151,5 +151,6 @@ function compileCache(step: CacheStep, cx: CompileContext, next: Handler): Handl
 		staleIfError: rules.stale_if_error ?? 0,
 		ahead: { bytes: 0 },
 		next,
+		step: cx.step,
 	});
 }

@@ -72,7 +72,12 @@ export function compileFiles(step: FilesStep, cx: CompileContext, next: Handler)
 		codings: step.precompressed ?? [],
 		tagExtensions: step.etag_file_extensions ?? [],
 	};
-	return x => serveFile(server, x);
+	const { step: number } = cx;
+	return x => {
+		// Whether it answers or fails; what it passes on is another's.
+		x.decidedAt = x.stepBase + number;
+		return serveFile(server, x);
+	};
 }
 
 function compileStatus(status: number | string | undefined, cx: CompileContext): ((x: Exchange) => number) | undefined {

@@ -68,14 +68,20 @@ export const intercept = handlerDirective<InterceptStep>({
 function compileIntercept(step: InterceptStep, cx: CompileContext, next: Handler): Handler {
 	const find = compileResponseRules(step.rules, cx, () => {}, 'rules');
 	if (!find) return next;
+	const { step: number } = cx;
 	return x => {
+		const { stepBase } = x;
 		const pending = next(x);
-		return pending instanceof Promise ? pending.then(() => judge(x, find)) : judge(x, find);
+		const after = (): void | Promise<void> => {
+			x.stepBase = stepBase;
+			return judge(x, find, number);
+		};
+		return pending instanceof Promise ? pending.then(after) : after();
 	};
 }
 
-function judge(x: Exchange, find: RuleFinder): void | Promise<void> {
-	const { response } = x;
+function judge(x: Exchange, find: RuleFinder, step: number): void | Promise<void> {
+	const { response, stepBase } = x;
 	// There is no response to change: the connection is dropped, or has become another protocol's.
 	if (x.aborted || x.upgraded !== undefined || response.status === 0) return;
 	const rule = find(x, response.status, response.headers);
@@ -93,7 +99,8 @@ function judge(x: Exchange, find: RuleFinder): void | Promise<void> {
 	const settle = (): void => {
 		if (response.status !== 0) return;
 		response.status = intercepted.status;
-		x.answeredBy = 'intercept_response';
+		x.stepBase = stepBase;
+		x.answered('intercept_response', step);
 	};
 	return pending instanceof Promise ? pending.then(settle) : settle();
 }

@@ -73,13 +73,14 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 		streamTimeout: step.stream_timeout ?? 0,
 		streamCloseDelay: step.stream_close_delay ?? 0,
 	};
+	const { step: number } = cx;
 	const attempts = compileAttempts(step, settings, pool, addresses, makeRequest, cx);
 	if (attempts) {
 		return x => {
 			if (x.request.method === 'CONNECT') throw new HttpError(405, 'CONNECT is not proxied.');
 			const facts = new ProxyFacts(undefined, maxRequests, performance.now());
 			x.proxied = facts;
-			x.answeredBy = 'proxy';
+			x.answered('proxy', number);
 			return attempt(x, facts, attempts).then(
 				({ request, response }) => answer(x, facts, response, request.upgrade, answering),
 				error => refuse(x, facts, error),
@@ -90,11 +91,14 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 		if (x.request.method === 'CONNECT') throw new HttpError(405, 'CONNECT is not proxied.');
 		const resolved = addresses?.(x);
 		const upstream = pool.select(x, undefined, resolved);
-		if (!upstream) throw noUpstream(resolved);
+		if (!upstream) {
+			x.decidedAt = x.stepBase + number;
+			throw noUpstream(resolved);
+		}
 		const facts = new ProxyFacts(upstream, maxRequests, performance.now());
 		x.proxied = facts;
 		const request = makeRequest(x, upstream, x.request.body);
-		x.answeredBy = 'proxy';
+		x.answered('proxy', number);
 		return new SingleAttempt(x, facts, answering, request.upgrade).send(upstream, request);
 	};
 }

@@ -52,9 +52,13 @@ export function compileTemplates(step: RenderStep, cx: CompileContext, next: Han
 
 	return x => {
 		const page = beginPage(x);
+		const { stepBase } = x;
 		const range = x.request.headers.has('range') ? x.response.headers.clone() : undefined;
 		const after = (): void | Promise<void> => {
-			if (range && isPart(x, isPage)) return again(x, range, page);
+			if (range && isPart(x, isPage)) {
+				x.stepBase = stepBase;
+				return again(x, range, page);
+			}
 			return finish(x, page);
 		};
 		const pending = next(x);

@@ -14,7 +14,7 @@ const processorTime = (): number => process.cpuUsage().user / 1000;
 
 /** Everything that a result says, as text; places of the document's objects too. */
 function told(compiled: Compiled): string {
-	const { document, plan, diagnostics, tests, files, locate } = compiled;
+	const { document, plan, diagnostics, tests, files, locate, places: steps } = compiled;
 	const places: string[] = [];
 	const visit = (value: unknown, pointer: string): void => {
 		const span = locate(pointer);
@@ -34,6 +34,7 @@ function told(compiled: Compiled): string {
 		...tests.map(({ name, span }) => `${name} ${span.source.name} ${span.start} ${span.end}`),
 		files.join(' '),
 		...places,
+		...(document && steps ? [...steps.sites, steps.routes] : []),
 	].join('\n');
 }
 
@@ -42,7 +43,7 @@ class Edited {
 	now: ConfigFiles;
 	readonly format: ConfigFormat;
 	readonly #reader = changingReader(() => this.now);
-	readonly session = createCompiler(this.#reader);
+	readonly session = createCompiler(this.#reader, { places: true });
 
 	constructor(format: ConfigFormat, now: ConfigFiles) {
 		this.format = format;
@@ -60,13 +61,13 @@ class Edited {
 
 	/** Compiled for the first time, as a whole. */
 	whole(): Compiled {
-		return new CompilerSession(this.#reader, { whole: true }).compile(this.input);
+		return new CompilerSession(this.#reader, { whole: true, places: true }).compile(this.input);
 	}
 
 	/** Compiles and compares; gives what came out. */
 	check(): Compiled {
 		const expected = told(this.whole());
-		assert.is(told(createCompiler(this.#reader).compile(this.input)), expected, 'first time');
+		assert.is(told(createCompiler(this.#reader, { places: true }).compile(this.input)), expected, 'first time');
 		const compiled = this.compile();
 		assert.is(told(compiled), expected, 'session');
 		return compiled;

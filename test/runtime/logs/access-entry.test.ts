@@ -44,7 +44,7 @@ entries('hold what is known of a request, and no credentials', async () => {
 		assert.ok(duration > 0 && duration < 10);
 		assert.equal(rest, {
 			...{ level: 'info', logger: 'http.log.access.main', msg: 'handled request', bytes_read: 3, user_id: '' },
-			...{ size: 5, status: 201, handler: 'respond' },
+			...{ size: 5, status: 201, handler: 'respond', at: '/sites/0/pipeline/2' },
 		});
 		const { remote_port, ...asked } = request;
 		assert.match(remote_port, /^\d+$/);
@@ -64,8 +64,12 @@ entries('hold what is known of a request, and no credentials', async () => {
 
 		const failed = await entry(server, 'GET /fail HTTP/1.1\nHost: a\nConnection: close\n\n');
 		assert.equal([failed.level, failed.status, failed.msg], ['error', 503, 'handled request']);
+		assert.is(failed.at, '/sites/0/pipeline/1');
 		const unanswered = await entry(server, 'GET /none HTTP/1.1\nHost: a\nConnection: close\n\n');
-		assert.equal([unanswered.msg, unanswered.handler, unanswered.status], ['NOP', undefined, 200]);
+		assert.equal(
+			[unanswered.msg, unanswered.handler, unanswered.at, unanswered.status],
+			['NOP', undefined, undefined, 200],
+		);
 	});
 });
 

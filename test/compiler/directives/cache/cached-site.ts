@@ -65,6 +65,7 @@ export class CachedSite {
 			heuristic: 0,
 			staleWhileRevalidate: 0,
 			staleIfError: 0,
+			step: 0,
 			...rules,
 			next: x => this.#answer(x),
 		});

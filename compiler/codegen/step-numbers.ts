@@ -1,0 +1,33 @@
+/** Numbers of the steps that a site may run: its own from 0, those of named routes from FIRST_ROUTE_STEP. */
+import type { Site, Step } from '../document/document.ts';
+import { eachStep, FIRST_ROUTE_STEP } from '../exchange/step-place.ts';
+
+/** The numbers, counted when first asked for. */
+export class StepNumbers {
+	readonly #site: Site;
+	readonly #routes: { readonly [name: string]: readonly Step[] };
+	#numbers: Map<object, number> | undefined;
+
+	constructor(site: Site, routes: { readonly [name: string]: readonly Step[] }) {
+		this.#site = site;
+		this.#routes = routes;
+	}
+
+	/** The number of a step; 0 for one that the document does not have. */
+	of(step: Step): number {
+		this.#numbers ??= this.#counted();
+		return this.#numbers.get(step) ?? 0;
+	}
+
+	#counted(): Map<object, number> {
+		const numbers = new Map<object, number>();
+		let next = 0;
+		const take = (step: Step): void => {
+			numbers.set(step, next++);
+		};
+		eachStep(this.#site, '', take);
+		next = FIRST_ROUTE_STEP;
+		eachStep(this.#routes, '', take);
+		return numbers;
+	}
+}
