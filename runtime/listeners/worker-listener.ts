@@ -6,6 +6,7 @@ import type { ProxyProtocolWrapper } from '../../compiler/options/servers/listen
 import { DirectSocket } from '../protocols/direct-socket.ts';
 import { plainAddress } from '../protocols/http1/socket-info.ts';
 import { type ConnectionPeer, type ProtocolServer, UNIX_PEER } from '../protocols/protocol.ts';
+import { DIRECT_TLS } from '../protocols/tls-handle.ts';
 import type { ListenerAddress } from '../threads/messages.ts';
 import type { Admission } from './admission.ts';
 import { duplicateDescriptor } from './duplicate-descriptor.ts';
@@ -84,7 +85,7 @@ export class WorkerListener {
 				this.#server.on('error', error => this.#events.acceptFailed(error));
 				// For connections that come before the first settings do.
 				inheritOptions(this.#server, keepAliveOf({}));
-				if (this.address.scheme === 'http') {
+				if (this.address.scheme === 'http' || DIRECT_TLS) {
 					acceptHandles(this.#server, handle => {
 						// Whoever reads a header first needs a stream.
 						if (this.#held || this.#proxyReader) return false;

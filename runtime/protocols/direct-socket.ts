@@ -4,6 +4,7 @@
  * none of it, and connections are sockets as usual.
  */
 import { Socket, type SocketConstructorOpts } from 'node:net';
+import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
 import { HIGH_WATER, type PendingWrite, systemError, WRITES_WITHOUT_REQUEST } from './handle-writes.ts';
 
 /** What a socket tells its holder. */
@@ -18,6 +19,12 @@ export interface SocketHolder {
 	closed(error: Error | undefined): void;
 }
 
+/** Who looks at the first bytes before it is known who will have the connection. */
+export interface PeekHolder extends SocketHolder {
+	/** Bytes have come, the holder's from now on. */
+	peeked(bytes: Buffer): void;
+}
+
 interface SocketName {
 	address?: string;
 	port?: number;
@@ -25,8 +32,8 @@ interface SocketName {
 
 /** The handle of an accepted connection, as far as it is used here. */
 export interface StreamHandle {
-	/** What it gives is read into from then on. */
-	onread: (this: StreamHandle) => Uint8Array | undefined;
+	/** What it gives is read into from then on; without memory of ours it is given what was read. */
+	onread: (this: StreamHandle, bytes?: ArrayBuffer) => Uint8Array | undefined;
 	/** Ours: whose it is. */
 	svcSocket?: DirectSocket;
 	/** Set by a `net.Socket` that had it before. */
@@ -92,6 +99,8 @@ export class DirectSocket {
 	writableEnded = false;
 	/** Set while bytes are received: what the next read goes into. The holder keeps it while it is read into. */
 	nextMemory: Uint8Array | undefined = undefined;
+	/** What the handshake has come to, where the bytes are those within TLS. */
+	tls: TlsInfo | undefined = undefined;
 	/** What admission wants to hear of. */
 	whenClosed: (() => void) | undefined = undefined;
 	/** The other side's half has ended. */
@@ -103,6 +112,7 @@ export class DirectSocket {
 	#peer: SocketName | undefined = undefined;
 	#local: SocketName | undefined = undefined;
 	#error: Error | undefined = undefined;
+	#peeking: PeekHolder | undefined = undefined;
 
 	/** The handle is this socket's from now on; nothing is read before `start`. */
 	constructor(handle: StreamHandle) {
@@ -121,14 +131,35 @@ export class DirectSocket {
 		this.resume();
 	}
 
+	/** Begins to read without memory of the holder's, before `start`: what comes is given away. */
+	peek(holder: PeekHolder): void {
+		this.holder = holder;
+		const handle = this._handle;
+		if (handle === null) return;
+		this.#peeking = holder;
+		handle.onread = onPeek;
+		this.resume();
+	}
+
+	/** Goes on over another handle, which has the one that it had until now, and reads. */
+	goOver(handle: StreamHandle): void {
+		this.#peeking = undefined;
+		this._handle = handle;
+		this.#reading = true;
+		handle.onread = onRead;
+	}
+
 	/** The connection as a `net.Socket`, before `start`: this one is no more. */
 	toSocket(): Socket {
 		const handle = this._handle;
+		this.pause();
 		this._handle = null;
 		this.destroyed = true;
 		// The option is declared for handles that are bound only; it takes connected ones as well.
 		const options: SocketConstructorOpts = { handle: handle as never, allowHalfOpen: true };
-		return new Socket(options);
+		const socket = new Socket(options);
+		if (this.whenClosed) socket.once('close', this.whenClosed);
+		return socket;
 	}
 
 	get remoteAddress(): string | undefined {
@@ -249,6 +280,11 @@ export class DirectSocket {
 		if (this.#finished) this.destroy();
 	}
 
+	/** For the handle: bytes that nothing was given for. */
+	peeked(bytes: ArrayBuffer, count: number): void {
+		this.#peeking?.peeked(Buffer.from(bytes, 0, count));
+	}
+
 	/** For the handle: it is no more. */
 	closed(): void {
 		this.whenClosed?.();
@@ -301,10 +337,22 @@ export class DirectSocket {
 
 function onRead(this: StreamHandle): Uint8Array | undefined {
 	const socket = this.svcSocket!;
-	socket.read(STATE[READ_COUNT]!);
+	socket.read(readCount());
 	const { nextMemory } = socket;
 	if (nextMemory !== undefined) socket.nextMemory = undefined;
 	return nextMemory;
+}
+
+function onPeek(this: StreamHandle, bytes?: ArrayBuffer): undefined {
+	const socket = this.svcSocket!;
+	const count = readCount();
+	if (count > 0 && bytes !== undefined) socket.peeked(bytes, count);
+	else socket.read(count);
+}
+
+/** For who is told of a read by a handle: how many bytes it gave, or the number of an error. */
+export function readCount(): number {
+	return STATE[READ_COUNT]!;
 }
 
 function onClosed(this: StreamHandle): void {

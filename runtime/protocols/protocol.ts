@@ -85,7 +85,7 @@ export const UNIX_PEER: ConnectionPeer = { remoteAddress: '', remotePort: 0, loc
 /** One protocol on accepted sockets. One instance per listener and thread. */
 export interface ProtocolServer {
 	/**
-	 * Takes over a connected socket; bytes already read have been put back with `unshift`. TLS takes a `net.Socket` only. `peer` is who is at its other end
+	 * Takes over a connected socket; bytes already read have been put back with `unshift`. `peer` is who is at its other end
 	 * when that is not what the socket says: a PROXY header has named it.
 	 */
 	accept(socket: Socket | DirectSocket, scheme: 'http' | 'https', peer?: ConnectionPeer): void;

@@ -1,20 +1,26 @@
 /**
- * What shakes hands under one policy with one certificate: a context of OpenSSL and, for each connection, a TLSSocket over
- * it. Where clients are asked for certificates, responses are stapled or secrets are logged, a `tls.Server` that never
- * listens itself does it, because Node verifies and staples in it alone.
+ * What shakes hands under one policy with one certificate: a context of OpenSSL and, for each connection, a TlsHandle or, over
+ * a stream, a TLSSocket. Where clients are asked for certificates or secrets are logged, or responses are stapled over a
+ * stream, a `tls.Server` that never listens itself does it, because Node verifies and staples in it alone.
  */
 import type { Socket } from 'node:net';
 import { createSecureContext, createServer, type Server, TLSSocket, type TlsOptions } from 'node:tls';
+import type { DirectSocket } from '../protocols/direct-socket.ts';
+import type { HandshakeTerms } from '../protocols/tls-handle.ts';
 
 /** Where handshakes end. Either is called at most once for a connection. */
 export interface HandshakeOutcome {
-	secured(socket: TLSSocket): void;
-	failed(error: Error & { readonly code?: string }, socket: TLSSocket): void;
+	secured(socket: TLSSocket | DirectSocket): void;
+	failed(error: Error & { readonly code?: string }, socket: TLSSocket | DirectSocket): void;
 }
 
-/** Shakes hands with the client of a socket; what it has sent so far has been put back. */
+/** Shakes hands. */
 export interface Shaker {
+	/** With the client of a socket; what it has sent so far has been put back. */
 	shake(socket: Socket): void;
+	/** How that is done without a stream; undefined where it cannot be. */
+	readonly terms: HandshakeTerms | undefined;
+	readonly outcome: HandshakeOutcome;
 }
 
 /** What every connection is made with: our protocols already in the form of the wire. */
@@ -26,33 +32,37 @@ interface SocketOptions {
 	readonly ALPNProtocols: Uint8Array;
 }
 
+/** Our protocols, and the options of a context. */
+export type ShakerOptions = TlsOptions & { readonly ALPNProtocols: readonly string[] };
+
 /** The end of a handshake that nobody has named a reason for. */
-class HandshakeCut extends Error {
+export class HandshakeCut extends Error {
 	readonly code = 'ECONNRESET';
 }
 
 /** A shaker for clients that are asked for nothing: a socket and three listeners are all that a connection costs. */
 export class PlainShaker implements Shaker {
+	readonly terms: HandshakeTerms;
+	readonly outcome: HandshakeOutcome;
 	readonly #options: SocketOptions;
-	readonly #outcome: HandshakeOutcome;
 
-	constructor(options: TlsOptions & { readonly ALPNProtocols: readonly string[] }, outcome: HandshakeOutcome) {
-		const { ALPNProtocols: protocols, ...context } = options;
+	constructor(options: ShakerOptions, outcome: HandshakeOutcome) {
+		this.terms = termsOf(options, undefined);
 		this.#options = {
 			isServer: true,
-			secureContext: createSecureContext(context),
+			secureContext: this.terms.context,
 			requestCert: false,
 			rejectUnauthorized: false,
-			ALPNProtocols: wireForm(protocols),
+			ALPNProtocols: this.terms.protocols,
 		};
-		this.#outcome = outcome;
+		this.outcome = outcome;
 	}
 
 	shake(raw: Socket): void {
 		const socket: ShakingSocket = new TLSSocket(raw, this.#options);
 		// It has been asked for where the connection came from; without it the system would be asked again.
 		socket._peername = (raw as ShakingSocket)._peername;
-		socket[OUTCOME] = this.#outcome;
+		socket[OUTCOME] = this.outcome;
 		socket.on('secure', secured);
 		socket.on('error', failed);
 		socket.on('close', failed);
@@ -90,9 +100,12 @@ function failed(this: ShakingSocket, error?: Error | boolean): void {
 
 /** A shaker by a `tls.Server`. */
 export class ServerShaker implements Shaker {
+	readonly terms = undefined;
+	readonly outcome: HandshakeOutcome;
 	readonly server: Server;
 
 	constructor(options: TlsOptions, outcome: HandshakeOutcome) {
+		this.outcome = outcome;
 		this.server = createServer(options);
 		this.server.on('secureConnection', socket => outcome.secured(socket));
 		this.server.on('tlsClientError', (error, socket) => outcome.failed(error, socket));
@@ -101,6 +114,47 @@ export class ServerShaker implements Shaker {
 	shake(socket: Socket): void {
 		this.server.emit('connection', socket);
 	}
+}
+
+/** A shaker that staples an OCSP response. Whichever way it is needed is made when it first is. */
+export class StaplingShaker implements Shaker {
+	readonly outcome: HandshakeOutcome;
+	readonly #options: ShakerOptions;
+	readonly #response: Buffer;
+	#terms: HandshakeTerms | undefined;
+	#streams: ServerShaker | undefined;
+
+	constructor(options: ShakerOptions, response: Buffer, outcome: HandshakeOutcome) {
+		this.#options = options;
+		this.#response = response;
+		this.outcome = outcome;
+	}
+
+	get terms(): HandshakeTerms {
+		this.#terms ??= termsOf(this.#options, this.#response);
+		return this.#terms;
+	}
+
+	shake(socket: Socket): void {
+		this.#streams ??= this.#server();
+		this.#streams.shake(socket);
+	}
+
+	#server(): ServerShaker {
+		const shaker = new ServerShaker(
+			{ ...this.#options, ALPNProtocols: [...this.#options.ALPNProtocols] },
+			this.outcome,
+		);
+		shaker.server.on('OCSPRequest', (_certificate, _issuer, answer: (error: null, response: Buffer) => void) =>
+			answer(null, this.#response),
+		);
+		return shaker;
+	}
+}
+
+function termsOf(options: ShakerOptions, stapled: Uint8Array | undefined): HandshakeTerms {
+	const { ALPNProtocols: protocols, ...context } = options;
+	return { context: createSecureContext(context), protocols: wireForm(protocols), stapled };
 }
 
 /** Each name after its length (RFC 7301 §3.1). */

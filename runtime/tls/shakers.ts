@@ -7,8 +7,9 @@ import { appendFile } from 'node:fs';
 import type { TLSSocket } from 'node:tls';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { HandshakePolicy } from '../../compiler/tls/site-tls.ts';
+import { DirectSocket } from '../protocols/direct-socket.ts';
 import { handshakeSettings, offeredProtocols } from './handshake-settings.ts';
-import { type HandshakeOutcome, PlainShaker, ServerShaker, type Shaker } from './shaker.ts';
+import { type HandshakeOutcome, PlainShaker, ServerShaker, type Shaker, StaplingShaker } from './shaker.ts';
 import type { TableCertificate } from './table-certificate.ts';
 import type { ThreadTls } from './thread-tls.ts';
 import { keyOfTicket } from './ticket-keys.ts';
@@ -72,11 +73,11 @@ export class Shakers {
 		if (!shaker) {
 			if (this.#challenges.size >= 100) this.#challenges.clear();
 			const options = { ...handshakeSettings({}), ca: [], cert: certificate.chain, key: certificate.key };
-			const ended = (socket: TLSSocket): void =>
-				void socket
-					.on('error', () => {})
-					.resume()
-					.end();
+			const ended = (socket: TLSSocket | DirectSocket): void => {
+				if (!(socket instanceof DirectSocket)) socket.on('error', () => {});
+				socket.resume();
+				socket.end();
+			};
 			const outcome = { secured: ended, failed: this.#outcome.failed };
 			shaker = new PlainShaker({ ...options, ALPNProtocols: ['acme-tls/1'] }, outcome);
 			this.#challenges.set(key, shaker);
@@ -109,7 +110,10 @@ export class Shakers {
 			sessionIdContext: clientAuth.context,
 		};
 		const { client_auth: asks, insecure_secrets_log: file } = policy;
-		if (asks === undefined && file === undefined && ocsp === undefined) return new PlainShaker(options, this.#outcome);
+		if (asks === undefined && file === undefined) {
+			if (ocsp === undefined) return new PlainShaker(options, this.#outcome);
+			return new StaplingShaker(options, Buffer.from(ocsp), this.#outcome);
+		}
 		const shaker = new ServerShaker(options, this.#outcome);
 		if (file !== undefined) {
 			shaker.server.on('keylog', line => appendFile(file, line, { mode: 0o600 }, () => {}));

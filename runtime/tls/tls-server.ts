@@ -4,12 +4,16 @@
  */
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
 import type { ListenerTls } from '../../compiler/tls/site-tls.ts';
+import { DirectSocket } from '../protocols/direct-socket.ts';
 import { plainAddress } from '../protocols/http1/socket-info.ts';
 import type { ConnectionPeer, ProtocolServer } from '../protocols/protocol.ts';
+import { TlsHandle } from '../protocols/tls-handle.ts';
 import type { CertificateQuestion } from './certificate-feed.ts';
 import { type ClientHello, LONGEST_HELLO, readClientHello } from './client-hello.ts';
 import { clientRefusal } from './client-verification.ts';
+import { type Greeter, Greeting } from './greeting.ts';
 import { HandshakeChoice } from './handshake-choice.ts';
 import type { HandshakeRate } from './handshake-rate.ts';
 import { HANDSHAKE_LIMIT } from './handshake-settings.ts';
@@ -18,7 +22,7 @@ import type { Shaker } from './shaker.ts';
 import { Shakers } from './shakers.ts';
 import type { TableCertificate } from './table-certificate.ts';
 import type { ThreadTls } from './thread-tls.ts';
-import { rememberTls } from './tls-info.ts';
+import { rememberTls, tlsInfo } from './tls-info.ts';
 
 /** Handshakes under way at one time on one thread and listener; what comes beyond is closed. */
 const MOST_HANDSHAKES = 8192;
@@ -49,32 +53,16 @@ export interface TlsSurroundings {
 	ended(): void;
 }
 
-/** Under it a socket has its greeting, so that what listens to it is the same for all sockets. */
+/** Under it a stream has its greeting, so that what listens to it is the same for all. */
 const GREETING = Symbol('greeting');
 
-/** A socket that has begun. */
+/** A stream that has begun. */
 interface GreetedSocket extends Socket {
 	[GREETING]?: Greeting;
 }
 
-/** A connection from its first byte to the end of its handshake. */
-interface Greeting {
-	readonly server: TlsServer;
-	readonly peer: ConnectionPeer | undefined;
-	/** As they were when it began: a load in between changes nothing for it. */
-	readonly choice: HandshakeChoice;
-	/** What has come of an unfinished ClientHello. */
-	read: Buffer | undefined;
-	serverName: string;
-	policy: number;
-	/** The session ticket that the client offers. */
-	ticket: Buffer | undefined;
-	/** `performance.now()` at which it has to be over. */
-	deadline: number;
-}
-
 /** The TLS of one listener on one thread. */
-export class TlsServer implements ProtocolServer {
+export class TlsServer implements ProtocolServer, Greeter {
 	readonly #around: TlsSurroundings;
 	#choice: HandshakeChoice;
 	#text = '';
@@ -83,7 +71,7 @@ export class TlsServer implements ProtocolServer {
 	#rate: HandshakeRate | undefined;
 	#limit = HANDSHAKE_LIMIT;
 	#draining = false;
-	readonly #greetings = new Map<Socket, Greeting>();
+	readonly #greetings = new Map<Socket | DirectSocket, Greeting>();
 	#watch: NodeJS.Timeout | undefined;
 
 	constructor(around: TlsSurroundings) {
@@ -121,9 +109,10 @@ export class TlsServer implements ProtocolServer {
 		this.#choice.shakers.clear();
 	}
 
-	accept(socket: GreetedSocket, _scheme: 'http' | 'https', peer?: ConnectionPeer): void {
+	accept(socket: Socket | DirectSocket, _scheme: 'http' | 'https', peer?: ConnectionPeer): void {
 		if (socket.destroyed) return;
-		socket.on('error', ignore);
+		const direct = socket instanceof DirectSocket;
+		if (!direct) socket.on('error', ignore);
 		if (this.#draining || this.#greetings.size >= MOST_HANDSHAKES) {
 			this.#around.failed('too_many_handshakes');
 			socket.destroy();
@@ -134,50 +123,45 @@ export class TlsServer implements ProtocolServer {
 			socket.destroy();
 			return;
 		}
-		const greeting: Greeting = {
-			server: this,
-			peer,
-			choice: this.#choice,
-			read: undefined,
-			serverName: '',
-			policy: 0,
-			ticket: undefined,
-			deadline: performance.now() + this.#limit,
-		};
+		const greeting = new Greeting(this, socket, peer, this.#choice, performance.now() + this.#limit);
 		this.#greetings.set(socket, greeting);
 		this.#watch ??= setInterval(() => this.#endLate(), WATCH_INTERVAL).unref();
-		socket[GREETING] = greeting;
-		socket.on('close', forget);
-		socket.on('data', takeHello);
-		socket.on('end', leave);
+		if (direct) socket.peek(greeting);
+		else {
+			follow(socket, greeting);
+			socket.on('data', takeHello);
+		}
 	}
 
-	/** Bytes of a ClientHello. */
-	hello(socket: Socket, greeting: Greeting, bytes: Buffer): void {
+	/** As for {@link Greeter}. */
+	hello(greeting: Greeting, bytes: Buffer): void {
+		const { socket } = greeting;
 		const read = greeting.read === undefined ? bytes : Buffer.concat([greeting.read, bytes]);
+		greeting.read = read;
 		const hello = readClientHello(read);
-		if (hello === 'incomplete' && read.length < LONGEST_HELLO) {
-			greeting.read = read;
-			return;
-		}
-		greeting.read = undefined;
-		socket.off('data', takeHello);
+		if (hello === 'incomplete' && read.length < LONGEST_HELLO) return;
+		greeting.over = true;
+		if (!(socket instanceof DirectSocket)) socket.off('data', takeHello);
 		if (typeof hello === 'string') {
-			this.#noHello(socket, read, hello);
+			this.#noHello(greeting, read, hello);
 			return;
 		}
-		socket.pause();
-		socket.unshift(read);
-		this.#greet(socket, greeting, hello);
+		if (!(socket instanceof DirectSocket)) {
+			greeting.read = undefined;
+			socket.pause();
+			socket.unshift(read);
+		}
+		this.#greet(greeting, hello);
 	}
 
-	/** The client has closed its side: without its first message whole there is nothing to wait for. */
-	left(socket: Socket): void {
-		if (this.#greetings.get(socket)?.serverName === '' && !socket.isPaused()) socket.destroy();
+	/** As for {@link Greeter}: without its first message whole there is nothing to wait for. */
+	left(greeting: Greeting): void {
+		const { socket } = greeting;
+		if (!greeting.over || socket instanceof DirectSocket) socket.destroy();
 	}
 
-	/** The connection is gone, or has reached its protocol. */
-	forget(socket: Socket): void {
+	/** As for {@link Greeter}; or the connection has reached its protocol. */
+	forget({ socket }: Greeting): void {
 		if (!this.#greetings.delete(socket)) return;
 		if (this.#draining) this.#around.ended();
 	}
@@ -215,19 +199,18 @@ export class TlsServer implements ProtocolServer {
 	#choose(settings: ListenerTls): HandshakeChoice {
 		const shakers = new Shakers(this.#around.tls, settings.policies, this.#around.protocols(), {
 			secured: socket => this.#secured(socket),
-			failed: (error, socket) => {
-				this.#around.failed(reasonOf(error));
-				socket.destroy();
-			},
+			failed: (error, socket) => this.#failed(error, socket),
 		});
 		return new HandshakeChoice(settings, shakers);
 	}
 
-	#noHello(socket: Socket, read: Buffer, state: string): void {
+	#noHello(greeting: Greeting, read: Buffer, state: string): void {
+		const { socket } = greeting;
 		if (state === 'not-tls' && looksLikeHttp(read)) {
 			this.#around.failed('plain_http');
-			this.forget(socket);
-			answerPlainHttp(socket, read, this.#choice.settings.http_redirect === true, this.#around.port);
+			const stream = socket instanceof DirectSocket ? socket.toSocket().on('error', ignore) : socket;
+			this.forget(greeting);
+			answerPlainHttp(stream, read, this.#choice.settings.http_redirect === true, this.#around.port);
 			return;
 		}
 		this.#around.failed(state === 'not-tls' ? 'not_tls' : 'bad_client_hello');
@@ -235,8 +218,8 @@ export class TlsServer implements ProtocolServer {
 		else alert(socket, 'decode_error');
 	}
 
-	#greet(socket: Socket, greeting: Greeting, hello: ClientHello): void {
-		const { choice } = greeting;
+	#greet(greeting: Greeting, hello: ClientHello): void {
+		const { choice, socket } = greeting;
 		greeting.serverName = hello.serverName;
 		greeting.ticket = hello.ticket;
 		// Asking for the address costs a system call, and most clients send a name.
@@ -245,41 +228,44 @@ export class TlsServer implements ProtocolServer {
 			const challenged = hello.serverName || plainAddress(socket.localAddress);
 			const certificate = this.#around.tls.challengeCertificate(challenged);
 			if (certificate) {
-				choice.shakers.challenge(challenged, certificate).shake(socket);
+				this.#begin(greeting, choice.shakers.challenge(challenged, certificate));
 				return;
 			}
 			if (this.#around.tls.sharesChallenges) {
-				void this.#askOthers(socket, greeting, hello, challenged);
+				socket.pause();
+				void this.#askOthers(greeting, hello, challenged);
 				return;
 			}
 		}
-		this.#chooseFor(socket, greeting, hello, name);
+		this.#chooseFor(greeting, hello, name);
 	}
 
 	/** Another process that shares the store may be the one that orders. */
-	async #askOthers(socket: Socket, greeting: Greeting, hello: ClientHello, name: string): Promise<void> {
+	async #askOthers(greeting: Greeting, hello: ClientHello, name: string): Promise<void> {
 		const found = await this.#around.tls.sharedAnswer({ type: 'tls-alpn-01', name, token: '' });
-		if (socket.destroyed) return;
+		if (greeting.socket.destroyed) return;
 		if (found !== undefined && 'certificate' in found) {
-			greeting.choice.shakers.challenge(name, found.certificate).shake(socket);
+			this.#begin(greeting, greeting.choice.shakers.challenge(name, found.certificate));
 			return;
 		}
-		this.#chooseFor(socket, greeting, hello, name);
+		this.#chooseFor(greeting, hello, name);
 	}
 
-	#chooseFor(socket: Socket, greeting: Greeting, hello: ClientHello, name: string): void {
+	#chooseFor(greeting: Greeting, hello: ClientHello, name: string): void {
 		const { choice } = greeting;
 		greeting.policy = choice.policyOf(name);
 		const certificate = choice.certificate(greeting.policy, name, hello, this.#around.tls.certificates);
 		if (certificate) {
-			this.#shake(socket, greeting, certificate);
+			this.#shake(greeting, certificate);
 			return;
 		}
-		void this.#obtain(socket, greeting, hello, name);
+		greeting.socket.pause();
+		void this.#obtain(greeting, hello, name);
 	}
 
-	async #obtain(socket: Socket, greeting: Greeting, hello: ClientHello, name: string): Promise<void> {
+	async #obtain(greeting: Greeting, hello: ClientHello, name: string): Promise<void> {
 		const { obtain, tls } = this.#around;
+		const { socket } = greeting;
 		let certificate: TableCertificate | undefined;
 		if (tls.onDemand && this.#waiting < MOST_WAITING) {
 			greeting.deadline = performance.now() + CERTIFICATE_LIMIT;
@@ -296,49 +282,88 @@ export class TlsServer implements ProtocolServer {
 		const { fallback_sni: fallback } = greeting.choice.settings;
 		certificate ??= fallback === undefined ? undefined : tls.certificates.find(fallback, hello);
 		if (certificate) {
-			this.#shake(socket, greeting, certificate);
+			this.#shake(greeting, certificate);
 			return;
 		}
 		this.#around.failed('no_certificate');
 		alert(socket, 'unrecognized_name');
 	}
 
-	#shake(socket: Socket, greeting: Greeting, certificate: TableCertificate): void {
+	#shake(greeting: Greeting, certificate: TableCertificate): void {
 		let shaker: Shaker | undefined;
 		try {
 			shaker = greeting.choice.shakers.get(greeting.policy, certificate, greeting.ticket);
 			// It is a part of what was read, which it would keep in memory.
 			greeting.ticket = undefined;
+			if (shaker) this.#begin(greeting, shaker);
 		} catch {
 			// A certificate or key that OpenSSL does not take; the main thread has checked what it could.
 			shaker = undefined;
 		}
-		if (shaker) {
+		if (shaker) return;
+		this.#around.failed('no_certificate');
+		alert(greeting.socket, 'internal_error');
+	}
+
+	/** Throws when OpenSSL does not take the certificate. */
+	#begin(greeting: Greeting, shaker: Shaker): void {
+		const { socket } = greeting;
+		if (!(socket instanceof DirectSocket)) {
 			shaker.shake(socket);
 			return;
 		}
-		this.#around.failed('no_certificate');
-		alert(socket, 'internal_error');
+		const { terms } = shaker;
+		if (terms === undefined) {
+			shaker.shake(this.#streamOf(socket, greeting));
+			return;
+		}
+		const read = greeting.read!;
+		greeting.read = undefined;
+		const handle = new TlsHandle(socket, terms, shaker.outcome);
+		socket.goOver(handle);
+		handle.begin(read);
 	}
 
-	#secured(socket: TLSSocket): void {
+	/** The connection as a stream, with what was read put back. */
+	#streamOf(direct: DirectSocket, greeting: Greeting): Socket {
+		const read = greeting.read!;
+		greeting.read = undefined;
+		const socket = direct.toSocket();
+		socket.on('error', ignore);
+		this.#greetings.delete(direct);
+		this.#greetings.set(socket, greeting);
+		greeting.socket = socket;
+		follow(socket, greeting);
+		socket.pause();
+		socket.unshift(read);
+		return socket;
+	}
+
+	#failed(error: Error & { readonly code?: string }, socket: TLSSocket | DirectSocket): void {
+		this.#around.failed(reasonOf(error));
+		socket.destroy();
+	}
+
+	#secured(socket: TLSSocket | DirectSocket): void {
 		// What was handed over: the declarations do not know it.
-		const raw = (socket as { _parent?: Socket })._parent;
+		const raw = socket instanceof DirectSocket ? socket : (socket as { _parent?: Socket })._parent;
 		const greeting = raw && this.#greetings.get(raw);
-		if (!raw || !greeting) {
+		if (!greeting) {
 			socket.destroy();
 			return;
 		}
 		const around = this.#around;
-		const auth = greeting.choice.policy(greeting.policy).client_auth;
-		const certificate = auth ? socket.getPeerX509Certificate() : undefined;
-		const info = rememberTls(socket, greeting.serverName, certificate);
-		if (auth) {
-			const refusal = clientRefusal(socket, auth, around.tls, certificate);
+		let info: TlsInfo;
+		if (socket instanceof DirectSocket) {
+			info = tlsInfo((socket._handle as TlsHandle).facts, greeting.serverName, undefined);
+			socket.tls = info;
+		} else {
+			const auth = greeting.choice.policy(greeting.policy).client_auth;
+			const certificate = auth ? socket.getPeerX509Certificate() : undefined;
+			info = rememberTls(socket, greeting.serverName, certificate);
+			const refusal = auth && clientRefusal(socket, auth, around.tls, certificate);
 			if (refusal) {
-				around.failed(refusal);
-				socket.on('error', ignore);
-				socket.destroy();
+				this.#refuse(socket, refusal);
 				return;
 			}
 		}
@@ -347,20 +372,25 @@ export class TlsServer implements ProtocolServer {
 		const protocol = info.protocol === 'h2' ? http2 : http1;
 		// A listener of HTTP/2 alone has nothing to say to a client that did not ask for it.
 		if (!protocol || (info.protocol !== 'h2' && !around.protocols().includes('h1'))) {
-			around.failed('no_application_protocol');
-			socket.on('error', ignore);
-			socket.destroy();
+			this.#refuse(socket, 'no_application_protocol');
 			return;
 		}
 		protocol.accept(socket, 'https', greeting.peer);
-		this.forget(raw);
+		this.forget(greeting);
+	}
+
+	#refuse(socket: TLSSocket | DirectSocket, reason: string): void {
+		this.#around.failed(reason);
+		if (!(socket instanceof DirectSocket)) socket.on('error', ignore);
+		socket.destroy();
 	}
 }
 
 /** A fatal alert, and the end. */
-function alert(socket: Socket, description: keyof typeof ALERTS): void {
+function alert(socket: Socket | DirectSocket, description: keyof typeof ALERTS): void {
 	socket.resume();
-	socket.end(Buffer.from([21, 3, 3, 0, 2, 2, ALERTS[description]]));
+	socket.write(Buffer.from([21, 3, 3, 0, 2, 2, ALERTS[description]]));
+	socket.end();
 	setTimeout(() => socket.destroy(), 500).unref();
 }
 
@@ -378,17 +408,26 @@ function reasonOf({ code, message }: Error & { readonly code?: string }): string
 	return 'protocol';
 }
 
+/** What a stream tells of its connection while it is greeted. */
+function follow(socket: GreetedSocket, greeting: Greeting): void {
+	socket[GREETING] = greeting;
+	socket.on('close', forget);
+	socket.on('end', leave);
+}
+
 function takeHello(this: GreetedSocket, bytes: Buffer): void {
 	const greeting = this[GREETING]!;
-	greeting.server.hello(this, greeting, bytes);
+	greeting.greeter.hello(greeting, bytes);
 }
 
 function leave(this: GreetedSocket): void {
-	this[GREETING]!.server.left(this);
+	const greeting = this[GREETING]!;
+	greeting.greeter.left(greeting);
 }
 
 function forget(this: GreetedSocket): void {
-	this[GREETING]!.server.forget(this);
+	const greeting = this[GREETING]!;
+	greeting.greeter.forget(greeting);
 }
 
 function ignore(): void {}

@@ -56,7 +56,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	#onBroken: (() => void) | undefined = undefined;
 
 	constructor(accepted: AcceptedSocket, scheme: 'http' | 'https', engine: Engine, peer: ConnectionPeer | undefined) {
-		this.#input = new SocketInput(accepted, scheme === 'http' ? engine.readMemory : undefined, this);
+		this.#input = new SocketInput(accepted, scheme, engine, this);
 		const { socket } = this.#input;
 		this.#socket = socket;
 		this.#engine = engine;

@@ -17,11 +17,11 @@ export class SocketInfo implements ConnectionInfo {
 	#localPort: number | undefined = undefined;
 	#forgotten = false;
 
-	/** A socket of scheme `https` is a TLSSocket whose handshake is done. `peer` is what a PROXY header says. */
+	/** The handshake of a socket of scheme `https` is done. `peer` is what a PROXY header says. */
 	constructor(socket: ClientSocket, scheme: 'http' | 'https', peer: ConnectionPeer | undefined) {
 		this.#socket = socket;
 		this.scheme = scheme;
-		this.tls = scheme === 'https' ? tlsInfoOf(socket as ClientSocket & TLSSocket) : undefined;
+		this.tls = scheme === 'https' ? factsOf(socket) : undefined;
 		if (peer) {
 			this.#remoteAddress = peer.remoteAddress;
 			this.#remotePort = peer.remotePort;
@@ -70,6 +70,10 @@ export class SocketInfo implements ConnectionInfo {
 		this.#localPort ??= this.#socket.localPort ?? 0;
 		return this.#localPort;
 	}
+}
+
+function factsOf(socket: ClientSocket): TlsInfo | undefined {
+	return socket instanceof DirectSocket ? socket.tls : tlsInfoOf(socket as ClientSocket & TLSSocket);
 }
 
 /** A client that has gone before it was asked for is not taken for the peer of a unix socket, which has no address and may be trusted. */

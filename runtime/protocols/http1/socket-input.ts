@@ -46,7 +46,7 @@ export interface InputSink {
 }
 
 /**
- * Reads a socket. Those without TLS are read into shared memory and have nothing of a stream: a block of its own for each
+ * Reads a socket. Direct ones are read into shared memory and have nothing of a stream: a block of its own for each
  * read, and the queue that it passes through, cost as much as the parsing of a request.
  */
 export class SocketInput implements SocketHolder, BlockTaker {
@@ -68,17 +68,22 @@ export class SocketInput implements SocketHolder, BlockTaker {
 	#paused = false;
 	#upgraded: UpgradedStream | undefined = undefined;
 
-	/** `memory` is undefined for sockets that have to be read as streams. Events come once this has returned. */
-	constructor(given: Socket | DirectSocket, memory: ReadMemory | undefined, sink: InputSink) {
+	/** `memory` is asked for where the socket need not be read as a stream. Events come once this has returned. */
+	constructor(
+		given: Socket | DirectSocket,
+		scheme: 'http' | 'https',
+		memory: { readonly readMemory: ReadMemory },
+		sink: InputSink,
+	) {
 		this.sink = sink;
-		const direct = given instanceof DirectSocket ? given : memory && adopt(given);
+		const direct = given instanceof DirectSocket ? given : scheme === 'http' ? adopt(given) : undefined;
 		if (direct) {
 			this.socket = direct;
 			this.shared = true;
-			this.#memory = memory;
+			this.#memory = memory.readMemory;
 			this.#onData = undefined;
 			this.#onEnd = undefined;
-			direct.start(memory!.buffer, this);
+			direct.start(this.#memory.buffer, this);
 			return;
 		}
 		const socket = given as Socket;
@@ -103,7 +108,8 @@ export class SocketInput implements SocketHolder, BlockTaker {
 	/** Ends both halves where the system has taken all that was written and there is no more to it; false where that is not so. */
 	leave(): boolean {
 		const { socket } = this;
-		if (!(socket instanceof DirectSocket) || socket.writableLength > 0) return false;
+		// TLS says first that nothing more comes.
+		if (!(socket instanceof DirectSocket) || socket.tls !== undefined || socket.writableLength > 0) return false;
 		socket.leave();
 		return true;
 	}

@@ -75,7 +75,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		if (taken) {
 			this.#input = given.input;
 			this.#input.sink = this;
-		} else this.#input = new SocketInput(given, scheme === 'http' ? this.#coders.readMemory : undefined, this);
+		} else this.#input = new SocketInput(given, scheme, this.#coders, this);
 		const { socket } = this.#input;
 		this.#socket = socket;
 		this.scheme = scheme;

@@ -1,0 +1,411 @@
+/**
+ * TLS over the handle of an accepted connection, without `tls.TLSSocket`: what a stream does for each handshake, read and
+ * write costs as much again as OpenSSL does in resuming a session. To a DirectSocket it is a handle like any other.
+ */
+import type { SecureContext } from 'node:tls';
+import { type DirectSocket, readCount, type StreamHandle } from './direct-socket.ts';
+import { type PendingWrite, systemError, WRITES_WITHOUT_REQUEST } from './handle-writes.ts';
+
+/** What Node's TLS is asked of a finished handshake. */
+export interface HandshakeFacts {
+	getProtocol(): string | null;
+	getCipher(): { readonly standardName?: string } | undefined;
+	/** `false` when none was negotiated. */
+	getALPNNegotiatedProtocol(): string | false;
+	isSessionReused(): boolean;
+}
+
+/** Node's side of one TLS connection, as far as it is used here. */
+interface TlsWrap extends HandshakeFacts {
+	onread: (this: TlsWrap) => Uint8Array | undefined;
+	onhandshakedone: (this: TlsWrap) => void;
+	onerror: (this: TlsWrap, error: Error) => void;
+	/** Ours: whose it is. */
+	svcHandle?: TlsHandle;
+	useUserBuffer(buffer: Uint8Array): void;
+	readStart(): number;
+	readStop(): number;
+	receive(bytes: Uint8Array): void;
+	setALPNProtocols(wire: Uint8Array): void;
+	setOCSPResponse(response: Uint8Array): void;
+	writeLatin1String(request: null, text: string): number | PendingWrite;
+	writeBuffer(request: null, bytes: Uint8Array): number | PendingWrite;
+	writev(request: null, chunks: readonly unknown[], allBuffers: boolean): number | PendingWrite;
+	shutdown(request: object): number;
+	destroySSL(): void;
+}
+
+interface TlsBinding {
+	wrap(handle: object, context: unknown, isServer: boolean, writing: boolean): TlsWrap;
+}
+
+/** Releases of Node whose TLS is as it is known here: asked in a way that it does not know, it ends the process. */
+const KNOWN_RELEASE = /^26\./;
+
+const METHODS = [
+	...[
+		'useUserBuffer',
+		'readStart',
+		'readStop',
+		'receive',
+		'setALPNProtocols',
+		'setOCSPResponse',
+		'shutdown',
+		'destroySSL',
+	],
+	...['writeLatin1String', 'writeBuffer', 'writev'],
+	...['getProtocol', 'getCipher', 'getALPNNegotiatedProtocol', 'isSessionReused'],
+];
+
+const BINDING: TlsBinding | undefined = findBinding();
+
+/** Whether a {@link TlsHandle} can be made. */
+export const DIRECT_TLS: boolean = BINDING !== undefined;
+
+/** Bytes in a write that is put together from several. */
+const JOINED_BYTES = 65_536;
+
+/** How a server shakes hands. */
+export interface HandshakeTerms {
+	readonly context: SecureContext;
+	/** Protocols that ALPN offers, each after its length (RFC 7301 §3.1). */
+	readonly protocols: Uint8Array;
+	/** The OCSP response for clients that ask for one (RFC 6066 §8). */
+	readonly stapled: Uint8Array | undefined;
+}
+
+/** Where a handshake ends; one of them is called, and once, unless the connection is closed from this side. */
+export interface HandshakeEnd {
+	secured(socket: DirectSocket): void;
+	failed(error: Error & { readonly code?: string }, socket: DirectSocket): void;
+}
+
+/** A write that has to wait for another: TLS does one at a time. */
+interface Waiting extends PendingWrite {
+	readonly chunks: readonly unknown[];
+	readonly bytes: number;
+}
+
+/** The handle. */
+export class TlsHandle implements StreamHandle {
+	onread: StreamHandle['onread'] = nothing;
+	svcSocket: DirectSocket;
+	/** Undefined once the handshake is over. */
+	#end: HandshakeEnd | undefined;
+	readonly #tcp: StreamHandle;
+	readonly #tls: TlsWrap;
+	#closed = false;
+	/** A write that OpenSSL has and Node has not called done. */
+	#writing = false;
+	/** What its writer was given, where the system has not taken all of it. */
+	#under: readonly PendingWrite[] | undefined = undefined;
+	#waiting: Waiting[] | undefined = undefined;
+	#waitingBytes = 0;
+	#shutdown: object | undefined = undefined;
+	/** What is read into: by Node, and as the socket wants it. */
+	#memory: Uint8Array | undefined = undefined;
+	#wanted: Uint8Array | undefined = undefined;
+	#paused = false;
+	/** What was decrypted while reading had been stopped; a last number tells how the connection ended. */
+	#held: (Uint8Array | number)[] | undefined = undefined;
+
+	/** Begins a handshake on the connection of a socket whose first bytes, of the ClientHello, were read; the socket's handle is this one from then on. */
+	constructor(socket: DirectSocket, terms: HandshakeTerms, end: HandshakeEnd) {
+		this.svcSocket = socket;
+		const tcp = socket._handle!;
+		this.#tcp = tcp;
+		this.#end = end;
+		const { context } = terms.context as SecureContext & { readonly context: unknown };
+		const tls = BINDING!.wrap(tcp, context, true, false);
+		this.#tls = tls;
+		tls.svcHandle = this;
+		tls.onread = onRead;
+		tls.onhandshakedone = onShaken;
+		tls.onerror = onError;
+		tls.setALPNProtocols(terms.protocols);
+		if (terms.stapled) tls.setOCSPResponse(terms.stapled);
+	}
+
+	/** Takes the first bytes, and reads on. */
+	begin(first: Uint8Array): void {
+		this.#tls.receive(first);
+		if (!this.#closed) this.#tls.readStart();
+	}
+
+	/** What the handshake has come to. */
+	get facts(): HandshakeFacts {
+		return this.#tls;
+	}
+
+	// StreamHandle.
+
+	/** Bytes that have been written here and that the system has not taken. */
+	get writeQueueSize(): number {
+		return this.#waitingBytes + this.#tcp.writeQueueSize;
+	}
+
+	useUserBuffer(memory: Uint8Array): void {
+		this.#memory = memory;
+		this.#wanted = memory;
+		this.#tls.useUserBuffer(memory);
+	}
+
+	readStart(): number {
+		this.#paused = false;
+		if (this.#held === undefined) return this.#tls.readStart();
+		// As with any handle: bytes come when the caller has returned.
+		queueMicrotask(() => this.#release());
+		return 0;
+	}
+
+	readStop(): number {
+		this.#paused = true;
+		return this.#tls.readStop();
+	}
+
+	writeLatin1String(_request: null, text: string): number | PendingWrite {
+		if (this.#writing) return this.#wait([text, 'latin1'], text.length);
+		return this.#written(this.#tls.writeLatin1String(null, text), text);
+	}
+
+	writeBuffer(_request: null, bytes: Uint8Array): number | PendingWrite {
+		if (this.#writing) return this.#wait([bytes, ''], bytes.length);
+		return this.#written(this.#tls.writeBuffer(null, bytes), bytes);
+	}
+
+	/** `chunks` are bytes or text, each followed by its encoding; with `allBuffers` bytes alone. */
+	writev(_request: null, chunks: readonly unknown[], allBuffers: boolean): number | PendingWrite {
+		if (!this.#writing) return this.#written(this.#tls.writev(null, chunks, allBuffers), chunks);
+		const pairs = allBuffers ? chunks.flatMap(chunk => [chunk, '']) : chunks;
+		let bytes = 0;
+		for (let at = 0; at < pairs.length; at += 2) bytes += (pairs[at] as string | Uint8Array).length;
+		return this.#wait(pairs, bytes);
+	}
+
+	/** Tells the other side by `close_notify`, then ends our half; after what is being written. */
+	shutdown(request: object): number {
+		if (!this.#writing) return this.#tls.shutdown(request);
+		this.#shutdown = request;
+		return 0;
+	}
+
+	close(closed?: (this: StreamHandle) => void): void {
+		this.#closed = true;
+		this.#end = undefined;
+		const tls = this.#tls;
+		this.#tcp.close(() => {
+			// Not before: OpenSSL may be what is calling.
+			tls.destroySSL();
+			closed?.call(this);
+		});
+	}
+
+	getpeername(name: object): number {
+		return this.#tcp.getpeername?.(name) ?? 0;
+	}
+
+	getsockname(name: object): number {
+		return this.#tcp.getsockname?.(name) ?? 0;
+	}
+
+	// What Node tells.
+
+	/** The handshake is over. */
+	shaken(): void {
+		const end = this.#end;
+		this.#end = undefined;
+		end?.secured(this.svcSocket);
+	}
+
+	failed(error: Error): void {
+		const end = this.#end;
+		this.#end = undefined;
+		if (end) end.failed(error, this.svcSocket);
+		else this.svcSocket.destroy(error);
+	}
+
+	/** As for {@link StreamHandle.onread}. */
+	read(count: number): Uint8Array | undefined {
+		const socket = this.svcSocket;
+		if (this.#held === undefined && !this.#paused && this.#memory === this.#wanted && this.#memory !== undefined) {
+			socket.read(count);
+			const { nextMemory } = socket;
+			if (nextMemory === undefined) return undefined;
+			socket.nextMemory = undefined;
+			this.#memory = nextMemory;
+			this.#wanted = nextMemory;
+			return nextMemory;
+		}
+		if (this.#closed || count === 0) return undefined;
+		const end = this.#end;
+		if (end) {
+			this.#end = undefined;
+			end.failed(systemError(CONNECTION_RESET, 'read'), socket);
+			return undefined;
+		}
+		if (this.#memory === undefined && count > 0) return undefined;
+		this.#held ??= [];
+		this.#held.push(count < 0 ? count : Uint8Array.prototype.slice.call(this.#memory, 0, count));
+		if (!this.#paused) this.#release();
+		if (this.#memory === this.#wanted) return undefined;
+		this.#memory = this.#wanted;
+		return this.#wanted;
+	}
+
+	/** Gives what was held back, as far as it is wanted. */
+	#release(): void {
+		const socket = this.svcSocket;
+		for (;;) {
+			const held = this.#held;
+			if (held === undefined || this.#paused || this.#closed) return;
+			const first = held[0];
+			if (first === undefined) {
+				this.#held = undefined;
+				this.#tls.readStart();
+				return;
+			}
+			if (typeof first === 'number') {
+				held.shift();
+				socket.read(first);
+				continue;
+			}
+			const memory = this.#wanted!;
+			if (first.length <= memory.length) held.shift();
+			else held[0] = first.subarray(memory.length);
+			memory.set(first.length <= memory.length ? first : first.subarray(0, memory.length));
+			socket.read(Math.min(first.length, memory.length));
+			const { nextMemory } = socket;
+			if (nextMemory === undefined) continue;
+			socket.nextMemory = undefined;
+			this.#wanted = nextMemory;
+		}
+	}
+
+	// Writes.
+
+	/** What a write of Node's has given; its writer need not wait for Node to call it done when the system has all of it. */
+	#written(result: number | PendingWrite, kept: unknown): number | PendingWrite {
+		if (typeof result === 'number') return result;
+		this.#begun(result, kept);
+		const status = result.writeStatus;
+		if (typeof status === 'number') {
+			this.#writing = false;
+			return status;
+		}
+		if (this.#tcp.writeQueueSize === 0) return 0;
+		const outer: PendingWrite = { oncomplete: ignore, buffer: undefined, writeStatus: null };
+		this.#under = [outer];
+		return outer;
+	}
+
+	#begun(write: PendingWrite, kept: unknown): void {
+		this.#writing = true;
+		write.buffer = kept;
+		write.oncomplete = status => this.#done(status);
+	}
+
+	#wait(chunks: readonly unknown[], bytes: number): PendingWrite {
+		const write: Waiting = { oncomplete: ignore, buffer: undefined, writeStatus: null, chunks, bytes };
+		this.#waiting ??= [];
+		this.#waiting.push(write);
+		this.#waitingBytes += bytes;
+		return write;
+	}
+
+	#done(status: number): void {
+		this.#writing = false;
+		const under = this.#under;
+		this.#under = undefined;
+		if (status < 0 || this.#closed) {
+			this.#giveUp(under, status < 0 ? status : CANCELED);
+			return;
+		}
+		// Those that wait go first: what completion calls may write again.
+		this.#writeWaiting();
+		if (under) for (const write of under) write.oncomplete(0);
+		if (this.#writing || this.#shutdown === undefined) return;
+		const request = this.#shutdown;
+		this.#shutdown = undefined;
+		if (!this.#closed) this.#tls.shutdown(request);
+	}
+
+	/** Writes what waits, as much at once as makes no great copy. */
+	#writeWaiting(): void {
+		const waiting = this.#waiting;
+		if (waiting === undefined) return;
+		let count = 0;
+		let bytes = 0;
+		while (count < waiting.length && (count === 0 || bytes + waiting[count]!.bytes <= JOINED_BYTES)) {
+			bytes += waiting[count]!.bytes;
+			count++;
+		}
+		const writes = count === waiting.length ? waiting : waiting.splice(0, count);
+		if (writes === waiting) this.#waiting = undefined;
+		this.#waitingBytes -= bytes;
+		const chunks = writes.length === 1 ? writes[0]!.chunks : writes.flatMap(write => write.chunks);
+		const result = this.#tls.writev(null, chunks, false);
+		if (typeof result === 'number') {
+			if (result < 0) this.#giveUp(writes, result);
+			return;
+		}
+		this.#begun(result, chunks);
+		const status = result.writeStatus;
+		if (typeof status !== 'number') {
+			this.#under = writes;
+			return;
+		}
+		this.#writing = false;
+		if (status < 0) {
+			this.#giveUp(writes, status);
+			return;
+		}
+		for (const write of writes) write.oncomplete(0);
+		if (!this.#writing) this.#writeWaiting();
+	}
+
+	/** Nothing more can be written. */
+	#giveUp(under: readonly PendingWrite[] | undefined, status: number): void {
+		const waiting = this.#waiting;
+		this.#waiting = undefined;
+		this.#waitingBytes = 0;
+		for (const write of under ?? []) write.oncomplete(status);
+		for (const write of waiting ?? []) write.oncomplete(status);
+		if (status < 0 && !this.#closed) this.svcSocket.destroy();
+	}
+}
+
+/** Numbers of libuv: what was called off, and a client that has left. */
+const CANCELED = -125;
+const CONNECTION_RESET = -104;
+
+function onRead(this: TlsWrap): Uint8Array | undefined {
+	return this.svcHandle!.read(readCount());
+}
+
+function onShaken(this: TlsWrap): void {
+	this.svcHandle!.shaken();
+}
+
+function onError(this: TlsWrap, error: Error): void {
+	this.svcHandle!.failed(error);
+}
+
+function ignore(): void {}
+
+function nothing(): undefined {}
+
+/** Asked for by its public, if old, name; undefined where it has gone or changed. */
+function findBinding(): TlsBinding | undefined {
+	if (!WRITES_WITHOUT_REQUEST || process.platform === 'win32' || !KNOWN_RELEASE.test(process.versions.node)) {
+		return undefined;
+	}
+	try {
+		const { binding } = process as unknown as { binding(name: string): Partial<TlsBinding> & { TLSWrap?: unknown } };
+		const { wrap, TLSWrap } = binding.call(process, 'tls_wrap');
+		if (typeof wrap !== 'function' || typeof TLSWrap !== 'function') return undefined;
+		const methods = TLSWrap.prototype as Record<string, unknown>;
+		return METHODS.every(method => typeof methods[method] === 'function') ? { wrap } : undefined;
+	} catch {
+		return undefined;
+	}
+}
