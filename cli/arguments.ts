@@ -33,12 +33,15 @@ export function scan(words: readonly string[]): Scanned {
 			throw new CommandFailure(`${quoted(word)} is not a global flag; options of a command stand after its name.`);
 		} else break;
 	}
-	const [command, next] = words.slice(at);
-	// One command in two words.
-	if (command === 'storage' && (next === 'export' || next === 'import')) {
-		return { command: `storage-${next}`, rest: words.slice(at + 2), verbose, help, version };
-	}
-	return { command, rest: words.slice(at + 1), verbose, help, version };
+	const [command, ...rest] = inOneWord(words.slice(at));
+	return { command, rest: command === 'help' ? inOneWord(rest) : rest, verbose, help, version };
+}
+
+/** The words, with a command that may be written as two in one: `storage export`. */
+function inOneWord(words: readonly string[]): readonly string[] {
+	const [first, second] = words;
+	if (first !== 'storage' || (second !== 'export' && second !== 'import')) return words;
+	return [`storage-${second}`, ...words.slice(2)];
 }
 
 /** The options and arguments of one command, checked. */

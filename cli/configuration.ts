@@ -46,16 +46,9 @@ export function configurationSource({
 	args,
 	value,
 }: Pick<Invocation, 'args' | 'value'>): ConfigurationSource | undefined {
-	const config = value('config');
-	const [argument] = args;
-	if (argument !== undefined && config !== undefined) {
-		throw new CommandFailure(
-			`Both ${quoted(argument)} and ${quoted(`--config ${config}`)} name a configuration; give one of them.`,
-		);
-	}
+	const given = givenPath({ args, value });
 	const adapter = value('adapter');
 	const format = adapter === undefined ? undefined : adapterFormat(adapter);
-	const given = argument ?? config;
 	if (given === '-') return { kind: 'stdin', format };
 	if (given === '') throw new CommandFailure('The path of the configuration is empty.');
 	if (given !== undefined && kindOf(given) === 'directory') {
@@ -69,6 +62,18 @@ export function configurationSource({
 	}
 	const name = given ?? defaultFile('');
 	return name === undefined ? undefined : fileSource(name, format);
+}
+
+/** What `[PATH]` or `-c` says. Throws {@link CommandFailure} when both say something. */
+export function givenPath({ args, value }: Pick<Invocation, 'args' | 'value'>): string | undefined {
+	const config = value('config');
+	const [argument] = args;
+	if (argument !== undefined && config !== undefined) {
+		throw new CommandFailure(
+			`Both ${quoted(argument)} and ${quoted(`--config ${config}`)} name a configuration; give one of them.`,
+		);
+	}
+	return argument ?? config;
 }
 
 /** As {@link configurationSource}, for commands that do nothing without a configuration. */

@@ -6,6 +6,7 @@ import {
 	ADAPTER_OPTION,
 	CONFIG_OPTION,
 	configurationSource,
+	givenPath,
 	LANGUAGE_RULE,
 	readConfiguration,
 } from '../configuration.ts';
@@ -55,6 +56,8 @@ export const run: Command = {
 
 async function runServer(invocation: Invocation, report: (report: StartReport) => void): Promise<number> {
 	const watch = invocation.flag('watch');
+	// A contradiction is one even where a saved document comes before both.
+	givenPath(invocation);
 	const saved = invocation.flag('resume') ? await savedConfiguration(stateFolder(process.env)) : undefined;
 	// A document that was saved follows no file: what a file says now is not what was being served.
 	const source = saved ? undefined : configurationSource(invocation);

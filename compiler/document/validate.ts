@@ -265,8 +265,9 @@ function otherSchema(): Diagnostic {
 		code: 'document/other-schema',
 		severity: 'error',
 		pointer: '/apps',
-		message: 'This is a document in the schema of another server: it has the key `apps`.',
-		hint: 'This server takes its own schema, with the keys `settings`, `upstreams`, `routes` and `sites`; adapt the Compatfile with `svc adapt`.',
+		message:
+			'This is a document in the schema of another server: it has the key `apps`. Taken is the schema of svc, with the keys `settings`, `upstreams`, `routes` and `sites`.',
+		hint: 'Adapt the Compatfile with `svc adapt`, or load it as it is, as `text/compatfile`.',
 	};
 }
 

@@ -123,6 +123,11 @@ changes('what does not fit is refused, and the old configuration goes on', async
 	const invalid = await one.ask('PATCH /config/sites/0/pipeline/1/handler', 'static_response');
 	assert.is(invalid.status, 400);
 	assert.is(invalid.json.error.code, 'invalid_config');
+	for (const line of ['POST /load', 'POST /config/']) {
+		const foreign = await one.ask(line, { apps: { http: {} } });
+		assert.is(foreign.status, 400);
+		assert.match(foreign.json.error.message, 'Taken is the schema of svc');
+	}
 	assert.is(await one.body(), 'two');
 });
 
@@ -284,6 +289,11 @@ resumed('what the API changed is saved, and --resume serves it again', async () 
 	await three.start();
 	assert.is(await three.body(), 'one', 'without --resume the file counts');
 	await three.server!.stop();
+	const env = { ...process.env, XDG_STATE_HOME: three.state };
+	const twice = ['run', '--resume', three.file, '-c', three.file];
+	const { status, stderr } = spawnSync(SVC, twice, { env, encoding: 'utf8', timeout: 10_000 });
+	assert.is(status, 1, 'a file is named twice even where neither counts');
+	assert.match(stderr, 'name a configuration; give one of them.');
 });
 
 changes.run();

@@ -79,6 +79,14 @@ parsing('global flags stand before the command', () => {
 	assert.throws(() => scan(['--nope', 'run']), /not a global flag/);
 });
 
+parsing('storage export may be two words, for help too', () => {
+	const words = ({ command, rest }: ReturnType<typeof scan>): string => [command, ...rest].join(' ');
+	assert.is(words(scan(['storage', 'export', '-o', '-'])), 'storage-export -o -');
+	assert.is(words(scan(['help', 'storage', 'import'])), 'help storage-import');
+	assert.is(words(scan(['help', 'storage'])), 'help storage');
+	assert.is(words(scan(['help', 'run', 'storage', 'export'])), 'help run storage export');
+});
+
 parsing.run();
 
 const definitions = suite('definitions of commands');
