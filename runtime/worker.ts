@@ -20,7 +20,7 @@ import { WorkerListener } from './listeners/worker-listener.ts';
 import { levelRank } from './logs/encoders.ts';
 import { UnknownEncoder } from './logs/log-format.ts';
 import { machineText } from './logs/machine-text.ts';
-import { ROW } from './metrics/counter-row.ts';
+import { counterRow, ROW } from './metrics/counter-row.ts';
 import { HttpObserver } from './metrics/http-observer.ts';
 import { overloadSlot } from './metrics/refusals.ts';
 import { SeriesPages } from './metrics/series-pages.ts';
@@ -106,7 +106,7 @@ class DataPlaneWorker implements ThreadState {
 		const stopsAt = (): number => Atomics.load(control, CONTROL_STOPS_AT) * 1000;
 		this.#facts = hostFacts(start.workingDirectory, start.environment, stopsAt);
 		this.#control = control;
-		this.row = new Float64Array(start.counters);
+		this.row = counterRow(start.counters);
 		this.#room = connectionRoom(descriptorLimit(), start.rows);
 		this.#leases = new ThreadLeases({
 			index: start.index,

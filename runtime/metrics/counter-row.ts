@@ -36,10 +36,21 @@ export const ROW_GAUGES: readonly number[] = [
 	...[FILE_ROW.keptBytes, FILE_ROW.heldOpen],
 ];
 
-/** Length of a row in slots: whole cache lines, so that threads do not write to one another's. */
+/** Length of a row in slots. */
 export const ROW_SLOTS = FILE_SLOTS_END;
+
+/**
+ * Bytes before and behind a row: memory comes at any sixteen bytes, and what another thread writes within the two cache
+ * lines that processors fetch together would take the row away with every request.
+ */
+const APART = 128;
 
 /** Memory of one row. */
 export function createCounterRow(): SharedArrayBuffer {
-	return new SharedArrayBuffer(ROW_SLOTS * Float64Array.BYTES_PER_ELEMENT);
+	return new SharedArrayBuffer(APART + ROW_SLOTS * Float64Array.BYTES_PER_ELEMENT + APART);
+}
+
+/** The row in its memory. */
+export function counterRow(memory: SharedArrayBuffer): Float64Array {
+	return new Float64Array(memory, APART, ROW_SLOTS);
 }

@@ -1,6 +1,6 @@
 /** What all data-plane threads have counted: live rows and pages, and what is left of threads that have died. */
 import type { SeriesAnnouncement } from '../threads/messages.ts';
-import { createCounterRow, ROW_GAUGES, ROW_SLOTS } from './counter-row.ts';
+import { counterRow, createCounterRow, ROW_GAUGES, ROW_SLOTS } from './counter-row.ts';
 import { SERIES_FAMILIES, type SeriesFamily, seriesSlots } from './families.ts';
 
 /** Labels of a series. */
@@ -34,7 +34,7 @@ export class ThreadTotals {
 	/** The row for a thread that starts at this index. */
 	begin(index: number): SharedArrayBuffer {
 		const buffer = createCounterRow();
-		this.#threads.set(index, { row: new Float64Array(buffer), pages: [] });
+		this.#threads.set(index, { row: counterRow(buffer), pages: [] });
 		return buffer;
 	}
 

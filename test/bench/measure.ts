@@ -105,7 +105,7 @@ async function sampleTask(
 		const servers: BenchServer[] = [];
 		try {
 			for (const contender of contenders) servers.push(await start(contender, backends, conditions));
-			for (const server of servers) await sampleLoad(server, task, { ...conditions, seconds: 1 });
+			for (const server of servers) await sampleLoad(server, task, { ...conditions, seconds: task.warmUp ?? 1 });
 			for (let round = 0; round < conditions.rounds; round++) {
 				for (const [index, server] of servers.entries())
 					samples[index]!.push(await sampleLoad(server, task, conditions));

@@ -60,8 +60,10 @@ export const RESPONDING: readonly LoadTask[] = [
 	{
 		name: '1,000 hosts with 20 routes each',
 		load: { kind: 'requests', path: '/route-19/', hosts: HOSTS },
+		warmUp: 3,
 		contenders: [
 			{ server: 'svc', configuration: port => svc(sites(HOSTS, port)) },
+			// Every host is this one's: it is asked with the same ones.
 			{ label: 'svc, one site', server: 'svc', configuration: port => svc(sites([''], port)) },
 			{
 				server: 'nginx',
@@ -81,6 +83,8 @@ export const RESPONDING: readonly LoadTask[] = [
 	{
 		name: 'two threads on two cores',
 		load: { kind: 'requests', path: '/' },
+		// Each thread compiles for itself, and gets half of the load or less while it does.
+		warmUp: 6,
 		contenders: [
 			{
 				label: 'svc, 2 threads',

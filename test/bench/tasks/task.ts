@@ -28,6 +28,8 @@ export interface LoadTask {
 	readonly name: string;
 	readonly load: RequestLoad | MessageLoad | StreamLoad | HandshakeLoad;
 	readonly contenders: readonly Contender[];
+	/** Seconds of load before anything is measured, while code is still compiled; 1 if left out. */
+	readonly warmUp?: number;
 	/** What our ratio should stay under, by the label of the other. */
 	readonly bounds?: { readonly [label: string]: number };
 }

@@ -1,7 +1,7 @@
 /** Counters of threads: sums, deaths, histograms. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { ROW } from '../../../runtime/metrics/counter-row.ts';
+import { counterRow, ROW } from '../../../runtime/metrics/counter-row.ts';
 import { HTTP_FAMILIES } from '../../../runtime/metrics/families.ts';
 import { HistogramText } from '../../../runtime/metrics/histogram-text.ts';
 import { MetricsRegistry } from '../../../runtime/metrics/metrics-registry.ts';
@@ -10,7 +10,7 @@ import { ThreadTotals } from '../../../runtime/metrics/thread-totals.ts';
 import { Random } from '../../compiler/syntax/random-text.ts';
 
 function thread(totals: ThreadTotals, index: number) {
-	const row = new Float64Array(totals.begin(index));
+	const row = counterRow(totals.begin(index));
 	const pages = new SeriesPages(
 		buffer => totals.addPage(index, buffer),
 		series => totals.addSeries(index, series),
