@@ -2,7 +2,8 @@
  * `GET /cache` → 200, an object: `bytes` that stored responses take and the `ceiling` that they may take, `entries`, what the
  * caches have done since the start (`hits`, `misses`, `stale`, `bypassed`, `revalidated`, `collapsed`, `stored`, `evicted`,
  * `purged`), and `stores`, one for each separate store, with its `disk` if it has one: responses `written`, `skipped` (too
- * much was waiting, or the disk took nothing), `recalled` into memory, `damaged`, and `failures` of the disk.
+ * much was waiting, or the disk took nothing), `recalled` into memory, `damaged`, `failures` of the disk, and `idle` while no
+ * responses are written, with the reason: `opening` (the folder is being read, or another process has it) or `failing`.
  *
  * `POST /cache/purge` with JSON `{"host":"example.com","path":"/a"}` removes one URL: with any query where the path names
  * none, on any port where the host names none. `{"tag":"t"}` removes what has a tag, `{"host":"example.com","prefix":"/a/"}`
@@ -10,8 +11,10 @@
  *
  * - 400, code `bad_request`: it is no JSON; `bad_value`: not an object of this form.
  * - 413, 415: see the codes.
+ * - 503, code `purge_not_kept`: it is gone from memory, but a disk could not be told: do it again.
  */
 import type { Exchange } from '../compiler/exchange/exchange.ts';
+import { PurgeNotKept } from '../runtime/cache/disk/disk-messages.ts';
 import type { PurgeSelection } from '../runtime/cache/purging.ts';
 import { type AdminEndpoint, answerJson } from './endpoint.ts';
 import { AdminError } from './errors.ts';
@@ -35,7 +38,11 @@ const STORE = {
 		disk: {
 			type: 'object',
 			description: 'The folder behind it.',
-			properties: { ...SIZES, ...DISK_EVENTS },
+			properties: {
+				...SIZES,
+				...DISK_EVENTS,
+				idle: { type: 'string', enum: ['opening', 'failing'], description: 'Why no responses are written.' },
+			},
 			required: [...Object.keys(SIZES), ...Object.keys(DISK_EVENTS)],
 			additionalProperties: false,
 		},
@@ -104,9 +111,13 @@ export const purgeCache: AdminEndpoint = {
 				type: 'application/json',
 				schema: { type: 'object', properties: { purged: count }, required: ['purged'], additionalProperties: false },
 			},
-			errors: ['bad_request', 'bad_value', 'body_too_large', 'unsupported_media_type'],
+			errors: ['bad_request', 'bad_value', 'body_too_large', 'unsupported_media_type', 'purge_not_kept'],
 			run: async (x, { runtime }) => {
-				const purged = await runtime.purge(await readSelection(x));
+				const selection = await readSelection(x);
+				const purged = await runtime.purge(selection).catch((error: Error) => {
+					if (error instanceof PurgeNotKept) throw new AdminError(503, 'purge_not_kept', error.message);
+					throw error;
+				});
 				answerJson(x, 200, JSON.stringify({ purged }));
 			},
 		},

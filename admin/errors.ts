@@ -39,6 +39,11 @@ export const ADMIN_ERRORS = {
 	confirmation_pending: { status: 409, description: 'A load waits for its confirmation.' },
 	nothing_to_confirm: { status: 404, description: 'There is no load to confirm or to take back.' },
 	load_failed: { status: 503, description: 'The configuration is valid, but the threads could not take it over.' },
+	purge_not_kept: {
+		status: 503,
+		description:
+			'It is purged from memory, but the disk of a cache could not be told: it may come back after a restart.',
+	},
 	not_ready: { status: 503, description: 'Not every listener is bound, or a stop has begun.' },
 	internal: { status: 500, description: 'A defect of the server.' },
 } as const;

@@ -5,7 +5,7 @@ import type { LogLevel } from '../threads/messages.ts';
 import type { CacheWatcher } from '../threads/shared-rows.ts';
 import { CacheMemory } from './cache-memory.ts';
 import { folderSeed, lockFolder } from './disk/disk-folder.ts';
-import type { DiskErrand, DiskNews } from './disk/disk-messages.ts';
+import { type DiskErrand, type DiskNews, PurgeNotKept } from './disk/disk-messages.ts';
 import { type DiskReport, DiskTier } from './disk/disk-tier.ts';
 import { endFetchesOf } from './fetch-turns.ts';
 import { BLOCK, WORD } from './memory-layout.ts';
@@ -144,13 +144,23 @@ export class CacheBoard implements CacheWatcher {
 		}));
 	}
 
-	/** Removes what is selected from every store; resolves to how many responses that were. No thread serves them any more. */
+	/**
+	 * Removes what is selected from every store; resolves to how many responses that were. No thread serves them any more.
+	 * Throws PurgeNotKept when that is so until a restart only.
+	 */
 	async purge(selection: PurgeSelection): Promise<number> {
 		let purged = 0;
+		let failure: PurgeNotKept | undefined;
 		for (const { memory, disk } of this.#stores.values()) {
 			const fromMemory = (): Promise<number> => purgeMemory(memory, selection);
-			purged += disk === undefined ? await fromMemory() : await disk.purge(selection, fromMemory);
+			try {
+				purged += disk === undefined ? await fromMemory() : await disk.purge(selection, fromMemory);
+			} catch (error) {
+				if (!(error instanceof PurgeNotKept)) throw error;
+				failure = error;
+			}
 		}
+		if (failure !== undefined) throw failure;
 		return purged;
 	}
 

@@ -147,13 +147,14 @@ function seconds(): number {
 	return (Date.now() / 1000) | 0;
 }
 
-/** Waits for another's promise for a bounded time. */
-function within(promise: Promise<void>, milliseconds: number): Promise<void> {
+/** Resolves once a promise has settled, or the time is over. */
+export function within(promise: Promise<void>, milliseconds: number): Promise<void> {
 	return new Promise(resolve => {
 		const timer = setTimeout(resolve, milliseconds);
-		void promise.then(() => {
+		const end = (): void => {
 			clearTimeout(timer);
 			resolve();
-		});
+		};
+		promise.then(end, end);
 	});
 }

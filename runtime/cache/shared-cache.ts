@@ -11,7 +11,7 @@ import type {
 } from '../../compiler/exchange/response-cache.ts';
 import { CacheMemory, type EntryHashes } from './cache-memory.ts';
 import { EntryWriter } from './entry-writer.ts';
-import { FetchTurns } from './fetch-turns.ts';
+import { FetchTurns, within } from './fetch-turns.ts';
 import { type AtHand, HeadsAtHand } from './heads-at-hand.ts';
 import { hashKey, type KeyHash, plainPath, urlText } from './key-hash.ts';
 import { BLOCK, ENTRY, LIVE } from './memory-layout.ts';
@@ -61,6 +61,12 @@ interface Known extends AtHand {
 	readonly responses: StoredResponse[];
 }
 
+/** Times that a bucket is looked at which others change. */
+const MOST_LOOKS = 8;
+
+/** Milliseconds that a request waits for what is on disk. */
+const LONGEST_RECALL = 1000;
+
 /** Milliseconds between two confirmations that are written to disk, where the second one says nothing new. */
 const CONFIRMED_SHORTLY = 60_000;
 
@@ -74,7 +80,7 @@ export interface DiskPort {
 	removed(key: string): void;
 	/** Resolves once nothing of the URL comes back. */
 	invalidated(host: string, path: string, query: string | undefined): Promise<void>;
-	/** Resolves once what is on disk of a key is in memory. */
+	/** Settles once what is on disk of a key is in memory. */
 	recall(key: string): Promise<void>;
 }
 
@@ -134,7 +140,8 @@ export class SharedCache implements ResponseCache {
 		if (this.#disk === undefined) return undefined;
 		const under = this.#recalls.get(key);
 		if (under !== undefined || !this.#memory.mayBeOnDisk(hashKey(key, this.#memory.seed).a)) return under;
-		const recall = this.#disk.recall(key).finally(() => this.#recalls.delete(key));
+		// Nobody waits for a disk that is slower than an origin may be, or whose answer does not come at all.
+		const recall = within(this.#disk.recall(key), LONGEST_RECALL).finally(() => this.#recalls.delete(key));
 		this.#recalls.set(key, recall);
 		return recall;
 	}
@@ -274,17 +281,28 @@ export class SharedCache implements ResponseCache {
 		return known.responses;
 	}
 
-	/** The response of an entry is whole; false when it was purged while it came. */
+	/** The response of an entry is whole; false when it was purged while it came, or there is a newer one. */
 	#publish(head: CachedHead, entry: number): boolean {
 		const memory = this.#memory;
-		const replaced = this.#replacedBy(head);
+		const bucket = memory.bucketOf(hashKey(head.key, memory.seed).a);
 		const serial = memory.serial(entry);
-		const published = memory.locked(() => {
-			if (memory.isBroken || memory.field(entry, ENTRY.doomed) !== 0) return false;
-			for (const old of replaced) if (memory.serial(old.entry) === old.serial) memory.remove(old.entry);
-			memory.publish(entry);
-			return true;
-		});
+		let published = false;
+		for (let tries = 0, settled = false; !settled; tries++) {
+			const version = memory.version(bucket);
+			const replaced = this.#replacedBy(head);
+			const now = Date.now();
+			// One of the future tells of a clock that was set back.
+			const isLate = replaced.some(({ head: { storedAt } }) => storedAt > head.storedAt && storedAt <= now);
+			memory.locked(() => {
+				// Another thread has published the same meanwhile.
+				if (memory.version(bucket) !== version && tries < MOST_LOOKS) return;
+				settled = true;
+				if (isLate || memory.isBroken || memory.field(entry, ENTRY.doomed) !== 0) return;
+				for (const old of replaced) if (memory.serial(old.entry) === old.serial) memory.remove(old.entry);
+				memory.publish(entry);
+				published = true;
+			});
+		}
 		if (published) this.#disk?.stored(head.key, entry, serial);
 		return published;
 	}
@@ -295,7 +313,7 @@ export class SharedCache implements ResponseCache {
 		const same = all.filter(({ head: { selecting } }) => selecting.join('\n') === head.selecting.join('\n'));
 		if (all.length - same.length < MOST_VARIANTS) return same;
 		const oldest = all.reduce((a, b) => (a.head.storedAt <= b.head.storedAt ? a : b));
-		return [...same, oldest];
+		return oldest.head.storedAt <= head.storedAt ? [...same, oldest] : all;
 	}
 
 	#pin(entry: number, serial: number): boolean {

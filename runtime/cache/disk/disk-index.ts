@@ -101,6 +101,26 @@ export class DiskIndex {
 		return this.#removeAll(this.#ofKey(a, b));
 	}
 
+	/** Removes one variant of a key; how many responses that were. */
+	forgetVariant(a: number, b: number, variant: number): number {
+		return this.#removeAll(this.#ofKey(a, b).filter(row => this.#rows[row * ROW.length + ROW.variant] === variant));
+	}
+
+	/** Removes responses by the first half of their key's hash; the keys that they had. */
+	forgetWhere(isMeant: (a: number) => boolean): readonly (readonly [a: number, b: number])[] {
+		const rows: number[] = [];
+		const keys: (readonly [number, number])[] = [];
+		for (let row = 1; row <= this.#used; row++) {
+			const at = row * ROW.length;
+			const a = this.#rows[at + ROW.a]!;
+			if (this.#rows[at + ROW.segment] === 0 || !isMeant(a)) continue;
+			rows.push(row);
+			keys.push([a, this.#rows[at + ROW.b]!]);
+		}
+		this.#removeAll(rows);
+		return keys;
+	}
+
 	forgetUrl(url: number): number {
 		const found: number[] = [];
 		for (let row = this.#urls[url & (this.#urls.length - 1)]!; row !== 0; ) {

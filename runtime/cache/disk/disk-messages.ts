@@ -1,4 +1,4 @@
-/** What request threads tell and ask the main thread about the disk tier of a cache. */
+/** What request threads tell and ask the main thread about the disk tier of a cache, and how it refuses. */
 
 /** What is told. */
 export type DiskNews =
@@ -18,3 +18,10 @@ export type DiskErrand =
 			readonly path: string;
 			readonly query: string | undefined;
 	  };
+
+/** A purge is done in memory, but the disk could not be told: what was purged may come back after a restart. */
+export class PurgeNotKept extends Error {
+	constructor(cause: Error) {
+		super(`It is purged from memory, but the disk of the cache could not be told: ${cause.message}`, { cause });
+	}
+}

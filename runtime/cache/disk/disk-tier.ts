@@ -9,44 +9,27 @@
  * purged, invalidated or replaced is written down too, before the purge is answered.
  */
 import { crc32 } from 'node:zlib';
-import { isStream } from '../../../compiler/exchange/body.ts';
 import type { CachedHead } from '../../../compiler/exchange/response-cache.ts';
 import type { StoreLock } from '../../storage/store.ts';
 import { hashKey, plainPath, urlText } from '../key-hash.ts';
 import { LockLost } from '../memory-lock.ts';
 import { compileSelection, type PurgeSelection, type Selects, withoutQuery } from '../purging.ts';
-import type { SharedCache, StoredResponse } from '../shared-cache.ts';
+import type { SharedCache } from '../shared-cache.ts';
 import { DiskIndex, type DiskPlace } from './disk-index.ts';
-import {
-	type DiskRecord,
-	encodeRecord,
-	FOR_EVER,
-	isBefore,
-	KIND,
-	keepUntilOf,
-	type Place,
-	recordBytes,
-} from './disk-record.ts';
+import { PurgeNotKept } from './disk-messages.ts';
+import { type DiskRecord, FOR_EVER, isBefore, KIND, keepUntilOf, type Place } from './disk-record.ts';
+import { DiskWriter } from './disk-writer.ts';
+import { type Forgotten, ForgottenLines } from './forgotten-lines.ts';
+import { KeyMarks } from './key-marks.ts';
 import { readRecord, recoverSegment } from './recovery.ts';
 import { type CatalogRow, SegmentFiles } from './segment-files.ts';
 
-/** Bytes and responses that wait to be written at most: what comes then is not written. */
-const MOST_WAITING_BYTES = 32 * 1024 * 1024;
-const MOST_WAITING = 4096;
-/** Bytes of a body that is written, at most: writing one must not keep others waiting for long. */
-const LONGEST_BODY = 16 * 1024 * 1024;
-/** Bytes that are gathered for one write. */
-const BATCH = 256 * 1024;
 /** Responses that are read at once, at most. */
 const MOST_READS = 64;
 /** Purges by tag and prefix that are remembered; with one more the older responses are given up. */
 const MOST_PURGES = 256;
 /** Responses of a folder at most: their places take memory. */
 const MOST_RESPONSES = 4_194_304;
-/** Removals that are remembered until the folder is open; with more of them everything in it goes. */
-const MOST_BEFORE = 10_000;
-/** Milliseconds without writing after a write has failed. */
-const PAUSE = 30_000;
 /** Milliseconds between two attempts to get a folder that another process has. */
 const RETRY = 2000;
 
@@ -76,157 +59,159 @@ export interface DiskReport {
 	readonly recalled: number;
 	readonly damaged: number;
 	readonly failures: number;
+	/** Why nothing is being written; undefined when responses are. */
+	readonly idle: 'opening' | 'failing' | undefined;
 }
 
 /** A purge that is not written yet is for everything that is. */
 const TO_COME: Place = { segment: Number.POSITIVE_INFINITY, offset: 0 };
 
-/** A record on its way to the disk. */
-interface Waiting {
-	readonly record: DiskRecord;
-	readonly head: Buffer;
-	/** Undefined for what takes responses away. */
-	readonly response: StoredResponse | undefined;
-	readonly release: () => void;
-	readonly written: (place: Place | undefined) => void;
-	/** It was purged while it waited: it is on disk, but not there. */
-	cancelled: boolean;
-}
+/** What a tier does with its folder: waits for another process, reads what is there, uses it, or has done with it. */
+type State = 'waiting' | 'opening' | 'open' | 'closed';
 
 /** The tier. */
 export class DiskTier {
 	readonly #with: DiskSurroundings;
 	readonly #files: SegmentFiles;
 	readonly #index: DiskIndex;
+	readonly #writer: DiskWriter;
+	readonly #lines: ForgottenLines;
 	readonly #seed: number;
 	/** Purges that look at heads; each is for what stands before it. */
 	readonly #purges: { place: Place; readonly selects: Selects }[] = [];
 	/** Purges that have not been through the memory yet: what they select is not written. */
 	readonly #underWay = new Set<Selects>();
 	readonly #recalls = new Map<string, Promise<void>>();
-	readonly #counts = { written: 0, skipped: 0, recalled: 0, damaged: 0, failures: 0 };
-	#waiting: Waiting[] = [];
-	#writing: readonly Waiting[] = [];
-	#waitingBytes = 0;
+	readonly #counts = { recalled: 0, damaged: 0, refused: 0 };
 	/** What stands before it is given up. */
 	#horizon: Place = { segment: 0, offset: 0 };
-	/** What was taken away before the folder was open; undefined when that was too much to be remembered. */
-	#before: (() => Promise<void>)[] | undefined = [];
-	#isOpen = false;
-	#closed = false;
-	#paused = false;
+	/** Keys of which memory got something newer before the folder was open. */
+	#newer: KeyMarks | undefined = new KeyMarks();
+	#state: State = 'waiting';
+	#isGivenBack = false;
+	/** Ends the time between two attempts to get the folder. */
+	#endWait: () => void = () => {};
 	#lock: StoreLock | undefined;
-	#writer: Promise<void> | undefined;
 	readonly #opened: Promise<void>;
+	/** What was taken away before the folder was open is being written down. */
+	#obeying: Promise<void> = Promise.resolve();
 	/** Resolves once the folder is given back. */
 	readonly closed: Promise<void>;
 	#givenBack: () => void;
 
 	/** Begins to open the folder, once `after` has settled. */
 	constructor(surroundings: DiskSurroundings, after: Promise<unknown>) {
+		const { cache, folder, size } = surroundings;
 		this.#with = surroundings;
-		this.#seed = surroundings.cache.seed;
-		this.#files = new SegmentFiles(surroundings.folder, surroundings.size, segment => {
-			this.#index.forgetSegment(segment);
-		});
+		this.#seed = cache.seed;
+		this.#files = new SegmentFiles(
+			...([folder, size, (segment: number) => this.#index.forgetSegment(segment)] as const),
+			error => this.#writer.failed(error),
+		);
 		this.#index = new DiskIndex(surroundings.changed);
+		this.#lines = new ForgottenLines(folder);
 		const { promise, resolve } = Promise.withResolvers<void>();
 		this.closed = promise;
 		this.#givenBack = resolve;
-		this.#opened = after.then(() => this.#open()).catch(error => this.#failed(error));
+		this.#opened = after.then(() => this.#open()).catch(error => this.#writer.failed(error));
+		this.#writer = new DiskWriter(
+			{
+				...{ files: this.#files, cache },
+				put: (record, place) => this.#index.add({ ...record, ...place }),
+				check: () => {
+					if (this.#lock === undefined || this.#lock.lost.aborted) throw new Error('The folder is not this process’s.');
+				},
+				settled: async () => {
+					while (this.#index.size > MOST_RESPONSES && (await this.#files.dropOldest()));
+					if (this.#files.isLeftOver && !this.#writer.isPaused) await this.#files.dropLeftOver();
+				},
+				log: (level, message, fields) => surroundings.log(level, message, { folder, ...fields }),
+			},
+			this.#opened,
+		);
 	}
 
 	report(): DiskReport {
 		const { size: ceiling } = this.#with;
-		return { bytes: this.#files.bytes, ceiling, entries: this.#index.size, ...this.#counts };
+		const { written, skipped, failures } = this.#writer.counts;
+		const { recalled, damaged, refused } = this.#counts;
+		return {
+			...{ bytes: this.#files.bytes, ceiling, entries: this.#index.size },
+			...{ written, skipped: skipped + refused, recalled, damaged, failures },
+			idle: this.#writer.isPaused ? 'failing' : this.#isOpen ? undefined : 'opening',
+		};
 	}
 
 	/** A thread has stored a response: it is to be written. */
 	stored(key: string, entry: number, serial: number): void {
-		if (!this.#isOpen) return;
+		if (!this.#isOpen) {
+			// What is on disk of it is older.
+			void this.removed(key);
+			return;
+		}
 		const { cache } = this.#with;
 		try {
 			const response = cache.responseAt(key, entry, serial);
 			const held = response && cache.hold(response);
-			if (response === undefined || held === undefined) return;
-			const release = (): void => letGo(held);
-			const head = Buffer.from(JSON.stringify(response.head), 'utf8');
-			const record = this.#recordOf(KIND.put, this.#hashesOf(response.head), head.byteLength, response.length);
-			const tooMuch =
-				this.#paused ||
-				this.#isBeingPurged(response.head) ||
-				response.length > Math.min(LONGEST_BODY, this.#files.segmentBytes / 2) ||
-				this.#waiting.length >= MOST_WAITING ||
-				this.#waitingBytes + response.length > MOST_WAITING_BYTES;
-			if (tooMuch) {
-				release();
-				this.#counts.skipped++;
-				// What is on disk of it is older.
+			if (response === undefined || held === undefined) {
 				void this.removed(key);
 				return;
 			}
-			const keepUntil = keepUntilOf(response.head);
-			const whole = { ...record, headSum: crc32(head), keepUntil };
-			this.#enqueue({ record: whole, head, response, release, written: () => {}, cancelled: false });
+			const release = (): void => letGo(held);
+			const head = Buffer.from(JSON.stringify(response.head), 'utf8');
+			const record = this.#recordOf(KIND.put, this.#hashesOf(response.head), head.byteLength, response.length);
+			const whole = { ...record, headSum: crc32(head), keepUntil: keepUntilOf(response.head) };
+			const { a, b, variant } = record;
+			// Memory may lose the new one before it is written: the old one must not come back then.
+			const older = this.#index.forgetVariant(a, b, variant) > 0;
+			const failed = (): void => {
+				if (older) void this.#forget(KIND.forgetKey, { a, b }, 1).catch(() => {});
+			};
+			const isRefused = this.#isBeingPurged(response.head);
+			if (isRefused) this.#counts.refused++;
+			if (!isRefused && this.#writer.put(whole, head, response, release, failed)) return;
+			release();
+			failed();
 		} catch (error) {
 			if (!(error instanceof LockLost)) throw error;
 		}
 	}
 
-	/** What is on disk of a key does not hold any more. */
+	/** What is on disk of a key does not hold any more. Never rejects. */
 	async removed(key: string): Promise<void> {
-		if (await this.#isLater(() => this.removed(key))) return;
 		const { a, b } = hashKey(key, this.#seed);
-		const meant = (record: DiskRecord): boolean => record.a === a && record.b === b;
-		await this.#forget(KIND.forgetKey, { a, b }, meant, this.#index.forgetKey(a, b));
+		if (this.#state === 'waiting' || this.#state === 'opening') this.#newer?.add(a);
+		else await this.#takeAway({ key: [a, b] }, false).catch(() => {});
 	}
 
-	/** A URL was changed; resolves once that is written down. */
+	/** A URL was changed; resolves once that is written down. Never rejects: who has changed it has done so. */
 	async invalidated(host: string, path: string, query: string | undefined): Promise<void> {
-		if (await this.#isLater(() => this.invalidated(host, path, query))) return;
-		const url = hashKey(urlText(host, path, query), this.#seed).a;
-		await this.#forget(KIND.forgetUrl, { url }, record => record.url === url, this.#index.forgetUrl(url));
+		await this.#takeAway({ url: [host, path, query ?? null] }, false).catch((error: Error) => {
+			const { folder } = this.#with;
+			this.#with.log('warn', 'the disk of the cache may have what was changed', { folder, reason: error.message });
+		});
 	}
 
 	/**
 	 * Resolves once nothing that is selected comes back, not even after a crash of the machine. `fromMemory` takes it out of
-	 * the memory; what a thread stores there until then would be written behind the purge.
+	 * the memory; what a thread stores there until then would be written behind the purge. Throws PurgeNotKept when it is
+	 * gone from memory only.
 	 */
 	async purge<T>(selection: PurgeSelection, fromMemory: () => Promise<T>): Promise<T> {
 		const selects = compileSelection(selection);
 		this.#underWay.add(selects);
 		try {
 			// First what could come back.
-			await this.#purgeFiles(selection, selects);
-			return await fromMemory();
+			const failure = await this.#takeAway({ purge: selection }, true).then(
+				() => undefined,
+				(error: Error) => error,
+			);
+			const purged = await fromMemory();
+			if (failure !== undefined) throw new PurgeNotKept(failure);
+			return purged;
 		} finally {
 			this.#underWay.delete(selects);
 		}
-	}
-
-	#isBeingPurged(head: CachedHead): boolean {
-		for (const selects of this.#underWay) if (selects(head)) return true;
-		return false;
-	}
-
-	async #purgeFiles(selection: PurgeSelection, selects: Selects): Promise<void> {
-		if (await this.#isLater(() => this.#purgeFiles(selection, selects))) return;
-		if ('path' in selection) {
-			// Those of other hosts go too: they are asked for again.
-			const path = hashKey(plainPath(withoutQuery(selection.path)), this.#seed).a;
-			await this.#forget(KIND.forgetPath, { path }, record => record.path === path, this.#index.forgetPath(path));
-		} else {
-			const head = Buffer.from(JSON.stringify(selection), 'utf8');
-			const record = this.#recordOf(KIND.purge, {}, head.byteLength, 0);
-			const purge = this.#remember(TO_COME, selection);
-			for (const one of [...this.#waiting, ...this.#writing]) {
-				if (one.response && selects(one.response.head)) one.cancelled = true;
-			}
-			await this.#write({ ...record, headSum: crc32(head) }, head, place => {
-				purge.place = place;
-			});
-		}
-		await this.#files.sync().catch(() => {});
 	}
 
 	/** Brings what is on disk of a key back into memory. */
@@ -241,40 +226,143 @@ export class DiskTier {
 		return recall;
 	}
 
-	/** Writes what waits, and gives the folder back. */
+	/** Writes what waits, and gives the folder back. What is taken away from now on stands beside the segments. */
 	async close(): Promise<void> {
-		this.#closed = true;
+		if (this.#state === 'closed') return this.closed;
+		this.#state = 'closed';
+		this.#endWait();
 		await this.#opened;
-		this.#isOpen = false;
-		await this.#writer;
+		await this.#obeying;
+		await this.#writer.idle();
 		await this.#files.close();
+		await this.#lines.close();
 		await this.#lock?.release();
+		this.#isGivenBack = true;
 		this.#givenBack();
+	}
+
+	/** Open, and this process's. */
+	get #isOpen(): boolean {
+		return this.#state === 'open' && this.#lock?.lost.aborted === false;
+	}
+
+	/** Takes something away from the folder, whoever has it; resolves once that outlives this process, with `sync` the machine. */
+	async #takeAway(forgotten: Forgotten, sync: boolean): Promise<void> {
+		for (;;) {
+			if (this.#is('opening')) await this.#opened;
+			const wasOpen = this.#isOpen;
+			if (wasOpen && (await this.#isObeyed(forgotten, sync))) return;
+			await this.#lines.add(forgotten, sync);
+			// Otherwise the folder's lines may have been read just before.
+			if (wasOpen || !(this.#is('opening') || this.#isOpen)) break;
+		}
+		if (this.#isGivenBack) await this.#lines.close();
+	}
+
+	/** False when the segments could neither say so nor be removed. */
+	async #isObeyed(forgotten: Forgotten, sync: boolean): Promise<boolean> {
+		try {
+			if ((await this.#obey(forgotten)) !== 'gone' && sync) await this.#files.sync();
+			// What should be gone already may have it.
+			return !this.#files.isLeftOver || (await this.#files.dropLeftOver());
+		} catch (error) {
+			this.#writer.failed(error as Error);
+			return this.#lock?.lost.aborted === false && this.#files.dropAll();
+		}
+	}
+
+	#is(state: State): boolean {
+		return this.#state === state;
+	}
+
+	/** Takes it out of the index and of what waits, at once; then writes it down where there was anything. */
+	#obey(forgotten: Forgotten): Promise<Place | 'gone' | undefined> {
+		if ('everything' in forgotten) throw new Error('Nothing is left that could say so.');
+		if ('key' in forgotten) {
+			const [a, b] = forgotten.key;
+			return this.#forget(KIND.forgetKey, { a, b }, this.#index.forgetKey(a, b));
+		}
+		if ('url' in forgotten) {
+			const [host, path, query] = forgotten.url;
+			const url = hashKey(urlText(host, path, query ?? undefined), this.#seed).a;
+			return this.#forget(KIND.forgetUrl, { url }, this.#index.forgetUrl(url));
+		}
+		const selection = forgotten.purge;
+		if ('path' in selection) {
+			// Those of other hosts go too: they are asked for again.
+			const path = hashKey(plainPath(withoutQuery(selection.path)), this.#seed).a;
+			return this.#forget(KIND.forgetPath, { path }, this.#index.forgetPath(path));
+		}
+		return this.#forgetSelected(selection);
+	}
+
+	async #forgetSelected(selection: PurgeSelection): Promise<Place | 'gone'> {
+		const head = Buffer.from(JSON.stringify(selection), 'utf8');
+		const purge = this.#remember(TO_COME, selection);
+		this.#writer.cancel((_, of) => purge.selects(of));
+		const place = await this.#writer.forget(
+			{ ...this.#recordOf(KIND.purge, {}, head.byteLength, 0), headSum: crc32(head) },
+			head,
+		);
+		if (place !== 'gone') purge.place = place;
+		return place;
+	}
+
+	/** `removed` responses have gone from the index; those that wait go, too. Writes that down if there were any. */
+	async #forget(
+		kind: number,
+		hashes: { readonly [hash in 'a' | 'b' | 'url' | 'path']?: number },
+		removed: number,
+	): Promise<Place | 'gone' | undefined> {
+		const names = Object.keys(hashes) as (keyof typeof hashes)[];
+		const waited = this.#writer.cancel(record => names.every(name => record[name] === hashes[name]));
+		return removed > 0 || waited ? this.#writer.forget(this.#recordOf(kind, hashes, 0, 0)) : undefined;
 	}
 
 	async #open(): Promise<void> {
 		for (let told = false; ; told = true) {
-			this.#lock = this.#closed ? undefined : await this.#with.lock();
-			if (this.#lock !== undefined || this.#closed) break;
+			this.#lock = this.#is('closed') ? undefined : await this.#with.lock();
+			if (this.#lock !== undefined || this.#is('closed')) break;
 			if (!told) this.#with.log('warn', 'another process has the folder of the cache', { folder: this.#with.folder });
-			await new Promise(resolve => setTimeout(resolve, RETRY).unref());
+			const retry = Promise.withResolvers<void>();
+			this.#endWait = retry.resolve;
+			setTimeout(retry.resolve, RETRY).unref();
+			await retry.promise;
 		}
-		if (this.#lock === undefined) return;
-		this.#lock.lost.addEventListener('abort', () => {
-			this.#isOpen = false;
-		});
+		if (this.#lock === undefined || this.#is('closed')) return;
+		this.#state = 'opening';
+		try {
+			await this.#readFolder();
+		} catch (error) {
+			if (this.#is('opening')) this.#state = 'waiting';
+			throw error;
+		}
+	}
+
+	async #readFolder(): Promise<void> {
 		const begun = performance.now();
 		for (const segment of await this.#files.list()) {
 			await recoverSegment(this.#files, segment, row => this.#recover(segment, row));
-			if (this.#closed) return;
+			if (this.#is('closed')) return;
 		}
 		while (this.#files.bytes > this.#with.size && (await this.#files.dropOldest()));
-		this.#isOpen = !this.#lock.lost.aborted;
-		const before = this.#before;
-		this.#before = [];
-		if (before === undefined) await this.#files.dropAll();
+		const { forgotten, files } = await this.#lines.read();
+		if (forgotten.some(one => 'everything' in one) && !(await this.#files.dropAll())) {
+			throw new Error('What is to be taken away cannot be removed.');
+		}
+		if (this.#is('closed')) return;
+		this.#state = 'open';
 		// Each takes out of the index at once what it is for; nobody has found it there yet.
-		else for (const forget of before) void forget();
+		const obeyed = forgotten.filter(one => !('everything' in one)).map(one => this.#obey(one));
+		const newer = this.#newer;
+		this.#newer = undefined;
+		for (const [a, b] of newer === undefined ? [] : this.#index.forgetWhere(hash => newer.has(hash))) {
+			obeyed.push(this.#writer.forget(this.#recordOf(KIND.forgetKey, { a, b }, 0, 0)));
+		}
+		this.#obeying = Promise.all(obeyed)
+			.then(() => this.#files.sync())
+			.then(() => this.#lines.remove(files))
+			.catch(error => this.#writer.failed(error));
 		const ms = Math.round(performance.now() - begun);
 		const found = { responses: this.#index.size, bytes: this.#files.bytes, ms };
 		this.#with.log('info', 'the disk of the cache is open', found);
@@ -338,7 +426,7 @@ export class DiskTier {
 		}
 	}
 
-	#remember(place: Place, selection: PurgeSelection): { place: Place } {
+	#remember(place: Place, selection: PurgeSelection): { place: Place; readonly selects: Selects } {
 		const purge = { place, selects: compileSelection(selection) };
 		this.#purges.push(purge);
 		if (this.#purges.length > MOST_PURGES) {
@@ -350,129 +438,12 @@ export class DiskTier {
 		return purge;
 	}
 
-	/** True when the folder is not open: what is to be taken away then is remembered. Waits for one that is being read. */
-	async #isLater(forget: () => Promise<void>): Promise<boolean> {
-		if (!this.#isOpen && this.#lock !== undefined && !this.#closed) await this.#opened;
-		if (this.#isOpen) return false;
-		if (this.#before !== undefined && this.#before.length >= MOST_BEFORE) this.#before = undefined;
-		this.#before?.push(forget);
-		return true;
+	#isBeingPurged(head: CachedHead): boolean {
+		for (const selects of this.#underWay) if (selects(head)) return true;
+		return false;
 	}
 
-	/** Takes responses out of the index and of what waits; writes that down if there were any. */
-	async #forget(
-		kind: number,
-		hashes: Partial<DiskRecord>,
-		meant: (record: DiskRecord) => boolean,
-		removed: number,
-	): Promise<void> {
-		let any = removed > 0;
-		for (const one of [...this.#waiting, ...this.#writing]) {
-			if (one.response === undefined || !meant(one.record)) continue;
-			one.cancelled = true;
-			any = true;
-		}
-		if (any && !this.#closed) await this.#write(this.#recordOf(kind, hashes, 0, 0), Buffer.alloc(0));
-	}
-
-	#write(record: DiskRecord, head: Buffer, at?: (place: Place) => void): Promise<void> {
-		return new Promise(resolve => {
-			const written = (place: Place | undefined): void => {
-				if (place !== undefined) at?.(place);
-				resolve();
-			};
-			this.#enqueue({ record, head, written, response: undefined, release: () => {}, cancelled: false });
-		});
-	}
-
-	#enqueue(one: Waiting): void {
-		this.#waiting.push(one);
-		this.#waitingBytes += one.record.bodyBytes;
-		this.#writer ??= this.#writeAll().finally(() => {
-			this.#writer = undefined;
-		});
-	}
-
-	async #writeAll(): Promise<void> {
-		await this.#opened;
-		while (this.#waiting.length > 0) {
-			const batch: Waiting[] = [];
-			const pieces: Uint8Array[] = [];
-			let bytes = 0;
-			while (this.#waiting.length > 0 && bytes < BATCH) {
-				const one = this.#waiting.shift()!;
-				this.#waitingBytes -= one.record.bodyBytes;
-				if (one.cancelled) {
-					one.release();
-					one.written(undefined);
-					continue;
-				}
-				batch.push(one);
-				this.#writing = batch;
-				const body = await this.#bodyOf(one);
-				const bodySum = body.reduce((sum, piece) => crc32(piece, sum), 0);
-				pieces.push(encodeRecord({ ...one.record, bodySum }), one.head, ...body);
-				bytes += one.record.headBytes + one.record.bodyBytes;
-			}
-			if (batch.length > 0) await this.#append(batch, pieces);
-			this.#writing = [];
-		}
-	}
-
-	/** The body as it was when it was stored: it is held where it is. */
-	async #bodyOf({ response, release }: Waiting): Promise<Uint8Array[]> {
-		if (response === undefined || response.length === 0) {
-			release();
-			return [];
-		}
-		const body = this.#with.cache.body(response, 0, response.length)!;
-		const pieces: Uint8Array[] = [];
-		if (isStream(body)) {
-			for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
-				pieces.push(Buffer.from(piece));
-				// A piece at a time: the main thread has other work.
-				await new Promise(resolve => setImmediate(resolve));
-			}
-		} else pieces.push(typeof body === 'string' ? Buffer.from(body, 'latin1') : body!);
-		release();
-		return pieces;
-	}
-
-	async #append(batch: readonly Waiting[], pieces: readonly Uint8Array[]): Promise<void> {
-		try {
-			if (!this.#lock || this.#lock.lost.aborted || this.#paused) throw new Error('The disk takes nothing now.');
-			const { segment, offset } = await this.#files.append(pieces);
-			let at = offset;
-			for (const { record, cancelled, written } of batch) {
-				this.#files.note({ ...record, offset: at });
-				written({ segment, offset: at });
-				if (record.kind === KIND.put && !cancelled) this.#index.add({ ...record, segment, offset: at });
-				if (record.kind === KIND.put) this.#counts.written++;
-				at += recordBytes(record);
-			}
-			while (this.#index.size > MOST_RESPONSES && (await this.#files.dropOldest()));
-		} catch (error) {
-			this.#failed(error as Error);
-			for (const { record } of batch) if (record.kind === KIND.put) this.#counts.skipped++;
-			// What cannot be taken away by a record goes with all the rest.
-			const forgets = batch.some(({ record }) => record.kind !== KIND.put);
-			if (forgets && this.#lock?.lost.aborted === false) await this.#files.dropAll();
-			for (const { written } of batch) written(undefined);
-		}
-	}
-
-	/** Nothing is written for a while: the disk may be full. */
-	#failed(error: Error): void {
-		if (this.#paused) return;
-		this.#counts.failures++;
-		this.#paused = true;
-		setTimeout(() => {
-			this.#paused = false;
-		}, PAUSE).unref();
-		this.#with.log('warn', 'the disk of the cache takes nothing', { folder: this.#with.folder, reason: error.message });
-	}
-
-	#hashesOf({ key, host, path, query, selecting }: CachedHead): Partial<DiskRecord> {
+	#hashesOf({ key, host, path, query, selecting }: CachedHead) {
 		const seed = this.#seed;
 		return {
 			...hashKey(key, seed),

@@ -11,6 +11,8 @@ import type { DiskRecord } from './disk-record.ts';
 const LEAST_SEGMENT = 1024 * 1024;
 const LONGEST_SEGMENT = 256 * 1024 * 1024;
 const SEGMENTS = 32;
+/** Segments that are open at once, beside the one that is being written. */
+const MOST_OPEN = 32;
 
 /** A record and where it stands in its segment. */
 export interface CatalogRow extends Omit<DiskRecord, 'headSum' | 'bodySum'> {
@@ -28,6 +30,10 @@ interface Segment {
 	/** Reads under way: the file is closed after the last of them. */
 	readers: number;
 	dropped: boolean;
+	/** The folder itself has it, even after a crash of the machine. */
+	isNamed: boolean;
+	/** Something was appended that may not have reached the disk. */
+	isDirty: boolean;
 }
 
 /** The segments of one folder, which no other process touches. */
@@ -38,23 +44,45 @@ export class SegmentFiles {
 	readonly #size: number;
 	readonly #dropped: (segment: number) => void;
 	readonly #segments = new Map<number, Segment>();
+	/** Those that are open, the one that was read last at the end. */
+	readonly #open = new Set<Segment>();
+	/** Files that are to be removed, oldest first, with their bytes. */
+	readonly #leftOver = new Map<string, number>();
+	readonly #failed: (error: Error) => void;
 	#current: Segment | undefined;
 	#rows: CatalogRow[] = [];
 	#last = 0;
 
-	/** `size` bytes at most; `dropped` hears of segments that go. */
-	constructor(folder: string, size: number, dropped: (segment: number) => void) {
+	/** `size` bytes at most; `dropped` hears of segments that go, `failed` of files that cannot be removed or written beside. */
+	constructor(
+		folder: string,
+		size: number,
+		dropped: (segment: number) => void,
+		failed: (error: Error) => void = () => {},
+	) {
 		this.#folder = folder;
 		this.#size = size;
 		this.#dropped = dropped;
+		this.#failed = failed;
 		this.segmentBytes = Math.min(LONGEST_SEGMENT, Math.max(LEAST_SEGMENT, Math.floor(size / SEGMENTS)));
 	}
 
-	/** Bytes of all segments. */
+	/** Bytes of all segments, those that could not be removed included. */
 	get bytes(): number {
 		let sum = 0;
 		for (const { bytes } of this.#segments.values()) sum += bytes;
+		for (const bytes of this.#leftOver.values()) sum += bytes;
 		return sum;
+	}
+
+	/** Files that should be gone are still there. */
+	get isLeftOver(): boolean {
+		return this.#leftOver.size > 0;
+	}
+
+	/** Files that are open. */
+	get descriptors(): number {
+		return this.#open.size + (this.#current === undefined ? 0 : 1);
 	}
 
 	/** The place behind everything that was written. */
@@ -73,7 +101,15 @@ export class SegmentFiles {
 		ids.sort((a, b) => a - b);
 		for (const id of ids) {
 			const { size } = await stat(this.#file(id));
-			this.#segments.set(id, { id, handle: undefined, bytes: size, readers: 0, dropped: false });
+			this.#segments.set(id, {
+				id,
+				handle: undefined,
+				bytes: size,
+				readers: 0,
+				dropped: false,
+				isNamed: true,
+				isDirty: false,
+			});
 			this.#last = id;
 		}
 		return ids;
@@ -93,12 +129,14 @@ export class SegmentFiles {
 		const offset = segment.bytes;
 		// Of what fails some may stand there all the same.
 		segment.bytes += bytes;
+		segment.isDirty = true;
 		try {
 			const { bytesWritten } = await (await segment.handle!).writev(pieces as Uint8Array[], offset);
 			if (bytesWritten !== bytes) throw new Error(`${bytesWritten} of ${bytes} bytes were written.`);
 		} catch (error) {
 			this.#current = undefined;
 			this.#rows = [];
+			this.#keepOpen(segment);
 			await this.#cutOff(segment, offset);
 			throw error;
 		}
@@ -121,9 +159,21 @@ export class SegmentFiles {
 		this.#rows.push(row);
 	}
 
-	/** Reaches the disk with everything that was appended. */
+	/** Reaches the disk with everything that was appended. Rejects when it does not. */
 	async sync(): Promise<void> {
-		await (await this.#current?.handle)?.datasync();
+		for (const segment of [...this.#segments.values()]) {
+			if (!segment.isDirty) continue;
+			segment.isDirty = false;
+			try {
+				await this.#reading(segment, handle => handle.datasync());
+				if (!segment.isNamed) await syncFolder(this.#folder);
+				segment.isNamed = true;
+			} catch (error) {
+				segment.isDirty = true;
+				// What is gone takes nothing back.
+				if (!segment.dropped) throw error;
+			}
+		}
 	}
 
 	/** Ends the segment that is being written: its catalog says what is in it. */
@@ -133,7 +183,9 @@ export class SegmentFiles {
 		this.#current = undefined;
 		this.#rows = [];
 		if (segment === undefined || segment.dropped) return;
-		await writeFile(this.#file(segment.id, 'catalog'), encodeCatalog(rows), { mode: 0o600 }).catch(() => {});
+		this.#keepOpen(segment);
+		// Without one the segment itself is read.
+		await writeFile(this.#file(segment.id, 'catalog'), encodeCatalog(rows), { mode: 0o600 }).catch(this.#failed);
 	}
 
 	/** The catalog of a segment; undefined when it has none that is whole. */
@@ -146,21 +198,12 @@ export class SegmentFiles {
 	async read(id: number, offset: number, length: number): Promise<Buffer | undefined> {
 		const segment = this.#segments.get(id);
 		if (segment === undefined || offset + length > segment.bytes) return undefined;
-		segment.readers++;
 		try {
-			// What cannot be opened now, for want of descriptors for one, may be opened another time.
-			segment.handle ??= open(this.#file(id), 'r').catch(error => {
-				segment.handle = undefined;
-				throw error;
-			});
 			const bytes = Buffer.allocUnsafe(length);
-			const { bytesRead } = await (await segment.handle).read(bytes, 0, length, offset);
+			const { bytesRead } = await this.#reading(segment, handle => handle.read(bytes, 0, length, offset));
 			return bytesRead === length ? bytes : undefined;
 		} catch {
 			return undefined;
-		} finally {
-			segment.readers--;
-			if (segment.dropped) this.#close(segment);
 		}
 	}
 
@@ -172,31 +215,106 @@ export class SegmentFiles {
 			segment.dropped = true;
 			this.#dropped(segment.id);
 			this.#close(segment);
-			await unlink(this.#file(segment.id, 'catalog')).catch(() => {});
-			await unlink(this.#file(segment.id)).catch(() => {});
+			this.#leftOver.set(this.#file(segment.id, 'catalog'), 0);
+			this.#leftOver.set(this.#file(segment.id), segment.bytes);
+			await this.#remove();
 			return true;
 		}
 		return false;
 	}
 
-	/** Removes everything. */
-	async dropAll(): Promise<void> {
+	/** Removes everything; true when nothing of it is left, even after a crash of the machine. */
+	async dropAll(): Promise<boolean> {
 		this.#current = undefined;
 		this.#rows = [];
 		while (await this.dropOldest());
+		return this.dropLeftOver();
+	}
+
+	/** Tries again to remove what could not be removed; true when nothing of it is left. */
+	async dropLeftOver(): Promise<boolean> {
+		if (!(await this.#remove())) return false;
+		try {
+			await syncFolder(this.#folder);
+			return true;
+		} catch (error) {
+			this.#failed(error as Error);
+			return false;
+		}
 	}
 
 	async close(): Promise<void> {
 		await this.seal();
 		await Promise.all([...this.#segments.values()].map(({ handle }) => closed(handle)));
 		this.#segments.clear();
+		this.#open.clear();
+	}
+
+	/**
+	 * Removes files in their order: while an older one is left those after it stay, since they say what of it was taken away.
+	 * False when any is left.
+	 */
+	async #remove(): Promise<boolean> {
+		for (const file of this.#leftOver.keys()) {
+			try {
+				await unlink(file);
+			} catch (error) {
+				if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
+					this.#failed(error as Error);
+					return false;
+				}
+			}
+			this.#leftOver.delete(file);
+		}
+		return true;
+	}
+
+	/** Does something with a segment's file, which is not closed meanwhile. */
+	async #reading<T>(segment: Segment, use: (handle: FileHandle) => Promise<T>): Promise<T> {
+		segment.readers++;
+		try {
+			// What cannot be opened now, for want of descriptors for one, may be opened another time.
+			segment.handle ??= open(this.#file(segment.id), 'r').catch(error => {
+				segment.handle = undefined;
+				this.#open.delete(segment);
+				throw error;
+			});
+			if (segment !== this.#current) this.#keepOpen(segment);
+			return await use(await segment.handle);
+		} finally {
+			segment.readers--;
+			if (segment.dropped) this.#close(segment);
+			this.#closeSome();
+		}
+	}
+
+	#keepOpen(segment: Segment): void {
+		this.#open.delete(segment);
+		this.#open.add(segment);
+		this.#closeSome();
+	}
+
+	/** Closes files that nobody reads, where too many are open. */
+	#closeSome(): void {
+		for (const oldest of this.#open) {
+			if (this.#open.size <= MOST_OPEN) return;
+			if (oldest.readers === 0) this.#close(oldest);
+		}
 	}
 
 	async #begin(bytes: number): Promise<Segment> {
 		while (this.bytes + Math.max(bytes, this.segmentBytes) > this.#size && (await this.dropOldest()));
 		const id = ++this.#last;
 		const handle = await open(this.#file(id), 'wx+', 0o600);
-		const segment: Segment = { id, handle: Promise.resolve(handle), bytes: 0, readers: 0, dropped: false };
+		const segment: Segment = {
+			id,
+			handle: Promise.resolve(handle),
+			bytes: 0,
+			readers: 0,
+			dropped: false,
+			isNamed: false,
+			isDirty: false,
+		};
 		this.#segments.set(id, segment);
 		return segment;
 	}
@@ -205,11 +323,22 @@ export class SegmentFiles {
 		if (segment.readers > 0) return;
 		const { handle } = segment;
 		segment.handle = undefined;
+		this.#open.delete(segment);
 		void closed(handle);
 	}
 
 	#file(segment: number, kind: 'segment' | 'catalog' = 'segment'): string {
 		return path.join(this.#folder, `${segment}.${kind}`);
+	}
+}
+
+/** What was made or removed in a folder stays so after a crash of the machine. */
+export async function syncFolder(folder: string): Promise<void> {
+	const handle = await open(folder, 'r');
+	try {
+		await handle.sync();
+	} finally {
+		await handle.close();
 	}
 }
 

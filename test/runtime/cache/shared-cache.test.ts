@@ -5,6 +5,7 @@ import { isStream } from '../../../compiler/exchange/body.ts';
 import type { CachedHead, CachedResponse } from '../../../compiler/exchange/response-cache.ts';
 import { CacheBoard } from '../../../runtime/cache/cache-board.ts';
 import { CacheMemory } from '../../../runtime/cache/cache-memory.ts';
+import { hashKey } from '../../../runtime/cache/key-hash.ts';
 import { cacheLayout, WORD } from '../../../runtime/cache/memory-layout.ts';
 import { SharedCache } from '../../../runtime/cache/shared-cache.ts';
 
@@ -387,7 +388,53 @@ ends('the main thread waits for no lock of a thread whose death it has not been 
 	assert.is(threads[2].find('a').length, 0);
 });
 
+const slow = suite('a disk that does not answer');
+
+for (const [how, recall] of [
+	['never answers', () => new Promise<void>(() => {})],
+	['fails', () => Promise.reject(new Error('no'))],
+] as const) {
+	slow(`one that ${how} does not keep a request waiting for good`, async () => {
+		const size = 64 * MIB;
+		const layout = cacheLayout(MIB, ROWS, size);
+		const buffer = new SharedArrayBuffer(layout.words * 4);
+		CacheMemory.prepare(buffer);
+		const memory = new CacheMemory(buffer, MIB, ROWS, ROWS, size);
+		const disk = { stored: () => {}, removed: () => {}, invalidated: async () => {}, recall };
+		const cache = new SharedCache({
+			buffer,
+			ceiling: MIB,
+			rows: ROWS,
+			thread: 0,
+			count: () => {},
+			diskSize: size,
+			disk,
+		});
+		memory.onDisk(hashKey('a', memory.seed).a, 1);
+		const begun = performance.now();
+		await cache.recall('a');
+		assert.ok(performance.now() - begun < 1800);
+		assert.is(cache.recall('b'), undefined);
+	});
+}
+
+slow.run();
+
 const late = suite('what comes after it was purged');
+
+late('a response that was asked for earlier and came later does not take the place of a newer one', () => {
+	const { threads } = store();
+	const since = threads[0].moment('example.test', '/a', undefined);
+	const older = threads[0].store(headOf('a', { storedAt: 1000 }), undefined, MIB, since)!;
+	older.write(Buffer.from('older'));
+	assert.ok(put(threads[1], 'a', Buffer.from('newer'), { storedAt: 2000 }));
+	assert.not(older.commit());
+	assert.is(read(threads[0], threads[0].find('a')[0]!)!.toString(), 'newer');
+	// From before the clock was set back.
+	assert.ok(put(threads[1], 'b', Buffer.from('future'), { storedAt: Date.now() + 1e6 }));
+	assert.ok(put(threads[0], 'b', Buffer.from('now'), { storedAt: Date.now() }));
+	assert.is(read(threads[2], threads[2].find('b')[0]!)!.toString(), 'now');
+});
 
 late('a response that was asked for before a purge or an invalidation is not kept', async () => {
 	const { threads, board } = store();

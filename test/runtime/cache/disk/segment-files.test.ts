@@ -1,5 +1,5 @@
 /** The files of the disk tier by themselves. */
-import { renameSync } from 'node:fs';
+import { renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -21,6 +21,20 @@ files('a segment that could not be opened once is read later', async () => {
 	renameSync(path.join(folder, 'away'), path.join(folder, '1.segment'));
 	assert.is((await again.read(1, 0, 5))?.toString(), 'hello');
 	await again.close();
+});
+
+files('not every segment is open at once', async () => {
+	const folder = temporaryFolder();
+	for (let id = 1; id <= 200; id++) writeFileSync(path.join(folder, `${id}.segment`), `segment ${id}`);
+	const many = new SegmentFiles(folder, 8 * 1024 * 1024, () => {});
+	const all = await many.list();
+	for (let round = 0; round < 3; round++) {
+		const read = await Promise.all(all.map(id => many.read(id, 0, 9)));
+		assert.ok(read.every((bytes, i) => bytes?.toString() === `segment ${i + 1}`.slice(0, 9)));
+		for (let id = 200; id > 0; id -= 7) await many.read(id, 0, 1);
+		assert.ok(many.descriptors <= 33, String(many.descriptors));
+	}
+	await many.close();
 });
 
 files.run();

@@ -1,0 +1,207 @@
+/** The disk tier when files fail it, and while it has no folder: nothing old, nothing purged comes back. */
+import { existsSync, readdirSync } from 'node:fs';
+import files, { type FileHandle, open } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { PurgeNotKept } from '../../../../runtime/cache/disk/disk-messages.ts';
+import { temporaryFolder } from '../../../harness.ts';
+import { bytesOf, look, type Process, pause, put, read, start, written } from './disk-process.ts';
+
+const faults = suite('faults of a disk tier');
+
+/** What fails; everything works again afterwards. */
+async function failing(
+	broken: { readonly [name in 'writev' | 'write' | 'datasync' | 'unlink']?: true },
+	run: () => Promise<void>,
+): Promise<void> {
+	const some = await open('/dev/null');
+	const handles: FileHandle = Object.getPrototypeOf(some);
+	await some.close();
+	const { writev, write, datasync } = handles;
+	const { unlink } = files;
+	const fails = (): Promise<never> => Promise.reject(Object.assign(new Error('it is full'), { code: 'ENOSPC' }));
+	if (broken.writev) handles.writev = fails;
+	if (broken.write) handles.write = fails;
+	if (broken.datasync) handles.datasync = fails;
+	if (broken.unlink) files.unlink = fails;
+	syncBuiltinESMExports();
+	try {
+		await run();
+	} finally {
+		Object.assign(handles, { writev, write, datasync });
+		files.unlink = unlink;
+		syncBuiltinESMExports();
+	}
+}
+
+async function gone(folder: string, key: string): Promise<void> {
+	const again = await start(folder);
+	assert.is((await look(again, key)).length, 0, key);
+	assert.is((await look(again, 'other')).length <= 1, true);
+	await again.end('closed');
+}
+
+const disk = ({ board }: Process) => board.reports()[0]!.disk!;
+
+for (const selection of [{ host: 'example.test', path: '/k' }, { tag: 't' }, { host: 'example.test', prefix: '/k' }]) {
+	const by = Object.keys(selection).at(-1)!;
+
+	faults(`a purge by ${by} that cannot be written takes everything along`, async () => {
+		const folder = temporaryFolder();
+		const process = await start(folder);
+		put(process, 'k', bytesOf('k', 100), { tags: ['t'] });
+		await written(process, 1);
+		await failing({ writev: true }, async () => {
+			assert.is(await process.board.purge(selection), 1);
+		});
+		await process.end('crashed');
+		await gone(folder, 'k');
+	});
+
+	faults(`a purge by ${by} that the disk does not confirm takes everything along`, async () => {
+		const folder = temporaryFolder();
+		const process = await start(folder);
+		put(process, 'k', bytesOf('k', 100), { tags: ['t'] });
+		await written(process, 1);
+		// The folder’s own sync still works.
+		await failing({ datasync: true }, async () => {
+			assert.is(await process.board.purge(selection), 1);
+		});
+		assert.is(disk(process).failures, 1);
+		assert.equal(
+			readdirSync(folder).filter(name => name.endsWith('.segment')),
+			[],
+		);
+		await process.end('crashed');
+		await gone(folder, 'k');
+	});
+
+	faults(`a purge by ${by} stands beside what can be neither written nor removed`, async () => {
+		const folder = temporaryFolder();
+		const process = await start(folder);
+		put(process, 'k', bytesOf('k', 100), { tags: ['t'] });
+		await written(process, 1);
+		await failing({ writev: true, unlink: true }, async () => {
+			assert.is(await process.board.purge(selection), 1);
+		});
+		assert.is((await look(process, 'k')).length, 0);
+		await process.end('crashed');
+		assert.ok(existsSync(path.join(folder, '1.segment')), 'it could not be removed');
+		await gone(folder, 'k');
+	});
+
+	faults(`a purge by ${by} that no file takes fails for all to see, and is done in memory`, async () => {
+		const folder = temporaryFolder();
+		const process = await start(folder);
+		put(process, 'k', bytesOf('k', 100), { tags: ['t'] });
+		await written(process, 1);
+		await failing({ writev: true, write: true, unlink: true }, async () => {
+			const failure = await process.board.purge(selection).catch(error => error);
+			assert.instance(failure, PurgeNotKept);
+			assert.is((await look(process, 'k')).length, 0, 'neither in memory nor from disk');
+		});
+		assert.ok(process.told.includes('the disk of the cache takes nothing'));
+		// Done again once the disk is well it is done for good.
+		assert.is(await process.board.purge(selection), 0);
+		await process.end('crashed');
+		await gone(folder, 'k');
+	});
+
+	faults(`a purge by ${by} while another process has the folder outlives the one that was told`, async () => {
+		const folder = temporaryFolder();
+		const first = await start(folder);
+		put(first, 'k', bytesOf('k', 100), { tags: ['t'] });
+		await written(first, 1);
+		const second = await start(folder);
+		assert.equal(second.told, ['another process has the folder of the cache']);
+		await second.board.purge(selection);
+		await second.end('closed');
+		await first.end('closed');
+		await gone(folder, 'k');
+		assert.equal(
+			readdirSync(folder).filter(name => name.startsWith('forgotten')),
+			[],
+			'what was obeyed is not kept',
+		);
+	});
+
+	faults(`a purge by ${by} while the server stops outlives it`, async () => {
+		const folder = temporaryFolder();
+		const process = await start(folder);
+		put(process, 'k', bytesOf('k', 100), { tags: ['t'] });
+		await written(process, 1);
+		const stopped = process.end('closed');
+		await process.board.purge(selection);
+		await stopped;
+		await gone(folder, 'k');
+	});
+}
+
+faults(
+	'what was changed while another process had the folder, or after it was given back, does not come back',
+	async () => {
+		const folder = temporaryFolder();
+		const first = await start(folder);
+		for (const key of ['a', 'b', 'other']) put(first, key, bytesOf(key, 100));
+		await written(first, 3);
+		const second = await start(folder);
+		await second.cache.invalidate('example.test', '/a', undefined);
+		await second.end('closed');
+		await first.end('closed');
+		await first.cache.invalidate('example.test', '/b', undefined);
+		const again = await start(folder);
+		assert.is((await look(again, 'a')).length, 0);
+		assert.is((await look(again, 'b')).length, 0);
+		assert.is((await look(again, 'other')).length, 1);
+		await again.end('closed');
+	},
+);
+
+faults('what was stored before the folder was open leaves no older version there', async () => {
+	const folder = temporaryFolder();
+	const first = await start(folder);
+	for (const key of ['k', 'other']) put(first, key, bytesOf(`${key} old`, 100));
+	await written(first, 2);
+	const second = await start(folder);
+	put(second, 'k', bytesOf('k new', 100));
+	await first.end('closed');
+	for (let tries = 0; tries < 1000 && second.told.length < 2; tries++) await pause(5);
+	assert.ok(read(second.cache, (await look(second, 'k'))[0]!).equals(bytesOf('k new', 100)));
+	second.cache.remove((await look(second, 'k'))[0]!);
+	assert.is((await look(second, 'k')).length, 0, 'nor for this process');
+	await pause(50);
+	await second.end('crashed');
+	const again = await start(folder);
+	assert.is((await look(again, 'k')).length, 0);
+	assert.is((await look(again, 'other')).length, 1);
+	await again.end('closed');
+});
+
+faults('what the disk does not take is not there in its older form', async () => {
+	const folder = temporaryFolder();
+	const process = await start(folder);
+	put(process, 'k', bytesOf('k old', 100));
+	put(process, 'other', bytesOf('other', 100));
+	await written(process, 2);
+	await failing({ writev: true }, async () => {
+		put(process, 'k', bytesOf('k new', 100));
+		for (let tries = 0; tries < 400 && disk(process).failures < 2; tries++) await pause(5);
+	});
+	assert.is(disk(process).idle, 'failing');
+	await process.end('crashed');
+	await gone(folder, 'k');
+});
+
+faults('a file that nobody can read is one of everything', async () => {
+	const folder = temporaryFolder();
+	const first = await start(folder);
+	put(first, 'k', bytesOf('k', 100));
+	await written(first, 1);
+	await first.end('closed');
+	await files.writeFile(path.join(folder, 'forgotten-00000000-0000-4000-8000-000000000000.jsonl'), '{"purge":{"ta');
+	await gone(folder, 'k');
+});
+
+faults.run();

@@ -1,0 +1,113 @@
+/** A cache with a disk as one process has it: what the tests of the disk tier start, end and crash. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import * as assert from 'uvu/assert';
+import { isStream } from '../../../../compiler/exchange/body.ts';
+import type { CachedHead, CachedResponse } from '../../../../compiler/exchange/response-cache.ts';
+import { CacheBoard } from '../../../../runtime/cache/cache-board.ts';
+import { cacheLayout } from '../../../../runtime/cache/memory-layout.ts';
+import { SharedCache } from '../../../../runtime/cache/shared-cache.ts';
+
+/** Bytes. */
+export const MIB: number = 1024 * 1024;
+/** Threads. */
+export const ROWS = 2;
+
+/** A process. */
+export interface Process {
+	readonly cache: SharedCache;
+	/** Its shared memory. */
+	readonly words: Int32Array;
+	readonly board: CacheBoard;
+	readonly told: string[];
+	/** Ends it; without `close` as a crash does. */
+	end(how: 'closed' | 'crashed'): Promise<void>;
+}
+
+/** Their files are closed by nobody, and must not be collected. */
+const crashed: CacheBoard[] = [];
+
+/** A store as a process has it. */
+export async function start(folder: string, size: number = 64 * MIB, ceiling: number = 4 * MIB): Promise<Process> {
+	const told: string[] = [];
+	const board = new CacheBoard({ workingDirectory: '/', log: (_level, _logger, message) => told.push(message) });
+	const buffer = new SharedArrayBuffer(cacheLayout(ceiling, ROWS, size).words * 4);
+	board.cacheOpened('s', { ceiling, disk: { folder, size } }, buffer, ROWS);
+	const disk = {
+		stored: (key: string, entry: number, serial: number) => board.takeNews('s', { news: 'stored', key, entry, serial }),
+		removed: (key: string) => board.takeNews('s', { news: 'removed', key }),
+		invalidated: async (host: string, of: string, query: string | undefined) => {
+			await board.run('s', { errand: 'invalidate', host, path: of, query });
+		},
+		recall: async (key: string) => {
+			await board.run('s', { errand: 'recall', key });
+		},
+	};
+	const cache = new SharedCache({ buffer, ceiling, rows: ROWS, thread: 0, count: () => {}, diskSize: size, disk });
+	const end = async (how: 'closed' | 'crashed'): Promise<void> => {
+		if (how === 'closed') await board.close();
+		else crashed.push(board);
+		// A dead process touches its lock no more: the test stands in for the system, which tells that it is dead.
+		if (how === 'crashed') writeFileSync(path.join(folder, 'cache.lock'), JSON.stringify(dead(folder)));
+	};
+	for (let tries = 0; tries < 200 && told.length === 0; tries++) await pause(5);
+	return { cache, words: new Int32Array(buffer), board, told, end };
+}
+
+function dead(folder: string): object {
+	const holder = JSON.parse(readFileSync(path.join(folder, 'cache.lock'), 'utf8'));
+	return { ...holder, started: '1' };
+}
+
+/** Waits. */
+export const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms));
+
+/** What is kept of a response. */
+export function headOf(key: string, more: Partial<CachedHead> = {}): CachedHead {
+	return {
+		...{ key, host: 'example.test', path: `/${key}`, query: undefined, status: 200, fields: ['X-Key', key] },
+		...{ before: [], removed: [], selecting: [], storedAt: Date.now(), initialAge: 0, lifetime: 1e7 },
+		...{ staleWhileRevalidate: 0, staleIfError: 0, mustRevalidate: false, noCache: false, tags: [] },
+		...more,
+	};
+}
+
+/** A body that no other key has. */
+export function bytesOf(key: string, length: number): Buffer {
+	const bytes = Buffer.alloc(length);
+	for (let i = 0; i < length; i++) bytes[i] = (key.charCodeAt(i % key.length) * 31 + i * 7) & 255;
+	return bytes;
+}
+
+/** Stores a response. */
+export function put({ cache }: Process, key: string, body: Uint8Array, more: Partial<CachedHead> = {}): void {
+	const head = headOf(key, more);
+	const writer = cache.store(head, undefined, 1e9, cache.moment(head.host, head.path, head.query))!;
+	assert.ok(writer.write(body) && writer.commit());
+}
+
+/** Until everything that waits is written. */
+export async function written({ board }: Process, count: number): Promise<void> {
+	for (let tries = 0; tries < 400; tries++) {
+		if (board.reports()[0]!.disk!.written >= count) return;
+		await pause(5);
+	}
+	throw new Error(`${JSON.stringify(board.reports()[0]!.disk)}: not ${count} were written`);
+}
+
+/** The body of a response. */
+export function read(cache: SharedCache, response: CachedResponse): Buffer {
+	const body = cache.body(response, 0, response.length)!;
+	if (!isStream(body)) return typeof body === 'string' ? Buffer.from(body) : Buffer.from(body!);
+	const pieces: Buffer[] = [];
+	for (let piece = body.pull(); piece !== null; piece = body.pull()) pieces.push(Buffer.from(piece as Uint8Array));
+	return Buffer.concat(pieces);
+}
+
+/** What is found of a key, in memory or on disk. */
+export async function look({ cache }: Process, key: string): Promise<readonly CachedResponse[]> {
+	const found = cache.find(key);
+	if (found.length > 0) return found;
+	await cache.recall(key);
+	return cache.find(key);
+}
