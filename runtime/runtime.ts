@@ -334,8 +334,8 @@ export class Runtime implements RuntimeControl {
 			totals: this.#totals,
 			surroundings: this.#surroundings,
 			log: entry => this.#log.entry(entry),
-			access: (sink, text, entries) => {
-				if (this.#sinks.get(sink)?.write(text) !== true) this.#dropped += entries;
+			access: (sink, lines, entries) => {
+				if (!this.#sinks.write(sink, lines)) this.#dropped += entries;
 			},
 			sinkOpened: (_sink, output) => {
 				try {

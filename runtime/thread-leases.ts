@@ -13,7 +13,7 @@ import { ThreadCompressor } from './compression/thread-compressor.ts';
 import { createFileReader } from './files/file-reader.ts';
 import { type LeaseSource, MemoryRefused, MemoryWanted } from './generation-builder.ts';
 import { LeaseRegistry, leaseKey } from './leases.ts';
-import { AccessBatch, type BatchPort } from './logs/access-batch.ts';
+import { AccessBatch, type AccessPort, type BatchPort } from './logs/access-batch.ts';
 import { AccessLogger, type AccessLogSurroundings } from './logs/access-log.ts';
 import { LogSampler, SAMPLER_SLOTS } from './logs/log-sampler.ts';
 import { sinkKey } from './logs/log-sinks.ts';
@@ -40,7 +40,7 @@ export interface LeaseThread {
 	/** Asks the main thread. */
 	ask<Q extends MainThreadQuestion>(question: Q): Promise<MainThreadAnswers[Q['about']]>;
 	/** Where the lines of an access log's batch go. */
-	batchPort(sink: string): BatchPort;
+	batchPort(sink: string): AccessPort;
 	/** Row of counters of this thread. */
 	readonly counters: Float64Array;
 	/** Which requests are traced, and where their spans go. */

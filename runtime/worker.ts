@@ -122,6 +122,8 @@ class DataPlaneWorker implements ThreadState {
 			ask: question => this.#questions.ask(question),
 			batchPort: sink => ({
 				post: (text, entries) => this.#send({ type: 'access', sink, text, entries }),
+				postSegment: (memory, length, entries) =>
+					this.#send({ type: 'access_segment', sink, lines: { memory, length }, entries }),
 				dropped: entries => {
 					this.row[ROW.accessLogDropped]! += entries;
 				},

@@ -1,11 +1,14 @@
-/** Collects the lines of one writer on one thread and posts them in batches: one message for many requests. */
+/** Collects the lines of one writer on one thread as bytes and posts them in batches: one message for hundreds of requests. */
 import { MOST_OUTSTANDING } from '../threads/messages.ts';
 import type { LineSink } from './access-log.ts';
+import { LogSegment, SEGMENT_BYTES } from './log-segment.ts';
 
 /** Milliseconds that a line waits at most for others. */
 const DELAY = 50;
-/** Characters at which a batch is posted at once. */
-const BATCH = 64 * 1024;
+/** Segments that one writer of one thread may have: when all of them wait to be written, lines are dropped. */
+const MOST_SEGMENTS: number = MOST_OUTSTANDING / SEGMENT_BYTES;
+/** Bytes that UTF-8 takes at most for a UTF-16 unit. */
+const WIDEST = 3;
 
 /** What a batch does with its text. */
 export interface BatchPort {
@@ -18,37 +21,72 @@ export interface BatchPort {
 	readonly outstandingSlot: number;
 }
 
+/** What an access log does with its lines. */
+export interface AccessPort extends BatchPort {
+	/** Posts the first bytes of a segment, which is the main thread's until it gives it back. */
+	postSegment(memory: SharedArrayBuffer, length: number, entries: number): void;
+}
+
 /** A batch of lines. */
 export class AccessBatch implements LineSink {
-	readonly #port: BatchPort;
-	#text = '';
+	readonly #port: AccessPort;
+	readonly #segments: LogSegment[] = [];
+	/** The one being written in; undefined while there is none that is free. */
+	#segment: LogSegment | undefined;
+	#length = 0;
 	#entries = 0;
 	#timer: NodeJS.Timeout | undefined;
 
-	constructor(port: BatchPort) {
+	constructor(port: AccessPort) {
 		this.#port = port;
 	}
 
 	write(line: string): void {
-		this.#text += line;
+		const room = SEGMENT_BYTES - this.#length;
+		if (line.length * WIDEST > room && !this.#makeRoom(line)) return;
+		const segment = this.#segment ?? this.#take();
+		if (segment === undefined) {
+			this.#port.dropped(1);
+			return;
+		}
+		this.#length += segment.bytes.write(line, this.#length);
 		this.#entries++;
-		if (this.#text.length >= BATCH) this.flush();
-		else this.#timer ??= setTimeout(() => this.flush(), DELAY).unref();
+		if (this.#timer === undefined) this.#timer = setTimeout(() => this.flush(), DELAY).unref();
 	}
 
 	/** Posts what there is. */
 	flush(): void {
 		clearTimeout(this.#timer);
 		this.#timer = undefined;
-		if (this.#entries === 0) return;
-		const { outstanding, outstandingSlot } = this.#port;
-		if (Atomics.load(outstanding, outstandingSlot) > MOST_OUTSTANDING) {
-			this.#port.dropped(this.#entries);
-		} else {
-			Atomics.add(outstanding, outstandingSlot, this.#text.length);
-			this.#port.post(this.#text, this.#entries);
-		}
-		this.#text = '';
+		const segment = this.#segment;
+		if (segment === undefined || this.#entries === 0) return;
+		segment.handOver();
+		this.#port.postSegment(segment.memory, this.#length, this.#entries);
+		this.#segment = undefined;
+		this.#length = 0;
 		this.#entries = 0;
+	}
+
+	/** Makes room for a line that may not fit; false when it is too long for any segment, and went its own way. */
+	#makeRoom(line: string): boolean {
+		this.flush();
+		if (line.length * WIDEST <= SEGMENT_BYTES) return true;
+		const { outstanding, outstandingSlot } = this.#port;
+		if (Atomics.load(outstanding, outstandingSlot) > MOST_OUTSTANDING) this.#port.dropped(1);
+		else {
+			Atomics.add(outstanding, outstandingSlot, line.length);
+			this.#port.post(line, 1);
+		}
+		return false;
+	}
+
+	#take(): LogSegment | undefined {
+		let free = this.#segments.find(segment => segment.isFree);
+		if (free === undefined && this.#segments.length < MOST_SEGMENTS) {
+			free = new LogSegment();
+			this.#segments.push(free);
+		}
+		this.#segment = free;
+		return free;
 	}
 }

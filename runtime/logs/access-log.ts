@@ -2,9 +2,9 @@
 
 import { UUID_VARIABLE } from '../../compiler/codegen/placeholders/request.ts';
 import { type ProxyFacts, proxyFactsOf } from '../../compiler/directives/reverse-proxy/proxy-facts.ts';
-import type { Exchange } from '../../compiler/exchange/exchange.ts';
+import type { Exchange, TlsInfo } from '../../compiler/exchange/exchange.ts';
 import type { AccessLog, AccessLogSettings } from '../../compiler/exchange/leases.ts';
-import { LEVEL_RANK, levelRank, members, text } from './encoders.ts';
+import { flat, LEVEL_RANK, levelRank, members, text } from './encoders.ts';
 import { HeaderFields } from './header-fields.ts';
 import { compileLogFormat, type LineFormat } from './log-format.ts';
 import type { LogSampler } from './log-sampler.ts';
@@ -36,8 +36,10 @@ export class AccessLogger implements AccessLog {
 	readonly #requestFields = new HeaderFields();
 	readonly #responseFields = new HeaderFields();
 	readonly #peer = new LastText();
+	readonly #client = new LastText();
+	#lastAsked: Asked = NOTHING_ASKED;
+	#lastAnswered: Answered = NOTHING_ANSWERED;
 	readonly #host = new LastText();
-	readonly #target = new LastText();
 	readonly #method = new LastText();
 	readonly #place = new LastText();
 
@@ -64,39 +66,108 @@ export class AccessLogger implements AccessLog {
 
 	/** The members of an access entry. The request is shown as it came, before rewrites. */
 	#fields(x: Exchange, credentials: boolean, at: string | undefined): string {
-		const format = this.#format;
-		const { connection, received, request, response } = x;
-		const { remoteAddress } = connection;
-		const peer = this.#peer.write(remoteAddress);
-		const clientIp = this.#surroundings.clientIp(x);
-		const client = clientIp === remoteAddress ? peer : text(clientIp);
-		const target = received.query === undefined ? received.path : `${received.path}?${received.query}`;
-		let entry = `"request":{"remote_ip":${peer},"remote_port":"${connection.remotePort}","client_ip":${client},"proto":"${x.protocol}","method":${this.#method.write(received.method)},"host":${this.#host.write(received.authority)},"uri":${this.#target.write(target)},"headers":${this.#requestFields.write(request.headers, credentials)}`;
-		const { tls } = connection;
-		if (tls) {
-			entry +=
-				`,"tls":{"resumed":${tls.resumed},"version":${text(tls.version)},"cipher_suite":${text(tls.cipherSuite)},` +
-				`"proto":${text(tls.protocol)},"server_name":${text(tls.serverName)},"ech":false`;
-			if (tls.client) {
-				entry += `,"client_common_name":${text(tls.client.commonName)},"client_serial":${text(tls.client.serial)}`;
-			}
-			entry += '}';
+		const { connection } = x;
+		const peer = this.#peer.write(connection.remoteAddress);
+		const user = x.variable('http.auth.user.id');
+		const userId = typeof user === 'string' && user !== '' ? text(user) : '""';
+		const duration = this.#format.duration(performance.now() - x.startedAt);
+		return `"request":{"remote_ip":${peer},"remote_port":"${connection.remotePort}","client_ip":${this.#asked(x, credentials)},"bytes_read":${x.bytesReceived},"user_id":${userId},"duration":${duration},"size":${this.#answered(x, credentials, at)}`;
+	}
+
+	/** What was asked: mostly as before. */
+	#asked(x: Exchange, credentials: boolean): string {
+		const { connection, received } = x;
+		const fields = this.#requestFields.write(x.request.headers, credentials);
+		const client = this.#surroundings.clientIp(x);
+		const last = this.#lastAsked;
+		if (
+			fields === last.fields &&
+			client === last.client &&
+			connection.tls === last.tls &&
+			received.path === last.path &&
+			received.authority === last.authority &&
+			received.query === last.query &&
+			received.method === last.method &&
+			x.protocol === last.protocol
+		) {
+			return last.text;
 		}
-		const duration = format.duration(performance.now() - x.startedAt);
-		entry += `},"bytes_read":${x.bytesReceived},"user_id":${text(userId(x))},"duration":${duration},"size":${response.bytesSent},"status":${response.status},"resp_headers":${this.#responseFields.write(response.headers, credentials)}`;
+		const { path, query, authority, method } = received;
+		const target = query === undefined ? path : `${path}?${query}`;
+		const { tls } = connection;
+		const of = `${this.#client.write(client)},"proto":"${x.protocol}","method":${this.#method.write(method)},"host":${this.#host.write(authority)}`;
+		const written = flat(`${of},"uri":${text(target)},"headers":${fields}${tls ? `,"tls":${tlsFields(tls)}` : ''}}`);
+		this.#lastAsked = { fields, client, tls, path, query, authority, method, protocol: x.protocol, text: written };
+		return written;
+	}
+
+	/** What became of it: mostly as before. */
+	#answered(x: Exchange, credentials: boolean, at: string | undefined): string {
+		const { response } = x;
+		const { bytesSent: size, status } = response;
+		const fields = this.#responseFields.write(response.headers, credentials);
+		const by = x.answeredBy;
+		const place = by !== '' || x.error !== undefined ? at : undefined;
+		// Whoever gives requests an id by it finds them again by it.
+		const uuid = x.variable(UUID_VARIABLE);
+		const usual = uuid === undefined && x.proxied === undefined && x.log?.fields === undefined;
+		const last = this.#lastAnswered;
+		if (
+			usual &&
+			fields === last.fields &&
+			size === last.size &&
+			status === last.status &&
+			by === last.by &&
+			place === last.place &&
+			x.fileFrom === last.file &&
+			x.encodedAs === last.encoding &&
+			x.cacheStatus === last.cache
+		) {
+			return last.text;
+		}
+		let entry = `${size},"status":${status},"resp_headers":${fields}`;
 		const proxied = proxyFactsOf(x);
-		if (proxied?.upstream) entry += `,"upstream":${upstreamFields(proxied, format)}`;
+		if (proxied?.upstream) entry += `,"upstream":${upstreamFields(proxied, this.#format)}`;
 		if (x.fileFrom !== '') entry += `,"file":"${x.fileFrom}"`;
 		if (x.encodedAs !== '') entry += `,"encoding":"${x.encodedAs}"`;
 		if (x.cacheStatus !== '') entry += `,"cache":"${x.cacheStatus}"`;
-		if (x.answeredBy !== '') entry += `,"handler":"${x.answeredBy}"`;
-		if (at !== undefined && (x.answeredBy !== '' || x.error !== undefined)) entry += `,"at":${this.#place.write(at)}`;
-		// Whoever gives requests an id by it finds them again by it.
-		const uuid = x.variable(UUID_VARIABLE);
+		if (by !== '') entry += `,"handler":"${by}"`;
+		if (place !== undefined) entry += `,"at":${this.#place.write(place)}`;
 		if (uuid !== undefined) entry += `,"uuid":"${uuid as string}"`;
 		const more = members(x.log?.fields);
-		return more === '' ? entry : `${entry},${more}`;
+		if (more !== '') entry += `,${more}`;
+		if (usual) {
+			const { fileFrom: file, encodedAs: encoding, cacheStatus: cache } = x;
+			this.#lastAnswered = { fields, size, status, by, place, file, encoding, cache, text: flat(entry) };
+		}
+		return entry;
 	}
+}
+
+/** What the entry before said of its request, as it came and as JSON. */
+interface Asked {
+	readonly fields: string;
+	readonly client: string;
+	readonly tls: TlsInfo | undefined;
+	readonly path: string;
+	readonly query: string | undefined;
+	readonly authority: string;
+	readonly method: string;
+	readonly protocol: string;
+	readonly text: string;
+}
+
+/** What the entry before said of its response. */
+interface Answered {
+	readonly fields: string;
+	readonly size: number;
+	readonly status: number;
+	readonly by: string;
+	readonly place: string | undefined;
+	readonly file: string;
+	readonly encoding: string;
+	readonly cache: string;
+	readonly text: string;
 }
 
 /** JSON of a text that is mostly the one before. */
@@ -119,7 +190,21 @@ function upstreamFields({ upstream, retries, attemptAt, answeredAt, failure }: P
 	return `{"address":${text(upstream!.address)},"tries":${retries + 1}${latency}${error}}`;
 }
 
-function userId(x: Exchange): string {
-	const user = x.variable('http.auth.user.id');
-	return typeof user === 'string' ? user : '';
+function tlsFields(tls: TlsInfo): string {
+	const { client } = tls;
+	const known = client ? `,"client_common_name":${text(client.commonName)},"client_serial":${text(client.serial)}` : '';
+	return (
+		`{"resumed":${tls.resumed},"version":${text(tls.version)},"cipher_suite":${text(tls.cipherSuite)},` +
+		`"proto":${text(tls.protocol)},"server_name":${text(tls.serverName)},"ech":false${known}}`
+	);
 }
+
+// No exchange has such a method, or such a size.
+const NOTHING_ASKED: Asked = {
+	...{ fields: '', client: '', tls: undefined, path: '', query: undefined },
+	...{ authority: '', method: '', protocol: '', text: '' },
+};
+const NOTHING_ANSWERED: Answered = {
+	...{ fields: '', size: -1, status: 0, by: '', place: undefined },
+	...{ file: '', encoding: '', cache: '', text: '' },
+};

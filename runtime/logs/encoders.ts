@@ -40,14 +40,23 @@ function usualJson(): Encoder {
 	// Many entries are of one millisecond, and numbers are slow to write.
 	let last = Number.NaN;
 	let seconds = '';
+	// So are those of one logger that say the same.
+	let lastLogger = '';
+	let lastMessage = '';
+	let named = '"logger":"","msg":""';
 	return {
 		encode(level, logger, message, fields, at) {
 			if (at !== last) {
 				last = at;
 				seconds = String(at / 1000);
 			}
-			const rest = fields === '' ? '' : `,${fields}`;
-			return `{"level":"${level}","ts":${seconds},"logger":${text(logger)},"msg":${text(message)}${rest}}\n`;
+			if (logger !== lastLogger || message !== lastMessage) {
+				lastLogger = logger;
+				lastMessage = message;
+				named = flat(`"logger":${text(logger)},"msg":${text(message)}`);
+			}
+			if (fields === '') return `{"level":"${level}","ts":${seconds},${named}}\n`;
+			return `{"level":"${level}","ts":${seconds},${named},${fields}}\n`;
 		},
 	};
 }
@@ -110,6 +119,12 @@ export function text(value: string): string {
 	if (PLAIN.test(value)) return `"${value}"`;
 	const json = JSON.stringify(value);
 	return RISKY.test(json) ? json.replace(ALL_RISKY, escaped) : json;
+}
+
+/** The text in one piece: one that is put together is looked at piece by piece by everything that it becomes part of. */
+export function flat(value: string): string {
+	value.charCodeAt(0);
+	return value;
 }
 
 /** JSON members of an object, without its braces. Values that are not JSON are left out. */

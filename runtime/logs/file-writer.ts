@@ -21,12 +21,11 @@ import { stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { FileOutput } from '../../compiler/providers/log-writers/file-output.ts';
 import { ROLLING_DEFAULTS } from '../../compiler/providers/log-writers/file-output.ts';
+import { LogQueue } from './log-queue.ts';
 import { type LogWriter, writeAll } from './log-writer.ts';
 import { nextRoll } from './roll-times.ts';
 import { RolledFiles } from './rolled-files.ts';
 
-/** Bytes of text that may wait. */
-const QUEUE_LIMIT = 8 * 1024 * 1024;
 /** Milliseconds between looks whether the file is still the one that its name means. */
 const LOOK_INTERVAL = 1000;
 /** Milliseconds of the longest timer. */
@@ -54,8 +53,7 @@ class FileWriter implements LogWriter {
 	#looked = 0;
 	#next = Number.POSITIVE_INFINITY;
 	#timer: NodeJS.Timeout | undefined;
-	#queue: string[] = [];
-	#queued = 0;
+	readonly #queue = new LogQueue();
 	#writing: Promise<void> | undefined;
 	#closed = false;
 
@@ -75,9 +73,13 @@ class FileWriter implements LogWriter {
 	}
 
 	write(text: string): boolean {
-		if (this.#queued > QUEUE_LIMIT) return false;
-		this.#queue.push(text);
-		this.#queued += text.length;
+		if (!this.#queue.add(text)) return false;
+		this.#writing ??= this.#drain();
+		return true;
+	}
+
+	writeBytes(bytes: Buffer, done: () => void): boolean {
+		if (!this.#queue.addBytes(bytes, done)) return false;
 		this.#writing ??= this.#drain();
 		return true;
 	}
@@ -129,13 +131,11 @@ class FileWriter implements LogWriter {
 	}
 
 	async #drain(): Promise<void> {
-		await this.#look();
-		while (this.#queue.length > 0) {
-			const text = this.#queue.join('');
-			this.#queue = [];
-			await this.#append(Buffer.from(text));
-			this.#queued -= text.length;
-			await this.#look();
+		if (this.#lookIsDue()) await this.#look();
+		for (let next = this.#queue.take(); next !== undefined; next = this.#queue.take()) {
+			await this.#append(next.bytes);
+			next.done();
+			if (this.#lookIsDue()) await this.#look();
 		}
 		this.#writing = undefined;
 	}
@@ -159,6 +159,11 @@ class FileWriter implements LogWriter {
 			this.#size += end;
 			rest = rest.subarray(end);
 		}
+	}
+
+	#lookIsDue(): boolean {
+		const now = Date.now();
+		return now >= this.#next || now - this.#looked >= LOOK_INTERVAL;
 	}
 
 	/** Rolls by the clock; follows another program that has put the file aside or cut it. */

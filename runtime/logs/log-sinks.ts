@@ -4,6 +4,7 @@ import type { LogOutput } from '../../compiler/providers/log-writers/log-output.
 import { parseCollectorAddress } from '../../compiler/providers/log-writers/net-output.ts';
 import { leaseKey } from '../leases.ts';
 import { openLogFile } from './file-writer.ts';
+import { giveBack, type PostedLines, segmentBytes } from './log-segment.ts';
 import { DescriptorWriter, DISCARD, type LogWriter } from './log-writer.ts';
 import type { ExpandText } from './machine-text.ts';
 import { DatagramWriter, StreamWriter } from './net-writer.ts';
@@ -78,6 +79,18 @@ export class LogSinks {
 	/** The writer of a key that is in use. */
 	get(key: string): LogWriter | undefined {
 		return this.#sinks.get(key)?.writer;
+	}
+
+	/** Writes lines to the writer of a key, a segment of them is given back; false when they were dropped. */
+	write(key: string, lines: PostedLines): boolean {
+		const writer = this.#sinks.get(key)?.writer;
+		if (typeof lines === 'string') return writer?.write(lines) === true;
+		const { memory, length } = lines;
+		const bytes = segmentBytes(memory, length);
+		if (writer?.writeBytes) return writer.writeBytes(bytes, () => giveBack(memory));
+		const taken = writer?.write(bytes.toString()) === true;
+		giveBack(memory);
+		return taken;
 	}
 
 	/** Waits until it is known whether the writers that are in use can write. Rejects with LogOutputError. */

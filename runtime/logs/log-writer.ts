@@ -1,5 +1,6 @@
 /** Writes log lines to a descriptor without ever making the main thread wait for it. */
 import { closeSync, write } from 'node:fs';
+import { LogQueue } from './log-queue.ts';
 
 /** Where log text goes. */
 export interface LogWriter {
@@ -7,14 +8,14 @@ export interface LogWriter {
 	readonly opened?: Promise<void>;
 	/** Takes whole lines; false when they were dropped because earlier ones are not written yet. */
 	write(text: string): boolean;
+	/** As `write`, of UTF-8 in memory that is the caller's again once `done` is called: at once when it was dropped. */
+	writeBytes?(bytes: Buffer, done: () => void): boolean;
 	/** Resolves when everything taken so far is written, or has failed. */
 	flush(): Promise<void>;
 	/** Writes what is left, then closes. */
 	close(): Promise<void>;
 }
 
-/** Bytes of text that may wait. */
-const QUEUE_LIMIT = 8 * 1024 * 1024;
 /** Milliseconds until a descriptor that takes nothing is tried again. */
 const RETRY = 10;
 
@@ -22,8 +23,7 @@ const RETRY = 10;
 export class DescriptorWriter implements LogWriter {
 	readonly #descriptor: number;
 	readonly #owned: boolean;
-	#queue: string[] = [];
-	#queued = 0;
+	readonly #queue = new LogQueue();
 	#writing: Promise<void> | undefined;
 
 	/** `owned` descriptors are closed with the writer. */
@@ -33,9 +33,13 @@ export class DescriptorWriter implements LogWriter {
 	}
 
 	write(text: string): boolean {
-		if (this.#queued > QUEUE_LIMIT) return false;
-		this.#queue.push(text);
-		this.#queued += text.length;
+		if (!this.#queue.add(text)) return false;
+		this.#writing ??= this.#drain();
+		return true;
+	}
+
+	writeBytes(bytes: Buffer, done: () => void): boolean {
+		if (!this.#queue.addBytes(bytes, done)) return false;
 		this.#writing ??= this.#drain();
 		return true;
 	}
@@ -50,18 +54,24 @@ export class DescriptorWriter implements LogWriter {
 	}
 
 	async #drain(): Promise<void> {
-		while (this.#queue.length > 0) {
-			const text = this.#queue.join('');
-			this.#queue = [];
-			await writeAll(this.#descriptor, Buffer.from(text));
-			this.#queued -= text.length;
+		for (let next = this.#queue.take(); next !== undefined; next = this.#queue.take()) {
+			await writeAll(this.#descriptor, next.bytes);
+			next.done();
 		}
 		this.#writing = undefined;
 	}
 }
 
 /** Discards everything. */
-export const DISCARD: LogWriter = { write: () => true, flush: async () => {}, close: async () => {} };
+export const DISCARD: LogWriter = {
+	write: () => true,
+	writeBytes: (_, done) => {
+		done();
+		return true;
+	},
+	flush: async () => {},
+	close: async () => {},
+};
 
 /** Writes all bytes to a descriptor; resolves in the end, whatever came of it. */
 export function writeAll(descriptor: number, bytes: Buffer): Promise<void> {

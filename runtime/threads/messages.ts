@@ -7,6 +7,7 @@ import type { LogOutput } from '../../compiler/providers/log-writers/log-output.
 import type { PlannedCertificates } from '../../compiler/tls/plan-tls.ts';
 import type { DiskNews } from '../cache/disk/disk-messages.ts';
 import type { ConfigEdit, EditRefused, LoadPreview, RestartReason } from '../control.ts';
+import type { PostedLines } from '../logs/log-segment.ts';
 import type { TlsUpdate } from '../tls/tls-update.ts';
 import type { MainThreadQuestion } from './main-thread-questions.ts';
 import type { WantedMemory } from './shared-rows.ts';
@@ -221,6 +222,13 @@ export type FromWorker =
 	| { readonly type: 'sink_released'; readonly sink: string }
 	/** Formatted access entries; `sink` is the key of their writer. */
 	| { readonly type: 'access'; readonly sink: string; readonly text: string; readonly entries: number }
+	/** The same as the first bytes of a segment, which the main thread gives back. */
+	| {
+			readonly type: 'access_segment';
+			readonly sink: string;
+			readonly lines: PostedLines;
+			readonly entries: number;
+	  }
 	| { readonly type: 'log'; readonly entry: LogEntry }
 	/** Answers `ping`. */
 	| { readonly type: 'pong'; readonly number: number }

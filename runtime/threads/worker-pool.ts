@@ -1,6 +1,7 @@
 /** The data-plane threads as the main thread sees them: started, fed, counted, replaced when they die. */
 import type { Worker } from 'node:worker_threads';
 import type { LogOutput } from '../../compiler/providers/log-writers/log-output.ts';
+import type { PostedLines } from '../logs/log-segment.ts';
 import type { ThreadTotals } from '../metrics/thread-totals.ts';
 import { startThread } from '../thread-source.ts';
 import type { MainThreadQuestion } from './main-thread-questions.ts';
@@ -61,7 +62,8 @@ export interface WorkerPoolHost {
 	readonly caches: CacheWatcher;
 	log(entry: LogEntry): void;
 	/** Lines for a log writer. */
-	access(sink: string, text: string, entries: number): void;
+	/** A segment of lines has to be given back. */
+	access(sink: string, lines: PostedLines, entries: number): void;
 	sinkOpened(sink: string, output: LogOutput): void;
 	sinkReleased(sink: string): void;
 	/** A thread begins to make spans. */
@@ -361,6 +363,9 @@ export class WorkerPool {
 			case 'access':
 				Atomics.sub(this.#outstanding, CONTROL_OUTSTANDING + slot.index, message.text.length);
 				this.#host.access(message.sink, message.text, message.entries);
+				return;
+			case 'access_segment':
+				this.#host.access(message.sink, message.lines, message.entries);
 				return;
 			case 'tracing_opened':
 				this.#host.tracingOpened();

@@ -6,6 +6,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { AccessBatch } from '../../../runtime/logs/access-batch.ts';
 import { openLogFile } from '../../../runtime/logs/file-writer.ts';
+import { giveBack, segmentBytes } from '../../../runtime/logs/log-segment.ts';
 import { LogOutputError, LogSinks, sinkKey } from '../../../runtime/logs/log-sinks.ts';
 import { ProcessLog } from '../../../runtime/logs/process-log.ts';
 import { keptLog } from '../running-server.ts';
@@ -70,12 +71,15 @@ writers('outputs with equal settings are one writer, closed with the last user',
 	assert.is(readFileSync(join(folder, 'shared.log'), 'utf8'), 'text\n');
 });
 
-writers('a batch goes out when it is full or old, and is dropped when nobody takes it', async () => {
-	const posted: [length: number, entries: number][] = [];
+writers('a batch goes out when it is full or old, and lines are dropped when nobody takes it', async () => {
+	const posted: { memory: SharedArrayBuffer; text: string; entries: number }[] = [];
+	const long: string[] = [];
 	let dropped = 0;
 	const outstanding = new Int32Array(1);
 	const batch = new AccessBatch({
-		post: (text, entries) => void posted.push([text.length, entries]),
+		post: text => void long.push(text),
+		postSegment: (memory, length, entries) =>
+			void posted.push({ memory, text: segmentBytes(memory, length).toString(), entries }),
 		dropped: entries => {
 			dropped += entries;
 		},
@@ -83,15 +87,32 @@ writers('a batch goes out when it is full or old, and is dropped when nobody tak
 		outstandingSlot: 0,
 	});
 	batch.write('one\n');
-	batch.write('two\n');
+	batch.write('zwö 二 😀\n');
 	assert.equal(posted, []);
 	await new Promise(resolve => setTimeout(resolve, 120));
-	assert.equal(posted, [[8, 2]]);
-	batch.write('x'.repeat(70_000));
-	assert.equal(posted.at(-1), [70_000, 1]);
-	assert.is(outstanding[0], 70_008);
-	for (let i = 0; i < 200; i++) batch.write('x'.repeat(70_000));
+	assert.equal(
+		posted.map(({ text, entries }) => [text, entries]),
+		[['one\nzwö 二 😀\n', 2]],
+	);
+	// A line is never cut: the next segment takes it.
+	for (let i = 0; i < 5; i++) batch.write(`${'x'.repeat(40_000)}\n`);
+	assert.equal(
+		posted.slice(1).map(({ text, entries }) => [text.length, entries]),
+		Array.from({ length: 4 }, () => [40_001, 1]),
+	);
+	assert.is(long.length, 0);
+	batch.write('y'.repeat(50_000));
+	assert.is(outstanding[0], 50_000, 'what fits in no segment goes by itself');
+	assert.equal([long.length, posted.length], [1, 6], 'behind what came before it');
+	const before = posted.length;
+	for (let i = 0; i < 200; i++) batch.write('x'.repeat(40_000));
 	assert.ok(dropped > 50, String(dropped));
+	assert.ok(posted.length <= 64);
+	const lost = dropped;
+	giveBack(posted[before]!.memory);
+	batch.write('again\n');
+	batch.flush();
+	assert.equal([dropped, posted.at(-1)!.text], [lost, 'again\n']);
 });
 
 writers('process logs take the namespaces that they include, the longer prefix first', () => {
