@@ -17,6 +17,11 @@ export interface BodySource {
 	 * socket takes none now, or where pulling is better. What is left is pulled. `socket` is its descriptor, and free for this.
 	 */
 	readonly sendTo?: ((socket: number) => number) | undefined;
+	/**
+	 * All bytes behind a head, of one byte a character, as one piece, where they stand in memory that has room for it; undefined
+	 * where they do not, or no longer. They have been pulled by that: the piece is the caller's until the next pull.
+	 */
+	readonly behind?: ((head: string) => Uint8Array | undefined) | undefined;
 	/** Trailer fields, once `pull` has returned null. */
 	readonly trailers?: HeaderList | undefined;
 }

@@ -5,7 +5,6 @@
  * through the thread pool would multiply. Files that are asked for again are kept: small ones in memory, others open.
  */
 import {
-	type BigIntStats,
 	closeSync,
 	constants,
 	fstatSync,
@@ -17,14 +16,14 @@ import {
 	type Stats,
 	statSync,
 } from 'node:fs';
-import type { Body } from '../../compiler/exchange/body.ts';
 import { FileError, type FileFacts, type FileReader, type OpenFile } from '../../compiler/exchange/leases.ts';
 import { FILE_ROW, FILE_SLOTS_END } from '../metrics/file-counters.ts';
-import { FileBody } from './file-body.ts';
+import { type FileIdentity, identityOf } from './file-identity.ts';
+import { FilePages } from './file-pages.ts';
 import { folderEntries } from './folder-entries.ts';
-import { KeptFiles, SMALL } from './kept-files.ts';
-import { OpenDescriptor } from './open-descriptor.ts';
-import { type SystemCalls, systemCalls } from './system-calls.ts';
+import { KeptFiles } from './kept-files.ts';
+import { OpenedFile, type ReadingMeans, SMALL } from './opened-file.ts';
+import { systemCalls } from './system-calls.ts';
 
 /** A root that is itself a link (`current -> releases/7`) may be swapped at any time; milliseconds until it is looked at again. */
 const ROOT_LIFETIME = 1000;
@@ -33,9 +32,6 @@ const MOST_ROOTS = 1000;
 
 /** A fifo does not block the opening, and a terminal does not become ours. */
 const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOCTTY ?? 0);
-
-/** A path that is not the shortest way to say it: what is hidden is compared as text. */
-const UNTIDY = /\/(?:\/|\.\/|\.?$)/;
 
 const IS_WINDOWS = process.platform === 'win32';
 
@@ -50,6 +46,7 @@ export function createFileReader(
 	counters: Float64Array = new Float64Array(FILE_SLOTS_END),
 ): FileReader {
 	const calls = asksSystem ? systemCalls() : undefined;
+	const means: ReadingMeans = { calls, pages: new FilePages(SMALL, calls?.addressOf) };
 	const kept = keeps ? new KeptFiles(calls, counters) : undefined;
 	const roots = new Map<string, { real: string; at: number }>();
 
@@ -76,33 +73,34 @@ export function createFileReader(
 	}
 
 	function open(root: string, path: string, followSymlinks: boolean): OpenFile {
-		const full = systemPath(root, path);
-		const known = typeof full === 'string' ? kept?.get(root, full) : undefined;
-		if (known) return known;
+		const known = kept?.get(root, path);
+		if (known !== undefined) return known;
 		let descriptor = -1;
-		let close = closeSync;
+		let isDirect = false;
 		try {
 			// A root that is itself a link may lead elsewhere by now, and is looked at each time.
-			if (calls !== undefined && typeof full === 'string' && !UNTIDY.test(path) && realRoot(root, false) === root) {
-				descriptor = calls.openWithoutLinks(full);
+			if (calls !== undefined && realRoot(root, false) === root) {
+				descriptor = calls.openWithoutLinks(root, path);
+				isDirect = descriptor !== -1;
 			}
-			const hasNoLinks = descriptor !== -1;
-			if (hasNoLinks) close = calls!.close;
-			else descriptor = openLookedAt(full);
+			let real: string | undefined;
+			let within: string | undefined = path;
+			if (!isDirect) {
+				const full = systemPath(root, path);
+				descriptor = openLookedAt(full);
+				real = realPathOf(descriptor, full);
+				within = real === undefined ? undefined : withinText(root, real);
+				if (within === undefined && !followSymlinks) throw new FileError('not_found', 'a link leads out of the root');
+				real = real === undefined ? `${root}${path}` : fromBytes(real);
+			}
 			// From here on only the descriptor counts: what the name means may change at any moment.
-			const stat = fstatSync(descriptor, { bigint: true });
-			const real = hasNoLinks ? undefined : realPathOf(descriptor, full);
-			const within = hasNoLinks ? path : real === undefined ? undefined : withinText(root, real);
-			if (within === undefined && !followSymlinks) throw new FileError('not_found', 'a link leads out of the root');
-			if (stat.isDirectory()) throw new FileError('directory', 'the path names a folder');
-			if (!stat.isFile()) throw new FileError('forbidden', 'not a regular file');
-			const text = hasNoLinks ? (full as string) : real === undefined ? `${root}${path}` : fromBytes(real);
-			const file = new DescribedFile(new OpenDescriptor(descriptor, close), text, within, stat, calls);
+			const identity = regularFile(calls?.identity(descriptor) ?? identityOf(fstatSync(descriptor, { bigint: true })));
 			counters[FILE_ROW.disk]!++;
-			if (!kept || typeof full !== 'string' || within !== path) return file;
-			return kept.take(root, full, file as DescribedFile & { below: string }, stat);
+			const file = new OpenedFile(means, descriptor, root, real, within, identity);
+			return kept !== undefined && within === path ? kept.take(file, path) : file;
 		} catch (error) {
-			if (descriptor !== -1) close(descriptor);
+			if (isDirect) calls!.close(descriptor);
+			else if (descriptor !== -1) closeSync(descriptor);
 			throw fileError(error);
 		}
 	}
@@ -162,9 +160,10 @@ export function createFileReader(
 		let descriptor = -1;
 		try {
 			// Looked at before it is opened: opening a device or a fifo can already have an effect.
-			const { size } = regularFile(statSync(path));
+			const { size } = regular(statSync(path));
 			descriptor = openSync(path, OPEN_FLAGS);
-			return readWhole(descriptor, 0, Math.min(size, bytes));
+			const start = Buffer.allocUnsafe(Math.min(size, bytes));
+			return start.subarray(0, readSync(descriptor, start, 0, start.length, 0));
 		} catch {
 			return undefined;
 		} finally {
@@ -191,9 +190,16 @@ function openLookedAt(path: string | Buffer): number {
 	return openSync(path, OPEN_FLAGS);
 }
 
-function regularFile(stat: Stats): Stats {
+function regular(stat: Stats): Stats {
 	if (!stat.isFile()) throw new FileError('forbidden', 'not a regular file');
 	return stat;
+}
+
+function regularFile(identity: FileIdentity): FileIdentity {
+	const type = identity.mode & constants.S_IFMT;
+	if (type === constants.S_IFDIR) throw new FileError('directory', 'the path names a folder');
+	if (type !== constants.S_IFREG) throw new FileError('forbidden', 'not a regular file');
+	return identity;
 }
 
 /**
@@ -291,72 +297,4 @@ function fileError(error: unknown): FileError {
 		default:
 			return new FileError('unavailable', `the file cannot be opened (${code ?? 'unknown reason'})`, error);
 	}
-}
-
-/** A file that is open. Whoever took it closes it: by `close`, or by the end of its body. */
-class DescribedFile implements OpenFile {
-	readonly path: string;
-	readonly below: string | undefined;
-	readonly size: number;
-	readonly mtimeNs: bigint;
-	readonly from = 'disk';
-	readonly descriptor: OpenDescriptor;
-	readonly #calls: SystemCalls | undefined;
-	#closed = false;
-
-	constructor(
-		descriptor: OpenDescriptor,
-		path: string,
-		below: string | undefined,
-		stat: BigIntStats,
-		calls: SystemCalls | undefined,
-	) {
-		this.descriptor = descriptor;
-		this.path = path;
-		this.below = below;
-		this.size = Number(stat.size);
-		this.mtimeNs = stat.mtimeNs;
-		this.#calls = calls;
-	}
-
-	body(start: number, end: number, keepOpen = false): Body {
-		if (this.#closed) throw new FileError('unavailable', 'the file is closed');
-		try {
-			if (end - start > SMALL) return new FileBody(this.descriptor, start, end, this.#calls);
-			return readWhole(this.descriptor.number, start, end - start);
-		} finally {
-			if (!keepOpen) this.close();
-		}
-	}
-
-	/** All of it, in memory of its own: a piece of a shared one would keep the whole of that alive. */
-	whole(): Uint8Array {
-		return readWhole(this.descriptor.number, 0, this.size, Buffer.allocUnsafeSlow(this.size));
-	}
-
-	close(): void {
-		if (this.#closed) return;
-		this.#closed = true;
-		this.descriptor.letGo();
-	}
-}
-
-function readWhole(
-	descriptor: number,
-	start: number,
-	length: number,
-	bytes: Buffer = Buffer.allocUnsafe(length),
-): Uint8Array {
-	let at = 0;
-	while (at < length) {
-		let count: number;
-		try {
-			count = readSync(descriptor, bytes, at, length - at, start + at);
-		} catch (error) {
-			throw new FileError('unavailable', 'the file cannot be read', error);
-		}
-		if (count === 0) throw new FileError('unavailable', 'the file became shorter while it was read');
-		at += count;
-	}
-	return bytes;
 }

@@ -1,15 +1,16 @@
 /** Files at hand: the bytes of small ones that are asked for again and again, and large ones held open. */
-import { type BigIntStats, fstatSync } from 'node:fs';
+import { fstatSync } from 'node:fs';
 import type { Body } from '../../compiler/exchange/body.ts';
 import type { OpenFile } from '../../compiler/exchange/leases.ts';
 import { FILE_ROW } from '../metrics/file-counters.ts';
 import { FileBody } from './file-body.ts';
+import { type FileIdentity, identityOf, isSameFile, mtimeNs } from './file-identity.ts';
 import { FolderWatches } from './folder-watches.ts';
 import type { OpenDescriptor } from './open-descriptor.ts';
+import { type OpenedFile, SMALL } from './opened-file.ts';
 import type { SystemCalls } from './system-calls.ts';
+import { UseSketch } from './use-sketch.ts';
 
-/** Bytes of a file that is read at once, and kept in memory when it comes again. */
-export const SMALL: number = 64 * 1024;
 /** Milliseconds within which a larger one must come again to be held open. */
 const SOON = 10_000;
 
@@ -21,44 +22,53 @@ const MOST_FILES = 8192;
 const MOST_OPEN = 256;
 /** Milliseconds without a look at one after which it is closed: removed unseen, it would go on taking room on its disk. */
 const IDLE = 10_000;
-/** Paths remembered that were asked for once. */
-const MOST_SEEN = 16_384;
+/** Larger files remembered that were asked for once. */
+const MOST_SEEN = 4096;
+/**
+ * Kept files that a new one is weighed against at most, and how many times more often than each of them it must have been
+ * asked for. With more files than there is room for, each taking the place of another that comes as often would be work for nothing.
+ */
+const MOST_WEIGHED = 32;
+const ADVANTAGE = 2;
 /** Milliseconds for which a file needs no look at it. Changes that the system tells of count at once. */
 const LIFETIME = 1000;
 /**
- * Nanoseconds since a file's last change before it is kept. The system's clock has ticks: what changes twice within one
- * has the same time before and after.
+ * Seconds since a file's last change before it is kept. The system's clock has ticks: what changes twice within one has the
+ * same time before and after.
  */
-const SETTLED = 2_000_000_000n;
-
-/** A file that was opened. */
-export interface OpenedFile extends OpenFile {
-	readonly below: string;
-	readonly descriptor: OpenDescriptor;
-	/** All of it, in memory of its own. Throws FileError. */
-	whole(): Uint8Array;
-}
+const SETTLED = 2;
 
 /** A file, and what must be as it was for what is kept of it to be right. Closing it does nothing. */
 abstract class KeptFile implements OpenFile {
+	/** Of the root and the path that lead to it. */
+	readonly hash: number;
 	readonly root: string;
 	readonly path: string;
 	readonly below: string;
+	readonly asNamed: boolean;
 	readonly size: number;
-	readonly mtimeNs: bigint;
-	readonly stat: BigIntStats;
+	readonly identity: FileIdentity;
 	/** When it was last looked at; never, at first: it may have changed before its folder was watched. */
 	checked = Number.NEGATIVE_INFINITY;
 	/** Whether it was asked for since the memory was last short. */
 	used = true;
 
-	constructor(root: string, file: OpenedFile, stat: BigIntStats) {
-		this.root = root;
+	constructor(hash: number, below: string, file: OpenedFile) {
+		this.hash = hash;
+		this.root = file.root;
 		this.path = file.path;
-		this.below = file.below;
+		this.below = below;
+		this.asNamed = file.asNamed;
 		this.size = file.size;
-		this.mtimeNs = file.mtimeNs;
-		this.stat = stat;
+		this.identity = file.identity;
+	}
+
+	get mtimeNs(): bigint {
+		return mtimeNs(this.identity);
+	}
+
+	is(root: string, path: string): boolean {
+		return this.below === path && this.root === root;
 	}
 
 	abstract readonly from: 'memory' | 'held';
@@ -77,8 +87,8 @@ class FileInMemory extends KeptFile {
 	readonly from = 'memory';
 	readonly bytes: Uint8Array;
 
-	constructor(root: string, file: OpenedFile, stat: BigIntStats) {
-		super(root, file, stat);
+	constructor(hash: number, below: string, file: OpenedFile) {
+		super(hash, below, file);
 		this.bytes = file.whole();
 	}
 
@@ -103,10 +113,10 @@ class FileHeldOpen extends KeptFile {
 	readonly #descriptor: OpenDescriptor;
 	readonly #calls: SystemCalls | undefined;
 
-	constructor(root: string, file: OpenedFile, stat: BigIntStats, calls: SystemCalls | undefined) {
-		super(root, file, stat);
-		file.descriptor.hold();
-		this.#descriptor = file.descriptor;
+	constructor(hash: number, below: string, file: OpenedFile, calls: SystemCalls | undefined) {
+		super(hash, below, file);
+		this.#descriptor = file.share();
+		this.#descriptor.hold();
 		this.#calls = calls;
 	}
 
@@ -120,7 +130,7 @@ class FileHeldOpen extends KeptFile {
 
 	/** Its bytes are not ours: written to in place, it must not be sent under the tag that it had. */
 	isSame(): boolean {
-		return isSame(fstatSync(this.#descriptor.number, { bigint: true }), this.stat);
+		return isSameFile(identityOfOpen(this.#descriptor.number, this.#calls), this.identity);
 	}
 
 	forget(): void {
@@ -132,19 +142,30 @@ class FileHeldOpen extends KeptFile {
 export class KeptFiles {
 	readonly #calls: SystemCalls | undefined;
 	readonly #counters: Float64Array;
-	readonly #files = new Map<string, KeptFile>();
+	/**
+	 * By hash, and one for each: of two with the same hash one is not kept. A Map with the paths themselves would first look
+	 * each up among all texts of the process.
+	 */
+	readonly #files = new Map<number, KeptFile>();
 	/** Those of them that are held open. */
-	readonly #large = new Map<string, KeptFile>();
-	/** When a path was asked for that is not kept. */
-	readonly #seen = new Map<string, number>();
+	readonly #large = new Map<number, KeptFile>();
+	/** How often each is asked for, kept or not. */
+	readonly #uses = new UseSketch();
+	/** When a larger file was asked for that is not kept. */
+	readonly #seen = new Map<number, number>();
 	#bytes = 0;
 	#sweeps: NodeJS.Timeout | undefined = undefined;
 	readonly #watches = new FolderWatches(
-		path => this.#drop(path),
+		path => this.#drop(hashOf(path, 0)),
 		() => {
-			for (const path of this.#files.keys()) this.#drop(path);
+			for (const hash of this.#files.keys()) this.#drop(hash);
 		},
 	);
+	/** How many files were not given room so far. */
+	#refused = 0;
+	/** The root that was asked for last, and its hash. */
+	#root = '';
+	#rootHash = 0;
 
 	/** `counters` is the counter row of the thread. */
 	constructor(calls: SystemCalls | undefined, counters: Float64Array) {
@@ -154,10 +175,12 @@ export class KeptFiles {
 
 	/** The file at a path, when nothing says that it has changed and it was looked at within the last second. */
 	get(root: string, path: string): OpenFile | undefined {
-		const file = this.#files.get(path);
-		if (file === undefined || file.root !== root || performance.now() - file.checked >= LIFETIME) return undefined;
+		const hash = this.#hash(root, path);
+		this.#uses.add(hash);
+		const file = this.#files.get(hash);
+		if (file === undefined || !file.is(root, path) || performance.now() - file.checked >= LIFETIME) return undefined;
 		if (!file.isSame()) {
-			this.#drop(path);
+			this.#drop(hash);
 			return undefined;
 		}
 		file.used = true;
@@ -166,38 +189,43 @@ export class KeptFiles {
 	}
 
 	/**
-	 * Takes note of a file that was opened without links below its root. The same file as it is kept when it is there and
-	 * unchanged, or when it was asked for before and is kept from now on: then the opened one is closed. Otherwise the opened
-	 * one. Throws FileError.
+	 * Takes note of a file that was opened at `path` without links below its root, when `get` did not give it. The same file
+	 * as it is kept when it is there and unchanged, or when it was asked for before and is kept from now on: then the opened one
+	 * is closed. Otherwise the opened one. Throws FileError.
 	 */
-	take(root: string, path: string, opened: OpenedFile, stat: BigIntStats): OpenFile {
-		const known = this.#files.get(path);
-		if (known) {
-			if (known.root === root && isSame(known.stat, stat)) {
+	take(opened: OpenedFile, path: string): OpenFile {
+		const { root } = opened;
+		const hash = this.#hash(root, path);
+		const known = this.#files.get(hash);
+		if (known !== undefined) {
+			if (!known.is(root, path)) return opened;
+			if (isSameFile(known.identity, opened.identity)) {
 				known.checked = performance.now();
+				known.used = true;
 				opened.close();
 				return known;
 			}
-			this.#drop(path);
+			this.#drop(hash);
 		}
-		if (!this.#comesAgain(path, opened.size) || !isSettled(stat)) return opened;
-		const file =
-			opened.size <= SMALL ? new FileInMemory(root, opened, stat) : new FileHeldOpen(root, opened, stat, this.#calls);
-		if (file.path !== path) this.#watchLinks(root);
-		this.#watch(root, file.below);
-		this.#keep(path, file);
-		this.#shrink();
+		const isSmall = opened.size <= SMALL;
+		if (!(isSmall ? this.#uses.of(hash) > 1 : this.#comesSoon(hash)) || !isSettled(opened.identity)) return opened;
+		if (isSmall && !this.#makeRoom(hash, opened.size)) return opened;
+		const file = isSmall ? new FileInMemory(hash, path, opened) : new FileHeldOpen(hash, path, opened, this.#calls);
+		if (!opened.asNamed && opened.path !== root + path) this.#watchLinks(root);
+		this.#watch(root, path);
+		this.#keep(file);
+		this.#forgetLarge();
 		opened.close();
 		return file;
 	}
 
-	/** Whether a path was asked for before; it is remembered if not. */
-	#comesAgain(path: string, size: number): boolean {
+	/** Whether a larger file was asked for a moment ago; it is remembered if not. */
+	#comesSoon(hash: number): boolean {
 		const now = performance.now();
-		const seen = this.#seen.get(path);
-		if (seen !== undefined && (size <= SMALL || now - seen < SOON)) return true;
+		const seen = this.#seen.get(hash);
+		if (seen !== undefined && now - seen < SOON) return true;
 		if (this.#seen.size >= MOST_SEEN) this.#seen.clear();
-		this.#seen.set(path, now);
+		this.#seen.set(hash, now);
 		return false;
 	}
 
@@ -217,11 +245,11 @@ export class KeptFiles {
 		}
 	}
 
-	#keep(path: string, file: KeptFile): void {
-		this.#seen.delete(path);
-		this.#files.set(path, file);
+	#keep(file: KeptFile): void {
+		this.#files.set(file.hash, file);
 		if (file.size > SMALL) {
-			this.#large.set(path, file);
+			this.#seen.delete(file.hash);
+			this.#large.set(file.hash, file);
 			this.#sweeps ??= setInterval(() => this.#sweep(), IDLE).unref();
 		}
 		this.#bytes += file.weight;
@@ -230,7 +258,7 @@ export class KeptFiles {
 
 	#sweep(): void {
 		const limit = performance.now() - IDLE;
-		for (const [path, { checked }] of this.#large) if (checked < limit) this.#drop(path);
+		for (const [hash, { checked }] of this.#large) if (checked < limit) this.#drop(hash);
 		if (this.#large.size > 0) return;
 		clearInterval(this.#sweeps);
 		this.#sweeps = undefined;
@@ -241,41 +269,75 @@ export class KeptFiles {
 		this.#counters[FILE_ROW.heldOpen] = this.#large.size;
 	}
 
-	#drop(path: string): void {
-		const file = this.#files.get(path);
+	#drop(hash: number): void {
+		const file = this.#files.get(hash);
 		if (file === undefined) return;
-		this.#files.delete(path);
-		this.#large.delete(path);
+		this.#files.delete(hash);
+		this.#large.delete(hash);
 		this.#bytes -= file.weight;
 		this.#tell();
 		file.forget();
 	}
 
-	#shrink(): void {
-		this.#forgetFrom(this.#large, () => this.#large.size <= MOST_OPEN);
-		this.#forgetFrom(this.#files, () => this.#bytes <= CEILING && this.#files.size <= MOST_FILES);
+	/**
+	 * Makes room for a small file of so many bytes, if those that would have to go, oldest first, were not asked for since they
+	 * were last passed over and are asked for less often than it.
+	 */
+	#makeRoom(hash: number, size: number): boolean {
+		const uses = this.#uses.of(hash);
+		for (let weighed = 0; this.#bytes + size > CEILING || this.#files.size >= MOST_FILES; weighed++) {
+			const oldest = this.#files.values().next().value;
+			if (oldest === undefined) break;
+			if (weighed === MOST_WEIGHED) return false;
+			if (oldest.used) {
+				oldest.used = false;
+				this.#putBehind(this.#files, oldest);
+			} else if (this.#uses.of(oldest.hash) + ADVANTAGE > uses) {
+				if (++this.#refused % MOST_WEIGHED === 0) this.#putBehind(this.#files, oldest);
+				return false;
+			} else this.#drop(oldest.hash);
+		}
+		return true;
 	}
 
-	/** Forgets those not asked for since they were last passed over, oldest first. */
-	#forgetFrom(files: Map<string, KeptFile>, isEnough: () => boolean): void {
-		for (const [path, file] of files) {
-			if (isEnough()) return;
+	/** Forgets those held open that were not asked for since they were last passed over, oldest first, until there are few enough. */
+	#forgetLarge(): void {
+		for (const file of this.#large.values()) {
+			if (this.#large.size <= MOST_OPEN) return;
 			if (file.used) {
 				file.used = false;
-				// Behind the others.
-				files.delete(path);
-				files.set(path, file);
-			} else this.#drop(path);
+				this.#putBehind(this.#large, file);
+			} else this.#drop(file.hash);
 		}
+	}
+
+	#putBehind(files: Map<number, KeptFile>, file: KeptFile): void {
+		files.delete(file.hash);
+		files.set(file.hash, file);
+	}
+
+	/** The hash of the whole path. */
+	#hash(root: string, path: string): number {
+		if (root !== this.#root) {
+			this.#root = root;
+			this.#rootHash = root === '/' ? 0 : hashOf(root, 0);
+		}
+		return hashOf(path, this.#rootHash);
 	}
 }
 
-/** Whether nothing about a file changed: ctime moves with whatever is done to it, and nobody can set it back. */
-function isSame(a: BigIntStats, b: BigIntStats): boolean {
-	return a.ino === b.ino && a.dev === b.dev && a.size === b.size && a.mtimeNs === b.mtimeNs && a.ctimeNs === b.ctimeNs;
+/** The hash of a text behind another, which has `before`. */
+function hashOf(text: string, before: number): number {
+	let hash = before;
+	for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+	return hash;
 }
 
-function isSettled({ ctimeNs, mtimeNs }: BigIntStats): boolean {
-	const limit = BigInt(Date.now()) * 1_000_000n - SETTLED;
-	return ctimeNs < limit && mtimeNs < limit;
+function identityOfOpen(descriptor: number, calls: SystemCalls | undefined): FileIdentity {
+	return calls?.identity(descriptor) ?? identityOf(fstatSync(descriptor, { bigint: true }));
+}
+
+function isSettled({ changeSeconds, changeNanoseconds, seconds, nanoseconds }: FileIdentity): boolean {
+	const limit = Date.now() / 1000 - SETTLED;
+	return changeSeconds + changeNanoseconds / 1e9 < limit && seconds + nanoseconds / 1e9 < limit;
 }

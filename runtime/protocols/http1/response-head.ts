@@ -42,6 +42,8 @@ export class FieldWriter {
 	readonly #invalid: () => void;
 	/** Most responses of a site carry the fields that another one just had: checking and joining them again is most of a head's cost. */
 	readonly #remembered: (Written | undefined)[] = new Array(REMEMBERED).fill(undefined);
+	/** The text that came last by slot, and was not remembered: one that never comes again would not be worth it. */
+	readonly #last: string[] = new Array(REMEMBERED).fill('');
 
 	/** `invalid` is called for each field that cannot be sent and is left out. */
 	constructor(invalid: () => void) {
@@ -62,7 +64,8 @@ export class FieldWriter {
 			return known.text;
 		}
 		const text = this.#write(headers);
-		if (text.length <= REMEMBERED_LENGTH && !this.#dropped) {
+		if (text !== this.#last[slot]) this.#last[slot] = text;
+		else if (text.length <= REMEMBERED_LENGTH && !this.#dropped) {
 			const items: string[] = [];
 			for (let i = 0; i < size; i++) items.push(headers.nameAt(i), headers.valueAt(i));
 			const { hasDate, close, contentLength, hasUpgrade } = this;

@@ -172,6 +172,10 @@ export class ResponseWriter implements OutputOwner {
 		head += this.#connection(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
 
 		if (source) {
+			if (source.behind !== undefined && this.#writeBehind(source, head)) {
+				response.bytesSent = length!;
+				return 'written';
+			}
 			this.flush();
 			this.#out = head;
 			this.#exchange = x;
@@ -192,6 +196,17 @@ export class ResponseWriter implements OutputOwner {
 			}
 		} else this.#out += head;
 		return 'written';
+	}
+
+	/** Writes a body that has room for its head in front of it as one piece with that; false where that cannot be. */
+	#writeBehind(source: BodySource, head: string): boolean {
+		if (!this.#output.isDirect) return false;
+		const message = source.behind!(this.#out + head);
+		if (message === undefined) return false;
+		this.#out = '';
+		// Not out yet: the memory is the socket's until it is, and the source is not asked again.
+		if (this.#output.bytes(message)) source.pull();
+		return true;
 	}
 
 	/** The socket has closed: a stream that is being written is given up. */
