@@ -21,8 +21,8 @@ export interface SocketHolder {
 
 /** Who looks at the first bytes before it is known who will have the connection. */
 export interface PeekHolder extends SocketHolder {
-	/** Bytes have come, the holder's from now on. */
-	peeked(bytes: Buffer): void;
+	/** Bytes stand at the start of the memory, until this returns. */
+	peeked(count: number): void;
 }
 
 interface SocketName {
@@ -32,7 +32,7 @@ interface SocketName {
 
 /** The handle of an accepted connection, as far as it is used here. */
 export interface StreamHandle {
-	/** What it gives is read into from then on; without memory of ours it is given what was read. */
+	/** What it gives is read into from then on; where no memory was given before, it gets what was read. */
 	onread: (this: StreamHandle, bytes?: ArrayBuffer) => Uint8Array | undefined;
 	/** Ours: whose it is. */
 	svcSocket?: DirectSocket;
@@ -113,6 +113,7 @@ export class DirectSocket {
 	#local: SocketName | undefined = undefined;
 	#error: Error | undefined = undefined;
 	#peeking: PeekHolder | undefined = undefined;
+	#peeked: Uint8Array | undefined = undefined;
 
 	/** The handle is this socket's from now on; nothing is read before `start`. */
 	constructor(handle: StreamHandle) {
@@ -131,12 +132,14 @@ export class DirectSocket {
 		this.resume();
 	}
 
-	/** Begins to read without memory of the holder's, before `start`: what comes is given away. */
-	peek(holder: PeekHolder): void {
+	/** Begins to read into memory that it shares with others, before it is known who will have the connection. */
+	peek(memory: Uint8Array, holder: PeekHolder): void {
 		this.holder = holder;
 		const handle = this._handle;
 		if (handle === null) return;
 		this.#peeking = holder;
+		this.#peeked = memory;
+		handle.useUserBuffer(memory);
 		handle.onread = onPeek;
 		this.resume();
 	}
@@ -158,6 +161,7 @@ export class DirectSocket {
 		// The option is declared for handles that are bound only; it takes connected ones as well.
 		const options: SocketConstructorOpts = { handle: handle as never, allowHalfOpen: true };
 		const socket = new Socket(options);
+		if (this.#peeked && handle) readByCopies(handle, this.#peeked);
 		if (this.whenClosed) socket.once('close', this.whenClosed);
 		return socket;
 	}
@@ -280,9 +284,9 @@ export class DirectSocket {
 		if (this.#finished) this.destroy();
 	}
 
-	/** For the handle: bytes that nothing was given for. */
-	peeked(bytes: ArrayBuffer, count: number): void {
-		this.#peeking?.peeked(Buffer.from(bytes, 0, count));
+	/** For the handle: the memory that is peeked into holds so many bytes. */
+	peeked(count: number): void {
+		this.#peeking?.peeked(count);
 	}
 
 	/** For the handle: it is no more. */
@@ -343,11 +347,20 @@ function onRead(this: StreamHandle): Uint8Array | undefined {
 	return nextMemory;
 }
 
-function onPeek(this: StreamHandle, bytes?: ArrayBuffer): undefined {
+function onPeek(this: StreamHandle): undefined {
 	const socket = this.svcSocket!;
 	const count = readCount();
-	if (count > 0 && bytes !== undefined) socket.peeked(bytes, count);
+	if (count > 0) socket.peeked(count);
 	else socket.read(count);
+}
+
+/** A stream wants what was read to be its own; the handle keeps the memory that it was once given. */
+function readByCopies(handle: StreamHandle, memory: Uint8Array): void {
+	const { onread } = handle;
+	handle.onread = function (this: StreamHandle) {
+		const count = readCount();
+		return onread.call(this, count > 0 ? Uint8Array.prototype.slice.call(memory, 0, count).buffer : undefined);
+	};
 }
 
 /** For who is told of a read by a handle: how many bytes it gave, or the number of an error. */

@@ -14,10 +14,14 @@ export interface PendingWrite {
 /** Bytes that wait for the peer from which a writer should wait too. */
 export const HIGH_WATER = 65_536;
 
-/** The error of a system call, as Node's own streams make it. */
+/** The error of a system call, as Node's own streams make it; without a stack, which costs more than the rest of a close. */
 export function systemError(status: number, syscall: string): Error {
 	const code = getSystemErrorName(status);
-	return Object.assign(new Error(`${syscall} ${code}`), { errno: status, code, syscall });
+	const { stackTraceLimit } = Error;
+	Error.stackTraceLimit = 0;
+	const error = new Error(`${syscall} ${code}`);
+	Error.stackTraceLimit = stackTraceLimit;
+	return Object.assign(error, { errno: status, code, syscall });
 }
 
 /**

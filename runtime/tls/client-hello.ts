@@ -32,7 +32,7 @@ export function readClientHello(bytes: Buffer): ClientHello | HelloState {
 	if (bytes[0] !== HANDSHAKE) return 'not-tls';
 	if (bytes.length > 1 && bytes[1] !== 3) return 'not-tls';
 	const message = handshakeMessage(bytes);
-	return typeof message === 'string' ? message : readMessage(new Cursor(message));
+	return typeof message === 'string' ? message : readMessage(message);
 }
 
 /**
@@ -76,94 +76,126 @@ function contentOf(bytes: Buffer, size: number): Buffer {
 	return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
 }
 
-/** A place in a message; reading beyond its end sets `failed`. */
+/** A place in a message, and its end; reading beyond that sets `failed`. */
 class Cursor {
 	failed = false;
-	readonly #bytes: Buffer;
-	#at = 0;
+	readonly bytes: Buffer;
+	readonly end: number;
+	at: number;
 
-	constructor(bytes: Buffer) {
-		this.#bytes = bytes;
+	constructor(bytes: Buffer, at: number, end: number) {
+		this.bytes = bytes;
+		this.at = at;
+		this.end = end;
 	}
 
 	get left(): number {
-		return this.#bytes.length - this.#at;
+		return this.end - this.at;
 	}
 
-	number(size: number): number {
-		if (this.left < size) {
-			this.failed = true;
-			this.#at = this.#bytes.length;
-			return 0;
-		}
-		const value = this.#bytes.readUIntBE(this.#at, size);
-		this.#at += size;
-		return value;
+	number(size: 1 | 2): number {
+		const at = this.skip(size);
+		if (at < 0) return 0;
+		return size === 1 ? this.bytes[at]! : (this.bytes[at]! << 8) | this.bytes[at + 1]!;
 	}
 
-	take(length: number): Buffer {
-		if (this.left < length) {
+	/** Goes on by so many bytes; where they begin, or −1. */
+	skip(length: number): number {
+		const { at } = this;
+		if (this.end - at < length) {
 			this.failed = true;
-			this.#at = this.#bytes.length;
-			return Buffer.alloc(0);
+			this.at = this.end;
+			return -1;
 		}
-		const piece = this.#bytes.subarray(this.#at, this.#at + length);
-		this.#at += length;
-		return piece;
+		this.at = at + length;
+		return at;
 	}
 
 	/** What a length of so many bytes stands before. */
-	vector(lengthSize: number): Buffer {
-		return this.take(this.number(lengthSize));
+	vector(lengthSize: 1 | 2): Cursor {
+		const length = this.number(lengthSize);
+		const at = this.skip(length);
+		return at < 0 ? new Cursor(this.bytes, 0, 0) : new Cursor(this.bytes, at, at + length);
+	}
+
+	/** What is left. */
+	get rest(): Buffer {
+		return this.bytes.subarray(this.at, this.end);
 	}
 }
 
-function readMessage(cursor: Cursor): ClientHello | 'malformed' {
-	cursor.take(4 + 2 + 32);
+/** A ClientHello that has been read; lists that are rarely asked for are made when they are. */
+class ReadHello implements ClientHello {
+	readonly serverName: string;
+	readonly alpn: readonly string[];
+	readonly ticket: Buffer | undefined;
+	readonly #suites: Cursor;
+	readonly #schemes: Cursor | undefined;
+
+	constructor(
+		serverName: string,
+		alpn: readonly string[],
+		suites: Cursor,
+		schemes: Cursor | undefined,
+		ticket: Buffer | undefined,
+	) {
+		this.serverName = serverName;
+		this.alpn = alpn;
+		this.#suites = suites;
+		this.#schemes = schemes;
+		this.ticket = ticket;
+	}
+
+	get cipherSuites(): readonly string[] {
+		return ids(this.#suites.rest);
+	}
+
+	get signatureSchemes(): readonly string[] {
+		return this.#schemes ? ids(this.#schemes.rest) : [];
+	}
+}
+
+function readMessage(message: Buffer): ClientHello | 'malformed' {
+	const cursor = new Cursor(message, 0, message.length);
+	cursor.skip(4 + 2 + 32);
 	cursor.vector(1);
 	const suites = cursor.vector(2);
 	cursor.vector(1);
 	if (cursor.failed) return 'malformed';
 	let serverName = '';
 	let alpn: readonly string[] = [];
-	let schemes: Buffer = Buffer.alloc(0);
+	let schemes: Cursor | undefined;
 	let ticket: Buffer | undefined;
-	const extensions = new Cursor(cursor.left > 0 ? cursor.vector(2) : Buffer.alloc(0));
+	const extensions = cursor.left > 0 ? cursor.vector(2) : cursor;
 	while (extensions.left > 0) {
 		const type = extensions.number(2);
-		const body = new Cursor(extensions.vector(2));
+		const body = extensions.vector(2);
 		if (extensions.failed) return 'malformed';
 		if (type === 0) serverName = readServerName(body);
 		else if (type === 16) alpn = readAlpn(body);
 		else if (type === 13) schemes = body.vector(2);
-		else if (type === 35) ticket ??= body.take(body.left);
-		else if (type === 41) ticket = new Cursor(body.vector(2)).vector(2);
+		else if (type === 35) ticket ??= body.rest;
+		else if (type === 41) {
+			const identities = body.vector(2);
+			ticket = identities.vector(2).rest;
+		}
 		if (body.failed) return 'malformed';
 	}
 	if (cursor.failed) return 'malformed';
-	return {
-		serverName,
-		alpn,
-		get cipherSuites() {
-			return ids(suites);
-		},
-		get signatureSchemes() {
-			return ids(schemes);
-		},
-		ticket,
-	};
+	return new ReadHello(serverName, alpn, suites, schemes, ticket);
 }
 
 /** The first DNS name; a name that is none counts as absent, and the handshake fails by it or goes on without. */
 function readServerName(body: Cursor): string {
-	const list = new Cursor(body.vector(2));
+	const list = body.vector(2);
 	while (list.left > 0) {
 		const type = list.number(1);
 		const name = list.vector(2);
 		if (list.failed) break;
 		if (type !== 0) continue;
-		const text = name.toString('latin1').toLowerCase();
-		if (name.length > LONGEST_NAME || !/^[a-z0-9._:-]+$/.test(text)) return '';
+		if (name.left > LONGEST_NAME) return '';
+		const text = name.bytes.toString('latin1', name.at, name.end).toLowerCase();
+		if (!/^[a-z0-9._:-]+$/.test(text)) return '';
 		return text.endsWith('.') ? text.slice(0, -1) : text;
 	}
 	if (list.failed) body.failed = true;
@@ -171,15 +203,15 @@ function readServerName(body: Cursor): string {
 }
 
 function readAlpn(body: Cursor): string[] {
-	const list = new Cursor(body.vector(2));
+	const list = body.vector(2);
 	const protocols: string[] = [];
 	while (list.left > 0) {
 		const name = list.vector(1);
-		if (list.failed || name.length === 0) {
+		if (list.failed || name.left === 0) {
 			body.failed = true;
 			break;
 		}
-		protocols.push(name.toString('latin1'));
+		protocols.push(name.bytes.toString('latin1', name.at, name.end));
 	}
 	return protocols;
 }

@@ -6,7 +6,9 @@ import type { HandshakeChoice } from './handshake-choice.ts';
 
 /** Who greets. */
 export interface Greeter {
-	/** Bytes of a ClientHello. */
+	/** What connections without a stream are read into, one after another. */
+	readonly peekMemory: Buffer;
+	/** Bytes of a ClientHello, which may be overwritten afterwards. */
 	hello(greeting: Greeting, bytes: Buffer): void;
 	/** The client has closed its side. */
 	left(greeting: Greeting): void;
@@ -48,8 +50,8 @@ export class Greeting implements PeekHolder {
 
 	// PeekHolder, for a connection without a stream.
 
-	peeked(bytes: Buffer): void {
-		if (!this.over) this.greeter.hello(this, bytes);
+	peeked(count: number): void {
+		if (!this.over) this.greeter.hello(this, this.greeter.peekMemory.subarray(0, count));
 	}
 
 	ended(): void {

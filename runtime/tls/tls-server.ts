@@ -30,6 +30,8 @@ const MOST_HANDSHAKES = 8192;
 const CERTIFICATE_LIMIT = 60_000;
 /** Milliseconds between two looks at handshakes that take too long. */
 const WATCH_INTERVAL = 500;
+/** Bytes that one read of a ClientHello can give. */
+const PEEKED = 16 * 1024;
 /** Connections that wait so at one time. */
 const MOST_WAITING = 256;
 
@@ -71,6 +73,7 @@ export class TlsServer implements ProtocolServer, Greeter {
 	#rate: HandshakeRate | undefined;
 	#limit = HANDSHAKE_LIMIT;
 	#draining = false;
+	#peekMemory: Buffer | undefined;
 	readonly #greetings = new Map<Socket | DirectSocket, Greeting>();
 	#watch: NodeJS.Timeout | undefined;
 
@@ -126,20 +129,29 @@ export class TlsServer implements ProtocolServer, Greeter {
 		const greeting = new Greeting(this, socket, peer, this.#choice, performance.now() + this.#limit);
 		this.#greetings.set(socket, greeting);
 		this.#watch ??= setInterval(() => this.#endLate(), WATCH_INTERVAL).unref();
-		if (direct) socket.peek(greeting);
+		if (direct) socket.peek(this.peekMemory, greeting);
 		else {
 			follow(socket, greeting);
 			socket.on('data', takeHello);
 		}
 	}
 
+	/** As for {@link Greeter}; made for the first connection. */
+	get peekMemory(): Buffer {
+		this.#peekMemory ??= Buffer.allocUnsafeSlow(PEEKED);
+		return this.#peekMemory;
+	}
+
 	/** As for {@link Greeter}. */
 	hello(greeting: Greeting, bytes: Buffer): void {
 		const { socket } = greeting;
 		const read = greeting.read === undefined ? bytes : Buffer.concat([greeting.read, bytes]);
-		greeting.read = read;
 		const hello = readClientHello(read);
-		if (hello === 'incomplete' && read.length < LONGEST_HELLO) return;
+		if (hello === 'incomplete' && read.length < LONGEST_HELLO) {
+			greeting.read = read === bytes ? Buffer.from(bytes) : read;
+			return;
+		}
+		greeting.read = read;
 		greeting.over = true;
 		if (!(socket instanceof DirectSocket)) socket.off('data', takeHello);
 		if (typeof hello === 'string') {
@@ -232,8 +244,7 @@ export class TlsServer implements ProtocolServer, Greeter {
 				return;
 			}
 			if (this.#around.tls.sharesChallenges) {
-				socket.pause();
-				void this.#askOthers(greeting, hello, challenged);
+				void this.#askOthers(greeting, this.#wait(greeting, hello), challenged);
 				return;
 			}
 		}
@@ -259,8 +270,17 @@ export class TlsServer implements ProtocolServer, Greeter {
 			this.#shake(greeting, certificate);
 			return;
 		}
+		void this.#obtain(greeting, this.#wait(greeting, hello), name);
+	}
+
+	/** The connection is not read for now. What was read is kept, and with it what the hello that is returned says. */
+	#wait(greeting: Greeting, hello: ClientHello): ClientHello {
 		greeting.socket.pause();
-		void this.#obtain(greeting, hello, name);
+		if (greeting.read === undefined) return hello;
+		greeting.read = Buffer.from(greeting.read);
+		const kept = readClientHello(greeting.read) as ClientHello;
+		greeting.ticket = kept.ticket;
+		return kept;
 	}
 
 	async #obtain(greeting: Greeting, hello: ClientHello, name: string): Promise<void> {
@@ -326,7 +346,7 @@ export class TlsServer implements ProtocolServer, Greeter {
 
 	/** The connection as a stream, with what was read put back. */
 	#streamOf(direct: DirectSocket, greeting: Greeting): Socket {
-		const read = greeting.read!;
+		const read = Buffer.from(greeting.read!);
 		greeting.read = undefined;
 		const socket = direct.toSocket();
 		socket.on('error', ignore);

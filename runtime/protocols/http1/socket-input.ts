@@ -67,6 +67,8 @@ export class SocketInput implements SocketHolder, BlockTaker {
 	#blocks: BlockReader | undefined = undefined;
 	#paused = false;
 	#upgraded: UpgradedStream | undefined = undefined;
+	/** The other side's end is being told. */
+	#ending = false;
 
 	/** `memory` is asked for where the socket need not be read as a stream. Events come once this has returned. */
 	constructor(
@@ -108,8 +110,9 @@ export class SocketInput implements SocketHolder, BlockTaker {
 	/** Ends both halves where the system has taken all that was written and there is no more to it; false where that is not so. */
 	leave(): boolean {
 		const { socket } = this;
-		// TLS says first that nothing more comes.
-		if (!(socket instanceof DirectSocket) || socket.tls !== undefined || socket.writableLength > 0) return false;
+		if (!(socket instanceof DirectSocket) || socket.writableLength > 0) return false;
+		// TLS says first that nothing more comes, unless who should hear it has just left.
+		if (socket.tls !== undefined && !this.#ending) return false;
 		socket.leave();
 		return true;
 	}
@@ -184,8 +187,13 @@ export class SocketInput implements SocketHolder, BlockTaker {
 	}
 
 	ended(): void {
-		if (this.#upgraded) this.#upgraded.receiveEnd();
-		else this.sink.end();
+		if (this.#upgraded) {
+			this.#upgraded.receiveEnd();
+			return;
+		}
+		this.#ending = true;
+		this.sink.end();
+		this.#ending = false;
 	}
 
 	drained(): void {
