@@ -1,6 +1,7 @@
 /** The schema as it is given out: for editors, and for programs that make documents. */
 import type { Schema } from '../directives/directive.ts';
 import { documentSchema } from './schema.ts';
+import { withIds } from './with-ids.ts';
 
 /** Words of the schema that hold other schemas, by name or as one. */
 const MAPS: readonly string[] = ['properties', '$defs', 'patternProperties'];
@@ -14,7 +15,7 @@ const ONES: readonly string[] = ['items', 'additionalProperties', 'not'];
  */
 export function exportedSchema(): Schema {
 	return {
-		...(described(documentSchema()) as { [word: string]: unknown }),
+		...(described(withIds(documentSchema())) as { [word: string]: unknown }),
 		description:
 			'A configuration of svc as `svc adapt` prints it. Documents of before 0.2.0 are read too: a pipeline under `handle`, matchers without `type`, retries as separate fields.',
 	};

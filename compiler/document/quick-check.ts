@@ -4,6 +4,7 @@
  * tenth of a second, more than everything else that a small configuration needs.
  */
 import type { Schema } from '../directives/directive.ts';
+import { isId, takesId } from './with-ids.ts';
 
 /** True when a value fits for certain. */
 export type QuickCheck = (value: unknown) => boolean;
@@ -146,13 +147,10 @@ export class QuickChecks {
 		};
 	}
 
-	#fields({
-		properties = {},
-		required = [],
-		patternProperties = {},
-		additionalProperties: additional,
-	}: Schema): QuickCheck {
+	#fields(schema: Schema): QuickCheck {
+		const { properties = {}, required = [], patternProperties = {}, additionalProperties: additional } = schema;
 		const known = new Map(Object.entries(properties as { [name: string]: Schema }).map(([k, s]) => [k, this.#of(s)]));
+		if (takesId(schema)) known.set('@id', isId);
 		const byPattern = Object.entries(patternProperties as { [pattern: string]: Schema }).map(([pattern, schema]) => ({
 			pattern: new RegExp(pattern, 'u'),
 			check: this.#of(schema),

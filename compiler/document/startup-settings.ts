@@ -29,7 +29,7 @@ function compare(
 	changes: StartupChange[],
 ): void {
 	if (schema.startup === true) {
-		if (canonicalJson(before ?? null) !== canonicalJson(after ?? null)) {
+		if (canonicalJson(withoutIds(before)) !== canonicalJson(withoutIds(after))) {
 			changes.push({ setting: path.join('.'), pointer: `/settings/${path.join('/')}` });
 		}
 		return;
@@ -38,6 +38,12 @@ function compare(
 	for (const [name, property] of Object.entries(properties ?? {})) {
 		compare(property, [...path, name], member(before, name, property), member(after, name, property), changes);
 	}
+}
+
+/** The value without the names by which its objects are addressed: they change nothing that runs. */
+function withoutIds(value: unknown): unknown {
+	if (typeof value !== 'object' || value === null) return value ?? null;
+	return JSON.parse(JSON.stringify(value, (key, member: unknown) => (key === '@id' ? undefined : member)));
 }
 
 /** A property's value; its default when the object is there without it. */

@@ -7,6 +7,7 @@ import { didYouMean } from '../lower/did-you-mean.ts';
 import type { Document, Site } from './document.ts';
 import { type QuickCheck, QuickChecks } from './quick-check.ts';
 import { documentSchema } from './schema.ts';
+import { withIds } from './with-ids.ts';
 
 /** Names that a hint lists whole, at most. */
 const MOST_NAMES = 8;
@@ -94,7 +95,7 @@ function compileSchema(): ValidateFunction {
 	});
 	ajv.addKeyword('secret');
 	ajv.addKeyword('startup');
-	return ajv.compile(documentSchema());
+	return ajv.compile(withIds(documentSchema()));
 }
 
 /**
@@ -129,13 +130,15 @@ function describe(error: ErrorObject, document: unknown): Diagnostic {
 		case 'additionalProperties': {
 			const key = String(params.additionalProperty);
 			const known = Object.keys((error.parentSchema?.properties ?? {}) as object);
+			// Every object takes it, so that it tells nothing about this one.
+			const named = known.filter(one => one !== '@id');
 			return {
 				...base,
 				code: 'document/unknown-key',
 				pointer: `${pointer}/${escapePointer(key)}`,
 				message: `\`${key}\` is not a key of ${describePlace(pointer, document)}.`,
 				label: didYouMean(key, known),
-				hint: known.length > 0 ? listed('keys', key, known) : undefined,
+				hint: named.length > 0 ? listed('keys', key, named) : undefined,
 			};
 		}
 		case 'required': {

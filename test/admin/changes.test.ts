@@ -167,6 +167,11 @@ changes('objects are found by their @id', async () => {
 	assert.is((await one.ask('GET /id/my%2Fanswer/body')).json, 'by id');
 	assert.is((await one.ask('PATCH /id/my%2Fanswer', { ...step, body: 'by its id' })).status, 200);
 	assert.is(await one.body(), 'by its id');
+	// Any object of the document may have one, not steps and sites alone.
+	const field = { '@id': 'one field', name: 'X-Named', value: 'here' };
+	assert.is((await one.ask('POST /config/sites/0/pipeline/0/request/set', field)).status, 200);
+	assert.is((await one.ask('PATCH /id/one%20field/value', 'there')).status, 200);
+	assert.equal((await one.ask('GET /id/one%20field')).json, { ...field, value: 'there' });
 	assert.is((await one.ask('GET /id/nobody')).json, null);
 	assert.is((await one.ask('DELETE /id/nobody')).status, 404);
 });

@@ -6,6 +6,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { QuickChecks } from '../../../compiler/document/quick-check.ts';
 import { documentSchema } from '../../../compiler/document/schema.ts';
+import { withIds } from '../../../compiler/document/with-ids.ts';
 import { ROOT } from '../../harness.ts';
 import { Random } from '../syntax/random-text.ts';
 
@@ -15,7 +16,7 @@ const processorTime = (): number => process.cpuUsage().user / 1000;
 const ajv = new Ajv({ discriminator: true, strict: false, validateSchema: false, meta: false });
 ajv.addKeyword('secret');
 ajv.addKeyword('startup');
-const full = ajv.compile(documentSchema());
+const full = ajv.compile(withIds(documentSchema()));
 const { root: quick } = new QuickChecks(documentSchema());
 
 /** Documents that adapting gives. */

@@ -29,4 +29,10 @@ startup('logs, debug and the grace period are not', () => {
 	assert.equal(changed({ debug: true, grace_period: 1 }, { logs: { default: { level: 'INFO' } } }), []);
 });
 
+startup('an `@id` changes nothing that runs', () => {
+	const named = { metrics: { '@id': 'numbers', per_host: true } } as unknown as Settings;
+	assert.equal(changed({ metrics: { per_host: true } }, named), []);
+	assert.equal(changed(named, { metrics: { per_host: false } }), ['metrics']);
+});
+
 startup.run();
