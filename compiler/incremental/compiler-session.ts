@@ -100,7 +100,10 @@ export class CompilerSession {
 			}
 			const { document, tree, places } = result;
 			const { files } = tree;
-			const plan = this.#check(document, collector.ofDocument(result.locate));
+			const ofDocument = collector.ofDocument(result.locate);
+			// A text that was made of what the Admin API shows.
+			if (input.text.includes('redacted')) refuseRedacted(document, ofDocument);
+			const plan = this.#check(document, ofDocument);
 			const tests = lowerTests(tree.tests, report);
 			const compiled = conclude(collector, {
 				...{ document, plan, files, tests, places },

@@ -158,6 +158,8 @@ changes('secrets are hidden when read, stay when they come back hidden, and cann
 	const whole = (await one.ask('GET /config/')).json;
 	assert.is((await one.ask('POST /config/', whole)).status, 400);
 	assert.is((await one.ask('POST /load', whole)).status, 400);
+	const text = one.text('x').replace(TOKEN, '[redacted]');
+	assert.is((await one.ask('POST /load', text)).json.error.code, 'invalid_config', 'in a text too');
 	assert.not.match(one.server!.output(), /hidden|sesame/);
 });
 
