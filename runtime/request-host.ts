@@ -4,6 +4,7 @@ import { redirectPort } from '../compiler/codegen/site-table.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
 import { failResponse } from '../compiler/exchange/failed-response.ts';
 import { HttpError } from '../compiler/exchange/http-error.ts';
+import { type AnswerJudge, PendingAnswer } from '../compiler/exchange/pending-answer.ts';
 import { DEFAULT_PROTOCOLS } from '../compiler/options/servers/protocols.ts';
 import { redirectToHttps } from '../compiler/tls/https-redirect.ts';
 import type { Generation, Generations, ListenerTable } from './generation.ts';
@@ -50,6 +51,10 @@ export class RequestHost implements ProtocolHost {
 	readonly http2: Http2Counters;
 	readonly #thread: ThreadState;
 	readonly #key: string;
+	readonly #judge: AnswerJudge = {
+		answered: x => this.#answered(x),
+		failed: (x, error) => this.#failed(x, error),
+	};
 	#tableOf: Generation | undefined;
 	#table: ListenerTable | undefined;
 
@@ -101,6 +106,10 @@ export class RequestHost implements ProtocolHost {
 		if (pending === undefined) {
 			this.#answered(x);
 			return;
+		}
+		if (pending instanceof PendingAnswer) {
+			pending.judge(this.#judge);
+			return pending;
 		}
 		return pending.then(
 			() => this.#answered(x),

@@ -247,7 +247,8 @@ export interface UpstreamOutcome {
 	lendable?(length: number): boolean;
 	/** A 1xx response but 101. */
 	informed(status: number, headers: HeaderList): void;
-	answered(response: UpstreamResponse): void;
+	/** `ready`: the answer can be written within this call. */
+	answered(response: UpstreamResponse, ready?: boolean): void;
 	failed(error: UpstreamError): void;
 }
 

@@ -54,7 +54,11 @@ export class UpstreamCall implements ClientCall {
 		this.#outcome.informed(status, headers);
 	}
 
-	answered(response: UpstreamResponse): void {
+	lendable(length: number): boolean {
+		return this.request.decodes !== true && this.#outcome.lendable?.(length) === true;
+	}
+
+	answered(response: UpstreamResponse, ready?: boolean): void {
 		const { upstreamObserver } = this.#surroundings;
 		const { record } = this.#upstream;
 		if (upstreamObserver || record?.guarded || record?.measured) {
@@ -63,7 +67,7 @@ export class UpstreamCall implements ClientCall {
 			this.#upstream.answered(this.#probe, response.status, elapsed, processNow());
 		}
 		this.#span?.answered(response.status, response.protocol);
-		this.#outcome.answered(this.request.decodes === true ? gunzipped(response) : response);
+		this.#outcome.answered(this.request.decodes === true ? gunzipped(response) : response, ready);
 	}
 
 	failed(error: UpstreamError, untouched: boolean): void {

@@ -8,54 +8,70 @@ import type {
 	UpstreamRequest,
 	UpstreamResponse,
 } from '../../exchange/leases.ts';
+import { PendingAnswer } from '../../exchange/pending-answer.ts';
 import { type AnswerSettings, answer, refuse } from './proxy-answer.ts';
 import type { ProxyFacts } from './proxy-facts.ts';
 
-/** An attempt, and the answer that is made of it: one promise in all. */
-export class SingleAttempt implements UpstreamOutcome {
-	readonly #x: Exchange;
+/** An attempt, and the answer that is made of it. */
+export class SingleAttempt extends PendingAnswer implements UpstreamOutcome {
 	readonly #facts: ProxyFacts;
 	readonly #settings: AnswerSettings;
 	readonly #upgrade: string | undefined;
-	#resolve!: () => void;
-	#reject!: (error: unknown) => void;
 
 	constructor(x: Exchange, facts: ProxyFacts, settings: AnswerSettings, upgrade: string | undefined) {
-		this.#x = x;
+		super(x);
 		this.#facts = facts;
 		this.#settings = settings;
 		this.#upgrade = upgrade;
 	}
 
-	/** Sends the request; the promise ends when the exchange is answered, and rejects when it is to fail. */
-	send(upstream: Upstream, request: UpstreamRequest): Promise<void> {
-		return new Promise((resolve, reject) => {
-			this.#resolve = resolve;
-			this.#reject = reject;
-			this.#settings.pool.send(this.#x, upstream, request, this);
-		});
+	/** Sends the request; what it returns ends when the exchange is answered, and rejects when it is to fail. */
+	send(upstream: Upstream, request: UpstreamRequest): void | Promise<void> {
+		this.#settings.pool.send(this.x, upstream, request, this);
+		return this.started();
+	}
+
+	/** UpstreamOutcome */
+	lendable(length: number): boolean {
+		const { rules, buffers } = this.#settings;
+		return rules === undefined && buffers === 0 && this.copies(length);
 	}
 
 	informed(status: number, headers: HeaderList): void {
-		this.#x.inform(status, headers);
+		this.x.inform(status, headers);
 	}
 
-	answered(response: UpstreamResponse): void {
+	answered(response: UpstreamResponse, ready?: boolean): void {
+		let pending: void | Promise<void>;
 		try {
-			const pending = answer(this.#x, this.#facts, response, this.#upgrade, this.#settings);
-			if (pending === undefined) this.#resolve();
-			else pending.then(this.#resolve, this.#reject);
+			pending = answer(this.x, this.#facts, response, this.#upgrade, this.#settings);
 		} catch (error) {
-			this.#reject(error);
+			this.#rejectLater(error);
+			return;
 		}
+		if (pending === undefined && ready === true) this.resolve();
+		else this.#follow(pending ?? Promise.resolve());
 	}
 
 	failed(error: UpstreamError): void {
 		try {
-			refuse(this.#x, this.#facts, error);
-			this.#resolve();
+			refuse(this.x, this.#facts, error);
 		} catch (failure) {
-			this.#reject(failure);
+			this.#rejectLater(failure);
+			return;
 		}
+		this.#follow(Promise.resolve());
+	}
+
+	/** Who tells of a failure is in the midst of it. */
+	#rejectLater(error: unknown): void {
+		this.#follow(Promise.reject(error));
+	}
+
+	#follow(pending: Promise<void>): void {
+		pending.then(
+			() => this.resolve(),
+			error => this.reject(error),
+		);
 	}
 }

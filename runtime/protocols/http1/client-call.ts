@@ -42,8 +42,13 @@ export interface ClientCall {
 	connectTime: number;
 	/** A 1xx but 101. */
 	informed(status: number, headers: HeaderList): void;
-	/** The response's head has come, its body perhaps not. */
-	answered(response: UpstreamResponse): void;
+	/** Whether a whole body of so many bytes may be the connection's again once `answered` has returned; left out: it may not. */
+	lendable?(length: number): boolean;
+	/**
+	 * The response's head has come, its body perhaps not. `ready`: what has come of it is in the body already, and whoever
+	 * tells is done: the answer can be written within this call.
+	 */
+	answered(response: UpstreamResponse, ready?: boolean): void;
 	/**
 	 * No response will come. `untouched` is true when the connection had been used before, closed before any byte of a
 	 * response, and nothing of a streamed body was taken: the race that keep-alive brings (RFC 9112 §9.3.1).

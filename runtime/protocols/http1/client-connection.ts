@@ -23,7 +23,7 @@ import {
 	requestFraming,
 } from './client-head.ts';
 import { type RequestBodyOwner, RequestBodyWriter, writeWhole } from './client-request-body.ts';
-import { decodeChunks, responseDecoder, responseOf } from './client-response.ts';
+import { decodeChunks, responseDecoder, responseOf, wholeBody } from './client-response.ts';
 import { ownedCopy } from './owned-copy.ts';
 import { LARGE_PIECE } from './piece-memory.ts';
 import { RememberedHead } from './remembered-heads.ts';
@@ -275,27 +275,28 @@ export class ClientConnection
 		this.#persistent = head.persistent && this.#options.keepAlive;
 		switch (head.framing) {
 			case 'none':
-				this.#tell(call, responseOf(head, null));
-				this.#responseEnded(start < end);
+				this.#answerWhole(call, responseOf(head, null), start < end);
 				return;
 			case 'length':
 				if (end - start >= head.length) {
-					this.#tell(call, responseOf(head, head.length === 0 ? null : ownedCopy(data, start, start + head.length)));
-					this.#responseEnded(end - start > head.length);
+					const body = head.length === 0 ? null : wholeBody(call, data, start, head.length);
+					this.#answerWhole(call, responseOf(head, body), end - start > head.length);
 					return;
 				}
 				this.#remaining = head.length;
-				this.#beginBody(call, head, 'length');
-				if (this.#call !== call) return;
+				this.#beginBody(head, 'length');
 				this.#relay = relayFor(head.length, this.#wire, this.#body!, this.#options.relay, this);
+				// What is here already goes with the head.
 				if (start < end) this.#readLength(data, start, end);
+				this.#tell(call, responseOf(head, this.#body!));
 				return;
 			case 'chunked':
 				this.#answerChunked(call, head, data, start, end);
 				return;
 			case 'close': {
-				const body = this.#beginBody(call, head, 'close');
-				if (start < end && this.#call === call) this.#wanted = body.push(this.#blocks.piece(data, start, end, true));
+				const body = this.#beginBody(head, 'close');
+				if (start < end) this.#wanted = body.push(this.#blocks.piece(data, start, end, true));
+				this.#tell(call, responseOf(head, body));
 				return;
 			}
 			case 'upgrade': {
@@ -313,7 +314,15 @@ export class ClientConnection
 	/** What is made of the answer may give the call up at once. */
 	#tell(call: ClientCall, answer: UpstreamResponse): void {
 		this.#answered = true;
-		call.answered(answer);
+		call.answered(answer, true);
+	}
+
+	/** The connection can carry another call already when the answer is told. */
+	#answerWhole(call: ClientCall, answer: UpstreamResponse, more: boolean): void {
+		this.#answered = true;
+		this.#leave(more);
+		call.answered(answer, true);
+		call.released();
 	}
 
 	/** A chunked body that is here as a whole is given as bytes: the client then gets its length. */
@@ -322,22 +331,22 @@ export class ClientConnection
 		const pieces: Buffer[] = [];
 		const used = decodeChunks(decoder, data, start, end, { push: piece => pieces.push(piece) });
 		if (decoder.ended && decoder.trailers === undefined) {
-			this.#tell(call, responseOf(head, Buffer.concat(pieces)));
-			this.#responseEnded(used < end);
+			this.#answerWhole(call, responseOf(head, Buffer.concat(pieces)), used < end);
 			return;
 		}
 		this.#decoder = decoder;
-		const body = this.#beginBody(call, head, 'chunked');
-		if (this.#call !== call) return;
+		const body = this.#beginBody(head, 'chunked');
 		for (const piece of pieces) this.#wanted = body.push(this.#options.pieces.copy(piece, 0, piece.length));
-		if (decoder.ended) this.#endBody(decoder, used < end);
+		if (decoder.ended) body.end(decoder.trailers);
+		this.#tell(call, responseOf(head, body));
+		if (decoder.ended && this.#call === call) this.#responseEnded(used < end);
 	}
 
-	#beginBody(call: ClientCall, head: ResponseHead, state: 'length' | 'chunked' | 'close'): ClientBody {
+	/** A body whose end has not come. */
+	#beginBody(head: ResponseHead, state: 'length' | 'chunked' | 'close'): ClientBody {
 		const body = new ClientBody(this, state === 'length' ? head.length : undefined, this.#options.pieces);
 		this.#body = body;
 		this.#state = state;
-		this.#tell(call, responseOf(head, body));
 		return body;
 	}
 
@@ -379,7 +388,9 @@ export class ClientConnection
 	#readChunked(bytes: Buffer, count: number): void {
 		const decoder = this.#decoder!;
 		const used = decodeChunks(decoder, bytes, 0, count, this);
-		if (decoder.ended) this.#endBody(decoder, used < count);
+		if (!decoder.ended) return;
+		this.#body!.end(decoder.trailers);
+		this.#responseEnded(used < count);
 	}
 
 	/** ChunkSink: content of a chunked body. */
@@ -387,15 +398,15 @@ export class ClientConnection
 		this.#wanted = this.#body!.push(this.#options.pieces.copy(piece, 0, piece.length));
 	}
 
-	#endBody(decoder: ChunkedDecoder, more: boolean): void {
-		this.#body!.end(decoder.trailers);
-		this.#responseEnded(more);
-	}
-
-	/** @param more True when bytes follow the response: then nothing on this connection can be trusted. */
 	#responseEnded(more: boolean): void {
 		const call = this.#call;
 		if (!call) return;
+		this.#leave(more);
+		call.released();
+	}
+
+	/** @param more True when bytes follow the response: then nothing on this connection can be trusted. */
+	#leave(more: boolean): void {
 		const reusable = this.#persistent && this.#sent && !more && !this.#socket.destroyed;
 		this.#call = undefined;
 		this.#clock.stop();
@@ -408,10 +419,7 @@ export class ClientConnection
 		if (reusable) {
 			this.#state = 'idle';
 			this.#keeper.connectionIdle(this);
-		} else {
-			this.#drop();
-		}
-		call.released();
+		} else this.#drop();
 	}
 
 	/** @param ours True when the upstream is not at fault. */
@@ -456,9 +464,6 @@ export class ClientConnection
 				break;
 			case 'upgraded':
 				this.#stream!.receiveEnd();
-				break;
-			case 'closed':
-				break;
 		}
 	}
 

@@ -5,6 +5,7 @@ import { isStream } from '../../../compiler/exchange/body.ts';
 import type { Exchange, ExchangeTransport, TransferBounds } from '../../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
+import { PendingAnswer } from '../../../compiler/exchange/pending-answer.ts';
 import type { ClientSocket } from '../client-socket.ts';
 import type { AcceptedSocket } from '../direct-socket.ts';
 import type { ConnectionPeer } from '../protocol.ts';
@@ -282,12 +283,13 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		if (result === undefined) this.#respond(x);
 		else {
 			this.#info.remember();
-			this.#onHandled ??= () => this.#handledLater();
+			this.#onHandled ??= () => this.handled();
 			this.#onBroken ??= () => {
 				this.#exchange!.aborted = true;
-				this.#handledLater();
+				this.handled();
 			};
-			result.then(this.#onHandled, this.#onBroken);
+			if (result instanceof PendingAnswer) result.write(this, this.#writer);
+			else result.then(this.#onHandled, this.#onBroken);
 		}
 		return at;
 	}
@@ -328,7 +330,8 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		else this.#state = WAIT;
 	}
 
-	#handledLater(): void {
+	/** The graph has come to an end of the exchange, later than it returned. */
+	handled(): void {
 		this.#engine.now = performance.now();
 		this.#respond(this.#exchange!);
 		this.#continue();

@@ -2,23 +2,24 @@
 import type { SocketOutput } from '../socket-output.ts';
 
 /** Bytes of the largest body that is copied. */
-const LARGEST = 32 * 1024;
-/** Bytes of a copy. */
+export const LARGEST_JOINED: number = 32 * 1024;
+/** Bytes of a copy with a usual head. */
 const SIZE = 48 * 1024;
 
 /** Memory for such pieces, which a socket that takes them at once gives back at once. One for a thread. */
 export class JoinedWrites {
 	#memory: Buffer | undefined = undefined;
 
-	/** Writes text of one byte a character and bytes behind it; false when they are too long for that, or over TLS. */
+	/** Writes text of one byte a character and bytes behind it; false when the body is too long for that, or over TLS. */
 	write(output: SocketOutput, text: string, bytes: Uint8Array): boolean {
 		const end = text.length + bytes.byteLength;
-		if (bytes.byteLength > LARGEST || end > SIZE || !output.isDirect) return false;
-		this.#memory ??= Buffer.allocUnsafeSlow(SIZE);
-		this.#memory.write(text, 0, 'latin1');
-		this.#memory.set(bytes, text.length);
+		if (bytes.byteLength > LARGEST_JOINED || !output.isDirect) return false;
+		const memory = end > SIZE ? Buffer.allocUnsafeSlow(end) : (this.#memory ?? Buffer.allocUnsafeSlow(SIZE));
+		memory.write(text, 0, 'latin1');
+		memory.set(bytes, text.length);
+		const left = output.bytes(memory.subarray(0, end));
 		// Not out yet: it is the socket's until it is.
-		if (!output.bytes(this.#memory.subarray(0, end))) this.#memory = undefined;
+		if (memory.length === SIZE) this.#memory = left ? memory : undefined;
 		return true;
 	}
 }

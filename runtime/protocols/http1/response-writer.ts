@@ -6,6 +6,7 @@ import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { ClientSocket } from '../client-socket.ts';
 import { type OutputOwner, SocketOutput } from '../socket-output.ts';
 import type { Engine } from './engine.ts';
+import { LARGEST_JOINED } from './joined-writes.ts';
 import { COALESCE_LIMIT, GATHER_LIMIT, TEXT_LIMIT } from './limits.ts';
 import { SERVER_NAME, statusLine } from './response-head.ts';
 import { SliceSource } from './slice-source.ts';
@@ -60,6 +61,11 @@ export class ResponseWriter implements OutputOwner {
 	/** True when so much waits for the client that no more should be made for it. */
 	get blocked(): boolean {
 		return this.#output.needsDrain;
+	}
+
+	/** Whether a whole body of so many bytes is copied by `respond`, if it is not written at once. */
+	copies(length: number): boolean {
+		return this.#output.isDirect && length <= LARGEST_JOINED && length <= this.#owner.clock.writeChunk;
 	}
 
 	/** Gives what is gathered to the socket. */

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect, createServer, Socket } from 'node:net';
 import type { Exchange } from '../../../../compiler/exchange/exchange.ts';
 import type { Handler } from '../../../../compiler/exchange/handler.ts';
+import { PendingAnswer } from '../../../../compiler/exchange/pending-answer.ts';
 import { createHttp1Server } from '../../../../runtime/protocols/http1/http1-server.ts';
 import { DEFAULT_LIMITS } from '../../../../runtime/protocols/http1/limits.ts';
 import type { ProtocolHost, ProtocolLimits, ProtocolServer } from '../../../../runtime/protocols/protocol.ts';
@@ -47,7 +48,10 @@ export async function serve(
 		handle(x) {
 			exchanges.push(x);
 			try {
-				return handler(x)?.then(undefined, error => fail(x, error));
+				const pending = handler(x);
+				if (!(pending instanceof PendingAnswer)) return pending?.then(undefined, error => fail(x, error));
+				pending.judge({ answered() {}, failed: fail });
+				return pending;
 			} catch (error) {
 				fail(x, error);
 			}

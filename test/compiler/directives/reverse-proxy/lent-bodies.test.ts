@@ -1,0 +1,111 @@
+/** Bodies that go out of the memory that they were read into are the right ones, whoever reads them, and however slowly. */
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { proxiedSite } from './proxied-site.ts';
+
+const lent = suite('whole bodies through the proxy');
+
+/** Text of 10 KB that is another for each number. */
+function content(number: string): string {
+	return `${number},`.repeat(Math.ceil(10_240 / (number.length + 1))).slice(0, 10_240);
+}
+
+const upstream = createServer(socket => {
+	socket.on('error', () => {});
+	let text = '';
+	socket.on('data', bytes => {
+		text += bytes.toString('latin1');
+		for (let end = text.indexOf('\r\n\r\n'); end !== -1; end = text.indexOf('\r\n\r\n')) {
+			const [, kind, number] = /^GET \/(\w+)\/(\d+) /.exec(text) as unknown as [string, string, string];
+			text = text.slice(end + 4);
+			const body = content(number);
+			const head = 'HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n';
+			if (kind === 'chunked') {
+				const parts = [body.slice(0, 7), body.slice(7, 5000), body.slice(5000)];
+				const chunks = parts.map(part => `${part.length.toString(16)}\r\n${part}\r\n`).join('');
+				socket.write(`${head}Transfer-Encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`);
+			} else socket.write(`${head}Content-Length: ${body.length}\r\n\r\n${body}`);
+		}
+	});
+});
+upstream.listen(0, '127.0.0.1');
+await once(upstream, 'listening');
+const address = `127.0.0.1:${(upstream.address() as AddressInfo).port}`;
+const site = await proxiedSite(`
+	handle /buffered/* {
+		reverse_proxy ${address} {
+			response_buffers 64KiB
+		}
+	}
+	handle /edited/* {
+		header >X-Later yes
+		reverse_proxy ${address}
+	}
+	handle {
+		reverse_proxy ${address}
+	}`);
+
+/** Sends all requests at once, begins to read after a while, and gives the bodies. */
+async function ask(paths: readonly string[], wait: number): Promise<string[]> {
+	const socket = connect(site.port, '127.0.0.1');
+	await once(socket, 'connect');
+	socket.pause();
+	for (const path of paths) socket.write(`GET ${path} HTTP/1.1\r\nHost: a.example\r\n\r\n`);
+	await new Promise(resolve => setTimeout(resolve, wait));
+	let got: Buffer = Buffer.alloc(0);
+	const bodies: string[] = [];
+	for await (const bytes of socket.iterator({ destroyOnReturn: false })) {
+		got = Buffer.concat([got, bytes]);
+		for (let end = got.indexOf('\r\n\r\n'); end !== -1; end = got.indexOf('\r\n\r\n')) {
+			const head = got.subarray(0, end).toString('latin1');
+			let body: Buffer;
+			const length = /content-length: (\d+)/i.exec(head);
+			if (length) {
+				const size = Number(length[1]);
+				if (got.length < end + 4 + size) break;
+				body = got.subarray(end + 4, end + 4 + size);
+				got = got.subarray(end + 4 + size);
+			} else {
+				const last = got.indexOf('\r\n0\r\n\r\n', end);
+				if (last === -1) break;
+				body = got.subarray(got.indexOf('\r\n', end + 4) + 2, last);
+				got = got.subarray(last + 7);
+			}
+			bodies.push(body.toString('latin1'));
+		}
+		if (bodies.length === paths.length) break;
+	}
+	socket.destroy();
+	return bodies;
+}
+
+for (const kind of ['length', 'chunked', 'buffered', 'edited']) {
+	lent(`bodies are those of their requests: ${kind}`, async () => {
+		const asked = Array.from({ length: 4 }, (_, client) =>
+			Array.from({ length: 60 }, (_, index) => `/${kind}/${client * 1000 + index}`),
+		);
+		const bodies = await Promise.all(asked.map((paths, client) => ask(paths, client * 20)));
+		for (const [client, paths] of asked.entries()) {
+			for (const [index, path] of paths.entries()) {
+				assert.is(bodies[client]![index], content(path.split('/')[2]!), path);
+			}
+		}
+	});
+}
+
+lent('a client that takes nothing for long gets all of it in the end', async () => {
+	// More than the system keeps for it, on both sides.
+	const paths = Array.from({ length: 1200 }, (_, index) => `/length/${index}`);
+	const bodies = await ask(paths, 300);
+	assert.is(bodies.length, paths.length);
+	for (const [index, body] of bodies.entries()) assert.is(body, content(String(index)), String(index));
+});
+
+lent.after(async () => {
+	await site.close();
+	upstream.close();
+});
+
+lent.run();

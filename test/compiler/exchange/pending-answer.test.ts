@@ -1,0 +1,114 @@
+/** To whoever does not know better, a pending answer is a promise. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { Exchange, Request } from '../../../compiler/exchange/exchange.ts';
+import { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import { PendingAnswer } from '../../../compiler/exchange/pending-answer.ts';
+
+const pending = suite('pending answers');
+
+class Made extends PendingAnswer {
+	begin(): void | Promise<void> {
+		return this.started();
+	}
+	succeed(): void {
+		this.resolve();
+	}
+	fail(error: unknown): void {
+		this.reject(error);
+	}
+}
+
+function exchange(): Exchange {
+	const received = { method: 'GET', path: '/', query: undefined, authority: 'a.example' };
+	const info = { remoteAddress: '', remotePort: 0, localAddress: '', localPort: 0, tls: undefined };
+	const request = new Request(received, 'http', 'a.example', new HeaderList(), null);
+	return new Exchange('HTTP/1.1', info, received, request, { inform() {}, watch() {} }, 0);
+}
+
+function made(): { answer: Made; promise: Promise<void> } {
+	const answer = new Made(exchange());
+	return { answer, promise: answer.begin() as Promise<void> };
+}
+
+pending('it is awaited, chained and caught as a promise is', async () => {
+	const { answer, promise } = made();
+	assert.ok(promise instanceof Promise);
+	const seen: string[] = [];
+	const all = [
+		promise.then(() => void seen.push('then')),
+		promise.finally(() => void seen.push('finally')),
+		(async () => {
+			await promise;
+			seen.push('await');
+		})(),
+		Promise.all([promise]).then(() => void seen.push('all')),
+	];
+	assert.equal(seen, []);
+	answer.succeed();
+	await Promise.all(all);
+	assert.equal(seen.sort(), ['all', 'await', 'finally', 'then']);
+
+	const other = made();
+	const caught = other.promise.catch((error: Error) => error.message);
+	other.answer.fail(new Error('no upstream'));
+	assert.is(await caught, 'no upstream');
+	assert.is(await other.promise.catch((error: Error) => error.message), 'no upstream', 'later too');
+});
+
+pending('the runtime hears of it within the call that settles it, judge first', () => {
+	const { answer } = made();
+	const seen: string[] = [];
+	answer.judge({ answered: () => void seen.push('answered'), failed: (_x, error) => void seen.push(String(error)) });
+	answer.write({ handled: () => void seen.push('handled') }, { copies: length => length < 100 });
+	assert.ok(answer.copies(99));
+	assert.not(answer.copies(100));
+	answer.succeed();
+	answer.fail('twice');
+	assert.equal(seen, ['answered', 'handled']);
+
+	const failing = made().answer;
+	failing.judge({ answered: () => void seen.push('answered'), failed: (_x, error) => void seen.push(String(error)) });
+	failing.write({ handled: () => void seen.push('handled') }, { copies: () => false });
+	failing.fail('broken');
+	assert.equal(seen.slice(2), ['broken', 'handled']);
+});
+
+pending('one that has ended before it is returned is none', () => {
+	const answer = new Made(exchange());
+	answer.succeed();
+	assert.is(answer.begin(), undefined);
+	const failed = new Made(exchange());
+	failed.fail(new Error('at once'));
+	assert.throws(() => failed.begin(), 'at once');
+});
+
+pending(
+	'memory is not lent to who listens as to a promise, and a failure that nobody judges ends the connection',
+	() => {
+		const { answer, promise } = made();
+		promise.then(
+			() => {},
+			() => {},
+		);
+		assert.not(answer.copies(1));
+
+		const x = exchange();
+		const unjudged = new Made(x);
+		unjudged.begin();
+		let handled = false;
+		unjudged.write(
+			{
+				handled() {
+					handled = true;
+				},
+			},
+			{ copies: () => true },
+		);
+		unjudged.fail(new Error('nobody made a response of it'));
+		assert.ok(handled);
+		assert.ok(x.aborted);
+	},
+);
+
+pending.run();
