@@ -54,6 +54,24 @@ export class AccessBatch implements LineSink {
 		if (this.#timer === undefined) this.#timer = setTimeout(() => this.flush(), DELAY).unref();
 	}
 
+	writeBytes(line: Buffer): void {
+		const { length } = line;
+		if (length > SEGMENT_BYTES) {
+			this.write(line.toString());
+			return;
+		}
+		if (length > SEGMENT_BYTES - this.#length) this.flush();
+		const segment = this.#segment ?? this.#take();
+		if (segment === undefined) {
+			this.#port.dropped(1);
+			return;
+		}
+		line.copy(segment.bytes, this.#length);
+		this.#length += length;
+		this.#entries++;
+		if (this.#timer === undefined) this.#timer = setTimeout(() => this.flush(), DELAY).unref();
+	}
+
 	/** Posts what there is. */
 	flush(): void {
 		clearTimeout(this.#timer);

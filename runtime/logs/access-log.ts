@@ -6,6 +6,7 @@ import type { Exchange, TlsInfo } from '../../compiler/exchange/exchange.ts';
 import type { AccessLog, AccessLogSettings } from '../../compiler/exchange/leases.ts';
 import { flat, LEVEL_RANK, levelRank, members, text } from './encoders.ts';
 import { HeaderFields } from './header-fields.ts';
+import { LineTemplate } from './line-template.ts';
 import { compileLogFormat, type LineFormat } from './log-format.ts';
 import type { LogSampler } from './log-sampler.ts';
 import type { ExpandText } from './machine-text.ts';
@@ -13,6 +14,8 @@ import type { ExpandText } from './machine-text.ts';
 /** Takes formatted lines; false when they had to be dropped. */
 export interface LineSink {
 	write(line: string): void;
+	/** As `write`, of UTF-8, which is copied. */
+	writeBytes?(line: Buffer): void;
 }
 
 /** What access logs of a thread have in common. */
@@ -39,6 +42,11 @@ export class AccessLogger implements AccessLog {
 	readonly #client = new LastText();
 	#lastAsked: Asked = NOTHING_ASKED;
 	#lastAnswered: Answered = NOTHING_ANSWERED;
+	/** Undefined where lines are of another format, or the sink takes no bytes. */
+	readonly #template: LineTemplate | undefined;
+	/** Those of the entry before: only what repeats itself is worth a template. */
+	#askedBefore = '';
+	#answeredBefore = '';
 	readonly #host = new LastText();
 	readonly #method = new LastText();
 	readonly #place = new LastText();
@@ -51,6 +59,7 @@ export class AccessLogger implements AccessLog {
 		this.#logger = settings.logger;
 		this.#rank = levelRank(settings.level);
 		this.#sink = sink;
+		this.#template = this.#format.isUsual && sink.writeBytes ? new LineTemplate() : undefined;
 		this.#surroundings = surroundings;
 	}
 
@@ -61,20 +70,30 @@ export class AccessLogger implements AccessLog {
 		const message = x.answeredBy === '' && x.error === undefined ? 'NOP' : 'handled request';
 		const now = Date.now();
 		if (this.#sampler && !this.#sampler.takes(level, message, now)) return;
-		this.#sink.write(this.#format.encode(level, this.#logger, message, this.#fields(x, credentials, at), now));
+		const { connection, bytesReceived: bytesRead } = x;
+		const { remoteAddress: peer, remotePort: port } = connection;
+		const asked = this.#asked(x, credentials);
+		const answered = this.#answered(x, credentials, at);
+		const user = userId(x);
+		const milliseconds = performance.now() - x.startedAt;
+		const template = this.#template;
+		const nanoseconds = Math.round(milliseconds * 1e6);
+		if (template?.becomes(level, message, peer, asked, bytesRead, user, answered, port, now, nanoseconds)) {
+			this.#sink.writeBytes!(template.bytes);
+			return;
+		}
+		const duration = this.#format.duration(milliseconds);
+		const fields = `"request":{"remote_ip":${this.#peer.write(peer)},"remote_port":"${port}","client_ip":${asked},"bytes_read":${bytesRead},"user_id":${text(user)},"duration":${duration},"size":${answered}`;
+		const line = this.#format.encode(level, this.#logger, message, fields, now);
+		if (template && asked === this.#askedBefore && answered === this.#answeredBefore) {
+			template.learn(line, { level, message, peer, asked, bytesRead, user, answered }, port, now, duration);
+		}
+		this.#askedBefore = asked;
+		this.#answeredBefore = answered;
+		this.#sink.write(line);
 	}
 
-	/** The members of an access entry. The request is shown as it came, before rewrites. */
-	#fields(x: Exchange, credentials: boolean, at: string | undefined): string {
-		const { connection } = x;
-		const peer = this.#peer.write(connection.remoteAddress);
-		const user = x.variable('http.auth.user.id');
-		const userId = typeof user === 'string' && user !== '' ? text(user) : '""';
-		const duration = this.#format.duration(performance.now() - x.startedAt);
-		return `"request":{"remote_ip":${peer},"remote_port":"${connection.remotePort}","client_ip":${this.#asked(x, credentials)},"bytes_read":${x.bytesReceived},"user_id":${userId},"duration":${duration},"size":${this.#answered(x, credentials, at)}`;
-	}
-
-	/** What was asked: mostly as before. */
+	/** What was asked: mostly as before. The request is shown as it came, before rewrites. */
 	#asked(x: Exchange, credentials: boolean): string {
 		const { connection, received } = x;
 		const fields = this.#requestFields.write(x.request.headers, credentials);
@@ -142,6 +161,11 @@ export class AccessLogger implements AccessLog {
 		}
 		return entry;
 	}
+}
+
+function userId(x: Exchange): string {
+	const user = x.variable('http.auth.user.id');
+	return typeof user === 'string' ? user : '';
 }
 
 /** What the entry before said of its request, as it came and as JSON. */

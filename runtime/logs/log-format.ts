@@ -20,6 +20,8 @@ export interface LineFormat {
 	encode(level: LogLevel, logger: string, message: string, fields: string, at: number): string;
 	/** A duration in milliseconds, as JSON. */
 	readonly duration: (milliseconds: number) => string;
+	/** A line is that of `json` without settings, and durations are seconds. */
+	readonly isUsual: boolean;
 }
 
 /** Severities of syslog (RFC 5424 §6.2.1) as the journal reads them at the beginning of a line. */
@@ -32,11 +34,12 @@ const SYSLOG: { readonly [level in LogLevel]: number } = { debug: 7, info: 6, wa
 export function compileLogFormat(format: LogFormat, automatic: 'console' | 'json', expand: ExpandText): LineFormat {
 	switch (format.encoder) {
 		case 'default':
-			return { encode: encoderOf(automatic).encode, duration: writeDuration('s') };
+			return { encode: encoderOf(automatic).encode, duration: writeDuration('s'), isUsual: automatic === 'json' };
 		case 'console':
 		case 'json': {
 			const { encode } = plainEncoder(format.encoder, format);
-			return { encode, duration: writeDuration(format.duration_format ?? 's') };
+			const isUsual = format.encoder === 'json' && Object.keys(format).length === 1;
+			return { encode, duration: writeDuration(format.duration_format ?? 's'), isUsual };
 		}
 		case 'filter':
 			return edited(compileLogFormat(wrapped(format), automatic, expand), compileLogFilters(format.fields));
@@ -52,6 +55,7 @@ export function compileLogFormat(format: LogFormat, automatic: 'console' | 'json
 			const inner = compileLogFormat(wrapped(format), automatic, expand);
 			return {
 				...inner,
+				isUsual: false,
 				encode: (level, logger, message, fields, at) =>
 					inner.encode(
 						level,
@@ -64,7 +68,11 @@ export function compileLogFormat(format: LogFormat, automatic: 'console' | 'json
 		}
 		case 'journald': {
 			const inner = compileLogFormat(wrapped(format), automatic, expand);
-			return { ...inner, encode: (level, ...rest) => `<${SYSLOG[level]}>${inner.encode(level, ...rest)}` };
+			return {
+				...inner,
+				isUsual: false,
+				encode: (level, ...rest) => `<${SYSLOG[level]}>${inner.encode(level, ...rest)}`,
+			};
 		}
 		default:
 			throw new UnknownEncoder((format as { encoder: string }).encoder);
@@ -78,6 +86,7 @@ function wrapped(format: { readonly wrap?: LogFormat }): LogFormat {
 function edited(inner: LineFormat, edit: FieldEdit): LineFormat {
 	return {
 		...inner,
+		isUsual: false,
 		encode(level, logger, message, fields, at) {
 			if (fields === '') return inner.encode(level, logger, message, fields, at);
 			const parsed = JSON.parse(`{${fields}}`) as { [name: string]: unknown };

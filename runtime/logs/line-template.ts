@@ -1,0 +1,106 @@
+/**
+ * The line of the entry before, as bytes. Where the next entry says the same but for its time, the client's port and how
+ * long it took, digits are written over those that stand there, and nothing is put together again.
+ */
+import type { LogLevel } from '../threads/messages.ts';
+
+const ZERO = 48;
+/** Digits of a duration after `0.`: nanoseconds below a second. */
+const DURATION_DIGITS = 9;
+const USUAL_DURATION = /^0\.\d{9}$/;
+/** Characters of a time in seconds with milliseconds. */
+const TIME_LENGTH = 14;
+
+/** What a line is made of beside its time, port and duration. Texts are compared, which costs nothing where they are the same. */
+export interface LineParts {
+	readonly level: LogLevel;
+	readonly message: string;
+	readonly peer: string;
+	readonly asked: string;
+	readonly bytesRead: number;
+	readonly user: string;
+	readonly answered: string;
+}
+
+/** What is known of the line that was written last. */
+export class LineTemplate {
+	/** The line with its end. */
+	bytes: Buffer = Buffer.alloc(0);
+	#parts: LineParts | undefined;
+	#at = 0;
+	#timeAt = 0;
+	#portAt = 0;
+	#portDigits = 0;
+	#durationAt = 0;
+
+	/** Turns the line into that of an entry, if only digits have to be changed. `at` in milliseconds, `duration` in nanoseconds. */
+	becomes(
+		level: LogLevel,
+		message: string,
+		peer: string,
+		asked: string,
+		bytesRead: number,
+		user: string,
+		answered: string,
+		port: number,
+		at: number,
+		duration: number,
+	): boolean {
+		const parts = this.#parts;
+		if (
+			parts === undefined ||
+			asked !== parts.asked ||
+			answered !== parts.answered ||
+			peer !== parts.peer ||
+			bytesRead !== parts.bytesRead ||
+			user !== parts.user ||
+			level !== parts.level ||
+			message !== parts.message ||
+			digitsOf(port) !== this.#portDigits ||
+			!(duration >= 1000 && duration < 1e9)
+		) {
+			return false;
+		}
+		if (at !== this.#at) {
+			this.#at = at;
+			const seconds = Math.floor(at / 1000);
+			this.#put(seconds, this.#timeAt, TIME_LENGTH - 4);
+			this.#put(at - seconds * 1000, this.#timeAt + TIME_LENGTH - 3, 3);
+		}
+		this.#put(port, this.#portAt, this.#portDigits);
+		this.#put(duration, this.#durationAt, DURATION_DIGITS);
+		return true;
+	}
+
+	/** Takes a line that was put together, if it is of the kind in which only digits change. */
+	learn(line: string, parts: LineParts, port: number, at: number, duration: string): void {
+		this.#parts = undefined;
+		const bytes = Buffer.from(line);
+		const timeAt = line.indexOf('"ts":') + 5;
+		const portAt = line.indexOf('"remote_port":"') + 15;
+		const durationAt = bytes.length - `,"size":${parts.answered}}\n`.length - DURATION_DIGITS;
+		// Offsets of characters are those of bytes in ASCII alone; a round time has fewer decimals.
+		if (bytes.length !== line.length || line[timeAt + TIME_LENGTH] !== ',' || !USUAL_DURATION.test(duration)) return;
+		this.bytes = bytes;
+		this.#parts = parts;
+		this.#at = at;
+		this.#timeAt = timeAt;
+		this.#portAt = portAt;
+		this.#portDigits = digitsOf(port);
+		this.#durationAt = durationAt;
+	}
+
+	#put(value: number, from: number, digits: number): void {
+		const { bytes } = this;
+		let rest = value;
+		for (let at = from + digits - 1; at >= from; at--) {
+			const tenth = Math.floor(rest / 10);
+			bytes[at] = ZERO + rest - tenth * 10;
+			rest = tenth;
+		}
+	}
+}
+
+function digitsOf(port: number): number {
+	return port >= 10_000 ? 5 : port >= 1000 ? 4 : String(port).length;
+}
