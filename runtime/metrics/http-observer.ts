@@ -25,6 +25,17 @@ interface HandlerSeries {
 	readonly codes: Map<number, CodeSeries>;
 }
 
+/** Series of the exchange before, and what made them its. */
+interface LastSeries {
+	readonly served: ReadonlySet<string> | undefined;
+	readonly host: string;
+	readonly handler: string;
+	readonly method: string;
+	readonly status: number;
+	readonly series: HandlerSeries;
+	readonly codes: CodeSeries;
+}
+
 /** Observes the exchanges of one listener. */
 export class HttpObserver {
 	readonly #pages: SeriesPages;
@@ -34,14 +45,7 @@ export class HttpObserver {
 	readonly #others = new Set<string>();
 	readonly #hosts = new Map<string, Map<string, HandlerSeries>>();
 	readonly #inFlight: SeriesPlace;
-	#last:
-		| {
-				readonly served: ReadonlySet<string> | undefined;
-				readonly host: string;
-				readonly handler: string;
-				readonly series: HandlerSeries;
-		  }
-		| undefined;
+	#last: LastSeries | undefined;
 
 	/** `server` is the listener's address, the label of its series. */
 	constructor(pages: SeriesPages, server: string, settings: NonNullable<Settings['metrics']>) {
@@ -59,10 +63,9 @@ export class HttpObserver {
 	/** `served`: the hosts that the configuration names; undefined unless per_host. `answeredAt` as of performance.now(). */
 	ended(x: Exchange, served: ReadonlySet<string> | undefined, answeredAt: number, failed: boolean): void {
 		this.#inFlight.page[this.#inFlight.slot]!--;
-		const handler = this.#seriesOf(x, served);
-		handler.requests.page[handler.requests.slot]!++;
-		if (failed) handler.errors.page[handler.errors.slot]!++;
-		const codes = this.#codeSeries(handler, x);
+		const { series, codes } = this.#seriesOf(x, served);
+		series.requests.page[series.requests.slot]!++;
+		if (failed) series.errors.page[series.errors.slot]!++;
 		const now = performance.now();
 		observe(codes.duration, HTTP_FAMILIES.duration.buckets, (now - x.startedAt) / 1000);
 		observe(codes.responseDuration, HTTP_FAMILIES.responseDuration.buckets, (answeredAt - x.startedAt) / 1000);
@@ -79,17 +82,27 @@ export class HttpObserver {
 		return host;
 	}
 
-	/** Mostly the same as those of the exchange before: to see that is a comparison, to look it up takes three hashes. */
-	#seriesOf(x: Exchange, served: ReadonlySet<string> | undefined): HandlerSeries {
+	/** Mostly the same as those of the exchange before: to see that is a comparison, to look it up takes four hashes. */
+	#seriesOf(x: Exchange, served: ReadonlySet<string> | undefined): LastSeries {
 		const { host } = x.request;
+		const { method } = x.received;
+		const { status } = x.response;
 		const last = this.#last;
-		if (last?.served === served && last?.handler === x.answeredBy && (!this.#perHost || last.host === host)) {
-			return last.series;
+		if (
+			last !== undefined &&
+			last.served === served &&
+			last.handler === x.answeredBy &&
+			last.status === status &&
+			last.method === method &&
+			(!this.#perHost || last.host === host)
+		) {
+			return last;
 		}
 		const label = this.#perHost ? this.#hostLabel(host, served) : '';
 		const series = this.#handlerSeries(label, x.answeredBy);
-		this.#last = { served, host, handler: x.answeredBy, series };
-		return series;
+		const codes = this.#codeSeries(series, status, method);
+		this.#last = { served, host, handler: x.answeredBy, method, status, series, codes };
+		return this.#last;
 	}
 
 	#handlerSeries(host: string, handler: string): HandlerSeries {
@@ -112,10 +125,9 @@ export class HttpObserver {
 		return series;
 	}
 
-	#codeSeries(handler: HandlerSeries, x: Exchange): CodeSeries {
-		const known = METHODS.indexOf(x.received.method);
+	#codeSeries(handler: HandlerSeries, status: number, name: string): CodeSeries {
+		const known = METHODS.indexOf(name);
 		const method = known === -1 ? OTHER_METHOD : known;
-		const status = x.response.status;
 		const key = status * 16 + method;
 		let series = handler.codes.get(key);
 		if (!series) {

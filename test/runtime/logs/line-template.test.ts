@@ -63,7 +63,7 @@ templates('are those of a log that takes no bytes, whatever comes after what', (
 	const quick = new AccessLogger(SETTINGS as never, { write, writeBytes }, SURROUNDINGS);
 	const slow = new AccessLogger(SETTINGS as never, { write: writePlain }, SURROUNDINGS);
 	let x = exchange(random);
-	for (let i = 0; i < 30_000; i++) {
+	for (let i = 0; i < 10_000; i++) {
 		if (random.below(4) === 0) x = exchange(random);
 		const at = random.of(['Configfile:12', 'Configfile:12', 'ü:3', undefined]);
 		quick.record(x, false, at);
@@ -75,7 +75,7 @@ templates('are those of a log that takes no bytes, whatever comes after what', (
 		assert.ok(Math.abs(ts - slowTs) < 1, `${ts} ${slowTs}`);
 		assert.ok(duration <= slowDuration && slowDuration - duration < 1, `${duration} ${slowDuration}`);
 	}
-	assert.ok(over > 3000, `${over} lines were written over others`);
+	assert.ok(over > 1000, `${over} lines were written over others`);
 });
 
 templates.run();
