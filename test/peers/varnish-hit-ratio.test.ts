@@ -3,11 +3,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import { connect } from 'node:net';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { freePorts, type ServerProcess, serve, temporaryFolder, waitForPort } from '../harness.ts';
+import { sendZipf } from '../zipf-load.ts';
 import { sizeOf, zipfTrace } from '../zipf-trace.ts';
 
 const MIB = 1024 * 1024;
@@ -15,7 +15,6 @@ const CEILING_MIB = 24;
 const REQUESTS = 60_000;
 /** Requests before those that count: the caches are full by then. */
 const WARM = 25_000;
-const CONNECTIONS = 16;
 
 const peers = suite('varnish beside us');
 
@@ -73,54 +72,12 @@ peers.after(async () => {
 	origin.close();
 });
 
-/** Sends `count` requests of a trace, so many at once; the longest time that an answer took, in milliseconds. */
-async function send(port: number, ranks: () => number, count: number): Promise<number> {
-	let left = count;
-	let longest = 0;
-	const client = async (): Promise<void> => {
-		const socket = connect(port, '127.0.0.1');
-		await once(socket, 'connect');
-		await new Promise<void>((resolve, reject) => {
-			let wanted = -1;
-			let rest: Buffer = Buffer.alloc(0);
-			let begun = 0;
-			const next = (): void => {
-				if (left-- <= 0) {
-					socket.destroy();
-					resolve();
-					return;
-				}
-				const rank = ranks();
-				wanted = sizeOf(rank);
-				begun = performance.now();
-				socket.write(`GET /k${rank} HTTP/1.1\r\nHost: example.test\r\n\r\n`);
-			};
-			socket.on('error', reject);
-			socket.on('data', (data: Buffer) => {
-				rest = rest.byteLength === 0 ? data : Buffer.concat([rest, data]);
-				const end = rest.indexOf('\r\n\r\n');
-				if (end === -1 || rest.byteLength < end + 4 + wanted) return;
-				if (rest.toString('latin1', 9, 12) !== '200' || rest.byteLength !== end + 4 + wanted) {
-					reject(new Error(rest.toString('latin1', 0, end)));
-					return;
-				}
-				rest = Buffer.alloc(0);
-				longest = Math.max(longest, performance.now() - begun);
-				next();
-			});
-			next();
-		});
-	};
-	await Promise.all(Array.from({ length: CONNECTIONS }, client));
-	return longest;
-}
-
 /** Share of the requests that the origin was not asked for. */
 async function hitRatio(port: number): Promise<{ ratio: number; longest: number }> {
 	const ranks = zipfTrace(7);
-	await send(port, ranks, WARM);
+	await sendZipf(port, ranks, WARM);
 	const before = fetched;
-	const longest = await send(port, ranks, REQUESTS - WARM);
+	const longest = await sendZipf(port, ranks, REQUESTS - WARM);
 	return { ratio: 1 - (fetched - before) / (REQUESTS - WARM), longest };
 }
 

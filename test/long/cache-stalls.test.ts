@@ -1,0 +1,89 @@
+/**
+ * A server whose cache is at its ceiling, under requests of ten million keys: how long its threads are held at once, by
+ * evicting, storing and collecting too, with the disk tier and without it.
+ */
+import { once } from 'node:events';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { freePorts, serve, temporaryFolder } from '../harness.ts';
+import { sendZipf } from '../zipf-load.ts';
+import { sizeOf, zipfTrace } from '../zipf-trace.ts';
+import type { LoopHolds } from './loop-holds.ts';
+
+const CEILING_MIB = 16;
+/** Requests until it is full and everything is compiled, and those that count. */
+const WARM = 12_000;
+const COUNTED = 16_000;
+/** Milliseconds of processor time for which a thread may be held. */
+const BOUND = 20;
+
+const stalls = suite('threads of a server whose cache is at its ceiling');
+
+for (const disk of [false, true]) {
+	stalls(`are never held for more than ${BOUND} ms at once${disk ? ', with a disk behind it' : ''}`, async () => {
+		const content = Buffer.alloc(8200, 'x');
+		const origin = createServer((request, response) => {
+			const size = sizeOf(Number(request.url!.slice(2)));
+			response.writeHead(200, {
+				'Content-Type': 'text/plain',
+				'Cache-Control': 'max-age=3600',
+				'Content-Length': size,
+			});
+			response.end(content.subarray(0, size));
+		}).listen(0, '127.0.0.1');
+		await once(origin, 'listening');
+		const [port, admin] = (await freePorts(2)) as [number, number];
+		const folder = temporaryFolder();
+		const file = path.join(folder, 'Configfile');
+		const behind = disk ? `\n\t\tdisk ${path.join(folder, 'disk')} 32MiB` : '';
+		writeFileSync(
+			file,
+			`{
+	admin 127.0.0.1:${admin}
+	threads 2
+	cache {
+		ceiling ${CEILING_MIB}MiB${behind}
+	}
+}
+http://:${port} {
+	cache
+	reverse_proxy 127.0.0.1:${(origin.address() as { port: number }).port}
+}
+`,
+		);
+		const holds = temporaryFolder();
+		const watch = path.join(import.meta.dirname, 'loop-holds.ts');
+		const env = { NODE_OPTIONS: `--import=${watch}`, LOOP_HOLDS: holds };
+		const server = await serve(['--config', file], port, { env });
+		try {
+			const ranks = zipfTrace(11);
+			await sendZipf(port, ranks, WARM);
+			writeFileSync(path.join(holds, 'begin'), '');
+			await new Promise(resolve => setTimeout(resolve, 400));
+			await sendZipf(port, ranks, COUNTED);
+			await new Promise(resolve => setTimeout(resolve, 400));
+			const told = await (await fetch(`http://127.0.0.1:${admin}/cache`)).json();
+			const { bytes, ceiling, evicted } = told as { bytes: number; ceiling: number; evicted: number };
+			assert.ok(bytes > ceiling * 0.95, 'it is full');
+			assert.ok(evicted > 2000, 'room had to be made');
+			const threads = readdirSync(holds)
+				.filter(name => name.endsWith('.json'))
+				.map((name): [string, LoopHolds] => [name, JSON.parse(readFileSync(path.join(holds, name), 'utf8'))]);
+			assert.ok(threads.length >= 3, 'the main thread and two more');
+			for (const [name, one] of threads) {
+				console.log(`${disk ? 'disk, ' : ''}thread ${path.parse(name).name}: ${JSON.stringify(one)}`);
+				assert.ok(one.longest <= BOUND, `held for ${one.longest} ms`);
+			}
+		} finally {
+			await server.stop();
+			origin.closeAllConnections();
+			origin.close();
+			rmSync(holds, { recursive: true, force: true });
+		}
+	});
+}
+
+stalls.run();

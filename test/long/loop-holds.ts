@@ -1,0 +1,71 @@
+/**
+ * Loaded into every thread of a server (`NODE_OPTIONS=--import …`): how long its event loop was held. A turn is everything
+ * from the first callback after the loop has waited until it may wait again, what is collected meanwhile included. Each
+ * thread writes what it found into the folder LOOP_HOLDS, from when there is a file `begin` in it.
+ */
+import { createHook } from 'node:async_hooks';
+import { existsSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { PerformanceObserver } from 'node:perf_hooks';
+import { threadId } from 'node:worker_threads';
+
+/** What one thread found; times in milliseconds. */
+export interface LoopHolds {
+	readonly turns: number;
+	/** Processor time of the longest turn, and its time by the clock. */
+	readonly longest: number;
+	readonly wall: number;
+	/** Turns of more than 5 and 10 ms of processor time. */
+	readonly over5: number;
+	readonly over10: number;
+	/** The longest collection by the clock, and how many there were. */
+	readonly collection: number;
+	readonly collections: number;
+}
+
+/** Milliseconds between two looks at the folder. */
+const INTERVAL = 250;
+
+const folder = process.env.LOOP_HOLDS;
+if (folder !== undefined) watch(folder);
+
+function watch(into: string): void {
+	const none = { turns: 0, longest: 0, wall: 0, over5: 0, over10: 0, collection: 0, collections: 0 };
+	let found = { ...none };
+	let began = false;
+	let isTurn = false;
+	let cpu = process.threadCpuUsage();
+	let clock = 0;
+	const end = (): void => {
+		isTurn = false;
+		const { user, system } = process.threadCpuUsage(cpu);
+		const held = (user + system) / 1000;
+		found.turns++;
+		found.longest = Math.max(found.longest, held);
+		found.wall = Math.max(found.wall, performance.now() - clock);
+		if (held > 5) found.over5++;
+		if (held > 10) found.over10++;
+	};
+	createHook({
+		before: () => {
+			if (isTurn) return;
+			isTurn = true;
+			cpu = process.threadCpuUsage();
+			clock = performance.now();
+			setImmediate(end);
+		},
+	}).enable();
+	new PerformanceObserver(list => {
+		for (const { duration } of list.getEntries()) {
+			found.collections++;
+			found.collection = Math.max(found.collection, duration);
+		}
+	}).observe({ entryTypes: ['gc'] });
+	setInterval(() => {
+		if (!began && existsSync(path.join(into, 'begin'))) {
+			began = true;
+			found = { ...none };
+		}
+		if (began) writeFileSync(path.join(into, `${threadId}.json`), JSON.stringify(found));
+	}, INTERVAL).unref();
+}
