@@ -8,6 +8,7 @@ import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
 import type { ListenerTls } from '../../compiler/tls/site-tls.ts';
 import { DirectSocket } from '../protocols/direct-socket.ts';
 import { plainAddress } from '../protocols/http1/socket-info.ts';
+import type { Http2Server } from '../protocols/http2/http2-server.ts';
 import type { ConnectionPeer, ProtocolServer } from '../protocols/protocol.ts';
 import { TlsHandle } from '../protocols/tls-handle.ts';
 import type { CertificateQuestion } from './certificate-feed.ts';
@@ -45,7 +46,7 @@ export interface TlsSurroundings {
 	/** Protocols that the listener speaks now: `h1`, `h2`. */
 	readonly protocols: () => readonly string[];
 	readonly http1: ProtocolServer;
-	readonly http2: ProtocolServer | undefined;
+	readonly http2: Http2Server | undefined;
 	/** Asks for a certificate that this thread has not. */
 	readonly obtain: (question: CertificateQuestion) => Promise<boolean>;
 	/** A handshake has ended, well or not, for counters. */
@@ -87,6 +88,7 @@ export class TlsServer implements ProtocolServer, Greeter {
 	configure(text: string): void {
 		const spoken = this.#around.protocols().join();
 		if (text === this.#text && spoken === this.#spoken) return;
+		if (speaksHttp2(this.#spoken) && !speaksHttp2(spoken)) this.#around.http2?.retire();
 		this.#text = text;
 		this.#spoken = spoken;
 		this.#choice = this.#choose(JSON.parse(text) as ListenerTls);
@@ -404,6 +406,10 @@ export class TlsServer implements ProtocolServer, Greeter {
 		if (!(socket instanceof DirectSocket)) socket.on('error', ignore);
 		socket.destroy();
 	}
+}
+
+function speaksHttp2(protocols: string): boolean {
+	return protocols.split(',').includes('h2');
 }
 
 /** A fatal alert, and the end. */
