@@ -15,8 +15,10 @@ import type { ConfigurationWatch } from './watch.ts';
 
 /** What is served, and how. */
 export interface ServeOptions {
-	/** The configuration; undefined starts without sites, and with the Admin API alone. */
+	/** The configuration; undefined starts without sites. */
 	readonly input: ConfigInput | undefined;
+	/** There is an Admin API, at its usual address, even where the configuration has no word about it. */
+	readonly adminAnyway?: boolean;
 	/** Where the configuration is read again on SIGUSR1; undefined when there is nothing to read again. */
 	readonly source?: Extract<ConfigurationSource, { kind: 'file' }> | undefined;
 	/** The configuration was made of flags: a mistake in it is told without places in a document that nobody wrote. */
@@ -83,12 +85,12 @@ class ServerProcess {
 	}
 
 	async #start(): Promise<void> {
-		const { input, verbose } = this.#options;
+		const { input, verbose, adminAnyway } = this.#options;
 		const runtime = await startRuntime({
 			input,
 			verbose,
 			// Sites must not be served for the moment that it takes to find out.
-			beforeListening: settings => probeAdmin(settings.admin),
+			beforeListening: settings => probeAdmin(settings.admin ?? (adminAnyway ? {} : undefined)),
 		}).catch(error => {
 			throw startFailure(error, this.#options);
 		});
@@ -99,7 +101,7 @@ class ServerProcess {
 		);
 		try {
 			this.#admin = await startAdmin(runtime, {
-				...(input ? {} : { settings: {} }),
+				...(adminAnyway ? { settings: {} } : {}),
 				log: (level, message, fields) => runtime.log(level, 'admin', message, fields),
 				onApplied: document => {
 					if (runtime.settings.persist_config !== false) this.#autosave?.save(document);

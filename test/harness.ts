@@ -22,6 +22,14 @@ export function temporaryFolder(): string {
 	return folder;
 }
 
+/** What servers save for `run --resume` goes here, not to the user who runs the tests. */
+const STATE = temporaryFolder();
+
+/** The environment of a process under test. */
+function environment(more: Record<string, string> | undefined): NodeJS.ProcessEnv {
+	return { ...process.env, XDG_STATE_HOME: STATE, ...more };
+}
+
 /** Ports of 127.0.0.1 that were free a moment ago, all different. */
 export async function freePorts(count: number): Promise<number[]> {
 	const servers = await Promise.all(
@@ -74,7 +82,7 @@ export function startServer(
 ): ServerProcess {
 	const child = spawn(SVC, args, {
 		cwd: options.cwd,
-		env: { ...process.env, ...options.env },
+		env: environment(options.env),
 		stdio: [options.stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
 	});
 	if (options.stdin !== undefined) child.stdin!.end(options.stdin);
@@ -177,7 +185,7 @@ export async function runCommand(
 	args: readonly string[],
 	options: { cwd?: string; env?: Record<string, string>; stdin?: string } = {},
 ): Promise<CommandResult> {
-	const child = spawn(SVC, args, { cwd: options.cwd, env: { ...process.env, ...options.env }, stdio: 'pipe' });
+	const child = spawn(SVC, args, { cwd: options.cwd, env: environment(options.env), stdio: 'pipe' });
 	let stdout = '';
 	let stderr = '';
 	child.stdout.setEncoding('utf8').on('data', chunk => {

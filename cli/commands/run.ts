@@ -64,14 +64,22 @@ async function runServer(invocation: Invocation, report: (report: StartReport) =
 	if (watch && source?.kind !== 'file') throw new CommandFailure('`--watch` needs a configuration file to watch.');
 	const input = saved ?? (source && (await readConfiguration(source)));
 	const { serve } = await import('../serve.ts');
+	// What was saved may know no Admin API: who was without a file has nothing else to change it with.
+	const fileless = input === undefined || (saved !== undefined && namesNothing(invocation));
 	return serve({
 		input,
+		adminAnyway: fileless,
 		source: source?.kind === 'file' ? source : undefined,
 		verbose: invocation.verbose,
 		watch,
 		onReady: runtime =>
 			report({ ready: true, listeners: runtime.listeners.map(({ address, port }) => `${bracketed(address)}:${port}`) }),
 	});
+}
+
+/** Neither the command line names a configuration nor does one lie here. */
+function namesNothing(invocation: Invocation): boolean {
+	return givenPath(invocation) === undefined && configurationSource(invocation) === undefined;
 }
 
 function bracketed(host: string): string {

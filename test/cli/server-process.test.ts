@@ -200,7 +200,9 @@ processes('without a configuration there is the Admin API alone; the first load 
 		probe.once('error', () => resolve(false));
 		probe.listen(2019, '127.0.0.1', () => probe.close(() => resolve(true)));
 	});
-	const server = started(['run'], { cwd: folderWith({}) });
+	const empty = folderWith({});
+	const env = { XDG_STATE_HOME: empty };
+	const server = started(['run'], { cwd: empty, env });
 	if (!free) {
 		assert.is(await ended(server), 1);
 		assert.match(server.output(), 'error: failed to bind admin API on 127.0.0.1:2019: the address is in use.\n');
@@ -215,8 +217,14 @@ processes('without a configuration there is the Admin API alone; the first load 
 	const result = await runCommand(['reload'], { cwd: folder });
 	assert.is(result.stdout, 'Configfile is being served (generation 1).\n', result.stderr);
 	assert.is(await body(port), 'loaded');
-	assert.is((await runCommand(['stop'], { cwd: folderWith({}) })).status, 0);
+	server.child.kill('SIGHUP');
+	await until('a word about SIGHUP', () => server.output().includes('SIGHUP is ignored'));
+	assert.is((await runCommand(['stop'], { cwd: empty })).status, 0);
 	assert.is(await ended(server), 0);
+	// What was loaded has no word about the Admin API, and there is no file to give one.
+	const again = await served(['--resume'], port, { cwd: empty, env });
+	await until('the admin API', () => again.output().includes('the admin API listens'));
+	assert.is(await body(port), 'loaded');
 });
 
 processes.run();
