@@ -265,15 +265,24 @@ export function sendToUpstream(
 	});
 }
 
+/** When the bytes of a file changed last. */
+export interface FileTime {
+	/** Whole seconds since the epoch, rounded down. */
+	readonly seconds: number;
+	/** Nanoseconds behind them, from 0 to 999,999,999: both together are more than a number can hold. */
+	readonly nanoseconds: number;
+}
+
 /** An open static file, or why there is none. */
 export interface OpenFile {
 	/** Absolute path of the file that was opened, symbolic links resolved. */
 	readonly path: string;
 	/** The same from the root on, with a leading slash; undefined when a followed link leads out of it. */
 	readonly below: string | undefined;
+	/** Whether `path` is nothing but the root and the path that it was opened by; not known if left out. */
+	readonly asNamed?: boolean;
 	readonly size: number;
-	/** Nanoseconds since the epoch. */
-	readonly mtimeNs: bigint;
+	readonly changed: FileTime;
 	/** Where its bytes are: kept in memory, or held open, it is given again for the next request as long as nothing about it changes. */
 	readonly from: 'memory' | 'held' | 'disk';
 	/**
@@ -463,8 +472,7 @@ export interface ServedFile {
 	/** Absolute path, symbolic links resolved. */
 	readonly path: string;
 	readonly size: number;
-	/** Nanoseconds since the epoch. */
-	readonly mtimeNs: bigint;
+	readonly changed: FileTime;
 }
 
 /** Every kind of lease: the settings that key it, and what the handler gets. */

@@ -37,6 +37,6 @@ export class EncodedFiles {
 	}
 }
 
-function keyOf({ path, size, mtimeNs }: ServedFile, { name, level, checksum }: Coding): string {
-	return `${name} ${level ?? ''} ${checksum ?? ''} ${size} ${mtimeNs} ${path}`;
+function keyOf({ path, size, changed }: ServedFile, { name, level, checksum }: Coding): string {
+	return `${name} ${level ?? ''} ${checksum ?? ''} ${size} ${changed.seconds}.${changed.nanoseconds} ${path}`;
 }

@@ -1,18 +1,16 @@
 /** What tells a file from every other, and from itself before it was changed. */
 import type { BigIntStats } from 'node:fs';
+import type { FileTime } from '../../compiler/exchange/leases.ts';
 
 /**
  * Nanoseconds of a file's time are kept apart from its seconds, and the halves of its number too: together they are more
  * than a number can hold, and a BigInt of each is made for no one.
  */
-export interface FileIdentity {
+export interface FileIdentity extends FileTime {
 	/** Type and permissions, as `st_mode`. */
 	readonly mode: number;
 	readonly size: number;
-	/** Time of the last change of its bytes: seconds since the epoch, and nanoseconds from 0 to 999,999,999 behind them. */
-	readonly seconds: number;
-	readonly nanoseconds: number;
-	/** Time of the last change of whatever is said of it, likewise. Nobody can set it back. */
+	/** Time of the last change of whatever is said of it. Nobody can set it back. */
 	readonly changeSeconds: number;
 	readonly changeNanoseconds: number;
 	readonly device: number;
@@ -58,9 +56,4 @@ export function isSameFile(a: FileIdentity, b: FileIdentity): boolean {
 		a.changeNanoseconds === b.changeNanoseconds &&
 		a.changeSeconds === b.changeSeconds
 	);
-}
-
-/** Nanoseconds since the epoch of the last change of its bytes. */
-export function mtimeNs({ seconds, nanoseconds }: FileIdentity): bigint {
-	return BigInt(seconds) * SECOND + BigInt(nanoseconds);
 }

@@ -1,10 +1,10 @@
 /** Files at hand: the bytes of small ones that are asked for again and again, and large ones held open. */
 import { fstatSync } from 'node:fs';
 import type { Body } from '../../compiler/exchange/body.ts';
-import type { OpenFile } from '../../compiler/exchange/leases.ts';
+import type { FileTime, OpenFile } from '../../compiler/exchange/leases.ts';
 import { FILE_ROW } from '../metrics/file-counters.ts';
 import { FileBody } from './file-body.ts';
-import { type FileIdentity, identityOf, isSameFile, mtimeNs } from './file-identity.ts';
+import { type FileIdentity, identityOf, isSameFile } from './file-identity.ts';
 import { FolderWatches } from './folder-watches.ts';
 import type { OpenDescriptor } from './open-descriptor.ts';
 import { type OpenedFile, SMALL } from './opened-file.ts';
@@ -63,8 +63,8 @@ abstract class KeptFile implements OpenFile {
 		this.identity = file.identity;
 	}
 
-	get mtimeNs(): bigint {
-		return mtimeNs(this.identity);
+	get changed(): FileTime {
+		return this.identity;
 	}
 
 	is(root: string, path: string): boolean {

@@ -1,9 +1,9 @@
 /** A file that was opened for one request. */
 import { closeSync, readSync } from 'node:fs';
 import type { Body } from '../../compiler/exchange/body.ts';
-import { FileError, type OpenFile } from '../../compiler/exchange/leases.ts';
+import { FileError, type FileTime, type OpenFile } from '../../compiler/exchange/leases.ts';
 import { FileBody } from './file-body.ts';
-import { type FileIdentity, mtimeNs } from './file-identity.ts';
+import type { FileIdentity } from './file-identity.ts';
 import { type FilePages, HEAD_ROOM } from './file-pages.ts';
 import { OpenDescriptor } from './open-descriptor.ts';
 import { ReadBody } from './read-body.ts';
@@ -63,8 +63,8 @@ export class OpenedFile implements OpenFile {
 		return this.#isDirect;
 	}
 
-	get mtimeNs(): bigint {
-		return mtimeNs(this.identity);
+	get changed(): FileTime {
+		return this.identity;
 	}
 
 	body(start: number, end: number, keepOpen = false): Body {

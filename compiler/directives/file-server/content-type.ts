@@ -1,5 +1,6 @@
 /** Content types by file extension: mime-db's registry, with one answer where it has several. */
 import db from 'mime-db';
+import { TextTable } from '../../exchange/text-table.ts';
 
 /** Where registry order is not what browsers and tools expect. */
 const PREFERRED: readonly (readonly [extension: string, type: string])[] = [
@@ -41,7 +42,7 @@ function withCharset(type: string): string {
 	return type.startsWith('text/') ? `${type}; charset=utf-8` : type;
 }
 
-const TYPES = buildTable();
+const TYPES = new TextTable(buildTable());
 
 /**
  * The `Content-Type` of a file by the extension of its name (the text after the last `.`, without regard to case), with
@@ -51,5 +52,8 @@ export function contentType(path: string): string | undefined {
 	const dot = path.lastIndexOf('.');
 	if (dot === -1 || path.indexOf('/', dot) !== -1) return undefined;
 	const extension = path.slice(dot + 1);
-	return TYPES.get(extension) ?? TYPES.get(extension.toLowerCase());
+	const known = TYPES.get(extension, extension.length);
+	if (known !== undefined) return known;
+	const lower = extension.toLowerCase();
+	return TYPES.get(lower, lower.length);
 }

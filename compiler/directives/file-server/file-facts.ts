@@ -33,9 +33,11 @@ export class KnownFacts {
 		return facts;
 	}
 
-	#factsOf({ path, size, mtimeNs }: OpenFile): FileFacts {
-		const type = contentType(path);
-		const seconds = Number(mtimeNs / 1_000_000_000n);
+	#factsOf(file: OpenFile): FileFacts {
+		const { changed, size } = file;
+		const { seconds } = changed;
+		// By its own name: a link may have another end.
+		const type = contentType(file.asNamed ? file.below! : file.path);
 		if (seconds === 0 || seconds === 1) {
 			return { etag: undefined, seconds: undefined, date: '', type, hidden: undefined };
 		}
@@ -43,7 +45,8 @@ export class KnownFacts {
 			this.#seconds = seconds;
 			this.#date = new Date(seconds * 1000).toUTCString();
 		}
-		const etag = `"${mtimeNs.toString(36)}-${size.toString(36)}"`;
+		const mtime = BigInt(seconds) * 1_000_000_000n + BigInt(changed.nanoseconds);
+		const etag = `"${mtime.toString(36)}-${size.toString(36)}"`;
 		return { etag, seconds, date: this.#date, type, hidden: undefined };
 	}
 }

@@ -13,7 +13,7 @@ import { contentType } from './content-type.ts';
 import { type FileFacts, KnownFacts } from './file-facts.ts';
 import { type FilePath, filePath } from './file-path.ts';
 import type { FilesStep } from './file-server.ts';
-import { escapeGlob, type Hides, hasWildcard, hides } from './hidden.ts';
+import { canHide, escapeGlob, type Hides, hasWildcard, hides } from './hidden.ts';
 import { openSidecar, type SidecarCoding, sidecarTag } from './precompressed.ts';
 import { contentRange, multipartRanges, parseRange } from './ranges.ts';
 
@@ -42,7 +42,7 @@ interface FileServer {
 type HidesFile = (x: Exchange, root: string, path: string, file: Located) => boolean;
 
 /** Where a file is, links resolved. */
-type Located = Pick<OpenFile, 'path' | 'below'>;
+type Located = Pick<OpenFile, 'path' | 'below' | 'asNamed'>;
 
 /** One request on its way to a file. */
 interface Lookup {
@@ -118,15 +118,28 @@ function compileHides(
 	}
 	if (templates.length === 0) return { hides: () => false, byRequest: false };
 	const fixed = hides(constants);
+	let lastRoot = '';
+	let lastCanHide = true;
+	const canHideBelow = (root: string): boolean => {
+		if (root !== lastRoot) {
+			lastRoot = root;
+			lastCanHide = canHide(constants, root);
+		}
+		return lastCanHide;
+	};
 	const test = (hidden: Hides, root: string, path: string, file: Located): boolean => {
 		const absolute = root === '/' ? path : root + path;
 		if (hidden(absolute, path)) return true;
-		if (file.path === absolute) return false;
+		if (file.asNamed || file.path === absolute) return false;
 		// A link that is not hidden may lead to what is.
 		return hidden(file.path, file.below ?? basename(file.path));
 	};
 	if (rendered.length === 0) {
-		return { hides: (_, root, path, file) => test(fixed, root, path, file), byRequest: false };
+		return {
+			// The configuration itself is always hidden, and mostly stands elsewhere.
+			hides: (_, root, path, file) => !(file.asNamed && !canHideBelow(root)) && test(fixed, root, path, file),
+			byRequest: false,
+		};
 	}
 	const forRequest: HidesFile = (x, root, path, file) =>
 		test(fixed, root, path, file) || test(hides(rendered.map(one => one.render(x)).filter(Boolean)), root, path, file);

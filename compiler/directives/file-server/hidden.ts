@@ -38,6 +38,20 @@ function pathTest(pattern: string): (path: string) => boolean {
 	return path => regexp.test(path);
 }
 
+/** Whether any pattern could hide what is below a folder; false only where it is certain that none can. */
+export function canHide(patterns: readonly string[], folder: string): boolean {
+	return patterns.some(
+		pattern =>
+			!pattern.startsWith('/') ||
+			hasWildcard(pattern) ||
+			folder === '/' ||
+			pattern === folder ||
+			pattern.startsWith(`${folder}/`) ||
+			folder.startsWith(pattern.endsWith('/') ? pattern : `${pattern}/`) ||
+			`${folder}/` === pattern,
+	);
+}
+
 /** True for a pattern that can match more than itself. */
 export function hasWildcard(pattern: string): boolean {
 	return /[*?[\\]/.test(pattern);

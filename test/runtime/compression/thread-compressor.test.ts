@@ -92,13 +92,16 @@ compressor('levels that are slow never run on the thread that serves', async () 
 compressor('the form of a file is made once', async () => {
 	const row = new Float64Array(FILE_SLOTS_END);
 	const mine = new ThreadCompressor(row);
-	const identity = { path: '/a', size: 4000, mtimeNs: 1n };
+	const identity = { path: '/a', size: 4000, changed: { seconds: 1, nanoseconds: 0 } };
 	const text = 'file '.repeat(800);
 	const first = await mine.encode(text, GZIP, { ...OPTIONS, identity });
 	const again = await mine.encode(text, GZIP, { ...OPTIONS, identity });
 	assert.is(again.body, first.body);
 	assert.is(row[ENCODING_ROW.kept], 1);
-	const changed = await mine.encode(text, GZIP, { ...OPTIONS, identity: { ...identity, mtimeNs: 2n } });
+	const changed = await mine.encode(text, GZIP, {
+		...OPTIONS,
+		identity: { ...identity, changed: { seconds: 1, nanoseconds: 1 } },
+	});
 	assert.is.not(changed.body, first.body);
 });
 

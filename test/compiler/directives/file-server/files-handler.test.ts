@@ -281,7 +281,7 @@ serving('a file that shrinks before it is read is a 503 without fields of its ow
 			from: 'disk',
 			below: '/x',
 			size: 10,
-			mtimeNs: 5_000_000_000n,
+			changed: { seconds: 5, nanoseconds: 0 },
 			body: () => {
 				throw new FileError('unavailable', 'shorter');
 			},
