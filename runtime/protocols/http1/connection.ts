@@ -14,6 +14,7 @@ import { BLOCKED, BODY, CLOSED, DRAIN, HEAD, LINGER, UPGRADED, WAIT } from './co
 import type { Engine, EngineConnection } from './engine.ts';
 import { exchangeOfHead } from './exchange-of-head.ts';
 import { INCOMPLETE, OK } from './field-parser.ts';
+import { KnownHost } from './known-host.ts';
 import { LINGER_IDLE, LINGER_TOTAL, PIPELINE_HIGH_WATER } from './limits.ts';
 import { PendingBytes } from './pending-bytes.ts';
 import { type BodyFeeder, RequestBody } from './request-body.ts';
@@ -51,8 +52,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	#running = false;
 	readonly clock: ConnectionClock;
 	#lingerEnd = Infinity;
-	#lastAuthority = '';
-	#lastHost = '';
+	readonly #known = new KnownHost();
 	#onHandled: (() => void) | undefined = undefined;
 	#onBroken: (() => void) | undefined = undefined;
 
@@ -247,12 +247,8 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		const { parser, limits } = engine;
 		this.#inHead = false;
 		const authority = parser.authority;
-		if (authority !== this.#lastAuthority) {
-			const host = authority === '' ? '' : parseAuthority(authority)?.host;
-			if (host === undefined) return this.#refuse(400, 'bad_host', start);
-			this.#lastAuthority = authority;
-			this.#lastHost = host;
-		}
+		const host = this.#known.of(authority, bytes.length);
+		if (host === undefined) return this.#refuse(400, 'bad_host', start);
 		const field = parser.fields.host;
 		// The target's authority counts, yet a Host that is none is refused all the same (RFC 9112 §3.2).
 		if (field && field !== authority && !parseAuthority(field)) return this.#refuse(400, 'bad_host', start);
@@ -274,7 +270,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		if (body?.full) this.#input.pause();
 		engine.now = performance.now();
 		this.clock.exchangeBegins();
-		const x = exchangeOfHead(engine, this.#info, this.#lastHost, body, this);
+		const x = exchangeOfHead(engine, this.#info, host, body, this);
 		body?.countFor(x);
 		this.#exchange = x;
 		this.#handling = true;

@@ -81,8 +81,19 @@ export class RequestHeadParser {
 	#remember(text: string): void {
 		const { items, host } = this.fields;
 		const { method, path, query, authority, minor, bodyLength, keepAlive, expectsContinue } = this;
-		const line = { method, path, query, authority, minor, bodyLength, keepAlive, expectsContinue };
-		this.repeated.add({ text, items: items.slice(), host, ...line });
+		this.repeated.add({
+			text,
+			items: items.slice(),
+			host,
+			method,
+			path,
+			query,
+			authority,
+			minor,
+			bodyLength,
+			keepAlive,
+			expectsContinue,
+		});
 	}
 
 	#parse(text: string, start: number, limit: number): number {

@@ -9,8 +9,9 @@ const SECRET = ['cookie', 'authorization', 'proxy-authorization'];
 const SLOTS = 64;
 const LONGEST = 1024;
 
-/** Heads that are remembered in vain before it is tried only now and then. */
+/** Heads that are remembered in vain before it is tried only now and then, and how seldom. */
 const PATIENCE = 64;
+const SELDOM = 256;
 
 /** What a head was parsed into. */
 export interface RepeatedHead {
@@ -43,7 +44,7 @@ export class RepeatedHeads {
 
 	/** Whether it is worth the while to remember a head of that length: where each is another it is not. */
 	wants(length: number): boolean {
-		return length <= LONGEST && (--this.#patience > 0 || this.#patience % PATIENCE === 0);
+		return length <= LONGEST && (--this.#patience > 0 || this.#patience % SELDOM === 0);
 	}
 
 	/** Remembers a head, unless it holds a secret. */

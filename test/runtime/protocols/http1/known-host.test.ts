@@ -1,0 +1,46 @@
+/** The host of a connection's requests, and what it keeps in memory. */
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { sameText } from '../../../../compiler/exchange/same-text.ts';
+import { KnownHost } from '../../../../runtime/protocols/http1/known-host.ts';
+
+const hosts = suite('hosts of a connection');
+
+hosts('each authority has its own host, a malformed one none, and what was known stays', () => {
+	const known = new KnownHost();
+	assert.is(known.of('one.example:8080', 100), 'one.example');
+	assert.is(known.of('ONE.example', 100), 'one.example');
+	assert.is(known.of('two.example', 5000), 'two.example');
+	assert.is(known.of('a b', 100), undefined);
+	assert.is(known.of('two.example', 100), 'two.example');
+	assert.is(known.of('', 100), '');
+});
+
+hosts('the authority of a long read does not keep the read', () => {
+	setFlagsFromString('--expose-gc');
+	const gc = runInNewContext('gc') as () => void;
+	const held: KnownHost[] = [];
+	gc();
+	const before = process.memoryUsage().heapUsed;
+	for (let i = 0; i < 200; i++) {
+		const text = Buffer.alloc(60_000, `host-number-${i}.example `).toString('latin1');
+		const known = new KnownHost();
+		known.of(text.slice(0, text.indexOf(' ')), text.length);
+		held.push(known);
+	}
+	gc();
+	assert.ok(process.memoryUsage().heapUsed - before < 3_000_000, 'of 12 MB');
+	assert.is(held.length, 200);
+});
+
+hosts('texts are compared as they are, however they came about', () => {
+	const whole = 'host: www.example.com\r\n';
+	assert.ok(sameText(whole.slice(6, 21), 'www.example.com'));
+	assert.not(sameText(whole.slice(6, 21), 'www.example.con'));
+	assert.not(sameText('a', 'ab'));
+	assert.ok(sameText('', ''));
+});
+
+hosts.run();
