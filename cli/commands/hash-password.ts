@@ -6,6 +6,8 @@ import { print } from '../terminal.ts';
 /** Bytes of a password that bcrypt looks at. */
 const BCRYPT_BYTES = 72;
 const SALT_BYTES = 16;
+/** The cost where none is given. */
+const BCRYPT_COST = '14';
 
 /** Prints the hash of a password, for `basic_auth`. */
 export const hashPassword: Command = {
@@ -18,7 +20,7 @@ export const hashPassword: Command = {
 	options: [
 		{ name: 'plaintext', short: 'p', value: 'PLAINTEXT', summary: 'Password to hash', default: 'standard input' },
 		{ name: 'algorithm', value: 'ALGORITHM', summary: 'bcrypt or argon2id', default: 'bcrypt' },
-		{ name: 'bcrypt-cost', value: 'COST', summary: 'Logarithm of the rounds, 4 to 31', default: '14' },
+		{ name: 'bcrypt-cost', value: 'COST', summary: 'Logarithm of the rounds, 4 to 31', default: BCRYPT_COST },
 		{ name: 'argon2id-time', value: 'TIME', summary: 'Iterations', default: '1' },
 		{ name: 'argon2id-memory', value: 'MEMORY', summary: 'Memory in KiB', default: '65536' },
 		{ name: 'argon2id-threads', value: 'THREADS', summary: 'Parallelism', default: '4' },
@@ -39,7 +41,7 @@ export const hashPassword: Command = {
 };
 
 function bcrypt({ value }: Invocation): (password: string) => Promise<string> {
-	const cost = wholeNumber('bcrypt-cost', value('bcrypt-cost') ?? '14', 4, 31);
+	const cost = wholeNumber('bcrypt-cost', value('bcrypt-cost') ?? BCRYPT_COST, 4, 31);
 	return async password => {
 		const length = Buffer.byteLength(password);
 		if (length > BCRYPT_BYTES) {

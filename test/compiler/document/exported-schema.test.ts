@@ -57,4 +57,20 @@ exported('a validator that knows nothing of ours compiles it', () => {
 	assert.not(validate({ sites: [{ addresses: [':80'], pipeline: [{ handler: 'respnd' }] }] }));
 });
 
+exported('it shares no top-level key and no handler with the schema of the compatible server', () => {
+	const definitions = Object.keys(schema.$defs as Fields);
+	const handlers = definitions.filter(name => name.startsWith('handler.')).map(name => name.slice('handler.'.length));
+	assert.ok(handlers.length > 20);
+	const theirs =
+		'acme_server authentication copy_response copy_response_headers encode error file_server headers intercept invoke log_append map metrics push request_body reverse_proxy rewrite static_response subroute templates tracing vars';
+	assert.equal(
+		handlers.filter(name => theirs.split(' ').includes(name)),
+		[],
+	);
+	assert.equal(
+		Object.keys(schema.properties as Fields).filter(key => ['admin', 'logging', 'storage', 'apps'].includes(key)),
+		[],
+	);
+});
+
 exported.run();
