@@ -19,7 +19,9 @@ export const metrics: AdminEndpoint = {
 			},
 			run: async (x, { runtime }) => {
 				const format = metricsFormat(x.request.headers.get('accept'));
-				const text = await runtime.exposition(format);
+				const { text, release } = await runtime.exposition(format);
+				x.whenFinished ??= [];
+				x.whenFinished.push(release);
 				x.response.status = 200;
 				// Nothing is no OpenMetrics: that has an end.
 				x.response.headers.set('Content-Type', METRICS_TYPES[text.length === 0 ? 'prometheus' : format]);

@@ -8,6 +8,7 @@ import type { MetricsFormat } from '../compiler/exchange/metrics-format.ts';
 import type { CacheEvent } from '../compiler/exchange/response-cache.ts';
 import type { CacheReport } from './cache/cache-board.ts';
 import type { PurgeSelection } from './cache/purging.ts';
+import type { Scrape } from './metrics/scrape-memory.ts';
 import type { UpstreamReport } from './upstreams/pool-board.ts';
 
 /** Why a change cannot be made in a running process. */
@@ -109,8 +110,8 @@ export interface RuntimeControl {
 	caches(): { readonly stores: readonly CacheReport[]; readonly events: { readonly [event in CacheEvent]: number } };
 	/** Removes stored responses; resolves to how many, once no thread serves them any more. */
 	purge(selection: PurgeSelection): Promise<number>;
-	/** All metrics in a format, as UTF-8; empty when they are off. */
-	exposition(format: MetricsFormat): Promise<Uint8Array>;
+	/** All metrics in a format, as UTF-8; empty when they are off. The memory is the runtime's: it has to be released. */
+	exposition(format: MetricsFormat): Promise<Scrape>;
 	/** Counts an Admin API request for `std_admin_http_requests_total`. */
 	countAdminRequest(path: string, method: string, status: number): void;
 	/** Begins a graceful stop: resolves when the last exchange has ended or the grace period is over. Safe to call twice. */

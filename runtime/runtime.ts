@@ -21,6 +21,7 @@ import { type PreparedProcessLog, ProcessLog } from './logs/process-log.ts';
 import { cacheSlot } from './metrics/cache-counters.ts';
 import { ROW } from './metrics/counter-row.ts';
 import { RuntimeMetrics } from './metrics/runtime-metrics.ts';
+import { NO_SCRAPE, type Scrape, scrapedText } from './metrics/scrape-memory.ts';
 import { ThreadTotals } from './metrics/thread-totals.ts';
 import { PasswordThreads } from './passwords/password-threads.ts';
 import type { BoundListener, RuntimeOptions } from './runtime-options.ts';
@@ -224,13 +225,13 @@ export class Runtime implements RuntimeControl {
 		return { requests: this.#totals.total(ROW.requests), serverErrors: this.#totals.total(ROW.serverErrors) };
 	}
 
-	async exposition(format: MetricsFormat): Promise<Uint8Array> {
-		return this.#settings.metrics ? this.#metrics.render(format) : new Uint8Array();
+	async exposition(format: MetricsFormat): Promise<Scrape> {
+		return this.#settings.metrics ? this.#metrics.render(format) : NO_SCRAPE;
 	}
 
 	/** The exposition of Prometheus as a text. */
 	async metrics(): Promise<string> {
-		return new TextDecoder().decode(await this.exposition('prometheus'));
+		return scrapedText(await this.exposition('prometheus'));
 	}
 
 	countAdminRequest(path: string, method: string, status: number): void {

@@ -1,6 +1,7 @@
 /** Metrics as text: the format of Prometheus 0.0.4, and OpenMetrics 1.0.0. */
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import { HistogramText, numberText } from './histogram-text.ts';
+import { type Scrape, ScrapeMemory } from './scrape-memory.ts';
 
 /** Labels of one series. The object is the same at every scrape where the series lives on: its text is kept. */
 export interface Labels {
@@ -31,12 +32,13 @@ export type MetricFamily = { readonly name: string; readonly help: string } & (
 
 /** Writes families, and keeps the text of labels and histograms between scrapes. */
 export class Exposition {
+	readonly #memory = new ScrapeMemory();
 	readonly #texts = new WeakMap<Labels, string>();
 	/** By format, by family, by labels. */
 	readonly #histograms = new Map<string, WeakMap<Labels, HistogramText>>();
 
 	/** All families, in the given order, as UTF-8. */
-	render(families: readonly MetricFamily[], format: MetricsFormat): Buffer {
+	render(families: readonly MetricFamily[], format: MetricsFormat): Scrape {
 		const open = format === 'openmetrics';
 		const parts: Buffer[] = [];
 		let lines = '';
@@ -66,7 +68,7 @@ export class Exposition {
 		}
 		if (open) lines += '# EOF\n';
 		parts.push(Buffer.from(lines));
-		return Buffer.concat(parts);
+		return this.#memory.joined(parts);
 	}
 
 	#kept(key: string): WeakMap<Labels, HistogramText> {

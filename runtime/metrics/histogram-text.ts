@@ -5,6 +5,8 @@
 
 const POWERS: readonly number[] = Array.from({ length: 17 }, (_, digits) => 10 ** digits);
 const ZERO = 48;
+/** Decimals of a number that is not whole: nanoseconds of seconds. There are always as many, so that they can be written over. */
+const DECIMALS = 9;
 
 /** Text of one histogram: its buckets, the sum, the count. */
 export class HistogramText {
@@ -12,9 +14,11 @@ export class HistogramText {
 	readonly #heads: readonly string[];
 	/** What the text says. */
 	readonly #values: Float64Array;
-	/** Where each number ends in the text, and how many digits it has; 0 for one that is not made of digits alone. */
+	/** Where the digits of each number before its point end in the text, how many they are, and whether decimals follow. */
 	readonly #ends: Uint32Array;
+	/** 0 for a number that is not made of digits. */
 	readonly #widths: Uint8Array;
+	readonly #decimals: Uint8Array;
 	#bytes: Buffer | undefined;
 
 	/** `labels` without braces, '' for none; `bounds` as `le="1"`, `+Inf` included. */
@@ -25,6 +29,7 @@ export class HistogramText {
 		this.#values = new Float64Array(this.#heads.length);
 		this.#ends = new Uint32Array(this.#heads.length);
 		this.#widths = new Uint8Array(this.#heads.length);
+		this.#decimals = new Uint8Array(this.#heads.length);
 	}
 
 	/** The lines for counts of buckets, each without those before it, followed by the sum of values. Valid until the next call. */
@@ -48,14 +53,16 @@ export class HistogramText {
 		this.#values[at] = value;
 		const bytes = this.#bytes;
 		const width = this.#widths[at]!;
-		if (bytes === undefined || width === 0 || !Number.isInteger(value)) return false;
-		if (value >= POWERS[width]! || (width > 1 && value < POWERS[width - 1]!) || value < 0) return false;
-		let rest = value;
-		for (let place = this.#ends[at]! - 1; place >= this.#ends[at]! - width; place--) {
-			const tenth = Math.floor(rest / 10);
-			bytes[place] = ZERO + (rest - tenth * 10);
-			rest = tenth;
+		if (bytes === undefined || width === 0) return false;
+		let whole = value;
+		if (Number.isInteger(value) === (this.#decimals[at] === 1)) return false;
+		if (this.#decimals[at] === 1) {
+			const [before, after] = parted(value);
+			whole = before;
+			putDigits(bytes, after, this.#ends[at]! + 1 + DECIMALS, DECIMALS);
 		}
+		if (!(whole >= 0 && whole < POWERS[width]! && (width === 1 || whole >= POWERS[width - 1]!))) return false;
+		putDigits(bytes, whole, this.#ends[at]!, width);
 		return true;
 	}
 
@@ -64,14 +71,43 @@ export class HistogramText {
 		let end = 0;
 		for (const [at, head] of this.#heads.entries()) {
 			const value = this.#values[at]!;
-			const number = numberText(value);
-			text += head + number;
-			end += Buffer.byteLength(head) + number.length;
-			this.#ends[at] = end++;
-			this.#widths[at] = /^\d{1,16}$/.test(number) ? number.length : 0;
-			text += '\n';
+			const number = fixedText(value);
+			text += `${head}${number}\n`;
+			const [, whole = '', decimals] = DIGITS.exec(number) ?? [];
+			const width = whole.length;
+			end += Buffer.byteLength(head);
+			this.#ends[at] = end + width;
+			this.#widths[at] = width;
+			this.#decimals[at] = decimals === undefined ? 0 : 1;
+			end += number.length + 1;
 		}
 		return Buffer.from(text);
+	}
+}
+
+const DIGITS = /^(\d{1,16})(\.\d{9})?$/;
+
+/** A value with decimals that leave room for others, where it is not whole. */
+function fixedText(value: number): string {
+	if (Number.isInteger(value) || !(value > 0 && value < 1e9)) return numberText(value);
+	const [whole, decimals] = parted(value);
+	return `${whole}.${String(decimals).padStart(DECIMALS, '0')}`;
+}
+
+/** What is before the point, and the decimals as a whole number. */
+function parted(value: number): [whole: number, decimals: number] {
+	const whole = Math.floor(value);
+	const decimals = Math.round((value - whole) * 1e9);
+	return decimals === 1e9 ? [whole + 1, 0] : [whole, decimals];
+}
+
+/** Writes a whole number with so many digits, the last of them before `end`. */
+function putDigits(bytes: Buffer, value: number, end: number, digits: number): void {
+	let rest = value;
+	for (let place = end - 1; place >= end - digits; place--) {
+		const tenth = Math.floor(rest / 10);
+		bytes[place] = ZERO + (rest - tenth * 10);
+		rest = tenth;
 	}
 }
 

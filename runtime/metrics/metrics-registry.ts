@@ -11,6 +11,7 @@ import { HTTP2_SESSIONS_SLOT, HTTP2_SLOT_FAMILIES, HTTP2_STREAMS_SLOT } from './
 import { plainFamily } from './plain-family.ts';
 import { processFamilies } from './process-metrics.ts';
 import { SLOT_FAMILIES, type SlotFamily } from './refusals.ts';
+import type { Scrape } from './scrape-memory.ts';
 import { cacheFamilies, certificateFamilies, upstreamFamilies } from './state-families.ts';
 import type { ThreadTotals } from './thread-totals.ts';
 
@@ -98,7 +99,7 @@ export class MetricsRegistry {
 	}
 
 	/** Everything, as UTF-8. */
-	render(format: MetricsFormat): Buffer {
+	render(format: MetricsFormat): Scrape {
 		return this.#exposition.render(this.#families, format);
 	}
 }

@@ -1,6 +1,7 @@
 /** The metrics of a runtime, without what prints them: that is loaded when somebody asks for the first time. */
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type { MetricsRegistry, RuntimeGauges } from './metrics-registry.ts';
+import type { Scrape } from './scrape-memory.ts';
 import type { ThreadTotals } from './thread-totals.ts';
 
 /** Requests of the Admin API with one set of labels, counted before the registry was there. */
@@ -36,7 +37,7 @@ export class RuntimeMetrics {
 	}
 
 	/** Everything, as UTF-8. */
-	async render(format: MetricsFormat): Promise<Buffer> {
+	async render(format: MetricsFormat): Promise<Scrape> {
 		if (!this.#registry) {
 			const { MetricsRegistry } = await import('./metrics-registry.ts');
 			this.#registry ??= this.#filled(new MetricsRegistry(this.#totals, this.#gauges));

@@ -2,6 +2,7 @@
 import type { Settings } from '../../compiler/document/document.ts';
 import type { CacheBoard } from '../cache/cache-board.ts';
 import type { RuntimeMetrics } from '../metrics/runtime-metrics.ts';
+import { scrapedText } from '../metrics/scrape-memory.ts';
 import type { PasswordThreads } from '../passwords/password-threads.ts';
 import type { TlsControl } from '../tls/tls-control.ts';
 import type { MainThreadAnswers, MainThreadQuestion } from './main-thread-questions.ts';
@@ -25,7 +26,7 @@ export async function answerQuestion(
 		case 'password':
 			return passwords.verify(question.task);
 		case 'metrics':
-			return (await metrics.render(question.format)).toString();
+			return scrapedText(await metrics.render(question.format));
 		case 'challenge':
 			return tls.answerChallenge(question.wanted);
 		case 'certificate':

@@ -66,8 +66,8 @@ class FakeRuntime implements RuntimeControl {
 		return { json: path[0] === 'missing' ? 'null' : '{"a":1}', etag: `"/config/${path.join('/')} abc"` };
 	}
 
-	async exposition(): Promise<Uint8Array> {
-		return Buffer.from(this.text);
+	async exposition() {
+		return { text: Buffer.from(this.text), release: () => {} };
 	}
 
 	upstreams() {
