@@ -15,10 +15,6 @@ export const ADMIN_ERRORS = {
 	client_not_allowed: { status: 403, description: 'There is no token and the client is not on this machine.' },
 	host_not_allowed: { status: 403, description: 'The Host field is not a name of this API (DNS rebinding).' },
 	origin_not_allowed: { status: 403, description: 'The browser origin may not call, or names none and must.' },
-	too_many_refusals: {
-		status: 429,
-		description: 'The client was refused too often of late; one with the right token never is.',
-	},
 	not_found: { status: 404, description: 'No such endpoint.' },
 	method_not_allowed: { status: 405, description: 'Not with this method; `Allow` lists those that are.' },
 	bad_request: {

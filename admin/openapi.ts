@@ -7,14 +7,7 @@ import { ADMIN_ERRORS, type AdminErrorCode } from './errors.ts';
 
 /** Errors that any request may be answered with. */
 const ANY_REQUEST: readonly AdminErrorCode[] = [
-	...([
-		'unauthorized',
-		'client_not_allowed',
-		'host_not_allowed',
-		'origin_not_allowed',
-		'too_many_refusals',
-		'internal',
-	] as const),
+	...(['unauthorized', 'client_not_allowed', 'host_not_allowed', 'origin_not_allowed', 'internal'] as const),
 ];
 
 const DIAGNOSTIC: AnswerSchema = {

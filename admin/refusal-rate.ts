@@ -1,9 +1,9 @@
-/** Bounds how often one client may be refused: guessing a token, or filling the log with failures, takes for ever. */
+/** Bounds how often the log tells that one client was refused: who guesses tokens must not fill it. */
 
-/** Refusals that a client may gather before it has to wait. */
+/** Refusals of a client that are told one after another. */
 const BURST = 20;
-/** Refusals forgiven each second. */
-const FORGIVEN = 1;
+/** Refusals forgotten each second. */
+const FORGOTTEN = 1;
 /** Clients remembered at most; those refused longest ago are forgotten first. */
 const MOST_CLIENTS = 1000;
 
@@ -13,14 +13,14 @@ interface Balance {
 	at: number;
 }
 
-/** Refusals by client. A request that is admitted never looks here: nobody can lock out who has the token. */
+/** Refusals by client. */
 export class RefusalRate {
 	readonly #clients = new Map<string, Balance>();
 
 	/** Counts a refusal; true when the client has had too many. `now` in milliseconds. */
 	refused(client: string, now: number): boolean {
 		const balance = this.#clients.get(client) ?? { refusals: 0, at: now };
-		balance.refusals = Math.max(0, balance.refusals - ((now - balance.at) / 1000) * FORGIVEN);
+		balance.refusals = Math.max(0, balance.refusals - ((now - balance.at) / 1000) * FORGOTTEN);
 		balance.at = now;
 		const exceeded = balance.refusals >= BURST;
 		if (!exceeded) balance.refusals++;

@@ -174,6 +174,8 @@ class AdminHost implements ProtocolHost, AdminContext {
 	/** The settings that `#access` was made of. */
 	#accessOf: AdminSettings;
 	readonly #refusals = new RefusalRate();
+	/** Requests that were refused, of clients of whom the log has enough. */
+	readonly #unlogged = new WeakSet<Exchange>();
 	#stopsAfter: Exchange | undefined = undefined;
 	#stopAsked = false;
 	/** Generations before and after the changes whose answers are being written. */
@@ -255,15 +257,13 @@ class AdminHost implements ProtocolHost, AdminContext {
 		return this.#access;
 	}
 
-	/** As `AdminAccess.check`; 429 for a client that was refused too often of late, which is not logged any more. */
+	/** As `AdminAccess.check`; a client that is refused again and again is not logged each time. */
 	#admit(x: Exchange): boolean {
 		try {
 			return this.#currentAccess().check(x);
 		} catch (error) {
-			if (!this.#refusals.refused(x.connection.remoteAddress, performance.now())) throw error;
-			throw new AdminError(429, 'too_many_refusals', 'This client was refused too often.', {
-				headers: [['Retry-After', '1']],
-			});
+			if (this.#refusals.refused(x.connection.remoteAddress, performance.now())) this.#unlogged.add(x);
+			throw error;
 		}
 	}
 
@@ -316,7 +316,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 		const status = x.response.status;
 		// Labels must not be the client's to choose.
 		this.runtime.countAdminRequest(endpoint?.path ?? 'other', KNOWN_METHODS.has(method) ? method : 'OTHER', status);
-		if (status === 429) return;
+		if (this.#unlogged.has(x)) return;
 		const isRefused = status === 401 || status === 403;
 		if (!isRefused && (method === 'GET' || method === 'HEAD' || method === 'OPTIONS')) return;
 		this.#options.log(isRefused || status >= 500 ? 'warn' : 'info', 'admin API request', {

@@ -503,20 +503,19 @@ access('only the very token opens', async () => {
 	isError(await ask('GET /live', twice), 401, 'unauthorized');
 });
 
-access('whoever is refused again and again has to wait, fills no log, and locks nobody out', async () => {
+access('whoever is refused again and again is told the same, fills no log, and locks nobody out', async () => {
 	const { ask, logged } = await start({ token: 'sesame' });
-	let status = 401;
-	let asked = 0;
-	for (; status === 401 && asked < 500; asked++) {
-		status = (await ask('GET /live', [`Authorization: Bearer guess${asked}`])).status;
+	logged.length = 0;
+	for (let asked = 0; asked < 60; asked++) {
+		const reply = await ask('GET /live', asked % 2 === 0 ? [] : [`Authorization: Bearer guess${asked}`]);
+		isError(reply, 401, 'unauthorized');
+		assert.is(reply.headers.get('www-authenticate'), 'Bearer');
 	}
-	assert.is(status, 429);
-	assert.ok(asked > 20, String(asked));
-	assert.is(logged.filter(line => line.includes('"status":429')).length, 0);
+	assert.ok(logged.length >= 20 && logged.length < 50, String(logged.length));
 	assert.is((await ask('GET /live', ['Authorization: Bearer sesame'])).status, 200);
 });
 
-access('refusals are counted for each client, and forgiven one a second', () => {
+access('refusals are counted for each client, and forgotten one a second', () => {
 	const rate = new RefusalRate();
 	for (let count = 0; count < 20; count++) assert.not.ok(rate.refused('a', 0));
 	assert.ok(rate.refused('a', 0));
