@@ -125,7 +125,8 @@ export class HeaderList {
 			to += 2;
 		}
 		const removed = to !== items.length;
-		items.length = to;
+		// Assigned, the length would be set by a call into the runtime.
+		while (items.length > to) items.pop();
 		return removed;
 	}
 }

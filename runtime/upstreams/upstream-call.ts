@@ -1,4 +1,5 @@
 /** One request to an upstream, from the choice of a connection to the end of the response. */
+import { performance } from 'node:perf_hooks';
 import { proxyFactsOf } from '../../compiler/directives/reverse-proxy/proxy-facts.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
@@ -42,7 +43,7 @@ export class UpstreamCall implements ClientCall {
 		this.#upstream = upstream;
 		this.#surroundings = surroundings;
 		this.#outcome = outcome;
-		this.#startedAt = performance.now();
+		this.#startedAt = proxyFactsOf(x)?.attemptAt ?? performance.now();
 		this.#span = beginAttemptSpan(x, upstream, request);
 		upstream.count(1);
 		this.#probe = upstream.record?.circuit === undefined ? false : upstream.began(processNow());

@@ -1,4 +1,5 @@
 /** Answers with what an upstream answered, or runs routes in its place. */
+import { performance } from 'node:perf_hooks';
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { Handler } from '../../exchange/handler.ts';
 import type { HeaderList } from '../../exchange/header-list.ts';

@@ -1,4 +1,5 @@
 /** The closure of `proxy`: chooses an upstream, passes the request on, and answers with what comes back. */
+import { performance } from 'node:perf_hooks';
 import type { CompileContext, Template } from '../../codegen/compile-context.ts';
 import type { Step } from '../../document/document.ts';
 import type { Body } from '../../exchange/body.ts';

@@ -23,7 +23,7 @@ import {
 	requestFraming,
 } from './client-head.ts';
 import { type RequestBodyOwner, RequestBodyWriter, writeWhole } from './client-request-body.ts';
-import { decodeChunks, responseDecoder, responseOf, wholeBody } from './client-response.ts';
+import { decodeChunks, responseDecoder, responseOf, WholeBodies } from './client-response.ts';
 import { ownedCopy } from './owned-copy.ts';
 import { LARGE_PIECE } from './piece-memory.ts';
 import { RememberedHead } from './remembered-heads.ts';
@@ -46,6 +46,7 @@ export class ClientConnection
 	readonly #socket: ClientSocket;
 	readonly #pendingHead = new PendingHead();
 	readonly #lastHead = new RememberedHead();
+	readonly #bodies = new WholeBodies();
 	readonly #options: ClientOptions;
 	readonly #keeper: ConnectionKeeper;
 	#state: ReadState = 'idle';
@@ -279,7 +280,7 @@ export class ClientConnection
 				return;
 			case 'length':
 				if (end - start >= head.length) {
-					const body = head.length === 0 ? null : wholeBody(call, data, start, head.length);
+					const body = head.length === 0 ? null : this.#bodies.of(call, data, start, head.length);
 					this.#answerWhole(call, responseOf(head, body), end - start > head.length);
 					return;
 				}
@@ -331,7 +332,7 @@ export class ClientConnection
 		const pieces: Buffer[] = [];
 		const used = decodeChunks(decoder, data, start, end, { push: piece => pieces.push(piece) });
 		if (decoder.ended && decoder.trailers === undefined) {
-			this.#answerWhole(call, responseOf(head, Buffer.concat(pieces)), used < end);
+			this.#answerWhole(call, responseOf(head, this.#bodies.ofPieces(call, data, pieces)), used < end);
 			return;
 		}
 		this.#decoder = decoder;

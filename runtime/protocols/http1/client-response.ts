@@ -9,6 +9,9 @@ import { ownedCopy } from './owned-copy.ts';
 const MAX_TRAILER_SIZE = 65536;
 const MAX_TRAILER_COUNT = 1000;
 
+/** Bytes of memory whose views are kept: what is read into, not what a long head was gathered in. */
+const LARGEST_MEMORY = 65_536;
+
 /** The answer that has this head. */
 export function responseOf(head: ResponseHead, body: UpstreamResponse['body']): UpstreamResponse {
 	return { status: head.status, headers: head.headers, body, protocol: head.protocol, upgraded: undefined };
@@ -32,8 +35,39 @@ export function decodeChunks(
 	return used;
 }
 
-/** A body that has come as a whole: in the memory that it was read into, if the call is done with it at once. */
-export function wholeBody(call: ClientCall, data: Buffer, start: number, length: number): Buffer {
-	if (call.lendable?.(length) === true) return data.subarray(start, start + length);
-	return ownedCopy(data, start, start + length);
+/** Bodies of one connection that have come as a whole. */
+export class WholeBodies {
+	#view: Buffer | undefined = undefined;
+	#memory: Buffer | undefined = undefined;
+	#start = 0;
+
+	/** The body that stands at `start`: in the memory that it was read into, if the call is done with it at once. */
+	of(call: ClientCall, data: Buffer, start: number, length: number): Buffer {
+		if (call.lendable?.(length) !== true) return ownedCopy(data, start, start + length);
+		let view = this.#view;
+		// Answers of one upstream are often of one length: the view of the last one is used again.
+		if (view === undefined || this.#memory !== data || this.#start !== start || view.length !== length) {
+			view = data.subarray(start, start + length);
+			if (data.length > LARGEST_MEMORY) return view;
+			this.#view = view;
+			this.#memory = data;
+			this.#start = start;
+		}
+		return view;
+	}
+
+	/** The body whose pieces stand in `data`, one behind the other: moved together there, or copied together. */
+	ofPieces(call: ClientCall, data: Buffer, pieces: readonly Buffer[]): Buffer {
+		let length = 0;
+		for (const piece of pieces) length += piece.length;
+		if (length === 0 || call.lendable?.(length) !== true) return Buffer.concat(pieces, length);
+		const start = pieces[0]!.byteOffset - data.byteOffset;
+		let end = start;
+		for (const piece of pieces) {
+			const from = piece.byteOffset - data.byteOffset;
+			data.copyWithin(end, from, from + piece.length);
+			end += piece.length;
+		}
+		return this.of(call, data, start, length);
+	}
 }

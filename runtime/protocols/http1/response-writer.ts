@@ -125,6 +125,18 @@ export class ResponseWriter implements OutputOwner {
 				return 'written';
 			}
 		}
+		if (
+			isSmall(body) &&
+			!bodiless &&
+			status !== 205 &&
+			method !== 'HEAD' &&
+			body.length <= this.#owner.clock.writeChunk
+		) {
+			const end = this.#connection(keepAlive, minor, fieldWriter.hasUpgrade && status === 426);
+			this.#out += engine.answers.textOfBytes(statusLine(status), fields, date, end, latin1(body));
+			response.bytesSent = body.length;
+			return 'written';
+		}
 		let head = statusLine(status) + fields + date;
 		if (bodiless || method === 'HEAD') {
 			const length = isStream(body)
@@ -194,12 +206,9 @@ export class ResponseWriter implements OutputOwner {
 		if (body !== null && length! > 0) {
 			const bytes = body as Uint8Array;
 			response.bytesSent = length!;
-			if (length! <= TEXT_LIMIT) this.#out += head + latin1(bytes);
-			else {
-				const text = this.#out + head;
-				this.#out = '';
-				if (!this.#engine.joinedWrites.write(this.#output, text, bytes)) this.#output.framed(text, bytes, '');
-			}
+			const text = this.#out + head;
+			this.#out = '';
+			if (!this.#engine.joinedWrites.write(this.#output, text, bytes)) this.#output.framed(text, bytes, '');
 		} else this.#out += head;
 		return 'written';
 	}
@@ -390,6 +399,10 @@ export class ResponseWriter implements OutputOwner {
 		this.#exchange = undefined;
 		this.#owner.responseEnded();
 	}
+}
+
+function isSmall(body: Body): body is Uint8Array {
+	return body instanceof Uint8Array && body.length > 0 && body.length <= TEXT_LIMIT;
 }
 
 function latin1(bytes: Uint8Array): string {

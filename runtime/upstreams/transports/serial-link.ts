@@ -1,4 +1,5 @@
 /** Connections to one upstream that carry one call at a time, idle ones kept for the next: HTTP/1.1 and FastCGI. */
+import { performance } from 'node:perf_hooks';
 import type { ClientCall, ConnectionKeeper, KeptConnection } from '../../protocols/http1/client-call.ts';
 import type { Wire } from '../../protocols/wire.ts';
 import { CallQueue } from './call-queue.ts';
