@@ -13,17 +13,14 @@ export interface Account {
 	readonly status: 'valid' | 'deactivated';
 }
 
-/** Accounts kept in memory at most; the others are read from the store again. */
-const MOST_CACHED = 1000;
 /** New accounts in {@link NEW_WITHIN} milliseconds at most. */
 const MOST_NEW = 100;
 const NEW_WITHIN = 60_000;
 
-/** The accounts of one authority. */
+/** The accounts of one authority. They are read each time: who shares the store may have changed their keys or ended them. */
 export class Accounts {
 	readonly #store: Store;
 	readonly #folder: string;
-	readonly #cached = new Map<string, Account>();
 	#windowBegan = 0;
 	#new = 0;
 
@@ -35,11 +32,8 @@ export class Accounts {
 	/** The account of an id; undefined when there is none. */
 	async byId(id: string): Promise<Account | undefined> {
 		if (!/^[A-Za-z0-9_-]{8,64}$/.test(id)) return undefined;
-		const cached = this.#cached.get(id);
-		if (cached) return cached;
 		const text = await this.#store.read(`${this.#folder}/accounts/${id}.json`);
-		if (!text) return undefined;
-		return this.#keep(accountOf(id, text.toString('utf8')));
+		return text && accountOf(id, text.toString('utf8'));
 	}
 
 	/** The account of a key. A key that was replaced has none any more. */
@@ -70,7 +64,7 @@ export class Accounts {
 		const { id, jwk } = account;
 		await this.#store.write(`${this.#folder}/accounts/${id}.json`, JSON.stringify(account));
 		await this.#store.write(`${this.#folder}/keys/${thumbprint(jwk)}`, id);
-		return this.#keep(account);
+		return account;
 	}
 
 	/** Gives an account another key. */
@@ -78,13 +72,6 @@ export class Accounts {
 		const changed = await this.write({ ...account, jwk });
 		await this.#store.remove(`${this.#folder}/keys/${thumbprint(account.jwk)}`);
 		return changed;
-	}
-
-	#keep(account: Account): Account {
-		this.#cached.delete(account.id);
-		this.#cached.set(account.id, account);
-		if (this.#cached.size > MOST_CACHED) this.#cached.delete(this.#cached.keys().next().value!);
-		return account;
 	}
 }
 

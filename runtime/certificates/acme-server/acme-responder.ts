@@ -1,5 +1,4 @@
 /** An ACME server of one authority (RFC 8555): answers requests that a site passes to it. */
-import { randomBytes } from 'node:crypto';
 import { isIP } from 'node:net';
 import {
 	ACME_LIFETIME,
@@ -11,12 +10,14 @@ import {
 import { formatIp, parseIp } from '../../../compiler/exchange/ip-address.ts';
 import type { Store } from '../../storage/store.ts';
 import { type Authority, AuthorityError } from '../authority.ts';
+import { FairQueue } from '../fair-queue.ts';
 import type { ManagerLog } from '../manager-log.ts';
-import { WorkQueue } from '../work-queue.ts';
+
 import { type Account, Accounts } from './accounts.ts';
 import { AcmeRefusal } from './acme-refusal.ts';
 import { nameRefusal } from './name-policy.ts';
 import { type ValidationPorts, validateName } from './name-validation.ts';
+import { Nonces } from './nonces.ts';
 import {
 	type Authorization,
 	type Challenge,
@@ -43,11 +44,10 @@ export interface ResponderSurroundings {
 	readonly ports: ValidationPorts;
 }
 
-/** Nonces that were given out and not used, at most. */
-const MOST_NONCES = 10_000;
-/** Names of one order at most, and validations at one time. */
+/** Names of one order at most, validations at one time, and those of one account that wait. */
 const MOST_NAMES = 100;
 const MOST_VALIDATIONS = 16;
+const MOST_WAITING = 200;
 
 interface Sent {
 	readonly signed: SignedRequest;
@@ -67,8 +67,8 @@ export class AcmeResponder {
 	readonly #around: ResponderSurroundings;
 	readonly #accounts: Accounts;
 	readonly #orders = new OrderBook();
-	readonly #nonces = new Set<string>();
-	readonly #validations = new WorkQueue(MOST_VALIDATIONS);
+	readonly #nonces = new Nonces();
+	readonly #validations = new FairQueue(MOST_VALIDATIONS, MOST_WAITING);
 
 	constructor(id: string, around: ResponderSurroundings) {
 		this.#id = id;
@@ -96,7 +96,7 @@ export class AcmeResponder {
 			status,
 			headers: [
 				['Content-Type', 'application/json'],
-				['Replay-Nonce', this.#newNonce()],
+				['Replay-Nonce', this.#nonces.issue()],
 				['Cache-Control', 'no-store'],
 				['Link', `<${base}/directory>;rel="index"`],
 				...headers,
@@ -130,9 +130,7 @@ export class AcmeResponder {
 			throw new AcmeRefusal('malformed', 415, 'Requests are of the type application/jose+json.');
 		}
 		const signed = readSigned(request.body);
-		if (signed.header.nonce === undefined || !this.#nonces.delete(signed.header.nonce)) {
-			throw new AcmeRefusal('badNonce', 400, 'The nonce was used before or is not known.');
-		}
+		if (signed.header.nonce === undefined || !this.#nonces.isGood(signed.header.nonce)) throw badNonce();
 		if (signed.header.url !== `${base}/${request.resource}`) {
 			throw new AcmeRefusal('unauthorized', 403, 'The request was signed for another URL.');
 		}
@@ -156,10 +154,16 @@ export class AcmeResponder {
 		}
 	}
 
+	/** Only a request that is right uses its nonce up. */
+	#verify(signed: SignedRequest, jwk: PublicJwk): void {
+		checkSignature(signed, jwk);
+		if (!this.#nonces.use(signed.header.nonce!)) throw badNonce();
+	}
+
 	async #newAccount({ signed, base }: Sent): Promise<Reply> {
 		const { jwk } = signed.header;
 		if (!jwk) throw new AcmeRefusal('malformed', 400, 'A new account is asked for with its key.');
-		checkSignature(signed, jwk);
+		this.#verify(signed, jwk);
 		const { contact, onlyReturnExisting } = object(signed.payload);
 		const known = await this.#accounts.byKey(jwk);
 		if (known?.status === 'deactivated') throw new AcmeRefusal('unauthorized', 403, 'The account is deactivated.');
@@ -175,7 +179,7 @@ export class AcmeResponder {
 		const prefix = `${base}/account/`;
 		const account = kid?.startsWith(prefix) ? await this.#accounts.byId(kid.slice(prefix.length)) : undefined;
 		if (!account) throw new AcmeRefusal('accountDoesNotExist', 400, 'There is no such account.');
-		checkSignature(signed, account.jwk);
+		this.#verify(signed, account.jwk);
 		if (account.status !== 'valid') throw new AcmeRefusal('unauthorized', 403, 'The account is deactivated.');
 		return account;
 	}
@@ -268,8 +272,12 @@ export class AcmeResponder {
 		const challenge = authorization.challenges.find(one => one.type === type);
 		if (!challenge) throw new AcmeRefusal('malformed', 404, 'There is no such challenge.');
 		if (signed.payload !== '' && challenge.status === 'pending' && authorization.status === 'pending') {
+			const validate = (): Promise<void> => this.#validate(authorization, challenge, account.jwk, settings);
 			challenge.status = 'processing';
-			void this.#validations.run(() => this.#validate(authorization, challenge, account.jwk, settings));
+			if (!this.#validations.add(account.id, validate)) {
+				challenge.status = 'pending';
+				throw new AcmeRefusal('rateLimited', 429, 'Too many validations of the account wait.');
+			}
 		}
 		return {
 			status: 200,
@@ -316,18 +324,15 @@ export class AcmeResponder {
 			'This authority keeps no list of revoked certificates; its certificates end within hours.',
 		);
 	}
-
-	#newNonce(): string {
-		const nonce = randomBytes(16).toString('base64url');
-		this.#nonces.add(nonce);
-		if (this.#nonces.size > MOST_NONCES) this.#nonces.delete(this.#nonces.values().next().value!);
-		return nonce;
-	}
 }
 
 const RESOURCES: ReadonlySet<string> = new Set([
 	...['new-account', 'account', 'key-change', 'new-order', 'order', 'certificate', 'authz', 'revoke-cert'],
 ]);
+
+function badNonce(): AcmeRefusal {
+	return new AcmeRefusal('badNonce', 400, 'The nonce was used before or is not known.');
+}
 const PROBLEM = [['Content-Type', 'application/problem+json']] as const;
 
 function accountReply({ id, contact, status }: Account, base: string, code: number): Reply {

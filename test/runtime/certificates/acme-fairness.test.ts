@@ -1,0 +1,82 @@
+/** What one client of an ACME server can take from the others, and what servers that share a store know of each other. */
+import { generateKeyPairSync } from 'node:crypto';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { Accounts } from '../../../runtime/certificates/acme-server/accounts.ts';
+import { Nonces } from '../../../runtime/certificates/acme-server/nonces.ts';
+import { publicJwk } from '../../../runtime/certificates/acme-server/signed-request.ts';
+import { FairQueue } from '../../../runtime/certificates/fair-queue.ts';
+import { openFileStore } from '../../../runtime/storage/file-store.ts';
+import { temporaryFolder } from '../../harness.ts';
+
+const fairness = suite('ACME server, fairness');
+
+fairness('who asks for many nonces drives out nobody else’s', () => {
+	const nonces = new Nonces();
+	const mine = nonces.issue();
+	for (let count = 0; count < 30_000; count++) nonces.issue();
+	assert.ok(nonces.isGood(mine));
+	assert.ok(nonces.use(mine));
+	assert.not.ok(nonces.isGood(mine));
+	assert.not.ok(nonces.use(mine));
+});
+
+fairness('a nonce is good once, in one spelling, and from this server', () => {
+	const nonces = new Nonces();
+	const nonce = nonces.issue();
+	assert.not.ok(new Nonces().isGood(nonce));
+	for (const other of ['', 'x', `${nonce}=`, `${nonce}A`, `${nonce.slice(0, -1)}!`, nonce.slice(1)]) {
+		assert.not.ok(nonces.use(other), other);
+	}
+	assert.ok(nonces.use(nonce));
+	assert.not.ok(nonces.use(nonce));
+});
+
+fairness('so many are used that keys change: what was given out under the key before is still good', () => {
+	const nonces = new Nonces();
+	const early = nonces.issue();
+	for (let count = 0; count < 50_000; count++) nonces.use(nonces.issue());
+	const late = nonces.issue();
+	assert.ok(nonces.use(early));
+	assert.ok(nonces.use(late));
+});
+
+fairness('tasks of one who has many wait for those of others, and are bounded', async () => {
+	const queue = new FairQueue(2, 50);
+	const done: string[] = [];
+	const task = (name: string) => async (): Promise<void> => {
+		await new Promise(resolve => setImmediate(resolve));
+		done.push(name);
+	};
+	let taken = 0;
+	for (let count = 0; count < 100; count++) if (queue.add('greedy', task('greedy'))) taken++;
+	assert.is(taken, 52);
+	assert.ok(queue.add('modest', task('modest')));
+	assert.ok(queue.add('other', task('other')));
+	while (done.length < 54) await new Promise(resolve => setImmediate(resolve));
+	assert.ok(done.indexOf('modest') <= 4, done.slice(0, 8).join());
+	assert.ok(done.indexOf('other') <= 5, done.slice(0, 8).join());
+	// It is empty, and takes on.
+	assert.ok(queue.add('greedy', task('last')));
+	while (done.length < 55) await new Promise(resolve => setImmediate(resolve));
+});
+
+fairness(
+	'an account that another server of the store has ended, or given another key, is seen so at once',
+	async () => {
+		const store = openFileStore(temporaryFolder());
+		const [one, other] = [new Accounts(store, 'local'), new Accounts(store, 'local')];
+		const key = (): ReturnType<typeof publicJwk> =>
+			publicJwk(generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' }));
+		const [first, next] = [key(), key()];
+		const account = await one.create(first, []);
+		assert.is((await other.byId(account.id))?.status, 'valid');
+		const changed = await one.replaceKey(account, next);
+		assert.equal((await other.byId(account.id))?.jwk, next);
+		assert.is(await other.byKey(first), undefined);
+		await one.write({ ...changed, status: 'deactivated' });
+		assert.is((await other.byId(account.id))?.status, 'deactivated');
+	},
+);
+
+fairness.run();
