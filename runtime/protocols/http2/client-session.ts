@@ -10,11 +10,14 @@ import { FrameReader, type FrameSink } from './frame-reader.ts';
 import { FrameWriter } from './frame-writer.ts';
 import { HeaderBlock } from './header-block.ts';
 import { HpackDecoder, StringMemory } from './hpack-decoder.ts';
-import { CONNECTION_WINDOW, MAX_CONNECTION_WINDOW, MAX_UNREAD_CONTROL } from './limits.ts';
+import { CONNECTION_WINDOW, LINGER_TIME, MAX_CONNECTION_WINDOW, MAX_UNREAD_CONTROL } from './limits.ts';
 import { OutputMemory } from './output-memory.ts';
 import { OutputQueue, type QueueOwner } from './output-queue.ts';
 import { ReceiveWindow } from './receive-window.ts';
 import type { StreamOutput } from './stream-output.ts';
+
+/** Answers to control frames that may wait behind the bodies of requests. */
+const MOST_UNREAD_ANSWERS = 1000;
 
 /** Streams of one connection until the upstream has said how many it allows, and at most. */
 const FIRST_STREAMS = 100;
@@ -70,6 +73,8 @@ export class ClientSession implements WireHolder, FrameSink, QueueOwner, StreamS
 	#unsettled: (() => void)[] | undefined = [];
 	#retired = false;
 	#closed = false;
+	/** Answers to control frames that were given while the upstream did not read. */
+	#unread = 0;
 	#failure: Error | undefined = undefined;
 
 	/** Takes over a wire that is connected, and begins. */
@@ -217,6 +222,7 @@ export class ClientSession implements WireHolder, FrameSink, QueueOwner, StreamS
 	// WireHolder.
 
 	received(bytes: Buffer, count: number): boolean {
+		if (this.#closed) return false;
 		this.#reader.read(count === bytes.length ? bytes : bytes.subarray(0, count));
 		this.settle();
 		return true;
@@ -283,8 +289,13 @@ export class ClientSession implements WireHolder, FrameSink, QueueOwner, StreamS
 
 	/** Answers to control frames must not pile up before an upstream that does not read. */
 	#mayAnswer(): boolean {
-		if (this.#wire.socket.writableLength <= MAX_UNREAD_CONTROL) return true;
-		return this.#streams.size > 0 || this.#fail(H2_ERROR.enhanceYourCalm, 'too many control frames');
+		if (this.#wire.socket.writableLength <= MAX_UNREAD_CONTROL) {
+			this.#unread = 0;
+			return true;
+		}
+		// Bodies of requests may wait there too: an upstream that takes its time with them may still ask now and then.
+		const most = this.#streams.size > 0 ? MOST_UNREAD_ANSWERS : 0;
+		return ++this.#unread <= most || this.#fail(H2_ERROR.enhanceYourCalm, 'too many control frames');
 	}
 
 	#data(flags: number, id: number, bytes: Buffer, start: number, end: number): boolean {
@@ -429,8 +440,12 @@ export class ClientSession implements WireHolder, FrameSink, QueueOwner, StreamS
 		for (const stream of [...this.#streams.values()]) stream.connectionLost(error, false);
 		this.#settled();
 		const { socket } = this.#wire;
-		// A farewell that is under way arrives before the end.
-		if (socket.writableLength > 0 && !socket.destroyed) socket.destroySoon();
-		else socket.destroy();
+		if (socket.writableLength === 0 || socket.destroyed) {
+			socket.destroy();
+			return;
+		}
+		// A farewell that is under way arrives before the end, if the upstream reads.
+		socket.destroySoon();
+		setTimeout(() => socket.destroy(), LINGER_TIME).unref();
 	}
 }

@@ -319,6 +319,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		this.lastStream = id;
 		if (this.ending.refuses) {
 			this.#resets.add(id);
+			this.spend('made_you_reset', COST.made_you_reset);
 			return;
 		}
 		const { fields } = this.#coders;

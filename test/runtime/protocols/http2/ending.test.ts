@@ -63,6 +63,21 @@ test('draining says so first, serves what was under way, and then ends', async (
 	});
 });
 
+test('a client that goes on opening streams after it was told is cut off', async () => {
+	const never: Handler = () => new Promise(() => {});
+	await withClient(never, async (client, server) => {
+		client.send(request(1));
+		await client.alive();
+		server.protocol.drain();
+		await acknowledge(client);
+		await client.until(({ type, payload }) => type === FRAME.goAway && payload.readUInt32BE(0) === 1);
+		for (let id = 3; id < 3000 && !client.ended; id += 2) client.send(request(id));
+		await ended(client);
+		assert.equal(server.cut, ['made_you_reset']);
+		assert.is(server.exchanges.length, 1);
+	});
+});
+
 test('an idle connection drains at once when its client answers, and soon when it does not', async () => {
 	await withClient(prompt, async (client, server) => {
 		client.send(request(1));

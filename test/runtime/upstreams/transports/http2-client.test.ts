@@ -112,6 +112,25 @@ test('padding, priorities, blocks in several frames, unknown frames, trailers, p
 	assert.equal([answered[0]!.flags, String(answered[0]!.payload)], [1, '12345678']);
 });
 
+test('an upstream that asks on and on, and reads no answer, is left', async () => {
+	let left: () => void = () => {};
+	const leaving = new Promise<void>(resolve => {
+		left = resolve;
+	});
+	const pings = Buffer.concat(Array.from({ length: 4000 }, () => frame(6, 0, 0, '12345678')));
+	const url = await upstream((received, socket) => {
+		if (received.type !== 1) return;
+		socket.pause();
+		socket.on('close', left);
+		const ask = (): void => {
+			if (!socket.destroyed) socket.write(pings, () => setImmediate(ask));
+		};
+		ask();
+	});
+	assert.is(await get(url), '502 ');
+	await leaving;
+});
+
 const MISTAKES: { readonly [name: string]: (stream: number) => readonly Buffer[] } = {
 	'a status that is none': stream => [frame(1, 5, stream, literal(':status', 'abc'))],
 	'no status': stream => [frame(1, 5, stream, literal('x', 'y'))],
