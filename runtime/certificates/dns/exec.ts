@@ -3,8 +3,11 @@ import { spawn } from 'node:child_process';
 import { IssueError } from '../issuer.ts';
 import type { ChallengeRecord, DnsProvider } from './dns-provider.ts';
 
-/** Milliseconds that the program may take. */
+/** Milliseconds that the program may take; and those for cleaning up once nobody waits for the order any more. */
 const LIMIT = 60_000;
+const LAST_LIMIT = 5000;
+/** Milliseconds that a program has to end by itself when it is told to. */
+const KILL_DELAY = 1000;
 /** Characters of what it prints that are kept for an error. */
 const KEPT_OUTPUT = 500;
 
@@ -18,41 +21,77 @@ export function execProvider(
 ): DnsProvider {
 	const [program = '', ...args] = Array.isArray(settings.command) ? settings.command.map(String) : [];
 	const cwd = typeof settings.directory === 'string' ? settings.directory : around.workingDirectory;
-	const run = (action: 'present' | 'cleanup', record: ChallengeRecord): Promise<void> =>
+	const run = (action: 'present' | 'cleanup', record: ChallengeRecord, signal: AbortSignal): Promise<void> =>
 		runProgram(program, [...args, action, `${record.name}.`, record.value], {
 			cwd,
 			env: { ...around.environment, SVC_DNS_ZONE: record.zone, SVC_DNS_TTL: String(record.ttl) },
+			signal,
 		});
 	return {
 		zoneOptional: true,
-		async add(record) {
-			await run('present', record);
-			return () => run('cleanup', record);
+		async add(record, signal) {
+			await run('present', record, AbortSignal.any([signal, AbortSignal.timeout(LIMIT)]));
+			return () => {
+				const ends = new AbortController();
+				const limit = setTimeout(() => ends.abort(), signal.aborted ? LAST_LIMIT : LIMIT);
+				const hurry = (): void => void setTimeout(() => ends.abort(), LAST_LIMIT).unref();
+				signal.addEventListener('abort', hurry, { once: true });
+				return run('cleanup', record, ends.signal).finally(() => {
+					clearTimeout(limit);
+					signal.removeEventListener('abort', hurry);
+				});
+			};
 		},
 	};
 }
 
+/** `signal` ends the program, and those that it has started; nobody waits for them then. */
 function runProgram(
 	program: string,
 	args: readonly string[],
-	{ cwd, env }: { cwd: string; env: { readonly [name: string]: string | undefined } },
+	{ cwd, env, signal }: { cwd: string; env: { readonly [name: string]: string | undefined }; signal: AbortSignal },
 ): Promise<void> {
 	return new Promise((resolve, reject) => {
-		const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'ignore', 'pipe'], timeout: LIMIT, shell: false });
+		if (signal.aborted) {
+			reject(new IssueError('dns/exec', `\`${program}\` was not run: there is no time for it any more.`));
+			return;
+		}
+		// In a group of its own, so that what a script has started ends with it.
+		const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'ignore', 'pipe'], detached: true, shell: false });
 		let said = '';
+		const end = (): void => {
+			kill(child.pid, 'SIGTERM');
+			setTimeout(() => kill(child.pid, 'SIGKILL'), KILL_DELAY).unref();
+			child.stderr.destroy();
+			child.unref();
+			reject(new IssueError('dns/exec', `\`${program}\` was ended: it took too long.`));
+		};
+		signal.addEventListener('abort', end, { once: true });
 		child.stderr.setEncoding('utf8').on('data', (text: string) => {
 			if (said.length < KEPT_OUTPUT) said += text.slice(0, KEPT_OUTPUT - said.length);
 		});
-		child.once('error', (error: NodeJS.ErrnoException) =>
-			reject(new IssueError('dns/exec', `\`${program}\` cannot be run: ${error.code ?? error.message}.`)),
-		);
-		child.once('close', (status, signal) => {
+		child.once('error', (error: NodeJS.ErrnoException) => {
+			signal.removeEventListener('abort', end);
+			reject(new IssueError('dns/exec', `\`${program}\` cannot be run: ${error.code ?? error.message}.`));
+		});
+		child.once('close', (status, sign) => {
+			signal.removeEventListener('abort', end);
 			if (status === 0) resolve();
 			else {
-				const how = signal === null ? `ended with status ${status}` : `was ended by ${signal}`;
+				const how = sign === null ? `ended with status ${status}` : `was ended by ${sign}`;
 				const why = said.trim().replace(/\s+/g, ' ');
 				reject(new IssueError('dns/exec', `\`${program}\` ${how}${why === '' ? '' : `: ${why}`}.`));
 			}
 		});
 	});
+}
+
+/** Tells a program and all that it has started; one that has ended is told nothing. */
+function kill(pid: number | undefined, signal: 'SIGTERM' | 'SIGKILL'): void {
+	if (pid === undefined) return;
+	try {
+		process.kill(-pid, signal);
+	} catch {
+		// It has ended.
+	}
 }

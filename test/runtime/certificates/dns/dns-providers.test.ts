@@ -147,6 +147,40 @@ if (args[1].includes('fails')) { console.error('the zone is\\nlocked'); process.
 	assert.match((await refusal(missing.add(record, signal))).message, /cannot be run: ENOENT/);
 });
 
+dns('exec: a program that hangs ends with the order, and what it has started ends too', async () => {
+	const folder = temporaryFolder();
+	const pidFile = path.join(folder, 'pid');
+	const script = `case "$0" in present) [ -e ${pidFile} ] && exit 0;; esac; sleep 60 & echo $! > ${pidFile}; wait`;
+	const provider = await createDnsProvider({ provider: 'exec', command: ['sh', '-c', script] }, around);
+	const { existsSync, readFileSync } = await import('node:fs');
+	const ends = new AbortController();
+	const begun = performance.now();
+	const adding = refusal(provider.add(record, ends.signal));
+	while (!existsSync(pidFile) || readFileSync(pidFile, 'utf8') === '')
+		await new Promise(resolve => setTimeout(resolve, 5));
+	const pid = Number(readFileSync(pidFile, 'utf8'));
+	ends.abort();
+	assert.match((await adding).message, /was ended/);
+	assert.ok(performance.now() - begun < 5000);
+	const lives = (): boolean => {
+		try {
+			return readFileSync(`/proc/${pid}/stat`, 'latin1').split(' ')[2] !== 'Z';
+		} catch {
+			return false;
+		}
+	};
+	for (let tries = 0; tries < 400 && lives(); tries++) await new Promise(resolve => setTimeout(resolve, 5));
+	assert.not.ok(lives());
+	// Cleaning up hangs, and the order is given up meanwhile: it is not waited for as long as otherwise.
+	const later = new AbortController();
+	const remove = await provider.add(record, later.signal);
+	const removing = refusal(remove());
+	const from = performance.now();
+	later.abort();
+	await removing;
+	assert.ok(performance.now() - from < 8000);
+});
+
 /** A name server that takes one update and answers it. */
 async function nameServer(answer: (request: Buffer) => Buffer): Promise<{ server: Server; port: number }> {
 	const server = createServer(socket => {
