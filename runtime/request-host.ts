@@ -191,9 +191,13 @@ export class RequestHost implements ProtocolHost {
 		if (x.error !== undefined) this.#logFailure(x, x.error.cause, true);
 	}
 
-	/** The error routes failed too, or there are none: the bare status. */
+	/**
+	 * The error routes failed too, or there are none: the bare status. What nobody has foreseen may have left anything half
+	 * done, so the connection ends with it, as that of the compatible server does.
+	 */
 	#failed(x: Exchange, error: unknown): void {
 		failResponse(x, error);
+		if (unforeseen(error) !== undefined) x.response.headers.set('Connection', 'close');
 		if (this.observer) x.answeredAt = performance.now();
 		this.#logFailure(x, error, false);
 	}
@@ -201,7 +205,7 @@ export class RequestHost implements ProtocolHost {
 	/** `handled`: an error route has answered. A bug is an error entry even then. */
 	#logFailure(x: Exchange, error: unknown, handled: boolean): void {
 		const known = error instanceof HttpError;
-		const bug = known ? (error.status === 500 ? error.cause : undefined) : error;
+		const bug = unforeseen(error)?.cause;
 		const serious = !known || bug !== undefined || (error.status >= 500 && !handled);
 		if (!serious && !this.#thread.debug) return;
 		const text = error instanceof Error ? error.message : String(error);
@@ -217,6 +221,7 @@ export class RequestHost implements ProtocolHost {
 				method: x.received.method,
 				host: x.received.authority,
 				path: x.received.path,
+				at: (x.served as Generation | undefined)?.placeOf(x),
 				traceID: x.log?.fields?.traceID,
 				spanID: x.log?.fields?.spanID,
 				cause: known && error.cause instanceof Error ? error.cause.message : undefined,
@@ -226,7 +231,12 @@ export class RequestHost implements ProtocolHost {
 	}
 
 	#observe(x: Exchange, generation: Generation): void {
-				at: (x.served as Generation | undefined)?.placeOf(x),
 		this.observer!.ended(x, generation.tables.get(this.#key)?.hosts, x.answeredAt, x.error !== undefined);
 	}
+}
+
+/** What was thrown and nobody has foreseen, be it that error routes have made an HttpError of it; undefined for any other error. */
+function unforeseen(error: unknown): { readonly cause: unknown } | undefined {
+	if (!(error instanceof HttpError)) return { cause: error };
+	return error.status === 500 && error.cause !== undefined ? { cause: error.cause } : undefined;
 }

@@ -3,6 +3,7 @@
  * others stay. Node has no way to make one, but calls the C library.
  */
 
+import { closeSync, fstatSync } from 'node:fs';
 import { foreignFunctions } from '../foreign-functions.ts';
 
 /** `fcntl` command of Linux: the duplicate does not pass to child processes. */
@@ -24,4 +25,14 @@ export function duplicateDescriptor(descriptor: number): number {
 		lib.close();
 	}
 	throw Object.assign(new Error('The descriptor cannot be duplicated.'), { code: 'EBADF' });
+}
+
+/** Closes a duplicate that nobody has taken over: Node closes those that it has, and not those whose kind it refuses. */
+export function closeDuplicate(copy: number, original: number): void {
+	try {
+		const [one, other] = [fstatSync(copy), fstatSync(original)];
+		if (one.ino === other.ino && one.dev === other.dev) closeSync(copy);
+	} catch {
+		// Closed already.
+	}
 }

@@ -9,7 +9,7 @@ import { type ConnectionPeer, type ProtocolServer, UNIX_PEER } from '../protocol
 import { DIRECT_TLS } from '../protocols/tls-handle.ts';
 import type { ListenerAddress } from '../threads/messages.ts';
 import type { Admission } from './admission.ts';
-import { duplicateDescriptor } from './duplicate-descriptor.ts';
+import { closeDuplicate, duplicateDescriptor } from './duplicate-descriptor.ts';
 import { acceptHandles, inheritOptions, isUnix, setOptions, type TcpKeepAlive } from './listening-handle.ts';
 import { bindOptions } from './port-probe.ts';
 import { ProxyReader } from './proxy-reader.ts';
@@ -74,13 +74,15 @@ export class WorkerListener {
 	bind(shared: boolean): Promise<void> {
 		const { port, descriptor } = this.address;
 		return new Promise((resolve, reject) => {
-			const socket =
-				descriptor === undefined
-					? { port, reusePort: shared, ...bindOptions(this.address) }
-					: { fd: duplicateDescriptor(descriptor) };
-			this.#server.once('error', reject);
+			const copy = descriptor === undefined ? undefined : duplicateDescriptor(descriptor);
+			const socket = copy === undefined ? { port, reusePort: shared, ...bindOptions(this.address) } : { fd: copy };
+			const failed = (error: Error): void => {
+				if (copy !== undefined) closeDuplicate(copy, descriptor!);
+				reject(error);
+			};
+			this.#server.once('error', failed);
 			this.#server.listen({ ...socket, exclusive: true, backlog: BACKLOG }, () => {
-				this.#server.off('error', reject);
+				this.#server.off('error', failed);
 				// A failing accept is reported here and must not end the thread.
 				this.#server.on('error', error => this.#events.acceptFailed(error));
 				// For connections that come before the first settings do.
@@ -152,7 +154,14 @@ export class WorkerListener {
 		const peer = named ?? (isUnix(socket) ? UNIX_PEER : undefined);
 		const admission = this.#admission;
 		if (admission?.boundsConnections) {
-			const ended = admission.connected(peer?.remoteAddress ?? plainAddress(socket.remoteAddress));
+			const address = peer?.remoteAddress ?? socket.remoteAddress;
+			if (address === undefined) {
+				// Reset before it was looked at: whose count it belongs to is not known any more, and nobody waits for an answer.
+				if (!(socket instanceof DirectSocket)) socket.on('error', ignore);
+				socket.destroy();
+				return;
+			}
+			const ended = admission.connected(plainAddress(address));
 			if (!ended) {
 				this.#refuse(socket, admission.retryAfter);
 				return;

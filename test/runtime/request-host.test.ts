@@ -77,6 +77,7 @@ host('an HttpError is its status and fields over those of before, and nothing of
 	const x = exchange();
 	assert.is(host.handle(x), undefined);
 	assert.is(x.response.status, 405);
+	assert.not(x.response.headers.has('connection'), 'what was foreseen leaves the connection as it is');
 	assert.equal([...x.response.headers].sort(), [
 		['Allow', 'GET'],
 		['Content-Security-Policy', 'sandbox'],
@@ -86,26 +87,30 @@ host('an HttpError is its status and fields over those of before, and nothing of
 	assert.equal(entries, [], 'a client error is a debug entry');
 });
 
-host('a bug in a handler is 500, at once or later, logged without what may be secret', async () => {
-	const bug = new TypeError('boom');
-	const handlers: Handler[] = [
-		() => {
-			throw bug;
-		},
-		async () => {
-			throw bug;
-		},
-	];
-	for (const handle of handlers) {
-		const { host, entries } = hostOf(handle);
-		const x = exchange();
-		await host.handle(x);
-		assert.is(x.response.status, 500);
-		assert.is(entries[0]!.level, 'error');
-		assert.is(entries[0]!.message, 'http: panic serving 127.0.0.1: boom');
-		assert.not.match(JSON.stringify(entries), 's3cret');
-	}
-});
+host(
+	'a bug in a handler is 500 and ends the connection, at once or later, logged without what may be secret',
+	async () => {
+		const bug = new TypeError('boom');
+		const handlers: Handler[] = [
+			() => {
+				throw bug;
+			},
+			async () => {
+				throw bug;
+			},
+		];
+		for (const handle of handlers) {
+			const { host, entries } = hostOf(handle);
+			const x = exchange();
+			await host.handle(x);
+			assert.is(x.response.status, 500);
+			assert.is(x.response.headers.get('connection'), 'close');
+			assert.is(entries[0]!.level, 'error');
+			assert.is(entries[0]!.message, 'http: panic serving 127.0.0.1: boom');
+			assert.not.match(JSON.stringify(entries), 's3cret');
+		}
+	},
+);
 
 host('a bug that an error route answered for is logged all the same', () => {
 	const handled = (status: number, cause?: unknown) => {

@@ -1,0 +1,79 @@
+/** A listener of one thread: what it does with clients that have gone before it looked, and with descriptors that are none. */
+import { once } from 'node:events';
+import { closeSync, openSync, readdirSync } from 'node:fs';
+import { connect } from 'node:net';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Admission } from '../../../runtime/listeners/admission.ts';
+import { WorkerListener } from '../../../runtime/listeners/worker-listener.ts';
+import type { ProtocolServer } from '../../../runtime/protocols/protocol.ts';
+import { freePorts } from '../../harness.ts';
+
+const EVENTS = { refused() {}, hasRoom: () => true, acceptFailed() {} };
+
+function listenerOn(address: { port: number; descriptor?: number }) {
+	const accepted: unknown[] = [];
+	const protocol = {
+		connections: 0,
+		accept: (socket: { destroy(): void }) => {
+			accepted.push(socket);
+			socket.destroy();
+		},
+		drain() {},
+		close() {},
+	} as unknown as ProtocolServer;
+	const whole = { key: 'k', scheme: 'http', host: '127.0.0.1', ...address } as never;
+	return { listener: new WorkerListener(whole, protocol, EVENTS), accepted };
+}
+
+const listeners = suite('listeners of a thread');
+
+listeners('a client that was reset before it was looked at counts for nobody', async () => {
+	const [port] = (await freePorts(1)) as [number];
+	const { listener, accepted } = listenerOn({ port });
+	const counted: string[] = [];
+	await listener.bind(false);
+	listener.configure({}, {
+		boundsConnections: true,
+		retryAfter: '1',
+		connected: (address: string) => {
+			counted.push(address);
+			return () => {};
+		},
+	} as unknown as Admission);
+	const gone = connect(port, '127.0.0.1');
+	const stays = connect(port, '127.0.0.1');
+	try {
+		await Promise.all([once(gone, 'connect'), once(stays, 'connect')]);
+		gone.resetAndDestroy();
+		// Both stand in the queue of those that came before the first settings.
+		await new Promise(resolve => setTimeout(resolve, 50));
+		listener.open();
+		assert.equal(counted, ['127.0.0.1']);
+		assert.is(accepted.length, 1);
+	} finally {
+		stays.destroy();
+		listener.close();
+	}
+});
+
+listeners('a descriptor that is no socket is refused, and no copy of it stays open', async () => {
+	const file = openSync(process.execPath, 'r');
+	try {
+		const open = (): number => readdirSync('/proc/self/fd').length;
+		const before = open();
+		for (let i = 0; i < 3; i++) {
+			const { listener } = listenerOn({ port: 0, descriptor: file });
+			const error = await listener.bind(false).then(
+				() => undefined,
+				(error: NodeJS.ErrnoException) => error,
+			);
+			assert.is(error?.code, 'EINVAL');
+		}
+		assert.is(open(), before);
+	} finally {
+		closeSync(file);
+	}
+});
+
+listeners.run();
