@@ -161,8 +161,8 @@ export class KeptFiles {
 			for (const hash of this.#files.keys()) this.#drop(hash);
 		},
 	);
-	/** How many files were not given room so far. */
-	#refused = 0;
+	/** Who is weighed next against a new one. */
+	#weighing = this.#files.values();
 	/** The root that was asked for last, and its hash. */
 	#root = '';
 	#rootHash = 0;
@@ -280,24 +280,27 @@ export class KeptFiles {
 	}
 
 	/**
-	 * Makes room for a small file of so many bytes, if those that would have to go, oldest first, were not asked for since they
-	 * were last passed over and are asked for less often than it.
+	 * Makes room for a small file of so many bytes, if those that would have to go were not asked for since they were last
+	 * passed over and are asked for less often than it.
 	 */
 	#makeRoom(hash: number, size: number): boolean {
 		const uses = this.#uses.of(hash);
 		for (let weighed = 0; this.#bytes + size > CEILING || this.#files.size >= MOST_FILES; weighed++) {
-			const oldest = this.#files.values().next().value;
-			if (oldest === undefined) break;
-			if (weighed === MOST_WEIGHED) return false;
-			if (oldest.used) {
-				oldest.used = false;
-				this.#putBehind(this.#files, oldest);
-			} else if (this.#uses.of(oldest.hash) + ADVANTAGE > uses) {
-				if (++this.#refused % MOST_WEIGHED === 0) this.#putBehind(this.#files, oldest);
-				return false;
-			} else this.#drop(oldest.hash);
+			const next = this.#nextWeighed();
+			if (weighed === MOST_WEIGHED || next === undefined) return false;
+			if (next.used) next.used = false;
+			else if (this.#uses.of(next.hash) + ADVANTAGE > uses) return false;
+			else this.#drop(next.hash);
 		}
 		return true;
+	}
+
+	/** Goes round, from the oldest to the newest and again. */
+	#nextWeighed(): KeptFile | undefined {
+		const next = this.#weighing.next();
+		if (!next.done) return next.value;
+		this.#weighing = this.#files.values();
+		return this.#weighing.next().value;
 	}
 
 	/** Forgets those held open that were not asked for since they were last passed over, oldest first, until there are few enough. */
@@ -306,14 +309,11 @@ export class KeptFiles {
 			if (this.#large.size <= MOST_OPEN) return;
 			if (file.used) {
 				file.used = false;
-				this.#putBehind(this.#large, file);
+				// Behind the others.
+				this.#large.delete(file.hash);
+				this.#large.set(file.hash, file);
 			} else this.#drop(file.hash);
 		}
-	}
-
-	#putBehind(files: Map<number, KeptFile>, file: KeptFile): void {
-		files.delete(file.hash);
-		files.set(file.hash, file);
 	}
 
 	/** The hash of the whole path. */
