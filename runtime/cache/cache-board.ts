@@ -83,8 +83,11 @@ export class CacheBoard implements CacheWatcher {
 	}
 
 	cacheClosed(key: string): void {
-		void this.#stores.get(key)?.disk?.close();
+		const store = this.#stores.get(key);
 		this.#stores.delete(key);
+		if (store === undefined) return;
+		const closed = store.disk?.close() ?? Promise.resolve();
+		void closed.then(() => this.#closeFilesLater(store.memory));
 	}
 
 	/** A thread tells what has become of a store's responses. */
@@ -173,6 +176,12 @@ export class CacheBoard implements CacheWatcher {
 			this.#with.log('error', 'http.cache', 'the disk of the cache is not used', { folder, reason });
 			return undefined;
 		}
+	}
+
+	/** Once nobody sends from them any more. */
+	#closeFilesLater(memory: CacheMemory): void {
+		if (memory.closeFiles()) return;
+		setTimeout(() => this.#closeFilesLater(memory), this.#with.healing ?? HEALING).unref();
 	}
 
 	/** Once nobody reads what was stored. */

@@ -5,6 +5,7 @@
 import { randomInt } from 'node:crypto';
 import { BlockChains } from './block-chains.ts';
 import type { KeyHash } from './key-hash.ts';
+import { type MemoryFiles, memoryFiles } from './memory-files.ts';
 import {
 	BLOCK,
 	type CacheLayout,
@@ -40,6 +41,7 @@ export class CacheMemory {
 	readonly queues: QueueKeeper;
 	readonly #lock: MemoryLock;
 	readonly #filter: Uint8Array;
+	#files: MemoryFiles | undefined | null = null;
 	readonly #self: number;
 	readonly #pinWord: number;
 	readonly #pinBit: number;
@@ -305,7 +307,7 @@ export class CacheMemory {
 	/** For the main thread: begins anew after a break, once nobody reads what was stored; false while somebody does. */
 	heal(): boolean {
 		const { words, layout } = this;
-		for (let entry = 1; entry <= layout.entries; entry++) if (this.#isPinned(this.at(entry))) return false;
+		if (!this.closeFiles()) return false;
 		this.locked(() => {
 			for (let word = WORD.freeBlock; word <= WORD.zombies; word++) words[word] = 0;
 			words.fill(0, layout.bucketsAt, layout.bucketsAt + layout.buckets);
@@ -314,6 +316,16 @@ export class CacheMemory {
 			words[WORD.resets]!++;
 			Atomics.store(words, WORD.broken, 0);
 		});
+		return true;
+	}
+
+	/** For the main thread: closes the files of a store that is broken, or that nobody uses any more; false while somebody reads. */
+	closeFiles(): boolean {
+		const { words } = this;
+		const last = words[WORD.freshEntry]!;
+		for (let entry = 1; entry <= last; entry++) if (this.#isPinned(this.at(entry))) return false;
+		for (let entry = 1; entry <= last; entry++)
+			if (words[this.at(entry) + ENTRY.file] !== 0) this.#closeFile(this.at(entry));
 		return true;
 	}
 
@@ -354,6 +366,7 @@ export class CacheMemory {
 	#release(entry: number): void {
 		const { words } = this;
 		const at = this.at(entry);
+		if (words[at + ENTRY.file] !== 0) this.#closeFile(at);
 		const head = this.#freeHead(entry);
 		this.blocks.free(words[at + ENTRY.bodyBlock]!, words[at + ENTRY.bodyLast]!, words[at + ENTRY.blocks]! - head);
 		words[at + ENTRY.headBlock] = 0;
@@ -362,6 +375,15 @@ export class CacheMemory {
 		words[at + ENTRY.queue] = NO_QUEUE;
 		words[at + ENTRY.chain] = words[WORD.freeEntry]!;
 		words[WORD.freeEntry] = entry;
+	}
+
+	#closeFile(at: number): void {
+		const { words } = this;
+		if (this.#files === null) this.#files = memoryFiles();
+		this.#files?.close(words[at + ENTRY.file]! - 1);
+		words[at + ENTRY.file] = 0;
+		words[WORD.files]!--;
+		words[WORD.looseBlocks]! -= words[at + ENTRY.loose]!;
 	}
 
 	/** Frees the head that an entry has; how many blocks that were. */

@@ -33,6 +33,9 @@ export const WORD = {
 	broken: 18,
 	/** Counts purges. */
 	purges: 19,
+	/** Files in memory that bodies stand in, and blocks of which they take more than was given back for them. */
+	files: 20,
+	looseBlocks: 21,
 } as const;
 
 /** Words before the tables. */
@@ -66,8 +69,15 @@ export const ENTRY = {
 	pathHash: 18,
 	/** 1: it was purged while it was being filled. */
 	doomed: 19,
+	/** Descriptor and 1 of the file in memory that its body stands in, and whether memory was given back for that. */
+	file: 20,
+	given: 21,
+	/** Blocks of the file for which no memory was given back. */
+	loose: 22,
+	/** Those who read the blocks of its body, where it is one that may get a file. */
+	readers: 23,
 	/** First of the words with a bit for each thread that reads it. */
-	pins: 20,
+	pins: 24,
 } as const;
 
 /** State of an entry that is nobody's. */

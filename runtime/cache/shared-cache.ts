@@ -9,6 +9,7 @@ import type {
 	FetchTurn,
 	ResponseCache,
 } from '../../compiler/exchange/response-cache.ts';
+import { BodyFiling, LEAST_FILED } from './body-filing.ts';
 import { CacheMemory, type EntryHashes } from './cache-memory.ts';
 import { EntryWriter } from './entry-writer.ts';
 import { FetchTurns, within } from './fetch-turns.ts';
@@ -105,6 +106,8 @@ export class SharedCache implements ResponseCache {
 	readonly #turns: FetchTurns;
 	readonly #count: (event: CacheEvent) => void;
 	readonly #known: HeadsAtHand<Known>;
+	readonly #filing: BodyFiling;
+	readonly #answers: boolean;
 	readonly #disk: DiskPort | undefined;
 	readonly #recalls = new Map<string, Promise<void>>();
 	/** Entries that this thread reads, how often, and which serial they had. */
@@ -115,7 +118,9 @@ export class SharedCache implements ResponseCache {
 		this.#disk = disk;
 		this.#turns = new FetchTurns(this.#memory, thread);
 		this.#count = count;
+		this.#filing = new BodyFiling(this.#memory);
 		// The main thread answers no requests.
+		this.#answers = thread !== rows;
 		const share = thread === rows ? 0 : (ceiling * AT_HAND_SHARE) / rows;
 		this.#known = new HeadsAtHand(KEYS_AT_HAND, Math.max(LEAST_AT_HAND, share));
 		this.largest = Math.floor((this.#memory.layout.blocks * BLOCK) / 8);
@@ -155,13 +160,23 @@ export class SharedCache implements ResponseCache {
 		}
 		if (!this.#pin(entry, serial)) return undefined;
 		const memory = this.#memory;
-		const first = memory.field(entry, ENTRY.bodyBlock);
 		const length = end - start;
-		if (length > WHOLE) return new PinnedBody(memory.blocks, first, start, length, () => this.#unpin(entry));
+		const isLong = stored.length >= LEAST_FILED;
+		if (isLong) {
+			const wanted = this.#answers && length > WHOLE && ++stored.wanted > 2;
+			const filed = this.#filing.body(entry, start, length, wanted, () => this.#unpin(entry));
+			if (filed !== undefined) return filed;
+		}
+		const first = memory.field(entry, ENTRY.bodyBlock);
+		const release = (): void => {
+			if (isLong) this.#filing.read(entry);
+			this.#unpin(entry);
+		};
+		if (length > WHOLE) return new PinnedBody(memory.blocks, first, start, length, release);
 		const bytes = Buffer.allocUnsafe(length);
 		memory.blocks.copy(first, start, length, bytes);
-		this.#unpin(entry);
-		if (length === stored.length && ++stored.wanted > 2) this.#keepCopy(stored, bytes);
+		release();
+		if (!isLong && length === stored.length && ++stored.wanted > 2) this.#keepCopy(stored, bytes);
 		return bytes;
 	}
 

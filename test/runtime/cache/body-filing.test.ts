@@ -1,0 +1,202 @@
+/** Long bodies in files in memory: the same bytes as before, whoever reads them and whatever becomes of the entry meanwhile. */
+import { readdirSync, readlinkSync } from 'node:fs';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { BodySource } from '../../../compiler/exchange/body.ts';
+import { isStream } from '../../../compiler/exchange/body.ts';
+import type { CachedHead, CachedResponse } from '../../../compiler/exchange/response-cache.ts';
+import { CacheBoard } from '../../../runtime/cache/cache-board.ts';
+import { memoryFiles } from '../../../runtime/cache/memory-files.ts';
+import { cacheLayout, WORD } from '../../../runtime/cache/memory-layout.ts';
+import { SharedCache } from '../../../runtime/cache/shared-cache.ts';
+
+const MIB = 1024 * 1024;
+const ROWS = 2;
+
+const filing = suite('long bodies in files');
+
+/** Without the calls bodies are sent from the blocks: that is tested elsewhere. */
+const isThere = memoryFiles() !== undefined;
+const filed = isThere ? filing : filing.skip;
+
+function store(ceiling = 16 * MIB) {
+	const buffer = new SharedArrayBuffer(cacheLayout(ceiling, ROWS).words * 4);
+	const board = new CacheBoard({ healing: 20, workingDirectory: '/', log: () => {} });
+	board.cacheOpened('cache', { ceiling }, buffer, ROWS);
+	const thread = (index: number) => new SharedCache({ buffer, ceiling, rows: ROWS, thread: index, count: () => {} });
+	return { board, words: new Int32Array(buffer), threads: [thread(0), thread(1)] as const };
+}
+
+function headOf(key: string): CachedHead {
+	return {
+		...{
+			key,
+			host: 'example.test',
+			path: `/${key}`,
+			query: undefined,
+			status: 200,
+			fields: [],
+			before: [],
+			removed: [],
+		},
+		...{ selecting: [], storedAt: 1, initialAge: 0, lifetime: 1e9, staleWhileRevalidate: 0, staleIfError: 0 },
+		...{ mustRevalidate: false, noCache: false, tags: ['t'] },
+	};
+}
+
+function bytesOf(key: string, length: number): Buffer {
+	const bytes = Buffer.alloc(length);
+	for (let i = 0; i < length; i++) bytes[i] = (key.charCodeAt(i % key.length) * 31 + i * 7 + (i >> 10)) & 255;
+	return bytes;
+}
+
+function put(cache: SharedCache, key: string, length: number): void {
+	const writer = cache.store(headOf(key), undefined, 1e9, cache.moment('example.test', `/${key}`, undefined))!;
+	const body = bytesOf(key, length);
+	for (let at = 0; at < length; at += 30_000) assert.ok(writer.write(body.subarray(at, at + 30_000)));
+	assert.ok(writer.commit());
+}
+
+function stream(cache: SharedCache, found: CachedResponse, start = 0, end = found.length): BodySource {
+	const body = cache.body(found, start, end)!;
+	if (!isStream(body)) throw new Error('It is no stream.');
+	return body;
+}
+
+function rest(body: BodySource): Buffer {
+	const pieces: Buffer[] = [];
+	for (let piece = body.pull(); piece !== null; piece = body.pull()) pieces.push(Buffer.from(piece as Uint8Array));
+	return Buffer.concat(pieces);
+}
+
+function read(cache: SharedCache, key: string, start?: number, end?: number): Buffer {
+	const [found] = cache.find(key);
+	const body = cache.body(found!, start ?? 0, end ?? found!.length)!;
+	return isStream(body) ? rest(body) : Buffer.from(body as Uint8Array);
+}
+
+/** Files of this process that bodies stand in. */
+function files(): number {
+	return readdirSync('/proc/self/fd').filter(name => {
+		try {
+			return readlinkSync(`/proc/self/fd/${name}`).startsWith('/memfd:svc-cache');
+		} catch {
+			return false;
+		}
+	}).length;
+}
+
+/** Asks often enough. */
+function heat(cache: SharedCache, key: string): void {
+	for (let i = 0; i < 4; i++) read(cache, key);
+}
+
+filed('what is asked for again and again gets a file, for all threads, and its memory goes back', () => {
+	const before = files();
+	const { words, threads } = store();
+	put(threads[0], 'a', MIB + 77);
+	const body = bytesOf('a', MIB + 77);
+	assert.ok(read(threads[0], 'a').equals(body));
+	assert.is(files(), before);
+	heat(threads[0], 'a');
+	assert.is(files(), before + 1);
+	assert.is(words[WORD.files], 1);
+	assert.ok(words[WORD.looseBlocks]! < 16, String(words[WORD.looseBlocks]));
+	for (const thread of threads) {
+		assert.ok(read(thread, 'a').equals(body));
+		assert.ok(read(thread, 'a', 5, 100).equals(body.subarray(5, 100)), 'a short part');
+		assert.ok(read(thread, 'a', 999, MIB).equals(body.subarray(999, MIB)), 'a long part');
+	}
+	threads[1].remove(threads[1].find('a')[0]!);
+	assert.is(files(), before);
+	assert.is(words[WORD.files], 0);
+	assert.is(words[WORD.looseBlocks], 0);
+});
+
+filed('blocks that go back to others are as good as new', () => {
+	const { threads } = store(4 * MIB);
+	for (let round = 0; round < 30; round++) {
+		const key = `k${round}`;
+		put(threads[round % 2]!, key, 300_000 + round * 1001);
+		heat(threads[round % 2]!, key);
+		for (let back = Math.max(0, round - 6); back <= round; back++) {
+			const [found] = threads[0].find(`k${back}`);
+			if (found !== undefined)
+				assert.ok(read(threads[0], `k${back}`).equals(bytesOf(`k${back}`, 300_000 + back * 1001)));
+		}
+	}
+	assert.ok(read(threads[0], 'k29').equals(bytesOf('k29', 329_029)));
+});
+
+for (const how of ['purged', 'evicted'] as const) {
+	filed(`a body that is ${how} while it is sent is sent to its end, from file and from blocks`, async () => {
+		const before = files();
+		const { board, threads } = store(8 * MIB);
+		put(threads[0], 'a', 900_000);
+		const [found] = threads[0].find('a');
+		const slow = stream(threads[0], found!);
+		const first = Buffer.from(slow.pull() as Uint8Array);
+		// It reads the blocks: their memory must stay, though there is a file now.
+		heat(threads[1], 'a');
+		assert.is(files(), before + 1);
+		const fast = stream(threads[1], threads[1].find('a')[0]!);
+		const second = Buffer.from(fast.pull() as Uint8Array);
+		if (how === 'purged') assert.is(await board.purge({ tag: 't' }), 1);
+		// What is asked for, too, so that it is worth more than the one before.
+		for (let i = 0; i < 80; i++) {
+			put(threads[i % 2]!, `other${i}`, 400_000);
+			for (let times = 0; times < 3; times++) threads[0].find(`other${i}`);
+		}
+		assert.is(threads[0].find('a').length, 0);
+		const body = bytesOf('a', 900_000);
+		assert.ok(Buffer.concat([first, rest(slow)]).equals(body), 'from blocks');
+		assert.is(files(), before + 1, 'it is being sent from still');
+		assert.ok(Buffer.concat([second, rest(fast)]).equals(body), 'from the file');
+		assert.is(files(), before);
+	});
+}
+
+filed('memory goes back once the last who reads the blocks has done with them', () => {
+	const { words, threads } = store();
+	put(threads[0], 'a', MIB);
+	const slow = stream(threads[1], threads[1].find('a')[0]!);
+	slow.pull();
+	heat(threads[0], 'a');
+	assert.is(words[WORD.looseBlocks], 1024);
+	slow.cancel();
+	assert.ok(read(threads[0], 'a').equals(bytesOf('a', MIB)));
+	assert.ok(words[WORD.looseBlocks]! < 16, String(words[WORD.looseBlocks]));
+});
+
+filed('files are bounded, and those of a store that is not used any more are closed', async () => {
+	const before = files();
+	const { board, words, threads } = store(64 * MIB);
+	for (let i = 0; i < 300; i++) {
+		put(threads[0], `k${i}`, 66_000);
+		heat(threads[0], `k${i}`);
+	}
+	assert.is(files(), before + 256);
+	assert.is(words[WORD.files], 256);
+	const body = stream(threads[0], threads[0].find('k7')[0]!);
+	body.pull();
+	board.cacheClosed('cache');
+	await new Promise(resolve => setTimeout(resolve, 60));
+	assert.is(files(), before + 256, 'somebody reads still');
+	body.cancel();
+	await new Promise(resolve => setTimeout(resolve, 100));
+	assert.is(files(), before);
+});
+
+filed('a thread that dies while it sends keeps no file open', () => {
+	const before = files();
+	const { board, threads } = store();
+	put(threads[0], 'a', MIB);
+	heat(threads[0], 'a');
+	stream(threads[1], threads[1].find('a')[0]!).pull();
+	threads[0].remove(threads[0].find('a')[0]!);
+	assert.is(files(), before + 1);
+	board.threadEnded(1);
+	assert.is(files(), before);
+});
+
+filing.run();
