@@ -4,9 +4,17 @@
  * stream, a `tls.Server` that never listens itself does it, because Node verifies and staples in it alone.
  */
 import type { Socket } from 'node:net';
-import { createSecureContext, createServer, type Server, TLSSocket, type TlsOptions } from 'node:tls';
+import {
+	createSecureContext,
+	createServer,
+	type SecureContext,
+	type Server,
+	TLSSocket,
+	type TlsOptions,
+} from 'node:tls';
 import type { DirectSocket } from '../protocols/direct-socket.ts';
 import type { HandshakeTerms } from '../protocols/tls-handle.ts';
+import { renewTickets } from './renewed-tickets.ts';
 
 /** Where handshakes end. Either is called at most once for a connection. */
 export interface HandshakeOutcome {
@@ -32,8 +40,11 @@ interface SocketOptions {
 	readonly ALPNProtocols: Uint8Array;
 }
 
-/** Our protocols, and the options of a context. */
-export type ShakerOptions = TlsOptions & { readonly ALPNProtocols: readonly string[] };
+/** Our protocols, and the options of a context; `newestKey` seals tickets, where `ticketKeys` only open them. */
+export type ShakerOptions = TlsOptions & {
+	readonly ALPNProtocols: readonly string[];
+	readonly newestKey?: Buffer | undefined;
+};
 
 /** The end of a handshake that nobody has named a reason for. */
 export class HandshakeCut extends Error {
@@ -104,9 +115,12 @@ export class ServerShaker implements Shaker {
 	readonly outcome: HandshakeOutcome;
 	readonly server: Server;
 
-	constructor(options: TlsOptions, outcome: HandshakeOutcome) {
+	constructor({ newestKey, ...options }: ShakerOptions, outcome: HandshakeOutcome) {
 		this.outcome = outcome;
-		this.server = createServer(options);
+		this.server = createServer({ ...options, ALPNProtocols: [...options.ALPNProtocols] });
+		// The context that it has made, which the declarations do not know.
+		const { _sharedCreds: context } = this.server as Server & { readonly _sharedCreds?: SecureContext };
+		if (newestKey && options.ticketKeys && context) renewTickets(context, options.ticketKeys, newestKey);
 		this.server.on('secureConnection', socket => outcome.secured(socket));
 		this.server.on('tlsClientError', (error, socket) => outcome.failed(error, socket));
 	}
@@ -153,8 +167,10 @@ export class StaplingShaker implements Shaker {
 }
 
 function termsOf(options: ShakerOptions, stapled: Uint8Array | undefined): HandshakeTerms {
-	const { ALPNProtocols: protocols, ...context } = options;
-	return { context: createSecureContext(context), protocols: wireForm(protocols), stapled };
+	const { ALPNProtocols: protocols, newestKey, ...settings } = options;
+	const context = createSecureContext(settings);
+	if (newestKey && options.ticketKeys) renewTickets(context, options.ticketKeys, newestKey);
+	return { context, protocols: wireForm(protocols), stapled };
 }
 
 /** Each name after its length (RFC 7301 §3.1). */

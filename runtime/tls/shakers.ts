@@ -55,7 +55,8 @@ export class Shakers {
 		let byPolicy = this.#shakers.get(certificate.serial);
 		const known = byPolicy?.[place];
 		if (known) return known;
-		const made = this.#make(this.#policies[policy]!, certificate, ticketKeys[key]);
+		const newest = key === 0 ? undefined : ticketKeys[0];
+		const made = this.#make(this.#policies[policy]!, certificate, ticketKeys[key], newest);
 		if (!made) return undefined;
 		if (!byPolicy) {
 			if (this.#shakers.size >= MOST_SHAKERS) this.#shakers.delete(this.#shakers.keys().next().value!);
@@ -96,7 +97,13 @@ export class Shakers {
 		this.#challenges.clear();
 	}
 
-	#make(policy: HandshakePolicy, { published }: TableCertificate, ticketKeys: Buffer | undefined): Shaker | undefined {
+	/** `newestKey`: the key that seals, where `ticketKeys` is the one before it. */
+	#make(
+		policy: HandshakePolicy,
+		{ published }: TableCertificate,
+		ticketKeys: Buffer | undefined,
+		newestKey: Buffer | undefined,
+	): Shaker | undefined {
 		const clientAuth = this.#clientAuth(policy);
 		if (!clientAuth) return undefined;
 		const { chain, key, ocsp } = published;
@@ -106,7 +113,7 @@ export class Shakers {
 			cert: chain,
 			key,
 			ALPNProtocols: offeredProtocols(policy, this.#protocols),
-			...(ticketKeys ? { ticketKeys } : {}),
+			...(ticketKeys ? { ticketKeys, newestKey } : {}),
 			sessionIdContext: clientAuth.context,
 		};
 		const { client_auth: asks, insecure_secrets_log: file } = policy;

@@ -17,6 +17,33 @@ const published = async (id: string, names: readonly string[], rsa = false) => {
 
 const handshakes = suite('handshakes');
 
+handshakes(
+	'a session that is resumed after a change of keys goes on under the new one: the next change does not end it',
+	async () => {
+		for (const stapled of [false, true]) {
+			const keys = new TicketKeys();
+			const answer = stapled ? { ocsp: new Uint8Array([48, 3, 10, 1, 6]) } : {};
+			const one = await oneListener({}, [{ ...(await published('one', ['a.test'])), ...answer }]);
+			try {
+				one.tls.take({ kind: 'tickets', keys: keys.current });
+				for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
+					const options = { servername: 'a.test', maxVersion };
+					let { session } = await tlsGet(one.port, options);
+					for (let change = 0; change < 4; change++) {
+						one.tls.take({ kind: 'tickets', keys: keys.rotate() });
+						const resumed = await tlsGet(one.port, { ...options, session: session! });
+						assert.ok(resumed.reused, `${maxVersion}, change ${change + 1}`);
+						assert.ok(resumed.session, `${maxVersion}: a ticket under the new key`);
+						session = resumed.session;
+					}
+				}
+			} finally {
+				one.close();
+			}
+		}
+	},
+);
+
 handshakes('a change of ticket keys ends no session, on any thread; the second change does', async () => {
 	const certificates = [await published('one', ['a.test'])];
 	const threads = [await oneListener({}, certificates), await oneListener({}, certificates)];

@@ -45,6 +45,8 @@ export function tlsGet(
 		let known: ReturnType<typeof facts> | undefined;
 		socket.on('secureConnect', () => {
 			known = facts();
+			// Of a ticket that comes as a session of TLS 1.2 is resumed no event tells.
+			if (known.version === 'TLSv1.2') session = socket.getSession();
 		});
 		let text = '';
 		socket.setEncoding('latin1').on('data', chunk => {
