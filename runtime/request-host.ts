@@ -197,7 +197,7 @@ export class RequestHost implements ProtocolHost {
 	 */
 	#failed(x: Exchange, error: unknown): void {
 		failResponse(x, error);
-		if (unforeseen(error) !== undefined) x.response.headers.set('Connection', 'close');
+		if (!(error instanceof HttpError) || error.unforeseen) x.response.headers.set('Connection', 'close');
 		if (this.observer) x.answeredAt = performance.now();
 		this.#logFailure(x, error, false);
 	}
@@ -205,7 +205,7 @@ export class RequestHost implements ProtocolHost {
 	/** `handled`: an error route has answered. A bug is an error entry even then. */
 	#logFailure(x: Exchange, error: unknown, handled: boolean): void {
 		const known = error instanceof HttpError;
-		const bug = unforeseen(error)?.cause;
+		const bug = known ? (error.status === 500 ? error.cause : undefined) : error;
 		const serious = !known || bug !== undefined || (error.status >= 500 && !handled);
 		if (!serious && !this.#thread.debug) return;
 		const text = error instanceof Error ? error.message : String(error);
@@ -233,10 +233,4 @@ export class RequestHost implements ProtocolHost {
 	#observe(x: Exchange, generation: Generation): void {
 		this.observer!.ended(x, generation.tables.get(this.#key)?.hosts, x.answeredAt, x.error !== undefined);
 	}
-}
-
-/** What was thrown and nobody has foreseen, be it that error routes have made an HttpError of it; undefined for any other error. */
-function unforeseen(error: unknown): { readonly cause: unknown } | undefined {
-	if (!(error instanceof HttpError)) return { cause: error };
-	return error.status === 500 && error.cause !== undefined ? { cause: error.cause } : undefined;
 }

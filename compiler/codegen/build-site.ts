@@ -167,13 +167,18 @@ function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
 /** Error routes that fail too change nothing about the status that the client gets. */
 function errorOfErrorRoute(first: HttpError, second: unknown): HttpError {
 	if (second === first) return first;
-	const message = `${first.message} (and the error route failed: ${asHttpError(second).message})`;
-	return new HttpError(first.status, message, { cause: second, headers: first.headers });
+	const { message: text, unforeseen } = asHttpError(second);
+	const message = `${first.message} (and the error route failed: ${text})`;
+	return new HttpError(first.status, message, {
+		cause: second,
+		headers: first.headers,
+		unforeseen: first.unforeseen || unforeseen,
+	});
 }
 
 /** What was thrown as an HttpError: anything unexpected is a 500. */
 function asHttpError(thrown: unknown): HttpError {
 	if (thrown instanceof HttpError) return thrown;
 	const message = thrown instanceof Error ? thrown.message : String(thrown);
-	return new HttpError(500, message, { cause: thrown });
+	return new HttpError(500, message, { cause: thrown, unforeseen: true });
 }

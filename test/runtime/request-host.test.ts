@@ -126,6 +126,19 @@ host('a bug that an error route answered for is logged all the same', () => {
 	assert.equal(handled(500, new TypeError('boom')), ['error']);
 });
 
+host('a 500 that error routes have made of a bug ends the connection, one that a handler means does not', () => {
+	const closes = (unforeseen: boolean): boolean => {
+		const { host } = hostOf(() => {
+			throw new HttpError(500, 'm', { cause: new Error('m'), unforeseen });
+		});
+		const x = exchange();
+		host.handle(x);
+		return x.response.headers.has('connection');
+	};
+	assert.ok(closes(true));
+	assert.not(closes(false));
+});
+
 host('what is thrown need not be an error', async () => {
 	const { host } = hostOf(() => Promise.reject(undefined));
 	const x = exchange();
