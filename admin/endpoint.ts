@@ -66,8 +66,8 @@ export interface AdminEndpoint {
 }
 
 /** Answers with JSON text. */
-export function answerJson(x: Exchange, status: number, json: string): void {
+export function answerJson(x: Exchange, status: number, json: string | SharedArrayBuffer): void {
 	x.response.status = status;
 	x.response.headers.set('Content-Type', 'application/json');
-	x.response.body = `${json}\n`;
+	x.response.body = typeof json === 'string' ? `${json}\n` : Buffer.from(json);
 }

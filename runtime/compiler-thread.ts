@@ -42,6 +42,9 @@ export interface CompilerStart {
 /** Nice value of the thread: requests come a little before compiling. At 5, ten thousand sites took seconds on full cores. */
 const NICE = 1;
 
+/** Characters from which on a reading is not copied between threads, and made as bytes once. */
+const LONG_READING = 64 * 1024;
+
 /** Serves the main thread until it ends this thread. */
 export function runCompilerThread(port: MessagePort, start: CompilerStart): void {
 	lowerPriority(NICE);
@@ -184,7 +187,7 @@ class Compilation {
 			this.#redacted = { of: running, value: redact(running.document) };
 		}
 		const shown = JSON.stringify(valueAtPath(running ? this.#redacted?.value : document, path)) ?? 'null';
-		return { json: shown, etag: this.#etag(path) };
+		return { json: shown.length < LONG_READING ? shown : sharedText(`${shown}\n`), etag: this.#etag(path) };
 	}
 
 	/** The Etag of a place of the running document. */
@@ -197,6 +200,13 @@ class Compilation {
 		const hash = createHmac('sha256', this.#etagKey).update(stored).digest('hex').slice(0, 32);
 		return `"${pointer} ${hash}"`;
 	}
+}
+
+/** A text as UTF-8 in shared memory. */
+function sharedText(text: string): SharedArrayBuffer {
+	const memory = new SharedArrayBuffer(Buffer.byteLength(text));
+	Buffer.from(memory).write(text);
+	return memory;
 }
 
 /** A document as UTF-8 JSON. */

@@ -82,6 +82,13 @@ export interface AdaptOutcome {
 	readonly diagnostics: readonly DiagnosticReport[];
 }
 
+/** A value of the running document. */
+export interface ConfigReading {
+	/** A long one is UTF-8 with a line end, in memory that all who read it share. */
+	readonly json: string | SharedArrayBuffer;
+	readonly etag: string;
+}
+
 /** The running server. */
 export interface RuntimeControl {
 	/** Compiles and swaps. Loads are taken one after another. */
@@ -93,7 +100,7 @@ export interface RuntimeControl {
 	/** Compiles without applying. */
 	adapt(input: ConfigInput): Promise<AdaptOutcome>;
 	/** Reads the running document, secrets redacted. `path` are decoded segments; a missing key gives `null`. The path begins at the object with an `@id` if one is given. `etag` is qualified by the path. */
-	readConfig(path: readonly string[], id?: string): Promise<{ json: string; etag: string }>;
+	readConfig(path: readonly string[], id?: string): Promise<ConfigReading>;
 	/** JSON of the running document, secrets included: for what is kept on this machine, never for an answer. */
 	readonly document: string;
 	/** Requests answered since the start, and those of them with a status of 500 or more. */

@@ -213,7 +213,7 @@ export class Runtime implements RuntimeControl {
 		return this.#compiler.ask('adapt', { input });
 	}
 
-	readConfig(path: readonly string[], id?: string): Promise<{ json: string; etag: string }> {
+	readConfig(path: readonly string[], id?: string): ReturnType<RuntimeControl['readConfig']> {
 		return this.#compiler.ask('read', { path, object: id });
 	}
 

@@ -6,7 +6,7 @@ import type { Settings } from '../../compiler/document/document.ts';
 import type { LogOutput } from '../../compiler/providers/log-writers/log-output.ts';
 import type { PlannedCertificates } from '../../compiler/tls/plan-tls.ts';
 import type { DiskNews } from '../cache/disk/disk-messages.ts';
-import type { ConfigEdit, EditRefused, LoadPreview, RestartReason } from '../control.ts';
+import type { ConfigEdit, ConfigReading, EditRefused, LoadPreview, RestartReason } from '../control.ts';
 import type { PostedLines } from '../logs/log-segment.ts';
 import type { TlsUpdate } from '../tls/tls-update.ts';
 import type { MainThreadQuestion } from './main-thread-questions.ts';
@@ -118,7 +118,7 @@ export interface CompilerAnswers {
 	commit: ArrayBuffer;
 	discard: null;
 	snapshot: { readonly facts: DocumentFacts; readonly delta: GenerationDelta };
-	read: { readonly json: string; readonly etag: string };
+	read: ConfigReading;
 }
 
 /** A reply of the compile thread; `failure` is a bug's message, never a mistake in the input. */

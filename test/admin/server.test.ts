@@ -60,7 +60,7 @@ class FakeRuntime implements RuntimeControl {
 		return this.adapted;
 	}
 
-	async readConfig(path: readonly string[]): Promise<{ json: string; etag: string }> {
+	async readConfig(path: readonly string[]) {
 		if (this.broken) throw new Error('secret detail');
 		this.read.push(path);
 		return { json: path[0] === 'missing' ? 'null' : '{"a":1}', etag: `"/config/${path.join('/')} abc"` };
