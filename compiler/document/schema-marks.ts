@@ -12,17 +12,21 @@ export class SchemaMarks {
 	readonly #keyword: string;
 	readonly #definitions: SchemaMap;
 	readonly #variants = new Map<Schema, ReadonlyMap<string, Schema>>();
-	/** Whether a schema, or anything below it, carries the keyword. */
-	readonly #marked = new Map<Schema, boolean>();
+	/** Schemas that carry the keyword, or in which something does. */
+	readonly #marked = new Set<Schema>();
 
 	constructor(root: Schema, keyword: string) {
 		this.#root = root;
 		this.#keyword = keyword;
 		this.#definitions = (root.$defs ?? {}) as SchemaMap;
-		// A schema that refers to itself is not known to be marked while it is looked at: ask until nothing changes.
-		for (let before = -1; before !== this.#count(); ) {
-			before = this.#count();
-			this.#look(root, new Set());
+		const inner = new Map<Schema, readonly Schema[]>();
+		this.#gather(root, inner);
+		// Schemas refer to themselves and to each other in circles: what one learns another may wait for.
+		for (let before = -1; before !== this.#marked.size; ) {
+			before = this.#marked.size;
+			for (const [schema, parts] of inner) {
+				if (parts.some(part => this.#marked.has(part))) this.#marked.add(schema);
+			}
 		}
 	}
 
@@ -33,14 +37,14 @@ export class SchemaMarks {
 
 	#walk(schema: Schema, value: unknown, parent: object | undefined, path: string[], visit: MarkVisitor): void {
 		const resolved = this.#resolve(schema, value);
-		if (!resolved || this.#marked.get(resolved) !== true) return;
+		if (!resolved || !this.#marked.has(resolved)) return;
 		const mark = resolved[this.#keyword];
 		if (mark !== undefined && parent) visit(mark, parent, path);
 		for (const part of alternatives(resolved)) this.#walk(part, value, parent, path, visit);
 		if (typeof value !== 'object' || value === null) return;
 		if (Array.isArray(value)) {
 			const items = resolved.items as Schema | undefined;
-			if (!items || this.#marked.get(items) !== true) return;
+			if (!items || !this.#marked.has(items)) return;
 			for (let at = 0; at < value.length; at++) {
 				path.push(String(at));
 				this.#walk(items, value[at], value, path, visit);
@@ -52,7 +56,7 @@ export class SchemaMarks {
 		const additional = resolved.additionalProperties as Schema | boolean | undefined;
 		for (const name of Object.keys(value)) {
 			const inner = Object.hasOwn(properties, name) ? properties[name] : additional;
-			if (typeof inner !== 'object' || this.#marked.get(inner) !== true) continue;
+			if (typeof inner !== 'object' || !this.#marked.has(inner)) continue;
 			path.push(name);
 			this.#walk(inner, (value as { [name: string]: unknown })[name], value, path, visit);
 			path.pop();
@@ -89,18 +93,18 @@ export class SchemaMarks {
 		return variants;
 	}
 
-	#count(): number {
-		let count = 0;
-		for (const marked of this.#marked.values()) if (marked) count++;
-		return count;
+	/** Every schema that can be reached with those directly inside of it; what carries the keyword is marked. Inner ones come first. */
+	#gather(schema: Schema, inner: Map<Schema, readonly Schema[]>, seen = new Set<Schema>()): void {
+		if (seen.has(schema)) return;
+		seen.add(schema);
+		const parts = this.#partsOf(schema);
+		for (const part of parts) this.#gather(part, inner, seen);
+		inner.set(schema, parts);
+		if (schema[this.#keyword] !== undefined) this.#marked.add(schema);
 	}
 
-	/** Whether the keyword can be reached, as far as is known now. */
-	#look(schema: Schema, open: Set<Schema>): boolean {
-		if (this.#marked.get(schema) === true) return true;
-		if (open.has(schema)) return false;
-		open.add(schema);
-		const inner: Schema[] = [
+	#partsOf(schema: Schema): readonly Schema[] {
+		const parts: Schema[] = [
 			...Object.values((schema.properties ?? {}) as SchemaMap),
 			...((schema.oneOf ?? []) as readonly Schema[]),
 			...((schema.anyOf ?? []) as readonly Schema[]),
@@ -108,17 +112,11 @@ export class SchemaMarks {
 		];
 		for (const key of ['items', 'additionalProperties'] as const) {
 			const child = schema[key];
-			if (typeof child === 'object' && child !== null) inner.push(child as Schema);
+			if (typeof child === 'object' && child !== null) parts.push(child as Schema);
 		}
-		if (typeof schema.$ref === 'string') {
-			const definition = this.#definition(schema.$ref);
-			if (definition) inner.push(definition);
-		}
-		let marked = schema[this.#keyword] !== undefined;
-		for (const child of inner) if (this.#look(child, open)) marked = true;
-		open.delete(schema);
-		this.#marked.set(schema, marked);
-		return marked;
+		const definition = typeof schema.$ref === 'string' ? this.#definition(schema.$ref) : undefined;
+		if (definition) parts.push(definition);
+		return parts;
 	}
 }
 

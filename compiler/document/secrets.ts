@@ -33,6 +33,17 @@ export function isSecretVariable(name: string): boolean {
 /** A place in a document that holds a secret: the keys that lead to it. */
 export type SecretPath = readonly string[];
 
+/** Where the schema marks secrets: it depends on nothing but this build's modules, so it is prepared once. */
+const secretMarks: () => SchemaMarks = preparedOnce(() => new SchemaMarks(documentSchema(), 'secret'));
+
+function preparedOnce<T extends object>(prepare: () => T): () => T {
+	let prepared: T | undefined;
+	return () => {
+		prepared ??= prepare();
+		return prepared;
+	};
+}
+
 /** The place of every non-empty secret text of a document. */
 export function findSecrets(document: unknown): SecretPath[] {
 	const paths: SecretPath[] = [];
@@ -43,7 +54,7 @@ export function findSecrets(document: unknown): SecretPath[] {
 			for (let at = 0; at < value.length; at++) add([...path, String(at)], value[at]);
 		}
 	};
-	new SchemaMarks(documentSchema(), 'secret').find(document, (mark, parent, path) => {
+	secretMarks().find(document, (mark, parent, path) => {
 		const { name } = parent as { name?: unknown };
 		const isSecret = mark === 'by-variable' ? isSecretVariable : isSecretHeader;
 		if (mark !== true && !(typeof name === 'string' && isSecret(name))) return;

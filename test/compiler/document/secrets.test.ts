@@ -69,6 +69,33 @@ secrets('reading hides them and changes nothing', () => {
 	assert.is(DOCUMENT.settings.admin.token, 'sesame');
 });
 
+secrets('none is so deep that it is shown', () => {
+	const edit = { handler: 'edit_headers', response: { set: [{ name: 'Set-Cookie', value: 'hidden' }] } };
+	const field = { type: 'header', name: 'Authorization', values: ['hidden'] };
+	const retry_match = { type: 'all', of: [{ type: 'connect_error' }, { type: 'not', of: field }] };
+	const places: readonly object[] = [
+		{ handler: 'respond', when: field },
+		{ handler: 'respond', when: { type: 'all', of: [{ type: 'path', patterns: ['/x'] }, field] } },
+		{ handler: 'respond', when: { type: 'any', of: [{ type: 'not', of: { type: 'all', of: [field] } }] } },
+		{ handler: 'first_match', branches: [{ when: { type: 'not', of: field }, pipeline: [edit] }] },
+		{ handler: 'proxy', upstreams: { to: ['127.0.0.1:9'], retry_match } },
+		{ handler: 'proxy', upstreams: { to: ['127.0.0.1:9'] }, responses: [{ pipeline: [edit] }] },
+		{ handler: 'group', pipeline: [{ handler: 'group', pipeline: [edit] }] },
+	];
+	for (const step of places) {
+		const site = { addresses: [':1'], pipeline: [], errors: [{ pipeline: [step] }] };
+		for (const document of [
+			{ sites: [{ addresses: [':1'], pipeline: [step] }] },
+			{ sites: [site] },
+			{ routes: { one: [step] } },
+		]) {
+			const shown = JSON.stringify(redact(document));
+			assert.match(shown, '[redacted]');
+			assert.not.match(shown, 'hidden');
+		}
+	}
+});
+
 secrets('what was hidden is refused when it comes back', () => {
 	const found: Diagnostic[] = [];
 	refuseRedacted(redact(DOCUMENT), diagnostic => found.push(diagnostic));
