@@ -114,6 +114,11 @@ export class SocketRelay {
 		return true;
 	}
 
+	/** It moves nothing any more. */
+	get closed(): boolean {
+		return this.#closed;
+	}
+
 	/** Whether a socket has anything to read, be it its end. Nothing is read. */
 	hasMore(socket: number): boolean {
 		return this.#receive(socket, this.#byteAt, 1n, PEEK) >= 0n;

@@ -9,6 +9,9 @@ export const LONGEST_TIMER: number = 2 ** 31 - 1;
 /** Bytes of a read that only tells that there is more. */
 const SHORT_READ = 4096;
 
+/** Bytes that a stream reads at once. */
+const STREAM_READ = 65_536;
+
 /** What a wire tells its holder. */
 export interface WireHolder {
 	/** Bytes have come. They may stand in shared memory: use them up or copy them before returning. False stops reading. */
@@ -33,6 +36,7 @@ export class Wire implements SocketHolder {
 	/** The first bytes of shared memory. */
 	#short: Buffer | undefined = undefined;
 	#less = false;
+	#filled = false;
 
 	constructor(holder: WireHolder) {
 		this.holder = holder;
@@ -46,7 +50,13 @@ export class Wire implements SocketHolder {
 	/** To be given where the socket is made, if it can be: reads then cost no memory of their own. */
 	onread(buffer: Buffer): OnReadOpts {
 		this.#shared = buffer;
-		return { buffer, callback: (count, bytes) => this.holder.received(bytes as Buffer, count) };
+		return {
+			buffer,
+			callback: (count, bytes) => {
+				this.#filled = count >= buffer.length;
+				return this.holder.received(bytes as Buffer, count);
+			},
+		};
 	}
 
 	/** @param events True when the socket was made without `onread`, so that its bytes come by events. */
@@ -54,6 +64,7 @@ export class Wire implements SocketHolder {
 		this.#socket = socket;
 		if (events) {
 			socket.on('data', (bytes: Buffer) => {
+				this.#filled = bytes.length >= STREAM_READ;
 				if (!this.holder.received(bytes, bytes.length)) socket.pause();
 			});
 			// Whoever had it before may have paused it.
@@ -97,6 +108,11 @@ export class Wire implements SocketHolder {
 		return this.#direct?._handle?.fd ?? -1;
 	}
 
+	/** While bytes are received: they fill all that was there to be read into, so that more may be there already. */
+	get filled(): boolean {
+		return this.#filled;
+	}
+
 	/** While bytes are received: the next read is to tell no more than that there are some. */
 	readLess(): void {
 		const direct = this.#direct;
@@ -123,6 +139,7 @@ export class Wire implements SocketHolder {
 	// SocketHolder.
 
 	received(count: number): void {
+		this.#filled = count >= (this.#less ? SHORT_READ : this.#memory!.length);
 		if (this.#less) this.readInto(undefined);
 		if (!this.holder.received(this.#memory!, count)) this.#direct!.pause();
 	}

@@ -52,6 +52,8 @@ export class BodyRelay {
 	 * and once to find that out.
 	 */
 	get short(): boolean {
+		// A pool that is given up takes its pipe along; what is under way is read as any body then.
+		if (this.#relay.closed) return false;
 		if (this.#active) return this.#body.awaited;
 		const first = !this.#probed;
 		this.#probed = true;

@@ -219,9 +219,6 @@ export class ClientConnection
 				case 'idle':
 					// A response that nobody asked for, such as 408 on an idle connection: it must not answer the next request.
 					this.#drop();
-					break;
-				case 'closed':
-					break;
 			}
 		} catch (error) {
 			if (!(error instanceof InvalidResponse)) throw error;
@@ -276,12 +273,12 @@ export class ClientConnection
 		this.#persistent = head.persistent && this.#options.keepAlive;
 		switch (head.framing) {
 			case 'none':
-				this.#answerWhole(call, responseOf(head, null), start < end);
+				this.#answerWhole(call, responseOf(head, null), start < end || this.#wire.filled);
 				return;
 			case 'length':
 				if (end - start >= head.length) {
 					const body = head.length === 0 ? null : this.#bodies.of(call, data, start, head.length);
-					this.#answerWhole(call, responseOf(head, body), end - start > head.length);
+					this.#answerWhole(call, responseOf(head, body), end - start > head.length || this.#wire.filled);
 					return;
 				}
 				this.#remaining = head.length;
@@ -331,8 +328,9 @@ export class ClientConnection
 		const decoder = responseDecoder();
 		const pieces: Buffer[] = [];
 		const used = decodeChunks(decoder, data, start, end, { push: piece => pieces.push(piece) });
+		const more = used < end || this.#wire.filled;
 		if (decoder.ended && decoder.trailers === undefined) {
-			this.#answerWhole(call, responseOf(head, this.#bodies.ofPieces(call, data, pieces)), used < end);
+			this.#answerWhole(call, responseOf(head, this.#bodies.ofPieces(call, data, pieces)), more);
 			return;
 		}
 		this.#decoder = decoder;
@@ -340,7 +338,7 @@ export class ClientConnection
 		for (const piece of pieces) this.#wanted = body.push(this.#options.pieces.copy(piece, 0, piece.length));
 		if (decoder.ended) body.end(decoder.trailers);
 		this.#tell(call, responseOf(head, body));
-		if (decoder.ended && this.#call === call) this.#responseEnded(used < end);
+		if (decoder.ended && this.#call === call) this.#responseEnded(more);
 	}
 
 	/** A body whose end has not come. */
@@ -361,7 +359,7 @@ export class ClientConnection
 		if (short) this.#wire.readLess();
 		if (this.#remaining > 0) return;
 		body.end(undefined);
-		this.#responseEnded(to < end);
+		this.#responseEnded(to < end || this.#wire.filled);
 	}
 
 	// RelayOwner.
@@ -391,7 +389,7 @@ export class ClientConnection
 		const used = decodeChunks(decoder, bytes, 0, count, this);
 		if (!decoder.ended) return;
 		this.#body!.end(decoder.trailers);
-		this.#responseEnded(used < count);
+		this.#responseEnded(used < count || this.#wire.filled);
 	}
 
 	/** ChunkSink: content of a chunked body. */
@@ -406,7 +404,7 @@ export class ClientConnection
 		call.released();
 	}
 
-	/** @param more True when bytes follow the response: then nothing on this connection can be trusted. */
+	/** @param more True when bytes may follow the response: then nothing on this connection can be trusted. */
 	#leave(more: boolean): void {
 		const reusable = this.#persistent && this.#sent && !more && !this.#socket.destroyed;
 		this.#call = undefined;

@@ -1,5 +1,6 @@
 /** Connections to one upstream that carry one call at a time, idle ones kept for the next: HTTP/1.1 and FastCGI. */
 import { performance } from 'node:perf_hooks';
+import type { UpstreamError } from '../../../compiler/exchange/leases.ts';
 import type { ClientCall, ConnectionKeeper, KeptConnection } from '../../protocols/http1/client-call.ts';
 import type { Wire } from '../../protocols/wire.ts';
 import { CallQueue } from './call-queue.ts';
@@ -32,6 +33,8 @@ export class SerialLink implements UpstreamLink, ConnectionKeeper, DialedFor {
 	#idle: KeptConnection[] = [];
 	/** Connections, those under way included. */
 	#open = 0;
+	/** Those under way. */
+	#dialing = 0;
 	/** Calls that wait for one of as many connections as there may be. */
 	readonly #waiting = new CallQueue();
 	#closed = false;
@@ -72,18 +75,23 @@ export class SerialLink implements UpstreamLink, ConnectionKeeper, DialedFor {
 	/** Puts a call on a wire that was dialed elsewhere. */
 	adopt(wire: Wire, call: ClientCall): void {
 		this.#open++;
+		this.#dialing++;
 		this.connected(wire, call);
 	}
 
 	/** DialedFor */
 	connected(wire: Wire, call: ClientCall): void {
+		this.#dialing--;
 		this.#settings.open(wire, this).send(call);
 	}
 
 	/** DialedFor */
-	notConnected(): void {
+	notConnected(error: UpstreamError | undefined): void {
 		this.#open--;
-		this.#serveWaiting();
+		this.#dialing--;
+		// Where nothing is connected, those that wait share what others found out: each would wait for a time-out of its own.
+		if (error === undefined || this.#open > this.#dialing) this.#serveWaiting();
+		else if (this.#dialing === 0) this.#waiting.fail(error);
 	}
 
 	sweep(now: number): void {
@@ -130,6 +138,7 @@ export class SerialLink implements UpstreamLink, ConnectionKeeper, DialedFor {
 
 	#dial(call: ClientCall): void {
 		this.#open++;
+		this.#dialing++;
 		new WaitingCall(this.#dialer, call, this);
 	}
 

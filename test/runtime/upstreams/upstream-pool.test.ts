@@ -738,4 +738,26 @@ test('round robin takes one turn for all threads, the second upstream first', ()
 	for (let i = 0; i < 6; i++) assert.not(avoid.includes(pool.select(exchange(), avoid)!));
 });
 
+test('bytes behind a response that fills the read to its end answer nobody', async () => {
+	let connections = 0;
+	const up = await upstream(socket => {
+		connections++;
+		onRequest(socket, head => {
+			if (head.includes('/second')) {
+				socket.write('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nright');
+				return;
+			}
+			// As long as what is read at once, head and all; what an attacker has put behind comes with the next read.
+			const fields = 'HTTP/1.1 200 OK\r\nContent-Length: 65400\r\nX-Fill: ';
+			const whole = `${fields}${'f'.repeat(65_536 - 65_400 - fields.length - 4)}\r\n\r\n${'b'.repeat(65_400)}`;
+			socket.write(`${whole}HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong`);
+		});
+	});
+	const pool = poolOf({ to: [up.address], transport: { type: 'http', max_conns_per_host: 1 } });
+	// The second waits for the connection of the first, and gets it the moment that it is idle.
+	const answers = await Promise.all(['/first', '/second'].map(target => send(pool, { target })));
+	assert.is(String(await readBody(answers[1]!.body)), 'right');
+	assert.is(connections, 2);
+});
+
 test.run();

@@ -1,0 +1,38 @@
+/** A relay that is closed under a body leaves the rest to ordinary reads. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { LARGE_BODY, relayFor } from '../../../../runtime/protocols/http1/body-relay.ts';
+import { ClientBody } from '../../../../runtime/protocols/http1/client-body.ts';
+import type { SocketRelay } from '../../../../runtime/protocols/socket-relay.ts';
+import type { Wire } from '../../../../runtime/protocols/wire.ts';
+
+const relays = suite('relays of bodies');
+
+relays('reads are short only while something can be moved', async () => {
+	const pipe = { closed: false, taken: 0, given: 0, rest: undefined, hasMore: () => false, move };
+	function move(): boolean {
+		pipe.taken = pipe.closed ? 0 : 1000;
+		pipe.given = pipe.taken;
+		return true;
+	}
+	const body = new ClientBody({ resumeBody() {}, cancelBody() {} }, LARGE_BODY, { giveBack() {} });
+	const relay = relayFor(LARGE_BODY, { descriptor: 1 } as Wire, body, () => pipe as unknown as SocketRelay, {
+		outstanding: LARGE_BODY,
+		moved() {},
+		relayFailed() {},
+	})!;
+	assert.ok(relay.short, 'once, to find out');
+	assert.not(relay.short);
+	body.push(Buffer.from('first'));
+	assert.instance(body.pull(), Uint8Array);
+	assert.is(body.sendTo!(2), 1000);
+	const pulled = body.pull();
+	assert.instance(pulled, Promise);
+	assert.ok(relay.short);
+	pipe.closed = true;
+	assert.not(relay.short, 'or all of it would be read in such pieces');
+	body.end(undefined);
+	assert.is(await pulled, null);
+});
+
+relays.run();
