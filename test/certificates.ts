@@ -21,6 +21,8 @@ export interface CertificateWish {
 	readonly from?: number;
 	readonly until?: number;
 	readonly rsa?: boolean;
+	/** Bits of a key of RSA, 2048 if left out. */
+	readonly bits?: number;
 	readonly emails?: readonly string[];
 	readonly serial?: string;
 }
@@ -67,7 +69,7 @@ export class TestAuthority {
 
 	/** Signs a certificate for servers and clients. */
 	async issue(wish: CertificateWish): Promise<TestCertificate> {
-		const algorithm = wish.rsa ? RSA : EC;
+		const algorithm = wish.rsa || wish.bits ? { ...RSA, modulusLength: wish.bits ?? RSA.modulusLength } : EC;
 		const keys = (await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])) as KeyPair;
 		const names: x509.JsonGeneralNames = [
 			...(wish.names ?? []).map(value => ({ type: /^[\d.]+$|:/.test(value) ? 'ip' : 'dns', value }) as const),

@@ -2,6 +2,7 @@
 import { createHash, createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { canonicalHost } from '../exchange/authority.ts';
 import { ReadError, type Reader } from '../source/reader.ts';
+import { weaknessOf } from './key-strength.ts';
 
 /** A mistake in a file, in one sentence. */
 export interface FileMistake {
@@ -148,6 +149,14 @@ export function checkPair(
 		return {
 			code: 'tls/key-mismatch',
 			message: `The key in \`${keyPath}\` is not that of the certificate in \`${certificatePath}\`.`,
+		};
+	}
+	const weakness = weaknessOf(key);
+	if (weakness !== undefined) {
+		return {
+			code: 'tls/weak-key',
+			message: `The key in \`${keyPath}\` ${weakness}.`,
+			hint: 'Have the certificate issued again for a new key, best one on the curve P-256.',
 		};
 	}
 	return {

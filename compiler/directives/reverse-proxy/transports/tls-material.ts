@@ -1,6 +1,7 @@
 /** Certificates and keys of TLS to upstreams: read, checked and explained, by whoever can read. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { TrustPool } from '../../../providers/trust-pools/trust-pool.ts';
+import { weaknessOf } from '../../../tls/key-strength.ts';
 import type { ClientTlsSettings } from './transport-settings.ts';
 
 /** What is needed for a connection. */
@@ -44,14 +45,33 @@ export function readTlsMaterial(settings: ClientTlsSettings, read: (path: string
 	const key = readFile(own.key, read);
 	const [leaf] = certificatesOf(certificate, own.certificate);
 	try {
-		if (!leaf!.checkPrivateKey(createPrivateKey(key))) {
+		const privateKey = createPrivateKey(key);
+		if (!leaf!.checkPrivateKey(privateKey)) {
 			throw new MaterialError('tls/key-of-another', `The key ${own.key} is not that of ${own.certificate}.`);
 		}
+		const weakness = weaknessOf(privateKey);
+		if (weakness !== undefined) throw new MaterialError('tls/weak-key', `The key ${own.key} ${weakness}.`);
 	} catch (error) {
 		if (error instanceof MaterialError) throw error;
 		throw new MaterialError('tls/invalid-key', `${own.key} holds no private key in PEM that can be read.`);
 	}
+	const reason = refusalOf(certificate, key);
+	if (reason !== undefined) {
+		throw new MaterialError('tls/unusable-certificate', `${own.certificate} cannot be used: ${reason}.`);
+	}
 	return { authorities, system, certificate, key };
+}
+
+/** What the library says against a certificate, such as a signature by SHA-1: it is not left to the first connection. */
+function refusalOf(cert: string, key: string): string | undefined {
+	try {
+		// Not imported: most configurations need none of it to be compiled.
+		process.getBuiltinModule('node:tls').createSecureContext({ ca: [], cert, key });
+		return undefined;
+	} catch (error) {
+		const { reason, message } = error as Error & { readonly reason?: string };
+		return reason ?? message;
+	}
 }
 
 /** Adds what a source names; true when it is, or holds, the system. */
