@@ -5,7 +5,7 @@ import { NO_FACTS } from '../../compiler/codegen/placeholders/index.ts';
 import type { HostFacts } from '../../compiler/codegen/placeholders/placeholder.ts';
 import type { Settings, Site, Step } from '../../compiler/document/document.ts';
 import { parseAuthority } from '../../compiler/exchange/authority.ts';
-import type { Body } from '../../compiler/exchange/body.ts';
+import { type Body, isStream } from '../../compiler/exchange/body.ts';
 import { type ConnectionInfo, Exchange, type ProtocolName, Request } from '../../compiler/exchange/exchange.ts';
 import { HeaderList } from '../../compiler/exchange/header-list.ts';
 import type { Leases } from '../../compiler/exchange/leases.ts';
@@ -97,11 +97,18 @@ export async function served(
 	return x;
 }
 
-/** Text of a response body that is no stream. */
+/** Text of a response body, of which nothing has to be waited for. */
 export function bodyText(x: Exchange): string {
 	const { body } = x.response;
 	if (body === null) return '';
-	return typeof body === 'string' ? body : Buffer.from(body as Uint8Array).toString('utf8');
+	if (typeof body === 'string') return body;
+	if (!isStream(body)) return Buffer.from(body).toString('utf8');
+	const pieces: Buffer[] = [];
+	for (let piece = body.pull(); piece !== null; piece = body.pull()) {
+		if (piece instanceof Promise) throw new Error('the body is not here yet');
+		pieces.push(Buffer.from(piece));
+	}
+	return Buffer.concat(pieces).toString('utf8');
 }
 
 /** Fields of the response as `Name: value` lines. */

@@ -8,6 +8,7 @@ import { FunctionError } from '../../templates/template-error.ts';
 import { PageData } from './page-data.ts';
 import type { PageSite } from './page-site.ts';
 import { type Allowance, allowanceOf, type SubResponse } from './sub-request.ts';
+import { wholeBody } from './whole-body.ts';
 
 /** Bytes that are read at once, so that reading waits for nothing. */
 const PIECE = 64 * 1024;
@@ -82,7 +83,7 @@ export class PageHost implements Surroundings {
 				run.budget.text(opened.size);
 				const bytes = Buffer.alloc(opened.size);
 				for (let at = 0; at < opened.size; at += PIECE) {
-					const piece = opened.body(at, Math.min(at + PIECE, opened.size), true);
+					const piece = wholeBody(opened.body(at, Math.min(at + PIECE, opened.size), true), PIECE, file);
 					if (!(piece instanceof Uint8Array)) throw new FunctionError(`${file}: the file cannot be read at once`);
 					bytes.set(piece, at);
 				}
