@@ -1,4 +1,8 @@
-/** Where on disk which response is: hashes and places in a few flat arrays, some 50 bytes for each. */
+/**
+ * Where on disk which response is: hashes and places in flat arrays, 56 bytes for each. Nothing takes longer because there
+ * are many: tables have their size from the beginning, rows come page by page, and what has to look at many does so a slice
+ * at a time.
+ */
 import { MOST_VARIANTS } from '../shared-cache.ts';
 
 /** Words of a row, and what stands in which. */
@@ -12,11 +16,18 @@ const ROW = {
 	offset: 6,
 	headBytes: 7,
 	bodyBytes: 8,
-	/** Next row of the same bucket of keys, and of URLs; from 1. */
+	/** Next row of the same bucket of keys, of URLs and of paths; from 1. A row of nobody is in the list of free ones by the first. */
 	byKey: 9,
 	byUrl: 10,
-	length: 11,
+	byPath: 11,
+	/** Neighbours among the rows of the segment. */
+	next: 12,
+	previous: 13,
+	length: 14,
 } as const;
+
+/** Which list of a bucket. */
+type Link = typeof ROW.byKey | typeof ROW.byUrl | typeof ROW.byPath;
 
 /** A response on disk. */
 export interface DiskPlace {
@@ -31,22 +42,40 @@ export interface DiskPlace {
 	readonly bodyBytes: number;
 }
 
-/** Rows at the beginning. */
-const LEAST_ROWS = 1024;
+/** Rows of a page: a power of two. */
+const PAGE_BITS = 14;
+const PAGE_ROWS = 2 ** PAGE_BITS;
+/** Buckets at least and at most, and bytes of the disk for each. */
+const LEAST_BUCKETS = 1024;
+const MOST_BUCKETS = 2 ** 22;
+const BYTES_A_BUCKET = 8192;
+/** Rows that are looked at before other work of the thread gets a turn. */
+const SLICE = 8192;
 
 /** The index of one folder. Bounded by the caller, who drops segments. */
 export class DiskIndex {
 	readonly #changed: (a: number, by: 1 | -1) => void;
-	#rows = new Int32Array(LEAST_ROWS * ROW.length);
-	#keys = new Int32Array(LEAST_ROWS);
-	#urls = new Int32Array(LEAST_ROWS);
+	readonly #pages: Int32Array[] = [];
+	readonly #mask: number;
+	readonly #keys: Int32Array;
+	readonly #urls: Int32Array;
+	readonly #paths: Int32Array;
+	/** First row of each segment; of those that are gone, until all their rows are. */
+	readonly #segments = new Map<number, number>();
+	readonly #gone = new Set<number>();
 	#used = 0;
 	#free = 0;
 	#size = 0;
 
-	/** `changed` hears of every row that comes or goes, by the first half of its key's hash. */
-	constructor(changed: (a: number, by: 1 | -1) => void) {
+	/** For a disk of so many bytes. `changed` hears of every row that comes or goes, by the first half of its key's hash. */
+	constructor(disk: number, changed: (a: number, by: 1 | -1) => void) {
 		this.#changed = changed;
+		const wanted = 2 ** Math.ceil(Math.log2(Math.max(1, disk / BYTES_A_BUCKET)));
+		const buckets = Math.min(MOST_BUCKETS, Math.max(LEAST_BUCKETS, wanted));
+		this.#mask = buckets - 1;
+		this.#keys = new Int32Array(buckets);
+		this.#urls = new Int32Array(buckets);
+		this.#paths = new Int32Array(buckets);
 	}
 
 	/** Responses. */
@@ -59,36 +88,42 @@ export class DiskIndex {
 		let others = 0;
 		let oldest = 0;
 		for (const row of this.#ofKey(place.a, place.b)) {
-			if (this.#rows[row * ROW.length + ROW.variant] === place.variant) this.#remove(row);
+			if (this.#get(row, ROW.variant) === place.variant) this.#remove(row);
 			else {
 				others++;
 				if (oldest === 0 || this.#isBefore(row, oldest)) oldest = row;
 			}
 		}
 		if (others >= MOST_VARIANTS) this.#remove(oldest);
-		if (this.#free === 0 && (this.#used + 1) * ROW.length >= this.#rows.length) this.#grow();
-		// Row 0 is none.
-		const row = this.#free === 0 ? ++this.#used : this.#free;
-		const at = row * ROW.length;
-		const rows = this.#rows;
-		if (row === this.#free) this.#free = rows[at + ROW.byKey]!;
-		rows[at + ROW.a] = place.a;
-		rows[at + ROW.b] = place.b;
-		rows[at + ROW.variant] = place.variant;
-		rows[at + ROW.url] = place.url;
-		rows[at + ROW.path] = place.path;
-		rows[at + ROW.segment] = place.segment;
-		rows[at + ROW.offset] = place.offset;
-		rows[at + ROW.headBytes] = place.headBytes;
-		rows[at + ROW.bodyBytes] = place.bodyBytes;
-		this.#link(row);
+		const row = this.#take();
+		const page = this.#pages[row >> PAGE_BITS]!;
+		const at = (row & (PAGE_ROWS - 1)) * ROW.length;
+		page[at + ROW.a] = place.a;
+		page[at + ROW.b] = place.b;
+		page[at + ROW.variant] = place.variant;
+		page[at + ROW.url] = place.url;
+		page[at + ROW.path] = place.path;
+		page[at + ROW.segment] = place.segment;
+		page[at + ROW.offset] = place.offset;
+		page[at + ROW.headBytes] = place.headBytes;
+		page[at + ROW.bodyBytes] = place.bodyBytes;
+		this.#link(this.#keys, place.a, row, ROW.byKey);
+		this.#link(this.#urls, place.url, row, ROW.byUrl);
+		this.#link(this.#paths, place.path, row, ROW.byPath);
+		const first = this.#segments.get(place.segment) ?? 0;
+		page[at + ROW.next] = first;
+		page[at + ROW.previous] = 0;
+		if (first !== 0) this.#set(first, ROW.previous, row);
+		this.#segments.set(place.segment, row);
 		this.#size++;
 		this.#changed(place.a, 1);
 	}
 
 	/** What there is of a key. */
 	find(a: number, b: number): readonly DiskPlace[] {
-		return this.#ofKey(a, b).map(row => this.#place(row));
+		return this.#ofKey(a, b)
+			.map(row => this.#place(row))
+			.filter(({ segment }) => !this.#gone.has(segment));
 	}
 
 	/** True while this very response is there. */
@@ -103,48 +138,52 @@ export class DiskIndex {
 
 	/** Removes one variant of a key; how many responses that were. */
 	forgetVariant(a: number, b: number, variant: number): number {
-		return this.#removeAll(this.#ofKey(a, b).filter(row => this.#rows[row * ROW.length + ROW.variant] === variant));
+		return this.#removeAll(this.#ofKey(a, b).filter(row => this.#get(row, ROW.variant) === variant));
 	}
 
-	/** Removes responses by the first half of their key's hash; the keys that they had. */
-	forgetWhere(isMeant: (a: number) => boolean): readonly (readonly [a: number, b: number])[] {
-		const rows: number[] = [];
-		const keys: (readonly [number, number])[] = [];
-		for (let row = 1; row <= this.#used; row++) {
-			const at = row * ROW.length;
-			const a = this.#rows[at + ROW.a]!;
-			if (this.#rows[at + ROW.segment] === 0 || !isMeant(a)) continue;
-			rows.push(row);
-			keys.push([a, this.#rows[at + ROW.b]!]);
-		}
+	forgetUrl(url: number): number {
+		return this.#removeAll(this.#having(this.#urls, url, ROW.url, ROW.byUrl));
+	}
+
+	forgetPath(path: number): number {
+		return this.#removeAll(this.#having(this.#paths, path, ROW.path, ROW.byPath));
+	}
+
+	/** Removes keys by the first half of their hash; the keys that went. */
+	forgetHash(a: number): readonly (readonly [a: number, b: number])[] {
+		const rows = this.#having(this.#keys, a, ROW.a, ROW.byKey);
+		const keys = rows.map(row => [a, this.#get(row, ROW.b)] as const);
 		this.#removeAll(rows);
 		return keys;
 	}
 
-	forgetUrl(url: number): number {
-		const found: number[] = [];
-		for (let row = this.#urls[url & (this.#urls.length - 1)]!; row !== 0; ) {
-			const at = row * ROW.length;
-			if (this.#rows[at + ROW.url] === url) found.push(row);
-			row = this.#rows[at + ROW.byUrl]!;
+	/** As {@link forgetHash} for all that are meant, a slice at a time. */
+	async forgetWhere(isMeant: (a: number) => boolean): Promise<readonly (readonly [a: number, b: number])[]> {
+		const keys: (readonly [a: number, b: number])[] = [];
+		for (let row = 1; row <= this.#used; row++) {
+			const a = this.#get(row, ROW.a);
+			if (this.#get(row, ROW.segment) !== 0 && isMeant(a)) keys.push(...this.forgetHash(a));
+			if (row % SLICE === 0) await new Promise(resolve => setImmediate(resolve));
 		}
-		return this.#removeAll(found);
+		return keys;
 	}
 
-	forgetPath(path: number): number {
-		return this.#removeAll(this.#having(ROW.path, path));
-	}
-
-	forgetSegment(segment: number): number {
-		return this.#removeAll(this.#having(ROW.segment, segment));
+	/** Nothing of a segment is found any more. Its rows are removed a slice at a time; resolves once they are. */
+	async forgetSegment(segment: number): Promise<void> {
+		if (!this.#segments.has(segment)) return;
+		this.#gone.add(segment);
+		for (let count = 1; ; count++) {
+			const row = this.#segments.get(segment);
+			if (row === undefined) break;
+			this.#remove(row);
+			if (count % SLICE === 0) await new Promise(resolve => setImmediate(resolve));
+		}
+		this.#gone.delete(segment);
 	}
 
 	#isBefore(one: number, other: number): boolean {
-		const rows = this.#rows;
-		const segments = rows[one * ROW.length + ROW.segment]! - rows[other * ROW.length + ROW.segment]!;
-		return (
-			segments < 0 || (segments === 0 && rows[one * ROW.length + ROW.offset]! < rows[other * ROW.length + ROW.offset]!)
-		);
+		const segments = this.#get(one, ROW.segment) - this.#get(other, ROW.segment);
+		return segments < 0 || (segments === 0 && this.#get(one, ROW.offset) < this.#get(other, ROW.offset));
 	}
 
 	#removeAll(rows: readonly number[]): number {
@@ -153,73 +192,79 @@ export class DiskIndex {
 	}
 
 	#ofKey(a: number, b: number): number[] {
-		const found: number[] = [];
-		for (let row = this.#keys[a & (this.#keys.length - 1)]!; row !== 0; ) {
-			const at = row * ROW.length;
-			if (this.#rows[at + ROW.a] === a && this.#rows[at + ROW.b] === b) found.push(row);
-			row = this.#rows[at + ROW.byKey]!;
-		}
-		return found;
+		return this.#having(this.#keys, a, ROW.a, ROW.byKey).filter(row => this.#get(row, ROW.b) === b);
 	}
 
-	/** Every row with this value: looks at all. */
-	#having(word: number, value: number): number[] {
+	/** Every row with this value in a word that a table is for. */
+	#having(table: Int32Array, value: number, word: number, link: Link): number[] {
 		const found: number[] = [];
-		for (let row = 1; row <= this.#used; row++) {
-			const at = row * ROW.length;
-			// Segments are counted from 1: 0 is a row of nobody.
-			if (this.#rows[at + word] === value && this.#rows[at + ROW.segment] !== 0) found.push(row);
+		for (let row = table[value & this.#mask]!; row !== 0; row = this.#get(row, link)) {
+			if (this.#get(row, word) === value) found.push(row);
 		}
 		return found;
 	}
 
 	#remove(row: number): void {
-		const rows = this.#rows;
-		const at = row * ROW.length;
-		const a = rows[at + ROW.a]!;
-		unlink(rows, this.#keys, a & (this.#keys.length - 1), row, ROW.byKey);
-		unlink(rows, this.#urls, rows[at + ROW.url]! & (this.#urls.length - 1), row, ROW.byUrl);
-		rows[at + ROW.segment] = 0;
-		rows[at + ROW.byKey] = this.#free;
+		const a = this.#get(row, ROW.a);
+		this.#unlink(this.#keys, a, row, ROW.byKey);
+		this.#unlink(this.#urls, this.#get(row, ROW.url), row, ROW.byUrl);
+		this.#unlink(this.#paths, this.#get(row, ROW.path), row, ROW.byPath);
+		const next = this.#get(row, ROW.next);
+		const previous = this.#get(row, ROW.previous);
+		const segment = this.#get(row, ROW.segment);
+		if (next !== 0) this.#set(next, ROW.previous, previous);
+		if (previous !== 0) this.#set(previous, ROW.next, next);
+		else if (next !== 0) this.#segments.set(segment, next);
+		else this.#segments.delete(segment);
+		this.#set(row, ROW.segment, 0);
+		this.#set(row, ROW.byKey, this.#free);
 		this.#free = row;
 		this.#size--;
 		this.#changed(a, -1);
 	}
 
 	#place(row: number): DiskPlace {
-		const [a, b, variant, url, path, segment, offset, headBytes, bodyBytes] = this.#rows.subarray(row * ROW.length);
+		const at = (row & (PAGE_ROWS - 1)) * ROW.length;
+		const [a, b, variant, url, path, segment, offset, headBytes, bodyBytes] =
+			this.#pages[row >> PAGE_BITS]!.subarray(at);
 		return {
 			...{ a: a!, b: b!, variant: variant!, url: url!, path: path! },
 			...{ segment: segment!, offset: offset!, headBytes: headBytes!, bodyBytes: bodyBytes! },
 		};
 	}
 
-	#link(row: number): void {
-		const at = row * ROW.length;
-		const rows = this.#rows;
-		const key = rows[at + ROW.a]! & (this.#keys.length - 1);
-		rows[at + ROW.byKey] = this.#keys[key]!;
-		this.#keys[key] = row;
-		const url = rows[at + ROW.url]! & (this.#urls.length - 1);
-		rows[at + ROW.byUrl] = this.#urls[url]!;
-		this.#urls[url] = row;
+	/** A row of nobody. Row 0 is none. */
+	#take(): number {
+		if (this.#free !== 0) {
+			const row = this.#free;
+			this.#free = this.#get(row, ROW.byKey);
+			return row;
+		}
+		const row = ++this.#used;
+		if (row >> PAGE_BITS >= this.#pages.length) this.#pages.push(new Int32Array(PAGE_ROWS * ROW.length));
+		return row;
 	}
 
-	/** Called when no row is free: all of them are linked anew. */
-	#grow(): void {
-		const rows = new Int32Array(this.#rows.length * 2);
-		rows.set(this.#rows);
-		this.#rows = rows;
-		this.#keys = new Int32Array(this.#keys.length * 2);
-		this.#urls = new Int32Array(this.#urls.length * 2);
-		for (let row = 1; row <= this.#used; row++) this.#link(row);
+	#get(row: number, word: number): number {
+		return this.#pages[row >> PAGE_BITS]![(row & (PAGE_ROWS - 1)) * ROW.length + word]!;
 	}
-}
 
-function unlink(rows: Int32Array, heads: Int32Array, bucket: number, row: number, link: number): void {
-	let before = 0;
-	for (let one = heads[bucket]!; one !== row; one = rows[one * ROW.length + link]!) before = one;
-	const next = rows[row * ROW.length + link]!;
-	if (before === 0) heads[bucket] = next;
-	else rows[before * ROW.length + link] = next;
+	#set(row: number, word: number, value: number): void {
+		this.#pages[row >> PAGE_BITS]![(row & (PAGE_ROWS - 1)) * ROW.length + word] = value;
+	}
+
+	#link(table: Int32Array, value: number, row: number, link: Link): void {
+		const bucket = value & this.#mask;
+		this.#set(row, link, table[bucket]!);
+		table[bucket] = row;
+	}
+
+	#unlink(table: Int32Array, value: number, row: number, link: Link): void {
+		const bucket = value & this.#mask;
+		let before = 0;
+		for (let one = table[bucket]!; one !== row; one = this.#get(one, link)) before = one;
+		const next = this.#get(row, link);
+		if (before === 0) table[bucket] = next;
+		else this.#set(before, link, next);
+	}
 }

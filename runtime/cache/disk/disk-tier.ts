@@ -87,6 +87,8 @@ export class DiskTier {
 	#horizon: Place = { segment: 0, offset: 0 };
 	/** Keys of which memory got something newer before the folder was open. */
 	#newer: KeyMarks | undefined = new KeyMarks();
+	/** Those of them that came while the others were looked for. */
+	#newest: number[] | undefined;
 	#state: State = 'waiting';
 	#isGivenBack = false;
 	/** Ends the time between two attempts to get the folder. */
@@ -108,7 +110,7 @@ export class DiskTier {
 			...([folder, size, (segment: number) => this.#index.forgetSegment(segment)] as const),
 			error => this.#writer.failed(error),
 		);
-		this.#index = new DiskIndex(surroundings.changed);
+		this.#index = new DiskIndex(size, surroundings.changed);
 		this.#lines = new ForgottenLines(folder);
 		const { promise, resolve } = Promise.withResolvers<void>();
 		this.closed = promise;
@@ -180,8 +182,10 @@ export class DiskTier {
 	/** What is on disk of a key does not hold any more. Never rejects. */
 	async removed(key: string): Promise<void> {
 		const { a, b } = hashKey(key, this.#seed);
-		if (this.#state === 'waiting' || this.#state === 'opening') this.#newer?.add(a);
-		else await this.#takeAway({ key: [a, b] }, false).catch(() => {});
+		if (this.#state === 'waiting' || this.#state === 'opening') {
+			this.#newer?.add(a);
+			this.#newest?.push(a);
+		} else await this.#takeAway({ key: [a, b] }, false).catch(() => {});
 	}
 
 	/** A URL was changed; resolves once that is written down. Never rejects: who has changed it has done so. */
@@ -350,13 +354,16 @@ export class DiskTier {
 		if (forgotten.some(one => 'everything' in one) && !(await this.#files.dropAll())) {
 			throw new Error('What is to be taken away cannot be removed.');
 		}
+		this.#newest = [];
+		const older = [...(await this.#index.forgetWhere(hash => this.#newer?.has(hash) === true))];
 		if (this.#is('closed')) return;
 		this.#state = 'open';
+		for (const a of this.#newest) older.push(...this.#index.forgetHash(a));
+		this.#newer = undefined;
+		this.#newest = undefined;
 		// Each takes out of the index at once what it is for; nobody has found it there yet.
 		const obeyed = forgotten.filter(one => !('everything' in one)).map(one => this.#obey(one));
-		const newer = this.#newer;
-		this.#newer = undefined;
-		for (const [a, b] of newer === undefined ? [] : this.#index.forgetWhere(hash => newer.has(hash))) {
+		for (const [a, b] of older) {
 			obeyed.push(this.#writer.forget(this.#recordOf(KIND.forgetKey, { a, b }, 0, 0)));
 		}
 		this.#obeying = Promise.all(obeyed)

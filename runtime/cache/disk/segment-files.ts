@@ -42,7 +42,7 @@ export class SegmentFiles {
 	readonly segmentBytes: number;
 	readonly #folder: string;
 	readonly #size: number;
-	readonly #dropped: (segment: number) => void;
+	readonly #dropped: (segment: number) => void | Promise<void>;
 	readonly #segments = new Map<number, Segment>();
 	/** Those that are open, the one that was read last at the end. */
 	readonly #open = new Set<Segment>();
@@ -57,7 +57,7 @@ export class SegmentFiles {
 	constructor(
 		folder: string,
 		size: number,
-		dropped: (segment: number) => void,
+		dropped: (segment: number) => void | Promise<void>,
 		failed: (error: Error) => void = () => {},
 	) {
 		this.#folder = folder;
@@ -213,8 +213,9 @@ export class SegmentFiles {
 			if (segment === this.#current) continue;
 			this.#segments.delete(segment.id);
 			segment.dropped = true;
-			this.#dropped(segment.id);
+			const forgotten = this.#dropped(segment.id);
 			this.#close(segment);
+			await forgotten;
 			this.#leftOver.set(this.#file(segment.id, 'catalog'), 0);
 			this.#leftOver.set(this.#file(segment.id), segment.bytes);
 			await this.#remove();
