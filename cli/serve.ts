@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import { AdminBindError } from '../admin/bind.ts';
 import { type AdminServer, probeAdmin, startAdmin } from '../admin/server.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
+import { takePassedSockets } from '../runtime/listeners/passed-sockets.ts';
 import { type Runtime, StartError, startRuntime } from '../runtime/runtime.ts';
 import { Autosave, stateFolder } from './autosave.ts';
 import { CommandFailure, EXIT } from './command.ts';
@@ -89,6 +90,7 @@ class ServerProcess {
 		const runtime = await startRuntime({
 			input,
 			verbose,
+			passed: takePassedSockets(process.env, process.pid),
 			// Sites must not be served for the moment that it takes to find out.
 			beforeListening: settings => probeAdmin(settings.admin ?? (adminAnyway ? {} : undefined)),
 		}).catch(error => {

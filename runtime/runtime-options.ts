@@ -1,6 +1,7 @@
 /** How a server is started, and what it tells of its sockets. */
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
 import type { Settings } from '../compiler/document/document.ts';
+import type { PassedSockets } from './listeners/passed-sockets.ts';
 import type { StandardWriters } from './logs/log-sinks.ts';
 
 /** How a server is started. */
@@ -11,6 +12,8 @@ export interface RuntimeOptions {
 	readonly workingDirectory?: string | undefined;
 	/** Environment that configurations see; the process's if left out. */
 	readonly environment?: { readonly [name: string]: string | undefined } | undefined;
+	/** Sockets that a service manager has passed. */
+	readonly passed?: PassedSockets | undefined;
 	/** Data-plane threads, instead of the setting `threads`. */
 	readonly threads?: number | undefined;
 	/** Level debug for the process log, whatever the configuration says. */

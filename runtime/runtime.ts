@@ -103,7 +103,7 @@ export class Runtime implements RuntimeControl {
 		const terminal = options.writers?.stderr === undefined && process.stderr.isTTY === true;
 		this.#surroundings = { terminal, verbose: options.verbose === true, workingDirectory, environment };
 		const expand = machineText(hostFacts(workingDirectory, environment));
-		this.#sockets = new ListenerSockets(expand, entry => this.#log.entry(entry));
+		this.#sockets = new ListenerSockets(expand, entry => this.#log.entry(entry), options.passed);
 		this.#sinks = new LogSinks(options.writers ?? {}, workingDirectory, expand);
 		this.#log = new ProcessLog(this.#sinks, terminal, options.verbose === true, expand);
 		this.#pools = new PoolBoard({

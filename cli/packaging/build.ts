@@ -16,7 +16,7 @@ const root = path.resolve(import.meta.dirname, '../..');
 
 /** What stands beside the binary. */
 const BESIDE: readonly string[] = [
-	...['install.sh', 'svc.service'],
+	...['install.sh', 'svc.service', 'svc.socket'],
 	...['monitoring/grafana-dashboard.json', 'monitoring/prometheus-rules.yml'],
 ];
 

@@ -23,6 +23,7 @@ bash_completion=$root$prefix/share/bash-completion/completions/svc
 zsh_completion=$root$prefix/share/zsh/site-functions/_svc
 fish_completion=$root$prefix/share/fish/vendor_completions.d/svc.fish
 unit=$root/etc/systemd/system/svc.service
+socket=$root/etc/systemd/system/svc.socket
 
 fail() {
 	echo "error: $*" >&2
@@ -90,12 +91,14 @@ install_unit() {
 	install -d -m 755 "$(dirname -- "$unit")"
 	sed "s|^ExecStart=/usr/local/bin/|ExecStart=$prefix/bin/|" "$here/svc.service" >"$unit"
 	chmod 644 "$unit"
+	install -m 644 "$here/svc.socket" "$socket"
 	if systemd_runs; then systemctl daemon-reload; fi
 }
 
 uninstall() {
+	if systemd_runs && [ -e "$socket" ]; then systemctl disable --now svc.socket; fi
 	if systemd_runs && [ -e "$unit" ]; then systemctl disable --now svc; fi
-	rm -f "$unit" "$bash_completion" "$zsh_completion" "$fish_completion"
+	rm -f "$unit" "$socket" "$bash_completion" "$zsh_completion" "$fish_completion"
 	rm -f "$man/man1/svc.1" "$man"/man1/svc-*.1 "$man/man5/svc-configfile.5"
 	if [ -n "$alias" ] && is_alias "$bin/$alias"; then rm -f "$bin/$alias"; fi
 	rm -f "$bin/svc"

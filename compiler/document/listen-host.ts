@@ -7,7 +7,7 @@ export type ListenHost =
 	| { readonly network: 'tcp'; readonly host: string; readonly only6: boolean }
 	/** `path` may hold placeholders of the machine. `mode`: permissions of the socket file. */
 	| { readonly network: 'unix'; readonly path: string; readonly mode: number | undefined }
-	/** A number, or a placeholder of the machine that gives one. */
+	/** A number, the name that a service manager passed the socket with, or a placeholder of the machine that gives one. */
 	| { readonly network: 'fd'; readonly descriptor: string };
 
 /** Why a text is no host to listen on. */
@@ -25,7 +25,7 @@ const PLACEHOLDERS = /\{[^{}]*\}/g;
 
 /**
  * Parses a host as `bind` takes it: `10.0.0.1`, `[::1]`, `localhost`, `tcp4/0.0.0.0`, `tcp6/[::]`, `unix//run/svc.sock|0660`,
- * `fd/3`, `fd/{env.LISTENER}`.
+ * `fd/3`, `fd/web`, `fd/{env.LISTENER}`.
  */
 export function parseListenHost(text: string): ListenHost | ListenHostMistake {
 	const slash = text.indexOf('/');
@@ -40,9 +40,9 @@ export function parseListenHost(text: string): ListenHost | ListenHostMistake {
 		case 'unix':
 			return unix(text, rest);
 		case 'fd':
-			return hasOnlyMachinePlaceholders(rest) && /^(?:\d{1,7}|[^/]*\{[^/]*)$/.test(rest)
+			return hasOnlyMachinePlaceholders(rest) && /^(?:\d{1,7}|[A-Za-z_][\w.-]{0,254}|[^/]*\{[^/]*)$/.test(rest)
 				? { network: 'fd', descriptor: rest }
-				: notAHost(text, 'Write the number of the descriptor: fd/3.');
+				: notAHost(text, 'Write the number of the descriptor, or the name that it was passed with: fd/3, fd/web.');
 		case 'fdgram':
 		case 'udp':
 		case 'udp4':

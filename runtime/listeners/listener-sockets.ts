@@ -9,6 +9,7 @@ import { parseListenHost, SOCKET_MODE } from '../../compiler/document/listen-hos
 import type { ExpandText } from '../logs/machine-text.ts';
 import type { ListenerAddress, LogEntry } from '../threads/messages.ts';
 import { duplicateDescriptor } from './duplicate-descriptor.ts';
+import { PassedSockets } from './passed-sockets.ts';
 import { listenError, probeListener } from './port-probe.ts';
 import { someoneListens } from './someone-listens.ts';
 
@@ -27,11 +28,17 @@ interface Held {
 export class ListenerSockets {
 	readonly #expand: ExpandText;
 	readonly #log: (entry: LogEntry) => void;
+	readonly #passed: PassedSockets;
 	#bound = new Map<string, ListenerAddress>();
 	readonly #held = new Map<string, Held>();
 
-	/** `expand` fills in what an address takes from the machine. `log` is told of files that could not be changed or removed. */
-	constructor(expand: ExpandText, log: (entry: LogEntry) => void) {
+	/** `expand` fills in what an address takes from the machine. `log` is told of files that could not be changed or removed. `passed` is what a service manager has passed. */
+	constructor(
+		expand: ExpandText,
+		log: (entry: LogEntry) => void,
+		passed: PassedSockets = new PassedSockets(undefined),
+	) {
+		this.#passed = passed;
 		this.#expand = expand;
 		this.#log = log;
 	}
@@ -112,7 +119,7 @@ export class ListenerSockets {
 	async #make({ host, mode = SOCKET_MODE }: ListenerAddress): Promise<Held> {
 		const at = parseListenHost(this.#filled(host));
 		if ('network' in at && at.network === 'fd') {
-			const descriptor = Number(at.descriptor);
+			const descriptor = this.#passed.descriptorOf(at.descriptor);
 			// Throws EBADF. Whether it listens shows when threads do.
 			if (!fstatSync(descriptor).isSocket()) throw systemError('ENOTSOCK');
 			return { descriptor, file: undefined };

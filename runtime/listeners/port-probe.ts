@@ -3,6 +3,7 @@ import net, { type AddressInfo } from 'node:net';
 import { getSystemErrorName } from 'node:util';
 import { socketText } from '../../compiler/codegen/planned-socket.ts';
 import type { ListenerAddress } from '../threads/messages.ts';
+import { NotPassed } from './passed-sockets.ts';
 
 /** An address that cannot be listened on. `code` is the system's: `EADDRINUSE`, `EACCES`, `EADDRNOTAVAIL`. */
 export class ListenError extends Error {
@@ -10,8 +11,8 @@ export class ListenError extends Error {
 	/** `127.0.0.1:8080`, `:8080`. */
 	readonly address: string;
 
-	constructor(code: string, address: string) {
-		super(`Cannot listen on ${address}: ${REASONS[code] ?? code}.`);
+	constructor(code: string, address: string, reason: string = REASONS[code] ?? code) {
+		super(`Cannot listen on ${address}: ${reason}.`);
 		this.name = 'ListenError';
 		this.code = code;
 		this.address = address;
@@ -20,7 +21,8 @@ export class ListenError extends Error {
 
 /** The error of listening, in our words. */
 export function listenError(error: NodeJS.ErrnoException, address: ListenerAddress): ListenError {
-	return new ListenError(error.code ?? 'EIO', socketText(address));
+	const reason = error instanceof NotPassed ? error.message : undefined;
+	return new ListenError(error.code ?? 'EIO', socketText(address), reason);
 }
 
 /** What a TCP address is to `net.Server.listen`, beside its port. */

@@ -1,11 +1,13 @@
 /** Sockets that the process was started with, as systemd's socket activation does: `fd/N` for sites and the Admin API. */
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { takePassedSockets } from '../../runtime/listeners/passed-sockets.ts';
+import { listenError } from '../../runtime/listeners/port-probe.ts';
 import { rawExchange, SVC, startServer, temporaryFolder } from '../harness.ts';
 
 const activation = suite('socket activation');
@@ -62,6 +64,71 @@ activation('sites and the Admin API are served on sockets that the process was g
 		child.kill('SIGTERM');
 		await once(child, 'close');
 	}
+});
+
+activation('what a service manager has passed is found by number and by name, and by no child', async () => {
+	const sockets = await Promise.all([listening(0), listening(0), listening(0)]);
+	const ports = sockets.map(({ server }) => (server.address() as { port: number }).port);
+	const file = path.join(folder, 'Passed');
+	const site = (name: string): string => `http:// {\n\tbind fd/${name}\n\trespond "${name} {env.LISTEN_FDS}"\n}\n`;
+	const start = async (sites: string, check: (child: ChildProcess, output: () => string) => Promise<void>) => {
+		writeFileSync(file, `{\n\tadmin off\n\tthreads 2\n}\n${sites}`);
+		// As systemd does: the number of the process is known once it is there.
+		const launch = 'LISTEN_PID=$$ LISTEN_FDS=3 LISTEN_FDNAMES=web:more:more exec "$0" "$@"';
+		const child = spawn('/bin/sh', ['-c', launch, SVC, 'run', '--config', file, '--adapter', 'configfile'], {
+			stdio: ['ignore', 'pipe', 'pipe', ...sockets.map(({ descriptor }) => descriptor)],
+		});
+		let output = '';
+		for (const stream of [child.stdout!, child.stderr!]) {
+			stream.setEncoding('utf8').on('data', chunk => {
+				output += chunk;
+			});
+		}
+		const closed = once(child, 'close');
+		try {
+			await check(child, () => output);
+		} finally {
+			child.kill('SIGTERM');
+			await closed;
+		}
+	};
+	await start(`${site('web')}${site('5')}`, async (_, output) => {
+		// This process must not take the connections.
+		for (const { server } of sockets) server.close();
+		const early = [ports[0], ports[2]].map(port => fetch(`http://127.0.0.1:${port}/`));
+		const texts = await Promise.all(early.map(async answer => (await answer).text()));
+		assert.equal(texts, ['web ', '5 '], output());
+	});
+	const failures = [
+		['6', 'the service manager did not pass this descriptor, but fd/3 (web), fd/4 (more), fd/5 (more)'],
+		['other', 'the service manager passed no socket of this name, but fd/3 (web), fd/4 (more), fd/5 (more)'],
+		['more', '2 sockets were passed with this name: write fd/4 and fd/5'],
+	] as const;
+	for (const [name, reason] of failures) {
+		assert.is(tellsOf(name), `Cannot listen on fd/${name}: ${reason}.`);
+	}
+});
+
+/** What an address means where three sockets were passed. */
+function tellsOf(name: string): string {
+	const environment = { LISTEN_PID: '7', LISTEN_FDS: '3', LISTEN_FDNAMES: 'web:more:more', OTHER: 'x' };
+	const passed = takePassedSockets(environment, 7);
+	assert.equal(environment, { OTHER: 'x' });
+	const address = { key: `fd/${name}`, host: `fd/${name}`, port: 0, scheme: 'http' } as const;
+	try {
+		return String(passed.descriptorOf(name));
+	} catch (error) {
+		return listenError(error as NodeJS.ErrnoException, address).message;
+	}
+}
+
+activation('variables that are meant for another process say nothing, and go all the same', () => {
+	const environment: { [name: string]: string } = { LISTEN_PID: '8', LISTEN_FDS: '1' };
+	const passed = takePassedSockets(environment, 7);
+	assert.equal(environment, {});
+	assert.is(passed.descriptorOf('9'), 9);
+	assert.throws(() => passed.descriptorOf('web'), /no service manager has passed sockets/);
+	assert.is(takePassedSockets({ LISTEN_PID: '7', LISTEN_FDS: '1' }, 7).descriptorOf('unknown'), 3);
 });
 
 activation('a descriptor that is none is told in a sentence', async () => {

@@ -1,6 +1,6 @@
 /** The systemd unit before systemd's own eyes. */
 import { spawnSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -15,7 +15,9 @@ writeFileSync(unit, text.replace('ExecStart=/usr/local/bin/svc', 'ExecStart=/bin
 const systemd = suite('systemd');
 
 systemd('knows every line', () => {
-	const result = spawnSync('systemd-analyze', ['verify', '--man=no', unit], { encoding: 'utf8' });
+	const socket = path.join(folder, 'svc.socket');
+	copyFileSync(path.join(ROOT, 'cli/packaging/svc.socket'), socket);
+	const result = spawnSync('systemd-analyze', ['verify', '--man=no', unit, socket], { encoding: 'utf8' });
 	assert.is(result.stderr, '');
 	assert.is(result.status, 0);
 });

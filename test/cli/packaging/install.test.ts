@@ -21,7 +21,7 @@ const folder = temporaryFolder();
 const dist = path.join(folder, 'dist');
 mkdirSync(dist);
 copyFileSync(path.join(packaging, 'install.sh'), path.join(dist, 'install.sh'));
-copyFileSync(path.join(packaging, 'svc.service'), path.join(dist, 'svc.service'));
+for (const unit of ['svc.service', 'svc.socket']) copyFileSync(path.join(packaging, unit), path.join(dist, unit));
 // In the place of the binary, which takes seconds to build.
 writeFileSync(path.join(dist, 'svc'), `#!/bin/sh\nexec '${SVC}' "$@"\n`, { mode: 0o755 });
 
@@ -54,6 +54,7 @@ installer('everything has its place below the root', async () => {
 		[
 			'etc/svc/Configfile',
 			'etc/systemd/system/svc.service',
+			'etc/systemd/system/svc.socket',
 			'usr/local/bin/svc',
 			'usr/local/bin/vc',
 			'usr/local/share/bash-completion/completions/svc',

@@ -21,6 +21,7 @@ hosts('addresses, names, sockets and descriptors are told apart', () => {
 		['unix//run/a.sock|222', 'unix /run/a.sock 222'],
 		['unix/{env.RUNTIME_DIRECTORY}/a.sock', 'unix {env.RUNTIME_DIRECTORY}/a.sock'],
 		['fd/3', 'fd 3'],
+		['fd/web-tls.1', 'fd web-tls.1'],
 		['fd/{env.X}', 'fd {env.X}'],
 		['a b', 'bind/not-a-host'],
 		['-', 'bind/not-a-host'],
