@@ -156,8 +156,9 @@ for (const [format, name, text] of LANGUAGES) {
 			await withServer(undefined, { input, threads: 1 }, async server => {
 				await check(server, name, text);
 				assert.is(await at(server, 'two.localhost', '/'), placeOf('more.conf', MORE, 'imported'));
-				const failed = server.log.entries.find(({ logger }) => logger === 'http.log.error');
-				if (format === 'compatfile') assert.is(failed?.at, placeOf(name, text, 'down'), 'the error of a handler');
+				const down = format === 'compatfile' ? placeOf(name, text, 'down') : undefined;
+				const failed = () => server.log.entries.find(({ logger }) => logger === 'http.log.error');
+				if (down) await eventually(`the error of a handler at ${down}`, () => failed()?.at === down);
 
 				const moved = `# A line.\n${text.replace('\tlog\n', '\tlog\n\n')}`;
 				assert.is((await server.runtime.load({ ...input, text: moved })).result, 'applied');
