@@ -98,12 +98,14 @@ function compileRequestEdits(edits: HeaderEdits, cx: CompileContext, next: Handl
 	const editor = compileHeaderEdits(edits, cx);
 	if (!mayTouchHost(edits)) {
 		return x => {
+			x.keepReceivedHeaders();
 			editor(x, x.request.headers);
 			return next(x);
 		};
 	}
 	return x => {
 		const { request } = x;
+		x.keepReceivedHeaders();
 		// The host stands beside the list; it joins it for the edits.
 		request.headers.set('Host', request.authority);
 		editor(x, request.headers);

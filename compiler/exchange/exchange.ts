@@ -181,6 +181,8 @@ export class Exchange {
 	servedBody: Body = null;
 	/** Bits of the exclusive groups that have run (see codegen/pipeline.ts). */
 	exclusive: number = 0;
+	/** The request's fields as they came, once a handler has changed them and a log will want to show them. */
+	receivedHeaders: HeaderList | undefined = undefined;
 	/** Loggers of the site that serves this exchange; the runtime records it there when it has ended. */
 	accessLogs: readonly AccessLog[] = NO_LOGS;
 	/** Extra access-log state: undefined until a directive sets it. */
@@ -231,6 +233,11 @@ export class Exchange {
 	answered(handler: string, step: number): void {
 		this.answeredBy = handler;
 		this.decidedAt = this.stepBase + step;
+	}
+
+	/** To be called before the fields of the request are changed for good. */
+	keepReceivedHeaders(): void {
+		if (this.accessLogs.length > 0) this.receivedHeaders ??= this.request.headers.clone();
 	}
 
 	/** Milliseconds since 1970: the clock that everything about this request goes by, which a test may set. */

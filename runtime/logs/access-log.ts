@@ -93,10 +93,10 @@ export class AccessLogger implements AccessLog {
 		this.#sink.write(line);
 	}
 
-	/** What was asked: mostly as before. The request is shown as it came, before rewrites. */
+	/** What was asked: mostly as before. The request is shown as it came, before rewrites and edits of its fields. */
 	#asked(x: Exchange, credentials: boolean): string {
 		const { connection, received } = x;
-		const fields = this.#requestFields.write(x.request.headers, credentials);
+		const fields = this.#requestFields.write(x.receivedHeaders ?? x.request.headers, credentials);
 		const client = this.#surroundings.clientIp(x);
 		const last = this.#lastAsked;
 		if (

@@ -34,8 +34,7 @@ export class HeaderFields {
 	#list = 0;
 
 	/**
-	 * `{"Accept":["a","b"]}`; repeated fields share one array. A field that is a credential by its name is not shown: it may
-	 * be one of this configuration's own, which `request_header` added.
+	 * `{"Accept":["a","b"]}`; repeated fields share one array. A field that is a credential by its name is not shown.
 	 */
 	write(headers: HeaderList, credentials: boolean): string {
 		if (this.#isLast(headers, credentials)) return this.#lastText;
