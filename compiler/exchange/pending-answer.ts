@@ -34,6 +34,7 @@ export class PendingAnswer {
 	#judge: AnswerJudge | undefined = undefined;
 	#waiter: AnswerWaiter | undefined = undefined;
 	#writer: AnswerWriter | undefined = undefined;
+	#work: ((x: Exchange) => void | Promise<void>) | undefined = undefined;
 	#promise: Promise<undefined> | undefined = undefined;
 	#resolve: ((value: undefined) => void) | undefined = undefined;
 	#reject: ((error: unknown) => void) | undefined = undefined;
@@ -51,6 +52,23 @@ export class PendingAnswer {
 	write(waiter: AnswerWaiter, writer: AnswerWriter): void {
 		this.#waiter = waiter;
 		this.#writer = writer;
+	}
+
+	/**
+	 * Has something done to the answer before anybody hears of it; not done to a failure. A whole body is out of its hands, or
+	 * the response's, when it returns. For handlers that pass this on: what they return is this again. What it throws is what
+	 * the handler failed with.
+	 */
+	after(work: (x: Exchange) => void | Promise<void>): Promise<void> {
+		const before = this.#work;
+		this.#work =
+			before === undefined
+				? work
+				: x => {
+						const pending = before(x);
+						return pending === undefined ? work(x) : pending.then(() => work(x));
+					};
+		return this as unknown as Promise<void>;
 	}
 
 	/** Whether a whole body of so many bytes is out of everybody's hands once `resolve` has returned. */
@@ -83,6 +101,24 @@ export class PendingAnswer {
 
 	protected resolve(): void {
 		if (this.#settled) return;
+		const work = this.#work;
+		if (work !== undefined) {
+			this.#work = undefined;
+			let pending: void | Promise<void>;
+			try {
+				pending = work(this.x);
+			} catch (error) {
+				this.reject(error);
+				return;
+			}
+			if (pending !== undefined) {
+				pending.then(
+					() => this.resolve(),
+					error => this.reject(error),
+				);
+				return;
+			}
+		}
 		this.#settled = true;
 		this.#judge?.answered(this.x);
 		this.#resolve?.(undefined);

@@ -21,11 +21,11 @@ interface Handle {
 	): void;
 }
 
-/** Encodes; undefined when the result does not fit, which is longer than the input then. */
-export type ReusedEncoder = (bytes: Uint8Array) => Buffer | undefined;
+/** Encodes into memory from an offset on; how many bytes that became, or undefined when there is no room for them all. */
+export type ReusedEncoder = (bytes: Uint8Array, output: Uint8Array, offset: number) => number | undefined;
 
-/** An encoder for a coding; undefined where there is none. `output` is memory that is free whenever none of them runs. */
-export function reusedEncoder(coding: Coding, output: Uint8Array): ReusedEncoder | undefined {
+/** An encoder for a coding; undefined where there is none. */
+export function reusedEncoder(coding: Coding): ReusedEncoder | undefined {
 	try {
 		const [stream, end, decode] =
 			coding.name === 'gzip'
@@ -35,26 +35,20 @@ export function reusedEncoder(coding: Coding, output: Uint8Array): ReusedEncoder
 			_handle: Handle;
 			_writeState: Uint32Array;
 		};
-		const encode: ReusedEncoder = bytes => {
+		const encode: ReusedEncoder = (bytes, output, offset) => {
+			const room = output.byteLength - offset;
 			handle.reset();
-			handle.writeSync(end, bytes, 0, bytes.byteLength, output, 0, output.byteLength);
+			handle.writeSync(end, bytes, 0, bytes.byteLength, output, offset, room);
 			const [roomLeft, inputLeft] = state as unknown as [number, number];
-			if (roomLeft === 0 || inputLeft !== 0) return undefined;
-			return copyOf(output.subarray(0, output.byteLength - roomLeft));
+			return roomLeft === 0 || inputLeft !== 0 ? undefined : room - roomLeft;
 		};
 		// Twice, because the second time shows that nothing is left of the first.
 		const sample = Buffer.from('a sample, a sample, a sample');
-		encode(sample.subarray(1));
-		const encoded = encode(sample);
-		return encoded !== undefined && decode(encoded).equals(sample) ? encode : undefined;
+		const output = Buffer.alloc(sample.length + 100);
+		encode(sample.subarray(1), output, 0);
+		const length = encode(sample, output, 10);
+		return length !== undefined && decode(output.subarray(10, 10 + length)).equals(sample) ? encode : undefined;
 	} catch {
 		return undefined;
 	}
-}
-
-/** In memory of its own: a piece of a shared one would keep the whole of that alive where it is kept. */
-function copyOf(bytes: Uint8Array): Buffer {
-	const copy = Buffer.allocUnsafeSlow(bytes.byteLength);
-	copy.set(bytes);
-	return copy;
 }

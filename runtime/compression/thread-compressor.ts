@@ -2,6 +2,8 @@
 import type { Body, BodySource } from '../../compiler/exchange/body.ts';
 import { isStream } from '../../compiler/exchange/body.ts';
 import type { Coding, Compressor, EncodedResult, ServedFile } from '../../compiler/exchange/leases.ts';
+import { FilePages, HEAD_ROOM } from '../files/file-pages.ts';
+import { ReadBody } from '../files/read-body.ts';
 import { countEncoded, ENCODING_ROW, FILE_SLOTS_END } from '../metrics/file-counters.ts';
 import { createCodingStream, encodeWhole, LARGEST_AT_ONCE, mostAtOnce } from './codings.ts';
 import { EncodedBody } from './encoded-body.ts';
@@ -19,8 +21,8 @@ export class ThreadCompressor implements Compressor {
 	readonly #files = new EncodedFiles();
 	/** By name, level and checksum; null where there is none. */
 	readonly #encoders = new Map<string, ReusedEncoder | null>();
-	/** Where they write to. */
-	readonly #output = Buffer.allocUnsafeSlow(LARGEST_AT_ONCE + 1024);
+	/** Where they write to. What becomes longer than the longest input was not worth it. */
+	readonly #pages = new FilePages(LARGEST_AT_ONCE + 1024, undefined);
 	readonly #counters: Float64Array;
 	#streams = 0;
 
@@ -39,8 +41,9 @@ export class ThreadCompressor implements Compressor {
 		}
 		if (!isStream(body)) {
 			const bytes = typeof body === 'string' ? Buffer.from(body) : body;
-			if (bytes.byteLength <= mostAtOnce(coding)) return this.#keep(this.#whole(bytes, coding), coding, identity);
-			return this.#streamed(new WholeBody(bytes), undefined, coding, options);
+			if (bytes.byteLength <= mostAtOnce(coding)) return this.#whole(bytes, coding, identity);
+			// A copy: the memory may be used for something else once this has returned.
+			return this.#streamed(new WholeBody(Uint8Array.from(bytes)), undefined, coding, options);
 		}
 		if (body.length !== undefined && body.length <= mostAtOnce(coding)) return this.#short(body, [], coding, identity);
 		if (!options.flush) return this.#streamed(body, undefined, coding, options);
@@ -72,22 +75,30 @@ export class ThreadCompressor implements Compressor {
 	): Encoded | undefined {
 		if (bytes === null) {
 			const whole = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
-			return this.#keep(this.#whole(whole, coding), coding, identity);
+			return this.#whole(whole, coding, identity);
 		}
 		if (pieces.length > 0 || bytes.byteLength !== source.length) {
 			// A copy: the bytes are ours until the next pull only.
 			pieces.push(Uint8Array.from(bytes));
 			return undefined;
 		}
-		const result = this.#keep(this.#whole(bytes, coding), coding, identity);
+		const result = this.#whole(bytes, coding, identity);
 		const end = source.pull();
 		return end instanceof Promise ? end.then(() => result) : result;
 	}
 
-	#whole(bytes: Uint8Array, coding: Coding): Buffer {
-		const form = this.#encoder(coding)?.(bytes) ?? encodeWhole(bytes, coding);
+	#whole(bytes: Uint8Array, coding: Coding, identity: ServedFile | undefined): EncodedResult {
+		const page = this.#pages.take();
+		const length = this.#encoder(coding)?.(bytes, page.memory, HEAD_ROOM);
+		if (length !== undefined && identity === undefined) {
+			countEncoded(this.#counters, coding.name, bytes.byteLength, length);
+			return { body: new ReadBody(this.#pages, page, length), encoded: true };
+		}
+		const form = length === undefined ? encodeWhole(bytes, coding) : copyOf(page.memory, HEAD_ROOM, length);
+		this.#pages.giveBack(page);
+		if (identity !== undefined) this.#files.set(identity, coding, form);
 		countEncoded(this.#counters, coding.name, bytes.byteLength, form.byteLength);
-		return form;
+		return { body: form, encoded: true };
 	}
 
 	#encoder(coding: Coding): ReusedEncoder | null {
@@ -95,7 +106,7 @@ export class ThreadCompressor implements Compressor {
 		const key = `${coding.name} ${coding.level} ${coding.checksum}`;
 		let encoder = this.#encoders.get(key);
 		if (encoder === undefined) {
-			encoder = reusedEncoder(coding, this.#output) ?? null;
+			encoder = reusedEncoder(coding) ?? null;
 			this.#encoders.set(key, encoder);
 		}
 		return encoder;
@@ -124,18 +135,20 @@ export class ThreadCompressor implements Compressor {
 		const body = new EncodedBody(source, stream, options.flush, first, whole => {
 			this.#streams--;
 			countEncoded(this.#counters, coding.name, body.bytesIn, body.bytesOut);
-			if (whole && keeps) this.#keep(Buffer.concat(pieces), coding, options.identity);
+			if (whole && keeps) this.#files.set(options.identity!, coding, Buffer.concat(pieces));
 		});
 		return { body, encoded: true };
-	}
-
-	#keep(form: Buffer, coding: Coding, identity: ServedFile | undefined): EncodedResult {
-		if (identity) this.#files.set(identity, coding, form);
-		return { body: form, encoded: true };
 	}
 }
 
 const EMPTY: Uint8Array = new Uint8Array();
+
+/** In memory of its own: a piece of a page would keep the whole of that alive where it is kept. */
+function copyOf(memory: Buffer, start: number, length: number): Buffer {
+	const copy = Buffer.allocUnsafeSlow(length);
+	memory.copy(copy, 0, start, start + length);
+	return copy;
+}
 
 /** Bytes as a stream. */
 class WholeBody implements BodySource {

@@ -5,6 +5,7 @@ import type { Exchange } from '../../exchange/exchange.ts';
 import type { Handler } from '../../exchange/handler.ts';
 import type { HeaderList } from '../../exchange/header-list.ts';
 import type { Coding, Compressor, EncodedResult } from '../../exchange/leases.ts';
+import { PendingAnswer } from '../../exchange/pending-answer.ts';
 import { compileResponseMatcher } from '../../matchers/response-matcher.ts';
 import { preferredCoding } from './accept-encoding.ts';
 import { isEncodable } from './encodable-media.ts';
@@ -42,6 +43,8 @@ export function compileEncode(step: CompressStep, cx: CompileContext, next: Hand
 	return x => {
 		const stripped = stripTags(x.request.headers, encoder);
 		const pending = next(x);
+		// No promise is made of what comes of a proxy, and no copy of its body.
+		if (pending instanceof PendingAnswer) return pending.after(() => encodeResponse(x, encoder, stripped));
 		if (pending instanceof Promise) return pending.then(() => encodeResponse(x, encoder, stripped));
 		return encodeResponse(x, encoder, stripped);
 	};

@@ -111,4 +111,46 @@ pending(
 	},
 );
 
+pending('what is done after it is done before anybody hears, in turn, and not to a failure', async () => {
+	const seen: string[] = [];
+	const judge = {
+		answered: () => void seen.push('answered'),
+		failed: (_: Exchange, error: unknown) => void seen.push(`${error}`),
+	};
+	const { answer, promise } = made();
+	assert.is(
+		answer.after(() => void seen.push('one')),
+		promise,
+	);
+	answer.after(() => void seen.push('two'));
+	answer.judge(judge);
+	answer.succeed();
+	assert.equal(seen.splice(0), ['one', 'two', 'answered']);
+
+	const later = made();
+	later.answer.after(async () => {
+		await null;
+		seen.push('later');
+	});
+	later.answer.after(() => void seen.push('last'));
+	later.answer.judge(judge);
+	later.answer.succeed();
+	assert.equal(seen, []);
+	await later.promise;
+	assert.equal(seen.splice(0), ['later', 'last', 'answered']);
+
+	const failed = made().answer;
+	failed.after(() => assert.unreachable());
+	failed.judge(judge);
+	failed.fail('broken');
+	for (const work of [() => Promise.reject('no'), () => JSON.parse('no')]) {
+		const failing = made().answer;
+		failing.after(work);
+		failing.judge({ ...judge, failed: () => void seen.push('failed') });
+		failing.succeed();
+		await new Promise(resolve => setTimeout(resolve, 1));
+	}
+	assert.equal(seen, ['broken', 'failed', 'failed']);
+});
+
 pending.run();

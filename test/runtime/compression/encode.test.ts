@@ -25,6 +25,11 @@ const root = path.join(folder, 'site');
 let port = 0;
 let server: ServerProcess | undefined;
 let upstream: Server | undefined;
+/** Text of some length that is another for each `/own/LENGTH/NAME`. */
+function ownText(target: string): string {
+	return `${target},`.repeat(Number(target.split('/')[2])).slice(0, Number(target.split('/')[2]));
+}
+
 /** Sends the next event to every client of `/events`. */
 let sendEvent: (text: string) => void = () => {};
 let endEvents: () => void = () => {};
@@ -62,6 +67,11 @@ encode.before(async () => {
 			response.flushHeaders();
 			sendEvent = text => response.write(`data: ${text}\n\n`);
 			endEvents = () => response.end();
+		} else if (request.url!.startsWith('/own/')) {
+			const text = ownText(request.url!);
+			const type = request.url!.endsWith('.png') ? 'image/png' : 'text/plain';
+			response.writeHead(200, { 'Content-Type': type, 'Content-Length': text.length });
+			response.end(text);
 		} else if (request.url === '/encoded') {
 			response.writeHead(200, { 'Content-Type': 'text/plain', 'Content-Encoding': 'gzip' });
 			response.end('not really');
@@ -88,7 +98,13 @@ encode.before(async () => {
 		file,
 		`{\n\tthreads 1\n}\nhttp://127.0.0.1:${port} {
 	encode /only-br br
-	@rest not path /only-br
+	@own path /up/own/*
+	encode @own {
+		br 5
+		zstd
+		gzip
+	}
+	@rest not path /only-br /up/own/*
 	encode @rest {
 		zstd
 		gzip 6
@@ -192,6 +208,24 @@ encode('what is short, a part, an image, encoded already, forbidden, empty or an
 	let text = '';
 	for await (const piece of response) text += piece;
 	assert.is(text, 'not really', 'never encoded twice');
+});
+
+encode('what a proxy gives at once is each its own, encoded at once, by the pool, or not at all', async () => {
+	// Bodies stand in memory that the next answer is read into.
+	const asked: Promise<void>[] = [];
+	for (let turn = 0; turn < 4; turn++) {
+		for (const length of [90, 600, 10_240, 20_000, 31_000, 60_000]) {
+			for (const coding of ['gzip', 'br', 'zstd', 'png']) {
+				const target = `/own/${length}/${turn}.${coding}`;
+				const one = ask(`/up${target}`, { 'Accept-Encoding': coding }).then(({ text, headers }) => {
+					assert.is(headers['content-encoding'], coding === 'png' || length === 90 ? undefined : coding, target);
+					assert.ok(text === ownText(target), target);
+				});
+				asked.push(one);
+			}
+		}
+	}
+	await Promise.all(asked);
 });
 
 encode('HEAD has the fields of GET', async () => {
