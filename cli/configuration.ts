@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import path from 'node:path';
 import type { ConfigFormat, ConfigInput } from '../compiler/dialects/dialect.ts';
 import { ReadError } from '../compiler/source/reader.ts';
-import { diskReader } from '../runtime/disk-reader.ts';
+import { readConfigurationText } from '../runtime/disk-reader.ts';
 import { quoted } from './arguments.ts';
 import { CommandFailure, type CommandOption, type Invocation } from './command.ts';
 import { readStandardInput } from './terminal.ts';
@@ -91,7 +91,7 @@ export async function readConfiguration(source: ConfigurationSource): Promise<Co
 	}
 	const { name, format, path: absolute } = source;
 	try {
-		return { format, text: diskReader(process.cwd()).readText(absolute), name, path: absolute };
+		return { format, text: readConfigurationText(absolute), name, path: absolute };
 	} catch (error) {
 		throw error instanceof ReadError ? unreadable(name, error.code) : error;
 	}

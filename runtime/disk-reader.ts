@@ -8,7 +8,7 @@ const LARGEST_FILE = 64 * 1024 * 1024;
 const PIECE = 64 * 1024;
 
 /**
- * Reads real files, of 64 MiB at most. Relative paths resolve against `workingDirectory`; `environment` is the process's if left out.
+ * Reads real files, regular ones of 64 MiB at most. Relative paths resolve against `workingDirectory`; `environment` is the process's if left out.
  * A text loses a byte order mark at its beginning.
  */
 export function diskReader(
@@ -24,17 +24,8 @@ export function diskReader(
 	};
 	return {
 		workingDirectory,
-		readText: path =>
-			guarded(path, absolute => {
-				const text = readBounded(absolute).toString();
-				return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
-			}),
-		readBytes: path =>
-			guarded(path, absolute => {
-				// A pipe that nobody writes to would hold the compiler up for ever.
-				if (statSync(absolute).isFile()) return readBounded(absolute);
-				throw Object.assign(new Error('it is no regular file'), { code: 'EINVAL' });
-			}),
+		readText: path => guarded(path, absolute => textOf(readRegular(absolute))),
+		readBytes: path => guarded(path, readRegular),
 		list: path => guarded(path, absolute => readdirSync(absolute).sort()),
 		kind: path => {
 			try {
@@ -46,6 +37,27 @@ export function diskReader(
 		},
 		env: name => (Object.hasOwn(environment, name) ? environment[name] : undefined),
 	};
+}
+
+/** Text of what a user has named as a whole configuration, which may be a pipe that somebody writes to. Throws ReadError. */
+export function readConfigurationText(path: string): string {
+	try {
+		return textOf(readBounded(path));
+	} catch (error) {
+		throw new ReadError(systemCode(error), path);
+	}
+}
+
+function textOf(bytes: Buffer): string {
+	const text = bytes.toString();
+	return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+}
+
+/** A pipe that nobody writes to, or a terminal, would hold the compiler up for ever. */
+function readRegular(path: string): Buffer {
+	const found = statSync(path);
+	if (found.isFile()) return readBounded(path);
+	throw Object.assign(new Error('it is no regular file'), { code: found.isDirectory() ? 'EISDIR' : 'EINVAL' });
 }
 
 function readBounded(path: string): Buffer {

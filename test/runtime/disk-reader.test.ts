@@ -27,7 +27,15 @@ reading('a pipe or device is refused where it is imported, and left out of a glo
 	assert.equal(codes('import sites/*\n:8080 {\n\trespond ok\n}\n'), []);
 });
 
-reading('bytes of certificates and keys come from regular files only', () => {
+reading('bytes of certificates and keys, and texts, come from regular files only', () => {
+	assert.throws(
+		() => diskReader(folder).readText('pipe'),
+		(error: { code?: string }) => error.code === 'EINVAL',
+	);
+	assert.throws(
+		() => diskReader(folder).readText('sites'),
+		(error: { code?: string }) => error.code === 'EISDIR',
+	);
 	assert.throws(
 		() => diskReader(folder).readBytes('pipe'),
 		(error: { code?: string }) => error.code === 'EINVAL',
