@@ -28,7 +28,8 @@ export class RolledFiles {
 		this.#rolling = rolling;
 		this.#mode = mode;
 		const { name, ext } = path.parse(file);
-		const time = timePattern(this.#layout);
+		// Those of before the layout was chosen are looked after too; of one that has been chosen before nothing is known.
+		const time = `(?:${timePattern(this.#layout)}|${timePattern(ROLLING_DEFAULTS.time_format)})`;
 		this.#names = new RegExp(`^${RegExp.escape(name)}-${time}(?:-[0-9]{1,2})?${RegExp.escape(ext)}(?:\\.gz|\\.zst)?$`);
 	}
 

@@ -93,7 +93,8 @@ const ROLLING: Schema = {
 			type: 'string',
 			pattern: '^[^/\\\\\\u0000]+$',
 			default: '2006-01-02T15-04-05.000',
-			description: 'Layout of the time in names of rolled files; `2006-01-02T15-04-05.000` if left out.',
+			description:
+				'Layout of the time in names of rolled files; `2006-01-02T15-04-05.000` if left out. Files with names of that layout and of this one are compressed and removed, those of another layout that was chosen before are not.',
 		},
 	},
 	additionalProperties: false,

@@ -91,6 +91,22 @@ rolling('the oldest go when there are too many, and those that are too old', asy
 	assert.is(readdirSync(folder).length, 0);
 });
 
+rolling('files of before a layout was chosen are looked after too', async () => {
+	const before = join(folder, 'a-2026-01-02T03-04-05.006.log');
+	writeFileSync(before, '1\n');
+	const files = new RolledFiles(
+		join(folder, 'a.log'),
+		{ keep: 0, compression: 'none', time_format: '20060102' },
+		0o600,
+	);
+	await files.tidy();
+	assert.ok(existsSync(before));
+	const own = files.nameAt(Date.now(), 0);
+	writeFileSync(own, '2\n');
+	await new RolledFiles(join(folder, 'a.log'), { keep: 1, compression: 'none', time_format: '20060102' }, 0o600).tidy();
+	assert.equal(readdirSync(folder), [own.slice(folder.length + 1)]);
+});
+
 rolling('what a process that was killed left behind is put in order when the file is opened', async () => {
 	const rolled = join(folder, 'a-2020-01-01T00-00-00.000-1.log');
 	const unfinished = join(folder, 'a-2020-01-02T00-00-00.000.log.gz.unfinished');
