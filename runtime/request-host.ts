@@ -7,6 +7,7 @@ import { HttpError } from '../compiler/exchange/http-error.ts';
 import { type AnswerJudge, PendingAnswer } from '../compiler/exchange/pending-answer.ts';
 import { DEFAULT_PROTOCOLS } from '../compiler/options/servers/protocols.ts';
 import { redirectToHttps } from '../compiler/tls/https-redirect.ts';
+import { debugEntry } from './debug-entry.ts';
 import type { Generation, Generations, ListenerTable } from './generation.ts';
 import type { Admission } from './listeners/admission.ts';
 import { ROW } from './metrics/counter-row.ts';
@@ -153,6 +154,7 @@ export class RequestHost implements ProtocolHost {
 			const at = generation.placeOf(x);
 			for (let i = 0; i < logs.length; i++) logs[i]!.record(x, this.logsCredentials, at);
 		}
+		if (this.#thread.debug) this.#thread.log(debugEntry(x, generation.placeOf(x)));
 		generations.ended(generation);
 	}
 

@@ -273,9 +273,15 @@ class DataPlaneWorker implements ThreadState {
 			http2: createHttp2Server(host),
 			obtain: wanted => this.#questions.ask({ about: 'certificate', wanted }),
 			shaken: (version, resumed) => this.#handshakes.shaken(version, resumed),
-			failed: reason => this.#handshakes.failed(reason),
+			failed: reason => this.#shakeFailed(port, reason),
 			ended: () => this.connectionEnded(),
 		});
+	}
+
+	#shakeFailed(port: number, reason: string): void {
+		this.#handshakes.failed(reason);
+		if (!this.debug) return;
+		this.log({ level: 'debug', logger: 'tls.handshake', message: 'a handshake failed', fields: { port, reason } });
 	}
 
 	#activate(): void {

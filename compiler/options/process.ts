@@ -68,7 +68,16 @@ export const debug: GlobalOption = {
 	names: { configfile: ['debug'], compatfile: ['debug'] },
 	usage: 'debug',
 	summary: 'Sets every log without a level of its own to DEBUG.',
-	documentation: 'For finding out what happens; not for every day.\n\n```\n{\n\tdebug\n}\n```',
+	documentation: [
+		'For finding out what happens; not for every day. For each request an entry tells which site and handler answered, where',
+		'that stands in the configuration, and which upstream was asked; others tell why a request or a TLS handshake failed.',
+		'',
+		'```',
+		'{',
+		'	debug',
+		'}',
+		'```',
+	].join('\n'),
 	lower: (line, settings, cx) => {
 		cx.noBlock(line);
 		if (cx.count(line, line.words.slice(1), 0, 0, debug.usage)) settings.debug = true;

@@ -34,6 +34,11 @@ trace('tells every handler that runs, and nothing secret', async () => {
 			);
 			const [{ method, path, level }] = traced() as [{ method: string; path: string; level: string }];
 			assert.equal([method, path, level], ['GET', '/in/x', 'debug']);
+			const told = log.entries.find(({ logger }) => logger === 'http.handlers')!;
+			const { msg, path: asked, handler, at, status, upstream } = told;
+			assert.equal([msg, asked, handler, status, upstream], ['answered', '/in/x', 'respond', 200, undefined]);
+			const line = text.split('\n').findIndex(one => one.includes('respond "in"')) + 1;
+			assert.is(at, `Compatfile:${line}`);
 			assert.not.match(log.text(), 'secret');
 			// A reload without it ends it, also for sites that it leaves alone.
 			await runtime.load({ format: 'compatfile', text: `{\n\tdebug\n}\n${site}`, name: 'Compatfile' });
