@@ -124,7 +124,8 @@ export class PoolMemory {
 
 	/** Counts requests of this thread. */
 	addActive(slot: number, by: 1 | -1): void {
-		Atomics.add(this.words, this.#row + slot, by);
+		// Nobody else writes to this row while the thread lives.
+		this.words[this.#row + slot]! += by;
 	}
 
 	/** Requests of the whole process that wait for an upstream. */

@@ -16,6 +16,7 @@ import type { PoolSurroundings } from './pool-surroundings.ts';
 import type { PooledUpstream } from './pooled-upstream.ts';
 import { processNow } from './process-clock.ts';
 import { NO_CARRIER } from './transports/link.ts';
+import type { UpstreamObserver } from './upstream-observer.ts';
 
 /** A call. It is counted as in flight from its making to the end of its response. */
 export class UpstreamCall implements ClientCall {
@@ -25,6 +26,7 @@ export class UpstreamCall implements ClientCall {
 	readonly #x: Exchange;
 	readonly #upstream: PooledUpstream;
 	readonly #surroundings: PoolSurroundings;
+	readonly #observer: UpstreamObserver | undefined;
 	readonly #outcome: UpstreamOutcome;
 	readonly #startedAt: number;
 	readonly #probe: boolean;
@@ -42,6 +44,7 @@ export class UpstreamCall implements ClientCall {
 		this.#x = x;
 		this.#upstream = upstream;
 		this.#surroundings = surroundings;
+		this.#observer = surroundings.upstreamObserver;
 		this.#outcome = outcome;
 		this.#startedAt = proxyFactsOf(x)?.attemptAt ?? performance.now();
 		this.#span = beginAttemptSpan(x, upstream, request);
@@ -55,16 +58,17 @@ export class UpstreamCall implements ClientCall {
 		this.#outcome.informed(status, headers);
 	}
 
-	lendable(length: number): boolean {
-		return this.request.decodes !== true && this.#outcome.lendable?.(length) === true;
+	lendable(length: number, headers: HeaderList): boolean {
+		// What is decoded is read later.
+		const decoded = this.request.decodes === true && headers.get('content-encoding') !== undefined;
+		return !decoded && this.#outcome.lendable?.(length) === true;
 	}
 
 	answered(response: UpstreamResponse, ready?: boolean): void {
-		const { upstreamObserver } = this.#surroundings;
 		const { record } = this.#upstream;
-		if (upstreamObserver || record?.guarded || record?.measured) {
+		if (this.#observer !== undefined || record?.guarded || record?.measured) {
 			const elapsed = performance.now() - this.#startedAt;
-			upstreamObserver?.answered(this.#upstream.address, this.connectTime, elapsed);
+			this.#observer?.answered(this.#upstream.address, this.connectTime, elapsed);
 			this.#upstream.answered(this.#probe, response.status, elapsed, processNow());
 		}
 		this.#span?.answered(response.status, response.protocol);
@@ -75,7 +79,7 @@ export class UpstreamCall implements ClientCall {
 		if (untouched && !this.#retried && isIdempotent(this.request.method) && !this.#x.isGone) {
 			// The upstream closed an idle connection while the request was on its way: a fresh one tells whether it is there.
 			this.#retried = true;
-			this.#surroundings.upstreamObserver?.retried(this.#upstream.address);
+			this.#observer?.retried(this.#upstream.address);
 			this.#upstream.link.send(this, true);
 			return;
 		}
@@ -83,7 +87,7 @@ export class UpstreamCall implements ClientCall {
 		this.#span?.ended(this.#x.isGone ? '' : error);
 		if (this.#x.isGone) this.#upstream.abandoned(this.#probe);
 		else {
-			this.#surroundings.upstreamObserver?.failed(this.#upstream.address, error);
+			this.#observer?.failed(this.#upstream.address, error);
 			this.#upstream.failed(this.#probe, error, performance.now() - this.#startedAt, processNow());
 		}
 		this.#outcome.failed(error);
@@ -92,7 +96,7 @@ export class UpstreamCall implements ClientCall {
 	released(failure?: UpstreamError): void {
 		this.#upstream.count(-1);
 		if (failure && !this.#x.isGone) {
-			this.#surroundings.upstreamObserver?.failed(this.#upstream.address, failure);
+			this.#observer?.failed(this.#upstream.address, failure);
 			// The client has its status already: nothing but the log can tell.
 			const facts = proxyFactsOf(this.#x);
 			if (facts) facts.failure = failure.message;
@@ -100,7 +104,7 @@ export class UpstreamCall implements ClientCall {
 			this.#upstream.brokeOff(this.#probe, failure, processNow());
 		}
 		this.#span?.ended(failure);
-		this.#surroundings.upstreamObserver?.ended(this.#upstream.address, performance.now() - this.#startedAt);
+		this.#observer?.ended(this.#upstream.address, performance.now() - this.#startedAt);
 	}
 }
 

@@ -5,6 +5,14 @@ import { HeaderList, sameName } from '../../exchange/header-list.ts';
 /** The name by which `Via` knows this server (RFC 9110 §7.6.3). */
 export const VIA_NAME = 'svc';
 
+/** What `Via` says of a message that came by a protocol. */
+export const VIA: { readonly [protocol in ProtocolName]: string } = {
+	'HTTP/1.0': `1.0 ${VIA_NAME}`,
+	'HTTP/1.1': `1.1 ${VIA_NAME}`,
+	'HTTP/2.0': `2.0 ${VIA_NAME}`,
+	'HTTP/3.0': `3.0 ${VIA_NAME}`,
+};
+
 /** The fields to send, and the upgrade that the client asks for. */
 export interface ForwardedFields {
 	readonly headers: HeaderList;
@@ -107,7 +115,7 @@ export function forwardedFields(
 	if (trailers) headers.add('TE', 'trailers');
 	addForwarded(x, headers, trusted, forwardedFor, forwardedProto, forwardedHost);
 	if (forwarded) headers.add('Forwarded', forwardedValue(x, trusted ? receivedForwarded : undefined));
-	headers.add('Via', viaOf(x.protocol));
+	headers.add('Via', VIA[x.protocol]);
 	return { headers, upgrade: upgrades && upgrade !== undefined && mayUpgrade(x, upgrade) ? upgrade : undefined };
 }
 
@@ -174,17 +182,4 @@ function lastItem(value: string | undefined): string | undefined {
 	if (value === undefined) return undefined;
 	const item = value.slice(value.lastIndexOf(',') + 1).trim();
 	return item === '' ? undefined : item;
-}
-
-function viaOf(protocol: ProtocolName): string {
-	switch (protocol) {
-		case 'HTTP/1.0':
-			return `1.0 ${VIA_NAME}`;
-		case 'HTTP/1.1':
-			return `1.1 ${VIA_NAME}`;
-		case 'HTTP/2.0':
-			return `2.0 ${VIA_NAME}`;
-		case 'HTTP/3.0':
-			return `3.0 ${VIA_NAME}`;
-	}
 }

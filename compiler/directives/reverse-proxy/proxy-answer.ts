@@ -7,7 +7,7 @@ import { HttpError } from '../../exchange/http-error.ts';
 import { UpstreamError, type UpstreamPool, type UpstreamResponse } from '../../exchange/leases.ts';
 import { type RuleFinder, statusOf } from '../responses/response-rules.ts';
 import { bufferedBody } from './buffered-body.ts';
-import { VIA_NAME } from './forwarded-request.ts';
+import { VIA, VIA_NAME } from './forwarded-request.ts';
 import { HANDLED_RESPONSE_VARIABLE, HandledResponse } from './handled-response.ts';
 import type { ProxyFacts } from './proxy-facts.ts';
 import { splice } from './splice.ts';
@@ -111,10 +111,10 @@ function passFields(x: Exchange, upstream: UpstreamResponse, { edit }: AnswerSet
 function addVia({ headers, protocol }: UpstreamResponse): void {
 	switch (protocol) {
 		case 'HTTP/1.1':
-			headers.add('Via', `1.1 ${VIA_NAME}`);
+			headers.add('Via', VIA['HTTP/1.1']);
 			break;
 		case 'HTTP/1.0':
-			headers.add('Via', `1.0 ${VIA_NAME}`);
+			headers.add('Via', VIA['HTTP/1.0']);
 			break;
 		default:
 			headers.add('Via', `${protocol.startsWith('HTTP/') ? protocol.slice(5) : '1.1'} ${VIA_NAME}`);

@@ -3,7 +3,7 @@ import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { UpstreamError, UpstreamRequest, UpstreamResponse } from '../../../compiler/exchange/leases.ts';
 import type { SocketRelay } from '../socket-relay.ts';
 import type { PieceMemory } from './piece-memory.ts';
-import type { RememberedLines } from './remembered-heads.ts';
+import type { KnownHeads, RememberedLines } from './remembered-heads.ts';
 
 /** Limits and time-outs of connections to one upstream; times in milliseconds, 0 for no bound. */
 export interface ClientOptions {
@@ -25,6 +25,8 @@ export interface ClientOptions {
 	readonly relay?: (() => SocketRelay | undefined) | undefined;
 	/** Field lines of requests that are sent again and again. */
 	readonly lines: RememberedLines;
+	/** Heads of responses that come again and again. */
+	readonly heads: KnownHeads;
 }
 
 /** What a call is on, from its sending to its end. */
@@ -42,8 +44,11 @@ export interface ClientCall {
 	connectTime: number;
 	/** A 1xx but 101. */
 	informed(status: number, headers: HeaderList): void;
-	/** Whether a whole body of so many bytes may be the connection's again once `answered` has returned; left out: it may not. */
-	lendable?(length: number): boolean;
+	/**
+	 * Whether the whole body, of so many bytes, of a response with these fields may be the connection's again once `answered`
+	 * has returned; left out: it may not.
+	 */
+	lendable?(length: number, headers: HeaderList): boolean;
 	/**
 	 * The response's head has come, its body perhaps not. `ready`: what has come of it is in the body already, and whoever
 	 * tells is done: the answer can be written within this call.

@@ -45,7 +45,7 @@ export class ClientConnection
 	readonly #blocks: BlockReader;
 	readonly #socket: ClientSocket;
 	readonly #pendingHead = new PendingHead();
-	readonly #lastHead = new RememberedHead();
+	readonly #lastHead: RememberedHead;
 	readonly #bodies = new WholeBodies();
 	readonly #options: ClientOptions;
 	readonly #keeper: ConnectionKeeper;
@@ -73,6 +73,7 @@ export class ClientConnection
 		this.#options = options;
 		this.#keeper = keeper;
 		this.#wire = wire;
+		this.#lastHead = new RememberedHead(options.heads);
 		this.#blocks = new BlockReader(wire, options.pieces);
 		wire.holder = this;
 		this.#socket = wire.bare();
@@ -277,7 +278,7 @@ export class ClientConnection
 				return;
 			case 'length':
 				if (end - start >= head.length) {
-					const body = head.length === 0 ? null : this.#bodies.of(call, data, start, head.length);
+					const body = head.length === 0 ? null : this.#bodies.of(call, head, data, start, head.length);
 					this.#answerWhole(call, responseOf(head, body), end - start > head.length || this.#wire.filled);
 					return;
 				}
@@ -330,7 +331,7 @@ export class ClientConnection
 		const used = decodeChunks(decoder, data, start, end, { push: piece => pieces.push(piece) });
 		const more = used < end || this.#wire.filled;
 		if (decoder.ended && decoder.trailers === undefined) {
-			this.#answerWhole(call, responseOf(head, this.#bodies.ofPieces(call, data, pieces)), more);
+			this.#answerWhole(call, responseOf(head, this.#bodies.ofPieces(call, head, data, pieces)), more);
 			return;
 		}
 		this.#decoder = decoder;

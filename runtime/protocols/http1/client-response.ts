@@ -42,8 +42,8 @@ export class WholeBodies {
 	#start = 0;
 
 	/** The body that stands at `start`: in the memory that it was read into, if the call is done with it at once. */
-	of(call: ClientCall, data: Buffer, start: number, length: number): Buffer {
-		if (call.lendable?.(length) !== true) return ownedCopy(data, start, start + length);
+	of(call: ClientCall, { headers }: ResponseHead, data: Buffer, start: number, length: number): Buffer {
+		if (call.lendable?.(length, headers) !== true) return ownedCopy(data, start, start + length);
 		let view = this.#view;
 		// Answers of one upstream are often of one length: the view of the last one is used again.
 		if (view === undefined || this.#memory !== data || this.#start !== start || view.length !== length) {
@@ -57,10 +57,10 @@ export class WholeBodies {
 	}
 
 	/** The body whose pieces stand in `data`, one behind the other: moved together there, or copied together. */
-	ofPieces(call: ClientCall, data: Buffer, pieces: readonly Buffer[]): Buffer {
+	ofPieces(call: ClientCall, head: ResponseHead, data: Buffer, pieces: readonly Buffer[]): Buffer {
 		let length = 0;
 		for (const piece of pieces) length += piece.length;
-		if (length === 0 || call.lendable?.(length) !== true) return Buffer.concat(pieces, length);
+		if (length === 0 || call.lendable?.(length, head.headers) !== true) return Buffer.concat(pieces, length);
 		const start = pieces[0]!.byteOffset - data.byteOffset;
 		let end = start;
 		for (const piece of pieces) {
@@ -68,6 +68,6 @@ export class WholeBodies {
 			data.copyWithin(end, from, from + piece.length);
 			end += piece.length;
 		}
-		return this.of(call, data, start, length);
+		return this.of(call, head, data, start, length);
 	}
 }

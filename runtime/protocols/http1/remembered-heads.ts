@@ -8,43 +8,78 @@ const LONGEST = 2048;
 
 const LF = 10;
 
+/** Heads, and lists of fields, that are remembered. */
+const SLOTS = 64;
+
+/** A head that has come twice on a connection. */
+export interface KnownHead {
+	readonly text: string;
+	/** Its bytes, the empty line included. */
+	readonly bytes: Buffer;
+	readonly head: ResponseHead;
+	readonly items: readonly string[];
+}
+
+/**
+ * Heads that connections to one pool remember: each once, so that texts which are made of their fields are found by what
+ * they are made of without a look at its characters.
+ */
+export class KnownHeads {
+	readonly #slots: (KnownHead | undefined)[] = new Array(SLOTS).fill(undefined);
+
+	/** The head whose text, and the empty line, stand at `start`. */
+	of(text: string, data: Buffer, start: number, head: ResponseHead): KnownHead {
+		const slot = text.length % SLOTS;
+		const known = this.#slots[slot];
+		if (known?.text === text) return known;
+		const items: string[] = [];
+		for (let i = 0, { headers } = head; i < headers.size; i++)
+			items.push(own(headers.nameAt(i)), own(headers.valueAt(i)));
+		const made = { text, bytes: Buffer.from(data.subarray(start, start + text.length + 2)), head, items };
+		this.#slots[slot] = made;
+		return made;
+	}
+}
+
+/** The same characters, not as a part of a longer text: those are compared and written in a slower way. */
+function own(text: string): string {
+	return Buffer.from(text, 'latin1').toString('latin1');
+}
+
 /** The last response head of a connection, once it has come twice. */
 export class RememberedHead {
+	readonly #heads: KnownHeads;
 	#text = '';
-	#bytes: Buffer | undefined = undefined;
-	#head: ResponseHead | undefined = undefined;
-	#items: readonly string[] = [];
+	#known: KnownHead | undefined = undefined;
+
+	constructor(heads: KnownHeads) {
+		this.#heads = heads;
+	}
 
 	/** Bytes of the head that `find` found, its empty line included. */
 	get size(): number {
-		return this.#bytes?.length ?? 0;
+		return this.#known?.bytes.length ?? 0;
 	}
 
 	/** The head that stands at `start`, if it is the one remembered. Its fields are the caller's. */
 	find(data: Buffer, start: number, end: number): ResponseHead | undefined {
-		const bytes = this.#bytes;
-		if (bytes === undefined) return undefined;
+		const known = this.#known;
+		if (known === undefined) return undefined;
+		const { bytes, items } = known;
 		const stop = start + bytes.length;
 		if (stop > end || data[stop - 1] !== LF || data.compare(bytes, 0, bytes.length, start, stop) !== 0) {
-			this.#bytes = undefined;
+			this.#known = undefined;
 			return undefined;
 		}
-		const { protocol, status, framing, length, persistent } = this.#head!;
-		return { protocol, status, headers: new HeaderList(this.#items.slice()), framing, length, persistent };
+		const { protocol, status, framing, length, persistent } = known.head;
+		return { protocol, status, headers: new HeaderList(items.slice()), framing, length, persistent };
 	}
 
 	/** A final head has been read that `find` did not find: `text` and the empty line stand at `start`. */
 	seen(text: string, data: Buffer, start: number, head: ResponseHead): void {
 		if (text.length > LONGEST) return;
-		if (text !== this.#text) {
-			this.#text = text;
-			return;
-		}
-		this.#bytes = Buffer.from(data.subarray(start, start + text.length + 2));
-		this.#head = head;
-		const items: string[] = [];
-		for (let i = 0, { headers } = head; i < headers.size; i++) items.push(headers.nameAt(i), headers.valueAt(i));
-		this.#items = items;
+		if (text === this.#text) this.#known = this.#heads.of(text, data, start, head);
+		else this.#text = text;
 	}
 }
 
@@ -61,8 +96,6 @@ interface KnownLines extends FieldLines {
 	/** Whether they have come again. */
 	again: boolean;
 }
-
-const SLOTS = 64;
 
 /** The field lines of the last requests: most clients say the same with each. */
 export class RememberedLines {

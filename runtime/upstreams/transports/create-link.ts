@@ -10,7 +10,7 @@ import type { TransportValues, UpstreamSettings } from '../../../compiler/exchan
 import { FastcgiConnection } from '../../protocols/fastcgi/fastcgi-connection.ts';
 import type { ClientOptions, ConnectionKeeper } from '../../protocols/http1/client-call.ts';
 import { ClientConnection } from '../../protocols/http1/client-connection.ts';
-import { RememberedLines } from '../../protocols/http1/remembered-heads.ts';
+import { KnownHeads, RememberedLines } from '../../protocols/http1/remembered-heads.ts';
 import { ClientCoders } from '../../protocols/http2/client-session.ts';
 import type { Wire } from '../../protocols/wire.ts';
 import type { ClientTarget, Dialer } from './dialer.ts';
@@ -86,6 +86,7 @@ export class LinkMaker {
 			pieces: surroundings.pieces,
 			relay: surroundings.relay,
 			lines: new RememberedLines(),
+			heads: new KnownHeads(),
 		};
 		const total = transport.keepalive_idle_conns_total;
 		const idled = (): boolean => {

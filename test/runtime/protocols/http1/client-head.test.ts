@@ -10,7 +10,7 @@ import {
 	parseResponseHead,
 	requestFraming,
 } from '../../../../runtime/protocols/http1/client-head.ts';
-import { RememberedHead, RememberedLines } from '../../../../runtime/protocols/http1/remembered-heads.ts';
+import { KnownHeads, RememberedHead, RememberedLines } from '../../../../runtime/protocols/http1/remembered-heads.ts';
 
 const heads = suite('client heads');
 
@@ -127,7 +127,7 @@ heads('a head in pieces is found wherever it is cut, and bounded', () => {
 });
 
 heads('a response head that comes again is known, until another comes', () => {
-	const remembered = new RememberedHead();
+	const remembered = new RememberedHead(new KnownHeads());
 	const text = 'HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 2\r\n';
 	const data = Buffer.from(`xx${text}\r\nok`);
 	const see = () => remembered.seen(text, data, 2, parseResponseHead(text, 'GET', false));
