@@ -16,6 +16,18 @@ export type Role =
 /** Methods that change nothing (RFC 9110 §9.2.1). */
 const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PROPFIND', 'REPORT', 'SEARCH', 'QUERY']);
 
+/** Fields by which frameworks take another method or target than the request's. */
+const OVERRIDES: ReadonlySet<string> = new Set([
+	...['x-http-method', 'x-rewrite-url', 'x-original-url', 'x-original-uri', 'x-override-url'],
+	...['x-method-override', 'x-http-method-override'],
+]);
+
+/** A name as those read it who make variables of fields, as CGI does: `_` is `-` for them. */
+function plainName(name: string): string {
+	const lower = name.toLowerCase();
+	return lower.includes('_') ? lower.replaceAll('_', '-') : lower;
+}
+
 /** Decides by method, body and fields. */
 export function roleOf(x: Exchange): Role {
 	const { request } = x;
@@ -38,21 +50,13 @@ export function roleOf(x: Exchange): Role {
 				if (sameName(name, 'if-match')) return 'pass';
 				break;
 			case 13:
-				if (sameName(name, 'x-http-method')) return 'pass';
-				if (sameName(name, 'x-rewrite-url')) return 'pass';
-				break;
 			case 14:
-				if (sameName(name, 'x-original-url')) return 'pass';
-				if (sameName(name, 'x-original-uri')) return 'pass';
-				break;
 			case 17:
-				if (sameName(name, 'x-method-override')) return 'pass';
+			case 22:
+				if (OVERRIDES.has(plainName(name))) return 'pass';
 				break;
 			case 19:
 				if (sameName(name, 'if-unmodified-since')) return 'pass';
-				break;
-			case 22:
-				if (sameName(name, 'x-http-method-override')) return 'pass';
 		}
 	}
 	return role;
@@ -62,6 +66,8 @@ export function roleOf(x: Exchange): Role {
 const STEERING: readonly string[] = [
 	...['x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-scheme', 'x-forwarded-port', 'x-forwarded-server'],
 	...['x-forwarded-prefix', 'x-forwarded-ssl', 'x-host', 'x-original-host', 'front-end-https', 'x-url-scheme'],
+	...['x-forwarded-protocol', 'x-forwarded-path', 'x-forwarded-uri', 'x-forwarded-url', 'x-http-host-override'],
+	...['x-backend-host', 'x-scheme', 'x-script-name'],
 ];
 
 /** `host[:port]` as the client wrote it, in lower case. */
@@ -97,7 +103,7 @@ function steered(x: Exchange, key: string): string {
 		const first = name.charCodeAt(0) | 32;
 		// x and f: nothing else begins a name of the list.
 		if (first !== 120 && first !== 102) continue;
-		const lower = name.toLowerCase();
+		const lower = plainName(name);
 		if (STEERING.includes(lower)) all += `\n${lower}:${headers.valueAt(i)}`;
 		else if (lower === 'forwarded') all += `\nforwarded:${steeringParts(headers.valueAt(i))}`;
 	}

@@ -33,7 +33,7 @@ export const cache = handlerDirective<CacheStep>({
 		'| `stale while_revalidate DURATION` | 0 | how long a stale response is served while it is validated behind |',
 		'| `stale if_error DURATION` | 0 | how long it is served when later directives fail, or answer 5xx |',
 		'| `heuristic [SHARE]` | off | guesses: this share (0.1) of the time since the last modification, a day at most |',
-		'| `key TEMPLATE` | the URL | what responses are kept by, instead of scheme, host, path and query |',
+		'| `key TEMPLATE` | the URL | what responses are kept by, instead of scheme, host, path and query; each value counts by itself |',
 		'| `vary FIELD…` | none | request fields that select a response even where its `Vary` does not name them |',
 		'| `bypass EXPRESSION` | none | requests that the cache has nothing to do with |',
 		'| `max_body SIZE` | an eighth of the ceiling | the longest body that is kept |',
@@ -134,7 +134,9 @@ function compileCache(step: CacheStep, cx: CompileContext, next: Handler): Handl
 			: { ceiling: step.ceiling, own: cx.pointer },
 	);
 	const largest = Math.min(store.largest, rules.max_body ?? store.largest);
-	const template = step.key === undefined ? undefined : cx.template(step.key, 'empty');
+	// With its length before it no value can seem to be another and what stands between the two.
+	const withLength = (value: string): string => `${value.length}:${value}`;
+	const template = step.key === undefined ? undefined : cx.template(step.key, 'empty', () => withLength);
 	return cacheHandler({
 		cache: store,
 		largest,

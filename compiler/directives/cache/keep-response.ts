@@ -50,7 +50,7 @@ export function keepResponse(
 	// What a handler says of the length and then does not give is no whole response.
 	const declared = headers.get('content-length');
 	if (!isStream(body) && declared !== undefined && declared !== String(length)) return unkept;
-	const selecting = selectingValues(selectingNames(headers, rules.selecting), request.headers);
+	const selecting = selectingValues(selectingNames(headers, rules.selecting), request.headers, headers);
 	const head = storedHead(x, key, before, selecting, times, rules);
 	// It is older than a purge or an invalidation: the next one is not.
 	if (cache.moment(head.host, head.path, head.query) !== times.since) return 'failed';

@@ -17,10 +17,27 @@ export function selectingNames(headers: HeaderList, always: readonly string[]): 
 	return [...names].sort();
 }
 
-/** Names and values, one after the other. */
-export function selectingValues(names: readonly string[], request: HeaderList): string[] {
+/** More fields than this in a `Vary` is no selection any more. */
+export const MOST_SELECTING = 32;
+
+/** Begins a value that is compared as it came. */
+const AS_IT_CAME = '\u0001';
+
+/**
+ * Names and values, one after the other, for a response that came with these fields: one in a coding that few know is for
+ * those who name just the same codings.
+ */
+export function selectingValues(names: readonly string[], request: HeaderList, response: HeaderList): string[] {
 	const values: string[] = [];
-	for (const name of names) values.push(name, normalized(name, request.combined(name)));
+	const isKnown = (response.combined('content-encoding') ?? '')
+		.toLowerCase()
+		.split(',')
+		.every(coding => ['', 'identity', 'x-gzip', ...CODINGS].includes(coding.trim()));
+	for (const name of names) {
+		const value = request.combined(name);
+		if (name !== 'accept-encoding' || isKnown || value === undefined) values.push(name, normalized(name, value));
+		else values.push(name, AS_IT_CAME + value);
+	}
 	return values;
 }
 
@@ -37,20 +54,28 @@ export function select(stored: readonly CachedResponse[], request: HeaderList): 
 
 function matches(selecting: readonly string[], request: HeaderList): boolean {
 	for (let i = 0; i < selecting.length; i += 2) {
-		if (normalized(selecting[i]!, request.combined(selecting[i]!)) !== selecting[i + 1]) return false;
+		const wanted = selecting[i + 1]!;
+		const value = request.combined(selecting[i]!);
+		const is = wanted.startsWith(AS_IT_CAME) ? AS_IT_CAME + value : normalized(selecting[i]!, value);
+		if (is !== wanted) return false;
 	}
 	return true;
 }
+
+/** Lists whose parts mean the same with other spaces between them. Of other fields nobody here knows what a comma means. */
+const LISTS: ReadonlySet<string> = new Set(['accept', 'accept-charset', 'accept-language', 'cache-control', 'te']);
 
 /** A value as it selects: what only looks different is made the same. A field that is not there is '\0', which none can be. */
 export function normalized(name: string, value: string | undefined): string {
 	if (value === undefined) return '\0';
 	if (name === 'accept-encoding') return acceptedCodings(value);
+	if (!LISTS.has(name)) return value.trim();
 	const text = value
 		.trim()
 		.replace(/[ \t]*,[ \t]*/g, ',')
 		.replace(/[ \t]+/g, ' ');
-	return name === 'accept' || name === 'accept-language' ? text.toLowerCase() : text;
+	// Media types may have parameters whose case counts.
+	return name === 'accept-language' ? text.toLowerCase() : text;
 }
 
 /** The codings that a client takes, without their order and weights. */

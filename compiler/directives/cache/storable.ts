@@ -5,6 +5,7 @@ import type { HeaderList } from '../../exchange/header-list.ts';
 import { contentType } from '../file-server/content-type.ts';
 import type { Directives } from './cache-control.ts';
 import type { Lifetime } from './freshness.ts';
+import { MOST_SELECTING } from './selection.ts';
 
 /** Statuses whose caching this server knows: what `must-understand` asks for (RFC 9111 §5.2.2.3). */
 const UNDERSTOOD: ReadonlySet<number> = new Set([
@@ -62,7 +63,7 @@ export function objectionTo(
 	if (asked.noStore || (directives.has('no-store') && !understood)) return 'no-store';
 	if (directives.get('private') === '') return 'private';
 	if (headers.has('set-cookie')) return 'set-cookie';
-	if (hasStar(headers)) return 'vary';
+	if (isForNobody(headers)) return 'vary';
 	const told = source === 'explicit';
 	const shared = directives.has('public') || directives.has('s-maxage');
 	if (asked.authorized && !shared && !directives.has('must-revalidate')) return 'authorization';
@@ -74,10 +75,10 @@ export function objectionTo(
 	return told && validated ? undefined : 'no-freshness';
 }
 
-/** `Vary: *`: no other request is like this one (RFC 9110 §12.5.5). */
-function hasStar(headers: HeaderList): boolean {
-	const vary = headers.combined('vary');
-	return vary !== undefined && /(?:^|,)[ \t]*\*[ \t]*(?:,|$)/.test(vary);
+/** `Vary: *`: no other request is like this one (RFC 9110 §12.5.5). As little is one where dozens of fields must be alike. */
+function isForNobody(headers: HeaderList): boolean {
+	const names = headers.combined('vary')?.split(',') ?? [];
+	return names.length > MOST_SELECTING || names.some(name => name.trim() === '*');
 }
 
 /**

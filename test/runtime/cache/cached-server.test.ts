@@ -106,6 +106,14 @@ http://127.0.0.1:${port} {
 	}
 	reverse_proxy 127.0.0.1:${upstream}
 }
+http://keys.test:${port} {
+	log
+	cache {
+		key "{http.request.header.X-A}|{http.request.header.X-B}"
+		stale while_revalidate 1h
+	}
+	reverse_proxy 127.0.0.1:${upstream}
+}
 `,
 	);
 	server = await serve(['--config', file], port);
@@ -301,6 +309,30 @@ running('what cannot be purged is refused', async () => {
 	}
 });
 
+running('nobody purges who may not, nor from another site', async () => {
+	await ask(port, '/guarded');
+	const body = JSON.stringify({ host: '127.0.0.1', path: '/guarded' });
+	for (const headers of [{ Host: 'evil.test' }, { Origin: 'http://evil.test' }, { 'Sec-Fetch-Site': 'cross-site' }]) {
+		const type = { 'Content-Type': 'application/json' };
+		const answer = await ask(admin, '/cache/purge', { method: 'POST', body, headers: { ...type, ...headers } });
+		assert.is(answer.status, 403, JSON.stringify(headers));
+	}
+	assert.is((await ask(port, '/cache/purge', { method: 'POST', body })).status, 200, 'it is the origin’s on this port');
+	assert.match((await ask(port, '/guarded')).told, /hit/);
+	assert.is(origin.asked('/guarded'), 1);
+});
+
+running('no value seems to be another value and what the template puts between them', async () => {
+	const of = async (a: string, b: string): Promise<Answer> =>
+		ask(port, '/keys', { headers: { Host: 'keys.test', 'X-A': a, 'X-B': b } });
+	await of('a', 'b|c');
+	assert.match((await of('a|b', 'c')).told, /fwd=uri-miss/);
+	assert.match((await of('a', 'b|c')).told, /hit/);
+	assert.match((await of('a|b', 'c')).told, /hit/);
+	assert.match((await of('a|b|c', '')).told, /fwd=uri-miss/);
+	assert.is(origin.asked('/keys'), 3);
+});
+
 running('is told: GET /cache, metrics, access log, placeholder', async () => {
 	const { ceiling, bytes, entries, hits, collapsed } = await events();
 	assert.is(ceiling, 16 * 1024 * 1024);
@@ -311,6 +343,9 @@ running('is told: GET /cache, metrics, access log, placeholder', async () => {
 	assert.match(metrics, /^svc_cache_ceiling_bytes 16777216$/m);
 	await ask(port, '/logged');
 	await ask(port, '/logged', { method: 'POST' });
+	await ask(port, '/aged?cc=max-age=1', { headers: { Host: 'keys.test', 'X-A': 'aged' } });
+	await new Promise(resolve => setTimeout(resolve, 1200));
+	await ask(port, '/aged?cc=max-age=1', { headers: { Host: 'keys.test', 'X-A': 'aged' } });
 	await new Promise(resolve => setTimeout(resolve, 300));
 	const lines = server.output().split('\n');
 	const of = (text: string): string[] => lines.filter(line => line.includes(text) && line.includes('"cache":'));
@@ -318,6 +353,7 @@ running('is told: GET /cache, metrics, access log, placeholder', async () => {
 	assert.is(logged.length, 2);
 	for (const line of logged) assert.match(line, line.includes('"GET"') ? '"cache":"miss"' : '"cache":"bypass"');
 	assert.match(of('"/shared"').at(-1)!, '"cache":"hit"');
+	assert.match(of('"/aged?cc=max-age=1"').at(-1)!, '"cache":"stale"');
 });
 
 running('what is kept stays through a load that leaves the cache alone', async () => {

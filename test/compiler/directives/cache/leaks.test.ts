@@ -57,6 +57,14 @@ const LEAKS: readonly Leak[] = [
 	{ name: 'unkeyed X-Forwarded-Scheme', origin: echo('x-forwarded-scheme'), ...evil('X-Forwarded-Scheme') },
 	{ name: 'unkeyed X-Forwarded-Port', origin: echo('x-forwarded-port'), ...evil('X-Forwarded-Port') },
 	{ name: 'unkeyed X-Forwarded-Prefix', origin: echo('x-forwarded-prefix'), ...evil('X-Forwarded-Prefix') },
+	...['X-Forwarded-Protocol', 'X-Forwarded-Path', 'X-Forwarded-Uri', 'X-Forwarded-Url', 'X-HTTP-Host-Override', 'X-Backend-Host', 'X-Scheme', 'X-Script-Name', 'x-FORWARDED-hOST', 'X_Forwarded_Host', 'X-Forwarded_Proto', 'X_Http_Method_Override', 'X_Original_URL', 'X-Override-URL'].map((name): Leak => ({ name: `unkeyed ${name}`, origin: echo(name.toLowerCase()), ...evil(name) })),
+	{ name: 'two values of one field', origin: x => fresh(x.request.headers.combined('x-forwarded-host') ?? 'site'), first: { headers: [['X-Forwarded-Host', 'site'], ['X-Forwarded-Host', 'evil.test']] }, second: { headers: [['X-Forwarded-Host', 'site']] }, secret: 'evil' },
+	{ name: 'a HEAD with a body', origin: x => fresh(`${x.request.body ?? 'page'}`), first: { method: 'HEAD', body: 'evil' }, second: {}, secret: 'evil' },
+	{ name: 'a range with a condition that the origin judges', origin: x => (x.request.headers.has('range') ? { status: 206, headers: [['Cache-Control', 'max-age=60'], ['Content-Range', 'bytes 0-3/9']], body: 'part' } : fresh('the whole')), first: { headers: [['Range', 'bytes=0-3'], ['If-Range', '"a"']] }, second: { headers: [['If-Range', '"a"']] }, secret: 'part' },
+	{ name: 'a method in the query', origin: x => fresh(x.request.query ?? 'none'), first: { target: '/?_method=DELETE' }, second: { target: '/' }, secret: 'DELETE' },
+	{ name: 'Vary by a field whose commas and spaces tell users apart', origin: x => ({ headers: [['Cache-Control', 'max-age=60'], ['Vary', 'X-User']], body: `hello ${x.request.headers.get('x-user')}` }), first: { headers: [['X-User', 'ann, bob']] }, second: { headers: [['X-User', 'ann,bob']] }, secret: 'ann, bob' },
+	{ name: 'Vary by more fields than anybody compares', origin: x => ({ headers: [['Cache-Control', 'max-age=60'], ['Vary', Array.from({ length: 2000 }, (_, i) => `x-${i}`).join(', ')]], body: hello(x) }), first: { headers: [['X-1', 'ann']] }, second: { headers: [['X-1', 'ann']] }, secret: 'never' },
+	{ name: 'a coding that only the first client knows', origin: x => ({ headers: [['Cache-Control', 'max-age=60'], ['Vary', 'Accept-Encoding'], ...(x.request.headers.get('accept-encoding')?.includes('dcz') ? [['Content-Encoding', 'dcz'] as const] : [])], body: x.request.headers.get('accept-encoding') ?? '' }), first: { headers: [['Accept-Encoding', 'gzip, dcz']] }, second: { headers: [['Accept-Encoding', 'gzip']] }, secret: 'dcz' },
 	{ name: 'X-Original-URL', origin: echo('x-original-url'), ...evil('X-Original-URL') },
 	{ name: 'X-Rewrite-URL', origin: echo('x-rewrite-url'), ...evil('X-Rewrite-URL') },
 	{ name: 'X-HTTP-Method-Override', origin: echo('x-http-method-override'), ...evil('X-HTTP-Method-Override') },
@@ -156,6 +164,14 @@ leaks('what was stored as the answer to credentials is asked for with credential
 	assert.is((await site.wait(5).get('/', user)).cache, 'stale');
 	await new Promise(resolve => setImmediate(resolve));
 	assert.is(site.asked[1]!.headers.get('authorization'), 'Basic ann');
+});
+
+leaks('a coding that few know is for those who know it', async () => {
+	const site = new CachedSite().script(fresh('a', ['Vary', 'Accept-Encoding'], ['Content-Encoding', 'dcz']));
+	const asked = (codings: string) => site.get('/', { headers: [['Accept-Encoding', codings]] });
+	await asked('gzip, dcz');
+	assert.is((await asked('gzip, dcz')).cache, 'hit');
+	assert.is((await asked('gzip')).cache, 'miss');
 });
 
 leaks('what a store has of one place of a site is not for another place', async () => {
