@@ -29,6 +29,8 @@ export interface Shaker {
 	/** How that is done without a stream; undefined where it cannot be. */
 	readonly terms: HandshakeTerms | undefined;
 	readonly outcome: HandshakeOutcome;
+	/** Lets go of what it holds outside the heap, where a collection would be late to find it. Handshakes under way end as they would. */
+	close(): void;
 }
 
 /** What every connection is made with: our protocols already in the form of the wire. */
@@ -67,6 +69,10 @@ export class PlainShaker implements Shaker {
 			ALPNProtocols: this.terms.protocols,
 		};
 		this.outcome = outcome;
+	}
+
+	close(): void {
+		closeContext(this.terms.context);
 	}
 
 	shake(raw: Socket): void {
@@ -118,8 +124,7 @@ export class ServerShaker implements Shaker {
 	constructor({ newestKey, ...options }: ShakerOptions, outcome: HandshakeOutcome) {
 		this.outcome = outcome;
 		this.server = createServer({ ...options, ALPNProtocols: [...options.ALPNProtocols] });
-		// The context that it has made, which the declarations do not know.
-		const { _sharedCreds: context } = this.server as Server & { readonly _sharedCreds?: SecureContext };
+		const context = this.#context;
 		if (newestKey && options.ticketKeys && context) renewTickets(context, options.ticketKeys, newestKey);
 		this.server.on('secureConnection', socket => outcome.secured(socket));
 		this.server.on('tlsClientError', (error, socket) => outcome.failed(error, socket));
@@ -127,6 +132,15 @@ export class ServerShaker implements Shaker {
 
 	shake(socket: Socket): void {
 		this.server.emit('connection', socket);
+	}
+
+	close(): void {
+		if (this.#context) closeContext(this.#context);
+	}
+
+	/** The context that the server has made, which the declarations do not know. */
+	get #context(): SecureContext | undefined {
+		return (this.server as Server & { readonly _sharedCreds?: SecureContext })._sharedCreds;
 	}
 }
 
@@ -154,6 +168,13 @@ export class StaplingShaker implements Shaker {
 		this.#streams.shake(socket);
 	}
 
+	close(): void {
+		if (this.#terms) closeContext(this.#terms.context);
+		this.#streams?.close();
+		this.#terms = undefined;
+		this.#streams = undefined;
+	}
+
 	#server(): ServerShaker {
 		const shaker = new ServerShaker(
 			{ ...this.#options, ALPNProtocols: [...this.#options.ALPNProtocols] },
@@ -164,6 +185,12 @@ export class StaplingShaker implements Shaker {
 		);
 		return shaker;
 	}
+}
+
+/** Connections have their own hold on what OpenSSL needs. */
+function closeContext(context: SecureContext): void {
+	const { context: inner } = context as SecureContext & { readonly context?: { close?: () => void } };
+	inner?.close?.();
 }
 
 function termsOf(options: ShakerOptions, stapled: Uint8Array | undefined): HandshakeTerms {

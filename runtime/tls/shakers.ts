@@ -59,7 +59,7 @@ export class Shakers {
 		const made = this.#make(this.#policies[policy]!, certificate, ticketKeys[key], newest);
 		if (!made) return undefined;
 		if (!byPolicy) {
-			if (this.#shakers.size >= MOST_SHAKERS) this.#shakers.delete(this.#shakers.keys().next().value!);
+			if (this.#shakers.size >= MOST_SHAKERS) this.#drop(this.#shakers.keys().next().value!);
 			byPolicy = [];
 			this.#shakers.set(certificate.serial, byPolicy);
 		}
@@ -72,7 +72,7 @@ export class Shakers {
 		const key = `${name}\n${certificate.chain}`;
 		let shaker = this.#challenges.get(key);
 		if (!shaker) {
-			if (this.#challenges.size >= 100) this.#challenges.clear();
+			if (this.#challenges.size >= 100) this.#dropChallenges();
 			const options = { ...handshakeSettings({}), ca: [], cert: certificate.chain, key: certificate.key };
 			const ended = (socket: TLSSocket | DirectSocket): void => {
 				if (!(socket instanceof DirectSocket)) socket.on('error', () => {});
@@ -88,12 +88,22 @@ export class Shakers {
 
 	/** The certificate is gone. Handshakes that it has begun go on. */
 	forget(certificate: TableCertificate): void {
-		this.#shakers.delete(certificate.serial);
+		this.#drop(certificate.serial);
 	}
 
 	/** Everything has to be made anew. */
 	clear(): void {
-		this.#shakers.clear();
+		for (const serial of [...this.#shakers.keys()]) this.#drop(serial);
+		this.#dropChallenges();
+	}
+
+	#drop(serial: number): void {
+		for (const shaker of this.#shakers.get(serial) ?? []) shaker?.close();
+		this.#shakers.delete(serial);
+	}
+
+	#dropChallenges(): void {
+		for (const shaker of this.#challenges.values()) shaker.close();
 		this.#challenges.clear();
 	}
 

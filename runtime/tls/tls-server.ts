@@ -91,7 +91,9 @@ export class TlsServer implements ProtocolServer, Greeter {
 		if (speaksHttp2(this.#spoken) && !speaksHttp2(spoken)) this.#around.http2?.retire();
 		this.#text = text;
 		this.#spoken = spoken;
+		const before = this.#choice;
 		this.#choice = this.#choose(JSON.parse(text) as ListenerTls);
+		before.shakers.clear();
 	}
 
 	/** Bounds the handshakes that begin from now on: how many a second, and the milliseconds that each may take, 0 for any. */
