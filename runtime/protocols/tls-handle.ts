@@ -33,6 +33,8 @@ interface TlsWrap extends HandshakeFacts {
 	writev(request: null, chunks: readonly unknown[], allBuffers: boolean): number | PendingWrite;
 	shutdown(request: object): number;
 	destroySSL(): void;
+	/** Bytes that OpenSSL has made, those that the system is being given included. */
+	readonly writeQueueSize: number;
 }
 
 interface TlsBinding {
@@ -102,6 +104,10 @@ export class TlsHandle implements StreamHandle {
 	#waiting: Waiting[] | undefined = undefined;
 	#waitingBytes = 0;
 	#shutdown: object | undefined = undefined;
+	/** Writes that Node was given. */
+	#writes = 0;
+	/** It is being found out whether the last of them goes on. */
+	#looking = false;
 	/** What is read into: by Node, and as the socket wants it. */
 	#memory: Uint8Array | undefined = undefined;
 	#wanted: Uint8Array | undefined = undefined;
@@ -186,6 +192,7 @@ export class TlsHandle implements StreamHandle {
 	shutdown(request: object): number {
 		if (!this.#writing) return this.#tls.shutdown(request);
 		this.#shutdown = request;
+		this.#look();
 		return 0;
 	}
 
@@ -300,16 +307,37 @@ export class TlsHandle implements StreamHandle {
 
 	#begun(write: PendingWrite, kept: unknown): void {
 		this.#writing = true;
+		this.#writes++;
 		write.buffer = kept;
 		write.oncomplete = status => this.#done(status);
 	}
 
 	#wait(chunks: readonly unknown[], bytes: number): PendingWrite {
 		const write: Waiting = { oncomplete: ignore, buffer: undefined, writeStatus: null, chunks, bytes };
-		this.#waiting ??= [];
+		if (this.#waiting === undefined) {
+			this.#waiting = [];
+			this.#look();
+		}
 		this.#waiting.push(write);
 		this.#waitingBytes += bytes;
 		return write;
+	}
+
+	/**
+	 * Where OpenSSL's own words are refused, as session tickets are for a client that has reset, Node tells nobody, and
+	 * writes nothing after them: who waits behind a write finds out. What was left at the last look comes with its write.
+	 */
+	#look(write = -1, before = -1): void {
+		if (this.#looking) return;
+		this.#looking = true;
+		setImmediate(() => {
+			this.#looking = false;
+			if (!this.#writing || this.#closed || this.#tcp.writeQueueSize > 0) return;
+			const left = this.#tls.writeQueueSize;
+			// What the system has taken is called done before the next turn.
+			if (write !== this.#writes || left !== before) this.#look(this.#writes, left);
+			else this.#done(CONNECTION_RESET);
+		});
 	}
 
 	#done(status: number): void {

@@ -36,6 +36,9 @@ direct.before(async () => {
 				case '/slow':
 					await wait(30);
 					break;
+				case '/gone':
+					await new Promise<void>(resolve => x.onGone(resolve));
+					break;
 				case '/echo':
 					x.upgraded = stream => void stream.pipe(stream);
 					x.response.status = 101;
@@ -72,7 +75,10 @@ direct.before(async () => {
 	listener.listen(0, '127.0.0.1');
 	await once(listener, 'listening');
 	acceptHandles(listener, handle => {
-		server.accept(new DirectSocket(handle), 'https');
+		const socket = new DirectSocket(handle);
+		// As whoever admits connections does: a client that resets is still known.
+		assert.ok(socket.remoteAddress);
+		server.accept(socket, 'https');
 		return true;
 	});
 	port = (listener.address() as { port: number }).port;
@@ -220,6 +226,24 @@ direct('a connection that is cut at any moment ends nothing but itself', async (
 		failures.join(),
 	);
 });
+
+direct(
+	'a client that resets before the session tickets of its handshake have reached it is let go at once',
+	async () => {
+		for (let turn = 0; turn < 10; turn++) {
+			const raw = connect(port, '127.0.0.1');
+			raw.on('error', () => {});
+			const socket = connectTls({ socket: raw, servername: 'example.test', rejectUnauthorized: false });
+			socket.on('error', () => {});
+			socket.once('secureConnect', () => {
+				socket.write(post('/gone', 0));
+				setImmediate(() => raw.resetAndDestroy());
+			});
+			await once(raw, 'close');
+		}
+		await allClosed();
+	},
+);
 
 direct('what is no TLS after the handshake ends the connection', async () => {
 	const raw = connect(port, '127.0.0.1');
