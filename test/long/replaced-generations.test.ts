@@ -1,0 +1,78 @@
+/** Configurations with certificates that take one another's place, each serving handshakes: memory of the replaced is released. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Document, Site } from '../../compiler/document/document.ts';
+import { startRuntime } from '../../runtime/runtime.ts';
+import { TestAuthority } from '../certificates.ts';
+import { freePorts, temporaryFolder } from '../harness.ts';
+import { json, keptLog } from '../runtime/running-server.ts';
+import { tlsGet } from '../runtime/tls/tls-client.ts';
+
+const SITES = 30;
+/** Handshakes in each generation, each with another certificate. */
+const HANDSHAKES = 20;
+const WARM = 20;
+const ROUNDS = 40;
+/** Bytes of resident memory that they may cost in the end: contexts alone, kept, would be 40 times 20 times 60 KB, 47 MiB. */
+const MOST = 20 * 1024 * 1024;
+
+// Every collection is of everything, on all threads: how late V8 is to look is not what is asked here.
+setFlagsFromString('--gc-global');
+
+const generations = suite('replaced generations');
+
+generations('leave no memory behind', async () => {
+	const folder = temporaryFolder();
+	const authority = await TestAuthority.make();
+	for (const set of ['0', '1']) {
+		mkdirSync(path.join(folder, set));
+		for (let at = 0; at < SITES; at++) {
+			const { certificate, key } = await authority.issue({ names: [`${at}.test`] });
+			writeFileSync(path.join(folder, set, `${at}.pem`), certificate);
+			writeFileSync(path.join(folder, set, `${at}.key`), key, { mode: 0o600 });
+		}
+	}
+	const [port] = (await freePorts(1)) as [number];
+	const document = (round: number): Document => {
+		const site = (at: number): Site => {
+			const file = path.join(folder, String(round % 2), String(at));
+			return {
+				addresses: [`https://${at}.test:${port}`],
+				bind: ['127.0.0.1'],
+				tls: { certificates: [{ certificate: `${file}.pem`, key: `${file}.key` }] },
+				pipeline: [{ handler: 'respond', body: `round ${round}` }],
+			};
+		};
+		return { settings: { auto_https: ['off'] }, sites: Array.from({ length: SITES }, (_, at) => site(at)) };
+	};
+	const log = keptLog();
+	const server = await startRuntime({ input: json(document(0)), threads: 1, writers: { stdout: log, stderr: log } });
+	try {
+		const round = async (at: number): Promise<void> => {
+			const outcome = await server.load(json(document(at)));
+			assert.is(outcome.result, 'applied', JSON.stringify(outcome));
+			const names = Array.from({ length: HANDSHAKES }, (_, turn) => `${(at * HANDSHAKES + turn) % SITES}.test`);
+			for (const servername of names) assert.is((await tlsGet(port, { servername })).body, `round ${at}`);
+		};
+		// Until the heap of the C library has the size that it keeps.
+		for (let at = 1; at <= WARM; at++) await round(at);
+		const before = process.memoryUsage.rss();
+		let most = 0;
+		for (let at = WARM + 1; at <= WARM + ROUNDS; at++) {
+			await round(at);
+			most = Math.max(most, process.memoryUsage.rss() - before);
+		}
+		const grown = process.memoryUsage.rss() - before;
+		const mebibytes = (bytes: number): string => (bytes / 1024 / 1024).toFixed(1);
+		console.log(`${ROUNDS} generations: ${mebibytes(grown)} MiB more, ${mebibytes(most)} in between`);
+		assert.ok(grown < MOST, `${grown} bytes`);
+	} finally {
+		server.kill();
+		await server.stop();
+	}
+});
+
+generations.run();
