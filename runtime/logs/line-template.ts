@@ -57,7 +57,7 @@ export class LineTemplate {
 			level !== parts.level ||
 			message !== parts.message ||
 			digitsOf(port) !== this.#portDigits ||
-			!(duration >= 1000 && duration < 1e9)
+			!(duration >= 0 && duration < 1e9)
 		) {
 			return false;
 		}
@@ -74,7 +74,6 @@ export class LineTemplate {
 
 	/** Takes a line that was put together, if it is of the kind in which only digits change. */
 	learn(line: string, parts: LineParts, port: number, at: number, duration: string): void {
-		this.#parts = undefined;
 		const bytes = Buffer.from(line);
 		const timeAt = line.indexOf('"ts":') + 5;
 		const portAt = line.indexOf('"remote_port":"') + 15;

@@ -48,11 +48,11 @@ export function writeDuration(format: 's' | 'ms' | 'ns' | 'string'): (millisecon
 	}
 }
 
-/** Seconds with up to nine decimals. Writing a whole number is three times as fast as a number with a fraction. */
+/** Seconds with nine decimals. Writing a whole number is three times as fast as a number with a fraction. */
 function secondsText(milliseconds: number): string {
 	const nanoseconds = Math.round(milliseconds * 1e6);
-	// Below a microsecond JSON has the exponent that a number would be written with; long ones are few.
-	if (nanoseconds < 1000 || nanoseconds >= 1e9) return String(nanoseconds / 1e9);
+	// Long ones are few.
+	if (!(nanoseconds >= 0 && nanoseconds < 1e9)) return String(nanoseconds / 1e9);
 	return `0.${String(nanoseconds).padStart(9, '0')}`;
 }
 
