@@ -1,0 +1,80 @@
+/**
+ * Three threads read, store and remove long bodies of one cache at its ceiling: bodies move to files in memory, and the pages
+ * behind their blocks go back, while others read them. Every byte is looked at.
+ */
+import { once } from 'node:events';
+import { closeSync, fstatSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs';
+import { Worker } from 'node:worker_threads';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { CacheBoard } from '../../runtime/cache/cache-board.ts';
+import { PAGE } from '../../runtime/cache/memory-files.ts';
+import { cacheLayout, WORD } from '../../runtime/cache/memory-layout.ts';
+import { foreignFunctions } from '../../runtime/foreign-functions.ts';
+import type { FiledOrder, FiledOutcome } from './cache-filed-thread.ts';
+
+const MIB = 1024 * 1024;
+const CEILING = 24 * MIB;
+const ROWS = 3;
+const TIME = 12_000;
+
+/** Bytes of the store that are in memory (bit 63 of its pages' entries in /proc/self/pagemap), and of files of bodies. */
+function resident(store: SharedArrayBuffer): { readonly store: number; readonly files: number } {
+	const first = Number(foreignFunctions()!.getRawPointer(new Uint8Array(store)) / BigInt(PAGE));
+	const entries = Buffer.alloc(Math.ceil(store.byteLength / PAGE) * 8);
+	const map = openSync('/proc/self/pagemap', 'r');
+	readSync(map, entries, 0, entries.byteLength, first * 8);
+	closeSync(map);
+	let pages = 0;
+	for (let at = 7; at < entries.byteLength; at += 8) if ((entries[at]! & 0x80) !== 0) pages++;
+	let files = 0;
+	for (const name of readdirSync('/proc/self/fd')) {
+		try {
+			if (readlinkSync(`/proc/self/fd/${name}`).startsWith('/memfd:svc-cache'))
+				files += fstatSync(Number(name)).blocks * 512;
+		} catch {
+			// It was the folder's own.
+		}
+	}
+	return { store: pages * PAGE, files };
+}
+
+const filed = suite('long bodies in files, under many threads');
+
+filed('no byte is wrong, and the ceiling holds', async () => {
+	const buffer = new SharedArrayBuffer(cacheLayout(CEILING, ROWS).words * 4);
+	const board = new CacheBoard({ healing: 20, workingDirectory: '/', log: () => {} });
+	board.cacheOpened('cache', { ceiling: CEILING }, buffer, ROWS);
+	const words = new Int32Array(buffer);
+	let most = 0;
+	let files = 0;
+	const look = setInterval(() => {
+		const now = resident(buffer);
+		most = Math.max(most, now.store + now.files);
+		files = Math.max(files, words[WORD.files]!);
+	}, 100);
+	const outcomes = await Promise.all(
+		Array.from({ length: ROWS }, async (_, thread): Promise<FiledOutcome> => {
+			const order: FiledOrder = { buffer, ceiling: CEILING, rows: ROWS, thread, time: TIME };
+			const worker = new Worker(new URL('./cache-filed-thread.ts', import.meta.url), { workerData: order });
+			const [outcome] = (await once(worker, 'message')) as [FiledOutcome];
+			return outcome;
+		}),
+	);
+	clearInterval(look);
+	const sum = (field: keyof FiledOutcome): number => outcomes.reduce((total, one) => total + one[field], 0);
+	console.log(
+		`${sum('reads')} bodies read, ${sum('stores')} stored, ${words[WORD.evictions]} evicted, ${files} files at once; ${(most / CEILING).toFixed(3)} of the ceiling in memory at most`,
+	);
+	assert.is(sum('wrong'), 0);
+	assert.ok(sum('reads') > 500 && sum('stores') > 100 && words[WORD.evictions]! > 20, 'enough was done');
+	assert.ok(files > 5, 'bodies had files');
+	assert.ok(most > CEILING / 2 && most < CEILING * 1.05, `${most} bytes`);
+	await board.close();
+	board.cacheClosed('cache');
+	for (let tries = 0; tries < 100 && resident(buffer).files > 0; tries++)
+		await new Promise(resolve => setTimeout(resolve, 10));
+	assert.is(resident(buffer).files, 0);
+});
+
+filed.run();
