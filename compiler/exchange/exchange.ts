@@ -199,6 +199,8 @@ export class Exchange {
 	readonly #transport: ExchangeTransport;
 	#variables: Map<string, unknown> | undefined = undefined;
 	#abort: AbortController | undefined = undefined;
+	#goneListener: (() => void) | undefined = undefined;
+	/** Those after the first: most exchanges have one. */
 	#goneListeners: (() => void)[] | undefined = undefined;
 	#isGone = false;
 
@@ -256,10 +258,12 @@ export class Exchange {
 			listener();
 			return;
 		}
-		if (!this.#goneListeners) {
-			this.#goneListeners = [];
+		if (this.#goneListener === undefined) {
+			this.#goneListener = listener;
 			this.#transport.watch(this);
+			return;
 		}
+		this.#goneListeners ??= [];
 		this.#goneListeners.push(listener);
 	}
 
@@ -277,8 +281,11 @@ export class Exchange {
 	gone(): void {
 		if (this.#isGone) return;
 		this.#isGone = true;
+		const first = this.#goneListener;
 		const listeners = this.#goneListeners;
+		this.#goneListener = undefined;
 		this.#goneListeners = undefined;
+		first?.();
 		if (listeners) for (const listener of listeners) listener();
 	}
 

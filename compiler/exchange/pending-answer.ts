@@ -9,8 +9,8 @@ export interface AnswerJudge {
 
 /** Who has the response written. */
 export interface AnswerWaiter {
-	/** The response is there, whatever became of the handler. Must not throw. */
-	handled(): void;
+	/** The response is there, whatever became of the handler; `now` is `performance.now()`, if that is known. Must not throw. */
+	handled(now?: number): void;
 }
 
 /** What writes it. */
@@ -27,7 +27,7 @@ export interface AnswerWriter {
  * everybody else it is a promise: `instanceof Promise`, `then`, `await` and the rest do what they do.
  */
 export class PendingAnswer {
-	protected readonly x: Exchange;
+	readonly #x: Exchange;
 	#settled = false;
 	#failed = false;
 	#error: unknown = undefined;
@@ -40,7 +40,7 @@ export class PendingAnswer {
 	#reject: ((error: unknown) => void) | undefined = undefined;
 
 	constructor(x: Exchange) {
-		this.x = x;
+		this.#x = x;
 	}
 
 	/** For the runtime: hears first how it ended. To all others it cannot fail any more. */
@@ -93,20 +93,21 @@ export class PendingAnswer {
 	}
 
 	/** What its maker returns once it has begun: nothing when it has ended already. @throws what it failed with */
-	protected started(): void | Promise<void> {
+	started(): void | Promise<void> {
 		if (!this.#settled) return this as unknown as Promise<void>;
 		if (this.#failed) throw this.#error;
 		return undefined;
 	}
 
-	protected resolve(): void {
+	/** `now` is `performance.now()`, if that is known. */
+	resolve(now?: number): void {
 		if (this.#settled) return;
 		const work = this.#work;
 		if (work !== undefined) {
 			this.#work = undefined;
 			let pending: void | Promise<void>;
 			try {
-				pending = work(this.x);
+				pending = work(this.#x);
 			} catch (error) {
 				this.reject(error);
 				return;
@@ -120,16 +121,16 @@ export class PendingAnswer {
 			}
 		}
 		this.#settled = true;
-		this.#judge?.answered(this.x);
+		this.#judge?.answered(this.#x);
 		this.#resolve?.(undefined);
-		this.#waiter?.handled();
+		this.#waiter?.handled(now);
 	}
 
-	protected reject(error: unknown): void {
+	reject(error: unknown): void {
 		if (this.#settled) return;
 		this.#settled = true;
 		if (this.#judge !== undefined) {
-			this.#judge.failed(this.x, error);
+			this.#judge.failed(this.#x, error);
 			this.#resolve?.(undefined);
 			this.#waiter?.handled();
 			return;
@@ -139,7 +140,7 @@ export class PendingAnswer {
 		this.#reject?.(error);
 		if (this.#waiter === undefined) return;
 		// Nobody has made a response of it.
-		this.x.abort();
+		this.#x.abort();
 		this.#waiter.handled();
 	}
 }

@@ -13,13 +13,16 @@ import { type AnswerSettings, answer, refuse } from './proxy-answer.ts';
 import type { ProxyFacts } from './proxy-facts.ts';
 
 /** An attempt, and the answer that is made of it. */
-export class SingleAttempt extends PendingAnswer implements UpstreamOutcome {
+export class SingleAttempt implements UpstreamOutcome {
+	readonly #x: Exchange;
+	readonly #pending: PendingAnswer;
 	readonly #facts: ProxyFacts;
 	readonly #settings: AnswerSettings;
 	readonly #upgrade: string | undefined;
 
 	constructor(x: Exchange, facts: ProxyFacts, settings: AnswerSettings, upgrade: string | undefined) {
-		super(x);
+		this.#x = x;
+		this.#pending = new PendingAnswer(x);
 		this.#facts = facts;
 		this.#settings = settings;
 		this.#upgrade = upgrade;
@@ -27,35 +30,35 @@ export class SingleAttempt extends PendingAnswer implements UpstreamOutcome {
 
 	/** Sends the request; what it returns ends when the exchange is answered, and rejects when it is to fail. */
 	send(upstream: Upstream, request: UpstreamRequest): void | Promise<void> {
-		this.#settings.pool.send(this.x, upstream, request, this);
-		return this.started();
+		this.#settings.pool.send(this.#x, upstream, request, this);
+		return this.#pending.started();
 	}
 
 	/** UpstreamOutcome */
 	lendable(length: number): boolean {
 		const { rules, buffers } = this.#settings;
-		return rules === undefined && buffers === 0 && this.copies(length);
+		return rules === undefined && buffers === 0 && this.#pending.copies(length);
 	}
 
 	informed(status: number, headers: HeaderList): void {
-		this.x.inform(status, headers);
+		this.#x.inform(status, headers);
 	}
 
 	answered(response: UpstreamResponse, ready?: boolean): void {
 		let pending: void | Promise<void>;
 		try {
-			pending = answer(this.x, this.#facts, response, this.#upgrade, this.#settings);
+			pending = answer(this.#x, this.#facts, response, this.#upgrade, this.#settings);
 		} catch (error) {
 			this.#rejectLater(error);
 			return;
 		}
-		if (pending === undefined && ready === true) this.resolve();
+		if (pending === undefined && ready === true) this.#pending.resolve(this.#facts.answeredAt);
 		else this.#follow(pending ?? Promise.resolve());
 	}
 
 	failed(error: UpstreamError): void {
 		try {
-			refuse(this.x, this.#facts, error);
+			refuse(this.#x, this.#facts, error);
 		} catch (failure) {
 			this.#rejectLater(failure);
 			return;
@@ -70,8 +73,8 @@ export class SingleAttempt extends PendingAnswer implements UpstreamOutcome {
 
 	#follow(pending: Promise<void>): void {
 		pending.then(
-			() => this.resolve(),
-			error => this.reject(error),
+			() => this.#pending.resolve(),
+			error => this.#pending.reject(error),
 		);
 	}
 }

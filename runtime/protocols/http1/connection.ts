@@ -327,8 +327,8 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	}
 
 	/** The graph has come to an end of the exchange, later than it returned. */
-	handled(): void {
-		this.#engine.now = performance.now();
+	handled(now: number = performance.now()): void {
+		this.#engine.now = now;
 		this.#respond(this.#exchange!);
 		this.#continue();
 	}

@@ -7,18 +7,6 @@ import { PendingAnswer } from '../../../compiler/exchange/pending-answer.ts';
 
 const pending = suite('pending answers');
 
-class Made extends PendingAnswer {
-	begin(): void | Promise<void> {
-		return this.started();
-	}
-	succeed(): void {
-		this.resolve();
-	}
-	fail(error: unknown): void {
-		this.reject(error);
-	}
-}
-
 function exchange(): Exchange {
 	const received = { method: 'GET', path: '/', query: undefined, authority: 'a.example' };
 	const info = { remoteAddress: '', remotePort: 0, localAddress: '', localPort: 0, tls: undefined };
@@ -26,9 +14,9 @@ function exchange(): Exchange {
 	return new Exchange('HTTP/1.1', info, received, request, { inform() {}, watch() {} }, 0);
 }
 
-function made(): { answer: Made; promise: Promise<void> } {
-	const answer = new Made(exchange());
-	return { answer, promise: answer.begin() as Promise<void> };
+function made(): { answer: PendingAnswer; promise: Promise<void> } {
+	const answer = new PendingAnswer(exchange());
+	return { answer, promise: answer.started() as Promise<void> };
 }
 
 pending('it is awaited, chained and caught as a promise is', async () => {
@@ -45,13 +33,13 @@ pending('it is awaited, chained and caught as a promise is', async () => {
 		Promise.all([promise]).then(() => void seen.push('all')),
 	];
 	assert.equal(seen, []);
-	answer.succeed();
+	answer.resolve();
 	await Promise.all(all);
 	assert.equal(seen.sort(), ['all', 'await', 'finally', 'then']);
 
 	const other = made();
 	const caught = other.promise.catch((error: Error) => error.message);
-	other.answer.fail(new Error('no upstream'));
+	other.answer.reject(new Error('no upstream'));
 	assert.is(await caught, 'no upstream');
 	assert.is(await other.promise.catch((error: Error) => error.message), 'no upstream', 'later too');
 });
@@ -63,24 +51,24 @@ pending('the runtime hears of it within the call that settles it, judge first', 
 	answer.write({ handled: () => void seen.push('handled') }, { copies: length => length < 100 });
 	assert.ok(answer.copies(99));
 	assert.not(answer.copies(100));
-	answer.succeed();
-	answer.fail('twice');
+	answer.resolve();
+	answer.reject('twice');
 	assert.equal(seen, ['answered', 'handled']);
 
 	const failing = made().answer;
 	failing.judge({ answered: () => void seen.push('answered'), failed: (_x, error) => void seen.push(String(error)) });
 	failing.write({ handled: () => void seen.push('handled') }, { copies: () => false });
-	failing.fail('broken');
+	failing.reject('broken');
 	assert.equal(seen.slice(2), ['broken', 'handled']);
 });
 
 pending('one that has ended before it is returned is none', () => {
-	const answer = new Made(exchange());
-	answer.succeed();
-	assert.is(answer.begin(), undefined);
-	const failed = new Made(exchange());
-	failed.fail(new Error('at once'));
-	assert.throws(() => failed.begin(), 'at once');
+	const answer = new PendingAnswer(exchange());
+	answer.resolve();
+	assert.is(answer.started(), undefined);
+	const failed = new PendingAnswer(exchange());
+	failed.reject(new Error('at once'));
+	assert.throws(() => failed.started(), 'at once');
 });
 
 pending(
@@ -94,8 +82,8 @@ pending(
 		assert.not(answer.copies(1));
 
 		const x = exchange();
-		const unjudged = new Made(x);
-		unjudged.begin();
+		const unjudged = new PendingAnswer(x);
+		unjudged.started();
 		let handled = false;
 		unjudged.write(
 			{
@@ -105,7 +93,7 @@ pending(
 			},
 			{ copies: () => true },
 		);
-		unjudged.fail(new Error('nobody made a response of it'));
+		unjudged.reject(new Error('nobody made a response of it'));
 		assert.ok(handled);
 		assert.ok(x.aborted);
 	},
@@ -124,7 +112,7 @@ pending('what is done after it is done before anybody hears, in turn, and not to
 	);
 	answer.after(() => void seen.push('two'));
 	answer.judge(judge);
-	answer.succeed();
+	answer.resolve();
 	assert.equal(seen.splice(0), ['one', 'two', 'answered']);
 
 	const later = made();
@@ -134,7 +122,7 @@ pending('what is done after it is done before anybody hears, in turn, and not to
 	});
 	later.answer.after(() => void seen.push('last'));
 	later.answer.judge(judge);
-	later.answer.succeed();
+	later.answer.resolve();
 	assert.equal(seen, []);
 	await later.promise;
 	assert.equal(seen.splice(0), ['later', 'last', 'answered']);
@@ -142,12 +130,12 @@ pending('what is done after it is done before anybody hears, in turn, and not to
 	const failed = made().answer;
 	failed.after(() => assert.unreachable());
 	failed.judge(judge);
-	failed.fail('broken');
+	failed.reject('broken');
 	for (const work of [() => Promise.reject('no'), () => JSON.parse('no')]) {
 		const failing = made().answer;
 		failing.after(work);
 		failing.judge({ ...judge, failed: () => void seen.push('failed') });
-		failing.succeed();
+		failing.resolve();
 		await new Promise(resolve => setTimeout(resolve, 1));
 	}
 	assert.equal(seen, ['broken', 'failed', 'failed']);
