@@ -9,7 +9,7 @@
  * purged, invalidated or replaced is written down too, before the purge is answered.
  */
 import { crc32 } from 'node:zlib';
-import type { CachedHead } from '../../../compiler/exchange/response-cache.ts';
+import type { CachedHead, CacheWriter } from '../../../compiler/exchange/response-cache.ts';
 import type { StoreLock } from '../../storage/store.ts';
 import { hashKey, plainPath, urlText } from '../key-hash.ts';
 import { LockLost } from '../memory-lock.ts';
@@ -32,6 +32,9 @@ const MOST_PURGES = 256;
 const MOST_RESPONSES = 4_194_304;
 /** Milliseconds between two attempts to get a folder that another process has. */
 const RETRY = 2000;
+
+/** Bytes of a body that are looked at, or copied, before other work of the thread gets a turn. */
+const PIECE = 1024 * 1024;
 
 /** What a tier needs from its surroundings. */
 export interface DiskSurroundings {
@@ -409,9 +412,10 @@ export class DiskTier {
 	async #recallOne(key: string, place: DiskPlace): Promise<void> {
 		const { cache } = this.#with;
 		const read = await readRecord(this.#files, place);
+		const isWhole = read !== undefined && (await sumOf(read.body)) === read.record.bodySum;
 		// It was purged, replaced or dropped meanwhile.
 		if (!this.#index.has(place)) return;
-		if (read === undefined || crc32(read.body) !== read.record.bodySum) {
+		if (!isWhole) {
 			this.#counts.damaged++;
 			await this.removed(key);
 			return;
@@ -422,12 +426,19 @@ export class DiskTier {
 		if (isBefore(place, this.#horizon) || this.#purges.some(one => isBefore(place, one.place) && one.selects(head))) {
 			return;
 		}
+		let writer: CacheWriter | undefined;
 		try {
 			const selecting = head.selecting.join('\n');
 			if (cache.find(key).some(one => one.head.selecting.join('\n') === selecting)) return;
 			const since = cache.moment(head.host, head.path, head.query);
-			const writer = cache.store(head, read.body.byteLength, cache.largest, since);
-			if (writer?.write(read.body) && writer.commit()) this.#counts.recalled++;
+			writer = cache.store(head, read.body.byteLength, cache.largest, since);
+			for (let at = 0; at < read.body.byteLength; at += PIECE) {
+				if (at > 0) await new Promise(resolve => setImmediate(resolve));
+				if (!writer?.write(read.body.subarray(at, at + PIECE))) return;
+			}
+			// What was purged since is purged in memory, too; this is for what was replaced.
+			if (!this.#index.has(place)) writer?.abandon();
+			else if (writer?.commit()) this.#counts.recalled++;
 		} catch (error) {
 			if (!(error instanceof LockLost)) throw error;
 		}
@@ -464,6 +475,16 @@ export class DiskTier {
 		const none = { a: 0, b: 0, variant: 0, url: 0, path: 0, headSum: 0, bodySum: 0, keepUntil: FOR_EVER };
 		return { ...none, ...hashes, kind, headBytes, bodyBytes };
 	}
+}
+
+/** The checksum of a body. */
+async function sumOf(body: Buffer): Promise<number> {
+	let sum = crc32(body.subarray(0, PIECE));
+	for (let at = PIECE; at < body.byteLength; at += PIECE) {
+		await new Promise(resolve => setImmediate(resolve));
+		sum = crc32(body.subarray(at, at + PIECE), sum);
+	}
+	return sum;
 }
 
 /** What a dead thread has locked is thrown away with its store. */

@@ -153,8 +153,7 @@ export class DiskWriter {
 				}
 				batch.push(one);
 				this.#writing = batch;
-				const body = await this.#bodyOf(one);
-				const bodySum = body.reduce((sum, piece) => crc32(piece, sum), 0);
+				const { body, bodySum } = await this.#bodyOf(one);
 				pieces.push(encodeRecord({ ...one.record, bodySum }), one.head, ...body);
 				bytes += one.record.headBytes + one.record.bodyBytes;
 			}
@@ -165,22 +164,29 @@ export class DiskWriter {
 	}
 
 	/** The body as it was when it was stored: it is held where it is. */
-	async #bodyOf({ response, release }: Waiting): Promise<Uint8Array[]> {
+	async #bodyOf({ response, release }: Waiting): Promise<{ body: readonly Uint8Array[]; bodySum: number }> {
 		if (response === undefined || response.length === 0) {
 			release();
-			return [];
+			return { body: [], bodySum: 0 };
 		}
 		const body = this.#with.cache.body(response, 0, response.length)!;
 		const pieces: Uint8Array[] = [];
+		let bodySum = 0;
 		if (isStream(body)) {
 			for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
-				pieces.push(Buffer.from(piece));
+				const copy = Buffer.from(piece);
+				pieces.push(copy);
+				bodySum = crc32(copy, bodySum);
 				// A piece at a time: the thread has other work.
 				await new Promise(resolve => setImmediate(resolve));
 			}
-		} else pieces.push(typeof body === 'string' ? Buffer.from(body, 'latin1') : body!);
+		} else {
+			const whole = typeof body === 'string' ? Buffer.from(body, 'latin1') : body!;
+			pieces.push(whole);
+			bodySum = crc32(whole);
+		}
 		release();
-		return pieces;
+		return { body: pieces, bodySum };
 	}
 
 	async #append(batch: readonly Waiting[], pieces: readonly Uint8Array[]): Promise<void> {

@@ -105,9 +105,10 @@ export function read(cache: SharedCache, response: CachedResponse): Buffer {
 }
 
 /** What is found of a key, in memory or on disk. */
-export async function look({ cache }: Process, key: string): Promise<readonly CachedResponse[]> {
+export async function look({ cache, board }: Process, key: string): Promise<readonly CachedResponse[]> {
 	const found = cache.find(key);
 	if (found.length > 0) return found;
-	await cache.recall(key);
+	// A busy machine may take longer than a request waits.
+	await Promise.all([cache.recall(key), board.run('s', { errand: 'recall', key })]);
 	return cache.find(key);
 }
