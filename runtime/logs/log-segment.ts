@@ -3,8 +3,8 @@
  * between. One belongs to its thread until it is posted, to the main thread until it is given back.
  */
 
-/** Bytes of lines in a segment: some three hundred entries, written by one system call. */
-export const SEGMENT_BYTES: number = 128 * 1024;
+/** Bytes of lines in a segment: some six hundred entries, written by one system call. */
+export const SEGMENT_BYTES: number = 256 * 1024;
 
 /** Bytes before them, of which the first four say whose it is. */
 const HEAD = 64;

@@ -95,19 +95,19 @@ writers('a batch goes out when it is full or old, and lines are dropped when nob
 		[['one\nzwö 二 😀\n', 2]],
 	);
 	// A line is never cut: the next segment takes it.
-	for (let i = 0; i < 5; i++) batch.write(`${'x'.repeat(40_000)}\n`);
+	for (let i = 0; i < 5; i++) batch.write(`${'x'.repeat(50_000)}\n`);
 	assert.equal(
 		posted.slice(1).map(({ text, entries }) => [text.length, entries]),
-		Array.from({ length: 4 }, () => [40_001, 1]),
+		[[150_003, 3]],
 	);
 	assert.is(long.length, 0);
-	batch.write('y'.repeat(50_000));
-	assert.is(outstanding[0], 50_000, 'what fits in no segment goes by itself');
-	assert.equal([long.length, posted.length], [1, 6], 'behind what came before it');
+	batch.write('y'.repeat(90_000));
+	assert.is(outstanding[0], 90_000, 'what may fit in no segment goes by itself');
+	assert.equal([long.length, posted.length], [1, 3], 'behind what came before it');
 	const before = posted.length;
-	for (let i = 0; i < 200; i++) batch.write('x'.repeat(40_000));
-	assert.ok(dropped > 50, String(dropped));
-	assert.ok(posted.length <= 64);
+	for (let i = 0; i < 200; i++) batch.write('x'.repeat(50_000));
+	assert.ok(dropped > 100, String(dropped));
+	assert.is(posted.length, 32);
 	const lost = dropped;
 	giveBack(posted[before]!.memory);
 	batch.write('again\n');
