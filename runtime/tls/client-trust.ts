@@ -7,6 +7,8 @@ import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { TrustPool } from '../../compiler/providers/trust-pools/trust-pool.ts';
 import { certificatesIn } from '../../compiler/tls/certificate-files.ts';
 import type { ClientAuth, TrustedLeaves } from '../../compiler/tls/site-tls.ts';
+import type { StoreSelection } from '../storage/open-store.ts';
+import type { Store } from '../storage/store.ts';
 import type { CertificateManager } from './certificate-feed.ts';
 import type { ClientTrust } from './tls-update.ts';
 
@@ -28,6 +30,8 @@ export interface TrustSurroundings {
 	/** Relative paths start here. */
 	readonly workingDirectory: string;
 	readonly manager: () => Promise<CertificateManager>;
+	/** Opens the store that a pool names, else the server's own. */
+	readonly store: (selection: StoreSelection | undefined) => Promise<Store>;
 }
 
 /** Resolves one `client_auth`. Rejects with TrustError. */
@@ -52,6 +56,10 @@ export async function poolCertificates(pool: TrustPool, around: TrustSurrounding
 			return getCACertificates('system');
 		case 'combined':
 			return (await Promise.all(pool.of.map(part => poolCertificates(part, around)))).flat();
+		case 'storage': {
+			const store = await around.store(pool.storage as StoreSelection | undefined);
+			return (await Promise.all(pool.keys.map(key => storedCertificates(key, store)))).flat();
+		}
 		case 'http':
 			return (await Promise.all(pool.endpoints.map(fetched))).flat();
 		case 'pki_root':
@@ -82,6 +90,21 @@ async function certificatesOfFile(path: string): Promise<string[]> {
 				? `\`${path}\` holds no certificate in PEM form.`
 				: `The file \`${path}\` cannot be read: the system says ${code}.`,
 		);
+	}
+}
+
+async function storedCertificates(key: string, store: Store): Promise<string[]> {
+	let value: Buffer | undefined;
+	try {
+		value = await store.read(key);
+	} catch (error) {
+		throw new TrustError(`\`${key}\` cannot be read from the store: ${(error as Error).message}`);
+	}
+	if (value === undefined) throw new TrustError(`The store ${store.description} has no \`${key}\` to trust.`);
+	try {
+		return certificatesIn(value.toString('latin1'));
+	} catch {
+		throw new TrustError(`\`${key}\` in the store holds no certificate in PEM form.`);
 	}
 }
 

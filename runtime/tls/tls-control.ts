@@ -8,6 +8,7 @@ import type { Settings } from '../../compiler/document/document.ts';
 import type { IssuerSettings } from '../../compiler/tls/certificate-plan.ts';
 import type { PlannedCertificates } from '../../compiler/tls/plan-tls.ts';
 import { type CertificateReadings, MOST_EXPIRY_SERIES } from '../certificates/certificate-metrics.ts';
+import type { StoreSelection } from '../storage/open-store.ts';
 import type { LogLevel } from '../threads/messages.ts';
 import type { TlsProvided, TlsWanted } from '../upstreams/transports/tls-provision.ts';
 import type {
@@ -20,7 +21,7 @@ import type {
 	PublishedCertificate,
 } from './certificate-feed.ts';
 import { CertificateFiles } from './certificate-files.ts';
-import { clientTrust, poolCertificates } from './client-trust.ts';
+import { clientTrust, poolCertificates, type TrustSurroundings } from './client-trust.ts';
 import { SESSION_LIFE } from './handshake-settings.ts';
 import { TicketKeys } from './ticket-keys.ts';
 import type { ClientTrust, TlsUpdate } from './tls-update.ts';
@@ -64,6 +65,8 @@ export class TlsControl implements CertificateSink {
 	#challenges = 0;
 	#trust: readonly ClientTrust[] = [];
 	#nextTrust: readonly ClientTrust[] = [];
+	/** The server's own store, as the document says. */
+	#storage: StoreSelection | undefined;
 	readonly #ticketKeys = new TicketKeys();
 	#rotation: NodeJS.Timeout | undefined;
 	#manager: Promise<CertificateManager> | undefined;
@@ -128,7 +131,8 @@ export class TlsControl implements CertificateSink {
 		// Too early rather than too late: the first client may come with the flip.
 		if (this.#nextOnDemand) this.#around.tell({ kind: 'on_demand', asked: true });
 		this.#nextSharing = managed?.policies.some(({ issuers }) => issuers.some(sharesChallenges)) ?? false;
-		const around = { workingDirectory: this.#around.workingDirectory, manager: () => this.#startManager() };
+		this.#storage = settings.storage as StoreSelection | undefined;
+		const around = this.#trustSurroundings;
 		const trust = (planned?.client_auth ?? []).map(auth => clientTrust(auth, around));
 		this.#nextTrust = await Promise.all(trust);
 		// What is served and what will be, until it is one or the other.
@@ -136,9 +140,20 @@ export class TlsControl implements CertificateSink {
 		if (both.size > 0) this.#around.tell({ kind: 'trust', trust: [...both.values()] });
 	}
 
+	get #trustSurroundings(): TrustSurroundings {
+		return {
+			workingDirectory: this.#around.workingDirectory,
+			manager: () => this.#startManager(),
+			store: async selection => {
+				const { openStore } = await import('../storage/open-store.ts');
+				return openStore(selection ?? this.#storage, this.#around);
+			},
+		};
+	}
+
 	/** What TLS to upstreams needs and no file holds. Never rejects. */
 	async provideUpstreams({ pools, certificate: name }: TlsWanted): Promise<TlsProvided> {
-		const around = { workingDirectory: this.#around.workingDirectory, manager: () => this.#startManager() };
+		const around = this.#trustSurroundings;
 		try {
 			const authorities = (await Promise.all(pools.map(pool => poolCertificates(pool, around)))).flat();
 			const own = name === undefined ? undefined : ((await this.#certificateFor(name)) ?? null);

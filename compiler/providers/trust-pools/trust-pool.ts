@@ -4,6 +4,8 @@ import { resolve } from 'node:path';
 import type { Schema } from '../../directives/directive.ts';
 import type { LowerContext, Subdirective } from '../../lower/lower-context.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
+import { STORE, storeById, stores } from '../stores/index.ts';
+import type { StoreSettings } from '../stores/store-module.ts';
 
 /** A pool as documents have it. */
 export type TrustPool =
@@ -15,12 +17,14 @@ export type TrustPool =
 	| { readonly source: 'system' }
 	/** Roots, or intermediates, of internal authorities. */
 	| { readonly source: 'pki_root' | 'pki_intermediate'; readonly authorities: readonly string[] }
+	/** PEM under these keys of a store, the server's own if left out. */
+	| { readonly source: 'storage'; readonly keys: readonly string[]; readonly storage?: StoreSettings }
 	/** PEM from these addresses, fetched when the configuration is loaded. */
 	| { readonly source: 'http'; readonly endpoints: readonly string[] }
 	/** All of several. */
 	| { readonly source: 'combined'; readonly of: readonly TrustPool[] };
 
-const SOURCES = ['inline', 'file', 'system', 'pki_root', 'pki_intermediate', 'http', 'combined'] as const;
+const SOURCES = ['inline', 'file', 'system', 'pki_root', 'pki_intermediate', 'storage', 'http', 'combined'] as const;
 const TEXTS: Schema = { type: 'array', items: { type: 'string' } };
 
 /** Schema of a pool, by itself: `combined` holds pools of the same schema, two levels deep at most. */
@@ -35,6 +39,7 @@ function poolSchema(depth: number): Schema {
 		variant('pki_intermediate', { authorities: { ...TEXTS, description: 'Ids of internal authorities.' } }, [
 			'authorities',
 		]),
+		variant('storage', { keys: { ...TEXTS, description: 'Keys of PEM in the store.' }, storage: STORE }, ['keys']),
 		variant('http', { endpoints: { ...TEXTS, description: 'URLs of PEM.' } }, ['endpoints']),
 	];
 	if (depth > 0)
@@ -69,12 +74,6 @@ export function lowerTrustPool(args: readonly Word[], line: Line, cx: LowerConte
 		cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'trust_pool <source> …');
 		return undefined;
 	}
-	if (name.text === 'storage') {
-		cx.problem('error', 'tls/unavailable', name.span, 'A trust pool from a store is not part of this build.', {
-			hint: 'Name the files with `trust_pool file`, or an authority with `pki_root`.',
-		});
-		return undefined;
-	}
 	const source = cx.oneOf(name, SOURCES, 'source of trusted certificates');
 	switch (source) {
 		case undefined:
@@ -95,6 +94,8 @@ export function lowerTrustPool(args: readonly Word[], line: Line, cx: LowerConte
 			const authorities = gather(rest, line, cx, 'authority', true).map(word => word.text);
 			return { source, authorities: authorities.length > 0 ? authorities : ['local'] };
 		}
+		case 'storage':
+			return lowerStored(rest, line, cx);
 		case 'http':
 			return {
 				source,
@@ -103,6 +104,29 @@ export function lowerTrustPool(args: readonly Word[], line: Line, cx: LowerConte
 		case 'combined':
 			return lowerCombined(rest, line, cx, depth);
 	}
+}
+
+function lowerStored(rest: readonly Word[], line: Line, cx: LowerContext): TrustPool {
+	let storage: StoreSettings | undefined;
+	const words = gather(rest, line, cx, 'keys', false, [], {
+		storage: ([name, ...args], at) => {
+			if (!name) {
+				cx.count(at, [], 1, 2, 'storage <store> [<argument>…]');
+				return;
+			}
+			const known = stores.map(({ id }) => id);
+			const module = storeById(cx.oneOf(name, known, 'store') ?? '');
+			if (module) storage = { store: module.id, ...module.lower(args, at, cx) };
+		},
+	});
+	const keys = words.flatMap(word => {
+		if (/^(?!\.{0,2}(\/|$))[^/]+(\/(?!\.{0,2}(\/|$))[^/]+)*$/.test(word.text)) return [word.text];
+		cx.problem('error', 'tls/store-key', word.span, `\`${word.text}\` cannot be a key of a store.`, {
+			hint: 'Keys look like paths without a leading slash: `pki/authorities/local/root.crt`.',
+		});
+		return [];
+	});
+	return { source: 'storage', keys, ...(storage ? { storage } : {}) };
 }
 
 function lowerCombined(rest: readonly Word[], line: Line, cx: LowerContext, depth: number): TrustPool | undefined {
@@ -133,9 +157,11 @@ function gather(
 	word: string,
 	mayBeEmpty = false,
 	unavailable: readonly string[] = [],
+	others: { readonly [name: string]: Subdirective } = {},
 ): Word[] {
 	const words = [...args];
 	const known: { [name: string]: Subdirective } = {
+		...others,
 		[word]: (more, at) => {
 			if (cx.count(at, more, 1, Number.POSITIVE_INFINITY, `${word} <value>…`)) words.push(...more);
 		},

@@ -34,6 +34,7 @@ function fetchedPools(pool: TrustPool): readonly TrustPool[] {
 	switch (pool.source) {
 		case 'pki_root':
 		case 'pki_intermediate':
+		case 'storage':
 		case 'http':
 			return [pool];
 		case 'combined':

@@ -219,6 +219,12 @@ https('files are read and checked: certificates, keys, pools', () => {
 	assert.equal(pool('ca.pem'), []);
 	assert.equal(pool('nonsense.pem'), ['tls/malformed-certificate']);
 	assert.equal(pool('gone.pem'), ['tls/unreadable-file']);
+	const stored = (words: string) =>
+		site(`wild.pem wild.key {\n\t\tclient_auth {\n\t\t\ttrust_pool storage ${words}\n\t\t}\n\t}`);
+	assert.equal(stored('trust/ca.pem'), []);
+	assert.equal(stored('{\n\t\t\t\tkeys a b/c\n\t\t\t\tstorage file_system store\n\t\t\t}'), []);
+	assert.equal(stored('/etc/passwd ../x a//b a/./b'), Array(4).fill('tls/store-key'));
+	assert.equal(stored(''), ['arguments/too-few']);
 });
 
 https(

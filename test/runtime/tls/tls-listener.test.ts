@@ -51,6 +51,10 @@ const bundles = path.join(folder, 'bundles/deep');
 mkdirSync(bundles, { recursive: true });
 const bundle = await authority.issue({ names: ['bundle.test'] });
 writeFileSync(path.join(bundles, 'one.pem'), bundle.certificate + bundle.key);
+const stored = keep('stored', await authority.issue({ names: ['stored.test'] }));
+const store = path.join(folder, 'store');
+mkdirSync(path.join(store, 'trust'), { recursive: true });
+writeFileSync(path.join(store, 'trust/ca.pem'), authority.pem, { mode: 0o600 });
 const all = keep('all', await authority.issue({ names: ['*.auth.test'] }));
 
 const log = keptLog();
@@ -68,6 +72,13 @@ tls.before(async () => {
 		site('bundle.test', 'from a bundle', { load: [path.join(folder, 'bundles')] }),
 		site('*.auth.test', 'secret', { certificates: [all], client_auth: auth }),
 		site('public.auth.test', 'public'),
+		site('stored.test', 'by the store', {
+			certificates: [stored],
+			client_auth: {
+				mode: 'require_and_verify',
+				trust_pool: { source: 'storage', keys: ['trust/ca.pem'], storage: { store: 'file_system', root: store } },
+			},
+		}),
 	];
 	const servers = [{ strict_sni_host: false }];
 	server = await startRuntime({
@@ -151,6 +162,33 @@ tls('a site beside a wildcard that wants client certificates does not want them,
 	const { session } = await tlsGet(port, { servername: 'public.auth.test', maxVersion: 'TLSv1.2' });
 	const base = { servername: 'private.auth.test', maxVersion: 'TLSv1.2', session: session! } as const;
 	assert.match(await tlsFailure(port, base), /^(?!answered)/);
+});
+
+tls('authorities of clients may be kept in a store; a key that is not there is an error of the load', async () => {
+	const { certificate: cert, key } = await authority.issue({ names: ['client.test'] });
+	assert.is((await tlsGet(port, { servername: 'stored.test', cert, key })).body, 'by the store');
+	assert.match(await tlsFailure(port, { servername: 'stored.test' }), /^(?!answered)/);
+	const stranger = await (await TestAuthority.make()).issue({ names: ['client.test'] });
+	const refused = await tlsFailure(port, { servername: 'stored.test', cert: stranger.certificate, key: stranger.key });
+	assert.match(refused, /^(?!answered)/);
+	const pool = { source: 'storage', keys: ['trust/gone.pem'], storage: { store: 'file_system', root: store } } as const;
+	const [one = 0] = await freePorts(1);
+	const gone = site('stored.test', '', {
+		certificates: [stored],
+		client_auth: { mode: 'require_and_verify', trust_pool: pool },
+	});
+	const input = json({
+		settings: { auto_https: ['off'] },
+		sites: [{ ...gone, addresses: [`https://stored.test:${one}`] }],
+	});
+	const failed = await startRuntime({ input, threads: 1, writers: { stdout: keptLog(), stderr: keptLog() } }).then(
+		started => {
+			started.kill();
+			return 'started';
+		},
+		(error: unknown) => JSON.stringify(error, Object.getOwnPropertyNames(error)),
+	);
+	assert.match(failed, /has no `trust\/gone\.pem` to trust/);
 });
 
 tls('metrics and access entries tell of handshakes', async () => {
