@@ -24,7 +24,6 @@ import {
 } from './client-head.ts';
 import { type RequestBodyOwner, RequestBodyWriter, writeWhole } from './client-request-body.ts';
 import { decodeChunks, responseDecoder, responseOf, WholeBodies } from './client-response.ts';
-import { ownedCopy } from './owned-copy.ts';
 import { LARGE_PIECE } from './piece-memory.ts';
 import { RememberedHead } from './remembered-heads.ts';
 import { UpgradedStream } from './upgraded-stream.ts';
@@ -216,7 +215,7 @@ export class ClientConnection
 					break;
 				case 'upgraded':
 					// The stream asks for more by resuming the socket.
-					return this.#stream!.receive(ownedCopy(bytes, 0, count));
+					return this.#stream!.receive(bytes, 0, count);
 				case 'idle':
 					// A response that nobody asked for, such as 408 on an idle connection: it must not answer the next request.
 					this.#drop();
@@ -303,7 +302,7 @@ export class ClientConnection
 				this.#clock.stop();
 				const stream = new UpgradedStream(this.#socket);
 				this.#stream = stream;
-				if (start < end) stream.receive(ownedCopy(data, start, end));
+				if (start < end) stream.receive(data, start, end);
 				this.#tell(call, { ...responseOf(head, null), upgraded: stream });
 				return;
 			}

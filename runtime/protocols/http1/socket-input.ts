@@ -5,7 +5,6 @@ import type { ClientSocket } from '../client-socket.ts';
 import { DirectSocket, isDirect, type SocketHolder } from '../direct-socket.ts';
 import type { SocketRelay } from '../socket-relay.ts';
 import { BlockReader, type BlockTaker } from './block-reader.ts';
-import { ownedCopy } from './owned-copy.ts';
 import type { PieceMemory } from './piece-memory.ts';
 import { UpgradedStream } from './upgraded-stream.ts';
 
@@ -136,7 +135,7 @@ export class SocketInput implements SocketHolder, BlockTaker {
 			const stream = new UpgradedStream(socket);
 			stream.pause();
 			this.#upgraded = stream;
-			if (rest) stream.receive(ownedCopy(rest, 0, rest.length));
+			if (rest) stream.receive(rest, 0, rest.length);
 			return stream;
 		}
 		socket.off('data', this.#onData!);
@@ -148,12 +147,11 @@ export class SocketInput implements SocketHolder, BlockTaker {
 	received(count: number): void {
 		if (this.#less) this.readInto(undefined);
 		const block = this.#block;
-		const bytes = block === undefined ? this.#memory!.first(count) : block.subarray(0, count);
 		if (this.#upgraded === undefined) {
 			this.#receiving = true;
-			this.sink.data(bytes);
+			this.sink.data(block === undefined ? this.#memory!.first(count) : block.subarray(0, count));
 			this.#receiving = false;
-		} else if (!this.#upgraded.receive(ownedCopy(bytes, 0, count))) this.socket.pause();
+		} else if (!this.#upgraded.receive(block ?? this.#memory!.buffer, 0, count)) this.socket.pause();
 	}
 
 	/** BlockTaker */

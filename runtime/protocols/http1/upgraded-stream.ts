@@ -3,6 +3,8 @@ import { Duplex } from 'node:stream';
 import type { JoinableStream } from '../../../compiler/exchange/joinable-stream.ts';
 import type { ClientSocket } from '../client-socket.ts';
 import { type OutputOwner, SocketOutput } from '../socket-output.ts';
+import { TEXT_LIMIT } from './limits.ts';
+import { ownedCopy } from './owned-copy.ts';
 
 /** A Duplex over a socket that is no stream itself. Half-closes both ways. */
 export class UpgradedStream extends Duplex implements JoinableStream, OutputOwner {
@@ -22,11 +24,14 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 		this.on('error', ignore);
 	}
 
-	/** Bytes from the peer, the stream's from now on; false when the socket should not be read until it is resumed. */
-	receive(bytes: Uint8Array): boolean {
+	/**
+	 * Bytes from the peer, from `start` up to but not including `end`, the caller's again when this returns; false when the
+	 * socket should not be read until it is resumed.
+	 */
+	receive(bytes: Buffer, start: number, end: number): boolean {
 		const peer = this.#peer;
-		if (peer !== undefined) return peer.#pass(bytes);
-		return this.destroyed || this.push(bytes);
+		if (peer !== undefined) return peer.#pass(bytes, start, end);
+		return this.destroyed || this.push(ownedCopy(bytes, start, end));
 	}
 
 	/** The peer has ended its side. */
@@ -67,10 +72,12 @@ export class UpgradedStream extends Duplex implements JoinableStream, OutputOwne
 	}
 
 	/** Writes bytes of the peer's; false when the peer should not be read for now. */
-	#pass(bytes: Uint8Array): boolean {
+	#pass(bytes: Buffer, start: number, end: number): boolean {
 		const output = this.#output!;
 		if (this.destroyed) return true;
-		output.bytes(bytes);
+		// A message is mostly short: as text it costs no memory outside of the heap.
+		if (end - start <= TEXT_LIMIT) output.text(bytes.toString('latin1', start, end));
+		else output.bytes(ownedCopy(bytes, start, end));
 		this.#full = output.needsDrain;
 		return !this.#full;
 	}
