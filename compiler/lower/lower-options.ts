@@ -6,7 +6,7 @@ import { didYouMean } from './did-you-mean.ts';
 import { DEFAULT_ORDER, moveDirective } from './directive-order.ts';
 import type { Lowering } from './lowering.ts';
 import type { Registry } from './registry.ts';
-import { UNAVAILABLE_OPTIONS, unavailableMessage } from './unavailable.ts';
+import { UNAVAILABLE_OPTIONS, unavailableHint, unavailableMessage } from './unavailable.ts';
 
 /** Options that may stand several times and add up. */
 const ACCUMULATING: ReadonlySet<string> = new Set(['log', 'servers', 'default_bind', 'order', 'pki', 'cert_issuer']);
@@ -45,7 +45,7 @@ export function lowerOptions(lowering: Lowering, block: Block | undefined, setti
 function reportUnknownOption(lowering: Lowering, line: Line, registry: Registry): void {
 	const { text, span } = line.words[0]!;
 	if (UNAVAILABLE_OPTIONS.has(text)) {
-		lowering.problem('error', 'option/unavailable', span, unavailableMessage(text));
+		lowering.problem('error', 'option/unavailable', span, unavailableMessage(text), { hint: unavailableHint(text) });
 		return;
 	}
 	const message =

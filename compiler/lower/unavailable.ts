@@ -10,3 +10,9 @@ export const UNAVAILABLE_SERVER_OPTIONS: ReadonlySet<string> = new Set(['packet_
 export function unavailableMessage(word: string): string {
 	return `\`${word}\` is not part of this build yet.`;
 }
+
+/** Why, or what to do instead; undefined where there is nothing to say. */
+export function unavailableHint(word: string): string | undefined {
+	if (word !== 'ech') return undefined;
+	return 'The TLS of Node cannot decrypt a ClientHello: leave the option out. Names of sites stay readable on the wire.';
+}

@@ -63,7 +63,7 @@ export const tls: SiteDirective = {
 		'its key), `issuer`, `ca`, `ca_root`, `eab`, `dns` and the words that go with it, `key_type`, `on_demand`,',
 		'`reuse_private_keys`, `get_certificate http <url>`, `renewal_window_ratio`, `insecure_secrets_log <file>` and `client_auth`',
 		'with `mode request | require | verify_if_given | require_and_verify`, `trust_pool inline | file | system | pki_root |',
-		'pki_intermediate | http | combined` and `verifier leaf file | folder | pem`.',
+		'pki_intermediate | storage | http | combined` and `verifier leaf file | folder | pem`.',
 		'',
 		'Asking for client certificates makes the host of every request be checked against the name of the handshake.',
 	].join('\n'),
