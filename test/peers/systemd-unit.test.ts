@@ -1,10 +1,11 @@
 /** The systemd unit before systemd's own eyes. */
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { ROOT, temporaryFolder } from '../harness.ts';
+import { freePorts, ROOT, SVC, temporaryFolder, waitForPort } from '../harness.ts';
 
 const folder = temporaryFolder();
 const unit = path.join(folder, 'svc.service');
@@ -26,6 +27,22 @@ systemd('finds little exposed', () => {
 	const args = ['security', '--offline=true', '--no-pager', '--threshold=25', unit];
 	const result = spawnSync('systemd-analyze', args, { encoding: 'utf8' });
 	assert.is(result.status, 0, result.stdout + result.stderr);
+});
+
+systemd('passes a socket by its name, and the first connection waits for the server', async () => {
+	const [port] = (await freePorts(1)) as [number];
+	const file = path.join(folder, 'Configfile');
+	writeFileSync(file, '{\n\tadmin off\n}\nhttp:// {\n\tbind fd/web\n\trespond "passed"\n}\n');
+	const args = ['--listen', `127.0.0.1:${port}`, '--fdname=web', SVC, 'run', '--config', file];
+	const child = spawn('systemd-socket-activate', args, { stdio: 'ignore' });
+	try {
+		await waitForPort(port);
+		assert.is(await (await fetch(`http://127.0.0.1:${port}/`)).text(), 'passed');
+	} finally {
+		// The server has taken the place of the program that listened for it.
+		child.kill('SIGTERM');
+		await once(child, 'close');
+	}
 });
 
 systemd.run();
