@@ -1,0 +1,139 @@
+/**
+ * Processor time that a request costs in our own code: engine, site table and handler over connections that are memory. What
+ * a server's row shows beyond it is the system's and Node's. Heads repeat, differ in their paths, or differ and bear a
+ * browser's fields.
+ *
+ * Usage: node test/bench/engine-alone.ts [requests a round]
+ */
+import { buildSite } from '../../compiler/codegen/build-site.ts';
+import { NO_FACTS } from '../../compiler/codegen/placeholders/index.ts';
+import { SiteTable } from '../../compiler/codegen/site-table.ts';
+import { Generation, Generations } from '../../runtime/generation.ts';
+import { LeaseRegistry } from '../../runtime/leases.ts';
+import { ROW_SLOTS } from '../../runtime/metrics/counter-row.ts';
+import { DirectSocket, type StreamHandle } from '../../runtime/protocols/direct-socket.ts';
+import { createHttp1Server } from '../../runtime/protocols/http1/http1-server.ts';
+import { DEFAULT_LIMITS } from '../../runtime/protocols/http1/limits.ts';
+import { RequestHost } from '../../runtime/request-host.ts';
+import { CONTROL_GENERATION, CONTROL_SLOTS } from '../../runtime/threads/messages.ts';
+import { ThreadTls } from '../../runtime/tls/thread-tls.ts';
+import { NO_LEASES } from '../compiler/fake-exchange.ts';
+import { median } from './measure.ts';
+
+const CONNECTIONS = 64;
+const HEADS = 4096;
+const ROUNDS = 7;
+
+const BROWSER = [
+	'User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0',
+	'Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8',
+	'Accept-Language: en-US,en;q=0.5',
+	'Accept-Encoding: gzip, deflate, br, zstd',
+	'',
+].join('\r\n');
+
+/** A connection that takes everything at once. */
+class MemoryHandle {
+	onread: StreamHandle['onread'] = () => undefined;
+	readonly writeQueueSize = 0;
+	memory: Uint8Array = new Uint8Array(0);
+	written = 0;
+
+	useUserBuffer(memory: Uint8Array): void {
+		this.memory = memory;
+	}
+
+	readStart(): number {
+		return 0;
+	}
+
+	readStop(): number {
+		return 0;
+	}
+
+	writeLatin1String(_request: null, text: string): number {
+		this.written += text.length;
+		return 0;
+	}
+
+	writeBuffer(): number {
+		return 0;
+	}
+
+	writev(): number {
+		return 0;
+	}
+
+	shutdown(): number {
+		return 0;
+	}
+
+	close(): void {}
+
+	getpeername(name: { address?: string; port?: number }): number {
+		name.address = '192.0.2.1';
+		name.port = 1;
+		return 0;
+	}
+}
+
+/** A listener with one site that answers 14 bytes, and connections to it. */
+function connections(): { readonly handle: MemoryHandle; readonly socket: DirectSocket }[] {
+	const control = new Int32Array(new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT));
+	const generations = new Generations(control, new LeaseRegistry());
+	const built = buildSite(
+		{ addresses: ['http://127.0.0.1:8080'], pipeline: [{ handler: 'respond', body: 'Hello, world!\n' }] },
+		0,
+		{ settings: {}, upstreams: {}, routes: {}, leases: NO_LEASES, facts: NO_FACTS },
+	);
+	const table = new SiteTable([{ site: 0, hosts: ['127.0.0.1'], paths: [] }]);
+	generations.hold(new Generation(1, [{ built, leases: [] }], new Map([['here', { table, hosts: undefined }]]), []));
+	control[CONTROL_GENERATION] = 1;
+	const host = new RequestHost('here', {
+		generations,
+		row: new Float64Array(new SharedArrayBuffer(ROW_SLOTS * Float64Array.BYTES_PER_ELEMENT)),
+		limits: DEFAULT_LIMITS,
+		tls: new ThreadTls(() => {}),
+		draining: false,
+		debug: false,
+		log() {},
+		connectionEnded() {},
+	});
+	const server = createHttp1Server(host);
+	return Array.from({ length: CONNECTIONS }, () => {
+		const handle = new MemoryHandle();
+		const socket = new DirectSocket(handle as unknown as StreamHandle);
+		server.accept(socket, 'http', undefined);
+		return { handle, socket };
+	});
+}
+
+const count = Number(process.argv[2] ?? 200_000);
+const open = connections();
+const shapes: { readonly [name: string]: (index: number) => string } = {
+	'heads that repeat': () => 'GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n',
+	'heads that differ': index => `GET /page/${index * 7919} HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n`,
+	'the same with fields of a browser': index =>
+		`GET /page/${index * 7919} HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n${BROWSER}\r\n`,
+};
+for (const [name, text] of Object.entries(shapes)) {
+	const heads = Array.from({ length: HEADS }, (_, index) => Buffer.from(text(index), 'latin1'));
+	const run = (): number => {
+		const before = process.cpuUsage();
+		for (let i = 0; i < count; i++) {
+			const { handle, socket } = open[i % CONNECTIONS]!;
+			const head = heads[(i * 31) % HEADS]!;
+			handle.memory.set(head);
+			socket.read(head.length);
+		}
+		const { user, system } = process.cpuUsage(before);
+		return ((user + system) * 1000) / count;
+	};
+	// Code is compiled meanwhile.
+	run();
+	run();
+	const rounds = Array.from({ length: ROUNDS }, run);
+	console.log(`${name}: ${Math.round(median(rounds))} ns a request (${Math.round(Math.min(...rounds))} at least)`);
+}
+if (open.some(({ handle }) => handle.written === 0)) throw new Error('a connection was not answered');
+process.exit();
