@@ -48,8 +48,10 @@ export const log: SiteDirective = {
 		'`hash`, `ip_mask`, `query`, `cookie`, `set_cookie`, `regexp` and `multi_regexp`; letter case of names does not count.',
 		'`append` adds fields, `journald` the priority of syslog. Values of `Cookie`, `Set-Cookie`, `Authorization`,',
 		'`Proxy-Authorization` and of fields whose names hold api-key, token, secret or password are not written, unless the',
-		'option `log_credentials` of `servers` asks for them. An entry names the `handler` that answered, and the `uuid` of the',
-		'request where its configuration uses `{http.request.uuid}`.',
+		'option `log_credentials` of `servers` asks for them. An entry names the `handler` that answered or failed, `at`',
+		'tells where its directive stands (`Configfile:12`; the JSON pointer of the step where the configuration came as JSON,',
+		'or was changed through `/config`), and `uuid` is there where the configuration uses `{http.request.uuid}`. The fields',
+		'of the request are shown as they came.',
 	].join('\n'),
 	lower: ({ line, args }, site, cx) => {
 		cx.count(line, args, 0, 1, log.usage);
