@@ -141,19 +141,21 @@ test('a client certificate is shown', async () => {
 	assert.match(await get(not), /^502 /);
 });
 
-test('a client certificate that the library refuses is an error of each request, and no more', async () => {
-	const key = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey;
+test('a client certificate that the library refuses, and that came after the load, is an error of each request, and no more', async () => {
 	const day = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 86_400_000) };
-	writeFileSync(path.join(folder, 'weak.crt'), certificatePem(issueCertificate({ commonName: 'weak', key, ...day })));
-	writeFileSync(path.join(folder, 'weak.key'), keyPem(key));
+	const write = (modulusLength: number): void => {
+		const key = generateKeyPairSync('rsa', { modulusLength }).privateKey;
+		writeFileSync(path.join(folder, 'weak.crt'), certificatePem(issueCertificate({ commonName: 'weak', key, ...day })));
+		writeFileSync(path.join(folder, 'weak.key'), keyPem(key));
+	};
 	const port = await tellingServer(false);
-	for (const versions of ['', '\n versions 1.1', '\n versions 2']) {
-		const weak = await site(
-			`reverse_proxy https://localhost:${port} {\n transport http {\n dial_timeout 50ms\n tls_client_auth ${folder}/weak.crt ${folder}/weak.key${versions}\n }\n}`,
-		);
-		// A second request is not left waiting for what the first one began.
-		for (let i = 0; i < 2; i++) assert.match(await get(weak), /^502 /);
-	}
+	const line = (versions: string) =>
+		`reverse_proxy https://localhost:${port} {\n transport http {\n dial_timeout 50ms\n tls_client_auth ${folder}/weak.crt ${folder}/weak.key${versions}\n }\n}`;
+	write(2048);
+	const sites = await Promise.all(['', '\n versions 1.1', '\n versions 2'].map(versions => site(line(versions))));
+	write(1024);
+	// A second request is not left waiting for what the first one began.
+	for (const weak of sites) for (let i = 0; i < 2; i++) assert.match(await get(weak), /^502 /);
 	// Nor does a timer of the first end the process.
 	await new Promise(resolve => setTimeout(resolve, 100));
 });
