@@ -324,8 +324,13 @@ export class CacheMemory {
 		const { words } = this;
 		const last = words[WORD.freshEntry]!;
 		for (let entry = 1; entry <= last; entry++) if (this.#isPinned(this.at(entry))) return false;
-		for (let entry = 1; entry <= last; entry++)
-			if (words[this.at(entry) + ENTRY.file] !== 0) this.#closeFile(this.at(entry));
+		for (let entry = 1; entry <= last; entry++) {
+			const at = this.at(entry);
+			if (words[at + ENTRY.file] === 0) continue;
+			// Behind its blocks there is nothing any more.
+			Atomics.add(words, at + ENTRY.serial, 1);
+			this.#closeFile(at);
+		}
 		return true;
 	}
 
