@@ -189,7 +189,7 @@ export class RequestHost implements ProtocolHost {
 	/** A request that no site or handler answered is answered 200 with nothing. */
 	#answered(x: Exchange): void {
 		if (x.response.status === 0) x.response.status = 200;
-		if (this.observer) x.answeredAt = performance.now();
+		if (this.observer && !endsAtOnce(x)) x.answeredAt = performance.now();
 		if (x.error !== undefined) this.#logFailure(x, x.error.cause, true);
 	}
 
@@ -235,4 +235,13 @@ export class RequestHost implements ProtocolHost {
 	#observe(x: Exchange, generation: Generation): void {
 		this.observer!.ended(x, generation.tables.get(this.#key)?.hosts, x.answeredAt, x.error !== undefined);
 	}
+}
+
+/** Characters of a body that goes out with its head, in one write. */
+const SHORT_BODY = 4096;
+
+/** Whether the response has been given to the system as soon as it is there: no clock has to tell the one from the other. */
+function endsAtOnce({ response: { body }, upgraded, protocol }: Exchange): boolean {
+	if (upgraded !== undefined || protocol === 'HTTP/2.0') return false;
+	return body === null || (typeof body === 'string' && body.length <= SHORT_BODY);
 }

@@ -60,15 +60,17 @@ export class HttpObserver {
 		this.#inFlight.page[this.#inFlight.slot]!++;
 	}
 
-	/** `served`: the hosts that the configuration names; undefined unless per_host. `answeredAt` as of performance.now(). */
+	/** `served`: the hosts that the configuration names; undefined unless per_host. `answeredAt` as of performance.now(), 0 for an exchange that ended with its answer. */
 	ended(x: Exchange, served: ReadonlySet<string> | undefined, answeredAt: number, failed: boolean): void {
 		this.#inFlight.page[this.#inFlight.slot]!--;
 		const { series, codes } = this.#seriesOf(x, served);
 		series.requests.page[series.requests.slot]!++;
 		if (failed) series.errors.page[series.errors.slot]!++;
 		const now = performance.now();
-		observe(codes.duration, HTTP_FAMILIES.duration.buckets, (now - x.startedAt) / 1000);
-		observe(codes.responseDuration, HTTP_FAMILIES.responseDuration.buckets, (answeredAt - x.startedAt) / 1000);
+		const took = (now - x.startedAt) / 1000;
+		observe(codes.duration, HTTP_FAMILIES.duration.buckets, took);
+		const answered = answeredAt === 0 ? took : (answeredAt - x.startedAt) / 1000;
+		observe(codes.responseDuration, HTTP_FAMILIES.responseDuration.buckets, answered);
 		observe(codes.requestSize, HTTP_FAMILIES.requestSize.buckets, x.bytesReceived);
 		observe(codes.responseSize, HTTP_FAMILIES.responseSize.buckets, x.response.bytesSent);
 	}
