@@ -36,6 +36,7 @@ export class AccessLogger implements AccessLog {
 	readonly #sink: LineSink;
 	readonly #rank: number;
 	readonly #surroundings: AccessLogSurroundings;
+	readonly #clock = new WallClock();
 	readonly #requestFields = new HeaderFields();
 	readonly #responseFields = new HeaderFields();
 	readonly #peer = new LastText();
@@ -68,14 +69,15 @@ export class AccessLogger implements AccessLog {
 		if (LEVEL_RANK[level]! < this.#rank) return;
 		// An error without a route has been handled: by the handler that threw it.
 		const message = x.answeredBy === '' && x.error === undefined ? 'NOP' : 'handled request';
-		const now = Date.now();
+		const ended = performance.now();
+		const now = this.#clock.at(ended);
 		if (this.#sampler && !this.#sampler.takes(level, message, now)) return;
 		const { connection, bytesReceived: bytesRead } = x;
 		const { remoteAddress: peer, remotePort: port } = connection;
 		const asked = this.#asked(x, credentials);
 		const answered = this.#answered(x, credentials, at);
 		const user = userId(x);
-		const milliseconds = performance.now() - x.startedAt;
+		const milliseconds = ended - x.startedAt;
 		const template = this.#template;
 		const nanoseconds = Math.round(milliseconds * 1e6);
 		if (template?.becomes(level, message, peer, asked, bytesRead, user, answered, port, now, nanoseconds)) {
@@ -192,6 +194,24 @@ interface Answered {
 	readonly encoding: string;
 	readonly cache: string;
 	readonly text: string;
+}
+
+/** Milliseconds between looks at the wall clock. */
+const LOOK_INTERVAL = 20;
+
+/** The time of day by the clock that durations are measured with: one clock is read for each entry, not two. */
+class WallClock {
+	#offset = 0;
+	#looked = Number.NEGATIVE_INFINITY;
+
+	/** Milliseconds since 1970; `now` is of performance.now(). */
+	at(now: number): number {
+		if (now - this.#looked >= LOOK_INTERVAL) {
+			this.#looked = now;
+			this.#offset = Date.now() - now;
+		}
+		return Math.floor(now + this.#offset);
+	}
 }
 
 /** JSON of a text that is mostly the one before. */
