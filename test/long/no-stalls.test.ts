@@ -1,0 +1,162 @@
+/**
+ * Encoding and reading files never keep a thread from its other clients: no piece of that work takes 20 ms, and what is not in
+ * memory is waited for by the pool. Measured as processor time of the thread, to which what else a machine does adds little;
+ * how long whole turns of the loop are, with all clients in one, is printed beside it.
+ */
+import { spawnSync } from 'node:child_process';
+import { readdirSync, realpathSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type Body, type BodySource, isStream } from '../../compiler/exchange/body.ts';
+import type { Coding, OpenFile } from '../../compiler/exchange/leases.ts';
+import { ThreadCompressor } from '../../runtime/compression/thread-compressor.ts';
+import { createFileReader } from '../../runtime/files/file-reader.ts';
+import { temporaryFolder } from '../harness.ts';
+
+const CLIENTS = 16;
+const TURNS = 14;
+/** After so many pieces whoever writes a response gives others their turn. */
+const PIECES_A_TURN = 32;
+/** Milliseconds of one piece of work. */
+const MOST = 20;
+
+/** Bytes that are given to a level of {@link SLOW}: whole seconds of the pool's work otherwise. */
+const MOST_FOR_SLOW = 60_000;
+const SLOW = 11;
+const CODINGS: readonly Coding[] = [
+	{ name: 'gzip' },
+	{ name: 'gzip', level: 1 },
+	{ name: 'gzip', level: 9 },
+	{ name: 'br' },
+	{ name: 'br', level: 11 },
+	{ name: 'zstd' },
+	{ name: 'zstd', level: 19 },
+];
+
+const stalls = suite('no stalls');
+const root = realpathSync(temporaryFolder());
+const SIZES = { 'small.txt': 4000, 'middle.json': 60_000, 'large.txt': 1_500_000, 'huge.bin': 20_000_000 };
+
+/** Text that is neither all alike nor all random. */
+function content(length: number): Buffer {
+	if (length > 1_000_000) return Buffer.alloc(length, content(1_000_000));
+	const bytes = Buffer.alloc(length);
+	let state = length;
+	for (let i = 0; i < length; i++) {
+		state = (state * 48_271) % 2_147_483_647;
+		bytes[i] = state % 7 === 0 ? 97 + (state % 26) : 32 + ((i * i) % 64);
+	}
+	return bytes;
+}
+
+let longest = 0;
+
+/** Milliseconds of processor time of this thread so far. */
+function worked(): number {
+	const { user, system } = process.threadCpuUsage();
+	return (user + system) / 1000;
+}
+
+/** Does a piece of work that nothing can come between. */
+function step<T>(work: () => T): T {
+	const before = worked();
+	const result = work();
+	longest = Math.max(longest, worked() - before);
+	return result;
+}
+
+/** Pulls as the writers of responses do. */
+async function drain(body: Body): Promise<number> {
+	if (body === null) return 0;
+	if (!isStream(body)) return body.length;
+	let count = 0;
+	for (let pieces = 1; ; pieces++) {
+		const piece = await step(() => body.pull());
+		if (piece === null) return count;
+		count += piece.length;
+		if (pieces % PIECES_A_TURN === 0) await new Promise(resolve => setImmediate(resolve));
+	}
+}
+
+stalls.before(() => {
+	for (const [name, size] of Object.entries(SIZES)) writeFileSync(path.join(root, name), content(size));
+});
+
+stalls('files are read and encoded for many at once, in short pieces of work', async () => {
+	const reader = createFileReader();
+	const compressor = new ThreadCompressor();
+	const text = content(700_000);
+	let answers = 0;
+	async function client(number: number): Promise<void> {
+		for (let turn = number; turn < number + TURNS; turn++) {
+			const coding = CODINGS[turn % CODINGS.length]!;
+			const isSlow = (coding.level ?? 0) >= SLOW;
+			const name = Object.keys(SIZES)[(turn >> 2) % (isSlow ? 2 : 4)]!;
+			if (turn % 3 === 0) {
+				const options = { minimum: 500, flush: false, identity: undefined };
+				const bytes = text.subarray(0, 1000 + ((turn * 7919) % (isSlow ? MOST_FOR_SLOW : text.length - 1000)));
+				await drain((await step(() => compressor.encode(bytes, coding, options))).body);
+			} else {
+				const file = step(() => reader.open(root, `/${name}`, false)) as OpenFile;
+				const body = step(() => file.body(0, file.size));
+				if (turn % 3 === 1 || name === 'huge.bin' || body === null) await drain(body);
+				else {
+					const options = { minimum: 500, flush: false, identity: file };
+					await drain((await step(() => compressor.encode(body, coding, options))).body);
+				}
+			}
+			answers += 1;
+			await new Promise(resolve => setImmediate(resolve));
+		}
+	}
+	const turns: number[] = [];
+	let over = false;
+	const clients = Promise.all(Array.from({ length: CLIENTS }, (_, number) => client(number))).then(() => {
+		over = true;
+	});
+	// What starts them all is a turn of this test, not of a server.
+	while (answers < CLIENTS) await new Promise(resolve => setImmediate(resolve));
+	longest = 0;
+	let last = worked();
+	while (!over) {
+		await new Promise(resolve => setImmediate(resolve));
+		const now = worked();
+		turns.push(now - last);
+		last = now;
+	}
+	await clients;
+	turns.sort((a, b) => a - b);
+	const at = (share: number): string => turns[Math.floor((turns.length - 1) * share)]!.toFixed(2);
+	console.log(
+		`${answers} answers: longest piece of work ${longest.toFixed(2)} ms, longest turn ${at(1)} ms, p99 ${at(0.99)} ms`,
+	);
+	assert.is(answers, CLIENTS * TURNS);
+	assert.ok(longest < MOST, `${longest} ms`);
+});
+
+stalls('a large file that is on disk only is waited for by the pool', async () => {
+	const file = path.join(root, 'huge.bin');
+	// Writes back what is to be written, and has the system forget the pages.
+	const forget = ['if=/dev/null', `of=${file}`, 'conv=notrunc,fdatasync', 'oflag=nocache', 'count=0'];
+	if (spawnSync('dd', forget).status !== 0) return;
+	const before = readdirSync('/proc/self/fd').length;
+	const opened = createFileReader(false).open(root, '/huge.bin', false) as OpenFile;
+	const body = opened.body(0, opened.size) as BodySource;
+	let waited = 0;
+	let count = 0;
+	for (;;) {
+		const piece = body.pull();
+		if (piece instanceof Promise) waited += 1;
+		const bytes = await piece;
+		if (bytes === null) break;
+		assert.ok(bytes.length <= 128 * 1024, 'a bounded piece');
+		count += bytes.length;
+	}
+	assert.is(count, SIZES['huge.bin']);
+	console.log(`${waited} of ${Math.ceil(count / 131_072)} pieces were waited for by the pool`);
+	assert.ok(waited > 0);
+	assert.is(readdirSync('/proc/self/fd').length, before);
+});
+
+stalls.run();
