@@ -221,6 +221,25 @@ kept('memory is bounded, and every file is right whatever is forgotten', () => {
 	assert.ok(found <= 258, `${found} kept`);
 });
 
+kept('what comes often stays, however many others pass by', () => {
+	const hot = Array.from({ length: 10 }, (_, index) => `many/${index}`);
+	for (let times = 0; times < 20; times++) for (const name of hot) open(name).close();
+	for (let round = 0; round < 3; round++) {
+		for (let index = 10; index < 300; index++) {
+			const name = `many/${index}`;
+			assert.is(bytesOf(open(name))[64_999], index & 255);
+		}
+		for (const name of hot) assert.ok(isKept(name), `${name} in round ${round}`);
+	}
+});
+
+kept('what has become popular takes the place of what was', () => {
+	for (let times = 0; times < 3; times++) for (let index = 0; index < 300; index++) open(`many/${index}`).close();
+	const late = Array.from({ length: 10 }, (_, index) => `many/${index + 280}`);
+	for (let times = 0; times < 30; times++) for (const name of late) open(name).close();
+	for (const name of late) assert.ok(isKept(name), name);
+});
+
 kept('what no watch tells of is found by looking, within a second', async () => {
 	warm('deep/er/a');
 	assert.ok(isKept('deep/er/a'));

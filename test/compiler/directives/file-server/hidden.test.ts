@@ -1,7 +1,7 @@
 /** Patterns of hidden files. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { hides } from '../../../../compiler/directives/file-server/hidden.ts';
+import { canHide, hides } from '../../../../compiler/directives/file-server/hidden.ts';
 
 const patterns = suite('hidden files');
 const TABLE: readonly [pattern: string, path: string, hidden: boolean][] = [
@@ -43,8 +43,16 @@ const TABLE: readonly [pattern: string, path: string, hidden: boolean][] = [
 for (const [pattern, path, hidden] of TABLE) {
 	patterns(`${pattern} ${hidden ? 'hides' : 'shows'} ${path}`, () => {
 		assert.is(hides([pattern])(`/srv/root${path}`, path), hidden);
+		if (hidden) assert.ok(canHide([pattern], '/srv/root'));
 	});
 }
+patterns('what stands elsewhere can hide nothing below a folder', () => {
+	for (const pattern of ['/etc/Configfile', '/srv/root-not/a', '/srv/roo', '/srv/other/']) {
+		assert.not(canHide([pattern], '/srv/root'), pattern);
+		assert.ok(canHide([pattern], '/'), pattern);
+	}
+	assert.ok(canHide(['/etc/Configfile', '.git'], '/srv/root'));
+});
 patterns('any of several hides', () => {
 	const test = hides(['.git', '/srv/root/a']);
 	assert.ok(test('/srv/root/a', '/a'));

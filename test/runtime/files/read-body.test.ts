@@ -1,0 +1,60 @@
+/** Pages that small files are read into: one user at a time, whatever becomes of a body. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { FilePages, HEAD_ROOM } from '../../../runtime/files/file-pages.ts';
+import { ReadBody } from '../../../runtime/files/read-body.ts';
+
+const bodies = suite('bodies in pages');
+
+function filled(pages: FilePages, text: string): ReadBody {
+	const page = pages.take();
+	page.memory.write(text, HEAD_ROOM, 'latin1');
+	return new ReadBody(pages, page, text.length);
+}
+
+const text = (bytes: Uint8Array | null | undefined): string | undefined =>
+	bytes && Buffer.from(bytes).toString('latin1');
+
+bodies('given once, and the page is free for the next when more is asked for', () => {
+	const pages = new FilePages(100, undefined);
+	const one = filled(pages, 'one');
+	const first = one.pull()!;
+	assert.is(text(first), 'one');
+	const two = filled(pages, 'two');
+	assert.is(text(first), 'one', 'another page');
+	assert.is(one.pull(), null);
+	assert.is(one.pull(), null);
+	assert.is(pages.take().memory.buffer, first.buffer);
+	assert.is(text(two.pull()), 'two');
+});
+
+bodies('behind a head as one piece, where there is room and nothing was taken', () => {
+	const pages = new FilePages(100, undefined);
+	const body = filled(pages, 'body');
+	assert.is(body.behind('h'.repeat(HEAD_ROOM + 1)), undefined);
+	assert.is(text(body.behind('head\xff\r\n\r\n')), 'head\xff\r\n\r\nbody');
+	assert.is(body.behind('again'), undefined);
+	assert.is(body.pull(), null);
+	const pulled = filled(pages, 'pulled');
+	pulled.pull();
+	assert.is(pulled.behind('late'), undefined);
+	const whole = filled(pages, 'x');
+	assert.is(whole.behind('h'.repeat(HEAD_ROOM))?.length, HEAD_ROOM + 1);
+});
+
+bodies('what was cancelled while its bytes may still be on their way is nobody else’s page', () => {
+	const pages = new FilePages(100, undefined);
+	const sent = filled(pages, 'sent');
+	const bytes = sent.pull();
+	sent.cancel();
+	sent.cancel();
+	for (let turn = 0; turn < 6; turn++) filled(pages, 'else');
+	assert.is(text(bytes), 'sent');
+	assert.is(sent.pull(), null);
+	// Nothing was taken: the page is used again.
+	const unused = pages.take();
+	new ReadBody(pages, unused, 3).cancel();
+	assert.is(pages.take(), unused);
+});
+
+bodies.run();
