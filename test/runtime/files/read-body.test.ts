@@ -12,8 +12,9 @@ function filled(pages: FilePages, text: string): ReadBody {
 	return new ReadBody(pages, page, text.length);
 }
 
-const text = (bytes: Uint8Array | null | undefined): string | undefined =>
-	bytes && Buffer.from(bytes).toString('latin1');
+function text(bytes: Uint8Array | null | undefined): string | undefined {
+	return bytes ? Buffer.from(bytes).toString('latin1') : undefined;
+}
 
 bodies('given once, and the page is free for the next when more is asked for', () => {
 	const pages = new FilePages(100, undefined);
