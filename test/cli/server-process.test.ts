@@ -1,6 +1,7 @@
 /** `svc run` as a process: what it serves, what signals and the other commands do to it, and how it ends. */
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
 import { createServer, type Server } from 'node:net';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -305,6 +306,34 @@ clients('reload prints what the server refuses; a broken file does not keep stop
 	assert.is(broken.status, 1);
 	assert.match(broken.stderr, 'warning: Configfile is refused');
 	assert.match(broken.stderr, `error: The Admin API at 127.0.0.1:${nobody} cannot be reached`);
+});
+
+clients('reload reaches a server of an earlier release, which knows documents alone', async () => {
+	const [port, admin] = (await freePorts(2)) as [number, number];
+	const asked: string[] = [];
+	const earlier = createHttpServer((request, response) => {
+		asked.push(`${request.method} ${request.url} ${request.headers['content-type']}`);
+		let text = '';
+		request.on('data', chunk => {
+			text += chunk;
+		});
+		request.on('end', () => {
+			const isDocument = JSON.parse(text).sites !== undefined;
+			response.writeHead(isDocument ? 200 : 400);
+			response.end(isDocument ? '{"generation":7}' : '{"error":{"code":"invalid_config","message":"No sites."}}');
+		});
+	}).listen(admin, '127.0.0.1');
+	await once(earlier, 'listening');
+	const result = await runCommand(['reload', '--address', `127.0.0.1:${admin}`, '--confirm', '30s'], {
+		cwd: folderWith({ Configfile: site(port, 'one') }),
+	});
+	earlier.close();
+	assert.is(result.stderr, '');
+	assert.is(result.stdout, 'Configfile is being served (generation 7).\n');
+	assert.equal(asked, [
+		'POST /load?confirm=30s application/vnd.svc.placed+json',
+		'POST /load?confirm=30s application/json',
+	]);
 });
 
 clients('start returns when the server is ready; it serves in the background until stop', async () => {
