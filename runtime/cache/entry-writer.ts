@@ -72,9 +72,18 @@ export class EntryWriter implements CacheWriter {
 				this.#block = taken[next++]!;
 				this.#used = 0;
 			}
-			const size = Math.min(BLOCK - this.#used, bytes.byteLength - done);
-			blocks.write(this.#block, this.#used, bytes.subarray(done, done + size));
-			this.#used += size;
+			const left = bytes.byteLength - done;
+			const first = this.#block;
+			const from = this.#used;
+			let room = BLOCK - from;
+			// Blocks that stand side by side are written in one go.
+			while (room < left && taken[next] === this.#block + 1) {
+				this.#block = taken[next++]!;
+				room += BLOCK;
+			}
+			const size = Math.min(room, left);
+			blocks.write(first, from, size === bytes.byteLength ? bytes : bytes.subarray(done, done + size));
+			this.#used = BLOCK - (room - size);
 			done += size;
 		}
 		this.#size += bytes.byteLength;

@@ -1,7 +1,7 @@
 /** How the shared memory of one response cache is divided. Everything is Int32 but the blocks of data at its end. */
 
 /** Bytes of a block: bodies and heads are chains of them. */
-export const BLOCK = 1024;
+export const BLOCK = 512;
 
 /** Words at the beginning. */
 export const WORD = {
@@ -139,9 +139,9 @@ export function cacheLayout(ceiling: number, rows: number, disk: number = 0): Ca
 	const fixed = HEADER_WORDS + FETCHES * FETCH_WORDS + ALONE * ALONE_WORDS + INVALIDATIONS;
 	// A response is some KiB: most counts are 0.
 	const filterBytes = disk === 0 ? 0 : 2 ** Math.floor(Math.log2(Math.min(ceiling / 32, Math.max(4096, disk / 512))));
-	// An entry has a block for its head and most often some for its body; four tables are as long as there are buckets.
-	const bytesOfTwoBlocks = 2 * (BLOCK + 4) + entryWords * 4 + 4 * 4;
-	const entries = Math.max(16, Math.floor((ceiling - fixed * 4 - filterBytes) / bytesOfTwoBlocks));
+	// An entry has a block or two for its head and most often more for its body; four tables are as long as there are buckets.
+	const bytesOfFourBlocks = 4 * (BLOCK + 4) + entryWords * 4 + 4 * 4;
+	const entries = Math.max(16, Math.floor((ceiling - fixed * 4 - filterBytes) / bytesOfFourBlocks));
 	const buckets = 2 ** Math.floor(Math.log2(entries));
 	const fetchesAt = HEADER_WORDS;
 	const aloneAt = fetchesAt + FETCHES * FETCH_WORDS;
