@@ -1,0 +1,261 @@
+/** Clients that break the rules of TLS before, during and after the handshake: each ends itself, and nothing else. */
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { readdirSync, readlinkSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import { connect, createServer as createTcpServer } from 'node:net';
+import path from 'node:path';
+import { connect as connectTls } from 'node:tls';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { TestAuthority } from '../certificates.ts';
+import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
+import { CLOSE_NOTIFY, RECORD, type SealedClient, sealedClient } from './sealed-client.ts';
+
+const hostile = suite('hostile TLS clients');
+
+const NAME = 'example.test';
+const FILE = randomBytes(2_000_000);
+const wait = (milliseconds: number): Promise<void> => new Promise(resolve => setTimeout(resolve, milliseconds));
+const get = (target: string): string => `GET ${target} HTTP/1.1\r\nHost: ${NAME}\r\n\r\n`;
+
+let upstream: Server;
+let server: ServerProcess;
+let port: number;
+let hello: Buffer;
+
+hostile.before(async () => {
+	upstream = createServer((request, response) => {
+		request.on('error', () => {});
+		if (request.url === '/endless') response.write(Buffer.alloc(1_000_000));
+		else request.resume().on('end', () => response.end('whole'));
+	});
+	upstream.listen(0, '127.0.0.1');
+	await once(upstream, 'listening');
+	const { port: upstreamPort } = upstream.address() as { port: number };
+	const [httpsPort, httpPort] = (await freePorts(2)) as [number, number];
+	port = httpsPort;
+	const folder = temporaryFolder();
+	const { certificate, key } = await (await TestAuthority.make()).issue({ names: [NAME] });
+	writeFileSync(path.join(folder, 'site.pem'), certificate);
+	writeFileSync(path.join(folder, 'site.key'), key);
+	writeFileSync(path.join(folder, 'file.bin'), FILE);
+	writeFileSync(
+		path.join(folder, 'Configfile'),
+		`{
+	admin off
+	http_port ${httpPort}
+	https_port ${httpsPort}
+	threads 1
+}
+${NAME} {
+	tls site.pem site.key
+	when path /up/* {
+		uri strip_prefix /up
+		reverse_proxy 127.0.0.1:${upstreamPort}
+	}
+	when path /hello {
+		respond "hello"
+	}
+	root .
+	file_server
+}
+`,
+	);
+	server = await serve([], port, { cwd: folder });
+	hello = await clientHello();
+});
+
+hostile.after(async () => {
+	await server?.stop();
+	upstream.closeAllConnections();
+	upstream.close();
+});
+
+/** What a client says first. */
+async function clientHello(): Promise<Buffer> {
+	const listener = createTcpServer();
+	listener.listen(0, '127.0.0.1');
+	await once(listener, 'listening');
+	const { port: at } = listener.address() as { port: number };
+	const client = connectTls({ port: at, host: '127.0.0.1', servername: NAME }).on('error', () => {});
+	const [socket] = await once(listener, 'connection');
+	const [bytes] = (await once(socket, 'data')) as [Buffer];
+	client.destroy();
+	socket.destroy();
+	listener.close();
+	return bytes;
+}
+
+async function until(holds: () => boolean, milliseconds: number): Promise<boolean> {
+	for (const end = performance.now() + milliseconds; !holds(); await wait(5)) {
+		if (performance.now() > end) return false;
+	}
+	return true;
+}
+
+/** Sockets that the server has open; 0 where that cannot be seen. */
+function sockets(): number {
+	const folder = `/proc/${server.child.pid}/fd`;
+	try {
+		return readdirSync(folder).filter(name => {
+			try {
+				return readlinkSync(`${folder}/${name}`).startsWith('socket:');
+			} catch {
+				return false;
+			}
+		}).length;
+	} catch {
+		return 0;
+	}
+}
+
+async function stillServes(): Promise<void> {
+	const client = await sealedClient(port, NAME);
+	client.raw.write(client.seal(RECORD.data, get('/hello')));
+	assert.ok(await until(() => client.received().includes('\r\n\r\nhello'), 5000), server.output());
+	client.raw.destroy();
+}
+
+/** As many sockets as before, those to an upstream that are kept aside. */
+async function letGo(before: number): Promise<void> {
+	assert.ok(await until(() => sockets() <= before + 8, 5000), `${sockets()} sockets, ${before} before`);
+}
+
+for (const [how, end] of Object.entries({
+	close_notify: (client: SealedClient, request: Buffer) =>
+		client.raw.write(Buffer.concat([request, client.seal(RECORD.alert, CLOSE_NOTIFY)])),
+	'close_notify and the end of the connection': (client: SealedClient, request: Buffer) =>
+		client.raw.end(Buffer.concat([request, client.seal(RECORD.alert, CLOSE_NOTIFY)])),
+	'the end of the connection alone': (client: SealedClient, request: Buffer) => client.raw.end(request),
+})) {
+	hostile(`a request with ${how} in one segment gets all of its answer`, async () => {
+		for (const target of ['/hello', '/file.bin']) {
+			const client = await sealedClient(port, NAME);
+			end(client, client.seal(RECORD.data, get(target)));
+			assert.ok(await until(() => client.ended, 5000));
+			const answer = client.received();
+			const body = answer.subarray(answer.indexOf('\r\n\r\n') + 4);
+			assert.ok(target === '/hello' ? String(body) === 'hello' : body.equals(FILE), `${target}: ${body.length}`);
+			client.raw.destroy();
+		}
+	});
+}
+
+hostile('what comes after close_notify is not answered', async () => {
+	const client = await sealedClient(port, NAME);
+	const request = client.seal(RECORD.alert, CLOSE_NOTIFY);
+	client.raw.write(Buffer.concat([request, client.seal(RECORD.data, get('/hello'))]));
+	await until(() => client.ended, 2000);
+	client.raw.write(client.seal(RECORD.data, get('/hello')));
+	await wait(50);
+	assert.is(client.received().length, 0);
+	client.raw.destroy();
+});
+
+/** Each ends the connection, but for the last. */
+const BREACHES: { readonly [name: string]: (client: SealedClient) => void } = {
+	'a record that was never sealed': ({ raw }) =>
+		raw.write(Buffer.concat([Buffer.of(23, 3, 3, 0, 40), randomBytes(40)])),
+	'a record that is too long': ({ raw }) =>
+		raw.write(Buffer.concat([Buffer.of(23, 3, 3, 255, 255), randomBytes(65_535)])),
+	'plain HTTP': ({ raw }) => raw.write(get('/hello')),
+	'a second ClientHello': ({ raw }) => raw.write(hello),
+	'a fatal alert': ({ raw, seal }) => raw.write(seal(RECORD.alert, Uint8Array.of(2, 80))),
+	'a second Finished': ({ raw, seal }) =>
+		raw.write(seal(RECORD.handshake, Buffer.concat([Buffer.of(20, 0, 0, 32), Buffer.alloc(32)]))),
+	'a message of the handshake without an end': ({ raw, seal }) => {
+		raw.write(seal(RECORD.handshake, Buffer.concat([Buffer.of(11, 255, 255, 255), Buffer.alloc(16_000)])));
+		for (let i = 0; i < 100; i++) raw.write(seal(RECORD.handshake, Buffer.alloc(16_000)));
+	},
+	'empty records': ({ raw, seal }) => {
+		for (let i = 0; i < 100; i++) raw.write(seal(RECORD.data, ''));
+	},
+	'a reset': ({ raw }) => raw.resetAndDestroy(),
+	'two thousand changes of keys': ({ raw, keyUpdate }) => {
+		raw.write(Buffer.concat(Array.from({ length: 2000 }, (_, i) => keyUpdate(i % 2 === 0))));
+	},
+};
+
+for (const [what, breach] of Object.entries(BREACHES)) {
+	hostile(`${what}: in an idle connection, an upload, a download and a proxied answer`, async () => {
+		const before = sockets();
+		for (const request of [
+			'',
+			`POST /up/ HTTP/1.1\r\nHost: ${NAME}\r\nContent-Length: 100000\r\n\r\n${'x'.repeat(1000)}`,
+			get('/file.bin'),
+			get('/up/endless'),
+		]) {
+			const client = await sealedClient(port, NAME);
+			if (request !== '') client.raw.write(client.seal(RECORD.data, request));
+			await wait(10);
+			breach(client);
+			if (what.includes('changes of keys')) {
+				await wait(100);
+				client.raw.destroy();
+			} else assert.ok(await until(() => client.ended || client.raw.destroyed, 5000), request.slice(0, 20));
+			client.raw.destroy();
+		}
+		await stillServes();
+		await letGo(before);
+	});
+}
+
+hostile('what is no handshake, or no whole one, holds nothing', async () => {
+	const before = sockets();
+	const first = (...parts: readonly (string | Uint8Array)[]): Buffer =>
+		Buffer.concat(parts.map(part => (typeof part === 'string' ? Buffer.from(part, 'hex') : part)));
+	const starts: readonly Buffer[] = [
+		first(Buffer.from(get('/'))),
+		first('802e0100020015000000100100800200800600400700c0030080', new Uint8Array(20)),
+		first(randomBytes(500)),
+		first('16030140000100ffff0303', Buffer.alloc(80_000, 1)),
+		first(Buffer.concat(Array(2000).fill(Buffer.of(22, 3, 1, 0, 0)))),
+		first('140303000101'),
+		first(hello, randomBytes(200)),
+		first(hello, hello),
+		first(hello, Buffer.from(get('/'))),
+		first(hello, '15030300020228'),
+		first(hello, Buffer.concat(Array(1000).fill(Buffer.of(21, 3, 3, 0, 2, 1, 90)))),
+	];
+	for (const start of starts) {
+		const socket = connect(port, '127.0.0.1').on('error', () => {});
+		let closed = false;
+		socket
+			.on('data', () => {})
+			.on('close', () => {
+				closed = true;
+			});
+		socket.write(start);
+		assert.ok(await until(() => closed, 5000), start.toString('hex', 0, 12));
+	}
+	for (let i = 0; i < 600; i++) {
+		const socket = connect(port, '127.0.0.1').on('error', () => {});
+		await once(socket, 'connect');
+		if (i % 3 > 0) socket.write(i % 3 === 1 ? hello : hello.subarray(0, 200));
+		if (i % 2) setImmediate(() => socket.resetAndDestroy());
+		else if (i % 4) socket.once('data', () => socket.resetAndDestroy()).setTimeout(20, () => socket.destroy());
+		else socket.destroy();
+	}
+	await stillServes();
+	await letGo(before);
+});
+
+hostile('a graceful stop waits for none of them', async () => {
+	await Promise.all(
+		Array.from({ length: 40 }, async () => {
+			const raw = connect(port, '127.0.0.1').on('error', () => {});
+			const socket = connectTls({ socket: raw, servername: NAME, rejectUnauthorized: false }).on('error', () => {});
+			socket.once('secureConnect', () => {
+				socket.write(get('/up/endless'));
+				setImmediate(() => raw.resetAndDestroy());
+			});
+			await once(raw, 'close');
+		}),
+	);
+	const begun = performance.now();
+	assert.is(await server.stop(), 0);
+	assert.ok(performance.now() - begun < 4000, `${performance.now() - begun} ms`);
+});
+
+hostile.run();

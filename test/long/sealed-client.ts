@@ -1,0 +1,98 @@
+/** A TLS 1.3 client that seals its records itself: what it sends after the handshake may be anything, in any order. */
+import { createCipheriv, createHmac } from 'node:crypto';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+
+/** Types of records, and of what stands in them (RFC 8446 §5.1). */
+export const RECORD = { cipher: 20, alert: 21, handshake: 22, data: 23 } as const;
+
+/** What says that nothing more is sent (RFC 8446 §6.1). */
+export const CLOSE_NOTIFY: Uint8Array = Uint8Array.of(1, 0);
+
+const KEY_UPDATE = 24;
+
+/** A client whose handshake is over. */
+export interface SealedClient {
+	/** The connection itself. */
+	readonly raw: Socket;
+	/** A record. */
+	seal(type: number, content: string | Uint8Array): Buffer;
+	/** A record that changes our key, and with `asks` the server's. */
+	keyUpdate(asks: boolean): Buffer;
+	/** What the server has sent so far, as its bytes. */
+	received(): Buffer;
+	/** Whether the server has said that it sends no more, or the connection is gone. */
+	readonly ended: boolean;
+}
+
+/** Shakes hands. Throws when that fails. */
+export async function sealedClient(port: number, servername: string): Promise<SealedClient> {
+	const raw = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+	raw.setNoDelay(true);
+	raw.on('error', () => {});
+	const socket = connectTls({
+		...{ socket: raw, servername, rejectUnauthorized: false, minVersion: 'TLSv1.3' },
+		ciphers: 'TLS_AES_128_GCM_SHA256',
+	});
+	let secret: Buffer | undefined;
+	socket.on('keylog', (line: Buffer) => {
+		const [, hex] = /^CLIENT_TRAFFIC_SECRET_0 \S+ (\S+)/.exec(line.toString()) ?? [];
+		if (hex) secret = Buffer.from(hex, 'hex');
+	});
+	const chunks: Buffer[] = [];
+	let ended = false;
+	socket.on('data', (bytes: Buffer) => chunks.push(bytes));
+	for (const event of ['end', 'close', 'error']) {
+		socket.on(event, () => {
+			ended = true;
+		});
+	}
+	await once(socket, 'secureConnect');
+	// Our last word of the handshake leaves after this event.
+	await new Promise(resolve => setTimeout(resolve, 5));
+	const sealer = new Sealer(secret!);
+	return {
+		raw,
+		seal: (type, content) => sealer.seal(type, Buffer.from(content)),
+		keyUpdate: asks => sealer.keyUpdate(asks),
+		received: () => Buffer.concat(chunks),
+		get ended() {
+			return ended;
+		},
+	};
+}
+
+/** Seals with AES-128-GCM (RFC 8446 §5.2, §7.3). */
+class Sealer {
+	#secret: Buffer;
+	#sequence = 0n;
+
+	constructor(secret: Buffer) {
+		this.#secret = secret;
+	}
+
+	seal(type: number, content: Buffer): Buffer {
+		const inner = Buffer.concat([content, Buffer.of(type)]);
+		const head = Buffer.of(RECORD.data, 3, 3, (inner.length + 16) >> 8, (inner.length + 16) & 255);
+		const nonce = expand(this.#secret, 'iv', 12);
+		nonce.writeBigUInt64BE(nonce.readBigUInt64BE(4) ^ this.#sequence++, 4);
+		const cipher = createCipheriv('aes-128-gcm', expand(this.#secret, 'key', 16), nonce);
+		cipher.setAAD(head);
+		return Buffer.concat([head, cipher.update(inner), cipher.final(), cipher.getAuthTag()]);
+	}
+
+	keyUpdate(asks: boolean): Buffer {
+		const record = this.seal(RECORD.handshake, Buffer.of(KEY_UPDATE, 0, 0, 1, asks ? 1 : 0));
+		this.#secret = expand(this.#secret, 'traffic upd', 32);
+		this.#sequence = 0n;
+		return record;
+	}
+}
+
+/** HKDF-Expand-Label of no more bytes than one hash has. */
+function expand(secret: Buffer, label: string, length: number): Buffer {
+	const name = Buffer.from(`tls13 ${label}`);
+	const info = Buffer.concat([Buffer.of(0, length, name.length), name, Buffer.of(0, 1)]);
+	return Buffer.from(createHmac('sha256', secret).update(info).digest().subarray(0, length));
+}
