@@ -39,6 +39,6 @@ const row = (name: string, path: string, bounds: LoadTask['bounds']): LoadTask =
 export const CACHING: readonly LoadTask[] = [
 	row('14 B', '/', { nginx: 1, varnish: 0.9 }),
 	row('10 KB', '/10k', { nginx: 1, varnish: 0.9 }),
-	// nginx sends it from the page cache without copying it, which a process cannot that holds it in memory.
-	row('1 MB', '/1m', { nginx: 1.8 }),
+	// Both have the system send it from where it is, without a copy: nginx from a file, we from one in memory.
+	row('1 MB', '/1m', { nginx: 1.2, varnish: 0.9 }),
 ];
