@@ -113,13 +113,11 @@ const UNSENT = { length: undefined, pull: () => null, cancel: () => {} };
 /** Says how the body is encoded; what was true of it before goes. */
 function describe(headers: HeaderList, coding: string): void {
 	headers.set('Content-Encoding', coding);
-	headers.filter(name => !STALE.has(name.toLowerCase()));
+	for (let i = 0; i < STALE.length; i++) headers.delete(STALE[i]!);
 	markTag(headers, coding);
 }
 
-const STALE: ReadonlySet<string> = new Set([
-	...['content-length', 'accept-ranges', 'content-md5', 'content-digest', 'digest'],
-]);
+const STALE = ['content-length', 'accept-ranges', 'content-md5', 'content-digest', 'digest'] as const;
 
 /** A strong tag names the bytes, which are others now; a weak one names what they mean. */
 function markTag(headers: HeaderList, coding: string): void {
