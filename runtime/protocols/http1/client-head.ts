@@ -2,6 +2,7 @@
 import { TOKEN_CLASS, VALUE_CLASS } from '../../../compiler/exchange/field-syntax.ts';
 import { HeaderList, sameName } from '../../../compiler/exchange/header-list.ts';
 import type { UpstreamRequest } from '../../../compiler/exchange/leases.ts';
+import { withoutBlanks } from './field-parser.ts';
 import type { RememberedLines } from './remembered-heads.ts';
 
 /** How the end of a response's body is told (RFC 9112 §6.3). */
@@ -290,7 +291,7 @@ function parseContentLength(text: string): number {
 	let value: string | undefined;
 	// The same length said twice is one length (RFC 9112 §6.3).
 	for (const part of text.includes(',') ? text.split(',') : [text]) {
-		const digits = part.trim();
+		const digits = withoutBlanks(part);
 		if (!/^\d{1,15}$/.test(digits)) throw new InvalidResponse('Content-Length is not a number');
 		if (value !== undefined && value !== digits) throw new InvalidResponse('two different Content-Lengths');
 		value = digits;
@@ -306,7 +307,7 @@ function takeConnectionOptions(connection: string, headers: HeaderList, http11: 
 	let close = false;
 	let keepAlive = false;
 	for (const part of text.split(',')) {
-		const option = part.trim();
+		const option = withoutBlanks(part);
 		if (option === 'close') close = true;
 		else if (option === 'keep-alive') keepAlive = true;
 		else if (option !== '' && option !== 'upgrade') headers.delete(option);

@@ -181,7 +181,7 @@ export class FieldParser {
 			return;
 		}
 		for (const part of value.toLowerCase().split(',')) {
-			const option = part.trim();
+			const option = withoutBlanks(part);
 			if (option === 'close') this.close = true;
 			else if (option === 'keep-alive') this.keepAlive = true;
 			else if (option === 'upgrade') this.upgrade = true;
@@ -206,4 +206,13 @@ function transferEncoding(value: string): number {
 		.map(coding => coding.replace(/^[ \t]+|[ \t]+$/g, ''));
 	if (codings.indexOf('chunked') !== codings.length - 1) return TE_INVALID;
 	return codings.length === 1 ? TE_CHUNKED : TE_OTHER;
+}
+
+/** Without the blanks and tabs around it (RFC 9110 §5.6.3): `trim` takes a no-break space for white space as well. */
+export function withoutBlanks(text: string): string {
+	let start = 0;
+	let end = text.length;
+	while (start < end && isBlank(text.charCodeAt(start))) start++;
+	while (end > start && isBlank(text.charCodeAt(end - 1))) end--;
+	return text.slice(start, end);
 }
