@@ -39,7 +39,14 @@ function poolSchema(depth: number): Schema {
 		variant('pki_intermediate', { authorities: { ...TEXTS, description: 'Ids of internal authorities.' } }, [
 			'authorities',
 		]),
-		variant('storage', { keys: { ...TEXTS, description: 'Keys of PEM in the store.' }, storage: STORE }, ['keys']),
+		variant(
+			'storage',
+			{
+				keys: { ...TEXTS, description: 'Keys of PEM in the store.' },
+				storage: { ...STORE, description: "The store; the server's own if left out." },
+			},
+			['keys'],
+		),
 		variant('http', { endpoints: { ...TEXTS, description: 'URLs of PEM.' } }, ['endpoints']),
 	];
 	if (depth > 0)

@@ -62,7 +62,7 @@ export function readTlsMaterial(settings: ClientTlsSettings, read: (path: string
 	return { authorities, system, certificate, key };
 }
 
-/** What the library says against a certificate, such as a signature by SHA-1: it is not left to the first connection. */
+/** What the library says against a certificate, such as one of a kind that TLS does not know: it is not left to the first connection. */
 function refusalOf(cert: string, key: string): string | undefined {
 	try {
 		// Not imported: most configurations need none of it to be compiled.
