@@ -21,7 +21,13 @@ binary('the build prints one line, and leaves one file and what installs it', ()
 	assert.is(result.stderr, '');
 	assert.is(result.status, 0);
 	assert.match(result.stdout, /^\S+svc {2}v9\.8\.7 {2}\d+\.\d MB\n$/);
-	assert.equal(readdirSync(path.dirname(built)).sort(), ['install.sh', 'monitoring', 'svc', 'svc.service', 'svc.socket']);
+	assert.equal(readdirSync(path.dirname(built)).sort(), [
+		'install.sh',
+		'monitoring',
+		'svc',
+		'svc.service',
+		'svc.socket',
+	]);
 	assert.is(statSync(path.join(path.dirname(built), 'install.sh')).mode & 0o111, 0o111);
 	mkdirSync(path.dirname(moved));
 	renameSync(built, moved);
