@@ -1,11 +1,12 @@
 /** The chart of a bench: for every row, what a request costs each server. */
-import type { RowResult } from './measure.ts';
+import type { Conditions, RowResult } from './measure.ts';
 
 /** What a run measured. */
 export interface BenchResult {
 	/** Day of the run, `2026-11-21`. */
 	readonly date: string;
 	readonly machine: string;
+	readonly conditions: Conditions;
 	readonly rows: readonly RowResult[];
 }
 

@@ -50,7 +50,7 @@ for (const { server: name, configuration } of task.contenders) {
 			const burners = load === 'two busy processes' ? [burner(), burner()] : [];
 			const requests =
 				load === 'requests over TLS'
-					? runLoad(port, { kind: 'requests', path: '/', tls: true }, 1, SECONDS + 1)
+					? runLoad(port, { kind: 'requests', path: '/', tls: true }, [1], SECONDS + 1)
 					: undefined;
 			const taken = await handshakes(port, SECONDS);
 			for (const process of burners) process.kill('SIGKILL');

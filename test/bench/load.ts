@@ -64,28 +64,29 @@ export interface LoadCount {
 	readonly p999: number;
 }
 
-/** Runs a load against a port of this machine, on one core. Throws when nothing was counted. */
+/** Runs a load against a port of this machine, on a core; requests on several, as often as there are. Throws when nothing was counted. */
 export async function runLoad(
 	port: number,
 	load: RequestLoad | MessageLoad | StreamLoad | HandshakeLoad,
-	core: number,
+	cores: readonly number[],
 	seconds: number,
 ): Promise<LoadCount> {
-	if (load.kind === 'streams') return runStreams(port, load, core, seconds);
-	if (load.kind === 'handshakes') return runHandshakes(port, load, core, seconds);
+	if (load.kind === 'streams') return runStreams(port, load, cores[0]!, seconds);
+	if (load.kind === 'handshakes') return runHandshakes(port, load, cores[0]!, seconds);
 	const secure = load.kind === 'requests' && load.tls === true;
 	const url = `${secure ? 'https://localhost' : 'http://127.0.0.1'}:${port}${load.path.replaceAll('%d', '0')}`;
 	const command =
 		load.kind === 'requests'
 			? [
-					...['wrk', '-t1', '--timeout', '30s', `-c${load.connections ?? 64}`, `-d${seconds}s`],
+					...['wrk', `-t${cores.length}`, '--timeout', '30s'],
+					...[`-c${(load.connections ?? 64) * cores.length}`, `-d${seconds}s`],
 					...['-s', scriptFor(load), url],
 				]
 			: [
 					...[process.execPath, path.join(import.meta.dirname, 'websocket-load.ts'), '--url', url],
 					...['--connections', String(load.connections), '--bytes', String(load.bytes), '--seconds', String(seconds)],
 				];
-	const child = spawn('taskset', ['-c', String(core), ...command], { stdio: ['ignore', 'pipe', 'inherit'] });
+	const child = spawn('taskset', ['-c', cores.join(','), ...command], { stdio: ['ignore', 'pipe', 'inherit'] });
 	let text = '';
 	child.stdout.setEncoding('utf8').on('data', chunk => {
 		text += chunk;

@@ -39,6 +39,9 @@ export interface Conditions {
 	readonly loadCore: string;
 }
 
+/** Seconds of load before anything is measured. */
+const WARM_UP = 3;
+
 /** One round of one server. */
 interface Sample {
 	readonly value: number;
@@ -105,10 +108,12 @@ async function sampleTask(
 		const servers: BenchServer[] = [];
 		try {
 			for (const contender of contenders) servers.push(await start(contender, backends, conditions));
-			for (const server of servers) await sampleLoad(server, task, { ...conditions, seconds: task.warmUp ?? 1 });
+			const loadCores = contenders.map(contender => contender.loadCores ?? [Number(conditions.loadCore)]);
+			for (const [index, server] of servers.entries())
+				await sampleLoad(server, task, loadCores[index]!, task.warmUp ?? WARM_UP);
 			for (let round = 0; round < conditions.rounds; round++) {
 				for (const [index, server] of servers.entries())
-					samples[index]!.push(await sampleLoad(server, task, conditions));
+					samples[index]!.push(await sampleLoad(server, task, loadCores[index]!, conditions.seconds));
 			}
 		} finally {
 			for (const server of servers) await server.stop();
@@ -135,9 +140,14 @@ async function start(contender: Contender, backends: Backends, conditions: Condi
 }
 
 /** Processor time per request, and what the load generator saw. */
-async function sampleLoad(server: BenchServer, task: LoadTask, conditions: Conditions): Promise<Sample> {
+async function sampleLoad(
+	server: BenchServer,
+	task: LoadTask,
+	loadCores: readonly number[],
+	seconds: number,
+): Promise<Sample> {
 	const before = server.cpuSeconds();
-	const count = await runLoad(server.port, task.load, Number(conditions.loadCore), conditions.seconds);
+	const count = await runLoad(server.port, task.load, loadCores, seconds);
 	// A few connections may not be open yet when the load ends; anything more is a server that fails.
 	if (count.failures > count.requests / 1000) {
 		throw new Error(`${task.name}: ${server.name}: ${count.failures} of ${count.requests} requests failed`);

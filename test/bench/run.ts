@@ -3,11 +3,11 @@
  *
  * Ours is the single binary, built first. It installs nothing and leaves out what is not there. Servers take turns for a
  * few rounds; a ratio is the median of the rounds' ratios. Absolute times mean little on a shared machine: read the
- * ratios. A whole run writes latest.json and latest.svg beside this file.
+ * ratios. A whole run writes latest.json and latest.svg beside this file, and the table of README.md.
  *
  * Usage: node test/bench/run.ts [--rounds N] [--seconds N] [part of a row's name …]
  */
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -15,6 +15,7 @@ import { useBuiltBinary } from '../run.ts';
 import { renderChart } from './chart.ts';
 import { measureTask, type RowResult } from './measure.ts';
 import { isInstalled } from './servers.ts';
+import { withSummary } from './summary.ts';
 import { TASKS } from './tasks/index.ts';
 
 const { values, positionals } = parseArgs({
@@ -56,6 +57,8 @@ if (wanted.length === TASKS.length) {
 	const result = { date: new Date().toISOString().slice(0, 10), machine, conditions, rows };
 	writeFileSync(path.join(import.meta.dirname, 'latest.json'), `${JSON.stringify(result, undefined, '\t')}\n`);
 	writeFileSync(path.join(import.meta.dirname, 'latest.svg'), renderChart(result));
+	const readme = path.join(import.meta.dirname, '../../README.md');
+	writeFileSync(readme, withSummary(readFileSync(readme, 'utf8'), result));
 }
 
 /** One row, a line for each server. */

@@ -83,16 +83,18 @@ export const RESPONDING: readonly LoadTask[] = [
 	{
 		name: 'two threads on two cores',
 		load: { kind: 'requests', path: '/' },
-		// Each thread compiles for itself, and gets half of the load or less while it does.
+		// On two cores as on one, each has a thread of the server and one of the load generator. Each thread of the server
+		// compiles for itself, and gets half of the load or less while it does.
 		warmUp: 6,
 		contenders: [
 			{
 				label: 'svc, 2 threads',
 				server: 'svc',
 				cores: '0,1',
+				loadCores: [0, 1],
 				configuration: port => svc(`http://127.0.0.1:${port} {\n\trespond "Hello, world!\n"\n}\n`, 2),
 			},
-			{ ...HELLO[0]!, label: 'svc, 1 thread' },
+			{ ...HELLO[0]!, label: 'svc, 1 thread', cores: '0', loadCores: [0] },
 		],
 		// Twice the threads at 1/0.9 of the cost each is 1.8 times the work.
 		bounds: { 'svc, 1 thread': 1.11 },

@@ -19,6 +19,8 @@ export interface Contender {
 	readonly server: ServerName;
 	/** Cores it may use; the bench's server core if left out. */
 	readonly cores?: string;
+	/** Cores of the load generator, which has a thread and the load's connections for each; the bench's if left out. */
+	readonly loadCores?: readonly number[];
 	/** Text of its configuration. */
 	readonly configuration: (port: number, backends: Backends) => string;
 }
@@ -28,7 +30,7 @@ export interface LoadTask {
 	readonly name: string;
 	readonly load: RequestLoad | MessageLoad | StreamLoad | HandshakeLoad;
 	readonly contenders: readonly Contender[];
-	/** Seconds of load before anything is measured, while code is still compiled; 1 if left out. */
+	/** Seconds of load before anything is measured, while code is still compiled; 3 if left out. */
 	readonly warmUp?: number;
 	/** What our ratio should stay under, by the label of the other. */
 	readonly bounds?: { readonly [label: string]: number };

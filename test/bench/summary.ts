@@ -1,0 +1,58 @@
+/** The part of README that shows the latest bench: a table of ratios, and where and when they were measured. */
+import type { BenchResult } from './chart.ts';
+
+/** Between these lines of README.md. */
+const OPEN = '<!-- the latest bench, written by npm run bench -->\n';
+const CLOSE = '<!-- end of the bench -->\n';
+
+const COLUMNS: readonly string[] = ['nginx', 'haproxy', 'caddy', 'varnish'];
+
+/** Rows of the bench that the table has; the chart has all. */
+const ROWS: readonly string[] = [
+	'respond 14 B',
+	'respond 14 B, heads that differ',
+	'respond 14 B, a connection for each request',
+	'1,000 hosts with 20 routes each',
+	'tls h2 respond 14 B, 10 streams on each of 16 connections',
+	'tls full handshakes, 1.3',
+	'tls resumed handshakes, 1.2',
+	'tls proxied 10 KB, HTTP/1.1',
+	'proxy 14 B',
+	'proxy 10 KB',
+	'proxy 1 MB',
+	'proxy an upload of 1 MB',
+	'proxy WebSocket messages',
+	'file 10 KB',
+	'file 1 MB',
+	'file 4 KB, one of 100,000',
+	'file 10 KB of JSON by way of the proxy, gzip',
+	'cache hit 10 KB',
+	'an access log',
+];
+
+/** The README's text with its bench replaced. Throws when the lines are missing between which it stands. */
+export function withSummary(readme: string, result: BenchResult): string {
+	const from = readme.indexOf(OPEN);
+	const to = readme.indexOf(CLOSE);
+	if (from === -1 || to < from) throw new Error('README.md has no lines between which the bench stands');
+	return readme.slice(0, from + OPEN.length) + renderSummary(result) + readme.slice(to);
+}
+
+function renderSummary({ date, machine, conditions, rows }: BenchResult): string {
+	const lines = [
+		`| Processor time per request, as a part of | ${COLUMNS.join(' | ')} |`,
+		`| --- |${' --- |'.repeat(COLUMNS.length)}`,
+	];
+	for (const name of ROWS) {
+		const figures = rows.find(row => row.name === name)?.figures;
+		if (figures === undefined) continue;
+		const cells = COLUMNS.map(server => {
+			// `nginx, log with a buffer` is nginx too.
+			const figure = figures.find(({ label }) => label === server || label.startsWith(`${server},`));
+			return figure?.ratio?.[0].toFixed(2) ?? '–';
+		});
+		lines.push(`| ${name} | ${cells.join(' | ')} |`);
+	}
+	const place = `one core for each server, the median of ${conditions.rounds} rounds of ${conditions.seconds} s`;
+	return `\n${lines.join('\n')}\n\nBelow 1 is better than the other server. Of ${date}: ${machine}, shared with others; ${place}.\n\n`;
+}
