@@ -12,8 +12,11 @@ process.setMaxListeners(0);
 /** The repository's folder. */
 export const ROOT: string = path.resolve(import.meta.dirname, '..');
 
-/** The command under test: the checkout's launcher, or another build of it in SVC_BIN. */
-export const SVC: string = process.env.SVC_BIN ?? path.join(ROOT, 'cli/svc');
+/** The checkout's launcher. */
+export const LAUNCHER: string = path.join(ROOT, 'cli/svc');
+
+/** The command under test: the launcher, or another build of it in SVC_BIN. */
+export const SVC: string = process.env.SVC_BIN ?? LAUNCHER;
 
 /** Makes an empty folder and removes it when the process ends. */
 export function temporaryFolder(): string {
@@ -75,12 +78,12 @@ export interface ServerProcess {
 	stop(): Promise<number | null>;
 }
 
-/** Starts `svc` with arguments, in a folder; it is killed when the test process ends. */
+/** Starts `svc` with arguments, in a folder; it is killed when the test process ends. `command` is another than {@link SVC}. */
 export function startServer(
 	args: readonly string[],
-	options: { cwd?: string; env?: Record<string, string>; stdin?: string } = {},
+	options: { cwd?: string; env?: Record<string, string>; stdin?: string; command?: string } = {},
 ): ServerProcess {
-	const child = spawn(SVC, args, {
+	const child = spawn(options.command ?? SVC, args, {
 		cwd: options.cwd,
 		env: environment(options.env),
 		stdio: [options.stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
@@ -125,7 +128,7 @@ function endNow(child: ChildProcess): void {
 export async function serve(
 	args: readonly string[],
 	port: number,
-	options: { cwd?: string; env?: Record<string, string> } = {},
+	options: { cwd?: string; env?: Record<string, string>; command?: string } = {},
 ): Promise<ServerProcess> {
 	const server = startServer(['run', ...args], options);
 	const died = once(server.child, 'exit').then(([status]) => {

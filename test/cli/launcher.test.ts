@@ -4,9 +4,7 @@ import { copyFileSync, mkdirSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { ROOT, temporaryFolder } from '../harness.ts';
-
-const LAUNCHER = path.join(ROOT, 'cli/svc');
+import { LAUNCHER, temporaryFolder } from '../harness.ts';
 
 const launcher = suite('launcher');
 

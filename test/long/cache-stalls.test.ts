@@ -8,7 +8,7 @@ import { createServer } from 'node:http';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, serve, temporaryFolder } from '../harness.ts';
+import { freePorts, LAUNCHER, serve, temporaryFolder } from '../harness.ts';
 import { sendZipf } from '../zipf-load.ts';
 import { sizeOf, zipfTrace } from '../zipf-trace.ts';
 import type { LoopHolds } from './loop-holds.ts';
@@ -56,8 +56,9 @@ http://:${port} {
 		);
 		const holds = temporaryFolder();
 		const watch = path.join(import.meta.dirname, 'loop-holds.ts');
+		// Which the binary does not take.
 		const env = { NODE_OPTIONS: `--import=${watch}`, LOOP_HOLDS: holds };
-		const server = await serve(['--config', file], port, { env });
+		const server = await serve(['--config', file], port, { env, command: LAUNCHER });
 		try {
 			const ranks = zipfTrace(11);
 			await sendZipf(port, ranks, WARM);
