@@ -1,6 +1,7 @@
 /** `svc reload`. */
 import type { PlaceTexts } from '../../compiler/incremental/step-places.ts';
 import { ADDRESS_OPTION, answerFailure, answerWarnings, member, postToAdmin, TOKEN_RULE } from '../admin-client.ts';
+import { adminSettings } from '../admin-settings.ts';
 import { type Command, CommandFailure, EXIT, type Invocation } from '../command.ts';
 import { ADAPTER_OPTION, CONFIG_OPTION, LANGUAGE_RULE, readConfiguration, requiredSource } from '../configuration.ts';
 import { print, printError } from '../terminal.ts';
@@ -11,6 +12,7 @@ export const reload: Command = {
 	summary: 'Replace the configuration of a running server',
 	details: [
 		'Compiles the file, sends the document to the Admin API of the server, and reports whether the server applied it. When it does not, the previous configuration keeps serving and the exit status is 1. The running configuration needs the option `admin`.',
+		'With `--accept` and `--revert` the file is read only for the address and the token of the server.',
 		TOKEN_RULE,
 		LANGUAGE_RULE,
 	],
@@ -69,9 +71,7 @@ function decisionOf(invocation: Invocation): 'confirm' | 'revert' | undefined {
 	const accepts = invocation.flag('accept');
 	const reverts = invocation.flag('revert');
 	if (!accepts && !reverts) return undefined;
-	const others = ['config', 'adapter', 'confirm', 'max-error-rate'].filter(
-		name => invocation.value(name) !== undefined,
-	);
+	const others = ['confirm', 'max-error-rate'].filter(name => invocation.value(name) !== undefined);
 	if ((accepts && reverts) || others.length > 0) {
 		const first = accepts ? '--accept' : '--revert';
 		const second = accepts && reverts ? '--revert' : `--${others[0]}`;
@@ -81,7 +81,7 @@ function decisionOf(invocation: Invocation): 'confirm' | 'revert' | undefined {
 }
 
 async function decide(decision: 'confirm' | 'revert', invocation: Invocation): Promise<number> {
-	const target = { address: invocation.value('address'), settings: undefined };
+	const target = { address: invocation.value('address'), settings: await adminSettings(invocation) };
 	const answer = await postToAdmin(`/load/${decision}`, target, undefined);
 	const what = decision === 'confirm' ? 'The server confirmed nothing' : 'The server took nothing back';
 	if (answer.status !== 200) throw answerFailure(answer, what);

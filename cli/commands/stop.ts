@@ -1,10 +1,9 @@
 /** `svc stop`. */
-
-import type { AdminSettings } from '../../compiler/document/document.ts';
-import { ADDRESS_OPTION, answerFailure, postToAdmin, TOKEN_RULE, TOKEN_VARIABLE } from '../admin-client.ts';
-import { type Command, CommandFailure, EXIT, type Invocation } from '../command.ts';
-import { ADAPTER_OPTION, CONFIG_OPTION, configurationSource, readConfiguration } from '../configuration.ts';
-import { print, printError } from '../terminal.ts';
+import { ADDRESS_OPTION, answerFailure, postToAdmin, TOKEN_RULE } from '../admin-client.ts';
+import { adminSettings } from '../admin-settings.ts';
+import { type Command, EXIT } from '../command.ts';
+import { ADAPTER_OPTION, CONFIG_OPTION } from '../configuration.ts';
+import { print } from '../terminal.ts';
 
 /** Asks a running server to stop. */
 export const stop: Command = {
@@ -24,18 +23,3 @@ export const stop: Command = {
 		return EXIT.ok;
 	},
 };
-
-/** Settings of the file that was named or stands here. A file that is broken must not keep a server from being stopped. */
-async function adminSettings(invocation: Invocation): Promise<AdminSettings | undefined> {
-	const source = configurationSource(invocation);
-	// What the file could tell is known already.
-	if (!source || (invocation.value('address') !== undefined && process.env[TOKEN_VARIABLE])) return undefined;
-	const { compileConfiguration } = await import('../compilation.ts');
-	try {
-		return compileConfiguration(await readConfiguration(source)).document.settings?.admin;
-	} catch (error) {
-		if (!(error instanceof CommandFailure) || invocation.value('config') !== undefined) throw error;
-		printError(`warning: ${error.message} Its address and token are not used.\n`);
-		return undefined;
-	}
-}

@@ -267,6 +267,11 @@ tentative('the command line loads tentatively, accepts and reverts', async () =>
 	assert.match(loaded.text, /comes back in (30|29) s unless you run: svc reload --accept/);
 	assert.match(two.svc('reload', '--accept', ...address).text, /^Generation \d+ stays\.\n$/);
 	assert.is(await two.body(), 'from the command line');
+	// As the line above says it, where the file tells the address.
+	writeFileSync(two.file, two.text('once more'));
+	assert.is(two.svc('reload', '--confirm', '30s', '-c', two.file).status, 0);
+	assert.match(two.svc('reload', '--revert', '-c', two.file).text, /^The former configuration is being served again/);
+	assert.is(await two.body(), 'from the command line');
 	const nothing = two.svc('reload', '--revert', ...address);
 	assert.is(nothing.status, 1);
 	assert.match(nothing.text, /took nothing back: No load waits for a confirmation/);
