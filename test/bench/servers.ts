@@ -62,8 +62,19 @@ export class BenchServer {
 
 	async stop(): Promise<void> {
 		const ended = once(this.#child, 'close');
-		for (const pid of processTree(this.#child.pid!).reverse()) process.kill(pid, 'SIGKILL');
+		killTree(this.#child.pid!);
 		await ended;
+	}
+}
+
+/** Ends a process and all below it: workers whose master is killed alone stay. */
+function killTree(root: number): void {
+	for (const pid of processTree(root).reverse()) {
+		try {
+			process.kill(pid, 'SIGKILL');
+		} catch {
+			// It has ended since the listing.
+		}
 	}
 }
 
@@ -130,7 +141,7 @@ export async function startBenchServer(
 	child.stderr!.setEncoding('utf8').on('data', chunk => {
 		complaints = (complaints + chunk).slice(-4000);
 	});
-	const kill = (): void => void child.kill('SIGKILL');
+	const kill = (): void => killTree(child.pid!);
 	process.on('exit', kill);
 	child.once('exit', () => process.off('exit', kill));
 	await waitForPort(port).catch(error => {
