@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
@@ -33,17 +33,47 @@ function environment(more: Record<string, string> | undefined): NodeJS.ProcessEn
 	return { ...process.env, XDG_STATE_HOME: STATE, ...more };
 }
 
-/** Ports of 127.0.0.1 that were free a moment ago, all different. */
+/**
+ * Ports for the servers of tests. They lie below the ones that the system gives to outgoing connections (32768 and above
+ * on Linux): a connection of another test could hold one of those when the server that is to listen on it starts.
+ */
+const FIRST_PORT = 12_000;
+const LAST_PORT = 32_767;
+
+/** Where this process looks next; processes that run side by side begin at different places. */
+let nextPort = FIRST_PORT + Math.floor(Math.random() * (LAST_PORT - FIRST_PORT));
+
+/** Listens, or resolves to nothing where another does; nothing keeps the process alive for it. */
+async function listening(...where: [string] | [number, string]): Promise<Server | undefined> {
+	const server = createServer().unref();
+	try {
+		server.listen(...(where as [number, string]));
+		await once(server, 'listening');
+		return server;
+	} catch {
+		return undefined;
+	}
+}
+
+/**
+ * Ports of 127.0.0.1 that nothing listens on, all different; no other process of these tests is given one of them while
+ * this one lives: a socket in Linux' abstract namespace, which goes with its process, holds the number.
+ */
 export async function freePorts(count: number): Promise<number[]> {
-	const servers = await Promise.all(
-		Array.from({ length: count }, async () => {
-			const server = createServer().listen(0, '127.0.0.1');
-			await once(server, 'listening');
-			return server;
-		}),
-	);
-	const ports = servers.map(server => (server.address() as { port: number }).port);
-	await Promise.all(servers.map(server => new Promise(resolve => server.close(resolve))));
+	const ports: number[] = [];
+	while (ports.length < count) {
+		const port = nextPort;
+		nextPort = port < LAST_PORT ? port + 1 : FIRST_PORT;
+		const held = await listening(`\0svc-test-port-${port}`);
+		if (held === undefined) continue;
+		const probe = await listening(port, '127.0.0.1');
+		if (probe === undefined) {
+			held.close();
+			continue;
+		}
+		await new Promise(resolve => probe.close(resolve));
+		ports.push(port);
+	}
 	return ports;
 }
 
