@@ -1,6 +1,7 @@
 /** Fields of the client's side: heads of requests encoded, those of responses read (RFC 9113 §8.3). */
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { UpstreamRequest } from '../../../compiler/exchange/leases.ts';
+import { withoutBlanks } from '../http1/field-parser.ts';
 import { type Field, KIND } from './field.ts';
 import type { FieldSink } from './hpack-decoder.ts';
 import { writeInteger, writeString } from './response-fields.ts';
@@ -69,7 +70,7 @@ export class RequestEncoder {
 	}
 
 	#field(name: string, index: number, given: string): void {
-		const value = given.trim();
+		const value = withoutBlanks(given);
 		this.#reserve(name.length + value.length + 32);
 		const memory = this.#memory;
 		let at = writeInteger(memory, this.#at, SENSITIVE.has(name) ? NEVER_INDEXED : LITERAL, 4, index);

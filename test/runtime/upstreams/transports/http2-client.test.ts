@@ -4,6 +4,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { proxiedSite } from '../../../compiler/directives/reverse-proxy/proxied-site.ts';
+import { rawExchange } from '../../../harness.ts';
 
 const test = suite('HTTP/2 to upstreams');
 
@@ -110,6 +111,19 @@ test('padding, priorities, blocks in several frames, unknown frames, trailers, p
 	const response = await fetch(url);
 	assert.equal([response.status, response.headers.get('x-a'), await response.text()], [200, 'b', 'hello world']);
 	assert.equal([answered[0]!.flags, String(answered[0]!.payload)], [1, '12345678']);
+});
+
+test('only blanks and tabs around a value are left out, as in HTTP/1.1', async () => {
+	let head = Buffer.alloc(0);
+	const url = await upstream((received, socket) => {
+		if (received.type !== 1) return;
+		head = received.payload;
+		socket.write(frame(1, 5, received.stream, OK));
+	});
+	const port = Number(new URL(url).port);
+	const request = Buffer.from('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-A: \t\xa0b\xa0 \r\n\r\n', 'latin1');
+	assert.match(await rawExchange(port, request), /^HTTP\/1\.1 200 /);
+	assert.ok(head.includes(Buffer.from('\x03x-a\x03\xa0b\xa0', 'latin1')));
 });
 
 test('an upstream that asks on and on, and reads no answer, is left', async () => {
