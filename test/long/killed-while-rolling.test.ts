@@ -1,6 +1,7 @@
 /**
  * A process that is killed at any moment of rolling and compressing its log loses no line that was written, splits none and
- * has none twice. KILLS in the environment says how often.
+ * has none twice. Only the line that it was at when it was killed may be cut: Linux ends a write between two pages then, and
+ * the next life ends the line. KILLS in the environment says how often.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -58,6 +59,7 @@ killed(`${KILLS} times, every line is there once and whole`, async () => {
 	assert.ok(compressed());
 	await writer.close();
 	const seen = sure.map(() => new Set<number>());
+	const cut: string[] = [];
 	const files = readdirSync(folder);
 	for (const name of files) {
 		if (name.endsWith('.unfinished')) continue;
@@ -67,18 +69,30 @@ killed(`${KILLS} times, every line is there once and whole`, async () => {
 		assert.is(lines.pop(), '', name);
 		for (const line of lines) {
 			const parts = /^(\d+) (\d+) x{80} end$/.exec(line);
-			assert.ok(parts, `${name}: ${line}`);
+			if (parts === null) {
+				cut.push(line);
+				continue;
+			}
 			const life = seen[Number(parts[1])]!;
 			assert.not.ok(life.has(Number(parts[2])), `${name}: ${line} again`);
 			life.add(Number(parts[2]));
 		}
+	}
+	// The beginning of the line after the last of its life, one of each, and none that was sure.
+	const next = seen
+		.map((lines, life) => ({ life, line: Math.max(...lines) + 1 }))
+		.filter(({ life, line }) => line > sure[life]!);
+	for (const half of cut) {
+		const at = next.findIndex(({ life, line }) => `${life} ${line} ${'x'.repeat(80)} end`.startsWith(half));
+		assert.ok(at !== -1, `half a line: ${half}`);
+		next.splice(at, 1);
 	}
 	let total = 0;
 	for (const [life, lines] of seen.entries()) {
 		for (let line = 0; line <= sure[life]!; line++) assert.ok(lines.has(line), `life ${life}, line ${line}`);
 		total += lines.size;
 	}
-	console.log(`killed ${KILLS} times, ${total} lines in ${files.length} files`);
+	console.log(`killed ${KILLS} times, ${total} lines in ${files.length} files, ${cut.length} cut where they ended`);
 });
 
 killed.run();
