@@ -29,6 +29,7 @@ import { createHttp1Server } from './protocols/http1/http1-server.ts';
 import { DEFAULT_LIMITS } from './protocols/http1/limits.ts';
 import { createHttp2Server } from './protocols/http2/http2-server.ts';
 import type { ProtocolServer } from './protocols/protocol.ts';
+import { threadPoller } from './protocols/socket-poller.ts';
 import { RequestHost, type ThreadState } from './request-host.ts';
 import { ThreadLeases } from './thread-leases.ts';
 import { MainThreadClient } from './threads/main-thread-client.ts';
@@ -55,6 +56,8 @@ type Prepare = Extract<ToWorker, { type: 'prepare' }>;
 
 /** Runs the thread until the main thread ends it. */
 export function runWorker(port: MessagePort, start: WorkerStart): void {
+	// It is proven in a turn of the loop, before the first connection.
+	threadPoller();
 	const worker = new DataPlaneWorker(port, start);
 	port.on('message', (message: ToWorker) => worker.take(message));
 	// A promise that a handler left behind is that request's loss; the thread's other connections must not share it.

@@ -4,7 +4,7 @@
  * look at where it led. Called by `node:ffi`: where that is missing, as on other systems, callers do without. A call uses the
  * descriptors that it is given until it returns, and no longer.
  */
-import { foreignFunctions } from '../foreign-functions.ts';
+import { foreignFunctions, foreignFunctionsOf } from '../foreign-functions.ts';
 import type { FileIdentity } from './file-identity.ts';
 
 /** The calls. They never throw and never wait, but for reading bytes that are not in memory. */
@@ -62,14 +62,13 @@ export function systemCalls(): SystemCalls | undefined {
 function load(): SystemCalls | undefined {
 	const ffi = foreignFunctions();
 	if (ffi === undefined) return undefined;
-	// Calls of more than three values cost Node half as much where one of them is a `function`: an address like any other.
-	const { functions } = ffi.dlopen(null, {
+	const functions = foreignFunctionsOf(ffi, {
 		sendfile: { return: 'int64', arguments: ['int32', 'int32', 'pointer', 'uint64'] },
 		preadv2: { return: 'int64', arguments: ['int32', 'pointer', 'int32', 'int64', 'int32'] },
 		close: { return: 'int32', arguments: ['int32'] },
 		read: { return: 'int32', arguments: ['int32', 'pointer', 'int32'] },
-		statx: { return: 'int32', arguments: ['int32', 'function', 'int32', 'uint32', 'function'] },
-		syscall: { return: 'int32', arguments: ['int32', 'int32', 'function', 'function', 'int32'] },
+		statx: { return: 'int32', arguments: ['int32', 'pointer', 'int32', 'uint32', 'pointer'] },
+		syscall: { return: 'int32', arguments: ['int32', 'int32', 'pointer', 'pointer', 'int32'] },
 	});
 	const sendfile = functions.sendfile as Call;
 	const preadv2 = functions.preadv2 as Call;

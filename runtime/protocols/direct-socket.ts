@@ -6,6 +6,7 @@
 import { Socket, type SocketConstructorOpts } from 'node:net';
 import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
 import { HIGH_WATER, type PendingWrite, systemError, WRITES_WITHOUT_REQUEST } from './handle-writes.ts';
+import { NOTHING, type PolledSocket, type SocketPoller, threadPoller } from './socket-poller.ts';
 
 /** What a socket tells its holder. */
 export interface SocketHolder {
@@ -68,6 +69,8 @@ const BINDING: StreamBinding | undefined = findBinding();
 const STATE: Int32Array = BINDING?.streamBaseState ?? new Int32Array(1);
 const READ_COUNT: number = BINDING?.kReadBytesOrError ?? 0;
 const END_OF_STREAM = -4095;
+/** Reads of one socket, each of all that there was room for, before others get their turn. */
+const READS_A_TURN = 16;
 
 const METHODS = [
 	'useUserBuffer',
@@ -91,7 +94,7 @@ export function isDirect(handle: object): handle is StreamHandle {
 export type AcceptedSocket = Socket | DirectSocket;
 
 /** The connection. What it has in common with `net.Socket` has the same names and does the same, but events are calls of the holder. */
-export class DirectSocket {
+export class DirectSocket implements PolledSocket {
 	/** Node's name: who writes past this class finds it there. Null when the connection has ended. */
 	_handle: StreamHandle | null;
 	/** Told from `start` on. */
@@ -110,12 +113,25 @@ export class DirectSocket {
 	/** Our half has. */
 	#finished = false;
 	#reading = false;
+	/** Writes of this one, and of all, that the handle has not ended: what is written past it would overtake them. */
 	#pending = 0;
+	pendingWrites = 0;
 	#peer: SocketName | undefined = undefined;
 	#local: SocketName | undefined = undefined;
 	#error: Error | undefined = undefined;
 	#peeking: PeekHolder | undefined = undefined;
 	#peeked: Uint8Array | undefined = undefined;
+	/** What reads the socket in place of its handle, if anything does; the socket's number, and whether it is watched. */
+	#poller: SocketPoller | undefined = undefined;
+	#descriptor = -1;
+	#watched = false;
+	/** It may have something that is not told of again by itself. */
+	#hasMore = false;
+	/** What is read into, and where it begins for the poller. */
+	#memory: Uint8Array | undefined = undefined;
+	#address = 0n;
+	/** PolledSocket */
+	pollTurn = 0;
 
 	/** The handle is this socket's from now on; nothing is read before `start`. */
 	constructor(handle: StreamHandle) {
@@ -129,7 +145,14 @@ export class DirectSocket {
 		this.holder = holder;
 		const handle = this._handle;
 		if (handle === null) return;
-		handle.useUserBuffer(memory);
+		this.#memory = memory;
+		const poller = this.#reading ? undefined : threadPoller();
+		const descriptor = poller === undefined ? undefined : handle.fd;
+		if (descriptor !== undefined && descriptor >= 0) {
+			this.#poller = poller;
+			this.#descriptor = descriptor;
+			this.#address = poller!.addressOf(memory);
+		} else handle.useUserBuffer(memory);
 		if (handle.reading === true) handle.readStop();
 		this.resume();
 	}
@@ -152,6 +175,31 @@ export class DirectSocket {
 		this._handle = handle;
 		this.#reading = true;
 		handle.onread = onRead;
+	}
+
+	/** PolledSocket */
+	readable(hasEnd: boolean): void {
+		const poller = this.#poller!;
+		for (let reads = 0; reads < READS_A_TURN; reads++) {
+			if (!this.#reading) break;
+			const room = this.#memory!.length;
+			const count = poller.read(this.#descriptor, this.#address, room);
+			if (count <= 0) {
+				if (count !== NOTHING) this.read(count === 0 ? END_OF_STREAM : count);
+				return;
+			}
+			this.holder?.received(count);
+			const { nextMemory } = this;
+			if (nextMemory !== undefined) {
+				this.nextMemory = undefined;
+				this.#memory = nextMemory;
+				this.#address = poller.addressOf(nextMemory);
+			}
+			// What comes now is told of.
+			if ((count < room && !hasEnd) || this._handle === null) return;
+		}
+		this.#hasMore = true;
+		if (this.#reading) this.#tellAgain();
 	}
 
 	/** The connection as a `net.Socket`, before `start`: this one is no more. */
@@ -249,6 +297,8 @@ export class DirectSocket {
 	leave(error?: Error): void {
 		const handle = this._handle;
 		if (handle === null) return;
+		if (this.#watched) this.#poller!.forget(this.#descriptor);
+		this.#watched = false;
 		this.destroyed = true;
 		this.#error = error;
 		this._handle = null;
@@ -258,15 +308,40 @@ export class DirectSocket {
 	pause(): void {
 		if (!this.#reading) return;
 		this.#reading = false;
-		this._handle?.readStop();
+		// One that is watched goes on to be: most are resumed before there is anything.
+		if (this.#poller === undefined) this._handle?.readStop();
 	}
 
 	resume(): void {
 		const handle = this._handle;
 		if (this.#reading || handle === null || this.#received) return;
 		this.#reading = true;
+		const poller = this.#poller;
+		if (poller === undefined) this.#startHandle(handle);
+		else if (!this.#watched) {
+			this.#watched = poller.add(this.#descriptor, this);
+			if (!this.#watched) this.#readByHandle();
+		} else if (this.#hasMore) this.#tellAgain();
+	}
+
+	/** What is there already comes in the next turn. */
+	#tellAgain(): void {
+		this.#hasMore = false;
+		this.#poller!.tellAgain(this.#descriptor, this);
+	}
+
+	#startHandle(handle: StreamHandle): void {
 		const result = handle.readStart();
 		if (result < 0) this.destroy(systemError(result, 'read'));
+	}
+
+	/** The socket cannot be watched: its reading is the handle's from now on. */
+	#readByHandle(): void {
+		this.#poller = undefined;
+		const handle = this._handle;
+		if (handle === null) return;
+		handle.useUserBuffer(this.#memory!);
+		this.#startHandle(handle);
 	}
 
 	/** For the handle: the memory holds so many bytes, or the other side has ended, or an error has. */
@@ -299,8 +374,10 @@ export class DirectSocket {
 
 	#await(write: PendingWrite, data: unknown, done: ((error?: Error | null) => void) | undefined): void {
 		this.#pending++;
+		this.pendingWrites++;
 		const over = (status: number): void => {
 			this.#pending--;
+			this.pendingWrites--;
 			if (status < 0) {
 				const error = systemError(status, 'write');
 				this.destroy(error);

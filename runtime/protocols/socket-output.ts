@@ -3,6 +3,7 @@ import { Socket } from 'node:net';
 import { type ClientSocket, queuedIn } from './client-socket.ts';
 import { DirectSocket } from './direct-socket.ts';
 import { HIGH_WATER, type PendingWrite, systemError, WRITES_WITHOUT_REQUEST } from './handle-writes.ts';
+import { type SocketPoller, threadPoller } from './socket-poller.ts';
 
 /** What a write gives: 0 when all bytes have left, an error's number, or the write that is under way. */
 type Written = number | PendingWrite;
@@ -36,6 +37,10 @@ export class SocketOutput {
 	readonly #owner: OutputOwner;
 	/** Whether the socket is a stream, which has a queue of its own. */
 	readonly #queues: boolean;
+	/** What writes past the handle while nothing is pending; the socket, and its number. */
+	readonly #writer: SocketPoller | undefined;
+	readonly #plain: DirectSocket | undefined;
+	readonly #descriptor: number;
 	/** Writes under way. */
 	#pending = 0;
 
@@ -43,7 +48,10 @@ export class SocketOutput {
 		this.#socket = socket;
 		this.#handle = handleOf(socket);
 		this.#owner = owner;
-		this.#queues = !(socket instanceof DirectSocket);
+		this.#plain = socket instanceof DirectSocket ? socket : undefined;
+		this.#queues = this.#plain === undefined;
+		this.#descriptor = this.#queues ? -1 : (this.#handle?.fd ?? -1);
+		this.#writer = this.#descriptor < 0 ? undefined : threadPoller();
 	}
 
 	/** True while bytes have not left the process: those that were given must stay as they are. */
@@ -72,7 +80,14 @@ export class SocketOutput {
 	/** Writes text whose characters are bytes. True when nothing is pending: it has left the process, or the socket is gone. */
 	text(latin1: string): boolean {
 		const handle = this.#direct();
-		if (handle) return this.#written(handle.writeLatin1String(null, latin1), undefined);
+		if (handle) {
+			const writer = this.#writer;
+			const count =
+				writer === undefined || this.#plain!.pendingWrites > 0 ? 0 : writer.writeText(this.#descriptor, latin1);
+			if (count === latin1.length) return true;
+			// Why no more was taken the handle finds out.
+			return this.#written(handle.writeLatin1String(null, count > 0 ? latin1.slice(count) : latin1), undefined);
+		}
 		if (this.#socket.destroyed) return true;
 		this.#pending++;
 		this.#socket.write(latin1, 'latin1', this.#flushed);
@@ -82,7 +97,13 @@ export class SocketOutput {
 	/** Writes bytes; true as with `text`. */
 	bytes(bytes: Uint8Array): boolean {
 		const handle = this.#direct();
-		if (handle) return this.#written(handle.writeBuffer(null, bytes), bytes);
+		if (handle) {
+			const writer = this.#writer;
+			const count = writer === undefined || this.#plain!.pendingWrites > 0 ? 0 : writer.write(this.#descriptor, bytes);
+			if (count === bytes.byteLength) return true;
+			const rest = count > 0 ? bytes.subarray(count) : bytes;
+			return this.#written(handle.writeBuffer(null, rest), rest);
+		}
 		if (this.#socket.destroyed) return true;
 		this.#pending++;
 		this.#socket.write(bytes, this.#flushed);
@@ -124,21 +145,26 @@ export class SocketOutput {
 			this.#socket.destroy(systemError(result, 'write'));
 			return true;
 		}
-		this.#pending++;
+		this.#pend(1);
 		result.buffer = kept;
 		result.oncomplete = this.#completed;
 		const status = result.writeStatus;
 		if (typeof status === 'number') {
 			result.writeStatus = null;
-			this.#pending--;
+			this.#pend(-1);
 			if (status < 0) this.#socket.destroy(systemError(status, 'write'));
 		}
 		return this.#pending === 0;
 	}
 
+	#pend(more: number): void {
+		this.#pending += more;
+		if (this.#plain) this.#plain.pendingWrites += more;
+	}
+
 	/** Only called for what did not leave at once. */
 	readonly #completed = (status: number): void => {
-		this.#pending--;
+		this.#pend(-1);
 		if (this.#socket.destroyed) return;
 		if (status < 0) this.#socket.destroy(systemError(status, 'write'));
 		else if (this.#pending === 0) this.#owner.outputDrained();

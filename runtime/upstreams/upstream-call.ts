@@ -76,8 +76,10 @@ export class UpstreamCall implements ClientCall {
 	}
 
 	failed(error: UpstreamError, untouched: boolean): void {
-		if (untouched && !this.#retried && isIdempotent(this.request.method) && !this.#x.isGone) {
-			// The upstream closed an idle connection while the request was on its way: a fresh one tells whether it is there.
+		const mayRepeat = error.unsent || isIdempotent(this.request.method);
+		if (untouched && !this.#retried && mayRepeat && !this.#x.isGone) {
+			// The upstream closed an idle connection while the request was on its way, or refused a stream more than it takes
+			// (RFC 9113 §8.7): a fresh one tells whether it is there.
 			this.#retried = true;
 			this.#observer?.retried(this.#upstream.address);
 			this.#upstream.link.send(this, true);

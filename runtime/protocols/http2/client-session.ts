@@ -71,6 +71,11 @@ export class ClientSession implements WireHolder, FrameSink, QueueOwner, StreamS
 	#takesUpgrades = false;
 	/** Those that wait for the upstream's settings; undefined once these have come, or never will. */
 	#unsettled: (() => void)[] | undefined = [];
+	/**
+	 * Streams whose bodies wait: until the upstream has said how many streams it takes, and then while those before them are
+	 * as many. It refuses the others, mostly, and they are sent again.
+	 */
+	readonly #held = new Set<ClientStream>();
 	#retired = false;
 	#closed = false;
 	/** Answers to control frames that were given while the upstream did not read. */
@@ -185,6 +190,12 @@ export class ClientSession implements WireHolder, FrameSink, QueueOwner, StreamS
 
 	dataSent(): void {}
 
+	admitsBody(stream: ClientStream): boolean {
+		if (this.#unsettled === undefined && this.#streams.size - this.#held.size <= this.#mostStreams) return true;
+		this.#held.add(stream);
+		return false;
+	}
+
 	writeHead(stream: ClientStream, request: UpstreamRequest, ends: boolean, length: number | undefined): void {
 		const block = this.#coders.encoder.head(request, this.#scheme, this.#first, length);
 		this.#first = false;
@@ -212,7 +223,9 @@ export class ClientSession implements WireHolder, FrameSink, QueueOwner, StreamS
 
 	streamEnded(stream: ClientStream, whole: boolean): void {
 		if (!this.#streams.delete(stream.id)) return;
+		this.#held.delete(stream);
 		if (whole) this.proven = true;
+		this.#startBodies();
 		if (!this.#closed) this.#keeper.sessionFreed(this);
 		if (this.#streams.size > 0 || this.#closed) return;
 		if (this.#retired) this.end();
@@ -412,6 +425,16 @@ export class ClientSession implements WireHolder, FrameSink, QueueOwner, StreamS
 		const waiting = this.#unsettled ?? [];
 		this.#unsettled = undefined;
 		for (const listener of waiting) listener();
+		this.#startBodies();
+	}
+
+	#startBodies(): void {
+		if (this.#unsettled !== undefined || this.#closed) return;
+		for (const stream of this.#held) {
+			if (this.#streams.size - this.#held.size >= this.#mostStreams) return;
+			this.#held.delete(stream);
+			stream.startBody();
+		}
 	}
 
 	#retire(): void {

@@ -26,6 +26,11 @@ export interface StreamSession extends OutputSession {
 	readonly proven: boolean;
 	/** What the upstream takes on a new stream. */
 	readonly peerWindow: number;
+	/**
+	 * Whether the body may be sent: what has left cannot be sent elsewhere when the upstream refuses the stream. If not,
+	 * `startBody` is called when it may.
+	 */
+	admitsBody(stream: ClientStream): boolean;
 	/** Opens the stream on the wire with the request's head. */
 	writeHead(stream: ClientStream, request: UpstreamRequest, ends: boolean, length: number | undefined): void;
 	/** Ends the request behind its body. */
@@ -112,10 +117,15 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		this.#fail(new UpstreamError('response', error.message, error, unsent), true);
 	}
 
+	/** For the session: the body may be sent. */
+	startBody(): void {
+		if (this.#call !== undefined) this.#sendBody();
+	}
+
 	#sendBody(): void {
 		this.#clock.headCame();
 		const source = this.#source;
-		if (!source || this.#sourceStarted) return;
+		if (!source || this.#sourceStarted || !this.#session.admitsBody(this)) return;
 		this.#sourceStarted = true;
 		this.output.sendSource(source, source.length);
 	}

@@ -114,7 +114,7 @@ test('padding, priorities, blocks in several frames, unknown frames, trailers, p
 });
 
 test('only blanks and tabs around a value are left out, as in HTTP/1.1', async () => {
-	let head = Buffer.alloc(0);
+	let head: Buffer = Buffer.alloc(0);
 	const url = await upstream((received, socket) => {
 		if (received.type !== 1) return;
 		head = received.payload;
