@@ -239,13 +239,21 @@ export class SocketPoller {
 			const socket = this.#sockets[words[at + NUMBER_WORD]!];
 			// Closed since, and its number another's by now.
 			if (socket === undefined || socket.pollTurn !== words[at + NUMBER_WORD + 1]) continue;
-			socket.readable((words[at]! & ENDED) !== 0);
+			try {
+				socket.readable((words[at]! & ENDED) !== 0);
+			} catch (error) {
+				// The others' events do not come again: theirs first.
+				queueMicrotask(() => {
+					throw error;
+				});
+			}
 		}
 	}
 }
 
 let opened: SocketPoller | undefined;
 let tried = false;
+let isOff = false;
 
 /** The poller of this thread, once it is proven; the first call opens it. */
 export function threadPoller(): SocketPoller | undefined {
@@ -253,5 +261,10 @@ export function threadPoller(): SocketPoller | undefined {
 		tried = true;
 		opened = SocketPoller.open();
 	}
-	return opened?.proven ? opened : undefined;
+	return opened?.proven && !isOff ? opened : undefined;
+}
+
+/** For tests of both ways: false leaves the sockets that begin from now on to Node, as where there is no poller. */
+export function usePoller(on: boolean): void {
+	isOff = !on;
 }
