@@ -3,7 +3,8 @@
  * `N passed, N failed` alone on the last line. A file that fails, hangs or runs no test counts as failed. What they start
  * is the single binary, built first; SVC_BIN names another, such as the checkout's cli/svc.
  *
- * Usage: node test/run.ts [--long] [part of a path …]; `--long` runs those under test/long/ and only them.
+ * Usage: node test/run.ts [--long] [part of a path …]; `--long` runs those under test/long/ and only them, and of these the
+ * ones that measure times, under test/long/timed/, after the others and one by one.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -173,6 +174,10 @@ if (import.meta.main) {
 		file => wanted.length === 0 || wanted.some(part => path.relative(root, file).includes(part)),
 	);
 	useBuiltBinary();
-	const { passed, failed } = await runFiles(files, root, Math.max(1, availableParallelism()));
-	closeRun(passed, failed);
+	const timed = path.join(root, 'long', 'timed') + path.sep;
+	const isTimed = (file: string): boolean => file.startsWith(timed);
+	const untimed = files.filter(file => !isTimed(file));
+	const beside = await runFiles(untimed, root, Math.max(1, availableParallelism()));
+	const alone = await runFiles(files.filter(isTimed), root, 1);
+	closeRun(beside.passed + alone.passed, beside.failed + alone.failed);
 }

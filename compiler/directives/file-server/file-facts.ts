@@ -1,6 +1,7 @@
 /** What is said of a file in the fields of an answer; worked out once for a file that is given again and again. */
 import type { OpenFile } from '../../exchange/leases.ts';
 import { contentType } from './content-type.ts';
+import { EntityTags } from './entity-tags.ts';
 
 /** Facts of one file. */
 export interface FileFacts {
@@ -22,6 +23,7 @@ export class KnownFacts {
 	/** The date made last: files that came together have one. */
 	#seconds = 0;
 	#date = '';
+	readonly #tags = new EntityTags();
 
 	of(file: OpenFile): FileFacts {
 		if (file.from === 'disk') return this.#factsOf(file);
@@ -45,8 +47,7 @@ export class KnownFacts {
 			this.#seconds = seconds;
 			this.#date = new Date(seconds * 1000).toUTCString();
 		}
-		const mtime = BigInt(seconds) * 1_000_000_000n + BigInt(changed.nanoseconds);
-		const etag = `"${mtime.toString(36)}-${size.toString(36)}"`;
+		const etag = this.#tags.of(seconds, changed.nanoseconds, size);
 		return { etag, seconds, date: this.#date, type, hidden: undefined };
 	}
 }

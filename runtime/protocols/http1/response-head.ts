@@ -27,6 +27,19 @@ interface Written {
 const REMEMBERED = 64;
 const REMEMBERED_LENGTH = 1024;
 
+/** Lines of fields that are remembered, whatever stands beside them, and the longest value of one. */
+const REMEMBERED_LINES = 32;
+const REMEMBERED_VALUE = 64;
+
+/** A line, and what it was made of. */
+interface Line {
+	name: string;
+	value: string;
+	text: string;
+	/** It came again: the text is one piece since. */
+	isFlat: boolean;
+}
+
 /** Field lines of a message: `write` fills the properties anew. One for a thread. */
 export class FieldWriter {
 	/** Handlers gave a `Date`. */
@@ -44,6 +57,13 @@ export class FieldWriter {
 	readonly #remembered: (Written | undefined)[] = new Array(REMEMBERED).fill(undefined);
 	/** The text that came last by slot, and was not remembered: one that never comes again would not be worth it. */
 	readonly #last: string[] = new Array(REMEMBERED).fill('');
+	/** Where one field differs each time, such as an entity tag, the others are mostly what they were. */
+	readonly #lines: readonly Line[] = Array.from({ length: REMEMBERED_LINES }, () => ({
+		name: '',
+		value: '',
+		text: '',
+		isFlat: true,
+	}));
 
 	/** `invalid` is called for each field that cannot be sent and is left out. */
 	constructor(invalid: () => void) {
@@ -86,7 +106,7 @@ export class FieldWriter {
 		const size = headers.size;
 		for (let i = 0; i < size; i++) {
 			const name = headers.nameAt(i);
-			let value = headers.valueAt(i);
+			const value = headers.valueAt(i);
 			switch (name.length) {
 				case 4:
 					if (name === 'Date' || name.toLowerCase() === 'date') this.hasDate = true;
@@ -111,14 +131,33 @@ export class FieldWriter {
 				case 17:
 					if (name.toLowerCase() === 'transfer-encoding') continue;
 			}
-			const kind = isToken(name) ? fieldValueKind(value) : 'invalid';
-			if (kind === 'invalid') {
-				this.#invalid();
-				this.#dropped = true;
-				continue;
+			text += this.#line(name, value);
+		}
+		return text;
+	}
+
+	/** A field as a line; '' when it could break out of it. */
+	#line(name: string, value: string): string {
+		const slot = this.#lines[(name.length * 5 + value.length * 3) % REMEMBERED_LINES]!;
+		if (slot.value === value && slot.name === name) {
+			if (!slot.isFlat) {
+				slot.isFlat = true;
+				slot.text = Buffer.from(slot.text, 'latin1').toString('latin1');
 			}
-			if (kind === 'text') value = encodeFieldText(value);
-			text += `${name}: ${value}\r\n`;
+			return slot.text;
+		}
+		const kind = isToken(name) ? fieldValueKind(value) : 'invalid';
+		if (kind === 'invalid') {
+			this.#invalid();
+			this.#dropped = true;
+			return '';
+		}
+		const text = `${name}: ${kind === 'text' ? encodeFieldText(value) : value}\r\n`;
+		if (value.length <= REMEMBERED_VALUE) {
+			slot.name = name;
+			slot.value = value;
+			slot.text = text;
+			slot.isFlat = false;
 		}
 		return text;
 	}

@@ -8,9 +8,9 @@ import { createServer } from 'node:http';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, LAUNCHER, serve, temporaryFolder } from '../harness.ts';
-import { sendZipf } from '../zipf-load.ts';
-import { sizeOf, zipfTrace } from '../zipf-trace.ts';
+import { freePorts, LAUNCHER, serve, temporaryFolder } from '../../harness.ts';
+import { sendZipf } from '../../zipf-load.ts';
+import { sizeOf, zipfTrace } from '../../zipf-trace.ts';
 import type { LoopHolds } from './loop-holds.ts';
 
 const CEILING_MIB = 16;

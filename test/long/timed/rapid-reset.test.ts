@@ -7,7 +7,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, serve, temporaryFolder } from '../harness.ts';
+import { freePorts, serve, temporaryFolder } from '../../harness.ts';
 
 const test = suite('rapid reset');
 

@@ -5,7 +5,7 @@
  * Usage: node rapid-reset-attack.ts <port> <streams a second> <seconds>
  */
 import { connect, type Socket } from 'node:net';
-import { FLAG, FRAME, H2_ERROR, PREFACE } from '../../runtime/protocols/http2/frame-codes.ts';
+import { FLAG, FRAME, H2_ERROR, PREFACE } from '../../../runtime/protocols/http2/frame-codes.ts';
 
 const [port, rate, seconds] = process.argv.slice(2).map(Number) as [number, number, number];
 const AT_ONCE = 50;

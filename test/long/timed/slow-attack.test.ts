@@ -6,7 +6,7 @@ import { Agent, get } from 'node:http';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { freePorts, serve, temporaryFolder } from '../harness.ts';
+import { freePorts, serve, temporaryFolder } from '../../harness.ts';
 
 const slow = suite('slow attackers');
 

@@ -8,11 +8,11 @@ import { readdirSync, realpathSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type Body, type BodySource, isStream } from '../../compiler/exchange/body.ts';
-import type { Coding, OpenFile } from '../../compiler/exchange/leases.ts';
-import { ThreadCompressor } from '../../runtime/compression/thread-compressor.ts';
-import { createFileReader } from '../../runtime/files/file-reader.ts';
-import { temporaryFolder } from '../harness.ts';
+import { type Body, type BodySource, isStream } from '../../../compiler/exchange/body.ts';
+import type { Coding, OpenFile } from '../../../compiler/exchange/leases.ts';
+import { ThreadCompressor } from '../../../runtime/compression/thread-compressor.ts';
+import { createFileReader } from '../../../runtime/files/file-reader.ts';
+import { temporaryFolder } from '../../harness.ts';
 
 const CLIENTS = 16;
 const TURNS = 14;

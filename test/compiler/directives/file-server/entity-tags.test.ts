@@ -1,0 +1,28 @@
+/** Tags made piece by piece are those of the whole time. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { EntityTags } from '../../../../compiler/directives/file-server/entity-tags.ts';
+import { Random } from '../../syntax/random-text.ts';
+
+const test = suite('entity tags of files');
+
+/** The definition. */
+function plain(seconds: number, nanoseconds: number, size: number): string {
+	return `"${(BigInt(seconds) * 1_000_000_000n + BigInt(nanoseconds)).toString(36)}-${size.toString(36)}"`;
+}
+
+test('as defined, for any time and size, one after another', () => {
+	const tags = new EntityTags();
+	const random = new Random(1);
+	const seconds = [0, 2, 3, 1_795_285_381, 1_795_285_382, 4_294_967_296, 9_000_000_000, -1, -5_000_000_000];
+	const nanoseconds = [0, 1, 35, 36, 176_782_335, 176_782_336, 999_999_999];
+	for (const one of seconds) for (const other of nanoseconds) assert.is(tags.of(one, other, 0), plain(one, other, 0));
+	for (let i = 0; i < 50_000; i++) {
+		const one = random.below(3) === 0 ? random.below(2 ** 31) * 2 : 1_795_285_000 + random.below(3);
+		const other = random.below(1_000_000_000);
+		const size = random.below(4) === 0 ? random.below(2 ** 31) * 1000 : 4096;
+		assert.is(tags.of(one, other, size), plain(one, other, size));
+	}
+});
+
+test.run();
