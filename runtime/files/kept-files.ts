@@ -30,6 +30,8 @@ const MOST_SEEN = 4096;
  */
 const MOST_WEIGHED = 32;
 const ADVANTAGE = 2;
+/** New ones in a row that found no room after which most are not even weighed: so many for each that is. */
+const MOST_PASSED_OVER = 15;
 /** Milliseconds for which a file needs no look at it. Changes that the system tells of count at once. */
 const LIFETIME = 1000;
 /**
@@ -154,6 +156,9 @@ export class KeptFiles {
 	/** When a larger file was asked for that is not kept. */
 	readonly #seen = new Map<number, number>();
 	#bytes = 0;
+	/** New small files that found no room since one did, and those that are still to be passed over. */
+	#refused = 0;
+	#passing = 0;
 	#sweeps: NodeJS.Timeout | undefined = undefined;
 	readonly #watches = new FolderWatches(
 		path => this.#drop(hashOf(path, 0)),
@@ -208,8 +213,17 @@ export class KeptFiles {
 			this.#drop(hash);
 		}
 		const isSmall = opened.size <= SMALL;
+		if (isSmall && this.#passing > 0) {
+			this.#passing--;
+			return opened;
+		}
 		if (!(isSmall ? this.#uses.of(hash) > 1 : this.#comesSoon(hash)) || !isSettled(opened.identity)) return opened;
-		if (isSmall && !this.#makeRoom(hash, opened.size)) return opened;
+		if (isSmall && !this.#makeRoom(hash, opened.size)) {
+			this.#refused = Math.min(this.#refused + 1, MOST_PASSED_OVER);
+			this.#passing = this.#refused;
+			return opened;
+		}
+		this.#refused = 0;
 		const file = isSmall ? new FileInMemory(hash, path, opened) : new FileHeldOpen(hash, path, opened, this.#calls);
 		if (!opened.asNamed && opened.path !== root + path) this.#watchLinks(root);
 		this.#watch(root, path);

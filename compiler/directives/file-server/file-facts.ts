@@ -1,7 +1,7 @@
 /** What is said of a file in the fields of an answer; worked out once for a file that is given again and again. */
 import type { OpenFile } from '../../exchange/leases.ts';
 import { contentType } from './content-type.ts';
-import { EntityTags } from './entity-tags.ts';
+import { FileTimes } from './file-times.ts';
 
 /** Facts of one file. */
 export interface FileFacts {
@@ -20,10 +20,7 @@ export interface FileFacts {
 /** The facts of the files of one `files` step. */
 export class KnownFacts {
 	readonly #known = new WeakMap<OpenFile, FileFacts>();
-	/** The date made last: files that came together have one. */
-	#seconds = 0;
-	#date = '';
-	readonly #tags = new EntityTags();
+	readonly #times = new FileTimes();
 
 	of(file: OpenFile): FileFacts {
 		if (file.from === 'disk') return this.#factsOf(file);
@@ -43,11 +40,7 @@ export class KnownFacts {
 		if (seconds === 0 || seconds === 1) {
 			return { etag: undefined, seconds: undefined, date: '', type, hidden: undefined };
 		}
-		if (seconds !== this.#seconds) {
-			this.#seconds = seconds;
-			this.#date = new Date(seconds * 1000).toUTCString();
-		}
-		const etag = this.#tags.of(seconds, changed.nanoseconds, size);
-		return { etag, seconds, date: this.#date, type, hidden: undefined };
+		const etag = this.#times.tag(seconds, changed.nanoseconds, size);
+		return { etag, seconds, date: this.#times.date(seconds), type, hidden: undefined };
 	}
 }
