@@ -127,6 +127,7 @@ export class DirectSocket implements PolledSocket {
 	#watched = false;
 	/** It may have something that is not told of again by itself. */
 	#hasMore = false;
+	#isUnix = false;
 	/** What is read into, and where it begins for the poller. */
 	#memory: Uint8Array | undefined = undefined;
 	#address = 0n;
@@ -151,6 +152,7 @@ export class DirectSocket implements PolledSocket {
 		if (descriptor !== undefined && descriptor >= 0) {
 			this.#poller = poller;
 			this.#descriptor = descriptor;
+			this.#isUnix = handle.getpeername === undefined;
 			this.#address = poller!.addressOf(memory);
 		} else handle.useUserBuffer(memory);
 		if (handle.reading === true) handle.readStop();
@@ -178,12 +180,13 @@ export class DirectSocket implements PolledSocket {
 	}
 
 	/** PolledSocket */
-	readable(hasEnd: boolean): void {
+	readable(hasEnd: boolean, hasMark: boolean): void {
 		const poller = this.#poller!;
 		for (let reads = 0; reads < READS_A_TURN; reads++) {
 			if (!this.#reading) break;
 			const room = this.#memory!.length;
 			const count = poller.read(this.#descriptor, this.#address, room);
+			if (count === 0 && reads > 0) break;
 			if (count <= 0) {
 				if (count !== NOTHING) this.read(count === 0 ? END_OF_STREAM : count);
 				return;
@@ -195,11 +198,20 @@ export class DirectSocket implements PolledSocket {
 				this.#memory = nextMemory;
 				this.#address = poller.addressOf(nextMemory);
 			}
-			// What comes now is told of.
-			if ((count < room && !hasEnd) || this._handle === null) return;
+			if (this._handle === null) return;
+			// What a short read has only told of is moved by whoever waits for it.
+			if (count < room ? hasEnd : this.#memory!.length > room) break;
+			// What comes now is told of. A read of a unix socket stops behind each piece that came with descriptors.
+			if (count < room && !hasMark && !this.#isUnix) return;
 		}
+		// What the bytes have set going has its turn first: a client is not gone before its request is looked at.
 		this.#hasMore = true;
-		if (this.#reading) this.#tellAgain();
+		if (this.#reading) setImmediate(tellRest, this);
+	}
+
+	/** What is left is told of, if anybody reads; otherwise when somebody does. */
+	tellRest(): void {
+		if (this.#hasMore && this.#reading && this.#watched) this.#tellAgain();
 	}
 
 	/** The connection as a `net.Socket`, before `start`: this one is no more. */
@@ -416,6 +428,10 @@ export class DirectSocket implements PolledSocket {
 		}
 		return name;
 	}
+}
+
+function tellRest(socket: DirectSocket): void {
+	socket.tellRest();
 }
 
 function onRead(this: StreamHandle): Uint8Array | undefined {

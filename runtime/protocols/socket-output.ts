@@ -74,7 +74,8 @@ export class SocketOutput {
 
 	/** The system's number of the socket, for who writes to it at once; −1 over TLS, or while bytes wait that must go first. */
 	get freeDescriptor(): number {
-		return this.pending ? -1 : (this.#direct()?.fd ?? -1);
+		if (this.pending || (this.#plain?.pendingWrites ?? 0) > 0) return -1;
+		return this.#direct()?.fd ?? -1;
 	}
 
 	/** Writes text whose characters are bytes. True when nothing is pending: it has left the process, or the socket is gone. */
@@ -84,7 +85,7 @@ export class SocketOutput {
 			const writer = this.#writer;
 			const count =
 				writer === undefined || this.#plain!.pendingWrites > 0 ? 0 : writer.writeText(this.#descriptor, latin1);
-			if (count === latin1.length) return true;
+			if (count === latin1.length) return this.#pending === 0;
 			// Why no more was taken the handle finds out.
 			return this.#written(handle.writeLatin1String(null, count > 0 ? latin1.slice(count) : latin1), undefined);
 		}
@@ -100,7 +101,7 @@ export class SocketOutput {
 		if (handle) {
 			const writer = this.#writer;
 			const count = writer === undefined || this.#plain!.pendingWrites > 0 ? 0 : writer.write(this.#descriptor, bytes);
-			if (count === bytes.byteLength) return true;
+			if (count === bytes.byteLength) return this.#pending === 0;
 			const rest = count > 0 ? bytes.subarray(count) : bytes;
 			return this.#written(handle.writeBuffer(null, rest), rest);
 		}

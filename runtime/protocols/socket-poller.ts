@@ -12,10 +12,10 @@ import { foreignFunctions, foreignFunctionsOf } from '../foreign-functions.ts';
 /** A socket that has something to read. */
 export interface PolledSocket {
 	/**
-	 * Something has come since it was last said; with `hasEnd` the other side's end too, or an error. It is not said again
-	 * for what is left.
+	 * Something has come since it was last said; with `hasEnd` the other side's end too, or an error; with `hasMark` a read
+	 * may stop short of what is there. It is not said again for what is left.
 	 */
-	readable(hasEnd: boolean): void;
+	readable(hasEnd: boolean, hasMark: boolean): void;
 	/** Tells it from others that had its number before. The poller sets it. */
 	pollTurn: number;
 }
@@ -44,8 +44,10 @@ const EPOLL_CTL_MOD = 3;
 const EPOLLIN = 1;
 /** EPOLLRDHUP, EPOLLHUP, EPOLLERR. */
 const ENDED = 0x2018;
-/** EPOLLIN, EPOLLRDHUP, EPOLLET: each arrival is told once, so that the system does not look at each socket twice. */
-const ARRIVALS = 1 | 0x2000 | (1 << 31);
+/** EPOLLPRI: a read stops at the mark of urgent data. */
+const MARKED = 2;
+/** With EPOLLRDHUP, EPOLLET: each arrival is told once, so that the system does not look at each socket twice. */
+const ARRIVALS = EPOLLIN | MARKED | 0x2000 | (1 << 31);
 const CLOEXEC = 0o2000000;
 const NONBLOCK = 0o4000;
 /** What `read` gives where there is nothing now: EAGAIN. */
@@ -133,8 +135,9 @@ export class SocketPoller {
 			const pipe = new pipes.Pipe(pipes.constants.SOCKET);
 			handles.push(pipe);
 			pipe.unref();
-			if (descriptor < 0 || pipe.open(descriptor) !== 0) throw new Error('no descriptor');
-			return pipe;
+			if (descriptor >= 0 && pipe.open(descriptor) === 0) return pipe;
+			functions.close(descriptor);
+			throw new Error('no descriptor');
 		};
 		try {
 			this.#poll = (functions.epoll_create1 as Call)(CLOEXEC);
@@ -252,7 +255,8 @@ export class SocketPoller {
 			// Closed since, and its number another's by now.
 			if (socket === undefined || socket.pollTurn !== words[at + NUMBER_WORD + 1]) continue;
 			try {
-				socket.readable((words[at]! & ENDED) !== 0);
+				const events = words[at]!;
+				socket.readable((events & ENDED) !== 0, (events & MARKED) !== 0);
 			} catch (error) {
 				// The others' events do not come again: theirs first.
 				queueMicrotask(() => {

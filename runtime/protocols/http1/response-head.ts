@@ -59,7 +59,8 @@ export class FieldWriter {
 	readonly #last: string[] = new Array(REMEMBERED).fill('');
 	/** Where one field differs each time, such as an entity tag, the others are mostly what they were. */
 	readonly #lines: readonly Line[] = Array.from({ length: REMEMBERED_LINES }, () => ({
-		name: '',
+		// That of no field.
+		name: '\n',
 		value: '',
 		text: '',
 		isFlat: true,

@@ -190,7 +190,9 @@ export class ClientSession implements WireHolder, FrameSink, QueueOwner, StreamS
 
 	dataSent(): void {}
 
-	admitsBody(stream: ClientStream): boolean {
+	admitsBody(stream: ClientStream, anyway: boolean): boolean {
+		this.#held.delete(stream);
+		if (anyway) return true;
 		if (this.#unsettled === undefined && this.#streams.size - this.#held.size <= this.#mostStreams) return true;
 		this.#held.add(stream);
 		return false;

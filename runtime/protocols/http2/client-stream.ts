@@ -17,6 +17,8 @@ import { type TunnelOwner, TunnelStream } from './tunnel-stream.ts';
 /** Bytes that an upstream may send ahead on one stream: at first, and once its reader keeps up. */
 export const CLIENT_STREAM_WINDOW = 65_535;
 const MAX_CLIENT_STREAM_WINDOW = 262_144;
+/** Milliseconds that a body waits for a place among those that the upstream takes, at most. */
+const LONGEST_HOLD = 1000;
 /** Interim responses to one request: without a bound they would keep an exchange open for ever. */
 const MAX_INTERIM = 100;
 
@@ -28,9 +30,9 @@ export interface StreamSession extends OutputSession {
 	readonly peerWindow: number;
 	/**
 	 * Whether the body may be sent: what has left cannot be sent elsewhere when the upstream refuses the stream. If not,
-	 * `startBody` is called when it may.
+	 * `startBody` is called when it may. `anyway`: it is sent in any case.
 	 */
-	admitsBody(stream: ClientStream): boolean;
+	admitsBody(stream: ClientStream, anyway: boolean): boolean;
 	/** Opens the stream on the wire with the request's head. */
 	writeHead(stream: ClientStream, request: UpstreamRequest, ends: boolean, length: number | undefined): void;
 	/** Ends the request behind its body. */
@@ -89,7 +91,6 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		if (isStream(body) && body.length !== 0) {
 			this.#session.writeHead(this, request, false, body.length);
 			this.#source = new RecordingSource(body);
-			this.#clock.bodyBegins();
 			const expects = request.headers.get('expect')?.toLowerCase() === '100-continue';
 			if (this.#options.continueTimeout > 0 && expects) {
 				this.#clock.wait(this.#options.continueTimeout, () => this.#sendBody());
@@ -122,12 +123,25 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		if (this.#call !== undefined) this.#sendBody();
 	}
 
-	#sendBody(): void {
+	/** `anyway`: it waits for no place any more. */
+	#sendBody(anyway = false): void {
 		this.#clock.headCame();
 		const source = this.#source;
-		if (!source || this.#sourceStarted || !this.#session.admitsBody(this)) return;
+		if (!source || this.#sourceStarted) return;
+		if (!this.#session.admitsBody(this, anyway)) {
+			// An upstream that says nothing of its limits, or takes more than it says, must not wait for ever, nor be waited for.
+			this.#clock.wait(this.#longestHold, () => this.#sendBody(true));
+			return;
+		}
 		this.#sourceStarted = true;
+		this.#clock.bodyBegins();
 		this.output.sendSource(source, source.length);
+	}
+
+	get #longestHold(): number {
+		const { responseHeaderTimeout, writeTimeout } = this.#options;
+		const times = [LONGEST_HOLD, responseHeaderTimeout, writeTimeout];
+		return Math.min(...times.filter(time => time > 0));
 	}
 
 	// OutputOwner: the request's body.
@@ -189,7 +203,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		} else if (status >= 200) this.#answer(call, status, new HeaderList(reader.items), reader.length, ends);
 		else if (++this.#interim > MAX_INTERIM) {
 			this.#fail(new UpstreamError('response', 'too many interim responses'));
-		} else if (status === 100 && this.#source && !this.#sourceStarted) this.#sendBody();
+		} else if (status === 100 && this.#source && !this.#sourceStarted) this.#sendBody(true);
 		else call.informed(status, new HeaderList(reader.items));
 	}
 

@@ -112,6 +112,24 @@ direct(
 	},
 );
 
+direct('a client that ends its half with its request is there while handlers wait for what is at hand', async () => {
+	const seen: boolean[] = [];
+	const handler: Handler = async x => {
+		for (let i = 0; i < 5; i++) await null;
+		seen.push(x.isGone);
+		x.response.body = 'hello';
+	};
+	await withServer(handler, async server => {
+		// The first ones come before the thread's poller is proven.
+		for (let i = 0; i < 5; i++) {
+			const wire = await open(server.port);
+			wire.socket.end(CLOSE);
+			await wire.whole();
+		}
+	});
+	assert.equal(seen, [false, false, false, false, false]);
+});
+
 direct('one that nobody reads yet becomes a socket again, and then is none', () => {
 	const calls: string[] = [];
 	const handle = {

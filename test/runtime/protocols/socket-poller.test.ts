@@ -153,6 +153,49 @@ for (const way of ['past the handle', 'by the handle'] as const) {
 		});
 	});
 
+	test('bytes behind the mark of urgent ones are told, though a read stops there', async () => {
+		const ffi = process.getBuiltinModule('node:ffi');
+		if (process.platform !== 'linux' || ffi === undefined) return;
+		const { functions } = ffi.dlopen(null, {
+			send: { return: 'int32', arguments: ['int32', 'pointer', 'int32', 'int32'] },
+		});
+		await withServer(async (held, open) => {
+			const client = await open();
+			const one = held[0]!;
+			one.socket.pause();
+			const descriptor = (client as Socket & { readonly _handle: { readonly fd: number } })._handle.fd;
+			const bytes = Buffer.from('before!behind');
+			const start = ffi.getRawPointer(bytes);
+			const urgent = 1;
+			assert.is(functions.send(descriptor, start, 6, 0), 6);
+			assert.is(functions.send(descriptor, start + 6n, 1, urgent), 1);
+			assert.is(functions.send(descriptor, start + 7n, 6, 0), 6);
+			await wait(20);
+			one.socket.resume();
+			await eventually(() => one.text === 'beforebehind');
+		});
+	});
+
+	test('the end is told in a turn after the last bytes: what these set going comes first', async () => {
+		await withServer(async (held, open) => {
+			const client = await open();
+			const one = held[0]!;
+			one.socket.pause();
+			client.end('last');
+			await wait(20);
+			const order: string[] = [];
+			one.onBytes = () => {
+				void (async () => {
+					for (let i = 0; i < 5; i++) await null;
+					order.push(`${one.events.length} events`);
+				})();
+			};
+			one.socket.resume();
+			await eventually(() => one.events.includes('ended'));
+			assert.equal([one.text, order], ['last', ['0 events']]);
+		});
+	});
+
 	test('a reset is told as what it is', async () => {
 		await withServer(async (held, open) => {
 			const client = await open();

@@ -239,6 +239,53 @@ test('windows are kept to both ways, however small; many streams share few place
 	assert.ok(most >= 3);
 });
 
+test('a body waits for the settings no longer than it may, and not at all once the upstream has asked for it', async () => {
+	const silent = createServer(socket => void socket.on('error', () => {})).listen(0, '127.0.0.1');
+	await new Promise(resolve => silent.once('listening', resolve));
+	const sockets = new Set<Socket>();
+	silent.on('connection', socket => sockets.add(socket));
+	open.push(() => {
+		for (const socket of sockets) socket.destroy();
+		silent.close();
+	});
+	const site = await proxiedSite(`reverse_proxy h2c://127.0.0.1:${(silent.address() as AddressInfo).port} {
+		transport http {
+			response_header_timeout 100ms
+			write_timeout 100ms
+		}
+	}`);
+	open.push(() => site.close());
+	const begun = performance.now();
+	const body = new Uint8Array(100_000);
+	assert.is(await get(`http://127.0.0.1:${site.port}`, { method: 'POST', body }), '504 ');
+	assert.ok(performance.now() - begun < 5000);
+
+	let heads = 0;
+	let content = 0;
+	const url = await upstream(({ type, stream, payload }, socket) => {
+		if (type === 0 && stream === 3) {
+			content += payload.length;
+			if (content === 10) socket.write(frame(1, 5, 3, OK));
+		}
+		if (type !== 1) return;
+		// The first response never ends; then there is room for no more, but the second request is taken.
+		if (++heads === 1) socket.write(frame(1, 4, stream, OK));
+		else {
+			socket.write(frame(4, 0, 0, Buffer.from([0, 3, 0, 0, 0, 1])));
+			socket.write(frame(1, 4, stream, literal(':status', '100')));
+		}
+	});
+	const first = await fetch(url);
+	assert.is(first.status, 200);
+	const answer = rawExchange(
+		Number(new URL(url).port),
+		'POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: 10\r\n\r\n0123456789',
+	);
+	assert.match(await answer, /^HTTP\/1\.1 (?:100 Continue\r\n\r\nHTTP\/1\.1 )?200 /);
+	assert.is(content, 10);
+	await first.body?.cancel();
+});
+
 test('as many connections as there may be: further requests wait for room on one', async () => {
 	const server = createHttp2Server({ settings: { maxConcurrentStreams: 3 } });
 	let sessions = 0;
