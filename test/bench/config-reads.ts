@@ -4,7 +4,8 @@
  * Windows with reads and windows without take turns, and medians of the windows' p99 are compared: a machine whose speed
  * drifts favours neither. The server, all its threads with one for requests, has one core, the load generator the other;
  * the reader has what the generator leaves of that one (it runs at the least priority), for what a reader does with its
- * bytes is no cost of the server's. Needs wrk, taskset and curl.
+ * bytes is no cost of the server's. In the windows without reads it reads as much from a file: starting and running it
+ * twice a second moves the generator's p99 by itself. Needs wrk, taskset and curl.
  *
  * Usage: node test/bench/config-reads.ts [--sites 10000] [--windows 12] [--seconds 2]
  */
@@ -35,16 +36,16 @@ const server = await serve([file], port);
 try {
 	await waitForPort(adminPort);
 	await promisify(execFile)('taskset', ['-a', '-p', '-c', SERVER_CORE, String(server.child.pid)]);
+	const document = `http://127.0.0.1:${adminPort}/config/`;
+	const copy = path.join(temporaryFolder(), 'document');
+	writeFileSync(copy, new Uint8Array(await (await fetch(document)).arrayBuffer()));
 	const reads: string[] = [];
 	await p99();
 	const quiet: number[] = [];
 	const read: number[] = [];
 	for (let window = 0; window < Number(values.windows); window++) {
-		quiet.push(await p99());
-		const reader = readTwiceASecond(reads);
-		read.push(await p99());
-		reader.stdin.end();
-		await once(reader, 'close');
+		quiet.push(await p99Beside(`file://${copy}`, []));
+		read.push(await p99Beside(document, reads));
 	}
 	const took = reads.map(one => Number(one.split(' ')[0]) * 1000);
 	const size = Number(reads[0]!.split(' ')[1]) / 1e6;
@@ -58,9 +59,18 @@ try {
 	await server.stop();
 }
 
+/** What `p99` says while something is read twice a second. */
+async function p99Beside(url: string, reads: string[]): Promise<number> {
+	const reader = readTwiceASecond(url, reads);
+	const found = await p99();
+	reader.stdin.end();
+	await once(reader, 'close');
+	return found;
+}
+
 /** Reads until its input ends; puts seconds and bytes of each into `reads`. */
-function readTwiceASecond(reads: string[]) {
-	const curl = `curl -s -o /dev/null -w '%{time_total} %{size_download}\\n' http://127.0.0.1:${adminPort}/config/`;
+function readTwiceASecond(url: string, reads: string[]) {
+	const curl = `curl -s -o /dev/null -w '%{time_total} %{size_download}\\n' ${url}`;
 	const loop = `while :; do read -t 0.5; [ $? -gt 128 ] || exit 0; ${curl}; done`;
 	const reader = spawn('taskset', ['-c', LOAD_CORE, 'nice', '-n', '19', 'bash', '-c', loop], {
 		stdio: ['pipe', 'pipe', 'inherit'],
