@@ -67,9 +67,9 @@ export class BenchServer {
 	}
 }
 
-/** Ends a process and all below it: workers whose master is killed alone stay. */
+/** Ends a process and all below it: workers whose master is killed alone stay, and a master makes others for those that go before it. */
 function killTree(root: number): void {
-	for (const pid of processTree(root).reverse()) {
+	for (const pid of processTree(root)) {
 		try {
 			process.kill(pid, 'SIGKILL');
 		} catch {

@@ -109,7 +109,8 @@ backend b
 peers.after(async () => {
 	for (const proxy of proxies) {
 		const ended = once(proxy, 'exit');
-		proxy.kill('SIGKILL');
+		// nginx takes its workers with it then.
+		proxy.kill('SIGTERM');
 		await ended;
 	}
 	await server.stop();
