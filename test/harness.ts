@@ -56,19 +56,20 @@ async function listening(...where: [string] | [number, string]): Promise<Server 
 }
 
 /**
- * Ports of 127.0.0.1 that nothing listens on, all different; no other process of these tests is given one of them while
- * this one lives: a socket in Linux' abstract namespace, which goes with its process, holds the number.
+ * Ports of 127.0.0.1 that nothing listens on, all different. On Linux no other process of these tests is given one of them
+ * while this one lives: a socket in the abstract namespace, which goes with its process, holds the number.
  */
 export async function freePorts(count: number): Promise<number[]> {
 	const ports: number[] = [];
 	while (ports.length < count) {
 		const port = nextPort;
 		nextPort = port < LAST_PORT ? port + 1 : FIRST_PORT;
-		const held = await listening(`\0svc-test-port-${port}`);
-		if (held === undefined) continue;
+		const hasNames = process.platform === 'linux';
+		const held = hasNames ? await listening(`\0svc-test-port-${port}`) : undefined;
+		if (hasNames && held === undefined) continue;
 		const probe = await listening(port, '127.0.0.1');
 		if (probe === undefined) {
-			held.close();
+			held?.close();
 			continue;
 		}
 		await new Promise(resolve => probe.close(resolve));
