@@ -32,7 +32,10 @@ interface Pending {
 	readonly timers: { readonly end: NodeJS.Timeout; readonly look: NodeJS.Timeout | undefined };
 }
 
-/** Tells that a load was taken back, and why. */
+/** A load that could not be taken back. */
+type Stuck = Pick<Pending, 'generation' | 'before'>;
+
+/** Told that a load was, or could not be, taken back: its generation, why it was to be, and what came of that. */
 export type Reverted = (generation: number, cause: string, outcome: LoadOutcome) => void;
 
 /** The one load that may be waiting. */
@@ -40,6 +43,8 @@ export class Confirmation {
 	readonly #runtime: RuntimeControl;
 	readonly #reverted: Reverted;
 	#pending: Pending | undefined = undefined;
+	/** It is still being served, and another attempt may be asked for. */
+	#stuck: Stuck | undefined = undefined;
 
 	constructor(runtime: RuntimeControl, reverted: Reverted) {
 		this.#runtime = runtime;
@@ -49,13 +54,16 @@ export class Confirmation {
 	/** The load that waits, if one does. `until` in milliseconds since 1970. */
 	get pending(): { readonly generation: number; readonly until: number } | undefined {
 		const pending = this.#pending;
-		if (pending?.generation !== this.#runtime.generation) this.#forget();
+		const { generation } = this.#runtime;
+		if (pending?.generation !== generation) this.#forget();
+		if (this.#stuck?.generation !== generation) this.#stuck = undefined;
 		return this.#pending && pending && { generation: pending.generation, until: pending.until };
 	}
 
 	/** Begins to wait for the confirmation of a load that has just been applied; `before` is what it replaced. */
 	await(generation: number, before: string, { within, maxErrorRate }: ConfirmationTerms): void {
 		this.#forget();
+		this.#stuck = undefined;
 		const start = this.#runtime.traffic;
 		const look = (): void => {
 			const { requests, serverErrors } = this.#runtime.traffic;
@@ -82,20 +90,28 @@ export class Confirmation {
 		return generation;
 	}
 
-	/** Goes back to what was served before the load that waits; undefined when none does. */
+	/**
+	 * Goes back to what was served before the load that waits, or before one that could not be taken back; undefined when there
+	 * is neither.
+	 */
 	async revert(cause: string): Promise<LoadOutcome | undefined> {
-		const pending = this.#pending;
-		if (!pending) return undefined;
+		const taken = this.#pending ?? this.#stuck;
+		if (!taken) return undefined;
 		this.#forget();
+		this.#stuck = undefined;
+		const { generation, before } = taken;
 		// A file that was reloaded since is someone's newer will.
-		if (this.#runtime.generation !== pending.generation) return undefined;
+		if (this.#runtime.generation !== generation) return undefined;
 		let outcome: LoadOutcome;
 		for (let tries = 1; ; tries++) {
-			outcome = await this.#load(pending.before);
-			if (outcome.result !== 'failed' || tries === MOST_TRIES || this.#runtime.generation !== pending.generation) break;
+			outcome = await this.#load(before);
+			if (outcome.result !== 'failed' || tries === MOST_TRIES || this.#runtime.generation !== generation) break;
 			await new Promise(resolve => setTimeout(resolve, RETRY_DELAY));
 		}
-		this.#reverted(pending.generation, cause, outcome);
+		const succeeded = outcome.result === 'applied';
+		if (!succeeded && this.#runtime.generation === generation) this.#stuck = { generation, before };
+		this.#runtime.countRollback(succeeded);
+		this.#reverted(generation, cause, outcome);
 		return outcome;
 	}
 

@@ -4,7 +4,7 @@
  *     {"error":{"code":"restart_required","message":"…","diagnostics":[…]}}
  *
  * `code` is stable and for tools, `message` one sentence for people, `diagnostics` what the compiler found (often empty).
- * A 409 `restart_required` also has `reasons`, a 404 `path_not_found` has `nearest`. No error carries a stack, a path of the machine or a secret.
+ * A 409 `restart_required` or `irreversible` also has `reasons`, a 404 `path_not_found` has `nearest`. No error carries a stack, a path of the machine or a secret.
  */
 import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
 import type { RestartReason } from '../runtime/control.ts';
@@ -25,6 +25,10 @@ export const ADMIN_ERRORS = {
 	unsupported_media_type: { status: 415, description: 'A media type that the endpoint does not take.' },
 	invalid_config: { status: 400, description: 'The configuration does not compile; `diagnostics` say why.' },
 	restart_required: { status: 409, description: 'The change needs a restart; `reasons` say why.' },
+	irreversible: {
+		status: 409,
+		description: 'A load that asks for a confirmation could not be rolled back; `reasons` or `diagnostics` say why.',
+	},
 	path_not_found: {
 		status: 404,
 		description: 'A write to a path that does not exist; `nearest` points at the nearest parent that does.',

@@ -22,7 +22,10 @@
  * `?confirm=30s` takes the load back unless `POST /load/confirm` comes in time, and with `max_error_rate=0.05` as soon as
  * more than that share of the answers (20 at least) has a status of 500 or more. The answer has
  * `"confirm":{"generation","until"}`. `POST /load/revert` takes it back at once. Until then other changes are 409
- * `confirmation_pending`.
+ * `confirmation_pending`. A load that could not be taken back, because the way back would need a restart or the
+ * configuration that is being served no longer compiles, is 409 `irreversible`, with `reasons` or `diagnostics`.
+ * A rollback that fails all the same is an error in the log and in `svc_config_rollback_failed`; `POST /load/revert` tries
+ * again for as long as nothing else is loaded.
  */
 import type { ConfigFormat } from '../compiler/dialects/dialect.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
@@ -71,7 +74,7 @@ const QUERY: AdminOperation['query'] & object = {
 const PREVIEW: AnswerSchema = {
 	type: 'object',
 	properties: {
-		result: { enum: ['swap', 'unchanged', 'restart_required', 'refused'] },
+		result: { enum: ['swap', 'unchanged', 'restart_required', 'refused', 'irreversible'] },
 		diagnostics: DIAGNOSTICS,
 		reasons: { type: 'array', items: { $ref: '#/components/schemas/RestartReason' } },
 		changes: {
@@ -146,15 +149,14 @@ async function loadWhole(x: Exchange, cx: AdminContext): Promise<void> {
 		...(mediaType(x) === PLACED && { placed: true }),
 	};
 	if (isSet(query, 'dry_run')) {
-		answerJson(x, 200, JSON.stringify(await runtime.preview(input)));
+		answerJson(x, 200, JSON.stringify(await runtime.preview(input, { reversible: terms !== undefined })));
 		return;
 	}
 	cx.changeable();
-	const before = terms && runtime.document;
-	const outcome = await runtime.load(input);
+	const outcome = await runtime.load(input, { reversible: terms !== undefined });
 	cx.changed(x, outcome, terms !== undefined);
 	if (terms && outcome.result === 'applied' && !outcome.unchanged) {
-		confirmation.await(outcome.generation, before!, terms);
+		confirmation.await(outcome.generation, outcome.replaced!, terms);
 		answerOutcome(x, outcome, { confirm: confirmation.pending });
 	} else answerOutcome(x, outcome);
 }

@@ -32,12 +32,12 @@ export const OUTCOME: AnswerSchema = {
 /** Errors that answer a change. */
 export const CHANGE_ERRORS = [
 	...(['bad_request', 'invalid_config', 'restart_required', 'load_failed', 'confirmation_pending'] as const),
-	...(['body_too_large', 'unsupported_media_type'] as const),
+	...(['irreversible', 'body_too_large', 'unsupported_media_type'] as const),
 ];
 
 /**
  * Answers 200 `{"generation":N,"diagnostics":[warnings]}`, with `"unchanged":true` when it is what was being served, and
- * `more`. Throws AdminError for a change that was not made: 400 `invalid_config`, 409 `restart_required`, 503 `load_failed`.
+ * `more`. Throws AdminError for a change that was not made: 400 `invalid_config`, 409 `restart_required` and `irreversible`, 503 `load_failed`.
  */
 export function answerOutcome(
 	x: Exchange,
@@ -54,6 +54,11 @@ export function answerOutcome(
 		.with({ result: 'restart_required' }, ({ diagnostics, reasons }) => {
 			const what = reasons.map(reason => reason.message).join(' ');
 			throw new AdminError(409, 'restart_required', `A restart is needed. ${what}`.trim(), { diagnostics, reasons });
+		})
+		.with({ result: 'irreversible' }, ({ diagnostics, reasons }) => {
+			const why = reasons.length > 0 ? reasons.map(reason => reason.message).join(' ') : refusalMessage(diagnostics);
+			const message = `Nothing was applied, because this load could not be rolled back: ${why} To apply it all the same, load it without \`confirm\`.`;
+			throw new AdminError(409, 'irreversible', message, { diagnostics, reasons });
 		})
 		.with({ result: 'failed' }, ({ message }) => {
 			throw new AdminError(503, 'load_failed', message);

@@ -191,8 +191,13 @@ class AdminHost implements ProtocolHost, AdminContext {
 		this.#access = new AdminAccess(this.#accessOf, address);
 		this.#served = runtime.generation;
 		this.confirmation = new Confirmation(runtime, (generation, cause, outcome) => {
-			options.log('warn', 'a load was taken back', { generation, cause, result: outcome.result });
-			if (outcome.result === 'applied') this.confirmed();
+			if (outcome.result === 'applied') {
+				options.log('warn', 'configuration rolled back', { generation, cause });
+				this.confirmed();
+				return;
+			}
+			const message = 'the configuration could not be rolled back: what nobody confirmed is still served';
+			options.log('error', message, { generation, cause, ...rollbackFailure(outcome) });
 		});
 	}
 
@@ -329,6 +334,15 @@ class AdminHost implements ProtocolHost, AdminContext {
 			duration: (performance.now() - x.startedAt) / 1000,
 		});
 	}
+}
+
+/** Why a rollback failed, for the log. */
+function rollbackFailure(outcome: Exclude<LoadOutcome, { result: 'applied' }>): { readonly [name: string]: unknown } {
+	const { result } = outcome;
+	if (result === 'failed') return { result, problems: [outcome.message] };
+	if (result === 'restart_required') return { result, problems: outcome.reasons.map(({ message }) => message) };
+	const errors = outcome.diagnostics.filter(({ severity }) => severity === 'error');
+	return { result, problems: errors.map(({ message }) => message) };
 }
 
 function endpointOf(path: string): AdminEndpoint | undefined {

@@ -12,7 +12,7 @@ import { redact } from '../compiler/document/secrets.ts';
 import type { CompilerSession } from '../compiler/incremental/compiler-session.ts';
 import type { PlaceTexts } from '../compiler/incremental/step-places.ts';
 import type { Reader } from '../compiler/source/reader.ts';
-import type { ConfigEdit, EditRefused, LoadPreview } from './control.ts';
+import type { ConfigEdit, EditRefused, Irreversible, LoadPreview } from './control.ts';
 import { diskReader } from './disk-reader.ts';
 import { editedDocument, pathOfId, valueAtPath } from './edited-document.ts';
 import {
@@ -26,7 +26,7 @@ import {
 	samePlaces,
 } from './threads/document-image.ts';
 import { lowerPriority } from './threads/lower-priority.ts';
-import type { CompilerAnswers, CompilerReply, CompilerRequest, Prepared } from './threads/messages.ts';
+import type { CompilerAnswers, CompilerReply, CompilerRequest, Prepared, PrepareTerms } from './threads/messages.ts';
 import { restartReasons } from './threads/restart-reasons.ts';
 
 /** What the thread starts with. */
@@ -37,6 +37,8 @@ export interface CompilerStart {
 	readonly etagKey: Uint8Array;
 	/** UTF-8 JSON of the document that is being served, when this thread replaces one that died. */
 	readonly running?: ArrayBuffer | undefined;
+	/** Names that the process has served over TLS before this thread began. */
+	readonly served?: readonly string[] | undefined;
 }
 
 /** Nice value of the thread: requests come a little before compiling. At 5, ten thousand sites took seconds on full cores. */
@@ -69,15 +71,18 @@ class Compilation {
 	/** Of loads: what is only adapted is another configuration. */
 	readonly #compiler: CompilerSession;
 	readonly #memory = new ImageMemory();
+	/** Every name that the process has served over TLS. */
+	readonly #served: Set<string>;
 	#running: DocumentImage | undefined;
 	#candidate: DocumentImage | undefined;
 	#redacted: { readonly of: DocumentImage; readonly value: unknown } | undefined;
 	/** What was read last: whoever polls a large document does not have it written anew each time. */
 	#read: { readonly of: DocumentImage; readonly place: string; readonly answer: CompilerAnswers['read'] } | undefined;
 
-	constructor({ workingDirectory, environment, etagKey, running }: CompilerStart) {
+	constructor({ workingDirectory, environment, etagKey, running, served }: CompilerStart) {
 		this.#reader = diskReader(workingDirectory, environment);
 		this.#etagKey = etagKey;
+		this.#served = new Set(served);
 		this.#compiler = createCompiler(this.#reader, { places: true });
 		if (running) {
 			const text = Buffer.from(running).toString();
@@ -91,15 +96,16 @@ class Compilation {
 			case 'adapt':
 				return this.#adapt(request.input);
 			case 'prepare':
-				return this.#prepare(request.input, request.unconfigured);
+				return this.#prepare(request.input, request);
 			case 'edit':
-				return this.#edit(request.edit, request.unconfigured);
+				return this.#edit(request.edit, request);
 			case 'preview':
-				return this.#preview(request.input, request.unconfigured);
+				return this.#preview(request.input, request);
 			case 'commit':
 				// A thread that replaced one that died between the phases has no candidate: the load must fail.
 				if (!this.#candidate) throw new Error('The compile thread died during the load.');
 				this.#running = this.#candidate;
+				for (const name of this.#running.certificates?.names ?? []) this.#served.add(name);
 				this.#candidate = undefined;
 				return documentBytes(this.#running);
 			case 'discard':
@@ -123,7 +129,7 @@ class Compilation {
 		return { document: document && JSON.stringify(printedForm(document)), diagnostics: diagnostics.map(toReport) };
 	}
 
-	#prepare(input: ConfigInput, unconfigured: boolean): Prepared {
+	#prepare(input: ConfigInput, { unconfigured, reversible }: PrepareTerms): Prepared {
 		this.#candidate = undefined;
 		const compiled: Compiled = this.#compiler.compile(input);
 		const { document, plan, files, places } = compiled;
@@ -132,13 +138,15 @@ class Compilation {
 		const image = this.#image(document, plan, places);
 		const before = this.#running ?? (unconfigured ? this.#image({}, undefined) : undefined);
 		if (before) {
-			const reasons = restartReasons(before, image, unconfigured);
+			const reasons = restartReasons(before, image, { unconfigured, served: this.#served });
 			if (reasons.length > 0) return { result: 'restart_required', reasons, diagnostics };
 		}
 		if (this.#running && sameDocument(this.#running, image)) {
 			// Logs show lines, which have moved; a document that comes without its text moves nothing.
 			if (!image.hasText || samePlaces(this.#running, image)) return { result: 'unchanged', diagnostics };
 		}
+		const irreversible = reversible === true && this.#wayBack(image, unconfigured);
+		if (irreversible) return irreversible;
 		this.#candidate = image;
 		return {
 			result: 'swap',
@@ -148,17 +156,30 @@ class Compilation {
 		};
 	}
 
-	#edit(edit: ConfigEdit, unconfigured: boolean): Prepared | EditRefused {
-		this.#candidate = undefined;
-		const input = editedDocument(this.#running?.document ?? {}, edit, path => this.#etag(path));
-		return 'result' in input ? input : this.#prepare(input, unconfigured);
+	/** Returns why the running document could not take the place of `image` again; undefined when it could. */
+	#wayBack(image: DocumentImage, unconfigured: boolean): Irreversible | undefined {
+		const text = this.#running ? documentText(this.#running) : '{}';
+		// As a load would find it now: files that it names may have changed since.
+		const { document, plan, diagnostics } = compile({ format: 'json', text, name: '<running>' }, this.#reader);
+		if (!document || !plan) {
+			const errors = diagnostics.filter(({ severity }) => severity === 'error');
+			return { result: 'irreversible', reasons: [], diagnostics: errors.map(toReport) };
+		}
+		const reasons = restartReasons(image, documentImage(document, plan), { unconfigured, served: this.#served });
+		return reasons.length > 0 ? { result: 'irreversible', reasons, diagnostics: [] } : undefined;
 	}
 
-	#preview(input: ConfigInput, unconfigured: boolean): LoadPreview {
-		const prepared = this.#prepare(input, unconfigured);
+	#edit(edit: ConfigEdit, terms: PrepareTerms): Prepared | EditRefused {
+		this.#candidate = undefined;
+		const input = editedDocument(this.#running?.document ?? {}, edit, path => this.#etag(path));
+		return 'result' in input ? input : this.#prepare(input, terms);
+	}
+
+	#preview(input: ConfigInput, terms: PrepareTerms): LoadPreview {
+		const prepared = this.#prepare(input, terms);
 		this.#candidate = undefined;
 		const { result, diagnostics } = prepared;
-		if (result === 'refused') return { result, diagnostics };
+		if (result === 'refused' || result === 'irreversible') return prepared;
 		const { document: after } = this.#compiler.compile(input);
 		const before = this.#running?.document ?? {};
 		const changes = documentDifference(before, after, redact(before), redact(after));

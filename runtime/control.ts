@@ -20,6 +20,21 @@ export interface RestartReason {
 	readonly message: string;
 }
 
+/** How a load is made. */
+export interface LoadTerms {
+	/** Refuses a load that could not be taken back by loading what is being served now. */
+	readonly reversible?: boolean;
+}
+
+/** A load that asked to be reversible is not: the way back would need a restart, or what is served now no longer compiles. */
+export interface Irreversible {
+	readonly result: 'irreversible';
+	/** Why the way back would need a restart. */
+	readonly reasons: readonly RestartReason[];
+	/** What is wrong with the configuration that is being served, should it be loaded again. */
+	readonly diagnostics: readonly DiagnosticReport[];
+}
+
 /** What became of a load. */
 export type LoadOutcome =
 	| {
@@ -27,8 +42,11 @@ export type LoadOutcome =
 			readonly generation: number;
 			readonly unchanged: boolean;
 			readonly diagnostics: readonly DiagnosticReport[];
+			/** Of a load that was to be reversible: JSON of the document that it replaced, secrets included. */
+			readonly replaced?: string;
 	  }
 	| { readonly result: 'refused'; readonly diagnostics: readonly DiagnosticReport[] }
+	| Irreversible
 	| {
 			readonly result: 'restart_required';
 			readonly reasons: readonly RestartReason[];
@@ -69,6 +87,7 @@ export type LoadPreview =
 			readonly changes: readonly Change[];
 	  }
 	| { readonly result: 'refused'; readonly diagnostics: readonly DiagnosticReport[] }
+	| Irreversible
 	| {
 			readonly result: 'restart_required';
 			readonly reasons: readonly RestartReason[];
@@ -92,11 +111,11 @@ export interface ConfigReading {
 /** The running server. */
 export interface RuntimeControl {
 	/** Compiles and swaps. Loads are taken one after another. */
-	load(input: ConfigInput): Promise<LoadOutcome>;
+	load(input: ConfigInput, terms?: LoadTerms): Promise<LoadOutcome>;
 	/** Changes the running document at one place, compiles and swaps; taken in turn with loads. */
 	edit(edit: ConfigEdit): Promise<LoadOutcome | EditRefused>;
 	/** What {@link load} would do, without doing it. */
-	preview(input: ConfigInput): Promise<LoadPreview>;
+	preview(input: ConfigInput, terms?: LoadTerms): Promise<LoadPreview>;
 	/** Compiles without applying. */
 	adapt(input: ConfigInput): Promise<AdaptOutcome>;
 	/** Reads the running document, secrets redacted. `path` are decoded segments; a missing key gives `null`. The path begins at the object with an `@id` if one is given. `etag` is qualified by the path. */
@@ -119,6 +138,8 @@ export interface RuntimeControl {
 	purge(selection: PurgeSelection): Promise<number>;
 	/** All metrics in a format, as UTF-8; empty when they are off. The memory is the runtime's: it has to be released. */
 	exposition(format: MetricsFormat): Promise<Scrape>;
+	/** Counts a load that was to be taken back, and whether it was. */
+	countRollback(succeeded: boolean): void;
 	/** Counts an Admin API request for `std_admin_http_requests_total`. */
 	countAdminRequest(path: string, method: string, status: number): void;
 	/** Begins a graceful stop: resolves when the last exchange has ended or the grace period is over. Safe to call twice. */

@@ -2,7 +2,10 @@
 import { match } from 'ts-pattern';
 import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
 import type { LoadOutcome } from './control.ts';
+import { LogOutputError } from './logs/log-sinks.ts';
 import type { LogEntry } from './threads/messages.ts';
+import { BuildRefused, WorkerLost } from './threads/worker-pool.ts';
+import { TlsRefused } from './tls/tls-control.ts';
 
 /** The outcome of a load that came too late. */
 export const STOPPING: LoadOutcome = { result: 'failed', message: 'The server is stopping.' };
@@ -23,6 +26,15 @@ export function refusal(
 		...(pointer === undefined ? {} : { pointer }),
 	};
 	return { result: 'refused', diagnostics: [report, ...diagnostics] };
+}
+
+/** Returns the outcome of a load that ended in an error before it was applied. Throws an error that is a defect. */
+export function outcomeOfError(error: unknown, diagnostics: readonly DiagnosticReport[]): LoadOutcome {
+	if (error instanceof LogOutputError) return refusal('log/output', error.message, diagnostics);
+	if (error instanceof BuildRefused) return refusal(error.code, error.message, diagnostics, error.pointer);
+	if (error instanceof TlsRefused) return refusal(error.code, error.message, diagnostics);
+	if (error instanceof WorkerLost) return { result: 'failed', message: error.message };
+	throw error;
 }
 
 /** What is wrong with a refused configuration, in one sentence. */
@@ -46,6 +58,12 @@ export function loadEntry(source: string, outcome: LoadOutcome): LogEntry {
 			const problems = errors.map(({ file, line, message }) => (file ? `${file}:${line}: ${message}` : message));
 			return { level: 'error', logger, message: 'configuration refused', fields: { source, problems } };
 		})
+		.with({ result: 'irreversible' }, ({ reasons, diagnostics }) => ({
+			level: 'error',
+			logger,
+			message: 'configuration not applied: there would be no way back',
+			fields: { source, reasons, problems: diagnostics.map(({ message }) => message) },
+		}))
 		.with({ result: 'restart_required' }, ({ reasons }) => ({
 			level: 'error',
 			logger,

@@ -9,12 +9,21 @@ import type { MetricsFormat } from '../compiler/exchange/metrics-format.ts';
 import { CACHE_EVENTS, type CacheEvent } from '../compiler/exchange/response-cache.ts';
 import { CacheBoard, type CacheReport } from './cache/cache-board.ts';
 import type { PurgeSelection } from './cache/purging.ts';
-import type { AdaptOutcome, ConfigEdit, EditRefused, LoadOutcome, LoadPreview, RuntimeControl } from './control.ts';
+import type {
+	AdaptOutcome,
+	ConfigEdit,
+	EditRefused,
+	LoadOutcome,
+	LoadPreview,
+	LoadTerms,
+	RuntimeControl,
+} from './control.ts';
 import { expectedSettings } from './expected-settings.ts';
 import { hostFacts } from './host-facts.ts';
 import { ListenerSockets } from './listeners/listener-sockets.ts';
 import { ListenError } from './listeners/port-probe.ts';
-import { firstMessage, loadEntry, refusal, STOPPING } from './load-outcomes.ts';
+import { loadEntry, outcomeOfError, refusal, STOPPING } from './load-outcomes.ts';
+import { LoadRecord } from './load-record.ts';
 import { LogOutputError, LogSinks } from './logs/log-sinks.ts';
 import { machineText } from './logs/machine-text.ts';
 import { type PreparedProcessLog, ProcessLog } from './logs/process-log.ts';
@@ -26,7 +35,7 @@ import { ThreadTotals } from './metrics/thread-totals.ts';
 import { PasswordThreads } from './passwords/password-threads.ts';
 import type { BoundListener, RuntimeOptions } from './runtime-options.ts';
 import { waitBeforeStop } from './shutdown-delay.ts';
-import { StartError, StartForbidden, startError } from './start-error.ts';
+import { refusedStart, StartError, StartForbidden, startError } from './start-error.ts';
 import { CompileService } from './threads/compile-service.ts';
 import { CompilerFailure } from './threads/compiler-client.ts';
 import { answerQuestion } from './threads/main-thread-answers.ts';
@@ -40,8 +49,8 @@ import {
 	type Prepared,
 	type WorkerStart,
 } from './threads/messages.ts';
-import { BuildRefused, SHARED_PORTS, WorkerLost, WorkerPool } from './threads/worker-pool.ts';
-import { TlsControl, TlsRefused } from './tls/tls-control.ts';
+import { SHARED_PORTS, WorkerLost, WorkerPool } from './threads/worker-pool.ts';
+import { TlsControl } from './tls/tls-control.ts';
 import { SpanExport } from './tracing/span-export.ts';
 import { PoolBoard, type UpstreamReport } from './upstreams/pool-board.ts';
 import { within } from './within.ts';
@@ -91,7 +100,7 @@ export class Runtime implements RuntimeControl {
 	#ready = false;
 	#generation = 0;
 	#dropped = 0;
-	#lastReload = { successful: true, successAt: 0 };
+	readonly #loads = new LoadRecord();
 	/** The end of the operations that must not overlap: loads, and giving new threads their state. */
 	#queue: Promise<unknown> = Promise.resolve();
 	#stopping: Promise<void> | undefined;
@@ -127,7 +136,8 @@ export class Runtime implements RuntimeControl {
 		this.#metrics = new RuntimeMetrics(this.#totals, {
 			ready: () => this.#ready,
 			generation: () => this.#generation,
-			lastReload: () => this.#lastReload,
+			lastReload: () => this.#loads.lastReload,
+			rollbacks: () => this.#loads.rollbacks(this.#generation),
 			workerRestarts: () => this.#pool?.restarts ?? 0,
 			accessLogDropped: () => this.#dropped,
 			upstreams: () => this.#pools.reports(),
@@ -193,20 +203,26 @@ export class Runtime implements RuntimeControl {
 		this.#log.log(level, logger, message, fields);
 	}
 
-	load(input: ConfigInput): Promise<LoadOutcome> {
+	load(input: ConfigInput, terms: LoadTerms = {}): Promise<LoadOutcome> {
 		const unconfigured = !this.#options.input;
-		const taken = this.#take(input.name, () => this.#compiler.ask('prepare', { input, unconfigured }));
+		const taken = this.#take(input.name, async () => {
+			const replaced = terms.reversible ? this.document : undefined;
+			const outcome = await this.#apply(() => this.#compiler.ask('prepare', { input, unconfigured, ...terms }));
+			return outcome.result === 'applied' && replaced !== undefined ? { ...outcome, replaced } : outcome;
+		});
 		return taken as Promise<LoadOutcome>;
 	}
 
 	edit(edit: ConfigEdit): Promise<LoadOutcome | EditRefused> {
 		const unconfigured = !this.#options.input;
-		return this.#take(`${edit.method} of the Admin API`, () => this.#compiler.ask('edit', { edit, unconfigured }));
+		const apply = () => this.#apply(() => this.#compiler.ask('edit', { edit, unconfigured }));
+		return this.#take(`${edit.method} of the Admin API`, apply);
 	}
 
-	preview(input: ConfigInput): Promise<LoadPreview> {
+	preview(input: ConfigInput, terms: LoadTerms = {}): Promise<LoadPreview> {
 		// In turn with loads: the compile thread has one candidate.
-		return this.#serialize(() => this.#compiler.ask('preview', { input, unconfigured: !this.#options.input }));
+		const unconfigured = !this.#options.input;
+		return this.#serialize(() => this.#compiler.ask('preview', { input, unconfigured, ...terms }));
 	}
 
 	adapt(input: ConfigInput): Promise<AdaptOutcome> {
@@ -236,6 +252,10 @@ export class Runtime implements RuntimeControl {
 
 	countAdminRequest(path: string, method: string, status: number): void {
 		this.#metrics.countAdminRequest(path, method, status);
+	}
+
+	countRollback(succeeded: boolean): void {
+		this.#loads.rolledBack(succeeded, this.#generation);
 	}
 
 	stop(): Promise<void> {
@@ -282,10 +302,7 @@ export class Runtime implements RuntimeControl {
 		// Threads take as long to start as compiling takes: how many is nearly always what it looks like.
 		this.#startPool(expectedSettings(input));
 		const prepared = await this.#compiler.ask('prepare', { input, unconfigured: false });
-		if (prepared.result !== 'swap') {
-			const diagnostics = prepared.diagnostics;
-			throw new StartError(firstMessage(diagnostics), { reason: 'refused', diagnostics });
-		}
+		if (prepared.result !== 'swap') throw refusedStart(prepared.diagnostics);
 		try {
 			await this.#options.beforeListening?.(prepared.facts.settings);
 		} catch (error) {
@@ -293,13 +310,10 @@ export class Runtime implements RuntimeControl {
 		}
 		await this.#fitPool(prepared.facts.settings);
 		const outcome = await this.#swap(prepared.facts, prepared.delta, prepared.diagnostics);
-		if (outcome.result === 'refused') {
-			const { diagnostics } = outcome;
-			throw new StartError(firstMessage(diagnostics), { reason: 'refused', diagnostics });
-		}
+		if (outcome.result === 'refused') throw refusedStart(outcome.diagnostics);
 		if (outcome.result === 'failed') throw new StartError(outcome.message, { reason: 'failed' });
 		this.#ready = true;
-		this.#lastReload = { successful: true, successAt: Date.now() / 1000 };
+		this.#loads.started();
 		for (const { message } of prepared.diagnostics) this.log('warn', 'config', message);
 		this.log('info', 'runtime', 'serving', {
 			threads: this.threads,
@@ -362,18 +376,18 @@ export class Runtime implements RuntimeControl {
 		});
 	}
 
-	/** Applies what `prepare` makes of the compile thread's candidate; one after another. */
-	#take(source: string, prepare: () => Promise<Prepared | EditRefused>): Promise<LoadOutcome | EditRefused> {
+	/** Makes a change and records what became of it; one after another. */
+	#take(source: string, apply: () => Promise<LoadOutcome | EditRefused>): Promise<LoadOutcome | EditRefused> {
 		return this.#serialize(async () => {
-			const outcome = await this.#apply(prepare);
+			const outcome = await apply();
 			if (outcome.result === 'edit_refused') return outcome;
-			const successful = outcome.result === 'applied';
-			this.#lastReload = { successful, successAt: successful ? Date.now() / 1000 : this.#lastReload.successAt };
+			this.#loads.loaded(outcome);
 			this.#log.entry(loadEntry(source, outcome));
 			return outcome;
 		});
 	}
 
+	/** Applies what `prepare` makes of the compile thread's candidate. */
 	async #apply(prepare: () => Promise<Prepared | EditRefused>): Promise<LoadOutcome | EditRefused> {
 		if (this.#stopping) return STOPPING;
 		try {
@@ -408,11 +422,12 @@ export class Runtime implements RuntimeControl {
 		try {
 			processLog = this.#log.prepare(facts.settings);
 			const listeners = await this.#sockets.bindable(facts.listeners);
-			await this.#prepareTls(facts);
+			// Certificates and trust are with every thread before one builds.
+			await this.#tls.prepare(facts.certificates, facts.settings);
 			await pool.prepareAll({ generation, delta, listeners });
 			if (this.#sinkErrors[0]) throw this.#sinkErrors[0];
 			await this.#sinks.opened();
-			await this.#compiler.commit();
+			await this.#compiler.commit(facts.certificates?.names ?? []);
 			if (this.#stopping) throw new WorkerLost('The server is stopping.');
 			this.#generation = generation;
 			this.#settings = facts.settings;
@@ -429,23 +444,7 @@ export class Runtime implements RuntimeControl {
 			if (processLog) this.#log.giveUp(processLog);
 			this.#sockets.giveUp();
 			await this.#compiler.ask('discard', {}).catch(() => {});
-			if (error instanceof LogOutputError) return refusal('log/output', error.message, diagnostics);
-			if (error instanceof BuildRefused) {
-				if (error.code === 'listen') return refusal('listen', error.message, diagnostics);
-				return refusal(error.code, error.message, diagnostics, error.pointer);
-			}
-			if (error instanceof TlsRefused) return refusal(error.code, error.message, diagnostics);
-			if (error instanceof WorkerLost) return { result: 'failed', message: error.message };
-			throw error;
-		}
-	}
-
-	/** Certificates and trust are with every thread before one builds. Rejects with TlsRefused. */
-	async #prepareTls({ certificates, settings }: DocumentFacts): Promise<void> {
-		try {
-			await this.#tls.prepare(certificates, settings);
-		} catch (error) {
-			throw new TlsRefused(error);
+			return outcomeOfError(error, diagnostics);
 		}
 	}
 

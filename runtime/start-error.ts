@@ -1,6 +1,7 @@
 /** Why a server did not start. */
 import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
 import { ListenError } from './listeners/port-probe.ts';
+import { firstMessage } from './load-outcomes.ts';
 
 /** What stood in the way. */
 export type StartFailure =
@@ -18,6 +19,11 @@ export class StartError extends Error {
 		this.name = 'StartError';
 		this.failure = failure;
 	}
+}
+
+/** Returns the error for a configuration that was refused. */
+export function refusedStart(diagnostics: readonly DiagnosticReport[]): StartError {
+	return new StartError(firstMessage(diagnostics), { reason: 'refused', diagnostics });
 }
 
 /** Any failure of a start as a StartError. */

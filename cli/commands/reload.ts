@@ -12,6 +12,7 @@ export const reload: Command = {
 	summary: 'Replace the configuration of a running server',
 	details: [
 		'Compiles the file, sends the document to the Admin API of the server, and reports whether the server applied it. When it does not, the previous configuration keeps serving and the exit status is 1. The running configuration needs the option `admin`.',
+		'With `--confirm` a configuration is refused if the server could not go back from it: because that would need a restart, or because what is being served no longer compiles.',
 		'With `--accept` and `--revert` the file is read only for the address and the token of the server.',
 		TOKEN_RULE,
 		LANGUAGE_RULE,

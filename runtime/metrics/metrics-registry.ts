@@ -2,6 +2,7 @@
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type { CacheReport } from '../cache/cache-board.ts';
 import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
+import type { LastReload, Rollbacks } from '../load-record.ts';
 import type { UpstreamReport } from '../upstreams/pool-board.ts';
 import { ROW } from './counter-row.ts';
 import { Exposition, type Labels, type MetricFamily, type Sample } from './exposition.ts';
@@ -20,7 +21,9 @@ export interface RuntimeGauges {
 	readonly ready: () => boolean;
 	readonly generation: () => number;
 	/** Whether the last load was applied, and when the last successful one was (seconds since the epoch, 0 for never). */
-	readonly lastReload: () => { readonly successful: boolean; readonly successAt: number };
+	readonly lastReload: () => LastReload;
+	/** Loads that were to be taken back. */
+	readonly rollbacks: () => Rollbacks;
 	readonly workerRestarts: () => number;
 	/** Access entries that the main thread dropped. */
 	readonly accessLogDropped: () => number;
@@ -114,6 +117,24 @@ function runtimeFamilies(gauges: RuntimeGauges): MetricFamily[] {
 			'When the last applied load was applied.',
 			'gauge',
 			() => gauges.lastReload().successAt,
+		),
+		{
+			name: 'svc_config_rollbacks_total',
+			help: 'Loads that were to be taken back because nobody confirmed them or somebody asked for it, by result.',
+			type: 'counter',
+			samples: () => {
+				const { succeeded, failed } = gauges.rollbacks();
+				return [
+					{ labels: { result: 'success' }, value: succeeded },
+					{ labels: { result: 'failure' }, value: failed },
+				];
+			},
+		},
+		plainFamily(
+			'svc_config_rollback_failed',
+			'Whether a configuration is served that was to be taken back and could not be.',
+			'gauge',
+			() => (gauges.rollbacks().stuck ? 1 : 0),
 		),
 		plainFamily('svc_config_generation', 'Number of the configuration being served.', 'gauge', gauges.generation),
 		plainFamily('svc_ready', 'Whether every listener is bound and no stop has begun.', 'gauge', () =>

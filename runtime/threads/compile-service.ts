@@ -14,6 +14,8 @@ export class CompileService {
 	readonly #died: (reason: string) => void;
 	/** UTF-8 JSON of the running document. */
 	#running: ArrayBuffer | undefined;
+	/** Names that have been served over TLS since the start. */
+	readonly #served = new Set<string>();
 	#client: CompilerClient;
 	#timer: NodeJS.Timeout | undefined;
 	/** Resolves when a thread that died has been replaced. */
@@ -37,9 +39,10 @@ export class CompileService {
 		return this.#running ? Buffer.from(this.#running).toString() : '{}';
 	}
 
-	/** Makes the candidate the running document. */
-	async commit(): Promise<void> {
+	/** Makes the candidate the running document, which serves these names over TLS. */
+	async commit(names: readonly string[]): Promise<void> {
 		this.#running = await this.ask('commit', {});
+		for (const name of names) this.#served.add(name);
 	}
 
 	/** Ends the thread for good. */
@@ -49,7 +52,7 @@ export class CompileService {
 	}
 
 	#open(): CompilerClient {
-		return new CompilerClient({ ...this.#start, running: this.#running }, reason => {
+		return new CompilerClient({ ...this.#start, running: this.#running, served: [...this.#served] }, reason => {
 			this.#died(reason);
 			this.#replaced = new Promise(resolve => {
 				this.#timer = setTimeout(() => {

@@ -6,7 +6,7 @@ import type { Settings } from '../../compiler/document/document.ts';
 import type { LogOutput } from '../../compiler/providers/log-writers/log-output.ts';
 import type { PlannedCertificates } from '../../compiler/tls/plan-tls.ts';
 import type { DiskNews } from '../cache/disk/disk-messages.ts';
-import type { ConfigEdit, ConfigReading, EditRefused, LoadPreview, RestartReason } from '../control.ts';
+import type { ConfigEdit, ConfigReading, EditRefused, Irreversible, LoadPreview, RestartReason } from '../control.ts';
 import type { PostedLines } from '../logs/log-segment.ts';
 import type { TlsUpdate } from '../tls/tls-update.ts';
 import type { MainThreadQuestion } from './main-thread-questions.ts';
@@ -71,15 +71,23 @@ export interface DocumentFacts {
 	readonly certificates: PlannedCertificates | undefined;
 }
 
+/** How a candidate is judged. */
+export interface PrepareTerms {
+	/** The process was started without a configuration. */
+	readonly unconfigured: boolean;
+	/** It is refused if the running document could not take its place again. */
+	readonly reversible?: boolean | undefined;
+}
+
 /** Main thread to compile thread; each is answered by a reply with the same id. */
 export type CompilerRequest =
 	| { readonly id: number; readonly op: 'adapt'; readonly input: ConfigInput }
-	/** Compiles a candidate. `unconfigured`: the process was started without a configuration and has no listener yet. */
-	| { readonly id: number; readonly op: 'prepare'; readonly input: ConfigInput; readonly unconfigured: boolean }
+	/** Compiles a candidate. */
+	| ({ readonly id: number; readonly op: 'prepare'; readonly input: ConfigInput } & PrepareTerms)
 	/** As `prepare`, of the running document with a change. */
-	| { readonly id: number; readonly op: 'edit'; readonly edit: ConfigEdit; readonly unconfigured: boolean }
+	| ({ readonly id: number; readonly op: 'edit'; readonly edit: ConfigEdit } & PrepareTerms)
 	/** What `prepare` would find; there is no candidate afterwards. */
-	| { readonly id: number; readonly op: 'preview'; readonly input: ConfigInput; readonly unconfigured: boolean }
+	| ({ readonly id: number; readonly op: 'preview'; readonly input: ConfigInput } & PrepareTerms)
 	/** Makes the candidate the running document, or forgets it. */
 	| { readonly id: number; readonly op: 'commit' }
 	| { readonly id: number; readonly op: 'discard' }
@@ -100,6 +108,7 @@ export type Prepared =
 			readonly reasons: readonly RestartReason[];
 			readonly diagnostics: readonly DiagnosticReport[];
 	  }
+	| Irreversible
 	| { readonly result: 'unchanged'; readonly diagnostics: readonly DiagnosticReport[] }
 	| {
 			readonly result: 'swap';

@@ -6,14 +6,26 @@ import type { RestartReason } from '../control.ts';
 import type { DocumentImage } from './document-image.ts';
 import type { ListenerAddress } from './messages.ts';
 
-/**
- * Why `after` cannot replace `before` in this process; empty when it can. `unconfigured`: the process was started
- * without a configuration, so its Admin API stands without the option, and until it has listeners it may take plaintext ones.
- */
-export function restartReasons(before: DocumentImage, after: DocumentImage, unconfigured: boolean): RestartReason[] {
+/** What decides beside the two documents. */
+export interface ProcessFacts {
+	/**
+	 * The process was started without a configuration, so its Admin API stands without the option, and until it has listeners
+	 * it may take plaintext ones.
+	 */
+	readonly unconfigured: boolean;
+	/** Every name that the process has served over TLS since its start: one that was dropped can return. */
+	readonly served: ReadonlySet<string>;
+}
+
+/** Returns why `after` cannot replace `before` in this process; nothing when it can. */
+export function restartReasons(
+	before: DocumentImage,
+	after: DocumentImage,
+	{ unconfigured, served }: ProcessFacts,
+): RestartReason[] {
 	const reasons: RestartReason[] = [];
 	listenerReasons(before, after, unconfigured && before.listeners.length === 0, reasons);
-	tlsReasons(before, after, reasons);
+	tlsReasons(before, after, served, reasons);
 	for (const { setting } of startupChanges(
 		withAdmin(before.document, unconfigured),
 		withAdmin(after.document, unconfigured),
@@ -33,12 +45,16 @@ function withAdmin(document: Document, always: boolean): Document {
 	return { ...document, settings: { ...document.settings, admin: {} } };
 }
 
-/** Names that TLS did not serve, and clients asked for certificates on a listener whose sessions can be resumed: all can. */
-function tlsReasons(before: DocumentImage, after: DocumentImage, reasons: RestartReason[]): void {
-	const served = new Set(before.certificates?.names);
+/** Names that TLS never served, and clients asked for certificates on a listener whose sessions can be resumed: all can. */
+function tlsReasons(
+	before: DocumentImage,
+	after: DocumentImage,
+	served: ReadonlySet<string>,
+	reasons: RestartReason[],
+): void {
 	for (const name of after.certificates?.names ?? []) {
 		if (served.has(name)) continue;
-		const message = `Serving \`${name}\` over TLS needs a restart: the process was not started with this name.`;
+		const message = `Adding the TLS host name \`${name}\` needs a restart: the process has never served it.`;
 		reasons.push({ code: 'tls_hostname_added', subject: name, message });
 		if (reasons.length >= MOST_NAMES) break;
 	}

@@ -114,10 +114,19 @@ export class TlsControl implements CertificateSink {
 	}
 
 	/**
-	 * Makes ready what a document wants, before any thread builds it. Rejects with CertificateFileError, TrustError, or what the
-	 * manager rejects with; then {@link discard} puts everything back.
+	 * Makes ready what a document wants, before any thread builds it. Rejects with TlsRefused; then {@link discard} puts
+	 * everything back.
 	 */
 	async prepare(planned: PlannedCertificates | undefined, settings: Settings): Promise<void> {
+		try {
+			await this.#prepare(planned, settings);
+		} catch (error) {
+			throw new TlsRefused(error);
+		}
+	}
+
+	/** Rejects with CertificateFileError, TrustError, or what the manager rejects with. */
+	async #prepare(planned: PlannedCertificates | undefined, settings: Settings): Promise<void> {
 		await this.#files.prepare(planned?.loaded ?? []);
 		const managed = planned?.managed;
 		const wanted = managed && managed.policies.length + managed.authorities.length > 0;

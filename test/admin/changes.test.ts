@@ -228,7 +228,7 @@ tentative('a load that nobody confirms is taken back', async () => {
 	const meanwhile = await two.ask('PATCH /config/settings/debug', true);
 	assert.is(meanwhile.json.error.code, 'confirmation_pending');
 	await until(async () => (await two.body()) === 'one');
-	await until(async () => two.server!.output().includes('a load was taken back'));
+	await until(async () => two.server!.output().includes('configuration rolled back'));
 	assert.is((await two.ask('POST /load/confirm')).status, 404);
 });
 

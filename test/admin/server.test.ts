@@ -45,6 +45,8 @@ class FakeRuntime implements RuntimeControl {
 		return this.outcome;
 	}
 
+	countRollback(): void {}
+
 	async edit(edit: ConfigEdit): Promise<LoadOutcome | EditRefused> {
 		this.edits.push(edit);
 		return this.editOutcome ?? this.outcome;

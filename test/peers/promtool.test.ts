@@ -38,4 +38,28 @@ promtool('accepts the alert rules', () => {
 	check(['check', 'rules', path.join(ROOT, 'cli/packaging/monitoring/prometheus-rules.yml')]);
 });
 
+promtool('a rollback that failed raises its alert at once, one that succeeded does not', () => {
+	const folder = temporaryFolder();
+	const file = path.join(folder, 'rollback.yml');
+	const labels = 'instance="a.example:2019"';
+	const rules = path.join(ROOT, 'cli/packaging/monitoring/prometheus-rules.yml');
+	const test = (value: number, alerts: unknown[]) => ({
+		interval: '15s',
+		input_series: [{ series: `svc_config_rollback_failed{${labels}}`, values: `0 ${value} ${value}` }],
+		alert_rule_test: [{ eval_time: '30s', alertname: 'SvcRollbackFailed', exp_alerts: alerts }],
+	});
+	const annotations = {
+		summary: 'a.example:2019 serves a configuration that nobody confirmed and could not roll it back',
+		description:
+			'The process log says why. Once the cause is removed, svc reload --revert tries again; svc reload with a good configuration ends it too.',
+	};
+	const firing = { exp_labels: { instance: 'a.example:2019', severity: 'critical' }, exp_annotations: annotations };
+	// JSON is YAML.
+	writeFileSync(
+		file,
+		JSON.stringify({ rule_files: [rules], evaluation_interval: '15s', tests: [test(1, [firing]), test(0, [])] }),
+	);
+	check(['test', 'rules', file]);
+});
+
 promtool.run();

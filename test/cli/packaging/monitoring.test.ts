@@ -16,6 +16,7 @@ const names = new Set(
 		ready: () => true,
 		generation: () => 1,
 		lastReload: () => ({ successful: true, successAt: 0 }),
+		rollbacks: () => ({ succeeded: 0, failed: 0, stuck: false }),
 		workerRestarts: () => 0,
 		accessLogDropped: () => 0,
 		upstreams: () => [],

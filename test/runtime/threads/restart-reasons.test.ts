@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Document, Settings } from '../../../compiler/document/document.ts';
-import { documentImage } from '../../../runtime/threads/document-image.ts';
+import { type DocumentImage, documentImage } from '../../../runtime/threads/document-image.ts';
 import { restartReasons } from '../../../runtime/threads/restart-reasons.ts';
 
 type Listener = readonly [key: string, scheme: 'http' | 'https'];
@@ -15,8 +15,14 @@ function image(settings: Settings, listeners: readonly Listener[] = []) {
 	});
 }
 
-function reasons(before: ReturnType<typeof image>, after: ReturnType<typeof image>, unconfigured = false): string[] {
-	return restartReasons(before, after, unconfigured).map(({ code, subject }) => `${code} ${subject}`);
+function reasons(
+	before: DocumentImage,
+	after: DocumentImage,
+	unconfigured = false,
+	served: readonly string[] = before.certificates?.names ?? [],
+): string[] {
+	const facts = { unconfigured, served: new Set(served) };
+	return restartReasons(before, after, facts).map(({ code, subject }) => `${code} ${subject}`);
 }
 
 const restart = suite('restart reasons');
@@ -98,6 +104,11 @@ restart('a TLS hostname more, and client certificates where sessions can be resu
 	assert.equal(reasons(secure(['a']), secure(['a'])), []);
 	assert.equal(reasons(secure(['a', 'b']), secure(['a'])), []);
 	assert.equal(reasons(secure(['a']), secure(['a', 'b'])), ['tls_hostname_added b']);
+	assert.equal(
+		reasons(secure(['a']), secure(['a', 'b', 'c']), false, ['a', 'b']),
+		['tls_hostname_added c'],
+		'b returns',
+	);
 	assert.equal(reasons(secure(['a']), secure(['a'], [':443'])), ['mutual_tls_with_resumption :443']);
 	assert.equal(reasons(secure(['a'], [':443']), secure(['a'], [':443'])), []);
 	assert.equal(reasons(secure(['a'], [':443']), secure(['a'])), []);
