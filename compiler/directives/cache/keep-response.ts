@@ -3,7 +3,7 @@ import { bodyLength, isStream } from '../../exchange/body.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { HeaderList } from '../../exchange/header-list.ts';
 import type { FetchTurn } from '../../exchange/response-cache.ts';
-import { evaluatePreconditions } from '../file-server/conditional.ts';
+import { evaluatePreconditions, omitContentFields } from '../file-server/conditional.ts';
 import type { CacheRules } from './cache-handler.ts';
 import { type ClientWishes, freshnessLifetime, responseDirectives } from './freshness.ts';
 import { selectingNames, selectingValues } from './selection.ts';
@@ -67,8 +67,7 @@ export function keepResponse(
 		response.body = storing;
 		if (has(x, head)) {
 			void drain(storing);
-			response.status = 304;
-			response.body = null;
+			answerNotModified(x);
 		}
 		return undefined;
 	}
@@ -77,11 +76,14 @@ export function keepResponse(
 	const stored = writer.commit();
 	if (stored) cache.count('store');
 	turn?.done(stored ? 'stored' : 'failed');
-	if (has(x, head)) {
-		response.status = 304;
-		response.body = null;
-	}
+	if (has(x, head)) answerNotModified(x);
 	return undefined;
+}
+
+function answerNotModified({ response }: Exchange): void {
+	response.status = 304;
+	response.body = null;
+	omitContentFields(response.headers);
 }
 
 /** Whether the client has this very response: it was asked for without the client's conditions, so that it could be kept. */

@@ -3,14 +3,15 @@ import { randomUUID } from 'node:crypto';
 import type { Exchange } from '../../exchange/exchange.ts';
 import { HeaderList, sameName } from '../../exchange/header-list.ts';
 import type { CachedHead, CachedResponse, ResponseCache } from '../../exchange/response-cache.ts';
-import { evaluatePreconditions, parseHttpDate, rangeApplies, type Validators } from '../file-server/conditional.ts';
+import {
+	evaluatePreconditions,
+	omitContentFields,
+	parseHttpDate,
+	rangeApplies,
+	type Validators,
+} from '../file-server/conditional.ts';
 import { contentRange, multipartRanges, parseRange } from '../file-server/ranges.ts';
 import { currentAge } from './freshness.ts';
-
-/** Fields that a 304 leaves out: they tell of the content that is not sent (RFC 9110 §15.4.5). */
-const OF_CONTENT: ReadonlySet<string> = new Set([
-	...['content-type', 'content-encoding', 'content-language', 'content-range', 'content-disposition', 'accept-ranges'],
-]);
 
 /** Answers; false when the response is no longer there. `note` is the member of `Cache-Status`, '' for none. */
 export function answerFromStore(x: Exchange, cache: ResponseCache, stored: CachedResponse, note: string): boolean {
@@ -35,7 +36,7 @@ export function answerFromStore(x: Exchange, cache: ResponseCache, stored: Cache
 	if (conditional && head.status === 200 && evaluatePreconditions(asked, compared, now) === 'not-modified') {
 		response.status = 304;
 		response.headers = fieldsOf(response.headers, head, now, note);
-		response.headers.filter(name => !OF_CONTENT.has(name.toLowerCase()));
+		omitContentFields(response.headers);
 		response.body = null;
 		return true;
 	}

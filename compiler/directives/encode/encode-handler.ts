@@ -3,13 +3,14 @@ import type { CompileContext } from '../../codegen/compile-context.ts';
 import { bodyLength, isStream } from '../../exchange/body.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { Handler } from '../../exchange/handler.ts';
-import type { HeaderList } from '../../exchange/header-list.ts';
+import { type HeaderList, sameName } from '../../exchange/header-list.ts';
 import type { Coding, Compressor, EncodedResult } from '../../exchange/leases.ts';
 import { PendingAnswer } from '../../exchange/pending-answer.ts';
 import { compileResponseMatcher } from '../../matchers/response-matcher.ts';
 import { preferredCoding } from './accept-encoding.ts';
 import { isEncodable } from './encodable-media.ts';
 import type { CompressStep } from './encode.ts';
+import { encodedTag, TagConditions, UnencodedTags } from './tag-conditions.ts';
 
 const DEFAULT_CODINGS: readonly Coding[] = [{ name: 'zstd' }, { name: 'gzip' }];
 const DEFAULT_MINIMUM = 512;
@@ -21,8 +22,8 @@ interface Encoder {
 	readonly minimum: number;
 	readonly matches: (x: Exchange) => boolean;
 	readonly compressor: Compressor;
-	/** Ends of entity tags that this step has made. */
-	readonly tagEnds: readonly string[];
+	/** Tags of responses that this step leaves as they are. */
+	readonly unencoded: UnencodedTags;
 }
 
 /** Compiles a `compress` step. */
@@ -38,52 +39,46 @@ export function compileEncode(step: CompressStep, cx: CompileContext, next: Hand
 			? x => test(x, x.response.status, x.response.headers)
 			: x => isEncodable(x.response.headers.get('content-type')),
 		compressor: cx.lease('compressor', {}),
-		tagEnds: names.map(name => `-${name}"`),
+		// What a configuration chooses by other means than the type cannot be told from a path.
+		unencoded: new UnencodedTags(test === undefined),
 	};
 	return x => {
-		const stripped = stripTags(x.request.headers, encoder);
+		const conditions = conditionsOf(x, encoder);
 		const pending = next(x);
 		// No promise is made of what comes of a proxy, and no copy of its body.
-		if (pending instanceof PendingAnswer) return pending.after(() => encodeResponse(x, encoder, stripped));
-		if (pending instanceof Promise) return pending.then(() => encodeResponse(x, encoder, stripped));
-		return encodeResponse(x, encoder, stripped);
+		if (pending instanceof PendingAnswer) return pending.after(() => encodeResponse(x, encoder, conditions));
+		if (pending instanceof Promise) return pending.then(() => encodeResponse(x, encoder, conditions));
+		return encodeResponse(x, encoder, conditions);
 	};
 }
 
-/** Takes the names of codings from the tags of If-None-Match; the coding whose name was there. */
-function stripTags(headers: HeaderList, { tagEnds, names }: Encoder): string | undefined {
-	const field = headers.get('if-none-match');
-	if (field === undefined) return undefined;
-	let found: string | undefined;
-	let list = headers.combined('if-none-match')!;
-	for (let i = 0; i < tagEnds.length; i++) {
-		if (!list.includes(tagEnds[i]!)) continue;
-		found ??= names[i];
-		list = list.replaceAll(tagEnds[i]!, '"');
+/** Puts the tags of a request's preconditions as later handlers know them; undefined for the many requests that have none. */
+function conditionsOf(x: Exchange, { names, unencoded }: Encoder): TagConditions | undefined {
+	const { headers } = x.request;
+	for (let i = 0, size = headers.size; i < size; i++) {
+		const name = headers.nameAt(i);
+		const { length } = name;
+		if (length !== 13 && length !== 8) continue;
+		if (!sameName(name, 'if-none-match') && !sameName(name, 'if-match')) continue;
+		const coding = forbids(headers) ? undefined : preferredCoding(headers.combined('accept-encoding'), names);
+		return TagConditions.of(x, coding, names, unencoded);
 	}
-	if (found !== undefined) headers.set('If-None-Match', list);
-	return found;
+	return undefined;
 }
 
-function encodeResponse(x: Exchange, encoder: Encoder, stripped: string | undefined): void | Promise<void> {
+function encodeResponse(x: Exchange, encoder: Encoder, conditions: TagConditions | undefined): void | Promise<void> {
 	const { request, response } = x;
 	const { status, headers } = response;
-	if (x.aborted || x.upgraded !== undefined || status < 200 || status === 204 || status === 206) return;
+	if (x.aborted || x.upgraded !== undefined || status < 200 || status === 204) return;
 	if (status === 304) {
 		addVary(headers);
-		// The client's copy is an encoded one: the tag must go on naming it (RFC 9110 §15.4.5).
-		if (stripped !== undefined) markTag(headers, stripped);
+		conditions?.confirmed(headers);
 		return;
 	}
-	if (response.body === null && request.method !== 'HEAD') return;
-	if (headers.has('content-encoding') || !encoder.matches(x)) return;
-	if (forbids(request.headers) || forbids(headers)) return;
-	const known = bodyLength(response.body);
-	if (known !== undefined && known <= encoder.minimum) return;
-	addVary(headers);
-	const name = preferredCoding(request.headers.combined('accept-encoding'), encoder.names);
+	const known = lengthOf(x);
+	const name = codingOf(x, encoder, known);
+	if (conditions?.answer(x, name, true)) return;
 	if (name === undefined) return;
-	const coding = encoder.codings.get(name)!;
 	if (request.method === 'HEAD') {
 		// The fields of a GET, whose length nobody knows before it is encoded.
 		describe(headers, name);
@@ -91,18 +86,47 @@ function encodeResponse(x: Exchange, encoder: Encoder, stripped: string | undefi
 		response.body = UNSENT;
 		return;
 	}
-	const result = encoder.compressor.encode(response.body!, coding, {
+	const result = encoder.compressor.encode(response.body!, encoder.codings.get(name)!, {
 		minimum: encoder.minimum,
 		flush: known === undefined,
 		identity: response.body === x.servedBody ? x.servedFile : undefined,
 	});
-	if (result instanceof Promise) return result.then(settled => use(x, name, settled));
-	use(x, name, result);
+	if (result instanceof Promise) return result.then(settled => use(x, name, encoder, settled, conditions));
+	use(x, name, encoder, result, conditions);
 }
 
-function use(x: Exchange, coding: string, { body, encoded }: EncodedResult): void {
+/** Bytes of the body that a GET gets; undefined where nobody knows them. */
+function lengthOf({ request, response }: Exchange): number | undefined {
+	if (request.method !== 'HEAD' || response.body !== null) return bodyLength(response.body);
+	const field = response.headers.get('content-length');
+	return field === undefined || !/^\d+$/.test(field) ? undefined : Number(field);
+}
+
+/** The coding that a response gets, if it gets one; says that it depends on what the client accepts where it does. */
+function codingOf(x: Exchange, encoder: Encoder, length: number | undefined): string | undefined {
+	const { request, response } = x;
+	const { headers } = response;
+	if (response.status === 206 || (response.body === null && request.method !== 'HEAD')) return undefined;
+	if (headers.has('content-encoding') || !encoder.matches(x)) return undefined;
+	if (forbids(request.headers) || forbids(headers)) return undefined;
+	if (length !== undefined && length <= encoder.minimum) return undefined;
+	addVary(headers);
+	return preferredCoding(request.headers.combined('accept-encoding'), encoder.names);
+}
+
+function use(
+	x: Exchange,
+	coding: string,
+	{ minimum }: Encoder,
+	{ body, encoded }: EncodedResult,
+	conditions: TagConditions | undefined,
+): void {
 	x.response.body = body;
-	if (!encoded) return;
+	if (!encoded) {
+		// It was too short, or too much was being encoded already.
+		conditions?.answer(x, undefined, (bodyLength(body) ?? minimum + 1) <= minimum);
+		return;
+	}
 	x.encodedAs = coding;
 	describe(x.response.headers, coding);
 }
@@ -114,17 +138,11 @@ const UNSENT = { length: undefined, pull: () => null, cancel: () => {} };
 function describe(headers: HeaderList, coding: string): void {
 	headers.set('Content-Encoding', coding);
 	for (let i = 0; i < STALE.length; i++) headers.delete(STALE[i]!);
-	markTag(headers, coding);
+	const tag = headers.get('etag');
+	if (tag !== undefined) headers.set('Etag', encodedTag(tag, coding));
 }
 
 const STALE = ['content-length', 'accept-ranges', 'content-md5', 'content-digest', 'digest'] as const;
-
-/** A strong tag names the bytes, which are others now; a weak one names what they mean. */
-function markTag(headers: HeaderList, coding: string): void {
-	const tag = headers.get('etag');
-	if (tag?.startsWith('"') && tag.endsWith('"') && tag.length >= 2)
-		headers.set('Etag', `${tag.slice(0, -1)}-${coding}"`);
-}
 
 function forbids(headers: HeaderList): boolean {
 	const field = headers.combined('cache-control');

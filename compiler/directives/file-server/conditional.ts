@@ -86,6 +86,25 @@ export function etagListHas(list: string, etag: string | undefined, strong: bool
 	return false;
 }
 
+/** The tags of a list, as they stand there; none of `*`. Reading stops at the first malformed member. */
+export function tagsOf(list: string): string[] {
+	const tags: string[] = [];
+	const member = /[ \t,]*((?:W\/)?"[^"]*")/y;
+	for (let match = member.exec(list); match; match = member.exec(list)) tags.push(match[1]!);
+	return tags;
+}
+
+/** Fields that a 304 leaves out: they tell of the content that is not sent (RFC 9110 §15.4.5). */
+const OF_CONTENT: ReadonlySet<string> = new Set([
+	...['content-type', 'content-encoding', 'content-language', 'content-range', 'content-disposition', 'accept-ranges'],
+	...['content-length', 'content-md5', 'content-digest', 'digest'],
+]);
+
+/** Removes what a response said of the content that is not sent after all. */
+export function omitContentFields(headers: HeaderList): void {
+	headers.filter(name => !OF_CONTENT.has(name.toLowerCase()));
+}
+
 /**
  * Weighs the preconditions of a GET or HEAD in the order of RFC 9110 §13.2.2: If-Match, else If-Unmodified-Since; then
  * If-None-Match, else If-Modified-Since. A date that cannot be read counts as absent. `now` is in milliseconds.
