@@ -32,7 +32,7 @@ import { ROW } from './metrics/counter-row.ts';
 import { RuntimeMetrics } from './metrics/runtime-metrics.ts';
 import { NO_SCRAPE, type Scrape, scrapedText } from './metrics/scrape-memory.ts';
 import { ThreadTotals } from './metrics/thread-totals.ts';
-import { PasswordThreads } from './passwords/password-threads.ts';
+import { PasswordQueue } from './passwords/password-queue.ts';
 import type { BoundListener, RuntimeOptions } from './runtime-options.ts';
 import { waitBeforeStop } from './shutdown-delay.ts';
 import { refusedStart, StartError, StartForbidden, startError } from './start-error.ts';
@@ -88,7 +88,7 @@ export class Runtime implements RuntimeControl {
 	readonly #log: ProcessLog;
 	readonly #compiler: CompileService;
 	readonly #metrics: RuntimeMetrics;
-	readonly #passwords: PasswordThreads;
+	readonly #passwords: PasswordQueue;
 	readonly #spans: SpanExport;
 	readonly #tls: TlsControl;
 	readonly #sockets: ListenerSockets;
@@ -124,7 +124,7 @@ export class Runtime implements RuntimeControl {
 		this.#compiler = new CompileService({ workingDirectory, environment, etagKey: randomBytes(32) }, reason =>
 			this.log('error', 'runtime', 'the compile thread died and is being replaced', { cause: reason }),
 		);
-		this.#passwords = new PasswordThreads(reason => this.log('error', 'http.authentication', reason));
+		this.#passwords = PasswordQueue.onThreads(reason => this.log('error', 'http.authentication', reason));
 		this.#spans = new SpanExport(environment, (level, message, fields) => this.log(level, 'tracing', message, fields));
 		this.#tls = new TlsControl({
 			workingDirectory,

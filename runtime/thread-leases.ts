@@ -18,7 +18,8 @@ import { AccessLogger, type AccessLogSurroundings } from './logs/access-log.ts';
 import { LogSampler, SAMPLER_SLOTS } from './logs/log-sampler.ts';
 import { sinkKey } from './logs/log-sinks.ts';
 import { countCacheEvent } from './metrics/cache-counters.ts';
-import { PasswordQueue } from './passwords/password-queue.ts';
+import { overloadSlot } from './metrics/refusals.ts';
+import { ThreadPasswords } from './passwords/thread-passwords.ts';
 import type { MainThreadAnswers, MainThreadQuestion } from './threads/main-thread-questions.ts';
 import type { FromWorker } from './threads/messages.ts';
 import type { WantedMemory } from './threads/shared-rows.ts';
@@ -54,7 +55,7 @@ export class ThreadLeases implements LeaseSource {
 	readonly #thread: LeaseThread;
 	readonly #files: FileReader;
 	readonly #compressor: ThreadCompressor;
-	readonly #passwords: PasswordQueue;
+	readonly #passwords: ThreadPasswords;
 	readonly #metrics: MetricsSource;
 	readonly #memory = new Map<string, SharedArrayBuffer>();
 	readonly #wanted = new Set<string>();
@@ -65,10 +66,14 @@ export class ThreadLeases implements LeaseSource {
 		this.#thread = thread;
 		this.#files = createFileReader(true, true, thread.counters);
 		this.#compressor = new ThreadCompressor(thread.counters);
-		this.#passwords = new PasswordQueue(
-			task => thread.ask({ about: 'password', task }),
-			x => thread.accessLogs.clientIp(x),
-		);
+		this.#passwords = new ThreadPasswords({
+			ask: check => thread.ask({ about: 'password', check }),
+			withdraw: id => void thread.ask({ about: 'password_withdrawn', id }),
+			clientOf: x => thread.accessLogs.clientIp(x),
+			refused: () => {
+				thread.counters[overloadSlot('passwords')]!++;
+			},
+		});
 		const render = {
 			prometheus: shared(() => thread.ask({ about: 'metrics', format: 'prometheus' })),
 			openmetrics: shared(() => thread.ask({ about: 'metrics', format: 'openmetrics' })),

@@ -387,8 +387,8 @@ export interface PasswordVerifier {
 	/** False for a stand-in: then nothing is served, and what the environment says is not known. */
 	readonly live: boolean;
 	/**
-	 * The verdict on a password, at once when it is remembered (under a keyed hash of user, hash and password). Throws or
-	 * rejects with HttpError 503 when too many wait.
+	 * The verdict on a password, at once when it is remembered (under a keyed hash of user, hash and password). Rejects
+	 * with HttpError 429 when too many of this client wait, and with 503 when too many wait in all.
 	 */
 	verify(x: Exchange, user: string, hash: PasswordHash, password: string): boolean | Promise<boolean>;
 }

@@ -21,7 +21,15 @@ const TIMEOUT_PHASES: { readonly [reason: string]: string } = {
 
 /** Labels `limit` of `svc_overload_rejected_total`. */
 const OVERLOAD_LIMITS = [
-	...(['connections', 'connections_per_client', 'requests_per_client', 'queue', 'queue_time', 'descriptors'] as const),
+	...([
+		'connections',
+		'connections_per_client',
+		'requests_per_client',
+		'queue',
+		'queue_time',
+		'descriptors',
+		'passwords',
+	] as const),
 ] as const;
 
 /** One of {@link OVERLOAD_LIMITS}. */

@@ -1,143 +1,193 @@
-/** Passwords on a data-plane thread: verdicts that are remembered, and a bounded queue of those to be asked for. */
-import { createHmac, randomBytes } from 'node:crypto';
-import type { PasswordHash } from '../../compiler/directives/basic-auth/password-hash.ts';
-import type { Exchange } from '../../compiler/exchange/exchange.ts';
-import { HttpError } from '../../compiler/exchange/http-error.ts';
-import type { PasswordVerifier } from '../../compiler/exchange/leases.ts';
-import type { PasswordTask, PasswordVerdict } from './password-thread.ts';
+/** The queue of passwords to verify, on the main thread: fair between clients, bounded, with verdicts for all threads. */
+import { MOST_OF_CLIENT, type PasswordAnswer, type PasswordCheck, type PasswordRefusal } from './password-check.ts';
+import type { PasswordTask } from './password-thread.ts';
+import { PasswordThreads, type Verifier } from './password-threads.ts';
+import { VerdictMemory } from './verdict-memory.ts';
 
-/** Verifications that may wait on this thread. */
-const MOST = 32;
-/** Of one client address. */
-const MOST_OF_CLIENT = 8;
-/** Verifications that this thread has under way at once; the rest wait here, where they can be given up. */
-const UNDER_WAY = 2;
-/** Verdicts that are remembered, right ones and wrong ones apart: guesses cannot push out what is known to be right. */
-const REMEMBERED = 1024;
-/** Seconds after which a client that was turned away may come back. */
-const RETRY_AFTER = '2';
+/** Verifications of all clients that wait or run. */
+const MOST = 64;
+/** Milliseconds that a verification is thought to take until one has been measured. */
+const FIRST_GUESS_MS = 1000;
+/** Share of the latest measurement in the average. */
+const WEIGHT = 0.25;
+/** Longest `Retry-After`, in seconds. */
+const LONGEST_RETRY = 60;
 
-interface Check {
+/** Equal checks, which are verified once. */
+interface Verification {
 	readonly key: string;
-	readonly client: string;
 	readonly task: PasswordTask;
-	readonly waiters: { readonly x: Exchange; resolve(verdict: boolean): void; reject(error: HttpError): void }[];
+	/** The clients that sent it; the turn of any of them serves. */
+	readonly clients: Set<Client>;
+	/** Those who wait for the verdict, by the ids of their checks. */
+	readonly asking: Map<string, (answer: PasswordAnswer) => void>;
+	started: boolean;
 }
 
-/** What is asked of the main thread. */
-export type AskVerdict = (task: PasswordTask) => Promise<PasswordVerdict>;
+interface Client {
+	readonly name: string;
+	readonly waiting: Set<Verification>;
+	running: number;
+}
 
-/** The verifier of one thread. */
-export class PasswordQueue implements PasswordVerifier {
-	readonly live = true;
-	readonly #ask: AskVerdict;
-	readonly #clientOf: (x: Exchange) => string;
-	/** Of this thread and process only: a dump of the table tells nothing about a password. */
-	readonly #secret = randomBytes(32);
-	readonly #right = new Map<string, boolean>();
-	readonly #wrong = new Map<string, boolean>();
-	/** Checks that wait or are under way: equal ones are made once. */
-	readonly #checks = new Map<string, Check>();
-	readonly #clients = new Map<string, number>();
-	#waiting: Check[] = [];
-	#underWay = 0;
+/**
+ * Gives each client its turn. The next verification is one of the client that has fewest running and, among those, has
+ * waited longest since it came or since its last verification ended; no client may hold every thread. Whoever floods the
+ * queue waits for itself.
+ */
+export class PasswordQueue {
+	readonly #verifier: Verifier;
+	readonly #verdicts = new VerdictMemory();
+	readonly #verifications = new Map<string, Verification>();
+	/** By the id of a check, while it waits for its answer. */
+	readonly #asked = new Map<string, Verification>();
+	/** Clients that have something waiting or running, in the order of their turns. */
+	readonly #clients = new Map<string, Client>();
+	#running = 0;
+	#averageMs = FIRST_GUESS_MS;
 
-	/** `clientOf` gives the address of the client behind trusted proxies. */
-	constructor(ask: AskVerdict, clientOf: (x: Exchange) => string) {
-		this.#ask = ask;
-		this.#clientOf = clientOf;
+	/** `verifier` is ended with the queue. */
+	constructor(verifier: Verifier) {
+		this.#verifier = verifier;
 	}
 
-	/** Checks that wait or are under way. */
+	/** Returns a queue whose passwords are verified on threads of their own. `failed` is told why one died or was ended. */
+	static onThreads(failed: (reason: string) => void): PasswordQueue {
+		return new PasswordQueue(new PasswordThreads(failed));
+	}
+
+	/** Number of verifications that wait or run. */
 	get pending(): number {
-		return this.#checks.size;
+		return this.#verifications.size;
 	}
 
-	verify(x: Exchange, user: string, hash: PasswordHash, password: string): boolean | Promise<boolean> {
-		const key = this.#keyOf(user, hash.text, password);
-		const known = recall(this.#right, key) ?? recall(this.#wrong, key);
-		if (known !== undefined) return known;
-		const check = this.#checks.get(key) ?? this.#enqueue(x, key, { hash, password });
-		return new Promise((resolve, reject) => {
-			check.waiters.push({ x, resolve, reject });
-			x.onGone(() => this.#gone(check));
+	/** Resolves to the verdict, or to a refusal when too many wait. */
+	verify({ id, client, user, task }: PasswordCheck): Promise<PasswordAnswer> {
+		const key = this.#verdicts.keyOf(user, task.hash.text, task.password);
+		const known = this.#verdicts.recall(key);
+		if (known !== undefined) return Promise.resolve(known);
+		const found = this.#verifications.get(key);
+		const refusal = found ? undefined : this.#refusal(client);
+		if (refusal) return Promise.resolve(refusal);
+		const verification = found ?? { key, task, clients: new Set(), asking: new Map(), started: false };
+		this.#verifications.set(key, verification);
+		this.#asked.set(id, verification);
+		if (!verification.started) this.#enqueue(verification, client);
+		return new Promise(resolve => {
+			verification.asking.set(id, resolve);
+			this.#next();
 		});
 	}
 
-	/** The user is part of it: an unknown one must not be quick because another unknown one tried the same password. */
-	#keyOf(user: string, hash: string, password: string): string {
-		const hmac = createHmac('sha256', this.#secret);
-		return hmac.update(`${user.length}:${user}${hash.length}:${hash}${password}`).digest('binary');
+	/** Withdraws a check. Its password is not verified unless it is already, or somebody else asks for the same. */
+	withdraw(id: string): void {
+		const verification = this.#asked.get(id);
+		if (!verification) return;
+		this.#asked.delete(id);
+		verification.asking.get(id)!(null);
+		verification.asking.delete(id);
+		if (verification.asking.size === 0 && !verification.started) this.#drop(verification);
 	}
 
-	#enqueue(x: Exchange, key: string, task: PasswordTask): Check {
-		const client = this.#clientOf(x);
-		const ofClient = this.#clients.get(client) ?? 0;
-		if (this.#checks.size >= MOST || ofClient >= MOST_OF_CLIENT) {
-			throw new HttpError(503, 'Too many passwords wait to be verified.', { headers: [['Retry-After', RETRY_AFTER]] });
-		}
-		const check: Check = { key, client, task, waiters: [] };
-		this.#clients.set(client, ofClient + 1);
-		this.#checks.set(key, check);
-		this.#waiting.push(check);
-		// Its first waiter has to be there before it can be found that nobody waits.
-		queueMicrotask(() => this.#next());
-		return check;
+	/** Ends verifying; what waits gets no verdict. */
+	end(): Promise<void> {
+		return this.#verifier.end();
+	}
+
+	/** Why a check of a client cannot be taken; undefined if it can, if need be in place of one of the busiest client. */
+	#refusal(name: string): PasswordRefusal | undefined {
+		const client = this.#clients.get(name);
+		const own = client ? load(client) : 0;
+		if (own >= MOST_OF_CLIENT) return this.#refuse('client', own, this.#share);
+		if (this.#verifications.size < MOST) return undefined;
+		const [busiest] = [...this.#clients.values()].sort((a, b) => b.waiting.size - a.waiting.size);
+		if (!busiest || busiest.waiting.size === 0 || load(busiest) <= own + 1)
+			return this.#refuse('all', MOST, this.#verifier.most);
+		const last = [...busiest.waiting].at(-1)!;
+		const refusal = this.#refuse('client', load(busiest), this.#share);
+		this.#drop(last);
+		this.#answer(last, refusal);
+		return undefined;
+	}
+
+	#refuse(refused: PasswordRefusal['refused'], ahead: number, threads: number): PasswordRefusal {
+		const seconds = Math.ceil((ahead * this.#averageMs) / (1000 * threads));
+		return { refused, retryAfter: Math.min(Math.max(seconds, 1), LONGEST_RETRY) };
+	}
+
+	/** Threads that one client may hold: a thread is left for whoever comes next. */
+	get #share(): number {
+		return Math.max(1, this.#verifier.most - 1);
+	}
+
+	#enqueue(verification: Verification, name: string): void {
+		const client = this.#clients.get(name) ?? { name, waiting: new Set<Verification>(), running: 0 };
+		this.#clients.set(name, client);
+		client.waiting.add(verification);
+		verification.clients.add(client);
 	}
 
 	#next(): void {
-		while (this.#underWay < UNDER_WAY) {
-			const check = this.#waiting.shift();
-			if (!check) return;
-			this.#underWay++;
-			this.#ask(check.task).then(
-				verdict => this.#answered(check, verdict),
-				() => this.#answered(check, null),
-			);
+		while (this.#running < this.#verifier.most) {
+			const client = this.#turn();
+			if (!client) return;
+			void this.#run(client, client.waiting.values().next().value!);
 		}
 	}
 
-	#answered(check: Check, verdict: PasswordVerdict): void {
-		this.#underWay--;
-		this.#forget(check);
-		if (verdict === null) {
-			for (const { reject } of check.waiters) {
-				reject(new HttpError(503, 'The password could not be verified.', { headers: [['Retry-After', RETRY_AFTER]] }));
-			}
-		} else {
-			remember(verdict ? this.#right : this.#wrong, check.key, verdict);
-			for (const { resolve } of check.waiters) resolve(verdict);
+	#turn(): Client | undefined {
+		let next: Client | undefined;
+		for (const client of this.#clients.values()) {
+			if (client.waiting.size === 0 || client.running >= this.#share) continue;
+			if (!next || client.running < next.running) next = client;
 		}
+		return next;
+	}
+
+	async #run(client: Client, verification: Verification): Promise<void> {
+		this.#running++;
+		client.running++;
+		verification.started = true;
+		this.#dequeue(verification);
+		const begin = performance.now();
+		const verdict = await this.#verifier.verify(verification.task);
+		this.#running--;
+		client.running--;
+		// It goes behind everybody who waits now.
+		this.#clients.delete(client.name);
+		if (load(client) > 0) this.#clients.set(client.name, client);
+		this.#verifications.delete(verification.key);
+		if (verdict !== null) {
+			this.#averageMs += WEIGHT * (performance.now() - begin - this.#averageMs);
+			this.#verdicts.remember(verification.key, verdict);
+		}
+		this.#answer(verification, verdict);
 		this.#next();
 	}
 
-	/** Nobody waits for a check any more: it is not made, unless it is under way. */
-	#gone(check: Check): void {
-		const at = this.#waiting.indexOf(check);
-		if (at === -1 || check.waiters.some(({ x }) => !x.isGone)) return;
-		this.#waiting.splice(at, 1);
-		this.#forget(check);
-		for (const { resolve } of check.waiters) resolve(false);
+	/** Forgets a verification that has not been started. */
+	#drop(verification: Verification): void {
+		this.#verifications.delete(verification.key);
+		this.#dequeue(verification);
 	}
 
-	#forget(check: Check): void {
-		this.#checks.delete(check.key);
-		const left = (this.#clients.get(check.client) ?? 1) - 1;
-		if (left === 0) this.#clients.delete(check.client);
-		else this.#clients.set(check.client, left);
+	#dequeue(verification: Verification): void {
+		for (const client of verification.clients) {
+			client.waiting.delete(verification);
+			if (load(client) === 0) this.#clients.delete(client.name);
+		}
+		verification.clients.clear();
+	}
+
+	#answer({ asking }: Verification, answer: PasswordAnswer): void {
+		for (const [id, resolve] of asking) {
+			this.#asked.delete(id);
+			resolve(answer);
+		}
+		asking.clear();
 	}
 }
 
-/** A verdict, which becomes the youngest. */
-function recall(verdicts: Map<string, boolean>, key: string): boolean | undefined {
-	const verdict = verdicts.get(key);
-	if (verdict === undefined) return undefined;
-	verdicts.delete(key);
-	verdicts.set(key, verdict);
-	return verdict;
-}
-
-function remember(verdicts: Map<string, boolean>, key: string, verdict: boolean): void {
-	verdicts.set(key, verdict);
-	if (verdicts.size > REMEMBERED) verdicts.delete(verdicts.keys().next().value!);
+function load(client: Client): number {
+	return client.waiting.size + client.running;
 }

@@ -7,14 +7,24 @@ import type { PasswordTask, PasswordVerdict } from './password-thread.ts';
 /** Milliseconds after which a verification is given up: a hash of cost 31 would hold its thread for a day. */
 const LIMIT = 30_000;
 
+/** Where verifications run. */
+export interface Verifier {
+	/** Verifications that run at one time. */
+	readonly most: number;
+	/** Resolves to the verdict. Never rejects. */
+	verify(task: PasswordTask): Promise<PasswordVerdict>;
+	/** Ends the threads; what waits gets no verdict. */
+	end(): Promise<void>;
+}
+
 interface Waiting {
 	readonly task: PasswordTask;
 	readonly settle: (verdict: PasswordVerdict) => void;
 }
 
 /** Verifies passwords on threads of their own. */
-export class PasswordThreads {
-	readonly #most: number;
+export class PasswordThreads implements Verifier {
+	readonly most: number = threadsFor(availableParallelism());
 	readonly #limit: number;
 	readonly #failed: (reason: string) => void;
 	readonly #idle: Worker[] = [];
@@ -26,11 +36,9 @@ export class PasswordThreads {
 	constructor(failed: (reason: string) => void, limit: number = LIMIT) {
 		this.#failed = failed;
 		this.#limit = limit;
-		// Half of the processors at most: the rest serve.
-		this.#most = Math.max(1, Math.min(4, availableParallelism() >> 1));
 	}
 
-	/** The verdict; null when there can be none. Who asks bounds how many wait. */
+	/** Resolves to the verdict; null when there can be none. Whoever asks bounds how many wait. */
 	verify(task: PasswordTask): Promise<PasswordVerdict> {
 		if (this.#ended) return Promise.resolve(null);
 		return new Promise(settle => {
@@ -48,7 +56,7 @@ export class PasswordThreads {
 
 	#next(): void {
 		if (this.#waiting.length === 0) return;
-		const thread = this.#idle.pop() ?? (this.#all.size < this.#most ? this.#start() : undefined);
+		const thread = this.#idle.pop() ?? (this.#all.size < this.most ? this.#start() : undefined);
 		if (!thread) return;
 		const { task, settle } = this.#waiting.shift()!;
 		let over = false;
@@ -87,4 +95,12 @@ export class PasswordThreads {
 		});
 		return thread;
 	}
+}
+
+/**
+ * Half of the processors, since the rest serve. With two or more there are at least two threads, so that one is free for
+ * the second client: their priority is low enough not to take a processor from requests.
+ */
+export function threadsFor(processors: number): number {
+	return processors === 1 ? 1 : Math.max(2, Math.min(4, processors >> 1));
 }

@@ -3,13 +3,13 @@ import type { Settings } from '../../compiler/document/document.ts';
 import type { CacheBoard } from '../cache/cache-board.ts';
 import type { RuntimeMetrics } from '../metrics/runtime-metrics.ts';
 import { scrapedText } from '../metrics/scrape-memory.ts';
-import type { PasswordThreads } from '../passwords/password-threads.ts';
+import type { PasswordQueue } from '../passwords/password-queue.ts';
 import type { TlsControl } from '../tls/tls-control.ts';
 import type { MainThreadAnswers, MainThreadQuestion } from './main-thread-questions.ts';
 
 /** What answers. */
 export interface MainThreadParts {
-	readonly passwords: PasswordThreads;
+	readonly passwords: PasswordQueue;
 	readonly metrics: RuntimeMetrics;
 	readonly tls: TlsControl;
 	readonly caches: CacheBoard;
@@ -24,7 +24,10 @@ export async function answerQuestion(
 ): Promise<MainThreadAnswers[keyof MainThreadAnswers]> {
 	switch (question.about) {
 		case 'password':
-			return passwords.verify(question.task);
+			return passwords.verify(question.check);
+		case 'password_withdrawn':
+			passwords.withdraw(question.id);
+			return true;
 		case 'metrics':
 			return scrapedText(await metrics.render(question.format));
 		case 'challenge':

@@ -7,13 +7,15 @@ import type {
 } from '../../compiler/directives/acme-server/acme-server-handler.ts';
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type { DiskErrand } from '../cache/disk/disk-messages.ts';
-import type { PasswordTask, PasswordVerdict } from '../passwords/password-thread.ts';
+import type { PasswordAnswer, PasswordCheck } from '../passwords/password-check.ts';
 import type { CertificateQuestion, ChallengeAnswer, ChallengeQuestion } from '../tls/certificate-feed.ts';
 import type { TlsProvided, TlsWanted } from '../upstreams/transports/tls-provision.ts';
 
 /** A question. */
 export type MainThreadQuestion =
-	| { readonly about: 'password'; readonly task: PasswordTask }
+	| { readonly about: 'password'; readonly check: PasswordCheck }
+	/** Nobody waits for the answer to that check any more. */
+	| { readonly about: 'password_withdrawn'; readonly id: string }
 	| { readonly about: 'metrics'; readonly format: MetricsFormat }
 	/** A request to an ACME server that a site serves. */
 	| { readonly about: 'acme'; readonly request: AcmeServerRequest; readonly settings: AcmeServerSettings }
@@ -28,7 +30,9 @@ export type MainThreadQuestion =
 
 /** The answer to each. */
 export interface MainThreadAnswers {
-	password: PasswordVerdict;
+	password: PasswordAnswer;
+	/** It is withdrawn. */
+	password_withdrawn: true;
 	/** All metrics as text. */
 	metrics: string;
 	acme: AcmeServerAnswer;

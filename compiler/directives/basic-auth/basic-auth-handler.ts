@@ -57,7 +57,12 @@ export function compileBasicAuth(step: BasicAuthStep, cx: CompileContext, next: 
 		};
 		// A user that does not exist costs the same as one that does.
 		const verdict = verifier.verify(x, user, hash ?? decoyFor(user), password);
-		return typeof verdict === 'boolean' ? settle(verdict) : verdict.then(settle);
+		if (typeof verdict === 'boolean') return settle(verdict);
+		return verdict.then(settle, (error: unknown) => {
+			// Too many wait: this handler is what answers.
+			x.answered('basic_auth', number);
+			throw error;
+		});
 	};
 }
 

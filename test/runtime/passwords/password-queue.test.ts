@@ -1,12 +1,11 @@
-/** The queue of passwords on one thread: what is remembered, what is asked once, and what is turned away. */
+/** The queue of passwords of the whole process: turns of clients, bounds, and verdicts that all threads share. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { PasswordHash } from '../../../compiler/directives/basic-auth/password-hash.ts';
-import type { Exchange } from '../../../compiler/exchange/exchange.ts';
-import { HttpError } from '../../../compiler/exchange/http-error.ts';
+import type { PasswordAnswer, PasswordRefusal } from '../../../runtime/passwords/password-check.ts';
 import { PasswordQueue } from '../../../runtime/passwords/password-queue.ts';
-import type { PasswordTask, PasswordVerdict } from '../../../runtime/passwords/password-thread.ts';
-import { PasswordThreads } from '../../../runtime/passwords/password-threads.ts';
+import type { PasswordVerdict } from '../../../runtime/passwords/password-thread.ts';
+import { ThreadPasswords } from '../../../runtime/passwords/thread-passwords.ts';
 import { fakeExchange } from '../../compiler/fake-exchange.ts';
 
 const HASH: PasswordHash = {
@@ -15,158 +14,161 @@ const HASH: PasswordHash = {
 	cost: 4,
 };
 
-/** A queue whose questions are answered by the test. */
-function asking() {
-	const asked: { task: PasswordTask; answer(verdict: PasswordVerdict): void }[] = [];
-	const queue = new PasswordQueue(
-		task => new Promise(answer => asked.push({ task, answer })),
-		x => x.connection.remoteAddress,
-	);
-	return { queue, asked };
+const turn = () => new Promise(resolve => setImmediate(resolve));
+
+/** A queue before as many threads, each verification of which ends when the test says so. */
+function queueOf(threads: number) {
+	const running: { password: string; end(verdict: PasswordVerdict): void }[] = [];
+	const queue = new PasswordQueue({
+		most: threads,
+		verify: ({ password }) => new Promise(end => running.push({ password, end })),
+		end: async () => {},
+	});
+	let last = 0;
+	const ask = (client: string, password: string): { id: string; answer: Promise<PasswordAnswer> } => {
+		const id = String(++last);
+		return { id, answer: queue.verify({ id, client, user: 'bob', task: { hash: HASH, password } }) };
+	};
+	/** Ends the oldest verification. */
+	const end = async (verdict: PasswordVerdict = false): Promise<void> => {
+		running.shift()!.end(verdict);
+		await turn();
+	};
+	return { queue, running, ask, end };
 }
 
-const from = (address: string): Exchange => fakeExchange({ connection: { remoteAddress: address } });
-const turn = () => new Promise(resolve => setImmediate(resolve));
+/** Passwords in the order in which they are verified. */
+async function orderOf({ running, end }: ReturnType<typeof queueOf>): Promise<string[]> {
+	const order: string[] = [];
+	while (running.length > 0) {
+		order.push(running[0]!.password);
+		await end();
+	}
+	return order;
+}
 
 const queues = suite('password queue');
 
-queues('a verdict is remembered, right or wrong, for that user, hash and password only', async () => {
-	const { queue, asked } = asking();
-	const x = from('192.0.2.1');
+queues('one thread: whoever comes second waits for no more than what is running', async () => {
+	const parts = queueOf(1);
+	for (let i = 0; i < 16; i++) parts.ask('flood', `guess ${i}`);
+	parts.ask('second', 'login');
+	assert.equal((await orderOf(parts)).slice(0, 3), ['guess 0', 'login', 'guess 1']);
+});
+
+queues('one thread: clients that all have many take turns', async () => {
+	const parts = queueOf(1);
+	for (const client of ['a', 'b', 'c']) for (let i = 0; i < 3; i++) parts.ask(client, `${client}${i}`);
+	assert.equal((await orderOf(parts)).join(' '), 'a0 b0 c0 a1 b1 c1 a2 b2 c2');
+});
+
+queues('a client that has waited is not overtaken by ones that come later, however many', async () => {
+	const parts = queueOf(1);
+	for (let i = 0; i < 3; i++) parts.ask('office', `office ${i}`);
+	const order: string[] = [];
+	for (let i = 0; parts.running.length > 0; i++) {
+		if (i < 20) parts.ask(`new ${i}`, `new ${i}`);
+		order.push(parts.running[0]!.password);
+		await parts.end();
+	}
+	assert.equal(order.filter(password => password.startsWith('office')).length, 3);
+	assert.ok(order.indexOf('office 1') <= 2, order.join(', '));
+	assert.ok(order.indexOf('office 2') <= 5, order.join(', '));
+});
+
+queues('several threads: one client leaves one free, and the others get it at once', async () => {
+	const parts = queueOf(4);
+	for (let i = 0; i < 10; i++) parts.ask('flood', `guess ${i}`);
+	assert.is(parts.running.length, 3);
+	parts.ask('second', 'login');
+	parts.ask('third', 'login of third');
+	assert.equal(parts.running.map(({ password }) => password).slice(3), ['login']);
+	await parts.end();
+	assert.is(parts.running.at(-1)!.password, 'login of third', 'whoever has fewest running is next');
+});
+
+queues('one client has 16 at most; what it is told to wait grows with what waits and with what one takes', async () => {
+	const { queue, ask } = queueOf(1);
+	for (let i = 0; i < 16; i++) ask('flood', `guess ${i}`);
+	assert.equal(await ask('flood', 'one more').answer, { refused: 'client', retryAfter: 16 });
+	assert.is(queue.pending, 16);
+});
+
+queues(
+	'in all there are 64 at most; a client with few is taken in place of the last of the one with most',
+	async () => {
+		const { queue, ask } = queueOf(1);
+		const flood = Array.from({ length: 16 }, (_, i) => ask('flood', `guess ${i}`));
+		for (let client = 0; client < 48; client++) ask(`client ${client}`, `login ${client}`);
+		assert.is(queue.pending, 64);
+		ask('late', 'login of late');
+		assert.is(queue.pending, 64);
+		assert.is(((await flood[15]!.answer) as PasswordRefusal).refused, 'client');
+		for (let client = 0; client < 14; client++) ask(`more ${client}`, `login of more ${client}`);
+		assert.equal(await ask('too late', 'login').answer, { refused: 'all', retryAfter: 60 });
+		assert.is(queue.pending, 64);
+	},
+);
+
+queues('equal credentials are verified once, at the turn of whichever client comes first', async () => {
+	const parts = queueOf(1);
+	for (let i = 0; i < 5; i++) parts.ask('flood', `guess ${i}`);
+	const mine = parts.ask('second', 'guess 4');
+	const order = await orderOf(parts);
+	assert.equal(order, ['guess 0', 'guess 4', 'guess 1', 'guess 2', 'guess 3']);
+	assert.is(await mine.answer, false);
+	assert.is(parts.queue.pending, 0);
+});
+
+queues('what nobody waits for any more is not verified', async () => {
+	const parts = queueOf(1);
+	const [, second, third] = ['a', 'b', 'c'].map(client => parts.ask(client, client));
+	const alsoThird = parts.ask('d', 'c');
+	parts.queue.withdraw(second!.id);
+	parts.queue.withdraw(third!.id);
+	parts.queue.withdraw('never asked');
+	assert.equal(await orderOf(parts), ['a', 'c'], 'one still waits for c');
+	assert.is(await alsoThird.answer, false);
+	assert.is(parts.queue.pending, 0);
+});
+
+queues('no verdict is passed on and not remembered', async () => {
+	const parts = queueOf(1);
+	const first = parts.ask('a', 'x');
+	await parts.end(null);
+	assert.is(await first.answer, null);
+	parts.ask('a', 'x');
+	assert.is(parts.running.length, 1);
+});
+
+queues('what one data-plane thread has learned the others know, without verifying again', async () => {
+	const { queue, running, end } = queueOf(2);
+	const threads = [1, 2].map(
+		() =>
+			new ThreadPasswords({
+				ask: check => queue.verify(check),
+				withdraw: id => queue.withdraw(id),
+				clientOf: x => x.connection.remoteAddress,
+				refused: () => {},
+			}),
+	);
+	const login = (thread: number, password: string) => threads[thread]!.verify(fakeExchange(), 'bob', HASH, password);
 	for (const [password, verdict] of [
 		['right', true],
 		['wrong', false],
 	] as const) {
-		const first = queue.verify(x, 'bob', HASH, password);
+		const first = [login(0, password), login(1, password)];
 		await turn();
-		asked.pop()!.answer(verdict);
-		assert.is(await first, verdict);
-		assert.is(queue.verify(x, 'bob', HASH, password), verdict);
+		assert.is(running.length, 1, 'both threads ask, one password is verified');
+		await end(verdict);
+		assert.equal(await Promise.all(first), [verdict, verdict]);
 	}
-	assert.instance(queue.verify(x, 'ann', HASH, 'right'), Promise);
-	assert.instance(queue.verify(x, 'bo', HASH, 'bright'), Promise);
-	assert.instance(queue.verify(x, 'bob', { ...HASH, text: `${HASH.text.slice(0, -1)}X` }, 'right'), Promise);
-});
-
-queues('equal questions that come together are asked once', async () => {
-	const { queue, asked } = asking();
-	const verdicts = [1, 2, 3].map(() => queue.verify(from('192.0.2.1'), 'bob', HASH, 'x'));
+	const known = login(0, 'once');
 	await turn();
-	assert.is(asked.length, 1);
-	asked[0]!.answer(true);
-	assert.equal(await Promise.all(verdicts), [true, true, true]);
-	assert.is(queue.pending, 0);
-});
-
-queues('guessing is bounded for one client and for all', async () => {
-	const { queue, asked } = asking();
-	let refused = 0;
-	const guess = (address: string, i: number) => {
-		try {
-			void queue.verify(from(address), 'bob', HASH, `${address} ${i}`);
-		} catch (error) {
-			assert.instance(error, HttpError);
-			assert.is((error as HttpError).status, 503);
-			refused++;
-		}
-	};
-	for (let i = 0; i < 100; i++) guess('192.0.2.1', i);
-	assert.is(refused, 92);
-	for (let i = 0; i < 4; i++) guess('192.0.2.2', i);
-	assert.is(refused, 92, 'another client still gets its turn');
-	for (let client = 3; client < 100; client++) guess(`192.0.2.${client}`, 0);
-	assert.is(queue.pending, 32);
-	await turn();
-	assert.is(asked.length, 2, 'few are under way at once');
-	while (asked.length > 0) {
-		asked.shift()!.answer(false);
-		await turn();
-	}
-	assert.is(queue.pending, 0);
-	guess('192.0.2.1', 1000);
-	assert.is(queue.pending, 1, 'the client is counted no more');
-});
-
-queues('what a client that has left wanted to know is not asked', async () => {
-	const { queue, asked } = asking();
-	for (const address of ['192.0.2.1', '192.0.2.2']) void queue.verify(from(address), 'bob', HASH, address);
-	const leaver = from('192.0.2.3');
-	const verdict = queue.verify(leaver, 'bob', HASH, 'x');
-	await turn();
-	leaver.gone();
-	assert.is(await verdict, false);
-	assert.is(queue.pending, 2);
-	asked[0]!.answer(false);
-	asked[1]!.answer(false);
-	await turn();
-	assert.is(asked.length, 2);
-});
-
-queues('no verdict is 503 and is not remembered', async () => {
-	const { queue, asked } = asking();
-	const verdict = queue.verify(from('192.0.2.1'), 'bob', HASH, 'x') as Promise<boolean>;
-	await turn();
-	asked[0]!.answer(null);
-	try {
-		await verdict;
-		assert.unreachable();
-	} catch (error) {
-		assert.is((error as HttpError).status, 503);
-	}
-	assert.instance(queue.verify(from('192.0.2.1'), 'bob', HASH, 'x'), Promise);
-});
-
-queues('remembers a bounded number, the least used goes first', async () => {
-	const queue = new PasswordQueue(
-		() => Promise.resolve(false),
-		x => x.connection.remoteAddress,
-	);
-	const x = from('192.0.2.1');
-	for (let i = 0; i < 1030; i++) {
-		await queue.verify(x, 'bob', HASH, String(i));
-		assert.is(queue.verify(x, 'bob', HASH, '0'), false);
-	}
-	assert.instance(queue.verify(x, 'bob', HASH, '1'), Promise);
+	await end(true);
+	assert.is(await known, true);
+	assert.is(await login(1, 'once'), true, 'the other thread never asked before');
+	assert.is(running.length, 0);
 });
 
 queues.run();
-
-const threads = suite('password threads');
-
-threads('verify, and give up what costs too much, after which the next is verified', async () => {
-	const reasons: string[] = [];
-	const passwords = new PasswordThreads(reason => reasons.push(reason), 700);
-	try {
-		assert.is(await passwords.verify({ hash: HASH, password: 'hiccup' }), true);
-		assert.is(await passwords.verify({ hash: HASH, password: 'other' }), false);
-		const costly: PasswordHash = { ...HASH, text: HASH.text.replace('$04$', '$20$'), cost: 20 };
-		assert.is(await passwords.verify({ hash: costly, password: 'hiccup' }), null);
-		assert.match(reasons[0]!, /costs too much/);
-		assert.is(await passwords.verify({ hash: HASH, password: 'hiccup' }), true);
-		const impossible = { ...HASH, algorithm: 'argon2id' } as unknown as PasswordHash;
-		assert.is(await passwords.verify({ hash: impossible, password: 'x' }), null);
-	} finally {
-		await passwords.end();
-	}
-	assert.is(await passwords.verify({ hash: HASH, password: 'hiccup' }), null);
-});
-
-threads('a user that does not exist takes as long as one that does', async () => {
-	const { decoyOf } = await import('../../../compiler/directives/basic-auth/password-hash.ts');
-	const { verifyPassword } = await import('../../../runtime/passwords/verify-password.ts');
-	const hash: PasswordHash = { ...HASH, text: HASH.text.replace('$04$', '$08$'), cost: 8 };
-	const time = (of: PasswordHash) => {
-		const times = Array.from({ length: 9 }, () => {
-			const begin = performance.now();
-			verifyPassword(of, 'some password');
-			return performance.now() - begin;
-		});
-		return times.sort((a, b) => a - b)[2]!;
-	};
-	time(hash);
-	const known = time(hash);
-	const unknown = time(decoyOf(hash));
-	assert.ok(unknown > known / 2 && unknown < known * 2, `${known} ms and ${unknown} ms`);
-});
-
-threads.run();

@@ -163,4 +163,17 @@ auth('what the environment gives is read when the server loads, not when it is c
 	assert.throws(() => builtSite(steps, { leases: recording([]), facts: facts(undefined) }), /hash of `bob`/);
 });
 
+auth('a password that is not verified because too many wait is answered under this handler', async () => {
+	const verify = () => Promise.reject(new HttpError(429, 'Too many.'));
+	const leases = { lease: () => ({ live: true, verify, record() {} }) as never };
+	const x = fakeExchange({ headers: [['Authorization', basic('bob:hiccup')]] });
+	try {
+		await builtSite(STEPS, { leases }).handle(x);
+		assert.unreachable();
+	} catch (error) {
+		assert.is((error as HttpError).status, 429);
+	}
+	assert.is(x.answeredBy, 'basic_auth');
+});
+
 auth.run();

@@ -1,0 +1,139 @@
+/** Passwords on a data-plane thread: verdicts that it remembers, and questions to the main thread for the others. */
+import { randomUUID } from 'node:crypto';
+import type { PasswordHash } from '../../compiler/directives/basic-auth/password-hash.ts';
+import type { Exchange } from '../../compiler/exchange/exchange.ts';
+import { HttpError } from '../../compiler/exchange/http-error.ts';
+import type { PasswordVerifier } from '../../compiler/exchange/leases.ts';
+import { clientKey } from '../listeners/client-counts.ts';
+import { MOST_OF_CLIENT, type PasswordAnswer, type PasswordCheck, type PasswordRefusal } from './password-check.ts';
+import { VerdictMemory } from './verdict-memory.ts';
+
+/** Milliseconds during which a client that the main thread has refused is refused here, so that a flood stays here. */
+const PAUSE_MS = 250;
+/** Clients whose pause is remembered. */
+const MOST_PAUSES = 1024;
+/** Seconds after which a client may come back whose password could not be verified. */
+const RETRY_AFTER_FAILURE = 2;
+
+/** What a thread needs to verify passwords. */
+export interface PasswordPort {
+	/** Asks the main thread. */
+	ask(check: PasswordCheck): Promise<PasswordAnswer>;
+	/** Tells the main thread that nobody waits for the answer any more. */
+	withdraw(id: string): void;
+	/** Returns the address of the client behind trusted proxies. */
+	clientOf(x: Exchange): string;
+	/** Counts a check that was refused. */
+	refused(): void;
+}
+
+interface Pending {
+	readonly id: string;
+	readonly client: string;
+	readonly waiters: { readonly x: Exchange; resolve(verdict: boolean): void; reject(error: HttpError): void }[];
+}
+
+interface Pause {
+	/** Time of `performance.now()`. */
+	readonly until: number;
+	readonly refusal: PasswordRefusal;
+}
+
+/** The verifier of one thread. */
+export class ThreadPasswords implements PasswordVerifier {
+	readonly live = true;
+	readonly #port: PasswordPort;
+	readonly #verdicts = new VerdictMemory();
+	/** Checks that the main thread has not answered: equal ones are asked once. */
+	readonly #pending = new Map<string, Pending>();
+	/** Number of those by client. */
+	readonly #clients = new Map<string, number>();
+	readonly #pauses = new Map<string, Pause>();
+	/** Begins the ids of this thread, which are not those of a thread that it replaces. */
+	readonly #name = randomUUID();
+	#last = 0;
+
+	constructor(port: PasswordPort) {
+		this.#port = port;
+	}
+
+	/** Number of checks that wait for the main thread. */
+	get pending(): number {
+		return this.#pending.size;
+	}
+
+	verify(x: Exchange, user: string, hash: PasswordHash, password: string): boolean | Promise<boolean> {
+		const key = this.#verdicts.keyOf(user, hash.text, password);
+		const known = this.#verdicts.recall(key);
+		if (known !== undefined) return known;
+		return new Promise((resolve, reject) => {
+			const pending = this.#pending.get(key) ?? this.#ask(key, clientKey(this.#port.clientOf(x)), user, hash, password);
+			pending.waiters.push({ x, resolve, reject });
+			x.onGone(() => this.#gone(key, pending));
+		});
+	}
+
+	/** Throws HttpError when the client has too many checks waiting. */
+	#ask(key: string, client: string, user: string, hash: PasswordHash, password: string): Pending {
+		const ofClient = this.#clients.get(client) ?? 0;
+		const paused = this.#pauses.get(client);
+		if (paused && performance.now() < paused.until) throw this.#refuse(paused.refusal);
+		if (ofClient >= MOST_OF_CLIENT) throw this.#refuse(paused?.refusal ?? { refused: 'client', retryAfter: 1 });
+		const pending: Pending = { id: `${this.#name} ${++this.#last}`, client, waiters: [] };
+		this.#clients.set(client, ofClient + 1);
+		this.#pending.set(key, pending);
+		this.#port.ask({ id: pending.id, client, user, task: { hash, password } }).then(
+			answer => this.#answered(key, pending, answer),
+			() => this.#answered(key, pending, null),
+		);
+		return pending;
+	}
+
+	#answered(key: string, pending: Pending, answer: PasswordAnswer): void {
+		// Withdrawn, and perhaps asked again since.
+		if (this.#pending.get(key) !== pending) return;
+		this.#forget(key, pending);
+		if (typeof answer === 'boolean') {
+			this.#verdicts.remember(key, answer);
+			for (const { resolve } of pending.waiters) resolve(answer);
+			return;
+		}
+		if (answer) this.#pause(pending.client, answer);
+		for (const { reject } of pending.waiters) reject(answer ? this.#refuse(answer) : unverified());
+	}
+
+	#pause(client: string, refusal: PasswordRefusal): void {
+		this.#pauses.delete(client);
+		this.#pauses.set(client, { until: performance.now() + PAUSE_MS, refusal });
+		if (this.#pauses.size > MOST_PAUSES) this.#pauses.delete(this.#pauses.keys().next().value!);
+	}
+
+	#refuse({ refused, retryAfter }: PasswordRefusal): HttpError {
+		this.#port.refused();
+		const headers = [['Retry-After', String(retryAfter)]] as const;
+		return refused === 'client'
+			? new HttpError(429, 'Too many passwords of this client wait to be verified.', { headers })
+			: new HttpError(503, 'Too many passwords wait to be verified.', { headers });
+	}
+
+	/** A client has left. When nobody waits for the verdict any more, the password need not be verified. */
+	#gone(key: string, pending: Pending): void {
+		if (this.#pending.get(key) !== pending || pending.waiters.some(({ x }) => !x.isGone)) return;
+		this.#forget(key, pending);
+		this.#port.withdraw(pending.id);
+		for (const { resolve } of pending.waiters) resolve(false);
+	}
+
+	#forget(key: string, { client }: Pending): void {
+		this.#pending.delete(key);
+		const left = (this.#clients.get(client) ?? 1) - 1;
+		if (left === 0) this.#clients.delete(client);
+		else this.#clients.set(client, left);
+	}
+}
+
+function unverified(): HttpError {
+	return new HttpError(503, 'The password could not be verified.', {
+		headers: [['Retry-After', String(RETRY_AFTER_FAILURE)]],
+	});
+}

@@ -1,0 +1,33 @@
+/** Verdicts on passwords: bounded, and without the passwords. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { VerdictMemory } from '../../../runtime/passwords/verdict-memory.ts';
+
+const memory = suite('remembered verdicts');
+
+memory('the least recently used goes first; wrong ones never push out right ones', () => {
+	const verdicts = new VerdictMemory(2, 3);
+	verdicts.remember('right', true);
+	for (const wrong of ['a', 'b', 'c']) verdicts.remember(wrong, false);
+	assert.is(verdicts.recall('a'), false);
+	verdicts.remember('d', false);
+	assert.equal(
+		['a', 'b', 'c', 'd', 'right'].map(key => verdicts.recall(key)),
+		[false, undefined, false, false, true],
+	);
+	verdicts.remember('more', true);
+	verdicts.remember('most', true);
+	assert.is(verdicts.recall('right'), undefined);
+});
+
+memory('a key says nothing of the password, differs between tables, and keeps user, hash and password apart', () => {
+	const [one, other] = [new VerdictMemory(), new VerdictMemory()];
+	assert.is(one.keyOf('bob', 'hash', 'secret'), one.keyOf('bob', 'hash', 'secret'));
+	assert.is.not(one.keyOf('bob', 'hash', 'secret'), other.keyOf('bob', 'hash', 'secret'));
+	assert.is.not(one.keyOf('bo', 'hash', 'bsecret'), one.keyOf('bob', 'hash', 'secret'));
+	assert.is.not(one.keyOf('bob', 'hashs', 'ecret'), one.keyOf('bob', 'hash', 'secret'));
+	assert.is(Buffer.from(one.keyOf('bob', 'hash', 'secret'), 'binary').length, 32);
+	assert.not.match(one.keyOf('bob', 'hash', 'secret'), /secret/);
+});
+
+memory.run();
