@@ -1,4 +1,5 @@
 /** The running server: compiles, swaps, counts, logs and stops. The root of everything that has state. */
+
 import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { socketText } from '../compiler/codegen/planned-socket.ts';
@@ -35,6 +36,7 @@ import { ThreadTotals } from './metrics/thread-totals.ts';
 import { PasswordQueue } from './passwords/password-queue.ts';
 import type { BoundListener, RuntimeOptions } from './runtime-options.ts';
 import { waitBeforeStop } from './shutdown-delay.ts';
+import { chooseIoMode, environmentIoMode, IO_MODES, ioMode, useIoMode } from './sockets/io-mode.ts';
 import { refusedStart, StartError, StartForbidden, startError } from './start-error.ts';
 import { CompileService } from './threads/compile-service.ts';
 import { CompilerFailure } from './threads/compiler-client.ts';
@@ -293,10 +295,16 @@ export class Runtime implements RuntimeControl {
 	/** For startRuntime: compiles, binds, serves. */
 	async begin(): Promise<void> {
 		const { input } = this.#options;
+		const wanted = process.env.SVC_IO;
+		if (wanted && environmentIoMode() === undefined) {
+			throw new StartError(`SVC_IO is \`${wanted}\`: set it to ${IO_MODES.join(' or ')}, or unset it.`, {
+				reason: 'failed',
+			});
+		}
 		if (!input) {
 			this.#startPool({});
 			this.#ready = true;
-			this.log('info', 'runtime', 'started without a configuration', { threads: this.threads });
+			this.log('info', 'runtime', 'started without a configuration', { threads: this.threads, io: ioMode() });
 			return;
 		}
 		// Threads take as long to start as compiling takes: how many is nearly always what it looks like.
@@ -317,6 +325,7 @@ export class Runtime implements RuntimeControl {
 		for (const { message } of prepared.diagnostics) this.log('warn', 'config', message);
 		this.log('info', 'runtime', 'serving', {
 			threads: this.threads,
+			io: ioMode(),
 			listeners: this.#sockets.bound.map(socketText),
 		});
 	}
@@ -337,9 +346,11 @@ export class Runtime implements RuntimeControl {
 		return SHARED_PORTS ? Math.max(1, Math.min(wanted, MOST_THREADS)) : 1;
 	}
 
-	/** Replaces the pool that was started early if it has not the size that is wanted. */
+	/** Replaces the pool that was started early if the settings ask for another size or I/O mode. */
 	async #fitPool(settings: Settings): Promise<void> {
-		if (this.#pool?.size === this.#threadsFor(settings)) return;
+		const io = chooseIoMode(settings.io);
+		if (this.#pool?.size === this.#threadsFor(settings) && io === ioMode()) return;
+		useIoMode(io);
 		await this.#pool?.terminate();
 		this.#startPool(settings);
 	}

@@ -1,8 +1,10 @@
 /** The first code of every thread but the main one; the bundle of this file is what the binary starts threads from. */
 import { parentPort, workerData } from 'node:worker_threads';
+import { type IoMode, useIoMode } from './sockets/io-mode.ts';
 
 const port = parentPort;
-const data = workerData as { kind?: unknown } | null;
+const data = workerData as { readonly kind?: unknown; readonly io?: IoMode } | null;
+if (data?.io !== undefined) useIoMode(data.io);
 // Loaded on demand, so that a data-plane thread does not pay for the parser and the schema checker.
 if (port && data?.kind === 'compiler') {
 	import('./compiler-thread.ts').then(({ runCompilerThread }) => runCompilerThread(port, workerData));

@@ -3,6 +3,7 @@ import { getCompileCacheDir } from 'node:module';
 import path from 'node:path';
 import { isSea } from 'node:sea';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
+import { ioMode } from './sockets/io-mode.ts';
 
 /** Asset of the binary that holds the bundle of thread-entry.ts: a function of `require`. */
 export const THREAD_ASSET = 'worker.js';
@@ -38,7 +39,7 @@ const YOUNG_MEGABYTES: { readonly [kind in ThreadKind]: number } = {
  */
 export function startThread(kind: ThreadKind, data: object): Worker {
 	const all: WorkerOptions = {
-		workerData: { ...data, kind },
+		workerData: { ...data, kind, io: ioMode() },
 		name: `svc-${kind}`,
 		resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MEGABYTES[kind] },
 	};

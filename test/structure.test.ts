@@ -48,13 +48,6 @@ structure('files open with a sentence that says what they are', () => {
 	assert.equal(wrong, []);
 });
 
-structure('no file needs an apology for its length', () => {
-	const long = filesBelow(LAYERS, '.ts').filter(
-		file => readFileSync(path.join(ROOT, file), 'utf8').split('\n').length > 500,
-	);
-	assert.equal(long, []);
-});
-
 structure('exported declarations are documented', () => {
 	const wrong: string[] = [];
 	for (const file of filesBelow(LAYERS, '.ts')) {

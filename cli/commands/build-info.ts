@@ -1,5 +1,6 @@
 /** `svc build-info`. */
 import { isSea } from 'node:sea';
+import { chooseIoMode } from '../../runtime/sockets/io-mode.ts';
 import type { Command } from '../command.ts';
 import { print } from '../terminal.ts';
 import { version } from '../version.ts';
@@ -15,6 +16,7 @@ export const buildInfo: Command = {
 				`target: ${process.platform}-${process.arch}`,
 				`toolchain: node ${process.version} (v8 ${process.versions.v8})`,
 				`form: ${isSea() ? 'single binary' : 'checkout'}`,
+				`io: ${chooseIoMode()}`,
 				'',
 			].join('\n'),
 		);

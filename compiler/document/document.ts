@@ -69,6 +69,8 @@ export interface Settings {
 	readonly https_port?: number;
 	/** Data-plane threads. */
 	readonly threads?: number;
+	/** The implementation of sockets and files; see runtime/sockets/io-mode.ts. */
+	readonly io?: 'direct' | 'node';
 	/** Milliseconds that a stop waits for requests in flight before it ends them; without bound if left out. */
 	readonly grace_period?: number;
 	/** Milliseconds that a stop waits, serving, before it begins. */

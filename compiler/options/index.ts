@@ -8,7 +8,7 @@ import type { GlobalOption } from './option.ts';
 import { persistConfig } from './persist-config.ts';
 import { pki } from './pki.ts';
 import { httpPort, httpsPort } from './ports.ts';
-import { debug, gracePeriod, shutdownDelay, threads } from './process.ts';
+import { debug, gracePeriod, io, shutdownDelay, threads } from './process.ts';
 import { clientIpSettings } from './servers/client-ip.ts';
 import { trustedProxiesSetting } from './servers/trusted-proxies.ts';
 import { servers } from './servers.ts';
@@ -61,6 +61,7 @@ export const options: readonly GlobalOption[] = [
 	gracePeriod,
 	httpPort,
 	httpsPort,
+	io,
 	log,
 	metrics,
 	persistConfig,

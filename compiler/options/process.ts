@@ -1,6 +1,9 @@
 /** Global options of the process: `threads`, `grace_period`, `debug`. */
 import type { GlobalOption } from './option.ts';
 
+/** Values of `io`. */
+const IO_MODES = ['direct', 'node'] as const;
+
 /** `settings.threads`. */
 export const threads: GlobalOption = {
 	id: 'threads',
@@ -17,6 +20,25 @@ export const threads: GlobalOption = {
 		if (count !== undefined) settings.threads = count;
 	},
 	schema: { type: 'integer', minimum: 1, maximum: 1024 },
+	startup: true,
+};
+
+/** `settings.io`. */
+export const io: GlobalOption = {
+	id: 'io',
+	names: { configfile: ['io'], compatfile: [] },
+	usage: 'io direct|node',
+	summary: 'How sockets and files are read and written.',
+	documentation:
+		'`direct` calls the operating system past Node, which is faster; `node` uses only the public modules of Node. Without this option, `direct` is used on the releases of Node that it has been tested with, and `node` on all others. The environment variable `SVC_IO` takes precedence. `svc build-info` prints the mode that this build uses by default. Changing it needs a restart.\n\n```\n{\n\tio node\n}\n```',
+	lower: (line, settings, cx) => {
+		const args = line.words.slice(1);
+		cx.noBlock(line);
+		if (!cx.count(line, args, 1, 1, io.usage)) return;
+		const mode = cx.oneOf(args[0]!, IO_MODES, 'mode');
+		if (mode !== undefined) settings.io = mode;
+	},
+	schema: { enum: IO_MODES },
 	startup: true,
 };
 

@@ -5,6 +5,7 @@
  */
 import { constants, createGzip, createZstdCompress, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import type { Coding } from '../../compiler/exchange/leases.ts';
+import { isDirectIo } from '../sockets/io-mode.ts';
 import { gzipOptions, zstdOptions } from './codings.ts';
 
 /** The handle of a zlib stream, as far as it is used here. */
@@ -26,6 +27,7 @@ export type ReusedEncoder = (bytes: Uint8Array, output: Uint8Array, offset: numb
 
 /** An encoder for a coding; undefined where there is none. */
 export function reusedEncoder(coding: Coding): ReusedEncoder | undefined {
+	if (!isDirectIo()) return undefined;
 	try {
 		const [stream, end, decode] =
 			coding.name === 'gzip'

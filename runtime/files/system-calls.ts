@@ -5,6 +5,7 @@
  * descriptors that it is given until it returns, and no longer.
  */
 import { foreignFunctions, foreignFunctionsOf } from '../foreign-functions.ts';
+import { isDirectIo } from '../sockets/io-mode.ts';
 import type { FileIdentity } from './file-identity.ts';
 
 /** The calls. They never throw and never wait, but for reading bytes that are not in memory. */
@@ -50,7 +51,7 @@ const HALF = 2 ** 32;
 
 /** Loads the calls; undefined where there are none. */
 export function systemCalls(): SystemCalls | undefined {
-	if (process.platform !== 'linux') return undefined;
+	if (process.platform !== 'linux' || !isDirectIo()) return undefined;
 	try {
 		return load();
 	} catch {

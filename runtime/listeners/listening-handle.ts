@@ -1,6 +1,7 @@
 /** What the handle of a listening socket can do for its connections, where Node's handles are as they are known. */
 import type { Server, Socket } from 'node:net';
-import { type DirectSocket, isDirect, type StreamHandle } from '../protocols/direct-socket.ts';
+import { DirectSocket, isDirect, type StreamHandle } from '../protocols/direct-socket.ts';
+import { isDirectIo } from '../sockets/io-mode.ts';
 
 /** How dead peers are noticed; times in milliseconds. */
 export interface TcpKeepAlive {
@@ -21,6 +22,7 @@ type WithHandle<T> = T & { _handle?: ListeningHandle | null };
  * the server goes on as it does.
  */
 export function acceptHandles(server: WithHandle<Server>, take: (handle: StreamHandle) => boolean): void {
+	if (!isDirectIo()) return;
 	const listening = server._handle;
 	const ordinary = listening?.onconnection;
 	if (!listening || typeof ordinary !== 'function') return;
@@ -40,6 +42,7 @@ export function acceptHandles(server: WithHandle<Server>, take: (handle: StreamH
 
 /** Sets what connections take over from the listening socket; false where they do not, and each has to be told. */
 export function inheritOptions(server: WithHandle<Server>, keepAlive: TcpKeepAlive | undefined): boolean {
+	if (!isDirectIo()) return false;
 	const listening = server._handle;
 	if (process.platform !== 'linux' || !listening?.setNoDelay || !listening.setKeepAlive) return false;
 	return listening.setNoDelay(true) === 0 && setKeepAlive(listening, keepAlive) === 0;
@@ -47,15 +50,21 @@ export function inheritOptions(server: WithHandle<Server>, keepAlive: TcpKeepAli
 
 /** Sets the same for one connection. */
 export function setOptions(socket: Socket | DirectSocket, keepAlive: TcpKeepAlive | undefined): void {
+	if (!(socket instanceof DirectSocket) && !isDirectIo()) {
+		socket.setNoDelay(true);
+		// Node takes no interval and no number of probes.
+		if (keepAlive) socket.setKeepAlive(true, keepAlive.idle);
+		return;
+	}
 	const handle = (socket as WithHandle<Socket>)._handle;
 	handle?.setNoDelay?.(true);
 	if (keepAlive && handle) setKeepAlive(handle, keepAlive);
 }
 
-/** Whether it is the connection of a unix socket. */
-export function isUnix(socket: Socket | DirectSocket): boolean {
-	const handle = (socket as Socket & { _handle?: Partial<StreamHandle> | null })._handle;
-	return !!handle && typeof handle.getpeername !== 'function';
+/** Reports whether a listening server has a Unix socket: only TCP sockets have an address with a port. */
+export function hasUnixSocket(server: Server): boolean {
+	const address = server.address();
+	return address === null || typeof address === 'string';
 }
 
 function setKeepAlive(handle: ListeningHandle, keepAlive: TcpKeepAlive | undefined): number {

@@ -4,7 +4,6 @@ import { IpRanges } from '../../compiler/exchange/ip-ranges.ts';
 import type { ProxyPolicy, ProxyProtocolWrapper } from '../../compiler/options/servers/listener-wrappers.ts';
 import { plainAddress } from '../protocols/http1/socket-info.ts';
 import type { ConnectionPeer } from '../protocols/protocol.ts';
-import { isUnix } from './listening-handle.ts';
 import { parseProxyHeader } from './proxy-header.ts';
 
 /** Milliseconds for the header to come where nothing is said. */
@@ -31,11 +30,14 @@ export class ProxyReader {
 		this.#refused = refused;
 	}
 
-	/** Calls `accepted` once it is known whose connection it is; bytes behind the header have been put back. */
-	read(socket: Socket, accepted: (peer: ConnectionPeer | undefined) => void): void {
+	/**
+	 * Calls `accepted` once it is known whose connection it is; bytes after the header have been put back. `isUnix` says
+	 * that the listener has a Unix socket, whose clients have no address.
+	 */
+	read(socket: Socket, isUnix: boolean, accepted: (peer: ConnectionPeer | undefined) => void): void {
 		const { remoteAddress } = socket;
 		// The system has forgotten who reset the connection before it was accepted: no range could hold that client.
-		if (remoteAddress === undefined && !isUnix(socket)) {
+		if (remoteAddress === undefined && !isUnix) {
 			socket.on('error', ignore);
 			socket.destroy();
 			return;

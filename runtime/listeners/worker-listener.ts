@@ -10,7 +10,7 @@ import { DIRECT_TLS } from '../protocols/tls-handle.ts';
 import type { ListenerAddress } from '../threads/messages.ts';
 import type { Admission } from './admission.ts';
 import { closeDuplicate, duplicateDescriptor } from './duplicate-descriptor.ts';
-import { acceptHandles, inheritOptions, isUnix, setOptions, type TcpKeepAlive } from './listening-handle.ts';
+import { acceptHandles, hasUnixSocket, inheritOptions, setOptions, type TcpKeepAlive } from './listening-handle.ts';
 import { bindOptions } from './port-probe.ts';
 import { ProxyReader } from './proxy-reader.ts';
 import { TurnAway } from './turn-away.ts';
@@ -41,6 +41,8 @@ export class WorkerListener {
 	readonly #unread = new Set<Socket>();
 	readonly #away = new TurnAway();
 	#settings: ServerSettings = {};
+	/** The socket is a Unix socket: its clients have no address. */
+	#isUnix = false;
 	/** Connections have the listening socket's options. */
 	#inherited = false;
 
@@ -85,6 +87,7 @@ export class WorkerListener {
 				this.#server.off('error', failed);
 				// A failing accept is reported here and must not end the thread.
 				this.#server.on('error', error => this.#events.acceptFailed(error));
+				this.#isUnix = hasUnixSocket(this.#server);
 				// For connections that come before the first settings do.
 				inheritOptions(this.#server, keepAliveOf({}));
 				if (this.address.scheme === 'http' || DIRECT_TLS) {
@@ -142,7 +145,7 @@ export class WorkerListener {
 		const gone = (): void => void this.#unread.delete(socket);
 		this.#unread.add(socket);
 		socket.once('close', gone);
-		reader.read(socket, peer => {
+		reader.read(socket, this.#isUnix, peer => {
 			socket.off('close', gone);
 			gone();
 			this.#admit(socket, peer);
@@ -151,7 +154,7 @@ export class WorkerListener {
 
 	/** `named`: whom a PROXY header has named. */
 	#admit(socket: Socket | DirectSocket, named: ConnectionPeer | undefined): void {
-		const peer = named ?? (isUnix(socket) ? UNIX_PEER : undefined);
+		const peer = named ?? (this.#isUnix ? UNIX_PEER : undefined);
 		const admission = this.#admission;
 		if (admission?.boundsConnections) {
 			const address = peer?.remoteAddress ?? socket.remoteAddress;

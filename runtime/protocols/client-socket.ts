@@ -1,4 +1,5 @@
 /** A client's connection as protocols use it. */
+import { isDirectIo } from '../sockets/io-mode.ts';
 
 /** What `net.Socket`, its TLS kin and {@link DirectSocket} have in common. Their events come through a SocketInput. */
 export interface ClientSocket {
@@ -28,5 +29,5 @@ export interface ClientSocket {
 export function queuedIn(
 	socket: Pick<ClientSocket, 'writableLength'> & { _handle?: { readonly writeQueueSize?: number | undefined } | null },
 ): number {
-	return socket._handle?.writeQueueSize ?? socket.writableLength;
+	return (isDirectIo() ? socket._handle?.writeQueueSize : undefined) ?? socket.writableLength;
 }

@@ -5,6 +5,7 @@
  */
 import { Socket, type SocketConstructorOpts } from 'node:net';
 import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
+import { isDirectIo } from '../sockets/io-mode.ts';
 import { HIGH_WATER, type PendingWrite, systemError, WRITES_WITHOUT_REQUEST } from './handle-writes.ts';
 import { NOTHING, type PolledSocket, type SocketPoller, threadPoller } from './socket-poller.ts';
 
@@ -85,7 +86,7 @@ const METHODS = [
 
 /** Whether a {@link DirectSocket} can be made of the handle of an accepted connection. */
 export function isDirect(handle: object): handle is StreamHandle {
-	if (BINDING === undefined || !WRITES_WITHOUT_REQUEST) return false;
+	if (BINDING === undefined || !WRITES_WITHOUT_REQUEST || !isDirectIo()) return false;
 	const found = handle as Record<string, unknown>;
 	return METHODS.every(method => typeof found[method] === 'function') && typeof found.writeQueueSize === 'number';
 }

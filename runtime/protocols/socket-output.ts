@@ -1,5 +1,6 @@
 /** The writing side of a socket: straight to its handle, past the stream's queue, where Node's handles are as they are known. */
 import { Socket } from 'node:net';
+import { isDirectIo } from '../sockets/io-mode.ts';
 import { type ClientSocket, queuedIn } from './client-socket.ts';
 import { DirectSocket } from './direct-socket.ts';
 import { HIGH_WATER, type PendingWrite, systemError, WRITES_WITHOUT_REQUEST } from './handle-writes.ts';
@@ -180,7 +181,11 @@ export class SocketOutput {
 
 function handleOf(socket: WithHandle): StreamHandle | undefined {
 	const prototype = Object.getPrototypeOf(socket);
-	if (!WRITES_WITHOUT_REQUEST || (prototype !== DirectSocket.prototype && prototype !== Socket.prototype))
+	if (
+		!WRITES_WITHOUT_REQUEST ||
+		!isDirectIo() ||
+		(prototype !== DirectSocket.prototype && prototype !== Socket.prototype)
+	)
 		return undefined;
 	const handle = socket._handle;
 	if (!handle) return undefined;

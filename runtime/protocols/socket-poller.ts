@@ -8,6 +8,7 @@
  * sockets to Node as usual.
  */
 import { foreignFunctions, foreignFunctionsOf } from '../foreign-functions.ts';
+import { isDirectIo } from '../sockets/io-mode.ts';
 
 /** A socket that has something to read. */
 export interface PolledSocket {
@@ -273,6 +274,7 @@ let isOff = false;
 
 /** The poller of this thread, once it is proven; the first call opens it. */
 export function threadPoller(): SocketPoller | undefined {
+	if (!isDirectIo()) return undefined;
 	if (!tried) {
 		tried = true;
 		opened = SocketPoller.open();

@@ -4,6 +4,7 @@
  * callers do without.
  */
 import { foreignFunctions } from '../foreign-functions.ts';
+import { isDirectIo } from '../sockets/io-mode.ts';
 
 type Call = (...values: (number | bigint)[]) => bigint;
 
@@ -47,7 +48,7 @@ export class SocketRelay {
 
 	/** Opens one; undefined where there is none, because of the system or because it has no descriptor left. */
 	static open(): SocketRelay | undefined {
-		if (process.platform !== 'linux') return undefined;
+		if (process.platform !== 'linux' || !isDirectIo()) return undefined;
 		try {
 			return new SocketRelay();
 		} catch {

@@ -6,6 +6,10 @@ import * as assert from 'uvu/assert';
 import type { Coding } from '../../../compiler/exchange/leases.ts';
 import { LARGEST_AT_ONCE } from '../../../runtime/compression/codings.ts';
 import { reusedEncoder } from '../../../runtime/compression/reused-encoder.ts';
+import { useIoMode } from '../../../runtime/sockets/io-mode.ts';
+
+// What is tested here exists in this mode only.
+useIoMode('direct');
 
 const reused = suite('reused encoders');
 

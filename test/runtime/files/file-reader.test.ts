@@ -24,6 +24,10 @@ import * as assert from 'uvu/assert';
 import { type Body, type BodySource, isStream } from '../../../compiler/exchange/body.ts';
 import { FileError, type OpenFile } from '../../../compiler/exchange/leases.ts';
 import { createFileReader } from '../../../runtime/files/file-reader.ts';
+import { useIoMode } from '../../../runtime/sockets/io-mode.ts';
+
+// What is tested here exists in this mode only.
+useIoMode('direct');
 
 const reader = createFileReader();
 /** As on systems that have no calls of their own for files. */

@@ -96,7 +96,7 @@ proxied('a client that has gone before its connection is looked at names nobody:
 	const reader = new ProxyReader(wrapper, () => {});
 	const gone = new Socket();
 	let accepted = false;
-	reader.read(gone, () => {
+	reader.read(gone, false, () => {
 		accepted = true;
 	});
 	assert.is(gone.destroyed, true);

@@ -4,7 +4,11 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Handler } from '../../../compiler/exchange/handler.ts';
 import { DirectSocket, isDirect } from '../../../runtime/protocols/direct-socket.ts';
+import { useIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { open, serve, type WireServer } from './http1/wire.ts';
+
+// What is tested here exists in this mode only.
+useIoMode('direct');
 
 const wait = (milliseconds: number): Promise<void> => new Promise(resolve => setTimeout(resolve, milliseconds));
 const CLOSE = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';

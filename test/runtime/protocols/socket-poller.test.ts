@@ -11,6 +11,10 @@ import { acceptHandles } from '../../../runtime/listeners/listening-handle.ts';
 import { DirectSocket, type SocketHolder } from '../../../runtime/protocols/direct-socket.ts';
 import { SocketOutput } from '../../../runtime/protocols/socket-output.ts';
 import { SocketPoller, threadPoller, usePoller } from '../../../runtime/protocols/socket-poller.ts';
+import { useIoMode } from '../../../runtime/sockets/io-mode.ts';
+
+// What is tested here exists in this mode only.
+useIoMode('direct');
 
 const POLLER = new URL('../../../runtime/protocols/socket-poller.ts', import.meta.url).href;
 

@@ -4,6 +4,10 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SocketRelay } from '../../../runtime/protocols/socket-relay.ts';
+import { useIoMode } from '../../../runtime/sockets/io-mode.ts';
+
+// What is tested here exists in this mode only.
+useIoMode('direct');
 
 const relays = suite('socket relays');
 
