@@ -11,6 +11,7 @@ import { parseArgs } from 'node:util';
 import { type BuildOptions, build } from 'esbuild';
 import { THREAD_ASSET, THREAD_CACHE_ASSET } from '../../runtime/thread-source.ts';
 import { version } from '../version.ts';
+import { verifyNode } from './pinned-node.js';
 
 const root = path.resolve(import.meta.dirname, '../..');
 
@@ -101,6 +102,7 @@ if (!/^v\d+\.\d+\.\d+[-+.0-9A-Za-z]*$/.test(release)) {
 	process.exitCode = 1;
 } else {
 	try {
+		await verifyNode(process.execPath);
 		const output = path.resolve(values.output);
 		const size = await buildBinary(release, output);
 		console.log(`${path.relative(process.cwd(), output)}  ${release}  ${(size / 1e6).toFixed(1)} MB`);
