@@ -1,5 +1,6 @@
 /** The order in which Compatfile runs directives, whatever the order in the file. */
 import type { Matcher } from '../document/document.ts';
+import { stableSort } from './stable-sort.ts';
 
 /** Directives in their default order. `handle_path` takes the position of `handle`. */
 export const DEFAULT_ORDER: readonly string[] = [
@@ -33,29 +34,48 @@ export function moveDirective(order: readonly string[], move: OrderMove): readon
 
 /** What sorting looks at. */
 export interface SortedDirective {
+	/** The word that was written: deprecated names have positions of their own. */
 	readonly directive: string;
 	readonly when: Matcher | undefined;
+	/** Number of routes that the compatible server makes of it. They stay together but count in the sort. */
+	readonly routes: number;
 }
 
-/** Sorts by position, then the more specific path first; equal ones keep their order in the file. */
+/** Sorts as the compatible server sorts the routes of a block: by position, then by how specific their matchers are. */
 export function sortDirectives<T extends SortedDirective>(
 	items: readonly T[],
 	positions: ReadonlyMap<string, number>,
 ): T[] {
 	if (items.length < 2) return [...items];
-	const keyed = items.map(item => ({
-		item,
-		position: positions.get(item.directive) ?? 0,
-		path: onlyPath(item.when),
-		// Whatever its form in the document, it asks which files there are.
-		conditional: item.when !== undefined || item.directive === 'try_files',
-	}));
-	keyed.sort((a, b) => {
-		if (a.position !== b.position) return a.position - b.position;
-		const order = bySpecificity(a.conditional, a.path, b.conditional, b.path);
-		return a.item.directive === 'vars' && b.item.directive === 'vars' ? -order : order;
+	const keys = items.flatMap(item => {
+		const key: SortKey<T> = {
+			item,
+			position: positions.get(item.directive) ?? 0,
+			path: onlyPath(item.when),
+			// Whatever its form in the document, it asks which files exist.
+			conditional: item.when !== undefined || item.directive === 'try_files',
+		};
+		return new Array<SortKey<T>>(item.routes).fill(key);
 	});
-	return keyed.map(({ item }) => item);
+	return [...new Set(stableSort(keys, goesBefore).map(({ item }) => item))];
+}
+
+interface SortKey<T extends SortedDirective> {
+	readonly item: T;
+	readonly position: number;
+	/** The path if its matcher has exactly one. */
+	readonly path: string | undefined;
+	readonly conditional: boolean;
+}
+
+/** The reference's comparison. It is not transitive where matchers with one path stand among other matchers. */
+function goesBefore<T extends SortedDirective>(a: SortKey<T>, b: SortKey<T>): boolean {
+	if (a.position !== b.position) return a.position < b.position;
+	// Without a matcher it is a list of routes, which is never compared.
+	if (a.item.directive === 'php_fastcgi' && !(a.conditional && b.conditional)) return false;
+	const specific = isMoreSpecific(a, b);
+	// Of variables the last assignment wins. Equal ones go before each other, which reverses them.
+	return a.item.directive === 'vars' ? !specific : specific;
 }
 
 /** Positions of an order; `handle_path` stands where `handle` does. */
@@ -66,15 +86,15 @@ export function directivePositions(order: readonly string[]): ReadonlyMap<string
 	return positions;
 }
 
-function bySpecificity(a: boolean, aPath: string | undefined, b: boolean, bPath: string | undefined) {
-	if (aPath !== undefined && bPath !== undefined) {
-		const aText = aPath.endsWith('*') ? aPath.slice(0, -1) : aPath;
-		const bText = bPath.endsWith('*') ? bPath.slice(0, -1) : bPath;
-		if (aText === bText) return aPath.length - bPath.length;
-		if (aText.length !== bText.length) return bText.length - aText.length;
-		return aText < bText ? -1 : 1;
-	}
-	return (a ? 0 : 1) - (b ? 0 : 1);
+function isMoreSpecific<T extends SortedDirective>(a: SortKey<T>, b: SortKey<T>): boolean {
+	if (!a.path || !b.path) return a.conditional && !b.conditional;
+	const aText = a.path.endsWith('*') ? a.path.slice(0, -1) : a.path;
+	const bText = b.path.endsWith('*') ? b.path.slice(0, -1) : b.path;
+	if (aText === bText) return a.path.length < b.path.length;
+	const aBytes = Buffer.from(aText);
+	const bBytes = Buffer.from(bText);
+	if (aBytes.length !== bBytes.length) return aBytes.length > bBytes.length;
+	return Buffer.compare(aBytes, bBytes) < 0;
 }
 
 /** The single path pattern of a matcher, whatever else is in its set. */

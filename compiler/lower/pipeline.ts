@@ -1,5 +1,6 @@
 /** Lines of directives to steps: matcher tokens, alternatives, exclusive groups, and Compatfile's sorting. */
 import type { Directive, DirectiveLine, HandlerDirective, SiteDraft } from '../directives/directive.ts';
+import { canonicalJson } from '../document/canonical-json.ts';
 import type { Matcher, Step } from '../document/document.ts';
 import type { Line, Word } from '../syntax/ast.ts';
 import { didYouMean } from './did-you-mean.ts';
@@ -13,12 +14,14 @@ export type LineOrder = 'sorted' | 'written' | 'route';
 
 /** A lowered directive on its way to a place in the pipeline. */
 interface Item {
-	/** The first word for it in the dialect: what is sorted and grouped by. */
+	/** The word of a Compatfile, which sorts by it; in a Configfile the first word for the directive. */
 	readonly directive: string;
 	readonly module: HandlerDirective;
 	readonly line: Line;
 	readonly when: Matcher | undefined;
 	readonly steps: readonly Step[];
+	/** Number of routes that the compatible server makes of it. */
+	readonly routes: number;
 	/** Counts what stands between handlers: two `handle`s are alternatives only with the same number. */
 	readonly run: number;
 }
@@ -58,7 +61,7 @@ export function lowerLines(
 		}
 		const item = lowering.within(line.words[0]!.text, () => lowerHandler(lowering, line, module, run));
 		if (!item || !isHandle(item.directive)) run++;
-		if (item) items.push(item);
+		if (item) items.push(...(order === 'sorted' ? sortedApart(item) : [item]));
 	}
 	scope.close();
 	lowering.scope = outer;
@@ -92,7 +95,7 @@ function findDirective(lowering: Lowering, line: Line, order: LineOrder, atSite:
 		lowering.problem('error', 'directive/misplaced', name.span, message, { hint: 'Move it to the level of the site.' });
 		return undefined;
 	}
-	if (module.kind === 'handler' && order === 'sorted' && !positions.has(module.names.compatfile[0]!)) {
+	if (module.kind === 'handler' && order === 'sorted' && !positions.has(name.text)) {
 		const message = `directive '${name.text}' is not an ordered HTTP handler, so it cannot be used here - try placing within a route block or using the order global option`;
 		lowering.problem('error', 'directive/not-ordered', name.span, message);
 		return undefined;
@@ -156,7 +159,19 @@ function lowerHandler(lowering: Lowering, line: Line, module: HandlerDirective, 
 		when = own;
 	}
 	for (const step of steps) if (!lowering.environment.origins.has(step)) lowering.origin(step, line.span);
-	return { directive: module.names[lowering.dialect][0]!, module, line, when, steps, run };
+	const directive = lowering.dialect === 'compatfile' ? line.words[0]!.text : module.names.configfile[0]!;
+	return { directive, module, line, when, steps, routes: routesOf(directive, only), run };
+}
+
+/** The routes of the compatible server that a directive is there: one, or one for each piece of a `try_files`. */
+function routesOf(directive: string, step: Step | undefined): number {
+	return directive === 'try_files' && Array.isArray(step?.branches) ? step.branches.length : 1;
+}
+
+/** The parts of an item that are sorted apart from each other: `header` with its `?` lines is two routes. */
+function sortedApart(item: Item): Item[] {
+	if (item.directive !== 'header' || item.steps.length < 2) return [item];
+	return item.steps.map(step => ({ ...item, steps: [step] }));
 }
 
 /** Takes a matcher token off a line, if its first argument is one. */
@@ -183,47 +198,99 @@ function takeMatcher(
 	return { directive: { line, name, args }, when: undefined };
 }
 
+/** Items that run under one evaluation of their matcher, and so together. */
+interface Route {
+	readonly items: readonly [Item, ...Item[]];
+	readonly when: Matcher | undefined;
+	/** Of the routes of one group only the first that matches runs. */
+	readonly group: string | undefined;
+}
+
 /** Puts items into one pipeline: `when`s, exclusive groups and the alternatives that `handle`s make. */
 function assemble(lowering: Lowering, items: readonly Item[], exclusive: boolean, sorted: boolean): Step[] {
+	const routes = exclusive ? consolidate(items) : items.map(item => soleRoute(item, undefined));
 	const counts = new Map<string, number>();
-	if (exclusive) {
-		for (const { directive, module } of items) {
-			if (module.exclusive === true) counts.set(directive, (counts.get(directive) ?? 0) + 1);
-		}
-	}
+	for (const { group } of routes) if (group !== undefined) counts.set(group, (counts.get(group) ?? 0) + 1);
 	const steps: Step[] = [];
-	const runs = handleRuns(items, sorted);
-	for (let at = 0; at < items.length; at++) {
-		const item = items[at]!;
-		if (isHandle(item.directive)) {
+	const runs = handleRuns(routes, sorted);
+	for (let at = 0; at < routes.length; at++) {
+		const route = routes[at]!;
+		if (isHandle(route.items[0].directive)) {
 			const scattered = exclusive && runs.count > 1;
 			const length = scattered ? 1 : (runs.lengths.get(at) ?? 1);
 			if (length > 1) {
-				steps.push(alternatives(lowering, items.slice(at, at + length)));
+				steps.push(alternatives(lowering, routes.slice(at, at + length)));
 				at += length - 1;
 				continue;
 			}
-			steps.push(conditional(lowering, item, scattered ? 'handle' : undefined));
+			steps.push(conditional(lowering, route, scattered ? 'handle' : undefined));
 			continue;
 		}
-		const group = (counts.get(item.directive) ?? 0) > 1 ? item.directive : undefined;
-		if (item.when === undefined && group === undefined) steps.push(...item.steps);
-		else steps.push(conditional(lowering, item, group));
+		const group = route.group !== undefined && counts.get(route.group)! > 1 ? route.group : undefined;
+		if (route.when === undefined && group === undefined) steps.push(...stepsOf(route));
+		else steps.push(conditional(lowering, route, group));
 	}
 	return steps;
 }
 
+/**
+ * Routes as the compatible server consolidates them: neighbors with equal matchers become one, whose matcher is evaluated
+ * once. `uri /api/* strip_prefix /api` and the `reverse_proxy /api/*` after it work together only because of that.
+ */
+function consolidate(items: readonly Item[]): Route[] {
+	const counts = new Map<string, number>();
+	for (const { directive } of items) {
+		const name = isHandle(directive) ? 'handle' : directive;
+		counts.set(name, (counts.get(name) ?? 0) + 1);
+	}
+	const routes: Route[] = [];
+	for (const item of items) {
+		const last = routes.at(-1);
+		const route = soleRoute(item, groupOf(item, counts));
+		if (last && last.group === route.group && sameMatcher(last.when, route.when)) {
+			routes[routes.length - 1] = { ...last, items: [...last.items, item] };
+		} else routes.push(route);
+	}
+	return routes;
+}
+
+function soleRoute(item: Item, group: string | undefined): Route {
+	return { items: [item], when: item.when, group };
+}
+
+/** The group that an item is in: alone in it only if it is a `rewrite`, which never joins its neighbors. */
+function groupOf({ directive, module }: Item, counts: ReadonlyMap<string, number>): string | undefined {
+	if (directive === 'rewrite') return directive;
+	const name = isHandle(directive) ? 'handle' : module.exclusive === true ? directive : undefined;
+	return name !== undefined && counts.get(name)! > 1 ? name : undefined;
+}
+
+function sameMatcher(a: Matcher | undefined, b: Matcher | undefined): boolean {
+	return a === b || (a !== undefined && b !== undefined && a.type === b.type && matcherKey(a) === matcherKey(b));
+}
+
+/** Text that is the same for equal matchers; the order in a set is none. */
+function matcherKey(matcher: Matcher): string {
+	if (matcher.type !== 'all') return canonicalJson(matcher);
+	return `all ${(matcher.of as readonly Matcher[]).map(matcherKey).sort().join(' ')}`;
+}
+
+/** Steps of a route. Every `handle` in it is one step. */
+function stepsOf({ items }: Route): readonly Step[] {
+	return items.flatMap(({ steps }) => steps);
+}
+
 /** Where alternatives begin and how many there are. */
-function handleRuns(items: readonly Item[], sorted: boolean): { count: number; lengths: Map<number, number> } {
+function handleRuns(routes: readonly Route[], sorted: boolean): { count: number; lengths: Map<number, number> } {
 	const lengths = new Map<number, number>();
 	let start = -1;
-	for (let at = 0; at < items.length; at++) {
-		const item = items[at]!;
-		if (!isHandle(item.directive)) {
+	for (let at = 0; at < routes.length; at++) {
+		const { directive, run } = routes[at]!.items[0];
+		if (!isHandle(directive)) {
 			start = -1;
 			continue;
 		}
-		if (start === -1 || !(sorted || items[at - 1]!.run === item.run)) {
+		if (start === -1 || !(sorted || routes[at - 1]!.items[0].run === run)) {
 			start = at;
 			lengths.set(at, 1);
 		} else lengths.set(start, lengths.get(start)! + 1);
@@ -231,17 +298,20 @@ function handleRuns(items: readonly Item[], sorted: boolean): { count: number; l
 	return { count: lengths.size, lengths };
 }
 
-function alternatives(lowering: Lowering, items: readonly Item[]): Step {
-	const branches = items.map(({ when, steps, line }) => {
-		const { pipeline } = steps[0]! as unknown as { pipeline: readonly Step[] };
-		return lowering.origin(when ? { when, pipeline } : { pipeline }, line.span);
+function alternatives(lowering: Lowering, routes: readonly Route[]): Step {
+	const branches = routes.map(route => {
+		const steps = stepsOf(route);
+		const pipeline = steps.length === 1 ? (steps[0]!.pipeline as readonly Step[]) : steps;
+		return lowering.origin(route.when ? { when: route.when, pipeline } : { pipeline }, route.items[0].line.span);
 	});
-	return lowering.origin({ handler: 'first_match', branches }, items[0]!.line.span);
+	return lowering.origin({ handler: 'first_match', branches }, routes[0]!.items[0].line.span);
 }
 
-/** One step that runs an item under its matcher; several steps become a group, so that the matcher is asked once. */
-function conditional(lowering: Lowering, item: Item, exclusive: string | undefined): Step {
-	const { when, steps, line } = item;
+/** One step that runs a route under its matcher; several steps become a group, so that the matcher is asked once. */
+function conditional(lowering: Lowering, route: Route, exclusive: string | undefined): Step {
+	const { when } = route;
+	const { line } = route.items[0];
+	const steps = stepsOf(route);
 	const only = steps.length === 1 ? steps[0]! : undefined;
 	const base: Step = only && only.when === undefined ? only : { handler: 'group', pipeline: steps };
 	if (when === undefined && exclusive === undefined) return base;

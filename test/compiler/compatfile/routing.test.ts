@@ -36,7 +36,8 @@ const sequence = async (lines: string, url = 'http://a/', options = ''): Promise
 };
 order('route runs its lines as written, a site sorts them', async () => {
 	assert.is(await sequence('route {\nvars a 1\nheader +X {vars.a}\nvars a 2\nheader +X {vars.a}\n}'), '1 2');
-	assert.is(await sequence('vars a 1\nheader +X {vars.a}\nvars a 2\nheader +X {vars.a}'), '2 2');
+	// Equal `vars` are reversed: the comparison of routes says of each that it goes before the other.
+	assert.is(await sequence('vars a 1\nheader +X {vars.a}\nvars a 2\nheader +X {vars.a}'), '1 1');
 });
 order('order moves directives: first, last, before, after, in the order of the file', async () => {
 	const lines = 'respond "x"\nredir https://y\n';
@@ -72,6 +73,28 @@ order('of vars the least specific runs first', async () => {
 		await sequence('vars /foo/bar a 2\nvars * a 0\nvars /foo* a 1\nheader X {vars.a}', 'http://a/foo/bar'),
 		'2',
 	);
+});
+order('neighbors with equal matchers are one route, whose matcher is evaluated once', async () => {
+	const body = async (lines: string, url: string): Promise<string> =>
+		(await new Served(`:80 {\n${lines}\nrespond "last {path}"\n}\n`).ask(url)).body;
+	const stripped = 'uri /api/* strip_prefix /api\n';
+	assert.is(await body(`${stripped}respond /api/* "api {path}"`, 'http://a/api/x'), 'api /x');
+	// In a `route` too, where what stands between them parts them.
+	assert.is(await body(`route {\n${stripped}respond /api/* "api {path}"\n}`, 'http://a/api/x'), 'api /x');
+	assert.is(await body(`route {\n${stripped}header X y\nrespond /api/* "api {path}"\n}`, 'http://a/api/x'), 'last /x');
+	// The order of the matchers in a set does not matter, their names neither.
+	const named = '@a {\npath /api/*\nmethod GET\n}\n@b {\nmethod GET\npath /api/*\n}\n';
+	assert.is(await body(`${named}uri @a strip_prefix /api\nrespond @b "api {path}"`, 'http://a/api/x'), 'api /x');
+	// Members of one exclusive group join as well, and then all of them run; a `rewrite` joins nothing else.
+	assert.is(await body('root * /one\nroot * /two\nrespond {vars.root}', 'http://a/'), '/two');
+	assert.is(await body('handle /a {\nvars x 1\n}\nhandle /a {\nrespond "x={vars.x}"\n}', 'http://a/a'), 'x=1');
+	assert.is(await body('rewrite /a /b\nrespond /a "a"', 'http://a/a'), 'last /b');
+});
+order('in a Configfile every matcher is evaluated where its directive stands', async () => {
+	const served = new Served(':80 {\nuri /api/* strip_prefix /api\nrespond /api/* api\nrespond "last {path}"\n}\n', {
+		format: 'configfile',
+	});
+	assert.is((await served.ask('http://a/api/x')).body, 'last /x');
 });
 order('of several roots, rewrites and handles the first that matches counts', async () => {
 	assert.is(await sequence('root /x/* /one\nroot * /two\nheader X {vars.root}', 'http://a/x/y'), '/one');

@@ -16,7 +16,7 @@ function sorted(
 	items: readonly (readonly [string, Matcher | undefined])[],
 	order: readonly string[] = DEFAULT_ORDER,
 ): number[] {
-	const numbered = items.map(([directive, when], at) => ({ directive, when, at }));
+	const numbered = items.map(([directive, when], at) => ({ directive, when, routes: 1, at }));
 	return sortDirectives(numbered, directivePositions(order)).map(({ at }) => at);
 }
 
@@ -95,6 +95,62 @@ order('`vars` runs the least specific first', () => {
 			['vars', undefined],
 		]),
 		[3, 2, 1, 0],
+	);
+});
+
+order('equal `vars` are reversed', () => {
+	assert.equal(
+		sorted([
+			['vars', host],
+			['vars', { type: 'method', methods: ['GET'] }],
+			['vars', host],
+		]),
+		[2, 1, 0],
+	);
+});
+
+order('the length of a path is counted in bytes', () => {
+	assert.equal(
+		sorted([
+			['redir', path('/abc')],
+			['redir', path('/éé')],
+		]),
+		[1, 0],
+	);
+});
+
+order('deprecated names have positions of their own', () => {
+	assert.equal(
+		sorted([
+			['log_skip', undefined],
+			['basic_auth', path('/a')],
+			['skip_log', undefined],
+			['basicauth', undefined],
+		]),
+		[2, 0, 3, 1],
+	);
+});
+
+order('`php_fastcgi` without a matcher is compared with no other', () => {
+	assert.equal(
+		sorted([
+			['php_fastcgi', undefined],
+			['php_fastcgi', path('/a')],
+			['php_fastcgi', path('/abc')],
+		]),
+		[0, 2, 1],
+	);
+});
+
+order('a route between matchers of other kinds stays where the insertion sort leaves it', () => {
+	// `/longest` meets `host` first, which it does not go before, and so never meets `/a`.
+	assert.equal(
+		sorted([
+			['respond', path('/a')],
+			['respond', host],
+			['respond', path('/longest')],
+		]),
+		[0, 1, 2],
 	);
 });
 

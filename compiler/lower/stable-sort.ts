@@ -1,0 +1,93 @@
+/**
+ * The stable sort of the compatible server. Its comparison of routes is not transitive, so the order that comes out
+ * depends on which pairs are compared: the algorithm is part of the language.
+ */
+
+/** Blocks of this length are sorted by insertion, then merged. */
+const BLOCK = 20;
+
+/** Reports whether the first goes before the second; need be neither transitive nor antisymmetric. */
+type Before<T> = (a: T, b: T) => boolean;
+
+/**
+ * Returns the items as Go's `sort.SliceStable` orders them: insertion sort in blocks of 20, then SymMerge (Kim and
+ * Kutzner, "Stable Minimum Storage Merging by Symmetric Comparisons", 2004) of neighboring blocks of doubling size.
+ */
+export function stableSort<T>(items: readonly T[], before: Before<T>): T[] {
+	const sorted = [...items];
+	const { length } = sorted;
+	for (let start = 0; start < length; start += BLOCK) {
+		sortByInsertion(sorted, start, Math.min(start + BLOCK, length), before);
+	}
+	for (let size = BLOCK; size < length; size *= 2) {
+		for (let start = 0; start + size < length; start += 2 * size) {
+			merge(sorted, start, start + size, Math.min(start + 2 * size, length), before);
+		}
+	}
+	return sorted;
+}
+
+function sortByInsertion<T>(items: T[], start: number, end: number, before: Before<T>): void {
+	for (let next = start + 1; next < end; next++) {
+		const item = items[next]!;
+		let at = next;
+		for (; at > start && before(item, items[at - 1]!); at--) items[at] = items[at - 1]!;
+		items[at] = item;
+	}
+}
+
+/** Merges the sorted ranges `start` to `middle` and `middle` to `end`, neither of them empty. */
+function merge<T>(items: T[], start: number, middle: number, end: number, before: Before<T>): void {
+	if (middle - start === 1) {
+		const first = items[start]!;
+		rotate(
+			items,
+			start,
+			middle,
+			firstFailing(middle, end, at => before(items[at]!, first)),
+		);
+		return;
+	}
+	if (end - middle === 1) {
+		const last = items[middle]!;
+		rotate(
+			items,
+			firstFailing(start, middle, at => !before(last, items[at]!)),
+			middle,
+			end,
+		);
+		return;
+	}
+	// The pairs that are compared lie symmetrically around the middle of the whole range.
+	const half = Math.floor((start + end) / 2);
+	const sum = half + middle;
+	const right = middle > half;
+	const low = firstFailing(
+		right ? sum - end : start,
+		right ? half : middle,
+		at => !before(items[sum - 1 - at]!, items[at]!),
+	);
+	const high = sum - low;
+	if (low < middle && middle < high) rotate(items, low, middle, high);
+	if (start < low && low < half) merge(items, start, low, half, before);
+	if (half < high && high < end) merge(items, half, high, end, before);
+}
+
+/** Binary search for the first index at which the test fails; `end` if it fails nowhere. */
+function firstFailing(start: number, end: number, test: (at: number) => boolean): number {
+	let low = start;
+	let high = end;
+	while (low < high) {
+		const at = Math.floor((low + high) / 2);
+		if (test(at)) low = at + 1;
+		else high = at;
+	}
+	return low;
+}
+
+/** Swaps the neighboring ranges `start` to `middle` and `middle` to `end`. */
+function rotate<T>(items: T[], start: number, middle: number, end: number): void {
+	const moved = items.slice(start, middle);
+	items.copyWithin(start, middle, end);
+	for (let i = 0; i < moved.length; i++) items[end - moved.length + i] = moved[i]!;
+}

@@ -1,0 +1,99 @@
+/**
+ * How the compatible server orders the routes of a block, written out from its description and apart from the code of
+ * the compiler: the comparison of two routes, and the algorithm that asks it.
+ */
+
+/** What the model knows of a route. */
+export interface ModelRoute {
+	/** Position of its directive. */
+	readonly rank: number;
+	readonly directive: string;
+	/** Number of its matcher sets: 0 or 1. */
+	readonly sets: number;
+	/** Paths of the path matcher in its set. */
+	readonly paths: readonly string[];
+}
+
+/** Sorts routes: runs of twenty by insertion, then pairs of runs are merged until one is left. */
+export function modelOrder<T extends ModelRoute>(routes: readonly T[]): T[] {
+	let runs: T[][] = [];
+	for (let at = 0; at < routes.length; at += 20) runs.push(inserted(routes.slice(at, at + 20)));
+	while (runs.length > 1) {
+		const merged: T[][] = [];
+		for (let at = 0; at < runs.length; at += 2) {
+			const [left, right] = [runs[at]!, runs[at + 1]];
+			merged.push(right ? symMerge(left, right) : left);
+		}
+		runs = merged;
+	}
+	return runs[0] ?? [];
+}
+
+function inserted<T extends ModelRoute>(routes: readonly T[]): T[] {
+	return routes.reduce<T[]>((sorted, route) => {
+		const stop = sorted.findLastIndex(other => !less(route, other));
+		return [...sorted.slice(0, stop + 1), route, ...sorted.slice(stop + 1)];
+	}, []);
+}
+
+/** SymMerge of two lists as functions of lists. */
+function symMerge<T extends ModelRoute>(left: readonly T[], right: readonly T[]): T[] {
+	if (left.length === 0 || right.length === 0) return [...left, ...right];
+	if (left.length === 1) {
+		const cut = search(0, right.length, i => less(right[i]!, left[0]!));
+		return [...right.slice(0, cut), ...left, ...right.slice(cut)];
+	}
+	if (right.length === 1) {
+		const cut = search(0, left.length, i => !less(right[0]!, left[i]!));
+		return [...left.slice(0, cut), ...right, ...left.slice(cut)];
+	}
+	const all = [...left, ...right];
+	const m = left.length;
+	const mid = all.length >> 1;
+	const n = mid + m;
+	const from = m > mid ? n - all.length : 0;
+	const to = m > mid ? mid : m;
+	const start = search(from, to, c => !less(all[n - 1 - c]!, all[c]!));
+	const end = n - start;
+	const turned = start < m && m < end ? [...all.slice(0, start), ...all.slice(m, end), ...all.slice(start, m)] : all;
+	const whole = [...turned, ...all.slice(turned.length)];
+	const head = whole.slice(0, mid);
+	const tail = whole.slice(mid);
+	return [
+		...symMerge(head.slice(0, start), head.slice(start)),
+		...symMerge(tail.slice(0, end - mid), tail.slice(end - mid)),
+	];
+}
+
+/** The first index for which `holds` fails, by bisection. */
+function search(from: number, to: number, holds: (index: number) => boolean): number {
+	if (from >= to) return from;
+	const half = (from + to) >> 1;
+	return holds(half) ? search(half + 1, to, holds) : search(from, half, holds);
+}
+
+/** The comparison as the reference makes it. */
+function less(a: ModelRoute, b: ModelRoute): boolean {
+	if (a.rank !== b.rank) return a.rank < b.rank;
+	if (a.directive === 'php_fastcgi' && (a.sets === 0 || b.sets === 0)) return false;
+	const answer = lessBySpecificity(a, b);
+	return a.directive === 'vars' ? !answer : answer;
+}
+
+function lessBySpecificity(a: ModelRoute, b: ModelRoute): boolean {
+	if (a.paths.length !== 1 || b.paths.length !== 1) return a.sets > 0 && b.sets === 0;
+	const [one, two] = [a.paths[0]!, b.paths[0]!];
+	const [bare, other] = [one.replace(/\*$/, ''), two.replace(/\*$/, '')];
+	if (bare === other) return bytes(one).length < bytes(two).length;
+	if (bytes(bare).length !== bytes(other).length) return bytes(bare).length > bytes(other).length;
+	// UTF-8 keeps the order of code points.
+	for (const [i, point] of [...bare].entries()) {
+		const against = [...other][i]!;
+		if (point !== against) return point.codePointAt(0)! < against.codePointAt(0)!;
+	}
+	return false;
+}
+
+function bytes(text: string): Uint8Array {
+	return new TextEncoder().encode(text);
+}

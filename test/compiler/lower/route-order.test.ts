@@ -1,0 +1,168 @@
+/** Random sites with named matchers: the order of what they compile to is that of the model. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { Chance } from '../../agreement/chance.ts';
+import { documentOf } from '../compatfile/page.ts';
+import { type ModelRoute, modelOrder } from './route-order-model.ts';
+
+const SITES = 10_000;
+/** Sites of one text: compiling many at once is faster. */
+const SITES_OF_A_TEXT = 100;
+
+const PATHS = [
+	'/a',
+	'/a*',
+	'/ab',
+	'/ab*',
+	'/b',
+	'/b/*',
+	'/c/d',
+	'/c/d*',
+	'/é*',
+	'/',
+	'/*',
+	'/api',
+	'/api*',
+	'/*/x',
+	'*',
+];
+const LENGTHS = [1, 2, 4, 8, 12, 19, 20, 21, 25, 39, 41, 45, 60, 85, 130];
+
+/** Directives in the order in which they run, as far as they are drawn; the two that share a position stand together. */
+const DIRECTIVES = [
+	...['vars', 'root', 'log_append', 'header', 'redir', 'method', 'rewrite', 'uri', 'try_files', 'request_header'],
+	...['handle', 'route', 'error', 'respond', 'reverse_proxy', 'php_fastcgi'],
+] as const;
+type Name = (typeof DIRECTIVES)[number];
+
+/** A matcher that was drawn: its token, and what the model needs of it. */
+interface Drawn {
+	readonly token: string;
+	readonly sets: number;
+	readonly paths: readonly string[];
+}
+
+/** A route of the model with the mark that it leaves in the document. */
+interface Marked extends ModelRoute {
+	readonly mark: string;
+}
+
+const order = suite('order of routes');
+
+order(`${SITES} random sites are ordered as the model orders them`, () => {
+	const chance = new Chance(20261122);
+	for (let first = 0; first < SITES; first += SITES_OF_A_TEXT) {
+		const sites = Array.from({ length: SITES_OF_A_TEXT }, () => randomSite(chance));
+		const text = sites.map(({ lines }, at) => `http://:${at + 1024} {\n${lines.join('\n')}\n}\n`).join('');
+		const documents = documentOf(text).sites as readonly { readonly pipeline: unknown }[];
+		for (const [at, { lines, routes }] of sites.entries()) {
+			const actual = marksOf(documents[at]!.pipeline);
+			const expected = [...new Set(modelOrder(routes).map(({ mark }) => mark))];
+			if (actual.join(' ') !== expected.join(' ')) assert.equal(actual, expected, lines.join('\n'));
+		}
+	}
+});
+
+order('the model tells apart what a transitive comparison would not', () => {
+	const route = (path: string, at: number): Marked => ({
+		mark: `m${at}x`,
+		rank: 1,
+		directive: 'respond',
+		sets: 1,
+		paths: path === '' ? [] : [path],
+	});
+	const marks = (...paths: string[]): string[] => modelOrder(paths.map(route)).map(({ mark }) => mark);
+	// Twenty are sorted by insertion, where each matcher of another kind is a wall.
+	assert.equal(marks('/a', '', '/abc'), ['m0x', 'm1x', 'm2x']);
+	assert.equal(marks('/a', '/abc', ''), ['m1x', 'm0x', 'm2x']);
+	// The twenty-first is inserted by bisection, which passes walls.
+	const many = marks(...Array.from({ length: 19 }, () => '/a'), '', '/abc');
+	assert.is(many[0], 'm20x');
+});
+
+order.run();
+
+/** A site of random directives in random order, and its routes in the order of its lines. */
+function randomSite(chance: Chance): { lines: string[]; routes: Marked[] } {
+	const named = chance.times(0, 7, () => chance.below(8)).map((kind, at) => namedMatcher(chance, kind, `@m${at}`));
+	const names = chance.some(DIRECTIVES, chance.of([1, 1, 2, 3, 6, 16]));
+	const lines: string[] = [];
+	const routes: Marked[] = [];
+	for (let at = 0, count = chance.of(LENGTHS); at < count; at++) {
+		const name = chance.of(names);
+		const drawn = drawMatcher(chance, named);
+		const { line, marks } = directive(name, drawn, `m${at}x`, chance);
+		lines.push(line);
+		const own = name === 'try_files' ? { sets: 1, paths: [] } : { sets: drawn.sets, paths: drawn.paths };
+		for (const mark of marks) routes.push({ mark, rank: DIRECTIVES.indexOf(name), directive: name, ...own });
+	}
+	for (const { definition } of named) lines.splice(chance.below(lines.length + 1), 0, definition);
+	return { lines, routes };
+}
+
+function namedMatcher(chance: Chance, kind: number, name: string): Drawn & { definition: string } {
+	const one = chance.of(PATHS);
+	const two = `${chance.of(PATHS)}/other`;
+	const [matcher, paths] = (
+		[
+			[`path ${one}`, [one]],
+			[`path ${one} ${two}`, [one, two]],
+			[`{\nmethod GET\npath ${one}\n}`, [one]],
+			[`{\npath ${one}\npath ${two}\n}`, [one, two]],
+			[`not path ${one}`, []],
+			['header X y', []],
+			['path_regexp ^/a', []],
+			['expression `path("/a*")`', []],
+		] as const
+	)[kind]!;
+	return { token: name, sets: 1, paths, definition: `${name} ${matcher}` };
+}
+
+function drawMatcher(chance: Chance, named: readonly Drawn[]): Drawn {
+	if (named.length > 0 && chance.happens(45)) return chance.of(named);
+	const path = chance.of(PATHS);
+	if (chance.happens(70) && path !== '*') return { token: path, sets: 1, paths: [path] };
+	return { token: '*', sets: 0, paths: [] };
+}
+
+/** The line of a directive, and the marks of its routes: most make one, a `header` with `?` lines makes two. */
+function directive(name: Name, { token }: Drawn, mark: string, chance: Chance): { line: string; marks: string[] } {
+	const one = (line: string): { line: string; marks: string[] } => ({ line, marks: [mark] });
+	switch (name) {
+		case 'vars':
+			return one(`vars ${token} name ${mark}`);
+		case 'header':
+			if (chance.happens(70)) return one(`header ${token} ${chance.of(['', '?', '+'])}X ${mark}`);
+			return { line: `header ${token} {\n?X ${mark}b\nY ${mark}a\n}`, marks: [`${mark}a`, `${mark}b`] };
+		case 'try_files':
+			if (chance.happens(50)) return one(`try_files ${mark}`);
+			// One directive that counts as three routes.
+			return { line: `try_files ${mark} ${mark}?a=b ${mark}`, marks: [mark, mark, mark] };
+		case 'log_append':
+			return one(`log_append ${token} key ${mark}`);
+		case 'request_header':
+			return one(`request_header ${token} X ${mark}`);
+		case 'uri':
+			return one(`uri ${token} strip_prefix /${mark}`);
+		case 'redir':
+		case 'rewrite':
+		case 'root':
+			return one(`${name} ${token} /${mark}`);
+		case 'handle':
+			if (token.startsWith('/') && chance.happens(30)) return one(`handle_path ${token} {\nrespond ${mark}\n}`);
+			return one(`handle ${token} {\nrespond ${mark}\n}`);
+		case 'route':
+			return one(`route ${token} {\nrespond ${mark}\n}`);
+		case 'reverse_proxy':
+			return one(`reverse_proxy ${token} ${mark}:80`);
+		case 'php_fastcgi':
+			return one(`php_fastcgi ${token} ${mark}:9000 {\nindex off\n}`);
+		default:
+			return one(`${name} ${token} ${mark}`);
+	}
+}
+
+/** Marks in the order in which they stand in a document, each once. */
+function marksOf(pipeline: unknown): string[] {
+	return [...new Set([...JSON.stringify(pipeline).matchAll(/m\d+x[ab]?/gi)].map(([mark]) => mark.toLowerCase()))];
+}
