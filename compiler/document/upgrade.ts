@@ -1,11 +1,11 @@
 /**
  * Documents of before 0.2.0, read and never written. They differ in three ways:
  *
- * - a pipeline stands under `handle` instead of `pipeline`;
+ * - the steps of a site, branch, error route or rule about responses are under `handle` instead of `pipeline`;
  * - a matcher is untagged: `{"path": ["/api/*"], "method": ["GET"]}`, all kinds of one object and-ed, a list of such
  *   objects or-ed, `not` holding one of either;
- * - a proxy's retry policy is separate fields (`retry_methods`, `retry_statuses`, `retry_connect_errors`) instead of one
- *   predicate under `retry_match`.
+ * - the retry policy of a proxy or a pool is separate fields (`retry_methods`, `retry_statuses`, `retry_connect_errors`)
+ *   instead of one predicate under `retry_match`.
  */
 
 type Fields = { [key: string]: unknown };
@@ -20,10 +20,15 @@ export function upgradeDocument(document: unknown): unknown {
 			Object.entries(document.routes).map(([name, steps]) => [name, upgradePipeline(steps)]),
 		);
 	}
+	if (isFields(document.upstreams)) {
+		upgraded.upstreams = Object.fromEntries(
+			Object.entries(document.upstreams).map(([name, pool]) => [name, upgradeRetries(pool)]),
+		);
+	}
 	return upgraded;
 }
 
-/** A site, step, branch or error route. */
+/** A site, step, branch, error route, or rule about responses. */
 function upgradeHolder(value: unknown): unknown {
 	if (!isFields(value)) return value;
 	const upgraded: Fields = {};
@@ -38,10 +43,16 @@ function upgradeHolder(value: unknown): unknown {
 				break;
 			case 'branches':
 			case 'errors':
+			case 'responses':
+			case 'rules':
 				upgraded[key] = Array.isArray(member) ? member.map(upgradeHolder) : member;
 				break;
 			case 'when':
+			case 'bypass':
 				upgraded[key] = upgradeMatcher(member);
+				break;
+			case 'upstreams':
+				upgraded[key] = upgradeRetries(member);
 				break;
 			case '__proto__':
 				// Assigned, it would become the prototype and escape the schema.
@@ -65,8 +76,10 @@ function upgradeMatcher(value: unknown): unknown {
 	}
 	if (!isFields(value)) return value;
 	if (typeof value.type === 'string') return upgradeNested(value);
-	const parts = Object.entries(value).flatMap(([kind, argument]) => upgradeKind(kind, argument));
-	return parts.length === 1 ? parts[0] : { type: 'all', of: parts };
+	const { '@id': id, ...kinds } = value;
+	const parts = Object.entries(kinds).flatMap(([kind, argument]) => upgradeKind(kind, argument));
+	const upgraded = parts.length === 1 ? parts[0]! : { type: 'all', of: parts };
+	return id === undefined ? upgraded : { ...upgraded, '@id': id };
 }
 
 /** A tagged matcher may still hold untagged ones. */
@@ -89,17 +102,25 @@ function upgradeKind(kind: string, argument: unknown): Fields[] {
 			return [{ type: kind, methods: argument }];
 		case 'remote_ip':
 		case 'client_ip':
-			return [{ type: kind, ranges: isFields(argument) ? argument.ranges : argument }];
+			return [{ type: kind, ...(isFields(argument) ? argument : { ranges: argument }) }];
 		case 'header':
-			return Object.entries(isFields(argument) ? argument : {}).map(([name, values]) => ({
-				type: kind,
-				name,
-				...(values === null
-					? { absent: true }
-					: Array.isArray(values) && values.length === 0
-						? { present: true }
-						: { values }),
-			}));
+			return eachOf(kind, argument, (name, values) => ({ name, ...headerRule(values) }));
+		case 'header_regexp':
+			return eachOf(kind, argument, (field, regexp) => ({ field, ...regexpFields(regexp) }));
+		case 'vars_regexp':
+			return eachOf(kind, argument, (variable, regexp) => ({ variable, ...regexpFields(regexp) }));
+		case 'path_regexp':
+		case 'url_pattern':
+			return [{ type: kind, ...regexpFields(argument) }];
+		case 'vars':
+			return [{ type: kind, variables: argument }];
+		case 'protocol':
+			return [{ type: kind, protocol: argument }];
+		case 'expression': {
+			if (!isFields(argument)) return [{ type: kind, expression: argument }];
+			const { expr, ...fields } = argument;
+			return [{ type: kind, ...(expr === undefined ? {} : { expression: expr }), ...fields }];
+		}
 		case 'not':
 			return [{ type: kind, of: upgradeMatcher(argument) }];
 		case 'query':
@@ -109,7 +130,25 @@ function upgradeKind(kind: string, argument: unknown): Fields[] {
 	}
 }
 
-function upgradeRetries(step: Fields): Fields {
+/** A matcher for each entry of a map. What is no map stays, for the schema to refuse: without a matcher all would match. */
+function eachOf(kind: string, argument: unknown, fields: (name: string, value: unknown) => Fields): Fields[] {
+	if (!isFields(argument)) return [{ type: kind, value: argument }];
+	return Object.entries(argument).map(([name, value]) => ({ type: kind, ...fields(name, value) }));
+}
+
+function headerRule(values: unknown): Fields {
+	if (values === null) return { absent: true };
+	return Array.isArray(values) && values.length === 0 ? { present: true } : { values };
+}
+
+/** A pattern by itself, or with the name of its captures. */
+function regexpFields(regexp: unknown): Fields {
+	return isFields(regexp) ? regexp : { pattern: regexp };
+}
+
+/** Of a proxy or of a pool. */
+function upgradeRetries(step: unknown): unknown {
+	if (!isFields(step)) return step;
 	const { retry_methods: methods, retry_statuses: statuses, retry_connect_errors: connect, ...rest } = step;
 	// What has another type than it had then stays, for the schema to refuse.
 	if (![methods, statuses].every(list => list === undefined || Array.isArray(list))) return step;

@@ -1,7 +1,11 @@
 /** Documents of before 0.2.0, read as those of today. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { compile } from '../../../compiler/compiler.ts';
 import { upgradeDocument } from '../../../compiler/document/upgrade.ts';
+import { goldenCases } from '../../golden.ts';
+import { NO_FILES } from '../directives/reverse-proxy/proxied-site.ts';
+import { downgradeDocument, placesOfSchema } from './downgrade.ts';
 
 const upgrade = suite('documents of before 0.2.0');
 
@@ -57,6 +61,97 @@ upgrade('an untagged matcher is tagged: kinds and-ed, lists or-ed', () => {
 	assert.equal(matcher({ not: { method: ['GET'] } }), { type: 'not', of: { type: 'method', methods: ['GET'] } });
 	assert.equal(matcher({ header: { 'X-A': ['1'] } }), { type: 'header', name: 'X-A', values: ['1'] });
 	assert.equal(matcher({ header: { 'X-A': [] } }), { type: 'header', name: 'X-A', present: true });
+	for (const [old, today] of [
+		[{ protocol: 'https' }, { type: 'protocol', protocol: 'https' }],
+		[{ expression: 'path("/a")' }, { type: 'expression', expression: 'path("/a")' }],
+		[{ expression: { expr: 'path("/a")', name: 'a' } }, { type: 'expression', expression: 'path("/a")', name: 'a' }],
+		[{ vars: { a: ['1'], b: ['2'] } }, { type: 'vars', variables: { a: ['1'], b: ['2'] } }],
+		[
+			{ header_regexp: { Cookie: { name: 'sid', pattern: 'sid=(.*)' } } },
+			{ type: 'header_regexp', field: 'Cookie', name: 'sid', pattern: 'sid=(.*)' },
+		],
+		[
+			{ header_regexp: { A: 'a', B: { pattern: 'b' } } },
+			{
+				type: 'all',
+				of: [
+					{ type: 'header_regexp', field: 'A', pattern: 'a' },
+					{ type: 'header_regexp', field: 'B', pattern: 'b' },
+				],
+			},
+		],
+		[{ vars_regexp: { tier: 'g.*' } }, { type: 'vars_regexp', variable: 'tier', pattern: 'g.*' }],
+		[{ path_regexp: '^/a' }, { type: 'path_regexp', pattern: '^/a' }],
+		[{ tls: {} }, { type: 'tls' }],
+		[
+			{ path: ['/a'], '@id': 'a' },
+			{ type: 'path', patterns: ['/a'], '@id': 'a' },
+		],
+	]) {
+		assert.equal(matcher(old), today);
+	}
+});
+
+upgrade('what a matcher of the old form never held is left for the schema, and does not match everything', () => {
+	for (const when of [
+		{ header: 'X-A' },
+		{ header_regexp: ['X-A'] },
+		{ vars: 'a' },
+		{ protocol: ['https'] },
+		{ remote_ip: { ranges: ['10.0.0.0/8'], forwarded: true } },
+	]) {
+		const text = JSON.stringify({ sites: [{ addresses: [':80'], handle: [{ handler: 'respond', when }] }] });
+		const { document } = compile({ format: 'json', text, name: 'test.json' }, NO_FILES);
+		assert.is(document, undefined, JSON.stringify(when));
+	}
+});
+
+upgrade('steps and matchers inside the rules of proxies and intercepts, a bypass, and the retries of pools', () => {
+	const steps = (name: 'handle' | 'pipeline', when: unknown, bypass: unknown, retries: object) => [
+		{
+			handler: 'proxy',
+			upstreams: { to: ['a:1'], ...retries },
+			responses: [{ match: { status: ['404'] }, [name]: [{ handler: 'respond', when }] }],
+		},
+		{
+			handler: 'intercept_response',
+			rules: [{ [name]: [{ handler: 'group', [name]: [{ handler: 'respond', when }] }] }],
+		},
+		{ handler: 'cache', bypass },
+	];
+	assert.equal(
+		upgradeDocument({
+			upstreams: { app: { to: ['a:1'], retry_statuses: ['5xx'] } },
+			sites: [{ handle: steps('handle', { path: ['/a'] }, [{ protocol: 'http' }], { retry_connect_errors: true }) }],
+		}),
+		{
+			upstreams: { app: { to: ['a:1'], retry_match: { type: 'status', codes: ['5xx'] } } },
+			sites: [
+				{
+					pipeline: steps(
+						'pipeline',
+						{ type: 'path', patterns: ['/a'] },
+						{ type: 'protocol', protocol: 'http' },
+						{ retry_match: { type: 'connect_error' } },
+					),
+				},
+			],
+		},
+	);
+});
+
+upgrade('every document of the fixtures, written in the old form throughout, becomes what it was', () => {
+	const seen = new Set<string>();
+	for (const golden of goldenCases('adapt')) {
+		const text = golden.file('expected.json');
+		if (text === undefined) continue;
+		const today = JSON.parse(text);
+		const old = downgradeDocument(today, seen);
+		assert.not.match(JSON.stringify(old), /"pipeline":/, golden.name);
+		assert.equal(upgradeDocument(old), today, golden.name);
+	}
+	assert.ok(seen.delete('retries'));
+	assert.equal([...seen].sort(), placesOfSchema(), 'a fixture is missing for a place that the schema has');
 });
 
 upgrade("a proxy's retry fields become one predicate", () => {
