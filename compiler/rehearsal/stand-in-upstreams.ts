@@ -19,7 +19,6 @@ import {
 } from '../exchange/leases.ts';
 import type { BalancerView, Choice } from '../providers/balancers/balancer.ts';
 import { compileBalance } from '../providers/balancers/index.ts';
-import { hashText } from '../providers/balancers/rendezvous.ts';
 import { receivedValue } from './delivered-response.ts';
 import { RehearsedExchange } from './rehearsed-exchange.ts';
 
@@ -27,8 +26,8 @@ import { RehearsedExchange } from './rehearsed-exchange.ts';
 export class StandInPool implements UpstreamPool, BalancerView {
 	readonly settings: UpstreamSettings;
 	readonly #choose: Choice;
-	readonly #upstreams: readonly Upstream[];
-	#candidates: readonly Upstream[] = [];
+	readonly #upstreams: readonly StandIn[];
+	#candidates: readonly StandIn[] = [];
 	#avoid: readonly Upstream[] = [];
 	#turn = 0;
 
@@ -114,12 +113,8 @@ export class StandInPool implements UpstreamPool, BalancerView {
 		return 0;
 	}
 
-	address(index: number): string {
-		return this.#candidates[index]!.address;
-	}
-
-	hash(index: number): number {
-		return hashText(this.address(index));
+	dial(index: number): string {
+		return this.#candidates[index]!.dial;
 	}
 
 	latency(): undefined {
@@ -135,8 +130,12 @@ export class StandInPool implements UpstreamPool, BalancerView {
 	}
 }
 
-function standIn({ address, host, port }: UpstreamAddress): Upstream {
-	return { address, host, port, active: 0, fails: 0 };
+interface StandIn extends Upstream {
+	readonly dial: string;
+}
+
+function standIn({ address, dial, host, port }: UpstreamAddress): StandIn {
+	return { address, dial, host, port, active: 0, fails: 0 };
 }
 
 /** An upstream reads the body, so that a limit on its way is met, and a body that was read before is missed. */

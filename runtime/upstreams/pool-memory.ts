@@ -187,3 +187,10 @@ export class PoolMemory {
 		return ((now - Atomics.load(this.words, at + STATE.usedAt)) | 0) > SLOT_LIFE && this.active(slot) === 0;
 	}
 }
+
+/** 32 bits of FNV-1a over the UTF-16 code units of a text. */
+export function hashText(text: string): number {
+	let hash = 0x811c9dc5;
+	for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+	return hash >>> 0;
+}

@@ -1,7 +1,6 @@
 /** One upstream on one thread: its connections, its count of requests in flight, and what is known of its health. */
 import type { UpstreamAddress } from '../../compiler/directives/reverse-proxy/upstream-address.ts';
 import type { Upstream, UpstreamError } from '../../compiler/exchange/leases.ts';
-import { hashText } from '../../compiler/providers/balancers/rendezvous.ts';
 import type { CircuitBreaker } from './circuit-breaker.ts';
 import type { PassiveHealth } from './passive-health.ts';
 import type { PoolMemory } from './pool-memory.ts';
@@ -29,6 +28,7 @@ const LATENCY_OF_FAILURE = 5000;
 /** An upstream with the connections that this thread keeps to it. */
 export class PooledUpstream implements Upstream {
 	readonly address: string;
+	readonly dial: string;
 	readonly host: string;
 	readonly port: number;
 	readonly link: UpstreamLink;
@@ -36,10 +36,10 @@ export class PooledUpstream implements Upstream {
 	readonly record: UpstreamRecord | undefined;
 	readonly #memory: PoolMemory;
 	#localActive = 0;
-	#hash: number | undefined = undefined;
 
 	constructor(address: UpstreamAddress, link: UpstreamLink, memory: PoolMemory, record: UpstreamRecord | undefined) {
 		this.address = address.address;
+		this.dial = address.dial;
 		this.host = address.host;
 		this.port = address.port;
 		this.link = link;
@@ -58,12 +58,6 @@ export class PooledUpstream implements Upstream {
 	/** Requests in flight of this thread. */
 	get localActive(): number {
 		return this.#localActive;
-	}
-
-	/** 32 bits of hash of the address. */
-	get hash(): number {
-		this.#hash ??= hashText(this.address);
-		return this.#hash;
 	}
 
 	/** Counts a request that begins or ends. */

@@ -14,14 +14,13 @@ import type {
 } from '../../compiler/exchange/leases.ts';
 import type { BalancerView, Choice } from '../../compiler/providers/balancers/balancer.ts';
 import { compileBalance } from '../../compiler/providers/balancers/index.ts';
-import { hashText } from '../../compiler/providers/balancers/rendezvous.ts';
 import { PieceMemory } from '../protocols/http1/piece-memory.ts';
 import { SocketRelay } from '../protocols/socket-relay.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';
 import { DynamicAddresses } from './dynamic/dynamic-addresses.ts';
 import { JoinedStreams } from './joined-streams.ts';
 import { type PassiveHealth, passiveOf } from './passive-health.ts';
-import { goesByLatency, PoolMemory, type SharedPoolMemory } from './pool-memory.ts';
+import { goesByLatency, hashText, PoolMemory, type SharedPoolMemory } from './pool-memory.ts';
 import { PLAIN_SURROUNDINGS, type PoolSurroundings } from './pool-surroundings.ts';
 import { PooledUpstream, type UpstreamRecord } from './pooled-upstream.ts';
 import { processNow } from './process-clock.ts';
@@ -225,12 +224,8 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 		return this.#candidates[index]!.active;
 	}
 
-	address(index: number): string {
-		return this.#candidates[index]!.address;
-	}
-
-	hash(index: number): number {
-		return this.#candidates[index]!.hash;
+	dial(index: number): string {
+		return this.#candidates[index]!.dial;
 	}
 
 	latency(index: number): number | undefined {

@@ -162,12 +162,35 @@ function addForwarded(
 		headers.add('X-Forwarded-Host', x.request.authority);
 		return;
 	}
-	const chain =
-		receivedFor === undefined || receivedFor === '' ? peer : peer === '' ? receivedFor : `${receivedFor}, ${peer}`;
+	const chain = forwardedFor(receivedFor, peer);
 	if (chain !== '') headers.add('X-Forwarded-For', chain);
 	headers.add('X-Forwarded-Proto', lastItem(receivedProto) ?? x.request.scheme);
 	headers.add('X-Forwarded-Host', lastItem(receivedHost) ?? x.request.authority);
 }
+
+/** The peer behind those that it speaks for. */
+function forwardedFor(received: string | undefined, peer: string): string {
+	return received === undefined || received === '' ? peer : peer === '' ? received : `${received}, ${peer}`;
+}
+
+/** The `X-Forwarded-*` that are sent, by lower-case name, for who goes by them before the request is made. */
+export const FORWARDED_VALUES: ReadonlyMap<string, (x: Exchange, trusted: boolean) => string> = new Map([
+	[
+		'x-forwarded-for',
+		(x, trusted) =>
+			forwardedFor(trusted ? x.request.headers.combined('x-forwarded-for') : undefined, x.connection.remoteAddress),
+	],
+	[
+		'x-forwarded-proto',
+		(x, trusted) =>
+			(trusted ? lastItem(x.request.headers.getAll('x-forwarded-proto').at(-1)) : undefined) ?? x.request.scheme,
+	],
+	[
+		'x-forwarded-host',
+		(x, trusted) =>
+			(trusted ? lastItem(x.request.headers.getAll('x-forwarded-host').at(-1)) : undefined) ?? x.request.authority,
+	],
+]);
 
 /** An element about this hop, after those of hops before (RFC 7239 §4). */
 function forwardedValue(x: Exchange, before: string | undefined): string {

@@ -65,7 +65,7 @@ export function lowerAddresses(words: readonly Word[], draft: UpstreamDraft, cx:
 				cx.problem('error', 'upstream/mixed-schemes', word.span, message);
 			}
 			const prefix = parsed.scheme === '' ? '' : `${parsed.scheme}://`;
-			draft.to.push(...parsed.addresses.map(({ address }) => `${prefix}${address}`));
+			draft.to.push(...parsed.addresses.map(({ dial }) => `${prefix}${dial}`));
 		} else if (parsed.kind === 'template') draft.to.push(...parsed.texts);
 		else {
 			const message =

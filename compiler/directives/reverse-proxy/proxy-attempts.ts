@@ -18,6 +18,8 @@ import { parseResolvedUpstream } from './upstream-address.ts';
 /** How attempts are made. */
 export interface AttemptSettings {
 	readonly pool: UpstreamPool;
+	/** Chooses an upstream of the pool. */
+	readonly select: UpstreamPool['select'];
 	/** Addresses with placeholders, resolved for this request; undefined when all are static. */
 	readonly addresses: ((x: Exchange) => readonly string[]) | undefined;
 	/** Names to look up; undefined when nothing is. */
@@ -60,7 +62,7 @@ export async function attempt(x: Exchange, facts: ProxyFacts, settings: AttemptS
 	let wait = settings.interval;
 	for (;;) {
 		const addresses = await addressesOf(x, settings);
-		const upstream = pool.select(x, tried.length === 0 ? undefined : tried, addresses);
+		const upstream = settings.select(x, tried.length === 0 ? undefined : tried, addresses);
 		if (!upstream) {
 			// All have been tried: after a pause they are tried again. Looking for one that is there counts as an attempt.
 			if (tried.length === 0) {

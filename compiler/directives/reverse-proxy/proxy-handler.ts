@@ -64,7 +64,9 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 	const settings = settingsOf(step, cx);
 	const pool = leasePool(settings, cx);
 	const addresses = resolvedAddresses(settings, cx);
-	const makeRequest = compileRequest(step, settings, cx);
+	const rewrite = compileRewrite(step, cx);
+	const select = compileSelection(settings.balance, pool, rewrite);
+	const makeRequest = compileRequest(step, settings, rewrite, cx);
 	const maxRequests = settings.unhealthy_request_count ?? 0;
 	const answering: AnswerSettings = {
 		pool,
@@ -75,7 +77,7 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 		streamCloseDelay: step.stream_close_delay ?? 0,
 	};
 	const { step: number } = cx;
-	const attempts = compileAttempts(step, settings, pool, addresses, makeRequest, cx);
+	const attempts = compileAttempts(step, settings, { pool, select, addresses, request: makeRequest }, cx);
 	if (attempts) {
 		return x => {
 			if (x.request.method === 'CONNECT') throw new HttpError(405, 'CONNECT is not proxied.');
@@ -91,7 +93,7 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 	return x => {
 		if (x.request.method === 'CONNECT') throw new HttpError(405, 'CONNECT is not proxied.');
 		const resolved = addresses?.(x);
-		const upstream = pool.select(x, undefined, resolved);
+		const upstream = select(x, undefined, resolved);
 		if (!upstream) {
 			x.decidedAt = x.stepBase + number;
 			throw noUpstream(resolved);
@@ -108,6 +110,7 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 function compileRequest(
 	step: ProxyStep,
 	settings: UpstreamSettings,
+	rewrite: Rewrite | undefined,
 	cx: CompileContext,
 ): (x: Exchange, upstream: Upstream, body: Body) => UpstreamRequest {
 	const transportValues = compileTransportValues(settings, cx);
@@ -117,7 +120,7 @@ function compileRequest(
 	const forwarded = step.forwarded === true;
 	const edit = step.header_up && compileHeaderEdits(step.header_up, cx);
 	const method = step.method === undefined ? undefined : cx.template(step.method, 'empty');
-	const target = compileTarget(step, cx);
+	const target = rewrite ? (x: Exchange) => rewrite(x, () => currentTarget(x)) : currentTarget;
 	return (x, upstream, body) => {
 		const namesUpstream = overTls && upstream.port !== 0;
 		const { headers, upgrade } = forwardedFields(x, isTrusted(x), upstream.address, namesUpstream, forwarded);
@@ -152,9 +155,7 @@ function namesNoCoding(headers: HeaderList): boolean {
 function compileAttempts(
 	step: ProxyStep,
 	settings: UpstreamSettings,
-	pool: UpstreamPool,
-	addresses: ((x: Exchange) => readonly string[]) | undefined,
-	request: AttemptSettings['request'],
+	parts: Pick<AttemptSettings, 'pool' | 'select' | 'addresses' | 'request'>,
 	cx: CompileContext,
 ): AttemptSettings | undefined {
 	const buffers = bufferSize(step.request_buffers);
@@ -168,15 +169,13 @@ function compileAttempts(
 	const predicate = match && compileRetryPredicate(match, cx, field);
 	if (retries === 0 && buffers === 0 && !names && !verbose) return undefined;
 	return {
-		pool,
-		addresses,
+		...parts,
 		names: names && (x => names.map(name => name(x))),
 		buffers,
 		retries,
 		duration: duration > 0 ? duration : Number.POSITIVE_INFINITY,
 		interval: settings.retry_interval ?? RETRY_INTERVAL,
 		predicate,
-		request,
 		verbose,
 	};
 }
@@ -266,20 +265,42 @@ function compileTrust(step: ProxyStep, cx: CompileContext): (x: Exchange) => boo
 	}
 }
 
-/** The request target, rewritten for the upstream only. */
-function compileTarget(step: ProxyStep, cx: CompileContext): (x: Exchange) => string {
-	if (step.rewrite === undefined) return currentTarget;
+/** Runs something while the request's target is the one for the upstream. */
+type Rewrite = <T>(x: Exchange, run: () => T) => T;
+
+/** The rewriting of the target for the upstream only, if there is any. */
+function compileRewrite(step: ProxyStep, cx: CompileContext): Rewrite | undefined {
+	if (step.rewrite === undefined) return undefined;
 	const rewrite = cx.pipeline([{ handler: 'rewrite_target', to: step.rewrite }], () => {}, 'rewrite');
-	return x => {
+	return (x, run) => {
 		const { path, query } = x.request;
 		try {
 			rewrite(x);
-			return currentTarget(x);
+			return run();
 		} finally {
 			x.request.path = path;
 			x.request.query = query;
 		}
 	};
+}
+
+/** The choice of an upstream: policies that go by the target see the one for the upstream. */
+function compileSelection(
+	balance: UpstreamSettings['balance'],
+	pool: UpstreamPool,
+	rewrite: Rewrite | undefined,
+): UpstreamPool['select'] {
+	if (!rewrite || !goesByTarget(balance)) return (x, avoid, resolved) => pool.select(x, avoid, resolved);
+	return (x, avoid, resolved) => rewrite(x, () => pool.select(x, avoid, resolved));
+}
+
+function goesByTarget(balance: UpstreamSettings['balance']): boolean {
+	if (balance === undefined) return false;
+	return (
+		balance.policy === 'uri_hash' ||
+		balance.policy === 'query' ||
+		goesByTarget(balance.fallback as UpstreamSettings['balance'])
+	);
 }
 
 function currentTarget({ request }: Exchange): string {

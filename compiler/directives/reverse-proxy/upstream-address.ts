@@ -4,6 +4,11 @@
 export interface UpstreamAddress {
 	/** Canonical text: `host:port`, `[v6]:port` or `unix//path`. */
 	readonly address: string;
+	/**
+	 * The text that hash and cookie policies identify the upstream by: network and host as written (`:8001` names no host),
+	 * with the port, as the compatible server joins them.
+	 */
+	readonly dial: string;
 	/** Host without brackets, or the path of a unix socket. */
 	readonly host: string;
 	/** 0 for a unix socket. */
@@ -104,19 +109,23 @@ function parseNetwork(network: string, rest: string): ParsedUpstream {
 				'Write `unix//run/app.sock`.',
 			);
 		}
-		const address: UpstreamAddress = { address: `unix/${rest}`, host: rest, port: 0, path: rest, scheme: '' };
+		const text = `unix/${rest}`;
+		const address: UpstreamAddress = { address: text, dial: text, host: rest, port: 0, path: rest, scheme: '' };
 		const parsed: ParsedUpstream = { kind: 'static', scheme: '', addresses: [address] };
 		return network === 'unix' ? parsed : withScheme(parsed, 'h2c');
 	}
-	if (network === 'tcp' || network === 'tcp4' || network === 'tcp6') return parseHostPort(rest, 80);
+	if (network === 'tcp' || network === 'tcp4' || network === 'tcp6') return parseHostPort(rest, 80, `${network}/`);
 	if (/^(unixgram|unixpacket|udp|udp4|udp6|fd|fdgram|ip|ip4|ip6)$/.test(network)) {
 		return invalid('directive/unavailable', `an upstream over \`${network}/\` is not part of this build yet`);
 	}
 	return withPath();
 }
 
-/** @param defaultPort Port of an address without one; 0 if it must have one. */
-function parseHostPort(text: string, defaultPort: number): ParsedUpstream {
+/**
+ * @param defaultPort Port of an address without one; 0 if it must have one.
+ * @param network What stands before the host, with its slash.
+ */
+function parseHostPort(text: string, defaultPort: number, network = ''): ParsedUpstream {
 	if (/[/?#]/.test(text)) return withPath();
 	let host: string;
 	let port: string | undefined;
@@ -143,10 +152,9 @@ function parseHostPort(text: string, defaultPort: number): ParsedUpstream {
 			return invalid('upstream/invalid-address', `\`${host}\` is not a host name or IP address`);
 		}
 	}
-	const name = host === '' ? 'localhost' : host;
 	if (port === undefined) {
 		if (defaultPort === 0) return invalid('upstream/invalid-port', 'the address has no port');
-		return { kind: 'static', scheme: '', addresses: [address(name, defaultPort)] };
+		return { kind: 'static', scheme: '', addresses: [address(network, host, defaultPort)] };
 	}
 	const dash = port.indexOf('-');
 	const ports = dash === -1 ? portRange(port, port) : portRange(port.slice(0, dash), port.slice(dash + 1));
@@ -157,12 +165,15 @@ function parseHostPort(text: string, defaultPort: number): ParsedUpstream {
 			'Give a number from 1 to 65535, or a range such as 8001-8005.',
 		);
 	}
-	return { kind: 'static', scheme: '', addresses: ports.map(each => address(name, each)) };
+	return { kind: 'static', scheme: '', addresses: ports.map(each => address(network, host, each)) };
 }
 
-function address(host: string, port: number): UpstreamAddress {
+function address(network: string, written: string, port: number): UpstreamAddress {
+	const host = written === '' ? 'localhost' : written;
+	const joined = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 	return {
-		address: host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`,
+		address: joined,
+		dial: network + (written === '' ? `:${port}` : joined),
 		host,
 		port,
 		path: undefined,

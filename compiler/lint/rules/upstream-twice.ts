@@ -1,4 +1,5 @@
 /** `upstream/twice`. */
+import { parseUpstream } from '../../directives/reverse-proxy/upstream-address.ts';
 import type { LintRule } from '../lint-rule.ts';
 
 /** A pool names the same address twice. */
@@ -19,10 +20,19 @@ export const upstreamTwice: LintRule = {
 		}
 		for (const { to, pointer } of pools) {
 			if (!Array.isArray(to)) continue;
+			const seen = new Set<string>();
 			(to as readonly unknown[]).forEach((address, index) => {
-				if (typeof address !== 'string' || to.indexOf(address) === index) return;
+				if (typeof address !== 'string') return;
+				const before = seen.size;
+				if (seen.add(canonical(address)).size > before) return;
 				cx.at(`${pointer}/${index}`, `\`${address}\` is in this pool already.`, { words: address, last: true });
 			});
 		}
 	},
 };
+
+/** One text for all spellings of an address: `:8080` is `localhost:8080`. */
+function canonical(text: string): string {
+	const parsed = parseUpstream(text);
+	return parsed.kind === 'static' ? parsed.addresses.map(({ address }) => address).join(' ') : text;
+}

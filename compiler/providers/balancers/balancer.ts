@@ -12,10 +12,8 @@ export interface BalancerView {
 	available(index: number): boolean;
 	/** Requests in flight. */
 	active(index: number): number;
-	/** Address, as the configuration has it or as it was resolved. */
-	address(index: number): string;
-	/** 32 bits of hash of the address. */
-	hash(index: number): number;
+	/** The `dial` text of the address: what hashes and cookies are made of. */
+	dial(index: number): string;
 	/**
 	 * Milliseconds until an answer begins: the peak of late, sinking while nothing as slow is seen. Undefined before the
 	 * first answer.

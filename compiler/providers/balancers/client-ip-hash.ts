@@ -1,6 +1,6 @@
 /** Balancing policy `client_ip_hash`: the client's address decides, behind trusted proxies too. */
 import { type Balancer, noSettings } from './balancer.ts';
-import { chooseByKey } from './rendezvous.ts';
+import { chooserByKey } from './rendezvous.ts';
 
 /** The upstream that the client's address decides. */
 export const clientIpHash: Balancer = {
@@ -10,5 +10,8 @@ export const clientIpHash: Balancer = {
 	documentation: 'When an upstream is unavailable only its clients move (rendezvous hashing).',
 	lower: noSettings,
 	schema: { properties: {} },
-	compile: (_settings, cx) => (view, x) => chooseByKey(view, cx.clientIp(x)),
+	compile: (_settings, cx) => {
+		const choose = chooserByKey();
+		return (view, x) => choose(view, cx.clientIp(x));
+	},
 };

@@ -101,14 +101,14 @@ export const cookie: Balancer = {
 			if (given !== undefined && given.length === 64) {
 				const wanted = digest(given);
 				for (let i = 0, size = view.size; i < size; i++) {
-					const signature = signatureOf(view.address(i));
+					const signature = signatureOf(view.dial(i));
 					// The digests are only made for what can be equal; how early that fails tells nothing that helps to forge.
 					if (signature.charCodeAt(0) !== given.charCodeAt(0) || !view.available(i)) continue;
 					if (timingSafeEqual(digest(signature), wanted)) return i;
 				}
 			}
 			const chosen = fallback(view, x);
-			if (chosen !== -1) setCookie(x, name, signatureOf(view.address(chosen)), age, overTls(x, cx.trustsPeer));
+			if (chosen !== -1) setCookie(x, name, signatureOf(view.dial(chosen)), age, overTls(x, cx.trustsPeer));
 			return chosen;
 		};
 	},

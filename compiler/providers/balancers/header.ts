@@ -1,7 +1,9 @@
 /** Balancing policy `header`: the value of a request field decides. */
-import type { Balancer, BalanceSettings } from './balancer.ts';
+import { FORWARDED_VALUES } from '../../directives/reverse-proxy/forwarded-request.ts';
+import type { Exchange } from '../../exchange/exchange.ts';
+import type { Balancer, BalancerContext, BalanceSettings } from './balancer.ts';
 import { FALLBACK, fallbackSubdirective } from './fallback.ts';
-import { chooseByKey } from './rendezvous.ts';
+import { chooserByKey } from './rendezvous.ts';
 
 /** The upstream that a request field decides. */
 export const header: Balancer = {
@@ -9,7 +11,7 @@ export const header: Balancer = {
 	usage: 'lb_policy header <field> [{ fallback <policy> }]',
 	summary: 'Chooses by the value of a request field; without it by another policy.',
 	documentation:
-		'`Host` can be named too. Requests without the field go by `fallback`, `random` if left out. When an upstream is unavailable only its values move (rendezvous hashing).',
+		'`Host` can be named too, and `X-Forwarded-For`, `-Proto` and `-Host` count as the upstream gets them. Requests without the field go by `fallback`, `random` if left out. When an upstream is unavailable only its values move (rendezvous hashing).',
 	lower: (args, line, cx, other) => {
 		const settings: { field: string; fallback?: BalanceSettings } = { field: args[0]?.text ?? '' };
 		cx.count(line, args, 1, 1, 'lb_policy header <field>');
@@ -23,9 +25,19 @@ export const header: Balancer = {
 	compile: (settings, cx) => {
 		const field = (settings.field as string).toLowerCase();
 		const fallback = cx.choice(settings.fallback as BalanceSettings | undefined);
+		const read = compileField(field, cx);
+		const choose = chooserByKey();
 		return (view, x) => {
-			const value = field === 'host' ? x.request.authority : x.request.headers.get(field);
-			return value === undefined || value === '' ? fallback(view, x) : chooseByKey(view, value);
+			const value = read(x);
+			return value === undefined || value === '' ? fallback(view, x) : choose(view, value);
 		};
 	},
 };
+
+/** Reads a field as it is sent to the upstream: what a client says of its own address must not choose. */
+function compileField(lowerName: string, cx: BalancerContext): (x: Exchange) => string | undefined {
+	if (lowerName === 'host') return x => x.request.authority;
+	const forwarded = FORWARDED_VALUES.get(lowerName);
+	if (forwarded) return x => forwarded(x, cx.trustsPeer(x));
+	return x => x.request.headers.get(lowerName);
+}

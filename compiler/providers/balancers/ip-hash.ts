@@ -1,6 +1,6 @@
 /** Balancing policy `ip_hash`: the peer's address decides. */
 import { type Balancer, noSettings } from './balancer.ts';
-import { chooseByKey } from './rendezvous.ts';
+import { chooserByKey } from './rendezvous.ts';
 
 /** The upstream that the address of the connection decides. */
 export const ipHash: Balancer = {
@@ -11,5 +11,8 @@ export const ipHash: Balancer = {
 		'Behind another proxy all requests have its address: see `client_ip_hash`. When an upstream is unavailable only its clients move (rendezvous hashing).',
 	lower: noSettings,
 	schema: { properties: {} },
-	compile: () => (view, x) => chooseByKey(view, x.connection.remoteAddress),
+	compile: () => {
+		const choose = chooserByKey();
+		return (view, x) => choose(view, x.connection.remoteAddress);
+	},
 };

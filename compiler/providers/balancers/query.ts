@@ -2,7 +2,7 @@
 import { decodeQueryText } from '../../exchange/uri-escape.ts';
 import type { Balancer, BalanceSettings } from './balancer.ts';
 import { FALLBACK, fallbackSubdirective } from './fallback.ts';
-import { chooseByKey } from './rendezvous.ts';
+import { bytesOf, chooserByKey } from './rendezvous.ts';
 
 /** The upstream that a query parameter decides. */
 export const query: Balancer = {
@@ -10,7 +10,7 @@ export const query: Balancer = {
 	usage: 'lb_policy query <key> [{ fallback <policy> }]',
 	summary: 'Chooses by the value of a query parameter; without it by another policy.',
 	documentation:
-		'Several values count together. Requests without the parameter go by `fallback`, `random` if left out. When an upstream is unavailable only its values move (rendezvous hashing).',
+		'Several values count together. Requests without the parameter, or with an empty one, go by `fallback`, `random` if left out. When an upstream is unavailable only its values move (rendezvous hashing).',
 	lower: (args, line, cx, other) => {
 		const settings: { key: string; fallback?: BalanceSettings } = { key: args[0]?.text ?? '' };
 		cx.count(line, args, 1, 1, 'lb_policy query <key>');
@@ -24,9 +24,10 @@ export const query: Balancer = {
 	compile: (settings, cx) => {
 		const key = settings.key as string;
 		const fallback = cx.choice(settings.fallback as BalanceSettings | undefined);
+		const choose = chooserByKey();
 		return (view, x) => {
 			const value = x.request.query === undefined ? undefined : valuesOf(x.request.query, key);
-			return value === undefined ? fallback(view, x) : chooseByKey(view, value);
+			return value === undefined || value === '' ? fallback(view, x) : choose(view, bytesOf(value));
 		};
 	},
 };
@@ -36,9 +37,10 @@ function valuesOf(whole: string, key: string): string | undefined {
 	for (const part of whole.split('&')) {
 		const equals = part.indexOf('=');
 		const name = equals === -1 ? part : part.slice(0, equals);
-		if ((decodeQueryText(name) ?? name) !== key) continue;
-		const text = equals === -1 ? '' : part.slice(equals + 1);
-		const value = decodeQueryText(text) ?? text;
+		if (decodeQueryText(name) !== key) continue;
+		const value = equals === -1 ? '' : decodeQueryText(part.slice(equals + 1));
+		// What cannot be decoded is no parameter.
+		if (value === undefined) continue;
 		values = values === undefined ? value : `${values},${value}`;
 	}
 	return values;

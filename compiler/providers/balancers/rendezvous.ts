@@ -1,36 +1,53 @@
 /** Choice by hash: the same key goes to the same upstream, and few keys move when upstreams come and go. */
 import type { BalancerView } from './balancer.ts';
+import { XxHash64 } from './xxhash64.ts';
 
-/** 32 bits of FNV-1a over the UTF-16 code units of a text. */
-export function hashText(text: string): number {
-	let hash = 0x811c9dc5;
-	for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
-	return hash >>> 0;
-}
+/** Room for an address before the key. */
+const ADDRESS_ROOM = 512;
+/** Room for a key at first; it grows. */
+const KEY_ROOM = 1024;
 
 /**
- * Rendezvous hashing (highest random weight): of the available upstreams the one that scores highest with the key. When an
- * upstream leaves, only its keys move; when one comes, only those that it takes.
+ * Makes a choice by rendezvous hashing (highest random weight): of the available upstreams, the one whose address followed
+ * by the key has the highest XXH64. When an upstream leaves, only its keys move; when one comes, only those that it takes.
+ * The compatible server hashes alike, so that clients keep their upstreams when one server replaces the other.
+ *
+ * The key is text as it arrived, a character for each byte: see `bytesOf` for text that has been decoded.
  */
-export function chooseByKey(view: BalancerView, key: string): number {
-	const hash = hashText(key);
-	let chosen = -1;
-	let highest = -1;
-	for (let i = 0, size = view.size; i < size; i++) {
-		if (!view.available(i)) continue;
-		const score = mix(hash ^ view.hash(i));
-		if (score > highest) {
-			highest = score;
+export function chooserByKey(): (view: BalancerView, key: string) => number {
+	const hash = new XxHash64();
+	let bytes = Buffer.alloc(ADDRESS_ROOM + KEY_ROOM);
+	let data = new DataView(bytes.buffer, bytes.byteOffset);
+	return (view, key) => {
+		if (key.length > bytes.length - ADDRESS_ROOM) {
+			bytes = Buffer.alloc(ADDRESS_ROOM + 2 * key.length);
+			data = new DataView(bytes.buffer, bytes.byteOffset);
+		}
+		const end = ADDRESS_ROOM + bytes.write(key, ADDRESS_ROOM, 'latin1');
+		let chosen = -1;
+		let high = 0;
+		let low = 0;
+		for (let i = 0, size = view.size; i < size; i++) {
+			if (!view.available(i)) continue;
+			const address = view.dial(i);
+			const start = ADDRESS_ROOM - Math.min(address.length, ADDRESS_ROOM);
+			for (let at = start, c = 0; at < ADDRESS_ROOM; at++, c++) bytes[at] = address.charCodeAt(c);
+			hash.hash(data, start, end);
+			const upper = hash.high >>> 0;
+			const lower = hash.low >>> 0;
+			if (chosen !== -1 && (upper < high || (upper === high && lower <= low))) continue;
+			high = upper;
+			low = lower;
 			chosen = i;
 		}
-	}
-	return chosen;
+		return chosen;
+	};
 }
 
-/** Spreads 32 bits so that each bit of the input changes each of the output as often as not. */
-function mix(value: number): number {
-	let h = value;
-	h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
-	h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);
-	return (h ^ (h >>> 16)) >>> 0;
+/** Decoded text as a key: the bytes of its UTF-8. */
+export function bytesOf(text: string): string {
+	for (let i = 0; i < text.length; i++) {
+		if (text.charCodeAt(i) > 0x7f) return Buffer.from(text, 'utf8').toString('latin1');
+	}
+	return text;
 }

@@ -1,6 +1,6 @@
 /** Balancing policy `uri_hash`: the request's path and query decide. */
 import { type Balancer, noSettings } from './balancer.ts';
-import { chooseByKey } from './rendezvous.ts';
+import { chooserByKey } from './rendezvous.ts';
 
 /** The upstream that the request's URI decides. */
 export const uriHash: Balancer = {
@@ -11,8 +11,8 @@ export const uriHash: Balancer = {
 		'For upstreams that cache. What rewrites have made of the URI counts. When an upstream is unavailable only its URIs move (rendezvous hashing).',
 	lower: noSettings,
 	schema: { properties: {} },
-	compile:
-		() =>
-		(view, { request }) =>
-			chooseByKey(view, request.query === undefined ? request.path : `${request.path}?${request.query}`),
+	compile: () => {
+		const choose = chooserByKey();
+		return (view, { request: { path, query } }) => choose(view, query === undefined ? path : `${path}?${query}`);
+	},
 };

@@ -1,5 +1,5 @@
 /** Balancing policy `weighted_round_robin`: the available upstreams in turn, some more often than others. */
-import type { Balancer } from './balancer.ts';
+import type { Balancer, Choice } from './balancer.ts';
 
 const NO_WEIGHT = 'weighted_round_robin requires at least one upstream with a positive weight';
 
@@ -14,7 +14,7 @@ export const weightedRoundRobin: Balancer = {
 	documentation: [
 		'Weights are whole numbers of 0 or more, matched to upstreams in the order written; an upstream without one, or',
 		'with 0, gets nothing. Turns of one upstream are spread over the cycle: with weights 5 1 1 no upstream gets five',
-		'requests in a row while others wait.',
+		'requests in a row while others wait. In a Compatfile they come in a row, as in the compatible server.',
 	].join('\n'),
 	lower: (args, line, cx) => {
 		if (!cx.noBlock(line)) return { weights: [1] };
@@ -36,7 +36,7 @@ export const weightedRoundRobin: Balancer = {
 		if (sound && weights.every(weight => weight === 0)) {
 			cx.problem('error', 'balancing/no-weight', args[0]!.span, NO_WEIGHT);
 		}
-		return { weights };
+		return cx.dialect === 'compatfile' ? { weights, spread: false } : { weights };
 	},
 	schema: {
 		properties: {
@@ -46,11 +46,18 @@ export const weightedRoundRobin: Balancer = {
 				minItems: 1,
 				description: 'Weights of the upstreams, in their order.',
 			},
+			spread: {
+				type: 'boolean',
+				default: true,
+				description: 'Spread the turns of one upstream over the cycle; false: they come in a row. True if left out.',
+			},
 		},
 		required: ['weights'],
 	},
 	compile: settings => {
-		const cycle = spreadTurns(settings.weights as readonly number[]);
+		const weights = settings.weights as readonly number[];
+		if (settings.spread === false) return turnsInARow(weights);
+		const cycle = spreadTurns(weights);
 		return view => {
 			const size = view.size;
 			const start = (view.turn() >>> 0) % cycle.length;
@@ -62,6 +69,33 @@ export const weightedRoundRobin: Balancer = {
 		};
 	},
 };
+
+/**
+ * The choice of the compatible server: turns of one upstream follow each other. A turn chooses among the available upstreams
+ * by its place among the weights, so that when some are unavailable, the others share their turns. A single weight stands for
+ * the first upstream alone.
+ */
+function turnsInARow(weights: readonly number[]): Choice {
+	const ends: number[] = [];
+	let sum = 0;
+	for (const weight of weights) {
+		sum += weight;
+		if (weight > 0) ends.push(sum);
+	}
+	if (sum === 0) throw new RangeError(NO_WEIGHT);
+	const usable: number[] = [];
+	return view => {
+		const size = view.size;
+		if (weights.length < 2) return size > 0 && view.available(0) ? 0 : -1;
+		const turn = (view.turn() >>> 0) % sum;
+		usable.length = 0;
+		for (let i = 0; i < size && usable.length < ends.length; i++) {
+			if ((weights[i] ?? 0) > 0 && view.available(i)) usable.push(i);
+		}
+		if (usable.length === 0) return -1;
+		return usable[ends.findIndex(end => turn < end) % usable.length]!;
+	};
+}
 
 /** One cycle of turns: at each, who is furthest behind its share comes. */
 function spreadTurns(given: readonly number[]): readonly number[] {

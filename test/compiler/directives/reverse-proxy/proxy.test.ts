@@ -141,6 +141,32 @@ test('rewrite changes path and query of the request that is sent, and only of th
 	assert.is(exchanges[0]!.request.query, 'c=d');
 });
 
+test('policies that go by the target go by the one for the upstream', async () => {
+	const named = (name: string) =>
+		upstream(socket => onRequest(socket, () => socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n${name}`)));
+	const ups = await Promise.all(['a', 'b', 'c', 'd'].map(named));
+	const to = ups.map(({ address }) => address).join(' ');
+	const rewrite = 'rewrite /fixed?k={http.request.uri.path.0}';
+	const plain = await site(`reverse_proxy ${to} {\n\tlb_policy uri_hash\n}`);
+	const chosen = async (port: number, target: string): Promise<string> =>
+		body(await send(port, `GET ${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`));
+	for (const [policy, more] of [
+		['uri_hash', ''],
+		['uri_hash', 'lb_retries 1'],
+		['header X-None {\nfallback uri_hash\n}', ''],
+	] as const) {
+		const rewritten = await site(`reverse_proxy ${to} {\n\tlb_policy ${policy}\n\t${rewrite}\n\t${more}\n}`);
+		for (let i = 0; i < 12; i++) {
+			assert.is(await chosen(rewritten.port, `/${i}`), await chosen(plain.port, `/fixed?k=${i}`), `${policy} ${i}`);
+		}
+	}
+	const byKey = await site(`reverse_proxy ${to} {\n\tlb_policy query k\n\t${rewrite}\n}`);
+	const byQuery = await site(`reverse_proxy ${to} {\n\tlb_policy query k\n}`);
+	for (let i = 0; i < 12; i++) {
+		assert.is(await chosen(byKey.port, `/${i}?k=other`), await chosen(byQuery.port, `/?k=${i}`), `query ${i}`);
+	}
+});
+
 test('a body streams both ways, unbuffered, chunked where the length is unknown', async () => {
 	const up = await upstream(socket => {
 		let head = true;

@@ -3,7 +3,6 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { BalancerView, BalanceSettings, Choice } from '../../../../compiler/providers/balancers/balancer.ts';
 import { balancers, compileBalance } from '../../../../compiler/providers/balancers/index.ts';
-import { hashText } from '../../../../compiler/providers/balancers/rendezvous.ts';
 import { exchange } from '../../../runtime/upstreams/scripted-upstream.ts';
 
 const choices = suite('balancers');
@@ -20,8 +19,7 @@ function view(available: readonly boolean[], { active, latency, prefix = 'up' }:
 		size: available.length,
 		available: index => available[index]!,
 		active: index => active?.[index] ?? 0,
-		address: index => `${prefix}${index}:80`,
-		hash: index => hashText(`${prefix}${index}:80`),
+		dial: index => `${prefix}${index}${prefix.includes(':') ? '' : ':80'}`,
 		latency: index => latency?.[index],
 		turn: () => ++turn,
 		random: bound => Math.floor(Math.random() * bound),
@@ -107,6 +105,21 @@ choices('weighted_round_robin gives each its share, spread over the cycle', () =
 	assert.is(spread({ policy: 'weighted_round_robin', weights: [999_999_999, 1] }, of, 4096)[1]! > 0, true);
 });
 
+choices('weighted_round_robin without spreading gives turns in a row, as the compatible server does', () => {
+	const turns = (weights: readonly number[], available: readonly boolean[], count: number) => {
+		const of = view(available);
+		const choose = choice({ policy: 'weighted_round_robin', weights, spread: false });
+		return Array.from({ length: count }, () => choose(of, exchange())).join('');
+	};
+	assert.is(turns([5, 1, 1], [true, true, true], 14), '00001200000120');
+	assert.is(turns([1, 0, 2, 0, 3], [true, true, true, true, true], 12), '224440224440');
+	assert.is(turns([9], [true, true], 3), '000');
+	assert.is(turns([5, 1, 1], [false, true, true], 7), '1111211');
+	assert.is(turns([1, 1], [true, true, true], 4), '1010');
+	assert.is(turns([1, 1], [false, false], 1), '-1');
+	assert.throws(() => turns([0, 0], [true, true], 1), RangeError);
+});
+
 choices('least_conn takes the least busy, equals by chance', () => {
 	const settings = { policy: 'least_conn' };
 	assert.equal(spread(settings, view([true, true, true], { active: [2, 1, 3] }), 10), [0, 10, 0]);
@@ -151,6 +164,54 @@ choices('hashes keep a key at its upstream, spread keys, and move few when a mem
 	});
 });
 
+/** What the compatible server (2.11.7) chose among 127.0.0.1:28100 and the ports behind it, for keys as made below. */
+const REFERENCE_CHOICES: { readonly [upstreams: number]: string } = {
+	2: '0011010000011101010100110010101000000100100001000111101101110011010111101111001110000000001100011011',
+	3: '0222010000021101210100210010201200022100100221020111101122110012212111201211202110200200001200012012',
+	4: '0322010303031131210100210033203203022100130221020111303132110032212111231233203130200230033230013012',
+	5: '0322010443431141210100240034203403022100134221020114303142110434414144231233204134204440034240013042',
+	7: '0322010443636141610100240036203503522555634255020154363142110636514144261233504164604460056260015642',
+	10: '0372717443937841810190240736208783522575684259728157363142110636714189261283504168604490096260085649',
+};
+
+choices('hashes choose as the compatible server does', () => {
+	const choose = choice({ policy: 'header', field: 'X-Key' });
+	for (const [upstreams, chosen] of Object.entries(REFERENCE_CHOICES)) {
+		const of = view(new Array<boolean>(Number(upstreams)).fill(true), { prefix: '127.0.0.1:2810' });
+		const ours = Array.from(chosen, (_, i) =>
+			choose(of, exchange('GET', [['X-Key', `key-${i}${'-more'.repeat(i % 9)}`]])),
+		);
+		assert.is(ours.join(''), chosen, upstreams);
+	}
+});
+
+choices('a key of any length and bytes is hashed, decoded text as UTF-8', () => {
+	const of = view([true, true, true, true, true]);
+	const byHeader = choice({ policy: 'header', field: 'X-Key' });
+	const byQuery = choice({ policy: 'query', key: 'k' });
+	const x = exchange();
+	for (const text of ['ä€𝄞', 'x'.repeat(9000), 'é'.repeat(3000)]) {
+		x.request.query = `k=${encodeURIComponent(text)}`;
+		const bytes = Buffer.from(text, 'utf8').toString('latin1');
+		assert.is(byQuery(of, x), byHeader(of, exchange('GET', [['X-Key', bytes]])), text.slice(0, 5));
+	}
+});
+
+choices('a hash of X-Forwarded-For is one of what is sent on, not of what an untrusted client says', () => {
+	const choose = choice({ policy: 'header', field: 'X-Forwarded-For', fallback: { policy: 'first' } });
+	const byKey = choice({ policy: 'header', field: 'X-Key' });
+	const of = view(new Array<boolean>(20).fill(true));
+	const peer = exchange().connection.remoteAddress;
+	const expected = (key: string) => byKey(of, exchange('GET', [['X-Key', key]]));
+	assert.is(choose(of, exchange()), expected(peer));
+	assert.is(choose(of, exchange('GET', [['X-Forwarded-For', '1.2.3.4']])), expected(peer));
+	const trusted: [string, string][] = [
+		['X-Forwarded-For', '1.2.3.4'],
+		['X-Trusted', 'yes'],
+	];
+	assert.is(choose(of, exchange('GET', trusted)), expected(`1.2.3.4, ${peer}`));
+});
+
 choices('each hash has its key, and a fallback for requests without', () => {
 	const of = view([true, true, true, true]);
 	const same = (settings: BalanceSettings, ...requests: Parameters<typeof exchange>[]) => {
@@ -171,8 +232,10 @@ choices('each hash has its key, and a fallback for requests without', () => {
 		chosen.add(choose(of, x));
 	}
 	assert.is(chosen.size, 4);
-	x.request.query = '%zz=%';
-	assert.is(choose(of, x), 0);
+	for (const without of ['%zz=%', 'k=', 'k', 'k=%zz']) {
+		x.request.query = without;
+		assert.is(choose(of, x), 0, without);
+	}
 	assert.is(choice({ policy: 'header', field: 'Host', fallback: { policy: 'first' } })(of, exchange()) >= 0, true);
 });
 
