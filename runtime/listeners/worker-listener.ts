@@ -109,7 +109,9 @@ export class WorkerListener {
 		this.#held = undefined;
 		for (const socket of held ?? []) {
 			socket.off('error', ignore);
-			this.#take(socket);
+			// Its `end` event has passed, and no protocol would hear of it: it sent nothing and expects nothing.
+			if (socket.readableEnded) socket.destroy();
+			else this.#take(socket);
 		}
 	}
 

@@ -57,6 +57,26 @@ listeners('a client that was reset before it was looked at counts for nobody', a
 	}
 });
 
+listeners('a client that closed before the listener opened, without a byte, is closed too', async () => {
+	const [port] = (await freePorts(1)) as [number];
+	const { listener, accepted } = listenerOn({ port });
+	await listener.bind(false);
+	const client = connect({ port, host: '127.0.0.1', allowHalfOpen: true }).resume();
+	try {
+		await once(client, 'connect');
+		client.end();
+		// The listener's thread is this one: a turn after the kernel has acknowledged the end, it has been read.
+		await once(client, 'finish');
+		for (let turns = 0; turns < 20; turns++) await new Promise(resolve => setImmediate(resolve));
+		listener.open();
+		await once(client, 'close');
+		assert.is(accepted.length, 0, 'a protocol would wait for its first byte');
+	} finally {
+		client.destroy();
+		listener.close();
+	}
+});
+
 listeners('a descriptor that is no socket is refused, and no copy of it stays open', async () => {
 	const file = openSync(process.execPath, 'r');
 	try {
