@@ -60,7 +60,7 @@ export interface FetchTurn {
 	done(outcome: FetchOutcome): void;
 }
 
-/** What a fetch was for those who waited: a stored response; one that was for nobody else, so that waiting is of no use; nothing. */
+/** What a fetch was for those who waited: a stored response; one that answers nobody else unasked, so that waiting is of no use; nothing. */
 export type FetchOutcome = 'stored' | 'private' | 'failed';
 
 /** What is counted. */

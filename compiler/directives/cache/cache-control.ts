@@ -9,16 +9,47 @@ export type Directives = ReadonlyMap<string, string>;
 /** No directive at all. */
 const NO_DIRECTIVES: Directives = new Map();
 
-/** A dictionary of RFC 9651, of the values that directives have: numbers, strings, tokens, booleans, bytes. */
+/** The values of RFC 9651: numbers, strings, tokens, booleans, bytes, dates, display strings. */
 const BARE =
-	'(?:-?\\d{1,15}(?:\\.\\d{1,3})?|"(?:[ !#-\\[\\]-~]|\\\\["\\\\])*"|[A-Za-z*][!#$%&\'*+\\-.^_`|~0-9A-Za-z:/]*|\\?[01]|:[A-Za-z0-9+/=]*:)';
+	'(?:-?\\d{1,15}(?:\\.\\d{1,3})?|"(?:[ !#-\\[\\]-~]|\\\\["\\\\])*"|[A-Za-z*][!#$%&\'*+\\-.^_`|~0-9A-Za-z:/]*|\\?[01]|:[A-Za-z0-9+/=]*:|@-?\\d{1,15}|%"(?:[ !#$&-~]|%[0-9a-f]{2})*")';
 const KEY = '[a-z*][a-z0-9_\\-.*]*';
-const MEMBER = `${KEY}(?:=${BARE})?(?: *; *${KEY}(?:=${BARE})?)*`;
-const DICTIONARY = new RegExp(`^ *${MEMBER}(?:[ \\t]*,[ \\t]*${MEMBER})* *$`);
+const PARAMETERS = `(?: *; *${KEY}(?:=${BARE})?)*`;
+const LIST = `\\( *(?:${BARE}${PARAMETERS}(?: +|(?=\\))))*\\)`;
+const MEMBER = new RegExp(`(${KEY})(?:=(${BARE}|${LIST}))?${PARAMETERS}`, 'y');
+const COMMA = /[ \t]*,[ \t]*/y;
 
-/** Whether a text is a structured dictionary: targeted directives that are none do not count (RFC 9213 §2.1). */
-export function isDictionary(text: string): boolean {
-	return DICTIONARY.test(text);
+/**
+ * Reads a dictionary of directives, in which each value has a type (RFC 9213 §2.1). One of another type than the directive's
+ * own does not count. Undefined when the text is no dictionary, or nothing of it counts: then the field is not there.
+ */
+export function parseTargetedDirectives(text: string): Directives | undefined {
+	const found = new Map<string, string>();
+	const end = text.trimEnd().length;
+	let at = text.length - text.trimStart().length;
+	while (at < end) {
+		MEMBER.lastIndex = at;
+		const member = MEMBER.exec(text);
+		if (!member) return undefined;
+		const [, name, value] = member as unknown as [string, string, string | undefined];
+		const argument = argumentOf(name, value);
+		// Of two of a name the last counts (RFC 9651 §3.2).
+		if (argument === undefined) found.delete(name);
+		else found.set(name, argument);
+		at = MEMBER.lastIndex;
+		if (at === end) break;
+		COMMA.lastIndex = at;
+		if (!COMMA.test(text) || COMMA.lastIndex >= end) return undefined;
+		at = COMMA.lastIndex;
+	}
+	return found.size > 0 ? found : undefined;
+}
+
+/** The argument of a directive, '' for none; undefined where its value is not of the directive's type, or false. */
+function argumentOf(name: string, value: string | undefined): string | undefined {
+	if (isTime(name)) return value !== undefined && /^-?\d+$/.test(value) ? value : undefined;
+	if (value === '?0') return undefined;
+	// What restricts keeping counts whatever its value is, lest a mistake should lift the restriction.
+	return value?.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/g, '$1') : '';
 }
 
 const ITEM = /[\t ]*([!#$%&'*+\-.^_`|~0-9A-Za-z]+)(?:[\t ]*=[\t ]*(?:"((?:[^"\\]|\\.)*)"|([^",;\t ]*)))?[^,"]*(?:,|$)/y;

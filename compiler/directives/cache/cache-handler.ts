@@ -11,6 +11,7 @@ import {
 	type ClientWishes,
 	clientWishes,
 	currentAge,
+	isValidatedAlways,
 	modifiedOf,
 	NO_WISHES,
 	usableOnError,
@@ -145,7 +146,7 @@ function lookUp(
 	}
 	const reason =
 		stored !== undefined
-			? wishes === NO_WISHES
+			? useOf(stored.head, NO_WISHES, x.now()) === 'validate'
 				? 'stale'
 				: 'request'
 			: candidates.length > 0
@@ -215,16 +216,24 @@ function ask(rules: CacheRules, x: Exchange, wanted: Fetch): void | Promise<void
 	}
 	const askedAt = x.now();
 	const since = cache.moment(keyHost(request), x.received.path, x.received.query);
-	const { stepBase } = x;
+	const { stepBase, exclusive } = x;
+	const { method, path, query } = request;
 	const restore = (): void => {
 		x.stepBase = stepBase;
 		request.headers.clear();
 		for (let i = 0; i < asked.size; i++) request.headers.add(asked.nameAt(i), asked.valueAt(i));
 	};
+	/** Lets later handlers begin anew: the first time they may have rewritten the request. */
+	const again = (): void | Promise<void> => {
+		discard(x, before);
+		Object.assign(request, { method, path, query });
+		x.exclusive = exclusive;
+		return ask(rules, x, { ...fetch, stored: undefined });
+	};
 	const answered = (): void | Promise<void> => {
 		restore();
 		try {
-			return settle(rules, x, fetch, before, { askedAt, cameAt: x.now(), since }, validates);
+			return settle(rules, x, fetch, before, { askedAt, cameAt: x.now(), since }, validates, again);
 		} catch (error) {
 			fetch.turn?.done('failed');
 			throw error;
@@ -266,6 +275,7 @@ function settle(
 	before: HeaderList,
 	times: FetchTimes,
 	validates: boolean,
+	again: () => void | Promise<void>,
 ): void | Promise<void> {
 	const { cache } = rules;
 	const { response } = x;
@@ -280,13 +290,12 @@ function settle(
 	if (stored !== undefined && status === 304 && validates) {
 		if (!confirms(response.headers, stored)) {
 			cache.remove(stored);
-			discard(x, before);
-			return ask(rules, x, { ...fetch, stored: undefined });
+			return again();
 		}
 		const head = refreshedHead(stored.head, response.headers, before, times, rules);
 		const refreshed = cache.refresh(stored, head);
 		cache.count('revalidated');
-		turn?.done('stored');
+		turn?.done(isValidatedAlways(head) ? 'private' : 'stored');
 		discard(x, before);
 		const note = rules.tells ? `svc; fwd=${fetch.reason}; fwd-status=304` : '';
 		answerFromStore(x, cache, refreshed, note);

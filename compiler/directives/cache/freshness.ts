@@ -2,7 +2,7 @@
 import type { HeaderList } from '../../exchange/header-list.ts';
 import type { CachedHead } from '../../exchange/response-cache.ts';
 import { parseHttpDate } from '../file-server/conditional.ts';
-import { type Directives, isDictionary, parseDirectives, timeOf } from './cache-control.ts';
+import { type Directives, parseDirectives, parseTargetedDirectives, timeOf } from './cache-control.ts';
 
 /** What the configuration says of responses that say nothing themselves; times in milliseconds. */
 export interface FreshnessRules {
@@ -23,16 +23,19 @@ const KEPT_UNTOLD: ReadonlySet<number> = new Set([200, 203, 204, 300, 301, 308, 
 /** Those for which the `ttl` of the configuration that names no status is: successes and lasting redirects. */
 const PLAIN: ReadonlySet<number> = new Set([200, 203, 300, 301, 308]);
 
+/** Whether a response may be kept that names no time for which it is fresh (RFC 9111 §3). */
+export function isKeptUntold(status: number, directives: Directives): boolean {
+	return KEPT_UNTOLD.has(status) || (directives.has('public') && status < 500);
+}
+
 /** The directives that count for a shared cache: `CDN-Cache-Control`, where it is valid, in place of all else (RFC 9213 §2.2). */
 export function responseDirectives(headers: HeaderList): {
 	readonly directives: Directives;
 	readonly targeted: boolean;
 } {
 	const targeted = headers.combined('cdn-cache-control');
-	if (targeted !== undefined && isDictionary(targeted)) {
-		const directives = parseDirectives(targeted);
-		if (directives.size > 0) return { directives, targeted: true };
-	}
+	const directives = targeted === undefined ? undefined : parseTargetedDirectives(targeted);
+	if (directives !== undefined) return { directives, targeted: true };
 	return { directives: parseDirectives(headers.combined('cache-control')), targeted: false };
 }
 
@@ -62,7 +65,7 @@ export function freshnessLifetime(
 	const named = rules.ttl.get(String(status)) ?? rules.ttl.get(`${Math.floor(status / 100)}xx`);
 	const configured = named ?? (PLAIN.has(status) ? rules.ttl.get('') : undefined);
 	if (configured !== undefined) return { lifetime: configured, source: 'configured' };
-	if (rules.heuristic > 0 && (KEPT_UNTOLD.has(status) || (directives.has('public') && status < 500))) {
+	if (rules.heuristic > 0 && isKeptUntold(status, directives)) {
 		const modified = modifiedOf(headers, now);
 		if (modified !== undefined) {
 			const since = dateOf(headers, now) - modified * 1000;
@@ -154,6 +157,11 @@ export function clientWishes(headers: HeaderList): ClientWishes {
 
 /** What may be done with a stored response. `stale`: it is served while it is validated behind the client's back. */
 export type Use = 'fresh' | 'stale' | 'validate';
+
+/** Whether a response can answer nobody before its origin has confirmed it for the very request. */
+export function isValidatedAlways(head: CachedHead): boolean {
+	return head.noCache || head.lifetime + head.staleWhileRevalidate === 0;
+}
 
 /** Whether a stored response answers a request (RFC 9111 §4). */
 export function useOf(head: CachedHead, wishes: ClientWishes, now: number): Use {

@@ -5,7 +5,7 @@ import type { HeaderList } from '../../exchange/header-list.ts';
 import type { FetchTurn } from '../../exchange/response-cache.ts';
 import { evaluatePreconditions, omitContentFields } from '../file-server/conditional.ts';
 import type { CacheRules } from './cache-handler.ts';
-import { type ClientWishes, freshnessLifetime, responseDirectives } from './freshness.ts';
+import { type ClientWishes, freshnessLifetime, isValidatedAlways, responseDirectives } from './freshness.ts';
 import { selectingNames, selectingValues } from './selection.ts';
 import { objectionTo } from './storable.ts';
 import { type FetchTimes, storedHead } from './stored-head.ts';
@@ -55,13 +55,14 @@ export function keepResponse(
 	// It is older than a purge or an invalidation: the next one is not.
 	if (cache.moment(head.host, head.path, head.query) !== times.since) return 'failed';
 	const writer = cache.store(head, length, rules.largest, times.since);
+	const outcome = isValidatedAlways(head) ? 'private' : 'stored';
 	if (writer === undefined) return unkept;
 	if (isStream(body)) {
 		const storing = new StoringBody({
 			...{ body, declared, writer, awaited: turn !== undefined, ahead: rules.ahead },
 			ended: stored => {
 				if (stored) cache.count('store');
-				turn?.done(stored ? 'stored' : 'failed');
+				turn?.done(stored ? outcome : 'failed');
 			},
 		});
 		response.body = storing;
@@ -75,7 +76,7 @@ export function keepResponse(
 	if (bytes !== null && bytes.byteLength > 0 && !writer.write(bytes)) return unkept;
 	const stored = writer.commit();
 	if (stored) cache.count('store');
-	turn?.done(stored ? 'stored' : 'failed');
+	turn?.done(stored ? outcome : 'failed');
 	if (has(x, head)) answerNotModified(x);
 	return undefined;
 }

@@ -44,38 +44,82 @@ export function selectingValues(names: readonly string[], request: HeaderList, r
 /** The newest of the stored responses that were selected by what this request says too. */
 export function select(stored: readonly CachedResponse[], request: HeaderList): CachedResponse | undefined {
 	let found: CachedResponse | undefined;
+	// Variants of one URL mostly name the same fields: a value is normalized once.
+	const known = stored.length > 1 ? new Map<string, string>() : undefined;
 	for (let i = 0; i < stored.length; i++) {
 		const one = stored[i]!;
-		if (!matches(one.head.selecting, request)) continue;
+		if (!matches(one.head.selecting, request, known)) continue;
 		if (found === undefined || one.head.storedAt > found.head.storedAt) found = one;
 	}
 	return found;
 }
 
-function matches(selecting: readonly string[], request: HeaderList): boolean {
+function matches(selecting: readonly string[], request: HeaderList, known: Map<string, string> | undefined): boolean {
 	for (let i = 0; i < selecting.length; i += 2) {
+		const name = selecting[i]!;
 		const wanted = selecting[i + 1]!;
-		const value = request.combined(selecting[i]!);
-		const is = wanted.startsWith(AS_IT_CAME) ? AS_IT_CAME + value : normalized(selecting[i]!, value);
+		if (wanted.startsWith(AS_IT_CAME)) {
+			if (AS_IT_CAME + request.combined(name) !== wanted) return false;
+			continue;
+		}
+		let is = known?.get(name);
+		if (is === undefined) {
+			is = normalized(name, request.combined(name));
+			known?.set(name, is);
+		}
 		if (is !== wanted) return false;
 	}
 	return true;
 }
 
 /** Lists whose parts mean the same with other spaces between them. Of other fields nobody here knows what a comma means. */
-const LISTS: ReadonlySet<string> = new Set(['accept', 'accept-charset', 'accept-language', 'cache-control', 'te']);
+const LISTS: ReadonlySet<string> = new Set(['cache-control', 'te']);
+
+/** Lists of what a client prefers, by weight: their order says nothing (RFC 9110 §12.5). */
+const PREFERENCES: ReadonlySet<string> = new Set(['accept', 'accept-charset', 'accept-language']);
 
 /** A value as it selects: what only looks different is made the same. A field that is not there is '\0', which none can be. */
 export function normalized(name: string, value: string | undefined): string {
 	if (value === undefined) return '\0';
 	if (name === 'accept-encoding') return acceptedCodings(value);
+	if (PREFERENCES.has(name)) return preferences(value, name !== 'accept');
 	if (!LISTS.has(name)) return value.trim();
-	const text = value
+	return value
 		.trim()
 		.replace(/[ \t]*,[ \t]*/g, ',')
 		.replace(/[ \t]+/g, ' ');
-	// Media types may have parameters whose case counts.
-	return name === 'accept-language' ? text.toLowerCase() : text;
+}
+
+/** Characters of a value that is taken apart. Browsers send fewer by far. */
+const LONGEST_PREFERENCES = 1024;
+
+const RANGE = /[ \t,]*([^ \t,;"]+)((?:[ \t]*;[ \t]*[^ \t,;="]+(?:=(?:"(?:[^"\\]|\\.)*"|[^ \t,;"]*))?)*)[ \t]*(?:,|$)/y;
+const PARAMETER = /[^ \t,;="]+(?:=(?:"(?:[^"\\]|\\.)*"|[^ \t,;"]*))?/g;
+
+/**
+ * The ranges that a client prefers with their weights, in an order of their own; a value that does not parse as it came.
+ * `caseless`: without regard to the case of their parameters, which those of media types may have.
+ */
+function preferences(value: string, caseless: boolean): string {
+	const ranges: string[] = [];
+	let at = 0;
+	const text = value.trim();
+	if (text.length > LONGEST_PREFERENCES) return text;
+	while (at < text.length) {
+		RANGE.lastIndex = at;
+		const match = RANGE.exec(text);
+		if (!match) return text;
+		at = RANGE.lastIndex;
+		let weight = '1';
+		let range = match[1]!.toLowerCase();
+		for (const [parameter] of match[2]!.matchAll(PARAMETER)) {
+			const weighed = /^q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/i.exec(parameter);
+			if (weighed) weight = String(Number(weighed[1]));
+			else range += `;${caseless ? parameter.toLowerCase() : parameter}`;
+		}
+		ranges.push(`${range};q=${weight}`);
+	}
+	return ranges.sort().join(',');
 }
 
 /** The codings that a client takes, without their order and weights. */

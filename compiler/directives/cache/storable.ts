@@ -4,7 +4,7 @@ import type { Exchange } from '../../exchange/exchange.ts';
 import type { HeaderList } from '../../exchange/header-list.ts';
 import { contentType } from '../file-server/content-type.ts';
 import type { Directives } from './cache-control.ts';
-import type { Lifetime } from './freshness.ts';
+import { isKeptUntold, type Lifetime } from './freshness.ts';
 import { MOST_SELECTING } from './selection.ts';
 
 /** Statuses whose caching this server knows: what `must-understand` asks for (RFC 9111 §5.2.2.3). */
@@ -72,7 +72,8 @@ export function objectionTo(
 	if (!told && isDeceptive(x, headers)) return 'deception';
 	if (lifetime > 0) return undefined;
 	// Without any time it is worth keeping only where validating it is cheaper than sending it.
-	return told && validated ? undefined : 'no-freshness';
+	const toValidate = told || (directives.has('no-cache') && isKeptUntold(status, directives));
+	return toValidate && validated ? undefined : 'no-freshness';
 }
 
 /** `Vary: *`: no other request is like this one (RFC 9110 §12.5.5). As little is one where dozens of fields must be alike. */

@@ -13,17 +13,19 @@ export interface Validators {
 export type Precondition = 'proceed' | 'not-modified' | 'failed';
 
 const DAY_NAMES = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)';
-const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
 const MONTH = `(${MONTHS.join('|')})`;
 const TIME = '(\\d{2}):(\\d{2}):(\\d{2})';
-const IMF_FIXDATE = new RegExp(`^${DAY_NAMES}, (\\d{2}) ${MONTH} (\\d{4}) ${TIME} GMT$`);
+const IMF_FIXDATE = new RegExp(`^${DAY_NAMES}, (\\d{2}) ${MONTH} (\\d{4}) ${TIME} GMT$`, 'i');
 const RFC850_DATE = new RegExp(
 	`^(?:Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday), (\\d{2})-${MONTH}-(\\d{2}) ${TIME} GMT$`,
+	'i',
 );
-const ASCTIME_DATE = new RegExp(`^${DAY_NAMES} ${MONTH} ([ \\d]\\d) ${TIME} (\\d{4})$`);
+const ASCTIME_DATE = new RegExp(`^${DAY_NAMES} ${MONTH} ([ \\d]\\d) ${TIME} (\\d{4})$`, 'i');
 
 /**
- * Seconds since the epoch of an HTTP-date in any of its three forms (RFC 9110 §5.6.7), or undefined when it is none.
+ * Seconds since the epoch of an HTTP-date in any of its three forms (RFC 9110 §5.6.7), or undefined when it is none. Names
+ * may be in any case: caches are to take them so (RFC 9111 §4.2).
  * `now`, in milliseconds, settles the century of a two-digit year.
  */
 export function parseHttpDate(text: string, now: number): number | undefined {
@@ -51,7 +53,7 @@ function seconds(
 ): number | undefined {
 	if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 60) return undefined;
 	const date = new Date(0);
-	date.setUTCFullYear(year, MONTHS.indexOf(month), Number(day));
+	date.setUTCFullYear(year, MONTHS.indexOf(month.toLowerCase()), Number(day));
 	if (date.getUTCDate() !== Number(day)) return undefined;
 	date.setUTCHours(Number(hour), Number(minute), Number(second));
 	return date.getTime() / 1000;

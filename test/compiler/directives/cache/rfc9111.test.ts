@@ -5,6 +5,9 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { CacheRules } from '../../../../compiler/directives/cache/cache-handler.ts';
+import type { Exchange } from '../../../../compiler/exchange/exchange.ts';
+import type { FetchOutcome, FetchTurn } from '../../../../compiler/exchange/response-cache.ts';
+import { StandInCache } from '../../../../compiler/rehearsal/stand-in-cache.ts';
 import type { RequestFields } from '../../fake-exchange.ts';
 import { CachedSite, type ClientAnswer, dateAt, type OriginAnswer } from './cached-site.ts';
 
@@ -59,15 +62,25 @@ const TABLE: readonly Requirement[] = [
 	{ section: '3.5', level: 'MUST', text: '… or must-revalidate', origin: [cc('max-age=60, must-revalidate')], visits: [{ is: 'miss', with: ask(['Authorization', 'Basic a']) }, { is: 'hit' }] },
 	{ section: '4', level: 'MUST', text: 'Age is sent with what is stored', origin: [FRESH], visits: [{ is: 'miss', fields: { Age: null } }, { after: 7, is: 'hit', fields: { Age: '7' } }] },
 	{ section: '4', level: 'MUST', text: 'no-cache is not served without asking', origin: [fields(['Cache-Control', 'no-cache, max-age=60'], ['ETag', '"a"']), { status: 304, headers: [['ETag', '"a"']], body: null }], visits: [{ is: 'miss' }, { is: 'hit', body: 'answer 1', sent: { 'if-none-match': '"a"' } }] },
+	{ section: '5.2.2.4', level: 'MAY', text: 'no-cache alone is stored for validation', origin: [fields(['Cache-Control', 'no-cache'], ['ETag', '"a"']), { status: 304, headers: [['ETag', '"a"'], ['Cache-Control', 'no-cache']], body: null }], visits: [{ is: 'miss', fields: { 'Cache-Status': 'svc; fwd=uri-miss; stored' } }, { is: 'hit', body: 'answer 1', sent: { 'if-none-match': '"a"' }, fields: { 'Cache-Status': 'svc; fwd=stale; fwd-status=304' } }, { is: 'hit', body: 'answer 1', sent: { 'if-none-match': '"a"' } }] },
+	{ section: '5.2.2.4', level: 'MAY', text: '… by its date', origin: [fields(['Cache-Control', 'no-cache'], ['Last-Modified', dateAt(-99)]), { status: 304, body: null }], visits: [{ is: 'miss' }, { is: 'hit', body: 'answer 1', sent: { 'if-modified-since': dateAt(-99) } }] },
+	{ section: '5.2.2.4', level: 'MUST', text: '… not where nothing can validate it', origin: [cc('no-cache')], visits: [{ is: 'miss', fields: { 'Cache-Status': 'svc; fwd=uri-miss' } }, { is: 'miss', sent: { 'if-none-match': null } }] },
+	{ section: '5.2.2.4', level: 'MUST', text: '… nor with a status that is not kept untold', origin: [{ status: 302, headers: [['Cache-Control', 'no-cache'], ['ETag', '"a"']] }], visits: [{ is: 'miss', status: 302 }, { is: 'miss', sent: { 'if-none-match': null } }] },
+	{ section: '5.2.2.4', level: 'MUST', text: '… nor as the answer to a session', origin: [fields(['Cache-Control', 'no-cache'], ['ETag', '"a"'])], visits: [{ is: 'miss', with: ask(['Cookie', 'a=1']) }, { is: 'miss', sent: { 'if-none-match': null } }] },
+	{ section: '5.2.2.4', level: 'MUST', text: '… and never stale, were the origin to fail', rules: { staleIfError: 60_000, staleWhileRevalidate: 60_000 }, origin: [fields(['Cache-Control', 'no-cache'], ['ETag', '"a"']), { fails: true }], visits: [{ is: 'miss' }, { is: 'miss', status: 502 }] },
 	{ section: '4', level: 'MUST', text: 'methods that change something go to the origin', origin: [FRESH], visits: [{ is: 'miss' }, { is: 'bypass', with: { method: 'DELETE' } }] },
 	{ section: '4.1', level: 'MUST', text: 'Vary selects', origin: [fields(['Cache-Control', 'max-age=60'], ['Vary', 'X-Lang'])], visits: [{ is: 'miss', with: ask(['X-Lang', 'de']) }, { is: 'miss', with: ask(['X-Lang', 'fr']) }, { is: 'miss' }, { is: 'hit', with: ask(['X-Lang', 'de']), body: 'answer 1' }, { is: 'hit', with: ask(['X-Lang', 'fr']), body: 'answer 2' }, { is: 'hit', body: 'answer 3' }] },
 	{ section: '4.1', level: 'MUST', text: 'Vary: * never matches', origin: [fields(['Cache-Control', 'max-age=60'], ['Vary', 'Accept, *'])], visits: MISS },
 	{ section: '4.1', level: 'MAY', text: 'values that mean the same are the same', origin: [fields(['Cache-Control', 'max-age=60'], ['Vary', 'Accept-Encoding, Accept-Language'])], visits: [{ is: 'miss', with: ask(['Accept-Encoding', 'gzip, br'], ['Accept-Language', 'de, en']) }, { is: 'hit', with: ask(['Accept-Encoding', 'br;q=0.9,gzip'], ['Accept-Language', 'DE,  EN']) }, { is: 'miss', with: ask(['Accept-Encoding', 'gzip, br;q=0'], ['Accept-Language', 'de, en']) }] },
+	{ section: '4.1', level: 'MAY', text: 'preferences are the same in any order', origin: [fields(['Cache-Control', 'max-age=60'], ['Vary', 'Accept-Language, Accept, Accept-Charset'])], visits: [{ is: 'miss', with: ask(['Accept-Language', 'en, de;q=0.5, fr'], ['Accept', 'text/html;level=1;q=0.50, */*;q=0.1'], ['Accept-Charset', 'utf-8, iso-8859-1;q=0.7']) }, { is: 'hit', with: ask(['Accept-Language', 'FR;q=1.0 ,en'], ['Accept-Language', 'de ; q=0.5'], ['Accept', '*/*;Q=0.100,TEXT/html; level=1 ;q=0.5'], ['Accept-Charset', 'ISO-8859-1;q=0.70,UTF-8']) }, { is: 'miss', with: ask(['Accept-Language', 'en, de, fr;q=0.5'], ['Accept', 'text/html;level=1;q=0.5, */*;q=0.1'], ['Accept-Charset', 'utf-8, iso-8859-1;q=0.7']) }] },
+	{ section: '4.1', level: 'MUST', text: '… not with other parameters of media types', origin: [fields(['Cache-Control', 'max-age=60'], ['Vary', 'Accept'])], visits: [{ is: 'miss', with: ask(['Accept', 'text/a;p="x, y";q=0.5']) }, { is: 'miss', with: ask(['Accept', 'text/a;p="X, y";q=0.5']) }, { is: 'miss', with: ask(['Accept', 'text/a;p="x,y";q=0.5']) }, { is: 'hit', with: ask(['Accept', 'TEXT/A ; p="x, y" ; q=0.50']) }] },
+	{ section: '4.1', level: 'MUST', text: '… and what does not parse is compared as it came', origin: [fields(['Cache-Control', 'max-age=60'], ['Vary', 'Accept-Language'])], visits: [{ is: 'miss', with: ask(['Accept-Language', 'de, "en']) }, { is: 'miss', with: ask(['Accept-Language', '"en, de']) }, { is: 'hit', with: ask(['Accept-Language', 'de, "en']) }] },
 	{ section: '4.1', level: 'MUST', text: 'of several that match the newest is used', origin: [fields(['Cache-Control', 'max-age=60'], ['Vary', 'A']), fields(['Cache-Control', 'max-age=60'])], visits: [{ is: 'miss', with: ask(['A', '1']) }, { after: 1, is: 'miss', with: ask(['A', '2']) }, { is: 'hit', with: ask(['A', '1']), body: 'answer 2' }] },
 	{ section: '4.2', level: 'MUST', text: 'it is stale when its lifetime is over', origin: [FRESH], visits: [{ is: 'miss' }, { after: 59, is: 'hit' }, { after: 2, is: 'miss' }] },
 	{ section: '4.2.1', level: 'MUST', text: 's-maxage before max-age', origin: [cc('max-age=1, s-maxage=60')], visits: [{ is: 'miss' }, { after: 30, is: 'hit' }] },
 	{ section: '4.2.1', level: 'MUST', text: 'max-age before Expires', origin: [fields(['Cache-Control', 'max-age=60'], ['Expires', dateAt(-10)])], visits: [{ is: 'miss' }, { after: 30, is: 'hit' }] },
 	{ section: '4.2.1', level: 'MUST', text: 'Expires minus Date', origin: [fields(['Expires', dateAt(60)])], visits: [{ is: 'miss' }, { after: 59, is: 'hit' }, { after: 2, is: 'miss' }] },
+	{ section: '4.2', level: 'SHOULD', text: 'names in dates in any case', origin: [fields(['Expires', dateAt(60).toUpperCase()]), fields(['Expires', dateAt(60).toLowerCase()])], visits: [{ is: 'miss', target: '/a' }, { is: 'hit', target: '/a' }, { is: 'miss', target: '/b' }, { is: 'hit', target: '/b' }] },
 	{ section: '5.3', level: 'MUST', text: 'an invalid Expires lies in the past', origin: [fields(['Expires', '0'])], visits: MISS },
 	{ section: '4.2.1', level: 'SHOULD', text: 'of two times the shorter counts', origin: [cc('max-age=60, max-age=5')], visits: [{ is: 'miss' }, { after: 10, is: 'miss' }] },
 	{ section: '4.2.1', level: 'SHOULD', text: 'a time that cannot be read is none', origin: [cc('max-age=1h')], visits: MISS },
@@ -131,6 +144,15 @@ const TABLE: readonly Requirement[] = [
 	{ section: '9213 2.1', level: 'MUST', text: '… where it is no dictionary, it is not there', origin: [fields(['Cache-Control', 'max-age=60'], ['CDN-Cache-Control', 'no-store,,'])], visits: HIT },
 	{ section: '9213 2.1', level: 'MUST', text: '… nor with names in capitals', origin: [fields(['Cache-Control', 'no-store'], ['CDN-Cache-Control', 'Max-Age=60'])], visits: MISS },
 	{ section: '9213 2.1', level: 'MUST', text: 'parameters of its members are ignored', origin: [fields(['Cache-Control', 'no-store'], ['CDN-Cache-Control', 'max-age=60;x=1, foo="a,b", stale-if-error=?1'])], visits: HIT },
+	{ section: '9213 2.1', level: 'MUST', text: 'a time that is no integer does not count', origin: [fields(['Cache-Control', 'no-store'], ['CDN-Cache-Control', 'max-age="10000"'])], visits: MISS },
+	{ section: '9213 2.1', level: 'MUST', text: '… nor a decimal, a token, or none at all', origin: [fields(['Cache-Control', 'no-store'], ['CDN-Cache-Control', 'max-age=60.0, s-maxage=1h, stale-if-error'])], visits: MISS },
+	{ section: '9213 2.1', level: 'MUST', text: '… and where nothing else is said, Cache-Control counts', rules: { ttl: new Map([['', 60_000]]) }, origin: [fields(['Cache-Control', 'no-store'], ['CDN-Cache-Control', 'max-age="60"'])], visits: MISS },
+	{ section: '9213 2.1', level: 'MUST', text: 'of two of a name the last counts', origin: [fields(['Cache-Control', 'no-store'], ['CDN-Cache-Control', 'max-age=1, max-age=60'])], visits: [{ is: 'miss' }, { after: 30, is: 'hit' }] },
+	{ section: '9213 2.1', level: 'MUST', text: 'true is a directive without an argument', origin: [fields(['CDN-Cache-Control', 'max-age=60, private=?1'])], visits: MISS },
+	{ section: '9213 2.1', level: 'MUST', text: '… and false is none', origin: [fields(['CDN-Cache-Control', 'max-age=60, private=?0, no-store=?0'])], visits: HIT },
+	{ section: '9213 2.1', level: 'MUST', text: 'what restricts counts whatever its value', origin: [fields(['CDN-Cache-Control', 'max-age=60, private=x'])], visits: MISS },
+	{ section: '9213 2.1', level: 'MUST', text: '… but names fields in a string', origin: [{ headers: [['CDN-Cache-Control', 'max-age=60, private="x-user"'], ['X-User', 'ann']] }], visits: [{ is: 'miss' }, { is: 'hit', fields: { 'X-User': null } }] },
+	{ section: '9213 2.1', level: 'MUST', text: 'inner lists are values too', origin: [fields(['Cache-Control', 'no-store'], ['CDN-Cache-Control', 'x=(a "b" 1);p, y=( ), max-age=60;z="\\","'])], visits: HIT },
 	{ section: '9211 2', level: 'SHOULD', text: 'Cache-Status tells', origin: [fields(['Cache-Control', 'max-age=60'], ['Cache-Status', 'origin; hit'])], visits: [{ is: 'miss', fields: { 'Cache-Status': 'origin; hit, svc; fwd=uri-miss; stored' } }, { after: 10, is: 'hit', fields: { 'Cache-Status': 'origin; hit, svc; hit; ttl=50' } }, { is: 'bypass', with: { method: 'POST' }, fields: { 'Cache-Status': 'origin; hit, svc; fwd=method' } }] },
 	{ section: '9211 2.2', level: 'SHOULD', text: 'why it was forwarded', rules: { bypass: x => x.request.path === '/b' }, origin: [fields(['Cache-Control', 'max-age=60'], ['Vary', 'A'])], visits: [{ is: 'miss' }, { is: 'miss', with: ask(['A', '1']), fields: { 'Cache-Status': 'svc; fwd=vary-miss; stored' } }, { is: 'miss', with: ask(['Cache-Control', 'no-cache']), fields: { 'Cache-Status': 'svc; fwd=request; stored' } }, { after: 90, is: 'miss', fields: { 'Cache-Status': 'svc; fwd=stale; fwd-status=200; stored' } }, { is: 'bypass', target: '/b', fields: { 'Cache-Status': 'svc; fwd=bypass' } }, { is: 'bypass', with: { body: 'x' }, fields: { 'Cache-Status': 'svc; fwd=bypass' } }, { is: 'bypass', with: { method: 'OPTIONS' }, fields: { 'Cache-Status': 'svc; fwd=method' } }] },
 	{ section: 'ours', level: 'MAY', text: 'ttl where the response says nothing; 404 apart', rules: { ttl: new Map([['', 60_000], ['404', 5000]]) }, origin: [{}, { status: 404 }], visits: [{ is: 'miss', target: '/a' }, { is: 'miss', target: '/b' }, { after: 3, is: 'hit', target: '/b', status: 404 }, { after: 5, is: 'hit', target: '/a' }, { is: 'miss', target: '/b' }] },
@@ -215,5 +237,53 @@ for (const [name, pieces, declared, whole] of [
 	});
 }
 
+const validation = suite('validation');
+
+validation('begins anew with the request as it was, when the origin confirms something else', async () => {
+	const seen: string[] = [];
+	const rewriting = (answer: OriginAnswer) => (x: Exchange) => {
+		seen.push(`${x.request.method} ${x.request.path}?${x.request.query} ${x.exclusive}`);
+		x.request.method = 'HEAD';
+		x.request.path = '/elsewhere';
+		x.request.query = 'x';
+		x.exclusive = 1;
+		return answer;
+	};
+	const etag = (tag: string): OriginAnswer => fields(['Cache-Control', 'max-age=1'], ['ETag', tag]);
+	const site = new CachedSite().script(
+		etag('"a"'),
+		rewriting({ ...etag('"b"'), status: 304, body: null }),
+		rewriting(etag('"b"')),
+	);
+	await site.get('/a?b');
+	const answer = await site.wait(5).get('/a?b');
+	assert.equal(seen, ['GET /a?b 0', 'GET /a?b 0']);
+	assert.is(answer.body, 'answer 3');
+});
+
+validation('nobody waits for a response that must be validated for each request', async () => {
+	for (const [control, outcome] of [
+		['max-age=60', 'stored'],
+		['no-cache', 'private'],
+		['max-age=60, no-cache', 'private'],
+		['max-age=0', 'private'],
+		['max-age=0, stale-while-revalidate=60', 'stored'],
+	] as const) {
+		const outcomes: FetchOutcome[] = [];
+		class Watched extends StandInCache {
+			override turn(): FetchTurn {
+				return { ended: undefined, done: told => outcomes.push(told) };
+			}
+		}
+		const headers = [['Cache-Control', control] as const, ['ETag', '"a"'] as const];
+		const site = new CachedSite({ cache: new Watched() }).script({ headers }, { status: 304, headers, body: null });
+		await site.get();
+		await site.wait(0).get();
+		assert.is(outcomes[0], outcome, control);
+		if (outcome === 'private') assert.is(outcomes[1], 'private', `${control}, confirmed`);
+	}
+});
+
 table.run();
+validation.run();
 partial.run();
