@@ -80,10 +80,10 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 	const attempts = compileAttempts(step, settings, { pool, select, addresses, request: makeRequest }, cx);
 	if (attempts) {
 		return x => {
+			x.answered('proxy', number);
 			if (x.request.method === 'CONNECT') throw new HttpError(405, 'CONNECT is not proxied.');
 			const facts = new ProxyFacts(undefined, maxRequests, performance.now());
 			x.proxied = facts;
-			x.answered('proxy', number);
 			return attempt(x, facts, attempts).then(
 				({ request, response }) => answer(x, facts, response, request.upgrade, answering),
 				error => refuse(x, facts, error),
@@ -91,17 +91,14 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 		};
 	}
 	return x => {
+		x.answered('proxy', number);
 		if (x.request.method === 'CONNECT') throw new HttpError(405, 'CONNECT is not proxied.');
 		const resolved = addresses?.(x);
 		const upstream = select(x, undefined, resolved);
-		if (!upstream) {
-			x.decidedAt = x.stepBase + number;
-			throw noUpstream(resolved);
-		}
+		if (!upstream) throw noUpstream(resolved);
 		const facts = new ProxyFacts(upstream, maxRequests, performance.now());
 		x.proxied = facts;
 		const request = makeRequest(x, upstream, x.request.body);
-		x.answered('proxy', number);
 		return new SingleAttempt(x, facts, answering, request.upgrade).send(upstream, request);
 	};
 }
