@@ -148,21 +148,19 @@ function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
 		response.status = 0;
 		response.body = null;
 		response.trailers = undefined;
-		const { answeredBy: failedBy } = x;
 		x.answeredBy = '';
 		for (const [field, value] of error.headers) response.headers.set(field, value);
 		let pending: void | Promise<void>;
-		const fail = (second: unknown): never => {
-			// When no error route has answered, whoever failed first counts as having answered, as without error routes.
-			if (x.answeredBy === '') x.answeredBy = failedBy;
-			throw errorOfErrorRoute(error, second);
-		};
 		try {
 			pending = first(x);
 		} catch (second) {
-			return fail(second);
+			throw errorOfErrorRoute(error, second);
 		}
-		if (pending instanceof Promise) return pending.catch(fail);
+		if (pending instanceof Promise) {
+			return pending.catch(second => {
+				throw errorOfErrorRoute(error, second);
+			});
+		}
 	};
 }
 

@@ -1,5 +1,4 @@
 /** `root`: the folder that files are served from. */
-import { isAbsolute, resolve } from 'node:path';
 import { handlerDirective } from './directive.ts';
 import { soleArgument } from './sole-argument.ts';
 import type { SetVariablesStep } from './vars.ts';
@@ -14,8 +13,9 @@ export const root = handlerDirective<SetVariablesStep>({
 	usage: USAGE,
 	summary: 'Sets the folder that files are served from.',
 	documentation: [
-		'Sets the variable `root`, which `file_server` reads. A relative path is relative to the file in which it is written. A',
-		'single argument is always the path; with two the first is the matcher.',
+		'Sets the variable `root`, which `file_server` reads. A relative path is relative to the file in which it is written; in',
+		'a Compatfile, to the working directory of the server. A single argument is always the path; with two the first is the',
+		'matcher.',
 		'',
 		'```',
 		'root /srv/www',
@@ -28,8 +28,7 @@ export const root = handlerDirective<SetVariablesStep>({
 		const path = soleArgument(directive, cx, USAGE, 'path');
 		if (!path) return undefined;
 		const { line } = directive;
-		const text = cx.template(path);
-		const folder = isAbsolute(text) || text.startsWith('{') ? text : resolve(cx.folderOf(path.span), text);
+		const folder = cx.filePath(cx.template(path), path.span);
 		return cx.origin<SetVariablesStep>({ handler: 'set_variables', variables: { root: folder } }, line.span);
 	},
 	schema: { properties: {} },

@@ -30,7 +30,7 @@ export interface LowerContext {
 	template(word: Word): string;
 	/** Milliseconds: `250ms 10s 5m 2h 1d`, Go style in both dialects. */
 	duration(word: Word): number | undefined;
-	/** Bytes: `64KiB`, `10MB`. */
+	/** Bytes: `64KiB`, `10MB`, `10M`. */
 	size(word: Word): number | undefined;
 	/** A status from 100 to 599. */
 	status(word: Word): number | undefined;
@@ -51,8 +51,12 @@ export interface LowerContext {
 
 	/** Remembers where an object of the document, or one field of it, came from. Returns the object. */
 	origin<T extends object>(value: T, span: SourceSpan, fields?: { readonly [K in keyof T]?: SourceSpan }): T;
-	/** Absolute folder of the file that the span's text came from: relative paths in the document are made absolute with it. */
-	folderOf(span: SourceSpan): string;
+	/**
+	 * A path of the file system as the document keeps it. In a Configfile a relative one belongs to the folder of the file
+	 * that names it, and becomes absolute; in a Compatfile it stays, for it belongs to the working directory of the process
+	 * that serves. So do paths that begin with a placeholder.
+	 */
+	filePath(text: string, span: SourceSpan): string;
 	/** Absolute paths of all configuration files, to be hidden from file servers. */
 	readonly files: readonly string[];
 	/** Whether the global options `dns` and `acme_dns` name a provider. Sites are lowered again when that changes. */

@@ -1,5 +1,5 @@
 /** The lowering of one tree: typed readers, the scope of named matchers, and what all sites share. */
-import { dirname } from 'node:path';
+import { dirname, isAbsolute, resolve } from 'node:path';
 import type { Diagnostic, Report, Severity } from '../diagnostics/diagnostic.ts';
 import { suggest } from '../diagnostics/suggest.ts';
 import type { Dialect } from '../dialects/dialect.ts';
@@ -226,10 +226,11 @@ export class Lowering implements LowerContext {
 		return value;
 	}
 
-	folderOf(span: SourceSpan): string {
-		const { watch } = this.environment;
+	filePath(text: string, span: SourceSpan): string {
+		if (this.dialect === 'compatfile' || isAbsolute(text) || text.startsWith('{')) return text;
+		const { watch, workingDirectory } = this.environment;
 		if (watch) watch.folder = true;
-		return span.source.path === undefined ? this.environment.workingDirectory : dirname(span.source.path);
+		return resolve(span.source.path === undefined ? workingDirectory : dirname(span.source.path), text);
 	}
 
 	hasSetting(name: 'dns' | 'acme_dns'): boolean {

@@ -13,18 +13,9 @@ const DURATION_UNITS: { readonly [unit: string]: number } = {
 };
 const DURATION_PART = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h|d)/y;
 const LONGEST_DURATION = 1024;
-const SIZE = /^(\d+(?:\.\d+)?)(b|kb|mb|gb|tb|kib|mib|gib|tib)?$/i;
-const SIZE_UNITS: { readonly [unit: string]: number } = {
-	b: 1,
-	kb: 1e3,
-	mb: 1e6,
-	gb: 1e9,
-	tb: 1e12,
-	kib: 1024,
-	mib: 1024 ** 2,
-	gib: 1024 ** 3,
-	tib: 1024 ** 4,
-};
+const SIZE = /^(\d+(?:\.\d*)?|\.\d+)(?:([kmgt])(i?))?b?$/i;
+/** The power of 1000 or 1024 that a letter stands for. */
+const SIZE_POWERS: { readonly [letter: string]: number } = { k: 1, m: 2, g: 3, t: 4 };
 
 /** Milliseconds of `300ms`, `1h30m`, `-1s`, `7d`, `0`; undefined when it is no duration. */
 export function parseDuration(text: string): number | undefined {
@@ -44,11 +35,15 @@ export function parseDuration(text: string): number | undefined {
 	return sign * total;
 }
 
-/** Bytes of `512`, `64KiB`, `10MB`; undefined when it is no size. Rounded down to whole bytes. */
+/**
+ * Bytes of `512`, `64KiB`, `10MB`; undefined when it is no size. Rounded down to whole bytes. The `B` may be left out:
+ * `10M` is `10MB`, and `64Ki` is `64KiB`.
+ */
 export function parseSize(text: string): number | undefined {
 	const parts = SIZE.exec(text);
 	if (!parts) return undefined;
-	const bytes = Math.floor(Number(parts[1]) * SIZE_UNITS[(parts[2] ?? 'b').toLowerCase()]!);
+	const power = parts[2] === undefined ? 0 : SIZE_POWERS[parts[2].toLowerCase()]!;
+	const bytes = Math.floor(Number(parts[1]) * (parts[3] ? 1024 : 1000) ** power);
 	return Number.isSafeInteger(bytes) ? bytes : undefined;
 }
 

@@ -1,5 +1,4 @@
 /** `file`: files and folders that are there. */
-import { isAbsolute, resolve } from 'node:path';
 import type { Matcher } from '../document/document.ts';
 import type { LowerContext } from '../lower/lower-context.ts';
 import type { Word } from '../syntax/ast.ts';
@@ -62,9 +61,7 @@ export const file = requestMatcher<FileMatcher>({
 			{
 				root: (words, at) => {
 					if (!cx.count(at, words, 1, 1, 'root <path>')) return;
-					const text = cx.template(words[0]!);
-					const plain = isAbsolute(text) || text.startsWith('{');
-					fields.root = plain ? text : resolve(cx.folderOf(words[0]!.span), text);
+					fields.root = cx.filePath(cx.template(words[0]!), words[0]!.span);
 				},
 				try_files: (words, at) => {
 					if (!cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'try_files <file>…')) return;

@@ -1,5 +1,4 @@
 /** Global option `cache`: the store that all `cache` directives share, and what holds for each of them. */
-import path from 'node:path';
 import {
 	CEILING,
 	lowerCacheRules,
@@ -83,7 +82,7 @@ export const cacheOption: GlobalOption = {
 						return;
 					}
 					fields.disk = {
-						folder: path.resolve(cx.folderOf(folder.span), folder.text),
+						folder: cx.filePath(folder.text, folder.span),
 						...(bytes !== undefined && { size: bytes }),
 					};
 				},

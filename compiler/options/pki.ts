@@ -1,5 +1,4 @@
 /** Global option `pki`: the internal authorities. */
-import { resolve } from 'node:path';
 import type { Schema } from '../directives/directive.ts';
 import type { LowerContext, Subdirective } from '../lower/lower-context.ts';
 import type { Line } from '../syntax/ast.ts';
@@ -216,7 +215,7 @@ function lowerFiles(name: string, line: Line, cx: LowerContext): AuthorityFiles 
 		(part: 'cert' | 'key'): Subdirective =>
 		(args, at) => {
 			if (!cx.count(at, args, 1, 1, `${part} <file>`)) return;
-			draft[part] = resolve(cx.folderOf(args[0]!.span), args[0]!.text);
+			draft[part] = cx.filePath(args[0]!.text, args[0]!.span);
 		};
 	cx.subdirectives(
 		line.block,

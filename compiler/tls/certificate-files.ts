@@ -61,7 +61,8 @@ export function readDocumentFiles(
 }
 
 /** PEM files of a folder and those below it, in lexical order. */
-function bundles(folder: string, reader: Reader, pointer: string, report: Report, depth = 0): string[] {
+function bundles(written: string, reader: Reader, pointer: string, report: Report, depth = 0): string[] {
+	const folder = resolve(reader.workingDirectory, written);
 	const found: string[] = [];
 	let names: readonly string[];
 	try {
@@ -105,7 +106,8 @@ function checkLeaves(
 }
 
 function checkPemFiles(files: readonly string[], reader: Reader, pointer: string, report: Report): void {
-	for (const path of files) {
+	for (const written of files) {
+		const path = resolve(reader.workingDirectory, written);
 		try {
 			certificatesIn(Buffer.from(reader.readBytes(path)).toString('latin1'));
 		} catch (error) {

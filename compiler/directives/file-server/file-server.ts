@@ -1,5 +1,4 @@
 /** `file_server`: static files below a root. */
-import { isAbsolute, join } from 'node:path';
 import type { Step } from '../../document/document.ts';
 import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Word } from '../../syntax/ast.ts';
@@ -59,12 +58,12 @@ function lower({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | und
 			root: (words, sub) => {
 				cx.noBlock(sub);
 				if (!cx.count(sub, words, 1, 1, 'root PATH')) return;
-				step.root = absolute(words[0]!, cx);
+				step.root = pathOf(words[0]!, cx);
 			},
 			hide: (words, sub) => {
 				cx.noBlock(sub);
 				if (!cx.count(sub, words, 1, Number.POSITIVE_INFINITY, 'hide PATTERN…')) return;
-				for (const word of words) hide.push(word.text.includes('/') ? absolute(word, cx) : cx.template(word));
+				for (const word of words) hide.push(word.text.includes('/') ? pathOf(word, cx) : cx.template(word));
 			},
 			index: (words, sub) => {
 				cx.noBlock(sub);
@@ -92,7 +91,7 @@ function lower({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | und
 					cx.problem('error', 'browse/repeated', sub.words[0]!.span, 'browsing is already configured');
 					return;
 				}
-				step.browse = lowerBrowse(words, sub, word => absolute(word, cx), cx);
+				step.browse = lowerBrowse(words, sub, word => pathOf(word, cx), cx);
 			},
 			precompressed: (words, sub) => {
 				cx.noBlock(sub);
@@ -126,11 +125,8 @@ function lower({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | und
 	return step;
 }
 
-/** A path against the folder of the file that it stands in; one that begins with a placeholder is taken as it is. */
-function absolute(word: Word, cx: LowerContext): string {
-	const path = cx.template(word);
-	if (isAbsolute(path) || path.startsWith('{')) return path;
-	return join(cx.folderOf(word.span), path);
+function pathOf(word: Word, cx: LowerContext): string {
+	return cx.filePath(cx.template(word), word.span);
 }
 
 /** `file_server`. */

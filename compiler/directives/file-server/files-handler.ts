@@ -1,5 +1,6 @@
 /** The handler `files`: from a request to an open file to a response. */
 import { randomUUID } from 'node:crypto';
+import { resolve } from 'node:path';
 import type { CompileContext, Template } from '../../codegen/compile-context.ts';
 import { compileRoot } from '../../codegen/file-root.ts';
 import type { BodySource } from '../../exchange/body.ts';
@@ -75,7 +76,7 @@ export function compileFiles(step: FilesStep, cx: CompileContext, next: Handler)
 	const { step: number } = cx;
 	return x => {
 		// Whether it answers or fails; what it passes on is another's.
-		x.answered('files', number);
+		x.decidedAt = x.stepBase + number;
 		return serveFile(server, x);
 	};
 }
@@ -109,11 +110,12 @@ function compileHides(
 	for (const template of templates) {
 		if (template.constant === undefined) rendered.push(template);
 		else {
-			constants.push(template.constant);
+			const pattern = absolutePattern(template.constant);
+			constants.push(pattern);
 			// A file may be reached by another way than the one the configuration names it by.
-			const literalPath = template.constant.startsWith('/') && !hasWildcard(template.constant);
-			const real = literalPath ? reader.realPath?.(template.constant) : undefined;
-			if (real !== undefined && real !== template.constant) constants.push(real);
+			const literalPath = pattern.startsWith('/') && !hasWildcard(pattern);
+			const real = literalPath ? reader.realPath?.(pattern) : undefined;
+			if (real !== undefined && real !== pattern) constants.push(real);
 		}
 	}
 	if (templates.length === 0) return { hides: () => false, byRequest: false };
@@ -141,9 +143,16 @@ function compileHides(
 			byRequest: false,
 		};
 	}
+	const ofRequest = (x: Exchange): Hides =>
+		hides(rendered.map(template => absolutePattern(template.render(x))).filter(Boolean));
 	const forRequest: HidesFile = (x, root, path, file) =>
-		test(fixed, root, path, file) || test(hides(rendered.map(one => one.render(x)).filter(Boolean)), root, path, file);
+		test(fixed, root, path, file) || test(ofRequest(x), root, path, file);
 	return { hides: forRequest, byRequest: true };
+}
+
+/** A pattern as it is compared: a path without a leading slash belongs to the working directory. */
+function absolutePattern(pattern: string): string {
+	return pattern.includes('/') && !pattern.startsWith('/') ? resolve(pattern) : pattern;
 }
 
 /** Whether a file is hidden. Of one that lasts it is asked once: it is always given for the same path. */
@@ -257,10 +266,7 @@ function refuseOtherMethods(x: Exchange): void {
 }
 
 function missing(server: FileServer, x: Exchange): void | Promise<void> {
-	if (server.passThru) {
-		x.answeredBy = '';
-		return server.next(x);
-	}
+	if (server.passThru) return server.next(x);
 	throw new HttpError(404, 'file_server: there is no such file');
 }
 
@@ -327,6 +333,7 @@ function redirect(x: Exchange, withSlash: boolean): void {
 	x.response.status = 308;
 	x.response.headers.set('Location', `/${path}${withSlash && path !== '' ? '/' : ''}${query}`);
 	x.response.body = null;
+	x.answeredBy = 'files';
 }
 
 /** Fills the response; true when its body will close the file. `named` is the file that was asked for, which a sidecar stands in for. */
@@ -352,6 +359,7 @@ function answer(
 
 	const precondition = isPlain ? evaluatePreconditions(request.headers, validators, now) : 'proceed';
 	if (precondition === 'failed') {
+		x.answeredBy = 'files';
 		response.status = 412;
 		response.body = null;
 		return false;
@@ -386,6 +394,7 @@ function answer(
 		}
 	}
 
+	x.answeredBy = 'files';
 	x.fileFrom = file.from;
 	headers.add('Vary', 'Accept-Encoding');
 	if (own.etag !== undefined && !headers.has('etag')) headers.add('Etag', own.etag);

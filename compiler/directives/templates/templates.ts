@@ -1,5 +1,4 @@
 /** `templates`: responses executed as templates before they are sent. */
-import { isAbsolute, resolve } from 'node:path';
 import type { Step } from '../../document/document.ts';
 import { handlerDirective } from '../directive.ts';
 import { compileTemplates } from './templates-handler.ts';
@@ -82,9 +81,7 @@ file_server
 				root: (words, at) => {
 					cx.noBlock(at);
 					if (!cx.count(at, words, 1, 1, 'root PATH')) return;
-					const path = cx.template(words[0]!);
-					const folder = cx.folderOf(words[0]!.span);
-					step.root = isAbsolute(path) || path.startsWith('{') ? path : resolve(folder, path);
+					step.root = cx.filePath(cx.template(words[0]!), words[0]!.span);
 				},
 				extensions: (_, at) => {
 					for (const extension of at.block?.lines ?? []) {

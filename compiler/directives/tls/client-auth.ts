@@ -1,6 +1,5 @@
 /** `client_auth` of `tls`: what is asked of clients. */
 import { X509Certificate } from 'node:crypto';
-import { resolve } from 'node:path';
 import type { LowerContext } from '../../lower/lower-context.ts';
 import { derOf, lowerTrustPool, TRUST_POOL, type TrustPool } from '../../providers/trust-pools/trust-pool.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
@@ -63,7 +62,7 @@ export function lowerClientAuth(args: readonly Word[], line: Line, cx: LowerCont
 		leaves,
 		hasLeaves: false,
 	};
-	const path = (word: Word) => resolve(cx.folderOf(word.span), word.text);
+	const path = (word: Word) => cx.filePath(word.text, word.span);
 	const many = (usage: string, take: (words: readonly Word[]) => void) => (words: readonly Word[], at: Line) => {
 		cx.noBlock(at);
 		if (cx.count(at, words, 1, Number.POSITIVE_INFINITY, usage)) take(words);

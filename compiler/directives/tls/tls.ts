@@ -1,5 +1,4 @@
 /** `tls`: certificates of a site, how they are obtained, and how its connections are made. */
-import { resolve } from 'node:path';
 import { didYouMean } from '../../lower/did-you-mean.ts';
 import type { LowerContext, Subdirective } from '../../lower/lower-context.ts';
 import { DNS_DETAILS, dnsSubdirectives } from '../../providers/issuers/dns-challenge.ts';
@@ -328,8 +327,8 @@ function lowerManager(words: readonly Word[], at: Line, draft: Draft, cx: LowerC
 	} else cx.problem('error', 'value/not-a-url', url!.span, `\`${url!.text}\` is not a URL of HTTP.`);
 }
 
-function pathOf(word: Word, cx: LowerContext): string {
-	return resolve(cx.folderOf(word.span), word.text);
+function pathOf({ text, span }: Word, cx: LowerContext): string {
+	return cx.filePath(text, span);
 }
 
 /** Without what was not said. */

@@ -1,5 +1,4 @@
 /** Global options about how certificates are obtained: issuers, accounts, keys, renewal. */
-import { resolve } from 'node:path';
 import { KEY_TYPES } from '../../directives/tls/handshake-words.ts';
 import { ratioOf } from '../../directives/tls/tls.ts';
 import { DNS_PROVIDER, DNS_PROVIDER_OR_DEFAULT, lowerDnsProvider } from '../../providers/dns/index.ts';
@@ -36,7 +35,7 @@ export const acmeCaRoot: GlobalOption = valueOption({
 	summary: 'PEM file of a root that the ACME authority itself is trusted by.',
 	documentation: '```\n{\n\tacme_ca_root /etc/ssl/our-acme.pem\n}\n```',
 	schema: { type: 'string', minLength: 1 },
-	read: (word, cx) => resolve(cx.folderOf(word.span), word.text),
+	read: (word, cx) => cx.filePath(word.text, word.span),
 });
 
 /** `settings.acme_eab`. */

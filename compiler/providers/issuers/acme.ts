@@ -1,5 +1,4 @@
 /** Issuer `acme`: any authority that speaks ACME (RFC 8555). */
-import { resolve } from 'node:path';
 import type { LowerContext, Subdirective } from '../../lower/lower-context.ts';
 import { DNS_PROPERTIES, dnsSubdirectives, type IssuerDraft } from './dns-challenge.ts';
 import type { IssuerModule } from './issuer-module.ts';
@@ -138,7 +137,7 @@ function acmeSubdirectives(draft: IssuerDraft, cx: LowerContext): { readonly [na
 		},
 		trusted_roots: (args, at) => {
 			if (!cx.count(at, args, 1, Number.POSITIVE_INFINITY, 'trusted_roots <file>…')) return;
-			draft.trusted_roots = args.map(word => resolve(cx.folderOf(word.span), word.text));
+			draft.trusted_roots = args.map(word => cx.filePath(word.text, word.span));
 		},
 		preferred_chains: (args, at) => {
 			const chains = lowerPreferredChains(args, at, cx);

@@ -1,5 +1,4 @@
 /** Log output `file`: a file that is rolled when it has grown, or when its time has come. */
-import { resolve } from 'node:path';
 import type { Schema } from '../../directives/directive.ts';
 import type { LowerContext, Subdirective } from '../../lower/lower-context.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
@@ -120,10 +119,7 @@ export const FILE_PROPERTIES: { readonly [name: string]: Schema } = {
 export function lowerFileOutput(args: readonly Word[], line: Line, cx: LowerContext): FileOutput | undefined {
 	if (!cx.count(line, args, 1, 1, `output ${FILE_USAGE}`)) return undefined;
 	const path = args[0]!;
-	const template = cx.template(path);
-	// Where a placeholder begins the path, only the server knows whether it is absolute.
-	const full = template.startsWith('{') ? template : resolve(cx.folderOf(path.span), template);
-	return { path: full, ...lowerFileSettings(line, cx) };
+	return { path: cx.filePath(cx.template(path), path.span), ...lowerFileSettings(line, cx) };
 }
 
 type Draft<T> = { -readonly [K in keyof T]: T[K] };

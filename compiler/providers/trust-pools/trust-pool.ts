@@ -1,6 +1,5 @@
 /** Trust pools: the authorities by which the certificates of clients and upstreams are verified. */
 import { X509Certificate } from 'node:crypto';
-import { resolve } from 'node:path';
 import type { Schema } from '../../directives/directive.ts';
 import type { LowerContext, Subdirective } from '../../lower/lower-context.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
@@ -90,7 +89,7 @@ export function lowerTrustPool(args: readonly Word[], line: Line, cx: LowerConte
 		case 'file':
 			return {
 				source,
-				files: gather(rest, line, cx, 'pem_file').map(word => resolve(cx.folderOf(word.span), word.text)),
+				files: gather(rest, line, cx, 'pem_file').map(word => cx.filePath(word.text, word.span)),
 			};
 		case 'system':
 			cx.count(line, rest, 0, 0, 'trust_pool system');

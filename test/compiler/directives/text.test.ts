@@ -84,7 +84,6 @@ const LOWERED: readonly (readonly [string, readonly object[]])[] = [
 	['error "gone" 410', [{ handler: 'fail', message: 'gone', status: 410 }]],
 	['error 503', [{ handler: 'fail', status: 503 }]],
 	['abort', [{ handler: 'abort' }]],
-	['root www', [{ handler: 'set_variables', variables: { root: '/etc/site/www' } }]],
 	['root /srv', [{ handler: 'set_variables', variables: { root: '/srv' } }]],
 	['root {vars.dir}', [{ handler: 'set_variables', variables: { root: '{http.vars.dir}' } }]],
 	['vars a 1', [{ handler: 'set_variables', variables: { a: 1 } }]],
@@ -163,6 +162,29 @@ for (const [lines, expected] of LOWERED) {
 			assert.equal(normal(steps(lines, dialect)), expected, dialect);
 	});
 }
+
+lowering('a relative root belongs to the file, or, in a Compatfile, to whoever serves it', () => {
+	const lines = 'root www\nfile_server {\nroot ./www/\nhide secret/*\n}\n@f file {\nroot sub\n}\nabort @f';
+	const paths = (dialect: Dialect): unknown[] =>
+		steps(lines, dialect).map(({ variables, root, hide, when }) => [
+			(variables as { root?: string })?.root ?? root ?? when?.root,
+			hide,
+		]);
+	const written = '/etc/site';
+	assert.equal(
+		new Map(paths('configfile') as [string, string[]][]),
+		new Map([
+			[`${written}/www`, undefined],
+			[`${written}/www`, [`${written}/secret/*`, `${written}/Configfile`]],
+			[`${written}/sub`, undefined],
+		] as [string, string[]][]),
+	);
+	assert.equal(paths('compatfile'), [
+		['www', undefined],
+		['sub', undefined],
+		['./www/', ['secret/*', `${written}/Compatfile`]],
+	]);
+});
 
 /** Without the names of exclusive groups, which only one dialect has. */
 function normal(pipeline: readonly Step[]): object[] {

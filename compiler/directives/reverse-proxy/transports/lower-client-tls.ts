@@ -2,7 +2,6 @@
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import { lowerTrustPool, type TrustPool } from '../../../providers/trust-pools/trust-pool.ts';
 import type { Word } from '../../../syntax/ast.ts';
-import { lowerFile } from './lower-file.ts';
 import { transportDuration } from './transport-duration.ts';
 import type { ClientTlsSettings } from './transport-settings.ts';
 
@@ -33,7 +32,10 @@ export function clientTlsOptions(draft: () => ClientTlsDraft, cx: LowerContext):
 			if (!cx.noBlock(at) || !cx.count(at, words, 1, 2, 'tls_client_auth <name> | <certificate file> <key file>'))
 				return;
 			if (certificate && key) {
-				draft().client_certificate = { certificate: lowerFile(certificate, cx), key: lowerFile(key, cx) };
+				draft().client_certificate = {
+					certificate: cx.filePath(certificate.text, certificate.span),
+					key: cx.filePath(key.text, key.span),
+				};
 			} else if (certificate && /^(?:\*\.)?[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*$/.test(certificate.text)) {
 				draft().client_certificate = { managed: certificate.text.toLowerCase() };
 			} else {
@@ -88,7 +90,7 @@ export function clientTlsOptions(draft: () => ClientTlsDraft, cx: LowerContext):
 				});
 				return;
 			}
-			trust({ source: 'file', files: words.map(one => lowerFile(one, cx)) }, word);
+			trust({ source: 'file', files: words.map(({ text, span }) => cx.filePath(text, span)) }, word);
 		},
 	};
 }

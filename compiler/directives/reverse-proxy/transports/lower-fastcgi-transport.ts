@@ -1,5 +1,4 @@
 /** Lowering of the options of FastCGI: those of `transport fastcgi`, which `php_fastcgi` has too. */
-import path from 'node:path';
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { UpstreamDraft } from '../lower-upstream.ts';
 import { transportDuration } from './transport-duration.ts';
@@ -17,8 +16,7 @@ export function fastcgiOptions(
 	return {
 		root: (words, at) => {
 			if (!cx.noBlock(at) || !cx.count(at, words, 1, 1, 'root <folder>')) return;
-			const text = cx.template(words[0]!);
-			draft.root = text.startsWith('{') ? text : path.resolve(cx.folderOf(words[0]!.span), text);
+			draft.root = cx.filePath(cx.template(words[0]!), words[0]!.span);
 		},
 		split: (words, at) => {
 			if (!cx.noBlock(at) || !cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'split <extension>…')) return;
