@@ -1,8 +1,8 @@
 /**
  * `POST /adapt`: converts a configuration to the JSON document without applying it.
  *
- * The body is a Configfile (`text/configfile`, or no Content-Type), a Compatfile (`text/compatfile`) or JSON, which is
- * checked and given back in the current representation.
+ * The body is a Configfile (`text/configfile`, or no Content-Type), a Caddyfile (`text/caddyfile` or `text/compatfile`) or
+ * JSON, which is checked and given back in the current representation.
  *
  * - 200 `{"document":{…},"diagnostics":[warnings]}`. The document is the one that the text makes, secrets included.
  * - 400, code `invalid_config`, with all diagnostics.

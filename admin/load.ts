@@ -1,9 +1,9 @@
 /**
  * `POST /load`: replaces the whole configuration.
  *
- * The body is JSON in the server's schema (`application/json`, any `+json`, or no Content-Type), a Compatfile
- * (`text/compatfile`) or a Configfile (`text/configfile`). Imports and relative paths of text resolve against the
- * working directory of the server.
+ * The body is JSON in the server's schema (`application/json`, any `+json`, or no Content-Type), a Caddyfile
+ * (`text/caddyfile` or `text/compatfile`) or a Configfile (`text/configfile`). Imports and relative paths of text resolve
+ * against the working directory of the server.
  *
  * `application/vnd.svc.placed+json` is `{"document","places":{"sites":[["Configfile:3"]],"routes":[]}}`: a document that was
  * compiled elsewhere, with the places of its steps, in the order in which they stand in it, for `at` in logs.
@@ -44,7 +44,7 @@ import { mediaType, readText, refuseForms, unsupported } from './request-text.ts
 
 /** A document with the places of its steps in a text, which logs show. */
 const PLACED = 'application/vnd.svc.placed+json';
-const TAKEN = ['application/json', 'text/compatfile', 'text/configfile'] as const;
+const TAKEN = ['application/json', 'text/caddyfile', 'text/compatfile', 'text/configfile'] as const;
 
 /** Milliseconds that a load may wait for its confirmation: an hour. */
 const LONGEST_CONFIRMATION = 3_600_000;
@@ -56,7 +56,8 @@ export const CONFIGURATION_TYPES: AdminOperation['body'] & object = {
 		description: "A document in the server's schema: `svc adapt --schema` prints it.",
 	},
 	'text/configfile': { type: 'string', description: 'A Configfile.' },
-	'text/compatfile': { type: 'string', description: 'A Compatfile.' },
+	'text/caddyfile': { type: 'string', description: 'A Caddyfile.' },
+	'text/compatfile': { type: 'string', description: 'A Compatfile: the same as a Caddyfile.' },
 };
 
 const QUERY: AdminOperation['query'] & object = {
@@ -95,7 +96,7 @@ const PREVIEW: AnswerSchema = {
 export function formatOf(x: Exchange, otherwise: ConfigFormat): ConfigFormat {
 	const type = mediaType(x);
 	if (type === undefined) return otherwise;
-	if (type === 'text/compatfile') return 'compatfile';
+	if (type === 'text/caddyfile' || type === 'text/compatfile') return 'compatfile';
 	if (type === 'text/configfile') return 'configfile';
 	if (type === 'application/json' || /^application\/[^/]+\+json$/.test(type)) return 'json';
 	throw unsupported(type, TAKEN);

@@ -9,7 +9,10 @@ import { CommandFailure, type CommandOption, type Invocation } from './command.t
 import { readStandardInput } from './terminal.ts';
 
 /** Names looked for where none is given, in this order. */
-const DEFAULT_FILES: readonly string[] = ['Configfile', 'Compatfile'];
+const DEFAULT_FILES: readonly string[] = ['Configfile', 'Compatfile', 'Caddyfile'];
+
+/** The same for help texts. */
+export const DEFAULT_PLACES: string = './Configfile, then ./Compatfile, then ./Caddyfile';
 
 /** `-c`, as commands with a configuration take it. */
 export const CONFIG_OPTION: CommandOption = {
@@ -18,20 +21,20 @@ export const CONFIG_OPTION: CommandOption = {
 	value: 'CONFIG',
 	offers: 'file',
 	summary: 'Configuration file; - reads standard input',
-	default: './Configfile, then ./Compatfile',
+	default: DEFAULT_PLACES,
 };
 
 /** `--adapter`, as commands with a configuration take it. */
 export const ADAPTER_OPTION: CommandOption = {
 	name: 'adapter',
 	value: 'ADAPTER',
-	offers: ['configfile', 'compatfile', 'json'],
-	summary: 'Language of the configuration, whatever its name says: configfile, compatfile or json',
+	offers: ['configfile', 'compatfile', 'caddyfile', 'json'],
+	summary: 'Language of the configuration, whatever its name says: configfile, compatfile (also caddyfile) or json',
 };
 
 /** How the language follows from the name, for help texts. */
 export const LANGUAGE_RULE =
-	'The name tells the language: *.json is JSON; compatfile* and *.compatfile, in any letter case, is a Compatfile; everything else is a Configfile. Standard input is JSON when it begins as a JSON object, else a Configfile.';
+	'The name tells the language: *.json is JSON; caddyfile*, compatfile*, *.caddyfile and *.compatfile, in any letter case, are Caddyfiles, also called Compatfiles; everything else is a Configfile. Standard input is JSON when it begins as a JSON object, else a Configfile.';
 
 /** Where a configuration comes from. */
 export type ConfigurationSource =
@@ -57,7 +60,7 @@ export function configurationSource({
 		}
 		const found = defaultFile(given);
 		if (found === undefined)
-			throw new CommandFailure(`The folder ${quoted(given)} holds neither a Configfile nor a Compatfile.`);
+			throw new CommandFailure(`The folder ${quoted(given)} holds no Configfile, Compatfile or Caddyfile.`);
 		return fileSource(found, undefined);
 	}
 	const name = given ?? defaultFile('');
@@ -80,7 +83,7 @@ export function givenPath({ args, value }: Pick<Invocation, 'args' | 'value'>): 
 export function requiredSource(invocation: Pick<Invocation, 'args' | 'value'>): ConfigurationSource {
 	const source = configurationSource(invocation);
 	if (source) return source;
-	throw new CommandFailure('There is neither a Configfile nor a Compatfile in this folder; name the file with -c.');
+	throw new CommandFailure('There is no Configfile, Compatfile or Caddyfile in this folder; name the file with -c.');
 }
 
 /** Reads a configuration. Throws {@link CommandFailure} when it cannot be read. */
@@ -101,7 +104,7 @@ export async function readConfiguration(source: ConfigurationSource): Promise<Co
 export function formatOfName(file: string): ConfigFormat {
 	const name = path.basename(file).toLowerCase();
 	if (name.endsWith('.json')) return 'json';
-	return name.startsWith('compatfile') || name.endsWith('.compatfile') ? 'compatfile' : 'configfile';
+	return /^(?:compat|caddy)file|\.(?:compat|caddy)file$/.test(name) ? 'compatfile' : 'configfile';
 }
 
 /** The sentence for a file that cannot be read; `code` is the system's. */
@@ -130,8 +133,9 @@ function kindOf(file: string): 'file' | 'directory' | undefined {
 }
 
 function adapterFormat(adapter: string): ConfigFormat {
+	if (adapter === 'caddyfile') return 'compatfile';
 	if (adapter === 'configfile' || adapter === 'compatfile' || adapter === 'json') return adapter;
-	throw new CommandFailure(`${quoted(adapter)} is not an adapter; give configfile, compatfile or json.`);
+	throw new CommandFailure(`${quoted(adapter)} is not an adapter; give configfile, compatfile, caddyfile or json.`);
 }
 
 /** A JSON object opens with a brace and a quote; a text that is a Configfile never does. */

@@ -5,23 +5,29 @@ import { formatText } from '../../compiler/syntax/format.ts';
 import { firstDifference, unifiedDifference } from '../../compiler/syntax/format-difference.ts';
 import { quoted } from '../arguments.ts';
 import { type Command, CommandFailure, EXIT, type Invocation } from '../command.ts';
-import { type ConfigurationSource, formatOfName, readConfiguration, requiredSource } from '../configuration.ts';
+import {
+	type ConfigurationSource,
+	DEFAULT_PLACES,
+	formatOfName,
+	readConfiguration,
+	requiredSource,
+} from '../configuration.ts';
 import { print, printError } from '../terminal.ts';
 import { unformatted } from '../unformatted.ts';
 
 /** Formats texts. What they import is left alone. */
 export const fmt: Command = {
 	name: 'fmt',
-	summary: 'Format a Configfile or Compatfile',
+	summary: 'Format a Configfile or Caddyfile',
 	details: [
 		'Prints the formatted text, indented by one tab a level. Exit status 1 when an input was not formatted already, unless it was written back.',
-		'--diff prints a unified diff instead, which `patch` applies: svc fmt --diff | patch -p0. Of a folder, and of those in it, it takes the files named configfile*, compatfile*, *.configfile and *.compatfile, in any letter case; hidden folders and node_modules are left out.',
+		'--diff prints a unified diff instead, which `patch` applies: svc fmt --diff | patch -p0. Of a folder, and of those in it, it takes the files named configfile*, compatfile*, caddyfile*, *.configfile, *.compatfile and *.caddyfile, in any letter case; hidden folders and node_modules are left out.',
 	],
 	args: [
 		{
 			name: 'PATH',
 			repeatable: true,
-			summary: 'Files or folders to format; - reads standard input; ./Configfile, then ./Compatfile, if left out',
+			summary: `Files or folders to format; - reads standard input; ${DEFAULT_PLACES}, if left out`,
 		},
 	],
 	options: [
@@ -70,7 +76,8 @@ function sourcesOf(invocation: Invocation): ConfigurationSource[] {
 		const isFolder = given !== '-' && statSync(given, { throwIfNoEntry: false })?.isDirectory();
 		if (!isFolder) return [requiredSource({ args: [given], value: () => undefined })];
 		const found = configurationsBelow(given);
-		if (found.length === 0) throw new CommandFailure(`The folder ${quoted(given)} holds no Configfile or Compatfile.`);
+		if (found.length === 0)
+			throw new CommandFailure(`The folder ${quoted(given)} holds no Configfile, Compatfile or Caddyfile.`);
 		return found.map((name): ConfigurationSource => {
 			return { kind: 'file', name, path: path.resolve(name), format: formatOfName(name) };
 		});
@@ -88,7 +95,7 @@ function configurationsBelow(folder: string): string[] {
 	return found;
 }
 
-const CONFIGURATION = /^(?:config|compat)file(?!.*\.json$)|\.(?:config|compat)file$/i;
+const CONFIGURATION = /^(?:config|compat|caddy)file(?!.*\.json$)|\.(?:config|compat|caddy)file$/i;
 
 function write(source: ConfigurationSource, text: string): void {
 	if (source.kind === 'stdin') return;

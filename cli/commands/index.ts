@@ -38,7 +38,7 @@ export const COMMANDS: readonly CommandEntry[] = [
 		summary: 'Show which site, matchers and handlers decide about a request',
 		load: async () => (await import('./explain.ts')).explain,
 	},
-	{ name: 'fmt', summary: 'Format a Configfile or Compatfile', load: async () => (await import('./fmt.ts')).fmt },
+	{ name: 'fmt', summary: 'Format a Configfile or Caddyfile', load: async () => (await import('./fmt.ts')).fmt },
 	{ name: 'respond', summary: 'Serve one fixed response', load: async () => (await import('./respond.ts')).respond },
 	{
 		name: 'file-server',

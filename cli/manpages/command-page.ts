@@ -51,7 +51,7 @@ export function overviewPage(commands: readonly Pick<Command, 'name' | 'summary'
 			`${code('svc')} \\fIcommand\\fR [\\fIarguments\\fR]`,
 			...section('Description'),
 			...paragraph(
-				'A web server and reverse proxy whose configuration can be read, checked, tested and changed while it serves. It reads a `Configfile`, the `Compatfile` of the compatible server, or JSON: svc-configfile(5) describes the language.',
+				'A web server and reverse proxy whose configuration can be read, checked, tested and changed while it serves. It reads a `Configfile`, an existing `Caddyfile`, or JSON: svc-configfile(5) describes the language.',
 			),
 			...paragraph('Each command has a page of its own, and `svc help` *command* prints what it takes.'),
 			...section('Commands'),
@@ -71,7 +71,10 @@ export function overviewPage(commands: readonly Pick<Command, 'name' | 'summary'
 			...entry('2', 'The server was stopped without waiting for requests in flight.'),
 			...entry('3', 'The server served, and then ended with an error.'),
 			...section('Files'),
-			...entry('`Configfile`, `Compatfile`', 'Configurations looked for in the working directory, in this order.'),
+			...entry(
+				'`Configfile`, `Compatfile`, `Caddyfile`',
+				'Configurations looked for in the working directory, in this order.',
+			),
 			...section('See also'),
 			references([...commands.map(({ name }) => `svc-${name}(1)`), 'svc-configfile(5)']),
 		],

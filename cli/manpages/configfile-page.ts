@@ -55,8 +55,9 @@ a pool of upstreams for \`reverse_proxy upstream://name\`.
 
 \`test "what it proves" { … }\` holds a request and what is expected of its answer; \`svc validate\` runs it.
 
-In a Configfile directives run as they are written. A Compatfile is read as the compatible server reads it: directives
-are sorted, and the matchers of a block are joined by \`and\`. What is spelled differently there is noted below.
+In a Configfile directives run as they are written. A Caddyfile, called a Compatfile below, is read as the server that it
+was written for reads it: directives are sorted, and the matchers of a block are joined by \`and\`. What is spelled
+differently there is noted below.
 `;
 
 const LINT = `
@@ -124,7 +125,7 @@ export function configfilePage(): ManualPage {
 			]),
 			...section('Files'),
 			...paragraph(
-				'A file is JSON when its name ends in `.json`, a Compatfile when its name begins with `compatfile` or ends in `.compatfile` in any letter case, and a Configfile otherwise.',
+				'A file is JSON when its name ends in `.json`, a Compatfile when its name begins with `caddyfile` or `compatfile` or ends in `.caddyfile` or `.compatfile`, in any letter case, and a Configfile otherwise.',
 			),
 			...section('See also'),
 			['svc', 'svc-validate', 'svc-explain', 'svc-fmt'].map(page => `${code(page)}(1)`).join(',\n'),

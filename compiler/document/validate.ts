@@ -270,7 +270,7 @@ function otherSchema(): Diagnostic {
 		pointer: '/apps',
 		message:
 			'This is a document in the schema of another server: it has the key `apps`. Taken is the schema of svc, with the keys `settings`, `upstreams`, `routes` and `sites`.',
-		hint: 'Adapt the Compatfile with `svc adapt`, or load it as it is, as `text/compatfile`.',
+		hint: 'Adapt the Caddyfile with `svc adapt`, or load it as it is, as `text/caddyfile`.',
 	};
 }
 

@@ -286,6 +286,8 @@ endpoints('/load takes JSON and both languages by media type', async () => {
 		['application/vnd.svc+json', 'json'],
 		['text/compatfile', 'compatfile'],
 		['text/compatfile; charset=utf-8', 'compatfile'],
+		['text/caddyfile', 'compatfile'],
+		['Text/Caddyfile; charset=utf-8', 'compatfile'],
 		['text/configfile', 'configfile'],
 	];
 	for (const [type, format] of table) {
@@ -390,6 +392,7 @@ endpoints('/adapt gives the document, a Configfile unless told otherwise', async
 	for (const [type, format] of [
 		[undefined, 'configfile'],
 		['text/compatfile', 'compatfile'],
+		['text/caddyfile', 'compatfile'],
 		['application/json', 'json'],
 	]) {
 		const reply = await ask('POST /adapt', type === undefined ? [] : [`Content-Type: ${type}`], 'x');

@@ -201,7 +201,7 @@ processes('an occupied address stops the start with status 1, and a folder witho
 	assert.is(address!.status, 1);
 	assert.match(address!.stderr, `error: Cannot listen on :${forSite!.port}: the address is in use.\n`);
 	assert.is(none!.status, 1);
-	assert.is(none!.stderr, 'error: The folder `/` holds neither a Configfile nor a Compatfile.\n');
+	assert.is(none!.stderr, 'error: The folder `/` holds no Configfile, Compatfile or Caddyfile.\n');
 });
 
 processes('without a configuration there is the Admin API alone; the first load may add listeners', async () => {

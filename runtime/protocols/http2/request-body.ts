@@ -75,7 +75,7 @@ export class StreamBody implements BodySource {
 	feed(piece: Buffer): void {
 		this.received += piece.length;
 		if (this.#discarding || this.#failure) {
-			this.#feeder.bodyTaken(piece.length, true);
+			this.#feeder.bodyTaken(piece.length, false);
 			return;
 		}
 		const waiter = this.#settle();

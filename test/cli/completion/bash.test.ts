@@ -58,9 +58,9 @@ completion('every option of every command is offered, and what is between our ow
 });
 
 completion('values are offered where they are known', () => {
-	assert.is(offer('run', '--adapter', ''), '! configfile compatfile json');
-	assert.is(offer('run', '--adapter', '=', 'c'), '! configfile compatfile');
-	assert.is(offer('run', '--adapter', '='), '! configfile compatfile json');
+	assert.is(offer('run', '--adapter', ''), '! configfile compatfile caddyfile json');
+	assert.is(offer('run', '--adapter', '=', 'c'), '! configfile compatfile caddyfile');
+	assert.is(offer('run', '--adapter', '='), '! configfile compatfile caddyfile json');
 	assert.is(offer('stop', '--address', ''), '!');
 	assert.is(offer('completion', ''), '! bash zsh fish powershell elvish');
 	assert.is(offer('help', 'va'), '! validate');
