@@ -7,15 +7,13 @@ import { CommandFailure } from './command.ts';
 
 /** The command line before the command is known. */
 export interface Scanned {
-	/** The first word that is no option; undefined when there is none. */
+	/** The first word that is no option; `version` when that is asked for; undefined when there is none. */
 	readonly command: string | undefined;
 	/** Everything after the command. */
 	readonly rest: readonly string[];
 	readonly verbose: boolean;
 	/** `-h` or `--help` before the command. */
 	readonly help: boolean;
-	/** `-V` or `--version` before the command. */
-	readonly version: boolean;
 }
 
 /** Splits the words after the program's name at the command. Throws {@link CommandFailure} on an unknown global flag. */
@@ -33,8 +31,9 @@ export function scan(words: readonly string[]): Scanned {
 			throw new CommandFailure(`${quoted(word)} is not a global flag; options of a command stand after its name.`);
 		} else break;
 	}
-	const [command, ...rest] = inOneWord(words.slice(at));
-	return { command, rest: command === 'help' ? inOneWord(rest) : rest, verbose, help, version };
+	// Whoever asks for the version starts nothing, whatever else is on the line.
+	const [command, ...rest] = version && !help ? ['version'] : inOneWord(words.slice(at));
+	return { command, rest: command === 'help' ? inOneWord(rest) : rest, verbose, help };
 }
 
 /** The words, with a command that may be written as two in one: `storage export`. */

@@ -22,8 +22,7 @@ main(process.argv.slice(2)).then(
 /** Runs one command line and resolves to the exit status. */
 async function main(words: readonly string[]): Promise<number> {
 	const scanned = scan(words);
-	const name = scanned.command ?? (scanned.version ? 'version' : 'help');
-	const command = await findCommand(name).load();
+	const command = await findCommand(scanned.command ?? 'help').load();
 	const help = async () => (await findCommand('help').load()).run(helpFor(scanned.command));
 	// Before the words after the command are judged: help is asked for by those who do not know them.
 	if (scanned.help) return help();

@@ -3,11 +3,12 @@
  * `N passed, N failed` alone on the last line. A file that fails, hangs or runs no test counts as failed. What they start
  * is the single binary, built first; SVC_BIN names another, such as the checkout's cli/svc.
  *
- * Usage: node test/run.ts [--long] [part of a path …]; `--long` runs those under test/long/ and only them, and of these the
- * ones that measure times, under test/long/timed/, after the others and one by one.
+ * Usage: node test/run.ts [--long] [word …]. A word that is part of a test file's path selects that file; of several such
+ * words one is enough. All other words select cases: those whose names contain every one of them. `--long` runs the files
+ * under test/long/ and only them; those that measure times, under test/long/timed/, run last and one at a time.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 
@@ -62,13 +63,21 @@ function killGroup({ pid }: ChildProcess): void {
 	}
 }
 
-/** Runs one test file. */
-export function runFile(file: string, timeout: number = TIMEOUT): Promise<FileResult> {
+/**
+ * Runs one test file.
+ * @param words Of the cases, only those whose names contain all of these; there may be none.
+ */
+export function runFile(file: string, timeout: number = TIMEOUT, words: readonly string[] = []): Promise<FileResult> {
 	const started = performance.now();
 	return new Promise(resolve => {
-		const env = { ...COMPILED, ...process.env };
+		const env = { ...COMPILED, ...process.env, ...(words.length > 0 ? { SVC_TEST_WORDS: JSON.stringify(words) } : {}) };
+		const filter = words.length > 0 ? ['--import', path.join(import.meta.dirname, 'case-filter.ts')] : [];
 		// A group of its own: what it has started ends with it when it has to be killed.
-		const child = spawn(process.execPath, [file], { stdio: ['ignore', 'pipe', 'pipe'], env, detached: true });
+		const child = spawn(process.execPath, [...filter, file], {
+			stdio: ['ignore', 'pipe', 'pipe'],
+			env,
+			detached: true,
+		});
 		running.add(child);
 		let output = '';
 		let timedOut = false;
@@ -95,7 +104,7 @@ export function runFile(file: string, timeout: number = TIMEOUT): Promise<FileRe
 			} else if (status !== 0 && failed === 0) {
 				failed = 1;
 				output += `\n${file} ended with ${signal ?? `status ${status}`}.\n`;
-			} else if (total === 0) {
+			} else if (total === 0 && words.length === 0) {
 				failed = 1;
 				output += `\n${file} ran no test: is a suite's .run() missing?\n`;
 			}
@@ -124,13 +133,15 @@ export async function runFiles(
 	files: readonly string[],
 	root: string,
 	parallel: number,
+	words: readonly string[] = [],
 ): Promise<{ passed: number; failed: number }> {
 	const waiting = [...files];
 	let passed = 0;
 	let failed = 0;
 	const work = async (): Promise<void> => {
 		for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
-			const result = await runFile(file);
+			const result = await runFile(file, TIMEOUT, words);
+			if (result.passed + result.failed === 0) continue;
 			passed += result.passed;
 			failed += result.failed;
 			const name = path.relative(root, file);
@@ -142,6 +153,27 @@ export async function runFiles(
 	};
 	await Promise.all(Array.from({ length: parallel }, work));
 	return { passed, failed };
+}
+
+/** Divides the words of a command line into those that select files and those that select cases, and applies the first kind. */
+export function selectCases(
+	all: readonly string[],
+	root: string,
+	wanted: readonly string[],
+): { readonly files: readonly string[]; readonly words: readonly string[] } {
+	const inPath = (file: string, word: string): boolean => path.relative(root, file).includes(word);
+	const parts = wanted.filter(word => all.some(file => inPath(file, word)));
+	const words = wanted.filter(word => !parts.includes(word));
+	const files = all.filter(file => parts.length === 0 || parts.some(part => inPath(file, part)));
+	if (words.length === 0) return { files, words };
+	// A name may be put together from several pieces, and those of golden cases are names of folders.
+	const mayMatch = (file: string): boolean => {
+		const text = readFileSync(file, 'utf8');
+		const lower = text.toLowerCase();
+		return text.includes('golden.ts') || words.some(word => lower.includes(word.toLowerCase()));
+	};
+	const likely = files.filter(mayMatch);
+	return { files: likely.length > 0 ? likely : files, words };
 }
 
 /** Prints the closing line that CI reads, and sets the exit status. */
@@ -170,14 +202,12 @@ if (import.meta.main) {
 	const long = process.argv.includes('--long');
 	const wanted = process.argv.slice(2).filter(word => word !== '--long');
 	const all = long ? testFiles(path.join(root, 'long'), []) : testFiles(root, ['peers', 'long', 'bench']);
-	const files = all.filter(
-		file => wanted.length === 0 || wanted.some(part => path.relative(root, file).includes(part)),
-	);
+	const { files, words } = selectCases(all, root, wanted);
 	useBuiltBinary();
 	const timed = path.join(root, 'long', 'timed') + path.sep;
 	const isTimed = (file: string): boolean => file.startsWith(timed);
 	const untimed = files.filter(file => !isTimed(file));
-	const beside = await runFiles(untimed, root, Math.max(1, availableParallelism()));
-	const alone = await runFiles(files.filter(isTimed), root, 1);
+	const beside = await runFiles(untimed, root, Math.max(1, availableParallelism()), words);
+	const alone = await runFiles(files.filter(isTimed), root, 1, words);
 	closeRun(beside.passed + alone.passed, beside.failed + alone.failed);
 }

@@ -20,7 +20,7 @@ const ADMIN_MODULES: readonly Module[] = [
 export const listModules: Command = {
 	name: 'list-modules',
 	summary: 'List the modules of this build',
-	details: ['Every module of this build is a standard one, so that --skip-standard leaves none.'],
+	details: ['Every module of this build is a standard one, so --skip-standard prints nothing.'],
 	options: [
 		{ name: 'json', summary: 'Print a JSON array of objects with id, version and summary' },
 		{ name: 'versions', summary: 'Print the version behind each module' },
@@ -28,7 +28,8 @@ export const listModules: Command = {
 		{ name: 'skip-standard', short: 's', summary: 'Leave out the standard modules' },
 	],
 	async run({ flag }) {
-		const modules = flag('skip-standard') ? [] : await allModules();
+		if (flag('skip-standard')) return EXIT.ok;
+		const modules = await allModules();
 		const release = version();
 		if (flag('json')) {
 			print(

@@ -148,19 +148,21 @@ function compileErrors(place: SiteCompiler, routes: readonly ErrorRoute[]) {
 		response.status = 0;
 		response.body = null;
 		response.trailers = undefined;
+		const { answeredBy: failedBy } = x;
 		x.answeredBy = '';
 		for (const [field, value] of error.headers) response.headers.set(field, value);
 		let pending: void | Promise<void>;
+		const fail = (second: unknown): never => {
+			// When no error route has answered, whoever failed first counts as having answered, as without error routes.
+			if (x.answeredBy === '') x.answeredBy = failedBy;
+			throw errorOfErrorRoute(error, second);
+		};
 		try {
 			pending = first(x);
 		} catch (second) {
-			throw errorOfErrorRoute(error, second);
+			return fail(second);
 		}
-		if (pending instanceof Promise) {
-			return pending.catch(second => {
-				throw errorOfErrorRoute(error, second);
-			});
-		}
+		if (pending instanceof Promise) return pending.catch(fail);
 	};
 }
 

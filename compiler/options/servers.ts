@@ -25,7 +25,7 @@ export const servers: GlobalOption = {
 		'			read_body_idle 30s 500',
 		'			idle 2m',
 		'		}',
-		'		max_header_size 32KiB',
+		'		max_header_size 64KiB',
 		'		limits {',
 		'			connections_per_client 200',
 		'			requests 2000',

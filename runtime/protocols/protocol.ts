@@ -39,7 +39,7 @@ export interface Http2Counters {
 
 /** Bounds on everything a client controls. 0 turns a time-out off. */
 export interface ProtocolLimits {
-	/** Bytes of request line and fields: 16384. */
+	/** Bytes of request line and fields: 32768. */
 	readonly maxHeadSize: number;
 	/** Fields in a head: 100. */
 	readonly maxHeaderCount: number;

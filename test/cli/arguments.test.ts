@@ -74,8 +74,12 @@ parsing('mistakes are named', () => {
 
 parsing('global flags stand before the command', () => {
 	const scanned = scan(['-v', 'run', '-c', 'x']);
-	assert.equal(scanned, { command: 'run', rest: ['-c', 'x'], verbose: true, help: false, version: false });
-	assert.is(scan(['-V']).version, true);
+	assert.equal(scanned, { command: 'run', rest: ['-c', 'x'], verbose: true, help: false });
+	for (const words of [['-V'], ['-V', 'run'], ['--version', '-v', 'run', '-c', 'x']]) {
+		const { command, rest } = scan(words);
+		assert.equal([command, rest], ['version', []], words.join(' '));
+	}
+	assert.is(scan(['-h', '-V', 'run']).command, 'run', 'help comes first');
 	assert.throws(() => scan(['--nope', 'run']), /not a global flag/);
 });
 

@@ -45,6 +45,9 @@ peers.before(async () => {
 	handle /echo {
 		respond "{http.request.proto} {http.request.body}"
 	}
+	handle /early/* {
+		respond "early" {path.1}
+	}
 	handle /grpc* {
 		header Content-Type application/grpc
 		respond "{http.request.proto} {http.request.body}"
@@ -139,6 +142,24 @@ peers('curl reads and uploads, by prior knowledge and by ALPN', async () => {
 		// Answered before its end, which is no error.
 		const upload = [...words, '-o', '/dev/null', '-w', '%{http_code}', '-T', path.join(folder, 'small.bin')];
 		assert.is((await curl(...upload, `${url}/nothing`)).toString(), '404');
+	}
+});
+
+peers('curl has the answers that come before the end of its uploads', async () => {
+	const root = path.join(folder, 'store/pki/authorities/local/root.crt');
+	const bodies = [path.join(folder, 'small.bin'), path.join(folder, 'site/large.bin')];
+	for (const [url, words] of [
+		[`http://127.0.0.1:${plain}`, ['--http2-prior-knowledge']],
+		[`https://localhost:${secure}`, ['--http2', '--cacert', root]],
+		[`https://localhost:${secure}`, ['--http1.1', '--cacert', root]],
+	] as const) {
+		for (const status of ['200', '413']) {
+			// Version 7.88 lost answers in most of its tries.
+			for (let i = 0; i < 10; i++) {
+				const upload = ['-w', ' %{http_code}', '-T', bodies[i % 2]!, `${url}/early/${status}`];
+				assert.is((await curl(...words, ...upload)).toString(), `early ${status}`);
+			}
+		}
 	}
 });
 

@@ -2,11 +2,11 @@
  * `npm run test:peers`: tests against real peers from the distribution's packages, which are installed first when
  * missing. Prints `N passed, N failed` alone on the last line. Our side is the binary, as in test/run.ts.
  *
- * Usage: node test/peers/run.ts [part of a path …]
+ * Usage: node test/peers/run.ts [word …], with the words of test/run.ts
  */
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
-import { closeRun, runFiles, testFiles, useBuiltBinary } from '../run.ts';
+import { closeRun, runFiles, selectCases, testFiles, useBuiltBinary } from '../run.ts';
 
 /** Programs that the peer tests use, and the Debian packages that bring them. */
 const PEERS: { [program: string]: string } = {
@@ -54,10 +54,8 @@ if (missing.length > 0) {
 	}
 }
 
-const wanted = process.argv.slice(2);
-const files = testFiles(import.meta.dirname, []).filter(
-	file => wanted.length === 0 || wanted.some(part => path.relative(import.meta.dirname, file).includes(part)),
-);
+const all = testFiles(import.meta.dirname, []);
+const { files, words } = selectCases(all, import.meta.dirname, process.argv.slice(2));
 useBuiltBinary();
-const { passed, failed } = await runFiles(files, path.dirname(import.meta.dirname), 1);
+const { passed, failed } = await runFiles(files, path.dirname(import.meta.dirname), 1, words);
 closeRun(passed, failed);

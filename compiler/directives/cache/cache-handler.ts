@@ -142,6 +142,7 @@ function lookUp(
 	if (wishes.onlyIfCached) {
 		x.cacheStatus = 'miss';
 		cache.count('miss');
+		x.answered('cache', rules.step);
 		throw new HttpError(504, 'cache: there is no stored response, and the client takes no other');
 	}
 	const reason =

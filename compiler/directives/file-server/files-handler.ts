@@ -76,7 +76,7 @@ export function compileFiles(step: FilesStep, cx: CompileContext, next: Handler)
 	const { step: number } = cx;
 	return x => {
 		// Whether it answers or fails; what it passes on is another's.
-		x.decidedAt = x.stepBase + number;
+		x.answered('files', number);
 		return serveFile(server, x);
 	};
 }
@@ -266,7 +266,10 @@ function refuseOtherMethods(x: Exchange): void {
 }
 
 function missing(server: FileServer, x: Exchange): void | Promise<void> {
-	if (server.passThru) return server.next(x);
+	if (server.passThru) {
+		x.answeredBy = '';
+		return server.next(x);
+	}
 	throw new HttpError(404, 'file_server: there is no such file');
 }
 
@@ -333,7 +336,6 @@ function redirect(x: Exchange, withSlash: boolean): void {
 	x.response.status = 308;
 	x.response.headers.set('Location', `/${path}${withSlash && path !== '' ? '/' : ''}${query}`);
 	x.response.body = null;
-	x.answeredBy = 'files';
 }
 
 /** Fills the response; true when its body will close the file. `named` is the file that was asked for, which a sidecar stands in for. */
@@ -359,7 +361,6 @@ function answer(
 
 	const precondition = isPlain ? evaluatePreconditions(request.headers, validators, now) : 'proceed';
 	if (precondition === 'failed') {
-		x.answeredBy = 'files';
 		response.status = 412;
 		response.body = null;
 		return false;
@@ -394,7 +395,6 @@ function answer(
 		}
 	}
 
-	x.answeredBy = 'files';
 	x.fileFrom = file.from;
 	headers.add('Vary', 'Accept-Encoding');
 	if (own.etag !== undefined && !headers.has('etag')) headers.add('Etag', own.etag);

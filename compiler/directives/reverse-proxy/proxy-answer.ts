@@ -152,7 +152,6 @@ export function refuse(x: Exchange, facts: ProxyFacts, error: unknown): void {
 		x.response.body = null;
 		return;
 	}
-	x.answeredBy = '';
 	if (!(error instanceof UpstreamError)) throw error;
 	facts.failure = error.message;
 	// The client's own body was at fault: malformed, cut short, too large or too slow.

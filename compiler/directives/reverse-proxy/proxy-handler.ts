@@ -20,6 +20,7 @@ import { compileBalance } from '../../providers/balancers/index.ts';
 import { compileHeaderEdits, type HeaderEdits } from '../header-edits.ts';
 import { compileResponseRules, type ResponseRule } from '../responses/response-rules.ts';
 import { forwardedFields } from './forwarded-request.ts';
+import { answersLastForward, countForward, countsForwards } from './max-forwards.ts';
 import { type AnswerSettings, answer, refuse } from './proxy-answer.ts';
 import { type AttemptSettings, attempt, noUpstream } from './proxy-attempts.ts';
 import { ProxyFacts } from './proxy-facts.ts';
@@ -77,13 +78,14 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 		streamCloseDelay: step.stream_close_delay ?? 0,
 	};
 	const { step: number } = cx;
+	const counts = countsHere(step, settings);
 	const attempts = compileAttempts(step, settings, { pool, select, addresses, request: makeRequest }, cx);
 	if (attempts) {
 		return x => {
-			if (x.request.method === 'CONNECT') throw new HttpError(405, 'CONNECT is not proxied.');
+			x.answered('proxy', number);
+			if (x.request.method !== 'GET' && endsHere(x, counts)) return;
 			const facts = new ProxyFacts(undefined, maxRequests, performance.now());
 			x.proxied = facts;
-			x.answered('proxy', number);
 			return attempt(x, facts, attempts).then(
 				({ request, response }) => answer(x, facts, response, request.upgrade, answering),
 				error => refuse(x, facts, error),
@@ -91,19 +93,28 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 		};
 	}
 	return x => {
-		if (x.request.method === 'CONNECT') throw new HttpError(405, 'CONNECT is not proxied.');
+		x.answered('proxy', number);
+		if (x.request.method !== 'GET' && endsHere(x, counts)) return;
 		const resolved = addresses?.(x);
 		const upstream = select(x, undefined, resolved);
-		if (!upstream) {
-			x.decidedAt = x.stepBase + number;
-			throw noUpstream(resolved);
-		}
+		if (!upstream) throw noUpstream(resolved);
 		const facts = new ProxyFacts(upstream, maxRequests, performance.now());
 		x.proxied = facts;
 		const request = makeRequest(x, upstream, x.request.body);
-		x.answered('proxy', number);
 		return new SingleAttempt(x, facts, answering, request.upgrade).send(upstream, request);
 	};
+}
+
+/** A request of another method is another request, and a FastCGI application is part of this server. */
+function countsHere({ method }: ProxyStep, { transport }: UpstreamSettings): boolean {
+	return method === undefined && transport?.type !== 'fastcgi';
+}
+
+/** True for a request that is answered in place of being passed on. @throws HttpError for one that is never passed on */
+function endsHere(x: Exchange, counts: boolean): boolean {
+	const { method } = x.request;
+	if (method === 'CONNECT') throw new HttpError(405, 'CONNECT is not proxied.');
+	return counts && countsForwards(method) && answersLastForward(x);
 }
 
 /** How requests to upstreams are made of the client's. */
@@ -121,9 +132,11 @@ function compileRequest(
 	const edit = step.header_up && compileHeaderEdits(step.header_up, cx);
 	const method = step.method === undefined ? undefined : cx.template(step.method, 'empty');
 	const target = rewrite ? (x: Exchange) => rewrite(x, () => currentTarget(x)) : currentTarget;
+	const counts = countsHere(step, settings);
 	return (x, upstream, body) => {
 		const namesUpstream = overTls && upstream.port !== 0;
 		const { headers, upgrade } = forwardedFields(x, isTrusted(x), upstream.address, namesUpstream, forwarded);
+		if (counts && countsForwards(x.request.method)) countForward(headers);
 		if (edit) {
 			edit(x, headers);
 			makeSendable(headers);

@@ -11,7 +11,7 @@ export const maxHeaderSize: ServerOption = {
 	name: 'max_header_size',
 	usage: 'max_header_size <size>',
 	summary:
-		'Bytes of request line and fields, 16KiB if left out; more is answered 431, a request line alone of more 414.',
+		'Bytes of request line and fields, 32KiB if left out; more is answered 431, a request line alone of more 414.',
 	lower: (line, args, { server }, cx) => {
 		cx.noBlock(line);
 		const size = cx.count(line, args, 1, 1, maxHeaderSize.usage) ? cx.size(args[0]!) : undefined;
@@ -28,7 +28,7 @@ export const maxHeaderSize: ServerOption = {
 			type: 'integer',
 			minimum: SMALLEST_HEADER_SIZE,
 			maximum: LARGEST_HEADER_SIZE,
-			default: 16_384,
+			default: 32_768,
 			description: 'Most bytes of request line and fields.',
 		},
 	},

@@ -3,7 +3,7 @@ import type { ProtocolLimits } from '../protocol.ts';
 
 /** The bounds of a server whose configuration sets none. */
 export const DEFAULT_LIMITS: ProtocolLimits = {
-	maxHeadSize: 16_384,
+	maxHeadSize: 32_768,
 	maxHeaderCount: 100,
 	headTimeout: 60_000,
 	idleTimeout: 300_000,

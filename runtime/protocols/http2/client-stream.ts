@@ -189,17 +189,17 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		if (!call) return;
 		this.#clock.read();
 		if (reader.mistake !== undefined) {
-			this.#fail(new UpstreamError('response', reader.mistake));
+			this.#malformed(reader.mistake);
 			return;
 		}
 		const { status } = reader;
 		if (this.#answered) {
-			if (!ends || status !== 0) this.#fail(new UpstreamError('response', 'a second response head'));
+			if (!ends || status !== 0) this.#malformed('a second response head');
 			else this.#end(new HeaderList(reader.items));
 			return;
 		}
 		if (status === 0 || (status < 200 && ends) || status === 101) {
-			this.#fail(new UpstreamError('response', 'the response has no valid status'));
+			this.#malformed('the response has no valid status');
 		} else if (status >= 200) this.#answer(call, status, new HeaderList(reader.items), reader.length, ends);
 		else if (++this.#interim > MAX_INTERIM) {
 			this.#fail(new UpstreamError('response', 'too many interim responses'));
@@ -227,7 +227,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		}
 		this.#bodiless = method === 'HEAD' || status === 204 || status === 304;
 		if (ends && !this.#bodiless && length !== undefined && length > 0) {
-			this.#fail(new UpstreamError('response', 'the body is shorter than its Content-Length'));
+			this.#malformed('the body is shorter than its Content-Length');
 			return;
 		}
 		this.#answered = true;
@@ -250,7 +250,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		const size = end - start;
 		if (this.#call === undefined) return true;
 		if (!this.#answered) {
-			this.#fail(new UpstreamError('response', 'content came before the response head'));
+			this.#malformed('content came before the response head');
 			return true;
 		}
 		if (this.#tunnelBody) {
@@ -261,10 +261,11 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		}
 		const body = this.#body;
 		this.#received += size;
-		if (!body || (this.#length !== undefined && this.#received > this.#length)) {
-			if (size > 0 || !body) this.#fail(new UpstreamError('response', 'the body is longer than its Content-Length'));
-			if (size > 0 || !ends) return true;
-		} else if (size > 0) {
+		if (size > 0 && (!body || (this.#length !== undefined && this.#received > this.#length))) {
+			this.#malformed('the body is longer than its Content-Length');
+			return true;
+		}
+		if (body && size > 0) {
 			this.#paused = !body.push(this.#options.pieces.copy(bytes, start, end));
 			if (this.#paused) this.#withheld += whole;
 			else if (!ends) this.#release(whole, true);
@@ -323,7 +324,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		if (!call) return;
 		const body = this.#body;
 		if (body && this.#length !== undefined && this.#received < this.#length) {
-			this.#fail(new UpstreamError('response', 'the body is shorter than its Content-Length'));
+			this.#malformed('the body is shorter than its Content-Length');
 			return;
 		}
 		this.#finish();
@@ -335,6 +336,11 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		call.released();
 	}
 
+	/** The response is not one of HTTP/2: nothing of it is passed on (RFC 9113 §8.1.1). */
+	#malformed(message: string): void {
+		this.#fail(new UpstreamError('response', message), false, false, H2_ERROR.protocol);
+	}
+
 	#giveUp(message: string): void {
 		this.#fail(new UpstreamError('response', message), false, true);
 	}
@@ -342,13 +348,14 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	/**
 	 * @param closed True when the upstream knows already.
 	 * @param ours True when the upstream is not at fault.
+	 * @param code What the upstream is told.
 	 */
-	#fail(error: UpstreamError, closed = false, ours = false): void {
+	#fail(error: UpstreamError, closed = false, ours = false, code: number = H2_ERROR.cancel): void {
 		const call = this.#call;
 		if (!call) return;
 		const untouched = !this.#sourceStarted && !this.#answered;
 		this.#finish();
-		if (!closed) this.#session.writeReset(this, H2_ERROR.cancel);
+		if (!closed) this.#session.writeReset(this, code);
 		const { proven } = this.#session;
 		this.#session.streamEnded(this, false);
 		if (!this.#answered) {

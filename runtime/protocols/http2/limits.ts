@@ -37,6 +37,11 @@ export const MAX_UNREAD_CONTROL = 65_536;
 /** Streams that we reset and whose late frames are still let pass. */
 export const REMEMBERED_RESETS = 512;
 
+/** Milliseconds from the end of a response to the reset that ends its request, of which too much is still to come. */
+export const RESET_DELAY = 1000;
+/** Milliseconds that a success waits for the rest of a request that nobody reads, at most, and without a byte of it RESET_DELAY. */
+export const LONGEST_DRAIN = 10_000;
+
 /** Milliseconds between the two GOAWAY frames of a graceful end, at most (RFC 9113 §6.8). */
 export const GOAWAY_WAIT = 1000;
 

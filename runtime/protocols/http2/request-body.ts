@@ -75,7 +75,7 @@ export class StreamBody implements BodySource {
 	feed(piece: Buffer): void {
 		this.received += piece.length;
 		if (this.#discarding || this.#failure) {
-			this.#feeder.bodyTaken(piece.length, false);
+			this.#feeder.bodyTaken(piece.length, true);
 			return;
 		}
 		const waiter = this.#settle();

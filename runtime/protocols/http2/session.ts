@@ -26,6 +26,9 @@ import { SessionEnd } from './session-end.ts';
 import { Stream, type StreamSession } from './stream.ts';
 import type { StreamOutput } from './stream-output.ts';
 
+/** Bytes of a DATA frame that nobody wants below which it costs more than it brings. */
+const SMALL_DATA = 1024;
+
 /** A connection that began as another protocol's. */
 export interface TakenOver {
 	readonly input: SocketInput;
@@ -260,7 +263,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 				this.streamError(stream, H2_ERROR.protocol);
 				return;
 			}
-			if (stream.draining) this.spend('empty_frames', COST.late_data);
+			if (stream.draining && size < SMALL_DATA) this.spend('empty_frames', COST.late_data);
 			stream.data(ownedCopy(bytes, from, to));
 		} else if ((flags & FLAG.endStream) === 0) this.spend('empty_frames', COST.empty_frames);
 		if ((flags & FLAG.endStream) !== 0 && !stream.gone && !stream.endRemote(undefined)) {

@@ -15,7 +15,7 @@ import { Pace } from '../http1/pace.ts';
 import { SERVER_NAME } from '../http1/response-head.ts';
 import { H2_ERROR } from './frame-codes.ts';
 import type { Http2Engine } from './http2-engine.ts';
-import { MAX_STREAM_WINDOW, STREAM_WINDOW } from './limits.ts';
+import { LONGEST_DRAIN, MAX_STREAM_WINDOW, RESET_DELAY, STREAM_WINDOW } from './limits.ts';
 import { ReceiveWindow } from './receive-window.ts';
 import { type BodyFeeder, StreamBody } from './request-body.ts';
 import type { RequestFields } from './request-fields.ts';
@@ -63,6 +63,9 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 	#expectsContinue = false;
 	/** Bytes of a request that has been answered beyond which the client is told to stop. */
 	#drainEnd = 0;
+	#holdsBack = false;
+	/** When a response that is held back for the rest of its request goes out at the latest; 0 where none has been. */
+	#holdEnd = 0;
 	/** `:protocol` of an extended CONNECT, or '' for a plain one. */
 	#connect: string | undefined = undefined;
 	#tunnel: TunnelStream | undefined = undefined;
@@ -170,11 +173,15 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		const body = this.body!;
 		if (this.#localEnded && !this.#tunnel) {
 			body.feed(piece);
-			if (body.received > this.#drainEnd) this.#stop();
+			if (body.received > this.#drainEnd) this.#stopLater();
 			return;
 		}
 		body.feed(piece);
 		if (this.#exchange) this.#exchange.bytesReceived = body.received;
+		if (this.#holdsBack) {
+			this.#readDeadline = Math.min(this.#holdEnd, this.#session.engine.after(RESET_DELAY));
+			return;
+		}
 		this.#readPace?.go(this.#session.engine.now);
 		this.#readDeadline = Infinity;
 	}
@@ -218,6 +225,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 			body.end();
 		} else this.remoteOpen = false;
 		if (this.#localEnded) this.#session.streamEnded(this);
+		if (this.#holdsBack) this.#respond(this.#exchange!);
 		return true;
 	}
 
@@ -249,6 +257,10 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 			this.#readDeadline = Infinity;
 			if (this.#localEnded && !this.#tunnel) {
 				this.#stop();
+				return;
+			}
+			if (this.#holdsBack) {
+				this.#respond(this.#exchange!);
 				return;
 			}
 			this.#session.engine.host.refused('body_timeout');
@@ -294,6 +306,8 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 			status = refusesTunnel ? (this.#connect === '' ? 405 : 501) : 500;
 			response.status = status;
 		}
+		if (this.#holdEnd === 0 && this.remoteOpen && status < 300 && !isStream(body) && this.#hold()) return;
+		this.#holdsBack = false;
 		const length = bodyLength(body);
 		const bodiless = status === 204 || status === 304;
 		if (bodiless || x.received.method === 'HEAD') {
@@ -315,6 +329,22 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		else if (empty) this.bodyEnded(undefined, false);
 		else if (isStream(body)) this.output.sendSource(body, length);
 		else this.output.sendWhole(typeof body === 'string' ? Buffer.from(body, 'utf8') : body!);
+	}
+
+	/**
+	 * Lets the rest of a request come before its success is told: a client that has a whole response may read no more frames,
+	 * those that would let it send on among them (curl before version 8). One that sends nothing has its response soon; one
+	 * that has not said how much it sends may wait for it first.
+	 */
+	#hold(): boolean {
+		const body = this.body;
+		if (body?.length === undefined || (this.#expectsContinue && body.received === 0)) return false;
+		const { engine } = this.#session;
+		this.#holdsBack = true;
+		this.#holdEnd = engine.after(LONGEST_DRAIN);
+		this.#readDeadline = engine.after(RESET_DELAY);
+		body.cancel();
+		return true;
 	}
 
 	#openTunnel(x: Exchange): void {
@@ -402,21 +432,27 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 	}
 
 	/**
-	 * What the client still sends of its request is not wanted. A little of it is let come, because many clients take a reset
-	 * for a failure of the request, whatever its code (RFC 9113 §8.1).
+	 * What the client still sends of its request is not wanted. It is let come for a while all the same: many clients take a
+	 * reset for a failure of the request, whatever its code (RFC 9113 §8.1), and curl before version 8 forgets a response that
+	 * it has not read by then.
 	 */
 	#drain(): void {
 		const body = this.body;
-		const { engine } = this.#session;
-		const { maxDrain, bodyIdleTimeout } = engine.limits;
-		const outstanding = body === undefined ? 0 : (body.length ?? body.received) - body.received;
-		const unsent = this.#connect !== undefined || (this.#expectsContinue && body?.received === 0);
-		if (body === undefined || unsent || outstanding > maxDrain) {
+		if (body === undefined || this.#connect !== undefined) {
 			this.#stop();
 			return;
 		}
+		const { engine } = this.#session;
+		const { maxDrain, bodyIdleTimeout } = engine.limits;
+		const outstanding = (body.length ?? body.received) - body.received;
 		this.#drainEnd = body.received + maxDrain;
-		this.#readDeadline = engine.after(bodyIdleTimeout);
+		if ((this.#expectsContinue && body.received === 0) || outstanding > maxDrain) this.#stopLater();
+		else this.#readDeadline = engine.after(bodyIdleTimeout);
+	}
+
+	#stopLater(): void {
+		this.#drainEnd = Infinity;
+		this.#readDeadline = this.#session.engine.after(RESET_DELAY);
 	}
 
 	/** Tells the client to send no more; it is no error. */

@@ -4,6 +4,7 @@ import { connect } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { METRICS_TYPES, metricsFormat } from '../../../compiler/exchange/metrics-format.ts';
+import { temporaryFolder } from '../../harness.ts';
 import { eventually, respondingSite, withServer } from '../running-server.ts';
 
 /** Every family, with its labels where it has some. Renaming one breaks dashboards: it needs a note to users. */
@@ -119,6 +120,58 @@ scrape('has every family, and no other, with exactly these labels', async () => 
 			assert.is(found.toSorted().join(' '), FAMILIES[family]!.split(' ').toSorted().join(' '), name);
 		}
 	});
+});
+
+scrape('requests that a handler fails count under it, also when no error route covers the status', async () => {
+	const at = (path: string) => ({ when: { type: 'path', patterns: [path] } });
+	const dead = { to: ['127.0.0.1:1'] };
+	const [root, hash] = [temporaryFolder(), '$2b$04$dn9tFKKjjviJcZyNIh9.FegXvwX0ahZVruFNmM.efvz3DjFl884fW'];
+	const site = respondingSite('hello', {
+		steps: [
+			{ handler: 'proxy', ...at('/dead'), upstreams: dead },
+			{ handler: 'proxy', ...at('/retried'), upstreams: { ...dead, retries: 1 } },
+			{ handler: 'proxy', ...at('/none'), upstreams: { to: ['{http.request.header.X-Upstream}'] } },
+			{ handler: 'files', ...at('/file'), root },
+			{ handler: 'files', ...at('/passed-on'), root, pass_thru: true },
+			{ handler: 'cache', ...at('/cached') },
+			{ handler: 'basic_auth', ...at('/staff'), accounts: [{ user: 'bob', hash }] },
+		],
+	});
+	for (const errors of [[], [{ statuses: ['418'], pipeline: [{ handler: 'respond' }] }]]) {
+		const document = { settings: { metrics: {} }, sites: [{ ...site, errors }] };
+		await withServer(document, {}, async ({ runtime, get }) => {
+			for (const [path, status, field] of [
+				['/dead', 502],
+				['/retried', 502],
+				['/none', 502],
+				['/file', 404],
+				['/passed-on', 200],
+				['/cached', 504, { 'Cache-Control': 'only-if-cached' }],
+				['/staff', 401],
+			] as const) {
+				assert.is((await get(path, field)).status, status, path);
+			}
+			await eventually('counted', async () => /requests_total\{.*"basic_auth"\} 1/.test(await runtime.metrics()));
+			const counted = (await runtime.metrics()).matchAll(
+				/^std_http_(requests|request_errors)_total\{.*handler="(\w*)"\} (\d+)/gm,
+			);
+			assert.equal(
+				Object.fromEntries([...counted].map(([, family, handler, count]) => [`${family} ${handler}`, Number(count)])),
+				{
+					'requests proxy': 3,
+					'requests files': 1,
+					'requests cache': 1,
+					'requests basic_auth': 1,
+					'requests respond': 1,
+					'request_errors proxy': 3,
+					'request_errors files': 1,
+					'request_errors cache': 1,
+					'request_errors basic_auth': 1,
+					'request_errors respond': 0,
+				},
+			);
+		});
+	}
 });
 
 scrape('is OpenMetrics for who asks for that', async () => {

@@ -110,10 +110,10 @@ const REFUSED: readonly Row[] = [
 	],
 	['chunked in HTTP/1.0', `POST / HTTP/1.0\r\n${H}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`, 400],
 	['an expectation that nobody knows', `POST / HTTP/1.1\r\n${H}Expect: 200-ok\r\nContent-Length: 1\r\n\r\na`, 417],
-	['a request line without an end', `GET /${'a'.repeat(17_000)}`, 414],
-	['a target that is too long', `GET /${'a'.repeat(17_000)} HTTP/1.1\r\n${H}\r\n`, 414],
-	['a field that is too long', `GET / HTTP/1.1\r\n${H}X: ${'a'.repeat(17_000)}\r\n\r\n`, 431],
-	['a head without an end', `GET / HTTP/1.1\r\n${H}${'X: a\r\n'.repeat(3000)}`, 431],
+	['a request line without an end', `GET /${'a'.repeat(33_000)}`, 414],
+	['a target that is too long', `GET /${'a'.repeat(33_000)} HTTP/1.1\r\n${H}\r\n`, 414],
+	['a field that is too long', `GET / HTTP/1.1\r\n${H}X: ${'a'.repeat(33_000)}\r\n\r\n`, 431],
+	['a head without an end', `GET / HTTP/1.1\r\n${H}${'X: a\r\n'.repeat(6000)}`, 431],
 	['too many fields', `GET / HTTP/1.1\r\n${H}${'X: a\r\n'.repeat(100)}\r\n`, 431],
 ];
 
@@ -144,7 +144,7 @@ const BAD_CHUNKS: readonly (readonly [name: string, body: string])[] = [
 	['a folded trailer', '3\r\nabc\r\n0\r\nX: a\r\n b\r\n\r\n'],
 	['a length in a trailer', '3\r\nabc\r\n0\r\nContent-Length: 3\r\n\r\n'],
 	['a coding in a trailer', '3\r\nabc\r\n0\r\nTransfer-Encoding: chunked\r\n\r\n'],
-	['trailers that are too large', `3\r\nabc\r\n0\r\nX: ${'a'.repeat(17_000)}\r\n\r\n`],
+	['trailers that are too large', `3\r\nabc\r\n0\r\nX: ${'a'.repeat(33_000)}\r\n\r\n`],
 ];
 
 const refused = suite<{ server: WireServer }>('HTTP/1.1: refused requests');
@@ -265,6 +265,18 @@ for (const [name, request, read] of ACCEPTED) {
 		for (const text of [await send(server.port, request), await trickle(server.port, request)]) {
 			assert.is(statusOf(text), 200, text);
 			assert.is(text.slice(text.indexOf('\r\n\r\n') + 4), read);
+		}
+	});
+}
+
+for (const size of [17_000, 32_768]) {
+	accepted(`a head of ${size} bytes, in one piece and in several`, async ({ server }) => {
+		const line = 'GET / HTTP/1.1\r\n';
+		const rest = `${H}${C}X: \r\n\r\n`;
+		const head = `${line}X: ${'a'.repeat(size - line.length - rest.length)}\r\n${H}${C}\r\n`;
+		assert.is(head.length, size);
+		for (const pieces of [[head], [head.slice(0, 9000), head.slice(9000, 16_500), head.slice(16_500)]]) {
+			assert.is(statusOf(await send(server.port, ...pieces)), 200);
 		}
 	});
 }

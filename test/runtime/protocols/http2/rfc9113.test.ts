@@ -82,7 +82,7 @@ test('servers name their limits and no push in their first settings', async () =
 	const named = new Map<number, number>();
 	for (let at = 0; at < payload.length; at += 6) named.set(payload.readUInt16BE(at), payload.readUInt32BE(at + 2));
 	assert.is(named.get(3), 128);
-	assert.is(named.get(6), 16_384 + 3200);
+	assert.is(named.get(6), 32_768 + 3200);
 	assert.is(named.get(8), 1);
 	assert.is(named.get(9), 1);
 	client.socket.destroy();

@@ -5,6 +5,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { proxiedSite } from '../../../compiler/directives/reverse-proxy/proxied-site.ts';
 import { rawExchange } from '../../../harness.ts';
+import { eventually } from '../../running-server.ts';
 
 const test = suite('HTTP/2 to upstreams');
 
@@ -150,6 +151,23 @@ const MISTAKES: { readonly [name: string]: (stream: number) => readonly Buffer[]
 	'no status': stream => [frame(1, 5, stream, literal('x', 'y'))],
 	'two statuses': stream => [frame(1, 5, stream, Buffer.concat([OK, OK]))],
 	'status 101': stream => [frame(1, 5, stream, literal(':status', '101'))],
+	...Object.fromEntries(
+		[':method', ':scheme', ':authority', ':path', ':protocol', ':unknown'].flatMap(name => [
+			[`${name} after its status`, stream => [frame(1, 5, stream, Buffer.concat([OK, literal(name, 'GET')]))]],
+			[`${name} before its status`, stream => [frame(1, 5, stream, Buffer.concat([literal(name, 'GET'), OK]))]],
+			[
+				`${name} in an interim head`,
+				stream => [
+					frame(1, 4, stream, Buffer.concat([literal(':status', '103'), literal(name, 'GET')])),
+					frame(1, 5, stream, OK),
+				],
+			],
+		]),
+	),
+	// `:method: GET` and `:path: /`, from the static table.
+	':method of the static table': stream => [frame(1, 5, stream, Buffer.from([0x88, 0x82]))],
+	':path of the static table': stream => [frame(1, 5, stream, Buffer.from([0x88, 0x84]))],
+	'its status after a field': stream => [frame(1, 5, stream, Buffer.concat([literal('x-a', 'b'), OK]))],
 	'a field in upper case': stream => [frame(1, 5, stream, Buffer.concat([OK, literal('X-A', 'b')]))],
 	'a field of connections': stream => [frame(1, 5, stream, Buffer.concat([OK, literal('connection', 'close')]))],
 	'a value with a line end': stream => [frame(1, 5, stream, Buffer.concat([OK, literal('a', 'b\r\nc: d')]))],
@@ -182,6 +200,50 @@ for (const [name, frames] of Object.entries(MISTAKES)) {
 	});
 }
 
+test('an upstream whose answer is malformed is told so, on its stream', async () => {
+	const codes: number[] = [];
+	const malformed: ((stream: number) => Buffer)[] = [
+		stream => frame(1, 4, stream, Buffer.concat([OK, literal(':path', '/')])),
+		stream => frame(1, 4, stream, literal('x', 'y')),
+		stream => frame(0, 0, stream, 'content before the head'),
+		stream => Buffer.concat([frame(1, 4, stream, OK), frame(1, 5, stream, literal(':method', 'GET'))]),
+	];
+	let connections = 0;
+	const url = await upstream(({ type, stream, payload }, socket, connection) => {
+		connections = connection;
+		if (type === 3) codes.push(payload.readUInt32BE(0));
+		if (type === 1) socket.write(malformed[(stream - 1) / 2]!(stream));
+	});
+	for (const _ of malformed) assert.match(await get(url), /^(502 |broken$)/);
+	// PROTOCOL_ERROR (RFC 9113 §8.1.1); other streams of the connection are left alone.
+	await eventually('every stream was reset', () => codes.length === malformed.length);
+	assert.equal(codes, [1, 1, 1, 1]);
+	assert.is(connections, 1);
+});
+
+test('an answer without a body may end with an empty frame', async () => {
+	const resets: number[] = [];
+	let statuses = ['200', '204', '304'];
+	const url = await upstream(({ type, stream, payload }, socket) => {
+		if (type === 3) resets.push(payload.readUInt32BE(0));
+		if (type !== 1) return;
+		const [status] = statuses;
+		statuses = statuses.slice(1);
+		socket.write(frame(1, 4, stream, literal(':status', status ?? '200')));
+		socket.write(frame(0, 0, stream));
+		socket.write(frame(0, 1, stream));
+	});
+	for (const [method, status] of [
+		['HEAD', 200],
+		['GET', 204],
+		['GET', 304],
+		['GET', 200],
+	] as const) {
+		assert.is(await get(url, { method }), `${status} `);
+	}
+	assert.equal(resets, []);
+});
+
 test('a body that is not what its length said, or breaks off, does not look complete', async () => {
 	const length = literal('content-length', '5');
 	const endings: ((stream: number) => Buffer)[] = [
@@ -189,6 +251,10 @@ test('a body that is not what its length said, or breaks off, does not look comp
 		stream => frame(0, 1, stream, 'too long'),
 		stream => frame(3, 0, stream, numbers(0)),
 		stream => frame(1, 4, stream, OK),
+		// Pseudo-fields in trailers (RFC 9113 §8.1).
+		stream => Buffer.concat([frame(0, 0, stream, 'lo'), frame(1, 5, stream, OK)]),
+		stream => Buffer.concat([frame(0, 0, stream, 'lo'), frame(1, 5, stream, literal(':method', 'GET'))]),
+		stream => Buffer.concat([frame(0, 0, stream, 'lo'), frame(1, 5, stream, literal('connection', 'close'))]),
 	];
 	for (const ending of endings) {
 		const url = await upstream(({ type, stream }, socket) => {

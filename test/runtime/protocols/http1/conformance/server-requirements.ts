@@ -47,7 +47,7 @@ export const SERVER_REQUIREMENTS: readonly Requirement[] = [
 		statuses: [405],
 	}),
 	row('9112 §3', 'MUST', 'answer 414 to a target that is longer than what is read', {
-		send: `GET /${'a'.repeat(20_000)} HTTP/1.1\r\nHost: a\r\n\r\n`,
+		send: `GET /${'a'.repeat(40_000)} HTTP/1.1\r\nHost: a\r\n\r\n`,
 		statuses: [414],
 	}),
 	row('9110 §4.1', 'SHOULD', 'read request lines of at least 8000 octets', {

@@ -1,0 +1,135 @@
+/** Answers over HTTP/2 to requests whose bodies have not come whole, and which nobody reads. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Handler } from '../../../../compiler/exchange/handler.ts';
+import { FLAG, FRAME } from '../../../../runtime/protocols/http2/frame-codes.ts';
+import { type FrameClient, frame, POST, request, withClient } from './frames.ts';
+
+const test = suite('HTTP/2: early answers');
+
+/** Bytes of the requests here, which is more than is ever thrown away for the sake of a connection. */
+const LENGTH = 1_000_000;
+const UPLOAD = [...POST, ['content-length', String(LENGTH)]] as const;
+
+const answering =
+	(status: number): Handler =>
+	x => {
+		x.response.status = status;
+		x.response.body = 'early';
+	};
+
+const isHead = ({ type, stream }: { type: number; stream: number }) => type === FRAME.headers && stream === 1;
+
+function begin(client: FrameClient, fields: typeof POST = UPLOAD): void {
+	client.send(request(1, fields, FLAG.endHeaders));
+}
+
+/** Sends content as far as windows allow, from `sent` on; gives how much has been sent in all. */
+async function upload(client: FrameClient, sent: number, end: number): Promise<number> {
+	let at = sent;
+	while (at < end) {
+		const granted = (stream: number) =>
+			client.frames
+				.filter(({ type, stream: id }) => type === FRAME.windowUpdate && id === stream)
+				.reduce((sum, { payload }) => sum + payload.readUInt32BE(0), 65_535);
+		const room = Math.min(granted(0), granted(1)) - at;
+		if (room <= 0) {
+			const seen = client.frames.length;
+			await client.until(() => client.frames.length > seen);
+			continue;
+		}
+		const size = Math.min(room, 16_384, end - at);
+		at += size;
+		client.send(frame(FRAME.data, at === LENGTH ? FLAG.endStream : 0, 1, Buffer.alloc(size)));
+	}
+	return at;
+}
+
+test('a refusal goes out at once, and its reset only when the client has had time to read it', async () => {
+	await withClient(answering(413), async client => {
+		begin(client);
+		client.send(frame(FRAME.data, 0, 1, Buffer.alloc(1000)));
+		assert.is(await client.body(1), 'early');
+		// What a client sends before it has read the answer is let come.
+		await upload(client, 1000, 200_000);
+		await client.alive();
+		assert.not.ok(client.frames.some(({ type }) => type === FRAME.resetStream));
+		const answered = performance.now();
+		await client.until(({ type }) => type === FRAME.resetStream, 4000);
+		assert.is(await client.reset(1), 0);
+		assert.ok(performance.now() - answered > 500, 'not before the client can have read');
+		client.send(request(3, [...POST, ['content-length', '0']]));
+		assert.is(await client.status(3), '413');
+	});
+});
+
+test('a success goes out when the request has come, whose windows are raised all the time', async () => {
+	await withClient(answering(200), async (client, server) => {
+		begin(client);
+		await upload(client, 0, LENGTH - 1);
+		await client.alive();
+		assert.not.ok(client.frames.some(isHead));
+		await upload(client, LENGTH - 1, LENGTH);
+		assert.is(await client.status(1), '200');
+		assert.is(await client.body(1), 'early');
+		assert.is(server.exchanges[0]!.bytesReceived, LENGTH);
+		await client.alive();
+		assert.not.ok(client.frames.some(({ type }) => type === FRAME.resetStream));
+		assert.is(server.finished.length, 1);
+	});
+});
+
+test('a success waits no longer for a client that sends nothing', async () => {
+	await withClient(answering(200), async client => {
+		begin(client);
+		await upload(client, 0, 100_000);
+		assert.is(await client.status(1, 4000), '200');
+		await client.until(({ type }) => type === FRAME.resetStream, 4000);
+		assert.is(await client.reset(1), 0);
+	});
+});
+
+test('a client that has not said how much it sends has its success at once', async () => {
+	await withClient(answering(200), async client => {
+		begin(client, POST);
+		client.send(frame(FRAME.data, 0, 1, Buffer.alloc(1000)));
+		const asked = performance.now();
+		assert.is(await client.body(1), 'early');
+		assert.ok(performance.now() - asked < 500);
+	});
+});
+
+test('a client that waits to be asked for its content has its success at once', async () => {
+	await withClient(answering(200), async client => {
+		const asked = performance.now();
+		begin(client, [...UPLOAD, ['expect', '100-continue']]);
+		assert.is(await client.body(1), 'early');
+		assert.ok(performance.now() - asked < 500);
+	});
+});
+
+test('a client that leaves, or lies about its length, ends what was held back for it', async () => {
+	await withClient(answering(200), async (client, server) => {
+		begin(client);
+		client.send(frame(FRAME.data, FLAG.endStream, 1, Buffer.alloc(1000)));
+		assert.is(await client.reset(1), 1);
+		client.send(request(3, UPLOAD, FLAG.endHeaders));
+		client.send(frame(FRAME.resetStream, 0, 3, Buffer.from([0, 0, 0, 8])));
+		await client.alive();
+		assert.is(server.finished.length, 2);
+		assert.not.ok(client.frames.some(({ type }) => type === FRAME.headers));
+	});
+});
+
+test('an upload that nobody wants is no flood', async () => {
+	await withClient(answering(200), async (client, server) => {
+		const length = 60_000_000;
+		begin(client, [...POST, ['content-length', String(length)]]);
+		await upload(client, 0, length);
+		client.send(frame(FRAME.data, FLAG.endStream, 1));
+		assert.is(await client.status(1, 5000), '200');
+		assert.equal(server.cut, []);
+	});
+});
+
+test.run();
