@@ -78,7 +78,7 @@ class Manager implements CertificateManager {
 	readonly #board: ChallengeBoard;
 	readonly #keeper: CertificateKeeper;
 	readonly #onDemand: OnDemandCertificates;
-	readonly #stapler: StatusStapler;
+	readonly #stapler: StatusStapler<ManagedCertificate>;
 	readonly #cleaner: StoreCleaner;
 	readonly #sharedChallenges: SharedChallenges;
 	readonly #issuers = new Map<string, Issuer>();
@@ -113,7 +113,11 @@ class Manager implements CertificateManager {
 			wake: () => this.#lookSoon(WAKE),
 		});
 		this.#onDemand = new OnDemandCertificates({ sink: surroundings.sink, log, now, keeper: this.#keeper });
-		this.#stapler = new StatusStapler({ log, now, store, publish: entry => this.#keeper.publish(entry) });
+		this.#stapler = new StatusStapler({
+			...{ log, now, store },
+			publish: entry => this.#keeper.publish(entry),
+			wake: () => this.#lookSoon(WAKE),
+		});
 		this.#sharedChallenges = new SharedChallenges(store);
 		this.#cleaner = new StoreCleaner({ log, now, store });
 	}
@@ -350,7 +354,7 @@ class Manager implements CertificateManager {
 				if (entry.adviseAt === 0 && served.entries.size > 100) entry.adviseAt = now + Math.random() * 3_600_000;
 				else void this.#keeper.advise(entry).then(() => this.#lookSoon(WAKE));
 			}
-			this.#stapler.look(entry);
+			next = Math.min(next, this.#stapler.look(entry) - now);
 		}
 		this.#onDemand.sweep();
 		this.#cleaner.look(new Set(served.entries.keys()));

@@ -25,16 +25,23 @@ export const MOST_EXPIRY_SERIES = 1000;
 export class LabelledCounter {
 	readonly #counts = new Map<string, { readonly labels: { readonly [name: string]: string }; value: number }>();
 
-	/** Counts one. */
-	count(labels: { readonly [name: string]: string }): void {
+	/** Counts one, or so many. */
+	count(labels: { readonly [name: string]: string }, by = 1): void {
 		const key = JSON.stringify(labels);
 		const known = this.#counts.get(key);
-		if (known) known.value++;
-		else this.#counts.set(key, { labels, value: 1 });
+		if (known) known.value += by;
+		else this.#counts.set(key, { labels, value: by });
 	}
 
 	/** The counts so far. */
 	samples(): CertificateSample[] {
 		return [...this.#counts.values()].map(({ labels, value }) => ({ labels, value }));
 	}
+}
+
+/** The sums of samples with the same labels. */
+export function addedUp(samples: readonly CertificateSample[]): CertificateSample[] {
+	const counter = new LabelledCounter();
+	for (const { labels, value } of samples) counter.count(labels, value);
+	return counter.samples();
 }

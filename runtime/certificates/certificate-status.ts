@@ -1,20 +1,20 @@
 /** One certificate's OCSP response: from the store while it is fresh, else from the responder. */
 import { X509Certificate } from 'node:crypto';
-import { keySegment, StoreError } from '../storage/store.ts';
+import { StoreError } from '../storage/store.ts';
 import type { LabelledCounter } from './certificate-metrics.ts';
-import type { CertificateRecord } from './certificate-records.ts';
-import type { ManagedCertificate } from './managed-certificate.ts';
 import { type CertificateStatus, readStatus, responderOf, StatusError, statusRequest } from './ocsp-message.ts';
-import { STATUSES, type StaplerSurroundings } from './status-stapler.ts';
+import { type StapledCertificate, type StaplerSurroundings, statusKey } from './status-stapler.ts';
 
 /** Milliseconds that a responder may take, and bytes of its answer at most. */
 const LIMIT = 15_000;
 const LARGEST_RESPONSE: number = 64 * 1024;
+/** Milliseconds before the second attempt where there is no response at all; each further one waits twice as long. */
+const RETRY = 60_000;
 
 /** Has an entry staple a fresh response. Rejects for bugs only; the entry keeps what it has while that can be believed. */
-export async function refreshStatus(
-	entry: ManagedCertificate,
-	around: StaplerSurroundings,
+export async function refreshStatus<Certificate extends StapledCertificate>(
+	entry: Certificate,
+	around: StaplerSurroundings<Certificate>,
 	fetched: LabelledCounter,
 ): Promise<void> {
 	const { record } = entry;
@@ -23,14 +23,16 @@ export async function refreshStatus(
 	const responder = leaf && responderOf(leaf);
 	if (!leaf || !issuer || responder === undefined) {
 		entry.statusAt = Number.POSITIVE_INFINITY;
+		if (leaf && responder !== undefined) {
+			const cause = 'The certificate of its issuer is not in the chain.';
+			around.log('warn', 'tls.ocsp', 'no OCSP response is to be had', { name: record.name, cause });
+		}
 		return;
 	}
 	const read = (response: Uint8Array): CertificateStatus => readStatus(response, leaf, issuer, around.now());
-	const key = `${STATUSES}/${keySegment(record.name)}-${record.fingerprint.slice(0, 16)}`;
-	const stored = await around
-		.store()
-		.read(key)
-		.catch(() => undefined);
+	const key = statusKey(record);
+	const store = await around.store();
+	const stored = await store.read(key).catch(() => undefined);
 	const kept = stored && usable(stored, read);
 	if (stored && kept && around.now() < middle(kept)) {
 		take(entry, record, stored, kept, around);
@@ -41,48 +43,60 @@ export async function refreshStatus(
 		const status = read(response);
 		fetched.count({ result: status.status });
 		if (status.status === 'revoked') {
-			around.log('error', 'tls.ocsp', 'the issuer has revoked a certificate; another is ordered', {
-				name: record.name,
-			});
-			if (entry.record === record) entry.renewAt = 0;
+			const next = entry.record === record ? entry.revoked() : 'it is not served any more';
+			around.log('error', 'tls.ocsp', `the issuer has revoked a certificate; ${next}`, { name: record.name });
 			return;
 		}
 		if (status.status === 'unknown') throw new StatusError('The responder does not know the certificate.');
-		await around.store().write(key, response);
+		await store.write(key, response).catch(error => {
+			if (!(error instanceof StoreError)) throw error;
+			const fields = { name: record.name, cause: error.message };
+			around.log('warn', 'tls.ocsp', 'an OCSP response is not kept in the store', fields);
+		});
 		take(entry, record, response, status, around);
 	} catch (error) {
+		if (!(error instanceof StatusError)) throw error;
 		fetched.count({ result: 'failed' });
-		if (!(error instanceof StatusError) && !(error instanceof StoreError)) throw error;
 		const cause = error.message;
 		around.log('warn', 'tls.ocsp', 'no OCSP response is to be had', { name: record.name, cause });
 		// A response past the middle of its life is still one.
 		if (stored && kept) take(entry, record, stored, { ...kept, thisUpdate: around.now() }, around);
-		else drop(entry, record, around);
+		else if (drop(entry, record, around)) {
+			const wait = RETRY * 2 ** Math.min(entry.statusFailures++, 10);
+			entry.statusAt = Math.min(entry.statusAt, around.now() + wait);
+		}
 	}
 }
 
 /** Gives the threads a response, and has the next one fetched when half of its life is over. */
-function take(
-	entry: ManagedCertificate,
-	record: CertificateRecord,
+function take<Certificate extends StapledCertificate>(
+	entry: Certificate,
+	record: StapledCertificate['record'],
 	response: Uint8Array,
 	status: CertificateStatus,
-	around: StaplerSurroundings,
+	around: StaplerSurroundings<Certificate>,
 ): void {
 	if (entry.record !== record || entry.gone) return;
+	entry.statusFailures = 0;
 	entry.statusAt = Math.max(Math.min(entry.statusAt, middle(status)), around.now() + 1000);
 	if (entry.ocsp && Buffer.from(entry.ocsp).equals(response)) return;
 	entry.ocsp = Uint8Array.from(response);
 	around.publish(entry);
 }
 
-/** A response that cannot be believed any more is worse than none: clients refuse it. */
-function drop(entry: ManagedCertificate, record: CertificateRecord, around: StaplerSurroundings): void {
-	if (!entry.ocsp || entry.record !== record) return;
+/** Takes away a response that cannot be believed any more: clients refuse it. Reports whether there is none now. */
+function drop<Certificate extends StapledCertificate>(
+	entry: Certificate,
+	record: NonNullable<StapledCertificate['record']>,
+	around: StaplerSurroundings<Certificate>,
+): boolean {
+	if (entry.record !== record) return false;
+	if (!entry.ocsp) return true;
 	const [leaf, issuer] = certificatesOf(record.chain);
-	if (leaf && issuer && usable(entry.ocsp, response => readStatus(response, leaf, issuer, around.now()))) return;
+	if (leaf && issuer && usable(entry.ocsp, response => readStatus(response, leaf, issuer, around.now()))) return false;
 	entry.ocsp = undefined;
 	around.publish(entry);
+	return true;
 }
 
 function usable(

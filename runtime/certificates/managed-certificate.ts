@@ -5,6 +5,7 @@ import { type KeyType, keyTypeOf } from './certificate-keys.ts';
 import type { CertificateRecord } from './certificate-records.ts';
 import type { Issuer } from './issuer.ts';
 import { RENEWAL_RATIO, renewalTime } from './renewal-times.ts';
+import type { StapledCertificate } from './status-stapler.ts';
 
 /** A policy with its issuers made. */
 export interface ReadyPolicy {
@@ -15,7 +16,7 @@ export interface ReadyPolicy {
 }
 
 /** A name that is looked after. */
-export class ManagedCertificate {
+export class ManagedCertificate implements StapledCertificate {
 	readonly name: string;
 	readonly policy: ReadyPolicy;
 	readonly keyType: KeyType;
@@ -36,6 +37,7 @@ export class ManagedCertificate {
 	/** When to ask the issuer for its advice, and the OCSP responder for the status. */
 	adviseAt = 0;
 	statusAt = 0;
+	statusFailures = 0;
 	/** Failures in a row, and when the first of them was. */
 	failures = 0;
 	failingSince = 0;
@@ -72,11 +74,17 @@ export class ManagedCertificate {
 		if (record.fingerprint !== this.record?.fingerprint) {
 			this.ocsp = undefined;
 			this.statusAt = 0;
+			this.statusFailures = 0;
 			this.adviseAt = 0;
 		}
 		this.record = record;
 		const ratio = this.policy.settings.renewal_window_ratio ?? processRatio ?? RENEWAL_RATIO;
 		this.renewAt = renewalTime(record, ratio, Math.random());
+	}
+
+	revoked(): string {
+		this.renewAt = 0;
+		return 'another is ordered';
 	}
 
 	/** Whether an order should begin now. */

@@ -7,8 +7,9 @@ import type {
 import type { Settings } from '../../compiler/document/document.ts';
 import type { IssuerSettings } from '../../compiler/tls/certificate-plan.ts';
 import type { PlannedCertificates } from '../../compiler/tls/plan-tls.ts';
-import { type CertificateReadings, MOST_EXPIRY_SERIES } from '../certificates/certificate-metrics.ts';
+import { addedUp, type CertificateReadings, MOST_EXPIRY_SERIES } from '../certificates/certificate-metrics.ts';
 import type { StoreSelection } from '../storage/open-store.ts';
+import type { Store } from '../storage/store.ts';
 import type { LogLevel } from '../threads/messages.ts';
 import type { TlsProvided, TlsWanted } from '../upstreams/transports/tls-provision.ts';
 import type {
@@ -82,6 +83,7 @@ export class TlsControl implements CertificateSink {
 		this.#files = new CertificateFiles({
 			publish: certificates => this.publish(certificates),
 			drop: ids => this.drop(ids),
+			store: () => this.#openStore(this.#storage),
 			log: (...entry) => around.log(...entry),
 		});
 	}
@@ -110,7 +112,8 @@ export class TlsControl implements CertificateSink {
 			labels: { subject, issuer: 'file' },
 			value: notAfter / 1000,
 		}));
-		return { ...managed, expiry: [...managed.expiry, ...files] };
+		const ocsp = addedUp([...managed.ocsp, ...this.#files.statuses]);
+		return { ...managed, ocsp, expiry: [...managed.expiry, ...files] };
 	}
 
 	/**
@@ -127,7 +130,8 @@ export class TlsControl implements CertificateSink {
 
 	/** Rejects with CertificateFileError, TrustError, or what the manager rejects with. */
 	async #prepare(planned: PlannedCertificates | undefined, settings: Settings): Promise<void> {
-		await this.#files.prepare(planned?.loaded ?? []);
+		this.#storage = settings.storage as StoreSelection | undefined;
+		await this.#files.prepare(planned?.loaded ?? [], settings);
 		const managed = planned?.managed;
 		const wanted = managed && managed.policies.length + managed.authorities.length > 0;
 		if (wanted || this.#managing) {
@@ -140,7 +144,6 @@ export class TlsControl implements CertificateSink {
 		// Too early rather than too late: the first client may come with the flip.
 		if (this.#nextOnDemand) this.#around.tell({ kind: 'on_demand', asked: true });
 		this.#nextSharing = managed?.policies.some(({ issuers }) => issuers.some(sharesChallenges)) ?? false;
-		this.#storage = settings.storage as StoreSelection | undefined;
 		const around = this.#trustSurroundings;
 		const trust = (planned?.client_auth ?? []).map(auth => clientTrust(auth, around));
 		this.#nextTrust = await Promise.all(trust);
@@ -153,11 +156,13 @@ export class TlsControl implements CertificateSink {
 		return {
 			workingDirectory: this.#around.workingDirectory,
 			manager: () => this.#startManager(),
-			store: async selection => {
-				const { openStore } = await import('../storage/open-store.ts');
-				return openStore(selection ?? this.#storage, this.#around);
-			},
+			store: selection => this.#openStore(selection ?? this.#storage),
 		};
+	}
+
+	async #openStore(selection: StoreSelection | undefined): Promise<Store> {
+		const { openStore } = await import('../storage/open-store.ts');
+		return openStore(selection, this.#around);
 	}
 
 	/** What TLS to upstreams needs and no file holds. Never rejects. */

@@ -1,5 +1,5 @@
 /** OpenSSL's OCSP responder as judge: it understands our requests, and we its answers, signed by the issuer or by a delegate. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -9,7 +9,8 @@ import * as assert from 'uvu/assert';
 import { keyPem, makePrivateKey } from '../../runtime/certificates/certificate-keys.ts';
 import { certificatePem, issueCertificate } from '../../runtime/certificates/issue-certificate.ts';
 import { readStatus, statusRequest } from '../../runtime/certificates/ocsp-message.ts';
-import { freePorts, temporaryFolder } from '../harness.ts';
+import { freePorts, serve, temporaryFolder } from '../harness.ts';
+import { MUST_STAPLE, responderExtension } from '../runtime/certificates/ocsp-responder.ts';
 
 const ocsp = suite('OpenSSL OCSP');
 const life = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 86_400_000) };
@@ -82,5 +83,54 @@ for (const signedBy of ['issuer', 'delegate', 'stranger'] as const) {
 		}
 	});
 }
+
+ocsp('a certificate from files that demands a status has it in the first handshake', async () => {
+	const folder = temporaryFolder();
+	const file = (name: string, text: string): string => {
+		writeFileSync(path.join(folder, name), text);
+		return path.join(folder, name);
+	};
+	const [ocspPort, port] = (await freePorts(2)) as [number, number];
+	const key = await makePrivateKey('p256');
+	const root = issueCertificate({ commonName: 'Issuer', authority: { pathLength: 0 }, key, ...life });
+	const leafKey = await makePrivateKey('p256');
+	const extensions = [responderExtension(`http://127.0.0.1:${ocspPort}/`), MUST_STAPLE];
+	const leaf = issueCertificate({
+		...{ names: ['localhost'], key: leafKey, signer: { certificate: root, key }, ...life },
+		extensions,
+	});
+	const { serialNumber } = new X509Certificate(leaf);
+	const ca = file('ca.pem', certificatePem(root));
+	const responder = spawn(
+		'openssl',
+		[
+			...['ocsp', '-port', String(ocspPort), '-ignore_err', '-ndays', '1', '-CA', ca, '-rsigner', ca],
+			...['-index', file('index.txt', `V\t301231235959Z\t\t${serialNumber}\tunknown\t/CN=x\n`)],
+			...['-rkey', file('ca.key', keyPem(key))],
+		],
+		{ stdio: ['ignore', 'ignore', 'pipe'] },
+	);
+	for await (const text of responder.stderr!) if (String(text).includes('waiting')) break;
+	file('leaf.pem', certificatePem(leaf) + certificatePem(root));
+	file('leaf.key', keyPem(leafKey));
+	const sites = `https://localhost:${port} {\n\tbind 127.0.0.1\n\ttls leaf.pem leaf.key\n\trespond ok\n}\n`;
+	file('Compatfile', `{\n\tadmin off\n\tauto_https off\n\tstorage file_system ${folder}/store\n}\n${sites}`);
+	const server = await serve(['Compatfile'], port, { cwd: folder });
+	try {
+		for (const version of ['-tls1_2', '-tls1_3']) {
+			const { stdout } = spawnSync(
+				'openssl',
+				['s_client', '-connect', `127.0.0.1:${port}`, '-servername', 'localhost', '-status', '-CAfile', ca, version],
+				{ input: '', encoding: 'utf8' },
+			);
+			assert.match(stdout, /OCSP Response Status: successful/, version);
+			assert.match(stdout, /Cert Status: good/, version);
+			assert.match(stdout, /Verify return code: 0 \(ok\)/, version);
+		}
+	} finally {
+		responder.kill('SIGKILL');
+		await server.stop();
+	}
+});
 
 ocsp.run();

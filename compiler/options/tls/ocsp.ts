@@ -18,7 +18,8 @@ export const ocspStapling: GlobalOption = valueOption({
 	id: 'ocsp_stapling',
 	usage: 'ocsp_stapling off',
 	summary: 'Turns the stapling of OCSP answers off.',
-	documentation: 'It is on where a certificate names a responder.\n\n```\n{\n\tocsp_stapling off\n}\n```',
+	documentation:
+		'It is on for every certificate, managed or from a file, that names a responder and has the certificate of its issuer in its chain.\n\n```\n{\n\tocsp_stapling off\n}\n```',
 	schema: { type: 'boolean' },
 	read: (word, cx) => {
 		if (word.text === 'off') return false;

@@ -9,6 +9,7 @@ import path from 'node:path';
 import { certificateId } from '../../../runtime/certificates/acme/renewal-information.ts';
 import { keyPem, makePrivateKey } from '../../../runtime/certificates/certificate-keys.ts';
 import { certificatePem, issueCertificate } from '../../../runtime/certificates/issue-certificate.ts';
+import { responderExtension } from './ocsp-responder.ts';
 
 const DAY = 86_400_000;
 
@@ -363,12 +364,4 @@ function elements(content: Buffer): Buffer[] {
 		at += whole.length;
 	}
 	return found;
-}
-
-/** Authority information access with one OCSP responder (RFC 5280 §4.2.2.1). */
-function responderExtension(url: string): { oid: string; critical: boolean; value: Buffer } {
-	const wrap = (tag: number, content: Buffer): Buffer => Buffer.concat([Buffer.of(tag, content.length), content]);
-	const method = Buffer.from('06082b06010505073001', 'hex');
-	const description = wrap(0x30, Buffer.concat([method, wrap(0x86, Buffer.from(url))]));
-	return { oid: '1.3.6.1.5.5.7.1.1', critical: false, value: wrap(0x30, description) };
 }

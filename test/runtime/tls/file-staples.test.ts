@@ -1,0 +1,161 @@
+/** OCSP responses of certificates from files: stapled by every thread, from the first handshake where clients demand it. */
+import { once } from 'node:events';
+import { utimesSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { connect, type SecureVersion } from 'node:tls';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Document, Site } from '../../../compiler/document/document.ts';
+import { keyPem, makePrivateKey } from '../../../runtime/certificates/certificate-keys.ts';
+import { certificatePem, issueCertificate, type Signer } from '../../../runtime/certificates/issue-certificate.ts';
+import { freePorts, temporaryFolder } from '../../harness.ts';
+import { MUST_STAPLE, ocspResponder, type Responder, responderExtension } from '../certificates/ocsp-responder.ts';
+import { eventually, json, type TestServer, withServer } from '../running-server.ts';
+
+const life = { notBefore: new Date(Date.now() - 3_600_000), notAfter: new Date(Date.now() + 86_400_000) };
+const key = await makePrivateKey('p256');
+const root = issueCertificate({ commonName: 'Root', authority: { pathLength: 0 }, key, ...life });
+const signer: Signer = { certificate: root, key };
+const [port, httpPort] = (await freePorts(2)) as [number, number];
+
+let folder: string;
+let responder: Responder;
+
+/** Writes a pair for a.test that names the responder. */
+async function keep(name: string, mustStaple = false, chain = [root]): Promise<{ certificate: string; key: string }> {
+	const own = await makePrivateKey('p256');
+	const extensions = [responderExtension(responder.url), ...(mustStaple ? [MUST_STAPLE] : [])];
+	const leaf = issueCertificate({ names: ['a.test'], key: own, signer, ...life, extensions });
+	const files = { certificate: path.join(folder, `${name}.pem`), key: path.join(folder, `${name}.key`) };
+	writeFileSync(files.key, keyPem(own), { mode: 0o600 });
+	writeFileSync(files.certificate, [leaf, ...chain].map(certificatePem).join(''));
+	return files;
+}
+
+function document(files: { certificate: string; key: string }, settings: object = {}): Document {
+	const site: Site = {
+		addresses: [`https://a.test:${port}`],
+		bind: ['127.0.0.1'],
+		tls: { certificates: [files] },
+		pipeline: [{ handler: 'respond', body: 'ok' }],
+	};
+	const storage = { store: 'file_system', root: path.join(folder, 'store') };
+	const all = { http_port: httpPort, https_port: port, auto_https: ['off'], metrics: {}, storage, ...settings };
+	return { settings: all, sites: [site] };
+}
+
+/** Bytes of the response that a handshake staples; none when it staples nothing. */
+async function stapled(version: SecureVersion = 'TLSv1.3'): Promise<number> {
+	const socket = connect({
+		...{ host: '127.0.0.1', port, servername: 'a.test', rejectUnauthorized: false, requestOCSP: true },
+		maxVersion: version,
+	});
+	const response = once(socket, 'OCSPResponse');
+	await once(socket, 'secureConnect');
+	const [bytes] = (await response) as [Buffer | null];
+	socket.destroy();
+	return bytes?.length ?? 0;
+}
+
+const serving = (
+	files: { certificate: string; key: string },
+	test: (server: TestServer) => Promise<void>,
+	settings = {},
+) => withServer(document(files, settings), { threads: 1 }, test);
+
+const staples = suite('stapled responses of certificate files');
+staples.before.each(async () => {
+	folder = temporaryFolder();
+	responder = await ocspResponder(signer);
+});
+staples.after.each(() => responder.close());
+
+staples('a certificate that demands one has it in the first handshake, in TLS 1.2 and 1.3', async () => {
+	await serving(await keep('demanding', true), async ({ runtime }) => {
+		assert.ok((await stapled('TLSv1.2')) > 0);
+		assert.ok((await stapled('TLSv1.3')) > 0);
+		assert.is(responder.requests, 1);
+		assert.match(await runtime.metrics(), /^svc_tls_ocsp_responses_total\{result="good"\} 1$/m);
+	});
+});
+
+staples('another certificate is served at once, and with a response when there is one', async () => {
+	let answer = (): void => {};
+	responder.ready = new Promise(resolve => {
+		answer = resolve;
+	});
+	await serving(await keep('plain'), async () => {
+		await eventually('asked', () => responder.requests === 1);
+		assert.is(await stapled(), 0);
+		answer();
+		await eventually('stapled', async () => (await stapled()) > 0);
+	});
+});
+
+staples('the next process finds it in the store, even when the responder is down', async () => {
+	const files = await keep('stored', true);
+	await serving(files, async () => assert.ok((await stapled()) > 0));
+	responder.status = 'error';
+	await serving(files, async () => assert.ok((await stapled()) > 0));
+	assert.is(responder.requests, 1);
+});
+
+staples('a new certificate in the files gets a response of its own; the same one keeps what it has', async () => {
+	const files = await keep('changing', true);
+	await serving(files, async ({ log }) => {
+		assert.ok((await stapled()) > 0);
+		responder.status = 'error';
+		utimesSync(files.certificate, new Date(), new Date());
+		await eventually('read again', () => log.text().includes('was read again'));
+		assert.ok((await stapled()) > 0);
+		assert.is(responder.requests, 1);
+		responder.status = 'good';
+		await keep('changing', true);
+		await eventually('asked for the new one', () => responder.requests === 2);
+		await eventually('stapled', async () => (await stapled()) > 0);
+	});
+});
+
+for (const how of ['revoked', 'wrong-key', 'stale', 'error'] as const) {
+	staples(`a response that is ${how} is not stapled, and serving goes on`, async () => {
+		responder.status = how;
+		await serving(await keep('bad', true), async ({ log }) => {
+			await eventually('told', () => log.entries.some(({ logger }) => logger === 'tls.ocsp'));
+			assert.is(await stapled(), 0);
+			if (how === 'revoked') assert.match(log.text(), 'its files must be replaced');
+		});
+	});
+}
+
+staples('without the certificate of the issuer nothing can be asked, which is said', async () => {
+	await serving(await keep('alone', true, []), async ({ log }) => {
+		await eventually('told', () => log.text().includes('of its issuer is not in the chain'));
+		assert.is(await stapled(), 0);
+		assert.is(responder.requests, 0);
+	});
+});
+
+staples('stapling can be switched off and on by a load', async () => {
+	const files = await keep('switched', true);
+	await serving(files, async ({ runtime }) => {
+		assert.ok((await stapled()) > 0);
+		const load = async (settings: object) =>
+			assert.is((await runtime.load(json(document(files, settings)))).result, 'applied');
+		await load({ ocsp_stapling: false });
+		assert.is(await stapled(), 0);
+		await load({});
+		await eventually('stapled again', async () => (await stapled()) > 0);
+	});
+	const off = await keep('off', true);
+	const before = responder.requests;
+	await serving(
+		off,
+		async () => {
+			assert.is(await stapled(), 0);
+			assert.is(responder.requests, before);
+		},
+		{ ocsp_stapling: false },
+	);
+});
+
+staples.run();
