@@ -55,6 +55,11 @@ export function secretsOfUrl(text: string): TextPart[] {
 	return parts.sort((a, b) => a.start - b.start);
 }
 
+/** A text, which may be a message about a URL, with the credentials in it hidden. */
+export function withoutUrlSecrets(text: string): string {
+	return hideParts(text, secretsOfUrl(text));
+}
+
 /** What services put before the tokens that they give out. */
 const TOKEN_PREFIX = /^(?:gh[opsur]_|github_pat_|glpat-|sk-|xox[abeprs]-|AKIA|ASIA|dop_v1_|hf_|npm_|pypi-|shpat_|SG\.)/;
 const JWT = /^eyJ[\w-]+\.[\w-]+\.[\w-]*$/;

@@ -7,7 +7,7 @@ import { didYouMean } from '../lower/did-you-mean.ts';
 import type { Document, Site } from './document.ts';
 import { type QuickCheck, QuickChecks } from './quick-check.ts';
 import { documentSchema } from './schema.ts';
-import { hideParts, secretsOfUrl } from './secret-parts.ts';
+import { withoutUrlSecrets } from './secret-parts.ts';
 import { withIds } from './with-ids.ts';
 
 /** Names that a hint lists whole, at most. */
@@ -307,7 +307,7 @@ export function escapePointer(segment: string): string {
 function quoteOf({ data, parentSchema }: ErrorObject): string {
 	const mark = parentSchema?.secret;
 	if (mark === undefined) return quote(data);
-	if (mark === 'url' && typeof data === 'string') return quote(hideParts(data, secretsOfUrl(data)));
+	if (mark === 'url' && typeof data === 'string') return quote(withoutUrlSecrets(data));
 	return PARTLY_SECRET.has(mark) && typeof data !== 'string' ? quote(data) : 'This secret';
 }
 

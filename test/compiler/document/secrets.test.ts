@@ -3,6 +3,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Diagnostic } from '../../../compiler/diagnostics/diagnostic.ts';
 import { isSecretHeader, isSecretVariable } from '../../../compiler/document/secret-names.ts';
+import { withoutUrlSecrets } from '../../../compiler/document/secret-parts.ts';
 import { redact, refuseRedacted, restoreSecrets } from '../../../compiler/document/secrets.ts';
 
 const DOCUMENT = {
@@ -239,6 +240,15 @@ secrets('credentials in URLs are hidden, wherever one stands', () => {
 		assert.is(JSON.stringify(redact(document)), json.split(url).join(shown), url);
 		assert.equal(restoreSecrets(redact(document), document, []), document);
 	}
+});
+
+secrets('a message about a URL does not tell its credentials', () => {
+	const message =
+		'`https://ann:b@a.test/x` failed: a URL that includes credentials: https://ann:b@a.test/x?token=c&d=e.';
+	assert.is(
+		withoutUrlSecrets(message),
+		'`https://ann:[redacted]@a.test/x` failed: a URL that includes credentials: https://ann:[redacted]@a.test/x?token=[redacted]&d=e.',
+	);
 });
 
 secrets('arguments of a command that look like credentials are hidden', () => {
