@@ -44,7 +44,10 @@ export const ADMIN_ERRORS = {
 		description:
 			'It is purged from memory, but the disk of a cache could not be told: it may come back after a restart.',
 	},
-	not_ready: { status: 503, description: 'Not every listener is bound, or a stop has begun.' },
+	not_ready: {
+		status: 503,
+		description: 'Not every listener is bound, a thread does not answer, or a stop has begun.',
+	},
 	internal: { status: 500, description: 'A defect of the server.' },
 } as const;
 

@@ -2,7 +2,8 @@
  * `GET /live` and `GET /ready`: for process managers and load balancers.
  *
  * - `GET /live` → 200 `{"live":true}` while the process runs, draining included.
- * - `GET /ready` → 200 `{"ready":true}` once every listener is bound, until a stop begins; else 503, code `not_ready`.
+ * - `GET /ready` → 200 `{"ready":true}` once every listener is bound, until a stop begins, and while every worker thread
+ *   answers; otherwise 503, code `not_ready`, whose message names threads that do not answer.
  */
 import { type AdminEndpoint, type AnswerSchema, answerJson } from './endpoint.ts';
 import { AdminError } from './errors.ts';
@@ -29,11 +30,12 @@ export const ready: AdminEndpoint = {
 	path: '/ready',
 	methods: {
 		GET: {
-			summary: 'Tells whether every listener is bound and no stop has begun.',
+			summary: 'Tells whether every listener is bound, every thread answers and no stop has begun.',
 			answer: { description: 'It is ready.', type: 'application/json', schema: flag('ready') },
 			errors: ['not_ready'],
 			run: (x, { runtime }) => {
-				if (!runtime.ready) throw new AdminError(503, 'not_ready', 'The server is not ready for requests.');
+				const { ready, unready = 'The server is not ready for requests.' } = runtime;
+				if (!ready) throw new AdminError(503, 'not_ready', unready);
 				answerJson(x, 200, '{"ready":true}');
 			},
 		},

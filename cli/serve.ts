@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import { AdminBindError } from '../admin/bind.ts';
 import { type AdminServer, probeAdmin, startAdmin } from '../admin/server.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
+import { exitWithoutThreads } from '../runtime/exit-without-threads.ts';
 import { takePassedSockets } from '../runtime/listeners/passed-sockets.ts';
 import { type Runtime, StartError, startRuntime } from '../runtime/runtime.ts';
 import { Autosave, stateFolder } from './autosave.ts';
@@ -82,6 +83,7 @@ class ServerProcess {
 		const status = await Promise.race([this.#ended, started.then(() => this.#ended)]);
 		this.#watch?.close();
 		// Whatever connection or thread is still there must not keep a stopped server alive.
+		if ((await this.#runtime?.threadsEnded) === false) exitWithoutThreads(status);
 		process.exit(status);
 	}
 

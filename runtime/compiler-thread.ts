@@ -28,6 +28,8 @@ import {
 import { lowerPriority } from './threads/lower-priority.ts';
 import type { CompilerAnswers, CompilerReply, CompilerRequest, Prepared, PrepareTerms } from './threads/messages.ts';
 import { restartReasons } from './threads/restart-reasons.ts';
+import { stopAnswering } from './threads/stop-answering.ts';
+import { ThreadActivity } from './threads/thread-activity.ts';
 
 /** What the thread starts with. */
 export interface CompilerStart {
@@ -39,6 +41,8 @@ export interface CompilerStart {
 	readonly running?: ArrayBuffer | undefined;
 	/** Names that the process has served over TLS before this thread began. */
 	readonly served?: readonly string[] | undefined;
+	/** Memory of its ThreadActivity. */
+	readonly activity: SharedArrayBuffer;
 }
 
 /** Nice value of the thread: requests come a little before compiling. At 5, ten thousand sites took seconds on full cores. */
@@ -50,8 +54,11 @@ const LONG_READING = 64 * 1024;
 /** Serves the main thread until it ends this thread. */
 export function runCompilerThread(port: MessagePort, start: CompilerStart): void {
 	lowerPriority(NICE);
+	const activity = new ThreadActivity(start.activity);
+	activity.beat();
 	const compilation = new Compilation(start);
 	port.on('message', (request: CompilerRequest) => {
+		activity.beat();
 		let reply: CompilerReply;
 		try {
 			reply = { id: request.id, answer: compilation.answer(request) };
@@ -117,6 +124,9 @@ class Compilation {
 			}
 			case 'read':
 				return this.#readOnce(request.path, request.object);
+			case 'stall':
+				stopAnswering(request.how);
+				return null;
 		}
 	}
 

@@ -126,8 +126,10 @@ export interface RuntimeControl {
 	readonly traffic: { readonly requests: number; readonly serverErrors: number };
 	/** Admin settings of the running document, the token included; undefined when there is no Admin API. */
 	readonly admin: AdminSettings | undefined;
-	/** True once every listener is bound, until a stop begins. */
+	/** True once every listener is bound, until a stop begins; false while a thread does not answer. */
 	readonly ready: boolean;
+	/** Why it is not ready, as a sentence. */
+	readonly unready?: string | undefined;
 	/** Number of the generation being served; 0 before the first. */
 	readonly generation: number;
 	/** Every upstream of the pools that are open. */

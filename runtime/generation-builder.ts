@@ -17,6 +17,7 @@ import {
 import type { LeaseHandle } from './leases.ts';
 import { stepTracer } from './step-tracer.ts';
 import type { GenerationDelta, LogEntry } from './threads/messages.ts';
+import type { ThreadActivity } from './threads/thread-activity.ts';
 
 /** Milliseconds of building after which requests get a turn. */
 const SLICE = 2;
@@ -81,17 +82,20 @@ export class GenerationBuild {
 	readonly #log: (entry: LogEntry) => void;
 	readonly #common = new SharedCode();
 	readonly #routePlaces: PlaceTable;
+	readonly #activity: ThreadActivity | undefined;
 	#sliceStart = performance.now();
 	#aborted = false;
 
-	/** `log` is told of the handlers that run, where `servers { trace }` asks for it. `routePlaces` are the thread's. */
+	/** `log` is told of the handlers that run, where `servers { trace }` asks for it. `routePlaces` and `activity` are the thread's. */
 	constructor(
 		source: LeaseSource,
 		facts: HostFacts,
 		log: (entry: LogEntry) => void = () => {},
 		routePlaces: PlaceTable = new PlaceTable(''),
+		activity?: ThreadActivity,
 	) {
 		this.#routePlaces = routePlaces;
+		this.#activity = activity;
 		this.#source = source;
 		this.#facts = facts;
 		this.#log = log;
@@ -109,6 +113,7 @@ export class GenerationBuild {
 		before: SharedParts,
 	): Promise<BuildResult> {
 		const base = generations.newest;
+		this.#activity?.enter('build');
 		try {
 			const shared = delta.shared === undefined ? before : (JSON.parse(delta.shared) as SharedParts);
 			const { sites, dropped } = await this.#sites(delta, base, shared);
@@ -119,6 +124,8 @@ export class GenerationBuild {
 		} catch (error) {
 			for (const unit of this.made) for (const lease of unit.leases) this.#source.release(lease);
 			throw error;
+		} finally {
+			this.#activity?.leave('build');
 		}
 	}
 
@@ -144,7 +151,9 @@ export class GenerationBuild {
 			}
 		}
 		while (waiting.length > 0) {
+			this.#activity?.leave('build');
 			await this.#source.memory();
+			this.#activity?.enter('build');
 			if (this.#aborted) throw new BuildAborted();
 			for (const entry of waiting.splice(0)) {
 				sites[entry.at] = this.#unit(entry.site, entry.at, shared);
@@ -213,7 +222,9 @@ export class GenerationBuild {
 	/** Lets requests run when the slice is over. */
 	async #breathe(): Promise<void> {
 		if (performance.now() - this.#sliceStart < SLICE) return;
+		this.#activity?.leave('build');
 		await new Promise(resolve => setImmediate(resolve));
+		this.#activity?.enter('build');
 		if (this.#aborted) throw new BuildAborted();
 		this.#sliceStart = performance.now();
 	}

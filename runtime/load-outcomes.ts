@@ -4,7 +4,7 @@ import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
 import type { LoadOutcome } from './control.ts';
 import { LogOutputError } from './logs/log-sinks.ts';
 import type { LogEntry } from './threads/messages.ts';
-import { BuildRefused, WorkerLost } from './threads/worker-pool.ts';
+import { BuildRefused, NoThreadAnswers, WorkerLost } from './threads/worker-pool-host.ts';
 import { TlsRefused } from './tls/tls-control.ts';
 
 /** The outcome of a load that came too late. */
@@ -28,8 +28,12 @@ export function refusal(
 	return { result: 'refused', diagnostics: [report, ...diagnostics] };
 }
 
-/** Returns the outcome of a load that ended in an error before it was applied. Throws an error that is a defect. */
+/**
+ * Returns the outcome of a load that ended in an error before it was applied. Throws NoThreadAnswers, after which it is to be
+ * tried again, and an error that is a defect.
+ */
 export function outcomeOfError(error: unknown, diagnostics: readonly DiagnosticReport[]): LoadOutcome {
+	if (error instanceof NoThreadAnswers) throw error;
 	if (error instanceof LogOutputError) return refusal('log/output', error.message, diagnostics);
 	if (error instanceof BuildRefused) return refusal(error.code, error.message, diagnostics, error.pointer);
 	if (error instanceof TlsRefused) return refusal(error.code, error.message, diagnostics);

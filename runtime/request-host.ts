@@ -16,6 +16,7 @@ import { http2Counters } from './metrics/http2-counters.ts';
 import { refusalSlot } from './metrics/refusals.ts';
 import type { Http2Counters, ProtocolHost, ProtocolLimits } from './protocols/protocol.ts';
 import type { LogEntry } from './threads/messages.ts';
+import type { ThreadActivity } from './threads/thread-activity.ts';
 import { answerChallenge, requireSameHost } from './tls/before-sites.ts';
 import type { ThreadTls } from './tls/thread-tls.ts';
 
@@ -24,6 +25,7 @@ export interface ThreadState {
 	readonly generations: Generations;
 	/** The fixed counters of the thread (see ROW). */
 	readonly row: Float64Array;
+	readonly activity: ThreadActivity;
 	readonly limits: ProtocolLimits;
 	readonly tls: ThreadTls;
 	draining: boolean;
@@ -72,6 +74,7 @@ export class RequestHost implements ProtocolHost {
 
 	handle(x: Exchange): void | Promise<void> {
 		const thread = this.#thread;
+		thread.activity.request(x);
 		const generation = thread.generations.current();
 		generation.exchanges++;
 		thread.row[ROW.inFlight]!++;

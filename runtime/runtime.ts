@@ -51,7 +51,9 @@ import {
 	type Prepared,
 	type WorkerStart,
 } from './threads/messages.ts';
-import { SHARED_PORTS, WorkerLost, WorkerPool } from './threads/worker-pool.ts';
+import type { Stall } from './threads/stop-answering.ts';
+import { SHARED_PORTS, WorkerPool } from './threads/worker-pool.ts';
+import { NoThreadAnswers, WorkerLost } from './threads/worker-pool-host.ts';
 import { TlsControl } from './tls/tls-control.ts';
 import { SpanExport } from './tracing/span-export.ts';
 import { PoolBoard, type UpstreamReport } from './upstreams/pool-board.ts';
@@ -102,6 +104,8 @@ export class Runtime implements RuntimeControl {
 	#ready = false;
 	#generation = 0;
 	#dropped = 0;
+	#passwordStalls = 0;
+	#threadsEnded: Promise<boolean> | undefined;
 	readonly #loads = new LoadRecord();
 	/** The end of the operations that must not overlap: loads, and giving new threads their state. */
 	#queue: Promise<unknown> = Promise.resolve();
@@ -123,10 +127,14 @@ export class Runtime implements RuntimeControl {
 			environment,
 			provideTls: wanted => this.#tls.provideUpstreams(wanted),
 		});
-		this.#compiler = new CompileService({ workingDirectory, environment, etagKey: randomBytes(32) }, reason =>
-			this.log('error', 'runtime', 'the compile thread died and is being replaced', { cause: reason }),
+		this.#compiler = new CompileService(
+			{ workingDirectory, environment, etagKey: randomBytes(32) },
+			(level, ...entry) => this.log(level, 'runtime', ...entry),
 		);
-		this.#passwords = PasswordQueue.onThreads(reason => this.log('error', 'http.authentication', reason));
+		this.#passwords = PasswordQueue.onThreads((reason, stalled) => {
+			if (stalled) this.#passwordStalls++;
+			this.log('error', 'http.authentication', reason);
+		});
 		this.#spans = new SpanExport(environment, (level, message, fields) => this.log(level, 'tracing', message, fields));
 		this.#tls = new TlsControl({
 			workingDirectory,
@@ -136,11 +144,16 @@ export class Runtime implements RuntimeControl {
 		});
 		this.#caches = new CacheBoard({ workingDirectory, log: (...entry) => this.log(...entry) });
 		this.#metrics = new RuntimeMetrics(this.#totals, {
-			ready: () => this.#ready,
+			ready: () => this.ready,
 			generation: () => this.#generation,
 			lastReload: () => this.#loads.lastReload,
 			rollbacks: () => this.#loads.rollbacks(this.#generation),
 			workerRestarts: () => this.#pool?.restarts ?? 0,
+			threadStalls: () => ({
+				worker: this.#pool?.stalls ?? 0,
+				compiler: this.#compiler.stalls,
+				passwords: this.#passwordStalls,
+			}),
 			accessLogDropped: () => this.#dropped,
 			upstreams: () => this.#pools.reports(),
 			upstreamsWaited: () => this.#pools.waiting,
@@ -152,7 +165,17 @@ export class Runtime implements RuntimeControl {
 	}
 
 	get ready(): boolean {
-		return this.#ready;
+		return this.unready === undefined;
+	}
+
+	get unready(): string | undefined {
+		if (!this.#ready) return 'The server is not ready for requests.';
+		const stalled = this.#pool?.unresponsive ?? [];
+		if (stalled.length > 0) {
+			const [threads, them] = stalled.length === 1 ? ['thread', 'it'] : ['threads', 'them'];
+			return `Worker ${threads} ${stalled.join(' and ')} did not answer; the server is replacing ${them}.`;
+		}
+		return this.#generation > 0 && this.#pool?.serves === false ? 'No worker thread is running.' : undefined;
 	}
 
 	get generation(): number {
@@ -269,12 +292,15 @@ export class Runtime implements RuntimeControl {
 		this.#ready = false;
 		this.#stopping ??= Promise.resolve();
 		this.#pools.close();
-		void this.#pool?.terminate();
-		void this.#compiler.end();
-		void this.#passwords.end();
+		void this.#endThreads();
 		void this.#tls.close();
 		this.#sockets.close();
 		this.#log.close();
+	}
+
+	/** Resolves once every thread has ended after a stop or kill; to false when one cannot be ended but with the process. */
+	get threadsEnded(): Promise<boolean> {
+		return this.#threadsEnded ?? Promise.resolve(true);
 	}
 
 	/** Ends a data-plane thread as a crash would, to see that it is replaced; for operators' tests. */
@@ -282,12 +308,12 @@ export class Runtime implements RuntimeControl {
 		await this.#pool?.kill(index);
 	}
 
-	/** Lets a data-plane thread throw outside any request, or get stuck; for operators' tests. */
-	crashWorker(index: number, how: 'crash' | 'stall' = 'crash'): void {
+	/** Lets a data-plane thread throw outside any request, or stop answering; for operators' tests. */
+	crashWorker(index: number, how: 'crash' | Stall = 'crash'): void {
 		this.#pool?.fail(index, how);
 	}
 
-	/** Resolves once every data-plane thread has shown that it is not stuck. */
+	/** Resolves once every data-plane thread has answered, or has been ended because it did not. */
 	async answering(): Promise<void> {
 		await this.#pool?.answering();
 	}
@@ -335,7 +361,7 @@ export class Runtime implements RuntimeControl {
 		this.#stopping ??= Promise.resolve();
 		this.#pools.close();
 		this.#sockets.close();
-		await Promise.all([this.#pool?.terminate(), this.#compiler.end(), this.#passwords.end(), this.#tls.close()]);
+		await Promise.all([this.#endThreads(), this.#tls.close()]);
 		this.#log.close();
 		await this.#sinks.flush(FLUSH_LIMIT);
 	}
@@ -399,7 +425,7 @@ export class Runtime implements RuntimeControl {
 	}
 
 	/** Applies what `prepare` makes of the compile thread's candidate. */
-	async #apply(prepare: () => Promise<Prepared | EditRefused>): Promise<LoadOutcome | EditRefused> {
+	async #apply(prepare: () => Promise<Prepared | EditRefused>, again = false): Promise<LoadOutcome | EditRefused> {
 		if (this.#stopping) return STOPPING;
 		try {
 			const prepared = await prepare();
@@ -411,6 +437,11 @@ export class Runtime implements RuntimeControl {
 			if (this.#stopping) return STOPPING;
 			return await this.#swap(prepared.facts, prepared.delta, prepared.diagnostics);
 		} catch (error) {
+			if (error instanceof NoThreadAnswers) {
+				if (again) return { result: 'failed', message: error.message };
+				for (const index of (await this.#pool?.started()) ?? []) await this.#bringUp(index);
+				return this.#apply(prepare, true);
+			}
 			if (error instanceof ListenError) return refusal('listen', error.message);
 			if (error instanceof CompilerFailure) {
 				this.log('error', 'runtime', 'compiling failed', { cause: error.detail ?? error.message });
@@ -420,7 +451,7 @@ export class Runtime implements RuntimeControl {
 		}
 	}
 
-	/** Two phases: every thread builds, then one store flips all of them. Rejects with ListenError. */
+	/** Two phases: every thread builds, then one store flips all of them. Rejects with ListenError and NoThreadAnswers. */
 	async #swap(
 		facts: DocumentFacts,
 		delta: GenerationDelta,
@@ -466,8 +497,9 @@ export class Runtime implements RuntimeControl {
 		try {
 			const { facts, delta } = await this.#compiler.ask('snapshot', {});
 			const listeners = await this.#sockets.bindable(facts.listeners);
-			await pool.bringUp(index, { generation: this.#generation, delta, listeners });
-			this.log('info', 'runtime', 'a worker thread was replaced', { thread: index });
+			if (await pool.bringUp(index, { generation: this.#generation, delta, listeners })) {
+				this.log('info', 'runtime', 'a worker thread was replaced', { thread: index });
+			}
 		} catch (error) {
 			if (this.#stopping) return;
 			const cause = error instanceof Error ? error.message : String(error);
@@ -483,14 +515,9 @@ export class Runtime implements RuntimeControl {
 		this.#pools.close();
 		// Clients are refused from now on, as at a port.
 		this.#sockets.close();
-		const pool = this.#pool;
-		if (pool) {
-			await within(pool.drain(), this.#settings.grace_period);
-			await pool.terminate();
-		}
+		if (this.#pool) await within(this.#pool.drain(), this.#settings.grace_period);
 		await Promise.all([
-			this.#compiler.end(),
-			this.#passwords.end(),
+			this.#endThreads(),
 			this.#spans.close(EXPORT_LIMIT),
 			within(this.#caches.close(), FLUSH_LIMIT),
 			this.#tls.close(),
@@ -499,6 +526,12 @@ export class Runtime implements RuntimeControl {
 		this.log('info', 'runtime', 'stopped');
 		this.#log.close();
 		await this.#sinks.flush(FLUSH_LIMIT);
+	}
+
+	#endThreads(): Promise<boolean> {
+		const ends = () => [this.#pool?.terminate(), this.#compiler.end(), this.#passwords.end()];
+		this.#threadsEnded ??= Promise.all(ends()).then(ended => !ended.includes(false));
+		return this.#threadsEnded;
 	}
 
 	#serialize<T>(operation: () => Promise<T>): Promise<T> {

@@ -44,6 +44,8 @@ import {
 	type ToWorker,
 	type WorkerStart,
 } from './threads/messages.ts';
+import { stopAnswering } from './threads/stop-answering.ts';
+import { ThreadActivity } from './threads/thread-activity.ts';
 import { HANDSHAKE_SLOTS, HandshakeRate } from './tls/handshake-rate.ts';
 import { ThreadTls } from './tls/thread-tls.ts';
 import { TlsObserver } from './tls/tls-observer.ts';
@@ -58,8 +60,15 @@ type Prepare = Extract<ToWorker, { type: 'prepare' }>;
 export function runWorker(port: MessagePort, start: WorkerStart): void {
 	// It is proven in a turn of the loop, before the first connection.
 	threadPoller();
-	const worker = new DataPlaneWorker(port, start);
-	port.on('message', (message: ToWorker) => worker.take(message));
+	const activity = new ThreadActivity(start.activity);
+	const worker = new DataPlaneWorker(port, start, activity);
+	port.on('message', (message: ToWorker) => {
+		activity.enter('message');
+		worker.take(message);
+		// A build goes on in turns of its own.
+		activity.leave('message');
+	});
+	activity.begin();
 	// A promise that a handler left behind is that request's loss; the thread's other connections must not share it.
 	process.on('unhandledRejection', reason => {
 		const cause = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason);
@@ -70,6 +79,7 @@ export function runWorker(port: MessagePort, start: WorkerStart): void {
 class DataPlaneWorker implements ThreadState {
 	readonly generations: Generations;
 	readonly row: Float64Array;
+	readonly activity: ThreadActivity;
 	readonly limits = DEFAULT_LIMITS;
 	readonly #hosts = new Map<WorkerListener, RequestHost>();
 	readonly #gates: ListenerGates;
@@ -102,7 +112,8 @@ class DataPlaneWorker implements ThreadState {
 	#trustsPeer = compilePeerTrust({});
 	#upstreamObserver: UpstreamObserver | undefined;
 
-	constructor(port: MessagePort, start: WorkerStart) {
+	constructor(port: MessagePort, start: WorkerStart, activity: ThreadActivity) {
+		this.activity = activity;
 		this.#port = port;
 		this.#start = start;
 		const control = new Int32Array(start.control);
@@ -185,7 +196,9 @@ class DataPlaneWorker implements ThreadState {
 				this.#send({ type: 'pong', number: message.number });
 				return;
 			case 'stall':
-				Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+			case 'spin':
+			case 'block':
+				stopAnswering(message.type);
 				return;
 			case 'crash':
 				// Outside any promise or request: nothing but the thread's own handler sees it.
@@ -211,7 +224,8 @@ class DataPlaneWorker implements ThreadState {
 
 	async #prepare({ attempt, generation, delta, listeners }: Prepare): Promise<void> {
 		this.#build?.abort();
-		const build = new GenerationBuild(this.#leases, this.#facts, entry => this.log(entry), this.#routePlaces);
+		const log = (entry: LogEntry): void => this.log(entry);
+		const build = new GenerationBuild(this.#leases, this.#facts, log, this.#routePlaces, this.activity);
 		this.#build = build;
 		try {
 			const result = await build.run(delta, generation, this.generations, this.#shared);
@@ -253,9 +267,10 @@ class DataPlaneWorker implements ThreadState {
 			);
 			this.#hosts.set(listener, host);
 			this.#binding.push(listener);
-			await listener.bind(this.#start.sharePorts).catch(error => {
+			const socket = await listener.bind(this.#start.sharePorts).catch(error => {
 				throw listenError(error, address);
 			});
+			if (socket !== undefined) this.#send({ type: 'listening', key: address.key, socket });
 		}
 	}
 

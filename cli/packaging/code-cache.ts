@@ -20,6 +20,7 @@ import {
 	type WorkerStart,
 } from '../../runtime/threads/messages.ts';
 import { SharedRows } from '../../runtime/threads/shared-rows.ts';
+import { ThreadActivity } from '../../runtime/threads/thread-activity.ts';
 
 /** What a usual configuration begins with: the code that runs for it is there when a thread starts. */
 const SAMPLE = `{
@@ -90,7 +91,12 @@ function build(port: MessagePort, delta: GenerationDelta): Promise<void> {
 }
 
 const surroundings = { workingDirectory: path.dirname(bundle), environment: {} };
-const compiler = run({ kind: 'compiler', etagKey: new Uint8Array(32), ...surroundings });
+const compiler = run({
+	kind: 'compiler',
+	etagKey: new Uint8Array(32),
+	activity: new ThreadActivity().memory,
+	...surroundings,
+});
 const input = { format: 'configfile', text: SAMPLE, name: 'Configfile' } as const;
 const prepared = (await ask(compiler, { id: 1, op: 'prepare', input, unconfigured: false })) as Prepared;
 if (prepared.result !== 'swap') throw new Error(`The sample was not accepted: ${JSON.stringify(prepared)}`);
@@ -102,6 +108,7 @@ const data: WorkerStart & { readonly kind: string } = {
 	rows: 1,
 	control: new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT),
 	counters: createCounterRow(),
+	activity: new ThreadActivity().memory,
 	sharePorts: true,
 	terminal: false,
 	verbose: false,

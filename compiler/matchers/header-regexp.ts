@@ -41,11 +41,7 @@ export const headerRegexp = requestMatcher<HeaderRegexpMatcher>({
 	},
 	conflict: (a, b) => (a.field.toLowerCase() === b.field.toLowerCase() ? ONCE_PER_SET : undefined),
 	schema: {
-		properties: {
-			field: { type: 'string', minLength: 1, description: 'Name of the field.' },
-			...REGEXP_PROPERTIES,
-			pattern: { ...REGEXP_PROPERTIES.pattern, secret: 'by-field' },
-		},
+		properties: { field: { type: 'string', minLength: 1, description: 'Name of the field.' }, ...REGEXP_PROPERTIES },
 		required: ['field', 'pattern'],
 	},
 	compile: (matcher, cx) => {

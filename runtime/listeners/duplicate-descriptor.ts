@@ -3,7 +3,7 @@
  * others stay. Node has no way to make one, but calls the C library.
  */
 
-import { closeSync, fstatSync } from 'node:fs';
+import { closeSync, fstatSync, openSync } from 'node:fs';
 import { foreignFunctions } from '../foreign-functions.ts';
 
 /** `fcntl` command of Linux: the duplicate does not pass to child processes. */
@@ -27,12 +27,36 @@ export function duplicateDescriptor(descriptor: number): number {
 	throw Object.assign(new Error('The descriptor cannot be duplicated.'), { code: 'EBADF' });
 }
 
+/**
+ * Lets a descriptor mean the null device instead of the socket of which `copy` is a duplicate. Does nothing if the descriptor
+ * is not that socket any more, or where Node cannot do it.
+ */
+export function detachDescriptor(descriptor: number, copy: number): void {
+	const ffi = foreignFunctions();
+	if (ffi === undefined) return;
+	const { lib, functions } = ffi.dlopen(null, { dup2: { arguments: ['i32', 'i32'], return: 'i32' } });
+	try {
+		if (!isSame(descriptor, copy)) return;
+		const nothing = openSync('/dev/null', 'r');
+		functions.dup2(nothing, descriptor);
+		closeSync(nothing);
+	} catch {
+		// Closed already, or no descriptor is left.
+	} finally {
+		lib.close();
+	}
+}
+
 /** Closes a duplicate that nobody has taken over: Node closes those that it has, and not those whose kind it refuses. */
 export function closeDuplicate(copy: number, original: number): void {
 	try {
-		const [one, other] = [fstatSync(copy), fstatSync(original)];
-		if (one.ino === other.ino && one.dev === other.dev) closeSync(copy);
+		if (isSame(copy, original)) closeSync(copy);
 	} catch {
 		// Closed already.
 	}
+}
+
+function isSame(a: number, b: number): boolean {
+	const [one, other] = [fstatSync(a), fstatSync(b)];
+	return one.ino === other.ino && one.dev === other.dev;
 }

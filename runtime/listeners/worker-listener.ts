@@ -7,7 +7,7 @@ import { DirectSocket } from '../protocols/direct-socket.ts';
 import { plainAddress } from '../protocols/http1/socket-info.ts';
 import { type ConnectionPeer, type ProtocolServer, UNIX_PEER } from '../protocols/protocol.ts';
 import { DIRECT_TLS } from '../protocols/tls-handle.ts';
-import type { ListenerAddress } from '../threads/messages.ts';
+import type { ListenerAddress, ListeningSocket } from '../threads/messages.ts';
 import type { Admission } from './admission.ts';
 import { closeDuplicate, duplicateDescriptor } from './duplicate-descriptor.ts';
 import { acceptHandles, hasUnixSocket, inheritOptions, setOptions, type TcpKeepAlive } from './listening-handle.ts';
@@ -72,8 +72,11 @@ export class WorkerListener {
 		this.#inherited = inheritOptions(this.#server, keepAliveOf(settings));
 	}
 
-	/** Binds. Rejects with the system's error. `shared`: other threads bind the same address. */
-	bind(shared: boolean): Promise<void> {
+	/**
+	 * Binds. Rejects with the system's error. `shared`: other threads bind the same address. Resolves to the socket, for the main
+	 * thread to keep; undefined where it cannot be duplicated.
+	 */
+	bind(shared: boolean): Promise<ListeningSocket | undefined> {
 		const { port, descriptor } = this.address;
 		return new Promise((resolve, reject) => {
 			const copy = descriptor === undefined ? undefined : duplicateDescriptor(descriptor);
@@ -98,7 +101,7 @@ export class WorkerListener {
 						return true;
 					});
 				}
-				resolve();
+				resolve(socketOf(this.#server));
 			});
 		});
 	}
@@ -196,6 +199,16 @@ function keepAliveOf(settings: ServerSettings): TcpKeepAlive | undefined {
 	const { keepalive_interval: interval = DEFAULT_KEEPALIVE, keepalive_idle: idle = DEFAULT_KEEPALIVE } = settings;
 	if (interval < 0) return undefined;
 	return { idle: Math.max(1000, idle), interval: Math.max(1000, interval), count: settings.keepalive_count };
+}
+
+/** Node keeps the number of a descriptor to itself. */
+function socketOf(server: Server): ListeningSocket | undefined {
+	const { _handle: handle } = server as unknown as { readonly _handle?: { readonly fd?: number } };
+	try {
+		return typeof handle?.fd === 'number' ? { own: handle.fd, copy: duplicateDescriptor(handle.fd) } : undefined;
+	} catch {
+		return undefined;
+	}
 }
 
 function ignore(): void {}

@@ -25,6 +25,8 @@ export interface RuntimeGauges {
 	/** Loads that were to be taken back. */
 	readonly rollbacks: () => Rollbacks;
 	readonly workerRestarts: () => number;
+	/** Times that a thread stopped answering, by kind of thread. */
+	readonly threadStalls: () => { readonly [thread: string]: number };
 	/** Access entries that the main thread dropped. */
 	readonly accessLogDropped: () => number;
 	/** What is known of each upstream, and requests that wait for one. */
@@ -137,15 +139,24 @@ function runtimeFamilies(gauges: RuntimeGauges): MetricFamily[] {
 			() => (gauges.rollbacks().stuck ? 1 : 0),
 		),
 		plainFamily('svc_config_generation', 'Number of the configuration being served.', 'gauge', gauges.generation),
-		plainFamily('svc_ready', 'Whether every listener is bound and no stop has begun.', 'gauge', () =>
-			gauges.ready() ? 1 : 0,
+		plainFamily(
+			'svc_ready',
+			'Whether every listener is bound, every thread answers and no stop has begun.',
+			'gauge',
+			() => (gauges.ready() ? 1 : 0),
 		),
 		plainFamily(
 			'svc_worker_restarts_total',
-			'Worker threads that died and were replaced.',
+			'Worker threads that died or stopped answering and were replaced.',
 			'counter',
 			gauges.workerRestarts,
 		),
+		{
+			name: 'svc_thread_stalls_total',
+			help: 'Times that a thread stopped answering, by kind of thread.',
+			type: 'counter',
+			samples: () => Object.entries(gauges.threadStalls()).map(([thread, value]) => ({ labels: { thread }, value })),
+		},
 		plainFamily('svc_trace_spans_exported_total', 'Spans that a collector has taken.', 'counter', gauges.spansExported),
 		plainFamily(
 			'svc_upstream_queue',

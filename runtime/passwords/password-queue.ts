@@ -1,7 +1,7 @@
 /** The queue of passwords to verify, on the main thread: fair between clients, bounded, with verdicts for all threads. */
 import { MOST_OF_CLIENT, type PasswordAnswer, type PasswordCheck, type PasswordRefusal } from './password-check.ts';
 import type { PasswordTask } from './password-thread.ts';
-import { PasswordThreads, type Verifier } from './password-threads.ts';
+import { PasswordThreads, type ThreadFailed, type Verifier } from './password-threads.ts';
 import { VerdictMemory } from './verdict-memory.ts';
 
 /** Verifications of all clients that wait or run. */
@@ -52,7 +52,7 @@ export class PasswordQueue {
 	}
 
 	/** Returns a queue whose passwords are verified on threads of their own. `failed` is told why one died or was ended. */
-	static onThreads(failed: (reason: string) => void): PasswordQueue {
+	static onThreads(failed: ThreadFailed): PasswordQueue {
 		return new PasswordQueue(new PasswordThreads(failed));
 	}
 
@@ -90,7 +90,7 @@ export class PasswordQueue {
 	}
 
 	/** Ends verifying; what waits gets no verdict. */
-	end(): Promise<void> {
+	end(): Promise<boolean> {
 		return this.#verifier.end();
 	}
 

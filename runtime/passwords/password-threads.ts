@@ -2,6 +2,8 @@
 import { availableParallelism } from 'node:os';
 import type { Worker } from 'node:worker_threads';
 import { startThread } from '../thread-source.ts';
+import { END_LIMIT } from '../threads/thread-watch.ts';
+import { within } from '../within.ts';
 import type { PasswordTask, PasswordVerdict } from './password-thread.ts';
 
 /** Milliseconds after which a verification is given up: a hash of cost 31 would hold its thread for a day. */
@@ -13,9 +15,12 @@ export interface Verifier {
 	readonly most: number;
 	/** Resolves to the verdict. Never rejects. */
 	verify(task: PasswordTask): Promise<PasswordVerdict>;
-	/** Ends the threads; what waits gets no verdict. */
-	end(): Promise<void>;
+	/** Ends the threads; what waits gets no verdict. Resolves to false when one cannot be ended. */
+	end(): Promise<boolean>;
 }
+
+/** Told why a thread died, or was given up because it took too long (`stalled`). */
+export type ThreadFailed = (reason: string, stalled: boolean) => void;
 
 interface Waiting {
 	readonly task: PasswordTask;
@@ -26,14 +31,16 @@ interface Waiting {
 export class PasswordThreads implements Verifier {
 	readonly most: number = threadsFor(availableParallelism());
 	readonly #limit: number;
-	readonly #failed: (reason: string) => void;
+	readonly #failed: ThreadFailed;
 	readonly #idle: Worker[] = [];
 	readonly #all = new Set<Worker>();
+	/** Threads that were given up and have not ended. */
+	readonly #abandoned = new Set<Worker>();
 	readonly #waiting: Waiting[] = [];
 	#ended = false;
 
-	/** `failed` is told why a thread died or was ended. `limit`: milliseconds for one verification. */
-	constructor(failed: (reason: string) => void, limit: number = LIMIT) {
+	/** `limit`: milliseconds for one verification. */
+	constructor(failed: ThreadFailed, limit: number = LIMIT) {
 		this.#failed = failed;
 		this.#limit = limit;
 	}
@@ -47,11 +54,14 @@ export class PasswordThreads implements Verifier {
 		});
 	}
 
-	/** Ends the threads; what waits gets no verdict. */
-	async end(): Promise<void> {
+	async end(): Promise<boolean> {
 		this.#ended = true;
 		for (const { settle } of this.#waiting.splice(0)) settle(null);
-		await Promise.all([...this.#all].map(thread => thread.terminate()));
+		await within(
+			Promise.all([...this.#all].map(thread => thread.terminate())).then(() => {}),
+			END_LIMIT,
+		);
+		return this.#all.size + this.#abandoned.size === 0;
 	}
 
 	#next(): void {
@@ -75,8 +85,13 @@ export class PasswordThreads implements Verifier {
 		};
 		const died = (): void => end(null);
 		const timer = setTimeout(() => {
-			this.#failed(`a password was not verified within ${this.#limit} ms: its hash costs too much`);
+			this.#failed(`a password was not verified within ${this.#limit} ms: its hash costs too much`, true);
 			void thread.terminate();
+			// Hashing inside OpenSSL is not interrupted: nobody waits for the thread to end.
+			this.#all.delete(thread);
+			this.#abandoned.add(thread);
+			end(null);
+			this.#next();
 		}, this.#limit);
 		thread.on('message', answered);
 		thread.on('exit', died);
@@ -86,9 +101,10 @@ export class PasswordThreads implements Verifier {
 	#start(): Worker {
 		const thread = startThread('passwords', {});
 		this.#all.add(thread);
-		thread.on('error', error => this.#failed(error instanceof Error ? error.message : String(error)));
+		thread.on('error', error => this.#failed(error instanceof Error ? error.message : String(error), false));
 		thread.on('exit', () => {
 			this.#all.delete(thread);
+			this.#abandoned.delete(thread);
 			const at = this.#idle.indexOf(thread);
 			if (at !== -1) this.#idle.splice(at, 1);
 			if (!this.#ended) this.#next();

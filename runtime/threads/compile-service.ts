@@ -1,17 +1,25 @@
-/** The compile thread, kept alive: one that dies is started again and given the running document back. */
+/** The compile thread, kept alive: one that dies or hangs is replaced and given the running document back. */
 import type { CompilerStart } from '../compiler-thread.ts';
-import { CompilerClient } from './compiler-client.ts';
+import { CompilerClient, type CompilerLimits } from './compiler-client.ts';
 import type { CompilerAnswers, CompilerRequest } from './messages.ts';
 
 /** Milliseconds before a compile thread that died is replaced. */
 const RESTART_DELAY = 200;
+/** Ten thousand sites take a few seconds. */
+const LIMITS: CompilerLimits = { long: 10_000, most: 60_000 };
+
+/** Takes entries of the process log. */
+type CompilerLog = (level: 'warn' | 'error', message: string, fields: { readonly [name: string]: unknown }) => void;
 
 type Request<Op extends CompilerRequest['op']> = Omit<Extract<CompilerRequest, { op: Op }>, 'id' | 'op'>;
 
 /** Asks the compile thread that there is. */
 export class CompileService {
-	readonly #start: CompilerStart;
-	readonly #died: (reason: string) => void;
+	/** Threads that were given up because they did not answer. */
+	stalls = 0;
+	readonly #start: Omit<CompilerStart, 'activity'>;
+	readonly #log: CompilerLog;
+	readonly #limits: CompilerLimits;
 	/** UTF-8 JSON of the running document. */
 	#running: ArrayBuffer | undefined;
 	/** Names that have been served over TLS since the start. */
@@ -21,10 +29,10 @@ export class CompileService {
 	/** Resolves when a thread that died has been replaced. */
 	#replaced: Promise<void> | undefined;
 
-	/** `died` is told when a thread dies; its successor is on its way. */
-	constructor(start: CompilerStart, died: (reason: string) => void) {
+	constructor(start: Omit<CompilerStart, 'activity'>, log: CompilerLog, limits: CompilerLimits = LIMITS) {
 		this.#start = start;
-		this.#died = died;
+		this.#log = log;
+		this.#limits = limits;
 		this.#client = this.#open();
 	}
 
@@ -45,22 +53,35 @@ export class CompileService {
 		for (const name of names) this.#served.add(name);
 	}
 
-	/** Ends the thread for good. */
-	async end(): Promise<void> {
+	/** Ends the thread for good; resolves to false when it cannot be ended. */
+	end(): Promise<boolean> {
 		clearTimeout(this.#timer);
-		await this.#client.end();
+		return this.#client.end();
 	}
 
 	#open(): CompilerClient {
-		return new CompilerClient({ ...this.#start, running: this.#running, served: [...this.#served] }, reason => {
-			this.#died(reason);
-			this.#replaced = new Promise(resolve => {
-				this.#timer = setTimeout(() => {
-					this.#client = this.#open();
-					this.#replaced = undefined;
-					resolve();
-				}, RESTART_DELAY);
-			});
+		return new CompilerClient(
+			{ ...this.#start, running: this.#running, served: [...this.#served] },
+			{ lost: (reason, stalled) => this.#lost(reason, stalled), busy: (...of) => this.#busy(...of) },
+			this.#limits,
+		);
+	}
+
+	#lost(cause: string, stalled: boolean): void {
+		if (stalled) this.stalls++;
+		const what = stalled ? 'did not answer' : 'died';
+		this.#log('error', `the compile thread ${what} and is being replaced`, { cause });
+		this.#replaced = new Promise(resolve => {
+			this.#timer = setTimeout(() => {
+				this.#client = this.#open();
+				this.#replaced = undefined;
+				resolve();
+			}, RESTART_DELAY);
 		});
+	}
+
+	#busy(request: string, milliseconds: number): void {
+		const fields = { request, unanswered_ms: Math.round(milliseconds) };
+		this.#log('warn', 'the compile thread has been busy for long', fields);
 	}
 }

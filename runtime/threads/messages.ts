@@ -11,6 +11,7 @@ import type { PostedLines } from '../logs/log-segment.ts';
 import type { TlsUpdate } from '../tls/tls-update.ts';
 import type { MainThreadQuestion } from './main-thread-questions.ts';
 import type { WantedMemory } from './shared-rows.ts';
+import type { Stall } from './stop-answering.ts';
 
 /** Slot, in the Int32 memory that all threads share, of the number of the generation being served. */
 export const CONTROL_GENERATION = 0;
@@ -32,6 +33,14 @@ export interface ListenerAddress extends PlannedSocket {
 	readonly scheme: 'http' | 'https';
 	/** The socket that the main thread holds and of which each thread listens on a copy; undefined when each binds its own. */
 	readonly descriptor?: number;
+}
+
+/** The socket of a listener of one thread. */
+export interface ListeningSocket {
+	/** The thread's descriptor. */
+	readonly own: number;
+	/** A duplicate for the main thread to keep and to close. */
+	readonly copy: number;
 }
 
 /** `[from, count]`: sites kept from the generation before, starting at `from`; −1 takes the next `count` changed ones. */
@@ -98,7 +107,9 @@ export type CompilerRequest =
 			readonly op: 'read';
 			readonly path: readonly string[];
 			readonly object?: string | undefined;
-	  };
+	  }
+	/** For tests: the thread stops answering. */
+	| { readonly id: number; readonly op: 'stall'; readonly how: Stall };
 
 /** What compiling a candidate gave. */
 export type Prepared =
@@ -128,6 +139,7 @@ export interface CompilerAnswers {
 	discard: null;
 	snapshot: { readonly facts: DocumentFacts; readonly delta: GenerationDelta };
 	read: ConfigReading;
+	stall: null;
 }
 
 /** A reply of the compile thread; `failure` is a bug's message, never a mistake in the input. */
@@ -148,6 +160,8 @@ export interface WorkerStart {
 	readonly control: SharedArrayBuffer;
 	/** Float64 row of the fixed counters of this thread. */
 	readonly counters: SharedArrayBuffer;
+	/** Memory of its ThreadActivity. */
+	readonly activity: SharedArrayBuffer;
 	/** Whether several threads bind each address. */
 	readonly sharePorts: boolean;
 	/** Whether the process's standard error is a terminal: then logs that name no format are for eyes. */
@@ -182,8 +196,8 @@ export type ToWorker =
 	| { readonly type: 'answer'; readonly id: number; readonly answer: unknown; readonly failed?: string }
 	/** Asks for a `pong`: a thread that is stuck sends none. */
 	| { readonly type: 'ping'; readonly number: number }
-	/** For operators' tests: fails as an uncaught exception outside any request would, or does nothing more for ever. */
-	| { readonly type: 'crash' | 'stall' };
+	/** For tests: fails as an uncaught exception outside any request would, or stops answering. */
+	| { readonly type: 'crash' | Stall };
 
 /** Severity of a log entry, least first. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
@@ -209,6 +223,8 @@ export interface SeriesAnnouncement {
 /** Worker to main thread. */
 export type FromWorker =
 	| { readonly type: 'prepared'; readonly attempt: number }
+	/** The thread listens at an address. */
+	| { readonly type: 'listening'; readonly key: string; readonly socket: ListeningSocket }
 	| {
 			readonly type: 'refused';
 			readonly attempt: number;

@@ -1,21 +1,28 @@
-/** The data-plane threads as the main thread sees them: started, fed, counted, replaced when they die. */
+/** The data-plane threads as the main thread sees them: started, fed, counted, replaced when they die or stop answering. */
 import type { Worker } from 'node:worker_threads';
-import type { LogOutput } from '../../compiler/providers/log-writers/log-output.ts';
-import type { PostedLines } from '../logs/log-segment.ts';
-import type { ThreadTotals } from '../metrics/thread-totals.ts';
+import { WorkerSockets } from '../listeners/worker-sockets.ts';
 import { startThread } from '../thread-source.ts';
+import { within } from '../within.ts';
 import type { MainThreadQuestion } from './main-thread-questions.ts';
 import {
 	CONTROL_OUTSTANDING,
 	type FromWorker,
-	type GenerationDelta,
-	type ListenerAddress,
 	LOG_ENTRY_WEIGHT,
 	type LogEntry,
 	type ToWorker,
 	type WorkerStart,
 } from './messages.ts';
-import { type CacheWatcher, type PoolWatcher, SharedRows } from './shared-rows.ts';
+import { SharedRows } from './shared-rows.ts';
+import { LOOK_INTERVAL } from './stall-clock.ts';
+import type { Stall } from './stop-answering.ts';
+import { END_LIMIT, ThreadWatch } from './thread-watch.ts';
+import {
+	BuildRefused,
+	type GenerationOrder,
+	NoThreadAnswers,
+	WorkerLost,
+	type WorkerPoolHost,
+} from './worker-pool-host.ts';
 
 /** Milliseconds that a thread may take to build a generation. */
 const BUILD_LIMIT = 60_000;
@@ -23,64 +30,8 @@ const BUILD_LIMIT = 60_000;
 const SHORT_LIFE = 10_000;
 /** Milliseconds before a successor, by the number of short lives in a row. */
 const BACK_OFF = [0, 100, 500, 2000, 5000, 10_000];
-
-/** The configuration cannot be built: a thread said so. */
-export class BuildRefused extends Error {
-	readonly code: string;
-	readonly pointer: string | undefined;
-
-	constructor(code: string, message: string, pointer?: string) {
-		super(message);
-		this.name = 'BuildRefused';
-		this.code = code;
-		this.pointer = pointer;
-	}
-}
-
-/** A thread died or did not answer while it should have built. */
-export class WorkerLost extends Error {
-	constructor(message: string) {
-		super(message);
-		this.name = 'WorkerLost';
-	}
-}
-
-/** What a generation is for a thread. */
-export interface GenerationOrder {
-	readonly generation: number;
-	readonly delta: GenerationDelta;
-	readonly listeners: readonly ListenerAddress[];
-}
-
-/** What the pool tells and asks of the runtime. */
-export interface WorkerPoolHost {
-	readonly totals: ThreadTotals;
-	/** The same for every thread. */
-	readonly surroundings: Pick<WorkerStart, 'terminal' | 'verbose' | 'workingDirectory' | 'environment'>;
-	/** Is told of the pools of upstreams that threads open. */
-	readonly pools: PoolWatcher;
-	readonly caches: CacheWatcher;
-	log(entry: LogEntry): void;
-	/** Lines for a log writer. */
-	/** A segment of lines has to be given back. */
-	access(sink: string, lines: PostedLines, entries: number): void;
-	sinkOpened(sink: string, output: LogOutput): void;
-	sinkReleased(sink: string): void;
-	/** A thread begins to make spans. */
-	tracingOpened(): void;
-	/** Spans that have ended, as JSON objects with commas between. */
-	spans(text: string, spans: number): void;
-	/** Answers a question of a thread. Never rejects. */
-	answer(question: MainThreadQuestion): Promise<unknown>;
-	/** What a thread is told before anything else. */
-	introduction(): readonly ToWorker[];
-	/** A thread has the answers to challenges of that number. */
-	challengesTaken(index: number, number: number): void;
-	/** A thread has died. */
-	ended(index: number): void;
-	/** A thread has been started in place of a dead one and waits for its state. */
-	replaced(index: number): void;
-}
+/** Connections wait in a dead thread's sockets for its successor for so many milliseconds; otherwise the other threads take them. */
+const LONGEST_WAIT = 500;
 
 interface Attempt {
 	readonly number: number;
@@ -91,6 +42,11 @@ interface Attempt {
 interface Slot {
 	readonly index: number;
 	thread: Worker | undefined;
+	watch: ThreadWatch;
+	/** True from when the thread is found not to answer until it does again, or its successor serves. */
+	unresponsive: boolean;
+	/** Set while the thread is being ended because it does not answer. */
+	ending: NodeJS.Timeout | undefined;
 	/** True once it has a generation: it takes part in loads. */
 	serving: boolean;
 	startedAt: number;
@@ -106,8 +62,10 @@ interface Slot {
 
 /** The threads. */
 export class WorkerPool {
-	/** Threads that died and were replaced. */
+	/** Threads that died or stopped answering and were replaced. */
 	restarts = 0;
+	/** Times that a thread stopped answering. */
+	stalls = 0;
 	readonly #host: WorkerPoolHost;
 	readonly #control: SharedArrayBuffer;
 	readonly #outstanding: Int32Array;
@@ -115,6 +73,16 @@ export class WorkerPool {
 	readonly #memory: SharedRows;
 	/** Threads that take part in the load under way. */
 	#building: Slot[] = [];
+	readonly #sockets = new WorkerSockets();
+	/** Keys of the listeners that are served, and of those of the load under way. */
+	#served: ReadonlySet<string> = new Set();
+	#wanted: ReadonlySet<string> = new Set();
+	/** Threads that have not ended, also those that have been given up. */
+	readonly #running = new Set<Worker>();
+	#lookedAt = performance.now();
+	readonly #looks: NodeJS.Timeout;
+	/** Called when a thread has been started. */
+	#onStart: (() => void)[] = [];
 	#attempts = 0;
 	#pings = 0;
 	#stopping = false;
@@ -129,6 +97,9 @@ export class WorkerPool {
 			const slot: Slot = {
 				index,
 				thread: undefined,
+				watch: new ThreadWatch(),
+				unresponsive: false,
+				ending: undefined,
 				serving: false,
 				startedAt: 0,
 				shortLives: 0,
@@ -142,6 +113,7 @@ export class WorkerPool {
 		}
 		// Only now: each thread is told how many there are, and shares memory with that many.
 		for (const slot of this.#slots) this.#start(slot);
+		this.#looks = setInterval(() => this.#look(), LOOK_INTERVAL).unref();
 	}
 
 	/** Threads of the pool, dead ones included. */
@@ -149,21 +121,55 @@ export class WorkerPool {
 		return this.#slots.length;
 	}
 
-	/** Lets every thread build the generation. Rejects with BuildRefused or WorkerLost when one cannot; the others must be told to discard. */
-	async prepareAll(order: GenerationOrder): Promise<void> {
-		const slots = this.#slots.filter(slot => slot.serving || order.generation === 1);
-		if (slots.length === 0) throw new WorkerLost('No worker thread is running.');
-		this.#building = slots;
-		await Promise.all(slots.map(slot => this.#prepare(slot, order)));
+	/** Indices of threads that serve and do not answer, and of those whose successors do not serve yet. */
+	get unresponsive(): number[] {
+		return this.#slots.filter(slot => slot.unresponsive).map(slot => slot.index);
 	}
 
-	/** Lets a thread that replaces a dead one build what is being served, and accept connections. Rejects as prepareAll. */
-	async bringUp(index: number, order: GenerationOrder): Promise<void> {
+	/** Whether a thread serves. */
+	get serves(): boolean {
+		return this.#slots.some(slot => slot.serving && !slot.ending);
+	}
+
+	/**
+	 * Lets every thread build the generation. Rejects with BuildRefused or WorkerLost when one cannot; the others must be told
+	 * to discard. A thread that does not answer is left out, and ended: it would go on serving what it has. Rejects with
+	 * NoThreadAnswers when there is no other.
+	 */
+	async prepareAll(order: GenerationOrder): Promise<void> {
+		const slots = this.#slots.filter(slot => (slot.serving || order.generation === 1) && !slot.ending);
+		if (slots.length === 0) {
+			throw this.unresponsive.length > 0 ? new NoThreadAnswers() : new WorkerLost('No worker thread is running.');
+		}
+		this.#wanted = new Set(order.listeners.map(listener => listener.key));
+		this.#building = slots;
+		const prepared = Promise.all(slots.map(slot => this.#prepare(slot, order)));
+		for (const slot of slots) if (slot.unresponsive) this.#replace(slot);
+		await prepared;
+		if (this.#building.length === 0) throw new NoThreadAnswers();
+	}
+
+	/** Waits for a thread that could serve; resolves to the indices of those that have been started and do not yet. */
+	async started(): Promise<number[]> {
+		const startedSlots = () => this.#slots.filter(slot => slot.thread && !slot.serving && !slot.ending);
+		while (!this.#stopping && startedSlots().length === 0) {
+			await new Promise<void>(resolve => this.#onStart.push(resolve));
+		}
+		return startedSlots().map(slot => slot.index);
+	}
+
+	/**
+	 * Lets a thread that replaces another build what is being served, and accept connections. Resolves to false if it does so
+	 * already. Rejects as prepareAll.
+	 */
+	async bringUp(index: number, order: GenerationOrder): Promise<boolean> {
 		const slot = this.#slots[index]!;
-		if (slot.serving) return;
-		await this.#prepare(slot, order);
+		if (slot.serving) return false;
+		await this.#prepare(slot, { ...order, listeners: this.#sockets.inherited(index, order.listeners) });
 		slot.serving = true;
+		slot.unresponsive = false;
 		this.#post(slot, { type: 'activate' });
+		return true;
 	}
 
 	/** The generation has been flipped to. */
@@ -172,6 +178,8 @@ export class WorkerPool {
 			slot.serving = slot.thread !== undefined;
 			this.#post(slot, { type: 'activate' });
 		}
+		this.#served = this.#wanted;
+		this.#sockets.keep(this.#served);
 	}
 
 	/** Gives up what was being built. */
@@ -181,31 +189,40 @@ export class WorkerPool {
 			slot.attempt?.reject(new WorkerLost('The configuration was given up.'));
 			this.#post(slot, { type: 'discard' });
 		}
+		this.#sockets.keep(this.#served);
 	}
 
 	/** Lets every thread finish what it has begun; resolves when all have. */
 	drain(): Promise<void> {
-		this.#stopping = true;
+		this.#stop();
 		return new Promise(resolve => {
 			this.#allDrained = resolve;
 			for (const slot of this.#slots) {
-				clearTimeout(slot.timer);
 				slot.attempt?.reject(new WorkerLost('The server is stopping.'));
 				this.#post(slot, { type: 'drain' });
+				if (slot.unresponsive) this.#replace(slot);
 			}
 			this.#checkDrained();
 		});
 	}
 
-	/** Ends every thread. */
-	async terminate(): Promise<void> {
-		this.#stopping = true;
-		await Promise.all(
-			this.#slots.map(slot => {
-				clearTimeout(slot.timer);
-				return slot.thread?.terminate();
-			}),
+	/** Ends every thread; resolves to false when one of them cannot be ended. */
+	async terminate(): Promise<boolean> {
+		this.#stop();
+		clearInterval(this.#looks);
+		await within(
+			Promise.all([...this.#running].map(thread => thread.terminate())).then(() => {}),
+			END_LIMIT,
 		);
+		return this.#running.size === 0;
+	}
+
+	#stop(): void {
+		this.#stopping = true;
+		for (const slot of this.#slots) clearTimeout(slot.timer);
+		// Clients are to be refused, which they are only when nobody holds the sockets any more.
+		this.#sockets.close();
+		for (const resolve of this.#onStart.splice(0)) resolve();
 	}
 
 	/** Tells every thread; gives the threads that were told. */
@@ -220,13 +237,13 @@ export class WorkerPool {
 		await this.#slots[index]?.thread?.terminate();
 	}
 
-	/** Lets a thread throw outside any request, or get stuck. */
-	fail(index: number, how: 'crash' | 'stall'): void {
+	/** Lets a thread throw outside any request, or stop answering. */
+	fail(index: number, how: 'crash' | Stall): void {
 		const slot = this.#slots[index];
 		if (slot) this.#post(slot, { type: how });
 	}
 
-	/** Resolves once every thread has answered or has died, which is seen to by itself: never while one is stuck. */
+	/** Resolves once every thread has answered, or has been ended because it did not. */
 	async answering(): Promise<void> {
 		const number = ++this.#pings;
 		await Promise.all(
@@ -246,29 +263,84 @@ export class WorkerPool {
 	}
 
 	#start(slot: Slot): void {
+		slot.watch = new ThreadWatch();
 		const data: WorkerStart = {
 			index: slot.index,
 			rows: this.#slots.length,
 			control: this.#control,
 			counters: this.#host.totals.begin(slot.index),
+			activity: slot.watch.activity.memory,
 			sharePorts: SHARED_PORTS,
 			...this.#host.surroundings,
 		};
 		Atomics.store(this.#outstanding, CONTROL_OUTSTANDING + slot.index, 0);
 		const thread = startThread('worker', data);
 		slot.thread = thread;
+		this.#running.add(thread);
 		slot.startedAt = Date.now();
 		slot.serving = false;
 		let cause = 'ended';
 		for (const message of this.#host.introduction()) thread.postMessage(message);
-		thread.on('message', (message: FromWorker) => this.#take(slot, message));
+		thread.on('message', (message: FromWorker) => {
+			// A thread that was given up may come back to itself.
+			if (slot.thread === thread) this.#take(slot, message);
+		});
 		thread.on('error', error => {
 			cause = error instanceof Error ? (error.stack ?? error.message) : String(error);
 		});
-		thread.on('exit', () => this.#ended(slot, cause));
+		thread.on('exit', () => {
+			this.#running.delete(thread);
+			if (slot.thread === thread) this.#ended(slot, cause);
+		});
+		for (const resolve of this.#onStart.splice(0)) resolve();
+	}
+
+	/** Looks at every thread that serves, or is to drain. */
+	#look(): void {
+		const now = performance.now();
+		const elapsed = now - this.#lookedAt;
+		this.#lookedAt = now;
+		for (const slot of this.#slots) {
+			if (!slot.thread || slot.ending || !(slot.serving || this.#stopping)) continue;
+			slot.watch.look(elapsed);
+			if (slot.watch.isUnresponsive) this.#stalled(slot);
+			else if (slot.unresponsive) this.#answersAgain(slot);
+		}
+	}
+
+	#stalled(slot: Slot): void {
+		const { watch, index } = slot;
+		if (!slot.unresponsive) {
+			slot.unresponsive = true;
+			this.stalls++;
+			this.#log('warn', 'a worker thread does not answer', { thread: index, ...watch.fields });
+		}
+		// How long that may take is for the load to say.
+		if (slot.attempt && watch.isBuilding) return;
+		if (slot.attempt || this.#stopping || watch.isOverdue) this.#replace(slot);
+	}
+
+	#answersAgain(slot: Slot): void {
+		slot.unresponsive = false;
+		this.#log('info', 'a worker thread answers again', { thread: slot.index });
+	}
+
+	/** Ends a thread that does not answer. A load goes on without it. */
+	#replace(slot: Slot): void {
+		const { thread } = slot;
+		if (!thread || slot.ending) return;
+		// One that cannot be ended is given up: it never runs any of our code again.
+		slot.ending = setTimeout(() => this.#ended(slot, ''), END_LIMIT);
+		this.#building = this.#building.filter(building => building !== slot);
+		slot.attempt?.resolve();
+		this.#sockets.detach(slot.index);
+		void thread.terminate();
 	}
 
 	#ended(slot: Slot, cause: string): void {
+		const { ending } = slot;
+		clearTimeout(ending);
+		slot.ending = undefined;
 		slot.thread = undefined;
 		slot.serving = false;
 		this.#host.totals.end(slot.index);
@@ -285,15 +357,14 @@ export class WorkerPool {
 			this.#checkDrained();
 			return;
 		}
-		slot.shortLives = Date.now() - slot.startedAt < SHORT_LIFE ? slot.shortLives + 1 : 0;
-		const delay = BACK_OFF[Math.min(slot.shortLives, BACK_OFF.length) - 1] ?? 0;
+		// One that stopped answering has held nobody up by being started again.
+		if (!ending) slot.shortLives = Date.now() - slot.startedAt < SHORT_LIFE ? slot.shortLives + 1 : 0;
+		const delay = ending ? 0 : (BACK_OFF[Math.min(slot.shortLives, BACK_OFF.length) - 1] ?? 0);
+		if (delay > LONGEST_WAIT) this.#sockets.release(slot.index);
 		this.restarts++;
-		this.#host.log({
-			level: 'error',
-			logger: 'runtime',
-			message: 'a worker thread died and is being replaced',
-			fields: { thread: slot.index, cause, after_ms: delay },
-		});
+		const fields = ending ? slot.watch.fields : { cause, after_ms: delay };
+		const what = ending ? 'did not answer' : 'died';
+		this.#log('error', `a worker thread ${what} and is being replaced`, { thread: slot.index, ...fields });
 		slot.timer = setTimeout(() => {
 			this.#start(slot);
 			this.#host.replaced(slot.index);
@@ -326,6 +397,9 @@ export class WorkerPool {
 
 	#take(slot: Slot, message: FromWorker): void {
 		switch (message.type) {
+			case 'listening':
+				this.#sockets.add(slot.index, message.key, message.socket);
+				return;
 			case 'prepared':
 				if (slot.attempt?.number === message.attempt) slot.attempt.resolve();
 				return;
@@ -411,6 +485,10 @@ export class WorkerPool {
 	#checkDrained(): void {
 		if (!this.#allDrained || this.#slots.some(slot => slot.thread && !slot.drained)) return;
 		this.#allDrained();
+	}
+
+	#log(level: LogEntry['level'], message: string, fields: { readonly [name: string]: unknown }): void {
+		this.#host.log({ level, logger: 'runtime', message, fields });
 	}
 
 	#post(slot: Slot, message: ToWorker): void {

@@ -4,7 +4,6 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { getCACertificates } from 'node:tls';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
-import { withoutUrlSecrets } from '../../compiler/document/secret-parts.ts';
 import type { TrustPool } from '../../compiler/providers/trust-pools/trust-pool.ts';
 import { certificatesIn } from '../../compiler/tls/certificate-files.ts';
 import type { ClientAuth, TrustedLeaves } from '../../compiler/tls/site-tls.ts';
@@ -120,8 +119,7 @@ async function fetched(url: string): Promise<string[]> {
 		}
 		return certificatesIn(text);
 	} catch (error) {
-		const why = (error as Error).message;
-		throw new TrustError(withoutUrlSecrets(`No trusted certificates can be had from \`${url}\`: ${why}.`));
+		throw new TrustError(`No trusted certificates can be had from \`${url}\`: ${(error as Error).message}.`);
 	}
 }
 

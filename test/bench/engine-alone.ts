@@ -16,6 +16,7 @@ import { createHttp1Server } from '../../runtime/protocols/http1/http1-server.ts
 import { DEFAULT_LIMITS } from '../../runtime/protocols/http1/limits.ts';
 import { RequestHost } from '../../runtime/request-host.ts';
 import { CONTROL_GENERATION, CONTROL_SLOTS } from '../../runtime/threads/messages.ts';
+import { ThreadActivity } from '../../runtime/threads/thread-activity.ts';
 import { ThreadTls } from '../../runtime/tls/thread-tls.ts';
 import { NO_LEASES } from '../compiler/fake-exchange.ts';
 import { median } from './measure.ts';
@@ -91,6 +92,7 @@ function connections(): { readonly handle: MemoryHandle; readonly socket: Direct
 	control[CONTROL_GENERATION] = 1;
 	const host = new RequestHost('here', {
 		generations,
+		activity: new ThreadActivity(),
 		row: new Float64Array(new SharedArrayBuffer(ROW_SLOTS * Float64Array.BYTES_PER_ELEMENT)),
 		limits: DEFAULT_LIMITS,
 		tls: new ThreadTls(() => {}),

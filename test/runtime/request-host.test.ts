@@ -12,6 +12,7 @@ import { ROW, ROW_SLOTS } from '../../runtime/metrics/counter-row.ts';
 import { DEFAULT_LIMITS } from '../../runtime/protocols/http1/limits.ts';
 import { RequestHost, type ThreadState } from '../../runtime/request-host.ts';
 import { CONTROL_SLOTS, type LogEntry } from '../../runtime/threads/messages.ts';
+import { ThreadActivity } from '../../runtime/threads/thread-activity.ts';
 import { ThreadTls } from '../../runtime/tls/thread-tls.ts';
 
 function exchange(host = 'a.example', path = '/'): Exchange {
@@ -41,6 +42,7 @@ function hostOf(handle: Handler, debug = false) {
 	const thread: ThreadState = {
 		generations,
 		row,
+		activity: new ThreadActivity(),
 		limits: DEFAULT_LIMITS,
 		tls: new ThreadTls(() => {}),
 		draining: false,

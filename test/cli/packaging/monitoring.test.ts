@@ -18,6 +18,7 @@ const names = new Set(
 		lastReload: () => ({ successful: true, successAt: 0 }),
 		rollbacks: () => ({ succeeded: 0, failed: 0, stuck: false }),
 		workerRestarts: () => 0,
+		threadStalls: () => ({ worker: 2 }),
 		accessLogDropped: () => 0,
 		upstreams: () => [],
 		upstreamsWaited: () => 0,

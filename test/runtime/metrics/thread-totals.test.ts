@@ -25,6 +25,7 @@ const GAUGES = {
 	lastReload: () => ({ successful: true, successAt: 12 }),
 	rollbacks: () => ({ succeeded: 2, failed: 1, stuck: true }),
 	workerRestarts: () => 1,
+	threadStalls: () => ({ worker: 2 }),
 	upstreams: () => [],
 	upstreamsWaited: () => 0,
 	caches: () => [],

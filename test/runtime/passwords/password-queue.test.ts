@@ -22,7 +22,7 @@ function queueOf(threads: number) {
 	const queue = new PasswordQueue({
 		most: threads,
 		verify: ({ password }) => new Promise(end => running.push({ password, end })),
-		end: async () => {},
+		end: async () => true,
 	});
 	let last = 0;
 	const ask = (client: string, password: string): { id: string; answer: Promise<PasswordAnswer> } => {

@@ -1,0 +1,191 @@
+/** Threads that stop answering: what the server says of them, how long it waits for them, and that they are replaced. */
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Site } from '../../../compiler/document/document.ts';
+import { CompileService } from '../../../runtime/threads/compile-service.ts';
+import { CompilerFailure } from '../../../runtime/threads/compiler-client.ts';
+import type { Stall } from '../../../runtime/threads/stop-answering.ts';
+import { json, respondingSite, type TestServer, withServer } from '../running-server.ts';
+
+/** Milliseconds within which a thread is replaced, and a load succeeds, while another thread does not answer. */
+const REPLACED_WITHIN = 10_000;
+const LOADED_WITHIN = 5000;
+/** A thread that runs is charged the time that it gets, and a machine that is busy gives it a part of a processor. */
+const SHARE = 5;
+
+const document = (body: string) => ({ settings: { metrics: {} }, sites: [respondingSite(body)] });
+
+async function until(what: string, limit: number, holds: () => boolean | Promise<boolean>): Promise<number> {
+	const began = performance.now();
+	while (!(await holds())) {
+		if (performance.now() - began > limit) throw new Error(`not within ${limit} ms: ${what}`);
+		await new Promise(resolve => setTimeout(resolve, 20));
+	}
+	return performance.now() - began;
+}
+
+/**
+ * Four clients ask again and again on new connections until told to end; resolves to the bodies, each once. Each client may
+ * lose one connection: the one that the thread had accepted when it stopped answering.
+ */
+function asking({ get }: TestServer): () => Promise<string[]> {
+	let ended = false;
+	const bodies = new Set<string>();
+	const ask = async (): Promise<void> => {
+		let lost = 0;
+		while (!ended) {
+			const answer = await get().catch(error => {
+				if (lost++ > 0) throw error;
+			});
+			if (!answer) continue;
+			assert.is(answer.status, 200);
+			bodies.add(answer.body);
+		}
+	};
+	const all = Promise.all([ask(), ask(), ask(), ask()]);
+	all.catch(() => {});
+	return async () => {
+		ended = true;
+		await all;
+		return [...bodies];
+	};
+}
+
+const stalled = suite('threads that do not answer');
+
+/** A thread of a server with two stops answering, and a load comes. */
+async function replacedDuringLoad(how: Stall): Promise<void> {
+	const scale = how === 'spin' ? SHARE : 1;
+	await withServer(document('one'), {}, async server => {
+		const { runtime, log } = server;
+		const stop = asking(server);
+		runtime.crashWorker(0, how);
+		const began = performance.now();
+		const { result } = await runtime.load(json(document('two')));
+		const loaded = performance.now() - began;
+		assert.is(result, 'applied');
+		assert.is(runtime.ready, false);
+		assert.is(runtime.unready, 'Worker thread 0 did not answer; the server is replacing it.');
+		const replaced = await until('replaced', scale * REPLACED_WITHIN, () =>
+			log.text().includes('a worker thread was replaced'),
+		);
+		assert.is(runtime.ready, true);
+		assert.equal((await stop()).sort(), ['one', 'two']);
+		for (let i = 0; i < 20; i++) assert.is((await server.get()).body, 'two');
+		const metrics = await runtime.metrics();
+		assert.match(metrics, /^svc_thread_stalls_total\{thread="worker"\} 1$/m);
+		assert.match(metrics, /^svc_worker_restarts_total 1$/m);
+		assert.ok(loaded < scale * LOADED_WITHIN, `the load took ${loaded} ms`);
+		assert.ok(loaded + replaced < scale * REPLACED_WITHIN, `replaced after ${loaded + replaced} ms`);
+		const entry = log.entries.find(({ msg }) => msg === 'a worker thread does not answer');
+		assert.is(entry?.level, 'warn');
+		assert.is(entry?.thread, 0);
+		assert.is(entry?.doing, 'message');
+	});
+}
+
+/** The same without a load. */
+async function replacedWithoutLoad(): Promise<void> {
+	await withServer(document('one'), {}, async server => {
+		const { runtime, log } = server;
+		const stop = asking(server);
+		runtime.crashWorker(1, 'stall');
+		const took = await until('replaced', REPLACED_WITHIN, () => log.text().includes('a worker thread was replaced'));
+		await stop();
+		assert.ok(took < REPLACED_WITHIN, `${took} ms`);
+		assert.is(runtime.ready, true);
+		assert.is((await runtime.load(json(document('two')))).result, 'applied');
+		for (let i = 0; i < 20; i++) assert.is((await server.get()).body, 'two');
+	});
+}
+
+stalled('one of two is reported and replaced; requests and a load go on', async () => {
+	const stalls = (['stall', 'spin', 'block'] as const).map(replacedDuringLoad);
+	await Promise.all([...stalls, replacedWithoutLoad()]);
+});
+
+stalled(
+	'the only one is replaced, a load builds on its successor, and connections that came meanwhile are served',
+	async () => {
+		await withServer(document('one'), { threads: 1 }, async server => {
+			const { runtime, port } = server;
+			assert.is((await server.get()).body, 'one');
+			runtime.crashWorker(0, 'stall');
+			const began = performance.now();
+			const load = runtime.load(json(document('two')));
+			await until('reported', LOADED_WITHIN, () => !runtime.ready);
+			const waiting = connect(port, '127.0.0.1');
+			waiting.setEncoding('latin1');
+			let text = '';
+			waiting.on('data', chunk => {
+				text += chunk;
+			});
+			waiting.write('GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+			const closed = once(waiting, 'close');
+			assert.is((await load).result, 'applied');
+			const took = performance.now() - began;
+			assert.ok(took < LOADED_WITHIN, `the load took ${took} ms`);
+			await closed;
+			assert.match(text, /^HTTP\/1\.1 200 .*(?:one|two)$/s);
+			assert.is((await server.get()).body, 'two');
+			assert.is(runtime.ready, true);
+		});
+	},
+);
+
+stalled('a load that is refused meanwhile says why, and the thread is replaced', async () => {
+	await withServer(document('one'), { threads: 1 }, async server => {
+		server.runtime.crashWorker(0, 'stall');
+		const site: Site = respondingSite('x', { steps: [{ handler: 'files', root: 5 } as never] });
+		assert.is((await server.runtime.load(json({ sites: [site] }))).result, 'refused');
+		assert.is((await server.get()).body, 'one');
+	});
+});
+
+async function stopped(how: Stall): Promise<void> {
+	await withServer(document('one'), {}, async ({ runtime }) => {
+		runtime.crashWorker(0, how);
+		const began = performance.now();
+		await runtime.stop();
+		const took = performance.now() - began;
+		assert.ok(took < 8000, `the stop took ${took} ms`);
+		assert.is(await runtime.threadsEnded, how === 'stall');
+	});
+}
+
+stalled('a stop does not wait for it', async () => {
+	await Promise.all((['stall', 'block'] as const).map(stopped));
+});
+
+stalled('the compile thread is given up, what was asked fails, and the next is answered', async () => {
+	const entries: string[] = [];
+	const start = { workingDirectory: '/', environment: {}, etagKey: new Uint8Array(32) };
+	const compiler = new CompileService(start, (level, message) => entries.push(`${level} ${message}`), {
+		long: 500,
+		most: 1000,
+	});
+	try {
+		for (const how of ['spin', 'block'] as const) {
+			const [stalledRequest, next] = await Promise.allSettled([
+				compiler.ask('stall', { how }),
+				compiler.ask('adapt', { input: json({}) }),
+			]);
+			assert.is(stalledRequest.status, 'rejected');
+			assert.instance((stalledRequest as PromiseRejectedResult).reason, CompilerFailure);
+			assert.is(next.status, 'rejected');
+			assert.is(typeof (await compiler.ask('adapt', { input: json({}) })).document, 'string');
+		}
+		assert.is(compiler.stalls, 2);
+		const said = [
+			'warn the compile thread has been busy for long',
+			'error the compile thread did not answer and is being replaced',
+		];
+		assert.equal(entries, [...said, ...said]);
+	} finally {
+		await compiler.end();
+	}
+});
+
+stalled.run();

@@ -1,0 +1,31 @@
+/** A process that was suspended: no thread of it has answered, and none is replaced for it. */
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { freePorts, serve, temporaryFolder } from '../../harness.ts';
+
+/** Milliseconds: longer than a thread may take to answer. */
+const SUSPENDED = 3000;
+
+const suspended = suite('suspended process');
+
+suspended('goes on with the threads that it had', async () => {
+	const [port] = (await freePorts(1)) as [number];
+	const folder = temporaryFolder();
+	writeFileSync(path.join(folder, 'Configfile'), `http://127.0.0.1:${port} {\n\trespond hello\n}\n`);
+	const server = await serve(['Configfile'], port, { cwd: folder });
+	try {
+		server.child.kill('SIGSTOP');
+		await new Promise(resolve => setTimeout(resolve, SUSPENDED));
+		server.child.kill('SIGCONT');
+		// Looks at the threads come every half a second.
+		await new Promise(resolve => setTimeout(resolve, 1500));
+		assert.is(await (await fetch(`http://127.0.0.1:${port}/`)).text(), 'hello');
+		assert.not.match(server.output(), /does not answer|replaced/);
+	} finally {
+		assert.is(await server.stop(), 0);
+	}
+});
+
+suspended.run();
