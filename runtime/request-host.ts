@@ -29,6 +29,8 @@ export interface ThreadState {
 	readonly limits: ProtocolLimits;
 	readonly tls: ThreadTls;
 	draining: boolean;
+	/** Address of the client behind trusted proxies. */
+	clientIp(x: Exchange): string;
 	/** Whether debug entries are wanted. */
 	debug: boolean;
 	log(entry: LogEntry): void;
@@ -126,7 +128,7 @@ export class RequestHost implements ProtocolHost {
 		if (this.strictHost) requireSameHost(x);
 		const { tls } = this.#thread;
 		if (tls.challenged && x.connection.tls === undefined) {
-			const answered = answerChallenge(x, tls);
+			const answered = answerChallenge(x, this.#thread);
 			if (answered === true) return undefined;
 			if (answered !== false) return answered.then(done => (done ? undefined : this.#route(x, generation)));
 		}

@@ -7,6 +7,7 @@ import { socketText } from '../compiler/codegen/planned-socket.ts';
 import type { Settings } from '../compiler/document/document.ts';
 import { serverSettingsFor } from '../compiler/document/server-settings.ts';
 import { compileClientIp, compilePeerTrust } from '../compiler/exchange/client-ip.ts';
+import type { Exchange } from '../compiler/exchange/exchange.ts';
 import { PlaceTable } from '../compiler/exchange/step-place.ts';
 import { DEFAULT_PROTOCOLS } from '../compiler/options/servers/protocols.ts';
 import { Generations } from './generation.ts';
@@ -167,6 +168,10 @@ class DataPlaneWorker implements ThreadState {
 			series => this.#send({ type: 'series', series }),
 		);
 		this.#handshakes = new TlsObserver(this.#pages);
+	}
+
+	clientIp(x: Exchange): string {
+		return this.#clientIp(x);
 	}
 
 	take(message: ToWorker): void {

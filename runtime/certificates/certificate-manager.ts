@@ -16,8 +16,6 @@ import type {
 	CertificateManager,
 	CertificateManagerSurroundings,
 	CertificateQuestion,
-	ChallengeAnswer,
-	ChallengeQuestion,
 } from '../tls/certificate-feed.ts';
 import type { AcmeResponder } from './acme-server/acme-responder.ts';
 import type { ValidationPorts } from './acme-server/name-validation.ts';
@@ -175,13 +173,6 @@ class Manager implements CertificateManager {
 			return managed.published;
 		}
 		return within(this.#onDemand.obtain(question), HANDSHAKE_PATIENCE).then(result => result === true);
-	}
-
-	async answerChallenge(question: ChallengeQuestion): Promise<ChallengeAnswer | undefined> {
-		const served = this.#served;
-		// Anybody may ask about any name: the store is looked at for those alone that are ordered here.
-		const wanted = served?.entries.has(question.name) || this.#onDemand.takes(question.name);
-		return wanted && !this.#closed ? this.#sharedChallenges.answer(question) : undefined;
 	}
 
 	/** What a scrape shows. */

@@ -118,11 +118,6 @@ export class OnDemandCertificates {
 		for (const [name, until] of this.#refused) if (until <= now) this.#refused.delete(name);
 	}
 
-	/** Whether a certificate for the name may be ordered on demand. */
-	takes(name: string): boolean {
-		return isObtainable(name) && this.#policyFor(name)?.settings.on_demand === true;
-	}
-
 	async #obtain(question: CertificateQuestion, policy: ReadyPolicy): Promise<boolean> {
 		if (await this.#fromSources(question, policy)) return true;
 		const { settings } = policy;

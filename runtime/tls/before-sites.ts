@@ -8,15 +8,23 @@ const CHALLENGE = '/.well-known/acme-challenge/';
 /** Tokens that can be one (RFC 8555 §8.1). */
 const TOKEN = /^[A-Za-z0-9_-]{1,512}$/;
 
-/** Answers an HTTP-01 challenge (RFC 8555 §8.3); false when the path is none of those that stand. */
-export function answerChallenge(x: Exchange, tls: ThreadTls): boolean | Promise<boolean> {
-	const { path, method, host } = x.request;
+/** What answering needs of a thread. */
+interface AnsweringThread {
+	readonly tls: ThreadTls;
+	/** Address of the client behind trusted proxies. */
+	clientIp(x: Exchange): string;
+}
+
+/** Answers an HTTP-01 challenge (RFC 8555 §8.3), whatever host it is for; false when the path is none of those that stand. */
+export function answerChallenge(x: Exchange, thread: AnsweringThread): boolean | Promise<boolean> {
+	const { tls } = thread;
+	const { path, method } = x.request;
 	if (!path.startsWith(CHALLENGE) || (method !== 'GET' && method !== 'HEAD')) return false;
 	const token = path.slice(CHALLENGE.length);
 	const authorization = tls.keyAuthorization(token);
 	if (authorization !== undefined) return answerWith(x, authorization);
 	if (!tls.sharesChallenges || !TOKEN.test(token)) return false;
-	return tls.sharedAnswer({ type: 'http-01', name: host, token }).then(found => {
+	return tls.sharedAnswer({ type: 'http-01', token }, thread.clientIp(x)).then(found => {
 		return found !== undefined && 'authorization' in found && answerWith(x, found.authorization);
 	});
 }

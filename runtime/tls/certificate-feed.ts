@@ -55,13 +55,10 @@ export interface CertificateQuestion {
 }
 
 /** A challenge that an authority asks about and that no thread of this process has put up. */
-export interface ChallengeQuestion {
-	readonly type: 'http-01' | 'tls-alpn-01';
-	/** Lower case. */
-	readonly name: string;
-	/** Of HTTP-01; '' for TLS-ALPN-01. */
-	readonly token: string;
-}
+export type ChallengeQuestion =
+	| { readonly type: 'http-01'; readonly token: string }
+	/** The name is in lower case. */
+	| { readonly type: 'tls-alpn-01'; readonly name: string };
 
 /** What answers it: the key authorization of HTTP-01, the certificate of TLS-ALPN-01. */
 export type ChallengeAnswer =
@@ -89,8 +86,6 @@ export interface CertificateManager {
 	discard(): void;
 	/** Obtains a certificate for a client that waits: true when one has been published for the name. Never rejects. */
 	obtain(question: CertificateQuestion): Promise<boolean>;
-	/** Answers a challenge of another process that shares the store. Never rejects. */
-	answerChallenge?(question: ChallengeQuestion): Promise<ChallengeAnswer | undefined>;
 	/** PEM of an internal authority's root and of its intermediate. Rejects when there is no such authority. */
 	authority?(id: string): Promise<{ readonly root: string; readonly intermediate: string }>;
 	/** Answers a request to an ACME server that a site serves. */

@@ -1,11 +1,13 @@
 /** What one data-plane thread knows of TLS beyond its listeners: certificates, challenges, ticket keys, trust. */
+import { clientKey } from '../listeners/client-counts.ts';
+import { AskLimits } from './ask-limits.ts';
 import type { ChallengeAnswer, ChallengeAnswers, ChallengeQuestion } from './certificate-feed.ts';
 import { CertificateTable } from './certificate-table.ts';
 import type { TableCertificate } from './table-certificate.ts';
 import type { ClientTrust, TlsUpdate } from './tls-update.ts';
 
-/** Challenges of other processes that are asked about at one time: anybody may ask. */
-const MOST_ASKED = 32;
+/** Challenges of other processes that are asked about at one time: anybody may ask, and a store may be slow. */
+const MOST_ASKED = 256;
 
 const NO_ANSWERS: ChallengeAnswers = { http01: {}, alpn: {} };
 
@@ -31,6 +33,7 @@ export class ThreadTls {
 	#answers = NO_ANSWERS;
 	#tokens = 0;
 	#asked = 0;
+	readonly #limits = new AskLimits();
 	readonly #taken: (number: number) => void;
 	readonly #ask: (question: ChallengeQuestion) => Promise<ChallengeAnswer | undefined>;
 
@@ -105,9 +108,9 @@ export class ThreadTls {
 		return Object.hasOwn(alpn, name) ? alpn[name] : undefined;
 	}
 
-	/** The answer to a challenge of another process; undefined when there is none, or when too many are asked about. */
-	async sharedAnswer(question: ChallengeQuestion): Promise<ChallengeAnswer | undefined> {
-		if (!this.sharesChallenges || this.#asked >= MOST_ASKED) return undefined;
+	/** The answer to a challenge of another process; undefined when there is none, or when the client asks too often. */
+	async sharedAnswer(question: ChallengeQuestion, client: string): Promise<ChallengeAnswer | undefined> {
+		if (!this.sharesChallenges || this.#asked >= MOST_ASKED || !this.#limits.take(clientKey(client))) return undefined;
 		this.#asked++;
 		try {
 			return await this.#ask(question);

@@ -8,6 +8,7 @@ import type { Settings } from '../../compiler/document/document.ts';
 import type { IssuerSettings } from '../../compiler/tls/certificate-plan.ts';
 import type { PlannedCertificates } from '../../compiler/tls/plan-tls.ts';
 import { addedUp, type CertificateReadings, MOST_EXPIRY_SERIES } from '../certificates/certificate-metrics.ts';
+import type { SharedChallenges } from '../certificates/shared-challenges.ts';
 import type { StoreSelection } from '../storage/open-store.ts';
 import type { Store } from '../storage/store.ts';
 import type { LogLevel } from '../threads/messages.ts';
@@ -68,9 +69,12 @@ export class TlsControl implements CertificateSink {
 	#nextTrust: readonly ClientTrust[] = [];
 	/** The server's own store, as the document says. */
 	#storage: StoreSelection | undefined;
+	/** Stores that were opened, by their settings. */
+	readonly #stores = new Map<string, Promise<Store>>();
 	readonly #ticketKeys = new TicketKeys();
 	#rotation: NodeJS.Timeout | undefined;
 	#manager: Promise<CertificateManager> | undefined;
+	#sharedChallenges: Promise<SharedChallenges> | undefined;
 	#made: CertificateManager | undefined;
 	#managing = false;
 	#onDemand = false;
@@ -143,7 +147,7 @@ export class TlsControl implements CertificateSink {
 		this.#nextOnDemand = managed?.policies.some(({ on_demand: asked, managers }) => asked || managers) ?? false;
 		// Too early rather than too late: the first client may come with the flip.
 		if (this.#nextOnDemand) this.#around.tell({ kind: 'on_demand', asked: true });
-		this.#nextSharing = managed?.policies.some(({ issuers }) => issuers.some(sharesChallenges)) ?? false;
+		this.#nextSharing = sharesChallenges(managed?.policies.flatMap(({ issuers }) => issuers) ?? []);
 		const around = this.#trustSurroundings;
 		const trust = (planned?.client_auth ?? []).map(auth => clientTrust(auth, around));
 		this.#nextTrust = await Promise.all(trust);
@@ -160,9 +164,13 @@ export class TlsControl implements CertificateSink {
 		};
 	}
 
-	async #openStore(selection: StoreSelection | undefined): Promise<Store> {
-		const { openStore } = await import('../storage/open-store.ts');
-		return openStore(selection, this.#around);
+	#openStore(selection: StoreSelection | undefined): Promise<Store> {
+		const key = JSON.stringify(selection ?? {});
+		const open = this.#stores.get(key);
+		if (open) return open;
+		const opening = import('../storage/open-store.ts').then(({ openStore }) => openStore(selection, this.#around));
+		this.#stores.set(key, opening);
+		return opening;
 	}
 
 	/** What TLS to upstreams needs and no file holds. Never rejects. */
@@ -270,7 +278,10 @@ export class TlsControl implements CertificateSink {
 	/** Answers a thread that is asked about a challenge that it has not. Never rejects. */
 	async answerChallenge(question: ChallengeQuestion): Promise<ChallengeAnswer | undefined> {
 		try {
-			return await this.#made?.answerChallenge?.(question);
+			this.#sharedChallenges ??= import('../certificates/shared-challenges.ts').then(
+				({ SharedChallenges }) => new SharedChallenges(() => this.#openStore(this.#storage)),
+			);
+			return await (await this.#sharedChallenges).answer(question);
 		} catch (error) {
 			this.#around.log('error', 'tls', 'a challenge could not be looked for', { cause: (error as Error).message });
 			return undefined;
@@ -320,9 +331,13 @@ export class TlsControl implements CertificateSink {
 	}
 }
 
-/** Whether the challenges of an issuer may be another process's. */
-function sharesChallenges({ issuer, distributed, dns }: IssuerSettings): boolean {
-	return issuer === 'acme' && distributed !== false && dns === undefined;
+/**
+ * Whether to answer challenges of other processes that share the store. They may be for names of which this process knows
+ * nothing, so only a document whose own orders are all not distributed keeps to itself.
+ */
+function sharesChallenges(issuers: readonly IssuerSettings[]): boolean {
+	const acme = issuers.filter(({ issuer }) => issuer === 'acme');
+	return acme.length === 0 || acme.some(({ distributed }) => distributed !== false);
 }
 
 function pieces(certificates: readonly PublishedCertificate[]): PublishedCertificate[][] {

@@ -257,8 +257,10 @@ export class TlsServer implements ProtocolServer, Greeter {
 
 	/** Another process that shares the store may be the one that orders. */
 	async #askOthers(greeting: Greeting, hello: ClientHello, name: string): Promise<void> {
-		const found = await this.#around.tls.sharedAnswer({ type: 'tls-alpn-01', name, token: '' });
-		if (greeting.socket.destroyed) return;
+		const { socket } = greeting;
+		const client = greeting.peer?.remoteAddress ?? plainAddress(socket.remoteAddress);
+		const found = await this.#around.tls.sharedAnswer({ type: 'tls-alpn-01', name }, client);
+		if (socket.destroyed) return;
 		if (found !== undefined && 'certificate' in found) {
 			this.#begin(greeting, greeting.choice.shakers.challenge(name, found.certificate));
 			return;

@@ -96,6 +96,7 @@ function connections(): { readonly handle: MemoryHandle; readonly socket: Direct
 		row: new Float64Array(new SharedArrayBuffer(ROW_SLOTS * Float64Array.BYTES_PER_ELEMENT)),
 		limits: DEFAULT_LIMITS,
 		tls: new ThreadTls(() => {}),
+		clientIp: x => x.connection.remoteAddress,
 		draining: false,
 		debug: false,
 		log() {},

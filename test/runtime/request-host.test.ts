@@ -45,6 +45,7 @@ function hostOf(handle: Handler, debug = false) {
 		activity: new ThreadActivity(),
 		limits: DEFAULT_LIMITS,
 		tls: new ThreadTls(() => {}),
+		clientIp: x => x.connection.remoteAddress,
 		draining: false,
 		debug,
 		log: entry => void entries.push(entry),
