@@ -21,8 +21,6 @@ const FAMILIES: { readonly [name: string]: string } = {
 	std_config_last_reload_successful: '',
 	std_config_last_reload_success_timestamp_seconds: '',
 	std_reverse_proxy_upstreams_healthy: 'upstream',
-	svc_config_rollbacks_total: 'result',
-	svc_config_rollback_failed: '',
 	svc_ready: '',
 	svc_config_generation: '',
 	svc_config_rollback_failed: '',
