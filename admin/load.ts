@@ -9,11 +9,13 @@
  * compiled elsewhere, with the places of its steps, in the order in which they stand in it, for `at` in logs.
  *
  * - 200 `{"generation":N,"diagnostics":[warnings]}`: every thread serves it, and no later request sees the older one.
- *   `"unchanged":true` when it is the configuration that was already serving.
+ *   `"unchanged":true` when it is the configuration that was already serving, and the files that it names hold the same.
  * - 400, code `invalid_config`, with all diagnostics: it does not compile; the old one goes on serving.
  * - 409, code `restart_required`, with `reasons` (`[{"code","subject","message"}]`): nothing was applied.
  * - 503, code `load_failed`: a thread died or a stop began meanwhile; nothing was applied.
  * - 413, 415: see the codes.
+ *
+ * `?force` loads such a configuration all the same.
  *
  * `?dry_run` applies nothing: 200 `{"result","diagnostics","changes"}`, and `reasons` for a restart. `result` is `swap`,
  * `unchanged`, `restart_required` or `refused`; `changes` are operations of a JSON Patch, secrets hidden, with the values
@@ -62,6 +64,11 @@ export const CONFIGURATION_TYPES: AdminOperation['body'] & object = {
 
 const QUERY: AdminOperation['query'] & object = {
 	dry_run: { description: 'Tells what would happen, and applies nothing.', schema: { type: 'boolean' } },
+	force: {
+		description:
+			'Loads even what is being served already: everything is built again, and what is not in the document is read again, such as trust pools from addresses or stores.',
+		schema: { type: 'boolean' },
+	},
 	confirm: {
 		description: 'Takes the load back unless it is confirmed in this time, 1s to 1h.',
 		schema: { type: 'string' },
@@ -149,12 +156,13 @@ async function loadWhole(x: Exchange, cx: AdminContext): Promise<void> {
 		name: '<request>',
 		...(mediaType(x) === PLACED && { placed: true }),
 	};
+	const how = { force: isSet(query, 'force'), reversible: terms !== undefined };
 	if (isSet(query, 'dry_run')) {
-		answerJson(x, 200, JSON.stringify(await runtime.preview(input, { reversible: terms !== undefined })));
+		answerJson(x, 200, JSON.stringify(await runtime.preview(input, how)));
 		return;
 	}
 	cx.changeable();
-	const outcome = await runtime.load(input, { reversible: terms !== undefined });
+	const outcome = await runtime.load(input, how);
 	cx.changed(x, outcome, terms !== undefined);
 	if (terms && outcome.result === 'applied' && !outcome.unchanged) {
 		confirmation.await(outcome.generation, outcome.replaced!, terms);

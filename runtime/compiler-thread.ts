@@ -94,7 +94,8 @@ class Compilation {
 		if (running) {
 			const text = Buffer.from(running).toString();
 			const { document, plan } = this.#compiler.compile({ format: 'json', text, name: '<running>' });
-			if (document) this.#running = this.#image(document, plan);
+			// What its files held when it was loaded is not known any more.
+			if (document) this.#running = { ...this.#image(document, plan), files: undefined };
 		}
 	}
 
@@ -130,8 +131,8 @@ class Compilation {
 		}
 	}
 
-	#image(document: Document, plan: Plan | undefined, places?: PlaceTexts): DocumentImage {
-		return documentImage(document, plan, this.#memory, places);
+	#image(document: Document, plan: Plan | undefined, places?: PlaceTexts, forced?: number): DocumentImage {
+		return documentImage(document, plan, this.#memory, places, forced ?? this.#running?.forced);
 	}
 
 	#adapt(input: ConfigInput): CompilerAnswers['adapt'] {
@@ -139,19 +140,20 @@ class Compilation {
 		return { document: document && JSON.stringify(printedForm(document)), diagnostics: diagnostics.map(toReport) };
 	}
 
-	#prepare(input: ConfigInput, { unconfigured, reversible }: PrepareTerms): Prepared {
+	#prepare(input: ConfigInput, { unconfigured, reversible, force }: PrepareTerms): Prepared {
 		this.#candidate = undefined;
 		const compiled: Compiled = this.#compiler.compile(input);
 		const { document, plan, files, places } = compiled;
 		const diagnostics = compiled.diagnostics.map(toReport);
 		if (!document || !plan) return { result: 'refused', diagnostics };
-		const image = this.#image(document, plan, places);
+		const forced = (this.#running?.forced ?? 0) + (force ? 1 : 0);
+		const image = this.#image(document, plan, places, forced);
 		const before = this.#running ?? (unconfigured ? this.#image({}, undefined) : undefined);
 		if (before) {
 			const reasons = restartReasons(before, image, { unconfigured, served: this.#served });
 			if (reasons.length > 0) return { result: 'restart_required', reasons, diagnostics };
 		}
-		if (this.#running && sameDocument(this.#running, image)) {
+		if (!force && this.#running && sameDocument(this.#running, image)) {
 			// Logs show lines, which have moved; a document that comes without its text moves nothing.
 			if (!image.hasText || samePlaces(this.#running, image)) return { result: 'unchanged', diagnostics };
 		}

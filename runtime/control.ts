@@ -22,6 +22,8 @@ export interface RestartReason {
 
 /** How a load is made. */
 export interface LoadTerms {
+	/** Loads even a configuration that is being served already, and builds and reads everything again. */
+	readonly force?: boolean;
 	/** Refuses a load that could not be taken back by loading what is being served now. */
 	readonly reversible?: boolean;
 }

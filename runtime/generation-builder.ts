@@ -4,6 +4,7 @@ import type { HostFacts } from '../compiler/codegen/placeholders/placeholder.ts'
 import type { ListenedSite } from '../compiler/codegen/plan.ts';
 import { SharedCode } from '../compiler/codegen/shared-code.ts';
 import { SiteTable } from '../compiler/codegen/site-table.ts';
+import { tlsFiles } from '../compiler/directives/reverse-proxy/transports/tls-material.ts';
 import type { Settings, Site, Step } from '../compiler/document/document.ts';
 import type { LeaseKinds, Leases } from '../compiler/exchange/leases.ts';
 import { PlaceTable } from '../compiler/exchange/step-place.ts';
@@ -29,14 +30,20 @@ export interface SharedParts {
 	readonly routes: { readonly [name: string]: readonly Step[] };
 	/** Protocols of listeners, by key, where a site's `bind` names them. */
 	readonly protocols?: { readonly [listener: string]: readonly string[] };
+	/** Digests of the files that upstreams' TLS names, by path; '' counts forced loads. */
+	readonly material?: { readonly [path: string]: string };
 }
 
 /** Gives leases to the sites being built. */
 export interface LeaseSource {
-	/** Takes a use and names it. Throws MemoryWanted when shared memory has to be fetched first. */
+	/**
+	 * Takes a use and names it. Uses with equal settings share a lease; `material` tells apart those whose files hold something
+	 * else. Throws MemoryWanted when shared memory has to be fetched first.
+	 */
 	acquire<K extends keyof LeaseKinds>(
 		kind: K,
 		settings: LeaseKinds[K]['settings'],
+		material?: string,
 	): { readonly lease: LeaseKinds[K]['lease']; readonly handle: LeaseHandle };
 	release(handle: LeaseHandle): void;
 	/** Resolves when all memory that was wanted has arrived. */
@@ -169,7 +176,8 @@ export class GenerationBuild {
 		const handles: LeaseHandle[] = [];
 		const leases: Leases = {
 			lease: (kind, settings) => {
-				const { lease, handle } = this.#source.acquire(kind, settings);
+				const material = materialOf(kind, settings, shared);
+				const { lease, handle } = this.#source.acquire(kind, settings, material);
 				handles.push(handle);
 				return lease;
 			},
@@ -228,6 +236,14 @@ export class GenerationBuild {
 		if (this.#aborted) throw new BuildAborted();
 		this.#sliceStart = performance.now();
 	}
+}
+
+/** What the files hold that a lease reads when it is opened; undefined when it reads none. */
+function materialOf(kind: keyof LeaseKinds, settings: unknown, { material }: SharedParts): string | undefined {
+	if (kind !== 'upstreams' || material === undefined) return undefined;
+	const { transport } = settings as LeaseKinds['upstreams']['settings'];
+	if (transport?.type !== 'http' || !transport.tls) return undefined;
+	return ['', ...tlsFiles(transport.tls)].map(path => material[path] ?? '').join();
 }
 
 /** Sites of the base that no run keeps. */

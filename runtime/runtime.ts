@@ -1,13 +1,12 @@
 /** The running server: compiles, swaps, counts, logs and stops. The root of everything that has state. */
 
 import { randomBytes } from 'node:crypto';
-import { availableParallelism } from 'node:os';
 import { socketText } from '../compiler/codegen/planned-socket.ts';
 import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
 import type { AdminSettings, Settings } from '../compiler/document/document.ts';
 import type { MetricsFormat } from '../compiler/exchange/metrics-format.ts';
-import { CACHE_EVENTS, type CacheEvent } from '../compiler/exchange/response-cache.ts';
+import type { CacheEvent } from '../compiler/exchange/response-cache.ts';
 import { CacheBoard, type CacheReport } from './cache/cache-board.ts';
 import type { PurgeSelection } from './cache/purging.ts';
 import type {
@@ -28,7 +27,7 @@ import { LoadRecord } from './load-record.ts';
 import { LogOutputError, LogSinks } from './logs/log-sinks.ts';
 import { machineText } from './logs/machine-text.ts';
 import { type PreparedProcessLog, ProcessLog } from './logs/process-log.ts';
-import { cacheSlot } from './metrics/cache-counters.ts';
+import { cacheEvents } from './metrics/cache-counters.ts';
 import { ROW } from './metrics/counter-row.ts';
 import { RuntimeMetrics } from './metrics/runtime-metrics.ts';
 import { NO_SCRAPE, type Scrape, scrapedText } from './metrics/scrape-memory.ts';
@@ -36,8 +35,8 @@ import { ThreadTotals } from './metrics/thread-totals.ts';
 import { PasswordQueue } from './passwords/password-queue.ts';
 import type { BoundListener, RuntimeOptions } from './runtime-options.ts';
 import { waitBeforeStop } from './shutdown-delay.ts';
-import { chooseIoMode, environmentIoMode, IO_MODES, ioMode, useIoMode } from './sockets/io-mode.ts';
-import { refusedStart, StartError, StartForbidden, startError } from './start-error.ts';
+import { chooseIoMode, environmentIoMode, ioMode, useIoMode } from './sockets/io-mode.ts';
+import { refusedStart, StartError, StartForbidden, startError, unknownIoMode } from './start-error.ts';
 import { CompileService } from './threads/compile-service.ts';
 import { CompilerFailure } from './threads/compiler-client.ts';
 import { answerQuestion } from './threads/main-thread-answers.ts';
@@ -47,12 +46,11 @@ import {
 	type DocumentFacts,
 	type GenerationDelta,
 	type LogLevel,
-	MOST_THREADS,
 	type Prepared,
 	type WorkerStart,
 } from './threads/messages.ts';
 import type { Stall } from './threads/stop-answering.ts';
-import { SHARED_PORTS, WorkerPool } from './threads/worker-pool.ts';
+import { threadCount, WorkerPool } from './threads/worker-pool.ts';
 import { NoThreadAnswers, WorkerLost } from './threads/worker-pool-host.ts';
 import { TlsControl } from './tls/tls-control.ts';
 import { SpanExport } from './tracing/span-export.ts';
@@ -189,8 +187,7 @@ export class Runtime implements RuntimeControl {
 
 	/** What response caches hold, and what they have done. */
 	caches(): { readonly stores: readonly CacheReport[]; readonly events: { readonly [event in CacheEvent]: number } } {
-		const events = CACHE_EVENTS.map(event => [event, this.#totals.total(cacheSlot(event))] as const);
-		return { stores: this.#caches.reports(), events: Object.fromEntries(events) as { [event in CacheEvent]: number } };
+		return { stores: this.#caches.reports(), events: cacheEvents(this.#totals) };
 	}
 
 	/** Removes stored responses; resolves to how many, once no thread serves them any more. */
@@ -322,11 +319,7 @@ export class Runtime implements RuntimeControl {
 	async begin(): Promise<void> {
 		const { input } = this.#options;
 		const wanted = process.env.SVC_IO;
-		if (wanted && environmentIoMode() === undefined) {
-			throw new StartError(`SVC_IO is \`${wanted}\`: set it to ${IO_MODES.join(' or ')}, or unset it.`, {
-				reason: 'failed',
-			});
-		}
+		if (wanted && environmentIoMode() === undefined) throw unknownIoMode(wanted);
 		if (!input) {
 			this.#startPool({});
 			this.#ready = true;
@@ -366,23 +359,17 @@ export class Runtime implements RuntimeControl {
 		await this.#sinks.flush(FLUSH_LIMIT);
 	}
 
-	/** Data-plane threads that settings ask for. */
-	#threadsFor(settings: Settings): number {
-		const wanted = this.#options.threads ?? settings.threads ?? availableParallelism();
-		return SHARED_PORTS ? Math.max(1, Math.min(wanted, MOST_THREADS)) : 1;
-	}
-
 	/** Replaces the pool that was started early if the settings ask for another size or I/O mode. */
 	async #fitPool(settings: Settings): Promise<void> {
 		const io = chooseIoMode(settings.io);
-		if (this.#pool?.size === this.#threadsFor(settings) && io === ioMode()) return;
+		if (this.#pool?.size === threadCount(this.#options.threads ?? settings.threads) && io === ioMode()) return;
 		useIoMode(io);
 		await this.#pool?.terminate();
 		this.#startPool(settings);
 	}
 
 	#startPool(settings: Settings): void {
-		this.#pool = new WorkerPool(this.#threadsFor(settings), this.#control, {
+		this.#pool = new WorkerPool(threadCount(this.#options.threads ?? settings.threads), this.#control, {
 			totals: this.#totals,
 			surroundings: this.#surroundings,
 			log: entry => this.#log.entry(entry),
@@ -431,6 +418,7 @@ export class Runtime implements RuntimeControl {
 			const prepared = await prepare();
 			if (prepared.result === 'unchanged') {
 				const { diagnostics } = prepared;
+				await this.#tls.look();
 				return { result: 'applied', generation: this.#generation, unchanged: true, diagnostics };
 			}
 			if (prepared.result !== 'swap') return prepared;

@@ -2,6 +2,7 @@
 import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
 import { ListenError } from './listeners/port-probe.ts';
 import { firstMessage } from './load-outcomes.ts';
+import { IO_MODES } from './sockets/io-mode.ts';
 
 /** What stood in the way. */
 export type StartFailure =
@@ -24,6 +25,13 @@ export class StartError extends Error {
 /** Returns the error for a configuration that was refused. */
 export function refusedStart(diagnostics: readonly DiagnosticReport[]): StartError {
 	return new StartError(firstMessage(diagnostics), { reason: 'refused', diagnostics });
+}
+
+/** Returns the error for a value of SVC_IO that is no mode. */
+export function unknownIoMode(wanted: string): StartError {
+	return new StartError(`SVC_IO is \`${wanted}\`: set it to ${IO_MODES.join(' or ')}, or unset it.`, {
+		reason: 'failed',
+	});
 }
 
 /** Any failure of a start as a StartError. */

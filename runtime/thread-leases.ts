@@ -84,8 +84,9 @@ export class ThreadLeases implements LeaseSource {
 	acquire<K extends keyof LeaseKinds>(
 		kind: K,
 		settings: LeaseKinds[K]['settings'],
+		material?: string,
 	): { readonly lease: LeaseKinds[K]['lease']; readonly handle: string } {
-		const handle = leaseKey(kind, settings);
+		const handle = leaseKey(kind, material ? [settings, material] : settings);
 		const lease = this.registry.acquire(handle, () => this.#open(kind, settings, handle));
 		return { lease: lease as LeaseKinds[K]['lease'], handle };
 	}

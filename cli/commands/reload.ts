@@ -12,6 +12,7 @@ export const reload: Command = {
 	summary: 'Replace the configuration of a running server',
 	details: [
 		'Compiles the file, sends the document to the Admin API of the server, and reports whether the server applied it. When it does not, the previous configuration keeps serving and the exit status is 1. The running configuration needs the option `admin`.',
+		'Nothing happens if the server serves that configuration already and the files that it names (certificates, keys, trust pools) hold the same; `--force` loads it all the same.',
 		'With `--confirm` a configuration is refused if the server could not go back from it: because that would need a restart, or because what is being served no longer compiles.',
 		'With `--accept` and `--revert` the file is read only for the address and the token of the server.',
 		TOKEN_RULE,
@@ -21,6 +22,7 @@ export const reload: Command = {
 		CONFIG_OPTION,
 		ADAPTER_OPTION,
 		ADDRESS_OPTION,
+		{ name: 'force', summary: 'Load it even if it is being served already, and build and read everything again' },
 		{
 			name: 'confirm',
 			value: 'DURATION',
@@ -37,7 +39,7 @@ export const reload: Command = {
 	async run(invocation) {
 		const decision = decisionOf(invocation);
 		if (decision) return decide(decision, invocation);
-		const query = confirmationQuery(invocation);
+		const query = queryOf(invocation);
 		const input = await readConfiguration(requiredSource(invocation));
 		const { compileConfiguration } = await import('../compilation.ts');
 		const { document, places, warnings } = compileConfiguration(input, true);
@@ -73,6 +75,7 @@ function decisionOf(invocation: Invocation): 'confirm' | 'revert' | undefined {
 	const reverts = invocation.flag('revert');
 	if (!accepts && !reverts) return undefined;
 	const others = ['confirm', 'max-error-rate'].filter(name => invocation.value(name) !== undefined);
+	if (invocation.flag('force')) others.push('force');
 	if ((accepts && reverts) || others.length > 0) {
 		const first = accepts ? '--accept' : '--revert';
 		const second = accepts && reverts ? '--revert' : `--${others[0]}`;
@@ -95,13 +98,17 @@ async function decide(decision: 'confirm' | 'revert', invocation: Invocation): P
 	return EXIT.ok;
 }
 
-/** What `--confirm` and `--max-error-rate` ask of the server, which checks the values. */
-function confirmationQuery(invocation: Invocation): string {
+/** What `--force`, `--confirm` and `--max-error-rate` ask of the server, which checks the values. */
+function queryOf(invocation: Invocation): string {
 	const confirm = invocation.value('confirm');
 	const rate = invocation.value('max-error-rate');
 	if (rate !== undefined && confirm === undefined) {
 		throw new CommandFailure('`--max-error-rate` needs `--confirm`.');
 	}
-	if (confirm === undefined) return '';
-	return `?${new URLSearchParams({ confirm, ...(rate === undefined ? {} : { max_error_rate: rate }) })}`;
+	const query = new URLSearchParams({
+		...(invocation.flag('force') ? { force: 'true' } : {}),
+		...(confirm === undefined ? {} : { confirm }),
+		...(rate === undefined ? {} : { max_error_rate: rate }),
+	});
+	return query.size === 0 ? '' : `?${query}`;
 }

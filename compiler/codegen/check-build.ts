@@ -1,32 +1,41 @@
 /** Builds every site once with stand-ins, so that whatever only code generation can find is found before anything is applied. */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import type { Document, Site } from '../document/document.ts';
-import type { Reader } from '../source/reader.ts';
+import type { Asked, RecordingReader } from '../source/recording-reader.ts';
 import { type BuildEnvironment, buildSite } from './build-site.ts';
 import { checkServers } from './check-servers.ts';
 import { checkingLeases } from './checking-leases.ts';
 import { BuildError } from './compile-context.ts';
 import { NO_FACTS } from './placeholders/index.ts';
-import { standInLeases } from './stand-in-leases.ts';
+
+/** Sites that are known to build with the same settings, upstreams and routes, each with what it has asked of files. */
+export type BuiltSites = WeakMap<Site, readonly Asked[]>;
+
+/** What most sites have asked. */
+const NOTHING: readonly Asked[] = [];
 
 /**
- * Reports what cannot be built, at its pointer; of each step of a site's pipelines the first. `built` holds sites that are
- * known to build with these settings, upstreams and routes; those found so are added.
- * @param reader Reads the files that pools name; without it they are not looked at.
+ * Reports what cannot be built, at its pointer; of each step of a site's pipelines the first. Sites that are `built` are not
+ * built again while their files stay as they are; those found so are added.
+ * @param reader Reads the files that pools name.
  */
-export function checkBuild(document: Document, report: Report, built?: WeakSet<Site>, reader?: Reader): void {
+export function checkBuild(document: Document, report: Report, built: BuiltSites, reader: RecordingReader): void {
 	checkServers(document, report);
 	const environment: BuildEnvironment = {
 		settings: document.settings ?? {},
 		upstreams: document.upstreams ?? {},
 		routes: document.routes ?? {},
-		leases: reader ? checkingLeases(reader) : standInLeases,
+		leases: checkingLeases(reader),
 		facts: NO_FACTS,
 	};
 	(document.sites ?? []).forEach((site, index) => {
-		if (built?.has(site)) return;
-		if (tryBuild(site, index, environment) === undefined) {
-			built?.add(site);
+		const known = built.get(site);
+		if (known && reader.confirms(known)) return;
+		const asked = reader.record();
+		const mistake = tryBuild(site, index, environment);
+		reader.stop();
+		if (mistake === undefined) {
+			built.set(site, asked.length > 0 ? asked : NOTHING);
 			return;
 		}
 		let found = false;
@@ -43,9 +52,7 @@ export function checkBuild(document: Document, report: Report, built?: WeakSet<S
 			found = true;
 			reportAt(error, error.pointer.replace(`/sites/${index}/errors/0`, `/sites/${index}/errors/${at}`), report);
 		});
-		if (found) return;
-		const whole = tryBuild(site, index, environment);
-		if (whole) reportAt(whole, whole.pointer, report);
+		if (!found) reportAt(mistake, mistake.pointer, report);
 	});
 }
 

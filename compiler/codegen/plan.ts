@@ -28,10 +28,22 @@ export interface ListenedSite {
 	readonly redirect?: number;
 }
 
+/** What the files hold that a document names and that are read when it is loaded. Equal texts stand for equal contents. */
+export interface NamedFiles {
+	/** All of them: two equal documents are the same configuration only if this is equal too. */
+	readonly identity: string;
+	/** By site, those that are read when its handlers are built; '' for none. */
+	readonly sites: readonly string[];
+	/** The latter one by one, by path as the document has it. */
+	readonly contents: { readonly [path: string]: string };
+}
+
 /** A document that has been checked, with its listeners. */
 export interface Plan {
 	readonly document: Document;
 	readonly listeners: readonly ListenerSpec[];
 	/** None if left out. */
 	readonly certificates?: PlannedCertificates;
+	/** Undefined when it names no file. */
+	readonly files?: NamedFiles;
 }

@@ -1,15 +1,15 @@
 /** The phases after lowering, the same for text and JSON; a session keeps what it knows of the sites that come again. */
-import { checkBuild } from '../codegen/check-build.ts';
-import type { Plan } from '../codegen/plan.ts';
+import { hash } from 'node:crypto';
+import { type BuiltSites, checkBuild } from '../codegen/check-build.ts';
+import type { NamedFiles, Plan } from '../codegen/plan.ts';
 import { planDocument } from '../codegen/plan-document.ts';
 import type { Report } from '../diagnostics/diagnostic.ts';
 import { checkValues } from '../document/check-values.ts';
 import type { Document, Site } from '../document/document.ts';
 import { checkDocument } from '../document/validate.ts';
 import type { Reader } from '../source/reader.ts';
-import { namesAuthorityFiles } from '../tls/authority-files.ts';
+import { type Asked, RecordingReader } from '../source/recording-reader.ts';
 import { CertificateCheck } from '../tls/certificate-check.ts';
-import type { SiteTls } from '../tls/site-tls.ts';
 
 /** Where the sites of a document are served. */
 interface KnownListeners {
@@ -23,28 +23,35 @@ interface KnownListeners {
 export class DocumentChecks {
 	readonly #valid = new WeakSet<Site>();
 	/** Sites that build together with {@link #shared}. */
-	#built = new WeakSet<Site>();
+	#built: BuiltSites = new WeakMap();
 	#shared = '';
 	#listeners: KnownListeners | undefined;
 	readonly #certificates = new CertificateCheck();
 
 	/** The plan; undefined when the document does not fit its schema. */
-	check(document: Document, report: Report, reader: Reader): Plan | undefined {
+	check(document: Document, report: Report, files: Reader): Plan | undefined {
 		if (!checkDocument(document, report, this.#valid)) return undefined;
 		checkValues(document, report);
-		const plan = this.#plan(document, report, reader);
-		const { sites: _, ...rest } = document;
+		const reader = new RecordingReader(files);
+		const asked = reader.record();
+		const plan = this.#plan(document, report, reader, asked);
+		reader.stop();
+		const { sites = [], ...rest } = document;
 		const shared = JSON.stringify(rest);
 		if (shared !== this.#shared) {
 			this.#shared = shared;
-			this.#built = new WeakSet();
+			this.#built = new WeakMap();
 		}
 		checkBuild(document, report, this.#built, reader);
-		return plan;
+		const named = namedFiles(
+			asked,
+			sites.map(site => this.#built.get(site) ?? []),
+		);
+		return named ? { ...plan, files: named } : plan;
 	}
 
-	/** Plans the listeners, unless every site is still served where it was and as it was. */
-	#plan(document: Document, report: Report, reader: Reader): Plan {
+	/** Plans the listeners, unless every site is still served where it was and as it was. `asked` is the record of `reader`. */
+	#plan(document: Document, report: Report, reader: Reader, asked: readonly Asked[]): Plan {
 		const { admin: _, logs: _logs, ...relevant } = document.settings ?? {};
 		const settings = JSON.stringify(relevant);
 		const sites = document.sites ?? [];
@@ -63,14 +70,26 @@ export class DocumentChecks {
 			files,
 		);
 		// Files may have changed when they are looked at again.
-		const lasting = !reported && !sites.some(({ tls }) => namesFiles(tls)) && !namesAuthorityFiles(document);
+		const lasting = !reported && asked.length === 0;
 		this.#listeners = lasting ? { settings, sites, plan } : undefined;
 		return plan;
 	}
 }
 
-function namesFiles(tls: SiteTls | undefined): boolean {
-	return tls !== undefined && (tls.certificates ?? tls.load ?? tls.client_auth) !== undefined;
+/** What was asked of files for the plan, and for each site; undefined when nothing was. */
+function namedFiles(plan: readonly Asked[], sites: readonly (readonly Asked[])[]): NamedFiles | undefined {
+	const bySite = sites.map(digest);
+	const identity = digest(plan) + bySite.join();
+	if (/^,*$/.test(identity)) return undefined;
+	const contents: { [path: string]: string } = {};
+	for (const { what, of, answer } of sites.flat()) if (what === 'readBytes') contents[of] = answer;
+	return { identity: hash('sha256', identity, 'base64'), sites: bySite, contents };
+}
+
+function digest(asked: readonly Asked[]): string {
+	if (asked.length === 0) return '';
+	const answers = asked.map(({ what, of, answer }) => `${what} ${of} ${answer}`);
+	return hash('sha256', answers.join('\0'), 'base64');
 }
 
 function isServedAs(before: readonly Site[]): (site: Site, index: number) => boolean {

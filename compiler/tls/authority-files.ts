@@ -36,13 +36,6 @@ export function checkAuthorityFiles(
 	}
 }
 
-/** Whether files are named whose contents may change while the settings stay. */
-export function namesAuthorityFiles(document: Document): boolean {
-	const { authorities = {} } = (document.settings?.pki ?? {}) as PkiSettings;
-	const own = Object.values(authorities).some(authority => (authority.root ?? authority.intermediate) !== undefined);
-	return own || rootsOf(document).length > 0;
-}
-
 function rootsOf({ settings = {}, sites = [] }: Document): NamedRoots[] {
 	const found: NamedRoots[] = [];
 	const addFrom = (issuer: { readonly [setting: string]: unknown } | undefined, pointer: string): void => {

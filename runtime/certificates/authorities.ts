@@ -37,8 +37,11 @@ export class Authorities {
 		this.#pki = pki;
 		this.#store = store;
 		for (const id of ids) {
-			const { plan } = await this.#open(id);
-			if (plan.root || plan.intermediate) await openAuthority(plan, store, this.#now);
+			const kept = await this.#open(id);
+			if (!kept.plan.root && !kept.plan.intermediate) continue;
+			await openAuthority(kept.plan, store, this.#now);
+			// Its files may hold something else than when it was opened.
+			await this.#maintain(kept);
 		}
 	}
 

@@ -25,7 +25,7 @@ import { CertificateKeeper } from './certificate-keeper.ts';
 import { type CertificateReadings, MOST_EXPIRY_SERIES } from './certificate-metrics.ts';
 import { ChallengeBoard } from './challenge-board.ts';
 import type { Issuer } from './issuer.ts';
-import { createIssuer } from './issuers.ts';
+import { createIssuer, issuerKey } from './issuers.ts';
 import { ManagedCertificate, type ReadyPolicy } from './managed-certificate.ts';
 import { OnDemandCertificates } from './on-demand.ts';
 import { SharedChallenges } from './shared-challenges.ts';
@@ -254,13 +254,14 @@ class Manager implements CertificateManager {
 	}
 
 	async #readyPolicy(settings: AutomationPolicy): Promise<ReadyPolicy> {
-		const issuers = await Promise.all(settings.issuers.map(issuer => this.#issuerFor(issuer)));
-		return { settings, key: canonicalJson({ ...settings, subjects: [] }), issuers };
+		const made = await Promise.all(settings.issuers.map(issuer => this.#issuerFor(issuer)));
+		const key = canonicalJson([{ ...settings, subjects: [] }, made.map(({ key }) => key)]);
+		return { settings, key, issuers: made.map(({ issuer }) => issuer) };
 	}
 
 	/** Sites with the same issuer share its account, its connections and its limits. */
-	async #issuerFor(settings: IssuerSettings): Promise<Issuer> {
-		const key = canonicalJson(settings);
+	async #issuerFor(settings: IssuerSettings): Promise<{ readonly key: string; readonly issuer: Issuer }> {
+		const key = await issuerKey(settings, this.#around);
 		let issuer = this.#issuers.get(key);
 		if (!issuer) {
 			issuer = await createIssuer(settings, {
@@ -276,7 +277,7 @@ class Manager implements CertificateManager {
 			});
 			this.#issuers.set(key, issuer);
 		}
-		return issuer;
+		return { key, issuer };
 	}
 
 	/** Ends what only the first of two documents wants. */

@@ -1,4 +1,8 @@
 /** The registry of issuers: what makes each from its settings. */
+import { hash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { IssuerSettings } from '../../compiler/tls/certificate-plan.ts';
 import type { Store } from '../storage/store.ts';
 import type { Authority } from './authority.ts';
@@ -6,6 +10,7 @@ import type { ChallengeBoard } from './challenge-board.ts';
 import { internalIssuer } from './internal-issuer.ts';
 import { IssueError, type Issuer } from './issuer.ts';
 import type { ManagerLog } from './manager-log.ts';
+import { expandEnvironment } from './settings-text.ts';
 import type { SharedChallenges } from './shared-challenges.ts';
 
 /** What issuers find around them. */
@@ -20,6 +25,16 @@ export interface IssuerSurroundings {
 	readonly ports: () => { readonly http_port: number; readonly https_port: number };
 	readonly environment: { readonly [name: string]: string | undefined };
 	readonly workingDirectory: string;
+}
+
+/** Returns what tells an issuer from others: its settings and what the files hold that they name. */
+export async function issuerKey(
+	settings: IssuerSettings,
+	{ environment, workingDirectory }: Pick<IssuerSurroundings, 'environment' | 'workingDirectory'>,
+): Promise<string> {
+	const files = expandEnvironment(settings.trusted_roots ?? [], environment) as readonly string[];
+	const roots = files.map(file => readFile(path.resolve(workingDirectory, file), 'latin1').catch(() => ''));
+	return canonicalJson([settings, hash('sha256', JSON.stringify(await Promise.all(roots)), 'base64')]);
 }
 
 /** Makes an issuer. Rejects with IssueError for one that this build has not. */

@@ -10,7 +10,7 @@ import type { StapledCertificate } from './status-stapler.ts';
 /** A policy with its issuers made. */
 export interface ReadyPolicy {
 	readonly settings: AutomationPolicy;
-	/** JSON of the settings without the subjects: what makes two policies the same for one name. */
+	/** Of the settings without the subjects, and of its issuers: what makes two policies the same for one name. */
 	readonly key: string;
 	readonly issuers: readonly Issuer[];
 }

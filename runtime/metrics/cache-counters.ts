@@ -1,5 +1,6 @@
 /** Where threads count what their response caches do: slots of the counter row (see ROW). */
 import { CACHE_EVENTS, type CacheEvent } from '../../compiler/exchange/response-cache.ts';
+import type { ThreadTotals } from './thread-totals.ts';
 
 /** First of the slots, one for each of {@link CACHE_EVENTS} in their order. */
 const FIRST_CACHE_SLOT = 56;
@@ -9,6 +10,12 @@ const SLOTS = new Map<CacheEvent, number>(CACHE_EVENTS.map((event, at) => [event
 /** Counts one event. */
 export function countCacheEvent(row: Float64Array, event: CacheEvent): void {
 	row[SLOTS.get(event)!]!++;
+}
+
+/** How often each event has happened, on all threads. */
+export function cacheEvents(totals: ThreadTotals): { readonly [event in CacheEvent]: number } {
+	const counts = CACHE_EVENTS.map(event => [event, totals.total(cacheSlot(event))] as const);
+	return Object.fromEntries(counts) as { [event in CacheEvent]: number };
 }
 
 /** The slot of an event. */

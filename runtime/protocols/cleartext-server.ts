@@ -31,6 +31,10 @@ export function createCleartextServer(host: ProtocolHost, protocols: () => reado
 			http1.drain();
 			http2?.drain();
 		},
+		retire(which): void {
+			http1.retire(which);
+			http2?.retire(which);
+		},
 		get connections(): number {
 			return http1.connections + (http2?.connections ?? 0);
 		},

@@ -1,6 +1,6 @@
 /** What a protocol is to the runtime: a small interface, so that HTTP/1.1, HTTP/2 and HTTP/3 are each one folder behind it. */
 import type { Socket } from 'node:net';
-import type { Exchange } from '../../compiler/exchange/exchange.ts';
+import type { Exchange, TlsInfo } from '../../compiler/exchange/exchange.ts';
 import type { DirectSocket } from './direct-socket.ts';
 
 /** What the runtime is to a protocol. */
@@ -91,6 +91,11 @@ export interface ProtocolServer {
 	accept(socket: Socket | DirectSocket, scheme: 'http' | 'https', peer?: ConnectionPeer): void;
 	/** Stops keep-alive: idle connections close at once, busy ones after their exchange. */
 	drain(): void;
+	/**
+	 * Ends the connections of clients that are meant, as draining does: idle ones at once, busy ones after their exchange. What
+	 * has been upgraded goes on.
+	 */
+	retire(which: (tls: TlsInfo | undefined) => boolean): void;
 	/** Open connections. */
 	readonly connections: number;
 	/** Ends every connection at once. */

@@ -23,13 +23,13 @@ export interface DocumentImage {
 	readonly document: Document;
 	/** JSON of everything but the sites. */
 	readonly rest: string;
-	/** JSON of `{settings, upstreams, routes, protocols}`, which workers get. */
+	/** JSON of `{settings, upstreams, routes, protocols, material}`, which workers get. */
 	readonly shared: string;
 	/** JSON of the settings that closures may look at. */
 	readonly settings: string;
 	/** JSON of each site. */
 	readonly sites: readonly string[];
-	/** JSON of each site after the named upstreams and routes that it depends on: equal keys build equal closures. */
+	/** JSON of each site after the named upstreams and routes, and the files, that it depends on: equal keys build equal closures. */
 	readonly keys: readonly string[];
 	readonly listeners: readonly {
 		readonly address: ListenerAddress;
@@ -38,6 +38,10 @@ export interface DocumentImage {
 		readonly tls?: string | undefined;
 	}[];
 	readonly certificates?: PlannedCertificates | undefined;
+	/** What the files hold that the document names; '' when it names none, undefined when nobody knows. */
+	readonly files: string | undefined;
+	/** Forced loads up to this one. */
+	readonly forced: number;
 	/** Where steps stand. */
 	readonly places: PlaceTexts;
 	/** Whether that is in a text, not in the document itself. */
@@ -96,12 +100,15 @@ export function documentImage(
 	plan: Plan | undefined,
 	memory: ImageMemory = new ImageMemory(),
 	places?: PlaceTexts,
+	forced = 0,
 ): DocumentImage {
 	const { sites = [], ...rest } = document;
 	const settings: Settings = document.settings ?? {};
 	const forSites = Object.fromEntries(Object.entries(settings).filter(([name]) => !PROCESS_SETTINGS.has(name)));
 	const texts = sites.map(site => memory.site(site));
 	const dependencies = memory.dependencies(document);
+	const { files } = plan ?? {};
+	const material = { ...files?.contents, ...(forced > 0 ? { '': String(forced) } : {}) };
 	const spoken = (plan?.listeners ?? []).flatMap(({ key, protocols }) =>
 		protocols ? [[key, protocols] as const] : [],
 	);
@@ -111,16 +118,22 @@ export function documentImage(
 		shared: JSON.stringify({
 			...{ settings, upstreams: document.upstreams ?? {}, routes: document.routes ?? {} },
 			...(spoken.length > 0 ? { protocols: Object.fromEntries(spoken) } : {}),
+			...(Object.keys(material).length > 0 ? { material } : {}),
 		}),
 		settings: canonicalJson(forSites),
 		sites: texts,
-		keys: dependencies ? sites.map((site, index) => dependencies(site) + texts[index]!) : texts,
+		keys:
+			dependencies || files
+				? sites.map((site, index) => (dependencies?.(site) ?? '') + (files?.sites[index] ?? '') + texts[index]!)
+				: texts,
 		listeners: (plan?.listeners ?? []).map(listener => {
 			const { sites: _sites, tls: _tls, protocols: _protocols, ...address } = listener;
 			const tls = listener.tls && JSON.stringify(listener.tls);
 			return { address, sites: memory.listener(listener), tls };
 		}),
 		certificates: plan?.certificates,
+		files: files?.identity ?? '',
+		forced,
 		places: places ?? memory.pointers(document),
 		hasText: places !== undefined,
 	};
@@ -143,9 +156,10 @@ export function documentFacts(image: DocumentImage, files: readonly string[]): D
 	};
 }
 
-/** What turns the generation of `before` into that of `after`; from nothing when `before` is undefined. */
+/** What turns the generation of `before` into that of `after`; from nothing when `before` is undefined. A forced load keeps no site. */
 export function generationDelta(before: DocumentImage | undefined, after: DocumentImage): GenerationDelta {
-	const { runs, changed } = siteRuns(before?.settings === after.settings ? before.keys : [], after);
+	const keeps = before?.settings === after.settings && before.forced === after.forced;
+	const { runs, changed } = siteRuns(keeps ? before.keys : [], after);
 	const tables = new Map(before?.listeners.map(listener => [listener.address.key, listener]));
 	return {
 		shared: before?.shared === after.shared ? undefined : after.shared,
@@ -209,10 +223,13 @@ export function samePlaces({ places: a }: DocumentImage, { places: b }: Document
 	return a.routes === b.routes && a.sites.every((places, index) => places === b.sites[index]);
 }
 
-/** True when two documents are the same text. */
+/** True when two documents are the same text and the files that they name hold the same. */
 export function sameDocument(a: DocumentImage, b: DocumentImage): boolean {
 	return (
-		a.rest === b.rest && a.sites.length === b.sites.length && a.sites.every((text, index) => text === b.sites[index])
+		a.files === b.files &&
+		a.rest === b.rest &&
+		a.sites.length === b.sites.length &&
+		a.sites.every((text, index) => text === b.sites[index])
 	);
 }
 

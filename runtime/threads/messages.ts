@@ -84,6 +84,8 @@ export interface DocumentFacts {
 export interface PrepareTerms {
 	/** The process was started without a configuration. */
 	readonly unconfigured: boolean;
+	/** It is served even if nothing has changed, and everything is built again. */
+	readonly force?: boolean | undefined;
 	/** It is refused if the running document could not take its place again. */
 	readonly reversible?: boolean | undefined;
 }

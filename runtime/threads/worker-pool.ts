@@ -1,4 +1,5 @@
 /** The data-plane threads as the main thread sees them: started, fed, counted, replaced when they die or stop answering. */
+import { availableParallelism } from 'node:os';
 import type { Worker } from 'node:worker_threads';
 import { WorkerSockets } from '../listeners/worker-sockets.ts';
 import { startThread } from '../thread-source.ts';
@@ -9,6 +10,7 @@ import {
 	type FromWorker,
 	LOG_ENTRY_WEIGHT,
 	type LogEntry,
+	MOST_THREADS,
 	type ToWorker,
 	type WorkerStart,
 } from './messages.ts';
@@ -494,6 +496,11 @@ export class WorkerPool {
 	#post(slot: Slot, message: ToWorker): void {
 		slot.thread?.postMessage(message);
 	}
+}
+
+/** Returns how many data-plane threads there are to be: one where the kernel does not share ports, else what is wanted. */
+export function threadCount(wanted: number = availableParallelism()): number {
+	return SHARED_PORTS ? Math.max(1, Math.min(wanted, MOST_THREADS)) : 1;
 }
 
 /** Platforms whose kernel spreads connections over the sockets that share a port. */

@@ -82,7 +82,7 @@ export class CertificateFiles {
 		await inSlices(wanted, one => {
 			const known = this.#served.get(one.id);
 			const state = stateOf(one);
-			if (known && known.state === state && known.wanted.key === one.key) {
+			if (known?.state === state && known.wanted.key === one.key && known.wanted.digest === one.digest) {
 				prepared.set(one.id, known);
 				return;
 			}

@@ -31,6 +31,8 @@ export class Greeting implements PeekHolder {
 	policy = 0;
 	/** The session ticket that the client offers. */
 	ticket: Buffer | undefined = undefined;
+	/** `distrustings` of the thread's TLS when its handshake began. */
+	distrustings = 0;
 	/** `performance.now()` at which it has to be over. */
 	deadline: number;
 

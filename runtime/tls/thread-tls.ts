@@ -17,6 +17,8 @@ export interface TlsListening {
 	gone(certificate: TableCertificate): void;
 	/** Ticket keys or trust have changed. */
 	changed(): void;
+	/** Clients that were verified under these keys of trust may be trusted no longer. */
+	distrusted(keys: ReadonlySet<string>): void;
 }
 
 /** The state of TLS on one thread. */
@@ -24,11 +26,13 @@ export class ThreadTls {
 	readonly certificates = new CertificateTable();
 	/** The one that seals tickets first; empty until the main thread has sent them: then no session is resumed. */
 	ticketKeys: readonly Buffer[] = [];
+	/** Times that some trust was lost: a handshake that began before one of them may have verified a client by it. */
+	distrustings = 0;
 	/** Whether anybody may have a certificate that this thread has not. */
 	onDemand = false;
 	/** Whether another process may have put up a challenge that this one has not. */
 	sharesChallenges = false;
-	readonly #trust = new Map<string, ClientTrust>();
+	#trust: ReadonlyMap<string, ClientTrust> = new Map();
 	readonly #listening = new Set<TlsListening>();
 	#answers = NO_ANSWERS;
 	#tokens = 0;
@@ -71,11 +75,18 @@ export class ThreadTls {
 				this.ticketKeys = update.keys.map(key => Buffer.from(key));
 				break;
 			case 'trust':
-				this.#trust.clear();
-				for (const trust of update.trust) this.#trust.set(trust.key, trust);
+				this.#takeTrust(new Map(update.trust.map(trust => [trust.key, trust])));
 				break;
 		}
 		for (const listener of this.#listening) listener.changed();
+	}
+
+	#takeTrust(trust: ReadonlyMap<string, ClientTrust>): void {
+		const lost = lostTrust(this.#trust, trust);
+		this.#trust = trust;
+		if (lost.size === 0) return;
+		this.distrustings++;
+		for (const listener of this.#listening) listener.distrusted(lost);
 	}
 
 	/** How clients are verified; undefined when nothing is known, and then nobody can be. */
@@ -122,4 +133,26 @@ export class ThreadTls {
 	#gone(certificate: TableCertificate | undefined): void {
 		if (certificate) for (const listener of this.#listening) listener.gone(certificate);
 	}
+}
+
+/** Keys of trust that verifies less than before, so that clients that were verified by it may be no longer. */
+function lostTrust(
+	before: ReadonlyMap<string, ClientTrust>,
+	after: ReadonlyMap<string, ClientTrust>,
+): ReadonlySet<string> {
+	const lost = new Set<string>();
+	for (const [key, old] of before) {
+		const now = after.get(key);
+		if (!now || !holdsAll(now.authorities, old.authorities) || !trustsLeaves(now, old)) lost.add(key);
+	}
+	return lost;
+}
+
+function holdsAll(list: readonly string[], members: readonly string[]): boolean {
+	const known = new Set(list);
+	return members.every(member => known.has(member));
+}
+
+function trustsLeaves({ leaves: now }: ClientTrust, { leaves: old }: ClientTrust): boolean {
+	return now === undefined || (old !== undefined && holdsAll(now, old));
 }

@@ -23,10 +23,11 @@ import type {
 	PublishedCertificate,
 } from './certificate-feed.ts';
 import { CertificateFiles } from './certificate-files.ts';
-import { clientTrust, poolCertificates, type TrustSurroundings } from './client-trust.ts';
+import { poolCertificates, type TrustSurroundings } from './client-trust.ts';
 import { SESSION_LIFE } from './handshake-settings.ts';
 import { TicketKeys } from './ticket-keys.ts';
-import type { ClientTrust, TlsUpdate } from './tls-update.ts';
+import type { TlsUpdate } from './tls-update.ts';
+import { TrustWatch } from './trust-watch.ts';
 
 /** What TLS finds around it. */
 export interface TlsControlSurroundings {
@@ -65,8 +66,9 @@ export class TlsControl implements CertificateSink {
 	readonly #waiting = new Map<number, { readonly threads: Set<number>; readonly resolve: () => void }>();
 	#answers: ChallengeAnswers = { http01: {}, alpn: {} };
 	#challenges = 0;
-	#trust: readonly ClientTrust[] = [];
-	#nextTrust: readonly ClientTrust[] = [];
+	readonly #trust: TrustWatch;
+	/** JSON of what threads have been told of it. */
+	#toldTrust = '[]';
 	/** The server's own store, as the document says. */
 	#storage: StoreSelection | undefined;
 	/** Stores that were opened, by their settings. */
@@ -90,13 +92,18 @@ export class TlsControl implements CertificateSink {
 			store: () => this.#openStore(this.#storage),
 			log: (...entry) => around.log(...entry),
 		});
+		this.#trust = new TrustWatch({
+			surroundings: this.#trustSurroundings,
+			changed: () => this.#tellTrust(),
+			log: (...entry) => around.log(...entry),
+		});
 	}
 
 	/** What a thread that starts is told. */
 	introduction(): TlsUpdate[] {
 		return [
 			{ kind: 'tickets', keys: this.#ticketKeys.current },
-			{ kind: 'trust', trust: this.#trust },
+			{ kind: 'trust', trust: this.#trust.trust },
 			{ kind: 'on_demand', asked: this.#onDemand },
 			{ kind: 'shared_challenges', asked: this.#sharing },
 			...pieces([...this.#certificates.values()]).map(set => ({ kind: 'certificates' as const, set, dropped: [] })),
@@ -148,12 +155,23 @@ export class TlsControl implements CertificateSink {
 		// Too early rather than too late: the first client may come with the flip.
 		if (this.#nextOnDemand) this.#around.tell({ kind: 'on_demand', asked: true });
 		this.#nextSharing = sharesChallenges(managed?.policies.flatMap(({ issuers }) => issuers) ?? []);
-		const around = this.#trustSurroundings;
-		const trust = (planned?.client_auth ?? []).map(auth => clientTrust(auth, around));
-		this.#nextTrust = await Promise.all(trust);
+		await this.#trust.prepare(planned?.client_auth ?? []);
 		// What is served and what will be, until it is one or the other.
-		const both = new Map([...this.#trust, ...this.#nextTrust].map(one => [one.key, one]));
-		if (both.size > 0) this.#around.tell({ kind: 'trust', trust: [...both.values()] });
+		this.#tellTrust();
+	}
+
+	/** Looks whether what clients are verified with has changed, as is done from time to time. */
+	look(): Promise<void> {
+		return this.#trust.look();
+	}
+
+	/** Threads make their contexts anew for every change that they are told of. */
+	#tellTrust(): void {
+		const { trust } = this.#trust;
+		const text = JSON.stringify(trust);
+		if (text === this.#toldTrust) return;
+		this.#toldTrust = text;
+		this.#around.tell({ kind: 'trust', trust });
 	}
 
 	get #trustSurroundings(): TrustSurroundings {
@@ -204,8 +222,8 @@ export class TlsControl implements CertificateSink {
 	activate(): void {
 		this.#files.activate();
 		this.#made?.activate();
-		if (this.#trust.length > 0) this.#around.tell({ kind: 'trust', trust: this.#nextTrust });
-		this.#trust = this.#nextTrust;
+		this.#trust.activate();
+		this.#tellTrust();
 		if (this.#onDemand && !this.#nextOnDemand) this.#around.tell({ kind: 'on_demand', asked: false });
 		this.#onDemand = this.#nextOnDemand;
 		if (this.#sharing !== this.#nextSharing) {
@@ -219,8 +237,8 @@ export class TlsControl implements CertificateSink {
 	discard(): void {
 		this.#files.discard();
 		this.#made?.discard();
-		if (this.#nextTrust.length > 0) this.#around.tell({ kind: 'trust', trust: this.#trust });
-		this.#nextTrust = this.#trust;
+		this.#trust.discard();
+		this.#tellTrust();
 		if (this.#nextOnDemand && !this.#onDemand) this.#around.tell({ kind: 'on_demand', asked: false });
 		this.#nextOnDemand = this.#onDemand;
 		this.#nextSharing = this.#sharing;
@@ -305,6 +323,7 @@ export class TlsControl implements CertificateSink {
 
 	async close(): Promise<void> {
 		this.#files.close();
+		this.#trust.close();
 		clearInterval(this.#rotation);
 		for (const number of [...this.#waiting.keys()]) this.#settle(number);
 		await this.#made?.close();

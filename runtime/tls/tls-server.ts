@@ -2,10 +2,12 @@
  * TLS in front of a listener's protocols: reads the ClientHello, chooses policy and certificate by it, shakes hands, and
  * hands the socket to the protocol that ALPN chose.
  */
+import type { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
-import type { ListenerTls } from '../../compiler/tls/site-tls.ts';
+import type { ClientAuth, ListenerTls } from '../../compiler/tls/site-tls.ts';
 import { DirectSocket } from '../protocols/direct-socket.ts';
 import { plainAddress } from '../protocols/http1/socket-info.ts';
 import type { Http2Server } from '../protocols/http2/http2-server.ts';
@@ -13,7 +15,7 @@ import type { ConnectionPeer, ProtocolServer } from '../protocols/protocol.ts';
 import { TlsHandle } from '../protocols/tls-handle.ts';
 import type { CertificateQuestion } from './certificate-feed.ts';
 import { type ClientHello, LONGEST_HELLO, readClientHello } from './client-hello.ts';
-import { clientRefusal } from './client-verification.ts';
+import { type ClientRefusal, clientRefusal } from './client-verification.ts';
 import { type Greeter, Greeting } from './greeting.ts';
 import { HandshakeChoice } from './handshake-choice.ts';
 import type { HandshakeRate } from './handshake-rate.ts';
@@ -77,6 +79,8 @@ export class TlsServer implements ProtocolServer, Greeter {
 	#peekMemory: Buffer | undefined;
 	readonly #greetings = new Map<Socket | DirectSocket, Greeting>();
 	#watch: NodeJS.Timeout | undefined;
+	/** Key of the trust that the client of a connection was verified under. */
+	readonly #verifiedBy = new WeakMap<TlsInfo, string>();
 
 	constructor(around: TlsSurroundings) {
 		this.#around = around;
@@ -88,7 +92,7 @@ export class TlsServer implements ProtocolServer, Greeter {
 	configure(text: string): void {
 		const spoken = this.#around.protocols().join();
 		if (text === this.#text && spoken === this.#spoken) return;
-		if (speaksHttp2(this.#spoken) && !speaksHttp2(spoken)) this.#around.http2?.retire();
+		if (speaksHttp2(this.#spoken) && !speaksHttp2(spoken)) this.#around.http2?.retire(() => true);
 		this.#text = text;
 		this.#spoken = spoken;
 		const before = this.#choice;
@@ -114,6 +118,15 @@ export class TlsServer implements ProtocolServer, Greeter {
 
 	changed(): void {
 		this.#choice.shakers.clear();
+	}
+
+	/** As for {@link ThreadTls}: their connections end after what is under way. */
+	distrusted(keys: ReadonlySet<string>): void {
+		const verified = (tls: TlsInfo | undefined): boolean => {
+			const key = tls && this.#verifiedBy.get(tls);
+			return key !== undefined && keys.has(key);
+		};
+		this.retire(verified);
 	}
 
 	accept(socket: Socket | DirectSocket, _scheme: 'http' | 'https', peer?: ConnectionPeer): void {
@@ -186,6 +199,11 @@ export class TlsServer implements ProtocolServer, Greeter {
 		this.#draining = true;
 		this.#around.http1.drain();
 		this.#around.http2?.drain();
+	}
+
+	retire(which: (tls: TlsInfo | undefined) => boolean): void {
+		this.#around.http1.retire(which);
+		this.#around.http2?.retire(which);
 	}
 
 	get connections(): number {
@@ -318,6 +336,7 @@ export class TlsServer implements ProtocolServer, Greeter {
 	#shake(greeting: Greeting, certificate: TableCertificate): void {
 		let shaker: Shaker | undefined;
 		try {
+			greeting.distrustings = this.#around.tls.distrustings;
 			shaker = greeting.choice.shakers.get(greeting.policy, certificate, greeting.ticket);
 			// It is a part of what was read, which it would keep in memory.
 			greeting.ticket = undefined;
@@ -387,11 +406,12 @@ export class TlsServer implements ProtocolServer, Greeter {
 			const auth = greeting.choice.policy(greeting.policy).client_auth;
 			const certificate = auth ? socket.getPeerX509Certificate() : undefined;
 			info = rememberTls(socket, greeting.serverName, certificate);
-			const refusal = auth && clientRefusal(socket, auth, around.tls, certificate);
+			const refusal = auth && this.#refusal(greeting, socket, auth, certificate);
 			if (refusal) {
 				this.#refuse(socket, refusal);
 				return;
 			}
+			if (auth) this.#verifiedBy.set(info, canonicalJson(auth));
 		}
 		around.shaken(info.version, info.resumed);
 		const { http1, http2 } = around;
@@ -403,6 +423,18 @@ export class TlsServer implements ProtocolServer, Greeter {
 		}
 		protocol.accept(socket, 'https', greeting.peer);
 		this.forget(greeting);
+	}
+
+	#refusal(
+		greeting: Greeting,
+		socket: TLSSocket,
+		auth: ClientAuth,
+		certificate: X509Certificate | undefined,
+	): ClientRefusal | undefined {
+		const { tls } = this.#around;
+		// Its certificate may have been verified by an authority that has been given up since.
+		if (certificate && greeting.distrustings !== tls.distrustings) return 'client_certificate_untrusted';
+		return clientRefusal(socket, auth, tls, certificate);
 	}
 
 	#refuse(socket: TLSSocket | DirectSocket, reason: string): void {

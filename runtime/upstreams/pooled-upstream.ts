@@ -31,7 +31,8 @@ export class PooledUpstream implements Upstream {
 	readonly dial: string;
 	readonly host: string;
 	readonly port: number;
-	readonly link: UpstreamLink;
+	link: UpstreamLink;
+	readonly where: UpstreamAddress;
 	/** Undefined for an address that was made when all slots were in use: it is counted on this thread alone. */
 	readonly record: UpstreamRecord | undefined;
 	readonly #memory: PoolMemory;
@@ -43,6 +44,7 @@ export class PooledUpstream implements Upstream {
 		this.host = address.host;
 		this.port = address.port;
 		this.link = link;
+		this.where = address;
 		this.record = record;
 		this.#memory = memory;
 	}

@@ -334,11 +334,20 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 
 	#sweep(): void {
 		const now = performance.now();
+		if (this.#links.outdated()) this.#reconnect();
 		for (const upstream of this.#all()) upstream.link.sweep(now);
 		if (this.idleConnections > 0) return;
 		clearInterval(this.#timer);
 		this.#timer = undefined;
 		this.#closeRelay();
+	}
+
+	/** Requests take new connections from now on; those in use end after their last call. */
+	#reconnect(): void {
+		for (const upstream of this.#all()) {
+			upstream.link.close();
+			upstream.link = this.#links.link(upstream.where);
+		}
 	}
 
 	*#all(): IterableIterator<PooledUpstream> {

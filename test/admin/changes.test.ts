@@ -267,6 +267,11 @@ tentative('the command line loads tentatively, accepts and reverts', async () =>
 	assert.match(loaded.text, /comes back in (30|29) s unless you run: svc reload --accept/);
 	assert.match(two.svc('reload', '--accept', ...address).text, /^Generation \d+ stays\.\n$/);
 	assert.is(await two.body(), 'from the command line');
+	const again = ['reload', '-c', two.file];
+	assert.match(two.svc(...again).text, 'was being served already');
+	assert.match(two.svc(...again, '--force').text, /is being served \(generation \d+\)\.\n/);
+	assert.is((await two.ask('POST /load?force&dry_run', two.text('from the command line'))).json.result, 'swap');
+	assert.is(two.svc('reload', '--accept', '--force').status, 1);
 	// As the line above says it, where the file tells the address.
 	writeFileSync(two.file, two.text('once more'));
 	assert.is(two.svc('reload', '--confirm', '30s', '-c', two.file).status, 0);

@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import type { Site } from '../../compiler/document/document.ts';
 import type { SiteTls } from '../../compiler/tls/site-tls.ts';
 import { TestAuthority, type TestCertificate } from '../certificates.ts';
-import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
+import { freePorts, type ServerProcess, serve, temporaryFolder, waitForPort } from '../harness.ts';
 import { eventually, json, respondingSite, withServer } from '../runtime/running-server.ts';
 import { tlsFailure, tlsGet } from '../runtime/tls/tls-client.ts';
 
@@ -76,6 +76,7 @@ rollback.before(async () => {
 	const file = path.join(folder, 'config.json');
 	writeFileSync(file, JSON.stringify(both));
 	server = await serve([file], port, { env: { XDG_STATE_HOME: folder } });
+	await waitForPort(admin);
 });
 rollback.after(async () => {
 	await server?.stop();
@@ -182,6 +183,7 @@ rollback('client certificates that a load no longer asks for cannot come back, s
 	writeFileSync(file, JSON.stringify(document({ certificates: [a], client_auth: auth })));
 	const mutual = await serve([file], own[0], { env: { XDG_STATE_HOME: folder } });
 	try {
+		await waitForPort(own[1]);
 		const response = await fetch(`http://127.0.0.1:${own[1]}/load?confirm=1m`, {
 			method: 'POST',
 			headers: { 'Content-Type': 'application/json' },

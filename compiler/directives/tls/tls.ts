@@ -64,7 +64,9 @@ export const tls: SiteDirective = {
 		'with `mode request | require | verify_if_given | require_and_verify`, `trust_pool inline | file | system | pki_root |',
 		'pki_intermediate | storage | http | combined` and `verifier leaf file | folder | pem`.',
 		'',
-		'Asking for client certificates makes the host of every request be checked against the name of the handshake.',
+		'Asking for client certificates makes the host of every request be checked against the name of the handshake. Files that',
+		'clients are verified with are read again when they change. Where one verifies less than before, no session is resumed',
+		'and connections of its clients end after the request under way.',
 	].join('\n'),
 	lower: ({ line, args }, site, cx) => {
 		const draft: Draft = { certificates: [], load: [], issuers: [], acme: {}, managers: [] };

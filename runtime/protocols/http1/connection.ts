@@ -29,7 +29,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	readonly #socket: ClientSocket;
 	readonly #input: SocketInput;
 	readonly #engine: Engine;
-	readonly #info: SocketInfo;
+	readonly info: SocketInfo;
 	readonly #writer: ResponseWriter;
 	#state = HEAD;
 	#pending: PendingBytes | undefined = undefined;
@@ -40,6 +40,8 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	#body: RequestBody | undefined = undefined;
 	#minor = 1;
 	#keepAlive = true;
+	/** It is to end, though others of its server are not. */
+	#retired = false;
 	#expectsContinue = false;
 	/** The client has said that it sends nothing more. */
 	#lastRequest = false;
@@ -61,7 +63,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		const { socket } = this.#input;
 		this.#socket = socket;
 		this.#engine = engine;
-		this.#info = new SocketInfo(socket, scheme, peer);
+		this.info = new SocketInfo(socket, scheme, peer);
 		this.#writer = new ResponseWriter(socket, engine, this);
 		engine.now = performance.now();
 		this.clock = new ConnectionClock(engine, socket, this);
@@ -112,7 +114,8 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		this.#continue();
 	}
 
-	drain(): void {
+	drain(alone = false): void {
+		this.#retired ||= alone;
 		if (this.#state === HEAD && this.#pending === undefined && !this.#running) this.#close();
 	}
 
@@ -147,7 +150,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	data(bytes: Buffer): void {
 		switch (this.#state) {
 			case HEAD:
-				if (this.#requests === 0 && !this.#info.known) this.#socket.destroy();
+				if (this.#requests === 0 && !this.info.known) this.#socket.destroy();
 				else if (this.#pending === undefined) this.#run(bytes, 0);
 				else if (this.#pending.add(bytes)) this.#runPending();
 				break;
@@ -227,7 +230,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		const { takeOver } = this.#engine;
 		if (takeOver === undefined || this.#requests > 0) return false;
 		if (!/^PRI \* HTTP\/2/.test(bytes.toString('latin1', at, at + 12))) return false;
-		if (this.#info.tls !== undefined || !takeOver(this.#input, this.#info, bytes.subarray(at))) return false;
+		if (this.info.tls !== undefined || !takeOver(this.#input, this.info, bytes.subarray(at))) return false;
 		this.#state = CLOSED;
 		this.#running = false;
 		this.#engine.release(this);
@@ -270,7 +273,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		if (body?.full) this.#input.pause();
 		engine.now = performance.now();
 		this.clock.exchangeBegins();
-		const x = exchangeOfHead(engine, this.#info, host, body, this);
+		const x = exchangeOfHead(engine, this.info, host, body, this);
 		body?.countFor(x);
 		this.#exchange = x;
 		this.#handling = true;
@@ -278,7 +281,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		const result = this.#handle(x);
 		if (result === undefined) this.#respond(x);
 		else {
-			this.#info.remember();
+			this.info.remember();
 			this.#onHandled ??= () => this.handled();
 			this.#onBroken ??= () => {
 				this.#exchange!.aborted = true;
@@ -412,7 +415,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	}
 
 	get #draining(): boolean {
-		return this.#engine.draining || this.#engine.host.draining;
+		return this.#retired || this.#engine.draining || this.#engine.host.draining;
 	}
 
 	/** Closes our side, then waits a little for the client's, so that no reset overtakes our last answer. */

@@ -17,8 +17,9 @@ import { type Timed, TimerWheel } from './timer-wheel.ts';
 export interface EngineConnection {
 	/** Its deadlines. */
 	readonly clock: Timed;
-	/** Closes at once if idle. */
-	drain(): void;
+	readonly info: SocketInfo;
+	/** Closes at once if idle; `alone` makes it close after its exchange, though its server goes on. */
+	drain(alone?: boolean): void;
 	/** Ends at once. */
 	destroy(): void;
 }

@@ -21,6 +21,9 @@ export function createHttp1Server(host: ProtocolHost, takeOver?: TakeOver): Prot
 			engine.draining = true;
 			for (const connection of engine.connections) connection.drain();
 		},
+		retire(which): void {
+			for (const connection of engine.connections) if (which(connection.info.tls)) connection.drain(true);
+		},
 		get connections(): number {
 			return engine.connections.size;
 		},

@@ -2,6 +2,7 @@
 
 import { expectedNames } from '../http1/expected-names.ts';
 import { TICK } from '../http1/limits.ts';
+import type { SocketInfo } from '../http1/socket-info.ts';
 import { ReadMemory } from '../http1/socket-input.ts';
 import type { Http2Counters, ProtocolHost, ProtocolLimits } from '../protocol.ts';
 import { StringMemory } from './hpack-decoder.ts';
@@ -12,6 +13,7 @@ import { ResponseFields } from './response-fields.ts';
 
 /** A connection as the engine keeps it. */
 export interface EngineSession {
+	readonly info: SocketInfo;
 	/** Acts on deadlines that have passed; `now` is `performance.now()`. */
 	check(now: number): void;
 	/** Begins the graceful end. */

@@ -11,8 +11,6 @@ import { Session } from './session.ts';
 export interface Http2Server extends ProtocolServer {
 	/** `bytes` are the caller's again afterwards. */
 	takeOver(input: SocketInput, info: SocketInfo, bytes: Buffer): void;
-	/** Ends the connections that there are, as draining does; those that come are served. */
-	retire(): void;
 }
 
 /**
@@ -29,8 +27,8 @@ export function createHttp2Server(host: ProtocolHost): Http2Server {
 		takeOver(input: SocketInput, info: SocketInfo, bytes: Buffer): void {
 			new Session({ input, info }, 'http', engine).data(bytes);
 		},
-		retire(): void {
-			for (const session of engine.sessions) session.drain();
+		retire(which): void {
+			for (const session of engine.sessions) if (which(session.info.tls)) session.drain();
 		},
 		drain(): void {
 			engine.draining = true;

@@ -114,6 +114,11 @@ export class LinkMaker {
 		if (transport.tls) this.#context = new ClientTlsContext(transport.tls, surroundings.provideTls);
 	}
 
+	/** Reports, once for each change, whether links made before have connections that were verified by other certificates. */
+	outdated(): boolean {
+		return this.#context?.takeReplaced() ?? false;
+	}
+
 	/** The link to one address. */
 	link(address: UpstreamAddress): UpstreamLink {
 		const { proxy_protocol: proxyProtocol, tls } = this.#transport;

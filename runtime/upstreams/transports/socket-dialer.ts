@@ -165,9 +165,10 @@ class SocketDialing implements Dialing, WireHolder {
 	}
 
 	#secure(socket: TLSSocket, tls: TlsClient): void {
+		const { context } = tls;
 		socket.on('secureConnect', () => {
 			this.#wire.protocol = socket.alpnProtocol || '';
-			const refusal = tls.secured(socket);
+			const refusal = tls.secured(socket, context);
 			if (refusal === undefined) this.#done();
 			else this.closed(new Error(refusal));
 		});

@@ -1,6 +1,6 @@
 /** TLS of connections to upstreams: what is offered, who is believed, sessions that are taken up again. */
 import { isIP } from 'node:net';
-import { type ConnectionOptions, checkServerIdentity, type TLSSocket } from 'node:tls';
+import { type ConnectionOptions, checkServerIdentity, type SecureContext, type TLSSocket } from 'node:tls';
 import type { ClientTlsSettings } from '../../../compiler/directives/reverse-proxy/transports/transport-settings.ts';
 import type { ClientTlsContext } from './tls-context.ts';
 
@@ -17,6 +17,8 @@ export class TlsClient {
 	readonly #protocols: readonly string[];
 	/** Of the last handshake, to make the next one shorter. */
 	#session: Buffer | undefined = undefined;
+	/** The context of the last {@link options}. Only with it a session is resumed: resuming verifies no certificate. */
+	context: SecureContext | undefined = undefined;
 
 	/**
 	 * @param name Name or address that the certificate must be for.
@@ -43,8 +45,13 @@ export class TlsClient {
 	/** For `tls.connect`. */
 	options(): ConnectionOptions {
 		const name = this.#name;
+		const context = this.#context.current();
+		if (context !== this.context) {
+			this.context = context;
+			this.#session = undefined;
+		}
 		return {
-			secureContext: this.#context.current(),
+			secureContext: context,
 			ALPNProtocols: [...this.#protocols],
 			rejectUnauthorized: this.#settings.insecure_skip_verify !== true,
 			checkServerIdentity: (_host, certificate) => checkServerIdentity(name, certificate),
@@ -55,11 +62,11 @@ export class TlsClient {
 		};
 	}
 
-	/** The handshake is done: why the connection cannot be used nevertheless, or undefined. */
-	secured(socket: TLSSocket): string | undefined {
+	/** The handshake, begun with a context, is done: why the connection cannot be used nevertheless, or undefined. */
+	secured(socket: TLSSocket, context: SecureContext | undefined): string | undefined {
 		if ((this.#settings.renegotiation ?? 'never') === 'never') socket.disableRenegotiation();
 		socket.on('session', session => {
-			this.#session = session;
+			if (context === this.context) this.#session = session;
 		});
 		if (!this.#protocols.includes('http/1.1') && socket.alpnProtocol !== 'h2') {
 			return 'the upstream does not speak HTTP/2 over TLS';

@@ -6,7 +6,7 @@ import type { ClientTlsSettings } from '../../../compiler/directives/reverse-pro
 import { type TlsProvided, type TlsProvider, type TlsWanted, tlsWantedBy } from './tls-provision.ts';
 
 /** Milliseconds between two looks at files that may have changed. */
-const LOOK_AGAIN = 10_000;
+const LOOK_AGAIN = 1000;
 
 /** Milliseconds for which what the main thread gave is believed to be the newest. */
 const ASK_AGAIN = 60_000;
@@ -21,6 +21,8 @@ export class ClientTlsContext {
 	#times = '';
 	/** What the main thread gives has changed since the context was made. */
 	#outdated = false;
+	/** A context has taken the place of another since {@link takeReplaced} was asked. */
+	#replaced = false;
 	#lookedAt = 0;
 	readonly #wanted: TlsWanted | undefined;
 	readonly #provider: TlsProvider;
@@ -73,6 +75,19 @@ export class ClientTlsContext {
 	}
 
 	/**
+	 * Looks, if it is time to, whether the files or what the main thread gives have changed. Reports, once for each change,
+	 * whether connections made before were verified by something else.
+	 */
+	takeReplaced(): boolean {
+		if (!this.#context) return false;
+		void this.pending();
+		this.current();
+		const replaced = this.#replaced;
+		this.#replaced = false;
+		return replaced;
+	}
+
+	/**
 	 * The context as the files are now; if they cannot be used any more, as they were. Throws when they never could be: that
 	 * the library finds a key too short shows only here.
 	 */
@@ -95,11 +110,13 @@ export class ClientTlsContext {
 					? undefined
 					: [...getCACertificates('default'), ...authorities]
 				: authorities;
+			const before = this.#context;
 			this.#context = createSecureContext({
 				minVersion: 'TLSv1.2',
 				...(ca === undefined ? {} : { ca: [...ca] }),
 				...(certificate === undefined ? {} : { cert: certificate, key: key! }),
 			});
+			this.#replaced ||= before !== undefined;
 			this.#times = times;
 		} catch (error) {
 			if (!this.#context) throw error;

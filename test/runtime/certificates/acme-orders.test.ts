@@ -1,9 +1,10 @@
 /** Certificates by ACME, from a scripted server: obtained, renewed, resumed, and what is done when the server refuses. */
 import { X509Certificate } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { TestAuthority } from '../../certificates.ts';
 import { temporaryFolder } from '../../harness.ts';
 import { eventually, type KeptCertificates, plan, policy, serveDocument, testManager } from './kept-certificates.ts';
 import { type ScriptedAcmeServer, scriptedAcmeServer, type Validation } from './scripted-acme-server.ts';
@@ -71,6 +72,25 @@ acme('TLS-ALPN-01 is tried when HTTP-01 fails, and remembered', async () => {
 	await serveDocument(test, plan(policy(['a.example.com', 'b.example.com'], [issuer()])));
 	await eventually('obtained', () => test.sink.certificates.size === 2);
 	assert.is(server.orders.length, 3);
+	await test.manager.close();
+});
+
+acme('a root file of an issuer is read again with every load', async () => {
+	const test = testManager();
+	server.faults.validate = answeredBy(test.sink);
+	const root = path.join(test.folder, 'root.pem');
+	const other = await TestAuthority.make('CN=Another');
+	writeFileSync(root, other.pem);
+	const wanted = plan(policy(['a.example.com'], [issuer({ trusted_roots: [root] })]));
+	await serveDocument(test, wanted);
+	await eventually('refused', () => test.entries.some(({ level }) => level === 'error' || level === 'warn'));
+	copyFileSync(server.rootFile, root);
+	await serveDocument(test, wanted);
+	await eventually('obtained', () => test.sink.certificates.size === 1);
+	const { chain } = test.sink.for('a.example.com')!;
+	await serveDocument(test, wanted);
+	assert.is(test.sink.for('a.example.com')!.chain, chain, 'the same files change nothing');
+	assert.is(server.orders.length, 1);
 	await test.manager.close();
 });
 

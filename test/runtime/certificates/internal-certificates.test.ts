@@ -1,6 +1,6 @@
 /** Certificates of the internal authority: there before a site is served, kept in the store, renewed in time. */
 import { X509Certificate } from 'node:crypto';
-import { chmodSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -144,6 +144,37 @@ internal('an authority is made from the files that the option names, and refused
 		.prepare(plan(policy(['localhost'])), { pki: { authorities: { local: wrong } } })
 		.then(() => assert.unreachable())
 		.catch(error => assert.match(error.message, /are not a certificate and its key/));
+	await test.manager.close();
+});
+
+internal('files of an authority that have changed sign from the next load on; broken ones are refused', async () => {
+	const rootOf = async () => {
+		const made = testManager();
+		await serveDocument(made, plan(policy(['localhost'])));
+		await made.manager.close();
+		return (name: string): string => path.join(made.folder, 'pki/authorities/local', name);
+	};
+	const [one, two] = [await rootOf(), await rootOf()];
+	const test = testManager();
+	const own = (name: string): string => path.join(test.folder, name);
+	const use = (from: (name: string) => string): void => {
+		for (const name of ['root.crt', 'root.key']) copyFileSync(from(name), own(name));
+	};
+	use(one);
+	const pki = { authorities: { local: { root: { cert: own('root.crt'), key: own('root.key') } } } };
+	await serveDocument(test, plan(policy(['localhost'])), { pki });
+	assert.is((await test.manager.authority!('local')).root, readFileSync(one('root.crt'), 'utf8'));
+	use(two);
+	await serveDocument(test, plan(policy(['localhost'])), { pki });
+	const { root, intermediate } = await test.manager.authority!('local');
+	assert.is(root, readFileSync(two('root.crt'), 'utf8'));
+	assert.ok(new X509Certificate(intermediate).verify(new X509Certificate(root).publicKey));
+	copyFileSync(one('root.key'), own('root.key'));
+	await test.manager
+		.prepare(plan(policy(['localhost'])), { pki })
+		.then(() => assert.unreachable())
+		.catch(error => assert.match(error.message, /are not a certificate and its key/));
+	assert.is((await test.manager.authority!('local')).root, root, 'what is served goes on');
 	await test.manager.close();
 });
 

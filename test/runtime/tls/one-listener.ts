@@ -30,6 +30,7 @@ export async function oneListener(
 			socket.end('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
 		},
 		drain: () => {},
+		retire: () => {},
 		close: () => {},
 		connections: 0,
 	};

@@ -1,0 +1,249 @@
+/** Authorities that clients and upstreams are verified by change in place: what was revoked is out, with and without a load. */
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { connect as connectHttp2 } from 'node:http2';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { connect, type TLSSocket } from 'node:tls';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Document } from '../../../compiler/document/document.ts';
+import type { ClientAuth, SiteTls } from '../../../compiler/tls/site-tls.ts';
+import type { Runtime } from '../../../runtime/runtime.ts';
+import { TestAuthority, type TestCertificate } from '../../certificates.ts';
+import { freePorts, temporaryFolder } from '../../harness.ts';
+import { eventually, json, withServer } from '../running-server.ts';
+import { tlsFailure, tlsGet } from './tls-client.ts';
+
+const folder = temporaryFolder();
+const [authority, first, second] = await Promise.all([
+	TestAuthority.make(),
+	TestAuthority.make('CN=First'),
+	TestAuthority.make('CN=Second'),
+]);
+const [port] = (await freePorts(1)) as [number];
+
+function keep(name: string, { certificate, key }: TestCertificate): { certificate: string; key: string } {
+	const files = { certificate: path.join(folder, `${name}.pem`), key: path.join(folder, `${name}.key`) };
+	writeFileSync(files.certificate, certificate);
+	writeFileSync(files.key, key, { mode: 0o600 });
+	return files;
+}
+
+const served = keep('served', await authority.issue({ names: ['a.test', '127.0.0.1'] }));
+const ca = path.join(folder, 'ca.pem');
+const ofFirst = await first.issue({ subject: 'CN=ada' });
+const ofSecond = await second.issue({ subject: 'CN=eve' });
+
+/** What a client shows. */
+function shows({ certificate, key }: TestCertificate) {
+	return { servername: 'a.test', cert: certificate, key };
+}
+
+function document(auth: Partial<ClientAuth> = {}, more: SiteTls = {}): Document {
+	const pool = { source: 'file' as const, files: [ca] };
+	return {
+		settings: { auto_https: ['off'] },
+		sites: [
+			{
+				addresses: [`https://a.test:${port}`],
+				bind: ['127.0.0.1'],
+				tls: {
+					certificates: [served],
+					client_auth: { mode: 'require_and_verify', trust_pool: pool, ...auth },
+					...more,
+				},
+				pipeline: [{ handler: 'respond', body: 'in' }],
+			},
+		],
+	};
+}
+
+async function letIn(client: TestCertificate, more: object = {}): Promise<boolean> {
+	return (await tlsFailure(port, { ...shows(client), ...more })).startsWith('answered');
+}
+
+/** A connection of a client that has made one request, and keeps it. */
+async function keptConnection(client: TestCertificate): Promise<TLSSocket> {
+	const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false, ...shows(client) });
+	socket.on('error', () => {});
+	await once(socket, 'secureConnect');
+	socket.write('GET / HTTP/1.1\r\nHost: a.test\r\n\r\n');
+	await once(socket, 'data');
+	return socket;
+}
+
+async function loaded(runtime: Runtime, input: Document, force = false): Promise<boolean> {
+	const outcome = await runtime.load(json(input), { force });
+	assert.is(outcome.result, 'applied', JSON.stringify(outcome));
+	return outcome.result === 'applied' && !outcome.unchanged;
+}
+
+const trust = suite('trust that changes');
+
+trust.before.each(() => {
+	writeFileSync(ca, first.pem);
+});
+
+for (const [how, version] of [
+	['a load', 'TLSv1.3'],
+	['a load', 'TLSv1.2'],
+	['a look at the file', 'TLSv1.3'],
+] as const) {
+	trust(`after ${how} a client of an authority that was taken out is out (${version})`, async () => {
+		await withServer(document(), { threads: 1 }, async ({ runtime, log }) => {
+			const { session } = await tlsGet(port, { ...shows(ofFirst), maxVersion: version });
+			const again = await tlsGet(port, { ...shows(ofFirst), maxVersion: version, session: session! });
+			assert.is(again.reused, true, 'sessions are resumed under the same trust');
+			assert.not.ok(await letIn(ofSecond));
+			const kept = await keptConnection(ofFirst);
+			const kept2 = connectHttp2(`https://127.0.0.1:${port}`, { rejectUnauthorized: false, ...shows(ofFirst) });
+			kept2.on('error', () => {});
+			await once(kept2, 'connect');
+			const closed = Promise.all([once(kept, 'close'), once(kept2, 'close')]);
+
+			writeFileSync(ca, second.pem);
+			if (how === 'a load') assert.ok(await loaded(runtime, document()), 'it is not what was being served');
+			else await eventually('it is noticed', () => log.text().includes('are verified with have changed'));
+
+			assert.not.ok(await letIn(ofFirst));
+			assert.not.ok(await letIn(ofFirst, { maxVersion: version, session: session! }), 'by its ticket');
+			assert.ok(await letIn(ofSecond));
+			await closed;
+		});
+	});
+}
+
+trust('an authority that is added closes nothing', async () => {
+	await withServer(document(), { threads: 1 }, async ({ runtime }) => {
+		const kept = await keptConnection(ofFirst);
+		writeFileSync(ca, first.pem + second.pem);
+		assert.ok(await loaded(runtime, document()));
+		assert.ok(await letIn(ofSecond));
+		kept.write('GET / HTTP/1.1\r\nHost: a.test\r\n\r\n');
+		const [answer] = (await once(kept, 'data')) as [Buffer];
+		assert.match(answer.toString(), 'HTTP/1.1 200');
+		kept.destroy();
+	});
+});
+
+trust('a configuration that names another pool ends the connections that the former let in', async () => {
+	const other = path.join(folder, 'other.pem');
+	writeFileSync(other, second.pem);
+	await withServer(document(), { threads: 1 }, async ({ runtime }) => {
+		const closed = once(await keptConnection(ofFirst), 'close');
+		assert.ok(await loaded(runtime, document({ trust_pool: { source: 'file', files: [other] } })));
+		await closed;
+		assert.not.ok(await letIn(ofFirst));
+	});
+});
+
+trust('a leaf that is taken out is out', async () => {
+	const leaves = path.join(folder, 'leaves');
+	mkdirSync(leaves, { recursive: true });
+	writeFileSync(path.join(leaves, 'ada.pem'), ofFirst.certificate);
+	writeFileSync(path.join(leaves, 'eve.pem'), ofSecond.certificate);
+	const { trust_pool: _, ...auth } = document().sites![0]!.tls!.client_auth!;
+	const { sites, ...rest } = document();
+	const tls = { certificates: [served], client_auth: { ...auth, trusted_leaves: { folders: [leaves] } } };
+	await withServer({ ...rest, sites: [{ ...sites![0]!, tls }] }, { threads: 1 }, async () => {
+		assert.ok(await letIn(ofFirst));
+		const closed = once(await keptConnection(ofFirst), 'close');
+		rmSync(path.join(leaves, 'ada.pem'));
+		await closed;
+		assert.not.ok(await letIn(ofFirst));
+		assert.ok(await letIn(ofSecond));
+	});
+});
+
+trust('a pool that is broken is told once and the one before is used on; a load of it is refused', async () => {
+	await withServer(document(), { threads: 1 }, async ({ runtime, log }) => {
+		writeFileSync(ca, 'nonsense');
+		const told = () => log.text().split('cannot be read again').length - 1;
+		await eventually('the log says so', () => told() === 1);
+		assert.ok(await letIn(ofFirst));
+		assert.is((await runtime.load(json(document()))).result, 'refused');
+		assert.ok(await letIn(ofFirst));
+		writeFileSync(ca, second.pem);
+		await eventually('what is whole again is used', () => letIn(ofSecond));
+		assert.is(told(), 1);
+		assert.not.ok(await letIn(ofFirst));
+	});
+});
+
+trust('a load is the same only if the files are; it can be forced', async () => {
+	await withServer(document(), { threads: 1 }, async ({ runtime }) => {
+		assert.not.ok(await loaded(runtime, document()));
+		const later = new Date(Date.now() + 5000);
+		utimesSync(ca, later, later);
+		assert.not.ok(await loaded(runtime, document()), 'times say nothing');
+		const before = runtime.generation;
+		assert.ok(await loaded(runtime, document(), true));
+		assert.is(runtime.generation, before + 1);
+		assert.not.ok(await loaded(runtime, document()));
+		assert.is((await runtime.preview(json(document()), { force: true })).result, 'swap');
+		assert.is((await runtime.preview(json(document()))).result, 'unchanged');
+		const key = readFileSync(served.key);
+		const next = await authority.issue({ names: ['a.test'] });
+		keep('served', next);
+		assert.ok(await loaded(runtime, document()), 'a certificate and its key');
+		assert.not.equal(readFileSync(served.key), key);
+	});
+});
+
+const upstreams = suite('trust in upstreams that changes');
+
+async function proxied(
+	file: string,
+	test: (server: { port: number; runtime: Runtime; document: Document }) => Promise<void>,
+) {
+	const pair = await first.issue({ names: ['127.0.0.1'] });
+	const upstream = createServer({ cert: pair.certificate, key: pair.key }, (_request, response) => response.end('up'));
+	upstream.listen(0, '127.0.0.1');
+	await once(upstream, 'listening');
+	const { port: at } = upstream.address() as AddressInfo;
+	const tls = { trust: { source: 'file' as const, files: [file] } };
+	const wanted: Document = {
+		sites: [
+			{
+				addresses: ['http://:0'],
+				bind: ['127.0.0.1'],
+				pipeline: [{ handler: 'proxy', upstreams: { to: [`127.0.0.1:${at}`], transport: { type: 'http', tls } } }],
+			},
+		],
+	};
+	try {
+		await withServer(wanted, { threads: 1 }, ({ port: ours, runtime }) =>
+			test({ port: ours, runtime, document: wanted }),
+		);
+	} finally {
+		upstream.closeAllConnections();
+		upstream.close();
+	}
+}
+
+for (const how of ['a load', 'a look at the file']) {
+	upstreams(`after ${how} an upstream is verified by what the file holds now, on a new connection`, async () => {
+		const file = path.join(folder, 'upstream-ca.pem');
+		writeFileSync(file, first.pem);
+		await proxied(file, async ({ port: ours, runtime, document: same }) => {
+			const status = async () => (await fetch(`http://127.0.0.1:${ours}/`)).status;
+			assert.is(await status(), 200);
+			writeFileSync(file, second.pem);
+			if (how === 'a load') {
+				assert.ok(await loaded(runtime, same));
+				assert.is(await status(), 502, 'neither a kept connection nor a session is used');
+			} else await eventually('the connection that was kept is given up', async () => (await status()) === 502);
+			writeFileSync(file, first.pem);
+			if (how === 'a load') assert.ok(await loaded(runtime, same));
+			await eventually('it is verified again', async () => (await status()) === 200);
+			assert.not.ok(await loaded(runtime, same));
+			assert.ok(await loaded(runtime, same, true));
+			assert.is(await status(), 200);
+		});
+	});
+}
+
+trust.run();
+upstreams.run();
