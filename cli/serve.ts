@@ -13,6 +13,7 @@ import { sentenceOf } from './failure-report.ts';
 import { refusal } from './refusal.ts';
 import type { ServiceManager } from './service-manager.ts';
 import { printError } from './terminal.ts';
+import { version } from './version.ts';
 import type { ConfigurationWatch } from './watch.ts';
 
 /** What is served, and how. */
@@ -93,6 +94,7 @@ class ServerProcess {
 			input,
 			verbose,
 			passed: takePassedSockets(process.env, process.pid),
+			version,
 			// Sites must not be served for the moment that it takes to find out.
 			beforeListening: settings => probeAdmin(settings.admin ?? (adminAnyway ? {} : undefined)),
 		}).catch(error => {

@@ -23,6 +23,8 @@ export interface RuntimeOptions {
 	 * and is what startRuntime rejects with.
 	 */
 	readonly beforeListening?: ((settings: Settings) => Promise<void>) | undefined;
+	/** The version of this build, for metrics. Asked for when they are read first. */
+	readonly version?: (() => string) | undefined;
 	/** Stand in for standard output and standard error as log outputs. */
 	readonly writers?: StandardWriters | undefined;
 }

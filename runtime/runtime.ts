@@ -142,6 +142,7 @@ export class Runtime implements RuntimeControl {
 		});
 		this.#caches = new CacheBoard({ workingDirectory, log: (...entry) => this.log(...entry) });
 		this.#metrics = new RuntimeMetrics(this.#totals, {
+			version: options.version ?? (() => 'unknown'),
 			ready: () => this.ready,
 			generation: () => this.#generation,
 			lastReload: () => this.#loads.lastReload,

@@ -18,6 +18,8 @@ import type { ThreadTotals } from './thread-totals.ts';
 
 /** What the main thread itself knows. */
 export interface RuntimeGauges {
+	/** The version of this build. */
+	readonly version: () => string;
 	readonly ready: () => boolean;
 	readonly generation: () => number;
 	/** Whether the last load was applied, and when the last successful one was (seconds since the epoch, 0 for never). */
@@ -110,6 +112,11 @@ export class MetricsRegistry {
 }
 
 function runtimeFamilies(gauges: RuntimeGauges): MetricFamily[] {
+	const build = {
+		version: gauges.version(),
+		target: `${process.platform}-${process.arch}`,
+		node: process.version,
+	};
 	return [
 		plainFamily('std_config_last_reload_successful', 'Whether the last load was applied.', 'gauge', () =>
 			gauges.lastReload().successful ? 1 : 0,
@@ -138,6 +145,12 @@ function runtimeFamilies(gauges: RuntimeGauges): MetricFamily[] {
 			'gauge',
 			() => (gauges.rollbacks().stuck ? 1 : 0),
 		),
+		{
+			name: 'svc_build_info',
+			help: 'Always 1; its labels tell the build.',
+			type: 'gauge',
+			samples: () => [{ labels: build, value: 1 }],
+		},
 		plainFamily('svc_config_generation', 'Number of the configuration being served.', 'gauge', gauges.generation),
 		plainFamily(
 			'svc_ready',

@@ -3,21 +3,19 @@ import { readdirSync, readFileSync } from 'node:fs';
 import type { MetricFamily } from './exposition.ts';
 import { plainFamily } from './plain-family.ts';
 
-/** The families `process_*` and `svc_process_*`. Those that this platform cannot give are left out. */
+/**
+ * The families `process_*`, each under the name `svc_process_*` too, and `svc_process_*` of our own. Those that this platform
+ * cannot give are left out.
+ */
 export function processFamilies(): MetricFamily[] {
 	const startedAt = Math.round(Date.now() - process.uptime() * 1000) / 1000;
 	const families = [
-		plainFamily('process_cpu_seconds_total', 'User and system CPU seconds of the process.', 'counter', () => {
+		...twice('process_cpu_seconds_total', 'User and system CPU seconds of the process.', 'counter', () => {
 			const { user, system } = process.cpuUsage();
 			return (user + system) / 1e6;
 		}),
-		plainFamily('process_resident_memory_bytes', 'Resident memory.', 'gauge', () => process.memoryUsage.rss()),
-		plainFamily(
-			'process_start_time_seconds',
-			'Start of the process, seconds since the epoch.',
-			'gauge',
-			() => startedAt,
-		),
+		...twice('process_resident_memory_bytes', 'Resident memory.', 'gauge', () => process.memoryUsage.rss()),
+		...twice('process_start_time_seconds', 'Start of the process, seconds since the epoch.', 'gauge', () => startedAt),
 		plainFamily(
 			'svc_process_major_page_faults_total',
 			'Pages that had to be read from a disk.',
@@ -27,14 +25,22 @@ export function processFamilies(): MetricFamily[] {
 		switches(),
 	];
 	if (countOpenFiles() === undefined) return families;
-	families.push(
-		plainFamily('process_open_fds', 'Open file descriptors.', 'gauge', () => countOpenFiles() ?? Number.NaN),
-	);
+	families.push(...twice('process_open_fds', 'Open file descriptors.', 'gauge', () => countOpenFiles() ?? Number.NaN));
 	const limit = fileLimit();
 	if (limit !== undefined) {
-		families.push(plainFamily('process_max_fds', 'Most file descriptors allowed.', 'gauge', () => limit));
+		families.push(...twice('process_max_fds', 'Most file descriptors allowed.', 'gauge', () => limit));
 	}
 	return families;
+}
+
+/** A family under its standard name and under ours, read once a scrape: both tell the same. */
+function twice(name: string, help: string, type: 'counter' | 'gauge', read: () => number): MetricFamily[] {
+	let value = Number.NaN;
+	const standard = plainFamily(name, help, type, () => {
+		value = read();
+		return value;
+	});
+	return [standard, plainFamily(`svc_${name}`, help, type, () => value)];
 }
 
 function switches(): MetricFamily {

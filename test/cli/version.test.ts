@@ -1,10 +1,11 @@
-/** Versions of checkouts, as git may keep them. */
+/** Versions of checkouts, as git may keep them, and where a server tells its own. */
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { checkoutVersion } from '../../cli/version.ts';
-import { temporaryFolder } from '../harness.ts';
+import { freePorts, SVC, serve, temporaryFolder } from '../harness.ts';
 
 const COMMIT = '0123456789abcdef0123456789abcdef01234567';
 const EXPECTED = 'v0.0.0-dev+0123456789ab';
@@ -51,4 +52,22 @@ versions('no git, and a branch without a commit', () => {
 	assert.is(checkoutVersion(folderWith({ '.git/HEAD': 'ref: refs/heads/main\n' })), 'v0.0.0-dev');
 });
 
+const metrics = suite('version of a server');
+
+metrics('a server tells its version among its metrics', async () => {
+	const [port, admin] = (await freePorts(2)) as [number, number];
+	const folder = folderWith({
+		Configfile: `{\n\tadmin 127.0.0.1:${admin}\n\tmetrics\n\tthreads 1\n}\nhttp://127.0.0.1:${port} {\n\trespond "ok"\n}\n`,
+	});
+	const server = await serve([path.join(folder, 'Configfile')], port);
+	try {
+		const text = await (await fetch(`http://127.0.0.1:${admin}/metrics`)).text();
+		const version = spawnSync(SVC, ['version'], { encoding: 'utf8' }).stdout.trim();
+		assert.ok(text.includes(`svc_build_info{version="${version}",`), version);
+	} finally {
+		await server.stop();
+	}
+});
+
 versions.run();
+metrics.run();

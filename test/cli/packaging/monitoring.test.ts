@@ -13,6 +13,7 @@ const dashboard = JSON.parse(readFileSync(path.join(folder, 'grafana-dashboard.j
 
 const names = new Set(
 	new MetricsRegistry(new ThreadTotals(), {
+		version: () => 'v1',
 		ready: () => true,
 		generation: () => 1,
 		lastReload: () => ({ successful: true, successAt: 0 }),

@@ -83,7 +83,13 @@ const FAMILIES: { readonly [name: string]: string } = {
 	svc_tls_certificate_attempts_total: 'issuer result',
 	svc_tls_ocsp_responses_total: 'result',
 	svc_tls_certificates_missing: '',
+	svc_build_info: 'version target node',
 	process_cpu_seconds_total: '',
+	svc_process_cpu_seconds_total: '',
+	svc_process_resident_memory_bytes: '',
+	svc_process_start_time_seconds: '',
+	svc_process_open_fds: '',
+	svc_process_max_fds: '',
 	process_resident_memory_bytes: '',
 	process_start_time_seconds: '',
 	process_open_fds: '',
@@ -122,6 +128,17 @@ scrape('has every family, and no other, with exactly these labels', async () => 
 			const found = [...labels.matchAll(/(\w+)="/g)].map(([, label]) => label).filter(label => label !== 'le');
 			assert.is(found.toSorted().join(' '), FAMILIES[family]!.split(' ').toSorted().join(' '), name);
 		}
+	});
+});
+
+scrape('what is known of the process stands under its standard name and under ours', async () => {
+	await withServer({ settings: { metrics: {} }, sites: SITES }, {}, async ({ runtime }) => {
+		const text = await runtime.metrics();
+		const values = new Map([...text.matchAll(/^(\S*process_\S+) (\S+)$/gm)].map(([, name, value]) => [name!, value!]));
+		const standard = [...values.keys()].filter(name => name.startsWith('process_'));
+		assert.is(standard.length, 5);
+		for (const name of standard) assert.is(values.get(`svc_${name}`), values.get(name), name);
+		assert.match(text, new RegExp(`^svc_build_info\\{.*node="${process.version}"\\} 1$`, 'm'));
 	});
 });
 

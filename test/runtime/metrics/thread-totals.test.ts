@@ -20,6 +20,7 @@ function thread(totals: ThreadTotals, index: number) {
 }
 
 const GAUGES = {
+	version: () => 'v1',
 	ready: () => true,
 	generation: () => 3,
 	lastReload: () => ({ successful: true, successAt: 12 }),
