@@ -1,72 +1,59 @@
 /** Path patterns that hold `%`: what they write as `%XX` is compared with the escapes of the path, the rest decoded. */
-
-/** A byte of the path: decoded, and its two hex digits if it was escaped ('' if it was not). */
-interface PathByte {
-	readonly decoded: string;
-	readonly escape: string;
-}
-
-type Token =
-	| { readonly kind: 'byte'; readonly byte: string }
-	| { readonly kind: 'escape'; readonly hex: string }
-	/** `*` runs over decoded bytes up to the next token, `%*` over those still escaped. */
-	| { readonly kind: 'run'; readonly escaped: boolean };
+import { compileGlob } from './glob.ts';
 
 /**
- * Compiles a pattern in lower case to a test of the escaped path in lower case. The whole path must match; a wildcard runs
- * to the first byte that the next token matches, without coming back.
+ * Compiles a pattern in lower case to a test of the escaped path in lower case. Along the pattern the path becomes the
+ * text that is compared: still escaped where the pattern says so, decoded elsewhere. The pattern is then a glob for that
+ * text, in which `%*` is a wildcard as `*` is: neither matches a slash, but an escaped one is none to `%*`.
  */
 export function compileEscapedPattern(pattern: string): (escapedPath: string) => boolean {
-	const tokens = tokenize(Buffer.from(pattern, 'utf8').toString('latin1'));
-	return path => matches(tokens, bytesOf(path));
+	const glob = compileGlob(pattern.replaceAll('%*', '*'));
+	if (!glob) return () => false;
+	const bytes = Buffer.from(pattern, 'utf8').toString('latin1');
+	return path => {
+		const compared = comparedText(bytes, path);
+		return compared !== undefined && glob(Buffer.from(compared, 'latin1').toString('utf8').toLowerCase());
+	};
 }
 
-function tokenize(pattern: string): Token[] {
-	const tokens: Token[] = [];
-	for (let i = 0; i < pattern.length; i++) {
-		const c = pattern[i]!;
-		if (c === '*') tokens.push({ kind: 'run', escaped: false });
-		else if (c === '%' && pattern[i + 1] === '*') {
-			tokens.push({ kind: 'run', escaped: true });
-			i++;
-		} else if (c === '%' && /^[0-9a-f]{2}$/.test(pattern.slice(i + 1, i + 3))) {
-			tokens.push({ kind: 'escape', hex: pattern.slice(i + 1, i + 3) });
-			i += 2;
-		} else tokens.push({ kind: 'byte', byte: c });
-	}
-	return tokens;
-}
-
-function bytesOf(path: string): PathByte[] {
-	const bytes: PathByte[] = [];
-	for (let i = 0; i < path.length; i++) {
-		const hex = path[i] === '%' ? path.slice(i + 1, i + 3) : '';
-		if (/^[0-9a-f]{2}$/.test(hex)) {
-			bytes.push({ decoded: String.fromCharCode(Number.parseInt(hex, 16)).toLowerCase(), escape: hex });
-			i += 2;
-		} else bytes.push({ decoded: path[i]!, escape: '' });
-	}
-	return bytes;
-}
-
-function matches(tokens: readonly Token[], bytes: readonly PathByte[]): boolean {
+/** The bytes that are compared, each as one character; undefined where the pattern cannot match. */
+function comparedText(pattern: string, path: string): string | undefined {
+	let text = '';
+	let p = 0;
 	let at = 0;
-	for (let t = 0; t < tokens.length; t++) {
-		const token = tokens[t]!;
-		if (token.kind === 'run') {
-			const next = tokens[t + 1];
-			if (!next) return true;
-			while (at < bytes.length && !matchesByte(next, bytes[at]!, token.escaped)) at++;
+	while (p < pattern.length && at < path.length) {
+		const c = pattern[p]!;
+		const byte = path[at] === '%' ? path.slice(at, at + 3) : '';
+		const isEscape = byte.length === 3;
+		if (c === '%' && p + 3 <= pattern.length && pattern[p + 1] !== '*') {
+			text += isEscape ? byte : '';
+			at += isEscape ? 3 : 1;
+			p += 3;
+		} else if (c === '%' || c === '*') {
+			if (c === '%') p++;
+			// A wildcard runs to the next character of the pattern, which may be the last digit of the escape that it begins at.
+			if (isEscape) at += 2;
+			const end = p + 1 < pattern.length ? path.indexOf(pattern[p + 1]!, at) : path.length;
+			const run = end === -1 ? undefined : c === '%' ? path.slice(at, end) : decoded(path.slice(at, end));
+			if (run === undefined) return undefined;
+			text += run;
+			at = end;
+			p++;
 		} else {
-			const byte = bytes[at++];
-			if (!byte || !matchesByte(token, byte, false)) return false;
+			const character = isEscape ? decoded(byte) : path[at]!;
+			if (character === undefined) return undefined;
+			text += character;
+			at += isEscape ? 3 : 1;
+			p++;
 		}
 	}
-	return at === bytes.length;
+	const rest = path.slice(at);
+	return text + (decoded(rest) ?? rest);
 }
 
-function matchesByte(token: Token, byte: PathByte, unescapedOnly: boolean): boolean {
-	if (token.kind === 'run') return true;
-	if (token.kind === 'escape') return byte.escape === token.hex;
-	return byte.decoded === token.byte && !(unescapedOnly && byte.escape !== '');
+/** Bytes of an escaped text, each as one character; undefined if an escape is malformed. */
+function decoded(text: string): string | undefined {
+	if (!text.includes('%')) return text;
+	if (/%(?![0-9a-f]{2})/.test(text)) return undefined;
+	return text.replace(/%(..)/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 }
