@@ -96,7 +96,7 @@ export const REQUEST_PLACEHOLDERS: readonly Placeholder[] = [
 	}),
 	family('http.request.cookie.*', 'A cookie of the request.', name => {
 		const lower = name.toLowerCase();
-		return x => cookie(x, lower);
+		return x => cookie(x, lower) ?? '';
 	}),
 	{
 		name: 'http.request.body',

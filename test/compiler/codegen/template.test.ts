@@ -50,11 +50,10 @@ templates('unknown names stay or become nothing', () => {
 	assert.is(constant('{}'), '{}');
 	assert.is(constant('{"a":{"b":1}}'), '{"a":{"b":1}}');
 	assert.is(rendered('{"m":"{http.request.method}"}'), '{"m":"GET"}');
-	assert.is(
-		rendered('{http.request.cookie.none}|{http.error.message}'),
-		'{http.request.cookie.none}|{http.error.message}',
-	);
-	assert.is(rendered('{http.request.cookie.none}|{http.error.message}', {}, 'empty'), '|');
+	assert.is(rendered('{http.error.message}'), '{http.error.message}');
+	assert.is(rendered('{http.error.message}|', {}, 'empty'), '|');
+	// A cookie that was not sent is known, and empty.
+	assert.is(rendered('[{http.request.cookie.none}]'), '[]');
 });
 
 templates('escaped braces are braces', () => {

@@ -162,7 +162,7 @@ for (const [lines, body] of [
 	['map "{no.such}" {o} {\n"" empty\ndefault other\n}\nrespond "{o}"', 'empty'],
 	['@m vars {no.such} ""\nrespond @m empty', 'empty'],
 	['@m path "/{no.such}x"\nrespond @m yes', 'yes'],
-	['respond "a {cookie.none} {header.none} {env.SVC_NO_SUCH}."', 'a {http.request.cookie.none}  .'],
+	['respond "a {cookie.none} {header.none} {env.SVC_NO_SUCH}."', 'a   .'],
 	['respond "\\{host\\}"', '{host}'],
 ] as const) {
 	unknown(lines.replaceAll('\n', '; '), async () => {
