@@ -30,7 +30,7 @@ class ConfigParser extends EmbeddedActionsParser {
 				{
 					ALT: () => {
 						const close = this.CONSUME(Close);
-						this.ACTION(() => this.tree!.strayClose(close));
+						this.ACTION(() => this.tree!.strayClose(close, this.LA(-1)?.tokenType));
 					},
 				},
 			]);
@@ -82,7 +82,7 @@ class ConfigParser extends EmbeddedActionsParser {
 					{
 						ALT: () => {
 							const stray = this.CONSUME(Close);
-							this.ACTION(() => this.tree!.strayClose(stray));
+							this.ACTION(() => this.tree!.strayClose(stray, undefined));
 						},
 					},
 				]),
@@ -112,6 +112,9 @@ const parser = new ConfigParser();
 
 function walk(tokens: WordToken[], tree: ParsedTree): ParsedTree {
 	parser.tree = tree;
+	tree.last = tokens.findLast(
+		({ tokenType, payload }) => tokenType !== Newline && (!payload || payload.text !== undefined),
+	);
 	parser.input = tokens;
 	parser.file();
 	parser.tree = undefined;

@@ -12,7 +12,7 @@ import type { Imported, Importer } from './importer.ts';
 import { type ParsedBlock, type ParsedLine, type ParsedWord, shapes } from './parsed-file.ts';
 import { SiteAddresses } from './site-addresses.ts';
 import { defineSnippet, isSnippetHead } from './snippet-definition.ts';
-import { closeAfterWords, placeAndChain, structureMistake } from './structure-mistake.ts';
+import { closeAfterWords, structureMistake, syntaxError } from './structure-mistake.ts';
 import type { TextPiece } from './text-piece.ts';
 
 const namedRoute = /^&\((.*)\)$/s;
@@ -384,7 +384,7 @@ export class FileStructure {
 		this.#problem('syntax/block-expected', span, message, {
 			// The place of the message is that of the token, as the compatible server says it.
 			...(this.#dialect === 'compatfile' && {
-				message: `${message}, at ${placeAndChain(spanIn(nextFrame, token.span))}`,
+				message: syntaxError(token.text, '{', spanIn(nextFrame, token.span)),
 			}),
 			label: 'needs a block',
 			hint: `Write \`${head!.text} { … }\`.`,

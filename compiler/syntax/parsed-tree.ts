@@ -17,8 +17,11 @@ import type { ScannedWord } from './scan-word.ts';
 import {
 	closeAfterWords,
 	emptyBraces,
+	fileAndLine,
+	importChain,
 	openOnNewLine,
 	structureMistake,
+	syntaxError,
 	textAfterClose,
 	tooManyWords,
 } from './structure-mistake.ts';
@@ -59,6 +62,8 @@ export class ParsedTree {
 	unbalanced = 0;
 	/** A quote or heredoc that never closed took the rest of the text. */
 	swallowed = false;
+	/** The last token of the text that is more than the end of a line. */
+	last: WordToken | undefined;
 	/** The block just opened is nested deeper than the limit. */
 	tooDeep = false;
 	readonly #text: SubstitutedText;
@@ -149,14 +154,24 @@ export class ParsedTree {
 			this.diagnostics.push({ severity: 'error', ...rest, message: message(line), span: this.#span(start, end) });
 		}
 		if (!scanned.unterminated) return;
+		const span = this.#span(token.startOffset, token.startOffset + 1);
+		const hint = 'Close it with the same quote.';
+		const depth = this.#containers.length - 1;
+		if (this.#dialect === 'compatfile' && depth > 0) {
+			// It holds the `}` of the blocks around it, and that is what the compatible server misses.
+			this.diagnostics.push(
+				this.#endOfText('syntax/unterminated-quote', span, depth > 1, { label: 'this quote is never closed', hint }),
+			);
+			return;
+		}
 		this.diagnostics.push({
 			code: 'syntax/unterminated-quote',
-			// The compatible server reads it as a plain word; an existing file must not be refused for it.
+			// Outside of blocks the compatible server reads it as a plain word.
 			severity: this.#dialect === 'configfile' ? 'error' : 'warning',
 			message: 'This quote is never closed, so everything up to the end of the file is one word.',
-			span: this.#span(token.startOffset, token.startOffset + 1),
+			span,
 			label: 'opens here',
-			hint: 'Close it with the same quote.',
+			hint,
 		});
 	}
 
@@ -254,17 +269,25 @@ export class ParsedTree {
 		this.unbalanced++;
 		part.end = Math.max(part.end, token.startOffset + 1);
 		if (this.swallowed || this.#tooDeepReported) return;
-		const owner = part.words[0]?.text;
-		const routeOrSnippet = !this.#container.strict && owner !== undefined && /^&?\(.*\)$/s.test(owner);
-		const message = routeOrSnippet
-			? `syntax error: unexpected token '${this.#lastWord()}', expecting '}'`
-			: 'unexpected EOF: a block is not closed';
 		const more = { label: 'this `{` has no `}`', hint: 'Add `}` on a line of its own where the block ends.' };
-		this.diagnostics.push(structureMistake(this.#dialect, 'syntax/unclosed-block', open, message, more));
+		const owner = part.words[0]?.text;
+		const routeOrSnippet = !this.#container.strict && owner !== undefined && isSnippetOrRoute(owner);
+		const isInner = this.#containers.length > 1 || this.unbalanced > 1;
+		const nested = !routeOrSnippet && (isInner || this.last?.tokenType === Close);
+		this.diagnostics.push(this.#endOfText('syntax/unclosed-block', open, nested, more));
 	}
 
-	#lastWord(): string {
-		return /(\S*)\s*$/.exec(this.source.text.slice(-200))?.[1] ?? '';
+	/** The mistake of a block that the end of the text leaves open; `nested`: a block of a directive. */
+	#endOfText(code: string, span: SourceSpan, nested: boolean, more: Partial<Diagnostic>): Diagnostic {
+		if (this.#dialect === 'configfile') {
+			return structureMistake('configfile', code, span, 'unexpected EOF: a block is not closed', more);
+		}
+		const { last } = this;
+		const at = last ? this.#tokenSpan(last) : span;
+		const message = nested
+			? `unexpected EOF, at ${fileAndLine(at)}${importChain(at)}`
+			: syntaxError(last?.payload?.text ?? last?.image ?? '', '}', at);
+		return { code, severity: 'error', message, span, ...more };
 	}
 
 	endLine(): void {
@@ -329,12 +352,36 @@ export class ParsedTree {
 		if (joined.live) container.live = true;
 	}
 
-	strayClose(close: IToken): void {
+	strayClose(close: IToken, before: TokenType | undefined): void {
+		if (before === Newline && close.startOffset === this.last?.startOffset && this.#endsOpenSite()) {
+			this.diagnostics.push({
+				code: 'syntax/stray-close',
+				severity: 'warning',
+				message: 'This `}` closes a site that has no `{`.',
+				span: this.#tokenSpan(close),
+				label: 'closes nothing',
+				hint: 'Remove it, or write `{` behind the address.',
+			});
+			return;
+		}
 		this.unbalanced++;
 		this.#mistake('syntax/stray-close', close, "Unexpected '}' because no matching opening brace", {
 			label: 'closes nothing',
 			hint: 'Remove it, or look above for a `}` too many.',
 		});
+	}
+
+	/** True in a Compatfile whose only site is written without braces: the compatible server takes a `}` at its end. */
+	#endsOpenSite(): boolean {
+		if (this.#dialect !== 'compatfile' || this.#containers.length > 1) return false;
+		const at = this.lines.findIndex(({ words }) => {
+			const first = words[0]?.text;
+			const last = words[words.length - 1]?.text;
+			return first !== undefined && first !== 'import' && !isSnippetOrRoute(first) && !last!.endsWith(',');
+		});
+		const addresses = this.lines[at];
+		if (!addresses || addresses.block || this.lines[at + 1]?.words.length === 0) return false;
+		return !addresses.words.some(({ text }) => text.endsWith('{'));
 	}
 
 	#afterClose(): void {
@@ -377,4 +424,8 @@ function newPart(): Part {
 /** `{block}` may stand next to `{` and `}`: what it stands for makes lines of its own. */
 function splices(text: string): boolean {
 	return text === '{block}' || (text.startsWith('{blocks.') && text.endsWith('}'));
+}
+
+function isSnippetOrRoute(head: string): boolean {
+	return /^&?\(.*\)$/s.test(head);
 }

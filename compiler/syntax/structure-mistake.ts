@@ -4,6 +4,9 @@ import type { Dialect } from '../dialects/dialect.ts';
 import type { SourceSpan } from '../source/source.ts';
 import { mostWords } from './parsed-file.ts';
 
+/** Characters of a token that a message shows. */
+const LONGEST_TOKEN = 40;
+
 /** `FILE:LINE` of a span. */
 export function fileAndLine(span: SourceSpan): string {
 	return `${span.source.name}:${span.source.position(span.start).line}`;
@@ -18,9 +21,12 @@ export function importChain(span: SourceSpan): string {
 	return chain.length === 0 ? '' : ` import chain [${chain.join(', ')}]`;
 }
 
-/** `FILE:LINE import chain […]`, the chain even where nothing was imported. */
-export function placeAndChain(span: SourceSpan): string {
-	return `${fileAndLine(span)}${importChain(span) || " import chain ['']"}`;
+/** The message of a syntax error, which names the import chain even where nothing was imported. */
+export function syntaxError(unexpected: string, expected: '{' | '}', at: SourceSpan): string {
+	const shown = unexpected.length > LONGEST_TOKEN ? `${unexpected.slice(0, LONGEST_TOKEN)}…` : unexpected;
+	const chain = importChain(at).replace(/^ import chain /, '') || "['']";
+	const token = shown.replaceAll('\n', '\\n');
+	return `syntax error: unexpected token '${token}', expecting '${expected}', at ${fileAndLine(at)} import chain: ${chain}`;
 }
 
 /**

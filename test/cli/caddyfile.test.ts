@@ -177,4 +177,22 @@ caddyfile('writes sizes without a B', async () => {
 	assert.equal([await status('/binary', 1024), await status('/binary', 1025)], ['200', '413']);
 });
 
+caddyfile('with a quote that takes the end of a block is refused, and serves nothing', async () => {
+	const site = ':8080 {\n\trespond "hello\n}\n';
+	const { status, stderr } = await runCommand(['run'], { cwd: folderWith({ Caddyfile: OPTIONS + site }) });
+	assert.is(status, 1);
+	assert.match(stderr, /syntax error: unexpected token 'hello.*', expecting '}', at Caddyfile:6/);
+	const validated = await runCommand(['validate'], { cwd: folderWith({ Caddyfile: site.replace('"', '`') }) });
+	assert.is(validated.status, 1);
+	assert.match(validated.stderr, "expecting '}', at Caddyfile:2");
+});
+
+caddyfile('answers with an empty text for a cookie that was not sent', async () => {
+	const [port] = (await freePorts(1)) as [number];
+	const site = `:${port} {\n\theader X-Cookie "{cookie.session}|"\n\trespond "[{cookie.session}]"\n}\n`;
+	await served([], port, { cwd: folderWith({ Caddyfile: OPTIONS + site }) });
+	assert.is(await answer(port, '/'), '200 []');
+	assert.is(await answer(port, '/', 'Cookie: session=x\r\n'), '200 [x]');
+});
+
 caddyfile.run();

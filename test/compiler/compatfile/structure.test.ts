@@ -39,13 +39,44 @@ const ERRORS: readonly (readonly [statement: string, text: string, message: stri
 		"Unexpected '{' on a new line; did you mean to place the '{' on the previous line?",
 	],
 	['{} at the end of a line', ':80 {\n\thandle {}\n}\n', "Unexpected '{}' at end of line"],
-	['a stray } ', ':80\nrespond x\n}\n', "Unexpected '}' because no matching opening brace"],
-	['a block that is not closed', ':80 {\n\thandle {\n\t}\n', 'unexpected EOF'],
+	['a stray } behind words', ':80\nrespond x }\n', "Unexpected '}' because no matching opening brace"],
+	['a stray } behind a site with braces', ':80 {\n}\n}\n', "Unexpected '}' because no matching opening brace"],
+	['a block that is not closed', ':80 {\n\thandle {\n\t}\n', 'unexpected EOF, at Compatfile:3'],
+	[
+		'a site that is not closed',
+		':80 {\n\n\trespond hi\n',
+		"syntax error: unexpected token 'hi', expecting '}', at Compatfile:3 import chain: ['']",
+	],
+	[
+		'a snippet that is not closed',
+		'(a) {\n\tabort\n',
+		"syntax error: unexpected token 'abort', expecting '}', at Compatfile:2 import chain: ['']",
+	],
+	[
+		'a quote that takes the end of a site',
+		':80 {\n\trespond "hi\n}\n',
+		"syntax error: unexpected token 'hi\\n}\\n', expecting '}', at Compatfile:2 import chain: ['']",
+	],
+	[
+		'a backtick that takes the end of a block',
+		':80 {\n\thandle {\n\t\trespond `hi\n\t}\n}\n',
+		'unexpected EOF, at Compatfile:3',
+	],
+	[
+		'a quote with nothing in it',
+		':80 {\n\trespond hi "',
+		"syntax error: unexpected token 'hi', expecting '}', at Compatfile:2 import chain: ['']",
+	],
+	[
+		'a quote in the options',
+		'{\n\temail "a\n}\n:80 {\n}\n',
+		"syntax error: unexpected token 'a\\n}\\n:80 {\\n}\\n', expecting '}', at Compatfile:2 import chain: ['']",
+	],
 	['a comma at the end', 'a.example,', 'unexpected EOF'],
 	[
 		'a snippet without braces',
 		'(a)\n:80 {\n}\n',
-		"syntax error: unexpected token ':80', expecting '{', at Compatfile:2 import chain [",
+		"syntax error: unexpected token ':80', expecting '{', at Compatfile:2 import chain: ['']",
 	],
 	[
 		'a named route without braces',

@@ -94,7 +94,7 @@ refuses(
 	"Unexpected next token after '}' on same line",
 	'3:2',
 );
-refuses('a block that is not closed', 'a.com {\n\trespond hi\n', 'unexpected EOF', '1:7');
+refuses('a block that is not closed', 'a.com {\n\trespond hi\n', "unexpected token 'hi', expecting '}'", '1:7');
 refuses(
 	'an inner block that is not closed',
 	'a.com {\n\thandle {\n\t\trespond x\n}\nb.com {\n\trespond hi\n}\n',
@@ -112,7 +112,7 @@ refuses(
 refuses(
 	'a snippet that is not closed',
 	'(x) {\n\trespond hi\n',
-	"syntax error: unexpected token 'hi', expecting '}', at main:1",
+	"syntax error: unexpected token 'hi', expecting '}', at main:2 import chain: ['']",
 	'1:5',
 );
 refuses(
@@ -167,9 +167,22 @@ refuses(
 refuses('an upstream without a name', 'upstream {\n}\n', "after 'upstream'", '1:1', 'configfile');
 refuses('a test without quotes', 'test it works {\n}\n', 'takes one name', '1:9', 'configfile');
 refuses('a quote that never closes', 'a.com {\n\trespond "hi\n}\n', 'never closed', '2:10', 'configfile');
-refused('a quote that never closes only earns a warning in Compatfile', () => {
+refused('outside of blocks a quote that never closes only earns a warning in Compatfile', () => {
 	const { places } = parse('a.com\nrespond "hi\n', 'compatfile');
 	assert.equal(places, ['warning syntax/unterminated-quote main:2:9']);
+});
+refuses('a quote that never closes in a block', 'a.com {\n\trespond "hi\n}\n', "expecting '}'", '2:10');
+refuses('a } behind a site whose brace is on the next line', 'a.com\n{\n}\n}\n', 'no matching opening brace', '4:1');
+refused('a } at the end of a site without braces only earns a warning in Compatfile', () => {
+	for (const text of ['a.com\nrespond hi\n}\n', 'a.com,\nb.com\n}\n# The end.\n', 'import x\na.com\nhandle {\n}\n}']) {
+		const { places } = parse(text, 'compatfile');
+		assert.equal(
+			places.filter(place => !place.includes('import')).map(place => place.replace(/\d+:\d+$/, '')),
+			['warning syntax/stray-close main:'],
+			text,
+		);
+		assert.match(parse(text, 'configfile').places.join(' '), 'error syntax/stray-close');
+	}
 });
 refused('Configfile messages leave the place to the frame', () => {
 	assert.equal(parse('a.com {\n}\n}\n').messages, ["Unexpected '}' because no matching opening brace."]);
