@@ -36,33 +36,34 @@ export interface QueryEdits {
 	readonly delete?: readonly string[];
 }
 
-function setPath(request: Request, path: string): void {
+function changePath(request: Request, path: string): void {
+	if (path === request.path) return;
 	const escaped = escapePathWhereNeeded(path);
 	request.path = escaped.startsWith('/') ? escaped : `/${escaped}`;
 }
 
-/** Takes a prefix off the cleaned path; a path without it stays as it is. */
+/** Cleans the path and takes a prefix off it, if it has it. */
 export function compileStripPrefix(text: string, cx: CompileContext): UriEdit {
 	const template = cx.template(text, 'empty');
 	return x => {
 		const given = template.constant ?? template.render(x);
 		const prefix = given.startsWith('/') ? given : `/${given}`;
-		const rest = withoutPrefix(escapedCleanPath(x.request.path, !prefix.includes('//')), prefix);
-		if (rest !== undefined) setPath(x.request, rest);
+		const path = escapedCleanPath(x.request.path, !prefix.includes('//'));
+		changePath(x.request, withoutPrefix(path, prefix) ?? path);
 	};
 }
 
-/** Takes a suffix off the cleaned path; a path without it stays as it is. */
+/** Cleans the path and takes a suffix off it, if it has it. */
 export function compileStripSuffix(text: string, cx: CompileContext): UriEdit {
 	const template = cx.template(text, 'empty');
 	return x => {
 		const suffix = template.constant ?? template.render(x);
-		const rest = withoutSuffix(escapedCleanPath(x.request.path, !suffix.includes('//')), suffix);
-		if (rest !== undefined) setPath(x.request, rest);
+		const path = escapedCleanPath(x.request.path, !suffix.includes('//'));
+		changePath(x.request, withoutSuffix(path, suffix) ?? path);
 	};
 }
 
-/** Replaces text in the cleaned, escaped path and in the query. */
+/** Cleans the path, and replaces text in its escaped form and in the query. */
 export function compileUriReplace(edit: UriReplace, cx: CompileContext): UriEdit {
 	const find = cx.template(edit.find, 'empty');
 	const replace = cx.template(edit.replace, 'empty');
@@ -73,7 +74,7 @@ export function compileUriReplace(edit: UriReplace, cx: CompileContext): UriEdit
 		const text = replace.render(x);
 		const { request } = x;
 		const path = escapedCleanPath(request.path, !edit.find.includes('//'));
-		if (path.includes(wanted)) setPath(request, replaced(path, wanted, text, limit));
+		changePath(request, path.includes(wanted) ? replaced(path, wanted, text, limit) : path);
 		if (request.query?.includes(wanted)) {
 			const query = escapeQueryWhereNeeded(replaced(request.query, wanted, text, limit));
 			request.query = query === '' ? undefined : query;
@@ -99,8 +100,7 @@ export function compilePathRegexpReplace(edit: UriRegexpReplace, cx: CompileCont
 	const regexp = cx.regexp(edit.find, 'g');
 	const replace = compileReplacement(edit.replace, cx, 'empty');
 	return x => {
-		const path = replace(x.request.path, regexp, x);
-		if (path !== x.request.path) setPath(x.request, path);
+		changePath(x.request, replace(x.request.path, regexp, x));
 	};
 }
 

@@ -47,6 +47,17 @@ export function parseAuthority(text: string): Authority | undefined {
 	return { host, port };
 }
 
+/**
+ * The host of a valid authority as it was sent: letter case and a trailing dot stay. An IPv6 address without a port keeps its
+ * brackets, as in the compatible server.
+ */
+export function sentHost(authority: string): string {
+	if (authority.charCodeAt(0) === 91)
+		return authority.endsWith(']') ? authority : authority.slice(1, authority.indexOf(']'));
+	const colon = authority.indexOf(':');
+	return colon === -1 ? authority : authority.slice(0, colon);
+}
+
 function bracketed(text: string): Authority | undefined {
 	const close = text.indexOf(']');
 	if (close === -1) return undefined;

@@ -185,6 +185,8 @@ export interface ProxiedClient {
 /** What an upstream answered. `body` streams; `upgraded` is the byte stream after a 101. */
 export interface UpstreamResponse {
 	readonly status: number;
+	/** Reason phrase that came, if it is another than the registered one of the status. */
+	readonly reason?: string | undefined;
 	readonly headers: HeaderList;
 	readonly body: Body;
 	readonly protocol: string;

@@ -140,7 +140,7 @@ export class Lowering implements LowerContext {
 				});
 			}
 		}
-		return this.environment.placeholders.expand(word.text);
+		return this.environment.placeholders.expand(word.text, this.dialect);
 	}
 
 	duration(word: Word): number | undefined {
@@ -244,7 +244,7 @@ export class Lowering implements LowerContext {
 
 	placeholderKind(name: string): 'shorthand' | 'full' | undefined {
 		const text = `{${name}}`;
-		if (this.environment.placeholders.expand(text) !== text) return 'shorthand';
+		if (this.environment.placeholders.expand(text, 'configfile') !== text) return 'shorthand';
 		return this.environment.placeholders.unknown(text).length === 0 ? 'full' : undefined;
 	}
 

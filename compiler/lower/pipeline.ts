@@ -227,7 +227,7 @@ function assemble(lowering: Lowering, items: readonly Item[], exclusive: boolean
 			continue;
 		}
 		const group = route.group !== undefined && counts.get(route.group)! > 1 ? route.group : undefined;
-		if (route.when === undefined && group === undefined) steps.push(...stepsOf(route));
+		if (route.when === undefined && group === undefined) for (const step of stepsOf(route)) steps.push(step);
 		else steps.push(conditional(lowering, route, group));
 	}
 	return steps;

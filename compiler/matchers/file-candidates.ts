@@ -33,7 +33,8 @@ interface PathEntry {
 /** Candidates that the globs of one entry may give. */
 const MOST_CANDIDATES = 10_000;
 
-const REQUEST_PATH = '{http.request.uri.path}';
+/** What the matcher tries when no file is named. */
+export const REQUEST_PATH = '{http.request.uri.path}';
 const DEFAULT_FILE_SYSTEM = 'default';
 
 /** Compiles to a test that remembers what it found for `{http.matchers.file.*}`. */
@@ -47,7 +48,7 @@ export function compileFileMatcher(matcher: FileMatcher, cx: CompileContext): Pr
 	const candidatesOf = (x: Exchange, root: string, { text, folder }: PathEntry) =>
 		candidates(reader, root, text.constant ?? text.render(x), splits, folder);
 	const choose = policy.startsWith('first_exist')
-		? firstThere(reader, entries, policy === 'first_exist_fallback', candidatesOf)
+		? firstThere(reader, entries, policy, candidatesOf)
 		: bestOfAll(reader, entries, BETTER[policy as keyof typeof BETTER], candidatesOf);
 	return x => {
 		const fileSystem = x.variable('fs');
@@ -79,25 +80,25 @@ function compileEntry(text: string, cx: CompileContext): Entry {
 
 interface Found {
 	readonly candidate: Candidate;
-	/** Nothing for the fallback, which nobody looked at. */
+	/** Nothing for the last one of a policy that does not mind what it is: it counts as a file. */
 	readonly facts: FileFacts | undefined;
 }
 
 type Choice = (x: Exchange, root: string) => Found | undefined;
 type CandidatesOf = (x: Exchange, root: string, entry: PathEntry) => readonly Candidate[];
 
-function firstThere(
-	reader: FileReader,
-	entries: readonly Entry[],
-	fallback: boolean,
-	candidatesOf: CandidatesOf,
-): Choice {
+function firstThere(reader: FileReader, entries: readonly Entry[], policy: string, candidatesOf: CandidatesOf): Choice {
+	const blind = policy === 'first_exist_fallback';
+	const any = policy === 'first_exist_last_any';
 	return (x, root) => {
 		for (let i = 0; i < entries.length; i++) {
 			const entry = entries[i]!;
 			if ('status' in entry) throw new HttpError(entry.status, 'file: none of the files is there');
 			for (const candidate of candidatesOf(x, root, entry)) {
-				if (fallback && i === entries.length - 1) return { candidate, facts: undefined };
+				if (i === entries.length - 1) {
+					if (blind) return { candidate, facts: undefined };
+					if (any && isThere(reader, root, candidate)) return { candidate, facts: undefined };
+				}
 				const facts = strictly(reader, root, candidate);
 				if (facts) return { candidate, facts };
 			}
@@ -136,6 +137,12 @@ function bestOfAll(
 function strictly(reader: FileReader, root: string, { path, folder }: Candidate): FileFacts | undefined {
 	const facts = reader.stat(root, lookupPath(path), false);
 	return facts && (facts.type === 'directory') === folder ? facts : undefined;
+}
+
+/** Whether anything is there: a folder where one is asked for, or what it may be where not. */
+function isThere(reader: FileReader, root: string, { path, folder }: Candidate): boolean {
+	const facts = reader.stat(root, lookupPath(path), false);
+	return facts !== undefined && (!folder || facts.type === 'directory');
 }
 
 function lookupPath(path: string): string {

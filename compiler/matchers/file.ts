@@ -2,7 +2,7 @@
 import type { Matcher } from '../document/document.ts';
 import type { LowerContext } from '../lower/lower-context.ts';
 import type { Word } from '../syntax/ast.ts';
-import { compileFileMatcher } from './file-candidates.ts';
+import { compileFileMatcher, REQUEST_PATH } from './file-candidates.ts';
 import { requestMatcher } from './matcher.ts';
 
 /** Which of several files is taken. */
@@ -14,13 +14,19 @@ export const TRY_POLICIES = [
 	'most_recently_modified',
 ] as const;
 
+/** The policy of the document that is `first_exist_fallback` in a Compatfile, where also the last one must be there. */
+export const COMPATIBLE_FALLBACK = 'first_exist_last_any';
+
+/** The policies of the document. */
+const POLICIES = [...TRY_POLICIES, COMPATIBLE_FALLBACK] as const;
+
 /** The matcher in the document. */
 export interface FileMatcher extends Matcher {
 	readonly type: 'file';
 	/** Paths below the root, with placeholders and globs; `=404` raises that error. None: the path of the request. */
 	readonly files?: readonly string[];
 	readonly root?: string;
-	readonly policy?: (typeof TRY_POLICIES)[number];
+	readonly policy?: (typeof POLICIES)[number];
 	readonly split_path?: readonly string[];
 }
 
@@ -32,7 +38,8 @@ export const file = requestMatcher<FileMatcher>({
 	usage: USAGE,
 	summary: 'Matches when a file is there.',
 	documentation: [
-		'Tries the files in order; without any it tries the path of the request. A file may hold placeholders and the globs `*`,',
+		'Tries the files in order; without any it tries the path of the request (in a Compatfile a slash at its end does not count,',
+		'and a folder does not match). A file may hold placeholders and the globs `*`,',
 		'`?` and `[a-z]`; what a placeholder holds is no glob, and no path leads out of the root. A path that ends in a slash must',
 		'be a folder, any other must be none. `=404` raises that error instead of trying on.',
 		'',
@@ -41,7 +48,7 @@ export const file = requestMatcher<FileMatcher>({
 		'| `root PATH` | folder that the files are below; the variable `root` if left out |',
 		'| `try_files FILE…` | more files |',
 		'| `try_policy first_exist` | the first that is there, which is the default |',
-		'| `try_policy first_exist_fallback` | the same, the last one taken without looking |',
+		'| `try_policy first_exist_fallback` | the same, the last one taken without looking (in a Compatfile it must be there, a folder or not) |',
 		'| `try_policy smallest_size \\| largest_size \\| most_recently_modified` | the one of all that is so |',
 		'| `split_path EXT…` | a path is cut behind the first segment that ends so, and the rest not looked at |',
 		'',
@@ -79,6 +86,8 @@ export const file = requestMatcher<FileMatcher>({
 			},
 			'file',
 		);
+		// The compatible server cleans the path, which takes its slash, and looks for a file that is no folder.
+		if (files.length === 0 && cx.dialect === 'compatfile') files.push(REQUEST_PATH);
 		return { type: 'file', ...(files.length > 0 ? { files } : {}), ...fields } as FileMatcher;
 	},
 	schema: {
@@ -91,9 +100,12 @@ export const file = requestMatcher<FileMatcher>({
 			},
 			root: { type: 'string', description: 'Folder that the files are below. The variable `root` if left out.' },
 			policy: {
-				enum: TRY_POLICIES,
+				enum: POLICIES,
 				default: 'first_exist',
-				description: 'Which of several files is taken. `first_exist` if left out.',
+				description: [
+					'Which of several files is taken. `first_exist` if left out; `first_exist_fallback` takes the last one without',
+					'looking, `first_exist_last_any` takes whatever stands there under the last name, be it a folder.',
+				].join(' '),
 			},
 			split_path: {
 				type: 'array',
@@ -108,6 +120,7 @@ export const file = requestMatcher<FileMatcher>({
 /** Reads a policy; `how` begins the message of the compatible server. */
 export function lowerTryPolicy(word: Word, cx: LowerContext, how: 'unknown' | 'unrecognized'): FileMatcher['policy'] {
 	const policy = TRY_POLICIES.find(name => name === word.text);
+	if (policy === 'first_exist_fallback' && cx.dialect === 'compatfile') return COMPATIBLE_FALLBACK;
 	if (policy) return policy;
 	if (cx.dialect === 'configfile') return cx.oneOf(word, TRY_POLICIES, 'try policy');
 	cx.problem(

@@ -76,6 +76,7 @@ export class StandInPool implements UpstreamPool, BalancerView {
 		const bodiless = request.method === 'HEAD' || status === 204 || status === 304;
 		return {
 			status,
+			reason: undefined,
 			headers: new HeaderList(),
 			body: bodiless || body === '' ? null : Buffer.from(body, 'utf8'),
 			protocol: 'HTTP/1.1',

@@ -112,7 +112,7 @@ const CASES: readonly Case[] = [
 		out: (_, text) => text.slice(1, -1),
 	},
 	{ of: 'vars', site: `vars out "${PLACEHOLDER}"\nrespond {vars.out}`, out: body },
-	{ of: 'vars', site: `vars one "${PLACEHOLDER}"\nvars two {vars.one}\nrespond {vars.two}`, out: body },
+	{ of: 'vars', site: `route {\nvars one "${PLACEHOLDER}"\nvars two {vars.one}\nrespond {vars.two}\n}`, out: body },
 	{ of: 'map', site: `map ${PLACEHOLDER} {out} {\n~^(.*)$ "\${1}"\n}\nrespond {out}`, out: body },
 	{ of: 'map', site: `map {host} {out} {\ndefault "${PLACEHOLDER}"\n}\nrespond {out}`, out: body },
 	{ of: 'error', site: `error "${PLACEHOLDER}" 410\nhandle_errors {\nrespond {err.message}\n}`, out: body },

@@ -12,10 +12,12 @@ const php = suite('php-fpm behind');
 let fpm: ChildProcess;
 let server: ServerProcess;
 let url = '';
+let folder = '';
+let socket = '';
 
 php.before(async () => {
 	const [port] = await freePorts(1);
-	const folder = temporaryFolder();
+	folder = temporaryFolder();
 	chmodSync(folder, 0o755);
 	const site = path.join(folder, 'site');
 	mkdirSync(path.join(site, 'sub'), { recursive: true });
@@ -34,7 +36,7 @@ php.before(async () => {
 	write('x.jpg', '<?php echo "EVIL";');
 	write('style.css', 'body {}');
 	write('sub/index.php', '<?php echo "sub";');
-	const socket = path.join(folder, 'fpm.sock');
+	socket = path.join(folder, 'fpm.sock');
 	writeFileSync(
 		path.join(folder, 'fpm.conf'),
 		`[global]
@@ -146,6 +148,49 @@ php('files that are no scripts are handed on, and an upload runs by no name', as
 		'/x.jpg/%2e%2e/x.jpg/y.php',
 	]) {
 		assert.not.match(await get(name), /EVIL/, name);
+	}
+});
+
+php('the usual layout of containers: the application knows the files by another root', async () => {
+	// What runs is what stands below its root; what is looked up stands below the site's.
+	const app = path.join(folder, 'app');
+	mkdirSync(path.join(app, 'sub'), { recursive: true });
+	for (const name of ['index.php', 'page.php', 'sub/index.php']) {
+		writeFileSync(
+			path.join(app, name),
+			'<?php echo "app ", $_SERVER["SCRIPT_NAME"], " ", $_SERVER["DOCUMENT_ROOT"], " ", $_SERVER["SERVER_NAME"], " ", $_SERVER["SERVER_ADDR"];',
+		);
+	}
+	const [port] = await freePorts(1);
+	writeFileSync(
+		path.join(folder, 'Compatfile'),
+		`{
+	admin off
+}
+http://127.0.0.1:${port} {
+	root site
+	php_fastcgi unix/${socket} {
+		root ${app}
+	}
+	file_server
+}
+`,
+	);
+	const containers = await serve(['Compatfile'], port!, { cwd: folder });
+	try {
+		const ask = async (target: string) => {
+			const response = await fetch(`http://127.0.0.1:${port}${target}`, { redirect: 'manual' });
+			return `${response.status} ${response.headers.get('location') ?? (await response.text())}`;
+		};
+		const told = (script: string) => `200 app ${script} ${app} 127.0.0.1 127.0.0.1`;
+		assert.is(await ask('/'), told('/index.php'));
+		assert.is(await ask('/page.php'), told('/page.php'));
+		assert.is(await ask('/pretty/url'), told('/index.php'));
+		assert.is(await ask('/sub'), '308 /sub/');
+		assert.is(await ask('/sub/'), told('/sub/index.php'));
+		assert.is(await ask('/style.css'), '200 body {}');
+	} finally {
+		await containers.stop();
 	}
 });
 

@@ -1,4 +1,5 @@
 /** Placeholders of the request: line, authority, peers, fields, cookies, body and timing. */
+import { sentHost } from '../../exchange/authority.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import { maskedAddress } from '../../exchange/ip-ranges.ts';
 import { requestBodyBytes } from '../request-body.ts';
@@ -57,7 +58,10 @@ export const REQUEST_PLACEHOLDERS: readonly Placeholder[] = [
 	plain('http.request.scheme', '`http` or `https`.', x => x.request.scheme),
 	plain('http.request.proto', 'Protocol version, such as `HTTP/1.1` or `HTTP/2.0`.', x => x.protocol),
 	plain('http.request.proto_name', 'Protocol, such as `HTTP/1.1` or `HTTP/2`.', protocolName),
-	plain('http.request.host', 'Host without port.', x => x.request.host),
+	plain('http.request.host', 'Host without port, in lower case.', x => x.request.host),
+	plain('http.request.sent_host', 'Host without port, as it was sent: `{host}` in a Compatfile.', x =>
+		sentHost(x.request.authority),
+	),
 	plain('http.request.hostport', 'Host as it was sent, with its port.', x => x.request.authority),
 	plain('http.request.port', 'Port of the host as it was sent, nothing if there was none.', port),
 	family('http.request.host.labels.*', 'A label of the host, counted from the right: 0 is the last.', index => {

@@ -1,4 +1,5 @@
 /** Short names of placeholders (`{host}`, `{header.X}`), written out once while a file is lowered. */
+import type { Dialect } from '../../dialects/dialect.ts';
 
 /** Short name to full name. */
 export const SHORTHANDS: { readonly [short: string]: string } = {
@@ -69,13 +70,27 @@ export function fullPlaceholderName(name: string): string {
 	return pattern.test(parameter) ? PREFIXES[prefix] + parameter : name;
 }
 
-/** Writes every short placeholder of a text in full. Escaped braces (`\{host}`) and unknown names stay as they are. */
-export function expandShorthands(text: string): string {
+/** Names that stand for something else in a Compatfile than in a Configfile, and the placeholders that give it. */
+const COMPATIBLE: { readonly [full: string]: string } = {
+	'http.request.host': 'http.request.sent_host',
+	'http.reverse_proxy.upstream.address': 'http.reverse_proxy.upstream.network_address',
+};
+
+/**
+ * Writes every short placeholder of a text in full, as the dialect means it. Escaped braces (`\{host}`) and unknown names
+ * stay as they are.
+ */
+export function expandShorthands(text: string, dialect: Dialect = 'configfile'): string {
 	if (!text.includes('{')) return text;
 	return text.replace(/(?<!\\)\{([^{}]+)\}/g, (whole, name: string) => {
-		const full = fullPlaceholderName(name);
+		const full = dialect === 'compatfile' ? compatibleName(fullPlaceholderName(name)) : fullPlaceholderName(name);
 		return full === name ? whole : `{${full}}`;
 	});
+}
+
+/** What a full name means in the compatible language. */
+export function compatibleName(full: string): string {
+	return Object.hasOwn(COMPATIBLE, full) ? COMPATIBLE[full]! : full;
 }
 
 /** The short names, parameters as `*`, for completion and did-you-mean. */

@@ -1,7 +1,7 @@
 /** The variables that tell a FastCGI application of a request (RFC 3875 §4.1). */
 import type { CompileContext } from '../../codegen/compile-context.ts';
 import { compileRoot } from '../../codegen/file-root.ts';
-import { parseAuthority } from '../../exchange/authority.ts';
+import { parseAuthority, sentHost } from '../../exchange/authority.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { HeaderList } from '../../exchange/header-list.ts';
 import { HttpError } from '../../exchange/http-error.ts';
@@ -18,6 +18,7 @@ export type CgiVariables = (x: Exchange, headers: HeaderList) => readonly string
 /** Compiles the variables of a transport, but for the method and the length of the body. */
 export function compileCgiVariables(settings: FastcgiTransportSettings, cx: CompileContext): CgiVariables {
 	const folder = compileRoot(settings.root, cx);
+	const siteFolder = settings.root === undefined ? undefined : compileRoot(undefined, cx);
 	const files = cx.lease('files', {});
 	const resolved = settings.resolve_root_symlink ? withoutLinks(files) : undefined;
 	const splits = settings.split ?? [];
@@ -32,17 +33,15 @@ export function compileCgiVariables(settings: FastcgiTransportSettings, cx: Comp
 		const path = normalizedPath(x.request);
 		const position = splitPosition(path, splits);
 		const script = path.slice(0, position);
-		if (splits.length > 0) refuseBelowFile(files, root, script);
+		if (splits.length > 0) refuseBelowFile(files, script, root, siteFolder?.(x));
 		let info = path.slice(position);
 		if (info === '') {
 			const rest = remainder?.(x);
 			if (typeof rest === 'string') info = rest;
 		}
 		const { request, received, connection } = x;
-		const { host, port } = parseAuthority(headers.get('host') ?? request.authority) ?? {
-			host: request.host,
-			port: undefined,
-		};
+		const authority = headers.get('host') ?? request.authority;
+		const port = parseAuthority(authority)?.port;
 		const secure = request.scheme === 'https';
 		const user = x.variable(USER_VARIABLE);
 		const query = received.query === undefined ? '' : `?${received.query}`;
@@ -52,7 +51,7 @@ export function compileCgiVariables(settings: FastcgiTransportSettings, cx: Comp
 				'SERVER_PROTOCOL',
 				x.protocol,
 				'SERVER_NAME',
-				bytes(host),
+				bytes(sentHost(authority)),
 				'SERVER_PORT',
 				String(port ?? (secure ? 443 : 80)),
 			],
@@ -61,8 +60,10 @@ export function compileCgiVariables(settings: FastcgiTransportSettings, cx: Comp
 			...['SCRIPT_NAME', bytes(script), 'SCRIPT_FILENAME', bytes(join(root, script)), 'PATH_INFO', bytes(info)],
 			...['REMOTE_ADDR', connection.remoteAddress, 'REMOTE_HOST', connection.remoteAddress],
 			...['REMOTE_PORT', String(connection.remotePort), 'REMOTE_USER', typeof user === 'string' ? bytes(user) : ''],
-			...['CONTENT_TYPE', headers.get('content-type') ?? ''],
+			...['CONTENT_TYPE', headers.get('content-type') ?? (takesForm(request.method) ? FORM : '')],
 		];
+		// The path of a socket is none.
+		if (connection.localAddress !== '') list.push('SERVER_ADDR', connection.localAddress);
 		if (info !== '') list.push('PATH_TRANSLATED', bytes(join(root, info)));
 		if (secure) list.push('HTTPS', 'on');
 		if (connection.tls)
@@ -74,14 +75,26 @@ export function compileCgiVariables(settings: FastcgiTransportSettings, cx: Comp
 	};
 }
 
+/** What a body without a type is taken for, as by the compatible server. */
+const FORM = 'application/x-www-form-urlencoded';
+
+function takesForm(method: string): boolean {
+	return method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS';
+}
+
 /**
  * PHP looks for a script that is not there among the folders before it, and runs a file that it finds: an upload `x.jpg` by
- * `/x.jpg/y.php`. Throws HttpError 404 for such a path. Files on another machine cannot be looked at.
+ * `/x.jpg/y.php`. Throws HttpError 404 for such a path. `root` may be a folder of another machine or container, whose files
+ * cannot be looked at; `siteRoot` is then what this one knows them by.
  */
-function refuseBelowFile(files: FileReader, root: string, script: string): void {
-	if (script.lastIndexOf('/') <= 0 || files.kind(root, script, true) === 'file') return;
+function refuseBelowFile(files: FileReader, script: string, root: string, siteRoot: string | undefined): void {
+	if (script.lastIndexOf('/') <= 0) return;
+	const isFile = (path: string): boolean =>
+		files.kind(root, path, true) === 'file' ||
+		(siteRoot !== undefined && siteRoot !== root && files.kind(siteRoot, path, true) === 'file');
+	if (isFile(script)) return;
 	for (let at = script.lastIndexOf('/'); at > 0; at = script.lastIndexOf('/', at - 1)) {
-		if (files.kind(root, script.slice(0, at), true) === 'file') throw new HttpError(404, 'The script is below a file.');
+		if (isFile(script.slice(0, at))) throw new HttpError(404, 'The script is below a file.');
 	}
 }
 
@@ -100,7 +113,7 @@ function withoutLinks(files: FileReader): (folder: string, now: number) => strin
 }
 
 /**
- * `HTTP_*`. Fields whose name would become the variable of another are left out (`X_A` beside `X-A`), and so is `Proxy`,
+ * `HTTP_*`, but for the length. Fields whose name would become the variable of another are left out (`X_A` beside `X-A`), and so is `Proxy`,
  * which libraries take for the proxy to use (CVE-2016-5385).
  */
 function addFields(headers: HeaderList, list: string[]): void {
@@ -109,11 +122,12 @@ function addFields(headers: HeaderList, list: string[]): void {
 		const name = headers.nameAt(i);
 		if (!/^[A-Za-z0-9-]+$/.test(name)) continue;
 		const variable = `HTTP_${name.toUpperCase().replaceAll('-', '_')}`;
-		if (variable === 'HTTP_PROXY' || variable === 'HTTP_CONTENT_TYPE') continue;
+		if (variable === 'HTTP_PROXY') continue;
 		const at = seen.get(variable);
 		if (at === undefined) seen.set(variable, list.push(variable, headers.valueAt(i)) - 1);
 		else list[at] = `${list[at]}${variable === 'HTTP_COOKIE' ? '; ' : ', '}${headers.valueAt(i)}`;
 	}
+	if (!seen.has('HTTP_USER_AGENT')) list.push('HTTP_USER_AGENT', '');
 }
 
 function setVariable(list: string[], name: string, value: string): void {

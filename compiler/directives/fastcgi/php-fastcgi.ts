@@ -1,5 +1,6 @@
 /** `php_fastcgi`: a site of PHP scripts with a front controller, in one line. */
 import type { Matcher, Step } from '../../document/document.ts';
+import { COMPATIBLE_FALLBACK } from '../../matchers/file.ts';
 import type { Word } from '../../syntax/ast.ts';
 import { handlerDirective } from '../directive.ts';
 import { lowerProxy } from '../reverse-proxy/lower-proxy.ts';
@@ -44,7 +45,7 @@ export const phpFastcgi = handlerDirective<Step>({
 		'',
 		'| Line | Meaning |',
 		'| --- | --- |',
-		'| `root PATH` | folder of the scripts; the variable `root` if left out |',
+		'| `root PATH` | folder of the scripts; the variable `root` if left out. In a Compatfile it is only what the application is told: files are looked up below the root of the site |',
 		'| `split EXT…` | ends of scripts’ names; `.php` if left out |',
 		'| `env NAME VALUE` | one more variable; repeatable |',
 		'| `index FILE` | the index of folders and front controller; `index.php` if left out, `off` for neither redirect nor rewrite |',
@@ -107,7 +108,9 @@ export const phpFastcgi = handlerDirective<Step>({
 			const name = index ? cx.template(index) : 'index.php';
 			const below = `{http.request.uri.path}/${name}`;
 			const tried = files ?? ['{http.request.uri.path}', below, name];
-			const root = transport.root === undefined ? {} : { root: transport.root };
+			const compat = cx.dialect === 'compatfile';
+			// The compatible server's `root` is the application's view of the folder, perhaps in another container.
+			const root = compat || transport.root === undefined ? {} : { root: transport.root };
 			if (tried.includes(below)) {
 				const folders: Matcher = {
 					type: 'all',
@@ -123,7 +126,7 @@ export const phpFastcgi = handlerDirective<Step>({
 			const found: Matcher = {
 				type: 'file',
 				files: tried,
-				...(falls ? { policy: 'first_exist_fallback' } : {}),
+				...(falls ? { policy: compat ? COMPATIBLE_FALLBACK : 'first_exist_fallback' } : {}),
 				split_path: split,
 				...root,
 			};

@@ -21,6 +21,8 @@ export interface FilesStep extends Step {
 	readonly follow_symlinks?: boolean;
 	/** False to answer without redirecting to the path with, or without, a slash at its end. */
 	readonly canonical_uris?: boolean;
+	/** `ignored`: without redirects a file is served for its path with a slash at the end too. */
+	readonly trailing_slash?: 'ignored';
 	/** Status to answer with, instead of 200: a number, or a template that gives one. */
 	readonly status?: number | string;
 	/** True to go on with the next handler when there is no such file. */
@@ -79,6 +81,8 @@ function lower({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | und
 			},
 			disable_canonical_uris: flag(() => {
 				step.canonical_uris = false;
+				// Rules about `/a.txt` do not see `/a.txt/`, so only files of the compatible server's language do without them.
+				if (cx.dialect === 'compatfile') step.trailing_slash = 'ignored';
 			}),
 			pass_thru: flag(() => {
 				step.pass_thru = true;
@@ -154,7 +158,7 @@ counts at once. The access log says in \`file\` where one was: \`memory\`, \`hel
 | \`precompressed [CODING…]\` | Sends \`x.js.br\`, \`x.js.zst\` or \`x.js.gz\` for \`x.js\` to clients that take it. |
 | \`etag_file_extensions .EXT…\` | The entity tag of a file is what the file beside it holds that ends so. |
 | \`pass_thru\` | Goes on with the next directive when there is no such file. |
-| \`disable_canonical_uris\` | No redirect to the path with a slash (folders) or without (files). |
+| \`disable_canonical_uris\` | No redirect to the path with a slash (folders) or without (files). In a Compatfile \`/a.txt/\` is then the file too, otherwise a 404. |
 | \`follow_symlinks\` | Follows symbolic links that lead out of the folder; else they are a 404. Links that stay inside always work. |
 
 \`\`\`
@@ -194,6 +198,10 @@ http://example.com {
 				type: 'boolean',
 				default: true,
 				description: 'Redirect to the path with a slash at its end (folders) or without (files); true if left out.',
+			},
+			trailing_slash: {
+				enum: ['ignored'],
+				description: '`ignored`: without redirects a file is served for its path with a slash at the end too.',
 			},
 			status: {
 				type: ['integer', 'string'],

@@ -27,6 +27,8 @@ interface FileServer {
 	readonly passThru: boolean;
 	readonly followSymlinks: boolean;
 	readonly canonical: boolean;
+	/** Whether a path with a slash at its end may be a file. */
+	readonly ignoresSlash: boolean;
 	readonly index: readonly Template[];
 	readonly status: ((x: Exchange) => number) | undefined;
 	readonly root: (x: Exchange) => string;
@@ -61,6 +63,7 @@ export function compileFiles(step: FilesStep, cx: CompileContext, next: Handler)
 		passThru: step.pass_thru === true,
 		followSymlinks: step.follow_symlinks === true,
 		canonical: step.canonical_uris !== false,
+		ignoresSlash: step.trailing_slash === 'ignored',
 		index: (step.index ?? DEFAULT_INDEX).map(name => cx.template(name, 'empty')),
 		status: compileStatus(step.status, cx),
 		root: compileRoot(step.root, cx),
@@ -293,7 +296,7 @@ function serveOpened(
 				return;
 			}
 			// Under a path with a slash the page's relative links would lead nowhere.
-			if (index === -1) return missing(server, x);
+			if (index === -1 && !server.ignoresSlash) return missing(server, x);
 		}
 		const sidecar =
 			server.codings.length > 0

@@ -22,12 +22,16 @@ export class ProxyFacts {
 	failure: string | undefined = undefined;
 	/** While a failed attempt is judged: true without a response, false with one. */
 	transportError: boolean | undefined = undefined;
+	/** What was found out before: by `forward_auth`, or by the proxy whose `handle_response` or error route runs this one. */
+	readonly before: ProxyFacts | undefined;
 
-	constructor(upstream: Upstream | undefined, maxRequests: number, startedAt: number) {
+	/** @param before The exchange's facts so far; they stay known until there are new ones. */
+	constructor(upstream: Upstream | undefined, maxRequests: number, startedAt: number, before: ProxyFacts | undefined) {
 		this.upstream = upstream;
 		this.maxRequests = maxRequests;
 		this.startedAt = startedAt;
 		this.attemptAt = startedAt;
+		this.before = before;
 	}
 
 	/** Value of `{http.reverse_proxy.<path>}`; undefined when there is no such placeholder, or nothing to say yet. */
@@ -41,22 +45,31 @@ export class ProxyFacts {
 			case 'duration_ms':
 				return performance.now() - this.startedAt;
 			case 'status_code':
-				return this.response?.status;
+				return this.#lastResponse()?.status;
 			case 'status_text':
-				return this.response && (STATUS_CODES[this.response.status] ?? '');
+				return statusText(this.#lastResponse());
 			case 'is_transport_error':
 				return this.transportError;
 		}
-		if (path.startsWith('header.')) return this.response?.headers.getAll(path.slice(7).toLowerCase()).join(',');
+		if (path.startsWith('header.')) return this.#lastResponse()?.headers.getAll(path.slice(7).toLowerCase()).join(',');
 		return undefined;
 	}
 
-	#ofUpstream(name: string): string | number | undefined {
+	#lastResponse(): UpstreamResponse | undefined {
+		for (let facts: ProxyFacts | undefined = this; facts !== undefined; facts = facts.before) {
+			if (facts.response) return facts.response;
+		}
+		return undefined;
+	}
+
+	#ofUpstream(name: string): string | number | boolean | undefined {
 		const { upstream } = this;
-		if (!upstream) return undefined;
+		if (!upstream) return this.before?.placeholder(`upstream.${name}`);
 		switch (name) {
 			case 'address':
 				return upstream.address;
+			case 'network_address':
+				return upstream.port === 0 ? upstream.address : `tcp/${upstream.address}`;
 			case 'hostport':
 				return upstream.port === 0 ? upstream.host : upstream.address;
 			case 'host':
@@ -70,9 +83,11 @@ export class ProxyFacts {
 			case 'fails':
 				return upstream.fails;
 			case 'latency':
-				return this.answeredAt === 0 ? undefined : seconds(this.answeredAt - this.attemptAt);
+				return this.answeredAt === 0
+					? this.before?.placeholder(`upstream.${name}`)
+					: seconds(this.answeredAt - this.attemptAt);
 			case 'latency_ms':
-				return this.answeredAt === 0 ? undefined : this.answeredAt - this.attemptAt;
+				return this.answeredAt === 0 ? this.before?.placeholder(`upstream.${name}`) : this.answeredAt - this.attemptAt;
 			case 'duration':
 				return seconds(performance.now() - this.attemptAt);
 			case 'duration_ms':
@@ -81,6 +96,12 @@ export class ProxyFacts {
 				return undefined;
 		}
 	}
+}
+
+/** Status and reason phrase, as in the status line that came. */
+function statusText(response: UpstreamResponse | undefined): string | undefined {
+	if (!response) return undefined;
+	return `${response.status} ${response.reason ?? STATUS_CODES[response.status] ?? ''}`.trimEnd();
 }
 
 function seconds(milliseconds: number): string {

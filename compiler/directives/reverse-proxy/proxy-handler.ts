@@ -23,7 +23,7 @@ import { forwardedFields } from './forwarded-request.ts';
 import { answersLastForward, countForward, countsForwards } from './max-forwards.ts';
 import { type AnswerSettings, answer, refuse } from './proxy-answer.ts';
 import { type AttemptSettings, attempt, noUpstream } from './proxy-attempts.ts';
-import { ProxyFacts } from './proxy-facts.ts';
+import { ProxyFacts, proxyFactsOf } from './proxy-facts.ts';
 import { compileRetryPredicate } from './retries/retry-predicate.ts';
 import { SingleAttempt } from './single-attempt.ts';
 import { withSchemes } from './transports/schemes.ts';
@@ -84,7 +84,7 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 		return x => {
 			x.answered('proxy', number);
 			if (x.request.method !== 'GET' && endsHere(x, counts)) return;
-			const facts = new ProxyFacts(undefined, maxRequests, performance.now());
+			const facts = new ProxyFacts(undefined, maxRequests, performance.now(), proxyFactsOf(x));
 			x.proxied = facts;
 			return attempt(x, facts, attempts).then(
 				({ request, response }) => answer(x, facts, response, request.upgrade, answering),
@@ -98,7 +98,7 @@ export function compileProxy(step: ProxyStep, cx: CompileContext, next: Handler)
 		const resolved = addresses?.(x);
 		const upstream = select(x, undefined, resolved);
 		if (!upstream) throw noUpstream(resolved);
-		const facts = new ProxyFacts(upstream, maxRequests, performance.now());
+		const facts = new ProxyFacts(upstream, maxRequests, performance.now(), proxyFactsOf(x));
 		x.proxied = facts;
 		const request = makeRequest(x, upstream, x.request.body);
 		return new SingleAttempt(x, facts, answering, request.upgrade).send(upstream, request);

@@ -1,4 +1,5 @@
 /** What `.` is in a page: the request, and the response's fields while they are changed. */
+import { sentHost } from '../../exchange/authority.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import { isFieldValue, isToken } from '../../exchange/field-syntax.ts';
 import type { HeaderList } from '../../exchange/header-list.ts';
@@ -44,7 +45,7 @@ export class PageData implements TemplateObject {
 			case 'OriginalReq':
 				return new RequestObject(this.#x, { ...received, fields: request.headers });
 			case 'Host':
-				return request.host;
+				return sentHost(request.authority);
 			case 'RemoteIP':
 				return connection.remoteAddress;
 			case 'ClientIP':

@@ -2,6 +2,7 @@
 
 import type { CompileContext, Template } from '../../codegen/compile-context.ts';
 import { compileRoot } from '../../codegen/file-root.ts';
+import { compatibleName } from '../../codegen/placeholders/shorthands.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { Handler } from '../../exchange/handler.ts';
 import type { FileReader } from '../../exchange/leases.ts';
@@ -88,7 +89,8 @@ export class PageSite {
 		if (name === '' || name.startsWith('file.') || /[{}\\]/.test(name)) return undefined;
 		const known = this.#placeholders.get(name);
 		if (known) return known;
-		const template = this.#cx.template(`{${name}}`, 'empty');
+		// The language of pages is the compatible one, whatever the language of the configuration.
+		const template = this.#cx.template(`{${compatibleName(name)}}`, 'empty');
 		if (this.#placeholders.size >= CACHED_PLACEHOLDERS) this.#placeholders.clear();
 		this.#placeholders.set(name, template);
 		return template;

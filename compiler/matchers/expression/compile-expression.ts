@@ -8,6 +8,7 @@ import { HttpError } from '../../exchange/http-error.ts';
 import { extensionFunctions, SORT_BY } from './cel-extensions.ts';
 import { type Cel, loadCel } from './cel-library.ts';
 import { CelTypeError, type Expr, nameOf, typeOf } from './cel-type-check.ts';
+import type { ExpressionMatcher } from './expression.ts';
 import { type CallScope, MATCHER_CALLS, MatcherCallError, matcherOfCall, placeholderName } from './matcher-calls.ts';
 import { PLACEHOLDER_FUNCTION, placeholderCalls } from './placeholder-calls.ts';
 
@@ -18,12 +19,12 @@ const LONGEST = 16 * 1024;
 const TIME = 'time.now';
 
 /** Compiles an expression to a predicate. Refuses what is no expression, has mistakes in its types or gives no bool. */
-export function compileExpression(expression: string, name: string | undefined, cx: CompileContext): Predicate {
+export function compileExpression({ expression, name, files }: ExpressionMatcher, cx: CompileContext): Predicate {
 	const fail = (message: string): never => cx.refuse(`compiling CEL program: ${message}`, 'expression/invalid');
 	if (expression.length > LONGEST) return fail(`the expression is longer than ${LONGEST} characters`);
 	const cel = loadCel();
 	const { text, names } = placeholderCalls(expression);
-	const binding = new Binding({ placeholders: names, name }, cel, cx);
+	const binding = new Binding({ placeholders: names, name, files }, cel, cx);
 	try {
 		const root = parse(text, cel);
 		binding.bind(root);

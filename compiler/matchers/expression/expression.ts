@@ -2,15 +2,23 @@
 import type { Matcher } from '../../document/document.ts';
 import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Word } from '../../syntax/ast.ts';
+import { COMPATIBLE_FALLBACK } from '../file.ts';
+import { REQUEST_PATH } from '../file-candidates.ts';
 import { requestMatcher } from '../matcher.ts';
 import { compileExpression } from './compile-expression.ts';
 
-interface ExpressionMatcher extends Matcher {
+/** The matcher in the document. */
+export interface ExpressionMatcher extends Matcher {
 	readonly type: 'expression';
 	readonly expression: string;
 	/** Name of captures where a function gives none. */
 	readonly name?: string;
+	/** What `file` tries where it names no files; the path as requested if left out. */
+	readonly files?: readonly string[];
 }
+
+/** The policy as a text of the expression: a Compatfile means another by this name. */
+const FALLBACK = /(["'])first_exist_fallback\1/g;
 
 const USAGE = 'expression "<expression>"';
 
@@ -47,16 +55,27 @@ export const expression = requestMatcher<ExpressionMatcher>({
 		}
 		const text = (only ? cx.template(only) : args.map(word => asWritten(word, cx)).join(' ')).trim();
 		const named = only && name !== undefined && /^[\w-]+$/.test(name);
-		return { type: 'expression', expression: text, ...(named ? { name } : {}) };
+		return {
+			type: 'expression',
+			expression: compat ? text.replaceAll(FALLBACK, `$1${COMPATIBLE_FALLBACK}$1`) : text,
+			...(named ? { name } : {}),
+			...(compat && /\bfile\s*\(/.test(text) ? { files: [REQUEST_PATH] } : {}),
+		};
 	},
 	schema: {
 		properties: {
 			expression: { type: 'string', minLength: 1, description: 'Expression in CEL that gives a bool.' },
 			name: { type: 'string', pattern: '^[\\w-]+$', description: 'Name of captures where a function gives none.' },
+			files: {
+				type: 'array',
+				items: { type: 'string' },
+				minItems: 1,
+				description: 'What `file` tries where it names no files; the path as requested if left out.',
+			},
 		},
 		required: ['expression'],
 	},
-	compile: (matcher, cx) => compileExpression(matcher.expression, matcher.name, cx),
+	compile: compileExpression,
 });
 
 /** A word with its quotes, which are the expression's own. */

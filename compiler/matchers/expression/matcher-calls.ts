@@ -1,6 +1,6 @@
 /** The matchers as functions of CEL: `path('/a*')` in an expression is the matcher `path` of the document. */
 import type { Matcher } from '../../document/document.ts';
-import { TRY_POLICIES } from '../file.ts';
+import { COMPATIBLE_FALLBACK, TRY_POLICIES } from '../file.ts';
 import type { Expr } from './cel-type-check.ts';
 import { PLACEHOLDER_FUNCTION } from './placeholder-calls.ts';
 
@@ -13,6 +13,8 @@ export interface CallScope {
 	readonly placeholders: readonly string[];
 	/** Name of captures where a call gives none. */
 	readonly name: string | undefined;
+	/** Files that `file` tries where a call names none. */
+	readonly files: readonly string[] | undefined;
 }
 
 /** An argument: a text, which is a template, a list of texts, or a map of those. */
@@ -146,20 +148,21 @@ function headerRule([name, values]: readonly [string, readonly string[]]): Match
 
 const FILE_KEYS: ReadonlySet<string> = new Set(['root', 'try_files', 'try_policy', 'split_path']);
 
-function fileMatcher(args: readonly Argument[], _scope: CallScope, call: string): Matcher {
+function fileMatcher(args: readonly Argument[], scope: CallScope, call: string): Matcher {
 	const [map] = args;
-	if (!(map instanceof Map)) return { type: 'file', ...(args.length > 0 ? { files: texts(args, call) } : {}) };
+	const unnamed = scope.files === undefined ? {} : { files: scope.files };
+	if (!(map instanceof Map)) return { type: 'file', ...(args.length > 0 ? { files: texts(args, call) } : unnamed) };
 	const fields = new Map(entries(args, call));
 	for (const key of fields.keys()) {
 		if (!FILE_KEYS.has(key)) throw new MatcherCallError(`${call}() knows no \`${key}\``);
 	}
 	const [files, splits, root, policy] = ['try_files', 'split_path', 'root', 'try_policy'].map(key => fields.get(key));
-	if (policy && !TRY_POLICIES.some(known => known === policy[0])) {
+	if (policy && policy[0] !== COMPATIBLE_FALLBACK && !TRY_POLICIES.some(known => known === policy[0])) {
 		throw new MatcherCallError(`unknown try policy ${policy[0]}`);
 	}
 	return {
 		type: 'file',
-		...(files && files.length > 0 ? { files } : {}),
+		...(files && files.length > 0 ? { files } : unnamed),
 		...(root ? { root: root[0] } : {}),
 		...(policy ? { policy: policy[0] } : {}),
 		...(splits ? { split_path: splits } : {}),

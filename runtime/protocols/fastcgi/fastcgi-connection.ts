@@ -137,7 +137,8 @@ export class FastcgiConnection
 	/** The records that begin a request whose body is so long. */
 	#beginning({ request }: ClientCall, length: number): Buffer {
 		const params = request.transport?.params ?? [];
-		const own = ['REQUEST_METHOD', request.method, 'CONTENT_LENGTH', String(length)];
+		const size = String(length);
+		const own = ['REQUEST_METHOD', request.method, 'CONTENT_LENGTH', size, 'HTTP_CONTENT_LENGTH', size];
 		return formatBegin([...own, ...params], this.#options.keepAlive);
 	}
 
@@ -378,5 +379,6 @@ export class FastcgiConnection
 }
 
 function responseOf(head: CgiHead, body: UpstreamResponse['body']): UpstreamResponse {
-	return { status: head.status, headers: head.headers, body, protocol: 'HTTP/1.1', upgraded: undefined };
+	const { status, headers } = head;
+	return { status, reason: undefined, headers, body, protocol: 'HTTP/1.1', upgraded: undefined };
 }

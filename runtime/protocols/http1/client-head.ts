@@ -2,6 +2,7 @@
 import { TOKEN_CLASS, VALUE_CLASS } from '../../../compiler/exchange/field-syntax.ts';
 import { HeaderList, sameName } from '../../../compiler/exchange/header-list.ts';
 import type { UpstreamRequest } from '../../../compiler/exchange/leases.ts';
+import { STATUS_CODES } from '../../../compiler/exchange/status-codes.ts';
 import { withoutBlanks } from './field-parser.ts';
 import type { RememberedLines } from './remembered-heads.ts';
 
@@ -12,6 +13,8 @@ export type ResponseFraming = 'none' | 'length' | 'chunked' | 'close' | 'upgrade
 export interface ResponseHead {
 	readonly protocol: 'HTTP/1.0' | 'HTTP/1.1';
 	readonly status: number;
+	/** The reason phrase, if it is another than the registered one. */
+	readonly reason: string | undefined;
 	/**
 	 * End-to-end fields: those of one connection are taken out (RFC 9110 §7.6.1). `Content-Length` stays only where it does
 	 * not frame this message (HEAD, 304); `Upgrade` only with 101.
@@ -119,7 +122,9 @@ export function parseResponseHead(text: string, method: string, upgrade: boolean
 	let transferEncoding: string | undefined;
 	let contentLength: string | undefined;
 	let upgradeField: string | undefined;
-	let at = endOfLine(text, 12) + 2;
+	const lineEnd = endOfLine(text, 12);
+	const reason = unusualReason(text, status, lineEnd);
+	let at = lineEnd + 2;
 	const end = text.length;
 	while (at < end) {
 		let colon = at;
@@ -171,7 +176,7 @@ export function parseResponseHead(text: string, method: string, upgrade: boolean
 	if (status === 101) {
 		if (!upgrade || upgradeField === undefined) throw new InvalidResponse('101 without an upgrade');
 		headers.add('Upgrade', upgradeField);
-		return { protocol: 'HTTP/1.1', status, headers, framing: 'upgrade', length: 0, persistent: false };
+		return { protocol: 'HTTP/1.1', status, reason, headers, framing: 'upgrade', length: 0, persistent: false };
 	}
 	const protocol = http11 ? 'HTTP/1.1' : 'HTTP/1.0';
 	if (transferEncoding !== undefined) {
@@ -184,11 +189,13 @@ export function parseResponseHead(text: string, method: string, upgrade: boolean
 		if (length !== undefined && (method === 'HEAD' || status === 304) && status !== 204) {
 			headers.add('Content-Length', String(length));
 		}
-		return { protocol, status, headers, framing: 'none', length: 0, persistent };
+		return { protocol, status, reason, headers, framing: 'none', length: 0, persistent };
 	}
-	if (transferEncoding !== undefined) return { protocol, status, headers, framing: 'chunked', length: 0, persistent };
-	if (length !== undefined) return { protocol, status, headers, framing: 'length', length, persistent };
-	return { protocol, status, headers, framing: 'close', length: 0, persistent: false };
+	if (transferEncoding !== undefined) {
+		return { protocol, status, reason, headers, framing: 'chunked', length: 0, persistent };
+	}
+	if (length !== undefined) return { protocol, status, reason, headers, framing: 'length', length, persistent };
+	return { protocol, status, reason, headers, framing: 'close', length: 0, persistent: false };
 }
 
 /** How a request's body is told to the upstream. */
@@ -272,6 +279,13 @@ function parseStatusLine(text: string): number {
 	const status = hundreds * 100 + tens * 10 + ones;
 	if (status > 599) throw new InvalidResponse('a status above 599');
 	return status;
+}
+
+/** The reason phrase of a status line that ends at `end`, if it is not the registered one of the status. */
+function unusualReason(text: string, status: number, end: number): string | undefined {
+	const usual = STATUS_CODES[status];
+	if (usual !== undefined && end === 13 + usual.length && text.startsWith(usual, 13)) return undefined;
+	return text.slice(13, end);
 }
 
 /**

@@ -14,7 +14,8 @@ const LARGEST_MEMORY = 65_536;
 
 /** The answer that has this head. */
 export function responseOf(head: ResponseHead, body: UpstreamResponse['body']): UpstreamResponse {
-	return { status: head.status, headers: head.headers, body, protocol: head.protocol, upgraded: undefined };
+	const { status, reason, headers, protocol } = head;
+	return { status, reason, headers, body, protocol, upgraded: undefined };
 }
 
 /** Reads the chunks of one response. */

@@ -71,8 +71,8 @@ export class RememberedHead {
 			this.#known = undefined;
 			return undefined;
 		}
-		const { protocol, status, framing, length, persistent } = known.head;
-		return { protocol, status, headers: new HeaderList(items.slice()), framing, length, persistent };
+		const { protocol, status, reason, framing, length, persistent } = known.head;
+		return { protocol, status, reason, headers: new HeaderList(items.slice()), framing, length, persistent };
 	}
 
 	/** A final head has been read that `find` did not find: `text` and the empty line stand at `start`. */

@@ -222,7 +222,14 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 			);
 			this.#tunnel = new TunnelStream(this, this.#tunnelBody);
 			this.output.openTunnel();
-			call.answered({ status: 101, headers, body: null, protocol: 'HTTP/2.0', upgraded: this.#tunnel });
+			call.answered({
+				status: 101,
+				reason: undefined,
+				headers,
+				body: null,
+				protocol: 'HTTP/2.0',
+				upgraded: this.#tunnel,
+			});
 			return;
 		}
 		this.#bodiless = method === 'HEAD' || status === 204 || status === 304;
@@ -412,7 +419,7 @@ class RecordingSource implements BodySource {
 }
 
 function responseOf(status: number, headers: HeaderList, body: UpstreamResponse['body']): UpstreamResponse {
-	return { status, headers, body, protocol: 'HTTP/2.0', upgraded: undefined };
+	return { status, reason: undefined, headers, body, protocol: 'HTTP/2.0', upgraded: undefined };
 }
 
 /** The answer to a WebSocket key (RFC 6455 §4.2.2). */

@@ -147,7 +147,10 @@ shorthands('{file./etc/x} stays the file, and nothing is replaced in options and
 	assert.is(errors(compiled('http://{host} {\n}\n')).length, 1);
 });
 shorthands('in named routes too', () => {
-	assert.match(JSON.stringify(documentOf('&(a) {\nrespond {host}\n}\n:80 {\ninvoke a\n}\n')), '{http.request.host}');
+	assert.match(
+		JSON.stringify(documentOf('&(a) {\nrespond {host}\n}\n:80 {\ninvoke a\n}\n')),
+		'{http.request.sent_host}',
+	);
 });
 
 const unknown = suite('unknown placeholders');

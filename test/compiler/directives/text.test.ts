@@ -73,7 +73,7 @@ const lowering = suite('lowering');
 const LOWERED: readonly (readonly [string, readonly object[]])[] = [
 	['respond "hi"', [{ handler: 'respond', body: 'hi' }]],
 	['respond 404', [{ handler: 'respond', status: 404 }]],
-	['respond "{host}" 201', [{ handler: 'respond', body: '{http.request.host}', status: 201 }]],
+	['respond "{hostport}" 201', [{ handler: 'respond', body: '{http.request.hostport}', status: 201 }]],
 	[
 		'respond /v 200 {\nbody "hello"\nclose\n}',
 		[{ handler: 'respond', when: { type: 'path', patterns: ['/v'] }, status: 200, body: 'hello', close: true }],
@@ -183,6 +183,50 @@ lowering('a relative root belongs to the file, or, in a Compatfile, to whoever s
 		['www', undefined],
 		['sub', undefined],
 		['./www/', ['secret/*', `${written}/Compatfile`]],
+	]);
+});
+
+lowering('a Compatfile means the host as it was sent, a Configfile the one that sites are found by', () => {
+	const lines =
+		'respond "{host} {http.request.host} {rp.upstream.address} \\{host}"\n@m expression `{host} == "a"`\nabort @m';
+	const texts = (dialect: Dialect) => {
+		const all = steps(lines, dialect);
+		return [
+			all.find(({ handler }) => handler === 'respond')!.body,
+			all.find(({ handler }) => handler === 'abort')!.when!.expression,
+		];
+	};
+	assert.equal(texts('configfile'), [
+		'{http.request.host} {http.request.host} {http.reverse_proxy.upstream.address} \\{host}',
+		'{http.request.host} == "a"',
+	]);
+	assert.equal(texts('compatfile'), [
+		'{http.request.sent_host} {http.request.sent_host} {http.reverse_proxy.upstream.network_address} \\{host}',
+		'{http.request.sent_host} == "a"',
+	]);
+});
+
+lowering('a Compatfile means other files than a Configfile where it names none, and by a fallback', () => {
+	const lines =
+		"@a file\nabort @a\n@b file {\ntry_files /x /y\ntry_policy first_exist_fallback\n}\nabort @b\n@c expression `file() || file({'try_policy': 'first_exist_fallback'})`\nabort @c\n@d expression `{query.file} == '1'`\nabort @d";
+	const matchers = (dialect: Dialect) => steps(lines, dialect).map(({ when }) => when);
+	const expression = (policy: string) => `file() || file({'try_policy': '${policy}'})`;
+	assert.equal(matchers('configfile'), [
+		{ type: 'file' },
+		{ type: 'file', files: ['/x', '/y'], policy: 'first_exist_fallback' },
+		{ type: 'expression', expression: expression('first_exist_fallback'), name: 'c' },
+		{ type: 'expression', expression: "{http.request.uri.query.file} == '1'", name: 'd' },
+	]);
+	assert.equal(matchers('compatfile'), [
+		{ type: 'file', files: ['{http.request.uri.path}'] },
+		{ type: 'file', files: ['/x', '/y'], policy: 'first_exist_last_any' },
+		{
+			type: 'expression',
+			expression: expression('first_exist_last_any'),
+			name: 'c',
+			files: ['{http.request.uri.path}'],
+		},
+		{ type: 'expression', expression: "{http.request.uri.query.file} == '1'", name: 'd' },
 	]);
 });
 

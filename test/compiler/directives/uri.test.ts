@@ -129,6 +129,13 @@ const EDITS: readonly (readonly [Edit, string, string])[] = [
 	[{ strip_prefix: '/{http.request.host}' }, '/example.test/x', '/x'],
 	[{ strip_prefix: '/api' }, '/apifoo', '/foo'],
 	[{ strip_prefix: '/x' }, '/x//evil.example/', '/evil.example/'],
+	// The path is cleaned though nothing is taken off.
+	[{ strip_prefix: '/api' }, '/a/../b//c?x=//', '/b/c?x=//'],
+	[{ strip_prefix: '//api' }, '/a/../b//c', '/b//c'],
+	[{ strip_suffix: '.html' }, '/a/./b//', '/a/b/'],
+	[{ replace: [{ find: 'x', replace: 'y' }] }, '/a//b/..?x', '/a/?y'],
+	[{ replace: [{ find: 'x//', replace: 'y' }] }, '/a//b', '/a//b'],
+	[{ path_regexp: [{ find: 'x', replace: 'y' }] }, '/a//b', '/a//b'],
 	[{ strip_suffix: '.html' }, '/a/b.HTML?q', '/a/b?q'],
 	[{ strip_suffix: '/' }, '/a/', '/a'],
 	[{ strip_suffix: '%2F' }, '/a%2f', '/a'],

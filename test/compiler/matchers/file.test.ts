@@ -109,6 +109,18 @@ files('policies', () => {
 	assert.is(found({ files: ['a.txt', '/not/there.php'], policy: 'first_exist_fallback' }), '/a.txt file');
 });
 
+files('of the last entry anything there is taken, or nothing', () => {
+	const last = (name: string, more = 'missing') => found({ files: [more, name], policy: 'first_exist_last_any' });
+	assert.is(last('/not/there.php'), 'no');
+	assert.is(last('/folder'), '/folder file');
+	assert.is(last('/folder/'), '/folder/ file');
+	assert.is(last('/a.txt'), '/a.txt file');
+	assert.is(last('/a.txt/'), 'no');
+	assert.is(last('/fold*'), '/folder file');
+	assert.is(last('/a.txt', '/folder'), '/a.txt file');
+	assert.is(last('/link.txt'), 'no');
+});
+
 files('a status raises its error when it is reached', () => {
 	assert.is(found({ files: ['{http.request.uri.path}', '=404'] }, '/a.txt'), '/a.txt file');
 	for (const [status, policy] of [

@@ -49,15 +49,17 @@ for (const dialect of ['configfile', 'compatfile'] as const) {
 			disable_canonical_uris
 			follow_symlinks
 		}`;
+		const compat = dialect === 'compatfile';
 		assert.equal(stepOf(site(lines, dialect)), {
 			handler: 'files',
-			root: '/etc/svc/www',
+			root: compat ? './www' : '/etc/svc/www',
 			index: ['a.html', 'b.html'],
 			status: 203,
 			canonical_uris: false,
+			...(compat ? { trailing_slash: 'ignored' } : {}),
 			pass_thru: true,
 			follow_symlinks: true,
-			hide: ['.git', '*.bak', '/etc/svc/private/x', '/abs/y', '/etc/svc/Configfile'],
+			hide: ['.git', '*.bak', compat ? 'private/x' : '/etc/svc/private/x', '/abs/y', '/etc/svc/Configfile'],
 		});
 	});
 }

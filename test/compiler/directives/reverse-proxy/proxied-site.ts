@@ -37,9 +37,15 @@ export interface ProxiedSite {
 	close(): Promise<void>;
 }
 
-/** Compiles `lines` as the lines of a site of a Configfile and serves it. */
-export async function proxiedSite(lines: string, before = '', files?: FileReader): Promise<ProxiedSite> {
-	return served({ format: 'configfile', text: `${before}\n:8080 {\n${lines}\n}\n`, name: 'Configfile' }, files);
+/** Compiles `lines` as the lines of a site, of a Configfile if nothing else is said, and serves it. */
+export async function proxiedSite(
+	lines: string,
+	before = '',
+	files?: FileReader,
+	format: 'configfile' | 'compatfile' = 'configfile',
+): Promise<ProxiedSite> {
+	const name = format === 'configfile' ? 'Configfile' : 'Compatfile';
+	return served({ format, text: `${before}\n:8080 {\n${lines}\n}\n`, name }, files);
 }
 
 /** Serves the first site of a document in JSON. */

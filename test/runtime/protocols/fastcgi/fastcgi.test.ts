@@ -6,6 +6,7 @@ import * as assert from 'uvu/assert';
 import { createFileReader } from '../../../../runtime/files/file-reader.ts';
 import { proxiedSite } from '../../../compiler/directives/reverse-proxy/proxied-site.ts';
 import { temporaryFolder } from '../../../harness.ts';
+import { send } from '../http1/wire.ts';
 import {
 	answer,
 	type CgiRequest,
@@ -33,8 +34,8 @@ async function application(respond: (request: CgiRequest) => void): Promise<Scri
 	return made;
 }
 
-async function site(lines: string): Promise<string> {
-	const made = await proxiedSite(lines, '', createFileReader());
+async function site(lines: string, format: 'configfile' | 'compatfile' = 'configfile'): Promise<string> {
+	const made = await proxiedSite(lines, '', createFileReader(), format);
 	open.push(() => made.close());
 	return `http://127.0.0.1:${made.port}`;
 }
@@ -58,12 +59,15 @@ test('the variables of a request', async () => {
 		'REQUEST_METHOD',
 		'CONTENT_LENGTH',
 		'CONTENT_TYPE',
+		'HTTP_CONTENT_TYPE',
+		'HTTP_CONTENT_LENGTH',
 		'HTTP_X_A',
 		'HTTP_PROXY',
 		'HTTP_X_B',
 		'REMOTE_ADDR',
 	];
-	const app = await telling(...names, ...more, 'SERVER_NAME', 'GATEWAY_INTERFACE', 'MODE', 'DOCUMENT_ROOT');
+	const own = ['SERVER_NAME', 'SERVER_ADDR', 'GATEWAY_INTERFACE', 'MODE', 'DOCUMENT_ROOT'];
+	const app = await telling(...names, ...more, ...own);
 	const url = await site(`root ${root}\nphp_fastcgi 127.0.0.1:${app.port} {\n env MODE {method}-x\n}`);
 	const headers = { 'X-A': '1', Proxy: 'evil', X_B: 'never', 'Content-Type': 'text/x' };
 	const told = await get(`${url}/page.php/more/%C3%A4?a=b%20c`, { method: 'POST', body: 'hello', headers });
@@ -77,15 +81,85 @@ test('the variables of a request', async () => {
 		'REQUEST_METHOD=POST',
 		'CONTENT_LENGTH=5',
 		'CONTENT_TYPE=text/x',
+		'HTTP_CONTENT_TYPE=text/x',
+		'HTTP_CONTENT_LENGTH=5',
 		'HTTP_X_A=1',
 		'HTTP_PROXY=(none)',
 		'HTTP_X_B=(none)',
 		'REMOTE_ADDR=127.0.0.1',
 		'SERVER_NAME=127.0.0.1',
+		'SERVER_ADDR=127.0.0.1',
 		'GATEWAY_INTERFACE=CGI/1.1',
 		'MODE=POST-x',
 		`DOCUMENT_ROOT=${root} 5`,
 	]);
+});
+
+test('the host as it was sent; what a request leaves out', async () => {
+	const app = await telling(
+		'SERVER_NAME',
+		'SERVER_PORT',
+		'HTTP_HOST',
+		'CONTENT_TYPE',
+		'HTTP_CONTENT_TYPE',
+		'HTTP_USER_AGENT',
+	);
+	const url = await site(`root ${root}\nphp_fastcgi 127.0.0.1:${app.port}`);
+	const ask = async (method: string, host: string) =>
+		(
+			await send(
+				Number(new URL(url).port),
+				`${method} /page.php HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`,
+			)
+		)
+			.replace(/^.*\r\n\r\n/s, '')
+			.split('\n');
+	assert.equal(await ask('GET', 'ExAmple.COM:81'), [
+		'SERVER_NAME=ExAmple.COM',
+		'SERVER_PORT=81',
+		'HTTP_HOST=ExAmple.COM:81',
+		'CONTENT_TYPE=',
+		'HTTP_CONTENT_TYPE=(none)',
+		'HTTP_USER_AGENT= 0',
+	]);
+	assert.equal((await ask('POST', '[::1]:82')).slice(0, 5), [
+		'SERVER_NAME=::1',
+		'SERVER_PORT=82',
+		'HTTP_HOST=[::1]:82',
+		'CONTENT_TYPE=application/x-www-form-urlencoded',
+		'HTTP_CONTENT_TYPE=(none)',
+	]);
+});
+
+test('in a Compatfile the root of php_fastcgi is the application’s, and files are looked up below the site’s', async () => {
+	const app = await telling('SCRIPT_FILENAME', 'DOCUMENT_ROOT', 'PATH_INFO', 'PATH_TRANSLATED');
+	const lines = `route {\nroot ${root}\nphp_fastcgi 127.0.0.1:${app.port} {\n root /srv/app\n}\nrespond "behind {path}"\n}`;
+	const url = await site(lines, 'compatfile');
+	const told = (script: string, info = '', translated = '(none)') =>
+		`200 SCRIPT_FILENAME=/srv/app${script}\nDOCUMENT_ROOT=/srv/app\nPATH_INFO=${info}\nPATH_TRANSLATED=${translated} 0`;
+	assert.is(await get(`${url}/`), told('/index.php'));
+	assert.is(await get(`${url}/pretty/url`), told('/index.php'));
+	assert.is(await get(`${url}/page.php/a`), told('/page.php', '/a', '/srv/app/a'));
+	assert.is(await get(`${url}/sub?q`), '308 /sub/?q');
+	assert.is(await get(`${url}/sub/`), told('/sub/index.php'));
+	assert.is(await get(`${url}/plain.txt`), '200 behind /plain.txt');
+	// In a Configfile it is the folder of both, which is not here.
+	const native = await site(lines);
+	assert.is(await get(`${native}/plain.txt`), told('/index.php'));
+});
+
+test('in a Compatfile a front controller that is not there is none', async () => {
+	const app = await telling('SCRIPT_NAME');
+	const lines = `route {\nroot ${root}\nphp_fastcgi 127.0.0.1:${app.port} {\n index none.php\n}\nrespond "behind {path}"\n}`;
+	const url = await site(lines, 'compatfile');
+	assert.is(await get(`${url}/pretty/url`), '200 behind /pretty/url');
+	assert.is(await get(`${url}/page.php`), '200 SCRIPT_NAME=/page.php 0');
+	assert.is(await get(`${url}/missing.php`), '200 SCRIPT_NAME=/missing.php 0');
+	// It cannot be run below an upload then, wherever the application sees the files.
+	const elsewhere = await site(lines.replace('index none.php', 'index none.php\n root /srv/app'), 'compatfile');
+	for (const at of [url, elsewhere]) assert.match(await get(`${at}/x.jpg/y.php`), /^404 /);
+	const native = await site(lines);
+	assert.is(await get(`${native}/pretty/url`), '200 SCRIPT_NAME=/none.php 0');
 });
 
 test('the front controller, folders, files that are none of its', async () => {
