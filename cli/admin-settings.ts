@@ -2,7 +2,7 @@
 import type { AdminSettings } from '../compiler/document/document.ts';
 import { TOKEN_VARIABLE } from './admin-client.ts';
 import { CommandFailure, type Invocation } from './command.ts';
-import { configurationSource, readConfiguration } from './configuration.ts';
+import { configurationSource, givenPath, readConfiguration } from './configuration.ts';
 import { printError } from './terminal.ts';
 
 /**
@@ -17,7 +17,7 @@ export async function adminSettings(invocation: Invocation): Promise<AdminSettin
 	try {
 		return compileConfiguration(await readConfiguration(source)).document.settings?.admin;
 	} catch (error) {
-		if (!(error instanceof CommandFailure) || invocation.value('config') !== undefined) throw error;
+		if (!(error instanceof CommandFailure) || givenPath(invocation) !== undefined) throw error;
 		printError(`warning: ${error.message} Its address and token are not used.\n`);
 		return undefined;
 	}

@@ -5,7 +5,7 @@ import type { ConfigFormat, ConfigInput } from '../compiler/dialects/dialect.ts'
 import { ReadError } from '../compiler/source/reader.ts';
 import { readConfigurationText } from '../runtime/disk-reader.ts';
 import { quoted } from './arguments.ts';
-import { CommandFailure, type CommandOption, type Invocation } from './command.ts';
+import { type CommandArgument, CommandFailure, type CommandOption, type Invocation } from './command.ts';
 import { readStandardInput } from './terminal.ts';
 
 /** Names looked for where none is given, in this order. */
@@ -22,6 +22,12 @@ export const CONFIG_OPTION: CommandOption = {
 	offers: 'file',
 	summary: 'Configuration file; - reads standard input',
 	default: DEFAULT_PLACES,
+};
+
+/** `[PATH]`, as commands with a configuration take it: the same as `-c`. */
+export const PATH_ARGUMENT: CommandArgument = {
+	name: 'PATH',
+	summary: 'Configuration file, or the folder that holds it; - reads standard input',
 };
 
 /** `--adapter`, as commands with a configuration take it. */
@@ -83,7 +89,7 @@ export function givenPath({ args, value }: Pick<Invocation, 'args' | 'value'>): 
 export function requiredSource(invocation: Pick<Invocation, 'args' | 'value'>): ConfigurationSource {
 	const source = configurationSource(invocation);
 	if (source) return source;
-	throw new CommandFailure('There is no Configfile, Compatfile or Caddyfile in this folder; name the file with -c.');
+	throw new CommandFailure('There is no Configfile, Compatfile or Caddyfile in this folder; name the file.');
 }
 
 /** Reads a configuration. Throws {@link CommandFailure} when it cannot be read. */

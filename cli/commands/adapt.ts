@@ -1,6 +1,13 @@
 /** `svc adapt`. */
 import { type Command, EXIT } from '../command.ts';
-import { ADAPTER_OPTION, CONFIG_OPTION, LANGUAGE_RULE, readConfiguration, requiredSource } from '../configuration.ts';
+import {
+	ADAPTER_OPTION,
+	CONFIG_OPTION,
+	LANGUAGE_RULE,
+	PATH_ARGUMENT,
+	readConfiguration,
+	requiredSource,
+} from '../configuration.ts';
 import { print, printError } from '../terminal.ts';
 
 /** Prints the document, secrets included: it is what `run` and `POST /load` take. */
@@ -11,6 +18,7 @@ export const adapt: Command = {
 		'The document is checked before it is printed: exit status 0 means that this build can load it. Warnings go to standard error.',
 		LANGUAGE_RULE,
 	],
+	args: [PATH_ARGUMENT],
 	options: [
 		CONFIG_OPTION,
 		ADAPTER_OPTION,

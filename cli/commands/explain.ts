@@ -2,7 +2,14 @@
 import type { RehearsedRequest } from '../../compiler/rehearsal/rehearsed-request.ts';
 import { quoted } from '../arguments.ts';
 import { type Command, CommandFailure, EXIT, type Invocation } from '../command.ts';
-import { ADAPTER_OPTION, CONFIG_OPTION, LANGUAGE_RULE, readConfiguration, requiredSource } from '../configuration.ts';
+import {
+	ADAPTER_OPTION,
+	CONFIG_OPTION,
+	LANGUAGE_RULE,
+	PATH_ARGUMENT,
+	readConfiguration,
+	requiredSource,
+} from '../configuration.ts';
 import { print, printError } from '../terminal.ts';
 
 /** Sends a request through the compiled configuration, without a network, and prints the way that it takes. */
@@ -17,6 +24,7 @@ export const explain: Command = {
 	args: [
 		{ name: 'METHOD', required: true, summary: 'Method of the request, such as GET' },
 		{ name: 'URL', required: true, summary: 'Whole URL, such as http://example.com/path' },
+		PATH_ARGUMENT,
 	],
 	options: [
 		CONFIG_OPTION,
@@ -28,7 +36,7 @@ export const explain: Command = {
 		{ name: 'json', summary: 'Print it as JSON' },
 	],
 	async run(invocation) {
-		const source = requiredSource({ args: [], value: invocation.value });
+		const source = requiredSource({ args: invocation.args.slice(2), value: invocation.value });
 		const request = await requestOf(invocation);
 		const input = await readConfiguration(source);
 		const { compileConfiguration } = await import('../compilation.ts');

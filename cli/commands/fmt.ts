@@ -1,6 +1,7 @@
 /** `svc fmt`. */
 import { readdirSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import type { ConfigInput, Dialect } from '../../compiler/dialects/dialect.ts';
 import { formatText } from '../../compiler/syntax/format.ts';
 import { firstDifference, unifiedDifference } from '../../compiler/syntax/format-difference.ts';
 import { quoted } from '../arguments.ts';
@@ -20,7 +21,7 @@ export const fmt: Command = {
 	name: 'fmt',
 	summary: 'Format a Configfile or Caddyfile',
 	details: [
-		'Prints the formatted text, indented by one tab a level. Exit status 1 when an input was not formatted already, unless it was written back.',
+		'Prints the formatted text, indented by one tab a level. Exit status 1 when an input was not formatted already, unless it was written back. Of several paths the texts follow one another; where one cannot be read or is JSON, none is printed or written back.',
 		'--diff prints a unified diff instead, which `patch` applies: svc fmt --diff | patch -p0. Of a folder, and of those in it, it takes the files named configfile*, compatfile*, caddyfile*, *.configfile, *.compatfile and *.caddyfile, in any letter case; hidden folders and node_modules are left out.',
 	],
 	args: [
@@ -42,11 +43,16 @@ export const fmt: Command = {
 		if (overwrite && sources.some(({ kind }) => kind === 'stdin'))
 			throw new CommandFailure('Standard input cannot be written back; name a file.');
 		if (overwrite && diff) throw new CommandFailure('`--overwrite` and `--diff` exclude each other.');
-		let status: number = EXIT.ok;
+		// Nothing is printed or written where one of them cannot be formatted.
+		const texts: (Pick<ConfigInput, 'text' | 'name'> & { format: Dialect; source: ConfigurationSource })[] = [];
 		for (const source of sources) {
 			const { text, name, format } = await readConfiguration(source);
 			if (format === 'json')
 				throw new CommandFailure(`${quoted(name)} is JSON; \`svc adapt --pretty\` prints JSON indented.`);
+			texts.push({ text, name, format, source });
+		}
+		let status: number = EXIT.ok;
+		for (const { text, name, format, source } of texts) {
 			const formatted = formatText(text);
 			if (overwrite) {
 				if (formatted !== text) write(source, formatted);

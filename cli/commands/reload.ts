@@ -3,7 +3,14 @@ import type { PlaceTexts } from '../../compiler/incremental/step-places.ts';
 import { ADDRESS_OPTION, answerFailure, answerWarnings, member, postToAdmin, TOKEN_RULE } from '../admin-client.ts';
 import { adminSettings } from '../admin-settings.ts';
 import { type Command, CommandFailure, EXIT, type Invocation } from '../command.ts';
-import { ADAPTER_OPTION, CONFIG_OPTION, LANGUAGE_RULE, readConfiguration, requiredSource } from '../configuration.ts';
+import {
+	ADAPTER_OPTION,
+	CONFIG_OPTION,
+	LANGUAGE_RULE,
+	PATH_ARGUMENT,
+	readConfiguration,
+	requiredSource,
+} from '../configuration.ts';
 import { print, printError } from '../terminal.ts';
 
 /** Compiles the file here and sends the document, so that imports and relative paths are those of the file. */
@@ -18,6 +25,7 @@ export const reload: Command = {
 		TOKEN_RULE,
 		LANGUAGE_RULE,
 	],
+	args: [PATH_ARGUMENT],
 	options: [
 		CONFIG_OPTION,
 		ADAPTER_OPTION,

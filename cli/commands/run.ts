@@ -8,6 +8,7 @@ import {
 	configurationSource,
 	givenPath,
 	LANGUAGE_RULE,
+	PATH_ARGUMENT,
 	readConfiguration,
 } from '../configuration.ts';
 import { failureText } from '../failure-report.ts';
@@ -27,7 +28,7 @@ export const run: Command = {
 		'With --resume, changes made through the Admin API outlive the process: they are saved in the state directory of the user (STATE_DIRECTORY, else $XDG_STATE_HOME/svc, else ~/.local/state/svc) unless the configuration says `persist_config off`. Without a saved one the configuration is that of the command line.',
 		LANGUAGE_RULE,
 	],
-	args: [{ name: 'PATH', summary: 'Configuration file, or the folder that holds it; - reads standard input' }],
+	args: [PATH_ARGUMENT],
 	options: [
 		CONFIG_OPTION,
 		ADAPTER_OPTION,

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { isSea } from 'node:sea';
 import type { Readable } from 'node:stream';
 import { type Command, CommandFailure, EXIT } from '../command.ts';
-import { ADAPTER_OPTION, CONFIG_OPTION, configurationSource, LANGUAGE_RULE } from '../configuration.ts';
+import { ADAPTER_OPTION, CONFIG_OPTION, configurationSource, LANGUAGE_RULE, PATH_ARGUMENT } from '../configuration.ts';
 import { print } from '../terminal.ts';
 import type { StartReport } from './run.ts';
 
@@ -19,7 +19,8 @@ export const start: Command = {
 		'Waits until the server is ready, or tells why it is not. Its output is discarded: let the configuration write logs to files. `svc stop` ends it.',
 		LANGUAGE_RULE,
 	],
-	options: [CONFIG_OPTION, ADAPTER_OPTION],
+	args: [{ ...PATH_ARGUMENT, summary: 'Configuration file, or the folder that holds it' }],
+	options: [{ ...CONFIG_OPTION, summary: 'Configuration file' }, ADAPTER_OPTION],
 	async run(invocation) {
 		const source = configurationSource(invocation);
 		if (source?.kind === 'stdin')

@@ -2,7 +2,7 @@
 import { ADDRESS_OPTION, answerFailure, postToAdmin, TOKEN_RULE } from '../admin-client.ts';
 import { adminSettings } from '../admin-settings.ts';
 import { type Command, EXIT } from '../command.ts';
-import { ADAPTER_OPTION, CONFIG_OPTION } from '../configuration.ts';
+import { ADAPTER_OPTION, CONFIG_OPTION, PATH_ARGUMENT } from '../configuration.ts';
 import { print } from '../terminal.ts';
 
 /** Asks a running server to stop. */
@@ -13,6 +13,7 @@ export const stop: Command = {
 		'Calls the Admin API. The running configuration needs the option `admin`. A configuration is read only for its address and token.',
 		TOKEN_RULE,
 	],
+	args: [PATH_ARGUMENT],
 	options: [ADDRESS_OPTION, CONFIG_OPTION, ADAPTER_OPTION],
 	async run(invocation) {
 		const address = invocation.value('address');

@@ -1,10 +1,26 @@
 /** `svc validate`. */
+
+import type { Diagnostic } from '../../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import { quoted } from '../arguments.ts';
-import { type Command, CommandFailure, EXIT } from '../command.ts';
-import { ADAPTER_OPTION, CONFIG_OPTION, LANGUAGE_RULE, readConfiguration, requiredSource } from '../configuration.ts';
+import { type Command, CommandFailure, EXIT, type Invocation } from '../command.ts';
+import {
+	ADAPTER_OPTION,
+	CONFIG_OPTION,
+	type ConfigurationSource,
+	givenPath,
+	LANGUAGE_RULE,
+	PATH_ARGUMENT,
+	readConfiguration,
+	requiredSource,
+} from '../configuration.ts';
+import { reportFailure } from '../failure-report.ts';
 import { print, printError } from '../terminal.ts';
-import type { Validation } from '../validation.ts';
+import type { Validation, ValidationOptions } from '../validation.ts';
+import { version } from '../version.ts';
+
+/** Code of a configuration that cannot be read, where there are others. */
+const UNREADABLE = 'configuration/unreadable';
 
 const FORMATS = ['text', 'json', 'github', 'sarif'] as const;
 type Format = (typeof FORMATS)[number];
@@ -15,11 +31,12 @@ export const validate: Command = {
 	summary: 'Check a configuration without serving it',
 	details: [
 		'Prints every problem, the first one first, and exits with status 1 when the configuration is refused. Nothing is started and no port is opened.',
+		'Several paths are checked one after the other, each by itself; the exit status is 1 unless all are valid. json then gives one object with all reports under `configurations`, sarif one run, github one list.',
 		"The configuration's own tests are run, with stand-ins for the network; a test that fails makes the exit status 1 too. A file that imports another and adds `test` blocks tests that one.",
 		'With --lint it also looks for what is accepted and most likely not meant; svc list-modules names the rules as lint.<rule>. A comment `# lint: off <rule>` at the end of a line silences a rule there; on a line of its own, for the next line and its block; `# lint: off-file <rule>`, in the whole file. `area/*` names all rules of an area, no name means every rule, and a reason may follow ` -- `. Errors cannot be silenced.',
 		LANGUAGE_RULE,
 	],
-	args: [{ name: 'PATH', summary: 'Configuration file, or the folder that holds it; - reads standard input' }],
+	args: [{ ...PATH_ARGUMENT, repeatable: true }],
 	options: [
 		CONFIG_OPTION,
 		ADAPTER_OPTION,
@@ -35,15 +52,63 @@ export const validate: Command = {
 	],
 	async run(invocation) {
 		const format = formatOf(invocation.value('format') ?? 'text');
-		const input = await readConfiguration(requiredSource(invocation));
-		const strict = invocation.flag('strict');
-		const { validateConfiguration } = await import('../validation.ts');
-		const validation = await validateConfiguration(input, { lint: invocation.flag('lint'), strict });
-		if (format === 'text') return printText(input, validation, { lint: invocation.flag('lint'), strict });
-		print(await reportOf(format, validation));
-		return validation.valid ? EXIT.ok : EXIT.failed;
+		const options: ValidationOptions = { lint: invocation.flag('lint'), strict: invocation.flag('strict') };
+		const checks = checksOf(invocation, options);
+		if (format === 'text') return printTexts(checks, options);
+		const all: Validation[] = [];
+		for (const check of checks) all.push((await check()).validation);
+		print(await reportOf(format, all));
+		return all.every(({ valid }) => valid) ? EXIT.ok : EXIT.failed;
 	},
 };
+
+/** What was checked, and what came of it. */
+interface Checked {
+	readonly input: ConfigInput;
+	readonly validation: Validation;
+}
+
+type Check = () => Promise<Checked>;
+
+/** The checks that a command line asks for, in its order. Throws {@link CommandFailure} when it contradicts itself. */
+function checksOf({ args, value }: Invocation, options: ValidationOptions): Check[] {
+	const check = async (source: ConfigurationSource): Promise<Checked> => {
+		const input = await readConfiguration(source);
+		const { validateConfiguration } = await import('../validation.ts');
+		return { input, validation: await validateConfiguration(input, options) };
+	};
+	if (args.length < 2) {
+		const source = requiredSource({ args, value });
+		return [() => check(source)];
+	}
+	givenPath({ args, value });
+	if (value('adapter') !== undefined) {
+		throw new CommandFailure('An explicit --adapter takes a single file, and there are several.');
+	}
+	if (args.filter(given => given === '-').length > 1) {
+		throw new CommandFailure('Standard input is named more than once, and can be read once only.');
+	}
+	return args.map(given => async () => {
+		try {
+			return await check(requiredSource({ args: [given], value: () => undefined }));
+		} catch (error) {
+			// One that cannot be read keeps nobody from hearing of the others.
+			if (error instanceof CommandFailure) return unreadableAs(given, error.message);
+			throw error;
+		}
+	});
+}
+
+function unreadableAs(name: string, message: string): Checked {
+	const diagnostics: readonly Diagnostic[] = [{ code: UNREADABLE, severity: 'error', message }];
+	return {
+		input: { format: 'configfile', text: '', name },
+		validation: {
+			...{ name, version: version(), compiles: false, valid: false },
+			...{ diagnostics, failures: [], tests: { passed: 0, failed: 0 } },
+		},
+	};
+}
 
 function formatOf(text: string): Format {
 	const format = FORMATS.find(one => one === text);
@@ -51,28 +116,43 @@ function formatOf(text: string): Format {
 	throw new CommandFailure(`${quoted(text)} is not a format; give text, json, github or sarif.`);
 }
 
-async function reportOf(format: Exclude<Format, 'text'>, validation: Validation): Promise<string> {
+async function reportOf(format: Exclude<Format, 'text'>, all: readonly Validation[]): Promise<string> {
 	switch (format) {
 		case 'json':
-			return (await import('../../compiler/diagnostics/formats/json.ts')).jsonReport(validation);
+			return (await import('../../compiler/diagnostics/formats/json.ts')).jsonReport(all);
 		case 'github':
-			return (await import('../../compiler/diagnostics/formats/github.ts')).githubReport(validation);
+			return (await import('../../compiler/diagnostics/formats/github.ts')).githubReport(all);
 		case 'sarif': {
 			const { lintRules } = await import('../../compiler/lint/index.ts');
 			const { sarifReport } = await import('../../compiler/diagnostics/formats/sarif.ts');
-			return sarifReport(validation, lintRules);
+			return sarifReport(all, lintRules);
 		}
 	}
 }
 
-/** The report for people. Throws {@link CommandFailure} with what makes the status 1. */
-async function printText(
-	input: ConfigInput,
-	{ name, compiles, valid, diagnostics, failures, tests }: Validation,
-	{ lint, strict }: { lint: boolean; strict: boolean },
-): Promise<number> {
+/** The reports for people, each as soon as it is there. Throws {@link CommandFailure} with what makes the status 1. */
+async function printTexts(checks: readonly Check[], options: ValidationOptions): Promise<number> {
+	if (checks.length === 1) return printText(await checks[0]!(), options);
+	let refused = 0;
+	for (const check of checks) {
+		try {
+			await printText(await check(), options);
+		} catch (error) {
+			if (!(error instanceof CommandFailure)) throw error;
+			refused++;
+			await reportFailure(error);
+		}
+	}
+	if (refused === 0) return EXIT.ok;
+	throw new CommandFailure(`${refused} of ${checks.length} configurations ${refused === 1 ? 'is' : 'are'} not valid.`);
+}
+
+async function printText({ input, validation }: Checked, { lint, strict }: ValidationOptions): Promise<number> {
+	const { name, compiles, valid, diagnostics, failures, tests } = validation;
 	const { formatWarning, renderDiagnostics } = await import('../compilation.ts');
 	const found = diagnostics.filter(one => !failures.includes(one));
+	const [first] = found;
+	if (first?.code === UNREADABLE) throw new CommandFailure(first.message);
 	if (!compiles) {
 		const { refusal } = await import('../refusal.ts');
 		throw new CommandFailure(refusal(name, found), { before: `${renderDiagnostics(found)}\n` });

@@ -358,6 +358,28 @@ clients('start returns when the server is ready; it serves in the background unt
 	}
 });
 
+clients('start, reload and stop take the path of the configuration', async () => {
+	const [port, admin] = (await freePorts(2)) as [number, number];
+	const options = `{\n\tadmin 127.0.0.1:${admin} sesame\n\tthreads 1\n}\n`;
+	const folder = folderWith({ 'sites/Configfile': `${options}${site(port, 'one')}` });
+	const svc = (...args: string[]): Promise<CommandResult> => runCommand(args, { cwd: folder });
+	const started = await svc('start', 'sites');
+	const pid = Number(/process (\d+)/.exec(started.stdout)?.[1]);
+	try {
+		assert.is(await body(port), 'one', started.stderr);
+		writeFileSync(path.join(folder, 'sites/Configfile'), `${options}${site(port, 'two')}`);
+		const reloaded = await svc('reload', 'sites/Configfile');
+		assert.is(reloaded.stdout, 'sites/Configfile is being served (generation 2).\n', reloaded.stderr);
+		assert.is(await body(port), 'two');
+		assert.is((await svc('reload', '--confirm', '30s', '--force', 'sites')).status, 0);
+		assert.is((await svc('reload', '--accept', 'sites')).stdout, 'Generation 3 stays.\n');
+		assert.is((await svc('stop', 'sites')).stdout, 'The server is stopping.\n');
+		await until('the end of the server', () => !isAlive(pid));
+	} finally {
+		if (pid > 0 && isAlive(pid)) process.kill(pid, 'SIGKILL');
+	}
+});
+
 function isAlive(pid: number): boolean {
 	try {
 		process.kill(pid, 0);

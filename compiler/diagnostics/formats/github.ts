@@ -8,9 +8,10 @@ const COMMANDS: { readonly [severity in Diagnostic['severity']]: string } = {
 	note: 'notice',
 };
 
-/** One line for each finding; '' when there is none. */
-export function githubReport({ name, diagnostics }: Findings): string {
-	return diagnostics.map(one => `${command(one, name)}\n`).join('');
+/** One line for each finding; '' when there is none. What several configurations import is told of once. */
+export function githubReport(all: readonly Findings[]): string {
+	const lines = all.flatMap(({ name, diagnostics }) => diagnostics.map(one => `${command(one, name)}\n`));
+	return [...new Set(lines)].join('');
 }
 
 function command({ severity, code, message, hint, span, pointer }: Diagnostic, name: string): string {

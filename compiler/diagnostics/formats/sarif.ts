@@ -6,12 +6,17 @@ import type { DescribedRule, Findings } from './findings.ts';
 
 const SCHEMA = 'https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json';
 
-/** The log, with a line end. `rules` are described in it, and so is every other code that a finding has. */
-export function sarifReport({ name, version, valid, diagnostics }: Findings, rules: readonly DescribedRule[]): string {
+/**
+ * The log of one run, with a line end. `rules` are described in it, and so is every other code that a finding has. What
+ * several configurations import is told of once.
+ */
+export function sarifReport(all: readonly Findings[], rules: readonly DescribedRule[]): string {
 	const described = new Map(rules.map(rule => [rule.name, describe(rule)]));
-	for (const { code, severity } of diagnostics) {
+	for (const { code, severity } of all.flatMap(({ diagnostics }) => diagnostics)) {
 		if (!described.has(code)) described.set(code, { id: code, defaultConfiguration: { level: severity } });
 	}
+	const valid = all.every(one => one.valid);
+	const version = all[0]?.version ?? '';
 	const indexOf = new Map([...described.keys()].map((code, index) => [code, index]));
 	const log = {
 		$schema: SCHEMA,
@@ -21,11 +26,17 @@ export function sarifReport({ name, version, valid, diagnostics }: Findings, rul
 				tool: { driver: { name: 'svc', semanticVersion: version.replace(/^v/, ''), rules: [...described.values()] } },
 				columnKind: 'utf16CodeUnits',
 				invocations: [{ executionSuccessful: true, exitCode: valid ? 0 : 1 }],
-				results: diagnostics.map(one => result(one, indexOf.get(one.code)!, name)),
+				results: withoutRepeats(
+					all.flatMap(({ name, diagnostics }) => diagnostics.map(one => result(one, indexOf.get(one.code)!, name))),
+				),
 			},
 		],
 	};
 	return `${JSON.stringify(log, undefined, 2)}\n`;
+}
+
+function withoutRepeats(results: readonly object[]): object[] {
+	return [...new Map(results.map(one => [JSON.stringify(one), one])).values()];
 }
 
 function describe({ name, severity, summary, documentation }: DescribedRule): object {

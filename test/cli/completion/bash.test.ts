@@ -75,7 +75,10 @@ completion('files are left to bash, folders too', () => {
 
 completion('values of options are no arguments, and behind the last argument come options', () => {
 	assert.is(offer('validate', '--adapter', 'json', ''), 'files');
-	assert.match(offer('validate', 'Configfile', ''), /^! -c --config /);
+	assert.match(offer('run', 'Configfile', ''), /^! -c --config /);
+	assert.is(offer('validate', 'Configfile', ''), 'files');
+	for (const command of ['reload', 'start', 'stop', 'adapt']) assert.is(offer(command, ''), 'files', command);
+	assert.is(offer('explain', 'GET', 'http://a.test/', ''), 'files');
 	assert.match(offer('version', ''), /^! -v --verbose /);
 	assert.is(offer('validate', '--', '-'), 'files');
 });

@@ -130,7 +130,7 @@ const SARIF = object(
 const formats = suite('formats of findings');
 
 formats('SARIF is valid, and its results point at the rules that it describes', () => {
-	const log = JSON.parse(sarifReport(findings, lintRules));
+	const log = JSON.parse(sarifReport([findings], lintRules));
 	const ajv = new Ajv({ strict: false, validateFormats: false });
 	const valid = ajv.compile(SARIF);
 	assert.ok(valid(structuredClone(log) as unknown), JSON.stringify(valid.errors));
@@ -150,27 +150,45 @@ formats('SARIF is valid, and its results point at the rules that it describes', 
 	assert.is(run.results[0].fixes[0].artifactChanges[0].replacements[0].insertedContent.text, 'respond');
 	assert.is(run.results[1].locations[0].logicalLocations[0].fullyQualifiedName, '/sites/0');
 	assert.is(run.tool.driver.semanticVersion, '1.2.3');
-	assert.equal(JSON.parse(sarifReport({ ...findings, diagnostics: [], valid: true }, [])).runs[0].results, []);
+	assert.equal(JSON.parse(sarifReport([{ ...findings, diagnostics: [], valid: true }], [])).runs[0].results, []);
 });
 
 formats('workflow commands escape what would end them', () => {
-	assert.equal(githubReport(findings).split('\n'), [
+	assert.equal(githubReport([findings]).split('\n'), [
 		'::warning file=sites/a b%2Cc.conf,line=2,endLine=2,col=2,endColumn=9,title=path/prefix-without-slash::100%25 of `a`,%0Aall: of it.%0ADo it.',
 		'::error file=sites/a b%2Cc.conf,title=document/unknown-key::/sites/0: No.',
 		'::notice file=sites/a b%2Cc.conf,line=1,endLine=4,title=block/empty::Over lines.',
 		'',
 	]);
-	assert.is(githubReport({ ...findings, diagnostics: [] }), '');
+	assert.is(githubReport([{ ...findings, diagnostics: [] }]), '');
 });
 
 formats('JSON has the members that the Admin API has, and the edits', () => {
-	const { valid, tests, diagnostics } = JSON.parse(jsonReport(findings));
+	const { valid, tests, diagnostics } = JSON.parse(jsonReport([findings]));
 	assert.is(valid, false);
 	assert.equal(tests, { passed: 1, failed: 0 });
 	assert.equal(diagnostics[0].fix, [
 		{ file: 'sites/a b,c.conf', line: 2, column: 2, end_line: 2, end_column: 9, text: 'respond' },
 	]);
 	assert.is(diagnostics[1].pointer, '/sites/0');
+});
+
+formats('reports of several configurations become one, in which what both import is told of once', () => {
+	const other: Findings = { ...findings, name: 'other.conf', valid: true, tests: { passed: 2, failed: 0 } };
+	const log = JSON.parse(sarifReport([findings, other], lintRules));
+	const ajv = new Ajv({ strict: false, validateFormats: false });
+	assert.ok(ajv.compile(SARIF)(structuredClone(log) as unknown));
+	assert.is(log.runs.length, 1);
+	// Two have a place in a text of both; the error is about the document of each.
+	assert.is(log.runs[0].results.length, 4);
+	assert.equal(log.runs[0].invocations, [{ executionSuccessful: true, exitCode: 1 }]);
+	assert.is(githubReport([findings, other]).match(/^::/gm)!.length, 4);
+	const json = JSON.parse(jsonReport([findings, other]));
+	assert.equal(Object.keys(json), ['valid', 'tests', 'configurations']);
+	assert.is(json.valid, false);
+	assert.equal(json.tests, { passed: 3, failed: 0 });
+	assert.equal(json.configurations[0], JSON.parse(jsonReport([findings])));
+	assert.is(JSON.parse(jsonReport([other, other])).valid, true);
 });
 
 formats.run();
