@@ -19,6 +19,8 @@ export interface SocketHolder {
 	drained(): void;
 	/** The connection is gone; with the error that ended it, if one did. Nothing follows. */
 	closed(error: Error | undefined): void;
+	/** A write has failed. True: the holder reads on, and ends the connection itself; otherwise it ends at once. */
+	writeFailed?(error: Error): boolean;
 }
 
 /** Who looks at the first bytes before it is known who will have the connection. */
@@ -277,7 +279,7 @@ export class DirectSocket implements PolledSocket {
 		if (result === 0) done?.();
 		else if (typeof result === 'number') {
 			const error = systemError(result, 'write');
-			this.destroy(error);
+			this.writeFailed(error);
 			done?.(error);
 		} else this.#await(result, data, done);
 	}
@@ -316,6 +318,12 @@ export class DirectSocket implements PolledSocket {
 		this.#error = error;
 		this._handle = null;
 		handle.close(onClosed);
+	}
+
+	/** Ends both halves because a write has failed, unless the holder still reads. */
+	writeFailed(error: Error): void {
+		if (this.destroyed || this.holder?.writeFailed?.(error) === true) return;
+		this.destroy(error);
 	}
 
 	pause(): void {
@@ -393,7 +401,7 @@ export class DirectSocket implements PolledSocket {
 			this.pendingWrites--;
 			if (status < 0) {
 				const error = systemError(status, 'write');
-				this.destroy(error);
+				this.writeFailed(error);
 				done?.(error);
 				return;
 			}

@@ -44,6 +44,8 @@ export class SocketOutput {
 	readonly #descriptor: number;
 	/** Writes under way. */
 	#pending = 0;
+	/** One has failed, and the socket is still read. */
+	#failed = false;
 
 	constructor(socket: WrittenSocket, owner: OutputOwner) {
 		this.#socket = socket;
@@ -58,7 +60,7 @@ export class SocketOutput {
 	/** True while bytes have not left the process: those that were given must stay as they are. */
 	get pending(): boolean {
 		// The stream's callback comes a tick after the bytes have left.
-		return this.#pending > 0 && (this.#handle !== undefined || this.#socket.writableLength > 0);
+		return (this.#pending > 0 && (this.#handle !== undefined || this.#socket.writableLength > 0)) || this.#failed;
 	}
 
 	/** True when so much has not left that nothing more should be written before `outputDrained`, or the stream's `drain`. */
@@ -143,10 +145,7 @@ export class SocketOutput {
 
 	#written(result: Written, kept: unknown): boolean {
 		if (result === 0) return this.#pending === 0;
-		if (typeof result === 'number') {
-			this.#socket.destroy(systemError(result, 'write'));
-			return true;
-		}
+		if (typeof result === 'number') return this.#fail(result);
 		this.#pend(1);
 		result.buffer = kept;
 		result.oncomplete = this.#completed;
@@ -154,9 +153,18 @@ export class SocketOutput {
 		if (typeof status === 'number') {
 			result.writeStatus = null;
 			this.#pend(-1);
-			if (status < 0) this.#socket.destroy(systemError(status, 'write'));
+			if (status < 0) return this.#fail(status);
 		}
 		return this.#pending === 0;
+	}
+
+	/** True as with `text`: a socket that is still read for what has come takes nothing any more. */
+	#fail(status: number): boolean {
+		const error = systemError(status, 'write');
+		if (this.#plain) this.#plain.writeFailed(error);
+		else this.#socket.destroy(error);
+		this.#failed = !this.#socket.destroyed;
+		return !this.#failed;
 	}
 
 	#pend(more: number): void {
@@ -168,7 +176,7 @@ export class SocketOutput {
 	readonly #completed = (status: number): void => {
 		this.#pend(-1);
 		if (this.#socket.destroyed) return;
-		if (status < 0) this.#socket.destroy(systemError(status, 'write'));
+		if (status < 0) this.#fail(status);
 		else if (this.#pending === 0) this.#owner.outputDrained();
 	};
 

@@ -12,6 +12,13 @@ const SHORT_READ = 4096;
 /** Bytes that a stream reads at once. */
 const STREAM_READ = 65_536;
 
+type Done = (error?: Error | null) => void;
+
+/** Turns of the event loop in which nothing comes until a socket that cannot be written to is at its end. */
+const QUIET_TURNS = 3;
+/** Milliseconds until it is looked at again while its holder does not read. */
+const PAUSED_LOOK = 50;
+
 /** What a wire tells its holder. */
 export interface WireHolder {
 	/** Bytes have come. They may stand in shared memory: use them up or copy them before returning. False stops reading. */
@@ -20,6 +27,10 @@ export interface WireHolder {
 	ended(): void;
 	/** The socket is gone; with the error that ended it, if one did. Nothing follows. */
 	closed(error: Error | undefined): void;
+	/** A write has failed: nothing more can be sent. What has come before that is still told, then `closed`. */
+	writeFailed?(): void;
+	/** True within a response whose rest may still be read. */
+	readonly answering?: boolean;
 }
 
 /** The socket and its holder. */
@@ -37,6 +48,11 @@ export class Wire implements SocketHolder {
 	#short: Buffer | undefined = undefined;
 	#less = false;
 	#filled = false;
+	/** Why nothing can be written; and whether something has come since that was last looked at, and the holder has paused. */
+	#failure: Error | undefined = undefined;
+	#arrived = false;
+	#paused = false;
+	#ending = false;
 
 	constructor(holder: WireHolder) {
 		this.holder = holder;
@@ -54,7 +70,7 @@ export class Wire implements SocketHolder {
 			buffer,
 			callback: (count, bytes) => {
 				this.#filled = count >= buffer.length;
-				return this.holder.received(bytes as Buffer, count);
+				return this.#told(bytes as Buffer, count);
 			},
 		};
 	}
@@ -62,10 +78,19 @@ export class Wire implements SocketHolder {
 	/** @param events True when the socket was made without `onread`, so that its bytes come by events. */
 	attach(socket: Socket, events: boolean): void {
 		this.#socket = socket;
+		const { _write: write, _writev: writeAll } = socket;
+		// A stream that hears of a write's failure drops what it has not read.
+		const unlessFailed = (done: Done): Done => {
+			return error => {
+				if (!error || !this.writeFailed(error)) done(error);
+			};
+		};
+		socket._write = (bytes, encoding, done) => write.call(socket, bytes, encoding, unlessFailed(done));
+		if (writeAll) socket._writev = (all, done) => writeAll.call(socket, all, unlessFailed(done));
 		if (events) {
 			socket.on('data', (bytes: Buffer) => {
 				this.#filled = bytes.length >= STREAM_READ;
-				if (!this.holder.received(bytes, bytes.length)) socket.pause();
+				if (!this.#told(bytes, bytes.length)) socket.pause();
 			});
 			// Whoever had it before may have paused it.
 			socket.resume();
@@ -108,6 +133,11 @@ export class Wire implements SocketHolder {
 		return this.#direct?._handle?.fd ?? -1;
 	}
 
+	/** True when nothing can be written any more. */
+	get broken(): boolean {
+		return this.#failure !== undefined;
+	}
+
 	/** While bytes are received: they fill all that was there to be read into, so that more may be there already. */
 	get filled(): boolean {
 		return this.#filled;
@@ -141,17 +171,57 @@ export class Wire implements SocketHolder {
 	received(count: number): void {
 		this.#filled = count >= (this.#less ? SHORT_READ : this.#memory!.length);
 		if (this.#less) this.readInto(undefined);
-		if (!this.holder.received(this.#memory!, count)) this.#direct!.pause();
+		if (!this.#told(this.#memory!, count)) this.#direct!.pause();
+	}
+
+	#told(bytes: Buffer, count: number): boolean {
+		this.#arrived = true;
+		const wanted = this.holder.received(bytes, count);
+		this.#paused = !wanted;
+		return wanted;
 	}
 
 	ended(): void {
-		this.holder.ended();
+		if (this.#failure !== undefined && this.holder.answering !== true) this.#giveUp();
+		else this.holder.ended();
 	}
 
 	drained(): void {}
 
 	closed(error: Error | undefined): void {
-		this.holder.closed(error);
+		this.holder.closed(this.#failure ?? error);
+	}
+
+	/**
+	 * A write has failed, as it does when the other side has ended the connection. What it has said before that is here and
+	 * has perhaps not been read: an upstream may answer and leave before it has read the whole of a request.
+	 */
+	writeFailed(error: Error): boolean {
+		if (this.#ending) return false;
+		if (this.#failure === undefined) {
+			this.#failure = error;
+			this.holder.writeFailed?.();
+			this.#readOn(QUIET_TURNS);
+		}
+		return true;
+	}
+
+	#readOn(turns: number): void {
+		setImmediate(() => {
+			if ((this.#direct ?? this.socket).destroyed) return;
+			if (this.#arrived) {
+				this.#arrived = false;
+				this.#readOn(QUIET_TURNS);
+			} else if (turns > 1) this.#readOn(turns - 1);
+			else if (this.#paused || (this.#direct !== undefined && this.holder.answering === true)) {
+				setTimeout(() => this.#readOn(QUIET_TURNS), PAUSED_LOOK).unref();
+			} else this.#giveUp();
+		});
+	}
+
+	#giveUp(): void {
+		this.#ending = true;
+		(this.#direct ?? this.socket).destroy(this.#failure);
 	}
 }
 

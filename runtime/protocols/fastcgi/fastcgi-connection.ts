@@ -29,6 +29,7 @@ export class FastcgiConnection
 	implements KeptConnection, WireHolder, BodyOwner, PumpOwner, RecordSink, TimedCall, OutputOwner
 {
 	idleSince = 0;
+	readonly #wire: Wire;
 	readonly #socket: ClientSocket;
 	readonly #options: FastcgiOptions;
 	readonly #keeper: ConnectionKeeper;
@@ -58,6 +59,7 @@ export class FastcgiConnection
 	/** Takes over a wire that is connected. */
 	constructor(wire: Wire, options: FastcgiOptions, keeper: ConnectionKeeper) {
 		wire.holder = this;
+		this.#wire = wire;
 		this.#socket = wire.bare();
 		this.#output = new SocketOutput(this.#socket, this);
 		this.#clock = new CallClock(options, this);
@@ -172,6 +174,16 @@ export class FastcgiConnection
 	/** TimedCall */
 	get reading(): boolean {
 		return this.#wanted;
+	}
+
+	/** WireHolder */
+	get answering(): boolean {
+		return this.#answered && this.#call !== undefined;
+	}
+
+	/** WireHolder */
+	writeFailed(): void {
+		this.#pump?.stop();
 	}
 
 	/** TimedCall */
@@ -307,7 +319,8 @@ export class FastcgiConnection
 		}
 		this.#body?.end(undefined);
 		this.#body = undefined;
-		const reusable = this.#options.keepAlive && this.#sent && this.#reader.whole && !this.#socket.destroyed;
+		const whole = this.#sent && this.#reader.whole && !this.#output.pending;
+		const reusable = this.#options.keepAlive && whole && !this.#socket.destroyed && !this.#wire.broken;
 		this.#complain(head.status);
 		this.#call = undefined;
 		this.#clear();

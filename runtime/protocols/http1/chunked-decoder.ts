@@ -2,6 +2,7 @@
 
 import { TOKEN_CLASS, VALUE_CLASS } from '../../../compiler/exchange/field-syntax.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import { endToEndTrailers } from '../../../compiler/exchange/trailer-fields.ts';
 import { FieldParser, type FieldRole, INCOMPLETE, OK } from './field-parser.ts';
 import { DEFAULT_LIMITS } from './limits.ts';
 import { PendingBytes } from './pending-bytes.ts';
@@ -37,7 +38,7 @@ const BACKSLASH = 92;
 
 /** A decoder of one body. */
 export class ChunkedDecoder {
-	/** Trailer fields, undefined when there were none; set at the end. Fields of framing and routing are left out. */
+	/** Trailer fields, undefined when there were none; set at the end. Those that belong into a head are left out. */
 	trailers: HeaderList | undefined = undefined;
 	#state = SIZE_FIRST;
 	#size = 0;
@@ -48,15 +49,21 @@ export class ChunkedDecoder {
 	readonly #maxTrailerSize: number;
 	readonly #maxTrailerCount: number;
 	readonly #maxExtensions: number;
+	readonly #connection: string | undefined;
 
-	/** Bounds are bytes of the trailer section, its fields, and bytes of all chunk extensions. */
+	/**
+	 * Bounds are bytes of the trailer section, its fields, and bytes of all chunk extensions. `connection` is the message's
+	 * field of that name, where this is what removes the fields that it names.
+	 */
 	constructor(
 		of: 'request' | 'response',
 		maxTrailerSize: number,
 		maxTrailerCount: number,
 		maxExtensions: number = DEFAULT_LIMITS.maxChunkExtensions,
+		connection?: string,
 	) {
 		this.#maxExtensions = maxExtensions;
+		this.#connection = connection;
 		this.#role = of === 'request' ? 'request_trailer' : 'response_trailer';
 		this.#maxTrailerSize = maxTrailerSize;
 		this.#maxTrailerCount = maxTrailerCount;
@@ -172,7 +179,7 @@ export class ChunkedDecoder {
 		const result = parser.parse(text, 0, text.length);
 		if (result === OK) {
 			this.#state = ENDED;
-			if (parser.items.length > 0) this.trailers = new HeaderList(parser.items);
+			if (parser.items.length > 0) this.trailers = endToEndTrailers(new HeaderList(parser.items), this.#connection);
 			return start + parser.end - before;
 		}
 		if (result !== INCOMPLETE || full) {

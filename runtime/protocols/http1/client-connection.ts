@@ -111,10 +111,9 @@ export class ClientConnection
 
 	/** BodyOwner: the reader has room again. */
 	resumeBody(): void {
-		if (!this.#wanted) {
-			this.#wanted = true;
-			this.#socket.resume();
-		}
+		if (this.#wanted) return;
+		this.#wanted = true;
+		this.#socket.resume();
 	}
 
 	/** BodyOwner: nobody reads the rest; what the upstream still sends is not waited for. */
@@ -188,6 +187,14 @@ export class ClientConnection
 		return this.#wanted;
 	}
 
+	get answering(): boolean {
+		return this.#answered && this.#call !== undefined;
+	}
+
+	writeFailed(): void {
+		this.#sender?.stop();
+	}
+
 	stalled(): boolean {
 		return this.#sender?.stalled() === true;
 	}
@@ -253,9 +260,8 @@ export class ClientConnection
 			}
 			if (text.length > this.#options.maxResponseHead) throw new InvalidResponse('the response head is too large');
 			const head = parseResponseHead(text, request.method, request.upgrade !== undefined);
-			const after = start + text.length + 2;
 			if (head.status >= 200 && request.method !== 'HEAD') this.#lastHead.seen(text, data, start, head);
-			start = after;
+			start += text.length + 2;
 			if (head.status >= 200 || head.status === 101) {
 				this.#answer(call, head, data, start, end);
 				return;
@@ -325,7 +331,7 @@ export class ClientConnection
 
 	/** A chunked body that is here as a whole is given as bytes: the client then gets its length. */
 	#answerChunked(call: ClientCall, head: ResponseHead, data: Buffer, start: number, end: number): void {
-		const decoder = responseDecoder();
+		const decoder = responseDecoder(head);
 		const pieces: Buffer[] = [];
 		const used = decodeChunks(decoder, data, start, end, { push: piece => pieces.push(piece) });
 		const more = used < end || this.#wire.filled;
@@ -406,7 +412,8 @@ export class ClientConnection
 
 	/** @param more True when bytes may follow the response: then nothing on this connection can be trusted. */
 	#leave(more: boolean): void {
-		const reusable = this.#persistent && this.#sent && !more && !this.#socket.destroyed;
+		const whole = this.#sent && !more && !this.#output.pending;
+		const reusable = this.#persistent && whole && !this.#socket.destroyed && !this.#wire.broken;
 		this.#call = undefined;
 		this.#clock.stop();
 		this.#sender?.stop();
@@ -447,15 +454,11 @@ export class ClientConnection
 				this.#drop();
 				break;
 			case 'head':
-				this.#fail(
-					this.#responseBytes
-						? new UpstreamError('response', 'the connection was closed within the response head')
-						: new UpstreamError('response', 'the connection was closed without a response'),
-				);
+				this.#closedEarly(this.#responseBytes ? 'within the response head' : 'without a response');
 				break;
 			case 'length':
 			case 'chunked':
-				this.#fail(new UpstreamError('response', 'the connection was closed within the response body'));
+				this.#closedEarly('within the response body');
 				break;
 			case 'close':
 				this.#body!.end(undefined);
@@ -464,6 +467,10 @@ export class ClientConnection
 			case 'upgraded':
 				this.#stream!.receiveEnd();
 		}
+	}
+
+	#closedEarly(when: string): void {
+		this.#fail(new UpstreamError('response', `the connection was closed ${when}`));
 	}
 
 	/** WireHolder: the socket is gone. */
@@ -475,10 +482,6 @@ export class ClientConnection
 			this.#stream!.socketClosed(error);
 			this.#drop();
 			call.released();
-			return;
-		}
-		if (!this.#call) {
-			this.#drop();
 			return;
 		}
 		const phase = !this.#sent && !this.#answered ? 'request' : 'response';

@@ -25,6 +25,8 @@ export interface ResponseHead {
 	readonly length: number;
 	/** False when the connection ends with this message. */
 	readonly persistent: boolean;
+	/** `Connection` as it came: fields that it names stand in no trailers either. */
+	readonly connection: string | undefined;
 }
 
 /** A response that is not HTTP/1.x as RFC 9112 has it. `message` says what is wrong; it quotes nothing of the upstream's. */
@@ -176,7 +178,16 @@ export function parseResponseHead(text: string, method: string, upgrade: boolean
 	if (status === 101) {
 		if (!upgrade || upgradeField === undefined) throw new InvalidResponse('101 without an upgrade');
 		headers.add('Upgrade', upgradeField);
-		return { protocol: 'HTTP/1.1', status, reason, headers, framing: 'upgrade', length: 0, persistent: false };
+		return {
+			protocol: 'HTTP/1.1',
+			status,
+			reason,
+			headers,
+			framing: 'upgrade',
+			length: 0,
+			persistent: false,
+			connection,
+		};
 	}
 	const protocol = http11 ? 'HTTP/1.1' : 'HTTP/1.0';
 	if (transferEncoding !== undefined) {
@@ -189,13 +200,14 @@ export function parseResponseHead(text: string, method: string, upgrade: boolean
 		if (length !== undefined && (method === 'HEAD' || status === 304) && status !== 204) {
 			headers.add('Content-Length', String(length));
 		}
-		return { protocol, status, reason, headers, framing: 'none', length: 0, persistent };
+		return { protocol, status, reason, headers, framing: 'none', length: 0, persistent, connection };
 	}
 	if (transferEncoding !== undefined) {
-		return { protocol, status, reason, headers, framing: 'chunked', length: 0, persistent };
+		return { protocol, status, reason, headers, framing: 'chunked', length: 0, persistent, connection };
 	}
-	if (length !== undefined) return { protocol, status, reason, headers, framing: 'length', length, persistent };
-	return { protocol, status, reason, headers, framing: 'close', length: 0, persistent: false };
+	if (length !== undefined)
+		return { protocol, status, reason, headers, framing: 'length', length, persistent, connection };
+	return { protocol, status, reason, headers, framing: 'close', length: 0, persistent: false, connection };
 }
 
 /** How a request's body is told to the upstream. */

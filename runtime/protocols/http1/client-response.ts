@@ -18,9 +18,9 @@ export function responseOf(head: ResponseHead, body: UpstreamResponse['body']): 
 	return { status, reason, headers, body, protocol, upgraded: undefined };
 }
 
-/** Reads the chunks of one response. */
-export function responseDecoder(): ChunkedDecoder {
-	return new ChunkedDecoder('response', MAX_TRAILER_SIZE, MAX_TRAILER_COUNT);
+/** Reads the chunks of the response that has this head. */
+export function responseDecoder({ connection }: ResponseHead): ChunkedDecoder {
+	return new ChunkedDecoder('response', MAX_TRAILER_SIZE, MAX_TRAILER_COUNT, undefined, connection);
 }
 
 /** Gives content to the sink; the index after the last byte that was used. @throws InvalidResponse */

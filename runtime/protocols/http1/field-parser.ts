@@ -1,6 +1,7 @@
 /** Parses the fields of a head or of a trailer section, and what they say of framing (RFC 9112 §5, §6). */
 import { TOKEN_CLASS, TOKEN_DOT, TOKEN_UNDERSCORE, VALUE_CLASS } from '../../../compiler/exchange/field-syntax.ts';
 import { sameName } from '../../../compiler/exchange/header-list.ts';
+import { mayTrail } from '../../../compiler/exchange/trailer-fields.ts';
 import type { ExpectedNames } from './expected-names.ts';
 
 /** The message is well-formed and whole. Other results: INCOMPLETE, or the status (400 and above) that refuses it. */
@@ -26,7 +27,7 @@ const DANGEROUS = TOKEN_UNDERSCORE | TOKEN_DOT;
 
 /**
  * Which fields get a meaning here: a request's `Host` is kept apart, and its names with `_` or `.` are dropped; trailers lose
- * fields of framing and routing.
+ * fields that belong into a head (see compiler/exchange/trailer-fields.ts).
  */
 export type FieldRole = 'request' | 'request_trailer' | 'response_trailer';
 
@@ -168,9 +169,8 @@ export class FieldParser {
 						this.transferEncoding = once ? transferEncoding(value) : TE_INVALID;
 					}
 					break;
-				case 7:
-					if (this.#trailer && sameName(name, 'trailer')) continue;
 			}
+			if (this.#trailer && !mayTrail(name, this.#request ? 'request' : 'response')) continue;
 			items.push(name, value);
 		}
 	}

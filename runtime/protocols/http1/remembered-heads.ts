@@ -71,8 +71,17 @@ export class RememberedHead {
 			this.#known = undefined;
 			return undefined;
 		}
-		const { protocol, status, reason, framing, length, persistent } = known.head;
-		return { protocol, status, reason, headers: new HeaderList(items.slice()), framing, length, persistent };
+		const { protocol, status, reason, framing, length, persistent, connection } = known.head;
+		return {
+			protocol,
+			status,
+			reason,
+			headers: new HeaderList(items.slice()),
+			framing,
+			length,
+			persistent,
+			connection,
+		};
 	}
 
 	/** A final head has been read that `find` did not find: `text` and the empty line stand at `start`. */

@@ -3,6 +3,7 @@ import type { BodySource } from '../../../compiler/exchange/body.ts';
 import type { Exchange } from '../../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
+import { endToEndTrailers } from '../../../compiler/exchange/trailer-fields.ts';
 import { PieceGatherer } from '../piece-gatherer.ts';
 import type { ProtocolLimits } from '../protocol.ts';
 import type { BlockReader } from './block-reader.ts';
@@ -73,7 +74,8 @@ export class RequestBody implements BodySource, ChunkSink {
 	}
 
 	get trailers(): HeaderList | undefined {
-		return this.#decoder?.trailers;
+		const trailers = this.#decoder?.trailers;
+		return trailers && endToEndTrailers(trailers, this.#exchange?.request.headers.combined('connection'));
 	}
 
 	/** Bytes that have come in. */

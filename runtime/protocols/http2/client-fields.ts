@@ -1,6 +1,7 @@
 /** Fields of the client's side: heads of requests encoded, those of responses read (RFC 9113 §8.3). */
-import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { UpstreamRequest } from '../../../compiler/exchange/leases.ts';
+import { mayTrail } from '../../../compiler/exchange/trailer-fields.ts';
 import { withoutBlanks } from '../http1/field-parser.ts';
 import { type Field, KIND } from './field.ts';
 import type { FieldSink } from './hpack-decoder.ts';
@@ -112,6 +113,13 @@ export class ResponseReader implements FieldSink {
 		this.length = undefined;
 		this.mistake = undefined;
 		this.#size = 0;
+	}
+
+	/** The block as trailers: without fields that belong into a head. */
+	trailers(): HeaderList {
+		const trailers = new HeaderList(this.items);
+		trailers.filter(name => mayTrail(name, 'response'));
+		return trailers;
 	}
 
 	field(field: Field): void {

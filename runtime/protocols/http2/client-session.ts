@@ -176,7 +176,7 @@ export class ClientSession implements WireHolder, FrameSink, QueueOwner, StreamS
 	// QueueOwner.
 
 	settle(): void {
-		if (this.#closed) return;
+		if (this.#closed || this.#wire.broken) return;
 		this.#queue.run();
 		this.frames.flush();
 	}
@@ -241,6 +241,10 @@ export class ClientSession implements WireHolder, FrameSink, QueueOwner, StreamS
 		this.#reader.read(count === bytes.length ? bytes : bytes.subarray(0, count));
 		this.settle();
 		return true;
+	}
+
+	writeFailed(): void {
+		this.#retire();
 	}
 
 	ended(): void {

@@ -195,7 +195,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		const { status } = reader;
 		if (this.#answered) {
 			if (!ends || status !== 0) this.#malformed('a second response head');
-			else this.#end(new HeaderList(reader.items));
+			else this.#end(reader.trailers());
 			return;
 		}
 		if (status === 0 || (status < 200 && ends) || status === 101) {

@@ -1,6 +1,7 @@
 /** Takes the fields of a request's head or trailers and says what they make: one reading or none (RFC 9113 §8). */
 import { parseAuthority } from '../../../compiler/exchange/authority.ts';
 import { isToken } from '../../../compiler/exchange/field-syntax.ts';
+import { mayTrail } from '../../../compiler/exchange/trailer-fields.ts';
 import type { ExpectedNames } from '../http1/expected-names.ts';
 import { MAX_METHOD_LENGTH } from '../http1/limits.ts';
 import { type Field, KIND } from './field.ts';
@@ -84,6 +85,7 @@ export class RequestFields implements FieldSink {
 		if (!field.validValue) this.#malform('bad_field_value');
 		if (kind === KIND.regular) {
 			this.#regular = true;
+			if (this.#trailers && !mayTrail(field.name, 'request')) return;
 			if (this.#count <= this.#maxCount + 5) this.items.push(field.name, value);
 		} else if (kind <= KIND.unknownPseudo) this.#pseudo(kind, value);
 		else this.#special(kind, field.name, value);

@@ -1,0 +1,163 @@
+/**
+ * Upstreams that answer before they have read a request's body, and end the connection at once: what has arrived of the
+ * answer is read before a write that failed counts as a failure.
+ */
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { BodySource } from '../../../compiler/exchange/body.ts';
+import { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import { sendToUpstream, UpstreamError, type UpstreamSettings } from '../../../compiler/exchange/leases.ts';
+import { usePoller } from '../../../runtime/protocols/socket-poller.ts';
+import { createUpstreamPool } from '../../../runtime/upstreams/upstream-pool.ts';
+import { end, record } from '../protocols/fastcgi/scripted-application.ts';
+import { block, frame, numbers, settings } from '../protocols/http2/frames.ts';
+import type { ResettingUpstream } from './resetting-upstream.ts';
+import { exchange, readBody } from './scripted-upstream.ts';
+import { type TestCertificate, testAuthority } from './transports/certificates.ts';
+
+const test = suite('early answers of upstreams');
+
+/** Times that each case is run. */
+const TIMES = 20;
+const PIECE = 50_000;
+
+let tls: TestCertificate;
+
+test.before(async () => {
+	const authority = await testAuthority();
+	tls = await authority.issue(['127.0.0.1']);
+});
+
+const TEXT = 'too much';
+const LENGTH = `HTTP/1.1 413 Too Large\r\nContent-Length: ${TEXT.length}\r\n\r\n${TEXT}`;
+const CHUNKED = `HTTP/1.1 413 Too Large\r\nTransfer-Encoding: chunked\r\n\r\n${TEXT.length}\r\n${TEXT}\r\n0\r\n\r\n`;
+const UNTIL_THE_END = `HTTP/1.1 413 Too Large\r\nConnection: close\r\n\r\n${TEXT}`;
+/** Streams and connection have room for all that the test sends. */
+const HELLO = Buffer.concat([settings(4, 0x7fffffff), frame(8, 0, 0, numbers(0x7fff0000))]);
+const HTTP2 = Buffer.concat([
+	frame(1, 4, 1, block([[':status', '413']])),
+	frame(0, 1, 1, Buffer.from(TEXT)),
+	frame(7, 0, 0, numbers(1, 0)),
+]);
+const FASTCGI = Buffer.concat([record(6, `Status: 413 Too Large\r\n\r\n${TEXT}`), record(6, ''), end()]);
+const OVER_TLS = { type: 'http', tls: { insecure_skip_verify: true } } as const;
+const HTTP2_TRANSPORT = { type: 'http', versions: ['h2c'] } as const;
+
+interface Case {
+	readonly answer: string | Uint8Array;
+	readonly hello?: Uint8Array;
+	readonly transport?: UpstreamSettings['transport'];
+	/** The length of the body is not known. */
+	readonly chunked?: boolean;
+	/** The body is here whole. */
+	readonly whole?: boolean;
+	readonly overTls?: boolean;
+	/** Sockets are read and written by Node's handles. */
+	readonly byHandles?: boolean;
+}
+
+const CASES: { readonly [name: string]: Case } = {
+	'HTTP/1.1': { answer: LENGTH },
+	'HTTP/1.1, by handles': { answer: LENGTH, byHandles: true },
+	'HTTP/1.1, both in chunks': { answer: CHUNKED, chunked: true },
+	'HTTP/1.1, an answer that ends with its connection': { answer: UNTIL_THE_END },
+	'HTTP/1.1, a body that is sent at once': { answer: LENGTH, whole: true },
+	'HTTP/1.1 over TLS': { answer: LENGTH, overTls: true, transport: OVER_TLS },
+	'HTTP/2': { answer: HTTP2, hello: HELLO, transport: HTTP2_TRANSPORT },
+	'HTTP/2, by handles': {
+		answer: HTTP2,
+		hello: HELLO,
+		transport: HTTP2_TRANSPORT,
+		byHandles: true,
+	},
+	FastCGI: { answer: FASTCGI, transport: { type: 'fastcgi' } },
+	'FastCGI, by handles': { answer: FASTCGI, transport: { type: 'fastcgi' }, byHandles: true },
+};
+
+for (const [name, { answer, hello, transport, chunked, whole, overTls, byHandles }] of Object.entries(CASES)) {
+	test(name, async () => {
+		const done = new Int32Array(new SharedArrayBuffer(4));
+		const workerData: ResettingUpstream = {
+			answer: Buffer.from(answer as string),
+			hello: hello ?? new Uint8Array(0),
+			reads: PIECE,
+			tls: overTls ? tls : undefined,
+			done,
+		};
+		const thread = new Worker(new URL('./resetting-upstream.ts', import.meta.url), { workerData });
+		const [port] = await once(thread, 'message');
+		if (byHandles) usePoller(false);
+		const pool = createUpstreamPool({ to: [`127.0.0.1:${port}`], ...(transport && { transport }) });
+		/** Waits until the answer and the reset are here, neither of which has been looked at. */
+		const blockUntilDone = () => {
+			assert.is.not(Atomics.wait(done, 0, 0, 5000), 'timed-out');
+			done[0] = 0;
+		};
+		let pulls = 0;
+		const body: BodySource = {
+			length: chunked ? undefined : PIECE * 1000,
+			pull() {
+				if (++pulls === 1) return Buffer.alloc(PIECE + 1000, 'a');
+				return new Promise(resolve =>
+					setImmediate(() => {
+						if (pulls === 2) blockUntilDone();
+						resolve(Buffer.alloc(PIECE, 'b'));
+					}),
+				);
+			},
+			cancel() {},
+		};
+		try {
+			for (let i = 0; i < TIMES; i++) {
+				pulls = 0;
+				const x = exchange('POST');
+				const request = {
+					method: 'POST',
+					target: '/',
+					headers: new HeaderList(['Host', 'a']),
+					body: whole ? Buffer.alloc(20_000_000) : body,
+					upgrade: undefined,
+				};
+				const sent = sendToUpstream(pool, x, pool.select(x)!, request);
+				const response = await sent.catch(error => assert.unreachable(`run ${i + 1}: ${error.message}`));
+				assert.is(response!.status, 413);
+				assert.is(await readBody(response!.body), TEXT);
+			}
+			assert.is(pool.inFlight, 0);
+			assert.is(pool.idleConnections, 0, 'no connection is kept that cannot be written to');
+		} finally {
+			usePoller(true);
+			await pool.close();
+			await thread.terminate();
+		}
+	});
+}
+
+test('a connection that was reset without an answer fails as it did', async () => {
+	const done = new Int32Array(new SharedArrayBuffer(4));
+	const nothing = new Uint8Array(0);
+	const workerData: ResettingUpstream = { answer: Buffer.from('HTTP/1.1 41'), hello: nothing, reads: 1, done };
+	const thread = new Worker(new URL('./resetting-upstream.ts', import.meta.url), { workerData });
+	const [port] = await once(thread, 'message');
+	const pool = createUpstreamPool({ to: [`127.0.0.1:${port}`] });
+	try {
+		const x = exchange('POST');
+		const headers = new HeaderList(['Host', 'a']);
+		const body = Buffer.alloc(20_000_000);
+		const request = { method: 'POST', target: '/', headers, body, upgrade: undefined };
+		const failure = await sendToUpstream(pool, x, pool.select(x)!, request).then(
+			() => undefined,
+			error => error,
+		);
+		assert.instance(failure, UpstreamError);
+		assert.match(failure.message, /write|read|closed/);
+		assert.is(pool.inFlight, 0);
+	} finally {
+		await pool.close();
+		await thread.terminate();
+	}
+});
+
+test.run();
