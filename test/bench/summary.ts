@@ -40,7 +40,7 @@ export function withSummary(readme: string, result: BenchResult): string {
 
 function renderSummary({ date, machine, conditions, rows }: BenchResult): string {
 	const lines = [
-		`| Processor time per request, as a part of | ${COLUMNS.join(' | ')} |`,
+		`| CPU time per request, relative to | ${COLUMNS.join(' | ')} |`,
 		`| --- |${' --- |'.repeat(COLUMNS.length)}`,
 	];
 	for (const name of ROWS) {
@@ -54,5 +54,5 @@ function renderSummary({ date, machine, conditions, rows }: BenchResult): string
 		lines.push(`| ${name} | ${cells.join(' | ')} |`);
 	}
 	const place = `one core for each server, the median of ${conditions.rounds} rounds of ${conditions.seconds} s`;
-	return `\n${lines.join('\n')}\n\nBelow 1 is better than the other server. Of ${date}: ${machine}, shared with others; ${place}.\n\n`;
+	return `\n${lines.join('\n')}\n\nLess than 1 means that svc uses less CPU time. Measured on ${date}: ${machine}, a shared machine; ${place}.\n\n`;
 }
