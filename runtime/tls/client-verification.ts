@@ -6,7 +6,10 @@ import type { ClientAuth } from '../../compiler/tls/site-tls.ts';
 import type { ThreadTls } from './thread-tls.ts';
 
 /** Why a client was turned away. */
-export type ClientRefusal = 'client_certificate_missing' | 'client_certificate_untrusted';
+export type ClientRefusal =
+	| 'client_certificate_missing'
+	| 'client_certificate_untrusted'
+	| 'client_certificate_expired';
 
 /** The refusal; undefined when the client may stay. A resumed session keeps what its first handshake has shown. */
 export function clientRefusal(
@@ -35,7 +38,7 @@ function verdict(
 	tls: ThreadTls,
 	certificate: X509Certificate,
 ): ClientRefusal | undefined {
-	if (auth.trust_pool && !socket.authorized) return 'client_certificate_untrusted';
+	if (auth.trust_pool && !socket.authorized) return refusalOf(socket);
 	if (!auth.trust_pool && !auth.trusted_leaves) return 'client_certificate_untrusted';
 	return leafRefusal(auth, tls, certificate);
 }
@@ -45,6 +48,13 @@ function leafRefusal(auth: ClientAuth, tls: ThreadTls, certificate: X509Certific
 	const leaves = tls.trust(canonicalJson(auth))?.leaves;
 	if (!leaves?.includes(certificate.fingerprint256)) return 'client_certificate_untrusted';
 	const now = Date.now();
-	const valid = now >= Date.parse(certificate.validFrom) && now < Date.parse(certificate.validTo);
-	return valid ? undefined : 'client_certificate_untrusted';
+	if (now < Date.parse(certificate.validFrom)) return 'client_certificate_untrusted';
+	return now < Date.parse(certificate.validTo) ? undefined : 'client_certificate_expired';
+}
+
+/** Why Node did not find a client authorized. */
+export function refusalOf({ authorizationError }: TLSSocket): ClientRefusal {
+	return String(authorizationError) === 'CERT_HAS_EXPIRED'
+		? 'client_certificate_expired'
+		: 'client_certificate_untrusted';
 }

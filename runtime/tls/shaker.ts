@@ -14,6 +14,7 @@ import {
 } from 'node:tls';
 import type { DirectSocket } from '../protocols/direct-socket.ts';
 import type { HandshakeTerms } from '../protocols/tls-handle.ts';
+import { type ClientTerms, clientVerifier } from '../sockets/client-verifier.ts';
 import { renewTickets } from './renewed-tickets.ts';
 
 /** Where handshakes end. Either is called at most once for a connection. */
@@ -121,10 +122,12 @@ export class ServerShaker implements Shaker {
 	readonly outcome: HandshakeOutcome;
 	readonly server: Server;
 
-	constructor({ newestKey, ...options }: ShakerOptions, outcome: HandshakeOutcome) {
+	/** `judging`: what clients are asked for, and by what the certificates that they show are judged. */
+	constructor({ newestKey, ...options }: ShakerOptions, outcome: HandshakeOutcome, judging?: ClientTerms) {
 		this.outcome = outcome;
 		this.server = createServer({ ...options, ALPNProtocols: [...options.ALPNProtocols] });
 		const context = this.#context;
+		if (judging && context) clientVerifier()?.judge(context, judging);
 		if (newestKey && options.ticketKeys && context) renewTickets(context, options.ticketKeys, newestKey);
 		this.server.on('secureConnection', socket => outcome.secured(socket));
 		this.server.on('tlsClientError', (error, socket) => outcome.failed(error, socket));

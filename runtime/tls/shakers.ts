@@ -8,6 +8,7 @@ import type { TLSSocket } from 'node:tls';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { HandshakePolicy } from '../../compiler/tls/site-tls.ts';
 import { DirectSocket } from '../protocols/direct-socket.ts';
+import { type ClientTerms, clientVerifier } from '../sockets/client-verifier.ts';
 import { handshakeSettings, offeredProtocols } from './handshake-settings.ts';
 import { type HandshakeOutcome, PlainShaker, ServerShaker, type Shaker, StaplingShaker } from './shaker.ts';
 import type { TableCertificate } from './table-certificate.ts';
@@ -131,7 +132,7 @@ export class Shakers {
 			if (ocsp === undefined) return new PlainShaker(options, this.#outcome);
 			return new StaplingShaker(options, Buffer.from(ocsp), this.#outcome);
 		}
-		const shaker = new ServerShaker(options, this.#outcome);
+		const shaker = new ServerShaker(options, this.#outcome, clientAuth.terms);
 		if (file !== undefined) {
 			shaker.server.on('keylog', line => appendFile(file, line, { mode: 0o600 }, () => {}));
 		}
@@ -146,7 +147,7 @@ export class Shakers {
 
 	/** What is asked of clients; undefined when it is not known by what they are verified. A session is resumed only under the same. */
 	#clientAuth({ client_auth: auth }: HandshakePolicy) {
-		if (!auth) return { options: { ca: [] }, context: 'anyone' };
+		if (!auth) return { options: { ca: [] }, context: 'anyone', terms: undefined };
 		const key = canonicalJson(auth);
 		const trust = this.#tls.trust(key);
 		if (!trust) return undefined;
@@ -156,8 +157,14 @@ export class Shakers {
 			.update(JSON.stringify([key, ca, trust.leaves]))
 			.digest('hex')
 			.slice(0, 32);
-		// The rest is judged after the handshake (see client-verification.ts): leaves are known without an authority.
-		const rejectUnauthorized = auth.mode === 'require_and_verify' && auth.trust_pool !== undefined;
-		return { options: { ca, requestCert: true, rejectUnauthorized }, context };
+		const verifies = auth.mode === 'verify_if_given' || auth.mode === 'require_and_verify';
+		const chain = verifies && (auth.trust_pool !== undefined || trust.leaves === undefined);
+		const terms: ClientTerms = { chain, leaves: auth.mode === 'request' ? undefined : trust.leaves };
+		// Where OpenSSL cannot be had to judge, Node takes this for more than the certificate's being there, and the rest is
+		// judged after the handshake (see client-verification.ts).
+		const rejectUnauthorized = clientVerifier()
+			? auth.mode === 'require' || auth.mode === 'require_and_verify'
+			: auth.mode === 'require_and_verify' && auth.trust_pool !== undefined;
+		return { options: { ca, requestCert: true, rejectUnauthorized }, context, terms };
 	}
 }

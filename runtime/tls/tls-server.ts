@@ -18,6 +18,7 @@ import { type ClientHello, LONGEST_HELLO, readClientHello } from './client-hello
 import { type ClientRefusal, clientRefusal } from './client-verification.ts';
 import { type Greeter, Greeting } from './greeting.ts';
 import { HandshakeChoice } from './handshake-choice.ts';
+import { handshakeFailure } from './handshake-failure.ts';
 import type { HandshakeRate } from './handshake-rate.ts';
 import { HANDSHAKE_LIMIT } from './handshake-settings.ts';
 import { answerPlainHttp, looksLikeHttp } from './plain-http.ts';
@@ -385,7 +386,7 @@ export class TlsServer implements ProtocolServer, Greeter {
 	}
 
 	#failed(error: Error & { readonly code?: string }, socket: TLSSocket | DirectSocket): void {
-		this.#around.failed(reasonOf(error));
+		this.#around.failed(handshakeFailure(error, socket));
 		socket.destroy();
 	}
 
@@ -454,20 +455,6 @@ function alert(socket: Socket | DirectSocket, description: keyof typeof ALERTS):
 	socket.write(Buffer.from([21, 3, 3, 0, 2, 2, ALERTS[description]]));
 	socket.end();
 	setTimeout(() => socket.destroy(), 500).unref();
-}
-
-/** OpenSSL's reasons to a few of ours. */
-function reasonOf({ code, message }: Error & { readonly code?: string }): string {
-	if (code === 'ECONNRESET' || code === 'EPIPE') return 'closed';
-	if (code === 'ERR_TLS_HANDSHAKE_TIMEOUT') return 'timeout';
-	const text = `${code ?? ''} ${message}`.toUpperCase();
-	if (text.includes('NO_APPLICATION_PROTOCOL')) return 'no_application_protocol';
-	if (text.includes('VERSION') || text.includes('UNSUPPORTED_PROTOCOL')) return 'version';
-	if (text.includes('NO_SHARED_CIPHER') || text.includes('NO SHARED') || text.includes('NO_SUITABLE'))
-		return 'no_shared_cipher';
-	if (text.includes('PEER_DID_NOT_RETURN')) return 'client_certificate_missing';
-	if (text.includes('ALERT')) return 'alert';
-	return 'protocol';
 }
 
 /** What a stream tells of its connection while it is greeted. */

@@ -1,0 +1,27 @@
+/** Why a handshake has failed. */
+import type { TLSSocket } from 'node:tls';
+import { DirectSocket } from '../protocols/direct-socket.ts';
+import { clientVerifier } from '../sockets/client-verifier.ts';
+import { refusalOf } from './client-verification.ts';
+
+/** Returns the reason for metrics and logs; there are few, whatever OpenSSL calls them. */
+export function handshakeFailure(
+	{ code, message }: Error & { readonly code?: string },
+	socket: TLSSocket | DirectSocket,
+): string {
+	// Node has ended the connection of a client that OpenSSL did not judge, with no other reason than that it ended.
+	if (!(socket instanceof DirectSocket) && socket.authorizationError) return refusalOf(socket);
+	if (code === 'ECONNRESET' || code === 'EPIPE') return 'closed';
+	if (code === 'ERR_TLS_HANDSHAKE_TIMEOUT') return 'timeout';
+	const text = `${code ?? ''} ${message}`.toUpperCase();
+	if (text.includes('NO_APPLICATION_PROTOCOL')) return 'no_application_protocol';
+	if (text.includes('VERSION') || text.includes('UNSUPPORTED_PROTOCOL')) return 'version';
+	if (text.includes('NO_SHARED_CIPHER') || text.includes('NO SHARED') || text.includes('NO_SUITABLE'))
+		return 'no_shared_cipher';
+	if (text.includes('PEER_DID_NOT_RETURN')) return 'client_certificate_missing';
+	if (text.includes('CERTIFICATE_VERIFY_FAILED')) {
+		return clientVerifier()?.refusedAsExpired ? 'client_certificate_expired' : 'client_certificate_untrusted';
+	}
+	if (text.includes('ALERT')) return 'alert';
+	return 'protocol';
+}
