@@ -3,6 +3,7 @@ import type { Report } from '../diagnostics/diagnostic.ts';
 import { bindHost } from '../document/check-values.ts';
 import type { Document, Site } from '../document/document.ts';
 import { isListenHost, parseListenHost } from '../document/listen-host.ts';
+import { serverSettingsFor } from '../document/server-settings.ts';
 import {
 	effectivePort,
 	formatSiteAddress,
@@ -13,6 +14,7 @@ import {
 	type SiteAddress,
 	violatesConvention,
 } from '../document/site-address.ts';
+import { DEFAULT_PROTOCOLS } from '../options/servers/protocols.ts';
 import { type PlanFiles, type PlannedTls, planTls, type TlsListener } from '../tls/plan-tls.ts';
 import { REDIRECT_ALL } from '../tls/redirects.ts';
 import type { ListenedSite, ListenerSpec, Plan } from './plan.ts';
@@ -64,6 +66,7 @@ export function planDocument(document: Document, report: Report, files?: PlanFil
 		const scheme = schemes.get(socket.key)!;
 		const handshakes = tls.listeners.get(socket.key);
 		const protocols = spokenAt(listener, document);
+		if (scheme === 'https') refuseMuteTls(listener, protocols, document, report);
 		return {
 			...{ ...socket, scheme, sites: servedSites(listener) },
 			...(handshakes ? { tls: handshakes } : {}),
@@ -120,6 +123,29 @@ function spokenAt({ socket, addresses }: Listener, { settings, sites }: Document
 		}
 	}
 	return [...spoken];
+}
+
+/** A TLS listener that speaks nothing that exists over TLS would refuse every client. */
+function refuseMuteTls(
+	{ socket, addresses }: Listener,
+	bound: readonly string[],
+	{ settings, sites }: Document,
+	report: Report,
+): void {
+	const server = serverSettingsFor(settings ?? {}, socket);
+	const spoken = bound.length > 0 ? bound : (server.protocols ?? DEFAULT_PROTOCOLS);
+	if (spoken.includes('h1') || spoken.includes('h2')) return;
+	const own = addresses.find(({ site }) => sites![site]!.bind?.some(entry => typeof entry === 'object'));
+	const servers = (settings?.servers ?? []) as readonly unknown[];
+	const named = `/settings/servers/${servers.indexOf(server)}/protocols`;
+	const pointer = bound.length === 0 ? named : own ? `/sites/${own.site}/bind` : '/settings/default_bind';
+	report({
+		code: 'servers/h2c-over-tls',
+		severity: 'error',
+		pointer,
+		message: `[${socketText(socket)}] is served over TLS, where there is no \`h2c\`: no client could be answered.`,
+		hint: 'Add `h1` or `h2`, or give the sites an http:// address.',
+	});
 }
 
 /** Plain by its scheme or by the HTTP port, whatever else is said. */

@@ -25,7 +25,8 @@ export const protocols: ServerOption = {
 	documentation: [
 		'Over TLS the client chooses among `h1` and `h2`; one of them alone refuses the handshake of clients that have the',
 		'other only. A listener without TLS speaks `h1`, `h2c`, or both: then the first bytes of a connection decide, and',
-		'`Upgrade: h2c` is ignored (RFC 9113). Where the list names nothing for such a listener it speaks HTTP/1.1.',
+		'`Upgrade: h2c` is ignored (RFC 9113). Where the list names nothing for such a listener it speaks HTTP/1.1; a listener',
+		'of HTTPS sites with `h2c` alone is an error.',
 		'HTTP/3 is not part of this build.',
 	],
 	lower: (line, args, { server }, cx) => {
