@@ -54,7 +54,21 @@ export const log: SiteDirective = {
 		'of the request are shown as they came.',
 	].join('\n'),
 	lower: ({ line, args }, site, cx) => {
-		cx.count(line, args, 0, 1, log.usage);
+		const [name] = args;
+		const isOutput = name?.quote === 'none' && (/^[./]/.test(name.text) || /^std(?:out|err)$/.test(name.text));
+		const usage = isOutput ? 'log { output stdout | stderr | file <path> }' : log.usage;
+		if (cx.count(line, args, 0, 1, usage) && isOutput && !line.block) {
+			const output = /^std/.test(name.text) ? name.text : `file ${name.text}`;
+			cx.problem(
+				'warning',
+				'log/name-of-an-output',
+				name.span,
+				`\`${name.text}\` is the name of the log here, no output.`,
+				{
+					hint: `An output stands in a block: \`output ${output}\`.`,
+				},
+			);
+		}
 		const hostnames: string[] = [];
 		let noHostname = false;
 		const draft = lowerLogBlock(line, cx, {
@@ -75,7 +89,7 @@ export const log: SiteDirective = {
 			});
 		}
 		const entry: SiteLog = {
-			...(args[0] ? { name: args[0].text } : {}),
+			...(name ? { name: name.text } : {}),
 			...(hostnames.length > 0 ? { hostnames } : {}),
 			...(noHostname ? { no_hostname: true } : {}),
 			...draft,

@@ -1,6 +1,7 @@
 /** `redir`: sends the client elsewhere. */
 import type { CompileContext } from '../codegen/compile-context.ts';
 import { compileFieldValue } from '../codegen/field-template.ts';
+import type { Severity, TextEdit } from '../diagnostics/diagnostic.ts';
 import type { Step } from '../document/document.ts';
 import type { Handler } from '../exchange/handler.ts';
 import type { LowerContext } from '../lower/lower-context.ts';
@@ -38,9 +39,16 @@ export const redir = handlerDirective<RedirectStep>({
 	matcherToken: 'optional',
 	answers: true,
 	lower: ({ line, args }, cx) => {
-		cx.noBlock(line);
+		if (line.block) {
+			cx.problem('error', 'directive/unexpected-block', line.block.open, '`redir` takes no block.', {
+				hint: 'Write a line for each target; a named matcher holds the condition: `redir @name /to 308`.',
+			});
+		}
+		const matcher = line.words.length > args.length + 1 ? line.words[1] : undefined;
+		if (args.length === 0 && matcher && cx.dialect === 'configfile') return reportNoTarget(matcher, cx);
 		if (!cx.count(line, args, 1, 2, USAGE)) return undefined;
 		const [to, code] = args as readonly [Word, Word | undefined];
+		if (isStatus(to) && reportStatus(to, code, matcher, cx) === 'error') return undefined;
 		const step = { handler: 'redirect', to: cx.template(to), ...(code ? lowerCode(code, cx) : {}) } as RedirectStep;
 		return cx.origin(step, line.span, { to: to.span, ...(code ? { status: code.span } : {}) });
 	},
@@ -58,6 +66,74 @@ export const redir = handlerDirective<RedirectStep>({
 	},
 	compile: (step, cx, next) => (step.html ? compilePage(step, cx) : compileRedirect(step, cx, next)),
 });
+
+/** A target that is a status most likely is one: `redir /new 308`, `redir 301 /new`. */
+function isStatus({ text, quote }: Word): boolean {
+	return quote === 'none' && /^(?:[1-5]\d\d|permanent|temporary|html)$/.test(text);
+}
+
+/**
+ * Reports a status in the place of the target. The compatible server takes it for one, and clients find nothing there: what
+ * is served stays what it is.
+ */
+function reportStatus(to: Word, code: Word | undefined, matcher: Word | undefined, cx: LowerContext): Severity {
+	const severity = cx.dialect === 'compatfile' ? 'warning' : 'error';
+	const what = `\`${to.text}\` ${/^\d/.test(to.text) ? 'is a status' : 'says how to redirect'}`;
+	const report = (message: string, hint: string, fix?: readonly TextEdit[]): void =>
+		cx.problem(severity, 'redirect/target-is-status', to.span, `${what}${message}`, { hint, fix });
+	if (code !== undefined && !isStatus(code)) {
+		// Without a matcher a path as the first argument would be taken for one.
+		const target = matcher === undefined && isPath(code) ? `* ${code.text}` : code.text;
+		const text = `Write the target first: \`redir ${matcher ? `${matcher.text} ` : ''}${target} ${to.text}\`.`;
+		report(', and stands before the target.', text, swapped(to, code, target));
+	} else if (code === undefined && matcher && isPath(matcher)) {
+		report(
+			`, and stands where the target must be: \`${matcher.text}\` is the matcher here.`,
+			`To redirect every request there, write \`redir * ${matcher.text} ${to.text}\`.`,
+			matchingAll(matcher),
+		);
+	} else report(', and there is no target.', `Usage: ${USAGE}`);
+	return severity;
+}
+
+/** The one argument is a path, which is taken for the matcher. */
+function reportNoTarget(matcher: Word, cx: LowerContext): undefined {
+	const meant = isPath(matcher) ? `To redirect every request there, write \`redir * ${matcher.text}\`.` : undefined;
+	cx.problem(
+		'error',
+		'redirect/no-target',
+		matcher.span,
+		`\`${matcher.text}\` is the matcher here, and there is no target.`,
+		{
+			hint: meant ?? `Usage: ${USAGE}`,
+			fix: meant === undefined ? undefined : matchingAll(matcher),
+		},
+	);
+	return undefined;
+}
+
+function isPath({ text, quote }: Word): boolean {
+	return quote === 'none' && text.startsWith('/');
+}
+
+/** The matcher `*` before a path, which then is an argument. */
+function matchingAll(path: Word): readonly TextEdit[] | undefined {
+	if (!stands(path)) return undefined;
+	return [{ span: { ...path.span, end: path.span.start }, text: '* ' }];
+}
+
+function swapped(status: Word, code: Word, target: string): readonly TextEdit[] | undefined {
+	if (!stands(status) || !stands(code)) return undefined;
+	return [
+		{ span: status.span, text: target },
+		{ span: code.span, text: status.text },
+	];
+}
+
+/** Whether a word stands in the file as it is read: nothing of it came from the environment or an expansion. */
+function stands({ text, span: { source, start, end } }: Word): boolean {
+	return source.text.slice(start, end) === text;
+}
 
 function lowerCode(word: Word, cx: LowerContext): { status?: number | string; html?: true } {
 	switch (word.text) {

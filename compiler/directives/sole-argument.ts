@@ -13,6 +13,12 @@ export function soleArgument(
 	cx.noBlock(line);
 	const [argument, surplus] = args;
 	if (argument && !surplus) return argument;
+	if (argument && name.text === 'rewrite' && /^[~^]/.test(argument.text)) {
+		cx.problem('error', 'rewrite/arguments', argument.span, `\`${argument.text}\` is no target of \`rewrite\`.`, {
+			hint: 'For a regular expression write `uri path_regexp FIND REPLACE`.',
+		});
+		return undefined;
+	}
 	if (cx.dialect === 'configfile') cx.count(line, args, 1, 1, usage);
 	else {
 		const message = argument

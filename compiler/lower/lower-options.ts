@@ -4,6 +4,7 @@ import type { SourceSpan } from '../source/source.ts';
 import type { Block, Line } from '../syntax/ast.ts';
 import { didYouMean } from './did-you-mean.ts';
 import { DEFAULT_ORDER, moveDirective } from './directive-order.ts';
+import { foreignHint } from './foreign-words.ts';
 import type { Lowering } from './lowering.ts';
 import type { Registry } from './registry.ts';
 import { UNAVAILABLE_OPTIONS, unavailableHint, unavailableMessage } from './unavailable.ts';
@@ -52,7 +53,7 @@ function reportUnknownOption(lowering: Lowering, line: Line, registry: Registry)
 		lowering.dialect === 'compatfile' ? `unrecognized global option: ${text}` : `\`${text}\` is not a global option.`;
 	lowering.problem('error', 'option/unknown', span, message, {
 		label: didYouMean(text, [...registry.options.keys(), ...UNAVAILABLE_OPTIONS]),
-		hint: registry.directives.has(text) ? 'It is a directive: it belongs into a site.' : undefined,
+		hint: registry.directives.has(text) ? 'It is a directive: it belongs into a site.' : foreignHint(text),
 	});
 }
 

@@ -8,6 +8,7 @@ import type { SourceSpan } from '../source/source.ts';
 import type { Block, Line, Word } from '../syntax/ast.ts';
 import { compatibleMessage, unknownSubdirective } from './compatible-message.ts';
 import { didYouMean, wordsOf } from './did-you-mean.ts';
+import { FOREIGN_PROXY_WORDS, foreignHint } from './foreign-words.ts';
 import type { LowerContext, Subdirective } from './lower-context.ts';
 import { lowerMatcherExpression } from './matcher-expression.ts';
 import { MatcherLimits } from './matcher-limits.ts';
@@ -20,6 +21,9 @@ import type { Registry } from './registry.ts';
 import { sentenceList, spanOfWords } from './sentences.ts';
 import type { SiteWatch } from './site-watch.ts';
 import { parseBoolean, parseDuration, parseSize, parseStatus } from './values.ts';
+
+/** What takes the words of a proxy. */
+const PROXIES: ReadonlySet<string> = new Set(['reverse_proxy', 'upstream', 'php_fastcgi', 'forward_auth']);
 
 /** What lowering needs besides the tree. */
 export interface LoweringEnvironment {
@@ -115,9 +119,10 @@ export class Lowering implements LowerContext {
 				this.dialect === 'compatfile'
 					? unknownSubdirective(of, name.text)
 					: `\`${name.text}\` is not a sub-directive of \`${of}\`.`;
+			const foreign = PROXIES.has(of) ? foreignHint(name.text, FOREIGN_PROXY_WORDS) : undefined;
 			this.problem('error', 'directive/unknown-subdirective', name.span, message, {
-				label: didYouMean(name.text, Object.keys(known)),
-				hint: wordsOf(of, name.text, Object.keys(known)),
+				label: foreign === undefined ? didYouMean(name.text, Object.keys(known)) : undefined,
+				hint: foreign ?? wordsOf(of, name.text, Object.keys(known)),
 			});
 		}
 	}

@@ -5,6 +5,7 @@ import type { Matcher, Step } from '../document/document.ts';
 import type { Line, Word } from '../syntax/ast.ts';
 import { didYouMean } from './did-you-mean.ts';
 import { sortDirectives } from './directive-order.ts';
+import { foreignHint } from './foreign-words.ts';
 import type { Lowering } from './lowering.ts';
 import { isMatcherDefinition, MatcherScope } from './matcher-scope.ts';
 import { spanOfWords } from './sentences.ts';
@@ -123,10 +124,11 @@ function reportUnknown(lowering: Lowering, line: Line, atSite: boolean): void {
 	}
 	const advice = atSite ? '' : ' - are you sure your Compatfile structure (nesting and braces) is correct?';
 	const message = compat ? `unrecognized directive: ${text}${advice}` : `\`${text}\` is not a directive.`;
-	const label = didYouMean(text, registry.directives.keys());
+	const foreign = foreignHint(text);
+	const label = foreign === undefined ? didYouMean(text, registry.directives.keys()) : undefined;
 	const hint = looksLikeAddress(text)
 		? 'Did you mean to define a second site? If so, you must use curly braces around each site to separate their configurations.'
-		: undefined;
+		: foreign;
 	lowering.problem('error', 'directive/unknown', span, message, { label, hint });
 }
 

@@ -1,0 +1,239 @@
+/** Words of other servers, and of the first version of the compatible one, with ours for the same thing. */
+
+/** A word of ours that stands for one of another server. */
+export interface Translation {
+	/** Whose word it is. */
+	readonly of: string;
+	/** The directive, the option or the matcher to use; undefined where it needs none. */
+	readonly ours: string | undefined;
+	/** How, as a sentence. */
+	readonly how: string;
+}
+
+type Entry = readonly [words: string, ours: string | undefined, how: string];
+
+const NGINX: readonly Entry[] = [
+	['proxy_pass grpc_pass', 'reverse_proxy', 'Write `reverse_proxy 127.0.0.1:9000`.'],
+	[
+		'proxy_set_header',
+		'reverse_proxy',
+		'Write `header_up NAME VALUE` in its block; `Host` and `X-Forwarded-*` are sent anyway.',
+	],
+	['proxy_hide_header proxy_pass_header', 'reverse_proxy', 'Write `header_down -NAME` in its block.'],
+	[
+		'proxy_connect_timeout proxy_read_timeout proxy_send_timeout',
+		'reverse_proxy',
+		'Write `dial_timeout`, `read_timeout` or `write_timeout` in its `transport http`.',
+	],
+	[
+		'proxy_http_version proxy_ssl_server_name proxy_ssl_verify',
+		'reverse_proxy',
+		'Its `transport http` has words for that.',
+	],
+	['proxy_buffering', 'reverse_proxy', 'Write `flush_interval -1` in its block to pass everything on at once.'],
+	['proxy_next_upstream', 'reverse_proxy', 'Write `lb_retries` and `lb_retry_match` in its block.'],
+	['proxy_redirect', 'reverse_proxy', 'Write `header_down Location FIND REPLACE` in its block.'],
+	['proxy_intercept_errors', 'reverse_proxy', 'Write `handle_response` in its block.'],
+	['proxy_cache proxy_cache_path proxy_cache_valid proxy_cache_key', 'cache', 'Write it before `reverse_proxy`.'],
+	['upstream', 'reverse_proxy', 'It takes several addresses: `reverse_proxy 10.0.0.1:80 10.0.0.2:80`.'],
+	['add_header more_set_headers', 'header', 'Write `header NAME VALUE`.'],
+	['more_clear_headers', 'header', 'Write `header -NAME`.'],
+	['expires', 'header', 'Write `header Cache-Control max-age=3600`.'],
+	['server_name listen', undefined, 'Names and ports are the address of a site: `example.com {`.'],
+	['server', undefined, 'A site begins with its address: `example.com {`.'],
+	['http events stream', undefined, 'Sites stand at the beginning of the line, in no other block.'],
+	['location', 'handle', 'Write `handle /path/* { … }`; `handle_path` takes the prefix off, too.'],
+	['alias', 'handle_path', 'Write `handle_path /path/* { … }` with a `root` in it.'],
+	[
+		'limit_req limit_req_zone',
+		undefined,
+		'There is no rate; `requests_per_client N` in `servers { limits { … } }` bounds what one client asks for at once.',
+	],
+	[
+		'limit_conn limit_conn_zone',
+		'servers',
+		'Its `limits { connections_per_client N }` bounds the connections of one client.',
+	],
+	['return', 'respond', 'Write `respond 404`, or `redir URL 301`.'],
+	['gzip gzip_types gzip_min_length gzip_comp_level brotli brotli_types', 'encode', 'Write `encode zstd br gzip`.'],
+	['gzip_static brotli_static', 'file_server', 'Write `precompressed` in its block.'],
+	['index', 'file_server', 'Write `index NAME…` in its block.'],
+	['autoindex', 'file_server', 'Write `file_server browse`.'],
+	['error_page', 'handle_errors', 'Write `handle_errors 404 { … }`.'],
+	['access_log', 'log', 'Write `log { output file PATH }`.'],
+	['error_log', 'log', 'It is a global option, too: `log { output file PATH }`.'],
+	['log_format', 'log', 'Write `format` in its block.'],
+	[
+		'auth_basic auth_basic_user_file',
+		'basic_auth',
+		'Write `basic_auth { USER HASH }`; `svc hash-password` makes a hash.',
+	],
+	['auth_request', 'forward_auth', 'Write `forward_auth ADDRESS { uri PATH }`.'],
+	['allow deny', 'abort', 'Write `@other not remote_ip 10.0.0.0/8` and `abort @other`.'],
+	[
+		'ssl_certificate ssl_certificate_key',
+		'tls',
+		'Write `tls CERTIFICATE KEY`; without it the site gets a certificate by itself.',
+	],
+	['ssl_client_certificate ssl_verify_client', 'tls', 'Write `client_auth` in its block.'],
+	[
+		'ssl ssl_protocols ssl_ciphers ssl_session_cache ssl_stapling',
+		'tls',
+		'It is on for every host name; its defaults are meant to be kept.',
+	],
+	[
+		'fastcgi_pass fastcgi_param fastcgi_index fastcgi_split_path_info',
+		'php_fastcgi',
+		'Write `php_fastcgi unix//run/php-fpm.sock`.',
+	],
+	['client_max_body_size', 'request_body', 'Write `request_body { max_size 10MB }`.'],
+	[
+		'client_body_timeout client_header_timeout send_timeout keepalive_timeout',
+		'servers',
+		'Write `timeouts` in its block.',
+	],
+	['real_ip_header set_real_ip_from', 'servers', 'Write `trusted_proxies` and `client_ip_headers` in its block.'],
+	['set', 'vars', 'Write `vars NAME VALUE`; `{vars.NAME}` reads it.'],
+	['if', undefined, 'A condition is a matcher: `@name …`, and then `@name` behind a directive.'],
+	['include', 'import', 'Write `import PATH`.'],
+	['worker_processes', 'threads', 'It is a global option; left out, it is the number of cores.'],
+];
+
+const HAPROXY: readonly Entry[] = [
+	['frontend', undefined, 'A site begins with its address: `example.com {`.'],
+	['backend use_backend default_backend', 'reverse_proxy', 'Write `reverse_proxy [matcher] ADDRESS…`.'],
+	['acl', undefined, 'Write a named matcher: `@name path /api/*`.'],
+	['balance', 'reverse_proxy', 'Write `lb_policy` in its block.'],
+	['http-request', 'request_header', 'Write `request_header NAME VALUE`; to refuse, `respond [matcher] 403`.'],
+	['http-response', 'header', 'Write `header NAME VALUE`.'],
+	['redirect', 'redir', 'Write `redir [matcher] URL [STATUS]`.'],
+	['errorfile', 'handle_errors', 'Write `handle_errors 503 { … }`.'],
+	['maxconn', 'servers', 'Write `limits { connections N }` in its block.'],
+	['stick-table', 'reverse_proxy', 'Write `lb_policy cookie` or `lb_policy client_ip_hash` in its block.'],
+];
+
+const APACHE: readonly Entry[] = [
+	['proxypass proxypassreverse', 'reverse_proxy', 'Write `reverse_proxy /path/* 127.0.0.1:9000`.'],
+	['servername serveralias', undefined, 'Names are the address of a site: `example.com {`.'],
+	['documentroot', 'root', 'Write `root PATH` and `file_server`.'],
+	['directoryindex', 'file_server', 'Write `index NAME…` in its block.'],
+	[
+		'rewriterule rewritecond rewriteengine',
+		'rewrite',
+		'Write `rewrite [matcher] TO`, or `uri path_regexp FIND REPLACE`.',
+	],
+	['redirectmatch redirectpermanent', 'redir', 'Write `redir [matcher] URL permanent`.'],
+	['errordocument', 'handle_errors', 'Write `handle_errors 404 { … }`.'],
+	[
+		'sslcertificatefile sslcertificatekeyfile sslengine',
+		'tls',
+		'Write `tls CERTIFICATE KEY`; without it the site gets a certificate by itself.',
+	],
+	['customlog', 'log', 'Write `log { output file PATH }`.'],
+	['<virtualhost', undefined, 'A site begins with its address: `example.com {`.'],
+	['<location <locationmatch <directory', 'handle', 'Write `handle /path/* { … }`.'],
+];
+
+const TRAEFIK: readonly Entry[] = [
+	['stripprefix', 'handle_path', 'Write `handle_path /path/* { … }`.'],
+	['redirectscheme', undefined, 'Sites with a host name redirect from HTTP to HTTPS by themselves.'],
+	['forwardauth', 'forward_auth', 'Write `forward_auth ADDRESS { uri PATH }`.'],
+	['loadbalancer', 'reverse_proxy', 'Write `reverse_proxy ADDRESS…`.'],
+	['ipallowlist ipwhitelist', 'abort', 'Write `@other not remote_ip 10.0.0.0/8` and `abort @other`.'],
+];
+
+const CADDY_1: readonly Entry[] = [
+	['proxy', 'reverse_proxy', 'Write `reverse_proxy [matcher] ADDRESS…`.'],
+	['gzip', 'encode', 'Write `encode zstd br gzip`.'],
+	['browse', 'file_server', 'Write `file_server browse`.'],
+	['ext', 'try_files', 'Write `try_files {path} {path}.html`.'],
+	['fastcgi', 'php_fastcgi', 'Write `php_fastcgi ADDRESS`.'],
+	['websocket', 'reverse_proxy', 'It passes WebSockets on to a program that listens; this server starts none.'],
+	['markdown', 'templates', 'A template renders Markdown: `{{ markdown (include "page.md") }}`.'],
+	['errors', 'handle_errors', 'Write `handle_errors 404 { … }`.'],
+	['status', 'respond', 'Write `respond [matcher] 404`.'],
+	['internal', 'respond', 'Write `respond [matcher] 404`.'],
+	['mime', 'header', 'Write `header [matcher] Content-Type TYPE`.'],
+	['limits', 'request_body', 'Write `request_body { max_size 10MB }`.'],
+	['realip', 'servers', 'Write `trusted_proxies` in its block.'],
+	['cors', 'header', 'Write `header Access-Control-Allow-Origin ORIGIN`.'],
+	['expvar pprof', 'metrics', 'It is a global option; the Admin API shows them.'],
+	['startup shutdown on git', undefined, 'This server runs no commands: leave them to the service manager.'],
+];
+
+const PLUGINS: readonly Entry[] = [
+	[
+		'rate_limit ratelimit',
+		undefined,
+		'There is no rate; `requests_per_client N` in `servers { limits { … } }` bounds what one client asks for at once.',
+	],
+];
+
+const LISTS: readonly (readonly [of: string, entries: readonly Entry[]])[] = [
+	['nginx', NGINX],
+	['HAProxy', HAPROXY],
+	['Apache', APACHE],
+	['Traefik', TRAEFIK],
+	// Where two servers have a word the later of these lists counts.
+	['Caddy 1', CADDY_1],
+	['a Caddy plugin', PLUGINS],
+];
+
+/** The words as they stand where a directive is expected, in lower case. */
+export const FOREIGN_WORDS: ReadonlyMap<string, Translation> = tableOf(LISTS);
+
+/** Words as they stand in the block of `reverse_proxy`, or of an `upstream`. */
+export const FOREIGN_PROXY_WORDS: ReadonlyMap<string, Translation> = tableOf([
+	[
+		'Caddy 1',
+		[
+			['transparent', undefined, 'Leave it out: `Host` and `X-Forwarded-*` are sent anyway.'],
+			['websocket', undefined, 'Leave it out: WebSockets are passed on anyway.'],
+			['upstream', 'to', 'Write `to ADDRESS…`.'],
+			['policy', 'lb_policy', 'Write `lb_policy NAME`.'],
+			['try_duration', 'lb_try_duration', 'Write `lb_try_duration DURATION`.'],
+			['try_interval', 'lb_try_interval', 'Write `lb_try_interval DURATION`.'],
+			['fail_timeout', 'fail_duration', 'Write `fail_duration DURATION`.'],
+			['health_check', 'health_uri', 'Write `health_uri PATH`.'],
+			['health_check_interval', 'health_interval', 'Write `health_interval DURATION`.'],
+			['max_conns', 'unhealthy_request_count', 'Write `unhealthy_request_count N`.'],
+			[
+				'without',
+				undefined,
+				'Write `uri strip_prefix PATH` before `reverse_proxy`, or `handle_path PATH/* { … }` around it.',
+			],
+			['header_upstream', 'header_up', 'Write `header_up NAME VALUE`.'],
+			['header_downstream', 'header_down', 'Write `header_down NAME VALUE`.'],
+			['insecure_skip_verify', 'transport', 'Write `transport http { tls_insecure_skip_verify }`.'],
+			['keepalive', 'transport', 'Write `transport http { keepalive_idle_conns N }`.'],
+		],
+	],
+	[
+		'nginx',
+		[
+			['server', 'to', 'Write `to ADDRESS…`.'],
+			['least_conn ip_hash hash random', 'lb_policy', 'Write `lb_policy NAME`.'],
+			['proxy_set_header', 'header_up', 'Write `header_up NAME VALUE`.'],
+			['proxy_hide_header', 'header_down', 'Write `header_down -NAME`.'],
+		],
+	],
+]);
+
+function tableOf(lists: typeof LISTS): ReadonlyMap<string, Translation> {
+	const found = new Map<string, Translation>();
+	for (const [of, entries] of lists) {
+		for (const [words, ours, how] of entries) for (const word of words.split(' ')) found.set(word, { of, ours, how });
+	}
+	return found;
+}
+
+/** What to write for a word of another server; undefined when nobody has it. Letter case and a final `;` do not count. */
+export function foreignHint(word: string, table: ReadonlyMap<string, Translation> = FOREIGN_WORDS): string | undefined {
+	const plain = word.replace(/;$/, '');
+	const found = table.get(plain.toLowerCase());
+	if (!found) return undefined;
+	const { of, ours, how } = found;
+	return ours === undefined
+		? `\`${plain}\` is a word of ${of}. ${how}`
+		: `\`${plain}\` of ${of} is \`${ours}\` here. ${how}`;
+}

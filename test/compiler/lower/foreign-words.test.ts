@@ -1,0 +1,32 @@
+/** Words of other servers: what is named instead exists in both languages, and none of them is a word of ours. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { FOREIGN_PROXY_WORDS, FOREIGN_WORDS, foreignHint } from '../../../compiler/lower/foreign-words.ts';
+import { registryOf } from '../../../compiler/lower/registry.ts';
+
+const words = suite('words of other servers');
+
+for (const dialect of ['configfile', 'compatfile'] as const) {
+	words(`each of them names a word of ${dialect}`, () => {
+		const { directives, options } = registryOf(dialect);
+		for (const [word, { ours, how }] of FOREIGN_WORDS) {
+			if (ours !== undefined && ours !== 'import')
+				assert.ok(directives.has(ours) || options.has(ours), `${word}: ${ours}`);
+			assert.match(how, /^[A-Z].*\.$/, word);
+			// `upstream` stands at the level of the file in one language, where nothing asks for it.
+			if (word !== 'upstream') assert.not(directives.has(word), `${word} is a directive`);
+			assert.is(word, word.toLowerCase());
+		}
+	});
+}
+
+words('letter case and a final semicolon do not count, and what nobody has gets no hint', () => {
+	assert.is(
+		foreignHint('ProxyPass;'),
+		'`ProxyPass` of Apache is `reverse_proxy` here. Write `reverse_proxy /path/* 127.0.0.1:9000`.',
+	);
+	assert.is(foreignHint('server', FOREIGN_PROXY_WORDS), '`server` of nginx is `to` here. Write `to ADDRESS…`.');
+	for (const word of ['nonsense', 'constructor', '', ';']) assert.is(foreignHint(word), undefined);
+});
+
+words.run();
