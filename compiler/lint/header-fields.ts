@@ -39,3 +39,15 @@ export function* editsOf(walked: WalkedDocument): Generator<FieldEdit> {
 		}
 	}
 }
+
+const OF_CACHES = /^(?:cache-control|cdn-cache-control|surrogate-control)$/i;
+
+/** Seconds from which on a mistake is there for long. */
+const LONG = 86_400;
+
+/** Whether a field has caches keep a response for long. */
+export function isLong({ name, value }: FieldEdit): boolean {
+	if (!OF_CACHES.test(name) || /no-store|no-cache|max-age=0\b/i.test(value)) return false;
+	if (/\bimmutable\b/i.test(value)) return true;
+	return [...value.matchAll(/\b(?:s-maxage|max-age)=(\d+)/gi)].some(([, seconds]) => Number(seconds) >= LONG);
+}

@@ -11,6 +11,8 @@ import { corsForEveryone } from './rules/cors-credentials.ts';
 import { environmentUnset } from './rules/environment-unset.ts';
 import { filesPrivate } from './rules/files-private.ts';
 import { headerAfterAnswer } from './rules/header-after-answer.ts';
+import { headerBeforeRewrite } from './rules/header-before-rewrite.ts';
+import { headerCachesErrors } from './rules/header-caches-errors.ts';
 import { headerOfFraming } from './rules/header-of-framing.ts';
 import { headerUpDefault } from './rules/header-up-default.ts';
 import { hostNeverMatches } from './rules/host-never-matches.ts';
@@ -60,6 +62,8 @@ export const lintRules: readonly LintRule[] = [
 	environmentUnset,
 	filesPrivate,
 	headerAfterAnswer,
+	headerBeforeRewrite,
+	headerCachesErrors,
 	headerOfFraming,
 	headerUpDefault,
 	hostNeverMatches,

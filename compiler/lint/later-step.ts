@@ -1,0 +1,83 @@
+/** What a request comes to after a step: in the same pipeline, in one inside, or after what holds it. */
+import type { Matcher, Step } from '../document/document.ts';
+import { alwaysAnswers, branchesOf } from './answering.ts';
+import { covers, excludes } from './coverage.ts';
+import type { WalkedStep } from './walk-document.ts';
+
+/** The first step after one that is wanted, and that a request of the matcher may come to; undefined takes every request. */
+export function laterStep(
+	from: WalkedStep,
+	when: Matcher | undefined,
+	wanted: (step: Step) => boolean,
+): { readonly step: Step; readonly pointer: string } | undefined {
+	let at: WalkedStep | undefined = from;
+	while (at) {
+		const { steps, owner } = at.pipeline as WalkedStep['pipeline'];
+		const begin = steps.indexOf(at) + 1;
+		const { found, ended } = search(
+			steps.slice(begin).map(({ step, pointer }) => ({ step, pointer })),
+			when,
+			wanted,
+		);
+		if (found) return found;
+		if (ended) return undefined;
+		at = owner;
+	}
+	return undefined;
+}
+
+interface PlacedStep {
+	readonly step: Step;
+	readonly pointer: string;
+}
+
+/** `ended`: none of the requests gets past the steps. */
+function search(
+	steps: readonly PlacedStep[],
+	when: Matcher | undefined,
+	wanted: (step: Step) => boolean,
+): { readonly found?: PlacedStep; readonly ended: boolean } {
+	for (const placed of steps) {
+		const { step, pointer } = placed;
+		if (isDisjoint(step.when, when)) continue;
+		if (wanted(step)) return { found: placed, ended: true };
+		for (const [steps, branch, at] of innerPipelines(step, pointer)) {
+			if (isDisjoint(branch, when)) continue;
+			const { found } = search(
+				steps.map((inner, index) => ({ step: inner, pointer: `${at}/${index}` })),
+				when,
+				wanted,
+			);
+			if (found) return { found, ended: true };
+		}
+		const { when: own, ...always } = step;
+		if (covers(own as Matcher | undefined, when) && alwaysAnswers(always as Step)) return { ended: true };
+	}
+	return { ended: false };
+}
+
+function innerPipelines(
+	step: Step,
+	pointer: string,
+): readonly (readonly [steps: readonly Step[], when: Matcher | undefined, pointer: string])[] {
+	if (step.handler === 'group') return [[step.pipeline as readonly Step[], undefined, `${pointer}/pipeline`]];
+	if (step.handler !== 'first_match') return [];
+	return branchesOf(step).map(({ when, pipeline }, index) => {
+		return [pipeline, when as Matcher | undefined, `${pointer}/branches/${index}/pipeline`] as const;
+	});
+}
+
+/** True only if no request can satisfy both. */
+function isDisjoint(one: Matcher | undefined, other: Matcher | undefined): boolean {
+	if (one === undefined || other === undefined) return false;
+	if (excludes(one, other)) return true;
+	for (const [a, b] of [
+		[one, other],
+		[other, one],
+	] as const) {
+		if (a.type === 'all' && (a.of as readonly Matcher[]).some(part => isDisjoint(part, b))) return true;
+		if (a.type === 'any' && (a.of as readonly Matcher[]).every(part => isDisjoint(part, b))) return true;
+		if (a.type === 'not' && covers(a.of as Matcher, b)) return true;
+	}
+	return false;
+}

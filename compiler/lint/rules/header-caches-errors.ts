@@ -1,0 +1,53 @@
+/** `header/caches-errors`. */
+import type { TextEdit } from '../../diagnostics/diagnostic.ts';
+import type { Matcher } from '../../document/document.ts';
+import { directiveOf } from '../answering.ts';
+import { editsOf, type FieldEdit, isLong } from '../header-fields.ts';
+import { laterStep } from '../later-step.ts';
+import type { LintContext } from '../lint-context.ts';
+import type { LintRule } from '../lint-rule.ts';
+import { asserted } from '../walk-document.ts';
+
+interface Response {
+	readonly deferred?: boolean;
+	readonly match?: unknown;
+	readonly [kind: string]: unknown;
+}
+
+/** A field that has caches keep files for long is on the 404 for a file that is not there. */
+export const headerCachesErrors: LintRule = {
+	name: 'header/caches-errors',
+	severity: 'warning',
+	summary: 'A field that has caches keep files for long is on the 404 for a file that is not there.',
+	documentation: [
+		'`header /assets/* Cache-Control immutable` is set before `file_server` looks for the file. When there is none the field',
+		'is on the 404, and whoever asked too early during a deployment keeps it. Written `>Cache-Control` the field is set once',
+		'the file has been found.',
+	].join('\n'),
+	check: cx => {
+		for (const edit of editsOf(cx.walked)) {
+			if (edit.on !== 'response' || edit.of.pipeline.ofErrors || !isLong(edit)) continue;
+			const response = edit.of.step.response as Response;
+			// `default` is deferred always.
+			if (response.deferred === true || response.match !== undefined || edit.pointer.includes('/default/')) continue;
+			const when = edit.of.step.when as Matcher | undefined;
+			if (when && asserted(when, '').some(({ matcher }) => matcher.type === 'file')) continue;
+			const files = laterStep(edit.of, when, ({ handler, pass_thru }) => handler === 'files' && pass_thru !== true);
+			if (!files) continue;
+			cx.at(edit.pointer, `A 404 of the \`${directiveOf(files.step)}\` after it gets this \`${edit.name}\`, too.`, {
+				words: edit.name,
+				related: cx.related(files.pointer, 'answers 404'),
+				hint: `Write \`>${edit.name}\`: it then is set when there is an answer.`,
+				fix: deferral(cx, edit, response),
+			});
+		}
+	},
+};
+
+/** The sign before the name, where it defers nothing else. */
+function deferral(cx: LintContext, { pointer, name }: FieldEdit, response: Response): readonly TextEdit[] | undefined {
+	const edits = Object.values(response).flat().length;
+	const span = cx.span(pointer, name);
+	if (edits !== 1 || !span || span.source.text.slice(span.start, span.end) !== name) return undefined;
+	return [{ span: { ...span, end: span.start }, text: '>' }];
+}
