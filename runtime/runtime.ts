@@ -101,7 +101,6 @@ export class Runtime implements RuntimeControl {
 	#files: readonly string[] = [];
 	#ready = false;
 	#generation = 0;
-	#dropped = 0;
 	#passwordStalls = 0;
 	#threadsEnded: Promise<boolean> | undefined;
 	readonly #loads = new LoadRecord();
@@ -117,7 +116,9 @@ export class Runtime implements RuntimeControl {
 		this.#surroundings = { terminal, verbose: options.verbose === true, workingDirectory, environment };
 		const expand = machineText(hostFacts(workingDirectory, environment));
 		this.#sockets = new ListenerSockets(expand, entry => this.#log.entry(entry), options.passed);
-		this.#sinks = new LogSinks(options.writers ?? {}, workingDirectory, expand);
+		this.#sinks = new LogSinks(options.writers ?? {}, workingDirectory, expand, (entry, key) =>
+			this.#log.report(entry, key),
+		);
 		this.#log = new ProcessLog(this.#sinks, terminal, options.verbose === true, expand);
 		this.#pools = new PoolBoard({
 			log: (level, logger, message, fields) => this.log(level, logger, message, fields),
@@ -153,7 +154,8 @@ export class Runtime implements RuntimeControl {
 				compiler: this.#compiler.stalls,
 				passwords: this.#passwordStalls,
 			}),
-			accessLogDropped: () => this.#dropped,
+			accessLogDropped: () => this.#sinks.lost('access'),
+			processLogDropped: () => this.#sinks.lost('process'),
 			upstreams: () => this.#pools.reports(),
 			upstreamsWaited: () => this.#pools.waiting,
 			caches: () => this.#caches.reports(),
@@ -374,9 +376,8 @@ export class Runtime implements RuntimeControl {
 			totals: this.#totals,
 			surroundings: this.#surroundings,
 			log: entry => this.#log.entry(entry),
-			access: (sink, lines, entries) => {
-				if (!this.#sinks.write(sink, lines)) this.#dropped += entries;
-			},
+			access: (sink, lines, entries) => this.#sinks.write(sink, lines, entries),
+			accessDropped: (sink, entries) => this.#sinks.droppedByThread(sink, entries),
 			sinkOpened: (_sink, output) => {
 				try {
 					this.#sinks.acquire(output);

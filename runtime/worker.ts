@@ -108,6 +108,9 @@ class DataPlaneWorker implements ThreadState {
 	#build: GenerationBuild | undefined;
 	#drained = false;
 	#acceptQuiet = 0;
+	/** Dropped access entries of which the main thread has not been told yet, by log writer. */
+	readonly #droppedEntries = new Map<string, number>();
+	#droppedQuiet = 0;
 	readonly #room: number;
 	#clientIp = compileClientIp({});
 	#trustsPeer = compilePeerTrust({});
@@ -139,9 +142,7 @@ class DataPlaneWorker implements ThreadState {
 				post: (text, entries) => this.#send({ type: 'access', sink, text, entries }),
 				postSegment: (memory, length, entries) =>
 					this.#send({ type: 'access_segment', sink, lines: { memory, length }, entries }),
-				dropped: entries => {
-					this.row[ROW.accessLogDropped]! += entries;
-				},
+				dropped: entries => this.#accessDropped(sink, entries),
 				outstanding: control,
 				outstandingSlot: CONTROL_OUTSTANDING + start.index,
 			}),
@@ -217,9 +218,23 @@ class DataPlaneWorker implements ThreadState {
 	log(entry: LogEntry): void {
 		const slot = CONTROL_OUTSTANDING + this.#start.index;
 		// A storm of errors must not fill the main thread's memory.
-		if (Atomics.load(this.#control, slot) > MOST_OUTSTANDING) return;
+		if (Atomics.load(this.#control, slot) > MOST_OUTSTANDING) {
+			this.row[ROW.processLogDropped]!++;
+			return;
+		}
 		Atomics.add(this.#control, slot, LOG_ENTRY_WEIGHT);
 		this.#send({ type: 'log', entry });
+	}
+
+	/** Thousands a second when a log does not keep up. */
+	#accessDropped(sink: string, entries: number): void {
+		this.row[ROW.accessLogDropped]! += entries;
+		this.#droppedEntries.set(sink, (this.#droppedEntries.get(sink) ?? 0) + entries);
+		const now = performance.now();
+		if (now < this.#droppedQuiet) return;
+		this.#droppedQuiet = now + 1000;
+		for (const [of, count] of this.#droppedEntries) this.#send({ type: 'access_dropped', sink: of, entries: count });
+		this.#droppedEntries.clear();
 	}
 
 	connectionEnded(): void {

@@ -21,8 +21,10 @@ import { stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { FileOutput } from '../../compiler/providers/log-writers/file-output.ts';
 import { ROLLING_DEFAULTS } from '../../compiler/providers/log-writers/file-output.ts';
-import { LogQueue } from './log-queue.ts';
-import { type LogWriter, writeAll } from './log-writer.ts';
+import { cutFile } from './line-writes.ts';
+import { linesIn } from './log-losses.ts';
+import type { Waiting } from './log-queue.ts';
+import { type LogWriter, QueuedWriter, type WriterOptions } from './log-writer.ts';
 import { nextRoll } from './roll-times.ts';
 import { RolledFiles } from './rolled-files.ts';
 
@@ -35,11 +37,16 @@ const NEWLINE = 10;
 const APPEND = constants.O_APPEND | constants.O_CREAT | constants.O_WRONLY | constants.O_NONBLOCK;
 
 /** Opens a log file. Throws the system's error. */
-export function openLogFile(path: string, workingDirectory: string, settings: FileOutput = {}): LogWriter {
-	return new FileWriter(resolve(workingDirectory, path), settings);
+export function openLogFile(
+	path: string,
+	workingDirectory: string,
+	settings: FileOutput = {},
+	options: WriterOptions = {},
+): LogWriter {
+	return new FileWriter(resolve(workingDirectory, path), settings, options);
 }
 
-class FileWriter implements LogWriter {
+class FileWriter extends QueuedWriter {
 	readonly #path: string;
 	readonly #settings: FileOutput;
 	readonly #mode: number;
@@ -53,11 +60,10 @@ class FileWriter implements LogWriter {
 	#looked = 0;
 	#next = Number.POSITIVE_INFINITY;
 	#timer: NodeJS.Timeout | undefined;
-	readonly #queue = new LogQueue();
-	#writing: Promise<void> | undefined;
 	#closed = false;
 
-	constructor(path: string, settings: FileOutput) {
+	constructor(path: string, settings: FileOutput, options: WriterOptions) {
+		super(options);
 		const { mode, rolling = {} } = settings;
 		this.#path = path;
 		this.#settings = settings;
@@ -72,25 +78,9 @@ class FileWriter implements LogWriter {
 		void this.#rolled?.tidy();
 	}
 
-	write(text: string): boolean {
-		if (!this.#queue.add(text)) return false;
-		this.#writing ??= this.#drain();
-		return true;
-	}
-
-	writeBytes(bytes: Buffer, done: () => void): boolean {
-		if (!this.#queue.addBytes(bytes, done)) return false;
-		this.#writing ??= this.#drain();
-		return true;
-	}
-
-	async flush(): Promise<void> {
-		await this.#writing;
-	}
-
-	async close(): Promise<void> {
+	override async close(): Promise<void> {
 		this.#closed = true;
-		await this.flush();
+		await super.close();
 		clearTimeout(this.#timer);
 		closeSync(this.#descriptor);
 	}
@@ -126,22 +116,21 @@ class FileWriter implements LogWriter {
 		if (this.#closed) return;
 		const now = Date.now();
 		if (now < this.#next) this.#schedule(now);
-		else if (this.#writing) void this.#writing.then(() => this.#due());
-		else this.#writing = this.#drain();
+		else if (this.isWorking) void this.flush().then(() => this.#due());
+		else void this.work();
 	}
 
-	async #drain(): Promise<void> {
+	protected async drain(): Promise<void> {
 		if (this.#lookIsDue()) await this.#look();
-		for (let next = this.#queue.take(); next !== undefined; next = this.#queue.take()) {
-			await this.#append(next.bytes);
+		for (let next = this.queue.take(); next !== undefined; next = this.queue.take()) {
+			await this.#append(next);
 			next.done();
 			if (this.#lookIsDue()) await this.#look();
 		}
-		this.#writing = undefined;
 	}
 
 	/** Writes whole lines, the file rolled where the next one does not fit any more. */
-	async #append(bytes: Buffer): Promise<void> {
+	async #append({ bytes, kind }: Waiting): Promise<void> {
 		let rest = bytes;
 		while (rest.length > 0) {
 			let end = rest.length;
@@ -155,10 +144,18 @@ class FileWriter implements LogWriter {
 				// A line that is longer than a file may be has one of its own.
 				if (end === 0) end = rest.indexOf(NEWLINE) + 1 || rest.length;
 			}
-			await writeAll(this.#descriptor, rest.subarray(0, end));
-			this.#size += end;
+			const piece = rest.subarray(0, end);
 			rest = rest.subarray(end);
+			const { written, failed } = await this.lines.write(this.#descriptor, piece, kind, torn => this.#cutBack(torn));
+			this.#size += written;
+			if (failed === undefined) continue;
+			this.events.lost(linesIn(rest), kind, failed);
+			return;
 		}
+	}
+
+	#cutBack(torn: Buffer): boolean {
+		return this.#isFile && cutFile(this.#path, this.#descriptor, torn);
 	}
 
 	#lookIsDue(): boolean {
@@ -215,6 +212,7 @@ class FileWriter implements LogWriter {
 		try {
 			makeFolder(dirname(this.#path), above => this.#folderMode(above));
 			this.#descriptor = this.#open();
+			this.lines.forget();
 			closeSync(before);
 		} catch {
 			// The folder is gone, or no descriptor is left: the lines go where they went.

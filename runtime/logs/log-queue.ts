@@ -1,4 +1,5 @@
 /** What waits to be written to a log: lines as text, put together while they wait, and bytes in others' memory. */
+import type { LineKind } from './log-losses.ts';
 
 /** Bytes of text that may wait. */
 const QUEUE_LIMIT = 8 * 1024 * 1024;
@@ -6,33 +7,36 @@ const QUEUE_LIMIT = 8 * 1024 * 1024;
 /** Bytes to be written next. */
 export interface Waiting {
 	readonly bytes: Buffer;
+	readonly kind: LineKind;
 	/** They have been written, or have failed. */
 	done(): void;
 }
 
 /** A bounded queue. */
 export class LogQueue {
-	readonly #waiting: (Waiting | string[])[] = [];
+	readonly #waiting: (Waiting | { readonly texts: string[]; readonly kind: LineKind })[] = [];
 	#size = 0;
 
+	/** Whether nothing waits to be taken. */
+	get isEmpty(): boolean {
+		return this.#waiting.length === 0;
+	}
+
 	/** Takes lines; false when too much waits already. */
-	add(text: string): boolean {
+	add(text: string, kind: LineKind): boolean {
 		if (this.#size > QUEUE_LIMIT) return false;
 		this.#size += text.length;
 		const last = this.#waiting.at(-1);
-		if (Array.isArray(last)) last.push(text);
-		else this.#waiting.push([text]);
+		if (last && 'texts' in last && last.kind === kind) last.texts.push(text);
+		else this.#waiting.push({ texts: [text], kind });
 		return true;
 	}
 
-	/** Takes bytes, which are the caller's again once `done` is called: at once when too much waits. */
+	/** Takes bytes of access logs, which are the caller's again once `done` is called; false when too much waits already. */
 	addBytes(bytes: Buffer, done: () => void): boolean {
-		if (this.#size > QUEUE_LIMIT) {
-			done();
-			return false;
-		}
+		if (this.#size > QUEUE_LIMIT) return false;
 		this.#size += bytes.length;
-		this.#waiting.push({ bytes, done });
+		this.#waiting.push({ bytes, kind: 'access', done });
 		return true;
 	}
 
@@ -40,12 +44,13 @@ export class LogQueue {
 	take(): Waiting | undefined {
 		const next = this.#waiting.shift();
 		if (next === undefined) return undefined;
-		if (!Array.isArray(next)) {
+		const { kind } = next;
+		if ('bytes' in next) {
 			const { bytes, done } = next;
-			return { bytes, done: () => this.#done(bytes.length, done) };
+			return { bytes, kind, done: () => this.#done(bytes.length, done) };
 		}
-		const text = next.join('');
-		return { bytes: Buffer.from(text), done: () => this.#done(text.length, undefined) };
+		const text = next.texts.join('');
+		return { bytes: Buffer.from(text), kind, done: () => this.#done(text.length, undefined) };
 	}
 
 	#done(size: number, done: (() => void) | undefined): void {

@@ -3,7 +3,9 @@
 import type { LogOutput } from '../../compiler/providers/log-writers/log-output.ts';
 import { parseCollectorAddress } from '../../compiler/providers/log-writers/net-output.ts';
 import { leaseKey } from '../leases.ts';
+import type { LogEntry } from '../threads/messages.ts';
 import { openLogFile } from './file-writer.ts';
+import { type LineKind, LogLosses, TOO_SLOW, type WriterEvents } from './log-losses.ts';
 import { giveBack, type PostedLines, segmentBytes } from './log-segment.ts';
 import { DescriptorWriter, DISCARD, type LogWriter } from './log-writer.ts';
 import type { ExpandText } from './machine-text.ts';
@@ -32,8 +34,12 @@ const DIAL_TIMEOUT = 10_000;
 interface Sink {
 	readonly output: LogOutputSettings;
 	readonly writer: LogWriter;
+	readonly losses: LogLosses;
 	users: number;
 }
+
+/** Takes reports on an output; `key` is the one that they are about. */
+export type ReportLosses = (entry: LogEntry, key: string) => void;
 
 /** Key of an output: logs with equal settings share one writer. */
 export function sinkKey(output: LogOutputSettings): string {
@@ -47,10 +53,20 @@ export class LogSinks {
 	readonly #workingDirectory: string;
 	readonly #expand: ExpandText;
 	readonly #closing = new Set<Promise<void>>();
+	readonly #report: ReportLosses;
+	/** The losses of outputs that are open or being closed, and the lines that those before have lost. */
+	readonly #losses = new Set<LogLosses>();
+	readonly #lost: Record<LineKind, number> = { access: 0, process: 0 };
 
-	/** `expand` fills in what paths take from the machine; nothing if left out. */
-	constructor(standard: StandardWriters, workingDirectory: string, expand: ExpandText = path => path) {
+	/** `expand` fills in what paths take from the machine; nothing if left out. `report` is told of lines that were lost. */
+	constructor(
+		standard: StandardWriters,
+		workingDirectory: string,
+		expand: ExpandText = path => path,
+		report: ReportLosses = () => {},
+	) {
 		this.#standard = standard;
+		this.#report = report;
 		this.#workingDirectory = workingDirectory;
 		this.#expand = expand;
 	}
@@ -60,7 +76,9 @@ export class LogSinks {
 		const key = sinkKey(output);
 		let sink = this.#sinks.get(key);
 		if (!sink) {
-			sink = { output, writer: this.#open(output), users: 0 };
+			const losses = new LogLosses(nameOf(output), entry => this.#report(entry, key));
+			sink = { output, writer: this.#open(output, losses), losses, users: 0 };
+			this.#losses.add(losses);
 			this.#sinks.set(key, sink);
 		}
 		sink.users++;
@@ -72,8 +90,22 @@ export class LogSinks {
 		const sink = this.#sinks.get(key);
 		if (!sink || --sink.users > 0) return;
 		this.#sinks.delete(key);
-		const closed = sink.writer.close().finally(() => this.#closing.delete(closed));
+		const { writer, losses } = sink;
+		const closed = writer.close().finally(() => {
+			this.#closing.delete(closed);
+			losses.close();
+			this.#losses.delete(losses);
+			this.#lost.access += losses.total.access;
+			this.#lost.process += losses.total.process;
+		});
 		this.#closing.add(closed);
+	}
+
+	/** Lines lost so far. */
+	lost(kind: LineKind): number {
+		let sum = this.#lost[kind];
+		for (const { total } of this.#losses) sum += total[kind];
+		return sum;
 	}
 
 	/** The writer of a key that is in use. */
@@ -81,16 +113,27 @@ export class LogSinks {
 		return this.#sinks.get(key)?.writer;
 	}
 
-	/** Writes lines to the writer of a key, a segment of them is given back; false when they were dropped. */
-	write(key: string, lines: PostedLines): boolean {
+	/** Writes `entries` lines of access logs to the writer of a key, a segment of them is given back; counts those that are lost. */
+	write(key: string, lines: PostedLines, entries: number): void {
 		const writer = this.#sinks.get(key)?.writer;
-		if (typeof lines === 'string') return writer?.write(lines) === true;
+		if (!writer) this.#lost.access += entries;
+		if (typeof lines === 'string') {
+			writer?.write(lines, 'access');
+			return;
+		}
 		const { memory, length } = lines;
 		const bytes = segmentBytes(memory, length);
-		if (writer?.writeBytes) return writer.writeBytes(bytes, () => giveBack(memory));
-		const taken = writer?.write(bytes.toString()) === true;
+		if (writer?.writeBytes) {
+			writer.writeBytes(bytes, () => giveBack(memory));
+			return;
+		}
+		writer?.write(bytes.toString(), 'access');
 		giveBack(memory);
-		return taken;
+	}
+
+	/** A thread has dropped lines before they came here, which it has counted. */
+	droppedByThread(key: string, entries: number): void {
+		this.#sinks.get(key)?.losses.report(entries, TOO_SLOW);
 	}
 
 	/** Waits until it is known whether the writers that are in use can write. Rejects with LogOutputError. */
@@ -118,44 +161,49 @@ export class LogSinks {
 		clearTimeout(timer);
 	}
 
-	#open(output: LogOutputSettings): LogWriter {
+	#open(output: LogOutputSettings, events: WriterEvents): LogWriter {
 		switch (output.writer) {
 			case 'stdout':
-				return this.#standard.stdout ?? new DescriptorWriter(1, false);
+				return this.#standard.stdout ?? new DescriptorWriter(1, { events });
 			case 'stderr':
-				return this.#standard.stderr ?? new DescriptorWriter(2, false);
+				return this.#standard.stderr ?? new DescriptorWriter(2, { events });
 			case 'discard':
 				return DISCARD;
 			case 'file':
-				return this.#openFile(output);
+				return this.#openFile(output, events);
 			case 'net':
-				return this.#openNet(output);
+				return this.#openNet(output, events);
 			default:
 				throw new LogOutputError(`There is no log output \`${output.writer}\`.`);
 		}
 	}
 
-	#openFile(output: LogOutputSettings): LogWriter {
+	#openFile(output: LogOutputSettings, events: WriterEvents): LogWriter {
 		const path = this.#expand(output.path ?? '', placeholder => {
 			throw new LogOutputError(`The log file ${output.path} cannot be named: ${placeholder} gives nothing.`);
 		});
 		if (path === '') throw new LogOutputError('A log file needs a path.');
 		try {
-			return openLogFile(path, this.#workingDirectory, output);
+			return openLogFile(path, this.#workingDirectory, output, { events });
 		} catch (error) {
 			const code = (error as { code?: string }).code ?? 'EIO';
 			throw new LogOutputError(`The log file ${path} cannot be opened: ${code}.`);
 		}
 	}
 
-	#openNet(output: LogOutputSettings): LogWriter {
+	#openNet(output: LogOutputSettings, events: WriterEvents): LogWriter {
 		const text = this.#expand(output.address ?? '', placeholder => {
 			throw new LogOutputError(`The log collector ${output.address} cannot be named: ${placeholder} gives nothing.`);
 		});
 		const address = parseCollectorAddress(text);
 		if (!address) throw new LogOutputError(`\`${text}\` is not the address of a log collector.`);
-		if (address.network === 'udp') return new DatagramWriter(address);
-		const meanwhile = output.soft_start ? this.#open({ writer: 'stderr' }) : undefined;
-		return new StreamWriter(address, { timeout: output.dial_timeout ?? DIAL_TIMEOUT, meanwhile });
+		if (address.network === 'udp') return new DatagramWriter(address, events);
+		const meanwhile = output.soft_start ? this.#open({ writer: 'stderr' }, events) : undefined;
+		return new StreamWriter(address, { timeout: output.dial_timeout ?? DIAL_TIMEOUT, meanwhile, events });
 	}
+}
+
+/** What reports call an output. */
+function nameOf({ writer, path, address }: LogOutputSettings): string {
+	return [writer, path ?? address].filter(part => part !== undefined).join(' ');
 }

@@ -1,14 +1,16 @@
 /** Writes log lines to a descriptor without ever making the main thread wait for it. */
-import { closeSync, write } from 'node:fs';
+import type { write } from 'node:fs';
+import { LineWrites } from './line-writes.ts';
+import { type LineKind, linesIn, NO_EVENTS, TOO_SLOW, type WriterEvents } from './log-losses.ts';
 import { LogQueue } from './log-queue.ts';
 
 /** Where log text goes. */
 export interface LogWriter {
 	/** Settles when it is known whether it can write at all; rejects when it cannot. Undefined: it can. */
 	readonly opened?: Promise<void>;
-	/** Takes whole lines; false when they were dropped because earlier ones are not written yet. */
-	write(text: string): boolean;
-	/** As `write`, of UTF-8 in memory that is the caller's again once `done` is called: at once when it was dropped. */
+	/** Takes whole lines, those of the process log unless `kind` says otherwise; false when they were dropped because earlier ones are not written yet. */
+	write(text: string, kind?: LineKind): boolean;
+	/** As `write`, of UTF-8 of access logs in memory that is the caller's again once `done` is called: at once when it was dropped. */
 	writeBytes?(bytes: Buffer, done: () => void): boolean;
 	/** Resolves when everything taken so far is written, or has failed. */
 	flush(): Promise<void>;
@@ -16,32 +18,41 @@ export interface LogWriter {
 	close(): Promise<void>;
 }
 
-/** Milliseconds until a descriptor that takes nothing is tried again. */
-const RETRY = 10;
+/** What tests put in the place of the system. */
+export interface WriterOptions {
+	readonly events?: WriterEvents | undefined;
+	readonly write?: typeof write | undefined;
+}
 
-/** Appends to a file descriptor, one write at a time, on the thread pool: a pipe that nobody reads blocks nothing here. */
-export class DescriptorWriter implements LogWriter {
-	readonly #descriptor: number;
-	readonly #owned: boolean;
-	readonly #queue = new LogQueue();
+/** Takes lines and writes them one batch at a time, on the thread pool: a pipe that nobody reads blocks nothing here. */
+export abstract class QueuedWriter implements LogWriter {
+	protected readonly events: WriterEvents;
+	protected readonly lines: LineWrites;
+	protected readonly queue: LogQueue = new LogQueue();
 	#writing: Promise<void> | undefined;
 
-	/** `owned` descriptors are closed with the writer. */
-	constructor(descriptor: number, owned: boolean) {
-		this.#descriptor = descriptor;
-		this.#owned = owned;
+	constructor({ events = NO_EVENTS, write }: WriterOptions) {
+		this.events = events;
+		this.lines = new LineWrites(events, write);
 	}
 
-	write(text: string): boolean {
-		if (!this.#queue.add(text)) return false;
-		this.#writing ??= this.#drain();
-		return true;
+	write(text: string, kind: LineKind = 'process'): boolean {
+		if (this.queue.add(text, kind)) {
+			this.work();
+			return true;
+		}
+		this.events.lost(linesIn(Buffer.from(text)), kind, TOO_SLOW);
+		return false;
 	}
 
 	writeBytes(bytes: Buffer, done: () => void): boolean {
-		if (!this.#queue.addBytes(bytes, done)) return false;
-		this.#writing ??= this.#drain();
-		return true;
+		if (this.queue.addBytes(bytes, done)) {
+			this.work();
+			return true;
+		}
+		this.events.lost(linesIn(bytes), 'access', TOO_SLOW);
+		done();
+		return false;
 	}
 
 	async flush(): Promise<void> {
@@ -50,15 +61,44 @@ export class DescriptorWriter implements LogWriter {
 
 	async close(): Promise<void> {
 		await this.flush();
-		if (this.#owned) closeSync(this.#descriptor);
+		this.lines.forget();
 	}
 
-	async #drain(): Promise<void> {
-		for (let next = this.#queue.take(); next !== undefined; next = this.#queue.take()) {
-			await writeAll(this.#descriptor, next.bytes);
+	/** Writes what waits. */
+	protected abstract drain(): Promise<void>;
+
+	/** Starts writing unless that is under way; resolves when it is over. */
+	protected work(): Promise<void> {
+		this.#writing ??= this.#run();
+		return this.#writing;
+	}
+
+	async #run(): Promise<void> {
+		do await this.drain();
+		while (!this.queue.isEmpty);
+		this.#writing = undefined;
+	}
+
+	/** Whether writing is under way. */
+	protected get isWorking(): boolean {
+		return this.#writing !== undefined;
+	}
+}
+
+/** Appends to a file descriptor of the process. */
+export class DescriptorWriter extends QueuedWriter {
+	readonly #descriptor: number;
+
+	constructor(descriptor: number, options: WriterOptions = {}) {
+		super(options);
+		this.#descriptor = descriptor;
+	}
+
+	protected async drain(): Promise<void> {
+		for (let next = this.queue.take(); next !== undefined; next = this.queue.take()) {
+			await this.lines.write(this.#descriptor, next.bytes, next.kind);
 			next.done();
 		}
-		this.#writing = undefined;
 	}
 }
 
@@ -72,20 +112,3 @@ export const DISCARD: LogWriter = {
 	flush: async () => {},
 	close: async () => {},
 };
-
-/** Writes all bytes to a descriptor; resolves in the end, whatever came of it. */
-export function writeAll(descriptor: number, bytes: Buffer): Promise<void> {
-	return new Promise(done => {
-		const next = (offset: number): void => {
-			write(descriptor, bytes, offset, bytes.length - offset, null, (error, written) => {
-				if (error && (error.code === 'EAGAIN' || error.code === 'EINTR')) {
-					setTimeout(next, RETRY, offset);
-				} else if (error || offset + written >= bytes.length) {
-					// A log that cannot be written (a closed pipe, a full disk) must not end the server.
-					done();
-				} else next(offset + written);
-			});
-		};
-		next(0);
-	});
-}

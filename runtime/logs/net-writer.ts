@@ -2,6 +2,7 @@
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { connect, type Socket } from 'node:net';
 import type { CollectorAddress } from '../../compiler/providers/log-writers/net-output.ts';
+import { CLOSED, type LineKind, linesIn, NO_EVENTS, TOO_SLOW, type WriterEvents } from './log-losses.ts';
 import type { LogWriter } from './log-writer.ts';
 
 /** Characters that may wait. */
@@ -20,6 +21,12 @@ export interface NetWriterOptions {
 	readonly timeout: number;
 	/** Where lines go until the first connection; undefined makes that connection a condition of opening. */
 	readonly meanwhile: LogWriter | undefined;
+	readonly events?: WriterEvents | undefined;
+}
+
+interface QueuedText {
+	readonly text: string;
+	readonly kind: LineKind;
 }
 
 /** Sends to a stream socket, connecting again whenever the connection ends; lines are sent in order. */
@@ -31,7 +38,8 @@ export class StreamWriter implements LogWriter {
 	#connected = false;
 	/** Whether the collector was ever reached. */
 	#reached = false;
-	#queue: string[] = [];
+	readonly #queue: QueuedText[] = [];
+	readonly #events: WriterEvents;
 	#queued = 0;
 	#delay = FIRST_DELAY;
 	#timer: NodeJS.Timeout | undefined;
@@ -41,15 +49,19 @@ export class StreamWriter implements LogWriter {
 	constructor(address: Exclude<CollectorAddress, { network: 'udp' }>, options: NetWriterOptions) {
 		this.#address = address;
 		this.#options = options;
+		this.#events = options.events ?? NO_EVENTS;
 		const first = new Promise<void>((resolve, reject) => this.#connect(resolve, reject));
 		this.opened = options.meanwhile ? Promise.resolve() : first;
 		first.catch(() => {});
 	}
 
-	write(text: string): boolean {
-		if (!this.#reached && this.#options.meanwhile) return this.#options.meanwhile.write(text);
-		if (this.#queued + text.length > QUEUE_LIMIT) return false;
-		this.#queue.push(text);
+	write(text: string, kind: LineKind = 'process'): boolean {
+		if (!this.#reached && this.#options.meanwhile) return this.#options.meanwhile.write(text, kind);
+		if (this.#queued + text.length > QUEUE_LIMIT) {
+			this.#lost({ text, kind }, TOO_SLOW);
+			return false;
+		}
+		this.#queue.push({ text, kind });
 		this.#queued += text.length;
 		this.#send();
 		return true;
@@ -69,10 +81,12 @@ export class StreamWriter implements LogWriter {
 		await this.flush();
 		this.#closed = true;
 		clearTimeout(this.#timer);
+		for (const queued of this.#queue.splice(0)) this.#lost(queued, CLOSED);
 		// What was handed to the socket is still on its way.
 		const socket = this.#socket;
 		if (!socket) return;
 		if (!this.#connected || this.#queued > 0) {
+			this.#queued = 0;
 			socket.destroy();
 			return;
 		}
@@ -118,37 +132,55 @@ export class StreamWriter implements LogWriter {
 	#send(): void {
 		const socket = this.#socket;
 		while (this.#connected && socket && this.#queue.length > 0 && !socket.writableNeedDrain) {
-			const text = this.#queue.shift()!;
-			this.#queued -= text.length;
-			socket.write(text);
+			const queued = this.#queue.shift()!;
+			this.#queued -= queued.text.length;
+			socket.write(queued.text, error => {
+				if (error) this.#lost(queued, (error as NodeJS.ErrnoException).code ?? 'EIO');
+				else this.#events.written();
+			});
 		}
 		if (this.#queued > 0) return;
 		for (const resolve of this.#idle.splice(0)) resolve();
 	}
+
+	#lost({ text, kind }: QueuedText, cause: string): void {
+		this.#events.lost(linesIn(Buffer.from(text)), kind, cause);
+	}
 }
 
-/** Sends each line in a datagram of its own; one that is too long is cut. */
+/** Sends each line in a datagram of its own; one that is too long is lost. */
 export class DatagramWriter implements LogWriter {
 	readonly #address: { readonly host: string; readonly port: number };
 	readonly #socket: UdpSocket;
+	readonly #events: WriterEvents;
 	#pending = 0;
 
-	constructor(address: { readonly host: string; readonly port: number }) {
+	constructor(address: { readonly host: string; readonly port: number }, events: WriterEvents = NO_EVENTS) {
 		this.#address = address;
+		this.#events = events;
 		this.#socket = createSocket(address.host.includes(':') ? 'udp6' : 'udp4');
 		this.#socket.on('error', () => {});
 		this.#socket.unref();
 	}
 
-	write(text: string): boolean {
-		if (this.#pending + text.length > QUEUE_LIMIT) return false;
+	write(text: string, kind: LineKind = 'process'): boolean {
+		if (this.#pending + text.length > QUEUE_LIMIT) {
+			this.#events.lost(linesIn(Buffer.from(text)), kind, TOO_SLOW);
+			return false;
+		}
 		const { host, port } = this.#address;
 		for (const line of text.split('\n')) {
 			if (line === '') continue;
-			const bytes = Buffer.from(line).subarray(0, LARGEST_DATAGRAM);
+			const bytes = Buffer.from(line);
+			if (bytes.length > LARGEST_DATAGRAM) {
+				this.#events.lost(1, kind, 'EMSGSIZE');
+				continue;
+			}
 			this.#pending += bytes.length;
-			this.#socket.send(bytes, port, host, () => {
+			this.#socket.send(bytes, port, host, error => {
 				this.#pending -= bytes.length;
+				if (error) this.#events.lost(1, kind, (error as NodeJS.ErrnoException).code ?? 'EIO');
+				else this.#events.written();
 			});
 		}
 		return true;

@@ -30,6 +30,7 @@ export class ProcessLog {
 	readonly #verbose: boolean;
 	readonly #expand: ExpandText;
 	#targets: readonly Target[];
+	readonly #standardError: Target;
 
 	/** `terminal`: standard error is one, so entries are for eyes. `verbose`: level debug whatever the settings say. */
 	constructor(sinks: LogSinks, terminal: boolean, verbose: boolean, expand: ExpandText = text => text) {
@@ -37,6 +38,7 @@ export class ProcessLog {
 		this.#terminal = terminal;
 		this.#verbose = verbose;
 		this.#expand = expand;
+		this.#standardError = this.#target('default', {}, {});
 		this.#targets = this.prepare({}).targets;
 	}
 
@@ -70,7 +72,7 @@ export class ProcessLog {
 
 	/** Ends logging. */
 	close(): void {
-		this.giveUp({ targets: this.#targets });
+		this.giveUp({ targets: [...this.#targets, this.#standardError] });
 		this.#targets = [];
 	}
 
@@ -79,14 +81,26 @@ export class ProcessLog {
 	}
 
 	entry({ level, logger, message, fields }: LogEntry): void {
-		const rank = LEVEL_RANK[level]!;
 		const now = Date.now();
 		let json: string | undefined;
 		for (const target of this.#targets) {
-			if (rank < target.rank || !takesLogger(target.log, logger)) continue;
+			if (!takes(target, level, logger)) continue;
 			if (target.sampler && !target.sampler.takes(level, message, now)) continue;
 			json ??= members(fields);
 			target.writer.write(target.format.encode(level, logger, message, json, now));
+		}
+	}
+
+	/** Writes an entry about an output that fails to the others; to standard error if it was the only one that takes it. */
+	report(entry: LogEntry, failed: string): void {
+		const { level, logger, message, fields } = entry;
+		const wanted = this.#targets.filter(target => takes(target, level, logger));
+		const working = wanted.filter(target => target.key !== failed);
+		const [target = this.#standardError, ...more] = working;
+		if (wanted.length === 0 || target.key === failed) return;
+		const json = members(fields);
+		for (const { writer, format } of [target, ...more]) {
+			writer.write(format.encode(level, logger, message, json, Date.now()));
 		}
 	}
 
@@ -110,4 +124,8 @@ export class ProcessLog {
 			log,
 		};
 	}
+}
+
+function takes({ rank, log }: Target, level: LogLevel, logger: string): boolean {
+	return LEVEL_RANK[level]! >= rank && takesLogger(log, logger);
 }

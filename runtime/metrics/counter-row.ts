@@ -10,8 +10,10 @@ export const ROW = {
 	inFlight: 1,
 	/** Counter: exchanges that have ended. */
 	requests: 2,
-	/** Counter: access entries dropped because writing did not keep up. */
+	/** Counter: access entries dropped because the main thread did not keep up. */
 	accessLogDropped: 3,
+	/** Counter: entries of the process log dropped because the main thread did not keep up. */
+	processLogDropped: 4,
 	/** Counter: connections accepted. */
 	accepted: 5,
 	/** Counter: spans dropped because the main thread did not keep up. */

@@ -29,8 +29,9 @@ export interface RuntimeGauges {
 	readonly workerRestarts: () => number;
 	/** Times that a thread stopped answering, by kind of thread. */
 	readonly threadStalls: () => { readonly [thread: string]: number };
-	/** Access entries that the main thread dropped. */
+	/** Access entries that the main thread lost, and entries of the process log. */
 	readonly accessLogDropped: () => number;
+	readonly processLogDropped: () => number;
 	/** What is known of each upstream, and requests that wait for one. */
 	readonly upstreams: () => readonly UpstreamReport[];
 	readonly upstreamsWaited: () => number;
@@ -74,9 +75,15 @@ export class MetricsRegistry {
 			...[...SLOT_FAMILIES, ...HTTP2_SLOT_FAMILIES].map(family => slotFamily(family, totals)),
 			plainFamily(
 				'svc_access_log_dropped_total',
-				'Access log entries dropped because writing did not keep up.',
+				'Access log entries lost because they could not be written, or not fast enough.',
 				'counter',
 				() => totals.total(ROW.accessLogDropped) + gauges.accessLogDropped(),
+			),
+			plainFamily(
+				'svc_process_log_dropped_total',
+				'Entries of the process log lost because they could not be written, or not fast enough.',
+				'counter',
+				() => totals.total(ROW.processLogDropped) + gauges.processLogDropped(),
 			),
 			plainFamily(
 				'svc_trace_spans_dropped_total',

@@ -256,6 +256,8 @@ export type FromWorker =
 			readonly lines: PostedLines;
 			readonly entries: number;
 	  }
+	/** Entries that were dropped and counted here; sent once a second at most, for what the process log says. */
+	| { readonly type: 'access_dropped'; readonly sink: string; readonly entries: number }
 	| { readonly type: 'log'; readonly entry: LogEntry }
 	/** Answers `ping`. */
 	| { readonly type: 'pong'; readonly number: number }

@@ -53,6 +53,8 @@ export interface WorkerPoolHost {
 	/** Lines for a log writer. */
 	/** A segment of lines has to be given back. */
 	access(sink: string, lines: PostedLines, entries: number): void;
+	/** A thread has dropped entries for a log writer, and counted them. */
+	accessDropped(sink: string, entries: number): void;
 	sinkOpened(sink: string, output: LogOutput): void;
 	sinkReleased(sink: string): void;
 	/** A thread begins to make spans. */

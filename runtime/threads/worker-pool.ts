@@ -440,6 +440,9 @@ export class WorkerPool {
 				Atomics.sub(this.#outstanding, CONTROL_OUTSTANDING + slot.index, message.text.length);
 				this.#host.access(message.sink, message.text, message.entries);
 				return;
+			case 'access_dropped':
+				this.#host.accessDropped(message.sink, message.entries);
+				return;
 			case 'access_segment':
 				this.#host.access(message.sink, message.lines, message.entries);
 				return;

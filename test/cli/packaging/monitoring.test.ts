@@ -21,6 +21,7 @@ const names = new Set(
 		workerRestarts: () => 0,
 		threadStalls: () => ({ worker: 2 }),
 		accessLogDropped: () => 0,
+		processLogDropped: () => 0,
 		upstreams: () => [],
 		upstreamsWaited: () => 0,
 		caches: () => [],

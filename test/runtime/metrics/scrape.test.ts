@@ -42,6 +42,7 @@ const FAMILIES: { readonly [name: string]: string } = {
 	svc_http2_streams_reset_total: 'by',
 	svc_http2_connections_cut_total: 'reason',
 	svc_access_log_dropped_total: '',
+	svc_process_log_dropped_total: '',
 	svc_trace_spans_exported_total: '',
 	svc_trace_spans_dropped_total: '',
 	svc_files_total: 'from',

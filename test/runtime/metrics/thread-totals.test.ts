@@ -31,6 +31,7 @@ const GAUGES = {
 	upstreamsWaited: () => 0,
 	caches: () => [],
 	accessLogDropped: () => 2,
+	processLogDropped: () => 0,
 	spansExported: () => 0,
 	spansDropped: () => 0,
 	certificates: () => ({ attempts: [], expiry: [], ocsp: [], missing: 0 }),

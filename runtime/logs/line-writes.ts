@@ -1,0 +1,109 @@
+/** Writes of lines that may fail half way: a line is in the output whole, or not at all. */
+import { closeSync, fstatSync, ftruncateSync, openSync, readSync, write as systemWrite } from 'node:fs';
+import { CLOSED, type LineKind, linesIn, type WriterEvents } from './log-losses.ts';
+
+/** Milliseconds until a descriptor that takes nothing is tried again. */
+const RETRY = 10;
+const NEWLINE = 10;
+
+/** What became of a write: `failed` is the system's code. */
+interface Written {
+	readonly written: number;
+	readonly failed: string | undefined;
+}
+
+/** Takes the last bytes of an output away again; false when that cannot be done. */
+export type CutBack = (torn: Buffer) => boolean;
+
+/** Writes to one output, one write at a time. */
+export class LineWrites {
+	readonly #events: WriterEvents;
+	readonly #write: typeof systemWrite;
+	/** The end of a line whose beginning is in the output. */
+	#rest: { readonly bytes: Buffer; readonly kind: LineKind } | undefined;
+
+	/** `events` are told what could not be written. */
+	constructor(events: WriterEvents, write: typeof systemWrite = systemWrite) {
+		this.#events = events;
+		this.#write = write;
+	}
+
+	/**
+	 * Writes lines; resolves in the end, whatever came of it: a log that cannot be written (a closed pipe, a full disk) must not
+	 * end the server. The output is `written` bytes longer then. A line that was begun is taken away again by `cutBack`, or else
+	 * finished before the next one is written.
+	 */
+	async write(descriptor: number, bytes: Buffer, kind: LineKind, cutBack: CutBack = () => false): Promise<Written> {
+		const finished = await this.#finish(descriptor);
+		if (finished.failed !== undefined) {
+			this.#events.lost(linesIn(bytes), kind, finished.failed);
+			return finished;
+		}
+		const { written, failed } = await writeAll(this.#write, descriptor, bytes);
+		if (failed === undefined) {
+			this.#events.written();
+			return { written: finished.written + written, failed };
+		}
+		const whole = written === 0 ? 0 : bytes.lastIndexOf(NEWLINE, written - 1) + 1;
+		let end = written;
+		let lostFrom = whole;
+		if (written > whole) {
+			if (cutBack(bytes.subarray(whole, written))) end = whole;
+			else {
+				lostFrom = bytes.indexOf(NEWLINE, written) + 1 || bytes.length;
+				this.#rest = { bytes: Buffer.from(bytes.subarray(written, lostFrom)), kind };
+			}
+		}
+		this.#events.lost(linesIn(bytes.subarray(lostFrom)), kind, failed);
+		return { written: finished.written + end, failed };
+	}
+
+	/** Gives up the line that was begun: the output is another from now on, or is closed. */
+	forget(): void {
+		if (this.#rest) this.#events.lost(1, this.#rest.kind, CLOSED);
+		this.#rest = undefined;
+	}
+
+	async #finish(descriptor: number): Promise<Written> {
+		const rest = this.#rest;
+		if (!rest) return { written: 0, failed: undefined };
+		const { written, failed } = await writeAll(this.#write, descriptor, rest.bytes);
+		this.#rest = failed === undefined ? undefined : { ...rest, bytes: rest.bytes.subarray(written) };
+		return { written, failed };
+	}
+}
+
+/** Cuts bytes off the end of a file, if they are its end: another process may have written after them. */
+export function cutFile(path: string, descriptor: number, torn: Buffer): boolean {
+	try {
+		const { size, ino, dev } = fstatSync(descriptor);
+		const reader = openSync(path, 'r');
+		try {
+			const named = fstatSync(reader);
+			const end = Buffer.alloc(torn.length);
+			if (named.ino !== ino || named.dev !== dev) return false;
+			if (readSync(reader, end, 0, end.length, size - end.length) !== end.length || !end.equals(torn)) return false;
+		} finally {
+			closeSync(reader);
+		}
+		ftruncateSync(descriptor, size - torn.length);
+		return true;
+	} catch {
+		return false;
+	}
+}
+
+function writeAll(write: typeof systemWrite, descriptor: number, bytes: Buffer): Promise<Written> {
+	return new Promise(done => {
+		const next = (offset: number): void => {
+			write(descriptor, bytes, offset, bytes.length - offset, null, (error, written) => {
+				if (error && (error.code === 'EAGAIN' || error.code === 'EINTR')) {
+					setTimeout(next, RETRY, offset);
+				} else if (error) done({ written: offset, failed: error.code ?? 'EIO' });
+				else if (offset + written >= bytes.length) done({ written: bytes.length, failed: undefined });
+				else next(offset + written);
+			});
+		};
+		next(0);
+	});
+}
