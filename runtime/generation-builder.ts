@@ -7,6 +7,7 @@ import { SiteTable } from '../compiler/codegen/site-table.ts';
 import { tlsFiles } from '../compiler/directives/reverse-proxy/transports/tls-material.ts';
 import type { Settings, Site, Step } from '../compiler/document/document.ts';
 import type { LeaseKinds, Leases } from '../compiler/exchange/leases.ts';
+import type { PageWork } from '../compiler/exchange/page-work.ts';
 import { PlaceTable } from '../compiler/exchange/step-place.ts';
 import {
 	Generation,
@@ -46,6 +47,8 @@ export interface LeaseSource {
 		material?: string,
 	): { readonly lease: LeaseKinds[K]['lease']; readonly handle: LeaseHandle };
 	release(handle: LeaseHandle): void;
+	/** Does work for pages. */
+	readonly pageWork?: PageWork | undefined;
 	/** Resolves when all memory that was wanted has arrived. */
 	memory(): Promise<void>;
 }
@@ -181,6 +184,7 @@ export class GenerationBuild {
 				handles.push(handle);
 				return lease;
 			},
+			pageWork: this.#source.pageWork,
 		};
 		try {
 			const tracer = stepTracer(shared.settings, this.#log);

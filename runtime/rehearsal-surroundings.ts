@@ -4,6 +4,7 @@ import type { RehearsalSurroundings } from '../compiler/rehearsal/rehearsal.ts';
 import { ThreadCompressor } from './compression/thread-compressor.ts';
 import { createFileReader } from './files/file-reader.ts';
 import { hostFacts } from './host-facts.ts';
+import { doPageTask } from './page-work/do-page-task.ts';
 import { verifyPassword } from './passwords/verify-password.ts';
 
 /** The surroundings of this process. Nothing in them opens a socket. */
@@ -24,6 +25,12 @@ export function rehearsalSurroundings(workingDirectory: string): RehearsalSurrou
 			return (real as Partial<{ [kind in keyof LeaseKinds]: LeaseKinds[kind]['lease'] }>)[kind] as
 				| LeaseKinds[K]['lease']
 				| undefined;
+		},
+		pageWork: {
+			run: async task => {
+				if (task.task === 'addresses') throw new Error(`lookup ${task.host}: there is no network here`);
+				return doPageTask(task);
+			},
 		},
 	};
 }

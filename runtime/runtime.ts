@@ -32,6 +32,7 @@ import { ROW } from './metrics/counter-row.ts';
 import { RuntimeMetrics } from './metrics/runtime-metrics.ts';
 import { NO_SCRAPE, type Scrape, scrapedText } from './metrics/scrape-memory.ts';
 import { ThreadTotals } from './metrics/thread-totals.ts';
+import { PageWorkQueue } from './page-work/page-work-queue.ts';
 import { PasswordQueue } from './passwords/password-queue.ts';
 import type { BoundListener, RuntimeOptions } from './runtime-options.ts';
 import { waitBeforeStop } from './shutdown-delay.ts';
@@ -91,6 +92,7 @@ export class Runtime implements RuntimeControl {
 	readonly #compiler: CompileService;
 	readonly #metrics: RuntimeMetrics;
 	readonly #passwords: PasswordQueue;
+	readonly #pageWork: PageWorkQueue;
 	readonly #spans: SpanExport;
 	readonly #tls: TlsControl;
 	readonly #sockets: ListenerSockets;
@@ -134,6 +136,7 @@ export class Runtime implements RuntimeControl {
 			if (stalled) this.#passwordStalls++;
 			this.log('error', 'http.authentication', reason);
 		});
+		this.#pageWork = new PageWorkQueue(reason => this.log('error', 'http.handlers.templates', reason));
 		this.#spans = new SpanExport(environment, (level, message, fields) => this.log(level, 'tracing', message, fields));
 		this.#tls = new TlsControl({
 			workingDirectory,
@@ -392,8 +395,9 @@ export class Runtime implements RuntimeControl {
 			tracingOpened: () => this.#spans.open(),
 			spans: (text, spans) => this.#spans.take(text, spans),
 			answer: question => {
-				const parts = { passwords: this.#passwords, metrics: this.#metrics, tls: this.#tls, caches: this.#caches };
-				return answerQuestion(question, { ...parts, settings: this.#settings });
+				const queues = { passwords: this.#passwords, pageWork: this.#pageWork };
+				const parts = { metrics: this.#metrics, tls: this.#tls, caches: this.#caches, settings: this.#settings };
+				return answerQuestion(question, { ...queues, ...parts });
 			},
 			introduction: () => this.#tls.introduction().map(update => ({ type: 'tls', update })),
 			challengesTaken: (index, number) => this.#tls.challengesTaken(index, number),
@@ -519,7 +523,7 @@ export class Runtime implements RuntimeControl {
 	}
 
 	#endThreads(): Promise<boolean> {
-		const ends = () => [this.#pool?.terminate(), this.#compiler.end(), this.#passwords.end()];
+		const ends = () => [this.#pool?.terminate(), this.#compiler.end(), this.#passwords.end(), this.#pageWork.end()];
 		this.#threadsEnded ??= Promise.all(ends()).then(ended => !ended.includes(false));
 		return this.#threadsEnded;
 	}

@@ -12,4 +12,6 @@ if (port && data?.kind === 'compiler') {
 	import('./worker.ts').then(({ runWorker }) => runWorker(port, workerData));
 } else if (port && data?.kind === 'passwords') {
 	import('./passwords/password-thread.ts').then(({ runPasswordThread }) => runPasswordThread(port));
+} else if (port && data?.kind === 'pages') {
+	import('./page-work/page-work-thread.ts').then(({ runPageWorkThread }) => runPageWorkThread(port));
 }

@@ -6,6 +6,7 @@ import type {
 	MetricsSource,
 	UpstreamPool,
 } from '../compiler/exchange/leases.ts';
+import type { PageWork } from '../compiler/exchange/page-work.ts';
 import type { CacheEvent } from '../compiler/exchange/response-cache.ts';
 import { cacheLayout } from './cache/memory-layout.ts';
 import { type DiskPort, SharedCache } from './cache/shared-cache.ts';
@@ -19,6 +20,7 @@ import { LogSampler, SAMPLER_SLOTS } from './logs/log-sampler.ts';
 import { sinkKey } from './logs/log-sinks.ts';
 import { countCacheEvent } from './metrics/cache-counters.ts';
 import { overloadSlot } from './metrics/refusals.ts';
+import { ThreadPageWork } from './page-work/thread-page-work.ts';
 import { ThreadPasswords } from './passwords/thread-passwords.ts';
 import type { MainThreadAnswers, MainThreadQuestion } from './threads/main-thread-questions.ts';
 import type { FromWorker } from './threads/messages.ts';
@@ -52,6 +54,7 @@ export interface LeaseThread {
 /** Gives leases on one thread. */
 export class ThreadLeases implements LeaseSource {
 	readonly registry = new LeaseRegistry();
+	readonly pageWork: PageWork;
 	readonly #thread: LeaseThread;
 	readonly #files: FileReader;
 	readonly #compressor: ThreadCompressor;
@@ -74,6 +77,7 @@ export class ThreadLeases implements LeaseSource {
 				thread.counters[overloadSlot('passwords')]!++;
 			},
 		});
+		this.pageWork = new ThreadPageWork(task => thread.ask({ about: 'page_work', task }));
 		const render = {
 			prometheus: shared(() => thread.ask({ about: 'metrics', format: 'prometheus' })),
 			openmetrics: shared(() => thread.ask({ about: 'metrics', format: 'openmetrics' })),

@@ -21,7 +21,7 @@ script.runInThisContext()(require);
 `;
 
 /** The kinds of thread that {@link startThread} starts. */
-export type ThreadKind = 'compiler' | 'worker' | 'passwords';
+export type ThreadKind = 'compiler' | 'worker' | 'passwords' | 'pages';
 
 /**
  * Megabytes for new objects. Left alone they grow threefold over hundreds of loads without any use to a request, whose
@@ -31,6 +31,7 @@ const YOUNG_MEGABYTES: { readonly [kind in ThreadKind]: number } = {
 	compiler: 32,
 	worker: 16,
 	passwords: 4,
+	pages: 4,
 };
 
 /**

@@ -3,6 +3,7 @@ import type { Matcher, Settings, Step } from '../document/document.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler, Predicate } from '../exchange/handler.ts';
 import type { AccessLog, FileReader, LeaseKinds, Leases } from '../exchange/leases.ts';
+import type { PageWork } from '../exchange/page-work.ts';
 import { MATCHERS } from '../matchers/index.ts';
 import { BuildError, type CompileContext, type Template, type ValueEscape } from './compile-context.ts';
 import { type RouteRunner, routeRunner } from './named-routes.ts';
@@ -107,6 +108,11 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 	lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']): LeaseKinds[K]['lease'] {
 		this.scope.bound++;
 		return this.scope.leases.lease(kind, settings);
+	}
+
+	get pageWork(): PageWork | undefined {
+		this.scope.bound++;
+		return this.scope.leases.pageWork;
 	}
 
 	pipeline(steps: readonly Step[], next: Handler, field = 'pipeline'): Handler {

@@ -12,6 +12,7 @@ import type { Body } from './body.ts';
 import type { Exchange } from './exchange.ts';
 import type { HeaderList } from './header-list.ts';
 import type { MetricsFormat } from './metrics-format.ts';
+import type { PageWork } from './page-work.ts';
 import type { CacheSettings, ResponseCache } from './response-cache.ts';
 
 /** Active checks of a pool's static upstreams; times in milliseconds. */
@@ -493,4 +494,6 @@ export interface LeaseKinds {
 /** Gives leases while a graph is built. The same kind and settings give the same lease, across generations. */
 export interface Leases {
 	lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']): LeaseKinds[K]['lease'];
+	/** Does work for pages; undefined where none is done, as while a configuration is checked. Nothing is given back. */
+	readonly pageWork?: PageWork | undefined;
 }

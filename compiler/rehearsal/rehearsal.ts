@@ -9,6 +9,7 @@ import { standInLeases } from '../codegen/stand-in-leases.ts';
 import { canonicalJson } from '../document/canonical-json.ts';
 import { failResponse } from '../exchange/failed-response.ts';
 import type { LeaseKinds, Leases, UpstreamSettings } from '../exchange/leases.ts';
+import type { PageWork } from '../exchange/page-work.ts';
 import { redirectToHttps } from '../tls/https-redirect.ts';
 import { DeliveredResponse } from './delivered-response.ts';
 import { listenerFor } from './listener-choice.ts';
@@ -22,6 +23,8 @@ export interface RehearsalSurroundings {
 	readonly facts: HostFacts;
 	/** A resource that needs no network, such as the file reader; undefined where a stand-in serves. */
 	lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']): LeaseKinds[K]['lease'] | undefined;
+	/** Does work for pages, without a network. */
+	readonly pageWork?: PageWork | undefined;
 }
 
 /** What became of a request. */
@@ -134,5 +137,6 @@ function rehearsalLeases(
 			if (kind === 'access_log') return standInLeases.lease(kind, settings);
 			return surroundings.lease(kind, settings) ?? standInLeases.lease(kind, settings);
 		},
+		pageWork: surroundings.pageWork,
 	};
 }

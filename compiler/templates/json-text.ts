@@ -2,7 +2,7 @@
 import { formatFloat } from './format-value.ts';
 import type { Run } from './run.ts';
 import { TimeValue } from './time-value.ts';
-import { asDictionary, Callable, isList, sortedKeys, type Value } from './value.ts';
+import { asDictionary, Callable, isList, isObject, sortedKeys, type Value } from './value.ts';
 
 /** JSON of a value, keys sorted; `indent` is '' for one line. `<`, `>` and `&` are escaped unless `raw`. */
 export function toJson(run: Run, value: Value, indent: string, raw: boolean): string {
@@ -35,10 +35,12 @@ function encode(run: Run, value: Value, indent: string, newline: string): string
 		run.budget.fits(length);
 		parts.push(part);
 	};
-	const entries = asDictionary(value);
+	const dictionary = asDictionary(value);
+	const fields = dictionary === undefined && isObject(value) ? value.jsonFields?.() : undefined;
+	const entries = dictionary ?? fields;
 	if (isList(value)) for (const item of value) add(encode(run, item, indent, inner));
 	else if (entries) {
-		for (const key of sortedKeys(entries)) {
+		for (const key of fields ? fields.keys() : sortedKeys(entries)) {
 			add(`${JSON.stringify(key)}${colon}${encode(run, entries.get(key)!, indent, inner)}`);
 		}
 	}

@@ -77,6 +77,11 @@ export interface Surroundings {
 	now(): number;
 	/** A compiled regular expression with the flag `g`. Throws FunctionError. */
 	regexp(source: string): RegExp;
+	/**
+	 * What `make` gives, and in a repetition of the execution what it gave before: left out where nothing is repeated. Calls
+	 * come in the same order each time.
+	 */
+	once?<T extends Value>(make: () => T): T;
 	/** What functions of the surroundings need; the language does not look at it. */
 	readonly host: unknown;
 }
@@ -110,6 +115,11 @@ export class Run {
 	/** Everything written. */
 	output(): string {
 		return this.#pieces.join('');
+	}
+
+	/** What `make` gives by chance: a repetition of the execution takes the same. */
+	once<T extends Value>(make: () => T): T {
+		return this.surroundings.once ? this.surroundings.once(make) : make();
 	}
 
 	/** For functions: says what is wrong with their arguments. */

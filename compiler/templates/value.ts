@@ -42,6 +42,8 @@ export interface TemplateObject {
 	text(): string;
 	/** Entries, for objects that are dictionaries too. */
 	entries?(): Dictionary;
+	/** What JSON of it holds, for objects that are no dictionaries and no texts. */
+	jsonFields?(): Dictionary;
 	/** True for an object that counts as empty (a zero time). */
 	isEmpty?(): boolean;
 }

@@ -1,7 +1,8 @@
 /** The queue of passwords to verify, on the main thread: fair between clients, bounded, with verdicts for all threads. */
+import type { ThreadFailed } from '../threads/task-threads.ts';
 import { MOST_OF_CLIENT, type PasswordAnswer, type PasswordCheck, type PasswordRefusal } from './password-check.ts';
 import type { PasswordTask } from './password-thread.ts';
-import { PasswordThreads, type ThreadFailed, type Verifier } from './password-threads.ts';
+import { PasswordThreads, type Verifier } from './password-threads.ts';
 import { VerdictMemory } from './verdict-memory.ts';
 
 /** Verifications of all clients that wait or run. */

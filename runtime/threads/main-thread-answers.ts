@@ -3,6 +3,7 @@ import type { Settings } from '../../compiler/document/document.ts';
 import type { CacheBoard } from '../cache/cache-board.ts';
 import type { RuntimeMetrics } from '../metrics/runtime-metrics.ts';
 import { scrapedText } from '../metrics/scrape-memory.ts';
+import type { PageWorkQueue } from '../page-work/page-work-queue.ts';
 import type { PasswordQueue } from '../passwords/password-queue.ts';
 import type { TlsControl } from '../tls/tls-control.ts';
 import type { MainThreadAnswers, MainThreadQuestion } from './main-thread-questions.ts';
@@ -10,6 +11,7 @@ import type { MainThreadAnswers, MainThreadQuestion } from './main-thread-questi
 /** What answers. */
 export interface MainThreadParts {
 	readonly passwords: PasswordQueue;
+	readonly pageWork: PageWorkQueue;
 	readonly metrics: RuntimeMetrics;
 	readonly tls: TlsControl;
 	readonly caches: CacheBoard;
@@ -20,7 +22,7 @@ export interface MainThreadParts {
 /** Answers a data-plane thread. */
 export async function answerQuestion(
 	question: MainThreadQuestion,
-	{ passwords, metrics, tls, caches, settings }: MainThreadParts,
+	{ passwords, pageWork, metrics, tls, caches, settings }: MainThreadParts,
 ): Promise<MainThreadAnswers[keyof MainThreadAnswers]> {
 	switch (question.about) {
 		case 'password':
@@ -30,6 +32,8 @@ export async function answerQuestion(
 			return true;
 		case 'metrics':
 			return scrapedText(await metrics.render(question.format));
+		case 'page_work':
+			return pageWork.run(question.task);
 		case 'challenge':
 			return tls.answerChallenge(question.wanted);
 		case 'certificate':

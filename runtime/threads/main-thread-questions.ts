@@ -7,6 +7,8 @@ import type {
 } from '../../compiler/directives/acme-server/acme-server-handler.ts';
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
 import type { DiskErrand } from '../cache/disk/disk-messages.ts';
+import type { ComputedTask } from '../page-work/do-page-task.ts';
+import type { QueuedAnswer } from '../page-work/page-work-queue.ts';
 import type { PasswordAnswer, PasswordCheck } from '../passwords/password-check.ts';
 import type { CertificateQuestion, ChallengeAnswer, ChallengeQuestion } from '../tls/certificate-feed.ts';
 import type { TlsProvided, TlsWanted } from '../upstreams/transports/tls-provision.ts';
@@ -17,6 +19,8 @@ export type MainThreadQuestion =
 	/** Nobody waits for the answer to that check any more. */
 	| { readonly about: 'password_withdrawn'; readonly id: string }
 	| { readonly about: 'metrics'; readonly format: MetricsFormat }
+	/** Work for a page. */
+	| { readonly about: 'page_work'; readonly task: ComputedTask }
 	/** A request to an ACME server that a site serves. */
 	| { readonly about: 'acme'; readonly request: AcmeServerRequest; readonly settings: AcmeServerSettings }
 	/** A challenge that another process may have put up. */
@@ -35,6 +39,7 @@ export interface MainThreadAnswers {
 	password_withdrawn: true;
 	/** All metrics as text. */
 	metrics: string;
+	page_work: QueuedAnswer;
 	acme: AcmeServerAnswer;
 	challenge: ChallengeAnswer | undefined;
 	upstream_tls: TlsProvided;

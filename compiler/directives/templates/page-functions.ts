@@ -2,13 +2,13 @@
 import { withWholeBody } from '../../codegen/request-body.ts';
 import { isStream } from '../../exchange/body.ts';
 import { HttpError } from '../../exchange/http-error.ts';
-import { textOf } from '../../templates/format-value.ts';
+import { formatValue, textOf } from '../../templates/format-value.ts';
 import { callChecked, define, type FunctionList } from '../../templates/function.ts';
 import type { Run } from '../../templates/run.ts';
 import { FunctionError, Suspension, TemplateFailure } from '../../templates/template-error.ts';
 import { addTemplates, executeTextTemplate } from '../../templates/text-template.ts';
 import { method, TimeValue } from '../../templates/time-value.ts';
-import type { TemplateObject, Value } from '../../templates/value.ts';
+import type { Dictionary, TemplateObject, Value } from '../../templates/value.ts';
 import { filePath, hostOf } from './page-host.ts';
 import { humanize, pathEscape, splitFrontMatter, stripHtml } from './page-texts.ts';
 import { type SubResponse, subRequest } from './sub-request.ts';
@@ -81,10 +81,7 @@ export const PAGE_FUNCTIONS: FunctionList = {
 	splitFrontMatter: define('string', (run, text: string) => {
 		run.budget.spend(text.length >> 5);
 		const { meta, body } = splitFrontMatter(text, hostOf(run).site.formats);
-		return new Map<string, Value>([
-			['Meta', meta],
-			['Body', body],
-		]);
+		return new SplitDocument(run, meta, body);
 	}),
 	httpError: define('int', (run, status: bigint) => {
 		if (status < 100n || status > 599n) return run.fail(`${status} is not a status`);
@@ -154,6 +151,35 @@ class FileInfo implements TemplateObject {
 
 	text(): string {
 		return this.#name;
+	}
+}
+
+/** What `splitFrontMatter` gives. */
+class SplitDocument implements TemplateObject {
+	readonly typeName = 'templates.parsedMarkdownDoc';
+	readonly #run: Run;
+	readonly #meta: Dictionary;
+	readonly #body: string;
+
+	constructor(run: Run, meta: Dictionary, body: string) {
+		this.#run = run;
+		this.#meta = meta;
+		this.#body = body;
+	}
+
+	member(name: string): Value | undefined {
+		return name === 'Meta' ? this.#meta : name === 'Body' ? this.#body : undefined;
+	}
+
+	jsonFields(): Dictionary {
+		return new Map<string, Value>([
+			['meta', this.#meta],
+			['body', this.#body],
+		]);
+	}
+
+	text(): string {
+		return `{${formatValue(this.#run, this.#meta)} ${this.#body}}`;
 	}
 }
 

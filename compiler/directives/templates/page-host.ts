@@ -2,9 +2,11 @@
 import { posix } from 'node:path';
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { HeaderList } from '../../exchange/header-list.ts';
+import { HttpError } from '../../exchange/http-error.ts';
 import { FileError } from '../../exchange/leases.ts';
 import { Budget, DEFAULT_BOUNDS, type Run, type Surroundings } from '../../templates/run.ts';
-import { FunctionError } from '../../templates/template-error.ts';
+import { FunctionError, Suspension } from '../../templates/template-error.ts';
+import type { Value } from '../../templates/value.ts';
 import { PageData } from './page-data.ts';
 import type { PageSite } from './page-site.ts';
 import { type Allowance, allowanceOf, type SubResponse } from './sub-request.ts';
@@ -12,6 +14,18 @@ import { wholeBody } from './whole-body.ts';
 
 /** Bytes that are read at once, so that reading waits for nothing. */
 const PIECE = 64 * 1024;
+
+/** Results of slow work that one page may wait for: it is executed again for each. */
+const MOST_WAITS = 50;
+
+/** Why slow work gave nothing. */
+class Failure {
+	readonly error: unknown;
+
+	constructor(error: unknown) {
+		this.error = error;
+	}
+}
 
 /** What functions of a page find behind `run.surroundings.host`. */
 export class PageHost implements Surroundings {
@@ -21,6 +35,11 @@ export class PageHost implements Surroundings {
 	readonly allowance: Allowance;
 	/** Answers to requests that the page made, by URI: a repetition of the page finds them here. */
 	readonly answers = new Map<string, SubResponse>();
+	/** What chance and slow work gave, in the order of the calls; and how many of them this execution has come to. */
+	readonly #given: (Value | Failure)[] = [];
+	#taken = 0;
+	#waits = 0;
+	#now: number | undefined;
 	#root: string | undefined;
 	#headers: HeaderList;
 	#data: PageData;
@@ -38,8 +57,33 @@ export class PageHost implements Surroundings {
 		return this;
 	}
 
+	/** One page, one time, however often it is executed. */
 	now(): number {
-		return this.x.now();
+		this.#now ??= this.x.now();
+		return this.#now;
+	}
+
+	once<T extends Value>(make: () => T): T {
+		if (this.#taken === this.#given.length) this.#given.push(make());
+		return this.#given[this.#taken++] as T;
+	}
+
+	/** What slow work gives. Throws Suspension until it is done, then what it failed with. */
+	later(make: () => Promise<Value>): string {
+		if (this.#taken === this.#given.length) {
+			if (++this.#waits > MOST_WAITS) throw new FunctionError(`a page waits more than ${MOST_WAITS} times`);
+			const done = make().then(
+				value => this.#given.push(value),
+				error => this.#given.push(new Failure(error)),
+			);
+			throw new Suspension(done);
+		}
+		const given = this.#given[this.#taken++];
+		if (!(given instanceof Failure)) return given as string;
+		const { error } = given;
+		throw error instanceof HttpError
+			? error
+			: new FunctionError(error instanceof Error ? error.message : String(error));
 	}
 
 	regexp(source: string): RegExp {
@@ -53,6 +97,7 @@ export class PageHost implements Surroundings {
 	/** Before another attempt: what the last one did to the response's fields is forgotten. */
 	restart(): void {
 		this.budget.restart();
+		this.#taken = 0;
 		this.#data = this.#fresh();
 	}
 

@@ -7,12 +7,26 @@ export type MarkdownRenderer = (text: string) => string;
 /** Makes a renderer. HTML in the text stays as it is, as CommonMark says; links that would run a script become text. */
 export function createMarkdownRenderer(): MarkdownRenderer {
 	const markdown = new MarkdownIt({ html: true, linkify: true });
-	// `readme.md` in a sentence is a file: only what begins with a scheme is a link.
+	// `readme.md` in a sentence is a file: only what begins with a scheme, or with `www.`, is a link.
 	markdown.linkify.set({ fuzzyLink: false });
+	markdown.linkify.add('www.', {
+		validate: (text, at) => WWW.exec(text.slice(at, at + LONGEST_LINK))?.[0].length ?? 0,
+		normalize: link => {
+			link.url = `http://${link.url}`;
+		},
+	});
+	markdown.renderer.rules.s_open = () => '<del>';
+	markdown.renderer.rules.s_close = () => '</del>';
 	markdown.core.ruler.push('heading_ids', nameHeadings);
 	markdown.core.ruler.push('task_lists', markTasks);
 	return text => markdown.render(text);
 }
+
+/** What follows `www.` in a link; a point or comma at the end belongs to the sentence. */
+const WWW = /^[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?(?:[/?#](?:[^\s<"]*[^\s<"?!.,:*_~')])?)?/i;
+
+/** Characters of a link that begins with `www.`. */
+const LONGEST_LINK = 2048;
 
 /** Gives each heading an id made of its text, so that it can be linked to. */
 function nameHeadings({ tokens }: StateCore): void {
@@ -32,8 +46,8 @@ function headingName(text: string): string {
 	const name = text
 		.trim()
 		.toLowerCase()
-		.replace(/[^\p{L}\p{N}\s_-]/gu, '')
-		.replace(/\s/g, '-');
+		.replace(/[^a-z0-9\s_-]/g, '')
+		.replace(/[\s_]/g, '-');
 	return name === '' ? 'heading' : name;
 }
 

@@ -6,6 +6,7 @@ import { compatibleName } from '../../codegen/placeholders/shorthands.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { Handler } from '../../exchange/handler.ts';
 import type { FileReader } from '../../exchange/leases.ts';
+import type { PageWork } from '../../exchange/page-work.ts';
 import { BUILTINS } from '../../templates/builtins.ts';
 import type { FunctionTable } from '../../templates/function.ts';
 import type { TemplateSource } from '../../templates/lexer.ts';
@@ -19,10 +20,13 @@ import {
 } from '../../templates/text-template.ts';
 import { PageFormats } from './page-formats.ts';
 import { PAGE_FUNCTIONS } from './page-functions.ts';
+import { SECRET_FUNCTIONS } from './page-secrets.ts';
 import type { RenderStep } from './templates.ts';
 
 /** Functions of pages. Those of sprig stand before those of the language of the same name, but for `slice`, which takes texts too. */
-const FUNCTIONS: FunctionTable = new Map(Object.entries({ ...SPRIG_FUNCTIONS, ...BUILTINS, ...PAGE_FUNCTIONS }));
+const FUNCTIONS: FunctionTable = new Map(
+	Object.entries({ ...SPRIG_FUNCTIONS, ...SECRET_FUNCTIONS, ...BUILTINS, ...PAGE_FUNCTIONS }),
+);
 
 /** Characters of text whose compiled form is kept, and of one such text. */
 const CACHED_TEXT = 8 * 1024 * 1024;
@@ -35,6 +39,7 @@ export class PageSite {
 	readonly reader: FileReader;
 	readonly root: (x: Exchange) => string;
 	readonly clientIp: (x: Exchange) => string;
+	readonly work: PageWork | undefined;
 	readonly patterns = new PatternCache();
 	readonly formats = new PageFormats();
 	readonly functions: FunctionTable = FUNCTIONS;
@@ -52,6 +57,7 @@ export class PageSite {
 		this.reader = cx.lease('files', {});
 		this.root = compileRoot(step.root, cx);
 		this.clientIp = cx.clientIp;
+		this.work = cx.pageWork;
 		this.wholeSite = cx.wholeSite;
 		this.#cx = cx;
 		this.#language = {

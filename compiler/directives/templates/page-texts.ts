@@ -4,23 +4,23 @@ import { FunctionError, Suspension } from '../../templates/template-error.ts';
 import { parseTime } from '../../templates/time-layout.ts';
 import type { Dictionary, Value } from '../../templates/value.ts';
 
-/** A text without its tags. A `<` that no `>` closes stays. */
+/**
+ * A text without its tags. Tags count within tags, so that what is left can be no tag: `<<>b>` leaves nothing. What an
+ * unclosed `<` begins is left out to the end.
+ */
 export function stripHtml(html: string): string {
 	let out = '';
-	let tag = -1;
-	let quoted = false;
-	for (let i = 0; i < html.length; i++) {
-		const c = html[i];
-		if (tag === -1) {
-			if (c === '<') tag = i;
-			else out += c;
-		} else if (c === '>' && !quoted) tag = -1;
-		else if (c === '<' && !quoted) {
-			out += html.slice(tag, i);
-			tag = i;
-		} else if (c === '"') quoted = !quoted;
+	let depth = 0;
+	let quote = '';
+	for (const c of html) {
+		if (quote !== '') {
+			if (c === quote) quote = '';
+		} else if (depth > 0 && (c === '"' || c === "'")) quote = c;
+		else if (c === '<') depth++;
+		else if (c === '>' && depth > 0) depth--;
+		else if (depth === 0) out += c;
 	}
-	return tag === -1 ? out : out + html.slice(tag);
+	return out;
 }
 
 /** A document and the data before it. */

@@ -50,8 +50,9 @@ executed; what an upstream sends is: do not put \`templates\` before an upstream
 | \`markdown TEXT\` | CommonMark with tables, task lists, strike-through, links and ids of headings, as HTML; HTML in the text stays as it is |
 | \`stripHTML\`, \`splitFrontMatter\`, \`humanize\`, \`pathEscape\`, \`httpError CODE\`, \`maybe NAME\` | Texts, errors, functions that may not exist |
 
-Nothing is escaped by itself: \`{{.Req.URL.Query.Get "q" | html}}\`. The functions of sprig are there too,
-but those that make keys or hash passwords. \`splitFrontMatter\` reads YAML (between lines of \`---\`), TOML (\`+++\`) and JSON; what
+Nothing is escaped by itself: \`{{.Req.URL.Query.Get "q" | html}}\`. The functions of sprig are there too, but those that make
+certificates. \`bcrypt\`, \`htpasswd\`, \`derivePassword\`, \`genPrivateKey\` and \`getHostByName\` are done off the thread that serves, one
+after the other, and a request that finds 64 of them waiting is answered with 503; a page waits for 50 at most. \`splitFrontMatter\` reads YAML (between lines of \`---\`), TOML (\`+++\`) and JSON; what
 comes of it is \`.Meta\` and \`.Body\`. A page has a million steps.
 
 \`\`\`

@@ -33,7 +33,7 @@ const random = (alphabet: string) =>
 		const length = toCount(count, run.budget.bounds.characters);
 		run.budget.text(length * 4);
 		run.budget.spend(length);
-		return Array.from({ length }, () => alphabet[randomInt(alphabet.length)]).join('');
+		return run.once(() => Array.from({ length }, () => alphabet[randomInt(alphabet.length)]).join(''));
 	});
 
 /** From `b64enc` to `uuidv4`. */
@@ -66,11 +66,13 @@ export const ENCODING_FUNCTIONS: FunctionList = {
 		}
 		return String(b * 65536 + a);
 	}),
-	encryptAES: define('string string', (_, key: string, text: string) => {
-		const iv = randomBytes(16);
-		const cipher = createCipheriv('aes-256-cbc', aesKey(key), iv);
-		return Buffer.concat([iv, cipher.update(text, 'utf8'), cipher.final()]).toString('base64');
-	}),
+	encryptAES: define('string string', (run, key: string, text: string) =>
+		run.once(() => {
+			const iv = randomBytes(16);
+			const cipher = createCipheriv('aes-256-cbc', aesKey(key), iv);
+			return Buffer.concat([iv, cipher.update(text, 'utf8'), cipher.final()]).toString('base64');
+		}),
+	),
 	decryptAES: define('string string', (run, key: string, text: string) => {
 		const bytes = Buffer.from(text, 'base64');
 		try {
@@ -87,9 +89,9 @@ export const ENCODING_FUNCTIONS: FunctionList = {
 	randBytes: define('int', (run, count: bigint) => {
 		const length = toCount(count, run.budget.bounds.characters);
 		run.budget.text(length * 2);
-		return randomBytes(length).toString('base64');
+		return run.once(() => randomBytes(length).toString('base64'));
 	}),
-	uuidv4: define('', () => randomUUID()),
+	uuidv4: define('', run => run.once(() => randomUUID())),
 };
 
 /** The first 32 bytes of a key, zeros after a shorter one. */

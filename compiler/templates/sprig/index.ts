@@ -12,7 +12,10 @@ import { STRING_FUNCTIONS } from './strings.ts';
 import { TIME_FUNCTIONS } from './times.ts';
 import { VERSION_FUNCTIONS } from './versions.ts';
 
-/** All of them but `env` and `expandenv`, which belong to the surroundings, and those of REFUSED_SPRIG. */
+/**
+ * All of them but `env`, `expandenv` and those that take a while (`bcrypt`, `genPrivateKey`), which belong to the surroundings,
+ * and those of REFUSED_SPRIG.
+ */
 export const SPRIG_FUNCTIONS: FunctionList = {
 	...STRING_FUNCTIONS,
 	...CASE_FUNCTIONS,
@@ -27,15 +30,12 @@ export const SPRIG_FUNCTIONS: FunctionList = {
 	...VERSION_FUNCTIONS,
 };
 
-const SLOW = 'is not available: it would hold up every other request of its thread';
 const KEYS = 'is not available: keys and certificates are not made while a page is rendered';
 
 /** Functions of sprig that cannot be used in a server's templates, and why. */
 export const REFUSED_SPRIG: ReadonlyMap<string, string> = new Map([
-	...['bcrypt', 'htpasswd', 'derivePassword'].map(name => [name, SLOW] as const),
-	['getHostByName', 'is not available: a page does not wait for name servers'],
 	...[
-		...['genPrivateKey', 'buildCustomCert', 'genCA', 'genCAWithKey', 'genSelfSignedCert'],
-		...['genSelfSignedCertWithKey', 'genSignedCert', 'genSignedCertWithKey'],
+		...['buildCustomCert', 'genCA', 'genCAWithKey', 'genSelfSignedCert', 'genSelfSignedCertWithKey'],
+		...['genSignedCert', 'genSignedCertWithKey'],
 	].map(name => [name, KEYS] as const),
 ]);

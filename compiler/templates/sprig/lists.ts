@@ -87,15 +87,17 @@ export const LIST_FUNCTIONS: FunctionList = {
 		}
 		return lists.flatMap(value => [...(value as List)]);
 	}),
-	shuffle: define('string', (_, s: string) => {
-		const characters = [...s];
-		for (let i = characters.length - 1; i > 0; i--) {
-			const j = Math.floor(Math.random() * (i + 1));
-			[characters[i], characters[j]] = [characters[j]!, characters[i]!];
-		}
-		return characters.join('');
-	}),
+	shuffle: define('string', (run, s: string) => run.once(() => shuffled(s))),
 };
+
+function shuffled(s: string): string {
+	const characters = [...s];
+	for (let i = characters.length - 1; i > 0; i--) {
+		const j = Math.floor(Math.random() * (i + 1));
+		[characters[i], characters[j]] = [characters[j]!, characters[i]!];
+	}
+	return characters.join('');
+}
 
 /** A list, or characters of a text where a list was expected fail with the name of the function. */
 function listOf(run: Run, name: string, value: Value): List {

@@ -47,7 +47,7 @@ export const NUMBER_FUNCTIONS: FunctionList = {
 	),
 	randInt: define('int int', (run, low: bigint, high: bigint) => {
 		if (high <= low) return run.fail('the upper bound of randInt must be above the lower');
-		return low + BigInt(Math.floor(Math.random() * Number(high - low)));
+		return run.once(() => low + BigInt(Math.floor(Math.random() * Number(high - low))));
 	}),
 	until: define('int', (run, count: bigint) => steps(run, 0n, count, count < 0n ? -1n : 1n)),
 	untilStep: define('int int int', steps),

@@ -19,8 +19,14 @@ const texts = suite('texts of pages');
 const STRIPPED: readonly (readonly [html: string, text: string])[] = [
 	['a <b>c</b> d', 'a c d'],
 	['<p title="a > b">x</p>', 'x'],
-	['a < b', 'a < b'],
-	['a <<b>c', 'a <c'],
+	["<p title='a > b'>x</p>", 'x'],
+	['a < b', 'a '],
+	['a > b', 'a > b'],
+	// What is left must be no tag again.
+	['a <<b>c', 'a '],
+	['<<>img src=x onerror=alert(1)>b', 'b'],
+	['<<b>script>alert(1)<<b>/script>', 'alert(1)'],
+	['<a title="<b>">c', 'c'],
 	['', ''],
 ];
 for (const [html, text] of STRIPPED) texts(`stripHTML ${html}`, () => assert.is(stripHtml(html), text));
@@ -128,7 +134,12 @@ const MARKDOWN: readonly (readonly [text: string, html: string])[] = [
 	['# A & B!\n## A b', '<h1 id="a--b">A &amp; B!</h1>\n<h2 id="a-b">A b</h2>\n'],
 	['# X\n# X\n# !', '<h1 id="x">X</h1>\n<h1 id="x-1">X</h1>\n<h1 id="heading">!</h1>\n'],
 	['# `x` [y](/z)', '<h1 id="x-y"><code>x</code> <a href="/z">y</a></h1>\n'],
-	['~~a~~', '<p><s>a</s></p>\n'],
+	['~~a~~', '<p><del>a</del></p>\n'],
+	['# Äpfel_und Büsche', '<h1 id="pfel-und-bsche">Äpfel_und Büsche</h1>\n'],
+	[
+		'see www.a.example/b?c. and awww.b',
+		'<p>see <a href="http://www.a.example/b?c">www.a.example/b?c</a>. and awww.b</p>\n',
+	],
 	[
 		'- [x] a\n- [ ] *b*\n- [y] c',
 		'<ul>\n<li><input checked="" disabled="" type="checkbox"> a</li>\n<li><input disabled="" type="checkbox"> <em>b</em></li>\n<li>[y] c</li>\n</ul>\n',

@@ -1,0 +1,75 @@
+/** Private keys of DSA in the form `DSA PRIVATE KEY`, which OpenSSL writes no more. */
+import type { KeyObject } from 'node:crypto';
+
+/** SEQUENCE and INTEGER of DER (X.690). */
+const SEQUENCE = 0x30;
+const INTEGER = 0x02;
+const OCTETS = 0x04;
+
+/** PEM of a private key: a sequence of 0, p, q, g, the public y and the private x. */
+export function dsaKeyPem(key: KeyObject): string {
+	const [, algorithm, wrapped] = contents(key.export({ type: 'pkcs8', format: 'der' }));
+	const [, parameters] = contents(algorithm!);
+	const [p, q, g] = contents(parameters!).map(integerOf) as [bigint, bigint, bigint];
+	const x = integerOf(elementsOf(wrapped!, OCTETS)[0]!);
+	const body = Buffer.concat([0n, p, q, g, power(g, x, p), x].map(integer));
+	const lines = element(SEQUENCE, body)
+		.toString('base64')
+		.match(/.{1,64}/g)!;
+	return `-----BEGIN DSA PRIVATE KEY-----\n${lines.join('\n')}\n-----END DSA PRIVATE KEY-----\n`;
+}
+
+/** Elements in a sequence. */
+function contents(bytes: Buffer): Buffer[] {
+	return elementsOf(bytes, SEQUENCE);
+}
+
+/** Elements within an element of a tag, each with its own tag and length. */
+function elementsOf(bytes: Buffer, tag: number): Buffer[] {
+	if (bytes[0] !== tag) throw new Error(`tag ${tag} was expected in a key`);
+	const list: Buffer[] = [];
+	for (let at = headLength(bytes); at < bytes.length; ) {
+		const rest = bytes.subarray(at);
+		const size = headLength(rest) + contentLength(rest);
+		list.push(rest.subarray(0, size));
+		at += size;
+	}
+	return list;
+}
+
+function headLength(bytes: Buffer): number {
+	return bytes[1]! < 0x80 ? 2 : 2 + (bytes[1]! & 0x7f);
+}
+
+function contentLength(bytes: Buffer): number {
+	return bytes[1]! < 0x80 ? bytes[1]! : bytes.readUIntBE(2, bytes[1]! & 0x7f);
+}
+
+function integerOf(bytes: Buffer): bigint {
+	if (bytes[0] !== INTEGER) throw new Error('an integer was expected in a key');
+	return BigInt(`0x${bytes.toString('hex', headLength(bytes))}`);
+}
+
+function integer(value: bigint): Buffer {
+	let hex = value.toString(16);
+	if (hex.length % 2 === 1) hex = `0${hex}`;
+	// The first bit is the sign.
+	if (Number.parseInt(hex.slice(0, 2), 16) >= 0x80) hex = `00${hex}`;
+	return element(INTEGER, Buffer.from(hex, 'hex'));
+}
+
+function element(tag: number, content: Buffer): Buffer {
+	const { length } = content;
+	const size = length < 0x80 ? [length] : length < 0x100 ? [0x81, length] : [0x82, length >> 8, length & 0xff];
+	return Buffer.concat([Buffer.from([tag, ...size]), content]);
+}
+
+function power(base: bigint, exponent: bigint, modulus: bigint): bigint {
+	let result = 1n;
+	let square = base % modulus;
+	for (let rest = exponent; rest > 0n; rest >>= 1n) {
+		if (rest & 1n) result = (result * square) % modulus;
+		square = (square * square) % modulus;
+	}
+	return result;
+}
