@@ -14,7 +14,6 @@ import { CONFIGURATION_TYPES, formatOf } from './load.ts';
 import { DIAGNOSTICS } from './outcome.ts';
 import { readText } from './request-text.ts';
 
-/** `/adapt`. */
 export const adapt: AdminEndpoint = {
 	path: '/adapt',
 	methods: {

@@ -51,7 +51,6 @@ const STORE = {
 	additionalProperties: false,
 };
 
-/** `/cache`. */
 export const cache: AdminEndpoint = {
 	path: '/cache',
 	methods: {
@@ -88,7 +87,6 @@ export const cache: AdminEndpoint = {
 
 const text = (description: string) => ({ type: 'string', minLength: 1, description });
 
-/** `/cache/purge`. */
 export const purgeCache: AdminEndpoint = {
 	path: '/cache/purge',
 	methods: {

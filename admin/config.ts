@@ -34,7 +34,6 @@ interface Place {
 const PATH = 'Keys and array indices, separated by slashes; `...` at the end appends each value of an array.';
 const ID = 'The `@id` of an object.';
 
-/** `/config/…`. */
 export const config: AdminEndpoint = {
 	path: '/config/',
 	below: true,
@@ -42,7 +41,6 @@ export const config: AdminEndpoint = {
 	methods: methodsAt(path => ({ id: undefined, path: segmentsOf(path, '/config/') })),
 };
 
-/** `/id/…`. */
 export const objectById: AdminEndpoint = {
 	path: '/id/',
 	below: true,

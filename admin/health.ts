@@ -13,7 +13,6 @@ function flag(name: string): AnswerSchema {
 	return { type: 'object', properties: { [name]: { const: true } }, required: [name], additionalProperties: false };
 }
 
-/** `/live`. */
 export const live: AdminEndpoint = {
 	path: '/live',
 	methods: {
@@ -25,7 +24,6 @@ export const live: AdminEndpoint = {
 	},
 };
 
-/** `/ready`. */
 export const ready: AdminEndpoint = {
 	path: '/ready',
 	methods: {

@@ -109,7 +109,6 @@ export function formatOf(x: Exchange, otherwise: ConfigFormat): ConfigFormat {
 	throw unsupported(type, TAKEN);
 }
 
-/** `/load`. */
 export const load: AdminEndpoint = {
 	path: '/load',
 	methods: {
@@ -170,7 +169,6 @@ async function loadWhole(x: Exchange, cx: AdminContext): Promise<void> {
 	} else answerOutcome(x, outcome);
 }
 
-/** `/load/confirm`. */
 export const confirmLoad: AdminEndpoint = {
 	path: '/load/confirm',
 	methods: {
@@ -193,7 +191,6 @@ export const confirmLoad: AdminEndpoint = {
 	},
 };
 
-/** `/load/revert`. */
 export const revertLoad: AdminEndpoint = {
 	path: '/load/revert',
 	methods: {

@@ -5,7 +5,6 @@
 import { METRICS_TYPES, metricsFormat } from '../compiler/exchange/metrics-format.ts';
 import type { AdminEndpoint } from './endpoint.ts';
 
-/** `/metrics`. */
 export const metrics: AdminEndpoint = {
 	path: '/metrics',
 	methods: {

@@ -6,7 +6,6 @@
 import { type AdminEndpoint, answerJson } from './endpoint.ts';
 import { refuseForms } from './request-text.ts';
 
-/** `/stop`. */
 export const stop: AdminEndpoint = {
 	path: '/stop',
 	methods: {

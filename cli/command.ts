@@ -26,7 +26,6 @@ export interface CommandOption {
 	readonly internal?: boolean;
 }
 
-/** An argument of a command. */
 export interface CommandArgument {
 	readonly name: string;
 	readonly required?: boolean;

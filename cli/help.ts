@@ -32,7 +32,6 @@ export function commandList(entries: readonly CommandEntry[]): string {
 	].join('\n');
 }
 
-/** Help of one command. */
 export function commandHelp(command: Command): string {
 	const options = (command.options ?? []).filter(option => !option.internal);
 	const args = command.args ?? [];

@@ -48,17 +48,55 @@ structure('files open with a sentence that says what they are', () => {
 	assert.equal(wrong, []);
 });
 
-structure('exported declarations are documented', () => {
+/** Exported declarations that have a name: the name, its line, and the text of the comment above, undefined without one. */
+function* exportsOf(
+	file: string,
+): Generator<{ name: string; place: string; comment: string | undefined; isConstant: boolean }> {
+	const lines = readFileSync(path.join(ROOT, file), 'utf8').split('\n');
+	for (const [index, line] of lines.entries()) {
+		const match = /^export (?:declare )?(?:abstract )?(?:async )?(?:function\*?|class|interface|type|const) (\w+)/.exec(
+			line,
+		);
+		if (!match) continue;
+		let above = index - 1;
+		while (above >= 0 && /^\s*(\/\/ biome-ignore|@)/.test(lines[above]!)) above--;
+		// Overloads share the comment of the first.
+		if (above >= 0 && /^export (declare )?(async )?function/.test(lines[above]!)) continue;
+		let comment: string | undefined;
+		if (/\*\/\s*$/.test(lines[above] ?? '')) {
+			let first = above;
+			while (!lines[first]!.includes('/**')) first--;
+			comment = lines.slice(first, above + 1).join(' ');
+		}
+		yield { name: match[1]!, place: `${file}:${index + 1}`, comment, isConstant: line.includes(' const ') };
+	}
+}
+
+/** Words of an identifier or a comment, in lower case and the singular; articles and the like say nothing. */
+function wordsOf(text: string): string[] {
+	const apart = text.replace(/([a-z0-9])([A-Z])/g, '$1 $2').toLowerCase();
+	return (apart.match(/[a-z0-9]+/g) ?? [])
+		.filter(word => !['the', 'a', 'an', 'of', 'one', 'its', 'this', 'for'].includes(word))
+		.map(word => word.replace(/s$/, ''));
+}
+
+structure('an export has a comment unless its name says what it is', () => {
 	const wrong: string[] = [];
 	for (const file of filesBelow(LAYERS, '.ts')) {
-		const lines = readFileSync(path.join(ROOT, file), 'utf8').split('\n');
-		for (const [index, line] of lines.entries()) {
-			if (!/^export (declare )?(abstract )?(async )?(function|class|interface|type|const)\b/.test(line)) continue;
-			let above = index - 1;
-			while (above >= 0 && /^\s*(\/\/ biome-ignore|@)/.test(lines[above]!)) above--;
-			// Overloads share the comment of the first.
-			const overload = above >= 0 && /^export (declare )?(async )?function/.test(lines[above]!);
-			if (!overload && !/\*\/\s*$/.test(lines[above] ?? '')) wrong.push(`${file}:${index + 1}: ${line.trim()}`);
+		for (const { name, place, comment, isConstant } of exportsOf(file)) {
+			const says = isConstant || wordsOf(name).length > 1;
+			if (comment === undefined && !says) wrong.push(`${place}: ${name}`);
+		}
+	}
+	assert.equal(wrong, []);
+});
+
+structure('no comment only repeats the name below it', () => {
+	const wrong: string[] = [];
+	for (const file of filesBelow(LAYERS, '.ts')) {
+		for (const { name, place, comment } of exportsOf(file)) {
+			const said = new Set(wordsOf(name));
+			if (comment !== undefined && wordsOf(comment).every(word => said.has(word))) wrong.push(`${place}: ${comment}`);
 		}
 	}
 	assert.equal(wrong, []);

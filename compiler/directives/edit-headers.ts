@@ -8,7 +8,6 @@ import { compileResponseMatcher, RESPONSE_MATCHER, type ResponseMatcher } from '
 import { handlerDirective } from './directive.ts';
 import { compileHeaderEdits, HEADER_EDITS, HEADER_EDITS_PROPERTIES, type HeaderEdits } from './header-edits.ts';
 
-/** Edits of the response. */
 export interface ResponseEdits extends HeaderEdits {
 	/** True: made when later handlers have answered, not before they run. */
 	readonly deferred?: boolean;
@@ -16,7 +15,6 @@ export interface ResponseEdits extends HeaderEdits {
 	readonly match?: ResponseMatcher;
 }
 
-/** The step. */
 export interface EditHeadersStep extends Step {
 	readonly handler: 'edit_headers';
 	readonly request?: HeaderEdits;

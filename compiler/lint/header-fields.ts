@@ -1,7 +1,6 @@
 /** The header fields that a document sets or removes, wherever a handler keeps its edits. */
 import type { WalkedDocument, WalkedStep } from './walk-document.ts';
 
-/** One edit of one field. */
 export interface FieldEdit {
 	readonly name: string;
 	/** '' for a removal. */

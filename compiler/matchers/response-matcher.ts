@@ -103,7 +103,6 @@ function addRule(rules: HeaderRule[], rule: HeaderRule): void {
 /** A test of a status and of fields. */
 export type ResponseTest = (x: Exchange, status: number, headers: HeaderList) => boolean;
 
-/** Compiles a response matcher. */
 export function compileResponseMatcher(matcher: ResponseMatcher, cx: CompileContext): ResponseTest {
 	const covers = matcher.status && matcher.status.length > 0 ? compileStatuses(matcher.status, cx) : undefined;
 	const rules = (matcher.headers ?? []).map(rule => {

@@ -33,7 +33,6 @@ const KEYS = [
 	'are not expanded again.',
 ];
 
-/** The `vars` matcher. */
 export const varsMatcher = requestMatcher<VarsMatcher>({
 	id: 'vars',
 	usage: VARS_USAGE,

@@ -8,7 +8,6 @@ export interface SettingsDraft {
 	[setting: string]: unknown;
 }
 
-/** A global option. */
 export interface GlobalOption {
 	/** Key in `settings`. */
 	readonly id: string;

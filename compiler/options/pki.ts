@@ -27,7 +27,6 @@ export interface AuthoritySettings {
 	readonly intermediate?: AuthorityFiles;
 }
 
-/** `settings.pki`. */
 export interface PkiSettings {
 	readonly authorities?: { readonly [id: string]: AuthoritySettings };
 }

@@ -4,19 +4,12 @@
 export const LF = 0x0a;
 /** Carriage return. */
 export const CR = 0x0d;
-/** Space. */
 export const SPACE = 0x20;
-/** `"`. */
 export const DOUBLE_QUOTE = 0x22;
-/** `#`. */
 export const HASH = 0x23;
-/** `<`. */
 export const LESS_THAN = 0x3c;
-/** `=`. */
 export const EQUALS = 0x3d;
-/** `\`. */
 export const BACKSLASH = 0x5c;
-/** A backtick. */
 export const BACKTICK = 0x60;
 
 /** Inside of a regular expression's class: Unicode white space (the White_Space property), line feed included. */

@@ -5,7 +5,6 @@ import { asDictionary, isList, typeName, type Value } from './value.ts';
 /** What a parameter takes. `int` takes floats without a fraction too, `float` takes integers. */
 export type ParameterKind = 'any' | 'string' | 'int' | 'float' | 'bool' | 'list' | 'dict';
 
-/** A function. */
 export interface TemplateFunction {
 	readonly parameters: readonly ParameterKind[];
 	/** True when the last parameter takes any number of arguments, none included. */

@@ -21,7 +21,6 @@ export interface Delimiters {
 	readonly close: string;
 }
 
-/** Kind of a token. */
 export type TokenKind = 'word' | 'field' | 'dot' | 'variable' | 'string' | 'character' | 'number' | 'operator' | 'end';
 
 /** A token of an action. */

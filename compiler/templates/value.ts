@@ -16,7 +16,7 @@ export type Value =
 	| TemplateObject
 	| Callable;
 
-/** A dictionary. */
+/** Key-value pairs, such as those that `dict` makes. */
 export type Dictionary = ReadonlyMap<string, Value>;
 
 /** A function as a value: a method of an object. */

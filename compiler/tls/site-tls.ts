@@ -25,7 +25,6 @@ export interface TrustedLeaves {
 	readonly pem?: readonly string[];
 }
 
-/** `tls` of a site. */
 export interface SiteTls {
 	readonly certificates?: readonly CertificateFiles[];
 	/** Folders with PEM bundles. */

@@ -36,7 +36,7 @@ export interface RenewalAdvice {
 	readonly askAgainAt: number;
 }
 
-/** An issuer. */
+/** Issues certificates: an ACME authority or the local one. */
 export interface Issuer {
 	/** Its kind, as metrics and log entries name it: `acme`, `internal`. */
 	readonly kind: string;

@@ -16,7 +16,6 @@ const MOST_STREAMS = 64;
 type EncodeOptions = Parameters<Compressor['encode']>[2];
 type Encoded = ReturnType<Compressor['encode']>;
 
-/** The compressor of a thread. */
 export class ThreadCompressor implements Compressor {
 	readonly #files = new EncodedFiles();
 	/** By name, level and checksum; null where there is none. */

@@ -11,7 +11,6 @@ import { DescriptorWriter, DISCARD, type LogWriter } from './log-writer.ts';
 import type { ExpandText } from './machine-text.ts';
 import { DatagramWriter, StreamWriter } from './net-writer.ts';
 
-/** Settings of an output. */
 export type LogOutputSettings = LogOutput;
 
 /** Writers that stand in for the process's streams. */

@@ -7,7 +7,6 @@ const FIRST_CACHE_SLOT = 56;
 
 const SLOTS = new Map<CacheEvent, number>(CACHE_EVENTS.map((event, at) => [event, FIRST_CACHE_SLOT + at]));
 
-/** Counts one event. */
 export function countCacheEvent(row: Float64Array, event: CacheEvent): void {
 	row[SLOTS.get(event)!]!++;
 }

@@ -3,7 +3,6 @@ import type { SeriesAnnouncement } from '../threads/messages.ts';
 import { counterRow, createCounterRow, ROW_GAUGES, ROW_SLOTS } from './counter-row.ts';
 import { SERIES_FAMILIES, type SeriesFamily, seriesSlots } from './families.ts';
 
-/** Labels of a series. */
 export interface SeriesLabels {
 	readonly [name: string]: string;
 }

@@ -12,7 +12,6 @@ const LOOKUP_LIMIT = 5000;
 /** Seconds after which a client that was refused may come back. */
 const RETRY_AFTER = 5;
 
-/** Work for pages of one thread. */
 export class ThreadPageWork implements PageWork {
 	readonly #ask: (task: ComputedTask) => Promise<QueuedAnswer>;
 	readonly #lookups = new Map<string, Promise<string>>();

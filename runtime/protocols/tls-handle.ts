@@ -88,7 +88,6 @@ interface Waiting extends PendingWrite {
 	readonly bytes: number;
 }
 
-/** The handle. */
 export class TlsHandle implements StreamHandle {
 	onread: StreamHandle['onread'] = nothing;
 	svcSocket: DirectSocket;

@@ -13,7 +13,6 @@ import type { PasswordAnswer, PasswordCheck } from '../passwords/password-check.
 import type { CertificateQuestion, ChallengeAnswer, ChallengeQuestion } from '../tls/certificate-feed.ts';
 import type { TlsProvided, TlsWanted } from '../upstreams/transports/tls-provision.ts';
 
-/** A question. */
 export type MainThreadQuestion =
 	| { readonly about: 'password'; readonly check: PasswordCheck }
 	/** Nobody waits for the answer to that check any more. */

@@ -11,7 +11,6 @@ export interface ClientTrust {
 	readonly leaves: readonly string[] | undefined;
 }
 
-/** One update. */
 export type TlsUpdate =
 	| {
 			readonly kind: 'certificates';

@@ -6,7 +6,6 @@ import { since } from './process-clock.ts';
 /** State of a circuit; its index is what stands in memory. */
 export const CIRCUIT_STATES = ['closed', 'open', 'half_open'] as const;
 
-/** State of a circuit. */
 export type CircuitState = (typeof CIRCUIT_STATES)[number];
 
 const CLOSED = 0;

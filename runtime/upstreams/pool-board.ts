@@ -64,7 +64,6 @@ const MOST_REMEMBERED = 4096;
 /** Health checks that run at once. */
 const CHECKS_AT_ONCE = 256;
 
-/** The board. */
 export class PoolBoard implements PoolWatcher {
 	readonly #surroundings: BoardSurroundings;
 	readonly #pools = new Map<string, BoardPool>();

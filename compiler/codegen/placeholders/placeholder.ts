@@ -30,7 +30,7 @@ export interface PlaceholderScope {
 	needsBody(): void;
 }
 
-/** A placeholder. */
+/** A placeholder or, if its name ends in `*`, a family of placeholders. */
 export interface Placeholder {
 	/** Full name; a final `*` stands for a parameter: `http.request.header.*`. */
 	readonly name: string;

@@ -7,7 +7,6 @@ import type { Handler } from '../../exchange/handler.ts';
 import { HttpError } from '../../exchange/http-error.ts';
 import { INTERMEDIATE_LIFETIME, type PkiSettings } from '../../options/pki.ts';
 
-/** Types of challenges. */
 export const CHALLENGE_TYPES = ['http-01', 'dns-01', 'tls-alpn-01'] as const;
 
 /** Names and addresses of `allow` and `deny`. */
@@ -32,7 +31,6 @@ export interface AcmeServerSettings {
 	readonly sign_with_root?: boolean;
 }
 
-/** The step. */
 export interface AcmeServerStep extends Step, AcmeServerSettings {
 	readonly handler: 'acme_authority';
 }

@@ -15,7 +15,6 @@ export interface Account {
 	readonly hash: string;
 }
 
-/** The step. */
 export interface BasicAuthStep extends Step {
 	readonly handler: 'basic_auth';
 	readonly algorithm?: HashAlgorithm;

@@ -34,7 +34,6 @@ const RANGES: { readonly [coding in CodingName]: readonly [number, number] } = {
 	gzip: [1, 9],
 };
 
-/** `encode`. */
 export const encode = handlerDirective<CompressStep>({
 	kind: 'handler',
 	id: 'compress',

@@ -3,7 +3,6 @@ import type { OpenFile } from '../../exchange/leases.ts';
 import { contentType } from './content-type.ts';
 import { FileTimes } from './file-times.ts';
 
-/** Facts of one file. */
 export interface FileFacts {
 	/** Entity tag of its time and size; undefined where the time is not a real one (0 or 1 s: archives and images made reproducible). */
 	readonly etag: string | undefined;

@@ -133,7 +133,6 @@ function pathOf(word: Word, cx: LowerContext): string {
 	return cx.filePath(cx.template(word), word.span);
 }
 
-/** `file_server`. */
 export const fileServer = handlerDirective<FilesStep>({
 	kind: 'handler',
 	id: 'files',

@@ -6,7 +6,6 @@ import { preferredCoding } from '../encode/accept-encoding.ts';
 /** Codings of sidecars, in the order of preference where the configuration names none. */
 export const SIDECAR_CODINGS = ['br', 'zstd', 'gzip'] as const;
 
-/** A coding of a sidecar. */
 export type SidecarCoding = (typeof SIDECAR_CODINGS)[number];
 
 const SUFFIXES: { readonly [coding in SidecarCoding]: string } = { br: '.br', zstd: '.zst', gzip: '.gz' };

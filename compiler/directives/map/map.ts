@@ -20,7 +20,6 @@ export interface Mapping {
 	readonly outputs: readonly MapOutput[];
 }
 
-/** The step. */
 export interface LookupStep extends Step {
 	readonly handler: typeof LOOKUP_HANDLER;
 	readonly source: string;

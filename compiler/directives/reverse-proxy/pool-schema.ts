@@ -206,7 +206,6 @@ const CIRCUIT: Schema = {
 	additionalProperties: false,
 };
 
-/** Properties of a pool. */
 export const POOL_PROPERTIES: { readonly [name: string]: Schema } = {
 	dynamic: {
 		$ref: '#/$defs/dynamic',

@@ -171,7 +171,6 @@ class CookieObject implements TemplateObject {
 	}
 }
 
-/** A request. */
 export class RequestObject implements TemplateObject {
 	readonly typeName = '*http.Request';
 	readonly #x: Exchange;

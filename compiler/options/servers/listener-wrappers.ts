@@ -10,7 +10,6 @@ const PROXY_POLICIES = ['ignore', 'use', 'reject', 'require', 'skip'] as const;
 /** One of {@link PROXY_POLICIES}. */
 export type ProxyPolicy = (typeof PROXY_POLICIES)[number];
 
-/** `{"wrapper":"proxy_protocol"}`. */
 export interface ProxyProtocolWrapper {
 	readonly wrapper: 'proxy_protocol';
 	/** Milliseconds for the header to come: 5000; 0 is without bound. */

@@ -59,7 +59,6 @@ export function positiveDuration(word: Word, cx: LowerContext): number | undefin
 	return undefined;
 }
 
-/** A URL of HTTP. */
 export function httpUrl(word: Word, cx: LowerContext): string | undefined {
 	const url = URL.parse(word.text);
 	if (url && (url.protocol === 'http:' || url.protocol === 'https:')) return word.text;

@@ -5,7 +5,6 @@
 import { crc32 } from 'node:zlib';
 import type { CachedHead } from '../../../compiler/exchange/response-cache.ts';
 
-/** Bytes of a header. */
 export const HEADER_BYTES = 64;
 
 /** What a record says. */

@@ -72,7 +72,6 @@ const TO_COME: Place = { segment: Number.POSITIVE_INFINITY, offset: 0 };
 /** What a tier does with its folder: waits for another process, reads what is there, uses it, or has done with it. */
 type State = 'waiting' | 'opening' | 'open' | 'closed';
 
-/** The tier. */
 export class DiskTier {
 	readonly #with: DiskSurroundings;
 	readonly #files: SegmentFiles;

@@ -4,7 +4,7 @@ import type { Store } from '../../storage/store.ts';
 import { AcmeRefusal } from './acme-refusal.ts';
 import { type PublicJwk, publicJwk, thumbprint } from './signed-request.ts';
 
-/** An account. */
+/** An ACME account (RFC 8555 §7.1.2). */
 export interface Account {
 	/** Part of its URL. */
 	readonly id: string;

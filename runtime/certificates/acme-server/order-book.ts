@@ -28,7 +28,7 @@ export interface Authorization {
 	status: 'pending' | 'valid' | 'invalid' | 'deactivated';
 }
 
-/** An order. */
+/** An ACME order (RFC 8555 §7.1.3). */
 export interface Order {
 	readonly id: string;
 	readonly account: string;

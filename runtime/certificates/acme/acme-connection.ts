@@ -34,7 +34,6 @@ export interface AcmeDirectory {
 	};
 }
 
-/** An answer. */
 export interface AcmeAnswer {
 	readonly status: number;
 	/** `Location`. */

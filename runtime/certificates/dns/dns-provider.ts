@@ -11,7 +11,6 @@ export interface ChallengeRecord {
 	readonly ttl: number;
 }
 
-/** A provider. */
 export interface DnsProvider {
 	/** The zone, where the settings name it. */
 	readonly zone?: string | undefined;

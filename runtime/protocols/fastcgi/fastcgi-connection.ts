@@ -24,7 +24,6 @@ export interface FastcgiOptions extends ClientOptions {
 	readonly complained: ((text: string, status: number) => void) | undefined;
 }
 
-/** One connection. */
 export class FastcgiConnection
 	implements KeptConnection, WireHolder, BodyOwner, PumpOwner, RecordSink, TimedCall, OutputOwner
 {

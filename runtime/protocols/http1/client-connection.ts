@@ -34,7 +34,6 @@ type ReadState = 'idle' | 'head' | 'length' | 'chunked' | 'close' | 'upgraded' |
 /** Interim responses to one request: without a bound they would keep an exchange open for ever. */
 const MAX_INTERIM = 100;
 
-/** One connection. */
 export class ClientConnection
 	implements KeptConnection, WireHolder, BodyOwner, RequestBodyOwner, ChunkSink, TimedCall, OutputOwner, RelayOwner
 {

@@ -16,7 +16,6 @@ export const CUT_REASONS = [
 	'timeout',
 ] as const;
 
-/** One of CUT_REASONS. */
 export type CutReason = (typeof CUT_REASONS)[number];
 
 /** What a frame costs. A reset costs what two or three finished exchanges earn: who cancels less than every fourth is no attacker. */
