@@ -1,11 +1,12 @@
 /**
- * `npm start`: serves fixtures/quickstart with a demo API behind it, says how to try it, and ends with Ctrl-C.
+ * `npm start`: serves fixtures/quickstart with a demo API behind it, says how to try it, and ends with Ctrl-C, or with npm.
  * QUICKSTART_PORT, QUICKSTART_API_PORT and QUICKSTART_ADMIN_PORT move the ports (8080, 8081, 2019).
  */
 import { spawn } from 'node:child_process';
 import { createServer, type Server } from 'node:http';
 import { connect } from 'node:net';
 import path from 'node:path';
+import type { Writable } from 'node:stream';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const port = portFrom('QUICKSTART_PORT', 8080);
@@ -64,23 +65,56 @@ const api = await startDemoApi().catch((error: NodeJS.ErrnoException) => {
 	process.exit(1);
 });
 
+/**
+ * The server, and beside it a reader of the pipe on descriptor 3. The pipe ends when this process does, whatever has ended
+ * it, and the reader then stops the server.
+ */
+const GUARDED =
+	'"$@" 3<&- & server=$!; { read -r _ <&3; kill -TERM $server; } 2>/dev/null & trap "" INT HUP TERM; wait $server';
+
+// In a session of its own: Ctrl-C reaches this process alone, or the server would take what follows for a second one.
 const server = spawn(
-	path.join(root, 'cli/svc'),
-	['run', '--watch', path.join(root, 'fixtures/quickstart/Configfile')],
-	{
-		stdio: 'inherit',
-	},
+	'/bin/sh',
+	[
+		'-c',
+		GUARDED,
+		'sh',
+		path.join(root, 'cli/svc'),
+		'run',
+		'--watch',
+		path.join(root, 'fixtures/quickstart/Configfile'),
+	],
+	{ stdio: ['inherit', 'inherit', 'inherit', 'pipe'], detached: true },
 );
+const guard = server.stdio[3] as Writable;
+// The reader may have ended before the pipe does.
+guard.on('error', () => {});
 let over = false;
 server.on('exit', (status, signal) => {
 	over = true;
 	api.close();
 	api.closeAllConnections();
-	process.exitCode = signal ? 1 : (status ?? 1);
+	process.exit(signal ? 1 : (status ?? 1));
 });
-// Ctrl-C reaches the server too, as it is in the same process group: here it only must not end us before it.
-process.on('SIGINT', () => {});
-process.on('SIGTERM', () => server.kill('SIGTERM'));
+
+let stopping = false;
+/** The first time gracefully; whoever asks again gets the server's answer to a second signal, which is to stop at once. */
+function stop(): void {
+	if (stopping) process.kill(-server.pid!, 'SIGTERM');
+	else guard.end();
+	stopping = true;
+}
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop);
+
+// npm passes on SIGINT and SIGTERM alone, and nothing when it is killed: what it has started notices that it is gone.
+if (process.env.npm_lifecycle_event !== undefined) {
+	const { ppid } = process;
+	const watch = setInterval(() => {
+		if (process.ppid === ppid) return;
+		clearInterval(watch);
+		if (!stopping) stop();
+	}, 500).unref();
+}
 
 if (await listening(() => over)) {
 	console.log(`
