@@ -141,7 +141,7 @@ export class Runtime implements RuntimeControl {
 		this.#tls = new TlsControl({
 			workingDirectory,
 			environment,
-			tell: update => this.#pool?.tell({ type: 'tls', update }) ?? [],
+			broadcast: update => this.#pool?.tell({ type: 'tls', update }) ?? [],
 			log: (level, logger, message, fields) => this.log(level, logger, message, fields),
 		});
 		this.#caches = new CacheBoard({ workingDirectory, log: (...entry) => this.log(...entry) });

@@ -310,7 +310,7 @@ class DataPlaneWorker implements ThreadState {
 			http1: createHttp1Server(host),
 			http2: createHttp2Server(host),
 			obtain: wanted => this.#questions.ask({ about: 'certificate', wanted }),
-			shaken: (version, resumed) => this.#handshakes.shaken(version, resumed),
+			completed: (version, resumed) => this.#handshakes.completed(version, resumed),
 			failed: reason => this.#shakeFailed(port, reason),
 			ended: () => this.connectionEnded(),
 		});

@@ -12,11 +12,7 @@ import type { PkiSettings } from '../../compiler/options/pki.ts';
 import type { AutomationPolicy, CertificatePlan, IssuerSettings } from '../../compiler/tls/certificate-plan.ts';
 import { openStore, type StoreSelection } from '../storage/open-store.ts';
 import { type Store, StoreError } from '../storage/store.ts';
-import type {
-	CertificateManager,
-	CertificateManagerSurroundings,
-	CertificateQuestion,
-} from '../tls/certificate-feed.ts';
+import type { CertificateManager, CertificateManagerDeps, CertificateQuestion } from '../tls/certificate-feed.ts';
 import type { AcmeResponder } from './acme-server/acme-responder.ts';
 import type { ValidationPorts } from './acme-server/name-validation.ts';
 import { Authorities } from './authorities.ts';
@@ -63,14 +59,14 @@ interface Prepared {
 
 /** Makes the certificate manager of a process. */
 export function createCertificateManager(
-	surroundings: CertificateManagerSurroundings,
+	surroundings: CertificateManagerDeps,
 	options: ManagerOptions = {},
 ): CertificateManager {
 	return new Manager(surroundings, options);
 }
 
 class Manager implements CertificateManager {
-	readonly #around: CertificateManagerSurroundings;
+	readonly #around: CertificateManagerDeps;
 	readonly #now: () => number;
 	readonly #authorities: Authorities;
 	readonly #board: ChallengeBoard;
@@ -93,7 +89,7 @@ class Manager implements CertificateManager {
 	#timerEnd = Number.POSITIVE_INFINITY;
 	#closed = false;
 
-	constructor(surroundings: CertificateManagerSurroundings, { now = Date.now, validationPorts }: ManagerOptions) {
+	constructor(surroundings: CertificateManagerDeps, { now = Date.now, validationPorts }: ManagerOptions) {
 		this.#around = surroundings;
 		this.#now = now;
 		this.#validationPorts = validationPorts ?? { http: 80, tls: 443 };

@@ -1,21 +1,21 @@
-/** What is answered before any site: challenges over HTTP, and hosts that do not go with the handshake. */
+/** Requests that are handled before routing: HTTP-01 challenges, and hosts that do not match the TLS server name. */
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { HttpError } from '../../compiler/exchange/http-error.ts';
 import type { ThreadTls } from './thread-tls.ts';
 
 const CHALLENGE = '/.well-known/acme-challenge/';
 
-/** Tokens that can be one (RFC 8555 §8.1). */
+/** The syntax of challenge tokens (RFC 8555 §8.1). */
 const TOKEN = /^[A-Za-z0-9_-]{1,512}$/;
 
-/** What answering needs of a thread. */
+/** The parts of a data-plane thread that are needed here. */
 interface AnsweringThread {
 	readonly tls: ThreadTls;
-	/** Address of the client behind trusted proxies. */
+	/** The client's address, as reported by trusted proxies. */
 	clientIp(x: Exchange): string;
 }
 
-/** Answers an HTTP-01 challenge (RFC 8555 §8.3), whatever host it is for; false when the path is none of those that stand. */
+/** Answers an HTTP-01 challenge (RFC 8555 §8.3) for any host. Returns false if the request is not for a pending challenge. */
 export function answerChallenge(x: Exchange, thread: AnsweringThread): boolean | Promise<boolean> {
 	const { tls } = thread;
 	const { path, method } = x.request;
@@ -37,11 +37,11 @@ function answerWith(x: Exchange, authorization: string): true {
 }
 
 /**
- * Throws HttpError 421 for a request whose host is not the name of its handshake: else a client could reach, by the
- * handshake of a site that asks nothing of it, a site that wants a certificate (RFC 9110 §15.5.20).
+ * Throws HttpError 421 if the host of the request is not the TLS server name (RFC 9110 §15.5.20). Otherwise a client could
+ * reach a site that requires client certificates through the handshake of a site that does not.
  */
 export function requireSameHost(x: Exchange): void {
 	const { tls } = x.connection;
 	if (tls === undefined || tls.serverName === x.request.host) return;
-	throw new HttpError(421, 'The host of the request is not the server name of its TLS handshake.');
+	throw new HttpError(421, 'The host of the request differs from the server name of the TLS handshake.');
 }

@@ -1,7 +1,4 @@
-/**
- * Where certificates come from and where they go: the certificate manager on the main thread, and the sink that carries
- * what it has to every data-plane thread.
- */
+/** The certificate manager on the main thread, and the sink through which its certificates reach every data-plane thread. */
 
 import type {
 	AcmeServerAnswer,
@@ -13,21 +10,21 @@ import type { CertificatePlan } from '../../compiler/tls/certificate-plan.ts';
 import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
 import type { LogLevel } from '../threads/messages.ts';
 
-/** A certificate with its key, as threads serve it. */
+/** A certificate with its key, ready to be served. */
 export interface PublishedCertificate {
-	/** Tells it from others; publishing an id again replaces what it was (renewal, a new OCSP answer). */
+	/** A unique ID. Publishing it again replaces the certificate, after a renewal or with a new OCSP response. */
 	readonly id: string;
-	/** Lower-case names, wildcards and addresses that it is served for. */
+	/** The names, wildcards and addresses that the certificate is served for, in lower case. */
 	readonly names: readonly string[];
 	/** PEM: the certificate, then its chain. */
 	readonly chain: string;
-	/** PEM, not encrypted. Never in a log, error or export. */
+	/** Unencrypted PEM. Must never appear in a log, error or export. */
 	readonly key: string;
 	/** DER of an OCSP response to staple. */
 	readonly ocsp?: Uint8Array | undefined;
 }
 
-/** Answers to challenges, all that stand at one time. */
+/** The answers to all pending challenges. */
 export interface ChallengeAnswers {
 	/** Key authorizations by token (RFC 8555 §8.3). */
 	readonly http01: { readonly [token: string]: string };
@@ -35,63 +32,64 @@ export interface ChallengeAnswers {
 	readonly alpn: { readonly [name: string]: { readonly chain: string; readonly key: string } };
 }
 
-/** Takes what the manager has. Every thread sees the calls in their order; a thread that starts later gets the sum of them. */
+/** Receives the manager's certificates. Every thread sees the calls in order; a thread that starts later gets their result. */
 export interface CertificateSink {
 	publish(certificates: readonly PublishedCertificate[]): void;
 	drop(ids: readonly string[]): void;
-	/** Replaces all answers to challenges; resolves when every thread has them, so that the order may go on. */
+	/** Replaces the answers to all challenges. Resolves once every thread has them, so that the order can proceed. */
 	challenges(answers: ChallengeAnswers): Promise<void>;
 }
 
-/** What a client asked for that no thread has. */
+/** A request for a certificate that a client asked for and no thread has. */
 export interface CertificateQuestion {
-	/** Lower-case server name; the address the client connected to when it sent none. */
+	/** The server name in lower case, or the local address if the client sent none. */
 	readonly name: string;
-	/** Hexadecimal ids as the ClientHello has them, for managers that choose by them. */
+	/** Hexadecimal IDs from the ClientHello, for managers that choose by them. */
 	readonly signatureSchemes: readonly string[];
 	readonly cipherSuites: readonly string[];
 	readonly localIp: string;
 	readonly remoteIp: string;
 }
 
-/** A challenge that an authority asks about and that no thread of this process has put up. */
+/** A challenge that a CA asks about and that this process has not published. */
 export type ChallengeQuestion =
 	| { readonly type: 'http-01'; readonly token: string }
-	/** The name is in lower case. */
+	/** `name` is in lower case. */
 	| { readonly type: 'tls-alpn-01'; readonly name: string };
 
-/** What answers it: the key authorization of HTTP-01, the certificate of TLS-ALPN-01. */
+/** The answer to a challenge: the key authorization for HTTP-01, the certificate for TLS-ALPN-01. */
 export type ChallengeAnswer =
 	| { readonly authorization: string }
 	| { readonly certificate: { readonly chain: string; readonly key: string } };
 
-/** What the manager finds around it. */
-export interface CertificateManagerSurroundings {
+/** Dependencies of a certificate manager. */
+export interface CertificateManagerDeps {
 	readonly sink: CertificateSink;
 	readonly workingDirectory: string;
 	readonly environment: { readonly [name: string]: string | undefined };
 	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
 }
 
-/** Keeps certificates: store, internal authorities, orders, renewal, OCSP. One for the process, on the main thread. */
+/** Obtains, stores, renews and staples certificates, and runs internal CAs. One per process, on the main thread. */
 export interface CertificateManager {
 	/**
-	 * Called before a document is served. Resolves when what can be had at once (from the store, from an internal authority)
-	 * has been published; orders wait for `activate`. Rejects when the document cannot be served (an authority's files).
+	 * Prepares for a document before it is served. Resolves once the certificates available immediately, from the store or an
+	 * internal CA, have been published. Orders start on `activate`. Rejects if the document cannot be served, for example
+	 * because the files of a CA cannot be used.
 	 */
 	prepare(plan: CertificatePlan, settings: Settings): Promise<void>;
-	/** The document prepared last is being served: begins orders and renewals, gives up what it no longer wants. */
+	/** Commits the last prepared document: starts its orders and renewals, and drops certificates it does not need. */
 	activate(): void;
-	/** The document prepared last will not be served. */
+	/** Discards the last prepared document. */
 	discard(): void;
-	/** Obtains a certificate for a client that waits: true when one has been published for the name. Never rejects. */
+	/** Obtains a certificate for a waiting client. Resolves to true once one has been published for the name. Never rejects. */
 	obtain(question: CertificateQuestion): Promise<boolean>;
-	/** PEM of an internal authority's root and of its intermediate. Rejects when there is no such authority. */
+	/** Returns the root and intermediate certificates of an internal CA in PEM. Rejects if the CA does not exist. */
 	authority?(id: string): Promise<{ readonly root: string; readonly intermediate: string }>;
-	/** Answers a request to an ACME server that a site serves. */
+	/** Answers a request to a site's ACME server. */
 	answerAcme?(request: AcmeServerRequest, settings: AcmeServerSettings, process: Settings): Promise<AcmeServerAnswer>;
-	/** What a scrape shows. */
+	/** Returns the current values of the certificate metrics. */
 	readings?(): CertificateReadings;
-	/** Ends timers and orders; what was begun is resumed from the store by the next process. */
+	/** Stops timers and orders. The next process resumes unfinished orders from the store. */
 	close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Certificates from files: read for a document, and read again when they change. */
+/** Certificates from files, read when a document is loaded and again whenever the files change. */
 import { readFileSync, statSync } from 'node:fs';
 import type { Settings } from '../../compiler/document/document.ts';
 import { checkPair, isMistake, pairDigest } from '../../compiler/tls/certificate-check.ts';
@@ -11,24 +11,24 @@ import { within } from '../within.ts';
 import type { PublishedCertificate } from './certificate-feed.ts';
 import { FileCertificate } from './file-certificate.ts';
 
-/** Milliseconds between two looks at the files; more where there are many: one for each. */
-const LOOK_INTERVAL = 1000;
-/** Milliseconds of reading after which the thread does something else. */
+/** Minimum milliseconds between two checks of all files; at least one millisecond per certificate. */
+const CHECK_INTERVAL = 1000;
+/** Milliseconds of work after which the event loop gets a turn. */
 const SLICE = 5;
-/** Milliseconds that a load waits for the responses without which clients refuse its certificates. */
+/** Milliseconds that a load waits for OCSP responses of must-staple certificates. */
 const STAPLE_LIMIT = 3000;
 
-/** A pair that has been read. */
-interface Read {
+/** A certificate and its key, as read from their files. */
+interface LoadedPair {
 	readonly wanted: LoadedCertificate;
 	readonly certificate: FileCertificate;
-	/** Sizes and times of both files. */
+	/** Inode, size and modification time of both files. */
 	readonly state: string;
 	/** Milliseconds since the epoch. */
 	readonly notAfter: number;
 }
 
-/** A pair of files that cannot be served; the message is a sentence. */
+/** A certificate or key file cannot be used. The message is a full sentence. */
 export class CertificateFileError extends Error {
 	readonly code: string;
 
@@ -39,45 +39,45 @@ export class CertificateFileError extends Error {
 	}
 }
 
-/** Where changes go. */
-export interface CertificateFilesHost {
+/** Dependencies of {@link CertificateFiles}. */
+export interface CertificateFilesDeps {
 	publish(certificates: readonly PublishedCertificate[]): void;
 	drop(ids: readonly string[]): void;
-	/** The store of the server, for OCSP responses. */
+	/** Opens the server's store, which keeps OCSP responses. */
 	store(): Promise<Store>;
 	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
 }
 
-/** The files of the document that is served. */
+/** The certificate files of the active document. */
 export class CertificateFiles {
-	readonly #host: CertificateFilesHost;
+	readonly #deps: CertificateFilesDeps;
 	readonly #stapler: StatusStapler<FileCertificate>;
-	#served = new Map<string, Read>();
-	#prepared: Map<string, Read> | undefined;
+	#served = new Map<string, LoadedPair>();
+	#prepared: Map<string, LoadedPair> | undefined;
 	#settings: Settings = {};
 	#nextSettings: Settings = {};
 	#timer: NodeJS.Timeout | undefined;
-	/** Changes that were found bad, so that each is told once. */
-	readonly #told = new Map<string, string>();
+	/** The last error or file state reported for each certificate, so that each problem is logged once. */
+	readonly #reported = new Map<string, string>();
 
-	constructor(host: CertificateFilesHost) {
-		this.#host = host;
+	constructor(deps: CertificateFilesDeps) {
+		this.#deps = deps;
 		this.#stapler = new StatusStapler({
-			log: (...entry) => host.log(...entry),
+			log: (...entry) => deps.log(...entry),
 			now: Date.now,
-			store: () => host.store(),
+			store: () => deps.store(),
 			publish: certificate => {
-				if (!certificate.gone) host.publish([certificate.publication]);
+				if (!certificate.gone) deps.publish([certificate.publication]);
 			},
 		});
 	}
 
 	/**
-	 * Reads what a document wants and publishes what is new, the responses with it that clients demand if they can be had
-	 * soon. Rejects with CertificateFileError.
+	 * Reads the files that a document names and publishes new and changed certificates. Must-staple certificates wait up to
+	 * {@link STAPLE_LIMIT} ms for their OCSP responses. Rejects with CertificateFileError.
 	 */
 	async prepare(wanted: readonly LoadedCertificate[], settings: Settings = {}): Promise<void> {
-		const prepared = new Map<string, Read>();
+		const prepared = new Map<string, LoadedPair>();
 		const fresh: FileCertificate[] = [];
 		await inSlices(wanted, one => {
 			const known = this.#served.get(one.id);
@@ -95,10 +95,10 @@ export class CertificateFiles {
 		this.#nextSettings = settings;
 		if (fresh.length === 0) return;
 		await this.#stapleDemanding(fresh, settings);
-		this.#host.publish(fresh.map(({ publication }) => publication));
+		this.#deps.publish(fresh.map(({ publication }) => publication));
 	}
 
-	/** The document prepared last is served. */
+	/** Commits the last prepared document. */
 	activate(): void {
 		const prepared = this.#prepared;
 		if (!prepared) return;
@@ -115,13 +115,13 @@ export class CertificateFiles {
 		this.#served = prepared;
 		this.#settings = this.#nextSettings;
 		this.#stapler.configure(this.#settings);
-		if (gone.length > 0) this.#host.drop(gone);
+		if (gone.length > 0) this.#deps.drop(gone);
 		if (prepared.size === 0) return;
 		for (const { certificate } of prepared.values()) this.#stapler.look(certificate);
 		this.#timer ??= this.#later();
 	}
 
-	/** The document prepared last is not served: what only it wanted goes, what it read anew is as it was. */
+	/** Discards the last prepared document: drops its new certificates and restores those it replaced. */
 	discard(): void {
 		const prepared = this.#prepared;
 		if (!prepared) return;
@@ -135,16 +135,16 @@ export class CertificateFiles {
 			if (before) back.push(before.certificate.publication);
 			else gone.push(id);
 		}
-		if (gone.length > 0) this.#host.drop(gone);
-		if (back.length > 0) this.#host.publish(back);
+		if (gone.length > 0) this.#deps.drop(gone);
+		if (back.length > 0) this.#deps.publish(back);
 	}
 
-	/** Ends of life by certificate, in milliseconds since the epoch. */
+	/** The expiry of each certificate, in milliseconds since the epoch. */
 	get expiry(): readonly { readonly subject: string; readonly notAfter: number }[] {
 		return [...this.#served.values()].map(({ certificate, notAfter }) => ({ subject: certificate.name, notAfter }));
 	}
 
-	/** Fetched OCSP responses by result. */
+	/** Counts of OCSP fetches by result. */
 	get statuses(): readonly CertificateSample[] {
 		return this.#stapler.fetched.samples();
 	}
@@ -153,45 +153,50 @@ export class CertificateFiles {
 		clearTimeout(this.#timer);
 	}
 
-	/** Looks at every file; what changed and is whole is published, what is not is told and left as it was. */
+	/** Checks every file. Publishes valid changes; logs invalid ones and keeps serving the previous certificate. */
 	async #look(): Promise<void> {
 		const served = this.#served;
 		const changed: FileCertificate[] = [];
 		await inSlices([...served.values()], ({ wanted, state: before, certificate }) => {
 			try {
 				const state = stateOf(wanted);
-				if (state === before || this.#told.get(wanted.id) === state) return;
-				this.#told.set(wanted.id, state);
+				if (state === before || this.#reported.get(wanted.id) === state) return;
+				this.#reported.set(wanted.id, state);
 				const read = readPair(wanted, state);
 				if (this.#served !== served) return;
 				served.set(wanted.id, read);
 				read.certificate.succeed(certificate);
 				this.#replace(certificate, read.certificate);
-				this.#told.delete(wanted.id);
+				this.#reported.delete(wanted.id);
 				changed.push(read.certificate);
 			} catch (error) {
 				const message = (error as Error).message;
-				if (this.#told.get(wanted.id) === message) return;
+				if (this.#reported.get(wanted.id) === message) return;
 				if (!(error instanceof CertificateFileError && error.code !== 'tls/unreadable-file')) {
-					this.#told.set(wanted.id, message);
+					this.#reported.set(wanted.id, message);
 				}
-				this.#host.log('error', 'tls', 'a certificate file changed and cannot be used; the one before is served on', {
-					certificate: wanted.certificate,
-					cause: message,
-				});
+				this.#deps.log(
+					'error',
+					'tls',
+					'a certificate file has changed and cannot be used; the previous certificate stays in use',
+					{
+						certificate: wanted.certificate,
+						cause: message,
+					},
+				);
 			}
 		});
 		await this.#stapleDemanding(changed, this.#settings);
 		if (changed.length > 0 && this.#served === served) {
-			this.#host.publish(changed.map(({ publication }) => publication));
+			this.#deps.publish(changed.map(({ publication }) => publication));
 			for (const { id } of changed)
-				this.#host.log('info', 'tls', 'a certificate file was read again', { certificate: id.slice(5) });
+				this.#deps.log('info', 'tls', 'certificate file reloaded', { certificate: id.slice(5) });
 		}
 		for (const { certificate } of this.#served.values()) this.#stapler.look(certificate);
 		this.#timer = this.#served.size > 0 ? this.#later() : undefined;
 	}
 
-	/** Waits for the first responses of certificates that clients refuse without one. */
+	/** Waits for the first OCSP responses of must-staple certificates, which clients reject without one. */
 	async #stapleDemanding(fresh: readonly FileCertificate[], settings: Settings): Promise<void> {
 		const demanding = fresh.filter(({ mustStaple, record, ocsp }) => mustStaple && record.hasResponder && !ocsp);
 		if (settings.ocsp_stapling === false || demanding.length === 0) return;
@@ -202,7 +207,7 @@ export class CertificateFiles {
 		);
 	}
 
-	/** One certificate is served in place of another, which may be the same. */
+	/** Retires a certificate that `next` replaces; does nothing if they are the same object. */
 	#replace(before: FileCertificate, next: FileCertificate): void {
 		if (before === next) return;
 		before.gone = true;
@@ -210,7 +215,7 @@ export class CertificateFiles {
 	}
 
 	#later(): NodeJS.Timeout {
-		return setTimeout(() => void this.#look(), Math.max(LOOK_INTERVAL, this.#served.size)).unref();
+		return setTimeout(() => void this.#look(), Math.max(CHECK_INTERVAL, this.#served.size)).unref();
 	}
 }
 
@@ -226,11 +231,11 @@ function stateOf({ certificate, key }: LoadedCertificate): string {
 	return states.join();
 }
 
-function readPair(wanted: LoadedCertificate, state: string): Read {
+function readPair(wanted: LoadedCertificate, state: string): LoadedPair {
 	const { certificate, key } = wanted;
 	const certificateBytes = readWhole(certificate);
 	const keyBytes = key === certificate ? certificateBytes : readWhole(key);
-	// What the compiler has just checked needs no second check.
+	// A pair with this digest has been checked by the compiler.
 	const same = pairDigest(certificateBytes, keyBytes) === wanted.digest;
 	const pair = same ? wanted : checkPair(certificateBytes, keyBytes, certificate, key);
 	if (isMistake(pair)) throw new CertificateFileError(pair.code, pair.message);
@@ -253,13 +258,10 @@ const PEM_KEY = /-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----[\s\S]*?-----END (?:[A-Z
 
 function unreadable(path: string, error: unknown): CertificateFileError {
 	const code = (error as NodeJS.ErrnoException).code ?? 'EIO';
-	return new CertificateFileError(
-		'tls/unreadable-file',
-		`The file \`${path}\` cannot be read: the system says ${code}.`,
-	);
+	return new CertificateFileError('tls/unreadable-file', `The file \`${path}\` cannot be read: ${code}.`);
 }
 
-/** Runs for every item, a few milliseconds at a time: each is too little to be worth a thread of the pool. */
+/** Runs a function for every item and yields to the event loop every {@link SLICE} ms. A thread pool would cost more. */
 async function inSlices<T>(items: readonly T[], run: (item: T) => void): Promise<void> {
 	let began = performance.now();
 	for (const item of items) {

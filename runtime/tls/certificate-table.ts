@@ -1,4 +1,4 @@
-/** The certificates of one thread by name: exact names and wildcards, found in a time that does not grow with their number. */
+/** The certificates of one thread, looked up by exact name or wildcard in constant time. */
 import { lookUpName } from '../../compiler/tls/server-names.ts';
 import type { PublishedCertificate } from './certificate-feed.ts';
 import { type ClientAbilities, certificateFor, TableCertificate } from './table-certificate.ts';
@@ -6,16 +6,16 @@ import { type ClientAbilities, certificateFor, TableCertificate } from './table-
 /** Certificates by id and by name. */
 export class CertificateTable {
 	readonly #byId = new Map<string, TableCertificate>();
-	/** For each name its certificate; a list where there are several, the preferred first. */
+	/** The certificate for each name, or a list in order of preference if there are several. */
 	readonly #byName = new Map<string, TableCertificate | readonly TableCertificate[]>();
 	#serial = 0;
 
-	/** Certificates that there are. */
+	/** The number of certificates. */
 	get size(): number {
 		return this.#byId.size;
 	}
 
-	/** Adds a certificate, or replaces the one with its id; gives the one that is gone. */
+	/** Adds a certificate, or replaces the one with its ID and returns the old one. */
 	set(published: PublishedCertificate): TableCertificate | undefined {
 		const before = this.#byId.get(published.id);
 		if (before) this.#forget(before);
@@ -25,7 +25,7 @@ export class CertificateTable {
 		return before;
 	}
 
-	/** Takes a certificate out; gives it. */
+	/** Removes a certificate and returns it. */
 	delete(id: string): TableCertificate | undefined {
 		const before = this.#byId.get(id);
 		if (before) this.#forget(before);
@@ -37,13 +37,13 @@ export class CertificateTable {
 		return this.#byId.get(id);
 	}
 
-	/** The certificate for a lower-case name that a client can verify. */
+	/** Returns the best certificate for a lower-case name and a client's abilities. */
 	find(name: string, client: ClientAbilities): TableCertificate | undefined {
 		const found = lookUpName(this.#byName, name);
 		return found === undefined || found instanceof TableCertificate ? found : certificateFor(found, client);
 	}
 
-	/** All that are for what stands for a lower-case name, the preferred first. */
+	/** Returns all certificates for a lower-case name, in order of preference. Wildcards count only if there is no exact match. */
 	all(name: string): readonly TableCertificate[] {
 		const found = lookUpName(this.#byName, name);
 		return found === undefined ? [] : found instanceof TableCertificate ? [found] : found;
@@ -72,7 +72,7 @@ export class CertificateTable {
 	}
 }
 
-/** Managed certificates before those from files; then by id, so that threads agree. */
+/** Orders managed certificates before those from files, and then by ID so that all threads agree. */
 function byPreference(a: TableCertificate, b: TableCertificate): number {
 	const x = a.published.id;
 	const y = b.published.id;

@@ -1,10 +1,10 @@
-/** The certificate of a client, told as placeholders and logs want it; each part is made when first asked for. */
+/** The fields of a client certificate, for placeholders and logs. */
 import { createHash, type X509Certificate } from 'node:crypto';
 import type { ClientCertificate } from '../../compiler/exchange/exchange.ts';
 import { alternativeNames } from '../../compiler/tls/certificate-check.ts';
 
-/** A certificate that a client showed. */
-export class ShownCertificate implements ClientCertificate {
+/** A client certificate received in a handshake. Its fields are computed on access. */
+export class PresentedCertificate implements ClientCertificate {
 	readonly #certificate: X509Certificate;
 	#names: readonly { readonly kind: string; readonly value: string }[] | undefined;
 	#key: Buffer | undefined;
@@ -83,7 +83,7 @@ function keyBytes({ publicKey }: X509Certificate): Buffer {
 	return crv?.startsWith('P-') ? Buffer.concat([Buffer.from([4]), part(x), part(y)]) : part(x);
 }
 
-/** Node gives one attribute a line, the outermost first; RFC 2253 wants them the other way round in one line. */
+/** Converts a name from Node's format, one attribute per line, to RFC 2253: one line, in reverse order. */
 function distinguishedName(lines: string | undefined): string {
 	return (lines ?? '').split('\n').filter(Boolean).reverse().join(',');
 }

@@ -1,32 +1,32 @@
-/** The first message of a TLS client, read before the handshake begins (RFC 8446 §4.1.2, RFC 6066 §3, RFC 7301). */
+/** Parser for the ClientHello, which is peeked at before the handshake begins (RFC 8446 §4.1.2, RFC 6066 §3, RFC 7301). */
 
-/** What a ClientHello says, as far as the server chooses by it. */
+/** The fields of a ClientHello that the server uses to choose a policy and a certificate. */
 export interface ClientHello {
 	/** Lower case, without a trailing dot; '' when the client sent none. */
 	readonly serverName: string;
-	/** Protocols in the client's order; empty when it offers none. */
+	/** Protocols in the client's order; empty if it offers none. */
 	readonly alpn: readonly string[];
-	/** Hexadecimal ids, four digits each, in the client's order. */
+	/** Hexadecimal IDs of four digits each, in the client's order. */
 	readonly cipherSuites: readonly string[];
 	readonly signatureSchemes: readonly string[];
-	/** The session ticket that the client offers first (RFC 5077 §3.2, RFC 8446 §4.2.11); undefined or empty when it has none. */
+	/** The first session ticket offered by the client (RFC 5077 §3.2, RFC 8446 §4.2.11); undefined or empty if there is none. */
 	readonly ticket: Buffer | undefined;
 }
 
-/** What the first bytes of a connection are, when they are no whole ClientHello. */
+/** Why the first bytes of a connection are not a complete ClientHello. */
 export type HelloState = 'incomplete' | 'not-tls' | 'malformed';
 
-/** Bytes of a ClientHello at most, its records' heads included: larger ones than any client sends are refused. */
-export const LONGEST_HELLO: number = 64 * 1024;
+/** Maximum size of a ClientHello in bytes, including record headers; far more than any real client sends. */
+export const MAX_HELLO_BYTES: number = 64 * 1024;
 
 const RECORD_HEAD = 5;
 const MESSAGE_HEAD = 4;
-const LONGEST_RECORD = 16_384 + 256;
+const MAX_RECORD_BYTES = 16_384 + 256;
 const HANDSHAKE = 22;
 const CLIENT_HELLO = 1;
-const LONGEST_NAME = 255;
+const MAX_NAME_LENGTH = 255;
 
-/** Reads the ClientHello at the beginning of `bytes`, which may be cut into several records. Never throws. */
+/** Parses the ClientHello at the start of `bytes`, which may be split across several records. Never throws. */
 export function readClientHello(bytes: Buffer): ClientHello | HelloState {
 	if (bytes.length === 0) return 'incomplete';
 	if (bytes[0] !== HANDSHAKE) return 'not-tls';
@@ -36,8 +36,8 @@ export function readClientHello(bytes: Buffer): ClientHello | HelloState {
 }
 
 /**
- * The handshake message without the heads of its records. It is asked for whenever more has come, and records may be of one
- * byte each: nothing is copied before the message is whole.
+ * Returns the handshake message without its record headers. It is called each time more bytes arrive, and a hostile client may
+ * send one-byte records, so nothing is copied before the message is complete.
  */
 function handshakeMessage(bytes: Buffer): Buffer | HelloState {
 	const head: number[] = [];
@@ -47,7 +47,7 @@ function handshakeMessage(bytes: Buffer): Buffer | HelloState {
 		if (bytes.length < at + RECORD_HEAD) return 'incomplete';
 		if (bytes[at] !== HANDSHAKE) return 'malformed';
 		const announced = bytes.readUInt16BE(at + 3);
-		if (announced === 0 || announced > LONGEST_RECORD) return 'malformed';
+		if (announced === 0 || announced > MAX_RECORD_BYTES) return 'malformed';
 		const start = at + RECORD_HEAD;
 		at = start + announced;
 		const here = Math.min(at, bytes.length);
@@ -56,14 +56,14 @@ function handshakeMessage(bytes: Buffer): Buffer | HelloState {
 		if (head.length > 0 && head[0] !== CLIENT_HELLO) return 'malformed';
 		if (size === Infinity && head.length === MESSAGE_HEAD) {
 			size = MESSAGE_HEAD + ((head[1]! << 16) | (head[2]! << 8) | head[3]!);
-			if (size > LONGEST_HELLO) return 'malformed';
+			if (size > MAX_HELLO_BYTES) return 'malformed';
 		}
 		if (length >= size) return contentOf(bytes, size);
 		if (bytes.length < at) return 'incomplete';
 	}
 }
 
-/** The first so many bytes of what stands in records, which are known to be there. */
+/** Joins the first `size` bytes of record contents, which must be present. */
 function contentOf(bytes: Buffer, size: number): Buffer {
 	const pieces: Buffer[] = [];
 	let left = size;
@@ -76,7 +76,7 @@ function contentOf(bytes: Buffer, size: number): Buffer {
 	return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
 }
 
-/** A place in a message, and its end; reading beyond that sets `failed`. */
+/** A read position within a message. Reading past `end` sets `failed`. */
 class Cursor {
 	failed = false;
 	readonly bytes: Buffer;
@@ -99,7 +99,7 @@ class Cursor {
 		return size === 1 ? this.bytes[at]! : (this.bytes[at]! << 8) | this.bytes[at + 1]!;
 	}
 
-	/** Goes on by so many bytes; where they begin, or −1. */
+	/** Skips `length` bytes. Returns the position where they begin, or −1 if there are too few. */
 	skip(length: number): number {
 		const { at } = this;
 		if (this.end - at < length) {
@@ -111,20 +111,20 @@ class Cursor {
 		return at;
 	}
 
-	/** What a length of so many bytes stands before. */
+	/** Reads a vector whose length is encoded in `lengthSize` bytes. */
 	vector(lengthSize: 1 | 2): Cursor {
 		const length = this.number(lengthSize);
 		const at = this.skip(length);
 		return at < 0 ? new Cursor(this.bytes, 0, 0) : new Cursor(this.bytes, at, at + length);
 	}
 
-	/** What is left. */
+	/** The remaining bytes. */
 	get rest(): Buffer {
 		return this.bytes.subarray(this.at, this.end);
 	}
 }
 
-/** A ClientHello that has been read; lists that are rarely asked for are made when they are. */
+/** A parsed ClientHello. Rarely needed lists are built on demand. */
 class ReadHello implements ClientHello {
 	readonly serverName: string;
 	readonly alpn: readonly string[];
@@ -185,7 +185,7 @@ function readMessage(message: Buffer): ClientHello | 'malformed' {
 	return new ReadHello(serverName, alpn, suites, schemes, ticket);
 }
 
-/** The first DNS name; a name that is none counts as absent, and the handshake fails by it or goes on without. */
+/** Returns the first DNS name. An invalid name counts as absent; OpenSSL decides whether the handshake fails. */
 function readServerName(body: Cursor): string {
 	const list = body.vector(2);
 	while (list.left > 0) {
@@ -193,7 +193,7 @@ function readServerName(body: Cursor): string {
 		const name = list.vector(2);
 		if (list.failed) break;
 		if (type !== 0) continue;
-		if (name.left > LONGEST_NAME) return '';
+		if (name.left > MAX_NAME_LENGTH) return '';
 		const text = name.bytes.toString('latin1', name.at, name.end).toLowerCase();
 		if (!/^[a-z0-9._:-]+$/.test(text)) return '';
 		return text.endsWith('.') ? text.slice(0, -1) : text;

@@ -1,4 +1,4 @@
-/** Trust pools and leaf certificates of `client_auth`, read and fetched on the main thread before a document is served. */
+/** Loads the trust pools and leaf certificates of `client_auth`, on the main thread, before a document is served. */
 import { X509Certificate } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -12,12 +12,12 @@ import type { Store } from '../storage/store.ts';
 import type { CertificateManager } from './certificate-feed.ts';
 import type { ClientTrust } from './tls-update.ts';
 
-/** Milliseconds for an address of a trust pool to answer. */
+/** Timeout in milliseconds for fetching a trust pool over HTTP. */
 const FETCH_LIMIT = 10_000;
-/** Bytes that it may answer with. */
-const LARGEST_ANSWER = 4 * 1024 * 1024;
+/** Maximum bytes of the response. */
+const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
 
-/** A pool that cannot be had; the message is a sentence. */
+/** A trust pool or leaf certificate cannot be loaded. The message is a full sentence. */
 export class TrustError extends Error {
 	constructor(message: string) {
 		super(message);
@@ -25,39 +25,39 @@ export class TrustError extends Error {
 	}
 }
 
-/** What reading pools needs. */
-export interface TrustSurroundings {
-	/** Relative paths start here. */
+/** Dependencies for loading trust pools. */
+export interface TrustDeps {
+	/** Relative paths are resolved against this folder. */
 	readonly workingDirectory: string;
 	readonly manager: () => Promise<CertificateManager>;
-	/** Opens the store that a pool names, else the server's own. */
+	/** Opens the selected store, or the server's own if undefined. */
 	readonly store: (selection: StoreSelection | undefined) => Promise<Store>;
 }
 
-/** Resolves one `client_auth`. Rejects with TrustError. */
-export async function clientTrust(auth: ClientAuth, around: TrustSurroundings): Promise<ClientTrust> {
+/** Loads the trusted certificates of one `client_auth`. Rejects with TrustError. */
+export async function clientTrust(auth: ClientAuth, deps: TrustDeps): Promise<ClientTrust> {
 	return {
 		key: canonicalJson(auth),
-		authorities: auth.trust_pool ? await poolCertificates(auth.trust_pool, around) : [],
-		leaves: auth.trusted_leaves && (await leafFingerprints(auth.trusted_leaves, around.workingDirectory)),
+		authorities: auth.trust_pool ? await poolCertificates(auth.trust_pool, deps) : [],
+		leaves: auth.trusted_leaves && (await leafFingerprints(auth.trusted_leaves, deps.workingDirectory)),
 	};
 }
 
-/** PEM certificates of a pool. Rejects with TrustError. */
-export async function poolCertificates(pool: TrustPool, around: TrustSurroundings): Promise<string[]> {
+/** Returns the certificates of a pool in PEM. Rejects with TrustError. */
+export async function poolCertificates(pool: TrustPool, deps: TrustDeps): Promise<string[]> {
 	switch (pool.source) {
 		case 'inline':
 			return pool.certificates.map(pemOfDer);
 		case 'file':
 			return (
-				await Promise.all(pool.files.map(file => certificatesOfFile(resolve(around.workingDirectory, file))))
+				await Promise.all(pool.files.map(file => certificatesOfFile(resolve(deps.workingDirectory, file))))
 			).flat();
 		case 'system':
 			return getCACertificates('system');
 		case 'combined':
-			return (await Promise.all(pool.of.map(part => poolCertificates(part, around)))).flat();
+			return (await Promise.all(pool.of.map(part => poolCertificates(part, deps)))).flat();
 		case 'storage': {
-			const store = await around.store(pool.storage as StoreSelection | undefined);
+			const store = await deps.store(pool.storage as StoreSelection | undefined);
 			return (await Promise.all(pool.keys.map(key => storedCertificates(key, store)))).flat();
 		}
 		case 'http':
@@ -65,14 +65,14 @@ export async function poolCertificates(pool: TrustPool, around: TrustSurrounding
 		case 'pki_root':
 		case 'pki_intermediate': {
 			const field = pool.source === 'pki_root' ? 'root' : 'intermediate';
-			return Promise.all(pool.authorities.map(async id => (await authorityOf(id, await around.manager()))[field]));
+			return Promise.all(pool.authorities.map(async id => (await authorityOf(id, await deps.manager()))[field]));
 		}
 	}
 }
 
 async function authorityOf(id: string, manager: CertificateManager) {
 	const found = await manager.authority?.(id).catch(() => undefined);
-	if (!found) throw new TrustError(`There is no internal authority \`${id}\` to trust.`);
+	if (!found) throw new TrustError(`The trusted internal authority \`${id}\` does not exist.`);
 	return found;
 }
 
@@ -87,8 +87,8 @@ async function certificatesOfFile(path: string): Promise<string[]> {
 		const code = (error as NodeJS.ErrnoException).code;
 		throw new TrustError(
 			code === undefined || code.startsWith('ERR_')
-				? `\`${path}\` holds no certificate in PEM form.`
-				: `The file \`${path}\` cannot be read: the system says ${code}.`,
+				? `\`${path}\` contains no PEM certificate.`
+				: `The file \`${path}\` cannot be read: ${code}.`,
 		);
 	}
 }
@@ -100,26 +100,27 @@ async function storedCertificates(key: string, store: Store): Promise<string[]> 
 	} catch (error) {
 		throw new TrustError(`\`${key}\` cannot be read from the store: ${(error as Error).message}`);
 	}
-	if (value === undefined) throw new TrustError(`The store ${store.description} has no \`${key}\` to trust.`);
+	if (value === undefined)
+		throw new TrustError(`The store ${store.description} has no key \`${key}\`, which a trust pool names.`);
 	try {
 		return certificatesIn(value.toString('latin1'));
 	} catch {
-		throw new TrustError(`\`${key}\` in the store holds no certificate in PEM form.`);
+		throw new TrustError(`\`${key}\` in the store contains no PEM certificate.`);
 	}
 }
 
 async function fetched(url: string): Promise<string[]> {
 	try {
 		const response = await fetch(url, { signal: AbortSignal.timeout(FETCH_LIMIT), redirect: 'error' });
-		if (!response.ok) throw new TypeError(`it answered ${response.status}`);
+		if (!response.ok) throw new TypeError(`the response has status ${response.status}`);
 		let text = '';
 		for await (const piece of response.body ?? []) {
 			text += Buffer.from(piece).toString('latin1');
-			if (text.length > LARGEST_ANSWER) throw new TypeError('it answered too much');
+			if (text.length > MAX_RESPONSE_BYTES) throw new TypeError('the response is too large');
 		}
 		return certificatesIn(text);
 	} catch (error) {
-		throw new TrustError(`No trusted certificates can be had from \`${url}\`: ${(error as Error).message}.`);
+		throw new TrustError(`Cannot load trusted certificates from \`${url}\`: ${(error as Error).message}.`);
 	}
 }
 

@@ -1,17 +1,17 @@
-/** Whether a client that has shaken hands may stay, by the certificate that it showed. Fails closed. */
+/** Checks a client's certificate after the handshake. Fails closed. */
 import type { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { ClientAuth } from '../../compiler/tls/site-tls.ts';
 import type { ThreadTls } from './thread-tls.ts';
 
-/** Why a client was turned away. */
+/** Why a client was rejected. */
 export type ClientRefusal =
 	| 'client_certificate_missing'
 	| 'client_certificate_untrusted'
 	| 'client_certificate_expired';
 
-/** The refusal; undefined when the client may stay. A resumed session keeps what its first handshake has shown. */
+/** Returns the reason to reject a client, or undefined to accept it. A resumed session has the certificate of its first handshake. */
 export function clientRefusal(
 	socket: TLSSocket,
 	auth: ClientAuth,
@@ -52,7 +52,7 @@ function leafRefusal(auth: ClientAuth, tls: ThreadTls, certificate: X509Certific
 	return now < Date.parse(certificate.validTo) ? undefined : 'client_certificate_expired';
 }
 
-/** Why Node did not find a client authorized. */
+/** Returns the reason for which Node did not authorize a client. */
 export function refusalOf({ authorizationError }: TLSSocket): ClientRefusal {
 	return String(authorizationError) === 'CERT_HAS_EXPIRED'
 		? 'client_certificate_expired'

@@ -1,18 +1,18 @@
-/** A pair of files that has been read, with the OCSP response that is stapled to it. */
+/** A certificate and key loaded from files, with the OCSP response stapled to it. */
 import { createHash } from 'node:crypto';
 import type { StapledCertificate } from '../certificates/status-stapler.ts';
 import type { PublishedCertificate } from './certificate-feed.ts';
 
-/** DER of the identifiers of an OCSP responder (RFC 5280 §4.2.2.1), and of the extension that demands stapling (RFC 7633). */
+/** DER object identifiers of the OCSP responder (RFC 5280 §4.2.2.1) and of the must-staple extension (RFC 7633). */
 const RESPONDER = Buffer.from('06082b06010505073001', 'hex');
 const TLS_FEATURE = Buffer.from('06082b06010505070118', 'hex');
 
 const FIRST_BLOCK = /-----BEGIN CERTIFICATE-----([\s\S]*?)-----END CERTIFICATE-----/;
 
-/** A certificate from files. Its key file may be read again without making it another one. */
+/** A certificate loaded from files. It keeps its identity when only its key file is reloaded. */
 export class FileCertificate implements StapledCertificate {
 	readonly record: NonNullable<StapledCertificate['record']>;
-	/** Whether clients refuse it without a response. */
+	/** True if clients reject the certificate without a stapled OCSP response. */
 	readonly mustStaple: boolean;
 	ocsp: Uint8Array | undefined = undefined;
 	statusAt = 0;
@@ -32,7 +32,6 @@ export class FileCertificate implements StapledCertificate {
 		};
 	}
 
-	/** What the threads call it. */
 	get id(): string {
 		return this.#pair.id;
 	}
@@ -41,12 +40,12 @@ export class FileCertificate implements StapledCertificate {
 		return this.record.name;
 	}
 
-	/** For the threads. */
+	/** The certificate in the form that threads serve. */
 	get publication(): PublishedCertificate {
 		return this.ocsp ? { ...this.#pair, ocsp: this.ocsp } : this.#pair;
 	}
 
-	/** Takes over the response of the one that it replaces, if that was the same certificate. */
+	/** Takes over the OCSP response of the object it replaces, if both hold the same certificate. */
 	succeed(before: FileCertificate): void {
 		if (before.record.fingerprint !== this.record.fingerprint) return;
 		this.ocsp = before.ocsp;

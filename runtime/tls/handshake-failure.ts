@@ -1,15 +1,15 @@
-/** Why a handshake has failed. */
+/** Classification of handshake failures. */
 import type { TLSSocket } from 'node:tls';
 import { DirectSocket } from '../protocols/direct-socket.ts';
 import { clientVerifier } from '../sockets/client-verifier.ts';
 import { refusalOf } from './client-verification.ts';
 
-/** Returns the reason for metrics and logs; there are few, whatever OpenSSL calls them. */
+/** Maps an OpenSSL or Node error to one of a few reasons for metrics and logs. */
 export function handshakeFailure(
 	{ code, message }: Error & { readonly code?: string },
 	socket: TLSSocket | DirectSocket,
 ): string {
-	// Node has ended the connection of a client that OpenSSL did not judge, with no other reason than that it ended.
+	// When Node itself rejects the client certificate, the error says only that the connection was closed.
 	if (!(socket instanceof DirectSocket) && socket.authorizationError) return refusalOf(socket);
 	if (code === 'ECONNRESET' || code === 'EPIPE') return 'closed';
 	if (code === 'ERR_TLS_HANDSHAKE_TIMEOUT') return 'timeout';

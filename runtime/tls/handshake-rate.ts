@@ -1,23 +1,23 @@
-/** How many handshakes may begin in a second, of one listener and of one client: a handshake costs a server more than its client. */
+/** Limits on handshakes per second, per listener and per client. A handshake costs the server more than the client. */
 import type { ServerLimits } from '../../compiler/document/server-settings.ts';
 import { DEFAULT_HANDSHAKES_PER_CLIENT } from '../../compiler/options/servers/limits.ts';
 import { agreedSeed, clientKey, firstOf, hashOf, secondOf } from '../listeners/client-counts.ts';
 
-/** Cells of one line; clients have one in each of two lines. */
+/** Cells per row. A client has one cell in each of two rows. */
 const CELLS = 8192;
 const SEED = 2 * CELLS;
 const LISTENER = SEED + 1;
 
-/** Numbers that a listener's counts take, whatever the number of threads. */
+/** Int32 cells needed per listener, regardless of the number of threads. */
 export const HANDSHAKE_SLOTS: number = LISTENER + 1;
 
-/** Bits of a cell that hold its count; the others hold the second that it is of. */
+/** The low bits of a cell hold the count; the high bits hold the second it belongs to. */
 const COUNT_BITS = 20;
 const MOST = 2 ** COUNT_BITS - 1;
 
 /**
- * Counts of one listener, which all threads share. A cell is of one second and begins anew with the next. As in ClientCounts
- * a client's count is the lower of two cells, found by a hash that nobody outside knows.
+ * Handshake counts of one listener, shared by all threads. Each cell counts one second and restarts in the next. As in
+ * ClientCounts, a client's count is the lower of two cells, chosen by a hash with a secret seed.
  */
 export class HandshakeRate {
 	readonly #cells: Int32Array;
@@ -26,23 +26,23 @@ export class HandshakeRate {
 	#mostOfClient = DEFAULT_HANDSHAKES_PER_CLIENT;
 	#sparesOwn = true;
 
-	/** `buffer` holds HANDSHAKE_SLOTS Int32. */
+	/** @param buffer Room for {@link HANDSHAKE_SLOTS} Int32 values. */
 	constructor(buffer: SharedArrayBuffer) {
 		this.#cells = new Int32Array(buffer);
 		this.#seed = agreedSeed(this.#cells, SEED);
 	}
 
-	/** Sets the bounds. The one of clients that nobody has set spares those of this machine: proxies and tests. */
+	/** Sets the limits. The default limit per client exempts loopback addresses, which belong to local proxies and tests. */
 	configure({ handshakes = 0, handshakes_per_client: ofClient }: ServerLimits): void {
 		this.#most = handshakes;
 		this.#mostOfClient = ofClient ?? DEFAULT_HANDSHAKES_PER_CLIENT;
 		this.#sparesOwn = ofClient === undefined;
 	}
 
-	/** Counts a handshake that a client begins; false when it is one too many. `now` is in milliseconds since the epoch. */
+	/** Counts a handshake and reports whether it is within the limits. `now` is in milliseconds since the epoch. */
 	admits(address: string, now: number): boolean {
 		const second = Math.floor(now / 1000);
-		// First, for one client's handshakes that are refused must not use up what all may begin.
+		// The client is checked first, so that its rejected handshakes do not use up the listener's limit.
 		if (!this.#admitsClient(address, second)) return false;
 		return this.#most === 0 || this.#add(LISTENER, second) <= this.#most;
 	}
@@ -56,7 +56,7 @@ export class HandshakeRate {
 		return Math.min(one, other) <= this.#mostOfClient;
 	}
 
-	/** The cell's count of this second with one more. */
+	/** Increments a cell's count for this second and returns it. */
 	#add(cell: number, second: number): number {
 		const stamp = (second << COUNT_BITS) | 0;
 		for (;;) {

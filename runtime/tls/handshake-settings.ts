@@ -1,13 +1,13 @@
-/** A policy of the plan to what OpenSSL is told. */
+/** Translates a handshake policy into OpenSSL settings. */
 import { constants } from 'node:crypto';
 import type { TlsOptions } from 'node:tls';
 import { CIPHERS, CURVES } from '../../compiler/directives/tls/handshake-words.ts';
 import type { HandshakePolicy } from '../../compiler/tls/site-tls.ts';
 
-/** Suites of TLS 1.3, all of them: AES first for clients that have it in hardware. */
+/** All TLS 1.3 cipher suites, AES first for clients with hardware support. */
 const TLS13 = 'TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256';
 
-/** Of TLS 1.2 those with forward secrecy and authenticated encryption. */
+/** The TLS 1.2 cipher suites with forward secrecy and authenticated encryption. */
 const TLS12: string = [
 	'ECDHE-ECDSA-AES128-GCM-SHA256',
 	'ECDHE-RSA-AES128-GCM-SHA256',
@@ -19,15 +19,15 @@ const TLS12: string = [
 
 const GROUPS = 'X25519MLKEM768:X25519:P-256:P-384:P-521';
 
-/** Seconds that a session can be resumed. */
+/** Seconds during which a session can be resumed. */
 export const SESSION_LIFE: number = 12 * 3600;
 
-/** Milliseconds that a handshake may take from the beginning of its connection, if nothing is said. */
+/** Default handshake timeout in milliseconds, counted from accept. */
 export const HANDSHAKE_LIMIT = 10_000;
 
 const VERSIONS = { 'tls1.2': 'TLSv1.2', 'tls1.3': 'TLSv1.3' } as const;
 
-/** Versions, suites, curves and their like; certificates and client authentication come beside them. */
+/** Returns versions, cipher suites, curves and the like, but no certificates or client authentication. */
 export function handshakeSettings(policy: HandshakePolicy): TlsOptions {
 	const named = policy.ciphers?.flatMap(name => CIPHERS[name] ?? []);
 	const curves = policy.curves?.flatMap(name => CURVES[name] ?? []);
@@ -37,15 +37,15 @@ export function handshakeSettings(policy: HandshakePolicy): TlsOptions {
 		ciphers: `${TLS13}:${named && named.length > 0 ? named.join(':') : TLS12}`,
 		ecdhCurve: curves && curves.length > 0 ? curves.join(':') : GROUPS,
 		honorCipherOrder: true,
-		// A client could keep the processor busy with it.
+		// Renegotiation would let a client keep the CPU busy.
 		secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
 		sessionTimeout: SESSION_LIFE,
-		// Whoever hands sockets over watches the time for all of them.
+		// TlsServer enforces the timeout for all handshakes with one timer.
 		handshakeTimeout: 2 ** 31 - 1,
 	};
 }
 
-/** What ALPN offers: the policy's own list, else what the listener speaks. */
+/** Returns the ALPN protocols to offer: the policy's own list, or otherwise the listener's protocols. */
 export function offeredProtocols(policy: HandshakePolicy, protocols: readonly string[]): string[] {
 	if (policy.alpn) return [...policy.alpn];
 	const offered: string[] = [];

@@ -1,21 +1,24 @@
-/** HTTP without TLS on a port that speaks it: told so, or sent to the right place. */
+/** Answers plain HTTP requests on a TLS port, with 400 or a redirect to HTTPS. */
 import type { Socket } from 'node:net';
 import { parseAuthority } from '../../compiler/exchange/authority.ts';
 
-/** Bytes of a head that is read for a redirect. */
-const LONGEST_HEAD = 16 * 1024;
-/** Milliseconds for it to come. */
+/** Maximum bytes of a request head that is read for a redirect. */
+const MAX_HEAD_BYTES = 16 * 1024;
+/** Milliseconds until the head must be complete. */
 const HEAD_LIMIT = 5000;
 
 const METHOD = /^[A-Z]{2,20} /;
 const EXPLANATION = 'Client sent an HTTP request to an HTTPS server.\n';
 
-/** True when the first bytes are the beginning of a request. */
+/** Reports whether the first bytes of a connection look like an HTTP request. */
 export function looksLikeHttp(bytes: Buffer): boolean {
 	return METHOD.test(bytes.toString('latin1', 0, 24));
 }
 
-/** Answers and closes: 400, or 308 to HTTPS when that is wanted and the host is known. `first` are the bytes that came. */
+/**
+ * Answers a request and closes the connection: with 308 to HTTPS if `redirect` is true and the host is known, otherwise 400.
+ * @param first The bytes read so far.
+ */
 export function answerPlainHttp(socket: Socket, first: Buffer, redirect: boolean, port: number): void {
 	if (!redirect) {
 		finish(socket, '400 Bad Request', '', EXPLANATION);
@@ -25,7 +28,7 @@ export function answerPlainHttp(socket: Socket, first: Buffer, redirect: boolean
 	const timer = setTimeout(() => socket.destroy(), HEAD_LIMIT).unref();
 	const look = (): void => {
 		const end = head.indexOf('\r\n\r\n');
-		if (end === -1 && head.length <= LONGEST_HEAD) return;
+		if (end === -1 && head.length <= MAX_HEAD_BYTES) return;
 		clearTimeout(timer);
 		socket.off('data', more);
 		const target = end === -1 ? undefined : redirectTarget(head.slice(0, end), port);
@@ -42,7 +45,7 @@ export function answerPlainHttp(socket: Socket, first: Buffer, redirect: boolean
 	look();
 }
 
-/** Where a request is redirected to; undefined for what is no request with a host. */
+/** Returns the target of the redirect, or undefined if the head is not a request with one valid host. */
 function redirectTarget(head: string, port: number): string | undefined {
 	const [line = '', ...fields] = head.split('\r\n');
 	const target = /^[A-Z]+ (\/[\x21-\x7e]*) HTTP\/1\.[01]$/.exec(line)?.[1];
@@ -60,7 +63,7 @@ function finish(socket: Socket, status: string, fields: string, body: string): v
 		`HTTP/1.1 ${status}\r\n${fields}${type}Connection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
 		'latin1',
 	);
-	// What the client still sends is let go by for a moment: closing at once could take the answer from it.
+	// Further input is discarded for a second. Closing with unread input would reset the connection and could lose the response.
 	socket.resume();
 	setTimeout(() => socket.destroy(), 1000).unref();
 }

@@ -1,20 +1,20 @@
-/** A context that opens session tickets with a key that seals none any more: what is resumed gets a ticket under the key of today. */
+/** Session ticket rotation: a context that decrypts tickets of the previous key and issues new ones under the current key. */
 import { randomBytes } from 'node:crypto';
 import type { SecureContext } from 'node:tls';
 
-/** Parts of a key as Node takes it: its name, then the secrets for HMAC and AES. */
+/** Bytes of each part of a key in Node's format: the key name, the HMAC secret and the AES secret. */
 const PART = 16;
-/** What tells OpenSSL that a ticket is good, that it is good and is to be replaced, and that its key is not known. */
-const [GOOD, GOOD_AND_OLD, UNKNOWN] = [1, 2, 0];
+/** Return values of OpenSSL's ticket key callback: accept, accept and renew, unknown key. */
+const [ACCEPT, RENEW, UNKNOWN] = [1, 2, 0];
 
-/** Node's side of a context, as far as it is used here. */
+/** The private context object of Node, as far as it is used here. */
 interface InnerContext {
-	/** Asked for the key of a ticket that has come, or for one to seal with. */
-	onticketkeycallback?: (name: Buffer, vector: Buffer, seals: boolean) => unknown[];
+	/** Returns the key for decrypting a received ticket, or for encrypting a new one. */
+	onticketkeycallback?: (name: Buffer, vector: Buffer, encrypting: boolean) => unknown[];
 	enableTicketKeyCallback?: () => void;
 }
 
-/** Where the answer to Node has its parts. */
+/** Node's constants for the indexes of the callback's result. */
 interface Places {
 	readonly kTicketKeyReturnIndex: number;
 	readonly kTicketKeyHMACIndex: number;
@@ -23,16 +23,19 @@ interface Places {
 	readonly kTicketKeyIVIndex: number;
 }
 
-/** Has a context open tickets with one key and seal them with another; false, and it stays as it was, where Node cannot. */
-export function renewTickets(context: SecureContext, opens: Buffer, seals: Buffer): boolean {
+/**
+ * Makes a context decrypt tickets with `oldKey` and encrypt new ones with `newKey`. Returns false and leaves the context
+ * unchanged if this version of Node does not support it.
+ */
+export function renewTickets(context: SecureContext, oldKey: Buffer, newKey: Buffer): boolean {
 	const { context: inner } = context as SecureContext & { readonly context?: InnerContext };
 	const places = inner?.constructor as unknown as Partial<Places> | undefined;
 	if (typeof inner?.enableTicketKeyCallback !== 'function' || !places || !isComplete(places)) return false;
-	inner.onticketkeycallback = (name: Buffer, _vector: Buffer, sealing: boolean) => {
+	inner.onticketkeycallback = (name: Buffer, _vector: Buffer, encrypting: boolean) => {
 		const answer: unknown[] = [];
-		const known = sealing || name.equals(opens.subarray(0, PART));
-		const key = sealing ? seals : opens;
-		answer[places.kTicketKeyReturnIndex] = known ? (sealing ? GOOD : GOOD_AND_OLD) : UNKNOWN;
+		const known = encrypting || name.equals(oldKey.subarray(0, PART));
+		const key = encrypting ? newKey : oldKey;
+		answer[places.kTicketKeyReturnIndex] = known ? (encrypting ? ACCEPT : RENEW) : UNKNOWN;
 		answer[places.kTicketKeyHMACIndex] = key.subarray(PART, 2 * PART);
 		answer[places.kTicketKeyAESIndex] = key.subarray(2 * PART, 3 * PART);
 		answer[places.kTicketKeyNameIndex] = key.subarray(0, PART);

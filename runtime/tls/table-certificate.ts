@@ -1,15 +1,15 @@
-/** A certificate as a thread has it, and which of several for one name a client is shown. */
+/** A thread's copy of a certificate, and the choice between several certificates for one name. */
 import { X509Certificate } from 'node:crypto';
 import type { PublishedCertificate } from './certificate-feed.ts';
 import type { ClientHello } from './client-hello.ts';
 
-/** What of a ClientHello says which certificates the client can verify. */
+/** The parts of a ClientHello that show which certificates the client can verify. */
 export type ClientAbilities = Pick<ClientHello, 'cipherSuites' | 'signatureSchemes'>;
 
-/** A certificate as this thread has it; published again it is another object. */
+/** A thread's copy of a published certificate. Publishing it again creates a new object. */
 export class TableCertificate {
 	readonly published: PublishedCertificate;
-	/** Order of publication. */
+	/** Increases with every publication. */
 	readonly serial: number;
 	#keyKind: string | undefined;
 
@@ -24,13 +24,13 @@ export class TableCertificate {
 		return this.#keyKind;
 	}
 
-	/** Whether it comes from files; else the manager looks after it. */
+	/** True if the certificate comes from files; false if the certificate manager obtained it. */
 	get fromFile(): boolean {
 		return this.published.id.startsWith('file ');
 	}
 }
 
-/** Schemes (RFC 8446 §4.2.3) by which a client verifies signatures of keys that are not RSA. */
+/** The signature scheme (RFC 8446 §4.2.3) that each kind of non-RSA key requires. */
 const SCHEMES: { readonly [kind: string]: string } = {
 	prime256v1: '0403',
 	secp384r1: '0503',
@@ -39,21 +39,21 @@ const SCHEMES: { readonly [kind: string]: string } = {
 	ed448: '0808',
 };
 
-/** Suites of TLS 1.2 with ECDSA, by their numbers; those of TLS 1.3 begin with 13 and go with every certificate. */
+/** IDs of the TLS 1.2 suites with ECDSA. TLS 1.3 suites begin with 13 and work with every certificate. */
 const ECDSA_SUITES: ReadonlySet<string> = new Set([
 	...['c02b', 'c02c', 'cca9', 'c009', 'c00a', 'c023', 'c024', 'c0ac', 'c0ad'],
 ]);
 
 /**
- * Of certificates for one name the one for a client: the first with an elliptic curve that the client can verify, because
- * signing costs least, else the first with RSA, else the first.
+ * Chooses a certificate for a client: the first elliptic-curve certificate that the client can verify, because its signatures
+ * are the cheapest, otherwise the first RSA certificate, otherwise the first one.
  */
 export function certificateFor(candidates: readonly TableCertificate[], client: ClientAbilities): TableCertificate {
 	const first = candidates[0]!;
 	let rsa: TableCertificate | undefined;
 	let schemes: readonly string[] | undefined;
 	for (const candidate of candidates) {
-		// What is managed is there because it is wanted, even beside files.
+		// A managed certificate exists because a site asks for it, so it takes precedence over files.
 		if (candidate.fromFile !== first.fromFile) break;
 		if (candidate.keyKind === 'rsa') {
 			rsa ??= candidate;

@@ -1,59 +1,59 @@
-/** What one data-plane thread knows of TLS beyond its listeners: certificates, challenges, ticket keys, trust. */
+/** The TLS state that all listeners of a data-plane thread share: certificates, challenges, ticket keys and client trust. */
 import { clientKey } from '../listeners/client-counts.ts';
-import { AskLimits } from './ask-limits.ts';
+import { LookupLimiter } from './lookup-limiter.ts';
 import type { ChallengeAnswer, ChallengeAnswers, ChallengeQuestion } from './certificate-feed.ts';
 import { CertificateTable } from './certificate-table.ts';
 import type { TableCertificate } from './table-certificate.ts';
 import type { ClientTrust, TlsUpdate } from './tls-update.ts';
 
-/** Challenges of other processes that are asked about at one time: anybody may ask, and a store may be slow. */
-const MOST_ASKED = 256;
+/** Maximum concurrent lookups of challenges of other processes: anybody can cause them, and the store may be slow. */
+const MAX_LOOKUPS = 256;
 
 const NO_ANSWERS: ChallengeAnswers = { http01: {}, alpn: {} };
 
-/** Told of what makes prepared handshakes wrong. */
-export interface TlsListening {
-	/** A certificate was replaced or taken out. */
-	gone(certificate: TableCertificate): void;
-	/** Ticket keys or trust have changed. */
-	changed(): void;
-	/** Clients that were verified under these keys of trust may be trusted no longer. */
-	distrusted(keys: ReadonlySet<string>): void;
+/** Callbacks for changes that invalidate cached handshakers or established connections. */
+export interface TlsListener {
+	/** A certificate was replaced or removed. */
+	onCertificateGone(certificate: TableCertificate): void;
+	/** Ticket keys or trusted client certificates have changed. */
+	onSettingsChanged(): void;
+	/** Clients verified under these {@link ClientTrust.key}s may no longer be trusted. */
+	onTrustLost(keys: ReadonlySet<string>): void;
 }
 
-/** The state of TLS on one thread. */
+/** The TLS state of one thread. */
 export class ThreadTls {
 	readonly certificates = new CertificateTable();
-	/** The one that seals tickets first; empty until the main thread has sent them: then no session is resumed. */
+	/** Session ticket keys; the first one encrypts. Empty until the main thread has sent them; no session is resumed until then. */
 	ticketKeys: readonly Buffer[] = [];
-	/** Times that some trust was lost: a handshake that began before one of them may have verified a client by it. */
-	distrustings = 0;
-	/** Whether anybody may have a certificate that this thread has not. */
+	/** Counts losses of trust. A handshake that began before the latest one may have verified its client by lost trust. */
+	trustLosses = 0;
+	/** True if the main thread can obtain certificates that this thread does not have. */
 	onDemand = false;
-	/** Whether another process may have put up a challenge that this one has not. */
+	/** True if another process with the same store may have published a challenge that this one does not know. */
 	sharesChallenges = false;
 	#trust: ReadonlyMap<string, ClientTrust> = new Map();
-	readonly #listening = new Set<TlsListening>();
+	readonly #listeners = new Set<TlsListener>();
 	#answers = NO_ANSWERS;
 	#tokens = 0;
 	#asked = 0;
-	readonly #limits = new AskLimits();
-	readonly #taken: (number: number) => void;
+	readonly #limits = new LookupLimiter();
+	readonly #acknowledge: (number: number) => void;
 	readonly #ask: (question: ChallengeQuestion) => Promise<ChallengeAnswer | undefined>;
 
 	/**
-	 * `taken` is called once the answers to challenges of that number stand; `ask` asks the main thread about a challenge that
-	 * another process may have put up.
+	 * @param acknowledge Called with the number of a `challenges` update once its answers are in effect.
+	 * @param ask Asks the main thread for the answer to a challenge that another process may have published.
 	 */
 	constructor(
-		taken: (number: number) => void,
+		acknowledge: (number: number) => void,
 		ask: (question: ChallengeQuestion) => Promise<ChallengeAnswer | undefined> = async () => undefined,
 	) {
-		this.#taken = taken;
+		this.#acknowledge = acknowledge;
 		this.#ask = ask;
 	}
 
-	/** Takes an update. */
+	/** Applies an update from the main thread. */
 	take(update: TlsUpdate): void {
 		switch (update.kind) {
 			case 'certificates':
@@ -63,7 +63,7 @@ export class ThreadTls {
 			case 'challenges':
 				this.#answers = update.answers;
 				this.#tokens = Object.keys(update.answers.http01).length;
-				this.#taken(update.number);
+				this.#acknowledge(update.number);
 				return;
 			case 'on_demand':
 				this.onDemand = update.asked;
@@ -78,50 +78,50 @@ export class ThreadTls {
 				this.#takeTrust(new Map(update.trust.map(trust => [trust.key, trust])));
 				break;
 		}
-		for (const listener of this.#listening) listener.changed();
+		for (const listener of this.#listeners) listener.onSettingsChanged();
 	}
 
 	#takeTrust(trust: ReadonlyMap<string, ClientTrust>): void {
 		const lost = lostTrust(this.#trust, trust);
 		this.#trust = trust;
 		if (lost.size === 0) return;
-		this.distrustings++;
-		for (const listener of this.#listening) listener.distrusted(lost);
+		this.trustLosses++;
+		for (const listener of this.#listeners) listener.onTrustLost(lost);
 	}
 
-	/** How clients are verified; undefined when nothing is known, and then nobody can be. */
+	/** Returns the trusted certificates for a key; undefined if they are not known, in which case no client can be verified. */
 	trust(key: string): ClientTrust | undefined {
 		return this.#trust.get(key);
 	}
 
-	listen(listener: TlsListening): void {
-		this.#listening.add(listener);
+	listen(listener: TlsListener): void {
+		this.#listeners.add(listener);
 	}
 
-	unlisten(listener: TlsListening): void {
-		this.#listening.delete(listener);
+	unlisten(listener: TlsListener): void {
+		this.#listeners.delete(listener);
 	}
 
-	/** Whether some HTTP-01 challenge stands, here or perhaps in another process. */
+	/** True if an HTTP-01 challenge is pending in this process, or may be in another one. */
 	get challenged(): boolean {
 		return this.#tokens > 0 || this.sharesChallenges;
 	}
 
-	/** The key authorization of an HTTP-01 token. */
+	/** Returns the key authorization for an HTTP-01 token. */
 	keyAuthorization(token: string): string | undefined {
 		const { http01 } = this.#answers;
 		return Object.hasOwn(http01, token) ? http01[token] : undefined;
 	}
 
-	/** The certificate that answers the TLS-ALPN-01 challenge of a name. */
+	/** Returns the certificate that answers the TLS-ALPN-01 challenge for a name. */
 	challengeCertificate(name: string): { readonly chain: string; readonly key: string } | undefined {
 		const { alpn } = this.#answers;
 		return Object.hasOwn(alpn, name) ? alpn[name] : undefined;
 	}
 
-	/** The answer to a challenge of another process; undefined when there is none, or when the client asks too often. */
+	/** Looks up the answer to a challenge of another process. Resolves to undefined if there is none or the client is rate-limited. */
 	async sharedAnswer(question: ChallengeQuestion, client: string): Promise<ChallengeAnswer | undefined> {
-		if (!this.sharesChallenges || this.#asked >= MOST_ASKED || !this.#limits.take(clientKey(client))) return undefined;
+		if (!this.sharesChallenges || this.#asked >= MAX_LOOKUPS || !this.#limits.take(clientKey(client))) return undefined;
 		this.#asked++;
 		try {
 			return await this.#ask(question);
@@ -131,11 +131,11 @@ export class ThreadTls {
 	}
 
 	#gone(certificate: TableCertificate | undefined): void {
-		if (certificate) for (const listener of this.#listening) listener.gone(certificate);
+		if (certificate) for (const listener of this.#listeners) listener.onCertificateGone(certificate);
 	}
 }
 
-/** Keys of trust that verifies less than before, so that clients that were verified by it may be no longer. */
+/** Returns the keys whose trust has shrunk, so that clients verified by it may no longer be trusted. */
 function lostTrust(
 	before: ReadonlyMap<string, ClientTrust>,
 	after: ReadonlyMap<string, ClientTrust>,

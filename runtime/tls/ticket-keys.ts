@@ -1,33 +1,33 @@
 /**
- * The keys that session tickets are sealed with (RFC 5077), the same on every thread: a new one from time to time, and the
- * one before it for as long again, so that a change of keys ends no session.
+ * Session ticket keys (RFC 5077), shared by all threads. The previous key is kept for one more rotation, so that a rotation
+ * ends no session.
  */
 import { randomBytes } from 'node:crypto';
 
-/** Bytes of a key as Node takes it: its name, then the secrets for HMAC and AES. */
+/** Bytes of a key in Node's format: the key name, the HMAC secret and the AES secret. */
 const KEY_BYTES = 48;
-/** Bytes of the name, with which every ticket begins. */
+/** Bytes of the key name, with which every ticket begins. */
 const NAME_BYTES = 16;
-/** Keys that tickets are opened with: the one that seals and the one before. */
+/** Number of keys that decrypt tickets: the current one and the previous one. */
 const KEPT = 2;
 
-/** Makes keys; the main thread has one. */
+/** Generates and rotates ticket keys, on the main thread. */
 export class TicketKeys {
 	#keys: readonly Uint8Array[] = [randomBytes(KEY_BYTES)];
 
-	/** The newest first. */
+	/** All keys, newest first. The newest one encrypts. */
 	get current(): readonly Uint8Array[] {
 		return this.#keys;
 	}
 
-	/** A new key seals from now on; what it replaces still opens, what that had replaced is forgotten. */
+	/** Adds a new key and drops the oldest one. */
 	rotate(): readonly Uint8Array[] {
 		this.#keys = [randomBytes(KEY_BYTES), ...this.#keys.slice(0, KEPT - 1)];
 		return this.#keys;
 	}
 }
 
-/** Which of the keys a ticket was sealed with; 0, the newest, when it is none of them or there is no ticket. */
+/** Returns the index of the key that encrypted a ticket; 0, the newest, if there is no ticket or its key is unknown. */
 export function keyOfTicket(keys: readonly Uint8Array[], ticket: Buffer | undefined): number {
 	if (ticket === undefined || ticket.length < NAME_BYTES) return 0;
 	for (let at = 1; at < keys.length; at++) {

@@ -1,4 +1,4 @@
-/** TLS on the main thread: certificates from files and from the manager, challenges, ticket keys and trust, told to every thread. */
+/** TLS on the main thread: distributes certificates, challenges, ticket keys and client trust to all threads. */
 import type {
 	AcmeServerAnswer,
 	AcmeServerRequest,
@@ -23,22 +23,22 @@ import type {
 	PublishedCertificate,
 } from './certificate-feed.ts';
 import { CertificateFiles } from './certificate-files.ts';
-import { poolCertificates, type TrustSurroundings } from './client-trust.ts';
+import { poolCertificates, type TrustDeps } from './client-trust.ts';
 import { SESSION_LIFE } from './handshake-settings.ts';
 import { TicketKeys } from './ticket-keys.ts';
 import type { TlsUpdate } from './tls-update.ts';
 import { TrustWatch } from './trust-watch.ts';
 
-/** What TLS finds around it. */
-export interface TlsControlSurroundings {
+/** Dependencies of {@link TlsControl}. */
+export interface TlsControlDeps {
 	readonly workingDirectory: string;
 	readonly environment: { readonly [name: string]: string | undefined };
-	/** Tells every thread; gives the threads that were told. */
-	tell(update: TlsUpdate): readonly number[];
+	/** Sends an update to every thread. Returns the indexes of the threads. */
+	broadcast(update: TlsUpdate): readonly number[];
 	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
 }
 
-/** What a document wants of TLS cannot be had; the message is a sentence. */
+/** A document's certificates or trusted certificates cannot be provided. The message is a full sentence. */
 export class TlsRefused extends Error {
 	readonly code: string;
 
@@ -52,26 +52,26 @@ export class TlsRefused extends Error {
 
 const NO_READINGS: CertificateReadings = { attempts: [], expiry: [], ocsp: [], missing: 0 };
 
-/** Certificates of one message to a thread: more would hold it up. */
-const MOST_TOLD = 200;
+/** Maximum certificates per message; larger messages would block the receiving thread for too long. */
+const MAX_PER_MESSAGE = 200;
 
-/** Milliseconds that threads may take to have the answers to challenges. */
+/** Milliseconds to wait for threads to acknowledge the answers to challenges. */
 const CHALLENGE_LIMIT = 10_000;
 
-/** The state of TLS of the process. */
+/** The TLS state of the process. */
 export class TlsControl implements CertificateSink {
-	readonly #around: TlsControlSurroundings;
+	readonly #deps: TlsControlDeps;
 	readonly #files: CertificateFiles;
 	readonly #certificates = new Map<string, PublishedCertificate>();
 	readonly #waiting = new Map<number, { readonly threads: Set<number>; readonly resolve: () => void }>();
 	#answers: ChallengeAnswers = { http01: {}, alpn: {} };
 	#challenges = 0;
 	readonly #trust: TrustWatch;
-	/** JSON of what threads have been told of it. */
-	#toldTrust = '[]';
-	/** The server's own store, as the document says. */
+	/** The trust last sent to threads, as JSON. */
+	#sentTrust = '[]';
+	/** The server's own store, as set by the document. */
 	#storage: StoreSelection | undefined;
-	/** Stores that were opened, by their settings. */
+	/** Open stores, by their settings. */
 	readonly #stores = new Map<string, Promise<Store>>();
 	readonly #ticketKeys = new TicketKeys();
 	#rotation: NodeJS.Timeout | undefined;
@@ -84,39 +84,39 @@ export class TlsControl implements CertificateSink {
 	#sharing = false;
 	#nextSharing = false;
 
-	constructor(around: TlsControlSurroundings) {
-		this.#around = around;
+	constructor(deps: TlsControlDeps) {
+		this.#deps = deps;
 		this.#files = new CertificateFiles({
 			publish: certificates => this.publish(certificates),
 			drop: ids => this.drop(ids),
 			store: () => this.#openStore(this.#storage),
-			log: (...entry) => around.log(...entry),
+			log: (...entry) => deps.log(...entry),
 		});
 		this.#trust = new TrustWatch({
-			surroundings: this.#trustSurroundings,
-			changed: () => this.#tellTrust(),
-			log: (...entry) => around.log(...entry),
+			trustDeps: this.#trustDeps,
+			changed: () => this.#sendTrust(),
+			log: (...entry) => deps.log(...entry),
 		});
 	}
 
-	/** What a thread that starts is told. */
+	/** Returns the updates that bring a new thread up to date. */
 	introduction(): TlsUpdate[] {
 		return [
 			{ kind: 'tickets', keys: this.#ticketKeys.current },
 			{ kind: 'trust', trust: this.#trust.trust },
 			{ kind: 'on_demand', asked: this.#onDemand },
 			{ kind: 'shared_challenges', asked: this.#sharing },
-			...pieces([...this.#certificates.values()]).map(set => ({ kind: 'certificates' as const, set, dropped: [] })),
+			...chunks([...this.#certificates.values()]).map(set => ({ kind: 'certificates' as const, set, dropped: [] })),
 			{ kind: 'challenges', number: 0, answers: this.#answers },
 		];
 	}
 
-	/** The manager, when there is one. */
+	/** The certificate manager, if it has been started. */
 	get manager(): CertificateManager | undefined {
 		return this.#made;
 	}
 
-	/** What a scrape shows of certificates, those from files included. */
+	/** Returns the current values of the certificate metrics, including those of certificates from files. */
 	readings(): CertificateReadings {
 		const managed = this.#made?.readings?.() ?? NO_READINGS;
 		const files = this.#files.expiry.slice(0, MOST_EXPIRY_SERIES).map(({ subject, notAfter }) => ({
@@ -128,8 +128,8 @@ export class TlsControl implements CertificateSink {
 	}
 
 	/**
-	 * Makes ready what a document wants, before any thread builds it. Rejects with TlsRefused; then {@link discard} puts
-	 * everything back.
+	 * Provides everything a document needs before any thread builds it. Rejects with TlsRefused; the caller then calls
+	 * {@link discard} to restore the previous state.
 	 */
 	async prepare(planned: PlannedCertificates | undefined, settings: Settings): Promise<void> {
 		try {
@@ -152,31 +152,31 @@ export class TlsControl implements CertificateSink {
 		}
 		this.#managing ||= wanted === true;
 		this.#nextOnDemand = managed?.policies.some(({ on_demand: asked, managers }) => asked || managers) ?? false;
-		// Too early rather than too late: the first client may come with the flip.
-		if (this.#nextOnDemand) this.#around.tell({ kind: 'on_demand', asked: true });
+		// Sent now rather than on activation, because the first client may arrive as soon as the document is active.
+		if (this.#nextOnDemand) this.#deps.broadcast({ kind: 'on_demand', asked: true });
 		this.#nextSharing = sharesChallenges(managed?.policies.flatMap(({ issuers }) => issuers) ?? []);
 		await this.#trust.prepare(planned?.client_auth ?? []);
-		// What is served and what will be, until it is one or the other.
-		this.#tellTrust();
+		// Until the load is committed or discarded, threads need the trust of both documents.
+		this.#sendTrust();
 	}
 
-	/** Looks whether what clients are verified with has changed, as is done from time to time. */
+	/** Checks now whether trusted client certificates have changed. This also happens periodically. */
 	look(): Promise<void> {
 		return this.#trust.look();
 	}
 
-	/** Threads make their contexts anew for every change that they are told of. */
-	#tellTrust(): void {
+	/** Sends the trust to threads if it has changed, because every update makes them recreate their contexts. */
+	#sendTrust(): void {
 		const { trust } = this.#trust;
 		const text = JSON.stringify(trust);
-		if (text === this.#toldTrust) return;
-		this.#toldTrust = text;
-		this.#around.tell({ kind: 'trust', trust });
+		if (text === this.#sentTrust) return;
+		this.#sentTrust = text;
+		this.#deps.broadcast({ kind: 'trust', trust });
 	}
 
-	get #trustSurroundings(): TrustSurroundings {
+	get #trustDeps(): TrustDeps {
 		return {
-			workingDirectory: this.#around.workingDirectory,
+			workingDirectory: this.#deps.workingDirectory,
 			manager: () => this.#startManager(),
 			store: selection => this.#openStore(selection ?? this.#storage),
 		};
@@ -186,16 +186,16 @@ export class TlsControl implements CertificateSink {
 		const key = JSON.stringify(selection ?? {});
 		const open = this.#stores.get(key);
 		if (open) return open;
-		const opening = import('../storage/open-store.ts').then(({ openStore }) => openStore(selection, this.#around));
+		const opening = import('../storage/open-store.ts').then(({ openStore }) => openStore(selection, this.#deps));
 		this.#stores.set(key, opening);
 		return opening;
 	}
 
-	/** What TLS to upstreams needs and no file holds. Never rejects. */
+	/** Provides what TLS to upstreams needs besides files. Never rejects; the result reports the problem. */
 	async provideUpstreams({ pools, certificate: name }: TlsWanted): Promise<TlsProvided> {
-		const around = this.#trustSurroundings;
+		const deps = this.#trustDeps;
 		try {
-			const authorities = (await Promise.all(pools.map(pool => poolCertificates(pool, around)))).flat();
+			const authorities = (await Promise.all(pools.map(pool => poolCertificates(pool, deps)))).flat();
 			const own = name === undefined ? undefined : ((await this.#certificateFor(name)) ?? null);
 			const problem = own === null ? `this server has no certificate for ${name}` : undefined;
 			return { authorities, certificate: own ? { chain: own.chain, key: own.key } : undefined, problem };
@@ -205,7 +205,7 @@ export class TlsControl implements CertificateSink {
 		}
 	}
 
-	/** A certificate that is served for a name, of files or of the manager; one that is being ordered is waited for. */
+	/** Returns a certificate for a name, from files or from the manager. Waits if it is being ordered. */
 	async #certificateFor(name: string): Promise<PublishedCertificate | undefined> {
 		const find = () => {
 			const wildcard = name.replace(/^[^.]+/, '*');
@@ -218,46 +218,46 @@ export class TlsControl implements CertificateSink {
 		return find();
 	}
 
-	/** The document prepared last is served. */
+	/** Commits the last prepared document. */
 	activate(): void {
 		this.#files.activate();
 		this.#made?.activate();
 		this.#trust.activate();
-		this.#tellTrust();
-		if (this.#onDemand && !this.#nextOnDemand) this.#around.tell({ kind: 'on_demand', asked: false });
+		this.#sendTrust();
+		if (this.#onDemand && !this.#nextOnDemand) this.#deps.broadcast({ kind: 'on_demand', asked: false });
 		this.#onDemand = this.#nextOnDemand;
 		if (this.#sharing !== this.#nextSharing) {
-			this.#around.tell({ kind: 'shared_challenges', asked: this.#nextSharing });
+			this.#deps.broadcast({ kind: 'shared_challenges', asked: this.#nextSharing });
 		}
 		this.#sharing = this.#nextSharing;
 		this.#rotation ??= setInterval(() => this.#rotate(), SESSION_LIFE * 1000).unref();
 	}
 
-	/** The document prepared last is not served. */
+	/** Discards the last prepared document. */
 	discard(): void {
 		this.#files.discard();
 		this.#made?.discard();
 		this.#trust.discard();
-		this.#tellTrust();
-		if (this.#nextOnDemand && !this.#onDemand) this.#around.tell({ kind: 'on_demand', asked: false });
+		this.#sendTrust();
+		if (this.#nextOnDemand && !this.#onDemand) this.#deps.broadcast({ kind: 'on_demand', asked: false });
 		this.#nextOnDemand = this.#onDemand;
 		this.#nextSharing = this.#sharing;
 	}
 
 	publish(certificates: readonly PublishedCertificate[]): void {
 		for (const certificate of certificates) this.#certificates.set(certificate.id, certificate);
-		for (const set of pieces(certificates)) this.#around.tell({ kind: 'certificates', set, dropped: [] });
+		for (const set of chunks(certificates)) this.#deps.broadcast({ kind: 'certificates', set, dropped: [] });
 	}
 
 	drop(ids: readonly string[]): void {
 		for (const id of ids) this.#certificates.delete(id);
-		this.#around.tell({ kind: 'certificates', set: [], dropped: ids });
+		this.#deps.broadcast({ kind: 'certificates', set: [], dropped: ids });
 	}
 
 	challenges(answers: ChallengeAnswers): Promise<void> {
 		this.#answers = answers;
 		const number = ++this.#challenges;
-		const threads = new Set(this.#around.tell({ kind: 'challenges', number, answers }));
+		const threads = new Set(this.#deps.broadcast({ kind: 'challenges', number, answers }));
 		if (threads.size === 0) return Promise.resolve();
 		return new Promise(resolve => {
 			const timer = setTimeout(() => this.#settle(number), CHALLENGE_LIMIT).unref();
@@ -271,29 +271,29 @@ export class TlsControl implements CertificateSink {
 		});
 	}
 
-	/** A thread has the answers of that number. */
+	/** Records that a thread has applied the `challenges` update with this number. */
 	challengesTaken(thread: number, number: number): void {
 		const waiting = this.#waiting.get(number);
 		waiting?.threads.delete(thread);
 		if (waiting?.threads.size === 0) this.#settle(number);
 	}
 
-	/** A thread has died: its successor gets everything when it starts. */
+	/** Stops waiting for a dead thread. Its replacement gets the current state when it starts. */
 	ended(thread: number): void {
 		for (const number of [...this.#waiting.keys()]) this.challengesTaken(thread, number);
 	}
 
-	/** Answers a thread whose client waits. Never rejects. */
+	/** Obtains a certificate for a waiting client. Returns true once one has been published. Never rejects. */
 	async obtain(question: CertificateQuestion): Promise<boolean> {
 		try {
 			return (await this.#made?.obtain(question)) ?? false;
 		} catch (error) {
-			this.#around.log('error', 'tls', 'a certificate could not be obtained', { cause: (error as Error).message });
+			this.#deps.log('error', 'tls', 'a certificate could not be obtained', { cause: (error as Error).message });
 			return false;
 		}
 	}
 
-	/** Answers a thread that is asked about a challenge that it has not. Never rejects. */
+	/** Looks up a challenge that this process has not published. Never rejects. */
 	async answerChallenge(question: ChallengeQuestion): Promise<ChallengeAnswer | undefined> {
 		try {
 			this.#sharedChallenges ??= import('../certificates/shared-challenges.ts').then(
@@ -301,12 +301,12 @@ export class TlsControl implements CertificateSink {
 			);
 			return await (await this.#sharedChallenges).answer(question);
 		} catch (error) {
-			this.#around.log('error', 'tls', 'a challenge could not be looked for', { cause: (error as Error).message });
+			this.#deps.log('error', 'tls', 'a challenge could not be looked up', { cause: (error as Error).message });
 			return undefined;
 		}
 	}
 
-	/** Answers a request to an ACME server that a site serves. Never rejects. */
+	/** Answers a request to a site's ACME server, with status 500 on failure. Never rejects. */
 	async answerAcme(
 		request: AcmeServerRequest,
 		settings: AcmeServerSettings,
@@ -316,7 +316,7 @@ export class TlsControl implements CertificateSink {
 			const manager = await this.#startManager();
 			if (manager.answerAcme) return await manager.answerAcme(request, settings, process);
 		} catch (error) {
-			this.#around.log('error', 'pki.acme', 'a request could not be answered', { cause: (error as Error).message });
+			this.#deps.log('error', 'pki.acme', 'an ACME request failed', { cause: (error as Error).message });
 		}
 		return { status: 500, headers: [], body: '' };
 	}
@@ -335,9 +335,9 @@ export class TlsControl implements CertificateSink {
 		waiting?.resolve();
 	}
 
-	/** Loaded when something is to be managed: most of what it needs is needed by nothing else. */
+	/** Starts the certificate manager. Its modules are imported here because configurations without managed certificates do not need them. */
 	#startManager(): Promise<CertificateManager> {
-		const { workingDirectory, environment, log } = this.#around;
+		const { workingDirectory, environment, log } = this.#deps;
 		this.#manager ??= import('../certificates/certificate-manager.ts').then(({ createCertificateManager }) => {
 			this.#made = createCertificateManager({ sink: this, workingDirectory, environment, log });
 			return this.#made;
@@ -346,21 +346,23 @@ export class TlsControl implements CertificateSink {
 	}
 
 	#rotate(): void {
-		this.#around.tell({ kind: 'tickets', keys: this.#ticketKeys.rotate() });
+		this.#deps.broadcast({ kind: 'tickets', keys: this.#ticketKeys.rotate() });
 	}
 }
 
 /**
- * Whether to answer challenges of other processes that share the store. They may be for names of which this process knows
- * nothing, so only a document whose own orders are all not distributed keeps to itself.
+ * Reports whether to answer challenges of other processes that share the store. These may be for names unknown to this
+ * process, so the answer is false only if all of the document's ACME issuers set `distributed` to false.
  */
 function sharesChallenges(issuers: readonly IssuerSettings[]): boolean {
 	const acme = issuers.filter(({ issuer }) => issuer === 'acme');
 	return acme.length === 0 || acme.some(({ distributed }) => distributed !== false);
 }
 
-function pieces(certificates: readonly PublishedCertificate[]): PublishedCertificate[][] {
-	const cut: PublishedCertificate[][] = [];
-	for (let at = 0; at < certificates.length; at += MOST_TOLD) cut.push(certificates.slice(at, at + MOST_TOLD));
-	return cut;
+function chunks(certificates: readonly PublishedCertificate[]): PublishedCertificate[][] {
+	const all: PublishedCertificate[][] = [];
+	for (let at = 0; at < certificates.length; at += MAX_PER_MESSAGE) {
+		all.push(certificates.slice(at, at + MAX_PER_MESSAGE));
+	}
+	return all;
 }

@@ -1,20 +1,20 @@
-/** What a finished handshake tells exchanges, logs and placeholders. */
+/** The properties of a completed handshake, for exchanges, logs and placeholders. */
 import type { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
 import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
 import type { HandshakeFacts } from '../protocols/tls-handle.ts';
-import { ShownCertificate } from './client-certificate.ts';
+import { PresentedCertificate } from './client-certificate.ts';
 
 const VERSIONS: { readonly [name: string]: string } = { 'TLSv1.3': 'tls1.3', 'TLSv1.2': 'tls1.2' };
 
-/** Under it a socket that has shaken hands carries its facts to the protocol that takes it over. */
-const FACTS = Symbol('TLS facts');
+/** Holds a socket's TlsInfo, for the protocol that takes the socket over. */
+const INFO = Symbol('TLS info');
 
-interface WithFacts {
-	[FACTS]?: TlsInfo;
+interface WithInfo {
+	[INFO]?: TlsInfo;
 }
 
-/** What is told of a handshake; `serverName` is the name of its ClientHello. */
+/** Describes a completed handshake. `serverName` is the name in its ClientHello. */
 export function tlsInfo(facts: HandshakeFacts, serverName: string, certificate: X509Certificate | undefined): TlsInfo {
 	const protocol = facts.getProtocol() ?? '';
 	return {
@@ -23,11 +23,11 @@ export function tlsInfo(facts: HandshakeFacts, serverName: string, certificate: 
 		protocol: facts.getALPNNegotiatedProtocol() || '',
 		serverName,
 		resumed: facts.isSessionReused(),
-		...(certificate ? { client: new ShownCertificate(certificate) } : {}),
+		...(certificate ? { client: new PresentedCertificate(certificate) } : {}),
 	};
 }
 
-/** Remembers the facts of a socket. */
+/** Describes a socket's handshake and attaches the result to the socket, for {@link tlsInfoOf}. */
 export function rememberTls(socket: TLSSocket, serverName: string, certificate: X509Certificate | undefined): TlsInfo {
 	const facts: HandshakeFacts = {
 		getProtocol: () => socket.getProtocol(),
@@ -36,14 +36,14 @@ export function rememberTls(socket: TLSSocket, serverName: string, certificate: 
 		isSessionReused: () => socket.isSessionReused(),
 	};
 	const info = tlsInfo(facts, serverName, certificate);
-	(socket as WithFacts)[FACTS] = info;
+	(socket as WithInfo)[INFO] = info;
 	return info;
 }
 
-/** The facts of a socket. */
+/** Returns what {@link rememberTls} attached to a socket, or describes its handshake now. */
 export function tlsInfoOf(socket: TLSSocket): TlsInfo {
 	return (
-		(socket as WithFacts)[FACTS] ??
+		(socket as WithInfo)[INFO] ??
 		rememberTls(socket, typeof socket.servername === 'string' ? socket.servername : '', undefined)
 	);
 }

@@ -1,8 +1,8 @@
-/** Counts handshakes of one thread: by version, whether resumed, and why those failed that did. */
+/** Counts the handshakes of one thread, by version, resumption, and reason of failure. */
 import { TLS_FAMILIES } from '../metrics/families.ts';
 import type { SeriesPages, SeriesPlace } from '../metrics/series-pages.ts';
 
-/** Counters of handshakes. */
+/** Counts handshakes. */
 export class TlsObserver {
 	readonly #pages: SeriesPages;
 	readonly #done = new Map<string, SeriesPlace>();
@@ -13,8 +13,8 @@ export class TlsObserver {
 		this.#pages = pages;
 	}
 
-	/** A handshake that ended well. */
-	shaken(version: string, resumed: boolean): void {
+	/** Counts a successful handshake. */
+	completed(version: string, resumed: boolean): void {
 		const done = this.#done.get(version) ?? this.#allocate(TLS_FAMILIES.handshakes.name, { version, result: 'ok' });
 		this.#done.set(version, done);
 		done.page[done.slot]!++;
@@ -24,7 +24,7 @@ export class TlsObserver {
 		again.page[again.slot]!++;
 	}
 
-	/** One that did not; the reasons are few. */
+	/** Counts a failed handshake. There must be few distinct reasons, because each is a metric label. */
 	failed(reason: string): void {
 		const place =
 			this.#failed.get(reason) ?? this.#allocate(TLS_FAMILIES.handshakes.name, { version: '', result: reason });

@@ -1,6 +1,6 @@
 /**
- * TLS in front of a listener's protocols: reads the ClientHello, chooses policy and certificate by it, shakes hands, and
- * hands the socket to the protocol that ALPN chose.
+ * The TLS layer of a listener: peeks at the ClientHello, selects a policy and a certificate, performs the handshake, and
+ * passes the socket to the protocol chosen by ALPN.
  */
 import type { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
@@ -14,63 +14,64 @@ import type { Http2Server } from '../protocols/http2/http2-server.ts';
 import type { ConnectionPeer, ProtocolServer } from '../protocols/protocol.ts';
 import { TlsHandle } from '../protocols/tls-handle.ts';
 import type { CertificateQuestion } from './certificate-feed.ts';
-import { type ClientHello, LONGEST_HELLO, readClientHello } from './client-hello.ts';
+import { type ClientHello, MAX_HELLO_BYTES, readClientHello } from './client-hello.ts';
 import { type ClientRefusal, clientRefusal } from './client-verification.ts';
-import { type Greeter, Greeting } from './greeting.ts';
-import { HandshakeChoice } from './handshake-choice.ts';
+import { type HandshakeOwner, PendingHandshake } from './pending-handshake.ts';
+import { HandshakeSelector } from './handshake-selector.ts';
 import { handshakeFailure } from './handshake-failure.ts';
 import type { HandshakeRate } from './handshake-rate.ts';
 import { HANDSHAKE_LIMIT } from './handshake-settings.ts';
 import { answerPlainHttp, looksLikeHttp } from './plain-http.ts';
-import type { Shaker } from './shaker.ts';
-import { Shakers } from './shakers.ts';
+import type { Handshaker } from './handshaker.ts';
+import { HandshakerCache } from './handshaker-cache.ts';
 import type { TableCertificate } from './table-certificate.ts';
 import type { ThreadTls } from './thread-tls.ts';
 import { rememberTls, tlsInfo } from './tls-info.ts';
 
-/** Handshakes under way at one time on one thread and listener; what comes beyond is closed. */
-const MOST_HANDSHAKES = 8192;
-/** Milliseconds that a connection waits for a certificate that is being obtained. */
+/** Maximum concurrent handshakes per thread and listener. Connections beyond it are closed. */
+const MAX_HANDSHAKES = 8192;
+/** Milliseconds that a connection waits for an on-demand certificate. */
 const CERTIFICATE_LIMIT = 60_000;
-/** Milliseconds between two looks at handshakes that take too long. */
+/** Milliseconds between checks for handshakes past their deadline. */
 const WATCH_INTERVAL = 500;
-/** Bytes that one read of a ClientHello can give. */
-const PEEKED = 16 * 1024;
-/** Connections that wait so at one time. */
-const MOST_WAITING = 256;
+/** Size of the buffer for reading ClientHellos. */
+const PEEK_BYTES = 16 * 1024;
+/** Maximum connections waiting for on-demand certificates. */
+const MAX_WAITING = 256;
 
-/** The alerts that are sent in the clear, before there is a handshake to send them in (RFC 8446 §6). */
+/** Alerts sent in the clear, before the handshake begins (RFC 8446 §6). */
 const ALERTS = { unrecognized_name: 112, decode_error: 50, internal_error: 80, no_application_protocol: 120 } as const;
 
-/** What the TLS of a listener finds around it. */
-export interface TlsSurroundings {
+/** Dependencies of {@link TlsServer}. */
+export interface TlsServerDeps {
 	readonly tls: ThreadTls;
 	readonly port: number;
-	/** Protocols that the listener speaks now: `h1`, `h2`. */
+	/** The listener's current protocols: `h1`, `h2`. */
 	readonly protocols: () => readonly string[];
 	readonly http1: ProtocolServer;
 	readonly http2: Http2Server | undefined;
-	/** Asks for a certificate that this thread has not. */
+	/** Asks the main thread for a certificate that this thread does not have. Resolves to true once it has been published. */
 	readonly obtain: (question: CertificateQuestion) => Promise<boolean>;
-	/** A handshake has ended, well or not, for counters. */
-	shaken(version: string, resumed: boolean): void;
+	/** Counts a completed handshake. */
+	completed(version: string, resumed: boolean): void;
+	/** Counts a failed handshake. */
 	failed(reason: string): void;
-	/** A connection that has not reached its protocol has ended while draining. */
+	/** Called when a connection ends before reaching its protocol, while the listener is draining. */
 	ended(): void;
 }
 
-/** Under it a stream has its greeting, so that what listens to it is the same for all. */
-const GREETING = Symbol('greeting');
+/** Holds a stream's PendingHandshake, so that all streams can share the same event listeners. */
+const PENDING = Symbol('pending handshake');
 
-/** A stream that has begun. */
-interface GreetedSocket extends Socket {
-	[GREETING]?: Greeting;
+/** A stream before its handshake. */
+interface PendingSocket extends Socket {
+	[PENDING]?: PendingHandshake;
 }
 
 /** The TLS of one listener on one thread. */
-export class TlsServer implements ProtocolServer, Greeter {
-	readonly #around: TlsSurroundings;
-	#choice: HandshakeChoice;
+export class TlsServer implements ProtocolServer, HandshakeOwner {
+	readonly #deps: TlsServerDeps;
+	#selector: HandshakeSelector;
 	#text = '';
 	#spoken = '';
 	#waiting = 0;
@@ -78,51 +79,54 @@ export class TlsServer implements ProtocolServer, Greeter {
 	#limit = HANDSHAKE_LIMIT;
 	#draining = false;
 	#peekMemory: Buffer | undefined;
-	readonly #greetings = new Map<Socket | DirectSocket, Greeting>();
+	readonly #pending = new Map<Socket | DirectSocket, PendingHandshake>();
 	#watch: NodeJS.Timeout | undefined;
-	/** Key of the trust that the client of a connection was verified under. */
+	/** The {@link ClientTrust.key} that each connection's client was verified with. */
 	readonly #verifiedBy = new WeakMap<TlsInfo, string>();
 
-	constructor(around: TlsSurroundings) {
-		this.#around = around;
-		this.#choice = this.#choose({ policies: [{}], names: {}, other: 0, strict_sni_host: false });
-		around.tls.listen(this);
+	constructor(deps: TlsServerDeps) {
+		this.#deps = deps;
+		this.#selector = this.#choose({ policies: [{}], names: {}, other: 0, strict_sni_host: false });
+		deps.tls.listen(this);
 	}
 
-	/** Takes the listener's part of a plan, as JSON. Handshakes under way end as they began. */
+	/** Applies the listener's TLS settings from a plan, as JSON. Handshakes in progress keep their settings. */
 	configure(text: string): void {
-		const spoken = this.#around.protocols().join();
+		const spoken = this.#deps.protocols().join();
 		if (text === this.#text && spoken === this.#spoken) return;
-		if (speaksHttp2(this.#spoken) && !speaksHttp2(spoken)) this.#around.http2?.retire(() => true);
+		if (speaksHttp2(this.#spoken) && !speaksHttp2(spoken)) this.#deps.http2?.retire(() => true);
 		this.#text = text;
 		this.#spoken = spoken;
-		const before = this.#choice;
-		this.#choice = this.#choose(JSON.parse(text) as ListenerTls);
-		before.shakers.clear();
+		const before = this.#selector;
+		this.#selector = this.#choose(JSON.parse(text) as ListenerTls);
+		before.handshakers.clear();
 	}
 
-	/** Bounds the handshakes that begin from now on: how many a second, and the milliseconds that each may take, 0 for any. */
+	/**
+	 * Limits new handshakes.
+	 * @param rate Handshakes per second; undefined for no limit.
+	 * @param limit Milliseconds per handshake; 0 for no limit.
+	 */
 	bound(rate: HandshakeRate | undefined, limit: number = HANDSHAKE_LIMIT): void {
 		this.#rate = rate;
 		this.#limit = limit === 0 ? Number.POSITIVE_INFINITY : limit;
 	}
 
-	/** Whether a request's host must be the name of the handshake. */
+	/** True if the host of a request must match the server name of its handshake. */
 	get strict(): boolean {
-		return this.#choice.settings.strict_sni_host;
+		return this.#selector.settings.strict_sni_host;
 	}
 
-	/** As for {@link ThreadTls}. */
-	gone(certificate: TableCertificate): void {
-		this.#choice.shakers.forget(certificate);
+	onCertificateGone(certificate: TableCertificate): void {
+		this.#selector.handshakers.forget(certificate);
 	}
 
-	changed(): void {
-		this.#choice.shakers.clear();
+	onSettingsChanged(): void {
+		this.#selector.handshakers.clear();
 	}
 
-	/** As for {@link ThreadTls}: their connections end after what is under way. */
-	distrusted(keys: ReadonlySet<string>): void {
+	/** Retires the connections of clients that may no longer be trusted; their current requests complete. */
+	onTrustLost(keys: ReadonlySet<string>): void {
 		const verified = (tls: TlsInfo | undefined): boolean => {
 			const key = tls && this.#verifiedBy.get(tls);
 			return key !== undefined && keys.has(key);
@@ -134,312 +138,314 @@ export class TlsServer implements ProtocolServer, Greeter {
 		if (socket.destroyed) return;
 		const direct = socket instanceof DirectSocket;
 		if (!direct) socket.on('error', ignore);
-		if (this.#draining || this.#greetings.size >= MOST_HANDSHAKES) {
-			this.#around.failed('too_many_handshakes');
+		if (this.#draining || this.#pending.size >= MAX_HANDSHAKES) {
+			this.#deps.failed('too_many_handshakes');
 			socket.destroy();
 			return;
 		}
 		if (this.#rate?.admits(peer?.remoteAddress ?? plainAddress(socket.remoteAddress), Date.now()) === false) {
-			this.#around.failed('rate_limited');
+			this.#deps.failed('rate_limited');
 			socket.destroy();
 			return;
 		}
-		const greeting = new Greeting(this, socket, peer, this.#choice, performance.now() + this.#limit);
-		this.#greetings.set(socket, greeting);
+		const pending = new PendingHandshake(this, socket, peer, this.#selector, performance.now() + this.#limit);
+		this.#pending.set(socket, pending);
 		this.#watch ??= setInterval(() => this.#endLate(), WATCH_INTERVAL).unref();
-		if (direct) socket.peek(this.peekMemory, greeting);
+		if (direct) socket.peek(this.peekMemory, pending);
 		else {
-			follow(socket, greeting);
+			follow(socket, pending);
 			socket.on('data', takeHello);
 		}
 	}
 
-	/** As for {@link Greeter}; made for the first connection. */
+	/** Allocated for the first connection. */
 	get peekMemory(): Buffer {
-		this.#peekMemory ??= Buffer.allocUnsafeSlow(PEEKED);
+		this.#peekMemory ??= Buffer.allocUnsafeSlow(PEEK_BYTES);
 		return this.#peekMemory;
 	}
 
-	/** As for {@link Greeter}. */
-	hello(greeting: Greeting, bytes: Buffer): void {
-		const { socket } = greeting;
-		const read = greeting.read === undefined ? bytes : Buffer.concat([greeting.read, bytes]);
+	onHelloBytes(pending: PendingHandshake, bytes: Buffer): void {
+		const { socket } = pending;
+		const read = pending.read === undefined ? bytes : Buffer.concat([pending.read, bytes]);
 		const hello = readClientHello(read);
-		if (hello === 'incomplete' && read.length < LONGEST_HELLO) {
-			greeting.read = read === bytes ? Buffer.from(bytes) : read;
+		if (hello === 'incomplete' && read.length < MAX_HELLO_BYTES) {
+			pending.read = read === bytes ? Buffer.from(bytes) : read;
 			return;
 		}
-		greeting.read = read;
-		greeting.over = true;
+		pending.read = read;
+		pending.peekDone = true;
 		if (!(socket instanceof DirectSocket)) socket.off('data', takeHello);
 		if (typeof hello === 'string') {
-			this.#noHello(greeting, read, hello);
+			this.#noHello(pending, read, hello);
 			return;
 		}
 		if (!(socket instanceof DirectSocket)) {
-			greeting.read = undefined;
+			pending.read = undefined;
 			socket.pause();
 			socket.unshift(read);
 		}
-		this.#greet(greeting, hello);
+		this.#dispatch(pending, hello);
 	}
 
-	/** As for {@link Greeter}: without its first message whole there is nothing to wait for. */
-	left(greeting: Greeting): void {
-		const { socket } = greeting;
-		if (!greeting.over || socket instanceof DirectSocket) socket.destroy();
+	/** Closes the connection if the ClientHello is incomplete, because it can no longer be completed. */
+	onEnd(pending: PendingHandshake): void {
+		const { socket } = pending;
+		if (!pending.peekDone || socket instanceof DirectSocket) socket.destroy();
 	}
 
-	/** As for {@link Greeter}; or the connection has reached its protocol. */
-	forget({ socket }: Greeting): void {
-		if (!this.#greetings.delete(socket)) return;
-		if (this.#draining) this.#around.ended();
+	/** Called when the connection is closed or has been passed to its protocol. */
+	forget({ socket }: PendingHandshake): void {
+		if (!this.#pending.delete(socket)) return;
+		if (this.#draining) this.#deps.ended();
 	}
 
 	drain(): void {
 		this.#draining = true;
-		this.#around.http1.drain();
-		this.#around.http2?.drain();
+		this.#deps.http1.drain();
+		this.#deps.http2?.drain();
 	}
 
 	retire(which: (tls: TlsInfo | undefined) => boolean): void {
-		this.#around.http1.retire(which);
-		this.#around.http2?.retire(which);
+		this.#deps.http1.retire(which);
+		this.#deps.http2?.retire(which);
 	}
 
 	get connections(): number {
-		return this.#greetings.size + this.#around.http1.connections + (this.#around.http2?.connections ?? 0);
+		return this.#pending.size + this.#deps.http1.connections + (this.#deps.http2?.connections ?? 0);
 	}
 
 	close(): void {
-		this.#around.tls.unlisten(this);
-		for (const socket of this.#greetings.keys()) socket.destroy();
-		this.#around.http1.close();
-		this.#around.http2?.close();
+		this.#deps.tls.unlisten(this);
+		for (const socket of this.#pending.keys()) socket.destroy();
+		this.#deps.http1.close();
+		this.#deps.http2?.close();
 	}
 
-	/** One timer for all handshakes; none when there is none. */
+	/** Closes connections past their deadline. One timer serves all handshakes and stops when there are none. */
 	#endLate(): void {
 		const now = performance.now();
-		for (const [socket, { deadline }] of this.#greetings) {
+		for (const [socket, { deadline }] of this.#pending) {
 			if (now < deadline) continue;
-			this.#around.failed('timeout');
+			this.#deps.failed('timeout');
 			socket.destroy();
 		}
-		if (this.#greetings.size > 0) return;
+		if (this.#pending.size > 0) return;
 		clearInterval(this.#watch);
 		this.#watch = undefined;
 	}
 
-	#choose(settings: ListenerTls): HandshakeChoice {
-		const shakers = new Shakers(this.#around.tls, settings.policies, this.#around.protocols(), {
+	#choose(settings: ListenerTls): HandshakeSelector {
+		const handshakers = new HandshakerCache(this.#deps.tls, settings.policies, this.#deps.protocols(), {
 			secured: socket => this.#secured(socket),
 			failed: (error, socket) => this.#failed(error, socket),
 		});
-		return new HandshakeChoice(settings, shakers);
+		return new HandshakeSelector(settings, handshakers);
 	}
 
-	#noHello(greeting: Greeting, read: Buffer, state: string): void {
-		const { socket } = greeting;
+	#noHello(pending: PendingHandshake, read: Buffer, state: string): void {
+		const { socket } = pending;
 		if (state === 'not-tls' && looksLikeHttp(read)) {
-			this.#around.failed('plain_http');
+			this.#deps.failed('plain_http');
 			const stream = socket instanceof DirectSocket ? socket.toSocket().on('error', ignore) : socket;
-			this.forget(greeting);
-			answerPlainHttp(stream, read, this.#choice.settings.http_redirect === true, this.#around.port);
+			this.forget(pending);
+			answerPlainHttp(stream, read, this.#selector.settings.http_redirect === true, this.#deps.port);
 			return;
 		}
-		this.#around.failed(state === 'not-tls' ? 'not_tls' : 'bad_client_hello');
+		this.#deps.failed(state === 'not-tls' ? 'not_tls' : 'bad_client_hello');
 		if (state === 'not-tls') socket.destroy();
 		else alert(socket, 'decode_error');
 	}
 
-	#greet(greeting: Greeting, hello: ClientHello): void {
-		const { choice, socket } = greeting;
-		greeting.serverName = hello.serverName;
-		greeting.ticket = hello.ticket;
-		// Asking for the address costs a system call, and most clients send a name.
-		const name = hello.serverName || choice.settings.default_sni || plainAddress(socket.localAddress);
+	#dispatch(pending: PendingHandshake, hello: ClientHello): void {
+		const { selector, socket } = pending;
+		pending.serverName = hello.serverName;
+		pending.ticket = hello.ticket;
+		// The local address costs a system call, so it is read only if the client sent no name.
+		const name = hello.serverName || selector.settings.default_sni || plainAddress(socket.localAddress);
 		if (hello.alpn.includes('acme-tls/1')) {
 			const challenged = hello.serverName || plainAddress(socket.localAddress);
-			const certificate = this.#around.tls.challengeCertificate(challenged);
+			const certificate = this.#deps.tls.challengeCertificate(challenged);
 			if (certificate) {
-				this.#begin(greeting, choice.shakers.challenge(challenged, certificate));
+				this.#begin(pending, selector.handshakers.challenge(challenged, certificate));
 				return;
 			}
-			if (this.#around.tls.sharesChallenges) {
-				void this.#askOthers(greeting, this.#wait(greeting, hello), challenged);
+			if (this.#deps.tls.sharesChallenges) {
+				void this.#askOthers(pending, this.#wait(pending, hello), challenged);
 				return;
 			}
 		}
-		this.#chooseFor(greeting, hello, name);
+		this.#chooseFor(pending, hello, name);
 	}
 
-	/** Another process that shares the store may be the one that orders. */
-	async #askOthers(greeting: Greeting, hello: ClientHello, name: string): Promise<void> {
-		const { socket } = greeting;
-		const client = greeting.peer?.remoteAddress ?? plainAddress(socket.remoteAddress);
-		const found = await this.#around.tls.sharedAnswer({ type: 'tls-alpn-01', name }, client);
+	/** Looks for a TLS-ALPN-01 challenge of another process that shares the store. */
+	async #askOthers(pending: PendingHandshake, hello: ClientHello, name: string): Promise<void> {
+		const { socket } = pending;
+		const client = pending.peer?.remoteAddress ?? plainAddress(socket.remoteAddress);
+		const found = await this.#deps.tls.sharedAnswer({ type: 'tls-alpn-01', name }, client);
 		if (socket.destroyed) return;
 		if (found !== undefined && 'certificate' in found) {
-			this.#begin(greeting, greeting.choice.shakers.challenge(name, found.certificate));
+			this.#begin(pending, pending.selector.handshakers.challenge(name, found.certificate));
 			return;
 		}
-		this.#chooseFor(greeting, hello, name);
+		this.#chooseFor(pending, hello, name);
 	}
 
-	#chooseFor(greeting: Greeting, hello: ClientHello, name: string): void {
-		const { choice } = greeting;
-		greeting.policy = choice.policyOf(name);
-		const certificate = choice.certificate(greeting.policy, name, hello, this.#around.tls.certificates);
+	#chooseFor(pending: PendingHandshake, hello: ClientHello, name: string): void {
+		const { selector } = pending;
+		pending.policy = selector.policyOf(name);
+		const certificate = selector.certificate(pending.policy, name, hello, this.#deps.tls.certificates);
 		if (certificate) {
-			this.#shake(greeting, certificate);
+			this.#handshake(pending, certificate);
 			return;
 		}
-		void this.#obtain(greeting, this.#wait(greeting, hello), name);
+		void this.#obtain(pending, this.#wait(pending, hello), name);
 	}
 
-	/** The connection is not read for now. What was read is kept, and with it what the hello that is returned says. */
-	#wait(greeting: Greeting, hello: ClientHello): ClientHello {
-		greeting.socket.pause();
-		if (greeting.read === undefined) return hello;
-		greeting.read = Buffer.from(greeting.read);
-		const kept = readClientHello(greeting.read) as ClientHello;
-		greeting.ticket = kept.ticket;
+	/**
+	 * Pauses reading while a lookup is in progress. Copies the bytes read so far out of the shared buffer and returns a
+	 * ClientHello that refers to the copy.
+	 */
+	#wait(pending: PendingHandshake, hello: ClientHello): ClientHello {
+		pending.socket.pause();
+		if (pending.read === undefined) return hello;
+		pending.read = Buffer.from(pending.read);
+		const kept = readClientHello(pending.read) as ClientHello;
+		pending.ticket = kept.ticket;
 		return kept;
 	}
 
-	async #obtain(greeting: Greeting, hello: ClientHello, name: string): Promise<void> {
-		const { obtain, tls } = this.#around;
-		const { socket } = greeting;
+	async #obtain(pending: PendingHandshake, hello: ClientHello, name: string): Promise<void> {
+		const { obtain, tls } = this.#deps;
+		const { socket } = pending;
 		let certificate: TableCertificate | undefined;
-		if (tls.onDemand && this.#waiting < MOST_WAITING) {
-			greeting.deadline = performance.now() + CERTIFICATE_LIMIT;
+		if (tls.onDemand && this.#waiting < MAX_WAITING) {
+			pending.deadline = performance.now() + CERTIFICATE_LIMIT;
 			this.#waiting++;
-			const remoteIp = greeting.peer?.remoteAddress ?? plainAddress(socket.remoteAddress);
+			const remoteIp = pending.peer?.remoteAddress ?? plainAddress(socket.remoteAddress);
 			const { cipherSuites, signatureSchemes } = hello;
 			const localIp = plainAddress(socket.localAddress);
 			const published = await obtain({ name, cipherSuites, signatureSchemes, localIp, remoteIp });
 			this.#waiting--;
 			if (socket.destroyed) return;
-			greeting.deadline = performance.now() + this.#limit;
+			pending.deadline = performance.now() + this.#limit;
 			if (published) certificate = tls.certificates.find(name, hello);
 		}
-		const { fallback_sni: fallback } = greeting.choice.settings;
+		const { fallback_sni: fallback } = pending.selector.settings;
 		certificate ??= fallback === undefined ? undefined : tls.certificates.find(fallback, hello);
 		if (certificate) {
-			this.#shake(greeting, certificate);
+			this.#handshake(pending, certificate);
 			return;
 		}
-		this.#around.failed('no_certificate');
+		this.#deps.failed('no_certificate');
 		alert(socket, 'unrecognized_name');
 	}
 
-	#shake(greeting: Greeting, certificate: TableCertificate): void {
-		let shaker: Shaker | undefined;
+	#handshake(pending: PendingHandshake, certificate: TableCertificate): void {
+		let handshaker: Handshaker | undefined;
 		try {
-			greeting.distrustings = this.#around.tls.distrustings;
-			shaker = greeting.choice.shakers.get(greeting.policy, certificate, greeting.ticket);
-			// It is a part of what was read, which it would keep in memory.
-			greeting.ticket = undefined;
-			if (shaker) this.#begin(greeting, shaker);
+			pending.trustLosses = this.#deps.tls.trustLosses;
+			handshaker = pending.selector.handshakers.get(pending.policy, certificate, pending.ticket);
+			// The ticket is a view of the bytes read and would keep them in memory.
+			pending.ticket = undefined;
+			if (handshaker) this.#begin(pending, handshaker);
 		} catch {
-			// A certificate or key that OpenSSL does not take; the main thread has checked what it could.
-			shaker = undefined;
+			// OpenSSL rejected the certificate or key, although it passed the checks of the main thread.
+			handshaker = undefined;
 		}
-		if (shaker) return;
-		this.#around.failed('no_certificate');
-		alert(greeting.socket, 'internal_error');
+		if (handshaker) return;
+		this.#deps.failed('no_certificate');
+		alert(pending.socket, 'internal_error');
 	}
 
-	/** Throws when OpenSSL does not take the certificate. */
-	#begin(greeting: Greeting, shaker: Shaker): void {
-		const { socket } = greeting;
+	/** Starts the handshake. Throws if OpenSSL rejects the certificate. */
+	#begin(pending: PendingHandshake, handshaker: Handshaker): void {
+		const { socket } = pending;
 		if (!(socket instanceof DirectSocket)) {
-			shaker.shake(socket);
+			handshaker.handshake(socket);
 			return;
 		}
-		const { terms } = shaker;
+		const { terms } = handshaker;
 		if (terms === undefined) {
-			shaker.shake(this.#streamOf(socket, greeting));
+			handshaker.handshake(this.#streamOf(socket, pending));
 			return;
 		}
-		const read = greeting.read!;
-		greeting.read = undefined;
-		const handle = new TlsHandle(socket, terms, shaker.outcome);
+		const read = pending.read!;
+		pending.read = undefined;
+		const handle = new TlsHandle(socket, terms, handshaker.outcome);
 		socket.goOver(handle);
 		handle.begin(read);
 	}
 
-	/** The connection as a stream, with what was read put back. */
-	#streamOf(direct: DirectSocket, greeting: Greeting): Socket {
-		const read = Buffer.from(greeting.read!);
-		greeting.read = undefined;
+	/** Converts a connection into a stream, with the bytes read so far put back. */
+	#streamOf(direct: DirectSocket, pending: PendingHandshake): Socket {
+		const read = Buffer.from(pending.read!);
+		pending.read = undefined;
 		const socket = direct.toSocket();
 		socket.on('error', ignore);
-		this.#greetings.delete(direct);
-		this.#greetings.set(socket, greeting);
-		greeting.socket = socket;
-		follow(socket, greeting);
+		this.#pending.delete(direct);
+		this.#pending.set(socket, pending);
+		pending.socket = socket;
+		follow(socket, pending);
 		socket.pause();
 		socket.unshift(read);
 		return socket;
 	}
 
 	#failed(error: Error & { readonly code?: string }, socket: TLSSocket | DirectSocket): void {
-		this.#around.failed(handshakeFailure(error, socket));
+		this.#deps.failed(handshakeFailure(error, socket));
 		socket.destroy();
 	}
 
 	#secured(socket: TLSSocket | DirectSocket): void {
-		// What was handed over: the declarations do not know it.
+		// `_parent` is a private property of Node: the socket that the TLSSocket wraps.
 		const raw = socket instanceof DirectSocket ? socket : (socket as { _parent?: Socket })._parent;
-		const greeting = raw && this.#greetings.get(raw);
-		if (!greeting) {
+		const pending = raw && this.#pending.get(raw);
+		if (!pending) {
 			socket.destroy();
 			return;
 		}
-		const around = this.#around;
+		const deps = this.#deps;
 		let info: TlsInfo;
 		if (socket instanceof DirectSocket) {
-			info = tlsInfo((socket._handle as TlsHandle).facts, greeting.serverName, undefined);
+			info = tlsInfo((socket._handle as TlsHandle).facts, pending.serverName, undefined);
 			socket.tls = info;
 		} else {
-			const auth = greeting.choice.policy(greeting.policy).client_auth;
+			const auth = pending.selector.policy(pending.policy).client_auth;
 			const certificate = auth ? socket.getPeerX509Certificate() : undefined;
-			info = rememberTls(socket, greeting.serverName, certificate);
-			const refusal = auth && this.#refusal(greeting, socket, auth, certificate);
+			info = rememberTls(socket, pending.serverName, certificate);
+			const refusal = auth && this.#refusal(pending, socket, auth, certificate);
 			if (refusal) {
 				this.#refuse(socket, refusal);
 				return;
 			}
 			if (auth) this.#verifiedBy.set(info, canonicalJson(auth));
 		}
-		around.shaken(info.version, info.resumed);
-		const { http1, http2 } = around;
+		deps.completed(info.version, info.resumed);
+		const { http1, http2 } = deps;
 		const protocol = info.protocol === 'h2' ? http2 : http1;
-		// A listener of HTTP/2 alone has nothing to say to a client that did not ask for it.
-		if (!protocol || (info.protocol !== 'h2' && !around.protocols().includes('h1'))) {
+		// A listener that speaks only HTTP/2 cannot serve a client that did not negotiate it.
+		if (!protocol || (info.protocol !== 'h2' && !deps.protocols().includes('h1'))) {
 			this.#refuse(socket, 'no_application_protocol');
 			return;
 		}
-		protocol.accept(socket, 'https', greeting.peer);
-		this.forget(greeting);
+		protocol.accept(socket, 'https', pending.peer);
+		this.forget(pending);
 	}
 
 	#refusal(
-		greeting: Greeting,
+		pending: PendingHandshake,
 		socket: TLSSocket,
 		auth: ClientAuth,
 		certificate: X509Certificate | undefined,
 	): ClientRefusal | undefined {
-		const { tls } = this.#around;
-		// Its certificate may have been verified by an authority that has been given up since.
-		if (certificate && greeting.distrustings !== tls.distrustings) return 'client_certificate_untrusted';
+		const { tls } = this.#deps;
+		// The CA that verified this certificate may have been removed during the handshake.
+		if (certificate && pending.trustLosses !== tls.trustLosses) return 'client_certificate_untrusted';
 		return clientRefusal(socket, auth, tls, certificate);
 	}
 
 	#refuse(socket: TLSSocket | DirectSocket, reason: string): void {
-		this.#around.failed(reason);
+		this.#deps.failed(reason);
 		if (!(socket instanceof DirectSocket)) socket.on('error', ignore);
 		socket.destroy();
 	}
@@ -449,7 +455,7 @@ function speaksHttp2(protocols: string): boolean {
 	return protocols.split(',').includes('h2');
 }
 
-/** A fatal alert, and the end. */
+/** Sends a fatal alert and closes the connection. */
 function alert(socket: Socket | DirectSocket, description: keyof typeof ALERTS): void {
 	socket.resume();
 	socket.write(Buffer.from([21, 3, 3, 0, 2, 2, ALERTS[description]]));
@@ -457,26 +463,26 @@ function alert(socket: Socket | DirectSocket, description: keyof typeof ALERTS):
 	setTimeout(() => socket.destroy(), 500).unref();
 }
 
-/** What a stream tells of its connection while it is greeted. */
-function follow(socket: GreetedSocket, greeting: Greeting): void {
-	socket[GREETING] = greeting;
+/** Registers the event listeners that a stream needs before its handshake. */
+function follow(socket: PendingSocket, pending: PendingHandshake): void {
+	socket[PENDING] = pending;
 	socket.on('close', forget);
 	socket.on('end', leave);
 }
 
-function takeHello(this: GreetedSocket, bytes: Buffer): void {
-	const greeting = this[GREETING]!;
-	greeting.greeter.hello(greeting, bytes);
+function takeHello(this: PendingSocket, bytes: Buffer): void {
+	const pending = this[PENDING]!;
+	pending.owner.onHelloBytes(pending, bytes);
 }
 
-function leave(this: GreetedSocket): void {
-	const greeting = this[GREETING]!;
-	greeting.greeter.left(greeting);
+function leave(this: PendingSocket): void {
+	const pending = this[PENDING]!;
+	pending.owner.onEnd(pending);
 }
 
-function forget(this: GreetedSocket): void {
-	const greeting = this[GREETING]!;
-	greeting.greeter.forget(greeting);
+function forget(this: PendingSocket): void {
+	const pending = this[PENDING]!;
+	pending.owner.forget(pending);
 }
 
 function ignore(): void {}

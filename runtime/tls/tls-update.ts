@@ -1,13 +1,13 @@
-/** What the main thread tells data-plane threads about TLS; each thread takes the updates in their order. */
+/** Updates of TLS state that the main thread sends to data-plane threads. Each thread applies them in order. */
 import type { ChallengeAnswers, PublishedCertificate } from './certificate-feed.ts';
 
-/** How the certificates of clients are verified under one `client_auth`. */
+/** The certificates that verify clients under one `client_auth`. */
 export interface ClientTrust {
 	/** Canonical JSON of the `client_auth`. */
 	readonly key: string;
-	/** PEM of authorities; empty: no certificate verifies by them. */
+	/** CA certificates in PEM. If empty, no certificate chain verifies. */
 	readonly authorities: readonly string[];
-	/** SHA-256 fingerprints, `AB:CD:…`, of certificates of which the client's must be one; undefined takes any. */
+	/** SHA-256 fingerprints, `AB:CD:…`, of the accepted client certificates; undefined accepts any. */
 	readonly leaves: readonly string[] | undefined;
 }
 
@@ -17,12 +17,12 @@ export type TlsUpdate =
 			readonly set: readonly PublishedCertificate[];
 			readonly dropped: readonly string[];
 	  }
-	/** Answered by `challenges_taken` with the same number. */
+	/** Acknowledged with a `challenges_taken` message of the same number. */
 	| { readonly kind: 'challenges'; readonly number: number; readonly answers: ChallengeAnswers }
-	/** Every thread opens session tickets with each; who comes with none that another sealed gets one of the first. */
+	/** Session ticket keys. Each of them decrypts tickets; the first one encrypts new tickets. */
 	| { readonly kind: 'tickets'; readonly keys: readonly Uint8Array[] }
-	/** Whether the manager is asked for certificates that no thread has. */
+	/** Whether threads ask the manager for missing certificates. */
 	| { readonly kind: 'on_demand'; readonly asked: boolean }
-	/** Whether the manager is asked about challenges that this process has not put up. */
+	/** Whether threads ask the manager about challenges that this process has not published. */
 	| { readonly kind: 'shared_challenges'; readonly asked: boolean }
 	| { readonly kind: 'trust'; readonly trust: readonly ClientTrust[] };

@@ -1,71 +1,71 @@
-/** How clients are verified: read for a document, and read again while it is served, since files and what other sources give may change. */
+/** Loads the certificates that verify clients and reloads them when files or other sources change. */
 import { readdirSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { TrustPool } from '../../compiler/providers/trust-pools/trust-pool.ts';
 import type { ClientAuth } from '../../compiler/tls/site-tls.ts';
 import type { LogLevel } from '../threads/messages.ts';
-import { clientTrust, type TrustSurroundings } from './client-trust.ts';
+import { clientTrust, type TrustDeps } from './client-trust.ts';
 import type { ClientTrust } from './tls-update.ts';
 
-/** Milliseconds between two looks at files; more where there are many. */
-const LOOK_INTERVAL = 1000;
-/** Milliseconds after which what is in no file (stores, addresses, internal authorities) is asked for again. */
-const ASK_INTERVAL = 60_000;
+/** Minimum milliseconds between two checks of all files; at least one millisecond per `client_auth`. */
+const CHECK_INTERVAL = 1000;
+/** Milliseconds after which other sources (stores, URLs, internal CAs) are loaded again. */
+const RELOAD_INTERVAL = 60_000;
 
-/** One `client_auth`. */
+/** The state of one `client_auth`. */
 interface Watched {
 	readonly auth: ClientAuth;
 	readonly trust: ClientTrust;
-	/** Sizes and times of its files. */
+	/** Paths, inodes, sizes and modification times of its files. */
 	readonly state: string;
-	/** When it was read, in milliseconds of the monotonic clock. */
+	/** Time of loading, by `performance.now()`. */
 	readonly readAt: number;
 }
 
-/** What a watch works with. */
-export interface TrustWatchHost {
-	readonly surroundings: TrustSurroundings;
-	/** What is served has changed. */
+/** Dependencies of {@link TrustWatch}. */
+export interface TrustWatchDeps {
+	readonly trustDeps: TrustDeps;
+	/** Called when the trust of the active document has changed. */
 	changed(): void;
 	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
 }
 
-/** The trust of the document that is served, and of the one that may follow. */
+/** The client trust of the active document and of the prepared one. */
 export class TrustWatch {
-	readonly #host: TrustWatchHost;
+	readonly #deps: TrustWatchDeps;
 	#served = new Map<string, Watched>();
 	#prepared: Map<string, Watched> | undefined;
 	#timer: NodeJS.Timeout | undefined;
 	#looking: Promise<void> = Promise.resolve();
-	/** Changes that were found bad, so that each is logged once. */
-	readonly #told = new Map<string, string>();
+	/** The file states that could not be loaded, so that each failure is logged once. */
+	readonly #reported = new Map<string, string>();
 	#closed = false;
 
-	constructor(host: TrustWatchHost) {
-		this.#host = host;
+	constructor(deps: TrustWatchDeps) {
+		this.#deps = deps;
 	}
 
-	/** What threads are to know: of what is served and of what has been prepared, the latter where both have it. */
+	/** The trust that threads need: that of the active and the prepared document. The prepared one wins for equal keys. */
 	get trust(): readonly ClientTrust[] {
 		const both = new Map([...this.#served, ...(this.#prepared ?? [])]);
 		return [...both.values()].map(({ trust }) => trust);
 	}
 
-	/** Reads what a document wants. Rejects with TrustError. */
+	/** Loads the trust that a document needs. Rejects with TrustError. */
 	async prepare(wanted: readonly ClientAuth[]): Promise<void> {
 		const read = await Promise.all(wanted.map(auth => this.#read(auth)));
 		this.#prepared = new Map(read.map(one => [one.trust.key, one]));
 	}
 
-	/** The document prepared last is served. */
+	/** Commits the last prepared document. */
 	activate(): void {
 		this.#served = this.#prepared ?? this.#served;
 		this.#prepared = undefined;
-		this.#told.clear();
+		this.#reported.clear();
 		this.#lookLater();
 	}
 
-	/** The document prepared last is not served. */
+	/** Discards the last prepared document. */
 	discard(): void {
 		this.#prepared = undefined;
 	}
@@ -76,16 +76,16 @@ export class TrustWatch {
 	}
 
 	async #read(auth: ClientAuth): Promise<Watched> {
-		const { surroundings } = this.#host;
-		// Before reading: a change in between is found by the next look.
-		const state = stateOf(filesOf(auth, surroundings.workingDirectory));
-		const trust = await clientTrust(auth, surroundings);
+		const { trustDeps } = this.#deps;
+		// Taken before reading, so that the next check notices a change in between.
+		const state = stateOf(filesOf(auth, trustDeps.workingDirectory));
+		const trust = await clientTrust(auth, trustDeps);
 		return { auth, trust, state, readAt: performance.now() };
 	}
 
 	#lookLater(): void {
 		if (this.#closed || this.#served.size === 0) return;
-		const wait = Math.max(LOOK_INTERVAL, this.#served.size);
+		const wait = Math.max(CHECK_INTERVAL, this.#served.size);
 		this.#timer ??= setTimeout(() => {
 			void this.look().finally(() => {
 				this.#timer = undefined;
@@ -94,7 +94,7 @@ export class TrustWatch {
 		}, wait).unref();
 	}
 
-	/** Reads again what has changed; what cannot be used is logged, and what was there stays. Never rejects. */
+	/** Reloads what has changed. Failures are logged and leave the previous trust in place. Never rejects. */
 	async look(): Promise<void> {
 		this.#looking = this.#looking.then(() => this.#look());
 		await this.#looking;
@@ -102,37 +102,36 @@ export class TrustWatch {
 
 	async #look(): Promise<void> {
 		const served = this.#served;
-		let lost = false;
+		let changed = false;
 		for (const [key, before] of served) {
-			const state = stateOf(filesOf(before.auth, this.#host.surroundings.workingDirectory));
-			const due = asks(before.auth.trust_pool) && performance.now() - before.readAt >= ASK_INTERVAL;
-			if (!due && (state === before.state || state === this.#told.get(key))) continue;
+			const state = stateOf(filesOf(before.auth, this.#deps.trustDeps.workingDirectory));
+			const due = isReloaded(before.auth.trust_pool) && performance.now() - before.readAt >= RELOAD_INTERVAL;
+			if (!due && (state === before.state || state === this.#reported.get(key))) continue;
 			const fields = { sources: sourcesOf(before.auth) };
 			try {
 				const now = await this.#read(before.auth);
-				// A load that came meanwhile has read it too.
+				// A load that happened meanwhile has loaded everything again.
 				if (this.#served !== served || this.#prepared) break;
 				served.set(key, now);
-				this.#told.delete(key);
+				this.#reported.delete(key);
 				if (JSON.stringify(now.trust) === JSON.stringify(before.trust)) continue;
-				lost = true;
-				this.#host.log('info', 'tls', 'the certificates that clients are verified with have changed', fields);
+				changed = true;
+				this.#deps.log('info', 'tls', 'trusted client certificates reloaded', fields);
 			} catch (error) {
 				const cause = (error as Error).message;
-				const known = this.#told.get(key);
-				this.#told.set(key, state);
+				const known = this.#reported.get(key);
+				this.#reported.set(key, state);
 				served.set(key, { ...before, readAt: performance.now() });
 				if (known === state) continue;
-				const message =
-					'the certificates that clients are verified with cannot be read again; those of before are used on';
-				this.#host.log('error', 'tls', message, { ...fields, cause });
+				const message = 'trusted client certificates cannot be reloaded; the previous ones stay in use';
+				this.#deps.log('error', 'tls', message, { ...fields, cause });
 			}
 		}
-		if (lost) this.#host.changed();
+		if (changed) this.#deps.changed();
 	}
 }
 
-/** Paths of the files that a `client_auth` names, and of those in folders that it names. */
+/** Returns the paths of the files that a `client_auth` names directly or by folder. */
 function filesOf({ trust_pool: pool, trusted_leaves: leaves }: ClientAuth, workingDirectory: string): string[] {
 	const named = [...(pool ? poolFiles(pool) : []), ...(leaves?.files ?? [])];
 	const inFolders = (leaves?.folders ?? []).flatMap(folder => pemFiles(resolve(workingDirectory, folder)));
@@ -165,8 +164,8 @@ function stateOf(files: readonly string[]): string {
 	return states.sort().join('\n');
 }
 
-/** Whether a pool has sources that are no files and may change. */
-function asks(pool: TrustPool | undefined): boolean {
+/** Reports whether a pool has sources other than files that may change. */
+function isReloaded(pool: TrustPool | undefined): boolean {
 	switch (pool?.source) {
 		case 'storage':
 		case 'http':
@@ -174,14 +173,14 @@ function asks(pool: TrustPool | undefined): boolean {
 		case 'pki_intermediate':
 			return true;
 		case 'combined':
-			return pool.of.some(asks);
+			return pool.of.some(isReloaded);
 		default:
 			return false;
 	}
 }
 
-/** What a log entry names. */
+/** Returns the sources to name in a log entry. */
 function sourcesOf({ trust_pool: pool, trusted_leaves: leaves }: ClientAuth): string[] {
 	const files = [...(pool ? poolFiles(pool) : []), ...(leaves?.files ?? []), ...(leaves?.folders ?? [])];
-	return pool && asks(pool) ? [pool.source, ...files] : files;
+	return pool && isReloaded(pool) ? [pool.source, ...files] : files;
 }

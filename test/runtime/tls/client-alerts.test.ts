@@ -1,4 +1,4 @@
-/** A client whose certificate is refused is told why by an alert, and every mode gives the same reason for the same fault. */
+/** A rejected client certificate gets an alert with the reason, which is the same in every mode. */
 import { X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -28,7 +28,7 @@ const certificates = {
 };
 type Shown = keyof typeof certificates;
 
-/** Codes of Node's clients for alerts (RFC 8446 §6.2). */
+/** Node's error codes for alerts (RFC 8446 §6.2). */
 const ALERTS = {
 	missing: {
 		'TLSv1.2': 'ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE',
@@ -52,7 +52,7 @@ const pool = { source: 'inline', certificates: [] } as const;
 const leaves = { pem: ['the leaves below'] } as const;
 const in_ = 'let in';
 
-/** What each certificate comes to, in the order of {@link certificates}. The leaves are all certificates but the stranger's. */
+/** The outcome for each certificate, in the order of {@link certificates}. The trusted leaves are all but the stranger's. */
 const WAYS: readonly [ClientAuth, ...outcomes: Outcome[]][] = [
 	[{ mode: 'request' }, in_, in_, in_, in_, in_],
 	[{ mode: 'require' }, missing, in_, in_, in_, in_],
@@ -74,7 +74,7 @@ function trustOf(auth: ClientAuth) {
 	};
 }
 
-/** What each certificate comes to under some way: the failure of the client, and the reason of the server. */
+/** Returns the outcome for each certificate: the client's error and the server's reason. */
 async function seen(
 	auth: ClientAuth,
 	version: SecureVersion,
@@ -104,7 +104,7 @@ async function seen(
 
 const alerts = suite('alerts for client certificates');
 
-alerts('this release of Node lets OpenSSL judge', () => {
+alerts('on this release of Node, OpenSSL verifies client certificates', () => {
 	assert.is(clientVerifier() !== undefined, ioMode() === 'direct');
 });
 
@@ -133,7 +133,7 @@ for (const [auth, ...outcomes] of WAYS) {
 	}
 }
 
-alerts('a running server sends the alert, and its log and metrics have the reason', async () => {
+alerts('a running server sends the alert and reports the reason in its log and metrics', async () => {
 	const [port, httpPort] = (await freePorts(2)) as [number, number];
 	const auth: ClientAuth = {
 		mode: 'require_and_verify',

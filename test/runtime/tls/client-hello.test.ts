@@ -1,4 +1,4 @@
-/** The ClientHello as the server reads it: what real clients send, cut anywhere, changed anywhere. */
+/** The ClientHello parser with input of real clients, split and corrupted at any byte. */
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { connect } from 'node:tls';
@@ -6,7 +6,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readClientHello } from '../../../runtime/tls/client-hello.ts';
 
-/** The first bytes of Node's own client. */
+/** Captures the ClientHello of Node's own client. */
 async function captured(servername: string, ALPNProtocols: string[]): Promise<Buffer> {
 	const server = createServer().listen(0, '127.0.0.1');
 	await once(server, 'listening');
@@ -37,7 +37,7 @@ hello('name, protocols, suites and signature schemes', () => {
 	assert.ok(read.signatureSchemes.includes('0403'));
 });
 
-hello('it is incomplete until its last byte, however it is cut, and may come in several records', () => {
+hello('a ClientHello is incomplete until its last byte, however it is split, and may span several records', () => {
 	for (let length = 0; length < bytes.length; length++) {
 		assert.is(readClientHello(bytes.subarray(0, length)), 'incomplete', `${length} bytes`);
 	}
@@ -51,7 +51,7 @@ hello('it is incomplete until its last byte, however it is cut, and may come in 
 	assert.is(typeof read === 'string' ? read : read.serverName, 'sub.example.com');
 });
 
-hello('one that comes in records of one byte, and never ends, costs little to look at', () => {
+hello('an endless ClientHello in one-byte records costs little to parse', () => {
 	const most = Buffer.alloc(9000);
 	most.writeUInt32BE(0x0100ffff - 3);
 	const records = Buffer.concat([...most].map(byte => Buffer.from([22, 3, 1, 0, 1, byte])));
@@ -69,7 +69,7 @@ hello('one that comes in records of one byte, and never ends, costs little to lo
 	assert.is(typeof read === 'string' ? read : read.serverName, 'sub.example.com');
 });
 
-hello('what is no ClientHello is told apart', () => {
+hello('other input is classified', () => {
 	assert.is(readClientHello(Buffer.from('GET / HTTP/1.1\r\n')), 'not-tls');
 	assert.is(readClientHello(Buffer.from([22, 2, 0])), 'not-tls');
 	assert.is(readClientHello(Buffer.from([22, 3, 1, 0, 0])), 'malformed');
@@ -78,7 +78,7 @@ hello('what is no ClientHello is told apart', () => {
 	assert.is(readClientHello(Buffer.from([22, 3, 1, 0, 4, 1, 255, 255, 255])), 'malformed');
 });
 
-hello('changed anywhere it is read as something, and nothing is thrown', () => {
+hello('no corruption makes the parser throw', () => {
 	let seed = 1;
 	const random = (bound: number): number => {
 		seed = (Math.imul(seed, 1_103_515_245) + 12_345) & 0x7fffffff;

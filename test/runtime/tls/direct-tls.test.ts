@@ -1,4 +1,4 @@
-/** TLS without streams: bytes that come and go under load, in any pieces, and connections that end at any moment. */
+/** TLS without streams: transfers under load in pieces of any size, and connections that end at any moment. */
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -25,7 +25,7 @@ let port: number;
 let opened = 0;
 let closed = 0;
 const failures: string[] = [];
-const shaken: string[] = [];
+const completed: string[] = [];
 
 direct.before(async () => {
 	const { certificate, key } = await (await TestAuthority.make()).issue({ names: ['example.test'] });
@@ -66,7 +66,7 @@ direct.before(async () => {
 		http1,
 		http2: undefined,
 		obtain: async () => false,
-		shaken: version => void shaken.push(version),
+		completed: version => void completed.push(version),
 		failed: reason => void failures.push(reason),
 		ended: () => {},
 	});
@@ -76,7 +76,7 @@ direct.before(async () => {
 	await once(listener, 'listening');
 	acceptHandles(listener, handle => {
 		const socket = new DirectSocket(handle);
-		// As whoever admits connections does: a client that resets is still known.
+		// The listener reads the address on accept too, so that it is known even after a reset.
 		assert.ok(socket.remoteAddress);
 		server.accept(socket, 'https');
 		return true;
@@ -102,7 +102,7 @@ async function open(options: object = {}): Promise<TLSSocket> {
 	return socket;
 }
 
-/** Everything up to the end of the connection. */
+/** Reads to the end of the connection. */
 async function rest(socket: Socket): Promise<Buffer> {
 	const chunks: Buffer[] = [];
 	for await (const chunk of socket) chunks.push(chunk);
@@ -118,12 +118,12 @@ async function allClosed(): Promise<void> {
 const post = (path: string, length: number, more = 'Connection: close\r\n'): string =>
 	`POST ${path} HTTP/1.1\r\nHost: example.test\r\nContent-Length: ${length}\r\n${more}\r\n`;
 
-direct('are there on this release', () => {
+direct('it is available on this release of Node', () => {
 	assert.ok(DIRECT_TLS);
 });
 
 for (const maxVersion of ['TLSv1.2', 'TLSv1.3']) {
-	direct(`bodies of any size come whole in both directions, ${maxVersion}`, async () => {
+	direct(`bodies of any size arrive complete in both directions (${maxVersion})`, async () => {
 		const sizes = [0, 1, 4095, 16_384, 16_385, 70_000, 300_000, 3_000_000];
 		await Promise.all(
 			sizes.map(async (size, index) => {
@@ -142,7 +142,7 @@ for (const maxVersion of ['TLSv1.2', 'TLSv1.3']) {
 	});
 }
 
-direct('a client that reads slowly gets all of it, and nothing that is not', async () => {
+direct('a slow reader gets exactly the whole response', async () => {
 	const body = randomBytes(4_000_000);
 	const socket = await open();
 	socket.write(post('/', body.length));
@@ -173,7 +173,7 @@ direct('requests sent at once are answered in order, however long the first take
 	await allClosed();
 });
 
-direct('an upgraded connection echoes while both sides stop reading now and then', async () => {
+direct('an upgraded connection echoes while both sides pause reading now and then', async () => {
 	const socket = await open();
 	socket.write('GET /echo HTTP/1.1\r\nHost: example.test\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n');
 	await once(socket, 'data');
@@ -202,7 +202,7 @@ direct('an upgraded connection echoes while both sides stop reading now and then
 	await allClosed();
 });
 
-direct('a connection that is cut at any moment ends nothing but itself', async () => {
+direct('a connection that breaks at any moment affects no other', async () => {
 	for (let turn = 0; turn < 60; turn++) {
 		const raw = connect(port, '127.0.0.1');
 		raw.on('error', () => {});
@@ -227,25 +227,22 @@ direct('a connection that is cut at any moment ends nothing but itself', async (
 	);
 });
 
-direct(
-	'a client that resets before the session tickets of its handshake have reached it is let go at once',
-	async () => {
-		for (let turn = 0; turn < 10; turn++) {
-			const raw = connect(port, '127.0.0.1');
-			raw.on('error', () => {});
-			const socket = connectTls({ socket: raw, servername: 'example.test', rejectUnauthorized: false });
-			socket.on('error', () => {});
-			socket.once('secureConnect', () => {
-				socket.write(post('/gone', 0));
-				setImmediate(() => raw.resetAndDestroy());
-			});
-			await once(raw, 'close');
-		}
-		await allClosed();
-	},
-);
+direct('a client that resets before it has received its session tickets is released at once', async () => {
+	for (let turn = 0; turn < 10; turn++) {
+		const raw = connect(port, '127.0.0.1');
+		raw.on('error', () => {});
+		const socket = connectTls({ socket: raw, servername: 'example.test', rejectUnauthorized: false });
+		socket.on('error', () => {});
+		socket.once('secureConnect', () => {
+			socket.write(post('/gone', 0));
+			setImmediate(() => raw.resetAndDestroy());
+		});
+		await once(raw, 'close');
+	}
+	await allClosed();
+});
 
-direct('what is no TLS after the handshake ends the connection', async () => {
+direct('invalid TLS records after the handshake end the connection', async () => {
 	const raw = connect(port, '127.0.0.1');
 	raw.on('error', () => {});
 	const socket = connectTls({ socket: raw, servername: 'example.test', rejectUnauthorized: false });
@@ -253,13 +250,13 @@ direct('what is no TLS after the handshake ends the connection', async () => {
 	await once(socket, 'secureConnect');
 	socket.write(post('/digest', 100));
 	await wait(10);
-	// A record that was never sealed.
+	// A record that is not encrypted.
 	raw.write(Buffer.from([23, 3, 3, 0, 32, ...randomBytes(32)]));
 	await once(raw, 'close');
 	await allClosed();
 });
 
-direct('a ClientHello that comes byte by byte is one', async () => {
+direct('a ClientHello may arrive byte by byte', async () => {
 	const first: Buffer[] = [];
 	const recorder = createServer(socket =>
 		socket.once('data', (bytes: Buffer) => first.push(bytes) && socket.destroy()),

@@ -1,4 +1,4 @@
-/** OCSP responses of certificates from files: stapled by every thread, from the first handshake where clients demand it. */
+/** OCSP stapling for certificates from files: by every thread, and from the first handshake for must-staple certificates. */
 import { once } from 'node:events';
 import { utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -21,7 +21,7 @@ const [port, httpPort] = (await freePorts(2)) as [number, number];
 let folder: string;
 let responder: Responder;
 
-/** Writes a pair for a.test that names the responder. */
+/** Writes a certificate for a.test that names the responder, and its key. */
 async function keep(name: string, mustStaple = false, chain = [root]): Promise<{ certificate: string; key: string }> {
 	const own = await makePrivateKey('p256');
 	const extensions = [responderExtension(responder.url), ...(mustStaple ? [MUST_STAPLE] : [])];
@@ -44,7 +44,7 @@ function document(files: { certificate: string; key: string }, settings: object 
 	return { settings: all, sites: [site] };
 }
 
-/** Bytes of the response that a handshake staples; none when it staples nothing. */
+/** Returns the size of the stapled response in bytes; 0 if there is none. */
 async function stapled(version: SecureVersion = 'TLSv1.3'): Promise<number> {
 	const socket = connect({
 		...{ host: '127.0.0.1', port, servername: 'a.test', rejectUnauthorized: false, requestOCSP: true },
@@ -70,7 +70,7 @@ staples.before.each(async () => {
 });
 staples.after.each(() => responder.close());
 
-staples('a certificate that demands one has it in the first handshake, in TLS 1.2 and 1.3', async () => {
+staples('a must-staple certificate is stapled from the first handshake, in TLS 1.2 and 1.3', async () => {
 	await serving(await keep('demanding', true), async ({ runtime }) => {
 		assert.ok((await stapled('TLSv1.2')) > 0);
 		assert.ok((await stapled('TLSv1.3')) > 0);
@@ -79,7 +79,7 @@ staples('a certificate that demands one has it in the first handshake, in TLS 1.
 	});
 });
 
-staples('another certificate is served at once, and with a response when there is one', async () => {
+staples('other certificates are served at once, and stapled once there is a response', async () => {
 	let answer = (): void => {};
 	responder.ready = new Promise(resolve => {
 		answer = resolve;
@@ -92,7 +92,7 @@ staples('another certificate is served at once, and with a response when there i
 	});
 });
 
-staples('the next process finds it in the store, even when the responder is down', async () => {
+staples('the next process finds the response in the store, even if the responder is down', async () => {
 	const files = await keep('stored', true);
 	await serving(files, async () => assert.ok((await stapled()) > 0));
 	responder.status = 'error';
@@ -100,13 +100,13 @@ staples('the next process finds it in the store, even when the responder is down
 	assert.is(responder.requests, 1);
 });
 
-staples('a new certificate in the files gets a response of its own; the same one keeps what it has', async () => {
+staples('a new certificate gets its own response; an unchanged one keeps the response it has', async () => {
 	const files = await keep('changing', true);
 	await serving(files, async ({ log }) => {
 		assert.ok((await stapled()) > 0);
 		responder.status = 'error';
 		utimesSync(files.certificate, new Date(), new Date());
-		await eventually('read again', () => log.text().includes('was read again'));
+		await eventually('reloaded', () => log.text().includes('certificate file reloaded'));
 		assert.ok((await stapled()) > 0);
 		assert.is(responder.requests, 1);
 		responder.status = 'good';
@@ -117,7 +117,7 @@ staples('a new certificate in the files gets a response of its own; the same one
 });
 
 for (const how of ['revoked', 'wrong-key', 'stale', 'error'] as const) {
-	staples(`a response that is ${how} is not stapled, and serving goes on`, async () => {
+	staples(`a response of kind ${how} is not stapled, and serving continues`, async () => {
 		responder.status = how;
 		await serving(await keep('bad', true), async ({ log }) => {
 			await eventually('told', () => log.entries.some(({ logger }) => logger === 'tls.ocsp'));
@@ -127,7 +127,7 @@ for (const how of ['revoked', 'wrong-key', 'stale', 'error'] as const) {
 	});
 }
 
-staples('without the certificate of the issuer nothing can be asked, which is said', async () => {
+staples('without the certificate of the issuer, no response can be fetched, which is logged', async () => {
 	await serving(await keep('alone', true, []), async ({ log }) => {
 		await eventually('told', () => log.text().includes('of its issuer is not in the chain'));
 		assert.is(await stapled(), 0);
@@ -135,7 +135,7 @@ staples('without the certificate of the issuer nothing can be asked, which is sa
 	});
 });
 
-staples('stapling can be switched off and on by a load', async () => {
+staples('a load can switch stapling off and on', async () => {
 	const files = await keep('switched', true);
 	await serving(files, async ({ runtime }) => {
 		assert.ok((await stapled()) > 0);

@@ -1,4 +1,4 @@
-/** What clients of HTTP/2 over TLS are told when a reload takes it from their listener, when it does not, and when the server stops. */
+/** GOAWAY on HTTP/2 over TLS: after a reload with and without HTTP/2, and when the server stops. */
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer, type Server, type ServerResponse } from 'node:http';
@@ -12,12 +12,12 @@ import { TestAuthority } from '../../certificates.ts';
 import { freePorts, temporaryFolder } from '../../harness.ts';
 import { eventually, json, keptLog } from '../running-server.ts';
 
-const goaway = suite('HTTP/2 over TLS at reloads and stops');
+const goaway = suite('GOAWAY over TLS');
 
 const folder = temporaryFolder();
 const files = { certificate: path.join(folder, 'a.pem'), key: path.join(folder, 'a.key') };
 const [keeps, loses] = (await freePorts(2)) as [number, number];
-/** Answers of the upstream that wait. */
+/** Responses that the upstream holds back. */
 const held: ServerResponse[] = [];
 let upstream: Server;
 let server: Runtime;
@@ -35,13 +35,13 @@ function site(port: number, body: string): Site {
 	};
 }
 
-/** Two listeners; `protocols` of the second. */
+/** Returns a document with two listeners. @param protocols The protocols of the second one. */
 function document(body: string, protocols: string[]): Document {
 	const servers = [{ listener: `127.0.0.1:${loses}`, protocols }];
 	return { settings: { auto_https: ['off'], servers }, sites: [site(keeps, body), site(loses, body)] };
 }
 
-/** A client's connection, and the codes and streams of the GOAWAY frames that it got. */
+/** A client's connection, with the code and last stream of each GOAWAY frame received. */
 interface Client {
 	readonly session: ClientHttp2Session;
 	readonly said: [code: number, last: number][];
@@ -92,29 +92,32 @@ goaway.after(async () => {
 	upstream.closeAllConnections();
 });
 
-goaway('a reload by which a listener loses HTTP/2: streams under way end well, then the connection does', async () => {
-	const leaving = await client(loses);
-	const staying = await client(keeps);
-	assert.is((await get(leaving, '/now')).body, 'first');
-	const slow = get(leaving, '/slow');
-	const other = get(staying, '/slow');
-	await eventually('both wait', () => held.length === 2);
-	const outcome = await server.load(json(document('second', ['h1'])));
-	assert.is(outcome.result, 'applied', JSON.stringify(outcome));
-	await eventually('GOAWAY', () => leaving.said.length > 0);
-	assert.is(leaving.said[0]![0], 0);
-	const closed = once(leaving.session, 'close');
-	held.splice(0).forEach(response => void response.end('late'));
-	assert.equal(await slow, { status: 200, body: 'late' });
-	await closed;
-	// The other says nothing, and its connections are served by what was loaded.
-	assert.equal(await other, { status: 200, body: 'late' });
-	assert.equal(await get(staying, '/now'), { status: 200, body: 'second' });
-	assert.equal(staying.said, []);
-	staying.session.destroy();
-});
+goaway(
+	'a reload that removes HTTP/2 from a listener lets open streams complete and then closes the connection',
+	async () => {
+		const leaving = await client(loses);
+		const staying = await client(keeps);
+		assert.is((await get(leaving, '/now')).body, 'first');
+		const slow = get(leaving, '/slow');
+		const other = get(staying, '/slow');
+		await eventually('both wait', () => held.length === 2);
+		const outcome = await server.load(json(document('second', ['h1'])));
+		assert.is(outcome.result, 'applied', JSON.stringify(outcome));
+		await eventually('GOAWAY', () => leaving.said.length > 0);
+		assert.is(leaving.said[0]![0], 0);
+		const closed = once(leaving.session, 'close');
+		held.splice(0).forEach(response => void response.end('late'));
+		assert.equal(await slow, { status: 200, body: 'late' });
+		await closed;
+		// The other listener sends no GOAWAY, and its connections are served by the new configuration.
+		assert.equal(await other, { status: 200, body: 'late' });
+		assert.equal(await get(staying, '/now'), { status: 200, body: 'second' });
+		assert.equal(staying.said, []);
+		staying.session.destroy();
+	},
+);
 
-goaway('a stop: clients are told, what is under way is answered, and then the server ends', async () => {
+goaway('on a stop, clients get GOAWAY, open requests are answered, and then the server exits', async () => {
 	const one = await client(keeps);
 	const slow = get(one, '/slow');
 	await eventually('it waits', () => held.length === 1);

@@ -1,4 +1,4 @@
-/** What a handshake alone decides: the ticket's key, the kind of the certificate, how many may begin in a second. */
+/** Handshakes without a full server: ticket keys, choice of certificate by key type, and rate limits. */
 import { connect } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { suite } from 'uvu';
@@ -18,7 +18,7 @@ const published = async (id: string, names: readonly string[], rsa = false) => {
 const handshakes = suite('handshakes');
 
 handshakes(
-	'a session that is resumed after a change of keys goes on under the new one: the next change does not end it',
+	'a session resumed after a key rotation gets a ticket under the new key and survives the next rotation',
 	async () => {
 		for (const stapled of [false, true]) {
 			const keys = new TicketKeys();
@@ -44,7 +44,7 @@ handshakes(
 	},
 );
 
-handshakes('a change of ticket keys ends no session, on any thread; the second change does', async () => {
+handshakes('one rotation of ticket keys ends no session on any thread; the second one does', async () => {
 	const certificates = [await published('one', ['a.test'])];
 	const threads = [await oneListener({}, certificates), await oneListener({}, certificates)];
 	const keys = new TicketKeys();
@@ -59,7 +59,7 @@ handshakes('a change of ticket keys ends no session, on any thread; the second c
 		assert.ok((await get(1, before)).reused, `${maxVersion} before`);
 		tell(keys.rotate());
 		for (let tries = 0; tries < 10; tries++) assert.ok((await get(tries % 2, before)).reused, `${maxVersion} after`);
-		// Who comes without a ticket gets one of the new key.
+		// A client without a ticket gets one under the new key.
 		const { session: after } = await get(0);
 		tell(keys.rotate());
 		assert.ok((await get(1, after)).reused, `${maxVersion}, sealed after the first change`);
@@ -68,7 +68,7 @@ handshakes('a change of ticket keys ends no session, on any thread; the second c
 	for (const thread of threads) thread.close();
 });
 
-handshakes('of two certificates for a name a client gets one that it can verify', async () => {
+handshakes('of two certificates for a name, a client gets one that it can verify', async () => {
 	const certificates = [
 		await published('file /rsa', ['both.test', '*.both.test'], true),
 		await published('file /curve', ['both.test', '*.both.test']),
@@ -90,16 +90,16 @@ handshakes('of two certificates for a name a client gets one that it can verify'
 		assert.is(await kind(name, { cipher: 'ECDHE-RSA-AES128-GCM-SHA256' }), 'rsa', name);
 		assert.is(await kind(name, { cipher: 'ECDHE-ECDSA-AES128-GCM-SHA256' }), 'ec', name);
 	}
-	// One that is gone leaves the other.
+	// After one is removed, the other is used.
 	listener.tls.take({ kind: 'certificates', set: [], dropped: ['file /curve'] });
 	assert.is(await kind('both.test', {}), 'rsa');
 	assert.is(await kind('x.both.test', {}), 'rsa');
 	listener.close();
 });
 
-handshakes('more in a second than a client may begin are closed and counted', async () => {
+handshakes('handshakes beyond the limit of a client per second are closed and counted', async () => {
 	const listener = await oneListener({}, [await published('one', ['a.test'])]);
-	/** For which the second does not end. */
+	/** A fixed clock, so that the second does not end. */
 	class StandingRate extends HandshakeRate {
 		override admits(address: string): boolean {
 			return super.admits(address, 5000);
@@ -117,28 +117,28 @@ handshakes('more in a second than a client may begin are closed and counted', as
 	listener.close();
 });
 
-handshakes('rates are counted by client and by listener, over all threads', () => {
+handshakes('rates are counted per client and per listener, across all threads', () => {
 	const memory = new SharedArrayBuffer(4 * HANDSHAKE_SLOTS);
 	const threads = [new HandshakeRate(memory), new HandshakeRate(memory)];
 	const admitted = (addresses: readonly string[], now: number) =>
 		addresses.filter((address, at) => threads[at % 2]!.admits(address, now)).length;
 	const times = (address: string, count: number) => Array.from({ length: count }, () => address);
-	// Nothing said: a thousand, and this machine is not counted.
+	// The default: a thousand, and loopback addresses are exempt.
 	assert.is(admitted(times('192.0.2.1', 1200), 5000), 1000);
 	assert.is(admitted(times('127.0.0.1', 1200), 5000), 1200);
 	assert.is(admitted(times('192.0.2.1', 1200), 6000), 1000);
 	for (const thread of threads) thread.configure({ handshakes_per_client: 2, handshakes: 5 });
 	assert.is(admitted(times('127.0.0.1', 10), 7000), 2);
 	assert.is(admitted(['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.4', '192.0.2.5', '192.0.2.6'], 8000), 5);
-	// What one of them is refused takes nothing from the others.
+	// Rejected handshakes of one client do not count against the others.
 	assert.is(admitted([...times('192.0.2.1', 20), '192.0.2.2', '192.0.2.3'], 11_000), 4);
-	// One customer has a whole /64.
+	// A /64 counts as one client.
 	assert.is(admitted(['2001:db8::1', '2001:db8::2', '2001:db8::3', '2001:db8:0:1::1'], 9000), 3);
 	for (const thread of threads) thread.configure({ handshakes_per_client: 0 });
 	assert.is(admitted(times('192.0.2.1', 5000), 10_000), 5000);
 });
 
-handshakes('a handshake that takes too long is ended', async () => {
+handshakes('a handshake past its deadline is closed', async () => {
 	const listener = await oneListener({}, [await published('one', ['a.test'])]);
 	listener.server.bound(undefined, 100);
 	const begun = performance.now();
@@ -149,11 +149,11 @@ handshakes('a handshake that takes too long is ended', async () => {
 	listener.close();
 });
 
-handshakes('a client that leaves before its handshake is over is let go at once', async () => {
+handshakes('a client that disconnects during its handshake is released at once', async () => {
 	const listener = await oneListener({}, [await published('one', ['a.test'])]);
 	for (let tries = 0; tries < 10; tries++) {
 		await new Promise<void>((resolve, reject) => {
-			// Destroyed with its last flight unsent: half of a connection is left, which says nothing any more.
+			// Destroyed before its last flight is sent: the server sees a half-open connection that stays silent.
 			const options = { port: listener.port, host: '127.0.0.1', servername: 'a.test', rejectUnauthorized: false };
 			const socket = connectTls(options, () => resolve(void socket.destroy()));
 			socket.on('error', reject);

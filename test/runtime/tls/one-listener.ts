@@ -1,11 +1,11 @@
-/** A TLS listener of one thread without a runtime: for tests of what a handshake alone decides. */
+/** A TLS listener on one thread without a runtime, for tests of handshakes. */
 import { createServer, type Socket } from 'node:net';
 import type { ListenerTls } from '../../../compiler/tls/site-tls.ts';
 import type { PublishedCertificate } from '../../../runtime/tls/certificate-feed.ts';
 import { ThreadTls } from '../../../runtime/tls/thread-tls.ts';
 import { TlsServer } from '../../../runtime/tls/tls-server.ts';
 
-/** The listener and what it has counted. */
+/** The listener and its counters. */
 export interface OneListener {
 	readonly tls: ThreadTls;
 	readonly server: TlsServer;
@@ -14,7 +14,7 @@ export interface OneListener {
 	close(): void;
 }
 
-/** Listens; every connection that has shaken hands is answered with one response and closed. */
+/** Starts a listener that answers every connection with one response after the handshake and closes it. */
 export async function oneListener(
 	settings: Partial<ListenerTls>,
 	certificates: readonly PublishedCertificate[],
@@ -25,7 +25,7 @@ export async function oneListener(
 	const http1 = {
 		accept: (socket: Socket) => {
 			socket.on('error', () => {});
-			// Without reading it would never hear that the client has left.
+			// Without reading, the end of the connection would go unnoticed.
 			socket.resume();
 			socket.end('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
 		},
@@ -41,7 +41,7 @@ export async function oneListener(
 		http1,
 		http2: undefined,
 		obtain: async () => false,
-		shaken: () => {},
+		completed: () => {},
 		failed: reason => void failures.push(reason),
 		ended: () => {},
 	});

@@ -1,4 +1,4 @@
-/** Processes that share a store answer each other's challenges, for names that only the other one serves too. */
+/** Processes that share a store answer each other's challenges, even for names that only the other one serves. */
 import { X509Certificate } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { request } from 'node:http';
@@ -10,7 +10,7 @@ import type { Document, Site } from '../../../compiler/document/document.ts';
 import { SharedChallenges } from '../../../runtime/certificates/shared-challenges.ts';
 import { memoryStore } from '../../../runtime/storage/memory-store.ts';
 import { openStore } from '../../../runtime/storage/open-store.ts';
-import { AskLimits } from '../../../runtime/tls/ask-limits.ts';
+import { LookupLimiter } from '../../../runtime/tls/lookup-limiter.ts';
 import { answerChallenge } from '../../../runtime/tls/before-sites.ts';
 import type { ChallengeQuestion } from '../../../runtime/tls/certificate-feed.ts';
 import { ThreadTls } from '../../../runtime/tls/thread-tls.ts';
@@ -25,7 +25,7 @@ const folder = temporaryFolder();
 const machine = { workingDirectory: folder, environment: process.env };
 const [httpPort, httpsPort] = (await freePorts(2)) as [number, number];
 
-/** Status and body of a GET, with a host that the server need not know. */
+/** Sends a GET for any host, known to the server or not. Returns status and body. */
 function get(host: string, path: string): Promise<{ status: number; body: string }> {
 	return new Promise((resolve, reject) => {
 		request({ host: '127.0.0.1', port: httpPort, path, headers: { host }, agent: false }, response => {
@@ -40,7 +40,7 @@ function get(host: string, path: string): Promise<{ status: number; body: string
 	});
 }
 
-/** The certificate that a handshake for TLS-ALPN-01 is shown; undefined when the handshake comes to nothing. */
+/** Returns the certificate presented in a TLS-ALPN-01 handshake; undefined if the handshake fails. */
 function shown(servername: string): Promise<X509Certificate | undefined> {
 	return new Promise(resolve => {
 		const socket = connect(
@@ -54,13 +54,13 @@ function shown(servername: string): Promise<X509Certificate | undefined> {
 	});
 }
 
-/** Asks the server under test as an authority does. */
+/** Validates a challenge against the server under test, as a CA does. */
 async function validate({ type, name, token, keyAuthorization }: Validation): Promise<boolean> {
 	if (type === 'tls-alpn-01') return (await shown(name))?.checkHost(name) === name;
 	return (await get(name, `/.well-known/acme-challenge/${token}`)).body === keyAuthorization;
 }
 
-/** Sites that have nothing to do with the names that are ordered. */
+/** Sites unrelated to the names in the orders. */
 async function sites(): Promise<Site[]> {
 	const { certificate, key } = await (await TestAuthority.make()).issue({ names: ['own.test'] });
 	return [
@@ -107,7 +107,7 @@ for (const type of ['http-01', 'tls-alpn-01'] as const) {
 				await eventually('obtained', () => ordering.sink.for('other.example.com') !== undefined);
 				assert.is(acme.orders.length, 1, 'the first validation succeeds');
 				assert.is((await get('own.test', '/')).body, 'plain');
-				assert.is(await shown('own.test'), undefined, 'what nobody has put up is not answered');
+				assert.is(await shown('own.test'), undefined, 'an unpublished challenge is not answered');
 			});
 		} finally {
 			await ordering.manager.close();
@@ -116,7 +116,7 @@ for (const type of ['http-01', 'tls-alpn-01'] as const) {
 	});
 }
 
-shared('an answer is for its own token, or its own name, and goes when the challenge is over', async () => {
+shared('an answer is only for its own token or name, and is removed with the challenge', async () => {
 	const store = memoryStore();
 	const challenges = new SharedChallenges(() => store);
 	const token = { type: 'http-01', token: 'Token' } as const;
@@ -135,43 +135,46 @@ shared('an answer is for its own token, or its own name, and goes when the chall
 	assert.is(await challenges.answer(token), undefined);
 });
 
-shared('a token is a name of no file: what holds anything but letters, digits, - and _ is not looked for', async () => {
-	const asked: ChallengeQuestion[] = [];
-	const tls = new ThreadTls(
-		() => {},
-		async question => {
-			asked.push(question);
-			return undefined;
-		},
-	);
-	tls.take({ kind: 'shared_challenges', asked: true });
-	const ask = (token: string) => {
-		const x = fakeExchange({ target: `/.well-known/acme-challenge/${token}` });
-		return answerChallenge(x, { tls, clientIp: () => '192.0.2.1' });
-	};
-	for (const token of [
-		'',
-		'..',
-		'../../secret',
-		'..%2f..%2fsecret',
-		'a/b',
-		'a.json',
-		'a%00',
-		'a\\b',
-		'x'.repeat(513),
-	]) {
-		assert.is(await ask(token), false, token);
-	}
-	assert.equal(asked, []);
-	assert.is(await ask('x'.repeat(512)), false);
-	assert.is(asked.length, 1);
-	const store = memoryStore();
-	const challenges = new SharedChallenges(() => store);
-	await challenges.put('http-01', 'a.test', '../../x.thumbprint');
-	assert.match((await store.list(''))[0]!, /^acme\/challenges\/http-01\/[0-9a-f]{64}\.json$/);
-});
+shared(
+	'a token with characters other than letters, digits, - and _ is never looked up, so it cannot name another file',
+	async () => {
+		const asked: ChallengeQuestion[] = [];
+		const tls = new ThreadTls(
+			() => {},
+			async question => {
+				asked.push(question);
+				return undefined;
+			},
+		);
+		tls.take({ kind: 'shared_challenges', asked: true });
+		const ask = (token: string) => {
+			const x = fakeExchange({ target: `/.well-known/acme-challenge/${token}` });
+			return answerChallenge(x, { tls, clientIp: () => '192.0.2.1' });
+		};
+		for (const token of [
+			'',
+			'..',
+			'../../secret',
+			'..%2f..%2fsecret',
+			'a/b',
+			'a.json',
+			'a%00',
+			'a\\b',
+			'x'.repeat(513),
+		]) {
+			assert.is(await ask(token), false, token);
+		}
+		assert.equal(asked, []);
+		assert.is(await ask('x'.repeat(512)), false);
+		assert.is(asked.length, 1);
+		const store = memoryStore();
+		const challenges = new SharedChallenges(() => store);
+		await challenges.put('http-01', 'a.test', '../../x.thumbprint');
+		assert.match((await store.list(''))[0]!, /^acme\/challenges\/http-01\/[0-9a-f]{64}\.json$/);
+	},
+);
 
-shared('a flood of unknown tokens is not looked for one by one; others are answered meanwhile', async () => {
+shared('lookups are limited in a flood of unknown tokens; other clients are answered meanwhile', async () => {
 	let asked = 0;
 	const tls = new ThreadTls(
 		() => {},
@@ -190,8 +193,8 @@ shared('a flood of unknown tokens is not looked for one by one; others are answe
 	assert.is(await ask('known', '192.0.2.1'), true);
 });
 
-shared('questions are bounded for one client and for all, by the second', () => {
-	const limits = new AskLimits();
+shared('lookups are limited per second, for one client and in total', () => {
+	const limits = new LookupLimiter();
 	const taken = (client: (i: number) => string, count: number, now: number) =>
 		Array.from({ length: count }, (_, i) => limits.take(client(i), now)).filter(Boolean).length;
 	assert.is(
@@ -212,7 +215,7 @@ shared('questions are bounded for one client and for all, by the second', () => 
 	);
 });
 
-shared('equal questions that come together are one look', async () => {
+shared('concurrent equal lookups are coalesced', async () => {
 	let reads = 0;
 	const store = memoryStore();
 	const counting = Object.assign(Object.create(store), {
@@ -226,7 +229,7 @@ shared('equal questions that come together are one look', async () => {
 	assert.is(reads, 1);
 });
 
-shared('a process whose own orders are not distributed answers no others', async () => {
+shared('a process whose own orders are not distributed does not answer for others', async () => {
 	const store = temporaryFolder();
 	const ordering = new SharedChallenges(() => openStore({ store: 'file_system', root: store }, machine));
 	await ordering.put('http-01', 'other.test', 'token.thumbprint');

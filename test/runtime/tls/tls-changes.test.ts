@@ -1,4 +1,4 @@
-/** What changes while TLS is served: files, configurations, threads; and certificates of our own authority. */
+/** Changes while TLS is served: files, configurations, and threads; and certificates of the internal CA. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
@@ -37,9 +37,9 @@ function document(sites: readonly Site[], settings: Document['settings'] = {}): 
 	return { settings: { http_port: httpPort, https_port: port, auto_https: ['off'], ...settings }, sites };
 }
 
-const tls = suite('TLS while it changes');
+const tls = suite('TLS changes');
 
-tls('a certificate file that changes is served without a restart; one that is broken is not', async () => {
+tls('a changed certificate file is served without a restart; a broken one is not', async () => {
 	const files = keep('changing', await authority.issue({ names: ['a.test', 'first.test'] }));
 	await withServer(document([site('a.test', 'a', { certificates: [files] })]), { threads: 1 }, async ({ log }) => {
 		assert.match((await tlsGet(port, { servername: 'a.test' })).names, 'first.test');
@@ -48,7 +48,7 @@ tls('a certificate file that changes is served without a restart; one that is br
 			(await tlsGet(port, { servername: 'a.test' })).names.includes('second.test'),
 		);
 		writeFileSync(files.certificate, 'nonsense');
-		await eventually('the broken file is told of', () => log.text().includes('cannot be used'));
+		await eventually('the broken file is logged', () => log.text().includes('cannot be used'));
 		assert.match((await tlsGet(port, { servername: 'a.test' })).names, 'second.test');
 		assert.not.match(log.text(), 'PRIVATE KEY');
 	});
@@ -76,7 +76,7 @@ tls('a load that adds a TLS hostname, or client certificates, needs a restart; o
 		await runtime.terminateWorker(0);
 		await eventually('the thread is back', () => log.text().includes('was replaced'));
 		const after = await tlsGet(port, { servername: 'a.test', session: session! });
-		assert.is(after.reused, true, 'a thread that is replaced has the certificates and the ticket keys of before');
+		assert.is(after.reused, true, 'the replacement of a thread has the same certificates and ticket keys');
 		writeFileSync(other.key, 'gone');
 		assert.equal(await codes([site('a.test', 'worse', { certificates: [other] })]), 'refused');
 		assert.is((await tlsGet(port, { servername: 'a.test' })).body, 'changed');
@@ -84,7 +84,7 @@ tls('a load that adds a TLS hostname, or client certificates, needs a restart; o
 });
 
 tls(
-	'the internal authority signs at start and on demand; HTTP is redirected; listeners speak what they are told',
+	'the internal CA signs at start and on demand; HTTP is redirected; listeners speak the configured protocols',
 	async () => {
 		const store = path.join(folder, 'store');
 		const servers = [

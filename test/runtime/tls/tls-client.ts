@@ -1,24 +1,24 @@
-/** Clients for tests of TLS: one request on a connection of its own, and what the handshake was. */
+/** A TLS client for tests: sends one request on its own connection and describes the handshake. */
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 
-/** What came of a request. */
+/** The outcome of a request. */
 export interface TlsAnswer {
 	readonly text: string;
 	readonly body: string;
 	readonly status: number;
-	/** Common name and alternative names of the server's certificate. */
+	/** The common name and alternative names of the server's certificate. */
 	readonly names: string;
 	readonly protocol: string | false | null;
 	readonly version: string | null;
 	readonly reused: boolean;
-	/** The last session that the server gave. */
+	/** The last session ticket received. */
 	readonly session: Buffer | undefined;
 	readonly local: string;
-	/** Kind of the key of the server's certificate: `ec`, `rsa`. */
+	/** The key type of the server's certificate: `ec` or `rsa`. */
 	readonly keyKind: string;
 }
 
-/** Sends a GET over TLS and reads to the end; rejects when the handshake or the request fails. */
+/** Sends a GET over TLS and reads to the end. Rejects if the handshake or the request fails. */
 export function tlsGet(
 	port: number,
 	options: ConnectionOptions & { readonly hostHeader?: string; readonly path?: string },
@@ -45,7 +45,7 @@ export function tlsGet(
 		let known: ReturnType<typeof facts> | undefined;
 		socket.on('secureConnect', () => {
 			known = facts();
-			// Of a ticket that comes as a session of TLS 1.2 is resumed no event tells.
+			// Node emits no event for a new ticket when a TLS 1.2 session is resumed.
 			if (known.version === 'TLSv1.2') session = socket.getSession();
 		});
 		let text = '';
@@ -65,7 +65,7 @@ export function tlsGet(
 	});
 }
 
-/** The failure of a request that must fail. */
+/** Returns the error code of a request that must fail. */
 export async function tlsFailure(port: number, options: Parameters<typeof tlsGet>[1]): Promise<string> {
 	try {
 		const { text } = await tlsGet(port, options);

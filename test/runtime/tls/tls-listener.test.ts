@@ -1,4 +1,4 @@
-/** Handshakes with a running server: names, protocols, resumption, client certificates, what is refused and how. */
+/** Handshakes with a running server: names, protocols, resumption, client certificates, and rejections. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import path from 'node:path';
@@ -93,21 +93,24 @@ tls.after(async () => {
 	await server.stop();
 });
 
-tls('certificates go by exact name, then by wildcard; without one the handshake fails with an alert', async () => {
-	const a = await tlsGet(port, { servername: 'a.test' });
-	assert.match(a.body, 'tls1.3 false');
-	assert.match(a.names, 'DNS:a.test');
-	const other = await tlsGet(port, { servername: 'X.wild.test' });
-	assert.is(other.body, 'wild x.wild.test');
-	assert.is(other.names, 'DNS:*.wild.test');
-	assert.is(await tlsFailure(port, { servername: 'x.y.wild.test' }), 'ERR_SSL_TLSV1_UNRECOGNIZED_NAME');
-	assert.is(await tlsFailure(port, { servername: 'nobody.test' }), 'ERR_SSL_TLSV1_UNRECOGNIZED_NAME');
-	// The certificate also covers it, though no site has it: the handshake succeeds, nothing is served.
-	assert.is((await tlsGet(port, { servername: 'c.test' })).body, '');
-	// Bundles of folders, those below included; and by address where there is no name.
-	assert.is((await tlsGet(port, { servername: 'bundle.test' })).body, 'from a bundle');
-	assert.is((await tlsGet(port, {})).body, 'by address');
-});
+tls(
+	'certificates are selected by exact name, then by wildcard; without one the handshake fails with an alert',
+	async () => {
+		const a = await tlsGet(port, { servername: 'a.test' });
+		assert.match(a.body, 'tls1.3 false');
+		assert.match(a.names, 'DNS:a.test');
+		const other = await tlsGet(port, { servername: 'X.wild.test' });
+		assert.is(other.body, 'wild x.wild.test');
+		assert.is(other.names, 'DNS:*.wild.test');
+		assert.is(await tlsFailure(port, { servername: 'x.y.wild.test' }), 'ERR_SSL_TLSV1_UNRECOGNIZED_NAME');
+		assert.is(await tlsFailure(port, { servername: 'nobody.test' }), 'ERR_SSL_TLSV1_UNRECOGNIZED_NAME');
+		// The certificate covers this name, but no site has it: the handshake succeeds and nothing is served.
+		assert.is((await tlsGet(port, { servername: 'c.test' })).body, '');
+		// Bundles are loaded from folders and their subfolders. Without a server name, the address selects the certificate.
+		assert.is((await tlsGet(port, { servername: 'bundle.test' })).body, 'from a bundle');
+		assert.is((await tlsGet(port, {})).body, 'by address');
+	},
+);
 
 tls('ALPN offers what the listener speaks, and versions are those of the policy', async () => {
 	const one = await tlsGet(port, { servername: 'a.test', ALPNProtocols: ['http/1.1'] });
@@ -133,7 +136,7 @@ tls('sessions are resumed whichever thread answers', async () => {
 	}
 });
 
-tls('garbage, half a hello and hellos that are too large end the connection and nothing else', async () => {
+tls('garbage and incomplete or oversized ClientHellos close only their own connection', async () => {
 	const ends = (bytes: Buffer) =>
 		new Promise<Buffer>(resolve => {
 			const pieces: Uint8Array[] = [];
@@ -155,16 +158,16 @@ tls('garbage, half a hello and hellos that are too large end the connection and 
 	assert.is((await tlsGet(port, { servername: 'a.test' })).status, 200);
 });
 
-tls('a site beside a wildcard that wants client certificates does not want them, and is not a way in', async () => {
+tls('a public site under a wildcard that requires client certificates does not give access to the others', async () => {
 	assert.is((await tlsGet(port, { servername: 'public.auth.test' })).body, 'public');
 	assert.match(await tlsFailure(port, { servername: 'private.auth.test' }), /^(?!answered)/);
-	// A session of the public site opens nothing of the other.
+	// A session of the public site must not be resumed on the protected one.
 	const { session } = await tlsGet(port, { servername: 'public.auth.test', maxVersion: 'TLSv1.2' });
 	const base = { servername: 'private.auth.test', maxVersion: 'TLSv1.2', session: session! } as const;
 	assert.match(await tlsFailure(port, base), /^(?!answered)/);
 });
 
-tls('authorities of clients may be kept in a store; a key that is not there is an error of the load', async () => {
+tls('client CAs can be kept in a store; a missing key fails the load', async () => {
 	const { certificate: cert, key } = await authority.issue({ names: ['client.test'] });
 	assert.is((await tlsGet(port, { servername: 'stored.test', cert, key })).body, 'by the store');
 	assert.match(await tlsFailure(port, { servername: 'stored.test' }), /^(?!answered)/);
@@ -188,10 +191,10 @@ tls('authorities of clients may be kept in a store; a key that is not there is a
 		},
 		(error: unknown) => JSON.stringify(error, Object.getOwnPropertyNames(error)),
 	);
-	assert.match(failed, /has no `trust\/gone\.pem` to trust/);
+	assert.match(failed, /has no key `trust\/gone\.pem`/);
 });
 
-tls('metrics and access entries tell of handshakes', async () => {
+tls('metrics and access log entries describe handshakes', async () => {
 	const text = await server.metrics();
 	const value = (series: string) => Number(new RegExp(`^${RegExp.escape(series)} (\\S+)$`, 'm').exec(text)?.[1]);
 	assert.ok(value('svc_tls_handshakes_total{version="tls1.3",result="ok"}') > 5);
@@ -216,7 +219,7 @@ tls('metrics and access entries tell of handshakes', async () => {
 	});
 });
 
-tls('default_sni, fallback_sni, redirects of plain HTTP on the port, and a bound on handshakes', async () => {
+tls('default_sni, fallback_sni, redirects of plain HTTP on the TLS port, and a limit on handshakes', async () => {
 	[port = 0, httpPort = 0] = await freePorts(2);
 	const sites = [site('a.test', 'a', { certificates: [plain] })];
 	const limits = { handshakes_per_client: 8 };
@@ -229,7 +232,7 @@ tls('default_sni, fallback_sni, redirects of plain HTTP on the port, and a bound
 		assert.match(answer, /^HTTP\/1\.1 308 Permanent Redirect\r\n/);
 		assert.match(answer, `Location: https://a.test:${port}/x?y=1\r\n`);
 		assert.match(await rawExchange(port, 'GET / HTTP/1.1\r\nHost: a b\r\n\r\n'), /^HTTP\/1\.1 400 /);
-		// So many at once do not fit into two seconds.
+		// More connections than the limit allows within two seconds.
 		const many = Array.from({ length: 24 }, () => tlsFailure(port, { servername: 'a.test' }));
 		const closed = (await Promise.all(many)).filter(outcome => !outcome.startsWith('answered')).length;
 		assert.ok(closed >= 8, `${closed}`);
@@ -237,7 +240,7 @@ tls('default_sni, fallback_sni, redirects of plain HTTP on the port, and a bound
 	});
 });
 
-tls('client certificates: asked for, required, verified; what is not trusted is not let in', async () => {
+tls('client certificates are requested, required and verified; untrusted ones are rejected', async () => {
 	const client = await authority.issue({
 		subject: 'CN=Ada,O=Here',
 		names: ['ada.test'],
@@ -278,7 +281,7 @@ tls('client certificates: asked for, required, verified; what is not trusted is 
 			if (!ada) continue;
 			const answer = await tlsGet(port, { servername: names[at]!, ...pair(client) });
 			assert.is(answer.body, 'O=Here,CN=Ada|10|ada@a.test');
-			// With client certificates the host must be the name of the handshake.
+			// With client certificates the host must match the server name of the handshake.
 			const other = await tlsGet(port, { servername: names[at]!, hostHeader: 'm0.test', ...pair(client) });
 			assert.is(other.status, at === 0 ? 200 : 421);
 		}

@@ -1,4 +1,4 @@
-/** Authorities that clients and upstreams are verified by change in place: what was revoked is out, with and without a load. */
+/** Trusted CAs change in place: clients and upstreams of a removed CA are rejected, with and without a load. */
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { connect as connectHttp2 } from 'node:http2';
@@ -36,7 +36,7 @@ const ca = path.join(folder, 'ca.pem');
 const ofFirst = await first.issue({ subject: 'CN=ada' });
 const ofSecond = await second.issue({ subject: 'CN=eve' });
 
-/** What a client shows. */
+/** The TLS options for a client with a certificate. */
 function shows({ certificate, key }: TestCertificate) {
 	return { servername: 'a.test', cert: certificate, key };
 }
@@ -64,7 +64,7 @@ async function letIn(client: TestCertificate, more: object = {}): Promise<boolea
 	return (await tlsFailure(port, { ...shows(client), ...more })).startsWith('answered');
 }
 
-/** A connection of a client that has made one request, and keeps it. */
+/** Opens a connection, makes one request on it, and keeps it open. */
 async function keptConnection(client: TestCertificate): Promise<TLSSocket> {
 	const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false, ...shows(client) });
 	socket.on('error', () => {});
@@ -80,7 +80,7 @@ async function loaded(runtime: Runtime, input: Document, force = false): Promise
 	return outcome.result === 'applied' && !outcome.unchanged;
 }
 
-const trust = suite('trust that changes');
+const trust = suite('changing trust in clients');
 
 trust.before.each(() => {
 	writeFileSync(ca, first.pem);
@@ -91,7 +91,7 @@ for (const [how, version] of [
 	['a load', 'TLSv1.2'],
 	['a look at the file', 'TLSv1.3'],
 ] as const) {
-	trust(`after ${how} a client of an authority that was taken out is out (${version})`, async () => {
+	trust(`after ${how} clients of a removed CA are rejected (${version})`, async () => {
 		await withServer(document(), { threads: 1 }, async ({ runtime, log }) => {
 			const { session } = await tlsGet(port, { ...shows(ofFirst), maxVersion: version });
 			const again = await tlsGet(port, { ...shows(ofFirst), maxVersion: version, session: session! });
@@ -105,7 +105,7 @@ for (const [how, version] of [
 
 			writeFileSync(ca, second.pem);
 			if (how === 'a load') assert.ok(await loaded(runtime, document()), 'it is not what was being served');
-			else await eventually('it is noticed', () => log.text().includes('are verified with have changed'));
+			else await eventually('it is noticed', () => log.text().includes('trusted client certificates reloaded'));
 
 			assert.not.ok(await letIn(ofFirst));
 			assert.not.ok(await letIn(ofFirst, { maxVersion: version, session: session! }), 'by its ticket');
@@ -115,7 +115,7 @@ for (const [how, version] of [
 	});
 }
 
-trust('an authority that is added closes nothing', async () => {
+trust('adding a CA closes no connection', async () => {
 	await withServer(document(), { threads: 1 }, async ({ runtime }) => {
 		const kept = await keptConnection(ofFirst);
 		writeFileSync(ca, first.pem + second.pem);
@@ -128,7 +128,7 @@ trust('an authority that is added closes nothing', async () => {
 	});
 });
 
-trust('a configuration that names another pool ends the connections that the former let in', async () => {
+trust('a configuration that names another pool closes connections verified by the previous one', async () => {
 	const other = path.join(folder, 'other.pem');
 	writeFileSync(other, second.pem);
 	await withServer(document(), { threads: 1 }, async ({ runtime }) => {
@@ -139,7 +139,7 @@ trust('a configuration that names another pool ends the connections that the for
 	});
 });
 
-trust('a leaf that is taken out is out', async () => {
+trust('clients with a removed leaf certificate are rejected', async () => {
 	const leaves = path.join(folder, 'leaves');
 	mkdirSync(leaves, { recursive: true });
 	writeFileSync(path.join(leaves, 'ada.pem'), ofFirst.certificate);
@@ -157,22 +157,22 @@ trust('a leaf that is taken out is out', async () => {
 	});
 });
 
-trust('a pool that is broken is told once and the one before is used on; a load of it is refused', async () => {
+trust('a broken pool is logged once and the previous one stays in use; a load that names it is refused', async () => {
 	await withServer(document(), { threads: 1 }, async ({ runtime, log }) => {
 		writeFileSync(ca, 'nonsense');
-		const told = () => log.text().split('cannot be read again').length - 1;
-		await eventually('the log says so', () => told() === 1);
+		const failures = () => log.text().split('cannot be reloaded').length - 1;
+		await eventually('the failure is logged', () => failures() === 1);
 		assert.ok(await letIn(ofFirst));
 		assert.is((await runtime.load(json(document()))).result, 'refused');
 		assert.ok(await letIn(ofFirst));
 		writeFileSync(ca, second.pem);
-		await eventually('what is whole again is used', () => letIn(ofSecond));
-		assert.is(told(), 1);
+		await eventually('the repaired pool is used', () => letIn(ofSecond));
+		assert.is(failures(), 1);
 		assert.not.ok(await letIn(ofFirst));
 	});
 });
 
-trust('a load is the same only if the files are; it can be forced', async () => {
+trust('a load is unchanged only if the files are unchanged; it can be forced', async () => {
 	await withServer(document(), { threads: 1 }, async ({ runtime }) => {
 		assert.not.ok(await loaded(runtime, document()));
 		const later = new Date(Date.now() + 5000);
@@ -192,7 +192,7 @@ trust('a load is the same only if the files are; it can be forced', async () => 
 	});
 });
 
-const upstreams = suite('trust in upstreams that changes');
+const upstreams = suite('changing trust in upstreams');
 
 async function proxied(
 	file: string,
@@ -224,7 +224,7 @@ async function proxied(
 }
 
 for (const how of ['a load', 'a look at the file']) {
-	upstreams(`after ${how} an upstream is verified by what the file holds now, on a new connection`, async () => {
+	upstreams(`after ${how} an upstream is verified by the new contents of the file, on a new connection`, async () => {
 		const file = path.join(folder, 'upstream-ca.pem');
 		writeFileSync(file, first.pem);
 		await proxied(file, async ({ port: ours, runtime, document: same }) => {
@@ -233,8 +233,8 @@ for (const how of ['a load', 'a look at the file']) {
 			writeFileSync(file, second.pem);
 			if (how === 'a load') {
 				assert.ok(await loaded(runtime, same));
-				assert.is(await status(), 502, 'neither a kept connection nor a session is used');
-			} else await eventually('the connection that was kept is given up', async () => (await status()) === 502);
+				assert.is(await status(), 502, 'neither an idle connection nor a session is reused');
+			} else await eventually('the idle connection is closed', async () => (await status()) === 502);
 			writeFileSync(file, first.pem);
 			if (how === 'a load') assert.ok(await loaded(runtime, same));
 			await eventually('it is verified again', async () => (await status()) === 200);

@@ -108,7 +108,7 @@ test('authorities are fetched from an address, once', async () => {
 	assert.is(await get('/fetched'), '200 nobody');
 	assert.is(fetches, 1);
 	assert.match(await get('/unreachable'), /^502/);
-	assert.match(log.text(), /No trusted certificates can be had from `http:\/\/127\.0\.0\.1:1\/ca\.pem`/);
+	assert.match(log.text(), /Cannot load trusted certificates from `http:\/\/127\.0\.0\.1:1\/ca\.pem`/);
 });
 
 test('a certificate that the server manages is shown; one that it has not is an error that says so', async () => {

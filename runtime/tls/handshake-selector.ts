@@ -1,27 +1,27 @@
-/** How a TLS listener shakes hands under one configuration: which policy and which certificate a ClientHello gets. */
+/** Selects the policy and the certificate for a ClientHello, by one listener configuration. */
 import { lookUpName } from '../../compiler/tls/server-names.ts';
 import type { HandshakePolicy, ListenerTls } from '../../compiler/tls/site-tls.ts';
 import type { CertificateTable } from './certificate-table.ts';
 import type { ClientHello } from './client-hello.ts';
-import type { Shakers } from './shakers.ts';
+import type { HandshakerCache } from './handshaker-cache.ts';
 import { certificateFor, type TableCertificate } from './table-certificate.ts';
 
-/** What a listener goes by from one load to the next; a connection keeps what it began with. */
-export class HandshakeChoice {
+/** The handshake settings of a listener between two loads. A connection keeps those it started with. */
+export class HandshakeSelector {
 	readonly settings: ListenerTls;
-	readonly shakers: Shakers;
+	readonly handshakers: HandshakerCache;
 	readonly #names: ReadonlyMap<string, number>;
-	/** By policy: the ids of its own certificates, where it has several. */
+	/** By policy index: the IDs of the policy's own certificates, if there are several. */
 	readonly #own: readonly (ReadonlySet<string> | undefined)[];
 
-	constructor(settings: ListenerTls, shakers: Shakers) {
+	constructor(settings: ListenerTls, handshakers: HandshakerCache) {
 		this.settings = settings;
-		this.shakers = shakers;
+		this.handshakers = handshakers;
 		this.#names = new Map(Object.entries(settings.names));
 		this.#own = settings.policies.map(({ certificates: ids = [] }) => (ids.length > 1 ? new Set(ids) : undefined));
 	}
 
-	/** Index of the policy of a name. */
+	/** Returns the index of the policy for a name. */
 	policyOf(name: string): number {
 		return lookUpName(this.#names, name) ?? this.settings.other;
 	}
@@ -30,7 +30,10 @@ export class HandshakeChoice {
 		return this.settings.policies[index]!;
 	}
 
-	/** Of the policy's own certificates one that covers the name, else its first; without any what is for the name. */
+	/**
+	 * Returns a certificate of the policy that covers the name, or otherwise the policy's first one. If the policy names no
+	 * certificates, or none of them is loaded, returns any certificate for the name.
+	 */
 	certificate(policy: number, name: string, hello: ClientHello, table: CertificateTable): TableCertificate | undefined {
 		const ids = this.policy(policy).certificates;
 		if (ids === undefined) return table.find(name, hello);
@@ -38,7 +41,7 @@ export class HandshakeChoice {
 		if (own === undefined) return table.byId(ids[0]!) ?? table.find(name, hello);
 		const listed = table.all(name).filter(({ published }) => own.has(published.id));
 		if (listed.length > 0) return certificateFor(inOrder(listed, ids), hello);
-		// Another site's certificate for the very name hides this one's wildcards from the table.
+		// In the table, another site's certificate for the exact name hides this policy's wildcard certificates.
 		const there = ids.flatMap(id => table.byId(id) ?? []);
 		const covering = there.filter(certificate => covers(certificate, name));
 		if (there.length === 0) return table.find(name, hello);
@@ -46,7 +49,7 @@ export class HandshakeChoice {
 	}
 }
 
-/** As the site lists them. */
+/** Sorts certificates into the order in which the site lists them. */
 function inOrder(certificates: readonly TableCertificate[], ids: readonly string[]): readonly TableCertificate[] {
 	if (certificates.length === 1) return certificates;
 	return certificates.toSorted((a, b) => ids.indexOf(a.published.id) - ids.indexOf(b.published.id));

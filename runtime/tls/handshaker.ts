@@ -1,7 +1,7 @@
 /**
- * What shakes hands under one policy with one certificate: a context of OpenSSL and, for each connection, a TlsHandle or, over
- * a stream, a TLSSocket. Where clients are asked for certificates or secrets are logged, or responses are stapled over a
- * stream, a `tls.Server` that never listens itself does it, because Node verifies and staples in it alone.
+ * Handshakers perform TLS handshakes with one policy and one certificate. Each has an OpenSSL context and uses, per connection,
+ * a TlsHandle or, over a stream, a TLSSocket. For client certificates, the secrets log, and OCSP stapling over a stream it uses
+ * a `tls.Server` that never listens, because Node implements them only there.
  */
 import type { Socket } from 'node:net';
 import {
@@ -17,24 +17,24 @@ import type { HandshakeTerms } from '../protocols/tls-handle.ts';
 import { type ClientTerms, clientVerifier } from '../sockets/client-verifier.ts';
 import { renewTickets } from './renewed-tickets.ts';
 
-/** Where handshakes end. Either is called at most once for a connection. */
+/** Callbacks for the end of a handshake. One of them is called per connection, at most once. */
 export interface HandshakeOutcome {
 	secured(socket: TLSSocket | DirectSocket): void;
 	failed(error: Error & { readonly code?: string }, socket: TLSSocket | DirectSocket): void;
 }
 
-/** Shakes hands. */
-export interface Shaker {
-	/** With the client of a socket; what it has sent so far has been put back. */
-	shake(socket: Socket): void;
-	/** How that is done without a stream; undefined where it cannot be. */
+/** Performs handshakes with one policy and one certificate. */
+export interface Handshaker {
+	/** Starts the handshake on a stream. The caller has put the bytes read so far back into it. */
+	handshake(socket: Socket): void;
+	/** Settings for a handshake without a stream; undefined if this handshaker needs a stream. */
 	readonly terms: HandshakeTerms | undefined;
 	readonly outcome: HandshakeOutcome;
-	/** Lets go of what it holds outside the heap, where a collection would be late to find it. Handshakes under way end as they would. */
+	/** Frees native memory, which the garbage collector would free late. Handshakes in progress are not affected. */
 	close(): void;
 }
 
-/** What every connection is made with: our protocols already in the form of the wire. */
+/** The options of every TLSSocket, with the ALPN protocols already in wire format. */
 interface SocketOptions {
 	readonly isServer: true;
 	readonly secureContext: ReturnType<typeof createSecureContext>;
@@ -43,24 +43,24 @@ interface SocketOptions {
 	readonly ALPNProtocols: Uint8Array;
 }
 
-/** Our protocols, and the options of a context; `newestKey` seals tickets, where `ticketKeys` only open them. */
-export type ShakerOptions = TlsOptions & {
+/** Context options and ALPN protocols. If `newestKey` is set, it encrypts new tickets and `ticketKeys` only decrypts. */
+export type HandshakerOptions = TlsOptions & {
 	readonly ALPNProtocols: readonly string[];
 	readonly newestKey?: Buffer | undefined;
 };
 
-/** The end of a handshake that nobody has named a reason for. */
-export class HandshakeCut extends Error {
+/** The connection was closed during the handshake, with no further reason. */
+export class HandshakeAborted extends Error {
 	readonly code = 'ECONNRESET';
 }
 
-/** A shaker for clients that are asked for nothing: a socket and three listeners are all that a connection costs. */
-export class PlainShaker implements Shaker {
+/** A handshaker without client authentication. A connection costs only a socket and four listeners. */
+export class PlainHandshaker implements Handshaker {
 	readonly terms: HandshakeTerms;
 	readonly outcome: HandshakeOutcome;
 	readonly #options: SocketOptions;
 
-	constructor(options: ShakerOptions, outcome: HandshakeOutcome) {
+	constructor(options: HandshakerOptions, outcome: HandshakeOutcome) {
 		this.terms = termsOf(options, undefined);
 		this.#options = {
 			isServer: true,
@@ -76,32 +76,32 @@ export class PlainShaker implements Shaker {
 		closeContext(this.terms.context);
 	}
 
-	shake(raw: Socket): void {
-		const socket: ShakingSocket = new TLSSocket(raw, this.#options);
-		// It has been asked for where the connection came from; without it the system would be asked again.
-		socket._peername = (raw as ShakingSocket)._peername;
+	handshake(raw: Socket): void {
+		const socket: HandshakingSocket = new TLSSocket(raw, this.#options);
+		// The peer address is known already; copying it saves a system call.
+		socket._peername = (raw as HandshakingSocket)._peername;
 		socket[OUTCOME] = this.outcome;
 		socket.on('secure', secured);
 		socket.on('error', failed);
 		socket.on('close', failed);
-		// A client that leaves before the end of its handshake has nothing to wait for, half open or not.
+		// A client that closes its side during the handshake cannot complete it, even on a half-open connection.
 		socket.on('end', failed);
 	}
 }
 
-/** Under it a socket has its outcome until that is known. */
+/** Holds a socket's callbacks until one of them has been called. */
 const OUTCOME = Symbol('outcome');
 
-/** A socket that shakes hands, with what the declarations do not know. */
-type ShakingSocket = Socket & {
+/** A socket during its handshake, with private properties of Node that @types/node does not declare. */
+type HandshakingSocket = Socket & {
 	[OUTCOME]?: HandshakeOutcome | undefined;
-	/** What Node remembers of the other side. */
+	/** Node's cached peer address. */
 	_peername?: object | undefined;
-	/** What `tls.Server` calls too: from then on errors are the owner's. */
+	/** Hands error handling over to the socket's owner. `tls.Server` calls it too. */
 	_releaseControl?: () => void;
 };
 
-function secured(this: ShakingSocket): void {
+function secured(this: HandshakingSocket): void {
 	const outcome = this[OUTCOME];
 	if (outcome === undefined) return;
 	this[OUTCOME] = undefined;
@@ -109,31 +109,31 @@ function secured(this: ShakingSocket): void {
 	outcome.secured(this as TLSSocket);
 }
 
-function failed(this: ShakingSocket, error?: Error | boolean): void {
+function failed(this: HandshakingSocket, error?: Error | boolean): void {
 	const outcome = this[OUTCOME];
 	if (outcome === undefined) return;
 	this[OUTCOME] = undefined;
-	outcome.failed(error instanceof Error ? error : new HandshakeCut('closed'), this as TLSSocket);
+	outcome.failed(error instanceof Error ? error : new HandshakeAborted('closed'), this as TLSSocket);
 }
 
-/** A shaker by a `tls.Server`. */
-export class ServerShaker implements Shaker {
+/** A handshaker that uses a `tls.Server`. */
+export class ServerHandshaker implements Handshaker {
 	readonly terms = undefined;
 	readonly outcome: HandshakeOutcome;
 	readonly server: Server;
 
-	/** `judging`: what clients are asked for, and by what the certificates that they show are judged. */
-	constructor({ newestKey, ...options }: ShakerOptions, outcome: HandshakeOutcome, judging?: ClientTerms) {
+	/** @param clientTerms How client certificates are verified; undefined if none are requested. */
+	constructor({ newestKey, ...options }: HandshakerOptions, outcome: HandshakeOutcome, clientTerms?: ClientTerms) {
 		this.outcome = outcome;
 		this.server = createServer({ ...options, ALPNProtocols: [...options.ALPNProtocols] });
 		const context = this.#context;
-		if (judging && context) clientVerifier()?.judge(context, judging);
+		if (clientTerms && context) clientVerifier()?.judge(context, clientTerms);
 		if (newestKey && options.ticketKeys && context) renewTickets(context, options.ticketKeys, newestKey);
 		this.server.on('secureConnection', socket => outcome.secured(socket));
 		this.server.on('tlsClientError', (error, socket) => outcome.failed(error, socket));
 	}
 
-	shake(socket: Socket): void {
+	handshake(socket: Socket): void {
 		this.server.emit('connection', socket);
 	}
 
@@ -141,21 +141,21 @@ export class ServerShaker implements Shaker {
 		if (this.#context) closeContext(this.#context);
 	}
 
-	/** The context that the server has made, which the declarations do not know. */
+	/** The server's context, a private property of Node. */
 	get #context(): SecureContext | undefined {
 		return (this.server as Server & { readonly _sharedCreds?: SecureContext })._sharedCreds;
 	}
 }
 
-/** A shaker that staples an OCSP response. Whichever way it is needed is made when it first is. */
-export class StaplingShaker implements Shaker {
+/** A handshaker that staples an OCSP response. Creates what it needs, with or without a stream, on first use. */
+export class StaplingHandshaker implements Handshaker {
 	readonly outcome: HandshakeOutcome;
-	readonly #options: ShakerOptions;
+	readonly #options: HandshakerOptions;
 	readonly #response: Buffer;
 	#terms: HandshakeTerms | undefined;
-	#streams: ServerShaker | undefined;
+	#streams: ServerHandshaker | undefined;
 
-	constructor(options: ShakerOptions, response: Buffer, outcome: HandshakeOutcome) {
+	constructor(options: HandshakerOptions, response: Buffer, outcome: HandshakeOutcome) {
 		this.#options = options;
 		this.#response = response;
 		this.outcome = outcome;
@@ -166,9 +166,9 @@ export class StaplingShaker implements Shaker {
 		return this.#terms;
 	}
 
-	shake(socket: Socket): void {
+	handshake(socket: Socket): void {
 		this.#streams ??= this.#server();
-		this.#streams.shake(socket);
+		this.#streams.handshake(socket);
 	}
 
 	close(): void {
@@ -178,32 +178,32 @@ export class StaplingShaker implements Shaker {
 		this.#streams = undefined;
 	}
 
-	#server(): ServerShaker {
-		const shaker = new ServerShaker(
+	#server(): ServerHandshaker {
+		const handshaker = new ServerHandshaker(
 			{ ...this.#options, ALPNProtocols: [...this.#options.ALPNProtocols] },
 			this.outcome,
 		);
-		shaker.server.on('OCSPRequest', (_certificate, _issuer, answer: (error: null, response: Buffer) => void) =>
+		handshaker.server.on('OCSPRequest', (_certificate, _issuer, answer: (error: null, response: Buffer) => void) =>
 			answer(null, this.#response),
 		);
-		return shaker;
+		return handshaker;
 	}
 }
 
-/** Connections have their own hold on what OpenSSL needs. */
+/** Closes a context. Established connections hold their own references to OpenSSL's objects. */
 function closeContext(context: SecureContext): void {
 	const { context: inner } = context as SecureContext & { readonly context?: { close?: () => void } };
 	inner?.close?.();
 }
 
-function termsOf(options: ShakerOptions, stapled: Uint8Array | undefined): HandshakeTerms {
+function termsOf(options: HandshakerOptions, stapled: Uint8Array | undefined): HandshakeTerms {
 	const { ALPNProtocols: protocols, newestKey, ...settings } = options;
 	const context = createSecureContext(settings);
 	if (newestKey && options.ticketKeys) renewTickets(context, options.ticketKeys, newestKey);
 	return { context, protocols: wireForm(protocols), stapled };
 }
 
-/** Each name after its length (RFC 7301 §3.1). */
+/** Encodes ALPN protocol names, each preceded by its length (RFC 7301 §3.1). */
 function wireForm(protocols: readonly string[]): Uint8Array {
 	return Buffer.concat(protocols.map(name => Buffer.concat([Buffer.of(name.length), Buffer.from(name, 'latin1')])));
 }

@@ -1,7 +1,4 @@
-/**
- * What shakes hands: for each policy and certificate of a listener a shaker. Made when first asked for; the number kept is
- * bounded, and one whose certificate is gone goes with it.
- */
+/** A bounded cache of handshakers, one for each policy and certificate of a listener, created on first use. */
 import { createHash } from 'node:crypto';
 import { appendFile } from 'node:fs';
 import type { TLSSocket } from 'node:tls';
@@ -10,23 +7,29 @@ import type { HandshakePolicy } from '../../compiler/tls/site-tls.ts';
 import { DirectSocket } from '../protocols/direct-socket.ts';
 import { type ClientTerms, clientVerifier } from '../sockets/client-verifier.ts';
 import { handshakeSettings, offeredProtocols } from './handshake-settings.ts';
-import { type HandshakeOutcome, PlainShaker, ServerShaker, type Shaker, StaplingShaker } from './shaker.ts';
+import {
+	type HandshakeOutcome,
+	PlainHandshaker,
+	ServerHandshaker,
+	type Handshaker,
+	StaplingHandshaker,
+} from './handshaker.ts';
 import type { TableCertificate } from './table-certificate.ts';
 import type { ThreadTls } from './thread-tls.ts';
 import { keyOfTicket } from './ticket-keys.ts';
 
-/** Certificates that one listener keeps shakers for on one thread. */
-const MOST_SHAKERS = 2000;
+/** Maximum number of certificates with cached handshakers, per listener and thread. The oldest is evicted. */
+const MAX_CERTIFICATES = 2000;
 
-/** Shakers of one listener. */
-export class Shakers {
+/** The handshakers of one listener. */
+export class HandshakerCache {
 	readonly #tls: ThreadTls;
 	readonly #policies: readonly HandshakePolicy[];
 	readonly #protocols: readonly string[];
 	readonly #outcome: HandshakeOutcome;
-	/** By the certificate's serial, oldest first; then by policy and ticket key. */
-	readonly #shakers = new Map<number, (Shaker | undefined)[]>();
-	readonly #challenges = new Map<string, Shaker>();
+	/** By {@link TableCertificate.serial}, oldest first; then by policy and ticket key. */
+	readonly #handshakers = new Map<number, (Handshaker | undefined)[]>();
+	readonly #challenges = new Map<string, Handshaker>();
 
 	constructor(
 		tls: ThreadTls,
@@ -40,39 +43,40 @@ export class Shakers {
 		this.#outcome = outcome;
 	}
 
-	/** Certificates that shakers are kept for. */
+	/** Number of certificates with cached handshakers. */
 	get size(): number {
-		return this.#shakers.size;
+		return this.#handshakers.size;
 	}
 
 	/**
-	 * The shaker of a policy and a certificate, with the key that the client's ticket was sealed with; undefined when it
-	 * cannot be made, and then the handshake must fail.
+	 * Returns the handshaker for a policy and a certificate that can decrypt the client's session ticket. Returns undefined if
+	 * the policy's trusted client certificates are not known; the handshake must then fail.
+	 * @throws If OpenSSL rejects the certificate or its key.
 	 */
-	get(policy: number, certificate: TableCertificate, ticket?: Buffer): Shaker | undefined {
+	get(policy: number, certificate: TableCertificate, ticket?: Buffer): Handshaker | undefined {
 		const { ticketKeys } = this.#tls;
 		const key = keyOfTicket(ticketKeys, ticket);
 		const place = key === 0 ? policy : policy + key * this.#policies.length;
-		let byPolicy = this.#shakers.get(certificate.serial);
+		let byPolicy = this.#handshakers.get(certificate.serial);
 		const known = byPolicy?.[place];
 		if (known) return known;
 		const newest = key === 0 ? undefined : ticketKeys[0];
 		const made = this.#make(this.#policies[policy]!, certificate, ticketKeys[key], newest);
 		if (!made) return undefined;
 		if (!byPolicy) {
-			if (this.#shakers.size >= MOST_SHAKERS) this.#drop(this.#shakers.keys().next().value!);
+			if (this.#handshakers.size >= MAX_CERTIFICATES) this.#drop(this.#handshakers.keys().next().value!);
 			byPolicy = [];
-			this.#shakers.set(certificate.serial, byPolicy);
+			this.#handshakers.set(certificate.serial, byPolicy);
 		}
 		byPolicy[place] = made;
 		return made;
 	}
 
-	/** The shaker that answers the TLS-ALPN-01 challenge of a name (RFC 8737) with a certificate. */
-	challenge(name: string, certificate: { readonly chain: string; readonly key: string }): Shaker {
+	/** Returns the handshaker that answers the TLS-ALPN-01 challenge for a name (RFC 8737) with a certificate. */
+	challenge(name: string, certificate: { readonly chain: string; readonly key: string }): Handshaker {
 		const key = `${name}\n${certificate.chain}`;
-		let shaker = this.#challenges.get(key);
-		if (!shaker) {
+		let handshaker = this.#challenges.get(key);
+		if (!handshaker) {
 			if (this.#challenges.size >= 100) this.#dropChallenges();
 			const options = { ...handshakeSettings({}), ca: [], cert: certificate.chain, key: certificate.key };
 			const ended = (socket: TLSSocket | DirectSocket): void => {
@@ -81,40 +85,40 @@ export class Shakers {
 				socket.end();
 			};
 			const outcome = { secured: ended, failed: this.#outcome.failed };
-			shaker = new PlainShaker({ ...options, ALPNProtocols: ['acme-tls/1'] }, outcome);
-			this.#challenges.set(key, shaker);
+			handshaker = new PlainHandshaker({ ...options, ALPNProtocols: ['acme-tls/1'] }, outcome);
+			this.#challenges.set(key, handshaker);
 		}
-		return shaker;
+		return handshaker;
 	}
 
-	/** The certificate is gone. Handshakes that it has begun go on. */
+	/** Drops the handshakers of a certificate. Handshakes in progress continue. */
 	forget(certificate: TableCertificate): void {
 		this.#drop(certificate.serial);
 	}
 
-	/** Everything has to be made anew. */
+	/** Drops all handshakers, so that they are created again with the current settings. */
 	clear(): void {
-		for (const serial of [...this.#shakers.keys()]) this.#drop(serial);
+		for (const serial of [...this.#handshakers.keys()]) this.#drop(serial);
 		this.#dropChallenges();
 	}
 
 	#drop(serial: number): void {
-		for (const shaker of this.#shakers.get(serial) ?? []) shaker?.close();
-		this.#shakers.delete(serial);
+		for (const handshaker of this.#handshakers.get(serial) ?? []) handshaker?.close();
+		this.#handshakers.delete(serial);
 	}
 
 	#dropChallenges(): void {
-		for (const shaker of this.#challenges.values()) shaker.close();
+		for (const handshaker of this.#challenges.values()) handshaker.close();
 		this.#challenges.clear();
 	}
 
-	/** `newestKey`: the key that seals, where `ticketKeys` is the one before it. */
+	/** @param newestKey The key that encrypts new tickets, if `ticketKeys` is the previous one. */
 	#make(
 		policy: HandshakePolicy,
 		{ published }: TableCertificate,
 		ticketKeys: Buffer | undefined,
 		newestKey: Buffer | undefined,
-	): Shaker | undefined {
+	): Handshaker | undefined {
 		const clientAuth = this.#clientAuth(policy);
 		if (!clientAuth) return undefined;
 		const { chain, key, ocsp } = published;
@@ -129,30 +133,33 @@ export class Shakers {
 		};
 		const { client_auth: asks, insecure_secrets_log: file } = policy;
 		if (asks === undefined && file === undefined) {
-			if (ocsp === undefined) return new PlainShaker(options, this.#outcome);
-			return new StaplingShaker(options, Buffer.from(ocsp), this.#outcome);
+			if (ocsp === undefined) return new PlainHandshaker(options, this.#outcome);
+			return new StaplingHandshaker(options, Buffer.from(ocsp), this.#outcome);
 		}
-		const shaker = new ServerShaker(options, this.#outcome, clientAuth.terms);
+		const handshaker = new ServerHandshaker(options, this.#outcome, clientAuth.terms);
 		if (file !== undefined) {
-			shaker.server.on('keylog', line => appendFile(file, line, { mode: 0o600 }, () => {}));
+			handshaker.server.on('keylog', line => appendFile(file, line, { mode: 0o600 }, () => {}));
 		}
 		if (ocsp) {
 			const response = Buffer.from(ocsp);
-			shaker.server.on('OCSPRequest', (_certificate, _issuer, answer: (error: null, response: Buffer) => void) =>
+			handshaker.server.on('OCSPRequest', (_certificate, _issuer, answer: (error: null, response: Buffer) => void) =>
 				answer(null, response),
 			);
 		}
-		return shaker;
+		return handshaker;
 	}
 
-	/** What is asked of clients; undefined when it is not known by what they are verified. A session is resumed only under the same. */
+	/**
+	 * Returns the settings of client authentication, or undefined if the trusted certificates are not known. `context` is the
+	 * session ID context: a session can be resumed only with the same client authentication.
+	 */
 	#clientAuth({ client_auth: auth }: HandshakePolicy) {
 		if (!auth) return { options: { ca: [] }, context: 'anyone', terms: undefined };
 		const key = canonicalJson(auth);
 		const trust = this.#tls.trust(key);
 		if (!trust) return undefined;
 		const ca = [...trust.authorities];
-		// With other trust no session of before is resumed: what it has shown was judged by the old.
+		// When the trusted certificates change, earlier sessions must not be resumed: their clients were verified against the old ones.
 		const context = createHash('sha256')
 			.update(JSON.stringify([key, ca, trust.leaves]))
 			.digest('hex')
@@ -160,8 +167,8 @@ export class Shakers {
 		const verifies = auth.mode === 'verify_if_given' || auth.mode === 'require_and_verify';
 		const chain = verifies && (auth.trust_pool !== undefined || trust.leaves === undefined);
 		const terms: ClientTerms = { chain, leaves: auth.mode === 'request' ? undefined : trust.leaves };
-		// Where OpenSSL cannot be had to judge, Node takes this for more than the certificate's being there, and the rest is
-		// judged after the handshake (see client-verification.ts).
+		// Without access to OpenSSL's verification, `rejectUnauthorized` would make Node demand a verified chain. It is then set
+		// only where that is wanted, and the rest is checked after the handshake (see client-verification.ts).
 		const rejectUnauthorized = clientVerifier()
 			? auth.mode === 'require' || auth.mode === 'require_and_verify'
 			: auth.mode === 'require_and_verify' && auth.trust_pool !== undefined;

@@ -1,0 +1,42 @@
+/** Rate limits for lookups of unknown names and tokens that clients cause. */
+
+/** One client's burst, and its rate per second. They are generous, because a CA validates hundreds of names in a row. */
+const BURST = 50;
+const RATE = 20;
+/** The burst and the rate per second for all clients together. */
+const TOTAL_BURST = 500;
+const TOTAL_RATE = 500;
+/** Maximum number of tracked clients. An evicted client starts with a full bucket, but the total limit still applies. */
+const MAX_CLIENTS = 4096;
+
+interface Bucket {
+	tokens: number;
+	/** Time of the last refill, by `performance.now()`. */
+	at: number;
+}
+
+/** Token buckets: one per client, and one for all clients together. */
+export class LookupLimiter {
+	readonly #all: Bucket = { tokens: TOTAL_BURST, at: 0 };
+	readonly #clients = new Map<string, Bucket>();
+
+	/** Reports whether the client may cause another lookup now, and counts it. */
+	take(client: string, now: number = performance.now()): boolean {
+		const own = this.#clients.get(client) ?? { tokens: BURST, at: now };
+		this.#clients.delete(client);
+		this.#clients.set(client, own);
+		if (this.#clients.size > MAX_CLIENTS) this.#clients.delete(this.#clients.keys().next().value!);
+		fill(own, RATE, BURST, now);
+		fill(this.#all, TOTAL_RATE, TOTAL_BURST, now);
+		// A lookup that is denied to one client must not use up a token of the others.
+		if (own.tokens < 1 || this.#all.tokens < 1) return false;
+		own.tokens--;
+		this.#all.tokens--;
+		return true;
+	}
+}
+
+function fill(bucket: Bucket, rate: number, most: number, now: number): void {
+	bucket.tokens = Math.min(most, bucket.tokens + ((now - bucket.at) * rate) / 1000);
+	bucket.at = now;
+}

@@ -1,0 +1,70 @@
+/** A connection from accept to the end of its TLS handshake. */
+import type { Socket } from 'node:net';
+import type { DirectSocket, PeekHolder } from '../protocols/direct-socket.ts';
+import type { ConnectionPeer } from '../protocols/protocol.ts';
+import type { HandshakeSelector } from './handshake-selector.ts';
+
+/** The server that performs the handshakes. */
+export interface HandshakeOwner {
+	/** The buffer for reads without a stream, shared by all connections. */
+	readonly peekMemory: Buffer;
+	/** Receives bytes of the ClientHello. The buffer is reused after the call. */
+	onHelloBytes(pending: PendingHandshake, bytes: Buffer): void;
+	/** Called when the client has closed its side. */
+	onEnd(pending: PendingHandshake): void;
+	/** Called when the connection is closed. */
+	forget(pending: PendingHandshake): void;
+}
+
+/** The state of a connection until its handshake ends. */
+export class PendingHandshake implements PeekHolder {
+	readonly owner: HandshakeOwner;
+	socket: Socket | DirectSocket;
+	readonly peer: ConnectionPeer | undefined;
+	/** The settings when the connection was accepted. A reload during the handshake does not change them. */
+	readonly selector: HandshakeSelector;
+	/** The bytes read so far, until the handshake takes them. */
+	read: Buffer | undefined = undefined;
+	/** True once the ClientHello has been read or found invalid. */
+	peekDone = false;
+	serverName = '';
+	policy = 0;
+	/** The session ticket that the client offers. */
+	ticket: Buffer | undefined = undefined;
+	/** {@link ThreadTls.trustLosses} when the handshake began. */
+	trustLosses = 0;
+	/** The time, by `performance.now()`, at which an unfinished handshake is aborted. */
+	deadline: number;
+
+	constructor(
+		owner: HandshakeOwner,
+		socket: Socket | DirectSocket,
+		peer: ConnectionPeer | undefined,
+		selector: HandshakeSelector,
+		deadline: number,
+	) {
+		this.owner = owner;
+		this.socket = socket;
+		this.peer = peer;
+		this.selector = selector;
+		this.deadline = deadline;
+	}
+
+	// PeekHolder, for connections without a stream.
+
+	peeked(count: number): void {
+		if (!this.peekDone) this.owner.onHelloBytes(this, this.owner.peekMemory.subarray(0, count));
+	}
+
+	ended(): void {
+		this.owner.onEnd(this);
+	}
+
+	closed(): void {
+		this.owner.forget(this);
+	}
+
+	received(): void {}
+
+	drained(): void {}
+}
