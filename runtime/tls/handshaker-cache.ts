@@ -9,9 +9,9 @@ import { type ClientTerms, clientVerifier } from '../sockets/client-verifier.ts'
 import { handshakeSettings, offeredProtocols } from './handshake-settings.ts';
 import {
 	type HandshakeOutcome,
+	type Handshaker,
 	PlainHandshaker,
 	ServerHandshaker,
-	type Handshaker,
 	StaplingHandshaker,
 } from './handshaker.ts';
 import type { TableCertificate } from './table-certificate.ts';

@@ -1,8 +1,8 @@
 /** The TLS state that all listeners of a data-plane thread share: certificates, challenges, ticket keys and client trust. */
 import { clientKey } from '../listeners/client-counts.ts';
-import { LookupLimiter } from './lookup-limiter.ts';
 import type { ChallengeAnswer, ChallengeAnswers, ChallengeQuestion } from './certificate-feed.ts';
 import { CertificateTable } from './certificate-table.ts';
+import { LookupLimiter } from './lookup-limiter.ts';
 import type { TableCertificate } from './table-certificate.ts';
 import type { ClientTrust, TlsUpdate } from './tls-update.ts';
 
