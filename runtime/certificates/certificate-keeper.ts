@@ -43,6 +43,8 @@ export class CertificateKeeper {
 	readonly #around: KeeperSurroundings;
 	readonly #orders = new WorkQueue(MOST_ORDERS);
 	readonly #writes = new WorkQueue(8);
+	/** Authorities for which `svc trust` has been named. */
+	readonly #suggested = new Set<string>();
 
 	constructor(surroundings: KeeperSurroundings) {
 		this.#around = surroundings;
@@ -159,9 +161,18 @@ export class CertificateKeeper {
 	async #obtain(entry: ManagedCertificate, signal: AbortSignal): Promise<void> {
 		if (entry.gone || signal.aborted) return;
 		const failures: { issuer: Issuer; error: IssueError | StoreError }[] = [];
+		const logger = loggerOf(entry);
 		for (const issuer of entry.policy.issuers) {
 			try {
-				if (await this.#obtainFrom(issuer, entry, signal)) return;
+				if (!(await this.#obtainFrom(issuer, entry, signal))) continue;
+				for (const { issuer, error } of failures) {
+					this.#around.log('info', logger, 'an issuer gave no certificate, another did', {
+						name: entry.name,
+						issuer: issuer.storeName,
+						cause: error.message,
+					});
+				}
+				return;
 			} catch (error) {
 				// What a stop, or a document without the name, has ended is no failure.
 				if (signal.aborted || entry.gone) return;
@@ -273,12 +284,24 @@ export class CertificateKeeper {
 		entry.take(record, this.#ratioOf(entry, record));
 		this.#succeeded(entry);
 		this.attempts.count({ issuer: issuer.kind, result: renewal ? 'renewed' : 'obtained' });
-		this.#around.log(
-			issuer.immediate ? 'debug' : 'info',
-			renewal ? 'tls.renew' : 'tls.obtain',
-			renewal ? 'a certificate was renewed' : 'a certificate was obtained',
-			{ name: entry.name, issuer: issuer.storeName, expires: new Date(record.notAfter).toISOString() },
-		);
+		const message = renewal ? 'a certificate was renewed' : 'a certificate was obtained';
+		this.#around.log('info', renewal ? 'tls.renew' : 'tls.obtain', message, {
+			name: entry.name,
+			issuer: issuer.storeName,
+			expires: new Date(record.notAfter).toISOString(),
+		});
+		if (issuer.kind === 'internal' && !renewal) this.#suggestTrust(issuer.storeName);
+	}
+
+	/** Says once for each authority how to have this machine accept its certificates. */
+	#suggestTrust(authority: string): void {
+		if (this.#suggested.has(authority)) return;
+		this.#suggested.add(authority);
+		const command = authority === 'local' ? 'svc trust' : `svc trust --ca ${authority}`;
+		this.#around.log('info', 'pki', `to have browsers on this machine accept internal certificates, run: ${command}`, {
+			ca: authority,
+			store: this.#around.store().description,
+		});
 	}
 
 	#succeeded(entry: ManagedCertificate): void {
@@ -295,7 +318,7 @@ export class CertificateKeeper {
 		entry.attemptAt = Math.max(now + wait, retryAt ?? 0);
 		entry.lastError = causes.join(' ');
 		if (causes.length === 0) return;
-		this.#around.log('error', entry.record ? 'tls.renew' : 'tls.obtain', 'no issuer gave a certificate', {
+		this.#around.log('error', loggerOf(entry), 'no issuer gave a certificate', {
 			name: entry.name,
 			causes,
 			failures: entry.failures,
@@ -307,6 +330,10 @@ export class CertificateKeeper {
 		const issuer = entry.policy.issuers.find(({ storeName }) => storeName === record.issuer);
 		return issuer?.renewalRatio ?? this.#around.renewalRatio();
 	}
+}
+
+function loggerOf({ record }: ManagedCertificate): string {
+	return record ? 'tls.renew' : 'tls.obtain';
 }
 
 /** What an issuer gave, or why it cannot be used. */

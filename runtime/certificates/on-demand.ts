@@ -125,7 +125,7 @@ export class OnDemandCertificates {
 		const { name } = question;
 		const permitted = await askPermission(this.#permission, settings, name);
 		if (!permitted.allowed) {
-			this.#around.log(permitted.failed ? 'error' : 'debug', 'tls.on_demand', 'a name is not permitted', {
+			this.#around.log(permitted.failed ? 'error' : 'info', 'tls.on_demand', 'a name is not permitted', {
 				name,
 				cause: permitted.cause,
 			});

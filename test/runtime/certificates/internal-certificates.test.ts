@@ -103,6 +103,34 @@ internal('renewal goes on while serving, and puts the new certificate in the pla
 	await test.manager.close();
 });
 
+internal('each certificate is told of, and once for each authority how the machine comes to accept them', async () => {
+	let now = Date.now();
+	const test = testManager({ now: () => now });
+	const wanted = {
+		...plan(policy(['a.internal', 'b.internal']), policy(['c.internal'], [{ issuer: 'internal', ca: 'lab' }])),
+		authorities: ['local', 'lab'],
+	};
+	const told = (part: string) => test.entries.filter(({ message }) => message.includes(part));
+	await serveDocument(test, wanted, { renew_interval: 20, pki: { authorities: { lab: {} } } });
+	assert.equal(
+		told('a certificate was obtained')
+			.map(({ level, fields }) => `${level} ${(fields as { name: string }).name}`)
+			.sort(),
+		['info a.internal', 'info b.internal', 'info c.internal'],
+	);
+	assert.equal(
+		told('svc trust')
+			.map(({ level, logger, message }) => `${level} ${logger} ${message.split(': ')[1]}`)
+			.sort(),
+		['info pki svc trust', 'info pki svc trust --ca lab'],
+	);
+	now += 8.5 * 3_600_000;
+	await eventually('renewed', () => told('a certificate was renewed').length === 3);
+	for (const { level } of told('a certificate was renewed')) assert.is(level, 'info');
+	assert.is(told('svc trust').length, 2);
+	await test.manager.close();
+});
+
 internal('a document without a name gives its certificate up; one that is discarded leaves no trace', async () => {
 	const test = testManager();
 	await serveDocument(test, plan(policy(['localhost', 'a.internal'])));
