@@ -54,7 +54,7 @@ export const redir = handlerDirective<RedirectStep>({
 	},
 	schema: {
 		properties: {
-			to: { type: 'string', minLength: 1, description: 'Value of `Location`, with placeholders.' },
+			to: { type: 'string', minLength: 1, secret: 'url', description: 'Value of `Location`, with placeholders.' },
 			status: {
 				...STEP_STATUS,
 				default: 302,

@@ -42,7 +42,10 @@ function list(
 const NAME: Schema = { type: 'string', description: 'Name of the parameter.' };
 const FIND: Schema = { type: 'string', description: 'What is looked for.' };
 const REPLACE: Schema = { type: 'string', description: 'What is put in its place.' };
-const NAME_VALUE = { name: NAME, value: { type: 'string', description: 'Its value, with placeholders.' } };
+const NAME_VALUE = {
+	name: NAME,
+	value: { type: 'string', secret: 'by-variable', description: 'Its value, with placeholders.' },
+};
 
 /** `rewrite [matcher] <to>`. */
 export const rewrite = handlerDirective<RewriteTargetStep>({
@@ -71,7 +74,7 @@ export const rewrite = handlerDirective<RewriteTargetStep>({
 	},
 	schema: {
 		properties: {
-			to: { type: 'string', description: 'New path, query or both, with placeholders.' },
+			to: { type: 'string', secret: 'url', description: 'New path, query or both, with placeholders.' },
 			strip_prefix: { type: 'string', description: 'Taken off the beginning of the path.' },
 			strip_suffix: { type: 'string', description: 'Taken off the end of the path.' },
 			replace: list(
@@ -99,7 +102,7 @@ export const rewrite = handlerDirective<RewriteTargetStep>({
 					set: list(NAME_VALUE, ['name', 'value'], 'Parameters that replace those of the same name.'),
 					add: list(NAME_VALUE, ['name', 'value'], 'Parameters that are added.'),
 					replace: list(
-						{ name: NAME, find: FIND, replace: REPLACE },
+						{ name: NAME, find: { ...FIND, secret: 'by-variable' }, replace: { ...REPLACE, secret: 'by-variable' } },
 						['name', 'find', 'replace'],
 						'Regular expressions replaced in the values of a parameter, of all if the name is `*`.',
 					),

@@ -55,7 +55,7 @@ export const vars = handlerDirective<SetVariablesStep>({
 		properties: {
 			variables: {
 				type: 'object',
-				additionalProperties: { type: ['string', 'number', 'boolean'] },
+				additionalProperties: { type: ['string', 'number', 'boolean'], secret: 'by-key' },
 				description: 'Value by name. Texts may hold placeholders.',
 			},
 		},

@@ -1,37 +1,43 @@
 /**
  * Secrets in a document: found by the marks of the schema, hidden when read, refused when they come back hidden.
  *
- * `secret: true` marks a value. `secret: 'by-name'` marks a value that is one when the `name` beside it is that of a
- * credential, as in an edit of a header field; `secret: 'by-variable'` the same for variables of an environment.
+ * `secret: true` marks a value; the other marks say what tells whether a value is a secret, or which part of it:
+ *
+ * | Mark | A secret is |
+ * | --- | --- |
+ * | `by-name` | a value beside the `name` of a credential, as in an edit of a header field |
+ * | `by-variable` | likewise, by the names of variables and parameters |
+ * | `by-key` | the value of a property of such a name |
+ * | `by-field`, `by-source` | what is compared with the `field`, the `variable` or the `source` of a credential |
+ * | `by-destination` | an output for a placeholder of such a name |
+ * | `expression` | a literal in CEL that is compared with a credential |
+ * | `argument` | an argument of a command, or a part of it |
+ * | `url` | a password or a token in a URL; this goes for every value that is no secret by its name, too |
  */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import { documentSchema } from './schema.ts';
 import { SchemaMarks } from './schema-marks.ts';
+import { isSecretHeader, isSecretVariable, refersToSecret } from './secret-names.ts';
+import {
+	hideParts,
+	REDACTED,
+	secretsOfArgument,
+	secretsOfExpression,
+	secretsOfUrl,
+	type TextPart,
+} from './secret-parts.ts';
 import { escapePointer, valueAt } from './validate.ts';
 
-/** What stands in place of a secret. */
-export const REDACTED = '[redacted]';
-
-const SECRET_HEADERS: ReadonlySet<string> = new Set(['authorization', 'proxy-authorization', 'cookie', 'set-cookie']);
-const SECRET_PARTS = ['api-key', 'token', 'secret', 'password'];
-
-/** True for a header, or a variable, whose value is a credential by its name. Letter case does not count, nor `_` for `-`. */
-export function isSecretHeader(name: string): boolean {
-	const lower = name.toLowerCase().replaceAll('_', '-');
-	return SECRET_HEADERS.has(lower) || SECRET_PARTS.some(part => lower.includes(part));
+/** A text in a document that is a secret, or holds some. */
+export interface Secret {
+	/** The keys that lead to it. */
+	readonly path: readonly string[];
+	/** Where secrets are in it: one part is the whole text. */
+	readonly parts: readonly TextPart[];
+	/** The text as it is shown. */
+	readonly shown: string;
+	readonly mark: unknown;
 }
-
-/** Words of a variable's name that make it a credential beside those of headers: `DB_PASS`, `APP_KEY`, `AWS_ACCESS_KEY_ID`. */
-const SECRET_WORDS =
-	/(?:^|[^a-z0-9])(?:pass|passwd|passphrase|pwd|pw|key|apikey|auth|authorization|credentials?|creds|cookie|jwt|dsn)(?:$|[^a-z0-9])/;
-
-/** True for a variable of an environment whose value is a credential by its name. */
-export function isSecretVariable(name: string): boolean {
-	return isSecretHeader(name) || SECRET_WORDS.test(name.toLowerCase());
-}
-
-/** A place in a document that holds a secret: the keys that lead to it. */
-export type SecretPath = readonly string[];
 
 /** Where the schema marks secrets: it depends on nothing but this build's modules, so it is prepared once. */
 const secretMarks: () => SchemaMarks = preparedOnce(() => new SchemaMarks(documentSchema(), 'secret'));
@@ -44,37 +50,91 @@ function preparedOnce<T extends object>(prepare: () => T): () => T {
 	};
 }
 
-/** The place of every non-empty secret text of a document. */
-export function findSecrets(document: unknown): SecretPath[] {
-	const paths: SecretPath[] = [];
-	const add = (path: readonly string[], value: unknown): void => {
-		if (typeof value === 'string') {
-			if (value !== '') paths.push([...path]);
-		} else if (Array.isArray(value)) {
-			for (let at = 0; at < value.length; at++) add([...path, String(at)], value[at]);
+/** Every non-empty text of a document that is a secret or holds one. */
+export function findSecrets(document: unknown): Secret[] {
+	const secrets: Secret[] = [];
+	const add = (mark: unknown, path: readonly string[], value: unknown, parent: object): void => {
+		if (Array.isArray(value)) {
+			for (let at = 0; at < value.length; at++) add(mark, [...path, String(at)], value[at], value);
+			return;
 		}
+		if (typeof value !== 'string' || value === '') return;
+		const parts = partsOf(mark, path, value, parent, document);
+		if (parts.length > 0) secrets.push({ path: [...path], parts, shown: hideParts(value, parts), mark });
 	};
 	secretMarks().find(document, (mark, parent, path) => {
-		const { name } = parent as { name?: unknown };
-		const isSecret = mark === 'by-variable' ? isSecretVariable : isSecretHeader;
-		if (mark !== true && !(typeof name === 'string' && isSecret(name))) return;
-		add(path, (parent as { [key: string]: unknown })[path[path.length - 1]!]);
+		add(mark, path, (parent as { [key: string]: unknown })[path[path.length - 1]!], parent);
 	});
-	return paths;
+	return secrets;
+}
+
+function partsOf(
+	mark: unknown,
+	path: readonly string[],
+	value: string,
+	parent: object,
+	document: unknown,
+): readonly TextPart[] {
+	if (mark === 'expression') return secretsOfExpression(value);
+	if (mark === 'argument') return secretsOfArgument(parent as readonly unknown[], Number(path.at(-1)));
+	const isWhole = mark === true || isSecretByItsPlace(mark, path, document);
+	return isWhole ? [{ start: 0, end: value.length }] : secretsOfUrl(value);
+}
+
+/** Whether what stands around a value tells that it is a secret. */
+function isSecretByItsPlace(mark: unknown, path: readonly string[], document: unknown): boolean {
+	// An element of a list is marked as the list is.
+	const own = /^\d+$/.test(path.at(-1)!) ? path.slice(0, -1) : path;
+	const holder = (levels: number): { readonly [key: string]: unknown } =>
+		valueAtPath(document, own.slice(0, own.length - levels)) as { [key: string]: unknown };
+	const test = (name: unknown, isSecret: (name: string) => boolean): boolean =>
+		typeof name === 'string' && isSecret(name);
+	switch (mark) {
+		case 'by-name':
+			return test(holder(1).name, isSecretHeader);
+		case 'by-variable':
+			return test(holder(1).name, isSecretVariable);
+		case 'by-key':
+			return isSecretKey(own.at(-1)!);
+		case 'by-field':
+			return test(holder(1).field, isSecretHeader) || test(holder(1).variable, isSecretKey);
+		case 'by-source':
+			return test(holder(3).source, refersToSecret);
+		case 'by-destination': {
+			const { destinations } = holder(own.at(-1) === 'defaults' ? 1 : 3);
+			return Array.isArray(destinations) && test(destinations[Number(path.at(-1))], isSecretVariable);
+		}
+		default:
+			return false;
+	}
+}
+
+/** A variable, or a placeholder in braces. */
+function isSecretKey(name: string): boolean {
+	return name.startsWith('{') ? refersToSecret(name) : isSecretVariable(name);
+}
+
+function valueAtPath(document: unknown, path: readonly string[]): unknown {
+	return valueAt(document, pointerOf(path));
+}
+
+/** The JSON pointer of a path. */
+export function pointerOf(path: readonly string[]): string {
+	return path.map(key => `/${escapePointer(key)}`).join('');
 }
 
 /** The document with every secret hidden. What holds no secret is shared with the document, which stays as it is. */
 export function redact<T>(document: T): T {
 	const copies = new Set<object>();
 	const holder: { document: T } = { document };
-	for (const path of findSecrets(document)) {
+	for (const { path, shown } of findSecrets(document)) {
 		let at = holder as { [key: string]: unknown };
 		let key = 'document';
 		for (const next of path) {
 			at = ownCopy(at, key, copies);
 			key = next;
 		}
-		at[key] = REDACTED;
+		at[key] = shown;
 	}
 	return holder.document;
 }
@@ -90,18 +150,19 @@ function ownCopy(holder: { [key: string]: unknown }, key: string, copies: Set<ob
 }
 
 /**
- * The document with the sign of a secret, at or below a path, replaced by the secret that stands at the same place of the
- * stored document: whoever reads a value, changes a part of it and writes it back need not know what was hidden. Where
- * the stored document has no secret, the sign stays, and is refused.
+ * The document with what is shown of a secret, at or below a path, replaced by the secret that stands at the same place of
+ * the stored document: whoever reads a value, changes a part of it and writes it back need not know what was hidden. Where
+ * the stored document shows something else, it stays, and is refused.
  */
 export function restoreSecrets<T>(document: T, stored: unknown, below: readonly string[]): T {
-	const hidden = findSecrets(document).filter(path => below.every((segment, at) => path[at] === segment));
+	const hidden = findSecrets(document).filter(({ path }) => below.every((segment, at) => path[at] === segment));
 	const copies = new Set<object>();
 	const holder: { document: T } = { document };
-	const known = new Set(findSecrets(stored).map(path => JSON.stringify(path)));
-	for (const path of hidden) {
-		const pointer = path.map(key => `/${escapePointer(key)}`).join('');
-		if (valueAt(document, pointer) !== REDACTED || !known.has(JSON.stringify(path))) continue;
+	const known = new Map(findSecrets(stored).map(({ path, shown }) => [pointerOf(path), shown]));
+	for (const { path } of hidden) {
+		const pointer = pointerOf(path);
+		const value = valueAt(document, pointer);
+		if (!String(value).includes(REDACTED) || known.get(pointer) !== value) continue;
 		let at = holder as { [key: string]: unknown };
 		let key = 'document';
 		for (const next of path) {
@@ -115,9 +176,10 @@ export function restoreSecrets<T>(document: T, stored: unknown, below: readonly 
 
 /** Reports every secret that is only the sign of one: a document that was read and would be loaded again. */
 export function refuseRedacted(document: unknown, report: Report): void {
-	for (const path of findSecrets(document)) {
-		const pointer = path.map(key => `/${escapePointer(key)}`).join('');
-		if (!String(valueAt(document, pointer)).includes(REDACTED)) continue;
+	for (const { path, parts } of findSecrets(document)) {
+		const pointer = pointerOf(path);
+		const value = String(valueAt(document, pointer));
+		if (!parts.some(({ start, end }) => value.slice(start, end).includes(REDACTED))) continue;
 		report({
 			code: 'document/redacted-secret',
 			severity: 'error',

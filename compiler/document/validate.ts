@@ -7,6 +7,7 @@ import { didYouMean } from '../lower/did-you-mean.ts';
 import type { Document, Site } from './document.ts';
 import { type QuickCheck, QuickChecks } from './quick-check.ts';
 import { documentSchema } from './schema.ts';
+import { withoutUrlSecrets } from './secret-parts.ts';
 import { withIds } from './with-ids.ts';
 
 /** Names that a hint lists whole, at most. */
@@ -304,8 +305,14 @@ export function escapePointer(segment: string): string {
 
 /** The value that does not fit, unless it stands where a secret does: a secret of the wrong type is one all the same. */
 function quoteOf({ data, parentSchema }: ErrorObject): string {
-	return parentSchema?.secret === undefined ? quote(data) : 'This secret';
+	const mark = parentSchema?.secret;
+	if (mark === undefined) return quote(data);
+	if (mark === 'url' && typeof data === 'string') return quote(withoutUrlSecrets(data));
+	return PARTLY_SECRET.has(mark) && typeof data !== 'string' ? quote(data) : 'This secret';
 }
+
+/** Marks of values that mostly are no secrets as a whole. */
+const PARTLY_SECRET: ReadonlySet<unknown> = new Set(['url', 'argument', 'expression', 'by-key', 'by-destination']);
 
 function quote(value: unknown): string {
 	const text = JSON.stringify(value) ?? 'nothing';

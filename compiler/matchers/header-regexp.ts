@@ -41,7 +41,11 @@ export const headerRegexp = requestMatcher<HeaderRegexpMatcher>({
 	},
 	conflict: (a, b) => (a.field.toLowerCase() === b.field.toLowerCase() ? ONCE_PER_SET : undefined),
 	schema: {
-		properties: { field: { type: 'string', minLength: 1, description: 'Name of the field.' }, ...REGEXP_PROPERTIES },
+		properties: {
+			field: { type: 'string', minLength: 1, description: 'Name of the field.' },
+			...REGEXP_PROPERTIES,
+			pattern: { ...REGEXP_PROPERTIES.pattern, secret: 'by-field' },
+		},
 		required: ['field', 'pattern'],
 	},
 	compile: (matcher, cx) => {

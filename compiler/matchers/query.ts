@@ -60,7 +60,7 @@ export const query = requestMatcher<QueryMatcher>({
 		properties: {
 			parameters: {
 				type: 'object',
-				additionalProperties: { type: 'array', items: { type: 'string' } },
+				additionalProperties: { type: 'array', secret: 'by-key', items: { type: 'string' } },
 				description:
 					'For each name the values of which one must be there; `*` is any. None: a request without parameters.',
 			},

@@ -68,7 +68,7 @@ export const varsMatcher = requestMatcher<VarsMatcher>({
 		properties: {
 			variables: {
 				type: 'object',
-				additionalProperties: { type: 'array', items: { type: 'string' } },
+				additionalProperties: { type: 'array', secret: 'by-key', items: { type: 'string' } },
 				description: 'For each variable (or placeholder in braces) the values of which it may have one; any may match.',
 			},
 		},
@@ -111,6 +111,7 @@ export const varsRegexp = requestMatcher<VarsRegexpMatcher>({
 		properties: {
 			variable: { type: 'string', minLength: 1, description: 'Variable, or placeholder in braces.' },
 			...REGEXP_PROPERTIES,
+			pattern: { ...REGEXP_PROPERTIES.pattern, secret: 'by-field' },
 		},
 		required: ['variable', 'pattern'],
 	},

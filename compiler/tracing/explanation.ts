@@ -1,7 +1,9 @@
 /** Why a request is answered as it is, as plain JSON: what `svc explain` prints. */
 import type { Compiled } from '../compiler.ts';
 import type { Document, Matcher } from '../document/document.ts';
-import { isSecretHeader, REDACTED, redact } from '../document/secrets.ts';
+import { isSecretHeader } from '../document/secret-names.ts';
+import { REDACTED } from '../document/secret-parts.ts';
+import { redact } from '../document/secrets.ts';
 import { valueAt } from '../document/validate.ts';
 import type { HeaderList } from '../exchange/header-list.ts';
 import { siteReason } from '../rehearsal/listener-choice.ts';

@@ -1,5 +1,5 @@
 /** Header fields as access entries show them, written from parts that are made once for each name. */
-import { isSecretHeader } from '../../compiler/document/secrets.ts';
+import { isSecretHeader } from '../../compiler/document/secret-names.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
 import { text } from './encoders.ts';
 

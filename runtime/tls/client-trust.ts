@@ -4,6 +4,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { getCACertificates } from 'node:tls';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
+import { withoutUrlSecrets } from '../../compiler/document/secret-parts.ts';
 import type { TrustPool } from '../../compiler/providers/trust-pools/trust-pool.ts';
 import { certificatesIn } from '../../compiler/tls/certificate-files.ts';
 import type { ClientAuth, TrustedLeaves } from '../../compiler/tls/site-tls.ts';
@@ -120,7 +121,8 @@ async function fetched(url: string): Promise<string[]> {
 		}
 		return certificatesIn(text);
 	} catch (error) {
-		throw new TrustError(`Cannot load trusted certificates from \`${url}\`: ${(error as Error).message}.`);
+		const why = (error as Error).message;
+		throw new TrustError(withoutUrlSecrets(`Cannot load trusted certificates from \`${url}\`: ${why}.`));
 	}
 }
 

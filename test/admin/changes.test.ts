@@ -163,6 +163,43 @@ changes('secrets are hidden when read, stay when they come back hidden, and cann
 	assert.not.match(one.server!.output(), /hidden|sesame/);
 });
 
+changes('what is compared with a credential is hidden too, and stays when it comes back hidden', async () => {
+	const step = {
+		handler: 'respond',
+		status: 200,
+		body: 'known',
+		when: {
+			type: 'any',
+			of: [
+				{ type: 'header_regexp', field: 'X-Api-Key', pattern: '^hidden-1$' },
+				{ type: 'expression', expression: "path('/in') && {http.request.header.X-Token} == 'hidden-2'" },
+			],
+		},
+	};
+	const before = (await one.ask('GET /config/sites/0/pipeline')).json;
+	assert.is((await one.ask('PUT /config/sites/0/pipeline/0', step)).status, 200);
+	const { json } = await one.ask('GET /config/sites/0/pipeline/0');
+	assert.equal(json.when.of, [
+		{ type: 'header_regexp', field: 'X-Api-Key', pattern: '[redacted]' },
+		{ type: 'expression', expression: "path('/in') && {http.request.header.X-Token} == '[redacted]'" },
+	]);
+	assert.is((await one.ask('PATCH /config/sites/0/pipeline/0', { ...json, body: 'still known' })).status, 200);
+	const [, { expression }] = json.when.of;
+	assert.is((await one.ask('PATCH /config/sites/0/pipeline/0/when/of/1/expression', expression)).status, 200);
+	const body = async (target: string, headers: Record<string, string>): Promise<string> =>
+		(await fetch(`http://127.0.0.1:${one.port}${target}`, { headers })).text();
+	assert.is(await body('/', { 'X-Api-Key': 'hidden-1' }), 'still known');
+	assert.is(await body('/in', { 'X-Token': 'hidden-2' }), 'still known');
+	assert.is.not(await body('/in', { 'X-Token': '[redacted]' }), 'still known');
+	const changed = { ...json.when.of[1], expression: expression.replace('/in', '/out') };
+	const refused = await one.ask('PATCH /config/sites/0/pipeline/0/when/of/1', changed);
+	assert.is(refused.status, 400);
+	assert.match(refused.json.error.message, /\[redacted\]/);
+	assert.is((await one.ask('DELETE /config/sites/0/pipeline/0')).status, 200);
+	assert.equal((await one.ask('GET /config/sites/0/pipeline')).json, before);
+	assert.not.match(one.server!.output(), /hidden/);
+});
+
 changes('objects are found by their @id', async () => {
 	const step = { '@id': 'my/answer', handler: 'respond', body: 'by id' };
 	assert.is((await one.ask(`PATCH ${STEP}`, step)).status, 200);

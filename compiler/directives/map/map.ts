@@ -30,7 +30,7 @@ export interface LookupStep extends Step {
 
 const USAGE = 'map [matcher] <source> <destination>… { [~]<input> <output>…; default <output>… }';
 
-const OUTPUTS = { type: 'array', items: { type: ['string', 'number', 'boolean', 'null'] } };
+const OUTPUTS = { type: 'array', secret: 'by-destination', items: { type: ['string', 'number', 'boolean', 'null'] } };
 
 /** `map [matcher] <source> <destination>… { … }`. */
 export const map = handlerDirective<LookupStep>({
@@ -124,8 +124,12 @@ export const map = handlerDirective<LookupStep>({
 				items: {
 					type: 'object',
 					properties: {
-						input: { type: 'string', description: 'Text that the source must equal.' },
-						input_regexp: { type: 'string', description: 'Regular expression that the source must match.' },
+						input: { type: 'string', secret: 'by-source', description: 'Text that the source must equal.' },
+						input_regexp: {
+							type: 'string',
+							secret: 'by-source',
+							description: 'Regular expression that the source must match.',
+						},
 						outputs: { ...OUTPUTS, description: 'Value for each destination; null leaves it to later mappings.' },
 					},
 					required: ['outputs'],

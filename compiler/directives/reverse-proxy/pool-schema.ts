@@ -104,6 +104,7 @@ const HEALTH: Schema = {
 		uri: {
 			type: 'string',
 			pattern: '^[\\x21-\\x7e]+$',
+			secret: 'url',
 			default: '/',
 			description: 'Path and query to ask for; `/` if left out.',
 		},

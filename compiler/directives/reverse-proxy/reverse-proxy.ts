@@ -81,7 +81,11 @@ export const reverseProxy = handlerDirective<ProxyStep>({
 				minLength: 1,
 				description: 'Method of the request that is sent. Placeholders are resolved.',
 			},
-			rewrite: { type: 'string', description: 'Target of the request that is sent, as in `rewrite_target`’s `to`.' },
+			rewrite: {
+				type: 'string',
+				secret: 'url',
+				description: 'Target of the request that is sent, as in `rewrite_target`’s `to`.',
+			},
 			trusted_proxies: {
 				type: 'array',
 				items: { type: 'string' },

@@ -13,7 +13,7 @@ export const upstreamSchema: Schema = {
 		'@id': { type: 'string', minLength: 1 },
 		to: {
 			type: 'array',
-			items: { type: 'string', minLength: 1 },
+			items: { type: 'string', minLength: 1, secret: 'url' },
 			description:
 				'Addresses: `host:port`, `[v6]:port`, `host:8001-8005`, `unix//path`, with `https://` or `h2c://` before it for such a transport, or one with placeholders that is resolved per request.',
 		},

@@ -42,7 +42,12 @@ export const SITE_TLS: Schema = {
 				type: 'object',
 				properties: {
 					manager: { const: 'http' },
-					url: { type: 'string', minLength: 1, description: 'Asked with GET; 200 with PEM gives one, 204 has none.' },
+					url: {
+						type: 'string',
+						minLength: 1,
+						secret: 'url',
+						description: 'Asked with GET; 200 with PEM gives one, 204 has none.',
+					},
 				},
 				required: ['manager', 'url'],
 				additionalProperties: false,

@@ -103,7 +103,7 @@ tracing /api/* {
 			},
 			attributes: {
 				type: 'object',
-				additionalProperties: { type: 'string' },
+				additionalProperties: { type: 'string', secret: 'by-key' },
 				description: 'Attributes of the span by name; values may hold placeholders.',
 			},
 		},

@@ -64,7 +64,12 @@ export const expression = requestMatcher<ExpressionMatcher>({
 	},
 	schema: {
 		properties: {
-			expression: { type: 'string', minLength: 1, description: 'Expression in CEL that gives a bool.' },
+			expression: {
+				type: 'string',
+				minLength: 1,
+				secret: 'expression',
+				description: 'Expression in CEL that gives a bool.',
+			},
 			name: { type: 'string', pattern: '^[\\w-]+$', description: 'Name of captures where a function gives none.' },
 			files: {
 				type: 'array',

@@ -89,7 +89,9 @@ export const onDemandTls: GlobalOption = {
 	},
 	schema: {
 		type: 'object',
-		properties: { ask: { type: 'string', minLength: 1, description: 'URL that permits or forbids names.' } },
+		properties: {
+			ask: { type: 'string', minLength: 1, secret: 'url', description: 'URL that permits or forbids names.' },
+		},
 		required: ['ask'],
 		additionalProperties: false,
 	},

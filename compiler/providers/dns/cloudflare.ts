@@ -11,7 +11,7 @@ export const cloudflare: DnsModule = {
 	settings: [
 		{ name: 'api_token', description: 'API token with the right to edit the zone.', required: true, secret: true },
 		{ name: 'zone_token', description: 'API token with the right to read zones.', secret: true },
-		{ name: 'endpoint', description: 'URL of the API, if it is another.', pattern: '^https?://' },
+		{ name: 'endpoint', description: 'URL of the API, if it is another.', secret: 'url', pattern: '^https?://' },
 	],
 	positions: ['api_token'],
 };

@@ -15,7 +15,7 @@ export const digitalocean: DnsModule = {
 			secret: true,
 			also: ['api_token', 'token'],
 		},
-		{ name: 'endpoint', description: 'URL of the API, if it is another.', pattern: '^https?://' },
+		{ name: 'endpoint', description: 'URL of the API, if it is another.', secret: 'url', pattern: '^https?://' },
 	],
 	positions: ['auth_token'],
 };

@@ -15,8 +15,8 @@ export interface DnsSetting {
 	readonly name: string;
 	readonly description: string;
 	readonly required?: boolean;
-	/** Hidden when a document is read. */
-	readonly secret?: boolean;
+	/** Hidden when a document is read: all of it, or what is a secret in a URL or in an argument. */
+	readonly secret?: true | 'url' | 'argument';
 	/** Takes every word that is left. */
 	readonly list?: boolean;
 	readonly pattern?: string;
@@ -41,7 +41,7 @@ export function settingProperties({ settings }: DnsModule): { readonly [name: st
 	return Object.fromEntries(
 		settings.map(({ name, description, secret, list, pattern }) => {
 			const text: Schema = { type: 'string', minLength: 1, ...(pattern === undefined ? {} : { pattern }) };
-			const mark = secret ? { secret: true } : {};
+			const mark = secret === undefined ? {} : { secret };
 			return [name, { ...(list ? { type: 'array', items: { ...text, ...mark } } : { ...text, ...mark }), description }];
 		}),
 	);
@@ -61,7 +61,7 @@ export function lowerSettings(
 			cx.problem('error', 'dns/given-twice', at.words[0]!.span, `\`${setting.name}\` is given twice.`);
 			return;
 		}
-		if (setting.secret) for (const word of words) warnOfLiteral(word, cx);
+		if (setting.secret === true) for (const word of words) warnOfLiteral(word, cx);
 		const [first] = words;
 		if (setting.pattern !== undefined && first && !new RegExp(setting.pattern, 'u').test(first.text)) {
 			cx.problem('error', 'dns/bad-setting', first.span, `This cannot be \`${setting.name}\`.`, {

@@ -9,7 +9,13 @@ export const exec: DnsModule = {
 	documentation:
 		'It is run as `<program> <argument>… present|cleanup <record> <value>`, without a shell, for at most a minute, and fails by an exit status other than 0. `<record>` is a whole name with its final dot. `SVC_DNS_ZONE` and `SVC_DNS_TTL` tell the zone and the seconds to keep the record.',
 	settings: [
-		{ name: 'command', description: 'The program and its first arguments.', required: true, list: true },
+		{
+			name: 'command',
+			description: 'The program and its first arguments.',
+			required: true,
+			list: true,
+			secret: 'argument',
+		},
 		{ name: 'directory', description: 'Folder that it runs in; that of the server if left out.' },
 	],
 	positions: ['command'],

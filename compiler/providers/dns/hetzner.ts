@@ -15,7 +15,7 @@ export const hetzner: DnsModule = {
 			secret: true,
 			also: ['auth_api_token'],
 		},
-		{ name: 'endpoint', description: 'URL of the API, if it is another.', pattern: '^https?://' },
+		{ name: 'endpoint', description: 'URL of the API, if it is another.', secret: 'url', pattern: '^https?://' },
 	],
 	positions: ['api_token'],
 };

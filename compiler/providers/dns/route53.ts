@@ -15,7 +15,7 @@ export const route53: DnsModule = {
 		{ name: 'session_token', description: 'Token of temporary credentials.', secret: true, also: ['token'] },
 		{ name: 'region', description: 'Region that requests are signed for; `us-east-1` if left out.' },
 		{ name: 'hosted_zone_id', description: 'Id of the hosted zone.' },
-		{ name: 'endpoint', description: 'URL of the API, if it is another.', pattern: '^https?://' },
+		{ name: 'endpoint', description: 'URL of the API, if it is another.', secret: 'url', pattern: '^https?://' },
 	],
 	positions: [],
 };

@@ -33,10 +33,11 @@ export const acme: IssuerModule = {
 	},
 	schema: {
 		properties: {
-			directory: { type: 'string', pattern: URL_PATTERN, description: 'URL of the directory.' },
+			directory: { type: 'string', pattern: URL_PATTERN, secret: 'url', description: 'URL of the directory.' },
 			test_directory: {
 				type: 'string',
 				pattern: URL_PATTERN,
+				secret: 'url',
 				description: 'URL of a directory for tests, tried first after the directory refused.',
 			},
 			email: { type: 'string', minLength: 3, description: 'Address by which the authority may reach the operator.' },

@@ -46,7 +46,7 @@ function poolSchema(depth: number): Schema {
 			},
 			['keys'],
 		),
-		variant('http', { endpoints: { ...TEXTS, description: 'URLs of PEM.' } }, ['endpoints']),
+		variant('http', { endpoints: { ...TEXTS, secret: 'url', description: 'URLs of PEM.' } }, ['endpoints']),
 	];
 	if (depth > 0)
 		variants.push(

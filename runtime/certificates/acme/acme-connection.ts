@@ -3,6 +3,7 @@ import { createPublicKey, type KeyObject, sign } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getCACertificates } from 'node:tls';
 import { Agent, request } from 'undici';
+import { withoutUrlSecrets } from '../../../compiler/document/secret-parts.ts';
 import { IssueError } from '../issuer.ts';
 
 /** Milliseconds that a server may take to answer. Some sign a certificate within the request. */
@@ -103,7 +104,10 @@ export class AcmeConnection {
 		const { body } = await this.get(this.#url, signal);
 		const value = body as Partial<AcmeDirectory> | undefined;
 		const named = [value?.newNonce, value?.newAccount, value?.newOrder].every(url => typeof url === 'string');
-		if (!named) throw new IssueError('issuer/refused', `\`${this.#url}\` is not the directory of an ACME server.`);
+		if (!named) {
+			const url = withoutUrlSecrets(this.#url);
+			throw new IssueError('issuer/refused', `\`${url}\` is not the directory of an ACME server.`);
+		}
 		this.#directory = { value: value as AcmeDirectory, readAt: Date.now() };
 		return this.#directory.value;
 	}

@@ -2,7 +2,9 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Diagnostic } from '../../../compiler/diagnostics/diagnostic.ts';
-import { isSecretHeader, isSecretVariable, redact, refuseRedacted } from '../../../compiler/document/secrets.ts';
+import { isSecretHeader, isSecretVariable } from '../../../compiler/document/secret-names.ts';
+import { withoutUrlSecrets } from '../../../compiler/document/secret-parts.ts';
+import { redact, refuseRedacted, restoreSecrets } from '../../../compiler/document/secrets.ts';
 
 const DOCUMENT = {
 	settings: { admin: { listen: '127.0.0.1:2019', token: 'sesame' } },
@@ -94,6 +96,188 @@ secrets('none is so deep that it is shown', () => {
 			assert.not.match(shown, 'hidden');
 		}
 	}
+});
+
+/** A text of a step or of a matcher, and what is shown of it; nothing is hidden where both are the same. */
+type Shown = readonly [text: string, shown: string];
+
+/** Hides the secrets of a site with one step, puts them back, and has them refused. */
+function verify(step: object, text: string, shown: string): void {
+	const document = { sites: [{ addresses: [':1'], pipeline: [step] }] };
+	const json = JSON.stringify(document);
+	const hidden = redact(document);
+	const expected = json.split(JSON.stringify(text)).join(JSON.stringify(shown));
+	assert.is(JSON.stringify(hidden), expected, text);
+	const refused: Diagnostic[] = [];
+	refuseRedacted(hidden, diagnostic => refused.push(diagnostic));
+	assert.is(refused.length > 0, text !== shown, `${shown} is refused`);
+	assert.equal(restoreSecrets(hidden, document, []), document, `${shown} written back`);
+	if (text === shown) return;
+	const other = JSON.parse(expected.split(JSON.stringify(shown)).join(JSON.stringify(`${shown} `)));
+	assert.equal(restoreSecrets(other, document, []), other, 'only what was shown is put back');
+}
+
+const matching = (when: object): object => ({ handler: 'respond', when });
+
+secrets('what is compared with a credential is one', () => {
+	for (const [field, hidden] of [
+		['Authorization', true],
+		['cookie', true],
+		['X-Api-Key', true],
+		['Accept', false],
+	] as const) {
+		const shown = hidden ? '[redacted]' : 'abc';
+		const source = `{http.request.header.${field}}`;
+		verify(matching({ type: 'header_regexp', field, pattern: 'abc' }), 'abc', shown);
+		verify(matching({ type: 'vars', variables: { [source]: ['abc'] } }), 'abc', shown);
+		verify(matching({ type: 'vars_regexp', variable: source, pattern: 'abc' }), 'abc', shown);
+		for (const input of ['input', 'input_regexp']) {
+			const mappings = [{ [input]: 'abc', outputs: ['x'] }];
+			verify({ handler: 'lookup', source: `-${source}`, destinations: ['y'], mappings }, 'abc', shown);
+		}
+	}
+	for (const [name, hidden] of [
+		['token', true],
+		['access_token', true],
+		['page', false],
+	] as const) {
+		const shown = hidden ? '[redacted]' : 'abc';
+		verify(matching({ type: 'query', parameters: { [name]: ['abc'] } }), 'abc', shown);
+		verify(matching({ type: 'vars', variables: { [name]: ['abc'] } }), 'abc', shown);
+		verify({ handler: 'set_variables', variables: { [name]: 'abc' } }, 'abc', shown);
+		verify({ handler: 'rewrite_target', query: { set: [{ name, value: 'abc' }] } }, 'abc', shown);
+		verify({ handler: 'rewrite_target', query: { replace: [{ name, find: 'abc', replace: '' }] } }, 'abc', shown);
+		verify({ handler: 'trace_request', attributes: { [name]: 'abc' } }, 'abc', shown);
+		const mappings = [{ input: 'x', outputs: [null, 'abc'] }];
+		verify({ handler: 'lookup', source: '{host}', destinations: ['a', name], mappings }, 'abc', shown);
+		verify(
+			{ handler: 'lookup', source: '{host}', destinations: [name], mappings: [], defaults: ['abc'] },
+			'abc',
+			shown,
+		);
+	}
+	const match = { headers: [{ name: 'Set-Cookie', values: ['abc'] }] };
+	verify({ handler: 'intercept_response', rules: [{ match, pipeline: [] }] }, 'abc', '[redacted]');
+});
+
+// biome-ignore format: an expression a line
+const EXPRESSIONS: readonly Shown[] = [
+	["{http.request.header.Authorization} == 'Bearer a'", "{http.request.header.Authorization} == '[redacted]'"],
+	["'a' == {header.X-Api-Key} && path('/x')", "'[redacted]' == {header.X-Api-Key} && path('/x')"],
+	['!({cookie.session}.startsWith("a"))', '!({cookie.session}.startsWith("[redacted]"))'],
+	["path('/a') || ({query.token} in ['a', r'b\\'] || host('c'))", "path('/a') || ({query.token} in ['[redacted]', r'[redacted]'] || host('c'))"],
+	["header({'Authorization': 'a', 'Accept': ''})", "header({'Authorization': '[redacted]', 'Accept': ''})"],
+	["header({'Accept': 'a'})", "header({'Accept': 'a'})"],
+	["header_regexp('X-Token', '^a$') ? path('/b') : host('c')", "header_regexp('X-Token', '[redacted]') ? path('/b') : host('c')"],
+	["header_regexp('name', 'Cookie', \"a\\\"b\")", "header_regexp('name', 'Cookie', \"[redacted]\")"],
+	["vars_regexp('{http.request.header.Authorization}', '''a'b''')", "vars_regexp('{http.request.header.Authorization}', '''[redacted]''')"],
+	["query({'api_key': ['a', 'b']})", "query({'api_key': ['[redacted]', '[redacted]']})"],
+	["vars({'{header.Authorization}': 'a'})", "vars({'{header.Authorization}': '[redacted]'})"],
+	["{header.Authorization} == 'Bearer ' + \"a\" // 'c'", "{header.Authorization} == '[redacted]' + \"[redacted]\" // 'c'"],
+	["cel.bind(h, {header.Authorization}, h == 'a')", "cel.bind(h, {header.Authorization}, h == '[redacted]')"],
+	["{header.Authorization}.matches(b'''secret-token''')", "{header.Authorization}.matches(b'''[redacted]''')"],
+	["{header.X-Api-Key} == '{env.KEY}'", "{header.X-Api-Key} == '{env.KEY}'"],
+	["{header.Accept} == 'a' && {vars.tier} == 'gold'", "{header.Accept} == 'a' && {vars.tier} == 'gold'"],
+	["{http.auth.user.id} == 'ann'", "{http.auth.user.id} == 'ann'"],
+	["path('{header.Authorization}/x') && host('a')", "path('{header.Authorization}/x') && host('a')"],
+];
+
+secrets('literals in expressions that are compared with a credential are hidden, no others', () => {
+	for (const [expression, shown] of EXPRESSIONS) {
+		verify(matching({ type: 'expression', expression }), expression, shown);
+		const nested = { type: 'not', of: { type: 'all', of: [{ type: 'expression', expression }] } };
+		verify(matching(nested), expression, shown);
+	}
+	for (const expression of [
+		`${'('.repeat(5000)}{header.Authorization} == 'hidden'${')'.repeat(5000)}`,
+		`${'('.repeat(5000)}{header.Authorization} == 'hidden'`,
+		"{cookie.a} == 'hidden",
+		"{cookie.a} == '''hidden'",
+		"{cookie.a} == 'hidden\\",
+	]) {
+		const step = matching({ type: 'expression', expression });
+		assert.not.match(JSON.stringify(redact({ sites: [{ addresses: [':1'], pipeline: [step] }] })), 'hidden');
+	}
+});
+
+// biome-ignore format: a URL a line
+const URLS: readonly Shown[] = [
+	['https://ann:sesame@a.test/x?y=1#z', 'https://ann:[redacted]@a.test/x?y=1#z'],
+	['https://sesame@a.test', 'https://[redacted]@a.test'],
+	['https://a:b@c:d@e.test/', 'https://a:[redacted]@e.test/'],
+	['http://a.test/@x?a=1&access_token=b&sig=c', 'http://a.test/@x?a=1&access_token=[redacted]&sig=[redacted]'],
+	['http://{env.USER}:{env.PASS}@a.test/?token={env.TOKEN}', 'http://{env.USER}:{env.PASS}@a.test/?token={env.TOKEN}'],
+	['http://a.test/b:c@d?page=2', 'http://a.test/b:c@d?page=2'],
+];
+
+secrets('credentials in URLs are hidden, wherever one stands', () => {
+	const transport = (value: string) => ({ type: 'fastcgi', env: [{ name: 'DATABASE_URL', value }] });
+	for (const [url, shown] of URLS) {
+		verify({ handler: 'redirect', to: url }, url, shown);
+		verify({ handler: 'rewrite_target', to: url }, url, shown);
+		verify({ handler: 'proxy', rewrite: url }, url, shown);
+		verify({ handler: 'proxy', upstreams: { to: [url] } }, url, shown);
+		verify({ handler: 'proxy', upstreams: { to: ['a:1'], health: { uri: url } } }, url, shown);
+		verify({ handler: 'proxy', upstreams: { to: ['a:1'], transport: transport(url) } }, url, shown);
+		verify({ handler: 'edit_headers', response: { set: [{ name: 'Location', value: url }] } }, url, shown);
+		verify({ handler: 'set_variables', variables: { backend: url } }, url, shown);
+		const dns = { provider: 'cloudflare', api_token: '{env.T}', endpoint: url };
+		const document = {
+			settings: { acme_ca: url, on_demand_tls: { ask: url } },
+			sites: [
+				{
+					addresses: ['a.test'],
+					tls: {
+						managers: [{ url }],
+						issuers: [{ issuer: 'acme', directory: url, test_directory: url, dns }],
+						client_auth: { trust_pool: { source: 'combined', of: [{ source: 'http', endpoints: [url] }] } },
+					},
+					pipeline: [],
+				},
+			],
+		};
+		const json = JSON.stringify(document).replace('{env.T}', '[redacted]');
+		assert.is(JSON.stringify(redact(document)), json.split(url).join(shown), url);
+		assert.equal(restoreSecrets(redact(document), document, []), document);
+	}
+});
+
+secrets('a message about a URL does not tell its credentials', () => {
+	const message =
+		'`https://ann:b@a.test/x` failed: a URL that includes credentials: https://ann:b@a.test/x?token=c&d=e.';
+	assert.is(
+		withoutUrlSecrets(message),
+		'`https://ann:[redacted]@a.test/x` failed: a URL that includes credentials: https://ann:[redacted]@a.test/x?token=[redacted]&d=e.',
+	);
+});
+
+secrets('arguments of a command that look like credentials are hidden', () => {
+	const show = (...command: string[]): readonly string[] => {
+		const dns = { provider: 'exec', command };
+		const document = { sites: [{ addresses: [':1'], tls: { issuers: [{ issuer: 'acme', dns }] }, pipeline: [] }] };
+		const hidden = redact(document);
+		assert.equal(restoreSecrets(hidden, document, []), document);
+		return hidden.sites[0]!.tls.issuers[0]!.dns.command;
+	};
+	const hidden = '[redacted]';
+	assert.equal(show('/hook', '--token=abc', 'API_KEY=abc'), ['/hook', `--token=${hidden}`, `API_KEY=${hidden}`]);
+	assert.equal(show('/hook', '--api-key', 'abc', '-v'), ['/hook', '--api-key', hidden, '-v']);
+	assert.equal(show('curl', '-H', 'Authorization: Bearer x'), ['curl', '-H', `Authorization: ${hidden}`]);
+	assert.equal(show('curl', '-u', 'ann:b', '--user', 'ann'), ['curl', '-u', `ann:${hidden}`, '--user', 'ann']);
+	assert.equal(show('curl', 'https://ann:b@a.test/?x=1'), ['curl', `https://ann:${hidden}@a.test/?x=1`]);
+	assert.equal(show('hook', '5f4dcc3b5aa765d61d8327deb882cf99'), ['hook', hidden]);
+	assert.equal(show('hook', 'ghp_abcdefghijklmnop', 'eyJhbGciOiJIUzI1.eyJzdWIiOiIx.c2ln'), ['hook', hidden, hidden]);
+	const plain = [
+		'/opt/hooks/a-very-long-script-name-2.sh',
+		'--zone=a.test',
+		'-v',
+		'my-zone-of-2026-and-more',
+		'present',
+	];
+	assert.equal(show(...plain), plain);
+	const filled = ['hook', '--token', '{env.TOKEN}', '--key={env.KEY}'];
+	assert.equal(show(...filled), filled);
+	assert.equal(show('hook', hidden), ['hook', hidden]);
 });
 
 secrets('what was hidden is refused when it comes back', () => {

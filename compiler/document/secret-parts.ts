@@ -1,0 +1,230 @@
+/** Secrets that are parts of a text: in URLs, in arguments of a command, in expressions that compare credentials. */
+import { isSecretHeader, isSecretPlaceholder, isSecretVariable, refersToSecret } from './secret-names.ts';
+
+/** What stands in place of a secret. */
+export const REDACTED = '[redacted]';
+
+/** A part of a text, from `start` up to but not including `end`. */
+export interface TextPart {
+	readonly start: number;
+	readonly end: number;
+}
+
+/** The text with {@link REDACTED} in place of the parts, which are in order. */
+export function hideParts(text: string, parts: readonly TextPart[]): string {
+	let shown = '';
+	let at = 0;
+	for (const { start, end } of parts) {
+		shown += text.slice(at, start) + REDACTED;
+		at = end;
+	}
+	return shown + text.slice(at);
+}
+
+/** A value that is filled in for each request, or at load, tells nothing. */
+function isPlaceholder(text: string): boolean {
+	return /^\{[^{}]*\}$/.test(text);
+}
+
+/** Userinfo, which ends at the last `@` before the path. */
+const USERINFO = /(?<=^|:)\/\/([^/?#\s]*)@/g;
+const PARAMETER = /(?<=[?&;])([^=&;#\s?]+)=([^&;#\s]+)/g;
+
+/** Parameters that sign a URL, beside those that are credentials by their names. */
+const SIGNATURES: ReadonlySet<string> = new Set(['sig', 'signature', 'x-amz-signature', 'x-goog-signature']);
+
+/** Credentials in URLs: the password of userinfo, or all of it where it names no user, and parameters of the query. */
+export function secretsOfUrl(text: string): TextPart[] {
+	const parts: TextPart[] = [];
+	if (text.includes('@')) {
+		for (const match of text.matchAll(USERINFO)) {
+			const userinfo = match[1]!;
+			const from = userinfo.indexOf(':') + 1;
+			const start = match.index + 2 + from;
+			const end = match.index + 2 + userinfo.length;
+			if (start < end && !isPlaceholder(text.slice(start, end))) parts.push({ start, end });
+		}
+	}
+	if (text.includes('=')) {
+		for (const { 1: name, 2: value, index } of text.matchAll(PARAMETER)) {
+			if (!isSecretVariable(name!) && !SIGNATURES.has(name!.toLowerCase())) continue;
+			const start = index + name!.length + 1;
+			if (!isPlaceholder(value!)) parts.push({ start, end: start + value!.length });
+		}
+	}
+	return parts.sort((a, b) => a.start - b.start);
+}
+
+/** A text, which may be a message about a URL, with the credentials in it hidden. */
+export function withoutUrlSecrets(text: string): string {
+	return hideParts(text, secretsOfUrl(text));
+}
+
+/** What services put before the tokens that they give out. */
+const TOKEN_PREFIX = /^(?:gh[opsur]_|github_pat_|glpat-|sk-|xox[abeprs]-|AKIA|ASIA|dop_v1_|hf_|npm_|pypi-|shpat_|SG\.)/;
+const JWT = /^eyJ[\w-]+\.[\w-]+\.[\w-]*$/;
+
+/** Reports whether a text looks made by chance: a long run of letters and digits, or what services hand out as a token. */
+function looksRandom(text: string): boolean {
+	if (text.length >= 16 && (TOKEN_PREFIX.test(text) || JWT.test(text))) return true;
+	if (!/^[\w+/=-]{20,}$/.test(text) || text.startsWith('/')) return false;
+	return text.split(/[_+/=-]/).some(run => run.length >= 16 && /\d/.test(run) && /[A-Za-z]/.test(run));
+}
+
+/**
+ * Credentials in an argument of a command: the value of `--token=…`, `TOKEN=…` or `Authorization: …`, what follows the
+ * option `--token`, the password in `--user name:password`, what stands in a URL, and what looks made by chance.
+ */
+export function secretsOfArgument(args: readonly unknown[], at: number): TextPart[] {
+	const text = String(args[at]);
+	const whole = [{ start: 0, end: text.length }];
+	if (text === REDACTED) return whole;
+	if (isPlaceholder(text)) return [];
+	const [, name, separator] = /^-{0,2}([A-Za-z][\w.-]*)(=|:[ \t]*)(?=.)/s.exec(text) ?? [];
+	if (name !== undefined && isSecretVariable(name)) {
+		const start = text.indexOf(separator!, name.length) + separator!.length;
+		return isPlaceholder(text.slice(start)) ? [] : [{ start, end: text.length }];
+	}
+	const option = /^--?([A-Za-z][\w-]*)$/.exec(String(args[at - 1] ?? ''))?.[1];
+	if (at > 1 && option !== undefined && !text.startsWith('-')) {
+		if (isSecretVariable(option)) return whole;
+		const colon = text.indexOf(':');
+		if (/^(?:u|user)$/.test(option) && colon > 0 && colon < text.length - 1) {
+			return [{ start: colon + 1, end: text.length }];
+		}
+	}
+	if (at > 0 && looksRandom(text)) return whole;
+	return secretsOfUrl(text);
+}
+
+/** A token of an expression. */
+interface Token extends TextPart {
+	readonly kind: 'text' | 'placeholder' | 'word' | 'mark';
+	/** Of a literal, what is between its quotes; of a placeholder, its name. */
+	readonly text: string;
+}
+
+const TOKEN =
+	/([rRbB]{0,2})("""|'''|"|')|\/\/[^\n]*|\{([^\s{}:'"`]+)\}|([A-Za-z_][\w.]*)|(&&|\|\||[()[\]{}?:,!])|\s+|[^\s]/gy;
+
+/** Expressions are refused that are longer; nesting is looked into so deep. */
+const LONGEST = 16 * 1024;
+const DEEPEST = 64;
+
+function tokensOf(expression: string): Token[] {
+	const tokens: Token[] = [];
+	TOKEN.lastIndex = 0;
+	for (let match = TOKEN.exec(expression); match; match = TOKEN.exec(expression)) {
+		const [, prefix, quote, placeholder, word, mark] = match;
+		const start = match.index;
+		if (quote !== undefined) {
+			const begin = start + prefix!.length + quote.length;
+			const end = endOfLiteral(expression, begin, quote, /r/i.test(prefix!));
+			tokens.push({ kind: 'text', text: expression.slice(begin, end), start: begin, end });
+			TOKEN.lastIndex = Math.min(expression.length, end + quote.length);
+		} else if (placeholder !== undefined) {
+			tokens.push({ kind: 'placeholder', text: placeholder, start, end: TOKEN.lastIndex });
+		} else if (word !== undefined) tokens.push({ kind: 'word', text: word, start, end: TOKEN.lastIndex });
+		else if (mark !== undefined) tokens.push({ kind: 'mark', text: mark, start, end: TOKEN.lastIndex });
+		else if (/^[^\s/]$/.test(match[0])) tokens.push({ kind: 'mark', text: match[0], start, end: TOKEN.lastIndex });
+	}
+	return tokens;
+}
+
+function endOfLiteral(expression: string, begin: number, quote: string, raw: boolean): number {
+	let at = begin;
+	while (at < expression.length && !expression.startsWith(quote, at)) at += !raw && expression[at] === '\\' ? 2 : 1;
+	return Math.min(at, expression.length);
+}
+
+/**
+ * Literals in an expression that stand beside a credential: in the same comparison, or in the same call. Names of fields and
+ * parameters are none.
+ */
+export function secretsOfExpression(expression: string): TextPart[] {
+	if (!/["']/.test(expression)) return [];
+	const tokens = tokensOf(expression);
+	const parts: TextPart[] = [];
+	new ExpressionSecrets(tokens, parts).search(0, tokens.length, expression.length > LONGEST ? DEEPEST : 0);
+	return parts;
+}
+
+/** Searches the operands of `&&`, `||` and `?:`, each by itself. */
+class ExpressionSecrets {
+	readonly #tokens: readonly Token[];
+	readonly #parts: TextPart[];
+	/** Index of the token that ends a group, by that which begins it. */
+	readonly #ends = new Map<number, number>();
+	/** By the index of a literal that names a field or a parameter: whether that holds a credential. */
+	readonly #names = new Map<number, boolean>();
+
+	constructor(tokens: readonly Token[], parts: TextPart[]) {
+		this.#tokens = tokens;
+		this.#parts = parts;
+		const open: { readonly at: number; readonly call: string }[] = [];
+		for (const [at, { kind, text }] of tokens.entries()) {
+			if (kind === 'text') this.#nameAt(at, open.at(-1));
+			else if (kind !== 'mark') continue;
+			else if (text === '(' || text === '[' || text === '{') {
+				const before = tokens[at - 1];
+				const call = text === '(' && before?.kind === 'word' ? before.text : (open.at(-1)?.call ?? '');
+				open.push({ at, call });
+			} else if (text === ')' || text === ']' || text === '}') {
+				const group = open.pop();
+				if (group) this.#ends.set(group.at, at);
+			}
+		}
+	}
+
+	/** Keys of maps, and the arguments of `header_regexp` and `vars_regexp` but the last, are names. */
+	#nameAt(at: number, group: { readonly at: number; readonly call: string } | undefined): void {
+		if (!group) return;
+		const next = this.#tokens[at + 1]?.text;
+		const opener = this.#tokens[group.at]!.text;
+		const isKey = opener === '{' && next === ':';
+		const isArgument = opener === '(' && next === ',' && /^(?:header|vars)_regexp$/.test(group.call);
+		if (!isKey && !isArgument) return;
+		const { text } = this.#tokens[at]!;
+		const isField = group.call.startsWith('header');
+		this.#names.set(at, refersToSecret(text) || (isField ? isSecretHeader(text) : isSecretVariable(text)));
+	}
+
+	search(from: number, to: number, depth: number): void {
+		let begin = from;
+		for (let at = from; at <= to; at++) {
+			const token = this.#tokens[at];
+			if (at < to && !(token!.kind === 'mark' && /^(?:&&|\|\||\?|:)$/.test(token!.text))) {
+				at = Math.min(to - 1, this.#ends.get(at) ?? at);
+				continue;
+			}
+			this.#operand(begin, at, depth);
+			begin = at + 1;
+		}
+	}
+
+	#operand(from: number, to: number, depth: number): void {
+		let begin = from;
+		while (begin < to && this.#tokens[begin]!.text === '!') begin++;
+		const isGroup = this.#tokens[begin]?.text === '(' && this.#ends.get(begin) === to - 1;
+		if (isGroup && depth < DEEPEST) {
+			this.search(begin + 1, to - 1, depth + 1);
+			return;
+		}
+		if (!this.#refersToSecret(from, to)) return;
+		for (let at = from; at < to; at++) {
+			const { kind, text, start, end } = this.#tokens[at]!;
+			// A template that a credential is put into tells nothing of it.
+			const tells = start < end && !isPlaceholder(text) && !refersToSecret(text);
+			if (kind === 'text' && tells && !this.#names.has(at)) this.#parts.push({ start, end });
+		}
+	}
+
+	#refersToSecret(from: number, to: number): boolean {
+		for (let at = from; at < to; at++) {
+			const { kind, text } = this.#tokens[at]!;
+			if (kind === 'placeholder' && isSecretPlaceholder(text)) return true;
+			if (kind === 'text' && (this.#names.get(at) ?? refersToSecret(text))) return true;
+		}
+		return false;
+	}
+}
