@@ -3,7 +3,7 @@ import type { Compiled } from '../compiler.ts';
 import type { Document, Matcher } from '../document/document.ts';
 import { isSecretHeader } from '../document/secret-names.ts';
 import { REDACTED } from '../document/secret-parts.ts';
-import { redact } from '../document/secrets.ts';
+import { findSecrets, pointerOf, redact } from '../document/secrets.ts';
 import { valueAt } from '../document/validate.ts';
 import type { HeaderList } from '../exchange/header-list.ts';
 import { siteReason } from '../rehearsal/listener-choice.ts';
@@ -104,11 +104,20 @@ export class Explainer {
 	readonly #locate: Compiled['locate'];
 	/** What is shown comes from here. */
 	readonly #document: Document;
+	/** The secrets of the document, longer ones first, each with the pointer of the text that holds it. */
+	readonly #secrets: readonly { readonly pointer: string; readonly text: string }[];
 
 	constructor({ plan, locate }: ExplainedConfiguration, surroundings: RehearsalSurroundings) {
 		this.#rehearsal = new Rehearsal(plan, surroundings, this.#tracer);
 		this.#locate = locate;
 		this.#document = redact(plan.document);
+		this.#secrets = findSecrets(plan.document)
+			.flatMap(({ path, parts }) => {
+				const pointer = pointerOf(path);
+				const value = String(valueAt(plan.document, pointer));
+				return parts.map(({ start, end }) => ({ pointer, text: value.slice(start, end) }));
+			})
+			.sort((a, b) => b.text.length - a.text.length);
 	}
 
 	/** Answers a request and says why; undefined where nothing listens. The caller closes the response. */
@@ -185,7 +194,16 @@ export class Explainer {
 			.slice(span.start, span.end)
 			.split('\n', 1)[0]!
 			.replace(/\s*\{?\s*$/, '');
-		return { pointer, file: span.source.name, line, column, text };
+		return { pointer, file: span.source.name, line, column, text: this.#hide(text, pointer) };
+	}
+
+	/** The text of an object without the secrets that the object holds. */
+	#hide(text: string, pointer: string): string {
+		let shown = text;
+		for (const secret of this.#secrets) {
+			if (secret.pointer.startsWith(`${pointer}/`)) shown = shown.replaceAll(secret.text, () => REDACTED);
+		}
+		return shown;
 	}
 }
 
