@@ -46,7 +46,7 @@ export interface CompileContext extends Leases {
 	readonly wholeSite: Handler;
 	/** Address of the client behind `trusted_proxies`: what `{client_ip}` is. */
 	readonly clientIp: (x: Exchange) => string;
-	/** A regular expression of the languages (RE2's syntax as far as the engine's goes). Throws BuildError. */
+	/** Compiles a regular expression of the languages (RE2's syntax), see {@link compileRegexp}. Throws BuildError. */
 	regexp(source: string, flags?: string): RegExp;
 	/** Refuses the document: throws a BuildError at this place. */
 	refuse(message: string, code?: string): never;

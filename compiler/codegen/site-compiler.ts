@@ -10,7 +10,7 @@ import { type RouteRunner, routeRunner } from './named-routes.ts';
 import { compilePipeline } from './pipeline.ts';
 import { compilePlaceholder } from './placeholders/index.ts';
 import type { HostFacts, PlaceholderScope, Resolver } from './placeholders/placeholder.ts';
-import { compileRegexp, RegexpError } from './regexp.ts';
+import { compileRegexp, RegexpError, RegexpTooLarge } from './regexp.ts';
 import type { SharedCode } from './shared-code.ts';
 import type { SiteLogs } from './site-logs.ts';
 import type { StepNumbers } from './step-numbers.ts';
@@ -186,6 +186,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 		try {
 			return compileRegexp(source, flags);
 		} catch (error) {
+			if (error instanceof RegexpTooLarge) return this.refuse(`${error.message} ${error.hint}`, 'regexp/too-large');
 			if (error instanceof RegexpError) return this.refuse(error.message, 'regexp/invalid');
 			throw error;
 		}

@@ -32,7 +32,6 @@ import { placeholderUnknown } from './rules/placeholder-unknown.ts';
 import { proxyToItself } from './rules/proxy-to-itself.ts';
 import { redirectLoop } from './rules/redirect-loop.ts';
 import { redirectOpen } from './rules/redirect-open.ts';
-import { regexpSlow } from './rules/regexp-slow.ts';
 import { rootMissing } from './rules/root-missing.ts';
 import { rootTooWide } from './rules/root-too-wide.ts';
 import { rootUnused } from './rules/root-unused.ts';
@@ -82,7 +81,6 @@ export const lintRules: readonly LintRule[] = [
 	proxyToItself,
 	redirectLoop,
 	redirectOpen,
-	regexpSlow,
 	rootMissing,
 	rootTooWide,
 	rootUnused,

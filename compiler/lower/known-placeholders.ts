@@ -1,7 +1,7 @@
 /** The placeholder table of code generation as lowering asks it. */
 import { isKnownPlaceholder, placeholderNames } from '../codegen/placeholders/index.ts';
 import { expandShorthands, fullPlaceholderName, shorthandNames } from '../codegen/placeholders/shorthands.ts';
-import { compileRegexp, RegexpError } from '../codegen/regexp.ts';
+import { compileRegexp, RegexpError, RegexpTooLarge } from '../codegen/regexp.ts';
 import { suggest } from '../diagnostics/suggest.ts';
 import type { Placeholders, UnknownPlaceholder } from './placeholders.ts';
 
@@ -24,7 +24,9 @@ export const knownPlaceholders: Placeholders = {
 			compileRegexp(source);
 			return undefined;
 		} catch (error) {
-			if (error instanceof RegexpError || error instanceof SyntaxError) return error.message;
+			if (error instanceof RegexpTooLarge)
+				return { code: 'regexp/too-large', message: error.message, hint: error.hint };
+			if (error instanceof RegexpError) return { code: 'value/not-a-regular-expression', message: error.message };
 			throw error;
 		}
 	},

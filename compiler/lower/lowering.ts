@@ -181,9 +181,9 @@ export class Lowering implements LowerContext {
 	regexp(word: Word, of?: 'matcher'): string | undefined {
 		const mistake = this.environment.placeholders.regexpMistake(word.text);
 		if (mistake === undefined) return word.text;
-		const message =
-			of === 'matcher' && this.dialect === 'compatfile' ? `compiling matcher regexp ${word.text}: ${mistake}` : mistake;
-		this.problem('error', 'value/not-a-regular-expression', word.span, message);
+		const { code, message, hint } = mistake;
+		const prefix = of === 'matcher' && this.dialect === 'compatfile' ? `compiling matcher regexp ${word.text}: ` : '';
+		this.problem('error', code, word.span, prefix + message, hint === undefined ? {} : { hint });
 		return undefined;
 	}
 

@@ -7,6 +7,13 @@ export interface UnknownPlaceholder {
 	readonly nearest: string | undefined;
 }
 
+/** Why a text is refused as a regular expression. */
+export interface RegexpMistake {
+	readonly code: string;
+	readonly message: string;
+	readonly hint?: string;
+}
+
 /** The placeholder table as lowering sees it. */
 export interface Placeholders {
 	/** Shorthands to full names, and names that mean something else in the dialect to those that mean it. */
@@ -14,5 +21,5 @@ export interface Placeholders {
 	/** Names in a text that stand for nothing. */
 	unknown(text: string): readonly UnknownPlaceholder[];
 	/** Why a text is no regular expression, or undefined if it is one. */
-	regexpMistake(source: string): string | undefined;
+	regexpMistake(source: string): RegexpMistake | undefined;
 }

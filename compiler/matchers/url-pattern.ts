@@ -1,12 +1,14 @@
 /** `url_pattern`: the request's URL by a pattern of the WHATWG URL Pattern standard, with named groups. */
 
-import { URL_PATTERN_GROUPS } from '../codegen/captures.ts';
+import { URL_PATTERN_GROUPS, UrlPatternGroups } from '../codegen/captures.ts';
 import type { CompileContext } from '../codegen/compile-context.ts';
+import { parseRegexp } from '../codegen/regexp/parse-regexp.ts';
 import type { Matcher } from '../document/document.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { Predicate } from '../exchange/handler.ts';
 import { normalizedPath, normalizedPathWithSlashes } from '../exchange/request-path.ts';
 import { requestMatcher } from './matcher.ts';
+import { componentExpression } from './url-pattern-parts.ts';
 
 interface UrlPatternMatcher extends Matcher {
 	readonly type: 'url_pattern';
@@ -68,24 +70,81 @@ export const urlPattern = requestMatcher<UrlPatternMatcher>({
 	compile: compileUrlPattern,
 });
 
+/** Components in the order in which they are compared: those that patterns say most about come first. */
+const COMPONENTS = ['pathname', 'search', 'hostname', 'port', 'protocol', 'hash', 'username', 'password'] as const;
+type Component = (typeof COMPONENTS)[number];
+/** Matches every URL; it tells what the components of one are, canonical as the standard wants them. */
+const ANY_URL = new URLPattern({});
+/** Components that are canonical already, which is nearly always so. */
+const PLAIN_PATHNAME = /^\/[\w!$&'()*+,;=:@/.~%-]*$/;
+const PLAIN_SEARCH = /^(?:[\w!$&()*+,;=:@/.~%-][\w!$&()*+,;=:@/?.~%-]*)?$/;
+const PLAIN_HOSTNAME = /^(?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*$/;
+const PUNYCODE = 'xn--';
+
+interface CompiledComponent {
+	readonly component: Component;
+	readonly names: readonly string[];
+	/** Undefined if the component matches everything. */
+	readonly regexp: RegExp | undefined;
+}
+
 function compileUrlPattern(matcher: UrlPatternMatcher, cx: CompileContext): Predicate {
 	const pattern = construct(matcher, cx);
-	for (const component of [pattern.hostname, pattern.pathname, pattern.search, pattern.hash]) {
-		for (const expression of expressionsIn(component)) cx.regexp(expression);
-	}
+	const compiled = COMPONENTS.map(component => compileComponent(component, pattern[component], matcher, cx));
 	const pathOf = pattern.pathname.includes('//') ? normalizedPathWithSlashes : normalizedPath;
 	return x => {
-		const { request } = x;
-		const found = pattern.exec({
-			protocol: request.scheme,
-			hostname: request.host.includes(':') ? `[${request.host}]` : request.host,
-			port: portOf(x),
-			pathname: asPathname(pathOf(request)),
-			search: request.query ?? '',
-		});
-		if (!found) return false;
-		x.variables.set(URL_PATTERN_GROUPS, found);
+		const url = canonicalUrl(x, asPathname(pathOf(x.request)));
+		if (!url) return false;
+		const groups = new UrlPatternGroups();
+		for (const { component, regexp, names } of compiled) {
+			const match = regexp ? regexp.exec(url[component]) : [url[component], url[component]];
+			if (!match) return false;
+			groups.add(component, names, match);
+		}
+		x.variables.set(URL_PATTERN_GROUPS, groups);
 		return true;
+	};
+}
+
+function compileComponent(
+	component: Component,
+	pattern: string,
+	matcher: UrlPatternMatcher,
+	cx: CompileContext,
+): CompiledComponent {
+	const { source, names, expressions } = componentExpression(component, pattern);
+	if (pattern === '*') return { component, names, regexp: undefined };
+	for (const expression of expressions) {
+		cx.regexp(expression);
+		if (parseRegexp(expression, false).groups === 0) continue;
+		const message = `\`${matcher.pattern}\` has a group inside a group. Use \`(?:…)\` for the inner one.`;
+		return cx.refuse(message, 'url-pattern/invalid');
+	}
+	// The standard ignores case in these only; the others have one case.
+	const ignoresCase = matcher.ignore_case === true && ['pathname', 'search', 'hash'].includes(component);
+	return { component, names, regexp: cx.regexp(source, ignoresCase ? 'i' : '') };
+}
+
+/** The components of the request's URL; undefined if it is not one. */
+function canonicalUrl(x: Exchange, pathname: string): { readonly [component in Component]: string } | undefined {
+	const { request } = x;
+	const port = portOf(x);
+	const { scheme: protocol, host: hostname, query: search = '' } = request;
+	const isPlain = port === '' && PLAIN_HOSTNAME.test(hostname) && !hostname.includes(PUNYCODE);
+	if (isPlain && PLAIN_PATHNAME.test(pathname) && PLAIN_SEARCH.test(search)) {
+		return { protocol, hostname, port, pathname, search, username: '', password: '', hash: '' };
+	}
+	const found = ANY_URL.exec({
+		protocol,
+		hostname: hostname.includes(':') ? `[${hostname}]` : hostname,
+		port,
+		pathname,
+		search,
+	});
+	if (!found) return undefined;
+	const inputOf = (component: Component): string => found[component].input;
+	return Object.fromEntries(COMPONENTS.map(component => [component, inputOf(component)])) as {
+		[component in Component]: string;
 	};
 }
 
@@ -114,28 +173,4 @@ function portOf(x: Exchange): string {
 /** The decoded path as a URL's: what is left of `%` and `\` is data, and must become neither an escape nor a slash. */
 function asPathname(path: string): string {
 	return path.replaceAll('%', '%25').replaceAll('\\', '%5C');
-}
-
-/** The regular expressions in parentheses of a component. */
-function expressionsIn(component: string): string[] {
-	const found: string[] = [];
-	for (let at = 0; at < component.length; at++) {
-		if (component[at] === '\\') at++;
-		else if (component[at] === '(') {
-			const end = closingParenthesis(component, at);
-			found.push(component.slice(at + 1, end));
-			at = end;
-		}
-	}
-	return found;
-}
-
-function closingParenthesis(text: string, open: number): number {
-	let depth = 0;
-	for (let at = open; at < text.length; at++) {
-		if (text[at] === '\\') at++;
-		else if (text[at] === '(') depth++;
-		else if (text[at] === ')' && --depth === 0) return at;
-	}
-	return text.length;
 }

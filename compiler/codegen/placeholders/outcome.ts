@@ -5,7 +5,14 @@ import { CLIENT_IP_VARIABLE } from '../../exchange/client-ip.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import { decodePercent } from '../../exchange/request-path.ts';
 import { STATUS_CODES } from '../../exchange/status-codes.ts';
-import { FILE_MATCH, type FileMatch, LAST_CAPTURES, NAMED_CAPTURES, URL_PATTERN_GROUPS } from '../captures.ts';
+import {
+	FILE_MATCH,
+	type FileMatch,
+	LAST_CAPTURES,
+	NAMED_CAPTURES,
+	URL_PATTERN_GROUPS,
+	type UrlPatternGroups,
+} from '../captures.ts';
 import { family, type Placeholder, plain } from './placeholder.ts';
 
 const ERROR_ID_VARIABLE = 'http.error.id';
@@ -84,9 +91,9 @@ export const OUTCOME_PLACEHOLDERS: readonly Placeholder[] = [
 			const [component, name] = splitAtDot(path);
 			if (name === undefined || !URL_COMPONENTS.has(component)) return undefined;
 			return x => {
-				const found = x.variable(URL_PATTERN_GROUPS) as URLPatternResult | undefined;
+				const found = x.variable(URL_PATTERN_GROUPS) as UrlPatternGroups | undefined;
 				if (!found) return undefined;
-				const value = found[component as 'pathname'].groups[name] ?? '';
+				const value = found.get(component, name);
 				return component === 'pathname' ? (decodePercent(value) ?? value) : value;
 			};
 		},

@@ -1,5 +1,4 @@
 /** Lowering of the sub-directives about the health of upstreams: active checks, failures of requests, circuits. */
-import { compileRegexp, RegexpError } from '../../codegen/regexp.ts';
 import { isToken } from '../../exchange/field-syntax.ts';
 import type { CircuitSettings, HealthCheckSettings } from '../../exchange/leases.ts';
 import type { LowerContext, Subdirective } from '../../lower/lower-context.ts';
@@ -86,14 +85,7 @@ function activeSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: str
 		},
 		health_body: (args, line) => {
 			const word = oneWord(args, line, cx, 'regexp');
-			if (!word) return;
-			try {
-				compileRegexp(word.text);
-				set('body', word.text);
-			} catch (error) {
-				if (!(error instanceof RegexpError)) throw error;
-				cx.problem('error', 'value/not-a-regular-expression', word.span, error.message);
-			}
+			set('body', word && cx.regexp(word));
 		},
 		health_method: (args, line) => {
 			const word = oneWord(args, line, cx, 'method');

@@ -72,7 +72,7 @@ function predicate(run: () => unknown, binding: Binding, { library }: Cel): Pred
 	};
 }
 
-/** What `matches` compares with: the engine of all other expressions, which refuses what takes exponential time. */
+/** Compiles the expressions of `matches` like all others: searches take time linear in the length of the subject. */
 function compileRegexps(cx: CompileContext): (pattern: string) => RegExp {
 	let last: { pattern: string; regexp: RegExp } | undefined;
 	return pattern => {

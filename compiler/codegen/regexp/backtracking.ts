@@ -1,0 +1,116 @@
+/**
+ * Finds out up to which length of a subject an engine that backtracks, such as that of `RegExp`, is fast with an expression.
+ *
+ * In the worst case such an engine tries every way to read a subject. The combinations of states are visited to which the
+ * beginnings of subjects can lead, by the length of these, each state counted with the number of ways to it. Where there are
+ * few combinations, and few ways to go on from each, no subject makes the engine try more than so many ways a character.
+ */
+import { Alphabet } from './alphabet.ts';
+import { ANY, NOT_NEWLINE } from './character-sets.ts';
+import { GlushkovAutomaton, type Ways } from './glushkov.ts';
+import type { RegexpNode } from './regexp-node.ts';
+
+/** Most ways to go on at any place of a long subject, and most ways altogether with a short one. The engine takes 1 or 2 ns each. */
+const MAX_WAYS = 250;
+const MAX_WAYS_OF_SHORT = 20_000;
+/** Nesting of most expressions. The engine takes longer where it is deeper. */
+const USUAL_DEPTH = 4;
+/** Steps after which the check ends. */
+const MAX_STEPS = 20_000;
+
+/**
+ * Where an expression can start to match. One that begins with `.*` needs to be tried only where a line begins, and with
+ * `(?s).*` only where the text begins.
+ */
+export type Starts = 'anywhere' | 'lines' | 'text';
+
+/** Returns where a search for the expression has to try. */
+export function startsOf(node: RegexpNode): Starts {
+	switch (node.kind) {
+		case 'cat':
+			return node.of.length > 0 ? startsOf(node.of[0]!) : 'anywhere';
+		case 'group':
+			return startsOf(node.of);
+		case 'repeat':
+			if (node.max !== Infinity || node.of.kind !== 'set') return 'anywhere';
+			if (node.of.ranges === NOT_NEWLINE) return 'lines';
+			return node.of.ranges === ANY ? 'text' : 'anywhere';
+		default:
+			return 'anywhere';
+	}
+}
+
+/**
+ * Returns the length of subject up to which `RegExp` is fast with an expression, in UTF-16 units: Infinity if it never takes
+ * more than a microsecond for a character, otherwise so many that it never takes more than some 50 microseconds for them all,
+ * and -1 if the expression is so large that even its compilation could take long.
+ */
+export function fastLength(root: RegexpNode, starts: Starts): number {
+	let automaton = new GlushkovAutomaton(root, 'all');
+	if (automaton.tooLarge) automaton = new GlushkovAutomaton(root, 'small');
+	if (automaton.tooLarge) return -1;
+	const { sets, follow, whole } = automaton;
+	const depth = Math.max(USUAL_DEPTH, depthOf(root)) / USUAL_DEPTH;
+	const alphabet = new Alphabet([...sets, NOT_NEWLINE]);
+	const isLineFeed = alphabet.members.at(-1)!.map(inside => 1 - inside);
+	const seen = new Set<string>();
+	let steps = 0;
+	/** Most ways to go on after any beginning so far, and the sum of these for every length. */
+	let most = 0;
+	let altogether = 0;
+	let fast: number | undefined;
+	/** The ways to go on after every beginning of one length that has not been seen before. */
+	let beginnings: Ways[] = [sumOf(whole.first, whole.firstAtStart)];
+	for (let length = 0; ; length++) {
+		for (const ways of beginnings) most = Math.max(most, depth * total(ways));
+		altogether += most;
+		if (altogether > MAX_WAYS_OF_SHORT) fast ??= length - 1;
+		if (steps > MAX_STEPS || (fast !== undefined && most > MAX_WAYS)) return fast ?? length;
+		const longer: Ways[] = [];
+		for (const ways of beginnings) {
+			for (let of = 0; of < alphabet.size; of++) {
+				const reached = [...ways].filter(([state]) => alphabet.members[state]![of] === 1).sort((a, b) => a[0] - b[0]);
+				const restarts = starts === 'anywhere' || (starts === 'lines' && isLineFeed[of] === 1);
+				const key = `${restarts} ${reached.join(' ')}`;
+				steps += ways.size;
+				if (seen.has(key)) continue;
+				seen.add(key);
+				const next = new Map(restarts ? whole.first : []);
+				for (const [state, count] of reached) {
+					steps += follow[state]!.size;
+					for (const [to, links] of follow[state]!) next.set(to, (next.get(to) ?? 0) + count * links);
+				}
+				longer.push(next);
+			}
+		}
+		if (longer.length === 0) {
+			return most <= MAX_WAYS ? Infinity : length + Math.floor((MAX_WAYS_OF_SHORT - altogether) / most);
+		}
+		beginnings = longer;
+	}
+}
+
+function total(ways: Ways): number {
+	let sum = 0;
+	for (const count of ways.values()) sum += count;
+	return sum;
+}
+
+function sumOf(a: Ways, b: Ways): Map<number, number> {
+	const sum = new Map(a);
+	for (const [state, ways] of b) sum.set(state, (sum.get(state) ?? 0) + ways);
+	return sum;
+}
+
+function depthOf(node: RegexpNode): number {
+	switch (node.kind) {
+		case 'cat':
+		case 'alt':
+			return node.of.reduce((deepest, child) => Math.max(deepest, depthOf(child)), 0);
+		case 'group':
+		case 'repeat':
+			return 1 + depthOf(node.of);
+		default:
+			return 0;
+	}
+}

@@ -1,0 +1,200 @@
+/** Sets of characters as ranges of code points. The named classes of regular expressions are RE2's, which are ASCII. */
+
+/** Inclusive ranges of code points, ascending, neither overlapping nor adjacent. */
+export type Ranges = readonly (readonly [low: number, high: number])[];
+
+const LAST = 0x10ffff;
+
+/** Every character. */
+export const ANY: Ranges = [[0, LAST]];
+/** Every character except the line feed. */
+export const NOT_NEWLINE: Ranges = [
+	[0, 9],
+	[11, LAST],
+];
+/** `\d`. */
+export const DIGIT: Ranges = [[48, 57]];
+/** `\s`: tab, line feed, form feed, carriage return, space. */
+export const SPACE: Ranges = [
+	[9, 10],
+	[12, 13],
+	[32, 32],
+];
+/** `\w`. */
+export const WORD: Ranges = [
+	[48, 57],
+	[65, 90],
+	[95, 95],
+	[97, 122],
+];
+
+const UPPER: Ranges = [[65, 90]];
+const LOWER: Ranges = [[97, 122]];
+const ALPHA: Ranges = [...UPPER, ...LOWER];
+
+const POSIX: { readonly [name: string]: Ranges } = {
+	alnum: [...DIGIT, ...ALPHA],
+	alpha: ALPHA,
+	ascii: [[0, 127]],
+	blank: [
+		[9, 9],
+		[32, 32],
+	],
+	cntrl: [
+		[0, 31],
+		[127, 127],
+	],
+	digit: DIGIT,
+	graph: [[33, 126]],
+	lower: LOWER,
+	print: [[32, 126]],
+	punct: [
+		[33, 47],
+		[58, 64],
+		[91, 96],
+		[123, 126],
+	],
+	space: [
+		[9, 13],
+		[32, 32],
+	],
+	upper: UPPER,
+	word: WORD,
+	xdigit: [
+		[48, 57],
+		[65, 70],
+		[97, 102],
+	],
+};
+
+/** Returns the set of `[:name:]`, or undefined if there is no such class. */
+export function posixClass(name: string): Ranges | undefined {
+	return Object.hasOwn(POSIX, name) ? POSIX[name] : undefined;
+}
+
+/** Returns the union of ranges in any order. */
+export function union(ranges: Ranges): Ranges {
+	const merged: [number, number][] = [];
+	for (const [low, high] of [...ranges].sort((a, b) => a[0] - b[0])) {
+		const last = merged.at(-1);
+		if (last && low <= last[1] + 1) last[1] = Math.max(last[1], high);
+		else merged.push([low, high]);
+	}
+	return merged;
+}
+
+/** Returns every character that is not in the set. */
+export function complement(ranges: Ranges): Ranges {
+	const rest: [number, number][] = [];
+	let from = 0;
+	for (const [low, high] of ranges) {
+		if (low > from) rest.push([from, low - 1]);
+		from = high + 1;
+	}
+	if (from <= LAST) rest.push([from, LAST]);
+	return rest;
+}
+
+/** Reports whether a code point is in the set. */
+export function contains(ranges: Ranges, code: number): boolean {
+	let from = 0;
+	let to = ranges.length;
+	while (from < to) {
+		const middle = (from + to) >>> 1;
+		if (code > ranges[middle]![1]) from = middle + 1;
+		else to = middle;
+	}
+	return from < ranges.length && ranges[from]![0] <= code;
+}
+
+/**
+ * `\W`. Where case is ignored, U+017F (ſ) and U+212A (the Kelvin sign) are left out: they are the same letters as s and k,
+ * and would make `\W` match those.
+ */
+export function wordComplement(ignoreCase: boolean): Ranges {
+	return complement(ignoreCase ? union([...WORD, [0x17f, 0x17f], [0x212a, 0x212a]]) : WORD);
+}
+
+/** Adds the other letter cases of every character in the set, by simple case folding as `RegExp` does it with `iu`. */
+export function withBothCases(ranges: Ranges): Ranges {
+	const added: [number, number][] = [];
+	if ((ranges.at(-1)?.[1] ?? 0) < 128) {
+		for (const letter of letters()) {
+			if (!contains(ranges, letter)) continue;
+			added.push([letter ^ 32, letter ^ 32]);
+			if ((letter | 32) === 0x73) added.push([0x17f, 0x17f]);
+			if ((letter | 32) === 0x6b) added.push([0x212a, 0x212a]);
+		}
+	} else {
+		for (const orbit of caseOrbits()) {
+			if (orbit.some(code => contains(ranges, code))) for (const code of orbit) added.push([code, code]);
+		}
+	}
+	return added.length === 0 ? ranges : union([...ranges, ...added]);
+}
+
+function* letters(): Iterable<number> {
+	for (const [low, high] of ALPHA) for (let code = low; code <= high; code++) yield code;
+}
+
+/** Sets found so far of Unicode properties, by `RegExp` source, and of characters that differ in case only: constants. */
+const propertySets = new Map<string, Ranges>();
+let orbits: readonly (readonly number[])[] | undefined;
+
+/** Returns the set of a Unicode property, given as `\p{…}`. The first use of each takes about 10 ms. */
+export function propertySet(js: string): Ranges {
+	let set = propertySets.get(js);
+	if (!set) {
+		set = scan(js);
+		propertySets.set(js, set);
+	}
+	return set;
+}
+
+/** Characters of a piece of the character set: as many as one high surrogate has. */
+const PIECE = 0x400;
+
+/** Returns the characters that a class of `RegExp` matches. */
+function scan(js: string): Ranges {
+	const runs = new RegExp(`${js}+`, 'gu');
+	const found: [number, number][] = [];
+	const basic = new Uint16Array(PIECE);
+	const pairs = Uint16Array.from({ length: 2 * PIECE }, (_, at) => 0xdc00 + (at >>> 1));
+	for (let from = 0; from <= LAST; from += PIECE) {
+		const units = from > 0xffff ? 2 : 1;
+		for (let at = 0; at < PIECE; at++) {
+			if (units === 1) basic[at] = from + at;
+			else pairs[2 * at] = 0xd7c0 + (from >>> 10);
+		}
+		const text: string = Reflect.apply(String.fromCharCode, undefined, units === 1 ? basic : pairs);
+		for (const run of text.matchAll(runs)) {
+			const low = from + run.index / units;
+			found.push([low, low + run[0].length / units - 1]);
+		}
+	}
+	return union(found);
+}
+
+function caseOrbits(): readonly (readonly number[])[] {
+	orbits ??= findOrbits();
+	return orbits;
+}
+
+function findOrbits(): readonly (readonly number[])[] {
+	const same = /^(.)\1$/isu;
+	const orbitOf = new Map<number, Set<number>>();
+	for (const [low, high] of scan('[\\p{Changes_When_Casemapped}\\p{Changes_When_Casefolded}]')) {
+		for (let code = low; code <= high; code++) {
+			const c = String.fromCodePoint(code);
+			const [lower, upper] = [c.toLowerCase(), c.toUpperCase()];
+			const orbit = orbitOf.get(code) ?? new Set([code]);
+			for (const other of [lower, upper, lower.toUpperCase(), upper.toLowerCase()]) {
+				if (!same.test(c + other)) continue;
+				const variant = other.codePointAt(0)!;
+				for (const member of orbitOf.get(variant) ?? [variant]) orbit.add(member);
+			}
+			for (const member of orbit) orbitOf.set(member, orbit);
+		}
+	}
+	return [...new Set(orbitOf.values())].filter(orbit => orbit.size > 1).map(orbit => [...orbit]);
+}

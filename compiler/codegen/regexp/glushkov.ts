@@ -1,0 +1,138 @@
+/**
+ * Glushkov's automaton of an expression: a state for every set of characters in it. Links are counted, since an engine that
+ * backtracks tries each way from one state to another by itself.
+ */
+import type { Ranges } from './character-sets.ts';
+import { isNullable, type RegexpNode } from './regexp-node.ts';
+
+/** States, and the number of ways to come to each. */
+export type Ways = ReadonlyMap<number, number>;
+
+/** What an expression begins and ends with. */
+export interface Part {
+	/** Ways to match nothing: anywhere, and in addition at the beginning of the subject. */
+	readonly nullable: number;
+	readonly nullableAtStart: number;
+	/** States to begin with: anywhere, and in addition at the beginning of the subject. */
+	readonly first: Ways;
+	readonly firstAtStart: Ways;
+	readonly last: Ways;
+}
+
+const NO_WAYS: Ways = new Map();
+const NOTHING: Part = { nullable: 1, nullableAtStart: 0, first: NO_WAYS, firstAtStart: NO_WAYS, last: NO_WAYS };
+/** Bounds of the size. What is beyond them is left out. */
+const MAX_STATES = 500;
+const MAX_RANGES = 20_000;
+const MAX_WORK = 100_000;
+const LARGE_COUNT = 8;
+
+/** The automaton. Assertions other than the beginning of the text are taken to hold always. */
+export class GlushkovAutomaton {
+	readonly sets: Ranges[] = [];
+	/** For each state, those that can follow it. */
+	readonly follow: Map<number, number>[] = [];
+	readonly whole: Part;
+	/** True if the expression was too large: the automaton is not complete. */
+	tooLarge = false;
+	readonly #largest: number;
+	#work = 0;
+	#ranges = 0;
+
+	/**
+	 * Repeat counts are written out, which takes many states, or those from {@link LARGE_COUNT} on are left away. Then the
+	 * automaton reads more texts, and none in fewer ways.
+	 */
+	constructor(root: RegexpNode, counts: 'all' | 'small') {
+		this.#largest = counts === 'all' ? Infinity : LARGE_COUNT;
+		// The end of the expression is tried like a character.
+		const end: RegexpNode = { kind: 'set', ranges: [] };
+		this.whole = this.#part({ kind: 'cat', of: [root, end] });
+	}
+
+	#part(node: RegexpNode): Part {
+		if (this.sets.length > MAX_STATES || this.#ranges > MAX_RANGES || this.#work > MAX_WORK) this.tooLarge = true;
+		if (this.tooLarge) return NOTHING;
+		switch (node.kind) {
+			case 'assert':
+				return node.assertion === 'text-start' ? { ...NOTHING, nullable: 0, nullableAtStart: 1 } : NOTHING;
+			case 'set': {
+				const only = new Map([[this.sets.push(node.ranges) - 1, 1]]);
+				this.follow.push(new Map());
+				this.#ranges += node.ranges.length;
+				return { ...NOTHING, nullable: 0, first: only, last: only };
+			}
+			case 'group':
+				return this.#part(node.of);
+			case 'cat':
+				return node.of.reduce<Part>((before, child) => this.#join(before, this.#part(child)), NOTHING);
+			case 'alt':
+				return node.of.map(child => this.#part(child)).reduce((a, b) => this.#both(a, b));
+			case 'repeat':
+				// Of iterations that can be empty every one is another way, so their number matters.
+				if (node.max <= this.#largest || isNullable(node.of)) return this.#repeat(node.of, node.min, node.max);
+				return this.#repeat(node.of, Math.min(node.min, 1), Infinity);
+		}
+	}
+
+	#both(a: Part, b: Part): Part {
+		return {
+			nullable: a.nullable + b.nullable,
+			nullableAtStart: a.nullableAtStart + b.nullableAtStart,
+			first: this.#sum(a.first, b.first),
+			firstAtStart: this.#sum(a.firstAtStart, b.firstAtStart),
+			last: this.#sum(a.last, b.last),
+		};
+	}
+
+	#join(a: Part, b: Part): Part {
+		this.#link(a.last, b.first, 1);
+		return {
+			nullable: a.nullable * b.nullable,
+			nullableAtStart: a.nullable * b.nullableAtStart + a.nullableAtStart * (b.nullable + b.nullableAtStart),
+			first: this.#sum(a.first, b.first, a.nullable),
+			firstAtStart: this.#sum(
+				this.#sum(a.firstAtStart, b.firstAtStart, a.nullable + a.nullableAtStart),
+				b.first,
+				a.nullableAtStart,
+			),
+			last: this.#sum(b.last, a.last, b.nullable),
+		};
+	}
+
+	#repeat(node: RegexpNode, min: number, max: number): Part {
+		let required = NOTHING;
+		for (let i = 0; i < min && !this.tooLarge; i++) required = this.#join(required, this.#part(node));
+		if (max !== Infinity) {
+			// `x{0,2}` is `(?:x(?:x)?)?`.
+			let optional = NOTHING;
+			for (let i = min; i < max && !this.tooLarge; i++) {
+				const { nullable, ...rest } = this.#join(this.#part(node), optional);
+				optional = { ...rest, nullable: nullable + 1 };
+			}
+			return this.#join(required, optional);
+		}
+		const { nullable, ...loop } = this.#part(node);
+		// An empty iteration is tried before it fails.
+		this.#link(loop.last, loop.first, 1 + nullable);
+		return this.#join(required, { ...loop, nullable: nullable + 1 });
+	}
+
+	#sum(a: Ways, b: Ways, factor = 1): Ways {
+		if (factor === 0 || b.size === 0) return a;
+		if (a.size === 0 && factor === 1) return b;
+		this.#work += a.size + b.size;
+		const sum = new Map(a);
+		for (const [state, ways] of b) sum.set(state, (sum.get(state) ?? 0) + factor * ways);
+		return sum;
+	}
+
+	#link(from: Ways, to: Ways, factor: number): void {
+		this.#work += from.size * to.size;
+		if (this.#work > MAX_WORK) return;
+		for (const [before, waysBefore] of from) {
+			const follow = this.follow[before]!;
+			for (const [after, ways] of to) follow.set(after, (follow.get(after) ?? 0) + factor * waysBefore * ways);
+		}
+	}
+}

@@ -1,0 +1,110 @@
+/** Regular expressions whose time is linear in the length of the subject, whatever the subject. */
+import type { Instruction, Program } from './program.ts';
+import type { ReverseAutomaton } from './reverse-automaton.ts';
+
+/** What a {@link LinearRegExp} is made of. */
+export interface LinearSource {
+	/** The expression for `RegExp`, and the length of subject up to which that is fast with it, in UTF-16 units; -1 if never. */
+	readonly js: string;
+	readonly fastLength: number;
+	readonly program: Program;
+	/** Number of capturing groups, and the numbers of the named ones. */
+	readonly groups: number;
+	readonly names: ReadonlyMap<string, number>;
+	readonly automaton: ReverseAutomaton;
+}
+
+/**
+ * A `RegExp` with the flag `u` that does not backtrack on long subjects. A pass from the end of the subject to its beginning
+ * finds out what can lead to a match from where. Then a match is followed from its beginning: of several ways the first that
+ * leads on is always the right one. The flags `g` and `y` work as usual, in `replace`, `matchAll` and `split` too, and all
+ * matches of a subject share one pass.
+ */
+export class LinearRegExp extends RegExp {
+	readonly #source: LinearSource;
+	readonly #instructions: readonly Instruction[];
+	readonly #automaton: ReverseAutomaton;
+
+	/** The methods of strings make another object with more flags, of this one as the first argument. */
+	constructor(source: LinearSource | LinearRegExp, flags: string) {
+		const of = source instanceof LinearRegExp ? source.#source : source;
+		super(of.js, flags.includes('u') ? flags : `${flags}u`);
+		this.#source = of;
+		this.#instructions = of.program.instructions;
+		this.#automaton = of.automaton;
+	}
+
+	override test(subject: string): boolean {
+		if (subject.length <= this.#source.fastLength) return super.test(subject);
+		if (this.global || this.sticky) return this.exec(subject) !== null;
+		return this.#automaton.test(subject);
+	}
+
+	override exec(subject: string): RegExpExecArray | null {
+		if (subject.length <= this.#source.fastLength) return super.exec(subject);
+		if (!this.global && !this.sticky) {
+			const start = this.#automaton.find(subject);
+			return start === -1 ? null : this.#matchFrom(subject, start);
+		}
+		const from = this.lastIndex;
+		const start = from > subject.length ? -1 : this.#automaton.findNext(subject, from);
+		if (start === -1 || (this.sticky && start !== from)) {
+			if (start === -1) this.#automaton.forget();
+			this.lastIndex = 0;
+			return null;
+		}
+		const match = this.#matchFrom(subject, start);
+		this.lastIndex = start + match[0].length;
+		return match;
+	}
+
+	#matchFrom(subject: string, start: number): RegExpExecArray {
+		const { groups, names, program } = this.#source;
+		const slots = new Int32Array(2 * groups + 2).fill(-1);
+		slots[0] = start;
+		slots[1] = this.#follow(program.start, start, slots);
+		const match = [] as unknown as RegExpExecArray;
+		for (let at = 0; at < slots.length; at += 2) {
+			// As in JavaScript's own arrays of matches, a group that took no part is undefined.
+			match.push(slots[at + 1]! < 0 ? (undefined as never) : subject.slice(slots[at], slots[at + 1]));
+		}
+		match.index = start;
+		match.input = subject;
+		if (names.size > 0) {
+			match.groups = Object.create(null) as { [name: string]: string };
+			for (const [name, group] of names) match.groups[name] = match[group]!;
+		}
+		return match;
+	}
+
+	/** Follows a match from where one starts, filling the slots. Returns where it ends. */
+	#follow(first: number, start: number, slots: Int32Array): number {
+		const automaton = this.#automaton;
+		let at = start;
+		for (let number = first; ; ) {
+			const instruction = this.#instructions[number]!;
+			switch (instruction.op) {
+				case 'set':
+					at = automaton.after(at);
+					number = instruction.next;
+					break;
+				case 'choice':
+					number = automaton.firstThatLeadsOn(instruction.targets, at);
+					break;
+				case 'save':
+					slots[instruction.slot] = at;
+					number = instruction.next;
+					break;
+				case 'clear':
+					slots.fill(-1, instruction.from, instruction.to);
+					number = instruction.next;
+					break;
+				case 'assert':
+					number = instruction.next;
+					break;
+				default:
+					return at;
+			}
+		}
+	}
+}

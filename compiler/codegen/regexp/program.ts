@@ -1,0 +1,175 @@
+/**
+ * Compiles an expression to a graph of instructions in which priorities, captures and assertions are explicit, and in which
+ * no repetition can go round without consuming a character.
+ */
+import type { Ranges } from './character-sets.ts';
+import { RegexpTooLarge } from './regexp-error.ts';
+import { type Assertion, isNullable, type ParsedRegexp, type RegexpNode } from './regexp-node.ts';
+
+/** An instruction. `next` and `targets` are numbers of instructions. */
+export type Instruction =
+	/** Never succeeds. */
+	| { readonly op: 'fail' }
+	/** The end of the expression. */
+	| { readonly op: 'match' }
+	/** Consumes a character of a set. */
+	| { readonly op: 'set'; readonly set: number; readonly next: number }
+	/** Tries the targets in this order. */
+	| { readonly op: 'choice'; readonly targets: number[] }
+	/** Stores the position: slot 2n is the start of group n, slot 2n + 1 its end. */
+	| { readonly op: 'save'; readonly slot: number; readonly next: number }
+	/** Clears slots, from the first to the second, which is not among them. */
+	| { readonly op: 'clear'; readonly from: number; readonly to: number; readonly next: number }
+	| { readonly op: 'assert'; readonly assertion: Assertion; readonly next: number };
+
+/** A compiled expression. */
+export interface Program {
+	readonly instructions: readonly Instruction[];
+	readonly start: number;
+	/** The sets that its instructions number. */
+	readonly sets: readonly Ranges[];
+}
+
+/** The instruction that never succeeds. */
+const FAIL = 0;
+/** The instruction that ends a match. */
+export const MATCH = 1;
+/** Repeat counts multiply: `(a{1000}){1000}` would be a million instructions. */
+const MAX_INSTRUCTIONS = 20_000;
+/** Nodes visited, since some become no instruction. */
+const MAX_VISITS = 100_000;
+
+/** Compiles an expression. Throws RegexpTooLarge. */
+export function compileProgram({ root }: ParsedRegexp): Program {
+	const builder = new Builder();
+	const start = builder.node(root, MATCH);
+	return { instructions: builder.instructions, start, sets: builder.sets };
+}
+
+type Repeat = Extract<RegexpNode, { kind: 'repeat' }>;
+
+/** The iterations of a repetition that may be left out: what to begin with, and the first iteration alone. */
+interface OptionalPart {
+	readonly entry: number;
+	readonly iteration: number;
+}
+
+/** Builds a program from its end: every method takes what follows and returns the instruction to begin with. */
+class Builder {
+	readonly instructions: Instruction[] = [{ op: 'fail' }, { op: 'match' }];
+	readonly sets: Ranges[] = [];
+	readonly #setNumbers = new Map<Ranges | string, number>();
+	readonly #optionalParts = new Map<Repeat, Map<number, OptionalPart>>();
+	#visits = 0;
+
+	/** Compiles a node that is followed by `next`. */
+	node(node: RegexpNode, next: number): number {
+		return this.#either(node, next, next);
+	}
+
+	#add(instruction: Instruction): number {
+		if (this.instructions.length >= MAX_INSTRUCTIONS) throw new RegexpTooLarge();
+		return this.instructions.push(instruction) - 1;
+	}
+
+	#choice(targets: readonly number[]): number {
+		const open = targets.filter(target => target !== FAIL);
+		return open.length < 2 ? (open[0] ?? FAIL) : this.#add({ op: 'choice', targets: open });
+	}
+
+	/**
+	 * Compiles a node that is followed by `full` if it has consumed a character and by `empty` if it has not. As in
+	 * JavaScript, an iteration that a repetition could leave out must consume something: for it `empty` is FAIL.
+	 */
+	#either(node: RegexpNode, empty: number, full: number): number {
+		if (++this.#visits > MAX_VISITS) throw new RegexpTooLarge();
+		switch (node.kind) {
+			case 'assert':
+				return empty === FAIL ? FAIL : this.#add({ op: 'assert', assertion: node.assertion, next: empty });
+			case 'set':
+				return this.#add({ op: 'set', set: this.#numberOf(node.ranges), next: full });
+			case 'group': {
+				const end = (next: number): number =>
+					next === FAIL ? FAIL : this.#add({ op: 'save', slot: 2 * node.index + 1, next });
+				const afterFull = end(full);
+				const inner = this.#either(node.of, empty === full ? afterFull : end(empty), afterFull);
+				return inner === FAIL ? FAIL : this.#add({ op: 'save', slot: 2 * node.index, next: inner });
+			}
+			case 'alt':
+				return this.#choice(node.of.map(child => this.#either(child, empty, full)));
+			case 'cat':
+				return this.#sequence(node.of, empty, full, (at, ...next) => this.#either(node.of[at]!, ...next));
+			case 'repeat': {
+				const { entry, iteration } = this.#optional(node, full);
+				const whenEmpty = empty === full ? entry : this.#orSkip(node, iteration, empty);
+				const required = new Array<RegexpNode>(node.min).fill(node.of);
+				return this.#sequence(required, whenEmpty, entry, (_, ...next) => this.#iteration(node, ...next));
+			}
+		}
+	}
+
+	/**
+	 * Compiles nodes one after the other. Where the two continuations differ, each node that can match nothing is compiled
+	 * twice: for when something has been consumed before it, and for when nothing has.
+	 */
+	#sequence(
+		nodes: readonly RegexpNode[],
+		empty: number,
+		full: number,
+		compile: (at: number, empty: number, full: number) => number,
+	): number {
+		let [whenEmpty, whenFull] = [empty, full];
+		for (let at = nodes.length - 1; at >= 0; at--) {
+			const next = whenFull;
+			const alike = whenEmpty === next || !isNullable(nodes[at]!);
+			if (alike || at > 0) whenFull = compile(at, next, next);
+			whenEmpty = alike ? whenFull : compile(at, whenEmpty, next);
+		}
+		return whenEmpty;
+	}
+
+	/** Compiles the iterations after the required ones, once for each `full`: nested repetitions would multiply. */
+	#optional(node: Repeat, full: number): OptionalPart {
+		const parts = this.#optionalParts.get(node) ?? new Map<number, OptionalPart>();
+		this.#optionalParts.set(node, parts);
+		let part = parts.get(full);
+		if (part) return part;
+		part = { entry: full, iteration: FAIL };
+		if (node.max === Infinity) {
+			const targets: number[] = [];
+			const entry = this.#add({ op: 'choice', targets });
+			const iteration = this.#iteration(node, FAIL, entry);
+			targets.push(...(node.lazy ? [full, iteration] : [iteration, full]));
+			part = { entry, iteration };
+		} else {
+			for (let left = node.max - node.min; left > 0; left--) {
+				const iteration = this.#iteration(node, FAIL, part.entry);
+				part = { entry: this.#orSkip(node, iteration, full), iteration };
+			}
+		}
+		parts.set(full, part);
+		return part;
+	}
+
+	#orSkip(node: Repeat, iteration: number, next: number): number {
+		return this.#choice(node.lazy ? [next, iteration] : [iteration, next]);
+	}
+
+	/** Captures of an earlier iteration do not outlive the beginning of the next one. */
+	#iteration(node: Repeat, empty: number, full: number): number {
+		const start = this.#either(node.of, empty, full);
+		const [first, end] = node.groups;
+		if (first === end || start === FAIL) return start;
+		return this.#add({ op: 'clear', from: 2 * first, to: 2 * end, next: start });
+	}
+
+	/** Equal sets have one number. */
+	#numberOf(ranges: Ranges): number {
+		let number = this.#setNumbers.get(ranges);
+		if (number !== undefined) return number;
+		const text = ranges.join();
+		number = this.#setNumbers.get(text) ?? this.sets.push(ranges) - 1;
+		this.#setNumbers.set(ranges, number).set(text, number);
+		return number;
+	}
+}

@@ -1,0 +1,48 @@
+/** The syntax tree of a regular expression. */
+import type { Ranges } from './character-sets.ts';
+
+/** Conditions on a place in the subject; they consume nothing. */
+export type Assertion = 'text-start' | 'text-end' | 'line-start' | 'line-end' | 'word-boundary' | 'no-word-boundary';
+
+/** A node. `max` of a repetition may be Infinity. */
+export type RegexpNode =
+	| { readonly kind: 'set'; readonly ranges: Ranges }
+	| { readonly kind: 'assert'; readonly assertion: Assertion }
+	| { readonly kind: 'cat' | 'alt'; readonly of: readonly RegexpNode[] }
+	| {
+			readonly kind: 'repeat';
+			readonly of: RegexpNode;
+			readonly min: number;
+			readonly max: number;
+			readonly lazy: boolean;
+			/** Capturing groups inside it: from the first number to the second, which is not among them. */
+			readonly groups: readonly [from: number, to: number];
+	  }
+	| { readonly kind: 'group'; readonly of: RegexpNode; readonly index: number };
+
+/** A parsed expression. */
+export interface ParsedRegexp {
+	readonly root: RegexpNode;
+	/** Number of capturing groups. */
+	readonly groups: number;
+	/** Numbers of the named ones. */
+	readonly names: ReadonlyMap<string, number>;
+}
+
+/** True if the expression can match nothing. */
+export function isNullable(node: RegexpNode): boolean {
+	switch (node.kind) {
+		case 'assert':
+			return true;
+		case 'set':
+			return false;
+		case 'cat':
+			return node.of.every(isNullable);
+		case 'alt':
+			return node.of.some(isNullable);
+		case 'repeat':
+			return node.min === 0 || isNullable(node.of);
+		case 'group':
+			return isNullable(node.of);
+	}
+}

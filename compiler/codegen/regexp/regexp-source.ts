@@ -1,0 +1,63 @@
+/** Writes expressions as sources of `RegExp` with the flag `u`. */
+import { ANY, complement, NOT_NEWLINE, type Ranges, WORD } from './character-sets.ts';
+import type { Assertion, ParsedRegexp, RegexpNode } from './regexp-node.ts';
+
+const ASSERTIONS: { readonly [assertion in Assertion]: string } = {
+	'text-start': '^',
+	'text-end': '$',
+	// `^` and `$` with the flag `m` would know more line ends than `\n`.
+	'line-start': '(?<![^\\n])',
+	'line-end': '(?![^\\n])',
+	'word-boundary': '\\b',
+	'no-word-boundary': '\\B',
+};
+
+/** Returns the source of an expression. */
+export function regexpSource({ root, names }: ParsedRegexp): string {
+	const nameOf = new Map(Array.from(names, ([name, index]) => [index, name]));
+	const write = (node: RegexpNode): string => {
+		switch (node.kind) {
+			case 'set':
+				return setSource(node.ranges);
+			case 'assert':
+				return ASSERTIONS[node.assertion];
+			case 'group': {
+				const name = nameOf.get(node.index);
+				return `(${name === undefined ? '' : `?<${name}>`}${write(node.of)})`;
+			}
+			case 'cat':
+				return node.of.map(child => (child.kind === 'alt' ? `(?:${write(child)})` : write(child))).join('');
+			case 'alt':
+				return node.of.map(write).join('|');
+			case 'repeat': {
+				const of = write(node.of);
+				const isAtom = node.of.kind === 'set' || node.of.kind === 'group';
+				return `${isAtom ? of : `(?:${of})`}${countSource(node.min, node.max)}${node.lazy ? '?' : ''}`;
+			}
+		}
+	};
+	return write(root);
+}
+
+function countSource(min: number, max: number): string {
+	if (max === Infinity) return min === 0 ? '*' : min === 1 ? '+' : `{${min},}`;
+	if (min === 0 && max === 1) return '?';
+	return min === max ? `{${min}}` : `{${min},${max}}`;
+}
+
+function setSource(ranges: Ranges): string {
+	if (ranges === NOT_NEWLINE) return '[^\\n]';
+	if (ranges === ANY) return '[^]';
+	if (ranges === WORD) return '\\w';
+	if (ranges.length === 1 && ranges[0]![0] === ranges[0]![1]) return character(ranges[0]![0]);
+	const negated = ranges[0]?.[0] === 0 && ranges.at(-1)![1] === 0x10ffff;
+	const listed = (negated ? complement(ranges) : ranges).map(([low, high]) =>
+		low === high ? character(low) : `${character(low)}-${character(high)}`,
+	);
+	return `[${negated ? '^' : ''}${listed.join('')}]`;
+}
+
+function character(code: number): string {
+	const c = String.fromCodePoint(code);
+	return /[A-Za-z0-9]/.test(c) ? c : `\\u{${code.toString(16)}}`;
+}

@@ -1,0 +1,87 @@
+/** Random regular expressions, subjects that mean harm to them, and the engine that never backtracks by itself. */
+import { LinearRegExp } from '../../compiler/codegen/regexp/linear-regexp.ts';
+import { parseRegexp } from '../../compiler/codegen/regexp/parse-regexp.ts';
+import { compileProgram } from '../../compiler/codegen/regexp/program.ts';
+import { regexpSource } from '../../compiler/codegen/regexp/regexp-source.ts';
+import { ReverseAutomaton } from '../../compiler/codegen/regexp/reverse-automaton.ts';
+import type { Chance } from './chance.ts';
+
+const SETS = [
+	'.',
+	'.',
+	'[ab]',
+	'[^a]',
+	'\\w',
+	'\\d',
+	'\\s',
+	'[a-c]',
+	'\\W',
+	'\\S',
+	'[^\\n]',
+	'\\pL',
+	'\\n',
+	'[^/]',
+	'[é-ü]',
+];
+const CHARACTERS = ['a', 'a', 'a', 'b', 'b', 'ab', '/', '-', '1', 'x', 'é', '😀', ' '];
+const ASSERTIONS = ['^', '$', '\\b', '\\B', '\\A', '\\z', '(?m:^)', '(?m:$)'];
+const QUANTIFIERS = ['*', '+', '?', '*?', '+?', '??', '{2}', '{0,2}', '{1,3}?', '{2,}', '{0}'];
+const LARGE_QUANTIFIERS = ['{20}', '{0,40}', '{1,100}', '{60,}', '{200}?'];
+const OPENINGS = ['(', '(', '(', '(?:', '(?:', '(?i:', '(?s:', '(?U:'];
+
+/** Returns a random expression in the syntax of RE2; `large` adds large repeat counts. */
+export function randomRegexp(chance: Chance, large: boolean, depth = 3): string {
+	const alternatives: string[] = [];
+	do alternatives.push(randomSequence(chance, large, depth));
+	while (chance.once(3));
+	return alternatives.join('|');
+}
+
+function randomSequence(chance: Chance, large: boolean, depth: number): string {
+	let text = '';
+	for (let count = chance.below(4); count >= 0; count--) {
+		if (chance.once(10)) {
+			text += chance.of(ASSERTIONS);
+			continue;
+		}
+		const isGroup = depth > 0 && chance.once(3);
+		text += isGroup
+			? `${chance.of(OPENINGS)}${randomRegexp(chance, large, depth - 1)})`
+			: chance.of(chance.once(3) ? SETS : CHARACTERS);
+		if (chance.once(2)) text += chance.of(large && chance.once(4) ? LARGE_QUANTIFIERS : QUANTIFIERS);
+	}
+	return text;
+}
+
+const LETTERS = ['a', 'b', 'a', 'b', 'c', 'A', '/', '-', '1', '\n', ' ', 'é', '😀', '\ud83d', 'x', 'ſ', 'K'];
+
+/** Returns a short random text. */
+export function randomText(chance: Chance, length: number): string {
+	let text = '';
+	for (let count = chance.below(length + 1); count > 0; count--) text += chance.of(LETTERS);
+	return text;
+}
+
+/** Returns a text of the length that an expression may take long to search: a few characters over and over, or at random. */
+export function harmfulText(chance: Chance, source: string, length: number): string {
+	const own = [...source].filter(c => /[a-z0-9/é😀 -]/u.test(c));
+	const letters = own.length > 0 && !chance.once(4) ? own : LETTERS;
+	const word = (): string => Array.from({ length: 1 + chance.below(4) }, () => chance.of(letters)).join('');
+	const start = chance.once(2) ? word() : '';
+	const end = chance.of(['', '!', word(), '\n']);
+	const pumped = word();
+	const body = chance.once(3)
+		? Array.from({ length }, () => chance.of(letters)).join('')
+		: pumped.repeat(Math.ceil(length / pumped.length));
+	return start + body.slice(0, Math.max(0, length - start.length - end.length)) + end;
+}
+
+/** An expression that never backtracks, and the same one for the engine that always does. Throws RegexpError. */
+export function bothEngines(source: string, flags: string): { readonly linear: RegExp; readonly backtracking: RegExp } {
+	const parsed = parseRegexp(source, flags.includes('i'));
+	const program = compileProgram(parsed);
+	const js = regexpSource(parsed);
+	const ownFlags = `${flags.replace('i', '')}u`;
+	const linear = { ...parsed, js, fastLength: -1, program, automaton: new ReverseAutomaton(program) };
+	return { linear: new LinearRegExp(linear, ownFlags), backtracking: new RegExp(js, ownFlags) };
+}
