@@ -15,6 +15,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { AdminSettings } from '../compiler/document/document.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
+import { withoutBlanks } from '../compiler/exchange/field-syntax.ts';
 import { AdminError } from './errors.ts';
 import { type AdminEndpointAddress, isLoopback, isWildcard } from './listen-address.ts';
 
@@ -122,9 +123,10 @@ export class AdminAccess {
 	/** Digests are of one length, so comparing them takes one time whatever was sent. */
 	#carriesToken(x: Exchange): boolean {
 		const fields = x.request.headers.getAll('authorization');
-		const match = fields.length === 1 ? /^bearer +(.+?) *$/i.exec(fields[0]!) : null;
+		const [value = ''] = fields;
+		const token = fields.length === 1 && /^bearer /i.test(value) ? withoutBlanks(value.slice('bearer '.length)) : '';
 		// Field values are bytes, one a character; the configured token is text.
-		return timingSafeEqual(digest(Buffer.from(match?.[1] ?? '', 'latin1')), this.#token!) && match !== null;
+		return timingSafeEqual(digest(Buffer.from(token, 'latin1')), this.#token!) && token !== '';
 	}
 }
 

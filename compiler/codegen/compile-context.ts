@@ -48,6 +48,8 @@ export interface CompileContext extends Leases {
 	readonly clientIp: (x: Exchange) => string;
 	/** Compiles a regular expression of the languages (RE2's syntax), see {@link compileRegexp}. Throws BuildError. */
 	regexp(source: string, flags?: string): RegExp;
+	/** Compiles an expression that a request has brought along or had a part in. Throws RegexpError. */
+	requestedRegexp(source: string, flags?: string): RegExp;
 	/** Refuses the document: throws a BuildError at this place. */
 	refuse(message: string, code?: string): never;
 }

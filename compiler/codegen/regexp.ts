@@ -5,17 +5,20 @@
 import { fastLength, type Starts, startsOf } from './regexp/backtracking.ts';
 import { LinearRegExp } from './regexp/linear-regexp.ts';
 import { parseRegexp } from './regexp/parse-regexp.ts';
+import { longestPath, Paths } from './regexp/paths.ts';
 import { compileProgram } from './regexp/program.ts';
+import { CONFIGURED, type RegexpBounds } from './regexp/regexp-bounds.ts';
 import { RegexpTooLarge } from './regexp/regexp-error.ts';
 import { regexpSource } from './regexp/regexp-source.ts';
 import { ReverseAutomaton } from './regexp/reverse-automaton.ts';
 
+export { REQUESTED } from './regexp/regexp-bounds.ts';
 export { RegexpError, RegexpTooLarge } from './regexp/regexp-error.ts';
 
-/** Most instructions of an expression that may need all of them for each character of a subject. */
-const MAX_ACTIVE = 400;
-/** Steps to find all states of a larger one. */
-const MAX_STEPS = 2_000_000;
+/** Most nodes of a program that may need all of them for each character of a subject. */
+const MAX_ACTIVE = 350;
+/** Most instructions of any expression between two characters. */
+const MAX_PATH = 300;
 
 /** What has to precede an expression of `RegExp` so that it is tried only where it can start to match. */
 const PREFIXES: { readonly [starts in Starts]: string } = { anywhere: '', lines: '(?<![^\\n])', text: '^' };
@@ -25,16 +28,18 @@ const PREFIXES: { readonly [starts in Starts]: string } = { anywhere: '', lines:
  * text unless `(?m)` is set, `.` is any character except a line feed unless `(?s)` is set, and `\d \s \w \b` are ASCII.
  * Throws RegexpError.
  */
-export function compileRegexp(source: string, flags = ''): RegExp {
-	const parsed = parseRegexp(source, flags.includes('i'));
+export function compileRegexp(source: string, flags = '', bounds: RegexpBounds = CONFIGURED): RegExp {
+	const parsed = parseRegexp(source, flags.includes('i'), bounds);
 	// A search that goes on from the middle of a line must find what begins there.
 	const starts = flags.includes('g') || flags.includes('y') ? 'anywhere' : startsOf(parsed.root);
 	const length = fastLength(parsed.root, starts);
 	const js = length < 0 ? '' : PREFIXES[starts] + regexpSource(parsed);
 	const ownFlags = `${flags.replace('i', '')}u`;
 	if (length === Infinity) return new RegExp(js, ownFlags);
-	const program = compileProgram(parsed);
+	const program = compileProgram(parsed, bounds);
 	const automaton = new ReverseAutomaton(program);
-	if (automaton.size > MAX_ACTIVE && !automaton.complete(MAX_STEPS)) throw new RegexpTooLarge();
-	return new LinearRegExp({ ...parsed, js, fastLength: length, program, automaton }, ownFlags);
+	const isSmall = automaton.size <= MAX_ACTIVE || automaton.complete(bounds.steps);
+	if (!isSmall || longestPath(program) > MAX_PATH) throw new RegexpTooLarge();
+	const paths = new Paths(program, automaton);
+	return new LinearRegExp({ ...parsed, js, fastLength: length, program, automaton, paths }, ownFlags);
 }

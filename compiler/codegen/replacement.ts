@@ -73,7 +73,7 @@ export function compileSearch(source: string, cx: CompileContext): (x: Exchange)
 		if (text === last) return compiled;
 		last = text;
 		try {
-			compiled = cx.regexp(text, 'g');
+			compiled = cx.requestedRegexp(text, 'g');
 		} catch {
 			compiled = undefined;
 		}

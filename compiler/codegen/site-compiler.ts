@@ -10,7 +10,7 @@ import { type RouteRunner, routeRunner } from './named-routes.ts';
 import { compilePipeline } from './pipeline.ts';
 import { compilePlaceholder } from './placeholders/index.ts';
 import type { HostFacts, PlaceholderScope, Resolver } from './placeholders/placeholder.ts';
-import { compileRegexp, RegexpError, RegexpTooLarge } from './regexp.ts';
+import { compileRegexp, REQUESTED, RegexpError, RegexpTooLarge } from './regexp.ts';
 import type { SharedCode } from './shared-code.ts';
 import type { SiteLogs } from './site-logs.ts';
 import type { StepNumbers } from './step-numbers.ts';
@@ -190,6 +190,10 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 			if (error instanceof RegexpError) return this.refuse(error.message, 'regexp/invalid');
 			throw error;
 		}
+	}
+
+	requestedRegexp(source: string, flags?: string): RegExp {
+		return compileRegexp(source, flags, REQUESTED);
 	}
 
 	refuse(message: string, code = 'document/invalid'): never {

@@ -74,7 +74,8 @@ function assign(variables: { [name: string]: VariableValue }, name: Word, word: 
 /** A word without quotes as the first that it reads as: integer, floating-point number, boolean, text. */
 export function readScalar(text: string): VariableValue {
 	if (/^[+-]?\d+$/.test(text) && Number.isSafeInteger(Number(text))) return Number(text);
-	if (/^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(text) && Number.isFinite(Number(text))) return Number(text);
+	if (/^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/.test(text) && Number.isFinite(Number(text)))
+		return Number(text);
 	if (/^(?:t|T|true|True|TRUE)$/.test(text)) return true;
 	if (/^(?:f|F|false|False|FALSE)$/.test(text)) return false;
 	return text;

@@ -2,7 +2,6 @@
 
 /** Bit of TOKEN_CLASS: `_`. */
 export const TOKEN_UNDERSCORE = 2;
-/** Bit of `.` in TOKEN_CLASS. */
 /** Bit of TOKEN_CLASS: `.`. */
 export const TOKEN_DOT = 4;
 
@@ -20,6 +19,20 @@ export function isToken(text: string): boolean {
 		if (code > 255 || TOKEN_CLASS[code] === 0) return false;
 	}
 	return true;
+}
+
+/** Returns a value without the blanks and tabs around it (RFC 9110 §5.6.3). `trim` would remove a no-break space as well. */
+export function withoutBlanks(value: string): string {
+	let start = 0;
+	let end = value.length;
+	while (start < end && isBlank(value.charCodeAt(start))) start++;
+	while (end > start && isBlank(value.charCodeAt(end - 1))) end--;
+	return start === 0 && end === value.length ? value : value.slice(start, end);
+}
+
+/** True for a space and a tab. */
+export function isBlank(code: number): boolean {
+	return code === 32 || code === 9;
 }
 
 /** True for text that can be sent as a field's value: no control character but HTAB, so that it cannot end its line. */

@@ -64,7 +64,7 @@ export function maskedAddress(text: string, v4Bits: number, v6Bits: number): str
 export class IpRanges {
 	/** low and high words of each interval, 8 numbers each, sorted and merged. */
 	readonly #table: Uint32Array;
-	readonly #zoned: readonly { range: IpRange; zone: RegExp }[];
+	readonly #zoned: readonly { range: IpRange; zone: readonly string[] }[];
 	/** A connection asks again and again for one address. */
 	#lastText: string | undefined = undefined;
 	#lastAnswer = false;
@@ -72,12 +72,12 @@ export class IpRanges {
 	/** `private_ranges` is understood. Throws RangeError naming a text that is no range. */
 	constructor(texts: readonly string[]) {
 		const intervals: Interval[] = [];
-		const zoned: { range: IpRange; zone: RegExp }[] = [];
+		const zoned: { range: IpRange; zone: readonly string[] }[] = [];
 		for (const text of texts.flatMap(t => (t === 'private_ranges' ? PRIVATE_RANGES : [t]))) {
 			const range = parseIpRange(text);
 			if (!range) throw new RangeError(`\`${text}\` is not an IP address or range.`);
 			if (range.zone === '') intervals.push(range);
-			else zoned.push({ range, zone: zonePattern(range.zone) });
+			else zoned.push({ range, zone: range.zone.split('*') });
 		}
 		intervals.sort((a, b) => compare(a.low, b.low));
 		const merged: Interval[] = [];
@@ -118,12 +118,22 @@ export class IpRanges {
 	}
 }
 
-function inZone(ip: IpAddress, { range, zone }: { range: IpRange; zone: RegExp }): boolean {
-	return zone.test(ip.zone) && compare(range.low, ip.words) <= 0 && compare(range.high, ip.words) >= 0;
+function inZone(ip: IpAddress, { range, zone }: { range: IpRange; zone: readonly string[] }): boolean {
+	return isZone(ip.zone, zone) && compare(range.low, ip.words) <= 0 && compare(range.high, ip.words) >= 0;
 }
 
-function zonePattern(zone: string): RegExp {
-	return new RegExp(`^${zone.split('*').map(RegExp.escape).join('[^]*?')}$`);
+/** Reports whether a zone consists of some pieces, in this order, with anything between them. */
+function isZone(zone: string, [first = '', ...others]: readonly string[]): boolean {
+	if (!zone.startsWith(first)) return false;
+	const last = others.pop();
+	if (last === undefined) return zone === first;
+	let at = first.length;
+	for (const piece of others) {
+		const found = zone.indexOf(piece, at);
+		if (found === -1) return false;
+		at = found + piece.length;
+	}
+	return zone.length - last.length >= at && zone.endsWith(last);
 }
 
 function compare(a: Words, b: Words): number {

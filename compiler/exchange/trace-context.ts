@@ -1,4 +1,5 @@
 /** W3C Trace Context: the fields `traceparent` and `tracestate`, read strictly (https://www.w3.org/TR/trace-context-2/). */
+import { withoutBlanks } from './field-syntax.ts';
 import type { HeaderList } from './header-list.ts';
 
 /** What a caller said of its trace. */
@@ -49,7 +50,7 @@ export function parseTraceState(value: string): string | undefined {
 	const keys = new Set<string>();
 	const members: string[] = [];
 	for (const part of value.split(',')) {
-		const member = part.replace(/^[ \t]+|[ \t]+$/g, '');
+		const member = withoutBlanks(part);
 		if (member === '') continue;
 		const equals = member.indexOf('=');
 		const key = member.slice(0, Math.max(equals, 0));

@@ -1,10 +1,12 @@
 /** Glob patterns of paths and names: `*`, `?`, `[a-z]`, `\` escapes. `*` and `?` never match a slash. */
 
 /** One element of a segment: a character, any one character, any run, or a class. */
-type Element = string | typeof ANY | typeof RUN | CharacterClass;
+export type GlobElement = string | typeof ANY_CHARACTER | typeof ANY_RUN | CharacterClass;
 
-const ANY = 1;
-const RUN = 2;
+/** Any one character. */
+export const ANY_CHARACTER = 1;
+/** Any number of characters. */
+export const ANY_RUN = 2;
 
 interface CharacterClass {
 	readonly negated: boolean;
@@ -17,7 +19,7 @@ interface CharacterClass {
  * Each segment is matched on its own with one level of backtracking, so the work is at most pattern times path.
  */
 export function compileGlob(pattern: string): ((path: string) => boolean) | undefined {
-	const segments: Element[][] = [[]];
+	const segments: GlobElement[][] = [[]];
 	const characters = Array.from(pattern);
 	for (let i = 0; i < characters.length; ) {
 		const c = characters[i]!;
@@ -33,21 +35,21 @@ export function compileGlob(pattern: string): ((path: string) => boolean) | unde
 	}
 	return path => {
 		const parts = path.split('/');
-		return parts.length === segments.length && segments.every((segment, i) => matchSegment(segment, parts[i]!));
+		return parts.length === segments.length && segments.every((segment, i) => matchesElements(segment, parts[i]!));
 	};
 }
 
-function parseElement(characters: readonly string[], i: number): { element: Element; end: number } | undefined {
+function parseElement(characters: readonly string[], i: number): { element: GlobElement; end: number } | undefined {
 	const c = characters[i]!;
-	if (c === '*') return { element: RUN, end: i + 1 };
-	if (c === '?') return { element: ANY, end: i + 1 };
+	if (c === '*') return { element: ANY_RUN, end: i + 1 };
+	if (c === '?') return { element: ANY_CHARACTER, end: i + 1 };
 	if (c === '[') return parseClass(characters, i + 1);
 	if (c !== '\\') return { element: c, end: i + 1 };
 	const escaped = characters[i + 1];
 	return escaped === undefined ? undefined : { element: escaped, end: i + 2 };
 }
 
-function parseClass(characters: readonly string[], from: number): { element: Element; end: number } | undefined {
+function parseClass(characters: readonly string[], from: number): { element: GlobElement; end: number } | undefined {
 	let i = from;
 	const negated = characters[i] === '^' || characters[i] === '!';
 	if (negated) i++;
@@ -71,7 +73,8 @@ function parseClass(characters: readonly string[], from: number): { element: Ele
 	}
 }
 
-function matchSegment(elements: readonly Element[], text: string): boolean {
+/** Matches a whole segment, in time of the number of elements times its length. */
+export function matchesElements(elements: readonly GlobElement[], text: string): boolean {
 	const characters = isAscii(text) ? text : Array.from(text);
 	let e = 0;
 	let c = 0;
@@ -79,7 +82,7 @@ function matchSegment(elements: readonly Element[], text: string): boolean {
 	let starAt = 0;
 	while (c < characters.length) {
 		const element = elements[e];
-		if (element === RUN) {
+		if (element === ANY_RUN) {
 			star = e++;
 			starAt = c;
 		} else if (element !== undefined && matches(element, characters[c]!)) {
@@ -91,14 +94,14 @@ function matchSegment(elements: readonly Element[], text: string): boolean {
 			c = ++starAt;
 		} else return false;
 	}
-	while (elements[e] === RUN) e++;
+	while (elements[e] === ANY_RUN) e++;
 	return e === elements.length;
 }
 
-function matches(element: Element, character: string): boolean {
+function matches(element: GlobElement, character: string): boolean {
 	if (typeof element === 'string') return element === character;
-	if (element === ANY) return true;
-	if (element === RUN) return false;
+	if (element === ANY_CHARACTER) return true;
+	if (element === ANY_RUN) return false;
 	const code = character.codePointAt(0)!;
 	return element.ranges.some(([low, high]) => code >= low && code <= high) !== element.negated;
 }

@@ -1,6 +1,6 @@
 /** The response as a client gets it: what handlers left, with what the protocol adds and leaves out (RFC 9112 §6). */
 import { type Body, bodyLength, isStream } from '../exchange/body.ts';
-import { encodeFieldText, fieldValueKind, isToken } from '../exchange/field-syntax.ts';
+import { encodeFieldText, fieldValueKind, isToken, withoutBlanks } from '../exchange/field-syntax.ts';
 import { HeaderList } from '../exchange/header-list.ts';
 import type { RehearsedExchange } from './rehearsed-exchange.ts';
 
@@ -88,12 +88,8 @@ function sentFields(headers: HeaderList): HeaderList {
 				continue;
 		}
 		const kind = isToken(name) ? fieldValueKind(value) : 'invalid';
-		if (kind !== 'invalid') sent.add(name, receivedValue(kind === 'text' ? encodeFieldText(value) : value));
+		// The other end reads values without the blanks around them.
+		if (kind !== 'invalid') sent.add(name, withoutBlanks(kind === 'text' ? encodeFieldText(value) : value));
 	}
 	return sent;
-}
-
-/** A value as the other end reads it: blanks around it are not part of it (RFC 9110 §5.5). */
-export function receivedValue(value: string): string {
-	return value.replace(/^[ \t]+|[ \t]+$/g, '');
 }

@@ -7,6 +7,7 @@ import {
 import { isStream } from '../exchange/body.ts';
 import { CLIENT_IP_VARIABLE } from '../exchange/client-ip.ts';
 import type { Exchange } from '../exchange/exchange.ts';
+import { withoutBlanks } from '../exchange/field-syntax.ts';
 import { HeaderList } from '../exchange/header-list.ts';
 import {
 	type Upstream,
@@ -19,7 +20,6 @@ import {
 } from '../exchange/leases.ts';
 import type { BalancerView, Choice } from '../providers/balancers/balancer.ts';
 import { compileBalance } from '../providers/balancers/index.ts';
-import { receivedValue } from './delivered-response.ts';
 import { RehearsedExchange } from './rehearsed-exchange.ts';
 
 /** A pool in which every upstream is well and idle, and chance always picks the first. */
@@ -69,7 +69,7 @@ export class StandInPool implements UpstreamPool, BalancerView {
 
 	async #answer(x: Exchange, upstream: Upstream, request: UpstreamRequest): Promise<UpstreamResponse> {
 		const rehearsed = x instanceof RehearsedExchange ? x : undefined;
-		request.headers.map((_name, value) => receivedValue(value));
+		request.headers.map((_name, value) => withoutBlanks(value));
 		rehearsed?.sent.push({ settings: this.settings, upstream, request });
 		await drain(request);
 		const { status, body } = rehearsed?.upstreamAnswer ?? { status: 200, body: '' };

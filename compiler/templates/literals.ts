@@ -14,7 +14,7 @@ export function parseNumber(written: string): bigint | number | undefined {
 	}
 	const float = text.startsWith('0x')
 		? hexFloat(text)
-		: /^(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/.test(text)
+		: /^(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/.test(text)
 			? Number(text)
 			: undefined;
 	if (float === undefined || !Number.isFinite(float)) return undefined;

@@ -1,5 +1,5 @@
 /** Regular expressions of templates, compiled once and kept while there are few. */
-import { compileRegexp, RegexpError } from '../codegen/regexp.ts';
+import { compileRegexp, REQUESTED, RegexpError } from '../codegen/regexp.ts';
 import { FunctionError } from './template-error.ts';
 
 /** Expressions kept; a template that makes them from data does not fill the memory. */
@@ -17,7 +17,7 @@ export class PatternCache {
 			return known;
 		}
 		try {
-			const compiled = compileRegexp(source, 'g');
+			const compiled = compileRegexp(source, 'g', REQUESTED);
 			if (this.#compiled.size >= MOST) this.#compiled.clear();
 			this.#compiled.set(source, compiled);
 			return compiled;

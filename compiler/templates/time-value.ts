@@ -69,9 +69,9 @@ const DURATION_UNITS: { readonly [unit: string]: number } = {
 
 /** Nanoseconds of `1h30m`, `-1.5s`; undefined when it is no duration. */
 export function parseGoDuration(text: string): bigint | undefined {
-	if (!/^[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/.test(text)) return undefined;
+	if (!/^[+-]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/.test(text)) return undefined;
 	let total = 0;
-	for (const [, amount, unit] of text.matchAll(/(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g)) {
+	for (const [, amount, unit] of text.matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g)) {
 		total += Number(amount) * DURATION_UNITS[unit!]!;
 	}
 	if (!Number.isSafeInteger(Math.round(total / 1000))) return undefined;

@@ -1,7 +1,9 @@
 /** Random regular expressions, subjects that mean harm to them, and the engine that never backtracks by itself. */
 import { LinearRegExp } from '../../compiler/codegen/regexp/linear-regexp.ts';
 import { parseRegexp } from '../../compiler/codegen/regexp/parse-regexp.ts';
+import { Paths } from '../../compiler/codegen/regexp/paths.ts';
 import { compileProgram } from '../../compiler/codegen/regexp/program.ts';
+import { CONFIGURED } from '../../compiler/codegen/regexp/regexp-bounds.ts';
 import { regexpSource } from '../../compiler/codegen/regexp/regexp-source.ts';
 import { ReverseAutomaton } from '../../compiler/codegen/regexp/reverse-automaton.ts';
 import type { Chance } from './chance.ts';
@@ -79,9 +81,11 @@ export function harmfulText(chance: Chance, source: string, length: number): str
 /** An expression that never backtracks, and the same one for the engine that always does. Throws RegexpError. */
 export function bothEngines(source: string, flags: string): { readonly linear: RegExp; readonly backtracking: RegExp } {
 	const parsed = parseRegexp(source, flags.includes('i'));
-	const program = compileProgram(parsed);
+	const program = compileProgram(parsed, CONFIGURED);
 	const js = regexpSource(parsed);
 	const ownFlags = `${flags.replace('i', '')}u`;
-	const linear = { ...parsed, js, fastLength: -1, program, automaton: new ReverseAutomaton(program) };
+	const automaton = new ReverseAutomaton(program);
+	const paths = new Paths(program, automaton);
+	const linear = { ...parsed, js, fastLength: -1, program, automaton, paths };
 	return { linear: new LinearRegExp(linear, ownFlags), backtracking: new RegExp(js, ownFlags) };
 }

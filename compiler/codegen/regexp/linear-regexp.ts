@@ -1,5 +1,6 @@
 /** Regular expressions whose time is linear in the length of the subject, whatever the subject. */
-import type { Instruction, Program } from './program.ts';
+import type { Paths } from './paths.ts';
+import type { Program } from './program.ts';
 import type { ReverseAutomaton } from './reverse-automaton.ts';
 
 /** What a {@link LinearRegExp} is made of. */
@@ -12,6 +13,7 @@ export interface LinearSource {
 	readonly groups: number;
 	readonly names: ReadonlyMap<string, number>;
 	readonly automaton: ReverseAutomaton;
+	readonly paths: Paths;
 }
 
 /**
@@ -22,7 +24,6 @@ export interface LinearSource {
  */
 export class LinearRegExp extends RegExp {
 	readonly #source: LinearSource;
-	readonly #instructions: readonly Instruction[];
 	readonly #automaton: ReverseAutomaton;
 
 	/** The methods of strings make another object with more flags, of this one as the first argument. */
@@ -30,7 +31,6 @@ export class LinearRegExp extends RegExp {
 		const of = source instanceof LinearRegExp ? source.#source : source;
 		super(of.js, flags.includes('u') ? flags : `${flags}u`);
 		this.#source = of;
-		this.#instructions = of.program.instructions;
 		this.#automaton = of.automaton;
 	}
 
@@ -77,34 +77,17 @@ export class LinearRegExp extends RegExp {
 		return match;
 	}
 
-	/** Follows a match from where one starts, filling the slots. Returns where it ends. */
+	/** Follows a match from where it starts, filling the slots. Returns where it ends. */
 	#follow(first: number, start: number, slots: Int32Array): number {
-		const automaton = this.#automaton;
+		const { automaton, paths } = this.#source;
 		let at = start;
 		for (let number = first; ; ) {
-			const instruction = this.#instructions[number]!;
-			switch (instruction.op) {
-				case 'set':
-					at = automaton.after(at);
-					number = instruction.next;
-					break;
-				case 'choice':
-					number = automaton.firstThatLeadsOn(instruction.targets, at);
-					break;
-				case 'save':
-					slots[instruction.slot] = at;
-					number = instruction.next;
-					break;
-				case 'clear':
-					slots.fill(-1, instruction.from, instruction.to);
-					number = instruction.next;
-					break;
-				case 'assert':
-					number = instruction.next;
-					break;
-				default:
-					return at;
-			}
+			const { next, saved, cleared } = paths.from(number, at);
+			for (let i = 0; i < saved.length; i++) slots[saved[i]!] = at;
+			for (let i = 0; i < cleared.length; i++) slots[cleared[i]!] = -1;
+			if (next < 0) return at;
+			at = automaton.after(at);
+			number = next;
 		}
 	}
 }

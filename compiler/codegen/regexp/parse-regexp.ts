@@ -13,14 +13,12 @@ import {
 	withBothCases,
 	wordComplement,
 } from './character-sets.ts';
+import { CONFIGURED, type RegexpBounds } from './regexp-bounds.ts';
 import { RegexpError, RegexpTooLarge } from './regexp-error.ts';
 import type { Assertion, ParsedRegexp, RegexpNode } from './regexp-node.ts';
 
-const MAX_LENGTH = 8192;
 const MAX_DEPTH = 100;
 const MAX_REPEAT = 1000;
-/** Unicode classes: the first use of each in a thread takes some 10 ms. */
-const MAX_PROPERTIES = 10;
 /** Ranges of all classes in brackets. */
 const MAX_RANGES = 20_000;
 const ASSERTIONS: { readonly [letter: string]: Assertion | undefined } = {
@@ -34,9 +32,10 @@ const ASSERTIONS: { readonly [letter: string]: Assertion | undefined } = {
  * Parses an expression. `^` and `$` are the ends of the text unless `(?m)` is set, `.` is any character except a line feed
  * unless `(?s)` is set, and `\d \s \w \b` are ASCII. Throws RegexpError.
  */
-export function parseRegexp(source: string, ignoreCase: boolean): ParsedRegexp {
-	if (source.length > MAX_LENGTH) throw new RegexpError(`The expression is longer than ${MAX_LENGTH} characters.`);
-	return new Parser(source, ignoreCase).whole();
+export function parseRegexp(source: string, ignoreCase: boolean, bounds: RegexpBounds = CONFIGURED): ParsedRegexp {
+	const { length } = bounds;
+	if (source.length > length) throw new RegexpError(`The expression is longer than ${length} characters.`);
+	return new Parser(source, ignoreCase, bounds).whole();
 }
 
 interface Flags {
@@ -54,12 +53,14 @@ class Parser {
 	#groups = 0;
 	readonly #names = new Map<string, number>();
 	readonly #properties = new Set<string>();
+	readonly #maxProperties: number;
 	/** Sets in brackets, by their text. */
 	readonly #sets = new Map<string, Ranges>();
 	#ranges = 0;
 
-	constructor(source: string, ignoreCase: boolean) {
+	constructor(source: string, ignoreCase: boolean, { properties }: RegexpBounds) {
 		this.#source = source;
+		this.#maxProperties = properties;
 		this.#flags = { i: ignoreCase, m: false, s: false, U: false };
 	}
 
@@ -285,7 +286,8 @@ class Parser {
 			const js = `\\${negate ? 'P' : 'p'}{${property}}`;
 			if (!isProperty(js)) continue;
 			this.#properties.add(js);
-			if (this.#properties.size > MAX_PROPERTIES) this.#fail(`it has more than ${MAX_PROPERTIES} Unicode classes`);
+			const most = this.#maxProperties;
+			if (this.#properties.size > most) this.#fail(`it has more than ${most} Unicode classes`);
 			return propertySet(js);
 		}
 		return this.#fail(`\`${name}\` is not the name of a class`);

@@ -3,6 +3,7 @@
  * no repetition can go round without consuming a character.
  */
 import type { Ranges } from './character-sets.ts';
+import type { RegexpBounds } from './regexp-bounds.ts';
 import { RegexpTooLarge } from './regexp-error.ts';
 import { type Assertion, isNullable, type ParsedRegexp, type RegexpNode } from './regexp-node.ts';
 
@@ -34,14 +35,12 @@ export interface Program {
 const FAIL = 0;
 /** The instruction that ends a match. */
 export const MATCH = 1;
-/** Repeat counts multiply: `(a{1000}){1000}` would be a million instructions. */
-const MAX_INSTRUCTIONS = 20_000;
-/** Nodes visited, since some become no instruction. */
-const MAX_VISITS = 100_000;
+/** Nodes that are visited for each instruction that there may be, since some become none. */
+const VISITS = 5;
 
 /** Compiles an expression. Throws RegexpTooLarge. */
-export function compileProgram({ root }: ParsedRegexp): Program {
-	const builder = new Builder();
+export function compileProgram({ root }: ParsedRegexp, bounds: RegexpBounds): Program {
+	const builder = new Builder(bounds);
 	const start = builder.node(root, MATCH);
 	return { instructions: builder.instructions, start, sets: builder.sets };
 }
@@ -60,7 +59,12 @@ class Builder {
 	readonly sets: Ranges[] = [];
 	readonly #setNumbers = new Map<Ranges | string, number>();
 	readonly #optionalParts = new Map<Repeat, Map<number, OptionalPart>>();
+	readonly #bounds: RegexpBounds;
 	#visits = 0;
+
+	constructor(bounds: RegexpBounds) {
+		this.#bounds = bounds;
+	}
 
 	/** Compiles a node that is followed by `next`. */
 	node(node: RegexpNode, next: number): number {
@@ -68,7 +72,7 @@ class Builder {
 	}
 
 	#add(instruction: Instruction): number {
-		if (this.instructions.length >= MAX_INSTRUCTIONS) throw new RegexpTooLarge();
+		if (this.instructions.length >= this.#bounds.instructions) throw new RegexpTooLarge();
 		return this.instructions.push(instruction) - 1;
 	}
 
@@ -82,7 +86,7 @@ class Builder {
 	 * JavaScript, an iteration that a repetition could leave out must consume something: for it `empty` is FAIL.
 	 */
 	#either(node: RegexpNode, empty: number, full: number): number {
-		if (++this.#visits > MAX_VISITS) throw new RegexpTooLarge();
+		if (++this.#visits > VISITS * this.#bounds.instructions) throw new RegexpTooLarge();
 		switch (node.kind) {
 			case 'assert':
 				return empty === FAIL ? FAIL : this.#add({ op: 'assert', assertion: node.assertion, next: empty });

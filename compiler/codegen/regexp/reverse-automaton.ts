@@ -37,16 +37,18 @@ export class ReverseAutomaton {
 	/** States beyond those that are kept, as rows of bits, for one subject only. Their numbers are negative; -1 is the first. */
 	#rows = new Uint32Array(0);
 	#rowCount = 0;
-	/** The nodes of the state being made, as bits, and those of them that have yet to be followed. */
+	/** The nodes of the state being made: as bits, and in the order in which they were found. */
 	readonly #marks: Uint32Array;
-	readonly #open: Int32Array;
-	#openCount = 0;
+	readonly #marked: Int32Array;
+	#count = 0;
 	/** The states at the positions of the last subject, from {@link #floor} on. */
 	#positions = new Int32Array(0);
 	#floor = 0;
 	/** The subject that `find` was told would come again, and the first position that was asked for. */
 	#subject: string | undefined = undefined;
 	#from = 0;
+	/** Changes whenever all states are forgotten. */
+	generation = 0;
 
 	/** Number of nodes: a character can cost time for each of them, unless {@link complete} has succeeded. */
 	get size(): number {
@@ -60,7 +62,7 @@ export class ReverseAutomaton {
 		this.#maxStates = Math.min(MAX_STATES, Math.floor(MAX_TABLE / this.#width));
 		this.#table = new Int32Array(16 * this.#width);
 		this.#marks = new Uint32Array((size + 31) >>> 5);
-		this.#open = new Int32Array(size);
+		this.#marked = new Int32Array(size);
 	}
 
 	/** Reports whether a subject has a match. */
@@ -93,6 +95,11 @@ export class ReverseAutomaton {
 	forget(): void {
 		this.#subject = undefined;
 		if (this.#positions.length > KEPT_POSITIONS) this.#positions = new Int32Array(0);
+	}
+
+	/** Returns the state at a position of the last subject; negative if it is not kept for later ones. */
+	stateAt(position: number): number {
+		return this.#positions[position]!;
 	}
 
 	/** Returns the first of some instructions that can lead to a match from a position of the last subject. One of them can. */
@@ -177,7 +184,7 @@ export class ReverseAutomaton {
 						for (const consumer of taken[of] ?? []) this.#mark(consumer);
 						next = this.#close(before, contexts[of]!);
 						if (next < 0) return false;
-						steps += this.#marks.length + this.#states[next]!.length;
+						steps += this.#states[next]!.length;
 						if (!taken[of]) fromEndOnly[key] = next;
 					}
 					if (steps > maxSteps) return false;
@@ -195,8 +202,8 @@ export class ReverseAutomaton {
 		for (const node of nodes) {
 			for (let at = consumers.from[node]!; at < consumers.from[node + 1]!; at++) {
 				const consumer = consumers.to[at]!;
-				for (const [of, takesIt] of takes.entries()) {
-					if (takesIt[consumer] === 0) continue;
+				for (let of = 0; of < takes.length; of++) {
+					if (takes[of]![consumer] === 0) continue;
 					const others = taken[of];
 					if (others) others.push(consumer);
 					else taken[of] = [consumer];
@@ -214,6 +221,7 @@ export class ReverseAutomaton {
 		}
 		if (this.#rowCount === 0) return;
 		this.#rowCount = 0;
+		this.generation++;
 		if (this.#rows.length > KEPT_POSITIONS) this.#rows = new Uint32Array(0);
 		this.#states = [];
 		this.#byHash.clear();
@@ -268,60 +276,56 @@ export class ReverseAutomaton {
 		const bit = 1 << (node & 31);
 		if ((marks[word]! & bit) !== 0) return;
 		marks[word]! |= bit;
-		this.#open[this.#openCount++] = node;
+		this.#marked[this.#count++] = node;
 	}
 
 	/** Marks what leads to the end and to the marked nodes without a character. Returns the state that this makes. */
 	#close(before: number, after: number): number {
 		const { passers, assertions } = this.#program;
 		const { from, to } = passers;
-		const open = this.#open;
+		const marked = this.#marked;
 		this.#mark(this.#program.end);
-		let count = 0;
-		while (this.#openCount > 0) {
-			count++;
-			const node = open[--this.#openCount]!;
+		for (let next = 0; next < this.#count; next++) {
+			const node = marked[next]!;
 			for (let at = from[node]!, end = from[node + 1]!; at < end; at++) {
 				const assertion = assertions[to[at]!];
 				if (assertion === undefined || this.#program.holds(assertion, before, after)) this.#mark(to[at]!);
 			}
 		}
-		return this.#intern(count);
+		return this.#intern();
 	}
 
 	/** Returns the number of the state that is marked, and clears the marks. */
-	#intern(count: number): number {
-		const marks = this.#marks;
-		let hash = 0;
-		for (const word of marks) hash = Math.imul(hash ^ word, 0x9e3779b1) ^ (hash >>> 15);
+	#intern(): number {
+		const count = this.#count;
+		// The order in which nodes were found must not matter.
+		let hash = count;
+		for (let at = 0; at < count; at++) hash = (hash + Math.imul(this.#marked[at]! + 1, 0x9e3779b1)) | 0;
 		const alike = this.#byHash.get(hash);
-		let state = alike?.find(number => this.#isMarked(number, count));
+		let state = alike?.find(number => this.#isMarked(number));
 		if (state === undefined) {
 			if (this.#states.length < this.#maxStates) {
-				state = this.#keep(count);
+				state = this.#keep();
 				if (alike) alike.push(state);
 				else this.#byHash.set(hash, [state]);
 			} else state = this.#addRow();
 		}
-		marks.fill(0);
+		for (let at = 0; at < count; at++) this.#marks[this.#marked[at]! >>> 5] = 0;
+		this.#count = 0;
 		return state;
 	}
 
-	#isMarked(state: number, count: number): boolean {
+	#isMarked(state: number): boolean {
 		const members = this.#states[state]!;
-		return (
-			members.length === count && members.every(member => (this.#marks[member >>> 5]! & (1 << (member & 31))) !== 0)
-		);
+		if (members.length !== this.#count) return false;
+		for (let at = 0; at < members.length; at++) {
+			if ((this.#marks[members[at]! >>> 5]! & (1 << (members[at]! & 31))) === 0) return false;
+		}
+		return true;
 	}
 
-	#keep(count: number): number {
-		const members = new Int32Array(count);
-		let at = 0;
-		for (let word = 0; word < this.#marks.length; word++) {
-			for (let bits = this.#marks[word]!; bits !== 0; bits &= bits - 1) {
-				members[at++] = 32 * word + 31 - Math.clz32(bits & -bits);
-			}
-		}
+	#keep(): number {
+		const members = this.#marked.slice(0, this.#count).sort();
 		const state = this.#states.push(members) - 1;
 		if (state >= this.#flags.length) this.#flags = enlarged(this.#flags);
 		const { start, idle } = this.#program;

@@ -52,7 +52,9 @@ function argumentOf(name: string, value: string | undefined): string | undefined
 	return value?.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/g, '$1') : '';
 }
 
-const ITEM = /[\t ]*([!#$%&'*+\-.^_`|~0-9A-Za-z]+)(?:[\t ]*=[\t ]*(?:"((?:[^"\\]|\\.)*)"|([^",;\t ]*)))?[^,"]*(?:,|$)/y;
+/** A directive, and what follows it up to the next one. They are apart so that the first is never tried in other lengths. */
+const ITEM = /[\t ]*([!#$%&'*+\-.^_`|~0-9A-Za-z]+)(?:[\t ]*=[\t ]*(?:"((?:[^"\\]|\\.)*)"|([^",;\t ]*)))?/y;
+const REST = /[^,"]*(?:,|$)/y;
 
 /**
  * Reads a list of directives. Of times that are given twice the shorter counts, and one that cannot be read counts as 0: a
@@ -65,13 +67,14 @@ export function parseDirectives(text: string | undefined): Directives {
 	while (at < text.length) {
 		ITEM.lastIndex = at;
 		const match = ITEM.exec(text);
-		if (!match) {
+		REST.lastIndex = ITEM.lastIndex;
+		if (!match || !REST.test(text)) {
 			const comma = text.indexOf(',', at);
 			if (comma === -1) break;
 			at = comma + 1;
 			continue;
 		}
-		at = ITEM.lastIndex;
+		at = REST.lastIndex;
 		const name = match[1]!.toLowerCase();
 		const value = match[2] === undefined ? (match[3] ?? '') : match[2].replace(/\\(.)/g, '$1');
 		const before = found.get(name);

@@ -1,4 +1,5 @@
 /** Which of several stored responses answers a request: `Vary`, with fields that mean the same made the same (RFC 9111 §4.1). */
+import { withoutBlanks } from '../../exchange/field-syntax.ts';
 import type { HeaderList } from '../../exchange/header-list.ts';
 import type { CachedResponse } from '../../exchange/response-cache.ts';
 
@@ -86,7 +87,9 @@ export function normalized(name: string, value: string | undefined): string {
 	if (!LISTS.has(name)) return value.trim();
 	return value
 		.trim()
-		.replace(/[ \t]*,[ \t]*/g, ',')
+		.split(',')
+		.map(withoutBlanks)
+		.join(',')
 		.replace(/[ \t]+/g, ' ');
 }
 

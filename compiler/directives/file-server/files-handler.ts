@@ -332,9 +332,17 @@ function lastElement(path: string): string {
 	return path.slice(path.lastIndexOf('/', end - 1) + 1, end);
 }
 
+function withoutOuterSlashes(path: string): string {
+	let start = 0;
+	let end = path.length;
+	while (path[start] === '/') start++;
+	while (end > start && path[end - 1] === '/') end--;
+	return path.slice(start, end);
+}
+
 /** Redirects to the received path with or without its slash. It always stays on this host: browsers take `//x` and `/\x` for another. */
 function redirect(x: Exchange, withSlash: boolean): void {
-	const path = x.received.path.replaceAll('\\', '%5C').replace(/^\/+/, '').replace(/\/+$/, '');
+	const path = withoutOuterSlashes(x.received.path.replaceAll('\\', '%5C'));
 	const query = x.received.query === undefined ? '' : `?${x.received.query}`;
 	x.response.status = 308;
 	x.response.headers.set('Location', `/${path}${withSlash && path !== '' ? '/' : ''}${query}`);

@@ -1,4 +1,5 @@
 /** Which files a file server hides: names and paths with wildcards. */
+import { ANY_CHARACTER, ANY_RUN, type GlobElement, matchesElements } from '../../matchers/glob.ts';
 
 /** True when a file must not be shown. `absolute` is its whole path, `below` its path from the root on, with a leading slash. */
 export type Hides = (absolute: string, below: string) => boolean;
@@ -24,8 +25,8 @@ export function hides(patterns: readonly string[]): Hides {
 
 function nameTest(pattern: string): (name: string) => boolean {
 	if (!hasWildcard(pattern)) return name => name === pattern;
-	const regexp = new RegExp(`^${globSource(pattern)}$`, 'su');
-	return name => regexp.test(name);
+	const [elements] = parsePattern(pattern);
+	return name => matchesElements(elements!, name);
 }
 
 function pathTest(pattern: string): (path: string) => boolean {
@@ -34,8 +35,11 @@ function pathTest(pattern: string): (path: string) => boolean {
 		const folder = trimmed === '/' ? '/' : `${trimmed}/`;
 		return path => path === trimmed || path.startsWith(folder);
 	}
-	const regexp = new RegExp(`^${globSource(trimmed)}(?:/|$)`, 'su');
-	return path => regexp.test(path);
+	const segments = parsePattern(trimmed);
+	return path => {
+		const parts = path.split('/');
+		return parts.length >= segments.length && segments.every((elements, at) => matchesElements(elements, parts[at]!));
+	};
 }
 
 /** Whether any pattern could hide what is below a folder; false only where it is certain that none can. */
@@ -62,51 +66,42 @@ export function escapeGlob(text: string): string {
 	return text.replace(/[*?[\\]/g, '\\$&');
 }
 
-/** Source of a regular expression (flag `u`) for a glob; an unclosed `[` stands for itself. */
-function globSource(pattern: string): string {
-	let source = '';
-	for (let at = 0; at < pattern.length; at++) {
-		const char = pattern[at]!;
-		if (char === '*') {
-			// Runs of stars mean the same as one, and would only make the engine backtrack.
-			while (pattern[at + 1] === '*') at += 1;
-			source += '[^/]*';
-		} else if (char === '?') source += '[^/]';
-		else if (char === '\\' && at + 1 < pattern.length) source += literal(pattern[++at]!);
-		else if (char === '[') {
-			const close = pattern.indexOf(']', pattern[at + 1] === '^' ? at + 3 : at + 2);
-			if (close === -1) source += '\\[';
-			else {
-				source += classSource(pattern.slice(at + 1, close));
+/** Parses a pattern to its segments. An unclosed `[` stands for itself. */
+function parsePattern(pattern: string): GlobElement[][] {
+	const segments: GlobElement[][] = [[]];
+	const characters = Array.from(pattern);
+	for (let at = 0; at < characters.length; at++) {
+		const character = characters[at]!;
+		if (character === '/') {
+			segments.push([]);
+			continue;
+		}
+		let element: GlobElement = character;
+		if (character === '*') element = ANY_RUN;
+		else if (character === '?') element = ANY_CHARACTER;
+		else if (character === '\\' && at + 1 < characters.length) element = characters[++at]!;
+		else if (character === '[') {
+			const close = characters.indexOf(']', characters[at + 1] === '^' ? at + 3 : at + 2);
+			if (close !== -1) {
+				element = parseClass(characters.slice(at + 1, close));
 				at = close;
 			}
-		} else source += literal(char);
-	}
-	return source;
-}
-
-function classSource(inside: string): string {
-	const negated = inside.startsWith('^');
-	const members = Array.from(negated ? inside.slice(1) : inside);
-	let source = '';
-	for (let at = 0; at < members.length; at++) {
-		const from = members[at]!;
-		const to = members[at + 1] === '-' ? members[at + 2] : undefined;
-		if (to === undefined) source += classLiteral(from);
-		else {
-			// A class that runs backwards holds nothing; as a regular expression it would be an error.
-			if (from.codePointAt(0)! <= to.codePointAt(0)!) source += `${classLiteral(from)}-${classLiteral(to)}`;
-			at += 2;
 		}
+		segments.at(-1)!.push(element);
 	}
-	return negated ? `[^/${source}]` : source === '' ? '(?!)' : `(?!/)[${source}]`;
+	return segments;
 }
 
-function literal(char: string): string {
-	return /[\\^$.*+?()[\]{}|/]/.test(char) ? `\\${char}` : char;
-}
-
-/** A hyphen may be escaped inside a class only. */
-function classLiteral(char: string): string {
-	return char === '-' ? '\\-' : literal(char);
+/** A range that runs backward holds nothing. */
+function parseClass(inside: readonly string[]): GlobElement {
+	const negated = inside[0] === '^';
+	const members = negated ? inside.slice(1) : inside;
+	const ranges: [number, number][] = [];
+	for (let at = 0; at < members.length; at++) {
+		const low = members[at]!.codePointAt(0)!;
+		const isRange = members[at + 1] === '-' && at + 2 < members.length;
+		if (isRange) at += 2;
+		ranges.push([low, members[at]!.codePointAt(0)!]);
+	}
+	return { negated, ranges };
 }

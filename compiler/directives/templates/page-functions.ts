@@ -61,7 +61,7 @@ export const PAGE_FUNCTIONS: FunctionList = {
 		run.budget.spend(20);
 		const facts = site.reader.stat(root, filePath(file), false);
 		if (!facts) return run.fail(`${file}: there is no such file`);
-		const name = file.replace(/\/+$/, '').replace(/^.*\//s, '');
+		const name = file.split('/').findLast(segment => segment !== '') ?? '';
 		return new FileInfo(name, facts.type === 'directory', BigInt(facts.size), Number(facts.mtimeNs / 1_000_000n));
 	}),
 	env: define('string', (run, name: string) => environment(run, name)),

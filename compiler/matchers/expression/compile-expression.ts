@@ -30,7 +30,7 @@ export function compileExpression({ expression, name, files }: ExpressionMatcher
 		binding.bind(root);
 		const env = cel.library.celEnv({
 			funcs: [...cel.strings, ...extensionFunctions(cel.library), ...binding.functions],
-			re2: { compile: compileRegexps(cx) },
+			re2: { compile: pattern => binding.regexp(pattern) },
 		});
 		const type = nameOf(typeOf(root, env));
 		if (type !== 'bool') {
@@ -72,15 +72,6 @@ function predicate(run: () => unknown, binding: Binding, { library }: Cel): Pred
 	};
 }
 
-/** Compiles the expressions of `matches` like all others: searches take time linear in the length of the subject. */
-function compileRegexps(cx: CompileContext): (pattern: string) => RegExp {
-	let last: { pattern: string; regexp: RegExp } | undefined;
-	return pattern => {
-		if (last?.pattern !== pattern) last = { pattern, regexp: cx.regexp(pattern) };
-		return last.regexp;
-	};
-}
-
 /** The calls of one expression that are this server's: each becomes a function without arguments that reads the exchange. */
 class Binding {
 	readonly functions: CelFunc[] = [];
@@ -88,6 +79,9 @@ class Binding {
 	exchange: Exchange | undefined = undefined;
 	/** What a matcher threw: it says more than the library's error. */
 	failure: unknown = undefined;
+	/** The regular expressions that are written out, and the last other one. */
+	readonly #regexps = new Map<string, RegExp>();
+	#otherRegexp: { readonly source: string; readonly regexp: RegExp } | undefined;
 	readonly #scope: CallScope;
 	readonly #cel: Cel;
 	readonly #cx: CompileContext;
@@ -109,6 +103,9 @@ class Binding {
 				else if (target && name === 'bind' && isName(target, 'cel')) this.#bindMacro(expr, args);
 				else if (target && name === 'sortBy') this.#sortByMacro(expr, target, args);
 				else {
+					const last = args.at(-1)?.exprKind;
+					const constant = last?.case === 'constExpr' ? last.value.constantKind : undefined;
+					if (name === 'matches' && constant?.case === 'stringValue') this.#addRegexp(constant.value);
 					if (target) this.bind(target);
 					for (const arg of args) this.bind(arg);
 				}
@@ -132,6 +129,20 @@ class Binding {
 				return;
 			}
 		}
+	}
+
+	#addRegexp(source: string): void {
+		this.#regexps.set(source, this.#cx.regexp(source));
+	}
+
+	/** The expression that `matches` compares with. Throws RegexpError. */
+	regexp(source: string): RegExp {
+		const known = this.#regexps.get(source);
+		if (known) return known;
+		if (this.#otherRegexp?.source !== source) {
+			this.#otherRegexp = { source, regexp: this.#cx.requestedRegexp(source) };
+		}
+		return this.#otherRegexp.regexp;
 	}
 
 	#matcher(expr: Expr, name: string, args: readonly Expr[]): void {

@@ -30,7 +30,7 @@ export function toFloat(value: Value): number {
 	if (typeof value === 'number') return value;
 	if (typeof value !== 'string') return Number(toInteger(value));
 	const text = value.trim();
-	return /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(text) ? Number(text) : 0;
+	return /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i.test(text) ? Number(text) : 0;
 }
 
 /** A list of what is one, or of the value alone; nil gives none. */

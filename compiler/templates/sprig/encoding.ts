@@ -116,7 +116,9 @@ function base32(run: Run, s: string): string {
 }
 
 function fromBase32(run: Run, s: string): string {
-	const text = s.replace(/=+$/, '');
+	let end = s.length;
+	while (end > 0 && s[end - 1] === '=') end--;
+	const text = s.slice(0, end);
 	if (!/^[A-Z2-7]*$/.test(text)) return run.fail('illegal base32 data');
 	run.budget.spend(text.length >> 2);
 	const bytes: number[] = [];

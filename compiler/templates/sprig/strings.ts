@@ -7,12 +7,10 @@ import { byteLength, byteSlice } from '../text-bytes.ts';
 import { compareText, type Value } from '../value.ts';
 import { toCount, toList } from './casts.ts';
 
-const SPACES = /^\s+|\s+$/g;
-
 /** From `trim` to `splitn`. */
 export const STRING_FUNCTIONS: FunctionList = {
 	hello: define('', () => 'Hello!'),
-	trim: define('string', (_, s: string) => s.replace(SPACES, '')),
+	trim: define('string', (_, s: string) => s.trim()),
 	trimAll: define('string string', trimAll),
 	trimall: define('string string', trimAll),
 	trimPrefix: define('string string', (_, prefix: string, s: string) =>

@@ -91,13 +91,24 @@ function compare(a: Version, b: Version): number {
 function satisfies(run: Run, constraint: string, version: Version): boolean {
 	run.budget.text(constraint.length);
 	return constraint.split('||').some(alternative =>
-		alternative
-			.replace(/(\S+)\s+-\s+(\S+)/g, '>=$1,<=$2')
+		withRanges(alternative)
 			.replace(/([=<>!~^])\s+/g, '$1')
 			.split(/[\s,]+/)
 			.filter(Boolean)
 			.every(part => holds(run, part, version)),
 	);
+}
+
+/** Writes `1.2 - 1.4` as `>=1.2,<=1.4`. */
+function withRanges(constraint: string): string {
+	const words = constraint.split(/\s+/).filter(Boolean);
+	let text = '';
+	for (let at = 0; at < words.length; at++) {
+		const isRange = words[at + 1] === '-' && at + 2 < words.length;
+		text += isRange ? ` >=${words[at]},<=${words[at + 2]}` : ` ${words[at]}`;
+		if (isRange) at += 2;
+	}
+	return text;
 }
 
 function holds(run: Run, part: string, version: Version): boolean {

@@ -1,5 +1,5 @@
 /** Heads of responses of CGI (RFC 3875 §6). */
-import { isFieldValue, isToken } from '../../../compiler/exchange/field-syntax.ts';
+import { isFieldValue, isToken, withoutBlanks } from '../../../compiler/exchange/field-syntax.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 
 /** Fields that one response may have. */
@@ -33,7 +33,7 @@ export function parseCgiHead(text: string): CgiHead | string {
 		if (line === '') continue;
 		const colon = line.indexOf(':');
 		const name = line.slice(0, colon);
-		const value = line.slice(colon + 1).replace(/^[ \t]+|[ \t]+$/g, '');
+		const value = withoutBlanks(line.slice(colon + 1));
 		if (colon < 1 || !isToken(name) || !isFieldValue(value)) return 'a field line is not valid';
 		switch (name.toLowerCase()) {
 			case 'status': {

@@ -1,9 +1,8 @@
 /** Heads of the client's side of HTTP/1.1: requests written, responses read (RFC 9112 §3 to §6). */
-import { TOKEN_CLASS, VALUE_CLASS } from '../../../compiler/exchange/field-syntax.ts';
+import { TOKEN_CLASS, VALUE_CLASS, withoutBlanks } from '../../../compiler/exchange/field-syntax.ts';
 import { HeaderList, sameName } from '../../../compiler/exchange/header-list.ts';
 import type { UpstreamRequest } from '../../../compiler/exchange/leases.ts';
 import { STATUS_CODES } from '../../../compiler/exchange/status-codes.ts';
-import { withoutBlanks } from './field-parser.ts';
 import type { RememberedLines } from './remembered-heads.ts';
 
 /** How the end of a response's body is told (RFC 9112 §6.3). */

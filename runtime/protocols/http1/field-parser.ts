@@ -1,5 +1,12 @@
 /** Parses the fields of a head or of a trailer section, and what they say of framing (RFC 9112 §5, §6). */
-import { TOKEN_CLASS, TOKEN_DOT, TOKEN_UNDERSCORE, VALUE_CLASS } from '../../../compiler/exchange/field-syntax.ts';
+import {
+	isBlank,
+	TOKEN_CLASS,
+	TOKEN_DOT,
+	TOKEN_UNDERSCORE,
+	VALUE_CLASS,
+	withoutBlanks,
+} from '../../../compiler/exchange/field-syntax.ts';
 import { sameName } from '../../../compiler/exchange/header-list.ts';
 import { mayTrail } from '../../../compiler/exchange/trailer-fields.ts';
 import type { ExpectedNames } from './expected-names.ts';
@@ -20,8 +27,6 @@ export const TE_INVALID = 3;
 
 const CR = 13;
 const LF = 10;
-const SP = 32;
-const HTAB = 9;
 const COLON = 58;
 const DANGEROUS = TOKEN_UNDERSCORE | TOKEN_DOT;
 
@@ -194,25 +199,9 @@ export class FieldParser {
 	}
 }
 
-function isBlank(code: number): boolean {
-	return code === SP || code === HTAB;
-}
-
 function transferEncoding(value: string): number {
 	if (value === 'chunked') return TE_CHUNKED;
-	const codings = value
-		.toLowerCase()
-		.split(',')
-		.map(coding => coding.replace(/^[ \t]+|[ \t]+$/g, ''));
+	const codings = value.toLowerCase().split(',').map(withoutBlanks);
 	if (codings.indexOf('chunked') !== codings.length - 1) return TE_INVALID;
 	return codings.length === 1 ? TE_CHUNKED : TE_OTHER;
-}
-
-/** Without the blanks and tabs around it (RFC 9110 §5.6.3): `trim` takes a no-break space for white space as well. */
-export function withoutBlanks(text: string): string {
-	let start = 0;
-	let end = text.length;
-	while (start < end && isBlank(text.charCodeAt(start))) start++;
-	while (end > start && isBlank(text.charCodeAt(end - 1))) end--;
-	return text.slice(start, end);
 }

@@ -1,8 +1,8 @@
 /** Fields of the client's side: heads of requests encoded, those of responses read (RFC 9113 §8.3). */
+import { withoutBlanks } from '../../../compiler/exchange/field-syntax.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { UpstreamRequest } from '../../../compiler/exchange/leases.ts';
 import { mayTrail } from '../../../compiler/exchange/trailer-fields.ts';
-import { withoutBlanks } from '../http1/field-parser.ts';
 import { type Field, KIND } from './field.ts';
 import type { FieldSink } from './hpack-decoder.ts';
 import { writeInteger, writeString } from './response-fields.ts';

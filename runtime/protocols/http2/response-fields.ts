@@ -1,5 +1,5 @@
 /** Encodes heads of responses: what handlers set, less what is the protocol's to say (RFC 9113 §8.2.2, RFC 7541). */
-import { encodeFieldText, fieldValueKind, isToken } from '../../../compiler/exchange/field-syntax.ts';
+import { encodeFieldText, fieldValueKind, isToken, withoutBlanks } from '../../../compiler/exchange/field-syntax.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { huffmanEncode, huffmanLength } from './huffman.ts';
 import { STATIC_FIELDS } from './static-table.ts';
@@ -119,7 +119,7 @@ export class ResponseFields {
 			}
 			if (kind === 'text') value = encodeFieldText(value);
 			// HTTP/1.1 peers strip blanks around a value; here they would make the message malformed (RFC 9113 §8.2.1).
-			this.#field(name, STATIC_NAMES.get(name) ?? 0, trimmed(value));
+			this.#field(name, STATIC_NAMES.get(name) ?? 0, withoutBlanks(value));
 		}
 		return { bytes: this.#memory.subarray(0, this.#at), hasDate, contentLength };
 	}
@@ -207,16 +207,6 @@ export function writeString(to: Buffer, at: number, text: string): number {
 	if (coded < text.length) return huffmanEncode(text, to, writeInteger(to, at, 0x80, 7, coded));
 	const i = writeInteger(to, at, 0, 7, text.length);
 	return i + to.write(text, i, 'latin1');
-}
-
-function trimmed(value: string): string {
-	return isBlank(value.charCodeAt(0)) || isBlank(value.charCodeAt(value.length - 1))
-		? value.replace(/^[ \t]+|[ \t]+$/g, '')
-		: value;
-}
-
-function isBlank(code: number): boolean {
-	return code === 32 || code === 9;
 }
 
 function holds(headers: HeaderList, items: readonly string[]): boolean {

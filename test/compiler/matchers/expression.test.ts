@@ -155,6 +155,8 @@ mistakes('are found when loading', () => {
 		["header('Foo')", 'header() takes one map'],
 		["path_regexp('(')", 'is not a regular expression'],
 		["path_regexp('a b', 'x')", 'invalid regexp name'],
+		["{http.request.uri.path}.matches('(')", 'is not a regular expression'],
+		["matches('a', '(a{1000}){1000}')", 'is too large'],
 		["remote_ip('nowhere')", 'nowhere'],
 		["file({'try_policy': 'x'})", 'unknown try policy x'],
 		[`${'('.repeat(3000)}true${')'.repeat(3000)}`, ''],

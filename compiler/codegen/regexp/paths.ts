@@ -1,0 +1,99 @@
+/** The ways that a match takes from one character to the next. */
+import type { Instruction, Program } from './program.ts';
+import type { ReverseAutomaton } from './reverse-automaton.ts';
+
+/** A way from an instruction to the next one that consumes a character, or to the end. */
+export interface Path {
+	/** The instruction after that character, or -1 at the end of the match. */
+	readonly next: number;
+	/** Slots that get the position of the character, and slots that are cleared. */
+	readonly saved: readonly number[];
+	readonly cleared: readonly number[];
+}
+
+/** Most ways that are kept. */
+const MAX_PATHS = 16_384;
+
+/** The ways through a program. Of several the first one that leads to a match is the right one. */
+export class Paths {
+	readonly #instructions: readonly Instruction[];
+	readonly #automaton: ReverseAutomaton;
+	/** Ways by instruction and state, and the generation of these states. */
+	readonly #paths = new Map<number, Path>();
+	#generation = 0;
+
+	constructor({ instructions }: Program, automaton: ReverseAutomaton) {
+		this.#instructions = instructions;
+		this.#automaton = automaton;
+	}
+
+	/** Returns the way from an instruction at a position of the automaton's subject, where the instruction leads to a match. */
+	from(instruction: number, position: number): Path {
+		const state = this.#automaton.stateAt(position);
+		if (state < 0) return this.#walk(instruction, position);
+		if (this.#generation !== this.#automaton.generation || this.#paths.size >= MAX_PATHS) {
+			this.#paths.clear();
+			this.#generation = this.#automaton.generation;
+		}
+		const key = state * this.#instructions.length + instruction;
+		let path = this.#paths.get(key);
+		if (!path) {
+			path = this.#walk(instruction, position);
+			this.#paths.set(key, path);
+		}
+		return path;
+	}
+
+	#walk(first: number, position: number): Path {
+		const slots = new Map<number, boolean>();
+		for (let number = first; ; ) {
+			const instruction = this.#instructions[number]!;
+			switch (instruction.op) {
+				case 'choice':
+					number = this.#automaton.firstThatLeadsOn(instruction.targets, position);
+					continue;
+				case 'save':
+					slots.set(instruction.slot, true);
+					break;
+				case 'clear':
+					for (let slot = instruction.from; slot < instruction.to; slot++) slots.set(slot, false);
+					break;
+				case 'assert':
+					break;
+				default: {
+					const slotsThat = (are: boolean) => [...slots].flatMap(([slot, saved]) => (saved === are ? [slot] : []));
+					const next = instruction.op === 'set' ? instruction.next : -1;
+					return { next, saved: slotsThat(true), cleared: slotsThat(false) };
+				}
+			}
+			number = instruction.next;
+		}
+	}
+}
+
+/** Returns the number of instructions on the longest way between two characters. */
+export function longestPath({ instructions }: Program): number {
+	const lengths = new Int32Array(instructions.length);
+	for (let from = 0; from < instructions.length; from++) {
+		const open = [from];
+		for (let number = open.at(-1); number !== undefined; number = open.at(-1)) {
+			const instruction = instructions[number]!;
+			const targets = followers(instruction);
+			const unknown = targets.find(target => lengths[target] === 0);
+			if (unknown !== undefined) {
+				open.push(unknown);
+				continue;
+			}
+			// To find the right target of many takes time as well.
+			lengths[number] = 1 + (targets.length >>> 3) + targets.reduce((most, to) => Math.max(most, lengths[to]!), 0);
+			open.pop();
+		}
+	}
+	return lengths.reduce((most, length) => Math.max(most, length), 0);
+}
+
+/** Instructions after one that consumes nothing. No repetition goes round without consuming something. */
+function followers(instruction: Instruction): readonly number[] {
+	if (instruction.op === 'choice') return instruction.targets;
+	return instruction.op === 'set' || !('next' in instruction) ? [] : [instruction.next];
+}

@@ -1,0 +1,194 @@
+/** Whatever a client sends in 16 KiB, no matcher and no edit of a request takes more than 50 ms of the processor. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { buildSite } from '../../compiler/codegen/build-site.ts';
+import { NO_FACTS } from '../../compiler/codegen/placeholders/index.ts';
+import { compile } from '../../compiler/compiler.ts';
+import { parseDirectives } from '../../compiler/directives/cache/cache-control.ts';
+import { normalized } from '../../compiler/directives/cache/selection.ts';
+import { preferredCoding } from '../../compiler/directives/encode/accept-encoding.ts';
+import { etagListHas } from '../../compiler/directives/file-server/conditional.ts';
+import { hides } from '../../compiler/directives/file-server/hidden.ts';
+import { parseRange } from '../../compiler/directives/file-server/ranges.ts';
+import { IpRanges } from '../../compiler/exchange/ip-ranges.ts';
+import { parseTraceState } from '../../compiler/exchange/trace-context.ts';
+import { formatQuery, parseQueryLeniently } from '../../compiler/exchange/uri-escape.ts';
+import { ReadError, type Reader } from '../../compiler/source/reader.ts';
+import { compileLogFilters } from '../../runtime/logs/log-filters.ts';
+import { fakeExchange, NO_LEASES, type RequestFields } from './fake-exchange.ts';
+import { failureOf } from './templates/render-text.ts';
+
+const LENGTH = 16_384;
+const MOST = 50;
+
+const missing = (path: string): never => {
+	throw new ReadError('ENOENT', path);
+};
+const NO_FILES: Reader = {
+	readText: missing,
+	readBytes: missing,
+	list: missing,
+	kind: () => undefined,
+	env: () => undefined,
+	workingDirectory: '/work',
+};
+
+/** A text over and over, up to the length of a request. */
+function pumped(text: string): string {
+	return text.repeat(Math.ceil(LENGTH / text.length)).slice(0, LENGTH);
+}
+
+/** Asserts that something takes no longer than it may. The least of some times counts: others use the processor as well. */
+function isFast(what: () => unknown, told: string): void {
+	let took = Infinity;
+	for (let times = 0; times < 4 && took > MOST; times++) {
+		const { user } = process.threadCpuUsage();
+		what();
+		took = Math.min(took, (process.threadCpuUsage().user - user) / 1000);
+	}
+	assert.ok(took <= MOST, `${told} takes ${took} ms`);
+}
+
+const requests = suite('requests');
+
+const SLOW = '(.*)-(.*)-(.*)-(.*)!$';
+const DASHES = pumped('-');
+
+/** Lines of a site, and the request that is to make them slow. */
+const REQUESTS: readonly (readonly [lines: string, request: RequestFields])[] = [
+	['@m path_regexp ^/a/(.*)/(.*)/(.*)/(.*)\\.html$', { target: `/a/${pumped('x/')}` }],
+	[`@m path_regexp (a|aa)+$`, { target: `/${pumped('a')}!` }],
+	['@m url_pattern /blog/:year-:month-:day-:slug.html', { target: `/blog/${DASHES}` }],
+	['@m url_pattern "/x\\\\?a=*b=*c=*d=*e"', { target: `/x?a=${pumped('b=c=d=')}` }],
+	['@m url_pattern "http://*.*.*.*.test/"', { authority: `${pumped('a.')}a` }],
+	[`@m expression \`{http.request.uri.path}.matches("${SLOW}")\``, { target: `/${DASHES}` }],
+	[`@m expression \`path_regexp("${SLOW}")\``, { target: `/${DASHES}` }],
+	['@m expression `{query.q}.matches({query.p})`', { target: `/?p=(a|a)*(a|a)*(a|a)*!&q=${pumped('a')}` }],
+	[`@m header_regexp Cookie ${SLOW}`, { headers: [['Cookie', DASHES]] }],
+	[`@m vars_regexp {query.q} ${SLOW}`, { target: `/?q=${DASHES}` }],
+	[`request_header X-A ${SLOW} $1`, { headers: [['X-A', DASHES]] }],
+	['request_header X-A "a*b|a" x', { headers: [['X-A', pumped('a')]] }],
+	[`request_header * * ${SLOW} $1`, { headers: [['X-A', DASHES]] }],
+	[
+		'request_header X-A {header.Find} x',
+		{
+			headers: [
+				['X-A', pumped('a')],
+				['Find', '(a|a?)*(a|a?)*!'],
+			],
+		},
+	],
+	[`header X-A ${SLOW} $1`, {}],
+	[`uri path_regexp ${SLOW} x`, { target: `/${DASHES}` }],
+	[`uri query q ${SLOW} x`, { target: `/?q=${DASHES}` }],
+	[`uri query * {query.p} x`, { target: `/?p=(-*)*!&q=${DASHES}` }],
+	[`map {path} {o} {\n~${SLOW} y\ndefault z\n}\nrespond {o}`, { target: `/${DASHES}` }],
+	['@m path /*a*a*a*a*b', { target: `/${pumped('a')}` }],
+	['@m path *a*a*a*a*b', { target: `/${pumped('a')}` }],
+	['@m path /*/*/*/[ab]*/x', { target: pumped('/a') }],
+	['@m path /*%2f*%2f*%2fx', { target: pumped('/%2f') }],
+	['@m path {query.p}', { target: `/${pumped('a').slice(0, 8000)}?p=${pumped('*a').slice(0, 8000)}` }],
+	['@m header X-A *a*', { headers: [['X-A', pumped('b')]] }],
+	['@m host *.*.test', { authority: `${pumped('a.')}a` }],
+	['@m query a=b', { target: `/?${pumped('a&')}` }],
+	['uri query {\n-a\nx>y\n+z 1\n}', { target: `/?${pumped('a=1&')}` }],
+	['uri replace a bb', { target: pumped('/a') }],
+	['rewrite * /x{uri}?{query}&a={query.a}', { target: `/?${pumped('a=1&')}` }],
+	['respond {cookie.zz}{cookie.a}', { headers: [['Cookie', pumped('a=1; ')]] }],
+	['respond {path.7}{labels.7}', { target: pumped('/a'), authority: `${pumped('a.')}a` }],
+	[
+		'request_header -X-1*\nrequest_header * * a b',
+		{ headers: Array.from({ length: 2000 }, (_, at) => [`X-${at}`, 'a']) },
+	],
+	['@m client_ip 10.0.0.0/8', { headers: [['X-Forwarded-For', pumped('1.1.1.1, ')]] }],
+];
+
+for (const [lines, request] of REQUESTS) {
+	requests(lines.replaceAll('\n', '; '), async () => {
+		const text = `:9080 {\n${lines}\n${lines.startsWith('@m') ? 'respond @m x' : ''}\n}\n`;
+		const input = { format: 'configfile', text, name: 'Configfile', path: '/etc/Configfile' } as const;
+		const { document, diagnostics } = compile(input, NO_FILES);
+		assert.equal(
+			diagnostics.filter(({ severity }) => severity === 'error').map(({ message }) => message),
+			[],
+		);
+		const settings = { ...document!.settings, trusted_proxies: ['127.0.0.0/8'] };
+		const surroundings = { settings, upstreams: {}, routes: {}, leases: NO_LEASES, facts: NO_FACTS };
+		const site = buildSite(document!.sites![0]!, 0, surroundings);
+		const handle = (): void => {
+			const x = fakeExchange(request);
+			if (lines.startsWith('header ')) x.response.headers.add('X-A', DASHES);
+			try {
+				assert.is(site.handle(x), undefined);
+			} catch (error) {
+				assert.is((error as Error).name, 'HttpError');
+			}
+		};
+		isFast(handle, lines);
+	});
+}
+
+requests.run();
+
+const fields = suite('fields and texts');
+
+/** What is hard to take apart for one reader or another. */
+const TEXTS: readonly string[] = [
+	...['a', ' ', ',', '=', '"', '/', '.', '-', ';', '&', '%', '\\', '*', '0', '1.', 'é'],
+	...['a,', ' ,', 'a=1,', 'a="', '"a",', 'W/"a",', 'a;q=0.1,', '1-2,', 'a=1; ', 'a&', 'a=b&', '/..', '%2e/', 'a '],
+].map(pumped);
+const HARD = [...TEXTS, ...TEXTS.flatMap(text => [`a${text}b`, `a=${text}"x`, `"${text}`, `bytes=${text}`])];
+
+const READERS: { readonly [name: string]: (text: string) => unknown } = {
+	'Accept-Encoding': text => preferredCoding(text, ['gzip', 'br']),
+	'Accept-Language as it selects': text => normalized('accept-language', text),
+	'Cache-Control': parseDirectives,
+	'If-None-Match': text => etagListHas(text, '"none"', false),
+	Range: text => parseRange(text, 1_000_000),
+	Tracestate: parseTraceState,
+	query: text => formatQuery(parseQueryLeniently(text)),
+	'hidden names': text => hides(['*a*b*c*d*.e'])(`/${text}`, `/${text}`),
+	'hidden paths': text => hides(['/srv/*a*b*c*.d/*/e'])(`/srv/${text}`, `/${text}`),
+};
+
+for (const [name, read] of Object.entries(READERS)) {
+	fields(name, () => {
+		for (const text of HARD) isFast(() => read(text), `${name}: ${text.slice(0, 20)}…`);
+	});
+}
+
+fields('zones of addresses', () => {
+	const ranges = new IpRanges(['fe80::1%*a*a*a*a*b']);
+	const address = `fe80::1%${pumped('a')}`;
+	assert.is(ranges.contains(`${address}b`), true);
+	isFast(() => ranges.contains(address), 'a zone');
+});
+
+fields('filters of logs', () => {
+	const filters = [
+		{ filter: 'regexp', rules: [{ find: SLOW, replace: 'x' }] },
+		{ filter: 'ip_mask' },
+		{ filter: 'query', actions: [{ action: 'delete', name: 'a' }] },
+		{ filter: 'cookie', actions: [{ action: 'replace', name: 'a', value: 'b' }] },
+	] as const;
+	for (const filter of filters) {
+		const edit = compileLogFilters({ field: filter });
+		for (const text of HARD) isFast(() => edit({ field: text }), `${filter.filter}: ${text.slice(0, 20)}…`);
+	}
+});
+
+fields('functions of templates', () => {
+	for (const call of [
+		...['trim', 'title', 'snakecase', 'initials', 'nospace', 'b32dec', 'toFloat64', 'semver', 'urlParse', 'duration'],
+		...['wrap 80', 'regexMatch "(.*)-(.*)-(.*)!"', 'regexFind "(a|a)*!"', 'regexReplaceAll "a*b|a" . "x" | len'],
+		...['semverCompare ">=1 - 2" .', 'semverCompare . "1.2.3"', 'splitList ","', 'abbrev 5', 'quote', 'js', 'html'],
+	]) {
+		const action = call.includes(' . ') || call.endsWith(' .') ? call : `${call} .`;
+		for (const text of HARD) {
+			const page = `{{with ${JSON.stringify(text)}}}{{${action}}}{{end}}`;
+			isFast(() => failureOf(page), `${call}: ${text.slice(0, 20)}…`);
+		}
+	}
+});
+
+fields.run();

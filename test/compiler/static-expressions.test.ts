@@ -1,0 +1,118 @@
+/**
+ * The regular expressions in the code that requests meet, by the same measure as those of configurations: a client that
+ * chooses the subject must not be able to choose how long a search takes.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { fastLength } from '../../compiler/codegen/regexp/backtracking.ts';
+import { parseRegexp } from '../../compiler/codegen/regexp/parse-regexp.ts';
+import { RegexpError } from '../../compiler/codegen/regexp/regexp-error.ts';
+import { ROOT } from '../harness.ts';
+
+const FOLDERS = [
+	...['exchange', 'matchers', 'directives', 'codegen', 'templates', 'providers'].map(name => `compiler/${name}`),
+	...['cache', 'files', 'listeners', 'logs', 'metrics', 'protocols', 'tls', 'tracing'].map(name => `runtime/${name}`),
+	'admin',
+];
+
+/** A literal, where code can have one. */
+const LITERAL =
+	/(?<=[(,=:?&|!{}[;\s])\/(?![/*])((?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+)\/([dgimsuvy]*)(?=[\s.,;)\]}:]|$)/gm;
+
+/** Expressions that are not fast on every subject, by why that does no harm. */
+const HARMLESS: { readonly [why: string]: readonly RegExp[] } = {
+	'they read configurations, the files that these name, and templates': [
+		/([rRbB]{0,2})(""".*?"""|'''.*?'''|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|\/\/[^\n]*|\{([^\s{}:'"`]+)\}/gs,
+		/\{[^{}]*\}|[^{}]+/g,
+		/#(?![^{}]*\})/,
+		/\?(?![^{}]*\})/,
+		/(?:\{[^{}]*\}|[^=&{]|\{)+|[=&]/g,
+		/=+$/,
+		/^(?:(?:udp|tcp)[46]?\/)?(?:\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?|[0-9a-fA-F:]*:[0-9a-fA-F:.]+|\[[0-9a-fA-F:.]+\](?::\d{1,5})?)$/,
+		/^\d*\.?\d+$/,
+		/[+-]?(?:0[xX][0-9a-fA-F_]+(?:\.[0-9a-fA-F_]*)?(?:[pP][+-]?\d+)?|0[bB][01_]+|0[oO][0-7_]+|(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?)/y,
+		/^0x([0-9a-f]*)\.?([0-9a-f]*)p([+-]?\d+)$/,
+		/January|Jan(?![a-z])|Monday|Mon(?![a-z])|MST|002|01|02|03|04|05|06|__2|_2(?!006)|2006|2|15|1|3|4|5|PM|pm|-07:00|-0700|-07|Z07:00|Z0700|Z07|[.,](?:0+|9+)(?!\d)/g,
+		/^(?!\.{0,2}(\/|$))[^/]+(\/(?!\.{0,2}(\/|$))[^/]+)*$/,
+		/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g,
+		/-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----[\s\S]*?-----END (?:[A-Z]+ )?PRIVATE KEY-----/,
+	],
+	'where they begin to match they succeed': [
+		/[\s,]+/,
+		/[ \t]+/g,
+		/[ \t,]+/,
+		/[A-Z]+/g,
+		/(?:%[0-9a-f]{2})+/gi,
+		/#.*$/s,
+		/\s+/g,
+		/%([+\-# 0]*)(\[\d+\])?(\*|\d+)?(?:\.(\[\d+\])?(\*|\d+)?)?(\[\d+\])?(.|$)/suy,
+		/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g,
+		/^(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?$/s,
+		/[_\-\s]+/,
+		/[_\-\s]+/g,
+		/\s+/,
+	],
+	'their subjects are short': [/^(.)\1$/isu, /\.?0+$/, /0+$/],
+};
+
+interface Literal {
+	readonly text: string;
+	readonly source: string;
+	readonly flags: string;
+	readonly file: string;
+}
+
+function literalsOf(folder: string): Literal[] {
+	return readdirSync(path.join(ROOT, folder), { recursive: true, withFileTypes: true })
+		.filter(entry => entry.isFile() && entry.name.endsWith('.ts'))
+		.flatMap(entry => {
+			const file = path.join(entry.parentPath, entry.name);
+			const code = readFileSync(file, 'utf8').replace(/^\s*(?:\*|\/\/|\/\*).*$/gm, '');
+			const found = Array.from(code.matchAll(LITERAL), ([text, source, flags]) => {
+				return { text, source: source!, flags: flags!, file: path.relative(ROOT, file) };
+			});
+			// `a / b / c` is two divisions.
+			return found.filter(({ source }) => !source.startsWith(' '));
+		});
+}
+
+/** The expression in RE2's syntax. A lookaround is taken for a group, which is tried just as often. */
+function translated({ source, flags }: Literal): string {
+	const text = source
+		.replace(/\\u\{([0-9a-f]+)\}|\\u([0-9a-f]{4})/gi, (_, braced, plain) => `\\x{${braced ?? plain}}`)
+		.replace(/\\0(?!\d)/g, '\\x00')
+		.replace(/\[\^\]/g, '(?s:.)')
+		.replace(/\(\?(?:[=!]|<[=!])/g, '(?:');
+	const inner = /[ms]/.test(flags) ? `(?${flags.replace(/[^ms]/g, '')})${text}` : text;
+	return flags.includes('y') ? `^(?:${inner})` : inner;
+}
+
+const expressions = suite('expressions in the code');
+
+expressions('are fast on any subject, or their subject is not a client’s', () => {
+	const literals = FOLDERS.flatMap(literalsOf);
+	assert.ok(literals.length > 250, `${literals.length} literals were found`);
+	const slow: string[] = [];
+	const harmless = new Set(Object.values(HARMLESS).flat().map(String));
+	const used = new Set<string>();
+	for (const literal of literals) {
+		let length: number;
+		try {
+			const { root } = parseRegexp(translated(literal), literal.flags.includes('i'));
+			length = fastLength(root, 'anywhere');
+		} catch (error) {
+			assert.instance(error, RegexpError);
+			length = 0;
+		}
+		if (length === Infinity) continue;
+		if (harmless.has(literal.text)) used.add(literal.text);
+		else slow.push(`${literal.file}: ${literal.text}`);
+	}
+	const advice = 'Write a loop or `withoutBlanks` instead, or say in HARMLESS why no client can make it slow.';
+	assert.equal(slow, [], advice);
+	assert.equal([...harmless.difference(used)], [], 'These expressions are gone.');
+});
+
+expressions.run();
