@@ -68,5 +68,6 @@ function tryBuild(site: Site, index: number, environment: BuildEnvironment): Bui
 }
 
 function reportAt(error: BuildError, pointer: string, report: Report): void {
-	report({ code: error.code, severity: 'error', pointer, message: error.message });
+	const hint = error.hint === undefined ? {} : { hint: error.hint };
+	report({ code: error.code, severity: 'error', pointer, message: error.message, ...hint });
 }

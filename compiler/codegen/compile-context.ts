@@ -51,18 +51,21 @@ export interface CompileContext extends Leases {
 	/** Compiles an expression that a request has brought along or had a part in. Throws RegexpError. */
 	requestedRegexp(source: string, flags?: string): RegExp;
 	/** Refuses the document: throws a BuildError at this place. */
-	refuse(message: string, code?: string): never;
+	refuse(message: string, code?: string, hint?: string): never;
 }
 
 /** A document that has the right shape but cannot be built; `pointer` says where. */
 export class BuildError extends Error {
 	readonly code: string;
 	readonly pointer: string;
+	/** What to do about it. */
+	readonly hint: string | undefined;
 
-	constructor(code: string, pointer: string, message: string) {
+	constructor(code: string, pointer: string, message: string, hint?: string) {
 		super(message);
 		this.name = 'BuildError';
 		this.code = code;
 		this.pointer = pointer;
+		this.hint = hint;
 	}
 }

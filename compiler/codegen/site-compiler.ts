@@ -186,7 +186,7 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 		try {
 			return compileRegexp(source, flags);
 		} catch (error) {
-			if (error instanceof RegexpTooLarge) return this.refuse(`${error.message} ${error.hint}`, 'regexp/too-large');
+			if (error instanceof RegexpTooLarge) return this.refuse(error.message, 'regexp/too-large', error.hint);
 			if (error instanceof RegexpError) return this.refuse(error.message, 'regexp/invalid');
 			throw error;
 		}
@@ -196,8 +196,8 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 		return compileRegexp(source, flags, REQUESTED);
 	}
 
-	refuse(message: string, code = 'document/invalid'): never {
-		throw new BuildError(code, this.#pointer, message);
+	refuse(message: string, code = 'document/invalid', hint?: string): never {
+		throw new BuildError(code, this.#pointer, message, hint);
 	}
 }
 
