@@ -37,6 +37,8 @@ const HARMLESS: { readonly [why: string]: readonly RegExp[] } = {
 		/January|Jan(?![a-z])|Monday|Mon(?![a-z])|MST|002|01|02|03|04|05|06|__2|_2(?!006)|2006|2|15|1|3|4|5|PM|pm|-07:00|-0700|-07|Z07:00|Z0700|Z07|[.,](?:0+|9+)(?!\d)/g,
 		/^(?!\.{0,2}(\/|$))[^/]+(\/(?!\.{0,2}(\/|$))[^/]+)*$/,
 		/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g,
+		/-----BEGIN CERTIFICATE-----([\s\S]*?)-----END CERTIFICATE-----/,
+		/(["'])first_exist_fallback\1/g,
 		/-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----[\s\S]*?-----END (?:[A-Z]+ )?PRIVATE KEY-----/,
 	],
 	'where they begin to match they succeed': [
@@ -44,6 +46,7 @@ const HARMLESS: { readonly [why: string]: readonly RegExp[] } = {
 		/[ \t]+/g,
 		/[ \t,]+/,
 		/[A-Z]+/g,
+		/[^ \t,;="]+(?:=(?:"(?:[^"\\]|\\.)*"|[^ \t,;"]*))?/g,
 		/(?:%[0-9a-f]{2})+/gi,
 		/#.*$/s,
 		/\s+/g,
