@@ -3,9 +3,9 @@
 /** One element of a segment: a character, any one character, any run, or a class. */
 export type GlobElement = string | typeof ANY_CHARACTER | typeof ANY_RUN | CharacterClass;
 
-/** Any one character. */
+/** What `?` stands for. */
 export const ANY_CHARACTER = 1;
-/** Any number of characters. */
+/** What `*` stands for: none too. */
 export const ANY_RUN = 2;
 
 interface CharacterClass {
