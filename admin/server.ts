@@ -20,6 +20,7 @@ import type { AdminSettings } from '../compiler/document/document.ts';
 import { isStream } from '../compiler/exchange/body.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
 import type { LoadOutcome, RuntimeControl } from '../runtime/control.ts';
+import { PlaceMaker } from '../runtime/listeners/place-maker.ts';
 import { createHttp1Server } from '../runtime/protocols/http1/http1-server.ts';
 import { DEFAULT_LIMITS } from '../runtime/protocols/http1/limits.ts';
 import {
@@ -108,7 +109,15 @@ export async function startAdmin(runtime: RuntimeControl, options: AdminOptions)
 	const protocol = createHttp1Server(host);
 	// No connection has been accepted yet: that is for the next turn of the event loop.
 	const peer = address.kind === 'unix' ? UNIX_PEER : undefined;
-	server.on('connection', socket => protocol.accept(socket, 'http', peer));
+	const places = new PlaceMaker(
+		() => [protocol],
+		() => {},
+	);
+	server.on('connection', socket => {
+		// The last place is kept free by closing whoever has been idle for the longest.
+		if (protocol.connections >= MAX_CONNECTIONS - 1) places.make();
+		protocol.accept(socket, 'http', peer);
+	});
 	server.on('error', error =>
 		options.log('error', 'the admin API failed to accept a connection', { error: error.message }),
 	);

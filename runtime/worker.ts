@@ -15,6 +15,7 @@ import { BuildAborted, GenerationBuild, MemoryRefused, type SharedParts } from '
 import { hostFacts } from './host-facts.ts';
 import { connectionRoom, descriptorLimit } from './listeners/descriptor-limit.ts';
 import { ListenerGates } from './listeners/listener-gates.ts';
+import { PlaceMaker } from './listeners/place-maker.ts';
 import { ListenError, listenError } from './listeners/port-probe.ts';
 import { protocolLimits } from './listeners/protocol-limits.ts';
 import { WorkerListener } from './listeners/worker-listener.ts';
@@ -112,6 +113,10 @@ class DataPlaneWorker implements ThreadState {
 	readonly #droppedEntries = new Map<string, number>();
 	#droppedQuiet = 0;
 	readonly #room: number;
+	readonly #places = new PlaceMaker(
+		() => this.#protocols(),
+		connections => this.#gaveWay(connections),
+	);
 	#clientIp = compileClientIp({});
 	#trustsPeer = compilePeerTrust({});
 	#upstreamObserver: UpstreamObserver | undefined;
@@ -282,6 +287,7 @@ class DataPlaneWorker implements ThreadState {
 				{
 					refused: reason => host.refused(reason),
 					hasRoom: () => this.#hasRoom(),
+					gaveWay: connections => this.#gaveWay(connections),
 					acceptFailed: error => this.#acceptFailed(address, error),
 				},
 			);
@@ -366,14 +372,30 @@ class DataPlaneWorker implements ThreadState {
 
 	/** Without it a flood of connections would take the descriptors that the Admin API and the logs need. */
 	#hasRoom(): boolean {
-		if (this.row[ROW.connections]! < this.#room) return true;
+		let open = 0;
+		for (const listener of this.#listeners.values()) open += listener.connections;
+		if (open < this.#room) {
+			this.#places.reset();
+			return true;
+		}
+		if (this.#places.make()) return true;
 		this.row[overloadSlot('descriptors')]!++;
 		return false;
+	}
+
+	#gaveWay(connections: number): void {
+		this.row[ROW.gaveWay]! += connections;
+	}
+
+	*#protocols(): Generator<ProtocolServer> {
+		for (const { protocol } of this.#listeners.values()) yield protocol;
 	}
 
 	/** Thousands a second when descriptors run out: one entry a minute says it, a counter how many. */
 	#acceptFailed(address: ListenerAddress, error: NodeJS.ErrnoException): void {
 		this.row[ROW.acceptFailures]!++;
+		// The next one is to find a descriptor.
+		this.#places.make();
 		const now = performance.now();
 		if (now < this.#acceptQuiet) return;
 		this.#acceptQuiet = now + 60_000;

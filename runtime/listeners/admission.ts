@@ -5,6 +5,7 @@ import { HttpError } from '../../compiler/exchange/http-error.ts';
 import { DEFAULT_QUEUE, DEFAULT_QUEUE_TIME } from '../../compiler/options/servers/limits.ts';
 import type { OverloadLimit } from '../metrics/refusals.ts';
 import { type ClientCounts, clientKey } from './client-counts.ts';
+import type { PlaceMaker } from './place-maker.ts';
 
 /** Numbers of one thread's row: one cache line, so that threads do not write to one another's. */
 export const ADMISSION_SLOTS = 16;
@@ -79,14 +80,20 @@ export class Admission {
 		return String(Math.ceil((this.#limits.retry_after ?? 1000) / 1000));
 	}
 
-	/** A connection from an address: what to call when it has ended, or undefined when it is one too many. */
-	connected(address: string): (() => void) | undefined {
+	/**
+	 * A connection from an address: what to call when it has ended, or undefined when it is one too many. When all connections
+	 * are, `places` may close another one for it.
+	 */
+	connected(address: string, places: PlaceMaker): (() => void) | undefined {
 		const { connections = 0, connections_per_client: perClient = 0 } = this.#limits;
-		if (connections > 0 && this.#total(CONNECTIONS) >= connections) return this.#rejected('connections');
 		const client = perClient > 0 ? clientKey(address) : '';
 		const { clients } = this.#parts;
 		if (perClient > 0 && clients.count(client, CLIENT_CONNECTIONS) >= perClient) {
 			return this.#rejected('connections_per_client');
+		}
+		if (connections > 0) {
+			if (this.#total(CONNECTIONS) < connections) places.reset();
+			else if (!places.make()) return this.#rejected('connections');
 		}
 		this.#add(CONNECTIONS, 1);
 		if (perClient > 0) clients.add(client, CLIENT_CONNECTIONS, 1);

@@ -11,6 +11,7 @@ import type { ListenerAddress, ListeningSocket } from '../threads/messages.ts';
 import type { Admission } from './admission.ts';
 import { closeDuplicate, duplicateDescriptor } from './duplicate-descriptor.ts';
 import { acceptHandles, hasUnixSocket, inheritOptions, setOptions, type TcpKeepAlive } from './listening-handle.ts';
+import { PlaceMaker } from './place-maker.ts';
 import { bindOptions } from './port-probe.ts';
 import { ProxyReader } from './proxy-reader.ts';
 import { TurnAway } from './turn-away.ts';
@@ -24,6 +25,8 @@ export interface ListenerEvents {
 	refused(reason: string): void;
 	/** Whether there is room for one more; when not, that has been counted. */
 	hasRoom(): boolean;
+	/** Connections were closed to make room for others. */
+	gaveWay(connections: number): void;
 	/** One could not be accepted: EMFILE, ENFILE, ENOBUFS, ENOMEM. */
 	acceptFailed(error: NodeJS.ErrnoException): void;
 }
@@ -40,6 +43,7 @@ export class WorkerListener {
 	/** Connections whose PROXY header has not come. */
 	readonly #unread = new Set<Socket>();
 	readonly #away = new TurnAway();
+	readonly #places: PlaceMaker;
 	#settings: ServerSettings = {};
 	/** The socket is a Unix socket: its clients have no address. */
 	#isUnix = false;
@@ -50,6 +54,10 @@ export class WorkerListener {
 		this.address = address;
 		this.protocol = protocol;
 		this.#events = events;
+		this.#places = new PlaceMaker(
+			() => [protocol],
+			connections => events.gaveWay(connections),
+		);
 		// Half-open, because a client may end its side after its last request and still read the answer (RFC 9112 §9.6).
 		this.#server = createServer({ allowHalfOpen: true, noDelay: true }, socket => {
 			if (!this.#held) {
@@ -118,6 +126,11 @@ export class WorkerListener {
 		}
 	}
 
+	/** Open connections, those included that have not reached their protocol. */
+	get connections(): number {
+		return this.#unread.size + this.protocol.connections;
+	}
+
 	/** No new connections; those open end after their exchange. */
 	drain(): void {
 		this.#stopListening();
@@ -169,7 +182,7 @@ export class WorkerListener {
 				socket.destroy();
 				return;
 			}
-			const ended = admission.connected(plainAddress(address));
+			const ended = admission.connected(plainAddress(address), this.#places);
 			if (!ended) {
 				this.#refuse(socket, admission.retryAfter);
 				return;

@@ -28,6 +28,8 @@ export const ROW = {
 	acceptFailures: 42,
 	/** Counter: fields of responses that were left out because they cannot be sent. */
 	droppedFields: 43,
+	/** Counter: idle connections that were closed to make room for others. */
+	gaveWay: 44,
 	// 32 to 39, 48 to 55 and 64 to 111 are those of refusals.ts, 112 to 127 those of http2-counters.ts,
 	// 56 to 63 those of cache-counters.ts, 128 to 143 those of file-counters.ts.
 } as const;

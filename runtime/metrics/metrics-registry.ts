@@ -205,6 +205,12 @@ function rowFamilies(totals: ThreadTotals): MetricFamily[] {
 			ROW.acceptFailures,
 		],
 		[
+			'svc_overload_idle_closed_total',
+			'Idle client connections closed to make room for others.',
+			'counter',
+			ROW.gaveWay,
+		],
+		[
 			'svc_response_fields_dropped_total',
 			'Fields of responses left out because they cannot be sent.',
 			'counter',

@@ -38,6 +38,10 @@ export function createCleartextServer(host: ProtocolHost, protocols: () => reado
 		get connections(): number {
 			return http1.connections + (http2?.connections ?? 0);
 		},
+		*closable() {
+			yield* http1.closable();
+			if (http2) yield* http2.closable();
+		},
 		close(): void {
 			http1.close();
 			http2?.close();

@@ -82,6 +82,17 @@ export interface ConnectionPeer {
 /** Both ends of a unix socket have no address. */
 export const UNIX_PEER: ConnectionPeer = { remoteAddress: '', remotePort: 0, localAddress: '', localPort: 0 };
 
+/** Milliseconds after which a connection that has not sent anything may be closed for others to have its place. */
+export const UNUSED_GRACE = 5000;
+
+/** A connection that can be closed when there is no room for another one. */
+export interface Closable {
+	/** `performance.now()` since when nothing has been under way on it; Infinity while something is. */
+	readonly idleSince: number;
+	/** Closes it at once. */
+	giveWay(): void;
+}
+
 /** One protocol on accepted sockets. One instance per listener and thread. */
 export interface ProtocolServer {
 	/**
@@ -98,6 +109,8 @@ export interface ProtocolServer {
 	retire(which: (tls: TlsInfo | undefined) => boolean): void;
 	/** Open connections. */
 	readonly connections: number;
+	/** The same, those included that have not reached their protocol yet. */
+	closable(): Iterable<Closable>;
 	/** Ends every connection at once. */
 	close(): void;
 }

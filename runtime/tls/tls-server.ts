@@ -11,7 +11,7 @@ import type { ClientAuth, ListenerTls } from '../../compiler/tls/site-tls.ts';
 import { DirectSocket } from '../protocols/direct-socket.ts';
 import { plainAddress } from '../protocols/http1/socket-info.ts';
 import type { Http2Server } from '../protocols/http2/http2-server.ts';
-import type { ConnectionPeer, ProtocolServer } from '../protocols/protocol.ts';
+import { type Closable, type ConnectionPeer, type ProtocolServer, UNUSED_GRACE } from '../protocols/protocol.ts';
 import { TlsHandle } from '../protocols/tls-handle.ts';
 import type { CertificateQuestion } from './certificate-feed.ts';
 import { type ClientHello, MAX_HELLO_BYTES, readClientHello } from './client-hello.ts';
@@ -212,6 +212,14 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 
 	get connections(): number {
 		return this.#pending.size + this.#deps.http1.connections + (this.#deps.http2?.connections ?? 0);
+	}
+
+	*closable(): Generator<Closable> {
+		for (const [socket, { deadline }] of this.#greetings) {
+			yield { idleSince: deadline - this.#limit + UNUSED_GRACE, giveWay: () => socket.destroy() };
+		}
+		yield* this.#around.http1.closable();
+		if (this.#around.http2) yield* this.#around.http2.closable();
 	}
 
 	close(): void {

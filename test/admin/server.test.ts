@@ -1,6 +1,8 @@
 /** The Admin API over real sockets: every endpoint, and every rule of who may call. */
+
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { connect, createServer, type Server } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
@@ -743,6 +745,24 @@ listening('an occupied port is an error that names the address', async () => {
 		assert.is((error as AdminBindError).code, 'EADDRINUSE');
 	} finally {
 		await new Promise(resolve => taken.close(resolve));
+	}
+});
+
+listening('clients that keep idle connections give way to others', async () => {
+	const { port, ask } = await start();
+	const kept: Socket[] = [];
+	try {
+		for (let i = 0; i < 300; i++) {
+			const socket = connect(port, '127.0.0.1');
+			socket.on('error', () => {});
+			socket.write(`GET /live HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
+			const [answer] = await once(socket, 'data');
+			assert.match(String(answer), /^HTTP\/1\.1 200 /);
+			kept.push(socket.resume());
+		}
+		assert.is((await ask('GET /live')).status, 200);
+	} finally {
+		for (const socket of kept) socket.destroy();
 	}
 });
 

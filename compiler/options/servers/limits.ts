@@ -33,7 +33,7 @@ export const limits: ServerOption = {
 	documentation: [
 		'| Line | If left out | Meaning |',
 		'| --- | --- | --- |',
-		'| `connections N` | none | open connections; one more is answered 503 and closed |',
+		'| `connections N` | none | open connections; for one more an idle one is closed, or else it is answered 503 and closed |',
 		'| `connections_per_client N` | none | of one address; IPv6 addresses count by their /64 |',
 		'| `requests N` | none | requests in flight; more wait in the queue |',
 		'| `requests_per_client N` | none | of one address; more are answered 503 |',

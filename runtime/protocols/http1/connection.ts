@@ -8,7 +8,7 @@ import { HttpError } from '../../../compiler/exchange/http-error.ts';
 import { PendingAnswer } from '../../../compiler/exchange/pending-answer.ts';
 import type { ClientSocket } from '../client-socket.ts';
 import type { AcceptedSocket } from '../direct-socket.ts';
-import type { ConnectionPeer } from '../protocol.ts';
+import { type ConnectionPeer, UNUSED_GRACE } from '../protocol.ts';
 import { ConnectionClock } from './connection-clock.ts';
 import { BLOCKED, BODY, CLOSED, DRAIN, HEAD, LINGER, UPGRADED, WAIT } from './connection-state.ts';
 import type { Engine, EngineConnection } from './engine.ts';
@@ -48,6 +48,8 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	/** The graph has the exchange: no byte of its response is out. */
 	#handling = false;
 	#requests = 0;
+	/** When the last exchange ended, or when the first one should have begun. */
+	#idleSince: number;
 	/** The client has closed its side. */
 	#ended = false;
 	/** Within a run over bytes that came in: what is written is gathered until its end. */
@@ -66,6 +68,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 		this.info = new SocketInfo(socket, scheme, peer);
 		this.#writer = new ResponseWriter(socket, engine, this);
 		engine.now = performance.now();
+		this.#idleSince = engine.now + UNUSED_GRACE;
 		this.clock = new ConnectionClock(engine, socket, this);
 		const { headTimeout, idleTimeout } = engine.limits;
 		this.clock.readUntil(Math.min(engine.after(headTimeout), engine.after(idleTimeout)));
@@ -117,6 +120,14 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	drain(alone = false): void {
 		this.#retired ||= alone;
 		if (this.#state === HEAD && this.#pending === undefined && !this.#running) this.#close();
+	}
+
+	get idleSince(): number {
+		return this.#state === HEAD && this.#pending === undefined && !this.#running ? this.#idleSince : Infinity;
+	}
+
+	giveWay(): void {
+		this.#socket.destroy();
 	}
 
 	destroy(): void {
@@ -388,6 +399,7 @@ export class Connection implements EngineConnection, ExchangeTransport, BodyFeed
 	/** Ready for the next request. */
 	#next(): void {
 		this.#state = HEAD;
+		this.#idleSince = this.#engine.now;
 		this.#body = undefined;
 		this.clock.readUntil(this.#engine.after(this.#engine.limits.idleTimeout));
 		this.#input.resume();

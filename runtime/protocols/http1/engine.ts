@@ -1,6 +1,6 @@
 /** What the connections of one server share: limits, parser, clock and the watch over deadlines. */
 import { performance } from 'node:perf_hooks';
-import type { ProtocolHost, ProtocolLimits } from '../protocol.ts';
+import type { Closable, ProtocolHost, ProtocolLimits } from '../protocol.ts';
 import { SocketRelay } from '../socket-relay.ts';
 import { expectedNames } from './expected-names.ts';
 import { RequestHeadParser } from './head-parser.ts';
@@ -14,7 +14,7 @@ import { ReadMemory, type SocketInput } from './socket-input.ts';
 import { type Timed, TimerWheel } from './timer-wheel.ts';
 
 /** A connection as the engine keeps it. */
-export interface EngineConnection {
+export interface EngineConnection extends Closable {
 	/** Its deadlines. */
 	readonly clock: Timed;
 	readonly info: SocketInfo;

@@ -27,6 +27,7 @@ export function createHttp1Server(host: ProtocolHost, takeOver?: TakeOver): Prot
 		get connections(): number {
 			return engine.connections.size;
 		},
+		closable: () => engine.connections,
 		close(): void {
 			for (const connection of engine.connections) connection.destroy();
 		},

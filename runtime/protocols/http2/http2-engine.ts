@@ -4,7 +4,7 @@ import { expectedNames } from '../http1/expected-names.ts';
 import { TICK } from '../http1/limits.ts';
 import type { SocketInfo } from '../http1/socket-info.ts';
 import { ReadMemory } from '../http1/socket-input.ts';
-import type { Http2Counters, ProtocolHost, ProtocolLimits } from '../protocol.ts';
+import type { Closable, Http2Counters, ProtocolHost, ProtocolLimits } from '../protocol.ts';
 import { StringMemory } from './hpack-decoder.ts';
 import { MAX_BLOCK_FACTOR } from './limits.ts';
 import { OutputMemory } from './output-memory.ts';
@@ -12,7 +12,7 @@ import { RequestFields } from './request-fields.ts';
 import { ResponseFields } from './response-fields.ts';
 
 /** A connection as the engine keeps it. */
-export interface EngineSession {
+export interface EngineSession extends Closable {
 	readonly info: SocketInfo;
 	/** Acts on deadlines that have passed; `now` is `performance.now()`. */
 	check(now: number): void;

@@ -37,6 +37,7 @@ export function createHttp2Server(host: ProtocolHost): Http2Server {
 		get connections(): number {
 			return engine.sessions.size;
 		},
+		closable: () => engine.sessions,
 		close(): void {
 			for (const session of engine.sessions) session.destroy();
 		},

@@ -1,4 +1,5 @@
 /** How long a connection may stand idle, within a header block, and without taking what we send. */
+import { UNUSED_GRACE } from '../protocol.ts';
 import type { Http2Engine } from './http2-engine.ts';
 
 /** What passed first. */
@@ -8,6 +9,9 @@ export type Passed = 'write' | 'head' | 'idle' | undefined;
 export class SessionDeadlines {
 	readonly #engine: Http2Engine;
 	#idle: number;
+	/** When the last stream ended, or when the first one should have begun; Infinity while one is open. */
+	#idleSince: number;
+	#lastStream = 0;
 	#head = Infinity;
 	#write = Infinity;
 
@@ -16,11 +20,23 @@ export class SessionDeadlines {
 		this.#engine = engine;
 		const { headTimeout, idleTimeout } = engine.limits;
 		this.#idle = Math.min(engine.after(headTimeout), engine.after(idleTimeout));
+		this.#idleSince = engine.now + UNUSED_GRACE;
 	}
 
-	/** Where the connection stands: whether a stream is open, and a header block, or with no stream any frame, has begun and not ended. */
-	set(idle: boolean, within: boolean): void {
+	/** Since when nothing has been under way; Infinity while something is. */
+	get idleSince(): number {
+		return this.#head === Infinity ? this.#idleSince : Infinity;
+	}
+
+	/**
+	 * Where the connection stands: whether no stream is open, which was the last one, and whether a header block, or with no
+	 * stream any frame, has begun and not ended.
+	 */
+	set(idle: boolean, lastStream: number, within: boolean): void {
 		const { limits } = this.#engine;
+		if (!idle) this.#idleSince = Infinity;
+		else if (this.#idleSince === Infinity || lastStream !== this.#lastStream) this.#idleSince = this.#engine.now;
+		this.#lastStream = lastStream;
 		if (!idle) this.#idle = Infinity;
 		else if (this.#idle === Infinity) this.#idle = this.#engine.after(limits.idleTimeout);
 		if (!within) this.#head = Infinity;

@@ -138,7 +138,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		}
 		const idle = this.streams.size === 0;
 		if (idle && this.ending.idle()) return;
-		this.#deadlines.set(idle, this.#block !== undefined || (idle && this.#reader.within));
+		this.#deadlines.set(idle, this.lastStream, this.#block !== undefined || (idle && this.#reader.within));
 	}
 
 	check(now: number): void {
@@ -167,6 +167,16 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 
 	drain(): void {
 		if (this.ending.begin()) this.settle();
+	}
+
+	get idleSince(): number {
+		return this.ending.over || this.streams.size > 0 ? Infinity : this.#deadlines.idleSince;
+	}
+
+	giveWay(): void {
+		this.ending.now(this.lastStream, H2_ERROR.none);
+		// What was written goes out; the client's side is not waited for.
+		setImmediate(() => this.#socket.destroy());
 	}
 
 	destroy(): void {

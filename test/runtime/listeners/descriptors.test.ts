@@ -4,12 +4,17 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import path from 'node:path';
+import { connect as connectTls } from 'node:tls';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { connectionRoom } from '../../../runtime/listeners/descriptor-limit.ts';
+import { PlaceMaker } from '../../../runtime/listeners/place-maker.ts';
+import type { ProtocolServer } from '../../../runtime/protocols/protocol.ts';
+import { TestAuthority } from '../../certificates.ts';
 import { freePorts, SVC, temporaryFolder, waitForPort } from '../../harness.ts';
 import { open, statusOf } from '../protocols/http1/wire.ts';
-import { eventually } from '../running-server.ts';
+import { request as requestFrame, settings } from '../protocols/http2/frames.ts';
+import { eventually, respondingSite, withServer } from '../running-server.ts';
 
 const descriptors = suite('file descriptors');
 
@@ -58,6 +63,146 @@ descriptors('a flood of connections is turned away, and the Admin API stays in r
 		server.kill('SIGTERM');
 		await ended;
 	}
+});
+
+/** Serves with few descriptors while a test runs. */
+async function withFewDescriptors(
+	limit: number,
+	configuration: (port: number, folder: string) => string,
+	test: (port: number, metrics: () => Promise<string>) => Promise<void>,
+): Promise<void> {
+	const [port, adminPort] = (await freePorts(2)) as [number, number];
+	const folder = temporaryFolder();
+	const options = `{\n\tadmin 127.0.0.1:${adminPort}\n\tmetrics\n\tthreads 2\n\tservers {\n\t\tprotocols h1 h2 h2c\n\t}\n}\n`;
+	writeFileSync(path.join(folder, 'Configfile'), options + configuration(port, folder));
+	const server = spawn('sh', ['-c', `ulimit -n ${limit}; exec ${SVC} run Configfile`], {
+		cwd: folder,
+		stdio: 'ignore',
+	});
+	const ended = once(server, 'close');
+	try {
+		await waitForPort(port);
+		await waitForPort(adminPort);
+		await test(port, async () => {
+			const response = await fetch(`http://127.0.0.1:${adminPort}/metrics`, { headers: { connection: 'close' } });
+			return response.text();
+		});
+	} finally {
+		server.kill('SIGTERM');
+		await ended;
+	}
+}
+
+/** Opens a connection, has one answer on it, and leaves it open. */
+async function idleClient(socket: Socket, request: string | Buffer, ready = 'connect'): Promise<Socket> {
+	socket.on('error', () => {});
+	await once(socket, ready);
+	socket.write(request);
+	await once(socket, 'data');
+	return socket.resume();
+}
+
+const REQUEST = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
+/** The preface, settings, and a request on stream 1. */
+const HTTP2_REQUEST = Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), settings(), requestFrame(1)]);
+
+for (const [what, secure, client] of [
+	['HTTP/1.1', false, (port: number) => idleClient(connect(port, '127.0.0.1'), REQUEST)],
+	['HTTP/2', false, (port: number) => idleClient(connect(port, '127.0.0.1'), HTTP2_REQUEST)],
+	[
+		'TLS',
+		true,
+		(port: number) =>
+			idleClient(
+				connectTls({ port, host: '127.0.0.1', servername: 'localhost', rejectUnauthorized: false }),
+				REQUEST,
+				'secureConnect',
+			),
+	],
+	[
+		'HTTP/2 over TLS',
+		true,
+		(port: number) =>
+			idleClient(
+				connectTls({
+					...{ port, host: '127.0.0.1', servername: 'localhost', rejectUnauthorized: false },
+					ALPNProtocols: ['h2'],
+				}),
+				HTTP2_REQUEST,
+				'secureConnect',
+			),
+	],
+] as const) {
+	descriptors(
+		`clients of ${what} that keep idle connections give way to others, those idle the longest first`,
+		async () => {
+			const authority = await TestAuthority.make();
+			const configuration = (port: number, folder: string): string => {
+				if (!secure) return `http://127.0.0.1:${port}, http://localhost:${port} {\n\trespond hi\n}\n`;
+				writeFileSync(path.join(folder, 'cert.pem'), certificate.certificate);
+				writeFileSync(path.join(folder, 'key.pem'), certificate.key);
+				return `https://localhost:${port} {\n\ttls cert.pem key.pem\n\trespond hi\n}\n`;
+			};
+			const certificate = await authority.issue({ names: ['localhost'] });
+			await withFewDescriptors(256, configuration, async (port, metrics) => {
+				const kept: Socket[] = [];
+				try {
+					// With 256 descriptors there is room for 64 connections.
+					for (let i = 0; i < 150; i++) kept.push(await client(port));
+					const text = await metrics();
+					assert.match(text, /^svc_overload_idle_closed_total [1-9]\d*$/m);
+					assert.match(text, /^svc_overload_rejected_total\{limit="descriptors"\} 0$/m);
+					await eventually('the first have gone', () =>
+						kept.slice(0, 20).every(socket => socket.closed || socket.readableEnded),
+					);
+					const last = kept.at(-1)!;
+					assert.not.ok(last.closed || last.readableEnded);
+				} finally {
+					for (const socket of kept) socket.destroy();
+				}
+			});
+		},
+	);
+}
+
+descriptors('a listener with a limit closes idle connections before it turns clients away', async () => {
+	const servers = [{ limits: { connections: 4 } }];
+	await withServer(
+		{ settings: { metrics: {}, servers }, sites: [respondingSite('hi')] },
+		{},
+		async ({ port, get, runtime }) => {
+			const kept: Socket[] = [];
+			for (let i = 0; i < 12; i++) kept.push(await idleClient(connect(port, '127.0.0.1'), REQUEST));
+			assert.is((await get()).status, 200);
+			assert.match(await runtime.metrics(), /^svc_overload_idle_closed_total [1-9]\d*$/m);
+			for (const socket of kept) socket.destroy();
+		},
+	);
+});
+
+descriptors('a connection in use does not give way', () => {
+	const now = performance.now();
+	const given: string[] = [];
+	const connection = (name: string, idleSince: number) => ({ idleSince, giveWay: () => void given.push(name) });
+	const connections = [
+		connection('busy', Infinity),
+		connection('new', now + 5000),
+		...Array.from({ length: 24 }, (_, i) => connection(`idle ${i}`, now - i)),
+	];
+	let closed = 0;
+	const places = new PlaceMaker(
+		() => [{ closable: () => connections } as unknown as ProtocolServer],
+		count => {
+			closed += count;
+		},
+	);
+	assert.ok(places.make());
+	assert.equal(given, ['idle 23', 'idle 22', 'idle 21']);
+	assert.ok(places.make() && places.make());
+	assert.is(closed, 3, 'the places that were made are taken first');
+	connections.splice(2);
+	assert.not.ok(places.make());
+	assert.is(given.length, 3);
 });
 
 descriptors.run();

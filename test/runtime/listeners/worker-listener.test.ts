@@ -9,7 +9,7 @@ import { WorkerListener } from '../../../runtime/listeners/worker-listener.ts';
 import type { ProtocolServer } from '../../../runtime/protocols/protocol.ts';
 import { freePorts } from '../../harness.ts';
 
-const EVENTS = { refused() {}, hasRoom: () => true, acceptFailed() {} };
+const EVENTS = { refused() {}, hasRoom: () => true, gaveWay() {}, acceptFailed() {} };
 
 function listenerOn(address: { port: number; descriptor?: number }) {
 	const accepted: unknown[] = [];

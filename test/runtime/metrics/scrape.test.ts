@@ -37,6 +37,7 @@ const FAMILIES: { readonly [name: string]: string } = {
 	svc_overload_queue: '',
 	svc_overload_queued_total: '',
 	svc_overload_accept_failures_total: '',
+	svc_overload_idle_closed_total: '',
 	svc_http2_connections: '',
 	svc_http2_streams_total: '',
 	svc_http2_streams_reset_total: 'by',

@@ -31,6 +31,7 @@ export async function oneListener(
 		},
 		drain: () => {},
 		retire: () => {},
+		closable: () => [],
 		close: () => {},
 		connections: 0,
 	};
