@@ -105,8 +105,7 @@ async function edit(x: Exchange, cx: AdminContext, { id, path }: Place): Promise
 	const ifMatch = x.request.headers.combined('if-match');
 	const outcome = await cx.runtime.edit({ method, id, path, text, ifMatch });
 	if (outcome.result === 'edit_refused') throw editError(outcome);
-	cx.changed(x, outcome);
-	answerOutcome(x, outcome);
+	answerOutcome(x, await cx.changed(x, outcome));
 }
 
 /** Decoded segments of a path below a prefix. */

@@ -1,4 +1,5 @@
 /** What an endpoint of the Admin API is, and how it answers. */
+import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
 import type { LoadOutcome, RuntimeControl } from '../runtime/control.ts';
 import type { Confirmation } from './confirmation.ts';
@@ -13,11 +14,12 @@ export interface AdminContext {
 	changeable(): void;
 	/**
 	 * To be told of every outcome of a change: it is recorded, and saved for `run --resume`. One that is `tentative` is not
-	 * saved before it is confirmed: a server that dies meanwhile comes back as it was.
+	 * saved before it is confirmed: a server that dies meanwhile comes back as it was. Resolves to what is to be answered: the
+	 * outcome, with a warning if it could not be saved.
 	 */
-	changed(x: Exchange, outcome: LoadOutcome, tentative?: boolean): void;
-	/** A tentative change stays: it is saved. */
-	confirmed(): void;
+	changed(x: Exchange, outcome: LoadOutcome, tentative?: boolean): Promise<LoadOutcome>;
+	/** A tentative change stays: it is saved. Resolves to warnings for the answer. */
+	confirmed(): Promise<DiagnosticReport[]>;
 	/** Asks for a graceful stop once this exchange has been answered. */
 	stopAfter(x: Exchange): void;
 }

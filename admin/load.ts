@@ -10,6 +10,7 @@
  *
  * - 200 `{"generation":N,"diagnostics":[warnings]}`: every thread serves it, and no later request sees the older one.
  *   `"unchanged":true` when it is the configuration that was already serving, and the files that it names hold the same.
+ *   A warning `admin/not-saved` says that it is served, but could not be saved for `svc run --resume`.
  * - 400, code `invalid_config`, with all diagnostics: it does not compile; the old one goes on serving.
  * - 409, code `restart_required`, with `reasons` (`[{"code","subject","message"}]`): nothing was applied.
  * - 503, code `load_failed`: a thread died or a stop began meanwhile; nothing was applied.
@@ -161,8 +162,7 @@ async function loadWhole(x: Exchange, cx: AdminContext): Promise<void> {
 		return;
 	}
 	cx.changeable();
-	const outcome = await runtime.load(input, how);
-	cx.changed(x, outcome, terms !== undefined);
+	const outcome = await cx.changed(x, await runtime.load(input, how), terms !== undefined);
 	if (terms && outcome.result === 'applied' && !outcome.unchanged) {
 		confirmation.await(outcome.generation, outcome.replaced!, terms);
 		answerOutcome(x, outcome, { confirm: confirmation.pending });
@@ -177,15 +177,18 @@ export const confirmLoad: AdminEndpoint = {
 			answer: {
 				description: 'It stays.',
 				type: 'application/json',
-				schema: { type: 'object', properties: { generation: { type: 'integer' } }, required: ['generation'] },
+				schema: {
+					type: 'object',
+					properties: { generation: { type: 'integer' }, diagnostics: DIAGNOSTICS },
+					required: ['generation', 'diagnostics'],
+				},
 			},
 			errors: ['nothing_to_confirm', 'unsupported_media_type'],
-			run: (x, cx) => {
+			run: async (x, cx) => {
 				refuseForms(x);
 				const generation = cx.confirmation.confirm();
 				if (generation === undefined) throw nothingWaits();
-				cx.confirmed();
-				answerJson(x, 200, JSON.stringify({ generation }));
+				answerJson(x, 200, JSON.stringify({ generation, diagnostics: await cx.confirmed() }));
 			},
 		},
 	},
@@ -202,8 +205,7 @@ export const revertLoad: AdminEndpoint = {
 				refuseForms(x);
 				const outcome = await cx.confirmation.revert('it was asked for');
 				if (outcome === undefined) throw nothingWaits();
-				cx.changed(x, outcome);
-				answerOutcome(x, outcome);
+				answerOutcome(x, await cx.changed(x, outcome));
 			},
 		},
 	},

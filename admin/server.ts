@@ -16,6 +16,8 @@
  * method 405 with `Allow`. Answers are never cached.
  */
 import { createServer, type Server } from 'node:net';
+import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
+import { toReport } from '../compiler/diagnostics/diagnostic-report.ts';
 import type { AdminSettings } from '../compiler/document/document.ts';
 import { isStream } from '../compiler/exchange/body.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
@@ -64,6 +66,9 @@ const MAX_CONNECTIONS = 256;
 
 const NO_TOKEN = 'the admin API has no token: it admits clients on this machine only';
 
+/** Milliseconds that the answer to a change waits for it to be saved. */
+const SAVE_LIMIT = 10_000;
+
 /** Milliseconds that `close` waits for answers that are being written. */
 const CLOSE_GRACE = 1000;
 
@@ -80,8 +85,11 @@ export interface AdminOptions {
 	readonly settings?: AdminSettings;
 	/** Writes and refusals are recorded here, with who asked and what came of it. */
 	readonly log: AdminLog;
-	/** Called with the JSON of a document, secrets included, that a change through the API has made the running one. */
-	readonly onApplied?: (document: string) => void;
+	/**
+	 * Called with the JSON of a document, secrets included, that a change through the API has made the running one. Resolves to
+	 * why it could not be saved, as a sentence; undefined when it was saved, or need not be.
+	 */
+	readonly onApplied?: (document: string) => Promise<string | undefined>;
 	/** Called once, after the answer to `POST /stop` has been written. */
 	readonly onStop: () => void;
 }
@@ -191,6 +199,8 @@ class AdminHost implements ProtocolHost, AdminContext {
 	readonly #changes = new WeakMap<Exchange, { readonly result: string; readonly from: number; readonly to: number }>();
 	/** The generation that was served when the last change was seen. */
 	#served: number;
+	/** The last change is served and could not be saved. */
+	#isUnsaved = false;
 
 	constructor(runtime: RuntimeControl, options: AdminOptions, address: AdminEndpointAddress) {
 		this.runtime = runtime;
@@ -202,7 +212,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 		this.confirmation = new Confirmation(runtime, (generation, cause, outcome) => {
 			if (outcome.result === 'applied') {
 				options.log('warn', 'configuration rolled back', { generation, cause });
-				this.confirmed();
+				void this.confirmed();
 				return;
 			}
 			const message = 'the configuration could not be rolled back: what nobody confirmed is still served';
@@ -217,15 +227,26 @@ class AdminHost implements ProtocolHost, AdminContext {
 		throw new AdminError(409, 'confirmation_pending', message);
 	}
 
-	changed(x: Exchange, outcome: LoadOutcome, tentative = false): void {
+	async changed(x: Exchange, outcome: LoadOutcome, tentative = false): Promise<LoadOutcome> {
 		const to = this.runtime.generation;
 		this.#changes.set(x, { result: outcome.result, from: this.#served, to });
 		this.#served = to;
-		if (outcome.result === 'applied' && !outcome.unchanged && !tentative) this.confirmed();
+		if (outcome.result !== 'applied' || tentative) return outcome;
+		// What could not be saved is tried again: whoever has made room on the disk loads the same once more.
+		if (outcome.unchanged && !this.#isUnsaved) return outcome;
+		return { ...outcome, diagnostics: [...outcome.diagnostics, ...(await this.confirmed())] };
 	}
 
-	confirmed(): void {
-		this.#options.onApplied?.(this.runtime.document);
+	async confirmed(): Promise<DiagnosticReport[]> {
+		const saved = this.#options.onApplied?.(this.runtime.document) ?? Promise.resolve(undefined);
+		let timer: NodeJS.Timeout | undefined;
+		const late = new Promise<string>(resolve => {
+			timer = setTimeout(resolve, SAVE_LIMIT, 'The disk does not answer.');
+		});
+		const reason = await Promise.race([saved, late]);
+		clearTimeout(timer);
+		this.#isUnsaved = reason !== undefined;
+		return reason === undefined ? [] : [notSaved(reason)];
 	}
 
 	handle(x: Exchange): void | Promise<void> {
@@ -352,6 +373,15 @@ function rollbackFailure(outcome: Exclude<LoadOutcome, { result: 'applied' }>): 
 	if (result === 'restart_required') return { result, problems: outcome.reasons.map(({ message }) => message) };
 	const errors = outcome.diagnostics.filter(({ severity }) => severity === 'error');
 	return { result, problems: errors.map(({ message }) => message) };
+}
+
+function notSaved(reason: string): DiagnosticReport {
+	return toReport({
+		code: 'admin/not-saved',
+		severity: 'warning',
+		message: `The configuration is served, but it could not be saved: ${reason}`,
+		hint: '`svc run --resume` would start with the one that was saved last. Remove the cause, and load it again.',
+	});
 }
 
 function endpointOf(path: string): AdminEndpoint | undefined {

@@ -26,6 +26,8 @@ export class Autosave {
 	readonly #folder: string;
 	readonly #failed: (error: Error) => void;
 	#next: string | undefined = undefined;
+	/** Told what becomes of `#next`. */
+	#waiting: ((failure: Error | undefined) => void)[] = [];
 	#writing: Promise<void> | undefined = undefined;
 	#first = true;
 
@@ -35,10 +37,15 @@ export class Autosave {
 		this.#failed = failed;
 	}
 
-	/** Saves the JSON of a document, secrets included, in a file of mode 600. */
-	save(document: string): void {
+	/**
+	 * Saves the JSON of a document, secrets included, in a file of mode 600. Resolves when it, or a later one, is on the disk;
+	 * to the failure if that could not be done.
+	 */
+	save(document: string): Promise<Error | undefined> {
 		this.#next = document;
+		const saved = new Promise<Error | undefined>(resolve => this.#waiting.push(resolve));
 		this.#writing ??= this.#write();
+		return saved;
 	}
 
 	/** Resolves when everything that was to be saved is on the disk, or has failed. */
@@ -54,11 +61,15 @@ export class Autosave {
 		while (this.#next !== undefined) {
 			const document = this.#next;
 			this.#next = undefined;
+			const waiting = this.#waiting.splice(0);
+			let failure: Error | undefined;
 			try {
 				await store.write(NAME, `${document}\n`);
 			} catch (error) {
-				this.#failed(error as Error);
+				failure = error as Error;
+				this.#failed(failure);
 			}
+			for (const told of waiting) told(failure);
 		}
 		this.#writing = undefined;
 	}

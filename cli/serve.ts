@@ -109,8 +109,9 @@ class ServerProcess {
 			this.#admin = await startAdmin(runtime, {
 				...(adminAnyway ? { settings: {} } : {}),
 				log: (level, message, fields) => runtime.log(level, 'admin', message, fields),
-				onApplied: document => {
-					if (runtime.settings.persist_config !== false) this.#autosave?.save(document);
+				onApplied: async document => {
+					if (runtime.settings.persist_config === false) return undefined;
+					return (await this.#autosave?.save(document))?.message;
 				},
 				onStop: () => this.#stop(),
 			});

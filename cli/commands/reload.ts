@@ -97,6 +97,7 @@ async function decide(decision: 'confirm' | 'revert', invocation: Invocation): P
 	const answer = await postToAdmin(`/load/${decision}`, target, undefined);
 	const what = decision === 'confirm' ? 'The server confirmed nothing' : 'The server took nothing back';
 	if (answer.status !== 200) throw answerFailure(answer, what);
+	printError(answerWarnings(answer));
 	const generation = String(member(answer.body, 'generation'));
 	print(
 		decision === 'confirm'

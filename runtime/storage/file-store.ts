@@ -211,6 +211,7 @@ function reason(error: unknown): string {
 		EROFS: 'the file system is read-only',
 		ENOSPC: 'the disk is full',
 		EDQUOT: 'the quota is used up',
+		EEXIST: 'a part of its path is no folder',
 		EISDIR: 'it is a folder',
 		ELOOP: 'it is a link',
 		EMFILE: 'too many files are open',

@@ -1,6 +1,6 @@
 /** A running server is changed through its Admin API: in place, tentatively, and so that a restart keeps it. */
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -348,6 +348,41 @@ resumed('what the API changed is saved, and --resume serves it again', async () 
 	const { status, stderr } = spawnSync(SVC, twice, { env, encoding: 'utf8', timeout: 10_000 });
 	assert.is(status, 1, 'a file is named twice even where neither counts');
 	assert.match(stderr, 'name a configuration; give one of them.');
+});
+
+resumed('a change that cannot be saved is served, and its answer and the log say so', async () => {
+	const three = new Changed();
+	mkdirSync(three.state, { recursive: true });
+	const inTheWay = path.join(three.state, 'svc');
+	writeFileSync(inTheWay, 'a file where the folder should be');
+	await three.start();
+	const { json } = await three.ask(`GET ${STEP}`);
+	const patched = await three.ask(`PATCH ${STEP}`, { ...json, body: 'not saved' });
+	assert.is(patched.status, 200);
+	assert.equal(
+		patched.json.diagnostics.map(({ code, severity }: { code: string; severity: string }) => [code, severity]),
+		[['admin/not-saved', 'warning']],
+	);
+	const reason = '`autosave.json` in the store cannot be written: a part of its path is no folder.';
+	const message = `The configuration is served, but it could not be saved: ${reason}`;
+	assert.is(patched.json.diagnostics[0].message, message);
+	assert.is(await three.body(), 'not saved');
+	await until(async () => three.server!.output().includes('the configuration could not be saved'));
+	writeFileSync(three.file, three.text('by command'));
+	const reloaded = three.svc('reload', '-c', three.file);
+	assert.is(reloaded.status, 0, reloaded.text);
+	assert.match(reloaded.text, `warning[admin/not-saved]: ${message}`);
+	const tentatively = await three.ask('POST /load?confirm=30s', three.text('tentative'));
+	const codes = ({ json: { diagnostics } }: Answer): string[] => diagnostics.map((one: { code: string }) => one.code);
+	assert.not.ok(codes(tentatively).includes('admin/not-saved'));
+	assert.equal(codes(await three.ask('POST /load/confirm')), ['admin/not-saved']);
+	// The same again, once the cause has gone.
+	rmSync(inTheWay);
+	const again = await three.ask('POST /load', three.text('tentative'));
+	assert.is(again.json.unchanged, true);
+	assert.not.ok(codes(again).includes('admin/not-saved'));
+	assert.match(readFileSync(path.join(inTheWay, 'autosave.json'), 'utf8'), 'tentative');
+	await three.server!.stop();
 });
 
 changes.run();

@@ -16,8 +16,7 @@ import { Autosave } from ${JSON.stringify(pathToFileURL(path.join(ROOT, 'cli/aut
 const autosave = new Autosave(process.argv[1], error => { console.error(error); process.exit(1); });
 for (let count = 1; ; count++) {
 	const filler = 'x'.repeat((count * 7919) % 200000);
-	autosave.save(JSON.stringify({ count, length: filler.length, filler }));
-	await autosave.settled();
+	await autosave.save(JSON.stringify({ count, length: filler.length, filler }));
 	if (count === 1) console.log('saving');
 }
 `;
