@@ -215,11 +215,11 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	}
 
 	*closable(): Generator<Closable> {
-		for (const [socket, { deadline }] of this.#greetings) {
+		for (const [socket, { deadline }] of this.#pending) {
 			yield { idleSince: deadline - this.#limit + UNUSED_GRACE, giveWay: () => socket.destroy() };
 		}
-		yield* this.#around.http1.closable();
-		if (this.#around.http2) yield* this.#around.http2.closable();
+		yield* this.#deps.http1.closable();
+		if (this.#deps.http2) yield* this.#deps.http2.closable();
 	}
 
 	close(): void {
