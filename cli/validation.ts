@@ -1,4 +1,5 @@
 /** Checks a configuration with everything that there is: the compiler, the lint rules, its own tests. */
+import type { Plan } from '../compiler/codegen/plan.ts';
 import { type Compiled, compile } from '../compiler/compiler.ts';
 import type { Diagnostic } from '../compiler/diagnostics/diagnostic.ts';
 import type { Findings } from '../compiler/diagnostics/formats/findings.ts';
@@ -6,12 +7,14 @@ import type { ConfigInput } from '../compiler/dialects/dialect.ts';
 import { Silences } from '../compiler/lint/silence.ts';
 import type { RehearsalSurroundings } from '../compiler/rehearsal/rehearsal.ts';
 import { diskReader } from '../runtime/disk-reader.ts';
+import { hostFacts } from '../runtime/host-facts.ts';
+import { locateFindings } from '../runtime/preflight/finding.ts';
 import { rehearsalSurroundings } from '../runtime/rehearsal-surroundings.ts';
 import { version } from './version.ts';
 
 /** What is asked of a check. */
 export interface ValidationOptions {
-	/** All lint rules; else only those that a Configfile promises. */
+	/** All lint rules; otherwise only those that are looked for in any case. */
 	readonly lint: boolean;
 	/** Warnings refuse it, as errors do. */
 	readonly strict: boolean;
@@ -19,8 +22,8 @@ export interface ValidationOptions {
 
 /** What was found. */
 export interface Validation extends Findings {
-	/** It compiles. */
-	readonly compiles: boolean;
+	/** It compiles, and nothing is known that would keep a server from starting with it here. */
+	readonly starts: boolean;
 	/** What failing tests tell; the last of {@link Findings.diagnostics}. */
 	readonly failures: readonly Diagnostic[];
 }
@@ -28,34 +31,47 @@ export interface Validation extends Findings {
 /** Checks a configuration. Opens no socket. */
 export async function validateConfiguration(input: ConfigInput, options: ValidationOptions): Promise<Validation> {
 	const reader = diskReader(process.cwd());
-	const compiled = compile(input, reader);
+	const compiled = compile(input, reader, { facts: hostFacts(process.cwd(), process.env) });
 	const { document, plan } = compiled;
 	const surroundings = rehearsalSurroundings(process.cwd());
 	let { diagnostics } = compiled;
-	if (document && plan && (options.lint || input.format === 'configfile')) {
+	let starts = false;
+	if (document && plan) {
 		const { lint } = await import('../compiler/lint/lint.ts');
-		const subject = { input, compiled: { ...compiled, document, plan }, reader, surroundings };
-		diagnostics = await lint({ ...subject, onlyOfConfigfile: !options.lint });
+		const found = await startFindings(plan, compiled);
+		starts = !found.some(({ severity }) => severity === 'error');
+		const told = { ...compiled, document, plan, diagnostics: [...diagnostics, ...found] };
+		diagnostics = await lint({ input, compiled: told, reader, surroundings, rules: options.lint ? 'all' : 'usual' });
 	} else if (input.format !== 'json') diagnostics = new Silences(input.format).filter(diagnostics);
-	const { failed, count, failures } = await testResults(compiled, surroundings);
+	const { failed, count, failures } = starts ? await testResults(compiled, surroundings) : NO_TESTS;
 	const bad = ({ severity }: Diagnostic): boolean => severity === 'error' || (options.strict && severity === 'warning');
-	const compiles = document !== undefined && plan !== undefined;
 	return {
 		name: input.name,
 		version: version(),
-		compiles,
-		valid: compiles && failed === 0 && !diagnostics.some(bad),
+		starts,
+		valid: starts && failed === 0 && !diagnostics.some(bad),
 		diagnostics: [...diagnostics, ...failures],
 		failures,
 		tests: { passed: count - failed, failed },
 	};
 }
 
+/** What would keep a server from starting with it on this machine, and what it would warn of, at its places. */
+async function startFindings(plan: Plan, { locate }: Compiled): Promise<readonly Diagnostic[]> {
+	const { preflight } = await import('../runtime/preflight/preflight.ts');
+	const { adminFindings } = await import('../admin/admin-findings.ts');
+	const found = await preflight(plan, { workingDirectory: process.cwd(), environment: process.env });
+	return locateFindings([...found, ...adminFindings(plan)], locate);
+}
+
+/** What is told of the tests where they are not run. */
+const NO_TESTS = { failed: 0, count: 0, failures: [] };
+
 async function testResults(
 	{ tests, plan }: Compiled,
 	surroundings: RehearsalSurroundings,
 ): Promise<{ failed: number; count: number; failures: readonly Diagnostic[] }> {
-	if (!plan || tests.length === 0) return { failed: 0, count: 0, failures: [] };
+	if (!plan || tests.length === 0) return NO_TESTS;
 	const { runTests } = await import('../compiler/testing/run-tests.ts');
 	const { failed, diagnostics } = await runTests(tests, plan, surroundings);
 	return { failed, count: tests.length, failures: diagnostics };

@@ -12,8 +12,8 @@ export type { Compiled } from './incremental/compiler-session.ts';
  * Compiles a configuration: parse, expand, lower, validate, plan, and a trial build of every site. Never throws for
  * input; every mistake that can be found is in `diagnostics`, sorted by file and place.
  */
-export function compile(input: ConfigInput, reader: Reader): Compiled {
-	return new CompilerSession(reader).compile(input);
+export function compile(input: ConfigInput, reader: Reader, options?: SessionOptions): Compiled {
+	return new CompilerSession(reader, options).compile(input);
 }
 
 /**

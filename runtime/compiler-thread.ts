@@ -1,8 +1,10 @@
 /** The thread that compiles: it holds the running document and a candidate, and answers reads of the configuration. */
 import { createHmac } from 'node:crypto';
 import type { MessagePort } from 'node:worker_threads';
+import type { HostFacts } from '../compiler/codegen/placeholders/placeholder.ts';
 import type { Plan } from '../compiler/codegen/plan.ts';
 import { type Compiled, compile, createCompiler } from '../compiler/compiler.ts';
+import type { Diagnostic } from '../compiler/diagnostics/diagnostic.ts';
 import { toReport } from '../compiler/diagnostics/diagnostic-report.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
 import { documentDifference } from '../compiler/document/difference.ts';
@@ -15,6 +17,8 @@ import type { Reader } from '../compiler/source/reader.ts';
 import type { ConfigEdit, EditRefused, Irreversible, LoadPreview } from './control.ts';
 import { diskReader } from './disk-reader.ts';
 import { editedDocument, pathOfId, valueAtPath } from './edited-document.ts';
+import { hostFacts } from './host-facts.ts';
+import { locateFindings, type Machine } from './preflight/finding.ts';
 import {
 	type DocumentImage,
 	documentFacts,
@@ -57,11 +61,11 @@ export function runCompilerThread(port: MessagePort, start: CompilerStart): void
 	const activity = new ThreadActivity(start.activity);
 	activity.beat();
 	const compilation = new Compilation(start);
-	port.on('message', (request: CompilerRequest) => {
+	port.on('message', async (request: CompilerRequest) => {
 		activity.beat();
 		let reply: CompilerReply;
 		try {
-			reply = { id: request.id, answer: compilation.answer(request) };
+			reply = { id: request.id, answer: await compilation.answer(request) };
 		} catch (error) {
 			const { message, stack } = error instanceof Error ? error : new Error(String(error));
 			reply = { id: request.id, failure: message, ...(stack === undefined ? {} : { stack }) };
@@ -71,9 +75,13 @@ export function runCompilerThread(port: MessagePort, start: CompilerStart): void
 	});
 }
 
+type Answer = CompilerAnswers[CompilerRequest['op']];
+
 /** The running document, the candidate of a load, and what is asked about them. */
 class Compilation {
 	readonly #reader: Reader;
+	readonly #machine: Machine;
+	readonly #facts: HostFacts;
 	readonly #etagKey: Uint8Array;
 	/** Of loads: what is only adapted is another configuration. */
 	readonly #compiler: CompilerSession;
@@ -90,7 +98,9 @@ class Compilation {
 		this.#reader = diskReader(workingDirectory, environment);
 		this.#etagKey = etagKey;
 		this.#served = new Set(served);
-		this.#compiler = createCompiler(this.#reader, { places: true });
+		this.#machine = { workingDirectory, environment };
+		this.#facts = hostFacts(workingDirectory, environment);
+		this.#compiler = createCompiler(this.#reader, { places: true, facts: this.#facts });
 		if (running) {
 			const text = Buffer.from(running).toString();
 			const { document, plan } = this.#compiler.compile({ format: 'json', text, name: '<running>' });
@@ -99,12 +109,14 @@ class Compilation {
 		}
 	}
 
-	answer(request: CompilerRequest): CompilerAnswers[CompilerRequest['op']] {
+	answer(request: CompilerRequest): Answer | Promise<Answer> {
 		switch (request.op) {
 			case 'adapt':
 				return this.#adapt(request.input);
 			case 'prepare':
-				return this.#prepare(request.input, request);
+				return request.reversible
+					? this.#prepareReversible(request.input, request)
+					: this.#prepare(request.input, request);
 			case 'edit':
 				return this.#edit(request.edit, request);
 			case 'preview':
@@ -140,7 +152,7 @@ class Compilation {
 		return { document: document && JSON.stringify(printedForm(document)), diagnostics: diagnostics.map(toReport) };
 	}
 
-	#prepare(input: ConfigInput, { unconfigured, reversible, force }: PrepareTerms): Prepared {
+	#prepare(input: ConfigInput, { unconfigured, force }: PrepareTerms): Prepared {
 		this.#candidate = undefined;
 		const compiled: Compiled = this.#compiler.compile(input);
 		const { document, plan, files, places } = compiled;
@@ -157,8 +169,6 @@ class Compilation {
 			// Logs show lines, which have moved; a document that comes without its text moves nothing.
 			if (!image.hasText || samePlaces(this.#running, image)) return { result: 'unchanged', diagnostics };
 		}
-		const irreversible = reversible === true && this.#wayBack(image, unconfigured);
-		if (irreversible) return irreversible;
 		this.#candidate = image;
 		return {
 			result: 'swap',
@@ -168,17 +178,34 @@ class Compilation {
 		};
 	}
 
+	/** As {@link #prepare}; a candidate from which there is no way back is given up. */
+	async #prepareReversible(input: ConfigInput, terms: PrepareTerms): Promise<Prepared> {
+		const prepared = this.#prepare(input, terms);
+		if (prepared.result !== 'swap') return prepared;
+		const irreversible = await this.#wayBack(this.#candidate!, terms.unconfigured);
+		if (!irreversible) return prepared;
+		this.#candidate = undefined;
+		return irreversible;
+	}
+
 	/** Returns why the running document could not take the place of `image` again; undefined when it could. */
-	#wayBack(image: DocumentImage, unconfigured: boolean): Irreversible | undefined {
+	async #wayBack(image: DocumentImage, unconfigured: boolean): Promise<Irreversible | undefined> {
 		const text = this.#running ? documentText(this.#running) : '{}';
 		// As a load would find it now: files that it names may have changed since.
-		const { document, plan, diagnostics } = compile({ format: 'json', text, name: '<running>' }, this.#reader);
-		if (!document || !plan) {
-			const errors = diagnostics.filter(({ severity }) => severity === 'error');
+		const compiled = compile({ format: 'json', text, name: '<running>' }, this.#reader, { facts: this.#facts });
+		const { document, plan } = compiled;
+		const errors = plan ? await this.#startErrors(compiled) : compiled.diagnostics.filter(isError);
+		if (!document || !plan || errors.length > 0) {
 			return { result: 'irreversible', reasons: [], diagnostics: errors.map(toReport) };
 		}
 		const reasons = restartReasons(image, documentImage(document, plan), { unconfigured, served: this.#served });
 		return reasons.length > 0 ? { result: 'irreversible', reasons, diagnostics: [] } : undefined;
+	}
+
+	/** What would keep a configuration that compiles from being served, at its places. */
+	async #startErrors({ plan, locate }: Compiled): Promise<readonly Diagnostic[]> {
+		const { preflight } = await import('./preflight/preflight.ts');
+		return locateFindings(await preflight(plan!, this.#machine), locate).filter(isError);
 	}
 
 	#edit(edit: ConfigEdit, terms: PrepareTerms): Prepared | EditRefused {
@@ -187,12 +214,17 @@ class Compilation {
 		return 'result' in input ? input : this.#prepare(input, terms);
 	}
 
-	#preview(input: ConfigInput, terms: PrepareTerms): LoadPreview {
-		const prepared = this.#prepare(input, terms);
+	async #preview(input: ConfigInput, terms: PrepareTerms): Promise<LoadPreview> {
+		const prepared = await (terms.reversible ? this.#prepareReversible(input, terms) : this.#prepare(input, terms));
 		this.#candidate = undefined;
 		const { result, diagnostics } = prepared;
 		if (result === 'refused' || result === 'irreversible') return prepared;
-		const { document: after } = this.#compiler.compile(input);
+		const compiled = this.#compiler.compile(input);
+		if (result === 'swap') {
+			const errors = await this.#startErrors(compiled);
+			if (errors.length > 0) return { result: 'refused', diagnostics: [...errors.map(toReport), ...diagnostics] };
+		}
+		const after = compiled.document;
 		const before = this.#running?.document ?? {};
 		const changes = documentDifference(before, after, redact(before), redact(after));
 		return result === 'restart_required'
@@ -233,6 +265,10 @@ class Compilation {
 		const hash = createHmac('sha256', this.#etagKey).update(stored).digest('hex').slice(0, 32);
 		return `"${pointer} ${hash}"`;
 	}
+}
+
+function isError({ severity }: Diagnostic): boolean {
+	return severity === 'error';
 }
 
 /** A text as UTF-8 in shared memory. */

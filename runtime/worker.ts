@@ -1,7 +1,6 @@
 /** A data-plane thread: its listeners, its generations, and its end of the conversation with the main thread. */
 import { isDeepStrictEqual } from 'node:util';
 import type { MessagePort } from 'node:worker_threads';
-import { BuildError } from '../compiler/codegen/compile-context.ts';
 import type { HostFacts } from '../compiler/codegen/placeholders/placeholder.ts';
 import { socketText } from '../compiler/codegen/planned-socket.ts';
 import type { Settings } from '../compiler/document/document.ts';
@@ -10,17 +9,17 @@ import { compileClientIp, compilePeerTrust } from '../compiler/exchange/client-i
 import type { Exchange } from '../compiler/exchange/exchange.ts';
 import { PlaceTable } from '../compiler/exchange/step-place.ts';
 import { DEFAULT_PROTOCOLS } from '../compiler/options/servers/protocols.ts';
+import { buildProblem } from './build-problem.ts';
 import { Generations } from './generation.ts';
-import { BuildAborted, GenerationBuild, MemoryRefused, type SharedParts } from './generation-builder.ts';
+import { BuildAborted, GenerationBuild, type SharedParts } from './generation-builder.ts';
 import { hostFacts } from './host-facts.ts';
 import { connectionRoom, descriptorLimit } from './listeners/descriptor-limit.ts';
 import { ListenerGates } from './listeners/listener-gates.ts';
 import { PlaceMaker } from './listeners/place-maker.ts';
-import { ListenError, listenError } from './listeners/port-probe.ts';
+import { listenError } from './listeners/port-probe.ts';
 import { protocolLimits } from './listeners/protocol-limits.ts';
 import { WorkerListener } from './listeners/worker-listener.ts';
 import { levelRank } from './logs/encoders.ts';
-import { UnknownEncoder } from './logs/log-format.ts';
 import { machineText } from './logs/machine-text.ts';
 import { counterRow, ROW } from './metrics/counter-row.ts';
 import { HttpObserver } from './metrics/http-observer.ts';
@@ -270,7 +269,7 @@ class DataPlaneWorker implements ThreadState {
 		} catch (error) {
 			if (error instanceof BuildAborted) return;
 			this.#discard();
-			this.#send({ type: 'refused', attempt, ...problem(error) });
+			this.#send({ type: 'refused', attempt, ...buildProblem(error) });
 		}
 	}
 
@@ -468,13 +467,4 @@ class DataPlaneWorker implements ThreadState {
 function wantsDebug(settings: Settings): boolean {
 	if (settings.debug) return true;
 	return Object.values(settings.logs ?? {}).some(log => levelRank(log.level) === levelRank('debug'));
-}
-
-/** What a failed build is to the user: a code and a sentence; a bug is told by its message. */
-function problem(error: unknown): { code: string; message: string; pointer?: string } {
-	if (error instanceof BuildError) return { code: error.code, message: error.message, pointer: error.pointer };
-	if (error instanceof ListenError) return { code: 'listen', message: error.message };
-	if (error instanceof MemoryRefused) return { code: 'runtime/no-memory', message: error.message };
-	if (error instanceof UnknownEncoder) return { code: 'log/unknown-format', message: error.message };
-	return { code: 'runtime/build-failed', message: error instanceof Error ? error.message : String(error) };
 }

@@ -32,6 +32,7 @@ export const validate: Command = {
 	details: [
 		'Prints every problem, the first one first, and exits with status 1 when the configuration is refused. Nothing is started and no port is opened.',
 		'Several paths are checked one after the other, each by itself; the exit status is 1 unless all are valid. json then gives one object with all reports under `configurations`, sarif one run, github one list.',
+		'What a start on this machine would refuse is refused here too: values of the environment, files and folders, sockets in the file system, issuers and their DNS providers. What depends on the network, on ports that others have, or on the user that the server runs as is left to the start.',
 		"The configuration's own tests are run, with stand-ins for the network; a test that fails makes the exit status 1 too. A file that imports another and adds `test` blocks tests that one.",
 		'With --lint it also looks for what is accepted and most likely not meant; svc list-modules names the rules as lint.<rule>. A comment `# lint: off <rule>` at the end of a line silences a rule there; on a line of its own, for the next line and its block; `# lint: off-file <rule>`, in the whole file. `area/*` names all rules of an area, no name means every rule, and a reason may follow ` -- `. Errors cannot be silenced.',
 		LANGUAGE_RULE,
@@ -104,7 +105,7 @@ function unreadableAs(name: string, message: string): Checked {
 	return {
 		input: { format: 'configfile', text: '', name },
 		validation: {
-			...{ name, version: version(), compiles: false, valid: false },
+			...{ name, version: version(), starts: false, valid: false },
 			...{ diagnostics, failures: [], tests: { passed: 0, failed: 0 } },
 		},
 	};
@@ -148,12 +149,12 @@ async function printTexts(checks: readonly Check[], options: ValidationOptions):
 }
 
 async function printText({ input, validation }: Checked, { lint, strict }: ValidationOptions): Promise<number> {
-	const { name, compiles, valid, diagnostics, failures, tests } = validation;
+	const { name, starts, valid, diagnostics, failures, tests } = validation;
 	const { formatWarning, renderDiagnostics } = await import('../compilation.ts');
 	const found = diagnostics.filter(one => !failures.includes(one));
 	const [first] = found;
 	if (first?.code === UNREADABLE) throw new CommandFailure(first.message);
-	if (!compiles) {
+	if (!starts) {
 		const { refusal } = await import('../refusal.ts');
 		throw new CommandFailure(refusal(name, found), { before: `${renderDiagnostics(found)}\n` });
 	}

@@ -7,6 +7,7 @@ import { checkServers } from './check-servers.ts';
 import { checkingLeases } from './checking-leases.ts';
 import { BuildError } from './compile-context.ts';
 import { NO_FACTS } from './placeholders/index.ts';
+import type { HostFacts } from './placeholders/placeholder.ts';
 
 /** Sites that are known to build with the same settings, upstreams and routes, each with what it has asked of files. */
 export type BuiltSites = WeakMap<Site, readonly Asked[]>;
@@ -18,15 +19,22 @@ const NOTHING: readonly Asked[] = [];
  * Reports what cannot be built, at its pointer; of each step of a site's pipelines the first. Sites that are `built` are not
  * built again while their files stay as they are; those found so are added.
  * @param reader Reads the files that pools name.
+ * @param facts Of the machine that is to serve it. Without them nothing that comes from its environment is judged.
  */
-export function checkBuild(document: Document, report: Report, built: BuiltSites, reader: RecordingReader): void {
+export function checkBuild(
+	document: Document,
+	report: Report,
+	built: BuiltSites,
+	reader: RecordingReader,
+	facts?: HostFacts,
+): void {
 	checkServers(document, report);
 	const environment: BuildEnvironment = {
 		settings: document.settings ?? {},
 		upstreams: document.upstreams ?? {},
 		routes: document.routes ?? {},
-		leases: checkingLeases(reader),
-		facts: NO_FACTS,
+		leases: checkingLeases(reader, facts !== undefined),
+		facts: facts ?? NO_FACTS,
 	};
 	(document.sites ?? []).forEach((site, index) => {
 		const known = built.get(site);

@@ -1,4 +1,5 @@
 /** Compiles one configuration again and again: what did not change since the last time is not done again. */
+import type { HostFacts } from '../codegen/placeholders/placeholder.ts';
 import type { Plan } from '../codegen/plan.ts';
 import { ConcealedValues } from '../diagnostics/concealed-values.ts';
 import type { Diagnostic, Report } from '../diagnostics/diagnostic.ts';
@@ -48,6 +49,11 @@ export interface SessionOptions {
 	readonly whole?: boolean | undefined;
 	/** Tells where steps stand, for logs. */
 	readonly places?: boolean | undefined;
+	/**
+	 * Facts of the machine that is to serve the configuration. With them, what is taken from its environment when it is loaded
+	 * is judged too: it is refused where a server would refuse it.
+	 */
+	readonly facts?: HostFacts | undefined;
 }
 
 /**
@@ -58,7 +64,7 @@ export class CompilerSession {
 	readonly #reader: Reader;
 	readonly #whole: boolean;
 	readonly #places: boolean;
-	readonly #checks = new DocumentChecks();
+	readonly #checks: DocumentChecks;
 	#text: { readonly dialect: Dialect; readonly known: TextKnowledge } | undefined;
 	/** Sites of the last JSON document by their text. */
 	#jsonSites: ReadonlyMap<string, Site> = new Map();
@@ -68,6 +74,7 @@ export class CompilerSession {
 		this.#reader = reader;
 		this.#whole = options.whole === true;
 		this.#places = options.places === true;
+		this.#checks = new DocumentChecks(options.facts);
 	}
 
 	/**

@@ -1,6 +1,7 @@
 /** The phases after lowering, the same for text and JSON; a session keeps what it knows of the sites that come again. */
 import { hash } from 'node:crypto';
 import { type BuiltSites, checkBuild } from '../codegen/check-build.ts';
+import type { HostFacts } from '../codegen/placeholders/placeholder.ts';
 import type { NamedFiles, Plan } from '../codegen/plan.ts';
 import { planDocument } from '../codegen/plan-document.ts';
 import type { Report } from '../diagnostics/diagnostic.ts';
@@ -27,6 +28,12 @@ export class DocumentChecks {
 	#shared = '';
 	#listeners: KnownListeners | undefined;
 	readonly #certificates = new CertificateCheck();
+	readonly #facts: HostFacts | undefined;
+
+	/** `facts` are those of the machine that is to serve the documents; without them its environment is left out of account. */
+	constructor(facts?: HostFacts) {
+		this.#facts = facts;
+	}
 
 	/** The plan; undefined when the document does not fit its schema. */
 	check(document: Document, report: Report, files: Reader): Plan | undefined {
@@ -42,7 +49,7 @@ export class DocumentChecks {
 			this.#shared = shared;
 			this.#built = new WeakMap();
 		}
-		checkBuild(document, report, this.#built, reader);
+		checkBuild(document, report, this.#built, reader, this.#facts);
 		const named = namedFiles(
 			asked,
 			sites.map(site => this.#built.get(site) ?? []),
@@ -60,7 +67,7 @@ export class DocumentChecks {
 			return { ...known.plan, document };
 		}
 		let reported = false;
-		const files = { reader, check: this.#certificates };
+		const files = { reader, check: this.#certificates, facts: this.#facts };
 		const plan = planDocument(
 			document,
 			diagnostic => {

@@ -16,6 +16,8 @@ export interface LintRule {
 	readonly documentation: string;
 	/** Part of what a Configfile promises: looked for by every `svc validate` of a Configfile, `--lint` or not. */
 	readonly ofConfigfile?: true;
+	/** Looked for by every `svc validate`, whatever the language. */
+	readonly always?: true;
 	/** Finds and reports. Left out where compiling alone finds it in every language. */
 	readonly check?: (cx: LintContext) => void | Promise<void>;
 }

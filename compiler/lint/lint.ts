@@ -14,6 +14,7 @@ import type { ConfigTree } from '../syntax/ast.ts';
 import { parseConfig } from '../syntax/parse-config.ts';
 import { lintRules } from './index.ts';
 import { LintContext, type LintSubject } from './lint-context.ts';
+import { snippetUnused } from './rules/snippet-unused.ts';
 import { Silences } from './silence.ts';
 import { walkDocument } from './walk-document.ts';
 
@@ -26,23 +27,20 @@ export interface LintInput {
 	};
 	readonly reader: Reader;
 	readonly surroundings: RehearsalSurroundings;
-	/** Only the rules that a Configfile promises. */
-	readonly onlyOfConfigfile?: boolean;
+	/** `usual`: only those that are looked for in any case, and those that a Configfile promises in one. */
+	readonly rules?: 'all' | 'usual';
 }
 
 /**
  * The findings of compiling and of the rules, sorted by place, without those that a comment silences. Opens no socket.
  */
-export async function lint({
-	input,
-	compiled,
-	reader,
-	surroundings,
-	onlyOfConfigfile,
-}: LintInput): Promise<Diagnostic[]> {
+export async function lint({ input, compiled, reader, surroundings, rules = 'all' }: LintInput): Promise<Diagnostic[]> {
 	const { document, plan, diagnostics, locate } = compiled;
 	const found: Diagnostic[] = [...diagnostics];
-	const { tree, sources } = texts(input, compiled.files, reader, found);
+	const wanted = lintRules.filter(
+		rule => rules === 'all' || rule.always || (rule.ofConfigfile && input.format === 'configfile'),
+	);
+	const { tree, sources } = texts(input, compiled.files, reader, found, wanted.includes(snippetUnused));
 	let rehearsal: Rehearsal | undefined;
 	const subject: LintSubject = {
 		told: diagnostics,
@@ -59,16 +57,13 @@ export async function lint({
 			return rehearsal.run(request);
 		},
 	};
-	for (const rule of lintRules) {
-		if (onlyOfConfigfile && !rule.ofConfigfile) continue;
-		await rule.check?.(new LintContext(subject, rule, found));
-	}
+	for (const rule of wanted) await rule.check?.(new LintContext(subject, rule, found));
 	const all = sortDiagnostics(found);
 	if (input.format === 'json') return all;
 	const silences = new Silences(input.format);
 	for (const source of sources) silences.add(source);
 	const left = silences.filter(all);
-	if (!onlyOfConfigfile) {
+	if (rules === 'all') {
 		const names = lintRules.map(({ name }) => name);
 		const compiling = new Set(diagnostics.map(({ code }) => code));
 		silences.unused([...names, ...compiling], one => left.push(one));
@@ -84,13 +79,14 @@ function texts(
 	files: readonly string[],
 	reader: Reader,
 	found: Diagnostic[],
+	unused: boolean,
 ): { tree: ConfigTree | undefined; sources: readonly Source[] } {
 	if (input.format === 'json') return { tree: undefined, sources: [] };
 	const knownDirectives = new Set(registryOf(input.format).directives.keys());
 	const report = (one: Diagnostic): void => {
 		if (one.code === 'snippet/unused') found.push(one);
 	};
-	const tree = parseConfig(input, reader, report, { knownDirectives, unused: true });
+	const tree = parseConfig(input, reader, report, { knownDirectives, ...(unused && { unused }) });
 	const sources = [new Source({ name: input.name, text: input.text, path: input.path })];
 	for (const path of files) {
 		if (path === input.path) continue;

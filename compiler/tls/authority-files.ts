@@ -1,12 +1,19 @@
 /** Certificate files that settings name: of internal authorities, and roots that issuers are trusted by. */
+import { X509Certificate } from 'node:crypto';
 import type { Report } from '../diagnostics/diagnostic.ts';
 import type { Document } from '../document/document.ts';
 import { escapePointer } from '../document/validate.ts';
 import type { PkiSettings } from '../options/pki.ts';
 import { ReadError, type Reader } from '../source/reader.ts';
-import { type CertificateCheck, isMistake } from './certificate-check.ts';
+import { isMistake } from './certificate-check.ts';
 import { certificatesIn } from './certificate-files.ts';
 import type { IssuerSettings } from './certificate-plan.ts';
+import type { PlanFiles } from './plan-tls.ts';
+
+/** What issuers take from the environment in their settings. */
+const IN_ENVIRONMENT = /\{(?:env\.|\$)([^{}\s]+)\}/g;
+
+const NOT_AN_AUTHORITY = 'Give one that may sign others: its basic constraints say `CA:TRUE`.';
 
 /** A file of roots and where the document names it. */
 interface NamedRoots {
@@ -15,11 +22,7 @@ interface NamedRoots {
 }
 
 /** Reports files of authorities that cannot be read or do not belong together, and roots that are none. */
-export function checkAuthorityFiles(
-	document: Document,
-	{ reader, check }: { readonly reader: Reader; readonly check: CertificateCheck },
-	report: Report,
-): void {
+export function checkAuthorityFiles(document: Document, { reader, check, facts }: PlanFiles, report: Report): void {
 	const { authorities = {} } = (document.settings?.pki ?? {}) as PkiSettings;
 	for (const [id, authority] of Object.entries(authorities)) {
 		for (const level of ['root', 'intermediate'] as const) {
@@ -28,9 +31,16 @@ export function checkAuthorityFiles(
 			const outcome = check.pair(files.cert, files.key, reader);
 			const pointer = `/settings/pki/authorities/${escapePointer(id)}/${level}`;
 			if (isMistake(outcome)) report({ ...outcome, severity: 'error', pointer });
+			else if (!new X509Certificate(reader.readBytes(files.cert)).ca) {
+				const message = `\`${files.cert}\` is not the certificate of an authority.`;
+				report({ code: 'tls/not-an-authority', severity: 'error', pointer, message, hint: NOT_AN_AUTHORITY });
+			}
 		}
 	}
-	for (const { file, pointer } of rootsOf(document)) {
+	for (const { file: written, pointer } of rootsOf(document)) {
+		// The environment of another machine than the one that serves says nothing.
+		if (!facts && IN_ENVIRONMENT.test(written)) continue;
+		const file = written.replaceAll(IN_ENVIRONMENT, (_whole, name: string) => facts?.env(name) ?? '');
 		const message = mistakeIn(file, reader);
 		if (message !== undefined) report({ code: 'tls/bad-root', severity: 'error', pointer, message });
 	}

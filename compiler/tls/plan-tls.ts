@@ -1,4 +1,5 @@
 /** The TLS of a document: listeners that speak it, their policies, the certificates to keep, the redirects to them. */
+import type { HostFacts } from '../codegen/placeholders/placeholder.ts';
 import type { ListenedSite } from '../codegen/plan.ts';
 import type { Report } from '../diagnostics/diagnostic.ts';
 import { canonicalJson } from '../document/canonical-json.ts';
@@ -32,6 +33,8 @@ export interface PlannedCertificates {
 export interface PlanFiles {
 	readonly reader: Reader;
 	readonly check: CertificateCheck;
+	/** Of the machine that is to serve the document, if they are known. */
+	readonly facts?: HostFacts | undefined;
 }
 
 /** The TLS parts of a plan. */

@@ -37,8 +37,33 @@ export async function issuerKey(
 	return canonicalJson([settings, hash('sha256', JSON.stringify(await Promise.all(roots)), 'base64')]);
 }
 
-/** Makes an issuer. Rejects with IssueError for one that this build has not. */
+/** Returns what keeps an issuer from being made; undefined when nothing does. Asks no network. */
+export async function issuerProblem(
+	written: IssuerSettings,
+	around: Pick<IssuerSurroundings, 'environment' | 'workingDirectory'>,
+): Promise<{ readonly code: string; readonly message: string } | undefined> {
+	if (written.issuer !== 'acme') return undefined;
+	const settings = expandEnvironment(written, around.environment);
+	for (const name of ['directory', 'test_directory']) {
+		const url = settings[name];
+		if (url === undefined || (typeof url === 'string' && /^https?:$/.test(URL.parse(url)?.protocol ?? ''))) continue;
+		return { code: 'issuer/bad-url', message: `\`${url}\` is not the URL of a directory.` };
+	}
+	if (settings.dns === undefined) return undefined;
+	try {
+		const { createDnsProvider } = await import('./dns/dns-providers.ts');
+		await createDnsProvider(settings.dns, around);
+		return undefined;
+	} catch (error) {
+		if (error instanceof IssueError) return { code: error.code, message: error.message };
+		throw error;
+	}
+}
+
+/** Makes an issuer. Rejects with IssueError for one that this build has not, or that cannot work. */
 export async function createIssuer(settings: IssuerSettings, around: IssuerSurroundings): Promise<Issuer> {
+	const problem = await issuerProblem(settings, around);
+	if (problem) throw new IssueError(problem.code, problem.message);
 	switch (settings.issuer) {
 		case 'internal':
 			return internalIssuer(settings, around.authority);

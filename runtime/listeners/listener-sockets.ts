@@ -135,16 +135,27 @@ export class ListenerSockets {
 	}
 }
 
+/** Returns the system's code of what keeps a socket from being bound at a path, as far as that shows without binding it. */
+export function unixSocketProblem(file: string): string | undefined {
+	if (Buffer.byteLength(file) > LONGEST_PATH) return 'ENAMETOOLONG';
+	try {
+		// ENOENT, which binding would call EACCES.
+		if (!statSync(path.dirname(file)).isDirectory()) return 'ENOTDIR';
+		const there = statsOf(file);
+		return there && !there.isSocket() ? 'EEXIST' : undefined;
+	} catch (error) {
+		return (error as NodeJS.ErrnoException).code ?? 'EIO';
+	}
+}
+
 /**
  * Binds under another name and renames: clients never meet a socket with other permissions, and one that a server left
  * behind is replaced at once.
  */
 async function bindUnix(file: string, mode: number): Promise<Held> {
-	if (Buffer.byteLength(file) > LONGEST_PATH) throw systemError('ENAMETOOLONG');
-	// Throws ENOENT, which binding would call EACCES.
-	statSync(path.dirname(file));
+	const problem = unixSocketProblem(file);
+	if (problem !== undefined) throw systemError(problem);
 	const there = statsOf(file);
-	if (there && !there.isSocket()) throw systemError('EEXIST');
 	if (there && (await someoneListens(file))) throw systemError('EADDRINUSE');
 	const own = path.join(path.dirname(file), `.${process.pid.toString(36)}~`);
 	if (statsOf(own)?.isSocket()) unlinkSync(own);

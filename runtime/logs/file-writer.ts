@@ -3,6 +3,7 @@
  * has come, and opens it anew when another program has put it aside.
  */
 import {
+	accessSync,
 	chmodSync,
 	closeSync,
 	constants,
@@ -44,6 +45,26 @@ export function openLogFile(
 	options: WriterOptions = {},
 ): LogWriter {
 	return new FileWriter(resolve(workingDirectory, path), settings, options);
+}
+
+/**
+ * Returns the system's code of what keeps a log file from being written, as far as that shows without making it; undefined
+ * when nothing does.
+ */
+export function logFileProblem(path: string, workingDirectory: string): string | undefined {
+	const file = resolve(workingDirectory, path);
+	try {
+		const found = statSync(file, { throwIfNoEntry: false });
+		if (found?.isDirectory()) return 'EISDIR';
+		// The folders that are missing are made.
+		let last = file;
+		while (!existsSync(last)) last = dirname(last);
+		if (last !== file && !statSync(last).isDirectory()) return 'ENOTDIR';
+		accessSync(last, last === file ? constants.W_OK : constants.W_OK | constants.X_OK);
+		return undefined;
+	} catch (error) {
+		return (error as NodeJS.ErrnoException).code ?? 'EIO';
+	}
 }
 
 class FileWriter extends QueuedWriter {

@@ -1,7 +1,7 @@
 /** The writers that logs share, counted by who uses them, and opened before the configuration that names them is served. */
 
 import type { LogOutput } from '../../compiler/providers/log-writers/log-output.ts';
-import { parseCollectorAddress } from '../../compiler/providers/log-writers/net-output.ts';
+import { type CollectorAddress, parseCollectorAddress } from '../../compiler/providers/log-writers/net-output.ts';
 import { leaseKey } from '../leases.ts';
 import type { LogEntry } from '../threads/messages.ts';
 import { openLogFile } from './file-writer.ts';
@@ -43,6 +43,27 @@ export type ReportLosses = (entry: LogEntry, key: string) => void;
 /** Key of an output: logs with equal settings share one writer. */
 export function sinkKey(output: LogOutputSettings): string {
 	return leaseKey('log', output);
+}
+
+/** Returns where an output leads: a file, a collector, or, undefined, nowhere that could be wrong. Throws LogOutputError. */
+export function placeOfOutput(
+	output: LogOutputSettings,
+	expand: ExpandText,
+): { readonly file: string } | { readonly collector: CollectorAddress } | undefined {
+	const filled = (text: string, what: string): string =>
+		expand(text, placeholder => {
+			throw new LogOutputError(`The ${what} ${text} cannot be named: ${placeholder} gives nothing.`);
+		});
+	if (output.writer === 'file') {
+		const file = filled(output.path ?? '', 'log file');
+		if (file === '') throw new LogOutputError('A log file needs a path.');
+		return { file };
+	}
+	if (output.writer !== 'net') return undefined;
+	const text = filled(output.address ?? '', 'log collector');
+	const collector = parseCollectorAddress(text);
+	if (!collector) throw new LogOutputError(`\`${text}\` is not the address of a log collector.`);
+	return { collector };
 }
 
 /** The log writers of the process. */
@@ -178,10 +199,7 @@ export class LogSinks {
 	}
 
 	#openFile(output: LogOutputSettings, events: WriterEvents): LogWriter {
-		const path = this.#expand(output.path ?? '', placeholder => {
-			throw new LogOutputError(`The log file ${output.path} cannot be named: ${placeholder} gives nothing.`);
-		});
-		if (path === '') throw new LogOutputError('A log file needs a path.');
+		const { file: path } = placeOfOutput(output, this.#expand) as { readonly file: string };
 		try {
 			return openLogFile(path, this.#workingDirectory, output, { events });
 		} catch (error) {
@@ -191,11 +209,7 @@ export class LogSinks {
 	}
 
 	#openNet(output: LogOutputSettings, events: WriterEvents): LogWriter {
-		const text = this.#expand(output.address ?? '', placeholder => {
-			throw new LogOutputError(`The log collector ${output.address} cannot be named: ${placeholder} gives nothing.`);
-		});
-		const address = parseCollectorAddress(text);
-		if (!address) throw new LogOutputError(`\`${text}\` is not the address of a log collector.`);
+		const { collector: address } = placeOfOutput(output, this.#expand) as { readonly collector: CollectorAddress };
 		if (address.network === 'udp') return new DatagramWriter(address, events);
 		const meanwhile = output.soft_start ? this.#open({ writer: 'stderr' }, events) : undefined;
 		return new StreamWriter(address, { timeout: output.dial_timeout ?? DIAL_TIMEOUT, meanwhile, events });

@@ -71,6 +71,14 @@ export async function poolCertificates(pool: TrustPool, deps: TrustDeps): Promis
 	}
 }
 
+function fingerprint(pem: string): string {
+	try {
+		return new X509Certificate(pem).fingerprint256;
+	} catch {
+		throw new TrustError('A certificate given inline is not in PEM form.');
+	}
+}
+
 async function authorityOf(id: string, manager: CertificateManager) {
 	const found = await manager.authority?.(id).catch(() => undefined);
 	if (!found) throw new TrustError(`The trusted internal authority \`${id}\` does not exist.`);
@@ -78,7 +86,11 @@ async function authorityOf(id: string, manager: CertificateManager) {
 }
 
 function pemOfDer(base64: string): string {
-	return new X509Certificate(Buffer.from(base64, 'base64')).toString();
+	try {
+		return new X509Certificate(Buffer.from(base64, 'base64')).toString();
+	} catch {
+		throw new TrustError('A certificate given inline is not base64 of DER.');
+	}
 }
 
 async function certificatesOfFile(path: string): Promise<string[]> {
@@ -134,7 +146,7 @@ async function leafFingerprints(
 	const paths = [...files.map(file => resolve(workingDirectory, file)), ...below];
 	const fromFiles = (await Promise.all(paths.map(certificatesOfFile))).flat();
 	const all = [...certificates.map(pemOfDer), ...fromFiles, ...pem];
-	return all.map(text => new X509Certificate(text).fingerprint256);
+	return all.map(fingerprint);
 }
 
 async function pemFiles(folder: string): Promise<string[]> {

@@ -24,7 +24,7 @@ export const acmeCa: GlobalOption = valueOption({
 	usage: 'acme_ca <url>',
 	summary: 'Directory of the ACME authority.',
 	documentation: '```\n{\n\tacme_ca https://acme.example.com/directory\n}\n```',
-	schema: { type: 'string', minLength: 1, secret: 'url' },
+	schema: { type: 'string', pattern: '^https?://[^\\s/]+', secret: 'url' },
 	read: httpUrl,
 });
 

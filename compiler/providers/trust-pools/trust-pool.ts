@@ -25,6 +25,7 @@ export type TrustPool =
 
 const SOURCES = ['inline', 'file', 'system', 'pki_root', 'pki_intermediate', 'storage', 'http', 'combined'] as const;
 const TEXTS: Schema = { type: 'array', items: { type: 'string' } };
+const HTTP_URL: Schema = { type: 'string', pattern: '^https?://[^\\s/]+' };
 
 /** Schema of a pool, by itself: `combined` holds pools of the same schema, two levels deep at most. */
 export const TRUST_POOL: Schema = poolSchema(2);
@@ -46,7 +47,9 @@ function poolSchema(depth: number): Schema {
 			},
 			['keys'],
 		),
-		variant('http', { endpoints: { ...TEXTS, secret: 'url', description: 'URLs of PEM.' } }, ['endpoints']),
+		variant('http', { endpoints: { type: 'array', items: HTTP_URL, secret: 'url', description: 'URLs of PEM.' } }, [
+			'endpoints',
+		]),
 	];
 	if (depth > 0)
 		variants.push(

@@ -249,7 +249,7 @@ for (const [what, text] of [
 			compiled: { ...more, document: document!, plan: plan! },
 			reader: memoryReader({ main: '' }),
 			surroundings: rehearsalSurroundings('/'),
-			onlyOfConfigfile: true,
+			rules: 'usual',
 		});
 		assert.ok(
 			found.some(({ severity }) => severity === 'warning'),

@@ -1,10 +1,13 @@
 /** What the files hold that a document names is part of what it is: for every kind of file, in every dialect, in a session too. */
+import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { createCompiler } from '../../../compiler/compiler.ts';
 import type { Document } from '../../../compiler/document/document.ts';
+import { keyPem } from '../../../runtime/certificates/certificate-keys.ts';
+import { certificatePem, issueCertificate } from '../../../runtime/certificates/issue-certificate.ts';
 import { diskReader } from '../../../runtime/disk-reader.ts';
 import { documentImage, generationDelta, sameDocument } from '../../../runtime/threads/document-image.ts';
 import { TestAuthority, type TestCertificate } from '../../certificates.ts';
@@ -13,8 +16,17 @@ import { temporaryFolder } from '../../harness.ts';
 const folder = temporaryFolder();
 const [one, two] = await Promise.all([TestAuthority.make('CN=One'), TestAuthority.make('CN=Two')]);
 const leaves = await Promise.all([one.issue({ names: ['a.test'] }), one.issue({ names: ['a.test'] })]);
-// An authority that signs has the key with it; one of its own is enough here.
-const roots = await Promise.all([one.issue({ subject: 'CN=Root' }), one.issue({ subject: 'CN=Root' })]);
+const roots = [root(), root()];
+
+/** The root of an authority, with its key. */
+function root(): TestCertificate {
+	const { privateKey: key } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+	const day = 86_400_000;
+	const notBefore = new Date(Date.now() - day);
+	const notAfter = new Date(Date.now() + day);
+	const der = issueCertificate({ commonName: 'Root', authority: { pathLength: 1 }, key, notBefore, notAfter });
+	return { certificate: certificatePem(der), key: keyPem(key) };
+}
 
 function inFolder(name: string): string {
 	return path.join(folder, name);

@@ -4,6 +4,10 @@ import type { Schema } from '../../directive.ts';
 import { TLS_CURVES } from './lower-client-tls.ts';
 import { LEAST_READ, MOST_READ } from './transport-settings.ts';
 
+/** An IP address, with a port or without. */
+const NAME_SERVER =
+	'^(?:\\d{1,3}(?:\\.\\d{1,3}){3}(?::\\d{1,5})?|[0-9a-fA-F:]*:[0-9a-fA-F:.]+|\\[[0-9a-fA-F:.]+\\](?::\\d{1,5})?)$';
+
 const MILLISECONDS: Schema = { type: 'number', minimum: 0, maximum: 2_147_483_647 };
 
 const TLS: Schema = {
@@ -121,8 +125,8 @@ const HTTP: Schema = {
 		},
 		resolvers: {
 			type: 'array',
-			items: { type: 'string', minLength: 1 },
-			description: 'DNS servers, `host:port`; those of the system if left out.',
+			items: { type: 'string', pattern: NAME_SERVER },
+			description: 'DNS servers, `ip` or `ip:port`; those of the system if left out.',
 		},
 		local_address: { type: 'string', description: 'IP address that connections are made from.' },
 		dial_fallback_delay: {

@@ -1,0 +1,33 @@
+/** What keeps the Admin API of a configuration from listening, as far as it shows without listening there. */
+import type { Plan } from '../compiler/codegen/plan.ts';
+import { unixSocketProblem } from '../runtime/listeners/listener-sockets.ts';
+import type { Finding } from '../runtime/preflight/finding.ts';
+import { hostProblem } from '../runtime/preflight/listener-findings.ts';
+import { DEFAULT_ADMIN_LISTEN, isWildcard, parseAdminAddress } from './listen-address.ts';
+
+/** Returns what a start would refuse, or might refuse. */
+export function adminFindings({ document, listeners }: Plan): Finding[] {
+	const { admin } = document.settings ?? {};
+	if (!admin || admin.off === true) return [];
+	const text = admin.listen ?? DEFAULT_ADMIN_LISTEN;
+	const address = parseAdminAddress(text);
+	const pointer = admin.listen === undefined ? '/settings/admin' : '/settings/admin/listen';
+	const failed = (reason: string, severity: Finding['severity'] = 'error'): Finding[] => [
+		{ code: 'admin/listen', severity, pointer, message: `failed to bind admin API on ${text}: ${reason}.` },
+	];
+	if (!address || address.kind === 'fd') return [];
+	if (address.kind === 'unix') {
+		const problem = unixSocketProblem(address.path);
+		return problem === undefined ? [] : failed(problem);
+	}
+	const { host, port } = address;
+	const taken = listeners.some(
+		listener =>
+			port !== 0 &&
+			listener.port === port &&
+			!listener.host.includes('/') &&
+			(listener.host === host || isWildcard(host) || isWildcard(listener.host)),
+	);
+	if (taken) return failed('a site listens there');
+	return hostProblem(host) === undefined ? [] : failed('no interface of this machine has the address', 'warning');
+}

@@ -1,0 +1,88 @@
+/** What the build of a generation refuses: built as a data-plane thread builds it, with leases that are real and lead nowhere yet. */
+
+import type { Plan } from '../../compiler/codegen/plan.ts';
+import { PlaceTable } from '../../compiler/exchange/step-place.ts';
+import { buildProblem } from '../build-problem.ts';
+import { CacheMemory } from '../cache/cache-memory.ts';
+import { Generations } from '../generation.ts';
+import { GenerationBuild } from '../generation-builder.ts';
+import { hostFacts } from '../host-facts.ts';
+import { machineText } from '../logs/machine-text.ts';
+import { createCounterRow } from '../metrics/counter-row.ts';
+import { ThreadLeases } from '../thread-leases.ts';
+import { documentImage, generationDelta } from '../threads/document-image.ts';
+import { CONTROL_SLOTS, type FromWorker } from '../threads/messages.ts';
+import { SharedRows } from '../threads/shared-rows.ts';
+import { samplerOf } from '../tracing/sampler.ts';
+import { SpanExport } from '../tracing/span-export.ts';
+import type { Finding, Machine } from './finding.ts';
+
+/** Nothing asks the main thread while a generation is built. */
+const NOBODY = (): Promise<never> => Promise.reject(new Error('There is no main thread.'));
+
+/** Returns what keeps the generation from being built, and what its tracing would warn of. */
+export async function buildFindings(plan: Plan, machine: Machine): Promise<Finding[]> {
+	const { workingDirectory, environment } = machine;
+	const facts = hostFacts(workingDirectory, environment);
+	const rows = new SharedRows(1, undefined, CACHES);
+	let traces = false;
+	const send = (message: FromWorker): void => {
+		if (message.type === 'tracing_opened') traces = true;
+		if (message.type !== 'memory_wanted') return;
+		const { key, wanted } = message;
+		// In a turn of its own, as from another thread.
+		setImmediate(() => leases.memoryArrived(key, rows.take(key, wanted, 0)));
+	};
+	const control = new Int32Array(new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT));
+	const port = { post: () => {}, postSegment: () => {}, dropped: () => {}, outstanding: control, outstandingSlot: 0 };
+	const leases: ThreadLeases = new ThreadLeases({
+		index: 0,
+		rows: 1,
+		counters: new Float64Array(createCounterRow()),
+		accessLogs: { terminal: false, clientIp: () => '', expand: machineText(facts) },
+		pools: {
+			clientIp: () => '',
+			trustsPeer: () => false,
+			environment,
+			provideTls: NOBODY,
+			brokeOff: () => {},
+			complained: () => {},
+			upstreamObserver: undefined,
+		},
+		send,
+		ask: NOBODY,
+		batchPort: () => port,
+		sampler: samplerOf(environment),
+		spanPort: port,
+	});
+	const delta = generationDelta(undefined, documentImage(plan.document, plan));
+	const shared = { settings: {}, upstreams: {}, routes: {} };
+	try {
+		const build = new GenerationBuild(leases, facts, () => {}, new PlaceTable(''));
+		await build.run(delta, 1, new Generations(control, leases.registry), shared);
+		return traces ? await tracingFindings(environment) : [];
+	} catch (error) {
+		return [{ ...buildProblem(error), severity: 'error' }];
+	} finally {
+		leases.registry.closeAll();
+	}
+}
+
+/** Memory of response caches is laid out, without the disk behind it. */
+const CACHES = {
+	cacheOpened: (_key: string, _settings: unknown, buffer: SharedArrayBuffer): void => CacheMemory.prepare(buffer),
+	cacheClosed: (): void => {},
+	threadEnded: (): void => {},
+	takeNews: (): void => {},
+};
+
+/** What the environment gets wrong about where spans go. */
+async function tracingFindings(environment: Machine['environment']): Promise<Finding[]> {
+	const found: Finding[] = [];
+	const spans = new SpanExport(environment, (_level, message) => {
+		found.push({ code: 'tracing/environment', severity: 'warning', message });
+	});
+	spans.open();
+	await spans.close(0);
+	return found;
+}

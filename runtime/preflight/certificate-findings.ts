@@ -1,0 +1,75 @@
+/** What is wrong with how certificates are to be obtained, and clients to be verified, beyond what the compiler reads. */
+import type { Plan } from '../../compiler/codegen/plan.ts';
+import { canonicalJson } from '../../compiler/document/canonical-json.ts';
+import { isSiteAddress, parseSiteAddress } from '../../compiler/document/site-address.ts';
+import type { TrustPool } from '../../compiler/providers/trust-pools/trust-pool.ts';
+import type { ClientAuth } from '../../compiler/tls/site-tls.ts';
+import { issuerProblem } from '../certificates/issuers.ts';
+import { openStore, type StoreSelection } from '../storage/open-store.ts';
+import { clientTrust, type TrustDeps, TrustError } from '../tls/client-trust.ts';
+import type { Finding, Machine } from './finding.ts';
+
+/** Returns what keeps certificates from being managed and clients from being verified. Asks no network. */
+export async function certificateFindings({ document, certificates }: Plan, machine: Machine): Promise<Finding[]> {
+	const found: Finding[] = [];
+	const { sites = [], settings = {} } = document;
+	const own = settings.storage as StoreSelection | undefined;
+	const around: TrustDeps = {
+		workingDirectory: machine.workingDirectory,
+		manager: () => Promise.reject(new TrustError('There is no certificate manager.')),
+		store: async selection => openStore(selection ?? own, machine),
+	};
+	for (const [site, { tls }] of sites.entries()) {
+		if (!tls?.client_auth) continue;
+		const message = await trustProblem(tls.client_auth, around);
+		if (message === undefined) continue;
+		found.push({ code: 'tls/unavailable', severity: 'error', message, pointer: `/sites/${site}/tls/client_auth` });
+	}
+	const seen = new Set<string>();
+	for (const { issuers, subjects } of certificates?.managed.policies ?? []) {
+		for (const issuer of issuers) {
+			const key = canonicalJson(issuer);
+			if (seen.has(key)) continue;
+			seen.add(key);
+			const problem = await issuerProblem(issuer, machine);
+			if (!problem) continue;
+			const site = sites.findIndex(({ addresses }) => addresses.some(address => subjects.includes(hostOf(address))));
+			const pointer = site === -1 ? undefined : `/sites/${site}${sites[site]!.tls ? '/tls' : ''}`;
+			found.push({ ...problem, severity: 'error', ...(pointer === undefined ? {} : { pointer }) });
+		}
+	}
+	return found;
+}
+
+async function trustProblem({ trust_pool: pool, ...rest }: ClientAuth, around: TrustDeps) {
+	try {
+		const local = pool && localPart(pool);
+		await clientTrust({ ...rest, ...(local ? { trust_pool: local } : {}) }, around);
+		return undefined;
+	} catch (error) {
+		return (error as Error).message;
+	}
+}
+
+/** What of a pool needs neither the network nor an internal authority, which would be made. */
+function localPart(pool: TrustPool): TrustPool | undefined {
+	switch (pool.source) {
+		case 'http':
+		case 'pki_root':
+		case 'pki_intermediate':
+			return undefined;
+		case 'combined':
+			return { ...pool, of: pool.of.flatMap(part => localPart(part) ?? []) };
+		case 'storage': {
+			const { store = 'file_system' } = (pool.storage ?? {}) as Partial<StoreSelection>;
+			return store === 'file_system' ? pool : undefined;
+		}
+		default:
+			return pool;
+	}
+}
+
+function hostOf(address: string): string {
+	const parsed = parseSiteAddress(address);
+	return isSiteAddress(parsed) ? parsed.host : '';
+}

@@ -1,0 +1,56 @@
+/** What is wrong with where sites are to listen, as far as it shows without listening there. */
+import { isIP } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import type { ListenerSpec, Plan } from '../../compiler/codegen/plan.ts';
+import { socketText } from '../../compiler/codegen/planned-socket.ts';
+import { parseListenHost } from '../../compiler/document/listen-host.ts';
+import { hostFacts } from '../host-facts.ts';
+import { unixSocketProblem } from '../listeners/listener-sockets.ts';
+import { ListenError } from '../listeners/port-probe.ts';
+import { type ExpandText, machineText } from '../logs/machine-text.ts';
+import type { Finding, Machine } from './finding.ts';
+
+/** Returns what keeps listeners from being bound. Whether ports are free, and names known, is left to the start. */
+export function listenerFindings({ listeners }: Plan, { workingDirectory, environment }: Machine): Finding[] {
+	const expand = machineText(hostFacts(workingDirectory, environment));
+	const found: Finding[] = [];
+	for (const listener of listeners) {
+		const code = listener.host.includes('/') ? socketProblem(listener, expand) : hostProblem(listener.host);
+		if (code === undefined) continue;
+		const { message } = new ListenError(code, socketText(listener));
+		const site = listener.sites.find(one => one.site >= 0)?.site;
+		found.push({
+			code: 'listen',
+			severity: WARNINGS.has(code) ? 'warning' : 'error',
+			message,
+			...(site === undefined ? {} : { pointer: `/sites/${site}/bind` }),
+		});
+	}
+	return found;
+}
+
+/** What another user, or the same machine a little later, may find otherwise. */
+const WARNINGS: ReadonlySet<string> = new Set(['EACCES', 'EADDRNOTAVAIL']);
+
+/** The system's code; undefined when nothing is known against it. */
+function socketProblem({ host }: ListenerSpec, expand: ExpandText): string | undefined {
+	let incomplete = false;
+	const parsed = parseListenHost(
+		expand(host, () => {
+			incomplete = true;
+		}),
+	);
+	if (incomplete || !('network' in parsed)) return 'EINVAL';
+	// What a service manager passes is known only to what it starts.
+	return parsed.network === 'unix' ? unixSocketProblem(parsed.path) : undefined;
+}
+
+/** `EADDRNOTAVAIL` for an address that this machine does not have. */
+export function hostProblem(host: string): string | undefined {
+	const plain = host.replace(/%.*$/, '');
+	if (isIP(plain) === 0 || plain === '0.0.0.0' || plain === '::' || plain === '::1' || plain.startsWith('127.')) {
+		return undefined;
+	}
+	const own = Object.values(networkInterfaces()).flatMap(addresses => addresses ?? []);
+	return own.some(({ address }) => address === plain) ? undefined : 'EADDRNOTAVAIL';
+}

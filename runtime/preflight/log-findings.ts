@@ -1,0 +1,46 @@
+/** What is wrong with where logs are to be written. */
+import type { Document, SiteLog } from '../../compiler/document/document.ts';
+import { escapePointer } from '../../compiler/document/validate.ts';
+import { hostFacts } from '../host-facts.ts';
+import { logFileProblem } from '../logs/file-writer.ts';
+import { compileLogFormat } from '../logs/log-format.ts';
+import { LogOutputError, placeOfOutput } from '../logs/log-sinks.ts';
+import { type ExpandText, machineText } from '../logs/machine-text.ts';
+import type { Finding, Machine } from './finding.ts';
+
+/** Returns what keeps logs from being opened. Collectors are not asked whether they are there. */
+export function logFindings({ settings = {}, sites = [] }: Document, machine: Machine): Finding[] {
+	const expand = machineText(hostFacts(machine.workingDirectory, machine.environment));
+	const found: Finding[] = [];
+	const check = (log: SiteLog, pointer: string): void => {
+		const finding = logFinding(log, machine, expand);
+		if (finding) found.push({ ...finding, pointer });
+	};
+	for (const [name, log] of Object.entries(settings.logs ?? {})) check(log, `/settings/logs/${escapePointer(name)}`);
+	for (const [site, { logs = [] }] of sites.entries()) {
+		for (const [at, log] of logs.entries()) check(log, `/sites/${site}/logs/${at}`);
+	}
+	return found;
+}
+
+function logFinding(
+	{ output, format }: SiteLog,
+	{ workingDirectory }: Machine,
+	expand: ExpandText,
+): Finding | undefined {
+	try {
+		compileLogFormat(format ?? { encoder: 'default' }, 'json', expand);
+		const place = output && placeOfOutput(output, expand);
+		if (!place || !('file' in place)) return undefined;
+		const code = logFileProblem(place.file, workingDirectory);
+		if (code === undefined) return undefined;
+		const message = `The log file ${place.file} cannot be opened: ${code}.`;
+		if (code !== 'EACCES') return { code: 'log/output', severity: 'error', message };
+		// The server may run as somebody else.
+		const hint = 'The user that checks this may not write there. The user that the server runs as has to.';
+		return { code: 'log/output', severity: 'warning', message, hint };
+	} catch (error) {
+		const { message } = error as Error;
+		return { code: error instanceof LogOutputError ? 'log/output' : 'log/unknown-format', severity: 'error', message };
+	}
+}

@@ -1,0 +1,30 @@
+/**
+ * Finds out whether a configuration that compiles would start on this machine: does what a start and a load do, as far as
+ * that opens no socket and writes nothing. What depends on the network, on ports that others have, or on the user that the
+ * server runs as is left to the start, or only warned of.
+ */
+import type { Plan } from '../../compiler/codegen/plan.ts';
+import type { Finding, Machine } from './finding.ts';
+
+/** Returns what a start would refuse or warn of. What a check needs is loaded where there is something to check. */
+export async function preflight(plan: Plan, machine: Machine): Promise<readonly Finding[]> {
+	const { settings = {}, sites = [] } = plan.document;
+	const found: Finding[] = [];
+	if (settings.logs !== undefined || sites.some(({ logs }) => logs !== undefined)) {
+		const { logFindings } = await import('./log-findings.ts');
+		found.push(...logFindings(plan.document, machine));
+	}
+	if (plan.listeners.some(({ host }) => host !== '')) {
+		const { listenerFindings } = await import('./listener-findings.ts');
+		found.push(...listenerFindings(plan, machine));
+	}
+	if ((plan.certificates?.managed.policies.length ?? 0) > 0 || sites.some(({ tls }) => tls?.client_auth)) {
+		const { certificateFindings } = await import('./certificate-findings.ts');
+		found.push(...(await certificateFindings(plan, machine)));
+	}
+	if (sites.length > 0) {
+		const { buildFindings } = await import('./build-findings.ts');
+		found.push(...(await buildFindings(plan, machine)));
+	}
+	return found;
+}
