@@ -27,6 +27,7 @@ import { directiveNeverRuns } from './rules/never-runs.ts';
 import { oldSpelling } from './rules/old-spelling.ts';
 import { pathNeverMatches } from './rules/path-never-matches.ts';
 import { pathWithoutSlash } from './rules/path-without-slash.ts';
+import { placeholderOfNginx } from './rules/placeholder-of-nginx.ts';
 import { placeholderUnclosed } from './rules/placeholder-unclosed.ts';
 import { placeholderUnknown } from './rules/placeholder-unknown.ts';
 import { proxyToItself } from './rules/proxy-to-itself.ts';
@@ -76,6 +77,7 @@ export const lintRules: readonly LintRule[] = [
 	oldSpelling,
 	pathNeverMatches,
 	pathWithoutSlash,
+	placeholderOfNginx,
 	placeholderUnclosed,
 	placeholderUnknown,
 	proxyToItself,
