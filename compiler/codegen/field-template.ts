@@ -1,6 +1,8 @@
 /** Texts that become field values: whatever a placeholder holds, the value cannot end its line or change its bytes. */
 import { encodeFieldText, fieldValueKind } from '../exchange/field-syntax.ts';
 import type { CompileContext, Template } from './compile-context.ts';
+import { holdsBytes } from './placeholders/index.ts';
+import { asBytes } from './template.ts';
 
 /** The text between placeholders and the placeholders, apart. */
 const OUTSIDE_PLACEHOLDERS = /\{[^{}]*\}|[^{}]+/g;
@@ -9,12 +11,20 @@ const OUTSIDE_PLACEHOLDERS = /\{[^{}]*\}|[^{}]+/g;
 const CONTROLS = /[\u0000-\u0008\u000a-\u001f\u007f]/g;
 
 /**
- * Compiles a field's value. What the configuration wrote is sent as UTF-8. A control character of a value (CR and LF above
- * all) becomes a space: one response stays one response.
+ * Compiles a text to the bytes of a field, one character a byte: what the configuration wrote and what placeholders decode go
+ * out as UTF-8, what comes from a field stays as it came.
+ */
+export function compileFieldBytes(text: string, cx: CompileContext, unknown: 'keep' | 'empty'): Template {
+	const wire = text.replace(OUTSIDE_PLACEHOLDERS, piece => (piece.startsWith('{') ? piece : encodeFieldText(piece)));
+	return cx.template(wire, unknown, name => (holdsBytes(name) ? asBytes : encodeFieldText));
+}
+
+/**
+ * Compiles a field's value. A control character of a value (CR and LF above all) becomes a space: one response stays one
+ * response.
  */
 export function compileFieldValue(text: string, cx: CompileContext, unknown: 'keep' | 'empty'): Template {
-	const wire = text.replace(OUTSIDE_PLACEHOLDERS, piece => (piece.startsWith('{') ? piece : encodeFieldText(piece)));
-	const template = cx.template(wire, unknown);
+	const template = compileFieldBytes(text, cx, unknown);
 	if (template.constant !== undefined) {
 		const constant = safeFieldValue(template.constant);
 		return { constant, render: () => constant };

@@ -1,6 +1,7 @@
 /** The compilation of one site: the context that directives and matchers compile in, one pointer deeper at a time. */
 import type { Matcher, Settings, Step } from '../document/document.ts';
 import type { Exchange } from '../exchange/exchange.ts';
+import { decodeFieldText } from '../exchange/field-syntax.ts';
 import type { Handler, Predicate } from '../exchange/handler.ts';
 import type { AccessLog, FileReader, LeaseKinds, Leases } from '../exchange/leases.ts';
 import type { PageWork } from '../exchange/page-work.ts';
@@ -8,7 +9,7 @@ import { MATCHERS } from '../matchers/index.ts';
 import { BuildError, type CompileContext, type Template, type ValueEscape } from './compile-context.ts';
 import { type RouteRunner, routeRunner } from './named-routes.ts';
 import { compilePipeline } from './pipeline.ts';
-import { compilePlaceholder } from './placeholders/index.ts';
+import { compilePlaceholder, holdsBytes } from './placeholders/index.ts';
 import type { HostFacts, PlaceholderScope, Resolver } from './placeholders/placeholder.ts';
 import { compileRegexp, REQUESTED, RegexpError, RegexpTooLarge } from './regexp.ts';
 import type { SharedCode } from './shared-code.ts';
@@ -170,7 +171,12 @@ export class SiteCompiler implements CompileContext, PlaceholderScope {
 
 	placeholder(name: string): Resolver | undefined {
 		const compiled = compilePlaceholder(name, this);
-		return typeof compiled === 'string' ? () => compiled : compiled;
+		if (typeof compiled === 'string') return () => compiled;
+		if (compiled === undefined || !holdsBytes(name)) return compiled;
+		return x => {
+			const value = compiled(x);
+			return typeof value === 'string' ? decodeFieldText(value) : value;
+		};
 	}
 
 	accessLogs(name: string): readonly AccessLog[] {

@@ -1,17 +1,25 @@
 /** Texts with `{placeholders}`, compiled to closures: constants folded, values inserted as data. */
 import type { Exchange } from '../exchange/exchange.ts';
+import { decodeFieldText } from '../exchange/field-syntax.ts';
 import type { Template, ValueEscape } from './compile-context.ts';
-import { compilePlaceholder } from './placeholders/index.ts';
+import { compilePlaceholder, holdsBytes } from './placeholders/index.ts';
 import { type PlaceholderScope, type Resolver, valueText } from './placeholders/placeholder.ts';
 
 /** More unclosed `{` than this is taken for an attack on the scanner. */
 const MAX_UNCLOSED = 100;
+
+/** An escape for bytes of fields that go into fields again: they stay as they are. */
+export function asBytes(value: string): string {
+	return value;
+}
 
 /** One piece of a template. */
 type Part = string | DynamicPart;
 
 interface DynamicPart {
 	readonly resolve: Resolver;
+	/** Whether the value is bytes that are wanted as a text. */
+	readonly decodes: boolean;
 	readonly encode: ((value: string) => string) | undefined;
 	/** What stands there when the name means nothing for a request. */
 	readonly otherwise: string;
@@ -72,7 +80,13 @@ function split(text: string, unknown: 'keep' | 'empty', scope: PlaceholderScope,
 		else if (compiled) {
 			if (literal !== '') parts.push(literal);
 			literal = '';
-			parts.push({ resolve: compiled, encode: encode?.(name), otherwise: unknown === 'keep' ? `{${name}}` : '' });
+			const escaping = encode?.(name);
+			parts.push({
+				resolve: compiled,
+				decodes: holdsBytes(name) && escaping !== asBytes,
+				encode: escaping === asBytes ? undefined : escaping,
+				otherwise: unknown === 'keep' ? `{${name}}` : '',
+			});
 		}
 		i = end;
 		from = end + 1;
@@ -114,6 +128,7 @@ function assemble(parts: readonly Part[]): Template {
 function value(part: DynamicPart, x: Exchange): string {
 	const found = part.resolve(x);
 	if (found === undefined) return part.otherwise;
-	const text = typeof found === 'string' ? found : valueText(found);
+	const whole = typeof found === 'string' ? found : valueText(found);
+	const text = part.decodes ? decodeFieldText(whole) : whole;
 	return part.encode ? part.encode(text) : text;
 }

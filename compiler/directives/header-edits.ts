@@ -3,7 +3,7 @@ import type { CompileContext } from '../codegen/compile-context.ts';
 import { compileFieldValue, safeFieldValue } from '../codegen/field-template.ts';
 import { compileReplacement, compileSearch } from '../codegen/replacement.ts';
 import type { Exchange } from '../exchange/exchange.ts';
-import { isToken } from '../exchange/field-syntax.ts';
+import { decodeFieldText, encodeFieldText, isToken } from '../exchange/field-syntax.ts';
 import { type HeaderList, sameName } from '../exchange/header-list.ts';
 import type { LowerContext } from '../lower/lower-context.ts';
 import type { Word } from '../syntax/ast.ts';
@@ -215,9 +215,17 @@ function compileReplace({ name, find, replace }: FieldReplacement, cx: CompileCo
 		const lower = constant ?? names.render(x).toLowerCase();
 		headers.map((field, value) => {
 			if (name !== '*' && !sameName(field, lower)) return value;
-			return safeFieldValue(replacement(value, expression, x));
+			// Bytes that are no UTF-8 are searched, and stay, as they are.
+			const text = decodeFieldText(value);
+			const replaced = replacement(text, expression, x);
+			return safeFieldValue(text === value && !isAscii(value) ? replaced : encodeFieldText(replaced));
 		});
 	};
+}
+
+function isAscii(text: string): boolean {
+	for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 127) return false;
+	return true;
 }
 
 function isFieldName(name: string, wildcards: boolean): boolean {

@@ -1,4 +1,5 @@
 /** What may stand in a field's name and value (RFC 9110 §5.1, §5.5, §5.6.2). */
+import { isUtf8 } from 'node:buffer';
 
 /** Bit of TOKEN_CLASS: `_`. */
 export const TOKEN_UNDERSCORE = 2;
@@ -62,6 +63,16 @@ export function encodeFieldText(text: string): string {
 		if (text.charCodeAt(i) > 127) return Buffer.from(text, 'utf8').toString('latin1');
 	}
 	return text;
+}
+
+/** The text that a value's bytes are in UTF-8; bytes that are none stay, one character a byte. */
+export function decodeFieldText(value: string): string {
+	for (let i = 0; i < value.length; i++) {
+		if (value.charCodeAt(i) < 128) continue;
+		const bytes = Buffer.from(value, 'latin1');
+		return isUtf8(bytes) ? bytes.toString('utf8') : value;
+	}
+	return value;
 }
 
 function tokenClasses(): Uint8Array {

@@ -22,12 +22,12 @@ interface Candidate {
 type Entry = { readonly status: number } | PathEntry;
 
 /**
- * An entry that names a path. It asks for a folder by the slash that is written at its end: one that a placeholder
- * brings does not count, or `{path}` would take the folder from the `{path}/index.php` behind it.
+ * An entry that names a path. It asks for a folder by the slash that is written at its end. One that a placeholder brings
+ * counts only where that is said, or `{path}` would take the folder from the `{path}/index.php` behind it.
  */
 interface PathEntry {
 	readonly text: Template;
-	readonly folder: boolean | 'as-requested';
+	readonly folder: boolean | 'as-rendered';
 }
 
 /** Candidates that the globs of one entry may give. */
@@ -41,9 +41,8 @@ const DEFAULT_FILE_SYSTEM = 'default';
 export function compileFileMatcher(matcher: FileMatcher, cx: CompileContext): Predicate {
 	const reader = cx.lease('files', {});
 	const rootOf = compileRoot(matcher.root, cx);
-	const entries: readonly Entry[] = matcher.files?.map(text => compileEntry(text, cx)) ?? [
-		{ text: cx.template(REQUEST_PATH, 'empty', () => escapeGlob), folder: 'as-requested' },
-	];
+	const rendered = matcher.files === undefined || matcher.slashes === 'rendered';
+	const entries = (matcher.files ?? [REQUEST_PATH]).map(text => compileEntry(text, rendered, cx));
 	const { split_path: splits = [], policy = 'first_exist' } = matcher;
 	const candidatesOf = (x: Exchange, root: string, { text, folder }: PathEntry) =>
 		candidates(reader, root, text.constant ?? text.render(x), splits, folder);
@@ -68,14 +67,14 @@ export function compileFileMatcher(matcher: FileMatcher, cx: CompileContext): Pr
 	};
 }
 
-function compileEntry(text: string, cx: CompileContext): Entry {
+function compileEntry(text: string, rendered: boolean, cx: CompileContext): Entry {
 	if (/^=\d{3}$/.test(text)) {
 		const status = Number(text.slice(1));
 		if (status < 200) return cx.refuse(`\`${text}\` is not an error status.`, 'file/bad-status');
 		return { status };
 	}
 	// What stands in the configuration may be a glob, what a request brings is text.
-	return { text: cx.template(text, 'empty', () => escapeGlob), folder: text.endsWith('/') };
+	return { text: cx.template(text, 'empty', () => escapeGlob), folder: rendered ? 'as-rendered' : text.endsWith('/') };
 }
 
 interface Found {
@@ -158,7 +157,7 @@ function candidates(
 	asked: PathEntry['folder'],
 ): readonly Candidate[] {
 	const cleaned = cleanPath(rendered.startsWith('/') ? rendered : `/${rendered}`, true);
-	const folder = asked === 'as-requested' ? cleaned.endsWith('/') : asked;
+	const folder = asked === 'as-rendered' ? cleaned.endsWith('/') : asked;
 	const bare = lookupPath(cleaned);
 	const clean = folder && !bare.endsWith('/') ? `${bare}/` : bare;
 	const cut = splits.length === 0 ? clean.length : splitPosition(clean, splits);

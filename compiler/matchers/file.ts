@@ -26,6 +26,8 @@ export interface FileMatcher extends Matcher {
 	/** Paths below the root, with placeholders and globs; `=404` raises that error. None: the path of the request. */
 	readonly files?: readonly string[];
 	readonly root?: string;
+	/** `rendered`: the slash that asks for a folder may come from a placeholder; written ones alone do if left out. */
+	readonly slashes?: 'rendered';
 	readonly policy?: (typeof POLICIES)[number];
 	readonly split_path?: readonly string[];
 }
@@ -99,6 +101,11 @@ export const file = requestMatcher<FileMatcher>({
 				description: 'Paths below the root, with placeholders and globs; `=404` raises that error.',
 			},
 			root: { type: 'string', description: 'Folder that the files are below. The variable `root` if left out.' },
+			slashes: {
+				enum: ['rendered'],
+				description:
+					'The slash that asks for a folder may come from a placeholder; only a written one counts if left out.',
+			},
 			policy: {
 				enum: POLICIES,
 				default: 'first_exist',

@@ -1,6 +1,6 @@
 /** `header_regexp`: a field of the request by a regular expression, with captures. */
 import type { Exchange } from '../exchange/exchange.ts';
-import { isToken } from '../exchange/field-syntax.ts';
+import { decodeFieldText, isToken } from '../exchange/field-syntax.ts';
 import { requestMatcher } from './matcher.ts';
 import {
 	compileRegexpSearch,
@@ -53,7 +53,7 @@ export const headerRegexp = requestMatcher<HeaderRegexpMatcher>({
 		const name = matcher.field.toLowerCase();
 		if (name === 'host') return x => search(x, x.request.authority);
 		return (x: Exchange) => {
-			for (const value of x.request.headers.getAll(name)) if (search(x, value)) return true;
+			for (const value of x.request.headers.getAll(name)) if (search(x, decodeFieldText(value))) return true;
 			return false;
 		};
 	},

@@ -1,5 +1,6 @@
 /** What the matchers' lowerings share: their arguments, and predicates over texts that may hold placeholders. */
 import type { CompileContext } from '../codegen/compile-context.ts';
+import { compileFieldBytes } from '../codegen/field-template.ts';
 import type { Schema } from '../directives/directive.ts';
 import type { Exchange } from '../exchange/exchange.ts';
 import type { LowerContext } from '../lower/lower-context.ts';
@@ -32,13 +33,13 @@ export function joined(a: readonly string[], b: readonly string[]): string[] {
 export type TextTest = (value: string, x: Exchange) => boolean;
 
 /**
- * Compiles `text` with leading and trailing `*` as wildcards: exact, prefix, suffix or substring. Only stars that stand in
+ * Compiles a test of field values: `text` with leading and trailing `*` as wildcards: exact, prefix, suffix or substring. Only stars that stand in
  * the configuration are wildcards, never those of a placeholder's value.
  */
 export function compileWildcardText(text: string, cx: CompileContext): TextTest {
 	const first = text.startsWith('*');
 	const last = text.length > 1 && text.endsWith('*');
-	const template = cx.template(text.slice(first ? 1 : 0, last ? -1 : undefined), 'empty');
+	const template = compileFieldBytes(text.slice(first ? 1 : 0, last ? -1 : undefined), cx, 'empty');
 	const constant = template.constant;
 	const of = constant === undefined ? template.render : () => constant;
 	if (first && last) return (value, x) => value.includes(of(x));

@@ -39,6 +39,14 @@ export function compilePlaceholder(name: string, scope: PlaceholderScope): Resol
 	return scope.isMapped(name) ? mappedValue(MAPPED + name) : undefined;
 }
 
+/** Names whose values are parts of fields. */
+const OF_FIELDS = /^http\.(?:request\.(?:header|cookie)|response\.header|reverse_proxy\.header|intercept\.header)\./;
+
+/** True for a placeholder whose value is bytes of a field, one character a byte, where all others are texts. */
+export function holdsBytes(fullName: string): boolean {
+	return OF_FIELDS.test(fullName);
+}
+
 /** Facts for checking without a machine. */
 export const NO_FACTS: HostFacts = {
 	hostname: '',

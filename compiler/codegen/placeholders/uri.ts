@@ -63,8 +63,11 @@ export const URI_PLACEHOLDERS: readonly Placeholder[] = [
 		directory(decoded(x.request.path)),
 	),
 	plain('http.request.uri.path.file', 'Last segment of the path.', x => file(decoded(x.request.path))),
-	plain('http.request.uri.path.file.base', 'Last segment of the path without its extension.', x => {
-		const name = file(decoded(x.request.path));
+	plain('http.request.uri.path.file.base', 'Last name of the path, that of a folder too, without the extension.', x => {
+		const path = decoded(x.request.path);
+		const name = file(path);
+		// The folder `/a.d/` has no extension.
+		if (name === '') return file(path.replace(/\/+$/, '')) || '/';
 		return name.slice(0, name.length - extension(name).length);
 	}),
 	plain('http.request.uri.path.file.ext', 'Extension of the last segment, with its dot.', x =>

@@ -290,14 +290,15 @@ function serveOpened(
 			return index === -1 ? missing(server, x) : tryIndex(server, x, lookup, index + 1);
 		}
 		refuseOtherMethods(x);
-		if (index === -1 ? lookup.asked.endsWithSlash : !lookup.asked.endsWithSlash) {
-			if (server.canonical && x.error === undefined && lastElementIsAsReceived(x)) {
+		const { endsWithSlash } = lookup.asked;
+		if (cameWithSlash(x, endsWithSlash) !== (index !== -1) && server.canonical && x.error === undefined) {
+			if (lastElementIsAsReceived(x)) {
 				redirect(x, index !== -1);
 				return;
 			}
-			// Under a path with a slash the page's relative links would lead nowhere.
-			if (index === -1 && !server.ignoresSlash) return missing(server, x);
 		}
+		// Under a path with a slash the page's relative links would lead nowhere.
+		if (index === -1 && endsWithSlash && !server.ignoresSlash) return missing(server, x);
 		const sidecar =
 			server.codings.length > 0
 				? openSidecar(x, server.reader, lookup.root, path, server.followSymlinks, server.codings)
@@ -315,6 +316,12 @@ function serveOpened(
 	} finally {
 		if (!kept) file.close();
 	}
+}
+
+/** Whether the path ended with a slash as the client wrote it, which is what its relative links go by. */
+function cameWithSlash(x: Exchange, endsWithSlash: boolean): boolean {
+	const { path } = x.received;
+	return path === x.request.path ? endsWithSlash : path.charCodeAt(path.length - 1) === 47;
 }
 
 /**

@@ -1,7 +1,7 @@
 /** What `.` is in a page: the request, and the response's fields while they are changed. */
 import { sentHost } from '../../exchange/authority.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
-import { isFieldValue, isToken } from '../../exchange/field-syntax.ts';
+import { encodeFieldText, isFieldValue, isToken } from '../../exchange/field-syntax.ts';
 import type { HeaderList } from '../../exchange/header-list.ts';
 import { FunctionError } from '../../templates/template-error.ts';
 import { method } from '../../templates/time-value.ts';
@@ -79,12 +79,12 @@ class ResponseFields extends FieldsObject {
 		switch (name) {
 			case 'Add':
 				return method(name, 'string string', (field: string, value: string) => {
-					this.#headers.add(checked(field, value), value);
+					this.#headers.add(checked(field, value), encodeFieldText(value));
 					return '';
 				});
 			case 'Set':
 				return method(name, 'string string', (field: string, value: string) => {
-					this.#headers.set(checked(field, value), value);
+					this.#headers.set(checked(field, value), encodeFieldText(value));
 					return '';
 				});
 			case 'Del':

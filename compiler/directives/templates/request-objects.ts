@@ -1,5 +1,6 @@
 /** The request as templates see it: `.Req`, `.OriginalReq`, their URL and their fields. */
 import type { Exchange } from '../../exchange/exchange.ts';
+import { decodeFieldText } from '../../exchange/field-syntax.ts';
 import type { HeaderList } from '../../exchange/header-list.ts';
 import { decodePercent } from '../../exchange/request-path.ts';
 import { escapePathWhereNeeded, formatQuery, parseQueryLeniently } from '../../exchange/uri-escape.ts';
@@ -63,8 +64,9 @@ export class FieldsObject extends ValuesObject {
 		for (const [name, value] of this.#fields) {
 			const key = canonicalName(name);
 			const values = entries.get(key);
-			if (values) values.push(value);
-			else entries.set(key, [value]);
+			const text = decodeFieldText(value);
+			if (values) values.push(text);
+			else entries.set(key, [text]);
 		}
 		return entries;
 	}
@@ -246,12 +248,14 @@ function joinHostPort(host: string, port: number): string {
 /** Cookies of a request in their order; values without their quotes. */
 function cookies(fields: HeaderList): [name: string, value: string][] {
 	return fields.getAll('cookie').flatMap(line =>
-		line.split(';').flatMap((pair): [string, string][] => {
-			const equals = pair.indexOf('=');
-			const name = (equals === -1 ? pair : pair.slice(0, equals)).trim();
-			const value = equals === -1 ? '' : pair.slice(equals + 1).trim();
-			return name === '' ? [] : [[name, /^".*"$/.test(value) ? value.slice(1, -1) : value]];
-		}),
+		decodeFieldText(line)
+			.split(';')
+			.flatMap((pair): [string, string][] => {
+				const equals = pair.indexOf('=');
+				const name = (equals === -1 ? pair : pair.slice(0, equals)).trim();
+				const value = equals === -1 ? '' : pair.slice(equals + 1).trim();
+				return name === '' ? [] : [[name, /^".*"$/.test(value) ? value.slice(1, -1) : value]];
+			}),
 	);
 }
 

@@ -15,6 +15,7 @@ export function extensionFunctions(library: CelLibrary): CelFunc[] {
 	const LIST = listType(DYN);
 	const numbers = [INT, DOUBLE] as const;
 	const functions: CelFunc[] = [
+		...textConversions(library),
 		celMethod('slice', LIST, [INT, INT], LIST, function (this: CelList, from, to) {
 			if (from < 0n || to < from || to > BigInt(this.size))
 				throw new Error(`cannot slice(${from}, ${to}) a list of ${this.size}`);
@@ -91,6 +92,36 @@ export function extensionFunctions(library: CelLibrary): CelFunc[] {
 		functions.push(celFunc(name, [DOUBLE, INT], DYN, (a, b) => best([a, b])));
 	}
 	return functions;
+}
+
+/**
+ * Numbers of texts, in place of the library's, which takes what JavaScript takes: nothing for 0, blanks around
+ * a number, other bases.
+ */
+function textConversions({ celFunc, CelScalar, celUint }: CelLibrary): CelFunc[] {
+	const { DOUBLE, INT, STRING, UINT } = CelScalar;
+	const whole = (text: string, form: RegExp, type: string): bigint => {
+		if (!form.test(text)) throw new Error(`type conversion error from '${text}' to ${type}`);
+		return BigInt(text.replace('+', ''));
+	};
+	return [
+		celFunc('int', [STRING], INT, text => {
+			const value = whole(text, /^[+-]?\d{1,40}$/, 'int');
+			if (BigInt.asIntN(64, value) !== value) throw new Error('integer overflow');
+			return value;
+		}),
+		celFunc('uint', [STRING], UINT, text => {
+			const value = whole(text, /^\d{1,40}$/, 'uint');
+			if (BigInt.asUintN(64, value) !== value) throw new Error('unsigned integer overflow');
+			return celUint(value);
+		}),
+		celFunc('double', [STRING], DOUBLE, text => {
+			if (/^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(text)) return Number(text);
+			const named = /^([+-]?)(?:inf(?:inity)?|(nan))$/i.exec(text);
+			if (!named) throw new Error(`type conversion error from '${text}' to double`);
+			return named[2] ? Number.NaN : named[1] === '-' ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
+		}),
+	];
 }
 
 /** Bits to shift by: what shifts all of them out is one of many. */

@@ -151,7 +151,9 @@ const FILE_KEYS: ReadonlySet<string> = new Set(['root', 'try_files', 'try_policy
 function fileMatcher(args: readonly Argument[], scope: CallScope, call: string): Matcher {
 	const [map] = args;
 	const unnamed = scope.files === undefined ? {} : { files: scope.files };
-	if (!(map instanceof Map)) return { type: 'file', ...(args.length > 0 ? { files: texts(args, call) } : unnamed) };
+	// Arguments are values, their slashes too.
+	const named = (files: readonly string[]) => ({ files, slashes: 'rendered' });
+	if (!(map instanceof Map)) return { type: 'file', ...(args.length > 0 ? named(texts(args, call)) : unnamed) };
 	const fields = new Map(entries(args, call));
 	for (const key of fields.keys()) {
 		if (!FILE_KEYS.has(key)) throw new MatcherCallError(`${call}() knows no \`${key}\``);
@@ -162,7 +164,7 @@ function fileMatcher(args: readonly Argument[], scope: CallScope, call: string):
 	}
 	return {
 		type: 'file',
-		...(files && files.length > 0 ? { files } : unnamed),
+		...(files && files.length > 0 ? named(files) : unnamed),
 		...(root ? { root: root[0] } : {}),
 		...(policy ? { policy: policy[0] } : {}),
 		...(splits ? { split_path: splits } : {}),

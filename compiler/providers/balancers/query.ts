@@ -1,8 +1,9 @@
 /** Balancing policy `query`: the value of a query parameter decides. */
+import { encodeFieldText } from '../../exchange/field-syntax.ts';
 import { decodeQueryText } from '../../exchange/uri-escape.ts';
 import type { Balancer, BalanceSettings } from './balancer.ts';
 import { FALLBACK, fallbackSubdirective } from './fallback.ts';
-import { bytesOf, chooserByKey } from './rendezvous.ts';
+import { chooserByKey } from './rendezvous.ts';
 
 /** The upstream that a query parameter decides. */
 export const query: Balancer = {
@@ -27,7 +28,7 @@ export const query: Balancer = {
 		const choose = chooserByKey();
 		return (view, x) => {
 			const value = x.request.query === undefined ? undefined : valuesOf(x.request.query, key);
-			return value === undefined || value === '' ? fallback(view, x) : choose(view, bytesOf(value));
+			return value === undefined || value === '' ? fallback(view, x) : choose(view, encodeFieldText(value));
 		};
 	},
 };

@@ -12,7 +12,7 @@ const KEY_ROOM = 1024;
  * by the key has the highest XXH64. When an upstream leaves, only its keys move; when one comes, only those that it takes.
  * The compatible server hashes alike, so that clients keep their upstreams when one server replaces the other.
  *
- * The key is text as it arrived, a character for each byte: see `bytesOf` for text that has been decoded.
+ * The key is text as it arrived, a character for each byte: see `encodeFieldText` for text that has been decoded.
  */
 export function chooserByKey(): (view: BalancerView, key: string) => number {
 	const hash = new XxHash64();
@@ -42,12 +42,4 @@ export function chooserByKey(): (view: BalancerView, key: string) => number {
 		}
 		return chosen;
 	};
-}
-
-/** Decoded text as a key: the bytes of its UTF-8. */
-export function bytesOf(text: string): string {
-	for (let i = 0; i < text.length; i++) {
-		if (text.charCodeAt(i) > 0x7f) return Buffer.from(text, 'utf8').toString('latin1');
-	}
-	return text;
 }

@@ -131,6 +131,40 @@ functions('of the library and its extensions', () => {
 		assert.is(holds(expression), true, expression);
 });
 
+functions('numbers of texts are decimal, and nothing is none', () => {
+	const converted = (of: string, text: string): boolean | number => {
+		const target = `/?n=${encodeURIComponent(text)}`;
+		try {
+			return holds(`${of}({http.request.uri.query.n}) == ${of}('7')`, { target });
+		} catch (error) {
+			assert.instance(error, HttpError);
+			return (error as HttpError).status;
+		}
+	};
+	for (const [of, text, expected] of [
+		['int', '7', true],
+		['int', '+7', true],
+		['int', '-7', false],
+		['int', '', 500],
+		['int', ' 7', 500],
+		['int', '0x7', 500],
+		['int', '7.0', 500],
+		['int', '99999999999999999999', 500],
+		['uint', '7', true],
+		['uint', '-7', 500],
+		['uint', '', 500],
+		['double', '7.0', true],
+		['double', '.7e1', true],
+		['double', 'Inf', false],
+		['double', 'NaN', false],
+		['double', '', 500],
+		['double', 'x', 500],
+		['double', ' 7', 500],
+	] as const) {
+		assert.is(converted(of, text), expected, `${of} ${JSON.stringify(text)}`);
+	}
+});
+
 functions.run();
 
 const mistakes = suite('mistakes of expressions');

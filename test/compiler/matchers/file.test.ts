@@ -109,6 +109,33 @@ files('policies', () => {
 	assert.is(found({ files: ['a.txt', '/not/there.php'], policy: 'first_exist_fallback' }), '/a.txt file');
 });
 
+files('the slash that a placeholder brings counts where that is said, as for values in expressions', () => {
+	const rendered = { files: ['{http.request.uri.path}', '/index.html'], slashes: 'rendered' };
+	assert.is(found(rendered, '/folder/'), '/folder/ directory');
+	assert.is(found(rendered, '/folder'), '/index.html file');
+	assert.is(found(rendered, '/a.txt/'), '/index.html file');
+	assert.is(found({ ...rendered, slashes: undefined }, '/folder/'), '/index.html file');
+	assert.is(found({ ...rendered, slashes: undefined }, '/a.txt/'), '/a.txt file');
+	const expression = (text: string, target: string) => {
+		const x = fakeExchange({ target });
+		builtSite(
+			[
+				{ handler: 'set_variables', variables: { root } },
+				{
+					handler: 'respond',
+					body: '{http.matchers.file.relative}',
+					when: { type: 'expression', expression: text },
+				},
+			],
+			{ leases },
+		).handle(x);
+		return bodyText(x);
+	};
+	assert.is(expression("file({path}, '/index.html')", '/folder/'), '/folder/');
+	assert.is(expression("file({'try_files': [{path} + '/', '/a.txt']})", '/folder'), '/folder/');
+	assert.is(expression("file({path}, '/index.html')", '/folder'), '/index.html');
+});
+
 files('of the last entry anything there is taken, or nothing', () => {
 	const last = (name: string, more = 'missing') => found({ files: [more, name], policy: 'first_exist_last_any' });
 	assert.is(last('/not/there.php'), 'no');

@@ -349,9 +349,22 @@ folders('a rewritten last element is not redirected', async () => {
 	assert.is((await ask({}, '/hello.txt', { received: '/old/' })).status, 200);
 });
 
+folders('what counts is the slash that the client wrote, for its links go by that', async () => {
+	// As after `try_files {path} {path}/`.
+	assert.is((await ask({}, '/docs/', { received: '/docs' })).headers.get('location'), '/docs/');
+	assert.is((await ask({}, '/hello.txt', { received: '/hello.txt/' })).headers.get('location'), '/hello.txt');
+	assert.is((await ask({}, '/docs/', { received: '/app/docs' })).headers.get('location'), '/app/docs/');
+	assert.is((await ask({}, '/docs', { received: '/docs/' })).text, '<h1>docs</h1>');
+	assert.is((await ask({ canonical_uris: false }, '/docs/', { received: '/docs' })).text, '<h1>docs</h1>');
+});
+
 folders('without canonical paths nothing is redirected', async () => {
 	assert.is((await ask({ canonical_uris: false }, '/docs')).text, '<h1>docs</h1>');
 	assert.is((await ask({ canonical_uris: false }, '/hello.txt/')).status, 404);
+	const ignored = { canonical_uris: false, trailing_slash: 'ignored' } as const;
+	assert.is((await ask(ignored, '/hello.txt/')).text, 'hello, world');
+	assert.is((await ask(ignored, '/hello.txt//')).text, 'hello, world');
+	assert.is((await ask(ignored, '/nothing/')).status, 404);
 });
 
 folders('a file under a dot segment is missing rather than redirected for ever', async () => {
