@@ -202,7 +202,7 @@ function takeMatcher(
 
 /** Items that run under one evaluation of their matcher, and so together. */
 interface Route {
-	readonly items: readonly [Item, ...Item[]];
+	readonly items: [Item, ...Item[]];
 	readonly when: Matcher | undefined;
 	/** Of the routes of one group only the first that matches runs. */
 	readonly group: string | undefined;
@@ -249,9 +249,8 @@ function consolidate(items: readonly Item[]): Route[] {
 	for (const item of items) {
 		const last = routes.at(-1);
 		const route = soleRoute(item, groupOf(item, counts));
-		if (last && last.group === route.group && sameMatcher(last.when, route.when)) {
-			routes[routes.length - 1] = { ...last, items: [...last.items, item] };
-		} else routes.push(route);
+		if (last && last.group === route.group && sameMatcher(last.when, route.when)) last.items.push(item);
+		else routes.push(route);
 	}
 	return routes;
 }
