@@ -97,7 +97,10 @@ export function lowerHeaderEdit(
 	cx: LowerContext,
 ): HeaderEdits {
 	const [first, second, third] = words as [Word, Word | undefined, Word | undefined];
-	const text = cx.template(first).replace(/:$/, '');
+	const written = cx.template(first).replace(/:$/, '');
+	const compat = cx.dialect === 'compatfile';
+	// Where nothing can be deferred, `>` says nothing.
+	const text = compat && /^>./.test(written) ? written.slice(1) : written;
 	const sign = /^[+?-]./.test(text) ? text[0] : '';
 	const name = sign === '' ? text : text.slice(1);
 	const kept = edits ?? {};
@@ -107,29 +110,29 @@ export function lowerHeaderEdit(
 	}
 	if (sign === '-') {
 		if (second) {
-			cx.problem('error', 'arguments/too-many', second.span, `Removing a field takes no value.`, {
+			// Old files have such values, and they are ignored.
+			cx.problem(compat ? 'warning' : 'error', 'arguments/too-many', second.span, 'Removing a field takes no value.', {
 				hint: `Write \`${first.text}\` alone.`,
 			});
 		}
 		return name === '*' ? { ...kept, clear: true } : { ...kept, delete: [...(kept.delete ?? []), name] };
 	}
 	if (sign === '?' && of === 'request') {
-		const message = `${name}: the default header modifier ('?') can only be used on response headers; for conditional manipulation of request headers, use matchers`;
+		const message = `${text}: the default header modifier ('?') can only be used on response headers; for conditional manipulation of request headers, use matchers`;
 		cx.problem('error', 'header/default-on-request', first.span, message);
 		return kept;
 	}
-	if (third) {
-		if (sign !== '') {
-			cx.problem('error', 'arguments/too-many', third.span, `\`${first.text}\` takes one value.`);
-			return kept;
-		}
+	if (third && sign !== '') {
+		cx.problem(compat ? 'warning' : 'error', 'arguments/too-many', third.span, `\`${first.text}\` takes one value.`);
+		if (!compat) return kept;
+	} else if (third) {
 		// With a placeholder it is made per request; braces of a repeat (`a{2}`) are none.
 		const search = cx.template(second!);
 		const find = /\{[a-z_]+\.[^{}]+\}/.test(search) ? search : cx.regexp(second!);
 		if (find === undefined) return kept;
 		return { ...kept, replace: [...(kept.replace ?? []), { name, find, replace: cx.template(third) }] };
 	}
-	if (!second && cx.dialect === 'configfile') {
+	if (!second && !compat) {
 		cx.problem('error', 'header/no-value', first.span, `\`${name}\` has no value.`, {
 			hint: `Write \`${name} ""\` for an empty value, or \`-${name}\` to remove the field.`,
 		});

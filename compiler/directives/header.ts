@@ -46,7 +46,11 @@ export const header = handlerDirective<EditHeadersStep>({
 	lower: ({ line, args }, cx) => {
 		const draft = new ResponseDraft(cx);
 		if (args.length > 0) draft.field(args, line, HEADER_USAGE);
-		else if (!line.block) cx.count(line, args, 1, 3, HEADER_USAGE);
+		else if (!line.block && cx.dialect === 'compatfile') {
+			cx.problem('warning', 'header/no-field', line.span, 'This `header` names no field and does nothing.', {
+				hint: `Usage: ${HEADER_USAGE}`,
+			});
+		} else if (!line.block) cx.count(line, args, 1, 3, HEADER_USAGE);
 		for (const inner of line.block?.lines ?? []) {
 			const [word, ...words] = inner.words;
 			if (word!.text === 'defer' && word!.quote === 'none') {

@@ -6,7 +6,7 @@ import type { Handler } from '../exchange/handler.ts';
 import type { LowerContext } from '../lower/lower-context.ts';
 import type { Word } from '../syntax/ast.ts';
 import { handlerDirective } from './directive.ts';
-import { compileStepStatus, lowerStepStatus, STEP_STATUS } from './step-status.ts';
+import { compileStepStatus, failingStep, lowerStepStatus, STEP_STATUS } from './step-status.ts';
 import { markData, type Page, pageOf, splitMarked } from './templates/page-source.ts';
 
 interface RespondStep extends Step {
@@ -55,6 +55,8 @@ export const respond = handlerDirective<RespondStep>({
 			fields.body = cx.template(first);
 			places.body = first.span;
 		}
+		const failing = second && failingStep(second, cx);
+		if (failing) return cx.origin(failing as unknown as RespondStep, line.span);
 		if (second) {
 			fields.status = lowerStepStatus(second, cx);
 			places.status = second.span;

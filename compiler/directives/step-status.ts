@@ -14,6 +14,20 @@ export const STEP_STATUS: Schema = {
 	],
 };
 
+/**
+ * Reports a status word of a Compatfile that can be none, and returns the step that the compatible server makes of it: it
+ * fails every request with 500. Undefined for other words.
+ */
+export function failingStep(word: Word, cx: LowerContext): { handler: 'fail'; message: string } | undefined {
+	if (cx.dialect !== 'compatfile' || word.text.includes('{') || /^\d+$/.test(word.text)) return undefined;
+	const message = `\`${word.text}\` is not a status.`;
+	cx.problem('warning', 'value/not-a-status', word.span, message, {
+		label: 'every request will fail with 500',
+		hint: 'The body comes first, then the status.',
+	});
+	return { handler: 'fail', message };
+}
+
 /** Reads a status word: a number unless it holds a placeholder. Reports what is neither. */
 export function lowerStepStatus(word: Word, cx: LowerContext): number | string {
 	if (word.text.includes('{')) return cx.template(word);

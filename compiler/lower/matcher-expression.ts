@@ -27,6 +27,12 @@ export function lowerMatcherExpression(
 	return reader.broken ? undefined : matcher;
 }
 
+/** What a Compatfile's matcher without conditions matches. */
+const EVERYTHING: Matcher = { type: 'all', of: [] };
+
+/** Matchers of a Compatfile that may stand without values. */
+const MAY_LACK_VALUES: ReadonlySet<string> = new Set(['path', 'host', 'method', 'remote_ip', 'client_ip']);
+
 class ExpressionReader {
 	broken = false;
 	readonly #lowering: Lowering;
@@ -47,6 +53,7 @@ class ExpressionReader {
 	read(): Matcher {
 		if (this.#words.length === 0) {
 			if (this.#block) return this.#allOf(this.#block);
+			if (!this.#infix) return EVERYTHING;
 			this.broken = true;
 			return BROKEN;
 		}
@@ -99,6 +106,10 @@ class ExpressionReader {
 				const block = this.#block;
 				this.#block = undefined;
 				return this.#origin({ type: 'not', of: this.#deeper(word, () => this.#allOf(block)) }, word);
+			}
+			if (this.#at === this.#words.length && !this.#infix) {
+				this.#lowering.problem('warning', 'matcher/missing', word.span, '`not` without a matcher matches nothing.');
+				return this.#origin({ type: 'not', of: EVERYTHING }, word);
 			}
 			return this.#origin({ type: 'not', of: this.#deeper(word, () => this.#unary()) }, word);
 		}
@@ -180,6 +191,14 @@ class ExpressionReader {
 	}
 
 	#lowerModule(module: MatcherModule, words: readonly Word[], block: Block | undefined): Matcher {
+		const [name, argument] = words as [Word, Word?];
+		if (!this.#infix && !argument && !block && MAY_LACK_VALUES.has(name.text)) {
+			const message = `\`${name.text}\` without values matches nothing.`;
+			this.#lowering.problem('warning', 'matcher/without-values', name.span, message, {
+				hint: `Usage: ${module.usage}`,
+			});
+			return this.#origin({ type: 'any', of: [] }, name);
+		}
 		this.#lowering.matcherLimits.make(1);
 		const first = spanOfWords(words);
 		const span = block && block.close.source === first.source ? { ...first, end: block.close.end } : first;
@@ -200,7 +219,10 @@ class ExpressionReader {
 			if (!matcher) this.broken = true;
 			else this.#addMerged(parts, matcher, line);
 		}
-		if (parts.length === 0 && !this.broken) {
+		if (parts.length === 0 && !this.broken && !this.#infix) {
+			const message = 'This block holds no matcher, so it matches everything.';
+			this.#lowering.problem('warning', 'matcher/missing', block.open, message);
+		} else if (parts.length === 0 && !this.broken) {
 			this.broken = true;
 			this.#lowering.problem('error', 'matcher/missing', block.open, 'This block holds no matcher.');
 		}

@@ -40,7 +40,7 @@ function lowerAddress(lowering: Lowering, word: Word, ports: SchemePorts, reader
 		});
 		return undefined;
 	}
-	const parsed = parseSiteAddress(text);
+	const parsed = parseSiteAddress(lowering.dialect === 'compatfile' ? withPort(lowering, text, word) : text);
 	if (!isSiteAddress(parsed)) {
 		lowering.problem(
 			'error',
@@ -72,6 +72,14 @@ function lowerAddress(lowering: Lowering, word: Word, ports: SchemePorts, reader
 		lowering.problem('warning', 'address/path', word.span, message, { hint });
 	}
 	return formatSiteAddress(parsed);
+}
+
+/** Takes off a colon without a port, which a Compatfile may have. */
+function withPort(lowering: Lowering, text: string, word: Word): string {
+	const bare = text.replace(/(?<=[^:/]):(?=$|\/(?!\/))/, '');
+	if (bare === text) return text;
+	lowering.problem('warning', 'address/invalid-port', word.span, 'No port follows the colon, so it is the usual one.');
+	return bare;
 }
 
 function asSentence(message: string): string {

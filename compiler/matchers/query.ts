@@ -29,9 +29,10 @@ export const query = requestMatcher<QueryMatcher>({
 	lower: (line, cx) => {
 		const args = line.words.slice(1);
 		cx.noBlock(line);
-		if (!cx.count(line, args, 1, Number.POSITIVE_INFINITY, USAGE)) return undefined;
+		const bare = args.length === 0 && cx.dialect === 'compatfile';
+		if (!bare && !cx.count(line, args, 1, Number.POSITIVE_INFINITY, USAGE)) return undefined;
 		const parameters: { [name: string]: string[] } = {};
-		if (args.length === 1 && args[0]!.text === '') return { type: 'query', parameters };
+		if (bare || (args.length === 1 && args[0]!.text === '')) return { type: 'query', parameters };
 		for (const word of args) {
 			const text = cx.template(word);
 			const equals = text.indexOf('=');

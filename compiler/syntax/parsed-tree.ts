@@ -75,6 +75,8 @@ export class ParsedTree {
 	#container: Container;
 	#parts: Part[] = [];
 	#tooDeepReported = false;
+	/** Blocks without a name, and how many containers are left when the block of the `import` around them is. */
+	readonly #anonymous: { readonly open: SourceSpan; readonly depth: number }[] = [];
 
 	constructor(source: Source, text: SubstitutedText, dialect: Dialect, byIndentation: boolean) {
 		this.source = source;
@@ -263,6 +265,22 @@ export class ParsedTree {
 		const close = container.close ? this.#tokenSpan(container.close) : this.#span(part.end, part.end);
 		part.block = { lines: container.lines, open, close, live: container.live };
 		if (container.live) part.live = true;
+		while (this.#anonymous.at(-1)?.depth === this.#containers.length)
+			this.#anonymousBlock(this.#anonymous.pop()!.open, close);
+	}
+
+	/** The mistake of a block without a name in that of an `import`, which the compatible server notices where the latter closes. */
+	#anonymousBlock(span: SourceSpan, close: SourceSpan): void {
+		const message = 'anonymous blocks are not supported';
+		const place = this.#dialect === 'compatfile' ? `, at ${fileAndLine(close)}${importChain(close)}` : '.';
+		this.diagnostics.push({
+			code: 'import/anonymous-block',
+			severity: 'error',
+			message: message + place,
+			span,
+			label: 'has no name',
+			hint: 'Name the block, as in `name {`, and use it in the snippet by `{blocks.name}`.',
+		});
 	}
 
 	#unclosed(token: IToken, open: SourceSpan, part: Part): void {
@@ -332,12 +350,10 @@ export class ParsedTree {
 		const before = container.lines[container.lines.length - 1];
 		const owner = this.#parts[0]?.words[0];
 		if (owner?.text === 'import' && owner.quote === 'none') {
-			this.diagnostics.push(
-				structureMistake(this.#dialect, 'import/anonymous-block', open, 'anonymous blocks are not supported', {
-					label: 'has no name',
-					hint: 'Name the block, as in `name {`, and use it in the snippet by `{blocks.name}`.',
-				}),
-			);
+			// The compatible server takes the end of one that comes first for that of the block around it.
+			const isFirst = container.lines.length === 0 && this.#anonymous.length === 0;
+			if (isFirst) this.#anonymousBlock(open, line.block!.close);
+			else this.#anonymous.push({ open, depth: this.#containers.length - 1 });
 			return;
 		}
 		if (!container.reported) this.diagnostics.push(openOnNewLine(open, this.#dialect));

@@ -60,7 +60,8 @@ function readBody(text: string, start: number, opening: number, marker: string):
 			`incomplete heredoc <<${marker} on line #${number}, expected ending marker ${marker}`;
 		const problem: LexicalProblem = {
 			code: 'syntax/heredoc-unclosed',
-			at: start,
+			// The compatible server notices it at the end of the text.
+			at: text.length,
 			start,
 			end: start + 2 + marker.length,
 			message,

@@ -7,7 +7,7 @@ import type { PkiSettings } from '../options/pki.ts';
 import { ReadError, type Reader } from '../source/reader.ts';
 import { isMistake } from './certificate-check.ts';
 import { certificatesIn } from './certificate-files.ts';
-import type { IssuerSettings } from './certificate-plan.ts';
+import type { CertificatePlan, IssuerSettings } from './certificate-plan.ts';
 import type { PlanFiles } from './plan-tls.ts';
 
 /** What issuers take from the environment in their settings. */
@@ -21,8 +21,22 @@ interface NamedRoots {
 	readonly pointer: string;
 }
 
-/** Reports files of authorities that cannot be read or do not belong together, and roots that are none. */
-export function checkAuthorityFiles(document: Document, { reader, check, facts }: PlanFiles, report: Report): void {
+/**
+ * Reports files of authorities that cannot be read or do not belong together, and roots that are none. What no site needs
+ * is never read at run time, and earns a warning.
+ */
+export function checkAuthorityFiles(
+	document: Document,
+	managed: CertificatePlan,
+	{ reader, check, facts }: PlanFiles,
+	report: Report,
+): void {
+	const unneeded = { severity: 'warning', hint: 'No site needs it.' } as const;
+	let used: ReadonlySet<string> | undefined;
+	const isUsed = (id: string): boolean => {
+		used ??= new Set([...managed.authorities, ...authoritiesIn(document)]);
+		return used.has(id);
+	};
 	const { authorities = {} } = (document.settings?.pki ?? {}) as PkiSettings;
 	for (const [id, authority] of Object.entries(authorities)) {
 		for (const level of ['root', 'intermediate'] as const) {
@@ -30,7 +44,7 @@ export function checkAuthorityFiles(document: Document, { reader, check, facts }
 			if (files?.cert === undefined || files.key === undefined) continue;
 			const outcome = check.pair(files.cert, files.key, reader);
 			const pointer = `/settings/pki/authorities/${escapePointer(id)}/${level}`;
-			if (isMistake(outcome)) report({ ...outcome, severity: 'error', pointer });
+			if (isMistake(outcome)) report({ ...outcome, pointer, ...(isUsed(id) ? { severity: 'error' } : unneeded) });
 			else if (!new X509Certificate(reader.readBytes(files.cert)).ca) {
 				const message = `\`${files.cert}\` is not the certificate of an authority.`;
 				report({ code: 'tls/not-an-authority', severity: 'error', pointer, message, hint: NOT_AN_AUTHORITY });
@@ -39,10 +53,14 @@ export function checkAuthorityFiles(document: Document, { reader, check, facts }
 	}
 	for (const { file: written, pointer } of rootsOf(document)) {
 		// The environment of another machine than the one that serves says nothing.
-		if (!facts && IN_ENVIRONMENT.test(written)) continue;
+		if (!facts && written.search(IN_ENVIRONMENT) !== -1) continue;
 		const file = written.replaceAll(IN_ENVIRONMENT, (_whole, name: string) => facts?.env(name) ?? '');
 		const message = mistakeIn(file, reader);
-		if (message !== undefined) report({ code: 'tls/bad-root', severity: 'error', pointer, message });
+		if (message === undefined) continue;
+		const isNeeded = managed.policies.some(({ issuers }) =>
+			issuers.some(({ trusted_roots: roots }) => (roots as readonly string[] | undefined)?.includes(written)),
+		);
+		report({ code: 'tls/bad-root', pointer, message, ...(isNeeded ? { severity: 'error' } : unneeded) });
 	}
 }
 
@@ -79,4 +97,16 @@ function mistakeIn(file: string, reader: Reader): string | undefined {
 		const why = error.code === 'ENOENT' ? 'it does not exist' : `the system says ${error.code}`;
 		return `The root file \`${file}\` cannot be read: ${why}.`;
 	}
+}
+
+/** Internal authorities that a document names beside its issuers: those of ACME servers, and of trust pools. */
+function authoritiesIn(value: unknown): string[] {
+	if (typeof value !== 'object' || value === null) return [];
+	const { handler, ca, source, authorities } = value as { readonly [field: string]: unknown };
+	const own: string[] = [];
+	if (handler === 'acme_authority') own.push(typeof ca === 'string' ? ca : 'local');
+	if ((source === 'pki_root' || source === 'pki_intermediate') && Array.isArray(authorities)) {
+		own.push(...(authorities as readonly string[]));
+	}
+	return [...own, ...Object.values(value).flatMap(authoritiesIn)];
 }

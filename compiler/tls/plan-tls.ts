@@ -65,7 +65,6 @@ export function planTls(
 	const { loaded, bySite } = files
 		? readDocumentFiles(document, files.reader, files.check, report)
 		: { loaded: [], bySite: new Map<number, readonly string[]>() };
-	if (files) checkAuthorityFiles(document, files, report);
 	const policies = new Map<number, HandshakePolicy>();
 	const policyOf = ({ site, tls }: TlsAddress): HandshakePolicy | undefined => {
 		if (!tls) return undefined;
@@ -94,6 +93,7 @@ export function planTls(
 	}
 	const all = listeners.flatMap(({ addresses }) => addresses);
 	const managed = planCertificates(all, settings, loaded, report);
+	if (files) checkAuthorityFiles(document, managed, files, report);
 	const ports = { http: managed.http_port, https: managed.https_port };
 	const redirects = autoHttpsModes(settings).redirects
 		? planRedirects(all, ports)

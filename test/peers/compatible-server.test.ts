@@ -40,6 +40,7 @@ const NOT_JUDGED: ReadonlySet<string> = new Set([
 	'facts-of-directives',
 	'facts-of-proxying',
 	'facts-of-routes-and-responses',
+	'forms-that-are-warned-of',
 	'file-matchers-of-later-releases',
 	'intercepted-responses',
 	'maps-and-named-routes',

@@ -80,7 +80,8 @@ export const basicAuth = handlerDirective<BasicAuthStep>({
 			accounts.push(cx.origin({ user, hash }, inner.span, { user: userWord.span, hash: hashWord.span }));
 		}
 		if (accounts.length === 0 && !(line.block && line.block.lines.length > 0)) {
-			cx.problem('error', 'auth/no-account', line.words[0]!.span, 'There is no account: nobody could pass.', {
+			const severity = cx.dialect === 'compatfile' ? 'warning' : 'error';
+			cx.problem(severity, 'auth/no-account', line.words[0]!.span, 'There is no account: nobody can pass.', {
 				hint: `Usage: ${USAGE}`,
 			});
 		}
@@ -104,8 +105,7 @@ export const basicAuth = handlerDirective<BasicAuthStep>({
 			},
 			accounts: {
 				type: 'array',
-				minItems: 1,
-				description: 'Who may pass.',
+				description: 'Who may pass; nobody if it is empty.',
 				items: {
 					type: 'object',
 					properties: {

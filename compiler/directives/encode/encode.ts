@@ -98,9 +98,11 @@ export const encode = handlerDirective<CompressStep>({
 			},
 			'encode',
 		);
+		// A Compatfile may name a coding whose settings are in the block.
+		const inBlock = new Set(cx.dialect === 'compatfile' ? codings.map(({ name }) => name) : []);
 		for (const word of args) {
 			const name = cx.oneOf(word, CODINGS, 'encoding');
-			if (name) add({ name }, word);
+			if (name && !inBlock.has(name)) add({ name }, word);
 		}
 		return { handler: 'compress', ...(codings.length > 0 && { codings }), ...step };
 	},

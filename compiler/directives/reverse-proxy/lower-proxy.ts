@@ -130,7 +130,9 @@ function proxySubdirectives(fields: ProxyFields, cx: LowerContext): { [name: str
 				!cx.count(line, args, 1, 3, 'header_down [+|-]<field> [<value>|<regexp> [<replacement>]]')
 			)
 				return;
-			fields.header_down = lowerHeaderEdit(args, fields.header_down, 'response', cx);
+			// The compatible server knows `?` in \`header\` only.
+			const of = cx.dialect === 'compatfile' ? 'request' : 'response';
+			fields.header_down = lowerHeaderEdit(args, fields.header_down, of, cx);
 		},
 		method: (args, line) => {
 			const word = once(args, line, 'method <method>');

@@ -52,7 +52,7 @@ export function lowerNamedUpstream(block: NamedBlock, cx: LowerContext): Upstrea
 /** Lowers address words into the draft; schemes stay on the addresses until `settleSchemes`. */
 export function lowerAddresses(words: readonly Word[], draft: UpstreamDraft, cx: LowerContext): void {
 	for (const word of words) {
-		const text = cx.template(word);
+		const text = withoutPath(cx.template(word), word, cx);
 		const parsed = parseUpstream(text);
 		if (cx.dialect === 'configfile' && /^\d{1,5}$/.test(text)) {
 			cx.problem('error', 'upstream/invalid-address', word.span, `\`${text}\` is a number, not a host.`, {
@@ -75,6 +75,21 @@ export function lowerAddresses(words: readonly Word[], draft: UpstreamDraft, cx:
 			cx.problem('error', parsed.code, word.span, message, parsed.hint === undefined ? {} : { hint: parsed.hint });
 		}
 	}
+}
+
+/** Takes the path off an address without a scheme, which a Compatfile may have, and says that it means nothing. */
+function withoutPath(text: string, word: Word, cx: LowerContext): string {
+	const [, address, path] = /^([A-Za-z0-9.[\]:-]+)(\/.*)$/.exec(text) ?? [];
+	if (cx.dialect !== 'compatfile' || address === undefined || path === undefined) return text;
+	if (isInvalid(address) || !isInvalid(text)) return text;
+	cx.problem('warning', 'upstream/url-with-path', word.span, `\`${path}\` is ignored: an upstream has no path.`, {
+		hint: 'Use `rewrite` to change the path.',
+	});
+	return address;
+}
+
+function isInvalid(address: string): boolean {
+	return parseUpstream(address).kind === 'invalid';
 }
 
 /** The sub-directives that fill the draft; `named` is true in the block of a named upstream. */

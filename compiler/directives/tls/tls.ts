@@ -119,7 +119,7 @@ function lowerArguments(line: Line, args: readonly Word[], draft: Draft, cx: Low
 }
 
 function lowerBlock(line: Line, draft: Draft, cx: LowerContext): void {
-	const details: string[] = [];
+	const details: Word[] = [];
 	const some = (usage: string, take: (words: readonly Word[], at: Line) => void): Subdirective => {
 		return (words, at) => {
 			cx.noBlock(at);
@@ -203,7 +203,7 @@ function lowerBlock(line: Line, draft: Draft, cx: LowerContext): void {
 }
 
 /** What is said about a challenge that cannot be set, because nothing names who sets it. */
-function dnsWithoutProvider(line: Line, draft: Draft, words: readonly string[], cx: LowerContext): void {
+function dnsWithoutProvider(line: Line, draft: Draft, words: readonly Word[], cx: LowerContext): void {
 	const { acme } = draft;
 	const name = line.words[0]!;
 	if (acme.default_dns === true && acme.dns === undefined && !cx.hasSetting('dns')) {
@@ -211,14 +211,18 @@ function dnsWithoutProvider(line: Line, draft: Draft, words: readonly string[], 
 		cx.problem('error', 'tls/no-dns-provider', name.span, message);
 		return;
 	}
-	const details = DNS_DETAILS.filter(word => words.includes(word));
-	if (details.length === 0 || acme.dns !== undefined || acme.default_dns === true || cx.hasSetting('acme_dns')) return;
+	const details = words.filter(({ text }) => DNS_DETAILS.includes(text));
+	const [first] = details;
+	if (!first || acme.dns !== undefined || acme.default_dns === true || cx.hasSetting('acme_dns')) return;
 	const message =
 		cx.dialect === 'compatfile'
-			? `setting DNS challenge options [${details.join(', ')}] requires a DNS provider (set with the 'dns' subdirective or 'acme_dns' global option)`
-			: `${details.map(word => `\`${word}\``).join(' and ')} need a DNS provider.`;
-	cx.problem('error', 'tls/no-dns-provider', name.span, message, {
+			? `setting DNS challenge options [${details.map(({ text }) => text).join(', ')}] requires a DNS provider (set with the 'dns' subdirective or 'acme_dns' global option)`
+			: `${details.map(({ text }) => `\`${text}\``).join(' and ')} need a DNS provider.`;
+	// The compatible server finds it at the end of the block.
+	const span = cx.dialect === 'compatfile' ? line.block!.close : first.span;
+	cx.problem('error', 'tls/no-dns-provider', span, message, {
 		hint: 'Name one with `dns` here, or with the global option `acme_dns`.',
+		...(span === first.span ? {} : { related: [{ span: first.span, message: 'needs a provider' }] }),
 	});
 }
 

@@ -16,8 +16,14 @@ export const maxHeaderSize: ServerOption = {
 		cx.noBlock(line);
 		const size = cx.count(line, args, 1, 1, maxHeaderSize.usage) ? cx.size(args[0]!) : undefined;
 		if (size === undefined) return;
-		if (size >= SMALLEST_HEADER_SIZE && size <= LARGEST_HEADER_SIZE) server.max_header_size = size;
-		else {
+		const taken = Math.min(Math.max(size, SMALLEST_HEADER_SIZE), LARGEST_HEADER_SIZE);
+		if (size === taken || cx.dialect === 'compatfile') server.max_header_size = taken;
+		if (size === taken) return;
+		if (cx.dialect === 'compatfile') {
+			cx.problem('warning', 'value/out-of-range', args[0]!.span, `A head may have ${taken} bytes here, not ${size}.`, {
+				hint: 'Write a size from 256 to 16MiB.',
+			});
+		} else {
 			cx.problem('error', 'value/out-of-range', args[0]!.span, `A head of ${size} bytes is out of range.`, {
 				hint: 'Write a size from 256 to 16MiB.',
 			});

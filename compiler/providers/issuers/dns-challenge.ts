@@ -3,6 +3,7 @@ import type { Schema } from '../../directives/directive.ts';
 import { parseIp } from '../../exchange/ip-address.ts';
 import type { LowerContext, Subdirective } from '../../lower/lower-context.ts';
 import { parseDuration } from '../../lower/values.ts';
+import type { Word } from '../../syntax/ast.ts';
 import { DNS_PROVIDER, lowerDnsProvider } from '../dns/index.ts';
 
 /** Settings while they are lowered. */
@@ -54,12 +55,12 @@ export const DNS_DETAILS: readonly string[] = [
 export function dnsSubdirectives(
 	draft: IssuerDraft,
 	cx: LowerContext,
-	seen: (word: string) => void = () => {},
+	seen: (word: Word) => void = () => {},
 ): { readonly [name: string]: Subdirective } {
 	const duration =
 		(name: string, least: number): Subdirective =>
 		(args, at) => {
-			seen(name);
+			seen(at.words[0]!);
 			if (!cx.count(at, args, 1, 1, `${name} <duration>`)) return;
 			if (least === -1 && args[0]!.text === '-1') {
 				draft[name] = -1;
@@ -78,7 +79,7 @@ export function dnsSubdirectives(
 		};
 	return {
 		dns: (args, at) => {
-			seen('dns');
+			seen(at.words[0]!);
 			if (args.length === 0 && !at.block) {
 				draft.default_dns = true;
 				return;
@@ -87,7 +88,7 @@ export function dnsSubdirectives(
 			if (provider) draft.dns = provider;
 		},
 		resolvers: (args, at) => {
-			seen('resolvers');
+			seen(at.words[0]!);
 			if (!cx.count(at, args, 1, Number.POSITIVE_INFINITY, 'resolvers <address>…')) return;
 			for (const word of args) {
 				if (isNameServer(word.text)) continue;
@@ -101,7 +102,7 @@ export function dnsSubdirectives(
 		propagation_timeout: duration('propagation_timeout', -1),
 		dns_ttl: duration('dns_ttl', 0),
 		dns_challenge_override_domain: (args, at) => {
-			seen('dns_challenge_override_domain');
+			seen(at.words[0]!);
 			if (cx.count(at, args, 1, 1, 'dns_challenge_override_domain <name>')) {
 				draft.dns_challenge_override_domain = args[0]!.text.toLowerCase().replace(/\.$/, '');
 			}

@@ -17,7 +17,7 @@ const DIRECTIVES: readonly (readonly [lines: string, message: string])[] = [
 	['tls {\ncurves x448\n}', "Wrong curve name or curve not supported: 'x448'"],
 	[
 		'tls {\npropagation_delay 30s\nresolvers 192.0.2.1\n}',
-		"setting DNS challenge options [resolvers, propagation_delay] requires a DNS provider (set with the 'dns' subdirective or 'acme_dns' global option)",
+		"setting DNS challenge options [propagation_delay, resolvers] requires a DNS provider (set with the 'dns' subdirective or 'acme_dns' global option), at Compatfile:5",
 	],
 	[
 		'tls {\nissuer internal\nca https://x.example\n}',

@@ -79,7 +79,7 @@ const ERRORS: readonly (readonly [statement: string, text: string, message: stri
 	[
 		'a heredoc that does not end',
 		':80\nrespond <<E\nx\n',
-		'incomplete heredoc <<E on line #2, expected ending marker E',
+		'incomplete heredoc <<E on line #4, expected ending marker E',
 	],
 ];
 

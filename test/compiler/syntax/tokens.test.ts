@@ -100,7 +100,7 @@ for (const [name, text, message] of [
 		'x\ny <<END\n  a\n\tb\n  END',
 		'mismatched leading whitespace in heredoc <<END on line #4 [\tb], expected whitespace [  ] to match the closing marker',
 	],
-	['no end', 'x <<END\na\nEN D', 'incomplete heredoc <<END on line #1, expected ending marker END'],
+	['no end', 'x <<END\na\nEN D', 'incomplete heredoc <<END on line #3, expected ending marker END'],
 ] as const) {
 	heredocs(`${name} is a mistake`, () => {
 		const problems = tokenize(text, 'compatfile').flatMap(({ payload }) => payload?.problem ?? []);

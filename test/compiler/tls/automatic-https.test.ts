@@ -245,7 +245,7 @@ https('DNS challenge words need a provider (fact L11), from the site or the proc
 	const found = compiled(':443 {\n\ttls {\n\t\tpropagation_delay 30s\n\t}\n}\n').diagnostics[0]!;
 	assert.match(
 		found.message,
-		"setting DNS challenge options [propagation_delay] requires a DNS provider (set with the 'dns' subdirective or 'acme_dns' global option), at Compatfile:2",
+		"setting DNS challenge options [propagation_delay] requires a DNS provider (set with the 'dns' subdirective or 'acme_dns' global option), at Compatfile:4",
 	);
 	assert.equal(errors('{\n\tacme_dns exec /bin/true\n}\na.example {\n\ttls {\n\t\tresolvers 1.1.1.1\n\t}\n}\n'), []);
 });

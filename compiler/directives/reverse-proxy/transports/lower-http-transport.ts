@@ -87,6 +87,8 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 			if (versions) draft.versions = versions;
 		},
 		compression: (words, at) => {
+			// Alone it says what holds anyway, as old files do.
+			if (words.length === 0 && cx.dialect === 'compatfile') return;
 			const word = one(words, at, 'compression on|off');
 			const value = word && cx.boolean(word);
 			if (value !== undefined) draft.compression = value;
@@ -136,13 +138,20 @@ export function lowerHttpTransport(line: Line, pool: UpstreamDraft, cx: LowerCon
 	Object.defineProperty(known, 'forward_proxy_url', { value: forwardProxyUrl, enumerable: false });
 	cx.subdirectives(line.block, known, 'transport http');
 	if (tls) draft.tls = tls;
-	if (draft.versions?.includes('h2c') && tls) {
+	if (draft.versions?.includes('h2c') && tls && cx.dialect === 'compatfile' && draft.versions.length > 1) {
+		draft.versions = withoutPlainText(draft.versions);
+	} else if (draft.versions?.includes('h2c') && tls) {
 		const message = 'HTTP/2 in plain text (`h2c`) and TLS exclude each other.';
 		cx.problem('error', 'upstream/h2c-over-tls', line.words[0]!.span, message, {
 			hint: 'Over TLS, write `versions 2`.',
 		});
 	}
 	if (Object.keys(draft).length > 1) pool.transport = draft;
+}
+
+/** The versions that there are over TLS. The compatible server ignores `h2c` there. */
+export function withoutPlainText(versions: readonly HttpTransportVersion[]): HttpTransportVersion[] {
+	return versions.filter(version => version !== 'h2c');
 }
 
 function lowerVersions(words: readonly Word[], line: Line, cx: LowerContext): HttpTransportVersion[] | undefined {

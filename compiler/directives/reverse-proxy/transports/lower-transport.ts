@@ -4,7 +4,7 @@ import type { SourceSpan } from '../../../source/source.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { UpstreamDraft } from '../lower-upstream.ts';
 import { type FastcgiDraft, fastcgiOptions } from './lower-fastcgi-transport.ts';
-import { lowerHttpTransport } from './lower-http-transport.ts';
+import { lowerHttpTransport, withoutPlainText } from './lower-http-transport.ts';
 import type { HttpTransportSettings } from './transport-settings.ts';
 
 /** Lowers the line into the pool's draft. */
@@ -44,6 +44,8 @@ export function settleSchemes(draft: UpstreamDraft, span: SourceSpan, cx: LowerC
 		case 'https':
 			if (transport?.type === 'fastcgi') {
 				problem('upstreams are configured for HTTPS but transport module does not support TLS: fastcgi');
+			} else if (transport?.versions?.includes('h2c') && cx.dialect === 'compatfile' && transport.versions.length > 1) {
+				draft.transport = { ...transport, versions: withoutPlainText(transport.versions), tls: transport.tls ?? {} };
 			} else if (transport?.versions?.includes('h2c')) {
 				problem('upstreams are configured for HTTPS, over which there is no `h2c`: write `versions 2`');
 			} else draft.transport = { ...(transport ?? { type: 'http' }), tls: transport?.tls ?? {} };
