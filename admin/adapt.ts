@@ -5,7 +5,7 @@
  * JSON, which is checked and given back in the current representation.
  *
  * - 200 `{"document":{…},"diagnostics":[warnings]}`. The document is the one that the text makes, secrets included.
- * - 400, code `invalid_config`, with all diagnostics.
+ * - 400, code `invalid_config`, with all diagnostics. They quote imported files as those of load.ts do.
  * - 413, 415: see the codes.
  */
 import { type AdminEndpoint, answerJson } from './endpoint.ts';
@@ -33,7 +33,7 @@ export const adapt: AdminEndpoint = {
 			errors: ['invalid_config', 'bad_request', 'body_too_large', 'unsupported_media_type'],
 			run: async (x, { runtime }) => {
 				const format = formatOf(x, 'configfile');
-				const input = { format, text: await readText(x), name: '<request>' };
+				const input = { format, text: await readText(x), name: '<request>', remote: true };
 				const { document, diagnostics } = await runtime.adapt(input);
 				if (document === undefined) {
 					throw new AdminError(400, 'invalid_config', refusalMessage(diagnostics), { diagnostics });

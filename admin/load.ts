@@ -3,7 +3,8 @@
  *
  * The body is JSON in the server's schema (`application/json`, any `+json`, or no Content-Type), a Caddyfile
  * (`text/caddyfile` or `text/compatfile`) or a Configfile (`text/configfile`). Imports and relative paths of text resolve
- * against the working directory of the server.
+ * against the working directory of the server. Diagnostics quote an imported file only if a running configuration was read
+ * from it; otherwise they name the place, and `svc validate` on the machine says what is wrong.
  *
  * `application/vnd.svc.placed+json` is `{"document","places":{"sites":[["Configfile:3"]],"routes":[]}}`: a document that was
  * compiled elsewhere, with the places of its steps, in the order in which they stand in it, for `at` in logs.
@@ -154,6 +155,7 @@ async function loadWhole(x: Exchange, cx: AdminContext): Promise<void> {
 		format,
 		text: await readText(x),
 		name: '<request>',
+		remote: true,
 		...(mediaType(x) === PLACED && { placed: true }),
 	};
 	const how = { force: isSet(query, 'force'), reversible: terms !== undefined };

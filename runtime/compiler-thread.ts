@@ -4,8 +4,8 @@ import type { MessagePort } from 'node:worker_threads';
 import type { HostFacts } from '../compiler/codegen/placeholders/placeholder.ts';
 import type { Plan } from '../compiler/codegen/plan.ts';
 import { type Compiled, compile, createCompiler } from '../compiler/compiler.ts';
-import type { Diagnostic } from '../compiler/diagnostics/diagnostic.ts';
-import { toReport } from '../compiler/diagnostics/diagnostic-report.ts';
+import type { Diagnostic, DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
+import { toReport, toWithheldReport } from '../compiler/diagnostics/diagnostic-report.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
 import { documentDifference } from '../compiler/document/difference.ts';
 import type { Document } from '../compiler/document/document.ts';
@@ -90,6 +90,9 @@ class Compilation {
 	readonly #served: Set<string>;
 	#running: DocumentImage | undefined;
 	#candidate: DocumentImage | undefined;
+	/** Files that documents which this thread has seen running were read from, and those of the candidate. */
+	#files: ReadonlySet<string> = new Set();
+	#candidateFiles: readonly string[] = [];
 	#redacted: { readonly of: DocumentImage; readonly value: unknown } | undefined;
 	/** What was read last: whoever polls a large document does not have it written anew each time. */
 	#read: { readonly of: DocumentImage; readonly place: string; readonly answer: CompilerAnswers['read'] } | undefined;
@@ -125,6 +128,7 @@ class Compilation {
 				// A thread that replaced one that died between the phases has no candidate: the load must fail.
 				if (!this.#candidate) throw new Error('The compile thread died during the load.');
 				this.#running = this.#candidate;
+				this.#files = this.#files.union(new Set(this.#candidateFiles));
 				for (const name of this.#running.certificates?.names ?? []) this.#served.add(name);
 				this.#candidate = undefined;
 				return documentBytes(this.#running);
@@ -147,16 +151,27 @@ class Compilation {
 		return documentImage(document, plan, this.#memory, places, forced ?? this.#running?.forced);
 	}
 
+	/** Clients of the Admin API are told nothing of files that no running configuration was read from. */
+	#reports({ remote }: ConfigInput, diagnostics: readonly Diagnostic[]): DiagnosticReport[] {
+		return diagnostics.map(diagnostic => {
+			const file = diagnostic.span?.source.path;
+			return remote && file !== undefined && !this.#files.has(file)
+				? toWithheldReport(diagnostic)
+				: toReport(diagnostic);
+		});
+	}
+
 	#adapt(input: ConfigInput): CompilerAnswers['adapt'] {
 		const { document, diagnostics } = compile(input, this.#reader);
-		return { document: document && JSON.stringify(printedForm(document)), diagnostics: diagnostics.map(toReport) };
+		const text = document && JSON.stringify(printedForm(document));
+		return { document: text, diagnostics: this.#reports(input, diagnostics) };
 	}
 
 	#prepare(input: ConfigInput, { unconfigured, force }: PrepareTerms): Prepared {
 		this.#candidate = undefined;
 		const compiled: Compiled = this.#compiler.compile(input);
 		const { document, plan, files, places } = compiled;
-		const diagnostics = compiled.diagnostics.map(toReport);
+		const diagnostics = this.#reports(input, compiled.diagnostics);
 		if (!document || !plan) return { result: 'refused', diagnostics };
 		const forced = (this.#running?.forced ?? 0) + (force ? 1 : 0);
 		const image = this.#image(document, plan, places, forced);
@@ -170,6 +185,7 @@ class Compilation {
 			if (!image.hasText || samePlaces(this.#running, image)) return { result: 'unchanged', diagnostics };
 		}
 		this.#candidate = image;
+		this.#candidateFiles = files;
 		return {
 			result: 'swap',
 			diagnostics,
@@ -222,7 +238,8 @@ class Compilation {
 		const compiled = this.#compiler.compile(input);
 		if (result === 'swap') {
 			const errors = await this.#startErrors(compiled);
-			if (errors.length > 0) return { result: 'refused', diagnostics: [...errors.map(toReport), ...diagnostics] };
+			if (errors.length > 0)
+				return { result: 'refused', diagnostics: [...this.#reports(input, errors), ...diagnostics] };
 		}
 		const after = compiled.document;
 		const before = this.#running?.document ?? {};

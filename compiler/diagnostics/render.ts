@@ -13,10 +13,13 @@ const severityColours: { readonly [severity in Severity]: string } = { error: '3
 type Paint = (text: string, style: string) => string;
 
 /**
- * The whole diagnostic, without a line end after it. `color` adds ANSI colours. A diagnostic about the document has its
- * pointer in place of a code frame.
+ * The whole diagnostic, without a line end after it. `color` adds ANSI colours; `frame: false` leaves out the text around
+ * its place. A diagnostic about the document has its pointer in place of a code frame.
  */
-export function renderDiagnostic(diagnostic: Diagnostic, options: { readonly color?: boolean } = {}): string {
+export function renderDiagnostic(
+	diagnostic: Diagnostic,
+	options: { readonly color?: boolean; readonly frame?: boolean } = {},
+): string {
 	const paint: Paint = options.color ? (text, style) => `${ansi}${style}m${text}${ansi}0m` : text => text;
 	const { severity, code, span, pointer, label, related, hint } = diagnostic;
 	const colour = severityColours[severity];
@@ -28,7 +31,7 @@ export function renderDiagnostic(diagnostic: Diagnostic, options: { readonly col
 		const { line } = span.source.position(span.start);
 		gutter = String(Math.min(line + 1, span.source.lineStarts.length)).length;
 		lines.push(`${' '.repeat(gutter + 1)}${paint('-->', '34')} ${place(span)}`);
-		frame(span, line, gutter, label, paint, colour, lines);
+		if (options.frame !== false) frame(span, line, gutter, label, paint, colour, lines);
 	} else {
 		if (pointer !== undefined)
 			lines.push(`  ${paint('-->', '34')} ${printable(pointer === '' ? 'the whole document' : pointer)}`);

@@ -16,4 +16,9 @@ export interface ConfigInput {
 	readonly path?: string | undefined;
 	/** JSON that is a document with the places of its steps in the text that somebody else has compiled it from. */
 	readonly placed?: boolean;
+	/**
+	 * It came over the network: diagnostics are not to quote files that it imports, unless the running configuration was read
+	 * from them.
+	 */
+	readonly remote?: boolean;
 }
