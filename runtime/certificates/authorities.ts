@@ -1,4 +1,4 @@
-/** The internal authorities of the running document: opened once, looked after, kept in memory where the store cannot be written. */
+/** The internal CAs: opened once, renewed, and kept in memory if the store is not writable. */
 import type { PkiSettings } from '../../compiler/options/pki.ts';
 import { memoryStore } from '../storage/memory-store.ts';
 import { type Store, StoreError } from '../storage/store.ts';
@@ -7,15 +7,15 @@ import { type AuthorityPlan, authorityPlan } from './authority-settings.ts';
 import type { ManagerLog } from './manager-log.ts';
 
 interface Kept {
-	/** JSON of the settings that it was opened with. */
+	/** The settings it was opened with, as JSON. */
 	readonly settings: string;
 	readonly plan: AuthorityPlan;
 	authority: Authority | undefined;
-	/** When it was last looked after. */
+	/** Time of the last maintenance, in milliseconds since the epoch. */
 	maintainedAt: number;
 }
 
-/** The authorities by id. */
+/** The internal CAs by ID. */
 export class Authorities {
 	readonly #log: ManagerLog;
 	readonly #now: () => number;
@@ -30,8 +30,8 @@ export class Authorities {
 	}
 
 	/**
-	 * Opens the authorities that a document uses. Rejects with AuthorityError when files that the document names cannot
-	 * serve; what is wrong with the store is logged, and tried again when a certificate is wanted.
+	 * Opens the CAs that a document uses. Rejects with AuthorityError if files named by the document are invalid. Failures of
+	 * the store are logged and retried when a certificate is needed.
 	 */
 	async use(ids: readonly string[], pki: PkiSettings, store: Store): Promise<void> {
 		this.#pki = pki;
@@ -40,12 +40,12 @@ export class Authorities {
 			const kept = await this.#open(id);
 			if (!kept.plan.root && !kept.plan.intermediate) continue;
 			await openAuthority(kept.plan, store, this.#now);
-			// Its files may hold something else than when it was opened.
+			// Its files may have changed since it was opened.
 			await this.#maintain(kept);
 		}
 	}
 
-	/** The authority, able to sign; undefined while it is not. Never rejects. */
+	/** Returns the CA, or undefined while it cannot sign. */
 	async get(id: string): Promise<Authority | undefined> {
 		const kept = await this.#open(id);
 		const now = this.#now();
@@ -54,7 +54,7 @@ export class Authorities {
 		return kept.authority;
 	}
 
-	/** Looks after those that are due; gives milliseconds until the next is. */
+	/** Maintains the CAs that are due. Returns the milliseconds until the next one is due. */
 	async maintain(): Promise<number> {
 		let next = Number.POSITIVE_INFINITY;
 		for (const kept of this.#kept.values()) {
@@ -94,17 +94,21 @@ export class Authorities {
 		const { id } = kept.plan;
 		try {
 			if (kept.authority) {
-				if (await kept.authority.maintain()) this.#tell(kept.authority, 'an internal authority was renewed');
+				if (await kept.authority.maintain()) this.#tell(kept.authority, 'internal authority renewed');
 				return;
 			}
 			kept.authority = await openAuthority(kept.plan, this.#store!, this.#now);
-			this.#tell(kept.authority, 'an internal authority is open');
+			this.#tell(kept.authority, 'internal authority opened');
 		} catch (error) {
 			if (!(error instanceof StoreError) && !(error instanceof AuthorityError)) throw error;
 			this.#log('error', 'pki', `the authority \`${id}\` cannot be opened or renewed`, { cause: error.message });
 			if (kept.authority || error instanceof AuthorityError) return;
 			kept.authority = await openAuthority(kept.plan, memoryStore(), this.#now);
-			this.#log('warn', 'pki', `the authority \`${id}\` is kept in memory and ends with this process`);
+			this.#log(
+				'warn',
+				'pki',
+				`the authority \`${id}\` is kept in memory only and will be lost when this process exits`,
+			);
 		}
 	}
 

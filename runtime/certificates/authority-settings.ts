@@ -1,7 +1,7 @@
-/** What an internal authority is made of when the option `pki` leaves something out. */
+/** The settings of internal CAs, with the defaults of the option `pki` filled in. */
 import { type AuthoritySettings, INTERMEDIATE_LIFETIME, ROOT_LIFETIME } from '../../compiler/options/pki.ts';
 
-/** The settings of one authority, whole. */
+/** The complete settings of one CA. */
 export interface AuthorityPlan {
 	readonly id: string;
 	readonly rootName: string;
@@ -11,12 +11,12 @@ export interface AuthorityPlan {
 	readonly intermediateLifetime: number;
 	readonly maintenanceInterval: number;
 	readonly renewalRatio: number;
-	/** Files that stand in for what the store has. */
+	/** Files that replace the root or intermediate in the store. */
 	readonly root: { readonly cert: string; readonly key: string } | undefined;
 	readonly intermediate: { readonly cert: string; readonly key: string } | undefined;
 }
 
-/** Fills in what is left out; `now` is in milliseconds since the epoch. */
+/** Fills in the defaults. `now` is in milliseconds since the epoch. */
 export function authorityPlan(id: string, settings: AuthoritySettings, now: number): AuthorityPlan {
 	const name = settings.name ?? (id === 'local' ? 'svc Local Authority' : `svc Authority ${id}`);
 	const year = String(new Date(now).getUTCFullYear());
@@ -35,7 +35,7 @@ export function authorityPlan(id: string, settings: AuthoritySettings, now: numb
 	};
 }
 
-/** Characters of a common name at most (RFC 5280, ub-common-name). */
+/** Maximum length of a common name (RFC 5280, ub-common-name). */
 const LONGEST_COMMON_NAME = 64;
 
 function filesOf(files: AuthoritySettings['root']): AuthorityPlan['root'] {

@@ -1,4 +1,4 @@
-/** An internal authority: its root and intermediate, made and renewed in the store or read from files, and what it signs. */
+/** An internal CA: keeps a root and an intermediate, in the store or in files, renews them, and signs certificates. */
 import { type KeyObject, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Store } from '../storage/store.ts';
@@ -6,10 +6,10 @@ import type { AuthorityPlan } from './authority-settings.ts';
 import { type KeyType, keyPem, makePrivateKey, readKey } from './certificate-keys.ts';
 import { certificatePem, issueCertificate, type Signer } from './issue-certificate.ts';
 
-/** Milliseconds that certificates are valid before they are made: clocks of clients are late. */
+/** Milliseconds by which certificates are backdated, for clients whose clocks are slow. */
 const BACKDATED = 60_000;
 
-/** The authority cannot sign. The message is a sentence for an operator. */
+/** The CA cannot sign. The message is a full sentence for the operator. */
 export class AuthorityError extends Error {
 	constructor(message: string) {
 		super(message);
@@ -17,7 +17,7 @@ export class AuthorityError extends Error {
 	}
 }
 
-/** A certificate that signs. */
+/** A signing certificate: the root or the intermediate. */
 interface Level extends Signer {
 	readonly pem: string;
 	readonly notBefore: number;
@@ -25,41 +25,41 @@ interface Level extends Signer {
 	readonly subject: string;
 }
 
-/** What is to be signed. */
+/** The contents of a certificate to sign. */
 export interface SigningRequest {
 	readonly names: readonly string[];
 	/** The key to certify, private or public. */
 	readonly key: KeyObject;
-	/** Milliseconds; cut to the life that the signing certificate has left. */
+	/** Milliseconds, limited to the remaining lifetime of the signing certificate. */
 	readonly lifetime: number;
-	/** Signs with the root instead of the intermediate. */
+	/** True to sign with the root instead of the intermediate. */
 	readonly withRoot?: boolean | undefined;
 }
 
-/** An internal authority. Made by {@link openAuthority}. */
+/** An internal CA, opened with {@link openAuthority}. */
 export interface Authority {
 	readonly id: string;
-	/** PEM of the root that clients are to trust. */
+	/** The root certificate in PEM, for clients to trust. */
 	readonly rootPem: string;
 	readonly rootName: string;
-	/** PEM of the intermediate. */
+	/** The intermediate certificate in PEM. */
 	readonly intermediatePem: string;
 	readonly intermediateName: string;
-	/** End of the signing certificates' lives, in milliseconds since the epoch. */
+	/** Expiry of the signing certificates, in milliseconds since the epoch. */
 	readonly rootNotAfter: number;
 	readonly intermediateNotAfter: number;
-	/** Signs; gives the PEM of the certificate and its chain without the root. */
+	/** Signs a certificate. Returns it and its chain in PEM, without the root. Throws AuthorityError if the signer has expired. */
 	sign(request: SigningRequest): string;
-	/** Renews what is due, in the store; true when something changed. Rejects with StoreError or AuthorityError. */
+	/** Renews certificates that are due. Resolves to true if something changed. Rejects with StoreError or AuthorityError. */
 	maintain(): Promise<boolean>;
 }
 
-/** Where an authority's files lie in the store. */
+/** Returns the store key of a file of a CA. */
 export function authorityKey(id: string, file: string): string {
 	return `pki/authorities/${id}/${file}`;
 }
 
-/** Opens an authority, and makes it when the store has none. Rejects with StoreError or AuthorityError. */
+/** Opens a CA, and creates it if the store does not have it. Rejects with StoreError or AuthorityError. */
 export async function openAuthority(plan: AuthorityPlan, store: Store, now: () => number): Promise<Authority> {
 	const authority = new InternalAuthority(plan, store, now);
 	await authority.maintain();
@@ -122,7 +122,7 @@ class InternalAuthority implements Authority {
 		if (await this.#current()) return this.#intermediate !== before;
 		const lock = await this.#store.lock(`pki-${this.#plan.id}`);
 		try {
-			// Another process may have done it while this one waited.
+			// Another process may have done it while this one waited for the lock.
 			if (!(await this.#current())) {
 				await this.#makeRoot();
 				await this.#makeIntermediate();
@@ -133,7 +133,7 @@ class InternalAuthority implements Authority {
 		return this.#intermediate !== before;
 	}
 
-	/** Reads what there is; true when nothing is missing or due. */
+	/** Reads both certificates. Returns true if none is missing or due for renewal. */
 	async #current(): Promise<boolean> {
 		const { root, intermediate } = this.#plan;
 		const readRoot = root ? await readFiles(root, 'root') : await this.#stored('root');
@@ -152,7 +152,7 @@ class InternalAuthority implements Authority {
 		return this.#now() >= notAfter - (notAfter - notBefore) * this.#plan.renewalRatio;
 	}
 
-	/** A renewed root keeps its key and its name: who trusts the old one trusts what both have signed. */
+	/** Creates or renews the root. A renewed root keeps its key and name, so that clients that trust the old one keep trusting. */
 	async #makeRoot(): Promise<void> {
 		if (this.#plan.root || (this.#root && !this.#due(this.#root))) return;
 		const key = this.#root?.key ?? (await makePrivateKey('p256'));
@@ -185,7 +185,7 @@ class InternalAuthority implements Authority {
 		this.#intermediate = await this.#save('intermediate', der, key);
 	}
 
-	/** The key is there before its certificate: a process that dies between the two leaves a pair that is made anew. */
+	/** Writes the key before its certificate. If the process dies in between, the mismatched pair is created again. */
 	async #save(level: 'root' | 'intermediate', der: Uint8Array, key: KeyObject): Promise<Level> {
 		const pem = certificatePem(der);
 		await this.#store.write(authorityKey(this.#plan.id, `${level}.key`), keyPem(key));
@@ -200,18 +200,16 @@ class InternalAuthority implements Authority {
 		]);
 		if (!pem) return undefined;
 		const found = key && levelOf(pem.toString('latin1'), readKey(key));
-		// Making a new root in place of one whose key is lost would take the trust of every client away unseen.
+		// Silently replacing a root whose key is lost would break the trust of every client.
 		if (!found && level === 'root') {
 			const file = authorityKey(this.#plan.id, 'root.crt');
-			throw new AuthorityError(
-				`\`${file}\` in the store and its key do not belong together; restore both or remove both.`,
-			);
+			throw new AuthorityError(`\`${file}\` in the store does not match its key; restore both files or remove both.`);
 		}
 		return found;
 	}
 }
 
-/** Objects stay what they are while nothing changes, so that a change can be told. */
+/** Returns the previous object if nothing has changed, so that changes can be detected by identity. */
 function same(before: Level | undefined, now: Level): Level {
 	return before?.pem === now.pem ? before : now;
 }
@@ -222,7 +220,7 @@ function isSignedBy(lower: Level, upper: Level): boolean {
 	return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
 }
 
-/** Undefined unless the certificate can be read and the key belongs to it. */
+/** Parses a certificate. Returns undefined if it is invalid or does not match the key. */
 function levelOf(pem: string, key: KeyObject | undefined): Level | undefined {
 	try {
 		const certificate = new X509Certificate(pem);
@@ -243,13 +241,14 @@ function levelOf(pem: string, key: KeyObject | undefined): Level | undefined {
 async function readFiles(files: { readonly cert: string; readonly key: string }, what: string): Promise<Level> {
 	const read = (file: string): Promise<Buffer> =>
 		readFile(file).catch(error => {
-			throw new AuthorityError(`\`${file}\` of the ${what} cannot be read: ${error.code}.`);
+			throw new AuthorityError(`The ${what} file \`${file}\` cannot be read: ${error.code}.`);
 		});
 	const [pem, key] = await Promise.all([read(files.cert), read(files.key)]);
 	const level = levelOf(pem.toString('latin1'), readKey(key));
-	if (!level) throw new AuthorityError(`\`${files.cert}\` and \`${files.key}\` are not a certificate and its key.`);
+	if (!level)
+		throw new AuthorityError(`\`${files.cert}\` and \`${files.key}\` are not a matching certificate and key.`);
 	if (!new X509Certificate(level.certificate).ca) {
-		throw new AuthorityError(`\`${files.cert}\` is not the certificate of an authority.`);
+		throw new AuthorityError(`\`${files.cert}\` is not a CA certificate.`);
 	}
 	return level;
 }

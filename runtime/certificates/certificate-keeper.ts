@@ -1,4 +1,4 @@
-/** Obtains and renews: takes certificates from the store, orders those that are due, and gives each to the threads. */
+/** Obtains and renews certificates: loads them from the store, orders those that are due, and publishes them to threads. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Store, StoreError } from '../storage/store.ts';
 import type { CertificateSink, PublishedCertificate } from '../tls/certificate-feed.ts';
@@ -8,56 +8,56 @@ import { type Issued, IssueError, type Issuer } from './issuer.ts';
 import type { ManagedCertificate } from './managed-certificate.ts';
 import type { ManagerLog } from './manager-log.ts';
 import { backOff } from './renewal-times.ts';
-import { forEachOf, WorkQueue } from './work-queue.ts';
+import { forEachConcurrently, WorkQueue } from './work-queue.ts';
 
-/** Orders that are under way at one time. */
-const MOST_ORDERS = 24;
-/** Certificates read from the store at one time. */
-const MOST_READS = 32;
-/** Certificates in one message to the threads: parsing them must not stall a thread for long. */
+/** Maximum concurrent orders. */
+const MAX_ORDERS = 24;
+/** Maximum concurrent reads from the store. */
+const MAX_READS = 32;
+/** Certificates per message to the threads. Parsing more would stall a thread. */
 const PUBLISHED_AT_ONCE = 250;
-/** Milliseconds before something is tried again that only another configuration can help. */
-const HOPELESS = 86_400_000;
-/** Milliseconds before an advice that could not be had is asked for again, and before one is asked for at all. */
+/** Milliseconds until the next attempt after an error that only a new configuration can fix. */
+const FINAL_ERROR_RETRY = 86_400_000;
+/** Milliseconds until renewal information that could not be fetched is requested again. */
 const ADVICE_RETRY = 3_600_000;
 
-/** What the keeper finds around it. */
-export interface KeeperSurroundings {
+/** Dependencies of {@link CertificateKeeper}. */
+export interface KeeperDeps {
 	readonly sink: CertificateSink;
 	readonly log: ManagerLog;
 	readonly now: () => number;
-	/** The store, which is there once a document has been prepared. */
+	/** Returns the store. It is available once a document has been prepared. */
 	readonly store: () => Store;
-	/** Rejects with StoreError when what would be ordered could not be kept. */
+	/** Rejects with StoreError if the store could not keep a new certificate. */
 	readonly checkStore: () => Promise<void>;
-	/** `renewal_window_ratio` of the process. */
+	/** Returns the global option `renewal_window_ratio`. */
 	readonly renewalRatio: () => number | undefined;
-	/** Called when something has changed that the next look at all certificates should not wait for. */
+	/** Called after changes that may make another certificate due earlier than the next periodic check. */
 	readonly wake: () => void;
 }
 
-/** Looks after certificates one by one; which and when is the manager's. */
+/** Obtains and renews single certificates. The manager decides which ones, and when. */
 export class CertificateKeeper {
-	/** Attempts by issuer and result. */
+	/** Attempts, by issuer and result. */
 	readonly attempts: LabelledCounter = new LabelledCounter();
-	readonly #around: KeeperSurroundings;
-	readonly #orders = new WorkQueue(MOST_ORDERS);
+	readonly #deps: KeeperDeps;
+	readonly #orders = new WorkQueue(MAX_ORDERS);
 	readonly #writes = new WorkQueue(8);
-	/** Authorities for which `svc trust` has been named. */
+	/** CAs for which `svc trust` has been suggested. */
 	readonly #suggested = new Set<string>();
 
-	constructor(surroundings: KeeperSurroundings) {
-		this.#around = surroundings;
+	constructor(deps: KeeperDeps) {
+		this.#deps = deps;
 	}
 
-	/** Takes from the store, and from issuers that answer at once, what the names should have; publishes it. Never rejects. */
+	/** Loads certificates from the store, obtains missing ones from immediate issuers, and publishes them. */
 	async load(entries: readonly ManagedCertificate[]): Promise<void> {
 		let batch: PublishedCertificate[] = [];
 		const publish = (): void => {
-			if (batch.length > 0) this.#around.sink.publish(batch);
+			if (batch.length > 0) this.#deps.sink.publish(batch);
 			batch = [];
 		};
-		await forEachOf(entries, MOST_READS, async entry => {
+		await forEachConcurrently(entries, MAX_READS, async entry => {
 			await this.#loadOne(entry);
 			const publication = entry.publication;
 			if (!publication || entry.gone || entry.published) return;
@@ -68,15 +68,15 @@ export class CertificateKeeper {
 		publish();
 	}
 
-	/** Begins an order; the entry's `work` tells when it is over. Never rejects. */
+	/** Starts an order. The entry's `work` resolves when it ends. Never rejects. */
 	begin(entry: ManagedCertificate): Promise<void> {
 		if (entry.work) return entry.work.done;
 		const abort = new AbortController();
 		const done = this.#orders
 			.run(() => this.#obtain(entry, abort.signal))
 			.catch(error => {
-				// A bug must not end the process that serves all other sites.
-				this.#around.log('error', 'tls.obtain', 'obtaining a certificate failed unexpectedly', {
+				// A bug here must not end the process, which serves other sites too.
+				this.#deps.log('error', 'tls.obtain', 'obtaining a certificate failed unexpectedly', {
 					name: entry.name,
 					cause: error instanceof Error ? error.message : String(error),
 				});
@@ -84,16 +84,16 @@ export class CertificateKeeper {
 			})
 			.finally(() => {
 				entry.work = undefined;
-				this.#around.wake();
+				this.#deps.wake();
 			});
 		entry.work = { done, abort };
 		return done;
 	}
 
-	/** Asks the issuer when to renew. Never rejects. */
+	/** Asks the issuer when to renew a certificate. Never rejects. */
 	async advise(entry: ManagedCertificate): Promise<void> {
 		const { issuer, record } = entry;
-		entry.adviseAt = this.#around.now() + ADVICE_RETRY;
+		entry.adviseAt = this.#deps.now() + ADVICE_RETRY;
 		if (!issuer?.advise || !record) {
 			entry.adviseAt = Number.POSITIVE_INFINITY;
 			return;
@@ -107,35 +107,35 @@ export class CertificateKeeper {
 			}
 			entry.adviseAt = advice.askAgainAt;
 			if (advice.renewAt < entry.renewAt) {
-				this.#around.log('info', 'tls.renew', 'the issuer advises to renew earlier', {
+				this.#deps.log('info', 'tls.renew', 'the issuer asks for an earlier renewal', {
 					name: entry.name,
 					renew_at: new Date(advice.renewAt).toISOString(),
 				});
 			}
-			// The advice is what the issuer's capacity goes by; the end of the life is still the end.
+			// The advice lets the issuer spread its load, but the certificate must not expire.
 			entry.renewAt = Math.min(advice.renewAt, record.notAfter - (record.notAfter - record.notBefore) / 20);
 		} catch (error) {
 			const cause = error instanceof Error ? error.message : String(error);
-			this.#around.log('debug', 'tls.renew', 'the issuer gave no advice when to renew', { name: entry.name, cause });
+			this.#deps.log('debug', 'tls.renew', 'renewal information is unavailable', { name: entry.name, cause });
 		}
 	}
 
-	/** Gives the threads what an entry has now. */
+	/** Publishes the entry's current certificate to the threads. */
 	publish(entry: ManagedCertificate): void {
 		const publication = entry.publication;
 		if (!publication || entry.gone) return;
 		entry.published = true;
-		this.#around.sink.publish([publication]);
+		this.#deps.sink.publish([publication]);
 	}
 
 	async #loadOne(entry: ManagedCertificate): Promise<void> {
-		const { now } = this.#around;
+		const { now } = this.#deps;
 		try {
 			const stored = await this.#stored(entry);
 			if (stored) entry.take(stored, this.#ratioOf(entry, stored));
 		} catch (error) {
 			if (!(error instanceof StoreError)) throw error;
-			this.#around.log('error', 'tls.cache', 'a certificate cannot be read from the store', {
+			this.#deps.log('error', 'tls.cache', 'a certificate cannot be read from the store', {
 				name: entry.name,
 				cause: error.message,
 			});
@@ -147,12 +147,12 @@ export class CertificateKeeper {
 		entry.loaded = true;
 	}
 
-	/** The certificate that an entry has in the store: of the issuer that is preferred, unless it has expired. */
+	/** Returns the stored certificate of the most preferred issuer, or an expired one if there is nothing else. */
 	async #stored(entry: ManagedCertificate): Promise<CertificateRecord | undefined> {
 		let expired: CertificateRecord | undefined;
 		for (const { storeName } of entry.policy.issuers) {
-			const record = await readRecord(this.#around.store(), storeName, entry.name);
-			if (record && record.notAfter > this.#around.now()) return record;
+			const record = await readRecord(this.#deps.store(), storeName, entry.name);
+			if (record && record.notAfter > this.#deps.now()) return record;
 			expired ??= record;
 		}
 		return expired;
@@ -166,7 +166,7 @@ export class CertificateKeeper {
 			try {
 				if (!(await this.#obtainFrom(issuer, entry, signal))) continue;
 				for (const { issuer, error } of failures) {
-					this.#around.log('info', logger, 'an issuer gave no certificate, another did', {
+					this.#deps.log('info', logger, 'an issuer failed, and another one provided the certificate', {
 						name: entry.name,
 						issuer: issuer.storeName,
 						cause: error.message,
@@ -174,7 +174,7 @@ export class CertificateKeeper {
 				}
 				return;
 			} catch (error) {
-				// What a stop, or a document without the name, has ended is no failure.
+				// An order canceled by a stop or a new configuration is not a failure.
 				if (signal.aborted || entry.gone) return;
 				if (!(error instanceof IssueError) && !(error instanceof StoreError)) throw error;
 				const limited = error.code === 'issuer/rate-limited';
@@ -184,9 +184,9 @@ export class CertificateKeeper {
 		}
 		const retries = failures.map(({ error }) => {
 			if (!(error instanceof IssueError)) return undefined;
-			return error.final ? this.#around.now() + HOPELESS : error.retryAt;
+			return error.final ? this.#deps.now() + FINAL_ERROR_RETRY : error.retryAt;
 		});
-		// As soon as one of the issuers may be asked again.
+		// Retry as soon as any of the issuers allows it.
 		const retryAt = retries.includes(undefined) ? undefined : Math.min(...(retries as number[]));
 		this.#failed(
 			entry,
@@ -195,7 +195,7 @@ export class CertificateKeeper {
 		);
 	}
 
-	/** True when the entry has its certificate. */
+	/** Obtains a certificate from one issuer. Resolves to true once the entry has it. */
 	async #obtainFrom(issuer: Issuer, entry: ManagedCertificate, signal: AbortSignal): Promise<boolean> {
 		if (issuer.immediate) {
 			const issued = await issuer.issue(this.#orderOf(entry, signal));
@@ -204,10 +204,10 @@ export class CertificateKeeper {
 			void this.#writes.run(() => this.#keep(record, issued));
 			return true;
 		}
-		await this.#around.checkStore();
-		const lock = await this.#around.store().lock(`issue_${entry.name}`, signal);
+		await this.#deps.checkStore();
+		const lock = await this.#deps.store().lock(`issue_${entry.name}`, signal);
 		try {
-			if (await this.#othersHave(entry)) return true;
+			if (await this.#renewedElsewhere(entry)) return true;
 			const all = AbortSignal.any([signal, lock.lost]);
 			const issued = await issuer.issue(this.#orderOf(entry, all)).catch(error => {
 				if (!lock.lost.aborted || signal.aborted) throw error;
@@ -222,18 +222,18 @@ export class CertificateKeeper {
 		}
 	}
 
-	/** A process that shares the store may have renewed while this one waited. */
-	async #othersHave(entry: ManagedCertificate): Promise<boolean> {
+	/** Uses a certificate that another process with the same store obtained while this one waited for the lock. */
+	async #renewedElsewhere(entry: ManagedCertificate): Promise<boolean> {
 		const stored = await this.#stored(entry);
 		if (!stored || stored.fingerprint === entry.record?.fingerprint) return false;
 		const before = entry.record;
 		entry.take(stored, this.#ratioOf(entry, stored));
-		if (this.#around.now() >= entry.renewAt) {
+		if (this.#deps.now() >= entry.renewAt) {
 			if (before) entry.take(before, this.#ratioOf(entry, before));
 			return false;
 		}
 		this.#succeeded(entry);
-		this.#around.log('info', 'tls.cache', 'a certificate that another process obtained is served', {
+		this.#deps.log('info', 'tls.cache', 'using a certificate obtained by another process', {
 			name: entry.name,
 			issuer: stored.issuer,
 			expires: new Date(stored.notAfter).toISOString(),
@@ -253,11 +253,11 @@ export class CertificateKeeper {
 		};
 	}
 
-	/** A certificate that cannot be written now has been paid for all the same: it is tried again for some time. */
+	/** Writes a certificate, with retries, because obtaining it again would count against the issuer's limits. */
 	async #persist(record: CertificateRecord, issued: Issued, signal: AbortSignal): Promise<void> {
 		for (let tries = 0; ; tries++) {
 			try {
-				await writeRecord(this.#around.store(), record, issued.details);
+				await writeRecord(this.#deps.store(), record, issued.details);
 				await issued.kept?.();
 				return;
 			} catch (error) {
@@ -269,10 +269,10 @@ export class CertificateKeeper {
 
 	async #keep(record: CertificateRecord, issued: Issued): Promise<void> {
 		try {
-			await writeRecord(this.#around.store(), record, issued.details);
+			await writeRecord(this.#deps.store(), record, issued.details);
 		} catch (error) {
 			if (!(error instanceof StoreError)) throw error;
-			this.#around.log('warn', 'tls.cache', 'a certificate is not kept in the store', {
+			this.#deps.log('warn', 'tls.cache', 'a certificate could not be stored', {
 				name: record.name,
 				cause: error.message,
 			});
@@ -285,7 +285,7 @@ export class CertificateKeeper {
 		this.#succeeded(entry);
 		this.attempts.count({ issuer: issuer.kind, result: renewal ? 'renewed' : 'obtained' });
 		const message = renewal ? 'a certificate was renewed' : 'a certificate was obtained';
-		this.#around.log('info', renewal ? 'tls.renew' : 'tls.obtain', message, {
+		this.#deps.log('info', renewal ? 'tls.renew' : 'tls.obtain', message, {
 			name: entry.name,
 			issuer: issuer.storeName,
 			expires: new Date(record.notAfter).toISOString(),
@@ -293,14 +293,14 @@ export class CertificateKeeper {
 		if (issuer.kind === 'internal' && !renewal) this.#suggestTrust(issuer.storeName);
 	}
 
-	/** Says once for each authority how to have this machine accept its certificates. */
+	/** Logs, once per CA, the command that makes this machine trust its certificates. */
 	#suggestTrust(authority: string): void {
 		if (this.#suggested.has(authority)) return;
 		this.#suggested.add(authority);
 		const command = authority === 'local' ? 'svc trust' : `svc trust --ca ${authority}`;
-		this.#around.log('info', 'pki', `to have browsers on this machine accept internal certificates, run: ${command}`, {
+		this.#deps.log('info', 'pki', `to have browsers on this machine accept internal certificates, run: ${command}`, {
 			ca: authority,
-			store: this.#around.store().description,
+			store: this.#deps.store().description,
 		});
 	}
 
@@ -312,13 +312,13 @@ export class CertificateKeeper {
 	}
 
 	#failed(entry: ManagedCertificate, causes: readonly string[], retryAt: number | undefined): void {
-		const now = this.#around.now();
+		const now = this.#deps.now();
 		if (entry.failures++ === 0) entry.failingSince = now;
 		const wait = backOff(entry.failures, now - entry.failingSince, Math.random());
 		entry.attemptAt = Math.max(now + wait, retryAt ?? 0);
 		entry.lastError = causes.join(' ');
 		if (causes.length === 0) return;
-		this.#around.log('error', loggerOf(entry), 'no issuer gave a certificate', {
+		this.#deps.log('error', loggerOf(entry), 'no issuer provided a certificate', {
 			name: entry.name,
 			causes,
 			failures: entry.failures,
@@ -328,7 +328,7 @@ export class CertificateKeeper {
 
 	#ratioOf(entry: ManagedCertificate, record: CertificateRecord): number | undefined {
 		const issuer = entry.policy.issuers.find(({ storeName }) => storeName === record.issuer);
-		return issuer?.renewalRatio ?? this.#around.renewalRatio();
+		return issuer?.renewalRatio ?? this.#deps.renewalRatio();
 	}
 }
 
@@ -336,9 +336,9 @@ function loggerOf({ record }: ManagedCertificate): string {
 	return record ? 'tls.renew' : 'tls.obtain';
 }
 
-/** What an issuer gave, or why it cannot be used. */
+/** Makes a record of an issued certificate. Throws IssueError if it is for another name or key. */
 function checked(issuer: Issuer, name: string, { chain, privateKey }: Issued): CertificateRecord {
 	const record = recordOf(issuer.storeName, name, chain, privateKey);
 	if (record) return record;
-	throw new IssueError('issuer/wrong-certificate', 'The issuer gave a certificate for another name or key.');
+	throw new IssueError('issuer/wrong-certificate', 'The issuer returned a certificate for another name or key.');
 }

@@ -1,8 +1,8 @@
-/** Private keys of certificates: the types that the option `key_type` names, and the signatures that they make. */
+/** Private keys: the types of the option `key_type`, generation, PEM, and signatures. */
 import { createPrivateKey, generateKeyPair, type KeyObject, sign } from 'node:crypto';
 import { promisify } from 'node:util';
 
-/** The key types of both languages. */
+/** The values of the option `key_type`. */
 export const KEY_TYPES = ['ed25519', 'p256', 'p384', 'rsa2048', 'rsa4096'] as const;
 
 /** One of {@link KEY_TYPES}. */
@@ -10,7 +10,7 @@ export type KeyType = (typeof KEY_TYPES)[number];
 
 const generate = promisify(generateKeyPair);
 
-/** Makes a private key, off the main thread: RSA takes long. */
+/** Generates a private key on the libuv thread pool, because RSA keys take long. */
 export async function makePrivateKey(type: KeyType): Promise<KeyObject> {
 	switch (type) {
 		case 'ed25519':
@@ -26,17 +26,17 @@ export async function makePrivateKey(type: KeyType): Promise<KeyObject> {
 	}
 }
 
-/** The key type of that name; undefined when there is none. */
+/** Returns the key type with a name; undefined if there is none. */
 export function keyTypeOf(name: string | undefined): KeyType | undefined {
 	return KEY_TYPES.find(type => type === name);
 }
 
-/** PKCS#8 PEM, not encrypted. */
+/** Encodes a key as unencrypted PKCS#8 PEM. */
 export function keyPem(key: KeyObject): string {
 	return key.export({ type: 'pkcs8', format: 'pem' }) as string;
 }
 
-/** Reads a PEM private key; undefined when the text is none. */
+/** Parses a private key in PEM. Returns undefined if the text is not one. */
 export function readKey(pem: string | Uint8Array): KeyObject | undefined {
 	try {
 		return createPrivateKey(typeof pem === 'string' ? pem : Buffer.from(pem));
@@ -45,16 +45,16 @@ export function readKey(pem: string | Uint8Array): KeyObject | undefined {
 	}
 }
 
-/** How a key signs certificates: the object identifier of the algorithm and the digest that Node's `sign` takes. */
+/** A signature algorithm: its object identifier and the digest for Node's `sign`. */
 export interface SignatureAlgorithm {
 	readonly oid: string;
-	/** Null for keys that hash by themselves. */
+	/** Null for algorithms that include their own hash. */
 	readonly digest: string | null;
-	/** Whether the algorithm identifier carries a NULL (RFC 4055 §5). */
+	/** True if the algorithm identifier has NULL parameters (RFC 4055 §5). */
 	readonly nullParameters: boolean;
 }
 
-/** The algorithm by which a key signs certificates. Throws for keys that cannot. */
+/** Returns the algorithm with which a key signs certificates. Throws for unsupported key types. */
 export function signatureAlgorithm(key: KeyObject): SignatureAlgorithm {
 	switch (key.asymmetricKeyType) {
 		case 'ed25519':

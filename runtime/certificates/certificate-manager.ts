@@ -1,4 +1,4 @@
-/** The certificate manager: which names of the document being served have which certificates, now and next. */
+/** The certificate manager: keeps every name of the active document supplied with a valid certificate. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type {
@@ -18,8 +18,8 @@ import type { ValidationPorts } from './acme-server/name-validation.ts';
 import { Authorities } from './authorities.ts';
 import { AuthorityError } from './authority.ts';
 import { CertificateKeeper } from './certificate-keeper.ts';
-import { type CertificateReadings, MOST_EXPIRY_SERIES } from './certificate-metrics.ts';
-import { ChallengeBoard } from './challenge-board.ts';
+import { type CertificateReadings, MAX_EXPIRY_SERIES } from './certificate-metrics.ts';
+import { ChallengeRegistry } from './challenge-registry.ts';
 import type { Issuer } from './issuer.ts';
 import { createIssuer, issuerKey } from './issuers.ts';
 import { ManagedCertificate, type ReadyPolicy } from './managed-certificate.ts';
@@ -28,28 +28,28 @@ import { SharedChallenges } from './shared-challenges.ts';
 import { StatusStapler } from './status-stapler.ts';
 import { StoreCleaner } from './store-cleaner.ts';
 
-/** Milliseconds for which a start or a load waits for what the store and internal authorities have. */
+/** Milliseconds that a start or a load waits for certificates from the store and internal CAs. */
 const PREPARE_LIMIT = 5000;
-/** Milliseconds between two looks at all certificates, if nothing is said. */
+/** Default milliseconds between two checks of all certificates. */
 const RENEW_INTERVAL = 600_000;
-/** Milliseconds that a client's handshake waits for an order that is under way. */
+/** Milliseconds that a handshake waits for an order in progress. */
 const HANDSHAKE_PATIENCE = 20_000;
-/** Milliseconds before the next look after one that failed. */
-const LOOK_RETRY = 60_000;
-/** Milliseconds between two looks at least. */
+/** Milliseconds until the next check after one that failed. */
+const CHECK_RETRY = 60_000;
+/** Minimum milliseconds between two checks. */
 const WAKE = 20;
-/** Milliseconds that orders under way may take to end when the process stops. */
+/** Milliseconds that canceled orders get to end when the process stops. */
 const CLOSING_LIMIT = 2000;
 
-/** What tests may set; the product leaves it out. */
+/** Options for tests. */
 export interface ManagerOptions {
-	/** Milliseconds since the epoch. */
+	/** The clock, in milliseconds since the epoch. */
 	readonly now?: () => number;
-	/** Ports that ACME servers of ours validate names at, instead of 80 and 443. */
+	/** Ports at which our ACME servers validate names, instead of 80 and 443. */
 	readonly validationPorts?: ValidationPorts;
 }
 
-/** A document's policies with their names. */
+/** The policies and names of a document. */
 interface Prepared {
 	readonly plan: CertificatePlan;
 	readonly settings: Settings;
@@ -57,26 +57,26 @@ interface Prepared {
 	readonly entries: ReadonlyMap<string, ManagedCertificate>;
 }
 
-/** Makes the certificate manager of a process. */
+/** Creates the certificate manager of a process. */
 export function createCertificateManager(
-	surroundings: CertificateManagerDeps,
+	deps: CertificateManagerDeps,
 	options: ManagerOptions = {},
 ): CertificateManager {
-	return new Manager(surroundings, options);
+	return new Manager(deps, options);
 }
 
 class Manager implements CertificateManager {
-	readonly #around: CertificateManagerDeps;
+	readonly #deps: CertificateManagerDeps;
 	readonly #now: () => number;
 	readonly #authorities: Authorities;
-	readonly #board: ChallengeBoard;
+	readonly #challenges: ChallengeRegistry;
 	readonly #keeper: CertificateKeeper;
 	readonly #onDemand: OnDemandCertificates;
 	readonly #stapler: StatusStapler<ManagedCertificate>;
 	readonly #cleaner: StoreCleaner;
 	readonly #sharedChallenges: SharedChallenges;
 	readonly #issuers = new Map<string, Issuer>();
-	/** ACME servers by authority. */
+	/** ACME servers by CA. */
 	readonly #responders = new Map<string, AcmeResponder>();
 	readonly #validationPorts: ValidationPorts;
 	#store: Store | undefined;
@@ -85,32 +85,32 @@ class Manager implements CertificateManager {
 	#served: Prepared | undefined;
 	#prepared: Prepared | undefined;
 	#timer: NodeJS.Timeout | undefined;
-	/** When the timer ends, in milliseconds of the monotonic clock. */
+	/** When the timer fires, by `performance.now()`. */
 	#timerEnd = Number.POSITIVE_INFINITY;
 	#closed = false;
 
-	constructor(surroundings: CertificateManagerDeps, { now = Date.now, validationPorts }: ManagerOptions) {
-		this.#around = surroundings;
+	constructor(deps: CertificateManagerDeps, { now = Date.now, validationPorts }: ManagerOptions) {
+		this.#deps = deps;
 		this.#now = now;
 		this.#validationPorts = validationPorts ?? { http: 80, tls: 443 };
-		const log = surroundings.log.bind(surroundings);
+		const log = deps.log.bind(deps);
 		this.#authorities = new Authorities(log, now);
-		this.#board = new ChallengeBoard(surroundings.sink);
+		this.#challenges = new ChallengeRegistry(deps.sink);
 		const store = (): Store => this.#store!;
 		this.#keeper = new CertificateKeeper({
-			sink: surroundings.sink,
+			sink: deps.sink,
 			log,
 			now,
 			store,
 			checkStore: () => this.#checkStore(),
 			renewalRatio: () => this.#served?.settings.renewal_window_ratio as number | undefined,
-			wake: () => this.#lookSoon(WAKE),
+			wake: () => this.#scheduleCheck(WAKE),
 		});
-		this.#onDemand = new OnDemandCertificates({ sink: surroundings.sink, log, now, keeper: this.#keeper });
+		this.#onDemand = new OnDemandCertificates({ sink: deps.sink, log, now, keeper: this.#keeper });
 		this.#stapler = new StatusStapler({
 			...{ log, now, store },
 			publish: entry => this.#keeper.publish(entry),
-			wake: () => this.#lookSoon(WAKE),
+			wake: () => this.#scheduleCheck(WAKE),
 		});
 		this.#sharedChallenges = new SharedChallenges(store);
 		this.#cleaner = new StoreCleaner({ log, now, store });
@@ -125,7 +125,7 @@ class Manager implements CertificateManager {
 		const entries = new Map<string, ManagedCertificate>();
 		const fresh: ManagedCertificate[] = [];
 		for (const policy of policies) {
-			// Whoever is asked at handshake time has the certificates of these names.
+			// Certificates for these names are obtained during handshakes.
 			if (policy.settings.on_demand || (policy.settings.managers?.length ?? 0) > 0) continue;
 			for (const name of policy.settings.subjects) {
 				const before = this.#served?.entries.get(name);
@@ -136,7 +136,7 @@ class Manager implements CertificateManager {
 			}
 		}
 		this.#prepared = { plan, settings, policies, entries };
-		const loading = this.#keeper.load(fresh).then(() => this.#lookSoon(0));
+		const loading = this.#keeper.load(fresh).then(() => this.#scheduleCheck(0));
 		await Promise.race([loading, sleep(PREPARE_LIMIT, undefined, { ref: false })]);
 	}
 
@@ -146,17 +146,17 @@ class Manager implements CertificateManager {
 		const before = this.#served;
 		this.#served = next;
 		this.#prepared = undefined;
-		if (before) this.#giveUp(before, next);
+		if (before) this.#dropUnused(before, next);
 		this.#onDemand.serve(next.policies, next.settings.on_demand_tls);
 		this.#stapler.configure(next.settings);
 		this.#cleaner.configure(next.settings);
-		this.#lookSoon(0);
+		this.#scheduleCheck(0);
 	}
 
 	discard(): void {
 		const given = this.#prepared;
 		this.#prepared = undefined;
-		if (given) this.#giveUp(given, this.#served);
+		if (given) this.#dropUnused(given, this.#served);
 	}
 
 	async obtain(question: CertificateQuestion): Promise<boolean> {
@@ -164,20 +164,19 @@ class Manager implements CertificateManager {
 		if (!served || this.#closed) return false;
 		const managed = managedFor(served.entries, question.name);
 		if (managed) {
-			// The first client of a new site comes while its certificate is being ordered.
+			// The first client of a new site may arrive while its certificate is being ordered.
 			if (!managed.record && managed.work) await within(managed.work.done, HANDSHAKE_PATIENCE);
 			return managed.published;
 		}
 		return within(this.#onDemand.obtain(question), HANDSHAKE_PATIENCE).then(result => result === true);
 	}
 
-	/** What a scrape shows. */
 	readings(): CertificateReadings {
 		const entries = [...(this.#served?.entries.values() ?? []), ...this.#onDemand.entries()];
 		const expiry = entries
 			.filter(entry => entry.record)
 			.sort((a, b) => a.record!.notAfter - b.record!.notAfter)
-			.slice(0, MOST_EXPIRY_SERIES)
+			.slice(0, MAX_EXPIRY_SERIES)
 			.map(({ name, record }) => ({
 				labels: { subject: name, issuer: record!.issuer },
 				value: record!.notAfter / 1000,
@@ -210,7 +209,7 @@ class Manager implements CertificateManager {
 			responder =
 				this.#responders.get(id) ??
 				new AcmeResponder(id, {
-					log: this.#around.log.bind(this.#around),
+					log: this.#deps.log.bind(this.#deps),
 					store,
 					authority: wanted => this.#authorities.get(wanted),
 					ports: this.#validationPorts,
@@ -235,17 +234,17 @@ class Manager implements CertificateManager {
 	}
 
 	#openStore(settings: Settings): Store {
-		this.#store ??= openStore(settings.storage as StoreSelection | undefined, this.#around);
+		this.#store ??= openStore(settings.storage as StoreSelection | undefined, this.#deps);
 		return this.#store;
 	}
 
-	/** What an import that was cut short has left is taken back before anything is read. */
+	/** Rolls back an interrupted import before anything is read from the store. */
 	async #recover(store: Store): Promise<void> {
 		try {
 			await store.recover?.();
 		} catch (error) {
 			if (!(error instanceof StoreError)) throw error;
-			this.#around.log('error', 'tls.cache', 'the store could not be recovered', { cause: error.message });
+			this.#deps.log('error', 'tls.cache', 'the store could not be recovered', { cause: error.message });
 		}
 	}
 
@@ -255,42 +254,45 @@ class Manager implements CertificateManager {
 		return { settings, key, issuers: made.map(({ issuer }) => issuer) };
 	}
 
-	/** Sites with the same issuer share its account, its connections and its limits. */
+	/** Returns the issuer for some settings. Sites with equal settings share its account, connections and limits. */
 	async #issuerFor(settings: IssuerSettings): Promise<{ readonly key: string; readonly issuer: Issuer }> {
-		const key = await issuerKey(settings, this.#around);
+		const key = await issuerKey(settings, this.#deps);
 		let issuer = this.#issuers.get(key);
 		if (!issuer) {
 			issuer = await createIssuer(settings, {
-				log: this.#around.log.bind(this.#around),
+				log: this.#deps.log.bind(this.#deps),
 				now: this.#now,
 				store: this.#store!,
-				board: this.#board,
+				challenges: this.#challenges,
 				sharedChallenges: this.#sharedChallenges,
 				authority: id => this.#authorities.get(id),
 				ports: () => this.#served?.plan ?? this.#prepared?.plan ?? { http_port: 80, https_port: 443 },
-				environment: this.#around.environment,
-				workingDirectory: this.#around.workingDirectory,
+				environment: this.#deps.environment,
+				workingDirectory: this.#deps.workingDirectory,
 			});
 			this.#issuers.set(key, issuer);
 		}
 		return { key, issuer };
 	}
 
-	/** Ends what only the first of two documents wants. */
-	#giveUp(given: Prepared, kept: Prepared | undefined): void {
+	/** Cancels the orders and drops the certificates that only the first of two documents needs. */
+	#dropUnused(given: Prepared, kept: Prepared | undefined): void {
 		const ids = new Set<string>();
 		for (const entry of kept?.entries.values() ?? []) if (entry.id) ids.add(entry.id);
 		const dropped: string[] = [];
 		for (const [name, entry] of given.entries) {
 			if (kept?.entries.get(name) === entry) continue;
 			entry.gone = true;
-			entry.work?.abort.abort(new Error('The configuration no longer wants the certificate.'));
+			entry.work?.abort.abort(new Error('The configuration no longer needs the certificate.'));
 			if (entry.published && entry.id && !ids.has(entry.id)) dropped.push(entry.id);
 		}
-		if (dropped.length > 0) this.#around.sink.drop(dropped);
+		if (dropped.length > 0) this.#deps.sink.drop(dropped);
 	}
 
-	/** What is ordered must be kept, or it is ordered again at every start until the issuer refuses. */
+	/**
+	 * Checks that the store works before the first order. Certificates that cannot be stored would be ordered again at every
+	 * start, until the issuer's rate limits are exceeded.
+	 */
 	async #checkStore(): Promise<void> {
 		if (this.#storeChecked || this.#served?.settings.storage_check === false) return;
 		const key = `check/${randomBytes(8).toString('hex')}`;
@@ -300,30 +302,30 @@ class Manager implements CertificateManager {
 		const read = await store.read(key);
 		await store.remove(key);
 		if (!read?.equals(value)) {
-			throw new StoreError('store/unwritable', 'The store does not give back what was written to it.');
+			throw new StoreError('store/unwritable', 'The store does not return what was written to it.');
 		}
 		this.#storeChecked = true;
 	}
 
-	/** Looks in so many milliseconds at the latest. */
-	#lookSoon(wait: number): void {
+	/** Schedules a check in `wait` milliseconds, unless an earlier one is scheduled. */
+	#scheduleCheck(wait: number): void {
 		const end = performance.now() + wait;
 		if (this.#closed || this.#timerEnd <= end) return;
 		clearTimeout(this.#timer);
 		this.#timerEnd = end;
 		this.#timer = setTimeout(() => {
 			this.#timerEnd = Number.POSITIVE_INFINITY;
-			this.#look().catch(error => {
+			this.#check().catch(error => {
 				const cause = error instanceof Error ? error.message : String(error);
-				this.#around.log('error', 'tls', 'looking after certificates failed unexpectedly', { cause });
-				this.#lookSoon(LOOK_RETRY);
+				this.#deps.log('error', 'tls', 'checking certificates failed unexpectedly', { cause });
+				this.#scheduleCheck(CHECK_RETRY);
 			});
 		}, wait);
 		this.#timer.unref();
 	}
 
-	/** Looks at every certificate and begins what is due. */
-	async #look(): Promise<void> {
+	/** Checks every certificate and starts the orders that are due. */
+	async #check(): Promise<void> {
 		const served = this.#served;
 		if (!served || this.#closed) return;
 		const now = this.#now();
@@ -338,15 +340,15 @@ class Manager implements CertificateManager {
 			}
 			if (!entry.record) continue;
 			if (entry.issuer?.advise && now >= entry.adviseAt) {
-				// Not all at once: at a start with many certificates each would ask.
+				// Spread over an hour; with many certificates, a start would otherwise send all requests at once.
 				if (entry.adviseAt === 0 && served.entries.size > 100) entry.adviseAt = now + Math.random() * 3_600_000;
-				else void this.#keeper.advise(entry).then(() => this.#lookSoon(WAKE));
+				else void this.#keeper.advise(entry).then(() => this.#scheduleCheck(WAKE));
 			}
-			next = Math.min(next, this.#stapler.look(entry) - now);
+			next = Math.min(next, this.#stapler.check(entry) - now);
 		}
 		this.#onDemand.sweep();
-		this.#cleaner.look(new Set(served.entries.keys()));
-		this.#lookSoon(Math.max(next, WAKE));
+		this.#cleaner.check(new Set(served.entries.keys()));
+		this.#scheduleCheck(Math.max(next, WAKE));
 	}
 
 	#begin(entry: ManagedCertificate): Promise<void> {
@@ -354,7 +356,7 @@ class Manager implements CertificateManager {
 	}
 }
 
-/** The entry that covers a name: its own, or that of a wildcard one label up. */
+/** Returns the entry that covers a name: its own, or the wildcard one label up. */
 function managedFor(entries: ReadonlyMap<string, ManagedCertificate>, name: string): ManagedCertificate | undefined {
 	const own = entries.get(name);
 	if (own) return own;
@@ -362,7 +364,7 @@ function managedFor(entries: ReadonlyMap<string, ManagedCertificate>, name: stri
 	return dot === -1 ? undefined : entries.get(`*${name.slice(dot)}`);
 }
 
-/** What a promise gives within so many milliseconds; undefined after that. */
+/** Resolves to the promise's result, or to undefined after `limit` milliseconds. */
 async function within<T>(promise: Promise<T>, limit: number): Promise<T | undefined> {
 	const ended = new AbortController();
 	try {

@@ -1,31 +1,31 @@
-/** What the certificate manager counts. */
+/** Metrics of the certificate manager. */
 
-/** One series: labels and a value. */
+/** One time series: labels and a value. */
 export interface CertificateSample {
 	readonly labels: { readonly [name: string]: string };
 	readonly value: number;
 }
 
-/** What a scrape shows of certificates. */
+/** The current values of all certificate metrics. */
 export interface CertificateReadings {
-	/** Attempts to obtain or renew, by `issuer` and `result` (`obtained`, `renewed`, `failed`, `rate_limited`). */
+	/** Attempts to obtain or renew a certificate, by `issuer` and `result` (`obtained`, `renewed`, `failed`, `rate_limited`). */
 	readonly attempts: readonly CertificateSample[];
-	/** End of the life of served certificates in seconds since the epoch, by `subject` and `issuer`. */
+	/** Expiry of served certificates, in seconds since the epoch, by `subject` and `issuer`. */
 	readonly expiry: readonly CertificateSample[];
-	/** Fetched OCSP responses by `result` (`good`, `revoked`, `unknown`, `failed`). */
+	/** OCSP fetches by `result` (`good`, `revoked`, `unknown`, `failed`). */
 	readonly ocsp: readonly CertificateSample[];
-	/** Names without a certificate that they should have. */
+	/** Number of names that should have a certificate but have none. */
 	readonly missing: number;
 }
 
-/** Series of one family at most: a host with ten thousand names would make a scrape of megabytes. */
-export const MOST_EXPIRY_SERIES = 1000;
+/** Maximum number of expiry series. With ten thousand names, a scrape would otherwise take megabytes. */
+export const MAX_EXPIRY_SERIES = 1000;
 
-/** Counts by labels. */
+/** A counter with labels. */
 export class LabelledCounter {
 	readonly #counts = new Map<string, { readonly labels: { readonly [name: string]: string }; value: number }>();
 
-	/** Counts one, or so many. */
+	/** Adds `by` to the count for a set of labels. */
 	count(labels: { readonly [name: string]: string }, by = 1): void {
 		const key = JSON.stringify(labels);
 		const known = this.#counts.get(key);
@@ -33,14 +33,14 @@ export class LabelledCounter {
 		else this.#counts.set(key, { labels, value: by });
 	}
 
-	/** The counts so far. */
+	/** Returns all counts. */
 	samples(): CertificateSample[] {
 		return [...this.#counts.values()].map(({ labels, value }) => ({ labels, value }));
 	}
 }
 
-/** The sums of samples with the same labels. */
-export function addedUp(samples: readonly CertificateSample[]): CertificateSample[] {
+/** Sums samples with equal labels. */
+export function sumByLabels(samples: readonly CertificateSample[]): CertificateSample[] {
 	const counter = new LabelledCounter();
 	for (const { labels, value } of samples) counter.count(labels, value);
 	return counter.samples();

@@ -5,12 +5,12 @@ import { keySegment, type Store } from '../storage/store.ts';
 import { readKey } from './certificate-keys.ts';
 import type { Issued } from './issuer.ts';
 
-/** Folder of all certificates in the store. */
+/** The folder of all certificates in the store. */
 export const CERTIFICATES = 'certificates';
 
-/** A certificate with its key, as it lies in the store. */
+/** A certificate with its key, as kept in the store. */
 export interface CertificateRecord {
-	/** Segment of its issuer. */
+	/** The issuer's key segment in the store. */
 	readonly issuer: string;
 	readonly name: string;
 	/** PEM: the certificate, then its chain. */
@@ -20,18 +20,18 @@ export interface CertificateRecord {
 	/** Milliseconds since the epoch. */
 	readonly notBefore: number;
 	readonly notAfter: number;
-	/** SHA-256 of the certificate in hexadecimal digits. */
+	/** SHA-256 of the certificate, in lower-case hexadecimal. */
 	readonly fingerprint: string;
-	/** Whether the certificate names a responder for its status. */
+	/** True if the certificate names an OCSP responder. */
 	readonly hasResponder: boolean;
 }
 
-/** Folder of one certificate in the store. */
+/** Returns the folder of a certificate in the store. */
 function recordFolder(issuer: string, name: string): string {
 	return `${CERTIFICATES}/${issuer}/${keySegment(name)}`;
 }
 
-/** Reads a certificate; undefined when there is none, or when what is there does not fit together or is for another name. */
+/** Reads a certificate. Returns undefined if there is none, if the key does not match, or if it is for another name. */
 export async function readRecord(store: Store, issuer: string, name: string): Promise<CertificateRecord | undefined> {
 	const file = `${recordFolder(issuer, name)}/${keySegment(name)}`;
 	const [chain, key] = await Promise.all([store.read(`${file}.crt`), store.read(`${file}.key`)]);
@@ -40,7 +40,7 @@ export async function readRecord(store: Store, issuer: string, name: string): Pr
 	return record ?? (await readNext(store, file, issuer, name));
 }
 
-/** What a process was writing when it died between the two halves of a pair. */
+/** Reads the pair that a process was writing when it died between the key and the certificate. */
 async function readNext(
 	store: Store,
 	file: string,
@@ -58,8 +58,8 @@ async function readNext(
 }
 
 /**
- * Writes what an issuer gave. Key and certificate are two files, and a process may die between them: where that would take
- * the pair of before with it, the new one first stands in one file as a whole.
+ * Writes an issued certificate. Key and certificate are separate files, and a process may die between the two writes. On a
+ * renewal, that would destroy the previous pair, so the new pair is written to a single `.next` file first.
  */
 export async function writeRecord(
 	store: Store,
@@ -75,7 +75,7 @@ export async function writeRecord(
 	await store.write(`${file}.json`, `${JSON.stringify({ sans: [name], issuer, ...details }, undefined, '\t')}\n`);
 }
 
-/** Checks a chain and its key; undefined unless the certificate can be read, is for the name and has that key. */
+/** Makes a record of a chain and its key. Returns undefined unless the certificate is valid PEM, covers the name and has that key. */
 export function recordOf(
 	issuer: string,
 	name: string,
@@ -101,7 +101,7 @@ export function recordOf(
 	}
 }
 
-/** By the alternative names themselves: what clients make of `*.localhost` or of `*.tld` is another matter. */
+/** Compares alternative names literally, because X509Certificate.checkHost rejects `*.localhost` and `*.tld`. */
 function covers(certificate: X509Certificate, name: string): boolean {
 	if (isIP(name)) return certificate.checkIP(name) !== undefined;
 	const listed = (certificate.subjectAltName ?? '').toLowerCase().split(', ');

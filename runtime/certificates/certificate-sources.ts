@@ -1,10 +1,10 @@
-/** `get_certificate`: other programs that have certificates, asked when a client wants one. */
+/** `get_certificate` managers: external programs that provide certificates during handshakes. */
 import { X509Certificate } from 'node:crypto';
 import type { CertificateSource } from '../../compiler/tls/certificate-plan.ts';
 import type { CertificateQuestion } from '../tls/certificate-feed.ts';
 import { readKey } from './certificate-keys.ts';
 
-/** The source could not be asked, or what it gave is no certificate. The message is a sentence. */
+/** A manager is unreachable, or its response is not a certificate. The message is a full sentence. */
 export class ManagerFailure extends Error {
 	constructor(message: string) {
 		super(message);
@@ -12,17 +12,18 @@ export class ManagerFailure extends Error {
 	}
 }
 
-/** Milliseconds that a source may take. */
+/** Timeout of a request in milliseconds. */
 const SOURCE_LIMIT = 10_000;
-/** Bytes of an answer at most. */
-const LARGEST_ANSWER: number = 1024 * 1024;
+/** Maximum bytes of a response. */
+const MAX_ANSWER_BYTES: number = 1024 * 1024;
 
-/** Asks a source: the PEM of a chain and its key, or undefined when it has none. Rejects with {@link ManagerFailure}. */
-export async function askManager(
+/** Asks a manager for a certificate. Resolves to a chain and its key in PEM, or to undefined if it has none. Rejects with {@link ManagerFailure}. */
+export async function fetchFromManager(
 	source: CertificateSource,
 	question: CertificateQuestion,
 ): Promise<{ readonly chain: string; readonly key: string } | undefined> {
-	if (source.manager !== 'http') throw new ManagerFailure(`\`${source.manager}\` is not a source of this build.`);
+	if (source.manager !== 'http')
+		throw new ManagerFailure(`The certificate manager \`${source.manager}\` is not supported.`);
 	const text = await askHttp(String(source.url), question);
 	return text === undefined ? undefined : splitPem(text);
 }
@@ -41,14 +42,14 @@ async function askHttp(address: string, question: CertificateQuestion): Promise<
 		}
 		if (response.status !== 200) {
 			await response.body?.cancel();
-			throw new ManagerFailure(`The source answered ${response.status}.`);
+			throw new ManagerFailure(`The manager answered with status ${response.status}.`);
 		}
 		return await limitedText(response);
 	} catch (error) {
 		if (error instanceof ManagerFailure) throw error;
 		const { cause, name } = error as Error & { cause?: { code?: string } };
-		const why = cause?.code ?? (name === 'TimeoutError' ? 'it took too long' : name);
-		throw new ManagerFailure(`The source cannot be asked: ${why}.`);
+		const why = cause?.code ?? (name === 'TimeoutError' ? 'the request timed out' : name);
+		throw new ManagerFailure(`The manager cannot be reached: ${why}.`);
 	}
 }
 
@@ -57,13 +58,13 @@ async function limitedText(response: Response): Promise<string> {
 	let size = 0;
 	for await (const chunk of response.body ?? []) {
 		size += chunk.length;
-		if (size > LARGEST_ANSWER) throw new ManagerFailure('The source answered with more than a megabyte.');
+		if (size > MAX_ANSWER_BYTES) throw new ManagerFailure('The response of the manager exceeds one megabyte.');
 		chunks.push(chunk);
 	}
 	return Buffer.concat(chunks).toString('latin1');
 }
 
-/** A chain and its key out of one text, in any order. */
+/** Extracts a chain and its key, in any order, from a PEM text. */
 function splitPem(text: string): { readonly chain: string; readonly key: string } {
 	const blocks = text.match(/-----BEGIN ([A-Z0-9 ]+)-----[^-]+-----END \1-----/g) ?? [];
 	const chain = blocks.filter(block => block.startsWith('-----BEGIN CERTIFICATE-----')).join('\n');
@@ -74,7 +75,7 @@ function splitPem(text: string): { readonly chain: string; readonly key: string 
 			return { chain: `${chain}\n`, key: `${key}\n` };
 		}
 	} catch {
-		// Told below.
+		// Reported below.
 	}
-	throw new ManagerFailure('The source did not answer with a certificate and its key.');
+	throw new ManagerFailure('The response of the manager is not a certificate with its key.');
 }

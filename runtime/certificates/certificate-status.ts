@@ -1,20 +1,20 @@
-/** One certificate's OCSP response: from the store while it is fresh, else from the responder. */
+/** Refreshes the OCSP response of one certificate, from the store while it is fresh, otherwise from the responder. */
 import { X509Certificate } from 'node:crypto';
 import { StoreError } from '../storage/store.ts';
 import type { LabelledCounter } from './certificate-metrics.ts';
 import { type CertificateStatus, readStatus, responderOf, StatusError, statusRequest } from './ocsp-message.ts';
-import { type StapledCertificate, type StaplerSurroundings, statusKey } from './status-stapler.ts';
+import { type StapledCertificate, type StaplerDeps, statusKey } from './status-stapler.ts';
 
-/** Milliseconds that a responder may take, and bytes of its answer at most. */
+/** Timeout in milliseconds and maximum bytes of a response. */
 const LIMIT = 15_000;
-const LARGEST_RESPONSE: number = 64 * 1024;
-/** Milliseconds before the second attempt where there is no response at all; each further one waits twice as long. */
+const MAX_RESPONSE_BYTES: number = 64 * 1024;
+/** Milliseconds before the second attempt if there is no usable response. The wait doubles with each attempt. */
 const RETRY = 60_000;
 
-/** Has an entry staple a fresh response. Rejects for bugs only; the entry keeps what it has while that can be believed. */
+/** Refreshes the stapled response. On failure, the certificate keeps its response while it is valid. Rejects only on bugs. */
 export async function refreshStatus<Certificate extends StapledCertificate>(
 	entry: Certificate,
-	around: StaplerSurroundings<Certificate>,
+	deps: StaplerDeps<Certificate>,
 	fetched: LabelledCounter,
 ): Promise<void> {
 	const { record } = entry;
@@ -24,18 +24,18 @@ export async function refreshStatus<Certificate extends StapledCertificate>(
 	if (!leaf || !issuer || responder === undefined) {
 		entry.statusAt = Number.POSITIVE_INFINITY;
 		if (leaf && responder !== undefined) {
-			const cause = 'The certificate of its issuer is not in the chain.';
-			around.log('warn', 'tls.ocsp', 'no OCSP response is to be had', { name: record.name, cause });
+			const cause = 'The chain does not contain the certificate of the issuer.';
+			deps.log('warn', 'tls.ocsp', 'OCSP response unavailable', { name: record.name, cause });
 		}
 		return;
 	}
-	const read = (response: Uint8Array): CertificateStatus => readStatus(response, leaf, issuer, around.now());
+	const read = (response: Uint8Array): CertificateStatus => readStatus(response, leaf, issuer, deps.now());
 	const key = statusKey(record);
-	const store = await around.store();
+	const store = await deps.store();
 	const stored = await store.read(key).catch(() => undefined);
 	const kept = stored && usable(stored, read);
-	if (stored && kept && around.now() < middle(kept)) {
-		take(entry, record, stored, kept, around);
+	if (stored && kept && deps.now() < middle(kept)) {
+		take(entry, record, stored, kept, deps);
 		return;
 	}
 	try {
@@ -43,59 +43,59 @@ export async function refreshStatus<Certificate extends StapledCertificate>(
 		const status = read(response);
 		fetched.count({ result: status.status });
 		if (status.status === 'revoked') {
-			const next = entry.record === record ? entry.revoked() : 'it is not served any more';
-			around.log('error', 'tls.ocsp', `the issuer has revoked a certificate; ${next}`, { name: record.name });
+			const next = entry.record === record ? entry.revoked() : 'it is no longer served';
+			deps.log('error', 'tls.ocsp', `the issuer has revoked a certificate; ${next}`, { name: record.name });
 			return;
 		}
 		if (status.status === 'unknown') throw new StatusError('The responder does not know the certificate.');
 		await store.write(key, response).catch(error => {
 			if (!(error instanceof StoreError)) throw error;
 			const fields = { name: record.name, cause: error.message };
-			around.log('warn', 'tls.ocsp', 'an OCSP response is not kept in the store', fields);
+			deps.log('warn', 'tls.ocsp', 'an OCSP response could not be stored', fields);
 		});
-		take(entry, record, response, status, around);
+		take(entry, record, response, status, deps);
 	} catch (error) {
 		if (!(error instanceof StatusError)) throw error;
 		fetched.count({ result: 'failed' });
 		const cause = error.message;
-		around.log('warn', 'tls.ocsp', 'no OCSP response is to be had', { name: record.name, cause });
-		// A response past the middle of its life is still one.
-		if (stored && kept) take(entry, record, stored, { ...kept, thisUpdate: around.now() }, around);
-		else if (drop(entry, record, around)) {
+		deps.log('warn', 'tls.ocsp', 'OCSP response unavailable', { name: record.name, cause });
+		// A response past half of its lifetime is still valid.
+		if (stored && kept) take(entry, record, stored, { ...kept, thisUpdate: deps.now() }, deps);
+		else if (drop(entry, record, deps)) {
 			const wait = RETRY * 2 ** Math.min(entry.statusFailures++, 10);
-			entry.statusAt = Math.min(entry.statusAt, around.now() + wait);
+			entry.statusAt = Math.min(entry.statusAt, deps.now() + wait);
 		}
 	}
 }
 
-/** Gives the threads a response, and has the next one fetched when half of its life is over. */
+/** Publishes a response, and schedules the next fetch at half of its lifetime. */
 function take<Certificate extends StapledCertificate>(
 	entry: Certificate,
 	record: StapledCertificate['record'],
 	response: Uint8Array,
 	status: CertificateStatus,
-	around: StaplerSurroundings<Certificate>,
+	deps: StaplerDeps<Certificate>,
 ): void {
 	if (entry.record !== record || entry.gone) return;
 	entry.statusFailures = 0;
-	entry.statusAt = Math.max(Math.min(entry.statusAt, middle(status)), around.now() + 1000);
+	entry.statusAt = Math.max(Math.min(entry.statusAt, middle(status)), deps.now() + 1000);
 	if (entry.ocsp && Buffer.from(entry.ocsp).equals(response)) return;
 	entry.ocsp = Uint8Array.from(response);
-	around.publish(entry);
+	deps.publish(entry);
 }
 
-/** Takes away a response that cannot be believed any more: clients refuse it. Reports whether there is none now. */
+/** Removes an expired response, because clients would reject it. Returns true if no response is left. */
 function drop<Certificate extends StapledCertificate>(
 	entry: Certificate,
 	record: NonNullable<StapledCertificate['record']>,
-	around: StaplerSurroundings<Certificate>,
+	deps: StaplerDeps<Certificate>,
 ): boolean {
 	if (entry.record !== record) return false;
 	if (!entry.ocsp) return true;
 	const [leaf, issuer] = certificatesOf(record.chain);
-	if (leaf && issuer && usable(entry.ocsp, response => readStatus(response, leaf, issuer, around.now()))) return false;
+	if (leaf && issuer && usable(entry.ocsp, response => readStatus(response, leaf, issuer, deps.now()))) return false;
 	entry.ocsp = undefined;
-	around.publish(entry);
+	deps.publish(entry);
 	return true;
 }
 
@@ -134,7 +134,7 @@ async function fetchStatus(responder: string, request: Buffer): Promise<Buffer> 
 		let size = 0;
 		for await (const chunk of response.body ?? []) {
 			size += chunk.length;
-			if (size > LARGEST_RESPONSE) throw new StatusError('The responder answered too much.');
+			if (size > MAX_RESPONSE_BYTES) throw new StatusError('The response is too large.');
 			chunks.push(chunk);
 		}
 		if (response.status === 200) return Buffer.concat(chunks);
@@ -143,5 +143,5 @@ async function fetchStatus(responder: string, request: Buffer): Promise<Buffer> 
 		const { cause, name } = error as Error & { cause?: { code?: string } };
 		throw new StatusError(`The responder cannot be reached: ${cause?.code ?? name}.`);
 	}
-	throw new StatusError(`The responder answered ${response.status}.`);
+	throw new StatusError(`The responder answered with status ${response.status}.`);
 }

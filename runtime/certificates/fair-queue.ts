@@ -1,28 +1,29 @@
-/** Runs a bounded number of tasks at a time. Whoever has many gets one turn among the others for each of theirs. */
-
-/** A queue of tasks of several. */
+/** A queue that runs a bounded number of tasks at a time and takes turns between their owners (round robin). */
 export class FairQueue {
 	readonly #most: number;
 	readonly #mostWaiting: number;
 	#running = 0;
-	/** By whose they are, in the order of turns. */
+	/** Waiting tasks by owner, in the order of turns. */
 	readonly #waiting = new Map<string, (() => Promise<void>)[]>();
 
-	/** `most`: tasks that run at one time. `mostWaiting`: tasks of one that wait. */
+	/**
+	 * @param most Maximum tasks running at a time.
+	 * @param mostWaiting Maximum waiting tasks per owner.
+	 */
 	constructor(most: number, mostWaiting: number) {
 		this.#most = most;
 		this.#mostWaiting = mostWaiting;
 	}
 
-	/** Runs a task, which must not reject, when its turn comes; false when too many of the same wait. */
-	add(whose: string, task: () => Promise<void>): boolean {
+	/** Runs a task, which must not reject, when its turn comes. Returns false if too many tasks of the owner are waiting. */
+	add(owner: string, task: () => Promise<void>): boolean {
 		if (this.#running < this.#most) {
 			this.#running++;
 			void this.#run(task);
 			return true;
 		}
-		const own = this.#waiting.get(whose);
-		if (own === undefined) this.#waiting.set(whose, [task]);
+		const own = this.#waiting.get(owner);
+		if (own === undefined) this.#waiting.set(owner, [task]);
 		else if (own.length >= this.#mostWaiting) return false;
 		else own.push(task);
 		return true;
@@ -40,11 +41,11 @@ export class FairQueue {
 	#next(): (() => Promise<void>) | undefined {
 		const turn = this.#waiting.entries().next().value;
 		if (turn === undefined) return undefined;
-		const [whose, tasks] = turn;
+		const [owner, tasks] = turn;
 		const task = tasks.shift()!;
-		// Behind the others, if there is more.
-		this.#waiting.delete(whose);
-		if (tasks.length > 0) this.#waiting.set(whose, tasks);
+		// Owners with more tasks go to the end of the line.
+		this.#waiting.delete(owner);
+		if (tasks.length > 0) this.#waiting.set(owner, tasks);
 		return task;
 	}
 }

@@ -1,13 +1,13 @@
-/** Issuer `internal`: certificates from an authority of our own. */
+/** The issuer `internal`: certificates from an internal CA. */
 import type { IssuerSettings } from '../../compiler/tls/certificate-plan.ts';
 import { type Authority, AuthorityError } from './authority.ts';
 import { keyPem, makePrivateKey, readKey } from './certificate-keys.ts';
 import { type Issued, IssueError, type IssueOrder, type Issuer, setting } from './issuer.ts';
 
-/** Milliseconds that its certificates live if nothing is said: 12 hours. */
+/** Default lifetime in milliseconds: 12 hours. */
 const INTERNAL_LIFETIME = 43_200_000;
 
-/** Makes the issuer; `authority` gives the authority of an id as it is now. */
+/** Creates the issuer. `authority` resolves to the CA with an ID, or to undefined while it cannot sign. */
 export function internalIssuer(
 	settings: IssuerSettings,
 	authority: (id: string) => Promise<Authority | undefined>,
@@ -21,7 +21,8 @@ export function internalIssuer(
 		immediate: true,
 		async issue({ name, keyType, privateKey }: IssueOrder): Promise<Issued> {
 			const signer = await authority(id);
-			if (!signer) throw new IssueError('issuer/no-authority', `The authority \`${id}\` cannot sign at present.`);
+			if (!signer)
+				throw new IssueError('issuer/no-authority', `The internal authority \`${id}\` cannot sign at present.`);
 			const key = (privateKey !== undefined && readKey(privateKey)) || (await makePrivateKey(keyType));
 			try {
 				return { chain: signer.sign({ names: [name], key, lifetime, withRoot }), privateKey: keyPem(key) };

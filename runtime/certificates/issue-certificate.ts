@@ -1,4 +1,4 @@
-/** Makes X.509 certificates (RFC 5280): roots, intermediates, certificates of servers, and those that answer TLS-ALPN-01. */
+/** Creates X.509 certificates (RFC 5280): roots, intermediates, server certificates, and answers to TLS-ALPN-01. */
 import { createHash, createPublicKey, type KeyObject, randomBytes } from 'node:crypto';
 import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
 import {
@@ -34,33 +34,33 @@ import {
 import { parseIp } from '../../compiler/exchange/ip-address.ts';
 import { signatureAlgorithm, signDer } from './certificate-keys.ts';
 
-/** Who signs: a certificate's DER and its private key. */
+/** A signing certificate in DER, and its private key. */
 export interface Signer {
 	readonly certificate: Uint8Array;
 	readonly key: KeyObject;
 }
 
-/** What a certificate says. */
+/** The contents of a certificate. */
 export interface CertificateRequest {
-	/** Common name; a certificate of a server has none and goes by its names. */
+	/** The common name. Server certificates have none; clients use their alternative names. */
 	readonly commonName?: string | undefined;
-	/** Names and addresses of a server: then it is one's certificate. */
+	/** The DNS names and addresses of a server. */
 	readonly names?: readonly string[] | undefined;
-	/** Makes it a certificate authority; `pathLength` is how many authorities may stand below it. */
+	/** Makes the certificate a CA. `pathLength` is the number of intermediates allowed below it. */
 	readonly authority?: { readonly pathLength: number } | undefined;
-	/** The key to be certified, private or public. */
+	/** The key to certify, private or public. */
 	readonly key: KeyObject;
-	/** Without one the certificate signs itself. */
+	/** If undefined, the certificate is self-signed. */
 	readonly signer?: Signer | undefined;
-	/** Object identifiers of what its key is for; servers and their clients if left out. */
+	/** Object identifiers of the extended key usage; server and client authentication by default. */
 	readonly purposes?: readonly string[] | undefined;
 	readonly notBefore: Date;
 	readonly notAfter: Date;
-	/** More extensions, DER values. */
+	/** Additional extensions, with values in DER. */
 	readonly extensions?: readonly { readonly oid: string; readonly critical: boolean; readonly value: Uint8Array }[];
 }
 
-/** Makes and signs a certificate; gives its DER. */
+/** Creates and signs a certificate. Returns its DER. */
 export function issueCertificate(request: CertificateRequest): Buffer {
 	const { key, signer, names = [], authority, commonName, purposes = [id_kp_serverAuth, id_kp_clientAuth] } = request;
 	const spki = subjectPublicKey(key);
@@ -86,7 +86,7 @@ export function issueCertificate(request: CertificateRequest): Buffer {
 			false,
 			new AuthorityKeyIdentifier({ keyIdentifier: new KeyIdentifier(issuer ? identifierOf(issuer) : identifier) }),
 		),
-		// RFC 5280 §4.2.1.6: with an empty subject the alternative names are what the certificate is about.
+		// RFC 5280 §4.2.1.6: with an empty subject, the alternative names must be critical.
 		...(names.length > 0 ? [extension(id_ce_subjectAltName, commonName === undefined, alternativeNames(names))] : []),
 		...(request.extensions ?? []).map(
 			({ oid, critical, value }) => new Extension({ extnID: oid, critical, extnValue: new OctetString(value) }),
@@ -116,33 +116,33 @@ export function issueCertificate(request: CertificateRequest): Buffer {
 	);
 }
 
-/** The alternative names of a certificate or of a request for one. */
+/** Encodes the alternative names of a certificate or a certificate request. */
 export function alternativeNames(names: readonly string[]): SubjectAlternativeName {
 	return new SubjectAlternativeName(
 		names.map(name => new GeneralName(parseIp(name) ? { iPAddress: name } : { dNSName: name })),
 	);
 }
 
-/** A common name as the only part of a distinguished name. */
+/** Returns a distinguished name that consists of a common name. */
 export function distinguishedName(commonName: string): Name {
 	const type = '2.5.4.3';
 	const value = new AttributeValue({ utf8String: commonName });
 	return new Name([new RelativeDistinguishedName([new AttributeTypeAndValue({ type, value })])]);
 }
 
-/** The algorithm by which a key signs, as certificates and requests carry it. */
+/** Returns the identifier of the algorithm with which a key signs. */
 export function algorithmIdentifier(key: KeyObject): AlgorithmIdentifier {
 	const { oid, nullParameters } = signatureAlgorithm(key);
 	return new AlgorithmIdentifier({ algorithm: oid, ...(nullParameters ? { parameters: null } : {}) });
 }
 
-/** DER of the public half of a key. */
+/** Returns the public key of a private or public key, as SPKI in DER. */
 export function subjectPublicKey(key: KeyObject): Buffer {
 	const half = key.type === 'private' ? createPublicKey(key) : key;
 	return half.export({ type: 'spki', format: 'der' });
 }
 
-/** DER to PEM. */
+/** Converts a certificate from DER to PEM. */
 export function certificatePem(der: Uint8Array): string {
 	const lines = Buffer.from(der)
 		.toString('base64')
@@ -150,7 +150,7 @@ export function certificatePem(der: Uint8Array): string {
 	return `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`;
 }
 
-/** An ArrayBuffer of exactly these bytes, as the ASN.1 library takes them. */
+/** Copies bytes into an ArrayBuffer of their exact size, which the ASN.1 library requires. */
 export function arrayBuffer(bytes: Uint8Array): ArrayBuffer {
 	return Uint8Array.from(bytes).buffer;
 }
@@ -161,32 +161,32 @@ function extension(extnID: string, critical: boolean, value: unknown): Extension
 
 function keyUsage(key: KeyObject, authority: boolean): KeyUsage {
 	if (authority) return new KeyUsage(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign);
-	// Only RSA keys may be used to encipher a session's key, in suites that TLS 1.2 has.
+	// The RSA key exchange of TLS 1.2 needs key encipherment.
 	const encipher = key.asymmetricKeyType === 'rsa' ? KeyUsageFlags.keyEncipherment : 0;
 	return new KeyUsage(KeyUsageFlags.digitalSignature | encipher);
 }
 
-/** RFC 7093 §2: the leftmost 160 bits of the SHA-256 of the key. */
+/** Returns the leftmost 160 bits of the SHA-256 of the key (RFC 7093 §2). */
 function keyIdentifier(spki: Buffer): ArrayBuffer {
 	const { subjectPublicKey: bits } = AsnConvert.parse(spki, SubjectPublicKeyInfo);
 	return arrayBuffer(createHash('sha256').update(Buffer.from(bits)).digest().subarray(0, 20));
 }
 
-/** What the signer's certificate calls its own key. */
+/** Returns the subject key identifier of the signer's certificate. */
 function identifierOf(issuer: TBSCertificate): ArrayBuffer {
 	const found = issuer.extensions?.find(({ extnID }) => extnID === id_ce_subjectKeyIdentifier);
 	if (found) return AsnConvert.parse(found.extnValue, SubjectKeyIdentifier).buffer;
 	return keyIdentifier(Buffer.from(AsnConvert.serialize(issuer.subjectPublicKeyInfo)));
 }
 
-/** Positive, and from 127 bits of chance (RFC 5280 §4.1.2.2). */
+/** Returns a random positive serial number of 16 bytes (RFC 5280 §4.1.2.2). */
 function serialNumber(): ArrayBuffer {
 	const bytes = randomBytes(16);
 	bytes[0] = (bytes[0]! & 0x3f) | 0x40;
 	return arrayBuffer(bytes);
 }
 
-/** Certificates know no parts of seconds. */
+/** Rounds down to a whole second, the resolution of certificates. */
 function wholeSecond(time: Date): Date {
 	return new Date(Math.floor(time.getTime() / 1000) * 1000);
 }

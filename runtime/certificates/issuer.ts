@@ -1,34 +1,34 @@
-/** What an issuer is to the certificate manager: something that gives a certificate for a name. */
+/** The interface of issuers, which provide certificates for names. */
 import type { IssuerSettings } from '../../compiler/tls/certificate-plan.ts';
 import type { KeyType } from './certificate-keys.ts';
 
-/** One certificate that is wanted. */
+/** A request for one certificate. */
 export interface IssueOrder {
-	/** Lower-case name, wildcard or address. */
+	/** A name, wildcard or address in lower case. */
 	readonly name: string;
 	readonly keyType: KeyType;
-	/** PEM of a private key to certify again; a new one is made if left out. */
+	/** The private key to reuse, in PEM. If undefined, a new one is generated. */
 	readonly privateKey?: string | undefined;
-	/** PEM of the chain that the new certificate takes the place of. */
+	/** The chain that the new certificate replaces, in PEM. */
 	readonly replaces?: string | undefined;
-	/** Failures in a row that came before. */
+	/** Number of consecutive failures so far. */
 	readonly failures: number;
 	readonly signal: AbortSignal;
 }
 
-/** What an issuer gave. */
+/** An issued certificate. */
 export interface Issued {
 	/** PEM: the certificate, then its chain. */
 	readonly chain: string;
 	/** PKCS#8 PEM. */
 	readonly privateKey: string;
-	/** Kept beside the certificate; JSON values, no secret. */
+	/** JSON metadata stored with the certificate. Must not contain secrets. */
 	readonly details?: { readonly [name: string]: unknown };
-	/** Called once the certificate is in the store: what the issuer kept to be able to resume can go. */
+	/** Called once the certificate is stored, so that the issuer can delete the state it kept for resuming the order. */
 	readonly kept?: () => Promise<void>;
 }
 
-/** When an issuer would have a certificate renewed (RFC 9773). */
+/** When an issuer wants a certificate renewed (RFC 9773). */
 export interface RenewalAdvice {
 	/** Milliseconds since the epoch. */
 	readonly renewAt: number;
@@ -38,29 +38,29 @@ export interface RenewalAdvice {
 
 /** Issues certificates: an ACME authority or the local one. */
 export interface Issuer {
-	/** Its kind, as metrics and log entries name it: `acme`, `internal`. */
+	/** The kind in metrics and log entries: `acme` or `internal`. */
 	readonly kind: string;
-	/** Segment below `certificates/` under which its certificates lie. */
+	/** The folder of its certificates below `certificates/` in the store. */
 	readonly storeName: string;
-	/** Whether it answers at once and needs nobody's leave: then sites have their certificates before they are served. */
+	/** True if it issues at once, without validation. Its sites have certificates before they are first served. */
 	readonly immediate: boolean;
-	/** Part of a certificate's life that is left when it is renewed, if the policy does not say. */
+	/** Default fraction of a certificate's lifetime that remains when it is renewed. */
 	readonly renewalRatio?: number | undefined;
-	/** Rejects with {@link IssueError}, StoreError or the signal's reason. */
+	/** Obtains a certificate. Rejects with {@link IssueError}, StoreError or the signal's reason. */
 	issue(order: IssueOrder): Promise<Issued>;
-	/** Asks when to renew; undefined when the issuer has no opinion. Rejects with IssueError. */
+	/** Asks when to renew. Resolves to undefined if the issuer has no preference. Rejects with IssueError. */
 	advise?(chain: string): Promise<RenewalAdvice | undefined>;
-	/** Ends what it holds open. */
+	/** Closes its connections. */
 	close?(): void;
 }
 
-/** No certificate was given. The message is a sentence for an operator and holds no secret. */
+/** A certificate could not be obtained. The message is a full sentence for the operator and contains no secrets. */
 export class IssueError extends Error {
 	/** `issuer/refused`, `issuer/unreachable`, `issuer/rate-limited`, … */
 	readonly code: string;
-	/** Milliseconds since the epoch before which trying again is useless. */
+	/** Earliest time at which a retry can succeed, in milliseconds since the epoch. */
 	readonly retryAt: number | undefined;
-	/** Whether trying again the same way can never help: a name that the issuer does not take. */
+	/** True if a retry cannot succeed, for example because the issuer does not accept the name. */
 	readonly final: boolean;
 
 	constructor(code: string, message: string, more: { retryAt?: number | undefined; final?: boolean } = {}) {
@@ -72,7 +72,7 @@ export class IssueError extends Error {
 	}
 }
 
-/** Finds what settings say, with the type that the schema promises. */
+/** Returns a setting, with the type that the schema guarantees. */
 export function setting<T>(settings: IssuerSettings, name: string): T | undefined {
 	return settings[name] as T | undefined;
 }

@@ -1,4 +1,4 @@
-/** One name whose certificate is looked after: what it has, when something is due, what went wrong. */
+/** The state of one managed name: its certificate, when work is due, and past failures. */
 import type { AutomationPolicy } from '../../compiler/tls/certificate-plan.ts';
 import type { PublishedCertificate } from '../tls/certificate-feed.ts';
 import { type KeyType, keyTypeOf } from './certificate-keys.ts';
@@ -7,43 +7,43 @@ import type { Issuer } from './issuer.ts';
 import { RENEWAL_RATIO, renewalTime } from './renewal-times.ts';
 import type { StapledCertificate } from './status-stapler.ts';
 
-/** A policy with its issuers made. */
+/** A policy with its issuers created. */
 export interface ReadyPolicy {
 	readonly settings: AutomationPolicy;
-	/** Of the settings without the subjects, and of its issuers: what makes two policies the same for one name. */
+	/** Identifies the settings, without the subjects, and the issuers. Policies with equal keys treat a name the same. */
 	readonly key: string;
 	readonly issuers: readonly Issuer[];
 }
 
-/** A name that is looked after. */
+/** A name whose certificate is obtained and renewed automatically. */
 export class ManagedCertificate implements StapledCertificate {
 	readonly name: string;
 	readonly policy: ReadyPolicy;
 	readonly keyType: KeyType;
-	/** What is served; it may have expired. */
+	/** The current certificate, which may have expired. */
 	record: CertificateRecord | undefined = undefined;
-	/** DER of the OCSP response that is stapled. */
+	/** The stapled OCSP response in DER. */
 	ocsp: Uint8Array | undefined = undefined;
-	/** True once the store has been looked at. */
+	/** True once the store has been checked. */
 	loaded = false;
-	/** True when the document wants it no more: what is under way for it comes to nothing. */
+	/** True if no document needs it any more. Work in progress is canceled. */
 	gone = false;
-	/** Whether the sink has it. */
+	/** True once the certificate has been published to threads. */
 	published = false;
 	/** When to renew, in milliseconds since the epoch. */
 	renewAt = 0;
-	/** Not tried before this time. */
+	/** Earliest time of the next attempt, in milliseconds since the epoch. */
 	attemptAt = 0;
-	/** When to ask the issuer for its advice, and the OCSP responder for the status. */
+	/** When to ask the issuer for renewal information, and the OCSP responder for the status. */
 	adviseAt = 0;
 	statusAt = 0;
 	statusFailures = 0;
-	/** Failures in a row, and when the first of them was. */
+	/** Number of consecutive failures, and the time of the first one. */
 	failures = 0;
 	failingSince = 0;
-	/** Why the last attempt failed; undefined when none did. */
+	/** Why the last attempt failed; undefined if it succeeded. */
 	lastError: string | undefined = undefined;
-	/** An order that is under way. */
+	/** The order in progress. */
 	work: { readonly done: Promise<void>; readonly abort: AbortController } | undefined = undefined;
 
 	constructor(name: string, policy: ReadyPolicy) {
@@ -52,24 +52,24 @@ export class ManagedCertificate implements StapledCertificate {
 		this.keyType = keyTypeOf(policy.settings.key_type) ?? 'p256';
 	}
 
-	/** What the sink calls it; undefined while there is nothing. */
+	/** The ID under which it is published; undefined without a certificate. */
 	get id(): string | undefined {
 		return this.record && `${this.record.issuer}/${this.name}`;
 	}
 
-	/** The issuer that gave what there is. */
+	/** The issuer of the current certificate. */
 	get issuer(): Issuer | undefined {
 		return this.policy.issuers.find(({ storeName }) => storeName === this.record?.issuer);
 	}
 
-	/** For the sink; undefined while there is nothing. */
+	/** The certificate in the form that threads serve; undefined without one. */
 	get publication(): PublishedCertificate | undefined {
 		if (!this.record) return undefined;
 		const { chain, privateKey } = this.record;
 		return { id: this.id!, names: [this.name], chain, key: privateKey, ...(this.ocsp ? { ocsp: this.ocsp } : {}) };
 	}
 
-	/** Takes a certificate; its renewal is counted from its own life. */
+	/** Sets the current certificate and computes the time of its renewal. */
 	take(record: CertificateRecord, processRatio: number | undefined): void {
 		if (record.fingerprint !== this.record?.fingerprint) {
 			this.ocsp = undefined;
@@ -84,10 +84,10 @@ export class ManagedCertificate implements StapledCertificate {
 
 	revoked(): string {
 		this.renewAt = 0;
-		return 'another is ordered';
+		return 'a new one is being ordered';
 	}
 
-	/** Whether an order should begin now. */
+	/** Reports whether an order should start now. */
 	isDue(now: number): boolean {
 		return this.loaded && !this.gone && !this.work && now >= this.attemptAt && (!this.record || now >= this.renewAt);
 	}

@@ -1,7 +1,7 @@
-/** How the parts of the certificate manager write to the process log. */
+/** The log function of the certificate manager. */
 import type { LogLevel } from '../threads/messages.ts';
 
-/** Writes an entry. Fields hold names, times and reasons; never a key, a token or an account's secret. */
+/** Writes a log entry. Fields must never contain a key, a token or the secret of an account. */
 export type ManagerLog = (
 	level: LogLevel,
 	logger: string,

@@ -1,4 +1,4 @@
-/** OCSP requests and responses (RFC 6960): what is asked of a responder, and whether its answer can be believed. */
+/** OCSP requests and responses (RFC 6960): encoding, parsing and verification. */
 import { createHash, verify, X509Certificate } from 'node:crypto';
 import {
 	BasicOCSPResponse,
@@ -16,15 +16,15 @@ import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
 import { AlgorithmIdentifier, Certificate } from '@peculiar/asn1-x509';
 import { arrayBuffer } from './issue-certificate.ts';
 
-/** What a responder says of a certificate. */
+/** The status of a certificate according to its responder. */
 export interface CertificateStatus {
 	readonly status: 'good' | 'revoked' | 'unknown';
-	/** Milliseconds since the epoch between which it can be believed. */
+	/** The period of validity, in milliseconds since the epoch. */
 	readonly thisUpdate: number;
 	readonly nextUpdate: number;
 }
 
-/** A response cannot be used. The message is a sentence. */
+/** A response is invalid or unavailable. The message is a full sentence. */
 export class StatusError extends Error {
 	constructor(message: string) {
 		super(message);
@@ -32,9 +32,9 @@ export class StatusError extends Error {
 	}
 }
 
-/** Milliseconds for which a response without an end is believed. */
+/** Milliseconds of validity of a response without `nextUpdate`. */
 const NO_END = 86_400_000;
-/** Milliseconds by which a responder's clock may be ahead. */
+/** Tolerated milliseconds by which a responder's clock is ahead. */
 const CLOCK_SKEW = 300_000;
 const SHA1 = '1.3.14.3.2.26';
 
@@ -48,12 +48,12 @@ const DIGESTS: { readonly [oid: string]: string | null } = {
 	'1.3.101.112': null,
 };
 
-/** URL of the responder that a certificate names; undefined when it names none over HTTP. */
+/** Returns the URL of a certificate's OCSP responder; undefined if it names none with an HTTP URL. */
 export function responderOf(certificate: X509Certificate): string | undefined {
 	return /^OCSP - URI:(https?:\/\/\S+)$/m.exec(certificate.infoAccess ?? '')?.[1];
 }
 
-/** DER of a request for the status of a certificate. */
+/** Encodes a request for the status of a certificate, in DER. */
 export function statusRequest(certificate: X509Certificate, issuer: X509Certificate): Buffer {
 	const reqCert = certificateId(certificate, issuer);
 	const tbsRequest = new TBSRequest({ requestList: [new Request({ reqCert })] });
@@ -61,8 +61,8 @@ export function statusRequest(certificate: X509Certificate, issuer: X509Certific
 }
 
 /**
- * Reads a response: for that certificate, signed by its issuer or by whom the issuer has charged with it (§4.2.2.2), and in
- * time at `now`, in milliseconds since the epoch. Throws {@link StatusError}.
+ * Parses and verifies a response. It must be for the certificate, signed by its issuer or an authorized responder
+ * (§4.2.2.2), and valid at `now`, in milliseconds since the epoch. Throws {@link StatusError} otherwise.
  */
 export function readStatus(
 	response: Uint8Array,
@@ -74,11 +74,11 @@ export function readStatus(
 	verifySignature(basic, issuer, now);
 	const wanted = certificateId(certificate, issuer);
 	const single = basic.tbsResponseData.responses.find(({ certID }) => isSame(certID, wanted));
-	if (!single) throw new StatusError('The response is about other certificates.');
+	if (!single) throw new StatusError('The response is for other certificates.');
 	const thisUpdate = single.thisUpdate.getTime();
 	const nextUpdate = single.nextUpdate?.getTime() ?? thisUpdate + NO_END;
-	if (thisUpdate > now + CLOCK_SKEW) throw new StatusError('The response is of the future.');
-	if (nextUpdate <= now) throw new StatusError('The response is out of date.');
+	if (thisUpdate > now + CLOCK_SKEW) throw new StatusError('The response is not valid yet.');
+	if (nextUpdate <= now) throw new StatusError('The response has expired.');
 	return { status: statusOf(single), thisUpdate, nextUpdate };
 }
 
@@ -89,38 +89,38 @@ function basicResponse(der: Uint8Array): BasicOCSPResponse {
 			throw new StatusError(`The responder answered with status ${responseStatus}.`);
 		}
 		if (responseBytes?.responseType !== id_pkix_ocsp_basic) {
-			throw new StatusError('The response is of a kind that is not known.');
+			throw new StatusError('The response type is not supported.');
 		}
 		return AsnConvert.parse(responseBytes.response.buffer, BasicOCSPResponse);
 	} catch (error) {
 		if (error instanceof StatusError) throw error;
-		throw new StatusError('The responder answered with something that is no OCSP response.');
+		throw new StatusError('The answer of the responder is not an OCSP response.');
 	}
 }
 
 function verifySignature(basic: BasicOCSPResponse, issuer: X509Certificate, now: number): void {
 	const digest = DIGESTS[basic.signatureAlgorithm.algorithm];
-	if (digest === undefined) throw new StatusError('The response is signed by an algorithm that is not known.');
+	if (digest === undefined) throw new StatusError('The signature algorithm of the response is not supported.');
 	const data = Buffer.from(basic.tbsResponseDataRaw ?? new ArrayBuffer(0));
 	const signature = Buffer.from(basic.signature);
 	for (const signer of [issuer, ...delegates(basic, issuer, now)]) {
 		try {
 			if (verify(digest, data, signer.publicKey, signature)) return;
 		} catch {
-			// A key of another kind than the signature's.
+			// The key type does not match the signature.
 		}
 	}
 	throw new StatusError('The response is not signed by the issuer of the certificate.');
 }
 
-/** Certificates in the response that the issuer has signed for this purpose. */
+/** Returns the certificates in the response that the issuer has authorized to sign responses. */
 function delegates(basic: BasicOCSPResponse, issuer: X509Certificate, now: number): X509Certificate[] {
 	return (basic.certs ?? []).slice(0, 4).flatMap(one => {
 		const certificate = new X509Certificate(Buffer.from(AsnConvert.serialize(one)));
-		const charged = certificate.keyUsage?.includes(id_kp_OCSPSigning) === true;
+		const authorized = certificate.keyUsage?.includes(id_kp_OCSPSigning) === true;
 		const valid = certificate.validFromDate.getTime() <= now + CLOCK_SKEW && certificate.validToDate.getTime() > now;
 		const signed = certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
-		return charged && valid && signed ? [certificate] : [];
+		return authorized && valid && signed ? [certificate] : [];
 	});
 }
 

@@ -1,26 +1,26 @@
-/** Whether a name may have a certificate on demand: what the option `on_demand_tls` names is asked. */
+/** Permission for certificates on demand, by the endpoint of the option `on_demand_tls`. */
 import type { AutomationPolicy } from '../../compiler/tls/certificate-plan.ts';
 
 /** The option `on_demand_tls`. */
 export interface PermissionSettings {
-	/** URL of the endpoint, which gets `?domain=NAME` and allows with a status of 200 to 299. */
+	/** URL of the endpoint. It receives `?domain=NAME` and permits the name with a status from 200 to 299. */
 	readonly ask?: string;
 	readonly permission?: { readonly module?: string; readonly endpoint?: string };
 }
 
-/** The answer. */
+/** The decision about a name. */
 export interface Permission {
 	readonly allowed: boolean;
-	/** Why not; for the log. */
+	/** Why the name is not permitted, for the log. */
 	readonly cause: string;
-	/** True when the endpoint could not be asked. */
+	/** True if the endpoint could not be reached. */
 	readonly failed: boolean;
 }
 
-/** Milliseconds that the endpoint may take. */
+/** Timeout of the request in milliseconds. */
 const ASK_LIMIT = 10_000;
 
-/** Asks. Never rejects. */
+/** Asks whether a certificate may be obtained for a name. Never rejects. */
 export async function askPermission(
 	settings: PermissionSettings,
 	policy: AutomationPolicy,
@@ -28,7 +28,7 @@ export async function askPermission(
 ): Promise<Permission> {
 	const endpoint = settings.ask ?? settings.permission?.endpoint;
 	if (endpoint === undefined) {
-		// Without an endpoint only names that the configuration spells out may be obtained on demand, or internal ones.
+		// Without an endpoint, only explicitly configured names and certificates of internal CAs are permitted.
 		const listed = policy.subjects.includes(name);
 		const internal = policy.issuers.every(({ issuer }) => issuer === 'internal');
 		return { allowed: listed || internal, cause: 'no permission endpoint is configured', failed: false };
@@ -39,13 +39,17 @@ export async function askPermission(
 		const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(ASK_LIMIT) });
 		await response.body?.cancel();
 		const { status } = response;
-		return { allowed: status >= 200 && status <= 299, cause: `the endpoint answered ${status}`, failed: false };
+		return {
+			allowed: status >= 200 && status <= 299,
+			cause: `the endpoint answered with status ${status}`,
+			failed: false,
+		};
 	} catch (error) {
-		// The address may hold credentials; only what went wrong is told.
+		// The URL may contain credentials, so only the reason is logged.
 		const { cause, name: kind } = error as Error & { cause?: { code?: string } };
 		return {
 			allowed: false,
-			cause: `the endpoint cannot be asked: ${cause?.code ?? (kind === 'TimeoutError' ? 'it took too long' : kind)}`,
+			cause: `the endpoint cannot be reached: ${cause?.code ?? (kind === 'TimeoutError' ? 'the request timed out' : kind)}`,
 			failed: true,
 		};
 	}

@@ -1,56 +1,59 @@
-/** Certificates that are obtained when a client first asks for their name: who may, how many at a time, and for how long. */
+/** Certificates on demand: obtained when a client first asks for a name, with permission and within limits. */
 import { isIP } from 'node:net';
 import type { CertificateQuestion, CertificateSink } from '../tls/certificate-feed.ts';
 import type { CertificateKeeper } from './certificate-keeper.ts';
-import { askManager, ManagerFailure } from './certificate-sources.ts';
+import { fetchFromManager, ManagerFailure } from './certificate-sources.ts';
 import { ManagedCertificate, type ReadyPolicy } from './managed-certificate.ts';
 import type { ManagerLog } from './manager-log.ts';
 import { askPermission, type PermissionSettings } from './on-demand-permission.ts';
 
-/** Names obtained or asked about at one time; clients that come with more names are turned away. */
-const MOST_AT_ONCE = 64;
-/** New names in {@link NEW_NAMES_WITHIN} milliseconds at most, permitted or not: whoever scans names must not drive the permission endpoint or the issuer. */
-const MOST_NEW_NAMES = 600;
+/** Maximum names being obtained at a time. Clients that ask for more names are rejected. */
+const MAX_AT_ONCE = 64;
+/**
+ * Maximum new names in {@link NEW_NAMES_WITHIN} milliseconds, permitted or not, so that a client that scans names cannot
+ * flood the permission endpoint or the issuer.
+ */
+const MAX_NEW_NAMES = 600;
 const NEW_NAMES_WITHIN = 60_000;
-/** Names kept in memory at most. */
-const MOST_ENTRIES = 20_000;
-/** Names remembered as turned away at most, and for how many milliseconds. */
-const MOST_REFUSALS = 10_000;
+/** Maximum names kept in memory. */
+const MAX_ENTRIES = 20_000;
+/** Maximum rejected names remembered, and for how many milliseconds. */
+const MAX_REFUSALS = 10_000;
 const REFUSED_FOR = 60_000;
-/** Milliseconds before the permission to renew is asked for again. */
+/** Milliseconds until the next request for permission to renew. */
 const RENEWAL_RETRY = 3_600_000;
-/** Milliseconds for which failures of a name count after it may be tried again. */
+/** Milliseconds for which a failed name is remembered after its next attempt is due. */
 const FAILURE_KEPT = 3_600_000;
-/** Milliseconds for which a certificate that a source gave is served before the source is asked again. */
+/** Milliseconds for which a manager's certificate is served before the manager is asked again. */
 const SOURCE_FRESH = 600_000;
 
-/** What it finds around it. */
-export interface OnDemandSurroundings {
+/** Dependencies of {@link OnDemandCertificates}. */
+export interface OnDemandDeps {
 	readonly sink: CertificateSink;
 	readonly log: ManagerLog;
 	readonly now: () => number;
 	readonly keeper: CertificateKeeper;
 }
 
-/** The certificates that are obtained on demand. */
+/** Obtains certificates on demand. */
 export class OnDemandCertificates {
-	readonly #around: OnDemandSurroundings;
+	readonly #deps: OnDemandDeps;
 	readonly #entries = new Map<string, ManagedCertificate>();
 	readonly #pending = new Map<string, Promise<boolean>>();
-	/** Names turned away, with the time until which they are. The oldest is first. */
+	/** Rejected names, and until when they are rejected. The oldest is first. */
 	readonly #refused = new Map<string, number>();
-	/** Ids of certificates that sources gave, with the time until which they are served. */
+	/** IDs of certificates from managers, and until when they are served. */
 	readonly #sourced = new Map<string, number>();
 	#policies: readonly ReadyPolicy[] = [];
 	#permission: PermissionSettings = {};
 	#windowBegan = 0;
 	#newNames = 0;
 
-	constructor(surroundings: OnDemandSurroundings) {
-		this.#around = surroundings;
+	constructor(deps: OnDemandDeps) {
+		this.#deps = deps;
 	}
 
-	/** The policies of the document that is served now; `permission` is its `on_demand_tls`. */
+	/** Applies the policies of a new active document. `permission` is its option `on_demand_tls`. */
 	serve(policies: readonly ReadyPolicy[], permission: unknown): void {
 		this.#policies = policies.filter(
 			({ settings }) => settings.on_demand === true || (settings.managers?.length ?? 0) > 0,
@@ -62,27 +65,27 @@ export class OnDemandCertificates {
 		}
 	}
 
-	/** Certificates that are looked after. */
+	/** Returns all certificates on demand. */
 	entries(): IterableIterator<ManagedCertificate> {
 		return this.#entries.values();
 	}
 
-	/** Obtains a certificate for a name; false when there is to be none. Never rejects. */
+	/** Obtains a certificate for a name. Resolves to false if the name gets none. Never rejects. */
 	obtain(question: CertificateQuestion): Promise<boolean> {
 		const { name } = question;
 		const pending = this.#pending.get(name);
 		if (pending) return pending;
 		const policy = this.#policyFor(name);
 		if (!policy || !isObtainable(name)) return Promise.resolve(false);
-		const now = this.#around.now();
+		const now = this.#deps.now();
 		if ((this.#refused.get(name) ?? 0) > now) return Promise.resolve(false);
-		if (this.#pending.size >= MOST_AT_ONCE || !this.#mayAsk(now)) {
+		if (this.#pending.size >= MAX_AT_ONCE || !this.#mayAsk(now)) {
 			return Promise.resolve(false);
 		}
 		const obtaining = this.#obtain(question, policy)
 			.catch(error => {
 				const cause = error instanceof Error ? error.message : String(error);
-				this.#around.log('error', 'tls.on_demand', 'a certificate could not be obtained on demand', { name, cause });
+				this.#deps.log('error', 'tls.on_demand', 'a certificate could not be obtained on demand', { name, cause });
 				return false;
 			})
 			.then(obtained => {
@@ -94,19 +97,19 @@ export class OnDemandCertificates {
 		return obtaining;
 	}
 
-	/** Renews a certificate whose name is still permitted; one that is not is served until it ends. Never rejects. */
+	/** Renews a certificate if its name is still permitted. Otherwise it is served until it expires. Never rejects. */
 	async renew(entry: ManagedCertificate): Promise<void> {
-		// What never was obtained waits for a client that asks for it again.
+		// A certificate that was never obtained is tried again when a client asks for it.
 		if (!entry.record) return;
-		entry.attemptAt = this.#around.now() + RENEWAL_RETRY;
+		entry.attemptAt = this.#deps.now() + RENEWAL_RETRY;
 		const { allowed, cause } = await askPermission(this.#permission, entry.policy.settings, entry.name);
-		if (allowed) await this.#around.keeper.begin(entry);
-		else this.#around.log('info', 'tls.on_demand', 'a certificate is not renewed', { name: entry.name, cause });
+		if (allowed) await this.#deps.keeper.begin(entry);
+		else this.#deps.log('info', 'tls.on_demand', 'certificate not renewed', { name: entry.name, cause });
 	}
 
-	/** Gives up what has ended. Names that failed are remembered while they must not be tried again. */
+	/** Drops expired certificates. Failed names are remembered until they may be tried again. */
 	sweep(): void {
-		const now = this.#around.now();
+		const now = this.#deps.now();
 		for (const entry of this.#entries.values()) {
 			const end = entry.record ? entry.record.notAfter : entry.attemptAt + FAILURE_KEPT;
 			if (end <= now && !entry.work && !this.#pending.has(entry.name)) this.#forget(entry);
@@ -114,7 +117,7 @@ export class OnDemandCertificates {
 		const stale: string[] = [];
 		for (const [id, until] of this.#sourced) if (until <= now) stale.push(id);
 		for (const id of stale) this.#sourced.delete(id);
-		if (stale.length > 0) this.#around.sink.drop(stale);
+		if (stale.length > 0) this.#deps.sink.drop(stale);
 		for (const [name, until] of this.#refused) if (until <= now) this.#refused.delete(name);
 	}
 
@@ -125,7 +128,7 @@ export class OnDemandCertificates {
 		const { name } = question;
 		const permitted = await askPermission(this.#permission, settings, name);
 		if (!permitted.allowed) {
-			this.#around.log(permitted.failed ? 'error' : 'info', 'tls.on_demand', 'a name is not permitted', {
+			this.#deps.log(permitted.failed ? 'error' : 'info', 'tls.on_demand', 'name not permitted', {
 				name,
 				cause: permitted.cause,
 			});
@@ -134,37 +137,37 @@ export class OnDemandCertificates {
 		// The configuration may have changed meanwhile.
 		if (this.#policyFor(name) !== policy) return false;
 		const entry = this.#entries.get(name) ?? new ManagedCertificate(name, policy);
-		if (this.#entries.size >= MOST_ENTRIES && !this.#entries.has(name)) this.#makeRoom();
+		if (this.#entries.size >= MAX_ENTRIES && !this.#entries.has(name)) this.#makeRoom();
 		this.#entries.set(name, entry);
-		await this.#around.keeper.load([entry]);
-		const now = this.#around.now();
+		await this.#deps.keeper.load([entry]);
+		const now = this.#deps.now();
 		if (!entry.record || entry.record.notAfter <= now) {
 			if (now < entry.attemptAt) return false;
-			await this.#around.keeper.begin(entry);
+			await this.#deps.keeper.begin(entry);
 		}
 		return entry.published && entry.record !== undefined;
 	}
 
-	/** Asks the `get_certificate` managers of a policy in their order. */
+	/** Asks the `get_certificate` managers of a policy in order. */
 	async #fromSources({ name, ...rest }: CertificateQuestion, policy: ReadyPolicy): Promise<boolean> {
 		for (const source of policy.settings.managers ?? []) {
 			try {
-				const found = await askManager(source, { name, ...rest });
+				const found = await fetchFromManager(source, { name, ...rest });
 				if (!found) continue;
 				const id = `source/${source.manager}/${name}`;
-				this.#sourced.set(id, this.#around.now() + SOURCE_FRESH);
-				this.#around.sink.publish([{ id, names: [name], chain: found.chain, key: found.key }]);
+				this.#sourced.set(id, this.#deps.now() + SOURCE_FRESH);
+				this.#deps.sink.publish([{ id, names: [name], chain: found.chain, key: found.key }]);
 				return true;
 			} catch (error) {
 				if (!(error instanceof ManagerFailure)) throw error;
 				const fields = { name, manager: source.manager, cause: error.message };
-				this.#around.log('error', 'tls.handshake', 'a source gave no certificate', fields);
+				this.#deps.log('error', 'tls.handshake', 'a certificate manager failed', fields);
 			}
 		}
 		return false;
 	}
 
-	/** The policy that takes a name: by name, by wildcard, then one for every name. */
+	/** Returns the policy for a name: by exact name, then by wildcard, then the one for all names. */
 	#policyFor(name: string): ReadyPolicy | undefined {
 		const dot = name.indexOf('.');
 		const wildcard = dot === -1 ? undefined : `*${name.slice(dot)}`;
@@ -184,24 +187,24 @@ export class OnDemandCertificates {
 			this.#windowBegan = now;
 			this.#newNames = 0;
 		}
-		if (++this.#newNames === MOST_NEW_NAMES + 1) {
-			this.#around.log('warn', 'tls.on_demand', 'too many new names: clients that ask for more are turned away', {
-				names: MOST_NEW_NAMES,
+		if (++this.#newNames === MAX_NEW_NAMES + 1) {
+			this.#deps.log('warn', 'tls.on_demand', 'too many new names on demand; further new names are rejected', {
+				names: MAX_NEW_NAMES,
 				within_ms: NEW_NAMES_WITHIN,
 			});
 		}
-		return this.#newNames <= MOST_NEW_NAMES;
+		return this.#newNames <= MAX_NEW_NAMES;
 	}
 
 	#refuse(name: string): void {
 		this.#refused.delete(name);
-		this.#refused.set(name, this.#around.now() + REFUSED_FOR);
-		if (this.#refused.size <= MOST_REFUSALS) return;
+		this.#refused.set(name, this.#deps.now() + REFUSED_FOR);
+		if (this.#refused.size <= MAX_REFUSALS) return;
 		const [oldest] = this.#refused.keys();
 		this.#refused.delete(oldest!);
 	}
 
-	/** The one whose certificate ends first goes; a client that comes for it again finds it in the store. */
+	/** Evicts the certificate that expires first. It stays in the store and can be loaded again. */
 	#makeRoom(): void {
 		let first: ManagedCertificate | undefined;
 		for (const entry of this.#entries.values()) {
@@ -213,13 +216,13 @@ export class OnDemandCertificates {
 
 	#forget(entry: ManagedCertificate): void {
 		entry.gone = true;
-		entry.work?.abort.abort(new Error('The certificate is not wanted any more.'));
+		entry.work?.abort.abort(new Error('The certificate is no longer needed.'));
 		this.#entries.delete(entry.name);
-		if (entry.published && entry.id) this.#around.sink.drop([entry.id]);
+		if (entry.published && entry.id) this.#deps.sink.drop([entry.id]);
 	}
 }
 
-/** A name that a certificate can be for: clients send anything. */
+/** Reports whether a name can have a certificate. Clients may send any text. */
 function isObtainable(name: string): boolean {
 	if (isIP(name)) return true;
 	if (name.length > 253) return false;

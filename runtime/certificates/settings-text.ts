@@ -1,6 +1,6 @@
-/** Texts of settings as the process reads them: `{env.NAME}` stands for a variable of the environment. */
+/** Environment variables in settings. */
 
-/** A value with every `{env.NAME}` in its texts replaced; a variable that is not set is ''. */
+/** Replaces `{env.NAME}` in all strings of a value with environment variables. Unset variables are empty. */
 export function expandEnvironment<T>(value: T, environment: { readonly [name: string]: string | undefined }): T {
 	if (typeof value === 'string') {
 		return value.replace(/\{(?:env\.|\$)([^{}\s]+)\}/g, (_whole, name: string) => environment[name] ?? '') as T;

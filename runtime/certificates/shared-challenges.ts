@@ -1,12 +1,12 @@
 /**
- * Challenges as processes that share a store see them: whoever orders writes what would answer its challenge, and whoever is
- * asked by the authority answers, for one address may lead to many machines, whatever names each of them serves.
+ * ACME challenges shared through the store. The process that orders writes the answer, and any process with the same store
+ * can give it: behind a load balancer, the CA's request may reach any machine.
  */
 import { createHash } from 'node:crypto';
 import { keySegment, type Store, StoreError } from '../storage/store.ts';
 import type { ChallengeAnswer, ChallengeQuestion } from '../tls/certificate-feed.ts';
 
-/** Folder of the challenges in the store. */
+/** The folder of challenges in the store. */
 export const CHALLENGES = 'acme/challenges';
 
 interface SharedChallenge {
@@ -18,14 +18,17 @@ interface SharedChallenge {
 /** The challenges of one store. */
 export class SharedChallenges {
 	readonly #store: () => Store | Promise<Store>;
-	/** Looks that are under way: many questions about one challenge are one look. */
-	readonly #looks = new Map<string, Promise<SharedChallenge | undefined>>();
+	/** Lookups in progress. Concurrent lookups of one challenge are coalesced. */
+	readonly #lookups = new Map<string, Promise<SharedChallenge | undefined>>();
 
 	constructor(store: () => Store | Promise<Store>) {
 		this.#store = store;
 	}
 
-	/** Lets other processes answer; gives what takes it back. What the store refuses is theirs to miss. */
+	/**
+	 * Publishes a challenge so that other processes can answer it. Resolves to a function that withdraws it. Failures of the
+	 * store are ignored, because this process can still answer.
+	 */
 	async put(type: ChallengeQuestion['type'], name: string, keyAuthorization: string): Promise<() => Promise<void>> {
 		const token = keyAuthorization.slice(0, keyAuthorization.indexOf('.'));
 		const key = keyOf(type === 'http-01' ? { type, token } : { type, name });
@@ -35,15 +38,15 @@ export class SharedChallenges {
 		return () => ignoringStore(store.remove(key));
 	}
 
-	/** The answer that another process has put up. Never rejects for what the store holds or refuses. */
+	/** Returns the answer published by another process. Failures of the store and invalid contents count as no answer. */
 	async answer(question: ChallengeQuestion): Promise<ChallengeAnswer | undefined> {
 		const key = keyOf(question);
-		let look = this.#looks.get(key);
-		if (!look) {
-			look = this.#read(key).finally(() => this.#looks.delete(key));
-			this.#looks.set(key, look);
+		let lookup = this.#lookups.get(key);
+		if (!lookup) {
+			lookup = this.#read(key).finally(() => this.#lookups.delete(key));
+			this.#lookups.set(key, lookup);
 		}
-		const found = await look;
+		const found = await lookup;
 		if (found?.type !== question.type) return undefined;
 		const authorization = found.key_authorization;
 		if (question.type === 'http-01') {
@@ -69,8 +72,8 @@ export class SharedChallenges {
 }
 
 /**
- * Where a challenge is in the store. The authority asks for a token whatever the name, and for a certificate by the name,
- * which one process orders at a time. A token comes from anybody and tells letter case apart: its digest names the file.
+ * Returns the store key of a challenge. HTTP-01 is looked up by token, TLS-ALPN-01 by name; only one process at a time orders
+ * a name. Tokens are untrusted and case-sensitive, so their digest is used as the file name.
  */
 function keyOf(challenge: ChallengeQuestion): string {
 	const segment =

@@ -1,4 +1,4 @@
-/** OCSP responses (RFC 6960) for certificates that name a responder: fetched, checked, kept in the store, given to the threads. */
+/** OCSP stapling (RFC 6960): keeps responses fresh for certificates that name a responder. */
 import type { Settings } from '../../compiler/document/document.ts';
 import { keySegment, type Store } from '../storage/store.ts';
 import { LabelledCounter } from './certificate-metrics.ts';
@@ -6,102 +6,105 @@ import type { CertificateRecord } from './certificate-records.ts';
 import type { ManagerLog } from './manager-log.ts';
 import { WorkQueue } from './work-queue.ts';
 
-/** Folder of the responses in the store. */
+/** The folder of OCSP responses in the store. */
 export const STATUSES = 'ocsp';
-/** Milliseconds between two looks at a response, if nothing is said. */
+/** Default milliseconds between two checks of a response. */
 const STATUS_INTERVAL = 3_600_000;
 
-/** A certificate that is served, managed or from a file, and its response. */
+/** A served certificate, managed or from a file, with its OCSP response. */
 export interface StapledCertificate {
-	/** For the log. */
+	/** The name in log entries. */
 	readonly name: string;
-	/** What is served; undefined while there is nothing. */
+	/** The current certificate, if there is one. */
 	readonly record: Pick<CertificateRecord, 'name' | 'chain' | 'fingerprint' | 'hasResponder'> | undefined;
-	/** DER of the response that is stapled. */
+	/** The stapled response in DER. */
 	ocsp: Uint8Array | undefined;
 	/** When to ask the responder, in milliseconds since the epoch. */
 	statusAt: number;
-	/** Times in a row that there was no response to be had, and none left. */
+	/** Number of consecutive failures without any usable response. */
 	statusFailures: number;
-	/** True when it is not served any more. */
+	/** True if the certificate is no longer served. */
 	readonly gone: boolean;
-	/** Its issuer has revoked it. Returns what happens next, for the log: `another is ordered`. */
+	/** Called when the issuer has revoked the certificate. Returns what happens next, for the log. */
 	revoked(): string;
 }
 
-/** Key of a response in the store. */
+/** Returns the store key of a response. */
 export function statusKey({ name, fingerprint }: Pick<CertificateRecord, 'name' | 'fingerprint'>): string {
 	return `${STATUSES}/${keySegment(name)}-${fingerprint.slice(0, 16)}`;
 }
 
-/** What it finds around it. */
-export interface StaplerSurroundings<Certificate extends StapledCertificate> {
+/** Dependencies of {@link StatusStapler}. */
+export interface StaplerDeps<Certificate extends StapledCertificate> {
 	readonly log: ManagerLog;
 	readonly now: () => number;
 	readonly store: () => Store | Promise<Store>;
-	/** Gives the threads a certificate with its new response. */
+	/** Publishes a certificate with its new response to threads. */
 	readonly publish: (certificate: Certificate) => void;
-	/** Called when a look has ended: the next may be due earlier than was thought. */
+	/** Called after a refresh, because the next one may be due earlier than expected. */
 	readonly wake?: () => void;
 }
 
-/** Keeps the responses of all certificates fresh. What fails is tried again later and breaks nothing. */
+/** Keeps the OCSP responses of all certificates fresh. Failures are retried later and never affect serving. */
 export class StatusStapler<Certificate extends StapledCertificate> {
-	/** Fetched responses by result. */
+	/** OCSP fetches by result. */
 	readonly fetched: LabelledCounter = new LabelledCounter();
-	readonly #around: StaplerSurroundings<Certificate>;
+	readonly #deps: StaplerDeps<Certificate>;
 	readonly #queue = new WorkQueue(8);
 	#on = true;
 	#interval = STATUS_INTERVAL;
 
-	constructor(surroundings: StaplerSurroundings<Certificate>) {
-		this.#around = surroundings;
+	constructor(deps: StaplerDeps<Certificate>) {
+		this.#deps = deps;
 	}
 
-	/** Takes `ocsp_stapling` and `ocsp_interval` of the document that is served. */
+	/** Applies `ocsp_stapling` and `ocsp_interval` of the active document. */
 	configure(settings: Settings): void {
 		this.#on = settings.ocsp_stapling !== false;
 		this.#interval = (settings.ocsp_interval as number | undefined) ?? STATUS_INTERVAL;
 	}
 
-	/** Fetches the certificate's status if that is due. Returns when it is due next, in milliseconds since the epoch. */
-	look(certificate: Certificate): number {
+	/** Refreshes a certificate's response if it is due. Returns when it is due next, in milliseconds since the epoch. */
+	check(certificate: Certificate): number {
 		if (!certificate.record?.hasResponder) return Number.POSITIVE_INFINITY;
 		if (!this.#on) {
-			// A response that nobody refreshes would be stapled until after its end, and clients refuse such.
+			// Without refreshes, the response would be stapled past its expiry and clients would reject it.
 			if (certificate.ocsp) {
 				certificate.ocsp = undefined;
 				certificate.statusAt = 0;
-				this.#around.publish(certificate);
+				this.#deps.publish(certificate);
 			}
 			return Number.POSITIVE_INFINITY;
 		}
-		if (this.#around.now() >= certificate.statusAt) void this.refresh(certificate);
+		if (this.#deps.now() >= certificate.statusAt) void this.refresh(certificate);
 		return certificate.statusAt;
 	}
 
-	/** Fetches the certificate's status now, unless the store has a fresh one. Never rejects. */
+	/** Refreshes a certificate's response now, from the store if that has a fresh one. Never rejects. */
 	async refresh(certificate: Certificate): Promise<void> {
-		certificate.statusAt = this.#around.now() + this.#interval;
+		certificate.statusAt = this.#deps.now() + this.#interval;
 		try {
 			await this.#queue.run(async () => {
 				const { refreshStatus } = await import('./certificate-status.ts');
-				await refreshStatus(certificate, this.#around, this.fetched);
+				await refreshStatus(certificate, this.#deps, this.fetched);
 			});
 		} catch (error) {
 			const cause = error instanceof Error ? error.message : String(error);
-			this.#around.log('error', 'tls.ocsp', 'stapling failed unexpectedly', { name: certificate.name, cause });
+			this.#deps.log('error', 'tls.ocsp', 'stapling failed unexpectedly', { name: certificate.name, cause });
 		}
-		this.#around.wake?.();
+		this.#deps.wake?.();
 	}
 
-	/** Removes the response of a certificate that has been replaced from the store. Never rejects. */
+	/** Removes the response of a replaced certificate from the store. Never rejects. */
 	async forget({ record }: StapledCertificate): Promise<void> {
 		try {
-			if (record?.hasResponder) await (await this.#around.store()).remove(statusKey(record));
+			if (record?.hasResponder) await (await this.#deps.store()).remove(statusKey(record));
 		} catch (error) {
 			const cause = error instanceof Error ? error.message : String(error);
-			this.#around.log('debug', 'tls.ocsp', 'an OCSP response stays in the store', { name: record?.name, cause });
+			this.#deps.log('debug', 'tls.ocsp', 'an OCSP response could not be removed from the store', {
+				name: record?.name,
+				cause,
+			});
 		}
 	}
 }

@@ -1,4 +1,4 @@
-/** Removes from the store what is of no use any more. */
+/** Removes expired certificates and stale data from the store. */
 import { X509Certificate } from 'node:crypto';
 import type { Settings } from '../../compiler/document/document.ts';
 import { keySegment, type Store } from '../storage/store.ts';
@@ -7,18 +7,18 @@ import type { ManagerLog } from './manager-log.ts';
 import { CHALLENGES } from './shared-challenges.ts';
 import { STATUSES } from './status-stapler.ts';
 
-/** Milliseconds between two cleanings, if nothing is said. */
+/** Default milliseconds between two cleanings. */
 const CLEAN_INTERVAL = 86_400_000;
-/** Milliseconds after their end for which certificates are kept. */
+/** Milliseconds for which certificates are kept after their expiry. */
 const KEPT_EXPIRED: number = 14 * 86_400_000;
-/** Milliseconds for which an OCSP response that nobody refreshed is kept. */
+/** Milliseconds for which OCSP responses are kept after their last refresh. */
 const KEPT_STATUS: number = 14 * 86_400_000;
-/** Milliseconds for which a challenge that nobody took back is kept. */
+/** Milliseconds for which abandoned challenges are kept. */
 const KEPT_CHALLENGE: number = 86_400_000;
-/** Where the time of the last cleaning is noted, for all processes that share the store. */
+/** The store key of the time of the last cleaning, shared by all processes. */
 const LAST_CLEANING = 'last_clean.json';
 
-/** Cleans the store from time to time. */
+/** Cleans the store periodically. */
 export class StoreCleaner {
 	readonly #log: ManagerLog;
 	readonly #now: () => number;
@@ -41,16 +41,16 @@ export class StoreCleaner {
 		this.#store = store;
 	}
 
-	/** Takes `storage_clean_interval` of the document that is served. */
+	/** Applies `storage_clean_interval` of the active document. */
 	configure(settings: Settings): void {
 		this.#interval = (settings.storage_clean_interval as number | undefined) ?? CLEAN_INTERVAL;
 	}
 
-	/** Cleans if it is time; certificates of the names in `wanted` stay. */
-	look(wanted: ReadonlySet<string>): void {
+	/** Cleans the store if it is due. Certificates for the names in `wanted` are kept. */
+	check(wanted: ReadonlySet<string>): void {
 		const now = this.#now();
 		if (this.#closed || this.#interval === 0 || now < this.#nextAt) return;
-		// Not while the server starts.
+		// The first cleaning is deferred, to keep the start fast.
 		const first = this.#nextAt === 0;
 		this.#nextAt = now + (first ? Math.min(600_000, this.#interval) : this.#interval);
 		if (first) return;
@@ -60,7 +60,7 @@ export class StoreCleaner {
 		});
 	}
 
-	/** Cleans now, unless another process has or does. Rejects with StoreError. */
+	/** Cleans now, unless another process is cleaning or has done so recently. Rejects with StoreError. */
 	async clean(wanted: ReadonlySet<string>): Promise<void> {
 		const store = this.#store();
 		const lock = await store.tryLock('storage_clean');
@@ -74,7 +74,7 @@ export class StoreCleaner {
 				(await this.#cleanOld(store, STATUSES, KEPT_STATUS)) +
 				(await this.#cleanOld(store, CHALLENGES, KEPT_CHALLENGE));
 			await store.write(LAST_CLEANING, JSON.stringify({ cleaned_at: new Date(this.#now()).toISOString() }));
-			if (removed > 0) this.#log('info', 'tls.cache', 'the store was cleaned', { removed });
+			if (removed > 0) this.#log('info', 'tls.cache', 'store cleaned', { removed });
 		} catch (error) {
 			if (!(error instanceof SyntaxError)) throw error;
 			await store.remove(LAST_CLEANING);
@@ -83,7 +83,7 @@ export class StoreCleaner {
 		}
 	}
 
-	/** Nothing is begun any more. */
+	/** Prevents further cleanings. */
 	close(): void {
 		this.#closed = true;
 	}
@@ -102,7 +102,7 @@ export class StoreCleaner {
 		return removed;
 	}
 
-	/** Removes what was written longer ago than so many milliseconds. */
+	/** Removes values last written more than `kept` milliseconds ago. */
 	async #cleanOld(store: Store, below: string, kept: number): Promise<number> {
 		let removed = 0;
 		for (const key of await store.list(below)) {

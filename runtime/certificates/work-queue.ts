@@ -1,17 +1,15 @@
-/** Runs a bounded number of tasks at a time, in the order in which they came. */
-
-/** A queue of tasks. */
+/** A queue that runs a bounded number of tasks at a time, first in, first out. */
 export class WorkQueue {
 	readonly #most: number;
 	#running = 0;
 	readonly #waiting: (() => void)[] = [];
 
-	/** `most`: tasks that run at one time. */
+	/** @param most Maximum tasks running at a time. */
 	constructor(most: number) {
 		this.#most = most;
 	}
 
-	/** Tasks that run or wait. */
+	/** Number of running and waiting tasks. */
 	get size(): number {
 		return this.#running + this.#waiting.length;
 	}
@@ -23,7 +21,7 @@ export class WorkQueue {
 		try {
 			return await task();
 		} finally {
-			// The place goes to the next without being free in between, so that nobody overtakes.
+			// The slot is handed to the next task directly, so that no later task can overtake it.
 			const next = this.#waiting.shift();
 			if (next) next();
 			else this.#running--;
@@ -31,8 +29,12 @@ export class WorkQueue {
 	}
 }
 
-/** Does something for each of many, so many at a time. */
-export async function forEachOf<T>(items: Iterable<T>, most: number, task: (item: T) => Promise<void>): Promise<void> {
+/** Runs a task for each item, with at most `most` tasks at a time. */
+export async function forEachConcurrently<T>(
+	items: Iterable<T>,
+	most: number,
+	task: (item: T) => Promise<void>,
+): Promise<void> {
 	const iterator = items[Symbol.iterator]();
 	const worker = async (): Promise<void> => {
 		for (let next = iterator.next(); !next.done; next = iterator.next()) await task(next.value);

@@ -117,7 +117,7 @@ export class CertificateFiles {
 		this.#stapler.configure(this.#settings);
 		if (gone.length > 0) this.#deps.drop(gone);
 		if (prepared.size === 0) return;
-		for (const { certificate } of prepared.values()) this.#stapler.look(certificate);
+		for (const { certificate } of prepared.values()) this.#stapler.check(certificate);
 		this.#timer ??= this.#later();
 	}
 
@@ -192,7 +192,7 @@ export class CertificateFiles {
 			for (const { id } of changed)
 				this.#deps.log('info', 'tls', 'certificate file reloaded', { certificate: id.slice(5) });
 		}
-		for (const { certificate } of this.#served.values()) this.#stapler.look(certificate);
+		for (const { certificate } of this.#served.values()) this.#stapler.check(certificate);
 		this.#timer = this.#served.size > 0 ? this.#later() : undefined;
 	}
 

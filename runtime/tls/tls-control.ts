@@ -7,7 +7,7 @@ import type {
 import type { Settings } from '../../compiler/document/document.ts';
 import type { IssuerSettings } from '../../compiler/tls/certificate-plan.ts';
 import type { PlannedCertificates } from '../../compiler/tls/plan-tls.ts';
-import { addedUp, type CertificateReadings, MOST_EXPIRY_SERIES } from '../certificates/certificate-metrics.ts';
+import { type CertificateReadings, MAX_EXPIRY_SERIES, sumByLabels } from '../certificates/certificate-metrics.ts';
 import type { SharedChallenges } from '../certificates/shared-challenges.ts';
 import type { StoreSelection } from '../storage/open-store.ts';
 import type { Store } from '../storage/store.ts';
@@ -119,11 +119,11 @@ export class TlsControl implements CertificateSink {
 	/** Returns the current values of the certificate metrics, including those of certificates from files. */
 	readings(): CertificateReadings {
 		const managed = this.#made?.readings?.() ?? NO_READINGS;
-		const files = this.#files.expiry.slice(0, MOST_EXPIRY_SERIES).map(({ subject, notAfter }) => ({
+		const files = this.#files.expiry.slice(0, MAX_EXPIRY_SERIES).map(({ subject, notAfter }) => ({
 			labels: { subject, issuer: 'file' },
 			value: notAfter / 1000,
 		}));
-		const ocsp = addedUp([...managed.ocsp, ...this.#files.statuses]);
+		const ocsp = sumByLabels([...managed.ocsp, ...this.#files.statuses]);
 		return { ...managed, ocsp, expiry: [...managed.expiry, ...files] };
 	}
 

@@ -7,7 +7,7 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { ChallengeBoard } from '../../runtime/certificates/challenge-board.ts';
+import { ChallengeRegistry } from '../../runtime/certificates/challenge-registry.ts';
 import { createDnsSolver } from '../../runtime/certificates/dns/dns-solver.ts';
 import { SharedChallenges } from '../../runtime/certificates/shared-challenges.ts';
 import { memoryStore } from '../../runtime/storage/memory-store.ts';
@@ -79,7 +79,7 @@ function solver(digest: string, key = secret): ReturnType<typeof createDnsSolver
 			log: () => {},
 			now: Date.now,
 			store: memoryStore(),
-			board: new ChallengeBoard(keptCertificates()),
+			challenges: new ChallengeRegistry(keptCertificates()),
 			sharedChallenges: new SharedChallenges(memoryStore),
 			authority: async () => undefined,
 			ports: () => ({ http_port: 80, https_port: 443 }),

@@ -14,7 +14,7 @@ export interface Account {
 }
 
 /** New accounts in {@link NEW_WITHIN} milliseconds at most. */
-const MOST_NEW = 100;
+const MAX_NEW = 100;
 const NEW_WITHIN = 60_000;
 
 /** The accounts of one authority. They are read each time: who shares the store may have changed their keys or ended them. */
@@ -50,7 +50,7 @@ export class Accounts {
 			this.#windowBegan = now;
 			this.#new = 0;
 		}
-		if (++this.#new > MOST_NEW) throw new AcmeRefusal('rateLimited', 429, 'Too many accounts are being made.');
+		if (++this.#new > MAX_NEW) throw new AcmeRefusal('rateLimited', 429, 'Too many accounts are being made.');
 		const print = thumbprint(jwk);
 		const id = print.slice(0, 22);
 		const holder = await this.byId(id);

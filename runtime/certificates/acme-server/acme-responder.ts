@@ -23,9 +23,9 @@ import {
 	type Challenge,
 	type Identifier,
 	type Order,
-	OrderBook,
+	OrderRegistry,
 	orderStatus,
-} from './order-book.ts';
+} from './order-registry.ts';
 import { readRequest } from './request-contents.ts';
 import {
 	checkSignature,
@@ -36,8 +36,8 @@ import {
 	thumbprint,
 } from './signed-request.ts';
 
-/** What it finds around it. */
-export interface ResponderSurroundings {
+/** What it finds deps it. */
+export interface ResponderDeps {
 	readonly log: ManagerLog;
 	readonly store: Store;
 	readonly authority: (id: string) => Promise<Authority | undefined>;
@@ -45,9 +45,9 @@ export interface ResponderSurroundings {
 }
 
 /** Names of one order at most, validations at one time, and those of one account that wait. */
-const MOST_NAMES = 100;
-const MOST_VALIDATIONS = 16;
-const MOST_WAITING = 200;
+const MAX_NAMES = 100;
+const MAX_VALIDATIONS = 16;
+const MAX_WAITING = 200;
 
 interface Sent {
 	readonly signed: SignedRequest;
@@ -64,16 +64,16 @@ interface Reply {
 /** The server of one authority. Sites that serve it with different rules share its accounts and orders. */
 export class AcmeResponder {
 	readonly #id: string;
-	readonly #around: ResponderSurroundings;
+	readonly #deps: ResponderDeps;
 	readonly #accounts: Accounts;
-	readonly #orders = new OrderBook();
+	readonly #orders = new OrderRegistry();
 	readonly #nonces = new Nonces();
-	readonly #validations = new FairQueue(MOST_VALIDATIONS, MOST_WAITING);
+	readonly #validations = new FairQueue(MAX_VALIDATIONS, MAX_WAITING);
 
-	constructor(id: string, around: ResponderSurroundings) {
+	constructor(id: string, deps: ResponderDeps) {
 		this.#id = id;
-		this.#around = around;
-		this.#accounts = new Accounts(around.store, id);
+		this.#deps = deps;
+		this.#accounts = new Accounts(deps.store, id);
 	}
 
 	/** Answers. Never rejects. */
@@ -85,7 +85,7 @@ export class AcmeResponder {
 				return this.#answerOf(request, { status: error.status, body: error.document, headers: PROBLEM });
 			}
 			const cause = error instanceof Error ? error.message : String(error);
-			this.#around.log('error', 'pki.acme', 'a request could not be answered', { ca: this.#id, cause });
+			this.#deps.log('error', 'pki.acme', 'a request could not be answered', { ca: this.#id, cause });
 			const refusal = new AcmeRefusal('serverInternal', 500, 'The server cannot answer at present.');
 			return this.#answerOf(request, { status: 500, body: refusal.document, headers: PROBLEM });
 		}
@@ -243,11 +243,11 @@ export class AcmeResponder {
 		const { key, names } = readRequest(Buffer.from(typeof csr === 'string' ? csr : '', 'base64url'));
 		const wanted = order.identifiers.map(({ value }) => value).sort();
 		if (names.join() !== wanted.join()) throw new AcmeRefusal('badCSR', 400, 'The request is for other names.');
-		const authority = await this.#around.authority(this.#id);
+		const authority = await this.#deps.authority(this.#id);
 		if (!authority) throw new AuthorityError(`The authority \`${this.#id}\` cannot sign at present.`);
 		const lifetime = settings.lifetime ?? ACME_LIFETIME;
 		order.certificate = authority.sign({ names: wanted, key, lifetime, withRoot: settings.sign_with_root });
-		this.#around.log('info', 'pki.acme', 'a certificate was signed', {
+		this.#deps.log('info', 'pki.acme', 'a certificate was signed', {
 			ca: this.#id,
 			names: wanted,
 			account: order.account,
@@ -295,7 +295,7 @@ export class AcmeResponder {
 		const { type, token } = challenge;
 		const name = authorization.identifier.value;
 		const keyAuthorization = `${token}.${thumbprint(jwk)}`;
-		const { ports } = this.#around;
+		const { ports } = this.#deps;
 		try {
 			await validateName({ type, name, token, keyAuthorization, resolvers: settings.resolvers ?? [], ports });
 			challenge.status = 'valid';
@@ -307,7 +307,7 @@ export class AcmeResponder {
 			challenge.status = 'invalid';
 			challenge.error = refusal.document;
 			if (authorization.status === 'pending') authorization.status = 'invalid';
-			this.#around.log('info', 'pki.acme', 'a name was not validated', {
+			this.#deps.log('info', 'pki.acme', 'a name was not validated', {
 				ca: this.#id,
 				name,
 				challenge: type,
@@ -362,8 +362,8 @@ function identifiersOf(value: unknown): Identifier[] {
 		return { type: one.type, value: name } as Identifier;
 	});
 	const distinct = new Set(found.map(one => one.value)).size === found.length;
-	if (found.length === 0 || found.length > MOST_NAMES || !distinct) {
-		throw new AcmeRefusal('malformed', 400, `An order has from 1 to ${MOST_NAMES} different identifiers.`);
+	if (found.length === 0 || found.length > MAX_NAMES || !distinct) {
+		throw new AcmeRefusal('malformed', 400, `An order has from 1 to ${MAX_NAMES} different identifiers.`);
 	}
 	return found;
 }

@@ -30,8 +30,8 @@ export interface NameValidation {
 /** Milliseconds that one step of a validation may take. */
 const LIMIT = 10_000;
 /** Bytes of an answer that are looked at. */
-const LARGEST_ANSWER = 2048;
-const MOST_REDIRECTS = 5;
+const MAX_ANSWER_BYTES = 2048;
+const MAX_REDIRECTS = 5;
 const ACME_IDENTIFIER = '1.3.6.1.5.5.7.1.31';
 
 /** Rejects with {@link AcmeRefusal} unless the challenge is answered. */
@@ -52,7 +52,7 @@ async function validateHttp(validation: NameValidation): Promise<void> {
 	let url = new URL(`http://${host}${ports.http === 80 ? '' : `:${ports.http}`}/.well-known/acme-challenge/${token}`);
 	for (let redirects = 0; ; redirects++) {
 		const { status, location, body } = await fetchOnce(url, validation);
-		if (status >= 300 && status < 400 && location !== undefined && redirects < MOST_REDIRECTS) {
+		if (status >= 300 && status < 400 && location !== undefined && redirects < MAX_REDIRECTS) {
 			url = redirected(url, location, ports);
 			continue;
 		}
@@ -94,14 +94,14 @@ function fetchOnce(
 				resolve({
 					status: response.statusCode ?? 0,
 					location: response.headers.location,
-					body: Buffer.concat(chunks).toString('latin1').slice(0, LARGEST_ANSWER),
+					body: Buffer.concat(chunks).toString('latin1').slice(0, MAX_ANSWER_BYTES),
 				});
 				response.destroy();
 			};
 			response.on('data', (chunk: Buffer) => {
 				chunks.push(chunk);
 				size += chunk.length;
-				if (size > LARGEST_ANSWER) done();
+				if (size > MAX_ANSWER_BYTES) done();
 			});
 			response.on('end', done);
 			response.on('error', fail);

@@ -7,7 +7,7 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 /** Milliseconds for which one key seals; a nonce is good for that long at least, and for twice as long at most. */
 const KEY_LIFE = 600_000;
 /** Used nonces that are remembered for one key: then another seals, and clients that are late are told to try again. */
-const MOST_USED = 50_000;
+const MAX_USED = 50_000;
 /** Bytes of chance and of the seal in a nonce. */
 const CHANCE = 12;
 const SEAL = 16;
@@ -59,7 +59,7 @@ export class Nonces {
 
 	#turn(): void {
 		const { until, used } = this.#newest;
-		if (performance.now() < until && used.size < MOST_USED) return;
+		if (performance.now() < until && used.size < MAX_USED) return;
 		this.#before = this.#newest;
 		this.#newest = begin();
 	}

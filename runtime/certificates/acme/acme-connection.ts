@@ -9,7 +9,7 @@ import { IssueError } from '../issuer.ts';
 /** Milliseconds that a server may take to answer. Some sign a certificate within the request. */
 const REQUEST_LIMIT = 60_000;
 /** Bytes of an answer at most. */
-const LARGEST_ANSWER: number = 1024 * 1024;
+const MAX_ANSWER_BYTES: number = 1024 * 1024;
 /** Times that a request is signed anew with another nonce; servers for tests refuse most of them by chance. */
 const NONCE_TRIES = 60;
 /** Refused nonces from which on there is a pause before the next, and milliseconds that it grows by. */
@@ -18,7 +18,7 @@ const NONCE_PAUSE = 20;
 /** Times that a request is sent which can be sent twice without harm. */
 const TRIES = 3;
 /** Nonces kept; servers forget old ones. */
-const MOST_NONCES = 16;
+const MAX_NONCES = 16;
 /** Milliseconds for which a directory is believed. */
 const DIRECTORY_FRESH = 3_600_000;
 
@@ -184,13 +184,13 @@ export class AcmeConnection {
 			let size = 0;
 			for await (const chunk of answer.body) {
 				size += chunk.length;
-				if (size > LARGEST_ANSWER) throw new IssueError('issuer/refused', 'The server answered too much.');
+				if (size > MAX_ANSWER_BYTES) throw new IssueError('issuer/refused', 'The server answered too much.');
 				chunks.push(chunk);
 			}
 			const nonce = answer.headers['replay-nonce'];
 			if (typeof nonce === 'string' && /^[A-Za-z0-9_-]+$/.test(nonce)) {
 				this.#nonces.push(nonce);
-				if (this.#nonces.length > MOST_NONCES) this.#nonces.shift();
+				if (this.#nonces.length > MAX_NONCES) this.#nonces.shift();
 			}
 			return answerOf(answer.statusCode, answer.headers, Buffer.concat(chunks).toString('utf8'));
 		} catch (error) {

@@ -8,7 +8,7 @@ import type { IssuerSettings } from '../../../compiler/tls/certificate-plan.ts';
 import { keySegment } from '../../storage/store.ts';
 import { createDnsSolver } from '../dns/dns-solver.ts';
 import { type Issued, IssueError, type IssueOrder, type Issuer, type RenewalAdvice, setting } from '../issuer.ts';
-import type { IssuerSurroundings } from '../issuers.ts';
+import type { IssuerDeps } from '../issuers.ts';
 import { expandEnvironment } from '../settings-text.ts';
 import {
 	type AccountSettings,
@@ -30,7 +30,7 @@ const ACCOUNT_LIMIT = 120_000;
 /** Milliseconds that a look whether somebody listens on a port may take. */
 const PORT_LOOK = 300;
 /** Orders in {@link ORDERS_WITHIN} milliseconds at most; public servers count them. */
-const MOST_ORDERS = 20;
+const MAX_ORDERS = 20;
 const ORDERS_WITHIN = 10_000;
 /** Directories for rehearsals that are known. */
 const REHEARSALS: { readonly [directory: string]: string } = {
@@ -38,12 +38,12 @@ const REHEARSALS: { readonly [directory: string]: string } = {
 };
 
 /** Makes the issuer. Rejects with IssueError when its files cannot be read. */
-export async function acmeIssuer(written: IssuerSettings, around: IssuerSurroundings): Promise<Issuer> {
-	const settings = expandEnvironment(written, around.environment);
+export async function acmeIssuer(written: IssuerSettings, deps: IssuerDeps): Promise<Issuer> {
+	const settings = expandEnvironment(written, deps.environment);
 	const roots = await Promise.all(
-		(setting<readonly string[]>(settings, 'trusted_roots') ?? []).map(file => readRoot(file, around.workingDirectory)),
+		(setting<readonly string[]>(settings, 'trusted_roots') ?? []).map(file => readRoot(file, deps.workingDirectory)),
 	);
-	return new AcmeIssuer(settings, roots, around);
+	return new AcmeIssuer(settings, roots, deps);
 }
 
 /** One server: its connection and, once it is known, the account. */
@@ -59,7 +59,7 @@ class AcmeIssuer implements Issuer {
 	readonly immediate = false;
 	readonly storeName: string;
 	readonly #settings: IssuerSettings;
-	readonly #around: IssuerSurroundings;
+	readonly #deps: IssuerDeps;
 	readonly #server: Server;
 	readonly #rehearsal: Server | undefined;
 	readonly #dns: DnsSolver | undefined;
@@ -68,15 +68,15 @@ class AcmeIssuer implements Issuer {
 	/** What the server accepted last. */
 	#accepted: ChallengeType | undefined;
 
-	constructor(settings: IssuerSettings, roots: readonly string[], around: IssuerSurroundings) {
+	constructor(settings: IssuerSettings, roots: readonly string[], deps: IssuerDeps) {
 		this.#settings = settings;
-		this.#around = around;
+		this.#deps = deps;
 		const directory = setting<string>(settings, 'directory') ?? DEFAULT_DIRECTORY;
 		const rehearsal = setting<string>(settings, 'test_directory') ?? REHEARSALS[directory];
 		this.#server = serverOf(directory, roots);
 		this.#rehearsal = rehearsal === undefined ? undefined : serverOf(rehearsal, roots);
 		this.storeName = this.#server.segment;
-		this.#dns = settings.dns === undefined ? undefined : createDnsSolver(settings, around);
+		this.#dns = settings.dns === undefined ? undefined : createDnsSolver(settings, deps);
 	}
 
 	async issue(order: IssueOrder): Promise<Issued> {
@@ -116,16 +116,16 @@ class AcmeIssuer implements Issuer {
 						{
 							connection: server.connection,
 							account,
-							store: this.#around.store,
+							store: this.#deps.store,
 							server: server.segment,
 							solver: new ChallengeSolver({
 								connection: server.connection,
 								account,
-								board: this.#around.board,
-								shared: this.#settings.distributed === false ? undefined : this.#around.sharedChallenges,
+								challenges: this.#deps.challenges,
+								shared: this.#settings.distributed === false ? undefined : this.#deps.sharedChallenges,
 								dns: this.#dns,
 							}),
-							log: this.#around.log,
+							log: this.#deps.log,
 							profile: setting<string>(this.#settings, 'profile'),
 							lifetime: setting<number>(this.#settings, 'lifetime'),
 							preferredChains: setting<PreferredChains>(this.#settings, 'preferred_chains'),
@@ -140,7 +140,7 @@ class AcmeIssuer implements Issuer {
 			} catch (error) {
 				if (!(error instanceof ValidationFailed)) throw error;
 				failure ??= error;
-				this.#around.log('warn', 'tls.obtain', 'a name was not validated', {
+				this.#deps.log('warn', 'tls.obtain', 'a name was not validated', {
 					name: order.name,
 					server: server.segment,
 					challenge: type,
@@ -166,7 +166,7 @@ class AcmeIssuer implements Issuer {
 			throw new IssueError('issuer/no-challenge', 'Every type of challenge is disabled.', { final: true });
 		}
 		if (types.length === 1) return types;
-		const { http_port: http, https_port: https } = this.#around.ports();
+		const { http_port: http, https_port: https } = this.#deps.ports();
 		const alternative = (field: string): number | undefined => setting<number>(this.#settings, field);
 		const [overHttp, overTls] = await Promise.all([
 			isListening(alternative('alt_http_port') ?? http),
@@ -186,7 +186,7 @@ class AcmeIssuer implements Issuer {
 		} catch (error) {
 			if (!isUnknownAccount(error)) throw error;
 			server.account = undefined;
-			await forgetAccount(this.#around.store, server.segment, await this.#accountSettings(server));
+			await forgetAccount(this.#deps.store, server.segment, await this.#accountSettings(server));
 			return use(await untilAborted(this.#account(server), signal));
 		}
 	}
@@ -195,7 +195,7 @@ class AcmeIssuer implements Issuer {
 	async #account(server: Server): Promise<AcmeAccount> {
 		const limit = AbortSignal.timeout(ACCOUNT_LIMIT);
 		server.account ??= this.#accountSettings(server).then(settings =>
-			openAccount(server.connection, this.#around.store, server.segment, settings, limit),
+			openAccount(server.connection, this.#deps.store, server.segment, settings, limit),
 		);
 		const opening = server.account;
 		try {
@@ -210,7 +210,7 @@ class AcmeIssuer implements Issuer {
 	async #accountSettings(server: Server): Promise<AccountSettings> {
 		const email = setting<string>(this.#settings, 'email');
 		const eab = setting<AccountSettings['eab']>(this.#settings, 'eab');
-		return { email, eab: eab ?? (await fetchBinding(server.directory, email, this.#around.store, server.segment)) };
+		return { email, eab: eab ?? (await fetchBinding(server.directory, email, this.#deps.store, server.segment)) };
 	}
 
 	/** Waits until another order may begin. */
@@ -218,7 +218,7 @@ class AcmeIssuer implements Issuer {
 		for (;;) {
 			const now = Date.now();
 			while (this.#began[0] !== undefined && now - this.#began[0] >= ORDERS_WITHIN) this.#began.shift();
-			if (this.#began.length < MOST_ORDERS) {
+			if (this.#began.length < MAX_ORDERS) {
 				this.#began.push(now);
 				return;
 			}

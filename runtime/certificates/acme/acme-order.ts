@@ -19,7 +19,7 @@ import { certificateId } from './renewal-information.ts';
 const FIRST_POLL = 100;
 const SLOWEST_POLL = 5000;
 /** Orders of an account that are looked at to find one again. */
-const MOST_LISTED = 50;
+const MAX_LISTED = 50;
 
 /** What an order is made with. */
 export interface OrderEnvironment {
@@ -169,7 +169,7 @@ async function findOrder(env: OrderEnvironment, { name, signal }: IssueOrder): P
 		const { value } = identifierOf(name);
 		const list = await connection.read(body.orders, account, signal);
 		const urls = Array.isArray(list.body?.orders) ? (list.body.orders as unknown[]) : [];
-		for (const url of urls.reverse().slice(0, MOST_LISTED)) {
+		for (const url of urls.reverse().slice(0, MAX_LISTED)) {
 			if (typeof url !== 'string') continue;
 			const answer = await connection.read(url, account, signal);
 			const identifiers = answer.body?.identifiers as readonly { readonly value?: unknown }[] | undefined;

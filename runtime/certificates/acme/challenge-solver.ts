@@ -1,6 +1,6 @@
 /** Has names validated (RFC 8555 §7.5): puts up the answer to a challenge, says so, and waits for the verdict. */
 import { createHash } from 'node:crypto';
-import type { ChallengeBoard } from '../challenge-board.ts';
+import type { ChallengeRegistry } from '../challenge-registry.ts';
 import { IssueError } from '../issuer.ts';
 import type { SharedChallenges } from '../shared-challenges.ts';
 import type { AcmeAccount } from './acme-account.ts';
@@ -26,10 +26,10 @@ export interface DnsSolver {
 }
 
 /** What answering needs. */
-export interface SolverSurroundings {
+export interface SolverDeps {
 	readonly connection: AcmeConnection;
 	readonly account: AcmeAccount;
-	readonly board: ChallengeBoard;
+	readonly challenges: ChallengeRegistry;
 	/** Where other processes see the challenge; undefined when none is to answer it. */
 	readonly shared: SharedChallenges | undefined;
 	readonly dns: DnsSolver | undefined;
@@ -39,14 +39,14 @@ export interface SolverSurroundings {
 export class ChallengeSolver {
 	readonly #connection: AcmeConnection;
 	readonly #account: AcmeAccount;
-	readonly #board: ChallengeBoard;
+	readonly #challenges: ChallengeRegistry;
 	readonly #shared: SharedChallenges | undefined;
 	readonly #dns: DnsSolver | undefined;
 
-	constructor({ connection, account, board, shared, dns }: SolverSurroundings) {
+	constructor({ connection, account, challenges, shared, dns }: SolverDeps) {
 		this.#connection = connection;
 		this.#account = account;
-		this.#board = board;
+		this.#challenges = challenges;
 		this.#shared = shared;
 		this.#dns = dns;
 	}
@@ -74,17 +74,17 @@ export class ChallengeSolver {
 
 	/** Every thread has the answer when it resolves, and every process that shares the store can find it. */
 	async #putUp(type: ChallengeType, name: string, token: string, signal: AbortSignal): Promise<() => Promise<void>> {
-		const board = this.#board;
+		const challenges = this.#challenges;
 		const authorization = `${token}.${this.#account.thumbprint}`;
 		switch (type) {
 			case 'http-01':
 			case 'tls-alpn-01': {
 				const unshare = await this.#shared?.put(type, name, authorization);
-				if (type === 'http-01') await board.putToken(token, authorization);
-				else await board.putCertificate(name, await challengeCertificate(name, authorization));
+				if (type === 'http-01') await challenges.addToken(token, authorization);
+				else await challenges.addCertificate(name, await challengeCertificate(name, authorization));
 				return async () => {
 					await unshare?.();
-					await (type === 'http-01' ? board.takeToken(token) : board.takeCertificate(name));
+					await (type === 'http-01' ? challenges.removeToken(token) : challenges.removeCertificate(name));
 				};
 			}
 			case 'dns-01': {

@@ -4,7 +4,7 @@ import { IssueError } from '../issuer.ts';
 /** Milliseconds that an API may take. */
 const LIMIT = 30_000;
 /** Characters of an answer at most. */
-const LARGEST_ANSWER: number = 4 * 1024 * 1024;
+const MAX_ANSWER_BYTES: number = 4 * 1024 * 1024;
 
 /** What is sent. */
 export interface ApiRequest {
@@ -66,7 +66,7 @@ async function limitedText(response: Response, provider: string): Promise<string
 	let text = '';
 	for await (const chunk of response.body ?? []) {
 		text += decoder.decode(chunk, { stream: true });
-		if (text.length > LARGEST_ANSWER) {
+		if (text.length > MAX_ANSWER_BYTES) {
 			throw new IssueError('dns/refused', `The API of ${provider} answered too much.`);
 		}
 	}

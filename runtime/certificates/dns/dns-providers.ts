@@ -5,7 +5,7 @@ import type { DnsProvider } from './dns-provider.ts';
 /** Makes a provider. Rejects with IssueError for one that this build has not. */
 export async function createDnsProvider(
 	settings: unknown,
-	around: {
+	deps: {
 		readonly workingDirectory: string;
 		readonly environment: { readonly [name: string]: string | undefined };
 	},
@@ -15,7 +15,7 @@ export async function createDnsProvider(
 		case 'cloudflare':
 			return (await import('./cloudflare.ts')).cloudflareProvider(written);
 		case 'route53':
-			return (await import('./route53.ts')).route53Provider(written, around.environment);
+			return (await import('./route53.ts')).route53Provider(written, deps.environment);
 		case 'digitalocean':
 			return (await import('./digitalocean.ts')).digitaloceanProvider(written);
 		case 'hetzner':
@@ -23,7 +23,7 @@ export async function createDnsProvider(
 		case 'rfc2136':
 			return (await import('./rfc2136.ts')).rfc2136Provider(written);
 		case 'exec':
-			return (await import('./exec.ts')).execProvider(written, around);
+			return (await import('./exec.ts')).execProvider(written, deps);
 		default:
 			throw new IssueError('dns/unknown', `\`${written.provider}\` is not a DNS provider of this build.`);
 	}

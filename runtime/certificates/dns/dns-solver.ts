@@ -4,7 +4,7 @@ import type { IssuerSettings } from '../../../compiler/tls/certificate-plan.ts';
 import { pause } from '../acme/acme-connection.ts';
 import type { DnsSolver } from '../acme/challenge-solver.ts';
 import { IssueError, setting } from '../issuer.ts';
-import type { IssuerSurroundings } from '../issuers.ts';
+import type { IssuerDeps } from '../issuers.ts';
 import type { DnsProvider } from './dns-provider.ts';
 import { createDnsProvider } from './dns-providers.ts';
 
@@ -17,22 +17,22 @@ const SLOWEST_LOOK = 4000;
 const RECORD_TTL = 120;
 
 /** Makes the solver of an issuer's settings, in which `{env.NAME}` is replaced already. */
-export function createDnsSolver(settings: IssuerSettings, around: IssuerSurroundings): DnsSolver {
-	return new RecordSolver(settings, around);
+export function createDnsSolver(settings: IssuerSettings, deps: IssuerDeps): DnsSolver {
+	return new RecordSolver(settings, deps);
 }
 
 class RecordSolver implements DnsSolver {
 	readonly #settings: IssuerSettings;
-	readonly #around: IssuerSurroundings;
+	readonly #deps: IssuerDeps;
 	#provider: Promise<DnsProvider> | undefined;
 
-	constructor(settings: IssuerSettings, around: IssuerSurroundings) {
+	constructor(settings: IssuerSettings, deps: IssuerDeps) {
 		this.#settings = settings;
-		this.#around = around;
+		this.#deps = deps;
 	}
 
 	async present(domain: string, value: string, signal: AbortSignal): Promise<() => Promise<void>> {
-		this.#provider ??= createDnsProvider(this.#settings.dns, this.#around);
+		this.#provider ??= createDnsProvider(this.#settings.dns, this.#deps);
 		const provider = await this.#provider;
 		const override = setting<string>(this.#settings, 'dns_challenge_override_domain');
 		const name = override ?? `_acme-challenge.${domain}`;
@@ -43,7 +43,7 @@ class RecordSolver implements DnsSolver {
 		const takeDown = async (): Promise<void> => {
 			await remove().catch(error => {
 				const cause = error instanceof Error ? error.message : String(error);
-				this.#around.log('warn', 'tls.obtain', 'the record of a challenge could not be removed', { name, cause });
+				this.#deps.log('warn', 'tls.obtain', 'the record of a challenge could not be removed', { name, cause });
 			});
 		};
 		try {

@@ -14,17 +14,17 @@ const KEPT_OUTPUT = 500;
 /** Makes the provider. */
 export function execProvider(
 	settings: { readonly [setting: string]: unknown },
-	around: {
+	deps: {
 		readonly workingDirectory: string;
 		readonly environment: { readonly [name: string]: string | undefined };
 	},
 ): DnsProvider {
 	const [program = '', ...args] = Array.isArray(settings.command) ? settings.command.map(String) : [];
-	const cwd = typeof settings.directory === 'string' ? settings.directory : around.workingDirectory;
+	const cwd = typeof settings.directory === 'string' ? settings.directory : deps.workingDirectory;
 	const run = (action: 'present' | 'cleanup', record: ChallengeRecord, signal: AbortSignal): Promise<void> =>
 		runProgram(program, [...args, action, `${record.name}.`, record.value], {
 			cwd,
-			env: { ...around.environment, SVC_DNS_ZONE: record.zone, SVC_DNS_TTL: String(record.ttl) },
+			env: { ...deps.environment, SVC_DNS_ZONE: record.zone, SVC_DNS_TTL: String(record.ttl) },
 			signal,
 		});
 	return {

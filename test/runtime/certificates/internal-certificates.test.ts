@@ -171,7 +171,7 @@ internal('an authority is made from the files that the option names, and refused
 	await test.manager
 		.prepare(plan(policy(['localhost'])), { pki: { authorities: { local: wrong } } })
 		.then(() => assert.unreachable())
-		.catch(error => assert.match(error.message, /are not a certificate and its key/));
+		.catch(error => assert.match(error.message, /are not a matching certificate and key/));
 	await test.manager.close();
 });
 
@@ -201,7 +201,7 @@ internal('files of an authority that have changed sign from the next load on; br
 	await test.manager
 		.prepare(plan(policy(['localhost'])), { pki })
 		.then(() => assert.unreachable())
-		.catch(error => assert.match(error.message, /are not a certificate and its key/));
+		.catch(error => assert.match(error.message, /are not a matching certificate and key/));
 	assert.is((await test.manager.authority!('local')).root, root, 'what is served goes on');
 	await test.manager.close();
 });
@@ -215,7 +215,7 @@ internal('a root whose key is lost is not replaced unseen', async () => {
 	const test = testManager({ folder: made.folder });
 	await serveDocument(test, plan(policy(['localhost'])));
 	assert.is(test.sink.for('localhost'), undefined);
-	assert.match(JSON.stringify(test.entries), /do not belong together; restore both or remove both/);
+	assert.match(JSON.stringify(test.entries), /does not match its key; restore both files or remove both/);
 	await test.manager.close();
 });
 
@@ -227,7 +227,7 @@ internal('a store that cannot be written leaves sites with certificates for the 
 	const test = testManager({ folder: path.join(blocked, 'store'), sink });
 	await serveDocument(test, plan(policy(['localhost'])));
 	assert.ok(sink.for('localhost'));
-	assert.match(JSON.stringify(test.entries), /is kept in memory and ends with this process/);
+	assert.match(JSON.stringify(test.entries), /is kept in memory only and will be lost/);
 	await test.manager.close();
 });
 

@@ -67,7 +67,7 @@ demand('redirects of the permission endpoint and an endpoint that is gone permit
 	await permission.close();
 	await serveDocument(test, wanted, { on_demand_tls: { ask: `${permission.url}/yes` } });
 	assert.is(await ask(test, 'a.example.com'), false);
-	assert.match(JSON.stringify(test.entries), /the endpoint cannot be asked/);
+	assert.match(JSON.stringify(test.entries), /the endpoint cannot be reached/);
 	await test.manager.close();
 });
 
@@ -152,7 +152,7 @@ demand('a certificate is renewed while its name is permitted', async () => {
 	await eventually('renewed', () => test.sink.for('a.example.com')!.chain !== chain);
 	allowed = false;
 	now += 9 * 3_600_000;
-	await eventually('not permitted', () => /is not renewed/.test(JSON.stringify(test.entries)));
+	await eventually('not permitted', () => /certificate not renewed/.test(JSON.stringify(test.entries)));
 	now += 4 * 3_600_000;
 	await eventually('given up', () => test.sink.for('a.example.com') === undefined);
 	await test.manager.close();
@@ -205,7 +205,7 @@ demand(
 		assert.is(await ask(test, 'b.example.com'), true);
 		assert.ok(test.sink.for('b.example.com'));
 		assert.is(await ask(test, 'c.example.com'), true);
-		assert.match(JSON.stringify(test.entries), /did not answer with a certificate and its key/);
+		assert.match(JSON.stringify(test.entries), /is not a certificate with its key/);
 		assert.not.match(JSON.stringify(test.entries), /PRIVATE KEY/);
 		await test.manager.close();
 		await source.close();

@@ -57,7 +57,7 @@ cleaner('what expired long ago and is wanted by nobody goes; everything else sta
 		'certificates/ca/wanted/wanted.key',
 		'ocsp/fresh',
 	]);
-	assert.equal(messages, ['the store was cleaned']);
+	assert.equal(messages, ['store cleaned']);
 	await store.write('ocsp/later', 'x');
 	utimesSync(path.join(folder, 'ocsp/later'), old, old);
 	await new StoreCleaner(surroundings).clean(new Set());

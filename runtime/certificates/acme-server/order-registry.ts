@@ -43,11 +43,11 @@ export interface Order {
 /** Milliseconds that orders and their authorizations last. */
 const ORDER_LIFE = 86_400_000;
 /** Orders at one time, of all accounts and of one. */
-const MOST_ORDERS = 10_000;
-const MOST_OF_ONE = 500;
+const MAX_ORDERS = 10_000;
+const MAX_OF_ONE = 500;
 
 /** The orders of one authority. */
-export class OrderBook {
+export class OrderRegistry {
 	readonly #orders = new Map<string, Order>();
 	readonly #authorizations = new Map<string, Authorization>();
 	readonly #counts = new Map<string, number>();
@@ -56,7 +56,7 @@ export class OrderBook {
 	create(account: string, identifiers: readonly Identifier[], types: (wildcard: boolean) => readonly string[]): Order {
 		this.#sweep();
 		const count = this.#counts.get(account) ?? 0;
-		if (this.#orders.size >= MOST_ORDERS || count >= MOST_OF_ONE) {
+		if (this.#orders.size >= MAX_ORDERS || count >= MAX_OF_ONE) {
 			throw new AcmeRefusal('rateLimited', 429, 'There are too many orders at present.');
 		}
 		const expires = Date.now() + ORDER_LIFE;
