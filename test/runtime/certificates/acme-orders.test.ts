@@ -191,7 +191,9 @@ acme('when one issuer fails the next is asked; the log says why', async () => {
 	await serveDocument(test, plan(policy(['a.example.com'], [issuer(), fallback])));
 	await eventually('obtained', () => test.sink.certificates.size === 1);
 	assert.is(second.orders.length, 1);
-	const [refusal] = test.entries.filter(({ message }) => message === 'an issuer failed, and another one provided the certificate');
+	const [refusal] = test.entries.filter(
+		({ message }) => message === 'an issuer failed, and another one provided the certificate',
+	);
 	assert.is(refusal?.level, 'info');
 	assert.match(JSON.stringify(refusal!.fields), /"name":"a\.example\.com".*rejectedIdentifier/);
 	await test.manager.close();

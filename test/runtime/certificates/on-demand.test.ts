@@ -43,10 +43,10 @@ demand('a name that is permitted is ordered once, however many clients ask; othe
 	assert.is(await ask(test, 'denied.example.com'), false);
 	assert.is(await ask(test, 'denied.example.com'), false);
 	assert.is(permission.calls.length, 2);
-	const turnedAway = test.entries.filter(({ message }) => message === 'a name is not permitted');
+	const turnedAway = test.entries.filter(({ message }) => message === 'name not permitted');
 	assert.equal(
 		turnedAway.map(({ level, fields }) => ({ level, fields })),
-		[{ level: 'info', fields: { name: 'denied.example.com', cause: 'the endpoint answered 403' } }],
+		[{ level: 'info', fields: { name: 'denied.example.com', cause: 'the endpoint answered with status 403' } }],
 	);
 	for (const name of ['', '..', 'a b', '../../etc', 'x'.repeat(300), 'a..b', '-a.com', 'a/allowed']) {
 		assert.is(await ask(test, name), false, name);
