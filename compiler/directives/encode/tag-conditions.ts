@@ -149,7 +149,7 @@ export class TagConditions {
 		// The tags of encoded forms were told, as those of the others.
 		if (coding !== undefined && this.#whole) return false;
 		if (!etagListHas(this.#withheld, own, false)) return false;
-		if (coding === undefined && always) this.#unencoded.add(x, tag);
+		if (coding === undefined && always && this.#whole) this.#unencoded.add(x, tag);
 		headers.set('Etag', own);
 		finish(x, 304);
 		return true;

@@ -221,6 +221,8 @@ suites('a part is one of the form that is not encoded', async () => {
 		assert.is(answer.headers['content-encoding'], coding, JSON.stringify(condition));
 		assert.is(answer.headers.etag, coding === 'gzip' ? gzipTag : identityTag);
 	}
+	const whole = await ask(target, { ...GZIP, 'If-None-Match': identityTag });
+	assert.is(whole.status, 200, 'what parts are of is no form of the whole');
 });
 
 suites('what is never encoded keeps its tag, which later handlers soon compare themselves', async () => {
