@@ -7,7 +7,7 @@
  */
 import { Alphabet } from './alphabet.ts';
 import { ANY, NOT_NEWLINE } from './character-sets.ts';
-import { GlushkovAutomaton, type Ways } from './glushkov.ts';
+import { GlushkovAutomaton } from './glushkov.ts';
 import type { RegexpNode } from './regexp-node.ts';
 
 /** Most ways to go on at any place of a long subject, and most ways altogether with a short one. The engine takes 1 or 2 ns each. */
@@ -53,53 +53,78 @@ export function fastLength(root: RegexpNode, starts: Starts): number {
 	const depth = Math.max(USUAL_DEPTH, depthOf(root)) / USUAL_DEPTH;
 	const alphabet = new Alphabet([...sets, NOT_NEWLINE]);
 	const isLineFeed = alphabet.members.at(-1)!.map(inside => 1 - inside);
-	const seen = new Set<string>();
+	const links = follow.map(ways => [...ways]);
+	const first = [...whole.first];
+	/** The beginnings that have been found, without those that lead on in no more ways than another one. */
+	let found: Beginning[] = [];
+	const scratch = new Float64Array(sets.length);
 	let steps = 0;
 	/** Most ways to go on after any beginning so far, and the sum of these for every length. */
 	let most = 0;
 	let altogether = 0;
 	let fast: number | undefined;
-	/** The ways to go on after every beginning of one length that has not been seen before. */
-	let beginnings: Ways[] = [sumOf(whole.first, whole.firstAtStart)];
+	/** Beginnings of one length that are new. */
+	let beginnings = [beginningOf([...first, ...whole.firstAtStart], scratch)];
 	for (let length = 0; ; length++) {
-		for (const ways of beginnings) most = Math.max(most, depth * total(ways));
+		for (const { total } of beginnings) most = Math.max(most, depth * total);
 		altogether += most;
 		if (altogether > MAX_WAYS_OF_SHORT) fast ??= length - 1;
 		if (steps > MAX_STEPS || (fast !== undefined && most > MAX_WAYS)) return fast ?? length;
-		const longer: Ways[] = [];
-		for (const ways of beginnings) {
+		const longer: Beginning[] = [];
+		for (const { states, ways } of beginnings) {
 			for (let of = 0; of < alphabet.size; of++) {
-				const reached = [...ways].filter(([state]) => alphabet.members[state]![of] === 1).sort((a, b) => a[0] - b[0]);
-				const restarts = starts === 'anywhere' || (starts === 'lines' && isLineFeed[of] === 1);
-				const key = `${restarts} ${reached.join(' ')}`;
-				steps += ways.size;
-				if (seen.has(key)) continue;
-				seen.add(key);
-				const next = new Map(restarts ? whole.first : []);
-				for (const [state, count] of reached) {
-					steps += follow[state]!.size;
-					for (const [to, links] of follow[state]!) next.set(to, (next.get(to) ?? 0) + count * links);
+				const next = starts === 'anywhere' || (starts === 'lines' && isLineFeed[of] === 1) ? [...first] : [];
+				for (let at = 0; at < states.length; at++) {
+					const state = states[at]!;
+					if (alphabet.members[state]![of] === 0) continue;
+					for (const [to, count] of links[state]!) next.push([to, count * ways[at]!]);
 				}
-				longer.push(next);
+				const beginning = beginningOf(next, scratch);
+				steps += states.length + next.length + found.length;
+				if (found.some(known => leadsOnLike(known, beginning))) continue;
+				found = found.filter(known => !leadsOnLike(beginning, known));
+				found.push(beginning);
+				longer.push(beginning);
 			}
 		}
 		if (longer.length === 0) {
 			return most <= MAX_WAYS ? Infinity : length + Math.floor((MAX_WAYS_OF_SHORT - altogether) / most);
 		}
-		beginnings = longer;
+		beginnings = longer.filter(one => !longer.some(other => other !== one && leadsOnLike(other, one)));
 	}
 }
 
-function total(ways: Ways): number {
-	let sum = 0;
-	for (const count of ways.values()) sum += count;
-	return sum;
+/** The beginnings of a subject after which the same states can follow in as many ways. */
+interface Beginning {
+	/** The states that can follow, ascending, the ways to each, and the sum of these. */
+	readonly states: readonly number[];
+	readonly ways: readonly number[];
+	readonly total: number;
 }
 
-function sumOf(a: Ways, b: Ways): Map<number, number> {
-	const sum = new Map(a);
-	for (const [state, ways] of b) sum.set(state, (sum.get(state) ?? 0) + ways);
-	return sum;
+function beginningOf(counted: readonly (readonly [state: number, ways: number])[], scratch: Float64Array): Beginning {
+	const states: number[] = [];
+	let total = 0;
+	for (const [state, count] of counted) {
+		if (scratch[state] === 0) states.push(state);
+		scratch[state]! += count;
+		total += count;
+	}
+	states.sort((a, b) => a - b);
+	const ways = states.map(state => scratch[state]!);
+	for (const state of states) scratch[state] = 0;
+	return { states, ways, total };
+}
+
+/** Reports whether every state that can follow a beginning can follow another one, in no fewer ways. */
+function leadsOnLike(other: Beginning, { states, ways, total }: Beginning): boolean {
+	if (other.total < total || other.states.length < states.length) return false;
+	let at = 0;
+	for (let i = 0; i < states.length; i++) {
+		while (at < other.states.length && other.states[at]! < states[i]!) at++;
+		if (other.states[at] !== states[i] || other.ways[at]! < ways[i]!) return false;
+	}
+	return true;
 }
 
 function depthOf(node: RegexpNode): number {
