@@ -1,25 +1,24 @@
-/** What a data-plane thread asks the main thread about a password, and the answer. */
+/** Messages between data-plane threads and the main thread about verifying a password. */
 import type { PasswordTask, PasswordVerdict } from './password-thread.ts';
 
-/** Verifications of one client that wait or run. */
-export const MOST_OF_CLIENT = 16;
+/** Maximum pending verifications per client. */
+export const MAX_PER_CLIENT = 16;
 
-/** A password that a data-plane thread asks to verify. */
+/** A request to verify a password. */
 export interface PasswordCheck {
-	/** Never used twice in the process. */
+	/** Unique within the process. */
 	readonly id: string;
-	/** Key of the client that sent it (see `clientKey`). */
+	/** The key of the client that sent the password (see `clientKey`). */
 	readonly client: string;
 	readonly user: string;
 	readonly task: PasswordTask;
 }
 
-/** A check that is not made: the client has too many waiting, or all clients together have. */
+/** A check that is rejected because too many are pending, for this client or in total. */
 export interface PasswordRefusal {
 	readonly refused: 'client' | 'all';
-	/** Seconds after which it is worth trying again. */
+	/** Seconds until a retry is likely to succeed. */
 	readonly retryAfter: number;
 }
 
-/** The answer to a check. */
 export type PasswordAnswer = PasswordVerdict | PasswordRefusal;

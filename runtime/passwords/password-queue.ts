@@ -1,26 +1,26 @@
-/** The queue of passwords to verify, on the main thread: fair between clients, bounded, with verdicts for all threads. */
+/** The main thread's queue of passwords to verify: bounded, fair between clients, and shared by all threads. */
 import type { ThreadFailed } from '../threads/task-threads.ts';
-import { MOST_OF_CLIENT, type PasswordAnswer, type PasswordCheck, type PasswordRefusal } from './password-check.ts';
+import { MAX_PER_CLIENT, type PasswordAnswer, type PasswordCheck, type PasswordRefusal } from './password-check.ts';
 import type { PasswordTask } from './password-thread.ts';
 import { PasswordThreads, type Verifier } from './password-threads.ts';
 import { VerdictMemory } from './verdict-memory.ts';
 
-/** Verifications of all clients that wait or run. */
-const MOST = 64;
-/** Milliseconds that a verification is thought to take until one has been measured. */
-const FIRST_GUESS_MS = 1000;
-/** Share of the latest measurement in the average. */
+/** Maximum pending verifications of all clients. */
+const MAX_TOTAL = 64;
+/** Assumed milliseconds of a verification until one has been measured. */
+const INITIAL_ESTIMATE_MS = 1000;
+/** Weight of the latest measurement in the moving average. */
 const WEIGHT = 0.25;
-/** Longest `Retry-After`, in seconds. */
-const LONGEST_RETRY = 60;
+/** Maximum `Retry-After`, in seconds. */
+const MAX_RETRY_AFTER = 60;
 
-/** Equal checks, which are verified once. */
+/** One verification for all equal checks. */
 interface Verification {
 	readonly key: string;
 	readonly task: PasswordTask;
-	/** The clients that sent it; the turn of any of them serves. */
+	/** The clients that sent it. It runs on the first turn of any of them. */
 	readonly clients: Set<Client>;
-	/** Those who wait for the verdict, by the ids of their checks. */
+	/** Callbacks that wait for the verdict, by the IDs of their checks. */
 	readonly asking: Map<string, (answer: PasswordAnswer) => void>;
 	started: boolean;
 }
@@ -32,37 +32,37 @@ interface Client {
 }
 
 /**
- * Gives each client its turn. The next verification is one of the client that has fewest running and, among those, has
- * waited longest since it came or since its last verification ended; no client may hold every thread. Whoever floods the
- * queue waits for itself.
+ * Schedules verifications fairly. The next one belongs to the client with the fewest running verifications and, among those,
+ * to the one that has waited longest since it arrived or since its last verification ended. No client can occupy all
+ * threads, so a client that floods the queue delays only itself.
  */
 export class PasswordQueue {
 	readonly #verifier: Verifier;
 	readonly #verdicts = new VerdictMemory();
 	readonly #verifications = new Map<string, Verification>();
-	/** By the id of a check, while it waits for its answer. */
+	/** Unanswered checks by ID. */
 	readonly #asked = new Map<string, Verification>();
-	/** Clients that have something waiting or running, in the order of their turns. */
+	/** Clients with pending verifications, in the order of their turns. */
 	readonly #clients = new Map<string, Client>();
 	#running = 0;
-	#averageMs = FIRST_GUESS_MS;
+	#averageMs = INITIAL_ESTIMATE_MS;
 
-	/** `verifier` is ended with the queue. */
+	/** @param verifier Ended together with the queue. */
 	constructor(verifier: Verifier) {
 		this.#verifier = verifier;
 	}
 
-	/** Returns a queue whose passwords are verified on threads of their own. `failed` is told why one died or was ended. */
+	/** Returns a queue that verifies on dedicated threads. `failed` is called with the reason if a thread dies or is terminated. */
 	static onThreads(failed: ThreadFailed): PasswordQueue {
 		return new PasswordQueue(new PasswordThreads(failed));
 	}
 
-	/** Number of verifications that wait or run. */
+	/** Number of waiting and running verifications. */
 	get pending(): number {
 		return this.#verifications.size;
 	}
 
-	/** Resolves to the verdict, or to a refusal when too many wait. */
+	/** Verifies a password. Resolves to the verdict, or to a refusal if too many are pending. */
 	verify({ id, client, user, task }: PasswordCheck): Promise<PasswordAnswer> {
 		const key = this.#verdicts.keyOf(user, task.hash.text, task.password);
 		const known = this.#verdicts.recall(key);
@@ -80,7 +80,7 @@ export class PasswordQueue {
 		});
 	}
 
-	/** Withdraws a check. Its password is not verified unless it is already, or somebody else asks for the same. */
+	/** Withdraws a check. The verification is canceled unless it has started or another check needs it. */
 	withdraw(id: string): void {
 		const verification = this.#asked.get(id);
 		if (!verification) return;
@@ -90,20 +90,23 @@ export class PasswordQueue {
 		if (verification.asking.size === 0 && !verification.started) this.#drop(verification);
 	}
 
-	/** Ends verifying; what waits gets no verdict. */
+	/** Stops verifying. Waiting checks get no verdict. */
 	end(): Promise<boolean> {
 		return this.#verifier.end();
 	}
 
-	/** Why a check of a client cannot be taken; undefined if it can, if need be in place of one of the busiest client. */
+	/**
+	 * Returns why a client's check cannot be queued, or undefined if it can. If the queue is full, the last check of the busiest
+	 * client is dropped in its favor.
+	 */
 	#refusal(name: string): PasswordRefusal | undefined {
 		const client = this.#clients.get(name);
 		const own = client ? load(client) : 0;
-		if (own >= MOST_OF_CLIENT) return this.#refuse('client', own, this.#share);
-		if (this.#verifications.size < MOST) return undefined;
+		if (own >= MAX_PER_CLIENT) return this.#refuse('client', own, this.#share);
+		if (this.#verifications.size < MAX_TOTAL) return undefined;
 		const [busiest] = [...this.#clients.values()].sort((a, b) => b.waiting.size - a.waiting.size);
 		if (!busiest || busiest.waiting.size === 0 || load(busiest) <= own + 1)
-			return this.#refuse('all', MOST, this.#verifier.most);
+			return this.#refuse('all', MAX_TOTAL, this.#verifier.most);
 		const last = [...busiest.waiting].at(-1)!;
 		const refusal = this.#refuse('client', load(busiest), this.#share);
 		this.#drop(last);
@@ -113,10 +116,10 @@ export class PasswordQueue {
 
 	#refuse(refused: PasswordRefusal['refused'], ahead: number, threads: number): PasswordRefusal {
 		const seconds = Math.ceil((ahead * this.#averageMs) / (1000 * threads));
-		return { refused, retryAfter: Math.min(Math.max(seconds, 1), LONGEST_RETRY) };
+		return { refused, retryAfter: Math.min(Math.max(seconds, 1), MAX_RETRY_AFTER) };
 	}
 
-	/** Threads that one client may hold: a thread is left for whoever comes next. */
+	/** Maximum threads per client. One thread is left for other clients. */
 	get #share(): number {
 		return Math.max(1, this.#verifier.most - 1);
 	}
@@ -154,7 +157,7 @@ export class PasswordQueue {
 		const verdict = await this.#verifier.verify(verification.task);
 		this.#running--;
 		client.running--;
-		// It goes behind everybody who waits now.
+		// The client moves to the end of the line.
 		this.#clients.delete(client.name);
 		if (load(client) > 0) this.#clients.set(client.name, client);
 		this.#verifications.delete(verification.key);
@@ -166,7 +169,7 @@ export class PasswordQueue {
 		this.#next();
 	}
 
-	/** Forgets a verification that has not been started. */
+	/** Cancels a verification that has not started. */
 	#drop(verification: Verification): void {
 		this.#verifications.delete(verification.key);
 		this.#dequeue(verification);

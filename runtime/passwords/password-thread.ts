@@ -1,19 +1,19 @@
-/** The thread that verifies passwords: one after the other, a little behind the threads that serve requests. */
+/** The thread that verifies passwords, one at a time and at a lower priority than the threads that serve requests. */
 import type { MessagePort } from 'node:worker_threads';
 import type { PasswordHash } from '../../compiler/directives/basic-auth/password-hash.ts';
 import { lowerPriority } from '../threads/lower-priority.ts';
 import { verifyPassword } from './verify-password.ts';
 
-/** What is to be verified. */
+/** A password and the hash to verify it against. */
 export interface PasswordTask {
 	readonly hash: PasswordHash;
 	readonly password: string;
 }
 
-/** The verdict; null when verifying failed, as when there is no memory for it. */
+/** The verdict; null if verification failed, for example for lack of memory. */
 export type PasswordVerdict = boolean | null;
 
-/** Nice value of the thread: brute force must not cost requests their processor. */
+/** The thread's nice value, so that brute-force attacks do not take CPU time from requests. */
 const NICE = 5;
 
 /** Answers every task with its verdict, in order. */

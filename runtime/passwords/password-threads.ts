@@ -1,33 +1,33 @@
-/** The threads that passwords are verified on. */
+/** The pool of threads that verify passwords. */
 import { availableParallelism } from 'node:os';
 import { TaskThreads, type ThreadFailed } from '../threads/task-threads.ts';
 import type { PasswordTask, PasswordVerdict } from './password-thread.ts';
 
-/** Milliseconds after which a verification is given up: a hash of cost 31 would hold its thread for a day. */
+/** Timeout of a verification in milliseconds. A hash of cost 31 would occupy its thread for a day. */
 const LIMIT = 30_000;
 
-/** Where verifications run. */
+/** Runs verifications. */
 export interface Verifier {
-	/** Verifications that run at one time. */
+	/** Maximum concurrent verifications. */
 	readonly most: number;
 	/** Resolves to the verdict. Never rejects. */
 	verify(task: PasswordTask): Promise<PasswordVerdict>;
-	/** Ends the threads; what waits gets no verdict. Resolves to false when one cannot be ended. */
+	/** Terminates the threads. Waiting checks get no verdict. Resolves to false if a thread cannot be terminated. */
 	end(): Promise<boolean>;
 }
 
-/** Verifies passwords on threads of their own. */
+/** Verifies passwords on dedicated threads. */
 export class PasswordThreads implements Verifier {
 	readonly most: number = threadsFor(availableParallelism());
 	readonly #threads: TaskThreads<PasswordTask, PasswordVerdict>;
 
-	/** `limit`: milliseconds for one verification. */
+	/** @param limit Timeout of a verification in milliseconds. */
 	constructor(failed: ThreadFailed, limit: number = LIMIT) {
-		const tooLong = `a password was not verified within ${limit} ms: its hash costs too much`;
+		const tooLong = `a password was not verified within ${limit} ms: the cost of its hash is too high`;
 		this.#threads = new TaskThreads({ kind: 'passwords', most: this.most, limit, tooLong, failed });
 	}
 
-	/** Resolves to the verdict; null when there can be none. Whoever asks bounds how many wait. */
+	/** Resolves to the verdict, or to null on failure. The caller limits the number of waiting tasks. */
 	verify(task: PasswordTask): Promise<PasswordVerdict> {
 		return this.#threads.run(task);
 	}
@@ -38,8 +38,8 @@ export class PasswordThreads implements Verifier {
 }
 
 /**
- * Half of the processors, since the rest serve. With two or more there are at least two threads, so that one is free for
- * the second client: their priority is low enough not to take a processor from requests.
+ * Returns the number of threads: half of the processors, at most 4. With two or more processors there are at least two
+ * threads, so that one is free for a second client; their low priority keeps them from taking CPU time from requests.
  */
 export function threadsFor(processors: number): number {
 	return processors === 1 ? 1 : Math.max(2, Math.min(4, processors >> 1));

@@ -1,29 +1,29 @@
-/** Passwords on a data-plane thread: verdicts that it remembers, and questions to the main thread for the others. */
+/** Password verification on a data-plane thread: cached verdicts, and requests to the main thread for all others. */
 import { randomUUID } from 'node:crypto';
 import type { PasswordHash } from '../../compiler/directives/basic-auth/password-hash.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { HttpError } from '../../compiler/exchange/http-error.ts';
 import type { PasswordVerifier } from '../../compiler/exchange/leases.ts';
 import { clientKey } from '../listeners/client-counts.ts';
-import { MOST_OF_CLIENT, type PasswordAnswer, type PasswordCheck, type PasswordRefusal } from './password-check.ts';
+import { MAX_PER_CLIENT, type PasswordAnswer, type PasswordCheck, type PasswordRefusal } from './password-check.ts';
 import { VerdictMemory } from './verdict-memory.ts';
 
-/** Milliseconds during which a client that the main thread has refused is refused here, so that a flood stays here. */
+/** Milliseconds for which a refused client is refused without asking the main thread, which keeps floods away from it. */
 const PAUSE_MS = 250;
-/** Clients whose pause is remembered. */
-const MOST_PAUSES = 1024;
-/** Seconds after which a client may come back whose password could not be verified. */
+/** Maximum number of paused clients to remember. */
+const MAX_PAUSES = 1024;
+/** `Retry-After` in seconds after a failed verification. */
 const RETRY_AFTER_FAILURE = 2;
 
-/** What a thread needs to verify passwords. */
+/** The connection of a thread's verifier to the main thread. */
 export interface PasswordPort {
-	/** Asks the main thread. */
+	/** Sends a check to the main thread. */
 	ask(check: PasswordCheck): Promise<PasswordAnswer>;
-	/** Tells the main thread that nobody waits for the answer any more. */
+	/** Tells the main thread that the answer to a check is no longer needed. */
 	withdraw(id: string): void;
-	/** Returns the address of the client behind trusted proxies. */
+	/** Returns the client's address, as reported by trusted proxies. */
 	clientOf(x: Exchange): string;
-	/** Counts a check that was refused. */
+	/** Counts a refused check. */
 	refused(): void;
 }
 
@@ -44,12 +44,12 @@ export class ThreadPasswords implements PasswordVerifier {
 	readonly live = true;
 	readonly #port: PasswordPort;
 	readonly #verdicts = new VerdictMemory();
-	/** Checks that the main thread has not answered: equal ones are asked once. */
+	/** Checks sent to the main thread. Equal checks are coalesced. */
 	readonly #pending = new Map<string, Pending>();
-	/** Number of those by client. */
+	/** Number of pending checks by client. */
 	readonly #clients = new Map<string, number>();
 	readonly #pauses = new Map<string, Pause>();
-	/** Begins the ids of this thread, which are not those of a thread that it replaces. */
+	/** Prefix of this thread's check IDs. A replacement thread has a different one. */
 	readonly #name = randomUUID();
 	#last = 0;
 
@@ -57,7 +57,7 @@ export class ThreadPasswords implements PasswordVerifier {
 		this.#port = port;
 	}
 
-	/** Number of checks that wait for the main thread. */
+	/** Number of checks sent to the main thread and not yet answered. */
 	get pending(): number {
 		return this.#pending.size;
 	}
@@ -73,12 +73,12 @@ export class ThreadPasswords implements PasswordVerifier {
 		});
 	}
 
-	/** Throws HttpError when the client has too many checks waiting. */
+	/** Sends a check. Throws HttpError if the client has too many pending checks. */
 	#ask(key: string, client: string, user: string, hash: PasswordHash, password: string): Pending {
 		const ofClient = this.#clients.get(client) ?? 0;
 		const paused = this.#pauses.get(client);
 		if (paused && performance.now() < paused.until) throw this.#refuse(paused.refusal);
-		if (ofClient >= MOST_OF_CLIENT) throw this.#refuse(paused?.refusal ?? { refused: 'client', retryAfter: 1 });
+		if (ofClient >= MAX_PER_CLIENT) throw this.#refuse(paused?.refusal ?? { refused: 'client', retryAfter: 1 });
 		const pending: Pending = { id: `${this.#name} ${++this.#last}`, client, waiters: [] };
 		this.#clients.set(client, ofClient + 1);
 		this.#pending.set(key, pending);
@@ -90,7 +90,7 @@ export class ThreadPasswords implements PasswordVerifier {
 	}
 
 	#answered(key: string, pending: Pending, answer: PasswordAnswer): void {
-		// Withdrawn, and perhaps asked again since.
+		// The check has been withdrawn, and perhaps sent again.
 		if (this.#pending.get(key) !== pending) return;
 		this.#forget(key, pending);
 		if (typeof answer === 'boolean') {
@@ -105,18 +105,18 @@ export class ThreadPasswords implements PasswordVerifier {
 	#pause(client: string, refusal: PasswordRefusal): void {
 		this.#pauses.delete(client);
 		this.#pauses.set(client, { until: performance.now() + PAUSE_MS, refusal });
-		if (this.#pauses.size > MOST_PAUSES) this.#pauses.delete(this.#pauses.keys().next().value!);
+		if (this.#pauses.size > MAX_PAUSES) this.#pauses.delete(this.#pauses.keys().next().value!);
 	}
 
 	#refuse({ refused, retryAfter }: PasswordRefusal): HttpError {
 		this.#port.refused();
 		const headers = [['Retry-After', String(retryAfter)]] as const;
 		return refused === 'client'
-			? new HttpError(429, 'Too many passwords of this client wait to be verified.', { headers })
-			: new HttpError(503, 'Too many passwords wait to be verified.', { headers });
+			? new HttpError(429, 'Too many passwords from this client are waiting to be verified.', { headers })
+			: new HttpError(503, 'Too many passwords are waiting to be verified.', { headers });
 	}
 
-	/** A client has left. When nobody waits for the verdict any more, the password need not be verified. */
+	/** Handles the disconnect of a client. Withdraws the check if no other client waits for its verdict. */
 	#gone(key: string, pending: Pending): void {
 		if (this.#pending.get(key) !== pending || pending.waiters.some(({ x }) => !x.isGone)) return;
 		this.#forget(key, pending);

@@ -1,6 +1,6 @@
-/** Why an archive was not written or not restored. */
+/** The error of exporting and importing archives. */
 
-/** An archive of the store is refused. The message is a sentence for whoever typed the command. */
+/** An archive could not be written or restored. The message is a full sentence for the user of the command. */
 export class ArchiveError extends Error {
 	constructor(message: string) {
 		super(message);

@@ -1,20 +1,20 @@
-/** Writes the store as a tar archive: a file of mode 600 for each value, under its key. */
+/** Exports the store as a tar archive, with one file of mode 600 per value. */
 import { Header, Pax } from 'tar';
 import { ArchiveError } from './archive-error.ts';
 import type { Store } from './store.ts';
 
 const BLOCK = 512;
 
-/** What was written. */
+/** Totals of an export. */
 export interface Exported {
 	readonly values: number;
-	/** Bytes of the values. */
+	/** Total size of the values in bytes. */
 	readonly bytes: number;
 }
 
 /**
- * Writes every value in the order of the keys; `write` resolves when more may come. Rejects with {@link ArchiveError} when
- * the store holds nothing, and with StoreError.
+ * Writes every value, in the order of the keys. `write` resolves when it can take more. Rejects with {@link ArchiveError} if
+ * the store is empty, or with StoreError.
  */
 export async function exportStore(store: Store, write: (bytes: Uint8Array) => Promise<void>): Promise<Exported> {
 	await store.recover?.();
@@ -22,7 +22,7 @@ export async function exportStore(store: Store, write: (bytes: Uint8Array) => Pr
 	let bytes = 0;
 	for (const key of await store.list('')) {
 		const value = await store.read(key);
-		// Removed by a running server since it was listed.
+		// A running server has removed it since it was listed.
 		if (!value) continue;
 		const stat = await store.stat(key);
 		await write(headerOf(key, value.length, new Date(stat?.modified ?? Date.now())));
@@ -32,13 +32,13 @@ export async function exportStore(store: Store, write: (bytes: Uint8Array) => Pr
 		values++;
 		bytes += value.length;
 	}
-	if (values === 0) throw new ArchiveError(`The store (${store.description}) holds nothing to export.`);
+	if (values === 0) throw new ArchiveError(`The store (${store.description}) is empty; there is nothing to export.`);
 	await write(Buffer.alloc(2 * BLOCK));
 	return { values, bytes };
 }
 
 function headerOf(path: string, size: number, modified: Date): Buffer {
-	// Parts of seconds would cost an extended header for each value.
+	// Fractions of a second would need an extended header for every value.
 	const mtime = new Date(Math.floor(modified.getTime() / 1000) * 1000);
 	const data = { path, size, mode: 0o600, mtime, type: 'File', uid: 0, gid: 0, uname: '', gname: '' } as const;
 	const block = Buffer.alloc(BLOCK);

@@ -1,6 +1,6 @@
 /**
- * Restores a tar archive into the folder of a store. Everything is unpacked aside and checked before the first file of the
- * store changes; what is replaced is kept until the last one has, and an import that was cut short is taken back.
+ * Restores a tar archive into the folder of a store. The archive is unpacked to a temporary folder and checked before any file
+ * of the store changes. Replaced files are kept until the last one is in place, so that an interrupted import is rolled back.
  */
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -21,22 +21,22 @@ import {
 	undoUnfinished,
 } from './unfinished-import.ts';
 
-/** Bytes of one value, bytes of all, and values at most. */
-const LARGEST_VALUE: number = 16 * 1024 * 1024;
-const LARGEST_ARCHIVE: number = 2 * 1024 * 1024 * 1024;
-const MOST_VALUES = 1_000_000;
-const NOTHING = 'The archive holds nothing that could be restored.';
+/** Maximum bytes of one value, total bytes, and number of values. */
+const MAX_VALUE_BYTES: number = 16 * 1024 * 1024;
+const MAX_ARCHIVE_BYTES: number = 2 * 1024 * 1024 * 1024;
+const MAX_VALUES = 1_000_000;
+const NOTHING = 'The archive contains nothing to restore.';
 
-/** What was restored. */
+/** Totals of an import. */
 export interface Imported {
 	readonly values: number;
 	readonly bytes: number;
 }
 
-/** Restores; values that the archive does not name stay. Rejects with {@link ArchiveError}, and then nothing has changed. */
+/** Restores an archive. Values that are not in the archive are kept. If it rejects with {@link ArchiveError}, nothing has changed. */
 export async function importArchive(archive: AsyncIterable<Uint8Array>, folder: string): Promise<Imported> {
 	const lock = await openFileStore(folder).tryLock(IMPORT_LOCK);
-	if (!lock) throw new ArchiveError('Another process is restoring into this store.');
+	if (!lock) throw new ArchiveError('Another process is importing into this store.');
 	const aside = path.join(folder, `${ASIDE}${randomBytes(6).toString('hex')}`);
 	try {
 		await undoUnfinished(folder);
@@ -49,10 +49,10 @@ export async function importArchive(archive: AsyncIterable<Uint8Array>, folder: 
 	} catch (error) {
 		throw asArchiveError(error);
 	} finally {
-		// With a plan it holds what the store had; whoever opens the store next takes it back.
+		// If a plan remains, the folder has the replaced files. The next process that opens the store rolls the import back.
 		if (!(await hasPlan(aside))) await rm(aside, { recursive: true, force: true });
 		await lock.release();
-		// A store that was empty, or is refused the archive, is left as it was; locks of others keep their folder.
+		// Leaves an empty store as it was. The folder stays if it holds the locks of other processes.
 		await rmdir(path.join(folder, LOCKS)).catch(() => {});
 	}
 }
@@ -62,7 +62,7 @@ interface Unpacked {
 	readonly bytes: number;
 }
 
-/** Unpacks entry by entry; the parser waits while a file is being written. */
+/** Unpacks the archive entry by entry. The parser waits while a file is being written. */
 async function unpack(archive: AsyncIterable<Uint8Array>, folder: string): Promise<Unpacked> {
 	const keys = new Map<string, true>();
 	let bytes = 0;
@@ -82,10 +82,10 @@ async function unpack(archive: AsyncIterable<Uint8Array>, folder: string): Promi
 				entry.resume();
 				return;
 			}
-			if (keys.has(key)) throw new ArchiveError(`\`${key}\` stands in the archive twice.`);
-			if (entry.size > LARGEST_VALUE) throw new ArchiveError(`\`${key}\` in the archive is too large.`);
+			if (keys.has(key)) throw new ArchiveError(`The archive contains \`${key}\` more than once.`);
+			if (entry.size > MAX_VALUE_BYTES) throw new ArchiveError(`\`${key}\` in the archive is too large.`);
 			bytes += entry.size;
-			if (bytes > LARGEST_ARCHIVE || keys.size >= MOST_VALUES) throw new ArchiveError('The archive is too large.');
+			if (bytes > MAX_ARCHIVE_BYTES || keys.size >= MAX_VALUES) throw new ArchiveError('The archive is too large.');
 			keys.set(key, true);
 			writing = writing.then(() => writeEntry(entry, path.join(folder, ...key.split('/'))));
 			writing.catch(error => {
@@ -99,7 +99,7 @@ async function unpack(archive: AsyncIterable<Uint8Array>, folder: string): Promi
 	};
 	const parser = new Parser({ strict: true, onReadEntry: take });
 	parser.on('ignoredEntry', (entry: ReadEntry) =>
-		refuse(`\`${shown(entry.path)}\` in the archive is of a kind that a store has not.`),
+		refuse(`\`${shown(entry.path)}\` in the archive has a type that a store cannot contain.`),
 	);
 	const parsed = new Promise<void>(resolve => {
 		parser.on('error', (error: Error) => {
@@ -127,27 +127,27 @@ async function unpack(archive: AsyncIterable<Uint8Array>, folder: string): Promi
 	return { keys: [...keys.keys()], bytes };
 }
 
-/** The key that an entry is for; undefined for folders. Throws for everything that has no place in a store. */
+/** Returns the key of an entry; undefined for folders. Throws for entries that a store cannot contain. */
 function keyOf(entry: ReadEntry): string | undefined {
 	const { type } = entry;
 	const name = shown(entry.path);
 	if (type !== 'File' && type !== 'OldFile' && type !== 'ContiguousFile' && type !== 'Directory') {
-		throw new ArchiveError(`\`${name}\` in the archive is a ${kindOf(type)}; a store has files only.`);
+		throw new ArchiveError(`\`${name}\` in the archive is a ${kindOf(type)}; a store can contain only files.`);
 	}
 	if (path.posix.isAbsolute(entry.path) || /^[A-Za-z]:/.test(entry.path)) {
 		throw new ArchiveError(`\`${name}\` in the archive is an absolute path.`);
 	}
 	const segments = entry.path.replace(/^(?:\.\/)+/, '').split('/');
-	if (segments.includes('..')) throw new ArchiveError(`\`${name}\` in the archive leads out of the store.`);
+	if (segments.includes('..')) throw new ArchiveError(`\`${name}\` in the archive points outside the store.`);
 	if (type === 'Directory') return undefined;
 	const key = segments.join('/');
 	try {
 		checkKey(key);
 	} catch {
-		throw new ArchiveError(`\`${name}\` in the archive cannot be a value of a store.`);
+		throw new ArchiveError(`\`${name}\` in the archive is not a valid key of a store.`);
 	}
 	if (key.startsWith('locks/') || key.startsWith(ASIDE)) {
-		throw new ArchiveError(`\`${name}\` in the archive is no value of a store.`);
+		throw new ArchiveError(`\`${name}\` in the archive is reserved by the store.`);
 	}
 	return key;
 }
@@ -164,7 +164,7 @@ async function writeEntry(entry: ReadEntry, file: string): Promise<void> {
 	}
 }
 
-/** Puts every file in its place; when that fails midway, every file that was replaced comes back. */
+/** Moves every file into place. If that fails midway, all replaced files are restored. */
 async function swap(keys: readonly string[], folder: string, aside: string): Promise<void> {
 	await notePlan(aside, keys);
 	try {
@@ -183,7 +183,7 @@ async function swap(keys: readonly string[], folder: string, aside: string): Pro
 	await forgetPlan(aside);
 }
 
-/** Folders above a value, none of which may be a link that leads elsewhere. */
+/** Creates the folders above a value. None of them may be a symbolic link, which could lead out of the store. */
 async function makeFolders(root: string, key: string): Promise<void> {
 	let folder = root;
 	for (const segment of key.split('/').slice(0, -1)) {
@@ -196,7 +196,7 @@ async function makeFolders(root: string, key: string): Promise<void> {
 	}
 }
 
-/** A compressed archive would unpack to a size that nobody sees beforehand. */
+/** Rejects compressed archives, because their unpacked size is not known in advance. */
 function refuseCompressed(chunk: Uint8Array): void {
 	const [a, b, c, d] = chunk;
 	const gzip = a === 0x1f && b === 0x8b;

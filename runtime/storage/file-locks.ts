@@ -1,4 +1,4 @@
-/** Locks as files: whoever creates the file holds the lock, and shows by touching it that it is alive. */
+/** Lock files. The process that creates the file holds the lock, and touches it regularly as a heartbeat. */
 import { randomBytes } from 'node:crypto';
 import { readFileSync, readlinkSync } from 'node:fs';
 import { link, open, readFile, rename, stat, unlink, utimes } from 'node:fs/promises';
@@ -7,20 +7,20 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { keySegment, type StoreLock } from './store.ts';
 
-/** Milliseconds between two signs of life. */
+/** Milliseconds between two heartbeats. */
 const HEARTBEAT = 5000;
-/** Milliseconds without a sign of life after which a holder counts as dead. Network file systems may show it late. */
+/** Milliseconds without a heartbeat after which a holder is presumed dead. Network file systems may show heartbeats late. */
 const DEAD_AFTER = 30_000;
-/** Milliseconds between two looks at a lock that is held. */
+/** Initial and maximum milliseconds between two attempts to take a held lock. */
 const POLL = 100;
 const SLOWEST_POLL = 1000;
 
-/** What a lock's file says about its holder. */
+/** The contents of a lock file. */
 interface Holder {
 	readonly id: string;
 	readonly machine: string;
 	readonly pid: number;
-	/** Clock ticks between the machine's start and the process's; tells it from a later process with the same number. */
+	/** Start time of the process, in clock ticks since boot. Distinguishes it from a later process with the same PID. */
 	readonly started: string;
 }
 
@@ -34,7 +34,7 @@ export class FileLocks {
 		this.#makeFolder = makeFolder;
 	}
 
-	/** Takes the lock as soon as it is free. Rejects with the signal's reason when that aborts first. */
+	/** Takes the lock as soon as it is free. Rejects with the signal's reason if it aborts first. */
 	async take(name: string, signal?: AbortSignal): Promise<StoreLock> {
 		for (let pause = POLL; ; pause = Math.min(pause * 1.3, SLOWEST_POLL)) {
 			signal?.throwIfAborted();
@@ -46,7 +46,7 @@ export class FileLocks {
 		}
 	}
 
-	/** Takes the lock if it is free, or held by a dead process. */
+	/** Takes the lock if it is free or its holder is dead. Resolves to undefined otherwise. */
 	async tryTake(name: string): Promise<StoreLock | undefined> {
 		const file = path.join(this.#folder, `${keySegment(name)}.lock`);
 		const holder: Holder = { id: randomBytes(12).toString('hex'), ...self() };
@@ -55,7 +55,7 @@ export class FileLocks {
 		return (await this.#create(file, holder)) ? new FileLock(file, holder.id) : undefined;
 	}
 
-	/** The file appears with its content, so that nobody reads a holder that is not written yet. */
+	/** Creates the lock file together with its contents, by linking a complete file, so that nobody reads a partial one. */
 	async #create(file: string, holder: Holder): Promise<boolean> {
 		const aside = `${file}.${holder.id}`;
 		const write = async () => {
@@ -115,13 +115,13 @@ class FileLock implements StoreLock {
 			if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return;
 		}
 		clearInterval(this.#timer);
-		this.#lost.abort(new Error('Another process took the lock over.'));
+		this.#lost.abort(new Error('Another process took over the lock.'));
 	}
 }
 
 /**
- * Removes the file of a dead holder. Two processes may find the same dead holder: renaming is what only one of them can
- * do, and one that renamed a living successor's file puts it back.
+ * Removes the lock file of a dead holder and reports whether it did. If two processes find the same dead holder, only one can
+ * rename its file. A process that has renamed the file of a live successor by mistake puts it back.
  */
 async function clearIfDead(file: string): Promise<boolean> {
 	const before = await readHolder(file).catch(() => undefined);
@@ -168,7 +168,10 @@ function self(): Omit<Holder, 'id'> {
 	return { machine: machine(), pid: process.pid, started: processStart(process.pid) };
 }
 
-/** Names the boot and the table of process numbers; where the system does not tell, no process is found dead by its number. */
+/**
+ * Identifies the host, its boot and its PID namespace, within which PIDs are comparable. If the system does not provide them,
+ * the result is random, and holders are presumed dead only by their heartbeat.
+ */
 function machine(): string {
 	try {
 		const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
@@ -181,7 +184,7 @@ function machine(): string {
 function processStart(pid: number): string {
 	try {
 		const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
-		// The name in parentheses may hold anything; the start is the twentieth field behind it.
+		// The process name in parentheses may contain anything; the start time is the twentieth field after it.
 		return text.slice(text.lastIndexOf(')') + 2).split(' ')[19] ?? '';
 	} catch {
 		return '';

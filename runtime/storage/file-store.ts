@@ -1,4 +1,4 @@
-/** The store as a folder: files of mode 600 in folders of mode 700, each written aside and renamed into place. */
+/** A store in a folder: files of mode 600 in folders of mode 700, written atomically by rename. */
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readdir, rename, rm, rmdir, unlink } from 'node:fs/promises';
@@ -7,16 +7,16 @@ import { FileLocks } from './file-locks.ts';
 import { checkKey, type Store, type StoreEntry, StoreError, type StoreKey, type StoreLock } from './store.ts';
 import { ASIDE, hasUnfinished, IMPORT_LOCK, undoUnfinished } from './unfinished-import.ts';
 
-/** Folder of the locks, beside the values. */
+/** The folder of lock files in the store. */
 export const LOCKS = 'locks';
-/** How names of files that are being written end. */
+/** The extension of files that are being written. */
 const UNFINISHED = '.unfinished';
-/** Largest value in bytes that is read; keys and chains have a few thousand. */
-const LARGEST_VALUE: number = 16 * 1024 * 1024;
-/** Age in milliseconds from which a file that was being written belongs to a process that died. */
+/** Maximum bytes of a value to read. Keys and chains have a few thousand. */
+const MAX_VALUE_BYTES: number = 16 * 1024 * 1024;
+/** Age in milliseconds after which an unfinished file is presumed abandoned. */
 const ABANDONED = 3_600_000;
 
-/** Opens the store in a folder, which is made when something is written first. */
+/** Opens the store in a folder. The folder is created on the first write. */
 export function openFileStore(folder: string): Store {
 	return new FileStore(path.resolve(folder));
 }
@@ -35,10 +35,10 @@ class FileStore implements Store {
 	async read(key: StoreKey): Promise<Buffer | undefined> {
 		let handle: FileHandle | undefined;
 		try {
-			// A link in a store that others can write to must not make us read what they may not.
+			// O_NOFOLLOW: if others can write to the store, a link must not make this process read files they cannot.
 			handle = await open(this.#fileOf(key), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
 			const { size } = await handle.stat();
-			if (size > LARGEST_VALUE) throw new StoreError('store/unreadable', `\`${key}\` in the store is too large.`);
+			if (size > MAX_VALUE_BYTES) throw new StoreError('store/unreadable', `\`${key}\` in the store is too large.`);
 			return await handle.readFile();
 		} catch (error) {
 			if (isMissing(error)) return undefined;
@@ -66,7 +66,7 @@ class FileStore implements Store {
 		const file = this.#fileOf(key);
 		try {
 			await rm(file, { recursive: true, force: true });
-			// Folders that hold nothing any more go too; one that does stays, which is what the failure says.
+			// Removes empty parent folders. rmdir fails at the first one that is not empty.
 			for (let folder = path.dirname(file); folder.length > this.#root.length; folder = path.dirname(folder)) {
 				await rmdir(folder);
 			}
@@ -97,12 +97,12 @@ class FileStore implements Store {
 	async recover(): Promise<void> {
 		if (!(await hasUnfinished(this.#root))) return;
 		const lock = await this.tryLock(IMPORT_LOCK);
-		// Whoever holds it is at work on it.
+		// The holder of the lock is importing or rolling back.
 		if (!lock) return;
 		try {
 			await undoUnfinished(this.#root);
 		} catch (error) {
-			throw new StoreError('store/unwritable', `A cut-short import cannot be taken back: ${reason(error)}.`);
+			throw new StoreError('store/unwritable', `An interrupted import cannot be rolled back: ${reason(error)}.`);
 		} finally {
 			await lock.release();
 		}
@@ -129,7 +129,7 @@ class FileStore implements Store {
 			return open(aside, flags, 0o600);
 		});
 		try {
-			// The mask of the process may have taken rights away, never given any; others are not to have any.
+			// Sets the exact mode, because the umask may have removed permissions of the owner.
 			await handle.chmod(0o600);
 			await handle.writeFile(value);
 			await handle.sync();
@@ -162,13 +162,13 @@ class FileStore implements Store {
 	}
 }
 
-/** A rename is not on the disk before its folder is. */
+/** Syncs a folder, without which a rename is not durable. */
 async function syncFolder(folder: string): Promise<void> {
 	const handle = await open(folder, constants.O_RDONLY);
 	try {
 		await handle.sync();
 	} catch {
-		// Some file systems know no sync of folders.
+		// Some file systems do not support syncing folders.
 	} finally {
 		await handle.close();
 	}
@@ -179,7 +179,7 @@ async function removeIfAbandoned(file: string): Promise<void> {
 		const { mtimeMs } = await lstat(file);
 		if (Date.now() - mtimeMs > ABANDONED) await unlink(file);
 	} catch {
-		// Another process was quicker.
+		// Another process has removed it.
 	}
 }
 
@@ -210,12 +210,12 @@ function reason(error: unknown): string {
 		EPERM: 'permission denied',
 		EROFS: 'the file system is read-only',
 		ENOSPC: 'the disk is full',
-		EDQUOT: 'the quota is used up',
+		EDQUOT: 'the disk quota is exceeded',
 		EEXIST: 'a part of its path is no folder',
 		EISDIR: 'it is a folder',
-		ELOOP: 'it is a link',
+		ELOOP: 'it is a symbolic link',
 		EMFILE: 'too many files are open',
-		ENOTDIR: 'a part of its path is no folder',
+		ENOTDIR: 'a component of its path is not a folder',
 	};
 	return reasons[code ?? ''] ?? code ?? message;
 }

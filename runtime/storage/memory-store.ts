@@ -1,7 +1,7 @@
-/** A store that ends with the process: for an authority whose folder cannot be written, so that its sites are served all the same. */
+/** A store in memory, used for an internal CA whose folder is not writable, so that its sites can still be served. */
 import { checkKey, type Store, type StoreEntry, type StoreKey, type StoreLock } from './store.ts';
 
-/** Makes an empty store in memory. */
+/** Creates an empty store in memory. */
 export function memoryStore(): Store {
 	return new MemoryStore();
 }
@@ -9,7 +9,7 @@ export function memoryStore(): Store {
 class MemoryStore implements Store {
 	readonly description = 'memory';
 	readonly #values = new Map<StoreKey, { readonly value: Buffer; readonly modified: number }>();
-	/** The last holder's end, by lock. */
+	/** The held locks; each promise resolves on release. */
 	readonly #locks = new Map<string, Promise<void>>();
 
 	async read(key: StoreKey): Promise<Buffer | undefined> {

@@ -1,16 +1,16 @@
-/** Where the store lies: the option `storage`, else SVC_TLS_STORE, else the data directory of the user. */
+/** The location of the store: the option `storage`, otherwise SVC_TLS_STORE, otherwise the user's data directory. */
 import { homedir } from 'node:os';
 import path from 'node:path';
 
-/** Name of the environment variable that names the store. */
+/** The environment variable that sets the folder of the store. */
 export const STORE_VARIABLE = 'SVC_TLS_STORE';
 
-/** The option `storage` as far as its place goes. */
+/** The location set by the option `storage`. */
 export interface StorageLocation {
 	readonly root?: string | undefined;
 }
 
-/** Absolute folder of the file system store. `environment` is that of the process. */
+/** Returns the absolute path of the store's folder. */
 export function storeFolder(
 	storage: StorageLocation | undefined,
 	environment: { readonly [name: string]: string | undefined },
@@ -19,7 +19,7 @@ export function storeFolder(
 	const named = environment[STORE_VARIABLE];
 	if (named) return path.resolve(named);
 	const data = environment.XDG_DATA_HOME;
-	// The XDG specification has relative paths ignored.
+	// The XDG specification requires relative paths to be ignored.
 	if (data && path.isAbsolute(data)) return path.join(data, 'svc');
 	if (process.platform === 'win32' && environment.AppData) return path.join(environment.AppData, 'svc');
 	const home = environment.HOME || homedir();

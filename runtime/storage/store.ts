@@ -1,17 +1,17 @@
-/** The store of certificates, keys and accounts as its users see it: a tree of small private values that processes may share. */
+/** The interface of stores, which keep certificates, keys and accounts: small private values that processes may share. */
 
-/** A value's place: segments joined by `/`, none of them empty, `.` or `..`. */
+/** The key of a value: segments joined by `/`, none of them empty, `.` or `..`. */
 export type StoreKey = string;
 
-/** Held by one process at a time among all that share the store. */
+/** A lock, exclusive among all processes that share the store. */
 export interface StoreLock {
-	/** Aborts when the lock was lost: its holder was taken for dead, as a process that was stopped for long is. */
+	/** Aborts when the lock is lost because its holder was presumed dead, for example after being suspended for long. */
 	readonly lost: AbortSignal;
-	/** Gives the lock back. Never rejects. */
+	/** Releases the lock. Never rejects. */
 	release(): Promise<void>;
 }
 
-/** What was found out about a value without reading it. */
+/** The metadata of a value. */
 export interface StoreEntry {
 	readonly key: StoreKey;
 	/** Bytes. */
@@ -20,29 +20,29 @@ export interface StoreEntry {
 	readonly modified: number;
 }
 
-/** A store. Every operation rejects with {@link StoreError}. */
+/** A key-value store with locks. Every operation rejects with {@link StoreError} if the store fails. */
 export interface Store {
-	/** What it is, for log entries: `file_system /var/lib/svc`. */
+	/** A description for log entries: `file_system /var/lib/svc`. */
 	readonly description: string;
-	/** The value; undefined when there is none. */
+	/** Reads a value. Resolves to undefined if there is none. */
 	read(key: StoreKey): Promise<Buffer | undefined>;
-	/** Replaces the value as a whole: a reader, and a process that starts after a crash, sees the old value or the new one. */
+	/** Writes a value atomically: readers, even after a crash, see either the old value or the new one. */
 	write(key: StoreKey, value: string | Uint8Array): Promise<void>;
-	/** Removes a value, or everything below a key. What is not there is no error. */
+	/** Removes a value, or everything below a key. A missing value is not an error. */
 	remove(key: StoreKey): Promise<void>;
-	/** Keys of the values below a key, at any depth, in the order of their text; `''` is the whole store. */
+	/** Lists the keys below a key at any depth, sorted; `''` lists the whole store. */
 	list(below: StoreKey): Promise<StoreKey[]>;
-	/** Size and age of a value; undefined when there is none. */
+	/** Returns the metadata of a value. Resolves to undefined if there is none. */
 	stat(key: StoreKey): Promise<StoreEntry | undefined>;
-	/** Takes back what a process that died had half restored; where a store has no such thing it is left out. */
+	/** Rolls back an import that was interrupted by a crash. Absent in stores without imports. */
 	recover?(): Promise<void>;
-	/** Takes a lock as soon as nobody holds it. Rejects with the signal's reason when that aborts first. */
+	/** Takes a lock as soon as it is free. Rejects with the signal's reason if it aborts first. */
 	lock(name: string, signal?: AbortSignal): Promise<StoreLock>;
-	/** Takes a lock if nobody holds it now; undefined otherwise. */
+	/** Takes a lock if it is free. Resolves to undefined otherwise. */
 	tryLock(name: string): Promise<StoreLock | undefined>;
 }
 
-/** The store failed. The message is a sentence for an operator and holds no value. */
+/** A store operation failed. The message is a full sentence for the operator and contains no stored value. */
 export class StoreError extends Error {
 	/** `store/unreadable`, `store/unwritable`, `store/bad-key`. */
 	readonly code: string;
@@ -54,10 +54,10 @@ export class StoreError extends Error {
 	}
 }
 
-/** Longest segment of a key in UTF-8 bytes: file systems take no longer name, and a suffix must fit. */
-const LONGEST_SEGMENT = 240;
+/** Maximum bytes of a key segment in UTF-8. File systems limit names to 255 bytes, and a suffix must fit. */
+const MAX_SEGMENT_BYTES = 240;
 
-/** Throws {@link StoreError} unless the text can be a key. */
+/** Throws {@link StoreError} if a key is invalid. */
 export function checkKey(key: StoreKey): void {
 	const segments = key.split('/');
 	const wrong = segments.find(
@@ -66,12 +66,12 @@ export function checkKey(key: StoreKey): void {
 			segment === '.' ||
 			segment === '..' ||
 			/[\0\\]/.test(segment) ||
-			Buffer.byteLength(segment) > LONGEST_SEGMENT,
+			Buffer.byteLength(segment) > MAX_SEGMENT_BYTES,
 	);
-	if (wrong !== undefined) throw new StoreError('store/bad-key', `\`${key}\` cannot be a key of the store.`);
+	if (wrong !== undefined) throw new StoreError('store/bad-key', `\`${key}\` is not a valid key of the store.`);
 }
 
-/** A name of a certificate, of an issuer or of an account as one segment of a key: `*.example.com` is `wildcard_.example.com`. */
+/** Converts a name of a certificate, issuer or account to a key segment: `*.example.com` becomes `wildcard_.example.com`. */
 export function keySegment(name: string): string {
 	const safe = name
 		.toLowerCase()
@@ -79,5 +79,5 @@ export function keySegment(name: string): string {
 		.replaceAll(':', '-')
 		.replace(/[^a-z0-9@._-]/g, '_')
 		.replace(/\.{2,}/g, '_');
-	return safe === '' || safe === '.' ? '_' : safe.slice(0, LONGEST_SEGMENT);
+	return safe === '' || safe === '.' ? '_' : safe.slice(0, MAX_SEGMENT_BYTES);
 }

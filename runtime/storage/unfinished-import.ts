@@ -1,20 +1,20 @@
-/** What an import notes before it changes the store, so that one that was cut short can be taken back as a whole. */
+/** The write-ahead plan of an import, by which an interrupted import is rolled back. */
 import { constants } from 'node:fs';
 import { lstat, open, readdir, readFile, rename, rm, unlink } from 'node:fs/promises';
 import path from 'node:path';
 
-/** How the folder begins in which an archive is unpacked. */
+/** The name prefix of the temporary folder into which an archive is unpacked. */
 export const ASIDE = 'import.';
-/** The lock under which the store is imported into, or an import taken back. */
+/** The lock for importing and for rolling back an import. */
 export const IMPORT_LOCK = 'store_import';
-/** In that folder: what is restored, by its key. */
+/** Subfolder of the unpacked files, by key. */
 export const RESTORED = 'new';
-/** What it replaces, by its number in the plan. */
+/** Subfolder of the replaced files, by their index in the plan. */
 export const REPLACED = 'old';
-/** The keys, while neither all nor none of them are in place. */
+/** The list of keys. It exists while only some of the files may be in place. */
 const PLAN = 'plan.json';
 
-/** Notes that the keys are about to be put in place, in this order. */
+/** Writes the plan: the keys in the order in which their files will be moved into place. */
 export async function notePlan(aside: string, keys: readonly string[]): Promise<void> {
 	const handle = await open(path.join(aside, PLAN), constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
 	try {
@@ -25,36 +25,36 @@ export async function notePlan(aside: string, keys: readonly string[]): Promise<
 	}
 }
 
-/** Notes that all of them are in place, or none. */
+/** Deletes the plan, because either all files are in place or none is. */
 export async function forgetPlan(aside: string): Promise<void> {
 	await unlink(path.join(aside, PLAN));
 }
 
-/** Whether some of the keys may be in place and others not. */
+/** Reports whether a plan exists, that is, whether only some of the files may be in place. */
 export async function hasPlan(aside: string): Promise<boolean> {
 	return exists(path.join(aside, PLAN));
 }
 
-/** Whether a process has left an import unfinished, or one is under way. */
+/** Reports whether an import is in progress or was interrupted. */
 export async function hasUnfinished(folder: string): Promise<boolean> {
 	const names = await readdir(folder).catch(() => []);
 	return names.some(name => name.startsWith(ASIDE));
 }
 
-/** Takes back every import that was cut short; the caller holds {@link IMPORT_LOCK}. Rejects with the system's errors. */
+/** Rolls back every interrupted import. The caller must hold {@link IMPORT_LOCK}. Rejects with system errors. */
 export async function undoUnfinished(folder: string): Promise<void> {
 	for (const name of await readdir(folder).catch(() => [])) {
 		if (!name.startsWith(ASIDE)) continue;
 		const aside = path.join(folder, name);
 		const keys = await readPlan(aside);
 		for (let at = keys.length - 1; at >= 0; at--) await undo(folder, aside, keys[at]!, at);
-		// First, for without what is beside it the plan says something else.
+		// The plan goes first: without the files beside it, it would be misread.
 		await rm(path.join(aside, PLAN), { force: true });
 		await rm(aside, { recursive: true, force: true });
 	}
 }
 
-/** What is in place goes back to where it was unpacked, so that a taking back that is cut short itself can begin anew. */
+/** Rolls back one file. The new file moves back to where it was unpacked, so that an interrupted rollback can be repeated. */
 async function undo(folder: string, aside: string, key: string, at: number): Promise<void> {
 	const target = path.join(folder, ...key.split('/'));
 	const restored = path.join(aside, RESTORED, ...key.split('/'));
@@ -63,7 +63,7 @@ async function undo(folder: string, aside: string, key: string, at: number): Pro
 	if (await exists(replaced)) await rename(replaced, target);
 }
 
-/** Empty when nothing has been put in place: a plan is whole before that begins. */
+/** Reads the plan. A missing or incomplete plan is empty, because no file is moved before the plan is complete. */
 async function readPlan(aside: string): Promise<readonly string[]> {
 	try {
 		return JSON.parse(await readFile(path.join(aside, PLAN), 'utf8')) as string[];

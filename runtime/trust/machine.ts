@@ -1,32 +1,32 @@
-/** The machine as commands about trust see it: its file system from a folder on, its user, and the programs that they run. */
+/** The machine that trust commands work on: its file system, its user, and its programs. */
 import { spawn } from 'node:child_process';
 
-/** What a program that ran said. */
+/** The result of running a program. */
 export interface ProgramResult {
-	/** Undefined when there is no such program. */
+	/** The exit status; undefined if the program does not exist. */
 	readonly status: number | undefined;
-	/** Standard error and output, shortened. */
+	/** Standard output and standard error, truncated. */
 	readonly output: string;
 }
 
-/** A machine. Tests give another folder than `/`. */
+/** A machine. Tests use a root other than `/`. */
 export interface Machine {
-	/** Folder that the file system begins with. */
+	/** The root of the file system. */
 	readonly root: string;
-	/** Home folder of the user, below no other root. */
+	/** The user's home folder, not relative to `root`. */
 	readonly home: string | undefined;
-	/** Whether the user may change the machine's own trust store. */
+	/** True if the user may change the system's trust store. */
 	readonly privileged: boolean;
 	/** Runs a program without a shell. Never rejects. */
 	run(program: string, args: readonly string[]): Promise<ProgramResult>;
 }
 
-/** Milliseconds that a program may take. */
+/** Timeout of a program in milliseconds. */
 const LIMIT = 60_000;
-/** Characters of its output that are kept. */
+/** Maximum characters of output to keep. */
 const KEPT_OUTPUT = 2000;
 
-/** The machine that this process runs on. */
+/** Returns the machine that this process runs on. */
 export function thisMachine(environment: { readonly [name: string]: string | undefined }): Machine {
 	return { root: '/', home: environment.HOME, privileged: process.geteuid?.() === 0, run: runProgram };
 }

@@ -1,10 +1,10 @@
-/** The databases of NSS, in which Firefox and Chromium keep what their user trusts. */
+/** NSS databases, the trust stores of Firefox and Chromium. */
 import { access, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Machine } from './machine.ts';
 import { TrustError } from './trust-error.ts';
 
-/** Folders below the home folder: databases themselves, and folders whose folders are databases. */
+/** Folders below the home folder: databases, and folders that contain databases. */
 const DATABASES = ['.pki/nssdb', 'snap/chromium/current/.pki/nssdb'];
 const PROFILES = [
 	'.mozilla/firefox',
@@ -13,11 +13,11 @@ const PROFILES = [
 	'.var/app/org.mozilla.firefox/.mozilla/firefox',
 ];
 
-/** What became of the databases. */
+/** The result of a change. */
 export interface NssChange {
-	/** Databases that were changed. */
+	/** Number of databases changed. */
 	readonly changed: number;
-	/** Databases that there are. */
+	/** Number of databases found. */
 	readonly found: number;
 }
 
@@ -31,7 +31,7 @@ export async function removeFromNss(machine: Machine, name: string): Promise<Nss
 	return change(machine, database => ['-D', '-d', `sql:${database}`, '-n', name], name);
 }
 
-/** With `only`, databases that have no such certificate are left alone. */
+/** Runs a command for every database, or only for those with a certificate named `only`. */
 async function change(
 	machine: Machine,
 	command: (database: string) => readonly string[],
@@ -43,13 +43,15 @@ async function change(
 		const listed = await machine.run('certutil', ['-L', '-d', `sql:${database}`, '-n', only ?? '-']);
 		if (listed.status === undefined) {
 			throw new TrustError(
-				'There are NSS databases of browsers, but not the program `certutil` that changes them; install libnss3-tools (nss-tools, nss).',
+				'Browsers have NSS databases, but `certutil`, which is needed to change them, is not installed. Install libnss3-tools (nss-tools, nss).',
 			);
 		}
 		if (only !== undefined && listed.status !== 0) continue;
 		const { status, output } = await machine.run('certutil', command(database));
 		if (status !== 0) {
-			throw new TrustError(`The NSS database \`${database}\` was not changed: ${output.split('\n').at(-1) ?? status}`);
+			throw new TrustError(
+				`The NSS database \`${database}\` could not be changed: ${output.split('\n').at(-1) ?? status}`,
+			);
 		}
 		changed++;
 	}
@@ -65,7 +67,7 @@ async function databasesOf({ home }: Machine): Promise<string[]> {
 	}
 	const found: string[] = [];
 	for (const candidate of candidates) {
-		// Databases of the older form have no cert9.db; no browser of today reads them.
+		// Databases without cert9.db have the old format, which current browsers do not read.
 		const is = await access(path.join(candidate, 'cert9.db')).then(
 			() => true,
 			() => false,

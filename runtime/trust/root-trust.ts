@@ -1,4 +1,4 @@
-/** Trust of this machine in the root of an internal authority. */
+/** Adds the root of an internal CA to the trust stores of this machine, and removes it. */
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -11,13 +11,13 @@ import { TrustError } from './trust-error.ts';
 export interface TrustedRoot {
 	readonly file: string;
 	readonly pem: string;
-	/** Name of its file in trust stores and of its entry in databases; tells it from other roots. */
+	/** A unique name for its file in trust stores and its entry in databases. */
 	readonly name: string;
-	/** Common name. */
+	/** The common name. */
 	readonly title: string;
 }
 
-/** Reads the root of an authority from the folder of a store. Rejects with {@link TrustError}. */
+/** Reads the root of a CA from the folder of a store. Rejects with {@link TrustError}. */
 export async function readRoot(store: string, authority: string): Promise<TrustedRoot> {
 	const file = path.join(store, 'pki', 'authorities', authority, 'root.crt');
 	let pem: string;
@@ -27,12 +27,12 @@ export async function readRoot(store: string, authority: string): Promise<Truste
 		const { code } = error as NodeJS.ErrnoException;
 		if (code !== 'ENOENT' && code !== 'ENOTDIR') throw new TrustError(`\`${file}\` cannot be read: ${code}.`);
 		throw new TrustError(
-			`There is no root at \`${file}\`; a server makes it when it first needs it. SVC_TLS_STORE names the store.`,
+			`There is no root at \`${file}\`. The server creates it when it first needs it. If the store is elsewhere, set SVC_TLS_STORE.`,
 		);
 	}
 	try {
 		const certificate = new X509Certificate(pem);
-		if (!certificate.ca) throw new TrustError(`\`${file}\` is not the certificate of an authority.`);
+		if (!certificate.ca) throw new TrustError(`\`${file}\` is not a CA certificate.`);
 		const digits = certificate.fingerprint256.replaceAll(':', '').toLowerCase().slice(0, 16);
 		const title = /^CN=(.*)$/m.exec(certificate.subject)?.[1] ?? authority;
 		return { file, pem: certificate.toString(), name: `svc-${authority}-${digits}`, title };
@@ -41,14 +41,14 @@ export async function readRoot(store: string, authority: string): Promise<Truste
 	}
 }
 
-/** What became of the stores, one sentence each. */
+/** The result for each trust store, as full sentences. */
 export interface TrustReport {
 	readonly sentences: readonly string[];
-	/** Stores that could not be changed. */
+	/** The errors of stores that could not be changed. */
 	readonly failures: readonly string[];
 }
 
-/** Adds the root to every trust store that there is; a store that fails does not keep the others from being changed. */
+/** Adds the root to every trust store. If one fails, the others are still changed. */
 export async function trustRoot(machine: Machine, root: TrustedRoot): Promise<TrustReport> {
 	return report(machine, {
 		system: () => addToSystem(machine, root.name, root.pem),
@@ -90,7 +90,7 @@ async function report(
 	};
 	await attempt(async () => {
 		const change = await work.system();
-		if (change === 'no-store') throw new TrustError('This system has no trust store of a kind that is known here.');
+		if (change === 'no-store') throw new TrustError('No supported trust store was found on this system.');
 		return `The trust store of the system ${change === 'changed' ? work.done : work.before}.`;
 	});
 	await attempt(async () => {

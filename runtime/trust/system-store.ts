@@ -1,11 +1,11 @@
-/** The trust store of the system: a folder of certificates, and the program that makes bundles of it. */
+/** The system's trust store: a folder of certificates, and a program that builds bundles from it. */
 import { constants } from 'node:fs';
 import { access, open, readdir, readFile, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import type { Machine } from './machine.ts';
 import { TrustError } from './trust-error.ts';
 
-/** Where one family of distributions keeps certificates that an operator adds. */
+/** The location of locally added certificates in a family of distributions. */
 interface Layout {
 	readonly name: string;
 	readonly folder: string;
@@ -35,10 +35,10 @@ const LAYOUTS: readonly Layout[] = [
 	{ name: 'SUSE', folder: 'usr/share/pki/trust/anchors', extension: '.crt', refresh: ['update-ca-certificates'] },
 ];
 
-/** What became of the store. */
+/** The result of a change. */
 export type SystemChange = 'changed' | 'unchanged' | 'no-store';
 
-/** Adds a certificate under a file name without extension. Rejects with {@link TrustError}. */
+/** Adds a certificate. `name` is its file name without extension. Rejects with {@link TrustError}. */
 export async function addToSystem(machine: Machine, name: string, pem: string): Promise<SystemChange> {
 	const layout = await layoutOf(machine);
 	if (!layout) return 'no-store';
@@ -61,7 +61,7 @@ export async function addToSystem(machine: Machine, name: string, pem: string): 
 	return 'changed';
 }
 
-/** Removes a certificate again. Rejects with {@link TrustError}. */
+/** Removes a certificate. Rejects with {@link TrustError}. */
 export async function removeFromSystem(machine: Machine, name: string): Promise<SystemChange> {
 	const layout = await layoutOf(machine);
 	if (!layout) return 'no-store';
@@ -89,7 +89,7 @@ async function layoutOf(machine: Machine): Promise<Layout | undefined> {
 
 function requirePrivilege(machine: Machine): void {
 	if (machine.privileged) return;
-	throw new TrustError('The trust store of the system can be changed by root only; run the command again with sudo.');
+	throw new TrustError('Only root can change the trust store of the system. Run the command again with sudo.');
 }
 
 async function refresh(machine: Machine, { name, refresh: [program, ...args] }: Layout): Promise<void> {
@@ -97,7 +97,7 @@ async function refresh(machine: Machine, { name, refresh: [program, ...args] }: 
 	if (status === 0) return;
 	if (status === undefined) {
 		throw new TrustError(
-			`\`${program}\` is not installed, which makes the ${name} trust store of its files; install ca-certificates.`,
+			`\`${program}\`, which builds the ${name} trust store, is not installed. Install ca-certificates.`,
 		);
 	}
 	throw new TrustError(`\`${program}\` ended with status ${status}: ${output.split('\n').at(-1) ?? ''}`);

@@ -1,6 +1,6 @@
-/** Why a trust store was not changed. */
+/** The error of changing trust stores. */
 
-/** A trust store was not changed. The message is a sentence for whoever typed the command. */
+/** A trust store could not be changed. The message is a full sentence for the user of the command. */
 export class TrustError extends Error {
 	constructor(message: string) {
 		super(message);

@@ -138,7 +138,7 @@ archives('a link in the folder does not lead an import out of it', async () => {
 	assert.equal(readdirSync(outside), []);
 });
 
-archives('an import that was cut short is taken back as a whole by whoever opens the store next', async () => {
+archives('the next process that opens the store rolls back an interrupted import', async () => {
 	for (const placed of [0, 1, 2, 3]) {
 		const folder = temporaryFolder();
 		const store = openFileStore(folder);
@@ -163,7 +163,7 @@ archives('an import that was cut short is taken back as a whole by whoever opens
 		await store.recover!();
 		assert.ok(existsSync(aside));
 		const error = await importArchive(chunks(tar({ path: 'x', content: 'x' })), folder).catch(caught => caught);
-		assert.match(error.message, 'Another process is restoring');
+		assert.match(error.message, 'Another process is importing');
 		await lock!.release();
 		await store.recover!();
 		assert.equal(await store.list(''), ['a/one', 'b/two'], `${placed} in place`);
@@ -181,10 +181,10 @@ archives('taking an import back can be cut short too: what was back by then stay
 	writeFileSync(path.join(aside, 'plan.json'), JSON.stringify(['one', 'two', 'three']));
 	for (const at of [0, 1]) writeFileSync(path.join(aside, 'old', String(at)), 'before');
 	for (const key of ['two', 'three']) writeFileSync(path.join(folder, key), 'after');
-	// A folder stands where the first of them was, which is taken back last.
+	// A folder stands where the first of them was, which is rolled back last.
 	mkdirSync(path.join(folder, 'one', 'x'), { recursive: true });
 	const error = await store.recover!().catch(caught => caught);
-	assert.match(error.message, 'cannot be taken back: it is a folder');
+	assert.match(error.message, 'cannot be rolled back: it is a folder');
 	assert.is((await store.read('two'))!.toString(), 'before');
 	rmSync(path.join(folder, 'one'), { recursive: true });
 	await store.recover!();
@@ -216,13 +216,13 @@ archives('the commands export and import, in one word or two, to files and stand
 		env: { SVC_TLS_STORE: path.join(folder, 'empty') },
 	});
 	assert.is(nothing.status, 1);
-	assert.match(nothing.stderr, /holds nothing to export/);
+	assert.match(nothing.stderr, /is empty; there is nothing to export/);
 	assert.not.ok(readdirSync(folder).some(name => name.startsWith('x.tar')));
 	const refused = await runCommand(['storage', 'import', '-i', '-'], {
 		env: { SVC_TLS_STORE: path.join(folder, 'empty') },
 	});
 	assert.is(refused.status, 1);
-	assert.match(refused.stderr, /holds nothing that could be restored/);
+	assert.match(refused.stderr, /contains nothing to restore/);
 	assert.equal(readdirSync(path.join(folder, 'empty')), []);
 });
 
