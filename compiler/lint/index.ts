@@ -25,6 +25,7 @@ import { matcherRepeats } from './rules/matcher-repeats.ts';
 import { matcherUnused } from './rules/matcher-unused.ts';
 import { directiveNeverRuns } from './rules/never-runs.ts';
 import { oldSpelling } from './rules/old-spelling.ts';
+import { pathAsSent } from './rules/path-as-sent.ts';
 import { pathNeverMatches } from './rules/path-never-matches.ts';
 import { pathWithoutSlash } from './rules/path-without-slash.ts';
 import { placeholderOfNginx } from './rules/placeholder-of-nginx.ts';
@@ -75,6 +76,7 @@ export const lintRules: readonly LintRule[] = [
 	matcherRepeats,
 	matcherUnused,
 	oldSpelling,
+	pathAsSent,
 	pathNeverMatches,
 	pathWithoutSlash,
 	placeholderOfNginx,
