@@ -1,4 +1,4 @@
-/** An ACME server of one authority (RFC 8555): answers requests that a site passes to it. */
+/** The ACME server of one CA (RFC 8555). Answers requests that a site passes to it. */
 import { isIP } from 'node:net';
 import {
 	ACME_LIFETIME,
@@ -36,7 +36,7 @@ import {
 	thumbprint,
 } from './signed-request.ts';
 
-/** What it finds deps it. */
+/** Dependencies of {@link AcmeResponder}. */
 export interface ResponderDeps {
 	readonly log: ManagerLog;
 	readonly store: Store;
@@ -76,7 +76,7 @@ export class AcmeResponder {
 		this.#accounts = new Accounts(deps.store, id);
 	}
 
-	/** Answers. Never rejects. */
+	/** Answers a request. Never rejects. */
 	async answer(request: AcmeServerRequest, settings: AcmeServerSettings): Promise<AcmeServerAnswer> {
 		try {
 			return this.#answerOf(request, await this.#reply(request, settings));

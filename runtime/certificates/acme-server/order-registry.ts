@@ -1,4 +1,4 @@
-/** Orders of an ACME server and what has been validated for them. They end with the process, and after a day. */
+/** The orders and authorizations of an ACME server. They are kept in memory and expire after a day. */
 import { randomBytes } from 'node:crypto';
 import { AcmeRefusal } from './acme-refusal.ts';
 
@@ -46,7 +46,7 @@ const ORDER_LIFE = 86_400_000;
 const MAX_ORDERS = 10_000;
 const MAX_OF_ONE = 500;
 
-/** The orders of one authority. */
+/** The orders of one CA. */
 export class OrderRegistry {
 	readonly #orders = new Map<string, Order>();
 	readonly #authorizations = new Map<string, Authorization>();
@@ -81,13 +81,13 @@ export class OrderRegistry {
 		return order;
 	}
 
-	/** An order of an account; undefined when there is none. */
+	/** Returns an order of an account; undefined if there is none. */
 	order(id: string, account: string): Order | undefined {
 		const order = this.#orders.get(id);
 		return order?.account === account && order.expires > Date.now() ? order : undefined;
 	}
 
-	/** An authorization of an account; undefined when there is none. */
+	/** Returns an authorization of an account; undefined if there is none. */
 	authorization(id: string, account: string): Authorization | undefined {
 		const authorization = this.#authorizations.get(id);
 		return authorization?.account === account && authorization.expires > Date.now() ? authorization : undefined;

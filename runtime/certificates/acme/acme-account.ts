@@ -1,11 +1,11 @@
-/** Accounts with ACME servers (RFC 8555 §7.3): made once, kept in the store. */
+/** Accounts with ACME servers (RFC 8555 §7.3), registered once and kept in the store. */
 import { createHash, createHmac } from 'node:crypto';
 import { keySegment, type Store } from '../../storage/store.ts';
 import { keyPem, makePrivateKey, readKey } from '../certificate-keys.ts';
 import { IssueError } from '../issuer.ts';
 import { type AcmeConnection, AcmeProblem, type AcmeSigner, jws, publicJwk } from './acme-connection.ts';
 
-/** What an account is registered with. */
+/** The registration data of an account. */
 export interface AccountSettings {
 	readonly email?: string | undefined;
 	/** External account binding (§7.3.4); `mac_key` is base64url. */
@@ -19,7 +19,7 @@ export interface AcmeAccount extends AcmeSigner {
 	readonly thumbprint: string;
 }
 
-/** Opens the account of an address, and registers it when the store has none. Rejects with IssueError or StoreError. */
+/** Opens the account for an email address, and registers it if the store has none. Rejects with IssueError or StoreError. */
 export async function openAccount(
 	connection: AcmeConnection,
 	store: Store,
@@ -40,7 +40,7 @@ export async function openAccount(
 	}
 }
 
-/** Forgets an account that the server does not know any more; its key goes too. */
+/** Deletes an account that the server no longer knows, and its key. */
 export async function forgetAccount(store: Store, server: string, settings: AccountSettings): Promise<void> {
 	await store.remove(accountFolder(server, settings));
 }

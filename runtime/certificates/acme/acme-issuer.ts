@@ -1,4 +1,4 @@
-/** Issuer `acme`: orders at any ACME server, with its account, its limits, and a rehearsal after refusals. */
+/** The issuer `acme`: orders from any ACME server, within its limits, with a trial order on a test server after failures. */
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import path from 'node:path';
@@ -23,9 +23,9 @@ import { ChallengeSolver, type ChallengeType, type DnsSolver, ValidationFailed }
 import { fetchBinding } from './fetched-binding.ts';
 import { renewalAdvice } from './renewal-information.ts';
 
-/** Milliseconds that one order may take if nothing is said. */
+/** Default timeout of an order in milliseconds. */
 const ORDER_LIMIT = 900_000;
-/** Milliseconds that opening an account may take. */
+/** Timeout for opening an account in milliseconds. */
 const ACCOUNT_LIMIT = 120_000;
 /** Milliseconds that a look whether somebody listens on a port may take. */
 const PORT_LOOK = 300;
@@ -37,7 +37,7 @@ const REHEARSALS: { readonly [directory: string]: string } = {
 	[DEFAULT_DIRECTORY]: 'https://acme-staging-v02.api.letsencrypt.org/directory',
 };
 
-/** Makes the issuer. Rejects with IssueError when its files cannot be read. */
+/** Creates the issuer. Rejects with IssueError if its files cannot be read. */
 export async function acmeIssuer(written: IssuerSettings, deps: IssuerDeps): Promise<Issuer> {
 	const settings = expandEnvironment(written, deps.environment);
 	const roots = await Promise.all(
@@ -213,7 +213,7 @@ class AcmeIssuer implements Issuer {
 		return { email, eab: eab ?? (await fetchBinding(server.directory, email, this.#deps.store, server.segment)) };
 	}
 
-	/** Waits until another order may begin. */
+	/** Waits until another order may start. */
 	async #takeTurn(signal: AbortSignal): Promise<void> {
 		for (;;) {
 			const now = Date.now();

@@ -1,8 +1,8 @@
-/** Chooses among the chains that a server offers (RFC 8555 §7.4.2). */
+/** Chooses one of the certificate chains that an ACME server offers (RFC 8555 §7.4.2). */
 import { X509Certificate } from 'node:crypto';
 import type { PreferredChains } from '../../../compiler/providers/issuers/preferred-chains.ts';
 
-/** The preferred chain; the first, which is the server's own choice, when none is what is wanted. */
+/** Returns the preferred chain, or the server's default, the first one, if none matches. */
 export function chooseChain(chains: readonly string[], preferred: PreferredChains): string {
 	const first = chains[0]!;
 	if (preferred.smallest) {

@@ -1,4 +1,4 @@
-/** Has names validated (RFC 8555 §7.5): puts up the answer to a challenge, says so, and waits for the verdict. */
+/** Completes ACME challenges (RFC 8555 §7.5): publishes the answer, notifies the server, and waits for validation. */
 import { createHash } from 'node:crypto';
 import type { ChallengeRegistry } from '../challenge-registry.ts';
 import { IssueError } from '../issuer.ts';
@@ -8,7 +8,7 @@ import { type AcmeConnection, pause, problemOf } from './acme-connection.ts';
 import { pollWait } from './acme-order.ts';
 import { challengeCertificate } from './certificate-request.ts';
 
-/** Types of challenges that can be answered. */
+/** The supported challenge types. */
 export type ChallengeType = 'http-01' | 'tls-alpn-01' | 'dns-01';
 
 /** The server could not validate the name. */
@@ -19,13 +19,13 @@ export class ValidationFailed extends IssueError {
 	}
 }
 
-/** Sets records that answer DNS-01 challenges. */
+/** Creates the records that answer DNS-01 challenges. */
 export interface DnsSolver {
 	/** Sets the record and waits until it can be seen; gives what removes it. Rejects with IssueError. */
 	present(name: string, value: string, signal: AbortSignal): Promise<() => Promise<void>>;
 }
 
-/** What answering needs. */
+/** Dependencies for answering challenges. */
 export interface SolverDeps {
 	readonly connection: AcmeConnection;
 	readonly account: AcmeAccount;
@@ -51,7 +51,7 @@ export class ChallengeSolver {
 		this.#dns = dns;
 	}
 
-	/** Has one authorization become valid. Rejects with IssueError or the signal's reason. */
+	/** Completes one authorization. Rejects with IssueError or the signal's reason. */
 	async authorize(url: string, name: string, type: ChallengeType, signal: AbortSignal): Promise<void> {
 		const { body } = await this.#connection.read(url, this.#account, signal);
 		if (body?.status === 'valid') return;

@@ -1,4 +1,4 @@
-/** ACME Renewal Information (RFC 9773): when a server would have a certificate renewed. */
+/** ACME Renewal Information (RFC 9773): when a server wants a certificate renewed. */
 
 import { X509Certificate } from 'node:crypto';
 import { AsnConvert } from '@peculiar/asn1-schema';
@@ -11,7 +11,7 @@ const ASK_AGAIN = 6 * 3_600_000;
 const SOONEST = 60_000;
 const LATEST = 86_400_000;
 
-/** The name of a certificate in renewal information (§4.1); undefined when the certificate names no authority key. */
+/** Returns the certificate's identifier (§4.1); undefined if it has no authority key identifier. */
 export function certificateId(chain: string): string | undefined {
 	const { tbsCertificate } = AsnConvert.parse(new X509Certificate(chain).raw, Certificate);
 	const found = tbsCertificate.extensions?.find(({ extnID }) => extnID === id_ce_authorityKeyIdentifier);

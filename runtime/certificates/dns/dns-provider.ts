@@ -1,13 +1,13 @@
-/** What a DNS provider does: sets a TXT record and removes it again. */
+/** The interface of DNS providers, which create and remove TXT records. */
 
 /** A record that answers a challenge. Names have no final dot. */
 export interface ChallengeRecord {
 	/** The zone that the record is in. */
 	readonly zone: string;
-	/** Its whole name. */
+	/** The full name of the record. */
 	readonly name: string;
 	readonly value: string;
-	/** Seconds that resolvers may keep it. */
+	/** The TTL in seconds. */
 	readonly ttl: number;
 }
 
@@ -16,7 +16,7 @@ export interface DnsProvider {
 	readonly zone?: string | undefined;
 	/** Whether it can do without knowing the zone. */
 	readonly zoneOptional?: boolean;
-	/** Sets a record beside others of the same name; gives what removes it. Rejects with IssueError. */
+	/** Adds a record and keeps others of the same name. Resolves to a function that removes it. Rejects with IssueError. */
 	add(record: ChallengeRecord, signal: AbortSignal): Promise<() => Promise<void>>;
 }
 

@@ -1,4 +1,4 @@
-/** The registry of DNS providers: what makes each from its settings; a provider's code is loaded when it is needed. */
+/** The registry of DNS providers. A provider's code is loaded on first use. */
 import { IssueError } from '../issuer.ts';
 import type { DnsProvider } from './dns-provider.ts';
 

@@ -1,4 +1,4 @@
-/** Answers DNS-01 challenges: finds the zone, has the provider set the record, and waits until it can be seen. */
+/** Answers DNS-01 challenges: finds the zone, creates the record, and waits until it is visible. */
 import { Resolver } from 'node:dns/promises';
 import type { IssuerSettings } from '../../../compiler/tls/certificate-plan.ts';
 import { pause } from '../acme/acme-connection.ts';
@@ -8,7 +8,7 @@ import type { IssuerDeps } from '../issuers.ts';
 import type { DnsProvider } from './dns-provider.ts';
 import { createDnsProvider } from './dns-providers.ts';
 
-/** Milliseconds to wait for a record to be seen if nothing is said. */
+/** Default milliseconds to wait for a record to become visible. */
 const PROPAGATION_LIMIT = 120_000;
 /** Milliseconds between two looks, first and at most. */
 const FIRST_LOOK = 500;
