@@ -28,6 +28,12 @@ function file(path: string): string {
 }
 
 /** Extension with its dot, '' when the name has none. */
+function withoutSlashes(path: string): string {
+	let end = path.length;
+	while (end > 0 && path[end - 1] === '/') end -= 1;
+	return path.slice(0, end);
+}
+
 function extension(name: string): string {
 	const dot = name.lastIndexOf('.');
 	return dot === -1 ? '' : name.slice(dot);
@@ -67,7 +73,7 @@ export const URI_PLACEHOLDERS: readonly Placeholder[] = [
 		const path = decoded(x.request.path);
 		const name = file(path);
 		// The folder `/a.d/` has no extension.
-		if (name === '') return file(path.replace(/\/+$/, '')) || '/';
+		if (name === '') return file(withoutSlashes(path)) || '/';
 		return name.slice(0, name.length - extension(name).length);
 	}),
 	plain('http.request.uri.path.file.ext', 'Extension of the last segment, with its dot.', x =>

@@ -116,7 +116,7 @@ function textConversions({ celFunc, CelScalar, celUint }: CelLibrary): CelFunc[]
 			return celUint(value);
 		}),
 		celFunc('double', [STRING], DOUBLE, text => {
-			if (/^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(text)) return Number(text);
+			if (/^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/.test(text)) return Number(text);
 			const named = /^([+-]?)(?:inf(?:inity)?|(nan))$/i.exec(text);
 			if (!named) throw new Error(`type conversion error from '${text}' to double`);
 			return named[2] ? Number.NaN : named[1] === '-' ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;

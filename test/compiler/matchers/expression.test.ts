@@ -155,6 +155,8 @@ functions('numbers of texts are decimal, and nothing is none', () => {
 		['uint', '', 500],
 		['double', '7.0', true],
 		['double', '.7e1', true],
+		['double', '7.', true],
+		['double', '.', 500],
 		['double', 'Inf', false],
 		['double', 'NaN', false],
 		['double', '', 500],
