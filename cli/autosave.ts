@@ -29,12 +29,17 @@ export class Autosave {
 	/** Told what becomes of `#next`. */
 	#waiting: ((failure: Error | undefined) => void)[] = [];
 	#writing: Promise<void> | undefined = undefined;
-	#first = true;
+	readonly #cleaned: Promise<void>;
 
 	/** `failed` is told when a document could not be written; what was saved before stays. */
 	constructor(folder: string, failed: (error: Error) => void) {
 		this.#folder = folder;
 		this.#failed = failed;
+		// What processes that were killed while saving have left goes, even if nothing is saved this time.
+		this.#cleaned =
+			openFileStore(folder)
+				.recover?.()
+				.catch(() => {}) ?? Promise.resolve();
 	}
 
 	/**
@@ -55,9 +60,7 @@ export class Autosave {
 
 	async #write(): Promise<void> {
 		const store = openFileStore(this.#folder);
-		// Goes over what processes that were killed while writing have left.
-		if (this.#first) await store.list('').catch(() => {});
-		this.#first = false;
+		await this.#cleaned;
 		while (this.#next !== undefined) {
 			const document = this.#next;
 			this.#next = undefined;

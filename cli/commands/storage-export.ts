@@ -1,8 +1,13 @@
 /** `svc storage-export`. */
-import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
-import { open, rename, unlink } from 'node:fs/promises';
+import { open, readdir, rename, unlink } from 'node:fs/promises';
 import path from 'node:path';
+import {
+	removeIfAbandoned,
+	UNFINISHED,
+	unfinishedName,
+	unfinishedPrefix,
+} from '../../runtime/storage/unfinished-files.ts';
 import { quoted } from '../arguments.ts';
 import { type Command, CommandFailure } from '../command.ts';
 import { ADAPTER_OPTION, CONFIG_OPTION } from '../configuration.ts';
@@ -41,7 +46,8 @@ export const storageExport: Command = {
 			await exportStore(store, writeToStandardOutput).catch(storeFailure);
 			return 0;
 		}
-		const aside = `${output}.${randomBytes(6).toString('hex')}`;
+		const aside = unfinishedName(output);
+		await removeAbandonedBeside(output);
 		try {
 			const handle = await open(aside, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600).catch(
 				error => {
@@ -65,6 +71,14 @@ export const storageExport: Command = {
 		}
 	},
 };
+
+/** Deletes what earlier exports to the same file have left that were killed. */
+async function removeAbandonedBeside(output: string): Promise<void> {
+	const { dir, base } = path.parse(unfinishedPrefix(path.resolve(output)));
+	for (const name of await readdir(dir).catch(() => [])) {
+		if (name.startsWith(base) && name.endsWith(UNFINISHED)) await removeIfAbandoned(path.join(dir, name));
+	}
+}
 
 function storeFailureOf(error: unknown): unknown {
 	try {

@@ -1,7 +1,7 @@
 /** Lock files. The process that creates the file holds the lock, and touches it regularly as a heartbeat. */
 import { randomBytes } from 'node:crypto';
 import { readFileSync, readlinkSync } from 'node:fs';
-import { link, open, readFile, rename, stat, unlink, utimes } from 'node:fs/promises';
+import { link, open, readdir, readFile, rename, stat, unlink, utimes } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -53,6 +53,19 @@ export class FileLocks {
 		if (await this.#create(file, holder)) return new FileLock(file, holder.id);
 		if (!(await clearIfDead(file))) return undefined;
 		return (await this.#create(file, holder)) ? new FileLock(file, holder.id) : undefined;
+	}
+
+	/** Deletes what dead processes have left beside locks that they were taking. Never rejects. */
+	async clean(): Promise<void> {
+		const names = await readdir(this.#folder).catch(() => []);
+		for (const name of names.filter(one => /\.lock\.[0-9a-f]+$/.test(one))) {
+			const file = path.join(this.#folder, name);
+			const [holder, facts] = await Promise.all([
+				readHolder(file).catch(() => undefined),
+				stat(file).catch(() => undefined),
+			]);
+			if (facts && isDead(holder, facts.mtimeMs)) await unlink(file).catch(() => {});
+		}
 	}
 
 	/** Creates the lock file together with its contents, by linking a complete file, so that nobody reads a partial one. */
@@ -172,7 +185,7 @@ function self(): Omit<Holder, 'id'> {
  * Identifies the host, its boot and its PID namespace, within which PIDs are comparable. If the system does not provide them,
  * the result is random, and holders are presumed dead only by their heartbeat.
  */
-function machine(): string {
+export function machine(): string {
 	try {
 		const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
 		return `${hostname()} ${boot} ${readlinkSync('/proc/self/ns/pid')}`;
@@ -181,7 +194,8 @@ function machine(): string {
 	}
 }
 
-function processStart(pid: number): string {
+/** Start time of a process, in clock ticks since boot; empty if there is no such process or the system does not tell. */
+export function processStart(pid: number): string {
 	try {
 		const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
 		// The process name in parentheses may contain anything; the start time is the twentieth field after it.

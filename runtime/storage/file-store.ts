@@ -1,20 +1,16 @@
 /** A store in a folder: files of mode 600 in folders of mode 700, written atomically by rename. */
-import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, readdir, rename, rm, rmdir, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import { FileLocks } from './file-locks.ts';
 import { checkKey, type Store, type StoreEntry, StoreError, type StoreKey, type StoreLock } from './store.ts';
+import { removeIfAbandoned, UNFINISHED, unfinishedName } from './unfinished-files.ts';
 import { ASIDE, hasUnfinished, IMPORT_LOCK, undoUnfinished } from './unfinished-import.ts';
 
 /** The folder of lock files in the store. */
 export const LOCKS = 'locks';
-/** The extension of files that are being written. */
-const UNFINISHED = '.unfinished';
 /** Maximum bytes of a value to read. Keys and chains have a few thousand. */
 const MAX_VALUE_BYTES: number = 16 * 1024 * 1024;
-/** Age in milliseconds after which an unfinished file is presumed abandoned. */
-const ABANDONED = 3_600_000;
 
 /** Opens the store in a folder. The folder is created on the first write. */
 export function openFileStore(folder: string): Store {
@@ -51,7 +47,7 @@ class FileStore implements Store {
 	async write(key: StoreKey, value: string | Uint8Array): Promise<void> {
 		const file = this.#fileOf(key);
 		const folder = path.dirname(file);
-		const aside = `${file}.${randomBytes(6).toString('hex')}${UNFINISHED}`;
+		const aside = unfinishedName(file);
 		try {
 			await this.#writeAside(folder, aside, value);
 			await rename(aside, file);
@@ -95,6 +91,8 @@ class FileStore implements Store {
 	}
 
 	async recover(): Promise<void> {
+		// Listing removes what processes that were killed while writing have left.
+		await Promise.all([this.list('').catch(() => {}), this.#locks.clean()]);
 		if (!(await hasUnfinished(this.#root))) return;
 		const lock = await this.tryLock(IMPORT_LOCK);
 		// The holder of the lock is importing or rolling back.
@@ -171,15 +169,6 @@ async function syncFolder(folder: string): Promise<void> {
 		// Some file systems do not support syncing folders.
 	} finally {
 		await handle.close();
-	}
-}
-
-async function removeIfAbandoned(file: string): Promise<void> {
-	try {
-		const { mtimeMs } = await lstat(file);
-		if (Date.now() - mtimeMs > ABANDONED) await unlink(file);
-	} catch {
-		// Another process has removed it.
 	}
 }
 

@@ -1,0 +1,50 @@
+/** Names of files that are being written, by which a later process knows whether their writer is still alive. */
+import { createHash, randomBytes } from 'node:crypto';
+import { lstat, unlink } from 'node:fs/promises';
+import path from 'node:path';
+import { machine, processStart } from './file-locks.ts';
+
+/** How such names end. */
+export const UNFINISHED = '.unfinished';
+/** Age in milliseconds from which a file belongs to a dead process, if its writer cannot be looked up from here. */
+const ABANDONED = 3_600_000;
+/** Characters of the file's own name, of up to three bytes each. */
+const NAME = 60;
+const WRITER = /\.([0-9a-f]{12})-(\d+)-(\d+)-[0-9a-f]{12}\.unfinished$/;
+
+/** A hash of the machine, its boot and its PID namespace; undefined where processes cannot be told apart. */
+const HERE = processStart(process.pid) === '' ? undefined : digest(machine());
+
+/** Returns the name under which a file is written before it is renamed to `file`. */
+export function unfinishedName(file: string): string {
+	const random = randomBytes(6).toString('hex');
+	const start = unfinishedPrefix(file);
+	if (HERE === undefined) return `${start}${random}${UNFINISHED}`;
+	return `${start}${HERE}-${process.pid}-${processStart(process.pid)}-${random}${UNFINISHED}`;
+}
+
+/** How such names begin. File systems limit names to 255 bytes, so a long one is cut. */
+export function unfinishedPrefix(file: string): string {
+	const { dir, base } = path.parse(file);
+	return path.join(dir, `${base.slice(0, NAME)}.`);
+}
+
+/** Deletes an unfinished file unless its writer may still be alive. Never rejects. */
+export async function removeIfAbandoned(file: string): Promise<void> {
+	try {
+		const { mtimeMs } = await lstat(file);
+		if (isOrphan(file) || Date.now() - mtimeMs > ABANDONED) await unlink(file);
+	} catch {
+		// Another process was quicker.
+	}
+}
+
+/** Reports whether the writer ran on this machine and has ended. */
+function isOrphan(file: string): boolean {
+	const writer = WRITER.exec(file);
+	return writer !== null && writer[1] === HERE && processStart(Number(writer[2])) !== writer[3];
+}
+
+function digest(text: string): string {
+	return createHash('sha256').update(text).digest('hex').slice(0, 12);
+}
