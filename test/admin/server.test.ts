@@ -296,7 +296,7 @@ endpoints('/load takes JSON and both languages by media type', async () => {
 		const reply = await ask('POST /load', type === undefined ? [] : [`Content-Type: ${type}`], ':80 ä');
 		assert.is(reply.status, 200);
 		assert.equal(reply.json, { generation: 2, diagnostics: [] });
-		assert.equal(runtime.inputs.pop(), { format, text: ':80 ä', name: '<request>' });
+		assert.equal(runtime.inputs.pop(), { format, text: ':80 ä', name: '<request>', remote: true });
 	}
 });
 
