@@ -2,7 +2,7 @@
  * Loads that are taken back unless someone confirms them in time: whoever cuts off his own access, or breaks what he did
  * not test, gets the former configuration back.
  */
-import type { LoadOutcome, RuntimeControl } from '../runtime/control.ts';
+import type { LoadOutcome, RuntimeControl } from '../runtime/main/control.ts';
 
 /** What a load asks for. */
 export interface ConfirmationTerms {

@@ -1,7 +1,7 @@
 /** What an endpoint of the Admin API is, and how it answers. */
 import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
-import type { LoadOutcome, RuntimeControl } from '../runtime/control.ts';
+import type { LoadOutcome, RuntimeControl } from '../runtime/main/control.ts';
 import type { Confirmation } from './confirmation.ts';
 import type { AdminErrorCode } from './errors.ts';
 

@@ -7,7 +7,7 @@
  * A 409 `restart_required` or `irreversible` also has `reasons`, a 404 `path_not_found` has `nearest`. No error carries a stack, a path of the machine or a secret.
  */
 import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
-import type { RestartReason } from '../runtime/control.ts';
+import type { RestartReason } from '../runtime/main/control.ts';
 
 /** Every code that an error of the Admin API can have, with its status and when it comes. */
 export const ADMIN_ERRORS = {

@@ -1,7 +1,7 @@
 /** What became of a change, as the answer of every endpoint that makes one. */
 import { match } from 'ts-pattern';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
-import type { EditRefused, LoadOutcome } from '../runtime/control.ts';
+import type { EditRefused, LoadOutcome } from '../runtime/main/control.ts';
 import { type AnswerSchema, answerJson } from './endpoint.ts';
 import { AdminError, type AdminErrorCode, refusalMessage } from './errors.ts';
 

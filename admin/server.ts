@@ -21,8 +21,8 @@ import { toReport } from '../compiler/diagnostics/diagnostic-report.ts';
 import type { AdminSettings } from '../compiler/document/document.ts';
 import { isStream } from '../compiler/exchange/body.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
-import type { LoadOutcome, RuntimeControl } from '../runtime/control.ts';
 import { PlaceMaker } from '../runtime/listeners/place-maker.ts';
+import type { LoadOutcome, RuntimeControl } from '../runtime/main/control.ts';
 import { createHttp1Server } from '../runtime/protocols/http1/http1-server.ts';
 import { DEFAULT_LIMITS } from '../runtime/protocols/http1/limits.ts';
 import {

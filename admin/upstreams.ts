@@ -4,7 +4,7 @@
  * `open`, `half_open`) and `latency_ms` (until an answer begins, of late; null when it is not known). An address with
  * placeholders stands as it was written.
  */
-import type { UpstreamReport } from '../runtime/upstreams/pool-board.ts';
+import type { UpstreamReport } from '../runtime/upstreams/pool-registry.ts';
 import { type AdminEndpoint, answerJson } from './endpoint.ts';
 
 const UPSTREAM = {

@@ -8,7 +8,7 @@ import type { Document } from '../compiler/document/document.ts';
 import { Silences } from '../compiler/lint/silence.ts';
 import { formatText } from '../compiler/syntax/format.ts';
 import { firstDifference } from '../compiler/syntax/format-difference.ts';
-import { diskReader } from '../runtime/disk-reader.ts';
+import { diskReader } from '../runtime/compile/disk-reader.ts';
 import { CommandFailure } from './command.ts';
 import { refusal } from './refusal.ts';
 import { colourOnStandardError } from './terminal.ts';

@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import path from 'node:path';
 import type { ConfigFormat, ConfigInput } from '../compiler/dialects/dialect.ts';
 import { ReadError } from '../compiler/source/reader.ts';
-import { readConfigurationText } from '../runtime/disk-reader.ts';
+import { readConfigurationText } from '../runtime/compile/disk-reader.ts';
 import { quoted } from './arguments.ts';
 import { type CommandArgument, CommandFailure, type CommandOption, type Invocation } from './command.ts';
 import { readStandardInput } from './terminal.ts';

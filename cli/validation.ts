@@ -4,12 +4,12 @@ import { type Compiled, compile } from '../compiler/compiler.ts';
 import type { Diagnostic } from '../compiler/diagnostics/diagnostic.ts';
 import type { Findings } from '../compiler/diagnostics/formats/findings.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
+import type { DryRunEnvironment } from '../compiler/dry-run/dry-run.ts';
 import { Silences } from '../compiler/lint/silence.ts';
-import type { RehearsalSurroundings } from '../compiler/rehearsal/rehearsal.ts';
-import { diskReader } from '../runtime/disk-reader.ts';
-import { hostFacts } from '../runtime/host-facts.ts';
+import { diskReader } from '../runtime/compile/disk-reader.ts';
+import { dryRunEnvironment } from '../runtime/compile/dry-run-environment.ts';
 import { locateFindings } from '../runtime/preflight/finding.ts';
-import { rehearsalSurroundings } from '../runtime/rehearsal-surroundings.ts';
+import { hostFacts } from '../runtime/threads/host-facts.ts';
 import { version } from './version.ts';
 
 /** What is asked of a check. */
@@ -33,7 +33,7 @@ export async function validateConfiguration(input: ConfigInput, options: Validat
 	const reader = diskReader(process.cwd());
 	const compiled = compile(input, reader, { facts: hostFacts(process.cwd(), process.env) });
 	const { document, plan } = compiled;
-	const surroundings = rehearsalSurroundings(process.cwd());
+	const deps = dryRunEnvironment(process.cwd());
 	let { diagnostics } = compiled;
 	let starts = false;
 	if (document && plan) {
@@ -41,9 +41,9 @@ export async function validateConfiguration(input: ConfigInput, options: Validat
 		const found = await startFindings(plan, compiled);
 		starts = !found.some(({ severity }) => severity === 'error');
 		const told = { ...compiled, document, plan, diagnostics: [...diagnostics, ...found] };
-		diagnostics = await lint({ input, compiled: told, reader, surroundings, rules: options.lint ? 'all' : 'usual' });
+		diagnostics = await lint({ input, compiled: told, reader, deps, rules: options.lint ? 'all' : 'usual' });
 	} else if (input.format !== 'json') diagnostics = new Silences(input.format).filter(diagnostics);
-	const { failed, count, failures } = starts ? await testResults(compiled, surroundings) : NO_TESTS;
+	const { failed, count, failures } = starts ? await testResults(compiled, deps) : NO_TESTS;
 	const bad = ({ severity }: Diagnostic): boolean => severity === 'error' || (options.strict && severity === 'warning');
 	return {
 		name: input.name,
@@ -69,10 +69,10 @@ const NO_TESTS = { failed: 0, count: 0, failures: [] };
 
 async function testResults(
 	{ tests, plan }: Compiled,
-	surroundings: RehearsalSurroundings,
+	deps: DryRunEnvironment,
 ): Promise<{ failed: number; count: number; failures: readonly Diagnostic[] }> {
 	if (!plan || tests.length === 0) return NO_TESTS;
 	const { runTests } = await import('../compiler/testing/run-tests.ts');
-	const { failed, diagnostics } = await runTests(tests, plan, surroundings);
+	const { failed, diagnostics } = await runTests(tests, plan, deps);
 	return { failed, count: tests.length, failures: diagnostics };
 }

@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
 import type { Reader } from '../compiler/source/reader.ts';
 import { parseConfig } from '../compiler/syntax/parse-config.ts';
-import { diskReader } from '../runtime/disk-reader.ts';
+import { diskReader } from '../runtime/compile/disk-reader.ts';
 
 /** Milliseconds between two looks. */
 const INTERVAL = 1000;

@@ -1,8 +1,8 @@
 /** Why a generation could not be built, for whoever wanted it. */
 import { BuildError } from '../compiler/codegen/compile-context.ts';
-import { MemoryRefused } from './generation-builder.ts';
 import { ListenError } from './listeners/port-probe.ts';
 import { UnknownEncoder } from './logs/log-format.ts';
+import { MemoryRefused } from './worker/generation-builder.ts';
 
 /** What a failed build is to the user: a code and a sentence; a defect is told by its message. */
 export interface BuildProblem {

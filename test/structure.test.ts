@@ -102,6 +102,37 @@ structure('no comment only repeats the name below it', () => {
 	assert.equal(wrong, []);
 });
 
+/** Files outside runtime/sockets/ that still use private parts of Node. To be emptied, never to be added to. */
+const PRIVATE_PARTS: ReadonlySet<string> = new Set([
+	'runtime/listeners/listener-sockets.ts',
+	'runtime/listeners/worker-listener.ts',
+	'runtime/protocols/http1/socket-input.ts',
+	'runtime/tls/tls-server.ts',
+]);
+
+structure('private parts of Node are used in runtime/sockets/ only', () => {
+	const privatePart = /node:ffi'|process\.binding|\b_handle\b|binding\(name: string\)/;
+	const users = filesBelow(LAYERS, '.ts').filter(file => {
+		const code = readFileSync(path.join(ROOT, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '');
+		return !file.startsWith('runtime/sockets/') && privatePart.test(code);
+	});
+	assert.equal(users.sort(), [...PRIVATE_PARTS]);
+});
+
+/** Files of compiler/exchange/ that still import types of its users. To be emptied, never to be added to. */
+const EXCHANGE_EXCEPTIONS: ReadonlySet<string> = new Set([
+	'compiler/exchange/client-ip.ts',
+	'compiler/exchange/leases.ts',
+	'compiler/exchange/step-place.ts',
+]);
+
+structure('the vocabulary of handlers and protocols imports nothing of its users', () => {
+	const wrong = filesBelow(['compiler/exchange'], '.ts').filter(file =>
+		/from '\.\.\//.test(readFileSync(path.join(ROOT, file), 'utf8')),
+	);
+	assert.equal(wrong.sort(), [...EXCHANGE_EXCEPTIONS]);
+});
+
 structure('nothing is exported by default, and no junk drawers', () => {
 	const files = filesBelow([...LAYERS, 'test'], '.ts');
 	assert.equal(

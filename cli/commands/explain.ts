@@ -1,5 +1,5 @@
 /** `svc explain`. */
-import type { RehearsedRequest } from '../../compiler/rehearsal/rehearsed-request.ts';
+import type { DryRunRequest } from '../../compiler/dry-run/dry-run-request.ts';
 import { quoted } from '../arguments.ts';
 import { type Command, CommandFailure, EXIT, type Invocation } from '../command.ts';
 import {
@@ -40,20 +40,20 @@ export const explain: Command = {
 		const request = await requestOf(invocation);
 		const input = await readConfiguration(source);
 		const { compileConfiguration } = await import('../compilation.ts');
-		const { Explainer } = await import('../../compiler/tracing/explanation.ts');
-		const { rehearsalSurroundings } = await import('../../runtime/rehearsal-surroundings.ts');
+		const { Explainer } = await import('../../compiler/explain/explanation.ts');
+		const { dryRunEnvironment } = await import('../../runtime/compile/dry-run-environment.ts');
 		const { plan, locate, warnings } = compileConfiguration(input);
 		if (warnings !== '') printError(`${warnings}\n`);
-		const explained = await new Explainer({ plan, locate }, rehearsalSurroundings(process.cwd())).explain(request);
+		const explained = await new Explainer({ plan, locate }, dryRunEnvironment(process.cwd())).explain(request);
 		if (!explained) {
-			const { listenersText } = await import('../../compiler/rehearsal/listener-choice.ts');
+			const { listenersText } = await import('../../compiler/dry-run/listener-choice.ts');
 			const sentence = `Nothing listens where ${quoted(request.url.text)} leads: ${quoted(input.name)} listens on ${listenersText(plan)}.`;
 			throw new CommandFailure(sentence);
 		}
 		explained.rehearsed.response?.close();
 		if (invocation.flag('json')) print(`${JSON.stringify(explained.explanation, undefined, 2)}\n`);
 		else {
-			const { renderExplanation } = await import('../../compiler/tracing/render-explanation.ts');
+			const { renderExplanation } = await import('../../compiler/explain/render-explanation.ts');
 			print(renderExplanation(explained.explanation));
 		}
 		return EXIT.ok;
@@ -61,9 +61,9 @@ export const explain: Command = {
 };
 
 /** The request that the command line describes. Throws {@link CommandFailure} for one that no client could send. */
-async function requestOf(invocation: Invocation): Promise<RehearsedRequest> {
+async function requestOf(invocation: Invocation): Promise<DryRunRequest> {
 	const { clientAddress, clockTime, fieldMistake, isRequestUrl, methodMistake, parseRequestUrl } = await import(
-		'../../compiler/rehearsal/rehearsed-request.ts'
+		'../../compiler/dry-run/dry-run-request.ts'
 	);
 	const [method, target] = invocation.args as readonly [string, string];
 	const refuse = ({ message, hint }: { message: string; hint?: string }): never => {

@@ -59,14 +59,14 @@ async function allModules(): Promise<Module[]> {
 		{ dnsProviders },
 		{ stores },
 	] = await Promise.all([
-		import('../../compiler/directives/index.ts'),
-		import('../../compiler/matchers/index.ts'),
-		import('../../compiler/options/index.ts'),
-		import('../../compiler/providers/balancers/index.ts'),
+		import('../../compiler/modules/directives/index.ts'),
+		import('../../compiler/modules/matchers/index.ts'),
+		import('../../compiler/modules/options/index.ts'),
+		import('../../compiler/modules/providers/balancers/index.ts'),
 		import('../../compiler/lint/index.ts'),
-		import('../../compiler/providers/issuers/index.ts'),
-		import('../../compiler/providers/dns/index.ts'),
-		import('../../compiler/providers/stores/index.ts'),
+		import('../../compiler/modules/providers/issuers/index.ts'),
+		import('../../compiler/modules/providers/dns/index.ts'),
+		import('../../compiler/modules/providers/stores/index.ts'),
 	]);
 	const found = new Map<string, Module>();
 	const add = (id: string, summary: string): void => {

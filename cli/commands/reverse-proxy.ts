@@ -1,8 +1,9 @@
 /** `svc reverse-proxy`. */
-import { withSchemes } from '../../compiler/directives/reverse-proxy/transports/schemes.ts';
-import { parseUpstream } from '../../compiler/directives/reverse-proxy/upstream-address.ts';
+
 import { isSiteAddress, parseSiteAddress } from '../../compiler/document/site-address.ts';
 import type { UpstreamSettings } from '../../compiler/exchange/leases.ts';
+import { withSchemes } from '../../compiler/modules/directives/reverse-proxy/transports/schemes.ts';
+import { parseUpstream } from '../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
 import { quoted } from '../arguments.ts';
 import { type Command, CommandFailure } from '../command.ts';
 import { headerEdits, headerField, serveDocument } from '../quick-server.ts';

@@ -1,12 +1,13 @@
 /** `svc-configfile.5`: the language, with every directive, matcher and global option as its own definition documents it. */
-import { directives } from '../../compiler/directives/index.ts';
+
 import { lintRules } from '../../compiler/lint/index.ts';
-import { matchers } from '../../compiler/matchers/index.ts';
-import { options } from '../../compiler/options/index.ts';
-import { balancers } from '../../compiler/providers/balancers/index.ts';
-import { dnsProviders } from '../../compiler/providers/dns/index.ts';
-import { issuers } from '../../compiler/providers/issuers/index.ts';
-import { stores } from '../../compiler/providers/stores/index.ts';
+import { directives } from '../../compiler/modules/directives/index.ts';
+import { matchers } from '../../compiler/modules/matchers/index.ts';
+import { options } from '../../compiler/modules/options/index.ts';
+import { balancers } from '../../compiler/modules/providers/balancers/index.ts';
+import { dnsProviders } from '../../compiler/modules/providers/dns/index.ts';
+import { issuers } from '../../compiler/modules/providers/issuers/index.ts';
+import { stores } from '../../compiler/modules/providers/stores/index.ts';
 import { code, codeParagraph, type ManualPage, markdown, paragraph, section, subsection } from './roff.ts';
 
 /** What a definition says about itself. */

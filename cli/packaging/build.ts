@@ -9,7 +9,7 @@ import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, st
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { type BuildOptions, build } from 'esbuild';
-import { THREAD_ASSET, THREAD_CACHE_ASSET } from '../../runtime/thread-source.ts';
+import { THREAD_ASSET, THREAD_CACHE_ASSET } from '../../runtime/threads/thread-source.ts';
 import { version } from '../version.ts';
 import { verifyNode } from './pinned-node.js';
 
@@ -59,7 +59,7 @@ async function buildBinary(release: string, output: string): Promise<number> {
 		await build({ ...bundling(release), entryPoints: ['cli/main.ts'], outfile: inFolder('main.js') });
 		await build({
 			...bundling(release),
-			entryPoints: ['runtime/thread-entry.ts'],
+			entryPoints: ['runtime/threads/thread-entry.ts'],
 			outfile: inFolder(THREAD_ASSET),
 			// A function, for the thread to call with its `require`.
 			banner: { js: '(function(require){' },

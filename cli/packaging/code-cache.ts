@@ -90,12 +90,12 @@ function build(port: MessagePort, delta: GenerationDelta): Promise<void> {
 	});
 }
 
-const surroundings = { workingDirectory: path.dirname(bundle), environment: {} };
+const deps = { workingDirectory: path.dirname(bundle), environment: {} };
 const compiler = run({
 	kind: 'compiler',
 	etagKey: new Uint8Array(32),
 	activity: new ThreadActivity().memory,
-	...surroundings,
+	...deps,
 });
 const input = { format: 'configfile', text: SAMPLE, name: 'Configfile' } as const;
 const prepared = (await ask(compiler, { id: 1, op: 'prepare', input, unconfigured: false })) as Prepared;
@@ -112,7 +112,7 @@ const data: WorkerStart & { readonly kind: string } = {
 	sharePorts: true,
 	terminal: false,
 	verbose: false,
-	...surroundings,
+	...deps,
 };
 await build(run(data), prepared.delta);
 writeFileSync(cache, script.createCachedData());

@@ -7,7 +7,7 @@ import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler, Predicate } from '../exchange/handler.ts';
 import { loweredPath } from '../exchange/request-path.ts';
 import { TextTable } from '../exchange/text-table.ts';
-import { firstSegmentOf } from '../matchers/path-pattern.ts';
+import { firstSegmentOf } from '../modules/matchers/path-pattern.ts';
 
 /** A condition, and what runs when it is the first that holds. */
 export interface Branch {

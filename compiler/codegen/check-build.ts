@@ -1,4 +1,4 @@
-/** Builds every site once with stand-ins, so that whatever only code generation can find is found before anything is applied. */
+/** Builds every site once with fakes, so that whatever only code generation can find is found before anything is applied. */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import type { Document, Site } from '../document/document.ts';
 import type { Asked, RecordingReader } from '../source/recording-reader.ts';

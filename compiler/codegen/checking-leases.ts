@@ -1,8 +1,9 @@
 /** Leases for a trial build that lead nowhere, but say of files that they name whether they can be used. */
-import { readTlsMaterial } from '../directives/reverse-proxy/transports/tls-material.ts';
+
 import type { LeaseKinds, Leases } from '../exchange/leases.ts';
+import { readTlsMaterial } from '../modules/directives/reverse-proxy/transports/tls-material.ts';
 import type { Reader } from '../source/reader.ts';
-import { standInLeases } from './stand-in-leases.ts';
+import { fakeLeases } from './fake-leases.ts';
 
 /**
  * Stand-ins that read through the compiler's reader. They throw MaterialError for certificates that cannot be used. `live`:
@@ -12,10 +13,10 @@ export function checkingLeases(reader: Reader, live: boolean): Leases {
 	return {
 		lease(kind, settings) {
 			if (live && kind === 'password_verifier') {
-				return { ...standInLeases.lease('password_verifier', {}), live } as LeaseKinds[typeof kind]['lease'];
+				return { ...fakeLeases.lease('password_verifier', {}), live } as LeaseKinds[typeof kind]['lease'];
 			}
 			if (kind === 'upstreams') checkPool(settings as LeaseKinds['upstreams']['settings'], reader);
-			return standInLeases.lease(kind, settings);
+			return fakeLeases.lease(kind, settings);
 		},
 	};
 }

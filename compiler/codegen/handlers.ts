@@ -1,6 +1,6 @@
 /** The handlers that a document's steps can name, from the registry of directives. */
-import type { HandlerDirective } from '../directives/directive.ts';
-import { directives } from '../directives/index.ts';
+import type { HandlerDirective } from '../modules/directives/directive.ts';
+import { directives } from '../modules/directives/index.ts';
 
 /** Modules with a closure of their own, by handler name. Sugar, which lowers to other handlers, is not among them. */
 export const HANDLERS: ReadonlyMap<string, HandlerDirective> = new Map(

@@ -14,11 +14,11 @@ import {
 	type SiteAddress,
 	violatesConvention,
 } from '../document/site-address.ts';
-import { DEFAULT_PROTOCOLS } from '../options/servers/protocols.ts';
-import { type PlanFiles, type PlannedTls, planTls, type TlsListener } from '../tls/plan-tls.ts';
-import { REDIRECT_ALL } from '../tls/redirects.ts';
+import { DEFAULT_PROTOCOLS } from '../modules/options/servers/protocols.ts';
 import type { ListenedSite, ListenerSpec, Plan } from './plan.ts';
 import { type PlannedSocket, plannedSocket, socketText } from './planned-socket.ts';
+import { type PlanFiles, type PlannedTls, planTls, type TlsListener } from './tls/plan-tls.ts';
+import { REDIRECT_ALL } from './tls/redirects.ts';
 
 interface Listener {
 	readonly socket: PlannedSocket;

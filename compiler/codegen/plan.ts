@@ -1,9 +1,9 @@
 /** What a document compiles to, as far as it can be known without a runtime: listeners, and which sites each serves. */
 
 import type { Document } from '../document/document.ts';
-import type { PlannedCertificates } from '../tls/plan-tls.ts';
-import type { ListenerTls } from '../tls/site-tls.ts';
 import type { PlannedSocket } from './planned-socket.ts';
+import type { PlannedCertificates } from './tls/plan-tls.ts';
+import type { ListenerTls } from './tls/site-tls.ts';
 
 /** A place to listen. Two documents need the same sockets when their listener keys are the same set. */
 export interface ListenerSpec extends PlannedSocket {

@@ -1,7 +1,7 @@
 /** Which site of a listener serves a request: by host in constant time, however many sites there are. */
 import type { Request } from '../exchange/exchange.ts';
 import { TextTable } from '../exchange/text-table.ts';
-import { compilePathPatterns } from '../matchers/path-pattern.ts';
+import { compilePathPatterns } from '../modules/matchers/path-pattern.ts';
 import type { ListenedSite } from './plan.ts';
 
 /** A site at one of its hosts. */

@@ -1,7 +1,7 @@
 /** Values of a document that have the form of their schema and still can never be used: found before anything starts. */
 import type { Report } from '../diagnostics/diagnostic.ts';
 import { parseIpRange } from '../exchange/ip-ranges.ts';
-import { compilePathPatterns, PathPatternError } from '../matchers/path-pattern.ts';
+import { compilePathPatterns, PathPatternError } from '../modules/matchers/path-pattern.ts';
 import type { Reader } from '../source/reader.ts';
 import type { Document, SiteBind, SiteLog } from './document.ts';
 import { isListenHost, parseListenHost } from './listen-host.ts';

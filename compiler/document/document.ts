@@ -1,9 +1,9 @@
 /** The configuration as JSON: the one meeting point of text and runtime. Field names are those of the schema. */
 
+import type { SiteTls } from '../codegen/tls/site-tls.ts';
 import type { LogSampling } from '../lower/log-settings.ts';
-import type { LogFormat } from '../providers/log-formats/log-format.ts';
-import type { LogOutput } from '../providers/log-writers/log-output.ts';
-import type { SiteTls } from '../tls/site-tls.ts';
+import type { LogFormat } from '../modules/providers/log-formats/log-format.ts';
+import type { LogOutput } from '../modules/providers/log-writers/log-output.ts';
 
 /** A tagged matcher: `{"type":"path","patterns":["/api/*"]}`, `{"type":"all","of":[…]}`, `{"type":"any","of":[…]}`, `{"type":"not","of":{…}}`. */
 export interface Matcher {

@@ -1,5 +1,5 @@
 /** The schema as it is given out: for editors, and for programs that make documents. */
-import type { Schema } from '../directives/directive.ts';
+import type { Schema } from '../modules/directives/directive.ts';
 import { documentSchema } from './schema.ts';
 import { withIds } from './with-ids.ts';
 

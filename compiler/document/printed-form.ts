@@ -1,5 +1,5 @@
 /** A document as it is printed: keys in the order of the schema, whatever order the lines of a text had, and nothing said that holds anyway. */
-import type { Schema } from '../directives/directive.ts';
+import type { Schema } from '../modules/directives/directive.ts';
 import type { Document } from './document.ts';
 import { documentSchema } from './schema.ts';
 

@@ -3,7 +3,7 @@
  * vouch for: then the full checker decides. Making it costs a millisecond; generating code for the same schema costs a
  * tenth of a second, more than everything else that a small configuration needs.
  */
-import type { Schema } from '../directives/directive.ts';
+import type { Schema } from '../modules/directives/directive.ts';
 import { isId, takesId } from './with-ids.ts';
 
 /** True when a value fits for certain. */

@@ -1,5 +1,5 @@
 /** Finds the values of a document that its schema marks with a keyword of ours. */
-import type { Schema } from '../directives/directive.ts';
+import type { Schema } from '../modules/directives/directive.ts';
 
 /** Called for a value whose schema carries the keyword; `path` are the keys that lead to it from `document` and is reused. */
 export type MarkVisitor = (mark: unknown, parent: object, path: readonly string[]) => void;

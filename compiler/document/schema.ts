@@ -1,16 +1,16 @@
 /** The document's JSON Schema, built from the registries of directives, matchers and options. */
 
-import type { Schema } from '../directives/directive.ts';
-import { directives } from '../directives/index.ts';
-import { DYNAMIC_SOURCES } from '../directives/reverse-proxy/pool-schema.ts';
-import { RETRY_KINDS } from '../directives/reverse-proxy/retries/retry-predicate.ts';
-import { upstreamSchema } from '../directives/reverse-proxy/upstream-schema.ts';
-import { matchers } from '../matchers/index.ts';
-import { options } from '../options/index.ts';
-import { balancers } from '../providers/balancers/index.ts';
-import { acme } from '../providers/issuers/acme.ts';
-import { ISSUER } from '../providers/issuers/index.ts';
-import { LOG_FORMAT } from '../providers/log-formats/log-format.ts';
+import type { Schema } from '../modules/directives/directive.ts';
+import { directives } from '../modules/directives/index.ts';
+import { DYNAMIC_SOURCES } from '../modules/directives/reverse-proxy/pool-schema.ts';
+import { RETRY_KINDS } from '../modules/directives/reverse-proxy/retries/retry-predicate.ts';
+import { upstreamSchema } from '../modules/directives/reverse-proxy/upstream-schema.ts';
+import { matchers } from '../modules/matchers/index.ts';
+import { options } from '../modules/options/index.ts';
+import { balancers } from '../modules/providers/balancers/index.ts';
+import { acme } from '../modules/providers/issuers/acme.ts';
+import { ISSUER } from '../modules/providers/issuers/index.ts';
+import { LOG_FORMAT } from '../modules/providers/log-formats/log-format.ts';
 import { MATCHER, PIPELINE } from './references.ts';
 
 const ID: Schema = {

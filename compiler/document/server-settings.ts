@@ -1,5 +1,5 @@
 /** `settings.servers`: which item holds for a listener. */
-import type { ListenerWrapper } from '../options/servers/listener-wrappers.ts';
+import type { ListenerWrapper } from '../modules/options/servers/listener-wrappers.ts';
 import type { Settings } from './document.ts';
 
 /** Time-outs in milliseconds, rates in bytes a second, a size in bytes; 0 is without bound. */

@@ -1,6 +1,6 @@
 /** Settings that a running process cannot change, from the `startup` marks of the schema. */
-import type { Schema } from '../directives/directive.ts';
-import { options } from '../options/index.ts';
+import type { Schema } from '../modules/directives/directive.ts';
+import { options } from '../modules/options/index.ts';
 import { canonicalJson } from './canonical-json.ts';
 import type { Document } from './document.ts';
 

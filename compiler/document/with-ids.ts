@@ -1,5 +1,5 @@
 /** Every object of a document may carry an `@id`: the schema that says so at each of them. */
-import type { Schema } from '../directives/directive.ts';
+import type { Schema } from '../modules/directives/directive.ts';
 
 const ID: Schema = {
 	type: 'string',

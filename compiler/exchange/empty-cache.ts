@@ -1,6 +1,6 @@
 /** A response cache that keeps nothing: what stands in where nothing is served. */
 import type { Body } from './body.ts';
-import type { CachedHead, CachedResponse, CacheWriter, FetchTurn, ResponseCache } from './response-cache.ts';
+import type { CachedHead, CachedResponse, CacheWriter, FetchTicket, ResponseCache } from './response-cache.ts';
 
 /** Takes no response and has none. */
 export class EmptyCache implements ResponseCache {
@@ -38,7 +38,7 @@ export class EmptyCache implements ResponseCache {
 
 	invalidate(): void {}
 
-	turn(): FetchTurn {
+	turn(): FetchTicket {
 		return { ended: undefined, done: () => {} };
 	}
 

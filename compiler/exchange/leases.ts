@@ -1,13 +1,13 @@
 /** What handlers need from the runtime: interfaces that the compiler declares and the runtime (or a test) fills. */
 
 import type { Duplex } from 'node:stream';
-import type { AcmeAuthority, AcmeServerSettings } from '../directives/acme-server/acme-server-handler.ts';
-import type { PasswordHash } from '../directives/basic-auth/password-hash.ts';
-import type { TransportSettings } from '../directives/reverse-proxy/transports/transport-settings.ts';
 import type { Matcher } from '../document/document.ts';
 import type { LogSampling } from '../lower/log-settings.ts';
-import type { LogFormat } from '../providers/log-formats/log-format.ts';
-import type { LogOutput } from '../providers/log-writers/log-output.ts';
+import type { AcmeAuthority, AcmeServerSettings } from '../modules/directives/acme-server/acme-server-handler.ts';
+import type { PasswordHash } from '../modules/directives/basic-auth/password-hash.ts';
+import type { TransportSettings } from '../modules/directives/reverse-proxy/transports/transport-settings.ts';
+import type { LogFormat } from '../modules/providers/log-formats/log-format.ts';
+import type { LogOutput } from '../modules/providers/log-writers/log-output.ts';
 import type { Body } from './body.ts';
 import type { Exchange } from './exchange.ts';
 import type { HeaderList } from './header-list.ts';
@@ -387,7 +387,7 @@ export interface AccessLogSettings {
 
 /** Says whether passwords are right, away from the threads that serve requests. */
 export interface PasswordVerifier {
-	/** False for a stand-in: then nothing is served, and what the environment says is not known. */
+	/** False for a fake: then nothing is served, and what the environment says is not known. */
 	readonly live: boolean;
 	/**
 	 * The verdict on a password, at once when it is remembered (under a keyed hash of user, hash and password). Rejects

@@ -53,7 +53,7 @@ export interface CacheWriter {
 }
 
 /** Whose turn it is to ask for what is not in the cache. */
-export interface FetchTurn {
+export interface FetchTicket {
 	/** Undefined: it is this request's. Otherwise it resolves once the one under way has ended, or the time is over. */
 	readonly ended: Promise<void> | undefined;
 	/** This request's fetch has ended. Safe to call twice: the first counts. */
@@ -94,7 +94,7 @@ export interface ResponseCache {
 	/** Removes what is stored of one URL, whatever its key; a promise where that is written down. */
 	invalidate(host: string, path: string, query: string | undefined): void | Promise<void>;
 	/** Asks for the turn to fetch what a key stands for; waits `patience` milliseconds at most. */
-	turn(key: string, patience: number): FetchTurn;
+	turn(key: string, patience: number): FetchTicket;
 	count(event: CacheEvent): void;
 }
 

@@ -4,13 +4,13 @@ import { type BuiltSites, checkBuild } from '../codegen/check-build.ts';
 import type { HostFacts } from '../codegen/placeholders/placeholder.ts';
 import type { NamedFiles, Plan } from '../codegen/plan.ts';
 import { planDocument } from '../codegen/plan-document.ts';
+import { CertificateCheck } from '../codegen/tls/certificate-check.ts';
 import type { Report } from '../diagnostics/diagnostic.ts';
 import { checkValues } from '../document/check-values.ts';
 import type { Document, Site } from '../document/document.ts';
 import { checkDocument } from '../document/validate.ts';
 import type { Reader } from '../source/reader.ts';
 import { type Asked, RecordingReader } from '../source/recording-reader.ts';
-import { CertificateCheck } from '../tls/certificate-check.ts';
 
 /** Where the sites of a document are served. */
 interface KnownListeners {

@@ -36,7 +36,7 @@ export interface Surroundings {
 export interface LoweredSite {
 	readonly site: Site;
 	readonly watch: SiteWatch;
-	readonly surroundings: Surroundings;
+	readonly deps: Surroundings;
 	/** Anonymous logs named before it, and by it. */
 	readonly logsBefore: number;
 	readonly logs: number;
@@ -175,11 +175,11 @@ export class SiteMemory implements PieceMemory {
 		return knowledge(piece).expansion?.block;
 	}
 
-	/** What the piece was lowered to, if that still holds in these surroundings. */
+	/** What the piece was lowered to, if that still holds in these dependencies. */
 	lowered(piece: TextPiece, now: Surroundings, logsBefore: number): LoweredSite | undefined {
 		const { lowered } = knowledge(piece);
 		if (!lowered) return undefined;
-		const { watch, surroundings: before } = lowered;
+		const { watch, deps: before } = lowered;
 		if (before.context !== now.context) return undefined;
 		if (watch.folder && before.folder !== now.folder) return undefined;
 		if (watch.files && before.files !== now.files) return undefined;

@@ -107,7 +107,7 @@ class SitesLowering {
 	readonly #logsBefore: number[] = [];
 	/** Where the steps of each site stand. */
 	readonly #spans: (readonly (SourceSpan | undefined)[])[] = [];
-	readonly #surroundings: Surroundings;
+	readonly #deps: Surroundings;
 	#watch = new SiteWatch();
 	readonly #places = new Map<number, { readonly site: Site; readonly origins: Origins }>();
 
@@ -124,7 +124,7 @@ class SitesLowering {
 		this.#reader = reader;
 		this.#origins = input.origins;
 		this.#lowering = new TreeLowering(tree, () => this.#blocks(), input);
-		this.#surroundings = { context: this.#lowering.context, folder, files: tree.files.join('\0') };
+		this.#deps = { context: this.#lowering.context, folder, files: tree.files.join('\0') };
 	}
 
 	/** The document; undefined when a piece is not what it was taken for. */
@@ -146,8 +146,8 @@ class SitesLowering {
 		const lowering = this.#lowering;
 		const { reader, known, places } = this.#pass;
 		const logsBefore = lowering.logs;
-		const surroundings = this.#surroundings;
-		const found = piece && known?.sites.lowered(piece, surroundings, logsBefore);
+		const deps = this.#deps;
+		const found = piece && known?.sites.lowered(piece, deps, logsBefore);
 		if (found) {
 			lowering.repeat(found.watch, found.logs);
 			this.#spans.push(found.spans);
@@ -163,7 +163,7 @@ class SitesLowering {
 		reader.stop();
 		if (piece && !site) piece.sole = false;
 		if (piece && site) {
-			const kept = { site, watch: watch.empty ? NO_NOTES : watch, surroundings, logsBefore, spans };
+			const kept = { site, watch: watch.empty ? NO_NOTES : watch, deps, logsBefore, spans };
 			const logs = lowering.logs - logsBefore;
 			known?.sites.keep(piece, { ...kept, logs, asked: asked.length > 0 ? asked : NO_QUESTIONS });
 		}

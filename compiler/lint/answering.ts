@@ -1,8 +1,8 @@
 /** Which steps answer requests: always, or perhaps. */
 
-import type { HandlerDirective } from '../directives/directive.ts';
-import { directives } from '../directives/index.ts';
 import type { Step } from '../document/document.ts';
+import type { HandlerDirective } from '../modules/directives/directive.ts';
+import { directives } from '../modules/directives/index.ts';
 
 const byHandler: () => ReadonlyMap<string, HandlerDirective> = (() => {
 	let made: ReadonlyMap<string, HandlerDirective> | undefined;

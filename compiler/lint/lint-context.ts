@@ -1,10 +1,10 @@
-/** What a lint rule sees: the texts as trees, the document they make, its plan, and a rehearsal of both. */
+/** What a lint rule sees: the texts as trees, the document they make, its plan, and a dry run of both. */
 import type { Plan } from '../codegen/plan.ts';
 import type { Diagnostic, TextEdit } from '../diagnostics/diagnostic.ts';
 import type { ConfigInput, Dialect } from '../dialects/dialect.ts';
 import type { Document } from '../document/document.ts';
-import type { Rehearsed } from '../rehearsal/rehearsal.ts';
-import type { RehearsedRequest } from '../rehearsal/rehearsed-request.ts';
+import type { DryRunResult } from '../dry-run/dry-run.ts';
+import type { DryRunRequest } from '../dry-run/dry-run-request.ts';
 import type { Reader } from '../source/reader.ts';
 import type { Source, SourceSpan } from '../source/source.ts';
 import type { ConfigTree, Line } from '../syntax/ast.ts';
@@ -41,7 +41,7 @@ export interface LintSubject {
 	/** Where an object of the document came from; undefined for JSON. */
 	readonly locate: (pointer: string) => SourceSpan | undefined;
 	/** Sends a request through the live graph, without a network; undefined where nothing listens. */
-	readonly rehearse: (request: RehearsedRequest) => Promise<Rehearsed | undefined>;
+	readonly rehearse: (request: DryRunRequest) => Promise<DryRunResult | undefined>;
 }
 
 /** One rule at work on one configuration. */

@@ -6,8 +6,8 @@ import type { Diagnostic } from '../diagnostics/diagnostic.ts';
 import { sortDiagnostics } from '../diagnostics/sort-diagnostics.ts';
 import type { ConfigInput } from '../dialects/dialect.ts';
 import type { Document } from '../document/document.ts';
+import { DryRun, type DryRunEnvironment } from '../dry-run/dry-run.ts';
 import { registryOf } from '../lower/registry.ts';
-import { Rehearsal, type RehearsalSurroundings } from '../rehearsal/rehearsal.ts';
 import { ReadError, type Reader } from '../source/reader.ts';
 import { Source } from '../source/source.ts';
 import type { ConfigTree } from '../syntax/ast.ts';
@@ -26,7 +26,7 @@ export interface LintInput {
 		readonly plan: Plan;
 	};
 	readonly reader: Reader;
-	readonly surroundings: RehearsalSurroundings;
+	readonly deps: DryRunEnvironment;
 	/** `usual`: only those that are looked for in any case, and those that a Configfile promises in one. */
 	readonly rules?: 'all' | 'usual';
 }
@@ -34,14 +34,14 @@ export interface LintInput {
 /**
  * The findings of compiling and of the rules, sorted by place, without those that a comment silences. Opens no socket.
  */
-export async function lint({ input, compiled, reader, surroundings, rules = 'all' }: LintInput): Promise<Diagnostic[]> {
+export async function lint({ input, compiled, reader, deps, rules = 'all' }: LintInput): Promise<Diagnostic[]> {
 	const { document, plan, diagnostics, locate } = compiled;
 	const found: Diagnostic[] = [...diagnostics];
 	const wanted = lintRules.filter(
 		rule => rules === 'all' || rule.always || (rule.ofConfigfile && input.format === 'configfile'),
 	);
 	const { tree, sources } = texts(input, compiled.files, reader, found, wanted.includes(snippetUnused));
-	let rehearsal: Rehearsal | undefined;
+	let dryRun: DryRun | undefined;
 	const subject: LintSubject = {
 		told: diagnostics,
 		input,
@@ -53,8 +53,8 @@ export async function lint({ input, compiled, reader, surroundings, rules = 'all
 		reader,
 		locate,
 		rehearse: request => {
-			rehearsal ??= new Rehearsal(plan, surroundings);
-			return rehearsal.run(request);
+			dryRun ??= new DryRun(plan, deps);
+			return dryRun.run(request);
 		},
 	};
 	for (const rule of wanted) await rule.check?.(new LintContext(subject, rule, found));

@@ -1,9 +1,9 @@
 /** Requests that stand for many: for the hosts and paths that patterns describe. */
 import type { ListenerSpec, Plan } from '../codegen/plan.ts';
 import type { Matcher } from '../document/document.ts';
+import { type DryRunRequest, isRequestUrl, parseRequestUrl } from '../dry-run/dry-run-request.ts';
+import { fakeExchange } from '../dry-run/fake-exchange.ts';
 import type { Request } from '../exchange/exchange.ts';
-import { rehearsedExchange } from '../rehearsal/rehearsed-exchange.ts';
-import { isRequestUrl, parseRequestUrl, type RehearsedRequest } from '../rehearsal/rehearsed-request.ts';
 import { asserted, type WalkedStep } from './walk-document.ts';
 
 /** A host that a pattern stands for; one that nobody names for ''. */
@@ -12,7 +12,7 @@ export function sampleHost(pattern: string): string {
 }
 
 /** A GET of a URL. Undefined when the text is none that could be sent. */
-export function sampleGet(text: string): RehearsedRequest | undefined {
+export function sampleGet(text: string): DryRunRequest | undefined {
 	const url = parseRequestUrl(text);
 	if (!isRequestUrl(url)) return undefined;
 	return { method: 'GET', url, headers: [], body: undefined, from: undefined, at: undefined };
@@ -21,7 +21,7 @@ export function sampleGet(text: string): RehearsedRequest | undefined {
 /** The request of a GET of `/` at a host. */
 export function sampleRequest(listener: ListenerSpec, host: string): Request {
 	const shown = host.includes(':') ? `[${host}]` : host;
-	return rehearsedExchange(sampleGet(`${listener.scheme}://${shown}:${listener.port}/`)!, listener).request;
+	return fakeExchange(sampleGet(`${listener.scheme}://${shown}:${listener.port}/`)!, listener).request;
 }
 
 /** The beginnings of URLs, up to the path, under which a site is served. */

@@ -1,7 +1,7 @@
 /** What `log` holds at a site and in the global block: output, format, level and sampling. */
-import type { Schema } from '../directives/directive.ts';
-import { LOG_FORMAT_REFERENCE, type LogFormat, lowerLogFormat } from '../providers/log-formats/log-format.ts';
-import { LOG_OUTPUT, type LogOutput, lowerLogOutput } from '../providers/log-writers/log-output.ts';
+import type { Schema } from '../modules/directives/directive.ts';
+import { LOG_FORMAT_REFERENCE, type LogFormat, lowerLogFormat } from '../modules/providers/log-formats/log-format.ts';
+import { LOG_OUTPUT, type LogOutput, lowerLogOutput } from '../modules/providers/log-writers/log-output.ts';
 import type { Line, Word } from '../syntax/ast.ts';
 import type { LowerContext, Subdirective } from './lower-context.ts';
 import { unavailableMessage } from './unavailable.ts';

@@ -1,5 +1,5 @@
 /** The global block to settings, and the order of directives that it leaves. */
-import type { SettingsDraft } from '../options/option.ts';
+import type { SettingsDraft } from '../modules/options/option.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Block, Line } from '../syntax/ast.ts';
 import { didYouMean } from './did-you-mean.ts';

@@ -2,23 +2,23 @@
 
 import type { Report } from '../diagnostics/diagnostic.ts';
 import type { Dialect } from '../dialects/dialect.ts';
-import type { SiteDraft } from '../directives/directive.ts';
-import { compatibleErrorOrder } from '../directives/handle-errors.ts';
 import type { Document, ErrorRoute, Settings, Site, SiteLog, Step } from '../document/document.ts';
 import type { SchemePorts } from '../document/site-address.ts';
-import type { SettingsDraft } from '../options/option.ts';
+import type { SiteDraft } from '../modules/directives/directive.ts';
+import { compatibleErrorOrder } from '../modules/directives/handle-errors.ts';
+import type { SettingsDraft } from '../modules/options/option.ts';
 import type { Reader } from '../source/reader.ts';
 import type { ConfigTree, NamedBlock, SiteBlock } from '../syntax/ast.ts';
 import { directivePositions } from './directive-order.ts';
+import { NamedRoutes } from './lower-named-routes.ts';
 import { lowerOptions } from './lower-options.ts';
+import { lowerLines } from './lower-pipeline.ts';
+import { lowerAddresses } from './lower-site-addresses.ts';
 import { Lowering, type LoweringEnvironment } from './lowering.ts';
-import { mappedNamesOf } from './mapped-names.ts';
-import { NamedRoutes } from './named-routes.ts';
+import { mappedNamesOf } from './mapped-placeholders.ts';
 import { Origins } from './origins.ts';
-import { lowerLines } from './pipeline.ts';
 import type { Placeholders } from './placeholders.ts';
 import { registryOf } from './registry.ts';
-import { lowerAddresses } from './site-addresses.ts';
 import type { SiteWatch } from './site-watch.ts';
 import { UpstreamTable, withoutUpstreams } from './upstream-table.ts';
 

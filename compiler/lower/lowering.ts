@@ -10,12 +10,12 @@ import { compatibleMessage, unknownSubdirective } from './compatible-message.ts'
 import { didYouMean, wordsOf } from './did-you-mean.ts';
 import { FOREIGN_PROXY_WORDS, foreignHint } from './foreign-words.ts';
 import type { LowerContext, Subdirective } from './lower-context.ts';
+import type { NamedRoutes } from './lower-named-routes.ts';
+import { lowerLines } from './lower-pipeline.ts';
 import { lowerMatcherExpression } from './matcher-expression.ts';
 import { MatcherLimits } from './matcher-limits.ts';
 import type { MatcherScope } from './matcher-scope.ts';
-import type { NamedRoutes } from './named-routes.ts';
 import type { Origins } from './origins.ts';
-import { lowerLines } from './pipeline.ts';
 import type { Placeholders } from './placeholders.ts';
 import type { Registry } from './registry.ts';
 import { sentenceList, spanOfWords } from './sentences.ts';

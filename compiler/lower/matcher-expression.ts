@@ -1,6 +1,6 @@
 /** Matcher expressions: `path /a* and not ( method GET or @b )` in Configfile, one matcher or a block of them in both. */
 import type { Matcher } from '../document/document.ts';
-import type { MatcherModule } from '../matchers/matcher.ts';
+import type { MatcherModule } from '../modules/matchers/matcher.ts';
 import type { Block, Line, Word } from '../syntax/ast.ts';
 import { didYouMean } from './did-you-mean.ts';
 import type { Lowering } from './lowering.ts';

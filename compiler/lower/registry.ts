@@ -1,11 +1,11 @@
 /** Directives, matchers and options by the words that stand for them in one dialect. */
 import type { Dialect } from '../dialects/dialect.ts';
-import type { Directive } from '../directives/directive.ts';
-import { directives } from '../directives/index.ts';
-import { matchers } from '../matchers/index.ts';
-import type { MatcherModule } from '../matchers/matcher.ts';
-import { options } from '../options/index.ts';
-import type { GlobalOption } from '../options/option.ts';
+import type { Directive } from '../modules/directives/directive.ts';
+import { directives } from '../modules/directives/index.ts';
+import { matchers } from '../modules/matchers/index.ts';
+import type { MatcherModule } from '../modules/matchers/matcher.ts';
+import { options } from '../modules/options/index.ts';
+import type { GlobalOption } from '../modules/options/option.ts';
 
 /** The modules of one dialect. */
 export interface Registry {

@@ -1,5 +1,5 @@
 /** Named upstreams while a tree is lowered: those of the file and those that sites define for themselves. */
-import { lowerNamedUpstream } from '../directives/reverse-proxy/lower-upstream.ts';
+import { lowerNamedUpstream } from '../modules/directives/reverse-proxy/lower-upstream.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Line, NamedBlock } from '../syntax/ast.ts';
 import type { Lowering } from './lowering.ts';

@@ -10,7 +10,7 @@ import type { ExpansionReport } from './expansion-report.ts';
 import { type Frame, type Snippet, spanIn } from './frame.ts';
 import type { Imported, Importer } from './importer.ts';
 import { type ParsedBlock, type ParsedLine, type ParsedWord, shapes } from './parsed-file.ts';
-import { SiteAddresses } from './site-addresses.ts';
+import { SiteAddresses } from './site-head.ts';
 import { defineSnippet, isSnippetHead } from './snippet-definition.ts';
 import { closeAfterWords, structureMistake, syntaxError } from './structure-mistake.ts';
 import type { TextPiece } from './text-piece.ts';

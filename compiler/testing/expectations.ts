@@ -1,12 +1,12 @@
 /** What `expect` knows: each word with its arguments and its check in one object. */
 import { HANDLERS } from '../codegen/handlers.ts';
 import { compileRegexp, RegexpError } from '../codegen/regexp.ts';
-import { directives } from '../directives/index.ts';
 import { formatSiteAddress, isSiteAddress, parseSiteAddress } from '../document/site-address.ts';
+import type { DryRunResult } from '../dry-run/dry-run.ts';
 import { encodeFieldText, isToken } from '../exchange/field-syntax.ts';
 import type { HeaderList } from '../exchange/header-list.ts';
 import { didYouMean } from '../lower/did-you-mean.ts';
-import type { Rehearsed } from '../rehearsal/rehearsal.ts';
+import { directives } from '../modules/directives/index.ts';
 import type { Word } from '../syntax/ast.ts';
 import type { Expectation, Mismatch } from './test-case.ts';
 import type { TestProblem } from './test-problem.ts';
@@ -234,7 +234,7 @@ function readable(value: string): string {
 }
 
 function bodyCheck(mismatch: (body: string) => string | undefined): Check {
-	return async ({ response }: Rehearsed) => {
+	return async ({ response }: DryRunResult) => {
 		if (!response) return dropped();
 		const body = await response.text();
 		const text = mismatch(body);

@@ -1,8 +1,5 @@
 /** `test` blocks to test cases, every mistake reported on the way. */
 import type { Report } from '../diagnostics/diagnostic.ts';
-import { didYouMean } from '../lower/did-you-mean.ts';
-import { sentenceList, spanOfWords } from '../lower/sentences.ts';
-import type { UpstreamAnswer } from '../rehearsal/rehearsed-exchange.ts';
 import {
 	clientAddress,
 	clockTime,
@@ -12,7 +9,10 @@ import {
 	parseRequestUrl,
 	type RequestMistake,
 	type RequestUrl,
-} from '../rehearsal/rehearsed-request.ts';
+} from '../dry-run/dry-run-request.ts';
+import type { UpstreamAnswer } from '../dry-run/fake-exchange.ts';
+import { didYouMean } from '../lower/did-you-mean.ts';
+import { sentenceList, spanOfWords } from '../lower/sentences.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Line, NamedBlock, Word } from '../syntax/ast.ts';
 import { EXPECTATIONS } from './expectations.ts';

@@ -1,31 +1,27 @@
 /** Runs the tests of a configuration: each drives the compiled graph itself. */
 import type { Plan } from '../codegen/plan.ts';
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
-import { listenersText } from '../rehearsal/listener-choice.ts';
-import { Rehearsal, type RehearsalSurroundings, type Rehearsed } from '../rehearsal/rehearsal.ts';
+import { DryRun, type DryRunEnvironment, type DryRunResult } from '../dry-run/dry-run.ts';
+import { listenersText } from '../dry-run/listener-choice.ts';
 import type { TestCase, TestReport, TestStep } from './test-case.ts';
 
 /** Runs every test, one after another, pools as after a start. A failing step does not end its test. */
-export async function runTests(
-	tests: readonly TestCase[],
-	plan: Plan,
-	surroundings: RehearsalSurroundings,
-): Promise<TestReport> {
+export async function runTests(tests: readonly TestCase[], plan: Plan, deps: DryRunEnvironment): Promise<TestReport> {
 	const diagnostics: Diagnostic[] = [];
 	let passed = 0;
-	const rehearsal = new Rehearsal(plan, surroundings);
+	const dryRun = new DryRun(plan, deps);
 	for (const test of tests) {
 		const before = diagnostics.length;
-		rehearsal.reset();
-		for (const step of test.steps) await runStep(test, step, rehearsal, diagnostics);
+		dryRun.reset();
+		for (const step of test.steps) await runStep(test, step, dryRun, diagnostics);
 		if (diagnostics.length === before) passed++;
 	}
 	return { passed, failed: tests.length - passed, diagnostics };
 }
 
-async function runStep(test: TestCase, step: TestStep, rehearsal: Rehearsal, diagnostics: Diagnostic[]): Promise<void> {
-	const came = await rehearsal.run(step.request, step.upstream);
-	const { plan } = rehearsal;
+async function runStep(test: TestCase, step: TestStep, dryRun: DryRun, diagnostics: Diagnostic[]): Promise<void> {
+	const came = await dryRun.run(step.request, step.upstream);
+	const { plan } = dryRun;
 	if (!came) {
 		const { url } = step.request;
 		diagnostics.push({
@@ -54,7 +50,7 @@ async function runStep(test: TestCase, step: TestStep, rehearsal: Rehearsal, dia
 }
 
 /** One or two sentences about the answer, for those who wonder. */
-function whatHappened({ site, exchange: x, response, failure }: Rehearsed, plan: Plan): string {
+function whatHappened({ site, exchange: x, response, failure }: DryRunResult, plan: Plan): string {
 	const name = site === -1 ? undefined : plan.document.sites![site]!.addresses[0];
 	if (name === undefined) return 'No site took the request: it was answered 200 with nothing.';
 	const error = x.error

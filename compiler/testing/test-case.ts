@@ -1,9 +1,9 @@
 /** What a `test` block becomes: requests in order, and what is expected of each answer. */
 import type { Plan } from '../codegen/plan.ts';
 import type { Diagnostic } from '../diagnostics/diagnostic.ts';
-import type { Rehearsed } from '../rehearsal/rehearsal.ts';
-import type { UpstreamAnswer } from '../rehearsal/rehearsed-exchange.ts';
-import type { RehearsedRequest } from '../rehearsal/rehearsed-request.ts';
+import type { DryRunResult } from '../dry-run/dry-run.ts';
+import type { DryRunRequest } from '../dry-run/dry-run-request.ts';
+import type { UpstreamAnswer } from '../dry-run/fake-exchange.ts';
 import type { SourceSpan } from '../source/source.ts';
 
 /** One `test "name" { … }`. */
@@ -16,10 +16,10 @@ export interface TestCase {
 
 /** One request and what belongs to it. */
 export interface TestStep {
-	readonly request: RehearsedRequest;
+	readonly request: DryRunRequest;
 	/** Place of method and URL. */
 	readonly span: SourceSpan;
-	/** What the stand-in upstream answers: 200 without a body where nothing was written. */
+	/** What the fake upstream answers: 200 without a body where nothing was written. */
 	readonly upstream: UpstreamAnswer | undefined;
 	readonly expectations: readonly Expectation[];
 }
@@ -28,7 +28,7 @@ export interface TestStep {
 export interface Expectation {
 	readonly span: SourceSpan;
 	/** Undefined when it holds. */
-	readonly check: (came: Rehearsed, plan: Plan) => Mismatch | undefined | Promise<Mismatch | undefined>;
+	readonly check: (came: DryRunResult, plan: Plan) => Mismatch | undefined | Promise<Mismatch | undefined>;
 }
 
 /** How an answer differs from what was expected. */

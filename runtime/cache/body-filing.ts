@@ -4,9 +4,10 @@
  * the memory behind them goes back to the system. A file is written once and never changed: what stands in a socket's
  * buffers stays right, whatever becomes of the entry.
  */
+
+import { type MemoryFiles, memoryFiles, PAGE } from '../sockets/memory-files.ts';
 import type { CacheMemory } from './cache-memory.ts';
 import { FiledBody } from './filed-body.ts';
-import { type MemoryFiles, memoryFiles, PAGE } from './memory-files.ts';
 import { BLOCK, ENTRY, LIVE, WORD } from './memory-layout.ts';
 
 /** Bytes of a body that is worth a file, at least; and at most, since it is written in one go. */

@@ -3,9 +3,9 @@
  * body. Every method that changes something is called with the lock held, but for pins.
  */
 import { randomInt } from 'node:crypto';
+import { type MemoryFiles, memoryFiles } from '../sockets/memory-files.ts';
 import { BlockChains } from './block-chains.ts';
 import type { KeyHash } from './key-hash.ts';
-import { type MemoryFiles, memoryFiles } from './memory-files.ts';
 import {
 	BLOCK,
 	type CacheLayout,

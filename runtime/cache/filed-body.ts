@@ -1,7 +1,7 @@
 /** A long body that stands in a file in memory: moved to the socket by the system where that can be, else read. */
 import { readSync } from 'node:fs';
 import type { BodySource } from '../../compiler/exchange/body.ts';
-import type { SystemCalls } from '../files/system-calls.ts';
+import type { SystemCalls } from '../sockets/file-calls.ts';
 
 /** Bytes of one read; of one for a socket that is full, and only tells when it takes more; and that are moved in one turn. */
 const PIECE = 65_536;

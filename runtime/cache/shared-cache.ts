@@ -6,17 +6,17 @@ import type {
 	CachedResponse,
 	CacheEvent,
 	CacheWriter,
-	FetchTurn,
+	FetchTicket,
 	ResponseCache,
 } from '../../compiler/exchange/response-cache.ts';
 import { BodyFiling, LEAST_FILED } from './body-filing.ts';
 import { CacheMemory, type EntryHashes } from './cache-memory.ts';
 import { EntryWriter } from './entry-writer.ts';
-import { FetchTurns, within } from './fetch-turns.ts';
 import { type AtHand, HeadsAtHand } from './heads-at-hand.ts';
 import { hashKey, type KeyHash, plainPath, urlText } from './key-hash.ts';
 import { BLOCK, ENTRY, LIVE } from './memory-layout.ts';
 import { PinnedBody } from './pinned-body.ts';
+import { RequestCoalescer, within } from './request-coalescer.ts';
 
 /** Bytes of a body up to which it is copied out at once. */
 const WHOLE = 65_536;
@@ -86,7 +86,7 @@ export interface DiskPort {
 }
 
 /** Where a cache lives, and who counts for it. */
-export interface SharedCacheSurroundings {
+export interface SharedCacheDeps {
 	readonly buffer: SharedArrayBuffer;
 	/** Bytes. */
 	readonly ceiling: number;
@@ -103,7 +103,7 @@ export interface SharedCacheSurroundings {
 export class SharedCache implements ResponseCache {
 	readonly largest: number;
 	readonly #memory: CacheMemory;
-	readonly #turns: FetchTurns;
+	readonly #turns: RequestCoalescer;
 	readonly #count: (event: CacheEvent) => void;
 	readonly #known: HeadsAtHand<Known>;
 	readonly #filing: BodyFiling;
@@ -113,10 +113,10 @@ export class SharedCache implements ResponseCache {
 	/** Entries that this thread reads, how often, and which serial they had. */
 	readonly #pins = new Map<number, { times: number; readonly serial: number }>();
 
-	constructor({ buffer, ceiling, rows, thread, count, diskSize, disk }: SharedCacheSurroundings) {
+	constructor({ buffer, ceiling, rows, thread, count, diskSize, disk }: SharedCacheDeps) {
 		this.#memory = new CacheMemory(buffer, ceiling, rows, thread, diskSize);
 		this.#disk = disk;
-		this.#turns = new FetchTurns(this.#memory, thread);
+		this.#turns = new RequestCoalescer(this.#memory, thread);
 		this.#count = count;
 		this.#filing = new BodyFiling(this.#memory);
 		// The main thread answers no requests.
@@ -252,7 +252,7 @@ export class SharedCache implements ResponseCache {
 		return this.#disk?.invalidated(host, path, query);
 	}
 
-	turn(key: string, patience: number): FetchTurn {
+	turn(key: string, patience: number): FetchTicket {
 		return this.#turns.take(key, hashKey(key, this.#memory.seed), patience);
 	}
 

@@ -1,5 +1,5 @@
 /** The internal CAs: opened once, renewed, and kept in memory if the store is not writable. */
-import type { PkiSettings } from '../../compiler/options/pki.ts';
+import type { PkiSettings } from '../../compiler/modules/options/pki.ts';
 import { memoryStore } from '../storage/memory-store.ts';
 import { type Store, StoreError } from '../storage/store.ts';
 import { type Authority, AuthorityError, authorityKey, openAuthority } from './authority.ts';

@@ -1,5 +1,5 @@
 /** The settings of internal CAs, with the defaults of the option `pki` filled in. */
-import { type AuthoritySettings, INTERMEDIATE_LIFETIME, ROOT_LIFETIME } from '../../compiler/options/pki.ts';
+import { type AuthoritySettings, INTERMEDIATE_LIFETIME, ROOT_LIFETIME } from '../../compiler/modules/options/pki.ts';
 
 /** The complete settings of one CA. */
 export interface AuthorityPlan {

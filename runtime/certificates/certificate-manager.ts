@@ -1,15 +1,15 @@
 /** The certificate manager: keeps every name of the active document supplied with a valid certificate. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { AutomationPolicy, CertificatePlan, IssuerSettings } from '../../compiler/codegen/tls/certificate-plan.ts';
+import { canonicalJson } from '../../compiler/document/canonical-json.ts';
+import type { Settings } from '../../compiler/document/document.ts';
 import type {
 	AcmeServerAnswer,
 	AcmeServerRequest,
 	AcmeServerSettings,
-} from '../../compiler/directives/acme-server/acme-server-handler.ts';
-import { canonicalJson } from '../../compiler/document/canonical-json.ts';
-import type { Settings } from '../../compiler/document/document.ts';
-import type { PkiSettings } from '../../compiler/options/pki.ts';
-import type { AutomationPolicy, CertificatePlan, IssuerSettings } from '../../compiler/tls/certificate-plan.ts';
+} from '../../compiler/modules/directives/acme-server/acme-server-handler.ts';
+import type { PkiSettings } from '../../compiler/modules/options/pki.ts';
 import { openStore, type StoreSelection } from '../storage/open-store.ts';
 import { type Store, StoreError } from '../storage/store.ts';
 import type { CertificateManager, CertificateManagerDeps, CertificateQuestion } from '../tls/certificate-feed.ts';

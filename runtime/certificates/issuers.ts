@@ -2,8 +2,8 @@
 import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
+import type { IssuerSettings } from '../../compiler/codegen/tls/certificate-plan.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
-import type { IssuerSettings } from '../../compiler/tls/certificate-plan.ts';
 import type { Store } from '../storage/store.ts';
 import type { Authority } from './authority.ts';
 import type { ChallengeRegistry } from './challenge-registry.ts';

@@ -5,10 +5,10 @@ import type { Coding, Compressor, EncodedResult, ServedFile } from '../../compil
 import { FilePages, HEAD_ROOM } from '../files/file-pages.ts';
 import { ReadBody } from '../files/read-body.ts';
 import { countEncoded, ENCODING_ROW, FILE_SLOTS_END } from '../metrics/file-counters.ts';
+import { type ReusedEncoder, reusedEncoder } from '../sockets/reused-encoder.ts';
 import { createCodingStream, encodeWhole, LARGEST_AT_ONCE, mostAtOnce } from './codings.ts';
 import { EncodedBody } from './encoded-body.ts';
 import { EncodedFiles, LARGEST_KEPT } from './encoded-files.ts';
-import { type ReusedEncoder, reusedEncoder } from './reused-encoder.ts';
 
 /** Bodies that are encoded on the thread pool at a time; what comes beyond is sent as it is. */
 const MOST_STREAMS = 64;

@@ -2,8 +2,8 @@
 import { read, readSync } from 'node:fs';
 import type { BodySource } from '../../compiler/exchange/body.ts';
 import { FileError } from '../../compiler/exchange/leases.ts';
+import type { SystemCalls } from '../sockets/file-calls.ts';
 import type { OpenDescriptor } from './open-descriptor.ts';
-import type { SystemCalls } from './system-calls.ts';
 
 /** Bytes of one read. */
 const PIECE = 128 * 1024;

@@ -18,12 +18,12 @@ import {
 } from 'node:fs';
 import { FileError, type FileFacts, type FileReader, type OpenFile } from '../../compiler/exchange/leases.ts';
 import { FILE_ROW, FILE_SLOTS_END } from '../metrics/file-counters.ts';
+import { systemCalls } from '../sockets/file-calls.ts';
 import { type FileIdentity, identityOf } from './file-identity.ts';
 import { FilePages } from './file-pages.ts';
 import { folderEntries } from './folder-entries.ts';
-import { KeptFiles } from './kept-files.ts';
+import { OpenFileCache } from './open-file-cache.ts';
 import { OpenedFile, type ReadingMeans, SMALL } from './opened-file.ts';
-import { systemCalls } from './system-calls.ts';
 
 /** A root that is itself a link (`current -> releases/7`) may be swapped at any time; milliseconds until it is looked at again. */
 const ROOT_LIFETIME = 1000;
@@ -47,7 +47,7 @@ export function createFileReader(
 ): FileReader {
 	const calls = asksSystem ? systemCalls() : undefined;
 	const means: ReadingMeans = { calls, pages: new FilePages(SMALL, calls?.addressOf) };
-	const kept = keeps ? new KeptFiles(calls, counters) : undefined;
+	const kept = keeps ? new OpenFileCache(calls, counters) : undefined;
 	const roots = new Map<string, { real: string; at: number }>();
 
 	/** Real path of a root, one latin1 character a byte. Throws what the system says. */

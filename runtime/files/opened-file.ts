@@ -2,12 +2,12 @@
 import { closeSync, readSync } from 'node:fs';
 import type { Body } from '../../compiler/exchange/body.ts';
 import { FileError, type FileTime, type OpenFile } from '../../compiler/exchange/leases.ts';
+import type { SystemCalls } from '../sockets/file-calls.ts';
 import { FileBody } from './file-body.ts';
 import type { FileIdentity } from './file-identity.ts';
 import { type FilePages, HEAD_ROOM } from './file-pages.ts';
 import { OpenDescriptor } from './open-descriptor.ts';
 import { ReadBody } from './read-body.ts';
-import type { SystemCalls } from './system-calls.ts';
 
 /** Bytes of a file that is read at once, and kept in memory when it comes again. */
 export const SMALL: number = 64 * 1024;

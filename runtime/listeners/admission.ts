@@ -2,7 +2,7 @@
 import type { ServerLimits } from '../../compiler/document/server-settings.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { HttpError } from '../../compiler/exchange/http-error.ts';
-import { DEFAULT_QUEUE, DEFAULT_QUEUE_TIME } from '../../compiler/options/servers/limits.ts';
+import { DEFAULT_QUEUE, DEFAULT_QUEUE_TIME } from '../../compiler/modules/options/servers/limits.ts';
 import type { OverloadLimit } from '../metrics/refusals.ts';
 import { type ClientCounts, clientKey } from './client-counts.ts';
 import type { PlaceMaker } from './place-maker.ts';

@@ -1,7 +1,7 @@
 /** Reads the PROXY header of a connection before anything else does, and decides whether it counts. */
 import type { Socket } from 'node:net';
 import { IpRanges } from '../../compiler/exchange/ip-ranges.ts';
-import type { ProxyPolicy, ProxyProtocolWrapper } from '../../compiler/options/servers/listener-wrappers.ts';
+import type { ProxyPolicy, ProxyProtocolWrapper } from '../../compiler/modules/options/servers/listener-wrappers.ts';
 import { plainAddress } from '../protocols/http1/socket-info.ts';
 import type { ConnectionPeer } from '../protocols/protocol.ts';
 import { parseProxyHeader } from './proxy-header.ts';

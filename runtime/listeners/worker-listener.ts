@@ -1,16 +1,22 @@
 /** One listening socket of one data-plane thread. Every thread binds the same address; the kernel spreads connections. */
 import { createServer, type Server, type Socket } from 'node:net';
 import type { ServerSettings } from '../../compiler/document/server-settings.ts';
-import { DEFAULT_KEEPALIVE } from '../../compiler/options/servers/keepalive.ts';
-import type { ProxyProtocolWrapper } from '../../compiler/options/servers/listener-wrappers.ts';
-import { DirectSocket } from '../protocols/direct-socket.ts';
+import { DEFAULT_KEEPALIVE } from '../../compiler/modules/options/servers/keepalive.ts';
+import type { ProxyProtocolWrapper } from '../../compiler/modules/options/servers/listener-wrappers.ts';
 import { plainAddress } from '../protocols/http1/socket-info.ts';
 import { type ConnectionPeer, type ProtocolServer, UNIX_PEER } from '../protocols/protocol.ts';
-import { DIRECT_TLS } from '../protocols/tls-handle.ts';
+import { DirectSocket } from '../sockets/direct-socket.ts';
+import { closeDuplicate, duplicateDescriptor } from '../sockets/duplicate-descriptor.ts';
+import {
+	acceptHandles,
+	hasUnixSocket,
+	inheritOptions,
+	setOptions,
+	type TcpKeepAlive,
+} from '../sockets/listening-handle.ts';
+import { DIRECT_TLS } from '../sockets/tls-handle.ts';
 import type { ListenerAddress, ListeningSocket } from '../threads/messages.ts';
 import type { Admission } from './admission.ts';
-import { closeDuplicate, duplicateDescriptor } from './duplicate-descriptor.ts';
-import { acceptHandles, hasUnixSocket, inheritOptions, setOptions, type TcpKeepAlive } from './listening-handle.ts';
 import { PlaceMaker } from './place-maker.ts';
 import { bindOptions } from './port-probe.ts';
 import { ProxyReader } from './proxy-reader.ts';

@@ -3,8 +3,8 @@
  * on with its sockets: connections that the kernel has put into their queues are served instead of reset.
  */
 import { closeSync } from 'node:fs';
+import { detachDescriptor } from '../sockets/duplicate-descriptor.ts';
 import type { ListenerAddress, ListeningSocket } from '../threads/messages.ts';
-import { detachDescriptor } from './duplicate-descriptor.ts';
 
 /** The sockets of all threads. */
 export class WorkerSockets {

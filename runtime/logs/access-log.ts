@@ -1,9 +1,9 @@
 /** Access logs on a data-plane thread: an exchange becomes one line here, lines travel to the main thread in batches. */
 
 import { UUID_VARIABLE } from '../../compiler/codegen/placeholders/request.ts';
-import { type ProxyFacts, proxyFactsOf } from '../../compiler/directives/reverse-proxy/proxy-facts.ts';
 import type { Exchange, TlsInfo } from '../../compiler/exchange/exchange.ts';
 import type { AccessLog, AccessLogSettings } from '../../compiler/exchange/leases.ts';
+import { type ProxyFacts, proxyFactsOf } from '../../compiler/modules/directives/reverse-proxy/proxy-facts.ts';
 import { flat, LEVEL_RANK, levelRank, members, text } from './encoders.ts';
 import { HeaderFields } from './header-fields.ts';
 import { LineTemplate } from './line-template.ts';
@@ -19,7 +19,7 @@ export interface LineSink {
 }
 
 /** What access logs of a thread have in common. */
-export interface AccessLogSurroundings {
+export interface AccessLogDeps {
 	/** Standard error is a terminal: a log to it that names no format is for eyes. */
 	readonly terminal: boolean;
 	/** Address of the client behind trusted proxies. */
@@ -35,7 +35,7 @@ export class AccessLogger implements AccessLog {
 	readonly #logger: string;
 	readonly #sink: LineSink;
 	readonly #rank: number;
-	readonly #surroundings: AccessLogSurroundings;
+	readonly #deps: AccessLogDeps;
 	readonly #clock = new WallClock();
 	readonly #requestFields = new HeaderFields();
 	readonly #responseFields = new HeaderFields();
@@ -53,15 +53,15 @@ export class AccessLogger implements AccessLog {
 	readonly #place = new LastText();
 
 	/** Throws UnknownEncoder. */
-	constructor(settings: AccessLogSettings, sink: LineSink, surroundings: AccessLogSurroundings, sampler?: LogSampler) {
-		const automatic = surroundings.terminal && settings.output.writer === 'stderr' ? 'console' : 'json';
-		this.#format = compileLogFormat(settings.format, automatic, surroundings.expand);
+	constructor(settings: AccessLogSettings, sink: LineSink, deps: AccessLogDeps, sampler?: LogSampler) {
+		const automatic = deps.terminal && settings.output.writer === 'stderr' ? 'console' : 'json';
+		this.#format = compileLogFormat(settings.format, automatic, deps.expand);
 		this.#sampler = sampler;
 		this.#logger = settings.logger;
 		this.#rank = levelRank(settings.level);
 		this.#sink = sink;
 		this.#template = this.#format.isUsual && sink.writeBytes ? new LineTemplate() : undefined;
-		this.#surroundings = surroundings;
+		this.#deps = deps;
 	}
 
 	record(x: Exchange, credentials = false, at?: string): void {
@@ -99,7 +99,7 @@ export class AccessLogger implements AccessLog {
 	#asked(x: Exchange, credentials: boolean): string {
 		const { connection, received } = x;
 		const fields = this.#requestFields.write(x.receivedHeaders ?? x.request.headers, credentials);
-		const client = this.#surroundings.clientIp(x);
+		const client = this.#deps.clientIp(x);
 		const last = this.#lastAsked;
 		if (
 			fields === last.fields &&

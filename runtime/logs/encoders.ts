@@ -1,5 +1,5 @@
 /** The two log formats, `json` and `console`. A value can never begin a new line or move a terminal's cursor. */
-import type { PlainLogFormat } from '../../compiler/providers/log-formats/log-format.ts';
+import type { PlainLogFormat } from '../../compiler/modules/providers/log-formats/log-format.ts';
 import type { LogLevel } from '../threads/messages.ts';
 import { wallTime, writeTime } from './time-text.ts';
 

@@ -6,7 +6,7 @@ import { constantTemplate } from '../../compiler/codegen/template.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { maskedAddress } from '../../compiler/exchange/ip-ranges.ts';
 import { formatQuery, parseQueryLeniently } from '../../compiler/exchange/uri-escape.ts';
-import type { LogFilter, ParameterAction } from '../../compiler/providers/log-formats/log-filter.ts';
+import type { LogFilter, ParameterAction } from '../../compiler/modules/providers/log-formats/log-filter.ts';
 
 /** Changes the fields of one entry. */
 export type FieldEdit = (fields: { [name: string]: unknown }) => void;

@@ -1,5 +1,5 @@
 /** A log's format as its settings compose it: a line's encoder, and what is done with its fields before. */
-import type { LogFormat } from '../../compiler/providers/log-formats/log-format.ts';
+import type { LogFormat } from '../../compiler/modules/providers/log-formats/log-format.ts';
 import type { LogLevel } from '../threads/messages.ts';
 import { encoderOf, members, plainEncoder } from './encoders.ts';
 import { compileLogFilters, type FieldEdit } from './log-filters.ts';

@@ -1,9 +1,12 @@
 /** The writers that logs share, counted by who uses them, and opened before the configuration that names them is served. */
 
-import type { LogOutput } from '../../compiler/providers/log-writers/log-output.ts';
-import { type CollectorAddress, parseCollectorAddress } from '../../compiler/providers/log-writers/net-output.ts';
-import { leaseKey } from '../leases.ts';
+import type { LogOutput } from '../../compiler/modules/providers/log-writers/log-output.ts';
+import {
+	type CollectorAddress,
+	parseCollectorAddress,
+} from '../../compiler/modules/providers/log-writers/net-output.ts';
 import type { LogEntry } from '../threads/messages.ts';
+import { leaseKey } from '../worker/lease-table.ts';
 import { openLogFile } from './file-writer.ts';
 import { type LineKind, LogLosses, TOO_SLOW, type WriterEvents } from './log-losses.ts';
 import { giveBack, type PostedLines, segmentBytes } from './log-segment.ts';

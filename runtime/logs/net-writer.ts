@@ -1,7 +1,7 @@
 /** Sends log lines to a collector. What cannot be sent waits in a bounded queue; nobody waits for the network. */
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { connect, type Socket } from 'node:net';
-import type { CollectorAddress } from '../../compiler/providers/log-writers/net-output.ts';
+import type { CollectorAddress } from '../../compiler/modules/providers/log-writers/net-output.ts';
 import { CLOSED, type LineKind, linesIn, NO_EVENTS, TOO_SLOW, type WriterEvents } from './log-losses.ts';
 import type { LogWriter } from './log-writer.ts';
 

@@ -1,5 +1,5 @@
 /** When a log file is rolled next, by the clock. */
-import type { LogRolling } from '../../compiler/providers/log-writers/file-output.ts';
+import type { LogRolling } from '../../compiler/modules/providers/log-writers/file-output.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -1,5 +1,5 @@
 /** Times and durations as log entries write them. */
-import { formatTime } from '../../compiler/templates/time-layout.ts';
+import { formatTime } from '../../compiler/modules/templates/time-layout.ts';
 
 /** Layouts of the named times. */
 const LAYOUTS: { readonly [name: string]: string } = {

@@ -1,5 +1,5 @@
 /** What HTTP/2 counts: connections, streams, resets, and connections that were cut off. */
-import { CUT_REASONS } from '../protocols/http2/calm-meter.ts';
+import { CUT_REASONS } from '../protocols/http2/flood-guard.ts';
 import type { Http2Counters } from '../protocols/protocol.ts';
 import type { SlotFamily } from './refusals.ts';
 

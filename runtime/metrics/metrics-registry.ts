@@ -1,9 +1,9 @@
 /** Everything that `/metrics` shows: families that read shared memory when scraped. */
 import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
-import type { CacheReport } from '../cache/cache-board.ts';
+import type { CacheReport } from '../cache/cache-registry.ts';
 import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
-import type { LastReload, Rollbacks } from '../load-record.ts';
-import type { UpstreamReport } from '../upstreams/pool-board.ts';
+import type { LastReload, Rollbacks } from '../main/load-record.ts';
+import type { UpstreamReport } from '../upstreams/pool-registry.ts';
 import { ROW } from './counter-row.ts';
 import { Exposition, type Labels, type MetricFamily, type Sample } from './exposition.ts';
 import { SERIES_FAMILIES, type SeriesFamily } from './families.ts';

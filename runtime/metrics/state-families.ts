@@ -1,9 +1,9 @@
 /** Families of what the main thread keeps: upstreams, response caches, certificates. */
-import type { CacheReport } from '../cache/cache-board.ts';
+import type { CacheReport } from '../cache/cache-registry.ts';
 import type { DiskReport } from '../cache/disk/disk-tier.ts';
 import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
 import { CIRCUIT_STATES } from '../upstreams/circuit-breaker.ts';
-import type { UpstreamReport } from '../upstreams/pool-board.ts';
+import type { UpstreamReport } from '../upstreams/pool-registry.ts';
 import { cacheSlot } from './cache-counters.ts';
 import type { MetricFamily, Sample } from './exposition.ts';
 import { plainFamily } from './plain-family.ts';

@@ -1,5 +1,5 @@
 /** The queue of work for pages, on the main thread: one thread does it, and a bounded number of tasks waits. */
-import { TaskThreads, type ThreadFailed } from '../threads/task-threads.ts';
+import { TaskThreads, type ThreadFailed } from '../main/task-threads.ts';
 import type { ComputedTask } from './do-page-task.ts';
 import type { PageAnswer } from './page-work-thread.ts';
 

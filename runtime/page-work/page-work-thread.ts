@@ -1,6 +1,6 @@
 /** The thread that does work for pages: one task after the other, behind the threads that serve requests. */
 import type { MessagePort } from 'node:worker_threads';
-import { lowerPriority } from '../threads/lower-priority.ts';
+import { lowerPriority } from '../compile/lower-priority.ts';
 import { type ComputedTask, doPageTask } from './do-page-task.ts';
 
 /** What became of a task: its result, or why there is none. */

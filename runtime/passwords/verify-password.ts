@@ -1,7 +1,7 @@
 /** Synchronous verification of a password, which takes from milliseconds to a second. */
 import { argon2Sync, timingSafeEqual } from 'node:crypto';
 import { hashSync } from 'bcryptjs';
-import type { PasswordHash } from '../../compiler/directives/basic-auth/password-hash.ts';
+import type { PasswordHash } from '../../compiler/modules/directives/basic-auth/password-hash.ts';
 
 /** Reports whether a password matches a hash. bcrypt uses only the first 72 bytes of the password. */
 export function verifyPassword(hash: PasswordHash, password: string): boolean {

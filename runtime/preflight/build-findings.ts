@@ -4,17 +4,17 @@ import type { Plan } from '../../compiler/codegen/plan.ts';
 import { PlaceTable } from '../../compiler/exchange/step-place.ts';
 import { buildProblem } from '../build-problem.ts';
 import { CacheMemory } from '../cache/cache-memory.ts';
-import { Generations } from '../generation.ts';
-import { GenerationBuild } from '../generation-builder.ts';
-import { hostFacts } from '../host-facts.ts';
 import { machineText } from '../logs/machine-text.ts';
 import { createCounterRow } from '../metrics/counter-row.ts';
-import { ThreadLeases } from '../thread-leases.ts';
 import { documentImage, generationDelta } from '../threads/document-image.ts';
+import { hostFacts } from '../threads/host-facts.ts';
 import { CONTROL_SLOTS, type FromWorker } from '../threads/messages.ts';
 import { SharedRows } from '../threads/shared-rows.ts';
 import { samplerOf } from '../tracing/sampler.ts';
 import { SpanExport } from '../tracing/span-export.ts';
+import { Generations } from '../worker/generation.ts';
+import { GenerationBuild } from '../worker/generation-builder.ts';
+import { ThreadLeases } from '../worker/thread-leases.ts';
 import type { Finding, Machine } from './finding.ts';
 
 /** Nothing asks the main thread while a generation is built. */
@@ -73,7 +73,7 @@ const CACHES = {
 	cacheOpened: (_key: string, _settings: unknown, buffer: SharedArrayBuffer): void => CacheMemory.prepare(buffer),
 	cacheClosed: (): void => {},
 	threadEnded: (): void => {},
-	takeNews: (): void => {},
+	takeEvent: (): void => {},
 };
 
 /** What the environment gets wrong about where spans go. */

@@ -1,9 +1,9 @@
 /** What is wrong with how certificates are to be obtained, and clients to be verified, beyond what the compiler reads. */
 import type { Plan } from '../../compiler/codegen/plan.ts';
+import type { ClientAuth } from '../../compiler/codegen/tls/site-tls.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import { isSiteAddress, parseSiteAddress } from '../../compiler/document/site-address.ts';
-import type { TrustPool } from '../../compiler/providers/trust-pools/trust-pool.ts';
-import type { ClientAuth } from '../../compiler/tls/site-tls.ts';
+import type { TrustPool } from '../../compiler/modules/providers/trust-pools/trust-pool.ts';
 import { issuerProblem } from '../certificates/issuers.ts';
 import { openStore, type StoreSelection } from '../storage/open-store.ts';
 import { clientTrust, type TrustDeps, TrustError } from '../tls/client-trust.ts';

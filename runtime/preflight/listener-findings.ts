@@ -4,10 +4,10 @@ import { networkInterfaces } from 'node:os';
 import type { ListenerSpec, Plan } from '../../compiler/codegen/plan.ts';
 import { socketText } from '../../compiler/codegen/planned-socket.ts';
 import { parseListenHost } from '../../compiler/document/listen-host.ts';
-import { hostFacts } from '../host-facts.ts';
 import { unixSocketProblem } from '../listeners/listener-sockets.ts';
 import { ListenError } from '../listeners/port-probe.ts';
 import { type ExpandText, machineText } from '../logs/machine-text.ts';
+import { hostFacts } from '../threads/host-facts.ts';
 import type { Finding, Machine } from './finding.ts';
 
 /** Returns what keeps listeners from being bound. Whether ports are free, and names known, is left to the start. */

@@ -1,11 +1,11 @@
 /** What is wrong with where logs are to be written. */
 import type { Document, SiteLog } from '../../compiler/document/document.ts';
 import { escapePointer } from '../../compiler/document/validate.ts';
-import { hostFacts } from '../host-facts.ts';
 import { logFileProblem } from '../logs/file-writer.ts';
 import { compileLogFormat } from '../logs/log-format.ts';
 import { LogOutputError, placeOfOutput } from '../logs/log-sinks.ts';
 import { type ExpandText, machineText } from '../logs/machine-text.ts';
+import { hostFacts } from '../threads/host-facts.ts';
 import type { Finding, Machine } from './finding.ts';
 
 /** Returns what keeps logs from being opened. Collectors are not asked whether they are there. */

@@ -1,5 +1,5 @@
 /** Time-outs of one exchange with an upstream: the response's head, its reads, and writes of the request's body. */
-import { LONGEST_TIMER } from './wire.ts';
+import { LONGEST_TIMER } from '../sockets/upstream-socket.ts';
 
 /** Milliseconds; 0 for no bound. */
 export interface CallTimeouts {

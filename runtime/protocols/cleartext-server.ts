@@ -1,6 +1,6 @@
 /** The protocols of a listener without TLS: HTTP/1.1, and HTTP/2 by prior knowledge where the configuration asks for it. */
 import type { Socket } from 'node:net';
-import type { DirectSocket } from './direct-socket.ts';
+import type { DirectSocket } from '../sockets/direct-socket.ts';
 import { createHttp1Server } from './http1/http1-server.ts';
 import { createHttp2Server, type Http2Server } from './http2/http2-server.ts';
 import type { ConnectionPeer, ProtocolHost, ProtocolServer } from './protocol.ts';

@@ -1,7 +1,7 @@
 /** What a protocol is to the runtime: a small interface, so that HTTP/1.1, HTTP/2 and HTTP/3 are each one folder behind it. */
 import type { Socket } from 'node:net';
 import type { Exchange, TlsInfo } from '../../compiler/exchange/exchange.ts';
-import type { DirectSocket } from './direct-socket.ts';
+import type { DirectSocket } from '../sockets/direct-socket.ts';
 
 /** What the runtime is to a protocol. */
 export interface ProtocolHost {

@@ -5,7 +5,7 @@
  */
 import type { SecureContext } from 'node:tls';
 import { inspect } from 'node:util';
-import { foreignFunctions } from '../foreign-functions.ts';
+import { foreignFunctions } from './foreign-functions.ts';
 import { isDirectIo } from './io-mode.ts';
 
 /** By what a certificate is judged. */

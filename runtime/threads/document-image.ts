@@ -1,9 +1,9 @@
 /** A compiled document cut into the pieces that travel and are compared: one JSON text per site, what it depends on, and its listeners. */
 import type { ListenerSpec, Plan } from '../../compiler/codegen/plan.ts';
+import type { PlannedCertificates } from '../../compiler/codegen/tls/plan-tls.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { Document, Settings, Site } from '../../compiler/document/document.ts';
 import { type PlaceTexts, pointersOf } from '../../compiler/incremental/step-places.ts';
-import type { PlannedCertificates } from '../../compiler/tls/plan-tls.ts';
 import type { DocumentFacts, GenerationDelta, ListenerAddress, SiteRun } from './messages.ts';
 
 /** Settings that no site's closures look at: a change of them rebuilds nothing. */

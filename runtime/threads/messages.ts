@@ -1,15 +1,22 @@
 /** What the threads say to each other. Payloads are strings and small arrays: cloning deep objects would stall the main loop. */
 import type { PlannedSocket } from '../../compiler/codegen/planned-socket.ts';
+import type { PlannedCertificates } from '../../compiler/codegen/tls/plan-tls.ts';
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { Settings } from '../../compiler/document/document.ts';
-import type { LogOutput } from '../../compiler/providers/log-writers/log-output.ts';
-import type { PlannedCertificates } from '../../compiler/tls/plan-tls.ts';
-import type { DiskNews } from '../cache/disk/disk-messages.ts';
-import type { ConfigEdit, ConfigReading, EditRefused, Irreversible, LoadPreview, RestartReason } from '../control.ts';
+import type { LogOutput } from '../../compiler/modules/providers/log-writers/log-output.ts';
+import type { DiskEvent } from '../cache/disk/disk-messages.ts';
 import type { PostedLines } from '../logs/log-segment.ts';
+import type {
+	ConfigEdit,
+	ConfigReading,
+	EditRefused,
+	Irreversible,
+	LoadPreview,
+	RestartReason,
+} from '../main/control.ts';
 import type { TlsUpdate } from '../tls/tls-update.ts';
-import type { MainThreadQuestion } from './main-thread-questions.ts';
+import type { MainThreadQuestion } from './main-thread-requests.ts';
 import type { WantedMemory } from './shared-rows.ts';
 import type { Stall } from './stop-answering.ts';
 
@@ -237,7 +244,7 @@ export type FromWorker =
 	| { readonly type: 'memory_wanted'; readonly key: string; readonly wanted: WantedMemory }
 	| { readonly type: 'memory_released'; readonly key: string }
 	/** Of a response cache with a disk. */
-	| { readonly type: 'cache'; readonly store: string; readonly news: DiskNews }
+	| { readonly type: 'cache'; readonly store: string; readonly news: DiskEvent }
 	| { readonly type: 'page'; readonly buffer: SharedArrayBuffer }
 	| { readonly type: 'series'; readonly series: SeriesAnnouncement }
 	/** A thread begins or ends to use a log writer; opening comes before the `prepared` of the generation that needs it. */

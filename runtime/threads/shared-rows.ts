@@ -1,7 +1,7 @@
 /** Memory that data-plane threads share by key: a row of Int32 for each thread, kept while one of them uses it. */
 import type { UpstreamSettings } from '../../compiler/exchange/leases.ts';
 import type { CacheSettings } from '../../compiler/exchange/response-cache.ts';
-import type { DiskNews } from '../cache/disk/disk-messages.ts';
+import type { DiskEvent } from '../cache/disk/disk-messages.ts';
 
 /** What a thread asks for. */
 export interface WantedMemory {
@@ -31,7 +31,7 @@ export interface CacheWatcher {
 	/** A thread has died. */
 	threadEnded(thread: number): void;
 	/** A thread tells of the responses of a store with a disk. */
-	takeNews(key: string, news: DiskNews): void;
+	takeEvent(key: string, news: DiskEvent): void;
 }
 
 interface Rows {

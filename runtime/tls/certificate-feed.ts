@@ -1,12 +1,12 @@
 /** The certificate manager on the main thread, and the sink through which its certificates reach every data-plane thread. */
 
+import type { CertificatePlan } from '../../compiler/codegen/tls/certificate-plan.ts';
+import type { Settings } from '../../compiler/document/document.ts';
 import type {
 	AcmeServerAnswer,
 	AcmeServerRequest,
 	AcmeServerSettings,
-} from '../../compiler/directives/acme-server/acme-server-handler.ts';
-import type { Settings } from '../../compiler/document/document.ts';
-import type { CertificatePlan } from '../../compiler/tls/certificate-plan.ts';
+} from '../../compiler/modules/directives/acme-server/acme-server-handler.ts';
 import type { CertificateReadings } from '../certificates/certificate-metrics.ts';
 import type { LogLevel } from '../threads/messages.ts';
 

@@ -1,13 +1,13 @@
 /** Certificates from files, read when a document is loaded and again whenever the files change. */
 import { readFileSync, statSync } from 'node:fs';
+import { checkPair, isMistake, pairDigest } from '../../compiler/codegen/tls/certificate-check.ts';
+import type { LoadedCertificate } from '../../compiler/codegen/tls/site-tls.ts';
 import type { Settings } from '../../compiler/document/document.ts';
-import { checkPair, isMistake, pairDigest } from '../../compiler/tls/certificate-check.ts';
-import type { LoadedCertificate } from '../../compiler/tls/site-tls.ts';
 import type { CertificateSample } from '../certificates/certificate-metrics.ts';
 import { StatusStapler } from '../certificates/status-stapler.ts';
+import { within } from '../main/within.ts';
 import type { Store } from '../storage/store.ts';
 import type { LogLevel } from '../threads/messages.ts';
-import { within } from '../within.ts';
 import type { PublishedCertificate } from './certificate-feed.ts';
 import { FileCertificate } from './file-certificate.ts';
 

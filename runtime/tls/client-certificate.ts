@@ -1,7 +1,7 @@
 /** The fields of a client certificate, for placeholders and logs. */
 import { createHash, type X509Certificate } from 'node:crypto';
+import { alternativeNames } from '../../compiler/codegen/tls/certificate-check.ts';
 import type { ClientCertificate } from '../../compiler/exchange/exchange.ts';
-import { alternativeNames } from '../../compiler/tls/certificate-check.ts';
 
 /** A client certificate received in a handshake. Its fields are computed on access. */
 export class PresentedCertificate implements ClientCertificate {

@@ -1,7 +1,7 @@
 /** Classification of handshake failures. */
 import type { TLSSocket } from 'node:tls';
-import { DirectSocket } from '../protocols/direct-socket.ts';
 import { clientVerifier } from '../sockets/client-verifier.ts';
+import { DirectSocket } from '../sockets/direct-socket.ts';
 import { refusalOf } from './client-verification.ts';
 
 /** Maps an OpenSSL or Node error to one of a few reasons for metrics and logs. */

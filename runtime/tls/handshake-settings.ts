@@ -1,8 +1,8 @@
 /** Translates a handshake policy into OpenSSL settings. */
 import { constants } from 'node:crypto';
 import type { TlsOptions } from 'node:tls';
-import { CIPHERS, CURVES } from '../../compiler/directives/tls/handshake-words.ts';
-import type { HandshakePolicy } from '../../compiler/tls/site-tls.ts';
+import type { HandshakePolicy } from '../../compiler/codegen/tls/site-tls.ts';
+import { CIPHERS, CURVES } from '../../compiler/modules/directives/tls/handshake-words.ts';
 
 /** All TLS 1.3 cipher suites, AES first for clients with hardware support. */
 const TLS13 = 'TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256';

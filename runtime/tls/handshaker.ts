@@ -12,9 +12,9 @@ import {
 	TLSSocket,
 	type TlsOptions,
 } from 'node:tls';
-import type { DirectSocket } from '../protocols/direct-socket.ts';
-import type { HandshakeTerms } from '../protocols/tls-handle.ts';
 import { type ClientTerms, clientVerifier } from '../sockets/client-verifier.ts';
+import type { DirectSocket } from '../sockets/direct-socket.ts';
+import type { HandshakeTerms } from '../sockets/tls-handle.ts';
 import { renewTickets } from './renewed-tickets.ts';
 
 /** Callbacks for the end of a handshake. One of them is called per connection, at most once. */

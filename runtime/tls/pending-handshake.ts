@@ -1,7 +1,7 @@
 /** A connection from accept to the end of its TLS handshake. */
 import type { Socket } from 'node:net';
-import type { DirectSocket, PeekHolder } from '../protocols/direct-socket.ts';
 import type { ConnectionPeer } from '../protocols/protocol.ts';
+import type { DirectSocket, PeekOwner } from '../sockets/direct-socket.ts';
 import type { HandshakeSelector } from './handshake-selector.ts';
 
 /** The server that performs the handshakes. */
@@ -17,7 +17,7 @@ export interface HandshakeOwner {
 }
 
 /** The state of a connection until its handshake ends. */
-export class PendingHandshake implements PeekHolder {
+export class PendingHandshake implements PeekOwner {
 	readonly owner: HandshakeOwner;
 	socket: Socket | DirectSocket;
 	readonly peer: ConnectionPeer | undefined;
@@ -50,7 +50,7 @@ export class PendingHandshake implements PeekHolder {
 		this.deadline = deadline;
 	}
 
-	// PeekHolder, for connections without a stream.
+	// PeekOwner, for connections without a stream.
 
 	peeked(count: number): void {
 		if (!this.peekDone) this.owner.onHelloBytes(this, this.owner.peekMemory.subarray(0, count));

@@ -1,12 +1,13 @@
 /** TLS on the main thread: distributes certificates, challenges, ticket keys and client trust to all threads. */
+
+import type { IssuerSettings } from '../../compiler/codegen/tls/certificate-plan.ts';
+import type { PlannedCertificates } from '../../compiler/codegen/tls/plan-tls.ts';
+import type { Settings } from '../../compiler/document/document.ts';
 import type {
 	AcmeServerAnswer,
 	AcmeServerRequest,
 	AcmeServerSettings,
-} from '../../compiler/directives/acme-server/acme-server-handler.ts';
-import type { Settings } from '../../compiler/document/document.ts';
-import type { IssuerSettings } from '../../compiler/tls/certificate-plan.ts';
-import type { PlannedCertificates } from '../../compiler/tls/plan-tls.ts';
+} from '../../compiler/modules/directives/acme-server/acme-server-handler.ts';
 import { type CertificateReadings, MAX_EXPIRY_SERIES, sumByLabels } from '../certificates/certificate-metrics.ts';
 import type { SharedChallenges } from '../certificates/shared-challenges.ts';
 import type { StoreSelection } from '../storage/open-store.ts';

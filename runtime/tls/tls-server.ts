@@ -5,14 +5,14 @@
 import type { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import type { ClientAuth, ListenerTls } from '../../compiler/codegen/tls/site-tls.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { TlsInfo } from '../../compiler/exchange/exchange.ts';
-import type { ClientAuth, ListenerTls } from '../../compiler/tls/site-tls.ts';
-import { DirectSocket } from '../protocols/direct-socket.ts';
 import { plainAddress } from '../protocols/http1/socket-info.ts';
 import type { Http2Server } from '../protocols/http2/http2-server.ts';
 import { type Closable, type ConnectionPeer, type ProtocolServer, UNUSED_GRACE } from '../protocols/protocol.ts';
-import { TlsHandle } from '../protocols/tls-handle.ts';
+import { DirectSocket } from '../sockets/direct-socket.ts';
+import { TlsHandle } from '../sockets/tls-handle.ts';
 import type { CertificateQuestion } from './certificate-feed.ts';
 import { type ClientHello, MAX_HELLO_BYTES, readClientHello } from './client-hello.ts';
 import { type ClientRefusal, clientRefusal } from './client-verification.ts';

@@ -1,8 +1,8 @@
 /** Loads the certificates that verify clients and reloads them when files or other sources change. */
 import { readdirSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { TrustPool } from '../../compiler/providers/trust-pools/trust-pool.ts';
-import type { ClientAuth } from '../../compiler/tls/site-tls.ts';
+import type { ClientAuth } from '../../compiler/codegen/tls/site-tls.ts';
+import type { TrustPool } from '../../compiler/modules/providers/trust-pools/trust-pool.ts';
 import type { LogLevel } from '../threads/messages.ts';
 import { clientTrust, type TrustDeps } from './client-trust.ts';
 import type { ClientTrust } from './tls-update.ts';

@@ -1,11 +1,12 @@
 /** One upstream on one thread: its connections, its count of requests in flight, and what is known of its health. */
-import type { UpstreamAddress } from '../../compiler/directives/reverse-proxy/upstream-address.ts';
+
 import type { Upstream, UpstreamError } from '../../compiler/exchange/leases.ts';
+import type { UpstreamAddress } from '../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
 import type { CircuitBreaker } from './circuit-breaker.ts';
 import type { PassiveHealth } from './passive-health.ts';
 import type { PoolMemory } from './pool-memory.ts';
 import { processNow } from './process-clock.ts';
-import type { UpstreamLink } from './transports/link.ts';
+import type { UpstreamConnector } from './transports/connector.ts';
 import type { UpstreamHealth } from './upstream-health.ts';
 
 /** What stands in shared memory of an upstream, and what it is judged by. Undefined parts are not asked for. */
@@ -31,14 +32,19 @@ export class PooledUpstream implements Upstream {
 	readonly dial: string;
 	readonly host: string;
 	readonly port: number;
-	link: UpstreamLink;
+	link: UpstreamConnector;
 	readonly where: UpstreamAddress;
 	/** Undefined for an address that was made when all slots were in use: it is counted on this thread alone. */
 	readonly record: UpstreamRecord | undefined;
 	readonly #memory: PoolMemory;
 	#localActive = 0;
 
-	constructor(address: UpstreamAddress, link: UpstreamLink, memory: PoolMemory, record: UpstreamRecord | undefined) {
+	constructor(
+		address: UpstreamAddress,
+		link: UpstreamConnector,
+		memory: PoolMemory,
+		record: UpstreamRecord | undefined,
+	) {
 		this.address = address.address;
 		this.dial = address.dial;
 		this.host = address.host;

@@ -1,6 +1,5 @@
 /** One request to an upstream, from the choice of a connection to the end of the response. */
 import { performance } from 'node:perf_hooks';
-import { proxyFactsOf } from '../../compiler/directives/reverse-proxy/proxy-facts.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type { HeaderList } from '../../compiler/exchange/header-list.ts';
 import type {
@@ -9,13 +8,14 @@ import type {
 	UpstreamRequest,
 	UpstreamResponse,
 } from '../../compiler/exchange/leases.ts';
+import { proxyFactsOf } from '../../compiler/modules/directives/reverse-proxy/proxy-facts.ts';
 import type { CallCarrier, ClientCall } from '../protocols/http1/client-call.ts';
 import { type AttemptSpan, beginAttemptSpan } from './attempt-span.ts';
 import { gunzipped } from './gunzipped-response.ts';
-import type { PoolSurroundings } from './pool-surroundings.ts';
+import type { PoolDeps } from './pool-deps.ts';
 import type { PooledUpstream } from './pooled-upstream.ts';
 import { processNow } from './process-clock.ts';
-import { NO_CARRIER } from './transports/link.ts';
+import { NO_CARRIER } from './transports/connector.ts';
 import type { UpstreamObserver } from './upstream-observer.ts';
 
 /** A call. It is counted as in flight from its making to the end of its response. */
@@ -25,7 +25,7 @@ export class UpstreamCall implements ClientCall {
 	connectTime = -1;
 	readonly #x: Exchange;
 	readonly #upstream: PooledUpstream;
-	readonly #surroundings: PoolSurroundings;
+	readonly #deps: PoolDeps;
 	readonly #observer: UpstreamObserver | undefined;
 	readonly #outcome: UpstreamOutcome;
 	readonly #startedAt: number;
@@ -38,13 +38,13 @@ export class UpstreamCall implements ClientCall {
 		upstream: PooledUpstream,
 		request: UpstreamRequest,
 		outcome: UpstreamOutcome,
-		surroundings: PoolSurroundings,
+		deps: PoolDeps,
 	) {
 		this.request = request;
 		this.#x = x;
 		this.#upstream = upstream;
-		this.#surroundings = surroundings;
-		this.#observer = surroundings.upstreamObserver;
+		this.#deps = deps;
+		this.#observer = deps.upstreamObserver;
 		this.#outcome = outcome;
 		this.#startedAt = proxyFactsOf(x)?.attemptAt ?? performance.now();
 		this.#span = beginAttemptSpan(x, upstream, request);
@@ -102,7 +102,7 @@ export class UpstreamCall implements ClientCall {
 			// The client has its status already: nothing but the log can tell.
 			const facts = proxyFactsOf(this.#x);
 			if (facts) facts.failure = failure.message;
-			this.#surroundings.brokeOff?.(this.#upstream.address, failure.message);
+			this.#deps.brokeOff?.(this.#upstream.address, failure.message);
 			this.#upstream.brokeOff(this.#probe, failure, processNow());
 		}
 		this.#span?.ended(failure);

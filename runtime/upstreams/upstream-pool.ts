@@ -1,9 +1,5 @@
 /** A pool of upstreams on one thread: choice, kept connections and counts; one for each lease key. */
-import {
-	parseResolvedUpstream,
-	parseUpstream,
-	type UpstreamAddress,
-} from '../../compiler/directives/reverse-proxy/upstream-address.ts';
+
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import type {
 	Upstream,
@@ -12,21 +8,26 @@ import type {
 	UpstreamRequest,
 	UpstreamSettings,
 } from '../../compiler/exchange/leases.ts';
-import type { BalancerView, Choice } from '../../compiler/providers/balancers/balancer.ts';
-import { compileBalance } from '../../compiler/providers/balancers/index.ts';
+import {
+	parseResolvedUpstream,
+	parseUpstream,
+	type UpstreamAddress,
+} from '../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
+import type { BalancerView, Choice } from '../../compiler/modules/providers/balancers/balancer.ts';
+import { compileBalance } from '../../compiler/modules/providers/balancers/index.ts';
 import { PieceMemory } from '../protocols/http1/piece-memory.ts';
-import { SocketRelay } from '../protocols/socket-relay.ts';
+import { SocketRelay } from '../sockets/socket-relay.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';
 import { DynamicAddresses } from './dynamic/dynamic-addresses.ts';
 import { JoinedStreams } from './joined-streams.ts';
 import { type PassiveHealth, passiveOf } from './passive-health.ts';
+import { PLAIN_SURROUNDINGS, type PoolDeps } from './pool-deps.ts';
 import { goesByLatency, hashText, PoolMemory, type SharedPoolMemory } from './pool-memory.ts';
-import { PLAIN_SURROUNDINGS, type PoolSurroundings } from './pool-surroundings.ts';
 import { PooledUpstream, type UpstreamRecord } from './pooled-upstream.ts';
 import { processNow } from './process-clock.ts';
 import { RetryBudget } from './retry-budget.ts';
-import { keepAliveOf, LinkMaker } from './transports/create-link.ts';
-import type { LinkSurroundings } from './transports/link.ts';
+import type { ConnectorDeps } from './transports/connector.ts';
+import { ConnectorFactory, keepAliveOf } from './transports/create-connector.ts';
 import type { TlsProvider } from './transports/tls-provision.ts';
 import { UpstreamCall } from './upstream-call.ts';
 import { UpstreamHealth } from './upstream-health.ts';
@@ -57,17 +58,17 @@ const MAX_SWEEP_INTERVAL = 1000;
 export function createUpstreamPool(
 	settings: UpstreamSettings,
 	shared?: SharedPoolMemory,
-	surroundings: PoolSurroundings = PLAIN_SURROUNDINGS,
+	deps: PoolDeps = PLAIN_SURROUNDINGS,
 ): OwnedUpstreamPool {
-	return new Pool(settings, shared, surroundings);
+	return new Pool(settings, shared, deps);
 }
 
-class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
+class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	readonly settings: UpstreamSettings;
 	readonly pieces: PieceMemory = new PieceMemory();
 	readonly threads: number;
-	readonly #links: LinkMaker;
-	readonly #surroundings: PoolSurroundings;
+	readonly #links: ConnectorFactory;
+	readonly #deps: PoolDeps;
 	readonly #memory: PoolMemory;
 	readonly #choose: Choice;
 	readonly #budget: RetryBudget;
@@ -100,11 +101,11 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 	/** Whether upstreams that come back get only a part of their turns. */
 	#ramp = false;
 
-	constructor(settings: UpstreamSettings, shared: SharedPoolMemory | undefined, surroundings: PoolSurroundings) {
+	constructor(settings: UpstreamSettings, shared: SharedPoolMemory | undefined, deps: PoolDeps) {
 		this.settings = settings;
 		this.threads = shared?.rows ?? 1;
-		this.#surroundings = surroundings;
-		this.#links = new LinkMaker(settings, this);
+		this.#deps = deps;
+		this.#links = new ConnectorFactory(settings, this);
 		this.#memory = new PoolMemory(settings, shared);
 		this.#budget = new RetryBudget(this.#memory, settings.retry_budget);
 		this.#budgeted = settings.retries !== undefined || settings.retry_duration !== undefined;
@@ -117,8 +118,8 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 			(settings.unhealthy_request_count ?? 0) > 0 ||
 			settings.circuit !== undefined;
 		this.#choose = compileBalance(settings.balance, {
-			clientIp: x => surroundings.clientIp(x),
-			trustsPeer: x => surroundings.trustsPeer(x),
+			clientIp: x => deps.clientIp(x),
+			trustsPeer: x => deps.trustsPeer(x),
 		});
 		for (const text of settings.to) {
 			const parsed = parseUpstream(text);
@@ -165,7 +166,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 
 	mayRetry(upstream: Upstream, free: boolean): boolean {
 		if (!free && !this.#budget.take(processNow())) return false;
-		this.#surroundings.upstreamObserver?.retried(upstream.address);
+		this.#deps.upstreamObserver?.retried(upstream.address);
 		return true;
 	}
 
@@ -184,7 +185,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 
 	send(x: Exchange, upstream: Upstream, request: UpstreamRequest, outcome: UpstreamOutcome): void {
 		if (this.#budgeted) this.#budget.request();
-		new UpstreamCall(x, upstream as PooledUpstream, request, outcome, this.#surroundings);
+		new UpstreamCall(x, upstream as PooledUpstream, request, outcome, this.#deps);
 	}
 
 	close(): void {
@@ -240,7 +241,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 		return Math.floor(Math.random() * bound);
 	}
 
-	// LinkSurroundings.
+	// ConnectorDeps.
 
 	readonly readBuffer = (): Buffer => {
 		// There, reads of several sockets are under way at once, each into the buffer that it was given.
@@ -257,14 +258,14 @@ class Pool implements OwnedUpstreamPool, BalancerView, LinkSurroundings {
 	};
 
 	get environment(): { readonly [name: string]: string | undefined } {
-		return this.#surroundings.environment;
+		return this.#deps.environment;
 	}
 
 	get provideTls(): TlsProvider | undefined {
-		return this.#surroundings.provideTls;
+		return this.#deps.provideTls;
 	}
 
-	readonly complained = (text: string, status: number): void => this.#surroundings.complained?.(text, status);
+	readonly complained = (text: string, status: number): void => this.#deps.complained?.(text, status);
 
 	idled(): void {
 		if (this.#timer !== undefined || this.#closed) return;

@@ -23,7 +23,7 @@ import type {
 	LoadOutcome,
 	LoadPreview,
 	RuntimeControl,
-} from '../../runtime/control.ts';
+} from '../../runtime/main/control.ts';
 
 /** A runtime that remembers what it was asked. */
 class FakeRuntime implements RuntimeControl {

@@ -5,7 +5,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { startAdmin } from '../../admin/server.ts';
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
-import { startRuntime } from '../../runtime/runtime.ts';
+import { startRuntime } from '../../runtime/main/runtime.ts';
 import { temporaryFolder } from '../harness.ts';
 import { keptLog } from '../runtime/running-server.ts';
 

@@ -12,11 +12,11 @@ import { parseArgs } from 'node:util';
 import { type Compiled, compile } from '../../compiler/compiler.ts';
 import { renderDiagnostic } from '../../compiler/diagnostics/render.ts';
 import type { ConfigInput, Dialect } from '../../compiler/dialects/dialect.ts';
-import { isRequestUrl, parseRequestUrl, type RehearsedRequest } from '../../compiler/rehearsal/rehearsed-request.ts';
-import { type Explained, Explainer } from '../../compiler/tracing/explanation.ts';
-import { renderExplanation } from '../../compiler/tracing/render-explanation.ts';
-import { diskReader } from '../../runtime/disk-reader.ts';
-import { rehearsalSurroundings } from '../../runtime/rehearsal-surroundings.ts';
+import { type DryRunRequest, isRequestUrl, parseRequestUrl } from '../../compiler/dry-run/dry-run-request.ts';
+import { type Explained, Explainer } from '../../compiler/explain/explanation.ts';
+import { renderExplanation } from '../../compiler/explain/render-explanation.ts';
+import { diskReader } from '../../runtime/compile/disk-reader.ts';
+import { dryRunEnvironment } from '../../runtime/compile/dry-run-environment.ts';
 import { freePorts, rawExchange, temporaryFolder } from '../harness.ts';
 import { json, withServer } from '../runtime/running-server.ts';
 import { Chance } from './chance.ts';
@@ -87,10 +87,10 @@ export async function findDisagreements(pairs: number, seed: number): Promise<Ag
 				if (outcome.result !== 'applied')
 					throw new Error(`seed ${own}: not loaded: ${JSON.stringify(outcome)}\n${input.text}`);
 				const { plan, locate } = compiled;
-				const explainer = new Explainer({ plan: plan!, locate }, rehearsalSurroundings(process.cwd()));
+				const explainer = new Explainer({ plan: plan!, locate }, dryRunEnvironment(process.cwd()));
 				for (let i = 0; i < REQUESTS && done < pairs; i++, done++) {
 					const request = randomRequest(chance, port);
-					const explained = await explainer.explain(rehearsedRequest(request));
+					const explained = await explainer.explain(dryRunRequest(request));
 					if (!explained) throw new Error(`seed ${own}: nothing listens`);
 					const live = parseAnswer(await rawExchange(port, wireRequest(request)));
 					const expected = await expectedAnswer(explained, place);
@@ -135,7 +135,7 @@ function compiledOf(input: ConfigInput): Compiled {
 	throw new Error(`the generator made a configuration that is refused:\n${errors.join('\n')}\n${input.text}`);
 }
 
-function rehearsedRequest({ method, target, authority, headers, body }: RandomRequest): RehearsedRequest {
+function dryRunRequest({ method, target, authority, headers, body }: RandomRequest): DryRunRequest {
 	const url = parseRequestUrl(`http://${authority}${target}`);
 	if (!isRequestUrl(url)) throw new Error(`the generator made a URL that is none: ${authority} ${target}`);
 	return { method, url, headers, body, from: undefined, at: undefined };

@@ -6,7 +6,7 @@
  */
 import { parseArgs } from 'node:util';
 import { type Compiled, compile, createCompiler } from '../../compiler/compiler.ts';
-import { diskReader } from '../../runtime/disk-reader.ts';
+import { diskReader } from '../../runtime/compile/disk-reader.ts';
 
 const { values } = parseArgs({ options: { sites: { type: 'string', default: '10000' } } });
 const count = Number(values.sites);

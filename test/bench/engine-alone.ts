@@ -8,16 +8,16 @@
 import { buildSite } from '../../compiler/codegen/build-site.ts';
 import { NO_FACTS } from '../../compiler/codegen/placeholders/index.ts';
 import { SiteTable } from '../../compiler/codegen/site-table.ts';
-import { Generation, Generations } from '../../runtime/generation.ts';
-import { LeaseRegistry } from '../../runtime/leases.ts';
 import { ROW_SLOTS } from '../../runtime/metrics/counter-row.ts';
-import { DirectSocket, type StreamHandle } from '../../runtime/protocols/direct-socket.ts';
 import { createHttp1Server } from '../../runtime/protocols/http1/http1-server.ts';
 import { DEFAULT_LIMITS } from '../../runtime/protocols/http1/limits.ts';
-import { RequestHost } from '../../runtime/request-host.ts';
+import { DirectSocket, type StreamHandle } from '../../runtime/sockets/direct-socket.ts';
 import { CONTROL_GENERATION, CONTROL_SLOTS } from '../../runtime/threads/messages.ts';
 import { ThreadActivity } from '../../runtime/threads/thread-activity.ts';
 import { ThreadTls } from '../../runtime/tls/thread-tls.ts';
+import { Generation, Generations } from '../../runtime/worker/generation.ts';
+import { LeaseRegistry } from '../../runtime/worker/lease-table.ts';
+import { RequestHost } from '../../runtime/worker/request-host.ts';
 import { NO_LEASES } from '../compiler/fake-exchange.ts';
 import { median } from './measure.ts';
 

@@ -5,7 +5,7 @@ import {
 	type HashAlgorithm,
 	type PasswordHash,
 	parsePasswordHash,
-} from '../../compiler/directives/basic-auth/password-hash.ts';
+} from '../../compiler/modules/directives/basic-auth/password-hash.ts';
 import { verifyPassword } from '../../runtime/passwords/verify-password.ts';
 import { runCommand } from '../harness.ts';
 

@@ -3,14 +3,14 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { directives } from '../../compiler/directives/index.ts';
 import { lintRules } from '../../compiler/lint/index.ts';
-import { matchers } from '../../compiler/matchers/index.ts';
-import { options } from '../../compiler/options/index.ts';
-import { balancers } from '../../compiler/providers/balancers/index.ts';
-import { dnsProviders } from '../../compiler/providers/dns/index.ts';
-import { issuers } from '../../compiler/providers/issuers/index.ts';
-import { stores } from '../../compiler/providers/stores/index.ts';
+import { directives } from '../../compiler/modules/directives/index.ts';
+import { matchers } from '../../compiler/modules/matchers/index.ts';
+import { options } from '../../compiler/modules/options/index.ts';
+import { balancers } from '../../compiler/modules/providers/balancers/index.ts';
+import { dnsProviders } from '../../compiler/modules/providers/dns/index.ts';
+import { issuers } from '../../compiler/modules/providers/issuers/index.ts';
+import { stores } from '../../compiler/modules/providers/stores/index.ts';
 import { ROOT, runCommand } from '../harness.ts';
 
 async function list(...args: string[]): Promise<string[]> {

@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { type Compiled, compile } from '../../compiler/compiler.ts';
 import type { ConfigFormat } from '../../compiler/dialects/dialect.ts';
 import { ReadError, type Reader } from '../../compiler/source/reader.ts';
-import { diskReader } from '../../runtime/disk-reader.ts';
+import { diskReader } from '../../runtime/compile/disk-reader.ts';
 import { ROOT } from '../harness.ts';
 
 /** A reader over a few texts; there is nothing else. */

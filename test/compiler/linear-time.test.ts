@@ -4,19 +4,19 @@ import * as assert from 'uvu/assert';
 import { buildSite } from '../../compiler/codegen/build-site.ts';
 import { NO_FACTS } from '../../compiler/codegen/placeholders/index.ts';
 import { compile } from '../../compiler/compiler.ts';
-import { parseDirectives } from '../../compiler/directives/cache/cache-control.ts';
-import { normalized } from '../../compiler/directives/cache/selection.ts';
-import { preferredCoding } from '../../compiler/directives/encode/accept-encoding.ts';
-import { etagListHas } from '../../compiler/directives/file-server/conditional.ts';
-import { hides } from '../../compiler/directives/file-server/hidden.ts';
-import { parseRange } from '../../compiler/directives/file-server/ranges.ts';
 import { IpRanges } from '../../compiler/exchange/ip-ranges.ts';
 import { parseTraceState } from '../../compiler/exchange/trace-context.ts';
 import { formatQuery, parseQueryLeniently } from '../../compiler/exchange/uri-escape.ts';
+import { parseDirectives } from '../../compiler/modules/directives/cache/cache-control.ts';
+import { normalized } from '../../compiler/modules/directives/cache/selection.ts';
+import { preferredCoding } from '../../compiler/modules/directives/encode/accept-encoding.ts';
+import { etagListHas } from '../../compiler/modules/directives/file-server/conditional.ts';
+import { hides } from '../../compiler/modules/directives/file-server/hidden.ts';
+import { parseRange } from '../../compiler/modules/directives/file-server/ranges.ts';
 import { ReadError, type Reader } from '../../compiler/source/reader.ts';
 import { compileLogFilters } from '../../runtime/logs/log-filters.ts';
 import { fakeExchange, NO_LEASES, type RequestFields } from './fake-exchange.ts';
-import { failureOf } from './templates/render-text.ts';
+import { failureOf } from './modules/templates/render-text.ts';
 
 const LENGTH = 16_384;
 const MOST = 50;
@@ -113,8 +113,8 @@ for (const [lines, request] of REQUESTS) {
 			[],
 		);
 		const settings = { ...document!.settings, trusted_proxies: ['127.0.0.0/8'] };
-		const surroundings = { settings, upstreams: {}, routes: {}, leases: NO_LEASES, facts: NO_FACTS };
-		const site = buildSite(document!.sites![0]!, 0, surroundings);
+		const deps = { settings, upstreams: {}, routes: {}, leases: NO_LEASES, facts: NO_FACTS };
+		const site = buildSite(document!.sites![0]!, 0, deps);
 		const handle = (): void => {
 			const x = fakeExchange(request);
 			if (lines.startsWith('header ')) x.response.headers.add('X-A', DASHES);

@@ -2,9 +2,9 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compile } from '../../compiler/compiler.ts';
-import { directives } from '../../compiler/directives/index.ts';
-import { matchers } from '../../compiler/matchers/index.ts';
-import { options } from '../../compiler/options/index.ts';
+import { directives } from '../../compiler/modules/directives/index.ts';
+import { matchers } from '../../compiler/modules/matchers/index.ts';
+import { options } from '../../compiler/modules/options/index.ts';
 import type { Reader } from '../../compiler/source/reader.ts';
 
 const reader: Reader = {

@@ -7,11 +7,11 @@ import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { compile } from '../../compiler/compiler.ts';
-import { directives } from '../../compiler/directives/index.ts';
-import { Rehearsal, type Rehearsed } from '../../compiler/rehearsal/rehearsal.ts';
-import { isRequestUrl, parseRequestUrl } from '../../compiler/rehearsal/rehearsed-request.ts';
-import { diskReader } from '../../runtime/disk-reader.ts';
-import { rehearsalSurroundings } from '../../runtime/rehearsal-surroundings.ts';
+import { DryRun, type DryRunResult } from '../../compiler/dry-run/dry-run.ts';
+import { isRequestUrl, parseRequestUrl } from '../../compiler/dry-run/dry-run-request.ts';
+import { directives } from '../../compiler/modules/directives/index.ts';
+import { diskReader } from '../../runtime/compile/disk-reader.ts';
+import { dryRunEnvironment } from '../../runtime/compile/dry-run-environment.ts';
 import { temporaryFolder } from '../harness.ts';
 import { Served } from './compatfile/page.ts';
 
@@ -38,27 +38,27 @@ interface Case {
 	readonly method?: string;
 	/** Path and query. */
 	readonly target?: string;
-	readonly out: (seen: Rehearsed, body: string) => string | undefined;
+	readonly out: (seen: DryRunResult, body: string) => string | undefined;
 	readonly expected?: string;
 }
 
-const body = (_: Rehearsed, text: string): string => text;
+const body = (_: DryRunResult, text: string): string => text;
 const field =
 	(name: string) =>
-	(seen: Rehearsed): string | undefined =>
+	(seen: DryRunResult): string | undefined =>
 		seen.response!.headers.get(name);
 const sent =
 	(name: string) =>
-	(seen: Rehearsed): string | undefined =>
+	(seen: DryRunResult): string | undefined =>
 		seen.exchange.sent[0]?.request.headers.get(name);
 /** In a query: whoever decodes it gets the data. */
 const inQuery =
 	(name: string) =>
-	(_: Rehearsed, text: string): string | null =>
+	(_: DryRunResult, text: string): string | null =>
 		new URLSearchParams(text.slice(text.indexOf('?') + 1)).get(name);
 const up = 'reverse_proxy 127.0.0.1:9';
 /** A variable that an application is given. */
-const variable = (seen: Rehearsed, name: string): string | undefined => {
+const variable = (seen: DryRunResult, name: string): string | undefined => {
 	const params = seen.exchange.sent[0]?.request.transport?.params ?? [];
 	return params[params.indexOf(name) + 1];
 };
@@ -406,7 +406,7 @@ for (const { of, site, target, out, expected, method = 'POST' } of CASES) {
 		assert.ok(compiled.plan, errors.map(({ message }) => message).join('\n'));
 		const url = parseRequestUrl(`http://example.com:8080${target ?? `/?x=${encodeURIComponent(DATA)}`}`);
 		if (!isRequestUrl(url)) throw new Error(url.message);
-		const seen = await new Rehearsal(compiled.plan!, rehearsalSurroundings(root)).run({
+		const seen = await new DryRun(compiled.plan!, dryRunEnvironment(root)).run({
 			method,
 			url,
 			headers: [['X-Data', DATA]],

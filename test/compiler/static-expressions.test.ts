@@ -12,8 +12,10 @@ import { RegexpError } from '../../compiler/codegen/regexp/regexp-error.ts';
 import { ROOT } from '../harness.ts';
 
 const FOLDERS = [
-	...['exchange', 'matchers', 'directives', 'codegen', 'templates', 'providers'].map(name => `compiler/${name}`),
-	...['cache', 'files', 'listeners', 'logs', 'metrics', 'protocols', 'tls', 'tracing'].map(name => `runtime/${name}`),
+	...['exchange', 'modules', 'codegen'].map(name => `compiler/${name}`),
+	...['cache', 'files', 'listeners', 'logs', 'metrics', 'protocols', 'sockets', 'tls', 'tracing', 'worker'].map(
+		name => `runtime/${name}`,
+	),
 	'admin',
 ];
 
@@ -64,6 +66,8 @@ const HARMLESS: { readonly [why: string]: readonly RegExp[] } = {
 		/(^|&)(AWSAccessKeyId|Signature|sig|X-Goog-Signature|X-Amz-Signature)=[^&]*/gi,
 		/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g,
 		/^[A-Za-z0-9._:-]{1,253}$/,
+		/^[A-Za-z0-9*._:-]{1,253}$/,
+		/(?:[^,"]|"(?:[^"\\]|\\.)*")+/g,
 		/^http\.(?:request\.(?:header|cookie)|response\.header|reverse_proxy\.header|intercept\.header)\./,
 		/^forgotten-[0-9a-f-]{36}\.jsonl$/,
 	],

@@ -57,12 +57,12 @@ export async function check({ format, text }: Seed, again = true): Promise<void>
 	if (format !== 'json') checkFormat({ format, text }, compiled);
 	if (compiled.document && compiled.plan) {
 		const { document, plan } = compiled;
-		const surroundings = { facts: NO_FACTS, lease: () => undefined };
+		const deps = { facts: NO_FACTS, lease: () => undefined };
 		await lint({
 			input: { format, text, name: 'input' },
 			compiled: { ...compiled, document, plan },
 			reader,
-			surroundings,
+			deps,
 		});
 	}
 	const { user, system } = process.cpuUsage(started);

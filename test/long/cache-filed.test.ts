@@ -7,10 +7,10 @@ import { closeSync, fstatSync, openSync, readdirSync, readlinkSync, readSync } f
 import { Worker } from 'node:worker_threads';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { CacheBoard } from '../../runtime/cache/cache-board.ts';
-import { PAGE } from '../../runtime/cache/memory-files.ts';
+import { CacheRegistry } from '../../runtime/cache/cache-registry.ts';
 import { cacheLayout, WORD } from '../../runtime/cache/memory-layout.ts';
-import { foreignFunctions } from '../../runtime/foreign-functions.ts';
+import { foreignFunctions } from '../../runtime/sockets/foreign-functions.ts';
+import { PAGE } from '../../runtime/sockets/memory-files.ts';
 import type { FiledOrder, FiledOutcome } from './cache-filed-thread.ts';
 
 const MIB = 1024 * 1024;
@@ -43,7 +43,7 @@ const filed = suite('long bodies in files, under many threads');
 
 filed('no byte is wrong, and the ceiling holds', async () => {
 	const buffer = new SharedArrayBuffer(cacheLayout(CEILING, ROWS).words * 4);
-	const board = new CacheBoard({ healing: 20, workingDirectory: '/', log: () => {} });
+	const board = new CacheRegistry({ healing: 20, workingDirectory: '/', log: () => {} });
 	board.cacheOpened('cache', { ceiling: CEILING }, buffer, ROWS);
 	const words = new Int32Array(buffer);
 	let most = 0;

@@ -6,7 +6,7 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
-import { CacheBoard } from '../../runtime/cache/cache-board.ts';
+import { CacheRegistry } from '../../runtime/cache/cache-registry.ts';
 import { cacheLayout } from '../../runtime/cache/memory-layout.ts';
 import type { ZipfOrder, ZipfOutcome } from './cache-zipf-thread.ts';
 
@@ -21,7 +21,7 @@ export interface ZipfRun extends Omit<ZipfOutcome, 'hits' | 'counted'> {
 
 const [ceiling, requests, rows] = process.argv.slice(2).map(Number) as [number, number, number];
 const buffer = new SharedArrayBuffer(cacheLayout(ceiling, rows).words * 4);
-const board = new CacheBoard({ workingDirectory: '/', log: () => {} });
+const board = new CacheRegistry({ workingDirectory: '/', log: () => {} });
 board.cacheOpened('cache', { ceiling }, buffer, rows);
 const outcomes = await Promise.all(
 	Array.from({ length: rows }, async (_, thread) => {

@@ -5,7 +5,7 @@ import { setFlagsFromString } from 'node:v8';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Document, Site } from '../../compiler/document/document.ts';
-import { startRuntime } from '../../runtime/runtime.ts';
+import { startRuntime } from '../../runtime/main/runtime.ts';
 import { TestAuthority } from '../certificates.ts';
 import { freePorts, temporaryFolder } from '../harness.ts';
 import { json, keptLog } from '../runtime/running-server.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { startRuntime } from '../../runtime/runtime.ts';
+import { startRuntime } from '../../runtime/main/runtime.ts';
 import { freePorts } from '../harness.ts';
 import { json, keptLog } from '../runtime/running-server.ts';
 import { startUpstreams } from '../runtime/upstreams/upstream-process.ts';

@@ -2,7 +2,7 @@
 import { Agent, request } from 'node:http';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type Runtime, startRuntime } from '../../runtime/runtime.ts';
+import { type Runtime, startRuntime } from '../../runtime/main/runtime.ts';
 import { freePorts } from '../harness.ts';
 import { eventually, json, keptLog } from '../runtime/running-server.ts';
 import { startUpstreams } from '../runtime/upstreams/upstream-process.ts';

@@ -3,7 +3,7 @@
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { Document, Site, Step } from '../../compiler/document/document.ts';
 import type { LogWriter } from '../../runtime/logs/log-writer.ts';
-import { type Runtime, type RuntimeOptions, startRuntime } from '../../runtime/runtime.ts';
+import { type Runtime, type RuntimeOptions, startRuntime } from '../../runtime/main/runtime.ts';
 
 /** A log output that keeps what it is given. */
 export interface KeptLog extends LogWriter {

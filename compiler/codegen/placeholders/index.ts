@@ -1,7 +1,7 @@
 /** The registry of placeholders and their lookup by full name. */
 
+import { fakeLeases } from '../fake-leases.ts';
 import { MAPPED, mappedValue } from '../mapped-names.ts';
-import { standInLeases } from '../stand-in-leases.ts';
 import { HANDLED_PLACEHOLDERS } from './handled.ts';
 import { MACHINE_PLACEHOLDERS } from './machine.ts';
 import { OUTCOME_PLACEHOLDERS } from './outcome.ts';
@@ -60,7 +60,7 @@ const CHECK: PlaceholderScope = {
 	facts: NO_FACTS,
 	clientIp: () => '',
 	isMapped: () => false,
-	files: () => standInLeases.lease('files', {}),
+	files: () => fakeLeases.lease('files', {}),
 	needsBody: () => {},
 };
 

@@ -1,10 +1,10 @@
 /** Placeholders of what handlers and matchers found: the response, variables, captures, errors and the proxied answer. */
 
-import { proxyFactsOf } from '../../directives/reverse-proxy/proxy-facts.ts';
 import { CLIENT_IP_VARIABLE } from '../../exchange/client-ip.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
 import { decodePercent } from '../../exchange/request-path.ts';
 import { STATUS_CODES } from '../../exchange/status-codes.ts';
+import { proxyFactsOf } from '../../modules/directives/reverse-proxy/proxy-facts.ts';
 import {
 	FILE_MATCH,
 	type FileMatch,

@@ -1,5 +1,5 @@
 /** `directive/old-spelling`. */
-import { directives } from '../../directives/index.ts';
+import { directives } from '../../modules/directives/index.ts';
 import { linesOf } from '../lint-context.ts';
 import type { LintRule } from '../lint-rule.ts';
 

@@ -1,6 +1,6 @@
 /** `path/as-sent`. */
 import { fullPlaceholderName } from '../../codegen/placeholders/shorthands.ts';
-import { PLACEHOLDER_FUNCTION, placeholderCalls } from '../../matchers/expression/placeholder-calls.ts';
+import { PLACEHOLDER_FUNCTION, placeholderCalls } from '../../modules/matchers/expression/placeholder-calls.ts';
 import type { LintRule } from '../lint-rule.ts';
 import { everyMatcher } from '../walk-document.ts';
 

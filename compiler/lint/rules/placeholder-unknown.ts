@@ -1,6 +1,6 @@
 /** `placeholder/unknown`. */
 import { knownPlaceholders } from '../../lower/known-placeholders.ts';
-import { mappedNamesOf } from '../../lower/mapped-names.ts';
+import { mappedNamesOf } from '../../lower/mapped-placeholders.ts';
 import { linesOf } from '../lint-context.ts';
 import type { LintRule } from '../lint-rule.ts';
 

@@ -1,5 +1,5 @@
 /** `upstream/twice`. */
-import { parseUpstream } from '../../directives/reverse-proxy/upstream-address.ts';
+import { parseUpstream } from '../../modules/directives/reverse-proxy/upstream-address.ts';
 import type { LintRule } from '../lint-rule.ts';
 
 /** A pool names the same address twice. */

@@ -1,7 +1,7 @@
 /** What request threads tell and ask the main thread about the disk tier of a cache, and how it refuses. */
 
 /** What is told. */
-export type DiskNews =
+export type DiskEvent =
 	/** A response was stored in an entry of the shared memory, or confirmed there. */
 	| { readonly news: 'stored'; readonly key: string; readonly entry: number; readonly serial: number }
 	/** What there is of a key does not hold any more. */

@@ -36,8 +36,8 @@ const RETRY = 2000;
 /** Bytes of a body that are looked at, or copied, before other work of the thread gets a turn. */
 const PIECE = 1024 * 1024;
 
-/** What a tier needs from its surroundings. */
-export interface DiskSurroundings {
+/** What a tier needs from its dependencies. */
+export interface DiskDeps {
 	readonly folder: string;
 	/** Bytes of the files at most. */
 	readonly size: number;
@@ -73,7 +73,7 @@ const TO_COME: Place = { segment: Number.POSITIVE_INFINITY, offset: 0 };
 type State = 'waiting' | 'opening' | 'open' | 'closed';
 
 export class DiskTier {
-	readonly #with: DiskSurroundings;
+	readonly #with: DiskDeps;
 	readonly #files: SegmentFiles;
 	readonly #index: DiskIndex;
 	readonly #writer: DiskWriter;
@@ -104,15 +104,15 @@ export class DiskTier {
 	#givenBack: () => void;
 
 	/** Begins to open the folder, once `after` has settled. */
-	constructor(surroundings: DiskSurroundings, after: Promise<unknown>) {
-		const { cache, folder, size } = surroundings;
-		this.#with = surroundings;
+	constructor(deps: DiskDeps, after: Promise<unknown>) {
+		const { cache, folder, size } = deps;
+		this.#with = deps;
 		this.#seed = cache.seed;
 		this.#files = new SegmentFiles(
 			...([folder, size, (segment: number) => this.#index.forgetSegment(segment)] as const),
 			error => this.#writer.failed(error),
 		);
-		this.#index = new DiskIndex(size, surroundings.changed);
+		this.#index = new DiskIndex(size, deps.changed);
 		this.#lines = new ForgottenLines(folder);
 		const { promise, resolve } = Promise.withResolvers<void>();
 		this.closed = promise;
@@ -129,7 +129,7 @@ export class DiskTier {
 					while (this.#index.size > MOST_RESPONSES && (await this.#files.dropOldest()));
 					if (this.#files.isLeftOver && !this.#writer.isPaused) await this.#files.dropLeftOver();
 				},
-				log: (level, message, fields) => surroundings.log(level, message, { folder, ...fields }),
+				log: (level, message, fields) => deps.log(level, message, { folder, ...fields }),
 			},
 			this.#opened,
 		);

@@ -18,7 +18,7 @@ const PAUSE = 30_000;
 const LONGEST_PAUSE = 600_000;
 
 /** What the writer needs. */
-export interface DiskWriterSurroundings {
+export interface DiskWriterDeps {
 	readonly files: SegmentFiles;
 	readonly cache: SharedCache;
 	/** A response stands on disk; `place` is where. */
@@ -46,7 +46,7 @@ interface Waiting {
 export class DiskWriter {
 	/** `skipped` are responses that were not written: too much was waiting, the disk takes nothing, or they were being purged. */
 	readonly counts: { written: number; skipped: number; failures: number } = { written: 0, skipped: 0, failures: 0 };
-	readonly #with: DiskWriterSurroundings;
+	readonly #with: DiskWriterDeps;
 	readonly #opened: Promise<void>;
 	#waiting: Waiting[] = [];
 	#writing: readonly Waiting[] = [];
@@ -56,8 +56,8 @@ export class DiskWriter {
 	#resumes: NodeJS.Timeout | undefined;
 
 	/** Nothing is written before `opened` resolves. */
-	constructor(surroundings: DiskWriterSurroundings, opened: Promise<void>) {
-		this.#with = surroundings;
+	constructor(deps: DiskWriterDeps, opened: Promise<void>) {
+		this.#with = deps;
 		this.#opened = opened;
 	}
 

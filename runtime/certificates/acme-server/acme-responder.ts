@@ -1,13 +1,13 @@
 /** The ACME server of one CA (RFC 8555). Answers requests that a site passes to it. */
 import { isIP } from 'node:net';
+import { formatIp, parseIp } from '../../../compiler/exchange/ip-address.ts';
 import {
 	ACME_LIFETIME,
 	type AcmeServerAnswer,
 	type AcmeServerRequest,
 	type AcmeServerSettings,
 	CHALLENGE_TYPES,
-} from '../../../compiler/directives/acme-server/acme-server-handler.ts';
-import { formatIp, parseIp } from '../../../compiler/exchange/ip-address.ts';
+} from '../../../compiler/modules/directives/acme-server/acme-server-handler.ts';
 import type { Store } from '../../storage/store.ts';
 import { type Authority, AuthorityError } from '../authority.ts';
 import { FairQueue } from '../fair-queue.ts';

@@ -1,7 +1,10 @@
 /** Which names an ACME server gives certificates for: `allow`, `deny` and `allow_wildcard_names`. */
 import { isIP } from 'node:net';
-import type { AcmeServerSettings, NameRules } from '../../../compiler/directives/acme-server/acme-server-handler.ts';
 import { IpRanges } from '../../../compiler/exchange/ip-ranges.ts';
+import type {
+	AcmeServerSettings,
+	NameRules,
+} from '../../../compiler/modules/directives/acme-server/acme-server-handler.ts';
 
 /** Why a name is refused; undefined when it may be ordered. `name` is in lower case. */
 export function nameRefusal(name: string, settings: AcmeServerSettings): string | undefined {

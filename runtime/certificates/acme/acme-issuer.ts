@@ -2,9 +2,9 @@
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import path from 'node:path';
-import { DEFAULT_DIRECTORY } from '../../../compiler/providers/issuers/acme.ts';
-import type { PreferredChains } from '../../../compiler/providers/issuers/preferred-chains.ts';
-import type { IssuerSettings } from '../../../compiler/tls/certificate-plan.ts';
+import type { IssuerSettings } from '../../../compiler/codegen/tls/certificate-plan.ts';
+import { DEFAULT_DIRECTORY } from '../../../compiler/modules/providers/issuers/acme.ts';
+import type { PreferredChains } from '../../../compiler/modules/providers/issuers/preferred-chains.ts';
 import { keySegment } from '../../storage/store.ts';
 import { createDnsSolver } from '../dns/dns-solver.ts';
 import { type Issued, IssueError, type IssueOrder, type Issuer, type RenewalAdvice, setting } from '../issuer.ts';
@@ -32,7 +32,7 @@ const PORT_LOOK = 300;
 /** Orders in {@link ORDERS_WITHIN} milliseconds at most; public servers count them. */
 const MAX_ORDERS = 20;
 const ORDERS_WITHIN = 10_000;
-/** Directories for rehearsals that are known. */
+/** Directories for dry runs that are known. */
 const REHEARSALS: { readonly [directory: string]: string } = {
 	[DEFAULT_DIRECTORY]: 'https://acme-staging-v02.api.letsencrypt.org/directory',
 };
@@ -61,7 +61,7 @@ class AcmeIssuer implements Issuer {
 	readonly #settings: IssuerSettings;
 	readonly #deps: IssuerDeps;
 	readonly #server: Server;
-	readonly #rehearsal: Server | undefined;
+	readonly #dryRun: Server | undefined;
 	readonly #dns: DnsSolver | undefined;
 	/** When the last orders began. */
 	readonly #began: number[] = [];
@@ -72,9 +72,9 @@ class AcmeIssuer implements Issuer {
 		this.#settings = settings;
 		this.#deps = deps;
 		const directory = setting<string>(settings, 'directory') ?? DEFAULT_DIRECTORY;
-		const rehearsal = setting<string>(settings, 'test_directory') ?? REHEARSALS[directory];
+		const dryRun = setting<string>(settings, 'test_directory') ?? REHEARSALS[directory];
 		this.#server = serverOf(directory, roots);
-		this.#rehearsal = rehearsal === undefined ? undefined : serverOf(rehearsal, roots);
+		this.#dryRun = dryRun === undefined ? undefined : serverOf(dryRun, roots);
 		this.storeName = this.#server.segment;
 		this.#dns = settings.dns === undefined ? undefined : createDnsSolver(settings, deps);
 	}
@@ -85,8 +85,8 @@ class AcmeIssuer implements Issuer {
 		const signal = AbortSignal.any([order.signal, overdue]);
 		try {
 			// A server that refused before counts refusals: what goes wrong is found out where nobody counts.
-			if (order.failures > 0 && this.#rehearsal) {
-				await this.#order(this.#rehearsal, { ...order, privateKey: undefined, replaces: undefined, signal });
+			if (order.failures > 0 && this.#dryRun) {
+				await this.#order(this.#dryRun, { ...order, privateKey: undefined, replaces: undefined, signal });
 			}
 			return await this.#order(this.#server, { ...order, signal });
 		} catch (error) {
@@ -101,7 +101,7 @@ class AcmeIssuer implements Issuer {
 
 	close(): void {
 		this.#server.connection.close();
-		this.#rehearsal?.connection.close();
+		this.#dryRun?.connection.close();
 	}
 
 	/** Tries the types of challenges one after another; each failure costs an order. */

@@ -3,7 +3,7 @@
  * is in the store before it is asked for.
  */
 import { isIP } from 'node:net';
-import type { PreferredChains } from '../../../compiler/providers/issuers/preferred-chains.ts';
+import type { PreferredChains } from '../../../compiler/modules/providers/issuers/preferred-chains.ts';
 import { keySegment, type Store } from '../../storage/store.ts';
 import { keyPem, makePrivateKey, readKey } from '../certificate-keys.ts';
 import { type Issued, IssueError, type IssueOrder } from '../issuer.ts';

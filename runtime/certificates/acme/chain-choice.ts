@@ -1,6 +1,6 @@
 /** Chooses one of the certificate chains that an ACME server offers (RFC 8555 §7.4.2). */
 import { X509Certificate } from 'node:crypto';
-import type { PreferredChains } from '../../../compiler/providers/issuers/preferred-chains.ts';
+import type { PreferredChains } from '../../../compiler/modules/providers/issuers/preferred-chains.ts';
 
 /** Returns the preferred chain, or the server's default, the first one, if none matches. */
 export function chooseChain(chains: readonly string[], preferred: PreferredChains): string {

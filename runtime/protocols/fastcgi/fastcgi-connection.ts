@@ -2,14 +2,14 @@
 import { type BodySource, isStream } from '../../../compiler/exchange/body.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
 import { UpstreamError, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
+import type { ClientSocket } from '../../sockets/client-socket.ts';
+import { type OutputOwner, SocketOutput } from '../../sockets/socket-output.ts';
+import { errorText, type UpstreamSocket, type UpstreamSocketOwner } from '../../sockets/upstream-socket.ts';
 import { BodyPump, type PumpOwner } from '../body-pump.ts';
 import { CallClock, type TimedCall } from '../call-clock.ts';
-import type { ClientSocket } from '../client-socket.ts';
 import { type BodyOwner, ClientBody } from '../http1/client-body.ts';
 import type { ClientCall, ClientOptions, ConnectionKeeper, KeptConnection } from '../http1/client-call.ts';
 import { ownedCopy } from '../http1/owned-copy.ts';
-import { type OutputOwner, SocketOutput } from '../socket-output.ts';
-import { errorText, type Wire, type WireHolder } from '../wire.ts';
 import { formatBegin, formatContent, formatEnd, RECORD, RecordReader, type RecordSink } from './records.ts';
 import { bodyStart, type CgiHead, parseCgiHead } from './response-head.ts';
 
@@ -25,10 +25,10 @@ export interface FastcgiOptions extends ClientOptions {
 }
 
 export class FastcgiConnection
-	implements KeptConnection, WireHolder, BodyOwner, PumpOwner, RecordSink, TimedCall, OutputOwner
+	implements KeptConnection, UpstreamSocketOwner, BodyOwner, PumpOwner, RecordSink, TimedCall, OutputOwner
 {
 	idleSince = 0;
-	readonly #wire: Wire;
+	readonly #wire: UpstreamSocket;
 	readonly #socket: ClientSocket;
 	readonly #options: FastcgiOptions;
 	readonly #keeper: ConnectionKeeper;
@@ -56,7 +56,7 @@ export class FastcgiConnection
 	#refused = false;
 
 	/** Takes over a wire that is connected. */
-	constructor(wire: Wire, options: FastcgiOptions, keeper: ConnectionKeeper) {
+	constructor(wire: UpstreamSocket, options: FastcgiOptions, keeper: ConnectionKeeper) {
 		wire.holder = this;
 		this.#wire = wire;
 		this.#socket = wire.bare();
@@ -175,12 +175,12 @@ export class FastcgiConnection
 		return this.#wanted;
 	}
 
-	/** WireHolder */
+	/** UpstreamSocketOwner */
 	get answering(): boolean {
 		return this.#answered && this.#call !== undefined;
 	}
 
-	/** WireHolder */
+	/** UpstreamSocketOwner */
 	writeFailed(): void {
 		this.#pump?.stop();
 	}
@@ -207,7 +207,7 @@ export class FastcgiConnection
 		if (this.#call) this.#fail(new UpstreamError('response', 'the body was given up'), true);
 	}
 
-	/** WireHolder */
+	/** UpstreamSocketOwner */
 	received(bytes: Buffer, count: number): boolean {
 		const call = this.#call;
 		if (!call) {
@@ -329,12 +329,12 @@ export class FastcgiConnection
 		call.released();
 	}
 
-	/** WireHolder: the application has said all that it will. */
+	/** UpstreamSocketOwner: the application has said all that it will. */
 	ended(): void {
 		this.closed(undefined);
 	}
 
-	/** WireHolder */
+	/** UpstreamSocketOwner */
 	closed(error: Error | undefined): void {
 		if (this.#closed) return;
 		if (!this.#call) {

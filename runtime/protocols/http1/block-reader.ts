@@ -1,5 +1,5 @@
 /** Large pieces of bodies without a copy: they are read into blocks that are handed on as they are. */
-import type { SocketRelay } from '../socket-relay.ts';
+import type { SocketRelay } from '../../sockets/socket-relay.ts';
 import { LARGE_PIECE, type PieceMemory } from './piece-memory.ts';
 
 /** What is read. */

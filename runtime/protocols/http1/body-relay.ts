@@ -1,6 +1,6 @@
 /** The rest of a large response, moved by the system from the upstream's socket to the client's. */
-import type { SocketRelay } from '../socket-relay.ts';
-import type { Wire } from '../wire.ts';
+import type { SocketRelay } from '../../sockets/socket-relay.ts';
+import type { UpstreamSocket } from '../../sockets/upstream-socket.ts';
 import type { ClientBody } from './client-body.ts';
 
 /** The connection whose response it is. */
@@ -19,7 +19,7 @@ export const LARGE_BODY = 131_072;
 /** A relay for a body, if it is large and something can be moved. */
 export function relayFor(
 	length: number,
-	wire: Wire,
+	wire: UpstreamSocket,
 	body: ClientBody,
 	open: (() => SocketRelay | undefined) | undefined,
 	owner: RelayOwner,
@@ -34,12 +34,12 @@ export class BodyRelay {
 	/** Whether the system has moved something, and whether it was waited for once. */
 	#active = false;
 	#probed = false;
-	readonly #wire: Wire;
+	readonly #wire: UpstreamSocket;
 	readonly #body: ClientBody;
 	readonly #relay: SocketRelay;
 	readonly #owner: RelayOwner;
 
-	constructor(wire: Wire, body: ClientBody, relay: SocketRelay, owner: RelayOwner) {
+	constructor(wire: UpstreamSocket, body: ClientBody, relay: SocketRelay, owner: RelayOwner) {
 		this.#wire = wire;
 		this.#body = body;
 		this.#relay = relay;

@@ -1,7 +1,7 @@
 /** What a connection to an upstream is given, and what it tells whoever sends a request on it. */
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { UpstreamError, UpstreamRequest, UpstreamResponse } from '../../../compiler/exchange/leases.ts';
-import type { SocketRelay } from '../socket-relay.ts';
+import type { SocketRelay } from '../../sockets/socket-relay.ts';
 import type { PieceMemory } from './piece-memory.ts';
 import type { KnownHeads, RememberedLines } from './remembered-heads.ts';
 

@@ -1,11 +1,11 @@
 /** The client's side of one HTTP/1.1 connection: one request at a time over a TCP or unix socket (RFC 9112). */
 import { type BodySource, isStream } from '../../../compiler/exchange/body.ts';
 import { UpstreamError, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
+import type { ClientSocket } from '../../sockets/client-socket.ts';
+import { type OutputOwner, SocketOutput } from '../../sockets/socket-output.ts';
+import { errorText, type UpstreamSocket, type UpstreamSocketOwner } from '../../sockets/upstream-socket.ts';
 import { BodyPump } from '../body-pump.ts';
 import { CallClock, type TimedCall } from '../call-clock.ts';
-import type { ClientSocket } from '../client-socket.ts';
-import { type OutputOwner, SocketOutput } from '../socket-output.ts';
-import { errorText, type Wire, type WireHolder } from '../wire.ts';
 import { BlockReader } from './block-reader.ts';
 import { type BodyRelay, type RelayOwner, relayFor } from './body-relay.ts';
 import type { ChunkedDecoder, ChunkSink } from './chunked-decoder.ts';
@@ -35,11 +35,19 @@ type ReadState = 'idle' | 'head' | 'length' | 'chunked' | 'close' | 'upgraded' |
 const MAX_INTERIM = 100;
 
 export class ClientConnection
-	implements KeptConnection, WireHolder, BodyOwner, RequestBodyOwner, ChunkSink, TimedCall, OutputOwner, RelayOwner
+	implements
+		KeptConnection,
+		UpstreamSocketOwner,
+		BodyOwner,
+		RequestBodyOwner,
+		ChunkSink,
+		TimedCall,
+		OutputOwner,
+		RelayOwner
 {
 	/** `performance.now()` at which it last became idle; the keeper's. */
 	idleSince = 0;
-	readonly #wire: Wire;
+	readonly #wire: UpstreamSocket;
 	readonly #blocks: BlockReader;
 	readonly #socket: ClientSocket;
 	readonly #pendingHead = new PendingHead();
@@ -67,7 +75,7 @@ export class ClientConnection
 	#wanted = true;
 
 	/** Takes over a wire that is connected. */
-	constructor(wire: Wire, options: ClientOptions, keeper: ConnectionKeeper) {
+	constructor(wire: UpstreamSocket, options: ClientOptions, keeper: ConnectionKeeper) {
 		this.#options = options;
 		this.#keeper = keeper;
 		this.#wire = wire;
@@ -202,7 +210,7 @@ export class ClientConnection
 		this.#fail(new UpstreamError('timeout', `the upstream ${what}`));
 	}
 
-	/** WireHolder: bytes have come. */
+	/** UpstreamSocketOwner: bytes have come. */
 	received(bytes: Buffer, count: number): boolean {
 		this.#clock.read();
 		try {
@@ -446,7 +454,7 @@ export class ClientConnection
 		call.released(ours || stream ? undefined : error);
 	}
 
-	/** WireHolder: the upstream has ended its side. */
+	/** UpstreamSocketOwner: the upstream has ended its side. */
 	ended(): void {
 		switch (this.#state) {
 			case 'idle':
@@ -472,7 +480,7 @@ export class ClientConnection
 		this.#fail(new UpstreamError('response', `the connection was closed ${when}`));
 	}
 
-	/** WireHolder: the socket is gone. */
+	/** UpstreamSocketOwner: the socket is gone. */
 	closed(error: Error | undefined): void {
 		if (this.#state === 'closed') return;
 		if (this.#state === 'upgraded') {

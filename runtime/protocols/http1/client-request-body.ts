@@ -1,7 +1,7 @@
 /** Writes a streamed request body: with its Content-Length, or in chunks (RFC 9112 §6). */
 import type { BodySource } from '../../../compiler/exchange/body.ts';
+import type { SocketOutput } from '../../sockets/socket-output.ts';
 import type { PumpOwner } from '../body-pump.ts';
-import type { SocketOutput } from '../socket-output.ts';
 import { formatLastChunk } from './client-head.ts';
 
 /** What becomes of the body. One of the two is called, once, unless it is stopped first. */

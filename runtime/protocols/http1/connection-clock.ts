@@ -1,7 +1,7 @@
 /** The deadlines of one connection: what it waits for from its client, and until when. */
 import { performance } from 'node:perf_hooks';
 import type { TransferBounds } from '../../../compiler/exchange/exchange.ts';
-import { type ClientSocket, queuedIn } from '../client-socket.ts';
+import { type ClientSocket, queuedIn } from '../../sockets/client-socket.ts';
 import type { Engine } from './engine.ts';
 import { Pace } from './pace.ts';
 import type { Timed } from './timer-wheel.ts';

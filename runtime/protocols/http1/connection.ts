@@ -6,8 +6,8 @@ import type { Exchange, ExchangeTransport, TransferBounds } from '../../../compi
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
 import { PendingAnswer } from '../../../compiler/exchange/pending-answer.ts';
-import type { ClientSocket } from '../client-socket.ts';
-import type { AcceptedSocket } from '../direct-socket.ts';
+import type { ClientSocket } from '../../sockets/client-socket.ts';
+import type { AcceptedSocket } from '../../sockets/direct-socket.ts';
 import { type ConnectionPeer, UNUSED_GRACE } from '../protocol.ts';
 import { ConnectionClock } from './connection-clock.ts';
 import { BLOCKED, BODY, CLOSED, DRAIN, HEAD, LINGER, UPGRADED, WAIT } from './connection-state.ts';

@@ -1,7 +1,7 @@
 /** What the connections of one server share: limits, parser, clock and the watch over deadlines. */
 import { performance } from 'node:perf_hooks';
+import { SocketRelay } from '../../sockets/socket-relay.ts';
 import type { Closable, ProtocolHost, ProtocolLimits } from '../protocol.ts';
-import { SocketRelay } from '../socket-relay.ts';
 import { expectedNames } from './expected-names.ts';
 import { RequestHeadParser } from './head-parser.ts';
 import { JoinedWrites } from './joined-writes.ts';

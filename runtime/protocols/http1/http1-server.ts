@@ -1,6 +1,6 @@
 /** HTTP/1.1 and 1.0 on accepted sockets: our own engine (RFC 9110, RFC 9112). */
 import type { Socket } from 'node:net';
-import type { DirectSocket } from '../direct-socket.ts';
+import type { DirectSocket } from '../../sockets/direct-socket.ts';
 import type { ConnectionPeer, ProtocolHost, ProtocolServer } from '../protocol.ts';
 import { Connection } from './connection.ts';
 import { Engine, type TakeOver } from './engine.ts';

@@ -1,5 +1,5 @@
 /** Writes a head and its body as one piece: two cost the system more than copying them together does, and text more memory. */
-import type { SocketOutput } from '../socket-output.ts';
+import type { SocketOutput } from '../../sockets/socket-output.ts';
 
 /** Bytes of the largest body that is copied. */
 export const LARGEST_JOINED: number = 32 * 1024;

@@ -1,9 +1,9 @@
 /** What exchanges know of their socket. */
 import type { TLSSocket } from 'node:tls';
 import type { ConnectionInfo, TlsInfo } from '../../../compiler/exchange/exchange.ts';
+import type { ClientSocket } from '../../sockets/client-socket.ts';
+import { DirectSocket } from '../../sockets/direct-socket.ts';
 import { tlsInfoOf } from '../../tls/tls-info.ts';
-import type { ClientSocket } from '../client-socket.ts';
-import { DirectSocket } from '../direct-socket.ts';
 import type { ConnectionPeer } from '../protocol.ts';
 
 /** Addresses of a connection, asked for once. */

@@ -1,9 +1,9 @@
 /** The events of a server's socket: bytes, ends and relief, for whoever has the connection now. */
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { ClientSocket } from '../client-socket.ts';
-import { DirectSocket, isDirect, type SocketHolder } from '../direct-socket.ts';
-import type { SocketRelay } from '../socket-relay.ts';
+import type { ClientSocket } from '../../sockets/client-socket.ts';
+import { DirectSocket, isDirect, type SocketOwner } from '../../sockets/direct-socket.ts';
+import type { SocketRelay } from '../../sockets/socket-relay.ts';
 import { BlockReader, type BlockTaker } from './block-reader.ts';
 import type { PieceMemory } from './piece-memory.ts';
 import { UpgradedStream } from './upgraded-stream.ts';
@@ -48,7 +48,7 @@ export interface InputSink {
  * Reads a socket. Direct ones are read into shared memory and have nothing of a stream: a block of its own for each
  * read, and the queue that it passes through, cost as much as the parsing of a request.
  */
-export class SocketInput implements SocketHolder, BlockTaker {
+export class SocketInput implements SocketOwner, BlockTaker {
 	/** The socket to use from now on; the one that was given may be no more. */
 	readonly socket: ClientSocket;
 	/** True when bytes are the sink's only until it returns. */

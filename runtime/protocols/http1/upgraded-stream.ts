@@ -1,8 +1,8 @@
 /** The byte stream that a connection read into shared memory becomes after 101 (RFC 9110 §7.8). */
 import { Duplex } from 'node:stream';
 import type { JoinableStream } from '../../../compiler/exchange/joinable-stream.ts';
-import type { ClientSocket } from '../client-socket.ts';
-import { type OutputOwner, SocketOutput } from '../socket-output.ts';
+import type { ClientSocket } from '../../sockets/client-socket.ts';
+import { type OutputOwner, SocketOutput } from '../../sockets/socket-output.ts';
 import { TEXT_LIMIT } from './limits.ts';
 import { ownedCopy } from './owned-copy.ts';
 

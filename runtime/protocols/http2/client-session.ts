@@ -1,8 +1,8 @@
 /** The client's side of one connection of HTTP/2, over an engine of our own (RFC 9113). */
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { UpstreamError, type UpstreamRequest } from '../../../compiler/exchange/leases.ts';
+import { errorText, type UpstreamSocket, type UpstreamSocketOwner } from '../../sockets/upstream-socket.ts';
 import type { ClientCall, ClientOptions } from '../http1/client-call.ts';
-import { errorText, type Wire, type WireHolder } from '../wire.ts';
 import { RequestEncoder, ResponseReader } from './client-fields.ts';
 import { CLIENT_STREAM_WINDOW, ClientStream, type StreamSession } from './client-stream.ts';
 import { DEFAULT_WINDOW, FLAG, FRAME, H2_ERROR, MAX_WINDOW, PREFACE, SETTING } from './frame-codes.ts';
@@ -46,14 +46,14 @@ export interface SessionKeeper {
 }
 
 /** One connection. */
-export class ClientSession implements WireHolder, FrameSink, QueueOwner, StreamSession {
+export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner, StreamSession {
 	/** `performance.now()` at which the last exchange ended; the keeper's. */
 	idleSince = 0;
 	proven = false;
 	readonly frames: FrameWriter;
 	sendWindow: number = DEFAULT_WINDOW;
 	peerWindow: number = DEFAULT_WINDOW;
-	readonly #wire: Wire;
+	readonly #wire: UpstreamSocket;
 	readonly #scheme: 'http' | 'https';
 	readonly #options: ClientOptions;
 	readonly #coders: ClientCoders;
@@ -84,7 +84,7 @@ export class ClientSession implements WireHolder, FrameSink, QueueOwner, StreamS
 
 	/** Takes over a wire that is connected, and begins. */
 	constructor(
-		wire: Wire,
+		wire: UpstreamSocket,
 		scheme: 'http' | 'https',
 		options: ClientOptions,
 		coders: ClientCoders,
@@ -234,7 +234,7 @@ export class ClientSession implements WireHolder, FrameSink, QueueOwner, StreamS
 		else this.#keeper.sessionIdle(this);
 	}
 
-	// WireHolder.
+	// UpstreamSocketOwner.
 
 	received(bytes: Buffer, count: number): boolean {
 		if (this.#closed) return false;

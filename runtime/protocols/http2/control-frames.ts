@@ -1,5 +1,5 @@
 /** The frames that carry no message: SETTINGS, PING, WINDOW_UPDATE, PRIORITY, GOAWAY (RFC 9113 §6). */
-import { COST, type CutReason } from './calm-meter.ts';
+import { COST, type CutReason } from './flood-guard.ts';
 import { DEFAULT_WINDOW, FLAG, H2_ERROR, MAX_WINDOW } from './frame-codes.ts';
 import type { FrameWriter } from './frame-writer.ts';
 import type { OutputQueue } from './output-queue.ts';

@@ -1,5 +1,5 @@
 /** Writes the frames of one connection into gathered output, and that to its socket. */
-import { type ClientSocket, queuedIn } from '../client-socket.ts';
+import { type ClientSocket, queuedIn } from '../../sockets/client-socket.ts';
 import { FLAG, FRAME, FRAME_HEADER } from './frame-codes.ts';
 import { MAX_FRAME_SIZE, OUTPUT_TEXT } from './limits.ts';
 import type { OutputMemory, OutputOwner } from './output-memory.ts';

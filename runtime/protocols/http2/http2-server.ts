@@ -1,6 +1,6 @@
 /** HTTP/2 on accepted sockets: our own engine (RFC 9113), by ALPN or by prior knowledge. */
 import type { Socket } from 'node:net';
-import type { DirectSocket } from '../direct-socket.ts';
+import type { DirectSocket } from '../../sockets/direct-socket.ts';
 import type { SocketInfo } from '../http1/socket-info.ts';
 import type { SocketInput } from '../http1/socket-input.ts';
 import type { ConnectionPeer, ProtocolHost, ProtocolServer } from '../protocol.ts';

@@ -1,5 +1,5 @@
 /** How a connection ends: gracefully in two steps, at once with an error, and what is read after that (RFC 9113 §6.8). */
-import type { ClientSocket } from '../client-socket.ts';
+import type { ClientSocket } from '../../sockets/client-socket.ts';
 import { FRAME, H2_ERROR, MAX_WINDOW } from './frame-codes.ts';
 import type { FrameWriter } from './frame-writer.ts';
 import { GOAWAY_WAIT, LINGER_BYTES, LINGER_TIME } from './limits.ts';

@@ -1,14 +1,14 @@
 /** One HTTP/2 connection: its frames, settings, windows and streams (RFC 9113). */
 import type { Socket } from 'node:net';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
-import type { ClientSocket } from '../client-socket.ts';
-import type { DirectSocket } from '../direct-socket.ts';
+import type { ClientSocket } from '../../sockets/client-socket.ts';
+import type { DirectSocket } from '../../sockets/direct-socket.ts';
 import { ownedCopy } from '../http1/owned-copy.ts';
 import { SocketInfo } from '../http1/socket-info.ts';
 import { type InputSink, SocketInput } from '../http1/socket-input.ts';
 import type { ConnectionPeer } from '../protocol.ts';
-import { CalmMeter, COST, type CutReason } from './calm-meter.ts';
 import { ControlFrames, type ControlledSession } from './control-frames.ts';
+import { COST, type CutReason, FloodGuard } from './flood-guard.ts';
 import { DEFAULT_WINDOW, FLAG, FRAME, H2_ERROR, SETTING } from './frame-codes.ts';
 import { FrameReader, type FrameSink } from './frame-reader.ts';
 import { FrameWriter } from './frame-writer.ts';
@@ -47,7 +47,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 	readonly #input: SocketInput;
 	readonly #reader: FrameReader = new FrameReader(this);
 	readonly #decoder: HpackDecoder;
-	readonly #meter: CalmMeter;
+	readonly #meter: FloodGuard;
 	readonly #window = new ReceiveWindow(BOUND.CONNECTION_WINDOW, BOUND.MAX_CONNECTION_WINDOW);
 	readonly queue: OutputQueue;
 	readonly streams = new Map<number, Stream>();
@@ -88,7 +88,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		this.#decoder = new HpackDecoder(this.#coders.strings);
 		this.queue = new OutputQueue(this);
 		engine.now = performance.now();
-		this.#meter = new CalmMeter(engine.now);
+		this.#meter = new FloodGuard(engine.now);
 		this.ending = new SessionEnd(socket, this.frames);
 		this.#deadlines = new SessionDeadlines(engine);
 		engine.add(this, taken);

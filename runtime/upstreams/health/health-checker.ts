@@ -2,7 +2,7 @@
 import { compileRegexp } from '../../../compiler/codegen/regexp.ts';
 import { compileStatuses } from '../../../compiler/codegen/statuses.ts';
 import type { HealthCheckSettings, UpstreamSettings } from '../../../compiler/exchange/leases.ts';
-import type { BoardSurroundings } from '../pool-board.ts';
+import type { PoolRegistryDeps } from '../pool-registry.ts';
 import { processNow } from '../process-clock.ts';
 import type { UpstreamHealth } from '../upstream-health.ts';
 import type { CheckGate } from './check-gate.ts';
@@ -23,23 +23,18 @@ export class HealthChecker {
 	readonly #settings: HealthCheckSettings;
 	readonly #probe: HealthProbe;
 	readonly #timers = new Set<NodeJS.Timeout>();
-	readonly #surroundings: BoardSurroundings;
+	readonly #deps: PoolRegistryDeps;
 	readonly #gate: CheckGate;
 	#stopped = false;
 
-	constructor(
-		pool: UpstreamSettings,
-		upstreams: readonly CheckedUpstream[],
-		surroundings: BoardSurroundings,
-		gate: CheckGate,
-	) {
+	constructor(pool: UpstreamSettings, upstreams: readonly CheckedUpstream[], deps: PoolRegistryDeps, gate: CheckGate) {
 		this.#gate = gate;
 		const settings = pool.health!;
 		this.#settings = settings;
-		this.#surroundings = surroundings;
+		this.#deps = deps;
 		const isWell = compileStatuses([settings.status ?? '2xx'], REFUSING);
 		const body = settings.body === undefined ? undefined : compileRegexp(settings.body);
-		this.#probe = new HealthProbe(pool, isWell, body, surroundings);
+		this.#probe = new HealthProbe(pool, isWell, body, deps);
 		for (const upstream of upstreams) void this.#check(upstream, 0, 0);
 	}
 
@@ -56,7 +51,7 @@ export class HealthChecker {
 		if (this.#stopped) return;
 		const passed = problem === undefined ? passes + 1 : 0;
 		const failed = problem === undefined ? 0 : fails + 1;
-		const { log } = this.#surroundings;
+		const { log } = this.#deps;
 		const fields = { upstream: upstream.address };
 		if (problem === undefined) {
 			if (passed >= (this.#settings.passes ?? 1) && upstream.health.setDown(false, processNow())) {

@@ -1,5 +1,5 @@
 /** One request that asks an upstream whether it is well, over the transport that its pool has. */
-import { parseUpstream, type UpstreamAddress } from '../../../compiler/directives/reverse-proxy/upstream-address.ts';
+
 import { isStream } from '../../../compiler/exchange/body.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type {
@@ -9,11 +9,15 @@ import type {
 	UpstreamResponse,
 	UpstreamSettings,
 } from '../../../compiler/exchange/leases.ts';
+import {
+	parseUpstream,
+	type UpstreamAddress,
+} from '../../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
 import type { CallCarrier, ClientCall } from '../../protocols/http1/client-call.ts';
 import { PieceMemory } from '../../protocols/http1/piece-memory.ts';
-import type { BoardSurroundings } from '../pool-board.ts';
-import { createLink } from '../transports/create-link.ts';
-import { type LinkSurroundings, NO_CARRIER, type UpstreamLink } from '../transports/link.ts';
+import type { PoolRegistryDeps } from '../pool-registry.ts';
+import { type ConnectorDeps, NO_CARRIER, type UpstreamConnector } from '../transports/connector.ts';
+import { createConnector } from '../transports/create-connector.ts';
 import type { TlsProvider } from '../transports/tls-provision.ts';
 
 /** Milliseconds for the whole answer. */
@@ -29,13 +33,13 @@ const READ_SIZE = 16_384;
 const TARGET = /\{(?:http\.reverse_proxy\.active|rp\.active)\.target_upstream\}/;
 
 /** Asks upstreams of one pool. */
-export class HealthProbe implements LinkSurroundings {
+export class HealthProbe implements ConnectorDeps {
 	readonly pieces: PieceMemory = new PieceMemory();
 	readonly threads = 1;
 	readonly #settings: HealthCheckSettings;
 	readonly #isWell: (status: number) => boolean;
 	readonly #body: RegExp | undefined;
-	readonly #surroundings: BoardSurroundings;
+	readonly #deps: PoolRegistryDeps;
 	/** No connection is kept: whether one can be made is what is asked. */
 	readonly #linkSettings: UpstreamSettings;
 	#buffer: Buffer | undefined = undefined;
@@ -46,12 +50,12 @@ export class HealthProbe implements LinkSurroundings {
 		pool: UpstreamSettings,
 		isWell: (status: number) => boolean,
 		body: RegExp | undefined,
-		surroundings: BoardSurroundings,
+		deps: PoolRegistryDeps,
 	) {
 		this.#settings = pool.health!;
 		this.#isWell = isWell;
 		this.#body = body;
-		this.#surroundings = surroundings;
+		this.#deps = deps;
 		this.#linkSettings = { ...pool, keepalive: 0 };
 	}
 
@@ -89,7 +93,7 @@ export class HealthProbe implements LinkSurroundings {
 		for (const call of this.#calls) call.carrier.cancel(call);
 	}
 
-	// LinkSurroundings.
+	// ConnectorDeps.
 
 	readonly readBuffer = (): Buffer => {
 		this.#buffer ??= Buffer.allocUnsafeSlow(READ_SIZE);
@@ -99,11 +103,11 @@ export class HealthProbe implements LinkSurroundings {
 	idled(): void {}
 
 	get environment(): { readonly [name: string]: string | undefined } {
-		return this.#surroundings.environment;
+		return this.#deps.environment;
 	}
 
 	get provideTls(): TlsProvider | undefined {
-		return this.#surroundings.provideTls;
+		return this.#deps.provideTls;
 	}
 
 	get idleConnections(): number {
@@ -112,7 +116,7 @@ export class HealthProbe implements LinkSurroundings {
 
 	async #send(address: UpstreamAddress, upstream: string, target: string, deadline: number): Promise<ProbeAnswer> {
 		if (this.#closed) throw new Error('the checks have ended');
-		const link = createLink(address, this.#linkSettings, this);
+		const link = createConnector(address, this.#linkSettings, this);
 		const call = new ProbeCall(this.#request(address, upstream, target), link);
 		this.#calls.add(call);
 		const timer = setTimeout(() => call.giveUp(), Math.max(0, deadline - performance.now()));
@@ -146,7 +150,7 @@ export class HealthProbe implements LinkSurroundings {
 	#fill(text: string, upstream: string): string {
 		return text
 			.split(TARGET)
-			.map(part => this.#surroundings.expand(part))
+			.map(part => this.#deps.expand(part))
 			.join(upstream);
 	}
 
@@ -167,12 +171,12 @@ class ProbeCall implements ClientCall {
 	readonly request: UpstreamRequest;
 	carrier: CallCarrier = NO_CARRIER;
 	connectTime = -1;
-	readonly #link: UpstreamLink;
+	readonly #link: UpstreamConnector;
 	#resolve: (answer: ProbeAnswer) => void = () => {};
 	#reject: (error: Error) => void = () => {};
 	#late = false;
 
-	constructor(request: UpstreamRequest, link: UpstreamLink) {
+	constructor(request: UpstreamRequest, link: UpstreamConnector) {
 		this.request = request;
 		this.#link = link;
 	}
@@ -233,7 +237,7 @@ function isRedirect({ status, location }: ProbeAnswer): boolean {
 	return location !== undefined && [301, 302, 303, 307, 308].includes(status);
 }
 
-/** The same host on another port; a unix socket's stand-in is this machine. */
+/** The same host on another port; a unix socket's fake is this machine. */
 function withPort(address: UpstreamAddress, port: number | undefined): UpstreamAddress {
 	if (port === undefined) return address;
 	const host = address.path === undefined ? address.host : 'localhost';

@@ -1,11 +1,11 @@
 /** Ways through other proxies: CONNECT (RFC 9110 §9.3.6) and SOCKS5 (RFC 1928, RFC 1929). */
 import { isIP, type Socket } from 'node:net';
-import { parseForwardProxy } from '../../../compiler/directives/reverse-proxy/transports/forward-proxy.ts';
+import { IpRanges, parseIpRange } from '../../../compiler/exchange/ip-ranges.ts';
+import { parseForwardProxy } from '../../../compiler/modules/directives/reverse-proxy/transports/forward-proxy.ts';
 import type {
 	ForwardProxySettings,
 	HttpTransportSettings,
-} from '../../../compiler/directives/reverse-proxy/transports/transport-settings.ts';
-import { IpRanges, parseIpRange } from '../../../compiler/exchange/ip-ranges.ts';
+} from '../../../compiler/modules/directives/reverse-proxy/transports/transport-settings.ts';
 import { addressBytes } from './proxy-header.ts';
 import type { Tunnel } from './socket-dialer.ts';
 

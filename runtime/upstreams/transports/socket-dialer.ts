@@ -2,9 +2,9 @@
 import { connect, type LookupFunction, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 import { UpstreamError } from '../../../compiler/exchange/leases.ts';
-import { errorText, LONGEST_TIMER, Wire, type WireHolder } from '../../protocols/wire.ts';
+import { dialDirectly } from '../../sockets/direct-dialing.ts';
+import { errorText, LONGEST_TIMER, UpstreamSocket, type UpstreamSocketOwner } from '../../sockets/upstream-socket.ts';
 import type { ClientTarget, Dialer, Dialing, DialOwner } from './dialer.ts';
-import { dialDirectly } from './direct-dialing.ts';
 import type { TlsClient } from './tls-client.ts';
 
 /** Settings of connecting; times in milliseconds. */
@@ -75,10 +75,10 @@ function failedDialing(cause: Error, owner: DialOwner): Dialing {
 	};
 }
 
-class SocketDialing implements Dialing, WireHolder {
+class SocketDialing implements Dialing, UpstreamSocketOwner {
 	readonly #owner: DialOwner;
 	readonly #prelude: Prelude;
-	readonly #wire: Wire;
+	readonly #wire: UpstreamSocket;
 	#socket: Socket;
 	#timer: NodeJS.Timeout | undefined = undefined;
 	#over = false;
@@ -86,7 +86,7 @@ class SocketDialing implements Dialing, WireHolder {
 	constructor(target: ClientTarget, options: SocketOptions, prelude: Prelude, owner: DialOwner) {
 		this.#owner = owner;
 		this.#prelude = prelude;
-		const wire = new Wire(this);
+		const wire = new UpstreamSocket(this);
 		this.#wire = wire;
 		const { tunnel, header, tls, outerTls } = prelude;
 		if (options.connectTimeout > 0) this.#wait(options.connectTimeout, 'connecting took too long');

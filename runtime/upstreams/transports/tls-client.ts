@@ -1,7 +1,7 @@
 /** TLS of connections to upstreams: what is offered, who is believed, sessions that are taken up again. */
 import { isIP } from 'node:net';
 import { type ConnectionOptions, checkServerIdentity, type SecureContext, type TLSSocket } from 'node:tls';
-import type { ClientTlsSettings } from '../../../compiler/directives/reverse-proxy/transports/transport-settings.ts';
+import type { ClientTlsSettings } from '../../../compiler/modules/directives/reverse-proxy/transports/transport-settings.ts';
 import type { ClientTlsContext } from './tls-context.ts';
 
 /** Milliseconds of a handshake when nothing is said. */

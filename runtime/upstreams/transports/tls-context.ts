@@ -1,8 +1,11 @@
 /** Certificates and keys of TLS to upstreams, read from files that may be replaced while the server runs. */
 import { readFileSync, statSync } from 'node:fs';
 import { createSecureContext, getCACertificates, type SecureContext, setDefaultCACertificates } from 'node:tls';
-import { readTlsMaterial, tlsFiles } from '../../../compiler/directives/reverse-proxy/transports/tls-material.ts';
-import type { ClientTlsSettings } from '../../../compiler/directives/reverse-proxy/transports/transport-settings.ts';
+import {
+	readTlsMaterial,
+	tlsFiles,
+} from '../../../compiler/modules/directives/reverse-proxy/transports/tls-material.ts';
+import type { ClientTlsSettings } from '../../../compiler/modules/directives/reverse-proxy/transports/transport-settings.ts';
 import { type TlsProvided, type TlsProvider, type TlsWanted, tlsWantedBy } from './tls-provision.ts';
 
 /** Milliseconds between two looks at files that may have changed. */

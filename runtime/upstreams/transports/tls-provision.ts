@@ -1,6 +1,6 @@
 /** What TLS to upstreams needs of the main thread: authorities that are not in files, and certificates that the server manages. */
-import type { ClientTlsSettings } from '../../../compiler/directives/reverse-proxy/transports/transport-settings.ts';
-import type { TrustPool } from '../../../compiler/providers/trust-pools/trust-pool.ts';
+import type { ClientTlsSettings } from '../../../compiler/modules/directives/reverse-proxy/transports/transport-settings.ts';
+import type { TrustPool } from '../../../compiler/modules/providers/trust-pools/trust-pool.ts';
 
 /** What is wanted. */
 export interface TlsWanted {

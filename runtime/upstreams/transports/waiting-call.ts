@@ -1,13 +1,13 @@
 /** A call whose connection is still being made. */
 import { UpstreamError } from '../../../compiler/exchange/leases.ts';
 import type { CallCarrier, ClientCall } from '../../protocols/http1/client-call.ts';
-import type { Wire } from '../../protocols/wire.ts';
+import type { UpstreamSocket } from '../../sockets/upstream-socket.ts';
 import type { Dialer, Dialing, DialOwner } from './dialer.ts';
 
 /** Who gets what comes of dialing. */
 export interface DialedFor {
 	/** Puts the call on the wire. */
-	connected(wire: Wire, call: ClientCall): void;
+	connected(wire: UpstreamSocket, call: ClientCall): void;
 	/** Nothing came of it: for the upstream's reason, which `error` is, or because the call was given up. The call is told. */
 	notConnected(error: UpstreamError | undefined): void;
 }
@@ -36,7 +36,7 @@ export class WaitingCall implements CallCarrier, DialOwner {
 		call.failed(new UpstreamError('response', 'the exchange was given up'), false);
 	}
 
-	dialed(wire: Wire): void {
+	dialed(wire: UpstreamSocket): void {
 		this.#over = true;
 		this.#call.connectTime = performance.now() - this.#began;
 		this.#owner.connected(wire, this.#call);

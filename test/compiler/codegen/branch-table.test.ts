@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { type Branch, compileBranchTable, firstThatHolds, fitsTable } from '../../../compiler/codegen/branch-table.ts';
 import type { Matcher } from '../../../compiler/document/document.ts';
 import type { Exchange } from '../../../compiler/exchange/exchange.ts';
-import { compilePathPatterns } from '../../../compiler/matchers/path-pattern.ts';
+import { compilePathPatterns } from '../../../compiler/modules/matchers/path-pattern.ts';
 import { fakeExchange } from '../fake-exchange.ts';
 import { Random } from '../syntax/random-text.ts';
 

@@ -1,6 +1,7 @@
 /** Templates and placeholders: syntax, folding, every name, and that values are data. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { fakeLeases } from '../../../compiler/codegen/fake-leases.ts';
 import {
 	isKnownPlaceholder,
 	NO_FACTS,
@@ -9,7 +10,6 @@ import {
 } from '../../../compiler/codegen/placeholders/index.ts';
 import type { HostFacts, PlaceholderScope } from '../../../compiler/codegen/placeholders/placeholder.ts';
 import { expandShorthands, SHORTHANDS } from '../../../compiler/codegen/placeholders/shorthands.ts';
-import { standInLeases } from '../../../compiler/codegen/stand-in-leases.ts';
 import { compileTemplate, TemplateError } from '../../../compiler/codegen/template.ts';
 import { bodyText, fakeExchange, type RequestFields, served } from '../fake-exchange.ts';
 
@@ -24,7 +24,7 @@ const scope: PlaceholderScope = {
 	facts,
 	clientIp: x => x.connection.remoteAddress,
 	isMapped: () => false,
-	files: () => standInLeases.lease('files', {}),
+	files: () => fakeLeases.lease('files', {}),
 	needsBody() {},
 };
 

@@ -2,11 +2,11 @@
 import { type Compiled, compile } from '../../../compiler/compiler.ts';
 import type { ConfigFormat } from '../../../compiler/dialects/dialect.ts';
 import { printedForm } from '../../../compiler/document/printed-form.ts';
-import { Rehearsal, type Rehearsed } from '../../../compiler/rehearsal/rehearsal.ts';
-import { isRequestUrl, parseRequestUrl } from '../../../compiler/rehearsal/rehearsed-request.ts';
+import { DryRun, type DryRunResult } from '../../../compiler/dry-run/dry-run.ts';
+import { isRequestUrl, parseRequestUrl } from '../../../compiler/dry-run/dry-run-request.ts';
 import type { Reader } from '../../../compiler/source/reader.ts';
-import { diskReader } from '../../../runtime/disk-reader.ts';
-import { rehearsalSurroundings } from '../../../runtime/rehearsal-surroundings.ts';
+import { diskReader } from '../../../runtime/compile/disk-reader.ts';
+import { dryRunEnvironment } from '../../../runtime/compile/dry-run-environment.ts';
 import { memoryReader } from '../syntax/memory-config.ts';
 
 const FOLDER = '/config';
@@ -58,7 +58,7 @@ export interface Asked {
 
 /** What came. */
 export interface Answer {
-	readonly seen: Rehearsed;
+	readonly seen: DryRunResult;
 	readonly status: number;
 	readonly body: string;
 	readonly header: (name: string) => string | undefined;
@@ -66,14 +66,14 @@ export interface Answer {
 
 /** Serves requests of one text without a socket. */
 export class Served {
-	readonly #rehearsal: Rehearsal;
+	readonly #dryRun: DryRun;
 
 	constructor(text: string, options: { folder?: string; format?: ConfigFormat; reader?: Reader } = {}) {
 		const { folder = '/', format = 'compatfile' } = options;
 		const reader = options.reader ?? diskReader(folder);
 		const found = compile({ format, text, name: 'Compatfile', path: `${folder}/Compatfile` }, reader);
 		if (!found.plan) throw new Error(`${text}\n${errors(found).join('\n')}`);
-		this.#rehearsal = new Rehearsal(found.plan, rehearsalSurroundings(folder));
+		this.#dryRun = new DryRun(found.plan, dryRunEnvironment(folder));
 	}
 
 	/** Asks for a whole URL; throws where nothing listens. */
@@ -81,7 +81,7 @@ export class Served {
 		const url = parseRequestUrl(text);
 		if (!isRequestUrl(url)) throw new Error(url.message);
 		const fields = Array.isArray(headers) ? headers : Object.entries(headers);
-		const seen = await this.#rehearsal.run({ method, url, headers: fields, body, from, at });
+		const seen = await this.#dryRun.run({ method, url, headers: fields, body, from, at });
 		if (!seen) throw new Error(`nothing listens at ${text}`);
 		const response = seen.response;
 		return {

@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { lint } from '../../../compiler/lint/lint.ts';
-import { rehearsalSurroundings } from '../../../runtime/rehearsal-surroundings.ts';
+import { dryRunEnvironment } from '../../../runtime/compile/dry-run-environment.ts';
 import { type Asked, compiled, documentOf, errors, Served } from '../compatfile/page.ts';
 import { memoryReader } from '../syntax/memory-config.ts';
 
@@ -248,7 +248,7 @@ for (const [what, text] of [
 			input: { format: 'configfile', text, name: 'Configfile', path: '/config/Configfile' },
 			compiled: { ...more, document: document!, plan: plan! },
 			reader: memoryReader({ main: '' }),
-			surroundings: rehearsalSurroundings('/'),
+			deps: dryRunEnvironment('/'),
 			rules: 'usual',
 		});
 		assert.ok(

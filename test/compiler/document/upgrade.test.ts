@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { compile } from '../../../compiler/compiler.ts';
 import { upgradeDocument } from '../../../compiler/document/upgrade.ts';
 import { goldenCases } from '../../golden.ts';
-import { NO_FILES } from '../directives/reverse-proxy/proxied-site.ts';
+import { NO_FILES } from '../modules/directives/reverse-proxy/proxied-site.ts';
 import { downgradeDocument, placesOfSchema } from './downgrade.ts';
 
 const upgrade = suite('documents of before 0.2.0');

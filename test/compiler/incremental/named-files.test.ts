@@ -8,7 +8,7 @@ import { createCompiler } from '../../../compiler/compiler.ts';
 import type { Document } from '../../../compiler/document/document.ts';
 import { keyPem } from '../../../runtime/certificates/certificate-keys.ts';
 import { certificatePem, issueCertificate } from '../../../runtime/certificates/issue-certificate.ts';
-import { diskReader } from '../../../runtime/disk-reader.ts';
+import { diskReader } from '../../../runtime/compile/disk-reader.ts';
 import { documentImage, generationDelta, sameDocument } from '../../../runtime/threads/document-image.ts';
 import { TestAuthority, type TestCertificate } from '../../certificates.ts';
 import { temporaryFolder } from '../../harness.ts';

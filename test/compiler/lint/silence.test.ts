@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { compile } from '../../../compiler/compiler.ts';
 import { lint } from '../../../compiler/lint/lint.ts';
 import { ReadError, type Reader } from '../../../compiler/source/reader.ts';
-import { rehearsalSurroundings } from '../../../runtime/rehearsal-surroundings.ts';
+import { dryRunEnvironment } from '../../../runtime/compile/dry-run-environment.ts';
 
 function reader(files: { readonly [path: string]: string } = {}): Reader {
 	const missing = (path: string): never => {
@@ -25,8 +25,8 @@ async function codes(text: string, files: { readonly [path: string]: string } = 
 	const compiled = compile(input, reader(files));
 	const { document, plan } = compiled;
 	assert.ok(document && plan, compiled.diagnostics.map(({ message }) => message).join());
-	const surroundings = rehearsalSurroundings('/work');
-	const found = await lint({ input, compiled: { ...compiled, document, plan }, reader: reader(files), surroundings });
+	const deps = dryRunEnvironment('/work');
+	const found = await lint({ input, compiled: { ...compiled, document, plan }, reader: reader(files), deps });
 	return found.map(({ code, span }) => `${span?.source.position(span.start).line} ${code}`);
 }
 

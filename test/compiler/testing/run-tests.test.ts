@@ -7,8 +7,8 @@ import { NO_FACTS } from '../../../compiler/codegen/placeholders/index.ts';
 import { compile } from '../../../compiler/compiler.ts';
 import { runTests } from '../../../compiler/testing/run-tests.ts';
 import type { TestReport } from '../../../compiler/testing/test-case.ts';
-import { diskReader } from '../../../runtime/disk-reader.ts';
-import { rehearsalSurroundings } from '../../../runtime/rehearsal-surroundings.ts';
+import { diskReader } from '../../../runtime/compile/disk-reader.ts';
+import { dryRunEnvironment } from '../../../runtime/compile/dry-run-environment.ts';
 import { ROOT } from '../../harness.ts';
 
 const SITE = ':8080 {\n\treverse_proxy a:1 b:2 {\n\t\tlb_policy round_robin\n\t}\n}\n';
@@ -68,7 +68,7 @@ tests('of the quickstart pass', async () => {
 	const file = path.join(ROOT, 'fixtures/quickstart/Configfile');
 	const input = { format: 'configfile', text: readFileSync(file, 'utf8'), name: 'Configfile', path: file } as const;
 	const { plan, tests: cases } = compile(input, diskReader('/', {}));
-	const { passed, failed } = await runTests(cases, plan!, rehearsalSurroundings('/'));
+	const { passed, failed } = await runTests(cases, plan!, dryRunEnvironment('/'));
 	assert.equal({ passed, failed }, { passed: 2, failed: 0 });
 });
 

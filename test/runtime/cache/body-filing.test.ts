@@ -5,10 +5,10 @@ import * as assert from 'uvu/assert';
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import { isStream } from '../../../compiler/exchange/body.ts';
 import type { CachedHead, CachedResponse } from '../../../compiler/exchange/response-cache.ts';
-import { CacheBoard } from '../../../runtime/cache/cache-board.ts';
-import { memoryFiles } from '../../../runtime/cache/memory-files.ts';
+import { CacheRegistry } from '../../../runtime/cache/cache-registry.ts';
 import { BLOCK, cacheLayout, WORD } from '../../../runtime/cache/memory-layout.ts';
 import { SharedCache } from '../../../runtime/cache/shared-cache.ts';
+import { memoryFiles } from '../../../runtime/sockets/memory-files.ts';
 
 const MIB = 1024 * 1024;
 const ROWS = 2;
@@ -21,7 +21,7 @@ const filed = isThere ? filing : filing.skip;
 
 function store(ceiling = 16 * MIB) {
 	const buffer = new SharedArrayBuffer(cacheLayout(ceiling, ROWS).words * 4);
-	const board = new CacheBoard({ healing: 20, workingDirectory: '/', log: () => {} });
+	const board = new CacheRegistry({ healing: 20, workingDirectory: '/', log: () => {} });
 	board.cacheOpened('cache', { ceiling }, buffer, ROWS);
 	const thread = (index: number) => new SharedCache({ buffer, ceiling, rows: ROWS, thread: index, count: () => {} });
 	return { board, words: new Int32Array(buffer), threads: [thread(0), thread(1)] as const };

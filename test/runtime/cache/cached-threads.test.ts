@@ -4,7 +4,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type Runtime, startRuntime } from '../../../runtime/runtime.ts';
+import { type Runtime, startRuntime } from '../../../runtime/main/runtime.ts';
 import { freePorts } from '../../harness.ts';
 import { keptLog } from '../running-server.ts';
 

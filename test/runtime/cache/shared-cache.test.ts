@@ -3,8 +3,8 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { isStream } from '../../../compiler/exchange/body.ts';
 import type { CachedHead, CachedResponse } from '../../../compiler/exchange/response-cache.ts';
-import { CacheBoard } from '../../../runtime/cache/cache-board.ts';
 import { CacheMemory } from '../../../runtime/cache/cache-memory.ts';
+import { CacheRegistry } from '../../../runtime/cache/cache-registry.ts';
 import { hashKey } from '../../../runtime/cache/key-hash.ts';
 import { cacheLayout, WORD } from '../../../runtime/cache/memory-layout.ts';
 import { SharedCache } from '../../../runtime/cache/shared-cache.ts';
@@ -16,7 +16,7 @@ function store(ceiling = MIB) {
 	const layout = cacheLayout(ceiling, ROWS);
 	assert.ok(layout.bytes <= ceiling, `${layout.bytes} are more than ${ceiling}`);
 	const buffer = new SharedArrayBuffer(layout.words * 4);
-	const board = new CacheBoard({ healing: 50, workingDirectory: '/', log: () => {} });
+	const board = new CacheRegistry({ healing: 50, workingDirectory: '/', log: () => {} });
 	board.cacheOpened('cache', { ceiling }, buffer, ROWS);
 	const thread = (index: number) => new SharedCache({ buffer, ceiling, rows: ROWS, thread: index, count: () => {} });
 	const memory = new CacheMemory(buffer, ceiling, ROWS, ROWS);

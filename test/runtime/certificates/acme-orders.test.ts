@@ -203,23 +203,23 @@ acme('when one issuer fails the next is asked; the log says why', async () => {
 acme('a refusal is not repeated before its time, and tried at the test directory first', async () => {
 	let now = Date.now();
 	const test = testManager({ now: () => now });
-	const rehearsal = await scriptedAcmeServer(folder);
+	const dryRun = await scriptedAcmeServer(folder);
 	server.faults.before = resource => (resource === 'new-order' ? 'rateLimited' : undefined);
 	server.faults.retryAfter = 3600;
-	const roots = [server.rootFile, rehearsal.rootFile];
-	const wanted = issuer({ test_directory: rehearsal.directory, trusted_roots: roots });
+	const roots = [server.rootFile, dryRun.rootFile];
+	const wanted = issuer({ test_directory: dryRun.directory, trusted_roots: roots });
 	await serveDocument(test, plan(policy(['a.example.com'], [wanted])), { renew_interval: 20 });
 	await eventually('refused', () => test.entries.some(({ level }) => level === 'error'));
 	now += 1_800_000;
 	server.faults.before = () => undefined;
 	await new Promise(resolve => setTimeout(resolve, 150));
-	assert.is(server.orders.length + rehearsal.orders.length, 0);
+	assert.is(server.orders.length + dryRun.orders.length, 0);
 	now += 1_900_000;
 	await eventually('obtained', () => test.sink.certificates.size === 1);
-	assert.is(rehearsal.orders.length, 1);
+	assert.is(dryRun.orders.length, 1);
 	assert.is(server.issued.includes(test.sink.for('a.example.com')!.chain), true);
 	await test.manager.close();
-	await rehearsal.close();
+	await dryRun.close();
 });
 
 acme('two processes that share a store order a certificate once', async () => {

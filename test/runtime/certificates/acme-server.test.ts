@@ -8,7 +8,7 @@ import { createSecureContext, createServer as createTlsServer, type Server as Tl
 import { decode, encode } from 'dns-packet';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { AcmeServerSettings } from '../../../compiler/directives/acme-server/acme-server-handler.ts';
+import type { AcmeServerSettings } from '../../../compiler/modules/directives/acme-server/acme-server-handler.ts';
 import { jws, publicJwk } from '../../../runtime/certificates/acme/acme-connection.ts';
 import { certificateRequest } from '../../../runtime/certificates/acme/certificate-request.ts';
 import { makePrivateKey } from '../../../runtime/certificates/certificate-keys.ts';

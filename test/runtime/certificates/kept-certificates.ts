@@ -1,7 +1,11 @@
 /** A sink that keeps what a certificate manager publishes, and managers over temporary stores. */
 
+import type {
+	AutomationPolicy,
+	CertificatePlan,
+	IssuerSettings,
+} from '../../../compiler/codegen/tls/certificate-plan.ts';
 import type { Settings } from '../../../compiler/document/document.ts';
-import type { AutomationPolicy, CertificatePlan, IssuerSettings } from '../../../compiler/tls/certificate-plan.ts';
 import { createCertificateManager } from '../../../runtime/certificates/certificate-manager.ts';
 import type {
 	CertificateManager,

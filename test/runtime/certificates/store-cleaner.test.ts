@@ -38,12 +38,12 @@ cleaner('what expired long ago and is wanted by nobody goes; everything else sta
 	const old = new Date(Date.now() - 20 * DAY);
 	for (const name of ['ocsp/stale', 'acme/challenges/left.example.json']) utimesSync(path.join(folder, name), old, old);
 	const messages: string[] = [];
-	const surroundings = {
+	const deps = {
 		log: (_level: string, _logger: string, message: string) => void messages.push(message),
 		now: Date.now,
 		store: () => store,
 	};
-	await new StoreCleaner(surroundings).clean(new Set(['wanted']));
+	await new StoreCleaner(deps).clean(new Set(['wanted']));
 	const kept = (await store.list('')).filter(name => name !== 'last_clean.json');
 	assert.equal(kept, [
 		'acme/ca/accounts/me/account.key',
@@ -60,7 +60,7 @@ cleaner('what expired long ago and is wanted by nobody goes; everything else sta
 	assert.equal(messages, ['store cleaned']);
 	await store.write('ocsp/later', 'x');
 	utimesSync(path.join(folder, 'ocsp/later'), old, old);
-	await new StoreCleaner(surroundings).clean(new Set());
+	await new StoreCleaner(deps).clean(new Set());
 	assert.ok((await store.list('')).includes('ocsp/later'));
 });
 

@@ -2,7 +2,7 @@
 import { Socket } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { ProxyProtocolWrapper } from '../../../compiler/options/servers/listener-wrappers.ts';
+import type { ProxyProtocolWrapper } from '../../../compiler/modules/options/servers/listener-wrappers.ts';
 import { ProxyReader } from '../../../runtime/listeners/proxy-reader.ts';
 import { freePorts } from '../../harness.ts';
 import { open, type Wire } from '../protocols/http1/wire.ts';

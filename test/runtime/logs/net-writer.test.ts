@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { parseCollectorAddress } from '../../../compiler/providers/log-writers/net-output.ts';
+import { parseCollectorAddress } from '../../../compiler/modules/providers/log-writers/net-output.ts';
 import { LogOutputError, LogSinks } from '../../../runtime/logs/log-sinks.ts';
 import { keptLog } from '../running-server.ts';
 

@@ -1,7 +1,7 @@
 /** The queue of passwords of the whole process: turns of clients, bounds, and verdicts that all threads share. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { PasswordHash } from '../../../compiler/directives/basic-auth/password-hash.ts';
+import type { PasswordHash } from '../../../compiler/modules/directives/basic-auth/password-hash.ts';
 import type { PasswordAnswer, PasswordRefusal } from '../../../runtime/passwords/password-check.ts';
 import { PasswordQueue } from '../../../runtime/passwords/password-queue.ts';
 import type { PasswordVerdict } from '../../../runtime/passwords/password-thread.ts';

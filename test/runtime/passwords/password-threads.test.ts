@@ -1,7 +1,7 @@
 /** The threads that verify passwords: verdicts, limits, and how long they take. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { PasswordHash } from '../../../compiler/directives/basic-auth/password-hash.ts';
+import type { PasswordHash } from '../../../compiler/modules/directives/basic-auth/password-hash.ts';
 import { PasswordThreads, threadsFor } from '../../../runtime/passwords/password-threads.ts';
 
 const HASH: PasswordHash = {
@@ -31,7 +31,7 @@ threads('verify, and give up what costs too much, after which the next is verifi
 });
 
 threads('a user that does not exist takes as long as one that does', async () => {
-	const { decoyOf } = await import('../../../compiler/directives/basic-auth/password-hash.ts');
+	const { decoyOf } = await import('../../../compiler/modules/directives/basic-auth/password-hash.ts');
 	const { verifyPassword } = await import('../../../runtime/passwords/verify-password.ts');
 	const hash: PasswordHash = { ...HASH, text: HASH.text.replace('$04$', '$08$'), cost: 8 };
 	const time = (of: PasswordHash) => {

@@ -1,9 +1,9 @@
 /** Passwords on one data-plane thread: what is remembered, what is asked once, and what is refused. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { PasswordHash } from '../../../compiler/directives/basic-auth/password-hash.ts';
 import type { Exchange } from '../../../compiler/exchange/exchange.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
+import type { PasswordHash } from '../../../compiler/modules/directives/basic-auth/password-hash.ts';
 import type { PasswordAnswer, PasswordCheck } from '../../../runtime/passwords/password-check.ts';
 import { ThreadPasswords } from '../../../runtime/passwords/thread-passwords.ts';
 import { fakeExchange } from '../../compiler/fake-exchange.ts';

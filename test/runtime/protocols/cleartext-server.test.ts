@@ -12,7 +12,7 @@ import type { AddressInfo, Server } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { WebSocketServer } from 'ws';
-import type { RuntimeOptions } from '../../../runtime/runtime.ts';
+import type { RuntimeOptions } from '../../../runtime/main/runtime.ts';
 import { rawExchange } from '../../harness.ts';
 import { eventually, type TestServer, withServer } from '../running-server.ts';
 import { open } from './http1/wire.ts';

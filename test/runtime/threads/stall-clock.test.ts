@@ -1,7 +1,7 @@
 /** How long a thread has not answered, in its own time: what must not count as such. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { LOOK_INTERVAL, readThreadTimes, StallClock, type ThreadTimes } from '../../../runtime/threads/stall-clock.ts';
+import { LOOK_INTERVAL, readThreadTimes, StallClock, type ThreadTimes } from '../../../runtime/main/stall-clock.ts';
 
 /** Looks at a thread that has given its last sign of life; returns what the clock says after each look. */
 function looks(times: readonly (ThreadTimes | undefined)[], elapsed: number = LOOK_INTERVAL): number[] {

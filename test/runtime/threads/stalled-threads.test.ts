@@ -4,8 +4,8 @@ import { connect } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Site } from '../../../compiler/document/document.ts';
-import { CompileService } from '../../../runtime/threads/compile-service.ts';
-import { CompilerFailure } from '../../../runtime/threads/compiler-client.ts';
+import { CompileService } from '../../../runtime/main/compile-service.ts';
+import { CompilerFailure } from '../../../runtime/main/compiler-client.ts';
 import type { Stall } from '../../../runtime/threads/stop-answering.ts';
 import { json, respondingSite, type TestServer, withServer } from '../running-server.ts';
 

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Document, Site } from '../../../compiler/document/document.ts';
-import { type Runtime, startRuntime } from '../../../runtime/runtime.ts';
+import { type Runtime, startRuntime } from '../../../runtime/main/runtime.ts';
 import { TestAuthority } from '../../certificates.ts';
 import { freePorts, temporaryFolder } from '../../harness.ts';
 import { eventually, json, keptLog } from '../running-server.ts';

@@ -9,7 +9,7 @@ import * as assert from 'uvu/assert';
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { sendToUpstream, UpstreamError, type UpstreamSettings } from '../../../compiler/exchange/leases.ts';
-import { usePoller } from '../../../runtime/protocols/socket-poller.ts';
+import { usePoller } from '../../../runtime/sockets/socket-poller.ts';
 import { createUpstreamPool } from '../../../runtime/upstreams/upstream-pool.ts';
 import { end, record } from '../protocols/fastcgi/scripted-application.ts';
 import { block, frame, numbers, settings } from '../protocols/http2/frames.ts';

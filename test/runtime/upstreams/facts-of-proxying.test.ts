@@ -12,7 +12,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type Runtime, startRuntime } from '../../../runtime/runtime.ts';
+import { type Runtime, startRuntime } from '../../../runtime/main/runtime.ts';
 import { freePorts, temporaryFolder } from '../../harness.ts';
 import { keptLog } from '../running-server.ts';
 import { testAuthority } from './transports/certificates.ts';

@@ -8,8 +8,8 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { HealthCheckSettings, UpstreamSettings } from '../../../compiler/exchange/leases.ts';
 import { CheckGate } from '../../../runtime/upstreams/health/check-gate.ts';
-import { PoolBoard } from '../../../runtime/upstreams/pool-board.ts';
 import { poolBytes } from '../../../runtime/upstreams/pool-memory.ts';
+import { PoolRegistry } from '../../../runtime/upstreams/pool-registry.ts';
 import { eventually } from '../running-server.ts';
 
 const test = suite('health checks');
@@ -41,7 +41,7 @@ interface Watched {
 
 function watch(to: readonly string[], health: HealthCheckSettings, more: Partial<UpstreamSettings> = {}): Watched {
 	const logged: { message: string; cause: unknown }[] = [];
-	const board = new PoolBoard({
+	const board = new PoolRegistry({
 		log: (_level, _logger, message, fields) => logged.push({ message, cause: fields?.cause }),
 		expand: text => text.replaceAll('{env.NAME}', 'value'),
 		environment: {},

@@ -8,7 +8,7 @@ import path from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type Runtime, startRuntime } from '../../../runtime/runtime.ts';
+import { type Runtime, startRuntime } from '../../../runtime/main/runtime.ts';
 import { freePorts, temporaryFolder } from '../../harness.ts';
 import { eventually, keptLog } from '../running-server.ts';
 import { testAuthority } from './transports/certificates.ts';

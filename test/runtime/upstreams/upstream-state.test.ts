@@ -4,8 +4,8 @@ import * as assert from 'uvu/assert';
 import type { UpstreamSettings } from '../../../compiler/exchange/leases.ts';
 import { CircuitBreaker } from '../../../runtime/upstreams/circuit-breaker.ts';
 import { passiveOf } from '../../../runtime/upstreams/passive-health.ts';
-import { PoolBoard } from '../../../runtime/upstreams/pool-board.ts';
 import { PoolMemory, poolBytes } from '../../../runtime/upstreams/pool-memory.ts';
+import { PoolRegistry } from '../../../runtime/upstreams/pool-registry.ts';
 import { processNow } from '../../../runtime/upstreams/process-clock.ts';
 import { RetryBudget } from '../../../runtime/upstreams/retry-budget.ts';
 import { UpstreamHealth } from '../../../runtime/upstreams/upstream-health.ts';
@@ -172,7 +172,7 @@ test('addresses that are made have one slot on all threads; unused ones are give
 const QUIET = { log: () => {}, expand: (text: string) => text, environment: {} };
 
 test('what is known of an upstream outlives a change elsewhere, and its pool', () => {
-	const board = new PoolBoard(QUIET);
+	const board = new PoolRegistry(QUIET);
 	const before: UpstreamSettings = { to: ['a:1', 'b:1'], fail_duration: 60_000, max_fails: 2 };
 	const after: UpstreamSettings = { ...before, to: ['b:1', 'c:1'], balance: { policy: 'first' } };
 	const open = (key: string, settings: UpstreamSettings) => {

@@ -11,7 +11,7 @@ import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { WebSocket, WebSocketServer } from 'ws';
-import { proxiedSite } from '../../compiler/directives/reverse-proxy/proxied-site.ts';
+import { proxiedSite } from '../../compiler/modules/directives/reverse-proxy/proxied-site.ts';
 import { freePorts, serve, temporaryFolder } from '../../harness.ts';
 
 const test = suite('WebSockets');

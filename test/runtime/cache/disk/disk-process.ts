@@ -4,7 +4,7 @@ import path from 'node:path';
 import * as assert from 'uvu/assert';
 import { isStream } from '../../../../compiler/exchange/body.ts';
 import type { CachedHead, CachedResponse } from '../../../../compiler/exchange/response-cache.ts';
-import { CacheBoard } from '../../../../runtime/cache/cache-board.ts';
+import { CacheRegistry } from '../../../../runtime/cache/cache-registry.ts';
 import { cacheLayout } from '../../../../runtime/cache/memory-layout.ts';
 import { SharedCache } from '../../../../runtime/cache/shared-cache.ts';
 
@@ -18,24 +18,25 @@ export interface Process {
 	readonly cache: SharedCache;
 	/** Its shared memory. */
 	readonly words: Int32Array;
-	readonly board: CacheBoard;
+	readonly board: CacheRegistry;
 	readonly told: string[];
 	/** Ends it; without `close` as a crash does. */
 	end(how: 'closed' | 'crashed'): Promise<void>;
 }
 
 /** Their files are closed by nobody, and must not be collected. */
-const crashed: CacheBoard[] = [];
+const crashed: CacheRegistry[] = [];
 
 /** A store as a process has it. */
 export async function start(folder: string, size: number = 64 * MIB, ceiling: number = 4 * MIB): Promise<Process> {
 	const told: string[] = [];
-	const board = new CacheBoard({ workingDirectory: '/', log: (_level, _logger, message) => told.push(message) });
+	const board = new CacheRegistry({ workingDirectory: '/', log: (_level, _logger, message) => told.push(message) });
 	const buffer = new SharedArrayBuffer(cacheLayout(ceiling, ROWS, size).words * 4);
 	board.cacheOpened('s', { ceiling, disk: { folder, size } }, buffer, ROWS);
 	const disk = {
-		stored: (key: string, entry: number, serial: number) => board.takeNews('s', { news: 'stored', key, entry, serial }),
-		removed: (key: string) => board.takeNews('s', { news: 'removed', key }),
+		stored: (key: string, entry: number, serial: number) =>
+			board.takeEvent('s', { news: 'stored', key, entry, serial }),
+		removed: (key: string) => board.takeEvent('s', { news: 'removed', key }),
 		invalidated: async (host: string, of: string, query: string | undefined) => {
 			await board.run('s', { errand: 'invalidate', host, path: of, query });
 		},

@@ -1,4 +1,4 @@
-/** DNS providers against stand-ins of their APIs: what they send, what they make of refusals, and that no credential is told. */
+/** DNS providers against fakes of their APIs: what they send, what they make of refusals, and that no credential is told. */
 import { createHmac } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';

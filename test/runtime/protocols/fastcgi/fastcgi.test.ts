@@ -4,7 +4,7 @@ import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { createFileReader } from '../../../../runtime/files/file-reader.ts';
-import { proxiedSite } from '../../../compiler/directives/reverse-proxy/proxied-site.ts';
+import { proxiedSite } from '../../../compiler/modules/directives/reverse-proxy/proxied-site.ts';
 import { temporaryFolder } from '../../../harness.ts';
 import { send } from '../http1/wire.ts';
 import {

@@ -3,8 +3,8 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { LARGE_BODY, relayFor } from '../../../../runtime/protocols/http1/body-relay.ts';
 import { ClientBody } from '../../../../runtime/protocols/http1/client-body.ts';
-import type { SocketRelay } from '../../../../runtime/protocols/socket-relay.ts';
-import type { Wire } from '../../../../runtime/protocols/wire.ts';
+import type { SocketRelay } from '../../../../runtime/sockets/socket-relay.ts';
+import type { UpstreamSocket } from '../../../../runtime/sockets/upstream-socket.ts';
 
 const relays = suite('relays of bodies');
 
@@ -16,7 +16,7 @@ relays('reads are short only while something can be moved', async () => {
 		return true;
 	}
 	const body = new ClientBody({ resumeBody() {}, cancelBody() {} }, LARGE_BODY, { giveBack() {} });
-	const relay = relayFor(LARGE_BODY, { descriptor: 1 } as Wire, body, () => pipe as unknown as SocketRelay, {
+	const relay = relayFor(LARGE_BODY, { descriptor: 1 } as UpstreamSocket, body, () => pipe as unknown as SocketRelay, {
 		outstanding: LARGE_BODY,
 		moved() {},
 		relayFailed() {},

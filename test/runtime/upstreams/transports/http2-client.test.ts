@@ -3,7 +3,7 @@ import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { proxiedSite } from '../../../compiler/directives/reverse-proxy/proxied-site.ts';
+import { proxiedSite } from '../../../compiler/modules/directives/reverse-proxy/proxied-site.ts';
 import { rawExchange } from '../../../harness.ts';
 import { eventually } from '../../running-server.ts';
 

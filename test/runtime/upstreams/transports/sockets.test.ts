@@ -5,7 +5,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { forwardProxyFor } from '../../../../runtime/upstreams/transports/forward-proxy.ts';
 import { proxyHeader } from '../../../../runtime/upstreams/transports/proxy-header.ts';
-import { proxiedSite } from '../../../compiler/directives/reverse-proxy/proxied-site.ts';
+import { proxiedSite } from '../../../compiler/modules/directives/reverse-proxy/proxied-site.ts';
 import { onRequest, scriptedUpstream } from '../scripted-upstream.ts';
 import { testAuthority } from './certificates.ts';
 

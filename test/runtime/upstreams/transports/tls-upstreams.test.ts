@@ -15,7 +15,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { keyPem } from '../../../../runtime/certificates/certificate-keys.ts';
 import { certificatePem, issueCertificate } from '../../../../runtime/certificates/issue-certificate.ts';
-import { proxiedSite } from '../../../compiler/directives/reverse-proxy/proxied-site.ts';
+import { proxiedSite } from '../../../compiler/modules/directives/reverse-proxy/proxied-site.ts';
 import { temporaryFolder } from '../../../harness.ts';
 import { type TestAuthority, type TestCertificate, testAuthority } from './certificates.ts';
 

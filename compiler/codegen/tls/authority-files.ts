@@ -1,0 +1,112 @@
+/** Certificate files that settings name: of internal authorities, and roots that issuers are trusted by. */
+import { X509Certificate } from 'node:crypto';
+import type { Report } from '../../diagnostics/diagnostic.ts';
+import type { Document } from '../../document/document.ts';
+import { escapePointer } from '../../document/validate.ts';
+import type { PkiSettings } from '../../modules/options/pki.ts';
+import { ReadError, type Reader } from '../../source/reader.ts';
+import { isMistake } from './certificate-check.ts';
+import { certificatesIn } from './certificate-files.ts';
+import type { CertificatePlan, IssuerSettings } from './certificate-plan.ts';
+import type { PlanFiles } from './plan-tls.ts';
+
+/** What issuers take from the environment in their settings. */
+const IN_ENVIRONMENT = /\{(?:env\.|\$)([^{}\s]+)\}/g;
+
+const NOT_AN_AUTHORITY = 'Give one that may sign others: its basic constraints say `CA:TRUE`.';
+
+/** A file of roots and where the document names it. */
+interface NamedRoots {
+	readonly file: string;
+	readonly pointer: string;
+}
+
+/**
+ * Reports files of authorities that cannot be read or do not belong together, and roots that are none. What no site needs
+ * is never read at run time, and earns a warning.
+ */
+export function checkAuthorityFiles(
+	document: Document,
+	managed: CertificatePlan,
+	{ reader, check, facts }: PlanFiles,
+	report: Report,
+): void {
+	const unneeded = { severity: 'warning', hint: 'No site needs it.' } as const;
+	let used: ReadonlySet<string> | undefined;
+	const isUsed = (id: string): boolean => {
+		used ??= new Set([...managed.authorities, ...authoritiesIn(document)]);
+		return used.has(id);
+	};
+	const { authorities = {} } = (document.settings?.pki ?? {}) as PkiSettings;
+	for (const [id, authority] of Object.entries(authorities)) {
+		for (const level of ['root', 'intermediate'] as const) {
+			const files = authority[level];
+			if (files?.cert === undefined || files.key === undefined) continue;
+			const outcome = check.pair(files.cert, files.key, reader);
+			const pointer = `/settings/pki/authorities/${escapePointer(id)}/${level}`;
+			if (isMistake(outcome)) report({ ...outcome, pointer, ...(isUsed(id) ? { severity: 'error' } : unneeded) });
+			else if (!new X509Certificate(reader.readBytes(files.cert)).ca) {
+				const message = `\`${files.cert}\` is not the certificate of an authority.`;
+				report({ code: 'tls/not-an-authority', severity: 'error', pointer, message, hint: NOT_AN_AUTHORITY });
+			}
+		}
+	}
+	for (const { file: written, pointer } of rootsOf(document)) {
+		// The environment of another machine than the one that serves says nothing.
+		if (!facts && written.search(IN_ENVIRONMENT) !== -1) continue;
+		const file = written.replaceAll(IN_ENVIRONMENT, (_whole, name: string) => facts?.env(name) ?? '');
+		const message = mistakeIn(file, reader);
+		if (message === undefined) continue;
+		const isNeeded = managed.policies.some(({ issuers }) =>
+			issuers.some(({ trusted_roots: roots }) => (roots as readonly string[] | undefined)?.includes(written)),
+		);
+		report({ code: 'tls/bad-root', pointer, message, ...(isNeeded ? { severity: 'error' } : unneeded) });
+	}
+}
+
+function rootsOf({ settings = {}, sites = [] }: Document): NamedRoots[] {
+	const found: NamedRoots[] = [];
+	const addFrom = (issuer: { readonly [setting: string]: unknown } | undefined, pointer: string): void => {
+		for (const [at, file] of ((issuer?.trusted_roots ?? []) as readonly string[]).entries()) {
+			found.push({ file, pointer: `${pointer}/trusted_roots/${at}` });
+		}
+	};
+	const add = (issuers: unknown, pointer: string): void => {
+		for (const [at, issuer] of ((issuers ?? []) as readonly IssuerSettings[]).entries()) {
+			addFrom(issuer, `${pointer}/${at}`);
+		}
+	};
+	add(settings.cert_issuers, '/settings/cert_issuers');
+	if (typeof settings.acme_ca_root === 'string') {
+		found.push({ file: settings.acme_ca_root, pointer: '/settings/acme_ca_root' });
+	}
+	for (const [at, { tls }] of sites.entries()) {
+		if (!tls) continue;
+		add(tls.issuers, `/sites/${at}/tls/issuers`);
+		addFrom(tls.acme, `/sites/${at}/tls/acme`);
+	}
+	return found;
+}
+
+function mistakeIn(file: string, reader: Reader): string | undefined {
+	try {
+		certificatesIn(Buffer.from(reader.readBytes(file)).toString('latin1'));
+		return undefined;
+	} catch (error) {
+		if (!(error instanceof ReadError)) return `\`${file}\` does not hold certificates.`;
+		const why = error.code === 'ENOENT' ? 'it does not exist' : `the system says ${error.code}`;
+		return `The root file \`${file}\` cannot be read: ${why}.`;
+	}
+}
+
+/** Internal authorities that a document names beside its issuers: those of ACME servers, and of trust pools. */
+function authoritiesIn(value: unknown): string[] {
+	if (typeof value !== 'object' || value === null) return [];
+	const { handler, ca, source, authorities } = value as { readonly [field: string]: unknown };
+	const own: string[] = [];
+	if (handler === 'acme_authority') own.push(typeof ca === 'string' ? ca : 'local');
+	if ((source === 'pki_root' || source === 'pki_intermediate') && Array.isArray(authorities)) {
+		own.push(...(authorities as readonly string[]));
+	}
+	return [...own, ...Object.values(value).flatMap(authoritiesIn)];
+}

@@ -1,0 +1,122 @@
+/** The certificate files that a document names: read, checked and known by their names. */
+import { X509Certificate } from 'node:crypto';
+import { join, resolve } from 'node:path';
+import type { Report } from '../../diagnostics/diagnostic.ts';
+import type { Document } from '../../document/document.ts';
+import type { TrustPool } from '../../modules/providers/trust-pools/trust-pool.ts';
+import { ReadError, type Reader } from '../../source/reader.ts';
+import { type CertificateCheck, isMistake } from './certificate-check.ts';
+import type { LoadedCertificate, TrustedLeaves } from './site-tls.ts';
+
+/** What the sites of a document load. */
+export interface DocumentFiles {
+	readonly loaded: readonly LoadedCertificate[];
+	/** Ids of the certificates of each site that has some, the preferred first. */
+	readonly bySite: ReadonlyMap<number, readonly string[]>;
+}
+
+/** Folders below one that is loaded, at most. */
+const DEEPEST = 16;
+
+/** Reads every certificate and key that the sites name, and reports what is wrong with them at the site. */
+export function readDocumentFiles(
+	document: Document,
+	reader: Reader,
+	check: CertificateCheck,
+	report: Report,
+): DocumentFiles {
+	const loaded = new Map<string, LoadedCertificate>();
+	const bySite = new Map<number, readonly string[]>();
+	(document.sites ?? []).forEach(({ tls }, site) => {
+		if (!tls) return;
+		const pointer = `/sites/${site}/tls`;
+		const ids: string[] = [];
+		const take = (writtenCertificate: string, writtenKey: string, at: string): void => {
+			const certificate = resolve(reader.workingDirectory, writtenCertificate);
+			const key = resolve(reader.workingDirectory, writtenKey);
+			const id = `file ${certificate}`;
+			const known = loaded.get(id);
+			const pair = known && known.key === key ? known : check.pair(certificate, key, reader);
+			if (isMistake(pair)) {
+				report({ ...pair, severity: 'error', pointer: at });
+				return;
+			}
+			const { names, notAfter, digest } = pair;
+			loaded.set(id, known ?? { id, certificate, key, names, notAfter, digest });
+			if (!ids.includes(id)) ids.push(id);
+		};
+		tls.certificates?.forEach(({ certificate, key }, at) => {
+			take(certificate, key, `${pointer}/certificates/${at}`);
+		});
+		tls.load?.forEach((folder, at) => {
+			for (const path of bundles(folder, reader, `${pointer}/load/${at}`, report))
+				take(path, path, `${pointer}/load/${at}`);
+		});
+		if (ids.length > 0) bySite.set(site, ids);
+		if (tls.client_auth?.trust_pool) checkPool(tls.client_auth.trust_pool, reader, `${pointer}/client_auth`, report);
+		if (tls.client_auth?.trusted_leaves)
+			checkLeaves(tls.client_auth.trusted_leaves, reader, `${pointer}/client_auth`, report);
+	});
+	return { loaded: [...loaded.values()], bySite };
+}
+
+/** PEM files of a folder and those below it, in lexical order. */
+function bundles(written: string, reader: Reader, pointer: string, report: Report, depth = 0): string[] {
+	const folder = resolve(reader.workingDirectory, written);
+	const found: string[] = [];
+	let names: readonly string[];
+	try {
+		names = reader.list(folder);
+	} catch (error) {
+		if (!(error instanceof ReadError)) throw error;
+		const message = `The folder \`${folder}\` cannot be read: the system says ${error.code}.`;
+		report({ code: 'tls/unreadable-file', severity: 'error', pointer, message });
+		return found;
+	}
+	for (const name of names) {
+		const path = join(folder, name);
+		if (reader.kind(path) === 'directory') {
+			if (depth < DEEPEST) found.push(...bundles(path, reader, pointer, report, depth + 1));
+		} else if (name.endsWith('.pem')) found.push(path);
+	}
+	return found;
+}
+
+/** Certificates in PEM texts: each checked. Throws for a text without one. */
+export function certificatesIn(text: string): string[] {
+	const found = text.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? [];
+	if (found.length === 0) throw new TypeError('There is no certificate.');
+	for (const pem of found) new X509Certificate(pem);
+	return found;
+}
+
+function checkPool(pool: TrustPool, reader: Reader, pointer: string, report: Report): void {
+	if (pool.source === 'combined') for (const part of pool.of) checkPool(part, reader, pointer, report);
+	else if (pool.source === 'file') checkPemFiles(pool.files, reader, pointer, report);
+}
+
+function checkLeaves(
+	{ files = [], folders = [] }: TrustedLeaves,
+	reader: Reader,
+	pointer: string,
+	report: Report,
+): void {
+	checkPemFiles(files, reader, pointer, report);
+	for (const folder of folders) checkPemFiles(bundles(folder, reader, pointer, report), reader, pointer, report);
+}
+
+function checkPemFiles(files: readonly string[], reader: Reader, pointer: string, report: Report): void {
+	for (const written of files) {
+		const path = resolve(reader.workingDirectory, written);
+		try {
+			certificatesIn(Buffer.from(reader.readBytes(path)).toString('latin1'));
+		} catch (error) {
+			const message =
+				error instanceof ReadError
+					? `The file \`${path}\` cannot be read: the system says ${error.code}.`
+					: `\`${path}\` holds no certificate in PEM form.`;
+			const code = error instanceof ReadError ? 'tls/unreadable-file' : 'tls/malformed-certificate';
+			report({ code, severity: 'error', pointer, message });
+		}
+	}
+}

@@ -1,0 +1,107 @@
+/** How each TLS listener shakes hands: the policies of its sites by server name. */
+import { canonicalJson } from '../../document/canonical-json.ts';
+import type { Settings } from '../../document/document.ts';
+import type { ServerSettings } from '../../document/server-settings.ts';
+import type { TlsAddress } from './served-names.ts';
+import { coveringWildcards } from './server-names.ts';
+import type { HandshakePolicy, ListenerTls, SiteTls } from './site-tls.ts';
+
+/** The policy of a site; `certificates` are the ids of its loaded certificates. */
+export function handshakePolicy(tls: SiteTls, certificates: readonly string[]): HandshakePolicy {
+	const { min_version, max_version, ciphers, curves, alpn, client_auth, insecure_secrets_log } = tls;
+	return {
+		...(min_version ? { min_version } : {}),
+		...(max_version ? { max_version } : {}),
+		...(ciphers ? { ciphers } : {}),
+		...(curves ? { curves } : {}),
+		...(alpn ? { alpn } : {}),
+		...(certificates.length > 0 ? { certificates } : {}),
+		...(client_auth ? { client_auth } : {}),
+		...(insecure_secrets_log ? { insecure_secrets_log } : {}),
+	};
+}
+
+/** A name or place with two policies that differ. */
+export interface PolicyConflict {
+	readonly address: TlsAddress;
+	readonly fields: readonly string[];
+}
+
+/** Plans a listener. `policyOf` gives the policy of a site, undefined for one without `tls`. */
+export function planHandshakes(
+	addresses: readonly TlsAddress[],
+	policyOf: (address: TlsAddress) => HandshakePolicy | undefined,
+	settings: Settings,
+	server: ServerSettings,
+	conflict: (found: PolicyConflict) => void,
+): ListenerTls {
+	const policies: HandshakePolicy[] = [{}];
+	const indexes = new Map<string, number>([['{}', 0]]);
+	const indexOf = (policy: HandshakePolicy): number => {
+		const key = canonicalJson(policy);
+		let index = indexes.get(key);
+		if (index === undefined) {
+			index = policies.push(policy) - 1;
+			indexes.set(key, index);
+		}
+		return index;
+	};
+	const names = new Map<string, number>();
+	let other: number | undefined;
+	for (const address of addresses) {
+		const policy = policyOf(address);
+		if (!policy) continue;
+		const index = indexOf(policy);
+		const before = address.host === '' ? other : names.get(address.host);
+		if (before !== undefined && before !== index) {
+			const fields = differing(policies[before]!, policy);
+			if (fields.length > 0) conflict({ address, fields });
+		}
+		if (address.host === '') other ??= index;
+		else if (before === undefined) names.set(address.host, index);
+	}
+	shield(addresses, names, policies, indexOf);
+	const clientAuth = policies.some(policy => policy.client_auth !== undefined);
+	const strict = server.strict_sni_host as boolean | undefined;
+	const { protocols, listener_wrappers: wrappers } = server;
+	return {
+		policies,
+		names: Object.fromEntries(names),
+		other: other ?? 0,
+		strict_sni_host: strict ?? clientAuth,
+		...(settings.default_sni === undefined ? {} : { default_sni: settings.default_sni as string }),
+		...(settings.fallback_sni === undefined ? {} : { fallback_sni: settings.fallback_sni as string }),
+		...(protocols === undefined ? {} : { protocols: protocols as string[] }),
+		...(wrappers?.some(({ wrapper }) => wrapper === 'http_redirect') ? { http_redirect: true } : {}),
+	};
+}
+
+/** Settings that cannot both hold for one name. Certificates add up to a choice, so they do not count. */
+function differing(a: HandshakePolicy, b: HandshakePolicy): string[] {
+	const fields = [
+		'min_version',
+		'max_version',
+		'ciphers',
+		'curves',
+		'alpn',
+		'client_auth',
+		'insecure_secrets_log',
+	] as const;
+	return fields.filter(field => canonicalJson(a[field] ?? null) !== canonicalJson(b[field] ?? null));
+}
+
+/** A site below a wildcard that asks for client certificates, and that says nothing of them itself, does not ask for them. */
+function shield(
+	addresses: readonly TlsAddress[],
+	names: Map<string, number>,
+	policies: readonly HandshakePolicy[],
+	indexOf: (policy: HandshakePolicy) => number,
+): void {
+	for (const { host } of addresses) {
+		if (host === '' || names.has(host)) continue;
+		const wildcard = coveringWildcards(host).find(name => names.has(name));
+		if (wildcard === undefined) continue;
+		const { client_auth: clientAuth, ...rest } = policies[names.get(wildcard)!]!;
+		if (clientAuth) names.set(host, indexOf(rest));
+	}
+}

@@ -1,0 +1,17 @@
+/** What is answered where automatic HTTPS redirects. */
+import type { Exchange } from '../../exchange/exchange.ts';
+
+/** Stands as the handler that answered. */
+export const HTTPS_REDIRECT = 'https_redirect';
+
+/** Sends the client to the same URL over HTTPS; the port 0 names none. */
+export function redirectToHttps(x: Exchange, port: number): void {
+	const { request, received, response } = x;
+	const host = request.host.includes(':') ? `[${request.host}]` : request.host;
+	const query = received.query === undefined ? '' : `?${received.query}`;
+	const path = received.path === '*' ? '/' : received.path;
+	x.answeredBy = HTTPS_REDIRECT;
+	response.status = 308;
+	response.headers.set('Location', `https://${host}${port === 0 ? '' : `:${port}`}${path}${query}`);
+	response.headers.set('Connection', 'close');
+}

@@ -1,0 +1,52 @@
+/** Which issuers a name's certificate comes from: those of its site, else those of the process, else the usual ones. */
+import type { Settings } from '../../document/document.ts';
+import { FALLBACK_DIRECTORY } from '../../modules/providers/issuers/acme.ts';
+import type { IssuerSettings } from './certificate-plan.ts';
+import { isInternalName } from './server-names.ts';
+import type { SiteTls } from './site-tls.ts';
+
+const INTERNAL: readonly IssuerSettings[] = [{ issuer: 'internal' }];
+
+/** The issuers of a name, in order of preference; never empty. `name` is '' for every name. */
+export function issuersOf(name: string, tls: SiteTls | undefined, settings: Settings): readonly IssuerSettings[] {
+	if (tls?.issuers && tls.issuers.length > 0) return tls.issuers.map(issuer => withDefaults(issuer, settings));
+	if (tls?.acme && Object.keys(tls.acme).length > 0) return publicIssuers(tls.acme, settings);
+	if (settings.local_certs === true) return INTERNAL;
+	const chosen = settings.cert_issuers as readonly IssuerSettings[] | undefined;
+	if (chosen && chosen.length > 0) return chosen.map(issuer => withDefaults(issuer, settings));
+	return name !== '' && isInternalName(name) ? INTERNAL : publicIssuers({}, settings);
+}
+
+/** The default authority and, when an email is known and no directory is named, the other free one. */
+function publicIssuers(words: { readonly [setting: string]: unknown }, settings: Settings): IssuerSettings[] {
+	const first = withDefaults({ issuer: 'acme', ...words }, settings);
+	if (first.email === undefined || first.directory !== undefined) return [first];
+	const { eab: _, ...rest } = first;
+	return [first, { ...rest, issuer: 'acme', directory: FALLBACK_DIRECTORY }];
+}
+
+/** An ACME issuer with what the settings of the process say of those that do not say it themselves. */
+function withDefaults(issuer: IssuerSettings, settings: Settings): IssuerSettings {
+	if (issuer.issuer !== 'acme') return issuer;
+	const { default_dns: byDefault, ...own } = issuer;
+	const provider = settings.acme_dns as { readonly provider: string } | undefined;
+	const common = provider?.provider === 'default' ? settings.dns : provider;
+	const given: { [setting: string]: unknown } = {
+		email: settings.email,
+		directory: settings.acme_ca,
+		trusted_roots: settings.acme_ca_root === undefined ? undefined : [settings.acme_ca_root],
+		eab: settings.acme_eab,
+		dns: byDefault === true ? settings.dns : common,
+		resolvers: settings.tls_resolvers,
+		preferred_chains: settings.preferred_chains,
+		lifetime: settings.cert_lifetime,
+	};
+	const filled: { [setting: string]: unknown } = {};
+	for (const [name, value] of Object.entries(given)) if (value !== undefined) filled[name] = value;
+	return { ...filled, ...own } as IssuerSettings;
+}
+
+/** Ids of the internal authorities that issuers sign with. */
+export function authoritiesOf(issuers: readonly IssuerSettings[]): string[] {
+	return issuers.filter(({ issuer }) => issuer === 'internal').map(({ ca }) => (typeof ca === 'string' ? ca : 'local'));
+}

@@ -1,0 +1,113 @@
+/** The TLS of a document: listeners that speak it, their policies, the certificates to keep, the redirects to them. */
+
+import type { Report } from '../../diagnostics/diagnostic.ts';
+import { canonicalJson } from '../../document/canonical-json.ts';
+import type { Document } from '../../document/document.ts';
+import { serverSettingsFor } from '../../document/server-settings.ts';
+import type { Reader } from '../../source/reader.ts';
+import type { HostFacts } from '../placeholders/placeholder.ts';
+import type { ListenedSite } from '../plan.ts';
+import { checkAuthorityFiles } from './authority-files.ts';
+import { autoHttpsModes, planCertificates } from './automation.ts';
+import type { CertificateCheck } from './certificate-check.ts';
+import { readDocumentFiles } from './certificate-files.ts';
+import type { CertificatePlan } from './certificate-plan.ts';
+import { handshakePolicy, planHandshakes } from './handshake-policies.ts';
+import { planRedirects } from './redirects.ts';
+import type { TlsAddress } from './served-names.ts';
+import type { ClientAuth, HandshakePolicy, ListenerTls, LoadedCertificate } from './site-tls.ts';
+
+/** What a document asks of the process beside its listeners. */
+export interface PlannedCertificates {
+	readonly managed: CertificatePlan;
+	/** Certificates from files. */
+	readonly loaded: readonly LoadedCertificate[];
+	/** Names that are served with TLS, sorted: one more needs a restart. */
+	readonly names: readonly string[];
+	/** Listeners that ask for client certificates, as `host:port`. */
+	readonly mutual: readonly string[];
+	/** Every way in which clients are asked for certificates. */
+	readonly client_auth: readonly ClientAuth[];
+}
+
+/** Reads files for a plan. */
+export interface PlanFiles {
+	readonly reader: Reader;
+	readonly check: CertificateCheck;
+	/** Of the machine that is to serve the document, if they are known. */
+	readonly facts?: HostFacts | undefined;
+}
+
+/** The TLS parts of a plan. */
+export interface PlannedTls {
+	readonly certificates: PlannedCertificates;
+	/** By the listener's key. */
+	readonly listeners: ReadonlyMap<string, ListenerTls>;
+	/** Redirects by the host that listeners are bound to; empty when there are none. */
+	readonly redirects: ReadonlyMap<string, readonly ListenedSite[]>;
+}
+
+/** TLS addresses of one listener, in the order in which sites are tried. */
+export interface TlsListener {
+	readonly key: string;
+	readonly host: string;
+	readonly port: number;
+	readonly addresses: readonly TlsAddress[];
+}
+
+/** Plans TLS. Without `files` certificate files are taken to exist and to cover nothing. */
+export function planTls(
+	document: Document,
+	listeners: readonly TlsListener[],
+	files: PlanFiles | undefined,
+	report: Report,
+): PlannedTls {
+	const settings = document.settings ?? {};
+	const { loaded, bySite } = files
+		? readDocumentFiles(document, files.reader, files.check, report)
+		: { loaded: [], bySite: new Map<number, readonly string[]>() };
+	const policies = new Map<number, HandshakePolicy>();
+	const policyOf = ({ site, tls }: TlsAddress): HandshakePolicy | undefined => {
+		if (!tls) return undefined;
+		let policy = policies.get(site);
+		if (!policy) {
+			policy = handshakePolicy(tls, bySite.get(site) ?? []);
+			policies.set(site, policy);
+		}
+		return policy;
+	};
+	const planned = new Map<string, ListenerTls>();
+	for (const { key, host, port, addresses } of listeners) {
+		const server = serverSettingsFor(settings, { host, port });
+		const tls = planHandshakes(addresses, policyOf, settings, server, ({ address, fields }) => {
+			const message = `two policies with same match criteria have conflicting ${fields.map(field => `\`${field}\``).join(', ')}`;
+			const hint = 'Sites that share a name on a listener shake hands in one way.';
+			report({
+				code: 'tls/conflicting-policies',
+				severity: 'error',
+				pointer: `/sites/${address.site}/tls`,
+				message,
+				hint,
+			});
+		});
+		planned.set(key, tls);
+	}
+	const all = listeners.flatMap(({ addresses }) => addresses);
+	const managed = planCertificates(all, settings, loaded, report);
+	if (files) checkAuthorityFiles(document, managed, files, report);
+	const ports = { http: managed.http_port, https: managed.https_port };
+	const redirects = autoHttpsModes(settings).redirects
+		? planRedirects(all, ports)
+		: new Map<string, readonly ListenedSite[]>();
+	const mutual = listeners
+		.filter(({ key }) => planned.get(key)!.policies.some(policy => policy.client_auth !== undefined))
+		.map(({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`);
+	const names = [...new Set(all.map(({ host }) => host))].filter(host => host !== '').sort();
+	const asked = [...planned.values()].flatMap(({ policies: all }) => all.flatMap(policy => policy.client_auth ?? []));
+	const clientAuth = [...new Map(asked.map(auth => [canonicalJson(auth), auth])).values()];
+	return {
+		certificates: { managed, loaded, names, mutual, client_auth: clientAuth },
+		listeners: planned,
+		redirects,
+	};
+}

@@ -1,0 +1,53 @@
+/** Names that certificates are for: which are internal, which can be managed, which cover others. */
+import { parseIp } from '../../exchange/ip-address.ts';
+import { IpRanges, PRIVATE_RANGES } from '../../exchange/ip-ranges.ts';
+
+const PRIVATE = new IpRanges([...PRIVATE_RANGES, '169.254.0.0/16', 'fe80::/10']);
+const INTERNAL_SUFFIXES = ['.localhost', '.local', '.internal', '.home.arpa'];
+
+/** True for names that no public authority certifies: `localhost`, `.internal` and its like, single labels, private addresses. */
+export function isInternalName(name: string): boolean {
+	if (parseIp(name)) return PRIVATE.contains(name);
+	if (name === 'localhost' || !name.includes('.')) return true;
+	return INTERNAL_SUFFIXES.some(suffix => name.endsWith(suffix));
+}
+
+/** True when a certificate can be had for the name: letters that names have, no dot at an end, `*` only as whole labels at the left. */
+export function qualifies(name: string): boolean {
+	if (name === '' || name.startsWith('.') || name.endsWith('.')) return false;
+	if (parseIp(name)) return true;
+	const labels = name.split('.');
+	const firstPlain = labels.findIndex(label => label !== '*');
+	if (firstPlain === -1 || name.length > 253) return false;
+	return labels.every((label, at) => {
+		if (at < firstPlain) return true;
+		return /^[\p{L}\p{N}_-]{1,63}$/u.test(label);
+	});
+}
+
+/** The wildcards that cover a name, the narrowest first: `*.example.com`, `*.*.com`; none for addresses. */
+export function coveringWildcards(name: string): string[] {
+	if (name.includes(':') || parseIp(name)) return [];
+	const labels = name.split('.');
+	const found: string[] = [];
+	for (let stars = 1; stars < Math.min(labels.length, 10); stars++) {
+		labels[stars - 1] = '*';
+		found.push(labels.join('.'));
+	}
+	return found.filter(wildcard => wildcard !== name);
+}
+
+/** What stands for a name in a table of exact names and wildcards; undefined when nothing does. */
+export function lookUpName<T>(table: ReadonlyMap<string, T>, name: string): T | undefined {
+	const exact = table.get(name);
+	if (exact !== undefined) return exact;
+	let dot = name.indexOf('.');
+	let stars = '*';
+	for (let depth = 0; dot !== -1 && depth < 10; depth++) {
+		const found = table.get(stars + name.slice(dot));
+		if (found !== undefined) return found;
+		dot = name.indexOf('.', dot + 1);
+		stars += '.*';
+	}
+	return undefined;
+}

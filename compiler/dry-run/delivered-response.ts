@@ -1,0 +1,95 @@
+/** The response as a client gets it: what handlers left, with what the protocol adds and leaves out (RFC 9112 §6). */
+import { type Body, bodyLength, isStream } from '../exchange/body.ts';
+import { encodeFieldText, fieldValueKind, isToken, withoutBlanks } from '../exchange/field-syntax.ts';
+import { HeaderList } from '../exchange/header-list.ts';
+import type { FakeExchange } from './fake-exchange.ts';
+
+/** A response that has left the graph. */
+export class DeliveredResponse {
+	readonly status: number;
+	/** Fields in their order, `Date` and `Content-Length` included. */
+	readonly headers: HeaderList;
+	#body: Body;
+	#bytes: Uint8Array | undefined;
+
+	constructor(x: FakeExchange) {
+		const { response, received } = x;
+		const valid = response.status === 0 || (response.status >= 200 && response.status <= 999);
+		this.status = response.status === 0 ? 200 : valid ? response.status : 500;
+		this.headers = sentFields(response.headers);
+		if (!this.headers.has('date')) this.headers.add('Date', new Date(x.now()).toUTCString());
+		const body = valid && this.status !== 205 ? response.body : null;
+		const bodiless = this.status === 204 || this.status === 304;
+		const isHead = received.method === 'HEAD';
+		const declared = declaredLength(response.headers);
+		const length = bodyLength(body);
+		if (isHead && !bodiless) this.#length(body === null ? declared : (length ?? declared));
+		else if (!bodiless && length === undefined) this.headers.add('Transfer-Encoding', 'chunked');
+		else this.#length(this.status === 304 ? declared : bodiless ? undefined : length);
+		this.#body = bodiless || isHead ? null : body;
+		if (this.#body !== response.body && isStream(response.body)) response.body.cancel();
+	}
+
+	#length(length: number | undefined): void {
+		if (length !== undefined) this.headers.add('Content-Length', String(length));
+	}
+
+	/** The whole body. A stream that breaks off gives what came before. */
+	async bytes(): Promise<Uint8Array> {
+		if (this.#bytes) return this.#bytes;
+		const body = this.#body;
+		this.#body = null;
+		if (body === null) this.#bytes = new Uint8Array(0);
+		else if (typeof body === 'string') this.#bytes = Buffer.from(body, 'utf8');
+		else if (!isStream(body)) this.#bytes = body;
+		else {
+			const pieces: Uint8Array[] = [];
+			try {
+				// Bytes are ours only until the next pull.
+				for (let piece = await body.pull(); piece !== null; piece = await body.pull())
+					pieces.push(Uint8Array.from(piece));
+			} catch {
+				// The client would have what it got.
+			}
+			this.#bytes = Buffer.concat(pieces);
+		}
+		return this.#bytes;
+	}
+
+	/** The whole body as UTF-8. */
+	async text(): Promise<string> {
+		const bytes = await this.bytes();
+		return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
+	}
+
+	/** Gives up a body that nobody has read. */
+	close(): void {
+		if (isStream(this.#body)) this.#body.cancel();
+		this.#body = null;
+	}
+}
+
+/** What handlers say of the length, where they know it without a body. */
+function declaredLength(headers: HeaderList): number | undefined {
+	const text = headers.get('content-length');
+	return text !== undefined && /^[0-9]{1,15}$/.test(text) ? Number(text) : undefined;
+}
+
+/** Fields of the connection are the protocol's; one that could break out of its line is left out. */
+function sentFields(headers: HeaderList): HeaderList {
+	const sent = new HeaderList();
+	for (const [name, value] of headers) {
+		switch (name.toLowerCase()) {
+			case 'connection':
+			case 'keep-alive':
+			case 'proxy-connection':
+			case 'content-length':
+			case 'transfer-encoding':
+				continue;
+		}
+		const kind = isToken(name) ? fieldValueKind(value) : 'invalid';
+		// The other end reads values without the blanks around them.
+		if (kind !== 'invalid') sent.add(name, withoutBlanks(kind === 'text' ? encodeFieldText(value) : value));
+	}
+	return sent;
+}

@@ -1,0 +1,138 @@
+/** A plan that answers requests without a network: the graph that is served, with fakes for what surrounds it. */
+import { type BuildEnvironment, buildSite } from '../codegen/build-site.ts';
+import type { BuiltSite } from '../codegen/built-site.ts';
+import { fakeLeases } from '../codegen/fake-leases.ts';
+import type { HostFacts } from '../codegen/placeholders/placeholder.ts';
+import type { ListenerSpec, Plan } from '../codegen/plan.ts';
+import type { BuildTracer } from '../codegen/site-compiler.ts';
+import { redirectPort, SiteTable } from '../codegen/site-table.ts';
+import { redirectToHttps } from '../codegen/tls/https-redirect.ts';
+import { canonicalJson } from '../document/canonical-json.ts';
+import { failResponse } from '../exchange/failed-response.ts';
+import type { LeaseKinds, Leases, UpstreamSettings } from '../exchange/leases.ts';
+import type { PageWork } from '../exchange/page-work.ts';
+import { DeliveredResponse } from './delivered-response.ts';
+import type { DryRunRequest } from './dry-run-request.ts';
+import { FakeCache } from './fake-cache.ts';
+import { type FakeExchange, fakeExchange, type UpstreamAnswer } from './fake-exchange.ts';
+import { FakePool } from './fake-upstreams.ts';
+import { listenerFor } from './listener-choice.ts';
+
+/** What is real in a dry run; handed in, because the compiler does no input or output. */
+export interface DryRunEnvironment {
+	readonly facts: HostFacts;
+	/** A resource that needs no network, such as the file reader; undefined where a fake serves. */
+	lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']): LeaseKinds[K]['lease'] | undefined;
+	/** Does work for pages, without a network. */
+	readonly pageWork?: PageWork | undefined;
+}
+
+/** What became of a request. */
+export interface DryRunResult {
+	readonly listener: ListenerSpec;
+	/** Index in `document.sites`; −1 where no site of the listener takes the request: it is redirected to HTTPS, or answered 200 with nothing. */
+	readonly site: number;
+	readonly exchange: FakeExchange;
+	/** Undefined when the connection was dropped (`abort`). */
+	readonly response: DeliveredResponse | undefined;
+	/** What no error route has answered. */
+	readonly failure: unknown;
+}
+
+/** Sees a dry run as it goes: the graph's tracer, and the exchange and site before the graph runs. */
+export interface DryRunTracer extends BuildTracer {
+	begins(x: FakeExchange, listener: ListenerSpec, site: number): void;
+}
+
+/** Rehearses the requests of one plan. Sites are built when a request first reaches them; pools go on from request to request. */
+export class DryRun {
+	readonly plan: Plan;
+	readonly #pools = new Map<string, FakePool>();
+	readonly #cache = new FakeCache();
+	readonly #environment: BuildEnvironment;
+	readonly #tracer: DryRunTracer | undefined;
+	readonly #tables = new Map<ListenerSpec, SiteTable>();
+	readonly #sites = new Map<number, BuiltSite>();
+
+	constructor(plan: Plan, deps: DryRunEnvironment, tracer?: DryRunTracer) {
+		this.plan = plan;
+		this.#tracer = tracer;
+		const { document } = plan;
+		this.#environment = {
+			settings: document.settings ?? {},
+			upstreams: document.upstreams ?? {},
+			routes: document.routes ?? {},
+			leases: dryRunLeases(deps, this.#pools, this.#cache),
+			facts: deps.facts,
+			tracer,
+		};
+	}
+
+	/** Lets every pool begin anew, as after a start, with an empty cache. */
+	reset(): void {
+		this.#cache.reset();
+		for (const pool of this.#pools.values()) pool.reset();
+	}
+
+	/** Answers a request, as serving does from the first byte after its head on; undefined where nothing listens. */
+	async run(request: DryRunRequest, upstream?: UpstreamAnswer): Promise<DryRunResult | undefined> {
+		const listener = listenerFor(this.plan, request.url);
+		if (!listener) return undefined;
+		const x = fakeExchange(request, listener, upstream);
+		let site = -1;
+		let failure: unknown;
+		try {
+			const found = this.#tableOf(listener).find(x.request);
+			site = Math.max(found, -1);
+			this.#tracer?.begins(x, listener, site);
+			const redirect = redirectPort(found);
+			if (redirect !== undefined) redirectToHttps(x, redirect);
+			else if (site !== -1) await this.#siteAt(site).handle(x);
+		} catch (error) {
+			failure = error;
+			failResponse(x, error);
+		}
+		const response = x.aborted ? undefined : new DeliveredResponse(x);
+		return { listener, site, exchange: x, response, failure };
+	}
+
+	#tableOf(listener: ListenerSpec): SiteTable {
+		let table = this.#tables.get(listener);
+		if (!table) {
+			table = new SiteTable(listener.sites);
+			this.#tables.set(listener, table);
+		}
+		return table;
+	}
+
+	#siteAt(index: number): BuiltSite {
+		let built = this.#sites.get(index);
+		if (!built) {
+			built = buildSite(this.plan.document.sites![index]!, index, this.#environment);
+			this.#sites.set(index, built);
+		}
+		return built;
+	}
+}
+
+/** Upstreams and logs are fakes always; the rest is real where the dependencies have it. */
+function dryRunLeases(deps: DryRunEnvironment, pools: Map<string, FakePool>, cache: FakeCache): Leases {
+	const poolOf = (settings: UpstreamSettings): FakePool => {
+		const key = canonicalJson(settings);
+		let pool = pools.get(key);
+		if (!pool) {
+			pool = new FakePool(settings);
+			pools.set(key, pool);
+		}
+		return pool;
+	};
+	return {
+		lease<K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']): LeaseKinds[K]['lease'] {
+			if (kind === 'upstreams') return poolOf(settings as UpstreamSettings) as unknown as LeaseKinds[K]['lease'];
+			if (kind === 'cache') return cache as unknown as LeaseKinds[K]['lease'];
+			if (kind === 'access_log') return fakeLeases.lease(kind, settings);
+			return deps.lease(kind, settings) ?? fakeLeases.lease(kind, settings);
+		},
+		pageWork: deps.pageWork,
+	};
+}

@@ -1,0 +1,130 @@
+/** An exchange without a connection: a client that is there until the end, a clock that can be set, an upstream that answers as told. */
+import { parseAuthority } from '../exchange/authority.ts';
+import type { BodySource } from '../exchange/body.ts';
+import { type ConnectionInfo, Exchange, type Received, Request } from '../exchange/exchange.ts';
+import { encodeFieldText, fieldValueKind, TOKEN_CLASS, TOKEN_DOT, TOKEN_UNDERSCORE } from '../exchange/field-syntax.ts';
+import { HeaderList } from '../exchange/header-list.ts';
+import type { Upstream, UpstreamRequest, UpstreamSettings } from '../exchange/leases.ts';
+import type { DryRunRequest } from './dry-run-request.ts';
+
+/** What every response begins with, as when serving. */
+const SERVER_NAME = 'svc';
+const CLIENT_PORT = 50_000;
+
+/** What the fake upstream answers. */
+export interface UpstreamAnswer {
+	readonly status: number;
+	readonly body: string;
+}
+
+/** What reached the fake upstream. */
+export interface SentRequest {
+	readonly settings: UpstreamSettings;
+	readonly upstream: Upstream;
+	readonly request: UpstreamRequest;
+}
+
+/** One rehearsed request and its response. */
+export class FakeExchange extends Exchange {
+	/** Interim responses that were sent before. */
+	readonly informed: { readonly status: number; readonly headers: HeaderList }[] = [];
+	/** What was sent to upstreams, in order. */
+	readonly sent: SentRequest[] = [];
+	readonly upstreamAnswer: UpstreamAnswer;
+	readonly #at: number | undefined;
+
+	constructor(
+		received: Received,
+		connection: ConnectionInfo,
+		request: Request,
+		at: number | undefined,
+		upstreamAnswer: UpstreamAnswer,
+	) {
+		super('HTTP/1.1', connection, received, request, SILENT, performance.now());
+		this.#at = at;
+		this.upstreamAnswer = upstreamAnswer;
+		this.response.headers.add('Server', SERVER_NAME);
+	}
+
+	override now(): number {
+		return this.#at ?? Date.now();
+	}
+
+	override inform(status: number, headers: HeaderList): void {
+		this.informed.push({ status, headers });
+	}
+}
+
+/** Nobody leaves before the end. */
+const SILENT = { inform: () => {}, watch: () => {} };
+
+/** The exchange that a request becomes at a listener. `local` is where the listener is bound. */
+export function fakeExchange(
+	{ method, url, headers, body, from, at }: DryRunRequest,
+	local: { readonly host: string; readonly port: number },
+	upstreamAnswer: UpstreamAnswer = { status: 200, body: '' },
+): FakeExchange {
+	const fields = new HeaderList();
+	let authority = url.authority;
+	for (const [name, value] of headers) {
+		if (name.toLowerCase() === 'host') authority = value;
+		else if (reachesHandlers(name)) fields.add(name, fieldValueKind(value) === 'text' ? encodeFieldText(value) : value);
+	}
+	const source = body === undefined || body === '' ? null : new WholeBody(Buffer.from(body, 'utf8'));
+	if (source) fields.add('Content-Length', String(source.length));
+	const received: Received = { method, path: url.path, query: url.query, authority };
+	const host = parseAuthority(authority)?.host ?? '';
+	const request = new Request(received, url.scheme, host, fields, source);
+	const remoteAddress = from ?? '127.0.0.1';
+	const connection: ConnectionInfo = {
+		remoteAddress,
+		remotePort: CLIENT_PORT,
+		localAddress: localAddress(local.host, remoteAddress),
+		localPort: local.port,
+		tls:
+			url.scheme === 'https'
+				? {
+						version: 'tls1.3',
+						cipherSuite: 'TLS_AES_128_GCM_SHA256',
+						protocol: 'http/1.1',
+						serverName: url.host,
+						resumed: false,
+					}
+				: undefined,
+	};
+	return new FakeExchange(received, connection, request, at, upstreamAnswer);
+}
+
+/** Names that a back end could mistake for others are dropped when serving. */
+function reachesHandlers(name: string): boolean {
+	for (let i = 0; i < name.length; i++) {
+		if ((TOKEN_CLASS[name.charCodeAt(i)]! & (TOKEN_UNDERSCORE | TOKEN_DOT)) !== 0) return false;
+	}
+	return true;
+}
+
+function localAddress(bound: string, remote: string): string {
+	if (bound !== '' && bound !== '0.0.0.0' && bound !== '::') return bound;
+	return remote.includes(':') ? '::1' : '127.0.0.1';
+}
+
+/** A body that came with the head. It is a stream, as bodies of requests are. */
+class WholeBody implements BodySource {
+	readonly length: number;
+	#bytes: Uint8Array | null;
+
+	constructor(bytes: Uint8Array) {
+		this.length = bytes.byteLength;
+		this.#bytes = bytes;
+	}
+
+	pull(): Uint8Array | null {
+		const bytes = this.#bytes;
+		this.#bytes = null;
+		return bytes;
+	}
+
+	cancel(): void {
+		this.#bytes = null;
+	}
+}

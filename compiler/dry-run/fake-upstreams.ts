@@ -1,0 +1,155 @@
+/** Upstreams without a network: the choice is made by the real balancers, the answer is the one that was told. */
+
+import { isStream } from '../exchange/body.ts';
+import { CLIENT_IP_VARIABLE } from '../exchange/client-ip.ts';
+import type { Exchange } from '../exchange/exchange.ts';
+import { withoutBlanks } from '../exchange/field-syntax.ts';
+import { HeaderList } from '../exchange/header-list.ts';
+import {
+	type Upstream,
+	UpstreamError,
+	type UpstreamOutcome,
+	type UpstreamPool,
+	type UpstreamRequest,
+	type UpstreamResponse,
+	type UpstreamSettings,
+} from '../exchange/leases.ts';
+import {
+	parseResolvedUpstream,
+	parseUpstream,
+	type UpstreamAddress,
+} from '../modules/directives/reverse-proxy/upstream-address.ts';
+import type { BalancerView, Choice } from '../modules/providers/balancers/balancer.ts';
+import { compileBalance } from '../modules/providers/balancers/index.ts';
+import { FakeExchange } from './fake-exchange.ts';
+
+/** A pool in which every upstream is well and idle, and chance always picks the first. */
+export class FakePool implements UpstreamPool, BalancerView {
+	readonly settings: UpstreamSettings;
+	readonly #choose: Choice;
+	readonly #upstreams: readonly FakeUpstream[];
+	#candidates: readonly FakeUpstream[] = [];
+	#avoid: readonly Upstream[] = [];
+	#turn = 0;
+
+	constructor(settings: UpstreamSettings) {
+		this.settings = settings;
+		this.#choose = compileBalance(settings.balance, {
+			clientIp: x => String(x.variable(CLIENT_IP_VARIABLE) ?? x.connection.remoteAddress),
+			trustsPeer: () => false,
+		});
+		this.#upstreams = settings.to.flatMap(text => {
+			const parsed = parseUpstream(text);
+			return parsed.kind === 'static' ? parsed.addresses.map(fakeUpstream) : [];
+		});
+	}
+
+	/** As after a start: the next turn is the first. */
+	reset(): void {
+		this.#turn = 0;
+	}
+
+	select(x: Exchange, avoid?: readonly Upstream[], resolved?: readonly string[]): Upstream | undefined {
+		this.#avoid = avoid ?? [];
+		this.#candidates =
+			resolved === undefined
+				? this.#upstreams
+				: resolved.flatMap(text => {
+						const address = parseResolvedUpstream(text);
+						return address ? [fakeUpstream(address)] : [];
+					});
+		return this.#candidates[this.#choose(this, x)];
+	}
+
+	send(x: Exchange, upstream: Upstream, request: UpstreamRequest, outcome: UpstreamOutcome): void {
+		this.#answer(x, upstream, request).then(
+			response => outcome.answered(response),
+			error => outcome.failed(error),
+		);
+	}
+
+	async #answer(x: Exchange, upstream: Upstream, request: UpstreamRequest): Promise<UpstreamResponse> {
+		const rehearsed = x instanceof FakeExchange ? x : undefined;
+		request.headers.map((_name, value) => withoutBlanks(value));
+		rehearsed?.sent.push({ settings: this.settings, upstream, request });
+		await drain(request);
+		const { status, body } = rehearsed?.upstreamAnswer ?? { status: 200, body: '' };
+		const bodiless = request.method === 'HEAD' || status === 204 || status === 304;
+		return {
+			status,
+			reason: undefined,
+			headers: new HeaderList(),
+			body: bodiless || body === '' ? null : Buffer.from(body, 'utf8'),
+			protocol: 'HTTP/1.1',
+			upgraded: undefined,
+		};
+	}
+
+	/** No retry is held back, nothing waits, and nothing is kept: a dry run is one exchange. */
+	mayRetry(): boolean {
+		return true;
+	}
+
+	waiting(): void {}
+
+	/** A name stands for one upstream of that name. */
+	lookUp(names: readonly string[]): readonly string[] | undefined {
+		return this.settings.dynamic && names.map(name => (name.includes(' ') ? name.replace(' ', ':') : `${name}:80`));
+	}
+
+	joined(): () => void {
+		return () => {};
+	}
+
+	// BalancerView, during `select`.
+
+	get size(): number {
+		return this.#candidates.length;
+	}
+
+	available(index: number): boolean {
+		return !this.#avoid.includes(this.#candidates[index]!);
+	}
+
+	active(): number {
+		return 0;
+	}
+
+	dial(index: number): string {
+		return this.#candidates[index]!.dial;
+	}
+
+	latency(): undefined {
+		return undefined;
+	}
+
+	turn(): number {
+		return ++this.#turn;
+	}
+
+	random(): number {
+		return 0;
+	}
+}
+
+interface FakeUpstream extends Upstream {
+	readonly dial: string;
+}
+
+function fakeUpstream({ address, dial, host, port }: UpstreamAddress): FakeUpstream {
+	return { address, dial, host, port, active: 0, fails: 0 };
+}
+
+/** An upstream reads the body, so that a limit on its way is met, and a body that was read before is missed. */
+async function drain({ body }: UpstreamRequest): Promise<void> {
+	if (!isStream(body)) return;
+	let read = 0;
+	try {
+		for (let piece = await body.pull(); piece !== null; piece = await body.pull()) read += piece.byteLength;
+	} catch (error) {
+		throw new UpstreamError('request', 'the request body failed', error);
+	}
+	if (body.length !== undefined && read < body.length) {
+		throw new UpstreamError('request', 'the request body is shorter than it was said to be');
+	}
+}

@@ -1,0 +1,68 @@
+/** Which listener a URL reaches, and why one of its sites serves a request. */
+import type { ListenedSite, ListenerSpec, Plan } from '../codegen/plan.ts';
+import { hostMatches } from '../exchange/authority.ts';
+import { parseIp } from '../exchange/ip-address.ts';
+import type { RequestUrl } from './dry-run-request.ts';
+
+/** The listener that a client of this URL connects to; undefined where the connection would be refused. */
+export function listenerFor(plan: Plan, url: RequestUrl): ListenerSpec | undefined {
+	const settings = plan.document.settings ?? {};
+	const port = url.port ?? (url.scheme === 'http' ? (settings.http_port ?? 80) : (settings.https_port ?? 443));
+	const open = plan.listeners.filter(listener => listener.scheme === url.scheme && listener.port === port);
+	const ip = parseIp(url.host);
+	if (ip) {
+		const exact = open.find(listener => listener.host === url.host);
+		return exact ?? open.find(({ host }) => host === '' || host === '::' || (host === '0.0.0.0' && ip.v4));
+	}
+	if (open.length < 2) return open[0];
+	// A name may lead to any of them: to the one that knows it, else to the widest.
+	const named = open.find(({ sites }) => sites.some(({ hosts }) => hosts.some(host => hostMatches(url.host, host))));
+	const loopback =
+		url.host === 'localhost' ? open.find(({ host }) => host === '127.0.0.1' || host === '::1') : undefined;
+	return named ?? loopback ?? open.find(({ host }) => host === '' || host === '::' || host === '0.0.0.0') ?? open[0];
+}
+
+/** Why a site serves a request. */
+export interface SiteReason {
+	readonly kind: 'exact_host' | 'wildcard_host' | 'any_host';
+	/** The host of the site that decided; '' for `any_host`. */
+	readonly host: string;
+	/** The path of the site's address that decided with it. */
+	readonly path: string | undefined;
+	/** One sentence without its full stop. */
+	readonly text: string;
+}
+
+/** Why `site` was found among the sites of its listener, for a canonical host. */
+export function siteReason(listener: ListenerSpec, site: number, host: string): SiteReason {
+	const entries = listener.sites.filter(entry => entry.site === site);
+	for (const entry of entries) {
+		if (entry.hosts.includes(host)) return reason('exact_host', host, entry, `it names the host \`${host}\``);
+	}
+	for (const entry of entries) {
+		const pattern = entry.hosts.find(one => one.includes('*') && hostMatches(host, one));
+		if (pattern !== undefined) {
+			return reason('wildcard_host', pattern, entry, `\`${pattern}\` covers the host \`${host}\``);
+		}
+	}
+	const alone = listener.sites.length === entries.length;
+	const text = alone ? 'it takes every host' : `no other site names the host \`${host}\`, and it takes every host`;
+	return reason('any_host', '', entries.find(entry => entry.hosts.length === 0) ?? entries[0], text);
+}
+
+function reason(kind: SiteReason['kind'], host: string, entry: ListenedSite | undefined, text: string): SiteReason {
+	const path = entry?.paths[0];
+	return { kind, host, path, text: path === undefined ? text : `${text} and the path \`${path}\`` };
+}
+
+/** What listens, for messages: ``port 8080, and port 8081 of `127.0.0.1` ``. */
+export function listenersText(plan: Plan): string {
+	const texts = plan.listeners.map(({ host, port, scheme }) => {
+		if (host.includes('/')) return `${scheme} on ${host}`;
+		const of = host === '' ? '' : ` of ${host}`;
+		return `${scheme} port ${port}${of}`;
+	});
+	if (texts.length === 0) return 'nothing';
+	if (texts.length > 6) return `${texts.slice(0, 5).join(', ')} and ${texts.length - 5} others`;
+	return texts.length === 1 ? texts[0]! : `${texts.slice(0, -1).join(', ')} and ${texts.at(-1)}`;
+}

@@ -1,0 +1,115 @@
+/** An explanation as text for people: one line for each thing that happened, with its place before it. */
+
+import { HTTPS_REDIRECT } from '../codegen/tls/https-redirect.ts';
+import { printable } from '../diagnostics/terminal-text.ts';
+import type { ExplainedMatcher, ExplainedPlace, ExplainedStep, Explanation } from './explanation.ts';
+
+/** Columns of a line of configuration that are shown. */
+const LONGEST = 100;
+/** Columns of places that the others are aligned to; longer ones stand out. */
+const WIDEST_PLACE = 32;
+/** Fields of every answer: they tell nothing. */
+const ORDINARY_FIELDS: ReadonlySet<string> = new Set(['server', 'date']);
+
+interface Row {
+	readonly place: string;
+	readonly text: string;
+}
+
+/** The whole text, with a line end after it. */
+export function renderExplanation(explanation: Explanation): string {
+	const { request, listener, site, steps, answer } = explanation;
+	const rows = steps.flatMap(step => stepRows(step));
+	const width = Math.min(WIDEST_PLACE, Math.max(0, ...rows.map(({ place }) => place.length)));
+	const host = listener.host.includes(':') ? `[${listener.host}]` : listener.host;
+	const port = `${host}:${listener.port} (${listener.scheme})`;
+	const redirected =
+		answer?.handler === HTTPS_REDIRECT ? 'none: the host is redirected to HTTPS' : 'none takes this host';
+	const none = answer?.error === undefined ? redirected : 'not found, as the request failed before';
+	const chosen = site ? `${site.address} (${placeText(site.place)}): ${site.because}` : none;
+	const lines = [
+		`${request.method} ${request.url} from ${request.from}`,
+		'',
+		`listener  ${port}`,
+		`site      ${chosen}`,
+		...(rows.length > 0 ? ['', ...rows.map(({ place, text }) => `${place.padEnd(width)}  ${text}`)] : []),
+		'',
+		...outcome(explanation),
+		'',
+	];
+	return lines.map(line => printable(line).trimEnd()).join('\n');
+}
+
+function stepRows(step: ExplainedStep): Row[] {
+	switch (step.kind) {
+		case 'matcher':
+			return matcherRows(step, depthOf(step.place) * 2, true);
+		case 'handler': {
+			const indent = '  '.repeat(depthOf(step.place));
+			const rows = [{ place: placeText(step.place), text: `${indent}run  ${handlerText(step.handler, step.place)}` }];
+			const { rewrite } = step;
+			if (!rewrite) return rows;
+			const { before, after } = rewrite;
+			const changes = (['method', 'authority', 'target'] as const)
+				.filter(part => before[part] !== after[part])
+				.map(part => ({ place: '', text: `${indent}     ${before[part]} -> ${after[part]}` }));
+			return [...rows, ...changes];
+		}
+		case 'failure': {
+			const indent = '  '.repeat(depthOf(step.place));
+			const message = step.message === '' ? '' : `: ${step.message}`;
+			return [{ place: placeText(step.place), text: `${indent}fail ${step.status}${message}` }];
+		}
+	}
+}
+
+function matcherRows({ place, matcher, holds, parts }: ExplainedMatcher, indent: number, first: boolean): Row[] {
+	const verdict = holds === null ? 'fail' : holds ? 'yes ' : 'no  ';
+	const row = { place: first ? placeText(place) : '', text: `${' '.repeat(indent)}${verdict} ${cut(matcher)}` };
+	return [row, ...(parts ?? []).flatMap(part => matcherRows(part, indent + 2, false))];
+}
+
+/** The line as written, with the handler's name where the line does not begin with it. */
+function handlerText(handler: string, { text }: ExplainedPlace): string {
+	if (text === undefined) return handler;
+	const line = cut(text);
+	return line.split(' ', 1)[0] === handler ? line : `${line}  [${handler}]`;
+}
+
+function outcome({ answer, upstreams }: Explanation): string[] {
+	const lines: string[] = [];
+	for (const { name, address, among, policy, method, target } of upstreams) {
+		const choice = among > 1 ? `, one of ${among} by ${policy}` : '';
+		lines.push(`upstream  ${name === undefined ? address : `${name} at ${address}`}${choice}: ${method} ${target}`);
+	}
+	if (!answer) return [...lines, 'answer    none: the connection is dropped'];
+	if (answer.error !== undefined) {
+		const message = answer.error === '' ? '' : `: ${answer.error}`;
+		lines.push(`answer    ${answer.status}, as no error route answered${message}`);
+	} else if (answer.handler === '') lines.push(`answer    ${answer.status}, as no handler answered`);
+	else if (answer.handler === 'proxy' && upstreams.length > 0) lines.push("answer    the upstream's");
+	else
+		lines.push(`answer    ${answer.status} by ${answer.handler}${answer.place ? ` (${placeText(answer.place)})` : ''}`);
+	const ofUpstream = lines.at(-1)?.endsWith("upstream's") === true;
+	for (const [name, value] of answer.headers) {
+		const lower = name.toLowerCase();
+		// The fake's body is not the upstream's.
+		if (!ORDINARY_FIELDS.has(lower) && !(ofUpstream && lower === 'content-length'))
+			lines.push(`          ${name}: ${value}`);
+	}
+	return lines;
+}
+
+/** How many blocks it stands in: pipelines inside pipelines. */
+function depthOf({ pointer }: ExplainedPlace): number {
+	const pipelines = pointer.match(/\/pipeline(?=\/)/g)?.length ?? 0;
+	return Math.max(0, pipelines - 1);
+}
+
+function placeText({ file, line, pointer }: ExplainedPlace): string {
+	return file === undefined ? pointer : `${file}:${line}`;
+}
+
+function cut(text: string): string {
+	return text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text;
+}

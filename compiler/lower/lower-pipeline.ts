@@ -1,0 +1,366 @@
+/** Lines of directives to steps: matcher tokens, alternatives, exclusive groups, and Compatfile's sorting. */
+
+import { canonicalJson } from '../document/canonical-json.ts';
+import type { Matcher, Step } from '../document/document.ts';
+import type { Directive, DirectiveLine, HandlerDirective, SiteDraft } from '../modules/directives/directive.ts';
+import type { Line, Word } from '../syntax/ast.ts';
+import { didYouMean } from './did-you-mean.ts';
+import { sortDirectives } from './directive-order.ts';
+import { foreignHint } from './foreign-words.ts';
+import type { Lowering } from './lowering.ts';
+import { isMatcherDefinition, MatcherScope } from './matcher-scope.ts';
+import { spanOfWords } from './sentences.ts';
+
+/** `sorted`: Compatfile's sites and blocks; `written`: Configfile; `route`: a `route` block of either. */
+export type LineOrder = 'sorted' | 'written' | 'route';
+
+/** A lowered directive on its way to a place in the pipeline. */
+interface Item {
+	/** The word of a Compatfile, which sorts by it; in a Configfile the first word for the directive. */
+	readonly directive: string;
+	readonly module: HandlerDirective;
+	readonly line: Line;
+	readonly when: Matcher | undefined;
+	readonly steps: readonly Step[];
+	/** Number of routes that the compatible server makes of it. */
+	readonly routes: number;
+	/** Counts what stands between handlers: two `handle`s are alternatives only with the same number. */
+	readonly run: number;
+}
+
+/** Stands for a matcher that was reported: something conditional, of which nothing is known. */
+const UNKNOWN_MATCHER: Matcher = { type: 'any', of: [] };
+
+const UPSTREAM_SCHEME = 'upstream://';
+
+/** Lowers a block of directives. `site` is given at site level, where site directives may stand. */
+export function lowerLines(
+	lowering: Lowering,
+	lines: readonly Line[],
+	order: LineOrder,
+	site: SiteDraft | undefined,
+): Step[] {
+	const outer = lowering.scope;
+	const scope = new MatcherScope(lowering, outer);
+	lowering.scope = scope;
+	lowering.within(undefined, () => {
+		for (const line of lines) if (isMatcherDefinition(line)) scope.define(line);
+	});
+	const items: Item[] = [];
+	let run = 0;
+	for (const line of lines) {
+		if (isMatcherDefinition(line)) continue;
+		const module = findDirective(lowering, line, order, site !== undefined);
+		if (!module) {
+			run++;
+			continue;
+		}
+		if (module.kind === 'site') {
+			const [name, ...args] = line.words as readonly [Word, ...Word[]];
+			if (site) lowering.within(name.text, () => module.lower({ line, name, args }, site, lowering));
+			run++;
+			continue;
+		}
+		const item = lowering.within(line.words[0]!.text, () => lowerHandler(lowering, line, module, run));
+		if (!item || !isHandle(item.directive)) run++;
+		if (item) items.push(...(order === 'sorted' ? sortedApart(item) : [item]));
+	}
+	scope.close();
+	lowering.scope = outer;
+	if (order === 'sorted') return assemble(lowering, sortDirectives(items, lowering.environment.positions), true, true);
+	const compat = lowering.dialect === 'compatfile';
+	if (!compat) warnOfUnreachable(lowering, items);
+	return assemble(lowering, items, compat, false);
+}
+
+function findDirective(lowering: Lowering, line: Line, order: LineOrder, atSite: boolean): Directive | undefined {
+	const name = line.words[0]!;
+	const { registry, positions } = lowering.environment;
+	const compat = lowering.dialect === 'compatfile';
+	const module = registry.directives.get(name.text);
+	if (!module) {
+		reportUnknown(lowering, line, atSite);
+		mentionNames(lowering, line);
+		return undefined;
+	}
+	if (line.alternative && name.text !== 'when') {
+		const word = line.alternative.words[0]!;
+		lowering.problem('error', 'when/else-without-when', word.span, '`else` follows the block of a `when`.');
+	}
+	if (module.kind === 'site' && !atSite) {
+		const message =
+			order === 'route' && compat
+				? `${name.text} directive returned something other than an HTTP route or subroute: settings of the site (only handler directives can be used in routes)`
+				: compat
+					? `directive '${name.text}' is not an ordered HTTP handler, so it cannot be used here - try placing within a route block or using the order global option`
+					: `\`${name.text}\` belongs to a site, not into a block.`;
+		lowering.problem('error', 'directive/misplaced', name.span, message, { hint: 'Move it to the level of the site.' });
+		return undefined;
+	}
+	if (module.kind === 'handler' && order === 'sorted' && !positions.has(name.text)) {
+		const message = `directive '${name.text}' is not an ordered HTTP handler, so it cannot be used here - try placing within a route block or using the order global option`;
+		lowering.problem('error', 'directive/not-ordered', name.span, message);
+		return undefined;
+	}
+	return module;
+}
+
+function reportUnknown(lowering: Lowering, line: Line, atSite: boolean): void {
+	const name = line.words[0]!;
+	const { text, span } = name;
+	const { registry } = lowering.environment;
+	const compat = lowering.dialect === 'compatfile';
+	const instead = registry.oldSpellings.get(text);
+	if (instead !== undefined) {
+		lowering.problem('error', 'directive/old-spelling', span, `\`${text}\` is written \`${instead}\` here.`, {
+			label: `write \`${instead}\``,
+			fix: [{ span, text: instead }],
+		});
+		return;
+	}
+	if (text === 'else' && !compat) {
+		const message = '`else` stands on the line of the `}` that it follows.';
+		lowering.problem('error', 'when/misplaced-else', span, message, { hint: 'Write `} else {`.' });
+		return;
+	}
+	const advice = atSite ? '' : ' - are you sure your Compatfile structure (nesting and braces) is correct?';
+	const message = compat ? `unrecognized directive: ${text}${advice}` : `\`${text}\` is not a directive.`;
+	const foreign = foreignHint(text);
+	const label = foreign === undefined ? didYouMean(text, registry.directives.keys()) : undefined;
+	const hint = looksLikeAddress(text)
+		? 'Did you mean to define a second site? If so, you must use curly braces around each site to separate their configurations.'
+		: foreign;
+	lowering.problem('error', 'directive/unknown', span, message, { label, hint });
+}
+
+/** What a line that cannot be lowered refers to counts as used. */
+function mentionNames(lowering: Lowering, line: Line): void {
+	for (const { text } of line.words) {
+		if (text.startsWith('@')) lowering.scope?.mention(text);
+		else if (text.startsWith(UPSTREAM_SCHEME)) lowering.upstreamExists(text.slice(UPSTREAM_SCHEME.length));
+	}
+	for (const inner of line.block?.lines ?? []) mentionNames(lowering, inner);
+	if (line.alternative) mentionNames(lowering, line.alternative);
+}
+
+function looksLikeAddress(text: string): boolean {
+	return text === 'localhost' || text.includes('://') || /^[\w*-]*(\.[\w*-]+)+(:\d+)?$|^[\w*-]*:\d+$/.test(text);
+}
+
+function lowerHandler(lowering: Lowering, line: Line, module: HandlerDirective, run: number): Item | undefined {
+	const taken = takeMatcher(lowering, line, module);
+	const lowered = module.lower(taken.directive, lowering);
+	if (lowered === undefined) return undefined;
+	let steps: readonly Step[] = Array.isArray(lowered) ? (lowered as readonly Step[]) : [lowered as Step];
+	let { when } = taken;
+	const only = steps.length === 1 ? steps[0]! : undefined;
+	if (only?.when !== undefined && when === undefined) {
+		const { when: own, ...rest } = only;
+		const bare = rest as Step;
+		moveOrigin(lowering, only, bare, line);
+		steps = [bare];
+		when = own;
+	}
+	for (const step of steps) if (!lowering.environment.origins.has(step)) lowering.origin(step, line.span);
+	const directive = lowering.dialect === 'compatfile' ? line.words[0]!.text : module.names.configfile[0]!;
+	return { directive, module, line, when, steps, routes: routesOf(directive, only), run };
+}
+
+/** The routes of the compatible server that a directive is there: one, or one for each piece of a `try_files`. */
+function routesOf(directive: string, step: Step | undefined): number {
+	return directive === 'try_files' && Array.isArray(step?.branches) ? step.branches.length : 1;
+}
+
+/** The parts of an item that are sorted apart from each other: `header` with its `?` lines is two routes. */
+function sortedApart(item: Item): Item[] {
+	if (item.directive !== 'header' || item.steps.length < 2) return [item];
+	return item.steps.map(step => ({ ...item, steps: [step] }));
+}
+
+/** Takes a matcher token off a line, if its first argument is one. */
+function takeMatcher(
+	lowering: Lowering,
+	line: Line,
+	module: HandlerDirective,
+): { directive: DirectiveLine; when: Matcher | undefined } {
+	const name = line.words[0]!;
+	const args = line.words.slice(1);
+	const token = args[0];
+	const needed = module.matcherToken === 'with-more-arguments' ? 2 : 1;
+	if (module.matcherToken === 'none' || !token || args.length < needed)
+		return { directive: { line, name, args }, when: undefined };
+	const compat = lowering.dialect === 'compatfile';
+	if (!compat && token.quote !== 'none') return { directive: { line, name, args }, when: undefined };
+	const rest: DirectiveLine = { line, name, args: args.slice(1) };
+	if (token.text === '*') return { directive: rest, when: undefined };
+	if (token.text.startsWith('@')) return { directive: rest, when: lowering.scope?.resolve(token) ?? UNKNOWN_MATCHER };
+	if (token.text.startsWith('/') || (!compat && token.text.startsWith('*'))) {
+		const matcher: Matcher = { type: 'path', patterns: [lowering.template(token)] };
+		return { directive: rest, when: lowering.origin(matcher, token.span) };
+	}
+	return { directive: { line, name, args }, when: undefined };
+}
+
+/** Items that run under one evaluation of their matcher, and so together. */
+interface Route {
+	readonly items: [Item, ...Item[]];
+	readonly when: Matcher | undefined;
+	/** Of the routes of one group only the first that matches runs. */
+	readonly group: string | undefined;
+}
+
+/** Puts items into one pipeline: `when`s, exclusive groups and the alternatives that `handle`s make. */
+function assemble(lowering: Lowering, items: readonly Item[], exclusive: boolean, sorted: boolean): Step[] {
+	const routes = exclusive ? consolidate(items) : items.map(item => soleRoute(item, undefined));
+	const counts = new Map<string, number>();
+	for (const { group } of routes) if (group !== undefined) counts.set(group, (counts.get(group) ?? 0) + 1);
+	const steps: Step[] = [];
+	const runs = handleRuns(routes, sorted);
+	for (let at = 0; at < routes.length; at++) {
+		const route = routes[at]!;
+		if (isHandle(route.items[0].directive)) {
+			const scattered = exclusive && runs.count > 1;
+			const length = scattered ? 1 : (runs.lengths.get(at) ?? 1);
+			if (length > 1) {
+				steps.push(alternatives(lowering, routes.slice(at, at + length)));
+				at += length - 1;
+				continue;
+			}
+			steps.push(conditional(lowering, route, scattered ? 'handle' : undefined));
+			continue;
+		}
+		const group = route.group !== undefined && counts.get(route.group)! > 1 ? route.group : undefined;
+		if (route.when === undefined && group === undefined) for (const step of stepsOf(route)) steps.push(step);
+		else steps.push(conditional(lowering, route, group));
+	}
+	return steps;
+}
+
+/**
+ * Routes as the compatible server consolidates them: neighbors with equal matchers become one, whose matcher is evaluated
+ * once. `uri /api/* strip_prefix /api` and the `reverse_proxy /api/*` after it work together only because of that.
+ */
+function consolidate(items: readonly Item[]): Route[] {
+	const counts = new Map<string, number>();
+	for (const { directive } of items) {
+		const name = isHandle(directive) ? 'handle' : directive;
+		counts.set(name, (counts.get(name) ?? 0) + 1);
+	}
+	const routes: Route[] = [];
+	for (const item of items) {
+		const last = routes.at(-1);
+		const route = soleRoute(item, groupOf(item, counts));
+		if (last && last.group === route.group && sameMatcher(last.when, route.when)) last.items.push(item);
+		else routes.push(route);
+	}
+	return routes;
+}
+
+function soleRoute(item: Item, group: string | undefined): Route {
+	return { items: [item], when: item.when, group };
+}
+
+/** The group that an item is in: alone in it only if it is a `rewrite`, which never joins its neighbors. */
+function groupOf({ directive, module }: Item, counts: ReadonlyMap<string, number>): string | undefined {
+	if (directive === 'rewrite') return directive;
+	const name = isHandle(directive) ? 'handle' : module.exclusive === true ? directive : undefined;
+	return name !== undefined && counts.get(name)! > 1 ? name : undefined;
+}
+
+function sameMatcher(a: Matcher | undefined, b: Matcher | undefined): boolean {
+	return a === b || (a !== undefined && b !== undefined && a.type === b.type && matcherKey(a) === matcherKey(b));
+}
+
+/** Text that is the same for equal matchers; the order in a set is none. */
+function matcherKey(matcher: Matcher): string {
+	if (matcher.type !== 'all') return canonicalJson(matcher);
+	return `all ${(matcher.of as readonly Matcher[]).map(matcherKey).sort().join(' ')}`;
+}
+
+/** Steps of a route. Every `handle` in it is one step. */
+function stepsOf({ items }: Route): readonly Step[] {
+	return items.flatMap(({ steps }) => steps);
+}
+
+/** Where alternatives begin and how many there are. */
+function handleRuns(routes: readonly Route[], sorted: boolean): { count: number; lengths: Map<number, number> } {
+	const lengths = new Map<number, number>();
+	let start = -1;
+	for (let at = 0; at < routes.length; at++) {
+		const { directive, run } = routes[at]!.items[0];
+		if (!isHandle(directive)) {
+			start = -1;
+			continue;
+		}
+		if (start === -1 || !(sorted || routes[at - 1]!.items[0].run === run)) {
+			start = at;
+			lengths.set(at, 1);
+		} else lengths.set(start, lengths.get(start)! + 1);
+	}
+	return { count: lengths.size, lengths };
+}
+
+function alternatives(lowering: Lowering, routes: readonly Route[]): Step {
+	const branches = routes.map(route => {
+		const steps = stepsOf(route);
+		const pipeline = steps.length === 1 ? (steps[0]!.pipeline as readonly Step[]) : steps;
+		return lowering.origin(route.when ? { when: route.when, pipeline } : { pipeline }, route.items[0].line.span);
+	});
+	return lowering.origin({ handler: 'first_match', branches }, routes[0]!.items[0].line.span);
+}
+
+/** One step that runs a route under its matcher; several steps become a group, so that the matcher is asked once. */
+function conditional(lowering: Lowering, route: Route, exclusive: string | undefined): Step {
+	const { when } = route;
+	const { line } = route.items[0];
+	const steps = stepsOf(route);
+	const only = steps.length === 1 ? steps[0]! : undefined;
+	const base: Step = only && only.when === undefined ? only : { handler: 'group', pipeline: steps };
+	if (when === undefined && exclusive === undefined) return base;
+	const { handler, ...fields } = base;
+	const step: Step = {
+		handler,
+		...(when === undefined ? {} : { when }),
+		...(exclusive === undefined ? {} : { exclusive }),
+		...fields,
+	};
+	moveOrigin(lowering, base, step, line);
+	return step;
+}
+
+function moveOrigin(lowering: Lowering, from: Step, to: Step, line: Line): void {
+	if (lowering.environment.origins.has(from)) lowering.environment.origins.move(from, to);
+	else lowering.origin(to, line.span);
+}
+
+function isHandle(directive: string): boolean {
+	return directive === 'handle' || directive === 'handle_path';
+}
+
+/** True for a step of a directive that always answers but for what this one is told. */
+function mayFallThrough(step: Step): boolean {
+	return step.pass_thru === true || step.responses !== undefined;
+}
+
+/** Configfile: what stands after something that always answers, or after the branch that takes every request, can never run. */
+function warnOfUnreachable(lowering: Lowering, items: readonly Item[]): void {
+	for (let at = 0; at + 1 < items.length; at++) {
+		const item = items[at]!;
+		const next = items[at + 1]!;
+		if (item.when !== undefined) continue;
+		const here = spanOfWords(item.line.words);
+		const there = spanOfWords(next.line.words);
+		if (isHandle(item.directive) && isHandle(next.directive) && item.run === next.run) {
+			const message = 'This block can never run: the one before it takes every request.';
+			lowering.problem('warning', 'branch/never-runs', there, message, {
+				related: [{ span: here, message: 'takes every request' }],
+			});
+		}
+		if (item.module.answers !== true || item.steps.some(mayFallThrough)) continue;
+		const message = `\`${next.directive}\` can never run: \`${item.directive}\` before it always answers.`;
+		lowering.problem('warning', 'directive/never-runs', there, message, {
+			related: [{ span: here, message: 'answers every request that comes here' }],
+		});
+		return;
+	}
+}

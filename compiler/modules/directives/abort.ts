@@ -1,0 +1,33 @@
+/** `abort`: drops the connection. */
+import type { Step } from '../../document/document.ts';
+import { handlerDirective } from './directive.ts';
+
+/** `abort [matcher]`. */
+export const abort = handlerDirective<Step>({
+	kind: 'handler',
+	id: 'abort',
+	names: { configfile: ['abort'], compatfile: ['abort'] },
+	usage: 'abort [matcher]',
+	summary: 'Drops the connection without a response.',
+	documentation: [
+		'Ends the connection at once, for clients that deserve no answer.',
+		'',
+		'```',
+		'abort /wp-admin/*',
+		'```',
+	].join('\n'),
+	matcherToken: 'optional',
+	answers: true,
+	lower: ({ line, args }, cx) => {
+		cx.noBlock(line);
+		cx.count(line, args, 0, 0, 'abort [matcher]');
+		return { handler: 'abort' };
+	},
+	schema: { properties: {} },
+	compile: (_, { step }) => {
+		return x => {
+			x.answered('abort', step);
+			x.abort();
+		};
+	},
+});

@@ -1,0 +1,132 @@
+/** The closure of `acme_server`: takes the requests below its path and has the authority's own thread answer them. */
+import type { CompileContext } from '../../../codegen/compile-context.ts';
+import type { Step } from '../../../document/document.ts';
+import { isStream } from '../../../exchange/body.ts';
+import type { Exchange } from '../../../exchange/exchange.ts';
+import type { Handler } from '../../../exchange/handler.ts';
+import { HttpError } from '../../../exchange/http-error.ts';
+import { INTERMEDIATE_LIFETIME, type PkiSettings } from '../../options/pki.ts';
+
+export const CHALLENGE_TYPES = ['http-01', 'dns-01', 'tls-alpn-01'] as const;
+
+/** Names and addresses of `allow` and `deny`. */
+export interface NameRules {
+	/** Lower case; `*.example.com` stands for the names one label below. */
+	readonly domains?: readonly string[];
+	/** CIDR form. */
+	readonly ip_ranges?: readonly string[];
+}
+
+/** What an ACME server goes by. */
+export interface AcmeServerSettings {
+	/** `local` if left out. */
+	readonly ca?: string;
+	/** Milliseconds; {@link ACME_LIFETIME} if left out. */
+	readonly lifetime?: number;
+	readonly resolvers?: readonly string[];
+	readonly challenges?: readonly (typeof CHALLENGE_TYPES)[number][];
+	readonly allow_wildcard_names?: boolean;
+	readonly allow?: NameRules;
+	readonly deny?: NameRules;
+	readonly sign_with_root?: boolean;
+}
+
+export interface AcmeServerStep extends Step, AcmeServerSettings {
+	readonly handler: 'acme_authority';
+}
+
+/** One request to an ACME server. */
+export interface AcmeServerRequest {
+	readonly method: string;
+	/** Path below the server's own: `directory`, `order/abc`. */
+	readonly resource: string;
+	/** URL of the server as the client sees it, without a final slash. */
+	readonly base: string;
+	readonly contentType: string;
+	/** UTF-8. */
+	readonly body: string;
+}
+
+/** The answer to one. */
+export interface AcmeServerAnswer {
+	readonly status: number;
+	readonly headers: readonly (readonly [name: string, value: string])[];
+	readonly body: string;
+}
+
+/** An ACME server, wherever it is. */
+export interface AcmeAuthority {
+	/** Answers. Never rejects. */
+	answer(request: AcmeServerRequest): Promise<AcmeServerAnswer>;
+}
+
+/** Milliseconds that certificates live if nothing is said: 12 hours. */
+export const ACME_LIFETIME = 43_200_000;
+/** Bytes of a request at most: a certificate request with a hundred names has a few thousand. */
+const LARGEST_REQUEST: number = 128 * 1024;
+
+/** Compiles the step. */
+export function compileAcmeServer(step: AcmeServerStep, cx: CompileContext, next: Handler): Handler {
+	const { handler: _handler, when: _when, exclusive: _exclusive, '@id': _id, ...settings } = step;
+	const ca = settings.ca ?? 'local';
+	checkLifetime(ca, settings.lifetime ?? ACME_LIFETIME, cx);
+	const authority = cx.lease('acme_authority', settings);
+	const prefix = `/acme/${ca}/`;
+	const { step: number } = cx;
+	return x => {
+		const { request } = x;
+		if (!request.path.startsWith(prefix)) return next(x);
+		x.answered('acme_authority', number);
+		return answer(x, authority, prefix);
+	};
+}
+
+async function answer(x: Exchange, authority: AcmeAuthority, prefix: string): Promise<void> {
+	const { request, response } = x;
+	const { status, headers, body } = await authority.answer({
+		method: request.method,
+		resource: request.path.slice(prefix.length),
+		base: `${request.scheme}://${request.authority}${prefix.slice(0, -1)}`,
+		contentType: request.headers.get('content-type') ?? '',
+		body: await wholeBody(x),
+	});
+	response.status = status;
+	for (const [name, value] of headers) {
+		if (name === 'Link') response.headers.add(name, value);
+		else response.headers.set(name, value);
+	}
+	response.body = body === '' ? null : body;
+}
+
+async function wholeBody({ request: { body } }: Exchange): Promise<string> {
+	if (body === null) return '';
+	if (!isStream(body)) return typeof body === 'string' ? body : Buffer.from(body).toString('utf8');
+	const pieces: Buffer[] = [];
+	let size = 0;
+	for (let piece = await body.pull(); piece !== null; piece = await body.pull()) {
+		size += piece.byteLength;
+		if (size > LARGEST_REQUEST) {
+			body.cancel();
+			throw new HttpError(413, 'The request is too large for an ACME server.');
+		}
+		// Bytes are ours only until the next pull.
+		pieces.push(Buffer.from(piece));
+	}
+	return Buffer.concat(pieces, size).toString('utf8');
+}
+
+/** A certificate that outlives what signed it is none. */
+function checkLifetime(ca: string, lifetime: number, cx: CompileContext): void {
+	const pki = cx.settings.pki as PkiSettings | undefined;
+	const intermediate = pki?.authorities?.[ca]?.intermediate_lifetime ?? INTERMEDIATE_LIFETIME;
+	if (lifetime < intermediate) return;
+	cx.refuse(
+		`certificate lifetime (${hours(lifetime)}) should be less than intermediate certificate lifetime (${hours(intermediate)})`,
+		'acme/lifetime',
+	);
+}
+
+function hours(milliseconds: number): string {
+	const seconds = Math.round(milliseconds / 1000);
+	return `${Math.floor(seconds / 3600)}h${Math.floor((seconds % 3600) / 60)}m${seconds % 60}s`;
+}

@@ -1,0 +1,144 @@
+/** `acme_server`: an ACME server (RFC 8555) that signs with an internal authority. */
+
+import { parseIp } from '../../../exchange/ip-address.ts';
+import { PRIVATE_RANGES, parseIpRange } from '../../../exchange/ip-ranges.ts';
+import type { Subdirective } from '../../../lower/lower-context.ts';
+import { SIGNING_PROPERTIES, signingSubdirectives } from '../../providers/issuers/signing-words.ts';
+import { handlerDirective } from '../directive.ts';
+import { type AcmeServerStep, CHALLENGE_TYPES, compileAcmeServer, type NameRules } from './acme-server-handler.ts';
+
+const USAGE =
+	'acme_server [matcher] [{ ca <id>; lifetime <duration>; resolvers <address>…; challenges <type>…; allow_wildcard_names; allow { domains <name>…; ip_ranges <range>… }; deny { … }; sign_with_root }]';
+
+const RULES = {
+	type: 'object',
+	properties: {
+		domains: {
+			type: 'array',
+			items: { type: 'string', minLength: 1 },
+			description: 'Names; `*.example.com` stands for the names one label below.',
+		},
+		ip_ranges: {
+			type: 'array',
+			items: { type: 'string', minLength: 1 },
+			description: 'Addresses and ranges in CIDR form.',
+		},
+	},
+	additionalProperties: false,
+} as const;
+
+/** `acme_server [matcher] { … }`. */
+export const acmeServer = handlerDirective<AcmeServerStep>({
+	kind: 'handler',
+	id: 'acme_authority',
+	names: { configfile: ['acme_server'], compatfile: ['acme_server'] },
+	usage: USAGE,
+	summary: 'Serves certificates of an internal authority by ACME.',
+	documentation: [
+		'The directory is `/acme/<ca>/directory` of the site. Names are validated by HTTP-01, DNS-01 or TLS-ALPN-01, and',
+		'certificates live 12 hours if nothing is said, less than the intermediate that signs them. With `allow` only what it',
+		'lists can be ordered, what `deny` lists never; wildcards need `allow_wildcard_names`. Accounts are kept in the store,',
+		'orders end with the process. The validator asks whatever names clients order: let in only who may make this machine do so.',
+		'',
+		'```',
+		'acme_server {',
+		'	lifetime 1d',
+		'	allow {',
+		'		domains *.lan.example.com',
+		'	}',
+		'}',
+		'```',
+	].join('\n'),
+	matcherToken: 'optional',
+	lower: ({ line, args }, cx) => {
+		cx.count(line, args, 0, 0, USAGE);
+		const draft: { -readonly [K in keyof AcmeServerStep]: AcmeServerStep[K] } = { handler: 'acme_authority' };
+		const rules =
+			(name: 'allow' | 'deny'): Subdirective =>
+			(words, at) => {
+				if (!cx.count(at, words, 0, 0, `${name} { domains <name>…; ip_ranges <range>… }`)) return;
+				const found: { domains?: string[]; ip_ranges?: string[] } = { ...draft[name] } as NameRules as typeof found;
+				cx.subdirectives(
+					at.block,
+					{
+						domains: (names, inner) => {
+							if (!cx.count(inner, names, 1, Number.POSITIVE_INFINITY, 'domains <name>…')) return;
+							found.domains = [...(found.domains ?? []), ...names.map(word => word.text.toLowerCase())];
+						},
+						ip_ranges: (ranges, inner) => {
+							if (!cx.count(inner, ranges, 1, Number.POSITIVE_INFINITY, 'ip_ranges <range>…')) return;
+							const good = ranges.flatMap(word => {
+								if (word.text === 'private_ranges') return PRIVATE_RANGES;
+								if (parseIpRange(word.text)) return [word.text];
+								const message = `\`${word.text}\` is not an address or range.`;
+								cx.problem('error', 'value/not-a-range', word.span, message);
+								return [];
+							});
+							found.ip_ranges = [...(found.ip_ranges ?? []), ...good];
+						},
+					},
+					`acme_server ${name}`,
+				);
+				draft[name] = found;
+			};
+		cx.subdirectives(
+			line.block,
+			{
+				...signingSubdirectives(draft, cx),
+				resolvers: (words, at) => {
+					if (words.length === 0) {
+						const message = 'must specify at least one resolver address';
+						cx.problem('error', 'acme/no-resolver', at.words[0]!.span, message);
+						return;
+					}
+					for (const word of words) {
+						const host = word.text.replace(/^\[([^\]]+)\](?::\d{1,5})?$|:\d{1,5}$/, '$1');
+						if (parseIp(word.text) || parseIp(host)) continue;
+						cx.problem('error', 'dns/resolver', word.span, `\`${word.text}\` is not the address of a name server.`);
+					}
+					draft.resolvers = words.map(word => word.text);
+				},
+				challenges: (words, at) => {
+					cx.noBlock(at);
+					const types = words.flatMap(word => {
+						const type = CHALLENGE_TYPES.find(known => known === word.text);
+						if (type) return [type];
+						const message = `acme challenge "${word.text}" is not supported`;
+						cx.problem('error', 'acme/unknown-challenge', word.span, message, {
+							hint: `There are ${CHALLENGE_TYPES.join(', ')}.`,
+						});
+						return [];
+					});
+					if (types.length > 0) draft.challenges = [...(draft.challenges ?? []), ...types];
+				},
+				allow_wildcard_names: (words, at) => {
+					if (cx.count(at, words, 0, 0, 'allow_wildcard_names')) draft.allow_wildcard_names = true;
+				},
+				allow: rules('allow'),
+				deny: rules('deny'),
+			},
+			'acme_server',
+		);
+		return cx.origin(draft, line.span);
+	},
+	schema: {
+		properties: {
+			...SIGNING_PROPERTIES,
+			resolvers: {
+				type: 'array',
+				items: { type: 'string', minLength: 1 },
+				minItems: 1,
+				description: 'Name servers that validation asks, as addresses with or without a port.',
+			},
+			challenges: {
+				type: 'array',
+				items: { enum: CHALLENGE_TYPES },
+				description: 'Types of challenges that are offered; all if left out.',
+			},
+			allow_wildcard_names: { type: 'boolean', default: false, description: 'Whether wildcards may be ordered.' },
+			allow: { ...RULES, description: 'What may be ordered, and nothing else.' },
+			deny: { ...RULES, description: 'What may not be ordered.' },
+		},
+	},
+	compile: compileAcmeServer,
+});

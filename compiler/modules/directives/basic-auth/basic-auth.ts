@@ -1,0 +1,129 @@
+/** `basic_auth`: lets requests pass that carry the name and password of an account. */
+import type { Word } from '../../../syntax/ast.ts';
+import { handlerDirective } from '../directive.ts';
+import { type Account, type BasicAuthStep, compileBasicAuth, DEFAULT_REALM } from './basic-auth-handler.ts';
+import { HASH_ALGORITHMS, type HashAlgorithm, parsePasswordHash } from './password-hash.ts';
+
+const USAGE = 'basic_auth [matcher] [bcrypt | argon2id [<realm>]] { <user> <hash>… }';
+
+/** `basic_auth [matcher] [<algorithm> [<realm>]] { <user> <hash> … }`. */
+export const basicAuth = handlerDirective<BasicAuthStep>({
+	kind: 'handler',
+	id: 'basic_auth',
+	names: { configfile: ['basic_auth'], compatfile: ['basic_auth', 'basicauth'] },
+	usage: USAGE,
+	summary: 'Asks for a name and a password (HTTP Basic authentication).',
+	documentation: [
+		'Each line of the block is an account: a name and the hash of its password, as `svc hash-password` prints it, or base64',
+		'of that. All accounts of a block use one algorithm, `bcrypt` if left out. Name and hash may be taken from the',
+		'environment: `{env.NAME}` is read when the configuration is loaded.',
+		'',
+		'A request without valid credentials is an error of status 401, which `handle_errors` can answer; the client is told',
+		'the realm, `restricted` if left out. A request that passes has `{http.auth.user.id}`, which is also `user_id` in access',
+		'logs. The field `Authorization` is passed on to upstreams; `request_header -Authorization` removes it.',
+		'',
+		'Passwords are verified on threads of their own, and verdicts are remembered under a keyed hash. Client addresses (IPv6',
+		'by /64) take turns, so whoever guesses passwords keeps nobody else waiting. A name that does not exist costs as much',
+		'time as one that does. When too many verifications wait, the status is 429 for a client that has many of them and 503',
+		'otherwise, with `Retry-After`. To verify a bcrypt hash of the default cost takes about a second of processor time, an',
+		'argon2id hash about a tenth of that: prefer `svc hash-password --algorithm argon2id` where many log in.',
+		'',
+		'```',
+		'basic_auth /admin/* bcrypt "Staff only" {',
+		'	alice {env.ALICE_HASH}',
+		'}',
+		'```',
+	].join('\n'),
+	matcherToken: 'optional',
+	lower: ({ line, args }, cx) => {
+		cx.count(line, args, 0, 2, USAGE);
+		const [algorithmWord, realmWord] = args as readonly (Word | undefined)[];
+		let algorithm: HashAlgorithm | undefined = 'bcrypt';
+		if (algorithmWord) {
+			algorithm = HASH_ALGORITHMS.find(name => name === algorithmWord.text);
+			if (!algorithm) {
+				const message =
+					cx.dialect === 'compatfile'
+						? `unrecognized hash algorithm: ${algorithmWord.text}`
+						: `\`${algorithmWord.text}\` is not a hash algorithm.`;
+				cx.problem('error', 'auth/unknown-algorithm', algorithmWord.span, message, {
+					hint: 'Write bcrypt or argon2id, then the realm.',
+				});
+			}
+		}
+		const accounts: Account[] = [];
+		const users = new Set<string>();
+		for (const [index, inner] of (line.block?.lines ?? []).entries()) {
+			cx.noBlock(inner);
+			const [userWord, hashWord, surplus] = inner.words as readonly [Word, Word | undefined, Word | undefined];
+			const user = cx.template(userWord);
+			if (user === '' || hashWord === undefined || hashWord.text === '') {
+				cx.problem('error', 'auth/incomplete', userWord.span, 'username and password cannot be empty or missing', {
+					hint: 'Write a name and the hash that `svc hash-password` prints.',
+				});
+				continue;
+			}
+			if (surplus) cx.count(inner, inner.words.slice(1), 1, 1, '<user> <hash>');
+			if (users.has(user)) {
+				const message = `account ${index}: username is not unique: ${user}`;
+				cx.problem('error', 'auth/user-twice', userWord.span, message);
+			}
+			users.add(user);
+			const hash = cx.template(hashWord);
+			const parsed = algorithm && !hash.includes('{') ? parsePasswordHash(algorithm, hash) : undefined;
+			if (typeof parsed === 'string') {
+				const message = `The hash of \`${user}\` cannot be used: ${parsed}.`;
+				cx.problem('error', 'auth/bad-hash', hashWord.span, message, {
+					hint: `Make one with \`svc hash-password --algorithm ${algorithm}\`.`,
+				});
+			}
+			accounts.push(cx.origin({ user, hash }, inner.span, { user: userWord.span, hash: hashWord.span }));
+		}
+		if (accounts.length === 0 && !(line.block && line.block.lines.length > 0)) {
+			const severity = cx.dialect === 'compatfile' ? 'warning' : 'error';
+			cx.problem(severity, 'auth/no-account', line.words[0]!.span, 'There is no account: nobody can pass.', {
+				hint: `Usage: ${USAGE}`,
+			});
+		}
+		const realm = realmWord && realmWord.text !== DEFAULT_REALM ? { realm: realmWord.text } : {};
+		const named = algorithm && algorithm !== 'bcrypt' ? { algorithm } : {};
+		return cx.origin<BasicAuthStep>({ handler: 'basic_auth', ...named, ...realm, accounts }, line.span);
+	},
+	schema: {
+		properties: {
+			algorithm: {
+				enum: HASH_ALGORITHMS,
+				default: 'bcrypt',
+				description: 'How passwords are hashed; `bcrypt` if left out.',
+			},
+			realm: {
+				type: 'string',
+				minLength: 1,
+				pattern: '^[ -~]+$',
+				default: 'restricted',
+				description: 'What the client is told it needs credentials for; `restricted` if left out.',
+			},
+			accounts: {
+				type: 'array',
+				description: 'Who may pass; nobody if it is empty.',
+				items: {
+					type: 'object',
+					properties: {
+						user: { type: 'string', minLength: 1, description: 'Name, without a colon.' },
+						hash: {
+							type: 'string',
+							minLength: 1,
+							secret: true,
+							description: 'Hash of the password, as it is or as base64; `{env.NAME}` is read at load.',
+						},
+						'@id': { type: 'string' },
+					},
+					required: ['user', 'hash'],
+					additionalProperties: false,
+				},
+			},
+		},
+		required: ['accounts'],
+	},
+	compile: compileBasicAuth,
+});

@@ -1,0 +1,32 @@
+/** Credentials of the scheme `Basic` (RFC 7617) in the field `Authorization`. */
+import type { HeaderList } from '../../../exchange/header-list.ts';
+
+/** A user's name and password as sent. */
+export interface Credentials {
+	readonly user: string;
+	readonly password: string;
+}
+
+/** Characters of base64 beyond which nothing is decoded: no password is that long, and hashing takes what it is given. */
+const MOST = 8192;
+const BASIC = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i;
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/**
+ * Reads the credentials of a request; undefined when there are none that could be right. Two fields `Authorization` are
+ * none: what stands behind this server might believe the other one.
+ */
+export function readCredentials(headers: HeaderList): Credentials | undefined {
+	const fields = headers.getAll('authorization');
+	if (fields.length !== 1 || fields[0]!.length > MOST) return undefined;
+	const token = BASIC.exec(fields[0]!)?.[1];
+	if (token === undefined || token.length % 4 !== 0) return undefined;
+	let text: string;
+	try {
+		text = utf8.decode(Buffer.from(token, 'base64'));
+	} catch {
+		return undefined;
+	}
+	const colon = text.indexOf(':');
+	return colon === -1 ? undefined : { user: text.slice(0, colon), password: text.slice(colon + 1) };
+}

@@ -1,0 +1,453 @@
+/** The closure of `cache`: answers from the store, or lets later handlers answer and keeps what they say (RFC 9111). */
+import { isStream } from '../../../exchange/body.ts';
+import { Exchange, Request } from '../../../exchange/exchange.ts';
+import type { Handler, Predicate } from '../../../exchange/handler.ts';
+import { HeaderList } from '../../../exchange/header-list.ts';
+import { HttpError } from '../../../exchange/http-error.ts';
+import type { CachedResponse, FetchTicket, ResponseCache } from '../../../exchange/response-cache.ts';
+import { configuredKey, keyHost, primaryKey, type Role, roleOf } from './cache-key.ts';
+import type { FreshnessRules } from './freshness.ts';
+import {
+	type ClientWishes,
+	clientWishes,
+	currentAge,
+	isValidatedAlways,
+	modifiedOf,
+	NO_WISHES,
+	usableOnError,
+	useOf,
+} from './freshness.ts';
+import { isStorable, keepResponse } from './keep-response.ts';
+import { select } from './selection.ts';
+import { isNeverKept } from './storable.ts';
+import { answerFromStore } from './stored-answer.ts';
+import { type FetchTimes, refreshedHead } from './stored-head.ts';
+import { drain, type ReadAhead } from './storing-body.ts';
+
+/** What load time settles for one step. */
+export interface CacheRules extends FreshnessRules {
+	readonly cache: ResponseCache;
+	/** Bytes of the longest body that is kept. */
+	readonly largest: number;
+	/** What tells this step from others: two of them never share a response. */
+	readonly place: string;
+	readonly key: ((x: Exchange) => string) | undefined;
+	/** Request fields that always select, in lower case, sorted. */
+	readonly selecting: readonly string[];
+	readonly bypass: Predicate | undefined;
+	/** Milliseconds that a request waits for another's fetch; 0: it never does. */
+	readonly patience: number;
+	/** Whether clients may ask for what is newer than fresh. */
+	readonly obeysClients: boolean;
+	/** Whether `Cache-Status` is added (RFC 9211). */
+	readonly tells: boolean;
+	/** What bodies of the step hold ahead of their clients. */
+	readonly ahead: ReadAhead;
+	readonly next: Handler;
+	/** Number of the step. */
+	readonly step: number;
+}
+
+/** One request that was not answered at once. */
+interface Fetch {
+	readonly key: string;
+	readonly role: Role;
+	readonly wishes: ClientWishes;
+	readonly stored: CachedResponse | undefined;
+	/** How the response came not to be in the store, as `Cache-Status` says it. */
+	readonly reason: 'uri-miss' | 'vary-miss' | 'stale' | 'request';
+	readonly turn: FetchTicket | undefined;
+}
+
+/** Fields that make an answer depend on what the client has already: asked without them it is worth keeping. */
+const CONDITIONAL: readonly string[] = ['if-none-match', 'if-modified-since', 'if-range', 'range'];
+
+/** Times that a request waits for another's fetch before it asks itself. */
+const MOST_TURNS = 3;
+
+/** Makes the handler of one step. */
+export function cacheHandler(rules: CacheRules): Handler {
+	const { cache, bypass, next } = rules;
+	return x => {
+		const role = roleOf(x);
+		if (role === 'write') return write(rules, x);
+		if (role === 'pass' || bypass?.(x)) {
+			x.cacheStatus = 'bypass';
+			cache.count('bypass');
+			if (!rules.tells) return next(x);
+			const { method } = x.request;
+			return after(next(x), () => tell(x, `svc; fwd=${method === 'GET' || method === 'HEAD' ? 'bypass' : 'method'}`));
+		}
+		const key = rules.key === undefined ? primaryKey(x, rules.place) : configuredKey(x, rules.place, rules.key(x));
+		return lookUp(rules, x, key, role, 0, undefined, false);
+	};
+}
+
+/** A method that changes something: what is stored of the URL no longer holds (RFC 9111 §4.4). */
+function write(rules: CacheRules, x: Exchange): void | Promise<void> {
+	x.cacheStatus = 'bypass';
+	rules.cache.count('bypass');
+	return after(rules.next(x), () => {
+		if (rules.tells) tell(x, 'svc; fwd=method');
+		const { status, headers } = x.response;
+		if (x.upgraded !== undefined || status < 200 || status >= 400) return;
+		const host = keyHost(x.request);
+		const pending = [rules.cache.invalidate(host, x.received.path, x.received.query)];
+		for (const name of ['location', 'content-location']) {
+			const url = headers.get(name);
+			if (url === undefined) continue;
+			const base = `${x.request.scheme}://${x.request.authority}${x.received.path}`;
+			const target = URL.canParse(url, base) ? new URL(url, base) : undefined;
+			// What another host says of ours is not believed.
+			if (target?.host !== new URL(base).host) continue;
+			const query = target.search === '' ? undefined : target.search.slice(1);
+			pending.push(rules.cache.invalidate(host, target.pathname, query));
+		}
+		// Whoever has the answer sees what it changed.
+		return pending.some(one => one !== undefined) ? Promise.all(pending).then(() => {}) : undefined;
+	});
+}
+
+/**
+ * `waited` is why the request was about to go on, when it has waited for another's fetch so many times; `recalled` says that
+ * what is on disk has been fetched from there.
+ */
+function lookUp(
+	rules: CacheRules,
+	x: Exchange,
+	key: string,
+	role: Role,
+	turns: number,
+	waited: Fetch['reason'] | undefined,
+	recalled: boolean,
+): void | Promise<void> {
+	const { cache } = rules;
+	const candidates = cache.find(key);
+	if (candidates.length === 0 && !recalled) {
+		const recall = cache.recall(key);
+		if (recall !== undefined) return recall.then(() => lookUp(rules, x, key, role, turns, waited, true));
+	}
+	const { headers } = x.request;
+	const stored = candidates.length === 0 ? undefined : select(candidates, headers);
+	const wishes =
+		rules.obeysClients && (headers.has('cache-control') || headers.has('pragma')) ? clientWishes(headers) : NO_WISHES;
+	if (stored !== undefined) {
+		const now = x.now();
+		const use = useOf(stored.head, wishes, now);
+		if (use !== 'validate' && serve(rules, x, stored, use === 'fresh' ? 'hit' : 'stale', waited)) {
+			if (use === 'stale') revalidateLater(rules, x, key, stored);
+			return;
+		}
+	}
+	if (wishes.onlyIfCached) {
+		x.cacheStatus = 'miss';
+		cache.count('miss');
+		x.answered('cache', rules.step);
+		throw new HttpError(504, 'cache: there is no stored response, and the client takes no other');
+	}
+	const reason =
+		stored !== undefined
+			? useOf(stored.head, NO_WISHES, x.now()) === 'validate'
+				? 'stale'
+				: 'request'
+			: candidates.length > 0
+				? 'vary-miss'
+				: 'uri-miss';
+	const fetch: Fetch = { key, role, wishes, stored, reason, turn: undefined };
+	if (wishes.noStore || !mayShare(rules, x, role, turns)) return ask(rules, x, fetch);
+	const turn = cache.turn(key, rules.patience);
+	if (turn.ended === undefined) return ask(rules, x, { ...fetch, turn });
+	cache.count('collapsed');
+	const begun = performance.now();
+	return turn.ended.then(() => {
+		if (x.isGone) return undefined;
+		// Who has waited for as long as may be asks without waiting for anybody else.
+		const tired = performance.now() - begun >= rules.patience;
+		return lookUp(rules, x, key, role, tired ? MOST_TURNS : turns + 1, waited ?? reason, true);
+	});
+}
+
+/** Whether the answer to this request may well be everybody's: then one asks, and the others wait for it. */
+function mayShare({ patience }: CacheRules, x: Exchange, role: Role, turns: number): boolean {
+	if (patience === 0 || role !== 'serve' || turns >= MOST_TURNS) return false;
+	const { headers } = x.request;
+	return !headers.has('authorization') && !headers.has('cookie');
+}
+
+/** Answers from the store; false when the response is no longer there. */
+function serve(
+	rules: CacheRules,
+	x: Exchange,
+	stored: CachedResponse,
+	as: 'hit' | 'stale',
+	waited: Fetch['reason'] | undefined,
+): boolean {
+	const note = rules.tells ? hitNote(x, stored, waited) : '';
+	if (!answerFromStore(x, rules.cache, stored, note)) return false;
+	x.answered('cache', rules.step);
+	x.cacheStatus = as;
+	rules.cache.count(as);
+	return true;
+}
+
+/** What is told of an answer from the store. Of `hit` and `fwd` one only (RFC 9211 §2.1): who has waited was no hit at once. */
+function hitNote(x: Exchange, { head }: CachedResponse, waited: Fetch['reason'] | undefined): string {
+	const left = Math.floor((head.lifetime - currentAge(head, x.now())) / 1000);
+	return waited === undefined ? `svc; hit; ttl=${left}` : `svc; fwd=${waited}; ttl=${left}; collapsed`;
+}
+
+/** Lets later handlers answer. */
+function ask(rules: CacheRules, x: Exchange, wanted: Fetch): void | Promise<void> {
+	const { request, response } = x;
+	const { cache } = rules;
+	const before = response.headers.clone();
+	const asked = request.headers.clone();
+	// It must still be there when the origin says that it is right, or fails; what is gone by now is nothing to go by.
+	const release = wanted.stored && cache.hold(wanted.stored);
+	const fetch: Fetch = release ? wanted : { ...wanted, stored: undefined };
+	const { stored, role } = fetch;
+	let validates = false;
+	if (role === 'serve') for (const name of CONDITIONAL) request.headers.delete(name);
+	if (stored !== undefined && !request.headers.has('range')) {
+		for (const name of CONDITIONAL) request.headers.delete(name);
+		const { etag, modified } = stored.head;
+		validates = etag !== undefined || modified !== undefined;
+		if (etag !== undefined) request.headers.set('If-None-Match', etag);
+		if (modified !== undefined) request.headers.set('If-Modified-Since', httpDate(modified));
+	}
+	const askedAt = x.now();
+	const since = cache.moment(keyHost(request), x.received.path, x.received.query);
+	const { stepBase, exclusive } = x;
+	const { method, path, query } = request;
+	const restore = (): void => {
+		x.stepBase = stepBase;
+		request.headers.clear();
+		for (let i = 0; i < asked.size; i++) request.headers.add(asked.nameAt(i), asked.valueAt(i));
+	};
+	/** Lets later handlers begin anew: the first time they may have rewritten the request. */
+	const again = (): void | Promise<void> => {
+		discard(x, before);
+		Object.assign(request, { method, path, query });
+		x.exclusive = exclusive;
+		return ask(rules, x, { ...fetch, stored: undefined });
+	};
+	const answered = (): void | Promise<void> => {
+		restore();
+		try {
+			return settle(rules, x, fetch, before, { askedAt, cameAt: x.now(), since }, validates, again);
+		} catch (error) {
+			fetch.turn?.done('failed');
+			throw error;
+		} finally {
+			release?.();
+		}
+	};
+	const failed = (error: unknown): void => {
+		restore();
+		fetch.turn?.done('failed');
+		const failure = error instanceof HttpError ? error.status >= 500 : true;
+		if (failure && stored !== undefined && !x.isGone && usableOnError(stored.head, x.now())) {
+			discard(x, before);
+			if (serve(rules, x, stored, 'stale', undefined)) {
+				release?.();
+				return;
+			}
+		}
+		release?.();
+		x.cacheStatus = 'miss';
+		cache.count('miss');
+		throw error;
+	};
+	let pending: void | Promise<void>;
+	try {
+		pending = rules.next(x);
+	} catch (error) {
+		failed(error);
+		return;
+	}
+	return pending instanceof Promise ? pending.then(answered, failed) : answered();
+}
+
+/** Later handlers have answered. */
+function settle(
+	rules: CacheRules,
+	x: Exchange,
+	fetch: Fetch,
+	before: HeaderList,
+	times: FetchTimes,
+	validates: boolean,
+	again: () => void | Promise<void>,
+): void | Promise<void> {
+	const { cache } = rules;
+	const { response } = x;
+	const { stored, turn } = fetch;
+	const { status } = response;
+	if (x.aborted || x.upgraded !== undefined || status === 0) {
+		turn?.done('private');
+		x.cacheStatus = 'miss';
+		cache.count('miss');
+		return;
+	}
+	if (stored !== undefined && status === 304 && validates) {
+		if (!confirms(response.headers, stored)) {
+			cache.remove(stored);
+			return again();
+		}
+		const head = refreshedHead(stored.head, response.headers, before, times, rules);
+		const refreshed = cache.refresh(stored, head);
+		cache.count('revalidated');
+		turn?.done(isValidatedAlways(head) ? 'private' : 'stored');
+		discard(x, before);
+		const note = rules.tells ? `svc; fwd=${fetch.reason}; fwd-status=304` : '';
+		answerFromStore(x, cache, refreshed, note);
+		x.answered('cache', rules.step);
+		x.cacheStatus = 'hit';
+		cache.count('hit');
+		return;
+	}
+	if (stored !== undefined && status >= 500 && usableOnError(stored.head, x.now())) {
+		turn?.done('failed');
+		const { body } = response;
+		discard(x, before);
+		if (isStream(body)) body.cancel();
+		if (serve(rules, x, stored, 'stale', undefined)) return;
+	}
+	x.cacheStatus = 'miss';
+	cache.count('miss');
+	const { role, wishes } = fetch;
+	const unkept = role === 'serve' ? keepResponse(rules, x, fetch.key, before, times, wishes, turn) : 'private';
+	const kept = unkept === undefined;
+	if (unkept !== undefined) turn?.done(unkept);
+	// A full answer says that what is stored no longer suits (RFC 9111 §4.3.3), were it only because no other may be stored.
+	if (!kept && stored !== undefined && status < 500 && !isNeverKept(status) && isForAll(x, fetch)) cache.remove(stored);
+	if (stored !== undefined && role === 'look' && x.request.method === 'HEAD')
+		judgeByHead(rules, stored, x, before, times);
+	if (rules.tells)
+		tell(
+			x,
+			`svc; fwd=${fetch.reason}${fetch.reason === 'stale' ? `; fwd-status=${status}` : ''}${kept ? '; stored' : ''}`,
+		);
+}
+
+/** Whether the answer to this request speaks for those to others. */
+function isForAll({ request: { headers } }: Exchange, { role, wishes }: Fetch): boolean {
+	return role === 'serve' && !wishes.noStore && !headers.has('authorization') && !headers.has('cookie');
+}
+
+/** Whether a 304 is about the stored response: one that names another is not (RFC 9111 §4.3.4). */
+function confirms(headers: HeaderList, { head }: CachedResponse): boolean {
+	const etag = headers.get('etag');
+	return etag === undefined || (head.etag !== undefined && etag.replace(/^W\//, '') === head.etag.replace(/^W\//, ''));
+}
+
+/**
+ * A HEAD that says other things than the stored response shows that it is no longer right; one that says the same brings
+ * its fields up to date (RFC 9111 §4.3.5).
+ */
+function judgeByHead(
+	rules: CacheRules,
+	stored: CachedResponse,
+	x: Exchange,
+	before: HeaderList,
+	times: FetchTimes,
+): void {
+	const { cache } = rules;
+	const { status, headers } = x.response;
+	if (status !== 200) return;
+	const length = headers.get('content-length');
+	const { etag, modified } = stored.head;
+	const same =
+		(length === undefined || length === String(stored.length)) &&
+		(headers.has('etag') ? headers.get('etag') === etag : true) &&
+		(headers.has('last-modified') ? modifiedOf(headers, times.cameAt) === modified : true);
+	if (!same) cache.remove(stored);
+	else if ((headers.has('etag') || headers.has('last-modified')) && isStorable(rules, x, times, NO_WISHES)) {
+		cache.refresh(stored, refreshedHead(stored.head, headers, before, times, rules));
+	}
+}
+
+/** Takes back what a later handler has put into the response. */
+function discard(x: Exchange, before: HeaderList): void {
+	const { response } = x;
+	response.headers = before.clone();
+	response.body = null;
+	response.status = 0;
+	response.trailers = undefined;
+}
+
+/** Asks again for what was served stale, behind the client's back (RFC 5861 §3): one for all threads. */
+function revalidateLater(rules: CacheRules, client: Exchange, key: string, stored: CachedResponse): void {
+	const turn = rules.cache.turn(key, 0);
+	if (turn.ended !== undefined) return;
+	const x = unattended(client, stored);
+	const fetch: Fetch = { key, role: 'serve', wishes: NO_WISHES, stored, reason: 'stale', turn };
+	const quiet: CacheRules = { ...rules, cache: uncounted(rules.cache), tells: false };
+	const finish = (): void => {
+		if (isStream(x.response.body)) void drain(x.response.body);
+		else turn.done('failed');
+	};
+	// The client's own answer goes first.
+	setImmediate(() => {
+		try {
+			const pending = ask(quiet, x, fetch);
+			if (pending instanceof Promise) pending.then(finish, finish);
+			else finish();
+		} catch {
+			finish();
+		}
+	});
+}
+
+/**
+ * The same request once more, without anybody who waits for its answer; without the client's credentials, too, unless it was
+ * stored as the answer to some, or is selected by them.
+ */
+function unattended(client: Exchange, { head }: CachedResponse): Exchange {
+	const { request, received } = client;
+	const copy = new Request({ ...received, method: 'GET' }, request.scheme, request.host, request.headers.clone(), null);
+	copy.authority = request.authority;
+	copy.path = request.path;
+	copy.query = request.query;
+	for (const name of [...CONDITIONAL, 'cache-control', 'pragma']) copy.headers.delete(name);
+	for (const name of ['authorization', 'cookie']) {
+		if (head.credentials !== true && !head.selecting.includes(name)) copy.headers.delete(name);
+	}
+	const transport = { inform: () => {}, watch: () => {} };
+	const x = new Exchange(client.protocol, client.connection, received, copy, transport, performance.now());
+	x.site = client.site;
+	x.response.headers = new HeaderList(['Server', 'svc']);
+	x.now = () => client.now();
+	return x;
+}
+
+/** What happens behind clients' backs is no answer to one of them. */
+function uncounted(cache: ResponseCache): ResponseCache {
+	return {
+		largest: cache.largest,
+		find: key => cache.find(key),
+		recall: key => cache.recall(key),
+		body: (response, start, end) => cache.body(response, start, end),
+		hold: response => cache.hold(response),
+		moment: (host, path, query) => cache.moment(host, path, query),
+		store: (head, length, most, since) => cache.store(head, length, most, since),
+		refresh: (response, head) => cache.refresh(response, head),
+		remove: response => cache.remove(response),
+		invalidate: (host, path, query) => cache.invalidate(host, path, query),
+		turn: (key, patience) => cache.turn(key, patience),
+		count: event => {
+			if (event === 'revalidated' || event === 'store') cache.count(event);
+		},
+	};
+}
+
+function httpDate(seconds: number): string {
+	return new Date(seconds * 1000).toUTCString();
+}
+
+function tell(x: Exchange, note: string): void {
+	if (x.response.status !== 0 && x.upgraded === undefined) x.response.headers.add('Cache-Status', note);
+}
+
+function after(pending: void | Promise<void>, then: () => void | Promise<void>): void | Promise<void> {
+	return pending instanceof Promise ? pending.then(then) : then();
+}

@@ -1,0 +1,164 @@
+/** The words that `cache` has as a directive and as a global option: how long what is kept, and what is done with it. */
+import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
+import type { Block, Line, Word } from '../../../syntax/ast.ts';
+import type { Schema } from '../directive.ts';
+import { isNeverKept } from './storable.ts';
+
+/** The fields that these words become; times in milliseconds. */
+export interface RuleFields {
+	/** By status, class, or `default`. */
+	readonly ttl?: { readonly [status: string]: number };
+	readonly heuristic?: number;
+	readonly stale_while_revalidate?: number;
+	readonly stale_if_error?: number;
+	/** Bytes. */
+	readonly max_body?: number;
+	/** 0 is off. */
+	readonly collapse?: number;
+	readonly client_control?: boolean;
+	readonly status_header?: boolean;
+}
+
+/** Bytes of a store at least and at most: 1 MiB, 64 GiB. */
+const LEAST_CEILING = 1_048_576;
+const MOST_CEILING = 64 * 1024 ** 3;
+
+/** Schema of a store's size. */
+export const CEILING: Schema = { type: 'integer', minimum: LEAST_CEILING, maximum: MOST_CEILING };
+
+/** Lowers `ceiling SIZE`. */
+export function lowerCeiling(fields: { [field: string]: unknown }, cx: LowerContext): Subdirective {
+	return (words, at) => {
+		cx.noBlock(at);
+		if (!cx.count(at, words, 1, 1, 'ceiling <size>')) return;
+		const size = cx.size(words[0]!);
+		if (size === undefined) return;
+		if (size >= LEAST_CEILING && size <= MOST_CEILING) fields.ceiling = size;
+		else {
+			cx.problem('error', 'cache/ceiling', words[0]!.span, `\`${words[0]!.text}\` is no size of a store.`, {
+				hint: 'Write a size from 1MiB to 64GiB.',
+			});
+		}
+	};
+}
+
+/** A year: what is older was forgotten by everybody. */
+const LONGEST = 31_536_000_000;
+
+const time = (description: string): Schema => ({ type: 'number', minimum: 0, maximum: LONGEST, description });
+
+/** Schema of those fields. */
+export const RULES_PROPERTIES: { readonly [name: string]: Schema } = {
+	ttl: {
+		type: 'object',
+		description: 'Milliseconds for which responses are fresh that do not say so themselves.',
+		properties: { default: time('Successes and lasting redirects.') },
+		patternProperties: { '^[2-5](\\d\\d|xx)$': time('Responses of this status, or of this class.') },
+		additionalProperties: false,
+	},
+	heuristic: {
+		type: 'number',
+		minimum: 0,
+		maximum: 1,
+		description: 'Share of the time since `Last-Modified` for which a response is taken to be fresh; 0 is off.',
+	},
+	stale_while_revalidate: time('Milliseconds for which a stale response is served while it is validated (RFC 5861).'),
+	stale_if_error: time('Milliseconds for which it is served when later handlers fail (RFC 5861).'),
+	max_body: { type: 'integer', minimum: 0, description: 'Bytes of the longest body that is kept.' },
+	collapse: {
+		type: 'number',
+		minimum: 0,
+		maximum: 3_600_000,
+		description: 'Milliseconds that requests wait for the same one that is under way; 0 is off, 10000 if left out.',
+	},
+	client_control: {
+		type: 'boolean',
+		description: 'Whether `Cache-Control` of requests is obeyed; true where nothing says otherwise.',
+	},
+	status_header: {
+		type: 'boolean',
+		description: 'Adds `Cache-Status` (RFC 9211); true where nothing says otherwise.',
+	},
+};
+
+/** Lowers a block of these words, and of `more`, into `fields`. */
+export function lowerCacheRules(
+	block: Block | undefined,
+	fields: { [field: string]: unknown },
+	cx: LowerContext,
+	{ of, more }: { readonly of: string; readonly more: { readonly [name: string]: Subdirective } },
+): void {
+	const period = (word: Word, longest: number = LONGEST): number | undefined => {
+		const value = cx.duration(word);
+		if (value === undefined || (value >= 0 && value <= longest)) return value;
+		cx.problem('error', 'value/out-of-range', word.span, `\`${word.text}\` is out of range.`, {
+			hint: longest === LONGEST ? 'Write a time from 0 to 365d.' : 'Write a time from 0 to 1h.',
+		});
+		return undefined;
+	};
+	const keep = (field: string, value: unknown): void => {
+		if (value !== undefined) fields[field] = value;
+	};
+	const flag = (field: string): Subdirective => {
+		return (words, at) => {
+			cx.noBlock(at);
+			if (cx.count(at, words, 1, 1, `${field} on|off`)) keep(field, cx.boolean(words[0]!));
+		};
+	};
+	const ttl = (words: readonly Word[], at: Line): void => {
+		cx.noBlock(at);
+		if (!cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'ttl [<status>…] <duration>')) return;
+		const value = period(words[words.length - 1]!);
+		const times = { ...((fields.ttl as { [status: string]: number } | undefined) ?? {}) };
+		const statuses = words.slice(0, -1);
+		for (const { text, span } of statuses) {
+			if (!/^[2-5](?:\d\d|xx)$/.test(text) || isNeverKept(Number(text))) {
+				cx.problem('error', 'cache/status', span, `\`${text}\` is no status of a response that is kept.`, {
+					hint: isNeverKept(Number(text))
+						? 'Leave it out: such a response is for one request only.'
+						: 'Write a status such as `404`, or a class such as `5xx`.',
+				});
+			} else if (value !== undefined) times[text] = value;
+		}
+		if (statuses.length === 0 && value !== undefined) times.default = value;
+		if (value !== undefined) fields.ttl = times;
+	};
+	cx.subdirectives(
+		block,
+		{
+			ttl,
+			stale: (words, at) => {
+				cx.noBlock(at);
+				if (!cx.count(at, words, 2, 2, 'stale while_revalidate|if_error <duration>')) return;
+				const kind = cx.oneOf(words[0]!, ['while_revalidate', 'if_error'], 'reason to serve what is stale');
+				const value = period(words[1]!);
+				if (kind !== undefined) keep(`stale_${kind}`, value);
+			},
+			heuristic: (words, at) => {
+				cx.noBlock(at);
+				if (!cx.count(at, words, 0, 1, 'heuristic [<share>]')) return;
+				const text = words[0]?.text ?? '0.1';
+				const share = text === 'off' ? 0 : /^(?:0|1|0?\.\d{1,6}|1\.0)$/.test(text) ? Number(text) : undefined;
+				if (share !== undefined) fields.heuristic = share;
+				else {
+					cx.problem('error', 'cache/heuristic', words[0]!.span, `\`${text}\` is not a share.`, {
+						hint: 'Write a number from 0 to 1, such as `0.1`, or `off`.',
+					});
+				}
+			},
+			max_body: (words, at) => {
+				cx.noBlock(at);
+				if (cx.count(at, words, 1, 1, 'max_body <size>')) keep('max_body', cx.size(words[0]!));
+			},
+			collapse: (words, at) => {
+				cx.noBlock(at);
+				if (!cx.count(at, words, 1, 1, 'collapse <duration>|off')) return;
+				keep('collapse', words[0]!.text === 'off' ? 0 : period(words[0]!, 3_600_000));
+			},
+			client_control: flag('client_control'),
+			status_header: flag('status_header'),
+			...more,
+		},
+		of,
+	);
+}

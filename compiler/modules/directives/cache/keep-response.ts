@@ -1,0 +1,97 @@
+/** Keeps a response that has just come, if it may be kept, while it goes to the client. */
+import { bodyLength, isStream } from '../../../exchange/body.ts';
+import type { Exchange } from '../../../exchange/exchange.ts';
+import type { HeaderList } from '../../../exchange/header-list.ts';
+import type { FetchTicket } from '../../../exchange/response-cache.ts';
+import { evaluatePreconditions, omitContentFields } from '../file-server/conditional.ts';
+import type { CacheRules } from './cache-handler.ts';
+import { type ClientWishes, freshnessLifetime, isValidatedAlways, responseDirectives } from './freshness.ts';
+import { selectingNames, selectingValues } from './selection.ts';
+import { objectionTo } from './storable.ts';
+import { type FetchTimes, storedHead } from './stored-head.ts';
+import { drain, StoringBody } from './storing-body.ts';
+
+/** Whether a response that has just come may be kept, with what is said of it and of its request. */
+export function isStorable(rules: CacheRules, x: Exchange, times: FetchTimes, wishes: ClientWishes): boolean {
+	const { request, response } = x;
+	const { status, headers } = response;
+	const told = responseDirectives(headers);
+	const lifetime = freshnessLifetime(status, headers, told, rules, times.cameAt);
+	const asked = {
+		authorized: request.headers.has('authorization'),
+		cookies: request.headers.has('cookie'),
+		noStore: wishes.noStore,
+	};
+	const comparable = headers.has('etag') || headers.has('last-modified');
+	return objectionTo(x, status, headers, told.directives, lifetime, asked, comparable) === undefined;
+}
+
+/**
+ * Undefined when the response is being kept: then `turn` is told at its end. Otherwise what its fetch was for those who
+ * waited.
+ */
+export function keepResponse(
+	rules: CacheRules,
+	x: Exchange,
+	key: string,
+	before: HeaderList,
+	times: FetchTimes,
+	wishes: ClientWishes,
+	turn: FetchTicket | undefined,
+): 'private' | 'failed' | undefined {
+	const { cache } = rules;
+	const { request, response } = x;
+	const { status, headers, body } = response;
+	// A failure, or an answer that nobody was there for, says nothing of the next one.
+	const unkept = x.isGone || status >= 500 ? 'failed' : 'private';
+	if (!isStorable(rules, x, times, wishes)) return unkept;
+	const length = bodyLength(body);
+	if (length !== undefined && length > rules.largest) return unkept;
+	// What a handler says of the length and then does not give is no whole response.
+	const declared = headers.get('content-length');
+	if (!isStream(body) && declared !== undefined && declared !== String(length)) return unkept;
+	const selecting = selectingValues(selectingNames(headers, rules.selecting), request.headers, headers);
+	const head = storedHead(x, key, before, selecting, times, rules);
+	// It is older than a purge or an invalidation: the next one is not.
+	if (cache.moment(head.host, head.path, head.query) !== times.since) return 'failed';
+	const writer = cache.store(head, length, rules.largest, times.since);
+	const outcome = isValidatedAlways(head) ? 'private' : 'stored';
+	if (writer === undefined) return unkept;
+	if (isStream(body)) {
+		const storing = new StoringBody({
+			...{ body, declared, writer, awaited: turn !== undefined, ahead: rules.ahead },
+			ended: stored => {
+				if (stored) cache.count('store');
+				turn?.done(stored ? outcome : 'failed');
+			},
+		});
+		response.body = storing;
+		if (has(x, head)) {
+			void drain(storing);
+			answerNotModified(x);
+		}
+		return undefined;
+	}
+	const bytes = typeof body === 'string' ? Buffer.from(body, 'utf8') : body;
+	if (bytes !== null && bytes.byteLength > 0 && !writer.write(bytes)) return unkept;
+	const stored = writer.commit();
+	if (stored) cache.count('store');
+	turn?.done(stored ? outcome : 'failed');
+	if (has(x, head)) answerNotModified(x);
+	return undefined;
+}
+
+function answerNotModified({ response }: Exchange): void {
+	response.status = 304;
+	response.body = null;
+	omitContentFields(response.headers);
+}
+
+/** Whether the client has this very response: it was asked for without the client's conditions, so that it could be kept. */
+function has(x: Exchange, head: { etag?: string | undefined; modified?: number | undefined }): boolean {
+	const { request, response } = x;
+	const { headers } = request;
+	if (response.status !== 200 || !(headers.has('if-none-match') || headers.has('if-modified-since'))) return false;
+	const validators = { etag: head.etag, modified: head.modified };
+	return evaluatePreconditions(headers, validators, x.now()) === 'not-modified';
+}

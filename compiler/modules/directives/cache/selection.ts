@@ -1,0 +1,146 @@
+/** Which of several stored responses answers a request: `Vary`, with fields that mean the same made the same (RFC 9111 §4.1). */
+import { withoutBlanks } from '../../../exchange/field-syntax.ts';
+import type { HeaderList } from '../../../exchange/header-list.ts';
+import type { CachedResponse } from '../../../exchange/response-cache.ts';
+
+/** Codings that responses come in, in the order in which they are named. */
+const CODINGS = ['zstd', 'br', 'gzip', 'deflate'] as const;
+
+/** Names in lower case of the fields that select a response: those of its `Vary`, and those of the configuration. */
+export function selectingNames(headers: HeaderList, always: readonly string[]): readonly string[] {
+	const vary = headers.combined('vary');
+	if (vary === undefined) return always;
+	const names = new Set(always);
+	for (const part of vary.toLowerCase().split(',')) {
+		const name = part.trim();
+		if (name !== '') names.add(name);
+	}
+	return [...names].sort();
+}
+
+/** More fields than this in a `Vary` is no selection any more. */
+export const MOST_SELECTING = 32;
+
+/** Begins a value that is compared as it came. */
+const AS_IT_CAME = '\u0001';
+
+/**
+ * Names and values, one after the other, for a response that came with these fields: one in a coding that few know is for
+ * those who name just the same codings.
+ */
+export function selectingValues(names: readonly string[], request: HeaderList, response: HeaderList): string[] {
+	const values: string[] = [];
+	const isKnown = (response.combined('content-encoding') ?? '')
+		.toLowerCase()
+		.split(',')
+		.every(coding => ['', 'identity', 'x-gzip', ...CODINGS].includes(coding.trim()));
+	for (const name of names) {
+		const value = request.combined(name);
+		if (name !== 'accept-encoding' || isKnown || value === undefined) values.push(name, normalized(name, value));
+		else values.push(name, AS_IT_CAME + value);
+	}
+	return values;
+}
+
+/** The newest of the stored responses that were selected by what this request says too. */
+export function select(stored: readonly CachedResponse[], request: HeaderList): CachedResponse | undefined {
+	let found: CachedResponse | undefined;
+	// Variants of one URL mostly name the same fields: a value is normalized once.
+	const known = stored.length > 1 ? new Map<string, string>() : undefined;
+	for (let i = 0; i < stored.length; i++) {
+		const one = stored[i]!;
+		if (!matches(one.head.selecting, request, known)) continue;
+		if (found === undefined || one.head.storedAt > found.head.storedAt) found = one;
+	}
+	return found;
+}
+
+function matches(selecting: readonly string[], request: HeaderList, known: Map<string, string> | undefined): boolean {
+	for (let i = 0; i < selecting.length; i += 2) {
+		const name = selecting[i]!;
+		const wanted = selecting[i + 1]!;
+		if (wanted.startsWith(AS_IT_CAME)) {
+			if (AS_IT_CAME + request.combined(name) !== wanted) return false;
+			continue;
+		}
+		let is = known?.get(name);
+		if (is === undefined) {
+			is = normalized(name, request.combined(name));
+			known?.set(name, is);
+		}
+		if (is !== wanted) return false;
+	}
+	return true;
+}
+
+/** Lists whose parts mean the same with other spaces between them. Of other fields nobody here knows what a comma means. */
+const LISTS: ReadonlySet<string> = new Set(['cache-control', 'te']);
+
+/** Lists of what a client prefers, by weight: their order says nothing (RFC 9110 §12.5). */
+const PREFERENCES: ReadonlySet<string> = new Set(['accept', 'accept-charset', 'accept-language']);
+
+/** A value as it selects: what only looks different is made the same. A field that is not there is '\0', which none can be. */
+export function normalized(name: string, value: string | undefined): string {
+	if (value === undefined) return '\0';
+	if (name === 'accept-encoding') return acceptedCodings(value);
+	if (PREFERENCES.has(name)) return preferences(value, name !== 'accept');
+	if (!LISTS.has(name)) return value.trim();
+	return value
+		.trim()
+		.split(',')
+		.map(withoutBlanks)
+		.join(',')
+		.replace(/[ \t]+/g, ' ');
+}
+
+/** Characters of a value that is taken apart. Browsers send fewer by far. */
+const LONGEST_PREFERENCES = 1024;
+
+const RANGE = /[ \t,]*([^ \t,;"]+)((?:[ \t]*;[ \t]*[^ \t,;="]+(?:=(?:"(?:[^"\\]|\\.)*"|[^ \t,;"]*))?)*)[ \t]*(?:,|$)/y;
+const PARAMETER = /[^ \t,;="]+(?:=(?:"(?:[^"\\]|\\.)*"|[^ \t,;"]*))?/g;
+
+/**
+ * The ranges that a client prefers with their weights, in an order of their own; a value that does not parse as it came.
+ * `caseless`: without regard to the case of their parameters, which those of media types may have.
+ */
+function preferences(value: string, caseless: boolean): string {
+	const ranges: string[] = [];
+	let at = 0;
+	const text = value.trim();
+	if (text.length > LONGEST_PREFERENCES) return text;
+	while (at < text.length) {
+		RANGE.lastIndex = at;
+		const match = RANGE.exec(text);
+		if (!match) return text;
+		at = RANGE.lastIndex;
+		let weight = '1';
+		let range = match[1]!.toLowerCase();
+		for (const [parameter] of match[2]!.matchAll(PARAMETER)) {
+			const weighed = /^q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/i.exec(parameter);
+			if (weighed) weight = String(Number(weighed[1]));
+			else range += `;${caseless ? parameter.toLowerCase() : parameter}`;
+		}
+		ranges.push(`${range};q=${weight}`);
+	}
+	return ranges.sort().join(',');
+}
+
+/** The codings that a client takes, without their order and weights. */
+function acceptedCodings(value: string): string {
+	const text = value.toLowerCase();
+	const taken: string[] = [];
+	let rest = true;
+	let anything = false;
+	const named = new Map<string, boolean>();
+	for (const part of text.split(',')) {
+		const [coding, ...parameters] = part.split(';');
+		const refused = parameters.some(one => /^[ \t]*q=0(?:\.0{0,3})?[ \t]*$/.test(one));
+		const name = coding!.trim();
+		if (name === '*') anything = !refused;
+		if (name === 'identity' || name === '*')
+			rest = name === 'identity' ? !refused : rest && !(refused && !named.has('identity'));
+		named.set(name === 'x-gzip' ? 'gzip' : name, !refused);
+	}
+	for (const coding of CODINGS) if (named.get(coding) ?? anything) taken.push(coding);
+	return `${taken.join(',')}${rest ? '' : ';identity=0'}`;
+}

@@ -1,0 +1,206 @@
+/**
+ * A body that is stored while it is sent: the first client waits for nothing, and neither does the store. Others may wait
+ * for what is stored: when the first client reads slowly the rest is read ahead of it.
+ */
+import type { BodySource } from '../../../exchange/body.ts';
+import type { HeaderList } from '../../../exchange/header-list.ts';
+import type { CacheWriter } from '../../../exchange/response-cache.ts';
+
+/** Milliseconds without a pull after which the rest is read ahead. */
+const PATIENCE = 500;
+/** Bytes that are read ahead of one client at most, and of all clients of a step on one thread. */
+const MOST_AHEAD = 8 * 1024 * 1024;
+const MOST_AHEAD_OF_ALL = 64 * 1024 * 1024;
+
+/** What bodies of one step share. */
+export interface ReadAhead {
+	/** Bytes that were read ahead of clients and wait for them. */
+	bytes: number;
+}
+
+/** What is known of a body that is to be stored. */
+export interface Storing {
+	readonly body: BodySource;
+	/** The `Content-Length` beside it. */
+	readonly declared: string | undefined;
+	readonly writer: CacheWriter;
+	/** Whether others may wait for it. */
+	readonly awaited: boolean;
+	readonly ahead: ReadAhead;
+	/** Called once, with whether it was stored. */
+	ended(stored: boolean): void;
+}
+
+/** Passes a body on and gives a writer the same bytes. */
+export class StoringBody implements BodySource {
+	readonly length: number | undefined;
+	/** Bytes that make it whole, where anybody has said how many. */
+	readonly #whole: number | undefined;
+	readonly #body: BodySource;
+	readonly #ended: (stored: boolean) => void;
+	readonly #awaited: boolean;
+	#writer: CacheWriter | undefined;
+	#over = false;
+	#size = 0;
+	/** Pieces that were read ahead, and how that ended. */
+	#ahead: Uint8Array[] = [];
+	#aheadBytes = 0;
+	readonly #aheadOfAll: ReadAhead;
+	#cancelled = false;
+	#aheadEnd: { readonly error?: unknown } | undefined = undefined;
+	#reading = false;
+	/** The client has read all that was read ahead, and waits. */
+	#wake: (() => void) | undefined = undefined;
+	#timer: NodeJS.Timeout | undefined = undefined;
+
+	constructor({ body, declared, writer, awaited, ahead, ended }: Storing) {
+		this.#aheadOfAll = ahead;
+		this.#body = body;
+		this.#writer = writer;
+		this.#awaited = awaited;
+		this.#ended = ended;
+		this.length = body.length;
+		this.#whole = body.length ?? (declared === undefined ? undefined : Number(declared));
+	}
+
+	get trailers(): HeaderList | undefined {
+		return this.#body.trailers;
+	}
+
+	pull(): Uint8Array | null | Promise<Uint8Array | null> {
+		const ahead = this.#ahead.shift();
+		if (ahead !== undefined) {
+			this.#hold(-ahead.byteLength);
+			this.#watch();
+			return ahead;
+		}
+		if (this.#reading) return this.#nextAhead().then(() => this.pull());
+		if (this.#aheadEnd !== undefined) {
+			if ('error' in this.#aheadEnd) throw this.#aheadEnd.error;
+			return null;
+		}
+		let piece: Uint8Array | null | Promise<Uint8Array | null>;
+		try {
+			piece = this.#body.pull();
+		} catch (error) {
+			this.#end(false);
+			throw error;
+		}
+		if (!(piece instanceof Promise)) return this.#pass(piece);
+		return piece.then(
+			bytes => this.#pass(bytes),
+			error => {
+				this.#end(false);
+				throw error;
+			},
+		);
+	}
+
+	cancel(reason?: unknown): void {
+		// A client that has been sent every byte may not ask whether there is more.
+		this.#end(this.#whole !== undefined && this.#size === this.#whole);
+		this.#cancelled = true;
+		this.#ahead = [];
+		this.#hold(-this.#aheadBytes);
+		this.#body.cancel(reason);
+	}
+
+	#hold(bytes: number): void {
+		this.#aheadBytes += bytes;
+		this.#aheadOfAll.bytes += bytes;
+	}
+
+	/** A piece for the client. */
+	#pass(piece: Uint8Array | null): Uint8Array | null {
+		this.#take(piece);
+		if (piece === null || this.#over || !this.#awaited) return piece;
+		// It is the source's again at the next pull, which may come before the client has read it.
+		this.#watch();
+		return Buffer.from(piece);
+	}
+
+	/** A piece for the store. */
+	#take(piece: Uint8Array | null): void {
+		if (piece === null) {
+			this.#end(this.#whole === undefined || this.#size === this.#whole);
+			return;
+		}
+		this.#size += piece.byteLength;
+		if (this.#writer !== undefined && !this.#writer.write(piece)) this.#end(false);
+		// Whoever waits for it need not wait until the client has read it.
+		else if (this.#size === this.#whole) this.#end(true);
+	}
+
+	#watch(): void {
+		if (this.#over) return;
+		if (this.#timer === undefined) this.#timer = setTimeout(() => this.#readAhead(), PATIENCE).unref();
+		else this.#timer.refresh();
+	}
+
+	#readAhead(): void {
+		if (this.#over || this.#reading) return;
+		if (this.#aheadOfAll.bytes < MOST_AHEAD_OF_ALL) void this.#read();
+		else this.#watch();
+	}
+
+	async #read(): Promise<void> {
+		this.#reading = true;
+		try {
+			while (!this.#over && this.#aheadBytes < MOST_AHEAD) {
+				if (this.#aheadOfAll.bytes >= MOST_AHEAD_OF_ALL) {
+					this.#watch();
+					return;
+				}
+				const piece = await this.#body.pull();
+				if (this.#cancelled) return;
+				this.#take(piece);
+				if (piece === null) {
+					this.#aheadEnd = {};
+					return;
+				}
+				this.#ahead.push(Buffer.from(piece));
+				this.#hold(piece.byteLength);
+				this.#wakeUp();
+			}
+		} catch (error) {
+			this.#end(false);
+			this.#aheadEnd = { error };
+		} finally {
+			this.#reading = false;
+			this.#wakeUp();
+		}
+	}
+
+	#nextAhead(): Promise<void> {
+		return new Promise(resolve => {
+			this.#wake = resolve;
+		});
+	}
+
+	#wakeUp(): void {
+		const wake = this.#wake;
+		this.#wake = undefined;
+		wake?.();
+	}
+
+	#end(whole: boolean): void {
+		if (this.#over) return;
+		this.#over = true;
+		clearTimeout(this.#timer);
+		const writer = this.#writer;
+		this.#writer = undefined;
+		let stored = false;
+		if (whole) stored = writer?.commit() === true;
+		else writer?.abandon();
+		this.#ended(stored);
+	}
+}
+
+/** Reads a body to its end for what that does; never rejects. */
+export async function drain(body: BodySource): Promise<void> {
+	try {
+		while ((await body.pull()) !== null);
+	} catch {
+		body.cancel();
+	}
+}

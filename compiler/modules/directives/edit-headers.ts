@@ -1,0 +1,125 @@
+/** The handler `edit_headers`: edits of the request's and the response's fields, at once or when the response is ready. */
+import type { CompileContext } from '../../codegen/compile-context.ts';
+import type { Step } from '../../document/document.ts';
+import { parseAuthority } from '../../exchange/authority.ts';
+import type { Exchange } from '../../exchange/exchange.ts';
+import type { Handler } from '../../exchange/handler.ts';
+import { compileResponseMatcher, RESPONSE_MATCHER, type ResponseMatcher } from '../matchers/response-matcher.ts';
+import { handlerDirective } from './directive.ts';
+import { compileHeaderEdits, HEADER_EDITS, HEADER_EDITS_PROPERTIES, type HeaderEdits } from './header-edits.ts';
+
+export interface ResponseEdits extends HeaderEdits {
+	/** True: made when later handlers have answered, not before they run. */
+	readonly deferred?: boolean;
+	/** Only responses that match; implies `deferred`. */
+	readonly match?: ResponseMatcher;
+}
+
+export interface EditHeadersStep extends Step {
+	readonly handler: 'edit_headers';
+	readonly request?: HeaderEdits;
+	readonly response?: ResponseEdits;
+}
+
+/** What `header` and `request_header` lower to. */
+export const editHeaders = handlerDirective<EditHeadersStep>({
+	kind: 'handler',
+	id: 'edit_headers',
+	names: { configfile: [], compatfile: [] },
+	usage: '{"handler":"edit_headers","request":{…},"response":{…}}',
+	summary: 'Edits fields of the request and of the response.',
+	documentation: [
+		'The handler of the document that `header` and `request_header` are lowered to. Edits are made in the order clear,',
+		'add, set, delete, replace. Those of the response are made before later handlers run, which may overwrite them, or,',
+		'with `deferred`, when they have answered; `default` always then. Deferred edits are not made when a later handler',
+		"fails. A request's `Host` is its host: setting it changes what later matchers and handlers see.",
+	].join('\n'),
+	matcherToken: 'optional',
+	lower: () => undefined,
+	schema: {
+		properties: {
+			request: { ...HEADER_EDITS, description: 'Edits of the request as later handlers see it.' },
+			response: {
+				type: 'object',
+				description: 'Edits of the response.',
+				properties: {
+					...HEADER_EDITS_PROPERTIES,
+					deferred: { type: 'boolean', description: 'Makes the edits when later handlers have answered.' },
+					match: RESPONSE_MATCHER,
+				},
+				additionalProperties: false,
+			},
+		},
+	},
+	compile: compileEditHeaders,
+});
+
+function compileEditHeaders(step: EditHeadersStep, cx: CompileContext, next: Handler): Handler {
+	let handler = next;
+	if (step.response) handler = compileResponseEdits(step.response, cx, handler);
+	return step.request ? compileRequestEdits(step.request, cx, handler) : handler;
+}
+
+function compileResponseEdits(edits: ResponseEdits, cx: CompileContext, next: Handler): Handler {
+	const { deferred, match, default: defaults, ...rest } = edits;
+	let handler = next;
+	if (defaults && defaults.length > 0) handler = afterwards({ default: defaults }, match, cx, handler);
+	if (Object.keys(rest).length === 0) return handler;
+	if (deferred || match) return afterwards(rest, match, cx, handler);
+	const edit = compileHeaderEdits(rest, cx);
+	return x => {
+		edit(x, x.response.headers);
+		return handler(x);
+	};
+}
+
+function afterwards(
+	edits: HeaderEdits,
+	match: ResponseMatcher | undefined,
+	cx: CompileContext,
+	next: Handler,
+): Handler {
+	const editor = compileHeaderEdits(edits, cx);
+	const matches = match && compileResponseMatcher(match, cx);
+	const edit = (x: Exchange) => {
+		const { status, headers } = x.response;
+		if (!matches || matches(x, status, headers)) editor(x, headers);
+	};
+	return x => {
+		const pending = next(x);
+		if (pending instanceof Promise) return pending.then(() => edit(x));
+		edit(x);
+	};
+}
+
+function compileRequestEdits(edits: HeaderEdits, cx: CompileContext, next: Handler): Handler {
+	const editor = compileHeaderEdits(edits, cx);
+	if (!mayTouchHost(edits)) {
+		return x => {
+			x.keepReceivedHeaders();
+			editor(x, x.request.headers);
+			return next(x);
+		};
+	}
+	return x => {
+		const { request } = x;
+		x.keepReceivedHeaders();
+		// The host stands beside the list; it joins it for the edits.
+		request.headers.set('Host', request.authority);
+		editor(x, request.headers);
+		const authority = request.headers.get('host');
+		request.headers.delete('host');
+		const parsed = authority === undefined || authority === request.authority ? undefined : parseAuthority(authority);
+		if (parsed) {
+			request.authority = authority!;
+			request.host = parsed.host;
+		}
+		return next(x);
+	};
+}
+
+/** Names with placeholders may be `Host` as well. Removing it has no effect: a request has a host. */
+function mayTouchHost(edits: HeaderEdits): boolean {
+	const is = ({ name }: { name: string }) => name.toLowerCase() === 'host' || name.includes('{') || name === '*';
+	return [...(edits.add ?? []), ...(edits.set ?? []), ...(edits.replace ?? [])].some(is);
+}

@@ -1,0 +1,174 @@
+/** `encode`: responses are compressed for clients that take it. */
+import type { Step } from '../../../document/document.ts';
+import type { Coding, CodingName } from '../../../exchange/leases.ts';
+import type { LowerContext } from '../../../lower/lower-context.ts';
+import type { Line, Word } from '../../../syntax/ast.ts';
+import { lowerResponseMatcher, RESPONSE_MATCHER, type ResponseMatcher } from '../../matchers/response-matcher.ts';
+import type { Schema } from '../directive.ts';
+import { handlerDirective } from '../directive.ts';
+import { compileEncode } from './encode-handler.ts';
+
+/** A step of the handler `compress`. */
+export interface CompressStep extends Step {
+	readonly handler: 'compress';
+	/** Codings in the order of preference among those that a client likes equally; `zstd`, `gzip` if left out. */
+	readonly codings?: readonly Coding[];
+	/** Bytes that a body must exceed; 512 if left out. */
+	readonly minimum_length?: number;
+	/** Which responses are encoded; those of types that are worth it if left out. */
+	readonly match?: ResponseMatcher;
+}
+
+const USAGE =
+	'encode [matcher] [zstd | br | gzip]… { zstd [level]; br [level]; gzip [level]; minimum_length <bytes>; match … }';
+
+/** Names of levels of zstd, as the compatible server has them, with zstd's own numbers. */
+const ZSTD_LEVELS: { readonly [name: string]: number } = { fastest: 1, default: 3, better: 7, best: 11 };
+
+const CODINGS: readonly CodingName[] = ['zstd', 'br', 'gzip'];
+
+/** Levels of each coding: least, greatest. */
+const RANGES: { readonly [coding in CodingName]: readonly [number, number] } = {
+	zstd: [1, 19],
+	br: [0, 11],
+	gzip: [1, 9],
+};
+
+export const encode = handlerDirective<CompressStep>({
+	kind: 'handler',
+	id: 'compress',
+	names: { configfile: ['encode'], compatfile: ['encode'] },
+	usage: USAGE,
+	summary: 'Compresses responses for clients that accept it.',
+	documentation: [
+		'The coding is the one that the client weighs highest in `Accept-Encoding`; among equals the one named first. Without',
+		'names they are `zstd` and `gzip`. Responses are encoded as they are sent: what a handler sends piece by piece is flushed',
+		'piece by piece, server-sent events at once.',
+		'',
+		'| Line | Meaning |',
+		'| --- | --- |',
+		'| `gzip [1…9]` | gzip at a level, 5 if left out |',
+		'| `br [0…11]` | Brotli at a level, 4 if left out |',
+		'| `zstd [1…19 \\| fastest \\| default \\| better \\| best]` | Zstandard at a level, `default` (3) if left out |',
+		'| `minimum_length BYTES` | shorter bodies stay as they are; 512 if left out |',
+		'| `match …` | which responses: `status CODE…`, `header FIELD VALUE`, or a block of such lines |',
+		'',
+		'Without `match` those are encoded whose `Content-Type` is worth it: text, JSON, XML, scripts, fonts, SVG and the like.',
+		'Never encoded: what is encoded already, parts (206), answers without a body, errors on their way to `handle_errors`, and',
+		'what says `Cache-Control: no-transform`. `Vary: Accept-Encoding` is added, and a strong `Etag` gets the name of the',
+		'coding: `If-None-Match` and `If-Match` are compared with the tag of the form that the client would get. A server that',
+		'compresses too much at once sends the rest as it is. The access log names the coding in `encoding`.',
+		'',
+		'```',
+		'encode {',
+		'	zstd better',
+		'	gzip 6',
+		'	minimum_length 1024',
+		'}',
+		'```',
+	].join('\n'),
+	matcherToken: 'optional',
+	lower: ({ line, args }, cx) => {
+		const codings: Coding[] = [];
+		const step: { minimum_length?: number; match?: ResponseMatcher } = {};
+		const add = (coding: Coding, word: Word): void => {
+			if (codings.some(({ name }) => name === coding.name)) {
+				cx.problem('error', 'encode/repeated', word.span, `\`${coding.name}\` is given twice.`);
+			} else codings.push(coding);
+		};
+		const coding = (name: CodingName) => (words: readonly Word[], at: Line) => {
+			const lowered = lowerCoding(name, words, at, cx);
+			if (lowered) add(lowered, at.words[0]!);
+		};
+		cx.subdirectives(
+			line.block,
+			{
+				zstd: coding('zstd'),
+				br: coding('br'),
+				gzip: coding('gzip'),
+				minimum_length: (words, at) => {
+					if (!cx.count(at, words, 1, 1, 'minimum_length <bytes>')) return;
+					const size = cx.size(words[0]!);
+					if (size !== undefined) step.minimum_length = size;
+				},
+				match: (words, at) => {
+					const matcher = lowerResponseMatcher(words, at.block, at, cx);
+					if (matcher) step.match = matcher;
+				},
+			},
+			'encode',
+		);
+		// A Compatfile may name a coding whose settings are in the block.
+		const inBlock = new Set(cx.dialect === 'compatfile' ? codings.map(({ name }) => name) : []);
+		for (const word of args) {
+			const name = cx.oneOf(word, CODINGS, 'encoding');
+			if (name && !inBlock.has(name)) add({ name }, word);
+		}
+		return { handler: 'compress', ...(codings.length > 0 && { codings }), ...step };
+	},
+	schema: {
+		properties: {
+			codings: {
+				type: 'array',
+				minItems: 1,
+				description: 'Codings in the order of preference among equals; zstd, then gzip if left out.',
+				items: { type: 'object', discriminator: { propertyName: 'name' }, oneOf: CODINGS.map(codingSchema) },
+			},
+			minimum_length: {
+				type: 'integer',
+				minimum: 0,
+				default: 512,
+				description: 'Bytes that a body must exceed; 512 if left out.',
+			},
+			match: RESPONSE_MATCHER,
+		},
+	},
+	compile: compileEncode,
+});
+
+function codingSchema(name: CodingName): Schema {
+	const [minimum, maximum] = RANGES[name];
+	return {
+		properties: {
+			name: { const: name },
+			level: { type: 'integer', minimum, maximum, description: 'More is smaller and slower.' },
+			...(name === 'zstd' && { checksum: { const: false, description: 'Frames carry no checksum.' } }),
+		},
+		required: ['name'],
+		additionalProperties: false,
+	};
+}
+
+function lowerCoding(name: CodingName, words: readonly Word[], at: Line, cx: LowerContext): Coding | undefined {
+	if (!cx.count(at, words, 0, 1, `${name} [level]`)) return undefined;
+	const coding: { name: CodingName; level?: number; checksum?: false } = { name };
+	const level = (word: Word): void => {
+		const named = name === 'zstd' && Object.hasOwn(ZSTD_LEVELS, word.text) ? ZSTD_LEVELS[word.text] : undefined;
+		if (named === undefined && name === 'zstd' && !/^\d+$/.test(word.text)) {
+			cx.problem('error', 'encode/unknown-level', word.span, `\`${word.text}\` is not a level of zstd.`, {
+				hint: 'Write `fastest`, `default`, `better`, `best`, or a number from 1 to 19.',
+			});
+			return;
+		}
+		const value = named ?? cx.integer(word, ...RANGES[name]);
+		if (value !== undefined) coding.level = value;
+	};
+	if (words[0]) level(words[0]);
+	if (name !== 'zstd') {
+		cx.noBlock(at);
+		return coding;
+	}
+	cx.subdirectives(
+		at.block,
+		{
+			level: (values, line) => {
+				if (cx.count(line, values, 1, 1, 'level <level>')) level(values[0]!);
+			},
+			disable_checksum: (values, line) => {
+				if (cx.count(line, values, 0, 0, 'disable_checksum')) coding.checksum = false;
+			},
+		},
+		'zstd',
+	);
+	return coding;
+}

@@ -1,0 +1,80 @@
+/** `error`: raises an error for the error routes. */
+import type { Step } from '../../document/document.ts';
+import { HttpError } from '../../exchange/http-error.ts';
+import type { Word } from '../../syntax/ast.ts';
+import { handlerDirective } from './directive.ts';
+import { compileStepStatus, failingStep, lowerStepStatus, STEP_STATUS } from './step-status.ts';
+
+interface FailStep extends Step {
+	readonly handler: 'fail';
+	readonly status?: number | string;
+	readonly message?: string;
+}
+
+const DEFAULT_STATUS = 500;
+const USAGE = 'error [matcher] <status> | <message> [<status>] [{ message <text> }]';
+
+/** `error [matcher] <status> | <message> [<status>]`. */
+export const error = handlerDirective<FailStep>({
+	kind: 'handler',
+	id: 'fail',
+	names: { configfile: ['error'], compatfile: ['error'] },
+	usage: USAGE,
+	summary: 'Raises an error.',
+	documentation: [
+		'Ends the request with an error, which `handle_errors` can answer; without that the client gets the status and no body.',
+		'A single argument of three digits is the status, any other the message. The status is 500 if left out.',
+		'',
+		'```',
+		'error /private/* "Not for you" 403',
+		'handle_errors 403 {',
+		'	respond "{err.message}"',
+		'}',
+		'```',
+	].join('\n'),
+	matcherToken: 'optional',
+	answers: true,
+	lower: ({ line, args }, cx) => {
+		const fields: { status?: number | string; message?: string } = {};
+		cx.count(line, args, 1, 2, USAGE);
+		const [first, second] = args as readonly (Word | undefined)[];
+		if (first && !second && /^\d{3}$/.test(first.text)) fields.status = lowerStepStatus(first, cx);
+		else if (first) fields.message = cx.template(first);
+		const failing = second && failingStep(second, cx);
+		if (failing) return cx.origin(failing as FailStep, line.span);
+		if (second) fields.status = lowerStepStatus(second, cx);
+		cx.subdirectives(
+			line.block,
+			{
+				message: (words, at) => {
+					if (!cx.count(at, words, 1, 1, 'message <text>')) return;
+					if (fields.message !== undefined) {
+						cx.problem('error', 'error/given-twice', at.words[0]!.span, 'message already specified');
+					}
+					fields.message = cx.template(words[0]!);
+				},
+			},
+			'error',
+		);
+		return cx.origin({ handler: 'fail', ...fields } as FailStep, line.span);
+	},
+	schema: {
+		properties: {
+			status: {
+				...STEP_STATUS,
+				default: 500,
+				description: 'Status, or a text with placeholders that gives one. 500 if left out.',
+			},
+			message: { type: 'string', description: 'Message, with placeholders; for logs and error routes.' },
+		},
+	},
+	compile: (step, cx) => {
+		const status = compileStepStatus(step.status, cx, () => DEFAULT_STATUS);
+		const message = cx.template(step.message ?? '', 'keep');
+		const { step: number } = cx;
+		return x => {
+			x.answered('fail', number);
+			throw new HttpError(typeof status === 'number' ? status : status(x), message.render(x));
+		};
+	},
+});

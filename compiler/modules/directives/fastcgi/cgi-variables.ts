@@ -1,0 +1,163 @@
+/** The variables that tell a FastCGI application of a request (RFC 3875 §4.1). */
+import type { CompileContext } from '../../../codegen/compile-context.ts';
+import { compileRoot } from '../../../codegen/file-root.ts';
+import { parseAuthority, sentHost } from '../../../exchange/authority.ts';
+import type { Exchange } from '../../../exchange/exchange.ts';
+import type { HeaderList } from '../../../exchange/header-list.ts';
+import { HttpError } from '../../../exchange/http-error.ts';
+import type { FileReader } from '../../../exchange/leases.ts';
+import { normalizedPath } from '../../../exchange/request-path.ts';
+import { USER_VARIABLE } from '../basic-auth/basic-auth-handler.ts';
+import { VIA_NAME } from '../reverse-proxy/forwarded-request.ts';
+import type { FastcgiTransportSettings } from '../reverse-proxy/transports/transport-settings.ts';
+import { splitPosition } from './split-path.ts';
+
+/** Makes names and values, one after the other, as bytes in latin1. `headers` are those that are sent. */
+export type CgiVariables = (x: Exchange, headers: HeaderList) => readonly string[];
+
+/** Compiles the variables of a transport, but for the method and the length of the body. */
+export function compileCgiVariables(settings: FastcgiTransportSettings, cx: CompileContext): CgiVariables {
+	const folder = compileRoot(settings.root, cx);
+	const siteFolder = settings.root === undefined ? undefined : compileRoot(undefined, cx);
+	const files = cx.lease('files', {});
+	const resolved = settings.resolve_root_symlink ? withoutLinks(files) : undefined;
+	const splits = settings.split ?? [];
+	const remainder = cx.placeholder('http.matchers.file.remainder');
+	const own = (settings.env ?? []).map(({ name, value }) => ({
+		name: bytes(name),
+		value: cx.template(value, 'empty'),
+	}));
+	return (x, headers) => {
+		const written = folder(x);
+		const root = resolved ? resolved(written, x.now()) : written;
+		const path = normalizedPath(x.request);
+		const position = splitPosition(path, splits);
+		const script = path.slice(0, position);
+		if (splits.length > 0) refuseBelowFile(files, script, root, siteFolder?.(x));
+		let info = path.slice(position);
+		if (info === '') {
+			const rest = remainder?.(x);
+			if (typeof rest === 'string') info = rest;
+		}
+		const { request, received, connection } = x;
+		const authority = headers.get('host') ?? request.authority;
+		const port = parseAuthority(authority)?.port;
+		const secure = request.scheme === 'https';
+		const user = x.variable(USER_VARIABLE);
+		const query = received.query === undefined ? '' : `?${received.query}`;
+		const list = [
+			...['GATEWAY_INTERFACE', 'CGI/1.1', 'SERVER_SOFTWARE', VIA_NAME, 'AUTH_TYPE', '', 'REMOTE_IDENT', ''],
+			...[
+				'SERVER_PROTOCOL',
+				x.protocol,
+				'SERVER_NAME',
+				bytes(sentHost(authority)),
+				'SERVER_PORT',
+				String(port ?? (secure ? 443 : 80)),
+			],
+			...['REQUEST_SCHEME', request.scheme, 'REQUEST_URI', `${received.path}${query}`],
+			...['QUERY_STRING', request.query ?? '', 'DOCUMENT_ROOT', bytes(root), 'DOCUMENT_URI', bytes(script)],
+			...['SCRIPT_NAME', bytes(script), 'SCRIPT_FILENAME', bytes(join(root, script)), 'PATH_INFO', bytes(info)],
+			...['REMOTE_ADDR', connection.remoteAddress, 'REMOTE_HOST', connection.remoteAddress],
+			...['REMOTE_PORT', String(connection.remotePort), 'REMOTE_USER', typeof user === 'string' ? bytes(user) : ''],
+			...['CONTENT_TYPE', headers.get('content-type') ?? (takesForm(request.method) ? FORM : '')],
+		];
+		// The path of a socket is none.
+		if (connection.localAddress !== '') list.push('SERVER_ADDR', connection.localAddress);
+		if (info !== '') list.push('PATH_TRANSLATED', bytes(join(root, info)));
+		if (secure) list.push('HTTPS', 'on');
+		if (connection.tls)
+			list.push('SSL_PROTOCOL', sslProtocol(connection.tls.version), 'SSL_CIPHER', connection.tls.cipherSuite);
+		addFields(headers, list);
+		for (const { name, value } of own)
+			setVariable(list, name, bytes(value.constant ?? value.render(x)).replaceAll('\0', ''));
+		return list;
+	};
+}
+
+/** What a body without a type is taken for, as by the compatible server. */
+const FORM = 'application/x-www-form-urlencoded';
+
+function takesForm(method: string): boolean {
+	return method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS';
+}
+
+/**
+ * PHP looks for a script that is not there among the folders before it, and runs a file that it finds: an upload `x.jpg` by
+ * `/x.jpg/y.php`. Throws HttpError 404 for such a path. `root` may be a folder of another machine or container, whose files
+ * cannot be looked at; `siteRoot` is then what this one knows them by.
+ */
+function refuseBelowFile(files: FileReader, script: string, root: string, siteRoot: string | undefined): void {
+	if (script.lastIndexOf('/') <= 0) return;
+	const isFile = (path: string): boolean =>
+		files.kind(root, path, true) === 'file' ||
+		(siteRoot !== undefined && siteRoot !== root && files.kind(siteRoot, path, true) === 'file');
+	if (isFile(script)) return;
+	for (let at = script.lastIndexOf('/'); at > 0; at = script.lastIndexOf('/', at - 1)) {
+		if (isFile(script.slice(0, at))) throw new HttpError(404, 'The script is below a file.');
+	}
+}
+
+/** Milliseconds for which a folder's links are believed. */
+const LINKS_KEPT = 1000;
+
+/** Resolves symbolic links of a folder, not for every request anew. */
+function withoutLinks(files: FileReader): (folder: string, now: number) => string {
+	let last = { folder: '', real: '', at: 0 };
+	return (folder, now) => {
+		if (folder !== last.folder || now - last.at > LINKS_KEPT || now < last.at) {
+			last = { folder, real: files.realPath?.(folder) ?? folder, at: now };
+		}
+		return last.real;
+	};
+}
+
+/**
+ * `HTTP_*`, but for the length. Fields whose name would become the variable of another are left out (`X_A` beside `X-A`), and so is `Proxy`,
+ * which libraries take for the proxy to use (CVE-2016-5385).
+ */
+function addFields(headers: HeaderList, list: string[]): void {
+	const seen = new Map<string, number>();
+	for (let i = 0, size = headers.size; i < size; i++) {
+		const name = headers.nameAt(i);
+		if (!/^[A-Za-z0-9-]+$/.test(name)) continue;
+		const variable = `HTTP_${name.toUpperCase().replaceAll('-', '_')}`;
+		if (variable === 'HTTP_PROXY') continue;
+		const at = seen.get(variable);
+		if (at === undefined) seen.set(variable, list.push(variable, headers.valueAt(i)) - 1);
+		else list[at] = `${list[at]}${variable === 'HTTP_COOKIE' ? '; ' : ', '}${headers.valueAt(i)}`;
+	}
+	if (!seen.has('HTTP_USER_AGENT')) list.push('HTTP_USER_AGENT', '');
+}
+
+function setVariable(list: string[], name: string, value: string): void {
+	for (let at = 0; at < list.length; at += 2) {
+		if (list[at] === name) {
+			list[at + 1] = value;
+			return;
+		}
+	}
+	list.push(name, value);
+}
+
+/** A path below the root; it is cleaned already, so that nothing in it climbs. */
+function join(root: string, path: string): string {
+	const below = path.startsWith('/') ? path : `/${path}`;
+	return root.endsWith('/') ? `${root.slice(0, -1)}${below}` : `${root}${below}`;
+}
+
+/** Apache's names: `TLSv1.3`. */
+function sslProtocol(version: string): string {
+	const number = /(\d)\.(\d)$/.exec(version);
+	return number ? `TLSv${number[1]}${number[2] === '0' ? '' : `.${number[2]}`}` : version;
+}
+
+/** Text as the bytes of its UTF-8, in latin1. */
+function bytes(text: string): string {
+	return isAscii(text) ? text : Buffer.from(text, 'utf8').toString('latin1');
+}
+
+function isAscii(text: string): boolean {
+	for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 127) return false;
+	return true;
+}

@@ -1,0 +1,140 @@
+/** `php_fastcgi`: a site of PHP scripts with a front controller, in one line. */
+import type { Matcher, Step } from '../../../document/document.ts';
+import type { Word } from '../../../syntax/ast.ts';
+import { COMPATIBLE_FALLBACK } from '../../matchers/file.ts';
+import { handlerDirective } from '../directive.ts';
+import { lowerProxy } from '../reverse-proxy/lower-proxy.ts';
+import { type FastcgiDraft, fastcgiOptions } from '../reverse-proxy/transports/lower-fastcgi-transport.ts';
+
+const USAGE = 'php_fastcgi [matcher] <upstream>… [{ … }]';
+
+/** `php_fastcgi [matcher] <upstream>… { … }`. */
+export const phpFastcgi = handlerDirective<Step>({
+	kind: 'handler',
+	id: '',
+	names: { configfile: ['php_fastcgi'], compatfile: ['php_fastcgi'] },
+	usage: USAGE,
+	summary: 'Serves a site of PHP through FastCGI: front controller, folders with an index, PATH_INFO.',
+	documentation: [
+		'The same as these directives, in a group of their own:',
+		'',
+		'```compatfile',
+		'route {',
+		'	@canonicalPath {',
+		'		file {path}/index.php',
+		'		not path */',
+		'	}',
+		'	redir @canonicalPath {orig_path}/{orig_?query} 308',
+		'	@indexFiles file {',
+		'		try_files {path} {path}/index.php index.php',
+		'		try_policy first_exist_fallback',
+		'		split_path .php',
+		'	}',
+		'	rewrite @indexFiles {file_match.relative}',
+		'	@phpFiles path *.php',
+		'	reverse_proxy @phpFiles unix//run/php/php-fpm.sock {',
+		'		transport fastcgi {',
+		'			split .php',
+		'		}',
+		'	}',
+		'}',
+		'```',
+		'',
+		'A request for anything but a script goes on behind it: to a `file_server`, usually. A script that is not there is never',
+		'handed on, but the front controller in its place; so an upload named `x.jpg` cannot be run as `/x.jpg/y.php`.',
+		'',
+		'| Line | Meaning |',
+		'| --- | --- |',
+		'| `root PATH` | folder of the scripts; the variable `root` if left out. In a Compatfile it is only what the application is told: files are looked up below the root of the site |',
+		'| `split EXT…` | ends of scripts’ names; `.php` if left out |',
+		'| `env NAME VALUE` | one more variable; repeatable |',
+		'| `index FILE` | the index of folders and front controller; `index.php` if left out, `off` for neither redirect nor rewrite |',
+		'| `try_files FILE…` | instead of `{path} {path}/index.php index.php` |',
+		'| `resolve_root_symlink` | links in `root` are resolved for each request |',
+		'| `dial_timeout`, `read_timeout`, `write_timeout` | as in `transport http` |',
+		'| `keepalive DURATION` | connections are kept: each holds a process of the application; `off` if left out |',
+		'| `capture_stderr` | what scripts write to standard error is logged: as a warning, with status 4xx and 5xx as an error |',
+		'',
+		'Every sub-directive of `reverse_proxy` can stand there too.',
+		'',
+		'```',
+		'root /srv/app/public',
+		'php_fastcgi unix//run/php/php8.2-fpm.sock {',
+		'	env APP_ENV production',
+		'	capture_stderr',
+		'}',
+		'file_server',
+		'```',
+	].join('\n'),
+	matcherToken: 'optional',
+	lower: (directive, cx) => {
+		const { line } = directive;
+		const transport: FastcgiDraft = { type: 'fastcgi', split: ['.php'] };
+		let index: Word | undefined;
+		let files: readonly string[] | undefined;
+		const proxy = lowerProxy(
+			directive,
+			{
+				of: 'php_fastcgi',
+				usage: USAGE,
+				ofPool: pool => ({
+					...fastcgiOptions(transport, pool, cx),
+					transport: (_words, at) => {
+						const message = '`php_fastcgi` has its own transport.';
+						cx.problem('error', 'upstream/transport-twice', at.words[0]!.span, message, {
+							hint: 'Write its options, such as `root` and `env`, in the block of `php_fastcgi`.',
+						});
+					},
+				}),
+				own: () => ({
+					index: (words, at) => {
+						if (cx.noBlock(at) && cx.count(at, words, 1, 1, 'index <file>|off')) index = words[0];
+					},
+					try_files: (words, at) => {
+						if (!cx.noBlock(at) || !cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'try_files <file>…')) return;
+						files = words.map(word => cx.template(word));
+					},
+				}),
+				settle: (_fields, pool) => {
+					pool.transport = transport;
+				},
+			},
+			cx,
+		);
+		const split = transport.split ?? [];
+		const scripts: Matcher = { type: 'path', patterns: split.map(extension => `*${extension}`) };
+		const steps: Step[] = [];
+		if (index?.text !== 'off') {
+			const name = index ? cx.template(index) : 'index.php';
+			const below = `{http.request.uri.path}/${name}`;
+			const tried = files ?? ['{http.request.uri.path}', below, name];
+			const compat = cx.dialect === 'compatfile';
+			// The compatible server's `root` is the application's view of the folder, perhaps in another container.
+			const root = compat || transport.root === undefined ? {} : { root: transport.root };
+			if (tried.includes(below)) {
+				const folders: Matcher = {
+					type: 'all',
+					of: [
+						{ type: 'file', files: [below], ...root },
+						{ type: 'not', of: { type: 'path', patterns: ['*/'] } },
+					],
+				};
+				const to = '{http.request.orig_uri.path}/{http.request.orig_uri.prefixed_query}';
+				steps.push({ handler: 'redirect', when: folders, to, status: 308 });
+			}
+			const falls = /\.php$/i.test(tried.at(-1)!);
+			const found: Matcher = {
+				type: 'file',
+				files: tried,
+				...(falls ? { policy: compat ? COMPATIBLE_FALLBACK : 'first_exist_fallback' } : {}),
+				split_path: split,
+				...root,
+			};
+			steps.push({ handler: 'rewrite_target', when: found, to: '{http.matchers.file.relative}' });
+		}
+		steps.push({ ...proxy, when: scripts });
+		return cx.origin({ handler: 'group', pipeline: steps }, line.span);
+	},
+	schema: { properties: {} },
+	compile: undefined,
+});

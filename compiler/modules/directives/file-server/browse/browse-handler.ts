@@ -1,0 +1,159 @@
+/** Answers with the listing of a folder: a page, JSON or text, as the visitor likes it. */
+import type { CompileContext } from '../../../../codegen/compile-context.ts';
+import type { Exchange } from '../../../../exchange/exchange.ts';
+import { HttpError } from '../../../../exchange/http-error.ts';
+import type { FileReader, FolderEntry } from '../../../../exchange/leases.ts';
+import { decodePercent } from '../../../../exchange/request-path.ts';
+import { cookieNamed } from '../../templates/request-objects.ts';
+import { evaluatePreconditions } from '../conditional.ts';
+import type { BrowseSettings } from './browse-settings.ts';
+import { LISTING_SORTS, type Listing, type ListingSort, type ListingView, listingOf } from './listing.ts';
+import { listingJson, listingText } from './listing-data.ts';
+import { listingPage, PAGE_POLICY } from './listing-page.ts';
+import { compileListingTemplate } from './listing-template.ts';
+
+const FILE_LIMIT = 10_000;
+
+/** Seconds that a browser remembers how the visitor likes listings sorted: 30 days. */
+const COOKIE_AGE = 2_592_000;
+
+/** What a visitor may choose for every folder: names of queries and cookies, and their values. */
+const CHOICES: readonly (readonly [name: string, values: readonly string[]])[] = [
+	['sort', LISTING_SORTS],
+	['order', ['asc', 'desc']],
+];
+
+/** Where a folder stands. */
+export interface BrowsedFolder {
+	readonly root: string;
+	/** Path below the root, '' for the root itself. */
+	readonly path: string;
+}
+
+/** Whether an entry must not be shown. */
+export type HidesEntry = (x: Exchange, folder: BrowsedFolder, entry: FolderEntry) => boolean;
+
+/** Lists a folder. Throws FileError. */
+export type Browser = (x: Exchange, folder: BrowsedFolder) => Promise<void>;
+
+/** Compiles the listing of folders. */
+export function compileBrowse(
+	settings: BrowseSettings,
+	root: string | undefined,
+	followSymlinks: boolean,
+	reader: FileReader,
+	hides: HidesEntry,
+	cx: CompileContext,
+): Browser {
+	const render = settings.template === undefined ? undefined : compileListingTemplate(settings.template, root, cx);
+	const limit = settings.file_limit ?? FILE_LIMIT;
+	return async (x, folder) => {
+		const { entries, mtimeNs } = await reader.entries(folder.root, folder.path, followSymlinks, limit);
+		const shown = entries
+			.filter(entry => !hides(x, folder, entry))
+			.map(entry => (settings.reveal_symlinks || entry.target === undefined ? entry : { ...entry, target: undefined }));
+		const { request, response } = x;
+		const { headers } = response;
+		x.answeredBy = 'list_folder';
+		headers.add('Vary', 'Accept, Accept-Encoding');
+		const newest = shown.reduce((latest, entry) => (entry.mtimeNs > latest ? entry.mtimeNs : latest), mtimeNs);
+		const modified = Math.min(Number(newest / 1_000_000_000n), Math.floor(x.now() / 1000));
+		const view = viewOf(x, settings);
+		// The folder's time says nothing of the visitor's own choice: a copy from before it would be taken for the page.
+		const isPersonal = CHOICES.some(([name]) => cookieNamed(request.headers, name) !== undefined);
+		if (isPersonal) headers.set('Cache-Control', 'private, no-cache');
+		else headers.set('Last-Modified', new Date(modified * 1000).toUTCString());
+		if (
+			!isPersonal &&
+			evaluatePreconditions(request.headers, { etag: undefined, modified }, x.now()) === 'not-modified'
+		) {
+			response.status = 304;
+			response.body = null;
+			return;
+		}
+		rememberView(x);
+		const listing = listingOf(shownPath(x), folder.path !== '', shown, view);
+		const body = await bodyFor(x, listing, render);
+		response.status = x.error?.status ?? 200;
+		response.body = x.received.method === 'HEAD' ? new HeadBody(Buffer.byteLength(body)) : body;
+	};
+}
+
+async function bodyFor(
+	x: Exchange,
+	listing: Listing,
+	render: ReturnType<typeof compileListingTemplate> | undefined,
+): Promise<string> {
+	const { headers } = x.response;
+	const accept = x.request.headers.combined('accept')?.toLowerCase() ?? '';
+	if (accept.includes('application/json')) {
+		headers.set('Content-Type', 'application/json; charset=utf-8');
+		return listingJson(listing);
+	}
+	if (accept.includes('text/plain')) {
+		headers.set('Content-Type', 'text/plain; charset=utf-8');
+		return listingText(listing);
+	}
+	headers.set('Content-Type', 'text/html; charset=utf-8');
+	if (render) return render(x, listing);
+	headers.set('Content-Security-Policy', PAGE_POLICY);
+	headers.set('X-Content-Type-Options', 'nosniff');
+	return listingPage(listing);
+}
+
+/** The folder as the visitor knows it: what a rewrite made of it is the site's affair. */
+function shownPath(x: Exchange): string {
+	const path = decodePercent(x.received.path) ?? x.received.path;
+	return path.endsWith('/') ? path : `${path}/`;
+}
+
+function viewOf(x: Exchange, settings: BrowseSettings): ListingView {
+	const query = new URLSearchParams(x.request.query ?? '');
+	const { headers } = x.request;
+	const sort = query.get('sort') ?? cookieNamed(headers, 'sort');
+	const order = query.get('order') ?? cookieNamed(headers, 'order');
+	return {
+		sort: LISTING_SORTS.includes(sort as ListingSort) ? (sort as ListingSort) : (settings.sort ?? 'namedirfirst'),
+		order: order === 'asc' || order === 'desc' ? order : (settings.order ?? 'asc'),
+		limit: numberOf(query, 'limit'),
+		offset: numberOf(query, 'offset'),
+		layout: query.get('layout') === 'grid' ? 'grid' : 'list',
+		filter: (query.get('filter') ?? '').slice(0, 200),
+	};
+}
+
+function numberOf(query: URLSearchParams, name: string): number {
+	const text = query.get(name);
+	if (text === null || text === '') return 0;
+	if (!/^\d{1,9}$/.test(text)) throw new HttpError(400, `file_server: \`${name}\` is not a number`);
+	return Number(text);
+}
+
+/** What a visitor chose holds for the other folders too. */
+function rememberView(x: Exchange): void {
+	const query = new URLSearchParams(x.request.query ?? '');
+	for (const [name, values] of CHOICES) {
+		const value = query.get(name);
+		if (value === null || !values.includes(value)) continue;
+		const secure = x.request.scheme === 'https' ? '; Secure' : '';
+		x.response.headers.add(
+			'Set-Cookie',
+			`${name}=${value}; Path=/; Max-Age=${COOKIE_AGE}; SameSite=Lax; HttpOnly${secure}`,
+		);
+	}
+}
+
+/** The body of an answer to HEAD: its length counts. */
+class HeadBody {
+	readonly length: number;
+
+	constructor(length: number) {
+		this.length = length;
+	}
+
+	pull(): null {
+		return null;
+	}
+
+	cancel(): void {}
+}

@@ -1,0 +1,81 @@
+/** The block `browse` of `file_server`: its text and its schema. */
+import type { LowerContext } from '../../../../lower/lower-context.ts';
+import type { Line, Word } from '../../../../syntax/ast.ts';
+import type { Schema } from '../../directive.ts';
+import { LISTING_SORTS, type ListingOrder, type ListingSort } from './listing.ts';
+
+/** How folders without an index are listed. */
+export interface BrowseSettings {
+	/** File of a template, placeholders allowed; a page of ours if left out. */
+	readonly template?: string;
+	/** Shows where symbolic links lead. */
+	readonly reveal_symlinks?: true;
+	/** `namedirfirst` if left out. */
+	readonly sort?: ListingSort;
+	/** `asc` if left out. */
+	readonly order?: ListingOrder;
+	/** Entries that are looked at; 10000 if left out. */
+	readonly file_limit?: number;
+}
+
+/** Schema of {@link BrowseSettings}. */
+export const BROWSE: Schema = {
+	type: 'object',
+	description: 'Folders without an index are listed; how.',
+	properties: {
+		template: { type: 'string', minLength: 1, description: 'File of a template; a page of ours if left out.' },
+		reveal_symlinks: { const: true, description: 'Shows where symbolic links lead.' },
+		sort: { enum: LISTING_SORTS, default: 'namedirfirst', description: '`namedirfirst` if left out.' },
+		order: { enum: ['asc', 'desc'], default: 'asc', description: '`asc` if left out.' },
+		file_limit: {
+			type: 'integer',
+			minimum: 1,
+			maximum: 1_000_000,
+			default: 10_000,
+			description: 'Entries that are looked at; 10000 if left out.',
+		},
+	},
+	additionalProperties: false,
+};
+
+/** Lowers `browse [TEMPLATE] { … }`. */
+export function lowerBrowse(
+	args: readonly Word[],
+	line: Line,
+	template: (word: Word) => string,
+	cx: LowerContext,
+): BrowseSettings {
+	const settings: { -readonly [K in keyof BrowseSettings]: BrowseSettings[K] } = {};
+	if (cx.count(line, args, 0, 1, 'browse [template]') && args[0]) settings.template = template(args[0]);
+	cx.subdirectives(
+		line.block,
+		{
+			reveal_symlinks: (words, at) => {
+				if (cx.count(at, words, 0, 0, 'reveal_symlinks')) settings.reveal_symlinks = true;
+			},
+			sort: (words, at) => {
+				if (!cx.count(at, words, 1, 2, 'sort name | namedirfirst | size | time [asc | desc]')) return;
+				const [sort, order] = words as [Word, Word?];
+				if (LISTING_SORTS.includes(sort.text as ListingSort)) settings.sort = sort.text as ListingSort;
+				else {
+					cx.problem('error', 'browse/unknown-sort', sort.span, `unknown sort option '${sort.text}'`, {
+						hint: `Write ${LISTING_SORTS.map(name => `\`${name}\``).join(', ')}.`,
+					});
+				}
+				if (!order) return;
+				if (order.text === 'asc' || order.text === 'desc') settings.order = order.text;
+				else {
+					const message = `the second option must be one of the following: asc, desc, but got ${order.text}`;
+					cx.problem('error', 'browse/unknown-order', order.span, message);
+				}
+			},
+			file_limit: (words, at) => {
+				if (!cx.count(at, words, 1, 1, 'file_limit <number>')) return;
+				const limit = cx.integer(words[0]!, 1, 1_000_000);
+				if (limit !== undefined) settings.file_limit = limit;
+			},
+		},
+		'browse',
+	);
+	return settings;
+}

@@ -1,0 +1,56 @@
+/** A listing as programs and terminals get it. */
+import type { FolderEntry } from '../../../../exchange/leases.ts';
+import { entryUrl, type Listing, modeText } from './listing.ts';
+
+/** JSON: an array with one object for each entry. */
+export function listingJson({ items }: Listing): string {
+	return `${JSON.stringify(items.map(jsonEntry))}\n`;
+}
+
+function jsonEntry(entry: FolderEntry) {
+	const { name, size, mtimeNs, mode, target, type } = entry;
+	return {
+		name: type === 'directory' ? `${name}/` : name,
+		size,
+		url: entryUrl(entry),
+		mod_time: isoTime(mtimeNs),
+		mode: goMode(entry),
+		is_dir: type === 'directory',
+		is_symlink: target !== undefined || (mode & 0o170000) === 0o120000,
+		...(target !== undefined && target !== '' && { symlink_path: target }),
+	};
+}
+
+/** A table in columns of text. Control characters in names would move a terminal's cursor, or do worse. */
+export function listingText({ items }: Listing): string {
+	const rows = items.map(({ name, type, size, mtimeNs, mode, target }) => [
+		printable(type === 'directory' ? `${name}/` : name),
+		String(size),
+		isoTime(mtimeNs),
+		modeText(mode, target !== undefined),
+	]);
+	const heads = ['Name', 'Size', 'Modified', 'Mode'];
+	const widths = heads.map((head, column) => Math.max(head.length, ...rows.map(row => row[column]!.length)));
+	const lines = [heads, widths.map(width => '-'.repeat(width)), ...rows].map(row =>
+		row
+			.map((cell, column) => (column === 1 ? cell.padStart(widths[column]!) : cell.padEnd(widths[column]!)))
+			.join('  ')
+			.trimEnd(),
+	);
+	return `${lines.join('\n')}\n`;
+}
+
+function printable(text: string): string {
+	return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\uFFFD');
+}
+
+function isoTime(nanoseconds: bigint): string {
+	return new Date(Number(nanoseconds / 1_000_000n)).toISOString();
+}
+
+/** Permission bits with the folder and link bits where programs that know the compatible server look for them. */
+function goMode({ mode, type, target }: FolderEntry): number {
+	const folder = type === 'directory' ? 2 ** 31 : 0;
+	const link = target === undefined ? 0 : 2 ** 27;
+	return (mode & 0o777) + folder + link;
+}

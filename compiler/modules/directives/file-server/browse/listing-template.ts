@@ -1,0 +1,161 @@
+/** Listings by a template of the site's own. */
+import type { CompileContext } from '../../../../codegen/compile-context.ts';
+import type { Exchange } from '../../../../exchange/exchange.ts';
+import { HttpError } from '../../../../exchange/http-error.ts';
+import type { FolderEntry } from '../../../../exchange/leases.ts';
+import { Suspension } from '../../../templates/template-error.ts';
+import { executeTextTemplate } from '../../../templates/text-template.ts';
+import { method, TimeValue } from '../../../templates/time-value.ts';
+import type { TemplateObject, Value } from '../../../templates/value.ts';
+import { asPageError } from '../../templates/page-functions.ts';
+import { PageHost } from '../../templates/page-host.ts';
+import { PageSite } from '../../templates/page-site.ts';
+import { entryUrl, humanSize, type Listing } from './listing.ts';
+
+/** Bytes of a template at most. */
+const LARGEST_TEMPLATE = 1024 * 1024;
+
+/** Renders a listing. */
+export type ListingRenderer = (x: Exchange, listing: Listing) => string | Promise<string>;
+
+/** Compiles the renderer for a template file, which is read for each listing: a change of it counts at once. */
+export function compileListingTemplate(file: string, root: string | undefined, cx: CompileContext): ListingRenderer {
+	const site = new PageSite({ handler: 'render', ...(root !== undefined && { root }) }, cx);
+	const path = cx.template(file, 'empty');
+	return (x, listing) => {
+		const name = path.render(x);
+		const bytes = site.reader.readStart(name, LARGEST_TEMPLATE + 1);
+		if (!bytes || bytes.byteLength > LARGEST_TEMPLATE) {
+			throw new HttpError(500, 'file_server: the template of the listing cannot be read');
+		}
+		const source = { text: Buffer.from(bytes).toString('utf8') };
+		const host = new PageHost(x, site);
+		const attempt = (): string | Promise<string> => {
+			try {
+				const template = site.compile(source, name);
+				const data = new ListingObject(listing, host);
+				return executeTextTemplate(template, { name, data, budget: host.budget, deps: host });
+			} catch (error) {
+				if (!(error instanceof Suspension)) throw asPageError(error);
+				return error.until.then(() => {
+					host.restart();
+					return attempt();
+				});
+			}
+		};
+		return attempt();
+	};
+}
+
+/** What `.` is in a template of a listing: the listing, and all that it is in other templates. */
+class ListingObject implements TemplateObject {
+	readonly typeName = 'fileserver.browseTemplateContext';
+	readonly #listing: Listing;
+	readonly #host: PageHost;
+
+	constructor(listing: Listing, host: PageHost) {
+		this.#listing = listing;
+		this.#host = host;
+	}
+
+	member(name: string): Value | undefined {
+		const listing = this.#listing;
+		switch (name) {
+			case 'Name':
+				return listing.name;
+			case 'Path':
+				return listing.path;
+			case 'CanGoUp':
+				return listing.canGoUp;
+			case 'Items':
+				return listing.items.map(entry => new EntryObject(entry));
+			case 'NumDirs':
+				return BigInt(listing.folders);
+			case 'NumFiles':
+				return BigInt(listing.files);
+			case 'TotalFileSize':
+				return BigInt(listing.bytes);
+			case 'HumanTotalFileSize':
+				return method(name, '', () => humanSize(listing.bytes));
+			case 'Sort':
+				return listing.sort;
+			case 'Order':
+				return listing.order;
+			case 'Limit':
+				return BigInt(listing.limit);
+			case 'Offset':
+				return BigInt(listing.offset);
+			case 'Layout':
+				return listing.layout;
+			case 'Filter':
+				return listing.filter;
+			case 'Breadcrumbs':
+				return breadcrumbs(listing.path);
+			default:
+				return this.#host.data.member(name);
+		}
+	}
+
+	text(): string {
+		return this.#listing.path;
+	}
+}
+
+/** Links to the folders above, the top one first. */
+function breadcrumbs(path: string): Value[] {
+	const elements = path.split('/').slice(0, -1);
+	return elements.map(
+		(element, index) =>
+			new Map<string, Value>([
+				['Link', '../'.repeat(elements.length - 1 - index)],
+				['Text', element],
+			]),
+	);
+}
+
+/** One of `.Items`. */
+class EntryObject implements TemplateObject {
+	readonly typeName = 'fileserver.fileInfo';
+	readonly #entry: FolderEntry;
+
+	constructor(entry: FolderEntry) {
+		this.#entry = entry;
+	}
+
+	member(name: string): Value | undefined {
+		const { mtimeNs, name: own, size, type, mode, target } = this.#entry;
+		const time = (): TimeValue => new TimeValue(Number(mtimeNs / 1_000_000n), 'UTC');
+		switch (name) {
+			case 'Name':
+				return own;
+			case 'Size':
+				return BigInt(size);
+			case 'URL':
+				return entryUrl(this.#entry);
+			case 'ModTime':
+				return time();
+			case 'Mode':
+				return BigInt(mode);
+			case 'IsDir':
+				return type === 'directory';
+			case 'IsSymlink':
+				return target !== undefined;
+			case 'SymlinkPath':
+				return target ?? '';
+			case 'HumanSize':
+				return method(name, '', () => humanSize(size));
+			case 'HumanModTime':
+				return method(name, 'string', (layout: string) => time().format(layout));
+			case 'HasExt':
+				return method(name, 'string...', (...extensions: string[]) =>
+					extensions.some(extension => own.toLowerCase().endsWith(extension.toLowerCase())),
+				);
+			default:
+				return undefined;
+		}
+	}
+
+	text(): string {
+		return this.#entry.name;
+	}
+}

@@ -1,0 +1,108 @@
+/** A folder as it is listed: what of it, in which order, which page of it. */
+import type { FolderEntry } from '../../../../exchange/leases.ts';
+
+/** What a listing can be sorted by. */
+export type ListingSort = 'name' | 'namedirfirst' | 'size' | 'time';
+
+/** Directions of a sort. */
+export type ListingOrder = 'asc' | 'desc';
+
+/** Names of sorts, as they are written in configurations and in queries. */
+export const LISTING_SORTS: readonly ListingSort[] = ['name', 'namedirfirst', 'size', 'time'];
+
+/** What a visitor asks for. */
+export interface ListingView {
+	readonly sort: ListingSort;
+	readonly order: ListingOrder;
+	/** Entries on a page; 0 for all. */
+	readonly limit: number;
+	/** Entries before the first one shown. */
+	readonly offset: number;
+	readonly layout: 'list' | 'grid';
+	/** Text that names must hold, whatever their letter case; '' for all. */
+	readonly filter: string;
+}
+
+/** A folder, ready to be shown. */
+export interface Listing extends ListingView {
+	/** Path as the visitor sees it, decoded, with a slash at its end. */
+	readonly path: string;
+	/** Last element of the path; '' for the root. */
+	readonly name: string;
+	readonly canGoUp: boolean;
+	readonly items: readonly FolderEntry[];
+	/** Entries that fit the filter, on all pages. */
+	readonly total: number;
+	readonly folders: number;
+	readonly files: number;
+	/** Bytes of the files. */
+	readonly bytes: number;
+}
+
+/** Compares names as people do: `file2` before `file10`. One collator: making it costs more than a sort. */
+const NAMES = new Intl.Collator('en', { numeric: true, sensitivity: 'base' });
+
+/** Sorts, filters and cuts the entries of a folder. */
+export function listingOf(path: string, canGoUp: boolean, entries: readonly FolderEntry[], view: ListingView): Listing {
+	const wanted = view.filter.toLowerCase();
+	const fitting = wanted === '' ? [...entries] : entries.filter(({ name }) => name.toLowerCase().includes(wanted));
+	const compare = comparison(view.sort);
+	fitting.sort((a, b) => compare(a, b) || byName(a, b));
+	if (view.order === 'desc') fitting.reverse();
+	const end = view.limit === 0 ? undefined : view.offset + view.limit;
+	const folders = fitting.filter(({ type }) => type === 'directory').length;
+	return {
+		...view,
+		path,
+		name: path.split('/').at(-2) ?? '',
+		canGoUp,
+		items: fitting.slice(view.offset, end),
+		total: fitting.length,
+		folders,
+		files: fitting.length - folders,
+		bytes: fitting.reduce((sum, { size }) => sum + size, 0),
+	};
+}
+
+function byName(a: FolderEntry, b: FolderEntry): number {
+	return NAMES.compare(a.name, b.name) || (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
+}
+
+function comparison(sort: ListingSort): (a: FolderEntry, b: FolderEntry) => number {
+	switch (sort) {
+		case 'name':
+			return byName;
+		case 'size':
+			return (a, b) => a.size - b.size;
+		case 'time':
+			return (a, b) => (a.mtimeNs < b.mtimeNs ? -1 : a.mtimeNs > b.mtimeNs ? 1 : 0);
+		case 'namedirfirst':
+			return (a, b) => (a.type === b.type ? 0 : a.type === 'directory' ? -1 : 1);
+	}
+}
+
+/** `1.5 KiB`. */
+export function humanSize(bytes: number): string {
+	if (bytes < 1024) return `${bytes} B`;
+	const units = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
+	let size = bytes;
+	let unit = -1;
+	while (size >= 1023.95 && unit < units.length - 1) {
+		size /= 1024;
+		unit++;
+	}
+	return `${size.toFixed(size < 10 ? 1 : 0)} ${units[unit]}`;
+}
+
+/** URL of an entry, relative to its folder. `./` keeps a colon in a name from making a scheme of it. */
+export function entryUrl({ name, type }: FolderEntry): string {
+	return `./${encodeURIComponent(name)}${type === 'directory' ? '/' : ''}`;
+}
+
+/** The letters of `ls -l` for a mode. */
+export function modeText(mode: number, isLink: boolean): string {
+	const letters = 'rwxrwxrwx';
+	let text = isLink ? 'L' : (mode & 0o170000) === 0o040000 ? 'd' : '-';
+	for (let bit = 8; bit >= 0; bit--) text += mode & (1 << bit) ? letters[8 - bit]! : '-';
+	return text;
+}

@@ -1,0 +1,235 @@
+/** `file_server`: static files below a root. */
+import type { Step } from '../../../document/document.ts';
+import type { LowerContext } from '../../../lower/lower-context.ts';
+import type { Word } from '../../../syntax/ast.ts';
+import { type DirectiveLine, handlerDirective } from '../directive.ts';
+import { isFileSystem } from '../fs.ts';
+import { BROWSE, type BrowseSettings, lowerBrowse } from './browse/browse-settings.ts';
+import { compileFiles } from './files-handler.ts';
+import { SIDECAR_CODINGS, type SidecarCoding } from './precompressed.ts';
+
+/** A step of the handler `files`. */
+export interface FilesStep extends Step {
+	readonly handler: 'files';
+	/** Folder that is served, placeholders allowed; the variable `root` if left out, else the working directory. */
+	readonly root?: string;
+	/** Names tried in a folder, in order; `index.html` and `index.txt` if left out. */
+	readonly index?: readonly string[];
+	/** Names and paths that are not shown. */
+	readonly hide?: readonly string[];
+	/** True to follow symbolic links that lead out of the root. */
+	readonly follow_symlinks?: boolean;
+	/** False to answer without redirecting to the path with, or without, a slash at its end. */
+	readonly canonical_uris?: boolean;
+	/** `ignored`: without redirects a file is served for its path with a slash at the end too. */
+	readonly trailing_slash?: 'ignored';
+	/** Status to answer with, instead of 200: a number, or a template that gives one. */
+	readonly status?: number | string;
+	/** True to go on with the next handler when there is no such file. */
+	readonly pass_thru?: boolean;
+	/** Lists folders without an index. */
+	readonly browse?: BrowseSettings;
+	/** Codings of files that stand encoded beside others (`x.js.br`), in the order of preference among equals. */
+	readonly precompressed?: readonly SidecarCoding[];
+	/** Ends of names of files that hold the entity tag of the file beside them. */
+	readonly etag_file_extensions?: readonly string[];
+}
+
+const USAGE =
+	'file_server [matcher] [browse] { fs default; root PATH; index NAME…; hide PATTERN…; browse [TEMPLATE] { … }; precompressed [br | zstd | gzip]…; status CODE; pass_thru; disable_canonical_uris; follow_symlinks; etag_file_extensions .EXT… }';
+
+/** A draft that the lines of the block fill. */
+type Draft = { -readonly [K in keyof FilesStep]: FilesStep[K] } & { handler: 'files' };
+
+function lower({ line, args }: DirectiveLine, cx: LowerContext): FilesStep | undefined {
+	const step = {} as Draft;
+	step.handler = 'files';
+	if (args[0]?.text === 'browse' && args[0].quote === 'none') {
+		cx.count(line, args, 1, 1, USAGE);
+		step.browse = {};
+	} else if (!cx.count(line, args, 0, 0, USAGE)) return undefined;
+
+	const hide: string[] = [];
+	const flag = (set: () => void) => (words: readonly Word[], sub: Parameters<LowerContext['noBlock']>[0]) => {
+		cx.noBlock(sub);
+		if (cx.count(sub, words, 0, 0, USAGE)) set();
+	};
+	cx.subdirectives(
+		line.block,
+		{
+			root: (words, sub) => {
+				cx.noBlock(sub);
+				if (!cx.count(sub, words, 1, 1, 'root PATH')) return;
+				step.root = pathOf(words[0]!, cx);
+			},
+			hide: (words, sub) => {
+				cx.noBlock(sub);
+				if (!cx.count(sub, words, 1, Number.POSITIVE_INFINITY, 'hide PATTERN…')) return;
+				for (const word of words) hide.push(word.text.includes('/') ? pathOf(word, cx) : cx.template(word));
+			},
+			index: (words, sub) => {
+				cx.noBlock(sub);
+				if (!cx.count(sub, words, 1, Number.POSITIVE_INFINITY, 'index NAME…')) return;
+				step.index = words.map(word => cx.template(word));
+			},
+			status: (words, sub) => {
+				cx.noBlock(sub);
+				if (!cx.count(sub, words, 1, 1, 'status CODE')) return;
+				const word = words[0]!;
+				const status = word.text.includes('{') ? cx.template(word) : cx.status(word);
+				if (status !== undefined) step.status = status;
+			},
+			disable_canonical_uris: flag(() => {
+				step.canonical_uris = false;
+				// Rules about `/a.txt` do not see `/a.txt/`, so only files of the compatible server's language do without them.
+				if (cx.dialect === 'compatfile') step.trailing_slash = 'ignored';
+			}),
+			pass_thru: flag(() => {
+				step.pass_thru = true;
+			}),
+			follow_symlinks: flag(() => {
+				step.follow_symlinks = true;
+			}),
+			browse: (words, sub) => {
+				if (step.browse) {
+					cx.problem('error', 'browse/repeated', sub.words[0]!.span, 'browsing is already configured');
+					return;
+				}
+				step.browse = lowerBrowse(words, sub, word => pathOf(word, cx), cx);
+			},
+			precompressed: (words, sub) => {
+				cx.noBlock(sub);
+				if (!cx.count(sub, words, 0, SIDECAR_CODINGS.length, 'precompressed [br | zstd | gzip]…')) return;
+				const named = words.flatMap(word => cx.oneOf(word, SIDECAR_CODINGS, 'encoding') ?? []);
+				if (words.length === 0) step.precompressed = [...SIDECAR_CODINGS];
+				else if (named.length > 0) step.precompressed = [...new Set(named)];
+			},
+			etag_file_extensions: (words, sub) => {
+				cx.noBlock(sub);
+				if (!cx.count(sub, words, 1, Number.POSITIVE_INFINITY, 'etag_file_extensions .EXT…')) return;
+				const extensions: string[] = [];
+				for (const { text, span } of words) {
+					if (/^\.[^/\0]+$/.test(text)) extensions.push(text);
+					else
+						cx.problem('error', 'files/bad-extension', span, `\`${text}\` is not an extension.`, {
+							hint: 'Write it with its dot: `.sha256`.',
+						});
+				}
+				if (extensions.length > 0) step.etag_file_extensions = extensions;
+			},
+			fs: (words, sub) => {
+				cx.noBlock(sub);
+				if (cx.count(sub, words, 1, 1, 'fs default')) isFileSystem(words[0]!, cx);
+			},
+		},
+		'file_server',
+	);
+	hide.push(...cx.files);
+	if (hide.length > 0) step.hide = [...new Set(hide)];
+	return step;
+}
+
+function pathOf(word: Word, cx: LowerContext): string {
+	return cx.filePath(cx.template(word), word.span);
+}
+
+export const fileServer = handlerDirective<FilesStep>({
+	kind: 'handler',
+	id: 'files',
+	names: { configfile: ['file_server'], compatfile: ['file_server'] },
+	usage: USAGE,
+	summary: 'Serves static files.',
+	documentation: `Serves the files below a folder, with ranges, entity tags and conditional requests.
+
+The folder is \`root\` of the block, else what the directive \`root\` set, else the working directory. A request for a
+folder is answered with its index file (\`index.html\` or \`index.txt\`). A missing file is a 404, or, with \`pass_thru\`,
+left to the directives that follow. Small files that come again are kept in memory and larger ones open; a change of them
+counts at once. The access log says in \`file\` where one was: \`memory\`, \`held\` open, or \`disk\`.
+
+| Line | Meaning |
+| --- | --- |
+| \`fs default\` | The file system: there is no other. |
+| \`root PATH\` | Folder to serve. |
+| \`index NAME…\` | Names tried in a folder, in order. |
+| \`hide PATTERN…\` | Not shown: every file and folder of that name, or, with a slash in it, that path and all below it. \`*\`, \`?\` and \`[a-z]\` work. The configuration and the files it imports are always hidden. |
+| \`status CODE\` | Status of the answer. |
+| \`browse [TEMPLATE]\` | Lists folders without an index, as a page, JSON or text, as \`Accept\` says. In its block: \`sort name|namedirfirst|size|time [asc|desc]\`, \`file_limit N\`, \`reveal_symlinks\`. |
+| \`precompressed [CODING…]\` | Sends \`x.js.br\`, \`x.js.zst\` or \`x.js.gz\` for \`x.js\` to clients that take it. |
+| \`etag_file_extensions .EXT…\` | The entity tag of a file is what the file beside it holds that ends so. |
+| \`pass_thru\` | Goes on with the next directive when there is no such file. |
+| \`disable_canonical_uris\` | No redirect to the path with a slash (folders) or without (files). In a Compatfile \`/a.txt/\` is then the file too, otherwise a 404. |
+| \`follow_symlinks\` | Follows symbolic links that lead out of the folder; else they are a 404. Links that stay inside always work. |
+
+\`\`\`
+http://example.com {
+	root /srv/www
+	file_server {
+		hide .git *.bak
+	}
+}
+\`\`\`
+`,
+	matcherToken: 'optional',
+	lower,
+	schema: {
+		properties: {
+			root: {
+				type: 'string',
+				description: 'Folder that is served; the variable `root` if left out, else the working directory.',
+			},
+			index: {
+				type: 'array',
+				items: { type: 'string' },
+				default: ['index.html', 'index.txt'],
+				description: 'Names tried in a folder, in order; `index.html` and `index.txt` if left out.',
+			},
+			hide: {
+				type: 'array',
+				items: { type: 'string', minLength: 1 },
+				description: 'Names, and with a slash in them absolute paths, that are not shown.',
+			},
+			follow_symlinks: {
+				type: 'boolean',
+				default: false,
+				description: 'Follow symbolic links that lead out of the root.',
+			},
+			canonical_uris: {
+				type: 'boolean',
+				default: true,
+				description: 'Redirect to the path with a slash at its end (folders) or without (files); true if left out.',
+			},
+			trailing_slash: {
+				enum: ['ignored'],
+				description: '`ignored`: without redirects a file is served for its path with a slash at the end too.',
+			},
+			status: {
+				type: ['integer', 'string'],
+				minimum: 100,
+				maximum: 599,
+				description: 'Status of the answer, instead of 200; a text is a template that gives a number.',
+			},
+			browse: BROWSE,
+			precompressed: {
+				type: 'array',
+				items: { enum: SIDECAR_CODINGS },
+				minItems: 1,
+				uniqueItems: true,
+				description: 'Codings of files that stand encoded beside others, in the order of preference.',
+			},
+			etag_file_extensions: {
+				type: 'array',
+				items: { type: 'string', pattern: '^\\.[^/]+$' },
+				minItems: 1,
+				description: 'Ends of names of files that hold the entity tag of the file beside them.',
+			},
+			pass_thru: {
+				type: 'boolean',
+				default: false,
+				description: 'Go on with the next step when there is no such file.',
+			},
+		},
+	},
+	compile: compileFiles,
+	// With `pass_thru` it may go on; the check for what can never run knows that field.
+	answers: true,
+});

@@ -1,0 +1,67 @@
+/** Sidecars: files beside a file that hold it encoded, or hold its entity tag. */
+import type { Exchange } from '../../../exchange/exchange.ts';
+import { FileError, type FileReader, type OpenFile } from '../../../exchange/leases.ts';
+import { preferredCoding } from '../encode/accept-encoding.ts';
+
+/** Codings of sidecars, in the order of preference where the configuration names none. */
+export const SIDECAR_CODINGS = ['br', 'zstd', 'gzip'] as const;
+
+export type SidecarCoding = (typeof SIDECAR_CODINGS)[number];
+
+const SUFFIXES: { readonly [coding in SidecarCoding]: string } = { br: '.br', zstd: '.zst', gzip: '.gz' };
+
+/** Bytes of a file that holds an entity tag. */
+const LARGEST_TAG = 1024;
+
+/** An encoded form that a client takes. */
+export interface Sidecar {
+	readonly file: OpenFile;
+	readonly coding: SidecarCoding;
+}
+
+/** The best sidecar that there is of a file, opened; undefined when the client takes none of them. */
+export function openSidecar(
+	x: Exchange,
+	reader: FileReader,
+	root: string,
+	path: string,
+	followSymlinks: boolean,
+	codings: readonly SidecarCoding[],
+): Sidecar | undefined {
+	const field = x.request.headers.combined('accept-encoding');
+	let left: readonly SidecarCoding[] = codings;
+	for (;;) {
+		const coding = preferredCoding(field, left) as SidecarCoding | undefined;
+		if (coding === undefined) return undefined;
+		const file = openIfThere(reader, root, path + SUFFIXES[coding], followSymlinks);
+		if (file) return { file, coding };
+		left = left.filter(other => other !== coding);
+	}
+}
+
+function openIfThere(reader: FileReader, root: string, path: string, followSymlinks: boolean): OpenFile | undefined {
+	try {
+		const file = reader.open(root, path, followSymlinks);
+		if (!(file instanceof Promise)) return file;
+		// Only readers of other systems are asynchronous: what they open is not waited for.
+		file.then(opened => opened.close()).catch(() => {});
+		return undefined;
+	} catch (error) {
+		if (error instanceof FileError) return undefined;
+		throw error;
+	}
+}
+
+/** The entity tag in the first file that there is beside a file, with its quotes; undefined when none holds one. */
+export function sidecarTag(reader: FileReader, file: OpenFile, extensions: readonly string[]): string | undefined {
+	for (const extension of extensions) {
+		const bytes = reader.readStart(file.path + extension, LARGEST_TAG + 1);
+		if (!bytes) continue;
+		const text = Buffer.from(bytes).toString('latin1').trim();
+		const bare = text.replace(/^W\//, '').replace(/^"(.*)"$/s, '$1');
+		// etagc (RFC 9110 §8.8.3): anything else would break the field.
+		if (bare === '' || bare.length > LARGEST_TAG || !/^[\x21\x23-\x7e\x80-\xff]+$/.test(bare)) return undefined;
+		return `${text.startsWith('W/') ? 'W/' : ''}"${bare}"`;
+	}
+	return undefined;
+}

@@ -1,0 +1,195 @@
+/** Byte ranges of a representation (RFC 9110 §14): which bytes a Range field asks for, and how several travel in one body. */
+import { type Body, type BodySource, isStream } from '../../../exchange/body.ts';
+
+/** Bytes from `start` up to but not including `end`; never empty. */
+export interface ByteRange {
+	readonly start: number;
+	readonly end: number;
+}
+
+/** A request with more ranges than this is answered whole: nobody needs them, and each costs a read and a part. */
+const MOST_RANGES = 32;
+/** Ranges with a smaller gap are sent as one: a part's own fields would weigh more (RFC 9110 §15.3.7.2). */
+const SMALLEST_GAP = 80;
+const SPEC = /^(?:(\d+)-(\d*)|-(\d+))$/;
+
+/**
+ * Reads a Range field against a representation of `size` bytes.
+ *
+ * `ignore`: answer with the whole: another unit, a malformed field, an empty representation, or an abusive one (more than
+ * 32 ranges, more than two that overlap, or more bytes than there are). `unsatisfiable`: 416.
+ * Otherwise the ranges in the order asked for, those that touch or nearly touch made one.
+ */
+export function parseRange(field: string, size: number): readonly ByteRange[] | 'ignore' | 'unsatisfiable' {
+	const equals = field.indexOf('=');
+	if (equals === -1 || field.slice(0, equals).trim().toLowerCase() !== 'bytes' || size === 0) return 'ignore';
+	const asked: ByteRange[] = [];
+	let specs = 0;
+	for (const part of field.slice(equals + 1).split(',', MOST_RANGES * 2 + 1)) {
+		const text = part.trim();
+		if (text === '') continue;
+		specs += 1;
+		if (specs > MOST_RANGES) return 'ignore';
+		const match = SPEC.exec(text);
+		if (!match) return 'ignore';
+		let start: number;
+		let end: number;
+		if (match[3] !== undefined) {
+			start = Math.max(0, size - Number(match[3]));
+			end = size;
+		} else {
+			start = Number(match[1]);
+			const last = match[2] === '' ? Number.POSITIVE_INFINITY : Number(match[2]);
+			if (last < start) return 'ignore';
+			end = Math.min(last + 1, size);
+		}
+		if (start < end) asked.push({ start, end });
+	}
+	if (specs === 0) return 'ignore';
+	if (asked.length === 0) return 'unsatisfiable';
+	if (asked.length === 1) return asked;
+	if (isAbusive(asked, size)) return 'ignore';
+	return coalesce(asked);
+}
+
+function isAbusive(ranges: readonly ByteRange[], size: number): boolean {
+	let bytes = 0;
+	let overlapping = 0;
+	for (const [i, range] of ranges.entries()) {
+		bytes += range.end - range.start;
+		if (ranges.some((other, j) => j < i && other.start < range.end && range.start < other.end)) overlapping += 1;
+	}
+	return bytes > size || overlapping > 2;
+}
+
+function coalesce(ranges: readonly ByteRange[]): readonly ByteRange[] {
+	const result: ByteRange[] = [];
+	for (const range of ranges) {
+		let merged = range;
+		let place = result.length;
+		for (let i = result.length - 1; i >= 0; i--) {
+			const other = result[i]!;
+			if (other.start > merged.end + SMALLEST_GAP || merged.start > other.end + SMALLEST_GAP) continue;
+			merged = { start: Math.min(other.start, merged.start), end: Math.max(other.end, merged.end) };
+			result.splice(i, 1);
+			place = i;
+			// What has grown may now reach those already passed.
+			i = result.length;
+		}
+		result.splice(place, 0, merged);
+	}
+	return result;
+}
+
+/** Value of `Content-Range` for one range. */
+export function contentRange(range: ByteRange, size: number): string {
+	return `bytes ${range.start}-${range.end - 1}/${size}`;
+}
+
+/** Gives the bytes of one range; the file stays open after it. */
+export type RangeBody = (range: ByteRange) => Body;
+
+/**
+ * A `multipart/byteranges` body (RFC 9110 §14.6) whose length is known before it is sent. `open` is called for a part when
+ * its turn comes; `close` exactly once, at the end or when the body is given up.
+ */
+export function multipartRanges(
+	ranges: readonly ByteRange[],
+	size: number,
+	type: string | undefined,
+	boundary: string,
+	open: RangeBody,
+	close: () => void,
+): BodySource {
+	const heads = ranges.map((range, i) =>
+		Buffer.from(
+			`${i === 0 ? '' : '\r\n'}--${boundary}\r\n${type === undefined ? '' : `Content-Type: ${type}\r\n`}Content-Range: ${contentRange(range, size)}\r\n\r\n`,
+			'latin1',
+		),
+	);
+	const tail = Buffer.from(`\r\n--${boundary}--\r\n`, 'latin1');
+	let length = tail.length;
+	for (const [i, range] of ranges.entries()) length += heads[i]!.length + range.end - range.start;
+	return new MultipartSource(length, ranges, heads, tail, open, close);
+}
+
+class MultipartSource implements BodySource {
+	readonly length: number;
+	readonly #ranges: readonly ByteRange[];
+	readonly #heads: readonly Uint8Array[];
+	readonly #tail: Uint8Array;
+	readonly #open: RangeBody;
+	readonly #close: () => void;
+	#part: BodySource | undefined = undefined;
+	#next = 0;
+	#state: 'head' | 'body' | 'tail' | 'done' = 'head';
+
+	constructor(
+		length: number,
+		ranges: readonly ByteRange[],
+		heads: readonly Uint8Array[],
+		tail: Uint8Array,
+		open: RangeBody,
+		close: () => void,
+	) {
+		this.length = length;
+		this.#ranges = ranges;
+		this.#heads = heads;
+		this.#tail = tail;
+		this.#open = open;
+		this.#close = close;
+	}
+
+	pull(): Uint8Array | null | Promise<Uint8Array | null> {
+		switch (this.#state) {
+			case 'head':
+				this.#state = 'body';
+				return this.#heads[this.#next]!;
+			case 'body':
+				return this.#pullPart();
+			case 'tail':
+				this.#finish();
+				return this.#tail;
+			case 'done':
+				return null;
+		}
+	}
+
+	#pullPart(): Uint8Array | null | Promise<Uint8Array | null> {
+		if (this.#part === undefined) {
+			const body = this.#open(this.#ranges[this.#next]!);
+			if (!isStream(body)) {
+				this.#advance();
+				return typeof body === 'string' ? Buffer.from(body) : body === null ? this.pull() : body;
+			}
+			this.#part = body;
+		}
+		const bytes = this.#part.pull();
+		if (bytes instanceof Promise) return bytes.then(some => some ?? this.#partEnded());
+		return bytes ?? this.#partEnded();
+	}
+
+	#partEnded(): Uint8Array | null | Promise<Uint8Array | null> {
+		if (this.#state === 'done') return null;
+		this.#part = undefined;
+		this.#advance();
+		return this.pull();
+	}
+
+	#advance(): void {
+		this.#next += 1;
+		this.#state = this.#next < this.#ranges.length ? 'head' : 'tail';
+	}
+
+	#finish(): void {
+		if (this.#state === 'done') return;
+		this.#state = 'done';
+		this.#part = undefined;
+		this.#close();
+	}
+
+	cancel(reason?: unknown): void {
+		this.#part?.cancel(reason);
+		this.#finish();
+	}
+}

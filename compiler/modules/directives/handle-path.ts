@@ -1,0 +1,51 @@
+/** `handle_path`: a `handle` for a path prefix that is stripped before its directives run. */
+import type { Step } from '../../document/document.ts';
+import { requireBlock } from '../../lower/require-block.ts';
+import { handlerDirective } from './directive.ts';
+
+/** Sugar for a `group` whose first step strips the prefix. */
+export const handlePath = handlerDirective<Step>({
+	kind: 'handler',
+	id: '',
+	names: { configfile: ['handle_path'], compatfile: ['handle_path'] },
+	usage: 'handle_path <path-prefix> { … }',
+	summary: 'Runs a block for a path prefix, with the prefix stripped.',
+	documentation: [
+		'Like `handle` with a path matcher, and the path that the block sees has lost the prefix. The prefix is the',
+		'pattern without its `*` or `/*`.',
+		'',
+		'```',
+		'handle_path /static/* {',
+		'	root /srv/static',
+		'	file_server',
+		'}',
+		'```',
+	].join('\n'),
+	matcherToken: 'none',
+	lower: ({ line, name, args }, cx) => {
+		const counted = cx.count(line, args, 1, 1, handlePath.usage);
+		const block = requireBlock(line, cx);
+		const pipeline = block ? cx.pipeline(block.lines) : [];
+		const pattern = args[0];
+		if (!counted || !pattern || !block) return undefined;
+		if (!pattern.text.startsWith('/')) {
+			const message =
+				cx.dialect === 'configfile'
+					? `\`${pattern.text}\` is not a path: a path begins with \`/\`.`
+					: `path matcher must begin with '/', got ${pattern.text}`;
+			cx.problem('error', 'handle-path/not-a-path', pattern.span, message, { hint: `Usage: ${handlePath.usage}` });
+			return undefined;
+		}
+		const text = cx.template(pattern);
+		const prefix = text.replace(/\/?\*$/, '');
+		const strip: readonly Step[] =
+			prefix === '' ? [] : [cx.origin({ handler: 'rewrite_target', strip_prefix: prefix }, name.span)];
+		return {
+			handler: 'group',
+			when: cx.origin({ type: 'path', patterns: [text] }, pattern.span),
+			pipeline: [...strip, ...pipeline],
+		};
+	},
+	schema: { properties: {} },
+	compile: undefined,
+});

@@ -1,0 +1,36 @@
+/** `handle`: a block of directives that excludes the other `handle`s beside it. */
+import type { Step } from '../../document/document.ts';
+import { requireBlock } from '../../lower/require-block.ts';
+import { handlerDirective } from './directive.ts';
+
+/** Sugar for a `group`, or for a branch of a `first_match`. */
+export const handle = handlerDirective<Step>({
+	kind: 'handler',
+	id: '',
+	names: { configfile: ['handle'], compatfile: ['handle'] },
+	usage: 'handle [matcher] { … }',
+	summary: 'Runs a block of directives and skips the `handle`s beside it.',
+	documentation: [
+		'`handle` and `handle_path` blocks that stand next to each other are alternatives: the first whose matcher holds',
+		'runs, the rest are skipped. In a Compatfile all of one block are alternatives, sorted by their paths.',
+		'',
+		'```',
+		'handle /api/* {',
+		'	reverse_proxy 127.0.0.1:9000',
+		'}',
+		'handle {',
+		'	file_server',
+		'}',
+		'```',
+		'',
+		'In the document several are one `first_match`, a lone one is a `group`.',
+	].join('\n'),
+	matcherToken: 'optional',
+	lower: ({ line, args }, cx) => {
+		cx.count(line, args, 0, 0, handle.usage);
+		const block = requireBlock(line, cx);
+		return block && { handler: 'group', pipeline: cx.pipeline(block.lines) };
+	},
+	schema: { properties: {} },
+	compile: undefined,
+});

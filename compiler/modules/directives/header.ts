@@ -1,0 +1,141 @@
+/** `header` and `request_header`: edits of fields in text. */
+import type { LowerContext } from '../../lower/lower-context.ts';
+import type { Line, Word } from '../../syntax/ast.ts';
+import { lowerResponseMatcher, type ResponseMatcher } from '../matchers/response-matcher.ts';
+import { handlerDirective } from './directive.ts';
+import type { EditHeadersStep } from './edit-headers.ts';
+import { type HeaderEdits, lowerHeaderEdit } from './header-edits.ts';
+
+const HEADER_USAGE = 'header [matcher] [+|-|?|>]<field> [<value>|<regexp> [<replacement>]] [{ … }]';
+const REQUEST_USAGE = 'request_header [matcher] [+|-]<field> [<value>|<regexp> [<replacement>]]';
+
+/** `header`: fields of the response. */
+export const header = handlerDirective<EditHeadersStep>({
+	kind: 'handler',
+	id: '',
+	names: { configfile: ['header'], compatfile: ['header'] },
+	usage: HEADER_USAGE,
+	summary: 'Edits fields of the response.',
+	documentation: [
+		'| Line | Effect |',
+		'| --- | --- |',
+		'| `FIELD VALUE` | sets the field |',
+		'| `+FIELD VALUE` | adds a value |',
+		'| `-FIELD` | removes it; `-X-*`, `-*-Id` and `-*` remove several or all |',
+		'| `?FIELD VALUE` | sets it if the response does not have it |',
+		'| `>FIELD VALUE` | sets it when later handlers have answered |',
+		// biome-ignore lint/suspicious/noTemplateCurlyInString: the name of a group in a replacement is written so
+		'| `FIELD REGEXP REPLACEMENT` | replaces in every value, `$1` and `${name}` being groups; `*` is every field |',
+		'',
+		'One line stands on the directive, several in its block. Within one `header` fields are added, set, removed and replaced',
+		'in this order. Edits are made before later directives run, which may overwrite them; `defer` in the block, `-FIELD`,',
+		'`?FIELD`, `>FIELD` and `match` make them when the response is ready instead. `match status 404` or',
+		'`match header FIELD VALUE` limits them to some responses.',
+		'',
+		'Line ends in values of placeholders become spaces.',
+		'',
+		'```',
+		'header {',
+		'	Strict-Transport-Security "max-age=31536000"',
+		'	-Server',
+		'	?Cache-Control "max-age=60"',
+		'}',
+		'```',
+	].join('\n'),
+	matcherToken: 'optional',
+	lower: ({ line, args }, cx) => {
+		const draft = new ResponseDraft(cx);
+		if (args.length > 0) draft.field(args, line, HEADER_USAGE);
+		else if (!line.block && cx.dialect === 'compatfile') {
+			cx.problem('warning', 'header/no-field', line.span, 'This `header` names no field and does nothing.', {
+				hint: `Usage: ${HEADER_USAGE}`,
+			});
+		} else if (!line.block) cx.count(line, args, 1, 3, HEADER_USAGE);
+		for (const inner of line.block?.lines ?? []) {
+			const [word, ...words] = inner.words;
+			if (word!.text === 'defer' && word!.quote === 'none') {
+				cx.count(inner, words, 0, 0, 'defer');
+				draft.deferred = true;
+			} else if (word!.text === 'match' && word!.quote === 'none') {
+				draft.match = lowerResponseMatcher(words, inner.block, inner, cx) ?? draft.match;
+			} else if (args.length > 0) {
+				const message = 'cannot specify headers in both arguments and block';
+				cx.problem('error', 'header/arguments-and-block', inner.span, message);
+			} else {
+				cx.noBlock(inner);
+				draft.field(inner.words, inner, '[+|-|?|>]<field> [<value>|<regexp> [<replacement>]]');
+			}
+		}
+		return draft.steps().map(step => cx.origin(step, line.span));
+	},
+	schema: { properties: {} },
+	compile: undefined,
+});
+
+/** Lines of one `header` as they add up. */
+class ResponseDraft {
+	deferred = false;
+	match: ResponseMatcher | undefined;
+	readonly #cx: LowerContext;
+	#edits: HeaderEdits = {};
+	#defaults: HeaderEdits = {};
+
+	constructor(cx: LowerContext) {
+		this.#cx = cx;
+	}
+
+	field(words: readonly Word[], line: Line, usage: string): void {
+		if (!this.#cx.count(line, words, 1, 3, usage)) return;
+		const field = words[0]!;
+		if (field.text.startsWith('?')) {
+			this.#defaults = lowerHeaderEdit(words, this.#defaults, 'response', this.#cx);
+			return;
+		}
+		if (field.text.startsWith('-')) this.deferred = true;
+		let rest = words;
+		if (field.text.startsWith('>')) {
+			this.deferred = true;
+			rest = [{ ...field, text: field.text.slice(1) }, ...words.slice(1)];
+		}
+		this.#edits = lowerHeaderEdit(rest, this.#edits, 'response', this.#cx);
+	}
+
+	/** `?` lines are a step of their own: they do not defer the others. */
+	steps(): EditHeadersStep[] {
+		const match = this.match ? { match: this.match } : {};
+		const steps: EditHeadersStep[] = [];
+		if (Object.keys(this.#edits).length > 0) {
+			const deferred = this.deferred || this.match ? { deferred: true } : {};
+			steps.push({ handler: 'edit_headers', response: { ...this.#edits, ...deferred, ...match } });
+		}
+		if (this.#defaults.default) steps.push({ handler: 'edit_headers', response: { ...this.#defaults, ...match } });
+		return steps;
+	}
+}
+
+/** `request_header`: fields of the request. */
+export const requestHeader = handlerDirective<EditHeadersStep>({
+	kind: 'handler',
+	id: '',
+	names: { configfile: ['request_header'], compatfile: ['request_header'] },
+	usage: REQUEST_USAGE,
+	summary: 'Edits a field of the request.',
+	documentation: [
+		'As `header`, for the request: later matchers and handlers, and upstreams, see the edited fields. Setting `Host` changes',
+		'the host of the request.',
+		'',
+		'```',
+		'request_header X-Request-Id {uuid}',
+		'request_header -Cookie',
+		'```',
+	].join('\n'),
+	matcherToken: 'optional',
+	lower: ({ line, args }, cx) => {
+		cx.noBlock(line);
+		if (!cx.count(line, args, 1, 3, REQUEST_USAGE)) return undefined;
+		const request = lowerHeaderEdit(args, undefined, 'request', cx);
+		return cx.origin<EditHeadersStep>({ handler: 'edit_headers', request }, line.span);
+	},
+	schema: { properties: {} },
+	compile: undefined,
+});

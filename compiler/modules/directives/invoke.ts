@@ -1,0 +1,49 @@
+/** `invoke`: runs a named route. */
+import type { Step } from '../../document/document.ts';
+import { handlerDirective } from './directive.ts';
+
+interface RunRouteStep extends Step {
+	readonly handler: 'run_route';
+	readonly route: string;
+}
+
+const USAGE = 'invoke [matcher] <name>';
+
+/** `invoke [matcher] <name>`. */
+export const invoke = handlerDirective<RunRouteStep>({
+	kind: 'handler',
+	id: 'run_route',
+	names: { configfile: ['invoke'], compatfile: ['invoke'] },
+	usage: USAGE,
+	summary: 'Runs a named route.',
+	documentation: [
+		'A named route is a block `&(name) { … }` at file level, which sites share: it is compiled once for each site that runs',
+		'it. The request goes on behind `invoke` unless a directive of the route answered it. A named route sees no matchers',
+		'but its own. Routes that run each other without end are an error 500.',
+		'',
+		'```',
+		':8080 {',
+		'	invoke app',
+		'}',
+		'&(app) {',
+		'	respond "from the route"',
+		'}',
+		'```',
+	].join('\n'),
+	matcherToken: 'optional',
+	lower: ({ line, args }, cx) => {
+		cx.noBlock(line);
+		if (!cx.count(line, args, 1, 1, USAGE)) return undefined;
+		const name = args[0]!;
+		cx.useRoute(name);
+		return cx.origin<RunRouteStep>({ handler: 'run_route', route: name.text }, line.span, { route: name.span });
+	},
+	schema: {
+		properties: { route: { type: 'string', description: 'Key of `routes`.' } },
+		required: ['route'],
+	},
+	compile: (step, cx, next) => {
+		const run = cx.route(step.route);
+		return x => run(x, next);
+	},
+});

@@ -1,0 +1,168 @@
+/** `log_append`: fields of one's own in access entries. */
+import type { CompileContext } from '../../codegen/compile-context.ts';
+import type { Step } from '../../document/document.ts';
+import { type Body, type BodySource, isStream } from '../../exchange/body.ts';
+import type { Exchange } from '../../exchange/exchange.ts';
+import type { Handler } from '../../exchange/handler.ts';
+import { handlerDirective } from './directive.ts';
+
+interface AddLogFieldStep extends Step {
+	readonly handler: 'add_log_field';
+	readonly key: string;
+	/** One whole placeholder, else the name of a variable, else text. */
+	readonly value: string;
+	readonly early?: boolean;
+}
+
+const USAGE = 'log_append [matcher] [<]<key> <value>';
+const RESPONSE_BODY = '{http.response.body}';
+/** Bytes of a response's body that an entry may hold. */
+const MOST_OF_A_BODY = 64 * 1024;
+
+/** `log_append [matcher] [<]<key> <value>`. */
+export const logAppend = handlerDirective<AddLogFieldStep>({
+	kind: 'handler',
+	id: 'add_log_field',
+	names: { configfile: ['log_append'], compatfile: ['log_append'] },
+	usage: USAGE,
+	summary: 'Adds a field to the access entry of the request.',
+	documentation: [
+		'The value is a placeholder, the name of a variable, or a text. It is read when the response has been sent; with `<`',
+		'before the key, when the directive runs. `{http.response.body}` is the body of the response, its first 64 KiB.',
+		'',
+		'```',
+		'log_append user {http.auth.user.id}',
+		'log_append <first_uri {uri}',
+		'```',
+	].join('\n'),
+	matcherToken: 'optional',
+	lower: ({ line, args }, cx) => {
+		cx.noBlock(line);
+		if (!cx.count(line, args, 2, 2, USAGE)) return undefined;
+		const [key, value] = args as [(typeof args)[number], (typeof args)[number]];
+		const early = key.text.startsWith('<');
+		const name = early ? key.text.slice(1) : key.text;
+		if (name === '') {
+			cx.problem('error', 'log/no-key', key.span, 'The field needs a name.', { hint: `Usage: ${USAGE}` });
+			return undefined;
+		}
+		const text = value.text === RESPONSE_BODY ? RESPONSE_BODY : cx.template(value);
+		const step = { handler: 'add_log_field', key: name, value: text, ...(early ? { early } : {}) } as const;
+		return cx.origin<AddLogFieldStep>(step, line.span, { key: key.span, value: value.span });
+	},
+	schema: {
+		properties: {
+			key: { type: 'string', minLength: 1, description: 'Name of the field.' },
+			value: {
+				type: 'string',
+				description: 'A whole placeholder, the name of a variable, or a text. `{http.response.body}` is the body.',
+			},
+			early: {
+				type: 'boolean',
+				default: false,
+				description: 'Reads the value when the step runs, not when the response is sent.',
+			},
+		},
+		required: ['key', 'value'],
+	},
+	compile: compileAddLogField,
+});
+
+function compileAddLogField(step: AddLogFieldStep, cx: CompileContext, next: Handler): Handler {
+	const { key, value } = step;
+	if (value === RESPONSE_BODY && !step.early) return withResponseBody(key, next);
+	const read = compileValue(value, cx);
+	if (step.early) {
+		return x => {
+			setLogField(x, key, read(x));
+			return next(x);
+		};
+	}
+	const late = (x: Exchange) => setLogField(x, key, read(x));
+	return x => {
+		x.log ??= {};
+		if (x.log.late) x.log.late.push(late);
+		else x.log.late = [late];
+		return next(x);
+	};
+}
+
+function compileValue(value: string, cx: CompileContext): (x: Exchange) => unknown {
+	const whole = /^\{([^{}]+)\}$/.exec(value)?.[1];
+	if (whole !== undefined) return cx.placeholder(whole) ?? (() => '');
+	return x => x.variable(value) ?? value;
+}
+
+/** Sets a field of an access entry; what is no JSON is left out of it. */
+function setLogField(x: Exchange, key: string, value: unknown): void {
+	x.log ??= {};
+	x.log.fields ??= {};
+	// `__proto__` is a name like any other.
+	Object.defineProperty(x.log.fields, key, { value, enumerable: true, configurable: true, writable: true });
+}
+
+function withResponseBody(key: string, next: Handler): Handler {
+	const watch = (x: Exchange): void => {
+		x.response.body = copied(x.response.body, bytes => setLogField(x, key, bytes.toString('utf8')));
+	};
+	return x => {
+		const pending = next(x);
+		return pending instanceof Promise ? pending.then(() => watch(x)) : watch(x);
+	};
+}
+
+/** A body that tells its first bytes once it has been read. */
+function copied(body: Body, told: (bytes: Buffer) => void): Body {
+	if (body === null) return null;
+	if (!isStream(body)) {
+		const bytes = typeof body === 'string' ? Buffer.from(body) : Buffer.from(body);
+		told(bytes.subarray(0, MOST_OF_A_BODY));
+		return body;
+	}
+	return new CopiedBody(body, told);
+}
+
+class CopiedBody implements BodySource {
+	readonly #body: BodySource;
+	readonly #told: (bytes: Buffer) => void;
+	readonly #pieces: Buffer[] = [];
+	#size = 0;
+
+	constructor(body: BodySource, told: (bytes: Buffer) => void) {
+		this.#body = body;
+		this.#told = told;
+	}
+
+	get length(): number | undefined {
+		return this.#body.length;
+	}
+
+	get trailers() {
+		return this.#body.trailers;
+	}
+
+	pull(): Uint8Array | null | Promise<Uint8Array | null> {
+		const pulled = this.#body.pull();
+		return pulled instanceof Promise ? pulled.then(bytes => this.#keep(bytes)) : this.#keep(pulled);
+	}
+
+	cancel(reason?: unknown): void {
+		this.#tell();
+		this.#body.cancel(reason);
+	}
+
+	#keep(bytes: Uint8Array | null): Uint8Array | null {
+		if (bytes === null) this.#tell();
+		else if (this.#size < MOST_OF_A_BODY) {
+			// The bytes are ours only until the next pull.
+			const piece = Buffer.from(bytes.subarray(0, MOST_OF_A_BODY - this.#size));
+			this.#pieces.push(piece);
+			this.#size += piece.length;
+		}
+		return bytes;
+	}
+
+	#tell(): void {
+		this.#told(Buffer.concat(this.#pieces));
+	}
+}

@@ -1,0 +1,112 @@
+/** `log`: the access logs of a site. */
+import type { SiteLog } from '../../document/document.ts';
+import { LOG_PROPERTIES, lowerLogBlock } from '../../lower/log-settings.ts';
+import type { SiteDirective } from './directive.ts';
+
+/** Access logs of a site. */
+export const log: SiteDirective = {
+	kind: 'site',
+	id: 'logs',
+	names: { configfile: ['log'], compatfile: ['log'] },
+	usage:
+		'log [name] [{ hostnames <host>… | no_hostname; output <writer>; format <encoder>; level <level>; sampling { … } }]',
+	summary: 'Writes an access log for the site.',
+	documentation: [
+		'Alone it sends access entries to the process log. With a name or a block it makes a logger of its own; several `log`s',
+		'of a site write one entry each. Logs of the process whose `include` names the logger, `http.log.access` or',
+		'`http.log.access.NAME`, take its entries too.',
+		'',
+		'| Line | Meaning |',
+		'| --- | --- |',
+		'| `hostnames HOST…` | only requests for these hosts |',
+		'| `output stdout \\| stderr \\| discard \\| file PATH` | where it is written, `stderr` if left out |',
+		'| `no_hostname` | only requests for which `log_name` names this log |',
+		'| `format console \\| json \\| filter \\| append \\| journald` | how an entry looks |',
+		'| `level LEVEL` | the least level that is written: entries are `INFO`, those of status 500 and up `ERROR` |',
+		'| `sampling { first N; thereafter N; interval D }` | of equal entries so many in an interval, then each so many-th |',
+		'',
+		'```',
+		'log {',
+		'	output file /var/log/site.log {',
+		'		mode 0640',
+		'	}',
+		'	format filter {',
+		'		wrap json {',
+		'			time_format rfc3339',
+		'		}',
+		'		request>remote_ip ip_mask 16 32',
+		'		request>uri query {',
+		'			delete token',
+		'		}',
+		'		request>headers>User-Agent delete',
+		'	}',
+		'}',
+		'```',
+		'',
+		'`console` and `json` take `message_key`, `level_key`, `time_key`, `name_key`, `line_ending`, `time_format`, `time_local`,',
+		'`duration_format` and `level_format`. The filters of `filter`, by the path of a field, are `delete`, `rename`, `replace`,',
+		'`hash`, `ip_mask`, `query`, `cookie`, `set_cookie`, `regexp` and `multi_regexp`; letter case of names does not count.',
+		'`append` adds fields, `journald` the priority of syslog. Values of `Cookie`, `Set-Cookie`, `Authorization`,',
+		'`Proxy-Authorization` and of fields whose names hold api-key, token, secret or password are not written, unless the',
+		'option `log_credentials` of `servers` asks for them. An entry names the `handler` that answered or failed, `at`',
+		'tells where its directive stands (`Configfile:12`; the JSON pointer of the step where the configuration came as JSON,',
+		'or was changed through `/config`), and `uuid` is there where the configuration uses `{http.request.uuid}`. The fields',
+		'of the request are shown as they came.',
+	].join('\n'),
+	lower: ({ line, args }, site, cx) => {
+		const [name] = args;
+		const isOutput = name?.quote === 'none' && (/^[./]/.test(name.text) || /^std(?:out|err)$/.test(name.text));
+		const usage = isOutput ? 'log { output stdout | stderr | file <path> }' : log.usage;
+		if (cx.count(line, args, 0, 1, usage) && isOutput && !line.block) {
+			const output = /^std/.test(name.text) ? name.text : `file ${name.text}`;
+			cx.problem(
+				'warning',
+				'log/name-of-an-output',
+				name.span,
+				`\`${name.text}\` is the name of the log here, no output.`,
+				{
+					hint: `An output stands in a block: \`output ${output}\`.`,
+				},
+			);
+		}
+		const hostnames: string[] = [];
+		let noHostname = false;
+		const draft = lowerLogBlock(line, cx, {
+			hostnames: (hosts, at) => {
+				if (!cx.count(at, hosts, 1, Number.POSITIVE_INFINITY, 'hostnames <host>…')) return;
+				hostnames.push(...hosts.map(host => host.text.toLowerCase()));
+			},
+			no_hostname: (words, at) => {
+				cx.count(at, words, 0, 0, 'no_hostname');
+				noHostname = true;
+			},
+			include: (_args, at) => refuseNamespaces(at.words[0]!.text, at.words[0]!.span),
+			exclude: (_args, at) => refuseNamespaces(at.words[0]!.text, at.words[0]!.span),
+		});
+		function refuseNamespaces(word: string, span: Parameters<typeof cx.problem>[2]): void {
+			cx.problem('error', 'log/misplaced', span, `${word} is not allowed in the log directive`, {
+				hint: `\`${word}\` belongs to the global option \`log\`.`,
+			});
+		}
+		const entry: SiteLog = {
+			...(name ? { name: name.text } : {}),
+			...(hostnames.length > 0 ? { hostnames } : {}),
+			...(noHostname ? { no_hostname: true } : {}),
+			...draft,
+		};
+		site.logs = [...((site.logs ?? []) as SiteLog[]), cx.origin(entry, line.span)];
+	},
+	schema: {
+		type: 'array',
+		description: 'Access logs. An empty object sends entries to the process log.',
+		items: {
+			type: 'object',
+			properties: {
+				...LOG_PROPERTIES,
+				hostnames: { type: 'array', items: { type: 'string' }, description: 'Only requests for these hosts.' },
+				no_hostname: { type: 'boolean', description: 'Only requests for which `log_name` names it.' },
+			},
+			additionalProperties: false,
+		},
+	},
+};

@@ -1,0 +1,192 @@
+/** `map`: placeholders whose values depend on that of a text. */
+import { LOOKUP_HANDLER } from '../../../codegen/mapped-names.ts';
+import type { Step } from '../../../document/document.ts';
+import type { LowerContext } from '../../../lower/lower-context.ts';
+import { isPlaceholder } from '../../../lower/mapped-placeholders.ts';
+import { requireBlock } from '../../../lower/require-block.ts';
+import type { Line, Word } from '../../../syntax/ast.ts';
+import { handlerDirective } from '../directive.ts';
+import { readScalar } from '../vars.ts';
+import { compileLookup } from './lookup.ts';
+
+/** An output: null lets later mappings have their turn. */
+export type MapOutput = string | number | boolean | null;
+
+/** One line of the block. Exactly one of the inputs is given. */
+export interface Mapping {
+	readonly input?: string;
+	readonly input_regexp?: string;
+	/** One for each destination. */
+	readonly outputs: readonly MapOutput[];
+}
+
+export interface LookupStep extends Step {
+	readonly handler: typeof LOOKUP_HANDLER;
+	readonly source: string;
+	readonly destinations: readonly string[];
+	readonly mappings: readonly Mapping[];
+	readonly defaults?: readonly MapOutput[];
+}
+
+const USAGE = 'map [matcher] <source> <destination>… { [~]<input> <output>…; default <output>… }';
+
+const OUTPUTS = { type: 'array', secret: 'by-destination', items: { type: ['string', 'number', 'boolean', 'null'] } };
+
+/** `map [matcher] <source> <destination>… { … }`. */
+export const map = handlerDirective<LookupStep>({
+	kind: 'handler',
+	id: LOOKUP_HANDLER,
+	names: { configfile: ['map'], compatfile: ['map'] },
+	usage: USAGE,
+	summary: 'Makes placeholders whose values depend on a text.',
+	documentation: [
+		'Each destination, a name in braces, becomes a placeholder of the request. When it is used, the source is compared with',
+		'the inputs in order: a plain one must equal it, one that begins with `~` is a regular expression that may match anywhere',
+		'in it. The output that stands under the destination is the value; `-` leaves it to the lines below, then to `default`,',
+		'and then it is empty. Of several `map`s for one destination the first that runs counts.',
+		'',
+		'Outputs that are not quoted are numbers or booleans if they read as one. Plain outputs and defaults may hold',
+		// biome-ignore lint/suspicious/noTemplateCurlyInString: the name of a group in a replacement is written so
+		'placeholders, those of regular expressions groups: `${1}`, `${name}`.',
+		'',
+		'```',
+		'map {host} {backend} {tier} {',
+		'	shop.example.com 10.0.0.1:80 gold',
+		// biome-ignore lint/suspicious/noTemplateCurlyInString: as above
+		'	~(.*)\\.example\\.com$ "${1}.internal:80" -',
+		'	default 10.0.0.9:80 free',
+		'}',
+		'respond "{tier}"',
+		'```',
+	].join('\n'),
+	matcherToken: 'optional',
+	lower: ({ line, args }, cx) => {
+		const block = requireBlock(line, cx);
+		const [source, ...names] = args;
+		if (!source || names.length === 0) {
+			cx.problem('error', 'map/no-destination', line.words[0]!.span, 'missing destination argument(s)', {
+				hint: `Usage: ${USAGE}`,
+			});
+			return undefined;
+		}
+		const destinations = names.flatMap(word => lowerDestination(word, cx) ?? []);
+		const mappings: Mapping[] = [];
+		let defaults: MapOutput[] | undefined;
+		const seen = new Map<string, number>();
+		for (const inner of block?.lines ?? []) {
+			cx.noBlock(inner);
+			const [input, ...outputs] = inner.words as readonly [Word, ...Word[]];
+			if (outputs.length > names.length) {
+				cx.problem('error', 'map/too-many-outputs', outputs[names.length]!.span, 'too many outputs', {
+					hint: `There ${names.length === 1 ? 'is 1 destination' : `are ${names.length} destinations`}.`,
+				});
+				continue;
+			}
+			if (input.text === 'default' && input.quote === 'none') {
+				if (defaults) cx.problem('error', 'map/defaults-twice', input.span, 'defaults already defined');
+				defaults = outputs.map(word => lowerOutput(word, cx, false));
+				continue;
+			}
+			const mapping = lowerMapping(inner, input, outputs, names.length, cx);
+			if (!mapping) continue;
+			const key = mapping.input ?? mapping.input_regexp!;
+			const before = seen.get(key);
+			if (before !== undefined) {
+				const message = `mapping ${mappings.length} has a duplicate input '${key}' previously used with mapping ${before}`;
+				cx.problem('error', 'map/duplicate-input', input.span, message);
+			}
+			seen.set(key, mappings.length);
+			mappings.push(mapping);
+		}
+		if (!block || destinations.length < names.length) return undefined;
+		return cx.origin<LookupStep>(
+			{
+				handler: LOOKUP_HANDLER,
+				source: cx.template(source),
+				destinations,
+				mappings,
+				...(defaults && defaults.length > 0 ? { defaults } : {}),
+			},
+			line.span,
+		);
+	},
+	schema: {
+		properties: {
+			source: { type: 'string', description: 'Text that inputs are compared with, with placeholders.' },
+			destinations: {
+				type: 'array',
+				items: { type: 'string', pattern: '^[^{}]+$' },
+				minItems: 1,
+				description: 'Names of the placeholders that are made.',
+			},
+			mappings: {
+				type: 'array',
+				items: {
+					type: 'object',
+					properties: {
+						input: { type: 'string', secret: 'by-source', description: 'Text that the source must equal.' },
+						input_regexp: {
+							type: 'string',
+							secret: 'by-source',
+							description: 'Regular expression that the source must match.',
+						},
+						outputs: { ...OUTPUTS, description: 'Value for each destination; null leaves it to later mappings.' },
+					},
+					required: ['outputs'],
+					additionalProperties: false,
+				},
+				description: 'Tried in this order.',
+			},
+			defaults: { ...OUTPUTS, description: 'Value for each destination that no mapping gives one.' },
+		},
+		required: ['source', 'destinations', 'mappings'],
+	},
+	compile: compileLookup,
+});
+
+function lowerDestination(word: Word, cx: LowerContext): string | undefined {
+	const { text, span } = word;
+	if (!isPlaceholder(text)) {
+		cx.problem('error', 'map/destination', span, 'destination must be a placeholder and only a placeholder', {
+			hint: 'Write a name in braces, such as `{backend}`.',
+		});
+		return undefined;
+	}
+	const name = text.slice(1, -1);
+	const taken = cx.placeholderKind(name);
+	if (taken === 'shorthand') {
+		const message = `destination ${text} conflicts with a Compatfile placeholder shorthand`;
+		cx.problem('error', 'map/destination', span, message);
+		return undefined;
+	}
+	if (taken === 'full' && cx.dialect === 'configfile') {
+		cx.problem('error', 'map/destination', span, `\`${text}\` is a placeholder already.`, {
+			hint: 'Give it another name.',
+		});
+		return undefined;
+	}
+	return name;
+}
+
+function lowerMapping(
+	line: Line,
+	input: Word,
+	outputs: readonly Word[],
+	count: number,
+	cx: LowerContext,
+): Mapping | undefined {
+	if (!cx.count(line, outputs, 1, count, '[~]<input> <output>…')) return undefined;
+	const isRegexp = input.text.startsWith('~');
+	const values = outputs.map(word => lowerOutput(word, cx, isRegexp));
+	while (values.length < count) values.push(null);
+	if (!isRegexp) return cx.origin({ input: input.text, outputs: values }, line.span);
+	const expression = cx.regexp({ ...input, text: input.text.slice(1) });
+	return expression === undefined ? undefined : cx.origin({ input_regexp: expression, outputs: values }, line.span);
+}
+
+function lowerOutput(word: Word, cx: LowerContext, ofRegexp: boolean): MapOutput {
+	if (word.quote !== 'none') return ofRegexp ? word.text : cx.template(word);
+	if (word.text === '-') return null;
+	const value = readScalar(word.text);
+	return typeof value === 'string' && !ofRegexp ? cx.template(word) : value;
+}

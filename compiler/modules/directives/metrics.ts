@@ -1,0 +1,66 @@
+/** `metrics`: the metrics of the process, as an answer of a site. */
+import type { Step } from '../../document/document.ts';
+import { METRICS_TYPES, metricsFormat } from '../../exchange/metrics-format.ts';
+import { handlerDirective } from './directive.ts';
+
+interface ExposeMetricsStep extends Step {
+	readonly handler: 'expose_metrics';
+	/** Never OpenMetrics, whatever the client wants. */
+	readonly disable_openmetrics?: true;
+}
+
+const USAGE = 'metrics [matcher] [{ disable_openmetrics }]';
+
+/** `metrics [matcher]`. */
+export const metricsEndpoint = handlerDirective<ExposeMetricsStep>({
+	kind: 'handler',
+	id: 'expose_metrics',
+	names: { configfile: ['metrics'], compatfile: ['metrics'] },
+	usage: USAGE,
+	summary: 'Answers with the metrics of the process, for Prometheus.',
+	documentation: [
+		'What `/metrics` of the Admin API shows, of all threads, in the text format of Prometheus (version 0.0.4), or as',
+		'OpenMetrics 1.0.0 for clients whose `Accept` asks for that; never with `disable_openmetrics`. Figures of single',
+		'requests are counted when the global option `metrics` is there. Everybody who can reach the path can read it.',
+		'',
+		'```',
+		'metrics /metrics',
+		'```',
+	].join('\n'),
+	matcherToken: 'optional',
+	answers: true,
+	lower: ({ line, args }, cx) => {
+		cx.count(line, args, 0, 0, USAGE);
+		let plain = false as boolean;
+		const known = {
+			disable_openmetrics: (words: typeof args, at: typeof line) => {
+				if (cx.count(at, words, 0, 0, 'disable_openmetrics')) plain = true;
+			},
+		};
+		cx.subdirectives(line.block, known, 'metrics');
+		return cx.origin<ExposeMetricsStep>(
+			{ handler: 'expose_metrics', ...(plain ? { disable_openmetrics: true as const } : {}) },
+			line.span,
+		);
+	},
+	schema: {
+		properties: {
+			disable_openmetrics: { const: true, description: 'Never OpenMetrics, whatever the client asks for.' },
+		},
+	},
+	compile: (step, cx) => {
+		const source = cx.lease('metrics', {});
+		const { step: number } = cx;
+		return x => {
+			x.answered('expose_metrics', number);
+			const format = step.disable_openmetrics ? 'prometheus' : metricsFormat(x.request.headers.get('accept'));
+			return source.render(format).then(text => {
+				const { response } = x;
+				response.status = 200;
+				response.headers.set('Content-Type', METRICS_TYPES[format]);
+				if (!step.disable_openmetrics) response.headers.add('Vary', 'Accept');
+				response.body = text;
+			});
+		};
+	},
+});

@@ -1,0 +1,218 @@
+/** `push`: tells the client which resources it will need, before the response is made. */
+
+import type { CompileContext } from '../../codegen/compile-context.ts';
+import { compileFieldValue } from '../../codegen/field-template.ts';
+import type { Step } from '../../document/document.ts';
+import type { Exchange } from '../../exchange/exchange.ts';
+import type { Handler } from '../../exchange/handler.ts';
+import { HeaderList } from '../../exchange/header-list.ts';
+import { escapePathWhereNeeded } from '../../exchange/uri-escape.ts';
+import type { LowerContext } from '../../lower/lower-context.ts';
+import type { Line, Word } from '../../syntax/ast.ts';
+import { handlerDirective } from './directive.ts';
+
+interface HintResourcesStep extends Step {
+	readonly handler: 'hint_resources';
+	readonly resources: readonly string[];
+}
+
+const USAGE = 'push [matcher] [<resource>] [{ [GET | HEAD] <resource>…; headers { … } }]';
+const EARLY_HINTS = 103;
+
+/** What a browser loads a resource as, by its extension; others it loads when it finds them. */
+const KINDS: { readonly [extension: string]: string } = {
+	...{ css: 'style', js: 'script', mjs: 'script' },
+	...{ woff: 'font', woff2: 'font', ttf: 'font', otf: 'font' },
+	...{
+		avif: 'image',
+		gif: 'image',
+		ico: 'image',
+		jpg: 'image',
+		jpeg: 'image',
+		png: 'image',
+		svg: 'image',
+		webp: 'image',
+	},
+	...{ json: 'fetch', wasm: 'fetch' },
+};
+
+/** `push [matcher] [<resource>] [{ … }]`. */
+export const push = handlerDirective<HintResourcesStep>({
+	kind: 'handler',
+	id: 'hint_resources',
+	names: { configfile: ['push'], compatfile: ['push'] },
+	usage: USAGE,
+	summary: 'Sends Early Hints (103) that name resources the client will need.',
+	documentation: [
+		'Browsers have given up server push; they load what a response of status 103 names with `Link: <…>; rel=preload`',
+		'while the real response is still being made, and that is what is sent here. Clients of HTTP/1.0 are sent nothing,',
+		'nor are requests other than GET and HEAD. The fields of `headers` and resources of `HEAD` belong to server push: they',
+		'are accepted and have no effect.',
+		'',
+		'`Link` fields of responses are hints too: those with `rel=preload` or `rel=modulepreload` that name a resource of this',
+		'server and do not say `nopush`. They are remembered by host and path, and sent at once to the next who ask: unless',
+		'the response is for one visitor only (`Cache-Control: private` or `no-store`, `Set-Cookie`, a request with',
+		'`Authorization`) or is not a success.',
+		'',
+		'```',
+		'push / /app.css',
+		'push /shop/* {',
+		'	/shop.css',
+		'	GET /shop.js',
+		'}',
+		'```',
+	].join('\n'),
+	matcherToken: 'optional',
+	lower: ({ line, args }, cx) => {
+		cx.count(line, args, 0, 1, USAGE);
+		const resources: string[] = args[0] ? [cx.template(args[0])] : [];
+		for (const inner of line.block?.lines ?? []) resources.push(...lowerLine(inner, cx));
+		return cx.origin<HintResourcesStep>({ handler: 'hint_resources', resources }, line.span);
+	},
+	schema: {
+		properties: {
+			resources: {
+				type: 'array',
+				items: { type: 'string', minLength: 1 },
+				description: 'Paths or URLs, with placeholders.',
+			},
+		},
+		required: ['resources'],
+	},
+	compile: compileHints,
+});
+
+function lowerLine(line: Line, cx: LowerContext): string[] {
+	const [first, second] = line.words as readonly [Word, Word | undefined];
+	if (first.text === 'headers' && !second) {
+		cx.problem('warning', 'push/no-effect', first.span, '`headers` has no effect: Early Hints name resources only.');
+		return [];
+	}
+	cx.noBlock(line);
+	const withMethod = first.text === 'GET' || first.text === 'HEAD';
+	if (!cx.count(line, line.words.slice(1), withMethod ? 1 : 0, withMethod ? 1 : 0, '[GET | HEAD] <resource>'))
+		return [];
+	if (first.text === 'HEAD') {
+		cx.problem(
+			'warning',
+			'push/no-effect',
+			first.span,
+			'A resource of `HEAD` has no effect: it cannot be loaded ahead.',
+		);
+		return [];
+	}
+	return [cx.template(withMethod ? second! : first)];
+}
+
+function compileHints(step: HintResourcesStep, cx: CompileContext, next: Handler): Handler {
+	const targets = step.resources.map(resource => compileFieldValue(resource, cx, 'empty'));
+	const constant = targets.every(target => target.constant !== undefined)
+		? hints(targets.map(target => target.constant!))
+		: undefined;
+	const memory = new HintMemory();
+	return x => {
+		const { method } = x.received;
+		if (method !== 'GET' && method !== 'HEAD') return next(x);
+		const own = constant ?? hints(targets.map(target => target.render(x)));
+		const page = `${x.request.host}${x.received.path}`;
+		const remembered = memory.of(page);
+		const sent = remembered.length === 0 ? own : own.clone();
+		for (const value of remembered) if (!sent.getAll('link').includes(value)) sent.add('Link', value);
+		if (sent.size > 0) x.inform(EARLY_HINTS, sent);
+		const answered = (): void => {
+			const { status } = x.response;
+			if (status < 200 || status > 299) return;
+			const links = hintsOfResponse(x);
+			if (isForEverybody(x)) memory.learn(page, links);
+			// Whoever is first learns them a little earlier, as those after the response's body would.
+			const fresh = new HeaderList();
+			for (const value of links) if (!sent.getAll('link').includes(value)) fresh.add('Link', value);
+			if (fresh.size > 0) x.inform(EARLY_HINTS, fresh);
+		};
+		const pending = next(x);
+		return pending instanceof Promise ? pending.then(answered) : answered();
+	};
+}
+
+/** Values of `Link` that are remembered of one page, and characters of all. */
+const MOST_LINKS = 20;
+const MOST_REMEMBERED = 256 * 1024;
+
+/** The hints of the pages that were answered before: the latest ones, bounded. */
+class HintMemory {
+	/** Oldest first. */
+	readonly #pages = new Map<string, readonly string[]>();
+	#characters = 0;
+
+	of(page: string): readonly string[] {
+		return this.#pages.get(page) ?? [];
+	}
+
+	learn(page: string, links: readonly string[]): void {
+		const known = this.#pages.get(page);
+		if (known) {
+			this.#pages.delete(page);
+			this.#characters -= size(page, known);
+		}
+		if (links.length === 0) return;
+		this.#pages.set(page, links);
+		this.#characters += size(page, links);
+		for (const [oldest, its] of this.#pages) {
+			if (this.#characters <= MOST_REMEMBERED) break;
+			this.#pages.delete(oldest);
+			this.#characters -= size(oldest, its);
+		}
+	}
+}
+
+function size(page: string, links: readonly string[]): number {
+	return links.reduce((sum, link) => sum + link.length, page.length);
+}
+
+/** What a response tells one visitor may be nothing for another. */
+function isForEverybody(x: Exchange): boolean {
+	const { request, response } = x;
+	if (request.headers.has('authorization') || response.headers.has('set-cookie')) return false;
+	return !/\b(?:private|no-store)\b/i.test(response.headers.combined('cache-control') ?? '');
+}
+
+/** One value of a `Link` field: its target, and its parameters (RFC 8288 §3). */
+const LINK = /<([^<>\s]*)>((?:\s*;\s*[^\s;,="<>]+(?:\s*=\s*(?:"[^"]*"|[^\s;,"]+))?)*)\s*(?:,|$)/y;
+
+/** The values of the response's `Link` fields that are hints, each by itself. */
+function hintsOfResponse(x: Exchange): string[] {
+	const links: string[] = [];
+	for (const field of x.response.headers.getAll('link')) {
+		LINK.lastIndex = 0;
+		for (let found = LINK.exec(field); found; found = LINK.exec(field)) {
+			const [, target, parameters] = found as unknown as [string, string, string];
+			if (links.length < MOST_LINKS && isHint(target, parameters)) links.push(`<${target}>${parameters}`);
+			while (field[LINK.lastIndex] === ' ') LINK.lastIndex++;
+		}
+	}
+	return links;
+}
+
+function isHint(target: string, parameters: string): boolean {
+	// A path of this server: `//other.example/x` is not one.
+	if (!/^\/(?![/\\])/.test(target) || /;\s*nopush\b/i.test(parameters)) return false;
+	const relation = /;\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))/i.exec(parameters);
+	return /(?:^|\s)(?:module)?preload(?:\s|$)/i.test(relation?.[1] ?? relation?.[2] ?? '');
+}
+
+function hints(targets: readonly string[]): HeaderList {
+	const headers = new HeaderList();
+	for (const target of targets) if (target !== '') headers.add('Link', link(target));
+	return headers;
+}
+
+/** A target cannot leave its brackets, whatever a placeholder holds. */
+function link(target: string): string {
+	const mark = target.search(/[?#]/);
+	const path = mark === -1 ? target : target.slice(0, mark);
+	const rest = mark === -1 ? '' : target.slice(mark).replace(/[<>"\s]/g, character => encodeURIComponent(character));
+	const kind = KINDS[/\.([a-z0-9]+)$/i.exec(path)?.[1]?.toLowerCase() ?? ''];
+	// Fonts and fetches are loaded in CORS mode: without it the browser would load them twice.
+	const cors = kind === 'font' || kind === 'fetch' ? '; crossorigin' : '';
+	return `<${escapePathWhereNeeded(path)}${rest}>; rel=preload${kind === undefined ? '' : `; as=${kind}`}${cors}`;
+}

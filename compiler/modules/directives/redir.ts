@@ -1,0 +1,217 @@
+/** `redir`: sends the client elsewhere. */
+import type { CompileContext } from '../../codegen/compile-context.ts';
+import { compileFieldValue } from '../../codegen/field-template.ts';
+import type { Severity, TextEdit } from '../../diagnostics/diagnostic.ts';
+import type { Step } from '../../document/document.ts';
+import type { Handler } from '../../exchange/handler.ts';
+import type { LowerContext } from '../../lower/lower-context.ts';
+import type { Word } from '../../syntax/ast.ts';
+import { handlerDirective } from './directive.ts';
+import { compileStepStatus, STEP_STATUS } from './step-status.ts';
+
+interface RedirectStep extends Step {
+	readonly handler: 'redirect';
+	readonly to: string;
+	readonly status?: number | string;
+	readonly html?: boolean;
+}
+
+const FOUND = 302;
+const USAGE = 'redir [matcher] <to> [<status> | temporary | permanent | html]';
+
+/** `redir [matcher] <to> [<status>]`. */
+export const redir = handlerDirective<RedirectStep>({
+	kind: 'handler',
+	id: 'redirect',
+	names: { configfile: ['redir'], compatfile: ['redir'] },
+	usage: USAGE,
+	summary: 'Redirects the client.',
+	documentation: [
+		'Answers with a `Location`. The status is 302 (`temporary`) if left out, `permanent` is 301; any from 300 to 399 or 401',
+		'may be given, or a placeholder. `html` answers with a page that leads on by itself, for clients that must not see a',
+		'redirect status.',
+		'',
+		'```',
+		'redir https://example.com{uri} permanent',
+		'redir /old /new 308',
+		'```',
+	].join('\n'),
+	matcherToken: 'optional',
+	answers: true,
+	lower: ({ line, args }, cx) => {
+		if (line.block) {
+			cx.problem('error', 'directive/unexpected-block', line.block.open, '`redir` takes no block.', {
+				hint: 'Write a line for each target; a named matcher holds the condition: `redir @name /to 308`.',
+			});
+		}
+		const matcher = line.words.length > args.length + 1 ? line.words[1] : undefined;
+		if (args.length === 0 && matcher && cx.dialect === 'configfile') return reportNoTarget(matcher, cx);
+		if (!cx.count(line, args, 1, 2, USAGE)) return undefined;
+		const [to, code] = args as readonly [Word, Word | undefined];
+		if (isStatus(to) && reportStatus(to, code, matcher, cx) === 'error') return undefined;
+		const step = { handler: 'redirect', to: cx.template(to), ...(code ? lowerCode(code, cx) : {}) } as RedirectStep;
+		return cx.origin(step, line.span, { to: to.span, ...(code ? { status: code.span } : {}) });
+	},
+	schema: {
+		properties: {
+			to: { type: 'string', minLength: 1, secret: 'url', description: 'Value of `Location`, with placeholders.' },
+			status: {
+				...STEP_STATUS,
+				default: 302,
+				description: 'Status, or a text with placeholders that gives one. 302 if left out.',
+			},
+			html: { type: 'boolean', default: false, description: 'Answers 200 with a page that leads on.' },
+		},
+		required: ['to'],
+	},
+	compile: (step, cx, next) => (step.html ? compilePage(step, cx) : compileRedirect(step, cx, next)),
+});
+
+/** A target that is a status most likely is one: `redir /new 308`, `redir 301 /new`. */
+function isStatus({ text, quote }: Word): boolean {
+	return quote === 'none' && /^(?:[1-5]\d\d|permanent|temporary|html)$/.test(text);
+}
+
+/**
+ * Reports a status in the place of the target. The compatible server takes it for one, and clients find nothing there: what
+ * is served stays what it is.
+ */
+function reportStatus(to: Word, code: Word | undefined, matcher: Word | undefined, cx: LowerContext): Severity {
+	const severity = cx.dialect === 'compatfile' ? 'warning' : 'error';
+	const what = `\`${to.text}\` ${/^\d/.test(to.text) ? 'is a status' : 'says how to redirect'}`;
+	const report = (message: string, hint: string, fix?: readonly TextEdit[]): void =>
+		cx.problem(severity, 'redirect/target-is-status', to.span, `${what}${message}`, { hint, fix });
+	if (code !== undefined && !isStatus(code)) {
+		// Without a matcher a path as the first argument would be taken for one.
+		const target = matcher === undefined && isPath(code) ? `* ${code.text}` : code.text;
+		const text = `Write the target first: \`redir ${matcher ? `${matcher.text} ` : ''}${target} ${to.text}\`.`;
+		report(', and stands before the target.', text, swapped(to, code, target));
+	} else if (code === undefined && matcher && isPath(matcher)) {
+		report(
+			`, and stands where the target must be: \`${matcher.text}\` is the matcher here.`,
+			`To redirect every request there, write \`redir * ${matcher.text} ${to.text}\`.`,
+			matchingAll(matcher),
+		);
+	} else report(', and there is no target.', `Usage: ${USAGE}`);
+	return severity;
+}
+
+/** The one argument is a path, which is taken for the matcher. */
+function reportNoTarget(matcher: Word, cx: LowerContext): undefined {
+	const meant = isPath(matcher) ? `To redirect every request there, write \`redir * ${matcher.text}\`.` : undefined;
+	cx.problem(
+		'error',
+		'redirect/no-target',
+		matcher.span,
+		`\`${matcher.text}\` is the matcher here, and there is no target.`,
+		{
+			hint: meant ?? `Usage: ${USAGE}`,
+			fix: meant === undefined ? undefined : matchingAll(matcher),
+		},
+	);
+	return undefined;
+}
+
+function isPath({ text, quote }: Word): boolean {
+	return quote === 'none' && text.startsWith('/');
+}
+
+/** The matcher `*` before a path, which then is an argument. */
+function matchingAll(path: Word): readonly TextEdit[] | undefined {
+	if (!stands(path)) return undefined;
+	return [{ span: { ...path.span, end: path.span.start }, text: '* ' }];
+}
+
+function swapped(status: Word, code: Word, target: string): readonly TextEdit[] | undefined {
+	if (!stands(status) || !stands(code)) return undefined;
+	return [
+		{ span: status.span, text: target },
+		{ span: code.span, text: status.text },
+	];
+}
+
+/** Whether a word stands in the file as it is read: nothing of it came from the environment or an expansion. */
+function stands({ text, span: { source, start, end } }: Word): boolean {
+	return source.text.slice(start, end) === text;
+}
+
+function lowerCode(word: Word, cx: LowerContext): { status?: number | string; html?: true } {
+	switch (word.text) {
+		case 'temporary':
+			return {};
+		case 'permanent':
+			return { status: 301 };
+		case 'html':
+			return { html: true };
+	}
+	if (word.text.includes('{')) return { status: cx.template(word) };
+	const hint = 'Give a number from 300 to 399 or 401, or one of: temporary, permanent, html.';
+	if (!/^-?\d+$/.test(word.text)) {
+		const compat = `Not a supported redir code type or not valid integer: '${word.text}'`;
+		const message = cx.dialect === 'compatfile' ? compat : `\`${word.text}\` is not a redirect status.`;
+		const label = nearest(word.text);
+		cx.problem('error', 'redirect/unknown-status', word.span, message, label ? { label, hint } : { hint });
+		return {};
+	}
+	const status = Number(word.text);
+	if (status !== 401 && (status < 300 || status > 399)) {
+		const compat = `Redir code not in the 3xx range or 401: '${word.text}'`;
+		const message = cx.dialect === 'compatfile' ? compat : `${word.text} is not a redirect status.`;
+		cx.problem('error', 'redirect/status-out-of-range', word.span, message, { hint });
+		return {};
+	}
+	return { status };
+}
+
+/** The words are three: one that shares its first letters is meant. */
+function nearest(text: string): string | undefined {
+	const word = ['temporary', 'permanent', 'html'].find(known => known.startsWith(text.slice(0, 3).toLowerCase()));
+	return word && `did you mean \`${word}\`?`;
+}
+
+function compileRedirect(step: RedirectStep, cx: CompileContext, _next: Handler): Handler {
+	const status = compileStepStatus(step.status ?? FOUND, cx, () => FOUND);
+	const to = compileFieldValue(step.to, cx, 'empty');
+	const { step: number } = cx;
+	return x => {
+		const { response } = x;
+		response.status = typeof status === 'number' ? status : status(x);
+		response.headers.set('Location', to.constant ?? to.render(x));
+		response.body = null;
+		x.answered('redirect', number);
+	};
+}
+
+function compilePage(step: RedirectStep, cx: CompileContext): Handler {
+	// Placeholders hold no markup characters: only what stands between them is escaped here.
+	const text = step.to.replace(/\{[^{}]*\}|[^{}]+/g, piece => (piece.startsWith('{') ? piece : escapeHtml(piece)));
+	const to = cx.template(text, 'empty', () => escapeHtml);
+	const { step: number } = cx;
+	return x => {
+		const { response } = x;
+		response.status = 200;
+		response.headers.set('Content-Type', 'text/html; charset=utf-8');
+		response.body = page(to.constant ?? to.render(x));
+		x.answered('redirect', number);
+	};
+}
+
+/** The script takes the address from the link, so that nothing of a request is ever part of a script. */
+function page(target: string): string {
+	return `<!DOCTYPE html>
+<html>
+	<head>
+		<title>Redirecting…</title>
+		<meta http-equiv="refresh" content="0; URL='${target}'">
+	</head>
+	<body>
+		Redirecting to <a href="${target}">${target}</a>…
+		<script>window.location.replace(document.links[0].href);</script>
+	</body>
+</html>
+`;
+}
+
+function escapeHtml(text: string): string {
+	return text.replace(/[&<>"']/g, c => `&#${c.charCodeAt(0)};`);
+}

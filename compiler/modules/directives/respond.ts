@@ -1,0 +1,168 @@
+/** `respond`: a fixed answer. */
+import type { CompileContext, Template } from '../../codegen/compile-context.ts';
+import type { Step } from '../../document/document.ts';
+import type { Exchange } from '../../exchange/exchange.ts';
+import type { Handler } from '../../exchange/handler.ts';
+import type { LowerContext } from '../../lower/lower-context.ts';
+import type { Word } from '../../syntax/ast.ts';
+import { handlerDirective } from './directive.ts';
+import { compileStepStatus, failingStep, lowerStepStatus, STEP_STATUS } from './step-status.ts';
+import { markData, type Page, pageOf, splitMarked } from './templates/page-source.ts';
+
+interface RespondStep extends Step {
+	readonly handler: 'respond';
+	readonly status?: number | string;
+	readonly body?: string;
+	readonly close?: boolean;
+}
+
+const JSON_TYPE = 'application/json';
+const TEXT_TYPE = 'text/plain; charset=utf-8';
+const EARLY_HINTS = 103;
+
+/** `respond [matcher] <status> | <body> [<status>] [{ body <text>; close }]`. */
+export const respond = handlerDirective<RespondStep>({
+	kind: 'handler',
+	id: 'respond',
+	names: { configfile: ['respond'], compatfile: ['respond'] },
+	usage: 'respond [matcher] <status> | <body> [<status>] [{ body <text>; close }]',
+	summary: 'Answers with a fixed status and body.',
+	documentation: [
+		'A single argument of three digits is the status, any other the body. The status is 200 if left out, in error routes',
+		'the status of the error. Status and body may hold placeholders; unknown ones stay in the body as they are written.',
+		'',
+		'A body that is a JSON object or array is sent as `application/json`, any other as `text/plain; charset=utf-8`,',
+		'unless a `header` before it has set `Content-Type`. `close` ends the connection after the response. Status 103',
+		'sends the header fields set so far as Early Hints, and the request goes on.',
+		'',
+		'```',
+		'respond /health "ok"',
+		'respond /gone 410',
+		'respond "Hello, {http.request.remote.host}!" 200',
+		'```',
+	].join('\n'),
+	matcherToken: 'optional',
+	answers: true,
+	lower: ({ line, args }, cx) => {
+		const fields: { status?: number | string; body?: string; close?: boolean } = {};
+		const places: { status?: Word['span']; body?: Word['span'] } = {};
+		cx.count(line, args, line.block ? 0 : 1, 2, respond.usage);
+		const [first, second] = args;
+		if (first && !second && /^\d{3}$/.test(first.text)) {
+			fields.status = lowerStepStatus(first, cx);
+			places.status = first.span;
+		} else if (first) {
+			fields.body = cx.template(first);
+			places.body = first.span;
+		}
+		const failing = second && failingStep(second, cx);
+		if (failing) return cx.origin(failing as unknown as RespondStep, line.span);
+		if (second) {
+			fields.status = lowerStepStatus(second, cx);
+			places.status = second.span;
+		}
+		cx.subdirectives(
+			line.block,
+			{
+				body: (words, at) => {
+					if (!cx.count(at, words, 1, 1, 'body <text>')) return;
+					if (fields.body !== undefined) reportTwice('body', at.words[0]!, cx);
+					fields.body = cx.template(words[0]!);
+					places.body = words[0]!.span;
+				},
+				close: (words, at) => {
+					cx.count(at, words, 0, 0, 'close');
+					if (fields.close) reportTwice('close', at.words[0]!, cx);
+					fields.close = true;
+				},
+			},
+			'respond',
+		);
+		return cx.origin({ handler: 'respond', ...fields } as RespondStep, line.span, places);
+	},
+	schema: {
+		properties: {
+			status: { ...STEP_STATUS, description: 'Status, or a text with placeholders that gives one. 200 if left out.' },
+			body: { type: 'string', description: 'Body, with placeholders.' },
+			close: { type: 'boolean', default: false, description: 'Ends the connection after the response.' },
+		},
+	},
+	compile: compileRespond,
+});
+
+function reportTwice(what: string, word: Word, cx: LowerContext): void {
+	cx.problem('error', 'respond/given-twice', word.span, `${what} already specified`);
+}
+
+function compileRespond(step: RespondStep, cx: CompileContext, next: Handler): Handler {
+	const status = compileStepStatus(step.status, cx, x => x.error?.status ?? 200);
+	if (typeof status === 'number' && status < 200 && status !== EARLY_HINTS) {
+		return cx.refuse(`${status} ends no response: give a status from 200 on, or 103.`, 'status/not-final');
+	}
+	const body = cx.template(step.body ?? '', 'keep');
+	const close = step.close === true;
+	const { step: number } = cx;
+	// Only for pages that `templates` executes: there what placeholders insert must be told from the template.
+	let marked: Template | undefined;
+	const pageText = (x: Exchange, page: Page): string => {
+		marked ??= cx.template(step.body ?? '', 'keep', () => markData);
+		const { source, text } = splitMarked(marked.render(x));
+		page.source = source;
+		page.body = text;
+		return text;
+	};
+	const answer =
+		typeof status === 'number' && status !== EARLY_HINTS && body.constant !== undefined
+			? constantAnswer(status, body.constant, close, cx.step)
+			: undefined;
+	if (answer) return answer;
+	return x => {
+		const code = typeof status === 'number' ? status : status(x);
+		if (code === EARLY_HINTS) {
+			x.inform(code, x.response.headers.clone());
+			return next(x);
+		}
+		if (body.constant !== undefined) return fill(x, code, body.constant, close, number);
+		const page = pageOf(x);
+		fill(x, code, page ? pageText(x, page) : body.render(x), close, number);
+	};
+}
+
+/** Everything known at build: two stores and a field. */
+function constantAnswer(status: number, text: string, close: boolean, step: number): Handler {
+	const type = contentType(text);
+	const body = text === '' ? null : text;
+	return x => {
+		const { response } = x;
+		response.status = status;
+		response.body = body;
+		if (type !== undefined && (response.headers.size === 0 || !response.headers.has('content-type'))) {
+			response.headers.add('Content-Type', type);
+		}
+		if (close) response.headers.set('Connection', 'close');
+		x.answered('respond', step);
+	};
+}
+
+function fill(x: Exchange, status: number, text: string, close: boolean, step: number): void {
+	const { response } = x;
+	response.status = status;
+	response.body = text === '' ? null : text;
+	if (text !== '' && !response.headers.has('content-type')) response.headers.add('Content-Type', contentType(text)!);
+	if (close) response.headers.set('Connection', 'close');
+	x.answered('respond', step);
+}
+
+/** JSON only for objects and arrays that hold something; nothing for an empty body. */
+function contentType(body: string): string | undefined {
+	if (body === '') return undefined;
+	const text = body.trim();
+	const first = text[0];
+	if (text.length <= 2 || (first !== '{' && first !== '[')) return TEXT_TYPE;
+	try {
+		JSON.parse(text);
+		return JSON_TYPE;
+	} catch {
+		return TEXT_TYPE;
+	}
+}

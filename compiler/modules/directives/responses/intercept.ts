@@ -1,0 +1,125 @@
+/** `intercept`: looks at the responses of later directives before they are sent. */
+import type { CompileContext } from '../../../codegen/compile-context.ts';
+import { INTERCEPTED_VARIABLE, type InterceptedResponse } from '../../../codegen/placeholders/handled.ts';
+import type { Step } from '../../../document/document.ts';
+import { isStream } from '../../../exchange/body.ts';
+import type { Exchange } from '../../../exchange/exchange.ts';
+import type { Handler } from '../../../exchange/handler.ts';
+import type { HeaderList } from '../../../exchange/header-list.ts';
+import { handlerDirective } from '../directive.ts';
+import {
+	compileResponseRules,
+	RESPONSE_RULES,
+	type ResponseRule,
+	ResponseRulesDraft,
+	type RuleFinder,
+	statusOf,
+} from './response-rules.ts';
+
+interface InterceptStep extends Step {
+	readonly handler: 'intercept_response';
+	readonly rules: readonly ResponseRule[];
+}
+
+const USAGE =
+	'intercept [matcher] { @<name> status <code>… | header <field> [<value>]; replace_status [@<name>] <code>; handle_response [@<name>] { … } }';
+
+/** `intercept [matcher] { … }`. */
+export const intercept = handlerDirective<InterceptStep>({
+	kind: 'handler',
+	id: 'intercept_response',
+	names: { configfile: ['intercept'], compatfile: ['intercept'] },
+	usage: USAGE,
+	summary: 'Changes responses of later directives, or answers instead of them.',
+	documentation: [
+		'`@name status CODE…` and `@name header FIELD VALUE` name responses. The first rule that matches is carried out; those',
+		'without a name are tried last.',
+		'',
+		'`replace_status` gives the response another status and leaves the rest as it is. `handle_response` throws its body',
+		'away and runs directives, for which `{resp.status_code}` and `{resp.header.NAME}` tell of the response that was. The',
+		'fields that described the body (`Content-Type`, `Content-Encoding`, `Etag` and others) go with it, the others stay.',
+		'When none of the directives answers, the status stays too.',
+		'',
+		'Errors are not responses: they go to `handle_errors`.',
+		'',
+		'```',
+		'intercept {',
+		'	@broken status 5xx',
+		'	replace_status @broken 503',
+		'	@teapot status 418',
+		'	handle_response @teapot {',
+		'		respond "No tea here ({resp.status_code})." 404',
+		'	}',
+		'}',
+		'reverse_proxy 127.0.0.1:9000',
+		'```',
+	].join('\n'),
+	matcherToken: 'optional',
+	lower: ({ line, args }, cx) => {
+		cx.count(line, args, 0, 0, USAGE);
+		const draft = new ResponseRulesDraft(line.block?.lines ?? [], cx);
+		cx.subdirectives(line.block, draft.subdirectives(), 'intercept');
+		return cx.origin<InterceptStep>({ handler: 'intercept_response', rules: draft.rules() }, line.span);
+	},
+	schema: { properties: { rules: RESPONSE_RULES }, required: ['rules'] },
+	compile: compileIntercept,
+});
+
+function compileIntercept(step: InterceptStep, cx: CompileContext, next: Handler): Handler {
+	const find = compileResponseRules(step.rules, cx, () => {}, 'rules');
+	if (!find) return next;
+	const { step: number } = cx;
+	return x => {
+		const { stepBase } = x;
+		const pending = next(x);
+		const after = (): void | Promise<void> => {
+			x.stepBase = stepBase;
+			return judge(x, find, number);
+		};
+		return pending instanceof Promise ? pending.then(after) : after();
+	};
+}
+
+function judge(x: Exchange, find: RuleFinder, step: number): void | Promise<void> {
+	const { response, stepBase } = x;
+	// There is no response to change: the connection is dropped, or has become another protocol's.
+	if (x.aborted || x.upgraded !== undefined || response.status === 0) return;
+	const rule = find(x, response.status, response.headers);
+	if (rule === undefined) return;
+	if (rule.routes === undefined) {
+		response.status = statusOf(rule, x);
+		return;
+	}
+	const intercepted: InterceptedResponse = { status: response.status, headers: response.headers.clone() };
+	x.variables.set(INTERCEPTED_VARIABLE, intercepted);
+	discardBody(x);
+	response.status = 0;
+	x.answeredBy = '';
+	const pending = rule.routes(x);
+	const settle = (): void => {
+		if (response.status !== 0) return;
+		response.status = intercepted.status;
+		x.stepBase = stepBase;
+		x.answered('intercept_response', step);
+	};
+	return pending instanceof Promise ? pending.then(settle) : settle();
+}
+
+/** Throws the body of a response away, with what said how it looked. */
+function discardBody({ response }: Exchange): void {
+	if (isStream(response.body)) response.body.cancel();
+	response.body = null;
+	response.trailers = undefined;
+	dropRepresentation(response.headers);
+}
+
+/** Removes the fields that describe a representation (RFC 9110 §8), its ranges and its trailers. */
+function dropRepresentation(headers: HeaderList): void {
+	headers.filter(name => !REPRESENTATION.has(name.toLowerCase()));
+}
+
+const REPRESENTATION: ReadonlySet<string> = new Set([
+	...['content-type', 'content-length', 'content-encoding', 'content-language', 'content-location', 'content-range'],
+	...['content-disposition', 'content-digest', 'content-md5', 'repr-digest', 'digest', 'etag', 'last-modified'],
+	...['accept-ranges', 'transfer-encoding', 'trailer'],
+]);

@@ -1,0 +1,171 @@
+/** Rules about responses: what `intercept` and `reverse_proxy` do with those that match, in text, document and closure. */
+import type { CompileContext } from '../../../codegen/compile-context.ts';
+import type { Step } from '../../../document/document.ts';
+import { PIPELINE } from '../../../document/references.ts';
+import type { Exchange } from '../../../exchange/exchange.ts';
+import type { Handler } from '../../../exchange/handler.ts';
+import type { HeaderList } from '../../../exchange/header-list.ts';
+import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
+import type { Line, Word } from '../../../syntax/ast.ts';
+import {
+	compileResponseMatcher,
+	lowerResponseMatcher,
+	RESPONSE_MATCHER,
+	type ResponseMatcher,
+	type ResponseTest,
+} from '../../matchers/response-matcher.ts';
+import type { Schema } from '../directive.ts';
+import { compileStepStatus, lowerStepStatus, STEP_STATUS } from '../step-status.ts';
+
+/** One rule: another status, or steps that answer instead. */
+export interface ResponseRule {
+	/** Every response if left out. */
+	readonly match?: ResponseMatcher;
+	readonly status?: number | string;
+	readonly pipeline?: readonly Step[];
+}
+
+/** Schema of a list of rules. */
+export const RESPONSE_RULES: Schema = {
+	type: 'array',
+	description: 'Rules about responses; the first that matches is carried out.',
+	items: {
+		type: 'object',
+		properties: {
+			match: { ...RESPONSE_MATCHER, description: 'Responses that it is for; all if left out.' },
+			status: { ...STEP_STATUS, description: 'Another status for the response, which is otherwise passed on.' },
+			pipeline: { ...PIPELINE, description: 'Steps that answer instead.' },
+			'@id': { type: 'string' },
+		},
+		additionalProperties: false,
+	},
+};
+
+/** Rules while the lines of a block are lowered. */
+export class ResponseRulesDraft {
+	readonly #cx: LowerContext;
+	readonly #names = new Map<string, { readonly matcher: ResponseMatcher | undefined; readonly line: Line }>();
+	readonly #rules: ResponseRule[] = [];
+
+	/** Takes the definitions of response matchers from a block first: routes may use those below them. */
+	constructor(lines: readonly Line[], cx: LowerContext) {
+		this.#cx = cx;
+		for (const line of lines) {
+			const name = line.words[0]!;
+			if (!name.text.startsWith('@') || name.quote !== 'none') continue;
+			const earlier = this.#names.get(name.text);
+			if (earlier) {
+				cx.problem('error', 'matcher/defined-twice', name.span, `matcher is defined more than once: ${name.text}`, {
+					related: [{ span: earlier.line.words[0]!.span, message: 'first defined here' }],
+				});
+				continue;
+			}
+			this.#names.set(name.text, { matcher: lowerResponseMatcher(line.words.slice(1), line.block, line, cx), line });
+		}
+	}
+
+	/** The sub-directives of the block, those of its response matchers included. */
+	subdirectives(): { readonly [name: string]: Subdirective } {
+		const known: { [name: string]: Subdirective } = {
+			replace_status: (args, line) => this.#replaceStatus(args, line),
+			handle_response: (args, line) => this.#handleResponse(args, line),
+		};
+		// Hints that list what can be written leave them out.
+		for (const name of this.#names.keys()) Object.defineProperty(known, name, { value: () => {}, enumerable: false });
+		return known;
+	}
+
+	/** The rules in the order in which they are tried: those without a matcher last. */
+	rules(): readonly ResponseRule[] {
+		return [...this.#rules.filter(rule => rule.match), ...this.#rules.filter(rule => !rule.match)];
+	}
+
+	#replaceStatus(args: readonly Word[], line: Line): void {
+		const cx = this.#cx;
+		if (args.length < 1 || args.length > 2) {
+			const message = 'must have one or two arguments: an optional response matcher, and a status code';
+			cx.problem('error', 'responses/replace-status', line.words[0]!.span, message);
+			return;
+		}
+		if (line.block) {
+			const message = "cannot define routes for 'replace_status', use 'handle_response' instead.";
+			cx.problem('error', 'responses/replace-status', line.block.open, message);
+		}
+		const match = args.length === 2 ? this.#resolve(args[0]!, line) : undefined;
+		const status = lowerStepStatus(args[args.length - 1]!, cx);
+		if (match !== null) this.#rules.push(cx.origin({ ...(match ? { match } : {}), status }, line.span));
+	}
+
+	#handleResponse(args: readonly Word[], line: Line): void {
+		const cx = this.#cx;
+		const pipeline = cx.pipeline(line.block?.lines ?? []);
+		if (args.length > 1) {
+			const given = args.map(({ text }) => text).join(' ');
+			const message = `too many arguments for 'handle_response': only a single response matcher name is allowed, but got: [${given}]`;
+			cx.problem('error', 'responses/too-many', args[1]!.span, message);
+			return;
+		}
+		const match = args[0] ? this.#resolve(args[0], undefined) : undefined;
+		if (match !== null) this.#rules.push(cx.origin({ ...(match ? { match } : {}), pipeline }, line.span));
+	}
+
+	/** The matcher of a name; null after a mistake was reported. `below` is a line above which it must be defined. */
+	#resolve(name: Word, below: Line | undefined): ResponseMatcher | null {
+		const cx = this.#cx;
+		if (!name.text.startsWith('@')) {
+			const message = "must use a named response matcher, starting with '@'";
+			cx.problem('error', 'responses/no-matcher-name', name.span, message);
+			return null;
+		}
+		const found = this.#names.get(name.text);
+		if (!found || (below && found.line.span.start > below.span.start && found.line.span.source === below.span.source)) {
+			const message = `no named response matcher defined with name '${name.text.slice(1)}'`;
+			cx.problem('error', 'responses/unknown-matcher', name.span, message, {
+				...(found ? { related: [{ span: found.line.words[0]!.span, message: 'defined below its use' }] } : {}),
+			});
+			return null;
+		}
+		return found.matcher ?? null;
+	}
+}
+
+/** A rule that was found for a response. */
+export interface CompiledRule {
+	readonly test: ResponseTest | undefined;
+	readonly status: number | ((x: Exchange) => number) | undefined;
+	readonly routes: Handler | undefined;
+}
+
+/** Finds the rule for a response. */
+export type RuleFinder = (x: Exchange, status: number, headers: HeaderList) => CompiledRule | undefined;
+
+/** Compiles rules; their routes go on with `next`. Undefined when there is none. `field` is where they stand in the step. */
+export function compileResponseRules(
+	rules: readonly ResponseRule[] | undefined,
+	cx: CompileContext,
+	next: Handler,
+	field: string,
+): RuleFinder | undefined {
+	if (!rules || rules.length === 0) return undefined;
+	const compiled = rules.map(({ match, status, pipeline }, at): CompiledRule => {
+		if ((status === undefined) === (pipeline === undefined))
+			cx.refuse('A rule about responses has either `status` or `pipeline`.', 'responses/one-of-two');
+		return {
+			test: match && compileResponseMatcher(match, cx),
+			status: status === undefined ? undefined : compileStepStatus(status, cx, () => 500),
+			routes: pipeline && cx.pipeline(pipeline, next, `${field}/${at}/pipeline`),
+		};
+	});
+	return (x, status, headers) => {
+		for (let i = 0; i < compiled.length; i++) {
+			const rule = compiled[i]!;
+			if (rule.test === undefined || rule.test(x, status, headers)) return rule;
+		}
+		return undefined;
+	};
+}
+
+/** The status that a rule gives a response. */
+export function statusOf(rule: CompiledRule, x: Exchange): number {
+	return typeof rule.status === 'function' ? rule.status(x) : rule.status!;
+}

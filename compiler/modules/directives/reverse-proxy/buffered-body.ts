@@ -1,0 +1,88 @@
+/** Bodies that are read into memory before they are passed on, up to a limit. */
+import { type Body, type BodySource, isStream } from '../../../exchange/body.ts';
+import type { HeaderList } from '../../../exchange/header-list.ts';
+
+/**
+ * Reads a stream up to `limit` bytes. One that has ended by then becomes bytes; else what was read and the rest come as a
+ * stream. A body with trailers stays a stream, for them. Rejects with what the body throws.
+ */
+export async function bufferedBody(body: Body, limit: number): Promise<Body> {
+	if (!isStream(body)) return body;
+	const pieces: Uint8Array[] = [];
+	let size = 0;
+	while (size < limit) {
+		const piece = await body.pull();
+		if (piece === null) {
+			if (body.trailers !== undefined && body.trailers.size > 0) return new BegunBody(pieces, body, size);
+			return size === 0 ? null : Buffer.concat(pieces);
+		}
+		// The bytes are ours only until the next pull.
+		pieces.push(Uint8Array.from(piece));
+		size += piece.length;
+	}
+	return new BegunBody(pieces, body, body.length);
+}
+
+/** A body whose beginning has been read. */
+class BegunBody implements BodySource {
+	readonly length: number | undefined;
+	readonly #rest: BodySource;
+	#pieces: readonly Uint8Array[];
+	#next = 0;
+
+	constructor(pieces: readonly Uint8Array[], rest: BodySource, length: number | undefined) {
+		this.#pieces = pieces;
+		this.#rest = rest;
+		this.length = length;
+	}
+
+	get trailers(): HeaderList | undefined {
+		return this.#rest.trailers;
+	}
+
+	pull(): Uint8Array | null | Promise<Uint8Array | null> {
+		const piece = this.#pieces[this.#next];
+		if (piece === undefined) return this.#rest.pull();
+		this.#next++;
+		return piece;
+	}
+
+	cancel(reason?: unknown): void {
+		this.#pieces = [];
+		this.#next = 0;
+		this.#rest.cancel(reason);
+	}
+}
+
+/**
+ * A streamed body that several attempts may send as long as none has read from it. Giving it up before that is not passed
+ * on: another attempt may want it.
+ */
+export class UntouchedBody implements BodySource {
+	readonly length: number | undefined;
+	/** True once somebody has read from it. */
+	touched = false;
+	readonly #body: BodySource;
+
+	constructor(body: BodySource) {
+		this.#body = body;
+		this.length = body.length;
+	}
+
+	get trailers(): HeaderList | undefined {
+		return this.#body.trailers;
+	}
+
+	get sendTo(): BodySource['sendTo'] {
+		return this.touched ? this.#body.sendTo : undefined;
+	}
+
+	pull(): Uint8Array | null | Promise<Uint8Array | null> {
+		this.touched = true;
+		return this.#body.pull();
+	}
+
+	cancel(reason?: unknown): void {
+		if (this.touched) this.#body.cancel(reason);
+	}
+}

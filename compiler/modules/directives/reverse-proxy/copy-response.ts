@@ -1,0 +1,123 @@
+/** `copy_response` and `copy_response_headers`: the upstream's response, in routes of `handle_response`. */
+import type { Step } from '../../../document/document.ts';
+import type { Word } from '../../../syntax/ast.ts';
+import { handlerDirective } from '../directive.ts';
+import { compileStepStatus, lowerStepStatus, STEP_STATUS } from '../step-status.ts';
+import { handledResponse } from './handled-response.ts';
+
+interface CopyResponseStep extends Step {
+	readonly handler: 'copy_upstream_response';
+	readonly status?: number | string;
+}
+
+interface CopyHeadersStep extends Step {
+	readonly handler: 'copy_upstream_headers';
+	readonly include?: readonly string[];
+	readonly exclude?: readonly string[];
+}
+
+const RESPONSE_USAGE = 'copy_response [matcher] [<status>] [{ status <status> }]';
+const HEADERS_USAGE = 'copy_response_headers [matcher] { include <field>… | exclude <field>… }';
+
+/** `copy_response [matcher] [<status>]`. */
+export const copyResponse = handlerDirective<CopyResponseStep>({
+	kind: 'handler',
+	id: 'copy_upstream_response',
+	names: { configfile: ['copy_response'], compatfile: ['copy_response'] },
+	usage: RESPONSE_USAGE,
+	summary: 'Answers with the response of the upstream that `handle_response` put aside.',
+	documentation: [
+		'Copies status, fields and body; a status given here is sent instead. It works only in the routes of',
+		'`handle_response` in a `reverse_proxy`; anywhere else the request fails with status 500.',
+		'',
+		'```',
+		'reverse_proxy 127.0.0.1:9000 {',
+		'	@missing status 404',
+		'	handle_response @missing {',
+		'		header X-Missing yes',
+		'		copy_response 410',
+		'	}',
+		'}',
+		'```',
+	].join('\n'),
+	matcherToken: 'optional',
+	answers: true,
+	lower: ({ line, args }, cx) => {
+		cx.count(line, args, 0, 1, RESPONSE_USAGE);
+		let status = args[0] && lowerStepStatus(args[0], cx);
+		cx.subdirectives(
+			line.block,
+			{
+				status: (words, at) => {
+					if (cx.count(at, words, 1, 1, 'status <status>')) status = lowerStepStatus(words[0]!, cx);
+				},
+			},
+			'copy_response',
+		);
+		const field = status === undefined ? {} : { status };
+		return cx.origin<CopyResponseStep>({ handler: 'copy_upstream_response', ...field }, line.span);
+	},
+	schema: {
+		properties: { status: { ...STEP_STATUS, description: "Status to send; the upstream's if left out." } },
+	},
+	compile: (step, cx) => {
+		const status = step.status === undefined ? undefined : compileStepStatus(step.status, cx, () => 500);
+		return x => handledResponse(x, 'copy_response').copy(x, typeof status === 'function' ? status(x) : status);
+	},
+});
+
+/** `copy_response_headers [matcher] { include <field>… | exclude <field>… }`. */
+export const copyResponseHeaders = handlerDirective<CopyHeadersStep>({
+	kind: 'handler',
+	id: 'copy_upstream_headers',
+	names: { configfile: ['copy_response_headers'], compatfile: ['copy_response_headers'] },
+	usage: HEADERS_USAGE,
+	summary: 'Sets fields of the response as the upstream set them that `handle_response` put aside.',
+	documentation: [
+		'Copies all fields, those of `include`, or all but those of `exclude`. It works only in the routes of',
+		'`handle_response` in a `reverse_proxy`; anywhere else the request fails with status 500.',
+		'',
+		'```',
+		'reverse_proxy 127.0.0.1:9000 {',
+		'	handle_response {',
+		'		copy_response_headers {',
+		'			include Cache-Control Expires',
+		'		}',
+		'		respond "{rp.status_code}"',
+		'	}',
+		'}',
+		'```',
+	].join('\n'),
+	matcherToken: 'optional',
+	lower: ({ line, args }, cx) => {
+		cx.count(line, args, 0, 0, HEADERS_USAGE);
+		const lists: { include?: string[]; exclude?: string[] } = {};
+		const take = (list: 'include' | 'exclude') => (words: readonly Word[], at: typeof line) => {
+			if (!cx.count(at, words, 1, Number.POSITIVE_INFINITY, `${list} <field>…`)) return;
+			lists[list] = [...(lists[list] ?? []), ...words.map(({ text }) => text)];
+		};
+		cx.subdirectives(line.block, { include: take('include'), exclude: take('exclude') }, 'copy_response_headers');
+		if (lists.include && lists.exclude) {
+			const message = "cannot define both 'exclude' and 'include' lists at the same time";
+			cx.problem('error', 'responses/two-lists', line.words[0]!.span, message);
+		}
+		return cx.origin<CopyHeadersStep>({ handler: 'copy_upstream_headers', ...lists }, line.span);
+	},
+	schema: {
+		properties: {
+			include: { type: 'array', items: { type: 'string' }, description: 'Fields to copy; all if left out.' },
+			exclude: { type: 'array', items: { type: 'string' }, description: 'Fields that are not copied.' },
+		},
+	},
+	compile: (step, cx, next) => {
+		const { include, exclude } = step;
+		if (include && exclude)
+			cx.refuse("cannot define both 'exclude' and 'include' lists at the same time", 'responses/two-lists');
+		const names = new Set((include ?? exclude ?? []).map(name => name.toLowerCase()));
+		const wanted = include ? (name: string) => names.has(name) : (name: string) => !names.has(name);
+		return x => {
+			handledResponse(x, 'copy_response_headers').copyFields(x, wanted);
+			return next(x);
+		};
+	},
+});

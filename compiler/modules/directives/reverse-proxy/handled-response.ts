@@ -1,0 +1,66 @@
+/** An upstream's response that routes of `handle_response` answer in place of, and may copy. */
+import { isStream } from '../../../exchange/body.ts';
+import type { Exchange } from '../../../exchange/exchange.ts';
+import { HttpError } from '../../../exchange/http-error.ts';
+import type { UpstreamResponse } from '../../../exchange/leases.ts';
+
+/** Variable that holds the {@link HandledResponse} while routes of `handle_response` run. */
+export const HANDLED_RESPONSE_VARIABLE = 'http.reverse_proxy.handled';
+
+/** The response, until its routes have run. */
+export class HandledResponse {
+	readonly #upstream: UpstreamResponse;
+	/** The body is somebody else's, or given up. */
+	#bodyTaken = false;
+	#closed = false;
+
+	constructor(upstream: UpstreamResponse) {
+		this.#upstream = upstream;
+	}
+
+	/** True while its routes run. */
+	get open(): boolean {
+		return !this.#closed;
+	}
+
+	/** Answers with it: status (or the one given), fields and body. */
+	copy(x: Exchange, status: number | undefined): void {
+		const { response } = x;
+		this.copyFields(x, () => true);
+		response.status = status ?? this.#upstream.status;
+		if (isStream(response.body)) response.body.cancel();
+		response.body = this.#bodyTaken ? null : this.#upstream.body;
+		this.#bodyTaken = true;
+		x.answeredBy = 'proxy';
+	}
+
+	/** Sets the fields that are wanted, by their lower-case names; those of the same names give way. */
+	copyFields({ response }: Exchange, wanted: (lowerName: string) => boolean): void {
+		const { headers } = this.#upstream;
+		const own = response.headers;
+		own.delete('server');
+		for (let i = 0, size = headers.size; i < size; i++) {
+			const lower = headers.nameAt(i).toLowerCase();
+			if (wanted(lower)) own.delete(lower);
+		}
+		for (let i = 0, size = headers.size; i < size; i++) {
+			const name = headers.nameAt(i);
+			if (wanted(name.toLowerCase())) own.add(name, headers.valueAt(i));
+		}
+	}
+
+	/** Its routes have run: a body that nobody took is given up. */
+	close(): void {
+		this.#closed = true;
+		const { body } = this.#upstream;
+		if (!this.#bodyTaken && isStream(body)) body.cancel();
+		this.#bodyTaken = true;
+	}
+}
+
+/** The response that the routes which run now may copy; without one throws HttpError 500. `directive` asks for it. */
+export function handledResponse(x: Exchange, directive: string): HandledResponse {
+	const handled = x.variable(HANDLED_RESPONSE_VARIABLE) as HandledResponse | undefined;
+	if (handled?.open) return handled;
+	throw new HttpError(500, `cannot use '${directive}' outside of reverse_proxy's handle_response routes`);
+}

@@ -1,0 +1,187 @@
+/** Lowering of `dynamic`: where the addresses of a pool are looked up. */
+import type { DynamicSource } from '../../../exchange/leases.ts';
+import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
+import type { Line, Word } from '../../../syntax/ast.ts';
+import { onePeriod, oneWord } from './single-value.ts';
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+type Addresses = Writable<Extract<DynamicSource, { source: 'a' }>>;
+type Services = Writable<Extract<DynamicSource, { source: 'srv' }>>;
+
+const SOURCES = ['srv', 'a', 'multi'] as const;
+
+/** The sub-directive `dynamic <source> […]`. */
+export function dynamicSubdirective(draft: { dynamic?: DynamicSource }, cx: LowerContext): Subdirective {
+	return (args, line) => {
+		if (draft.dynamic) {
+			cx.problem('error', 'upstream/dynamic-twice', line.words[0]!.span, 'dynamic upstreams already specified');
+			return;
+		}
+		if (!cx.count(line, args, 1, 3, 'dynamic srv|a|multi […]')) return;
+		const source = lowerSource(args, line, cx);
+		if (source) draft.dynamic = source;
+	};
+}
+
+function lowerSource(words: readonly Word[], line: Line, cx: LowerContext): DynamicSource | undefined {
+	const [kind, ...args] = words as [Word, ...Word[]];
+	switch (cx.oneOf(kind, SOURCES, 'source of upstreams')) {
+		case 'srv':
+			return lowerServices(args, line, cx);
+		case 'a':
+			return lowerAddresses(args, line, cx);
+		case 'multi': {
+			cx.count(line, args, 0, 0, 'dynamic multi { <source>… }');
+			const sources: DynamicSource[] = [];
+			for (const inner of line.block?.lines ?? []) {
+				const source = lowerSource(inner.words, inner, cx);
+				if (source) sources.push(source);
+			}
+			return { source: 'multi', sources };
+		}
+		default:
+			return undefined;
+	}
+}
+
+function lowerServices(args: readonly Word[], line: Line, cx: LowerContext): DynamicSource | undefined {
+	if (args.length > 1) cx.count(line, args, 0, 1, 'dynamic srv [<name>] { … }');
+	const draft: Services = { source: 'srv', name: args[0] ? cx.template(args[0]) : '' };
+	const text = (key: 'service' | 'proto' | 'name'): Subdirective => {
+		return (words, at) => {
+			const word = oneWord(words, at, cx, key);
+			if (!word) return;
+			if (key === 'name' && draft.name !== '') {
+				cx.problem('error', 'upstream/name-twice', at.words[0]!.span, `srv ${key} has already been specified`);
+			} else draft[key] = cx.template(word);
+		};
+	};
+	options(
+		line,
+		{
+			service: text('service'),
+			proto: text('proto'),
+			name: text('name'),
+			grace_period: (words, at) => {
+				const period = onePeriod(words, at, cx);
+				if (period !== undefined) draft.grace_period = period;
+			},
+		},
+		draft,
+		'srv',
+		cx,
+	);
+	if (draft.name === '' || (draft.service === undefined) !== (draft.proto === undefined)) {
+		cx.problem('error', 'upstream/no-name', line.words[0]!.span, 'A `srv` source needs a name.', {
+			hint: 'Give the full name, `_http._tcp.example.com`, or `service`, `proto` and `name`.',
+		});
+		return undefined;
+	}
+	return draft;
+}
+
+function lowerAddresses(args: readonly Word[], line: Line, cx: LowerContext): DynamicSource | undefined {
+	const draft: Addresses = { source: 'a', name: args[0] ? cx.template(args[0]) : '' };
+	if (args[1]) draft.port = portOf(args[1], cx);
+	options(
+		line,
+		{
+			name: (words, at) => {
+				const word = oneWord(words, at, cx, 'name');
+				if (!word) return;
+				if (draft.name !== '')
+					cx.problem('error', 'upstream/name-twice', at.words[0]!.span, 'a name has already been specified');
+				else draft.name = cx.template(word);
+			},
+			port: (words, at) => {
+				const word = oneWord(words, at, cx, 'port');
+				if (!word) return;
+				if (draft.port !== undefined)
+					cx.problem('error', 'upstream/port-twice', at.words[0]!.span, 'a port has already been specified');
+				else draft.port = portOf(word, cx);
+			},
+			versions: (words, at) => {
+				if (!cx.noBlock(at) || !cx.count(at, words, 1, 2, 'versions ipv4|ipv6…')) return;
+				const versions: ('ipv4' | 'ipv6')[] = [];
+				for (const { text, span } of words) {
+					if (text === 'ipv4' || text === 'ipv6') versions.push(text);
+					else cx.problem('error', 'upstream/unknown-version', span, `unsupported version: '${text}'`);
+				}
+				if (versions.length > 0) draft.versions = versions;
+			},
+		},
+		draft,
+		'a',
+		cx,
+	);
+	if (draft.name !== '') return draft;
+	cx.problem('error', 'upstream/no-name', line.words[0]!.span, 'An `a` source needs a name.', {
+		hint: 'Write `dynamic a app.internal 8080`.',
+	});
+	return undefined;
+}
+
+/** Options of a source; those that both kinds have are added. */
+function options(
+	line: Line,
+	own: { readonly [name: string]: Subdirective },
+	draft: Addresses | Services,
+	kind: 'a' | 'srv',
+	cx: LowerContext,
+): void {
+	const period = (set: (value: number) => void): Subdirective => {
+		return (words, at) => {
+			const value = onePeriod(words, at, cx);
+			if (value !== undefined) set(value);
+		};
+	};
+	const known: { readonly [name: string]: Subdirective } = {
+		...own,
+		refresh: period(value => {
+			draft.refresh = Math.max(1, value);
+		}),
+		resolvers: (words, at) => {
+			if (!cx.noBlock(at) || !cx.count(at, words, 1, 16, 'resolvers <address>…')) return;
+			draft.resolvers = [
+				...(draft.resolvers ?? []),
+				...words.filter(word => isResolver(word, cx)).map(({ text }) => text),
+			];
+		},
+		dial_timeout: period(value => {
+			draft.dial_timeout = value;
+		}),
+		// Asking both families at once is what the look-up does anyway.
+		dial_fallback_delay: (words, at) => {
+			const word = oneWord(words, at, cx, 'duration');
+			if (word && !word.text.startsWith('-')) cx.duration(word);
+		},
+	};
+	for (const inner of line.block?.lines ?? []) {
+		const word = inner.words[0]!;
+		if (!Object.hasOwn(known, word.text)) {
+			cx.problem('error', 'directive/unknown-subdirective', word.span, `unrecognized ${kind} option '${word.text}'`, {
+				hint: `\`dynamic ${kind}\` takes ${Object.keys(known).join(', ')}.`,
+			});
+			continue;
+		}
+		known[word.text]!(inner.words.slice(1), inner);
+	}
+}
+
+function isResolver({ text, span }: Word, cx: LowerContext): boolean {
+	if (RESOLVER.test(text)) return true;
+	cx.problem('error', 'upstream/invalid-resolver', span, `\`${text}\` is not the address of a resolver.`, {
+		hint: 'Write an IP address, with a port if it is not 53: `10.0.0.2`, `10.0.0.2:5353`, `[::1]:53`.',
+	});
+	return false;
+}
+
+/** An IP address, with a network before it or a port behind it. */
+export const RESOLVER =
+	/^(?:(?:udp|tcp)[46]?\/)?(?:\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?|[0-9a-fA-F:]*:[0-9a-fA-F:.]+|\[[0-9a-fA-F:.]+\](?::\d{1,5})?)$/;
+
+function portOf(word: Word, cx: LowerContext): string {
+	if (word.text.includes('{')) return cx.template(word);
+	const port = cx.integer(word, 1, 65_535);
+	return String(port ?? 80);
+}

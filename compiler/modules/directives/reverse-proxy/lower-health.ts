@@ -1,0 +1,187 @@
+/** Lowering of the sub-directives about the health of upstreams: active checks, failures of requests, circuits. */
+import { isToken } from '../../../exchange/field-syntax.ts';
+import type { CircuitSettings, HealthCheckSettings } from '../../../exchange/leases.ts';
+import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
+import type { Line, Word } from '../../../syntax/ast.ts';
+import { oneInteger, onePeriod, oneWord, ratioOf } from './single-value.ts';
+import { parseUpstream } from './upstream-address.ts';
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** What is lowered. */
+export interface HealthDraft {
+	health?: HealthCheckSettings;
+	fail_duration?: number;
+	max_fails?: number;
+	unhealthy_status?: string[];
+	unhealthy_latency?: number;
+	unhealthy_request_count?: number;
+	circuit?: CircuitSettings;
+	slow_start?: number;
+}
+
+const STATUS = /^[1-5](?:\d\d|xx)$/;
+
+/** The sub-directives that fill the draft. {@link settleHealth} is to be called after the last one. */
+export function healthSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: string]: Subdirective } {
+	return { ...activeSubdirectives(draft, cx), ...passiveSubdirectives(draft, cx) };
+}
+
+/** Settings of checks that nothing turns on are forgotten: only a path or a port does. */
+export function settleHealth(draft: HealthDraft): void {
+	const { health } = draft;
+	if (health && health.uri === undefined && health.port === undefined) delete draft.health;
+}
+
+function activeSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: string]: Subdirective } {
+	const set = <K extends keyof HealthCheckSettings>(key: K, value: HealthCheckSettings[K] | undefined) => {
+		if (value !== undefined) draft.health = { ...draft.health, [key]: value };
+	};
+	const uri: Subdirective = (args, line) => {
+		const word = oneWord(args, line, cx, 'uri');
+		if (!word) return;
+		if (/^[\x21-\x7e]+$/.test(word.text)) set('uri', word.text);
+		else
+			cx.problem('error', 'health/invalid-uri', word.span, `\`${word.text}\` is not a path.`, {
+				hint: 'Write a path such as /health, other characters percent-encoded.',
+			});
+	};
+	return {
+		health_uri: uri,
+		health_path: (args, line) => {
+			if (cx.dialect === 'configfile') {
+				cx.problem('error', 'directive/deprecated', line.words[0]!.span, '`health_path` is an old spelling.', {
+					hint: 'Write `health_uri`.',
+				});
+			}
+			uri(args, line);
+		},
+		health_upstream: (args, line) => {
+			const word = oneWord(args, line, cx, 'host:port');
+			if (!word) return;
+			const parsed = parseUpstream(word.text);
+			const single = parsed.kind === 'static' && parsed.addresses.length === 1 && /:\d+$/.test(word.text);
+			if (single && !word.text.includes('/')) set('upstream', parsed.addresses[0]!.address);
+			else
+				cx.problem('error', 'health/invalid-upstream', word.span, `health_upstream is malformed: '${word.text}'`, {
+					hint: 'Write `host:port`.',
+				});
+		},
+		health_port: (args, line) => {
+			if (draft.health?.upstream !== undefined) {
+				const message = "the 'health_port' subdirective is ignored if 'health_upstream' is used!";
+				cx.problem('error', 'health/port-and-upstream', line.words[0]!.span, message);
+				return;
+			}
+			set('port', oneInteger(args, line, cx, 1, 65_535));
+		},
+		health_interval: (args, line) => set('interval', atLeast(1, onePeriod(args, line, cx))),
+		health_timeout: (args, line) => set('timeout', atLeast(1, onePeriod(args, line, cx))),
+		health_passes: (args, line) => set('passes', oneInteger(args, line, cx, 1, 1000)),
+		health_fails: (args, line) => set('fails', oneInteger(args, line, cx, 1, 1000)),
+		health_status: (args, line) => {
+			const word = oneWord(args, line, cx, 'status');
+			if (word && isStatus(word, cx)) set('status', word.text);
+		},
+		health_body: (args, line) => {
+			const word = oneWord(args, line, cx, 'regexp');
+			set('body', word && cx.regexp(word));
+		},
+		health_method: (args, line) => {
+			const word = oneWord(args, line, cx, 'method');
+			if (!word) return;
+			if (isToken(word.text) && word.text.toUpperCase() !== 'CONNECT') set('method', word.text.toUpperCase());
+			else
+				cx.problem('error', 'health/invalid-method', word.span, `\`${word.text}\` is not a method for health checks.`);
+		},
+		health_request_body: (args, line) => set('request_body', oneWord(args, line, cx, 'body')?.text),
+		health_follow_redirects: (args, line) => {
+			if (cx.noBlock(line) && cx.count(line, args, 0, 0, 'health_follow_redirects')) set('follow_redirects', true);
+		},
+		health_headers: (args, line) => {
+			if (!cx.count(line, args, 0, 0, 'health_headers { <field> <value>… }')) return;
+			const headers = [...(draft.health?.headers ?? [])];
+			for (const { words } of line.block?.lines ?? []) {
+				const [field, ...values] = words as [Word, ...Word[]];
+				const name = field.text.replace(/:$/, '');
+				if (!isToken(name)) {
+					cx.problem('error', 'header/invalid-name', field.span, `\`${name}\` is not a field name.`);
+					continue;
+				}
+				// Values may name the upstream that is checked, which no request knows: they are not looked through here.
+				const texts = values.length === 0 ? [''] : values.map(({ text }) => text);
+				headers.push(...texts.map(value => ({ name, value })));
+			}
+			set('headers', headers);
+		},
+	};
+}
+
+function passiveSubdirectives(draft: HealthDraft, cx: LowerContext): { [name: string]: Subdirective } {
+	const set = <K extends keyof HealthDraft>(key: K, value: HealthDraft[K] | undefined) => {
+		if (value !== undefined) draft[key] = value;
+	};
+	return {
+		fail_duration: (args, line) => set('fail_duration', onePeriod(args, line, cx)),
+		max_fails: (args, line) => set('max_fails', oneInteger(args, line, cx, 1, 1000)),
+		unhealthy_status: (args, line) => {
+			if (!cx.noBlock(line) || !cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'unhealthy_status <status>…')) return;
+			const statuses = args.filter(word => isStatus(word, cx)).map(({ text }) => text);
+			set('unhealthy_status', [...(draft.unhealthy_status ?? []), ...statuses]);
+		},
+		unhealthy_latency: (args, line) => set('unhealthy_latency', onePeriod(args, line, cx)),
+		unhealthy_request_count: (args, line) => set('unhealthy_request_count', oneInteger(args, line, cx, 1, 1_000_000)),
+		...(cx.dialect === 'compatfile'
+			? {}
+			: {
+					slow_start: (args: readonly Word[], line: Line) => set('slow_start', onePeriod(args, line, cx)),
+					circuit_breaker: (args: readonly Word[], line: Line) => lowerCircuit(args, line, draft, cx),
+				}),
+	};
+}
+
+function lowerCircuit(args: readonly Word[], line: Line, draft: HealthDraft, cx: LowerContext): void {
+	if (!cx.count(line, args, 0, 0, 'circuit_breaker [{ … }]')) return;
+	const circuit: Writable<CircuitSettings> = {};
+	const set = <K extends keyof CircuitSettings>(key: K, value: CircuitSettings[K] | undefined) => {
+		if (value !== undefined) circuit[key] = value;
+	};
+	const ratio = (key: 'error_ratio' | 'slow_ratio'): Subdirective => {
+		return (words, at) => {
+			const word = oneWord(words, at, cx, 'percent');
+			const value = word && ratioOf(word, cx);
+			if (value === undefined || !word) return;
+			if (value > 0 && value <= 1) set(key, value);
+			else cx.problem('error', 'value/out-of-range', word.span, `\`${word.text}\` is not from above 0% to 100%.`);
+		};
+	};
+	cx.subdirectives(
+		line.block,
+		{
+			error_ratio: ratio('error_ratio'),
+			slow_ratio: ratio('slow_ratio'),
+			slow_after: (words, at) => set('slow_after', onePeriod(words, at, cx)),
+			min_requests: (words, at) => set('min_requests', oneInteger(words, at, cx, 1, 1_000_000)),
+			window: (words, at) => set('window', atLeast(10, onePeriod(words, at, cx))),
+			open_for: (words, at) => set('open_for', atLeast(1, onePeriod(words, at, cx))),
+			probes: (words, at) => set('probes', oneInteger(words, at, cx, 1, 1000)),
+		},
+		'circuit_breaker',
+	);
+	draft.circuit = circuit;
+}
+
+function isStatus(word: Word, cx: LowerContext): boolean {
+	if (STATUS.test(word.text)) return true;
+	cx.problem(
+		'error',
+		'status/invalid',
+		word.span,
+		`bad status value '${word.text}': expected a status such as 204 or 2xx`,
+	);
+	return false;
+}
+
+function atLeast(least: number, value: number | undefined): number | undefined {
+	return value === undefined ? undefined : Math.max(least, value);
+}

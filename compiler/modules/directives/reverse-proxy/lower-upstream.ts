@@ -1,0 +1,133 @@
+/** Lowering of what text says about a pool of upstreams: in `reverse_proxy` and in `upstream <name> { … }` alike. */
+
+import type { DynamicSource } from '../../../exchange/leases.ts';
+import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
+import type { Line, NamedBlock, Word } from '../../../syntax/ast.ts';
+import { lowerBalance } from './lower-balance.ts';
+import { dynamicSubdirective } from './lower-dynamic.ts';
+import { type HealthDraft, healthSubdirectives, settleHealth } from './lower-health.ts';
+import { type RetryDraft, retrySubdirectives } from './retries/lower-retries.ts';
+import { commonScheme, lowerTransport, settleSchemes } from './transports/lower-transport.ts';
+import type { TransportSettings } from './transports/transport-settings.ts';
+import { parseUpstream } from './upstream-address.ts';
+
+/** Settings of a pool while they are lowered. */
+export interface UpstreamDraft extends HealthDraft, RetryDraft {
+	to: string[];
+	balance?: { readonly policy: string; readonly [setting: string]: unknown };
+	connect_timeout?: number;
+	response_header_timeout?: number;
+	max_response_header?: number;
+	keepalive?: number;
+	keepalive_idle_conns?: number;
+	transport?: TransportSettings;
+	dynamic?: DynamicSource;
+}
+
+/** Sub-directives that say where upstreams are. */
+export const SOURCES: ReadonlySet<string> = new Set(['to', 'dynamic']);
+
+/** Lowers `upstream <name> { … }` to the settings of `upstreams.<name>`. */
+export function lowerNamedUpstream(block: NamedBlock, cx: LowerContext): UpstreamDraft {
+	const draft: UpstreamDraft = { to: [] };
+	const known = poolSubdirectives(draft, cx, true);
+	const first = block.lines[0];
+	const last = block.lines[block.lines.length - 1];
+	if (first && last) {
+		cx.subdirectives({ lines: block.lines, open: first.span, close: last.span }, known, 'upstream');
+	}
+	const hasAddress = draft.dynamic !== undefined || block.lines.some(({ words }) => SOURCES.has(words[0]!.text));
+	if (draft.to.length === 0 && !hasAddress) {
+		cx.problem('error', 'upstream/empty', block.name.span, `The upstream \`${block.name.text}\` has no address.`, {
+			hint: 'Add a line such as `to 127.0.0.1:8080`.',
+		});
+		// Whoever uses the pool need not say it again.
+		draft.to.push('127.0.0.1:8080');
+	}
+	settleSchemes(draft, block.name.span, cx);
+	settleHealth(draft);
+	return draft;
+}
+
+/** Lowers address words into the draft; schemes stay on the addresses until `settleSchemes`. */
+export function lowerAddresses(words: readonly Word[], draft: UpstreamDraft, cx: LowerContext): void {
+	for (const word of words) {
+		const text = withoutPath(cx.template(word), word, cx);
+		const parsed = parseUpstream(text);
+		if (cx.dialect === 'configfile' && /^\d{1,5}$/.test(text)) {
+			cx.problem('error', 'upstream/invalid-address', word.span, `\`${text}\` is a number, not a host.`, {
+				hint: `Write \`:${text}\` for that port of this machine, or \`host:${text}\`.`,
+			});
+		} else if (parsed.kind === 'static') {
+			const before = commonScheme(draft);
+			if (before !== '' && before !== parsed.scheme) {
+				const message = `for now, all proxy upstreams must use the same scheme (transport protocol); expecting '${before}://' but got '${parsed.scheme}://'`;
+				cx.problem('error', 'upstream/mixed-schemes', word.span, message);
+			}
+			const prefix = parsed.scheme === '' ? '' : `${parsed.scheme}://`;
+			draft.to.push(...parsed.addresses.map(({ dial }) => `${prefix}${dial}`));
+		} else if (parsed.kind === 'template') draft.to.push(...parsed.texts);
+		else {
+			const message =
+				cx.dialect === 'compatfile'
+					? `parsing upstream '${word.text}': ${parsed.message}`
+					: `\`${word.text}\` cannot be an upstream: ${parsed.message}.`;
+			cx.problem('error', parsed.code, word.span, message, parsed.hint === undefined ? {} : { hint: parsed.hint });
+		}
+	}
+}
+
+/** Takes the path off an address without a scheme, which a Compatfile may have, and says that it means nothing. */
+function withoutPath(text: string, word: Word, cx: LowerContext): string {
+	const [, address, path] = /^([A-Za-z0-9.[\]:-]+)(\/.*)$/.exec(text) ?? [];
+	if (cx.dialect !== 'compatfile' || address === undefined || path === undefined) return text;
+	if (isInvalid(address) || !isInvalid(text)) return text;
+	cx.problem('warning', 'upstream/url-with-path', word.span, `\`${path}\` is ignored: an upstream has no path.`, {
+		hint: 'Use `rewrite` to change the path.',
+	});
+	return address;
+}
+
+function isInvalid(address: string): boolean {
+	return parseUpstream(address).kind === 'invalid';
+}
+
+/** The sub-directives that fill the draft; `named` is true in the block of a named upstream. */
+export function poolSubdirectives(
+	draft: UpstreamDraft,
+	cx: LowerContext,
+	named = false,
+): { [name: string]: Subdirective } {
+	let transport = false;
+	const known: { [name: string]: Subdirective } = {
+		to: (args, line) => {
+			if (cx.noBlock(line) && cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'to <upstream>…')) {
+				lowerAddresses(args, draft, cx);
+			}
+		},
+		dynamic: dynamicSubdirective(draft, cx),
+		lb_policy: (args, line) => lowerPolicy(args, line, draft, cx),
+		...retrySubdirectives(draft, cx, named),
+		...healthSubdirectives(draft, cx),
+		transport: (args, line) => {
+			if (transport) {
+				cx.problem('error', 'upstream/transport-twice', line.words[0]!.span, 'transport already specified');
+				return;
+			}
+			transport = true;
+			lowerTransport(args, line, draft, cx);
+		},
+	};
+	return known;
+}
+
+function lowerPolicy(args: readonly Word[], line: Line, draft: UpstreamDraft, cx: LowerContext): void {
+	if (!cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'lb_policy <policy> [<argument>…]')) return;
+	if (draft.balance) {
+		const message = 'load balancing selection policy already specified';
+		cx.problem('error', 'balancing/policy-twice', line.words[0]!.span, message);
+		return;
+	}
+	const balance = lowerBalance(args, line, cx);
+	if (balance) draft.balance = balance;
+}

@@ -1,0 +1,51 @@
+/** `Max-Forwards`: how many more servers may pass a TRACE or OPTIONS request on (RFC 9110 §7.6.2). */
+import type { Exchange } from '../../../exchange/exchange.ts';
+import type { HeaderList } from '../../../exchange/header-list.ts';
+
+/** The largest number that is sent, whatever a client has asked for. */
+const MOST_FORWARDS: number = 2 ** 31 - 1;
+
+/** What a proxy passes on, for the answer to OPTIONS. */
+const FORWARDED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, TRACE';
+
+/**
+ * Fields that an answer to TRACE shows. All others stay out, since they may hold secrets: the client's, those of proxies
+ * in front of this server, and those that directives have added (RFC 9110 §9.3.8).
+ */
+const TRACED: ReadonlySet<string> = new Set(['via', 'max-forwards', 'user-agent', 'accept', 'accept-encoding']);
+
+/** True for the methods whose forwards are counted. */
+export function countsForwards(method: string): boolean {
+	return method === 'OPTIONS' || method === 'TRACE';
+}
+
+/** Answers a request that may go no further; false for every other request. Only for methods that {@link countsForwards}. */
+export function answersLastForward({ request, received, response }: Exchange): boolean {
+	if (forwardsLeft(request.headers) !== 0) return false;
+	response.status = 200;
+	if (request.method === 'OPTIONS') {
+		response.headers.set('Allow', FORWARDED_METHODS);
+		return true;
+	}
+	const target = received.query === undefined ? received.path : `${received.path}?${received.query}`;
+	let message = `TRACE ${target} HTTP/1.1\r\nHost: ${received.authority}\r\n`;
+	for (const [name, value] of request.headers) {
+		if (TRACED.has(name.toLowerCase())) message += `${name}: ${value}\r\n`;
+	}
+	response.headers.set('Content-Type', 'message/http');
+	response.headers.set('X-Content-Type-Options', 'nosniff');
+	response.body = Buffer.from(`${message}\r\n`, 'latin1');
+	return true;
+}
+
+/** Counts this server, in the fields of a request that goes on. */
+export function countForward(headers: HeaderList): void {
+	const left = forwardsLeft(headers);
+	if (left !== undefined && left > 0) headers.set('Max-Forwards', String(Math.min(left - 1, MOST_FORWARDS)));
+}
+
+/** Undefined where there is no such field, or one that is not a number: then nothing is counted. */
+function forwardsLeft(headers: HeaderList): number | undefined {
+	const value = headers.combined('max-forwards');
+	return value !== undefined && /^\d+$/.test(value) ? Number(value) : undefined;
+}

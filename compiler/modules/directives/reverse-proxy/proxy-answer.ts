@@ -1,0 +1,161 @@
+/** Answers with what an upstream answered, or runs routes in its place. */
+import { performance } from 'node:perf_hooks';
+import type { Exchange } from '../../../exchange/exchange.ts';
+import type { Handler } from '../../../exchange/handler.ts';
+import type { HeaderList } from '../../../exchange/header-list.ts';
+import { HttpError } from '../../../exchange/http-error.ts';
+import { UpstreamError, type UpstreamPool, type UpstreamResponse } from '../../../exchange/leases.ts';
+import { type RuleFinder, statusOf } from '../responses/response-rules.ts';
+import { bufferedBody } from './buffered-body.ts';
+import { VIA, VIA_NAME } from './forwarded-request.ts';
+import { HANDLED_RESPONSE_VARIABLE, HandledResponse } from './handled-response.ts';
+import type { ProxyFacts } from './proxy-facts.ts';
+import { splice } from './splice.ts';
+
+/** The status of an exchange whose client left before the upstream answered. It is recorded; nobody is there to be told. */
+const CLIENT_CLOSED_REQUEST = 499;
+
+/** What is done with responses. */
+export interface AnswerSettings {
+	readonly pool: UpstreamPool;
+	/** Edits the response's fields. */
+	readonly edit: ((x: Exchange, headers: HeaderList) => void) | undefined;
+	readonly rules: RuleFinder | undefined;
+	/** Bytes of a response's body that are read before it is passed on; 0 for none. */
+	readonly buffers: number;
+	/** Milliseconds that joined streams last at most; 0 for no bound. */
+	readonly streamTimeout: number;
+	/** Milliseconds that joined streams go on when no configuration has their pool any more. */
+	readonly streamCloseDelay: number;
+}
+
+/** Answers with the upstream's response; its head has just come. `upgrade`: the protocol that was asked for. */
+export function answer(
+	x: Exchange,
+	facts: ProxyFacts,
+	upstream: UpstreamResponse,
+	upgrade: string | undefined,
+	settings: AnswerSettings,
+): void | Promise<void> {
+	facts.answeredAt = performance.now();
+	facts.response = upstream;
+	const { headers } = upstream;
+	if (upstream.upgraded) {
+		join(x, upstream, upgrade, settings);
+		return;
+	}
+	const rule = settings.rules?.(x, upstream.status, headers);
+	if (rule?.routes) return handleResponse(x, facts, rule.routes, settings);
+	const { response } = x;
+	response.status = rule === undefined ? upstream.status : statusOf(rule, x);
+	response.body = upstream.body;
+	passFields(x, upstream, settings);
+	// Events are for now: held back they would be none.
+	if (settings.buffers === 0 || headers.get('content-type')?.startsWith('text/event-stream') === true) return;
+	return bufferedBody(upstream.body, settings.buffers).then(
+		body => {
+			response.body = body;
+		},
+		error => {
+			response.body = null;
+			throw new HttpError(502, 'The upstream broke off within its response.', { cause: error });
+		},
+	);
+}
+
+/** Joins the client's stream to the upstream's, after a 101. */
+function join(x: Exchange, upstream: UpstreamResponse, upgrade: string | undefined, settings: AnswerSettings): void {
+	const stream = upstream.upgraded!;
+	if (upstream.headers.get('upgrade')?.toLowerCase() !== upgrade?.toLowerCase()) {
+		stream.on('error', () => {});
+		stream.destroy();
+		throw new HttpError(502, 'The upstream switched to a protocol that was not asked for.');
+	}
+	x.upgrade(client => {
+		const leave = settings.pool.joined(() => {
+			stream.destroy();
+			client.destroy();
+		}, settings.streamCloseDelay);
+		let timer: NodeJS.Timeout | undefined;
+		if (settings.streamTimeout > 0) {
+			timer = setTimeout(
+				() => {
+					stream.destroy();
+					client.destroy();
+				},
+				Math.min(settings.streamTimeout, 2 ** 31 - 1),
+			);
+		}
+		stream.once('close', () => {
+			clearTimeout(timer);
+			leave();
+		});
+		splice(client, stream);
+	});
+	passFields(x, upstream, settings);
+}
+
+/** The fields of the upstream's response, after those that directives have set. */
+function passFields(x: Exchange, upstream: UpstreamResponse, { edit }: AnswerSettings): void {
+	const { response } = x;
+	const { headers } = upstream;
+	addVia(upstream);
+	edit?.(x, headers);
+	const own = response.headers;
+	// The upstream made this response: it says what made it, or does not.
+	own.delete('server');
+	if (own.size === 0) response.headers = headers;
+	else for (let i = 0, size = headers.size; i < size; i++) own.add(headers.nameAt(i), headers.valueAt(i));
+}
+
+function addVia({ headers, protocol }: UpstreamResponse): void {
+	switch (protocol) {
+		case 'HTTP/1.1':
+			headers.add('Via', VIA['HTTP/1.1']);
+			break;
+		case 'HTTP/1.0':
+			headers.add('Via', VIA['HTTP/1.0']);
+			break;
+		default:
+			headers.add('Via', `${protocol.startsWith('HTTP/') ? protocol.slice(5) : '1.1'} ${VIA_NAME}`);
+	}
+}
+
+/** Runs routes in place of the upstream's response, which they may copy; what they leave of its body is given up. */
+function handleResponse(
+	x: Exchange,
+	facts: ProxyFacts,
+	routes: Handler,
+	{ edit }: AnswerSettings,
+): void | Promise<void> {
+	const upstream = facts.response!;
+	addVia(upstream);
+	edit?.(x, upstream.headers);
+	const handled = new HandledResponse(upstream);
+	x.variables.set(HANDLED_RESPONSE_VARIABLE, handled);
+	x.answeredBy = '';
+	let pending: void | Promise<void>;
+	try {
+		pending = routes(x);
+	} catch (error) {
+		handled.close();
+		throw error;
+	}
+	if (pending instanceof Promise) return pending.finally(() => handled.close());
+	handled.close();
+}
+
+/** Fails as an attempt has failed; a client that has left gets nothing. */
+export function refuse(x: Exchange, facts: ProxyFacts, error: unknown): void {
+	if (x.isGone) {
+		x.response.status = CLIENT_CLOSED_REQUEST;
+		x.response.body = null;
+		return;
+	}
+	if (!(error instanceof UpstreamError)) throw error;
+	facts.failure = error.message;
+	// The client's own body was at fault: malformed, cut short, too large or too slow.
+	if (error.cause instanceof HttpError) throw error.cause;
+	const message = `Upstream ${facts.upstream?.address}: ${error.message}.`;
+	throw new HttpError(error.phase === 'timeout' ? 504 : 502, message, { cause: error });
+}

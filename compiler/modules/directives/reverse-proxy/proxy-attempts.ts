@@ -1,0 +1,219 @@
+/** Attempts at upstreams: one after another until one answers, as the retry policy says. */
+import { type Body, isStream } from '../../../exchange/body.ts';
+import type { Exchange } from '../../../exchange/exchange.ts';
+import { HttpError } from '../../../exchange/http-error.ts';
+import {
+	sendToUpstream,
+	type Upstream,
+	UpstreamError,
+	type UpstreamPool,
+	type UpstreamRequest,
+	type UpstreamResponse,
+} from '../../../exchange/leases.ts';
+import { bufferedBody, UntouchedBody } from './buffered-body.ts';
+import type { ProxyFacts } from './proxy-facts.ts';
+import type { RetryPredicate } from './retries/retry-predicate.ts';
+import { parseResolvedUpstream } from './upstream-address.ts';
+
+/** How attempts are made. */
+export interface AttemptSettings {
+	readonly pool: UpstreamPool;
+	/** Chooses an upstream of the pool. */
+	readonly select: UpstreamPool['select'];
+	/** Addresses with placeholders, resolved for this request; undefined when all are static. */
+	readonly addresses: ((x: Exchange) => readonly string[]) | undefined;
+	/** Names to look up; undefined when nothing is. */
+	readonly names: ((x: Exchange) => readonly string[]) | undefined;
+	/** Bytes of a request's body that are read before it is sent; 0 for none. */
+	readonly buffers: number;
+	/** Attempts after the first, at most; without bound when only the duration counts. */
+	readonly retries: number;
+	/** Milliseconds within which attempts are begun; without bound when only their number counts. */
+	readonly duration: number;
+	/** Milliseconds before an attempt when no other upstream is left; longer each time. */
+	readonly interval: number;
+	readonly predicate: RetryPredicate | undefined;
+	/** Makes the request for an upstream out of the client's. */
+	readonly request: (x: Exchange, upstream: Upstream, body: Body) => UpstreamRequest;
+	/** Whether attempts are told in the access entry. */
+	readonly verbose: boolean;
+}
+
+/** Attempts that an access entry tells of. */
+const MOST_TOLD = 100;
+
+/** A wait grows to this many times the interval. */
+const LONGEST_WAIT = 8;
+
+/** The request that was answered, and how. */
+export interface Answered {
+	readonly request: UpstreamRequest;
+	readonly response: UpstreamResponse;
+}
+
+/**
+ * Tries until an upstream answers. Throws HttpError when none is available, or when the responses of all attempts were to
+ * be tried again; UpstreamError as the last attempt failed.
+ */
+export async function attempt(x: Exchange, facts: ProxyFacts, settings: AttemptSettings): Promise<Answered> {
+	const { pool } = settings;
+	const body = await bodyOf(x, settings);
+	let tried: Upstream[] = [];
+	let wait = settings.interval;
+	for (;;) {
+		const addresses = await addressesOf(x, settings);
+		const upstream = settings.select(x, tried.length === 0 ? undefined : tried, addresses);
+		if (!upstream) {
+			// All have been tried: after a pause they are tried again. Looking for one that is there counts as an attempt.
+			if (tried.length === 0) {
+				const error = noUpstream(addresses);
+				if (!mayRetry(x, facts, settings)) throw error;
+				facts.retries++;
+			}
+			if (!(await pause(x, wait, pool))) throw new HttpError(503, 'The client has left.');
+			wait = Math.min(wait * 2, settings.interval * LONGEST_WAIT);
+			tried = [];
+			continue;
+		}
+		facts.upstream = upstream;
+		facts.attemptAt = performance.now();
+		const request = settings.request(x, upstream, body);
+		let failure: unknown;
+		let response: UpstreamResponse | undefined;
+		try {
+			response = await sendToUpstream(pool, x, upstream, request);
+		} catch (error) {
+			failure = error;
+		}
+		if (settings.verbose) tell(x, facts, upstream, response, failure);
+		if (response) {
+			if (!wantsAnother(x, facts, undefined, response, settings)) return { request, response };
+			const another = mayRetry(x, facts, settings) && isReplayable(body) && pool.mayRetry(upstream, false);
+			discard(response);
+			if (!another) throw exhausted(response.status);
+		} else {
+			const error = failure as UpstreamError;
+			const another =
+				error instanceof UpstreamError &&
+				!(error.cause instanceof HttpError) &&
+				(error.unsent || wantsAnother(x, facts, error, undefined, settings)) &&
+				mayRetry(x, facts, settings) &&
+				isReplayable(body) &&
+				pool.mayRetry(upstream, error.unsent);
+			if (!another) {
+				giveUp(body);
+				throw error;
+			}
+		}
+		facts.retries++;
+		tried.push(upstream);
+	}
+}
+
+async function bodyOf(x: Exchange, settings: AttemptSettings): Promise<Body> {
+	const { body } = x.request;
+	const buffered = settings.buffers > 0 ? await bufferedBody(body, settings.buffers) : body;
+	return isStream(buffered) ? new UntouchedBody(buffered) : buffered;
+}
+
+function addressesOf(x: Exchange, settings: AttemptSettings) {
+	const found = settings.names && settings.pool.lookUp?.(settings.names(x));
+	if (!(found instanceof Promise)) return found ?? settings.addresses?.(x);
+	return found.then(addresses => addresses ?? settings.addresses?.(x));
+}
+
+/** Whether number and time allow another attempt. */
+function mayRetry(x: Exchange, facts: ProxyFacts, settings: AttemptSettings): boolean {
+	if (x.isGone || facts.retries >= settings.retries) return false;
+	return performance.now() - facts.startedAt < settings.duration;
+}
+
+/** Whether the policy wants another attempt after this failure or this response. */
+function wantsAnother(
+	x: Exchange,
+	facts: ProxyFacts,
+	error: UpstreamError | undefined,
+	response: UpstreamResponse | undefined,
+	{ predicate, retries }: AttemptSettings,
+): boolean {
+	if (retries === 0) return false;
+	if (!predicate) return response === undefined && (x.request.method === 'GET' || x.request.method === 'HEAD');
+	if (response?.upgraded) return false;
+	facts.response = response;
+	facts.transportError = response === undefined;
+	try {
+		return predicate(x, { error, response });
+	} catch {
+		// An expression that cannot be told for this attempt, because there is no status, does not hold.
+		return false;
+	} finally {
+		facts.transportError = undefined;
+	}
+}
+
+/** A body can be sent again when it is here as a whole, or nobody has read from it. */
+function isReplayable(body: Body): boolean {
+	return !(body instanceof UntouchedBody) || !body.touched;
+}
+
+function giveUp(body: Body): void {
+	if (body instanceof UntouchedBody) {
+		body.touched = true;
+		body.cancel();
+	}
+}
+
+function discard(response: UpstreamResponse): void {
+	if (isStream(response.body)) response.body.cancel();
+}
+
+/** Why nothing was chosen: `addresses` are those that placeholders or look-ups made, if any. */
+export function noUpstream(addresses: readonly string[] | undefined): HttpError {
+	// What cannot be connected to is as if the connection had failed.
+	const none = addresses?.every(address => !parseResolvedUpstream(address)) ?? false;
+	return none
+		? new HttpError(502, 'No upstream has a valid address.')
+		: new HttpError(503, 'No upstream is available.');
+}
+
+/** All attempts brought responses that were to be tried again: the client gets the status of the last. */
+function exhausted(status: number): HttpError {
+	return new HttpError(status, `The upstream answered ${status}, and no attempt is left.`);
+}
+
+/** Waits; false when the client has left meanwhile. */
+function pause(x: Exchange, milliseconds: number, pool: UpstreamPool): Promise<boolean> {
+	if (x.isGone) return Promise.resolve(false);
+	pool.waiting(1);
+	return new Promise(resolve => {
+		let over = false;
+		const end = () => {
+			if (over) return;
+			over = true;
+			clearTimeout(timer);
+			pool.waiting(-1);
+			resolve(!x.isGone);
+		};
+		const timer = setTimeout(end, milliseconds);
+		x.onGone(end);
+	});
+}
+
+/** Tells of an attempt in the access entry. */
+function tell(
+	x: Exchange,
+	facts: ProxyFacts,
+	upstream: Upstream,
+	response: UpstreamResponse | undefined,
+	failure: unknown,
+): void {
+	x.log ??= {};
+	x.log.fields ??= {};
+	const attempts = (x.log.fields.upstream_attempts as object[] | undefined) ?? [];
+	if (attempts.length >= MOST_TOLD) return;
+	const duration = (performance.now() - facts.attemptAt) / 1000;
+	const outcome = response
+		? { status: response.status }
+		: { error: failure instanceof Error ? failure.message : String(failure) };
+	x.log.fields.upstream_attempts = [...attempts, { upstream: upstream.address, duration, ...outcome }];
+}

@@ -1,0 +1,80 @@
+/** The one attempt of a proxy that tries nothing again: what most requests are. */
+import type { Exchange } from '../../../exchange/exchange.ts';
+import type { HeaderList } from '../../../exchange/header-list.ts';
+import type {
+	Upstream,
+	UpstreamError,
+	UpstreamOutcome,
+	UpstreamRequest,
+	UpstreamResponse,
+} from '../../../exchange/leases.ts';
+import { PendingAnswer } from '../../../exchange/pending-answer.ts';
+import { type AnswerSettings, answer, refuse } from './proxy-answer.ts';
+import type { ProxyFacts } from './proxy-facts.ts';
+
+/** An attempt, and the answer that is made of it. */
+export class SingleAttempt implements UpstreamOutcome {
+	readonly #x: Exchange;
+	readonly #pending: PendingAnswer;
+	readonly #facts: ProxyFacts;
+	readonly #settings: AnswerSettings;
+	readonly #upgrade: string | undefined;
+
+	constructor(x: Exchange, facts: ProxyFacts, settings: AnswerSettings, upgrade: string | undefined) {
+		this.#x = x;
+		this.#pending = new PendingAnswer(x);
+		this.#facts = facts;
+		this.#settings = settings;
+		this.#upgrade = upgrade;
+	}
+
+	/** Sends the request; what it returns ends when the exchange is answered, and rejects when it is to fail. */
+	send(upstream: Upstream, request: UpstreamRequest): void | Promise<void> {
+		this.#settings.pool.send(this.#x, upstream, request, this);
+		return this.#pending.started();
+	}
+
+	/** UpstreamOutcome */
+	lendable(length: number): boolean {
+		const { rules, buffers } = this.#settings;
+		return rules === undefined && buffers === 0 && this.#pending.copies(length);
+	}
+
+	informed(status: number, headers: HeaderList): void {
+		this.#x.inform(status, headers);
+	}
+
+	answered(response: UpstreamResponse, ready?: boolean): void {
+		let pending: void | Promise<void>;
+		try {
+			pending = answer(this.#x, this.#facts, response, this.#upgrade, this.#settings);
+		} catch (error) {
+			this.#rejectLater(error);
+			return;
+		}
+		if (pending === undefined && ready === true) this.#pending.resolve(this.#facts.answeredAt);
+		else this.#follow(pending ?? Promise.resolve());
+	}
+
+	failed(error: UpstreamError): void {
+		try {
+			refuse(this.#x, this.#facts, error);
+		} catch (failure) {
+			this.#rejectLater(failure);
+			return;
+		}
+		this.#follow(Promise.resolve());
+	}
+
+	/** Who tells of a failure is in the midst of it. */
+	#rejectLater(error: unknown): void {
+		this.#follow(Promise.reject(error));
+	}
+
+	#follow(pending: Promise<void>): void {
+		pending.then(
+			() => this.#pending.resolve(),
+			error => this.#pending.reject(error),
+		);
+	}
+}

@@ -1,0 +1,96 @@
+/** Lowering of the options of `transport http` that begin with `tls`. */
+import type { LowerContext, Subdirective } from '../../../../lower/lower-context.ts';
+import type { Word } from '../../../../syntax/ast.ts';
+import { lowerTrustPool, type TrustPool } from '../../../providers/trust-pools/trust-pool.ts';
+import { transportDuration } from './transport-duration.ts';
+import type { ClientTlsSettings } from './transport-settings.ts';
+
+/** TLS settings while they are lowered. */
+export type ClientTlsDraft = { -readonly [K in keyof ClientTlsSettings]: ClientTlsSettings[K] };
+
+/** Groups of TLS 1.3 that can be named. */
+export const TLS_CURVES = ['x25519mlkem768', 'x25519', 'secp256r1', 'secp384r1', 'secp521r1'] as const;
+
+/** The options; the first of them turns TLS on, which `draft` does. */
+export function clientTlsOptions(draft: () => ClientTlsDraft, cx: LowerContext): { [option: string]: Subdirective } {
+	const trust = (settings: TrustPool, word: Word): void => {
+		if (draft().trust) {
+			const message = 'What certificates are verified with has been said before.';
+			cx.problem('error', 'upstream/two-trust-pools', word.span, message, {
+				hint: 'Write one `tls_trust_pool`; `combined` joins several sources.',
+			});
+			return;
+		}
+		draft().trust = settings;
+	};
+	return {
+		tls: (words, at) => {
+			if (cx.noBlock(at) && cx.count(at, words, 0, 0, 'tls')) draft();
+		},
+		tls_client_auth: (words, at) => {
+			const [certificate, key] = words;
+			if (!cx.noBlock(at) || !cx.count(at, words, 1, 2, 'tls_client_auth <name> | <certificate file> <key file>'))
+				return;
+			if (certificate && key) {
+				draft().client_certificate = {
+					certificate: cx.filePath(certificate.text, certificate.span),
+					key: cx.filePath(key.text, key.span),
+				};
+			} else if (certificate && /^(?:\*\.)?[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*$/.test(certificate.text)) {
+				draft().client_certificate = { managed: certificate.text.toLowerCase() };
+			} else {
+				const message = `\`${certificate!.text}\` is not the name of a certificate of this server.`;
+				cx.problem('error', 'upstream/client-certificate', certificate!.span, message, {
+					hint: 'Write the name of a site whose certificate this server manages, or two PEM files.',
+				});
+			}
+		},
+		tls_insecure_skip_verify: (words, at) => {
+			if (cx.noBlock(at) && cx.count(at, words, 0, 0, 'tls_insecure_skip_verify')) draft().insecure_skip_verify = true;
+		},
+		tls_timeout: (words, at) => {
+			const value = transportDuration(words, at, cx);
+			if (value !== undefined) draft().handshake_timeout = value;
+		},
+		tls_server_name: (words, at) => {
+			if (cx.noBlock(at) && cx.count(at, words, 1, 1, 'tls_server_name <name>')) {
+				draft().server_name = cx.template(words[0]!);
+			}
+		},
+		tls_renegotiation: (words, at) => {
+			if (!cx.noBlock(at) || !cx.count(at, words, 1, 1, 'tls_renegotiation never|freely')) return;
+			const value = cx.oneOf(words[0]!, ['never', 'once', 'freely'], 'level of renegotiation');
+			if (value === 'once') {
+				const message =
+					'`once` is not available: the engine for TLS lets renegotiations through or not, and TLS 1.3 has none.';
+				cx.problem('error', 'directive/unavailable', words[0]!.span, message, { hint: 'Write `never` or `freely`.' });
+			} else if (value !== undefined) draft().renegotiation = value;
+		},
+		tls_except_ports: (words, at) => {
+			if (!cx.noBlock(at) || !cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'tls_except_ports <port>…')) return;
+			const ports = words.map(word => cx.integer(word, 1, 65535)).filter(port => port !== undefined);
+			draft().except_ports = [...(draft().except_ports ?? []), ...ports];
+		},
+		tls_curves: (words, at) => {
+			if (!cx.noBlock(at) || !cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'tls_curves <curve>…')) return;
+			const curves = words.map(word => cx.oneOf(word, TLS_CURVES, 'curve')).filter(curve => curve !== undefined);
+			draft().curves = [...(draft().curves ?? []), ...curves];
+		},
+		tls_trust_pool: (words, at) => {
+			const settings = lowerTrustPool(words, at, cx);
+			if (settings) trust(settings, at.words[0]!);
+		},
+		tls_trusted_ca_certs: (words, at) => {
+			if (!cx.noBlock(at) || !cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'tls_trust_pool file <file>…')) return;
+			const word = at.words[0]!;
+			if (cx.dialect === 'configfile') {
+				const message = '`tls_trusted_ca_certs` is kept for old files only.';
+				cx.problem('error', 'directive/old-spelling', word.span, message, {
+					hint: 'Write `tls_trust_pool file <file>…`.',
+				});
+				return;
+			}
+			trust({ source: 'file', files: words.map(({ text, span }) => cx.filePath(text, span)) }, word);
+		},
+	};
+}

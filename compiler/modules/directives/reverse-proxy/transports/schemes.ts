@@ -1,0 +1,25 @@
+/** What schemes in the addresses of a pool mean for its transport. */
+import type { UpstreamSettings } from '../../../../exchange/leases.ts';
+import { parseUpstream } from '../upstream-address.ts';
+
+/** Settings whose addresses have no schemes any more; a text says why there are none. */
+export function withSchemes(settings: UpstreamSettings): UpstreamSettings | string {
+	const schemes = new Set<string>();
+	const to = settings.to.flatMap(text => {
+		const parsed = parseUpstream(text);
+		if (parsed.kind !== 'static') return [text];
+		schemes.add(parsed.scheme);
+		return parsed.scheme === '' ? [text] : parsed.addresses.map(({ address }) => address);
+	});
+	const { transport } = settings;
+	if (!schemes.has('https') && !schemes.has('h2c')) return schemes.has('http') ? { ...settings, to } : settings;
+	if (schemes.size > 1) return 'All upstreams of a pool must have the same scheme.';
+	if (transport?.type === 'fastcgi') return 'An upstream of FastCGI has no scheme.';
+	if (schemes.has('https')) {
+		if (transport?.versions?.includes('h2c')) return 'Over TLS there is no `h2c`.';
+		return { ...settings, to, transport: { type: 'http', ...transport, tls: transport?.tls ?? {} } };
+	}
+	if (transport?.tls) return '`h2c://` and TLS exclude each other.';
+	const versions = transport?.versions?.includes('h2c') ? transport.versions : (['2', 'h2c'] as const);
+	return { ...settings, to, transport: { type: 'http', ...transport, versions } };
+}

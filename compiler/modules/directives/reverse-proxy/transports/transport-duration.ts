@@ -1,0 +1,16 @@
+/** Durations of transports. */
+import type { LowerContext } from '../../../../lower/lower-context.ts';
+import type { Line, Word } from '../../../../syntax/ast.ts';
+
+/** Milliseconds of a line with one duration, from 0 to what a timer can count. */
+export function transportDuration(words: readonly Word[], line: Line, cx: LowerContext): number | undefined {
+	if (!cx.noBlock(line) || !cx.count(line, words, 1, 1, `${line.words[0]!.text} <duration>`)) return undefined;
+	const value = cx.duration(words[0]!);
+	if (value === undefined) return undefined;
+	// Timers count whole milliseconds in 31 bits.
+	if (value >= 0 && value <= 2_147_483_647) return value;
+	cx.problem('error', 'value/out-of-range', words[0]!.span, `\`${words[0]!.text}\` is out of range.`, {
+		hint: 'Write a duration from 0 to 24d.',
+	});
+	return undefined;
+}

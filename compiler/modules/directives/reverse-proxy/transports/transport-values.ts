@@ -1,0 +1,46 @@
+/** What a transport is told with each request: names with placeholders, the client's address, variables of FastCGI. */
+import type { CompileContext } from '../../../../codegen/compile-context.ts';
+import type { Exchange } from '../../../../exchange/exchange.ts';
+import type { HeaderList } from '../../../../exchange/header-list.ts';
+import type { ProxiedClient, TransportValues, UpstreamSettings } from '../../../../exchange/leases.ts';
+import { compileCgiVariables } from '../../fastcgi/cgi-variables.ts';
+
+/** Makes the values; `headers` are those that are sent. Undefined when the transport asks for nothing. */
+export type TransportValuesMaker = (x: Exchange, headers: HeaderList) => TransportValues;
+
+/** Compiles what the settings ask for. */
+export function compileTransportValues(
+	settings: UpstreamSettings,
+	cx: CompileContext,
+): TransportValuesMaker | undefined {
+	const { transport } = settings;
+	if (transport?.type === 'fastcgi') {
+		const variables = compileCgiVariables(transport, cx);
+		return (x, headers) => ({ serverName: undefined, client: undefined, params: variables(x, headers) });
+	}
+	if (!transport) return undefined;
+	const name = transport.tls?.server_name;
+	const serverName = name?.includes('{') ? cx.template(name, 'empty') : undefined;
+	const tellsClient = transport.proxy_protocol !== undefined;
+	if (!serverName && !tellsClient) return undefined;
+	return x => ({
+		serverName: serverName && hostName(serverName.render(x)),
+		client: tellsClient ? clientOf(x, cx.clientIp(x)) : undefined,
+		params: undefined,
+	});
+}
+
+/** What cannot be a name for TLS would end the handshake with an error of the library's: the upstream's own name stands. */
+function hostName(text: string): string {
+	return /^[A-Za-z0-9._:-]{1,253}$/.test(text) ? text : '';
+}
+
+function clientOf({ connection }: Exchange, address: string): ProxiedClient {
+	return {
+		address,
+		// The port of a client behind another proxy is not known.
+		port: address === connection.remoteAddress ? connection.remotePort : 0,
+		localAddress: connection.localAddress,
+		localPort: connection.localPort,
+	};
+}

@@ -1,0 +1,131 @@
+/** The target of a rewrite: text whose parts (path, query) replace those of the request. */
+import type { CompileContext, Template } from '../../codegen/compile-context.ts';
+import type { Exchange } from '../../exchange/exchange.ts';
+import {
+	escapePathText,
+	escapePathWhereNeeded,
+	escapeQueryText,
+	escapeQueryWhereNeeded,
+} from '../../exchange/uri-escape.ts';
+
+const URI_PATH = 'http.request.uri.path';
+const URI_QUERY = 'http.request.uri.query';
+
+/**
+ * Names whose values are decoded parts of the path: they are data of the path, and `%` and `?` in them too. Of a parameter
+ * of the query a `?` begins the new query. Other values (`{uri}`, fields of the request) are taken for URI text: their
+ * escapes stay, and a `?` in them begins a query.
+ */
+function isDecoded(name: string): boolean {
+	return (
+		name.startsWith('http.request.uri.path.') ||
+		name.startsWith('http.request.orig_uri.path') ||
+		name.startsWith('http.regexp.') ||
+		name.startsWith('http.matchers.file.')
+	);
+}
+
+/** Changes path and query of a request. */
+export type UriEdit = (x: Exchange) => void;
+
+/**
+ * Compiles a target. Only what it holds changes: a path before `?`, a query after it (`?` alone clears it); a fragment is
+ * dropped. Everything reads the request as it was before. In the query `{query}` goes in as it is and other values are
+ * encoded; a component that comes out empty leaves no `&`. A `?` that a value such as `{uri}` brings into the path
+ * begins the query, unless one is written.
+ */
+export function compileRewriteTo(text: string, cx: CompileContext): UriEdit {
+	const target = splitTarget(text);
+	const path = target.path === undefined ? undefined : compilePath(target.path, cx);
+	const query = target.query === undefined ? undefined : compileQuery(target.query, cx);
+	return x => {
+		const { request } = x;
+		let newPath = path?.(x);
+		let newQuery = query?.(x);
+		if (newPath !== undefined) {
+			const mark = newPath.indexOf('?');
+			if (mark !== -1) {
+				if (!newQuery) newQuery = escapeQueryWhereNeeded(newPath.slice(mark + 1));
+				newPath = newPath.slice(0, mark);
+			}
+			newPath = escapePathWhereNeeded(newPath);
+			request.path = newPath.startsWith('/') ? newPath : `/${newPath}`;
+		}
+		if (newQuery !== undefined) request.query = newQuery === '' ? undefined : newQuery;
+	};
+}
+
+/** Parts as written; placeholders may hold `?` in their names (`{?query}` is written out by then). */
+function splitTarget(text: string): { path: string | undefined; query: string | undefined } {
+	const withoutFragment = text.split(/#(?![^{}]*\})/, 1)[0]!;
+	const mark = withoutFragment.search(/\?(?![^{}]*\})/);
+	const path = mark === -1 ? withoutFragment : withoutFragment.slice(0, mark);
+	return { path: path === '' ? undefined : path, query: mark === -1 ? undefined : withoutFragment.slice(mark + 1) };
+}
+
+function compilePath(text: string, cx: CompileContext): (x: Exchange) => string {
+	// The path that is inserted as a whole keeps the escapes it came with.
+	const pieces = text.split(`{${URI_PATH}}`).map(piece => cx.template(piece, 'empty', pathEncoding));
+	if (pieces.length === 1) return pieces[0]!.render;
+	return x => {
+		let path = pieces[0]!.render(x);
+		for (let i = 1; i < pieces.length; i++) path += x.request.path + pieces[i]!.render(x);
+		return path;
+	};
+}
+
+function pathEncoding(name: string): ((value: string) => string) | undefined {
+	if (name.startsWith('http.request.uri.query.')) return escapeBeforeQuery;
+	return isDecoded(name) ? escapePathText : undefined;
+}
+
+/** A parameter may hold a whole target: what is behind its `?` is the query's. */
+function escapeBeforeQuery(value: string): string {
+	const mark = value.indexOf('?');
+	return mark === -1
+		? escapePathText(value)
+		: escapePathText(value.slice(0, mark)) + value.slice(mark).replaceAll('%', '%25');
+}
+
+function queryEncoding(name: string): ((value: string) => string) | undefined {
+	return name === URI_QUERY ? undefined : escapeQueryText;
+}
+
+/** A component of the query: a name or a value, and whether it is followed by `&` or the end rather than by `=`. */
+interface Component {
+	readonly text: Template;
+	readonly isValue: boolean;
+}
+
+function compileQuery(text: string, cx: CompileContext): (x: Exchange) => string {
+	const components: Component[] = [];
+	let isValue = false;
+	for (const piece of text.match(/(?:\{[^{}]*\}|[^=&{]|\{)+|[=&]/g) ?? []) {
+		if (piece === '=' && !isValue) isValue = true;
+		else if (piece === '&') {
+			components.push({ text: cx.template('&', 'empty'), isValue: false });
+			isValue = false;
+		} else {
+			// As a value `{query}` is data; standing for whole parameters it is the query as it is.
+			const encoding = isValue ? () => escapeQueryText : queryEncoding;
+			components.push({ text: cx.template(piece, 'empty', encoding), isValue });
+		}
+	}
+	return x => {
+		let query = '';
+		let parameter = '';
+		for (const component of components) {
+			const rendered = component.text.render(x);
+			if (component.text.constant === '&') {
+				query = appended(query, parameter);
+				parameter = '';
+			} else parameter += component.isValue ? `=${rendered}` : rendered;
+		}
+		return escapeQueryWhereNeeded(appended(query, parameter));
+	};
+}
+
+function appended(query: string, parameter: string): string {
+	if (parameter === '') return query;
+	return query === '' ? parameter : `${query}&${parameter}`;
+}

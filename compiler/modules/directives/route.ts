@@ -1,0 +1,41 @@
+/** `route`: a group of directives that run in written order in both languages. */
+
+import type { Step } from '../../document/document.ts';
+import { PIPELINE } from '../../document/references.ts';
+import { requireBlock } from '../../lower/require-block.ts';
+import { handlerDirective } from './directive.ts';
+
+interface GroupStep extends Step {
+	readonly handler: 'group';
+	readonly pipeline: readonly Step[];
+}
+
+/** The handler `group` and its word. */
+export const route = handlerDirective<GroupStep>({
+	kind: 'handler',
+	id: 'group',
+	names: { configfile: ['route'], compatfile: ['route'] },
+	usage: 'route [matcher] { … }',
+	summary: 'Runs a group of directives as written.',
+	documentation: [
+		'Groups directives under one matcher. Inside, directives run in the order in which they are written, in a',
+		'Compatfile too, where everything outside a `route` is sorted.',
+		'',
+		'```',
+		'route /admin/* {',
+		'	header Cache-Control no-store',
+		'	reverse_proxy 127.0.0.1:9000',
+		'}',
+		'```',
+		'',
+		'In the document it is the handler `group` with a `pipeline`; the same handler carries a lone `handle`.',
+	].join('\n'),
+	matcherToken: 'optional',
+	lower: ({ line, args }, cx) => {
+		cx.count(line, args, 0, 0, route.usage);
+		const block = requireBlock(line, cx);
+		return block && { handler: 'group', pipeline: cx.pipelineInOrder(block.lines) };
+	},
+	schema: { properties: { pipeline: PIPELINE }, required: ['pipeline'] },
+	compile: (step, cx, next) => cx.pipeline(step.pipeline, next, 'pipeline'),
+});

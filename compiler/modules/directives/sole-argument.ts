@@ -1,0 +1,30 @@
+/** The one argument of directives that take their matcher only beside it: `root`, `rewrite`. */
+import type { LowerContext } from '../../lower/lower-context.ts';
+import type { Word } from '../../syntax/ast.ts';
+import type { DirectiveLine } from './directive.ts';
+
+/** The argument, or undefined after reporting that there is none or more than one. `what` is as the compatible server calls it. */
+export function soleArgument(
+	{ line, name, args }: DirectiveLine,
+	cx: LowerContext,
+	usage: string,
+	what: string,
+): Word | undefined {
+	cx.noBlock(line);
+	const [argument, surplus] = args;
+	if (argument && !surplus) return argument;
+	if (argument && name.text === 'rewrite' && /^[~^]/.test(argument.text)) {
+		cx.problem('error', 'rewrite/arguments', argument.span, `\`${argument.text}\` is no target of \`rewrite\`.`, {
+			hint: 'For a regular expression write `uri path_regexp FIND REPLACE`.',
+		});
+		return undefined;
+	}
+	if (cx.dialect === 'configfile') cx.count(line, args, 1, 1, usage);
+	else {
+		const message = argument
+			? `too many arguments; should only be a matcher and a ${what}`
+			: `too few arguments; must have at least a ${name.text} ${what}`;
+		cx.problem('error', `${name.text}/arguments`, (surplus ?? line).span, message);
+	}
+	return undefined;
+}

@@ -1,0 +1,65 @@
+/** The `status` of a step: a number, or a text with placeholders that gives one. */
+import type { CompileContext } from '../../codegen/compile-context.ts';
+import type { Exchange } from '../../exchange/exchange.ts';
+import { HttpError } from '../../exchange/http-error.ts';
+import type { LowerContext } from '../../lower/lower-context.ts';
+import type { Word } from '../../syntax/ast.ts';
+import type { Schema } from './directive.ts';
+
+/** Schema of such a field. */
+export const STEP_STATUS: Schema = {
+	anyOf: [
+		{ type: 'integer', minimum: 100, maximum: 599 },
+		{ type: 'string', minLength: 1 },
+	],
+};
+
+/**
+ * Reports a status word of a Compatfile that can be none, and returns the step that the compatible server makes of it: it
+ * fails every request with 500. Undefined for other words.
+ */
+export function failingStep(word: Word, cx: LowerContext): { handler: 'fail'; message: string } | undefined {
+	if (cx.dialect !== 'compatfile' || word.text.includes('{') || /^\d+$/.test(word.text)) return undefined;
+	const message = `\`${word.text}\` is not a status.`;
+	cx.problem('warning', 'value/not-a-status', word.span, message, {
+		label: 'every request will fail with 500',
+		hint: 'The body comes first, then the status.',
+	});
+	return { handler: 'fail', message };
+}
+
+/** Reads a status word: a number unless it holds a placeholder. Reports what is neither. */
+export function lowerStepStatus(word: Word, cx: LowerContext): number | string {
+	if (word.text.includes('{')) return cx.template(word);
+	return cx.status(word) ?? 500;
+}
+
+/**
+ * Compiles a status. A text that gives no status for a request (100 to 599) throws HttpError 500. What `otherwise`
+ * says holds where the step has none.
+ */
+export function compileStepStatus(
+	status: number | string | undefined,
+	cx: CompileContext,
+	otherwise: (x: Exchange) => number,
+): number | ((x: Exchange) => number) {
+	if (status === undefined) return otherwise;
+	if (typeof status === 'number') return status;
+	const template = cx.template(status, 'empty');
+	if (template.constant !== undefined) {
+		const constant = parseStatus(template.constant);
+		if (constant !== undefined) return constant;
+		// What the environment says is known only where the server runs.
+		if (!status.includes('{')) return cx.refuse(`\`${status}\` is not a status.`, 'status/invalid');
+	}
+	return x => {
+		const text = template.render(x);
+		const code = parseStatus(text);
+		if (code === undefined) throw new HttpError(500, `\`${text}\` is not a status.`);
+		return code;
+	};
+}
+
+function parseStatus(text: string): number | undefined {
+	return /^[1-5]\d\d$/.test(text) ? Number(text) : undefined;
+}

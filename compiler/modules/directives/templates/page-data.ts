@@ -1,0 +1,107 @@
+/** What `.` is in a page: the request, and the response's fields while they are changed. */
+import { sentHost } from '../../../exchange/authority.ts';
+import type { Exchange } from '../../../exchange/exchange.ts';
+import { encodeFieldText, isFieldValue, isToken } from '../../../exchange/field-syntax.ts';
+import type { HeaderList } from '../../../exchange/header-list.ts';
+import { FunctionError } from '../../templates/template-error.ts';
+import { method } from '../../templates/time-value.ts';
+import type { TemplateObject, Value } from '../../templates/value.ts';
+import { cookieNamed, FieldsObject, RequestObject } from './request-objects.ts';
+
+/** Fields that belong to the connection and to the framing of the message. */
+const FRAMING = new Set(['content-length', 'transfer-encoding', 'connection', 'keep-alive', 'upgrade', 'trailer']);
+
+/** The dot of a page and of what it includes. */
+export class PageData implements TemplateObject {
+	readonly typeName = 'templates.TemplateContext';
+	readonly #x: Exchange;
+	readonly #clientIp: (x: Exchange) => string;
+	readonly #headers: HeaderList;
+	readonly #args: readonly Value[];
+
+	constructor(x: Exchange, clientIp: (x: Exchange) => string, headers: HeaderList, args: readonly Value[]) {
+		this.#x = x;
+		this.#clientIp = clientIp;
+		this.#headers = headers;
+		this.#args = args;
+	}
+
+	/** The same for an included file. */
+	withArgs(args: readonly Value[]): PageData {
+		return new PageData(this.#x, this.#clientIp, this.#headers, args);
+	}
+
+	member(name: string): Value | undefined {
+		const { request, received, connection } = this.#x;
+		switch (name) {
+			case 'Req':
+				return new RequestObject(this.#x, {
+					method: request.method,
+					path: request.path,
+					query: request.query,
+					authority: request.authority,
+					fields: request.headers,
+				});
+			case 'OriginalReq':
+				return new RequestObject(this.#x, { ...received, fields: request.headers });
+			case 'Host':
+				return sentHost(request.authority);
+			case 'RemoteIP':
+				return connection.remoteAddress;
+			case 'ClientIP':
+				return this.#clientIp(this.#x);
+			case 'Args':
+				return this.#args;
+			case 'RespHeader':
+				return new ResponseFields(this.#headers);
+			case 'Cookie':
+				return method(name, 'string', (of: string) => cookieNamed(request.headers, of) ?? '');
+			default:
+				return undefined;
+		}
+	}
+
+	text(): string {
+		return '{}';
+	}
+}
+
+/** `.RespHeader`. */
+class ResponseFields extends FieldsObject {
+	readonly #headers: HeaderList;
+
+	constructor(headers: HeaderList) {
+		super(headers);
+		this.#headers = headers;
+	}
+
+	override member(name: string): Value | undefined {
+		switch (name) {
+			case 'Add':
+				return method(name, 'string string', (field: string, value: string) => {
+					this.#headers.add(checked(field, value), encodeFieldText(value));
+					return '';
+				});
+			case 'Set':
+				return method(name, 'string string', (field: string, value: string) => {
+					this.#headers.set(checked(field, value), encodeFieldText(value));
+					return '';
+				});
+			case 'Del':
+				return method(name, 'string', (field: string) => {
+					this.#headers.delete(field.toLowerCase());
+					return '';
+				});
+			default:
+				return super.member(name);
+		}
+	}
+}
+
+function checked(field: string, value: string): string {
+	if (!isToken(field) || FRAMING.has(field.toLowerCase())) {
+		throw new FunctionError(`"${field}" is not a field that a page can set`);
+	}
+	if (!isFieldValue(value)) throw new FunctionError(`a value of ${field} holds a control character`);
+	return field;
+}

@@ -1,0 +1,114 @@
+/** Functions of sprig that take a while: password hashes, derived passwords, keys, addresses. The work is done elsewhere. */
+import { createHmac } from 'node:crypto';
+import type { PageKeyKind, PageTask } from '../../../exchange/page-work.ts';
+import { define, type FunctionList } from '../../templates/function.ts';
+import type { Run } from '../../templates/run.ts';
+import { hostOf } from './page-host.ts';
+
+/** bcrypt sees no more bytes of a password. */
+const LONGEST_PASSWORD = 72;
+
+/** Largest counter of a derived password. */
+const MOST_COUNTED = 0xffff_ffffn;
+
+/** From `bcrypt` to `getHostByName`. */
+export const SECRET_FUNCTIONS: FunctionList = {
+	bcrypt: define('string', (run, password: string) => bcrypt(run, password)),
+	htpasswd: define('string string', (run, user: string, password: string) =>
+		user.includes(':') ? `invalid username: ${user}` : `${user}:${bcrypt(run, password)}`,
+	),
+	derivePassword: define('int string string string string', derivePassword),
+	genPrivateKey: define('string', (run, kind: string) => {
+		const wanted = kind === '' ? 'rsa' : kind;
+		if (!isKeyKind(wanted)) return `Unknown type ${kind}`;
+		return elsewhere(run, { task: 'key', kind: wanted });
+	}),
+	getHostByName: define('string', (run, host: string) => {
+		const addresses = elsewhere(run, { task: 'addresses', host }).split(' ');
+		return run.once(() => addresses[Math.floor(Math.random() * addresses.length)]!);
+	}),
+};
+
+/** Waits for work; the page is executed again when it is done. Throws Suspension, FunctionError, and HttpError 503 when too much waits. */
+function elsewhere(run: Run, task: PageTask): string {
+	const host = hostOf(run);
+	run.budget.spend(100);
+	const { work } = host.site;
+	if (!work) return run.fail('it is not available while a configuration is checked');
+	return host.later(() => work.run(task));
+}
+
+function bcrypt(run: Run, password: string): string {
+	if (Buffer.byteLength(password) > LONGEST_PASSWORD) {
+		return `failed to encrypt string with bcrypt: bcrypt: password length exceeds ${LONGEST_PASSWORD} bytes`;
+	}
+	return elsewhere(run, { task: 'bcrypt', password });
+}
+
+function isKeyKind(kind: string): kind is PageKeyKind {
+	return kind === 'rsa' || kind === 'dsa' || kind === 'ecdsa' || kind === 'ed25519';
+}
+
+/** The shapes of derived passwords (Master Password, version 3): each letter stands for a set of characters. */
+const SHAPES: ReadonlyMap<string, readonly string[]> = new Map([
+	['maximum', ['anoxxxxxxxxxxxxxxxxx', 'axxxxxxxxxxxxxxxxxno']],
+	[
+		'long',
+		[
+			...['CvcvnoCvcvCvcv', 'CvcvCvcvnoCvcv', 'CvcvCvcvCvcvno', 'CvccnoCvcvCvcv', 'CvccCvcvnoCvcv', 'CvccCvcvCvcvno'],
+			...['CvcvnoCvccCvcv', 'CvcvCvccnoCvcv', 'CvcvCvccCvcvno', 'CvcvnoCvcvCvcc', 'CvcvCvcvnoCvcc', 'CvcvCvcvCvccno'],
+			...['CvccnoCvccCvcv', 'CvccCvccnoCvcv', 'CvccCvccCvcvno', 'CvcvnoCvccCvcc', 'CvcvCvccnoCvcc', 'CvcvCvccCvccno'],
+			...['CvccnoCvcvCvcc', 'CvccCvcvnoCvcc', 'CvccCvcvCvccno'],
+		],
+	],
+	['medium', ['CvcnoCvc', 'CvcCvcno']],
+	['short', ['Cvcn']],
+	['basic', ['aaanaaan', 'aannaaan', 'aaannaaa']],
+	['pin', ['nnnn']],
+]);
+
+const VOWELS = 'AEIOU';
+const CONSONANTS = 'BCDFGHJKLMNPQRSTVWXYZ';
+const DIGITS = '0123456789';
+const LETTERS = `${VOWELS}${VOWELS.toLowerCase()}${CONSONANTS}${CONSONANTS.toLowerCase()}`;
+
+const CHARACTERS: { readonly [letter: string]: string } = {
+	V: VOWELS,
+	C: CONSONANTS,
+	v: VOWELS.toLowerCase(),
+	c: CONSONANTS.toLowerCase(),
+	A: `${VOWELS}${CONSONANTS}`,
+	a: LETTERS,
+	n: DIGITS,
+	o: "@&%?,=[]_:-+*$#!'^~;()/.",
+	x: `${LETTERS}${DIGITS}!@#$%^&*()`,
+};
+
+const SCOPE = 'com.lyndir.masterpassword';
+
+/** The password of a site: the same for the same counter, kind, master password, user and site. */
+function derivePassword(run: Run, counter: bigint, kind: string, password: string, user: string, site: string): string {
+	const shapes = SHAPES.get(kind);
+	if (!shapes) return `cannot find password template ${kind}`;
+	if (counter < 0n || counter > MOST_COUNTED) return run.fail(`${counter} overflows uint32`);
+	const salt = Buffer.concat([Buffer.from(SCOPE), counted(user)]).toString('latin1');
+	const key = Buffer.from(elsewhere(run, { task: 'scrypt', password, salt }), 'hex');
+	const count = Buffer.alloc(4);
+	count.writeUInt32BE(Number(counter));
+	const seed = createHmac('sha256', key)
+		.update(Buffer.concat([Buffer.from(SCOPE), counted(site), count]))
+		.digest();
+	const shape = shapes[seed[0]! % shapes.length]!;
+	return Array.from(shape, (letter, i) => {
+		const characters = CHARACTERS[letter]!;
+		return characters[seed[i + 1]! % characters.length];
+	}).join('');
+}
+
+/** The length of a text in four bytes, and the text. */
+function counted(text: string): Buffer {
+	const bytes = Buffer.from(text);
+	const length = Buffer.alloc(4);
+	length.writeUInt32BE(bytes.length);
+	return Buffer.concat([length, bytes]);
+}

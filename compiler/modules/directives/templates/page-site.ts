@@ -1,0 +1,104 @@
+/** What one `templates` step settles at load time, and what it remembers: compiled texts, bounded. */
+
+import type { CompileContext, Template } from '../../../codegen/compile-context.ts';
+import { compileRoot } from '../../../codegen/file-root.ts';
+import { compatibleName } from '../../../codegen/placeholders/shorthands.ts';
+import type { Exchange } from '../../../exchange/exchange.ts';
+import type { Handler } from '../../../exchange/handler.ts';
+import type { FileReader } from '../../../exchange/leases.ts';
+import type { PageWork } from '../../../exchange/page-work.ts';
+import { BUILTINS } from '../../templates/builtins.ts';
+import type { FunctionTable } from '../../templates/function.ts';
+import type { TemplateSource } from '../../templates/lexer.ts';
+import { PatternCache } from '../../templates/pattern-cache.ts';
+import { REFUSED_SPRIG, SPRIG_FUNCTIONS } from '../../templates/sprig/index.ts';
+import {
+	compileTextTemplate,
+	DEFAULT_DELIMITERS,
+	type TemplateLanguage,
+	type TextTemplate,
+} from '../../templates/text-template.ts';
+import { PageFormats } from './page-formats.ts';
+import { PAGE_FUNCTIONS } from './page-functions.ts';
+import { SECRET_FUNCTIONS } from './page-secrets.ts';
+import type { RenderStep } from './templates.ts';
+
+/** Functions of pages. Those of sprig stand before those of the language of the same name, but for `slice`, which takes texts too. */
+const FUNCTIONS: FunctionTable = new Map(
+	Object.entries({ ...SPRIG_FUNCTIONS, ...SECRET_FUNCTIONS, ...BUILTINS, ...PAGE_FUNCTIONS }),
+);
+
+/** Characters of text whose compiled form is kept, and of one such text. */
+const CACHED_TEXT = 8 * 1024 * 1024;
+const LARGEST_CACHED = 1024 * 1024;
+/** Placeholders kept by name. */
+const CACHED_PLACEHOLDERS = 200;
+
+/** The load-time half of a `templates` step. */
+export class PageSite {
+	readonly reader: FileReader;
+	readonly root: (x: Exchange) => string;
+	readonly clientIp: (x: Exchange) => string;
+	readonly work: PageWork | undefined;
+	readonly patterns = new PatternCache();
+	readonly formats = new PageFormats();
+	readonly functions: FunctionTable = FUNCTIONS;
+	/** The site, for requests that a page makes of it. */
+	readonly wholeSite: Handler;
+	readonly #cx: CompileContext;
+	readonly #language: TemplateLanguage;
+	/** Oldest first. */
+	readonly #compiled = new Map<string, TextTemplate>();
+	#compiledText = 0;
+	readonly #placeholders = new Map<string, Template>();
+
+	constructor(step: RenderStep, cx: CompileContext) {
+		const [open, close] = step.delimiters ?? [];
+		this.reader = cx.lease('files', {});
+		this.root = compileRoot(step.root, cx);
+		this.clientIp = cx.clientIp;
+		this.work = cx.pageWork;
+		this.wholeSite = cx.wholeSite;
+		this.#cx = cx;
+		this.#language = {
+			delimiters: open !== undefined && close !== undefined ? { open, close } : DEFAULT_DELIMITERS,
+			functions: FUNCTIONS,
+			refused: REFUSED_SPRIG,
+		};
+	}
+
+	/** Compiles a text, or takes what it compiled to before. Throws TemplateFailure. */
+	compile(source: TemplateSource, name: string): TextTemplate {
+		const { text } = source;
+		if ((source.data && source.data.length > 0) || text.length > LARGEST_CACHED) {
+			return compileTextTemplate(source, this.#language, name);
+		}
+		const known = this.#compiled.get(text);
+		if (known) {
+			this.#compiled.delete(text);
+			this.#compiled.set(text, known);
+			return known;
+		}
+		const compiled = compileTextTemplate(source, this.#language, name);
+		this.#compiled.set(text, compiled);
+		this.#compiledText += text.length;
+		for (const [oldest] of this.#compiled) {
+			if (this.#compiledText <= CACHED_TEXT) break;
+			this.#compiled.delete(oldest);
+			this.#compiledText -= oldest.length;
+		}
+		return compiled;
+	}
+
+	/** The placeholder of a name; undefined for what no placeholder can be called, and for files, which pages read by `readFile`. */
+	placeholder(name: string): Template | undefined {
+		if (name === '' || name.startsWith('file.') || /[{}\\]/.test(name)) return undefined;
+		const known = this.#placeholders.get(name);
+		if (known) return known;
+		// The language of pages is the compatible one, whatever the language of the configuration.
+		const template = this.#cx.template(`{${compatibleName(name)}}`, 'empty');
+		if (this.#placeholders.size >= CACHED_PLACEHOLDERS) this.#placeholders.clear();
+		this.#placeholders.set(name, template);
+		return template;
+	}
+}

@@ -1,0 +1,265 @@
+/** The request as templates see it: `.Req`, `.OriginalReq`, their URL and their fields. */
+import type { Exchange } from '../../../exchange/exchange.ts';
+import { decodeFieldText } from '../../../exchange/field-syntax.ts';
+import type { HeaderList } from '../../../exchange/header-list.ts';
+import { decodePercent } from '../../../exchange/request-path.ts';
+import { escapePathWhereNeeded, formatQuery, parseQueryLeniently } from '../../../exchange/uri-escape.ts';
+import { formatValue } from '../../templates/format-value.ts';
+import { Budget, Run } from '../../templates/run.ts';
+import { method } from '../../templates/time-value.ts';
+import type { Dictionary, TemplateObject, Value } from '../../templates/value.ts';
+
+/** Names to values, each several times: fields of a message or parameters of a query. */
+abstract class ValuesObject implements TemplateObject {
+	abstract readonly typeName: string;
+	#entries: Dictionary | undefined;
+
+	protected abstract read(): Dictionary;
+	protected abstract key(name: string): string;
+
+	entries(): Dictionary {
+		this.#entries ??= this.read();
+		return this.#entries;
+	}
+
+	protected all(name: string): readonly Value[] {
+		return (this.entries().get(this.key(name)) as readonly Value[] | undefined) ?? [];
+	}
+
+	member(name: string): Value | undefined {
+		switch (name) {
+			case 'Get':
+				return method(name, 'string', (of: string) => this.all(of)[0] ?? '');
+			case 'Values':
+				return method(name, 'string', (of: string) => this.all(of));
+			case 'Has':
+				return method(name, 'string', (of: string) => this.entries().has(this.key(of)));
+			default:
+				return undefined;
+		}
+	}
+
+	text(): string {
+		const run = new Run('', new Budget(), { now: () => 0, regexp: () => /$^/, host: undefined });
+		return formatValue(run, new Map(this.entries()));
+	}
+}
+
+/** Fields of a message by their canonical names. */
+export class FieldsObject extends ValuesObject {
+	readonly typeName = 'http.Header';
+	readonly #fields: HeaderList;
+
+	constructor(fields: HeaderList) {
+		super();
+		this.#fields = fields;
+	}
+
+	protected key(name: string): string {
+		return canonicalName(name);
+	}
+
+	protected read(): Dictionary {
+		const entries = new Map<string, Value[]>();
+		for (const [name, value] of this.#fields) {
+			const key = canonicalName(name);
+			const values = entries.get(key);
+			const text = decodeFieldText(value);
+			if (values) values.push(text);
+			else entries.set(key, [text]);
+		}
+		return entries;
+	}
+}
+
+/** `content-type` as `Content-Type`. */
+function canonicalName(name: string): string {
+	return name.toLowerCase().replace(/(?:^|-)[a-z]/g, part => part.toUpperCase());
+}
+
+/** Parameters of a query. */
+class QueryObject extends ValuesObject {
+	readonly typeName = 'url.Values';
+	readonly #query: string | undefined;
+
+	constructor(query: string | undefined) {
+		super();
+		this.#query = query;
+	}
+
+	override member(name: string): Value | undefined {
+		if (name !== 'Encode') return super.member(name);
+		return method(name, '', () => formatQuery(parseQueryLeniently(this.#query)));
+	}
+
+	protected key(name: string): string {
+		return name;
+	}
+
+	protected read(): Dictionary {
+		return parseQueryLeniently(this.#query);
+	}
+}
+
+/** A request line and what stands with it. */
+export interface RequestFacts {
+	readonly method: string;
+	/** Percent-encoded. */
+	readonly path: string;
+	readonly query: string | undefined;
+	readonly authority: string;
+	readonly fields: HeaderList;
+}
+
+class UrlObject implements TemplateObject {
+	readonly typeName = '*url.URL';
+	readonly #facts: RequestFacts;
+
+	constructor(facts: RequestFacts) {
+		this.#facts = facts;
+	}
+
+	member(name: string): Value | undefined {
+		const { path, query } = this.#facts;
+		switch (name) {
+			case 'Path':
+				return decodePercent(path) ?? path;
+			case 'RawPath':
+				return escapePathWhereNeeded(decodePercent(path) ?? path) === path ? '' : path;
+			case 'RawQuery':
+				return query ?? '';
+			case 'Scheme':
+			case 'Opaque':
+			case 'Host':
+			case 'Fragment':
+				return '';
+			case 'Query':
+				return method(name, '', () => new QueryObject(query));
+			case 'EscapedPath':
+				return method(name, '', () => path);
+			case 'RequestURI':
+			case 'String':
+				return method(name, '', () => this.text());
+			default:
+				return undefined;
+		}
+	}
+
+	text(): string {
+		const { path, query } = this.#facts;
+		return query === undefined ? path : `${path}?${query}`;
+	}
+}
+
+/** A cookie of a request. */
+class CookieObject implements TemplateObject {
+	readonly typeName = '*http.Cookie';
+	readonly #name: string;
+	readonly #value: string;
+
+	constructor(name: string, value: string) {
+		this.#name = name;
+		this.#value = value;
+	}
+
+	member(name: string): Value | undefined {
+		if (name === 'Name') return this.#name;
+		if (name === 'Value') return this.#value;
+		return name === 'String' ? method(name, '', () => this.text()) : undefined;
+	}
+
+	text(): string {
+		return `${this.#name}=${this.#value}`;
+	}
+}
+
+export class RequestObject implements TemplateObject {
+	readonly typeName = '*http.Request';
+	readonly #x: Exchange;
+	readonly #facts: RequestFacts;
+
+	constructor(x: Exchange, facts: RequestFacts) {
+		this.#x = x;
+		this.#facts = facts;
+	}
+
+	member(name: string): Value | undefined {
+		const { method: verb, query, authority, fields } = this.#facts;
+		const { protocol, connection } = this.#x;
+		switch (name) {
+			case 'Method':
+				return verb;
+			case 'URL':
+				return new UrlObject(this.#facts);
+			case 'RequestURI':
+				return new UrlObject(this.#facts).text();
+			case 'Header':
+				return new FieldsObject(fields);
+			case 'Host':
+				return authority;
+			case 'RemoteAddr':
+				return joinHostPort(connection.remoteAddress, connection.remotePort);
+			case 'Proto':
+				return protocol;
+			case 'ProtoMajor':
+				return BigInt(protocol.charCodeAt(5) - 48);
+			case 'ProtoMinor':
+				return BigInt(protocol.charCodeAt(7) - 48);
+			case 'ContentLength':
+				return BigInt(/^\d{1,15}$/.exec(fields.get('content-length') ?? '0')?.[0] ?? '0');
+			case 'TLS':
+				return connection.tls ? tlsFacts(connection.tls) : null;
+			case 'UserAgent':
+				return method(name, '', () => fields.get('user-agent') ?? '');
+			case 'Referer':
+				return method(name, '', () => fields.get('referer') ?? '');
+			case 'FormValue':
+				return method(name, 'string', (of: string) => parseQueryLeniently(query).get(of)?.[0] ?? '');
+			case 'Cookies':
+				return method(name, '', () => cookies(fields).map(([of, value]) => new CookieObject(of, value)));
+			case 'Cookie':
+				return method(name, 'string', (of: string) => {
+					const value = cookieNamed(fields, of);
+					return value === undefined ? null : new CookieObject(of, value);
+				});
+			default:
+				return undefined;
+		}
+	}
+
+	text(): string {
+		return `${this.#facts.method} ${new UrlObject(this.#facts).text()}`;
+	}
+}
+
+function tlsFacts(tls: { version: string; cipherSuite: string; protocol: string; serverName: string }): Dictionary {
+	return new Map<string, Value>([
+		['Version', tls.version],
+		['CipherSuite', tls.cipherSuite],
+		['NegotiatedProtocol', tls.protocol],
+		['ServerName', tls.serverName],
+	]);
+}
+
+function joinHostPort(host: string, port: number): string {
+	return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+/** Cookies of a request in their order; values without their quotes. */
+function cookies(fields: HeaderList): [name: string, value: string][] {
+	return fields.getAll('cookie').flatMap(line =>
+		decodeFieldText(line)
+			.split(';')
+			.flatMap((pair): [string, string][] => {
+				const equals = pair.indexOf('=');
+				const name = (equals === -1 ? pair : pair.slice(0, equals)).trim();
+				const value = equals === -1 ? '' : pair.slice(equals + 1).trim();
+				return name === '' ? [] : [[name, /^".*"$/.test(value) ? value.slice(1, -1) : value]];
+			}),
+	);
+}
+
+/** Value of the first cookie of that name. */
+export function cookieNamed(fields: HeaderList, name: string): string | undefined {
+	return cookies(fields).find(([of]) => of === name)?.[1];
+}

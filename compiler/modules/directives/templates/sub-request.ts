@@ -1,0 +1,110 @@
+/** Requests that a page makes of its own site: `httpInclude`. */
+import { isStream } from '../../../exchange/body.ts';
+import { Exchange, Request } from '../../../exchange/exchange.ts';
+import type { Handler } from '../../../exchange/handler.ts';
+import { HttpError } from '../../../exchange/http-error.ts';
+import { escapePathWhereNeeded, escapeQueryWhereNeeded } from '../../../exchange/uri-escape.ts';
+import { DEFAULT_BOUNDS } from '../../templates/run.ts';
+import { wholeBody } from './whole-body.ts';
+
+/** Variable under which what is left to a page and its sub-requests together is kept. */
+const ALLOWANCE_VARIABLE = 'svc.templates.allowance';
+/** Pages in pages in pages. */
+const MAX_DEPTH = 3;
+/** Sub-requests of one request from outside, at all depths together. */
+const MAX_REQUESTS = 50;
+/** Bytes of one answer. */
+const MAX_ANSWER = 10 * 1024 * 1024;
+
+/** What is left to all pages that one request from outside leads to. */
+export interface Allowance {
+	readonly depth: number;
+	readonly requests: { left: number };
+	readonly steps: { left: number };
+}
+
+/** The allowance of a request: its own, or a share in that of the page that made it. */
+export function allowanceOf(x: Exchange): Allowance {
+	const inherited = x.variable(ALLOWANCE_VARIABLE) as Allowance | undefined;
+	return inherited ?? { depth: 0, requests: { left: MAX_REQUESTS }, steps: { left: DEFAULT_BOUNDS.steps } };
+}
+
+/** What a sub-request gave: a text, or why there is none. */
+export type SubResponse = { readonly text: string } | { readonly failure: string };
+
+/** Fields of a request that are about this connection, its body, or a part or version of the page. */
+const NOT_INHERITED = new Set([
+	...['connection', 'upgrade', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'content-length', 'content-type'],
+	...['expect', 'range', 'if-range', 'if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'],
+	'accept-encoding',
+]);
+
+/** Asks the site for a path and query. A promise only when something waits; never throws but for the client's leaving. */
+export function subRequest(
+	parent: Exchange,
+	allowance: Allowance,
+	wholeSite: Handler,
+	uri: string,
+): SubResponse | Promise<SubResponse> {
+	if (allowance.depth >= MAX_DEPTH) return { failure: 'virtual request cycle' };
+	if (!/^\/(?!\/)/.test(uri)) return { failure: `"${uri}" is not a path of this site` };
+	if (--allowance.requests.left < 0) return { failure: `a page makes more than ${MAX_REQUESTS} requests` };
+	const x = subExchange(parent, uri);
+	x.variables.set(ALLOWANCE_VARIABLE, { ...allowance, depth: allowance.depth + 1 } satisfies Allowance);
+	parent.onGone(() => x.gone());
+	try {
+		const pending = wholeSite(x);
+		return pending instanceof Promise ? pending.then(() => answered(x)).catch(failed) : answered(x);
+	} catch (error) {
+		return failed(error);
+	}
+}
+
+function subExchange(parent: Exchange, uri: string): Exchange {
+	const { request, received } = parent;
+	const bare = uri.replace(/#.*$/s, '');
+	const mark = bare.indexOf('?');
+	const line = {
+		method: 'GET',
+		path: escapePathWhereNeeded(mark === -1 ? bare : bare.slice(0, mark)),
+		query: mark === -1 ? undefined : escapeQueryWhereNeeded(bare.slice(mark + 1)),
+		authority: received.authority,
+	};
+	const headers = request.headers.clone();
+	headers.filter(name => !NOT_INHERITED.has(name.toLowerCase()));
+	headers.add('Accept-Encoding', 'identity');
+	const asked = new Request({ ...line, authority: request.authority }, request.scheme, request.host, headers, null);
+	const transport = { inform: () => {}, watch: () => {} };
+	const x = new Exchange(parent.protocol, parent.connection, line, asked, transport, parent.startedAt);
+	// One page, one time.
+	x.now = () => parent.now();
+	return x;
+}
+
+function answered(x: Exchange): SubResponse | Promise<SubResponse> {
+	const { status, headers, body } = x.response;
+	if (x.aborted || x.upgraded) return { failure: 'the site gave no answer' };
+	if (status >= 400) {
+		if (isStream(body)) body.cancel();
+		return { failure: `http ${status}` };
+	}
+	const coding = headers.get('content-encoding');
+	if (coding !== undefined && coding.toLowerCase() !== 'identity') {
+		if (isStream(body)) body.cancel();
+		return { failure: `the answer is encoded (${coding})` };
+	}
+	const whole = wholeBody(body, MAX_ANSWER, 'the answer to an httpInclude');
+	return whole instanceof Promise ? whole.then(asText).catch(failed) : asText(whole);
+}
+
+function asText(body: unknown): SubResponse {
+	if (typeof body === 'string') return { text: body };
+	return {
+		text: body instanceof Uint8Array ? Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString() : '',
+	};
+}
+
+function failed(error: unknown): SubResponse {
+	if (error instanceof HttpError) return { failure: `http ${error.status}: ${error.message}` };
+	return { failure: error instanceof Error ? error.message : String(error) };
+}

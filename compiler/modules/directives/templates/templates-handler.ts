@@ -1,0 +1,155 @@
+/** The handler `render`: holds the response that later handlers make, executes it, and answers with the output. */
+import { isUtf8 } from 'node:buffer';
+import type { CompileContext } from '../../../codegen/compile-context.ts';
+import { type Body, type BodySource, isStream } from '../../../exchange/body.ts';
+import type { Exchange } from '../../../exchange/exchange.ts';
+import type { Handler } from '../../../exchange/handler.ts';
+import type { HeaderList } from '../../../exchange/header-list.ts';
+import { Suspension } from '../../templates/template-error.ts';
+import { executeTextTemplate } from '../../templates/text-template.ts';
+import { asPageError } from './page-functions.ts';
+import { PageHost } from './page-host.ts';
+import { PageSite } from './page-site.ts';
+import { PAGE_VARIABLE, type Page } from './page-source.ts';
+import type { RenderStep } from './templates.ts';
+import { wholeBody } from './whole-body.ts';
+
+const DEFAULT_TYPES = ['text/html', 'text/plain', 'text/markdown'];
+
+/** Bytes of a response that are held; the error routes answer for a longer one. */
+const MAX_RESPONSE = 10 * 1024 * 1024;
+
+/**
+ * Handlers whose bodies are templates. The pages of the others hold what the request said, such as where a redirect
+ * leads, and nothing marks it as data.
+ */
+const SOURCES: ReadonlySet<string> = new Set(['files', 'proxy', 'fastcgi', 'respond', 'copy_response']);
+
+/** Compiles a `render` step. */
+export function compileTemplates(step: RenderStep, cx: CompileContext, next: Handler): Handler {
+	const site = new PageSite(step, cx);
+	const types = (step.types ?? DEFAULT_TYPES).map(type => type.toLowerCase());
+	const isPage = (headers: HeaderList): boolean => {
+		const type = headers.get('content-type')?.toLowerCase();
+		return type !== undefined && types.some(one => type.includes(one));
+	};
+
+	const finish = (x: Exchange, page: Page): void | Promise<void> => {
+		const { response } = x;
+		if (page.executed || x.aborted || x.upgraded || !SOURCES.has(x.answeredBy)) return;
+		if (!isPage(response.headers) || isEncoded(response.headers)) return;
+		if (x.request.method === 'HEAD') {
+			withoutValidators(response.headers);
+			if (isStream(response.body)) response.body.cancel();
+			response.body = response.body === null ? null : new UnknownLength();
+			return;
+		}
+		if (response.body === null) return;
+		const whole = wholeBody(response.body, MAX_RESPONSE, 'the response');
+		if (whole instanceof Promise) return whole.then(body => execute(site, x, page, body));
+		return execute(site, x, page, whole);
+	};
+
+	return x => {
+		const page = beginPage(x);
+		const { stepBase } = x;
+		const range = x.request.headers.has('range') ? x.response.headers.clone() : undefined;
+		const after = (): void | Promise<void> => {
+			if (range && isPart(x, isPage)) {
+				x.stepBase = stepBase;
+				return again(x, range, page);
+			}
+			return finish(x, page);
+		};
+		const pending = next(x);
+		return pending instanceof Promise ? pending.then(after) : after();
+	};
+
+	/** A part of a template is not the template of a part, and would show its source: the whole is asked for instead. */
+	function again(x: Exchange, headers: HeaderList, page: Page): void | Promise<void> {
+		const { request, response } = x;
+		if (isStream(response.body)) response.body.cancel();
+		response.body = null;
+		response.status = 0;
+		response.headers.clear();
+		for (const [name, value] of headers) response.headers.add(name, value);
+		request.headers.delete('range');
+		request.headers.delete('if-range');
+		x.answeredBy = '';
+		const pending = next(x);
+		return pending instanceof Promise ? pending.then(() => finish(x, page)) : finish(x, page);
+	}
+}
+
+/** The page that a request is answered with: that of a `templates` outside of this one, or a new one. */
+function beginPage(x: Exchange): Page {
+	const known = x.variable(PAGE_VARIABLE) as Page | undefined;
+	if (known && known.error === x.error) return known;
+	const page: Page = { error: x.error, executed: false, source: undefined, body: undefined };
+	x.variables.set(PAGE_VARIABLE, page);
+	return page;
+}
+
+function isPart(x: Exchange, isPage: (headers: HeaderList) => boolean): boolean {
+	const { status, headers } = x.response;
+	if (status !== 206 || !SOURCES.has(x.answeredBy)) return false;
+	return isPage(headers) || /^multipart\/byteranges/i.test(headers.get('content-type') ?? '');
+}
+
+function isEncoded(headers: HeaderList): boolean {
+	const coding = headers.combined('content-encoding');
+	return coding !== undefined && coding.trim().toLowerCase() !== 'identity' && coding.trim() !== '';
+}
+
+/** What was said of the template's file does not hold for what it gives. */
+function withoutValidators(headers: HeaderList): void {
+	for (const name of ['content-length', 'etag', 'last-modified', 'accept-ranges']) headers.delete(name);
+}
+
+function execute(site: PageSite, x: Exchange, page: Page, body: Body): void | Promise<void> {
+	const { response } = x;
+	const bytes = body instanceof Uint8Array ? Buffer.from(body.buffer, body.byteOffset, body.byteLength) : undefined;
+	// What is not UTF-8 goes through byte by byte.
+	const latin1 = bytes !== undefined && !isUtf8(bytes);
+	const text = bytes ? bytes.toString(latin1 ? 'latin1' : 'utf8') : (body as string);
+	const source = page.source && page.body === body ? page.source : { text };
+	const host = new PageHost(x, site);
+	const name = x.request.path;
+	const attempt = (): void | Promise<void> => {
+		let output: string;
+		try {
+			const template = site.compile(source, name);
+			output = executeTextTemplate(template, { name, data: host.data, budget: host.budget, deps: host });
+		} catch (error) {
+			if (!(error instanceof Suspension)) {
+				// What was said of the page does not hold for what the error routes answer.
+				withoutValidators(response.headers);
+				response.headers.delete('content-type');
+				throw asPageError(error);
+			}
+			return error.until.then(() => {
+				host.restart();
+				return attempt();
+			});
+		}
+		page.executed = true;
+		response.headers.clear();
+		for (const [field, value] of host.headers) response.headers.add(field, value);
+		withoutValidators(response.headers);
+		response.body = latin1 ? Buffer.from(output, 'latin1') : output;
+	};
+	// A body that has been read whole is no stream any more, whatever comes next.
+	response.body = body;
+	return attempt();
+}
+
+/** The body of an answer to HEAD of which only executing it would tell the length. */
+class UnknownLength implements BodySource {
+	readonly length = undefined;
+
+	pull(): null {
+		return null;
+	}
+
+	cancel(): void {}
+}

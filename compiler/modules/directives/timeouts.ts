@@ -1,0 +1,130 @@
+/** `timeouts`: how long clients of a route may make it wait, instead of what the listener says. */
+import type { Step } from '../../document/document.ts';
+import type { TransferBounds } from '../../exchange/exchange.ts';
+import type { LowerContext } from '../../lower/lower-context.ts';
+import type { Line, Word } from '../../syntax/ast.ts';
+import { handlerDirective } from './directive.ts';
+
+interface TransferTimesStep extends Step {
+	readonly handler: 'transfer_times';
+	readonly read_timeout?: number;
+	readonly read_rate?: number;
+	readonly write_timeout?: number;
+	readonly write_rate?: number;
+	readonly max_write_chunk?: number;
+}
+
+type Fields = { -readonly [K in Exclude<keyof TransferTimesStep, 'handler' | 'when' | '@id'>]?: number };
+
+const USAGE =
+	'timeouts [matcher] { read_timeout <duration> [<bytes/s>]; write_timeout <duration> [<bytes/s>]; max_write_chunk <size> }';
+
+/** Ten years in milliseconds: more bounds nothing. */
+const LONGEST = 10 * 365 * 86_400_000;
+const SMALLEST_CHUNK = 1024;
+const LARGEST_CHUNK = 16_777_216;
+
+/** `timeouts [matcher] { … }`. */
+export const timeouts = handlerDirective<TransferTimesStep>({
+	kind: 'handler',
+	id: 'transfer_times',
+	names: { configfile: ['timeouts'], compatfile: ['timeouts'] },
+	usage: USAGE,
+	summary: 'How long clients may stall while a body is read or a response written.',
+	documentation: [
+		'| Line | Meaning |',
+		'| --- | --- |',
+		'| `read_timeout D [RATE]` | without a byte of a body that is waited for: an error 408; it begins again with each byte |',
+		'| `write_timeout D [RATE]` | without a byte of a response taken: the connection is cut |',
+		'| `max_write_chunk SIZE` | bytes of a body that are given to a connection at once |',
+		'',
+		'RATE is how many bytes a second the transfer must reach on average while we wait for the client, the first D apart.',
+		'0 is without bound. What is not named here is as `servers { timeouts }` says.',
+		'',
+		'```',
+		'timeouts /upload/* {',
+		'	read_timeout 10s 1000',
+		'	write_timeout 30s',
+		'}',
+		'```',
+	].join('\n'),
+	matcherToken: 'optional',
+	lower: ({ line, args }, cx) => {
+		cx.count(line, args, 0, 0, USAGE);
+		const fields: Fields = {};
+		const time = (field: 'read' | 'write') => (words: readonly Word[], at: Line) => {
+			cx.noBlock(at);
+			if (!cx.count(at, words, 1, 2, `${field}_timeout <duration> [<bytes/s>]`)) return;
+			const milliseconds = timeOf(words[0]!, cx);
+			if (milliseconds !== undefined) fields[`${field}_timeout`] = milliseconds;
+			const rate = words[1] && cx.integer(words[1], 0);
+			if (rate !== undefined) fields[`${field}_rate`] = rate;
+		};
+		cx.subdirectives(
+			line.block,
+			{
+				read_timeout: time('read'),
+				write_timeout: time('write'),
+				max_write_chunk: (words, at) => {
+					cx.noBlock(at);
+					const size = cx.count(at, words, 1, 1, 'max_write_chunk <size>') ? cx.size(words[0]!) : undefined;
+					if (size === undefined) return;
+					if (size >= SMALLEST_CHUNK && size <= LARGEST_CHUNK) fields.max_write_chunk = size;
+					else {
+						cx.problem('error', 'value/out-of-range', words[0]!.span, `A chunk of ${size} bytes is out of range.`, {
+							hint: 'Write a size from 1KiB to 16MiB.',
+						});
+					}
+				},
+			},
+			'timeouts',
+		);
+		return { handler: 'transfer_times', ...fields };
+	},
+	schema: {
+		properties: {
+			read_timeout: {
+				type: 'number',
+				minimum: 0,
+				maximum: LONGEST,
+				description: 'Milliseconds without a byte of a body.',
+			},
+			read_rate: { type: 'integer', minimum: 0, description: 'Bytes a second of a body, on average.' },
+			write_timeout: {
+				type: 'number',
+				minimum: 0,
+				maximum: LONGEST,
+				description: 'Milliseconds without a byte of a response taken.',
+			},
+			write_rate: { type: 'integer', minimum: 0, description: 'Bytes a second of a response, on average.' },
+			max_write_chunk: {
+				type: 'integer',
+				minimum: SMALLEST_CHUNK,
+				maximum: LARGEST_CHUNK,
+				description: 'Bytes of a body that are given to a connection at once.',
+			},
+		},
+	},
+	compile: (step, _cx, next) => {
+		const { read_timeout, read_rate, write_timeout, write_rate, max_write_chunk } = step;
+		const bounds: TransferBounds = {
+			...(read_timeout === undefined ? {} : { readTimeout: read_timeout }),
+			...(read_rate === undefined ? {} : { readRate: read_rate }),
+			...(write_timeout === undefined ? {} : { writeTimeout: write_timeout }),
+			...(write_rate === undefined ? {} : { writeRate: write_rate }),
+			...(max_write_chunk === undefined ? {} : { writeChunk: max_write_chunk }),
+		};
+		return x => {
+			x.bound(bounds);
+			return next(x);
+		};
+	},
+});
+
+function timeOf(word: Word, cx: LowerContext): number | undefined {
+	const value = cx.duration(word);
+	if (value === undefined || (value >= 0 && value <= LONGEST)) return value;
+	const message = value < 0 ? 'A time-out cannot be negative.' : 'A time-out of more than ten years bounds nothing.';
+	cx.problem('error', 'value/out-of-range', word.span, message, { hint: 'Write 0 for no bound.' });
+	return undefined;
+}

@@ -1,0 +1,180 @@
+/** `client_auth` of `tls`: what is asked of clients. */
+import { X509Certificate } from 'node:crypto';
+import type { ClientAuth, TrustedLeaves } from '../../../codegen/tls/site-tls.ts';
+import type { LowerContext } from '../../../lower/lower-context.ts';
+import type { Line, Word } from '../../../syntax/ast.ts';
+import { derOf, lowerTrustPool, TRUST_POOL, type TrustPool } from '../../providers/trust-pools/trust-pool.ts';
+import type { Schema } from '../directive.ts';
+
+const MODES = ['request', 'require', 'verify_if_given', 'require_and_verify'] as const;
+const TEXTS: Schema = { type: 'array', items: { type: 'string' } };
+
+/** Schema of `client_auth`. */
+export const CLIENT_AUTH: Schema = {
+	type: 'object',
+	description: 'Certificates of clients.',
+	properties: {
+		mode: {
+			enum: MODES,
+			description:
+				'`request` and `require` ask for a certificate and verify nothing; `verify_if_given` takes none or a good one; `require_and_verify` takes good ones only.',
+		},
+		trust_pool: TRUST_POOL,
+		trusted_leaves: {
+			type: 'object',
+			description: 'A client is let in only with one of these certificates.',
+			properties: {
+				certificates: { ...TEXTS, description: 'DER in base64.' },
+				files: { ...TEXTS, description: 'PEM files.' },
+				folders: { ...TEXTS, description: 'Folders of PEM files, those below included.' },
+				pem: { ...TEXTS, description: 'PEM.' },
+			},
+			additionalProperties: false,
+		},
+	},
+	required: ['mode'],
+	additionalProperties: false,
+};
+
+interface Draft {
+	mode: ClientAuth['mode'] | undefined;
+	pool: TrustPool | undefined;
+	/** Authorities given in the old way. */
+	readonly oldFiles: string[];
+	readonly oldCertificates: string[];
+	readonly leaves: { certificates: string[]; files: string[]; folders: string[]; pem: string[] };
+	hasLeaves: boolean;
+}
+
+/** Lowers the block of `client_auth`. */
+export function lowerClientAuth(args: readonly Word[], line: Line, cx: LowerContext): ClientAuth | undefined {
+	cx.count(line, args, 0, 0, 'client_auth { … }');
+	if (!line.block) {
+		cx.problem('error', 'directive/missing-block', line.words[0]!.span, '`client_auth` needs a block.');
+		return undefined;
+	}
+	const leaves: Draft['leaves'] = { certificates: [], files: [], folders: [], pem: [] };
+	const draft: Draft = {
+		mode: undefined,
+		pool: undefined,
+		oldFiles: [],
+		oldCertificates: [],
+		leaves,
+		hasLeaves: false,
+	};
+	const path = (word: Word) => cx.filePath(word.text, word.span);
+	const many = (usage: string, take: (words: readonly Word[]) => void) => (words: readonly Word[], at: Line) => {
+		cx.noBlock(at);
+		if (cx.count(at, words, 1, Number.POSITIVE_INFINITY, usage)) take(words);
+	};
+	cx.subdirectives(
+		line.block,
+		{
+			mode: (words, at) => {
+				if (cx.count(at, words, 1, 1, 'mode <mode>')) draft.mode = cx.oneOf(words[0]!, MODES, 'mode of `client_auth`');
+			},
+			trust_pool: (words, at) => {
+				if (draft.pool)
+					cx.problem('error', 'tls/trust-pool-twice', at.words[0]!.span, 'A trust pool is already given.');
+				draft.pool = lowerTrustPool(words, at, cx) ?? draft.pool;
+			},
+			trusted_leaf_cert: many('trusted_leaf_cert <base64>…', words => {
+				leaves.certificates.push(...words.flatMap(word => derOf(word, cx)));
+				draft.hasLeaves = true;
+			}),
+			trusted_leaf_cert_file: many('trusted_leaf_cert_file <file>…', words => {
+				leaves.files.push(...words.map(path));
+				draft.hasLeaves = true;
+			}),
+			trusted_ca_cert: many('trusted_ca_cert <base64>…', words => {
+				draft.oldCertificates.push(...words.flatMap(word => derOf(word, cx)));
+			}),
+			trusted_ca_cert_file: many('trusted_ca_cert_file <file>…', words => draft.oldFiles.push(...words.map(path))),
+			verifier: (words, at) => lowerVerifier(words, at, draft, path, cx),
+		},
+		'client_auth',
+	);
+	return finish(draft, line, cx);
+}
+
+function lowerVerifier(
+	words: readonly Word[],
+	at: Line,
+	draft: Draft,
+	path: (word: Word) => string,
+	cx: LowerContext,
+): void {
+	const [kind, loader, ...rest] = words;
+	if (!cx.count(at, words, 1, Number.POSITIVE_INFINITY, 'verifier leaf [file | folder | pem …]') || !kind) return;
+	if (cx.oneOf(kind, ['leaf'], 'verifier of client certificates') === undefined) return;
+	draft.hasLeaves = true;
+	const take: { readonly [loader: string]: (values: readonly Word[]) => void } = {
+		file: values => draft.leaves.files.push(...values.map(path)),
+		folder: values => draft.leaves.folders.push(...values.map(path)),
+		pem: values => draft.leaves.pem.push(...values.flatMap(word => pemOf(word, cx))),
+	};
+	const refuseStore = (word: Word) =>
+		cx.problem('error', 'tls/unavailable', word.span, 'Leaf certificates from a store are not part of this build.');
+	if (loader) {
+		if (loader.text === 'storage') refuseStore(loader);
+		else if (Object.hasOwn(take, loader.text)) take[loader.text]!(rest);
+		else cx.oneOf(loader, ['file', 'folder', 'pem'], 'loader of leaf certificates');
+	}
+	cx.subdirectives(
+		at.block,
+		{
+			file: values => take.file!(values),
+			folder: values => take.folder!(values),
+			pem: values => take.pem!(values),
+			storage: (_values, line) => refuseStore(line.words[0]!),
+		},
+		'verifier leaf',
+	);
+}
+
+function pemOf(word: Word, cx: LowerContext): string[] {
+	try {
+		new X509Certificate(word.text);
+		return [word.text];
+	} catch {
+		cx.problem('error', 'tls/malformed-certificate', word.span, 'This is not a certificate in PEM form.');
+		return [];
+	}
+}
+
+function finish(draft: Draft, line: Line, cx: LowerContext): ClientAuth {
+	const name = line.words[0]!;
+	const old = draft.oldFiles.length + draft.oldCertificates.length > 0;
+	if (old && draft.pool) {
+		const message = '`trusted_ca_cert` and `trust_pool` cannot stand together.';
+		cx.problem('error', 'tls/trust-pool-twice', name.span, message, { hint: 'Put everything into `trust_pool`.' });
+	}
+	const pool = draft.pool ?? (old ? oldPool(draft) : undefined);
+	const mode = draft.mode ?? (pool || draft.hasLeaves ? 'require_and_verify' : 'require');
+	if (!pool && !draft.hasLeaves && (mode === 'verify_if_given' || mode === 'require_and_verify')) {
+		cx.problem(
+			'error',
+			'tls/nothing-trusted',
+			name.span,
+			`\`mode ${mode}\` needs something to verify certificates by.`,
+			{
+				hint: 'Name the authorities with `trust_pool`, or the certificates with `verifier leaf`.',
+			},
+		);
+	}
+	const leaves = Object.fromEntries(
+		Object.entries(draft.leaves).filter(([, list]) => list.length > 0),
+	) as TrustedLeaves;
+	return {
+		mode,
+		...(pool ? { trust_pool: pool } : {}),
+		...(draft.hasLeaves ? { trusted_leaves: leaves } : {}),
+	};
+}
+
+function oldPool({ oldFiles, oldCertificates }: Draft): TrustPool {
+	const file: TrustPool = { source: 'file', files: oldFiles };
+	const inline: TrustPool = { source: 'inline', certificates: oldCertificates };
+	if (oldCertificates.length === 0) return file;
+	return oldFiles.length === 0 ? inline : { source: 'combined', of: [inline, file] };
+}

@@ -1,0 +1,349 @@
+/** `tls`: certificates of a site, how they are obtained, and how its connections are made. */
+
+import type { CertificateSource, IssuerSettings } from '../../../codegen/tls/certificate-plan.ts';
+import type { CertificateFiles, ClientAuth, SiteTls } from '../../../codegen/tls/site-tls.ts';
+import { didYouMean } from '../../../lower/did-you-mean.ts';
+import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
+import type { Line, Word } from '../../../syntax/ast.ts';
+import { DNS_DETAILS, dnsSubdirectives } from '../../providers/issuers/dns-challenge.ts';
+import { lowerIssuer } from '../../providers/issuers/index.ts';
+import type { SiteDirective } from '../directive.ts';
+import { lowerClientAuth } from './client-auth.ts';
+import { CIPHERS, CURVES, KEY_TYPES, TLS_VERSIONS, TLS13_CIPHERS } from './handshake-words.ts';
+import { SITE_TLS } from './tls-schema.ts';
+
+type Version = (typeof TLS_VERSIONS)[number];
+
+/** `tls` while its lines are lowered. */
+interface Draft {
+	certificates: CertificateFiles[];
+	load: string[];
+	min_version?: Version;
+	max_version?: Version;
+	ciphers?: string[];
+	curves?: string[];
+	alpn?: string[];
+	key_type?: string;
+	issuers: IssuerSettings[];
+	acme: { [setting: string]: unknown };
+	managers: CertificateSource[];
+	on_demand?: boolean;
+	force_automate?: boolean;
+	reuse_private_keys?: boolean;
+	renewal_window_ratio?: number;
+	client_auth?: ClientAuth;
+	insecure_secrets_log?: string;
+}
+
+/** TLS of a site. */
+export const tls: SiteDirective = {
+	kind: 'site',
+	id: 'tls',
+	names: { configfile: ['tls'], compatfile: ['tls'] },
+	usage: 'tls [<email> | internal | force_automate | <certificate> <key>] [{ … }]',
+	summary: 'Certificates of the site, how they are obtained, and how connections are made.',
+	documentation: [
+		'A site with a name is served over HTTPS without this directive. With it: an e-mail address for the account of the',
+		'certificate authority, `internal` for certificates of the own authority, or the PEM files of a certificate and its key,',
+		'which are read again when they change.',
+		'',
+		'```',
+		'example.com {',
+		'	tls /etc/ssl/example.pem /etc/ssl/example.key {',
+		'		protocols tls1.3',
+		'		client_auth {',
+		'			trust_pool file /etc/ssl/clients.pem',
+		'		}',
+		'	}',
+		'	respond "hello"',
+		'}',
+		'```',
+		'',
+		'In the block: `protocols <min> [<max>]`, `ciphers`, `curves`, `alpn`, `load <folder>…` (PEM files with a certificate and',
+		'its key), `issuer`, `ca`, `ca_root`, `eab`, `dns` and the words that go with it, `key_type`, `on_demand`,',
+		'`reuse_private_keys`, `get_certificate http <url>`, `renewal_window_ratio`, `insecure_secrets_log <file>` and `client_auth`',
+		'with `mode request | require | verify_if_given | require_and_verify`, `trust_pool inline | file | system | pki_root |',
+		'pki_intermediate | storage | http | combined` and `verifier leaf file | folder | pem`. A client that is refused is told why',
+		'by a TLS alert (`unknown_ca`, `certificate_expired`, `certificate_required` …); with `io node` most are just closed.',
+		'',
+		'Asking for client certificates makes the host of every request be checked against the name of the handshake. Files that',
+		'clients are verified with are read again when they change. Where one verifies less than before, no session is resumed',
+		'and connections of its clients end after the request under way.',
+	].join('\n'),
+	lower: ({ line, args }, site, cx) => {
+		const draft: Draft = { certificates: [], load: [], issuers: [], acme: {}, managers: [] };
+		const earlier = site.tls as SiteTls | undefined;
+		if (args.length === 0 && !line.block) {
+			cx.count(line, args, 1, 2, tls.usage);
+			return;
+		}
+		lowerArguments(line, args, draft, cx);
+		lowerBlock(line, draft, cx);
+		const lowered = cx.origin(finish(draft), line.span);
+		site.tls = earlier ? cx.origin({ ...earlier, ...lowered, ...bothLists(earlier, lowered) }, line.span) : lowered;
+	},
+	schema: SITE_TLS,
+};
+
+function bothLists(a: SiteTls, b: SiteTls): Partial<SiteTls> {
+	const lists = (['certificates', 'load', 'issuers', 'managers'] as const).flatMap(field => {
+		const first = a[field];
+		const second = b[field];
+		return first && second ? [[field, [...first, ...second]] as const] : [];
+	});
+	return Object.fromEntries(lists) as Partial<SiteTls>;
+}
+
+function lowerArguments(line: Line, args: readonly Word[], draft: Draft, cx: LowerContext): void {
+	const [first, second] = args;
+	if (!cx.count(line, args, 0, 2, tls.usage) || !first) return;
+	if (second) {
+		draft.certificates.push({ certificate: pathOf(first, cx), key: pathOf(second, cx) });
+		return;
+	}
+	if (first.text === 'internal') draft.issuers.push({ issuer: 'internal' });
+	else if (first.text === 'force_automate') draft.force_automate = true;
+	else if (first.text.includes('@')) draft.acme.email = first.text;
+	else {
+		const message = "single argument must either be 'internal', 'force_automate', or an email address";
+		cx.problem(
+			'error',
+			'tls/unknown-argument',
+			first.span,
+			cx.dialect === 'compatfile' ? message : `\`${first.text}\` alone says nothing to \`tls\`.`,
+			{
+				label: didYouMean(first.text, ['internal', 'force_automate']),
+				hint: 'Write `internal`, `force_automate`, an e-mail address, or the files of a certificate and its key.',
+			},
+		);
+	}
+}
+
+function lowerBlock(line: Line, draft: Draft, cx: LowerContext): void {
+	const details: Word[] = [];
+	const some = (usage: string, take: (words: readonly Word[], at: Line) => void): Subdirective => {
+		return (words, at) => {
+			cx.noBlock(at);
+			if (cx.count(at, words, 1, Number.POSITIVE_INFINITY, usage)) take(words, at);
+		};
+	};
+	const one = (usage: string, take: (word: Word) => void): Subdirective => {
+		return (words, at) => {
+			cx.noBlock(at);
+			if (cx.count(at, words, 1, 1, usage)) take(words[0]!);
+		};
+	};
+	const none = (name: string, take: () => void): Subdirective => {
+		return (words, at) => {
+			cx.noBlock(at);
+			if (cx.count(at, words, 0, 0, name)) take();
+		};
+	};
+	cx.subdirectives(
+		line.block,
+		{
+			protocols: (words, at) => lowerProtocols(words, at, draft, cx),
+			ciphers: some('ciphers <suite>…', words => {
+				draft.ciphers = [...(draft.ciphers ?? []), ...words.flatMap(word => cipherOf(word, cx))];
+			}),
+			curves: some('curves <curve>…', words => {
+				draft.curves = [...(draft.curves ?? []), ...words.flatMap(word => curveOf(word, cx))];
+			}),
+			alpn: some('alpn <protocol>…', words => {
+				draft.alpn = [...(draft.alpn ?? []), ...words.map(word => word.text)];
+			}),
+			load: some('load <folder>…', words => draft.load.push(...words.map(word => pathOf(word, cx)))),
+			key_type: one('key_type <type>', word => {
+				const type = cx.oneOf(word, KEY_TYPES, 'key type');
+				if (type) draft.key_type = type;
+			}),
+			issuer: (words, at) => {
+				const issuer = lowerIssuer(words, at, cx);
+				if (issuer) draft.issuers.push(cx.origin(issuer, at.span));
+			},
+			get_certificate: (words, at) => lowerManager(words, at, draft, cx),
+			on_demand: none('on_demand', () => {
+				draft.on_demand = true;
+			}),
+			force_automate: none('force_automate', () => {
+				draft.force_automate = true;
+			}),
+			reuse_private_keys: none('reuse_private_keys', () => {
+				draft.reuse_private_keys = true;
+			}),
+			renewal_window_ratio: one('renewal_window_ratio <ratio>', word => {
+				const ratio = ratioOf(word, cx);
+				if (ratio !== undefined) draft.renewal_window_ratio = ratio;
+			}),
+			client_auth: (words, at) => {
+				const lowered = lowerClientAuth(words, at, cx);
+				if (lowered) draft.client_auth = cx.origin(lowered, at.span);
+			},
+			insecure_secrets_log: one('insecure_secrets_log <file>', word => {
+				draft.insecure_secrets_log = pathOf(word, cx);
+			}),
+			ca: one('ca <url>', word => {
+				const url = URL.parse(word.text);
+				if (url && (url.protocol === 'http:' || url.protocol === 'https:')) draft.acme.directory = word.text;
+				else cx.problem('error', 'value/not-a-url', word.span, `\`${word.text}\` is not the URL of a directory.`);
+			}),
+			ca_root: one('ca_root <file>', word => {
+				draft.acme.trusted_roots = [pathOf(word, cx)];
+			}),
+			eab: (words, at) => {
+				cx.noBlock(at);
+				if (!cx.count(at, words, 2, 2, 'eab <key-id> <mac-key>')) return;
+				draft.acme.eab = { key_id: words[0]!.text, mac_key: words[1]!.text };
+			},
+			...dnsSubdirectives(draft.acme, cx, word => details.push(word)),
+		},
+		'tls',
+	);
+	mixedIssuers(line, draft, cx);
+	dnsWithoutProvider(line, draft, details, cx);
+}
+
+/** What is said about a challenge that cannot be set, because nothing names who sets it. */
+function dnsWithoutProvider(line: Line, draft: Draft, words: readonly Word[], cx: LowerContext): void {
+	const { acme } = draft;
+	const name = line.words[0]!;
+	if (acme.default_dns === true && acme.dns === undefined && !cx.hasSetting('dns')) {
+		const message = '`dns` without a provider takes that of the global option `dns`, which is not given.';
+		cx.problem('error', 'tls/no-dns-provider', name.span, message);
+		return;
+	}
+	const details = words.filter(({ text }) => DNS_DETAILS.includes(text));
+	const [first] = details;
+	if (!first || acme.dns !== undefined || acme.default_dns === true || cx.hasSetting('acme_dns')) return;
+	const message =
+		cx.dialect === 'compatfile'
+			? `setting DNS challenge options [${details.map(({ text }) => text).join(', ')}] requires a DNS provider (set with the 'dns' subdirective or 'acme_dns' global option)`
+			: `${details.map(({ text }) => `\`${text}\``).join(' and ')} need a DNS provider.`;
+	// The compatible server finds it at the end of the block.
+	const span = cx.dialect === 'compatfile' ? line.block!.close : first.span;
+	cx.problem('error', 'tls/no-dns-provider', span, message, {
+		hint: 'Name one with `dns` here, or with the global option `acme_dns`.',
+		...(span === first.span ? {} : { related: [{ span: first.span, message: 'needs a provider' }] }),
+	});
+}
+
+function mixedIssuers(line: Line, draft: Draft, cx: LowerContext): void {
+	if (draft.issuers.length === 0 || Object.keys(draft.acme).length === 0) return;
+	const internal = line.words[1]?.text === 'internal';
+	const message =
+		cx.dialect === 'configfile'
+			? 'Words for the default issuers stand beside issuers that are named.'
+			: internal
+				? 'cannot create both ACME and internal certificate issuers'
+				: 'cannot mix issuer subdirective (explicit issuers) with other issuer-specific subdirectives (implicit issuers)';
+	cx.problem('error', 'tls/mixed-issuers', line.words[0]!.span, message, {
+		hint: 'Put everything that concerns an issuer into the block of its `issuer`.',
+	});
+}
+
+function lowerProtocols(words: readonly Word[], at: Line, draft: Draft, cx: LowerContext): void {
+	cx.noBlock(at);
+	if (words.length === 0 || words.length > 2) {
+		if (cx.dialect === 'configfile') cx.count(at, words, 1, 2, 'protocols <min> [<max>]');
+		else cx.problem('error', 'arguments/too-few', at.words[0]!.span, 'protocols requires one or two arguments');
+		return;
+	}
+	const [min, max] = words.map(word => {
+		const version = TLS_VERSIONS.find(known => known === word.text);
+		if (version) return version;
+		if (cx.dialect === 'configfile') return cx.oneOf(word, TLS_VERSIONS, 'version of TLS');
+		const message = `wrong protocol name or protocol not supported: '${word.text}'`;
+		cx.problem('error', 'value/unknown', word.span, message, { hint: 'Write tls1.2 or tls1.3.' });
+		return undefined;
+	});
+	if (min) draft.min_version = min;
+	if (max) draft.max_version = max;
+	if (min === 'tls1.3' && max === 'tls1.2') {
+		const message = `minimum protocol (${min}) cannot be greater than maximum protocol (${max})`;
+		cx.problem('error', 'tls/no-version-left', at.words[0]!.span, message);
+	}
+}
+
+function cipherOf(word: Word, cx: LowerContext): string[] {
+	if (Object.hasOwn(CIPHERS, word.text)) return [word.text];
+	if (TLS13_CIPHERS.includes(word.text)) {
+		const message = `\`${word.text}\` belongs to TLS 1.3, where every suite is good and all are on.`;
+		cx.problem(cx.dialect === 'compatfile' ? 'warning' : 'error', 'tls/fixed-suite', word.span, message, {
+			hint: 'Leave it out.',
+		});
+		return [];
+	}
+	const message =
+		cx.dialect === 'compatfile'
+			? `wrong cipher suite name or cipher suite not supported: '${word.text}'`
+			: `\`${word.text}\` is not a cipher suite.`;
+	cx.problem('error', 'value/unknown', word.span, message, { label: didYouMean(word.text, Object.keys(CIPHERS)) });
+	return [];
+}
+
+function curveOf(word: Word, cx: LowerContext): string[] {
+	if (Object.hasOwn(CURVES, word.text)) return [word.text];
+	const message =
+		cx.dialect === 'compatfile'
+			? `Wrong curve name or curve not supported: '${word.text}'`
+			: `\`${word.text}\` is not a curve.`;
+	cx.problem('error', 'value/unknown', word.span, message, {
+		label: didYouMean(word.text, Object.keys(CURVES)),
+		hint: `There are ${Object.keys(CURVES).join(', ')}.`,
+	});
+	return [];
+}
+
+/** A number between 0 and 1. */
+export function ratioOf(word: Word, cx: LowerContext): number | undefined {
+	const ratio = /^\d*\.?\d+$/.test(word.text) ? Number(word.text) : Number.NaN;
+	if (ratio > 0 && ratio < 1) return ratio;
+	const message =
+		cx.dialect === 'compatfile'
+			? 'renewal_window_ratio must be between 0 and 1 (exclusive)'
+			: `\`${word.text}\` is not a part of a certificate's life.`;
+	cx.problem('error', 'value/out-of-range', word.span, message, {
+		hint: 'Write a number between 0 and 1, such as 0.33.',
+	});
+	return undefined;
+}
+
+function lowerManager(words: readonly Word[], at: Line, draft: Draft, cx: LowerContext): void {
+	const usage = 'get_certificate http <url>';
+	const [kind, url] = words;
+	cx.noBlock(at);
+	if (!kind) {
+		cx.count(at, words, 2, 2, usage);
+		return;
+	}
+	if (kind.text === 'tailscale') {
+		cx.problem(
+			'error',
+			'tls/unavailable',
+			kind.span,
+			'Certificates of the Tailscale daemon are not part of this build.',
+			{
+				hint: 'Use `get_certificate http`, or files.',
+			},
+		);
+		return;
+	}
+	if (cx.oneOf(kind, ['http'], 'source of certificates') === undefined || !cx.count(at, words, 2, 2, usage)) return;
+	const parsed = URL.parse(url!.text);
+	if (parsed && (parsed.protocol === 'http:' || parsed.protocol === 'https:')) {
+		draft.managers.push(cx.origin({ manager: 'http', url: url!.text }, at.span));
+	} else cx.problem('error', 'value/not-a-url', url!.span, `\`${url!.text}\` is not a URL of HTTP.`);
+}
+
+function pathOf({ text, span }: Word, cx: LowerContext): string {
+	return cx.filePath(text, span);
+}
+
+/** Without what was not said. */
+function finish(draft: Draft): SiteTls {
+	const kept = Object.entries(draft).filter(([, value]) => {
+		if (Array.isArray(value)) return value.length > 0;
+		return typeof value !== 'object' || Object.keys(value).length > 0;
+	});
+	return Object.fromEntries(kept) as SiteTls;
+}

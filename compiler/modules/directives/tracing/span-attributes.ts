@@ -1,0 +1,62 @@
+/** Attributes of a server's span, named by the semantic conventions of OpenTelemetry for HTTP (1.23 and later, stable). */
+import { parseAuthority } from '../../../exchange/authority.ts';
+import type { Exchange } from '../../../exchange/exchange.ts';
+import type { SpanValue } from '../../../exchange/leases.ts';
+
+/** Methods that go into a span by their names; any other is `_OTHER`, so that clients cannot invent values. */
+const METHODS: ReadonlySet<string> = new Set([
+	...['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH', 'QUERY'],
+]);
+
+/** Characters of a value that are kept: a batch is bounded whatever clients send. */
+const LONGEST_VALUE = 4096;
+
+/** Parameters that sign a URL: whoever has them can do what the URL allows. */
+const SIGNATURES = /(^|&)(AWSAccessKeyId|Signature|sig|X-Goog-Signature|X-Amz-Signature)=[^&]*/gi;
+
+/** The span's name for a method, when the configuration gives none. */
+export function methodName(method: string): string {
+	return METHODS.has(method) ? method : 'HTTP';
+}
+
+/** A value, or as much of it as is kept. */
+export function boundedValue(value: string): string {
+	return value.length <= LONGEST_VALUE ? value : value.slice(0, LONGEST_VALUE);
+}
+
+/** What is known of an exchange that has ended. */
+export function requestAttributes(x: Exchange, clientIp: string): { [name: string]: SpanValue } {
+	const { connection, received, request, response } = x;
+	const { method } = received;
+	const authority = parseAuthority(received.authority);
+	const attributes: { [name: string]: SpanValue } = {
+		'http.request.method': METHODS.has(method) ? method : '_OTHER',
+		'url.scheme': request.scheme,
+		'url.path': boundedValue(received.path),
+		'server.address': boundedValue(authority?.host ?? received.authority),
+		'server.port': authority?.port ?? (request.scheme === 'https' ? 443 : 80),
+		'client.address': clientIp,
+		'network.protocol.version': protocolVersion(x.protocol),
+		'http.request.body.size': x.bytesReceived,
+		'http.response.body.size': response.bytesSent,
+	};
+	if (!METHODS.has(method)) attributes['http.request.method_original'] = boundedValue(method);
+	if (received.query !== undefined && received.query !== '') {
+		attributes['url.query'] = boundedValue(received.query.replace(SIGNATURES, '$1$2=REDACTED'));
+	}
+	if (connection.remoteAddress !== '') {
+		attributes['network.peer.address'] = connection.remoteAddress;
+		attributes['network.peer.port'] = connection.remotePort;
+	}
+	const agent = request.headers.get('user-agent');
+	if (agent !== undefined) attributes['user_agent.original'] = boundedValue(agent);
+	if (x.aborted) attributes['error.type'] = 'aborted';
+	else if (response.status > 0) attributes['http.response.status_code'] = response.status;
+	if (response.status >= 500) attributes['error.type'] = String(response.status);
+	return attributes;
+}
+
+/** `1.1`, `2`, `3`. */
+function protocolVersion(protocol: string): string {
+	return protocol.slice('HTTP/'.length).replace(/^([23])\.0$/, '$1');
+}

@@ -1,0 +1,107 @@
+/** The handler `trace_request`: continues or begins a trace, tells upstreams, and hands in the span when the exchange has ended. */
+import type { CompileContext } from '../../../codegen/compile-context.ts';
+import type { Exchange } from '../../../exchange/exchange.ts';
+import type { Handler } from '../../../exchange/handler.ts';
+import type { SpanValue } from '../../../exchange/leases.ts';
+import { readTraceContext, SAMPLED, type TraceParent, writeTraceContext } from '../../../exchange/trace-context.ts';
+import { enterTraceScope, TraceScope } from '../../../exchange/trace-scope.ts';
+import { boundedValue, methodName, requestAttributes } from './span-attributes.ts';
+import type { TraceRequestStep } from './tracing.ts';
+
+/** Variables that hold the ids: `{http.vars.trace_id}` and `{http.vars.span_id}`. */
+const TRACE_ID = 'trace_id';
+const SPAN_ID = 'span_id';
+
+type Attribute = readonly [name: string, read: (x: Exchange) => SpanValue];
+
+/** Compiles a `trace_request` step. */
+export function compileTracing(step: TraceRequestStep, cx: CompileContext, next: Handler): Handler {
+	const tracer = cx.lease('tracer', {});
+	const name = step.span === undefined ? undefined : cx.template(step.span, 'empty');
+	const attributes = Object.entries(step.attributes ?? {}).map(
+		([key, value]): Attribute => [key, compileAttribute(value, cx)],
+	);
+	return x => {
+		const { request } = x;
+		const caller = readTraceContext(request.headers);
+		const parent = caller?.parent;
+		const traceId = parent?.traceId ?? tracer.newTraceId();
+		const spanId = tracer.newSpanId();
+		const sampled = tracer.samples(traceId, parent && (parent.flags & SAMPLED) !== 0);
+		// What the caller says of the id's randomness stays true; the decision is ours.
+		const flags = ((parent?.flags ?? 0) & ~SAMPLED) | (sampled ? SAMPLED : 0);
+		writeTraceContext(request.headers, traceId, spanId, flags, caller?.state);
+		// A span inside of another of this server is no server's span.
+		const inner = x.variable(SPAN_ID) !== undefined && x.variable(SPAN_ID) === parent?.parentId;
+		x.variables.set(TRACE_ID, traceId);
+		x.variables.set(SPAN_ID, spanId);
+		x.log ??= {};
+		x.log.fields ??= {};
+		x.log.fields.traceID = traceId;
+		x.log.fields.spanID = spanId;
+		if (sampled) {
+			enterTraceScope(x, new TraceScope(tracer, traceId, spanId, flags, caller?.state));
+			const title = boundedValue(name ? name.render(x) : '') || methodName(x.received.method);
+			const span = { traceId, spanId, flags, parent, inner, title, state: caller?.state };
+			x.whenFinished ??= [];
+			x.whenFinished.push(ended => finish(ended, span));
+		}
+		return next(x);
+	};
+
+	function finish(x: Exchange, span: Begun): void {
+		const values = requestAttributes(x, cx.clientIp(x));
+		for (const [key, read] of attributes) {
+			const value = read(x);
+			// `__proto__` is a name like any other.
+			Object.defineProperty(values, key, { value, enumerable: true, configurable: true, writable: true });
+		}
+		const { parent } = span;
+		const duration = performance.now() - x.startedAt;
+		tracer.record({
+			name: span.title,
+			kind: span.inner ? 'internal' : 'server',
+			traceId: span.traceId,
+			spanId: span.spanId,
+			flags: span.flags,
+			state: span.state,
+			parentId: parent?.parentId,
+			parentIsRemote: parent !== undefined && !span.inner,
+			startedAt: x.now() - duration,
+			duration,
+			failed: x.aborted || x.response.status >= 500,
+			attributes: values,
+		});
+	}
+}
+
+/** What is known of a span while its exchange goes on. */
+interface Begun {
+	readonly traceId: string;
+	readonly spanId: string;
+	readonly flags: number;
+	readonly parent: TraceParent | undefined;
+	readonly inner: boolean;
+	readonly title: string;
+	readonly state: string | undefined;
+}
+
+/** A whole placeholder keeps its type; everything else is text. */
+function compileAttribute(value: string, cx: CompileContext): (x: Exchange) => SpanValue {
+	const whole = /^\{([^{}\\]+)\}$/.exec(value)?.[1];
+	const read = whole === undefined ? undefined : cx.placeholder(whole);
+	if (read) {
+		const text = cx.template(value, 'empty');
+		return x => {
+			const found = read(x);
+			if (typeof found === 'boolean' || (typeof found === 'number' && Number.isFinite(found))) return found;
+			return boundedValue(text.render(x));
+		};
+	}
+	const template = cx.template(value, 'empty');
+	if (template.constant !== undefined) {
+		const constant = boundedValue(template.constant);
+		return () => constant;
+	}
+	return x => boundedValue(template.render(x));
+}

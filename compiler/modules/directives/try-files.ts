@@ -1,0 +1,69 @@
+/** `try_files`: rewrites to the first of several files that is there. */
+import type { Step } from '../../document/document.ts';
+import { checkStatus, type FileMatcher, lowerTryPolicy } from '../matchers/file.ts';
+import { handlerDirective } from './directive.ts';
+
+const USAGE = 'try_files <file>… [{ policy <policy> }]';
+
+/** Sugar for the matcher `file` and a rewrite to what it found. */
+export const tryFiles = handlerDirective<Step>({
+	kind: 'handler',
+	id: '',
+	names: { configfile: ['try_files'], compatfile: ['try_files'] },
+	usage: USAGE,
+	summary: 'Rewrites the path to the first file that is there.',
+	documentation: [
+		'The same as the matcher `file` with these files and a `rewrite` to `{file_match.relative}`: when none is there the',
+		'request stays as it is. A file with a query, such as `/index.php?{query}`, gets that query; other files keep the one',
+		'of the request. `=404` as the last file raises that error. The policies are those of `file`.',
+		'',
+		'```',
+		'try_files {path} {path}/ /index.html',
+		'```',
+	].join('\n'),
+	matcherToken: 'none',
+	lower: ({ line, args }, cx) => {
+		if (!cx.count(line, args, 1, Number.POSITIVE_INFINITY, USAGE)) return undefined;
+		let policy: FileMatcher['policy'];
+		cx.subdirectives(
+			line.block,
+			{
+				policy: (words, at) => {
+					if (cx.count(at, words, 1, 1, 'policy <policy>')) policy = lowerTryPolicy(words[0]!, cx, 'unrecognized');
+				},
+			},
+			'try_files',
+		);
+		const pieces: { files: string[]; query: string }[] = [];
+		for (const word of args) {
+			checkStatus(word, cx);
+			const text = cx.template(word);
+			const mark = queryMark(text);
+			const last = pieces.at(-1);
+			if (mark !== -1) pieces.push({ files: [text.slice(0, mark)], query: text.slice(mark) });
+			else if (last?.query === '') last.files.push(text);
+			else pieces.push({ files: [text], query: '' });
+		}
+		const branches = pieces.map(({ files, query }) => {
+			const when = { type: 'file', files, ...(policy === undefined ? {} : { policy }) };
+			const to = `{http.matchers.file.relative}${query}`;
+			return { when: cx.origin(when, line.span), to };
+		});
+		const only = branches.length === 1 ? branches[0] : undefined;
+		if (only) return cx.origin({ handler: 'rewrite_target', when: only.when, to: only.to }, line.span);
+		return cx.origin(
+			{
+				handler: 'first_match',
+				branches: branches.map(({ when, to }) => ({ when, pipeline: [{ handler: 'rewrite_target', to }] })),
+			},
+			line.span,
+		);
+	},
+	schema: { properties: {} },
+	compile: undefined,
+});
+
+/** Where the query of a file begins: the first `?` outside of placeholders; −1 when it has none. */
+function queryMark(text: string): number {
+	return text.search(/\?(?![^{}]*\})/);
+}

@@ -1,0 +1,139 @@
+/** `uri`: edits the request's path and query piece by piece. */
+import type { LowerContext } from '../../lower/lower-context.ts';
+import type { Line, Word } from '../../syntax/ast.ts';
+import { handlerDirective } from './directive.ts';
+import type { RewriteTargetStep } from './rewrite.ts';
+import type { QueryEdits } from './uri-edits.ts';
+
+const USAGE =
+	'uri [matcher] strip_prefix <p> | strip_suffix <s> | replace <find> <to> [<limit>] | path_regexp <re> <to> | query <op> | query { … }';
+const OPERATIONS = ['strip_prefix', 'strip_suffix', 'replace', 'path_regexp', 'query'] as const;
+
+/** `uri [matcher] <operation> …`. */
+export const uri = handlerDirective<RewriteTargetStep>({
+	kind: 'handler',
+	id: '',
+	names: { configfile: ['uri'], compatfile: ['uri'] },
+	usage: USAGE,
+	summary: 'Edits the path and the query of the request.',
+	documentation: [
+		'| Operation | Effect |',
+		'| --- | --- |',
+		'| `strip_prefix /p` | takes the beginning off the path, if it is there |',
+		'| `strip_suffix .s` | takes the end off the path, if it is there |',
+		'| `replace FIND TO [LIMIT]` | replaces text in the path and the query |',
+		'| `path_regexp RE TO` | replaces what matches in the path, `$1` being a group |',
+		'| `query +K V` | adds a parameter |',
+		'| `query K V` | sets it |',
+		'| `query -K` | removes it |',
+		'| `query A>B` | renames it |',
+		'| `query K RE TO` | replaces in its values; `*` is every parameter |',
+		'',
+		'`strip_prefix`, `strip_suffix` and `replace` clean the path first: `/a/../b` becomes `/b`, and `/a//b` becomes `/a/b`',
+		'unless the text holds `//` itself.',
+		'',
+		'Several `query` operations stand in a block: they are made in the order rename, set, add, replace, delete. The query is',
+		'then written again with its names in order. Braces in a text are written `\\{` and `\\}`.',
+		'',
+		'```',
+		'uri strip_prefix /api',
+		'uri query -utm_source',
+		'```',
+	].join('\n'),
+	matcherToken: 'optional',
+	lower: ({ line, args }, cx) => {
+		const [operation, ...rest] = args;
+		if (!operation) {
+			cx.count(line, args, 1, Number.POSITIVE_INFINITY, USAGE);
+			return undefined;
+		}
+		if (operation.text !== 'query') cx.noBlock(line);
+		const fields = lowerOperation(operation, rest, line, cx);
+		return fields && cx.origin<RewriteTargetStep>({ handler: 'rewrite_target', ...fields }, line.span);
+	},
+	schema: { properties: {} },
+	compile: undefined,
+});
+
+type Fields = Omit<RewriteTargetStep, 'handler'>;
+
+function lowerOperation(operation: Word, args: readonly Word[], line: Line, cx: LowerContext): Fields | undefined {
+	const [first, second, third] = args as readonly [Word, Word, Word | undefined];
+	switch (operation.text) {
+		case 'strip_prefix':
+			return cx.count(line, args, 1, 1, USAGE) ? { strip_prefix: cx.template(first) } : undefined;
+		case 'strip_suffix':
+			return cx.count(line, args, 1, 1, USAGE) ? { strip_suffix: cx.template(first) } : undefined;
+		case 'replace': {
+			if (!cx.count(line, args, 2, 3, USAGE)) return undefined;
+			if (third && !/^-?\d+$/.test(third.text)) {
+				cx.problem('error', 'uri/limit', third.span, `limit must be an integer; invalid: ${third.text}`);
+				return undefined;
+			}
+			const limit = third ? { limit: Number(third.text) } : {};
+			return { replace: [{ find: cx.template(first), replace: cx.template(second), ...limit }] };
+		}
+		case 'path_regexp': {
+			if (!cx.count(line, args, 2, 2, USAGE)) return undefined;
+			if (first.text === '') {
+				cx.problem('error', 'uri/empty-regexp', first.span, 'path_regexp find cannot be empty');
+				return undefined;
+			}
+			const find = cx.regexp(first);
+			return find === undefined ? undefined : { path_regexp: [{ find, replace: cx.template(second) }] };
+		}
+		case 'query':
+			return lowerQuery(args, line, cx);
+	}
+	if (cx.dialect === 'configfile') cx.oneOf(operation, OPERATIONS, 'operation');
+	else cx.problem('error', 'uri/unknown', operation.span, `unrecognized URI manipulation '${operation.text}'`);
+	return undefined;
+}
+
+function lowerQuery(args: readonly Word[], line: Line, cx: LowerContext): Fields | undefined {
+	let query: QueryEdits = {};
+	if (args.length > 0 && line.block) {
+		const message = 'Cannot specify uri query rewrites in both argument and block';
+		cx.problem('error', 'uri/arguments-and-block', line.block.open, message);
+		return undefined;
+	}
+	if (!line.block) {
+		if (!cx.count(line, args, 1, 3, 'uri query <operation>')) return undefined;
+		query = withOperation(query, args, line, cx);
+	}
+	for (const inner of line.block?.lines ?? []) {
+		cx.noBlock(inner);
+		if (cx.count(inner, inner.words, 1, 3, '<operation>')) query = withOperation(query, inner.words, inner, cx);
+	}
+	return Object.keys(query).length > 0 ? { query } : undefined;
+}
+
+function withOperation(edits: QueryEdits, words: readonly Word[], line: Line, cx: LowerContext): QueryEdits {
+	const [key, value, replacement] = words as readonly [Word, Word | undefined, Word | undefined];
+	const text = cx.template(key);
+	if (!value) {
+		const arrow = text.indexOf('>');
+		if (text.startsWith('-') && text.length > 1) return { ...edits, delete: [...(edits.delete ?? []), text.slice(1)] };
+		if (arrow > 0 && arrow < text.length - 1) {
+			const entry = { from: text.slice(0, arrow), to: text.slice(arrow + 1) };
+			return { ...edits, rename: [...(edits.rename ?? []), entry] };
+		}
+		cx.count(
+			line,
+			words,
+			2,
+			3,
+			'+<name> <value> | -<name> | <from>><to> | <name> <value> | <name> <regexp> <replacement>',
+		);
+		return edits;
+	}
+	if (replacement) {
+		const find = /\{[a-z_]+\.[^{}]+\}/.test(cx.template(value)) ? cx.template(value) : cx.regexp(value);
+		if (find === undefined) return edits;
+		return { ...edits, replace: [...(edits.replace ?? []), { name: text, find, replace: cx.template(replacement) }] };
+	}
+	const added = text.startsWith('+') && text.length > 1;
+	const entry = { name: added ? text.slice(1) : text, value: cx.template(value) };
+	const kind = added ? 'add' : 'set';
+	return { ...edits, [kind]: [...(edits[kind] ?? []), entry] };
+}

@@ -1,0 +1,111 @@
+/** `vars`: variables of the request. */
+import type { CompileContext, Template } from '../../codegen/compile-context.ts';
+import type { Step } from '../../document/document.ts';
+import type { Exchange } from '../../exchange/exchange.ts';
+import type { Handler } from '../../exchange/handler.ts';
+import type { LowerContext } from '../../lower/lower-context.ts';
+import type { Word } from '../../syntax/ast.ts';
+import { handlerDirective } from './directive.ts';
+
+/** A value of a variable; texts may hold placeholders. */
+export type VariableValue = string | number | boolean;
+
+/** The step, `root` lowers to it too. */
+export interface SetVariablesStep extends Step {
+	readonly handler: 'set_variables';
+	readonly variables: { readonly [name: string]: VariableValue };
+}
+
+const USAGE = 'vars [matcher] <name> <value> | { <name> <value>… }';
+
+/** `vars [matcher] <name> <value>`. */
+export const vars = handlerDirective<SetVariablesStep>({
+	kind: 'handler',
+	id: 'set_variables',
+	names: { configfile: ['vars'], compatfile: ['vars'] },
+	usage: USAGE,
+	summary: 'Sets variables of the request.',
+	documentation: [
+		'A variable is read as `{vars.NAME}`. A value that is not quoted is a number or a boolean if it reads as one; a text may',
+		'hold placeholders, which are filled in when the directive runs.',
+		'',
+		'```',
+		'vars tier gold',
+		'vars {',
+		'	limit 10',
+		'	name "{host}"',
+		'}',
+		'```',
+	].join('\n'),
+	matcherToken: 'optional',
+	lower: ({ line, args }, cx) => {
+		const variables: { [name: string]: VariableValue } = {};
+		if (args.length > 0 || !line.block) {
+			if (cx.count(line, args, 2, 2, USAGE)) assign(variables, args[0]!, args[1]!, cx);
+		}
+		for (const inner of line.block?.lines ?? []) {
+			cx.noBlock(inner);
+			if (cx.count(inner, inner.words.slice(1), 1, 1, '<name> <value>'))
+				assign(variables, inner.words[0]!, inner.words[1]!, cx);
+		}
+		if (Object.keys(variables).length === 0) return undefined;
+		return cx.origin<SetVariablesStep>({ handler: 'set_variables', variables }, line.span);
+	},
+	schema: {
+		properties: {
+			variables: {
+				type: 'object',
+				additionalProperties: { type: ['string', 'number', 'boolean'], secret: 'by-key' },
+				description: 'Value by name. Texts may hold placeholders.',
+			},
+		},
+		required: ['variables'],
+	},
+	compile: compileSetVariables,
+});
+
+function assign(variables: { [name: string]: VariableValue }, name: Word, word: Word, cx: LowerContext): void {
+	const read = word.quote === 'none' ? readScalar(word.text) : word.text;
+	const value = typeof read === 'string' ? cx.template(word) : read;
+	// `__proto__` is a name like any other.
+	Object.defineProperty(variables, cx.template(name), { value, enumerable: true, configurable: true, writable: true });
+}
+
+/** A word without quotes as the first that it reads as: integer, floating-point number, boolean, text. */
+export function readScalar(text: string): VariableValue {
+	if (/^[+-]?\d+$/.test(text) && Number.isSafeInteger(Number(text))) return Number(text);
+	if (/^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/.test(text) && Number.isFinite(Number(text)))
+		return Number(text);
+	if (/^(?:t|T|true|True|TRUE)$/.test(text)) return true;
+	if (/^(?:f|F|false|False|FALSE)$/.test(text)) return false;
+	return text;
+}
+
+function compileSetVariables(step: SetVariablesStep, cx: CompileContext, next: Handler): Handler {
+	const setters = Object.entries(step.variables).map(([name, value]) => setter(cx.template(name, 'empty'), value, cx));
+	if (setters.length === 1) {
+		const set = setters[0]!;
+		return x => {
+			set(x);
+			return next(x);
+		};
+	}
+	return x => {
+		for (let i = 0; i < setters.length; i++) setters[i]!(x);
+		return next(x);
+	};
+}
+
+function setter(name: Template, value: VariableValue, cx: CompileContext): (x: Exchange) => void {
+	const template = typeof value === 'string' ? cx.template(value, 'empty') : undefined;
+	const constant = template ? template.constant : value;
+	if (name.constant !== undefined && constant !== undefined) {
+		const key = name.constant;
+		return x => {
+			x.variables.set(key, constant);
+		};
+	}
+	return x => {
+		x.variables.set(name.render(x), constant ?? template!.render(x));
+	};
+}

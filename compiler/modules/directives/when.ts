@@ -1,0 +1,110 @@
+/** `when … else when … else`: the first branch whose matcher expression holds. */
+
+import { compileBranchTable, firstThatHolds, fitsTable } from '../../codegen/branch-table.ts';
+import type { Matcher, Step } from '../../document/document.ts';
+import { MATCHER, PIPELINE } from '../../document/references.ts';
+import type { LowerContext } from '../../lower/lower-context.ts';
+import { requireBlock } from '../../lower/require-block.ts';
+import type { Line } from '../../syntax/ast.ts';
+import { handlerDirective } from './directive.ts';
+
+interface Branch {
+	readonly when?: Matcher;
+	readonly pipeline: readonly Step[];
+}
+
+interface FirstMatchStep extends Step {
+	readonly handler: 'first_match';
+	readonly branches: readonly Branch[];
+}
+
+/** The handler `first_match` and its words. */
+export const when = handlerDirective<FirstMatchStep>({
+	kind: 'handler',
+	id: 'first_match',
+	names: { configfile: ['when'], compatfile: [] },
+	usage: 'when <expression> { … } [else when <expression> { … }] [else { … }]',
+	summary: 'Runs the first branch whose matcher expression holds.',
+	documentation: [
+		'The first branch that holds runs, with its directives in written order, and the request then goes on after the',
+		'block unless a directive answered it. An expression is made of matchers, `@names`, `and`, `or`, `not` and',
+		'parentheses that are words of their own.',
+		'',
+		'```',
+		'when @api and not method GET {',
+		'	reverse_proxy 127.0.0.1:9000',
+		'} else when path /health {',
+		'	respond "ok"',
+		'} else {',
+		'	file_server',
+		'}',
+		'```',
+	].join('\n'),
+	matcherToken: 'none',
+	lower: ({ line }, cx) => {
+		const branches: Branch[] = [];
+		for (let at: Line | undefined = line; at; at = at.alternative) {
+			const branch = lowerBranch(at, at === line, cx);
+			if (branch) branches.push(branch);
+		}
+		const only = branches[0];
+		if (branches.length === 1 && only?.when && !line.alternative) {
+			return [{ handler: 'group', when: only.when, pipeline: only.pipeline }];
+		}
+		return branches.length === 0 ? undefined : { handler: 'first_match', branches };
+	},
+	schema: {
+		properties: {
+			branches: {
+				type: 'array',
+				description: 'The first branch whose `when` holds runs; one without `when` always holds.',
+				items: {
+					type: 'object',
+					properties: { when: MATCHER, pipeline: PIPELINE, '@id': { type: 'string' } },
+					required: ['pipeline'],
+					additionalProperties: false,
+				},
+			},
+		},
+		required: ['branches'],
+	},
+	compile: (step, cx, next) => {
+		const branches = step.branches.map(({ when, pipeline }, at) => ({
+			when,
+			predicate: when && cx.matcher(when, `branches/${at}/when`),
+			handler: cx.pipeline(pipeline, next, `branches/${at}/pipeline`),
+		}));
+		if (!cx.traced && fitsTable(branches)) return compileBranchTable(branches, next);
+		return x => (firstThatHolds(branches, x)?.handler ?? next)(x);
+	},
+});
+
+function lowerBranch(line: Line, first: boolean, cx: LowerContext): Branch | undefined {
+	let words = line.words.slice(1);
+	const last = !first && words[0]?.text !== 'when';
+	if (!first && !last) words = words.slice(1);
+	const block = requireBlock(line, cx);
+	const pipeline = block ? cx.pipeline(block.lines) : [];
+	if (last) {
+		if (words[0]) {
+			const message = `\`${words[0].text}\` is not expected after \`else\`.`;
+			cx.problem('error', 'when/unexpected-word', words[0].span, message, {
+				hint: 'Write `else {` or `else when … {`.',
+			});
+		}
+		if (line.alternative) {
+			const { span } = line.alternative.words[0]!;
+			cx.problem('error', 'when/after-else', span, 'Nothing can follow the last `else`.');
+		}
+		return cx.origin({ pipeline }, line.span);
+	}
+	if (words.length === 0) {
+		const { span } = line.words[line.words.length - 1]!;
+		cx.problem('error', 'when/missing-expression', span, '`when` needs a matcher expression.', {
+			hint: `Usage: ${when.usage}`,
+		});
+		return undefined;
+	}
+	const matcher = cx.matcherExpression(words, undefined, undefined);
+	return matcher && cx.origin({ when: matcher, pipeline }, line.span);
+}

@@ -1,0 +1,102 @@
+/** `all`, `any` and `not`: matchers made of matchers. */
+import type { Matcher } from '../../document/document.ts';
+import { MATCHER } from '../../document/references.ts';
+import type { Predicate } from '../../exchange/handler.ts';
+import { requestMatcher } from './matcher.ts';
+
+interface ListMatcher extends Matcher {
+	readonly of: readonly Matcher[];
+}
+
+interface NotMatcher extends Matcher {
+	readonly type: 'not';
+	readonly of: Matcher;
+}
+
+/** Holds when all of its matchers hold; without any it holds. Written `and` in Configfile, a block in both languages. */
+export const all = requestMatcher<ListMatcher>({
+	id: 'all',
+	usage: '<matcher> and <matcher>',
+	summary: 'Holds when all of its matchers hold.',
+	documentation: [
+		"In Configfile matchers are joined by `and`; in both languages the lines of a named matcher's block are. Matchers",
+		'after the first that does not hold are not asked.',
+		'',
+		'```',
+		'@api {',
+		'	path /api/*',
+		'	method GET',
+		'}',
+		'```',
+	].join('\n'),
+	lower: () => undefined,
+	schema: {
+		properties: { of: { type: 'array', items: MATCHER, description: 'All of them must hold.' } },
+		required: ['of'],
+	},
+	compile: (matcher, cx) => {
+		const [a, b, ...rest] = matcher.of.map((part, i) => cx.matcher(part, `of/${i}`));
+		if (!a) return () => true;
+		if (!b) return a;
+		if (rest.length === 0) return x => a(x) && b(x);
+		return x => a(x) && b(x) && every(rest, x);
+	},
+});
+
+/** Holds when any of its matchers holds; without any it does not. Written `or` in Configfile. */
+export const any = requestMatcher<ListMatcher>({
+	id: 'any',
+	usage: '<matcher> or <matcher>',
+	summary: 'Holds when any of its matchers holds.',
+	documentation: [
+		'In Configfile matchers are joined by `or`. Matchers after the first that holds are not asked.',
+		'',
+		'```',
+		'@staff remote_ip private_ranges or header X-Staff yes',
+		'```',
+	].join('\n'),
+	lower: () => undefined,
+	schema: {
+		properties: { of: { type: 'array', items: MATCHER, description: 'One of them must hold.' } },
+		required: ['of'],
+	},
+	compile: (matcher, cx) => {
+		const parts = matcher.of.map((part, i) => cx.matcher(part, `of/${i}`));
+		if (parts.length === 2) {
+			const [a, b] = parts as [Predicate, Predicate];
+			return x => a(x) || b(x);
+		}
+		return x => {
+			for (let i = 0; i < parts.length; i++) if (parts[i]!(x)) return true;
+			return false;
+		};
+	},
+});
+
+/** Holds when its matcher does not. */
+export const not = requestMatcher<NotMatcher>({
+	id: 'not',
+	usage: 'not <matcher> | not { <matcher>… }',
+	summary: 'Holds when its matcher does not hold.',
+	documentation: [
+		'The matchers of a block must all hold together for `not` not to hold.',
+		'',
+		'```',
+		'@write not method GET HEAD OPTIONS',
+		'```',
+	].join('\n'),
+	lower: (line, cx, name) => {
+		const inner = cx.matcherExpression(line.words.slice(1), line.block, name);
+		return inner && { type: 'not', of: inner };
+	},
+	schema: { properties: { of: MATCHER }, required: ['of'] },
+	compile: (matcher, cx) => {
+		const inner = cx.matcher(matcher.of, 'of');
+		return x => !inner(x);
+	},
+});
+
+function every(parts: readonly Predicate[], x: Parameters<Predicate>[0]): boolean {
+	for (let i = 0; i < parts.length; i++) if (!parts[i]!(x)) return false;
+	return true;
+}

@@ -1,0 +1,261 @@
+/** Compiles an expression: parsed, its matchers and placeholders bound, its types checked, planned by the library. */
+import type { CelFunc, CelInput } from '@bufbuild/cel';
+import type { CompileContext } from '../../../codegen/compile-context.ts';
+import { valueText } from '../../../codegen/placeholders/placeholder.ts';
+import type { Exchange } from '../../../exchange/exchange.ts';
+import type { Predicate } from '../../../exchange/handler.ts';
+import { HttpError } from '../../../exchange/http-error.ts';
+import { extensionFunctions, SORT_BY } from './cel-extensions.ts';
+import { type Cel, loadCel } from './cel-library.ts';
+import { CelTypeError, type Expr, nameOf, typeOf } from './cel-type-check.ts';
+import type { ExpressionMatcher } from './expression.ts';
+import { type CallScope, MATCHER_CALLS, MatcherCallError, matcherOfCall, placeholderName } from './matcher-calls.ts';
+import { PLACEHOLDER_FUNCTION, placeholderCalls } from './placeholder-calls.ts';
+
+/** Characters of one expression: its parser goes as deep as its parentheses. */
+const LONGEST = 16 * 1024;
+
+/** The one placeholder whose value is a time. */
+const TIME = 'time.now';
+
+/** Compiles an expression to a predicate. Refuses what is no expression, has mistakes in its types or gives no bool. */
+export function compileExpression({ expression, name, files }: ExpressionMatcher, cx: CompileContext): Predicate {
+	const fail = (message: string): never => cx.refuse(`compiling CEL program: ${message}`, 'expression/invalid');
+	if (expression.length > LONGEST) return fail(`the expression is longer than ${LONGEST} characters`);
+	const cel = loadCel();
+	const { text, names } = placeholderCalls(expression);
+	const binding = new Binding({ placeholders: names, name, files }, cel, cx);
+	try {
+		const root = parse(text, cel);
+		binding.bind(root);
+		const env = cel.library.celEnv({
+			funcs: [...cel.strings, ...extensionFunctions(cel.library), ...binding.functions],
+			re2: { compile: pattern => binding.regexp(pattern) },
+		});
+		const type = nameOf(typeOf(root, env));
+		if (type !== 'bool') {
+			return cx.refuse(`CEL request matcher expects return type of bool, not ${type}`, 'expression/not-a-bool');
+		}
+		return predicate(cel.library.plan(env, root) as () => unknown, binding, cel);
+	} catch (error) {
+		if (error instanceof CelTypeError || error instanceof MatcherCallError) return fail(error.message);
+		if (error instanceof RangeError) return fail('the expression is nested too deeply');
+		throw error;
+	}
+}
+
+function parse(text: string, cel: Cel): Expr {
+	try {
+		// A comment needs its line end.
+		return cel.library.parse(`${text}\n`).expr;
+	} catch (error) {
+		if (error instanceof RangeError) throw error;
+		throw new CelTypeError(error instanceof Error ? error.message : String(error));
+	}
+}
+
+function predicate(run: () => unknown, binding: Binding, { library }: Cel): Predicate {
+	return x => {
+		const outer = binding.exchange;
+		binding.exchange = x;
+		binding.failure = undefined;
+		let result: unknown;
+		try {
+			result = run();
+		} finally {
+			binding.exchange = outer;
+		}
+		if (typeof result === 'boolean') return result;
+		if (binding.failure !== undefined) throw binding.failure;
+		const reason = library.isCelError(result) ? result.message : 'it gave no bool';
+		throw new HttpError(500, `The expression failed: ${reason}`);
+	};
+}
+
+/** The calls of one expression that are this server's: each becomes a function without arguments that reads the exchange. */
+class Binding {
+	readonly functions: CelFunc[] = [];
+	/** The exchange that the expression is asked about. */
+	exchange: Exchange | undefined = undefined;
+	/** What a matcher threw: it says more than the library's error. */
+	failure: unknown = undefined;
+	/** The regular expressions that are written out, and the last other one. */
+	readonly #regexps = new Map<string, RegExp>();
+	#otherRegexp: { readonly source: string; readonly regexp: RegExp } | undefined;
+	readonly #scope: CallScope;
+	readonly #cel: Cel;
+	readonly #cx: CompileContext;
+
+	constructor(scope: CallScope, cel: Cel, cx: CompileContext) {
+		this.#scope = scope;
+		this.#cel = cel;
+		this.#cx = cx;
+	}
+
+	/** Rewrites the tree in place. */
+	bind(expr: Expr): void {
+		const kind = expr.exprKind;
+		switch (kind.case) {
+			case 'callExpr': {
+				const { target, function: name, args } = kind.value;
+				if (!target && name === PLACEHOLDER_FUNCTION) this.#placeholder(expr, placeholderName(args, this.#scope));
+				else if (!target && MATCHER_CALLS.has(name)) this.#matcher(expr, name, args);
+				else if (target && name === 'bind' && isName(target, 'cel')) this.#bindMacro(expr, args);
+				else if (target && name === 'sortBy') this.#sortByMacro(expr, target, args);
+				else {
+					const last = args.at(-1)?.exprKind;
+					const constant = last?.case === 'constExpr' ? last.value.constantKind : undefined;
+					if (name === 'matches' && constant?.case === 'stringValue') this.#addRegexp(constant.value);
+					if (target) this.bind(target);
+					for (const arg of args) this.bind(arg);
+				}
+				return;
+			}
+			case 'selectExpr':
+				this.bind(kind.value.operand!);
+				return;
+			case 'listExpr':
+				for (const element of kind.value.elements) this.bind(element);
+				return;
+			case 'structExpr':
+				for (const { keyKind, value } of kind.value.entries) {
+					if (keyKind.case === 'mapKey') this.bind(keyKind.value);
+					if (value) this.bind(value);
+				}
+				return;
+			case 'comprehensionExpr': {
+				const { accuInit, iterRange, loopCondition, loopStep, result } = kind.value;
+				for (const part of [accuInit, iterRange, loopCondition, loopStep, result]) if (part) this.bind(part);
+				return;
+			}
+		}
+	}
+
+	#addRegexp(source: string): void {
+		this.#regexps.set(source, this.#cx.regexp(source));
+	}
+
+	/** The expression that `matches` compares with. Throws RegexpError. */
+	regexp(source: string): RegExp {
+		const known = this.#regexps.get(source);
+		if (known) return known;
+		if (this.#otherRegexp?.source !== source) {
+			this.#otherRegexp = { source, regexp: this.#cx.requestedRegexp(source) };
+		}
+		return this.#otherRegexp.regexp;
+	}
+
+	#matcher(expr: Expr, name: string, args: readonly Expr[]): void {
+		const holds = this.#cx.matcher(matcherOfCall(name, args, this.#scope), 'expression');
+		const { celFunc, CelScalar } = this.#cel.library;
+		this.#call(expr, (bound: string) =>
+			celFunc(bound, [], CelScalar.BOOL, () => {
+				try {
+					return holds(this.exchange!);
+				} catch (error) {
+					this.failure = error;
+					throw error;
+				}
+			}),
+		);
+	}
+
+	#placeholder(expr: Expr, name: string): void {
+		const { celFunc, CelScalar, celList } = this.#cel.library;
+		if (name === TIME) {
+			// The library makes times of milliseconds.
+			this.#call(expr, bound => celFunc(bound, [], CelScalar.INT, () => BigInt(Math.floor(this.exchange!.now()))));
+			const inner = { ...expr };
+			expr.exprKind = callOf('timestamp', [inner]);
+			return;
+		}
+		const read = this.#cx.placeholder(name);
+		this.#call(expr, bound =>
+			celFunc(bound, [], CelScalar.DYN, () => (read ? celInput(read(this.exchange!), celList) : null)),
+		);
+	}
+
+	#call(expr: Expr, make: (bound: string) => CelFunc): void {
+		const bound = `svc.bound${this.functions.length}`;
+		this.functions.push(make(bound));
+		expr.exprKind = callOf(bound, []);
+	}
+
+	/** `list.sortBy(name, key)`: the list, and the key of each element as `list.map(name, key)` gives it. */
+	#sortByMacro(expr: Expr, list: Expr, args: readonly Expr[]): void {
+		const [variable, key] = args;
+		if (args.length !== 2 || variable?.exprKind.case !== 'identExpr') {
+			throw new CelTypeError('sortBy() takes a name and an expression');
+		}
+		this.bind(list);
+		this.bind(key!);
+		const keys = parse('list.map(name, key)', this.#cel);
+		const loop = keys.exprKind.value as Comprehension;
+		loop.iterRange = list;
+		loop.iterVar = variable.exprKind.value.name;
+		replaceName(loop.loopStep!, 'key', key!);
+		expr.exprKind = callOf(SORT_BY, [list, keys]);
+	}
+
+	/** `cel.bind(name, value, expression)`: a loop over nothing whose accumulator is the name. */
+	#bindMacro(expr: Expr, args: readonly Expr[]): void {
+		const [variable, value, inner] = args;
+		if (args.length !== 3 || variable?.exprKind.case !== 'identExpr') {
+			throw new CelTypeError('cel.bind() takes a name, a value and an expression');
+		}
+		this.bind(value!);
+		this.bind(inner!);
+		const { name } = variable.exprKind.value;
+		const node = (exprKind: Expr['exprKind']): Expr => ({ ...expr, exprKind });
+		expr.exprKind = {
+			case: 'comprehensionExpr',
+			value: {
+				$typeName: 'cel.expr.Expr.Comprehension',
+				iterVar: '#unused',
+				iterVar2: '',
+				iterRange: node({
+					case: 'listExpr',
+					value: { $typeName: 'cel.expr.Expr.CreateList', elements: [], optionalIndices: [] },
+				}),
+				accuVar: name,
+				accuInit: value!,
+				loopCondition: node({
+					case: 'constExpr',
+					value: { $typeName: 'cel.expr.Constant', constantKind: { case: 'boolValue', value: false } },
+				}),
+				loopStep: variable,
+				result: inner!,
+			},
+		};
+	}
+}
+
+function callOf(name: string, args: Expr[]): Expr['exprKind'] {
+	return { case: 'callExpr', value: { $typeName: 'cel.expr.Expr.Call', function: name, args } };
+}
+
+type Comprehension = Extract<Expr['exprKind'], { case: 'comprehensionExpr' }>['value'];
+
+/** Puts an expression where a name stands in calls and lists. */
+function replaceName(expr: Expr, name: string, by: Expr): void {
+	const { exprKind } = expr;
+	const parts =
+		exprKind.case === 'callExpr' ? exprKind.value.args : exprKind.case === 'listExpr' ? exprKind.value.elements : [];
+	for (const [at, part] of parts.entries()) {
+		if (isName(part, name)) parts[at] = by;
+		else replaceName(part, name, by);
+	}
+}
+
+function isName(expr: Expr, name: string): boolean {
+	return expr.exprKind.case === 'identExpr' && expr.exprKind.value.name === name;
+}
+
+/** The value of a placeholder as CEL's: whole numbers are ints, what is not there is null. */
+function celInput(value: unknown, list: Cel['library']['celList']): CelInput {
+	if (value === undefined || value === null) return null;
+	if (typeof value === 'string' || typeof value === 'boolean' || typeof value === 'bigint') return value;
+	if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : value;
+	if (Array.isArray(value)) return list(value.map(item => celInput(item, list)));
+	return valueText(value);
+}

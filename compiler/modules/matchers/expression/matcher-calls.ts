@@ -1,0 +1,172 @@
+/** The matchers as functions of CEL: `path('/a*')` in an expression is the matcher `path` of the document. */
+import type { Matcher } from '../../../document/document.ts';
+import { COMPATIBLE_FALLBACK, TRY_POLICIES } from '../file.ts';
+import type { Expr } from './cel-type-check.ts';
+import { PLACEHOLDER_FUNCTION } from './placeholder-calls.ts';
+
+/** A call that cannot be a matcher, in one sentence. */
+export class MatcherCallError extends Error {}
+
+/** What the calls of one expression refer to. */
+export interface CallScope {
+	/** Full names of the placeholders, by number. */
+	readonly placeholders: readonly string[];
+	/** Name of captures where a call gives none. */
+	readonly name: string | undefined;
+	/** Files that `file` tries where a call names none. */
+	readonly files: readonly string[] | undefined;
+}
+
+/** An argument: a text, which is a template, a list of texts, or a map of those. */
+type Argument = string | readonly string[] | ReadonlyMap<string, string | readonly string[]>;
+
+type MakeMatcher = (args: readonly Argument[], scope: CallScope, call: string) => Matcher;
+
+/** The functions by name. */
+export const MATCHER_CALLS: ReadonlyMap<string, MakeMatcher> = new Map<string, MakeMatcher>([
+	['host', (args, _, call) => ({ type: 'host', hosts: texts(args, call) })],
+	['path', (args, _, call) => ({ type: 'path', patterns: texts(args, call) })],
+	['method', (args, _, call) => ({ type: 'method', methods: texts(args, call) })],
+	['remote_ip', (args, _, call) => ({ type: 'remote_ip', ranges: texts(args, call) })],
+	['client_ip', (args, _, call) => ({ type: 'client_ip', ranges: texts(args, call) })],
+	['protocol', (args, _, call) => ({ type: 'protocol', protocol: texts(args, call, 1, 1)[0]!.toLowerCase() })],
+	['path_regexp', (args, scope, call) => ({ type: 'path_regexp', ...regexp(args, scope, call, 0).fields })],
+	[
+		'header_regexp',
+		(args, scope, call) => {
+			const { of, fields } = regexp(args, scope, call, 1);
+			return { type: 'header_regexp', field: of, ...fields };
+		},
+	],
+	[
+		'vars_regexp',
+		(args, scope, call) => {
+			const { of, fields } = regexp(args, scope, call, 1);
+			return { type: 'vars_regexp', variable: of, ...fields };
+		},
+	],
+	['header', (args, _, call) => ({ type: 'all', of: entries(args, call).map(headerRule) })],
+	['query', (args, _, call) => ({ type: 'query', parameters: Object.fromEntries(entries(args, call)) })],
+	['vars', (args, _, call) => ({ type: 'vars', variables: Object.fromEntries(entries(args, call)) })],
+	['file', fileMatcher],
+	[
+		'url_pattern',
+		(args, _, call) => {
+			const [pattern, base] = texts(args, call, 1, 2);
+			return { type: 'url_pattern', pattern: pattern!, ...(base === undefined ? {} : { base_url: base }) };
+		},
+	],
+]);
+
+/** The matcher that a call of one of {@link MATCHER_CALLS} stands for. Throws {@link MatcherCallError}. */
+export function matcherOfCall(call: string, args: readonly Expr[], scope: CallScope): Matcher {
+	const read = args.map(arg => {
+		const value = argument(arg, scope);
+		if (value === undefined) {
+			throw new MatcherCallError(`the arguments of ${call}() must be literals, placeholders, or \`+\` of them`);
+		}
+		return value;
+	});
+	return MATCHER_CALLS.get(call)!(read, scope, call);
+}
+
+function argument(expr: Expr, scope: CallScope): Argument | undefined {
+	const kind = expr.exprKind;
+	if (kind.case === 'listExpr') return textList(kind.value.elements, scope);
+	if (kind.case !== 'structExpr') return text(expr, scope);
+	const map = new Map<string, string | readonly string[]>();
+	for (const entry of kind.value.entries) {
+		const key = entry.keyKind.case === 'mapKey' ? text(entry.keyKind.value, scope) : undefined;
+		const value = entry.value && argument(entry.value, scope);
+		if (key === undefined || value === undefined || value instanceof Map) return undefined;
+		map.set(key, value as string | readonly string[]);
+	}
+	return map;
+}
+
+function textList(elements: readonly Expr[], scope: CallScope): readonly string[] | undefined {
+	const list = elements.map(element => text(element, scope));
+	return list.includes(undefined) ? undefined : (list as string[]);
+}
+
+function text(expr: Expr, scope: CallScope): string | undefined {
+	const kind = expr.exprKind;
+	if (kind.case === 'constExpr') {
+		const { constantKind } = kind.value;
+		return constantKind.case === 'stringValue' ? constantKind.value : undefined;
+	}
+	if (kind.case !== 'callExpr') return undefined;
+	const { function: name, args } = kind.value;
+	if (name === PLACEHOLDER_FUNCTION) return `{${placeholderName(args, scope)}}`;
+	if (name !== '_+_') return undefined;
+	const parts = args.map(arg => text(arg, scope));
+	return parts.includes(undefined) ? undefined : parts.join('');
+}
+
+/** Name of the placeholder that a call stands for. */
+export function placeholderName(args: readonly Expr[], scope: CallScope): string {
+	const kind = args[0]?.exprKind;
+	const constant = kind?.case === 'constExpr' ? kind.value.constantKind : undefined;
+	const name = constant?.case === 'int64Value' ? scope.placeholders[Number(constant.value)] : undefined;
+	if (name === undefined) throw new MatcherCallError(`undeclared reference to '${PLACEHOLDER_FUNCTION}'`);
+	return name;
+}
+
+function texts(args: readonly Argument[], call: string, min = 1, max = Number.POSITIVE_INFINITY): string[] {
+	if (args.length < min || args.length > max || !args.every(arg => typeof arg === 'string')) {
+		const count = min === max ? 'one text' : max === Number.POSITIVE_INFINITY ? 'texts' : `${min} to ${max} texts`;
+		throw new MatcherCallError(`${call}() takes ${count}`);
+	}
+	return args as string[];
+}
+
+function regexp(args: readonly Argument[], scope: CallScope, call: string, of: 0 | 1) {
+	const words = texts(args, call, of + 1, of + 2);
+	const given = words.length === of + 2 ? words[0]! : undefined;
+	if (given !== undefined && !/^\w+$/.test(given)) {
+		throw new MatcherCallError(`invalid regexp name (must contain only word characters): ${given}`);
+	}
+	const name = given ?? scope.name;
+	const fields = { pattern: words.at(-1)!, ...(name === undefined ? {} : { name }) };
+	return { of: words.at(-2) ?? '', fields };
+}
+
+function entries(args: readonly Argument[], call: string): (readonly [string, readonly string[]])[] {
+	const [map] = args;
+	if (args.length !== 1 || !(map instanceof Map)) throw new MatcherCallError(`${call}() takes one map`);
+	return [...(map as ReadonlyMap<string, string | readonly string[]>)].map(([key, value]) => [
+		key,
+		typeof value === 'string' ? [value] : value,
+	]);
+}
+
+function headerRule([name, values]: readonly [string, readonly string[]]): Matcher {
+	if (name.startsWith('!')) return { type: 'header', name: name.slice(1), absent: true };
+	if (values.length === 0 || values.includes('*')) return { type: 'header', name, present: true };
+	return { type: 'header', name, values };
+}
+
+const FILE_KEYS: ReadonlySet<string> = new Set(['root', 'try_files', 'try_policy', 'split_path']);
+
+function fileMatcher(args: readonly Argument[], scope: CallScope, call: string): Matcher {
+	const [map] = args;
+	const unnamed = scope.files === undefined ? {} : { files: scope.files };
+	// Arguments are values, their slashes too.
+	const named = (files: readonly string[]) => ({ files, slashes: 'rendered' });
+	if (!(map instanceof Map)) return { type: 'file', ...(args.length > 0 ? named(texts(args, call)) : unnamed) };
+	const fields = new Map(entries(args, call));
+	for (const key of fields.keys()) {
+		if (!FILE_KEYS.has(key)) throw new MatcherCallError(`${call}() knows no \`${key}\``);
+	}
+	const [files, splits, root, policy] = ['try_files', 'split_path', 'root', 'try_policy'].map(key => fields.get(key));
+	if (policy && policy[0] !== COMPATIBLE_FALLBACK && !TRY_POLICIES.some(known => known === policy[0])) {
+		throw new MatcherCallError(`unknown try policy ${policy[0]}`);
+	}
+	return {
+		type: 'file',
+		...(files && files.length > 0 ? named(files) : unnamed),
+		...(root ? { root: root[0] } : {}),
+		...(policy ? { policy: policy[0] } : {}),
+		...(splits ? { split_path: splits } : {}),
+	};
+}

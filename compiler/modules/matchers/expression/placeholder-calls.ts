@@ -1,0 +1,32 @@
+/** Placeholders in the text of an expression: `{http.request.method}` becomes the call of a function that CEL can parse. */
+import { fullPlaceholderName } from '../../../codegen/placeholders/shorthands.ts';
+
+/** The function that stands for a placeholder; its argument counts the placeholders. */
+export const PLACEHOLDER_FUNCTION = 'placeholder__';
+
+/** A text without placeholders, and their full names by number. */
+export interface PlaceholderCalls {
+	readonly text: string;
+	readonly names: readonly string[];
+}
+
+/** A string literal, a comment, or a placeholder. What stands in quotes is no call: functions expand it as a template. */
+const PIECE = /([rRbB]{0,2})(""".*?"""|'''.*?'''|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|\/\/[^\n]*|\{([^\s{}:'"`]+)\}/gs;
+
+/** Takes the placeholders out of an expression. In quotes `\{name}` becomes `{name}`, which is no escape of CEL. */
+export function placeholderCalls(expression: string): PlaceholderCalls {
+	const names: string[] = [];
+	const text = expression.replace(PIECE, (whole, prefix: string | undefined, literal: string | undefined, name) => {
+		if (literal !== undefined) return (prefix ?? '') + withoutEscapedBraces(literal);
+		if (name === undefined) return whole;
+		const full = fullPlaceholderName(name as string);
+		let at = names.indexOf(full);
+		if (at === -1) at = names.push(full) - 1;
+		return `${PLACEHOLDER_FUNCTION}(${at})`;
+	});
+	return { text, names };
+}
+
+function withoutEscapedBraces(literal: string): string {
+	return literal.replace(/\\\{([^{}]*)\}/g, (_, name: string) => `{${fullPlaceholderName(name.replace(/\\$/, ''))}}`);
+}

@@ -1,0 +1,60 @@
+/** `header_regexp`: a field of the request by a regular expression, with captures. */
+import type { Exchange } from '../../exchange/exchange.ts';
+import { decodeFieldText, isToken } from '../../exchange/field-syntax.ts';
+import { requestMatcher } from './matcher.ts';
+import {
+	compileRegexpSearch,
+	lowerRegexpArguments,
+	ONCE_PER_SET,
+	REGEXP_PROPERTIES,
+	type RegexpMatcher,
+} from './regexp-matcher.ts';
+
+interface HeaderRegexpMatcher extends RegexpMatcher {
+	readonly type: 'header_regexp';
+	readonly field: string;
+}
+
+const USAGE = 'header_regexp [<name>] <field> <regexp>';
+
+/** The `header_regexp` matcher. */
+export const headerRegexp = requestMatcher<HeaderRegexpMatcher>({
+	id: 'header_regexp',
+	usage: USAGE,
+	summary: 'Matches a field of the request by a regular expression.',
+	documentation: [
+		'Holds when one of the values of the field matches; the expression may match anywhere in it. Captures are those of',
+		'the first such value, named as for `path_regexp`. In a block every field may have one expression, and all must hold.',
+		'`Host` is the host as it was sent.',
+		'',
+		'```',
+		'@session header_regexp session Cookie session=([a-z0-9]+)',
+		'```',
+	].join('\n'),
+	lower: (line, cx, matcherName) => {
+		const lowered = lowerRegexpArguments(line, cx, matcherName, 1, USAGE);
+		if (!lowered) return undefined;
+		const { of, fields } = lowered;
+		if (isToken(of.text)) return { type: 'header_regexp', field: of.text, ...fields };
+		cx.problem('error', 'header/malformed', of.span, `\`${of.text}\` is not a field name.`);
+		return undefined;
+	},
+	conflict: (a, b) => (a.field.toLowerCase() === b.field.toLowerCase() ? ONCE_PER_SET : undefined),
+	schema: {
+		properties: {
+			field: { type: 'string', minLength: 1, description: 'Name of the field.' },
+			...REGEXP_PROPERTIES,
+			pattern: { ...REGEXP_PROPERTIES.pattern, secret: 'by-field' },
+		},
+		required: ['field', 'pattern'],
+	},
+	compile: (matcher, cx) => {
+		const search = compileRegexpSearch(matcher, cx);
+		const name = matcher.field.toLowerCase();
+		if (name === 'host') return x => search(x, x.request.authority);
+		return (x: Exchange) => {
+			for (const value of x.request.headers.getAll(name)) if (search(x, decodeFieldText(value))) return true;
+			return false;
+		};
+	},
+});

@@ -1,0 +1,79 @@
+/** Rules about one field of a message: present, absent, or one of some values; for requests and for responses. */
+import type { CompileContext } from '../../codegen/compile-context.ts';
+import type { Exchange } from '../../exchange/exchange.ts';
+import { isToken } from '../../exchange/field-syntax.ts';
+import type { LowerContext } from '../../lower/lower-context.ts';
+import type { Line } from '../../syntax/ast.ts';
+import type { Schema } from '../directives/directive.ts';
+import { compileWildcardText } from './words.ts';
+
+/** One rule. Exactly one of `values`, `present` and `absent` is given. */
+export interface HeaderRule {
+	readonly name: string;
+	/** Any of the field's values may equal any of these; leading and trailing `*` are wildcards. */
+	readonly values?: readonly string[];
+	readonly present?: boolean;
+	readonly absent?: boolean;
+}
+
+/** Properties of a rule in the schema. */
+export const HEADER_RULE_PROPERTIES: { readonly [name: string]: Schema } = {
+	name: { type: 'string', minLength: 1, description: 'Name of the field.' },
+	values: {
+		type: 'array',
+		secret: 'by-name',
+		items: { type: 'string' },
+		minItems: 1,
+		description: 'Values, any of which may match; `*` at the beginning and the end is a wildcard.',
+	},
+	present: { type: 'boolean', const: true, description: 'The field must be there.' },
+	absent: { type: 'boolean', const: true, description: 'The field must not be there.' },
+};
+
+/** Lowers `header FIELD VALUE`, `header FIELD *` and `header !FIELD`; undefined after a mistake was reported. */
+export function lowerHeaderRule(line: Line, cx: LowerContext): HeaderRule | undefined {
+	const [word, field, value, surplus] = line.words;
+	const fail = (message: string, span = word!.span) => {
+		cx.problem('error', 'header/malformed', span, `malformed header matcher: ${message}`, {
+			hint: 'Write `header FIELD VALUE`, `header FIELD *` or `header !FIELD`.',
+		});
+		return undefined;
+	};
+	if (line.block) return fail('blocks are not supported', line.block.open);
+	if (!field) return fail('expected field');
+	if (surplus) return fail('expected both field and value', surplus.span);
+	if (field.text.startsWith('!')) {
+		const name = field.text.slice(1);
+		if (name === '') return fail('must have field name following ! character', field.span);
+		if (value) return fail('null matching headers cannot have a field value', value.span);
+		return isName(name) ? { name, absent: true } : fail(`\`${name}\` is not a field name`, field.span);
+	}
+	if (!value) return fail('expected both field and value', field.span);
+	if (!isName(field.text)) return fail(`\`${field.text}\` is not a field name`, field.span);
+	return value.text === '*' ? { name: field.text, present: true } : { name: field.text, values: [cx.template(value)] };
+}
+
+function isName(text: string): boolean {
+	return isToken(text);
+}
+
+/** Two rules about the same field as one, values being alternatives; undefined when they must stay two. */
+export function mergeHeaderRules(a: HeaderRule, b: HeaderRule): HeaderRule | undefined {
+	if (a.name.toLowerCase() !== b.name.toLowerCase() || !a.values || !b.values) return undefined;
+	return { name: a.name, values: [...a.values, ...b.values] };
+}
+
+/** Compiles a rule over the values of its field. `valuesOf` gives them in order, none when the field is absent. */
+export function compileHeaderRule(
+	rule: HeaderRule,
+	cx: CompileContext,
+	valuesOf: (x: Exchange) => readonly string[],
+): (x: Exchange) => boolean {
+	if (rule.absent) return x => valuesOf(x).length === 0;
+	if (rule.present || rule.values?.includes('*')) return x => valuesOf(x).length > 0;
+	const tests = (rule.values ?? []).map(value => compileWildcardText(value, cx));
+	return x => {
+		for (const value of valuesOf(x)) for (const test of tests) if (test(value, x)) return true;
+		return false;
+	};
+}

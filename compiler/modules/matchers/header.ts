@@ -1,0 +1,53 @@
+/** `header`: a field of the request. */
+import type { Matcher } from '../../document/document.ts';
+import type { Exchange } from '../../exchange/exchange.ts';
+import {
+	compileHeaderRule,
+	HEADER_RULE_PROPERTIES,
+	type HeaderRule,
+	lowerHeaderRule,
+	mergeHeaderRules,
+} from './header-rule.ts';
+import { requestMatcher } from './matcher.ts';
+
+interface HeaderMatcher extends Matcher, HeaderRule {
+	readonly type: 'header';
+	readonly name: string;
+}
+
+/** The `header` matcher. */
+export const header = requestMatcher<HeaderMatcher>({
+	id: 'header',
+	usage: 'header <field> <value> | !<field>',
+	summary: 'Matches a field of the request.',
+	documentation: [
+		'`header FIELD VALUE` holds when one of the values of the field equals VALUE, letter case counting; a `*` at the',
+		'beginning or the end of VALUE is a wildcard. `header FIELD *` holds when the field is there, `header !FIELD` when it',
+		'is not. In a block several lines for the same field are alternatives, lines for different fields must all hold.',
+		'`Host` is the host as it was sent.',
+		'',
+		'```',
+		'@websocket {',
+		'	header Connection *Upgrade*',
+		'	header Upgrade websocket',
+		'}',
+		'```',
+	].join('\n'),
+	lower: (line, cx) => {
+		const rule = lowerHeaderRule(line, cx);
+		return rule && { type: 'header', ...rule };
+	},
+	merge: (a, b) => {
+		const rule = mergeHeaderRules(a, b);
+		return rule && { type: 'header', ...rule };
+	},
+	schema: { properties: HEADER_RULE_PROPERTIES, required: ['name'] },
+	compile: (matcher, cx) => {
+		const name = matcher.name.toLowerCase();
+		const valuesOf =
+			name === 'host'
+				? (x: Exchange) => (x.request.authority === '' ? [] : [x.request.authority])
+				: (x: Exchange) => x.request.headers.getAll(name);
+		return compileHeaderRule(matcher, cx, valuesOf);
+	},
+});

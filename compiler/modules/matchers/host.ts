@@ -1,0 +1,83 @@
+/** `host`: the host that the request names. */
+import type { CompileContext } from '../../codegen/compile-context.ts';
+import type { Matcher } from '../../document/document.ts';
+import { canonicalHost, hostMatches } from '../../exchange/authority.ts';
+import type { Predicate } from '../../exchange/handler.ts';
+import { requestMatcher } from './matcher.ts';
+import { joined, matcherArguments, textsSchema } from './words.ts';
+
+interface HostMatcher extends Matcher {
+	readonly type: 'host';
+	readonly hosts: readonly string[];
+}
+
+const USAGE = 'host <name>…';
+
+/** From this many exact hosts on a set is faster than comparing them one by one. */
+const SET_FROM = 5;
+
+/** The `host` matcher. */
+export const host = requestMatcher<HostMatcher>({
+	id: 'host',
+	usage: USAGE,
+	summary: 'Matches the host of the request, without its port.',
+	documentation: [
+		'Any of the names may match. Letter case, a trailing dot and the port do not count; international names are compared',
+		'in their ASCII form. A label `*` stands for exactly one label. Placeholders are filled in per request.',
+		'',
+		'```',
+		'@www host www.example.com *.example.org',
+		'```',
+	].join('\n'),
+	lower: (line, cx) => {
+		const args = matcherArguments(line, cx, USAGE);
+		if (!args) return undefined;
+		const seen = new Map<string, number>();
+		const hosts: string[] = [];
+		args.forEach((word, index) => {
+			const first = seen.get(word.text.toLowerCase());
+			if (first !== undefined) {
+				const message = `host at index ${first} is repeated at index ${index}: ${word.text}`;
+				cx.problem('error', 'host/repeated', word.span, message, { label: 'named before' });
+			}
+			if (!word.text.includes('{') && canonicalHost(word.text) === undefined) {
+				cx.problem('error', 'host/invalid', word.span, `\`${word.text}\` is not a host name.`, {
+					hint: 'Write a name such as `example.com`, `*.example.com` or an IP address, without scheme, port and path.',
+				});
+			}
+			seen.set(word.text.toLowerCase(), index);
+			hosts.push(cx.template(word));
+		});
+		return { type: 'host', hosts };
+	},
+	merge: (a, b) => ({ type: 'host', hosts: joined(a.hosts, b.hosts) }),
+	schema: textsSchema('hosts', 'Host names, any of which may match.'),
+	compile: compileHost,
+});
+
+function compileHost(matcher: HostMatcher, cx: CompileContext): Predicate {
+	const exact = new Set<string>();
+	const wildcards: string[] = [];
+	const dynamic: Predicate[] = [];
+	for (const text of matcher.hosts) {
+		const template = cx.template(text, 'empty');
+		if (template.constant === undefined) {
+			dynamic.push(x => {
+				const name = canonicalHost(template.render(x));
+				return name !== undefined && name !== '' && name === x.request.host;
+			});
+			continue;
+		}
+		const name = canonicalHost(template.constant);
+		if (name === undefined) return cx.refuse(`\`${text}\` is not a host name.`, 'host/invalid');
+		if (name.includes('*')) wildcards.push(name);
+		else exact.add(name);
+	}
+	const inexact: Predicate | undefined =
+		wildcards.length + dynamic.length === 0
+			? undefined
+			: x => wildcards.some(pattern => hostMatches(x.request.host, pattern)) || dynamic.some(predicate => predicate(x));
+	if (exact.size >= SET_FROM) return x => exact.has(x.request.host) || (inexact?.(x) ?? false);
+	const names = [...exact];
+	return x => names.includes(x.request.host) || (inexact?.(x) ?? false);
+}

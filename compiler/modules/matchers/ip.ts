@@ -1,0 +1,95 @@
+/** `remote_ip` and `client_ip`: addresses by ranges. */
+import type { CompileContext } from '../../codegen/compile-context.ts';
+import type { Matcher } from '../../document/document.ts';
+import { IpRanges, parseIpRange } from '../../exchange/ip-ranges.ts';
+import type { LowerContext } from '../../lower/lower-context.ts';
+import type { Line } from '../../syntax/ast.ts';
+import { requestMatcher } from './matcher.ts';
+import { joined, matcherArguments, textsSchema } from './words.ts';
+
+interface IpMatcher extends Matcher {
+	readonly ranges: readonly string[];
+}
+
+const SCHEMA = textsSchema('ranges', 'Addresses, CIDR ranges or `private_ranges`, any of which may match.');
+
+const RANGES = [
+	'A range is an address, a CIDR range such as `10.0.0.0/8` or `2001:db8::/32`, or `private_ranges` for the private',
+	'networks. An IPv4 address that came mapped into IPv6 is compared as IPv4. `fe80::1%eth0` holds for that zone only.',
+];
+
+/** The `remote_ip` matcher. */
+export const remoteIp = requestMatcher<IpMatcher>({
+	id: 'remote_ip',
+	usage: 'remote_ip <range>…',
+	summary: 'Matches the address of the connection.',
+	documentation: [
+		'The address of the peer, which behind a proxy is the proxy: `client_ip` looks further.',
+		...RANGES,
+		'',
+		'```',
+		'@inside remote_ip private_ranges',
+		'```',
+	].join('\n'),
+	lower: (line, cx) => lower('remote_ip', line, cx),
+	merge: (a, b) => ({ type: 'remote_ip', ranges: joined(a.ranges, b.ranges) }),
+	schema: SCHEMA,
+	compile: (matcher, cx) => {
+		const ranges = compileRanges(matcher, cx);
+		return x => ranges.contains(x.connection.remoteAddress);
+	},
+});
+
+/** The `client_ip` matcher. */
+export const clientIp = requestMatcher<IpMatcher>({
+	id: 'client_ip',
+	usage: 'client_ip <range>…',
+	summary: 'Matches the address of the client, behind the proxies that `trusted_proxies` names.',
+	documentation: [
+		'The address that a trusted proxy reports, or that of the connection.',
+		...RANGES,
+		'',
+		'```',
+		'@office client_ip 203.0.113.0/24',
+		'```',
+	].join('\n'),
+	lower: (line, cx) => lower('client_ip', line, cx),
+	merge: (a, b) => ({ type: 'client_ip', ranges: joined(a.ranges, b.ranges) }),
+	schema: SCHEMA,
+	compile: (matcher, cx) => {
+		const ranges = compileRanges(matcher, cx);
+		const { clientIp: addressOf } = cx;
+		return x => ranges.contains(addressOf(x));
+	},
+});
+
+function lower(type: 'remote_ip' | 'client_ip', line: Line, cx: LowerContext): IpMatcher | undefined {
+	const args = matcherArguments(line, cx, `${type} <range>…`);
+	if (!args) return undefined;
+	for (const { text, span } of args) {
+		if (text === 'forwarded') {
+			const message = "the 'forwarded' option is no longer supported; use the 'client_ip' matcher instead";
+			cx.problem('error', 'address/forwarded', span, message);
+		} else if (text !== 'private_ranges' && !text.includes('{') && !parseIpRange(text)) {
+			cx.problem('error', 'address/invalid-range', span, `\`${text}\` is not an IP address or range.`, {
+				hint: 'Write an address, a range such as `10.0.0.0/8`, or `private_ranges`.',
+			});
+		}
+	}
+	return { type, ranges: args.map(word => cx.template(word)) };
+}
+
+/** Placeholders in ranges are those known at build, such as `{env.OFFICE}`. */
+function compileRanges(matcher: IpMatcher, cx: CompileContext): IpRanges {
+	const texts = matcher.ranges.flatMap(text => {
+		const { constant } = cx.template(text, 'empty');
+		if (constant === undefined)
+			return cx.refuse(`\`${text}\` varies: a range must be known when loading.`, 'address/invalid-range');
+		return constant.split(/[\s,]+/).filter(part => part !== '');
+	});
+	try {
+		return new IpRanges(texts);
+	} catch (error) {
+		return cx.refuse((error as Error).message, 'address/invalid-range');
+	}
+}

@@ -1,0 +1,44 @@
+/** `method`: the request's method. */
+import type { Matcher } from '../../document/document.ts';
+import { isToken } from '../../exchange/field-syntax.ts';
+import { requestMatcher } from './matcher.ts';
+import { joined, matcherArguments, textsSchema } from './words.ts';
+
+interface MethodMatcher extends Matcher {
+	readonly type: 'method';
+	readonly methods: readonly string[];
+}
+
+const USAGE = 'method <method>…';
+
+/** The `method` matcher. */
+export const method = requestMatcher<MethodMatcher>({
+	id: 'method',
+	usage: USAGE,
+	summary: 'Matches the method of the request.',
+	documentation: [
+		'Any of the methods may match. They are written in any letter case and compared in upper case with the method as sent.',
+		'',
+		'```',
+		'@write method POST PUT PATCH DELETE',
+		'```',
+	].join('\n'),
+	lower: (line, cx) => {
+		const args = matcherArguments(line, cx, USAGE);
+		if (!args) return undefined;
+		for (const { text, span } of args) {
+			if (!isToken(text)) cx.problem('error', 'method/invalid', span, `\`${text}\` is not a method.`);
+		}
+		return { type: 'method', methods: args.map(word => word.text.toUpperCase()) };
+	},
+	merge: (a, b) => ({ type: 'method', methods: joined(a.methods, b.methods) }),
+	schema: textsSchema('methods', 'Methods, any of which may match.'),
+	compile: matcher => {
+		const methods = matcher.methods.map(name => name.toUpperCase());
+		if (methods.length === 1) {
+			const only = methods[0]!;
+			return x => x.request.method === only;
+		}
+		return x => methods.includes(x.request.method);
+	},
+});

@@ -1,0 +1,41 @@
+/** `path_regexp`: the request's path by a regular expression, with captures. */
+import { normalizedPath } from '../../exchange/request-path.ts';
+import { requestMatcher } from './matcher.ts';
+import {
+	compileRegexpSearch,
+	lowerRegexpArguments,
+	ONCE_PER_SET,
+	REGEXP_PROPERTIES,
+	type RegexpMatcher,
+} from './regexp-matcher.ts';
+
+const USAGE = 'path_regexp [<name>] <regexp>';
+
+/** The `path_regexp` matcher. */
+export const pathRegexp = requestMatcher<RegexpMatcher>({
+	id: 'path_regexp',
+	usage: USAGE,
+	summary: 'Matches the path of the request by a regular expression.',
+	documentation: [
+		'The expression may match anywhere in the path, which is decoded and cleaned as for `path`; letter case counts',
+		'unless the expression begins with `(?i)`. Captures are `{re.NAME.1}` or `{re.NAME.group}`, and `{re.1}` for the last',
+		'expression that matched; the name is that of the named matcher if none is given.',
+		'',
+		"The syntax is RE2's: no lookaround, no backreferences. A search takes time in proportion to the length of the path,",
+		'whatever the path. An expression that is too large for that, as by nested repeat counts, is refused.',
+		'',
+		'```',
+		'@post path_regexp post ^/posts/(\\d+)$',
+		'```',
+	].join('\n'),
+	lower: (line, cx, matcherName) => {
+		const lowered = lowerRegexpArguments(line, cx, matcherName, 0, USAGE);
+		return lowered && { type: 'path_regexp', ...lowered.fields };
+	},
+	conflict: () => ONCE_PER_SET,
+	schema: { properties: REGEXP_PROPERTIES, required: ['pattern'] },
+	compile: (matcher, cx) => {
+		const search = compileRegexpSearch(matcher, cx);
+		return x => search(x, normalizedPath(x.request));
+	},
+});

@@ -1,0 +1,114 @@
+/** `path`: the request's path by exact text, prefix, suffix, substring or glob. */
+import type { CompileContext } from '../../codegen/compile-context.ts';
+import { suggest } from '../../diagnostics/suggest.ts';
+import type { Matcher } from '../../document/document.ts';
+import type { Predicate } from '../../exchange/handler.ts';
+import { loweredPath } from '../../exchange/request-path.ts';
+import { compileGlob, escapeGlob } from './glob.ts';
+import { requestMatcher } from './matcher.ts';
+import { compilePathPatterns, PathPatternError, splitPattern } from './path-pattern.ts';
+import { joined, matcherArguments, textsSchema } from './words.ts';
+
+interface PathMatcher extends Matcher {
+	readonly type: 'path';
+	readonly patterns: readonly string[];
+}
+
+const USAGE = 'path <pattern>…';
+
+/** What a word without a slash most likely was to be. */
+const OPERATORS: readonly string[] = ['and', 'or', 'not'];
+
+/** The `path` matcher. */
+export const path = requestMatcher<PathMatcher>({
+	id: 'path',
+	usage: USAGE,
+	summary: 'Matches the path of the request.',
+	documentation: [
+		'Any of the patterns may match. Letter case does not count; the path is decoded, its dots are resolved and runs of',
+		'slashes merged before it is compared, so that no other spelling of a path gets around a matcher.',
+		'',
+		'| Pattern | Matches |',
+		'| --- | --- |',
+		'| `/x` | exactly this path |',
+		'| `/x*` | what begins with it; `/x/*` does not match `/x` |',
+		'| `*.x` | what ends with it |',
+		'| `*x*` | what holds it |',
+		'| `/a/*/b`, `/a/?`, `/[ab]/*` | a glob of the whole path; `*` and `?` match no slash |',
+		'| `/a%2Fb`, `/a/%*` | with `%`: what is written as an escape is compared with the escapes of the path |',
+		'',
+		'Placeholders are filled in per request; a `*` in a value is no wildcard. A pattern with `//` sees slashes unmerged.',
+		'A path that cannot be decoded makes the request an error 400.',
+		'',
+		'```',
+		'@api path /api/* /v2/*',
+		'```',
+	].join('\n'),
+	lower: (line, cx) => {
+		const args = matcherArguments(line, cx, USAGE);
+		if (!args) return undefined;
+		for (const { text, span } of args) {
+			if (text.startsWith('/') || text.startsWith('*') || text.startsWith('{') || cx.dialect === 'compatfile') continue;
+			const operator = suggest(text, OPERATORS);
+			if (operator !== undefined) {
+				const message = `\`${text}\` can match no path.`;
+				cx.problem('error', 'path/no-slash', span, message, { label: `did you mean \`${operator}\`?` });
+				// What follows belongs to another matcher then.
+				break;
+			}
+			cx.problem('error', 'path/no-slash', span, `\`${text}\` can match no path.`, {
+				label: 'a path begins with `/`',
+				hint: `Write \`/${text}\`, or \`*${text}\` for what ends with it.`,
+			});
+		}
+		return { type: 'path', patterns: args.map(word => cx.template(word)) };
+	},
+	merge: (a, b) => ({ type: 'path', patterns: joined(a.patterns, b.patterns) }),
+	schema: textsSchema('patterns', 'Patterns, any of which may match.'),
+	compile: compilePath,
+});
+
+function compilePath(matcher: PathMatcher, cx: CompileContext): Predicate {
+	const constant = matcher.patterns
+		.filter(pattern => !cx.hasPlaceholders(pattern))
+		.map(p => cx.template(p, 'empty').constant!);
+	const dynamic = matcher.patterns.filter(pattern => cx.hasPlaceholders(pattern)).map(p => compileDynamic(p, cx));
+	try {
+		const test = constant.length > 0 ? compilePathPatterns(constant) : undefined;
+		if (test && dynamic.length === 0) return x => test(x.request);
+		return x => (test?.(x.request) ?? false) || dynamic.some(predicate => predicate(x));
+	} catch (error) {
+		if (error instanceof PathPatternError) return cx.refuse(error.message, 'path/invalid-pattern');
+		throw error;
+	}
+}
+
+/** A pattern with placeholders: its kind is that of the text as written. */
+function compileDynamic(pattern: string, cx: CompileContext): Predicate {
+	const pieces = splitPattern(pattern);
+	// `{%path}` has been written out by now: a percent sign that is left belongs to an escape.
+	if (pattern.includes('%')) {
+		return cx.refuse(
+			'A path pattern holds either placeholders or percent-encodings, not both.',
+			'path/invalid-pattern',
+		);
+	}
+	const wild = pieces.filter(piece => piece.wild);
+	const first = pieces[0]!.wild && pieces[0]!.text === '*';
+	const last = pieces.length > 1 && pieces.at(-1)!.wild && pieces.at(-1)!.text === '*';
+	if (wild.length === (first ? 1 : 0) + (last ? 1 : 0)) {
+		const template = cx.template(pattern.slice(first ? 1 : 0, last ? -1 : undefined), 'empty');
+		return x => {
+			const text = template.render(x).toLowerCase();
+			const value = loweredPath(x.request);
+			if (first && last) return value.includes(text);
+			if (first) return value.endsWith(text);
+			return last ? value.startsWith(text) : value === text;
+		};
+	}
+	const texts = pieces.map(piece => (piece.wild ? piece.text : cx.template(piece.text, 'empty')));
+	return x => {
+		const glob = texts.map(piece => (typeof piece === 'string' ? piece : escapeGlob(piece.render(x)))).join('');
+		return compileGlob(glob.toLowerCase())?.(loweredPath(x.request)) ?? false;
+	};
+}

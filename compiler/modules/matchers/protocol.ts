@@ -1,0 +1,73 @@
+/** `protocol`: the protocol and version of the request. */
+import type { Matcher } from '../../document/document.ts';
+import type { Predicate } from '../../exchange/handler.ts';
+import { didYouMean } from '../../lower/did-you-mean.ts';
+import { requestMatcher } from './matcher.ts';
+
+interface ProtocolMatcher extends Matcher {
+	readonly type: 'protocol';
+	readonly protocol: string;
+}
+
+const USAGE = 'protocol http | https | grpc | http/<version>[+]';
+
+/** The versions, oldest first, as they are written and as an exchange names them. */
+const VERSIONS: readonly (readonly [written: string, name: string])[] = [
+	['http/1.0', 'HTTP/1.0'],
+	['http/1.1', 'HTTP/1.1'],
+	['http/2', 'HTTP/2.0'],
+	['http/3', 'HTTP/3.0'],
+];
+
+const KNOWN = ['http', 'https', 'grpc', ...VERSIONS.flatMap(([written]) => [written, `${written}+`])];
+
+/** The `protocol` matcher. */
+export const protocol = requestMatcher<ProtocolMatcher>({
+	id: 'protocol',
+	usage: USAGE,
+	summary: 'Matches the protocol of the request.',
+	documentation: [
+		'`http` and `https` tell by TLS, `grpc` by the content type. `http/1.0`, `http/1.1`, `http/2` and `http/3` are exact,',
+		'with a `+` behind them that version or a newer one.',
+		'',
+		'```',
+		'@modern protocol http/2+',
+		'```',
+	].join('\n'),
+	lower: (line, cx) => {
+		const args = line.words.slice(1);
+		cx.noBlock(line);
+		if (!cx.count(line, args, 1, 1, USAGE)) return undefined;
+		const { text, span } = args[0]!;
+		if (!KNOWN.includes(text) && cx.dialect === 'configfile') {
+			cx.problem('error', 'protocol/unknown', span, `\`${text}\` is not a protocol.`, {
+				label: didYouMean(text, KNOWN),
+				hint: `Usage: ${USAGE}`,
+			});
+			return undefined;
+		}
+		return { type: 'protocol', protocol: text };
+	},
+	schema: {
+		properties: {
+			protocol: {
+				type: 'string',
+				description: '`http`, `https`, `grpc`, or a version such as `http/1.1`, with `+` that version or newer.',
+			},
+		},
+		required: ['protocol'],
+	},
+	compile: matcher => protocolTest(matcher.protocol),
+});
+
+/** A text that is no protocol matches nothing. */
+function protocolTest(text: string): Predicate {
+	if (text === 'http' || text === 'https') return x => x.request.scheme === text;
+	if (text === 'grpc') return x => x.request.headers.get('content-type')?.startsWith('application/grpc') ?? false;
+	const orNewer = text.endsWith('+');
+	const written = orNewer ? text.slice(0, -1) : text;
+	const at = VERSIONS.findIndex(version => version[0] === written);
+	if (at === -1) return () => false;
+	const names = VERSIONS.slice(at, orNewer ? undefined : at + 1).map(version => version[1]);
+	return x => names.includes(x.protocol);
+}

@@ -1,0 +1,98 @@
+/** `query`: parameters of the request's query. */
+import type { CompileContext } from '../../codegen/compile-context.ts';
+import type { Matcher } from '../../document/document.ts';
+import type { Predicate } from '../../exchange/handler.ts';
+import { parseQuery } from '../../exchange/uri-escape.ts';
+import { requestMatcher } from './matcher.ts';
+
+interface QueryMatcher extends Matcher {
+	readonly type: 'query';
+	/** Name to values; `*` takes any value. No names: a request without parameters. */
+	readonly parameters: { readonly [name: string]: readonly string[] };
+}
+
+const USAGE = 'query <name>=<value>…';
+
+/** The `query` matcher. */
+export const query = requestMatcher<QueryMatcher>({
+	id: 'query',
+	usage: USAGE,
+	summary: 'Matches parameters of the query.',
+	documentation: [
+		'Every name must be there with one of the values given for it; `name=*` takes any value. `query ""` matches requests',
+		'without parameters. Names and values may hold placeholders. A query that cannot be decoded matches nothing.',
+		'',
+		'```',
+		'@preview query preview=1 preview=yes',
+		'```',
+	].join('\n'),
+	lower: (line, cx) => {
+		const args = line.words.slice(1);
+		cx.noBlock(line);
+		const bare = args.length === 0 && cx.dialect === 'compatfile';
+		if (!bare && !cx.count(line, args, 1, Number.POSITIVE_INFINITY, USAGE)) return undefined;
+		const parameters: { [name: string]: string[] } = {};
+		if (bare || (args.length === 1 && args[0]!.text === '')) return { type: 'query', parameters };
+		for (const word of args) {
+			const text = cx.template(word);
+			const equals = text.indexOf('=');
+			if (equals === -1) {
+				const message = `malformed query matcher token: ${word.text}; must be in param=val format`;
+				cx.problem('error', 'query/malformed', word.span, message, { hint: `Write \`${word.text}=*\` for any value.` });
+				continue;
+			}
+			const name = text.slice(0, equals);
+			if (!Object.hasOwn(parameters, name)) define(parameters, name, []);
+			parameters[name]!.push(text.slice(equals + 1));
+		}
+		return { type: 'query', parameters };
+	},
+	merge: (a, b) => {
+		const names = Object.keys(b.parameters);
+		if (names.length === 0 || Object.keys(a.parameters).length === 0) return undefined;
+		const parameters: { [name: string]: readonly string[] } = { ...a.parameters };
+		for (const name of names) {
+			const before = Object.hasOwn(parameters, name) ? parameters[name]! : [];
+			define(parameters, name, [...before, ...b.parameters[name]!]);
+		}
+		return { type: 'query', parameters };
+	},
+	schema: {
+		properties: {
+			parameters: {
+				type: 'object',
+				additionalProperties: { type: 'array', secret: 'by-key', items: { type: 'string' } },
+				description:
+					'For each name the values of which one must be there; `*` is any. None: a request without parameters.',
+			},
+		},
+		required: ['parameters'],
+	},
+	compile: compileQuery,
+});
+
+/** Sets a property whatever its name: `__proto__` is a parameter like any other. */
+function define<T>(object: { [name: string]: T }, name: string, value: T): void {
+	Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
+}
+
+function compileQuery(matcher: QueryMatcher, cx: CompileContext): Predicate {
+	const names = Object.keys(matcher.parameters);
+	if (names.length === 0) return x => parseQuery(x.request.query)?.size === 0;
+	const rules = names.map(name => ({
+		name: cx.template(name, 'empty'),
+		any: matcher.parameters[name]!.includes('*'),
+		values: matcher.parameters[name]!.map(value => cx.template(value, 'empty')),
+	}));
+	return x => {
+		if (x.request.query === undefined) return false;
+		const parameters = parseQuery(x.request.query);
+		if (!parameters) return false;
+		for (const rule of rules) {
+			const found = parameters.get(rule.name.render(x));
+			if (!found) return false;
+			if (!rule.any && !rule.values.some(value => found.includes(value.render(x)))) return false;
+		}
+		return true;
+	};
+}

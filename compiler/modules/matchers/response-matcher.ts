@@ -1,0 +1,119 @@
+/** Matchers of responses: statuses and fields, as in `header { match … }` and the blocks of proxies. */
+import type { CompileContext } from '../../codegen/compile-context.ts';
+import { compileStatuses } from '../../codegen/statuses.ts';
+import type { Exchange } from '../../exchange/exchange.ts';
+import type { HeaderList } from '../../exchange/header-list.ts';
+import type { LowerContext } from '../../lower/lower-context.ts';
+import type { Block, Line, Word } from '../../syntax/ast.ts';
+import type { Schema } from '../directives/directive.ts';
+import {
+	compileHeaderRule,
+	HEADER_RULE_PROPERTIES,
+	type HeaderRule,
+	lowerHeaderRule,
+	mergeHeaderRules,
+} from './header-rule.ts';
+
+/** Both parts must hold; of the statuses any, of the rules all. */
+export interface ResponseMatcher {
+	/** `404`, `2xx`. */
+	readonly status?: readonly string[];
+	readonly headers?: readonly HeaderRule[];
+}
+
+/** Schema of a response matcher. */
+export const RESPONSE_MATCHER: Schema = {
+	type: 'object',
+	description: 'Which responses are meant; all if left out.',
+	properties: {
+		status: {
+			type: 'array',
+			items: { type: 'string', pattern: '^[1-9](\\d\\d|xx)?$' },
+			description: 'Statuses and classes (`2xx`).',
+		},
+		headers: {
+			type: 'array',
+			items: { type: 'object', properties: HEADER_RULE_PROPERTIES, required: ['name'], additionalProperties: false },
+			description: 'Rules about fields, all of which must hold.',
+		},
+	},
+	additionalProperties: false,
+};
+
+/**
+ * Lowers what follows the name of a response matcher: `status CODE…`, `header FIELD VALUE`, or a block of such lines.
+ * Undefined after a mistake was reported.
+ */
+export function lowerResponseMatcher(
+	words: readonly Word[],
+	block: Block | undefined,
+	at: Line,
+	cx: LowerContext,
+): ResponseMatcher | undefined {
+	const lines: Line[] =
+		words.length > 0 ? [{ words, block, alternative: undefined, span: at.span }] : [...(block?.lines ?? [])];
+	if (lines.length === 0) {
+		cx.problem('error', 'match/empty', at.span, 'A response matcher needs `status` or `header`.');
+		return undefined;
+	}
+	const status: string[] = [];
+	const headers: HeaderRule[] = [];
+	let sound = true;
+	for (const line of lines) {
+		const [kind, ...args] = line.words;
+		if (kind!.text === 'status') {
+			sound = cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'status <code>…') && sound;
+			for (const { text, span } of args) {
+				if (/^[1-9](?:\d\d|xx)?$/.test(text)) status.push(text);
+				else {
+					sound = false;
+					cx.problem(
+						'error',
+						'status/invalid',
+						span,
+						`bad status value '${text}': expected a status such as 404 or 4xx`,
+					);
+				}
+			}
+		} else if (kind!.text === 'header') {
+			const rule = lowerHeaderRule(line, cx);
+			if (rule) addRule(headers, rule);
+			else sound = false;
+		} else {
+			sound = false;
+			cx.problem('error', 'match/unknown', kind!.span, `unrecognized response matcher ${kind!.text}`, {
+				hint: 'The response matchers are `status` and `header`.',
+			});
+		}
+	}
+	if (!sound) return undefined;
+	return { ...(status.length > 0 ? { status } : {}), ...(headers.length > 0 ? { headers } : {}) };
+}
+
+function addRule(rules: HeaderRule[], rule: HeaderRule): void {
+	for (let i = 0; i < rules.length; i++) {
+		const merged = mergeHeaderRules(rules[i]!, rule);
+		if (!merged) continue;
+		rules[i] = merged;
+		return;
+	}
+	rules.push(rule);
+}
+
+/** A test of a status and of fields. */
+export type ResponseTest = (x: Exchange, status: number, headers: HeaderList) => boolean;
+
+export function compileResponseMatcher(matcher: ResponseMatcher, cx: CompileContext): ResponseTest {
+	const covers = matcher.status && matcher.status.length > 0 ? compileStatuses(matcher.status, cx) : undefined;
+	const rules = (matcher.headers ?? []).map(rule => {
+		const name = rule.name.toLowerCase();
+		// The values are read from the list at hand, which is not always that of the exchange.
+		let values: readonly string[] = [];
+		const test = compileHeaderRule(rule, cx, () => values);
+		return (x: Exchange, headers: HeaderList) => {
+			values = headers.getAll(name);
+			return test(x);
+		};
+	});
+	return (x, status, headers) => (!covers || covers(status)) && rules.every(rule => rule(x, headers));
+}

@@ -1,0 +1,176 @@
+/** `url_pattern`: the request's URL by a pattern of the WHATWG URL Pattern standard, with named groups. */
+
+import { URL_PATTERN_GROUPS, UrlPatternGroups } from '../../codegen/captures.ts';
+import type { CompileContext } from '../../codegen/compile-context.ts';
+import { parseRegexp } from '../../codegen/regexp/parse-regexp.ts';
+import type { Matcher } from '../../document/document.ts';
+import type { Exchange } from '../../exchange/exchange.ts';
+import type { Predicate } from '../../exchange/handler.ts';
+import { normalizedPath, normalizedPathWithSlashes } from '../../exchange/request-path.ts';
+import { requestMatcher } from './matcher.ts';
+import { componentExpression } from './url-pattern-parts.ts';
+
+interface UrlPatternMatcher extends Matcher {
+	readonly type: 'url_pattern';
+	readonly pattern: string;
+	readonly base_url?: string;
+	readonly ignore_case?: boolean;
+}
+
+const USAGE = 'url_pattern <pattern> [{ base_url <url>; ignore_case }]';
+
+/** Stands in for a base while a pattern without one is taken apart; only its path, query and fragment are kept. */
+const NO_BASE = 'http://pattern.invalid';
+
+/** The `url_pattern` matcher. */
+export const urlPattern = requestMatcher<UrlPatternMatcher>({
+	id: 'url_pattern',
+	usage: USAGE,
+	summary: 'Matches the URL of the request by a URL pattern.',
+	documentation: [
+		'The pattern is that of the URL Pattern standard: `:name` is a segment, `*` any text, `(\\d+)` an expression in the syntax',
+		'of RE2, `{…}?` an optional part. It is compared with scheme, host, port, the path decoded and cleaned as for `path`, and',
+		'the query. A pattern without `://` and without `base_url` holds for any scheme, host and port. `ignore_case` lets letter',
+		'case not count.',
+		'',
+		'Groups are `{http.url_pattern.pathname.NAME}`, those without a name counted from 0; the other components are',
+		'`protocol`, `username`, `password`, `hostname`, `port`, `search` and `hash`.',
+		'',
+		'```',
+		'@book url_pattern /books/:id',
+		'```',
+	].join('\n'),
+	lower: (line, cx) => {
+		const args = line.words.slice(1);
+		if (!cx.count(line, args, 1, 1, USAGE)) return undefined;
+		const fields: { base_url?: string; ignore_case?: boolean } = {};
+		cx.subdirectives(
+			line.block,
+			{
+				base_url: (words, at) => {
+					if (cx.count(at, words, 1, 1, 'base_url <url>')) fields.base_url = words[0]!.text;
+				},
+				ignore_case: (words, at) => {
+					if (cx.count(at, words, 0, 0, 'ignore_case')) fields.ignore_case = true;
+				},
+			},
+			'url_pattern',
+		);
+		return { type: 'url_pattern', pattern: args[0]!.text, ...fields };
+	},
+	conflict: () => 'url_pattern can only be used once per named matcher',
+	schema: {
+		properties: {
+			pattern: { type: 'string', description: 'Pattern of a URL, or of its path and what follows it.' },
+			base_url: { type: 'string', description: 'URL against which the pattern is taken.' },
+			ignore_case: { type: 'boolean', default: false, description: 'Letter case does not count.' },
+		},
+		required: ['pattern'],
+	},
+	compile: compileUrlPattern,
+});
+
+/** Components in the order in which they are compared: those that patterns say most about come first. */
+const COMPONENTS = ['pathname', 'search', 'hostname', 'port', 'protocol', 'hash', 'username', 'password'] as const;
+type Component = (typeof COMPONENTS)[number];
+/** Matches every URL; it tells what the components of one are, canonical as the standard wants them. */
+const ANY_URL = new URLPattern({});
+/** Components that are canonical already, which is nearly always so. */
+const PLAIN_PATHNAME = /^\/[\w!$&'()*+,;=:@/.~%-]*$/;
+const PLAIN_SEARCH = /^(?:[\w!$&()*+,;=:@/.~%-][\w!$&()*+,;=:@/?.~%-]*)?$/;
+const PLAIN_HOSTNAME = /^(?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*$/;
+const PUNYCODE = 'xn--';
+
+interface CompiledComponent {
+	readonly component: Component;
+	readonly names: readonly string[];
+	/** Undefined if the component matches everything. */
+	readonly regexp: RegExp | undefined;
+}
+
+function compileUrlPattern(matcher: UrlPatternMatcher, cx: CompileContext): Predicate {
+	const pattern = construct(matcher, cx);
+	const compiled = COMPONENTS.map(component => compileComponent(component, pattern[component], matcher, cx));
+	const pathOf = pattern.pathname.includes('//') ? normalizedPathWithSlashes : normalizedPath;
+	return x => {
+		const url = canonicalUrl(x, asPathname(pathOf(x.request)));
+		if (!url) return false;
+		const groups = new UrlPatternGroups();
+		for (const { component, regexp, names } of compiled) {
+			const match = regexp ? regexp.exec(url[component]) : [url[component], url[component]];
+			if (!match) return false;
+			groups.add(component, names, match);
+		}
+		x.variables.set(URL_PATTERN_GROUPS, groups);
+		return true;
+	};
+}
+
+function compileComponent(
+	component: Component,
+	pattern: string,
+	matcher: UrlPatternMatcher,
+	cx: CompileContext,
+): CompiledComponent {
+	const { source, names, expressions } = componentExpression(component, pattern);
+	if (pattern === '*') return { component, names, regexp: undefined };
+	for (const expression of expressions) {
+		cx.regexp(expression);
+		if (parseRegexp(expression, false).groups === 0) continue;
+		const message = `\`${matcher.pattern}\` has a group inside a group. Use \`(?:…)\` for the inner one.`;
+		return cx.refuse(message, 'url-pattern/invalid');
+	}
+	// The standard ignores case in these only; the others have one case.
+	const ignoresCase = matcher.ignore_case === true && ['pathname', 'search', 'hash'].includes(component);
+	return { component, names, regexp: cx.regexp(source, ignoresCase ? 'i' : '') };
+}
+
+/** The components of the request's URL; undefined if it is not one. */
+function canonicalUrl(x: Exchange, pathname: string): { readonly [component in Component]: string } | undefined {
+	const { request } = x;
+	const port = portOf(x);
+	const { scheme: protocol, host: hostname, query: search = '' } = request;
+	const isPlain = port === '' && PLAIN_HOSTNAME.test(hostname) && !hostname.includes(PUNYCODE);
+	if (isPlain && PLAIN_PATHNAME.test(pathname) && PLAIN_SEARCH.test(search)) {
+		return { protocol, hostname, port, pathname, search, username: '', password: '', hash: '' };
+	}
+	const found = ANY_URL.exec({
+		protocol,
+		hostname: hostname.includes(':') ? `[${hostname}]` : hostname,
+		port,
+		pathname,
+		search,
+	});
+	if (!found) return undefined;
+	const inputOf = (component: Component): string => found[component].input;
+	return Object.fromEntries(COMPONENTS.map(component => [component, inputOf(component)])) as {
+		[component in Component]: string;
+	};
+}
+
+function construct(matcher: UrlPatternMatcher, cx: CompileContext): URLPattern {
+	const options = matcher.ignore_case === true ? { ignoreCase: true } : {};
+	const { pattern: text, base_url: base } = matcher;
+	try {
+		if (base !== undefined) return new URLPattern(text, base, options);
+		if (text.includes('://')) return new URLPattern(text, options);
+		const { pathname, search, hash } = new URLPattern(text, NO_BASE, options);
+		return new URLPattern({ pathname, search, hash }, options);
+	} catch {
+		return cx.refuse(
+			`\`${text}\` is not a URL pattern${base === undefined ? '' : ` for \`${base}\``}.`,
+			'url-pattern/invalid',
+		);
+	}
+}
+
+function portOf(x: Exchange): string {
+	const { authority } = x.request;
+	const colon = authority.lastIndexOf(':');
+	return colon > authority.lastIndexOf(']') ? authority.slice(colon + 1) : '';
+}
+
+/** The decoded path as a URL's: what is left of `%` and `\` is data, and must become neither an escape nor a slash. */
+function asPathname(path: string): string {
+	return path.replaceAll('%', '%25').replaceAll('\\', '%5C');
+}

@@ -1,0 +1,138 @@
+/** `vars` and `vars_regexp`: variables of the request, or placeholders, by text and by regular expression. */
+import type { CompileContext } from '../../codegen/compile-context.ts';
+import { valueText } from '../../codegen/placeholders/placeholder.ts';
+import type { Matcher } from '../../document/document.ts';
+import { CLIENT_IP_VARIABLE } from '../../exchange/client-ip.ts';
+import type { Exchange } from '../../exchange/exchange.ts';
+import { requestMatcher } from './matcher.ts';
+import {
+	compileRegexpSearch,
+	lowerRegexpArguments,
+	ONCE_PER_SET,
+	REGEXP_PROPERTIES,
+	type RegexpMatcher,
+} from './regexp-matcher.ts';
+
+interface VarsMatcher extends Matcher {
+	readonly type: 'vars';
+	/** In the order in which they are tried. */
+	readonly variables: { readonly [key: string]: readonly string[] };
+}
+
+interface VarsRegexpMatcher extends RegexpMatcher {
+	readonly type: 'vars_regexp';
+	readonly variable: string;
+}
+
+const VARS_USAGE = 'vars <variable> <value>…';
+const REGEXP_USAGE = 'vars_regexp [<name>] <variable> <regexp>';
+
+const KEYS = [
+	'A variable is named as `vars` sets it; a name that is a placeholder as a whole, such as `{http.request.host}`, stands',
+	'for the value of that placeholder. A variable that is not set is the empty text. Values are data: placeholders in them',
+	'are not expanded again.',
+];
+
+export const varsMatcher = requestMatcher<VarsMatcher>({
+	id: 'vars',
+	usage: VARS_USAGE,
+	summary: 'Matches a variable of the request.',
+	documentation: [
+		'Holds when the variable equals one of the values, which may hold placeholders. Several lines are alternatives.',
+		...KEYS,
+		'',
+		'```',
+		'@gold vars tier gold platinum',
+		'```',
+	].join('\n'),
+	lower: (line, cx) => {
+		const args = line.words.slice(1);
+		cx.noBlock(line);
+		if (!cx.count(line, args, 2, Number.POSITIVE_INFINITY, VARS_USAGE)) return undefined;
+		const variables = {};
+		define(
+			variables,
+			cx.template(args[0]!),
+			args.slice(1).map(word => cx.template(word)),
+		);
+		return { type: 'vars', variables };
+	},
+	merge: (a, b) => {
+		const variables: { [key: string]: readonly string[] } = { ...a.variables };
+		for (const [key, values] of Object.entries(b.variables)) {
+			define(variables, key, [...(Object.hasOwn(variables, key) ? variables[key]! : []), ...values]);
+		}
+		return { type: 'vars', variables };
+	},
+	schema: {
+		properties: {
+			variables: {
+				type: 'object',
+				additionalProperties: { type: 'array', secret: 'by-key', items: { type: 'string' } },
+				description: 'For each variable (or placeholder in braces) the values of which it may have one; any may match.',
+			},
+		},
+		required: ['variables'],
+	},
+	compile: (matcher, cx) => {
+		const rules = Object.entries(matcher.variables).map(([key, values]) => ({
+			read: compileVariable(key, cx),
+			values: values.map(value => cx.template(value, 'empty')),
+		}));
+		return x => {
+			for (const { read, values } of rules) {
+				const text = read(x);
+				for (const value of values) if ((value.constant ?? value.render(x)) === text) return true;
+			}
+			return false;
+		};
+	},
+});
+
+/** The `vars_regexp` matcher. */
+export const varsRegexp = requestMatcher<VarsRegexpMatcher>({
+	id: 'vars_regexp',
+	usage: REGEXP_USAGE,
+	summary: 'Matches a variable of the request by a regular expression.',
+	documentation: [
+		'The expression may match anywhere in the value; captures are named as for `path_regexp`.',
+		...KEYS,
+		'',
+		'```',
+		'@versioned vars_regexp v {http.request.uri.path.0} ^v(\\d+)$',
+		'```',
+	].join('\n'),
+	lower: (line, cx, matcherName) => {
+		const lowered = lowerRegexpArguments(line, cx, matcherName, 1, REGEXP_USAGE);
+		return lowered && { type: 'vars_regexp', variable: cx.template(lowered.of), ...lowered.fields };
+	},
+	conflict: (a, b) => (a.variable === b.variable ? ONCE_PER_SET : undefined),
+	schema: {
+		properties: {
+			variable: { type: 'string', minLength: 1, description: 'Variable, or placeholder in braces.' },
+			...REGEXP_PROPERTIES,
+			pattern: { ...REGEXP_PROPERTIES.pattern, secret: 'by-field' },
+		},
+		required: ['variable', 'pattern'],
+	},
+	compile: (matcher, cx) => {
+		const read = compileVariable(matcher.variable, cx);
+		const search = compileRegexpSearch(matcher, cx);
+		return x => search(x, read(x));
+	},
+});
+
+/** Reads what a key stands for: a placeholder when it is one as a whole, else the variable of that name. */
+function compileVariable(key: string, cx: CompileContext): (x: Exchange) => string {
+	if (key.startsWith('{') && key.indexOf('}') === key.length - 1) {
+		const template = cx.template(key, 'empty');
+		return x => template.constant ?? template.render(x);
+	}
+	if (key === CLIENT_IP_VARIABLE) return cx.clientIp;
+	return x => valueText(x.variable(key));
+}
+
+/** Sets a property whatever its name: `__proto__` is a variable like any other. */
+function define(object: { [key: string]: readonly string[] }, key: string, value: readonly string[]): void {
+	Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
+}

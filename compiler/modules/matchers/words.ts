@@ -1,0 +1,49 @@
+/** What the matchers' lowerings share: their arguments, and predicates over texts that may hold placeholders. */
+import type { CompileContext } from '../../codegen/compile-context.ts';
+import { compileFieldBytes } from '../../codegen/field-template.ts';
+import type { Exchange } from '../../exchange/exchange.ts';
+import type { LowerContext } from '../../lower/lower-context.ts';
+import type { Line, Word } from '../../syntax/ast.ts';
+import type { Schema } from '../directives/directive.ts';
+
+/** Arguments of a matcher's line, at least one. Reports a missing one and a block. */
+export function matcherArguments(line: Line, cx: LowerContext, usage: string): readonly Word[] | undefined {
+	const args = line.words.slice(1);
+	cx.noBlock(line);
+	return cx.count(line, args, 1, Number.POSITIVE_INFINITY, usage) ? args : undefined;
+}
+
+/** Schema of a matcher that is a list of texts, one at least. */
+export function textsSchema(
+	name: string,
+	description: string,
+): { readonly properties: { readonly [name: string]: Schema }; readonly required: readonly string[] } {
+	return {
+		properties: { [name]: { type: 'array', items: { type: 'string' }, minItems: 1, description } },
+		required: [name],
+	};
+}
+
+/** Joins the lists of two matchers of one kind, each text once. */
+export function joined(a: readonly string[], b: readonly string[]): string[] {
+	return [...new Set([...a, ...b])];
+}
+
+/** A test of a value against a text that may hold placeholders, wildcards at its ends counting as written. */
+export type TextTest = (value: string, x: Exchange) => boolean;
+
+/**
+ * Compiles a test of field values: `text` with leading and trailing `*` as wildcards: exact, prefix, suffix or substring. Only stars that stand in
+ * the configuration are wildcards, never those of a placeholder's value.
+ */
+export function compileWildcardText(text: string, cx: CompileContext): TextTest {
+	const first = text.startsWith('*');
+	const last = text.length > 1 && text.endsWith('*');
+	const template = compileFieldBytes(text.slice(first ? 1 : 0, last ? -1 : undefined), cx, 'empty');
+	const constant = template.constant;
+	const of = constant === undefined ? template.render : () => constant;
+	if (first && last) return (value, x) => value.includes(of(x));
+	if (first) return (value, x) => value.endsWith(of(x));
+	if (last) return (value, x) => value.startsWith(of(x));
+	return (value, x) => value === of(x);
+}

@@ -1,0 +1,29 @@
+/** Global option `default_bind`: the interfaces of sites without `bind`. */
+import type { SiteBind } from '../../document/document.ts';
+import { LISTEN_HOSTS, lowerListenHosts } from '../../lower/lower-listen-host.ts';
+import type { GlobalOption } from './option.ts';
+
+/** `settings.default_bind`. */
+export const defaultBind: GlobalOption = {
+	id: 'default_bind',
+	names: { configfile: ['default_bind'], compatfile: ['default_bind'] },
+	usage: 'default_bind <host>… [{ protocols h1|h2|h2c… }]',
+	summary: 'Hosts that sites without `bind` listen on.',
+	documentation: [
+		'Several lines add up. Every interface if left out. Hosts and `protocols` are those of `bind`.',
+		'',
+		'```',
+		'{',
+		'	default_bind 127.0.0.1 ::1',
+		'}',
+		'```',
+	].join('\n'),
+	lower: (line, settings, cx) => {
+		const args = line.words.slice(1);
+		if (!cx.count(line, args, 1, Number.POSITIVE_INFINITY, defaultBind.usage)) return;
+		const hosts = lowerListenHosts(line, 'default_bind', cx);
+		settings.default_bind = [...((settings.default_bind ?? []) as SiteBind[]), ...hosts];
+	},
+	schema: LISTEN_HOSTS,
+	startup: false,
+};

@@ -1,0 +1,83 @@
+/** Global option `log`: the process logs. */
+import type { SiteLog } from '../../document/document.ts';
+import { LOG_PROPERTIES, lowerLogBlock } from '../../lower/log-settings.ts';
+import type { GlobalOption } from './option.ts';
+
+/** `settings.logs`. */
+export const log: GlobalOption = {
+	id: 'logs',
+	names: { configfile: ['log'], compatfile: ['log'] },
+	usage:
+		'log [name] [{ output <writer>; format <encoder>; level <level>; include <namespace>…; exclude <namespace>… }]',
+	summary: 'Process logs: where they are written, how they look, which namespaces they take.',
+	documentation: [
+		'Without a name it configures `default`, the process log; output, format and sampling are those of `log` in a site. `include` and `exclude` choose namespaces by prefix; the',
+		'longer prefix wins. A load takes changes over.',
+		'',
+		'```',
+		'{',
+		'	log {',
+		'		output file /var/log/svc.log',
+		'		level WARN',
+		'	}',
+		'}',
+		'```',
+	].join('\n'),
+	lower: (line, settings, cx) => {
+		const args = line.words.slice(1);
+		cx.count(line, args, 0, 1, log.usage);
+		const name = args[0]?.text ?? 'default';
+		const logs = (settings.logs ?? {}) as { [name: string]: SiteLog };
+		if (Object.hasOwn(logs, name)) {
+			cx.problem(
+				'error',
+				'log/defined-twice',
+				(args[0] ?? line.words[0]!).span,
+				`duplicate global log option for: ${name}`,
+			);
+		}
+		const include: string[] = [];
+		const exclude: string[] = [];
+		const draft = lowerLogBlock(line, cx, {
+			include: (names, at) => {
+				if (cx.count(at, names, 1, Number.POSITIVE_INFINITY, 'include <namespace>…')) {
+					include.push(...names.map(word => word.text));
+				}
+			},
+			exclude: (names, at) => {
+				if (cx.count(at, names, 1, Number.POSITIVE_INFINITY, 'exclude <namespace>…')) {
+					exclude.push(...names.map(word => word.text));
+				}
+			},
+		});
+		const both = include.find(namespace => exclude.includes(namespace));
+		if (both !== undefined) {
+			const message = `\`${both}\` is both included and excluded.`;
+			cx.problem('error', 'log/contradiction', line.words[0]!.span, message);
+		}
+		const entry: SiteLog = {
+			...draft,
+			...(include.length > 0 ? { include } : {}),
+			...(exclude.length > 0 ? { exclude } : {}),
+		};
+		settings.logs = { ...logs, [name]: cx.origin(entry, line.span) };
+	},
+	schema: {
+		type: 'object',
+		description: 'By name; `default` is the process log.',
+		additionalProperties: {
+			type: 'object',
+			properties: {
+				...LOG_PROPERTIES,
+				include: {
+					type: 'array',
+					items: { type: 'string' },
+					description: 'Namespaces that are written, by prefix; all if left out.',
+				},
+				exclude: { type: 'array', items: { type: 'string' }, description: 'Namespaces that are not, by prefix.' },
+			},
+			additionalProperties: false,
+		},
+	},
+	startup: false,
+};

@@ -1,0 +1,44 @@
+/** Global option `metrics`: whether requests are counted. */
+import { unavailableMessage } from '../../lower/unavailable.ts';
+import type { GlobalOption } from './option.ts';
+
+/** `settings.metrics`. */
+export const metrics: GlobalOption = {
+	id: 'metrics',
+	names: { configfile: ['metrics'], compatfile: ['metrics'] },
+	usage: 'metrics [{ per_host; observe_catchall_hosts }]',
+	summary: 'Counts requests for `GET /metrics` of the Admin API.',
+	documentation:
+		'`per_host` adds the label `host`; hosts that no site names become `other`, with `observe_catchall_hosts` only those after the first 1000 of a thread. Changing it needs a restart.\n\n```\n{\n\tadmin\n\tmetrics {\n\t\tper_host\n\t}\n}\n```',
+	lower: (line, settings, cx) => {
+		cx.count(line, line.words.slice(1), 0, 0, metrics.usage);
+		const value: { per_host?: boolean; observe_catchall_hosts?: boolean } = {};
+		cx.subdirectives(
+			line.block,
+			{
+				per_host: (args, at) => {
+					if (cx.count(at, args, 0, 0, 'per_host')) value.per_host = true;
+				},
+				observe_catchall_hosts: (args, at) => {
+					if (cx.count(at, args, 0, 0, 'observe_catchall_hosts')) value.observe_catchall_hosts = true;
+				},
+				otlp: (_args, at) => cx.problem('error', 'option/unavailable', at.words[0]!.span, unavailableMessage('otlp')),
+			},
+			'metrics',
+		);
+		settings.metrics = value;
+	},
+	schema: {
+		type: 'object',
+		properties: {
+			per_host: { type: 'boolean', default: false, description: 'Adds the label `host`.' },
+			observe_catchall_hosts: {
+				type: 'boolean',
+				default: false,
+				description: 'With `per_host`: hosts that no site names are told apart too, the first 1000 of a thread.',
+			},
+		},
+		additionalProperties: false,
+	},
+	startup: true,
+};

@@ -1,0 +1,24 @@
+/** What one global option is, in one object. Registered by one line in options/index.ts. */
+
+import type { LowerContext } from '../../lower/lower-context.ts';
+import type { Line } from '../../syntax/ast.ts';
+import type { Schema } from '../directives/directive.ts';
+
+/** Settings while the global block is lowered. */
+export interface SettingsDraft {
+	[setting: string]: unknown;
+}
+
+export interface GlobalOption {
+	/** Key in `settings`. */
+	readonly id: string;
+	readonly names: { readonly configfile: readonly string[]; readonly compatfile: readonly string[] };
+	readonly usage: string;
+	readonly summary: string;
+	readonly documentation: string;
+	readonly lower: (line: Line, settings: SettingsDraft, cx: LowerContext) => void;
+	/** Schema of `settings.<id>`. */
+	readonly schema: Schema;
+	/** True when a running process cannot take a change: `/load` answers `restart_required`. It stands in the schema as `startup: true`. */
+	readonly startup: boolean;
+}

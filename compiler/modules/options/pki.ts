@@ -1,0 +1,239 @@
+/** Global option `pki`: the internal authorities. */
+
+import type { LowerContext, Subdirective } from '../../lower/lower-context.ts';
+import type { Line } from '../../syntax/ast.ts';
+import type { Schema } from '../directives/directive.ts';
+import type { GlobalOption } from './option.ts';
+
+/** Files of a certificate and its key. */
+export interface AuthorityFiles {
+	/** PEM file. */
+	readonly cert?: string;
+	/** PEM file of the private key, not encrypted. */
+	readonly key?: string;
+	readonly format?: string;
+}
+
+/** One internal authority. */
+export interface AuthoritySettings {
+	readonly name?: string;
+	readonly root_cn?: string;
+	readonly intermediate_cn?: string;
+	/** Milliseconds. */
+	readonly intermediate_lifetime?: number;
+	/** Milliseconds. */
+	readonly maintenance_interval?: number;
+	readonly renewal_window_ratio?: number;
+	readonly root?: AuthorityFiles;
+	readonly intermediate?: AuthorityFiles;
+}
+
+export interface PkiSettings {
+	readonly authorities?: { readonly [id: string]: AuthoritySettings };
+}
+
+/** What ids of authorities look like: they name folders of the store. */
+export const AUTHORITY_ID = '^(?!\\.+$)[A-Za-z0-9._-]{1,64}$';
+
+/** Life of a root in milliseconds: 3600 days. */
+export const ROOT_LIFETIME: number = 3600 * 86_400_000;
+/** Life of an intermediate in milliseconds if nothing is said: 7 days. */
+export const INTERMEDIATE_LIFETIME: number = 7 * 86_400_000;
+
+const FILES: Schema = {
+	type: 'object',
+	properties: {
+		cert: { type: 'string', minLength: 1, description: 'PEM file of the certificate.' },
+		key: { type: 'string', minLength: 1, description: 'PEM file of its private key, not encrypted.' },
+		format: { const: 'pem_file' },
+	},
+	required: ['cert', 'key'],
+	additionalProperties: false,
+};
+
+/** `settings.pki`. */
+export const pki: GlobalOption = {
+	id: 'pki',
+	names: { configfile: ['pki'], compatfile: ['pki'] },
+	usage:
+		'pki { ca [<id>] { name <text>; root_cn <text>; intermediate_cn <text>; intermediate_lifetime <duration>; maintenance_interval <duration>; renewal_window_ratio <ratio>; root { cert <file>; key <file> }; intermediate { cert <file>; key <file> } } }',
+	summary: 'The internal authorities that sign for `tls internal`.',
+	documentation: [
+		'An authority that is not named here and is used all the same gets what is said below. Its root lives 3600 days and',
+		'its intermediate 7; both lie in the store under `pki/authorities/<id>/` unless files are named. The root keeps its',
+		'key when it is renewed, the intermediate gets a new one. `renewal_window_ratio` is the part of a life that is left',
+		'when it is renewed, 0.2 if left out; `maintenance_interval` is how often that is looked at, 10m if left out.',
+		'`{pki.ca.name}` and `{time.now.year}` stand for themselves in common names.',
+		'',
+		'```',
+		'{',
+		'	pki {',
+		'		ca local {',
+		'			name "Example Ltd"',
+		'			intermediate_lifetime 14d',
+		'		}',
+		'	}',
+		'}',
+		'```',
+	].join('\n'),
+	lower: (line, settings, cx) => {
+		cx.count(line, line.words.slice(1), 0, 0, 'pki { ca [<id>] { … } }');
+		const before = (settings.pki ?? {}) as PkiSettings;
+		const authorities: { [id: string]: AuthoritySettings } = { ...before.authorities };
+		cx.subdirectives(
+			line.block,
+			{
+				ca: (args, at) => {
+					if (!cx.count(at, args, 0, 1, 'ca [<id>] { … }')) return;
+					const id = args[0]?.text ?? 'local';
+					if (!new RegExp(AUTHORITY_ID).test(id)) {
+						cx.problem('error', 'pki/bad-id', args[0]!.span, `\`${id}\` cannot be the id of an authority.`, {
+							hint: 'Write letters, digits, dots, hyphens and underscores.',
+						});
+						return;
+					}
+					authorities[id] = lowerAuthority(at, cx);
+				},
+			},
+			'pki',
+		);
+		settings.pki = cx.origin({ authorities }, line.span);
+	},
+	schema: {
+		type: 'object',
+		properties: {
+			authorities: {
+				type: 'object',
+				description: 'By id; `local` is the one that signs unless a site names another.',
+				propertyNames: { pattern: AUTHORITY_ID },
+				additionalProperties: {
+					type: 'object',
+					properties: {
+						'@id': { type: 'string' },
+						name: { type: 'string', description: 'Name of the authority, for its common names.' },
+						root_cn: {
+							type: 'string',
+							default: '{pki.ca.name} - {time.now.year} ECC Root',
+							description: 'Common name of the root; `{pki.ca.name} - {time.now.year} ECC Root` if left out.',
+						},
+						intermediate_cn: {
+							type: 'string',
+							default: '{pki.ca.name} - ECC Intermediate',
+							description: 'Common name of the intermediate; `{pki.ca.name} - ECC Intermediate` if left out.',
+						},
+						intermediate_lifetime: {
+							type: 'number',
+							exclusiveMinimum: 0,
+							exclusiveMaximum: ROOT_LIFETIME,
+							default: 604_800_000,
+							description: 'Milliseconds; 7 days if left out. Shorter than the life of the root.',
+						},
+						maintenance_interval: {
+							type: 'number',
+							exclusiveMinimum: 0,
+							default: 600_000,
+							description:
+								'Milliseconds between two looks at whether something must be renewed; 10 minutes if left out.',
+						},
+						renewal_window_ratio: {
+							type: 'number',
+							exclusiveMinimum: 0,
+							maximum: 1,
+							default: 0.2,
+							description: 'Part of a life that is left when the certificate is renewed; 0.2 if left out.',
+						},
+						root: { ...FILES, description: 'Files of a root to sign with, instead of one of our own.' },
+						intermediate: {
+							...FILES,
+							description: 'Files of an intermediate to sign with, instead of one of our own.',
+						},
+					},
+					additionalProperties: false,
+				},
+			},
+			'@id': { type: 'string' },
+		},
+		additionalProperties: false,
+	},
+	startup: false,
+};
+
+function lowerAuthority(line: Line, cx: LowerContext): AuthoritySettings {
+	const draft: { -readonly [K in keyof AuthoritySettings]: AuthoritySettings[K] } = {};
+	const text =
+		(name: 'name' | 'root_cn' | 'intermediate_cn'): Subdirective =>
+		(args, at) => {
+			if (cx.count(at, args, 1, 1, `${name} <text>`)) draft[name] = args[0]!.text;
+		};
+	const duration =
+		(name: 'intermediate_lifetime' | 'maintenance_interval'): Subdirective =>
+		(args, at) => {
+			if (!cx.count(at, args, 1, 1, `${name} <duration>`)) return;
+			const value = cx.duration(args[0]!);
+			if (value === undefined) return;
+			if (value <= 0) cx.problem('error', 'value/out-of-range', args[0]!.span, 'The duration must be positive.');
+			else if (name === 'intermediate_lifetime' && value >= ROOT_LIFETIME) {
+				const message = 'intermediate certificate lifetime must be less than root certificate lifetime (86400h0m0s)';
+				cx.problem('error', 'pki/intermediate-outlives-root', args[0]!.span, message, {
+					hint: 'A root lives 3600 days.',
+				});
+			} else draft[name] = value;
+		};
+	const files =
+		(name: 'root' | 'intermediate'): Subdirective =>
+		(args, at) => {
+			if (!cx.count(at, args, 0, 0, `${name} { cert <file>; key <file> }`)) return;
+			draft[name] = lowerFiles(name, at, cx);
+		};
+	cx.subdirectives(
+		line.block,
+		{
+			name: text('name'),
+			root_cn: text('root_cn'),
+			intermediate_cn: text('intermediate_cn'),
+			intermediate_lifetime: duration('intermediate_lifetime'),
+			maintenance_interval: duration('maintenance_interval'),
+			renewal_window_ratio: (args, at) => {
+				if (!cx.count(at, args, 1, 1, 'renewal_window_ratio <ratio>')) return;
+				const { text: written, span } = args[0]!;
+				const ratio = /^\d*\.?\d+$/.test(written) ? Number(written) : Number.NaN;
+				if (ratio > 0 && ratio <= 1) draft.renewal_window_ratio = ratio;
+				else
+					cx.problem('error', 'pki/bad-ratio', span, `renewal_window_ratio must be a number in (0, 1], got ${written}`);
+			},
+			root: files('root'),
+			intermediate: files('intermediate'),
+		},
+		'pki ca',
+	);
+	return cx.origin(draft, line.span);
+}
+
+function lowerFiles(name: string, line: Line, cx: LowerContext): AuthorityFiles {
+	const draft: { cert?: string; key?: string; format?: string } = {};
+	const file =
+		(part: 'cert' | 'key'): Subdirective =>
+		(args, at) => {
+			if (!cx.count(at, args, 1, 1, `${part} <file>`)) return;
+			draft[part] = cx.filePath(args[0]!.text, args[0]!.span);
+		};
+	cx.subdirectives(
+		line.block,
+		{
+			cert: file('cert'),
+			key: file('key'),
+			format: (args, at) => {
+				if (!cx.count(at, args, 1, 1, 'format pem_file')) return;
+				const format = cx.oneOf(args[0]!, ['pem_file'], 'format');
+				if (format) draft.format = format;
+			},
+		},
+		`pki ca ${name}`,
+	);
+	const missing = draft.cert === undefined ? 'cert' : draft.key === undefined ? 'key' : undefined;
+	if (missing) {
+		const message = `\`${name}\` needs both \`cert\` and \`key\`; \`${missing}\` is missing.`;
+		cx.problem('error', 'pki/missing-file', line.words[0]!.span, message);
+	}
+	return cx.origin(draft, line.span);
+}

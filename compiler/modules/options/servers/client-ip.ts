@@ -1,0 +1,103 @@
+/** `client_ip_headers`, `trusted_proxies_strict` and `trusted_proxies_unix` inside `servers`: whose address a client's is. */
+import { isToken } from '../../../exchange/field-syntax.ts';
+import type { GlobalOption } from '../option.ts';
+import type { ServerOption } from './server-option.ts';
+
+const EVERYWHERE = 'Holds for every listener. Changing it needs a restart.';
+
+/** Fills `settings.client_ip_headers`. */
+export const clientIpHeaders: ServerOption = {
+	name: 'client_ip_headers',
+	usage: 'client_ip_headers <field>…',
+	summary:
+		'Fields in which trusted proxies name the client: the first that holds an address; `X-Forwarded-For` if left out.',
+	documentation: [EVERYWHERE],
+	lower: (line, args, { settings }, cx) => {
+		if (!cx.noBlock(line) || !cx.count(line, args, 1, Number.POSITIVE_INFINITY, clientIpHeaders.usage)) return;
+		const before = (settings.client_ip_headers as readonly string[] | undefined) ?? [];
+		const names: string[] = [...before];
+		for (const { text, span } of args) {
+			if (names.some(name => name.toLowerCase() === text.toLowerCase())) {
+				const message = `client IP header ${text} specified more than once`;
+				cx.problem('error', 'servers/client-ip-header-twice', span, message);
+			} else if (isToken(text)) names.push(text);
+			else cx.problem('error', 'header/invalid-name', span, `\`${text}\` is not a field name.`);
+		}
+		settings.client_ip_headers = names;
+	},
+	schema: {},
+};
+
+/** Fills `settings.trusted_proxies_strict`. */
+export const trustedProxiesStrict: ServerOption = {
+	name: 'trusted_proxies_strict',
+	usage: 'trusted_proxies_strict',
+	summary: 'Takes the right-most address that is not a trusted proxy for the client’s, not the left-most.',
+	documentation: [
+		'What stands left of it could be written by anybody who reaches a trusted proxy that only adds to the field.',
+		EVERYWHERE,
+	],
+	lower: (line, args, { settings }, cx) => {
+		cx.noBlock(line);
+		if (cx.count(line, args, 0, 0, trustedProxiesStrict.usage)) settings.trusted_proxies_strict = true;
+	},
+	schema: {},
+};
+
+/** Fills `settings.trusted_proxies_unix`. */
+export const trustedProxiesUnix: ServerOption = {
+	name: 'trusted_proxies_unix',
+	usage: 'trusted_proxies_unix',
+	summary: 'Trusts peers that come over a unix socket as `trusted_proxies` trusts addresses.',
+	documentation: [EVERYWHERE],
+	lower: (line, args, { settings }, cx) => {
+		cx.noBlock(line);
+		if (cx.count(line, args, 0, 0, trustedProxiesUnix.usage)) settings.trusted_proxies_unix = true;
+	},
+	schema: {},
+};
+
+const EXAMPLE = [
+	'```',
+	'{',
+	'	servers {',
+	'		trusted_proxies static 10.0.0.0/8',
+	'		trusted_proxies_strict',
+	'		trusted_proxies_unix',
+	'		client_ip_headers X-Real-IP X-Forwarded-For',
+	'	}',
+	'}',
+	'```',
+];
+
+/** A setting that `servers` fills: no word of its own at the top of the global block. */
+function setting(id: string, option: ServerOption, schema: GlobalOption['schema']): GlobalOption {
+	return {
+		id,
+		names: { configfile: [], compatfile: [] },
+		usage: `servers { ${option.usage} }`,
+		summary: option.summary,
+		documentation: [...(option.documentation ?? []), '', ...EXAMPLE].join('\n'),
+		lower: () => {},
+		schema,
+		startup: true,
+	};
+}
+
+/** `settings.client_ip_headers`, `settings.trusted_proxies_strict` and `settings.trusted_proxies_unix`. */
+export const clientIpSettings: readonly GlobalOption[] = [
+	setting('client_ip_headers', clientIpHeaders, {
+		type: 'array',
+		items: { type: 'string', pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$" },
+		minItems: 1,
+		description: 'Names of fields, the first that holds an address counts.',
+	}),
+	setting('trusted_proxies_strict', trustedProxiesStrict, {
+		type: 'boolean',
+		description: 'Whether the right-most address that is not trusted counts.',
+	}),
+	setting('trusted_proxies_unix', trustedProxiesUnix, {
+		type: 'boolean',
+		description: 'Whether peers over unix sockets are trusted.',
+	}),
+];

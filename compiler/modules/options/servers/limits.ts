@@ -1,0 +1,150 @@
+/** `limits` inside `servers`: how much clients may ask for at once, and what happens beyond. */
+import type { LowerContext } from '../../../lower/lower-context.ts';
+import type { Line, Word } from '../../../syntax/ast.ts';
+import type { ServerOption } from './server-option.ts';
+
+/** Requests that may wait for their turn, where `requests` is set and `queue` is not. */
+export const DEFAULT_QUEUE = 1000;
+/** Milliseconds that one waits at most, where nothing is said. */
+export const DEFAULT_QUEUE_TIME = 5000;
+
+/** TLS handshakes a second of one client on another machine, where nothing is said. */
+export const DEFAULT_HANDSHAKES_PER_CLIENT = 1000;
+
+const MOST = 1_000_000_000;
+/** What a second's count of handshakes can hold. */
+const MOST_HANDSHAKES = 1_000_000;
+const count = (description: string) => ({ type: 'integer', minimum: 0, maximum: MOST, description });
+
+const COUNTS = [
+	'connections',
+	'connections_per_client',
+	'requests',
+	'requests_per_client',
+	'requests_per_connection',
+] as const;
+
+/** `settings.servers[].limits`. */
+export const limits: ServerOption = {
+	name: 'limits',
+	usage:
+		'limits { connections <n>; connections_per_client <n>; requests <n>; requests_per_client <n>; queue <n> [<duration>]; retry_after <duration>; requests_per_connection <n>; header_count <n>; unread_body <size>; chunk_extensions <size>; handshakes <n>; handshakes_per_client <n> }',
+	summary: 'How much clients may ask of a listener at once, all threads together; 0 is without bound.',
+	documentation: [
+		'| Line | If left out | Meaning |',
+		'| --- | --- | --- |',
+		'| `connections N` | none | open connections; for one more an idle one is closed, or else it is answered 503 and closed |',
+		'| `connections_per_client N` | none | of one address; IPv6 addresses count by their /64 |',
+		'| `requests N` | none | requests in flight; more wait in the queue |',
+		'| `requests_per_client N` | none | of one address; more are answered 503 |',
+		'| `queue N [D]` | 1000 5s | requests that wait for their turn, and how long; beyond either 503 |',
+		'| `retry_after D` | 1s | what the 503 says in `Retry-After` |',
+		'| `requests_per_connection N` | none | requests after which a connection is closed |',
+		'| `header_count N` | 100 | fields of a head; more are answered 431 |',
+		'| `unread_body SIZE` | 256KiB | of a body that no handler read: what is still read to keep the connection |',
+		'| `chunk_extensions SIZE` | 4KiB | bytes of chunk extensions in one body; more are answered 400 |',
+		'| `handshakes N` | none | TLS handshakes that begin in one second; connections beyond are closed |',
+		'| `handshakes_per_client N` | 1000 | of one address; if left out, addresses of this machine are not counted |',
+		'',
+		'Threads count together without waiting for one another: those that ask in one moment may all be let in, so that a count',
+		'can be exceeded by the number of threads less one.',
+	],
+	lower: (line, args, { server }, cx) => {
+		if (!cx.count(line, args, 0, 0, limits.usage)) return;
+		const fields: { [field: string]: number } = {};
+		const known: { [word: string]: (words: readonly Word[], at: Line) => void } = {};
+		for (const field of COUNTS) known[field] = (words, at) => keep(fields, field, number(words, at, cx, 0));
+		known.queue = (words, at) => {
+			cx.noBlock(at);
+			if (!cx.count(at, words, 1, 2, 'queue <n> [<duration>]')) return;
+			keep(fields, 'queue', cx.integer(words[0]!, 0, MOST));
+			if (words[1]) keep(fields, 'queue_time', time(words[1], cx));
+		};
+		known.retry_after = (words, at) => {
+			cx.noBlock(at);
+			if (cx.count(at, words, 1, 1, 'retry_after <duration>')) keep(fields, 'retry_after', time(words[0]!, cx));
+		};
+		known.header_count = (words, at) => keep(fields, 'header_count', number(words, at, cx, 1, 10_000));
+		for (const field of ['handshakes', 'handshakes_per_client']) {
+			known[field] = (words, at) => keep(fields, field, number(words, at, cx, 0, MOST_HANDSHAKES));
+		}
+		for (const field of ['unread_body', 'chunk_extensions']) {
+			known[field] = (words, at) => {
+				cx.noBlock(at);
+				if (cx.count(at, words, 1, 1, `${field} <size>`)) keep(fields, field, cx.size(words[0]!));
+			};
+		}
+		cx.subdirectives(line.block, known, 'servers limits');
+		server.limits = cx.origin(fields, line.span);
+	},
+	schema: {
+		limits: {
+			type: 'object',
+			description: 'Bounds of one listener, all threads together; 0 is without bound.',
+			properties: {
+				connections: count('Open connections.'),
+				connections_per_client: count('Open connections of one address; IPv6 by /64.'),
+				requests: count('Requests in flight.'),
+				requests_per_client: count('Requests in flight of one address; IPv6 by /64.'),
+				queue: { ...count('Requests that wait for their turn.'), default: DEFAULT_QUEUE },
+				queue_time: {
+					type: 'number',
+					minimum: 0,
+					maximum: 3_600_000,
+					default: DEFAULT_QUEUE_TIME,
+					description: 'Milliseconds that one waits at most.',
+				},
+				retry_after: {
+					type: 'number',
+					minimum: 0,
+					maximum: 3_600_000,
+					default: 1000,
+					description: 'Milliseconds that `Retry-After` names.',
+				},
+				requests_per_connection: count('Requests after which a connection is closed.'),
+				header_count: { type: 'integer', minimum: 1, maximum: 10_000, default: 100, description: 'Fields of a head.' },
+				unread_body: { type: 'integer', minimum: 0, default: 262_144, description: 'Bytes read to keep a connection.' },
+				chunk_extensions: {
+					type: 'integer',
+					minimum: 0,
+					default: 4096,
+					description: 'Bytes of chunk extensions in one body.',
+				},
+				handshakes: { ...count('TLS handshakes that begin in one second.'), maximum: MOST_HANDSHAKES },
+				handshakes_per_client: {
+					...count(
+						'Of one address; IPv6 by /64. 1000 if left out, and then addresses of this machine are not counted.',
+					),
+					maximum: MOST_HANDSHAKES,
+				},
+				'@id': { type: 'string' },
+			},
+			additionalProperties: false,
+		},
+	},
+};
+
+function keep(fields: { [field: string]: number }, field: string, value: number | undefined): void {
+	if (value !== undefined) fields[field] = value;
+}
+
+function number(
+	words: readonly Word[],
+	line: Line,
+	cx: LowerContext,
+	least: number,
+	most: number = MOST,
+): number | undefined {
+	cx.noBlock(line);
+	if (!cx.count(line, words, 1, 1, `${line.words[0]!.text} <n>`)) return undefined;
+	return cx.integer(words[0]!, least, most);
+}
+
+function time(word: Word, cx: LowerContext): number | undefined {
+	const value = cx.duration(word);
+	if (value === undefined || (value >= 0 && value <= 3_600_000)) return value;
+	cx.problem('error', 'value/out-of-range', word.span, `\`${word.text}\` is out of range.`, {
+		hint: 'Write a time from 0 to 1h.',
+	});
+	return undefined;
+}

@@ -1,0 +1,166 @@
+/** `listener_wrappers` inside `servers`: what is read from a connection before its protocol. */
+import { PRIVATE_RANGES, parseIpRange } from '../../../exchange/ip-ranges.ts';
+import type { LowerContext } from '../../../lower/lower-context.ts';
+import type { Line, Word } from '../../../syntax/ast.ts';
+import type { ServerOption } from './server-option.ts';
+
+/** What becomes of a PROXY header from a peer that is in neither list. */
+const PROXY_POLICIES = ['ignore', 'use', 'reject', 'require', 'skip'] as const;
+
+/** One of {@link PROXY_POLICIES}. */
+export type ProxyPolicy = (typeof PROXY_POLICIES)[number];
+
+export interface ProxyProtocolWrapper {
+	readonly wrapper: 'proxy_protocol';
+	/** Milliseconds for the header to come: 5000; 0 is without bound. */
+	readonly timeout?: number;
+	readonly allow?: readonly string[];
+	readonly deny?: readonly string[];
+	/** `ignore` if left out. */
+	readonly fallback_policy?: ProxyPolicy;
+}
+
+/** One item of `settings.servers[].listener_wrappers`; `tls` marks where TLS begins. */
+export type ListenerWrapper =
+	| ProxyProtocolWrapper
+	| { readonly wrapper: 'http_redirect' }
+	| { readonly wrapper: 'tls' };
+
+const RANGES = { type: 'array', items: { type: 'string' } };
+
+/** `settings.servers[].listener_wrappers`. */
+export const listenerWrappers: ServerOption = {
+	name: 'listener_wrappers',
+	usage:
+		'listener_wrappers { proxy_protocol { timeout <duration>; allow <range>…; deny <range>…; fallback_policy <policy> }; http_redirect; tls }',
+	summary: 'What is read from a connection before its protocol.',
+	documentation: [
+		'`proxy_protocol` reads a PROXY header of version 1 or 2, as load balancers send it: its source address becomes the',
+		"client's. Peers in `deny` are closed; from peers in `allow` the header is used; others go by `fallback_policy`:",
+		'`IGNORE` (the default) reads a header and does not use it, `USE` uses it, `REJECT` closes a connection that sends',
+		'one, `REQUIRE` closes one that sends none, `SKIP` does not look for it. Without `allow` and `deny` the header of',
+		'any peer is used. A malformed header, or one that is not whole after `timeout` (5s), closes the connection.',
+		'`http_redirect` answers plain HTTP on a TLS listener with a redirect. `tls` says where TLS begins: the header is read',
+		'before it, wherever it stands.',
+	],
+	lower: (line, args, { server }, cx) => {
+		if (!cx.count(line, args, 0, 0, 'listener_wrappers { … }')) return;
+		const wrappers: ListenerWrapper[] = [];
+		const plain = (wrapper: 'http_redirect' | 'tls') => (words: readonly Word[], at: Line) => {
+			cx.noBlock(at);
+			if (cx.count(at, words, 0, 0, wrapper)) wrappers.push(cx.origin({ wrapper }, at.span));
+		};
+		const tls = plain('tls');
+		cx.subdirectives(
+			line.block,
+			{
+				proxy_protocol: (words, at) => {
+					if (cx.count(at, words, 0, 0, 'proxy_protocol { … }')) wrappers.push(lowerProxyProtocol(at, cx));
+				},
+				http_redirect: plain('http_redirect'),
+				tls: (words, at) => {
+					const { span } = at.words[0]!;
+					if (wrappers.some(found => found.wrapper === 'tls')) {
+						cx.problem('error', 'servers/tls-wrapper', span, 'TLS listener wrapper can only be specified once');
+					} else if (wrappers.length === 0) {
+						const message =
+							'it is unnecessary to specify the TLS listener wrapper in the first position because that is the default';
+						cx.problem('error', 'servers/tls-wrapper', span, message);
+					} else tls(words, at);
+				},
+			},
+			'listener_wrappers',
+		);
+		server.listener_wrappers = cx.origin(wrappers, line.span);
+	},
+	schema: {
+		listener_wrappers: {
+			type: 'array',
+			description: 'Read before the protocol, in this order.',
+			items: {
+				type: 'object',
+				discriminator: { propertyName: 'wrapper' },
+				required: ['wrapper'],
+				oneOf: [
+					{
+						properties: {
+							wrapper: { const: 'proxy_protocol' },
+							timeout: {
+								type: 'number',
+								minimum: 0,
+								maximum: 3_600_000,
+								default: 5000,
+								description: 'Milliseconds for the header to come.',
+							},
+							allow: { ...RANGES, description: 'Peers whose header is used.' },
+							deny: { ...RANGES, description: 'Peers that are closed.' },
+							fallback_policy: {
+								enum: [...PROXY_POLICIES],
+								description: 'For every other peer; `ignore` if left out, `use` without `allow` and `deny`.',
+							},
+							'@id': { type: 'string' },
+						},
+						additionalProperties: false,
+					},
+					...(['http_redirect', 'tls'] as const).map(wrapper => ({
+						properties: { wrapper: { const: wrapper }, '@id': { type: 'string' } },
+						additionalProperties: false,
+					})),
+				],
+			},
+		},
+	},
+};
+
+function lowerProxyProtocol(line: Line, cx: LowerContext): ProxyProtocolWrapper {
+	const fields: { timeout?: number; allow?: string[]; deny?: string[]; fallback_policy?: ProxyPolicy } = {};
+	cx.subdirectives(
+		line.block,
+		{
+			timeout: (words, at) => {
+				cx.noBlock(at);
+				const time = cx.count(at, words, 1, 1, 'timeout <duration>') ? cx.duration(words[0]!) : undefined;
+				if (time === undefined) return;
+				if (time >= 0 && time <= 3_600_000) fields.timeout = time;
+				else {
+					cx.problem('error', 'value/out-of-range', words[0]!.span, `\`${words[0]!.text}\` is out of range.`, {
+						hint: 'Write a time from 0 to 1h.',
+					});
+				}
+			},
+			allow: (words, at) => {
+				fields.allow = [...(fields.allow ?? []), ...rangesOf(words, at, cx)];
+			},
+			deny: (words, at) => {
+				fields.deny = [...(fields.deny ?? []), ...rangesOf(words, at, cx)];
+			},
+			fallback_policy: (words, at) => {
+				cx.noBlock(at);
+				if (!cx.count(at, words, 1, 1, 'fallback_policy <policy>')) return;
+				const { text, span } = words[0]!;
+				const policy = PROXY_POLICIES.find(known => known === text.toLowerCase());
+				if (policy) fields.fallback_policy = policy;
+				else {
+					cx.problem('error', 'servers/proxy-policy', span, `${text} is invalid policy`, {
+						hint: 'Write IGNORE, USE, REJECT, REQUIRE or SKIP.',
+					});
+				}
+			},
+		},
+		'proxy_protocol',
+	);
+	return cx.origin({ wrapper: 'proxy_protocol', ...fields } as const, line.span);
+}
+
+function rangesOf(words: readonly Word[], line: Line, cx: LowerContext): string[] {
+	cx.noBlock(line);
+	if (!cx.count(line, words, 1, Number.POSITIVE_INFINITY, `${line.words[0]!.text} <range>…`)) return [];
+	return words.flatMap(word => {
+		if (word.text === 'private_ranges') return PRIVATE_RANGES;
+		if (parseIpRange(word.text)) return [word.text];
+		cx.problem('error', 'value/not-a-range', word.span, `\`${word.text}\` is not an address or range.`, {
+			hint: 'Write an address such as 10.0.0.1, a range such as 10.0.0.0/8, or private_ranges.',
+		});
+		return [];
+	});
+}

@@ -1,0 +1,70 @@
+/** `trusted_proxies` inside `servers`: the proxies whose forwarded addresses are believed. */
+import { PRIVATE_RANGES, parseIpRange } from '../../../exchange/ip-ranges.ts';
+import type { LowerContext } from '../../../lower/lower-context.ts';
+import type { Word } from '../../../syntax/ast.ts';
+import type { GlobalOption } from '../option.ts';
+import type { ServerOption } from './server-option.ts';
+
+/** Fills `settings.trusted_proxies`. */
+export const trustedProxies: ServerOption = {
+	name: 'trusted_proxies',
+	usage: 'trusted_proxies static <range>…',
+	summary: 'The proxies whose `X-Forwarded-*` fields are believed; holds for every listener.',
+	lower: (line, args, { settings }, cx) => {
+		const ranges = lowerTrustedProxies(args, line.words[0]!, cx);
+		if (ranges.length > 0) settings.trusted_proxies = ranges;
+	},
+	schema: {},
+};
+
+/** `settings.trusted_proxies`: no word of its own at the top of the global block. */
+export const trustedProxiesSetting: GlobalOption = {
+	id: 'trusted_proxies',
+	names: { configfile: [], compatfile: [] },
+	usage: 'servers { trusted_proxies static <range>… }',
+	summary: 'The proxies whose forwarded addresses are believed.',
+	documentation: [
+		'`trusted_proxies static` names addresses, ranges in CIDR form, or `private_ranges`. From those peers the fields',
+		'`X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host` are believed; from others they are replaced.',
+		'Changing it needs a restart.',
+		'',
+		'```',
+		'{',
+		'	servers {',
+		'		trusted_proxies static private_ranges 203.0.113.0/24',
+		'	}',
+		'}',
+		'```',
+	].join('\n'),
+	lower: () => {},
+	schema: { type: 'array', items: { type: 'string' }, description: 'Addresses and ranges in CIDR form.' },
+	startup: true,
+};
+
+function lowerTrustedProxies(args: readonly Word[], name: Word, cx: LowerContext): string[] {
+	const [source, ...ranges] = args;
+	if (!source) {
+		const message =
+			cx.dialect === 'compatfile'
+				? 'trusted_proxies expects an IP range source module name as its first argument'
+				: '`trusted_proxies` needs the word `static` and ranges.';
+		cx.problem('error', 'arguments/too-few', name.span, message, {
+			hint: 'Usage: trusted_proxies static <range>…',
+		});
+		return [];
+	}
+	if (source.text !== 'static') {
+		cx.problem('error', 'option/unknown-ip-source', source.span, `\`${source.text}\` is not a source of addresses.`, {
+			hint: 'Write `static` and the ranges after it.',
+		});
+		return [];
+	}
+	return ranges.flatMap(word => {
+		if (word.text === 'private_ranges') return PRIVATE_RANGES;
+		if (parseIpRange(word.text)) return [word.text];
+		cx.problem('error', 'value/not-a-range', word.span, `\`${word.text}\` is not an address or range.`, {
+			hint: 'Write an address such as 10.0.0.1, a range such as 10.0.0.0/8, or private_ranges.',
+		});
+		return [];
+	});
+}

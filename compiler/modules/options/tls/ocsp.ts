@@ -1,0 +1,99 @@
+/** Global options about OCSP and on-demand certificates, and `ech`, which this build refuses by name. */
+import type { Line } from '../../../syntax/ast.ts';
+import type { GlobalOption } from '../option.ts';
+import { httpUrl, positiveDuration, valueOption } from './words.ts';
+
+/** `settings.ocsp_interval`. */
+export const ocspInterval: GlobalOption = valueOption({
+	id: 'ocsp_interval',
+	usage: 'ocsp_interval <duration>',
+	summary: 'How often OCSP answers are looked at for renewal.',
+	documentation: 'Every hour if left out.\n\n```\n{\n\tocsp_interval 30m\n}\n```',
+	schema: { type: 'number', exclusiveMinimum: 0, description: 'Milliseconds.' },
+	read: positiveDuration,
+});
+
+/** `settings.ocsp_stapling`. */
+export const ocspStapling: GlobalOption = valueOption({
+	id: 'ocsp_stapling',
+	usage: 'ocsp_stapling off',
+	summary: 'Turns the stapling of OCSP answers off.',
+	documentation:
+		'It is on for every certificate, managed or from a file, that names a responder and has the certificate of its issuer in its chain.\n\n```\n{\n\tocsp_stapling off\n}\n```',
+	schema: { type: 'boolean' },
+	read: (word, cx) => {
+		if (word.text === 'off') return false;
+		const message =
+			cx.dialect === 'compatfile' ? `invalid argument '${word.text}'` : `\`${word.text}\` is not possible here.`;
+		cx.problem('error', 'value/unknown', word.span, message, { hint: 'Write `off`, or leave the option out.' });
+		return undefined;
+	},
+});
+
+/** `settings.on_demand_tls`. */
+export const onDemandTls: GlobalOption = {
+	id: 'on_demand_tls',
+	names: { configfile: ['on_demand_tls'], compatfile: ['on_demand_tls'] },
+	usage: 'on_demand_tls { ask <url> | permission http <url> }',
+	summary: 'Who permits certificates that are obtained when a client asks for a name.',
+	documentation: [
+		'The URL is asked with `?domain=<name>`: a status from 200 to 299 permits, every other forbids.',
+		'',
+		'```',
+		'{',
+		'	on_demand_tls {',
+		'		ask http://127.0.0.1:5555/allowed',
+		'	}',
+		'}',
+		'```',
+	].join('\n'),
+	lower: (line, settings, cx) => {
+		cx.count(line, line.words.slice(1), 0, 0, onDemandTls.usage);
+		let ask: string | undefined;
+		const take = (at: Line, args: Line['words']) => {
+			if (ask !== undefined) {
+				const message = "on-demand TLS permission module (or 'ask') already specified";
+				cx.problem('error', 'option/given-twice', at.words[0]!.span, message);
+				return;
+			}
+			if (cx.count(at, args, 1, 1, `${at.words[0]!.text} <url>`)) ask = httpUrl(args[0]!, cx) ?? '';
+		};
+		const old = (_args: unknown, at: Line) => {
+			const name = at.words[0]!;
+			const message = `the on_demand_tls '${name.text}' option is no longer supported, remove it from your config`;
+			cx.problem('error', 'option/no-longer', name.span, message);
+		};
+		cx.subdirectives(
+			line.block,
+			{
+				ask: (args, at) => take(at, args),
+				permission: (args, at) => {
+					const [kind, ...rest] = args;
+					if (!kind || cx.oneOf(kind, ['http'], 'permission') === undefined) {
+						if (!kind) cx.count(at, args, 2, 2, 'permission http <url>');
+						return;
+					}
+					const [endpoint] = (at.block?.lines ?? []).filter(one => one.words[0]!.text === 'endpoint');
+					take(at, rest.length > 0 || !endpoint ? rest : endpoint.words.slice(1));
+				},
+				interval: old,
+				burst: old,
+			},
+			'on_demand_tls',
+		);
+		if (ask !== undefined) settings.on_demand_tls = { ask };
+		else if (!line.block || line.block.lines.length === 0) {
+			const message = 'expected at least one config parameter for on_demand_tls';
+			cx.problem('error', 'option/incomplete', line.words[0]!.span, message);
+		}
+	},
+	schema: {
+		type: 'object',
+		properties: {
+			ask: { type: 'string', minLength: 1, secret: 'url', description: 'URL that permits or forbids names.' },
+		},
+		required: ['ask'],
+		additionalProperties: false,
+	},
+	startup: false,
+};

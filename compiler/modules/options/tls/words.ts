@@ -1,0 +1,77 @@
+/** Small forms of options: a word alone, one value, a duration. */
+
+import type { LowerContext } from '../../../lower/lower-context.ts';
+import type { Word } from '../../../syntax/ast.ts';
+import type { Schema } from '../../directives/directive.ts';
+import type { GlobalOption } from '../option.ts';
+
+/** What an option of one of these forms is told by. */
+export interface OptionTexts {
+	readonly id: string;
+	readonly summary: string;
+	readonly documentation: string;
+}
+
+/** An option that stands alone. */
+export function flagOption(texts: OptionTexts): GlobalOption {
+	const { id } = texts;
+	return {
+		...texts,
+		names: { configfile: [id], compatfile: [id] },
+		usage: id,
+		lower: (line, settings, cx) => {
+			cx.noBlock(line);
+			if (cx.count(line, line.words.slice(1), 0, 0, id)) settings[id] = true;
+		},
+		schema: { type: 'boolean' },
+		startup: false,
+	};
+}
+
+/** An option with one value; `read` reports what is wrong and gives undefined. */
+export function valueOption(
+	texts: OptionTexts & {
+		readonly usage: string;
+		readonly schema: Schema;
+		readonly read: (word: Word, cx: LowerContext) => unknown;
+	},
+): GlobalOption {
+	const { id, read, ...rest } = texts;
+	return {
+		id,
+		...rest,
+		names: { configfile: [id], compatfile: [id] },
+		lower: (line, settings, cx) => {
+			cx.noBlock(line);
+			const args = line.words.slice(1);
+			if (!cx.count(line, args, 1, 1, rest.usage)) return;
+			const value = read(args[0]!, cx);
+			if (value !== undefined) settings[id] = value;
+		},
+		startup: false,
+	};
+}
+
+/** Milliseconds that are more than none. */
+export function positiveDuration(word: Word, cx: LowerContext): number | undefined {
+	const value = cx.duration(word);
+	if (value === undefined || value > 0) return value;
+	cx.problem('error', 'value/out-of-range', word.span, 'This duration must be more than nothing.');
+	return undefined;
+}
+
+export function httpUrl(word: Word, cx: LowerContext): string | undefined {
+	const url = URL.parse(word.text);
+	if (url && (url.protocol === 'http:' || url.protocol === 'https:')) return word.text;
+	cx.problem('error', 'value/not-a-url', word.span, `\`${word.text}\` is not a URL of HTTP.`, {
+		hint: 'Write one that begins with https://.',
+	});
+	return undefined;
+}
+
+/** A server name, lower case. */
+export function serverName(word: Word, cx: LowerContext): string | undefined {
+	if (/^[A-Za-z0-9*._:-]{1,253}$/.test(word.text)) return word.text.toLowerCase();
+	cx.problem('error', 'value/not-a-name', word.span, `\`${word.text}\` is not a server name.`);
+	return undefined;
+}

@@ -1,0 +1,35 @@
+/** What policies that look for a key in the request do when it is not there. */
+
+import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
+import type { Line, Word } from '../../../syntax/ast.ts';
+import type { Schema } from '../../directives/directive.ts';
+import type { BalanceSettings } from './balancer.ts';
+
+/** Schema of `fallback`. */
+export const FALLBACK: Schema = {
+	$ref: '#/$defs/balance',
+	default: { policy: 'random' },
+	description: 'The policy for requests without the key; `random` if left out.',
+};
+
+/** The sub-directive `fallback <policy> […]`; what was lowered is put into `into`. */
+export function fallbackSubdirective(
+	into: { fallback?: BalanceSettings },
+	cx: LowerContext,
+	other: (words: readonly Word[], line: Line) => BalanceSettings | undefined,
+): Subdirective {
+	return (words, line) => {
+		if (!cx.count(line, words, 1, Number.POSITIVE_INFINITY, 'fallback <policy> […]')) return;
+		if (into.fallback) {
+			cx.problem(
+				'error',
+				'balancing/fallback-twice',
+				line.words[0]!.span,
+				'fallback selection policy already specified',
+			);
+			return;
+		}
+		const settings = other(words, line);
+		if (settings) into.fallback = settings;
+	};
+}

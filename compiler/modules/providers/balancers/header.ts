@@ -1,0 +1,44 @@
+/** Balancing policy `header`: the value of a request field decides. */
+
+import type { Exchange } from '../../../exchange/exchange.ts';
+import { FORWARDED_VALUES } from '../../directives/reverse-proxy/forwarded-request.ts';
+import type { Balancer, BalancerContext, BalanceSettings } from './balancer.ts';
+import { FALLBACK, fallbackSubdirective } from './fallback.ts';
+import { chooserByKey } from './rendezvous.ts';
+
+/** The upstream that a request field decides. */
+export const header: Balancer = {
+	id: 'header',
+	usage: 'lb_policy header <field> [{ fallback <policy> }]',
+	summary: 'Chooses by the value of a request field; without it by another policy.',
+	documentation:
+		'`Host` can be named too, and `X-Forwarded-For`, `-Proto` and `-Host` count as the upstream gets them. Requests without the field go by `fallback`, `random` if left out. When an upstream is unavailable only its values move (rendezvous hashing).',
+	lower: (args, line, cx, other) => {
+		const settings: { field: string; fallback?: BalanceSettings } = { field: args[0]?.text ?? '' };
+		cx.count(line, args, 1, 1, 'lb_policy header <field>');
+		cx.subdirectives(line.block, { fallback: fallbackSubdirective(settings, cx, other) }, 'header');
+		return settings;
+	},
+	schema: {
+		properties: { field: { type: 'string', minLength: 1, description: 'Name of the field.' }, fallback: FALLBACK },
+		required: ['field'],
+	},
+	compile: (settings, cx) => {
+		const field = (settings.field as string).toLowerCase();
+		const fallback = cx.choice(settings.fallback as BalanceSettings | undefined);
+		const read = compileField(field, cx);
+		const choose = chooserByKey();
+		return (view, x) => {
+			const value = read(x);
+			return value === undefined || value === '' ? fallback(view, x) : choose(view, value);
+		};
+	},
+};
+
+/** Reads a field as it is sent to the upstream: what a client says of its own address must not choose. */
+function compileField(lowerName: string, cx: BalancerContext): (x: Exchange) => string | undefined {
+	if (lowerName === 'host') return x => x.request.authority;
+	const forwarded = FORWARDED_VALUES.get(lowerName);
+	if (forwarded) return x => forwarded(x, cx.trustsPeer(x));
+	return x => x.request.headers.get(lowerName);
+}

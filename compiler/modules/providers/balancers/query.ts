@@ -1,0 +1,48 @@
+/** Balancing policy `query`: the value of a query parameter decides. */
+import { encodeFieldText } from '../../../exchange/field-syntax.ts';
+import { decodeQueryText } from '../../../exchange/uri-escape.ts';
+import type { Balancer, BalanceSettings } from './balancer.ts';
+import { FALLBACK, fallbackSubdirective } from './fallback.ts';
+import { chooserByKey } from './rendezvous.ts';
+
+/** The upstream that a query parameter decides. */
+export const query: Balancer = {
+	id: 'query',
+	usage: 'lb_policy query <key> [{ fallback <policy> }]',
+	summary: 'Chooses by the value of a query parameter; without it by another policy.',
+	documentation:
+		'Several values count together. Requests without the parameter, or with an empty one, go by `fallback`, `random` if left out. When an upstream is unavailable only its values move (rendezvous hashing).',
+	lower: (args, line, cx, other) => {
+		const settings: { key: string; fallback?: BalanceSettings } = { key: args[0]?.text ?? '' };
+		cx.count(line, args, 1, 1, 'lb_policy query <key>');
+		cx.subdirectives(line.block, { fallback: fallbackSubdirective(settings, cx, other) }, 'query');
+		return settings;
+	},
+	schema: {
+		properties: { key: { type: 'string', minLength: 1, description: 'Name of the parameter.' }, fallback: FALLBACK },
+		required: ['key'],
+	},
+	compile: (settings, cx) => {
+		const key = settings.key as string;
+		const fallback = cx.choice(settings.fallback as BalanceSettings | undefined);
+		const choose = chooserByKey();
+		return (view, x) => {
+			const value = x.request.query === undefined ? undefined : valuesOf(x.request.query, key);
+			return value === undefined || value === '' ? fallback(view, x) : choose(view, encodeFieldText(value));
+		};
+	},
+};
+
+function valuesOf(whole: string, key: string): string | undefined {
+	let values: string | undefined;
+	for (const part of whole.split('&')) {
+		const equals = part.indexOf('=');
+		const name = equals === -1 ? part : part.slice(0, equals);
+		if (decodeQueryText(name) !== key) continue;
+		const value = equals === -1 ? '' : decodeQueryText(part.slice(equals + 1));
+		// What cannot be decoded is no parameter.
+		if (value === undefined) continue;
+		values = values === undefined ? value : `${values},${value}`;
+	}
+	return values;
+}

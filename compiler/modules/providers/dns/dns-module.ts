@@ -1,0 +1,116 @@
+/** What a DNS provider is to the compiler: its words, its schema and its manual page, made from a table of its settings. */
+
+import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
+import type { Line, Word } from '../../../syntax/ast.ts';
+import type { Schema } from '../../directives/directive.ts';
+
+/** A DNS provider as documents have it: `{"provider":"cloudflare",…}`. */
+export interface DnsProviderSettings {
+	readonly provider: string;
+	readonly [setting: string]: unknown;
+}
+
+/** One setting of a provider. */
+export interface DnsSetting {
+	/** Key in the document and word in both dialects. */
+	readonly name: string;
+	readonly description: string;
+	readonly required?: boolean;
+	/** Hidden when a document is read: all of it, or what is a secret in a URL or in an argument. */
+	readonly secret?: true | 'url' | 'argument';
+	/** Takes every word that is left. */
+	readonly list?: boolean;
+	readonly pattern?: string;
+	/** Other words for it. */
+	readonly also?: readonly string[];
+}
+
+/** A DNS provider; the module id is `dns.providers.<id>`. */
+export interface DnsModule {
+	/** `provider` in the document and word in both dialects. */
+	readonly id: string;
+	readonly usage: string;
+	readonly summary: string;
+	readonly documentation: string;
+	readonly settings: readonly DnsSetting[];
+	/** Names of the settings that words after the provider's name stand for, in their order. */
+	readonly positions: readonly string[];
+}
+
+/** Properties beside `provider`. */
+export function settingProperties({ settings }: DnsModule): { readonly [name: string]: Schema } {
+	return Object.fromEntries(
+		settings.map(({ name, description, secret, list, pattern }) => {
+			const text: Schema = { type: 'string', minLength: 1, ...(pattern === undefined ? {} : { pattern }) };
+			const mark = secret === undefined ? {} : { secret };
+			return [name, { ...(list ? { type: 'array', items: { ...text, ...mark } } : { ...text, ...mark }), description }];
+		}),
+	);
+}
+
+/** Lowers the words after a provider's name and its block. */
+export function lowerSettings(
+	module: DnsModule,
+	args: readonly Word[],
+	line: Line,
+	cx: LowerContext,
+): { readonly [setting: string]: unknown } {
+	const found: { [setting: string]: unknown } = {};
+	const byName = new Map(module.settings.map(setting => [setting.name, setting]));
+	const take = (setting: DnsSetting, words: readonly Word[], at: Line): void => {
+		if (Object.hasOwn(found, setting.name)) {
+			cx.problem('error', 'dns/given-twice', at.words[0]!.span, `\`${setting.name}\` is given twice.`);
+			return;
+		}
+		if (setting.secret === true) for (const word of words) warnOfLiteral(word, cx);
+		const [first] = words;
+		if (setting.pattern !== undefined && first && !new RegExp(setting.pattern, 'u').test(first.text)) {
+			cx.problem('error', 'dns/bad-setting', first.span, `This cannot be \`${setting.name}\`.`, {
+				hint: setting.description,
+			});
+		}
+		found[setting.name] = setting.list ? words.map(word => word.text) : first?.text;
+	};
+	const last = byName.get(module.positions[module.positions.length - 1] ?? '');
+	const most = last?.list ? Number.POSITIVE_INFINITY : module.positions.length;
+	if (cx.count(line, args, 0, most, module.usage)) {
+		for (const [at, name] of module.positions.entries()) {
+			const setting = byName.get(name)!;
+			const words = setting.list ? args.slice(at) : args.slice(at, at + 1);
+			if (words.length > 0) take(setting, words, line);
+		}
+	}
+	const known: { [word: string]: Subdirective } = {};
+	for (const setting of module.settings) {
+		const lower: Subdirective = (words, at) => {
+			const usage = `${setting.name} <value>${setting.list ? '…' : ''}`;
+			if (cx.count(at, words, 1, setting.list ? Number.POSITIVE_INFINITY : 1, usage)) take(setting, words, at);
+		};
+		known[setting.name] = lower;
+		for (const word of setting.also ?? []) Object.defineProperty(known, word, { value: lower, enumerable: false });
+	}
+	cx.subdirectives(line.block, known, `dns ${module.id}`);
+	for (const { name, required } of module.settings) {
+		if (!required || Object.hasOwn(found, name)) continue;
+		cx.problem(
+			'error',
+			'dns/missing-setting',
+			line.words[0]!.span,
+			`The provider \`${module.id}\` needs \`${name}\`.`,
+			{
+				hint: `Usage: ${module.usage}`,
+			},
+		);
+	}
+	return found;
+}
+
+/** A secret in the file is seen by whoever sees the file. */
+function warnOfLiteral(word: Word, cx: LowerContext): void {
+	const { source, start, end } = word.span;
+	if (cx.dialect === 'compatfile' || word.text.includes('{env.') || source.text.slice(start, end).includes('{$'))
+		return;
+	cx.problem('warning', 'secret/in-file', word.span, 'A credential stands in the file.', {
+		hint: 'Take it from the environment: `{env.NAME}`.',
+	});
+}

@@ -1,0 +1,65 @@
+/** The registry of DNS providers. */
+
+import type { LowerContext } from '../../../lower/lower-context.ts';
+import type { Line, Word } from '../../../syntax/ast.ts';
+import type { Schema } from '../../directives/directive.ts';
+import { cloudflare } from './cloudflare.ts';
+import { digitalocean } from './digitalocean.ts';
+import { type DnsModule, type DnsProviderSettings, lowerSettings, settingProperties } from './dns-module.ts';
+import { exec } from './exec.ts';
+import { hetzner } from './hetzner.ts';
+import { rfc2136 } from './rfc2136.ts';
+import { route53 } from './route53.ts';
+
+/** Every provider, in the order of the manual. */
+export const dnsProviders: readonly DnsModule[] = [cloudflare, route53, digitalocean, hetzner, rfc2136, exec];
+
+const VARIANTS: readonly Schema[] = dnsProviders.map(module => ({
+	type: 'object',
+	description: module.summary,
+	properties: { provider: { const: module.id }, '@id': { type: 'string' }, ...settingProperties(module) },
+	required: ['provider', ...module.settings.filter(({ required }) => required).map(({ name }) => name)],
+	additionalProperties: false,
+}));
+
+/** Schema of a provider. */
+export const DNS_PROVIDER: Schema = {
+	type: 'object',
+	discriminator: { propertyName: 'provider' },
+	required: ['provider'],
+	oneOf: VARIANTS,
+};
+
+/** Schema of a provider, or of `{"provider":"default"}` for the one that the option `dns` names. */
+export const DNS_PROVIDER_OR_DEFAULT: Schema = {
+	...DNS_PROVIDER,
+	oneOf: [
+		...VARIANTS,
+		{
+			type: 'object',
+			description: 'The provider that the option `dns` names.',
+			properties: { provider: { const: 'default' } },
+			required: ['provider'],
+			additionalProperties: false,
+		},
+	],
+};
+
+/**
+ * Lowers `PROVIDER argument… { … }`; `args` begin with the provider's name and `line` has its block. Undefined after a
+ * mistake was reported.
+ */
+export function lowerDnsProvider(args: readonly Word[], line: Line, cx: LowerContext): DnsProviderSettings | undefined {
+	const [name, ...rest] = args;
+	if (!name) {
+		cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'dns <provider> [<argument>…] [{ … }]');
+		return undefined;
+	}
+	const id = cx.oneOf(
+		name,
+		dnsProviders.map(module => module.id),
+		'DNS provider of this build',
+	);
+	const module = dnsProviders.find(known => known.id === id);
+	return module && cx.origin({ provider: module.id, ...lowerSettings(module, rest, line, cx) }, line.span);
+}

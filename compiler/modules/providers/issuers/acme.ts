@@ -1,0 +1,167 @@
+/** Issuer `acme`: any authority that speaks ACME (RFC 8555). */
+import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
+import { DNS_PROPERTIES, dnsSubdirectives, type IssuerDraft } from './dns-challenge.ts';
+import type { IssuerModule } from './issuer-module.ts';
+import { lowerPreferredChains, PREFERRED_CHAINS } from './preferred-chains.ts';
+
+/** Directory that is used when none is named. */
+export const DEFAULT_DIRECTORY = 'https://acme-v02.api.letsencrypt.org/directory';
+/** Directory of the other authority, which is asked when that one gives nothing and an email is known. */
+export const FALLBACK_DIRECTORY = 'https://acme.zerossl.com/v2/DV90';
+
+const URL_PATTERN = '^https?://[^\\s/]+';
+
+/** An ACME authority. */
+export const acme: IssuerModule = {
+	id: 'acme',
+	usage:
+		'issuer acme [<directory>] [{ dir <url>; test_dir <url>; email <address>; profile <name>; timeout <duration>; lifetime <duration>; disable_http_challenge; disable_tlsalpn_challenge; distributed false; alt_http_port <port>; alt_tlsalpn_port <port>; eab <key-id> <mac-key>; trusted_roots <file>…; dns [<provider>…]; propagation_delay <duration>; propagation_timeout <duration>; resolvers <address>…; dns_ttl <duration>; dns_challenge_override_domain <name>; preferred_chains … }]',
+	summary: 'Orders certificates from an authority that speaks ACME.',
+	documentation: [
+		`The directory is ${DEFAULT_DIRECTORY} if left out. Challenges are answered by this server over HTTP and TLS, or with`,
+		'`dns` by records of a zone, which wildcards need. After a refusal the directory `test_dir` is tried first, so that',
+		'limits of the real one are not used up; that of the default directory is known. Processes that share a store answer',
+		"one another's challenges unless `distributed false` is said.",
+	].join('\n'),
+	lower: (args, line, cx) => {
+		const draft: IssuerDraft = {};
+		if (cx.count(line, args, 0, 1, 'issuer acme [<directory>]') && args[0]) {
+			takeUrl(draft, 'directory', args[0], cx);
+		}
+		cx.subdirectives(line.block, acmeSubdirectives(draft, cx), 'acme');
+		return draft;
+	},
+	schema: {
+		properties: {
+			directory: { type: 'string', pattern: URL_PATTERN, secret: 'url', description: 'URL of the directory.' },
+			test_directory: {
+				type: 'string',
+				pattern: URL_PATTERN,
+				secret: 'url',
+				description: 'URL of a directory for tests, tried first after the directory refused.',
+			},
+			email: { type: 'string', minLength: 3, description: 'Address by which the authority may reach the operator.' },
+			profile: { type: 'string', minLength: 1, description: 'Profile of certificates that the authority offers.' },
+			timeout: { type: 'number', minimum: 0, description: 'Milliseconds that one order may take.' },
+			lifetime: { type: 'number', minimum: 0, description: 'Milliseconds that the certificate is asked to live.' },
+			disable_http_challenge: { type: 'boolean', description: 'Answers no HTTP-01 challenge.' },
+			disable_tlsalpn_challenge: { type: 'boolean', description: 'Answers no TLS-ALPN-01 challenge.' },
+			distributed: {
+				type: 'boolean',
+				description:
+					'Whether challenges are kept in the store while they stand, so that every process that shares it answers them.',
+				default: true,
+			},
+			alt_http_port: {
+				type: 'integer',
+				minimum: 1,
+				maximum: 65_535,
+				description: 'Port on which HTTP-01 challenges arrive, instead of the HTTP port; a site must listen there.',
+			},
+			alt_tlsalpn_port: {
+				type: 'integer',
+				minimum: 1,
+				maximum: 65_535,
+				description:
+					'Port on which TLS-ALPN-01 challenges arrive, instead of the HTTPS port; a site must listen there.',
+			},
+			eab: {
+				type: 'object',
+				description: 'External account binding: credentials of an account with the authority.',
+				properties: {
+					key_id: { type: 'string', minLength: 1, description: 'Id of the key.' },
+					mac_key: { type: 'string', minLength: 1, secret: true, description: 'The key in base64url.' },
+				},
+				required: ['key_id', 'mac_key'],
+				additionalProperties: false,
+			},
+			trusted_roots: {
+				type: 'array',
+				items: { type: 'string', minLength: 1 },
+				description: "PEM files of roots that the directory's certificate may come from, beside those of the system.",
+			},
+			preferred_chains: PREFERRED_CHAINS,
+			...DNS_PROPERTIES,
+		},
+	},
+};
+
+/** The sub-directives of `issuer acme`; they fill in the draft. */
+function acmeSubdirectives(draft: IssuerDraft, cx: LowerContext): { readonly [name: string]: Subdirective } {
+	const one =
+		(word: string, take: (word: Parameters<LowerContext['duration']>[0]) => void): Subdirective =>
+		(args, at) => {
+			if (cx.count(at, args, 1, 1, `${word} <value>`)) take(args[0]!);
+		};
+	const flag =
+		(word: string): Subdirective =>
+		(args, at) => {
+			if (cx.count(at, args, 0, 0, word)) draft[word] = true;
+		};
+	const port = (word: string): Subdirective =>
+		one(word, value => {
+			const number = cx.integer(value, 1, 65_535);
+			if (number !== undefined) draft[word] = number;
+		});
+	return {
+		dir: one('dir', word => takeUrl(draft, 'directory', word, cx)),
+		test_dir: one('test_dir', word => takeUrl(draft, 'test_directory', word, cx)),
+		email: one('email', word => {
+			draft.email = word.text;
+		}),
+		profile: one('profile', word => {
+			draft.profile = word.text;
+		}),
+		timeout: one('timeout', word => {
+			const value = cx.duration(word);
+			if (value !== undefined && value >= 0) draft.timeout = value;
+			else if (value !== undefined) cx.problem('error', 'value/out-of-range', word.span, 'A timeout is positive.');
+		}),
+		lifetime: one('lifetime', word => {
+			const value = cx.duration(word);
+			if (value !== undefined && value >= 0) draft.lifetime = value;
+			else if (value !== undefined) {
+				cx.problem('error', 'value/out-of-range', word.span, `lifetime must be >= 0: ${word.text}`);
+			}
+		}),
+		disable_http_challenge: flag('disable_http_challenge'),
+		disable_tlsalpn_challenge: flag('disable_tlsalpn_challenge'),
+		distributed: one('distributed', word => {
+			if (word.text === 'false') draft.distributed = false;
+			else cx.problem('error', 'issuer/distributed', word.span, "only accepted value is 'false'");
+		}),
+		alt_http_port: port('alt_http_port'),
+		alt_tlsalpn_port: port('alt_tlsalpn_port'),
+		eab: (args, at) => {
+			if (!cx.count(at, args, 2, 2, 'eab <key-id> <mac-key>')) return;
+			draft.eab = { key_id: args[0]!.text, mac_key: args[1]!.text };
+		},
+		trusted_roots: (args, at) => {
+			if (!cx.count(at, args, 1, Number.POSITIVE_INFINITY, 'trusted_roots <file>…')) return;
+			draft.trusted_roots = args.map(word => cx.filePath(word.text, word.span));
+		},
+		preferred_chains: (args, at) => {
+			const chains = lowerPreferredChains(args, at, cx);
+			if (chains) draft.preferred_chains = chains;
+		},
+		...dnsSubdirectives(draft, cx),
+	};
+}
+
+function takeUrl(
+	draft: IssuerDraft,
+	field: 'directory' | 'test_directory',
+	word: Parameters<LowerContext['duration']>[0],
+	cx: LowerContext,
+): void {
+	if (field === 'directory' && draft.directory !== undefined) {
+		cx.problem('error', 'issuer/directory', word.span, `directory is already specified: ${String(draft.directory)}`);
+		return;
+	}
+	if (new RegExp(URL_PATTERN).test(word.text) && URL.canParse(word.text)) draft[field] = word.text;
+	else {
+		cx.problem('error', 'issuer/bad-url', word.span, `\`${word.text}\` is not the URL of a directory.`, {
+			hint: 'Write a URL that begins with https://.',
+		});
+	}
+}

@@ -1,0 +1,118 @@
+/** The words about DNS challenges, which issuers and the directive `tls` share. */
+
+import { parseIp } from '../../../exchange/ip-address.ts';
+import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
+import { parseDuration } from '../../../lower/values.ts';
+import type { Word } from '../../../syntax/ast.ts';
+import type { Schema } from '../../directives/directive.ts';
+import { DNS_PROVIDER, lowerDnsProvider } from '../dns/index.ts';
+
+/** Settings while they are lowered. */
+export interface IssuerDraft {
+	[setting: string]: unknown;
+}
+
+/** Properties of the settings that {@link dnsSubdirectives} make. */
+export const DNS_PROPERTIES: { readonly [name: string]: Schema } = {
+	dns: { ...DNS_PROVIDER, description: 'Provider of DNS records: challenges are then answered by DNS alone.' },
+	default_dns: {
+		type: 'boolean',
+		description: 'Challenges are answered by the DNS provider that the option `dns` names.',
+	},
+	propagation_delay: {
+		type: 'number',
+		minimum: 0,
+		description: 'Milliseconds to wait before looking whether a record can be seen.',
+	},
+	propagation_timeout: {
+		type: 'number',
+		minimum: -1,
+		default: 120_000,
+		description: 'Milliseconds to wait for a record to be seen, 2 minutes if left out; −1 does not look.',
+	},
+	resolvers: {
+		type: 'array',
+		items: { type: 'string', minLength: 1 },
+		description: 'Name servers, as addresses with or without a port, that are asked for the zone and for the record.',
+	},
+	dns_ttl: { type: 'number', minimum: 0, description: 'Milliseconds that a record may be kept.' },
+	dns_challenge_override_domain: {
+		type: 'string',
+		minLength: 1,
+		description: 'Name that the record is set for instead, to which `_acme-challenge` of the domain points.',
+	},
+};
+
+/** Words that set up nothing without a provider, in the order in which the compatible server names them. */
+export const DNS_DETAILS: readonly string[] = [
+	'resolvers',
+	'propagation_delay',
+	'propagation_timeout',
+	'dns_ttl',
+	'dns_challenge_override_domain',
+];
+
+/** Sub-directives that fill in the draft. `seen` is told each word that was used. */
+export function dnsSubdirectives(
+	draft: IssuerDraft,
+	cx: LowerContext,
+	seen: (word: Word) => void = () => {},
+): { readonly [name: string]: Subdirective } {
+	const duration =
+		(name: string, least: number): Subdirective =>
+		(args, at) => {
+			seen(at.words[0]!);
+			if (!cx.count(at, args, 1, 1, `${name} <duration>`)) return;
+			if (least === -1 && args[0]!.text === '-1') {
+				draft[name] = -1;
+				return;
+			}
+			const { text, span } = args[0]!;
+			if (cx.dialect === 'compatfile' && parseDuration(text) === undefined) {
+				const message = `invalid ${name} duration ${text}: not a number with a unit`;
+				cx.problem('error', 'value/not-a-duration', span, message, { hint: 'Write 30s or 2m.' });
+				return;
+			}
+			const value = cx.duration(args[0]!);
+			if (value === undefined) return;
+			if (value >= 0) draft[name] = value;
+			else cx.problem('error', 'value/out-of-range', args[0]!.span, 'The duration cannot be negative.');
+		};
+	return {
+		dns: (args, at) => {
+			seen(at.words[0]!);
+			if (args.length === 0 && !at.block) {
+				draft.default_dns = true;
+				return;
+			}
+			const provider = lowerDnsProvider(args, at, cx);
+			if (provider) draft.dns = provider;
+		},
+		resolvers: (args, at) => {
+			seen(at.words[0]!);
+			if (!cx.count(at, args, 1, Number.POSITIVE_INFINITY, 'resolvers <address>…')) return;
+			for (const word of args) {
+				if (isNameServer(word.text)) continue;
+				cx.problem('error', 'dns/resolver', word.span, `\`${word.text}\` is not the address of a name server.`, {
+					hint: 'Write an IP address, with its port if that is not 53.',
+				});
+			}
+			draft.resolvers = args.map(word => word.text);
+		},
+		propagation_delay: duration('propagation_delay', 0),
+		propagation_timeout: duration('propagation_timeout', -1),
+		dns_ttl: duration('dns_ttl', 0),
+		dns_challenge_override_domain: (args, at) => {
+			seen(at.words[0]!);
+			if (cx.count(at, args, 1, 1, 'dns_challenge_override_domain <name>')) {
+				draft.dns_challenge_override_domain = args[0]!.text.toLowerCase().replace(/\.$/, '');
+			}
+		},
+	};
+}
+
+/** An IP address, alone or with a port. */
+function isNameServer(text: string): boolean {
+	const bracketed = /^\[([^\]]+)\](?::\d{1,5})?$/.exec(text)?.[1];
+	return [text, bracketed, text.replace(/:\d{1,5}$/, '')].some(one => one !== undefined && parseIp(one) !== undefined);
+}

@@ -1,0 +1,52 @@
+/** The registry of issuers. */
+
+import type { IssuerSettings } from '../../../codegen/tls/certificate-plan.ts';
+import type { LowerContext } from '../../../lower/lower-context.ts';
+import { unavailableMessage } from '../../../lower/unavailable.ts';
+import type { Line, Word } from '../../../syntax/ast.ts';
+import type { Schema } from '../../directives/directive.ts';
+import { acme, FALLBACK_DIRECTORY } from './acme.ts';
+import { internal } from './internal.ts';
+import type { IssuerModule } from './issuer-module.ts';
+
+/** Every issuer, in the order of the manual. */
+export const issuers: readonly IssuerModule[] = [acme, internal];
+
+/** Schema of an issuer. */
+export const ISSUER: Schema = {
+	type: 'object',
+	discriminator: { propertyName: 'issuer' },
+	required: ['issuer'],
+	oneOf: issuers.map(({ id, summary, schema }) => ({
+		type: 'object',
+		description: summary,
+		properties: { issuer: { const: id }, '@id': { type: 'string' }, ...schema.properties },
+		required: ['issuer', ...(schema.required ?? [])],
+		additionalProperties: false,
+	})),
+};
+
+/**
+ * Lowers `ISSUER argument… { … }`; `args` begin with the issuer's name and `line` has its block. Undefined after a mistake
+ * was reported.
+ */
+export function lowerIssuer(args: readonly Word[], line: Line, cx: LowerContext): IssuerSettings | undefined {
+	const [name, ...rest] = args;
+	if (!name) {
+		cx.count(line, args, 1, Number.POSITIVE_INFINITY, 'issuer <issuer> [<argument>…] [{ … }]');
+		return undefined;
+	}
+	if (name.text === 'zerossl') {
+		cx.problem('error', 'issuer/unavailable', name.span, unavailableMessage('issuer zerossl'), {
+			hint: `It is the REST interface of an authority whose ACME interface works: \`issuer acme ${FALLBACK_DIRECTORY}\`.`,
+		});
+		return undefined;
+	}
+	const id = cx.oneOf(
+		name,
+		issuers.map(module => module.id),
+		'issuer of this build',
+	);
+	const module = issuers.find(known => known.id === id);
+	return module && cx.origin({ issuer: module.id, ...module.lower(rest, line, cx) }, line.span);
+}

@@ -1,0 +1,66 @@
+/** Which of several chains that an issuer offers is taken: `preferred_chains`. */
+
+import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
+import type { Line, Word } from '../../../syntax/ast.ts';
+import type { Schema } from '../../directives/directive.ts';
+
+/** `preferred_chains` as documents have it; one of the fields. */
+export interface PreferredChains {
+	/** The chain with the fewest bytes. */
+	readonly smallest?: boolean;
+	/** The first chain whose root has one of these common names. */
+	readonly root_common_name?: readonly string[];
+	/** The first chain of which some certificate has one of these common names. */
+	readonly any_common_name?: readonly string[];
+}
+
+const NAMES: Schema = { type: 'array', items: { type: 'string', minLength: 1 }, minItems: 1 };
+
+/** Schema of {@link PreferredChains}. */
+export const PREFERRED_CHAINS: Schema = {
+	type: 'object',
+	description: 'Which chain is taken when an issuer offers several.',
+	properties: {
+		smallest: { type: 'boolean', description: 'The one with the fewest bytes.' },
+		root_common_name: { ...NAMES, description: 'The first whose root has one of these common names.' },
+		any_common_name: { ...NAMES, description: 'The first that has a certificate with one of these common names.' },
+	},
+	additionalProperties: false,
+};
+
+/** Lowers `preferred_chains smallest` and its block. */
+export function lowerPreferredChains(args: readonly Word[], line: Line, cx: LowerContext): PreferredChains | undefined {
+	const usage = 'preferred_chains smallest | { root_common_name <name>… | any_common_name <name>… }';
+	const draft: { smallest?: boolean; root_common_name?: string[]; any_common_name?: string[] } = {};
+	if (!cx.count(line, args, 0, 1, usage)) return undefined;
+	if (args[0]) {
+		if (args[0].text !== 'smallest') {
+			cx.problem('error', 'issuer/preferred-chains', args[0].span, `Invalid argument '${args[0].text}'`, {
+				hint: `Usage: ${usage}`,
+			});
+			return undefined;
+		}
+		draft.smallest = true;
+	}
+	const names =
+		(name: 'root_common_name' | 'any_common_name', other: 'root_common_name' | 'any_common_name'): Subdirective =>
+		(words, at) => {
+			if (!cx.count(at, words, 1, Number.POSITIVE_INFINITY, `${name} <name>…`)) return;
+			const taken = draft.smallest ? 'smallest' : draft[other] ? other : undefined;
+			if (taken) {
+				const message = `Can't set ${name} when ${taken} is already set`;
+				cx.problem('error', 'issuer/preferred-chains', at.words[0]!.span, message);
+				return;
+			}
+			draft[name] = [...(draft[name] ?? []), ...words.map(word => word.text)];
+		};
+	cx.subdirectives(
+		line.block,
+		{
+			root_common_name: names('root_common_name', 'any_common_name'),
+			any_common_name: names('any_common_name', 'root_common_name'),
+		},
+		'preferred_chains',
+	);
+	return draft;
+}

@@ -1,0 +1,57 @@
+/** The words about signing with an internal authority, which the issuer `internal` and `acme_server` share. */
+
+import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
+import type { Schema } from '../../directives/directive.ts';
+import { AUTHORITY_ID } from '../../options/pki.ts';
+
+/** Which internal authority signs, and how. */
+export interface SigningSettings {
+	/** Id of the authority; `local` if left out. */
+	ca?: string;
+	/** Milliseconds; 12 hours if left out. */
+	lifetime?: number;
+	sign_with_root?: boolean;
+}
+
+/** Properties of the settings that {@link signingSubdirectives} make. */
+export const SIGNING_PROPERTIES: { readonly [name: string]: Schema } = {
+	ca: {
+		type: 'string',
+		pattern: AUTHORITY_ID,
+		default: 'local',
+		description: 'Id of the authority; `local` if left out.',
+	},
+	lifetime: {
+		type: 'number',
+		exclusiveMinimum: 0,
+		default: 43_200_000,
+		description: 'Milliseconds that certificates live; 12 hours if left out.',
+	},
+	sign_with_root: { type: 'boolean', default: false, description: 'Signs with the root instead of the intermediate.' },
+};
+
+/** Sub-directives that fill in the draft. */
+export function signingSubdirectives(
+	draft: SigningSettings,
+	cx: LowerContext,
+): { readonly [name: string]: Subdirective } {
+	return {
+		ca: (words, at) => {
+			if (!cx.count(at, words, 1, 1, 'ca <id>')) return;
+			const { text, span } = words[0]!;
+			if (new RegExp(AUTHORITY_ID).test(text)) draft.ca = text;
+			else cx.problem('error', 'pki/bad-id', span, `\`${text}\` cannot be the id of an authority.`);
+		},
+		lifetime: (words, at) => {
+			if (!cx.count(at, words, 1, 1, 'lifetime <duration>')) return;
+			const value = cx.duration(words[0]!);
+			if (value !== undefined && value > 0) draft.lifetime = value;
+			else if (value !== undefined) {
+				cx.problem('error', 'value/out-of-range', words[0]!.span, 'The lifetime must be positive.');
+			}
+		},
+		sign_with_root: (words, at) => {
+			if (cx.count(at, words, 0, 0, 'sign_with_root')) draft.sign_with_root = true;
+		},
+	};
+}

@@ -1,0 +1,215 @@
+/** Formats of log entries: `console`, `json`, and those that wrap another one; their text and their schema. */
+
+import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
+import type { Line, Word } from '../../../syntax/ast.ts';
+import type { Schema } from '../../directives/directive.ts';
+import { readScalar } from '../../directives/vars.ts';
+import { LOG_FILTER, type LogFilter, lowerFilterFields } from './log-filter.ts';
+
+/** Names of times in entries; any other text is a layout (`2006-01-02`). */
+const TIME_FORMATS = [
+	...(['unix_seconds_float', 'unix_milli_float', 'unix_nano', 'iso8601', 'rfc3339', 'rfc3339_nano'] as const),
+	...(['wall', 'wall_milli', 'wall_nano', 'common_log'] as const),
+] as const;
+
+/** How durations are written: seconds or milliseconds as numbers, nanoseconds, text such as `1.5ms`. */
+const DURATION_FORMATS = ['s', 'ms', 'ns', 'string'] as const;
+/** How levels are written. */
+const LEVEL_FORMATS = ['lower', 'upper', 'color'] as const;
+
+const KEYS = ['message_key', 'level_key', 'time_key', 'name_key', 'caller_key', 'stacktrace_key'] as const;
+
+/** Settings of `console` and `json`. */
+export type PlainLogFormat = {
+	readonly encoder: 'console' | 'json' | 'default';
+	readonly line_ending?: string;
+	readonly time_format?: string;
+	readonly time_local?: boolean;
+	readonly duration_format?: (typeof DURATION_FORMATS)[number];
+	readonly level_format?: (typeof LEVEL_FORMATS)[number];
+} & { readonly [key in (typeof KEYS)[number]]?: string };
+
+/** A format as the document holds it. Without `wrap` the wrapped one is chosen by where the log goes. */
+export type LogFormat =
+	| PlainLogFormat
+	| {
+			readonly encoder: 'filter';
+			readonly wrap?: LogFormat;
+			/** By path: `request>headers>Cookie`. */
+			readonly fields: { readonly [path: string]: LogFilter };
+	  }
+	| {
+			readonly encoder: 'append';
+			readonly wrap?: LogFormat;
+			readonly fields: { readonly [name: string]: string | number | boolean };
+	  }
+	| { readonly encoder: 'journald'; readonly wrap?: LogFormat };
+
+/** Names of formats as text gives them. */
+const LOG_ENCODERS = ['console', 'json', 'filter', 'append', 'journald'] as const;
+
+/** Reference to the schema of a format: `$defs.log_format` of the document. */
+export const LOG_FORMAT_REFERENCE: Schema = { $ref: '#/$defs/log_format' };
+
+const KEY_SUMMARIES: { readonly [key in (typeof KEYS)[number]]: string } = {
+	message_key: 'Name of the message; an empty one leaves it out.',
+	level_key: 'Name of the level; an empty one leaves it out.',
+	time_key: 'Name of the time; an empty one leaves it out.',
+	name_key: "Name of the logger's name; an empty one leaves it out.",
+	caller_key: 'Accepted; entries of this server name no caller.',
+	stacktrace_key: 'Accepted; stacks stand under `stack`.',
+};
+
+const PLAIN_PROPERTIES: { readonly [name: string]: Schema } = {
+	...Object.fromEntries(KEYS.map(key => [key, { type: 'string', description: KEY_SUMMARIES[key] }])),
+	line_ending: { type: 'string', default: '\n', description: 'What ends an entry; a line feed if left out.' },
+	time_format: { type: 'string', minLength: 1, description: `One of ${TIME_FORMATS.join(', ')}, or a layout.` },
+	time_local: { type: 'boolean', default: false, description: 'Times in the time zone of the process instead of UTC.' },
+	duration_format: { enum: DURATION_FORMATS, default: 's', description: 'How durations are written; `s` if left out.' },
+	level_format: { enum: LEVEL_FORMATS, description: 'How levels are written.' },
+};
+
+function variant(encoder: string, properties: { readonly [name: string]: Schema }, required: string[] = []): Schema {
+	return {
+		type: 'object',
+		properties: { encoder: { const: encoder }, ...properties },
+		required: ['encoder', ...required],
+		additionalProperties: false,
+	};
+}
+
+const WRAP = { ...LOG_FORMAT_REFERENCE };
+
+/** Schema of a format. */
+export const LOG_FORMAT: Schema = {
+	type: 'object',
+	description: 'How an entry looks.',
+	discriminator: { propertyName: 'encoder' },
+	oneOf: [
+		variant('console', PLAIN_PROPERTIES),
+		variant('json', PLAIN_PROPERTIES),
+		variant(
+			'filter',
+			{
+				wrap: WRAP,
+				fields: {
+					type: 'object',
+					description: 'Filters by the path of a field, as `request>headers`.',
+					additionalProperties: LOG_FILTER,
+				},
+			},
+			['fields'],
+		),
+		variant(
+			'append',
+			{
+				wrap: WRAP,
+				fields: {
+					type: 'object',
+					description: 'Fields to add, by name.',
+					additionalProperties: { type: ['string', 'number', 'boolean'] },
+				},
+			},
+			['fields'],
+		),
+		variant('journald', { wrap: WRAP }),
+	],
+};
+
+/** Lowers `format ENCODER { … }` and `wrap ENCODER { … }`; undefined after a mistake was reported. */
+export function lowerLogFormat(args: readonly Word[], line: Line, cx: LowerContext): LogFormat | undefined {
+	const word = args[0];
+	if (!cx.count(line, args, 1, 1, `${line.words[0]!.text} console | json | filter | append | journald`) || !word)
+		return undefined;
+	const encoder = cx.oneOf(word, LOG_ENCODERS, 'log format');
+	switch (encoder) {
+		case undefined:
+			return undefined;
+		case 'console':
+		case 'json':
+			return lowerPlain(encoder, line, cx);
+		case 'filter':
+			return lowerFilter(line, cx);
+		case 'append':
+			return lowerAppend(line, cx);
+		case 'journald': {
+			const wrapped: { wrap?: LogFormat } = {};
+			cx.subdirectives(line.block, { wrap: lowerWrap(wrapped, cx) }, 'format journald');
+			return { encoder, ...wrapped };
+		}
+	}
+}
+
+function lowerWrap(into: { wrap?: LogFormat }, cx: LowerContext): Subdirective {
+	return (args, at) => {
+		const wrap = lowerLogFormat(args, at, cx);
+		if (wrap) into.wrap = wrap;
+	};
+}
+
+function lowerPlain(encoder: 'console' | 'json', line: Line, cx: LowerContext): LogFormat {
+	const settings: { [name: string]: unknown } = {};
+	const one =
+		(name: string, read: (word: Word) => unknown): Subdirective =>
+		(args, at) => {
+			if (!cx.count(at, args, 1, 1, `${name} <value>`)) return;
+			const value = read(args[0]!);
+			if (value !== undefined) settings[name] = value;
+		};
+	const known: { [name: string]: Subdirective } = {};
+	for (const key of [...KEYS, 'line_ending', 'time_format']) known[key] = one(key, ({ text }) => text);
+	known.duration_format = one('duration_format', word =>
+		cx.oneOf(durationWord(word), DURATION_FORMATS, 'duration format'),
+	);
+	known.level_format = one('level_format', word => cx.oneOf(word, LEVEL_FORMATS, 'level format'));
+	known.time_local = (args, at) => {
+		if (cx.count(at, args, 0, 0, 'time_local')) settings.time_local = true;
+	};
+	cx.subdirectives(line.block, known, `format ${encoder}`);
+	return { encoder, ...settings };
+}
+
+/** The long names of durations. */
+function durationWord(word: Word): Word {
+	const short = { second: 's', seconds: 's', millis: 'ms', milli: 'ms', nano: 'ns', nanos: 'ns' }[word.text];
+	return short === undefined ? word : { ...word, text: short };
+}
+
+function lowerFilter(line: Line, cx: LowerContext): LogFormat {
+	const wrapped: { wrap?: LogFormat } = {};
+	const fields: { [path: string]: LogFilter } = {};
+	const lines: Line[] = [];
+	for (const inner of line.block?.lines ?? []) {
+		const name = inner.words[0]!.text;
+		if (name === 'wrap') lowerWrap(wrapped, cx)(inner.words.slice(1), inner);
+		else if (name === 'fields' && inner.words.length === 1) lines.push(...(inner.block?.lines ?? []));
+		else lines.push(inner);
+	}
+	lowerFilterFields(lines, fields, cx);
+	return { encoder: 'filter', ...wrapped, fields };
+}
+
+function lowerAppend(line: Line, cx: LowerContext): LogFormat {
+	const wrapped: { wrap?: LogFormat } = {};
+	const fields: { [name: string]: string | number | boolean } = {};
+	const take = (inner: Line): void => {
+		cx.noBlock(inner);
+		const [name, value] = inner.words as readonly [Word, Word | undefined];
+		if (!cx.count(inner, inner.words.slice(1), 1, 1, '<name> <value>') || !value) return;
+		const read = value.quote === 'none' ? readScalar(value.text) : value.text;
+		// `__proto__` is a name like any other.
+		Object.defineProperty(fields, name.text, {
+			value: typeof read === 'string' ? cx.template(value) : read,
+			enumerable: true,
+			configurable: true,
+			writable: true,
+		});
+	};
+	for (const inner of line.block?.lines ?? []) {
+		const name = inner.words[0]!.text;
+		if (name === 'wrap') lowerWrap(wrapped, cx)(inner.words.slice(1), inner);
+		else if (name === 'fields' && inner.words.length === 1) (inner.block?.lines ?? []).forEach(take);
+		else take(inner);
+	}
+	return { encoder: 'append', ...wrapped, fields };
+}

@@ -1,0 +1,226 @@
+/** Log output `file`: a file that is rolled when it has grown, or when its time has come. */
+
+import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
+import type { Line, Word } from '../../../syntax/ast.ts';
+import type { Schema } from '../../directives/directive.ts';
+
+/** How a log file is rolled; what is left out has its default. */
+export interface LogRolling {
+	/** Bytes that a file may have; 100 MiB. */
+	readonly size?: number;
+	/** How files that were rolled are kept; `gzip`. */
+	readonly compression?: 'none' | 'gzip' | 'zstd';
+	/** Times in names are the machine's, not UTC. */
+	readonly local_time?: true;
+	/** Rolled files kept at most; 10. 0 is no bound. */
+	readonly keep?: number;
+	/** Milliseconds that rolled files are kept; 90 days. 0 is no bound. */
+	readonly keep_for?: number;
+	/** Milliseconds after which a file is rolled, whatever its size; never if left out. */
+	readonly interval?: number;
+	/** Minutes of each hour, 0 to 59, at which it is rolled. */
+	readonly minutes?: readonly number[];
+	/** Times of day, `HH:MM`, at which it is rolled. */
+	readonly at?: readonly string[];
+	/** Layout of the time in names of rolled files; `2006-01-02T15-04-05.000`. */
+	readonly time_format?: string;
+}
+
+/** Fields of the writer `file`. */
+export interface FileOutput {
+	readonly path?: string;
+	/** Octal permissions of the file; `0600` if left out. */
+	readonly mode?: string;
+	/** Octal permissions of folders that are made, `inherit` or `from_file`; `0700` if left out. */
+	readonly dir_mode?: string;
+	/** False: the file grows without end. */
+	readonly rolling?: false | LogRolling;
+}
+
+/** Defaults of {@link LogRolling}. */
+export const ROLLING_DEFAULTS = {
+	size: 100 * 1024 ** 2,
+	compression: 'gzip',
+	keep: 10,
+	keep_for: 90 * 86_400_000,
+	time_format: '2006-01-02T15-04-05.000',
+} as const;
+
+/** How `output file` is written. */
+export const FILE_USAGE = 'file <path> [{ mode … dir_mode … roll_… }]';
+
+const MODE = '^0?[0-7]{3}$';
+const TIME_OF_DAY = '^(?:[01]?\\d|2[0-3]):[0-5]\\d$';
+const MIB = 1024 ** 2;
+const DAY = 86_400_000;
+
+const ROLLING: Schema = {
+	type: 'object',
+	description: 'When the file is put aside for a new one, and what becomes of it.',
+	properties: {
+		size: {
+			type: 'integer',
+			minimum: 1,
+			default: 104_857_600,
+			description: 'Bytes that a file may have; 104857600 if left out.',
+		},
+		compression: { enum: ['none', 'gzip', 'zstd'], default: 'gzip', description: '`gzip` if left out.' },
+		local_time: { const: true, description: "Times in names are the machine's; UTC if left out." },
+		keep: {
+			type: 'integer',
+			minimum: 0,
+			default: 10,
+			description: 'Rolled files kept; 10 if left out, 0 is no bound.',
+		},
+		keep_for: {
+			type: 'integer',
+			minimum: 0,
+			default: 7_776_000_000,
+			description: 'Milliseconds that rolled files are kept; 90 days if left out, 0 is no bound.',
+		},
+		interval: { type: 'integer', minimum: 1000, description: 'Milliseconds after which a file is rolled.' },
+		minutes: {
+			type: 'array',
+			items: { type: 'integer', minimum: 0, maximum: 59 },
+			description: 'Minutes of each hour at which it is rolled.',
+		},
+		at: {
+			type: 'array',
+			items: { type: 'string', pattern: TIME_OF_DAY },
+			description: 'Times of day, `HH:MM`, at which it is rolled.',
+		},
+		time_format: {
+			type: 'string',
+			pattern: '^[^/\\\\\\u0000]+$',
+			default: '2006-01-02T15-04-05.000',
+			description:
+				'Layout of the time in names of rolled files; `2006-01-02T15-04-05.000` if left out. Files with names of that layout and of this one are compressed and removed, those of another layout that was chosen before are not.',
+		},
+	},
+	additionalProperties: false,
+};
+
+/** Schemas of the fields of `file`. */
+export const FILE_PROPERTIES: { readonly [name: string]: Schema } = {
+	path: { type: 'string', minLength: 1, description: 'File of the writer `file`; `{env.NAME}` is read at load.' },
+	mode: { type: 'string', pattern: MODE, description: 'Octal permissions of the file; `0600` if left out.' },
+	dir_mode: {
+		type: 'string',
+		pattern: `${MODE}|^inherit$|^from_file$`,
+		description:
+			'Octal permissions of folders that are made; `inherit` takes those of the folder above, `from_file` those of the file with the right to enter where it can be read. `0700` if left out.',
+	},
+	rolling: {
+		anyOf: [{ const: false, description: 'The file grows without end.' }, ROLLING],
+		description: 'When the file is put aside and a new one begun, and how many are kept; false: never.',
+	},
+};
+
+/** Lowers the path and the block of `output file`; undefined after a mistake was reported. */
+export function lowerFileOutput(args: readonly Word[], line: Line, cx: LowerContext): FileOutput | undefined {
+	if (!cx.count(line, args, 1, 1, `output ${FILE_USAGE}`)) return undefined;
+	const path = args[0]!;
+	return { path: cx.filePath(cx.template(path), path.span), ...lowerFileSettings(line, cx) };
+}
+
+type Draft<T> = { -readonly [K in keyof T]: T[K] };
+
+function lowerFileSettings(line: Line, cx: LowerContext): Omit<FileOutput, 'path'> {
+	const settings: Draft<Omit<FileOutput, 'path'>> = {};
+	const rolling: Draft<LogRolling> = {};
+	const octal = (word: Word, more: readonly string[]): string | undefined => {
+		if (/^0?[0-7]{3}$/.test(word.text)) return word.text.padStart(4, '0');
+		if (more.includes(word.text)) return word.text;
+		cx.problem('error', 'log/bad-mode', word.span, `\`${word.text}\` is not a file mode.`, {
+			hint: `Write three octal digits, such as 0640${more.map(name => ` or ${name}`).join('')}.`,
+		});
+		return undefined;
+	};
+	/** A sub-directive with one value. */
+	const one =
+		(usage: string, take: (word: Word) => void): Subdirective =>
+		(words, at) => {
+			if (cx.count(at, words, 1, 1, usage)) take(words[0]!);
+		};
+	const known: { [name: string]: Subdirective } = {
+		mode: one('mode <octal>', word => {
+			const mode = octal(word, []);
+			if (mode !== undefined) settings.mode = mode;
+		}),
+		dir_mode: one('dir_mode <octal> | inherit | from_file', word => {
+			const mode = octal(word, ['inherit', 'from_file']);
+			if (mode !== undefined) settings.dir_mode = mode;
+		}),
+		roll_disabled: (words, at) => {
+			if (cx.count(at, words, 0, 0, 'roll_disabled')) settings.rolling = false;
+		},
+		roll_size: one('roll_size <size>', word => {
+			const size = cx.size(word);
+			if (size === undefined) return;
+			if (size > 0) rolling.size = Math.ceil(size / MIB) * MIB;
+			else cx.problem('error', 'value/out-of-range', word.span, 'A log file needs room for at least one byte.');
+		}),
+		roll_uncompressed: (words, at) => {
+			if (cx.count(at, words, 0, 0, 'roll_uncompressed')) rolling.compression = 'none';
+		},
+		roll_compression: one('roll_compression none | gzip | zstd', word => {
+			const compression = cx.oneOf(word, ['none', 'gzip', 'zstd'] as const, 'compression');
+			if (compression) rolling.compression = compression;
+		}),
+		roll_local_time: (words, at) => {
+			if (cx.count(at, words, 0, 0, 'roll_local_time')) rolling.local_time = true;
+		},
+		roll_keep: one('roll_keep <number>', word => {
+			const keep = cx.integer(word, 0, 1_000_000);
+			if (keep !== undefined) rolling.keep = keep;
+		}),
+		roll_keep_for: one('roll_keep_for <duration>', word => {
+			const time = cx.duration(word);
+			if (time === undefined) return;
+			if (time >= 0) rolling.keep_for = Math.ceil(time / DAY) * DAY;
+			else cx.problem('error', 'value/out-of-range', word.span, 'Files cannot be kept for a negative time.');
+		}),
+		roll_interval: one('roll_interval <duration>', word => {
+			const time = cx.duration(word);
+			if (time === undefined) return;
+			if (time >= 1000) rolling.interval = time;
+			else cx.problem('error', 'value/out-of-range', word.span, 'A log file is rolled once a second at most.');
+		}),
+		roll_minutes: (words, at) => {
+			if (!cx.count(at, words, 1, 60, 'roll_minutes <minute>…')) return;
+			rolling.minutes = listed(words).flatMap(({ text, word }) => {
+				if (/^[0-5]?\d$/.test(text)) return Number(text);
+				cx.problem('error', 'log/bad-time', word.span, `\`${text}\` is not a minute of an hour, 0 to 59.`);
+				return [];
+			});
+		},
+		roll_at: (words, at) => {
+			if (!cx.count(at, words, 1, 1440, 'roll_at <HH:MM>…')) return;
+			rolling.at = listed(words).flatMap(({ text, word }) => {
+				if (new RegExp(TIME_OF_DAY).test(text)) return text.padStart(5, '0');
+				cx.problem('error', 'log/bad-time', word.span, `\`${text}\` is not a time of day, 00:00 to 23:59.`);
+				return [];
+			});
+		},
+		backup_time_format: one('backup_time_format <layout>', word => {
+			if (/[/\\\0]/.test(word.text) || word.text === '') {
+				cx.problem('error', 'log/bad-time', word.span, 'The layout becomes a part of a file name.', {
+					hint: 'Write it without slashes, such as 2006-01-02T15-04-05.',
+				});
+			} else rolling.time_format = word.text;
+		}),
+	};
+	cx.subdirectives(line.block, known, 'output file');
+	if (settings.rolling !== false && Object.keys(rolling).length > 0) settings.rolling = rolling;
+	return settings;
+}
+
+/** Words, each of which may hold several values between commas. */
+function listed(words: readonly Word[]): { text: string; word: Word }[] {
+	return words.flatMap(word =>
+		word.text
+			.split(',')
+			.filter(text => text !== '')
+			.map(text => ({ text, word })),
+	);
+}

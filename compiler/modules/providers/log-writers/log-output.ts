@@ -1,0 +1,49 @@
+/** Outputs of logs: where entries are written; their text and their schema. */
+
+import type { LowerContext } from '../../../lower/lower-context.ts';
+import type { Line, Word } from '../../../syntax/ast.ts';
+import type { Schema } from '../../directives/directive.ts';
+import { FILE_PROPERTIES, FILE_USAGE, type FileOutput, lowerFileOutput } from './file-output.ts';
+import { lowerNetOutput, NET_PROPERTIES, NET_USAGE, type NetOutput } from './net-output.ts';
+
+/** Names of writers. */
+const LOG_WRITERS = ['stdout', 'stderr', 'discard', 'file', 'net'] as const;
+
+/** An output as the document holds it: the fields of a file and of a connection are its writer's only. */
+export interface LogOutput extends FileOutput, NetOutput {
+	/** One of {@link LOG_WRITERS}. */
+	readonly writer: string;
+}
+
+/** Schema of an output. */
+export const LOG_OUTPUT: Schema = {
+	type: 'object',
+	description: 'Where entries are written; standard error if left out.',
+	properties: {
+		writer: { enum: LOG_WRITERS, description: 'What writes; only `file` and `net` have other fields.' },
+		...FILE_PROPERTIES,
+		...NET_PROPERTIES,
+	},
+	required: ['writer'],
+	additionalProperties: false,
+};
+
+const USAGE = `output stdout | stderr | discard | ${FILE_USAGE} | ${NET_USAGE}`;
+
+/** Lowers `output WRITER …`; undefined after a mistake was reported. */
+export function lowerLogOutput(args: readonly Word[], line: Line, cx: LowerContext): LogOutput | undefined {
+	const word = args[0];
+	if (!word) {
+		cx.count(line, args, 1, 2, USAGE);
+		return undefined;
+	}
+	const writer = cx.oneOf(word, LOG_WRITERS, 'log writer');
+	if (!writer) return undefined;
+	if (writer === 'file' || writer === 'net') {
+		const lower = writer === 'file' ? lowerFileOutput : lowerNetOutput;
+		const settings = lower(args.slice(1), line, cx);
+		return settings && { writer, ...settings };
+	}
+	cx.subdirectives(line.block, {}, `output ${writer}`);
+	return cx.count(line, args, 1, 1, USAGE) ? { writer } : undefined;
+}

@@ -1,0 +1,117 @@
+/** The functions of the language itself. `and` and `or` are not here: they are evaluated apart. */
+import { escapeQueryText } from '../../exchange/uri-escape.ts';
+import { basicEqual, basicLess } from './compare.ts';
+import { formatValue, textOf } from './format-value.ts';
+import { define, type FunctionList } from './function.ts';
+import { formatPrintf } from './printf.ts';
+import type { Run } from './run.ts';
+import { byteLength, byteSlice } from './text-bytes.ts';
+import { asDictionary, Callable, isList, isTrue, typeName, type Value } from './value.ts';
+
+/** `len index slice call not eq ne lt le gt ge print println printf html js urlquery`. */
+export const BUILTINS: FunctionList = {
+	not: define('any', (_, value: Value) => !isTrue(value)),
+	len: define('any', (run, value: Value) => BigInt(lengthOf(run, value))),
+	index: define('any any...', (run, subject: Value, keys: Value[]) =>
+		keys.reduce<Value>((value, key) => indexed(run, value, key), subject),
+	),
+	slice: define('any int...', (run, subject: Value, bounds: bigint[]) => sliced(run, subject, bounds)),
+	call: define('any any...', (run, callable: Value, args: Value[]) => {
+		if (callable instanceof Callable) return callable.call(run, args);
+		return run.fail(callable === null ? 'call of nil' : `non-function of type ${typeName(callable)}`);
+	}),
+	eq: define('any any...', (run, first: Value, others: Value[]) => {
+		if (others.length === 0) return run.fail('missing argument for comparison');
+		return others.some(other => basicEqual(run, first, other));
+	}),
+	ne: define('any any', (run, a: Value, b: Value) => !basicEqual(run, a, b)),
+	lt: define('any any', (run, a: Value, b: Value) => basicLess(run, a, b)),
+	le: define('any any', (run, a: Value, b: Value) => basicLess(run, a, b) || basicEqual(run, a, b)),
+	gt: define('any any', (run, a: Value, b: Value) => !basicLess(run, a, b) && !basicEqual(run, a, b)),
+	ge: define('any any', (run, a: Value, b: Value) => !basicLess(run, a, b)),
+	print: define('any...', (run, values: Value[]) => joinPrinted(run, values)),
+	println: define('any...', (run, values: Value[]) => `${values.map(value => formatValue(run, value)).join(' ')}\n`),
+	printf: define('string any...', (run, format: string, values: Value[]) => formatPrintf(run, format, values)),
+	html: define('any...', (run, values: Value[]) => escapeHtml(joined(run, values))),
+	js: define('any...', (run, values: Value[]) => escapeJs(joined(run, values))),
+	urlquery: define('any...', (run, values: Value[]) => escapeQueryText(joined(run, values))),
+};
+
+/** Texts as they are; several values as `print` joins them. */
+function joined(run: Run, values: readonly Value[]): string {
+	return values.length === 1 ? textOf(run, values[0]!) : joinPrinted(run, values);
+}
+
+/** A space goes between two values when neither is a text. */
+function joinPrinted(run: Run, values: readonly Value[]): string {
+	let out = '';
+	for (const [i, value] of values.entries()) {
+		if (i > 0 && typeof value !== 'string' && typeof values[i - 1] !== 'string') out += ' ';
+		out += formatValue(run, value);
+		run.budget.fits(out.length);
+	}
+	return out;
+}
+
+function lengthOf(run: Run, value: Value): number {
+	if (typeof value === 'string') return byteLength(value);
+	if (isList(value)) return value.length;
+	const entries = asDictionary(value);
+	if (entries) return entries.size;
+	return run.fail(value === null ? 'len of nil pointer' : `len of type ${typeName(value)}`);
+}
+
+function indexed(run: Run, subject: Value, key: Value): Value {
+	if (subject === null) return run.fail('index of untyped nil');
+	if (isList(subject)) return subject[position(run, key, subject.length)]!;
+	if (typeof subject === 'string') {
+		const bytes = Buffer.from(subject);
+		return BigInt(bytes[position(run, key, bytes.length)]!);
+	}
+	const entries = asDictionary(subject);
+	if (!entries) return run.fail(`can't index item of type ${typeName(subject)}`);
+	if (typeof key !== 'string') return run.fail(`value has type ${typeName(key)}; should be string`);
+	return entries.get(key) ?? null;
+}
+
+function position(run: Run, key: Value, length: number): number {
+	if (typeof key !== 'bigint') return run.fail(`cannot index slice/array with type ${typeName(key)}`);
+	if (key < 0n || key >= BigInt(length)) return run.fail(`index out of range: ${key}`);
+	return Number(key);
+}
+
+function sliced(run: Run, subject: Value, bounds: readonly bigint[]): Value {
+	if (bounds.length > 3) return run.fail(`too many slice indexes: ${bounds.length}`);
+	if (typeof subject === 'string' && bounds.length === 3) return run.fail('cannot 3-index slice a string');
+	if (typeof subject !== 'string' && !isList(subject)) return run.fail(`can't slice item of type ${typeName(subject)}`);
+	const length = lengthOf(run, subject);
+	const [start = 0n, end = BigInt(length)] = bounds;
+	for (const bound of bounds) {
+		if (bound < 0n || bound > BigInt(length)) return run.fail(`index out of range: ${bound}`);
+	}
+	if (start > end) return run.fail(`invalid slice index: ${start} > ${end}`);
+	if (typeof subject === 'string') return byteSlice(subject, Number(start), Number(end));
+	return subject.slice(Number(start), Number(end));
+}
+
+/** Text for HTML: `& < > " '` and NUL. */
+export function escapeHtml(text: string): string {
+	return text.replace(/[&<>"'\0]/g, c => HTML_ESCAPES[c]!);
+}
+
+const HTML_ESCAPES: { readonly [character: string]: string } = {
+	'&': '&amp;',
+	'<': '&lt;',
+	'>': '&gt;',
+	'"': '&#34;',
+	"'": '&#39;',
+	'\0': '\ufffd',
+};
+
+/** Text for a string of JavaScript, inside HTML too. */
+function escapeJs(text: string): string {
+	return text.replace(/[\\'"<>&=\p{Cc}\u2028\u2029]/gu, c => {
+		if (c === '\\' || c === "'" || c === '"') return `\\${c}`;
+		return `\\u${c.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`;
+	});
+}

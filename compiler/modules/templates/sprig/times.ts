@@ -1,0 +1,88 @@
+/** sprig's functions of dates and durations. */
+import { define, type FunctionList } from '../function.ts';
+import type { Run } from '../run.ts';
+import { parseTime } from '../time-layout.ts';
+import { DurationValue, parseGoDuration, TimeValue, zoneNamed } from '../time-value.ts';
+import type { Value } from '../value.ts';
+import { toInteger } from './casts.ts';
+
+const SECOND = 1_000_000_000n;
+
+const dateInZone = define('string any string', (run, layout: string, value: Value, zone: string) =>
+	// An unknown zone is UTC, as in sprig.
+	formatted(run, layout, value, zoneNamed(zone) ?? 'UTC'),
+);
+const dateModify = define('string any', (run, change: string, value: Value) => {
+	const nanoseconds = parseGoDuration(change);
+	const time = timeOf(run, value);
+	if (nanoseconds === undefined) return run.fail(`time: invalid duration "${change}"`);
+	return new TimeValue(time.time + Number(nanoseconds / 1_000_000n), time.zone);
+});
+const toDate = define('string string', (run, layout: string, text: string) => {
+	run.budget.spend((layout.length * text.length) >> 6);
+	const found = parseTime(text, layout, 'Local');
+	return found ? new TimeValue(found.time, found.zone) : run.fail(`cannot read "${text}" as "${layout}"`);
+});
+
+/** From `now` to `durationRound`. */
+export const TIME_FUNCTIONS: FunctionList = {
+	now: define('', run => new TimeValue(run.deps.now(), 'Local')),
+	date: define('string any', (run, layout: string, value: Value) => formatted(run, layout, value, 'Local')),
+	dateInZone,
+	date_in_zone: dateInZone,
+	htmlDate: define('any', (run, value: Value) => formatted(run, '2006-01-02', value, 'Local')),
+	htmlDateInZone: define('any string', (run, value: Value, zone: string) =>
+		formatted(run, '2006-01-02', value, zoneNamed(zone) ?? 'UTC'),
+	),
+	dateModify,
+	date_modify: dateModify,
+	mustDateModify: dateModify,
+	must_date_modify: dateModify,
+	toDate,
+	mustToDate: toDate,
+	unixEpoch: define('any', (run, value: Value) => String(Math.floor(timeOf(run, value).time / 1000))),
+	ago: define('any', (run, value: Value) => {
+		const seconds = Math.round((run.deps.now() - timeOf(run, value).time) / 1000);
+		return new DurationValue(BigInt(seconds) * SECOND).text();
+	}),
+	duration: define('any', (_, value: Value) => new DurationValue(toInteger(value) * SECOND).text()),
+	durationRound: define('any', (run, value: Value) => {
+		if (value instanceof TimeValue) {
+			return roundedDuration(BigInt(Math.round(run.deps.now() - value.time)) * 1_000_000n);
+		}
+		if (value instanceof DurationValue) return roundedDuration(value.nanoseconds);
+		if (typeof value === 'string') return roundedDuration(parseGoDuration(value) ?? 0n);
+		return roundedDuration(toInteger(value));
+	}),
+};
+
+function formatted(run: Run, layout: string, value: Value, zone: string): string {
+	// An element of one character may become one of nine.
+	run.budget.text(layout.length * 9);
+	run.budget.spend(20);
+	return new TimeValue(timeOf(run, value).time, zone).format(layout);
+}
+
+/** Times as they are, integers as seconds since 1970, anything else is now. */
+function timeOf(run: Run, value: Value): TimeValue {
+	if (value instanceof TimeValue) return value;
+	if (typeof value === 'bigint') return new TimeValue(Number(value) * 1000, 'Local');
+	if (typeof value === 'number') return new TimeValue(value * 1000, 'Local');
+	return new TimeValue(run.deps.now(), 'Local');
+}
+
+/** The largest unit only: `2h`, `3d`, `1mo`, `5y`. */
+function roundedDuration(nanoseconds: bigint): string {
+	const size = nanoseconds < 0n ? -nanoseconds : nanoseconds;
+	const hour = 3600n * SECOND;
+	const units: readonly [bigint, string][] = [
+		[hour * 24n * 365n, 'y'],
+		[hour * 24n * 30n, 'mo'],
+		[hour * 24n, 'd'],
+		[hour, 'h'],
+		[60n * SECOND, 'm'],
+		[SECOND, 's'],
+	];
+	const unit = units.find(([length]) => size > length);
+	return unit ? `${size / unit[0]}${unit[1]}` : '0s';
+}

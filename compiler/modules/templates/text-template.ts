@@ -1,0 +1,86 @@
+/**
+ * The template language (that of Go's text/template): a text compiled once to closures, and executed any number of times.
+ * Output is not escaped; `html`, `js` and `urlquery` do that where a page asks for it.
+ */
+import { compileStatements, type TemplateBody } from './compile.ts';
+import type { FunctionTable } from './function.ts';
+import type { Delimiters, TemplateSource } from './lexer.ts';
+import { parseTemplate } from './parser.ts';
+import { type Budget, Run, type Surroundings } from './run.ts';
+import { LimitError, TemplateFailure, TemplateSyntaxError } from './template-error.ts';
+import type { Value } from './value.ts';
+
+/** The delimiters of actions unless others are given. */
+export const DEFAULT_DELIMITERS: Delimiters = { open: '{{', close: '}}' };
+
+/** A compiled text. */
+export interface TextTemplate {
+	readonly body: TemplateBody;
+	/** The templates that it defines. */
+	readonly defines: ReadonlyMap<string, TemplateBody>;
+}
+
+/** What a text is compiled with. */
+export interface TemplateLanguage {
+	readonly delimiters: Delimiters;
+	readonly functions: FunctionTable;
+	/** Functions that are known but cannot be used, and why, in half a sentence. */
+	readonly refused?: ReadonlyMap<string, string>;
+}
+
+/** Compiles a text. `name` stands in messages only. Throws TemplateFailure. */
+export function compileTextTemplate(source: TemplateSource, language: TemplateLanguage, name: string): TextTemplate {
+	const { functions, refused } = language;
+	const isFunction = (word: string): true | string => {
+		if (functions.has(word) || word === 'and' || word === 'or') return true;
+		const why = refused?.get(word);
+		return why === undefined ? `function "${word}" not defined` : `function "${word}" ${why}`;
+	};
+	try {
+		const parsed = parseTemplate(source, language.delimiters, isFunction);
+		const scope = { text: source.text, functions };
+		const defines = new Map<string, TemplateBody>();
+		for (const [defined, statements] of parsed.defines) defines.set(defined, compileStatements(statements, scope));
+		return { body: compileStatements(parsed.statements, scope), defines };
+	} catch (error) {
+		throw error instanceof TemplateSyntaxError ? error.named(name) : error;
+	}
+}
+
+/** What an execution gets. */
+export interface Execution {
+	/** Name in messages. */
+	readonly name: string;
+	/** The first `.` and `$`. */
+	readonly data: Value;
+	readonly budget: Budget;
+	readonly deps: Surroundings;
+}
+
+/**
+ * Executes a template and returns its output. Throws TemplateFailure, and what functions of the dependencies throw
+ * (Suspension among it).
+ */
+export function executeTextTemplate(template: TextTemplate, execution: Execution): string {
+	const { name, data, budget, deps } = execution;
+	const run = new Run(name, budget, deps);
+	addTemplates(run, template, name);
+	try {
+		budget.enter();
+		template.body(run, data, [data]);
+		budget.leave();
+		return run.output();
+	} catch (error) {
+		if (error instanceof LimitError) throw new TemplateFailure(`template: ${name}: ${error.message}`, { cause: error });
+		if (error instanceof RangeError) {
+			const reason = /call stack/.test(error.message) ? 'templates or values nest too deeply' : 'a value is too large';
+			throw new TemplateFailure(`template: ${run.parseName}: ${reason}`, { cause: error });
+		}
+		throw error;
+	}
+}
+
+/** Makes the templates that a text defines callable in a run. */
+export function addTemplates(run: Run, template: TextTemplate, name: string): void {
+	for (const [defined, body] of template.defines) run.templates.set(defined, { body, parseName: name });
+}

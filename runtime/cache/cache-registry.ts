@@ -1,0 +1,203 @@
+/** The response caches as the main thread sees them: how full they are, purging, and the affairs of threads that have died. */
+import path from 'node:path';
+import type { CacheSettings } from '../../compiler/exchange/response-cache.ts';
+import type { LogLevel } from '../threads/messages.ts';
+import type { CacheWatcher } from '../threads/shared-rows.ts';
+import { CacheMemory } from './cache-memory.ts';
+import { folderSeed, lockFolder } from './disk/disk-folder.ts';
+import { type DiskErrand, type DiskEvent, PurgeNotKept } from './disk/disk-messages.ts';
+import { type DiskReport, DiskTier } from './disk/disk-tier.ts';
+import { BLOCK, WORD } from './memory-layout.ts';
+import { LockLost } from './memory-lock.ts';
+import { type PurgeSelection, purgeMemory } from './purging.ts';
+import { endFetchesOf } from './request-coalescer.ts';
+import { SharedCache } from './shared-cache.ts';
+
+/** Milliseconds between a break and each attempt to begin anew: by then who was writing has seen that it is over. */
+const HEALING = 1000;
+
+/** How full one store is. */
+export interface CacheReport {
+	/** Bytes that hold responses, tables included. */
+	readonly bytes: number;
+	readonly ceiling: number;
+	readonly entries: number;
+	readonly evictions: number;
+	readonly purged: number;
+	/** True for a store of one directive. */
+	readonly own: boolean;
+	/** Undefined for a store without a disk. */
+	readonly disk?: DiskReport | undefined;
+}
+
+/** What the board needs. */
+export interface CacheRegistryDeps {
+	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
+	readonly workingDirectory: string;
+	/** Milliseconds, where it is not {@link HEALING}. */
+	readonly healing?: number;
+}
+
+interface Store {
+	readonly memory: CacheMemory;
+	readonly settings: CacheSettings;
+	readonly layoutBytes: number;
+	/** The store as the main thread has it, where there is a disk behind it. */
+	readonly cache: SharedCache | undefined;
+	readonly disk: DiskTier | undefined;
+}
+
+/** The stores. */
+export class CacheRegistry implements CacheWatcher {
+	readonly #stores = new Map<string, Store>();
+	/** The last disk of each folder: the next one waits until it is closed. */
+	readonly #disks = new Map<string, DiskTier>();
+	readonly #with: CacheRegistryDeps;
+
+	constructor(deps: CacheRegistryDeps) {
+		this.#with = deps;
+	}
+
+	cacheOpened(key: string, settings: CacheSettings, buffer: SharedArrayBuffer, rows: number): void {
+		const { ceiling } = settings;
+		const folder = settings.disk && path.resolve(this.#with.workingDirectory, settings.disk.folder);
+		const seed = folder === undefined ? undefined : this.#seedOf(folder);
+		CacheMemory.prepare(buffer, seed);
+		const memory = new CacheMemory(buffer, ceiling, rows, rows, settings.disk?.size);
+		const layoutBytes = memory.layout.bytes - memory.layout.blocks * BLOCK;
+		if (folder === undefined || seed === undefined) {
+			this.#stores.set(key, { memory, settings, layoutBytes, cache: undefined, disk: undefined });
+			return;
+		}
+		const { size } = settings.disk!;
+		const cache = new SharedCache({ buffer, ceiling, rows, thread: rows, count: () => {}, diskSize: size });
+		const disk = new DiskTier(
+			{
+				...{ folder, size, cache, lock: () => lockFolder(folder), changed: (a, by) => memory.onDisk(a, by) },
+				log: (level, message, fields) => this.#with.log(level, 'http.cache', message, fields),
+			},
+			this.#disks.get(folder)?.closed ?? Promise.resolve(),
+		);
+		this.#disks.set(folder, disk);
+		this.#stores.set(key, { memory, settings, layoutBytes, cache, disk });
+	}
+
+	cacheClosed(key: string): void {
+		const store = this.#stores.get(key);
+		this.#stores.delete(key);
+		if (store === undefined) return;
+		const closed = store.disk?.close() ?? Promise.resolve();
+		void closed.then(() => this.#closeFilesLater(store.memory));
+	}
+
+	/** A thread tells what has become of a store's responses. */
+	takeEvent(key: string, news: DiskEvent): void {
+		const disk = this.#stores.get(key)?.disk;
+		if (news.news === 'stored') disk?.stored(news.key, news.entry, news.serial);
+		else void disk?.removed(news.key);
+	}
+
+	/** Does what a thread asks for. */
+	async run(key: string, errand: DiskErrand): Promise<true> {
+		const { cache, disk } = this.#stores.get(key) ?? {};
+		if (errand.errand === 'recall') await disk?.recall(errand.key);
+		else {
+			const { host, path: of, query } = errand;
+			const written = disk?.invalidated(host, of, query);
+			// What came back between the thread's own invalidation and this.
+			try {
+				await cache?.invalidate(host, of, query);
+			} catch (error) {
+				if (!(error instanceof LockLost)) throw error;
+			}
+			await written;
+		}
+		return true;
+	}
+
+	/** Writes to disk what waits for it. */
+	async close(): Promise<void> {
+		await Promise.all([...this.#stores.values()].map(({ disk }) => disk?.close()));
+	}
+
+	threadEnded(thread: number): void {
+		for (const [key, store] of this.#stores) {
+			const { memory } = store;
+			try {
+				memory.threadEnded(thread);
+			} catch (error) {
+				// The end of the one that holds the lock is told, too, and takes everything along.
+				if (!(error instanceof LockLost)) throw error;
+			}
+			endFetchesOf(memory, thread);
+			if (memory.isBroken) this.#healLater(key, store);
+		}
+	}
+
+	/** One report for each store. */
+	reports(): readonly CacheReport[] {
+		return [...this.#stores.values()].map(({ memory, settings, layoutBytes, disk }) => ({
+			bytes: memory.words[WORD.usedBlocks]! * BLOCK + layoutBytes,
+			ceiling: settings.ceiling,
+			entries: memory.words[WORD.entries]!,
+			evictions: memory.words[WORD.evictions]!,
+			purged: memory.words[WORD.purged]!,
+			own: settings.own !== undefined,
+			disk: disk?.report(),
+		}));
+	}
+
+	/**
+	 * Removes what is selected from every store; resolves to how many responses that were. No thread serves them any more.
+	 * Throws PurgeNotKept when that is so until a restart only.
+	 */
+	async purge(selection: PurgeSelection): Promise<number> {
+		let purged = 0;
+		let failure: PurgeNotKept | undefined;
+		for (const { memory, disk } of this.#stores.values()) {
+			const fromMemory = (): Promise<number> => purgeMemory(memory, selection);
+			try {
+				purged += disk === undefined ? await fromMemory() : await disk.purge(selection, fromMemory);
+			} catch (error) {
+				if (!(error instanceof PurgeNotKept)) throw error;
+				failure = error;
+			}
+		}
+		if (failure !== undefined) throw failure;
+		return purged;
+	}
+
+	/** Undefined when the folder cannot be had: then there is no disk. */
+	#seedOf(folder: string): number | undefined {
+		try {
+			return folderSeed(folder);
+		} catch (error) {
+			const reason = (error as Error).message;
+			this.#with.log('error', 'http.cache', 'the disk of the cache is not used', { folder, reason });
+			return undefined;
+		}
+	}
+
+	/** Once nobody sends from them any more. */
+	#closeFilesLater(memory: CacheMemory): void {
+		if (memory.closeFiles()) return;
+		setTimeout(() => this.#closeFilesLater(memory), this.#with.healing ?? HEALING).unref();
+	}
+
+	/** Once nobody reads what was stored. */
+	#healLater(key: string, store: Store): void {
+		const timer = setTimeout(() => {
+			if (this.#stores.get(key) === store && store.memory.isBroken && !heals(store.memory)) this.#healLater(key, store);
+		}, this.#with.healing ?? HEALING);
+		timer.unref();
+	}
+}
+
+function heals(memory: CacheMemory): boolean {
+	try {
+		return memory.heal();
+	} catch (error) {
+		if (error instanceof LockLost) return false;
+		throw error;
+	}
+}

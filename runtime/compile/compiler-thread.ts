@@ -1,0 +1,304 @@
+/** The thread that compiles: it holds the running document and a candidate, and answers reads of the configuration. */
+import { createHmac } from 'node:crypto';
+import type { MessagePort } from 'node:worker_threads';
+import type { HostFacts } from '../../compiler/codegen/placeholders/placeholder.ts';
+import type { Plan } from '../../compiler/codegen/plan.ts';
+import { type Compiled, compile, createCompiler } from '../../compiler/compiler.ts';
+import type { Diagnostic, DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
+import { toReport, toWithheldReport } from '../../compiler/diagnostics/diagnostic-report.ts';
+import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
+import { documentDifference } from '../../compiler/document/difference.ts';
+import type { Document } from '../../compiler/document/document.ts';
+import { printedForm } from '../../compiler/document/printed-form.ts';
+import { redact } from '../../compiler/document/secrets.ts';
+import type { CompilerSession } from '../../compiler/incremental/compiler-session.ts';
+import type { PlaceTexts } from '../../compiler/incremental/step-places.ts';
+import type { Reader } from '../../compiler/source/reader.ts';
+import type { ConfigEdit, EditRefused, Irreversible, LoadPreview } from '../main/control.ts';
+import { editedDocument, pathOfId, valueAtPath } from '../main/edited-document.ts';
+import { restartReasons } from '../main/restart-reasons.ts';
+import { locateFindings, type Machine } from '../preflight/finding.ts';
+import {
+	type DocumentImage,
+	documentFacts,
+	documentImage,
+	documentText,
+	generationDelta,
+	ImageMemory,
+	sameDocument,
+	samePlaces,
+} from '../threads/document-image.ts';
+import { hostFacts } from '../threads/host-facts.ts';
+import type { CompilerAnswers, CompilerReply, CompilerRequest, Prepared, PrepareTerms } from '../threads/messages.ts';
+import { stopAnswering } from '../threads/stop-answering.ts';
+import { ThreadActivity } from '../threads/thread-activity.ts';
+import { diskReader } from './disk-reader.ts';
+import { lowerPriority } from './lower-priority.ts';
+
+/** What the thread starts with. */
+export interface CompilerStart {
+	readonly workingDirectory: string;
+	readonly environment: { readonly [name: string]: string | undefined };
+	/** Key of etags, so that one tells nothing about a secret that it covers. */
+	readonly etagKey: Uint8Array;
+	/** UTF-8 JSON of the document that is being served, when this thread replaces one that died. */
+	readonly running?: ArrayBuffer | undefined;
+	/** Names that the process has served over TLS before this thread began. */
+	readonly served?: readonly string[] | undefined;
+	/** Memory of its ThreadActivity. */
+	readonly activity: SharedArrayBuffer;
+}
+
+/** Nice value of the thread: requests come a little before compiling. At 5, ten thousand sites took seconds on full cores. */
+const NICE = 1;
+
+/** Characters from which on a reading is not copied between threads, and made as bytes once. */
+const LONG_READING = 64 * 1024;
+
+/** Serves the main thread until it ends this thread. */
+export function runCompilerThread(port: MessagePort, start: CompilerStart): void {
+	lowerPriority(NICE);
+	const activity = new ThreadActivity(start.activity);
+	activity.beat();
+	const compilation = new Compilation(start);
+	port.on('message', async (request: CompilerRequest) => {
+		activity.beat();
+		let reply: CompilerReply;
+		try {
+			reply = { id: request.id, answer: await compilation.answer(request) };
+		} catch (error) {
+			const { message, stack } = error instanceof Error ? error : new Error(String(error));
+			reply = { id: request.id, failure: message, ...(stack === undefined ? {} : { stack }) };
+		}
+		// Given over, not copied: the main thread keeps the latest.
+		port.postMessage(reply, reply.answer instanceof ArrayBuffer ? [reply.answer] : []);
+	});
+}
+
+type Answer = CompilerAnswers[CompilerRequest['op']];
+
+/** The running document, the candidate of a load, and what is asked about them. */
+class Compilation {
+	readonly #reader: Reader;
+	readonly #machine: Machine;
+	readonly #facts: HostFacts;
+	readonly #etagKey: Uint8Array;
+	/** Of loads: what is only adapted is another configuration. */
+	readonly #compiler: CompilerSession;
+	readonly #memory = new ImageMemory();
+	/** Every name that the process has served over TLS. */
+	readonly #served: Set<string>;
+	#running: DocumentImage | undefined;
+	#candidate: DocumentImage | undefined;
+	/** Files that documents which this thread has seen running were read from, and those of the candidate. */
+	#files: ReadonlySet<string> = new Set();
+	#candidateFiles: readonly string[] = [];
+	#redacted: { readonly of: DocumentImage; readonly value: unknown } | undefined;
+	/** What was read last: whoever polls a large document does not have it written anew each time. */
+	#read: { readonly of: DocumentImage; readonly place: string; readonly answer: CompilerAnswers['read'] } | undefined;
+
+	constructor({ workingDirectory, environment, etagKey, running, served }: CompilerStart) {
+		this.#reader = diskReader(workingDirectory, environment);
+		this.#etagKey = etagKey;
+		this.#served = new Set(served);
+		this.#machine = { workingDirectory, environment };
+		this.#facts = hostFacts(workingDirectory, environment);
+		this.#compiler = createCompiler(this.#reader, { places: true, facts: this.#facts });
+		if (running) {
+			const text = Buffer.from(running).toString();
+			const { document, plan } = this.#compiler.compile({ format: 'json', text, name: '<running>' });
+			// What its files held when it was loaded is not known any more.
+			if (document) this.#running = { ...this.#image(document, plan), files: undefined };
+		}
+	}
+
+	answer(request: CompilerRequest): Answer | Promise<Answer> {
+		switch (request.op) {
+			case 'adapt':
+				return this.#adapt(request.input);
+			case 'prepare':
+				return request.reversible
+					? this.#prepareReversible(request.input, request)
+					: this.#prepare(request.input, request);
+			case 'edit':
+				return this.#edit(request.edit, request);
+			case 'preview':
+				return this.#preview(request.input, request);
+			case 'commit':
+				// A thread that replaced one that died between the phases has no candidate: the load must fail.
+				if (!this.#candidate) throw new Error('The compile thread died during the load.');
+				this.#running = this.#candidate;
+				this.#files = this.#files.union(new Set(this.#candidateFiles));
+				for (const name of this.#running.certificates?.names ?? []) this.#served.add(name);
+				this.#candidate = undefined;
+				return documentBytes(this.#running);
+			case 'discard':
+				this.#candidate = undefined;
+				return null;
+			case 'snapshot': {
+				const image = this.#running ?? this.#image({}, undefined);
+				return { facts: documentFacts(image, []), delta: generationDelta(undefined, image) };
+			}
+			case 'read':
+				return this.#readOnce(request.path, request.object);
+			case 'stall':
+				stopAnswering(request.how);
+				return null;
+		}
+	}
+
+	#image(document: Document, plan: Plan | undefined, places?: PlaceTexts, forced?: number): DocumentImage {
+		return documentImage(document, plan, this.#memory, places, forced ?? this.#running?.forced);
+	}
+
+	/** Clients of the Admin API are told nothing of files that no running configuration was read from. */
+	#reports({ remote }: ConfigInput, diagnostics: readonly Diagnostic[]): DiagnosticReport[] {
+		return diagnostics.map(diagnostic => {
+			const file = diagnostic.span?.source.path;
+			return remote && file !== undefined && !this.#files.has(file)
+				? toWithheldReport(diagnostic)
+				: toReport(diagnostic);
+		});
+	}
+
+	#adapt(input: ConfigInput): CompilerAnswers['adapt'] {
+		const { document, diagnostics } = compile(input, this.#reader);
+		const text = document && JSON.stringify(printedForm(document));
+		return { document: text, diagnostics: this.#reports(input, diagnostics) };
+	}
+
+	#prepare(input: ConfigInput, { unconfigured, force }: PrepareTerms): Prepared {
+		this.#candidate = undefined;
+		const compiled: Compiled = this.#compiler.compile(input);
+		const { document, plan, files, places } = compiled;
+		const diagnostics = this.#reports(input, compiled.diagnostics);
+		if (!document || !plan) return { result: 'refused', diagnostics };
+		const forced = (this.#running?.forced ?? 0) + (force ? 1 : 0);
+		const image = this.#image(document, plan, places, forced);
+		const before = this.#running ?? (unconfigured ? this.#image({}, undefined) : undefined);
+		if (before) {
+			const reasons = restartReasons(before, image, { unconfigured, served: this.#served });
+			if (reasons.length > 0) return { result: 'restart_required', reasons, diagnostics };
+		}
+		if (!force && this.#running && sameDocument(this.#running, image)) {
+			// Logs show lines, which have moved; a document that comes without its text moves nothing.
+			if (!image.hasText || samePlaces(this.#running, image)) return { result: 'unchanged', diagnostics };
+		}
+		this.#candidate = image;
+		this.#candidateFiles = files;
+		return {
+			result: 'swap',
+			diagnostics,
+			facts: documentFacts(image, files),
+			delta: generationDelta(this.#running, image),
+		};
+	}
+
+	/** As {@link #prepare}; a candidate from which there is no way back is given up. */
+	async #prepareReversible(input: ConfigInput, terms: PrepareTerms): Promise<Prepared> {
+		const prepared = this.#prepare(input, terms);
+		if (prepared.result !== 'swap') return prepared;
+		const irreversible = await this.#wayBack(this.#candidate!, terms.unconfigured);
+		if (!irreversible) return prepared;
+		this.#candidate = undefined;
+		return irreversible;
+	}
+
+	/** Returns why the running document could not take the place of `image` again; undefined when it could. */
+	async #wayBack(image: DocumentImage, unconfigured: boolean): Promise<Irreversible | undefined> {
+		const text = this.#running ? documentText(this.#running) : '{}';
+		// As a load would find it now: files that it names may have changed since.
+		const compiled = compile({ format: 'json', text, name: '<running>' }, this.#reader, { facts: this.#facts });
+		const { document, plan } = compiled;
+		const errors = plan ? await this.#startErrors(compiled) : compiled.diagnostics.filter(isError);
+		if (!document || !plan || errors.length > 0) {
+			return { result: 'irreversible', reasons: [], diagnostics: errors.map(toReport) };
+		}
+		const reasons = restartReasons(image, documentImage(document, plan), { unconfigured, served: this.#served });
+		return reasons.length > 0 ? { result: 'irreversible', reasons, diagnostics: [] } : undefined;
+	}
+
+	/** What would keep a configuration that compiles from being served, at its places. */
+	async #startErrors({ plan, locate }: Compiled): Promise<readonly Diagnostic[]> {
+		const { preflight } = await import('../preflight/preflight.ts');
+		return locateFindings(await preflight(plan!, this.#machine), locate).filter(isError);
+	}
+
+	#edit(edit: ConfigEdit, terms: PrepareTerms): Prepared | EditRefused {
+		this.#candidate = undefined;
+		const input = editedDocument(this.#running?.document ?? {}, edit, path => this.#etag(path));
+		return 'result' in input ? input : this.#prepare(input, terms);
+	}
+
+	async #preview(input: ConfigInput, terms: PrepareTerms): Promise<LoadPreview> {
+		const prepared = await (terms.reversible ? this.#prepareReversible(input, terms) : this.#prepare(input, terms));
+		this.#candidate = undefined;
+		const { result, diagnostics } = prepared;
+		if (result === 'refused' || result === 'irreversible') return prepared;
+		const compiled = this.#compiler.compile(input);
+		if (result === 'swap') {
+			const errors = await this.#startErrors(compiled);
+			if (errors.length > 0)
+				return { result: 'refused', diagnostics: [...this.#reports(input, errors), ...diagnostics] };
+		}
+		const after = compiled.document;
+		const before = this.#running?.document ?? {};
+		const changes = documentDifference(before, after, redact(before), redact(after));
+		return result === 'restart_required'
+			? { result, diagnostics, reasons: prepared.reasons, changes }
+			: { result, diagnostics, changes };
+	}
+
+	#readOnce(below: readonly string[], object: string | undefined): CompilerAnswers['read'] {
+		const of = this.#running;
+		if (!of) return this.#answerOf(below, object);
+		const place = JSON.stringify([object, ...below]);
+		if (this.#read?.of !== of || this.#read.place !== place) {
+			this.#read = { of, place, answer: this.#answerOf(below, object) };
+		}
+		return this.#read.answer;
+	}
+
+	#answerOf(below: readonly string[], object: string | undefined): CompilerAnswers['read'] {
+		const running = this.#running;
+		const document: unknown = running?.document ?? {};
+		const base = object === undefined ? [] : pathOfId(document, object);
+		if (!base) return { json: 'null', etag: this.#etagOf(['@id', object!, ...below], 'null') };
+		const path = [...base, ...below];
+		if (running && this.#redacted?.of !== running) {
+			this.#redacted = { of: running, value: redact(running.document) };
+		}
+		const shown = JSON.stringify(valueAtPath(running ? this.#redacted?.value : document, path)) ?? 'null';
+		return { json: shown.length < LONG_READING ? shown : sharedText(`${shown}\n`), etag: this.#etag(path) };
+	}
+
+	/** The Etag of a place of the running document. */
+	#etag(path: readonly string[]): string {
+		return this.#etagOf(path, JSON.stringify(valueAtPath(this.#running?.document ?? {}, path)) ?? 'null');
+	}
+
+	#etagOf(path: readonly string[], stored: string): string {
+		const pointer = `/${path.map(segment => encodeURIComponent(segment)).join('/')}`;
+		const hash = createHmac('sha256', this.#etagKey).update(stored).digest('hex').slice(0, 32);
+		return `"${pointer} ${hash}"`;
+	}
+}
+
+function isError({ severity }: Diagnostic): boolean {
+	return severity === 'error';
+}
+
+/** A text as UTF-8 in shared memory. */
+function sharedText(text: string): SharedArrayBuffer {
+	const memory = new SharedArrayBuffer(Buffer.byteLength(text));
+	Buffer.from(memory).write(text);
+	return memory;
+}
+
+/** A document as UTF-8 JSON. */
+function documentBytes(image: DocumentImage): ArrayBuffer {
+	const text = documentText(image);
+	const bytes = new ArrayBuffer(Buffer.byteLength(text));
+	Buffer.from(bytes).write(text);
+	return bytes;
+}

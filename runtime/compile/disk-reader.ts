@@ -1,0 +1,89 @@
+/** The compiler's reader over the real file system and environment. */
+import { closeSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { ReadError, type Reader } from '../../compiler/source/reader.ts';
+
+/** Most bytes of one file: a configuration may name a device or a pipe that never ends. */
+const LARGEST_FILE = 64 * 1024 * 1024;
+const PIECE = 64 * 1024;
+
+/**
+ * Reads real files, regular ones of 64 MiB at most. Relative paths resolve against `workingDirectory`; `environment` is the process's if left out.
+ * A text loses a byte order mark at its beginning.
+ */
+export function diskReader(
+	workingDirectory: string,
+	environment: { readonly [name: string]: string | undefined } = process.env,
+): Reader {
+	const guarded = <T>(path: string, read: (absolute: string) => T): T => {
+		try {
+			return read(resolve(workingDirectory, path));
+		} catch (error) {
+			throw new ReadError(systemCode(error), path);
+		}
+	};
+	return {
+		workingDirectory,
+		readText: path => guarded(path, absolute => textOf(readRegular(absolute))),
+		readBytes: path => guarded(path, readRegular),
+		list: path => guarded(path, absolute => readdirSync(absolute).sort()),
+		kind: path => {
+			try {
+				const found = statSync(resolve(workingDirectory, path));
+				return found.isDirectory() ? 'directory' : found.isFile() ? 'file' : 'other';
+			} catch {
+				return undefined;
+			}
+		},
+		env: name => (Object.hasOwn(environment, name) ? environment[name] : undefined),
+	};
+}
+
+/** Text of what a user has named as a whole configuration, which may be a pipe that somebody writes to. Throws ReadError. */
+export function readConfigurationText(path: string): string {
+	try {
+		return textOf(readBounded(path));
+	} catch (error) {
+		throw new ReadError(systemCode(error), path);
+	}
+}
+
+function textOf(bytes: Buffer): string {
+	const text = bytes.toString();
+	return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+}
+
+/** A pipe that nobody writes to, or a terminal, would hold the compiler up for ever. */
+function readRegular(path: string): Buffer {
+	const found = statSync(path);
+	if (found.isFile()) return readBounded(path);
+	throw Object.assign(new Error('it is no regular file'), { code: found.isDirectory() ? 'EISDIR' : 'EINVAL' });
+}
+
+function readBounded(path: string): Buffer {
+	const file = openSync(path, 'r');
+	try {
+		const pieces: Buffer[] = [];
+		let size = 0;
+		for (;;) {
+			// A byte more than the size that is told: the usual file takes one read, and one that says that it ended.
+			const { size: told } = pieces.length === 0 ? statSync(path) : { size: 0 };
+			const piece = Buffer.allocUnsafe(told > 0 ? Math.min(LARGEST_FILE + 1, told + 1) : PIECE);
+			const read = readSync(file, piece, 0, piece.length, null);
+			if (read === 0) return Buffer.concat(pieces, size);
+			size += read;
+			// A regular file gives less than was asked for at its end only.
+			if (told > 0 && read === told) return piece.subarray(0, read);
+			if (size > LARGEST_FILE) throw Object.assign(new Error('the file is too large'), { code: 'EFBIG' });
+			pieces.push(piece.subarray(0, read));
+		}
+	} finally {
+		closeSync(file);
+	}
+}
+
+/** The system's code of a failure, `EIO` when it has none. */
+function systemCode(error: unknown): string {
+	const code = (error as { code?: unknown } | null)?.code;
+	return typeof code === 'string' ? code : 'EIO';
+}

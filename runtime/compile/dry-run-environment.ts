@@ -1,0 +1,37 @@
+/** What is real when a configuration's tests are run or a request is explained: files, passwords, the machine, the environment. */
+
+import type { DryRunEnvironment } from '../../compiler/dry-run/dry-run.ts';
+import type { Compressor, FileReader, LeaseKinds, PasswordVerifier } from '../../compiler/exchange/leases.ts';
+import { ThreadCompressor } from '../compression/thread-compressor.ts';
+import { createFileReader } from '../files/file-reader.ts';
+import { doPageTask } from '../page-work/do-page-task.ts';
+import { verifyPassword } from '../passwords/verify-password.ts';
+import { hostFacts } from '../threads/host-facts.ts';
+
+/** The dependencies of this process. Nothing in them opens a socket. */
+export function dryRunEnvironment(workingDirectory: string): DryRunEnvironment {
+	const real: {
+		readonly files: FileReader;
+		readonly password_verifier: PasswordVerifier;
+		readonly compressor: Compressor;
+	} = {
+		files: createFileReader(false),
+		// On this thread: nobody else waits for it.
+		compressor: new ThreadCompressor(),
+		password_verifier: { live: true, verify: (_x, _user, hash, password) => verifyPassword(hash, password) },
+	};
+	return {
+		facts: hostFacts(workingDirectory, process.env),
+		lease<K extends keyof LeaseKinds>(kind: K): LeaseKinds[K]['lease'] | undefined {
+			return (real as Partial<{ [kind in keyof LeaseKinds]: LeaseKinds[kind]['lease'] }>)[kind] as
+				| LeaseKinds[K]['lease']
+				| undefined;
+		},
+		pageWork: {
+			run: async task => {
+				if (task.task === 'addresses') throw new Error(`lookup ${task.host}: there is no network here`);
+				return doPageTask(task);
+			},
+		},
+	};
+}

@@ -1,9 +1,0 @@
-/** A look at a configuration before it is compiled. */
-import type { ConfigInput } from '../compiler/dialects/dialect.ts';
-import type { Settings } from '../compiler/document/document.ts';
-
-/** The number of threads that a configuration seems to ask for, before it is compiled. */
-export function expectedSettings({ text }: ConfigInput): Settings {
-	const found = /\bthreads"?[ \t]*:?[ \t]*(\d{1,6})\b/.exec(text);
-	return found ? { threads: Number(found[1]) } : {};
-}

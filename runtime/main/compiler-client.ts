@@ -1,0 +1,139 @@
+/** The main thread's end of the compile thread: requests in, promises out. */
+import type { Worker } from 'node:worker_threads';
+import type { CompilerStart } from '../compile/compiler-thread.ts';
+import type { CompilerAnswers, CompilerReply, CompilerRequest } from '../threads/messages.ts';
+import { startThread } from '../threads/thread-source.ts';
+import { LOOK_INTERVAL } from './stall-clock.ts';
+import { END_LIMIT, ThreadWatch } from './thread-watch.ts';
+import { within } from './within.ts';
+
+/** What the client tells its owner. */
+export interface CompilerEvents {
+	/** The thread died, or was given up because it did not answer (`stalled`). */
+	lost(reason: string, stalled: boolean): void;
+	/** The thread has been at one request for long. */
+	busy(request: string, milliseconds: number): void;
+}
+
+/** Milliseconds of the thread's own time for one request: after the first it is reported, after the second it is given up. */
+export interface CompilerLimits {
+	readonly long: number;
+	readonly most: number;
+}
+
+/** A fault of the compile thread itself: it died, or a bug threw. Never a mistake in the input. */
+export class CompilerFailure extends Error {
+	/** Where it happened, for the log; never for a user. */
+	readonly detail: string | undefined;
+
+	constructor(message: string, detail?: string) {
+		super(message);
+		this.name = 'CompilerFailure';
+		this.detail = detail;
+	}
+}
+
+type Request<Op extends CompilerRequest['op']> = Omit<Extract<CompilerRequest, { op: Op }>, 'id' | 'op'>;
+
+interface Waiting {
+	readonly op: string;
+	readonly resolve: (answer: never) => void;
+	readonly reject: (error: Error) => void;
+}
+
+/** Asks the compile thread. A thread that dies, or is given up, fails what it was asked, and `lost` is called once. */
+export class CompilerClient {
+	readonly #thread: Worker;
+	readonly #waiting = new Map<number, Waiting>();
+	readonly #watch = new ThreadWatch();
+	readonly #events: CompilerEvents;
+	readonly #limits: CompilerLimits;
+	#looks: NodeJS.Timeout | undefined;
+	#lookedAt = 0;
+	/** Whether it has been said that the thread has been at its request for long. */
+	#reported = false;
+	#nextId = 1;
+	#ended = false;
+
+	constructor(start: Omit<CompilerStart, 'activity'>, events: CompilerEvents, limits: CompilerLimits) {
+		this.#events = events;
+		this.#limits = limits;
+		this.#thread = startThread('compiler', { ...start, activity: this.#watch.activity.memory });
+		this.#thread.on('message', (reply: CompilerReply) => this.#settle(reply));
+		let reason = 'The compile thread ended.';
+		this.#thread.on('error', error => {
+			reason = `The compile thread failed: ${error instanceof Error ? error.message : String(error)}`;
+		});
+		this.#thread.on('exit', () => this.#lost(reason, false));
+	}
+
+	/** Asks; rejects with CompilerFailure. */
+	ask<Op extends CompilerRequest['op']>(op: Op, request: Request<Op>): Promise<CompilerAnswers[Op]> {
+		if (this.#ended) return Promise.reject(new CompilerFailure('The compile thread has ended.'));
+		const id = this.#nextId++;
+		return new Promise<CompilerAnswers[Op]>((resolve, reject) => {
+			this.#waiting.set(id, { op, resolve, reject });
+			this.#look();
+			this.#thread.postMessage({ ...request, id, op });
+		});
+	}
+
+	/** Ends the thread; resolves to false when it cannot be ended. */
+	async end(): Promise<boolean> {
+		this.#ended = true;
+		this.#fail('The server is stopping.');
+		let ended = false;
+		const exit = this.#thread.terminate().then(() => {
+			ended = true;
+		});
+		await within(exit, END_LIMIT);
+		return ended;
+	}
+
+	/** Looks at the thread for as long as something is asked. */
+	#look(): void {
+		if (this.#looks !== undefined) return;
+		this.#lookedAt = performance.now();
+		this.#looks = setInterval(() => {
+			const now = performance.now();
+			this.#watch.look(now - this.#lookedAt);
+			this.#lookedAt = now;
+			const { unanswered } = this.#watch;
+			const request = this.#waiting.values().next().value?.op ?? '';
+			if (unanswered < this.#limits.long) this.#reported = false;
+			else if (!this.#reported) {
+				this.#reported = true;
+				this.#events.busy(request, unanswered);
+			}
+			if (unanswered < this.#limits.most) return;
+			void this.#thread.terminate();
+			const seconds = this.#limits.most / 1000;
+			this.#lost(`The compile thread did not finish \`${request}\` within ${seconds} s.`, true);
+		}, LOOK_INTERVAL).unref();
+	}
+
+	#lost(reason: string, stalled: boolean): void {
+		const expected = this.#ended;
+		this.#ended = true;
+		this.#fail(reason);
+		if (!expected) this.#events.lost(reason, stalled);
+	}
+
+	#fail(reason: string): void {
+		clearInterval(this.#looks);
+		for (const waiting of this.#waiting.values()) waiting.reject(new CompilerFailure(reason));
+		this.#waiting.clear();
+	}
+
+	#settle(reply: CompilerReply): void {
+		const waiting = this.#waiting.get(reply.id);
+		this.#waiting.delete(reply.id);
+		if (this.#waiting.size === 0) {
+			clearInterval(this.#looks);
+			this.#looks = undefined;
+		}
+		if (!waiting) return;
+		if (reply.failure !== undefined) waiting.reject(new CompilerFailure(reply.failure, reply.stack));
+		else waiting.resolve(reply.answer as never);
+	}
+}

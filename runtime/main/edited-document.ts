@@ -1,0 +1,70 @@
+/** A change that the Admin API asks for, applied to the running document: the text of a candidate, or why there is none. */
+import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
+import { editDocument, isIndex } from '../../compiler/document/edit-document.ts';
+import { objectIds } from '../../compiler/document/object-ids.ts';
+import { restoreSecrets } from '../../compiler/document/secrets.ts';
+import type { ConfigEdit, EditRefused } from './control.ts';
+
+/** The value at a path of member names and array indices, undefined when there is none. */
+export function valueAtPath(root: unknown, path: readonly string[]): unknown {
+	let value = root;
+	for (const segment of path) {
+		if (Array.isArray(value)) value = isIndex(segment) ? value[Number(segment)] : undefined;
+		else if (value !== null && typeof value === 'object' && Object.hasOwn(value, segment)) {
+			value = (value as Record<string, unknown>)[segment];
+		} else return undefined;
+	}
+	return value;
+}
+
+/** The path of the object that carries an `@id`; undefined when none does. */
+export function pathOfId(document: unknown, id: string): readonly string[] | undefined {
+	const pointer = objectIds(document, () => {}).get(id);
+	if (pointer === undefined) return undefined;
+	const segments = pointer.split('/').slice(1);
+	return segments.map(segment => segment.replaceAll('~1', '/').replaceAll('~0', '~'));
+}
+
+/** Applies an edit. `etagOf` gives the Etag that a read of a path carries now. */
+export function editedDocument(
+	document: unknown,
+	edit: ConfigEdit,
+	etagOf: (path: readonly string[]) => string,
+): ConfigInput | EditRefused {
+	const base = edit.id === undefined ? [] : pathOfId(document, edit.id);
+	if (base === undefined) return refused('missing', `No object has the \`@id\` \`${edit.id}\`.`, '');
+	const path = [...base, ...edit.path];
+	if (edit.ifMatch !== undefined && !matches(edit.ifMatch, document, path, etagOf)) {
+		return refused('changed', 'The configuration has changed since it was read; read it again.', '');
+	}
+	let value: unknown;
+	if (edit.method !== 'DELETE') {
+		try {
+			value = JSON.parse(edit.text);
+		} catch (error) {
+			return refused('value', `The body is not JSON: ${(error as Error).message}.`, '');
+		}
+	}
+	const result = editDocument(document, { method: edit.method, path, value });
+	if ('refusal' in result) return { result: 'edit_refused', ...result.refusal };
+	const whole = result.replaces ? restoreSecrets(result.document, document, path) : result.document;
+	return { format: 'json', text: JSON.stringify(whole), name: '<request>' };
+}
+
+/** If-Match compares strongly (RFC 9110 §13.1.1); `*` holds where there is something. */
+function matches(
+	list: string,
+	document: unknown,
+	path: readonly string[],
+	etagOf: (path: readonly string[]) => string,
+): boolean {
+	const read = path.at(-1) === '...' ? path.slice(0, -1) : path;
+	if (list.trim() === '*') return valueAtPath(document, read) !== undefined;
+	const etag = etagOf(read);
+	// A path may hold commas: the list is searched, not split.
+	return (list.match(/(?:W\/)?"[^"]*"/g) ?? []).some(one => one === etag);
+}
+
+function refused(reason: EditRefused['reason'], message: string, nearest: string): EditRefused {
+	return { result: 'edit_refused', reason, message, nearest };
+}

@@ -1,0 +1,84 @@
+/** Outcomes of loads that the runtime itself makes, and how outcomes are logged. */
+import { match } from 'ts-pattern';
+import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
+import { LogOutputError } from '../logs/log-sinks.ts';
+import type { LogEntry } from '../threads/messages.ts';
+import { TlsRefused } from '../tls/tls-control.ts';
+import type { LoadOutcome } from './control.ts';
+import { BuildRefused, NoThreadAnswers, WorkerLost } from './worker-pool-host.ts';
+
+/** The outcome of a load that came too late. */
+export const STOPPING: LoadOutcome = { result: 'failed', message: 'The server is stopping.' };
+
+/** A refusal that the runtime found, beside what the compiler said. */
+export function refusal(
+	code: string,
+	message: string,
+	diagnostics: readonly DiagnosticReport[] = [],
+	pointer?: string,
+): Extract<LoadOutcome, { result: 'refused' }> {
+	const place = pointer === undefined ? '' : `\n  at ${pointer}`;
+	const report: DiagnosticReport = {
+		code,
+		severity: 'error',
+		message,
+		text: `error[${code}]: ${message}${place}`,
+		...(pointer === undefined ? {} : { pointer }),
+	};
+	return { result: 'refused', diagnostics: [report, ...diagnostics] };
+}
+
+/**
+ * Returns the outcome of a load that ended in an error before it was applied. Throws NoThreadAnswers, after which it is to be
+ * tried again, and an error that is a defect.
+ */
+export function outcomeOfError(error: unknown, diagnostics: readonly DiagnosticReport[]): LoadOutcome {
+	if (error instanceof NoThreadAnswers) throw error;
+	if (error instanceof LogOutputError) return refusal('log/output', error.message, diagnostics);
+	if (error instanceof BuildRefused) return refusal(error.code, error.message, diagnostics, error.pointer);
+	if (error instanceof TlsRefused) return refusal(error.code, error.message, diagnostics);
+	if (error instanceof WorkerLost) return { result: 'failed', message: error.message };
+	throw error;
+}
+
+/** What is wrong with a refused configuration, in one sentence. */
+export function firstMessage(diagnostics: readonly DiagnosticReport[]): string {
+	return diagnostics.find(({ severity }) => severity === 'error')?.message ?? 'The configuration was refused.';
+}
+
+/** The entry of the process log for a load of `source`. */
+export function loadEntry(source: string, outcome: LoadOutcome): LogEntry {
+	const logger = 'config';
+	return match(outcome)
+		.returnType<LogEntry>()
+		.with({ result: 'applied' }, ({ generation, unchanged }) => ({
+			level: 'info',
+			logger,
+			message: unchanged ? 'configuration unchanged' : 'configuration applied',
+			fields: { source, generation },
+		}))
+		.with({ result: 'refused' }, ({ diagnostics }) => {
+			const errors = diagnostics.filter(({ severity }) => severity === 'error');
+			const problems = errors.map(({ file, line, message }) => (file ? `${file}:${line}: ${message}` : message));
+			return { level: 'error', logger, message: 'configuration refused', fields: { source, problems } };
+		})
+		.with({ result: 'irreversible' }, ({ reasons, diagnostics }) => ({
+			level: 'error',
+			logger,
+			message: 'configuration not applied: there would be no way back',
+			fields: { source, reasons, problems: diagnostics.map(({ message }) => message) },
+		}))
+		.with({ result: 'restart_required' }, ({ reasons }) => ({
+			level: 'error',
+			logger,
+			message: 'configuration needs a restart',
+			fields: { source, reasons },
+		}))
+		.with({ result: 'failed' }, ({ message: cause }) => ({
+			level: 'error',
+			logger,
+			message: 'configuration not applied',
+			fields: { source, cause },
+		}))
+		.exhaustive();
+}

@@ -1,0 +1,97 @@
+/** Which changes of a document a running process cannot make (service specification, rules for loads). */
+import { socketText } from '../../compiler/codegen/planned-socket.ts';
+import type { Document } from '../../compiler/document/document.ts';
+import { startupChanges } from '../../compiler/document/startup-settings.ts';
+import type { DocumentImage } from '../threads/document-image.ts';
+import type { ListenerAddress } from '../threads/messages.ts';
+import type { RestartReason } from './control.ts';
+
+/** What decides beside the two documents. */
+export interface ProcessFacts {
+	/**
+	 * The process was started without a configuration, so its Admin API stands without the option, and until it has listeners
+	 * it may take plaintext ones.
+	 */
+	readonly unconfigured: boolean;
+	/** Every name that the process has served over TLS since its start: one that was dropped can return. */
+	readonly served: ReadonlySet<string>;
+}
+
+/** Returns why `after` cannot replace `before` in this process; nothing when it can. */
+export function restartReasons(
+	before: DocumentImage,
+	after: DocumentImage,
+	{ unconfigured, served }: ProcessFacts,
+): RestartReason[] {
+	const reasons: RestartReason[] = [];
+	listenerReasons(before, after, unconfigured && before.listeners.length === 0, reasons);
+	tlsReasons(before, after, served, reasons);
+	for (const { setting } of startupChanges(
+		withAdmin(before.document, unconfigured),
+		withAdmin(after.document, unconfigured),
+	)) {
+		const message = `\`${setting}\` is fixed when the process starts.`;
+		reasons.push({ code: 'setting_changed', subject: setting, message });
+	}
+	return reasons;
+}
+
+/** Reasons about names that are listed; more would say no more. */
+const MOST_NAMES = 50;
+
+/** A process that was started without a configuration has an Admin API whether or not a document names it. */
+function withAdmin(document: Document, always: boolean): Document {
+	if (!always || document.settings?.admin) return document;
+	return { ...document, settings: { ...document.settings, admin: {} } };
+}
+
+/** Names that TLS never served, and clients asked for certificates on a listener whose sessions can be resumed: all can. */
+function tlsReasons(
+	before: DocumentImage,
+	after: DocumentImage,
+	served: ReadonlySet<string>,
+	reasons: RestartReason[],
+): void {
+	for (const name of after.certificates?.names ?? []) {
+		if (served.has(name)) continue;
+		const message = `Adding the TLS host name \`${name}\` needs a restart: the process has never served it.`;
+		reasons.push({ code: 'tls_hostname_added', subject: name, message });
+		if (reasons.length >= MOST_NAMES) break;
+	}
+	const mutual = new Set(before.certificates?.mutual);
+	const open = new Set(before.listeners.map(({ address }) => (address.scheme === 'https' ? socketText(address) : '')));
+	for (const listener of after.certificates?.mutual ?? []) {
+		if (mutual.has(listener) || !open.has(listener)) continue;
+		const message = `Asking for client certificates on ${listener} needs a restart: sessions begun without one could be resumed.`;
+		reasons.push({ code: 'mutual_tls_with_resumption', subject: listener, message });
+	}
+}
+
+function listenerReasons(
+	before: DocumentImage,
+	after: DocumentImage,
+	mayAddPlain: boolean,
+	reasons: RestartReason[],
+): void {
+	const id = (address: ListenerAddress) => `${address.scheme} ${address.key}`;
+	const old = new Set(before.listeners.map(listener => id(listener.address)));
+	const next = new Set(after.listeners.map(listener => id(listener.address)));
+	for (const { address } of after.listeners) {
+		if (old.has(id(address)) || (mayAddPlain && address.scheme === 'http')) continue;
+		const subject = socketText(address);
+		reasons.push({
+			code: 'listener_added',
+			subject,
+			message: `Listening on ${subject} (${address.scheme}) needs a restart: the process does not have this socket.`,
+		});
+	}
+	for (const { address } of before.listeners) {
+		if (next.has(id(address))) continue;
+		const subject = socketText(address);
+		reasons.push({
+			code: 'listener_removed',
+			subject,
+			message: `No longer listening on ${subject} (${address.scheme}) needs a restart.`,
+		});
+	}
+}

@@ -1,0 +1,536 @@
+/** The running server: compiles, swaps, counts, logs and stops. The root of everything that has state. */
+
+import { randomBytes } from 'node:crypto';
+import { socketText } from '../../compiler/codegen/planned-socket.ts';
+import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
+import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
+import type { AdminSettings, Settings } from '../../compiler/document/document.ts';
+import type { MetricsFormat } from '../../compiler/exchange/metrics-format.ts';
+import type { CacheEvent } from '../../compiler/exchange/response-cache.ts';
+import { CacheRegistry, type CacheReport } from '../cache/cache-registry.ts';
+import type { PurgeSelection } from '../cache/purging.ts';
+import { ListenerSockets } from '../listeners/listener-sockets.ts';
+import { ListenError } from '../listeners/port-probe.ts';
+import { LogOutputError, LogSinks } from '../logs/log-sinks.ts';
+import { machineText } from '../logs/machine-text.ts';
+import { type PreparedProcessLog, ProcessLog } from '../logs/process-log.ts';
+import { cacheEvents } from '../metrics/cache-counters.ts';
+import { ROW } from '../metrics/counter-row.ts';
+import { RuntimeMetrics } from '../metrics/runtime-metrics.ts';
+import { NO_SCRAPE, type Scrape, scrapedText } from '../metrics/scrape-memory.ts';
+import { ThreadTotals } from '../metrics/thread-totals.ts';
+import { PageWorkQueue } from '../page-work/page-work-queue.ts';
+import { PasswordQueue } from '../passwords/password-queue.ts';
+import { chooseIoMode, environmentIoMode, ioMode, useIoMode } from '../sockets/io-mode.ts';
+import { hostFacts } from '../threads/host-facts.ts';
+import {
+	CONTROL_GENERATION,
+	CONTROL_SLOTS,
+	type DocumentFacts,
+	type GenerationDelta,
+	type LogLevel,
+	type Prepared,
+	type WorkerStart,
+} from '../threads/messages.ts';
+import type { Stall } from '../threads/stop-answering.ts';
+import { TlsControl } from '../tls/tls-control.ts';
+import { SpanExport } from '../tracing/span-export.ts';
+import { PoolRegistry, type UpstreamReport } from '../upstreams/pool-registry.ts';
+import { CompileService } from './compile-service.ts';
+import { CompilerFailure } from './compiler-client.ts';
+import type {
+	AdaptOutcome,
+	ConfigEdit,
+	EditRefused,
+	LoadOutcome,
+	LoadPreview,
+	LoadTerms,
+	RuntimeControl,
+} from './control.ts';
+import { expectedSettings } from './expected-settings.ts';
+import { loadEntry, outcomeOfError, refusal, STOPPING } from './load-outcomes.ts';
+import { LoadRecord } from './load-record.ts';
+import type { BoundListener, RuntimeOptions } from './runtime-options.ts';
+import { waitBeforeStop } from './shutdown-delay.ts';
+import { refusedStart, StartError, StartForbidden, startError, unknownIoMode } from './start-error.ts';
+import { answerQuestion } from './thread-answers.ts';
+import { within } from './within.ts';
+import { threadCount, WorkerPool } from './worker-pool.ts';
+import { NoThreadAnswers, WorkerLost } from './worker-pool-host.ts';
+
+/** How a server is started, and its sockets. */
+export type { BoundListener, RuntimeOptions } from './runtime-options.ts';
+export { StartError, type StartFailure } from './start-error.ts';
+
+/** Milliseconds that the last log lines, and the last spans, may take to leave when the server stops. */
+const FLUSH_LIMIT = 1000;
+const EXPORT_LIMIT = 3000;
+
+/** Starts a server; resolves when every listener is bound and the configuration is served. Rejects with StartError. */
+export async function startRuntime(options: RuntimeOptions = {}): Promise<Runtime> {
+	const runtime = new Runtime(options);
+	try {
+		await runtime.begin();
+		return runtime;
+	} catch (error) {
+		await runtime.abandon();
+		throw error instanceof StartForbidden ? error.cause : startError(error);
+	}
+}
+
+/** A running server. Made by {@link startRuntime}. */
+export class Runtime implements RuntimeControl {
+	readonly #options: RuntimeOptions;
+	readonly #control = new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT);
+	readonly #shared = new Int32Array(this.#control);
+	readonly #totals = new ThreadTotals();
+	readonly #deps: Pick<WorkerStart, 'terminal' | 'verbose' | 'workingDirectory' | 'environment'>;
+	readonly #sinks: LogSinks;
+	readonly #pools: PoolRegistry;
+	readonly #caches: CacheRegistry;
+	readonly #log: ProcessLog;
+	readonly #compiler: CompileService;
+	readonly #metrics: RuntimeMetrics;
+	readonly #passwords: PasswordQueue;
+	readonly #pageWork: PageWorkQueue;
+	readonly #spans: SpanExport;
+	readonly #tls: TlsControl;
+	readonly #sockets: ListenerSockets;
+	/** Log outputs that could not be opened since the load under way began. */
+	readonly #sinkErrors: LogOutputError[] = [];
+	#pool: WorkerPool | undefined;
+	#settings: Settings = {};
+	#files: readonly string[] = [];
+	#ready = false;
+	#generation = 0;
+	#passwordStalls = 0;
+	#threadsEnded: Promise<boolean> | undefined;
+	readonly #loads = new LoadRecord();
+	/** The end of the operations that must not overlap: loads, and giving new threads their state. */
+	#queue: Promise<unknown> = Promise.resolve();
+	#stopping: Promise<void> | undefined;
+
+	constructor(options: RuntimeOptions) {
+		this.#options = options;
+		const workingDirectory = options.workingDirectory ?? process.cwd();
+		const environment = { ...(options.environment ?? process.env) };
+		const terminal = options.writers?.stderr === undefined && process.stderr.isTTY === true;
+		this.#deps = { terminal, verbose: options.verbose === true, workingDirectory, environment };
+		const expand = machineText(hostFacts(workingDirectory, environment));
+		this.#sockets = new ListenerSockets(expand, entry => this.#log.entry(entry), options.passed);
+		this.#sinks = new LogSinks(options.writers ?? {}, workingDirectory, expand, (entry, key) =>
+			this.#log.report(entry, key),
+		);
+		this.#log = new ProcessLog(this.#sinks, terminal, options.verbose === true, expand);
+		this.#pools = new PoolRegistry({
+			log: (level, logger, message, fields) => this.log(level, logger, message, fields),
+			expand: text => expand(text),
+			environment,
+			provideTls: wanted => this.#tls.provideUpstreams(wanted),
+		});
+		this.#compiler = new CompileService(
+			{ workingDirectory, environment, etagKey: randomBytes(32) },
+			(level, ...entry) => this.log(level, 'runtime', ...entry),
+		);
+		this.#passwords = PasswordQueue.onThreads((reason, stalled) => {
+			if (stalled) this.#passwordStalls++;
+			this.log('error', 'http.authentication', reason);
+		});
+		this.#pageWork = new PageWorkQueue(reason => this.log('error', 'http.handlers.templates', reason));
+		this.#spans = new SpanExport(environment, (level, message, fields) => this.log(level, 'tracing', message, fields));
+		this.#tls = new TlsControl({
+			workingDirectory,
+			environment,
+			broadcast: update => this.#pool?.tell({ type: 'tls', update }) ?? [],
+			log: (level, logger, message, fields) => this.log(level, logger, message, fields),
+		});
+		this.#caches = new CacheRegistry({ workingDirectory, log: (...entry) => this.log(...entry) });
+		this.#metrics = new RuntimeMetrics(this.#totals, {
+			version: options.version ?? (() => 'unknown'),
+			ready: () => this.ready,
+			generation: () => this.#generation,
+			lastReload: () => this.#loads.lastReload,
+			rollbacks: () => this.#loads.rollbacks(this.#generation),
+			workerRestarts: () => this.#pool?.restarts ?? 0,
+			threadStalls: () => ({
+				worker: this.#pool?.stalls ?? 0,
+				compiler: this.#compiler.stalls,
+				passwords: this.#passwordStalls,
+			}),
+			accessLogDropped: () => this.#sinks.lost('access'),
+			processLogDropped: () => this.#sinks.lost('process'),
+			upstreams: () => this.#pools.reports(),
+			upstreamsWaited: () => this.#pools.waiting,
+			caches: () => this.#caches.reports(),
+			spansExported: () => this.#spans.exported,
+			spansDropped: () => this.#spans.dropped,
+			certificates: () => this.#tls.readings(),
+		});
+	}
+
+	get ready(): boolean {
+		return this.unready === undefined;
+	}
+
+	get unready(): string | undefined {
+		if (!this.#ready) return 'The server is not ready for requests.';
+		const stalled = this.#pool?.unresponsive ?? [];
+		if (stalled.length > 0) {
+			const [threads, them] = stalled.length === 1 ? ['thread', 'it'] : ['threads', 'them'];
+			return `Worker ${threads} ${stalled.join(' and ')} did not answer; the server is replacing ${them}.`;
+		}
+		return this.#generation > 0 && this.#pool?.serves === false ? 'No worker thread is running.' : undefined;
+	}
+
+	get generation(): number {
+		return this.#generation;
+	}
+
+	/** Every upstream of the pools that are open. */
+	upstreams(): readonly UpstreamReport[] {
+		return this.#pools.reports();
+	}
+
+	/** What response caches hold, and what they have done. */
+	caches(): { readonly stores: readonly CacheReport[]; readonly events: { readonly [event in CacheEvent]: number } } {
+		return { stores: this.#caches.reports(), events: cacheEvents(this.#totals) };
+	}
+
+	/** Removes stored responses; resolves to how many, once no thread serves them any more. */
+	purge(selection: PurgeSelection): Promise<number> {
+		return this.#caches.purge(selection);
+	}
+
+	/** Data-plane threads. */
+	get threads(): number {
+		return this.#pool?.size ?? 0;
+	}
+
+	/** Bound addresses, their real ports included. */
+	get listeners(): BoundListener[] {
+		return this.#sockets.bound.map(({ key, host, port, scheme }) => ({ key, address: host, port, scheme }));
+	}
+
+	/** Settings of the running document. */
+	get settings(): Settings {
+		return this.#settings;
+	}
+
+	get admin(): AdminSettings | undefined {
+		const admin = this.#settings.admin ?? (this.#options.input ? undefined : {});
+		return admin?.off ? undefined : admin;
+	}
+
+	/** Absolute paths of the files that the running configuration was read from, imports included. */
+	get files(): readonly string[] {
+		return this.#files;
+	}
+
+	/** Writes to the process log. */
+	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void {
+		this.#log.log(level, logger, message, fields);
+	}
+
+	load(input: ConfigInput, terms: LoadTerms = {}): Promise<LoadOutcome> {
+		const unconfigured = !this.#options.input;
+		const taken = this.#take(input.name, async () => {
+			const replaced = terms.reversible ? this.document : undefined;
+			const outcome = await this.#apply(() => this.#compiler.ask('prepare', { input, unconfigured, ...terms }));
+			return outcome.result === 'applied' && replaced !== undefined ? { ...outcome, replaced } : outcome;
+		});
+		return taken as Promise<LoadOutcome>;
+	}
+
+	edit(edit: ConfigEdit): Promise<LoadOutcome | EditRefused> {
+		const unconfigured = !this.#options.input;
+		const apply = () => this.#apply(() => this.#compiler.ask('edit', { edit, unconfigured }));
+		return this.#take(`${edit.method} of the Admin API`, apply);
+	}
+
+	preview(input: ConfigInput, terms: LoadTerms = {}): Promise<LoadPreview> {
+		// In turn with loads: the compile thread has one candidate.
+		const unconfigured = !this.#options.input;
+		return this.#serialize(() => this.#compiler.ask('preview', { input, unconfigured, ...terms }));
+	}
+
+	adapt(input: ConfigInput): Promise<AdaptOutcome> {
+		return this.#compiler.ask('adapt', { input });
+	}
+
+	readConfig(path: readonly string[], id?: string): ReturnType<RuntimeControl['readConfig']> {
+		return this.#compiler.ask('read', { path, object: id });
+	}
+
+	get document(): string {
+		return this.#compiler.running;
+	}
+
+	get traffic(): { readonly requests: number; readonly serverErrors: number } {
+		return { requests: this.#totals.total(ROW.requests), serverErrors: this.#totals.total(ROW.serverErrors) };
+	}
+
+	async exposition(format: MetricsFormat): Promise<Scrape> {
+		return this.#settings.metrics ? this.#metrics.render(format) : NO_SCRAPE;
+	}
+
+	/** The exposition of Prometheus as a text. */
+	async metrics(): Promise<string> {
+		return scrapedText(await this.exposition('prometheus'));
+	}
+
+	countAdminRequest(path: string, method: string, status: number): void {
+		this.#metrics.countAdminRequest(path, method, status);
+	}
+
+	countRollback(succeeded: boolean): void {
+		this.#loads.rolledBack(succeeded, this.#generation);
+	}
+
+	stop(): Promise<void> {
+		this.#stopping ??= this.#stop();
+		return this.#stopping;
+	}
+
+	kill(): void {
+		this.#ready = false;
+		this.#stopping ??= Promise.resolve();
+		this.#pools.close();
+		void this.#endThreads();
+		void this.#tls.close();
+		this.#sockets.close();
+		this.#log.close();
+	}
+
+	/** Resolves once every thread has ended after a stop or kill; to false when one cannot be ended but with the process. */
+	get threadsEnded(): Promise<boolean> {
+		return this.#threadsEnded ?? Promise.resolve(true);
+	}
+
+	/** Ends a data-plane thread as a crash would, to see that it is replaced; for operators' tests. */
+	async terminateWorker(index: number): Promise<void> {
+		await this.#pool?.kill(index);
+	}
+
+	/** Lets a data-plane thread throw outside any request, or stop answering; for operators' tests. */
+	crashWorker(index: number, how: 'crash' | Stall = 'crash'): void {
+		this.#pool?.fail(index, how);
+	}
+
+	/** Resolves once every data-plane thread has answered, or has been ended because it did not. */
+	async answering(): Promise<void> {
+		await this.#pool?.answering();
+	}
+
+	/** For startRuntime: compiles, binds, serves. */
+	async begin(): Promise<void> {
+		const { input } = this.#options;
+		const wanted = process.env.SVC_IO;
+		if (wanted && environmentIoMode() === undefined) throw unknownIoMode(wanted);
+		if (!input) {
+			this.#startPool({});
+			this.#ready = true;
+			this.log('info', 'runtime', 'started without a configuration', { threads: this.threads, io: ioMode() });
+			return;
+		}
+		// Threads take as long to start as compiling takes: how many is nearly always what it looks like.
+		this.#startPool(expectedSettings(input));
+		const prepared = await this.#compiler.ask('prepare', { input, unconfigured: false });
+		if (prepared.result !== 'swap') throw refusedStart(prepared.diagnostics);
+		try {
+			await this.#options.beforeListening?.(prepared.facts.settings);
+		} catch (error) {
+			throw new StartForbidden(error);
+		}
+		await this.#fitPool(prepared.facts.settings);
+		const outcome = await this.#swap(prepared.facts, prepared.delta, prepared.diagnostics);
+		if (outcome.result === 'refused') throw refusedStart(outcome.diagnostics);
+		if (outcome.result === 'failed') throw new StartError(outcome.message, { reason: 'failed' });
+		this.#ready = true;
+		this.#loads.started();
+		for (const { message } of prepared.diagnostics) this.log('warn', 'config', message);
+		this.log('info', 'runtime', 'serving', {
+			threads: this.threads,
+			io: ioMode(),
+			listeners: this.#sockets.bound.map(socketText),
+		});
+	}
+
+	/** For startRuntime: ends what a failed start has begun. */
+	async abandon(): Promise<void> {
+		this.#stopping ??= Promise.resolve();
+		this.#pools.close();
+		this.#sockets.close();
+		await Promise.all([this.#endThreads(), this.#tls.close()]);
+		this.#log.close();
+		await this.#sinks.flush(FLUSH_LIMIT);
+	}
+
+	/** Replaces the pool that was started early if the settings ask for another size or I/O mode. */
+	async #fitPool(settings: Settings): Promise<void> {
+		const io = chooseIoMode(settings.io);
+		if (this.#pool?.size === threadCount(this.#options.threads ?? settings.threads) && io === ioMode()) return;
+		useIoMode(io);
+		await this.#pool?.terminate();
+		this.#startPool(settings);
+	}
+
+	#startPool(settings: Settings): void {
+		this.#pool = new WorkerPool(threadCount(this.#options.threads ?? settings.threads), this.#control, {
+			totals: this.#totals,
+			deps: this.#deps,
+			log: entry => this.#log.entry(entry),
+			access: (sink, lines, entries) => this.#sinks.write(sink, lines, entries),
+			accessDropped: (sink, entries) => this.#sinks.droppedByThread(sink, entries),
+			sinkOpened: (_sink, output) => {
+				try {
+					this.#sinks.acquire(output);
+				} catch (error) {
+					if (!(error instanceof LogOutputError)) throw error;
+					this.#sinkErrors.push(error);
+				}
+			},
+			sinkReleased: sink => this.#sinks.release(sink),
+			pools: this.#pools,
+			caches: this.#caches,
+			tracingOpened: () => this.#spans.open(),
+			spans: (text, spans) => this.#spans.take(text, spans),
+			answer: question => {
+				const queues = { passwords: this.#passwords, pageWork: this.#pageWork };
+				const parts = { metrics: this.#metrics, tls: this.#tls, caches: this.#caches, settings: this.#settings };
+				return answerQuestion(question, { ...queues, ...parts });
+			},
+			introduction: () => this.#tls.introduction().map(update => ({ type: 'tls', update })),
+			challengesTaken: (index, number) => this.#tls.challengesTaken(index, number),
+			ended: index => this.#tls.ended(index),
+			replaced: index => void this.#serialize(() => this.#bringUp(index)),
+		});
+	}
+
+	/** Makes a change and records what became of it; one after another. */
+	#take(source: string, apply: () => Promise<LoadOutcome | EditRefused>): Promise<LoadOutcome | EditRefused> {
+		return this.#serialize(async () => {
+			const outcome = await apply();
+			if (outcome.result === 'edit_refused') return outcome;
+			this.#loads.loaded(outcome);
+			this.#log.entry(loadEntry(source, outcome));
+			return outcome;
+		});
+	}
+
+	/** Applies what `prepare` makes of the compile thread's candidate. */
+	async #apply(prepare: () => Promise<Prepared | EditRefused>, again = false): Promise<LoadOutcome | EditRefused> {
+		if (this.#stopping) return STOPPING;
+		try {
+			const prepared = await prepare();
+			if (prepared.result === 'unchanged') {
+				const { diagnostics } = prepared;
+				await this.#tls.look();
+				return { result: 'applied', generation: this.#generation, unchanged: true, diagnostics };
+			}
+			if (prepared.result !== 'swap') return prepared;
+			if (this.#stopping) return STOPPING;
+			return await this.#swap(prepared.facts, prepared.delta, prepared.diagnostics);
+		} catch (error) {
+			if (error instanceof NoThreadAnswers) {
+				if (again) return { result: 'failed', message: error.message };
+				for (const index of (await this.#pool?.started()) ?? []) await this.#bringUp(index);
+				return this.#apply(prepare, true);
+			}
+			if (error instanceof ListenError) return refusal('listen', error.message);
+			if (error instanceof CompilerFailure) {
+				this.log('error', 'runtime', 'compiling failed', { cause: error.detail ?? error.message });
+				return { result: 'failed', message: error.message };
+			}
+			throw error;
+		}
+	}
+
+	/** Two phases: every thread builds, then one store flips all of them. Rejects with ListenError and NoThreadAnswers. */
+	async #swap(
+		facts: DocumentFacts,
+		delta: GenerationDelta,
+		diagnostics: readonly DiagnosticReport[],
+	): Promise<LoadOutcome> {
+		const pool = this.#pool!;
+		const generation = this.#generation + 1;
+		this.#sinkErrors.length = 0;
+		let processLog: PreparedProcessLog | undefined;
+		try {
+			processLog = this.#log.prepare(facts.settings);
+			const listeners = await this.#sockets.bindable(facts.listeners);
+			// Certificates and trust are with every thread before one builds.
+			await this.#tls.prepare(facts.certificates, facts.settings);
+			await pool.prepareAll({ generation, delta, listeners });
+			if (this.#sinkErrors[0]) throw this.#sinkErrors[0];
+			await this.#sinks.opened();
+			await this.#compiler.commit(facts.certificates?.names ?? []);
+			if (this.#stopping) throw new WorkerLost('The server is stopping.');
+			this.#generation = generation;
+			this.#settings = facts.settings;
+			this.#files = facts.files;
+			Atomics.store(this.#shared, CONTROL_GENERATION, generation);
+			pool.activateAll();
+			this.#tls.activate();
+			this.#log.use(processLog);
+			this.#sockets.serve(listeners);
+			return { result: 'applied', generation, unchanged: false, diagnostics };
+		} catch (error) {
+			pool.discardAll();
+			this.#tls.discard();
+			if (processLog) this.#log.giveUp(processLog);
+			this.#sockets.giveUp();
+			await this.#compiler.ask('discard', {}).catch(() => {});
+			return outcomeOfError(error, diagnostics);
+		}
+	}
+
+	/** Gives a new thread the state that the others have. */
+	async #bringUp(index: number): Promise<void> {
+		const pool = this.#pool;
+		if (!pool || this.#stopping || this.#generation === 0) return;
+		try {
+			const { facts, delta } = await this.#compiler.ask('snapshot', {});
+			const listeners = await this.#sockets.bindable(facts.listeners);
+			if (await pool.bringUp(index, { generation: this.#generation, delta, listeners })) {
+				this.log('info', 'runtime', 'a worker thread was replaced', { thread: index });
+			}
+		} catch (error) {
+			if (this.#stopping) return;
+			const cause = error instanceof Error ? error.message : String(error);
+			this.log('error', 'runtime', 'a worker thread could not take the configuration', { thread: index, cause });
+			pool.giveUp(index);
+		}
+	}
+
+	async #stop(): Promise<void> {
+		this.#ready = false;
+		await waitBeforeStop(this.#settings.shutdown_delay, this.#shared, this.#log);
+		this.log('info', 'runtime', 'stopping', { grace_period_ms: this.#settings.grace_period ?? null });
+		this.#pools.close();
+		// Clients are refused from now on, as at a port.
+		this.#sockets.close();
+		if (this.#pool) await within(this.#pool.drain(), this.#settings.grace_period);
+		await Promise.all([
+			this.#endThreads(),
+			this.#spans.close(EXPORT_LIMIT),
+			within(this.#caches.close(), FLUSH_LIMIT),
+			this.#tls.close(),
+		]);
+		await this.#queue.catch(() => {});
+		this.log('info', 'runtime', 'stopped');
+		this.#log.close();
+		await this.#sinks.flush(FLUSH_LIMIT);
+	}
+
+	#endThreads(): Promise<boolean> {
+		const ends = () => [this.#pool?.terminate(), this.#compiler.end(), this.#passwords.end(), this.#pageWork.end()];
+		this.#threadsEnded ??= Promise.all(ends()).then(ended => !ended.includes(false));
+		return this.#threadsEnded;
+	}
+
+	#serialize<T>(operation: () => Promise<T>): Promise<T> {
+		const result = this.#queue.then(operation);
+		this.#queue = result.catch(() => {});
+		return result;
+	}
+}

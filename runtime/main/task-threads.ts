@@ -1,0 +1,110 @@
+/** Threads that do one task at a time, as the main thread sees them: started when first needed, replaced when they die. */
+import type { Worker } from 'node:worker_threads';
+import { startThread, type ThreadKind } from '../threads/thread-source.ts';
+import { END_LIMIT } from './thread-watch.ts';
+import { within } from './within.ts';
+
+/** Told why a thread died, or was given up because it took too long (`stalled`). */
+export type ThreadFailed = (reason: string, stalled: boolean) => void;
+
+/** What the threads are. */
+export interface TaskThreadsOptions {
+	readonly kind: ThreadKind;
+	/** Threads at most. */
+	readonly most: number;
+	/** Milliseconds after which a task is given up. */
+	readonly limit: number;
+	/** What is said of a task that was given up. */
+	readonly tooLong: string;
+	readonly failed: ThreadFailed;
+}
+
+interface Waiting<Task, Answer> {
+	readonly task: Task;
+	readonly settle: (answer: Answer | null) => void;
+}
+
+/** Gives tasks to threads in the order in which they come. A thread answers each task with one message. */
+export class TaskThreads<Task, Answer> {
+	readonly #options: TaskThreadsOptions;
+	readonly #idle: Worker[] = [];
+	readonly #all = new Set<Worker>();
+	/** Threads that were given up and have not ended. */
+	readonly #abandoned = new Set<Worker>();
+	readonly #waiting: Waiting<Task, Answer>[] = [];
+	#ended = false;
+
+	constructor(options: TaskThreadsOptions) {
+		this.#options = options;
+	}
+
+	/** Resolves to the answer; null when there can be none. Whoever asks bounds how many wait. */
+	run(task: Task): Promise<Answer | null> {
+		if (this.#ended) return Promise.resolve(null);
+		return new Promise(settle => {
+			this.#waiting.push({ task, settle });
+			this.#next();
+		});
+	}
+
+	/** Ends the threads; what waits gets no answer. Resolves to false when one cannot be ended. */
+	async end(): Promise<boolean> {
+		this.#ended = true;
+		for (const { settle } of this.#waiting.splice(0)) settle(null);
+		await within(
+			Promise.all([...this.#all].map(thread => thread.terminate())).then(() => {}),
+			END_LIMIT,
+		);
+		return this.#all.size + this.#abandoned.size === 0;
+	}
+
+	#next(): void {
+		if (this.#waiting.length === 0) return;
+		const thread = this.#idle.pop() ?? (this.#all.size < this.#options.most ? this.#start() : undefined);
+		if (!thread) return;
+		const { task, settle } = this.#waiting.shift()!;
+		let over = false;
+		const end = (answer: Answer | null): void => {
+			if (over) return;
+			over = true;
+			clearTimeout(timer);
+			thread.off('message', answered);
+			thread.off('exit', died);
+			settle(answer);
+		};
+		const answered = (answer: Answer): void => {
+			end(answer);
+			this.#idle.push(thread);
+			this.#next();
+		};
+		const died = (): void => end(null);
+		const { limit, tooLong, failed } = this.#options;
+		const timer = setTimeout(() => {
+			failed(tooLong, true);
+			void thread.terminate();
+			// Work inside OpenSSL is not interrupted: nobody waits for the thread to end.
+			this.#all.delete(thread);
+			this.#abandoned.add(thread);
+			end(null);
+			this.#next();
+		}, limit);
+		thread.on('message', answered);
+		thread.on('exit', died);
+		thread.postMessage(task);
+	}
+
+	#start(): Worker {
+		const { kind, failed } = this.#options;
+		const thread = startThread(kind, {});
+		this.#all.add(thread);
+		thread.on('error', error => failed(error instanceof Error ? error.message : String(error), false));
+		thread.on('exit', () => {
+			this.#all.delete(thread);
+			this.#abandoned.delete(thread);
+			const at = this.#idle.indexOf(thread);
+			if (at !== -1) this.#idle.splice(at, 1);
+			if (!this.#ended) this.#next();
+		});
+		return thread;
+	}
+}

@@ -1,0 +1,48 @@
+/** Who on the main thread answers which question of a data-plane thread. */
+import type { Settings } from '../../compiler/document/document.ts';
+import type { CacheRegistry } from '../cache/cache-registry.ts';
+import type { RuntimeMetrics } from '../metrics/runtime-metrics.ts';
+import { scrapedText } from '../metrics/scrape-memory.ts';
+import type { PageWorkQueue } from '../page-work/page-work-queue.ts';
+import type { PasswordQueue } from '../passwords/password-queue.ts';
+import type { MainThreadAnswers, MainThreadQuestion } from '../threads/main-thread-requests.ts';
+import type { TlsControl } from '../tls/tls-control.ts';
+
+/** What answers. */
+export interface MainThreadParts {
+	readonly passwords: PasswordQueue;
+	readonly pageWork: PageWorkQueue;
+	readonly metrics: RuntimeMetrics;
+	readonly tls: TlsControl;
+	readonly caches: CacheRegistry;
+	/** Of the running document. */
+	readonly settings: Settings;
+}
+
+/** Answers a data-plane thread. */
+export async function answerQuestion(
+	question: MainThreadQuestion,
+	{ passwords, pageWork, metrics, tls, caches, settings }: MainThreadParts,
+): Promise<MainThreadAnswers[keyof MainThreadAnswers]> {
+	switch (question.about) {
+		case 'password':
+			return passwords.verify(question.check);
+		case 'password_withdrawn':
+			passwords.withdraw(question.id);
+			return true;
+		case 'metrics':
+			return scrapedText(await metrics.render(question.format));
+		case 'page_work':
+			return pageWork.run(question.task);
+		case 'challenge':
+			return tls.answerChallenge(question.wanted);
+		case 'certificate':
+			return tls.obtain(question.wanted);
+		case 'upstream_tls':
+			return tls.provideUpstreams(question.wanted);
+		case 'cache':
+			return caches.run(question.store, question.errand);
+		case 'acme':
+			return tls.answerAcme(question.request, question.settings, settings);
+	}
+}

@@ -1,0 +1,510 @@
+/** The data-plane threads as the main thread sees them: started, fed, counted, replaced when they die or stop answering. */
+import { availableParallelism } from 'node:os';
+import type { Worker } from 'node:worker_threads';
+import { WorkerSockets } from '../listeners/worker-sockets.ts';
+import type { MainThreadQuestion } from '../threads/main-thread-requests.ts';
+import {
+	CONTROL_OUTSTANDING,
+	type FromWorker,
+	LOG_ENTRY_WEIGHT,
+	type LogEntry,
+	MOST_THREADS,
+	type ToWorker,
+	type WorkerStart,
+} from '../threads/messages.ts';
+import { SharedRows } from '../threads/shared-rows.ts';
+import type { Stall } from '../threads/stop-answering.ts';
+import { startThread } from '../threads/thread-source.ts';
+import { LOOK_INTERVAL } from './stall-clock.ts';
+import { END_LIMIT, ThreadWatch } from './thread-watch.ts';
+import { within } from './within.ts';
+import {
+	BuildRefused,
+	type GenerationOrder,
+	NoThreadAnswers,
+	WorkerLost,
+	type WorkerPoolHost,
+} from './worker-pool-host.ts';
+
+/** Milliseconds that a thread may take to build a generation. */
+const BUILD_LIMIT = 60_000;
+/** A thread that lived for less than this many milliseconds died of something that will strike again: its successor waits. */
+const SHORT_LIFE = 10_000;
+/** Milliseconds before a successor, by the number of short lives in a row. */
+const BACK_OFF = [0, 100, 500, 2000, 5000, 10_000];
+/** Connections wait in a dead thread's sockets for its successor for so many milliseconds; otherwise the other threads take them. */
+const LONGEST_WAIT = 500;
+
+interface Attempt {
+	readonly number: number;
+	readonly resolve: () => void;
+	readonly reject: (error: Error) => void;
+}
+
+interface Slot {
+	readonly index: number;
+	thread: Worker | undefined;
+	watch: ThreadWatch;
+	/** True from when the thread is found not to answer until it does again, or its successor serves. */
+	unresponsive: boolean;
+	/** Set while the thread is being ended because it does not answer. */
+	ending: NodeJS.Timeout | undefined;
+	/** True once it has a generation: it takes part in loads. */
+	serving: boolean;
+	startedAt: number;
+	shortLives: number;
+	attempt: Attempt | undefined;
+	drained: boolean;
+	timer: NodeJS.Timeout | undefined;
+	/** Log writers that it uses. */
+	readonly sinks: Set<string>;
+	/** What waits for its answer to a ping, by number. */
+	readonly pinged: Map<number, () => void>;
+}
+
+/** The threads. */
+export class WorkerPool {
+	/** Threads that died or stopped answering and were replaced. */
+	restarts = 0;
+	/** Times that a thread stopped answering. */
+	stalls = 0;
+	readonly #host: WorkerPoolHost;
+	readonly #control: SharedArrayBuffer;
+	readonly #outstanding: Int32Array;
+	readonly #slots: Slot[] = [];
+	readonly #memory: SharedRows;
+	/** Threads that take part in the load under way. */
+	#building: Slot[] = [];
+	readonly #sockets = new WorkerSockets();
+	/** Keys of the listeners that are served, and of those of the load under way. */
+	#served: ReadonlySet<string> = new Set();
+	#wanted: ReadonlySet<string> = new Set();
+	/** Threads that have not ended, also those that have been given up. */
+	readonly #running = new Set<Worker>();
+	#lookedAt = performance.now();
+	readonly #looks: NodeJS.Timeout;
+	/** Called when a thread has been started. */
+	#onStart: (() => void)[] = [];
+	#attempts = 0;
+	#pings = 0;
+	#stopping = false;
+	#allDrained: (() => void) | undefined;
+
+	constructor(threads: number, control: SharedArrayBuffer, host: WorkerPoolHost) {
+		this.#host = host;
+		this.#control = control;
+		this.#outstanding = new Int32Array(control);
+		this.#memory = new SharedRows(threads, host.pools, host.caches);
+		for (let index = 0; index < threads; index++) {
+			const slot: Slot = {
+				index,
+				thread: undefined,
+				watch: new ThreadWatch(),
+				unresponsive: false,
+				ending: undefined,
+				serving: false,
+				startedAt: 0,
+				shortLives: 0,
+				attempt: undefined,
+				drained: false,
+				timer: undefined,
+				sinks: new Set(),
+				pinged: new Map(),
+			};
+			this.#slots.push(slot);
+		}
+		// Only now: each thread is told how many there are, and shares memory with that many.
+		for (const slot of this.#slots) this.#start(slot);
+		this.#looks = setInterval(() => this.#look(), LOOK_INTERVAL).unref();
+	}
+
+	/** Threads of the pool, dead ones included. */
+	get size(): number {
+		return this.#slots.length;
+	}
+
+	/** Indices of threads that serve and do not answer, and of those whose successors do not serve yet. */
+	get unresponsive(): number[] {
+		return this.#slots.filter(slot => slot.unresponsive).map(slot => slot.index);
+	}
+
+	/** Whether a thread serves. */
+	get serves(): boolean {
+		return this.#slots.some(slot => slot.serving && !slot.ending);
+	}
+
+	/**
+	 * Lets every thread build the generation. Rejects with BuildRefused or WorkerLost when one cannot; the others must be told
+	 * to discard. A thread that does not answer is left out, and ended: it would go on serving what it has. Rejects with
+	 * NoThreadAnswers when there is no other.
+	 */
+	async prepareAll(order: GenerationOrder): Promise<void> {
+		const slots = this.#slots.filter(slot => (slot.serving || order.generation === 1) && !slot.ending);
+		if (slots.length === 0) {
+			throw this.unresponsive.length > 0 ? new NoThreadAnswers() : new WorkerLost('No worker thread is running.');
+		}
+		this.#wanted = new Set(order.listeners.map(listener => listener.key));
+		this.#building = slots;
+		const prepared = Promise.all(slots.map(slot => this.#prepare(slot, order)));
+		for (const slot of slots) if (slot.unresponsive) this.#replace(slot);
+		await prepared;
+		if (this.#building.length === 0) throw new NoThreadAnswers();
+	}
+
+	/** Waits for a thread that could serve; resolves to the indices of those that have been started and do not yet. */
+	async started(): Promise<number[]> {
+		const startedSlots = () => this.#slots.filter(slot => slot.thread && !slot.serving && !slot.ending);
+		while (!this.#stopping && startedSlots().length === 0) {
+			await new Promise<void>(resolve => this.#onStart.push(resolve));
+		}
+		return startedSlots().map(slot => slot.index);
+	}
+
+	/**
+	 * Lets a thread that replaces another build what is being served, and accept connections. Resolves to false if it does so
+	 * already. Rejects as prepareAll.
+	 */
+	async bringUp(index: number, order: GenerationOrder): Promise<boolean> {
+		const slot = this.#slots[index]!;
+		if (slot.serving) return false;
+		await this.#prepare(slot, { ...order, listeners: this.#sockets.inherited(index, order.listeners) });
+		slot.serving = true;
+		slot.unresponsive = false;
+		this.#post(slot, { type: 'activate' });
+		return true;
+	}
+
+	/** The generation has been flipped to. */
+	activateAll(): void {
+		for (const slot of this.#building.splice(0)) {
+			slot.serving = slot.thread !== undefined;
+			this.#post(slot, { type: 'activate' });
+		}
+		this.#served = this.#wanted;
+		this.#sockets.keep(this.#served);
+	}
+
+	/** Gives up what was being built. */
+	discardAll(): void {
+		for (const slot of this.#building.splice(0)) {
+			// Its time would go on running, and keep a process that was refused its start.
+			slot.attempt?.reject(new WorkerLost('The configuration was given up.'));
+			this.#post(slot, { type: 'discard' });
+		}
+		this.#sockets.keep(this.#served);
+	}
+
+	/** Lets every thread finish what it has begun; resolves when all have. */
+	drain(): Promise<void> {
+		this.#stop();
+		return new Promise(resolve => {
+			this.#allDrained = resolve;
+			for (const slot of this.#slots) {
+				slot.attempt?.reject(new WorkerLost('The server is stopping.'));
+				this.#post(slot, { type: 'drain' });
+				if (slot.unresponsive) this.#replace(slot);
+			}
+			this.#checkDrained();
+		});
+	}
+
+	/** Ends every thread; resolves to false when one of them cannot be ended. */
+	async terminate(): Promise<boolean> {
+		this.#stop();
+		clearInterval(this.#looks);
+		await within(
+			Promise.all([...this.#running].map(thread => thread.terminate())).then(() => {}),
+			END_LIMIT,
+		);
+		return this.#running.size === 0;
+	}
+
+	#stop(): void {
+		this.#stopping = true;
+		for (const slot of this.#slots) clearTimeout(slot.timer);
+		// Clients are to be refused, which they are only when nobody holds the sockets any more.
+		this.#sockets.close();
+		for (const resolve of this.#onStart.splice(0)) resolve();
+	}
+
+	/** Tells every thread; gives the threads that were told. */
+	tell(message: ToWorker): number[] {
+		const told = this.#slots.filter(slot => slot.thread);
+		for (const slot of told) this.#post(slot, message);
+		return told.map(slot => slot.index);
+	}
+
+	/** Ends one thread as a crash would. */
+	async kill(index: number): Promise<void> {
+		await this.#slots[index]?.thread?.terminate();
+	}
+
+	/** Lets a thread throw outside any request, or stop answering. */
+	fail(index: number, how: 'crash' | Stall): void {
+		const slot = this.#slots[index];
+		if (slot) this.#post(slot, { type: how });
+	}
+
+	/** Resolves once every thread has answered, or has been ended because it did not. */
+	async answering(): Promise<void> {
+		const number = ++this.#pings;
+		await Promise.all(
+			this.#slots.map(slot => {
+				if (!slot.thread) return undefined;
+				this.#post(slot, { type: 'ping', number });
+				return new Promise<void>(resolve => slot.pinged.set(number, resolve));
+			}),
+		);
+	}
+
+	/** The thread could not be given its state: ended, and tried again later. */
+	giveUp(index: number): void {
+		const slot = this.#slots[index]!;
+		slot.attempt = undefined;
+		void slot.thread?.terminate();
+	}
+
+	#start(slot: Slot): void {
+		slot.watch = new ThreadWatch();
+		const data: WorkerStart = {
+			index: slot.index,
+			rows: this.#slots.length,
+			control: this.#control,
+			counters: this.#host.totals.begin(slot.index),
+			activity: slot.watch.activity.memory,
+			sharePorts: SHARED_PORTS,
+			...this.#host.deps,
+		};
+		Atomics.store(this.#outstanding, CONTROL_OUTSTANDING + slot.index, 0);
+		const thread = startThread('worker', data);
+		slot.thread = thread;
+		this.#running.add(thread);
+		slot.startedAt = Date.now();
+		slot.serving = false;
+		let cause = 'ended';
+		for (const message of this.#host.introduction()) thread.postMessage(message);
+		thread.on('message', (message: FromWorker) => {
+			// A thread that was given up may come back to itself.
+			if (slot.thread === thread) this.#take(slot, message);
+		});
+		thread.on('error', error => {
+			cause = error instanceof Error ? (error.stack ?? error.message) : String(error);
+		});
+		thread.on('exit', () => {
+			this.#running.delete(thread);
+			if (slot.thread === thread) this.#ended(slot, cause);
+		});
+		for (const resolve of this.#onStart.splice(0)) resolve();
+	}
+
+	/** Looks at every thread that serves, or is to drain. */
+	#look(): void {
+		const now = performance.now();
+		const elapsed = now - this.#lookedAt;
+		this.#lookedAt = now;
+		for (const slot of this.#slots) {
+			if (!slot.thread || slot.ending || !(slot.serving || this.#stopping)) continue;
+			slot.watch.look(elapsed);
+			if (slot.watch.isUnresponsive) this.#stalled(slot);
+			else if (slot.unresponsive) this.#answersAgain(slot);
+		}
+	}
+
+	#stalled(slot: Slot): void {
+		const { watch, index } = slot;
+		if (!slot.unresponsive) {
+			slot.unresponsive = true;
+			this.stalls++;
+			this.#log('warn', 'a worker thread does not answer', { thread: index, ...watch.fields });
+		}
+		// How long that may take is for the load to say.
+		if (slot.attempt && watch.isBuilding) return;
+		if (slot.attempt || this.#stopping || watch.isOverdue) this.#replace(slot);
+	}
+
+	#answersAgain(slot: Slot): void {
+		slot.unresponsive = false;
+		this.#log('info', 'a worker thread answers again', { thread: slot.index });
+	}
+
+	/** Ends a thread that does not answer. A load goes on without it. */
+	#replace(slot: Slot): void {
+		const { thread } = slot;
+		if (!thread || slot.ending) return;
+		// One that cannot be ended is given up: it never runs any of our code again.
+		slot.ending = setTimeout(() => this.#ended(slot, ''), END_LIMIT);
+		this.#building = this.#building.filter(building => building !== slot);
+		slot.attempt?.resolve();
+		this.#sockets.detach(slot.index);
+		void thread.terminate();
+	}
+
+	#ended(slot: Slot, cause: string): void {
+		const { ending } = slot;
+		clearTimeout(ending);
+		slot.ending = undefined;
+		slot.thread = undefined;
+		slot.serving = false;
+		this.#host.totals.end(slot.index);
+		this.#host.ended(slot.index);
+		for (const sink of slot.sinks) this.#host.sinkReleased(sink);
+		slot.sinks.clear();
+		for (const answered of slot.pinged.values()) answered();
+		slot.pinged.clear();
+		this.#memory.releaseAll(slot.index);
+		const { attempt } = slot;
+		slot.attempt = undefined;
+		if (this.#stopping) {
+			attempt?.reject(new WorkerLost('The server is stopping.'));
+			this.#checkDrained();
+			return;
+		}
+		// One that stopped answering has held nobody up by being started again.
+		if (!ending) slot.shortLives = Date.now() - slot.startedAt < SHORT_LIFE ? slot.shortLives + 1 : 0;
+		const delay = ending ? 0 : (BACK_OFF[Math.min(slot.shortLives, BACK_OFF.length) - 1] ?? 0);
+		if (delay > LONGEST_WAIT) this.#sockets.release(slot.index);
+		this.restarts++;
+		const fields = ending ? slot.watch.fields : { cause, after_ms: delay };
+		const what = ending ? 'did not answer' : 'died';
+		this.#log('error', `a worker thread ${what} and is being replaced`, { thread: slot.index, ...fields });
+		slot.timer = setTimeout(() => {
+			this.#start(slot);
+			this.#host.replaced(slot.index);
+		}, delay);
+		const [first] = cause.split('\n');
+		attempt?.reject(new WorkerLost(`A worker thread died while it was building the configuration: ${first}.`));
+	}
+
+	#prepare(slot: Slot, order: GenerationOrder): Promise<void> {
+		if (!slot.thread) return Promise.reject(new WorkerLost('A worker thread has died.'));
+		const number = ++this.#attempts;
+		return new Promise((resolve, reject) => {
+			const settle = (then: () => void) => {
+				clearTimeout(timer);
+				if (slot.attempt?.number === number) slot.attempt = undefined;
+				then();
+			};
+			const timer = setTimeout(
+				() => settle(() => reject(new WorkerLost('A worker thread did not build the configuration in time.'))),
+				BUILD_LIMIT,
+			);
+			slot.attempt = {
+				number,
+				resolve: () => settle(resolve),
+				reject: error => settle(() => reject(error)),
+			};
+			this.#post(slot, { type: 'prepare', attempt: number, ...order });
+		});
+	}
+
+	#take(slot: Slot, message: FromWorker): void {
+		switch (message.type) {
+			case 'listening':
+				this.#sockets.add(slot.index, message.key, message.socket);
+				return;
+			case 'prepared':
+				if (slot.attempt?.number === message.attempt) slot.attempt.resolve();
+				return;
+			case 'refused':
+				if (slot.attempt?.number !== message.attempt) return;
+				slot.attempt.reject(new BuildRefused(message.code, message.message, message.pointer));
+				return;
+			case 'memory_wanted':
+				this.#post(slot, {
+					type: 'memory',
+					key: message.key,
+					buffer: this.#memory.take(message.key, message.wanted, slot.index),
+				});
+				return;
+			case 'cache':
+				this.#host.caches.takeEvent(message.store, message.news);
+				return;
+			case 'memory_released':
+				this.#memory.release(message.key, slot.index);
+				return;
+			case 'page':
+				this.#host.totals.addPage(slot.index, message.buffer);
+				return;
+			case 'series':
+				this.#host.totals.addSeries(slot.index, message.series);
+				return;
+			case 'sink_opened':
+				slot.sinks.add(message.sink);
+				this.#host.sinkOpened(message.sink, message.output);
+				return;
+			case 'sink_released':
+				slot.sinks.delete(message.sink);
+				this.#host.sinkReleased(message.sink);
+				return;
+			case 'access':
+				Atomics.sub(this.#outstanding, CONTROL_OUTSTANDING + slot.index, message.text.length);
+				this.#host.access(message.sink, message.text, message.entries);
+				return;
+			case 'access_dropped':
+				this.#host.accessDropped(message.sink, message.entries);
+				return;
+			case 'access_segment':
+				this.#host.access(message.sink, message.lines, message.entries);
+				return;
+			case 'tracing_opened':
+				this.#host.tracingOpened();
+				return;
+			case 'spans':
+				Atomics.sub(this.#outstanding, CONTROL_OUTSTANDING + slot.index, message.text.length);
+				this.#host.spans(message.text, message.spans);
+				return;
+			case 'log':
+				Atomics.sub(this.#outstanding, CONTROL_OUTSTANDING + slot.index, LOG_ENTRY_WEIGHT);
+				this.#host.log(message.entry);
+				return;
+			case 'pong':
+				slot.pinged.get(message.number)?.();
+				slot.pinged.delete(message.number);
+				return;
+			case 'ask':
+				this.#answer(slot.thread, message.id, message.question);
+				return;
+			case 'challenges_taken':
+				this.#host.challengesTaken(slot.index, message.number);
+				return;
+			case 'drained':
+				slot.drained = true;
+				this.#checkDrained();
+				return;
+		}
+	}
+
+	/** To the thread that asked, not to one that has taken its place since. */
+	#answer(thread: Worker | undefined, id: number, question: MainThreadQuestion): void {
+		const send = (message: ToWorker): void => thread?.postMessage(message);
+		this.#host.answer(question).then(
+			answer => send({ type: 'answer', id, answer }),
+			(error: Error) => {
+				const fields = { about: question.about, error: error.message };
+				this.#host.log({ level: 'error', logger: 'runtime', message: 'a question of a thread has no answer', fields });
+				send({ type: 'answer', id, answer: undefined, failed: error.message });
+			},
+		);
+	}
+
+	#checkDrained(): void {
+		if (!this.#allDrained || this.#slots.some(slot => slot.thread && !slot.drained)) return;
+		this.#allDrained();
+	}
+
+	#log(level: LogEntry['level'], message: string, fields: { readonly [name: string]: unknown }): void {
+		this.#host.log({ level, logger: 'runtime', message, fields });
+	}
+
+	#post(slot: Slot, message: ToWorker): void {
+		slot.thread?.postMessage(message);
+	}
+}
+
+/** Returns how many data-plane threads there are to be: one where the kernel does not share ports, else what is wanted. */
+export function threadCount(wanted: number = availableParallelism()): number {
+	return SHARED_PORTS ? Math.max(1, Math.min(wanted, MOST_THREADS)) : 1;
+}
+
+/** Platforms whose kernel spreads connections over the sockets that share a port. */
+export const SHARED_PORTS: boolean = process.platform === 'linux' || process.platform === 'freebsd';

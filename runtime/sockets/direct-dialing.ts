@@ -1,0 +1,152 @@
+/**
+ * Connects to an address that needs no look-up, without `net.Socket`: what that does for a connection that is refused costs
+ * several times what the system does. Handles are Node's own affair: where they are not as they are known here, `dialDirectly`
+ * says so, and the usual way is taken.
+ */
+import { isIP } from 'node:net';
+import { getSystemErrorName } from 'node:util';
+import { UpstreamError } from '../../compiler/exchange/leases.ts';
+import type { ClientTarget, Dialing, DialOwner } from '../upstreams/transports/dialer.ts';
+import type { SocketOptions } from '../upstreams/transports/socket-dialer.ts';
+import { DirectSocket, isDirect } from './direct-socket.ts';
+import { LONGEST_TIMER, UpstreamSocket, type UpstreamSocketOwner } from './upstream-socket.ts';
+
+interface ConnectRequest {
+	oncomplete: (status: number) => void;
+}
+
+interface TcpHandle {
+	connect(request: ConnectRequest, address: string, port: number): number;
+	connect6(request: ConnectRequest, address: string, port: number): number;
+	setNoDelay(on: boolean): number;
+	setKeepAlive(on: boolean, idle: number, interval: undefined, count: undefined): number;
+	close(): void;
+}
+
+/** Node's side of TCP. */
+interface TcpBinding {
+	readonly TCP: new (kind: number) => TcpHandle;
+	readonly TCPConnectWrap: new () => ConnectRequest;
+	readonly constants: { readonly SOCKET: number };
+}
+
+const BINDING: TcpBinding | undefined = findBinding();
+
+/** Begins to connect; undefined where it has to be done in the usual way. */
+export function dialDirectly(
+	target: ClientTarget,
+	options: SocketOptions,
+	header: Uint8Array | undefined,
+	owner: DialOwner,
+): Dialing | undefined {
+	if (BINDING === undefined || !('port' in target) || options.localAddress !== undefined) return undefined;
+	const family = isIP(target.host);
+	if (family === 0) return undefined;
+	const handle = new BINDING.TCP(BINDING.constants.SOCKET);
+	if (isDirect(handle)) return new DirectDialing(handle, target, family, options, header, owner);
+	handle.close();
+	return undefined;
+}
+
+class DirectDialing implements Dialing, UpstreamSocketOwner {
+	readonly #handle: TcpHandle;
+	readonly #target: { readonly host: string; readonly port: number };
+	readonly #options: SocketOptions;
+	readonly #header: Uint8Array | undefined;
+	readonly #owner: DialOwner;
+	#timer: NodeJS.Timeout | undefined = undefined;
+	#over = false;
+
+	constructor(
+		handle: TcpHandle,
+		target: { readonly host: string; readonly port: number },
+		family: number,
+		options: SocketOptions,
+		header: Uint8Array | undefined,
+		owner: DialOwner,
+	) {
+		this.#handle = handle;
+		this.#target = target;
+		this.#options = options;
+		this.#header = header;
+		this.#owner = owner;
+		const request = new BINDING!.TCPConnectWrap();
+		request.oncomplete = status => this.#connected(status);
+		handle.setNoDelay(true);
+		const { host, port } = target;
+		const result = family === 6 ? handle.connect6(request, host, port) : handle.connect(request, host, port);
+		if (result !== 0) {
+			queueMicrotask(() => this.#connected(result));
+			return;
+		}
+		const { connectTimeout } = options;
+		if (connectTimeout > 0) {
+			this.#timer = setTimeout(
+				() => this.#fail('timeout', 'connecting took too long'),
+				Math.min(connectTimeout, LONGEST_TIMER),
+			);
+		}
+	}
+
+	abandon(): void {
+		if (this.#finish()) this.#handle.close();
+	}
+
+	/** Nothing may come before the first request. */
+	received(): boolean {
+		return false;
+	}
+
+	ended(): void {}
+
+	closed(): void {}
+
+	#connected(status: number): void {
+		if (this.#over) return;
+		if (status !== 0) {
+			const { host, port } = this.#target;
+			this.#fail('connect', `connect ${getSystemErrorName(status)} ${host}:${port}`);
+			return;
+		}
+		this.#finish();
+		const handle = this.#handle;
+		const { probeInterval, readBuffer } = this.#options;
+		if (probeInterval > 0) handle.setKeepAlive(true, Math.floor(probeInterval / 1000), undefined, undefined);
+		const socket = new DirectSocket(handle as never);
+		const wire = new UpstreamSocket(this);
+		wire.attachDirect(socket, readBuffer());
+		if (this.#header) socket.write(this.#header);
+		this.#owner.dialed(wire);
+	}
+
+	#fail(phase: 'connect' | 'timeout', message: string): void {
+		if (!this.#finish()) return;
+		this.#handle.close();
+		// Where in this program it was noticed tells nothing, and costs more than to notice it.
+		const { stackTraceLimit } = Error;
+		Error.stackTraceLimit = 0;
+		const error = new UpstreamError(phase, message, undefined, true);
+		Error.stackTraceLimit = stackTraceLimit;
+		this.#owner.dialFailed(error);
+	}
+
+	/** True the first time. */
+	#finish(): boolean {
+		if (this.#over) return false;
+		this.#over = true;
+		if (this.#timer !== undefined) clearTimeout(this.#timer);
+		return true;
+	}
+}
+
+/** Asked for by its public, if old, name; undefined where it has gone or changed. */
+function findBinding(): TcpBinding | undefined {
+	try {
+		const { binding } = process as unknown as { binding(name: string): Partial<TcpBinding> };
+		const { TCP, TCPConnectWrap, constants } = binding.call(process, 'tcp_wrap');
+		if (typeof TCP !== 'function' || typeof TCPConnectWrap !== 'function') return undefined;
+		return typeof constants?.SOCKET === 'number' ? { TCP, TCPConnectWrap, constants } : undefined;
+	} catch {
+		return undefined;
+	}
+}

@@ -1,0 +1,288 @@
+/**
+ * Reads and writes of sockets without a trip through Node for each: Node's event loop watches one `epoll` instead of every
+ * socket, asks it once a turn which of them have something, and reads them by the C library's own `read`. What Node does
+ * around each read and each write (a handle's callback, its scope, the check of its queues) takes as long as all that an
+ * HTTP server does with a small request.
+ *
+ * Called by `node:ffi`, on Linux. Whatever of it is missing, or does not work when it is tried as a thread starts, leaves
+ * sockets to Node as usual.
+ */
+import { foreignFunctions, foreignFunctionsOf } from './foreign-functions.ts';
+import { isDirectIo } from './io-mode.ts';
+
+/** A socket that has something to read. */
+export interface PolledSocket {
+	/**
+	 * Something has come since it was last said; with `hasEnd` the other side's end too, or an error; with `hasMark` a read
+	 * may stop short of what is there. It is not said again for what is left.
+	 */
+	readable(hasEnd: boolean, hasMark: boolean): void;
+	/** Tells it from others that had its number before. The poller sets it. */
+	pollTurn: number;
+}
+
+type Call = (...values: (number | bigint)[]) => number;
+
+/** A handle of Node's, as far as it is used here. */
+interface PipeHandle {
+	onread: () => void;
+	readonly fd: number;
+	open(descriptor: number): number;
+	useUserBuffer(memory: Uint8Array): void;
+	readStart(): number;
+	unref(): void;
+	close(): void;
+}
+
+interface PipeBinding {
+	readonly Pipe: new (kind: number) => PipeHandle;
+	readonly constants: { readonly SOCKET: number };
+}
+
+const EPOLL_CTL_ADD = 1;
+const EPOLL_CTL_DEL = 2;
+const EPOLL_CTL_MOD = 3;
+const EPOLLIN = 1;
+/** EPOLLRDHUP, EPOLLHUP, EPOLLERR. */
+const ENDED = 0x2018;
+/** EPOLLPRI: a read stops at the mark of urgent data. */
+const MARKED = 2;
+/** With EPOLLRDHUP, EPOLLET: each arrival is told once, so that the system does not look at each socket twice. */
+const ARRIVALS = EPOLLIN | MARKED | 0x2000 | (1 << 31);
+const CLOEXEC = 0o2000000;
+const NONBLOCK = 0o4000;
+/** What `read` gives where there is nothing now: EAGAIN. */
+export const NOTHING = -11;
+/** Sockets that are told of at once; the others come next. */
+const MOST_EVENTS = 256;
+/** Sockets told of in one turn of the loop after which the rest of the loop gets its own. */
+const ENOUGH_EVENTS = 64;
+/** Bytes of text that is written from memory of the poller's own. */
+const LONGEST_TEXT = 65_536;
+/** Numbers of sockets that are polled: those above are Node's. */
+const MOST_DESCRIPTORS = 1 << 20;
+/** 32-bit words of the system's `epoll_event`, which is packed on one machine only, and the one its number begins at. */
+const EVENT_WORDS = process.arch === 'x64' ? 3 : 4;
+const NUMBER_WORD = process.arch === 'x64' ? 1 : 2;
+
+/** The poller of one thread. */
+export class SocketPoller {
+	readonly #read: Call;
+	readonly #write: Call;
+	readonly #wait: Call;
+	readonly #controls: Call;
+	readonly #errno: () => number;
+	readonly #addressOf: (memory: Uint8Array) => bigint;
+	/** What the kernel is told and tells: one event to add, then those of a turn. */
+	readonly #words: Int32Array;
+	readonly #eventAt: bigint;
+	readonly #eventsAt: bigint;
+	readonly #text: Buffer;
+	readonly #textAt: bigint;
+	readonly #poll: number;
+	/** By their numbers. */
+	readonly #sockets: (PolledSocket | undefined)[] = [];
+	#turn = 1;
+	/** Closing them closes the descriptors, also when the thread is ended from outside. */
+	readonly #handles: readonly PipeHandle[];
+	#proven = false;
+
+	/** Opens one; undefined where there is none. It is not to be used before it is `proven`. */
+	static open(): SocketPoller | undefined {
+		if (process.platform !== 'linux' || (process.arch !== 'x64' && process.arch !== 'arm64')) return undefined;
+		try {
+			return new SocketPoller();
+		} catch {
+			// A Node without the module, a libc without a function, no descriptor left.
+			return undefined;
+		}
+	}
+
+	/** @throws Error when it cannot be opened */
+	private constructor() {
+		const ffi = foreignFunctions();
+		const { binding } = process as unknown as { binding(name: string): unknown };
+		const pipes = binding.call(process, 'pipe_wrap') as PipeBinding;
+		if (ffi === undefined || typeof pipes.Pipe !== 'function') throw new Error('not here');
+		const functions = foreignFunctionsOf(ffi, {
+			epoll_create1: { return: 'int32', arguments: ['int32'] },
+			epoll_ctl: { return: 'int32', arguments: ['int32', 'int32', 'int32', 'pointer'] },
+			epoll_wait: { return: 'int32', arguments: ['int32', 'pointer', 'int32', 'int32'] },
+			eventfd: { return: 'int32', arguments: ['uint32', 'int32'] },
+			read: { return: 'int32', arguments: ['int32', 'pointer', 'int32'] },
+			write: { return: 'int32', arguments: ['int32', 'pointer', 'int32'] },
+			close: { return: 'int32', arguments: ['int32'] },
+			uv_backend_fd: { return: 'int32', arguments: ['pointer'] },
+			__errno_location: { return: 'pointer', arguments: [] },
+		});
+		this.#read = functions.read as Call;
+		this.#write = functions.write as Call;
+		this.#wait = functions.epoll_wait as Call;
+		this.#controls = functions.epoll_ctl as Call;
+		this.#addressOf = memory => ffi.getRawPointer(memory);
+		const errnoAt = (functions.__errno_location as unknown as () => bigint)();
+		this.#errno = () => ffi.getInt32(errnoAt);
+
+		const memory = Buffer.allocUnsafeSlow((MOST_EVENTS + 1) * EVENT_WORDS * 4).fill(0);
+		this.#words = new Int32Array(memory.buffer, 0, memory.length / 4);
+		this.#eventAt = ffi.getRawPointer(memory);
+		this.#eventsAt = this.#eventAt + BigInt(EVENT_WORDS * 4);
+		this.#text = Buffer.allocUnsafeSlow(LONGEST_TEXT);
+		this.#textAt = ffi.getRawPointer(this.#text);
+
+		const handles: PipeHandle[] = [];
+		this.#handles = handles;
+		const owned = (descriptor: number): PipeHandle => {
+			const pipe = new pipes.Pipe(pipes.constants.SOCKET);
+			handles.push(pipe);
+			pipe.unref();
+			if (descriptor >= 0 && pipe.open(descriptor) === 0) return pipe;
+			functions.close(descriptor);
+			throw new Error('no descriptor');
+		};
+		try {
+			this.#poll = (functions.epoll_create1 as Call)(CLOEXEC);
+			owned(this.#poll);
+			// The loop is told of the poll under the number of a descriptor of its own, which never has anything to read: it
+			// then reads that, finds nothing, and says so.
+			const told = owned((functions.eventfd as Call)(0, CLOEXEC | NONBLOCK));
+			told.onread = () => this.#turnOver();
+			told.useUserBuffer(Buffer.allocUnsafeSlow(8));
+			if (told.readStart() !== 0) throw new Error('not read');
+			const loop = (functions.uv_backend_fd as Call)(ffi.getCurrentEventLoop());
+			if (!this.#control(loop, EPOLL_CTL_ADD, this.#poll, EPOLLIN, told.fd, 0)) throw new Error('not watched');
+			// A first event, of a descriptor that always has something: when it comes, all of this works.
+			const probe = owned((functions.eventfd as Call)(1, CLOEXEC | NONBLOCK));
+			const descriptor = probe.fd;
+			const prove = (): void => {
+				this.#proven = true;
+				this.remove(descriptor);
+				probe.close();
+			};
+			this.add(descriptor, { readable: prove, pollTurn: 0 });
+		} catch (error) {
+			this.close();
+			throw error;
+		}
+	}
+
+	/** Whether it has been seen to work. */
+	get proven(): boolean {
+		return this.#proven;
+	}
+
+	/** Ends it, with all sockets that it watches unread. */
+	close(): void {
+		this.#proven = false;
+		for (const handle of this.#handles) handle.close();
+	}
+
+	/** Watches a socket from now on, until `remove` or until the socket is closed; false where that cannot be. */
+	add(descriptor: number, socket: PolledSocket): boolean {
+		if (descriptor < 0 || descriptor >= MOST_DESCRIPTORS) return false;
+		const turn = this.#turn;
+		this.#turn = (turn + 1) | 0;
+		if (!this.#control(this.#poll, EPOLL_CTL_ADD, descriptor, ARRIVALS, descriptor, turn)) return false;
+		while (this.#sockets.length <= descriptor) this.#sockets.push(undefined);
+		this.#sockets[descriptor] = socket;
+		socket.pollTurn = turn;
+		return true;
+	}
+
+	/** Watches it no longer; it must not have been closed yet. */
+	remove(descriptor: number): void {
+		this.#sockets[descriptor] = undefined;
+		this.#controls(this.#poll, EPOLL_CTL_DEL, descriptor, this.#eventAt);
+	}
+
+	/** What a watched socket has now is told of once more. */
+	tellAgain(descriptor: number, socket: PolledSocket): void {
+		this.#control(this.#poll, EPOLL_CTL_MOD, descriptor, ARRIVALS, descriptor, socket.pollTurn);
+	}
+
+	/** For a watched socket that is being closed. */
+	forget(descriptor: number): void {
+		this.#sockets[descriptor] = undefined;
+	}
+
+	/** Where memory outside the heap begins. */
+	addressOf(memory: Uint8Array): bigint {
+		return this.#addressOf(memory);
+	}
+
+	/** Reads to an address; how many bytes, 0 at the end, {@link NOTHING}, or an error's number as Node has it. */
+	read(descriptor: number, address: bigint, length: number): number {
+		const count = this.#read(descriptor, address, length);
+		return count >= 0 ? count : -this.#errno();
+	}
+
+	/** Writes bytes; how many were taken, −1 for none, be it because of an error. */
+	write(descriptor: number, bytes: Uint8Array): number {
+		return this.#write(descriptor, this.#addressOf(bytes), bytes.byteLength);
+	}
+
+	/** Writes text of one byte a character; how many were taken, −1 for none. */
+	writeText(descriptor: number, text: string): number {
+		const { length } = text;
+		if (length > LONGEST_TEXT) return -1;
+		this.#text.write(text, 0, 'latin1');
+		return this.#write(descriptor, this.#textAt, length);
+	}
+
+	#control(poll: number, what: number, descriptor: number, events: number, number: number, turn: number): boolean {
+		const words = this.#words;
+		words[0] = events;
+		words[NUMBER_WORD] = number;
+		words[NUMBER_WORD + 1] = turn;
+		return this.#controls(poll, what, descriptor, this.#eventAt) === 0;
+	}
+
+	#turnOver(): void {
+		let told = 0;
+		for (;;) {
+			const count = this.#wait(this.#poll, this.#eventsAt, MOST_EVENTS, 0);
+			this.#tell(count);
+			told += count;
+			// Where one came alone the next is not there yet, mostly; where several did, it costs less to ask than another turn.
+			if (count < 2 || told >= ENOUGH_EVENTS) return;
+		}
+	}
+
+	#tell(count: number): void {
+		const words = this.#words;
+		for (let i = 1; i <= count; i++) {
+			const at = i * EVENT_WORDS;
+			const socket = this.#sockets[words[at + NUMBER_WORD]!];
+			// Closed since, and its number another's by now.
+			if (socket === undefined || socket.pollTurn !== words[at + NUMBER_WORD + 1]) continue;
+			try {
+				const events = words[at]!;
+				socket.readable((events & ENDED) !== 0, (events & MARKED) !== 0);
+			} catch (error) {
+				// The others' events do not come again: theirs first.
+				queueMicrotask(() => {
+					throw error;
+				});
+			}
+		}
+	}
+}
+
+let opened: SocketPoller | undefined;
+let tried = false;
+let isOff = false;
+
+/** The poller of this thread, once it is proven; the first call opens it. */
+export function threadPoller(): SocketPoller | undefined {
+	if (!isDirectIo()) return undefined;
+	if (!tried) {
+		tried = true;
+		opened = SocketPoller.open();
+	}
+	return opened?.proven && !isOff ? opened : undefined;
+}
+
+/** For tests of both ways: false leaves the sockets that begin from now on to Node, as where there is no poller. */
+export function usePoller(on: boolean): void {
+	isOff = !on;
+}

@@ -1,0 +1,235 @@
+/** A socket to an upstream whose events go to whoever holds it: first who dials, then the connection. */
+import { type OnReadOpts, Socket } from 'node:net';
+import type { ClientSocket } from './client-socket.ts';
+import { DirectSocket, isDirect, type SocketOwner } from './direct-socket.ts';
+
+/** Milliseconds: Node's timers fire at once beyond it, so that a time-out of a month would be none at all. */
+export const LONGEST_TIMER: number = 2 ** 31 - 1;
+
+/** Bytes of a read that only tells that there is more. */
+const SHORT_READ = 4096;
+
+/** Bytes that a stream reads at once. */
+const STREAM_READ = 65_536;
+
+type Done = (error?: Error | null) => void;
+
+/** Turns of the event loop in which nothing comes until a socket that cannot be written to is at its end. */
+const QUIET_TURNS = 3;
+/** Milliseconds until it is looked at again while its holder does not read. */
+const PAUSED_LOOK = 50;
+
+/** What a wire tells its holder. */
+export interface UpstreamSocketOwner {
+	/** Bytes have come. They may stand in shared memory: use them up or copy them before returning. False stops reading. */
+	received(bytes: Buffer, count: number): boolean;
+	/** The other side has ended its half. */
+	ended(): void;
+	/** The socket is gone; with the error that ended it, if one did. Nothing follows. */
+	closed(error: Error | undefined): void;
+	/** A write has failed: nothing more can be sent. What has come before that is still told, then `closed`. */
+	writeFailed?(): void;
+	/** True within a response whose rest may still be read. */
+	readonly answering?: boolean;
+}
+
+/** The socket and its holder. */
+export class UpstreamSocket implements SocketOwner {
+	holder: UpstreamSocketOwner;
+	/** Protocol that TLS negotiated: `h2`, `http/1.1`, or '' for none. */
+	protocol = '';
+	#socket: Socket | undefined = undefined;
+	#direct: DirectSocket | undefined = undefined;
+	#error: Error | undefined = undefined;
+	/** What it is read into: shared memory, or memory of the holder's. */
+	#shared: Buffer | undefined = undefined;
+	#memory: Buffer | undefined = undefined;
+	/** The first bytes of shared memory. */
+	#short: Buffer | undefined = undefined;
+	#less = false;
+	#filled = false;
+	/** Why nothing can be written; and whether something has come since that was last looked at, and the holder has paused. */
+	#failure: Error | undefined = undefined;
+	#arrived = false;
+	#paused = false;
+	#ending = false;
+
+	constructor(holder: UpstreamSocketOwner) {
+		this.holder = holder;
+	}
+
+	/** The socket, once it is attached. */
+	get socket(): Socket {
+		return this.#socket!;
+	}
+
+	/** To be given where the socket is made, if it can be: reads then cost no memory of their own. */
+	onread(buffer: Buffer): OnReadOpts {
+		this.#shared = buffer;
+		return {
+			buffer,
+			callback: (count, bytes) => {
+				this.#filled = count >= buffer.length;
+				return this.#told(bytes as Buffer, count);
+			},
+		};
+	}
+
+	/** @param events True when the socket was made without `onread`, so that its bytes come by events. */
+	attach(socket: Socket, events: boolean): void {
+		this.#socket = socket;
+		const { _write: write, _writev: writeAll } = socket;
+		// A stream that hears of a write's failure drops what it has not read.
+		const unlessFailed = (done: Done): Done => {
+			return error => {
+				if (!error || !this.writeFailed(error)) done(error);
+			};
+		};
+		socket._write = (bytes, encoding, done) => write.call(socket, bytes, encoding, unlessFailed(done));
+		if (writeAll) socket._writev = (all, done) => writeAll.call(socket, all, unlessFailed(done));
+		if (events) {
+			socket.on('data', (bytes: Buffer) => {
+				this.#filled = bytes.length >= STREAM_READ;
+				if (!this.#told(bytes, bytes.length)) socket.pause();
+			});
+			// Whoever had it before may have paused it.
+			socket.resume();
+		}
+		socket.on('end', () => this.ended());
+		socket.on('error', error => {
+			this.#error = error;
+		});
+		socket.on('close', () => this.closed(this.#error));
+	}
+
+	/** Takes a connection that has no stream around it; `bare` gives it, and `socket` nothing. */
+	attachDirect(socket: DirectSocket, memory: Buffer): void {
+		this.#shared = memory;
+		this.#memory = memory;
+		this.#direct = socket;
+		socket.start(memory, this);
+	}
+
+	/** The connection without the stream around it, where that can be; `socket` is no more then. Asked for once. */
+	bare(): ClientSocket {
+		if (this.#direct) return this.#direct;
+		const socket = this.#socket!;
+		const memory = this.#shared;
+		if (!memory || Object.getPrototypeOf(socket) !== Socket.prototype) return socket;
+		if (socket.destroyed || socket.writableLength > 0 || socket.readableEnded) return socket;
+		const giver = socket as Socket & { _handle?: object | null };
+		const handle = giver._handle;
+		if (!handle || !isDirect(handle)) return socket;
+		giver._handle = null;
+		socket.removeAllListeners();
+		socket.destroy();
+		const direct = new DirectSocket(handle);
+		this.attachDirect(direct, memory);
+		return direct;
+	}
+
+	/** The system's number of the socket; −1 where its bytes are not those of the protocol, or it is gone. */
+	get descriptor(): number {
+		return this.#direct?._handle?.fd ?? -1;
+	}
+
+	/** True when nothing can be written any more. */
+	get broken(): boolean {
+		return this.#failure !== undefined;
+	}
+
+	/** While bytes are received: they fill all that was there to be read into, so that more may be there already. */
+	get filled(): boolean {
+		return this.#filled;
+	}
+
+	/** While bytes are received: the next read is to tell no more than that there are some. */
+	readLess(): void {
+		const direct = this.#direct;
+		if (!direct || this.#memory !== this.#shared) return;
+		this.#short ??= this.#shared!.subarray(0, SHORT_READ);
+		direct.nextMemory = this.#short;
+		this.#less = true;
+	}
+
+	/** True where `readInto` has an effect. */
+	get takesMemory(): boolean {
+		return this.#direct !== undefined;
+	}
+
+	/** While bytes are received: what the next read goes into, the holder's own; shared memory if left out. */
+	readInto(memory: Buffer | undefined): void {
+		const direct = this.#direct;
+		if (!direct) return;
+		this.#less = false;
+		this.#memory = memory ?? this.#shared!;
+		direct.nextMemory = this.#memory;
+	}
+
+	// SocketOwner.
+
+	received(count: number): void {
+		this.#filled = count >= (this.#less ? SHORT_READ : this.#memory!.length);
+		if (this.#less) this.readInto(undefined);
+		if (!this.#told(this.#memory!, count)) this.#direct!.pause();
+	}
+
+	#told(bytes: Buffer, count: number): boolean {
+		this.#arrived = true;
+		const wanted = this.holder.received(bytes, count);
+		this.#paused = !wanted;
+		return wanted;
+	}
+
+	ended(): void {
+		if (this.#failure !== undefined && this.holder.answering !== true) this.#giveUp();
+		else this.holder.ended();
+	}
+
+	drained(): void {}
+
+	closed(error: Error | undefined): void {
+		this.holder.closed(this.#failure ?? error);
+	}
+
+	/**
+	 * A write has failed, as it does when the other side has ended the connection. What it has said before that is here and
+	 * has perhaps not been read: an upstream may answer and leave before it has read the whole of a request.
+	 */
+	writeFailed(error: Error): boolean {
+		if (this.#ending) return false;
+		if (this.#failure === undefined) {
+			this.#failure = error;
+			this.holder.writeFailed?.();
+			this.#readOn(QUIET_TURNS);
+		}
+		return true;
+	}
+
+	#readOn(turns: number): void {
+		setImmediate(() => {
+			if ((this.#direct ?? this.socket).destroyed) return;
+			if (this.#arrived) {
+				this.#arrived = false;
+				this.#readOn(QUIET_TURNS);
+			} else if (turns > 1) this.#readOn(turns - 1);
+			else if (this.#paused || (this.#direct !== undefined && this.holder.answering === true)) {
+				setTimeout(() => this.#readOn(QUIET_TURNS), PAUSED_LOOK).unref();
+			} else this.#giveUp();
+		});
+	}
+
+	#giveUp(): void {
+		this.#ending = true;
+		(this.#direct ?? this.socket).destroy(this.#failure);
+	}
+}
+
+/** Text of a socket's error. */
+export function errorText(error: Error): string {
+	// Several addresses were tried, and the summary has no text of its own.
+	if (error instanceof AggregateError && error.message === '') {
+		return error.errors.map(one => (one instanceof Error ? one.message : String(one))).join('; ');
+	}
+	return error.message;
+}

@@ -1,0 +1,204 @@
+/** The pools of all threads as the main thread sees them: their memory, the checks of their health, and what they are told of. */
+
+import { canonicalJson } from '../../compiler/document/canonical-json.ts';
+import type { UpstreamSettings } from '../../compiler/exchange/leases.ts';
+import { parseUpstream } from '../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
+import type { LogLevel } from '../threads/messages.ts';
+import type { PoolWatcher } from '../threads/shared-rows.ts';
+import { CircuitBreaker, type CircuitState } from './circuit-breaker.ts';
+import { CheckGate } from './health/check-gate.ts';
+import type { HealthChecker } from './health/health-checker.ts';
+import { passiveOf } from './passive-health.ts';
+import { goesByLatency, PoolMemory } from './pool-memory.ts';
+import { processNow } from './process-clock.ts';
+import type { TlsProvider } from './transports/tls-provision.ts';
+import { UpstreamHealth } from './upstream-health.ts';
+
+/** What is known of one upstream of a pool. */
+export interface UpstreamReport {
+	readonly address: string;
+	/** Name of the pool, when the configuration gave one. */
+	readonly pool: string | undefined;
+	/** Requests in flight. */
+	readonly requests: number;
+	/** Failures that are remembered. */
+	readonly fails: number;
+	/** False when active checks or remembered failures make it unavailable. */
+	readonly healthy: boolean;
+	readonly circuit: CircuitState;
+	/** Milliseconds until an answer begins, of late; undefined when nobody asks for latencies, or none is known. */
+	readonly latency: number | undefined;
+}
+
+/** What the board needs of the process. */
+export interface PoolRegistryDeps {
+	log(level: LogLevel, logger: string, message: string, fields?: { readonly [name: string]: unknown }): void;
+	/** Fills in the placeholders that do not belong to a request. */
+	expand(text: string): string;
+	/** Gives what TLS to upstreams needs and no file holds. */
+	readonly provideTls?: TlsProvider;
+	/** The process's environment, for proxies that it names. */
+	readonly environment: { readonly [name: string]: string | undefined };
+}
+
+interface RegisteredUpstream {
+	readonly address: string;
+	/** What must be the same for its state to be taken over: address and the settings that judge it. */
+	readonly stateKey: string | undefined;
+	readonly slot: number;
+	readonly health: UpstreamHealth;
+	readonly circuit: CircuitBreaker | undefined;
+}
+
+interface RegisteredPool {
+	readonly settings: UpstreamSettings;
+	readonly memory: PoolMemory;
+	readonly upstreams: readonly RegisteredUpstream[];
+	/** Addresses with placeholders, as written. */
+	readonly templates: readonly string[];
+	checker: HealthChecker | undefined;
+}
+
+/** States of upstreams that are kept after their pool has gone: a dead thread's pool comes back. */
+const MOST_REMEMBERED = 4096;
+
+/** Health checks that run at once. */
+const CHECKS_AT_ONCE = 256;
+
+export class PoolRegistry implements PoolWatcher {
+	readonly #deps: PoolRegistryDeps;
+	readonly #pools = new Map<string, RegisteredPool>();
+	readonly #remembered = new Map<string, Int32Array>();
+	/** Where the newest state of an upstream stands, by its key. */
+	readonly #states = new Map<string, Int32Array>();
+	readonly #gate = new CheckGate(CHECKS_AT_ONCE);
+	#closed = false;
+
+	constructor(deps: PoolRegistryDeps) {
+		this.#deps = deps;
+	}
+
+	poolOpened(key: string, settings: UpstreamSettings, buffer: SharedArrayBuffer, rows: number): void {
+		const memory = new PoolMemory(settings, { buffer, rows, row: 0 });
+		const passive = passiveOf(settings);
+		const judging = keepsState(settings)
+			? canonicalJson({ ...settings, to: [], name: '', balance: null, dynamic: null })
+			: undefined;
+		const upstreams: RegisteredUpstream[] = [];
+		const templates: string[] = [];
+		for (const text of settings.to) {
+			const parsed = parseUpstream(text);
+			if (parsed.kind !== 'static') {
+				templates.push(text);
+				continue;
+			}
+			for (const { address } of parsed.addresses) {
+				const slot = upstreams.length;
+				upstreams.push({
+					address,
+					stateKey: judging && `${address} ${judging}`,
+					slot,
+					health: new UpstreamHealth(memory, slot, passive, settings.slow_start ?? 0),
+					circuit: settings.circuit && new CircuitBreaker(memory, slot, settings.circuit),
+				});
+			}
+		}
+		for (const upstream of upstreams) this.#takeOver(memory, upstream);
+		const pool: RegisteredPool = { settings, memory, upstreams, templates, checker: undefined };
+		this.#pools.set(key, pool);
+		if (settings.health !== undefined && upstreams.length > 0) void this.#beginChecks(key, pool);
+	}
+
+	poolClosed(key: string): void {
+		const pool = this.#pools.get(key);
+		if (!pool) return;
+		this.#pools.delete(key);
+		pool.checker?.stop();
+		for (const { stateKey, slot } of pool.upstreams) {
+			if (stateKey === undefined) continue;
+			const state = stateOf(pool.memory, slot);
+			if (this.#states.get(stateKey)?.buffer === state.buffer) this.#states.delete(stateKey);
+			if (this.#remembered.size >= MOST_REMEMBERED) this.#remembered.delete(this.#remembered.keys().next().value!);
+			this.#remembered.set(stateKey, state.slice());
+		}
+	}
+
+	/** Every upstream of every pool that is open, those of a pool in the order written. */
+	reports(): UpstreamReport[] {
+		const now = processNow();
+		const reports: UpstreamReport[] = [];
+		// Threads open pools in an order of their own: what is shown must not change with it.
+		const pools = [...this.#pools].sort(
+			([aKey, a], [bKey, b]) => compare(a.settings.name ?? '', b.settings.name ?? '') || compare(aKey, bKey),
+		);
+		for (const [, { settings, memory, upstreams, templates }] of pools) {
+			const pool = settings.name;
+			for (const { address, slot, health, circuit } of upstreams) {
+				reports.push({
+					address,
+					pool,
+					requests: memory.active(slot),
+					fails: health.fails(now),
+					healthy: !health.down && health.passes(now),
+					circuit: circuit?.state ?? 'closed',
+					latency: health.latency(now),
+				});
+			}
+			for (const address of templates) {
+				const unknown = { requests: 0, fails: 0, healthy: true, circuit: 'closed', latency: undefined } as const;
+				reports.push({ address, pool, ...unknown });
+			}
+		}
+		return reports;
+	}
+
+	/** Requests that wait for an upstream. */
+	get waiting(): number {
+		let sum = 0;
+		for (const { memory } of this.#pools.values()) sum += memory.waiting;
+		return sum;
+	}
+
+	/** Ends all checks. */
+	close(): void {
+		this.#closed = true;
+		for (const { checker } of this.#pools.values()) checker?.stop();
+	}
+
+	/** What checks is loaded when the first pool wants it. */
+	async #beginChecks(key: string, pool: RegisteredPool): Promise<void> {
+		try {
+			const { HealthChecker } = await import('./health/health-checker.ts');
+			if (this.#closed || this.#pools.get(key) !== pool) return;
+			pool.checker = new HealthChecker(pool.settings, pool.upstreams, this.#deps, this.#gate);
+		} catch (error) {
+			const cause = error instanceof Error ? error.message : String(error);
+			this.#deps.log('error', 'http.reverse_proxy', 'health checks cannot begin', { cause });
+		}
+	}
+
+	/** The state of the same upstream in the newest pool that has it: what is known of it outlives a change elsewhere. */
+	#takeOver(memory: PoolMemory, { stateKey, slot }: RegisteredUpstream): void {
+		if (stateKey === undefined) return;
+		const state = stateOf(memory, slot);
+		const known = this.#states.get(stateKey) ?? this.#remembered.get(stateKey);
+		this.#remembered.delete(stateKey);
+		if (known?.length === state.length) state.set(known);
+		this.#states.set(stateKey, state);
+	}
+}
+
+/** Whether anything is ever known of a pool's upstreams. Most have nothing that judges them. */
+function keepsState(settings: UpstreamSettings): boolean {
+	const { health, fail_duration, circuit } = settings;
+	return health !== undefined || fail_duration !== undefined || circuit !== undefined || goesByLatency(settings);
+}
+
+function compare(a: string, b: string): number {
+	return a < b ? -1 : a > b ? 1 : 0;
+}
+
+function stateOf(memory: PoolMemory, slot: number): Int32Array {
+	const at = memory.stateAt(slot);
+	return memory.words.subarray(at, at + memory.layout.stateSize);
+}

@@ -1,0 +1,202 @@
+/** Makes the links to upstreams that a pool's settings ask for. */
+import { isIP } from 'node:net';
+import type { TransportValues, UpstreamSettings } from '../../../compiler/exchange/leases.ts';
+import type {
+	ClientTlsSettings,
+	ForwardProxySettings,
+	HttpTransportSettings,
+} from '../../../compiler/modules/directives/reverse-proxy/transports/transport-settings.ts';
+import type { UpstreamAddress } from '../../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
+import { FastcgiConnection } from '../../protocols/fastcgi/fastcgi-connection.ts';
+import type { ClientOptions, ConnectionKeeper } from '../../protocols/http1/client-call.ts';
+import { ClientConnection } from '../../protocols/http1/client-connection.ts';
+import { KnownHeads, RememberedLines } from '../../protocols/http1/remembered-heads.ts';
+import { ClientCoders } from '../../protocols/http2/client-session.ts';
+import type { UpstreamSocket } from '../../sockets/upstream-socket.ts';
+import type { ConnectorDeps, IdleLimits, UpstreamConnector } from './connector.ts';
+import type { ClientTarget, Dialer } from './dialer.ts';
+import { forwardProxyFor, proxyCredentials, proxyTarget, tunnelThrough } from './forward-proxy.ts';
+import { ForwardingConnector } from './forwarding-connector.ts';
+import { Http2Connector } from './http2-connector.ts';
+import { KeyedConnectors } from './keyed-connectors.ts';
+import { NegotiatedConnector } from './negotiated-connector.ts';
+import { ProvisionedDialer } from './provisioned-dialer.ts';
+import { proxyHeader } from './proxy-header.ts';
+import { resolverLookup } from './resolver-lookup.ts';
+import { SerialConnector, type SerialSettings } from './serial-connector.ts';
+import { type Prelude, SocketDialer, type SocketOptions } from './socket-dialer.ts';
+import { TlsClient } from './tls-client.ts';
+import { ClientTlsContext } from './tls-context.ts';
+
+/** Bytes of a response's head when nothing is said. */
+const MAX_RESPONSE_HEAD = 10_485_760;
+/** Milliseconds of silence after which TCP probes a connection. */
+const PROBE_INTERVAL = 30_000;
+/** Milliseconds after which the next address of a host is tried too (RFC 8305 §5). */
+const FALLBACK_DELAY = 300;
+
+const PLAIN: HttpTransportSettings = { type: 'http' };
+/** What FastCGI takes of sockets. */
+const DIRECT: HttpTransportSettings = { type: 'http', forward_proxy: 'none' };
+
+/** How idle connections of a pool are kept. */
+export function keepAliveOf(settings: UpstreamSettings): IdleLimits {
+	// An application's process is held by an idle connection, and there are few of them: FastCGI keeps none unless told to.
+	const usual = settings.transport?.type === 'fastcgi' ? 0 : 120_000;
+	return { timeout: settings.keepalive ?? usual, count: settings.keepalive_idle_conns ?? 32 };
+}
+
+/**
+ * A link to one address; opens nothing yet. For several addresses of one pool a {@link ConnectorFactory} shares more.
+ * @throws MaterialError when a certificate's file cannot be used
+ */
+export function createConnector(
+	address: UpstreamAddress,
+	settings: UpstreamSettings,
+	deps: ConnectorDeps,
+): UpstreamConnector {
+	return new ConnectorFactory(settings, deps).link(address);
+}
+
+/** Makes links of one pool. */
+export class ConnectorFactory {
+	readonly #transport: HttpTransportSettings;
+	readonly #deps: ConnectorDeps;
+	readonly #options: ClientOptions;
+	readonly #serial: SerialSettings;
+	readonly #sockets: SocketOptions;
+	#context: ClientTlsContext | undefined = undefined;
+	/** Made with the first connection of HTTP/2. */
+	#http2: ClientCoders | undefined = undefined;
+
+	/** @throws MaterialError when a certificate's file cannot be used */
+	constructor(settings: UpstreamSettings, deps: ConnectorDeps) {
+		this.#deps = deps;
+		const fastcgi = settings.transport?.type === 'fastcgi' ? settings.transport : undefined;
+		const transport = settings.transport?.type === 'http' ? settings.transport : fastcgi ? DIRECT : PLAIN;
+		this.#transport = transport;
+		const limits = keepAliveOf(settings);
+		this.#options = {
+			responseHeaderTimeout: settings.response_header_timeout ?? 0,
+			readTimeout: settings.transport?.read_timeout ?? 0,
+			writeTimeout: settings.transport?.write_timeout ?? 0,
+			continueTimeout: transport.expect_continue_timeout ?? 1000,
+			maxResponseHead: settings.max_response_header ?? MAX_RESPONSE_HEAD,
+			keepAlive: limits.timeout > 0 && limits.count > 0,
+			pieces: deps.pieces,
+			relay: deps.relay,
+			lines: new RememberedLines(),
+			heads: new KnownHeads(),
+		};
+		const total = transport.keepalive_idle_conns_total;
+		const idled = (): boolean => {
+			deps.idled();
+			return total === undefined || (deps.idleConnections ?? 0) <= total;
+		};
+		const most = transport.max_conns_per_host ?? 0;
+		const maxConnections = most === 0 ? 0 : Math.max(1, Math.floor(most / deps.threads));
+		const options = this.#options;
+		const complained = fastcgi?.capture_stderr ? deps.complained : undefined;
+		const cgiOptions = { ...options, complained };
+		const open = fastcgi
+			? (wire: UpstreamSocket, keeper: ConnectionKeeper) => new FastcgiConnection(wire, cgiOptions, keeper)
+			: (wire: UpstreamSocket, keeper: ConnectionKeeper) => new ClientConnection(wire, options, keeper);
+		this.#serial = { open, limits, maxConnections, idled };
+		const connectTimeout = settings.connect_timeout ?? 3000;
+		this.#sockets = {
+			connectTimeout,
+			readBuffer: deps.readBuffer,
+			probeInterval: transport.keepalive_interval ?? PROBE_INTERVAL,
+			localAddress: transport.local_address,
+			lookup: transport.resolvers && resolverLookup(transport.resolvers, connectTimeout),
+			fallbackDelay: transport.dial_fallback_delay ?? FALLBACK_DELAY,
+		};
+		if (transport.tls) this.#context = new ClientTlsContext(transport.tls, deps.provideTls);
+	}
+
+	/** Reports, once for each change, whether links made before have connections that were verified by other certificates. */
+	outdated(): boolean {
+		return this.#context?.takeReplaced() ?? false;
+	}
+
+	/** The link to one address. */
+	link(address: UpstreamAddress): UpstreamConnector {
+		const { proxy_protocol: proxyProtocol, tls } = this.#transport;
+		const keyed = proxyProtocol !== undefined || tls?.server_name?.includes('{');
+		return keyed ? new KeyedConnectors(values => this.#link(address, values)) : this.#link(address, undefined);
+	}
+
+	#link(address: UpstreamAddress, values: TransportValues | undefined): UpstreamConnector {
+		const target: ClientTarget =
+			address.path === undefined ? { host: address.host, port: address.port } : { path: address.path };
+		const tls = this.#tlsTo(address);
+		const prelude = this.#prelude(address, values);
+		const proxy = 'path' in target ? undefined : forwardProxyFor(this.#transport, target, this.#environment());
+		const { versions } = this.#transport;
+		const h2c = !tls && (versions?.includes('h2c') || address.scheme === 'h2c');
+		// A proxy of HTTP is asked for plain HTTP, and led through for everything else.
+		const forwards = proxy?.url.startsWith('http') && !tls && !h2c && !prelude.header;
+		const dialer = (protocols: readonly string[]): Dialer => {
+			const whole: Prelude = {
+				...prelude,
+				...(proxy?.url.startsWith('https:') && { outerTls: this.#tlsToProxy(proxy) }),
+				...(proxy && !forwards && { tunnel: tunnelThrough(proxy, target as { host: string; port: number }) }),
+				...(tls && { tls: this.#tls(tls, address, values, protocols) }),
+			};
+			const direct = new SocketDialer(proxy ? proxyTarget(proxy) : target, this.#sockets, whole, !h2c);
+			return tls && this.#context?.waits ? new ProvisionedDialer(direct, this.#context) : direct;
+		};
+		const scheme = tls ? 'https' : 'http';
+		const { limits, idled, maxConnections } = this.#serial;
+		const http2 = { options: this.#options, coders: this.#coders, limits, idled, maxConnections, scheme } as const;
+		if (h2c) return new Http2Connector(dialer([]), http2);
+		if (!tls) {
+			const link = new SerialConnector(dialer([]), this.#serial);
+			return forwards ? new ForwardingConnector(link, `http://${address.address}`, proxyCredentials(proxy!)) : link;
+		}
+		const one = versions === undefined || versions.includes('1.1');
+		const two = versions === undefined || versions.includes('2');
+		if (!two) return new SerialConnector(dialer(['http/1.1']), this.#serial);
+		if (!one) return new Http2Connector(dialer(['h2']), http2);
+		const plain = new SerialConnector(dialer(['http/1.1']), this.#serial);
+		return new NegotiatedConnector(dialer(['h2', 'http/1.1']), plain, new Http2Connector(undefined, http2));
+	}
+
+	readonly #coders = (): ClientCoders => {
+		this.#http2 ??= new ClientCoders();
+		return this.#http2;
+	};
+
+	#environment(): { readonly [name: string]: string | undefined } {
+		return this.#deps.environment ?? process.env;
+	}
+
+	#tlsToProxy(proxy: ForwardProxySettings): TlsClient {
+		const { host } = proxyTarget(proxy);
+		return new TlsClient({}, new ClientTlsContext({}), host, ['http/1.1']);
+	}
+
+	#prelude(_address: UpstreamAddress, values: TransportValues | undefined): Prelude {
+		const version = this.#transport.proxy_protocol;
+		return version ? { header: proxyHeader(version, values?.client) } : {};
+	}
+
+	/** TLS settings, unless this address is spoken to without. */
+	#tlsTo(address: UpstreamAddress): ClientTlsSettings | undefined {
+		const { tls } = this.#transport;
+		if (!tls) return address.scheme === 'https' ? {} : undefined;
+		return tls.except_ports?.includes(address.port) ? undefined : tls;
+	}
+
+	#tls(
+		settings: ClientTlsSettings,
+		address: UpstreamAddress,
+		values: TransportValues | undefined,
+		protocols: readonly string[],
+	): TlsClient {
+		this.#context ??= new ClientTlsContext(settings, this.#deps.provideTls);
+		const host = address.path === undefined ? address.host : 'localhost';
+		const name = values?.serverName || (settings.server_name?.includes('{') ? undefined : settings.server_name) || host;
+		return new TlsClient(settings, this.#context, isIP(name) === 0 ? name.replace(/\.$/, '') : name, protocols);
+	}
+}

@@ -1,0 +1,97 @@
+/** Plain HTTP through another proxy, which is asked for the whole URL (RFC 9112 §3.2.2). */
+import { isStream } from '../../../compiler/exchange/body.ts';
+import { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
+import type { CallCarrier, ClientCall } from '../../protocols/http1/client-call.ts';
+import { NO_CARRIER, type UpstreamConnector } from './connector.ts';
+
+/** A link to the proxy, for one upstream behind it. */
+export class ForwardingConnector implements UpstreamConnector {
+	readonly #link: UpstreamConnector;
+	readonly #origin: string;
+	readonly #credentials: string | undefined;
+
+	/**
+	 * @param origin `http://host:port` of the upstream.
+	 * @param credentials Value of `Proxy-Authorization`, if the proxy wants one.
+	 */
+	constructor(link: UpstreamConnector, origin: string, credentials: string | undefined) {
+		this.#link = link;
+		this.#origin = origin;
+		this.#credentials = credentials;
+	}
+
+	get idle(): number {
+		return this.#link.idle;
+	}
+
+	get unused(): boolean {
+		return this.#link.unused;
+	}
+
+	send(call: ClientCall, fresh: boolean): void {
+		const { request } = call;
+		const headers = new HeaderList([...request.headers].flat());
+		if (this.#credentials !== undefined) headers.add('Proxy-Authorization', this.#credentials);
+		// `OPTIONS *` has no path (RFC 9112 §3.2.4).
+		const target = `${this.#origin}${request.target === '*' ? '' : request.target}`;
+		this.#link.send(new ForwardedCall(call, { ...request, target, headers }), fresh);
+	}
+
+	sweep(now: number): void {
+		this.#link.sweep(now);
+	}
+
+	close(): void {
+		this.#link.close();
+	}
+}
+
+/** The call as the proxy gets it. */
+class ForwardedCall implements ClientCall, CallCarrier {
+	readonly request: UpstreamRequest;
+	carrier: CallCarrier = NO_CARRIER;
+	readonly #call: ClientCall;
+	#refused = false;
+
+	constructor(call: ClientCall, request: UpstreamRequest) {
+		this.#call = call;
+		this.request = request;
+		call.carrier = this;
+	}
+
+	get connectTime(): number {
+		return this.#call.connectTime;
+	}
+
+	set connectTime(value: number) {
+		this.#call.connectTime = value;
+	}
+
+	cancel(): void {
+		this.carrier.cancel(this);
+	}
+
+	informed(status: number, headers: HeaderList): void {
+		this.#call.informed(status, headers);
+	}
+
+	answered(response: UpstreamResponse): void {
+		if (response.status !== 407) {
+			this.#call.answered(response);
+			return;
+		}
+		// It is this server that the proxy does not know: the client can do nothing about it.
+		this.#refused = true;
+		if (isStream(response.body)) response.body.cancel();
+		this.#call.failed(new UpstreamError('connect', 'the proxy wants other credentials'), false);
+	}
+
+	failed(error: UpstreamError, untouched: boolean): void {
+		this.#call.failed(error, untouched);
+	}
+
+	released(failure?: UpstreamError): void {
+		if (!this.#refused) this.#call.released(failure);
+	}
+}

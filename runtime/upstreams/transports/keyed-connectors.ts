@@ -1,0 +1,68 @@
+/** One upstream reached in several ways that must not share connections: by the client's address, by the name for TLS. */
+import type { TransportValues } from '../../../compiler/exchange/leases.ts';
+import type { ClientCall } from '../../protocols/http1/client-call.ts';
+import type { UpstreamConnector } from './connector.ts';
+
+/** Ways that are kept; the least recently used goes first. */
+const MAX_LINKS = 1024;
+
+/** A link for each key. */
+export class KeyedConnectors implements UpstreamConnector {
+	readonly #make: (values: TransportValues | undefined) => UpstreamConnector;
+	readonly #links = new Map<string, UpstreamConnector>();
+	/** Those given up that may still have something on them. */
+	#closed = false;
+
+	constructor(make: (values: TransportValues | undefined) => UpstreamConnector) {
+		this.#make = make;
+	}
+
+	get idle(): number {
+		let sum = 0;
+		for (const link of this.#links.values()) sum += link.idle;
+		return sum;
+	}
+
+	send(call: ClientCall, fresh: boolean): void {
+		const values = call.request.transport;
+		const client = values?.client;
+		const key = `${values?.serverName ?? ''} ${client?.address ?? ''} ${client?.port ?? 0}`;
+		let link = this.#links.get(key);
+		if (link) {
+			// Back to the end: a Map iterates in the order of insertion.
+			this.#links.delete(key);
+		} else {
+			link = this.#make(values);
+			if (this.#closed) link.close();
+			if (this.#links.size >= MAX_LINKS) this.#dropOldest();
+		}
+		this.#links.set(key, link);
+		link.send(call, fresh);
+	}
+
+	sweep(now: number): void {
+		for (const [key, link] of this.#links) {
+			link.sweep(now);
+			if (link.unused) this.#links.delete(key);
+		}
+	}
+
+	/** True when nothing is on any of them. */
+	get unused(): boolean {
+		for (const link of this.#links.values()) if (!link.unused) return false;
+		return true;
+	}
+
+	close(): void {
+		this.#closed = true;
+		for (const link of this.#links.values()) link.close();
+	}
+
+	#dropOldest(): void {
+		for (const [key, link] of this.#links) {
+			link.close();
+			this.#links.delete(key);
+			return;
+		}
+	}
+}

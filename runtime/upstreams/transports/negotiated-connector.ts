@@ -1,0 +1,89 @@
+/** Connections over TLS to an upstream that says in the handshake whether it speaks HTTP/2 or HTTP/1.1 (RFC 7301). */
+import type { UpstreamError } from '../../../compiler/exchange/leases.ts';
+import type { ClientCall } from '../../protocols/http1/client-call.ts';
+import type { UpstreamSocket } from '../../sockets/upstream-socket.ts';
+import { CallQueue } from './call-queue.ts';
+import type { UpstreamConnector } from './connector.ts';
+import type { Dialer } from './dialer.ts';
+import type { Http2Connector } from './http2-connector.ts';
+import type { SerialConnector } from './serial-connector.ts';
+import { type DialedFor, WaitingCall } from './waiting-call.ts';
+
+/** Both kinds of connections; what an upstream spoke last is what the next call is expected to need. */
+export class NegotiatedConnector implements UpstreamConnector, DialedFor {
+	readonly #dialer: Dialer;
+	readonly #one: SerialConnector;
+	readonly #two: Http2Connector;
+	/** Calls that came while a handshake was under way: with HTTP/2 they share its connection. */
+	readonly #following = new CallQueue();
+	#speaksOne = false;
+	#dialing = false;
+
+	/**
+	 * @param dialer Offers both protocols.
+	 * @param one Dials with HTTP/1.1 only, and takes wires that turn out to speak it.
+	 * @param two Takes wires that speak HTTP/2.
+	 */
+	constructor(dialer: Dialer, one: SerialConnector, two: Http2Connector) {
+		this.#dialer = dialer;
+		this.#one = one;
+		this.#two = two;
+		two.elsewhere = call => this.send(call, false);
+	}
+
+	get idle(): number {
+		return this.#one.idle + this.#two.idle;
+	}
+
+	get unused(): boolean {
+		return !this.#dialing && this.#one.unused && this.#two.unused;
+	}
+
+	send(call: ClientCall, fresh: boolean): void {
+		// An upgrade is HTTP/1.1's; the same over HTTP/2 is something that few upstreams know.
+		if (call.request.upgrade !== undefined || this.#speaksOne) this.#one.send(call, fresh);
+		else if (this.#two.carry(call, fresh)) return;
+		else if (this.#dialing) this.#following.add(call);
+		else if (!this.#two.holds(call)) this.#dial(call);
+	}
+
+	sweep(now: number): void {
+		this.#one.sweep(now);
+		this.#two.sweep(now);
+	}
+
+	close(): void {
+		this.#one.close();
+		this.#two.close();
+	}
+
+	/** DialedFor */
+	connected(wire: UpstreamSocket, call: ClientCall): void {
+		this.#dialing = false;
+		if (wire.protocol === 'h2') this.#two.connected(wire, call);
+		else {
+			this.#speaksOne = true;
+			this.#one.adopt(wire, call);
+		}
+		this.#serveFollowing();
+		this.#two.serveWaiting();
+	}
+
+	/** DialedFor */
+	notConnected(error: UpstreamError | undefined): void {
+		this.#dialing = false;
+		// They wait no longer than if each had dialed.
+		if (error) this.#following.fail(error);
+		else this.#serveFollowing();
+		this.#two.serveWaiting();
+	}
+
+	#dial(call: ClientCall): void {
+		this.#dialing = true;
+		new WaitingCall(this.#dialer, call, this);
+	}
+
+	#serveFollowing(): void {
+		while (!this.#dialing && this.#following.size > 0) this.send(this.#following.shift()!, false);
+	}
+}

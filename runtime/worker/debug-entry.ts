@@ -1,0 +1,39 @@
+/** What a debug entry tells of an exchange that has ended: who decided, where that stands, and which upstream was asked. */
+
+import type { Exchange } from '../../compiler/exchange/exchange.ts';
+import { proxyFactsOf } from '../../compiler/modules/directives/reverse-proxy/proxy-facts.ts';
+import type { LogEntry } from '../threads/messages.ts';
+
+/** The entry. `at` is where the step stands that decided. Neither fields nor query are in it: both may carry secrets. */
+export function debugEntry(x: Exchange, at: string | undefined): LogEntry {
+	const proxied = proxyFactsOf(x);
+	const upstream = proxied?.upstream && {
+		address: proxied.upstream.address,
+		tries: proxied.retries + 1,
+		latency: proxied.answeredAt === 0 ? undefined : seconds(proxied.answeredAt - proxied.attemptAt),
+		error: proxied.failure,
+	};
+	return {
+		level: 'debug',
+		logger: 'http.handlers',
+		message: x.site === '' ? 'no site takes the request' : x.answeredBy === '' ? 'no handler answered' : 'answered',
+		fields: {
+			remote_ip: x.connection.remoteAddress,
+			method: x.received.method,
+			host: x.received.authority,
+			path: x.received.path,
+			rewritten: x.request.path === x.received.path ? undefined : x.request.path,
+			site: x.site === '' ? undefined : x.site,
+			handler: x.answeredBy === '' ? undefined : x.answeredBy,
+			at,
+			status: x.response.status,
+			upstream,
+			cache: x.cacheStatus === '' ? undefined : x.cacheStatus,
+			duration: seconds(performance.now() - x.startedAt),
+		},
+	};
+}
+
+function seconds(milliseconds: number): number {
+	return Math.round(milliseconds * 1e3) / 1e6;
+}

@@ -1,0 +1,258 @@
+/** Builds a generation from the one before and what changed, a few milliseconds at a time between requests. */
+import { buildSite } from '../../compiler/codegen/build-site.ts';
+import type { HostFacts } from '../../compiler/codegen/placeholders/placeholder.ts';
+import type { ListenedSite } from '../../compiler/codegen/plan.ts';
+import { SharedCode } from '../../compiler/codegen/shared-code.ts';
+import { SiteTable } from '../../compiler/codegen/site-table.ts';
+import type { Settings, Site, Step } from '../../compiler/document/document.ts';
+import type { LeaseKinds, Leases } from '../../compiler/exchange/leases.ts';
+import type { PageWork } from '../../compiler/exchange/page-work.ts';
+import { PlaceTable } from '../../compiler/exchange/step-place.ts';
+import { tlsFiles } from '../../compiler/modules/directives/reverse-proxy/transports/tls-material.ts';
+import type { GenerationDelta, LogEntry } from '../threads/messages.ts';
+import type { ThreadActivity } from '../threads/thread-activity.ts';
+import {
+	Generation,
+	type GenerationPlaces,
+	type Generations,
+	type ListenerTable,
+	type SiteUnit,
+} from './generation.ts';
+import type { LeaseHandle } from './lease-table.ts';
+import { stepTracer } from './step-tracer.ts';
+
+/** Milliseconds of building after which requests get a turn. */
+const SLICE = 2;
+
+/** The parts of a document that sites look at beside their own. */
+export interface SharedParts {
+	readonly settings: Settings;
+	readonly upstreams: { readonly [name: string]: unknown };
+	readonly routes: { readonly [name: string]: readonly Step[] };
+	/** Protocols of listeners, by key, where a site's `bind` names them. */
+	readonly protocols?: { readonly [listener: string]: readonly string[] };
+	/** Digests of the files that upstreams' TLS names, by path; '' counts forced loads. */
+	readonly material?: { readonly [path: string]: string };
+}
+
+/** Gives leases to the sites being built. */
+export interface LeaseSource {
+	/**
+	 * Takes a use and names it. Uses with equal settings share a lease; `material` tells apart those whose files hold something
+	 * else. Throws MemoryWanted when shared memory has to be fetched first.
+	 */
+	acquire<K extends keyof LeaseKinds>(
+		kind: K,
+		settings: LeaseKinds[K]['settings'],
+		material?: string,
+	): { readonly lease: LeaseKinds[K]['lease']; readonly handle: LeaseHandle };
+	release(handle: LeaseHandle): void;
+	/** Does work for pages. */
+	readonly pageWork?: PageWork | undefined;
+	/** Resolves when all memory that was wanted has arrived. */
+	memory(): Promise<void>;
+}
+
+/** Building a lease needs shared memory that only the main thread can make; the site is built again when it is here. */
+export class MemoryWanted extends Error {
+	constructor() {
+		super('shared memory is on its way');
+		this.name = 'MemoryWanted';
+	}
+}
+
+/** Shared memory that the machine has not. */
+export class MemoryRefused extends Error {
+	constructor(bytes: number) {
+		super(`There are not ${Math.ceil(bytes / 2 ** 20)} MiB of memory to be had.`);
+		this.name = 'MemoryRefused';
+	}
+}
+
+/** Building was given up from outside. */
+export class BuildAborted extends Error {
+	constructor() {
+		super('building was given up');
+		this.name = 'BuildAborted';
+	}
+}
+
+/** What a build gives: the generation, and the shared parts for the next delta. */
+export interface BuildResult {
+	readonly generation: Generation;
+	readonly shared: SharedParts;
+}
+
+/** One build. Rejects with what `buildSite` throws, or BuildAborted; then everything it took is given back. */
+export class GenerationBuild {
+	readonly #source: LeaseSource;
+	readonly #facts: HostFacts;
+	/** Sites built so far, without those kept. */
+	readonly made: SiteUnit[] = [];
+	readonly #log: (entry: LogEntry) => void;
+	readonly #common = new SharedCode();
+	readonly #routePlaces: PlaceTable;
+	readonly #activity: ThreadActivity | undefined;
+	#sliceStart = performance.now();
+	#aborted = false;
+
+	/** `log` is told of the handlers that run, where `servers { trace }` asks for it. `routePlaces` and `activity` are the thread's. */
+	constructor(
+		source: LeaseSource,
+		facts: HostFacts,
+		log: (entry: LogEntry) => void = () => {},
+		routePlaces: PlaceTable = new PlaceTable(''),
+		activity?: ThreadActivity,
+	) {
+		this.#routePlaces = routePlaces;
+		this.#activity = activity;
+		this.#source = source;
+		this.#facts = facts;
+		this.#log = log;
+	}
+
+	/** Ends the build at its next slice. */
+	abort(): void {
+		this.#aborted = true;
+	}
+
+	async run(
+		delta: GenerationDelta,
+		number: number,
+		generations: Generations,
+		before: SharedParts,
+	): Promise<BuildResult> {
+		const base = generations.newest;
+		this.#activity?.enter('build');
+		try {
+			const shared = delta.shared === undefined ? before : (JSON.parse(delta.shared) as SharedParts);
+			const { sites, dropped } = await this.#sites(delta, base, shared);
+			const perHost = shared.settings.metrics?.per_host === true;
+			const tables = await this.#tables(delta, base, perHost);
+			const places = await this.#places(delta);
+			return { generation: new Generation(number, sites, tables, dropped, places), shared };
+		} catch (error) {
+			for (const unit of this.made) for (const lease of unit.leases) this.#source.release(lease);
+			throw error;
+		} finally {
+			this.#activity?.leave('build');
+		}
+	}
+
+	async #sites(delta: GenerationDelta, base: Generation, shared: SharedParts) {
+		const sites: (SiteUnit | undefined)[] = [];
+		const changedAt: number[] = [];
+		let kept = 0;
+		for (const [from, count] of delta.runs) {
+			for (let i = 0; i < count; i++) {
+				if (from === -1) changedAt.push(sites.length);
+				sites.push(from === -1 ? undefined : base.sites[from + i]);
+			}
+			if (from !== -1) kept += count;
+		}
+		const waiting: { at: number; site: Site }[] = [];
+		let next = 0;
+		for (const chunk of delta.changed) {
+			for (const site of JSON.parse(chunk) as Site[]) {
+				const at = changedAt[next++]!;
+				sites[at] = this.#unit(site, at, shared);
+				if (!sites[at]) waiting.push({ at, site });
+				await this.#breathe();
+			}
+		}
+		while (waiting.length > 0) {
+			this.#activity?.leave('build');
+			await this.#source.memory();
+			this.#activity?.enter('build');
+			if (this.#aborted) throw new BuildAborted();
+			for (const entry of waiting.splice(0)) {
+				sites[entry.at] = this.#unit(entry.site, entry.at, shared);
+				if (!sites[entry.at]) waiting.push(entry);
+				await this.#breathe();
+			}
+		}
+		return { sites: sites as SiteUnit[], dropped: kept === base.sites.length ? [] : droppedSites(base, delta) };
+	}
+
+	/** Builds one site; undefined when memory is wanted first. */
+	#unit(site: Site, index: number, shared: SharedParts): SiteUnit | undefined {
+		const handles: LeaseHandle[] = [];
+		const leases: Leases = {
+			lease: (kind, settings) => {
+				const material = materialOf(kind, settings, shared);
+				const { lease, handle } = this.#source.acquire(kind, settings, material);
+				handles.push(handle);
+				return lease;
+			},
+			pageWork: this.#source.pageWork,
+		};
+		try {
+			const tracer = stepTracer(shared.settings, this.#log);
+			const built = buildSite(site, index, { ...shared, leases, facts: this.#facts, tracer, shared: this.#common });
+			const unit = { built, leases: handles, places: new PlaceTable(`/sites/${index}`) };
+			this.made.push(unit);
+			return unit;
+		} catch (error) {
+			for (const handle of handles) this.#source.release(handle);
+			if (error instanceof MemoryWanted) return undefined;
+			throw error;
+		}
+	}
+
+	async #places({ places }: GenerationDelta): Promise<GenerationPlaces> {
+		const sites = new Map<number, string>();
+		for (const chunk of places.sites) {
+			for (const [index, json] of JSON.parse(chunk) as [number, string][]) sites.set(index, json);
+			await this.#breathe();
+		}
+		return { sites, routes: places.routes, ofRoutes: this.#routePlaces };
+	}
+
+	async #tables(delta: GenerationDelta, base: Generation, perHost: boolean): Promise<Map<string, ListenerTable>> {
+		const tables = new Map<string, ListenerTable>();
+		for (const { key, sites, tls: changed } of delta.listeners) {
+			const old = base.tables.get(key);
+			const tls = changed ?? old?.tls;
+			if (!sites && old) {
+				tables.set(key, tls === old.tls ? old : { ...old, tls });
+				continue;
+			}
+			const listed: ListenedSite[] = [];
+			for (const chunk of sites ?? []) {
+				for (const entry of JSON.parse(chunk) as ListenedSite[]) listed.push(entry);
+				await this.#breathe();
+			}
+			const hosts = perHost
+				? new Set(listed.flatMap(entry => entry.hosts.filter(host => !host.includes('*'))))
+				: undefined;
+			tables.set(key, { table: new SiteTable(listed), hosts, tls });
+			await this.#breathe();
+		}
+		return tables;
+	}
+
+	/** Lets requests run when the slice is over. */
+	async #breathe(): Promise<void> {
+		if (performance.now() - this.#sliceStart < SLICE) return;
+		this.#activity?.leave('build');
+		await new Promise(resolve => setImmediate(resolve));
+		this.#activity?.enter('build');
+		if (this.#aborted) throw new BuildAborted();
+		this.#sliceStart = performance.now();
+	}
+}
+
+/** What the files hold that a lease reads when it is opened; undefined when it reads none. */
+function materialOf(kind: keyof LeaseKinds, settings: unknown, { material }: SharedParts): string | undefined {
+	if (kind !== 'upstreams' || material === undefined) return undefined;
+	const { transport } = settings as LeaseKinds['upstreams']['settings'];
+	if (transport?.type !== 'http' || !transport.tls) return undefined;
+	return ['', ...tlsFiles(transport.tls)].map(path => material[path] ?? '').join();
+}
+
+/** Sites of the base that no run keeps. */
+function droppedSites(base: Generation, delta: GenerationDelta): SiteUnit[] {
+	const kept = new Uint8Array(base.sites.length);
+	for (const [from, count] of delta.runs) if (from !== -1) kept.fill(1, from, from + count);
+	return base.sites.filter((_, index) => kept[index] === 0);
+}

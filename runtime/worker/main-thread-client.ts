@@ -1,0 +1,37 @@
+/** Questions of a data-plane thread that the main thread answers: verdicts on passwords, the metrics of the process. */
+
+import type { MainThreadAnswers, MainThreadQuestion } from '../threads/main-thread-requests.ts';
+import type { FromWorker, ToWorker } from '../threads/messages.ts';
+
+interface Asked {
+	readonly resolve: (answer: never) => void;
+	readonly reject: (error: Error) => void;
+}
+
+/** Asks, and hands answers to who asked. */
+export class MainThreadClient {
+	readonly #send: (message: FromWorker) => void;
+	readonly #asked = new Map<number, Asked>();
+	#last = 0;
+
+	constructor(send: (message: FromWorker) => void) {
+		this.#send = send;
+	}
+
+	/** Resolves to the answer; rejects when the main thread failed to find one. It always says either while it lives. */
+	ask<Q extends MainThreadQuestion>(question: Q): Promise<MainThreadAnswers[Q['about']]> {
+		const id = ++this.#last;
+		return new Promise((resolve, reject) => {
+			this.#asked.set(id, { resolve, reject });
+			this.#send({ type: 'ask', id, question });
+		});
+	}
+
+	/** An answer has come. */
+	answered({ id, answer, failed }: Extract<ToWorker, { type: 'answer' }>): void {
+		const asked = this.#asked.get(id);
+		this.#asked.delete(id);
+		if (failed === undefined) asked?.resolve(answer as never);
+		else asked?.reject(new Error(failed));
+	}
+}

@@ -1,0 +1,252 @@
+/** What a listener's protocol hands exchanges to: finds the site in the current generation, runs it, and accounts for the end. */
+
+import { redirectPort } from '../../compiler/codegen/site-table.ts';
+import { redirectToHttps } from '../../compiler/codegen/tls/https-redirect.ts';
+import type { Exchange } from '../../compiler/exchange/exchange.ts';
+import { failResponse } from '../../compiler/exchange/failed-response.ts';
+import { HttpError } from '../../compiler/exchange/http-error.ts';
+import { type AnswerJudge, PendingAnswer } from '../../compiler/exchange/pending-answer.ts';
+import { DEFAULT_PROTOCOLS } from '../../compiler/modules/options/servers/protocols.ts';
+import type { Admission } from '../listeners/admission.ts';
+import { ROW } from '../metrics/counter-row.ts';
+import type { HttpObserver } from '../metrics/http-observer.ts';
+import { http2Counters } from '../metrics/http2-counters.ts';
+import { refusalSlot } from '../metrics/refusals.ts';
+import type { Http2Counters, ProtocolHost, ProtocolLimits } from '../protocols/protocol.ts';
+import type { LogEntry } from '../threads/messages.ts';
+import type { ThreadActivity } from '../threads/thread-activity.ts';
+import { answerChallenge, requireSameHost } from '../tls/before-sites.ts';
+import type { ThreadTls } from '../tls/thread-tls.ts';
+import { debugEntry } from './debug-entry.ts';
+import type { Generation, Generations, ListenerTable } from './generation.ts';
+
+/** What the hosts of one thread share. */
+export interface ThreadState {
+	readonly generations: Generations;
+	/** The fixed counters of the thread (see ROW). */
+	readonly row: Float64Array;
+	readonly activity: ThreadActivity;
+	readonly limits: ProtocolLimits;
+	readonly tls: ThreadTls;
+	draining: boolean;
+	/** Address of the client behind trusted proxies. */
+	clientIp(x: Exchange): string;
+	/** Whether debug entries are wanted. */
+	debug: boolean;
+	log(entry: LogEntry): void;
+	/** A connection ended while draining. */
+	connectionEnded(): void;
+}
+
+/** The host of one listener on one thread. */
+export class RequestHost implements ProtocolHost {
+	limits: ProtocolLimits;
+	/** What the listener speaks now: `h1`, `h2`, `h2c`. */
+	protocols: readonly string[] = DEFAULT_PROTOCOLS;
+	/** Set while the listener bounds requests. */
+	admission: Admission | undefined = undefined;
+	/** Whether a request's host must be the name of its handshake. */
+	strictHost = false;
+	/** Set when the `metrics` setting is on. */
+	observer: HttpObserver | undefined = undefined;
+	/** Whether the handlers that run are told of in debug entries. */
+	logsSteps = false;
+	/** Whether access logs show fields that hold credentials (`servers { log_credentials }`). */
+	logsCredentials = false;
+	readonly http2: Http2Counters;
+	readonly #thread: ThreadState;
+	readonly #key: string;
+	readonly #judge: AnswerJudge = {
+		answered: x => this.#answered(x),
+		failed: (x, error) => this.#failed(x, error),
+	};
+	#tableOf: Generation | undefined;
+	#table: ListenerTable | undefined;
+
+	constructor(key: string, thread: ThreadState) {
+		this.#key = key;
+		this.#thread = thread;
+		this.limits = thread.limits;
+		this.http2 = http2Counters(thread.row);
+	}
+
+	get draining(): boolean {
+		return this.#thread.draining;
+	}
+
+	handle(x: Exchange): void | Promise<void> {
+		const thread = this.#thread;
+		thread.activity.request(x);
+		const generation = thread.generations.current();
+		generation.exchanges++;
+		thread.row[ROW.inFlight]!++;
+		x.served = generation;
+		if (this.logsSteps) x.logsSteps = true;
+		this.observer?.began();
+		const { admission } = this;
+		if (admission === undefined) return this.#run(x, generation);
+		const verdict = admission.enter(x);
+		if (verdict === undefined) return this.#run(x, generation);
+		if (verdict instanceof HttpError) {
+			failResponse(x, verdict);
+			return;
+		}
+		return verdict.then(error => {
+			if (error === undefined) return this.#run(x, generation);
+			failResponse(x, error);
+		});
+	}
+
+	#run(x: Exchange, generation: Generation): void | Promise<void> {
+		if (generation !== this.#tableOf) {
+			this.#tableOf = generation;
+			this.#table = generation.tables.get(this.#key);
+		}
+		let pending: void | Promise<void>;
+		try {
+			pending = this.#serve(x, generation);
+		} catch (error) {
+			this.#failed(x, error);
+			return;
+		}
+		if (pending === undefined) {
+			this.#answered(x);
+			return;
+		}
+		if (pending instanceof PendingAnswer) {
+			pending.judge(this.#judge);
+			return pending;
+		}
+		return pending.then(
+			() => this.#answered(x),
+			error => this.#failed(x, error),
+		);
+	}
+
+	/** Runs the site of a request, or what stands before sites. A malformed path may be refused here already. */
+	#serve(x: Exchange, generation: Generation): void | Promise<void> {
+		if (this.strictHost) requireSameHost(x);
+		const { tls } = this.#thread;
+		if (tls.challenged && x.connection.tls === undefined) {
+			const answered = answerChallenge(x, this.#thread);
+			if (answered === true) return undefined;
+			if (answered !== false) return answered.then(done => (done ? undefined : this.#route(x, generation)));
+		}
+		return this.#route(x, generation);
+	}
+
+	#route(x: Exchange, generation: Generation): void | Promise<void> {
+		const index = this.#table === undefined ? -1 : this.#table.table.find(x.request);
+		if (index >= 0) return generation.handle(index, x);
+		if (index < -1) redirectToHttps(x, redirectPort(index)!);
+		return undefined;
+	}
+
+	finished(x: Exchange): void {
+		const generation = x.served as Generation | undefined;
+		if (generation === undefined) return;
+		x.served = undefined;
+		const { row, generations } = this.#thread;
+		row[ROW.inFlight]!--;
+		row[ROW.requests]!++;
+		if (x.response.status >= 500) row[ROW.serverErrors]!++;
+		this.admission?.leave(x);
+		if (this.observer) this.#observe(x, generation);
+		if (x.whenFinished !== undefined) this.#finish(x, x.whenFinished);
+		const logs = x.accessLogs;
+		if (logs.length > 0 && x.log?.skip !== true) {
+			if (x.log?.late !== undefined) this.#finish(x, x.log.late);
+			const at = generation.placeOf(x);
+			for (let i = 0; i < logs.length; i++) logs[i]!.record(x, this.logsCredentials, at);
+		}
+		if (this.#thread.debug) this.#thread.log(debugEntry(x, generation.placeOf(x)));
+		generations.ended(generation);
+	}
+
+	refused(reason: string): void {
+		const slot = reason === 'invalid_response_field' ? ROW.droppedFields : refusalSlot(reason);
+		this.#thread.row[slot]!++;
+	}
+
+	opened(): void {
+		const { row } = this.#thread;
+		row[ROW.connections]!++;
+		row[ROW.accepted]!++;
+	}
+
+	closed(): void {
+		this.#thread.row[ROW.connections]!--;
+		if (this.#thread.draining) this.#thread.connectionEnded();
+	}
+
+	/** What handlers do when all is over: a bug of theirs must not keep the generation from ending. */
+	#finish(x: Exchange, listeners: readonly ((x: Exchange) => void)[]): void {
+		for (const finish of listeners) {
+			try {
+				finish(x);
+			} catch (error) {
+				const cause = error instanceof Error ? (error.stack ?? error.message) : String(error);
+				this.#thread.log({ level: 'error', logger: 'http', message: 'the end of a request failed', fields: { cause } });
+			}
+		}
+	}
+
+	/** A request that no site or handler answered is answered 200 with nothing. */
+	#answered(x: Exchange): void {
+		if (x.response.status === 0) x.response.status = 200;
+		if (this.observer && !endsAtOnce(x)) x.answeredAt = performance.now();
+		if (x.error !== undefined) this.#logFailure(x, x.error.cause, true);
+	}
+
+	/**
+	 * The error routes failed too, or there are none: the bare status. What nobody has foreseen may have left anything half
+	 * done, so the connection ends with it, as that of the compatible server does.
+	 */
+	#failed(x: Exchange, error: unknown): void {
+		failResponse(x, error);
+		if (!(error instanceof HttpError) || error.unforeseen) x.response.headers.set('Connection', 'close');
+		if (this.observer) x.answeredAt = performance.now();
+		this.#logFailure(x, error, false);
+	}
+
+	/** `handled`: an error route has answered. A bug is an error entry even then. */
+	#logFailure(x: Exchange, error: unknown, handled: boolean): void {
+		const known = error instanceof HttpError;
+		const bug = known ? (error.status === 500 ? error.cause : undefined) : error;
+		const serious = !known || bug !== undefined || (error.status >= 500 && !handled);
+		if (!serious && !this.#thread.debug) return;
+		const text = error instanceof Error ? error.message : String(error);
+		// Neither fields nor query: both may carry secrets.
+		this.#thread.log({
+			level: serious ? 'error' : 'debug',
+			logger: 'http.log.error',
+			// What nobody has foreseen begins as the compatible server's entries do, for whoever looks for them.
+			message: known ? text : `http: panic serving ${x.connection.remoteAddress}: ${text}`,
+			fields: {
+				status: x.response.status,
+				site: x.site,
+				method: x.received.method,
+				host: x.received.authority,
+				path: x.received.path,
+				at: (x.served as Generation | undefined)?.placeOf(x),
+				traceID: x.log?.fields?.traceID,
+				spanID: x.log?.fields?.spanID,
+				cause: known && error.cause instanceof Error ? error.cause.message : undefined,
+				stack: bug instanceof Error ? bug.stack : undefined,
+			},
+		});
+	}
+
+	#observe(x: Exchange, generation: Generation): void {
+		this.observer!.ended(x, generation.tables.get(this.#key)?.hosts, x.answeredAt, x.error !== undefined);
+	}
+}
+
+/** Characters of a body that goes out with its head, in one write. */
+const SHORT_BODY = 4096;
+
+/** Whether the response has been given to the system as soon as it is there: no clock has to tell the one from the other. */
+function endsAtOnce({ response: { body }, upgraded, protocol }: Exchange): boolean {
+	if (upgraded !== undefined || protocol === 'HTTP/2.0') return false;
+	return body === null || (typeof body === 'string' && body.length <= SHORT_BODY);
+}

@@ -1,0 +1,32 @@
+/** Makes a graph tell which handlers run: for `servers { trace }`. */
+import type { BuildTracer } from '../../compiler/codegen/site-compiler.ts';
+import type { Settings } from '../../compiler/document/document.ts';
+import type { ServerSettings } from '../../compiler/document/server-settings.ts';
+import type { LogEntry } from '../threads/messages.ts';
+
+/** A tracer for the build of a site; undefined when no listener is traced, and the graph is built without. */
+export function stepTracer(settings: Settings, log: (entry: LogEntry) => void): BuildTracer | undefined {
+	const servers = (settings.servers as readonly ServerSettings[] | undefined) ?? [];
+	if (!servers.some(({ trace }) => trace === true)) return undefined;
+	return {
+		matcher: (_pointer, _matcher, predicate) => predicate,
+		handler: (pointer, step, handler) => x => {
+			if (x.logsSteps) {
+				log({
+					level: 'debug',
+					logger: 'http.trace',
+					message: `http.handlers.${step.handler}`,
+					// Neither fields nor query: both may carry secrets.
+					fields: {
+						place: pointer,
+						site: x.site,
+						method: x.request.method,
+						host: x.request.authority,
+						path: x.request.path,
+					},
+				});
+			}
+			return handler(x);
+		},
+	};
+}

@@ -1,0 +1,278 @@
+/** What the handlers of one thread lease: pools, files, access logs, each opened once per key and closed with its last site. */
+import type {
+	AccessLogSettings,
+	FileReader,
+	LeaseKinds,
+	MetricsSource,
+	UpstreamPool,
+} from '../../compiler/exchange/leases.ts';
+import type { PageWork } from '../../compiler/exchange/page-work.ts';
+import type { CacheEvent } from '../../compiler/exchange/response-cache.ts';
+import { cacheLayout } from '../cache/memory-layout.ts';
+import { type DiskPort, SharedCache } from '../cache/shared-cache.ts';
+import { ThreadCompressor } from '../compression/thread-compressor.ts';
+import { createFileReader } from '../files/file-reader.ts';
+import { AccessBatch, type AccessPort, type BatchPort } from '../logs/access-batch.ts';
+import { type AccessLogDeps, AccessLogger } from '../logs/access-log.ts';
+import { LogSampler, SAMPLER_SLOTS } from '../logs/log-sampler.ts';
+import { sinkKey } from '../logs/log-sinks.ts';
+import { countCacheEvent } from '../metrics/cache-counters.ts';
+import { overloadSlot } from '../metrics/refusals.ts';
+import { ThreadPageWork } from '../page-work/thread-page-work.ts';
+import { ThreadPasswords } from '../passwords/thread-passwords.ts';
+import type { MainThreadAnswers, MainThreadQuestion } from '../threads/main-thread-requests.ts';
+import type { FromWorker } from '../threads/messages.ts';
+import type { WantedMemory } from '../threads/shared-rows.ts';
+import type { Sampler } from '../tracing/sampler.ts';
+import { ThreadTracer } from '../tracing/thread-tracer.ts';
+import type { PoolDeps } from '../upstreams/pool-deps.ts';
+import { poolLayout } from '../upstreams/pool-memory.ts';
+import { createUpstreamPool, type OwnedUpstreamPool } from '../upstreams/upstream-pool.ts';
+import { type LeaseSource, MemoryRefused, MemoryWanted } from './generation-builder.ts';
+import { LeaseRegistry, leaseKey } from './lease-table.ts';
+
+/** What leases of a thread need from it. */
+export interface LeaseThread {
+	/** Row of this thread in shared memory. */
+	readonly index: number;
+	/** Rows that there are. */
+	readonly rows: number;
+	readonly accessLogs: AccessLogDeps;
+	readonly pools: PoolDeps;
+	send(message: FromWorker): void;
+	/** Asks the main thread. */
+	ask<Q extends MainThreadQuestion>(question: Q): Promise<MainThreadAnswers[Q['about']]>;
+	/** Where the lines of an access log's batch go. */
+	batchPort(sink: string): AccessPort;
+	/** Row of counters of this thread. */
+	readonly counters: Float64Array;
+	/** Which requests are traced, and where their spans go. */
+	readonly sampler: Sampler;
+	readonly spanPort: BatchPort;
+}
+
+/** Gives leases on one thread. */
+export class ThreadLeases implements LeaseSource {
+	readonly registry = new LeaseRegistry();
+	readonly pageWork: PageWork;
+	readonly #thread: LeaseThread;
+	readonly #files: FileReader;
+	readonly #compressor: ThreadCompressor;
+	readonly #passwords: ThreadPasswords;
+	readonly #metrics: MetricsSource;
+	readonly #memory = new Map<string, SharedArrayBuffer>();
+	readonly #wanted = new Set<string>();
+	readonly #refused = new Set<string>();
+	#arrived: (() => void)[] = [];
+
+	constructor(thread: LeaseThread) {
+		this.#thread = thread;
+		this.#files = createFileReader(true, true, thread.counters);
+		this.#compressor = new ThreadCompressor(thread.counters);
+		this.#passwords = new ThreadPasswords({
+			ask: check => thread.ask({ about: 'password', check }),
+			withdraw: id => void thread.ask({ about: 'password_withdrawn', id }),
+			clientOf: x => thread.accessLogs.clientIp(x),
+			refused: () => {
+				thread.counters[overloadSlot('passwords')]!++;
+			},
+		});
+		this.pageWork = new ThreadPageWork(task => thread.ask({ about: 'page_work', task }));
+		const render = {
+			prometheus: shared(() => thread.ask({ about: 'metrics', format: 'prometheus' })),
+			openmetrics: shared(() => thread.ask({ about: 'metrics', format: 'openmetrics' })),
+		};
+		this.#metrics = { render: format => render[format]() };
+	}
+
+	acquire<K extends keyof LeaseKinds>(
+		kind: K,
+		settings: LeaseKinds[K]['settings'],
+		material?: string,
+	): { readonly lease: LeaseKinds[K]['lease']; readonly handle: string } {
+		const handle = leaseKey(kind, material ? [settings, material] : settings);
+		const lease = this.registry.acquire(handle, () => this.#open(kind, settings, handle));
+		return { lease: lease as LeaseKinds[K]['lease'], handle };
+	}
+
+	release(handle: string): void {
+		this.registry.release(handle);
+	}
+
+	memory(): Promise<void> {
+		if (this.#wanted.size === 0) return Promise.resolve();
+		return new Promise(resolve => {
+			this.#arrived.push(resolve);
+		});
+	}
+
+	/** Memory that was wanted is here, or cannot be had. */
+	memoryArrived(key: string, buffer: SharedArrayBuffer | undefined): void {
+		if (buffer) this.#memory.set(key, buffer);
+		else this.#refused.add(key);
+		this.#wanted.delete(key);
+		if (this.#wanted.size > 0) return;
+		for (const resolve of this.#arrived.splice(0)) resolve();
+	}
+
+	/** Another generation is served: pools that none of its sites uses let their streams end. */
+	retirePools(inUse: (handle: string) => boolean): void {
+		for (const [handle, pool] of this.registry.entries<OwnedUpstreamPool>('upstreams ')) {
+			pool.inUse(inUse(handle));
+		}
+	}
+
+	/** Memory of the listeners of this process, a row of `slots` Int32 for each thread; it stays for the thread's life. */
+	async listenerMemory(key: string, slots: number): Promise<SharedArrayBuffer> {
+		for (;;) {
+			try {
+				return this.#sharedMemory(`listener ${key}`, { slots });
+			} catch (error) {
+				if (!(error instanceof MemoryWanted)) throw error;
+				await this.memory();
+			}
+		}
+	}
+
+	/** Posts the lines and spans collected so far. */
+	flushLogs(): void {
+		for (const batch of this.registry.values<AccessBatch>('batch ')) batch.flush();
+		for (const tracer of this.registry.values<ThreadTracer>('tracer ')) tracer.flush();
+	}
+
+	#open(kind: keyof LeaseKinds, settings: unknown, handle: string): { value: unknown; close: () => void } {
+		switch (kind) {
+			case 'files':
+				return { value: this.#files, close: () => {} };
+			case 'upstreams':
+				return this.#openPool(settings as LeaseKinds['upstreams']['settings'], handle);
+			case 'password_verifier':
+				return { value: this.#passwords, close: () => {} };
+			case 'metrics':
+				return { value: this.#metrics, close: () => {} };
+			case 'acme_authority': {
+				const served = settings as LeaseKinds['acme_authority']['settings'];
+				const answer: LeaseKinds['acme_authority']['lease']['answer'] = request =>
+					this.#thread.ask({ about: 'acme', request, settings: served });
+				return { value: { answer }, close: () => {} };
+			}
+			case 'tracer':
+				return this.#openTracer();
+			case 'compressor':
+				return { value: this.#compressor, close: () => {} };
+			case 'cache':
+				return this.#openCache(settings as LeaseKinds['cache']['settings'], handle);
+			case 'access_log':
+				return this.#openAccessLog(settings as AccessLogSettings, handle);
+		}
+	}
+
+	#openPool(settings: LeaseKinds['upstreams']['settings'], handle: string): { value: UpstreamPool; close: () => void } {
+		const { row: slots, common } = poolLayout(settings);
+		const buffer = this.#sharedMemory(handle, { slots, common, pool: settings });
+		const { rows, index: row, pools } = this.#thread;
+		const pool = createUpstreamPool(settings, { buffer, rows, row }, pools);
+		return {
+			value: pool,
+			close: () => {
+				pool.close();
+				this.#releaseMemory(handle);
+			},
+		};
+	}
+
+	#openCache(settings: LeaseKinds['cache']['settings'], handle: string): { value: SharedCache; close: () => void } {
+		const { rows, index: thread, counters } = this.#thread;
+		const { ceiling } = settings;
+		const diskSize = settings.disk?.size;
+		const common = cacheLayout(ceiling, rows, diskSize).words;
+		const buffer = this.#sharedMemory(handle, { slots: 0, common, cache: settings });
+		const count = (event: CacheEvent): void => countCacheEvent(counters, event);
+		return {
+			value: new SharedCache({
+				...{ buffer, ceiling, rows, thread, count, diskSize },
+				disk: settings.disk && diskPort(this.#thread, handle),
+			}),
+			close: () => this.#releaseMemory(handle),
+		};
+	}
+
+	/** Memory that all threads share under a key. Throws MemoryWanted while it is on its way. */
+	#sharedMemory(key: string, wanted: WantedMemory): SharedArrayBuffer {
+		const memory = this.#memory.get(key);
+		if (memory) return memory;
+		if (this.#refused.delete(key)) {
+			throw new MemoryRefused(4 * (wanted.slots * this.#thread.rows + (wanted.common ?? 0)));
+		}
+		if (!this.#wanted.has(key)) {
+			this.#wanted.add(key);
+			this.#thread.send({ type: 'memory_wanted', key, wanted });
+		}
+		throw new MemoryWanted();
+	}
+
+	#releaseMemory(key: string): void {
+		this.#memory.delete(key);
+		this.#thread.send({ type: 'memory_released', key });
+	}
+
+	#openTracer(): { value: ThreadTracer; close: () => void } {
+		const tracer = new ThreadTracer(this.#thread.sampler, this.#thread.spanPort);
+		this.#thread.send({ type: 'tracing_opened' });
+		return { value: tracer, close: () => tracer.flush() };
+	}
+
+	#openAccessLog(settings: AccessLogSettings, handle: string): { value: AccessLogger; close: () => void } {
+		const { sampling } = settings;
+		const counts = sampling && new Int32Array(this.#sharedMemory(handle, { slots: SAMPLER_SLOTS }));
+		const sink = sinkKey(settings.output);
+		const batchHandle = `batch ${sink}`;
+		const batch = this.registry.acquire(batchHandle, () => {
+			const made = new AccessBatch(this.#thread.batchPort(sink));
+			this.#thread.send({ type: 'sink_opened', sink, output: settings.output });
+			const close = () => {
+				made.flush();
+				this.#thread.send({ type: 'sink_released', sink });
+			};
+			return { value: made, close };
+		});
+		try {
+			return {
+				value: new AccessLogger(settings, batch, this.#thread.accessLogs, counts && new LogSampler(sampling, counts)),
+				close: () => {
+					this.registry.release(batchHandle);
+					if (counts) this.#releaseMemory(handle);
+				},
+			};
+		} catch (error) {
+			this.registry.release(batchHandle);
+			if (counts) this.#releaseMemory(handle);
+			throw error;
+		}
+	}
+}
+
+/** The way of a thread to the disk of a response cache. */
+function diskPort(thread: LeaseThread, store: string): DiskPort {
+	return {
+		stored: (key, entry, serial) => thread.send({ type: 'cache', store, news: { news: 'stored', key, entry, serial } }),
+		removed: key => thread.send({ type: 'cache', store, news: { news: 'removed', key } }),
+		invalidated: async (host, path, query) => {
+			await thread.ask({ about: 'cache', store, errand: { errand: 'invalidate', host, path, query } });
+		},
+		recall: async key => {
+			await thread.ask({ about: 'cache', store, errand: { errand: 'recall', key } });
+		},
+	};
+}
+
+/** Calls that come while one is under way share its result. */
+function shared<T>(call: () => Promise<T>): () => Promise<T> {
+	let underWay: Promise<T> | undefined;
+	return () => {
+		underWay ??= call().finally(() => {
+			underWay = undefined;
+		});
+		return underWay;
+	};
+}

@@ -1,0 +1,470 @@
+/** A data-plane thread: its listeners, its generations, and its end of the conversation with the main thread. */
+import { isDeepStrictEqual } from 'node:util';
+import type { MessagePort } from 'node:worker_threads';
+import type { HostFacts } from '../../compiler/codegen/placeholders/placeholder.ts';
+import { socketText } from '../../compiler/codegen/planned-socket.ts';
+import type { Settings } from '../../compiler/document/document.ts';
+import { serverSettingsFor } from '../../compiler/document/server-settings.ts';
+import { compileClientIp, compilePeerTrust } from '../../compiler/exchange/client-ip.ts';
+import type { Exchange } from '../../compiler/exchange/exchange.ts';
+import { PlaceTable } from '../../compiler/exchange/step-place.ts';
+import { DEFAULT_PROTOCOLS } from '../../compiler/modules/options/servers/protocols.ts';
+import { buildProblem } from '../build-problem.ts';
+import { connectionRoom, descriptorLimit } from '../listeners/descriptor-limit.ts';
+import { ListenerGates } from '../listeners/listener-gates.ts';
+import { PlaceMaker } from '../listeners/place-maker.ts';
+import { listenError } from '../listeners/port-probe.ts';
+import { protocolLimits } from '../listeners/protocol-limits.ts';
+import { WorkerListener } from '../listeners/worker-listener.ts';
+import { levelRank } from '../logs/encoders.ts';
+import { machineText } from '../logs/machine-text.ts';
+import { counterRow, ROW } from '../metrics/counter-row.ts';
+import { HttpObserver } from '../metrics/http-observer.ts';
+import { overloadSlot } from '../metrics/refusals.ts';
+import { SeriesPages } from '../metrics/series-pages.ts';
+import { createCleartextServer } from '../protocols/cleartext-server.ts';
+import { createHttp1Server } from '../protocols/http1/http1-server.ts';
+import { DEFAULT_LIMITS } from '../protocols/http1/limits.ts';
+import { createHttp2Server } from '../protocols/http2/http2-server.ts';
+import type { ProtocolServer } from '../protocols/protocol.ts';
+import { threadPoller } from '../sockets/socket-poller.ts';
+import { hostFacts } from '../threads/host-facts.ts';
+import {
+	CONTROL_OUTSTANDING,
+	CONTROL_STOPS_AT,
+	type FromWorker,
+	type ListenerAddress,
+	LOG_ENTRY_WEIGHT,
+	type LogEntry,
+	MOST_OUTSTANDING,
+	type ToWorker,
+	type WorkerStart,
+} from '../threads/messages.ts';
+import { stopAnswering } from '../threads/stop-answering.ts';
+import { ThreadActivity } from '../threads/thread-activity.ts';
+import { HANDSHAKE_SLOTS, HandshakeRate } from '../tls/handshake-rate.ts';
+import { ThreadTls } from '../tls/thread-tls.ts';
+import { TlsObserver } from '../tls/tls-observer.ts';
+import { TlsServer } from '../tls/tls-server.ts';
+import { samplerOf } from '../tracing/sampler.ts';
+import type { PoolDeps } from '../upstreams/pool-deps.ts';
+import { UpstreamObserver } from '../upstreams/upstream-observer.ts';
+import { Generations } from './generation.ts';
+import { BuildAborted, GenerationBuild, type SharedParts } from './generation-builder.ts';
+import { MainThreadClient } from './main-thread-client.ts';
+import { RequestHost, type ThreadState } from './request-host.ts';
+import { ThreadLeases } from './thread-leases.ts';
+
+type Prepare = Extract<ToWorker, { type: 'prepare' }>;
+
+/** Runs the thread until the main thread ends it. */
+export function runWorker(port: MessagePort, start: WorkerStart): void {
+	// It is proven in a turn of the loop, before the first connection.
+	threadPoller();
+	const activity = new ThreadActivity(start.activity);
+	const worker = new DataPlaneWorker(port, start, activity);
+	port.on('message', (message: ToWorker) => {
+		activity.enter('message');
+		worker.take(message);
+		// A build goes on in turns of its own.
+		activity.leave('message');
+	});
+	activity.begin();
+	// A promise that a handler left behind is that request's loss; the thread's other connections must not share it.
+	process.on('unhandledRejection', reason => {
+		const cause = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason);
+		worker.log({ level: 'error', logger: 'runtime', message: 'a promise was rejected unseen', fields: { cause } });
+	});
+}
+
+class DataPlaneWorker implements ThreadState {
+	readonly generations: Generations;
+	readonly row: Float64Array;
+	readonly activity: ThreadActivity;
+	readonly limits = DEFAULT_LIMITS;
+	readonly #hosts = new Map<WorkerListener, RequestHost>();
+	readonly #gates: ListenerGates;
+	readonly tls = new ThreadTls(
+		number => this.#send({ type: 'challenges_taken', number }),
+		wanted => this.#questions.ask({ about: 'challenge', wanted }),
+	);
+	draining = false;
+	debug = false;
+	readonly #port: MessagePort;
+	readonly #start: WorkerStart;
+	readonly #facts: HostFacts;
+	readonly #control: Int32Array;
+	readonly #leases: ThreadLeases;
+	readonly #questions = new MainThreadClient(message => this.#send(message));
+	readonly #pages: SeriesPages;
+	readonly #handshakes: TlsObserver;
+	readonly #handshakeRates = new Map<string, HandshakeRate>();
+	readonly #listeners = new Map<string, WorkerListener>();
+	/** Listeners bound for the generation that is not served yet. */
+	#binding: WorkerListener[] = [];
+	readonly #routePlaces = new PlaceTable('');
+	#shared: SharedParts = { settings: {}, upstreams: {}, routes: {} };
+	#nextShared: SharedParts | undefined;
+	#build: GenerationBuild | undefined;
+	#drained = false;
+	#acceptQuiet = 0;
+	/** Dropped access entries of which the main thread has not been told yet, by log writer. */
+	readonly #droppedEntries = new Map<string, number>();
+	#droppedQuiet = 0;
+	readonly #room: number;
+	readonly #places = new PlaceMaker(
+		() => this.#protocols(),
+		connections => this.#gaveWay(connections),
+	);
+	#clientIp = compileClientIp({});
+	#trustsPeer = compilePeerTrust({});
+	#upstreamObserver: UpstreamObserver | undefined;
+
+	constructor(port: MessagePort, start: WorkerStart, activity: ThreadActivity) {
+		this.activity = activity;
+		this.#port = port;
+		this.#start = start;
+		const control = new Int32Array(start.control);
+		const stopsAt = (): number => Atomics.load(control, CONTROL_STOPS_AT) * 1000;
+		this.#facts = hostFacts(start.workingDirectory, start.environment, stopsAt);
+		this.#control = control;
+		this.row = counterRow(start.counters);
+		this.#room = connectionRoom(descriptorLimit(), start.rows);
+		this.#leases = new ThreadLeases({
+			index: start.index,
+			rows: start.rows,
+			counters: this.row,
+			accessLogs: {
+				terminal: start.terminal,
+				clientIp: x => this.#clientIp(x),
+				expand: machineText(this.#facts),
+			},
+			pools: this.#poolDeps(),
+			send: message => this.#send(message),
+			ask: question => this.#questions.ask(question),
+			batchPort: sink => ({
+				post: (text, entries) => this.#send({ type: 'access', sink, text, entries }),
+				postSegment: (memory, length, entries) =>
+					this.#send({ type: 'access_segment', sink, lines: { memory, length }, entries }),
+				dropped: entries => this.#accessDropped(sink, entries),
+				outstanding: control,
+				outstandingSlot: CONTROL_OUTSTANDING + start.index,
+			}),
+			sampler: samplerOf(start.environment),
+			spanPort: {
+				post: (text, spans) => this.#send({ type: 'spans', text, spans }),
+				dropped: spans => {
+					this.row[ROW.spansDropped]! += spans;
+				},
+				outstanding: control,
+				outstandingSlot: CONTROL_OUTSTANDING + start.index,
+			},
+		});
+		this.#gates = new ListenerGates({
+			row: start.index,
+			rows: start.rows,
+			memory: (key, slots) => this.#leases.listenerMemory(key, slots),
+			clientIp: x => this.#clientIp(x),
+			counters: this.row,
+		});
+		this.generations = new Generations(control, this.#leases.registry);
+		this.#pages = new SeriesPages(
+			buffer => this.#send({ type: 'page', buffer }),
+			series => this.#send({ type: 'series', series }),
+		);
+		this.#handshakes = new TlsObserver(this.#pages);
+	}
+
+	clientIp(x: Exchange): string {
+		return this.#clientIp(x);
+	}
+
+	take(message: ToWorker): void {
+		switch (message.type) {
+			case 'prepare':
+				void this.#prepare(message);
+				return;
+			case 'activate':
+				this.#activate();
+				return;
+			case 'discard':
+				this.#discard();
+				return;
+			case 'memory':
+				this.#leases.memoryArrived(message.key, message.buffer);
+				return;
+			case 'tls':
+				this.tls.take(message.update);
+				return;
+			case 'answer':
+				this.#questions.answered(message);
+				return;
+			case 'drain':
+				this.#drain();
+				return;
+			case 'ping':
+				this.#send({ type: 'pong', number: message.number });
+				return;
+			case 'stall':
+			case 'spin':
+			case 'block':
+				stopAnswering(message.type);
+				return;
+			case 'crash':
+				// Outside any promise or request: nothing but the thread's own handler sees it.
+				setImmediate(() => {
+					throw new Error('A crash was asked for.');
+				});
+				return;
+		}
+	}
+
+	log(entry: LogEntry): void {
+		const slot = CONTROL_OUTSTANDING + this.#start.index;
+		// A storm of errors must not fill the main thread's memory.
+		if (Atomics.load(this.#control, slot) > MOST_OUTSTANDING) {
+			this.row[ROW.processLogDropped]!++;
+			return;
+		}
+		Atomics.add(this.#control, slot, LOG_ENTRY_WEIGHT);
+		this.#send({ type: 'log', entry });
+	}
+
+	/** Thousands a second when a log does not keep up. */
+	#accessDropped(sink: string, entries: number): void {
+		this.row[ROW.accessLogDropped]! += entries;
+		this.#droppedEntries.set(sink, (this.#droppedEntries.get(sink) ?? 0) + entries);
+		const now = performance.now();
+		if (now < this.#droppedQuiet) return;
+		this.#droppedQuiet = now + 1000;
+		for (const [of, count] of this.#droppedEntries) this.#send({ type: 'access_dropped', sink: of, entries: count });
+		this.#droppedEntries.clear();
+	}
+
+	connectionEnded(): void {
+		// The protocol takes the connection off its count after telling.
+		setImmediate(() => this.#reportDrained());
+	}
+
+	async #prepare({ attempt, generation, delta, listeners }: Prepare): Promise<void> {
+		this.#build?.abort();
+		const log = (entry: LogEntry): void => this.log(entry);
+		const build = new GenerationBuild(this.#leases, this.#facts, log, this.#routePlaces, this.activity);
+		this.#build = build;
+		try {
+			const result = await build.run(delta, generation, this.generations, this.#shared);
+			if (this.#build !== build) {
+				for (const unit of build.made) this.generations.release(unit);
+				return;
+			}
+			this.generations.hold(result.generation);
+			this.#nextShared = result.shared;
+			await this.#bind(listeners, result.shared);
+			for (const address of listeners) {
+				await this.#gates.prepare(address, result.shared.settings);
+				await this.#prepareHandshakes(address);
+			}
+			if (this.#build !== build) return;
+			this.#send({ type: 'prepared', attempt });
+		} catch (error) {
+			if (error instanceof BuildAborted) return;
+			this.#discard();
+			this.#send({ type: 'refused', attempt, ...buildProblem(error) });
+		}
+	}
+
+	async #bind(listeners: readonly ListenerAddress[], shared: SharedParts): Promise<void> {
+		for (const address of listeners) {
+			if (this.#listeners.has(address.key)) continue;
+			const host = new RequestHost(address.key, this);
+			const { metrics } = shared.settings;
+			const name = serverSettingsFor(shared.settings, address).name ?? socketText(address);
+			if (metrics) host.observer = new HttpObserver(this.#pages, name, metrics);
+			const listener = new WorkerListener(
+				address,
+				address.scheme === 'https' ? this.#secure(address, host) : createCleartextServer(host, () => host.protocols),
+				{
+					refused: reason => host.refused(reason),
+					hasRoom: () => this.#hasRoom(),
+					gaveWay: connections => this.#gaveWay(connections),
+					acceptFailed: error => this.#acceptFailed(address, error),
+				},
+			);
+			this.#hosts.set(listener, host);
+			this.#binding.push(listener);
+			const socket = await listener.bind(this.#start.sharePorts).catch(error => {
+				throw listenError(error, address);
+			});
+			if (socket !== undefined) this.#send({ type: 'listening', key: address.key, socket });
+		}
+	}
+
+	/** The counts of handshakes that all threads of a TLS listener share. */
+	async #prepareHandshakes({ scheme, key }: ListenerAddress): Promise<void> {
+		if (scheme !== 'https' || this.#handshakeRates.has(key)) return;
+		const memory = await this.#leases.listenerMemory(`handshakes ${key}`, HANDSHAKE_SLOTS);
+		this.#handshakeRates.set(key, new HandshakeRate(memory));
+	}
+
+	/** TLS before the protocols of a listener. */
+	#secure({ port }: ListenerAddress, host: RequestHost): ProtocolServer {
+		return new TlsServer({
+			tls: this.tls,
+			port,
+			protocols: () => host.protocols,
+			http1: createHttp1Server(host),
+			http2: createHttp2Server(host),
+			obtain: wanted => this.#questions.ask({ about: 'certificate', wanted }),
+			completed: (version, resumed) => this.#handshakes.completed(version, resumed),
+			failed: reason => this.#shakeFailed(port, reason),
+			ended: () => this.connectionEnded(),
+		});
+	}
+
+	#shakeFailed(port: number, reason: string): void {
+		this.#handshakes.failed(reason);
+		if (!this.debug) return;
+		this.log({ level: 'debug', logger: 'tls.handshake', message: 'a handshake failed', fields: { port, reason } });
+	}
+
+	#activate(): void {
+		this.#build = undefined;
+		this.generations.current();
+		this.#shared = this.#nextShared ?? this.#shared;
+		this.#clientIp = compileClientIp(this.#shared.settings);
+		this.#trustsPeer = compilePeerTrust(this.#shared.settings);
+		if (this.#shared.settings.metrics) this.#upstreamObserver ??= new UpstreamObserver(this.#pages);
+		const inUse = new Set(this.generations.newest.sites.flatMap(({ leases }) => leases));
+		this.#leases.retirePools(handle => inUse.has(handle));
+		this.debug = this.#start.verbose || wantsDebug(this.#shared.settings);
+		this.#nextShared = undefined;
+		for (const listener of this.#listeners.values()) this.#configure(listener);
+		for (const listener of this.#binding.splice(0)) {
+			this.#listeners.set(listener.address.key, listener);
+			this.#configure(listener);
+			listener.open();
+		}
+	}
+
+	/** Gives a listener what the settings say of it. */
+	#configure(listener: WorkerListener): void {
+		const server = serverSettingsFor(this.#shared.settings, listener.address);
+		const host = this.#hosts.get(listener)!;
+		host.logsSteps = server.trace === true && this.debug;
+		host.logsCredentials = server.log_credentials === true;
+		host.protocols = this.#shared.protocols?.[listener.address.key] ?? server.protocols ?? DEFAULT_PROTOCOLS;
+		const limits = protocolLimits(server);
+		// Protocols look whether it is another object.
+		if (!isDeepStrictEqual(limits, host.limits)) host.limits = limits;
+		const { protocol, address } = listener;
+		const handshakes = this.generations.newest.tables.get(address.key)?.tls;
+		if (protocol instanceof TlsServer && handshakes !== undefined) {
+			protocol.configure(handshakes);
+			host.strictHost = protocol.strict;
+			const rate = this.#handshakeRates.get(address.key);
+			rate?.configure(server.limits ?? {});
+			protocol.bound(rate, server.timeouts?.handshake);
+		}
+		host.admission = this.#gates.use(listener.address, server.limits);
+		listener.configure(server, host.admission);
+	}
+
+	/** Without it a flood of connections would take the descriptors that the Admin API and the logs need. */
+	#hasRoom(): boolean {
+		let open = 0;
+		for (const listener of this.#listeners.values()) open += listener.connections;
+		if (open < this.#room) {
+			this.#places.reset();
+			return true;
+		}
+		if (this.#places.make()) return true;
+		this.row[overloadSlot('descriptors')]!++;
+		return false;
+	}
+
+	#gaveWay(connections: number): void {
+		this.row[ROW.gaveWay]! += connections;
+	}
+
+	*#protocols(): Generator<ProtocolServer> {
+		for (const { protocol } of this.#listeners.values()) yield protocol;
+	}
+
+	/** Thousands a second when descriptors run out: one entry a minute says it, a counter how many. */
+	#acceptFailed(address: ListenerAddress, error: NodeJS.ErrnoException): void {
+		this.row[ROW.acceptFailures]!++;
+		// The next one is to find a descriptor.
+		this.#places.make();
+		const now = performance.now();
+		if (now < this.#acceptQuiet) return;
+		this.#acceptQuiet = now + 60_000;
+		const fields = { address: socketText(address), cause: error.code ?? error.message };
+		this.log({ level: 'error', logger: 'http', message: 'a connection could not be accepted', fields });
+	}
+
+	#poolDeps(): PoolDeps {
+		const observer = () => this.#upstreamObserver;
+		return {
+			clientIp: x => this.#clientIp(x),
+			trustsPeer: x => this.#trustsPeer(x),
+			environment: this.#start.environment,
+			provideTls: wanted => this.#questions.ask({ about: 'upstream_tls', wanted }),
+			brokeOff: (upstream, cause) =>
+				this.log({
+					level: 'warn',
+					logger: 'http.reverse_proxy',
+					message: 'a response broke off',
+					fields: { upstream, cause },
+				}),
+			complained: (text, status) => this.#complained(text, status),
+			get upstreamObserver() {
+				return observer();
+			},
+		};
+	}
+
+	/** What a FastCGI application wrote to standard error. */
+	#complained(text: string, status: number): void {
+		const level = status >= 400 ? 'error' : 'warn';
+		for (const line of text.split(/\r?\n/)) {
+			if (line.trim() === '') continue;
+			this.log({ level, logger: 'http.reverse_proxy.transport.fastcgi', message: line, fields: { status } });
+		}
+	}
+
+	#discard(): void {
+		this.#build?.abort();
+		this.#build = undefined;
+		this.#nextShared = undefined;
+		this.generations.discard();
+		for (const listener of this.#binding.splice(0)) {
+			this.#hosts.delete(listener);
+			listener.close();
+		}
+	}
+
+	#drain(): void {
+		this.#discard();
+		this.draining = true;
+		for (const listener of this.#listeners.values()) listener.drain();
+		this.#reportDrained();
+	}
+
+	#reportDrained(): void {
+		if (this.#drained) return;
+		for (const { protocol } of this.#listeners.values()) if (protocol.connections > 0) return;
+		this.#drained = true;
+		this.#leases.flushLogs();
+		this.#send({ type: 'drained' });
+	}
+
+	#send(message: FromWorker): void {
+		this.#port.postMessage(message);
+	}
+}
+
+/** Whether some process log takes debug entries: when none does, they are not made. */
+function wantsDebug(settings: Settings): boolean {
+	if (settings.debug) return true;
+	return Object.values(settings.logs ?? {}).some(log => levelRank(log.level) === levelRank('debug'));
+}

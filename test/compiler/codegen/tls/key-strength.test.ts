@@ -1,0 +1,56 @@
+/** Keys that are too weak are named when a configuration is read, not at the first handshake. */
+import { generateKeyPairSync } from 'node:crypto';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { checkPair } from '../../../../compiler/codegen/tls/certificate-check.ts';
+import { weaknessOf } from '../../../../compiler/codegen/tls/key-strength.ts';
+import {
+	MaterialError,
+	readTlsMaterial,
+} from '../../../../compiler/modules/directives/reverse-proxy/transports/tls-material.ts';
+import { TestAuthority } from '../../../certificates.ts';
+
+const strength = suite('strength of keys');
+
+const authority = await TestAuthority.make();
+
+strength('by kind and size', () => {
+	const curve = (namedCurve: string) => weaknessOf(generateKeyPairSync('ec', { namedCurve }).privateKey);
+	assert.is(
+		weaknessOf(generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey),
+		'has 1024 bits where 2048 are the least',
+	);
+	assert.is(weaknessOf(generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey), undefined);
+	assert.is(curve('secp192k1'), 'has 192 bits where 224 are the least');
+	for (const good of ['prime256v1', 'secp384r1', 'secp521r1', 'secp224r1']) assert.is(curve(good), undefined, good);
+	assert.is(weaknessOf(generateKeyPairSync('ed25519').privateKey), undefined);
+});
+
+strength('a certificate from files with a weak key is a mistake of the configuration', async () => {
+	const { certificate, key } = await authority.issue({ names: ['a.test'], bits: 1024 });
+	const outcome = checkPair(Buffer.from(certificate), Buffer.from(key), 'a.pem', 'a.key');
+	assert.is('code' in outcome && outcome.code, 'tls/weak-key');
+	assert.match(
+		'message' in outcome ? outcome.message : '',
+		'The key in `a.key` has 1024 bits where 2048 are the least.',
+	);
+});
+
+strength('so is the certificate that is shown to upstreams', async () => {
+	const read = async (bits: number): Promise<string> => {
+		const pair = await authority.issue({ names: ['client.test'], bits });
+		const files: { [file: string]: string } = { 'c.pem': pair.certificate, 'c.key': pair.key };
+		try {
+			const material = readTlsMaterial({ client_certificate: { certificate: 'c.pem', key: 'c.key' } }, file =>
+				Buffer.from(files[file]!),
+			);
+			return material.certificate === pair.certificate ? 'taken' : 'lost';
+		} catch (error) {
+			return error instanceof MaterialError ? `${error.code} ${error.message}` : String(error);
+		}
+	};
+	assert.is(await read(1024), 'tls/weak-key The key c.key has 1024 bits where 2048 are the least.');
+	assert.is(await read(2048), 'taken');
+});
+
+strength.run();

@@ -1,0 +1,87 @@
+/** Requests read from the text that a person writes. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import {
+	clientAddress,
+	clockTime,
+	fieldMistake,
+	isRequestUrl,
+	methodMistake,
+	parseRequestUrl,
+} from '../../../compiler/dry-run/dry-run-request.ts';
+
+const urls = suite('URLs of rehearsed requests');
+
+const GOOD: readonly (readonly [string, string])[] = [
+	['http://example.com', 'http example.com example.com undefined / undefined'],
+	['HTTP://Example.COM:8080/a/../b?c=d?e#f', 'http Example.COM:8080 example.com 8080 /a/../b c=d?e'],
+	['https://example.com./?', 'https example.com. example.com undefined / '],
+	['http://[::1]:81//x', 'http [::1]:81 ::1 81 //x undefined'],
+	['http://bücher.example:80/ä b', 'http xn--bcher-kva.example:80 xn--bcher-kva.example 80 /%C3%A4%20b undefined'],
+	['http://a/%2F%c3', 'http a a undefined /%2F%c3 undefined'],
+	['http://a/?ä%', 'http a a undefined / %C3%A4%'],
+];
+
+for (const [text, expected] of GOOD) {
+	urls(text, () => {
+		const url = parseRequestUrl(text);
+		if (!isRequestUrl(url)) throw new Error(url.message);
+		const { scheme, authority, host, port, path, query } = url;
+		assert.is(`${scheme} ${authority} ${host} ${port} ${path} ${query}`, expected);
+	});
+}
+
+for (const text of [
+	'',
+	'/path',
+	'example.com/x',
+	'ftp://a/',
+	'http:///x',
+	'http://a:99999/',
+	'http://u@a/',
+	'http://a/%zz',
+	'http://a b/',
+]) {
+	urls(`refuses ${JSON.stringify(text)}`, () => assert.not(isRequestUrl(parseRequestUrl(text))));
+}
+
+urls.run();
+
+const parts = suite('methods, fields, clients and clocks');
+
+parts('a method is a token, and no tunnel', () => {
+	assert.is(methodMistake('PROPFIND'), undefined);
+	assert.ok(methodMistake('G ET'));
+	assert.ok(methodMistake('CONNECT'));
+});
+
+parts('a field has a name, fits on its line and does not frame', () => {
+	assert.is(fieldMistake('X-A', 'é'), undefined);
+	assert.is(fieldMistake('Host', 'a.example:80'), undefined);
+	for (const [name, value] of [
+		['X A', '1'],
+		['X', 'a\r\nb'],
+		['Host', 'a b'],
+		['content-length', '1'],
+		['Transfer-Encoding', 'x'],
+	]) {
+		assert.ok(fieldMistake(name!, value!), name);
+	}
+});
+
+parts('a client is an IP address in its canonical form', () => {
+	assert.is(clientAddress('203.0.113.9'), '203.0.113.9');
+	assert.is(clientAddress('2001:DB8:0::9'), '2001:db8::9');
+	assert.is(clientAddress('[::1]'), '::1');
+	assert.is(clientAddress('localhost'), undefined);
+});
+
+parts('a clock is set to a date or to a time with its offset', () => {
+	assert.is(clockTime('2026-01-31'), Date.UTC(2026, 0, 31));
+	assert.is(clockTime('2026-01-31T12:00:00Z'), Date.UTC(2026, 0, 31, 12));
+	assert.is(clockTime('2026-01-31 12:00+01:00'), Date.UTC(2026, 0, 31, 11));
+	for (const text of ['noon', '2026-01-31T12:00', '2026-02-30', '2026-13-01', '31.1.2026'])
+		assert.is(clockTime(text), undefined, text);
+});
+
+parts.run();

@@ -1,0 +1,138 @@
+/** What the trace records: matchers inside matchers, who rewrote, who failed, who answered. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { NO_FACTS } from '../../../compiler/codegen/placeholders/index.ts';
+import { compile } from '../../../compiler/compiler.ts';
+import type { Matcher } from '../../../compiler/document/document.ts';
+import { isRequestUrl, parseRequestUrl } from '../../../compiler/dry-run/dry-run-request.ts';
+import { type ExplainedStep, Explainer, type Explanation } from '../../../compiler/explain/explanation.ts';
+import { matcherText } from '../../../compiler/explain/matcher-text.ts';
+import { renderExplanation } from '../../../compiler/explain/render-explanation.ts';
+import { diskReader } from '../../../runtime/compile/disk-reader.ts';
+
+async function explained(text: string, url: string, method = 'GET'): Promise<Explanation> {
+	const { plan, locate, diagnostics } = compile(
+		{ format: 'configfile', text, name: 'Configfile' },
+		diskReader('/', {}),
+	);
+	if (!plan) throw new Error(diagnostics.map(({ message }) => message).join('\n'));
+	const parsed = parseRequestUrl(url);
+	if (!isRequestUrl(parsed)) throw new Error(parsed.message);
+	const request = { method, url: parsed, headers: [], body: undefined, from: undefined, at: undefined };
+	const deps = { facts: NO_FACTS, lease: () => undefined };
+	return (await new Explainer({ plan, locate }, deps).explain(request))!.explanation;
+}
+
+/** `matcher yes path /a`, `handler respond`, `failure 404`, with the line before. */
+function lines(steps: readonly ExplainedStep[]): string[] {
+	return steps.map(step => {
+		const at = `${step.place.line} ${step.kind}`;
+		if (step.kind === 'matcher') return `${at} ${step.holds} ${step.matcher}`;
+		if (step.kind === 'failure') return `${at} ${step.status}`;
+		const { rewrite } = step;
+		return rewrite ? `${at} ${step.handler} ${rewrite.before.target} ${rewrite.after.target}` : `${at} ${step.handler}`;
+	});
+}
+
+const trace = suite('explanations');
+
+trace('a rewrite is told of the handler that made it, not of those around it', async () => {
+	const { steps, answer } = await explained(
+		':8080 {\nroute {\nrewrite /a /b\nuri strip_prefix /x\n}\nrespond "{path}"\n}\n',
+		'http://x:8080/a',
+	);
+	assert.equal(lines(steps), [
+		'2 handler group',
+		'3 matcher true path /a',
+		'3 handler rewrite_target /a /b',
+		'4 handler rewrite_target',
+		'6 handler respond',
+	]);
+	assert.is(answer!.place!.line, 6);
+});
+
+trace('only matchers that were asked are there', async () => {
+	const { steps } = await explained(':8080 {\n@m path /a and method POST\nrespond @m "x"\n}\n', 'http://x:8080/b');
+	const [only] = steps;
+	assert.is(steps.length, 1);
+	assert.equal(only!.kind === 'matcher' && only!.parts!.map(({ matcher, holds }) => `${matcher} ${holds}`), [
+		'path /a false',
+	]);
+});
+
+trace('error routes see the request as it came, and that is no rewrite of the handler that failed', async () => {
+	const { steps, answer } = await explained(
+		':8080 {\nrewrite /b\nerror 404\nhandle_errors {\nrespond "{path}"\n}\n}\n',
+		'http://x:8080/a',
+	);
+	assert.equal(lines(steps), [
+		'2 handler rewrite_target /a /b',
+		'3 handler fail',
+		'3 failure 404',
+		'5 handler respond',
+	]);
+	assert.is(answer!.status, 404);
+	assert.is(answer!.handler, 'respond');
+});
+
+trace('a request that a matcher cannot read fails at the matcher', async () => {
+	const { steps, answer } = await explained(':8080 {\nrespond /a "x"\n}\n', 'http://x:8080/%00');
+	assert.equal(lines(steps), ['2 matcher null path /a', '2 failure 400']);
+	assert.is(answer!.status, 400);
+	assert.ok(answer!.error);
+});
+
+trace('the innermost of nested answers is the answer', async () => {
+	const { answer } = await explained(
+		':8080 {\nheader X-A 1\nroute {\nhandle {\nrespond "x"\n}\n}\nrespond "y"\n}\n',
+		'http://x:8080/',
+	);
+	assert.is(answer!.place!.line, 5);
+});
+
+trace('an interim response is no answer', async () => {
+	const { answer } = await explained(':8080 {\nrespond 103\nrespond "x"\n}\n', 'http://x:8080/');
+	assert.is(answer!.place!.line, 3);
+});
+
+trace('credentials are hidden', async () => {
+	const text =
+		':8080 {\n@m header Authorization "Bearer abc"\nheader Set-Cookie "id=secret"\nrespond @m "x"\nreverse_proxy a:1 {\nheader_up X-Api-Token topsecret\n}\n}\n';
+	const shown = await explained(text, 'http://x:8080/');
+	assert.not(/secret|abc/.test(JSON.stringify(shown)));
+	const { steps } = shown;
+	assert.ok(steps.some(({ place }) => place.text === 'header Set-Cookie "[redacted]"'));
+	assert.ok(steps.some(step => step.kind === 'matcher' && step.matcher === 'header Authorization [redacted]'));
+});
+
+trace('control characters of a request do not reach the terminal', async () => {
+	const shown = await explained(':8080 {\nrewrite /\u001b[31m\nrespond "x"\n}\n', 'http://x:8080/a');
+	assert.not(renderExplanation(shown).includes('\u001b'));
+});
+
+trace.run();
+
+const texts = suite('texts of matchers');
+
+for (const [matcher, expected] of [
+	[{ type: 'path', patterns: ['/a', '/b c'] }, 'path /a "/b c"'],
+	[{ type: 'header', name: 'X', present: true }, 'header X *'],
+	[{ type: 'header', name: 'X', absent: true }, 'header !X'],
+	[{ type: 'not', of: { type: 'method', methods: ['GET'] } }, 'not method GET'],
+	[{ type: 'all', of: [] }, 'always'],
+	[{ type: 'any', of: [] }, 'never'],
+	[
+		{
+			type: 'all',
+			of: [
+				{ type: 'any', of: [{ type: 'a' }, { type: 'b' }] },
+				{ type: 'not', of: { type: 'all', of: [{ type: 'c' }, { type: 'd' }] } },
+			],
+		},
+		'( a or b ) and not ( c and d )',
+	],
+] as readonly (readonly [Matcher, string])[]) {
+	texts(expected, () => assert.is(matcherText(matcher), expected));
+}
+
+texts.run();

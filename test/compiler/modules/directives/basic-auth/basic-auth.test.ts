@@ -1,0 +1,179 @@
+/** `basic_auth` without a network: who passes, what the others are told, and what is asked of the verifier. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { HttpError } from '../../../../../compiler/exchange/http-error.ts';
+import type { Leases } from '../../../../../compiler/exchange/leases.ts';
+import type { PasswordHash } from '../../../../../compiler/modules/directives/basic-auth/password-hash.ts';
+import { verifyPassword } from '../../../../../runtime/passwords/verify-password.ts';
+import { bodyText, builtSite, type FakeExchange, fakeExchange, responseLines } from '../../../fake-exchange.ts';
+
+const BOB = '$2b$04$dn9tFKKjjviJcZyNIh9.FegXvwX0ahZVruFNmM.efvz3DjFl884fW';
+const COSTLY = '$2b$05$dn9tFKKjjviJcZyNIh9.FegXvwX0ahZVruFNmM.efvz3DjFl884fW';
+
+interface Asked {
+	readonly user: string;
+	readonly hash: PasswordHash;
+	readonly password: string;
+}
+
+/** Leases whose verifier writes down what it is asked. */
+function recording(asked: Asked[], late = false): Leases {
+	const verify = (_x: unknown, user: string, hash: PasswordHash, password: string) => {
+		asked.push({ user, hash, password });
+		const verdict = verifyPassword(hash, password);
+		return late ? Promise.resolve(verdict) : verdict;
+	};
+	return { lease: kind => (kind === 'password_verifier' ? { live: true, verify } : { record() {} }) as never };
+}
+
+const STEPS = [
+	{ handler: 'basic_auth', realm: 'a "b" \\c', accounts: [{ user: 'bob', hash: BOB }] },
+	{ handler: 'respond', body: 'hi {http.auth.user.id}' },
+];
+
+async function tried(authorization: readonly string[], asked: Asked[] = [], late = false): Promise<FakeExchange> {
+	const x = fakeExchange({ headers: authorization.map(value => ['Authorization', value] as const) });
+	await builtSite(STEPS, { leases: recording(asked, late) }).handle(x);
+	return x;
+}
+
+async function refusal(authorization: readonly string[], asked: Asked[] = []): Promise<HttpError> {
+	try {
+		await tried(authorization, asked);
+	} catch (error) {
+		return error as HttpError;
+	}
+	throw new Error('it was let pass');
+}
+
+const basic = (text: string | Buffer) => `Basic ${Buffer.from(text).toString('base64')}`;
+
+const auth = suite('basic_auth');
+
+for (const late of [false, true]) {
+	auth(`lets the right password pass${late ? ' when the verdict comes later' : ''}`, async () => {
+		const x = await tried([basic('bob:hiccup')], [], late);
+		assert.is(bodyText(x), 'hi bob');
+		assert.is(x.variable('http.auth.user.id'), 'bob');
+	});
+}
+
+auth('takes the scheme in any case', async () => {
+	assert.is(bodyText(await tried([basic('bob:hiccup').replace('Basic', 'bAsIc')])), 'hi bob');
+});
+
+const REFUSED: readonly (readonly [string, readonly string[]])[] = [
+	['no field', []],
+	['another scheme', ['Bearer abc']],
+	['two fields, one of them right', [basic('bob:hiccup'), basic('eve:x')]],
+	['text that is no base64', ['Basic ???']],
+	['base64 that is cut', [basic('bob:hiccup').slice(0, -1)]],
+	['no colon', [basic('bobhiccup')]],
+	['bytes that are no UTF-8', [basic(Buffer.from([0x62, 0x3a, 0xff]))]],
+	['more than a password can be', [basic(`bob:${'x'.repeat(9000)}`)]],
+];
+
+for (const [what, fields] of REFUSED) {
+	auth(`refuses ${what} without asking`, async () => {
+		const asked: Asked[] = [];
+		const error = await refusal(fields, asked);
+		assert.instance(error, HttpError);
+		assert.is(error.status, 401);
+		assert.equal(error.headers, [['WWW-Authenticate', 'Basic realm="a \\"b\\" \\\\c"']]);
+		assert.equal(asked, []);
+	});
+}
+
+auth('asks for an unknown user as for a known one, and refuses whatever the verdict', async () => {
+	const asked: Asked[] = [];
+	await refusal([basic('nobody:hiccup')], asked);
+	await refusal([basic('bob:wrong')], asked);
+	assert.equal(
+		asked.map(({ user, hash }) => [user, hash.text.slice(0, 7), hash.text.length]),
+		[
+			['nobody', BOB.slice(0, 7), 60],
+			['bob', BOB.slice(0, 7), 60],
+		],
+	);
+	const leases: Leases = {
+		lease: kind => (kind === 'password_verifier' ? { live: true, verify: () => true } : { record() {} }) as never,
+	};
+	const x = fakeExchange({ headers: [['Authorization', basic('nobody:hiccup')]] });
+	assert.throws(() => void builtSite(STEPS, { leases }).handle(x), /not valid/);
+});
+
+auth('the message of a refusal holds neither name nor password', async () => {
+	const { message } = await refusal([basic('carol:opensesame')]);
+	assert.not.match(message, /carol|opensesame/);
+});
+
+auth('with accounts of several costs an unknown name keeps one of them', async () => {
+	const asked: Asked[] = [];
+	const accounts = [
+		{ user: 'bob', hash: BOB },
+		{ user: 'ann', hash: COSTLY },
+	];
+	const built = builtSite([{ handler: 'basic_auth', accounts }], { leases: recording(asked) });
+	for (let i = 0; i < 24; i++) {
+		for (let again = 0; again < 2; again++) {
+			const x = fakeExchange({ headers: [['Authorization', basic(`user${i}:x`)]] });
+			await Promise.resolve()
+				.then(() => built.handle(x))
+				.catch(() => {});
+		}
+	}
+	const costs = asked.map(({ hash }) => hash.text.slice(4, 6));
+	for (let i = 0; i < costs.length; i += 2) assert.is(costs[i], costs[i + 1]);
+	assert.equal([...new Set(costs)].sort(), ['04', '05']);
+});
+
+auth('names of members of objects are users like any other', async () => {
+	for (const user of ['__proto__', 'constructor', 'toString']) {
+		assert.is((await refusal([basic(`${user}:hiccup`)])).status, 401);
+	}
+});
+
+auth('a user name with line ends reaches no field and no message', async () => {
+	const error = await refusal([basic('bob\r\nX-Evil: 1:hiccup')]);
+	assert.is(error.status, 401);
+	assert.not.match(JSON.stringify(error.headers) + error.message, /Evil/);
+});
+
+auth('error routes answer a refusal and keep its challenge', async () => {
+	const errors = [{ statuses: ['401'], pipeline: [{ handler: 'respond', body: 'no, {http.auth.candidate.id}' }] }];
+	const x = fakeExchange({ headers: [['Authorization', basic('eve:x')]] });
+	await builtSite(STEPS, { errors, leases: recording([]) }).handle(x);
+	assert.is(x.response.status, 401);
+	assert.is(bodyText(x), 'no, eve');
+	assert.ok(responseLines(x).some(line => line.startsWith('WWW-Authenticate: Basic')));
+});
+
+auth('what the environment gives is read when the server loads, not when it is checked', () => {
+	const steps = [{ handler: 'basic_auth', accounts: [{ user: 'bob', hash: '{env.HASH}' }] }];
+	const facts = (hash: string | undefined) => ({
+		hostname: '',
+		os: '',
+		arch: '',
+		workingDirectory: '',
+		env: () => hash,
+	});
+	const fakeUpstream: Leases = { lease: () => ({ live: false, verify: () => false, record() {} }) as never };
+	builtSite(steps, { leases: fakeUpstream, facts: facts(undefined) });
+	builtSite(steps, { leases: recording([]), facts: facts(BOB) });
+	assert.throws(() => builtSite(steps, { leases: recording([]), facts: facts(undefined) }), /hash of `bob`/);
+});
+
+auth('a password that is not verified because too many wait is answered under this handler', async () => {
+	const verify = () => Promise.reject(new HttpError(429, 'Too many.'));
+	const leases = { lease: () => ({ live: true, verify, record() {} }) as never };
+	const x = fakeExchange({ headers: [['Authorization', basic('bob:hiccup')]] });
+	try {
+		await builtSite(STEPS, { leases }).handle(x);
+		assert.unreachable();
+	} catch (error) {
+		assert.is((error as HttpError).status, 429);
+	}
+	assert.is(x.answeredBy, 'basic_auth');
+});
+
+auth.run();

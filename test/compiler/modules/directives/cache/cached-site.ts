@@ -1,0 +1,134 @@
+/** A cache in front of a scripted origin, without a network and with a clock that the test sets. */
+
+import { FakeCache } from '../../../../../compiler/dry-run/fake-cache.ts';
+import type { Body } from '../../../../../compiler/exchange/body.ts';
+import { isStream } from '../../../../../compiler/exchange/body.ts';
+import type { Exchange } from '../../../../../compiler/exchange/exchange.ts';
+import { HttpError } from '../../../../../compiler/exchange/http-error.ts';
+import { type CacheRules, cacheHandler } from '../../../../../compiler/modules/directives/cache/cache-handler.ts';
+import { type FakeExchange, fakeExchange, type RequestFields } from '../../../fake-exchange.ts';
+
+/** What the origin says to one request. */
+export interface OriginAnswer {
+	readonly status?: number;
+	readonly headers?: readonly (readonly [name: string, value: string])[];
+	readonly body?: Body;
+	/** Fails as a proxy whose upstream cannot be reached. */
+	readonly fails?: boolean;
+	/** Milliseconds that it takes, by the test's clock. */
+	readonly takes?: number;
+}
+
+/** What reached the origin. */
+export interface OriginRequest {
+	readonly method: string;
+	readonly target: string;
+	readonly headers: ReadonlyMap<string, string>;
+}
+
+/** What the client got. */
+export interface ClientAnswer {
+	readonly status: number;
+	readonly body: string;
+	readonly cache: string;
+	field(name: string): string | undefined;
+	readonly x: FakeExchange;
+}
+
+/** The moment at which every test begins. */
+export const BEGINNING: number = Date.parse('2026-01-31T12:00:00Z');
+
+/** A date field's value so many seconds after the beginning. */
+export function dateAt(seconds: number): string {
+	return new Date(BEGINNING + seconds * 1000).toUTCString();
+}
+
+/** The site. */
+export class CachedSite {
+	readonly asked: OriginRequest[] = [];
+	now = BEGINNING;
+	#answers: (OriginAnswer | ((x: Exchange) => OriginAnswer))[] = [];
+	readonly #handle: (x: Exchange) => void | Promise<void>;
+
+	constructor(rules: Partial<CacheRules> = {}) {
+		this.#handle = cacheHandler({
+			cache: new FakeCache(),
+			largest: 1_000_000,
+			place: ' /pipeline/0 ',
+			key: undefined,
+			selecting: [],
+			bypass: undefined,
+			patience: 10_000,
+			obeysClients: true,
+			tells: true,
+			ahead: { bytes: 0 },
+			ttl: new Map(),
+			heuristic: 0,
+			staleWhileRevalidate: 0,
+			staleIfError: 0,
+			step: 0,
+			...rules,
+			next: x => this.#answer(x),
+		});
+	}
+
+	/** The origin's next answers, the last of them for good. */
+	script(...answers: (OriginAnswer | ((x: Exchange) => OriginAnswer))[]): this {
+		this.#answers = answers;
+		return this;
+	}
+
+	/** Lets time pass. */
+	wait(seconds: number): this {
+		this.now += seconds * 1000;
+		return this;
+	}
+
+	async get(target = '/', fields: RequestFields = {}): Promise<ClientAnswer> {
+		const x = fakeExchange({ target, ...fields });
+		x.site = 'example.test';
+		x.now = () => this.now;
+		x.response.headers.add('Server', 'svc');
+		try {
+			await this.#handle(x);
+		} catch (error) {
+			if (!(error instanceof HttpError)) throw error;
+			x.response.status = error.status;
+			x.response.body = null;
+		}
+		const { response } = x;
+		const text = await bodyText(response.body);
+		const field = (name: string): string | undefined => response.headers.combined(name.toLowerCase());
+		return { status: response.status, body: text, cache: x.cacheStatus, field, x };
+	}
+
+	#answer(x: Exchange): void {
+		const { request, response } = x;
+		const target = request.query === undefined ? request.path : `${request.path}?${request.query}`;
+		this.asked.push({
+			method: request.method,
+			target,
+			headers: new Map([...request.headers].map(([name, value]) => [name.toLowerCase(), value])),
+		});
+		const next = this.#answers.length > 1 ? this.#answers.shift()! : this.#answers[0]!;
+		const answer = typeof next === 'function' ? next(x) : next;
+		this.now += answer.takes ?? 0;
+		if (answer.fails) throw new HttpError(502, 'the origin is not there');
+		response.status = answer.status ?? 200;
+		response.headers.delete('server');
+		const dated = answer.headers?.some(([name]) => name === 'Date');
+		if (!dated) response.headers.add('Date', new Date(this.now).toUTCString());
+		for (const [name, value] of answer.headers ?? []) response.headers.add(name, value);
+		response.body = answer.body === undefined ? `answer ${this.asked.length}` : answer.body;
+		x.answeredBy = 'proxy';
+	}
+}
+
+async function bodyText(body: Body): Promise<string> {
+	if (body === null) return '';
+	if (typeof body === 'string') return body;
+	if (!isStream(body)) return Buffer.from(body).toString();
+	const pieces: Buffer[] = [];
+	for (let piece = await body.pull(); piece !== null; piece = await body.pull()) pieces.push(Buffer.from(piece));
+	return Buffer.concat(pieces).toString();
+}

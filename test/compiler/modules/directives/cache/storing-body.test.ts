@@ -1,0 +1,141 @@
+/** Bodies that are stored while they are sent: at the client's pace, unless that is too slow for those who wait. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { StoringBody } from '../../../../../compiler/modules/directives/cache/storing-body.ts';
+
+const storing = suite('a body that is stored while it is sent');
+const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms));
+
+/** A body of pieces in one memory, as a socket reads them; `undefined` is a failure. */
+function setUp(
+	pieces: readonly (string | undefined)[],
+	declared: string | undefined,
+	awaited: boolean,
+	delay = 0,
+	ahead = { bytes: 0 },
+) {
+	const memory = Buffer.alloc(16);
+	const left = [...pieces];
+	const kept: string[] = [];
+	const outcome: { stored: boolean | undefined; cancelled: boolean } = { stored: undefined, cancelled: false };
+	const body = new StoringBody({
+		...{ declared, awaited, ahead },
+		body: {
+			length: undefined,
+			async pull() {
+				if (delay > 0) await pause(delay);
+				if (left.length === 0) return null;
+				const piece = left.shift();
+				if (piece === undefined) throw new Error('the origin is gone');
+				memory.fill(0).write(piece);
+				return memory.subarray(0, piece.length);
+			},
+			cancel: () => {
+				outcome.cancelled = true;
+			},
+		},
+		writer: {
+			write: bytes => kept.push(Buffer.from(bytes).toString()) > 0,
+			commit: () => true,
+			abandon: () => {},
+		},
+		ended: stored => {
+			outcome.stored = stored;
+		},
+	});
+	return { body, kept, outcome };
+}
+
+async function rest(body: StoringBody): Promise<string> {
+	let text = '';
+	for (let piece = await body.pull(); piece !== null; piece = await body.pull()) text += Buffer.from(piece).toString();
+	return text;
+}
+
+storing('nothing is read ahead of a client that keeps pace, or for whom nobody waits', async () => {
+	const { body, kept, outcome } = setUp(['ab', 'cd', 'ef'], undefined, false);
+	const first = await body.pull();
+	await pause(700);
+	assert.equal(kept, ['ab']);
+	assert.is(Buffer.from(first!).toString(), 'ab');
+	assert.is(await rest(body), 'cdef');
+	assert.is(outcome.stored, true);
+});
+
+storing('the rest is read ahead of one that does not, who gets every byte all the same', async () => {
+	const { body, kept, outcome } = setUp(['ab', 'cd', 'ef', 'gh'], undefined, true);
+	const first = await body.pull();
+	await pause(700);
+	assert.equal(kept, ['ab', 'cd', 'ef', 'gh']);
+	assert.is(outcome.stored, true, 'it is stored before its client has read it');
+	assert.is(Buffer.from(first!).toString(), 'ab', 'what the client has is still what it was given');
+	assert.is(await rest(body), 'cdefgh');
+});
+
+storing('a client that comes back while it is read ahead waits for each piece only', async () => {
+	const { body } = setUp(['ab', 'cd', 'ef', 'gh', 'ij'], undefined, true, 150);
+	await body.pull();
+	await pause(600);
+	const begun = performance.now();
+	assert.is(Buffer.from((await body.pull())!).toString(), 'cd');
+	assert.ok(performance.now() - begun < 300);
+	assert.is(await rest(body), 'efghij');
+});
+
+storing('a body whose length is known is stored with its last byte', async () => {
+	const { body, outcome } = setUp(['ab', 'cd'], '4', true);
+	await body.pull();
+	assert.is(outcome.stored, undefined);
+	await body.pull();
+	assert.is(outcome.stored, true);
+	assert.is(await body.pull(), null);
+});
+
+storing('a failure ahead reaches the client where it stands, and stores nothing', async () => {
+	const { body, outcome } = setUp(['ab', 'cd', undefined], undefined, true);
+	await body.pull();
+	await pause(700);
+	assert.is(outcome.stored, false);
+	assert.is(Buffer.from((await body.pull())!).toString(), 'cd');
+	let failed = '';
+	try {
+		await body.pull();
+	} catch (error) {
+		failed = (error as Error).message;
+	}
+	assert.is(failed, 'the origin is gone');
+});
+
+storing('a client that leaves takes the store along, unless all was read', async () => {
+	const early = setUp(['ab', 'cd'], undefined, true);
+	await early.body.pull();
+	early.body.cancel();
+	assert.is(early.outcome.stored, false);
+	assert.ok(early.outcome.cancelled);
+	const late = setUp(['ab', 'cd'], undefined, true);
+	await late.body.pull();
+	await pause(700);
+	late.body.cancel();
+	assert.is(late.outcome.stored, true);
+});
+
+storing('what all clients of a step have not read yet is bounded together', async () => {
+	const ahead = { bytes: 64 * 1024 * 1024 };
+	const { body, kept } = setUp(['ab', 'cd', 'ef'], undefined, true, 0, ahead);
+	await body.pull();
+	await pause(700);
+	assert.equal(kept, ['ab']);
+	ahead.bytes -= 1;
+	await pause(700);
+	assert.equal(kept, ['ab', 'cd']);
+	assert.is(ahead.bytes, 64 * 1024 * 1024 + 1);
+	assert.is(await rest(body), 'cdef');
+	assert.is(ahead.bytes, 64 * 1024 * 1024 - 1);
+	const left = setUp(['ab', 'cd', 'ef'], undefined, true, 0, ahead);
+	await left.body.pull();
+	await pause(700);
+	left.body.cancel();
+	assert.is(ahead.bytes, 64 * 1024 * 1024 - 1);
+});
+
+storing.run();

@@ -1,0 +1,67 @@
+/** Patterns of hidden files. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { canHide, hides } from '../../../../../compiler/modules/directives/file-server/hidden.ts';
+
+const patterns = suite('hidden files');
+const TABLE: readonly [pattern: string, path: string, hidden: boolean][] = [
+	['.git', '/.git', true],
+	['.git', '/.git/config', true],
+	['.git', '/a/.git/config', true],
+	['.git', '/a.git', false],
+	['.*', '/.env', true],
+	['.*', '/a/.well-known/x', true],
+	['.*', '/a.b', false],
+	['*.bak', '/a/x.bak', true],
+	['*.bak', '/a/x.bak/y', true],
+	['*.bak', '/a/x.baked', false],
+	['?.txt', '/a.txt', true],
+	['?.txt', '/ab.txt', false],
+	['[a-c]x', '/bx', true],
+	['[a-c]x', '/dx', false],
+	['[^a-c]x', '/dx', true],
+	['[z-a]x', '/zx', false],
+	['[-a]x', '/-x', true],
+	['[😀-😂]', '/😁', true],
+	['[', '/[', true],
+	['\\*', '/*', true],
+	['\\*', '/a', false],
+	['a+(b)|c^$.{1}', '/a+(b)|c^$.{1}', true],
+	['a-b*', '/a-bc', true],
+	['root', '/x', false],
+	['srv', '/x', false],
+	['/srv/root/private', '/private', true],
+	['/srv/root/private/', '/private/a', true],
+	['/srv/root/private', '/private/a/b', true],
+	['/srv/root/private', '/private-not', false],
+	['/srv/root/*/secret', '/a/secret', true],
+	['/srv/root/*/secret', '/a/secret/b', true],
+	['/srv/root/*/secret', '/a/b/secret', false],
+	['/srv/root', '/anything', true],
+	['/', '/anything', true],
+];
+for (const [pattern, path, hidden] of TABLE) {
+	patterns(`${pattern} ${hidden ? 'hides' : 'shows'} ${path}`, () => {
+		assert.is(hides([pattern])(`/srv/root${path}`, path), hidden);
+		if (hidden) assert.ok(canHide([pattern], '/srv/root'));
+	});
+}
+patterns('what stands elsewhere can hide nothing below a folder', () => {
+	for (const pattern of ['/etc/Configfile', '/srv/root-not/a', '/srv/roo', '/srv/other/']) {
+		assert.not(canHide([pattern], '/srv/root'), pattern);
+		assert.ok(canHide([pattern], '/'), pattern);
+	}
+	assert.ok(canHide(['/etc/Configfile', '.git'], '/srv/root'));
+});
+patterns('any of several hides', () => {
+	const test = hides(['.git', '/srv/root/a']);
+	assert.ok(test('/srv/root/a', '/a'));
+	assert.ok(test('/srv/root/.git', '/.git'));
+	assert.not.ok(test('/srv/root/b', '/b'));
+});
+patterns('many stars do not cost exponential time', () => {
+	const started = performance.now();
+	hides([`${'*'.repeat(50)}a${'*'.repeat(50)}b`])(`/${'a'.repeat(255)}`, `/${'a'.repeat(255)}`);
+	assert.ok(performance.now() - started < 200);
+});
+patterns.run();

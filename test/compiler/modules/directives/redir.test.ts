@@ -1,0 +1,76 @@
+/** `redir` without a target: what most likely was meant, as an edit that can be made. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { compile } from '../../../../compiler/compiler.ts';
+import type { Diagnostic } from '../../../../compiler/diagnostics/diagnostic.ts';
+import { diskReader } from '../../../../runtime/compile/disk-reader.ts';
+
+const NO_FILES = diskReader('/');
+
+const redirects = suite('redirects without a target');
+
+function findings(line: string, format: 'configfile' | 'compatfile'): { text: string; found: readonly Diagnostic[] } {
+	const text = `http://:8080 {\n\t@old path /old\n\t${line}\n\trespond @old "ok"\n}\n`;
+	const { diagnostics } = compile({ format, text, name: 'site', path: '/site' }, NO_FILES);
+	return { text, found: diagnostics.filter(({ code }) => code.startsWith('redirect/')) };
+}
+
+for (const [line, mended] of [
+	['redir /new 308', 'redir * /new 308'],
+	['redir /new permanent', 'redir * /new permanent'],
+	['redir /new 404', 'redir * /new 404'],
+	['redir 301 /new', 'redir * /new 301'],
+	['redir 301 https://a.test{uri}', 'redir https://a.test{uri} 301'],
+	['redir @old temporary /new', 'redir @old /new temporary'],
+	['redir /new', 'redir * /new'],
+] as const) {
+	redirects(`${line} becomes ${mended}`, () => {
+		const { text, found } = findings(line, 'configfile');
+		const first = found[0]!;
+		assert.is(first.severity, 'error');
+		assert.ok(first.hint?.includes(`\`${mended}\``), first.hint);
+		let after = text;
+		for (const { span, text: edit } of [...first.fix!].sort((a, b) => b.span.start - a.span.start)) {
+			after = after.slice(0, span.start) + edit + after.slice(span.end);
+		}
+		assert.is(after, text.replace(line, mended));
+		const again = findings(mended, 'configfile').found.filter(({ code }) => code !== 'redirect/status-out-of-range');
+		assert.equal(again, []);
+	});
+}
+
+redirects('what names no target at all has no edit', () => {
+	for (const line of ['redir 308', 'redir @old 308', 'redir * 308', 'redir 308 301', 'redir * html']) {
+		const { found } = findings(line, 'configfile');
+		assert.equal(
+			found.map(({ code, severity, fix }) => ({ code, severity, fix })),
+			[{ code: 'redirect/target-is-status', severity: 'error', fix: undefined }],
+			line,
+		);
+	}
+});
+
+redirects('the compatible language is served as its server does, with a warning', () => {
+	const { found } = findings('redir /new 308', 'compatfile');
+	assert.equal(
+		found.map(({ severity }) => severity),
+		['warning'],
+	);
+	assert.is(found[0]!.fix?.length, 1);
+});
+
+redirects('what only looks like it is left alone', () => {
+	for (const line of ['redir /old /new 308', 'redir /old "308"', 'redir https://a.test 308', 'redir @old /308']) {
+		assert.equal(findings(line, 'configfile').found, [], line);
+	}
+});
+
+redirects('words that an expansion made have no edit', () => {
+	const text = '(to) {\n\tredir {args[0]} 308\n}\nhttp://:8080 {\n\timport to /new\n}\n';
+	const { diagnostics } = compile({ format: 'configfile', text, name: 'site', path: '/site' }, NO_FILES);
+	const found = diagnostics.find(({ code }) => code === 'redirect/target-is-status');
+	assert.is(found!.severity, 'error');
+	assert.is(found!.fix, undefined);
+});
+
+redirects.run();

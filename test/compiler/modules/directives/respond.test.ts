@@ -1,0 +1,103 @@
+/** `respond`: statuses, bodies, their types, Early Hints. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { bodyText, builtSite, fakeExchange, responseLines, served } from '../../fake-exchange.ts';
+
+const test = suite('respond');
+
+test('a constant answer is synchronous and leaves what it says', () => {
+	const x = fakeExchange();
+	const result = builtSite([{ handler: 'respond', body: 'Hello, world.\n' }]).handle(x);
+	assert.is(result, undefined);
+	assert.is(x.response.status, 200);
+	assert.is(bodyText(x), 'Hello, world.\n');
+	assert.equal(responseLines(x), ['Content-Type: text/plain; charset=utf-8']);
+	assert.is(x.answeredBy, 'respond');
+	assert.is(x.site, ':9080');
+});
+
+test('a status alone has no body and no content type', async () => {
+	const x = await served([{ handler: 'respond', status: 204 }]);
+	assert.is(x.response.status, 204);
+	assert.is(x.response.body, null);
+	assert.equal(responseLines(x), []);
+});
+
+test('JSON objects and arrays are sent as JSON, scalars and mistakes as text', async () => {
+	const typeOf = async (body: string) =>
+		(await served([{ handler: 'respond', body }])).response.headers.get('content-type');
+	assert.is(await typeOf(' {"a":1}\n'), 'application/json');
+	assert.is(await typeOf('[1]'), 'application/json');
+	for (const text of ['{}', '[]', '"text"', '12345', '{"a":', 'text']) {
+		assert.is(await typeOf(text), 'text/plain; charset=utf-8', text);
+	}
+});
+
+test('a content type that is set already stays', async () => {
+	const x = await served([
+		{ handler: 'edit_headers', response: { set: [{ name: 'Content-Type', value: 'text/html' }] } },
+		{ handler: 'respond', body: '<p>' },
+	]);
+	assert.equal(responseLines(x), ['Content-Type: text/html']);
+});
+
+test('placeholders of the body are filled in, unknown ones stay as written', async () => {
+	const x = await served([{ handler: 'respond', body: '{http.request.method} {no.such} {"a":"{http.request.host}"}' }]);
+	assert.is(bodyText(x), 'GET {no.such} {"a":"example.test"}');
+});
+
+test('R3: the local port', async () => {
+	assert.is(bodyText(await served([{ handler: 'respond', body: '{http.request.local.port}' }])), '9080');
+});
+
+test('R4: a JSON request body comes back whole and as JSON, streamed in pieces or not', async () => {
+	const text = '{\n  "naïve": [1,\n 2]\n}';
+	const bytes = Buffer.from(text);
+	const pieces = [bytes.subarray(0, 6), bytes.subarray(6)];
+	const stream = { length: undefined, pull: async () => pieces.shift() ?? null, cancel() {} };
+	for (const body of [text, bytes, stream]) {
+		const x = await served([{ handler: 'respond', body: '{http.request.body}' }], { method: 'POST', body });
+		assert.is(bodyText(x), text);
+		assert.equal(responseLines(x), ['Content-Type: application/json']);
+	}
+});
+
+test('a status may come from a placeholder; what is no status is a 500', async () => {
+	const steps = [{ handler: 'respond', status: '{http.request.header.Wanted}' }];
+	assert.is((await served(steps, { headers: [['Wanted', '418']] })).response.status, 418);
+	for (const wanted of ['', 'abc', '99', '600', '2000']) {
+		try {
+			await served(steps, { headers: [['Wanted', wanted]] });
+			assert.unreachable();
+		} catch (error) {
+			assert.is((error as { status: number }).status, 500);
+		}
+	}
+});
+
+test('103 sends the fields so far and goes on', async () => {
+	const x = await served([
+		{ handler: 'edit_headers', response: { add: [{ name: 'Link', value: '</a.css>; rel=preload' }] } },
+		{ handler: 'respond', status: 103 },
+		{ handler: 'respond', body: 'done' },
+	]);
+	assert.is(x.informed.length, 1);
+	assert.is(x.informed[0]?.status, 103);
+	assert.is(x.informed[0]?.headers.get('link'), '</a.css>; rel=preload');
+	assert.is(bodyText(x), 'done');
+	assert.is(x.response.headers.get('link'), '</a.css>; rel=preload');
+});
+
+test('close asks for the end of the connection', async () => {
+	const x = await served([{ handler: 'respond', status: 200, close: true }]);
+	assert.is(x.response.headers.get('connection'), 'close');
+});
+
+test('nobody answers: 200 without a body, and nobody is named', async () => {
+	const x = await served([]);
+	assert.is(x.response.status, 200);
+	assert.is(x.response.body, null);
+	assert.is(x.answeredBy, '');
+});
+
+test.run();

@@ -1,0 +1,176 @@
+/** `intercept`, `handle_response` and `copy_response` without a network: what becomes of bodies, and of what fails on the way. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Step } from '../../../../../compiler/document/document.ts';
+import type { BodySource } from '../../../../../compiler/exchange/body.ts';
+import type { HeaderList } from '../../../../../compiler/exchange/header-list.ts';
+import { HeaderList as Headers } from '../../../../../compiler/exchange/header-list.ts';
+import { HttpError } from '../../../../../compiler/exchange/http-error.ts';
+import type { Leases, UpstreamPool, UpstreamResponse } from '../../../../../compiler/exchange/leases.ts';
+import { bodyText, builtSite, type FakeExchange, fakeExchange, responseLines, served } from '../../../fake-exchange.ts';
+
+class SpiedBody implements BodySource {
+	readonly length = undefined;
+	cancelled = 0;
+	pull(): null {
+		return null;
+	}
+	cancel(): void {
+		this.cancelled++;
+	}
+}
+
+/** Leases whose upstream answers with that body. */
+function upstream(body: BodySource, headers: HeaderList = new Headers(['Etag', '"x"', 'Server', 'theirs'])): Leases {
+	const one = { address: 'up:1', host: 'up', port: 1, active: 0 };
+	const answer: UpstreamResponse = { status: 200, headers, body, protocol: 'HTTP/1.1', upgraded: undefined };
+	const send: UpstreamPool['send'] = (_x, _upstream, _request, outcome) => outcome.answered(answer);
+	const pool = { settings: { to: ['up:1'] }, select: () => one, send };
+	return { lease: kind => (kind === 'upstreams' ? pool : { record() {} }) as never };
+}
+
+async function proxied(
+	responses: readonly object[],
+	body: BodySource,
+	more: readonly Step[] = [],
+): Promise<FakeExchange> {
+	const x = fakeExchange();
+	const steps = [{ handler: 'proxy', upstreams: { to: ['up:1'] }, responses }, ...more];
+	await builtSite(steps, { leases: upstream(body) }).handle(x);
+	return x;
+}
+
+const handled = suite('handle_response');
+
+handled('a body that is not copied is given up once', async () => {
+	const body = new SpiedBody();
+	const x = await proxied([{ pipeline: [{ handler: 'respond', body: 'instead' }] }], body);
+	assert.is(bodyText(x), 'instead');
+	assert.is(body.cancelled, 1);
+	assert.is(x.answeredBy, 'respond');
+	assert.not.ok(responseLines(x).some(line => line.startsWith('Etag')));
+});
+
+handled('a copied body is passed on and not given up', async () => {
+	const body = new SpiedBody();
+	const x = await proxied([{ pipeline: [{ handler: 'copy_upstream_response' }] }], body);
+	assert.is(x.response.body, body);
+	assert.is(body.cancelled, 0);
+	assert.is(x.answeredBy, 'proxy');
+	assert.ok(responseLines(x).includes('Server: theirs'));
+});
+
+handled('routes that fail give the body up', async () => {
+	const body = new SpiedBody();
+	try {
+		await proxied([{ pipeline: [{ handler: 'fail', status: 418 }] }], body);
+		assert.unreachable();
+	} catch (error) {
+		assert.is((error as HttpError).status, 418);
+	}
+	assert.is(body.cancelled, 1);
+});
+
+handled('nothing is copied outside of its routes, and the error says so', async () => {
+	for (const [handler, word] of [
+		['copy_upstream_response', 'copy_response'],
+		['copy_upstream_headers', 'copy_response_headers'],
+	] as const) {
+		try {
+			await served([{ handler }]);
+			assert.unreachable();
+		} catch (error) {
+			assert.is((error as HttpError).status, 500);
+			assert.is((error as HttpError).message, `cannot use '${word}' outside of reverse_proxy's handle_response routes`);
+		}
+	}
+});
+
+handled('what follows the proxy cannot copy what its routes have left', async () => {
+	const body = new SpiedBody();
+	const routes = [{ handler: 'edit_headers', response: { set: [{ name: 'X', value: 'y' }] } }];
+	const x = await proxied([{ pipeline: routes }], body, [{ handler: 'respond', body: 'behind' }]);
+	assert.is(bodyText(x), 'behind');
+	assert.is(body.cancelled, 1);
+});
+
+handled('a response that no rule matches is passed on', async () => {
+	const body = new SpiedBody();
+	const x = await proxied([{ match: { status: ['5xx'] }, status: 200 }], body);
+	assert.is(x.response.body, body);
+	assert.is(x.response.status, 200);
+});
+
+handled('a rule with both or neither is refused', () => {
+	for (const rule of [{}, { status: 200, pipeline: [] }]) {
+		const steps = [{ handler: 'intercept_response', rules: [rule] }];
+		assert.throws(() => builtSite(steps), /either `status` or `pipeline`/);
+	}
+});
+
+handled.run();
+
+const intercepted = suite('intercept');
+
+intercepted('a streamed body is cancelled, deferred edits before it still apply', async () => {
+	const body = new SpiedBody();
+	const x = fakeExchange();
+	const steps = [
+		{
+			handler: 'edit_headers',
+			response: { deferred: true, set: [{ name: 'X-Late', value: '{http.response.status}' }] },
+		},
+		{ handler: 'intercept_response', rules: [{ pipeline: [{ handler: 'respond', body: 'new', status: 299 }] }] },
+		{ handler: 'proxy', upstreams: { to: ['up:1'] } },
+	];
+	await builtSite(steps, { leases: upstream(body) }).handle(x);
+	assert.is(body.cancelled, 1);
+	assert.is(bodyText(x), 'new');
+	assert.ok(responseLines(x).includes('X-Late: 299'));
+	assert.ok(responseLines(x).includes('Server: theirs'), 'fields that do not describe the body stay');
+});
+
+intercepted('the values of the first response are data', async () => {
+	const x = await served(
+		[
+			{
+				handler: 'intercept_response',
+				rules: [{ pipeline: [{ handler: 'respond', body: '{http.intercept.header.X-A}' }] }],
+			},
+			{ handler: 'edit_headers', response: { set: [{ name: 'X-A', value: '{http.request.uri.query.a}' }] } },
+			{ handler: 'respond', body: 'old' },
+		],
+		{ target: '/?a=%7Benv.PATH%7D' },
+	);
+	assert.is(bodyText(x), '{env.PATH}');
+});
+
+intercepted('a dropped connection and an upgraded one are left alone', async () => {
+	const rules = [{ status: 500 }];
+	const x = await served([{ handler: 'intercept_response', rules }, { handler: 'abort' }]);
+	assert.is(x.aborted, true);
+	assert.is.not(x.response.status, 500);
+});
+
+intercepted('intercepts nest, the inner one first', async () => {
+	const x = await served([
+		{ handler: 'intercept_response', rules: [{ match: { status: ['401'] }, status: 402 }] },
+		{ handler: 'intercept_response', rules: [{ match: { status: ['400'] }, status: 401 }] },
+		{ handler: 'respond', status: 400 },
+	]);
+	assert.is(x.response.status, 402);
+});
+
+intercepted('an error goes by', async () => {
+	try {
+		await served([
+			{ handler: 'intercept_response', rules: [{ status: 200 }] },
+			{ handler: 'fail', status: 404 },
+		]);
+		assert.unreachable();
+	} catch (error) {
+		assert.instance(error, HttpError);
+	}
+});
+
+intercepted.run();

@@ -1,0 +1,208 @@
+/** The `file` matcher over real files. */
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { HttpError } from '../../../../compiler/exchange/http-error.ts';
+import type { Leases } from '../../../../compiler/exchange/leases.ts';
+import { createFileReader } from '../../../../runtime/files/file-reader.ts';
+import { bodyText, builtSite, fakeExchange } from '../../fake-exchange.ts';
+
+const base = mkdtempSync(path.join(tmpdir(), 'svc-file-matcher-'));
+process.on('exit', () => rmSync(base, { recursive: true, force: true }));
+const root = path.join(base, 'root');
+mkdirSync(path.join(root, 'folder/deep'), { recursive: true });
+for (const [name, text, time] of [
+	['root/index.html', 'index', 1000],
+	['root/a.txt', 'aa', 3000],
+	['root/b.txt', 'b', 2000],
+	['root/star*.txt', 'star', 500],
+	['root/with space.txt', 'x', 500],
+	['root/folder/one.txt', '1', 500],
+	['root/folder/deep/two.txt', '2', 500],
+	['root/app.php', 'php', 500],
+	['outside.txt', 'secret', 500],
+] as const) {
+	const file = path.join(base, name);
+	writeFileSync(file, text);
+	utimesSync(file, time, time);
+}
+symlinkSync(path.join(base, 'outside.txt'), path.join(root, 'link.txt'));
+symlinkSync(path.join(root, 'a.txt'), path.join(root, 'inside.txt'));
+
+const reader = createFileReader();
+const leases: Leases = { lease: kind => (kind === 'files' ? reader : { record() {} }) as never };
+
+/** What `{file_match.*}` say, or `no`. */
+function found(fields: object, target = '/', variables: object = {}): string {
+	const x = fakeExchange({ target });
+	const body =
+		'{http.matchers.file.relative} {http.matchers.file.type} {http.matchers.file.remainder}|{http.matchers.file.absolute}';
+	builtSite(
+		[
+			{ handler: 'set_variables', variables: { root, ...variables } },
+			{ handler: 'respond', body, when: { type: 'file', ...fields } },
+			{ handler: 'respond', body: 'no' },
+		],
+		{ leases },
+	).handle(x);
+	return bodyText(x).replace(/\|.*/s, '').trimEnd();
+}
+
+const files = suite('file');
+
+files('without files it is the path of the request', () => {
+	assert.is(found({}, '/a.txt'), '/a.txt file');
+	assert.is(found({}, '/missing'), 'no');
+	assert.is(found({}, '/folder/'), '/folder/ directory');
+	assert.is(found({}, '/folder'), 'no');
+	assert.is(found({}, '/a.txt/'), 'no');
+	assert.is(found({}, '/with%20space.txt'), '/with space.txt file');
+});
+
+files('the first that is there, in order', () => {
+	const entries = { files: ['{http.request.uri.path}.html', '{http.request.uri.path}/', 'index.html'] };
+	assert.is(found(entries, '/index'), '/index.html file');
+	assert.is(found(entries, '/folder'), '/folder/ directory');
+	assert.is(found(entries, '/nothing'), '/index.html file');
+});
+
+files('no path leads out of the root', () => {
+	for (const target of [
+		'/../outside.txt',
+		'/..%2Foutside.txt',
+		'/%2e%2e/outside.txt',
+		'/folder/../../outside.txt',
+		'/link.txt',
+		'/%00',
+		'/..%5coutside.txt',
+	]) {
+		assert.is(found({}, target), 'no', target);
+	}
+	assert.is(found({ files: ['/../../outside.txt'] }), 'no');
+	assert.is(found({ files: ['/*/../../outside.txt', '/\\../outside.txt'] }), 'no');
+	assert.is(found({}, '/inside.txt'), '/inside.txt file');
+	assert.is(found({ files: ['/link*.txt'] }), 'no');
+});
+
+files('globs stand in the configuration, never in a request', () => {
+	assert.is(found({ files: ['/[b-z]*.txt'] }), '/b.txt file');
+	assert.is(found({ files: ['/*/one.txt'] }), '/folder/one.txt file');
+	assert.is(found({ files: ['/*/*/two.txt'] }), '/folder/deep/two.txt file');
+	assert.is(found({ files: ['/?.txt'], policy: 'largest_size' }), '/a.txt file');
+	assert.is(found({}, '/*.txt'), 'no');
+	assert.is(found({}, '/[ab].txt'), 'no');
+	assert.is(found({}, '/star*.txt'), '/star*.txt file');
+	assert.is(found({ files: ['/*/{http.request.uri.path.0}.txt'] }, '/*'), 'no');
+	assert.is(found({ files: ['/f*r/'] }), '/folder/ directory');
+});
+
+files('policies', () => {
+	const entries = { files: ['missing', 'index.html', 'b.txt', 'a.txt'] };
+	assert.is(found({ ...entries, policy: 'smallest_size' }), '/b.txt file');
+	assert.is(found({ ...entries, policy: 'largest_size' }), '/index.html file');
+	assert.is(found({ ...entries, policy: 'most_recently_modified' }), '/a.txt file');
+	assert.is(found({ ...entries, policy: 'first_exist' }), '/index.html file');
+	assert.is(found({ files: ['missing', 'gone'], policy: 'smallest_size' }), 'no');
+	assert.is(found({ files: ['missing', '/not/there.php'], policy: 'first_exist_fallback' }), '/not/there.php file');
+	assert.is(found({ files: ['a.txt', '/not/there.php'], policy: 'first_exist_fallback' }), '/a.txt file');
+});
+
+files('the slash that a placeholder brings counts where that is said, as for values in expressions', () => {
+	const rendered = { files: ['{http.request.uri.path}', '/index.html'], slashes: 'rendered' };
+	assert.is(found(rendered, '/folder/'), '/folder/ directory');
+	assert.is(found(rendered, '/folder'), '/index.html file');
+	assert.is(found(rendered, '/a.txt/'), '/index.html file');
+	assert.is(found({ ...rendered, slashes: undefined }, '/folder/'), '/index.html file');
+	assert.is(found({ ...rendered, slashes: undefined }, '/a.txt/'), '/a.txt file');
+	const expression = (text: string, target: string) => {
+		const x = fakeExchange({ target });
+		builtSite(
+			[
+				{ handler: 'set_variables', variables: { root } },
+				{
+					handler: 'respond',
+					body: '{http.matchers.file.relative}',
+					when: { type: 'expression', expression: text },
+				},
+			],
+			{ leases },
+		).handle(x);
+		return bodyText(x);
+	};
+	assert.is(expression("file({path}, '/index.html')", '/folder/'), '/folder/');
+	assert.is(expression("file({'try_files': [{path} + '/', '/a.txt']})", '/folder'), '/folder/');
+	assert.is(expression("file({path}, '/index.html')", '/folder'), '/index.html');
+});
+
+files('of the last entry anything there is taken, or nothing', () => {
+	const last = (name: string, more = 'missing') => found({ files: [more, name], policy: 'first_exist_last_any' });
+	assert.is(last('/not/there.php'), 'no');
+	assert.is(last('/folder'), '/folder file');
+	assert.is(last('/folder/'), '/folder/ file');
+	assert.is(last('/a.txt'), '/a.txt file');
+	assert.is(last('/a.txt/'), 'no');
+	assert.is(last('/fold*'), '/folder file');
+	assert.is(last('/a.txt', '/folder'), '/a.txt file');
+	assert.is(last('/link.txt'), 'no');
+});
+
+files('a status raises its error when it is reached', () => {
+	assert.is(found({ files: ['{http.request.uri.path}', '=404'] }, '/a.txt'), '/a.txt file');
+	for (const [status, policy] of [
+		[404, 'first_exist'],
+		[503, 'first_exist_fallback'],
+	] as const) {
+		assert.throws(
+			() => found({ files: ['missing', `=${status}`], policy }),
+			(error: unknown) => error instanceof HttpError && error.status === status,
+		);
+	}
+	assert.is(found({ files: ['=404', 'a.txt'], policy: 'largest_size' }), '/a.txt file');
+	assert.is(found({ files: ['{http.request.uri.query.f}'] }, '/?f==404'), 'no');
+	assert.throws(() => found({ files: ['=100'] }), /not an error status/);
+});
+
+files('paths are split behind a segment', () => {
+	const split = { split_path: ['.php'] };
+	assert.is(found(split, '/app.php/x/y'), '/app.php file /x/y');
+	assert.is(found(split, '/app.PHP/x'), 'no');
+	assert.is(found(split, '/app.phpx/x'), 'no');
+	assert.is(found(split, '/app.php'), '/app.php file');
+	assert.is(found({ ...split, files: ['{http.request.uri.path}'] }, '/app.php/*'), '/app.php file /*');
+});
+
+files('roots', () => {
+	assert.is(found({ root: path.join(root, 'folder'), files: ['one.txt'] }), '/one.txt file');
+	assert.is(found({ files: ['one.txt'] }, '/', { root: path.join(root, 'folder') }), '/one.txt file');
+	assert.throws(
+		() => found({ root: `${root}/{http.request.uri.query.d}`, files: ['outside.txt'] }, '/?d=..'),
+		(error: unknown) => error instanceof HttpError && error.status === 400,
+	);
+	assert.is(found({ files: ['a.txt'] }, '/', { fs: 'other' }), 'no');
+	assert.is(found({ files: ['a.txt'] }, '/', { fs: 'default' }), '/a.txt file');
+});
+
+files('the absolute path and nothing before a match', () => {
+	const x = fakeExchange({});
+	builtSite(
+		[
+			{
+				handler: 'respond',
+				body: '[{http.matchers.file.relative}]',
+				when: { type: 'not', of: { type: 'file', root, files: ['none'] } },
+			},
+		],
+		{ leases },
+	).handle(x);
+	assert.is(bodyText(x), '[{http.matchers.file.relative}]');
+	const y = fakeExchange({});
+	builtSite(
+		[{ handler: 'respond', body: '{http.matchers.file.absolute}', when: { type: 'file', root, files: ['a.txt'] } }],
+		{ leases },
+	).handle(y);
+	assert.is(bodyText(y), path.join(root, 'a.txt'));
+});
+
+files.run();

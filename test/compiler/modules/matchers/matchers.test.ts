@@ -1,0 +1,248 @@
+/** Host, method, header, query and address matchers, and what is made of them. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Matcher, Settings } from '../../../../compiler/document/document.ts';
+import { matchers } from '../../../../compiler/modules/matchers/index.ts';
+import { bodyText, builtSite, fakeExchange, type RequestFields, served } from '../../fake-exchange.ts';
+
+function holds(when: Matcher, request: RequestFields = {}, settings: Settings = {}): boolean {
+	const x = fakeExchange(request);
+	const site = builtSite(
+		[
+			{ handler: 'respond', body: 'yes', when },
+			{ handler: 'respond', body: 'no' },
+		],
+		{ settings },
+	);
+	assert.is(site.handle(x), undefined);
+	return bodyText(x) === 'yes';
+}
+
+const host = suite('host');
+
+host('no spelling of a host gets around a matcher', () => {
+	const when = { type: 'host', hosts: ['example.com'] };
+	for (const authority of [
+		'example.com',
+		'EXAMPLE.com',
+		'example.com.',
+		'example.com:80',
+		'Example.COM.:8443',
+		'example.com:',
+	]) {
+		assert.is(holds(when, { authority }), true, authority);
+	}
+	for (const authority of ['www.example.com', 'example.co', 'example.com.evil.test', 'xexample.com']) {
+		assert.is(holds(when, { authority }), false, authority);
+	}
+});
+
+host('a star is one label', () => {
+	const when = { type: 'host', hosts: ['*.Example.com', 'a.*.test'] };
+	for (const authority of ['x.example.com', 'X.EXAMPLE.COM:1', 'a.b.test'])
+		assert.is(holds(when, { authority }), true, authority);
+	for (const authority of ['example.com', 'x.y.example.com', '.example.com', 'a.b.c.test']) {
+		assert.is(holds(when, { authority }), false, authority);
+	}
+});
+
+host('IPv6 and international names have one form', () => {
+	assert.is(holds({ type: 'host', hosts: ['[::1]'] }, { authority: '[0:0:0:0::1]:80' }), true);
+	assert.is(holds({ type: 'host', hosts: ['::1'] }, { authority: '[::1]' }), true);
+	assert.is(holds({ type: 'host', hosts: ['BÜCHER.example'] }, { authority: 'xn--bcher-kva.example' }), true);
+});
+
+host('many hosts, placeholders', () => {
+	const hosts = ['a.test', 'b.test', 'c.test', 'd.test', 'e.test', 'f.test'];
+	assert.is(holds({ type: 'host', hosts }, { authority: 'F.test:1' }), true);
+	assert.is(holds({ type: 'host', hosts }, { authority: 'g.test' }), false);
+	const dynamic = { type: 'host', hosts: ['{http.request.header.Want}'] };
+	assert.is(holds(dynamic, { headers: [['Want', 'EXAMPLE.test']] }), true);
+	assert.is(holds(dynamic, { headers: [['Want', '*.test']] }), false);
+	assert.is(holds(dynamic, {}), false);
+});
+
+host('what is no host is refused when loading', () => {
+	assert.throws(() => holds({ type: 'host', hosts: ['a b'] }), /not a host name/);
+});
+
+host.run();
+
+const method = suite('method');
+
+method('is compared in upper case with the method as sent', () => {
+	assert.is(holds({ type: 'method', methods: ['get'] }), true);
+	assert.is(holds({ type: 'method', methods: ['POST', 'put'] }, { method: 'PUT' }), true);
+	assert.is(holds({ type: 'method', methods: ['GET'] }, { method: 'get' }), false);
+});
+
+method.run();
+
+const header = suite('header');
+
+const HEADER_TABLE: readonly (readonly [object, readonly (readonly [string, string])[], boolean])[] = [
+	[{ name: 'X', values: ['a'] }, [['x', 'a']], true],
+	[{ name: 'X', values: ['a'] }, [['X', 'A']], false],
+	[
+		{ name: 'X', values: ['b'] },
+		[
+			['X', 'a'],
+			['X', 'b'],
+		],
+		true,
+	],
+	[{ name: 'X', values: ['a*'] }, [['X', 'abc']], true],
+	[{ name: 'X', values: ['*c'] }, [['X', 'abc']], true],
+	[{ name: 'X', values: ['*b*'] }, [['X', 'abc']], true],
+	[{ name: 'X', values: ['*b'] }, [['X', 'abc']], false],
+	[{ name: 'X', values: ['q', 'a'] }, [['X', 'a']], true],
+	[{ name: 'X', values: ['*'] }, [['X', '']], true],
+	[{ name: 'X', values: ['*'] }, [], false],
+	[{ name: 'X', present: true }, [['x', 'v']], true],
+	[{ name: 'X', absent: true }, [], true],
+	[{ name: 'X', absent: true }, [['x', '']], false],
+	[{ name: 'X', values: ['{http.request.method}'] }, [['X', 'GET']], true],
+	[
+		{ name: 'X', values: ['{http.request.header.Y}'] },
+		[
+			['X', 'abc'],
+			['Y', '*'],
+		],
+		false,
+	],
+	[{ name: 'Host', values: ['example.test:1'] }, [], true],
+	[{ name: 'host', absent: true }, [], false],
+];
+
+header('values, wildcards, presence and absence', () => {
+	for (const [rule, headers, expected] of HEADER_TABLE) {
+		const authority = 'example.test:1';
+		assert.is(holds({ type: 'header', ...rule }, { headers, authority }), expected, JSON.stringify([rule, headers]));
+	}
+});
+
+header.run();
+
+const query = suite('query');
+
+query('names must all be there, with one of their values', () => {
+	const when = (parameters: object) => ({ type: 'query', parameters });
+	assert.is(holds(when({ a: ['1'] }), { target: '/?a=1' }), true);
+	assert.is(holds(when({ a: ['1', '2'] }), { target: '/?b=&a=2' }), true);
+	assert.is(holds(when({ a: ['1'], b: ['*'] }), { target: '/?a=1' }), false);
+	assert.is(holds(when({ a: ['1'], b: ['*'] }), { target: '/?a=1&b' }), true);
+	assert.is(holds(when({ a: ['x y'] }), { target: '/?a=x+y' }), true);
+	assert.is(holds(when({ é: ['&'] }), { target: '/?%C3%A9=%26' }), true);
+	assert.is(holds(when({ a: ['1'] }), { target: '/?a=1&b=%zz' }), false);
+	assert.is(holds(when({}), { target: '/' }), true);
+	assert.is(holds(when({}), { target: '/?' }), true);
+	assert.is(holds(when({}), { target: '/?a' }), false);
+	assert.is(holds(when({ a: ['{http.request.method}'] }), { target: '/?a=GET' }), true);
+	assert.is(holds(when({ constructor: ['1'] }), { target: '/' }), false);
+});
+
+query.run();
+
+const ip = suite('addresses');
+
+ip('remote_ip is the peer, mapped addresses and both families included', () => {
+	const when = { type: 'remote_ip', ranges: ['10.0.0.0/8', '2001:db8::/32', '192.0.2.7', 'private_ranges'] };
+	for (const remoteAddress of ['10.1.2.3', '::ffff:10.0.0.1', '2001:db8:1::', '192.0.2.7', '172.31.0.1', '::1']) {
+		assert.is(holds(when, { connection: { remoteAddress } }), true, remoteAddress);
+	}
+	for (const remoteAddress of ['11.0.0.1', '2001:db9::1', '192.0.2.8', '', '::ffff:11.0.0.1']) {
+		assert.is(holds(when, { connection: { remoteAddress } }), false, remoteAddress);
+	}
+	assert.throws(() => holds({ type: 'remote_ip', ranges: ['10.0.0.0/33'] }), /not an IP address/);
+	assert.throws(() => holds({ type: 'remote_ip', ranges: ['{http.request.header.X}'] }), /known when loading/);
+});
+
+ip('client_ip believes only trusted proxies', () => {
+	const when = { type: 'client_ip', ranges: ['203.0.113.0/24'] };
+	const request = (remoteAddress: string, forwarded: string): RequestFields => ({
+		connection: { remoteAddress },
+		headers: [['X-Forwarded-For', forwarded]],
+	});
+	const settings: Settings = { trusted_proxies: ['10.0.0.0/8'] };
+	assert.is(holds(when, request('10.0.0.1', '203.0.113.9, 10.0.0.5'), settings), true);
+	assert.is(holds(when, request('192.0.2.1', '203.0.113.9'), settings), false);
+	assert.is(holds(when, request('10.0.0.1', '203.0.113.9')), false);
+	assert.is(holds(when, request('10.0.0.1', 'nonsense, 203.0.113.9:4711'), settings), true);
+	const strict: Settings = { ...settings, trusted_proxies_strict: true };
+	assert.is(holds(when, request('10.0.0.1', '203.0.113.9, 198.51.100.1, 10.0.0.5'), strict), false);
+	assert.is(holds(when, request('10.0.0.1', '198.51.100.1, 203.0.113.9, 10.0.0.5'), strict), true);
+});
+
+ip('{client_ip} is the same address', async () => {
+	const steps = [{ handler: 'respond', body: '{http.vars.client_ip} {http.request.remote.host}' }];
+	const request: RequestFields = {
+		connection: { remoteAddress: '10.0.0.1' },
+		headers: [['X-Forwarded-For', '203.0.113.9']],
+	};
+	assert.is(
+		bodyText(await served(steps, request, { settings: { trusted_proxies: ['10.0.0.1'] } })),
+		'203.0.113.9 10.0.0.1',
+	);
+	assert.is(bodyText(await served(steps, request)), '10.0.0.1 10.0.0.1');
+});
+
+ip.run();
+
+const combined = suite('all, any, not');
+
+combined('hold as their names say, to any depth, and stop early', () => {
+	const yes = { type: 'method', methods: ['GET'] };
+	const no = { type: 'method', methods: ['POST'] };
+	const bad = { type: 'path', patterns: ['/x'] };
+	const all = (...of: Matcher[]) => ({ type: 'all', of });
+	const any = (...of: Matcher[]) => ({ type: 'any', of });
+	const not = (of: Matcher) => ({ type: 'not', of });
+	assert.is(holds(all()), true);
+	assert.is(holds(any()), false);
+	assert.is(holds(all(yes, yes, yes, yes)), true);
+	assert.is(holds(all(yes, yes, yes, no)), false);
+	assert.is(holds(any(no, no, yes)), true);
+	assert.is(holds(any(no, no)), false);
+	assert.is(holds(not(all(yes, any(no, not(yes))))), true);
+	// A malformed path is an error only when it is looked at.
+	assert.is(holds(all(no, bad), { target: '/%' }), false);
+	assert.is(holds(any(yes, bad), { target: '/%' }), true);
+});
+
+combined.run();
+
+const registry = suite('registry of matchers');
+
+registry('every module is documented, and named once', () => {
+	assert.is(new Set(matchers.map(module => module.id)).size, matchers.length);
+	for (const module of matchers) {
+		assert.ok(module.summary.endsWith('.'), module.id);
+		assert.match(module.documentation, '```', module.id);
+	}
+});
+
+registry('two of a kind merge into alternatives', () => {
+	const merged = (a: Matcher, b: Matcher) => matchers.find(module => module.id === a.type)!.merge?.(a, b);
+	assert.equal(merged({ type: 'path', patterns: ['/a'] }, { type: 'path', patterns: ['/b', '/a'] }), {
+		type: 'path',
+		patterns: ['/a', '/b'],
+	});
+	assert.equal(
+		merged(
+			{ type: 'query', parameters: { foo: ['bar', 'baz'], bar: ['foo'] } },
+			{ type: 'query', parameters: { bar: ['baz'] } },
+		),
+		{ type: 'query', parameters: { foo: ['bar', 'baz'], bar: ['foo', 'baz'] } },
+	);
+	assert.equal(merged({ type: 'header', name: 'Foo', values: ['a'] }, { type: 'header', name: 'foo', values: ['b'] }), {
+		type: 'header',
+		name: 'Foo',
+		values: ['a', 'b'],
+	});
+	assert.is(
+		merged({ type: 'header', name: 'Foo', values: ['a'] }, { type: 'header', name: 'Bar', values: ['b'] }),
+		undefined,
+	);
+});
+
+registry.run();

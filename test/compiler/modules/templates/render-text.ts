@@ -1,0 +1,60 @@
+/** Executes texts in the template language with its builtins and sprig's functions: what the tests of the language share. */
+import { BUILTINS } from '../../../../compiler/modules/templates/builtins.ts';
+import { PatternCache } from '../../../../compiler/modules/templates/pattern-cache.ts';
+import { Budget } from '../../../../compiler/modules/templates/run.ts';
+import { REFUSED_SPRIG, SPRIG_FUNCTIONS } from '../../../../compiler/modules/templates/sprig/index.ts';
+import {
+	compileTextTemplate,
+	DEFAULT_DELIMITERS,
+	executeTextTemplate,
+} from '../../../../compiler/modules/templates/text-template.ts';
+import type { Value } from '../../../../compiler/modules/templates/value.ts';
+
+// Times without a zone of their own are those of the machine.
+process.env.TZ = 'UTC';
+
+const FUNCTIONS = new Map(Object.entries({ ...SPRIG_FUNCTIONS, ...BUILTINS }));
+
+/** 2023-11-14 22:13:20.123 UTC: the time that `now` gives. */
+export const NOW = 1_700_000_000_123;
+
+/** The dot of the tests. */
+export const DATA: Value = new Map<string, Value>([
+	['text', 'x<y'],
+	['number', 7n],
+	['float', 1.5],
+	['yes', true],
+	['no', false],
+	['none', null],
+	['list', ['a', 'b', 'c']],
+	['empty', []],
+	[
+		'map',
+		new Map<string, Value>([
+			['b', 2n],
+			['a', 1n],
+		]),
+	],
+	['constructor', 'own'],
+]);
+
+/** The output of a text. Throws TemplateFailure. */
+export function render(text: string, data: Value = DATA): string {
+	const patterns = new PatternCache();
+	const language = { delimiters: DEFAULT_DELIMITERS, functions: FUNCTIONS, refused: REFUSED_SPRIG };
+	return executeTextTemplate(compileTextTemplate({ text }, language, 't.html'), {
+		name: 't.html',
+		data,
+		budget: new Budget(),
+		deps: { now: () => NOW, regexp: source => patterns.get(source), host: undefined },
+	});
+}
+
+/** The message with which a text fails. */
+export function failureOf(text: string): string {
+	try {
+		return `no failure, but ${render(text)}`;
+	} catch (error) {
+		return (error as Error).message;
+	}
+}

@@ -1,0 +1,281 @@
+/** sprig's functions: what each gives. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { SPRIG_FUNCTIONS } from '../../../../compiler/modules/templates/sprig/index.ts';
+import { failureOf, render } from './render-text.ts';
+
+type Table = readonly (readonly [action: string, expected: string])[];
+
+const TABLES: { readonly [name: string]: Table } = {
+	'sprig: texts': [
+		['hello', 'Hello!'],
+		['trim "  a b \\n"', 'a b'],
+		['trimAll "$" "$5.00$"', '5.00'],
+		['trimall "é" "éaé"', 'a'],
+		['trimPrefix "-" "-a-"', 'a-'],
+		['trimSuffix "-" "-a-"', '-a'],
+		['upper "aé"', 'AÉ'],
+		['lower "AÉ"', 'aé'],
+		['contains "cat" "catch"', 'true'],
+		['hasPrefix "cat" "catch"', 'true'],
+		['hasSuffix "cat" "catch"', 'false'],
+		['repeat 3 "ab"', 'ababab'],
+		['repeat -1 "ab"', ''],
+		['substr 0 5 "hello world"', 'hello'],
+		['substr 6 -1 "hello world"', 'world'],
+		['substr -1 5 "hello world"', 'hello'],
+		['trunc 5 "hello world"', 'hello'],
+		['trunc -5 "hello world"', 'world'],
+		['trunc 50 "hello"', 'hello'],
+		['abbrev 8 "hello world"', 'hello...'],
+		['abbrevboth 5 10 "1234 5678 9123"', '...5678...'],
+		['nospace "a b\\tc"', 'abc'],
+		['initials "First Try"', 'FT'],
+		['quote "a\\"b" 1 nil "c"', '"a\\"b" "1" "c"'],
+		['squote "a" 1', "'a' '1'"],
+		['cat "a" 1 nil (list 1)', 'a 1 [1]'],
+		['indent 2 "a\\nb"', '  a\n  b'],
+		['nindent 2 "a\\nb"', '\n  a\n  b'],
+		['replace " " "-" "a b c"', 'a-b-c'],
+		['replace "a" "$&" "cat"', 'c$&t'],
+		['plural "one" "many" 1', 'one'],
+		['len (list 1 2) | plural "one" "many"', 'many'],
+		['wrap 5 "Hello World"', 'Hello\nWorld'],
+		['wrapWith 5 "\\t" "HelloWorld"', 'Hello\tWorld'],
+		['toString 1.5', '1.5'],
+		['list 1 "a" nil | toStrings', '[1 a]'],
+		['list 1 "a" nil | join "-"', '1-a'],
+		['join "-" "a"', 'a'],
+		['list "b" "a" "é" "Z" | sortAlpha', '[Z a b é]'],
+		['splitList "$" "a$b$$c"', '[a b  c]'],
+		['(split "$" "a$b")._1', 'b'],
+		['splitn "$" 2 "a$b$c"', 'map[_0:a _1:b$c]'],
+		['title "hello wORLD it\'s"', "Hello WORLD It's"],
+		['untitle "Hello World"', 'hello world'],
+		['swapcase "aBc"', 'AbC'],
+		['snakecase "FirstName"', 'first_name'],
+		['snakecase "HTTPServer 2"', 'http_server_2'],
+		['kebabcase "FirstName"', 'first-name'],
+		['camelcase "http_server"', 'HttpServer'],
+		['shuffle "aaa"', 'aaa'],
+	],
+	'sprig: numbers': [
+		['int "12" | add 1', '13'],
+		['int64 1.9', '1'],
+		['float64 "1.5"', '1.5'],
+		['int "x"', '0'],
+		['int true', '1'],
+		['atoi "42"', '42'],
+		['atoi "4x"', '0'],
+		['toDecimal "777"', '511'],
+		['add 1 2 "3"', '6'],
+		['add1 1', '2'],
+		['sub 1 3', '-2'],
+		['mul 2 3 4', '24'],
+		['div 7 2', '3'],
+		['div -7 2', '-3'],
+		['mod -7 2', '-1'],
+		['add 9223372036854775807 1', '-9223372036854775808'],
+		['addf 0.1 0.2', '0.3'],
+		['add1f 1.5', '2.5'],
+		['subf 3 1.5 1', '0.5'],
+		['mulf 1.5 2', '3'],
+		['divf 1 8', '0.125'],
+		['max 1 5 3', '5'],
+		['biggest 1 5 3', '5'],
+		['min 4 "2" 3', '2'],
+		['maxf 1 2.5', '2.5'],
+		['minf 1 2.5', '1'],
+		['ceil 1.1', '2'],
+		['floor 1.9', '1'],
+		['round 123.555555 3', '123.556'],
+		['round 10.5 0', '11'],
+		['round 10.5 0 0.6', '10'],
+		['lt (randInt 3 4) 4', 'true'],
+		['until 3', '[0 1 2]'],
+		['until -3', '[0 -1 -2]'],
+		['untilStep 3 8 2', '[3 5 7]'],
+		['untilStep 3 1 1', '[]'],
+		['seq 3', '1 2 3'],
+		['seq -1', '1 0 -1'],
+		['seq 2 4', '2 3 4'],
+		['seq 0 2 5', '0 2 4'],
+	],
+	'sprig: lists': [
+		['list 1 "a" nil', '[1 a <nil>]'],
+		['tuple 1 2', '[1 2]'],
+		['append (list 1) 2', '[1 2]'],
+		['mustPush (list 1) 2', '[1 2]'],
+		['prepend (list 1) 2', '[2 1]'],
+		['first (list 1 2)', '1'],
+		['first (list)', '<no value>'],
+		['last (list 1 2)', '2'],
+		['rest (list 1 2 3)', '[2 3]'],
+		['initial (list 1 2 3)', '[1 2]'],
+		['reverse (list 1 2 3)', '[3 2 1]'],
+		['uniq (list 1 "1" 1 (list 2) (list 2))', '[1 1 [2]]'],
+		['without (list 1 2 3) 1 3', '[2]'],
+		['has 4 (list 1 4)', 'true'],
+		['has "4" (list 1 4)', 'false'],
+		['compact (list 0 1 "" "a" false)', '[1 a]'],
+		['chunk 2 (list 1 2 3)', '[[1 2] [3]]'],
+		['concat (list 1) (list 2 3)', '[1 2 3]'],
+		['slice (list 1 2 3) 1', '[2 3]'],
+	],
+	'sprig: dictionaries': [
+		['dict "a" 1 "b"', 'map[a:1 b:]'],
+		['get (dict "a" 1) "b"', ''],
+		['set (dict "a" 1) "b" 2', 'map[a:1 b:2]'],
+		['unset (dict "a" 1 "b" 2) "a"', 'map[b:2]'],
+		['hasKey (dict "a" 1) "a"', 'true'],
+		['pluck "a" (dict "a" 1) (dict "b" 1) (dict "a" 2)', '[1 2]'],
+		['keys (dict "b" 1 "a" 2)', '[a b]'],
+		['values (dict "b" 1 "a" 2)', '[2 1]'],
+		['pick (dict "a" 1 "b" 2) "b" "z"', 'map[b:2]'],
+		['omit (dict "a" 1 "b" 2) "b"', 'map[a:1]'],
+		['merge (dict "a" 1 "n" (dict "x" 1)) (dict "a" 2 "b" 3 "n" (dict "y" 2))', 'map[a:1 b:3 n:map[x:1 y:2]]'],
+		['mergeOverwrite (dict "a" 1) (dict "a" 2)', 'map[a:2]'],
+		['dig "a" "b" "no" (dict "a" (dict "b" 1))', '1'],
+		['dig "a" "c" "no" (dict "a" (dict "b" 1))', 'no'],
+		['deepCopy (dict "a" (list 1))', 'map[a:[1]]'],
+	],
+	'sprig: choices and types': [
+		['default "d" ""', 'd'],
+		['default "d"', 'd'],
+		['"v" | default "d"', 'v'],
+		['empty (list)', 'true'],
+		['empty (now)', 'false'],
+		['coalesce 0 nil "" "z"', 'z'],
+		['all 1 "a" (list)', 'false'],
+		['any 0 "" 1', 'true'],
+		['ternary "y" "n" true', 'y'],
+		['false | ternary "y" "n"', 'n'],
+		['typeOf 1', 'int'],
+		['typeIs "string" "a"', 'true'],
+		['typeIsLike "semver.Version" (semver "1")', 'true'],
+		['kindOf (list)', 'slice'],
+		['kindIs "map" (dict)', 'true'],
+		['deepEqual (list 1 (dict "a" 2)) (list 1 (dict "a" 2))', 'true'],
+		['deepEqual 1 1.0', 'false'],
+	],
+	'sprig: times': [
+		['now', '2023-11-14 22:13:20.123 +0000 UTC'],
+		['now | date "2006-01-02T15:04:05Z07:00"', '2023-11-14T22:13:20Z'],
+		[
+			'now | date "Mon Monday Jan January 1 _2 2 02 06 3:4:5 PM pm 002"',
+			'Tue Tuesday Nov November 11 14 14 14 23 10:13:20 PM pm 318',
+		],
+		['now | date ".000 .999 ,00"', '.123 .123 ,12'],
+		['date "2006" 0', '1970'],
+		['dateInZone "15:04 -0700 MST" (now) "Europe/Paris"', '23:13 +0100 CET'],
+		['dateInZone "15:04 -07:00" (now) "Nowhere/Land"', '22:13 +00:00'],
+		['date_in_zone "2006-01-02" 1700000000 "Asia/Tokyo"', '2023-11-15'],
+		['htmlDate 0', '1970-01-01'],
+		['htmlDateInZone (now) "Asia/Tokyo"', '2023-11-15'],
+		['(now | dateModify "-1h30m").Format "15:04"', '20:43'],
+		['(toDate "2006-01-02" "2020-02-29").Unix', '1582934400'],
+		['(toDate "Jan 2, 2006 at 3:04pm (MST)" "Feb 3, 2013 at 7:54pm (UTC)").Hour', '19'],
+		['(toDate "2006-01-02T15:04:05Z07:00" "2020-01-01T00:00:00+02:00").UTC', '2019-12-31 22:00:00 +0000 UTC'],
+		['unixEpoch (now)', '1700000000'],
+		['ago 1699996400', '1h0m0s'],
+		['duration 95', '1m35s'],
+		['durationRound "2h10m5s"', '2h'],
+		['durationRound "400h"', '16d'],
+		['(now).Year', '2023'],
+		['(now).Month', 'November'],
+		['(now).Weekday', 'Tuesday'],
+		['((now).AddDate 0 1 0).Format "2006-01-02"', '2023-12-14'],
+		['(now).Before (now | dateModify "1s")', 'true'],
+		['((now | dateModify "90s").Sub (now)).Minutes', '1.5'],
+	],
+	'sprig: encodings': [
+		['b64enc "hé"', 'aMOp'],
+		['b64dec "aMOp"', 'hé'],
+		['b32enc "hello"', 'NBSWY3DP'],
+		['b32dec "NBSWY3DP"', 'hello'],
+		['(fromJson "{\\"a\\":[1,null,\\"x\\"]}").a', '[1 <nil> x]'],
+		['dict "b" (list 1 1.5 nil true) "a" "<é" | toJson', '{"a":"\\u003cé","b":[1,1.5,null,true]}'],
+		['toRawJson "<"', '"<"'],
+		['toPrettyJson (dict "a" (list 1))', '{\n  "a": [\n    1\n  ]\n}'],
+		['toJson (list)', '[]'],
+		['sha1sum "a"', '86f7e437faa5a7fce15d1ddcb9eaeaea377667b8'],
+		['sha256sum ""', 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'],
+		['len (sha512sum "a")', '128'],
+		['adler32sum "Hello World!"', '474547262'],
+		['"secret" | encryptAES "key" | decryptAES "key"', 'secret'],
+		['len (randAlphaNum 12)', '12'],
+		['regexMatch "^[0-9]{5}$" (randNumeric 5)', 'true'],
+		['len (randBytes 3)', '4'],
+		['regexMatch "^[0-9a-f-]{36}$" (uuidv4)', 'true'],
+	],
+	'sprig: regular expressions': [
+		['regexMatch "^a.c$" "abc"', 'true'],
+		['regexFind "[a-z]+" "12abc34"', 'abc'],
+		['regexFind "x" "abc"', ''],
+		['regexFindAll "[2,4,6,8]" "123456789" -1', '[2 4 6 8]'],
+		['regexFindAll "[2,4,6,8]" "123456789" 2', '[2 4]'],
+		// biome-ignore lint/suspicious/noTemplateCurlyInString: groups are written so
+		['regexReplaceAll "a(x*)b" "-ab-axxb-" "${1}W$$"', '-W$-xxW$-'],
+		['regexReplaceAllLiteral "a(x*)b" "-ab-" "$1"', '-$1-'],
+		['regexSplit "z+" "pizza" -1', '[pi a]'],
+		['regexSplit "," "a,b,c" 2', '[a b,c]'],
+		['regexQuoteMeta "1.2+3"', '1\\.2\\+3'],
+	],
+	'sprig: paths and URLs': [
+		['base "/a/b.txt"', 'b.txt'],
+		['base ""', '.'],
+		['dir "/a/b.txt"', '/a'],
+		['clean "/a/../b//c/"', '/b/c'],
+		['ext "/a.d/b.tar.gz"', '.gz'],
+		['isAbs "/a"', 'true'],
+		['(urlParse "https://u@h.test:81/p?q=1#f").host', 'h.test:81'],
+		['urlParse "https://h.test/p?q=1#f" | urlJoin', 'https://h.test/p?q=1#f'],
+	],
+	'sprig: versions': [
+		['(semver "v1.2.3-beta.1+b").Prerelease', 'beta.1'],
+		['semver "1.2"', '1.2.0'],
+		['semverCompare "^1.2.0" "1.9.9"', 'true'],
+		['semverCompare "^0.2.3" "0.3.0"', 'false'],
+		['semverCompare "~1.2.3" "1.3.0"', 'false'],
+		['semverCompare ">=1.0, <2 || 3.x" "3.4.5"', 'true'],
+		['semverCompare "1.2 - 1.4" "1.4.9"', 'true'],
+		['semverCompare ">1.0" "1.1.0-alpha"', 'false'],
+		['(semver "1.0.0-2").LessThan (semver "1.0.0-10")', 'true'],
+	],
+};
+
+const tested = new Set<string>();
+for (const [name, table] of Object.entries(TABLES)) {
+	const group = suite(name);
+	for (const [action, expected] of table) {
+		for (const [word] of action.matchAll(/\w+/g)) tested.add(word);
+		group(action, () => assert.is(render(`{{${action}}}`), expected));
+	}
+	group.run();
+}
+
+const all = suite('sprig: all functions');
+all('each is in a table, or is another name of one that is', () => {
+	const bodies = new Set([...tested].map(name => SPRIG_FUNCTIONS[name]));
+	const plain = (name: string) => name.replace(/^must_?(.)/, (_, c: string) => c.toLowerCase());
+	const missing = Object.keys(SPRIG_FUNCTIONS).filter(
+		name => !tested.has(name) && !tested.has(plain(name)) && !bodies.has(SPRIG_FUNCTIONS[name]),
+	);
+	assert.equal(
+		missing,
+		['fail', 'randAlpha', 'randAscii'].filter(name => missing.includes(name)),
+	);
+});
+all('wrong values are mistakes, never crashes', () => {
+	const values = ['""', '"x"', '0', '-1', '9223372036854775807', '1.5', 'true', 'nil', '(list)', '(dict)', '(now)'];
+	for (const name of Object.keys(SPRIG_FUNCTIONS)) {
+		for (const a of values) {
+			for (const args of [a, `${a} ${a}`, `${a} "x"`, `"x" ${a}`, `${a} ${a} ${a}`, `1 ${a} "x"`]) {
+				const message = failureOf(`{{$x := ${name} ${args}}}`);
+				assert.match(message, /^no failure|^template: t\.html:1:/, `${name} ${args}`);
+				assert.not.match(message, /is not a function|undefined|Cannot read|\[object/, `${name} ${args}`);
+			}
+		}
+	}
+});
+all.run();

@@ -1,0 +1,55 @@
+/** What a compile thread knew of the process is known to its successor. */
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Document } from '../../../compiler/document/document.ts';
+import { CompileService } from '../../../runtime/main/compile-service.ts';
+import { TestAuthority } from '../../certificates.ts';
+import { temporaryFolder } from '../../harness.ts';
+import { json } from '../running-server.ts';
+
+const folder = temporaryFolder();
+const authority = await TestAuthority.make();
+const { certificate, key } = await authority.issue({ names: ['a.test', 'b.test', 'c.test'] });
+const files = { certificate: path.join(folder, 'pair.pem'), key: path.join(folder, 'pair.key') };
+writeFileSync(files.certificate, certificate);
+writeFileSync(files.key, key);
+
+function document(...names: readonly string[]): Document {
+	return {
+		settings: { auto_https: ['off'] },
+		sites: names.map(name => ({
+			addresses: [`https://${name}:8443`],
+			tls: { certificates: [files] },
+			pipeline: [],
+		})),
+	};
+}
+
+const service = suite('compile service');
+
+service('a successor knows the names that were served, and no longer what files held', async () => {
+	const start = { workingDirectory: folder, environment: {}, etagKey: new Uint8Array(32) };
+	const compiler = new CompileService(start, () => {}, { long: 3000, most: 6000 });
+	const prepared = async (...names: readonly string[]) => {
+		const answer = await compiler.ask('prepare', { input: json(document(...names)), unconfigured: false });
+		return answer.result;
+	};
+	try {
+		assert.is(await prepared('a.test', 'b.test'), 'swap');
+		await compiler.commit(['a.test', 'b.test']);
+		assert.is(await prepared('a.test'), 'swap');
+		await compiler.commit(['a.test']);
+		assert.is(await prepared('a.test'), 'unchanged');
+		await compiler.ask('stall', { how: 'stall' }).catch(() => {});
+		assert.is(compiler.stalls, 1);
+		assert.is(await prepared('a.test'), 'swap', 'its files may have changed meanwhile');
+		assert.is(await prepared('a.test', 'b.test'), 'swap', 'a name that was served can return');
+		assert.is(await prepared('a.test', 'c.test'), 'restart_required');
+	} finally {
+		await compiler.end();
+	}
+});
+
+service.run();

@@ -1,0 +1,117 @@
+/** What a running process cannot change. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Document, Settings } from '../../../compiler/document/document.ts';
+import { restartReasons } from '../../../runtime/main/restart-reasons.ts';
+import { type DocumentImage, documentImage } from '../../../runtime/threads/document-image.ts';
+
+type Listener = readonly [key: string, scheme: 'http' | 'https'];
+
+function image(settings: Settings, listeners: readonly Listener[] = []) {
+	const document: Document = { settings };
+	return documentImage(document, {
+		document,
+		listeners: listeners.map(([key, scheme]) => ({ key, host: '', port: Number(key), scheme, sites: [] })),
+	});
+}
+
+function reasons(
+	before: DocumentImage,
+	after: DocumentImage,
+	unconfigured = false,
+	served: readonly string[] = before.certificates?.names ?? [],
+): string[] {
+	const facts = { unconfigured, served: new Set(served) };
+	return restartReasons(before, after, facts).map(({ code, subject }) => `${code} ${subject}`);
+}
+
+const restart = suite('restart reasons');
+
+restart('listeners come, go and change their scheme', () => {
+	const before = image({}, [['80', 'http']]);
+	assert.equal(reasons(before, image({}, [['80', 'http']])), []);
+	assert.equal(
+		reasons(
+			before,
+			image({}, [
+				['80', 'http'],
+				['81', 'http'],
+			]),
+		),
+		['listener_added :81'],
+	);
+	assert.equal(reasons(before, image({})), ['listener_removed :80']);
+	assert.equal(reasons(before, image({}, [['80', 'https']])), ['listener_added :80', 'listener_removed :80']);
+});
+
+restart('a process without a configuration takes plaintext listeners, once', () => {
+	assert.equal(reasons(image({}), image({}, [['80', 'http']]), true), []);
+	assert.equal(reasons(image({}), image({}, [['443', 'https']]), true), ['listener_added :443']);
+	assert.equal(reasons(image({}), image({}, [['80', 'http']]), false), ['listener_added :80']);
+	const listening = image({}, [['80', 'http']]);
+	assert.equal(
+		reasons(
+			listening,
+			image({}, [
+				['80', 'http'],
+				['81', 'http'],
+			]),
+			true,
+		),
+		['listener_added :81'],
+	);
+});
+
+restart('settings that are fixed at start, and those that are not', () => {
+	const before: Settings = { metrics: {}, admin: { token: 'a' } };
+	assert.equal(reasons(image(before), image({ ...before, metrics: { per_host: true } })), ['setting_changed metrics']);
+	assert.equal(reasons(image(before), image({ ...before, threads: 3 })), ['setting_changed threads']);
+	assert.equal(reasons(image(before), image({ ...before, trusted_proxies: ['10.0.0.0/8'] })), [
+		'setting_changed trusted_proxies',
+	]);
+	const free: Settings = {
+		...before,
+		grace_period: 1,
+		debug: true,
+		logs: { default: { level: 'DEBUG' } },
+		admin: { token: 'b' },
+	};
+	assert.equal(reasons(image(before), image(free)), []);
+});
+
+restart('the Admin API stays where it is', () => {
+	const at = (listen?: string): Settings => ({ admin: listen === undefined ? {} : { listen } });
+	assert.equal(reasons(image(at()), image(at('127.0.0.1:2019'))), []);
+	assert.equal(reasons(image(at()), image(at('127.0.0.1:1'))), ['setting_changed admin.listen']);
+	assert.equal(reasons(image({}), image(at())), ['setting_changed admin.listen']);
+	assert.equal(reasons(image(at()), image({})), ['setting_changed admin.listen']);
+	assert.equal(reasons(image({}), image(at()), true), []);
+	assert.equal(reasons(image(at()), image({}), true), []);
+	assert.equal(reasons(image({}), image(at('127.0.0.1:1')), true), ['setting_changed admin.listen']);
+});
+
+restart('a TLS hostname more, and client certificates where sessions can be resumed', () => {
+	const secure = (names: readonly string[], mutual: readonly string[] = []) => ({
+		...image({}, [['443', 'https']]),
+		certificates: {
+			managed: { policies: [], authorities: [], http_port: 80, https_port: 443 },
+			loaded: [],
+			names,
+			mutual,
+			client_auth: [],
+		},
+	});
+	assert.equal(reasons(secure(['a']), secure(['a'])), []);
+	assert.equal(reasons(secure(['a', 'b']), secure(['a'])), []);
+	assert.equal(reasons(secure(['a']), secure(['a', 'b'])), ['tls_hostname_added b']);
+	assert.equal(
+		reasons(secure(['a']), secure(['a', 'b', 'c']), false, ['a', 'b']),
+		['tls_hostname_added c'],
+		'b returns',
+	);
+	assert.equal(reasons(secure(['a']), secure(['a'], [':443'])), ['mutual_tls_with_resumption :443']);
+	assert.equal(reasons(secure(['a'], [':443']), secure(['a'], [':443'])), []);
+	assert.equal(reasons(secure(['a'], [':443']), secure(['a'])), []);
+});
+
+restart.run();

@@ -1,0 +1,164 @@
+/** Connections without `net.Socket`: whole answers before quick ends, clients that vanish, addresses afterwards. */
+import { once } from 'node:events';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Handler } from '../../../compiler/exchange/handler.ts';
+import { DirectSocket, isDirect } from '../../../runtime/sockets/direct-socket.ts';
+import { useIoMode } from '../../../runtime/sockets/io-mode.ts';
+import { open, serve, type WireServer } from '../protocols/http1/wire.ts';
+
+// What is tested here exists in this mode only.
+useIoMode('direct');
+
+const wait = (milliseconds: number): Promise<void> => new Promise(resolve => setTimeout(resolve, milliseconds));
+const CLOSE = 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
+
+/** A server for as long as something runs. */
+async function withServer(handler: Handler, run: (server: WireServer) => Promise<void>): Promise<void> {
+	const server = await serve(handler);
+	try {
+		await run(server);
+	} finally {
+		await server.stop();
+	}
+}
+
+const direct = suite('connections without net.Socket');
+
+direct('what has another shape than the handles of this Node is left alone', () => {
+	assert.not(isDirect({}));
+	assert.not(isDirect({ readStart() {}, readStop() {}, close() {}, writeQueueSize: 0 }));
+});
+
+direct(
+	'a client that has said its last word is left at once, with the whole answer, however slowly it reads',
+	async () => {
+		for (const size of [5, 100_000, 8_000_000]) {
+			const handler: Handler = x => {
+				x.response.body = size === 5 ? 'hello' : Buffer.alloc(size, 'x');
+			};
+			await withServer(handler, async server => {
+				const wire = await open(server.port);
+				wire.socket.pause();
+				wire.send(CLOSE);
+				if (size === 5) for (let i = 0; i < 1000 && server.protocol.connections > 0; i++) await wait(2);
+				// The client has not ended its side: the server does not wait for that where nothing is left to send.
+				if (size === 5) assert.is(server.protocol.connections, 0);
+				await wait(20);
+				wire.socket.resume();
+				const text = await wire.whole();
+				assert.is(text.length - text.indexOf('\r\n\r\n') - 4, size);
+				assert.not(wire.reset);
+			});
+		}
+	},
+);
+
+direct(
+	'bytes behind a last request are read before the connection ends, lest a reset overtake the answer',
+	async () => {
+		const handler: Handler = x => {
+			x.response.body = 'hello';
+		};
+		await withServer(handler, async server => {
+			const wire = await open(server.port);
+			wire.send(`${CLOSE}${'x'.repeat(1000)}`);
+			await wire.until(text => text.endsWith('hello'));
+			wire.send('more');
+			await wait(20);
+			assert.is(server.protocol.connections, 1, 'it lingers');
+			assert.not(wire.reset);
+			await wire.whole();
+		});
+	},
+);
+
+direct('a client that vanishes within its exchange is told to the handler, with its address as it was', async () => {
+	let addresses: string[] | undefined;
+	const handler: Handler = async x => {
+		await new Promise<void>(resolve => x.onGone(resolve));
+		await wait(10);
+		addresses = [x.connection.remoteAddress, x.connection.localAddress];
+	};
+	await withServer(handler, async server => {
+		const wire = await open(server.port);
+		wire.send('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+		for (let i = 0; i < 1000 && server.exchanges.length === 0; i++) await wait(2);
+		wire.socket.resetAndDestroy();
+		await once(wire.socket, 'close');
+		for (let i = 0; i < 1000 && !addresses; i++) await wait(2);
+		// The remote one is what rules go by: unknown it is no unix socket's.
+		assert.is(addresses?.[0], '127.0.0.1');
+	});
+});
+
+direct(
+	'what a client sends whose reset comes right behind it is not handled: no rule could tell its address',
+	async () => {
+		await withServer(
+			x => {
+				x.response.body = x.connection.remoteAddress;
+			},
+			async server => {
+				for (let i = 0; i < 20; i++) {
+					const wire = await open(server.port);
+					wire.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi');
+					wire.socket.resetAndDestroy();
+				}
+				for (let i = 0; i < 1000 && server.closed() < 20; i++) await wait(2);
+				// Where the first bytes were read before the reset came, the address is known.
+				assert.not(server.exchanges.some(x => x.connection.remoteAddress === '0.0.0.0'));
+				const wire = await open(server.port);
+				wire.send(CLOSE);
+				assert.match(await wire.whole(), /127\.0\.0\.1$/);
+			},
+		);
+	},
+);
+
+direct('a client that ends its half with its request is there while handlers wait for what is at hand', async () => {
+	const seen: boolean[] = [];
+	const handler: Handler = async x => {
+		for (let i = 0; i < 5; i++) await null;
+		seen.push(x.isGone);
+		x.response.body = 'hello';
+	};
+	await withServer(handler, async server => {
+		// The first ones come before the thread's poller is proven.
+		for (let i = 0; i < 5; i++) {
+			const wire = await open(server.port);
+			wire.socket.end(CLOSE);
+			await wire.whole();
+		}
+	});
+	assert.equal(seen, [false, false, false, false, false]);
+});
+
+direct('one that nobody reads yet becomes a socket again, and then is none', () => {
+	const calls: string[] = [];
+	const handle = {
+		onread: () => undefined,
+		reading: false,
+		writeQueueSize: 0,
+		useUserBuffer: () => void calls.push('memory'),
+		readStart: () => calls.push('start') && 0,
+		readStop: () => calls.push('stop') && 0,
+		writeLatin1String: () => 0,
+		writeBuffer: () => 0,
+		writev: () => 0,
+		shutdown: () => 0,
+		close: (closed?: () => void) => closed?.(),
+		getAsyncId: () => 0,
+		ref() {},
+		unref() {},
+	};
+	const one = new DirectSocket(handle as never);
+	const socket = one.toSocket();
+	assert.ok(one.destroyed);
+	one.destroy();
+	assert.is(calls.includes('memory'), false);
+	socket.on('error', () => {});
+	socket.destroy();
+});
+
+direct.run();

@@ -1,0 +1,52 @@
+/** Encoders that are used again: what they give decodes to what they were given, whatever came before. */
+import { randomBytes } from 'node:crypto';
+import { gunzipSync, zstdDecompressSync } from 'node:zlib';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Coding } from '../../../compiler/exchange/leases.ts';
+import { LARGEST_AT_ONCE } from '../../../runtime/compression/codings.ts';
+import { useIoMode } from '../../../runtime/sockets/io-mode.ts';
+import { reusedEncoder } from '../../../runtime/sockets/reused-encoder.ts';
+
+// What is tested here exists in this mode only.
+useIoMode('direct');
+
+const reused = suite('reused encoders');
+
+const CODINGS: readonly Coding[] = [
+	{ name: 'gzip' },
+	{ name: 'gzip', level: 1 },
+	{ name: 'gzip', level: 9 },
+	{ name: 'zstd' },
+	{ name: 'zstd', level: 9, checksum: false },
+];
+const output = Buffer.alloc(LARGEST_AT_ONCE + 1024);
+const encoders = CODINGS.map(coding => reusedEncoder(coding)!);
+
+reused('every length decodes, in turns with other codings, wherever it is put', () => {
+	const kept: [coding: Coding, bytes: Buffer, encoded: Buffer][] = [];
+	for (const length of [0, 1, 2, 511, 4096, 10_000, 16_385, LARGEST_AT_ONCE]) {
+		for (const bytes of [Buffer.alloc(length, 'abc de '), randomBytes(length)]) {
+			for (const [index, coding] of CODINGS.entries()) {
+				const end = encoders[index]!(bytes, output, 7)! + 7;
+				kept.push([coding, bytes, Buffer.from(output.subarray(7, end))]);
+			}
+		}
+	}
+	for (const [coding, bytes, encoded] of kept) {
+		const decoded = coding.name === 'gzip' ? gunzipSync(encoded) : zstdDecompressSync(encoded);
+		assert.ok(decoded.equals(bytes), `${coding.name} ${coding.level} of ${bytes.length} bytes`);
+	}
+});
+
+reused('what does not fit is not given, and spoils nothing', () => {
+	const small = Buffer.alloc(64);
+	for (const coding of CODINGS) {
+		const encoder = reusedEncoder(coding)!;
+		assert.is(encoder(randomBytes(4096), small, 0), undefined);
+		const decode = coding.name === 'gzip' ? gunzipSync : zstdDecompressSync;
+		assert.is(decode(small.subarray(0, encoder(Buffer.from('short'), small, 0)!)).toString(), 'short');
+	}
+});
+
+reused.run();

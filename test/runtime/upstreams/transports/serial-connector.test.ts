@@ -1,0 +1,94 @@
+/** What becomes of calls that wait for one of as many connections as there may be. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { UpstreamError } from '../../../../compiler/exchange/leases.ts';
+import type { ClientCall, ConnectionKeeper, KeptConnection } from '../../../../runtime/protocols/http1/client-call.ts';
+import type { UpstreamSocket } from '../../../../runtime/sockets/upstream-socket.ts';
+import { NO_CARRIER } from '../../../../runtime/upstreams/transports/connector.ts';
+import type { DialOwner } from '../../../../runtime/upstreams/transports/dialer.ts';
+import { SerialConnector } from '../../../../runtime/upstreams/transports/serial-connector.ts';
+
+const links = suite('connections that carry one call at a time');
+
+/** A link to an upstream of which the test says when and how dialing ends. */
+function setUp(maxConnections: number) {
+	const dials: DialOwner[] = [];
+	const told: string[] = [];
+	const connections: { keeper: ConnectionKeeper; connection: KeptConnection }[] = [];
+	const dialer = {
+		dial(owner: DialOwner) {
+			dials.push(owner);
+			return { abandon: () => void told.push('abandoned') };
+		},
+	};
+	const open = (_wire: UpstreamSocket, keeper: ConnectionKeeper): KeptConnection => {
+		const connection: KeptConnection = {
+			idleSince: 0,
+			usable: true,
+			send: call => void told.push(`sent ${(call as unknown as { name: string }).name}`),
+			destroy() {},
+			cancel() {},
+		};
+		connections.push({ keeper, connection });
+		return connection;
+	};
+	const link = new SerialConnector(dialer, {
+		open,
+		limits: { timeout: 1000, count: 10 },
+		maxConnections,
+		idled: () => true,
+	});
+	const call = (name: string): ClientCall => {
+		const made = {
+			...{ name, request: undefined as never, carrier: NO_CARRIER, connectTime: -1 },
+			...{ informed() {}, answered() {}, released() {} },
+			failed: (error: UpstreamError) => void told.push(`${name} failed: ${error.message}`),
+		};
+		link.send(made, false);
+		return made;
+	};
+	return { dials, told, connections, call };
+}
+
+const TIMEOUT = new UpstreamError('timeout', 'connecting took too long', undefined, true);
+
+links('calls that wait share the failure of the last connection under way, instead of a time-out each', () => {
+	const { dials, told, call } = setUp(2);
+	for (const name of ['a', 'b', 'c', 'd', 'e']) call(name);
+	assert.is(dials.length, 2);
+	dials[0]!.dialFailed(TIMEOUT);
+	assert.equal(told, ['a failed: connecting took too long'], 'the other may come about');
+	dials[1]!.dialFailed(TIMEOUT);
+	assert.is(dials.length, 2, 'nobody dials for those that waited');
+	assert.equal(
+		told.sort(),
+		[...'abcde'].map(name => `${name} failed: connecting took too long`),
+	);
+	call('f');
+	assert.is(dials.length, 3, 'who comes later finds out anew');
+});
+
+links('where one connection is there, calls wait for it and for others', () => {
+	const { dials, told, connections, call } = setUp(2);
+	for (const name of ['a', 'b', 'c', 'd']) call(name);
+	dials[0]!.dialed(undefined as unknown as UpstreamSocket);
+	dials[1]!.dialFailed(TIMEOUT);
+	assert.equal(told, ['sent a', 'b failed: connecting took too long']);
+	assert.is(dials.length, 3, 'one is dialed for c');
+	const [first] = connections;
+	first!.keeper.connectionIdle(first!.connection);
+	assert.is(told.at(-1), 'sent d');
+});
+
+links('a call that is given up while it waits for its connection leaves its place to the next', () => {
+	const { dials, told, call } = setUp(1);
+	const first = call('a');
+	call('b');
+	first.carrier.cancel(first);
+	assert.ok(told.includes('abandoned'));
+	assert.is(dials.length, 2);
+	dials[1]!.dialed(undefined as unknown as UpstreamSocket);
+	assert.is(told.at(-1), 'sent b');
+});
+
+links.run();

@@ -1,0 +1,219 @@
+/** Generations of one thread: what a build keeps, when old ones are released, what a change among ten thousand sites costs. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Plan } from '../../../compiler/codegen/plan.ts';
+import type { Document, Site } from '../../../compiler/document/document.ts';
+import type { LeaseKinds } from '../../../compiler/exchange/leases.ts';
+import { type DocumentImage, documentImage, generationDelta } from '../../../runtime/threads/document-image.ts';
+import { CONTROL_SLOTS } from '../../../runtime/threads/messages.ts';
+import { Generations } from '../../../runtime/worker/generation.ts';
+import {
+	GenerationBuild,
+	type LeaseSource,
+	MemoryWanted,
+	type SharedParts,
+} from '../../../runtime/worker/generation-builder.ts';
+import { LeaseRegistry, leaseKey } from '../../../runtime/worker/lease-table.ts';
+
+const FACTS = { hostname: 'test', os: 'linux', arch: 'amd64', workingDirectory: '/', env: () => undefined };
+const NOTHING: SharedParts = { settings: {}, upstreams: {}, routes: {} };
+
+function site(index: number, body: string, log?: string): Site {
+	return {
+		addresses: [`http://s${index}.example:80`],
+		...(log === undefined ? {} : { logs: [{ name: log, output: { writer: 'discard' } }] }),
+		pipeline: [{ handler: 'respond', body }],
+	};
+}
+
+function image(sites: readonly Site[], more: Partial<Document> = {}): DocumentImage {
+	const document: Document = { ...more, sites };
+	const listed = sites.map((_, index) => ({ site: index, hosts: [`s${index}.example`], paths: [] }));
+	const plan: Plan = {
+		document,
+		listeners: [{ key: 'tcp/:80', host: '', port: 80, scheme: 'http', sites: listed }],
+	};
+	return documentImage(document, plan);
+}
+
+/** One thread without sockets. */
+class Bench {
+	readonly registry = new LeaseRegistry();
+	readonly closed: string[] = [];
+	readonly control = new Int32Array(new SharedArrayBuffer(CONTROL_SLOTS * 4));
+	readonly generations = new Generations(this.control, this.registry);
+	/** Leases that first need memory. */
+	wanting = new Set<string>();
+	before: DocumentImage | undefined;
+	shared = NOTHING;
+	number = 0;
+	readonly source: LeaseSource = {
+		acquire: <K extends keyof LeaseKinds>(kind: K, settings: LeaseKinds[K]['settings']) => {
+			const handle = leaseKey(kind, settings);
+			const name = (settings as { logger: string }).logger.slice('http.log.access.'.length);
+			if (this.wanting.has(name)) throw new MemoryWanted();
+			const lease = this.registry.acquire(handle, () => ({
+				value: { record() {} },
+				close: () => void this.closed.push(name),
+			}));
+			return { lease: lease as unknown as LeaseKinds[K]['lease'], handle };
+		},
+		release: handle => this.registry.release(handle),
+		memory: async () => this.wanting.clear(),
+	};
+
+	async build(after: DocumentImage): Promise<void> {
+		const build = new GenerationBuild(this.source, FACTS);
+		const delta = structuredClone(generationDelta(this.before, after));
+		const result = await build.run(delta, this.number + 1, this.generations, this.shared);
+		this.generations.hold(result.generation);
+		this.shared = result.shared;
+	}
+
+	async load(after: DocumentImage): Promise<void> {
+		await this.build(after);
+		this.before = after;
+		Atomics.store(this.control, 0, ++this.number);
+	}
+}
+
+const generations = suite('generations');
+
+generations('a change keeps the closures of every other site', async () => {
+	const bench = new Bench();
+	await bench.load(image([site(0, 'a'), site(1, 'b'), site(2, 'c')]));
+	const first = bench.generations.current();
+	await bench.load(image([site(0, 'a'), site(1, 'B'), site(2, 'c')]));
+	assert.is(bench.generations.newest, first, 'nothing changes before the next request');
+	const second = bench.generations.current();
+	assert.is(second.number, 2);
+	assert.equal(
+		second.sites.map((unit, index) => unit === first.sites[index]),
+		[true, false, true],
+	);
+	assert.is(second.tables.get('tcp/:80'), first.tables.get('tcp/:80'));
+	assert.equal(second.dropped, [first.sites[1]]);
+});
+
+generations('sites move, come and go', async () => {
+	const bench = new Bench();
+	await bench.load(image([site(0, 'a'), site(1, 'b'), site(2, 'c'), site(3, 'd')]));
+	const [a, , c, d] = bench.generations.current().sites;
+	await bench.load(image([site(3, 'd'), site(9, 'new'), site(2, 'c'), site(0, 'a')]));
+	const { sites, dropped } = bench.generations.current();
+	assert.is(sites.length, 4);
+	assert.is(sites[0], d);
+	assert.is(sites[1]!.built.name, 'http://s9.example:80');
+	assert.is(sites[2], c);
+	assert.is(sites[3], a);
+	assert.is(dropped.length, 1);
+});
+
+generations('a setting that sites look at rebuilds them, one of the process does not', async () => {
+	const bench = new Bench();
+	await bench.load(image([site(0, 'a')]));
+	const [unit] = bench.generations.current().sites;
+	await bench.load(image([site(0, 'a')], { settings: { grace_period: 5 } }));
+	assert.is(bench.generations.current().sites[0], unit);
+	await bench.load(image([site(0, 'a')], { settings: { grace_period: 5, http_port: 81 } }));
+	assert.is.not(bench.generations.current().sites[0], unit);
+});
+
+generations('a named upstream rebuilds the sites that name it, through named routes too', () => {
+	const proxying: Site = { addresses: ['http://p:80'], pipeline: [{ handler: 'proxy', pool: 'api' }] };
+	const invoking: Site = { addresses: ['http://i:80'], pipeline: [{ handler: 'invoke', route: 'common' }] };
+	const routes = { common: [{ handler: 'proxy', pool: 'api' }] };
+	const before = image([site(0, 'a'), proxying, invoking], { upstreams: { api: { to: ['a:1'] } }, routes });
+	const after = image([site(0, 'a'), proxying, invoking], { upstreams: { api: { to: ['b:1'] } }, routes });
+	assert.equal(generationDelta(before, after).runs, [
+		[0, 1],
+		[-1, 2],
+	]);
+});
+
+generations('leases go with the last exchange of the last generation that has them, in order', async () => {
+	const bench = new Bench();
+	await bench.load(image([site(0, 'a', 'one')]));
+	const first = bench.generations.current();
+	first.exchanges++;
+	await bench.load(image([site(0, 'b', 'two')]));
+	const second = bench.generations.current();
+	second.exchanges++;
+	await bench.load(image([site(0, 'c', 'three')]));
+	bench.generations.current();
+	bench.generations.ended(second);
+	assert.equal(bench.closed, [], 'the first still runs, and may run a site that only the third dropped');
+	assert.is(bench.generations.lingering, 2);
+	bench.generations.ended(first);
+	assert.equal(bench.closed, ['one', 'two']);
+	assert.is(bench.generations.lingering, 0);
+	assert.is(bench.registry.size, 1);
+});
+
+generations('a lease that both generations have is never closed in between', async () => {
+	const bench = new Bench();
+	await bench.load(image([site(0, 'a', 'kept')]));
+	bench.generations.current();
+	await bench.load(image([site(0, 'b', 'kept')]));
+	bench.generations.current();
+	assert.equal(bench.closed, []);
+	await bench.load(image([site(0, 'c')]));
+	bench.generations.current();
+	assert.equal(bench.closed, ['kept']);
+});
+
+generations('one that is given up gives back what it took', async () => {
+	const bench = new Bench();
+	await bench.load(image([site(0, 'a', 'kept'), site(1, 'b')]));
+	bench.generations.current();
+	await bench.build(image([site(0, 'a', 'kept'), site(1, 'b', 'tried')]));
+	bench.generations.discard();
+	assert.equal(bench.closed, ['tried']);
+	const bad = image([site(0, 'x', 'half'), { addresses: ['http://y:80'], pipeline: [{ handler: 'no such handler' }] }]);
+	await bench.build(bad).then(
+		() => assert.unreachable('it has an unknown handler'),
+		() => {},
+	);
+	assert.equal(bench.closed, ['tried', 'half']);
+	assert.is(bench.registry.size, 1);
+});
+
+generations('a site that needs shared memory is built when it is here', async () => {
+	const bench = new Bench();
+	bench.wanting.add('pool');
+	await bench.load(image([site(0, 'a', 'pool'), site(1, 'b', 'log')]));
+	assert.equal(
+		bench.generations.current().sites.map(unit => unit.built.name),
+		['http://s0.example:80', 'http://s1.example:80'],
+	);
+	assert.is(bench.registry.size, 2);
+});
+
+generations('changing one of ten thousand sites takes a thread less than five milliseconds', async () => {
+	const bench = new Bench();
+	const sites = Array.from({ length: 10_000 }, (_, index) => site(index, 'a'));
+	await bench.load(image(sites));
+	bench.generations.current();
+	const costs: number[] = [];
+	for (let round = 0; round < 5; round++) {
+		sites[5000 + round] = site(5000 + round, `b${round}`);
+		const after = image(sites);
+		const delta = structuredClone(generationDelta(bench.before, after));
+		const began = performance.now();
+		const built = await new GenerationBuild(bench.source, FACTS).run(
+			delta,
+			bench.number + 1,
+			bench.generations,
+			bench.shared,
+		);
+		bench.generations.hold(built.generation);
+		Atomics.store(bench.control, 0, ++bench.number);
+		bench.generations.current();
+		costs.push(performance.now() - began);
+		bench.before = after;
+	}
+	if (process.env.SHOW) console.log(costs);
+	assert.ok(Math.min(...costs) < 5, `${costs} ms`);
+});
+
+generations.run();

@@ -1,0 +1,190 @@
+/** Clients that mean harm to logs and accounts, against the real server: forged entries, credentials in logs, guessing. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { Agent, get } from 'node:http';
+import { availableParallelism } from 'node:os';
+import path from 'node:path';
+import { hashSync } from 'bcryptjs';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { threadsFor } from '../../../runtime/passwords/password-threads.ts';
+import { freePorts, rawExchange, type ServerProcess, serve, temporaryFolder } from '../../harness.ts';
+
+const HASH = '$2b$04$dn9tFKKjjviJcZyNIh9.FegXvwX0ahZVruFNmM.efvz3DjFl884fW';
+/** Cost 10: some 60 ms each. */
+const SLOW_HASH = HASH.replace('$04$', '$10$');
+const basic = (text: string) => `Authorization: Basic ${Buffer.from(text).toString('base64')}\r\n`;
+
+async function configured(lines: string): Promise<{ server: ServerProcess; port: number; folder: string }> {
+	const folder = temporaryFolder();
+	const [port] = (await freePorts(1)) as [number];
+	writeFileSync(path.join(folder, 'Compatfile'), `{\n\tadmin off\n\tdebug\n}\n:${port} {\n${lines}\n}\n`);
+	return { server: await serve(['Compatfile'], port, { cwd: folder }), port, folder };
+}
+
+function request(port: number, target: string, fields: string, method = 'GET'): Promise<string> {
+	return rawExchange(
+		port,
+		Buffer.from(`${method} ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${fields}\r\n`, 'latin1'),
+		60_000,
+	);
+}
+
+/** Resolves to the status of a request with credentials, from a local address. */
+function login(port: number, auth: string, localAddress: string, agent?: Agent): Promise<number> {
+	return new Promise((resolve, reject) => {
+		get({ host: '127.0.0.1', port, localAddress, auth, agent }, response => {
+			response.resume().on('end', () => resolve(response.statusCode!));
+		}).on('error', reject);
+	});
+}
+
+const hostile = suite('hostile clients');
+
+hostile('forge no log entry and leave no credential in one', async () => {
+	const { server, port, folder } = await configured(`
+	log {
+		output file access.json
+		format json
+	}
+	log {
+		output file access.txt
+		format console
+	}
+	log_append query {query.q}
+	log_append <agent {header.User-Agent}
+	basic_auth /in/* {
+		bob ${HASH}
+	}
+	handle_errors {
+		respond "{err.message}"
+	}
+	respond "ok {http.auth.user.id}"`);
+	const forged = '{"level":"error","msg":"forged"}';
+	try {
+		await request(port, `/a?q=%0d%0a${encodeURIComponent(forged)}`, `User-Agent: \u009b31m\u0085${forged}\r\n`);
+		await request(port, '/in/right', `${basic('bob:hiccup')}Cookie: sid=secretcookie\r\n`);
+		await request(port, '/in/wrong', basic('bob:secretguess'));
+		await request(port, '/in/forged', basic(`bob\n${forged}\u001b[2J:secretguess`));
+		await request(port, '/in/proxy', 'Proxy-Authorization: Basic secretproxy\r\nAUTHORIZATION: Bearer secrettoken\r\n');
+		await new Promise(resolve => setTimeout(resolve, 200));
+	} finally {
+		await server.stop();
+	}
+	const json = readFileSync(path.join(folder, 'access.json'), 'utf8');
+	const text = readFileSync(path.join(folder, 'access.txt'), 'utf8');
+	const entries = json
+		.trimEnd()
+		.split('\n')
+		.map(line => JSON.parse(line) as { msg: string; user_id: string; status: number; query: string });
+	assert.equal(
+		entries.map(({ msg, user_id, status }) => [msg, user_id, status]).sort(),
+		[
+			['handled request', '', 200],
+			['handled request', '', 401],
+			['handled request', '', 401],
+			['handled request', '', 401],
+			['handled request', 'bob', 200],
+		].sort(),
+	);
+	assert.ok(
+		entries.some(({ query }) => query === `\r\n${forged}`),
+		'the value is there, as data',
+	);
+	assert.is(text.trimEnd().split('\n').length, 5);
+	for (const output of [json, text, server.output()]) {
+		assert.not.match(output, /secret|hiccup|Ym9i/);
+		const controls = [...output].filter(c => (c < ' ' && c !== '\n' && c !== '\t') || (c >= '\u007f' && c < '\u00a0'));
+		assert.equal(controls, []);
+	}
+});
+
+hostile('who guess passwords are turned away in time, and cost the others nothing', async () => {
+	const { server, port } = await configured(`
+	basic_auth /in/* {
+		bob ${SLOW_HASH}
+	}
+	handle /metrics {
+		metrics
+	}
+	respond "ok"`);
+	try {
+		const status = (answer: string) => answer.slice(9, 12);
+		let guessed = 0;
+		const guesses = Array.from({ length: 60 }, (_, i) => request(port, '/in/', basic(`bob:guess${i}`)));
+		for (const guess of guesses) void guess.then(answer => (status(answer) === '401' ? guessed++ : 0));
+		const others = await Promise.all(Array.from({ length: 20 }, () => request(port, '/', '')));
+		const before = guessed;
+		assert.equal([...new Set(others.map(status))], ['200']);
+		const answers = await Promise.all(guesses);
+		assert.equal([...new Set(answers.map(status))].sort(), ['401', '429']);
+		for (const answer of answers) {
+			if (status(answer) === '429') assert.match(answer, /\r\nRetry-After: \d+\r\n/);
+			else assert.match(answer, /\r\nWWW-Authenticate: Basic /);
+		}
+		const turnedAway = answers.filter(answer => status(answer) === '429').length;
+		const metrics = await request(port, '/metrics', '');
+		assert.match(metrics, new RegExp(`^svc_overload_rejected_total\\{limit="passwords"\\} ${turnedAway}$`, 'm'));
+		assert.ok(before < guessed, `other requests had to wait for ${before} guesses, which is all`);
+		assert.is(status(await request(port, '/in/', basic('bob:guess0'))), '401');
+	} finally {
+		await server.stop();
+	}
+});
+
+hostile('who floods a site with wrong passwords keeps nobody else waiting for a first login', async () => {
+	const users = Array.from({ length: 4 }, (_, i) => ({ name: `user${i}`, hash: hashSync(`login${i}`, 10) }));
+	const { server, port } = await configured(`
+	basic_auth {
+		bob ${SLOW_HASH}
+${users.map(({ name, hash }) => `\t\t${name} ${hash}`).join('\n')}
+	}
+	respond "ok"`);
+	try {
+		const flood = new Agent({ keepAlive: true, maxSockets: 40 });
+		let verdicts = 0;
+		let guesses = 0;
+		let over = false;
+		let began: () => void = () => {};
+		const begun = new Promise<void>(resolve => {
+			began = resolve;
+		});
+		const guessOn = async (): Promise<void> => {
+			while (!over) {
+				const status = await login(port, `bob:guess${guesses++}`, '127.0.0.2', flood);
+				if (status === 401 && ++verdicts === 3) began();
+			}
+		};
+		const flooding = Array.from({ length: 40 }, guessOn);
+		await begun;
+		const overtaking: number[] = [];
+		for (const [i, { name }] of users.entries()) {
+			const before = verdicts;
+			assert.is(await login(port, `${name}:login${i}`, '127.0.0.1'), 200);
+			overtaking.push(verdicts - before);
+		}
+		over = true;
+		await Promise.all(flooding);
+		flood.destroy();
+		// One may have been running on each thread, and another may end on each meanwhile.
+		const most = 3 * threadsFor(availableParallelism());
+		assert.ok(Math.max(...overtaking) <= most, `guesses verified before a login: ${overtaking.join(', ')}`);
+	} finally {
+		await server.stop();
+	}
+});
+
+hostile('a site shows the metrics of the process, to many at once', async () => {
+	const { server, port } = await configured('\tmetrics /metrics');
+	try {
+		const answers = await Promise.all(Array.from({ length: 10 }, () => request(port, '/metrics', '')));
+		for (const answer of answers) {
+			assert.match(answer, /^HTTP\/1\.1 200 /);
+			assert.match(answer, /\r\nContent-Type: text\/plain; version=0\.0\.4; charset=utf-8\r\n/);
+			assert.match(answer, /^svc_ready [01]$/m);
+		}
+	} finally {
+		await server.stop();
+	}
+});
+
+hostile.run();

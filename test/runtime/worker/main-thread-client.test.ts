@@ -1,0 +1,27 @@
+/** Questions to the main thread. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { FromWorker } from '../../../runtime/threads/messages.ts';
+import { MainThreadClient } from '../../../runtime/worker/main-thread-client.ts';
+
+const test = suite('questions to the main thread');
+
+test('each gets its own answer, and one that has none is told so', async () => {
+	const sent: FromWorker[] = [];
+	const client = new MainThreadClient(message => sent.push(message));
+	const first = client.ask({ about: 'metrics', format: 'prometheus' });
+	const second = client.ask({ about: 'metrics', format: 'openmetrics' });
+	const ids = sent.map(message => (message.type === 'ask' ? message.id : -1)) as [number, number];
+	client.answered({ type: 'answer', id: ids[1], answer: 'second' });
+	client.answered({ type: 'answer', id: ids[0], answer: undefined, failed: 'out of order' });
+	assert.is(await second, 'second');
+	const failure = await first.then(
+		() => undefined,
+		(error: Error) => error.message,
+	);
+	assert.is(failure, 'out of order');
+	// Nobody asked.
+	client.answered({ type: 'answer', id: 99, answer: '' });
+});
+
+test.run();

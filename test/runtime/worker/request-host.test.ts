@@ -1,0 +1,179 @@
+/** What becomes of an exchange between the protocol and the graph: sites, errors, counts and logs. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { SiteTable } from '../../../compiler/codegen/site-table.ts';
+import { Exchange, Request } from '../../../compiler/exchange/exchange.ts';
+import type { Handler } from '../../../compiler/exchange/handler.ts';
+import { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import { HttpError } from '../../../compiler/exchange/http-error.ts';
+import { ROW, ROW_SLOTS } from '../../../runtime/metrics/counter-row.ts';
+import { DEFAULT_LIMITS } from '../../../runtime/protocols/http1/limits.ts';
+import { CONTROL_SLOTS, type LogEntry } from '../../../runtime/threads/messages.ts';
+import { ThreadActivity } from '../../../runtime/threads/thread-activity.ts';
+import { ThreadTls } from '../../../runtime/tls/thread-tls.ts';
+import { Generation, Generations } from '../../../runtime/worker/generation.ts';
+import { LeaseRegistry } from '../../../runtime/worker/lease-table.ts';
+import { RequestHost, type ThreadState } from '../../../runtime/worker/request-host.ts';
+
+function exchange(host = 'a.example', path = '/'): Exchange {
+	const received = { method: 'GET', path, query: 'token=s3cret', authority: host };
+	const connection = {
+		remoteAddress: '127.0.0.1',
+		remotePort: 1,
+		localAddress: '127.0.0.1',
+		localPort: 80,
+		tls: undefined,
+	};
+	const request = new Request(received, 'http', host, new HeaderList(['Authorization', 's3cret']), null);
+	const transport = { inform() {}, watch() {} };
+	return new Exchange('HTTP/1.1', connection, received, request, transport, performance.now());
+}
+
+/** A host of one site, `a.example`. */
+function hostOf(handle: Handler, debug = false) {
+	const entries: LogEntry[] = [];
+	const control = new Int32Array(CONTROL_SLOTS);
+	const generations = new Generations(control, new LeaseRegistry());
+	const table = new SiteTable([{ site: 0, hosts: ['a.example'], paths: [] }]);
+	const unit = { built: { name: 'a.example', handle, main: undefined, logs: [] }, leases: [] };
+	generations.hold(new Generation(1, [unit], new Map([['here', { table, hosts: undefined }]]), []));
+	control[0] = 1;
+	const row = new Float64Array(ROW_SLOTS);
+	const thread: ThreadState = {
+		generations,
+		row,
+		activity: new ThreadActivity(),
+		limits: DEFAULT_LIMITS,
+		tls: new ThreadTls(() => {}),
+		clientIp: x => x.connection.remoteAddress,
+		draining: false,
+		debug,
+		log: entry => void entries.push(entry),
+		connectionEnded() {},
+	};
+	return { host: new RequestHost('here', thread), entries, row, generations };
+}
+
+const host = suite('request host');
+
+host('a request of no site, and one that nobody answers, get 200 with nothing', () => {
+	const { host } = hostOf(() => {});
+	for (const name of ['a.example', 'b.example']) {
+		const x = exchange(name);
+		assert.is(host.handle(x), undefined);
+		assert.is(x.response.status, 200);
+		assert.is(x.response.body, null);
+	}
+});
+
+host('an HttpError is its status and fields over those of before, and nothing of the content before it', () => {
+	const { host, entries } = hostOf(x => {
+		x.response.status = 200;
+		x.response.headers.add('X-Frame-Options', 'DENY');
+		x.response.headers.add('Allow', 'POST');
+		x.response.headers.add('Content-Type', 'text/half');
+		x.response.headers.add('Content-Security-Policy', 'sandbox');
+		x.response.headers.add('Etag', '"half"');
+		x.response.body = 'half';
+		throw new HttpError(405, 'no', { headers: [['Allow', 'GET']] });
+	});
+	const x = exchange();
+	assert.is(host.handle(x), undefined);
+	assert.is(x.response.status, 405);
+	assert.not(x.response.headers.has('connection'), 'what was foreseen leaves the connection as it is');
+	assert.equal([...x.response.headers].sort(), [
+		['Allow', 'GET'],
+		['Content-Security-Policy', 'sandbox'],
+		['X-Frame-Options', 'DENY'],
+	]);
+	assert.is(x.response.body, null);
+	assert.equal(entries, [], 'a client error is a debug entry');
+});
+
+host(
+	'a bug in a handler is 500 and ends the connection, at once or later, logged without what may be secret',
+	async () => {
+		const bug = new TypeError('boom');
+		const handlers: Handler[] = [
+			() => {
+				throw bug;
+			},
+			async () => {
+				throw bug;
+			},
+		];
+		for (const handle of handlers) {
+			const { host, entries } = hostOf(handle);
+			const x = exchange();
+			await host.handle(x);
+			assert.is(x.response.status, 500);
+			assert.is(x.response.headers.get('connection'), 'close');
+			assert.is(entries[0]!.level, 'error');
+			assert.is(entries[0]!.message, 'http: panic serving 127.0.0.1: boom');
+			assert.not.match(JSON.stringify(entries), 's3cret');
+		}
+	},
+);
+
+host('a bug that an error route answered for is logged all the same', () => {
+	const handled = (status: number, cause?: unknown) => {
+		const { host, entries } = hostOf(x => {
+			x.error = { status, message: 'm', cause: new HttpError(status, 'm', cause ? { cause } : {}) };
+			x.response.status = status;
+		});
+		host.handle(exchange());
+		return entries.map(({ level }) => level);
+	};
+	assert.equal(handled(404), []);
+	assert.equal(handled(502, new Error('refused')), []);
+	assert.equal(handled(500, new TypeError('boom')), ['error']);
+});
+
+host('a 500 that error routes have made of a bug ends the connection, one that a handler means does not', () => {
+	const closes = (unforeseen: boolean): boolean => {
+		const { host } = hostOf(() => {
+			throw new HttpError(500, 'm', { cause: new Error('m'), unforeseen });
+		});
+		const x = exchange();
+		host.handle(x);
+		return x.response.headers.has('connection');
+	};
+	assert.ok(closes(true));
+	assert.not(closes(false));
+});
+
+host('what is thrown need not be an error', async () => {
+	const { host } = hostOf(() => Promise.reject(undefined));
+	const x = exchange();
+	await host.handle(x);
+	assert.is(x.response.status, 500);
+});
+
+host('an exchange holds its generation until it has finished', () => {
+	const { host, row, generations } = hostOf(() => {});
+	const x = exchange();
+	host.handle(x);
+	assert.is(row[ROW.inFlight], 1);
+	assert.is(generations.newest.exchanges, 1);
+	host.finished(x);
+	host.finished(x);
+	assert.is(row[ROW.inFlight], 0);
+	assert.is(row[ROW.requests], 1);
+	assert.is(generations.newest.exchanges, 0);
+});
+
+host('access logs record the end, unless the exchange is left out', () => {
+	const recorded: Exchange[] = [];
+	const { host } = hostOf(x => {
+		x.accessLogs = [{ record: entry => void recorded.push(entry) }];
+		if (x.request.path === '/quiet') x.log = { skip: true };
+	});
+	const [loud, quiet] = [exchange(), exchange('a.example', '/quiet')];
+	for (const x of [loud, quiet]) {
+		host.handle(x);
+		host.finished(x);
+	}
+	assert.equal(recorded, [loud]);
+});
+
+host.run();
