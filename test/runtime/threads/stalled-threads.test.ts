@@ -60,6 +60,7 @@ async function replacedDuringLoad(how: Stall): Promise<void> {
 	const scale = how === 'spin' ? SHARE : 1;
 	await withServer(document('one'), {}, async server => {
 		const { runtime, log } = server;
+		assert.is((await server.get()).body, 'one');
 		const stop = asking(server);
 		runtime.crashWorker(0, how);
 		const began = performance.now();
@@ -72,7 +73,9 @@ async function replacedDuringLoad(how: Stall): Promise<void> {
 			log.text().includes('a worker thread was replaced'),
 		);
 		assert.is(runtime.ready, true);
-		assert.equal((await stop()).sort(), ['one', 'two']);
+		// On a busy machine the thread may stop answering before the first of them is answered.
+		const bodies = await stop();
+		assert.ok(bodies.includes('two') && bodies.every(body => body === 'one' || body === 'two'), bodies.join());
 		for (let i = 0; i < 20; i++) assert.is((await server.get()).body, 'two');
 		const metrics = await runtime.metrics();
 		assert.match(metrics, /^svc_thread_stalls_total\{thread="worker"\} 1$/m);
