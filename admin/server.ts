@@ -124,6 +124,7 @@ export async function startAdmin(runtime: RuntimeControl, options: AdminOptions)
 	server.on('connection', socket => {
 		// The last place is kept free by closing whoever has been idle for the longest.
 		if (protocol.connections >= MAX_CONNECTIONS - 1) places.make();
+		else places.reset();
 		protocol.accept(socket, 'http', peer);
 	});
 	server.on('error', error =>

@@ -8,7 +8,11 @@ import type { CachedHead, CachedResponse } from '../../../compiler/exchange/resp
 import { CacheRegistry } from '../../../runtime/cache/cache-registry.ts';
 import { BLOCK, cacheLayout, WORD } from '../../../runtime/cache/memory-layout.ts';
 import { SharedCache } from '../../../runtime/cache/shared-cache.ts';
+import { useIoMode } from '../../../runtime/sockets/io-mode.ts';
 import { memoryFiles } from '../../../runtime/sockets/memory-files.ts';
+
+// What is tested here exists in this mode only.
+useIoMode('direct');
 
 const MIB = 1024 * 1024;
 const ROWS = 2;
