@@ -79,7 +79,7 @@ completion('fish', () => {
 			.map(one => one.split('\t')[0]!);
 	assert.equal(ask('svc vers'), ['version']);
 	assert.equal(ask('svc -v ad'), ['adapt']);
-	assert.equal(ask('svc run --adapter=c'), ['--adapter=compatfile', '--adapter=configfile']);
+	assert.equal(ask('svc run --adapter=c'), ['--adapter=caddyfile', '--adapter=compatfile', '--adapter=configfile']);
 	assert.equal(ask('svc run -c '), ['Configfile', 'other file', 'site/']);
 	assert.equal(ask('svc file-server --root '), ['site/']);
 	assert.equal(ask('svc service re'), ['reload', 'restart']);
@@ -98,8 +98,8 @@ completion('elvish', () => {
 	writeFileSync(file, program.join('\n'));
 	const answers = execFileSync('elvish', ['-norc', file], { encoding: 'utf8' }).split('\n---\n');
 	assert.equal(answers.slice(0, -1), [
-		'configfile\ncompatfile\njson',
-		'--adapter=configfile\n--adapter=compatfile\n--adapter=json',
+		'configfile\ncompatfile\ncaddyfile\njson',
+		'--adapter=configfile\n--adapter=compatfile\n--adapter=caddyfile\n--adapter=json',
 		'bash\nzsh\nfish\npowershell\nelvish',
 		'-c\n--config\n-o\n-w\n--overwrite\n-d\n--diff\n-v\n--verbose\n-h\n--help',
 		'FILES',
