@@ -33,11 +33,13 @@ const parameterBefore = /(?:^|\s)[A-Za-z_][A-Za-z0-9_-]*=$/;
 
 /**
  * The text with canonical indentation (one tab a level), spacing, blank lines and brace placement, ending in one
- * newline. Never fails and never reorders; broken nesting is accepted. What stands in quotes, backticks, heredocs and
+ * newline. Never fails and never reorders; broken nesting is accepted. A text
+ * with a quote in an environment variable that spans lines stays as it is. What stands in quotes, backticks, heredocs and
  * comments stays as it is. Formatting the result again changes nothing.
  */
 export function formatText(text: string): string {
 	const trimmed = trimWhiteSpace(text);
+	if (hasQuoteInSpan(trimmed)) return `${trimmed}\n`;
 	const machine = new FormatMachine(trimmed, true);
 	let formatted = machine.run();
 	if (machine.closedInWord) {
@@ -46,6 +48,21 @@ export function formatText(text: string): string {
 		if (words.balanced) formatted = whole;
 	}
 	return `${trimWhiteSpace(formatted)}\n`;
+}
+
+/**
+ * Reports whether an environment variable, `{$…}`, spans lines and contains a quote. It is replaced before words are
+ * recognized, so that such a quote neither opens nor closes anything, and lines after it are not what they seem to be.
+ */
+function hasQuoteInSpan(text: string): boolean {
+	for (let start = text.indexOf('{$'); start !== -1; ) {
+		const end = text.indexOf('}', start);
+		if (end === -1) return false;
+		const span = text.slice(start, end);
+		if (span.includes('\n') && /["`]/.test(span)) return true;
+		start = text.indexOf('{$', end);
+	}
+	return false;
 }
 
 function trimWhiteSpace(text: string): string {

@@ -80,7 +80,7 @@ killed(`${KILLS} times, every line is there once and whole`, async () => {
 	}
 	// The beginning of the line after the last of its life, one of each, and none that was sure.
 	const next = seen
-		.map((lines, life) => ({ life, line: Math.max(...lines) + 1 }))
+		.map((lines, life) => ({ life, line: lines.values().reduce((most, line) => Math.max(most, line), -1) + 1 }))
 		.filter(({ life, line }) => line > sure[life]!);
 	for (const half of cut) {
 		const at = next.findIndex(({ life, line }) => `${life} ${line} ${'x'.repeat(80)} end`.startsWith(half));

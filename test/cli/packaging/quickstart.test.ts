@@ -101,7 +101,7 @@ for (const [command, args] of [
 				assert.ok(pids.length >= 2, 'the server and its guard');
 				child.kill(signal);
 				await until(`the end after ${signal}`, 20_000, () => !pids.some(isAlive));
-				for (const port of ports) assert.not(await isOpen(port), `${port} is open still`);
+				for (const port of ports) await until(`${port} closed`, 5000, async () => !(await isOpen(port)));
 				if (signal === 'SIGTERM' && command === NODE) assert.match(output(), '"stopped"');
 			} catch (error) {
 				throw new Error(`${(error as Error).message}:\n${output()}`);
