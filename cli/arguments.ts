@@ -7,7 +7,7 @@ import { CommandFailure } from './command.ts';
 
 /** The command line before the command is known. */
 export interface Scanned {
-	/** The first word that is no option; `version` when that is asked for; undefined when there is none. */
+	/** The first word that is not an option, `version` if `-V` asks for it, or undefined. */
 	readonly command: string | undefined;
 	/** Everything after the command. */
 	readonly rest: readonly string[];

@@ -31,7 +31,7 @@ export class Autosave {
 	#writing: Promise<void> | undefined = undefined;
 	readonly #cleaned: Promise<void>;
 
-	/** `failed` is told when a document could not be written; what was saved before stays. */
+	/** Calls `failed` when a document could not be written; what was saved before stays. */
 	constructor(folder: string, failed: (error: Error) => void) {
 		this.#folder = folder;
 		this.#failed = failed;
@@ -72,7 +72,7 @@ export class Autosave {
 				failure = error as Error;
 				this.#failed(failure);
 			}
-			for (const told of waiting) told(failure);
+			for (const report of waiting) report(failure);
 		}
 		this.#writing = undefined;
 	}

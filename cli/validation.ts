@@ -64,7 +64,7 @@ async function startFindings(plan: Plan, { locate }: Compiled): Promise<readonly
 	return locateFindings([...found, ...adminFindings(plan)], locate);
 }
 
-/** What is told of the tests where they are not run. */
+/** The result of a configuration whose tests are not run. */
 const NO_TESTS = { failed: 0, count: 0, failures: [] };
 
 async function testResults(

@@ -1,7 +1,7 @@
 /** Secrets that are parts of a text: in URLs, in arguments of a command, in expressions that compare credentials. */
 import { isSecretHeader, isSecretPlaceholder, isSecretVariable, refersToSecret } from './secret-names.ts';
 
-/** What stands in place of a secret. */
+/** The text that replaces a secret. */
 export const REDACTED = '[redacted]';
 
 /** A part of a text, from `start` up to but not including `end`. */
@@ -72,8 +72,8 @@ function looksRandom(text: string): boolean {
 }
 
 /**
- * Credentials in an argument of a command: the value of `--token=…`, `TOKEN=…` or `Authorization: …`, what follows the
- * option `--token`, the password in `--user name:password`, what stands in a URL, and what looks made by chance.
+ * Finds credentials in an argument of a command: the value of `--token=…`, `TOKEN=…` or `Authorization: …`, the argument
+ * after `--token`, the password in `--user name:password`, credentials in a URL, and text that looks random.
  */
 export function secretsOfArgument(args: readonly unknown[], at: number): TextPart[] {
 	const text = String(args[at]);

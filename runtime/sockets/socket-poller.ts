@@ -195,7 +195,7 @@ export class SocketPoller {
 		this.#controls(this.#poll, EPOLL_CTL_DEL, descriptor, this.#eventAt);
 	}
 
-	/** What a watched socket has now is told of once more. */
+	/** Reports again what a watched socket has to read. */
 	tellAgain(descriptor: number, socket: PolledSocket): void {
 		this.#control(this.#poll, EPOLL_CTL_MOD, descriptor, ARRIVALS, descriptor, socket.pollTurn);
 	}

@@ -16,7 +16,7 @@ const MAX_WAYS_OF_SHORT = 20_000;
 /** Nesting of most expressions. The engine takes longer where it is deeper. */
 const USUAL_DEPTH = 4;
 /** Steps after which the check ends. */
-const MAX_STEPS = 20_000;
+const MAX_STEPS = 200_000;
 
 /**
  * Where an expression can start to match. One that begins with `.*` needs to be tried only where a line begins, and with

@@ -16,7 +16,7 @@ const KEPT_POSITIONS = 65_536;
 /** Stands for the state at a position inside a surrogate pair. */
 const INSIDE = 0x7fffffff;
 
-/** Flags of a state: a match can start there; nothing before it can change that there is none. */
+/** Flags of a state: a match can start here; no match can start here or at any earlier position. */
 const STARTS = 1;
 const DEAD = 2;
 

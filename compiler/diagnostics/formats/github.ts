@@ -8,7 +8,7 @@ const COMMANDS: { readonly [severity in Diagnostic['severity']]: string } = {
 	note: 'notice',
 };
 
-/** One line for each finding; '' when there is none. What several configurations import is told of once. */
+/** Returns one line for each finding, or '' without any. A finding in a file that several configurations import appears once. */
 export function githubReport(all: readonly Findings[]): string {
 	const lines = all.flatMap(({ name, diagnostics }) => diagnostics.map(one => `${command(one, name)}\n`));
 	return [...new Set(lines)].join('');

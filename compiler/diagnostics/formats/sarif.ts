@@ -7,8 +7,8 @@ import type { DescribedRule, Findings } from './findings.ts';
 const SCHEMA = 'https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json';
 
 /**
- * The log of one run, with a line end. `rules` are described in it, and so is every other code that a finding has. What
- * several configurations import is told of once.
+ * Returns the log of one run, ending in a newline. It describes `rules` and every other code that a finding has. A finding
+ * in a file that several configurations import appears once.
  */
 export function sarifReport(all: readonly Findings[], rules: readonly DescribedRule[]): string {
 	const described = new Map(rules.map(rule => [rule.name, describe(rule)]));

@@ -173,7 +173,7 @@ formats('JSON has the members that the Admin API has, and the edits', () => {
 	assert.is(diagnostics[1].pointer, '/sites/0');
 });
 
-formats('reports of several configurations become one, in which what both import is told of once', () => {
+formats('reports of several configurations become one, in which findings of a shared import appear once', () => {
 	const other: Findings = { ...findings, name: 'other.conf', valid: true, tests: { passed: 2, failed: 0 } };
 	const log = JSON.parse(sarifReport([findings, other], lintRules));
 	const ajv = new Ajv({ strict: false, validateFormats: false });
