@@ -52,7 +52,8 @@ http {
 			client.socket.end();
 			const answer = await client.whole(5000).catch(() => client.text);
 			client.socket.destroy();
-			const theirs = [...answer.matchAll(/<([A-Z_-]+ \/[^>]*)>/g)].map(([, seen]) => seen);
+			// Where a target in absolute form has no path, nginx shows its query alone.
+			const theirs = [...answer.matchAll(/<([A-Z_-]+ [/?][^>]*)>/g)].map(([, seen]) => seen!.replace(' ?', ' /?'));
 			const wanted = known
 				.map(message => message.split(' ', 2).join(' '))
 				// To HEAD the answer has no body that would say it.
