@@ -128,7 +128,11 @@ export function useBuiltBinary(): void {
 	process.env.SVC_BIN = output;
 }
 
-/** Runs files, a few at a time, and prints each one's line; returns the sums. */
+/**
+ * Runs files, a few at a time, and prints one line for each; returns the sums. With SVC_TEST_RETRY=1, as in CI, a file that
+ * fails runs a second time after all others, by itself. The second result counts, and the line says that it is one: a
+ * shared machine that was slow for a moment does not fail the run, and a test that depends on its speed does not hide.
+ */
 export async function runFiles(
 	files: readonly string[],
 	root: string,
@@ -136,22 +140,36 @@ export async function runFiles(
 	words: readonly string[] = [],
 ): Promise<{ passed: number; failed: number }> {
 	const waiting = [...files];
+	const retried: string[] = [];
 	let passed = 0;
 	let failed = 0;
+	const report = (result: FileResult, note: string): void => {
+		const counts = `${result.passed} passed${result.failed ? `, ${result.failed} failed` : ''}`;
+		const name = path.relative(root, result.file);
+		console.log(`${result.failed ? 'FAIL' : 'ok  '} ${name}  ${counts} (${result.seconds.toFixed(1)} s)${note}`);
+		if (result.failed) console.log(result.output.replace(/^/gm, '     '));
+	};
 	const work = async (): Promise<void> => {
 		for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
 			const result = await runFile(file, TIMEOUT, words);
 			if (result.passed + result.failed === 0) continue;
+			const retry = result.failed > 0 && process.env.SVC_TEST_RETRY === '1';
+			report(result, retry ? ', to be run again' : '');
+			if (retry) {
+				retried.push(file);
+				continue;
+			}
 			passed += result.passed;
 			failed += result.failed;
-			const name = path.relative(root, file);
-			console.log(
-				`${result.failed ? 'FAIL' : 'ok  '} ${name}  ${result.passed} passed${result.failed ? `, ${result.failed} failed` : ''} (${result.seconds.toFixed(1)} s)`,
-			);
-			if (result.failed) console.log(result.output.replace(/^/gm, '     '));
 		}
 	};
 	await Promise.all(Array.from({ length: parallel }, work));
+	for (const file of retried) {
+		const result = await runFile(file, TIMEOUT, words);
+		report(result, result.failed ? ', for the second time' : ', at the second attempt');
+		passed += result.passed;
+		failed += result.failed;
+	}
 	return { passed, failed };
 }
 
