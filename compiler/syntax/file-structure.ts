@@ -173,6 +173,10 @@ export class FileStructure {
 	#line(line: ParsedLine, frame: Frame): void {
 		const first = line.words[0];
 		const word = first?.quote === 'none' ? first.text : undefined;
+		if (line.shape & shapes.afterOpenSite) {
+			this.#settle();
+			this.#closeOpenSite();
+		}
 		if (this.#open && !this.#leavesOpenSite(line, word)) {
 			this.#expander.lineInto(this.#open.lines, line, frame, this.#open.constants, 'site', 1);
 			this.#open.span = { ...this.#open.span, end: Math.max(this.#open.span.end, this.#endIn(line, frame)) };

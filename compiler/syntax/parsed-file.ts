@@ -15,6 +15,8 @@ export const shapes = {
 	closeAfterWords: 2,
 	/** It begins on the line of the `}` before it. */
 	afterClose: 4,
+	/** The `}` before it ended a site without braces. */
+	afterOpenSite: 8,
 } as const;
 
 /** One line and its block. */

@@ -75,6 +75,8 @@ export class ParsedTree {
 	#container: Container;
 	#parts: Part[] = [];
 	#tooDeepReported = false;
+	/** Lines at file level up to the last `}` that ended a site without braces. */
+	#ended = 0;
 	/** Blocks without a name, and how many containers are left when the block of the `import` around them is. */
 	readonly #anonymous: { readonly open: SourceSpan; readonly depth: number }[] = [];
 
@@ -104,7 +106,9 @@ export class ParsedTree {
 		if (this.#container.strict && before === Close) this.#afterClose();
 		this.#drafts.push(this.#parts);
 		const part = newPart();
-		if (!this.#container.strict && before === Close) part.shape = shapes.afterClose;
+		const atFileLevel = this.#containers.length === 1;
+		if (atFileLevel && this.#ended > 0 && this.#ended === this.lines.length) part.shape = shapes.afterOpenSite;
+		else if (!this.#container.strict && before === Close) part.shape = shapes.afterClose;
 		this.#parts = [part];
 	}
 
@@ -369,7 +373,8 @@ export class ParsedTree {
 	}
 
 	strayClose(close: IToken, before: TokenType | undefined): void {
-		if (before === Newline && close.startOffset === this.last?.startOffset && this.#endsOpenSite()) {
+		if (before === Newline && this.#endsOpenSite()) {
+			this.#ended = this.lines.length;
 			this.diagnostics.push({
 				code: 'syntax/stray-close',
 				severity: 'warning',
@@ -387,10 +392,11 @@ export class ParsedTree {
 		});
 	}
 
-	/** True in a Compatfile whose only site is written without braces: the compatible server takes a `}` at its end. */
+	/** True in a Compatfile behind a site that is written without braces: the compatible server takes a `}` at its end. */
 	#endsOpenSite(): boolean {
 		if (this.#dialect !== 'compatfile' || this.#containers.length > 1) return false;
-		const at = this.lines.findIndex(({ words }) => {
+		const at = this.lines.findIndex(({ words }, index) => {
+			if (index < this.#ended) return false;
 			const first = words[0]?.text;
 			const last = words[words.length - 1]?.text;
 			return first !== undefined && first !== 'import' && !isSnippetOrRoute(first) && !last!.endsWith(',');

@@ -23,6 +23,16 @@ grammar('an address alone is a site', () => {
 grammar('the brace of a site may open the next line', () => {
 	assert.is(sitesOf(':80\n{\n\trespond x\n}').length, 1);
 });
+grammar('a } ends a site without braces, and more sites may follow', () => {
+	assert.equal(
+		sitesOf(':80\nrespond a\n}\n:81 {\n\trespond b\n}\n').map(({ addresses }) => addresses),
+		[[':80'], [':81']],
+	);
+	assert.equal(
+		sitesOf(':80\n}\n:81\nhandle {\n}\n} :82 {\n}\n').map(({ addresses }) => addresses),
+		[[':80'], [':81'], [':82']],
+	);
+});
 grammar('what stands behind the } of a site begins the next one', () => {
 	assert.equal(
 		sitesOf(':80 {\n} :81 {\n}').map(({ addresses }) => addresses),
