@@ -1,6 +1,6 @@
 /**
  * `GET /reverse_proxy/upstreams` → 200, a JSON array with an object for each upstream that the running configuration
- * proxies to: `address`, `pool` (the name of a named one), `num_requests` (in flight), `fails` (remembered), `healthy`, `circuit` (`closed`,
+ * names, used or not, and for each that its dynamic sources have found: `address`, `pool` (the name of a named one), `num_requests` (in flight), `fails` (remembered), `healthy`, `circuit` (`closed`,
  * `open`, `half_open`) and `latency_ms` (until an answer begins, of late; null when it is not known). An address with
  * placeholders stands as it was written.
  */
@@ -27,7 +27,8 @@ export const upstreams: AdminEndpoint = {
 	path: '/reverse_proxy/upstreams',
 	methods: {
 		GET: {
-			summary: 'Lists the upstreams that the running configuration proxies to.',
+			summary:
+				'Lists the upstreams that the running configuration names, and those that its dynamic sources have found.',
 			answer: {
 				description: 'One object for each.',
 				type: 'application/json',

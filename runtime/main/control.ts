@@ -134,7 +134,7 @@ export interface RuntimeControl {
 	readonly unready?: string | undefined;
 	/** Number of the generation being served; 0 before the first. */
 	readonly generation: number;
-	/** Every upstream of the pools that are open. */
+	/** Every upstream that the running configuration names, in use or not, and every one that its dynamic sources have found. */
 	upstreams(): readonly UpstreamReport[];
 	/** What response caches hold, and what they have done since the start. */
 	caches(): { readonly stores: readonly CacheReport[]; readonly events: { readonly [event in CacheEvent]: number } };

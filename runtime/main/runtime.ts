@@ -186,9 +186,8 @@ export class Runtime implements RuntimeControl {
 		return this.#generation;
 	}
 
-	/** Every upstream of the pools that are open. */
 	upstreams(): readonly UpstreamReport[] {
-		return this.#pools.reports();
+		return this.#pools.listed();
 	}
 
 	/** What response caches hold, and what they have done. */
@@ -469,6 +468,7 @@ export class Runtime implements RuntimeControl {
 			this.#settings = facts.settings;
 			this.#files = facts.files;
 			Atomics.store(this.#shared, CONTROL_GENERATION, generation);
+			this.#pools.name(facts.pools);
 			pool.activateAll();
 			this.#tls.activate();
 			this.#log.use(processLog);

@@ -419,6 +419,9 @@ export class WorkerPool {
 			case 'cache':
 				this.#host.caches.takeEvent(message.store, message.news);
 				return;
+			case 'upstreams_found':
+				this.#host.pools.poolFound(message.key, slot.index, message.addresses);
+				return;
 			case 'memory_released':
 				this.#memory.release(message.key, slot.index);
 				return;

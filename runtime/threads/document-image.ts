@@ -3,6 +3,7 @@ import type { ListenerSpec, Plan } from '../../compiler/codegen/plan.ts';
 import type { PlannedCertificates } from '../../compiler/codegen/tls/plan-tls.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { Document, Settings, Site } from '../../compiler/document/document.ts';
+import { sharedPools } from '../../compiler/document/shared-pools.ts';
 import { type PlaceTexts, pointersOf } from '../../compiler/incremental/step-places.ts';
 import type { DocumentFacts, GenerationDelta, ListenerAddress, SiteRun } from './messages.ts';
 
@@ -153,6 +154,7 @@ export function documentFacts(image: DocumentImage, files: readonly string[]): D
 		sites: image.sites.length,
 		files,
 		certificates: image.certificates,
+		pools: sharedPools(image.document),
 	};
 }
 

@@ -4,6 +4,7 @@ import type { PlannedCertificates } from '../../compiler/codegen/tls/plan-tls.ts
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { Settings } from '../../compiler/document/document.ts';
+import type { SharedPool } from '../../compiler/document/shared-pools.ts';
 import type { LogOutput } from '../../compiler/modules/providers/log-writers/log-output.ts';
 import type { DiskEvent } from '../cache/disk/disk-messages.ts';
 import type { PostedLines } from '../logs/log-segment.ts';
@@ -85,6 +86,8 @@ export interface DocumentFacts {
 	readonly files: readonly string[];
 	/** Certificates to keep; undefined when there are none. */
 	readonly certificates: PlannedCertificates | undefined;
+	/** Pools that the document names outside of its sites. */
+	readonly pools: readonly SharedPool[];
 }
 
 /** How a candidate is judged. */
@@ -243,6 +246,8 @@ export type FromWorker =
 	  }
 	| { readonly type: 'memory_wanted'; readonly key: string; readonly wanted: WantedMemory }
 	| { readonly type: 'memory_released'; readonly key: string }
+	/** All addresses that the dynamic source of a pool has found, as this thread knows them. */
+	| { readonly type: 'upstreams_found'; readonly key: string; readonly addresses: readonly string[] }
 	/** Of a response cache with a disk. */
 	| { readonly type: 'cache'; readonly store: string; readonly news: DiskEvent }
 	| { readonly type: 'page'; readonly buffer: SharedArrayBuffer }

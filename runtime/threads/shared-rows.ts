@@ -21,6 +21,10 @@ export interface PoolWatcher {
 	poolOpened(key: string, settings: UpstreamSettings, buffer: SharedArrayBuffer, rows: number): void;
 	/** Its last user has gone. */
 	poolClosed(key: string): void;
+	/** The addresses that its dynamic source has found, as one thread knows them. */
+	poolFound(key: string, thread: number, addresses: readonly string[]): void;
+	/** A thread has died. */
+	threadEnded(thread: number): void;
 }
 
 /** Who wants to know of the memory of response caches. */
@@ -88,6 +92,7 @@ export class SharedRows {
 	/** The thread has died: what it had in flight is over. */
 	releaseAll(thread: number): void {
 		this.#caches?.threadEnded(thread);
+		this.#watcher?.threadEnded(thread);
 		for (const [key, { buffer, wanted, users }] of this.#rows) {
 			if (!users.has(thread)) continue;
 			new Int32Array(buffer).fill(0, thread * wanted.slots, (thread + 1) * wanted.slots);

@@ -179,6 +179,18 @@ export class PoolMemory {
 		return undefined;
 	}
 
+	/** The slot that an address has which was made; undefined when it has none. */
+	find(hash: number): number | undefined {
+		const { upstreams, slots } = this.layout;
+		const count = slots - upstreams;
+		const key = hash | 0 || 1;
+		for (let probe = 0; count > 0 && probe < 16; probe++) {
+			const slot = upstreams + (((key >>> 0) + probe) % count);
+			if (Atomics.load(this.words, this.stateAt(slot) + STATE.key) === key) return slot;
+		}
+		return undefined;
+	}
+
 	/** An address that was made is used. */
 	touch(slot: number, now: number): void {
 		Atomics.store(this.words, this.stateAt(slot) + STATE.usedAt, now);

@@ -1,15 +1,19 @@
 /** The pools of all threads as the main thread sees them: their memory, the checks of their health, and what they are told of. */
 
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
+import type { SharedPool } from '../../compiler/document/shared-pools.ts';
 import type { UpstreamSettings } from '../../compiler/exchange/leases.ts';
-import { parseUpstream } from '../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
+import {
+	parseResolvedUpstream,
+	parseUpstream,
+} from '../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
 import type { LogLevel } from '../threads/messages.ts';
 import type { PoolWatcher } from '../threads/shared-rows.ts';
 import { CircuitBreaker, type CircuitState } from './circuit-breaker.ts';
 import { CheckGate } from './health/check-gate.ts';
 import type { HealthChecker } from './health/health-checker.ts';
-import { passiveOf } from './passive-health.ts';
-import { goesByLatency, PoolMemory } from './pool-memory.ts';
+import { type PassiveHealth, passiveOf } from './passive-health.ts';
+import { goesByLatency, hashText, PoolMemory } from './pool-memory.ts';
 import { processNow } from './process-clock.ts';
 import type { TlsProvider } from './transports/tls-provision.ts';
 import { UpstreamHealth } from './upstream-health.ts';
@@ -56,8 +60,13 @@ interface RegisteredPool {
 	readonly upstreams: readonly RegisteredUpstream[];
 	/** Addresses with placeholders, as written. */
 	readonly templates: readonly string[];
+	/** What its dynamic source has found, by thread. */
+	readonly found: Map<number, readonly string[]>;
 	checker: HealthChecker | undefined;
 }
+
+/** What is reported of an upstream that nothing is known of. */
+const UNKNOWN = { requests: 0, fails: 0, healthy: true, circuit: 'closed', latency: undefined } as const;
 
 /** States of upstreams that are kept after their pool has gone: a dead thread's pool comes back. */
 const MOST_REMEMBERED = 4096;
@@ -72,6 +81,8 @@ export class PoolRegistry implements PoolWatcher {
 	/** Where the newest state of an upstream stands, by its key. */
 	readonly #states = new Map<string, Int32Array>();
 	readonly #gate = new CheckGate(CHECKS_AT_ONCE);
+	/** Pools that the configuration names, open or not. */
+	#named: readonly SharedPool[] = [];
 	#closed = false;
 
 	constructor(deps: PoolRegistryDeps) {
@@ -98,13 +109,12 @@ export class PoolRegistry implements PoolWatcher {
 					address,
 					stateKey: judging && `${address} ${judging}`,
 					slot,
-					health: new UpstreamHealth(memory, slot, passive, settings.slow_start ?? 0),
-					circuit: settings.circuit && new CircuitBreaker(memory, slot, settings.circuit),
+					...judges(settings, memory, slot, passive),
 				});
 			}
 		}
 		for (const upstream of upstreams) this.#takeOver(memory, upstream);
-		const pool: RegisteredPool = { settings, memory, upstreams, templates, checker: undefined };
+		const pool: RegisteredPool = { settings, memory, upstreams, templates, found: new Map(), checker: undefined };
 		this.#pools.set(key, pool);
 		if (settings.health !== undefined && upstreams.length > 0) void this.#beginChecks(key, pool);
 	}
@@ -123,30 +133,61 @@ export class PoolRegistry implements PoolWatcher {
 		}
 	}
 
-	/** Every upstream of every pool that is open, those of a pool in the order written. */
-	reports(): UpstreamReport[] {
+	poolFound(key: string, thread: number, addresses: readonly string[]): void {
+		this.#pools.get(key)?.found.set(thread, addresses);
+	}
+
+	threadEnded(thread: number): void {
+		for (const { found } of this.#pools.values()) found.delete(thread);
+	}
+
+	/** Takes the pools that the configuration names outside of its sites, for {@link listed}. */
+	name(pools: readonly SharedPool[]): void {
+		this.#named = pools;
+	}
+
+	/**
+	 * Every upstream that the configuration names: those of {@link reports}, those that dynamic sources have found, and those
+	 * of pools that no site uses.
+	 */
+	listed(): UpstreamReport[] {
+		const reports = this.reports(true);
+		const open = new Set(Array.from(this.#pools.values(), ({ settings }) => settings.name));
+		const known = new Set(reports.map(({ address }) => address));
+		for (const { pool, to } of this.#named) {
+			if (pool !== undefined && open.has(pool)) continue;
+			for (const address of to.flatMap(addressesOf)) {
+				if (pool === undefined && known.has(address)) continue;
+				known.add(address);
+				reports.push({ address, pool, ...UNKNOWN });
+			}
+		}
+		return reports;
+	}
+
+	/** Every upstream of every pool that is open, those of a pool in the order written, then those `found` by its dynamic source. */
+	reports(found = false): UpstreamReport[] {
 		const now = processNow();
 		const reports: UpstreamReport[] = [];
 		// Threads open pools in an order of their own: what is shown must not change with it.
 		const pools = [...this.#pools].sort(
 			([aKey, a], [bKey, b]) => compare(a.settings.name ?? '', b.settings.name ?? '') || compare(aKey, bKey),
 		);
-		for (const [, { settings, memory, upstreams, templates }] of pools) {
+		for (const [, { settings, memory, upstreams, templates, found: byThread }] of pools) {
 			const pool = settings.name;
-			for (const { address, slot, health, circuit } of upstreams) {
-				reports.push({
-					address,
-					pool,
-					requests: memory.active(slot),
-					fails: health.fails(now),
-					healthy: !health.down && health.passes(now),
-					circuit: circuit?.state ?? 'closed',
-					latency: health.latency(now),
-				});
+			for (const upstream of upstreams) {
+				reports.push(reportOf(upstream, pool, memory, now));
 			}
 			for (const address of templates) {
-				const unknown = { requests: 0, fails: 0, healthy: true, circuit: 'closed', latency: undefined } as const;
-				reports.push({ address, pool, ...unknown });
+				reports.push({ address, pool, ...UNKNOWN });
+			}
+			if (!found) continue;
+			for (const text of new Set([...byThread.values()].flat().sort())) {
+				const address = parseResolvedUpstream(text)?.address;
+				if (address === undefined) continue;
+				const slot = memory.find(hashText(address));
+				if (slot === undefined) reports.push({ address, pool, ...UNKNOWN });
+				else reports.push(reportOf({ address, slot, ...judges(settings, memory, slot) }, pool, memory, now));
 			}
 		}
 		return reports;
@@ -186,6 +227,42 @@ export class PoolRegistry implements PoolWatcher {
 		if (known?.length === state.length) state.set(known);
 		this.#states.set(stateKey, state);
 	}
+}
+
+/** What judges one upstream of a pool. */
+function judges(
+	settings: UpstreamSettings,
+	memory: PoolMemory,
+	slot: number,
+	passive: PassiveHealth | undefined = passiveOf(settings),
+): Pick<RegisteredUpstream, 'health' | 'circuit'> {
+	return {
+		health: new UpstreamHealth(memory, slot, passive, settings.slow_start ?? 0),
+		circuit: settings.circuit && new CircuitBreaker(memory, slot, settings.circuit),
+	};
+}
+
+function reportOf(
+	{ address, slot, health, circuit }: Omit<RegisteredUpstream, 'stateKey'>,
+	pool: string | undefined,
+	memory: PoolMemory,
+	now: number,
+): UpstreamReport {
+	return {
+		address,
+		pool,
+		requests: memory.active(slot),
+		fails: health.fails(now),
+		healthy: !health.down && health.passes(now),
+		circuit: circuit?.state ?? 'closed',
+		latency: health.latency(now),
+	};
+}
+
+/** The addresses that a text of a configuration stands for; one with placeholders as it was written. */
+function addressesOf(text: string): readonly string[] {
+	const parsed = parseUpstream(text);
+	return parsed.kind === 'static' ? parsed.addresses.map(({ address }) => address) : [text];
 }
 
 /** Whether anything is ever known of a pool's upstreams. Most have nothing that judges them. */

@@ -59,8 +59,9 @@ export function createUpstreamPool(
 	settings: UpstreamSettings,
 	shared?: SharedPoolMemory,
 	deps: PoolDeps = PLAIN_SURROUNDINGS,
+	found?: (addresses: readonly string[]) => void,
 ): OwnedUpstreamPool {
-	return new Pool(settings, shared, deps);
+	return new Pool(settings, shared, deps, found);
 }
 
 class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
@@ -101,7 +102,12 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 	/** Whether upstreams that come back get only a part of their turns. */
 	#ramp = false;
 
-	constructor(settings: UpstreamSettings, shared: SharedPoolMemory | undefined, deps: PoolDeps) {
+	constructor(
+		settings: UpstreamSettings,
+		shared: SharedPoolMemory | undefined,
+		deps: PoolDeps,
+		found: ((addresses: readonly string[]) => void) | undefined,
+	) {
 		this.settings = settings;
 		this.threads = shared?.rows ?? 1;
 		this.#deps = deps;
@@ -129,7 +135,7 @@ class Pool implements OwnedUpstreamPool, BalancerView, ConnectorDeps {
 			}
 		}
 		this.#candidates = this.#upstreams;
-		this.#dynamic = settings.dynamic && new DynamicAddresses(settings.dynamic);
+		this.#dynamic = settings.dynamic && new DynamicAddresses(settings.dynamic, found);
 	}
 
 	get idleConnections(): number {

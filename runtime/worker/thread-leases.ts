@@ -171,7 +171,9 @@ export class ThreadLeases implements LeaseSource {
 		const { row: slots, common } = poolLayout(settings);
 		const buffer = this.#sharedMemory(handle, { slots, common, pool: settings });
 		const { rows, index: row, pools } = this.#thread;
-		const pool = createUpstreamPool(settings, { buffer, rows, row }, pools);
+		const found = (addresses: readonly string[]) =>
+			this.#thread.send({ type: 'upstreams_found', key: handle, addresses });
+		const pool = createUpstreamPool(settings, { buffer, rows, row }, pools, found);
 		return {
 			value: pool,
 			close: () => {

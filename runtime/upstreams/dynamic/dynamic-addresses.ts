@@ -5,6 +5,9 @@ import { SourceLookup } from './source-lookup.ts';
 /** Name lists that are remembered; names may hold placeholders that a client fills in. */
 const MOST_NAMES = 256;
 
+/** Addresses that are reported for one pool. */
+const MOST_REPORTED = 1024;
+
 /** The dynamic source of one pool on one thread. */
 export class DynamicAddresses {
 	readonly #leaves: readonly Exclude<DynamicSource, { source: 'multi' }>[];
@@ -15,8 +18,14 @@ export class DynamicAddresses {
 		{ readonly parts: readonly (readonly string[])[]; readonly all: readonly string[] }
 	>();
 
-	constructor(source: DynamicSource) {
+	/** The addresses that were reported last. */
+	#reported: readonly string[] = [];
+	readonly #report: ((addresses: readonly string[]) => void) | undefined;
+
+	/** @param report Called with all addresses that are known, the latest names' first, whenever they have changed. */
+	constructor(source: DynamicSource, report?: (addresses: readonly string[]) => void) {
 		this.#leaves = leavesOf(source);
+		this.#report = report;
 	}
 
 	/**
@@ -44,8 +53,21 @@ export class DynamicAddresses {
 		if (known?.parts.every((part, i) => part === parts[i])) return known.all.length === 0 ? undefined : known.all;
 		const all = [...new Set(parts.flat())];
 		if (this.#joined.size >= MOST_NAMES) this.#joined.clear();
+		this.#joined.delete(key);
 		this.#joined.set(key, { parts, all });
+		this.#reportChange();
 		return all.length === 0 ? undefined : all;
+	}
+
+	#reportChange(): void {
+		if (!this.#report) return;
+		const known = new Set<string>();
+		for (const { all } of [...this.#joined.values()].reverse()) for (const address of all) known.add(address);
+		const addresses = [...known].slice(0, MOST_REPORTED);
+		const before = this.#reported;
+		if (addresses.length === before.length && addresses.every((address, i) => address === before[i])) return;
+		this.#reported = addresses;
+		this.#report(addresses);
 	}
 
 	#lookup(leaf: number, name: string): SourceLookup {

@@ -106,6 +106,20 @@ test('stale addresses serve while new ones are looked up; what changed is taken'
 	});
 });
 
+test('all addresses that are known are reported when they change, the latest names first', async () => {
+	const server = await nameServer({ 'A a.test': ['10.0.0.1'], 'A b.test': ['10.0.0.2'] });
+	const reports: (readonly string[])[] = [];
+	const source = { source: 'a', name: '', refresh: 0, versions: ['ipv4'], resolvers: [server.address] } as const;
+	const addresses = new DynamicAddresses(source, found => reports.push(found));
+	await addresses.lookUp(['a.test 80']);
+	await addresses.lookUp(['b.test 80']);
+	await addresses.lookUp(['b.test 80']);
+	await addresses.lookUp(['none.test 80']);
+	server.records = { 'A b.test': ['10.0.0.2'] };
+	await addresses.lookUp(['a.test 80']);
+	assert.equal(reports, [['10.0.0.1:80'], ['10.0.0.2:80', '10.0.0.1:80'], ['10.0.0.2:80']]);
+});
+
 test('failing look-ups: addresses serve for their grace period, then those of the configuration do', async () => {
 	const server = await nameServer({ 'SRV s.test': [{ target: 'a.test', port: 1 }] });
 	const source = {
