@@ -8,8 +8,15 @@ import type { HeaderList } from './header-list.ts';
 export interface BodySource {
 	/** Length in bytes where it is known before the end. */
 	readonly length: number | undefined;
-	/** The next bytes, or null at the end; a promise only when they are not here yet. Bytes are the caller's until the next pull. */
-	pull(): Uint8Array | null | Promise<Uint8Array | null>;
+	/**
+	 * The next bytes, or null at the end; a promise only when they are not here yet. Bytes are the caller's until the next pull.
+	 * `most` is how many the consumer can use now, where it knows: reading more for it would only take memory. More may come.
+	 */
+	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null>;
+	/** Bytes that are in memory for this consumer alone, or nearly; left out where there are next to none. */
+	readonly held?: number;
+	/** The consumer cannot go on for now, and has used what it pulled: memory that is kept for the next pull may go. */
+	idle?(): void;
 	/** Gives the stream up: frees what stands behind it. Safe to call twice and after the end. */
 	cancel(reason?: unknown): void;
 	/**

@@ -113,6 +113,8 @@ export interface ExchangeTransport {
 	watch(exchange: Exchange): void;
 	/** Sets bounds of this exchange, where the protocol has such. */
 	bound?(bounds: TransferBounds): void;
+	/** Bytes of a response's body that the client takes now; left out where that does not show. */
+	room?(): number;
 }
 
 /** How long a client may make one exchange wait, instead of what its listener says. 0 is without bound. */
@@ -229,6 +231,11 @@ export class Exchange {
 	/** A variable without making the map. */
 	variable(name: string): unknown {
 		return this.#variables?.get(name);
+	}
+
+	/** Bytes of the response's body that the client takes now, as far as that shows. */
+	get room(): number {
+		return this.#transport.room?.() ?? Infinity;
 	}
 
 	/** A handler has answered, or is about to fail. `step` is `cx.step`. */

@@ -3,9 +3,13 @@ import { readSync } from 'node:fs';
 import type { BodySource } from '../../compiler/exchange/body.ts';
 import type { SystemCalls } from '../sockets/file-calls.ts';
 
-/** Bytes of one read; of one for a socket that is full, and only tells when it takes more; and that are moved in one turn. */
+/**
+ * Bytes of one read; of one for a socket that is full, and only tells when it takes more; of one for a consumer that takes
+ * less; and that are moved in one turn.
+ */
 const PIECE = 65_536;
 const SMALL_PIECE = 16_384;
+const LEAST_PIECE = 1024;
 const TURN = 2 * 1024 * 1024;
 
 /** A range of a file whose bytes never change. */
@@ -49,13 +53,17 @@ export class FiledBody implements BodySource {
 		return this.#at - start;
 	}
 
-	pull(): Uint8Array | null {
+	idle(): void {
+		this.#piece = undefined;
+	}
+
+	pull(most: number = PIECE): Uint8Array | null {
 		const left = this.#end - this.#at;
 		if (this.#over || left === 0) {
 			this.cancel();
 			return null;
 		}
-		const size = Math.min(this.#blocked ? SMALL_PIECE : PIECE, left);
+		const size = Math.min(this.#blocked ? SMALL_PIECE : PIECE, Math.max(most, LEAST_PIECE), left);
 		// The piece before has left the process: its memory can be used again.
 		if (this.#piece === undefined || this.#piece.byteLength < size) this.#piece = Buffer.allocUnsafeSlow(size);
 		const count = readSync(this.#file, this.#piece, 0, size, this.#at);

@@ -5,6 +5,8 @@ import { BLOCK } from './memory-layout.ts';
 
 /** Bytes that are copied out at once, where the blocks do not stand side by side. */
 const COPIED = 65_536;
+/** The same for a consumer that takes less. */
+const LEAST_COPIED = 1024;
 /** Bytes side by side that are sent as they stand in the shared memory, at least and at most at once. */
 const LEAST_RUN = 16_384;
 const LONGEST_RUN = 262_144;
@@ -30,7 +32,11 @@ export class PinnedBody implements BodySource {
 		this.#release = release;
 	}
 
-	pull(): Uint8Array | null {
+	idle(): void {
+		this.#piece = undefined;
+	}
+
+	pull(most: number = COPIED): Uint8Array | null {
 		const left = this.length - this.#sent;
 		if (this.#over || left === 0) {
 			this.cancel();
@@ -42,8 +48,8 @@ export class PinnedBody implements BodySource {
 			return run;
 		}
 		// The piece before has left the process: its memory can be used again.
-		this.#piece ??= Buffer.allocUnsafeSlow(Math.min(COPIED, this.length));
-		const size = Math.min(this.#piece.byteLength, left);
+		const size = Math.min(COPIED, Math.max(most, LEAST_COPIED), left);
+		if (this.#piece === undefined || this.#piece.byteLength < size) this.#piece = Buffer.allocUnsafeSlow(size);
 		this.#blocks.copy(this.#block, this.#skip, size, this.#piece.subarray(0, size));
 		this.#advance(size);
 		return this.#piece.subarray(0, size);

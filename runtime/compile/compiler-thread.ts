@@ -29,6 +29,7 @@ import {
 	samePlaces,
 } from '../threads/document-image.ts';
 import { hostFacts } from '../threads/host-facts.ts';
+import { relieveThread } from '../threads/memory-relief.ts';
 import type { CompilerAnswers, CompilerReply, CompilerRequest, Prepared, PrepareTerms } from '../threads/messages.ts';
 import { stopAnswering } from '../threads/stop-answering.ts';
 import { ThreadActivity } from '../threads/thread-activity.ts';
@@ -52,6 +53,9 @@ export interface CompilerStart {
 /** Nice value of the thread: requests come a little before compiling. At 5, ten thousand sites took seconds on full cores. */
 const NICE = 1;
 
+/** Characters of a text that it takes noticeable time to compile anew. */
+const LONG_TEXT = 1024 * 1024;
+
 /** Characters from which on a reading is not copied between threads, and made as bytes once. */
 const LONG_READING = 64 * 1024;
 
@@ -60,6 +64,7 @@ export function runCompilerThread(port: MessagePort, start: CompilerStart): void
 	lowerPriority(NICE);
 	const activity = new ThreadActivity(start.activity);
 	activity.beat();
+	relieveThread();
 	const compilation = new Compilation(start);
 	port.on('message', async (request: CompilerRequest) => {
 		activity.beat();
@@ -84,7 +89,9 @@ class Compilation {
 	readonly #facts: HostFacts;
 	readonly #etagKey: Uint8Array;
 	/** Of loads: what is only adapted is another configuration. */
-	readonly #compiler: CompilerSession;
+	#compiler: CompilerSession;
+	/** Characters of the text that it has compiled last. */
+	#compiled = 0;
 	readonly #memory = new ImageMemory();
 	/** Every name that the process has served over TLS. */
 	readonly #served: Set<string>;
@@ -118,10 +125,10 @@ class Compilation {
 				return this.#adapt(request.input);
 			case 'prepare':
 				return request.reversible
-					? this.#prepareReversible(request.input, request)
-					: this.#prepare(request.input, request);
+					? this.#prepareReversible(request.input, request).then(prepared => this.#settled(prepared))
+					: this.#settled(this.#prepare(request.input, request));
 			case 'edit':
-				return this.#edit(request.edit, request);
+				return this.#settled(this.#edit(request.edit, request));
 			case 'preview':
 				return this.#preview(request.input, request);
 			case 'commit':
@@ -133,7 +140,7 @@ class Compilation {
 				this.#candidate = undefined;
 				return documentBytes(this.#running);
 			case 'discard':
-				this.#candidate = undefined;
+				this.#giveUp();
 				return null;
 			case 'snapshot': {
 				const image = this.#running ?? this.#image({}, undefined);
@@ -169,6 +176,7 @@ class Compilation {
 
 	#prepare(input: ConfigInput, { unconfigured, force }: PrepareTerms): Prepared {
 		this.#candidate = undefined;
+		this.#compiled = input.text.length;
 		const compiled: Compiled = this.#compiler.compile(input);
 		const { document, plan, files, places } = compiled;
 		const diagnostics = this.#reports(input, compiled.diagnostics);
@@ -224,6 +232,22 @@ class Compilation {
 		return locateFindings(await preflight(plan!, this.#machine), locate).filter(isError);
 	}
 
+	#settled<Result extends Prepared | EditRefused>(prepared: Result): Result {
+		if (prepared.result !== 'swap' && prepared.result !== 'unchanged') this.#giveUp();
+		return prepared;
+	}
+
+	/**
+	 * There is no candidate any more. What the compiler remembers of a long text, to be faster with the next one, goes too: it
+	 * is many times as large.
+	 */
+	#giveUp(): void {
+		this.#candidate = undefined;
+		if (this.#compiled < LONG_TEXT) return;
+		this.#compiler = createCompiler(this.#reader, { places: true, facts: this.#facts });
+		this.#compiled = 0;
+	}
+
 	#edit(edit: ConfigEdit, terms: PrepareTerms): Prepared | EditRefused {
 		this.#candidate = undefined;
 		const input = editedDocument(this.#running?.document ?? {}, edit, path => this.#etag(path));
@@ -231,8 +255,15 @@ class Compilation {
 	}
 
 	async #preview(input: ConfigInput, terms: PrepareTerms): Promise<LoadPreview> {
-		const prepared = await (terms.reversible ? this.#prepareReversible(input, terms) : this.#prepare(input, terms));
-		this.#candidate = undefined;
+		try {
+			const prepared = await (terms.reversible ? this.#prepareReversible(input, terms) : this.#prepare(input, terms));
+			return await this.#previewOf(input, prepared);
+		} finally {
+			this.#giveUp();
+		}
+	}
+
+	async #previewOf(input: ConfigInput, prepared: Prepared): Promise<LoadPreview> {
 		const { result, diagnostics } = prepared;
 		if (result === 'refused' || result === 'irreversible') return prepared;
 		const compiled = this.#compiler.compile(input);

@@ -10,40 +10,35 @@ export class EncodedBody implements BodySource {
 	bytesIn = 0;
 	bytesOut = 0;
 	readonly #source: BodySource;
-	readonly #stream: CodingStream;
+	readonly #open: () => CodingStream;
+	#stream: CodingStream | undefined = undefined;
 	readonly #flush: boolean;
 	readonly #ended: (whole: boolean) => void;
 	#first: Uint8Array | undefined;
 	#ready: Buffer[] = [];
 	#over = false;
+	#encoding = false;
 	#failure: unknown;
 	/** Ends the wait for what the stream was last asked. */
 	#done: () => void = () => {};
 
 	/**
-	 * `first` is what has been pulled already. `flush`: what came is sent before more is waited for. `ended` is called once,
-	 * with whether all of the source was encoded.
+	 * `open` makes the encoder, which takes a quarter of a megabyte and more, when something is pulled. `first` is what has been
+	 * pulled already. `flush`: what came is sent before more is waited for. `ended` is called once, with whether all of the
+	 * source was encoded.
 	 */
 	constructor(
 		source: BodySource,
-		stream: CodingStream,
+		open: () => CodingStream,
 		flush: boolean,
 		first: Uint8Array | undefined,
 		ended: (whole: boolean) => void,
 	) {
 		this.#source = source;
-		this.#stream = stream;
+		this.#open = open;
 		this.#flush = flush;
 		this.#first = first;
 		this.#ended = ended;
-		stream.on('data', (piece: Buffer) => {
-			this.bytesOut += piece.length;
-			this.#ready.push(piece);
-		});
-		stream.on('error', error => {
-			this.#failure = error;
-			this.#done();
-		});
 	}
 
 	get trailers(): HeaderList | undefined {
@@ -57,6 +52,10 @@ export class EncodedBody implements BodySource {
 		return this.#encodeMore();
 	}
 
+	idle(): void {
+		if (!this.#encoding) this.#source.idle?.();
+	}
+
 	cancel(reason?: unknown): void {
 		this.#source.cancel(reason);
 		this.#end(false);
@@ -64,6 +63,16 @@ export class EncodedBody implements BodySource {
 	}
 
 	async #encodeMore(): Promise<Uint8Array | null> {
+		this.#encoding = true;
+		try {
+			await this.#encode();
+		} finally {
+			this.#encoding = false;
+		}
+		return this.#ready.shift() ?? null;
+	}
+
+	async #encode(): Promise<void> {
 		while (this.#ready.length === 0 && !this.#over) {
 			const bytes = this.#first ?? (await this.#pullSource());
 			this.#first = undefined;
@@ -77,7 +86,22 @@ export class EncodedBody implements BodySource {
 				throw failure;
 			}
 		}
-		return this.#ready.shift() ?? null;
+	}
+
+	/** Not before it is used. */
+	get #encoder(): CodingStream {
+		if (this.#stream !== undefined) return this.#stream;
+		const stream = this.#open();
+		this.#stream = stream;
+		stream.on('data', (piece: Buffer) => {
+			this.bytesOut += piece.length;
+			this.#ready.push(piece);
+		});
+		stream.on('error', error => {
+			this.#failure = error;
+			this.#done();
+		});
+		return stream;
 	}
 
 	async #pullSource(): Promise<Uint8Array | null> {
@@ -93,30 +117,32 @@ export class EncodedBody implements BodySource {
 	/** The bytes are ours until the next pull, and zlib has taken them when it calls back. */
 	#write(bytes: Uint8Array): Promise<void> {
 		this.bytesIn += bytes.byteLength;
+		const stream = this.#encoder;
 		return new Promise(resolve => {
 			this.#done = resolve;
-			this.#stream.write(bytes, () => {
-				if (this.#flush && !this.#failure) this.#stream.flush(resolve);
+			stream.write(bytes, () => {
+				if (this.#flush && !this.#failure) stream.flush(resolve);
 				else resolve();
 			});
 		});
 	}
 
 	#finish(): Promise<void> {
+		const stream = this.#encoder;
 		return new Promise(resolve => {
 			this.#done = () => {
 				this.#end(this.#failure === undefined);
 				resolve();
 			};
-			this.#stream.once('end', this.#done);
-			this.#stream.end();
+			stream.once('end', this.#done);
+			stream.end();
 		});
 	}
 
 	#end(whole: boolean): void {
 		if (this.#over) return;
 		this.#over = true;
-		if (!whole) this.#stream.destroy();
+		if (!whole) this.#stream?.destroy();
 		this.#ended(whole);
 	}
 }

@@ -6,7 +6,7 @@ import { FilePages, HEAD_ROOM } from '../files/file-pages.ts';
 import { ReadBody } from '../files/read-body.ts';
 import { countEncoded, ENCODING_ROW, FILE_SLOTS_END } from '../metrics/file-counters.ts';
 import { type ReusedEncoder, reusedEncoder } from '../sockets/reused-encoder.ts';
-import { createCodingStream, encodeWhole, LARGEST_AT_ONCE, mostAtOnce } from './codings.ts';
+import { type CodingStream, createCodingStream, encodeWhole, LARGEST_AT_ONCE, mostAtOnce } from './codings.ts';
 import { EncodedBody } from './encoded-body.ts';
 import { EncodedFiles, LARGEST_KEPT } from './encoded-files.ts';
 
@@ -128,10 +128,13 @@ export class ThreadCompressor implements Compressor {
 		}
 		this.#streams++;
 		const keeps = options.identity !== undefined && (source.length ?? Infinity) <= 8 * LARGEST_KEPT;
-		const stream = createCodingStream(coding, source.length);
 		const pieces: Buffer[] = [];
-		if (keeps) stream.on('data', (piece: Buffer) => pieces.push(piece));
-		const body = new EncodedBody(source, stream, options.flush, first, whole => {
+		const open = (): CodingStream => {
+			const stream = createCodingStream(coding, source.length);
+			if (keeps) stream.on('data', (piece: Buffer) => pieces.push(piece));
+			return stream;
+		};
+		const body = new EncodedBody(source, open, options.flush, first, whole => {
 			this.#streams--;
 			countEncoded(this.#counters, coding.name, body.bytesIn, body.bytesOut);
 			if (whole && keeps) this.#files.set(options.identity!, coding, Buffer.concat(pieces));
@@ -187,9 +190,13 @@ class Resumed implements BodySource {
 		return this.#source.trailers;
 	}
 
-	pull(): Uint8Array | null | Promise<Uint8Array | null> {
+	idle(): void {
+		this.#source.idle?.();
+	}
+
+	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null> {
 		const first = this.#first;
-		if (first === undefined) return this.#source.pull();
+		if (first === undefined) return this.#source.pull(most);
 		this.#first = undefined;
 		return first;
 	}

@@ -9,6 +9,8 @@ import type { OpenDescriptor } from './open-descriptor.ts';
 const PIECE = 128 * 1024;
 /** Bytes of the read for a socket that is full: it is only there to learn when the socket takes more. */
 const SMALL_PIECE = 16 * 1024;
+/** Bytes that are read for a consumer that takes less. */
+const LEAST_PIECE = 1024;
 /** Bytes of which one is looked for in memory: what the system reads ahead of a reader is no less. */
 const STRIDE = 256 * 1024;
 /** Bytes that the system moves before other connections get their turn. */
@@ -62,16 +64,25 @@ export class FileBody implements BodySource {
 		return sent;
 	}
 
-	pull(): Uint8Array | null | Promise<Uint8Array | null> {
+	idle(): void {
+		if (!this.#reading) this.#buffer = undefined;
+	}
+
+	pull(most: number = PIECE): Uint8Array | null | Promise<Uint8Array | null> {
 		if (this.#ended) return null;
 		const left = this.#end - this.#at;
 		if (left === 0) {
 			this.#finish();
 			return null;
 		}
-		const size = Math.min(this.#blocked ? SMALL_PIECE : PIECE, left);
-		if (this.#buffer === undefined || this.#buffer.length < size) this.#buffer = Buffer.allocUnsafeSlow(size);
-		const piece = this.#buffer.length === size ? this.#buffer : this.#buffer.subarray(0, size);
+		const size = Math.min(this.#blocked ? SMALL_PIECE : PIECE, Math.max(most, LEAST_PIECE), left);
+		let buffer = this.#buffer;
+		// A socket that is full may be so for long: nothing large is kept for it.
+		if (buffer === undefined || buffer.length < size || (this.#blocked && buffer.length > SMALL_PIECE)) {
+			buffer = Buffer.allocUnsafeSlow(size);
+			this.#buffer = buffer;
+		}
+		const piece = buffer.length === size ? buffer : buffer.subarray(0, size);
 		return this.#calls?.isInMemory(this.#descriptor.number, this.#at + size - 1)
 			? this.#readNow(piece)
 			: this.#readLater(piece);

@@ -23,6 +23,7 @@ import { PageWorkQueue } from '../page-work/page-work-queue.ts';
 import { PasswordQueue } from '../passwords/password-queue.ts';
 import { chooseIoMode, environmentIoMode, ioMode, useIoMode } from '../sockets/io-mode.ts';
 import { hostFacts } from '../threads/host-facts.ts';
+import { relieveProcess, relieveThread } from '../threads/memory-relief.ts';
 import {
 	CONTROL_GENERATION,
 	CONTROL_SLOTS,
@@ -109,6 +110,8 @@ export class Runtime implements RuntimeControl {
 	/** The end of the operations that must not overlap: loads, and giving new threads their state. */
 	#queue: Promise<unknown> = Promise.resolve();
 	#stopping: Promise<void> | undefined;
+	/** Ends the watch over the memory of this thread and of the process. */
+	readonly #relief: (() => void)[] = [];
 
 	constructor(options: RuntimeOptions) {
 		this.#options = options;
@@ -291,6 +294,7 @@ export class Runtime implements RuntimeControl {
 	}
 
 	kill(): void {
+		this.#endRelief();
 		this.#ready = false;
 		this.#stopping ??= Promise.resolve();
 		this.#pools.close();
@@ -322,6 +326,7 @@ export class Runtime implements RuntimeControl {
 
 	/** For startRuntime: compiles, binds, serves. */
 	async begin(): Promise<void> {
+		this.#relief.push(relieveThread(), relieveProcess());
 		const { input } = this.#options;
 		const wanted = process.env.SVC_IO;
 		if (wanted && environmentIoMode() === undefined) throw unknownIoMode(wanted);
@@ -356,6 +361,7 @@ export class Runtime implements RuntimeControl {
 
 	/** For startRuntime: ends what a failed start has begun. */
 	async abandon(): Promise<void> {
+		this.#endRelief();
 		this.#stopping ??= Promise.resolve();
 		this.#pools.close();
 		this.#sockets.close();
@@ -502,7 +508,12 @@ export class Runtime implements RuntimeControl {
 		}
 	}
 
+	#endRelief(): void {
+		for (const end of this.#relief.splice(0)) end();
+	}
+
 	async #stop(): Promise<void> {
+		this.#endRelief();
 		this.#ready = false;
 		await waitBeforeStop(this.#settings.shutdown_delay, this.#shared, this.#log);
 		this.log('info', 'runtime', 'stopping', { grace_period_ms: this.#settings.grace_period ?? null });

@@ -134,6 +134,7 @@ export class DirectSocket implements PolledSocket {
 	/** What is read into, and where it begins for the poller. */
 	#memory: Uint8Array | undefined = undefined;
 	#address = 0n;
+	#limit = 0;
 	/** PolledSocket */
 	pollTurn = 0;
 
@@ -182,12 +183,19 @@ export class DirectSocket implements PolledSocket {
 		handle.onread = onRead;
 	}
 
+	/** The next read gives so many bytes at most; 0 for what memory holds. False where the handle reads, which knows no bound. */
+	limitRead(bytes: number): boolean {
+		this.#limit = bytes;
+		return this.#poller !== undefined;
+	}
+
 	/** PolledSocket */
 	readable(hasEnd: boolean, hasMark: boolean): void {
 		const poller = this.#poller!;
 		for (let reads = 0; reads < READS_A_TURN; reads++) {
 			if (!this.#reading) break;
-			const room = this.#memory!.length;
+			const room = this.#nextRead;
+			this.#limit = 0;
 			const count = poller.read(this.#descriptor, this.#address, room);
 			if (count === 0 && reads > 0) break;
 			if (count <= 0) {
@@ -203,13 +211,18 @@ export class DirectSocket implements PolledSocket {
 			}
 			if (this._handle === null) return;
 			// What a short read has only told of is moved by whoever waits for it.
-			if (count < room ? hasEnd : this.#memory!.length > room) break;
+			if (count < room ? hasEnd : this.#nextRead > room) break;
 			// What comes now is told of. A read of a unix socket stops behind each piece that came with descriptors.
 			if (count < room && !hasMark && !this.#isUnix) return;
 		}
 		// What the bytes have set going has its turn first: a client is not gone before its request is looked at.
 		this.#hasMore = true;
 		if (this.#reading) setImmediate(tellRest, this);
+	}
+
+	/** Bytes that the next read gives at most. */
+	get #nextRead(): number {
+		return this.#limit === 0 ? this.#memory!.length : this.#limit;
 	}
 
 	/** What is left is told of, if anybody reads; otherwise when somebody does. */

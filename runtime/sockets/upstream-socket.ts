@@ -6,8 +6,12 @@ import { DirectSocket, isDirect, type SocketOwner } from './direct-socket.ts';
 /** Milliseconds: Node's timers fire at once beyond it, so that a time-out of a month would be none at all. */
 export const LONGEST_TIMER: number = 2 ** 31 - 1;
 
-/** Bytes of a read that only tells that there is more. */
+/** Bytes of a read that only tells that there is more, or for a client that takes next to nothing. */
 const SHORT_READ = 4096;
+/** Bytes of a read for a client that takes little; and from when on a client takes enough for any read. */
+const MEDIUM_READ = 16_384;
+/** See above. */
+export const FULL_READ = 49_152;
 
 /** Bytes that a stream reads at once. */
 const STREAM_READ = 65_536;
@@ -46,8 +50,10 @@ export class UpstreamSocket implements SocketOwner {
 	#memory: Buffer | undefined = undefined;
 	/** The first bytes of shared memory. */
 	#short: Buffer | undefined = undefined;
-	#less = false;
+	/** Bytes of the next read, where it is to be less than the memory; otherwise 0. */
+	#less = 0;
 	#filled = false;
+	#receiving = false;
 	/** Why nothing can be written; and whether something has come since that was last looked at, and the holder has paused. */
 	#failure: Error | undefined = undefined;
 	#arrived = false;
@@ -145,11 +151,21 @@ export class UpstreamSocket implements SocketOwner {
 
 	/** While bytes are received: the next read is to tell no more than that there are some. */
 	readLess(): void {
+		this.readAtMost(0);
+	}
+
+	/** The next read gives not much more than so many bytes, where that can be. Fewer than FULL_READ. */
+	readAtMost(bytes: number): void {
 		const direct = this.#direct;
-		if (!direct || this.#memory !== this.#shared) return;
-		this.#short ??= this.#shared!.subarray(0, SHORT_READ);
-		direct.nextMemory = this.#short;
-		this.#less = true;
+		const shared = this.#shared;
+		if (!direct || shared === undefined || this.#memory !== shared) return;
+		const least = bytes < MEDIUM_READ ? SHORT_READ : MEDIUM_READ;
+		if (direct.limitRead(least)) this.#less = least;
+		else if (this.#receiving) {
+			this.#short ??= shared.subarray(0, SHORT_READ);
+			direct.nextMemory = this.#short;
+			this.#less = SHORT_READ;
+		}
 	}
 
 	/** True where `readInto` has an effect. */
@@ -161,7 +177,8 @@ export class UpstreamSocket implements SocketOwner {
 	readInto(memory: Buffer | undefined): void {
 		const direct = this.#direct;
 		if (!direct) return;
-		this.#less = false;
+		this.#less = 0;
+		direct.limitRead(0);
 		this.#memory = memory ?? this.#shared!;
 		direct.nextMemory = this.#memory;
 	}
@@ -169,9 +186,12 @@ export class UpstreamSocket implements SocketOwner {
 	// SocketOwner.
 
 	received(count: number): void {
-		this.#filled = count >= (this.#less ? SHORT_READ : this.#memory!.length);
-		if (this.#less) this.readInto(undefined);
+		this.#filled = count >= (this.#less === 0 ? this.#memory!.length : this.#less);
+		if (this.#less > 0 && !this.#direct!.limitRead(0)) this.readInto(undefined);
+		this.#less = 0;
+		this.#receiving = true;
 		if (!this.#told(this.#memory!, count)) this.#direct!.pause();
+		this.#receiving = false;
 	}
 
 	#told(bytes: Buffer, count: number): boolean {

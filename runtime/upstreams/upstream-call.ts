@@ -54,6 +54,10 @@ export class UpstreamCall implements ClientCall {
 		x.onGone(() => this.carrier.cancel(this));
 	}
 
+	get room(): number {
+		return this.#x.room;
+	}
+
 	informed(status: number, headers: HeaderList): void {
 		this.#outcome.informed(status, headers);
 	}

@@ -29,6 +29,7 @@ import { createHttp2Server } from '../protocols/http2/http2-server.ts';
 import type { ProtocolServer } from '../protocols/protocol.ts';
 import { threadPoller } from '../sockets/socket-poller.ts';
 import { hostFacts } from '../threads/host-facts.ts';
+import { relieveThread } from '../threads/memory-relief.ts';
 import {
 	CONTROL_OUTSTANDING,
 	CONTROL_STOPS_AT,
@@ -70,6 +71,7 @@ export function runWorker(port: MessagePort, start: WorkerStart): void {
 		activity.leave('message');
 	});
 	activity.begin();
+	relieveThread();
 	// A promise that a handler left behind is that request's loss; the thread's other connections must not share it.
 	process.on('unhandledRejection', reason => {
 		const cause = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason);

@@ -141,8 +141,16 @@ class CopiedBody implements BodySource {
 		return this.#body.trailers;
 	}
 
-	pull(): Uint8Array | null | Promise<Uint8Array | null> {
-		const pulled = this.#body.pull();
+	get held(): number {
+		return this.#size + (this.#body.held ?? 0);
+	}
+
+	idle(): void {
+		this.#body.idle?.();
+	}
+
+	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null> {
+		const pulled = this.#body.pull(most);
 		return pulled instanceof Promise ? pulled.then(bytes => this.#keep(bytes)) : this.#keep(pulled);
 	}
 

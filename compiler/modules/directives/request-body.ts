@@ -112,9 +112,9 @@ class BoundedBody implements BodySource {
 		return this.#body.trailers;
 	}
 
-	pull(): Uint8Array | null | Promise<Uint8Array | null> {
+	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null> {
 		if (this.#left < 0) return this.#refuse();
-		const pulled = this.#body.pull();
+		const pulled = this.#body.pull(most);
 		return pulled instanceof Promise ? pulled.then(piece => this.#counted(piece)) : this.#counted(pulled);
 	}
 

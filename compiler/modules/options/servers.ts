@@ -37,6 +37,10 @@ export const servers: GlobalOption = {
 		'```',
 		'',
 		'A load takes all of this over without a restart; what bounds connections holds for those that come.',
+		'',
+		'Some bounds are fixed. The streams of an HTTP/2 connection share 4 MiB of responses that the client has not taken:',
+		'bodies are read from files, upstreams and caches as its windows allow, and while whole responses that are made here',
+		'fill the 4 MiB, its further requests begin when 64 KiB have been sent, or one a second.',
 		...serverOptions.flatMap(({ usage, summary, documentation }) => [
 			'',
 			`\`${usage}\``,

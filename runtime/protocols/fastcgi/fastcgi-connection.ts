@@ -4,7 +4,7 @@ import { HttpError } from '../../../compiler/exchange/http-error.ts';
 import { UpstreamError, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
 import type { ClientSocket } from '../../sockets/client-socket.ts';
 import { type OutputOwner, SocketOutput } from '../../sockets/socket-output.ts';
-import { errorText, type UpstreamSocket, type UpstreamSocketOwner } from '../../sockets/upstream-socket.ts';
+import { errorText, FULL_READ, type UpstreamSocket, type UpstreamSocketOwner } from '../../sockets/upstream-socket.ts';
 import { BodyPump, type PumpOwner } from '../body-pump.ts';
 import { CallClock, type TimedCall } from '../call-clock.ts';
 import { type BodyOwner, ClientBody } from '../http1/client-body.ts';
@@ -86,6 +86,7 @@ export class FastcgiConnection
 		this.#ended = false;
 		this.#errors = '';
 		this.#reader = new RecordReader(this);
+		this.#readLess(call.room);
 		const { body } = call.request;
 		if (isStream(body) && body.length === undefined) {
 			this.#hold(call, body).catch(error => this.#fail(error as UpstreamError));
@@ -225,7 +226,13 @@ export class FastcgiConnection
 		}
 		if (this.#ended) this.#finish(call);
 		else if (this.#head && !this.#answered) this.#stream(call, this.#head);
+		this.#readLess(this.#body ? this.#body.most : this.#call?.room);
 		return this.#wanted;
+	}
+
+	/** What a client does not take is not read for it. */
+	#readLess(room: number | undefined): void {
+		if (room !== undefined && room < FULL_READ) this.#wire.readAtMost(room);
 	}
 
 	/** RecordSink */
@@ -290,7 +297,7 @@ export class FastcgiConnection
 			call.answered(responseOf(head, null));
 			return;
 		}
-		const body = new ClientBody(this, head.length, this.#options.pieces);
+		const body = new ClientBody(this, head.length, this.#options.pieces, call.room ?? Infinity);
 		this.#body = body;
 		for (const piece of this.#pieces.splice(0)) this.#wanted = body.push(piece);
 		call.answered(responseOf(head, body));

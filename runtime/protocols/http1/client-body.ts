@@ -2,10 +2,11 @@
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 
-/** Bytes queued for a slow reader before the socket is no longer read. */
-const HIGH_WATER = 131072;
-/** Bytes at which a paused socket is read again. */
-const LOW_WATER = 32768;
+/** Bytes queued for a consumer that takes much before the socket is no longer read, and at which it is read again. */
+const HIGH_WATER = 65_536;
+const LOW_WATER = 32_768;
+/** Bytes that such a consumer takes at once. For others nothing is read that they have not asked for. */
+const MUCH = 131_072;
 
 /** What a body asks of its connection. */
 export interface BodyOwner {
@@ -35,15 +36,33 @@ export class ClientBody implements BodySource {
 	#next = 0;
 	#queued = 0;
 	#paused = false;
+	/** Bytes that the consumer took when it last pulled. */
+	#most: number;
 	#ended = false;
 	#error: unknown = undefined;
 	#resolve: ((bytes: Uint8Array | null) => void) | undefined = undefined;
 	#reject: ((error: unknown) => void) | undefined = undefined;
 
-	constructor(owner: BodyOwner, length: number | undefined, memory: PieceOwner) {
+	/** `room` is how many bytes the consumer is known to take at first. */
+	constructor(owner: BodyOwner, length: number | undefined, memory: PieceOwner, room: number) {
 		this.#owner = owner;
 		this.#memory = memory;
 		this.length = length;
+		this.#most = room;
+	}
+
+	/** Bytes that should be read at once at most. */
+	get most(): number {
+		return this.#most;
+	}
+
+	/** True for a consumer for which more may be read than it has asked for. */
+	get readsAhead(): boolean {
+		return this.#most >= MUCH;
+	}
+
+	get held(): number {
+		return this.#queued;
 	}
 
 	/** Not before something has been pulled: the first piece goes with the head. */
@@ -68,12 +87,13 @@ export class ClientBody implements BodySource {
 			this.#resolve = undefined;
 			this.#reject = undefined;
 			this.#lent = bytes;
+			this.#paused = !this.readsAhead;
 			resolve(bytes);
-			return true;
+			return !this.#paused;
 		}
 		this.#chunks.push(bytes);
 		this.#queued += bytes.length;
-		this.#paused = this.#queued >= HIGH_WATER;
+		this.#paused = !this.readsAhead || this.#queued >= Math.min(HIGH_WATER, this.#most / 2);
 		return !this.#paused;
 	}
 
@@ -97,8 +117,9 @@ export class ClientBody implements BodySource {
 		reject?.(error);
 	}
 
-	pull(): Uint8Array | null | Promise<Uint8Array | null> {
+	pull(most: number = Infinity): Uint8Array | null | Promise<Uint8Array | null> {
 		this.#pulled = true;
+		this.#most = most;
 		if (this.#lent !== undefined) {
 			this.#memory.giveBack(this.#lent);
 			this.#lent = undefined;
@@ -111,20 +132,31 @@ export class ClientBody implements BodySource {
 				this.#chunks = [];
 				this.#next = 0;
 			}
-			if (this.#paused && this.#queued <= LOW_WATER) {
-				this.#paused = false;
-				// Once ended, the connection may already serve another exchange.
-				if (!this.#ended) this.#owner.resumeBody();
-			}
+			if (this.#queued <= LOW_WATER && this.readsAhead) this.#resume();
 			this.#lent = bytes;
 			return bytes;
 		}
 		if (this.#ended) return null;
 		if (this.#error !== undefined) throw this.#error;
+		this.#resume();
 		return new Promise((resolve, reject) => {
 			this.#resolve = resolve;
 			this.#reject = reject;
 		});
+	}
+
+	#resume(): void {
+		if (!this.#paused) return;
+		this.#paused = false;
+		// Once ended, the connection may already serve another exchange.
+		if (!this.#ended) this.#owner.resumeBody();
+	}
+
+	/** Nothing is read ahead until the next pull. */
+	idle(): void {
+		this.#most = 0;
+		if (this.#lent !== undefined) this.#memory.giveBack(this.#lent);
+		this.#lent = undefined;
 	}
 
 	cancel(reason?: unknown): void {

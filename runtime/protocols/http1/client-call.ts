@@ -38,6 +38,8 @@ export interface CallCarrier {
 /** One request as its sender sees it. Either `failed` is called, or `answered` and later `released`; then no more. */
 export interface ClientCall {
 	readonly request: UpstreamRequest;
+	/** Bytes of a response's body that can be passed on now; left out where that is not known, and then any number is read. */
+	readonly room?: number;
 	/** Where it can be cancelled; whoever carries it sets this, before anything else is called. */
 	carrier: CallCarrier;
 	/** Milliseconds that its connection took to be made, TLS included; -1 when it was there already. */

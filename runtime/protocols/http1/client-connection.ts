@@ -3,7 +3,7 @@ import { type BodySource, isStream } from '../../../compiler/exchange/body.ts';
 import { UpstreamError, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
 import type { ClientSocket } from '../../sockets/client-socket.ts';
 import { type OutputOwner, SocketOutput } from '../../sockets/socket-output.ts';
-import { errorText, type UpstreamSocket, type UpstreamSocketOwner } from '../../sockets/upstream-socket.ts';
+import { errorText, FULL_READ, type UpstreamSocket, type UpstreamSocketOwner } from '../../sockets/upstream-socket.ts';
 import { BodyPump } from '../body-pump.ts';
 import { CallClock, type TimedCall } from '../call-clock.ts';
 import { BlockReader } from './block-reader.ts';
@@ -13,26 +13,19 @@ import { type BodyOwner, ClientBody } from './client-body.ts';
 import type { ClientCall, ClientOptions, ConnectionKeeper, KeptConnection } from './client-call.ts';
 import {
 	formatRequestHead,
-	headText,
 	InvalidRequest,
 	InvalidResponse,
-	PendingHead,
-	parseResponseHead,
 	type ResponseHead,
-	refuseEarly,
 	requestFraming,
 } from './client-head.ts';
 import { type RequestBodyOwner, RequestBodyWriter, writeWhole } from './client-request-body.ts';
 import { decodeChunks, responseDecoder, responseOf, WholeBodies } from './client-response.ts';
 import { LARGE_PIECE } from './piece-memory.ts';
-import { RememberedHead } from './remembered-heads.ts';
+import { ResponseHeads } from './response-heads.ts';
 import { UpgradedStream } from './upgraded-stream.ts';
 
 /** Waiting for a head; reading a body in one of three ways; handed over; nothing to read. */
 type ReadState = 'idle' | 'head' | 'length' | 'chunked' | 'close' | 'upgraded' | 'closed';
-
-/** Interim responses to one request: without a bound they would keep an exchange open for ever. */
-const MAX_INTERIM = 100;
 
 export class ClientConnection
 	implements
@@ -50,8 +43,7 @@ export class ClientConnection
 	readonly #wire: UpstreamSocket;
 	readonly #blocks: BlockReader;
 	readonly #socket: ClientSocket;
-	readonly #pendingHead = new PendingHead();
-	readonly #lastHead: RememberedHead;
+	readonly #heads: ResponseHeads;
 	readonly #bodies = new WholeBodies();
 	readonly #options: ClientOptions;
 	readonly #keeper: ConnectionKeeper;
@@ -61,7 +53,6 @@ export class ClientConnection
 	readonly #clock: CallClock;
 	readonly #output: SocketOutput;
 	// Of the current call:
-	#interim = 0;
 	#sender: BodyPump | undefined = undefined;
 	#sent = false;
 	#responseBytes = false;
@@ -79,7 +70,7 @@ export class ClientConnection
 		this.#options = options;
 		this.#keeper = keeper;
 		this.#wire = wire;
-		this.#lastHead = new RememberedHead(options.heads);
+		this.#heads = new ResponseHeads(options);
 		this.#blocks = new BlockReader(wire, options.pieces);
 		wire.holder = this;
 		this.#socket = wire.bare();
@@ -99,9 +90,10 @@ export class ClientConnection
 		this.#calls++;
 		this.#state = 'head';
 		this.#sent = false;
-		this.#interim = 0;
+		this.#heads.begin();
 		this.#responseBytes = false;
 		this.#answered = false;
+		this.#readLess(call.room);
 		this.#write(call);
 	}
 
@@ -225,7 +217,7 @@ export class ClientConnection
 					this.#readChunked(bytes, count);
 					break;
 				case 'close':
-					this.#wanted = this.#body!.push(this.#blocks.piece(bytes, 0, count, true));
+					this.#wanted = this.#body!.push(this.#blocks.piece(bytes, 0, count, this.#body!.readsAhead));
 					break;
 				case 'upgraded':
 					// The stream asks for more by resuming the socket.
@@ -238,42 +230,26 @@ export class ClientConnection
 			if (!(error instanceof InvalidResponse)) throw error;
 			this.#fail(new UpstreamError('response', error.message, error));
 		}
+		this.#readLess(this.#body ? this.#body.most : this.#call?.room);
 		return this.#wanted;
+	}
+
+	/** What a client does not take is not read for it. */
+	#readLess(room: number | undefined): void {
+		if (room !== undefined && room < FULL_READ) this.#wire.readAtMost(room);
 	}
 
 	#readHead(bytes: Buffer, count: number): void {
 		const call = this.#call!;
 		const { request } = call;
 		this.#responseBytes = true;
-		let data = bytes;
-		let end = count;
-		if (this.#pendingHead.length > 0) {
-			if (!this.#pendingHead.add(bytes, count, this.#options.maxResponseHead)) return;
-			data = this.#pendingHead.take();
-			end = data.length;
-		}
-		let start = 0;
-		while (start < end) {
-			const known = request.method === 'HEAD' ? undefined : this.#lastHead.find(data, start, end);
-			if (known) {
-				this.#answer(call, known, data, start + this.#lastHead.size, end);
-				return;
-			}
-			const text = headText(data, start, end);
-			if (text === undefined) {
-				refuseEarly(data, start, end, this.#options.maxResponseHead);
-				this.#pendingHead.begin(data, start, end);
-				return;
-			}
-			if (text.length > this.#options.maxResponseHead) throw new InvalidResponse('the response head is too large');
-			const head = parseResponseHead(text, request.method, request.upgrade !== undefined);
-			if (head.status >= 200 && request.method !== 'HEAD') this.#lastHead.seen(text, data, start, head);
-			start += text.length + 2;
+		const heads = this.#heads;
+		heads.take(bytes, count);
+		for (let head = heads.next(request); head !== undefined; head = heads.next(request)) {
 			if (head.status >= 200 || head.status === 101) {
-				this.#answer(call, head, data, start, end);
+				this.#answer(call, head, heads.data, heads.at, heads.end);
 				return;
 			}
-			if (++this.#interim > MAX_INTERIM) throw new InvalidResponse('too many interim responses');
 			if (head.status === 100 && this.#sender && !this.#sender.started) this.#continue();
 			else call.informed(head.status, head.headers);
 			// What is told of an interim response may have ended the call.
@@ -306,7 +282,7 @@ export class ClientConnection
 				return;
 			case 'close': {
 				const body = this.#beginBody(head, 'close');
-				if (start < end) this.#wanted = body.push(this.#blocks.piece(data, start, end, true));
+				if (start < end) this.#wanted = body.push(this.#blocks.piece(data, start, end, body.readsAhead));
 				this.#tell(call, responseOf(head, body));
 				return;
 			}
@@ -356,7 +332,8 @@ export class ClientConnection
 
 	/** A body whose end has not come. */
 	#beginBody(head: ResponseHead, state: 'length' | 'chunked' | 'close'): ClientBody {
-		const body = new ClientBody(this, state === 'length' ? head.length : undefined, this.#options.pieces);
+		const room = this.#call!.room ?? Infinity;
+		const body = new ClientBody(this, state === 'length' ? head.length : undefined, this.#options.pieces, room);
 		this.#body = body;
 		this.#state = state;
 		return body;
@@ -368,7 +345,8 @@ export class ClientConnection
 		const body = this.#body!;
 		// Where the system moves the rest, a read only tells that there is some.
 		const short = this.#relay?.short === true;
-		this.#wanted = body.push(this.#blocks.piece(bytes, start, to, !short && this.#remaining >= LARGE_PIECE));
+		const more = !short && body.readsAhead && this.#remaining >= LARGE_PIECE;
+		this.#wanted = body.push(this.#blocks.piece(bytes, start, to, more));
 		if (short) this.#wire.readLess();
 		if (this.#remaining > 0) return;
 		body.end(undefined);
@@ -499,7 +477,7 @@ export class ClientConnection
 		if (this.#state === 'closed') return;
 		this.#clock.stop();
 		this.#state = 'closed';
-		this.#pendingHead.take();
+		this.#heads.drop();
 		this.#socket.destroy();
 		this.#blocks.end();
 		this.#keeper.connectionLost(this);

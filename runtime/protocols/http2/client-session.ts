@@ -4,7 +4,7 @@ import { UpstreamError, type UpstreamRequest } from '../../../compiler/exchange/
 import { errorText, type UpstreamSocket, type UpstreamSocketOwner } from '../../sockets/upstream-socket.ts';
 import type { ClientCall, ClientOptions } from '../http1/client-call.ts';
 import { RequestEncoder, ResponseReader } from './client-fields.ts';
-import { CLIENT_STREAM_WINDOW, ClientStream, type StreamSession } from './client-stream.ts';
+import { ClientStream, LEAST_STREAM_WINDOW, type StreamSession } from './client-stream.ts';
 import { DEFAULT_WINDOW, FLAG, FRAME, H2_ERROR, MAX_WINDOW, PREFACE, SETTING } from './frame-codes.ts';
 import { FrameReader, type FrameSink } from './frame-reader.ts';
 import { FrameWriter } from './frame-writer.ts';
@@ -105,7 +105,7 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 		wire.socket.on('drain', () => this.settle());
 		wire.socket.write(PREFACE, 'latin1');
 		this.frames.settings([
-			...[SETTING.enablePush, 0, SETTING.initialWindowSize, CLIENT_STREAM_WINDOW],
+			...[SETTING.enablePush, 0, SETTING.initialWindowSize, LEAST_STREAM_WINDOW],
 			...[SETTING.maxHeaderListSize, mostFields],
 		]);
 		this.frames.numbers(FRAME.windowUpdate, 0, CONNECTION_WINDOW - DEFAULT_WINDOW);
@@ -182,6 +182,11 @@ export class ClientSession implements UpstreamSocketOwner, FrameSink, QueueOwner
 	}
 
 	// StreamSession.
+
+	/** Bodies of requests are bounded where they come in. */
+	readonly share: number = Infinity;
+
+	holds(): void {}
 
 	wantsTurn(output: StreamOutput): void {
 		this.#queue.add(output);

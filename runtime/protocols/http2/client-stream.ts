@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { type BodySource, isStream } from '../../../compiler/exchange/body.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from '../../../compiler/exchange/leases.ts';
+import { FULL_READ } from '../../sockets/upstream-socket.ts';
 import { CallClock, type TimedCall } from '../call-clock.ts';
 import { type BodyOwner, ClientBody } from '../http1/client-body.ts';
 import type { CallCarrier, ClientCall, ClientOptions } from '../http1/client-call.ts';
@@ -14,8 +15,12 @@ import { StreamBody } from './request-body.ts';
 import { type OutputOwner, type OutputSession, StreamOutput } from './stream-output.ts';
 import { type TunnelOwner, TunnelStream } from './tunnel-stream.ts';
 
-/** Bytes that an upstream may send ahead on one stream: at first, and once its reader keeps up. */
-export const CLIENT_STREAM_WINDOW = 65_535;
+/**
+ * Bytes that an upstream may send ahead on one stream: for a client that takes next to nothing, which is what settings say;
+ * for any other at first; and once that keeps up.
+ */
+export const LEAST_STREAM_WINDOW = 4096;
+const CLIENT_STREAM_WINDOW = 65_535;
 const MAX_CLIENT_STREAM_WINDOW = 262_144;
 /** Milliseconds that a body waits for a place among those that the upstream takes, at most. */
 const LONGEST_HOLD = 1000;
@@ -49,7 +54,9 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 	readonly output: StreamOutput;
 	readonly #session: StreamSession;
 	readonly #options: ClientOptions;
-	readonly #window = new ReceiveWindow(CLIENT_STREAM_WINDOW, MAX_CLIENT_STREAM_WINDOW);
+	readonly #window: ReceiveWindow;
+	/** Bytes that the window is beyond what settings say. */
+	readonly #extra: number;
 	readonly #request: UpstreamRequest;
 	#call: ClientCall | undefined;
 	readonly #clock: CallClock;
@@ -75,12 +82,20 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		this.#clock = new CallClock(options, this);
 		this.#request = call.request;
 		this.#call = call;
+		const isSlow = call.room !== undefined && call.room < FULL_READ;
+		this.#extra = isSlow ? 0 : CLIENT_STREAM_WINDOW - LEAST_STREAM_WINDOW;
+		this.#window = new ReceiveWindow(LEAST_STREAM_WINDOW + this.#extra, MAX_CLIENT_STREAM_WINDOW);
 		this.output = new StreamOutput(id, session.peerWindow, session, this);
 		call.carrier = this;
 	}
 
 	/** Sends the request. */
 	begin(): void {
+		this.#send();
+		if (this.#extra > 0) this.#session.writeWindow(this, this.#extra);
+	}
+
+	#send(): void {
 		const request = this.#request;
 		const { body, method, upgrade } = request;
 		if (upgrade !== undefined) {
@@ -245,7 +260,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 			return;
 		}
 		this.#length = length;
-		const body = new ClientBody(this, length, this.#options.pieces);
+		const body = new ClientBody(this, length, this.#options.pieces, call.room ?? Infinity);
 		this.#body = body;
 		call.answered(responseOf(status, headers, body));
 	}
@@ -275,7 +290,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		if (body && size > 0) {
 			this.#paused = !body.push(this.#options.pieces.copy(bytes, start, end));
 			if (this.#paused) this.#withheld += whole;
-			else if (!ends) this.#release(whole, true);
+			else if (!ends) this.#release(whole, body.readsAhead);
 		} else if (!ends) this.#release(whole, true);
 		if (ends) this.#end(undefined);
 		return true;
@@ -399,9 +414,13 @@ class RecordingSource implements BodySource {
 		return this.#source.trailers;
 	}
 
-	pull(): Uint8Array | null | Promise<Uint8Array | null> {
+	idle(): void {
+		this.#source.idle?.();
+	}
+
+	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null> {
 		try {
-			const piece = this.#source.pull();
+			const piece = this.#source.pull(most);
 			return piece instanceof Promise ? piece.catch(this.#failed) : piece;
 		} catch (error) {
 			return this.#failed(error);

@@ -22,6 +22,17 @@ export const CONNECTION_WINDOW = 1_048_576;
 /** The same once readers keep up, at most. */
 export const MAX_CONNECTION_WINDOW = 4_194_304;
 
+/**
+ * Bytes of responses that wait in memory for the client of one connection: its streams share them. While there are as many
+ * its next request begins when so many bytes have been sent, or so many milliseconds later.
+ */
+export const MAX_HELD = 4_194_304;
+export const SENT_BEFORE_NEXT = 65_536;
+export const LONGEST_GATE = 1000;
+
+/** Characters of a text that is made bytes of at once. */
+export const LONG_TEXT = 16_384;
+
 /** Bytes of frames that are gathered before they are written. */
 export const OUTPUT_SIZE = 65_536;
 

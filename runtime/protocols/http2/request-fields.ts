@@ -15,21 +15,35 @@ export const MALFORMED = 1;
 /** What no target may hold: all but visible ASCII, and a fragment. */
 const NO_TARGET = /[^!"$-~]/;
 
+/** The head of a request, as its exchange is made of it. */
+export interface RequestHead {
+	readonly method: string;
+	/** name, value, name, value, …: as HeaderList takes it. */
+	readonly items: string[];
+	readonly path: string;
+	/** Without its `?`; undefined when there is none. */
+	readonly query: string | undefined;
+	/** `:authority`, else `Host`. */
+	readonly authority: string;
+	/** Its host, as requests carry it. */
+	readonly host: string;
+	/** `:protocol` of an extended CONNECT. */
+	readonly protocol: string | undefined;
+	/** −1 when there is none. */
+	readonly contentLength: number;
+	readonly expectsContinue: boolean;
+}
+
 /** A section under way: one for a thread, its properties hold the last section until the next `begin`. */
-export class RequestFields implements FieldSink {
-	/** name, value, name, value, …: as HeaderList takes it; a new array for each section. */
+export class RequestFields implements FieldSink, RequestHead {
+	/** A new array for each section. */
 	items: string[] = [];
 	method = '';
 	path = '';
-	/** Without its `?`; undefined when there is none. */
 	query: string | undefined = undefined;
-	/** `:authority`, else `Host`. */
 	authority = '';
-	/** Its host, as requests carry it. */
 	host = '';
-	/** `:protocol` of an extended CONNECT. */
 	protocol: string | undefined = undefined;
-	/** −1 when there is none. */
 	contentLength = -1;
 	expectsContinue = false;
 	/** Why a section was refused, for counters. */

@@ -20,11 +20,13 @@ import { OutputQueue } from './output-queue.ts';
 import { ReceiveWindow } from './receive-window.ts';
 import { RecentResets } from './recent-resets.ts';
 import { MALFORMED, SERVED } from './request-fields.ts';
+import { RequestGate } from './request-gate.ts';
 import { writeHead, writeTrailers } from './response-writer.ts';
 import { SessionDeadlines } from './session-deadlines.ts';
 import { SessionEnd } from './session-end.ts';
 import { Stream, type StreamSession } from './stream.ts';
 import type { StreamOutput } from './stream-output.ts';
+import { unpadded } from './unpadded.ts';
 
 /** Bytes of a DATA frame that nobody wants below which it costs more than it brings. */
 const SMALL_DATA = 1024;
@@ -55,6 +57,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 	readonly ending: SessionEnd;
 	/** Exchanges that have not ended, those of reset streams included. */
 	#exchanges = 0;
+	readonly #gate = new RequestGate(() => this.#exchanges++);
 	lastStream = 0;
 	#requests = 0;
 	#block: HeaderBlock | undefined = undefined;
@@ -126,7 +129,10 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 	settle(): void {
 		if (this.#running) return;
 		this.#running = true;
-		if (!this.ending.over) this.queue.run();
+		if (!this.ending.over) {
+			do this.queue.run();
+			while (this.#gate.run(this.engine.now));
+		}
 		this.#running = false;
 		this.frames.flush();
 		if (this.frames.full) {
@@ -352,8 +358,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		engine.counters?.streamOpened();
 		if (++this.#requests === engine.limits.maxRequestsPerConnection) this.ending.begin();
 		if (result === SERVED) {
-			this.#exchanges++;
-			stream.begin(fields);
+			this.#gate.begin(stream, fields, engine.now);
 			return;
 		}
 		engine.host.refused(fields.reason);
@@ -409,13 +414,22 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		writeTrailers(this.frames, this.#coders.responseFields, stream, trailers);
 	}
 
+	get share(): number {
+		return BOUND.MAX_HELD / Math.max(1, this.streams.size);
+	}
+
+	holds(bytes: number): void {
+		this.#gate.holds(bytes);
+	}
+
 	wantsTurn(output: StreamOutput): void {
 		this.queue.add(output);
 		// What comes later than the input it is about has nobody to send it.
 		if (!this.#running) this.queue.soon();
 	}
 
-	dataSent(): void {
+	dataSent(bytes: number): void {
+		this.#gate.sent(bytes);
 		this.#meter.frameSent();
 	}
 
@@ -485,22 +499,4 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		this.#abandon();
 		this.engine.remove(this);
 	}
-}
-
-/** Where the content of a padded frame is, its first `skip` bytes left out; undefined when its padding is longer than itself. */
-function unpadded(
-	flags: number,
-	bytes: Buffer,
-	start: number,
-	end: number,
-	skip: number,
-): readonly [from: number, to: number] | undefined {
-	let from = start;
-	let to = end;
-	if ((flags & FLAG.padded) !== 0) {
-		if (from >= end) return undefined;
-		to -= bytes[from++]!;
-	}
-	from += skip;
-	return from > to ? undefined : [from, to];
 }

@@ -9,10 +9,14 @@ export interface OutputSession {
 	readonly frames: FrameWriter;
 	/** Bytes of DATA that the client takes on all streams together. */
 	sendWindow: number;
+	/** Bytes of bodies that each stream may keep from those who make them, because all of them share what one client may. */
+	readonly share: number;
 	/** Gives the output a turn, now or soon. */
 	wantsTurn(output: StreamOutput): void;
-	/** A DATA frame was written. */
-	dataSent(): void;
+	/** So many bytes more, or fewer, wait for the client to take them. */
+	holds(bytes: number): void;
+	/** A DATA frame of so many bytes was written. */
+	dataSent(bytes: number): void;
 }
 
 /** The stream as its output sees it. */
@@ -28,6 +32,9 @@ export interface OutputOwner {
 	/** Whether trailers follow the body once it has been read. */
 	hasTrailers(source: BodySource | undefined): boolean;
 }
+
+/** Bytes that are asked of a source when the client takes fewer: less would cost more than it saves. */
+const LEAST_PULL = 1024;
 
 /** The output would go on at once. */
 export const MORE = 0;
@@ -57,6 +64,11 @@ export class StreamOutput {
 	#blocked = false;
 	#taken: ((error?: Error) => void) | undefined = undefined;
 	#ending = false;
+	/** Bytes that the session has been told of. */
+	#held = 0;
+	/** Something of the body has been pulled; and bytes that the client has taken. */
+	#begun = false;
+	#sent = 0;
 
 	constructor(id: number, window: number, session: OutputSession, owner: OutputOwner) {
 		this.id = id;
@@ -70,6 +82,11 @@ export class StreamOutput {
 		return this.#active;
 	}
 
+	/** Bytes of a body that the client takes now. */
+	get room(): number {
+		return Math.min(this.window, this.#session.sendWindow, this.#session.share);
+	}
+
 	/** Sends a body that is whole. It must not change until it has been sent. */
 	sendWhole(bytes: Uint8Array): void {
 		this.#active = true;
@@ -77,6 +94,7 @@ export class StreamOutput {
 		this.#ending = true;
 		// Most bodies are one frame: it goes out with its head, before others get their turn.
 		if (this.#session.frames.full || this.turn() !== WAITS) this.#session.wantsTurn(this);
+		if (this.#active) this.#hold();
 	}
 
 	/** Sends what a source gives; `length` is what it was said to give. */
@@ -84,6 +102,7 @@ export class StreamOutput {
 		this.#active = true;
 		this.#source = source;
 		this.#remaining = length ?? -1;
+		if (source.held !== undefined) this.#hold();
 		this.#session.wantsTurn(this);
 	}
 
@@ -125,6 +144,7 @@ export class StreamOutput {
 		this.#piece = undefined;
 		const source = this.#source;
 		this.#source = undefined;
+		this.#hold();
 		source?.cancel();
 		const taken = this.#taken;
 		this.#taken = undefined;
@@ -134,6 +154,14 @@ export class StreamOutput {
 	/** Sends up to a frame: MORE, WAITS or STARVES. */
 	turn(): number {
 		if (!this.#active) return WAITS;
+		if (this.#piece === undefined) {
+			if (!this.#mayPull()) {
+				this.#block(true);
+				return this.window <= 0 ? WAITS : STARVES;
+			}
+			// From here on it is the source that may have to be waited for.
+			if (this.window > 0 && this.#session.sendWindow > 0) this.#block(false);
+		}
 		const piece = this.#piece ?? this.#pull();
 		if (piece === undefined) return this.#ending && this.#active ? this.#end() : WAITS;
 		const left = piece.length - this.#at;
@@ -162,7 +190,8 @@ export class StreamOutput {
 		this.#at = end;
 		this.window -= room;
 		session.sendWindow -= room;
-		session.dataSent();
+		this.#sent += room;
+		session.dataSent(room);
 		this.#owner.sent(room);
 		if (room < left) return MORE;
 		this.#pieceSent();
@@ -174,9 +203,20 @@ export class StreamOutput {
 		return this.#remaining === 0 ? this.#endEarly(frame) : MORE;
 	}
 
+	/**
+	 * Nothing is asked of a source before the client takes something. Only whether it has ended is found out without: where
+	 * what has been sent may have been all.
+	 */
+	#mayPull(): boolean {
+		if (this.#source === undefined || this.#ending) return true;
+		if (this.window > 0 && this.#session.sendWindow > 0) return true;
+		return this.#remaining === 0 || (this.#remaining < 0 && this.#begun);
+	}
+
 	#pieceSent(): void {
 		this.#piece = undefined;
 		this.#at = 0;
+		if (this.#held > 0) this.#hold();
 		const taken = this.#taken;
 		this.#taken = undefined;
 		taken?.();
@@ -195,6 +235,7 @@ export class StreamOutput {
 		if (this.#owner.hasTrailers(source) || !this.#session.frames.endStreamAt(frame)) return this.#end();
 		this.#source = undefined;
 		this.#active = false;
+		this.#hold();
 		this.#owner.bodyEnded(source, true);
 		return WAITS;
 	}
@@ -205,7 +246,8 @@ export class StreamOutput {
 		if (source === undefined || this.#ending || this.#pulling) return undefined;
 		let piece: Uint8Array | null | Promise<Uint8Array | null>;
 		try {
-			piece = source.pull();
+			this.#begun = true;
+			piece = source.pull(this.#useful);
 		} catch {
 			this.#break();
 			return undefined;
@@ -222,6 +264,15 @@ export class StreamOutput {
 			return undefined;
 		}
 		return this.#took(piece);
+	}
+
+	/**
+	 * Bytes that are worth pulling: what the client takes now, or as much as it has taken before, for then it is reading. With
+	 * windows that are small and often raised, sources would be asked for crumbs otherwise.
+	 */
+	get #useful(): number {
+		const { sendWindow, share } = this.#session;
+		return Math.max(LEAST_PULL, Math.min(share, Math.max(this.#sent, Math.min(this.window, sendWindow))));
 	}
 
 	#arrived(source: BodySource, bytes: Uint8Array | null): void {
@@ -249,6 +300,7 @@ export class StreamOutput {
 		const source = this.#source;
 		this.#source = undefined;
 		this.#active = false;
+		this.#hold();
 		this.#owner.bodyEnded(source, false);
 		return WAITS;
 	}
@@ -262,6 +314,25 @@ export class StreamOutput {
 	#block(blocked: boolean): void {
 		if (this.#blocked === blocked) return;
 		this.#blocked = blocked;
+		if (blocked) {
+			if (!this.#begun) this.rest();
+			this.#hold();
+		}
 		this.#owner.blocked(blocked);
+	}
+
+	/** Has the source let memory go that it keeps for the next pull, when the client has taken nothing for a while. */
+	rest(): void {
+		// What is left of a piece is the source's memory.
+		if (this.#blocked && this.#piece === undefined && !this.#pulling) this.#source?.idle?.();
+	}
+
+	/** Tells the session what waits in memory. */
+	#hold(): void {
+		const left = this.#piece === undefined ? 0 : this.#piece.length - this.#at;
+		const bytes = left + (this.#source?.held ?? 0);
+		if (bytes === this.#held) return;
+		this.#session.holds(bytes - this.#held);
+		this.#held = bytes;
 	}
 }

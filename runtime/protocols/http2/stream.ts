@@ -15,12 +15,13 @@ import { Pace } from '../http1/pace.ts';
 import { SERVER_NAME } from '../http1/response-head.ts';
 import { H2_ERROR } from './frame-codes.ts';
 import type { Http2Engine } from './http2-engine.ts';
-import { LONGEST_DRAIN, MAX_STREAM_WINDOW, RESET_DELAY, STREAM_WINDOW } from './limits.ts';
+import { LONG_TEXT, LONGEST_DRAIN, MAX_STREAM_WINDOW, RESET_DELAY, STREAM_WINDOW } from './limits.ts';
 import { ReceiveWindow } from './receive-window.ts';
 import { type BodyFeeder, StreamBody } from './request-body.ts';
-import type { RequestFields } from './request-fields.ts';
+import type { RequestHead } from './request-fields.ts';
 import { GIVEN_LENGTH, NO_LENGTH } from './response-writer.ts';
 import { type OutputOwner, type OutputSession, StreamOutput } from './stream-output.ts';
+import { TextSource } from './text-source.ts';
 import { type TunnelOwner, TunnelStream } from './tunnel-stream.ts';
 
 /** The connection as its streams see it. */
@@ -85,17 +86,20 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		this.output = new StreamOutput(id, sendWindow, session, this);
 	}
 
+	/** Makes the body of a request that has one: its content may come before the exchange begins. */
+	expectBody(contentLength: number): void {
+		if (!this.remoteOpen || this.body !== undefined) return;
+		this.body = new StreamBody(this, contentLength < 0 ? undefined : contentLength);
+	}
+
 	/** Begins the exchange whose head has been read. */
-	begin(fields: RequestFields): void {
+	begin(fields: RequestHead): void {
 		const session = this.#session;
 		const { engine } = session;
 		let { method } = fields;
 		const { items } = fields;
-		let body: StreamBody | undefined;
-		if (this.remoteOpen) {
-			body = new StreamBody(this, fields.contentLength < 0 ? undefined : fields.contentLength);
-			this.body = body;
-		}
+		this.expectBody(fields.contentLength);
+		let { body } = this;
 		if (method === 'CONNECT') {
 			this.#connect = fields.protocol ?? '';
 			body = undefined;
@@ -148,6 +152,10 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		if (!this.#handling || this.gone || status < 102 || status > 199) return;
 		this.#session.writeHead(this.id, status, headers, NO_LENGTH, false);
 		this.#session.settle();
+	}
+
+	room(): number {
+		return this.output.room;
 	}
 
 	/** Nothing to begin: a reset shows when a client leaves. */
@@ -249,6 +257,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 
 	/** Acts on deadlines that have passed. */
 	check(now: number): void {
+		this.output.rest();
 		if (now >= this.#writeDeadline) {
 			this.#writeDeadline = Infinity;
 			this.#session.engine.host.refused('write_timeout');
@@ -328,7 +337,9 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		if (ends) this.#endLocal();
 		else if (empty) this.bodyEnded(undefined, false);
 		else if (isStream(body)) this.output.sendSource(body, length);
-		else this.output.sendWhole(typeof body === 'string' ? Buffer.from(body, 'utf8') : body!);
+		else if (typeof body !== 'string') this.output.sendWhole(body!);
+		else if (length! <= Math.min(LONG_TEXT, this.output.room)) this.output.sendWhole(Buffer.from(body, 'utf8'));
+		else this.output.sendSource(new TextSource(body, length!), length);
 	}
 
 	/**

@@ -67,7 +67,7 @@ compressor('a body of many pieces leaves nothing behind for each of them', async
 	const stream = createCodingStream(GZIP, undefined);
 	const body = new EncodedBody(
 		new Pieces(Array.from({ length: 100 }, () => Buffer.from('an event'))),
-		stream,
+		() => stream,
 		true,
 		undefined,
 		() => {},

@@ -61,27 +61,37 @@ export class StoringBody implements BodySource {
 		this.#ended = ended;
 		this.length = body.length;
 		this.#whole = body.length ?? (declared === undefined ? undefined : Number(declared));
+		// A client that cannot take anything yet must not keep others waiting.
+		if (awaited) this.#watch();
 	}
 
 	get trailers(): HeaderList | undefined {
 		return this.#body.trailers;
 	}
 
-	pull(): Uint8Array | null | Promise<Uint8Array | null> {
+	get held(): number {
+		return this.#aheadBytes + (this.#body.held ?? 0);
+	}
+
+	idle(): void {
+		this.#body.idle?.();
+	}
+
+	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null> {
 		const ahead = this.#ahead.shift();
 		if (ahead !== undefined) {
 			this.#hold(-ahead.byteLength);
 			this.#watch();
 			return ahead;
 		}
-		if (this.#reading) return this.#nextAhead().then(() => this.pull());
+		if (this.#reading) return this.#nextAhead().then(() => this.pull(most));
 		if (this.#aheadEnd !== undefined) {
 			if ('error' in this.#aheadEnd) throw this.#aheadEnd.error;
 			return null;
 		}
 		let piece: Uint8Array | null | Promise<Uint8Array | null>;
 		try {
-			piece = this.#body.pull();
+			piece = this.#body.pull(most);
 		} catch (error) {
 			this.#end(false);
 			throw error;

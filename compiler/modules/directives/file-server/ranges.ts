@@ -140,13 +140,17 @@ class MultipartSource implements BodySource {
 		this.#close = close;
 	}
 
-	pull(): Uint8Array | null | Promise<Uint8Array | null> {
+	idle(): void {
+		this.#part?.idle?.();
+	}
+
+	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null> {
 		switch (this.#state) {
 			case 'head':
 				this.#state = 'body';
 				return this.#heads[this.#next]!;
 			case 'body':
-				return this.#pullPart();
+				return this.#pullPart(most);
 			case 'tail':
 				this.#finish();
 				return this.#tail;
@@ -155,7 +159,7 @@ class MultipartSource implements BodySource {
 		}
 	}
 
-	#pullPart(): Uint8Array | null | Promise<Uint8Array | null> {
+	#pullPart(most: number | undefined): Uint8Array | null | Promise<Uint8Array | null> {
 		if (this.#part === undefined) {
 			const body = this.#open(this.#ranges[this.#next]!);
 			if (!isStream(body)) {
@@ -164,7 +168,7 @@ class MultipartSource implements BodySource {
 			}
 			this.#part = body;
 		}
-		const bytes = this.#part.pull();
+		const bytes = this.#part.pull(most);
 		if (bytes instanceof Promise) return bytes.then(some => some ?? this.#partEnded());
 		return bytes ?? this.#partEnded();
 	}

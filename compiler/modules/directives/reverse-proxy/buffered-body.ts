@@ -40,9 +40,19 @@ class BegunBody implements BodySource {
 		return this.#rest.trailers;
 	}
 
-	pull(): Uint8Array | null | Promise<Uint8Array | null> {
+	get held(): number {
+		let bytes = this.#rest.held ?? 0;
+		for (let i = this.#next; i < this.#pieces.length; i++) bytes += this.#pieces[i]!.byteLength;
+		return bytes;
+	}
+
+	idle(): void {
+		this.#rest.idle?.();
+	}
+
+	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null> {
 		const piece = this.#pieces[this.#next];
-		if (piece === undefined) return this.#rest.pull();
+		if (piece === undefined) return this.#rest.pull(most);
 		this.#next++;
 		return piece;
 	}
@@ -77,9 +87,9 @@ export class UntouchedBody implements BodySource {
 		return this.touched ? this.#body.sendTo : undefined;
 	}
 
-	pull(): Uint8Array | null | Promise<Uint8Array | null> {
+	pull(most?: number): Uint8Array | null | Promise<Uint8Array | null> {
 		this.touched = true;
-		return this.#body.pull();
+		return this.#body.pull(most);
 	}
 
 	cancel(reason?: unknown): void {

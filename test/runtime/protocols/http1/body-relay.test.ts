@@ -15,7 +15,7 @@ relays('reads are short only while something can be moved', async () => {
 		pipe.given = pipe.taken;
 		return true;
 	}
-	const body = new ClientBody({ resumeBody() {}, cancelBody() {} }, LARGE_BODY, { giveBack() {} });
+	const body = new ClientBody({ resumeBody() {}, cancelBody() {} }, LARGE_BODY, { giveBack() {} }, Infinity);
 	const relay = relayFor(LARGE_BODY, { descriptor: 1 } as UpstreamSocket, body, () => pipe as unknown as SocketRelay, {
 		outstanding: LARGE_BODY,
 		moved() {},

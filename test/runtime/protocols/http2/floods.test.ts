@@ -130,7 +130,8 @@ test('content that comes byte by byte, and that nobody reads yet, is not kept by
 
 test('streams that waited for the window of the connection and were reset are not kept', () => {
 	const queue = new OutputQueue({ frames: { full: false }, settle: () => {} });
-	const session = { frames: {} as FrameWriter, sendWindow: 0, wantsTurn: () => {}, dataSent: () => {} };
+	const nothing = { wantsTurn: () => {}, dataSent: () => {}, holds: () => {} };
+	const session = { frames: {} as FrameWriter, sendWindow: 0, share: 65_535, ...nothing };
 	const owner = { sent() {}, bodyEnded() {}, broken() {}, blocked() {}, hasTrailers: () => false };
 	let turns = 0;
 	class Counted extends StreamOutput {

@@ -1,0 +1,82 @@
+/** Finds the heads of responses in what comes on a connection to an upstream. */
+import type { UpstreamRequest } from '../../../compiler/exchange/leases.ts';
+import type { ClientOptions } from './client-call.ts';
+import {
+	headText,
+	InvalidResponse,
+	PendingHead,
+	parseResponseHead,
+	type ResponseHead,
+	refuseEarly,
+} from './client-head.ts';
+import { RememberedHead } from './remembered-heads.ts';
+
+/** Interim responses to one request: without a bound they would keep an exchange open for ever. */
+const MAX_INTERIM = 100;
+const NOTHING = Buffer.alloc(0);
+
+/** The heads of one connection, one exchange after another. */
+export class ResponseHeads {
+	/** What was taken last; after the head that was given last, and its end. */
+	data: Buffer = NOTHING;
+	at = 0;
+	end = 0;
+	readonly #options: ClientOptions;
+	readonly #pending = new PendingHead();
+	readonly #last: RememberedHead;
+	#interim = 0;
+
+	constructor(options: ClientOptions) {
+		this.#options = options;
+		this.#last = new RememberedHead(options.heads);
+	}
+
+	/** A request is sent. */
+	begin(): void {
+		this.#interim = 0;
+	}
+
+	/** Takes bytes, which are looked at by `next` until more are taken. @throws InvalidResponse */
+	take(bytes: Buffer, count: number): void {
+		this.data = bytes;
+		this.at = 0;
+		this.end = count;
+		const pending = this.#pending;
+		if (pending.length === 0) return;
+		if (pending.add(bytes, count, this.#options.maxResponseHead)) {
+			this.data = pending.take();
+			this.end = this.data.length;
+		} else this.end = 0;
+	}
+
+	/** The next head in what was taken; undefined when its end has not come. @throws InvalidResponse */
+	next({ method, upgrade }: UpstreamRequest): ResponseHead | undefined {
+		const { data, at: start, end } = this;
+		if (start >= end) return undefined;
+		const known = method === 'HEAD' ? undefined : this.#last.find(data, start, end);
+		if (known) {
+			this.at = start + this.#last.size;
+			return known;
+		}
+		const text = headText(data, start, end);
+		if (text === undefined) {
+			refuseEarly(data, start, end, this.#options.maxResponseHead);
+			this.#pending.begin(data, start, end);
+			return undefined;
+		}
+		if (text.length > this.#options.maxResponseHead) throw new InvalidResponse('the response head is too large');
+		const head = parseResponseHead(text, method, upgrade !== undefined);
+		if (head.status >= 200 && method !== 'HEAD') this.#last.seen(text, data, start, head);
+		this.at = start + text.length + 2;
+		if (head.status < 200 && head.status !== 101 && ++this.#interim > MAX_INTERIM) {
+			throw new InvalidResponse('too many interim responses');
+		}
+		return head;
+	}
+
+	/** Lets go what is held. */
+	drop(): void {
+		this.#pending.take();
+		this.data = NOTHING;
+	}
+}

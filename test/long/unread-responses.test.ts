@@ -1,0 +1,162 @@
+/**
+ * Clients over HTTP/2 that ask for much and take nothing: what that costs a server in memory, whatever its bodies come
+ * from; and that the memory comes back, also after a dry run of a long configuration.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import path from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { FRAME, PREFACE } from '../../runtime/protocols/http2/frame-codes.ts';
+import { freePorts, type ServerProcess, serve, temporaryFolder } from '../harness.ts';
+import { frame, numbers, request, settings } from '../runtime/protocols/http2/frames.ts';
+
+const test = suite('responses that are not read');
+
+const CONNECTIONS = 20;
+const STREAMS = 100;
+/**
+ * Megabytes that so many connections may cost: 4 of each, and what is made besides; more where every response is made
+ * anew, which leaves garbage. And that may be left of that.
+ */
+const COST = 120;
+const COST_OF_PAGES = 300;
+const LEFT = 60;
+/** Milliseconds until memory has come back. */
+const BACK = 90_000;
+
+const folder = temporaryFolder();
+let server: ServerProcess;
+let upstream: ServerProcess;
+let port = 0;
+let admin = 0;
+
+/** Resident memory of the server in megabytes. */
+const resident = (): number =>
+	Math.round(Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${server.child.pid}/status`, 'utf8'))![1]) / 1024);
+
+test.before(async () => {
+	[port, admin] = (await freePorts(3)) as [number, number];
+	const [, , behind] = (await freePorts(3)) as [number, number, number];
+	const lines = Array.from({ length: 150_000 }, (_, i) => `${i} of the lines of a file, ${Math.sin(i)}\n`).join('');
+	writeFileSync(path.join(folder, 'large.txt'), lines);
+	writeFileSync(path.join(folder, 'page.html'), '{{.Req.Method}} is rendered again and again<br>\n'.repeat(2000));
+	writeFileSync(
+		path.join(folder, 'Upstream'),
+		`{\n\tadmin off\n\tthreads 1\n\tservers {\n\t\tprotocols h1 h2c\n\t}\n}\nhttp://127.0.0.1:${behind} {\n\troot ${folder}\n\tfile_server\n}\n`,
+	);
+	const handlers = {
+		'/proxy': `reverse_proxy 127.0.0.1:${behind}`,
+		'/proxy-h2': `reverse_proxy h2c://127.0.0.1:${behind}`,
+		'/encoded': `encode gzip\n\t\treverse_proxy 127.0.0.1:${behind}`,
+		'/file': 'file_server',
+		'/page': 'templates\n\t\tfile_server',
+	};
+	const routes = Object.entries(handlers).map(
+		([prefix, text]) => `\thandle ${prefix}/* {\n\t\turi strip_prefix ${prefix}\n\t\t${text}\n\t}\n`,
+	);
+	const text = `\thandle /text {\n\t\trespond "${'a constant text '.repeat(6000)}"\n\t}\n`;
+	writeFileSync(
+		path.join(folder, 'Configfile'),
+		`{\n\tadmin 127.0.0.1:${admin}\n\tthreads 1\n\tservers {\n\t\tprotocols h1 h2c\n\t}\n}\nhttp://127.0.0.1:${port} {\n\troot ${folder}\n${routes.join('')}${text}}\n`,
+	);
+	upstream = await serve(['Upstream', '--adapter', 'configfile'], behind, { cwd: folder });
+	server = await serve(['Configfile'], port, { cwd: folder });
+});
+test.after(async () => {
+	await server?.stop();
+	await upstream?.stop();
+});
+
+/** Asks on many connections; gives them when every response has begun, or could have. */
+async function ask(target: string, window: number): Promise<Socket[]> {
+	const sockets: Socket[] = [];
+	const begun = Array.from({ length: CONNECTIONS }, async () => {
+		const socket = connect(port, '127.0.0.1');
+		sockets.push(socket);
+		const fields = [
+			[':method', 'GET'],
+			[':scheme', 'http'],
+			[':path', target],
+			[':authority', '127.0.0.1'],
+			['accept-encoding', 'gzip'],
+		] as const;
+		const requests = Array.from({ length: STREAMS }, (_, i) => request(1 + 2 * i, fields));
+		socket.write(Buffer.concat([Buffer.from(PREFACE), settings(4, window), ...requests]));
+		// Answered behind all that the server does at once; what it waits for comes within the time that follows.
+		socket.write(frame(FRAME.ping, 0, 0, numbers(1, 1)));
+		const pong = frame(FRAME.ping, 1, 0, numbers(1, 1));
+		let seen = Buffer.alloc(0);
+		await new Promise<void>((resolve, reject) => {
+			socket.on('error', reject);
+			socket.on('data', bytes => {
+				seen = Buffer.concat([seen.subarray(-100), bytes as Buffer]);
+				if (seen.includes(pong)) resolve();
+			});
+		});
+	});
+	await Promise.all(begun);
+	return sockets;
+}
+
+/** The most megabytes until they have not grown for a second. */
+async function settled(): Promise<number> {
+	let most = 0;
+	let since = performance.now();
+	while (performance.now() - since < 1000) {
+		const now = resident();
+		if (now > most + 2) since = performance.now();
+		most = Math.max(most, now);
+		await new Promise(resolve => setTimeout(resolve, 20));
+	}
+	return most;
+}
+
+async function comesBack(before: number): Promise<void> {
+	const end = performance.now() + BACK;
+	while (resident() > before + LEFT) {
+		assert.ok(performance.now() < end, `${before} MB before, ${resident()} MB after`);
+		await new Promise(resolve => setTimeout(resolve, 100));
+	}
+}
+
+for (const [target, window] of [
+	['/proxy/large.txt', 0],
+	['/proxy/large.txt', 1],
+	['/proxy-h2/large.txt', 0],
+	['/encoded/large.txt', 0],
+	['/file/large.txt', 0],
+	['/text', 0],
+	['/page/page.html', 0],
+] as const) {
+	test(`${target}, ${CONNECTIONS} × ${STREAMS} streams with windows of ${window}`, async () => {
+		const before = await settled();
+		const sockets = await ask(target, window);
+		const most = await settled();
+		for (const socket of sockets) socket.destroy();
+		console.log(`  ${target}: ${before} MB before, ${most} MB at most`);
+		const cost = target.startsWith('/page') ? COST_OF_PAGES : COST;
+		assert.ok(most - before <= cost, `${before} MB before, ${most} MB at most`);
+		await comesBack(before);
+	});
+}
+
+test('a dry run of a long configuration', async () => {
+	const site = (i: number) =>
+		`http://h${i}.example.com:${port} {\n\trespond "${'one of very many sites '.repeat(20)}${i}"\n}\n`;
+	const text = Array.from({ length: 50_000 }, (_, i) => site(i)).join('');
+	const before = await settled();
+	const response = await fetch(`http://127.0.0.1:${admin}/load?dry_run`, {
+		method: 'POST',
+		headers: { 'content-type': 'text/configfile' },
+		body: text,
+	});
+	assert.is(response.status, 200);
+	assert.match((await response.text()).slice(0, 100), /"result":"restart_required"/);
+	const most = resident();
+	console.log(`  a dry run of ${Math.round(text.length / 1e6)} MB: ${before} MB before, ${most} MB after`);
+	await comesBack(before);
+	console.log(`  and then ${resident()} MB`);
+});
+
+test.run();

@@ -1,0 +1,279 @@
+/** What the server does for clients that take nothing, or little: bodies are asked for what their windows have room for. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { BodySource } from '../../../../compiler/exchange/body.ts';
+import type { Handler } from '../../../../compiler/exchange/handler.ts';
+import { HeaderList } from '../../../../compiler/exchange/header-list.ts';
+import { FLAG, FRAME, PREFACE } from '../../../../runtime/protocols/http2/frame-codes.ts';
+import { MAX_HELD } from '../../../../runtime/protocols/http2/limits.ts';
+import { TextSource } from '../../../../runtime/protocols/http2/text-source.ts';
+import { type FrameClient, type FrameServer, frame, numbers, open, request, serve, settings } from './frames.ts';
+
+const test = suite('HTTP/2: responses that are not read');
+
+/** A body of so many bytes, `known` beforehand or not, that tells what it was asked for. */
+class Watched implements BodySource {
+	readonly length: number | undefined;
+	trailers: HeaderList | undefined = undefined;
+	readonly asked: number[] = [];
+	idled = 0;
+	onIdle: () => void = () => {};
+	#left: number;
+
+	constructor(length: number, known = true) {
+		this.length = known ? length : undefined;
+		this.#left = length;
+	}
+
+	pull(most = 0): Uint8Array | null {
+		this.asked.push(most);
+		if (this.#left === 0) return null;
+		const size = Math.min(this.#left, most);
+		this.#left -= size;
+		return Buffer.alloc(size, 'x');
+	}
+
+	idle(): void {
+		this.idled++;
+		this.onIdle();
+	}
+
+	cancel(): void {}
+}
+
+/** Opens a connection whose streams begin with so large a window. */
+async function openWith(port: number, window: number): Promise<FrameClient> {
+	const client = await open(port, false);
+	client.send(Buffer.from(PREFACE), settings(4, window));
+	return client;
+}
+
+async function withWindow(
+	window: number,
+	handler: Handler,
+	run: (client: FrameClient, server: FrameServer) => Promise<void>,
+): Promise<void> {
+	const server = await serve(handler);
+	const client = await openWith(server.port, window);
+	try {
+		await run(client, server);
+	} finally {
+		client.socket.destroy();
+		await server.stop();
+	}
+}
+
+const widen = (stream: number, bytes: number) => frame(FRAME.windowUpdate, 0, stream, numbers(bytes));
+const bytesOf = (client: FrameClient, stream: number) =>
+	client.frames
+		.filter(({ type, stream: id }) => type === FRAME.data && id === stream)
+		.reduce((sum, { payload }) => sum + payload.length, 0);
+
+for (const known of [true, false]) {
+	test(`nothing is pulled before the stream has a window; then what there is room for (known length: ${known})`, async () => {
+		const body = new Watched(100_000, known);
+		await withWindow(
+			0,
+			x => {
+				x.response.body = body;
+			},
+			async client => {
+				client.send(request(1));
+				assert.is(await client.status(1), '200');
+				await client.alive();
+				assert.equal(body.asked, []);
+				assert.is(body.idled, 1);
+				client.send(widen(1, 5000));
+				await client.until(() => bytesOf(client, 1) === 5000);
+				await client.alive();
+				assert.is(body.asked[0], 5000);
+				// Whether that was all has to be asked where the length does not say so, for no more than a little.
+				assert.equal(body.asked.slice(1), known ? [] : [5000]);
+				client.send(widen(1, 40_000));
+				await client.until(() => bytesOf(client, 1) === 45_000);
+				await client.alive();
+				assert.ok(
+					body.asked.every(most => most <= 45_000),
+					String(body.asked),
+				);
+			},
+		);
+	});
+}
+
+test('nothing is pulled while the window of the connection is used up, however large those of streams are', async () => {
+	const bodies: Watched[] = [];
+	await withWindow(
+		1_000_000,
+		x => {
+			const body = new Watched(100_000);
+			bodies.push(body);
+			x.response.body = body;
+		},
+		async client => {
+			for (const stream of [1, 3, 5]) client.send(request(stream));
+			await client.until(() => [1, 3, 5].reduce((sum, stream) => sum + bytesOf(client, stream), 0) === 65_535);
+			await client.alive();
+			const pulled = bodies.flatMap(({ asked }) => asked).reduce((sum, most) => sum + most, 0);
+			assert.ok(pulled <= 3 * 65_535, String(pulled));
+			client.send(request(7));
+			assert.is(await client.status(7), '200');
+			await client.alive();
+			assert.equal(bodies[3]!.asked, []);
+			client.send(widen(0, 1_000_000));
+			for (const stream of [1, 3, 5, 7]) assert.is((await client.body(stream)).length, 100_000);
+		},
+	);
+});
+
+test('a body that ends where the window does ends its stream, trailers and all', async () => {
+	const trailing = new Watched(1000, false);
+	const plain = new Watched(1000, false);
+	await withWindow(
+		1000,
+		x => {
+			x.response.body = x.request.path === '/trailers' ? trailing : plain;
+			if (x.request.path === '/trailers') trailing.trailers = new HeaderList(['grpc-status', '0']);
+		},
+		async client => {
+			client.send(request(1));
+			assert.is((await client.body(1)).length, 1000);
+			client.send(
+				request(3, [
+					[':method', 'GET'],
+					[':scheme', 'http'],
+					[':path', '/trailers'],
+					[':authority', 'a'],
+				]),
+			);
+			assert.is((await client.body(3)).length, 1000);
+		},
+	);
+});
+
+test('a client that stops in the middle has memory let go after a while, and goes on where it was', async () => {
+	const body = new Watched(100_000);
+	await withWindow(
+		30_000,
+		x => {
+			x.response.body = body;
+		},
+		async client => {
+			client.send(request(1));
+			await client.until(() => bytesOf(client, 1) === 30_000);
+			await new Promise<void>(resolve => {
+				body.onIdle = resolve;
+				if (body.idled > 0) resolve();
+			});
+			client.send(widen(1, 100_000), widen(0, 100_000));
+			assert.is((await client.body(1)).length, 100_000);
+		},
+	);
+});
+
+test('streams share what may be pulled for them', async () => {
+	const bodies: Watched[] = [];
+	await withWindow(
+		0x7fffffff,
+		x => {
+			const body = new Watched(50_000_000);
+			bodies.push(body);
+			x.response.body = body;
+		},
+		async client => {
+			client.send(widen(0, 0x7fff0000 - 65_535));
+			const streams = Array.from({ length: 100 }, (_, i) => 1 + 2 * i);
+			client.socket.pause();
+			client.send(...streams.map(stream => request(stream)));
+			client.socket.resume();
+			await client.until(() => bodies.length === 100 && bodies.every(({ asked }) => asked.length > 0), 10_000);
+			const first = bodies.at(-1)!.asked[0]!;
+			assert.ok(first <= MAX_HELD / 50, String(first));
+		},
+	);
+});
+
+for (const text of ['a'.repeat(3_000_000), '\u{1f600}\u00e9'.repeat(400_000)]) {
+	test(`requests wait while much is unread, and begin one by one (text of ${text.length} characters)`, async () => {
+		const server = await serve(x => {
+			x.response.body = text;
+		});
+		const client = await openWith(server.port, 0);
+		const streams = Array.from({ length: 10 }, (_, i) => 1 + 2 * i);
+		try {
+			client.send(...streams.map(stream => request(stream)));
+			await client.alive();
+			const begun = server.exchanges.length;
+			const most = Math.ceil(MAX_HELD / Buffer.byteLength(text));
+			assert.is(begun, most, 'no more than there is room for');
+			// A client that means to read another first waits a second, not for ever.
+			await client.until(() => server.exchanges.length > most, 5000);
+			client.send(...streams.map(stream => widen(stream, 0x7fffff00)), widen(0, 0x7fff0000 - 65_535));
+			for (const stream of streams) {
+				const body = await client.body(stream);
+				assert.ok(Buffer.from(body, 'latin1').equals(Buffer.from(text)), `stream ${stream}`);
+			}
+			assert.is(server.finished.length, streams.length);
+		} finally {
+			client.socket.destroy();
+			await server.stop();
+		}
+	});
+}
+
+test('a request that waits takes its body, and may be taken back', async () => {
+	const bodies: string[] = [];
+	const server = await serve(async x => {
+		const { body } = x.request;
+		if (body === null) {
+			x.response.body = 'a'.repeat(5_000_000);
+			return;
+		}
+		let got = '';
+		for (let piece = await (body as BodySource).pull(); piece !== null; piece = await (body as BodySource).pull()) {
+			got += Buffer.from(piece).toString();
+		}
+		bodies.push(got);
+		x.response.body = 'got it';
+	});
+	const client = await openWith(server.port, 0);
+	try {
+		client.send(request(1));
+		await client.status(1);
+		const post = [
+			[':method', 'POST'],
+			[':scheme', 'http'],
+			[':path', '/'],
+			[':authority', 'a'],
+		] as const;
+		client.send(request(3, post, FLAG.endHeaders), frame(FRAME.data, 0, 3, Buffer.from('first ')));
+		client.send(request(5, post, FLAG.endHeaders), frame(FRAME.resetStream, 0, 5, numbers(8)));
+		client.send(frame(FRAME.data, FLAG.endStream, 3, Buffer.from('second')));
+		await client.alive();
+		assert.is(server.exchanges.length, 1);
+		client.send(frame(FRAME.resetStream, 0, 1, numbers(8)), widen(3, 1000));
+		assert.is(await client.body(3), 'got it');
+		assert.equal(bodies, ['first second']);
+		assert.is(server.exchanges.length, 2);
+		assert.is(server.finished.length, 2);
+	} finally {
+		client.socket.destroy();
+		await server.stop();
+	}
+});
+
+test('a text is cut between characters, whatever is asked for', () => {
+	const text = 'a\u{1f600}b\u00e9\u{10ffff}\u20acc'.repeat(50);
+	const bytes = Buffer.from(text);
+	for (let most = 1; most < 40; most++) {
+		const source = new TextSource(text, bytes.length);
+		const pieces: Uint8Array[] = [];
+		for (let piece = source.pull(most); piece !== null; piece = source.pull(most)) {
+			assert.ok(piece.length <= Math.max(most, 4), `${piece.length} for ${most}`);
+			pieces.push(piece);
+		}
+		assert.ok(Buffer.concat(pieces).equals(bytes), String(most));
+	}
+});
+
+test.run();

@@ -1,0 +1,60 @@
+/** A thread that is idle gives back what a burst has left on its heap, and the process what all threads have freed. */
+import { readFileSync } from 'node:fs';
+import { Worker } from 'node:worker_threads';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { relieveProcess } from '../../../runtime/threads/memory-relief.ts';
+
+const test = suite('memory after a burst');
+
+const THREAD = `
+import { getHeapStatistics } from 'node:v8';
+import { parentPort } from 'node:worker_threads';
+import { relieveThread } from ${JSON.stringify(new URL('../../../runtime/threads/memory-relief.ts', import.meta.url).href)};
+
+relieveThread(50);
+const taken = () => {
+	const { total_heap_size, external_memory } = getHeapStatistics();
+	return Math.round((total_heap_size + external_memory) / 1048576);
+};
+const before = taken();
+let kept = [];
+for (let i = 0; i < 300_000; i++) kept.push({ text: 'x'.repeat(100) + i, bytes: Buffer.alloc(200) });
+const most = taken();
+kept = undefined;
+const look = setInterval(() => {
+	if (taken() > before + 20) return;
+	clearInterval(look);
+	parentPort.postMessage({ before, most, after: taken() });
+}, 20);
+parentPort.on('message', () => process.exit());
+`;
+
+/** Megabytes of the process that are in memory. */
+const resident = (): number =>
+	Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))![1]) / 1024);
+
+test('of a thread, and of the process', async () => {
+	const linux = process.platform === 'linux';
+	const atFirst = linux ? resident() : 0;
+	const endWatch = relieveProcess(50);
+	const thread = new Worker(new URL(`data:text/javascript,${encodeURIComponent(THREAD)}`), { eval: false });
+	try {
+		const told = await new Promise<{ before: number; most: number; after: number }>((resolve, reject) => {
+			thread.once('message', resolve).once('error', reject);
+		});
+		assert.ok(told.most > told.before + 80, JSON.stringify(told));
+		assert.ok(told.after <= told.before + 20, JSON.stringify(told));
+		if (!linux) return;
+		const end = performance.now() + 10_000;
+		while (resident() > atFirst + 60) {
+			assert.ok(performance.now() < end, `${atFirst} MB at first, now ${resident()}`);
+			await new Promise(resolve => setTimeout(resolve, 20));
+		}
+	} finally {
+		endWatch();
+		await thread.terminate();
+	}
+});
+
+test.run();
