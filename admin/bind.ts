@@ -1,6 +1,6 @@
 /** Binds the Admin API's address. */
 import { chmodSync, fstatSync, lstatSync, unlinkSync } from 'node:fs';
-import { createServer, type ListenOptions, type Server } from 'node:net';
+import type { ListenOptions, Server } from 'node:net';
 import { someoneListens } from '../runtime/listeners/someone-listens.ts';
 import type { AdminAddress, AdminEndpointAddress } from './listen-address.ts';
 
@@ -37,15 +37,6 @@ export async function bind(server: Server, address: AdminAddress): Promise<Admin
 async function isStale(path: string, error: NodeJS.ErrnoException): Promise<boolean> {
 	// A file that is no socket refuses connections too, and is not ours to remove.
 	return error.code === 'EADDRINUSE' && lstatSync(path).isSocket() && !(await someoneListens(path));
-}
-
-/** Finds out whether an address could be bound now, and leaves it free. Throws AdminBindError. */
-export async function probe(address: AdminAddress): Promise<void> {
-	// A file is made by binding and would stay, and an inherited socket would be gone.
-	if (address.kind !== 'tcp') return;
-	const server = createServer();
-	await bind(server, address);
-	await new Promise(resolve => server.close(resolve));
 }
 
 function listen(server: Server, address: AdminAddress): Promise<void> {

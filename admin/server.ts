@@ -32,7 +32,7 @@ import {
 	UNIX_PEER,
 } from '../runtime/protocols/protocol.ts';
 import { AdminAccess } from './access.ts';
-import { AdminBindError, bind, probe } from './bind.ts';
+import { AdminBindError, bind } from './bind.ts';
 import { Confirmation } from './confirmation.ts';
 import type { AdminContext, AdminEndpoint, AdminOperation } from './endpoint.ts';
 import { ENDPOINTS } from './endpoints.ts';
@@ -135,11 +135,6 @@ export async function startAdmin(runtime: RuntimeControl, options: AdminOptions)
 	return new ListeningAdmin(address.text, server, protocol, host);
 }
 
-/** Throws AdminBindError when the Admin API of these settings could not listen now: to be asked before anything is served. */
-export async function probeAdmin(settings: AdminSettings | undefined): Promise<void> {
-	if (settings !== undefined && settings.off !== true) await probe(addressOf(settings));
-}
-
 function addressOf(settings: AdminSettings): AdminAddress {
 	const text = settings.listen ?? DEFAULT_ADMIN_LISTEN;
 	const address = parseAdminAddress(text);
@@ -198,8 +193,6 @@ class AdminHost implements ProtocolHost, AdminContext {
 	#stopAsked = false;
 	/** Generations before and after the changes whose answers are being written. */
 	readonly #changes = new WeakMap<Exchange, { readonly result: string; readonly from: number; readonly to: number }>();
-	/** The generation that was served when the last change was seen. */
-	#served: number;
 	/** The last change is served and could not be saved. */
 	#isUnsaved = false;
 
@@ -209,7 +202,6 @@ class AdminHost implements ProtocolHost, AdminContext {
 		this.#address = address;
 		this.#accessOf = runtime.admin ?? options.settings ?? {};
 		this.#access = new AdminAccess(this.#accessOf, address);
-		this.#served = runtime.generation;
 		this.confirmation = new Confirmation(runtime, (generation, cause, outcome) => {
 			if (outcome.result === 'applied') {
 				options.log('warn', 'configuration rolled back', { generation, cause });
@@ -229,9 +221,9 @@ class AdminHost implements ProtocolHost, AdminContext {
 	}
 
 	async changed(x: Exchange, outcome: LoadOutcome, tentative = false): Promise<LoadOutcome> {
-		const to = this.runtime.generation;
-		this.#changes.set(x, { result: outcome.result, from: this.#served, to });
-		this.#served = to;
+		const { result } = outcome;
+		const to = result === 'applied' ? outcome.generation : this.runtime.generation;
+		this.#changes.set(x, { result, from: result === 'applied' && !outcome.unchanged ? to - 1 : to, to });
 		if (outcome.result !== 'applied' || tentative) return outcome;
 		// What could not be saved is tried again: whoever has made room on the disk loads the same once more.
 		if (outcome.unchanged && !this.#isUnsaved) return outcome;

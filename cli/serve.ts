@@ -1,7 +1,7 @@
 /** The life of a server process: start, signals, reloads from the file, stop, exit status. */
 import { availableParallelism } from 'node:os';
 import { AdminBindError } from '../admin/bind.ts';
-import { type AdminServer, probeAdmin, startAdmin } from '../admin/server.ts';
+import { type AdminLog, type AdminServer, startAdmin } from '../admin/server.ts';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
 import { takePassedSockets } from '../runtime/listeners/passed-sockets.ts';
 import { exitWithoutThreads } from '../runtime/main/exit-without-threads.ts';
@@ -36,6 +36,9 @@ export interface ServeOptions {
 /** Threads of the pool that files and name lookups of all our threads share; it takes its size at its first use. */
 const POOL_THREADS = Math.max(4, Math.min(64, availableParallelism() * 4));
 
+/** Entries of the Admin API that wait for the end of the start. */
+const MOST_ADMIN_ENTRIES = 1000;
+
 /**
  * Serves until a signal or the Admin API ends it, then ends the process. Throws {@link CommandFailure} when it does not
  * start.
@@ -54,6 +57,9 @@ class ServerProcess {
 	#autosave: Autosave | undefined;
 	#watch: ConfigurationWatch | undefined;
 	#manager: ServiceManager | undefined;
+	/** Set once the configuration is served. */
+	#isServing = false;
+	readonly #adminEntries: Parameters<AdminLog>[] = [];
 	#isReady = false;
 	#stopping = false;
 	/** Why to reload as soon as the start is over. */
@@ -80,8 +86,11 @@ class ServerProcess {
 		}
 		const started = this.#start();
 		// A stop during the start wins; what the start still does or fails in no longer matters.
-		started.catch(() => {});
-		const status = await Promise.race([this.#ended, started.then(() => this.#ended)]);
+		const failed = (error: unknown) => {
+			if (this.#stopping) return this.#ended;
+			throw error;
+		};
+		const status = await Promise.race([this.#ended, started.then(() => this.#ended, failed)]);
 		this.#watch?.close();
 		// Whatever connection or thread is still there must not keep a stopped server alive.
 		if ((await this.#runtime?.threadsEnded) === false) exitWithoutThreads(status);
@@ -89,45 +98,53 @@ class ServerProcess {
 	}
 
 	async #start(): Promise<void> {
-		const { input, verbose, adminAnyway } = this.#options;
+		const { input, verbose } = this.#options;
 		const runtime = await startRuntime({
 			input,
 			verbose,
 			passed: takePassedSockets(process.env, process.pid),
 			version,
-			// Sites must not be served for the moment that it takes to find out.
-			beforeListening: settings => probeAdmin(settings.admin ?? (adminAnyway ? {} : undefined)),
-		}).catch(error => {
+			// It says that the server is not ready yet, and sites are not served if it cannot listen.
+			beforeListening: starting => this.#openAdmin(starting),
+		}).catch(async error => {
+			await this.#admin?.close();
 			throw startFailure(error, this.#options);
 		});
-		this.#runtime = runtime;
-		if (this.#stopping) return runtime.kill();
-		this.#autosave = new Autosave(stateFolder(process.env), error =>
-			runtime.log('error', 'admin', 'the configuration could not be saved', { cause: error.message }),
-		);
-		try {
-			this.#admin = await startAdmin(runtime, {
-				...(adminAnyway ? { settings: {} } : {}),
-				log: (level, message, fields) => runtime.log(level, 'admin', message, fields),
-				onApplied: async document => {
-					if (runtime.settings.persist_config === false) return undefined;
-					return (await this.#autosave?.save(document))?.message;
-				},
-				onStop: () => this.#stop(),
-			});
-		} catch (error) {
-			runtime.kill();
-			throw startFailure(error, this.#options);
-		}
 		process.removeAllListeners('uncaughtException');
 		process.on('uncaughtException', this.#crash);
 		if (this.#stopping) return;
+		this.#isServing = true;
+		for (const entry of this.#adminEntries.splice(0)) this.#logAdmin(...entry);
 		await this.#tellManager(runtime);
 		if (this.#stopping) return;
 		this.#options.onReady?.(runtime);
 		this.#isReady = true;
 		if (this.#reloadWanted) this.#reloadSoon(this.#reloadWanted);
 	}
+
+	async #openAdmin(runtime: Runtime): Promise<void> {
+		this.#runtime = runtime;
+		this.#autosave = new Autosave(stateFolder(process.env), error =>
+			runtime.log('error', 'admin', 'the configuration could not be saved', { cause: error.message }),
+		);
+		this.#admin = await startAdmin(runtime, {
+			...(this.#options.adminAnyway ? { settings: {} } : {}),
+			log: this.#logAdmin,
+			onApplied: async document => {
+				if (runtime.settings.persist_config === false) return undefined;
+				return (await this.#autosave?.save(document))?.message;
+			},
+			onStop: () => this.#stop(),
+		});
+		// A stop during the start had nothing to close yet.
+		if (this.#stopping) await this.#admin.close();
+	}
+
+	/** The outputs of the process log are those of the configuration once it is served; entries wait until then. */
+	readonly #logAdmin: AdminLog = (level, message, fields) => {
+		if (this.#isServing) this.#runtime?.log(level, 'admin', message, fields);
+		else if (this.#adminEntries.length < MOST_ADMIN_ENTRIES) this.#adminEntries.push([level, message, fields]);
+	};
 
 	async #tellManager(runtime: Runtime): Promise<void> {
 		if (!process.env.NOTIFY_SOCKET) return;
@@ -142,12 +159,8 @@ class ServerProcess {
 
 	/** The first asks for a graceful stop, the second does not wait. */
 	readonly #interrupt = (): void => {
-		if (!this.#stopping && this.#runtime) this.#stop();
-		else if (this.#stopping) this.#quit();
-		else {
-			this.#stopping = true;
-			this.#end(EXIT.ok);
-		}
+		if (this.#stopping) this.#quit();
+		else this.#stop();
 	};
 
 	readonly #quit = (): void => {
@@ -177,11 +190,16 @@ class ServerProcess {
 	};
 
 	#stop(): void {
-		const runtime = this.#runtime;
-		if (!runtime || this.#stopping) return;
+		if (this.#stopping) return;
 		this.#stopping = true;
-		this.#manager?.stopping();
 		this.#watch?.close();
+		const runtime = this.#runtime;
+		if (!runtime || !this.#isServing) {
+			runtime?.kill();
+			void Promise.resolve(this.#admin?.close()).then(() => this.#end(EXIT.ok));
+			return;
+		}
+		this.#manager?.stopping();
 		runtime
 			.stop()
 			.then(() => this.#admin?.close())

@@ -97,6 +97,15 @@ export async function waitForPort(port: number, timeout: number = 15_000): Promi
 	}
 }
 
+/** Waits until a condition holds; half a minute at most, for a machine that has much else to do. */
+export async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
+	const end = performance.now() + 30_000;
+	while (!(await condition())) {
+		if (performance.now() > end) throw new Error(`${what}: not within half a minute`);
+		await new Promise(resolve => setTimeout(resolve, 20));
+	}
+}
+
 /** Milliseconds within which a server says that it serves. */
 const START_LIMIT = 60_000;
 

@@ -1,8 +1,8 @@
 /** How a server is started, and what it tells of its sockets. */
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
-import type { Settings } from '../../compiler/document/document.ts';
 import type { PassedSockets } from '../listeners/passed-sockets.ts';
 import type { StandardWriters } from '../logs/log-sinks.ts';
+import type { Runtime } from './runtime.ts';
 
 /** How a server is started. */
 export interface RuntimeOptions {
@@ -19,10 +19,11 @@ export interface RuntimeOptions {
 	/** Level debug for the process log, whatever the configuration says. */
 	readonly verbose?: boolean | undefined;
 	/**
-	 * Called with the settings of the configuration before any of its addresses is bound; what it rejects with ends the start,
-	 * and is what startRuntime rejects with.
+	 * Called with the server, which has the settings of its configuration and is not ready, before any address is bound. Loads
+	 * and reads of the configuration wait until it serves. What it rejects with ends the start, and is what startRuntime
+	 * rejects with.
 	 */
-	readonly beforeListening?: ((settings: Settings) => Promise<void>) | undefined;
+	readonly beforeListening?: ((runtime: Runtime) => Promise<void>) | undefined;
 	/** The version of this build, for metrics. Asked for when they are read first. */
 	readonly version?: (() => string) | undefined;
 	/** Stand in for standard output and standard error as log outputs. */

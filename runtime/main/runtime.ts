@@ -112,6 +112,8 @@ export class Runtime implements RuntimeControl {
 	#stopping: Promise<void> | undefined;
 	/** Ends the watch over the memory of this thread and of the process. */
 	readonly #relief: (() => void)[] = [];
+	/** Settled once the start has succeeded or failed. Never rejects. */
+	#started: Promise<void> = Promise.resolve();
 
 	constructor(options: RuntimeOptions) {
 		this.#options = options;
@@ -259,7 +261,8 @@ export class Runtime implements RuntimeControl {
 		return this.#compiler.ask('adapt', { input });
 	}
 
-	readConfig(path: readonly string[], id?: string): ReturnType<RuntimeControl['readConfig']> {
+	async readConfig(path: readonly string[], id?: string): ReturnType<RuntimeControl['readConfig']> {
+		await this.#started;
 		return this.#compiler.ask('read', { path, object: id });
 	}
 
@@ -325,12 +328,25 @@ export class Runtime implements RuntimeControl {
 	}
 
 	/** For startRuntime: compiles, binds, serves. */
-	async begin(): Promise<void> {
+	begin(): Promise<void> {
+		// Loads can be asked for as soon as the Admin API listens.
+		const begun = this.#serialize(() =>
+			this.#begin().catch(error => {
+				this.#stopping ??= Promise.resolve();
+				throw error;
+			}),
+		);
+		this.#started = begun.catch(() => {});
+		return begun;
+	}
+
+	async #begin(): Promise<void> {
 		this.#relief.push(relieveThread(), relieveProcess());
 		const { input } = this.#options;
 		const wanted = process.env.SVC_IO;
 		if (wanted && environmentIoMode() === undefined) throw unknownIoMode(wanted);
 		if (!input) {
+			await this.#beforeListening();
 			this.#startPool({});
 			this.#ready = true;
 			this.log('info', 'runtime', 'started without a configuration', { threads: this.threads, io: ioMode() });
@@ -340,11 +356,8 @@ export class Runtime implements RuntimeControl {
 		this.#startPool(expectedSettings(input));
 		const prepared = await this.#compiler.ask('prepare', { input, unconfigured: false });
 		if (prepared.result !== 'swap') throw refusedStart(prepared.diagnostics);
-		try {
-			await this.#options.beforeListening?.(prepared.facts.settings);
-		} catch (error) {
-			throw new StartForbidden(error);
-		}
+		this.#settings = prepared.facts.settings;
+		await this.#beforeListening();
 		await this.#fitPool(prepared.facts.settings);
 		const outcome = await this.#swap(prepared.facts, prepared.delta, prepared.diagnostics);
 		if (outcome.result === 'refused') throw refusedStart(outcome.diagnostics);
@@ -357,6 +370,14 @@ export class Runtime implements RuntimeControl {
 			io: ioMode(),
 			listeners: this.#sockets.bound.map(socketText),
 		});
+	}
+
+	async #beforeListening(): Promise<void> {
+		try {
+			await this.#options.beforeListening?.(this);
+		} catch (error) {
+			throw new StartForbidden(error);
+		}
 	}
 
 	/** For startRuntime: ends what a failed start has begun. */
@@ -376,6 +397,7 @@ export class Runtime implements RuntimeControl {
 		if (this.#pool?.size === threadCount(this.#options.threads ?? settings.threads) && io === ioMode()) return;
 		useIoMode(io);
 		await this.#pool?.terminate();
+		if (this.#stopping) throw new WorkerLost('The server is stopping.');
 		this.#startPool(settings);
 	}
 

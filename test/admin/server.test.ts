@@ -262,7 +262,7 @@ endpoints('writes to /config and /id are edits, and their refusals have statuses
 	}
 	assert.is((await ask('DELETE /id/my%2Fid/a', ['Content-Type: text/plain'])).status, 200);
 	assert.equal(runtime.edits.pop(), { method: 'DELETE', id: 'my/id', path: ['a'], text: '', ifMatch: undefined });
-	assert.match(logged.at(-1)!, /"result":"applied","from":1,"to":1/);
+	assert.match(logged.at(-1)!, /"result":"applied","from":1,"to":2/);
 	isError(await ask('POST /config/a', ['Content-Type: text/plain'], '{}'), 415, 'unsupported_media_type');
 	isError(await ask('PATCH /id/', [], '1'), 404, 'not_found');
 	assert.is(runtime.edits.length, 0);

@@ -14,6 +14,7 @@ import {
 	serve,
 	startServer,
 	temporaryFolder,
+	until,
 } from '../harness.ts';
 
 const folders = temporaryFolder();
@@ -50,15 +51,6 @@ function folderWith(files: { readonly [name: string]: string }): string {
 async function body(port: number): Promise<string> {
 	const response = await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: 'close' } });
 	return response.text();
-}
-
-/** Waits until a condition holds; half a minute at most, for a machine that has much else to do. */
-async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
-	const end = performance.now() + 30_000;
-	while (!(await condition())) {
-		if (performance.now() > end) throw new Error(`${what}: not within half a minute`);
-		await new Promise(resolve => setTimeout(resolve, 20));
-	}
 }
 
 /** Waits for the end of a server and returns its exit status. */

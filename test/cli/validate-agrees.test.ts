@@ -3,7 +3,7 @@ import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { probeAdmin, startAdmin } from '../../admin/server.ts';
+import { type AdminServer, startAdmin } from '../../admin/server.ts';
 import { validateConfiguration } from '../../cli/validation.ts';
 import { compile } from '../../compiler/compiler.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
@@ -172,22 +172,23 @@ function input(configuration: string | object): ConfigInput {
 /** What a start says: its refusal, or undefined when it serves. */
 async function started(configuration: string | object): Promise<string | undefined> {
 	const kept = keptLog();
+	let admin: AdminServer | undefined;
 	try {
 		const runtime = await startRuntime({
 			input: input(configuration),
 			threads: 1,
 			writers: { stdout: kept, stderr: kept },
-			beforeListening: settings => probeAdmin(settings.admin),
+			beforeListening: async starting => {
+				admin = await startAdmin(starting, { log: () => {}, onStop: () => {} });
+			},
 		});
-		try {
-			await (await startAdmin(runtime, { log: () => {}, onStop: () => {} })).close();
-			return undefined;
-		} finally {
-			runtime.kill();
-			await runtime.stop();
-		}
+		runtime.kill();
+		await runtime.stop();
+		return undefined;
 	} catch (error) {
 		return (error as Error).message;
+	} finally {
+		await admin?.close();
 	}
 }
 
