@@ -119,18 +119,11 @@ structure('private parts of Node are used in runtime/sockets/ only', () => {
 	assert.equal(users.sort(), [...PRIVATE_PARTS]);
 });
 
-/** Files of compiler/exchange/ that still import types of its users. To be emptied, never to be added to. */
-const EXCHANGE_EXCEPTIONS: ReadonlySet<string> = new Set([
-	'compiler/exchange/client-ip.ts',
-	'compiler/exchange/leases.ts',
-	'compiler/exchange/step-place.ts',
-]);
-
 structure('the vocabulary of handlers and protocols imports nothing of its users', () => {
 	const wrong = filesBelow(['compiler/exchange'], '.ts').filter(file =>
 		/from '\.\.\//.test(readFileSync(path.join(ROOT, file), 'utf8')),
 	);
-	assert.equal(wrong.sort(), [...EXCHANGE_EXCEPTIONS]);
+	assert.equal(wrong, []);
 });
 
 structure('nothing is exported by default, and no junk drawers', () => {

@@ -1,9 +1,9 @@
 /** `svc reverse-proxy`. */
 
 import { isSiteAddress, parseSiteAddress } from '../../compiler/document/site-address.ts';
-import type { UpstreamSettings } from '../../compiler/exchange/leases.ts';
 import { withSchemes } from '../../compiler/modules/directives/reverse-proxy/transports/schemes.ts';
 import { parseUpstream } from '../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
+import type { UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { quoted } from '../arguments.ts';
 import { type Command, CommandFailure } from '../command.ts';
 import { headerEdits, headerField, serveDocument } from '../quick-server.ts';

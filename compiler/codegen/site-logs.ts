@@ -1,10 +1,11 @@
 /** The access logs of one site: which of them take a request's entry. */
 
 import type { Settings, SiteLog } from '../document/document.ts';
+import type { AccessLogSettings } from '../document/log-namespaces.ts';
 import { accessLogTargets, namedLogTargets } from '../document/log-namespaces.ts';
 import { canonicalHost, hostMatches } from '../exchange/authority.ts';
 import type { Exchange } from '../exchange/exchange.ts';
-import type { AccessLog, AccessLogSettings, Leases } from '../exchange/leases.ts';
+import type { AccessLog, Leases } from '../exchange/leases.ts';
 
 /** Chooses the logs of a request. */
 export type LogChoice = (x: Exchange) => readonly AccessLog[];

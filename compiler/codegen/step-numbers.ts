@@ -1,6 +1,15 @@
 /** Numbers of the steps that a site may run: its own from 0, those of named routes from FIRST_ROUTE_STEP. */
 import type { Site, Step } from '../document/document.ts';
-import { eachStep, FIRST_ROUTE_STEP } from '../exchange/step-place.ts';
+import { FIRST_ROUTE_STEP } from '../exchange/step-place.ts';
+
+/** Calls back for every step within a value, those around others first, with its JSON pointer. */
+export function eachStep(value: object, pointer: string, take: (step: Step, pointer: string) => void): void {
+	if ('handler' in value) take(value as Step, pointer);
+	for (const [name, inner] of Object.entries(value)) {
+		if (typeof inner !== 'object' || inner === null) continue;
+		eachStep(inner, `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`, take);
+	}
+}
 
 /** The numbers, counted when first asked for. */
 export class StepNumbers {

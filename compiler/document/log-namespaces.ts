@@ -1,6 +1,26 @@
 /** Which logs take the entries of which loggers, and what the access entries of a site are written to. */
-import type { AccessLogSettings } from '../exchange/leases.ts';
+
+import type { LogSampling } from '../lower/log-settings.ts';
+import type { LogFormat } from '../modules/providers/log-formats/log-format.ts';
+import type { LogOutput } from '../modules/providers/log-writers/log-output.ts';
 import type { Settings, SiteLog } from './document.ts';
+
+declare module '../exchange/leases.ts' {
+	interface LeaseKinds {
+		access_log: { settings: AccessLogSettings; lease: AccessLog };
+	}
+}
+
+/** Settings of an access logger, which are the key of its lease. */
+export interface AccessLogSettings {
+	/** Name in its entries: `http.log.access`, `http.log.access.NAME`. */
+	readonly logger: string;
+	readonly output: LogOutput;
+	/** `default`: chosen by where the log goes. */
+	readonly format: LogFormat;
+	readonly level: string;
+	readonly sampling?: LogSampling;
+}
 
 /** Name of the process log. */
 const DEFAULT_LOG = 'default';

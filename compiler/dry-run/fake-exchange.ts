@@ -4,7 +4,8 @@ import type { BodySource } from '../exchange/body.ts';
 import { type ConnectionInfo, Exchange, type Received, Request } from '../exchange/exchange.ts';
 import { encodeFieldText, fieldValueKind, TOKEN_CLASS, TOKEN_DOT, TOKEN_UNDERSCORE } from '../exchange/field-syntax.ts';
 import { HeaderList } from '../exchange/header-list.ts';
-import type { Upstream, UpstreamRequest, UpstreamSettings } from '../exchange/leases.ts';
+import type { Upstream, UpstreamRequest } from '../exchange/leases.ts';
+import type { UpstreamSettings } from '../modules/directives/reverse-proxy/upstream-pool.ts';
 import type { DryRunRequest } from './dry-run-request.ts';
 
 /** What every response begins with, as when serving. */

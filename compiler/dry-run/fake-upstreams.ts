@@ -9,16 +9,15 @@ import {
 	type Upstream,
 	UpstreamError,
 	type UpstreamOutcome,
-	type UpstreamPool,
 	type UpstreamRequest,
 	type UpstreamResponse,
-	type UpstreamSettings,
 } from '../exchange/leases.ts';
 import {
 	parseResolvedUpstream,
 	parseUpstream,
 	type UpstreamAddress,
 } from '../modules/directives/reverse-proxy/upstream-address.ts';
+import type { UpstreamPool, UpstreamSettings } from '../modules/directives/reverse-proxy/upstream-pool.ts';
 import type { BalancerView, Choice } from '../modules/providers/balancers/balancer.ts';
 import { compileBalance } from '../modules/providers/balancers/index.ts';
 import { FakeExchange } from './fake-exchange.ts';

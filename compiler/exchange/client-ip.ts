@@ -1,8 +1,18 @@
 /** The address of the client behind trusted proxies: one computation for matchers, placeholders, proxying and logs. */
-import type { Settings } from '../document/document.ts';
 import type { Exchange } from './exchange.ts';
 import { formatIp, parseIp } from './ip-address.ts';
 import { IpRanges } from './ip-ranges.ts';
+
+/** The global options that say which peers are believed. */
+export interface TrustSettings {
+	/** CIDRs. */
+	readonly trusted_proxies?: readonly string[];
+	/** True if clients of Unix sockets are trusted. */
+	readonly trusted_proxies_unix?: unknown;
+	readonly trusted_proxies_strict?: unknown;
+	/** Field names; `X-Forwarded-For` if undefined. */
+	readonly client_ip_headers?: unknown;
+}
 
 /** Variable under which the address is kept once it has been computed. */
 export const CLIENT_IP_VARIABLE = 'client_ip';
@@ -12,8 +22,8 @@ export const CLIENT_IP_VARIABLE = 'client_ip';
  * Of `X-Forwarded-For` (or `client_ip_headers`, the first that holds a valid address) the left-most valid address is
  * taken; with `trusted_proxies_strict` the right-most that is not trusted itself. Throws RangeError for a bad range.
  */
-export function compileClientIp(settings: Settings): (x: Exchange) => string {
-	const trusted = settings.trusted_proxies as readonly string[] | undefined;
+export function compileClientIp(settings: TrustSettings): (x: Exchange) => string {
+	const trusted = settings.trusted_proxies;
 	if ((!trusted || trusted.length === 0) && settings.trusted_proxies_unix !== true) {
 		return x => x.connection.remoteAddress;
 	}
@@ -37,8 +47,8 @@ export function compileClientIp(settings: Settings): (x: Exchange) => string {
  * Compiles whether a peer is one of `settings.trusted_proxies` and of the ranges given beside: then what it says of its
  * client is believed. Throws RangeError for a bad range.
  */
-export function compilePeerTrust(settings: Settings, more: readonly string[] = []): (x: Exchange) => boolean {
-	const texts = [...((settings.trusted_proxies as readonly string[] | undefined) ?? []), ...more];
+export function compilePeerTrust(settings: TrustSettings, more: readonly string[] = []): (x: Exchange) => boolean {
+	const texts = [...(settings.trusted_proxies ?? []), ...more];
 	const unix = settings.trusted_proxies_unix === true;
 	if (texts.length === 0 && !unix) return () => false;
 	const ranges = new IpRanges(texts);

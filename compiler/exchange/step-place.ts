@@ -1,20 +1,10 @@
 /**
- * Where the step stands that decided a request. Steps are known by their numbers, for closures are shared by equal sites
- * and outlive the lines that they came from: what a number means is looked up when a log wants to know.
+ * The place of the step that decided a request. Closures know steps by number, because equal sites share closures and closures
+ * outlive the lines they came from. A number is looked up when a log needs the place.
  */
-import type { Step } from '../document/document.ts';
 
 /** Numbers of the steps of named routes begin here; those of a site are less. */
 export const FIRST_ROUTE_STEP: number = 1 << 24;
-
-/** Calls back for every step within a value, those around others first, with its JSON pointer. */
-export function eachStep(value: object, pointer: string, take: (step: Step, pointer: string) => void): void {
-	if ('handler' in value) take(value as Step, pointer);
-	for (const [name, inner] of Object.entries(value)) {
-		if (typeof inner !== 'object' || inner === null) continue;
-		eachStep(inner, `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`, take);
-	}
-}
 
 /** Places of the steps of one site, or of the named routes, by their numbers. */
 export class PlaceTable {

@@ -1,6 +1,6 @@
 /** Where the steps of a document stand in its text, for logs: `Configfile:12`, files named from the main one's folder. */
 import { dirname, relative } from 'node:path';
-import { eachStep } from '../exchange/step-place.ts';
+import { eachStep } from '../codegen/step-numbers.ts';
 import type { Origins } from '../lower/origins.ts';
 import type { SourceSpan } from '../source/source.ts';
 

@@ -1,7 +1,8 @@
 /** What is real when a configuration's tests are run or a request is explained: files, passwords, the machine, the environment. */
 
 import type { DryRunEnvironment } from '../../compiler/dry-run/dry-run.ts';
-import type { Compressor, FileReader, LeaseKinds, PasswordVerifier } from '../../compiler/exchange/leases.ts';
+import type { Compressor, FileReader, LeaseKinds } from '../../compiler/exchange/leases.ts';
+import type { PasswordVerifier } from '../../compiler/modules/directives/basic-auth/password-verifier.ts';
 import { ThreadCompressor } from '../compression/thread-compressor.ts';
 import { createFileReader } from '../files/file-reader.ts';
 import { doPageTask } from '../page-work/do-page-task.ts';

@@ -1,8 +1,9 @@
 /** Access logs on a data-plane thread: an exchange becomes one line here, lines travel to the main thread in batches. */
 
 import { UUID_VARIABLE } from '../../compiler/codegen/placeholders/request.ts';
+import type { AccessLogSettings } from '../../compiler/document/log-namespaces.ts';
 import type { Exchange, TlsInfo } from '../../compiler/exchange/exchange.ts';
-import type { AccessLog, AccessLogSettings } from '../../compiler/exchange/leases.ts';
+import type { AccessLog } from '../../compiler/exchange/leases.ts';
 import { type ProxyFacts, proxyFactsOf } from '../../compiler/modules/directives/reverse-proxy/proxy-facts.ts';
 import { flat, LEVEL_RANK, levelRank, members, text } from './encoders.ts';
 import { HeaderFields } from './header-fields.ts';

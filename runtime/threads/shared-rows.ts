@@ -1,6 +1,7 @@
 /** Memory that data-plane threads share by key: a row of Int32 for each thread, kept while one of them uses it. */
-import type { UpstreamSettings } from '../../compiler/exchange/leases.ts';
+
 import type { CacheSettings } from '../../compiler/exchange/response-cache.ts';
+import type { UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import type { DiskEvent } from '../cache/disk/disk-messages.ts';
 
 /** What a thread asks for. */

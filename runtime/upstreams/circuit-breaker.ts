@@ -1,5 +1,5 @@
 /** The circuit breaker of one upstream: failing or slow beyond measure, it is left alone, then tried with few requests. */
-import type { CircuitSettings } from '../../compiler/exchange/leases.ts';
+import type { CircuitSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { type PoolMemory, STATE } from './pool-memory.ts';
 import { since } from './process-clock.ts';
 

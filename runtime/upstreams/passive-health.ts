@@ -1,6 +1,6 @@
 /** What a pool's settings say of failures that its own requests show. */
 import { compileStatuses } from '../../compiler/codegen/statuses.ts';
-import type { UpstreamSettings } from '../../compiler/exchange/leases.ts';
+import type { UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 
 /** When failures of requests make an upstream unavailable. */
 export interface PassiveHealth {

@@ -1,7 +1,7 @@
 /** The memory of a pool that all threads share: what is in flight, and what is known of each upstream. */
 
-import type { UpstreamSettings } from '../../compiler/exchange/leases.ts';
 import { parseUpstream } from '../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
+import type { UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { passiveOf } from './passive-health.ts';
 
 /**

@@ -2,11 +2,11 @@
 
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 import type { SharedPool } from '../../compiler/document/shared-pools.ts';
-import type { UpstreamSettings } from '../../compiler/exchange/leases.ts';
 import {
 	parseResolvedUpstream,
 	parseUpstream,
 } from '../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
+import type { UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import type { LogLevel } from '../threads/messages.ts';
 import type { PoolWatcher } from '../threads/shared-rows.ts';
 import { CircuitBreaker, type CircuitState } from './circuit-breaker.ts';

@@ -1,5 +1,5 @@
 /** The retry budget of a pool: retries may not multiply what an outage already costs. */
-import type { RetryBudget as RetryBudgetSettings } from '../../compiler/exchange/leases.ts';
+import type { RetryBudget as RetryBudgetSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import type { PoolMemory } from './pool-memory.ts';
 import { since } from './process-clock.ts';
 

@@ -1,18 +1,13 @@
 /** A pool of upstreams on one thread: choice, kept connections and counts; one for each lease key. */
 
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
-import type {
-	Upstream,
-	UpstreamOutcome,
-	UpstreamPool,
-	UpstreamRequest,
-	UpstreamSettings,
-} from '../../compiler/exchange/leases.ts';
+import type { Upstream, UpstreamOutcome, UpstreamRequest } from '../../compiler/exchange/leases.ts';
 import {
 	parseResolvedUpstream,
 	parseUpstream,
 	type UpstreamAddress,
 } from '../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
+import type { UpstreamPool, UpstreamSettings } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import type { BalancerView, Choice } from '../../compiler/modules/providers/balancers/balancer.ts';
 import { compileBalance } from '../../compiler/modules/providers/balancers/index.ts';
 import { PieceMemory } from '../protocols/http1/piece-memory.ts';

@@ -1,13 +1,9 @@
 /** What the handlers of one thread lease: pools, files, access logs, each opened once per key and closed with its last site. */
-import type {
-	AccessLogSettings,
-	FileReader,
-	LeaseKinds,
-	MetricsSource,
-	UpstreamPool,
-} from '../../compiler/exchange/leases.ts';
+import type { AccessLogSettings } from '../../compiler/document/log-namespaces.ts';
+import type { FileReader, LeaseKinds, MetricsSource } from '../../compiler/exchange/leases.ts';
 import type { PageWork } from '../../compiler/exchange/page-work.ts';
 import type { CacheEvent } from '../../compiler/exchange/response-cache.ts';
+import type { UpstreamPool } from '../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { cacheLayout } from '../cache/memory-layout.ts';
 import { type DiskPort, SharedCache } from '../cache/shared-cache.ts';
 import { ThreadCompressor } from '../compression/thread-compressor.ts';

@@ -1,5 +1,5 @@
 /** Addresses of a pool that are looked up: kept while fresh, looked up again behind the requests' backs. */
-import type { DynamicSource } from '../../../compiler/exchange/leases.ts';
+import type { DynamicSource } from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { SourceLookup } from './source-lookup.ts';
 
 /** Name lists that are remembered; names may hold placeholders that a client fills in. */

@@ -1,6 +1,6 @@
 /** The addresses of one name by DNS: A and AAAA records with a port, or SRV records. */
 import { lookup, Resolver } from 'node:dns/promises';
-import type { DynamicSource } from '../../../compiler/exchange/leases.ts';
+import type { DynamicSource } from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 
 /** Milliseconds that a list serves before it is looked up again. */
 const REFRESH = 60_000;

@@ -1,7 +1,10 @@
 /** Active checks of a pool's upstreams, on the main thread: once for the process. */
 import { compileRegexp } from '../../../compiler/codegen/regexp.ts';
 import { compileStatuses } from '../../../compiler/codegen/statuses.ts';
-import type { HealthCheckSettings, UpstreamSettings } from '../../../compiler/exchange/leases.ts';
+import type {
+	HealthCheckSettings,
+	UpstreamSettings,
+} from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import type { PoolRegistryDeps } from '../pool-registry.ts';
 import { processNow } from '../process-clock.ts';
 import type { UpstreamHealth } from '../upstream-health.ts';

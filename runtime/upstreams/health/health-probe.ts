@@ -2,17 +2,15 @@
 
 import { isStream } from '../../../compiler/exchange/body.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
-import type {
-	HealthCheckSettings,
-	UpstreamError,
-	UpstreamRequest,
-	UpstreamResponse,
-	UpstreamSettings,
-} from '../../../compiler/exchange/leases.ts';
+import type { UpstreamError, UpstreamRequest, UpstreamResponse } from '../../../compiler/exchange/leases.ts';
 import {
 	parseUpstream,
 	type UpstreamAddress,
 } from '../../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
+import type {
+	HealthCheckSettings,
+	UpstreamSettings,
+} from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import type { CallCarrier, ClientCall } from '../../protocols/http1/client-call.ts';
 import { PieceMemory } from '../../protocols/http1/piece-memory.ts';
 import type { PoolRegistryDeps } from '../pool-registry.ts';

@@ -1,12 +1,13 @@
 /** Makes the links to upstreams that a pool's settings ask for. */
 import { isIP } from 'node:net';
-import type { TransportValues, UpstreamSettings } from '../../../compiler/exchange/leases.ts';
+import type { TransportValues } from '../../../compiler/exchange/leases.ts';
 import type {
 	ClientTlsSettings,
 	ForwardProxySettings,
 	HttpTransportSettings,
 } from '../../../compiler/modules/directives/reverse-proxy/transports/transport-settings.ts';
 import type { UpstreamAddress } from '../../../compiler/modules/directives/reverse-proxy/upstream-address.ts';
+import type { UpstreamSettings } from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { FastcgiConnection } from '../../protocols/fastcgi/fastcgi-connection.ts';
 import type { ClientOptions, ConnectionKeeper } from '../../protocols/http1/client-call.ts';
 import { ClientConnection } from '../../protocols/http1/client-connection.ts';

@@ -3,7 +3,7 @@ import { createSocket, type Socket } from 'node:dgram';
 import { AUTHORITATIVE_ANSWER, decode, encode, RECURSION_AVAILABLE } from 'dns-packet';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { DynamicSource } from '../../../compiler/exchange/leases.ts';
+import type { DynamicSource } from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { DynamicAddresses } from '../../../runtime/upstreams/dynamic/dynamic-addresses.ts';
 import { createUpstreamPool } from '../../../runtime/upstreams/upstream-pool.ts';
 import { eventually } from '../running-server.ts';

@@ -8,7 +8,11 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
-import { sendToUpstream, UpstreamError, type UpstreamSettings } from '../../../compiler/exchange/leases.ts';
+import { UpstreamError } from '../../../compiler/exchange/leases.ts';
+import {
+	sendToUpstream,
+	type UpstreamSettings,
+} from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { usePoller } from '../../../runtime/sockets/socket-poller.ts';
 import { createUpstreamPool } from '../../../runtime/upstreams/upstream-pool.ts';
 import { end, record } from '../protocols/fastcgi/scripted-application.ts';

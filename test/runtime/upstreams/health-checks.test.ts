@@ -6,7 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { HealthCheckSettings, UpstreamSettings } from '../../../compiler/exchange/leases.ts';
+import type {
+	HealthCheckSettings,
+	UpstreamSettings,
+} from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { CheckGate } from '../../../runtime/upstreams/health/check-gate.ts';
 import { poolBytes } from '../../../runtime/upstreams/pool-memory.ts';
 import { PoolRegistry } from '../../../runtime/upstreams/pool-registry.ts';

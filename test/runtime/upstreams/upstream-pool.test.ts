@@ -10,12 +10,11 @@ import * as assert from 'uvu/assert';
 import { type Body, isStream } from '../../../compiler/exchange/body.ts';
 import type { Exchange } from '../../../compiler/exchange/exchange.ts';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
+import { UpstreamError, type UpstreamRequest } from '../../../compiler/exchange/leases.ts';
 import {
 	sendToUpstream,
-	UpstreamError,
-	type UpstreamRequest,
 	type UpstreamSettings,
-} from '../../../compiler/exchange/leases.ts';
+} from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { poolBytes, poolLayout } from '../../../runtime/upstreams/pool-memory.ts';
 import { createUpstreamPool, type OwnedUpstreamPool } from '../../../runtime/upstreams/upstream-pool.ts';
 import {

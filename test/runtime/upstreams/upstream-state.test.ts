@@ -1,7 +1,7 @@
 /** What is remembered of upstreams: failures, circuits, slow starts, latencies, budgets; and that threads see the same. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { UpstreamSettings } from '../../../compiler/exchange/leases.ts';
+import type { UpstreamSettings } from '../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { CircuitBreaker } from '../../../runtime/upstreams/circuit-breaker.ts';
 import { passiveOf } from '../../../runtime/upstreams/passive-health.ts';
 import { PoolMemory, poolBytes } from '../../../runtime/upstreams/pool-memory.ts';

@@ -7,6 +7,12 @@ import type { Handler } from '../../../exchange/handler.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
 import { INTERMEDIATE_LIFETIME, type PkiSettings } from '../../options/pki.ts';
 
+declare module '../../../exchange/leases.ts' {
+	interface LeaseKinds {
+		acme_authority: { settings: AcmeServerSettings; lease: AcmeAuthority };
+	}
+}
+
 export const CHALLENGE_TYPES = ['http-01', 'dns-01', 'tls-alpn-01'] as const;
 
 /** Names and addresses of `allow` and `deny`. */

@@ -1,8 +1,9 @@
 /** Lowering of `dynamic`: where the addresses of a pool are looked up. */
-import type { DynamicSource } from '../../../exchange/leases.ts';
+
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import { onePeriod, oneWord } from './single-value.ts';
+import type { DynamicSource } from './upstream-pool.ts';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 type Addresses = Writable<Extract<DynamicSource, { source: 'a' }>>;

@@ -1,10 +1,10 @@
 /** Lowering of the sub-directives about the health of upstreams: active checks, failures of requests, circuits. */
 import { isToken } from '../../../exchange/field-syntax.ts';
-import type { CircuitSettings, HealthCheckSettings } from '../../../exchange/leases.ts';
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import { oneInteger, onePeriod, oneWord, ratioOf } from './single-value.ts';
 import { parseUpstream } from './upstream-address.ts';
+import type { CircuitSettings, HealthCheckSettings } from './upstream-pool.ts';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 

@@ -2,7 +2,6 @@
 
 import type { Step } from '../../../document/document.ts';
 import { parseIpRange } from '../../../exchange/ip-ranges.ts';
-import type { UpstreamSettings } from '../../../exchange/leases.ts';
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { DirectiveLine } from '../directive.ts';
@@ -13,6 +12,7 @@ import { lowerAddresses, poolSubdirectives, SOURCES, type UpstreamDraft } from '
 import type { ProxyStep } from './proxy-handler.ts';
 import { noEffect, onePeriod, oneWord } from './single-value.ts';
 import { settleSchemes } from './transports/lower-transport.ts';
+import type { UpstreamSettings } from './upstream-pool.ts';
 
 const NAMED = 'upstream://';
 

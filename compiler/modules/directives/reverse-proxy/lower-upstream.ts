@@ -1,6 +1,5 @@
 /** Lowering of what text says about a pool of upstreams: in `reverse_proxy` and in `upstream <name> { … }` alike. */
 
-import type { DynamicSource } from '../../../exchange/leases.ts';
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, NamedBlock, Word } from '../../../syntax/ast.ts';
 import { lowerBalance } from './lower-balance.ts';
@@ -10,6 +9,7 @@ import { type RetryDraft, retrySubdirectives } from './retries/lower-retries.ts'
 import { commonScheme, lowerTransport, settleSchemes } from './transports/lower-transport.ts';
 import type { TransportSettings } from './transports/transport-settings.ts';
 import { parseUpstream } from './upstream-address.ts';
+import type { DynamicSource } from './upstream-pool.ts';
 
 /** Settings of a pool while they are lowered. */
 export interface UpstreamDraft extends HealthDraft, RetryDraft {

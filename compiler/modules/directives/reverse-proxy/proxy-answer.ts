@@ -4,13 +4,14 @@ import type { Exchange } from '../../../exchange/exchange.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
-import { UpstreamError, type UpstreamPool, type UpstreamResponse } from '../../../exchange/leases.ts';
+import { UpstreamError, type UpstreamResponse } from '../../../exchange/leases.ts';
 import { type RuleFinder, statusOf } from '../responses/response-rules.ts';
 import { bufferedBody } from './buffered-body.ts';
 import { VIA, VIA_NAME } from './forwarded-request.ts';
 import { HANDLED_RESPONSE_VARIABLE, HandledResponse } from './handled-response.ts';
 import type { ProxyFacts } from './proxy-facts.ts';
 import { splice } from './splice.ts';
+import type { UpstreamPool } from './upstream-pool.ts';
 
 /** The status of an exchange whose client left before the upstream answered. It is recorded; nobody is there to be told. */
 const CLIENT_CLOSED_REQUEST = 499;

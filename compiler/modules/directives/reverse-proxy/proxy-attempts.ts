@@ -2,18 +2,12 @@
 import { type Body, isStream } from '../../../exchange/body.ts';
 import type { Exchange } from '../../../exchange/exchange.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
-import {
-	sendToUpstream,
-	type Upstream,
-	UpstreamError,
-	type UpstreamPool,
-	type UpstreamRequest,
-	type UpstreamResponse,
-} from '../../../exchange/leases.ts';
+import { type Upstream, UpstreamError, type UpstreamRequest, type UpstreamResponse } from '../../../exchange/leases.ts';
 import { bufferedBody, UntouchedBody } from './buffered-body.ts';
 import type { ProxyFacts } from './proxy-facts.ts';
 import type { RetryPredicate } from './retries/retry-predicate.ts';
 import { parseResolvedUpstream } from './upstream-address.ts';
+import { sendToUpstream, type UpstreamPool } from './upstream-pool.ts';
 
 /** How attempts are made. */
 export interface AttemptSettings {

@@ -9,13 +9,7 @@ import { fieldValueKind, isToken } from '../../../exchange/field-syntax.ts';
 import type { Handler } from '../../../exchange/handler.ts';
 import type { HeaderList } from '../../../exchange/header-list.ts';
 import { HttpError } from '../../../exchange/http-error.ts';
-import type {
-	DynamicSource,
-	Upstream,
-	UpstreamPool,
-	UpstreamRequest,
-	UpstreamSettings,
-} from '../../../exchange/leases.ts';
+import type { Upstream, UpstreamRequest } from '../../../exchange/leases.ts';
 import { compileBalance } from '../../providers/balancers/index.ts';
 import { compileHeaderEdits, type HeaderEdits } from '../header-edits.ts';
 import { compileResponseRules, type ResponseRule } from '../responses/response-rules.ts';
@@ -31,6 +25,7 @@ import { MaterialError } from './transports/tls-material.ts';
 import { asksForGzip, usesTls } from './transports/transport-settings.ts';
 import { compileTransportValues } from './transports/transport-values.ts';
 import { parseUpstream } from './upstream-address.ts';
+import type { DynamicSource, UpstreamPool, UpstreamSettings } from './upstream-pool.ts';
 
 /** A step that proxies: to a named pool, or to one of its own. */
 export interface ProxyStep extends Step {

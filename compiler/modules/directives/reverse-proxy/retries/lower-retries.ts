@@ -1,9 +1,9 @@
 /** Lowering of the sub-directives about retries: how often, how long, and of what. */
 import type { Matcher } from '../../../../document/document.ts';
-import type { RetryBudget } from '../../../../exchange/leases.ts';
 import type { LowerContext, Subdirective } from '../../../../lower/lower-context.ts';
 import type { Block, Word } from '../../../../syntax/ast.ts';
 import { oneInteger, onePeriod, ratioOf } from '../single-value.ts';
+import type { RetryBudget } from '../upstream-pool.ts';
 
 /** What is lowered. */
 export interface RetryDraft {

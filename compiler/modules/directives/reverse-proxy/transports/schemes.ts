@@ -1,6 +1,7 @@
 /** What schemes in the addresses of a pool mean for its transport. */
-import type { UpstreamSettings } from '../../../../exchange/leases.ts';
+
 import { parseUpstream } from '../upstream-address.ts';
+import type { UpstreamSettings } from '../upstream-pool.ts';
 
 /** Settings whose addresses have no schemes any more; a text says why there are none. */
 export function withSchemes(settings: UpstreamSettings): UpstreamSettings | string {

@@ -2,8 +2,9 @@
 import type { CompileContext } from '../../../../codegen/compile-context.ts';
 import type { Exchange } from '../../../../exchange/exchange.ts';
 import type { HeaderList } from '../../../../exchange/header-list.ts';
-import type { ProxiedClient, TransportValues, UpstreamSettings } from '../../../../exchange/leases.ts';
+import type { ProxiedClient, TransportValues } from '../../../../exchange/leases.ts';
 import { compileCgiVariables } from '../../fastcgi/cgi-variables.ts';
+import type { UpstreamSettings } from '../upstream-pool.ts';
 
 /** Makes the values; `headers` are those that are sent. Undefined when the transport asks for nothing. */
 export type TransportValuesMaker = (x: Exchange, headers: HeaderList) => TransportValues;

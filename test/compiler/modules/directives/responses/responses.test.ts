@@ -6,7 +6,8 @@ import type { BodySource } from '../../../../../compiler/exchange/body.ts';
 import type { HeaderList } from '../../../../../compiler/exchange/header-list.ts';
 import { HeaderList as Headers } from '../../../../../compiler/exchange/header-list.ts';
 import { HttpError } from '../../../../../compiler/exchange/http-error.ts';
-import type { Leases, UpstreamPool, UpstreamResponse } from '../../../../../compiler/exchange/leases.ts';
+import type { Leases, UpstreamResponse } from '../../../../../compiler/exchange/leases.ts';
+import type { UpstreamPool } from '../../../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { bodyText, builtSite, type FakeExchange, fakeExchange, responseLines, served } from '../../../fake-exchange.ts';
 
 class SpiedBody implements BodySource {

@@ -5,7 +5,8 @@ import { NO_FACTS } from '../../../../../compiler/codegen/placeholders/index.ts'
 import { compile } from '../../../../../compiler/compiler.ts';
 import type { ConfigInput } from '../../../../../compiler/dialects/dialect.ts';
 import type { Exchange } from '../../../../../compiler/exchange/exchange.ts';
-import type { FileReader, UpstreamSettings } from '../../../../../compiler/exchange/leases.ts';
+import type { FileReader } from '../../../../../compiler/exchange/leases.ts';
+import type { UpstreamSettings } from '../../../../../compiler/modules/directives/reverse-proxy/upstream-pool.ts';
 import { ReadError, type Reader } from '../../../../../compiler/source/reader.ts';
 import { createUpstreamPool, type OwnedUpstreamPool } from '../../../../../runtime/upstreams/upstream-pool.ts';
 import { serve, type WireServer } from '../../../../runtime/protocols/http1/wire.ts';
