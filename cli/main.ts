@@ -1,6 +1,7 @@
 /** The program's first file: hands the command line to sade, which calls the command. */
 import './first.ts';
 import sade from 'sade';
+import { PASS_SOCKET, passSocket } from '../runtime/sockets/pass-socket.ts';
 import { invocation, parseArguments, scan } from './arguments.ts';
 import type { Invocation } from './command.ts';
 import { findCommand } from './commands/find-command.ts';
@@ -10,14 +11,19 @@ process.on('uncaughtException', error => {
 	void reportFailure(error).then(status => process.exit(status));
 });
 
-main(process.argv.slice(2)).then(
-	status => {
-		process.exitCode = status;
-	},
-	async error => {
-		process.exitCode = await reportFailure(error);
-	},
-);
+if (process.argv[2] === PASS_SOCKET) passSocket();
+else start(process.argv.slice(2));
+
+function start(words: readonly string[]): void {
+	main(words).then(
+		status => {
+			process.exitCode = status;
+		},
+		async error => {
+			process.exitCode = await reportFailure(error);
+		},
+	);
+}
 
 /** Runs one command line and resolves to the exit status. */
 async function main(words: readonly string[]): Promise<number> {

@@ -2,26 +2,31 @@
  * What the process listens on. Threads bind TCP ports themselves; Unix sockets, and those that the process was started
  * with, they cannot: the main thread holds them, and every thread listens on a copy.
  */
-import { chmodSync, closeSync, fstatSync, lstatSync, renameSync, type Stats, statSync, unlinkSync } from 'node:fs';
-import { createServer, type Server } from 'node:net';
+import { chmodSync, fstatSync, lstatSync, renameSync, type Stats, statSync, unlinkSync } from 'node:fs';
 import path from 'node:path';
 import { parseListenHost, SOCKET_MODE } from '../../compiler/document/listen-host.ts';
 import type { ExpandText } from '../logs/machine-text.ts';
-import { duplicateDescriptor } from '../sockets/duplicate-descriptor.ts';
+import { type HeldSocket, holdUnixSocket } from '../sockets/held-socket.ts';
+import { BACKLOG } from '../sockets/node-listening-socket.ts';
 import type { ListenerAddress, LogEntry } from '../threads/messages.ts';
 import { PassedSockets } from './passed-sockets.ts';
 import { listenError, probeListener } from './port-probe.ts';
 import { someoneListens } from './someone-listens.ts';
 
-/** Connections that the kernel keeps until a thread takes them. */
-const BACKLOG = 2048;
 /** Bytes of a path that clients can connect to (`sun_path` without its zero). */
 const LONGEST_PATH = process.platform === 'linux' ? 107 : 103;
 
 interface Held {
 	readonly descriptor: number;
-	/** The file, and the permissions that it has; undefined for a socket that was inherited, which is not ours to close. */
-	readonly file: { readonly path: string; readonly inode: bigint; mode: number } | undefined;
+	/** A Unix socket and its file; undefined for an inherited socket, which is not ours to close. */
+	readonly unix: { readonly socket: HeldSocket; readonly file: SocketFile } | undefined;
+}
+
+/** The file of a Unix socket. */
+interface SocketFile {
+	readonly path: string;
+	readonly inode: bigint;
+	mode: number;
 }
 
 /** The sockets of one process. */
@@ -89,7 +94,7 @@ export class ListenerSockets {
 		const kept = new Set<string>();
 		for (const { key, mode = SOCKET_MODE } of addresses) {
 			kept.add(key);
-			const file = this.#held.get(key)?.file;
+			const file = this.#held.get(key)?.unix?.file;
 			if (!file || file.mode === mode) continue;
 			this.#change(key, () => isStill(file) && chmodSync(file.path, mode));
 			file.mode = mode;
@@ -100,11 +105,11 @@ export class ListenerSockets {
 	#close(key: string): void {
 		const held = this.#held.get(key);
 		this.#held.delete(key);
-		if (!held?.file) return;
+		if (!held?.unix) return;
+		const { file, socket } = held.unix;
 		// Another server may have taken the name.
-		const { file } = held;
 		this.#change(key, () => isStill(file) && unlinkSync(file.path));
-		closeSync(held.descriptor);
+		socket.close();
 	}
 
 	#change(key: string, change: () => void): void {
@@ -122,7 +127,7 @@ export class ListenerSockets {
 			const descriptor = this.#passed.descriptorOf(at.descriptor);
 			// Throws EBADF. Whether it listens shows when threads do.
 			if (!fstatSync(descriptor).isSocket()) throw systemError('ENOTSOCK');
-			return { descriptor, file: undefined };
+			return { descriptor, unix: undefined };
 		}
 		if ('network' in at && at.network === 'unix') return bindUnix(at.path, mode);
 		throw systemError('EINVAL');
@@ -159,35 +164,13 @@ async function bindUnix(file: string, mode: number): Promise<Held> {
 	if (there && (await someoneListens(file))) throw systemError('EADDRINUSE');
 	const own = path.join(path.dirname(file), `.${process.pid.toString(36)}~`);
 	if (statsOf(own)?.isSocket()) unlinkSync(own);
-	const server = await listening(own);
-	let descriptor: number | undefined;
-	try {
+	let inode = 0n;
+	const socket = await holdUnixSocket(own, BACKLOG, () => {
 		chmodSync(own, mode);
-		descriptor = duplicateDescriptor(handleOf(server));
+		inode = lstatSync(own, { bigint: true }).ino;
 		renameSync(own, file);
-		return { descriptor, file: { path: file, inode: lstatSync(file, { bigint: true }).ino, mode } };
-	} catch (error) {
-		if (descriptor !== undefined) closeSync(descriptor);
-		throw error;
-	} finally {
-		// In the same turn: a connection that comes meanwhile waits for a thread. This removes `own` if it is still there.
-		server.close();
-	}
-}
-
-function listening(file: string): Promise<Server> {
-	return new Promise((resolve, reject) => {
-		const server = createServer();
-		server.once('error', reject);
-		server.listen({ path: file, backlog: BACKLOG }, () => resolve(server));
 	});
-}
-
-/** Node keeps the number to itself. */
-function handleOf(server: Server): number {
-	const { _handle: handle } = server as unknown as { readonly _handle?: { readonly fd?: number } };
-	if (typeof handle?.fd !== 'number') throw systemError('ENOSYS');
-	return handle.fd;
+	return { descriptor: socket.descriptor, unix: { socket, file: { path: file, inode, mode } } };
 }
 
 function isStill({ path: file, inode }: { readonly path: string; readonly inode: bigint }): boolean {

@@ -1,7 +1,7 @@
 /** Learns on the main thread that an address is free, before the workers bind it in a way that would not tell. */
 import net, { type AddressInfo } from 'node:net';
-import { getSystemErrorName } from 'node:util';
 import { socketText } from '../../compiler/codegen/planned-socket.ts';
+import { bindBriefly } from '../sockets/port-binding.ts';
 import type { ListenerAddress } from '../threads/messages.ts';
 import { NotPassed } from './passed-sockets.ts';
 
@@ -43,52 +43,19 @@ const REASONS: { readonly [code: string]: string } = {
 	ENOTSOCK: 'it is not a socket',
 	EINVAL: 'it is not a socket on which clients can connect',
 	EEXIST: 'there is a file with this name that is not a socket',
-	ENOSYS: 'threads cannot share it: that needs Node 26.10 or later',
+	ENOSYS: 'threads cannot share it on this release of Node',
 };
-
-/** What `net` binds a socket with; not listening yet, so nobody can connect to it. */
-type CreateHandle = (
-	host: string | null,
-	port: number,
-	family: 4 | 6,
-	descriptor: -1,
-	flags: number,
-) => number | BoundHandle;
-
-interface BoundHandle {
-	/** Negative: the system's error, of binding too. */
-	getsockname(into: { port?: number }): number;
-	close(): void;
-}
-
-/** `UV_TCP_IPV6ONLY` of libuv. */
-const ONLY_6 = 1;
 
 /**
  * Binds the address without sharing, so that another process's socket is an error, and lets it go again. Resolves with
  * the address, its port chosen if it was 0. Rejects with ListenError.
  */
 export async function probeListener(address: ListenerAddress): Promise<ListenerAddress> {
-	const bound = bindOnly(address);
+	const { host, port, only6 = false } = address;
+	const bound = bindBriefly(host, port, only6);
 	if (bound === undefined) return await probeListening(address);
 	if (typeof bound === 'string') throw new ListenError(bound, socketText(address));
 	return { ...address, port: bound.port };
-}
-
-/**
- * The port, or the system's error by name. A socket that is bound and does not listen refuses clients, who would be reset
- * if they got through. Undefined where that cannot be done: for a host's name, or with a Node that has no such handles.
- */
-function bindOnly({ host, port, only6 }: ListenerAddress): { readonly port: number } | string | undefined {
-	const create = (net as typeof net & { _createServerHandle?: CreateHandle })._createServerHandle;
-	if (typeof create !== 'function' || (host !== '' && net.isIP(host) === 0)) return undefined;
-	const handle = create(host || null, port, net.isIPv4(host) ? 4 : 6, -1, only6 ? ONLY_6 : 0);
-	if (typeof handle === 'number') return getSystemErrorName(handle);
-	if (typeof handle.getsockname !== 'function') return undefined;
-	const name: { port?: number } = {};
-	const error = handle.getsockname(name);
-	handle.close();
-	return error ? getSystemErrorName(error) : name.port === undefined ? undefined : { port: name.port };
 }
 
 function probeListening(address: ListenerAddress): Promise<ListenerAddress> {

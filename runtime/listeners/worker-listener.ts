@@ -1,29 +1,25 @@
 /** One listening socket of one data-plane thread. Every thread binds the same address; the kernel spreads connections. */
-import { createServer, type Server, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { ServerSettings } from '../../compiler/document/server-settings.ts';
 import { DEFAULT_KEEPALIVE } from '../../compiler/modules/options/servers/keepalive.ts';
 import type { ProxyProtocolWrapper } from '../../compiler/modules/options/servers/listener-wrappers.ts';
 import { plainAddress } from '../protocols/http1/socket-info.ts';
 import { type ConnectionPeer, type ProtocolServer, UNIX_PEER } from '../protocols/protocol.ts';
 import { DirectSocket } from '../sockets/direct-socket.ts';
-import { closeDuplicate, duplicateDescriptor } from '../sockets/duplicate-descriptor.ts';
 import {
-	acceptHandles,
-	hasUnixSocket,
-	inheritOptions,
-	setOptions,
+	createListeningSocket,
+	type ListeningOwner,
+	type ListeningSocket,
+	type SocketDescriptors,
 	type TcpKeepAlive,
-} from '../sockets/listening-handle.ts';
+} from '../sockets/listening-socket.ts';
 import { DIRECT_TLS } from '../sockets/tls-handle.ts';
-import type { ListenerAddress, ListeningSocket } from '../threads/messages.ts';
+import type { ListenerAddress } from '../threads/messages.ts';
 import type { Admission } from './admission.ts';
 import { PlaceMaker } from './place-maker.ts';
 import { bindOptions } from './port-probe.ts';
 import { ProxyReader } from './proxy-reader.ts';
 import { TurnAway } from './turn-away.ts';
-
-/** Connections that the kernel keeps for a thread that is busy. */
-const BACKLOG = 2048;
 
 /** What a listener tells of connections that never reach its protocol. */
 export interface ListenerEvents {
@@ -38,10 +34,10 @@ export interface ListenerEvents {
 }
 
 /** A listener: bound first, accepting once the generation that it belongs to is served. */
-export class WorkerListener {
+export class WorkerListener implements ListeningOwner {
 	readonly address: ListenerAddress;
 	readonly protocol: ProtocolServer;
-	readonly #server: Server;
+	readonly #socket: ListeningSocket;
 	readonly #events: ListenerEvents;
 	#held: Socket[] | undefined = [];
 	#admission: Admission | undefined;
@@ -51,10 +47,6 @@ export class WorkerListener {
 	readonly #away = new TurnAway();
 	readonly #places: PlaceMaker;
 	#settings: ServerSettings = {};
-	/** The socket is a Unix socket: its clients have no address. */
-	#isUnix = false;
-	/** Connections have the listening socket's options. */
-	#inherited = false;
 
 	constructor(address: ListenerAddress, protocol: ProtocolServer, events: ListenerEvents) {
 		this.address = address;
@@ -64,15 +56,9 @@ export class WorkerListener {
 			() => [protocol],
 			connections => events.gaveWay(connections),
 		);
-		// Half-open, because a client may end its side after its last request and still read the answer (RFC 9112 §9.6).
-		this.#server = createServer({ allowHalfOpen: true, noDelay: true }, socket => {
-			if (!this.#held) {
-				this.#take(socket);
-				return;
-			}
-			socket.on('error', ignore);
-			this.#held.push(socket);
-		});
+		this.#socket = createListeningSocket(this);
+		// For connections that come before the first settings do.
+		this.#socket.configure(keepAliveOf({}));
 	}
 
 	/** Settings for the connections that come from now on. Throws RangeError for a range that is none. */
@@ -83,41 +69,41 @@ export class WorkerListener {
 		this.#proxyReader = header && new ProxyReader(header, reason => this.#events.refused(reason));
 		this.#admission = admission;
 		this.#settings = settings;
-		this.#inherited = inheritOptions(this.#server, keepAliveOf(settings));
+		this.#socket.configure(keepAliveOf(settings));
 	}
 
 	/**
-	 * Binds. Rejects with the system's error. `shared`: other threads bind the same address. Resolves to the socket, for the main
-	 * thread to keep; undefined where it cannot be duplicated.
+	 * Binds. Rejects with the system's error. Resolves to the socket's descriptors, for the main thread to keep; undefined where
+	 * it cannot be duplicated.
+	 * @param shared Other threads bind the same address.
 	 */
-	bind(shared: boolean): Promise<ListeningSocket | undefined> {
+	async bind(shared: boolean): Promise<SocketDescriptors | undefined> {
 		const { port, descriptor } = this.address;
-		return new Promise((resolve, reject) => {
-			const copy = descriptor === undefined ? undefined : duplicateDescriptor(descriptor);
-			const socket = copy === undefined ? { port, reusePort: shared, ...bindOptions(this.address) } : { fd: copy };
-			const failed = (error: Error): void => {
-				if (copy !== undefined) closeDuplicate(copy, descriptor!);
-				reject(error);
-			};
-			this.#server.once('error', failed);
-			this.#server.listen({ ...socket, exclusive: true, backlog: BACKLOG }, () => {
-				this.#server.off('error', failed);
-				// A failing accept is reported here and must not end the thread.
-				this.#server.on('error', error => this.#events.acceptFailed(error));
-				this.#isUnix = hasUnixSocket(this.#server);
-				// For connections that come before the first settings do.
-				inheritOptions(this.#server, keepAliveOf({}));
-				if (this.address.scheme === 'http' || DIRECT_TLS) {
-					acceptHandles(this.#server, handle => {
-						// Whoever reads a header first needs a stream.
-						if (this.#held || this.#proxyReader) return false;
-						this.#take(new DirectSocket(handle));
-						return true;
-					});
-				}
-				resolve(socketOf(this.#server));
-			});
-		});
+		await this.#socket.listen(
+			descriptor === undefined ? { port, reusePort: shared, ...bindOptions(this.address) } : { descriptor },
+		);
+		return this.#socket.duplicate();
+	}
+
+	// ListeningOwner.
+
+	/** A stream can wait for the first settings, have its PROXY header read, and be given to Node's TLS. */
+	get needsStream(): boolean {
+		if (this.#held !== undefined || this.#proxyReader !== undefined) return true;
+		return this.address.scheme === 'https' && !DIRECT_TLS;
+	}
+
+	accepted(socket: Socket | DirectSocket): void {
+		if (!this.#held || socket instanceof DirectSocket) {
+			this.#take(socket);
+			return;
+		}
+		socket.on('error', ignore);
+		this.#held.push(socket);
+	}
+
+	acceptFailed(error: NodeJS.ErrnoException): void {
+		this.#events.acceptFailed(error);
 	}
 
 	/** Accepts connections, those that have come in since binding first. */
@@ -154,7 +140,7 @@ export class WorkerListener {
 			this.#refuse(socket, this.#admission?.retryAfter ?? '1');
 			return;
 		}
-		if (!this.#inherited) setOptions(socket, keepAliveOf(this.#settings));
+		this.#socket.prepare(socket);
 		const reader = this.#proxyReader;
 		if (!reader || socket instanceof DirectSocket) {
 			this.#admit(socket, undefined);
@@ -169,7 +155,7 @@ export class WorkerListener {
 		const gone = (): void => void this.#unread.delete(socket);
 		this.#unread.add(socket);
 		socket.once('close', gone);
-		reader.read(socket, this.#isUnix, peer => {
+		reader.read(socket, this.#socket.isUnix, peer => {
 			socket.off('close', gone);
 			gone();
 			this.#admit(socket, peer);
@@ -178,7 +164,7 @@ export class WorkerListener {
 
 	/** `named`: whom a PROXY header has named. */
 	#admit(socket: Socket | DirectSocket, named: ConnectionPeer | undefined): void {
-		const peer = named ?? (this.#isUnix ? UNIX_PEER : undefined);
+		const peer = named ?? (this.#socket.isUnix ? UNIX_PEER : undefined);
 		const admission = this.#admission;
 		if (admission?.boundsConnections) {
 			const address = peer?.remoteAddress ?? socket.remoteAddress;
@@ -205,7 +191,7 @@ export class WorkerListener {
 	}
 
 	#stopListening(): void {
-		this.#server.close();
+		this.#socket.close();
 		for (const socket of this.#held ?? []) socket.destroy();
 		this.#held = undefined;
 		for (const socket of this.#unread) socket.destroy();
@@ -218,16 +204,6 @@ function keepAliveOf(settings: ServerSettings): TcpKeepAlive | undefined {
 	const { keepalive_interval: interval = DEFAULT_KEEPALIVE, keepalive_idle: idle = DEFAULT_KEEPALIVE } = settings;
 	if (interval < 0) return undefined;
 	return { idle: Math.max(1000, idle), interval: Math.max(1000, interval), count: settings.keepalive_count };
-}
-
-/** Node keeps the number of a descriptor to itself. */
-function socketOf(server: Server): ListeningSocket | undefined {
-	const { _handle: handle } = server as unknown as { readonly _handle?: { readonly fd?: number } };
-	try {
-		return typeof handle?.fd === 'number' ? { own: handle.fd, copy: duplicateDescriptor(handle.fd) } : undefined;
-	} catch {
-		return undefined;
-	}
 }
 
 function ignore(): void {}

@@ -4,16 +4,17 @@
  */
 import { closeSync } from 'node:fs';
 import { detachDescriptor } from '../sockets/duplicate-descriptor.ts';
-import type { ListenerAddress, ListeningSocket } from '../threads/messages.ts';
+import type { SocketDescriptors } from '../sockets/listening-socket.ts';
+import type { ListenerAddress } from '../threads/messages.ts';
 
 /** The sockets of all threads. */
 export class WorkerSockets {
 	/** By thread, then by key of the listener. */
-	readonly #sockets = new Map<number, Map<string, ListeningSocket>>();
+	readonly #sockets = new Map<number, Map<string, SocketDescriptors>>();
 	#closed = false;
 
 	/** A thread listens. */
-	add(thread: number, key: string, socket: ListeningSocket): void {
+	add(thread: number, key: string, socket: SocketDescriptors): void {
 		if (this.#closed) {
 			closeSync(socket.copy);
 			return;

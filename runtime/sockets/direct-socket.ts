@@ -145,6 +145,11 @@ export class DirectSocket implements PolledSocket {
 		handle.onread = onRead;
 	}
 
+	/** Sends small writes at once (RFC 9293 §3.7.4). */
+	setNoDelay(): void {
+		this._handle?.setNoDelay?.(true);
+	}
+
 	/** Begins to read into memory that it shares with others; the holder keeps the memory until the connection is gone. */
 	start(memory: Uint8Array, holder: SocketOwner): void {
 		this.holder = holder;
@@ -187,6 +192,11 @@ export class DirectSocket implements PolledSocket {
 	limitRead(bytes: number): boolean {
 		this.#limit = bytes;
 		return this.#poller !== undefined;
+	}
+
+	/** The file descriptor; −1 over TLS, or when the connection is gone. */
+	get descriptor(): number {
+		return this._handle?.fd ?? -1;
 	}
 
 	/** PolledSocket */
@@ -450,6 +460,21 @@ export class DirectSocket implements PolledSocket {
 		}
 		return name;
 	}
+}
+
+/**
+ * Takes the connection out of a stream, which is destroyed. Returns undefined and leaves the stream as it is if bytes have been
+ * read from it or wait to be written to it, or if its handle is not of a known kind.
+ */
+export function directFrom(socket: Socket): DirectSocket | undefined {
+	if (Object.getPrototypeOf(socket) !== Socket.prototype) return undefined;
+	if (socket.destroyed || socket.readableLength > 0 || socket.writableLength > 0 || socket.readableEnded)
+		return undefined;
+	const giver = socket as Socket & { _handle?: object | null };
+	const handle = giver._handle;
+	if (!handle || !isDirect(handle)) return undefined;
+	giver._handle = null;
+	return new DirectSocket(handle);
 }
 
 function tellRest(socket: DirectSocket): void {

@@ -1,18 +1,24 @@
 /**
- * A second descriptor of a socket. Each thread listens on one of its own: a thread that ends closes it, and those of the
- * others stay. Node has no way to make one, but calls the C library.
+ * Duplicates of descriptors. Each thread listens on one of its own, because a thread that ends closes its descriptors. Node has
+ * no function for it, so `node:ffi` is used here with `node` I/O too; where it is missing, pass-socket.ts does the same more
+ * slowly.
  */
-
 import { closeSync, fstatSync, openSync } from 'node:fs';
+import type { Server } from 'node:net';
 import { foreignFunctions } from './foreign-functions.ts';
 
-/** `fcntl` command of Linux: the duplicate does not pass to child processes. */
+/** `fcntl` command of Linux: child processes do not inherit the duplicate. */
 const F_DUPFD_CLOEXEC = 1030;
+
+/** Reports whether {@link duplicateDescriptor} works here. */
+export function canDuplicate(): boolean {
+	return foreignFunctions() !== undefined;
+}
 
 /** Duplicates a descriptor. Throws an error with the system's code: EBADF, or ENOSYS where Node cannot do it. */
 export function duplicateDescriptor(descriptor: number): number {
 	const ffi = foreignFunctions();
-	if (ffi === undefined) throw Object.assign(new Error('Node 26.10 or later is needed.'), { code: 'ENOSYS' });
+	if (ffi === undefined) throw systemFailure('ENOSYS');
 	const { lib, functions } = ffi.dlopen(null, {
 		dup: { arguments: ['i32'], return: 'i32' },
 		fcntl: { arguments: ['i32', 'i32', 'i32'], return: 'i32' },
@@ -24,11 +30,18 @@ export function duplicateDescriptor(descriptor: number): number {
 	} finally {
 		lib.close();
 	}
-	throw Object.assign(new Error('The descriptor cannot be duplicated.'), { code: 'EBADF' });
+	throw systemFailure('EBADF');
+}
+
+/** Returns the descriptor of a listening server, which Node keeps in a private property. Throws ENOSYS where there is none. */
+export function descriptorOf(server: Server): number {
+	const { _handle: handle } = server as Server & { readonly _handle?: { readonly fd?: number } | null };
+	if (typeof handle?.fd !== 'number') throw systemFailure('ENOSYS');
+	return handle.fd;
 }
 
 /**
- * Lets a descriptor mean the null device instead of the socket of which `copy` is a duplicate. Does nothing if the descriptor
+ * Makes a descriptor mean the null device instead of the socket of which `copy` is a duplicate. Does nothing if the descriptor
  * is not that socket any more, or where Node cannot do it.
  */
 export function detachDescriptor(descriptor: number, copy: number): void {
@@ -47,7 +60,7 @@ export function detachDescriptor(descriptor: number, copy: number): void {
 	}
 }
 
-/** Closes a duplicate that nobody has taken over: Node closes those that it has, and not those whose kind it refuses. */
+/** Closes a duplicate that Node may have refused to take over: Node closes only the descriptors that it takes. */
 export function closeDuplicate(copy: number, original: number): void {
 	try {
 		if (isSame(copy, original)) closeSync(copy);
@@ -59,4 +72,8 @@ export function closeDuplicate(copy: number, original: number): void {
 function isSame(a: number, b: number): boolean {
 	const [one, other] = [fstatSync(a), fstatSync(b)];
 	return one.ino === other.ino && one.dev === other.dev;
+}
+
+function systemFailure(code: string): Error {
+	return Object.assign(new Error(code), { code });
 }

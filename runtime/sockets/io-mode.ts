@@ -2,7 +2,8 @@
 
 /**
  * `direct` calls the operating system past Node where that is faster: epoll, read, write, sendfile, splice, and the handles
- * of Node's own sockets. `node` uses nothing but Node's public modules. Both serve the same configurations.
+ * of Node's own sockets. `node` uses nothing but Node's public modules, and
+ * of `node:ffi` only `dup`. Both serve the same configurations.
  */
 export type IoMode = 'direct' | 'node';
 

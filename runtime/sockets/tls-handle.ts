@@ -88,7 +88,19 @@ interface Waiting extends PendingWrite {
 	readonly bytes: number;
 }
 
-export class TlsHandle implements StreamHandle {
+/** Starts a handshake on a connection whose first bytes, of the ClientHello, have been read. Throws if OpenSSL rejects the terms. */
+export function startTls(socket: DirectSocket, first: Uint8Array, terms: HandshakeTerms, end: HandshakeEnd): void {
+	const handle = new TlsHandle(socket, terms, end);
+	socket.goOver(handle);
+	handle.begin(first);
+}
+
+/** Returns the facts of a handshake that {@link startTls} started. */
+export function handshakeFacts(socket: DirectSocket): HandshakeFacts {
+	return (socket._handle as TlsHandle).facts;
+}
+
+class TlsHandle implements StreamHandle {
 	onread: StreamHandle['onread'] = nothing;
 	svcSocket: DirectSocket;
 	/** Undefined once the handshake is over. */

@@ -1,7 +1,7 @@
 /** A socket to an upstream whose events go to whoever holds it: first who dials, then the connection. */
-import { type OnReadOpts, Socket } from 'node:net';
+import type { OnReadOpts, Socket } from 'node:net';
 import type { ClientSocket } from './client-socket.ts';
-import { DirectSocket, isDirect, type SocketOwner } from './direct-socket.ts';
+import { type DirectSocket, directFrom, type SocketOwner } from './direct-socket.ts';
 
 /** Milliseconds: Node's timers fire at once beyond it, so that a time-out of a month would be none at all. */
 export const LONGEST_TIMER: number = 2 ** 31 - 1;
@@ -121,22 +121,17 @@ export class UpstreamSocket implements SocketOwner {
 		if (this.#direct) return this.#direct;
 		const socket = this.#socket!;
 		const memory = this.#shared;
-		if (!memory || Object.getPrototypeOf(socket) !== Socket.prototype) return socket;
-		if (socket.destroyed || socket.writableLength > 0 || socket.readableEnded) return socket;
-		const giver = socket as Socket & { _handle?: object | null };
-		const handle = giver._handle;
-		if (!handle || !isDirect(handle)) return socket;
-		giver._handle = null;
+		const direct = memory && directFrom(socket);
+		if (!direct) return socket;
 		socket.removeAllListeners();
 		socket.destroy();
-		const direct = new DirectSocket(handle);
 		this.attachDirect(direct, memory);
 		return direct;
 	}
 
 	/** The system's number of the socket; −1 where its bytes are not those of the protocol, or it is gone. */
 	get descriptor(): number {
-		return this.#direct?._handle?.fd ?? -1;
+		return this.#direct?.descriptor ?? -1;
 	}
 
 	/** True when nothing can be written any more. */

@@ -16,6 +16,7 @@ import type {
 	LoadPreview,
 	RestartReason,
 } from '../main/control.ts';
+import type { SocketDescriptors } from '../sockets/listening-socket.ts';
 import type { TlsUpdate } from '../tls/tls-update.ts';
 import type { MainThreadQuestion } from './main-thread-requests.ts';
 import type { WantedMemory } from './shared-rows.ts';
@@ -41,14 +42,6 @@ export interface ListenerAddress extends PlannedSocket {
 	readonly scheme: 'http' | 'https';
 	/** The socket that the main thread holds and of which each thread listens on a copy; undefined when each binds its own. */
 	readonly descriptor?: number;
-}
-
-/** The socket of a listener of one thread. */
-export interface ListeningSocket {
-	/** The thread's descriptor. */
-	readonly own: number;
-	/** A duplicate for the main thread to keep and to close. */
-	readonly copy: number;
 }
 
 /** `[from, count]`: sites kept from the generation before, starting at `from`; −1 takes the next `count` changed ones. */
@@ -236,7 +229,7 @@ export interface SeriesAnnouncement {
 export type FromWorker =
 	| { readonly type: 'prepared'; readonly attempt: number }
 	/** The thread listens at an address. */
-	| { readonly type: 'listening'; readonly key: string; readonly socket: ListeningSocket }
+	| { readonly type: 'listening'; readonly key: string; readonly socket: SocketDescriptors }
 	| {
 			readonly type: 'refused';
 			readonly attempt: number;

@@ -4,18 +4,12 @@
  * a `tls.Server` that never listens, because Node implements them only there.
  */
 import type { Socket } from 'node:net';
-import {
-	createSecureContext,
-	createServer,
-	type SecureContext,
-	type Server,
-	TLSSocket,
-	type TlsOptions,
-} from 'node:tls';
+import { createSecureContext, createServer, type Server, TLSSocket, type TlsOptions } from 'node:tls';
 import { type ClientTerms, clientVerifier } from '../sockets/client-verifier.ts';
 import type { DirectSocket } from '../sockets/direct-socket.ts';
+import { renewTickets } from '../sockets/renewed-tickets.ts';
 import type { HandshakeTerms } from '../sockets/tls-handle.ts';
-import { renewTickets } from './renewed-tickets.ts';
+import { closeContext, contextOf, copyPeerAddress, releaseControl } from '../sockets/tls-internals.ts';
 
 /** Callbacks for the end of a handshake. One of them is called per connection, at most once. */
 export interface HandshakeOutcome {
@@ -78,8 +72,7 @@ export class PlainHandshaker implements Handshaker {
 
 	handshake(raw: Socket): void {
 		const socket: HandshakingSocket = new TLSSocket(raw, this.#options);
-		// The peer address is known already; copying it saves a system call.
-		socket._peername = (raw as HandshakingSocket)._peername;
+		copyPeerAddress(socket, raw);
 		socket[OUTCOME] = this.outcome;
 		socket.on('secure', secured);
 		socket.on('error', failed);
@@ -92,28 +85,22 @@ export class PlainHandshaker implements Handshaker {
 /** Holds a socket's callbacks until one of them has been called. */
 const OUTCOME = Symbol('outcome');
 
-/** A socket during its handshake, with private properties of Node that @types/node does not declare. */
-type HandshakingSocket = Socket & {
-	[OUTCOME]?: HandshakeOutcome | undefined;
-	/** Node's cached peer address. */
-	_peername?: object | undefined;
-	/** Hands error handling over to the socket's owner. `tls.Server` calls it too. */
-	_releaseControl?: () => void;
-};
+/** A socket during its handshake. */
+type HandshakingSocket = TLSSocket & { [OUTCOME]?: HandshakeOutcome | undefined };
 
 function secured(this: HandshakingSocket): void {
 	const outcome = this[OUTCOME];
 	if (outcome === undefined) return;
 	this[OUTCOME] = undefined;
-	this._releaseControl?.();
-	outcome.secured(this as TLSSocket);
+	releaseControl(this);
+	outcome.secured(this);
 }
 
 function failed(this: HandshakingSocket, error?: Error | boolean): void {
 	const outcome = this[OUTCOME];
 	if (outcome === undefined) return;
 	this[OUTCOME] = undefined;
-	outcome.failed(error instanceof Error ? error : new HandshakeAborted('closed'), this as TLSSocket);
+	outcome.failed(error instanceof Error ? error : new HandshakeAborted('closed'), this);
 }
 
 /** A handshaker that uses a `tls.Server`. */
@@ -126,7 +113,7 @@ export class ServerHandshaker implements Handshaker {
 	constructor({ newestKey, ...options }: HandshakerOptions, outcome: HandshakeOutcome, clientTerms?: ClientTerms) {
 		this.outcome = outcome;
 		this.server = createServer({ ...options, ALPNProtocols: [...options.ALPNProtocols] });
-		const context = this.#context;
+		const context = contextOf(this.server);
 		if (clientTerms && context) clientVerifier()?.judge(context, clientTerms);
 		if (newestKey && options.ticketKeys && context) renewTickets(context, options.ticketKeys, newestKey);
 		this.server.on('secureConnection', socket => outcome.secured(socket));
@@ -138,12 +125,8 @@ export class ServerHandshaker implements Handshaker {
 	}
 
 	close(): void {
-		if (this.#context) closeContext(this.#context);
-	}
-
-	/** The server's context, a private property of Node. */
-	get #context(): SecureContext | undefined {
-		return (this.server as Server & { readonly _sharedCreds?: SecureContext })._sharedCreds;
+		const context = contextOf(this.server);
+		if (context) closeContext(context);
 	}
 }
 
@@ -188,12 +171,6 @@ export class StaplingHandshaker implements Handshaker {
 		);
 		return handshaker;
 	}
-}
-
-/** Closes a context. Established connections hold their own references to OpenSSL's objects. */
-function closeContext(context: SecureContext): void {
-	const { context: inner } = context as SecureContext & { readonly context?: { close?: () => void } };
-	inner?.close?.();
 }
 
 function termsOf(options: HandshakerOptions, stapled: Uint8Array | undefined): HandshakeTerms {

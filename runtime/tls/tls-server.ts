@@ -12,7 +12,8 @@ import { plainAddress } from '../protocols/http1/socket-info.ts';
 import type { Http2Server } from '../protocols/http2/http2-server.ts';
 import { type Closable, type ConnectionPeer, type ProtocolServer, UNUSED_GRACE } from '../protocols/protocol.ts';
 import { DirectSocket } from '../sockets/direct-socket.ts';
-import { TlsHandle } from '../sockets/tls-handle.ts';
+import { handshakeFacts, startTls } from '../sockets/tls-handle.ts';
+import { connectionBelow } from '../sockets/tls-internals.ts';
 import type { CertificateQuestion } from './certificate-feed.ts';
 import { type ClientHello, MAX_HELLO_BYTES, readClientHello } from './client-hello.ts';
 import { type ClientRefusal, clientRefusal } from './client-verification.ts';
@@ -379,9 +380,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		}
 		const read = pending.read!;
 		pending.read = undefined;
-		const handle = new TlsHandle(socket, terms, handshaker.outcome);
-		socket.goOver(handle);
-		handle.begin(read);
+		startTls(socket, read, terms, handshaker.outcome);
 	}
 
 	/** Converts a connection into a stream, with the bytes read so far put back. */
@@ -405,8 +404,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 	}
 
 	#secured(socket: TLSSocket | DirectSocket): void {
-		// `_parent` is a private property of Node: the socket that the TLSSocket wraps.
-		const raw = socket instanceof DirectSocket ? socket : (socket as { _parent?: Socket })._parent;
+		const raw = socket instanceof DirectSocket ? socket : connectionBelow(socket);
 		const pending = raw && this.#pending.get(raw);
 		if (!pending) {
 			socket.destroy();
@@ -415,7 +413,7 @@ export class TlsServer implements ProtocolServer, HandshakeOwner {
 		const deps = this.#deps;
 		let info: TlsInfo;
 		if (socket instanceof DirectSocket) {
-			info = tlsInfo((socket._handle as TlsHandle).facts, pending.serverName, undefined);
+			info = tlsInfo(handshakeFacts(socket), pending.serverName, undefined);
 			socket.tls = info;
 		} else {
 			const auth = pending.selector.policy(pending.policy).client_auth;

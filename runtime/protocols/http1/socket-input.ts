@@ -2,7 +2,7 @@
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ClientSocket } from '../../sockets/client-socket.ts';
-import { DirectSocket, isDirect, type SocketOwner } from '../../sockets/direct-socket.ts';
+import { DirectSocket, directFrom, type SocketOwner } from '../../sockets/direct-socket.ts';
 import type { SocketRelay } from '../../sockets/socket-relay.ts';
 import { BlockReader, type BlockTaker } from './block-reader.ts';
 import type { PieceMemory } from './piece-memory.ts';
@@ -156,7 +156,7 @@ export class SocketInput implements SocketOwner, BlockTaker {
 
 	/** BlockTaker */
 	get descriptor(): number {
-		return this.socket instanceof DirectSocket ? (this.socket._handle?.fd ?? -1) : -1;
+		return this.socket instanceof DirectSocket ? this.socket.descriptor : -1;
 	}
 
 	/** BlockTaker */
@@ -204,18 +204,13 @@ export class SocketInput implements SocketOwner, BlockTaker {
 	}
 }
 
-/** Takes the connection from a socket that nobody has read; undefined, and the socket stays as it was, where that cannot be. */
+/** Takes the connection out of a stream that nobody has read; returns undefined, and leaves the stream, if that is not possible. */
 function adopt(socket: Socket): DirectSocket | undefined {
-	if (Object.getPrototypeOf(socket) !== Socket.prototype) return undefined;
-	// One that has been read as a stream stays one: a PROXY header has been taken from it.
-	if (socket.readableLength > 0 || socket.bytesRead > 0 || socket.destroyed) return undefined;
-	const giver = socket as Socket & { _handle?: object | null };
-	const handle = giver._handle;
-	if (!handle || !isDirect(handle)) return undefined;
-	socket.setNoDelay(true);
-	giver._handle = null;
-	const direct = new DirectSocket(handle);
-	// Who counts connections waits for the end of the socket that it was given.
+	// A stream that has been read stays one: a PROXY header has been taken from it.
+	const direct = socket.bytesRead > 0 ? undefined : directFrom(socket);
+	if (!direct) return undefined;
+	direct.setNoDelay();
+	// The owner of the count of connections waits for the stream that it was given to close.
 	if (socket.listenerCount('close') > 0) direct.whenClosed = () => socket.destroy();
 	else socket.destroy();
 	return direct;

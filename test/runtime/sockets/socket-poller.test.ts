@@ -7,15 +7,17 @@ import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { acceptHandles } from '../../../runtime/sockets/accepted-handles.ts';
 import { DirectSocket, type SocketOwner } from '../../../runtime/sockets/direct-socket.ts';
 import { useIoMode } from '../../../runtime/sockets/io-mode.ts';
-import { acceptHandles } from '../../../runtime/sockets/listening-handle.ts';
 import { SocketOutput } from '../../../runtime/sockets/socket-output.ts';
 import { SocketPoller, threadPoller, usePoller } from '../../../runtime/sockets/socket-poller.ts';
 
 // What is tested here exists in this mode only.
 useIoMode('direct');
 
+/** The environment of threads and processes that have a poller. */
+const DIRECT = { ...process.env, SVC_IO: 'direct' };
 const POLLER = new URL('../../../runtime/sockets/socket-poller.ts', import.meta.url).href;
 
 /** Bytes of the memory that all of them are read into. */
@@ -336,7 +338,7 @@ poller('it proves itself, refuses numbers that are none, and is gone with its th
 			const one = SocketPoller.open();
 			setTimeout(() => { require('node:worker_threads').parentPort.postMessage(one.proven); ${end} }, 20);
 		})`;
-		const worker = new Worker(code, { eval: true });
+		const worker = new Worker(code, { eval: true, env: DIRECT });
 		const ended = once(worker, 'exit');
 		const [isProven] = await once(worker, 'message');
 		assert.ok(isProven);
@@ -359,6 +361,7 @@ poller('a process that only has one ends, and takes no time while nothing comes'
 		}, 100);`;
 	const child: ChildProcess = spawn(process.execPath, ['--input-type=module', '-e', code], {
 		stdio: ['ignore', 'pipe', 'inherit'],
+		env: DIRECT,
 	});
 	let said = '';
 	child.stdout!.on('data', piece => {

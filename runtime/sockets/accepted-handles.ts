@@ -1,15 +1,8 @@
-/** What the handle of a listening socket can do for its connections, where Node's handles are as they are known. */
+/** The handles of connections that a server accepts, before Node makes streams of them. */
 import type { Server, Socket } from 'node:net';
 import { DirectSocket, isDirect, type StreamHandle } from './direct-socket.ts';
 import { isDirectIo } from './io-mode.ts';
-
-/** How dead peers are noticed; times in milliseconds. */
-export interface TcpKeepAlive {
-	readonly idle: number;
-	readonly interval: number;
-	/** Probes without an answer that end a connection; undefined for the system's number. */
-	readonly count: number | undefined;
-}
+import type { TcpKeepAlive } from './listening-socket.ts';
 
 interface ListeningHandle extends Partial<Pick<StreamHandle, 'setKeepAlive' | 'setNoDelay'>> {
 	onconnection?: (status: number, handle: object | undefined) => void;
@@ -59,12 +52,6 @@ export function setOptions(socket: Socket | DirectSocket, keepAlive: TcpKeepAliv
 	const handle = (socket as WithHandle<Socket>)._handle;
 	handle?.setNoDelay?.(true);
 	if (keepAlive && handle) setKeepAlive(handle, keepAlive);
-}
-
-/** Reports whether a listening server has a Unix socket: only TCP sockets have an address with a port. */
-export function hasUnixSocket(server: Server): boolean {
-	const address = server.address();
-	return address === null || typeof address === 'string';
 }
 
 function setKeepAlive(handle: ListeningHandle, keepAlive: TcpKeepAlive | undefined): number {

@@ -1,0 +1,31 @@
+/** A listening socket whose connections are handles of Node without streams around them. */
+import { acceptHandles, inheritOptions, setOptions } from './accepted-handles.ts';
+import { type AcceptedSocket, DirectSocket } from './direct-socket.ts';
+import type { ListenTarget, TcpKeepAlive } from './listening-socket.ts';
+import { NodeListeningSocket } from './node-listening-socket.ts';
+
+/** The `direct` implementation. */
+export class DirectListeningSocket extends NodeListeningSocket {
+	#keepAlive: TcpKeepAlive | undefined = undefined;
+	/** Connections inherit the options of the listening socket. */
+	#inherited = false;
+
+	override async listen(target: ListenTarget): Promise<void> {
+		await super.listen(target);
+		this.configure(this.#keepAlive);
+		acceptHandles(this.server, handle => {
+			if (this.owner.needsStream) return false;
+			this.owner.accepted(new DirectSocket(handle));
+			return true;
+		});
+	}
+
+	override configure(keepAlive: TcpKeepAlive | undefined): void {
+		this.#keepAlive = keepAlive;
+		this.#inherited = inheritOptions(this.server, keepAlive);
+	}
+
+	override prepare(socket: AcceptedSocket): void {
+		if (!this.#inherited) setOptions(socket, this.#keepAlive);
+	}
+}

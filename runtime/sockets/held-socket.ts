@@ -1,0 +1,91 @@
+/** Unix sockets that the main thread binds and keeps, and on which the other threads listen. */
+import { closeSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { Worker } from 'node:worker_threads';
+import { canDuplicate, descriptorOf, duplicateDescriptor } from './duplicate-descriptor.ts';
+
+/** A listening socket from which nothing accepts connections. */
+export interface HeldSocket {
+	readonly descriptor: number;
+	/** Closes the descriptor. The socket's file stays. */
+	close(): void;
+}
+
+/**
+ * Binds a Unix socket at a path at which there is nothing, and calls `publish`, which gives it its final name. If that throws,
+ * the socket is closed. Rejects with the system's code.
+ */
+export function holdUnixSocket(path: string, backlog: number, publish: () => void): Promise<HeldSocket> {
+	return canDuplicate() ? holdDuplicate(path, backlog, publish) : holdInThread(path, backlog, publish);
+}
+
+/** Keeps a duplicate of the descriptor of a server that is closed before it accepts anything. */
+async function holdDuplicate(path: string, backlog: number, publish: () => void): Promise<HeldSocket> {
+	const server = await new Promise<Server>((resolve, reject) => {
+		const binding = createServer();
+		binding.once('error', reject);
+		binding.listen({ path, backlog }, () => resolve(binding));
+	});
+	let descriptor: number | undefined;
+	try {
+		descriptor = duplicateDescriptor(descriptorOf(server));
+		publish();
+	} catch (error) {
+		if (descriptor !== undefined) closeSync(descriptor);
+		throw error;
+	} finally {
+		// In the turn in which it began to listen, so that connections wait for a worker. Removes the file if it has its first name.
+		server.close();
+	}
+	const held = descriptor;
+	return { descriptor: held, close: () => closeSync(held) };
+}
+
+/** What {@link holdInThread}'s thread runs: it binds, and then blocks, because a server whose event loop turns accepts. */
+const HOLDER = `
+const { createServer } = require('node:net');
+const { parentPort, workerData: { path, backlog, state } } = require('node:worker_threads');
+const server = createServer();
+server.on('error', ({ code }) => parentPort.postMessage({ code }));
+server.listen({ path, backlog });
+if (server.listening) {
+	parentPort.postMessage({ descriptor: server._handle?.fd });
+	Atomics.wait(state, 0, 0);
+	server.close();
+}
+`;
+
+/** Has a thread bind the socket and block until the socket is closed: Node alone cannot keep a listening socket unread. */
+function holdInThread(path: string, backlog: number, publish: () => void): Promise<HeldSocket> {
+	const state = new Int32Array(new SharedArrayBuffer(4));
+	const options = { eval: true, workerData: { path, backlog, state }, name: 'svc-socket' };
+	const thread = new Worker(HOLDER, { ...options, resourceLimits: { maxYoungGenerationSizeMb: 1 } });
+	thread.unref();
+	const close = (): void => {
+		Atomics.store(state, 0, 1);
+		Atomics.notify(state, 0);
+	};
+	return new Promise((resolve, reject) => {
+		const fail = (code: string): void => {
+			close();
+			reject(Object.assign(new Error(code), { code }));
+		};
+		thread.once('message', ({ descriptor, code }: { readonly descriptor?: number; readonly code?: string }) => {
+			if (descriptor === undefined) {
+				fail(code ?? 'ENOSYS');
+				return;
+			}
+			try {
+				publish();
+				resolve({ descriptor, close });
+			} catch (error) {
+				close();
+				reject(error);
+			}
+		});
+		thread.once('error', error => {
+			close();
+			reject(error);
+		});
+	});
+}

@@ -1,0 +1,100 @@
+/** A listening socket by `node:net` alone. */
+import { createServer, type Server, type Socket } from 'node:net';
+import type { AcceptedSocket } from './direct-socket.ts';
+import { canDuplicate, closeDuplicate, descriptorOf, duplicateDescriptor } from './duplicate-descriptor.ts';
+import type {
+	ListeningOwner,
+	ListeningSocket,
+	ListenTarget,
+	SocketDescriptors,
+	TcpKeepAlive,
+} from './listening-socket.ts';
+import { receiveServer } from './pass-socket.ts';
+
+/** Connections that the kernel queues while the thread is busy. */
+export const BACKLOG = 2048;
+
+/** The `node` implementation, and what both have in common. */
+export class NodeListeningSocket implements ListeningSocket {
+	protected readonly owner: ListeningOwner;
+	#server: Server;
+	#isUnix = false;
+	#keepAlive: TcpKeepAlive | undefined = undefined;
+
+	constructor(owner: ListeningOwner) {
+		this.owner = owner;
+		// Half-open, because a client may close its side after its last request and still read the answer (RFC 9112 §9.6).
+		this.#server = createServer({ allowHalfOpen: true, noDelay: true }, socket => owner.accepted(socket));
+	}
+
+	protected get server(): Server {
+		return this.#server;
+	}
+
+	get isUnix(): boolean {
+		return this.#isUnix;
+	}
+
+	async listen(target: ListenTarget): Promise<void> {
+		if (!('descriptor' in target)) await this.#listen(target);
+		else if (canDuplicate()) await this.#listenOnDuplicate(target.descriptor);
+		else await this.#listenOnReceived(target.descriptor);
+		// A failing accept is reported here and must not end the thread.
+		this.#server.on('error', error => this.owner.acceptFailed(error));
+		const address = this.#server.address();
+		this.#isUnix = address === null || typeof address === 'string';
+	}
+
+	configure(keepAlive: TcpKeepAlive | undefined): void {
+		this.#keepAlive = keepAlive;
+	}
+
+	prepare(socket: AcceptedSocket): void {
+		// Node takes neither an interval nor a number of probes.
+		if (this.#keepAlive) (socket as Socket).setKeepAlive(true, this.#keepAlive.idle);
+	}
+
+	duplicate(): SocketDescriptors | undefined {
+		try {
+			const own = descriptorOf(this.#server);
+			return { own, copy: duplicateDescriptor(own) };
+		} catch {
+			// No duplicates here, or no descriptor left.
+			return undefined;
+		}
+	}
+
+	close(): void {
+		this.#server.close();
+	}
+
+	#listen(at: { readonly port: number } | { readonly fd: number }): Promise<void> {
+		const server = this.#server;
+		return new Promise((resolve, reject) => {
+			server.once('error', reject);
+			server.listen({ ...at, exclusive: true, backlog: BACKLOG }, () => {
+				server.off('error', reject);
+				resolve();
+			});
+		});
+	}
+
+	async #listenOnDuplicate(descriptor: number): Promise<void> {
+		const fd = duplicateDescriptor(descriptor);
+		try {
+			await this.#listen({ fd });
+		} catch (error) {
+			closeDuplicate(fd, descriptor);
+			throw error;
+		}
+	}
+
+	async #listenOnReceived(descriptor: number): Promise<void> {
+		this.#server = await receiveServer(descriptor);
+		this.#server.on('connection', socket => {
+			socket.allowHalfOpen = true;
+			socket.setNoDelay(true);
+			this.owner.accepted(socket);
+		});
+	}
+}

@@ -1,0 +1,54 @@
+/**
+ * A second descriptor of a listening socket by Node's public modules alone: a child process inherits the descriptor and sends
+ * the socket back. It takes about 50 milliseconds, for a Node that cannot call `dup`.
+ */
+import { spawn } from 'node:child_process';
+import { createServer, type Server } from 'node:net';
+import { isSea } from 'node:sea';
+
+/** The only argument of the child process. */
+export const PASS_SOCKET = '--pass-socket';
+
+/** The child's descriptor of the socket: the first after the standard streams. */
+const INHERITED = 3;
+
+/**
+ * Sends the inherited socket to the parent and exits, in one turn of the event loop: in a second one, this process would
+ * accept connections.
+ */
+export function passSocket(): void {
+	const server = createServer();
+	server.on('error', (error: NodeJS.ErrnoException) => {
+		process.send?.({ code: error.code ?? 'EIO' });
+		process.exit(1);
+	});
+	server.listen({ fd: INHERITED });
+	if (!server.listening) return;
+	process.send?.('socket', server);
+	process.exit(0);
+}
+
+/** Resolves to a server that listens on the socket by a descriptor of its own. Rejects with the system's code. */
+export function receiveServer(descriptor: number): Promise<Server> {
+	return new Promise((resolve, reject) => {
+		const child = spawn(process.execPath, childArguments(), {
+			stdio: ['ignore', 'ignore', 'inherit', descriptor, 'ipc'],
+		});
+		let code = 'EIO';
+		child.once('message', (message: unknown, received) => {
+			if (received !== undefined) resolve(received as Server);
+			else code = (message as { readonly code?: string }).code ?? code;
+		});
+		child.once('error', (error: NodeJS.ErrnoException) => {
+			code = error.code ?? code;
+		});
+		// The channel to the child is closed too. If the server has come, this has no effect.
+		child.once('close', () => reject(Object.assign(new Error(code), { code })));
+	});
+}
+
+function childArguments(): string[] {
+	if (isSea()) return [PASS_SOCKET];
+	const script = `import { passSocket } from ${JSON.stringify(import.meta.url)}; passSocket();`;
+	return ['--input-type=module', '--eval', script];
+}

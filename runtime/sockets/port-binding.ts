@@ -1,0 +1,43 @@
+/** Binding a TCP port without listening on it, to learn whether it is free. */
+import net from 'node:net';
+import { getSystemErrorName } from 'node:util';
+import { isDirectIo } from './io-mode.ts';
+
+/** The function with which `net` binds a socket. */
+type CreateHandle = (
+	host: string | null,
+	port: number,
+	family: 4 | 6,
+	descriptor: -1,
+	flags: number,
+) => number | BoundHandle;
+
+interface BoundHandle {
+	/** Returns a negative error number if this or the binding has failed. */
+	getsockname(into: { port?: number }): number;
+	close(): void;
+}
+
+/** `UV_TCP_IPV6ONLY` of libuv. */
+const ONLY_6 = 1;
+
+/**
+ * Binds a port without sharing it and releases it again. Returns the port, or the name of the system's error. A socket that is
+ * bound and does not listen refuses clients; a listening one would accept them and then reset them. Returns undefined where
+ * this cannot be done: with `node` I/O, or for a host name.
+ */
+export function bindBriefly(
+	host: string,
+	port: number,
+	only6: boolean,
+): { readonly port: number } | string | undefined {
+	const create = (net as typeof net & { _createServerHandle?: CreateHandle })._createServerHandle;
+	if (!isDirectIo() || typeof create !== 'function' || (host !== '' && net.isIP(host) === 0)) return undefined;
+	const handle = create(host || null, port, net.isIPv4(host) ? 4 : 6, -1, only6 ? ONLY_6 : 0);
+	if (typeof handle === 'number') return getSystemErrorName(handle);
+	if (typeof handle.getsockname !== 'function') return undefined;
+	const name: { port?: number } = {};
+	const error = handle.getsockname(name);
+	handle.close();
+	return error ? getSystemErrorName(error) : name.port === undefined ? undefined : { port: name.port };
+}

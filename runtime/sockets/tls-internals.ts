@@ -1,0 +1,30 @@
+/** Properties of Node's TLS objects that its documentation does not mention. Where one is missing, callers do without. */
+import type { Socket } from 'node:net';
+import type { SecureContext, Server, TLSSocket } from 'node:tls';
+
+/** Returns the connection below a TLS stream. */
+export function connectionBelow(socket: TLSSocket): Socket | undefined {
+	return (socket as TLSSocket & { readonly _parent?: Socket })._parent;
+}
+
+/** Gives a TLS stream the peer address that its connection already knows, which saves a system call. */
+export function copyPeerAddress(socket: TLSSocket, connection: Socket): void {
+	type WithPeer = Socket & { _peername?: object | undefined };
+	(socket as WithPeer)._peername = (connection as WithPeer)._peername;
+}
+
+/** Makes the owner of a TLS stream responsible for its errors, as `tls.Server` does after a handshake. */
+export function releaseControl(socket: TLSSocket): void {
+	(socket as TLSSocket & { readonly _releaseControl?: () => void })._releaseControl?.();
+}
+
+/** Returns the context that a server shares between its connections. */
+export function contextOf(server: Server): SecureContext | undefined {
+	return (server as Server & { readonly _sharedCreds?: SecureContext })._sharedCreds;
+}
+
+/** Frees a context's native memory. Established connections hold their own references to OpenSSL's objects. */
+export function closeContext(context: SecureContext): void {
+	const { context: inner } = context as SecureContext & { readonly context?: { close?: () => void } };
+	inner?.close?.();
+}
