@@ -7,6 +7,7 @@ import type { Exchange } from '../exchange/exchange.ts';
 import type { Handler, Predicate } from '../exchange/handler.ts';
 import { loweredPath } from '../exchange/request-path.ts';
 import { TextTable } from '../exchange/text-table.ts';
+import { pathsOf } from '../modules/matchers/index.ts';
 import { firstSegmentOf } from '../modules/matchers/path-pattern.ts';
 
 /** A condition, and what runs when it is the first that holds. */
@@ -132,11 +133,9 @@ function keysOf({ when }: Branch): Map<string, boolean> | undefined {
 	if (!segments) return undefined;
 	const keys = new Map<string, boolean>();
 	for (const segment of segments) keys.set(segment, false).set(`${segment}/`, false);
-	if (when!.type === 'path') {
-		for (const pattern of (when!.patterns as readonly string[]).map(text => text.toLowerCase())) {
-			if (keys.has(pattern) && !pattern.endsWith('/')) keys.set(pattern, true);
-			else if (pattern.endsWith('/*') && keys.has(pattern.slice(0, -1))) keys.set(pattern.slice(0, -1), true);
-		}
+	for (const pattern of (pathsOf(when!)?.values ?? []).map(text => text.toLowerCase())) {
+		if (keys.has(pattern) && !pattern.endsWith('/')) keys.set(pattern, true);
+		else if (pattern.endsWith('/*') && keys.has(pattern.slice(0, -1))) keys.set(pattern.slice(0, -1), true);
 	}
 	return keys;
 }
@@ -149,9 +148,10 @@ function segmentsOf(when: Matcher | undefined): Set<string> | undefined {
 		const [first] = when.of as readonly Matcher[];
 		return segmentsOf(first);
 	}
-	if (when.type !== 'path') return undefined;
+	const paths = pathsOf(when);
+	if (!paths) return undefined;
 	const segments = new Set<string>();
-	for (const pattern of when.patterns as readonly string[]) {
+	for (const pattern of paths.values) {
 		const segment = firstSegmentOf(pattern);
 		if (segment === undefined) return undefined;
 		segments.add(segment);

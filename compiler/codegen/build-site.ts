@@ -8,7 +8,7 @@ import { HttpError } from '../exchange/http-error.ts';
 import type { Leases } from '../exchange/leases.ts';
 import type { BuiltSite } from './built-site.ts';
 import { BuildError } from './compile-context.ts';
-import { mappedNames } from './mapped-names.ts';
+import { HANDLERS } from './handlers.ts';
 import type { HostFacts } from './placeholders/placeholder.ts';
 import type { SharedCode } from './shared-code.ts';
 import { type BuildTracer, SiteCompiler, type SiteScope, unanswered } from './site-compiler.ts';
@@ -183,4 +183,31 @@ function asHttpError(thrown: unknown): HttpError {
 	if (thrown instanceof HttpError) return thrown;
 	const message = thrown instanceof Error ? thrown.message : String(thrown);
 	return new HttpError(500, message, { cause: thrown, unforeseen: true });
+}
+
+/** Names of the placeholders that the steps of a site and the named routes define. Looked for when first asked. */
+function mappedNames(site: Site, routes: { readonly [name: string]: readonly Step[] }): () => ReadonlySet<string> {
+	let names: Set<string> | undefined;
+	return () => {
+		if (!names) {
+			names = new Set();
+			gatherMapped(site.pipeline, names);
+			gatherMapped(site.errors, names);
+			gatherMapped(routes, names);
+		}
+		return names;
+	};
+}
+
+function gatherMapped(value: unknown, names: Set<string>): void {
+	if (typeof value !== 'object' || value === null) return;
+	if (Array.isArray(value)) {
+		for (const item of value) gatherMapped(item, names);
+		return;
+	}
+	if ('handler' in value) {
+		const step = value as Step;
+		for (const name of HANDLERS.get(step.handler)?.placeholdersOf?.(step) ?? []) names.add(name);
+	}
+	for (const key in value) gatherMapped((value as { [key: string]: unknown })[key], names);
 }

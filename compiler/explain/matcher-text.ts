@@ -1,5 +1,6 @@
 /** A matcher of the document as one line, much as Configfile writes it. */
 import type { Matcher } from '../document/document.ts';
+import { MATCHERS } from '../modules/matchers/index.ts';
 
 /** Binding strength of operators: what is weaker than its dependencies needs parentheses. */
 const WEAKEST = 0;
@@ -19,10 +20,10 @@ function text(matcher: Matcher, strength: number): string {
 			return joined(matcher.of as readonly Matcher[], 'or', WEAKEST, strength);
 		case 'not':
 			return `not ${text(matcher.of as Matcher, NOT)}`;
-		case 'header':
-			return headerText(matcher);
-		default:
-			return [matcher.type, ...fieldTexts(matcher)].join(' ');
+		default: {
+			const own = MATCHERS.get(matcher.type)?.wordsOf?.(matcher);
+			return [matcher.type, ...(own ? own.map(word) : fieldTexts(matcher))].join(' ');
+		}
 	}
 }
 
@@ -31,11 +32,6 @@ function joined(parts: readonly Matcher[], word: 'and' | 'or', own: number, stre
 	if (parts.length === 1) return text(parts[0]!, strength);
 	const all = parts.map(part => text(part, own + 1)).join(` ${word} `);
 	return own < strength ? `( ${all} )` : all;
-}
-
-function headerText({ name, values, absent }: Matcher): string {
-	if (absent === true) return `header !${name}`;
-	return `header ${name} ${values === undefined ? '*' : (values as readonly string[]).map(word).join(' ')}`;
 }
 
 function fieldTexts(matcher: Matcher): string[] {

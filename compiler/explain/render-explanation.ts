@@ -1,5 +1,6 @@
 /** An explanation as text for people: one line for each thing that happened, with its place before it. */
 
+import { HANDLERS } from '../codegen/handlers.ts';
 import { HTTPS_REDIRECT } from '../codegen/tls/https-redirect.ts';
 import { printable } from '../diagnostics/terminal-text.ts';
 import type { ExplainedMatcher, ExplainedPlace, ExplainedStep, Explanation } from './explanation.ts';
@@ -87,7 +88,7 @@ function outcome({ answer, upstreams }: Explanation): string[] {
 		const message = answer.error === '' ? '' : `: ${answer.error}`;
 		lines.push(`answer    ${answer.status}, as no error route answered${message}`);
 	} else if (answer.handler === '') lines.push(`answer    ${answer.status}, as no handler answered`);
-	else if (answer.handler === 'proxy' && upstreams.length > 0) lines.push("answer    the upstream's");
+	else if (HANDLERS.get(answer.handler)?.proxiesTo && upstreams.length > 0) lines.push("answer    the upstream's");
 	else
 		lines.push(`answer    ${answer.status} by ${answer.handler}${answer.place ? ` (${placeText(answer.place)})` : ''}`);
 	const ofUpstream = lines.at(-1)?.endsWith("upstream's") === true;

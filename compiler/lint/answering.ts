@@ -1,66 +1,53 @@
-/** Which steps answer requests: always, or perhaps. */
+/** What steps do, by the traits of their handlers: which answer requests, always or sometimes, and what they are called. */
 
+import { HANDLERS } from '../codegen/handlers.ts';
 import type { Step } from '../document/document.ts';
 import type { HandlerDirective } from '../modules/directives/directive.ts';
-import { directives } from '../modules/directives/index.ts';
+import type { StepBranch } from '../modules/directives/traits.ts';
 
-const byHandler: () => ReadonlyMap<string, HandlerDirective> = (() => {
-	let made: ReadonlyMap<string, HandlerDirective> | undefined;
-	return () => {
-		made ??= new Map(
-			directives.flatMap(one => (one.kind === 'handler' && one.id !== '' ? [[one.id, one] as const] : [])),
-		);
-		return made;
-	};
-})();
+/** Traits of a step whose handler is not known. */
+const NONE: Partial<HandlerDirective> = {};
 
-/** The word that a person writes for a step. */
-export function directiveOf(step: Step): string {
-	const module = byHandler().get(step.handler);
-	if (step.handler === 'edit_headers') return step.response ? 'header' : 'request_header';
-	if (step.handler === 'set_variables' && 'root' in (step.variables as object)) return 'root';
-	return module?.names.compatfile[0] ?? module?.names.configfile[0] ?? step.handler;
+/** Returns what the handler of a step says about itself. */
+export function traitsOf(step: Step): Partial<HandlerDirective> {
+	return HANDLERS.get(step.handler) ?? NONE;
 }
 
-/** True if no request gets past the step, whatever it is. */
+/** Returns the word that a person writes for a step. */
+export function directiveOf(step: Step): string {
+	const { writtenAs, names } = traitsOf(step);
+	return writtenAs?.(step) ?? names?.compatfile[0] ?? names?.configfile[0] ?? step.handler;
+}
+
+/** Reports whether no request gets past the step, whatever it is. */
 export function alwaysAnswers(step: Step): boolean {
 	if (step.when !== undefined || step.exclusive !== undefined) return false;
 	return answersOnceRun(step);
 }
 
-/** True if no request that the step runs for gets past it. */
+/** Reports whether no request that the step runs for gets past it. */
 export function answersOnceRun(step: Step): boolean {
-	if (step.handler === 'group') return pipelineAnswers(step.pipeline);
-	if (step.handler === 'first_match') {
-		const branches = branchesOf(step);
+	const branches = branchesOf(step);
+	if (branches.length > 0) {
 		return (
-			branches.some(({ when }) => when === undefined) && branches.every(({ pipeline }) => pipelineAnswers(pipeline))
+			branches.some(({ when }) => when === undefined) && branches.every(({ pipeline }) => pipeline.some(alwaysAnswers))
 		);
 	}
-	if (byHandler().get(step.handler)?.answers !== true) return false;
-	return step.pass_thru !== true && step.responses === undefined;
+	const { answers, passesOn } = traitsOf(step);
+	return answers === 'always' && passesOn?.(step) !== true;
 }
 
-/** True if the step, or one inside of it, may answer a request. */
+/** Reports whether the step, or one inside of it, may answer a request. */
 export function mayAnswer(step: Step): boolean {
-	const module = byHandler().get(step.handler);
-	if (!module || module.answers === true || MAY_ANSWER.has(step.handler)) return true;
-	if (step.handler === 'group') return (step.pipeline as readonly Step[]).some(mayAnswer);
-	if (step.handler === 'first_match') return branchesOf(step).some(({ pipeline }) => pipeline.some(mayAnswer));
-	// A handler with steps of its own that is not known here.
-	return Object.keys(step).some(key => key === 'pipeline' || key === 'branches' || key === 'rules');
+	return traitsOf(step).answers !== undefined || branchesOf(step).some(({ pipeline }) => pipeline.some(mayAnswer));
 }
 
-/** Handlers that answer some requests only. */
-const MAY_ANSWER: ReadonlySet<string> = new Set(['run_route', 'intercept_response', 'basic_auth', 'acme_authority']);
-
-/** The branches of a `first_match`. */
-export function branchesOf(
-	step: Step,
-): readonly { readonly when?: Step['when']; readonly pipeline: readonly Step[] }[] {
-	return (step.branches ?? []) as readonly { readonly when?: Step['when']; readonly pipeline: readonly Step[] }[];
+/** Reports whether the step, or one inside of it, changes what matchers on the path, the query or the method see. */
+export function changesTarget(step: Step): boolean {
+	return traitsOf(step).changesTarget === true || branchesOf(step).some(({ pipeline }) => pipeline.some(changesTarget));
 }
 
-function pipelineAnswers(steps: unknown): boolean {
-	return (steps as readonly Step[]).some(alwaysAnswers);
+/** Returns the pipelines inside of a step that requests run through before they go on. */
+export function branchesOf(step: Step): readonly StepBranch[] {
+	return traitsOf(step).branches?.(step) ?? [];
 }

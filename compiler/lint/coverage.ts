@@ -2,6 +2,8 @@
 import { canonicalJson } from '../document/canonical-json.ts';
 import type { Matcher } from '../document/document.ts';
 import { hostMatches } from '../exchange/authority.ts';
+import { listOf } from '../modules/matchers/index.ts';
+import type { ListedValue } from '../modules/matchers/matcher.ts';
 
 /** True only if `wide` surely holds whenever `narrow` does; undefined takes every request. */
 export function covers(wide: Matcher | undefined, narrow: Matcher | undefined): boolean {
@@ -12,45 +14,26 @@ export function covers(wide: Matcher | undefined, narrow: Matcher | undefined): 
 	if (wide.type === 'all') return partsOf(wide).every(part => covers(part, narrow));
 	if (wide.type === 'any' && partsOf(wide).some(part => covers(part, narrow))) return true;
 	if (narrow.type === 'all' && partsOf(narrow).some(part => covers(wide, part))) return true;
-	if (wide.type !== narrow.type) return takesEverything(wide);
 	const [wider, narrower] = [valuesOf(wide), valuesOf(narrow)];
-	if (!wider || !narrower) return false;
-	switch (wide.type) {
-		case 'path':
-			return narrower.every(pattern => wider.some(other => coversPath(other, pattern)));
-		case 'method':
-			return narrower.every(method => wider.includes(method));
-		case 'host':
-			return narrower.every(host => wider.some(other => coversHost(other, host)));
-		default:
-			return false;
-	}
+	if (!wider || !narrower || wider.of !== narrower.of) return takesEverything(wide);
+	const covering = COVERING[wider.of];
+	return narrower.values.every(value => wider.values.some(other => covering(other, value)));
 }
 
 /** True only if no request can satisfy both. */
 export function excludes(one: Matcher, other: Matcher): boolean {
-	if (one.type !== other.type) return false;
 	const [left, right] = [valuesOf(one), valuesOf(other)];
-	if (!left || !right) return false;
-	switch (one.type) {
-		case 'method':
-			return !left.some(method => right.includes(method));
-		case 'host':
-			return !left.some(a => right.some(b => coversHost(a, b) || coversHost(b, a) || (isWild(a) && isWild(b))));
-		case 'path':
-			return left.every(a => right.every(b => disjointPaths(a, b)));
-		default:
-			return false;
-	}
+	if (!left || !right || left.of !== right.of) return false;
+	const disjoint = DISJOINT[left.of];
+	return left.values.every(a => right.values.every(b => disjoint(a, b)));
 }
 
-/** The values of a matcher that lists alternatives, lower case where case does not count; undefined for others and those with placeholders. */
-function valuesOf(matcher: Matcher): readonly string[] | undefined {
-	const lists: { readonly [type: string]: string } = { path: 'patterns', method: 'methods', host: 'hosts' };
-	const key = lists[matcher.type];
-	const values = key === undefined ? undefined : (matcher[key] as readonly string[]);
-	if (!values || values.some(value => value.includes('{'))) return undefined;
-	return matcher.type === 'method' ? values : values.map(value => value.toLowerCase());
+/** The values of a matcher that is a list, in lower case where case does not count; undefined for others and those with placeholders. */
+function valuesOf(matcher: Matcher): { readonly of: ListedValue; readonly values: readonly string[] } | undefined {
+	const list = listOf(matcher);
+	if (!list || list.values.some(value => value.includes('{'))) return undefined;
+	const { of, values } = list;
+	return { of, values: of === 'method' ? values : values.map(value => value.toLowerCase()) };
 }
 
 function partsOf(matcher: Matcher): readonly Matcher[] {
@@ -58,7 +41,8 @@ function partsOf(matcher: Matcher): readonly Matcher[] {
 }
 
 function takesEverything(matcher: Matcher): boolean {
-	return matcher.type === 'path' && (valuesOf(matcher)?.some(pattern => pattern === '*' || pattern === '/*') ?? false);
+	const list = valuesOf(matcher);
+	return list?.of === 'path' && list.values.some(pattern => pattern === '*' || pattern === '/*');
 }
 
 function isWild(host: string): boolean {
@@ -104,3 +88,17 @@ function disjointPaths(a: string, b: string): boolean {
 	if (right.prefix) return !left.text.startsWith(right.text);
 	return left.text !== right.text;
 }
+
+/** Reports whether everything that the second value stands for matches the first. */
+const COVERING: { readonly [of in ListedValue]: (wide: string, narrow: string) => boolean } = {
+	path: coversPath,
+	host: coversHost,
+	method: (wide, narrow) => wide === narrow,
+};
+
+/** Reports whether nothing matches both values. */
+const DISJOINT: { readonly [of in ListedValue]: (a: string, b: string) => boolean } = {
+	path: disjointPaths,
+	host: (a, b) => !(coversHost(a, b) || coversHost(b, a) || (isWild(a) && isWild(b))),
+	method: (a, b) => a !== b,
+};

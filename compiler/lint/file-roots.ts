@@ -1,4 +1,5 @@
 /** The folders that a document serves files from. */
+import { traitsOf } from './answering.ts';
 import type { WalkedDocument } from './walk-document.ts';
 
 /** A folder as it is written in the document, absolute when it came from a text. */
@@ -12,16 +13,8 @@ export interface FileRoot {
 /** The roots that are known before there is a request, in the order of the document. */
 export function* rootsOf(walked: WalkedDocument): Generator<FileRoot> {
 	for (const { step, pointer, pipeline } of walked.steps) {
-		const { root, variables } = step as { root?: unknown; variables?: { root?: unknown } };
-		const { site } = pipeline;
-		if (step.handler === 'files' && typeof root === 'string' && !root.includes('{')) {
-			yield { root, pointer: `${pointer}/root`, site };
-		} else if (
-			step.handler === 'set_variables' &&
-			typeof variables?.root === 'string' &&
-			!variables.root.includes('{')
-		) {
-			yield { root: variables.root, pointer, site };
-		}
+		const root = traitsOf(step).rootOf?.(step);
+		if (!root || root.text.includes('{')) continue;
+		yield { root: root.text, pointer: `${pointer}${root.pointer}`, site: pipeline.site };
 	}
 }

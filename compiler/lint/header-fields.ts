@@ -1,4 +1,6 @@
 /** The header fields that a document sets or removes, wherever a handler keeps its edits. */
+import type { EditedMessage } from '../modules/directives/traits.ts';
+import { traitsOf } from './answering.ts';
 import type { WalkedDocument, WalkedStep } from './walk-document.ts';
 
 export interface FieldEdit {
@@ -8,8 +10,7 @@ export interface FieldEdit {
 	readonly removes: boolean;
 	readonly pointer: string;
 	readonly of: WalkedStep;
-	/** The message that it is of: the response to the client, the request as handlers see it, or either way of a proxy. */
-	readonly on: 'response' | 'request' | 'header_up' | 'header_down';
+	readonly on: EditedMessage;
 }
 
 interface Edits {
@@ -22,18 +23,18 @@ interface Edits {
 /** Every edit, in the order of the document. */
 export function* editsOf(walked: WalkedDocument): Generator<FieldEdit> {
 	for (const of of walked.steps) {
-		for (const on of ['response', 'request', 'header_up', 'header_down'] as const) {
-			const edits = of.step[on] as Edits | undefined;
+		for (const [field, on] of Object.entries(traitsOf(of.step).fieldEdits ?? {})) {
+			const edits = of.step[field] as Edits | undefined;
 			if (typeof edits !== 'object' || edits === null) continue;
 			for (const kind of ['add', 'set', 'default'] as const) {
 				if (!Array.isArray(edits[kind])) continue;
 				for (const [index, { name, value }] of edits[kind].entries()) {
-					yield { name, value, removes: false, pointer: `${of.pointer}/${on}/${kind}/${index}`, of, on };
+					yield { name, value, removes: false, pointer: `${of.pointer}/${field}/${kind}/${index}`, of, on };
 				}
 			}
 			if (!Array.isArray(edits.delete)) continue;
 			for (const [index, name] of edits.delete.entries()) {
-				yield { name, value: '', removes: true, pointer: `${of.pointer}/${on}/delete/${index}`, of, on };
+				yield { name, value: '', removes: true, pointer: `${of.pointer}/${field}/delete/${index}`, of, on };
 			}
 		}
 	}

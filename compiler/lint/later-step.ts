@@ -41,10 +41,10 @@ function search(
 		const { step, pointer } = placed;
 		if (isDisjoint(step.when, when)) continue;
 		if (wanted(step)) return { found: placed, ended: true };
-		for (const [steps, branch, at] of innerPipelines(step, pointer)) {
+		for (const { when: branch, pipeline, pointer: at } of branchesOf(step)) {
 			if (isDisjoint(branch, when)) continue;
 			const { found } = search(
-				steps.map((inner, index) => ({ step: inner, pointer: `${at}/${index}` })),
+				pipeline.map((inner, index) => ({ step: inner, pointer: `${pointer}${at}/pipeline/${index}` })),
 				when,
 				wanted,
 			);
@@ -54,17 +54,6 @@ function search(
 		if (covers(own as Matcher | undefined, when) && alwaysAnswers(always as Step)) return { ended: true };
 	}
 	return { ended: false };
-}
-
-function innerPipelines(
-	step: Step,
-	pointer: string,
-): readonly (readonly [steps: readonly Step[], when: Matcher | undefined, pointer: string])[] {
-	if (step.handler === 'group') return [[step.pipeline as readonly Step[], undefined, `${pointer}/pipeline`]];
-	if (step.handler !== 'first_match') return [];
-	return branchesOf(step).map(({ when, pipeline }, index) => {
-		return [pipeline, when as Matcher | undefined, `${pointer}/branches/${index}/pipeline`] as const;
-	});
 }
 
 /** True only if no request can satisfy both. */

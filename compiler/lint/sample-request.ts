@@ -4,6 +4,7 @@ import type { Matcher } from '../document/document.ts';
 import { type DryRunRequest, isRequestUrl, parseRequestUrl } from '../dry-run/dry-run-request.ts';
 import { fakeExchange } from '../dry-run/fake-exchange.ts';
 import type { Request } from '../exchange/exchange.ts';
+import { pathsOf } from '../modules/matchers/index.ts';
 import { asserted, type WalkedStep } from './walk-document.ts';
 
 /** A host that a pattern stands for; one that nobody names for ''. */
@@ -43,8 +44,7 @@ export function samplePaths(step: WalkedStep, conditions: readonly Matcher[]): s
 	const paths = new Set<string>();
 	for (const condition of conditions) {
 		for (const { matcher } of asserted(condition, '')) {
-			if (matcher.type !== 'path') continue;
-			for (const pattern of matcher.patterns as readonly string[]) {
+			for (const pattern of pathsOf(matcher)?.values ?? []) {
 				if (pattern.includes('{') || pattern.includes('%')) continue;
 				paths.add(pathOf(pattern.replace(/\*$/, '')));
 				if (pattern.endsWith('*')) paths.add(pathOf(pattern));

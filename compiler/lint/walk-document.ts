@@ -1,6 +1,7 @@
 /** The pipelines, steps and matchers of a document, wherever a module keeps them. */
 import type { Document, Matcher, Step } from '../document/document.ts';
 import { escapePointer } from '../document/validate.ts';
+import { MATCHERS } from '../modules/matchers/index.ts';
 
 /** A list of steps that run one after the other. */
 export interface WalkedPipeline {
@@ -124,4 +125,9 @@ export function everyMatcher(
 		found.push(...everyMatcher(inner, `${pointer}/of/${index}`));
 	});
 	return found;
+}
+
+/** Reports whether a condition holds only where it has found a file. */
+export function asksForFile(condition: Matcher): boolean {
+	return asserted(condition, '').some(({ matcher: { type } }) => MATCHERS.get(type)?.judges === 'files');
 }

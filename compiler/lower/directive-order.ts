@@ -1,18 +1,24 @@
 /** The order in which Compatfile runs directives, whatever the order in the file. */
 import type { Matcher } from '../document/document.ts';
+import type { HandlerDirective } from '../modules/directives/directive.ts';
+import { directives } from '../modules/directives/index.ts';
+import { pathsOf } from '../modules/matchers/index.ts';
 import { stableSort } from './stable-sort.ts';
 
-/** Directives in their default order. `handle_path` takes the position of `handle`. */
-export const DEFAULT_ORDER: readonly string[] = [
-	...['tracing', 'map', 'vars', 'fs', 'root', 'log_append', 'skip_log', 'log_skip', 'log_name'],
-	...['header', 'copy_response_headers', 'request_body', 'timeouts'],
-	'redir',
-	...['method', 'rewrite', 'uri', 'try_files'],
-	...['basicauth', 'basic_auth', 'forward_auth', 'request_header', 'cache', 'encode', 'push', 'intercept', 'templates'],
-	...['invoke', 'handle', 'handle_path', 'route'],
-	...['abort', 'error', 'copy_response', 'respond', 'metrics', 'reverse_proxy', 'php_fastcgi', 'file_server'],
-	'acme_server',
-];
+/** Words of directives in their default order, by the rank of each. Old names come directly before today's. */
+export const DEFAULT_ORDER: readonly string[] = ordered().flatMap(({ names }) => names.compatfile.toReversed());
+
+/** Words that have the position of another, with that one: `handle_path` that of `handle`. */
+const SHARED_POSITIONS: readonly (readonly [word: string, of: string])[] = ordered().flatMap(
+	({ names, alternativeTo }) =>
+		alternativeTo === undefined ? [] : names.compatfile.map(name => [name, alternativeTo] as const),
+);
+
+/** The directives that have a position without the option `order`. */
+function ordered(): readonly HandlerDirective[] {
+	const found = directives.filter(one => one.kind === 'handler' && one.order !== undefined) as HandlerDirective[];
+	return found.sort((a, b) => a.order!.rank - b.order!.rank);
+}
 
 /** One `order` option: where to move a directive. */
 export interface OrderMove {
@@ -36,6 +42,7 @@ export function moveDirective(order: readonly string[], move: OrderMove): readon
 export interface SortedDirective {
 	/** The word that was written: deprecated names have positions of their own. */
 	readonly directive: string;
+	readonly module: Pick<HandlerDirective, 'order'>;
 	readonly when: Matcher | undefined;
 	/** Number of routes that the compatible server makes of it. They stay together but count in the sort. */
 	readonly routes: number;
@@ -52,8 +59,7 @@ export function sortDirectives<T extends SortedDirective>(
 			item,
 			position: positions.get(item.directive) ?? 0,
 			path: onlyPath(item.when),
-			// Whatever its form in the document, it asks which files exist.
-			conditional: item.when !== undefined || item.directive === 'try_files',
+			conditional: item.when !== undefined || item.module.order?.conditional === true,
 		};
 		return new Array<SortKey<T>>(item.routes).fill(key);
 	});
@@ -71,18 +77,20 @@ interface SortKey<T extends SortedDirective> {
 /** The reference's comparison. It is not transitive where matchers with one path stand among other matchers. */
 function goesBefore<T extends SortedDirective>(a: SortKey<T>, b: SortKey<T>): boolean {
 	if (a.position !== b.position) return a.position < b.position;
-	// Without a matcher it is a list of routes, which is never compared.
-	if (a.item.directive === 'php_fastcgi' && !(a.conditional && b.conditional)) return false;
+	const { order } = a.item.module;
+	if (order?.unsorted && !(a.conditional && b.conditional)) return false;
 	const specific = isMoreSpecific(a, b);
-	// Of variables the last assignment wins. Equal ones go before each other, which reverses them.
-	return a.item.directive === 'vars' ? !specific : specific;
+	// Lines that are equal go before each other, which reverses them.
+	return order?.reversed ? !specific : specific;
 }
 
-/** Positions of an order; `handle_path` stands where `handle` does. */
+/** Returns the position of each word in an order. */
 export function directivePositions(order: readonly string[]): ReadonlyMap<string, number> {
 	const positions = new Map(order.map((name, at) => [name, at]));
-	const handle = positions.get('handle');
-	if (handle !== undefined) positions.set('handle_path', handle);
+	for (const [word, of] of SHARED_POSITIONS) {
+		const position = positions.get(of);
+		if (position !== undefined) positions.set(word, position);
+	}
 	return positions;
 }
 
@@ -100,11 +108,9 @@ function isMoreSpecific<T extends SortedDirective>(a: SortKey<T>, b: SortKey<T>)
 /** The single path pattern of a matcher, whatever else is in its set. */
 function onlyPath(when: Matcher | undefined): string | undefined {
 	if (!when) return undefined;
-	if (when.type === 'path') {
-		const patterns = when.patterns as readonly string[];
-		return patterns.length === 1 ? patterns[0] : undefined;
-	}
+	const paths = pathsOf(when);
+	if (paths) return paths.values.length === 1 ? paths.values[0] : undefined;
 	if (when.type !== 'all') return undefined;
-	const path = (when.of as readonly Matcher[]).find(part => part.type === 'path');
+	const path = (when.of as readonly Matcher[]).find(pathsOf);
 	return path && onlyPath(path);
 }

@@ -179,11 +179,14 @@ const LISTS: readonly (readonly [of: string, entries: readonly Entry[]])[] = [
 	['a Caddy plugin', PLUGINS],
 ];
 
+/** Words of other servers, in lower case. */
+export type ForeignWords = ReadonlyMap<string, Translation>;
+
 /** The words as they stand where a directive is expected, in lower case. */
-export const FOREIGN_WORDS: ReadonlyMap<string, Translation> = tableOf(LISTS);
+export const FOREIGN_WORDS: ForeignWords = tableOf(LISTS);
 
 /** Words as they stand in the block of `reverse_proxy`, or of an `upstream`. */
-export const FOREIGN_PROXY_WORDS: ReadonlyMap<string, Translation> = tableOf([
+export const FOREIGN_PROXY_WORDS: ForeignWords = tableOf([
 	[
 		'Caddy 1',
 		[
@@ -219,7 +222,7 @@ export const FOREIGN_PROXY_WORDS: ReadonlyMap<string, Translation> = tableOf([
 	],
 ]);
 
-function tableOf(lists: typeof LISTS): ReadonlyMap<string, Translation> {
+function tableOf(lists: typeof LISTS): ForeignWords {
 	const found = new Map<string, Translation>();
 	for (const [of, entries] of lists) {
 		for (const [words, ours, how] of entries) for (const word of words.split(' ')) found.set(word, { of, ours, how });
@@ -228,7 +231,7 @@ function tableOf(lists: typeof LISTS): ReadonlyMap<string, Translation> {
 }
 
 /** What to write for a word of another server; undefined when nobody has it. Letter case and a final `;` do not count. */
-export function foreignHint(word: string, table: ReadonlyMap<string, Translation> = FOREIGN_WORDS): string | undefined {
+export function foreignHint(word: string, table: ForeignWords = FOREIGN_WORDS): string | undefined {
 	const plain = word.replace(/;$/, '');
 	const found = table.get(plain.toLowerCase());
 	if (!found) return undefined;

@@ -5,6 +5,7 @@ import type { Dialect } from '../dialects/dialect.ts';
 import type { Matcher, Step } from '../document/document.ts';
 import type { SourceSpan } from '../source/source.ts';
 import type { Block, Line, Word } from '../syntax/ast.ts';
+import type { ForeignWords } from './foreign-words.ts';
 
 /** Handles one line of a block of sub-directives. */
 export type Subdirective = (args: readonly Word[], line: Line) => void;
@@ -21,8 +22,13 @@ export interface LowerContext {
 
 	/** Checks the number of arguments and reports `arguments/too-few` or `arguments/too-many` with the usage line. */
 	count(line: Line, args: readonly Word[], min: number, max: number, usage: string): boolean;
-	/** Calls the handler of each line's first word; unknown words get a did-you-mean. */
-	subdirectives(block: Block | undefined, known: { readonly [name: string]: Subdirective }, of: string): void;
+	/** Calls the handler of each line's first word; unknown words get a did-you-mean, those of other servers a translation. */
+	subdirectives(
+		block: Block | undefined,
+		known: { readonly [name: string]: Subdirective },
+		of: string,
+		foreignWords?: ForeignWords,
+	): void;
 	/** Reports a block where none is allowed. */
 	noBlock(line: Line): boolean;
 

@@ -3,6 +3,9 @@
 import { canonicalJson } from '../document/canonical-json.ts';
 import type { Matcher, Step } from '../document/document.ts';
 import type { Directive, DirectiveLine, HandlerDirective, SiteDraft } from '../modules/directives/directive.ts';
+import { group } from '../modules/directives/route.ts';
+import { firstMatch } from '../modules/directives/when.ts';
+import { pathMatcher } from '../modules/matchers/path.ts';
 import type { Line, Word } from '../syntax/ast.ts';
 import { didYouMean } from './did-you-mean.ts';
 import { sortDirectives } from './directive-order.ts';
@@ -62,7 +65,7 @@ export function lowerLines(
 			continue;
 		}
 		const item = lowering.within(line.words[0]!.text, () => lowerHandler(lowering, line, module, run));
-		if (!item || !isHandle(item.directive)) run++;
+		if (item?.module.alternativeTo === undefined) run++;
 		if (item) items.push(...(order === 'sorted' ? sortedApart(item) : [item]));
 	}
 	scope.close();
@@ -83,7 +86,7 @@ function findDirective(lowering: Lowering, line: Line, order: LineOrder, atSite:
 		mentionNames(lowering, line);
 		return undefined;
 	}
-	if (line.alternative && name.text !== 'when') {
+	if (line.alternative && !(module.kind === 'handler' && module.takesElse)) {
 		const word = line.alternative.words[0]!;
 		lowering.problem('error', 'when/else-without-when', word.span, '`else` follows the block of a `when`.');
 	}
@@ -163,17 +166,12 @@ function lowerHandler(lowering: Lowering, line: Line, module: HandlerDirective, 
 	}
 	for (const step of steps) if (!lowering.environment.origins.has(step)) lowering.origin(step, line.span);
 	const directive = lowering.dialect === 'compatfile' ? line.words[0]!.text : module.names.configfile[0]!;
-	return { directive, module, line, when, steps, routes: routesOf(directive, only), run };
-}
-
-/** The routes of the compatible server that a directive is there: one, or one for each piece of a `try_files`. */
-function routesOf(directive: string, step: Step | undefined): number {
-	return directive === 'try_files' && Array.isArray(step?.branches) ? step.branches.length : 1;
+	return { directive, module, line, when, steps, routes: (only && module.order?.routes?.(only)) ?? 1, run };
 }
 
 /** The parts of an item that are sorted apart from each other: `header` with its `?` lines is two routes. */
 function sortedApart(item: Item): Item[] {
-	if (item.directive !== 'header' || item.steps.length < 2) return [item];
+	if (!item.module.order?.stepsApart || item.steps.length < 2) return [item];
 	return item.steps.map(step => ({ ...item, steps: [step] }));
 }
 
@@ -195,8 +193,7 @@ function takeMatcher(
 	if (token.text === '*') return { directive: rest, when: undefined };
 	if (token.text.startsWith('@')) return { directive: rest, when: lowering.scope?.resolve(token) ?? UNKNOWN_MATCHER };
 	if (token.text.startsWith('/') || (!compat && token.text.startsWith('*'))) {
-		const matcher: Matcher = { type: 'path', patterns: [lowering.template(token)] };
-		return { directive: rest, when: lowering.origin(matcher, token.span) };
+		return { directive: rest, when: lowering.origin(pathMatcher([lowering.template(token)]), token.span) };
 	}
 	return { directive: { line, name, args }, when: undefined };
 }
@@ -218,7 +215,8 @@ function assemble(lowering: Lowering, items: readonly Item[], exclusive: boolean
 	const runs = handleRuns(routes, sorted);
 	for (let at = 0; at < routes.length; at++) {
 		const route = routes[at]!;
-		if (isHandle(route.items[0].directive)) {
+		const { alternativeTo } = route.items[0].module;
+		if (alternativeTo !== undefined) {
 			const scattered = exclusive && runs.count > 1;
 			const length = scattered ? 1 : (runs.lengths.get(at) ?? 1);
 			if (length > 1) {
@@ -226,7 +224,7 @@ function assemble(lowering: Lowering, items: readonly Item[], exclusive: boolean
 				at += length - 1;
 				continue;
 			}
-			steps.push(conditional(lowering, route, scattered ? 'handle' : undefined));
+			steps.push(conditional(lowering, route, scattered ? alternativeTo : undefined));
 			continue;
 		}
 		const group = route.group !== undefined && counts.get(route.group)! > 1 ? route.group : undefined;
@@ -242,8 +240,8 @@ function assemble(lowering: Lowering, items: readonly Item[], exclusive: boolean
  */
 function consolidate(items: readonly Item[]): Route[] {
 	const counts = new Map<string, number>();
-	for (const { directive } of items) {
-		const name = isHandle(directive) ? 'handle' : directive;
+	for (const { directive, module } of items) {
+		const name = module.alternativeTo ?? directive;
 		counts.set(name, (counts.get(name) ?? 0) + 1);
 	}
 	const routes: Route[] = [];
@@ -260,10 +258,10 @@ function soleRoute(item: Item, group: string | undefined): Route {
 	return { items: [item], when: item.when, group };
 }
 
-/** The group that an item is in: alone in it only if it is a `rewrite`, which never joins its neighbors. */
+/** The group that an item is in: alone in it only if its directive says that it never joins its neighbors. */
 function groupOf({ directive, module }: Item, counts: ReadonlyMap<string, number>): string | undefined {
-	if (directive === 'rewrite') return directive;
-	const name = isHandle(directive) ? 'handle' : module.exclusive === true ? directive : undefined;
+	if (module.exclusive === 'apart') return directive;
+	const name = module.alternativeTo ?? (module.exclusive ? directive : undefined);
 	return name !== undefined && counts.get(name)! > 1 ? name : undefined;
 }
 
@@ -287,8 +285,8 @@ function handleRuns(routes: readonly Route[], sorted: boolean): { count: number;
 	const lengths = new Map<number, number>();
 	let start = -1;
 	for (let at = 0; at < routes.length; at++) {
-		const { directive, run } = routes[at]!.items[0];
-		if (!isHandle(directive)) {
+		const { module, run } = routes[at]!.items[0];
+		if (module.alternativeTo === undefined) {
 			start = -1;
 			continue;
 		}
@@ -306,7 +304,7 @@ function alternatives(lowering: Lowering, routes: readonly Route[]): Step {
 		const pipeline = steps.length === 1 ? (steps[0]!.pipeline as readonly Step[]) : steps;
 		return lowering.origin(route.when ? { when: route.when, pipeline } : { pipeline }, route.items[0].line.span);
 	});
-	return lowering.origin({ handler: 'first_match', branches }, routes[0]!.items[0].line.span);
+	return lowering.origin(firstMatch(branches), routes[0]!.items[0].line.span);
 }
 
 /** One step that runs a route under its matcher; several steps become a group, so that the matcher is asked once. */
@@ -315,7 +313,7 @@ function conditional(lowering: Lowering, route: Route, exclusive: string | undef
 	const { line } = route.items[0];
 	const steps = stepsOf(route);
 	const only = steps.length === 1 ? steps[0]! : undefined;
-	const base: Step = only && only.when === undefined ? only : { handler: 'group', pipeline: steps };
+	const base: Step = only && only.when === undefined ? only : group(steps);
 	if (when === undefined && exclusive === undefined) return base;
 	const { handler, ...fields } = base;
 	const step: Step = {
@@ -333,15 +331,6 @@ function moveOrigin(lowering: Lowering, from: Step, to: Step, line: Line): void 
 	else lowering.origin(to, line.span);
 }
 
-function isHandle(directive: string): boolean {
-	return directive === 'handle' || directive === 'handle_path';
-}
-
-/** True for a step of a directive that always answers but for what this one is told. */
-function mayFallThrough(step: Step): boolean {
-	return step.pass_thru === true || step.responses !== undefined;
-}
-
 /** Configfile: what stands after something that always answers, or after the branch that takes every request, can never run. */
 function warnOfUnreachable(lowering: Lowering, items: readonly Item[]): void {
 	for (let at = 0; at + 1 < items.length; at++) {
@@ -350,13 +339,14 @@ function warnOfUnreachable(lowering: Lowering, items: readonly Item[]): void {
 		if (item.when !== undefined) continue;
 		const here = spanOfWords(item.line.words);
 		const there = spanOfWords(next.line.words);
-		if (isHandle(item.directive) && isHandle(next.directive) && item.run === next.run) {
+		if (item.module.alternativeTo !== undefined && next.module.alternativeTo !== undefined && item.run === next.run) {
 			const message = 'This block can never run: the one before it takes every request.';
 			lowering.problem('warning', 'branch/never-runs', there, message, {
 				related: [{ span: here, message: 'takes every request' }],
 			});
 		}
-		if (item.module.answers !== true || item.steps.some(mayFallThrough)) continue;
+		const { answers, passesOn } = item.module;
+		if (answers !== 'always' || item.steps.some(step => passesOn?.(step))) continue;
 		const message = `\`${next.directive}\` can never run: \`${item.directive}\` before it always answers.`;
 		lowering.problem('warning', 'directive/never-runs', there, message, {
 			related: [{ span: here, message: 'answers every request that comes here' }],

@@ -61,6 +61,7 @@ export class TreeLowering {
 	constructor(tree: SharedTree, sites: () => Iterable<SiteBlock>, input: LowerTreeInput) {
 		this.#input = input;
 		this.#tree = tree;
+		const registry = registryOf(input.dialect);
 		const positions = new Map<string, number>();
 		const environment: LoweringEnvironment = {
 			dialect: input.dialect,
@@ -68,14 +69,14 @@ export class TreeLowering {
 				environment.watch?.diagnostics.push(diagnostic);
 				input.report(diagnostic);
 			},
-			registry: registryOf(input.dialect),
+			registry,
 			placeholders: input.placeholders,
 			origins: input.origins,
 			files: tree.files,
 			workingDirectory: input.reader.workingDirectory,
 			upstreams: new Map(),
 			routes: new NamedRoutes(),
-			mapped: mappedNamesOf(() => [...sites(), ...tree.namedRoutes]),
+			mapped: mappedNamesOf(registry.directives, () => [...sites(), ...tree.namedRoutes]),
 			positions,
 			settings: this.#settings,
 			watch: undefined,
@@ -90,7 +91,7 @@ export class TreeLowering {
 		const { http_port: http, https_port: https } = this.#settings as Settings;
 		this.#ports = { http: http ?? 80, https: https ?? 443 };
 		this.#routes = lowerNamedRoutes(lowering, tree.namedRoutes);
-		const mapped = [...mappedNamesOf(() => tree.namedRoutes)()];
+		const mapped = [...mappedNamesOf(registry.directives, () => tree.namedRoutes)()];
 		const providers = (['dns', 'acme_dns'] as const).map(name => lowering.hasSetting(name));
 		this.context = JSON.stringify([
 			input.dialect,
@@ -156,7 +157,7 @@ export class TreeLowering {
 		const lowering = this.#lowering;
 		const { dialect, reader } = this.#input;
 		environment.origins = origins;
-		environment.mapped = mappedNamesOf(() => [block, ...this.#tree.namedRoutes]);
+		environment.mapped = mappedNamesOf(environment.registry.directives, () => [block, ...this.#tree.namedRoutes]);
 		const draft: SiteDraft = { addresses: lowerAddresses(lowering, block.addresses, this.#ports, reader) };
 		lowering.siteUpstreams = upstreams;
 		const lines = withoutUpstreams(lowering, block.lines);

@@ -8,7 +8,7 @@ import type { SourceSpan } from '../source/source.ts';
 import type { Block, Line, Word } from '../syntax/ast.ts';
 import { compatibleMessage, unknownSubdirective } from './compatible-message.ts';
 import { didYouMean, wordsOf } from './did-you-mean.ts';
-import { FOREIGN_PROXY_WORDS, foreignHint } from './foreign-words.ts';
+import { type ForeignWords, foreignHint } from './foreign-words.ts';
 import type { LowerContext, Subdirective } from './lower-context.ts';
 import type { NamedRoutes } from './lower-named-routes.ts';
 import { lowerLines } from './lower-pipeline.ts';
@@ -21,9 +21,6 @@ import type { Registry } from './registry.ts';
 import { sentenceList, spanOfWords } from './sentences.ts';
 import type { SiteWatch } from './site-watch.ts';
 import { parseBoolean, parseDuration, parseSize, parseStatus } from './values.ts';
-
-/** What takes the words of a proxy. */
-const PROXIES: ReadonlySet<string> = new Set(['reverse_proxy', 'upstream', 'php_fastcgi', 'forward_auth']);
 
 /** What lowering needs besides the tree. */
 export interface LoweringEnvironment {
@@ -106,7 +103,12 @@ export class Lowering implements LowerContext {
 		return false;
 	}
 
-	subdirectives(block: Block | undefined, known: { readonly [name: string]: Subdirective }, of: string): void {
+	subdirectives(
+		block: Block | undefined,
+		known: { readonly [name: string]: Subdirective },
+		of: string,
+		foreignWords?: ForeignWords,
+	): void {
 		if (!block) return;
 		for (const line of block.lines) {
 			const name = line.words[0]!;
@@ -119,7 +121,7 @@ export class Lowering implements LowerContext {
 				this.dialect === 'compatfile'
 					? unknownSubdirective(of, name.text)
 					: `\`${name.text}\` is not a sub-directive of \`${of}\`.`;
-			const foreign = PROXIES.has(of) ? foreignHint(name.text, FOREIGN_PROXY_WORDS) : undefined;
+			const foreign = foreignWords && foreignHint(name.text, foreignWords);
 			this.problem('error', 'directive/unknown-subdirective', name.span, message, {
 				label: foreign === undefined ? didYouMean(name.text, Object.keys(known)) : undefined,
 				hint: foreign ?? wordsOf(of, name.text, Object.keys(known)),

@@ -1,27 +1,33 @@
-/** The placeholders that the `map` directives of some blocks make, so that they are not called unknown. */
+/** The placeholders that directives of some blocks define, as `map` does, so that they are not called unknown. */
+import type { Directive } from '../modules/directives/directive.ts';
 import type { Line } from '../syntax/ast.ts';
 
 /** Names without braces. Looked for when first asked: most files have no placeholder that is not known anyway. */
-export function mappedNamesOf(blocks: () => Iterable<{ readonly lines: readonly Line[] }>): () => ReadonlySet<string> {
+export function mappedNamesOf(
+	directives: ReadonlyMap<string, Directive>,
+	blocks: () => Iterable<{ readonly lines: readonly Line[] }>,
+): () => ReadonlySet<string> {
 	let names: Set<string> | undefined;
 	return () => {
 		if (!names) {
 			names = new Set();
-			for (const { lines } of blocks()) gather(lines, names);
+			for (const { lines } of blocks()) gather(lines, directives, names);
 		}
 		return names;
 	};
 }
 
-function gather(lines: readonly Line[], names: Set<string>): void {
-	for (const { words, block, alternative } of lines) {
-		if (words[0]!.text === 'map') {
-			// The first argument, or the second behind a matcher, is the source.
-			const from = /^[/*@]/.test(words[1]?.text ?? '') ? 3 : 2;
-			for (const { text } of words.slice(from)) if (isPlaceholder(text)) names.add(text.slice(1, -1));
+function gather(lines: readonly Line[], directives: ReadonlyMap<string, Directive>, names: Set<string>): void {
+	for (const line of lines) {
+		const { words, block, alternative } = line;
+		const module = directives.get(words[0]!.text);
+		if (module?.kind === 'handler') {
+			for (const { text } of module.definesPlaceholders?.(line) ?? []) {
+				if (isPlaceholder(text)) names.add(text.slice(1, -1));
+			}
 		}
-		if (block) gather(block.lines, names);
-		if (alternative) gather([alternative], names);
+		if (block) gather(block.lines, directives, names);
+		if (alternative) gather([alternative], directives, names);
 	}
 }
 

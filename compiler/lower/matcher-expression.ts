@@ -1,5 +1,6 @@
 /** Matcher expressions: `path /a* and not ( method GET or @b )` in Configfile, one matcher or a block of them in both. */
 import type { Matcher } from '../document/document.ts';
+import { expression } from '../modules/matchers/expression/expression.ts';
 import type { MatcherModule } from '../modules/matchers/matcher.ts';
 import type { Block, Line, Word } from '../syntax/ast.ts';
 import { didYouMean } from './did-you-mean.ts';
@@ -29,9 +30,6 @@ export function lowerMatcherExpression(
 
 /** What a Compatfile's matcher without conditions matches. */
 const EVERYTHING: Matcher = { type: 'all', of: [] };
-
-/** Matchers of a Compatfile that may stand without values. */
-const MAY_LACK_VALUES: ReadonlySet<string> = new Set(['path', 'host', 'method', 'remote_ip', 'client_ip']);
 
 class ExpressionReader {
 	broken = false;
@@ -192,7 +190,7 @@ class ExpressionReader {
 
 	#lowerModule(module: MatcherModule, words: readonly Word[], block: Block | undefined): Matcher {
 		const [name, argument] = words as [Word, Word?];
-		if (!this.#infix && !argument && !block && MAY_LACK_VALUES.has(name.text)) {
+		if (!this.#infix && !argument && !block && module.valuesOptional) {
 			const message = `\`${name.text}\` without values matches nothing.`;
 			this.#lowering.problem('warning', 'matcher/without-values', name.span, message, {
 				hint: `Usage: ${module.usage}`,
@@ -254,8 +252,8 @@ class ExpressionReader {
 			});
 			return BROKEN;
 		}
-		const module = this.#lowering.environment.registry.matchers.get('expression')!;
-		return this.#lowerModule(module, [{ text: 'expression', quote: 'none', span: word.span }, word], undefined);
+		const name: Word = { text: expression.id, quote: 'none', span: word.span };
+		return this.#lowerModule(expression, [name, word], undefined);
 	}
 
 	#unknown(word: Word): Matcher {

@@ -1,10 +1,11 @@
 /** Certificate files that settings name: of internal authorities, and roots that issuers are trusted by. */
 import { X509Certificate } from 'node:crypto';
 import type { Report } from '../../diagnostics/diagnostic.ts';
-import type { Document } from '../../document/document.ts';
+import type { Document, Step } from '../../document/document.ts';
 import { escapePointer } from '../../document/validate.ts';
 import type { PkiSettings } from '../../modules/options/pki.ts';
 import { ReadError, type Reader } from '../../source/reader.ts';
+import { HANDLERS } from '../handlers.ts';
 import { isMistake } from './certificate-check.ts';
 import { certificatesIn } from './certificate-files.ts';
 import type { CertificatePlan, IssuerSettings } from './certificate-plan.ts';
@@ -99,12 +100,12 @@ function mistakeIn(file: string, reader: Reader): string | undefined {
 	}
 }
 
-/** Internal authorities that a document names beside its issuers: those of ACME servers, and of trust pools. */
+/** Internal authorities that a document names beside its issuers: those that handlers use, and those of trust pools. */
 function authoritiesIn(value: unknown): string[] {
 	if (typeof value !== 'object' || value === null) return [];
-	const { handler, ca, source, authorities } = value as { readonly [field: string]: unknown };
-	const own: string[] = [];
-	if (handler === 'acme_authority') own.push(typeof ca === 'string' ? ca : 'local');
+	const { handler, source, authorities } = value as { readonly [field: string]: unknown };
+	const used = typeof handler === 'string' ? HANDLERS.get(handler)?.authorityOf?.(value as Step) : undefined;
+	const own: string[] = used === undefined ? [] : [used];
 	if ((source === 'pki_root' || source === 'pki_intermediate') && Array.isArray(authorities)) {
 		own.push(...(authorities as readonly string[]));
 	}

@@ -1,4 +1,5 @@
 /** `auth/in-clear`. */
+import { traitsOf } from '../answering.ts';
 import type { LintRule } from '../lint-rule.ts';
 import { isLoopback } from '../public-host.ts';
 
@@ -14,7 +15,7 @@ export const authInClear: LintRule = {
 	check: cx => {
 		if ((cx.document.settings?.trusted_proxies as unknown) !== undefined) return;
 		for (const { step, pointer, pipeline } of cx.walked.steps) {
-			if (step.handler !== 'basic_auth' || pipeline.site === undefined) continue;
+			if (!traitsOf(step).asksForPasswords || pipeline.site === undefined) continue;
 			const open = cx.plan.listeners.find(
 				({ scheme, host, sites }) =>
 					scheme === 'http' &&

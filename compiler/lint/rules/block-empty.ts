@@ -1,8 +1,7 @@
 /** `block/empty`. */
+import { directives } from '../../modules/directives/index.ts';
 import { linesOf } from '../lint-context.ts';
 import type { LintRule } from '../lint-rule.ts';
-
-const BLOCKS: ReadonlySet<string> = new Set(['handle', 'handle_path', 'route', 'when', 'else', 'handle_errors']);
 
 /** A block of directives is empty. */
 export const blockEmpty: LintRule = {
@@ -12,10 +11,12 @@ export const blockEmpty: LintRule = {
 	documentation:
 		'An empty `handle` takes its requests from the others and answers 200 with nothing. Say what is meant, such as `respond 204`.',
 	check: cx => {
-		if (!cx.tree) return;
+		if (!cx.tree || !cx.dialect) return;
+		const blocks = new Set(['else']);
+		for (const { isBlock, names } of directives) if (isBlock) for (const name of names[cx.dialect]) blocks.add(name);
 		for (const { line } of linesOf(cx.tree)) {
 			const name = line.words[0]!;
-			if (!BLOCKS.has(name.text) || !line.block || line.block.lines.length > 0) continue;
+			if (!blocks.has(name.text) || !line.block || line.block.lines.length > 0) continue;
 			cx.report(name.span, `This \`${name.text}\` does nothing.`, { hint: 'Write what it is to do, or remove it.' });
 		}
 	},

@@ -15,15 +15,14 @@ export const branchCovered: LintRule = {
 	ofConfigfile: true,
 	check: cx => {
 		for (const { step, pointer } of cx.walked.steps) {
-			if (step.handler !== 'first_match') continue;
 			const branches = branchesOf(step);
 			branches.forEach((branch, index) => {
 				const earlier = branches.findIndex((other, at) => at < index && covers(other.when, branch.when));
 				if (earlier === -1) return;
 				// What follows a branch without a matcher is told of by `branch/never-runs`.
 				if (branches[earlier]!.when === undefined && cx.dialect === 'configfile') return;
-				cx.at(`${pointer}/branches/${index}`, 'This branch can never run: an earlier one takes all its requests.', {
-					related: cx.related(`${pointer}/branches/${earlier}`, 'takes them'),
+				cx.at(pointer + branch.pointer, 'This branch can never run: an earlier one takes all its requests.', {
+					related: cx.related(pointer + branches[earlier]!.pointer, 'takes them'),
 					hint: 'Put the narrower branch first, or remove it.',
 				});
 			});

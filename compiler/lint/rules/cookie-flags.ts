@@ -12,7 +12,7 @@ export const cookieFlags: LintRule = {
 	].join('\n'),
 	check: cx => {
 		for (const { name, value, pointer, on, removes } of editsOf(cx.walked)) {
-			if (removes || (on !== 'response' && on !== 'header_down') || name.toLowerCase() !== 'set-cookie') continue;
+			if (removes || (on !== 'response' && on !== 'upstream_response') || name.toLowerCase() !== 'set-cookie') continue;
 			const missing = ['HttpOnly', 'SameSite'].filter(flag => !value.toLowerCase().includes(flag.toLowerCase()));
 			if (missing.length === 0 || /max-age=0/i.test(value)) continue;
 			cx.at(pointer, `This cookie has no ${missing.map(flag => `\`${flag}\``).join(' and no ')}.`, { words: name });

@@ -1,5 +1,6 @@
 /** `files/private-files`. */
 import { join } from 'node:path';
+import { traitsOf } from '../answering.ts';
 import { rootsOf } from '../file-roots.ts';
 import type { LintRule } from '../lint-rule.ts';
 
@@ -18,14 +19,12 @@ export const filesPrivate: LintRule = {
 	check: cx => {
 		for (const { root, pointer, site } of rootsOf(cx.walked)) {
 			if (!root.startsWith('/') || cx.reader.kind(root) !== 'directory') continue;
-			const servers = cx.walked.steps.filter(
-				({ step, pipeline }) => step.handler === 'files' && pipeline.site === site,
-			);
+			const servers = cx.walked.steps
+				.filter(({ pipeline }) => pipeline.site === site)
+				.flatMap(({ step }) => traitsOf(step).servesFiles?.(step) ?? []);
 			if (servers.length === 0) continue;
 			const found = PRIVATE.filter(name => cx.reader.kind(join(root, name)) !== undefined);
-			const open = found.filter(name =>
-				servers.some(({ step }) => !hides((step.hide ?? []) as readonly string[], name)),
-			);
+			const open = found.filter(name => servers.some(({ hides }) => !isHidden(hides, name)));
 			if (open.length === 0) continue;
 			cx.at(pointer, `${open.map(name => `\`${name}\``).join(' and ')} would be served from here.`, {
 				hint: `Write \`hide ${open.join(' ')}\` in the block of \`file_server\`.`,
@@ -34,6 +33,6 @@ export const filesPrivate: LintRule = {
 	},
 };
 
-function hides(patterns: readonly string[], name: string): boolean {
+function isHidden(patterns: readonly string[], name: string): boolean {
 	return patterns.some(pattern => pattern === name || pattern === '.*' || pattern.endsWith(`/${name}`));
 }

@@ -1,5 +1,6 @@
 /** `header/after-answer`. */
-import { answersOnceRun, directiveOf } from '../answering.ts';
+import type { Step } from '../../document/document.ts';
+import { answersOnceRun, branchesOf, directiveOf, traitsOf } from '../answering.ts';
 import type { LintRule } from '../lint-rule.ts';
 
 /** A `header` for all responses stands behind a directive that answers some of them. */
@@ -15,10 +16,9 @@ export const headerAfterAnswer: LintRule = {
 		for (const { steps } of cx.walked.pipelines) {
 			steps.forEach((later, index) => {
 				const { step } = later;
-				if (step.handler !== 'edit_headers' || step.response === undefined || step.when !== undefined) return;
+				if (step.when !== undefined || !editsResponse(step)) return;
 				const earlier = steps.find(
-					({ step: other }, at) =>
-						at < index && (other.when !== undefined || other.handler === 'first_match') && answersSome(other),
+					({ step: other }, at) => at < index && (other.when !== undefined || isChoice(other)) && answersSome(other),
 				);
 				if (!earlier) return;
 				const answer = directiveOf(earlier.step);
@@ -31,9 +31,17 @@ export const headerAfterAnswer: LintRule = {
 	},
 };
 
-function answersSome(step: Parameters<typeof answersOnceRun>[0]): boolean {
-	if (step.handler !== 'first_match') return answersOnceRun(step);
-	return (step.branches as { pipeline: Parameters<typeof answersOnceRun>[0][] }[]).some(({ pipeline }) =>
-		pipeline.some(answersOnceRun),
-	);
+function editsResponse(step: Step): boolean {
+	const fields = Object.entries(traitsOf(step).fieldEdits ?? {});
+	return fields.some(([field, on]) => on === 'response' && step[field] !== undefined);
+}
+
+/** Reports whether conditions decide which pipeline of the step runs. */
+function isChoice(step: Step): boolean {
+	return branchesOf(step).some(({ when }) => when !== undefined);
+}
+
+function answersSome(step: Step): boolean {
+	if (!isChoice(step)) return answersOnceRun(step);
+	return branchesOf(step).some(({ pipeline }) => pipeline.some(answersOnceRun));
 }

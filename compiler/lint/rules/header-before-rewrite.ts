@@ -1,10 +1,12 @@
 /** `header/before-rewrite`. */
 import type { Matcher } from '../../document/document.ts';
+import { MATCHERS } from '../../modules/matchers/index.ts';
+import { traitsOf } from '../answering.ts';
 import { editsOf, type FieldEdit, isLong } from '../header-fields.ts';
 import { laterStep } from '../later-step.ts';
 import type { LintContext } from '../lint-context.ts';
 import type { LintRule } from '../lint-rule.ts';
-import { asserted, everyMatcher } from '../walk-document.ts';
+import { asksForFile, everyMatcher } from '../walk-document.ts';
 
 /** Fields that tell of the very file. Other fields are often meant for whatever is answered below a path. */
 const OF_FILES = /^(?:content-type|content-encoding|content-disposition|content-language|etag|last-modified)$/i;
@@ -23,8 +25,9 @@ export const headerBeforeRewrite: LintRule = {
 	check: cx => {
 		for (const { edit, when } of fieldsByPath(cx)) {
 			if (!OF_FILES.test(edit.name) && !isLong(edit)) continue;
-			const rewrite = laterStep(edit.of, when, ({ handler, to }) => {
-				return handler === 'rewrite_target' && typeof to === 'string' && !to.startsWith('?');
+			const rewrite = laterStep(edit.of, when, step => {
+				const to = traitsOf(step).rewritesTo?.(step);
+				return to !== undefined && !to.startsWith('?');
 			});
 			if (!rewrite) continue;
 			cx.at(edit.pointer, `What is rewritten to another file afterwards gets this \`${edit.name}\`, too.`, {
@@ -50,10 +53,8 @@ function* fieldsByPath(cx: LintContext): Generator<{ edit: FieldEdit; when: Matc
 		// What a response says of itself tells files apart.
 		if ((response as { match?: { headers?: unknown } }).match?.headers !== undefined) continue;
 		const matcher = when as Matcher;
-		if (!everyMatcher(matcher, '').some(({ matcher: { type } }) => BY_PATH.has(type))) continue;
-		if (asserted(matcher, '').some(({ matcher: { type } }) => type === 'file')) continue;
+		if (!everyMatcher(matcher, '').some(({ matcher: { type } }) => MATCHERS.get(type)?.judges === 'path')) continue;
+		if (asksForFile(matcher)) continue;
 		yield { edit, when: matcher };
 	}
 }
-
-const BY_PATH: ReadonlySet<string> = new Set(['path', 'path_regexp', 'url_pattern']);

@@ -1,12 +1,12 @@
 /** `header/caches-errors`. */
 import type { TextEdit } from '../../diagnostics/diagnostic.ts';
 import type { Matcher } from '../../document/document.ts';
-import { directiveOf } from '../answering.ts';
+import { answersOnceRun, directiveOf, traitsOf } from '../answering.ts';
 import { editsOf, type FieldEdit, isLong } from '../header-fields.ts';
 import { laterStep } from '../later-step.ts';
 import type { LintContext } from '../lint-context.ts';
 import type { LintRule } from '../lint-rule.ts';
-import { asserted } from '../walk-document.ts';
+import { asksForFile } from '../walk-document.ts';
 
 interface Response {
 	readonly deferred?: boolean;
@@ -31,8 +31,8 @@ export const headerCachesErrors: LintRule = {
 			// `default` is deferred always.
 			if (response.deferred === true || response.match !== undefined || edit.pointer.includes('/default/')) continue;
 			const when = edit.of.step.when as Matcher | undefined;
-			if (when && asserted(when, '').some(({ matcher }) => matcher.type === 'file')) continue;
-			const files = laterStep(edit.of, when, ({ handler, pass_thru }) => handler === 'files' && pass_thru !== true);
+			if (when && asksForFile(when)) continue;
+			const files = laterStep(edit.of, when, step => traitsOf(step).servesFiles !== undefined && answersOnceRun(step));
 			if (!files) continue;
 			cx.at(edit.pointer, `A 404 of the \`${directiveOf(files.step)}\` after it gets this \`${edit.name}\`, too.`, {
 				words: edit.name,

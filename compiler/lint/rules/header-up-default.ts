@@ -23,7 +23,7 @@ export const headerUpDefault: LintRule = {
 	].join('\n'),
 	check: cx => {
 		for (const { name, value, pointer, on, removes } of editsOf(cx.walked)) {
-			if (on !== 'header_up' || removes) continue;
+			if (on !== 'upstream_request' || removes) continue;
 			if (!DEFAULTS[name.toLowerCase()]?.includes(value.toLowerCase())) continue;
 			const words = `header_up ${name}`;
 			const span = cx.span(pointer, words);

@@ -1,4 +1,5 @@
 /** `host/never-matches`. */
+import { listOf } from '../../modules/matchers/index.ts';
 import { coversHost } from '../coverage.ts';
 import type { LintRule } from '../lint-rule.ts';
 import { asserted } from '../walk-document.ts';
@@ -22,8 +23,9 @@ export const hostNeverMatches: LintRule = {
 			if (hosts.length === 0 || hosts.some(list => list.length === 0)) continue;
 			const served = hosts.flat();
 			for (const { matcher: inner, pointer: at } of asserted(matcher, pointer)) {
-				if (inner.type !== 'host') continue;
-				const asked = inner.hosts as readonly string[];
+				const list = listOf(inner);
+				if (list?.of !== 'host') continue;
+				const asked = list.values;
 				if (asked.some(host => host.includes('{') || fits(host.toLowerCase(), served))) continue;
 				const shown = asked[0]!;
 				cx.at(at, `No request for \`${shown}\` comes to this site.`, {

@@ -14,7 +14,7 @@ export const hostOfUpstream: LintRule = {
 	].join('\n'),
 	check: cx => {
 		for (const { name, value, pointer, on, of, removes } of editsOf(cx.walked)) {
-			if (on !== 'header_up' || removes || name.toLowerCase() !== 'host') continue;
+			if (on !== 'upstream_request' || removes || name.toLowerCase() !== 'host') continue;
 			const upstream = /^\{http\.reverse_proxy\.upstream\.(?:hostport|host|address)\}$/.test(value);
 			const { upstreams } = of.step as { upstreams?: { to?: readonly string[]; tls?: unknown; transport?: unknown } };
 			if (!upstream || /https:|"tls"|:443"/.test(JSON.stringify(upstreams ?? ''))) continue;

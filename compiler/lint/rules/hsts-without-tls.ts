@@ -14,7 +14,7 @@ export const hstsWithoutTls: LintRule = {
 	check: cx => {
 		for (const { name, pointer, of, on, removes } of editsOf(cx.walked)) {
 			const { site } = of.pipeline;
-			if (removes || on === 'request' || on === 'header_up' || site === undefined) continue;
+			if (removes || on === 'request' || on === 'upstream_request' || site === undefined) continue;
 			if (name.toLowerCase() !== 'strict-transport-security') continue;
 			const listeners = cx.plan.listeners.filter(({ sites }) => sites.some(entry => entry.site === site));
 			if (listeners.length === 0 || listeners.some(({ scheme }) => scheme === 'https')) continue;

@@ -1,4 +1,5 @@
 /** `matcher/repeats-itself`. */
+import { pathsOf } from '../../modules/matchers/index.ts';
 import { coversPath } from '../coverage.ts';
 import type { LintRule } from '../lint-rule.ts';
 import { everyMatcher } from '../walk-document.ts';
@@ -12,8 +13,9 @@ export const matcherRepeats: LintRule = {
 	check: cx => {
 		for (const { matcher, pointer } of cx.walked.matchers) {
 			for (const { matcher: inner, pointer: at } of everyMatcher(matcher, pointer)) {
-				if (inner.type !== 'path') continue;
-				const patterns = inner.patterns as readonly string[];
+				const paths = pathsOf(inner);
+				if (!paths) continue;
+				const { values: patterns, field } = paths;
 				if (patterns.some(pattern => pattern.includes('{'))) continue;
 				const lower = patterns.map(pattern => pattern.toLowerCase());
 				lower.forEach((pattern, index) => {
@@ -25,7 +27,7 @@ export const matcherRepeats: LintRule = {
 						lower[wider] === pattern
 							? `\`${patterns[index]}\` stands here twice.`
 							: `\`${patterns[index]}\` adds nothing to \`${patterns[wider]}\`.`;
-					cx.at(`${at}/patterns/${index}`, message, { words: patterns[index] });
+					cx.at(`${at}/${field}/${index}`, message, { words: patterns[index] });
 				});
 			}
 		}

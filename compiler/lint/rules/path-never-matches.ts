@@ -1,5 +1,6 @@
 /** `path/never-matches`. */
 
+import { pathsOf } from '../../modules/matchers/index.ts';
 import type { LintRule } from '../lint-rule.ts';
 import { everyMatcher } from '../walk-document.ts';
 
@@ -16,11 +17,12 @@ export const pathNeverMatches: LintRule = {
 	check: cx => {
 		for (const { matcher, pointer } of cx.walked.matchers) {
 			for (const { matcher: inner, pointer: at } of everyMatcher(matcher, pointer)) {
-				if (inner.type !== 'path') continue;
-				(inner.patterns as readonly string[]).forEach((pattern, index) => {
+				const paths = pathsOf(inner);
+				if (!paths) continue;
+				paths.values.forEach((pattern, index) => {
 					const why = mistake(pattern);
 					if (!why) return;
-					cx.at(`${at}/patterns/${index}`, `\`${pattern}\` can match no path: ${why.what}.`, {
+					cx.at(`${at}/${paths.field}/${index}`, `\`${pattern}\` can match no path: ${why.what}.`, {
 						words: pattern,
 						hint: why.hint,
 					});

@@ -1,6 +1,6 @@
 /** `path/prefix-without-slash`. */
 
-import { directiveOf } from '../answering.ts';
+import { pathsOf } from '../../modules/matchers/index.ts';
 import type { LintRule } from '../lint-rule.ts';
 import { everyMatcher } from '../walk-document.ts';
 
@@ -15,21 +15,21 @@ export const pathWithoutSlash: LintRule = {
 		'Write `/api/*`, and `/api` beside it if that is to match too.',
 	].join('\n'),
 	check: cx => {
-		for (const { matcher, pointer, of } of cx.walked.matchers) {
+		for (const { matcher, pointer } of cx.walked.matchers) {
 			for (const { matcher: inner, pointer: at } of everyMatcher(matcher, pointer)) {
-				if (inner.type !== 'path') continue;
-				const patterns = inner.patterns as readonly string[];
+				const paths = pathsOf(inner);
+				if (!paths) continue;
+				const { values: patterns, field } = paths;
 				patterns.forEach((pattern, index) => {
 					if (!/^\/(?:[^*?[\]{}%]*[A-Za-z0-9])\*$/.test(pattern)) return;
 					// With `/api` or `/api/` beside it, both are meant.
 					const stem = pattern.slice(0, -1);
 					if (stem.slice(stem.lastIndexOf('/')).includes('.')) return;
-					const span = cx.span(`${at}/patterns/${index}`, pattern);
+					const span = cx.span(`${at}/${field}/${index}`, pattern);
 					const exact = span && span.source.text.slice(span.start, span.end) === pattern ? span : undefined;
-					const instead =
-						patterns.includes(stem) || directiveOf(of.step) === 'handle_path' ? `${stem}/*` : `${stem} ${stem}/*`;
+					const instead = patterns.includes(stem) ? `${stem}/*` : `${stem} ${stem}/*`;
 					const listed = exact && /(?:^|\s)path(?:\s[^\n]*)?\s$/.test(lineBefore(exact));
-					cx.at(`${at}/patterns/${index}`, `\`${pattern}\` matches \`${stem}x\` too.`, {
+					cx.at(`${at}/${field}/${index}`, `\`${pattern}\` matches \`${stem}x\` too.`, {
 						words: pattern,
 						label: `did you mean \`${stem}/*\`?`,
 						...(exact && listed ? { fix: [{ span: exact, text: instead }] } : {}),

@@ -1,6 +1,7 @@
 /** `placeholder/unknown`. */
 import { knownPlaceholders } from '../../lower/known-placeholders.ts';
 import { mappedNamesOf } from '../../lower/mapped-placeholders.ts';
+import { registryOf } from '../../lower/registry.ts';
 import { linesOf } from '../lint-context.ts';
 import type { LintRule } from '../lint-rule.ts';
 
@@ -15,15 +16,18 @@ export const placeholderUnknown: LintRule = {
 	].join('\n'),
 	check: cx => {
 		if (cx.dialect !== 'compatfile' || !cx.tree) return;
-		const mapped = mappedNamesOf(() => [...cx.tree!.sites, ...cx.tree!.namedRoutes])();
+		const known = registryOf(cx.dialect).directives;
+		const mapped = mappedNamesOf(known, () => [...cx.tree!.sites, ...cx.tree!.namedRoutes])();
 		for (const { line } of linesOf(cx.tree)) {
+			const module = known.get(line.words[0]!.text);
+			const own = (module?.kind === 'handler' && module.ownPlaceholders) || [];
 			for (const word of line.words) {
 				if (!word.text.includes('{') || word.quote === 'heredoc') continue;
 				for (const { name, nearest } of knownPlaceholders.unknown(word.text)) {
 					// `${name}` is a group of a regular expression.
 					if (word.text.includes(`$\{${name}}`)) continue;
 					// Known to this directive alone.
-					if (name === 'http.response.body' && line.words[0]!.text === 'log_append') continue;
+					if (own.includes(name)) continue;
 					if (mapped.has(name) || /^(?:\$|args|block)/.test(name)) continue;
 					const at = word.span.source.text.indexOf(`{${name}}`, word.span.start);
 					const exact = at !== -1 && at < word.span.end;

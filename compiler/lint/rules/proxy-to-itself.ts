@@ -1,4 +1,5 @@
 /** `proxy/to-itself`. */
+import { traitsOf } from '../answering.ts';
 import type { LintRule } from '../lint-rule.ts';
 import { isLoopback } from '../public-host.ts';
 
@@ -13,13 +14,11 @@ export const proxyToItself: LintRule = {
 	].join('\n'),
 	check: cx => {
 		for (const { step, pointer, pipeline } of cx.walked.steps) {
-			const { upstreams } = step as { upstreams?: { to?: unknown } };
-			if (step.handler !== 'proxy' || !Array.isArray(upstreams?.to)) continue;
-			(upstreams.to as readonly string[]).forEach((address, index) => {
+			for (const { text: address, pointer: at } of traitsOf(step).proxiesTo?.(step) ?? []) {
 				const parts = /^(?:(https?):\/\/)?(\[[^\]]*\]|[^:/[\]]*)(?::(\d+))?$/.exec(address);
-				if (!parts) return;
+				if (!parts) continue;
 				const [, scheme, host, port] = parts as unknown as [string, string?, string?, string?];
-				if (host !== '' && !isLoopback(host!)) return;
+				if (host !== '' && !isLoopback(host!)) continue;
 				const number = port === undefined ? (scheme === 'https' ? 443 : 80) : Number(port);
 				const own = cx.plan.listeners.find(
 					listener =>
@@ -30,11 +29,11 @@ export const proxyToItself: LintRule = {
 							isLoopback(listener.host)) &&
 						listener.sites.some(({ site, hosts }) => site === pipeline.site && hosts.length === 0),
 				);
-				if (!own) return;
-				cx.at(`${pointer}/upstreams/to/${index}`, `\`${address}\` is this very site: requests go round in a circle.`, {
+				if (!own) continue;
+				cx.at(pointer + at, `\`${address}\` is this very site: requests go round in a circle.`, {
 					words: address,
 				});
-			});
+			}
 		}
 	},
 };

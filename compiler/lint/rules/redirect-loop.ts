@@ -1,6 +1,6 @@
 /** `redirect/loop`. */
 import type { Matcher } from '../../document/document.ts';
-import { branchesOf } from '../answering.ts';
+import { branchesOf, traitsOf } from '../answering.ts';
 import type { LintContext } from '../lint-context.ts';
 import type { LintRule } from '../lint-rule.ts';
 import { originsOf, sampleGet, samplePaths } from '../sample-request.ts';
@@ -22,8 +22,8 @@ export const redirectLoop: LintRule = {
 	].join('\n'),
 	check: async cx => {
 		for (const walked of cx.walked.steps) {
-			if (walked.step.handler !== 'redirect' || walked.step.html === true || walked.pipeline.site === undefined)
-				continue;
+			const redirect = traitsOf(walked.step).redirectsTo?.(walked.step);
+			if (!redirect || redirect.byPage || walked.pipeline.site === undefined) continue;
 			const loop = await loopFrom(walked, cx);
 			if (!loop) continue;
 			const way = loop.length > 4 ? [...loop.slice(0, 3), '…'] : loop;
@@ -71,10 +71,9 @@ function conditionsOf(walked: WalkedStep): Matcher[] {
 	const conditions: Matcher[] = [];
 	for (let at: WalkedStep | undefined = walked, inner = ''; at; inner = at.pointer, at = at.pipeline.owner) {
 		if (at.step.when) conditions.push(at.step.when);
-		if (at.step.handler !== 'first_match') continue;
-		const index = /^\/branches\/(\d+)\//.exec(inner.slice(at.pointer.length))?.[1];
-		const when = index === undefined ? undefined : branchesOf(at.step)[Number(index)]?.when;
-		if (when) conditions.push(when);
+		const within = inner.slice(at.pointer.length);
+		const branch = branchesOf(at.step).find(({ pointer }) => within.startsWith(`${pointer}/pipeline/`));
+		if (branch?.when) conditions.push(branch.when);
 	}
 	return conditions;
 }

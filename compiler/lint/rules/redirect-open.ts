@@ -1,4 +1,5 @@
 /** `redirect/open`. */
+import { traitsOf } from '../answering.ts';
 import type { LintRule } from '../lint-rule.ts';
 
 /** A redirect leads wherever the request says. */
@@ -12,8 +13,8 @@ export const redirectOpen: LintRule = {
 	].join('\n'),
 	check: cx => {
 		for (const { step, pointer } of cx.walked.steps) {
-			const { to } = step;
-			if (step.handler !== 'redirect' || typeof to !== 'string') continue;
+			const to = traitsOf(step).redirectsTo?.(step)?.to;
+			if (to === undefined) continue;
 			const open = /^(?:https?:\/\/)?\{http\.request\.(?:uri\.query\.|header\.|cookie\.)[^}]+\}/.exec(to);
 			if (!open) continue;
 			cx.at(`${pointer}/to`, 'Who sends the request chooses where this leads.', {

@@ -1,4 +1,6 @@
 /** `root/unused`. */
+import { matchers } from '../../modules/matchers/index.ts';
+import { traitsOf } from '../answering.ts';
 import type { LintRule } from '../lint-rule.ts';
 
 /** A site sets `root`, and nothing in it reads files. */
@@ -9,20 +11,23 @@ export const rootUnused: LintRule = {
 	documentation:
 		'`root` only says where files are. Without `file_server`, `try_files`, `templates` or the like none is served.',
 	check: cx => {
-		const texts = new Map<number, string>();
-		for (const { step, pointer, pipeline } of cx.walked.steps) {
-			const { variables } = step as { variables?: { root?: unknown } };
-			if (step.handler !== 'set_variables' || variables?.root === undefined || pipeline.site === undefined) continue;
-			let text = texts.get(pipeline.site);
-			if (text === undefined) {
-				text = JSON.stringify(cx.document.sites![pipeline.site]);
-				texts.set(pipeline.site, text);
+		const readers = new Set<number | undefined>();
+		for (const { step, pipeline } of cx.walked.steps) if (traitsOf(step).readsRoot?.(step)) readers.add(pipeline.site);
+		for (const {
+			step,
+			pointer,
+			pipeline: { site },
+		} of cx.walked.steps) {
+			if (!traitsOf(step).setsRoot?.(step) || site === undefined || readers.has(site)) continue;
+			if (READS_ROOT.test(JSON.stringify(cx.document.sites![site]))) {
+				readers.add(site);
+				continue;
 			}
-			if (READERS.test(text)) continue;
 			cx.at(pointer, 'Nothing in this site reads files below `root`.', { hint: 'Add `file_server`.' });
 		}
 	},
 };
 
-/** What reads the variable: handlers, matchers, expressions, placeholders, and routes that may hold any of them. */
-const READERS = /"handler":"(?:files|render|run_route|fastcgi|php)|"type":"file"|file\(|http\.vars\.root/;
+const OF_FILES = matchers.flatMap(({ id, judges }) => (judges === 'files' ? id : [])).join('|');
+/** What else reads the variable: matchers, the functions of expressions that they are, and its placeholder. */
+const READS_ROOT = new RegExp(`"type":"(?:${OF_FILES})"|\\b(?:${OF_FILES})\\(|http\\.vars\\.root`);

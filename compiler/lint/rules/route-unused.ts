@@ -1,5 +1,5 @@
 /** `route/unused`. */
-import { linesOf } from '../lint-context.ts';
+import { traitsOf } from '../answering.ts';
 import type { LintRule } from '../lint-rule.ts';
 
 /** A named route is never run. */
@@ -13,8 +13,9 @@ export const routeUnused: LintRule = {
 		// Compiling a Configfile finds them.
 		if (cx.dialect !== 'compatfile' || !cx.tree) return;
 		const run = new Set<string>();
-		for (const { line } of linesOf(cx.tree)) {
-			if (line.words[0]!.text === 'invoke') for (const { text } of line.words.slice(1)) run.add(text);
+		for (const { step } of cx.walked.steps) {
+			const route = traitsOf(step).routeOf?.(step);
+			if (route !== undefined) run.add(route);
 		}
 		for (const { name } of cx.tree.namedRoutes) {
 			if (run.has(name.text)) continue;

@@ -1,5 +1,5 @@
 /** `directive/covered`. */
-import { answersOnceRun, directiveOf } from '../answering.ts';
+import { answersOnceRun, changesTarget, directiveOf } from '../answering.ts';
 import { covers } from '../coverage.ts';
 import type { LintRule } from '../lint-rule.ts';
 
@@ -20,7 +20,8 @@ export const directiveCovered: LintRule = {
 				const earlier = steps.find(
 					({ step }, at) => at < index && step.when !== undefined && answersOnceRun(step) && covers(step.when, when),
 				);
-				if (!earlier || rewritesBetween(steps.slice(0, index).map(({ step }) => step.handler))) return;
+				// What changes a request changes what matchers say about it.
+				if (!earlier || steps.slice(0, index).some(({ step }) => changesTarget(step))) return;
 				const [one, other] = [directiveOf(earlier.step), directiveOf(later.step)];
 				cx.at(later.pointer, `This \`${other}\` can never run: the \`${one}\` before it answers all its requests.`, {
 					related: cx.related(earlier.pointer, 'answers them'),
@@ -30,8 +31,3 @@ export const directiveCovered: LintRule = {
 		}
 	},
 };
-
-/** What changes a request changes what matchers say of it. */
-function rewritesBetween(handlers: readonly string[]): boolean {
-	return handlers.some(handler => handler === 'rewrite_target' || handler === 'set_method' || handler === 'group');
-}

@@ -1,7 +1,8 @@
 /** `tls/off-on-public-name`. */
 
-import type { Site } from '../../document/document.ts';
+import type { Site, Step } from '../../document/document.ts';
 import { effectivePort, isSiteAddress, needsTls, parseSiteAddress } from '../../document/site-address.ts';
+import { traitsOf } from '../answering.ts';
 import type { LintRule } from '../lint-rule.ts';
 import { isPublicName } from '../public-host.ts';
 
@@ -36,7 +37,6 @@ export const tlsOff: LintRule = {
 };
 
 function onlyRedirects({ pipeline }: Site): boolean {
-	return (
-		pipeline.length > 0 && pipeline.every(step => step.handler === 'redirect' && String(step.to).startsWith('https://'))
-	);
+	const toHttps = (step: Step): boolean => traitsOf(step).redirectsTo?.(step)?.to.startsWith('https://') === true;
+	return pipeline.length > 0 && pipeline.every(toHttps);
 }

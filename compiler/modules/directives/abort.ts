@@ -17,7 +17,8 @@ export const abort = handlerDirective<Step>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
-	answers: true,
+	answers: 'always',
+	order: { rank: 290 },
 	lower: ({ line, args }, cx) => {
 		cx.noBlock(line);
 		cx.count(line, args, 0, 0, 'abort [matcher]');

@@ -5,6 +5,7 @@ import type { Step } from '../../document/document.ts';
 import type { Handler } from '../../exchange/handler.ts';
 import type { LowerContext } from '../../lower/lower-context.ts';
 import type { Line, Word } from '../../syntax/ast.ts';
+import type { StepTraits, WordTraits } from './traits.ts';
 
 /** A directive's line with its matcher token already taken off. */
 export interface DirectiveLine {
@@ -28,7 +29,7 @@ export type MatcherToken =
 	| 'none';
 
 /** A directive that lowers to steps of a pipeline. Registered by one line in directives/index.ts. */
-export interface HandlerDirective<S extends Step = Step> {
+export interface HandlerDirective<S extends Step = Step> extends StepTraits<S>, WordTraits {
 	readonly kind: 'handler';
 	/** Handler name in the document, such as `respond`; the module id is `http.handlers.<id>`. Empty for pure sugar that lowers to other handlers. */
 	readonly id: string;
@@ -47,10 +48,6 @@ export interface HandlerDirective<S extends Step = Step> {
 	readonly schema: { readonly properties: { readonly [name: string]: Schema }; readonly required?: readonly string[] };
 	/** Step to closure, `when` already handled. Undefined for sugar. */
 	readonly compile: ((step: S, cx: CompileContext, next: Handler) => Handler) | undefined;
-	/** True when it always answers (unless it throws): what follows can never run. */
-	readonly answers?: boolean;
-	/** In Compatfile: of several in one block only the first that matches runs. */
-	readonly exclusive?: boolean;
 }
 
 /** A directive that configures the site itself (`log`, `bind`, `handle_errors`): valid at site level only. */
@@ -62,6 +59,8 @@ export interface SiteDirective {
 	readonly usage: string;
 	readonly summary: string;
 	readonly documentation: string;
+	/** Its block holds directives. */
+	readonly isBlock?: true;
 	/** Adds to the site being built. */
 	readonly lower: (line: DirectiveLine, site: SiteDraft, cx: LowerContext) => void;
 	/** Schema of the site's field. */

@@ -35,6 +35,8 @@ export const editHeaders = handlerDirective<EditHeadersStep>({
 		"fails. A request's `Host` is its host: setting it changes what later matchers and handlers see.",
 	].join('\n'),
 	matcherToken: 'optional',
+	fieldEdits: { response: 'response', request: 'request' },
+	writtenAs: ({ response }) => (response ? 'header' : 'request_header'),
 	lower: () => undefined,
 	schema: {
 		properties: {

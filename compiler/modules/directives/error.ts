@@ -33,7 +33,8 @@ export const error = handlerDirective<FailStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
-	answers: true,
+	answers: 'always',
+	order: { rank: 300 },
 	lower: ({ line, args }, cx) => {
 		const fields: { status?: number | string; message?: string } = {};
 		cx.count(line, args, 1, 2, USAGE);

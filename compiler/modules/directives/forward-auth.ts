@@ -42,6 +42,7 @@ export const forwardAuth = handlerDirective<Step>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
+	order: { rank: 190 },
 	lower: (directive, cx) => {
 		const { line, name } = directive;
 		let uri: string | undefined;

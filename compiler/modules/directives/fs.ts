@@ -33,6 +33,7 @@ export const fs = handlerDirective<SetVariablesStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
+	order: { rank: 40 },
 	lower: ({ line, args }, cx) => {
 		cx.noBlock(line);
 		if (!cx.count(line, args, 1, 1, USAGE)) return undefined;

@@ -26,6 +26,7 @@ export const handleErrors: SiteDirective = {
 		'In a Configfile blocks are tried as written. In a Compatfile blocks with statuses come before those without, and',
 		'among blocks of one kind the one written later is tried first.',
 	].join('\n'),
+	isBlock: true,
 	lower: ({ line, args }, site, cx) => {
 		const block = requireBlock(line, cx);
 		const statuses: string[] = [];

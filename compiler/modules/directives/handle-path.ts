@@ -22,6 +22,9 @@ export const handlePath = handlerDirective<Step>({
 		'```',
 	].join('\n'),
 	matcherToken: 'none',
+	alternativeTo: 'handle',
+	isBlock: true,
+	order: { rank: 271 },
 	lower: ({ line, name, args }, cx) => {
 		const counted = cx.count(line, args, 1, 1, handlePath.usage);
 		const block = requireBlock(line, cx);

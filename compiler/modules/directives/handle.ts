@@ -26,6 +26,9 @@ export const handle = handlerDirective<Step>({
 		'In the document several are one `first_match`, a lone one is a `group`.',
 	].join('\n'),
 	matcherToken: 'optional',
+	alternativeTo: 'handle',
+	isBlock: true,
+	order: { rank: 270 },
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, handle.usage);
 		const block = requireBlock(line, cx);

@@ -43,6 +43,7 @@ export const header = handlerDirective<EditHeadersStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
+	order: { rank: 90, stepsApart: true },
 	lower: ({ line, args }, cx) => {
 		const draft = new ResponseDraft(cx);
 		if (args.length > 0) draft.field(args, line, HEADER_USAGE);
@@ -130,6 +131,7 @@ export const requestHeader = handlerDirective<EditHeadersStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
+	order: { rank: 200 },
 	lower: ({ line, args }, cx) => {
 		cx.noBlock(line);
 		if (!cx.count(line, args, 1, 3, REQUEST_USAGE)) return undefined;

@@ -31,6 +31,11 @@ export const invoke = handlerDirective<RunRouteStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
+	answers: 'sometimes',
+	changesTarget: true,
+	readsRoot: () => true,
+	routeOf: ({ route }) => route,
+	order: { rank: 260 },
 	lower: ({ line, args }, cx) => {
 		cx.noBlock(line);
 		if (!cx.count(line, args, 1, 1, USAGE)) return undefined;

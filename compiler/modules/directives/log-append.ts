@@ -36,6 +36,8 @@ export const logAppend = handlerDirective<AddLogFieldStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
+	ownPlaceholders: [RESPONSE_BODY.slice(1, -1)],
+	order: { rank: 60 },
 	lower: ({ line, args }, cx) => {
 		cx.noBlock(line);
 		if (!cx.count(line, args, 2, 2, USAGE)) return undefined;

@@ -30,6 +30,7 @@ export const logName = handlerDirective<ChooseAccessLogsStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
+	order: { rank: 80 },
 	lower: ({ line, args }, cx) => {
 		cx.noBlock(line);
 		if (!cx.count(line, args, 1, Number.POSITIVE_INFINITY, USAGE)) return undefined;

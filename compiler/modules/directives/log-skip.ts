@@ -17,6 +17,7 @@ export const logSkip = handlerDirective<SkipAccessLogStep>({
 	summary: 'Leaves the request out of access logs.',
 	documentation: ['Errors of handlers are still logged.', '', '```', 'log_skip /health', '```'].join('\n'),
 	matcherToken: 'optional',
+	order: { rank: 70 },
 	lower: ({ line, args }, cx) => {
 		cx.noBlock(line);
 		cx.count(line, args, 0, 0, USAGE);

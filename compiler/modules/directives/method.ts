@@ -27,6 +27,8 @@ export const methodDirective = handlerDirective<SetMethodStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
+	changesTarget: true,
+	order: { rank: 140 },
 	lower: ({ line, args }, cx) => {
 		cx.noBlock(line);
 		if (!cx.count(line, args, 1, 1, USAGE)) return undefined;

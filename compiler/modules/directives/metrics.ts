@@ -28,7 +28,8 @@ export const metricsEndpoint = handlerDirective<ExposeMetricsStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
-	answers: true,
+	answers: 'always',
+	order: { rank: 330 },
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, USAGE);
 		let plain = false as boolean;

@@ -63,6 +63,7 @@ export const push = handlerDirective<HintResourcesStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
+	order: { rank: 230 },
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 1, USAGE);
 		const resources: string[] = args[0] ? [cx.template(args[0])] : [];

@@ -37,7 +37,9 @@ export const redir = handlerDirective<RedirectStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
-	answers: true,
+	answers: 'always',
+	redirectsTo: ({ to, html }) => ({ to, byPage: html === true }),
+	order: { rank: 130 },
 	lower: ({ line, args }, cx) => {
 		if (line.block) {
 			cx.problem('error', 'directive/unexpected-block', line.block.open, '`redir` takes no block.', {

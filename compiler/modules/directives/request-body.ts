@@ -33,6 +33,7 @@ export const requestBody = handlerDirective<RequestContentStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
+	order: { rank: 110 },
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, USAGE);
 		const fields: { max_size?: number; replace?: string } = {};

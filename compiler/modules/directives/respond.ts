@@ -42,7 +42,9 @@ export const respond = handlerDirective<RespondStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
-	answers: true,
+	answers: 'always',
+	makesPages: true,
+	order: { rank: 320 },
 	lower: ({ line, args }, cx) => {
 		const fields: { status?: number | string; body?: string; close?: boolean } = {};
 		const places: { status?: Word['span']; body?: Word['span'] } = {};

@@ -65,7 +65,10 @@ export const rewrite = handlerDirective<RewriteTargetStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'with-more-arguments',
-	exclusive: true,
+	exclusive: 'apart',
+	changesTarget: true,
+	rewritesTo: ({ to }) => to,
+	order: { rank: 150 },
 	lower: (directive, cx) => {
 		const to = soleArgument(directive, cx, USAGE, 'URI');
 		if (!to) return undefined;

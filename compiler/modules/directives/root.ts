@@ -24,6 +24,7 @@ export const root = handlerDirective<SetVariablesStep>({
 	].join('\n'),
 	matcherToken: 'with-more-arguments',
 	exclusive: true,
+	order: { rank: 50 },
 	lower: (directive, cx) => {
 		const path = soleArgument(directive, cx, USAGE, 'path');
 		if (!path) return undefined;

@@ -31,11 +31,19 @@ export const route = handlerDirective<GroupStep>({
 		'In the document it is the handler `group` with a `pipeline`; the same handler carries a lone `handle`.',
 	].join('\n'),
 	matcherToken: 'optional',
+	branches: ({ pipeline }) => [{ pipeline, pointer: '' }],
+	isBlock: true,
+	order: { rank: 280 },
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, route.usage);
 		const block = requireBlock(line, cx);
-		return block && { handler: 'group', pipeline: cx.pipelineInOrder(block.lines) };
+		return block && (group(cx.pipelineInOrder(block.lines)) as GroupStep);
 	},
 	schema: { properties: { pipeline: PIPELINE }, required: ['pipeline'] },
 	compile: (step, cx, next) => cx.pipeline(step.pipeline, next, 'pipeline'),
 });
+
+/** Returns a step that runs a pipeline as a whole. */
+export function group(pipeline: readonly Step[]): Step {
+	return { handler: route.id, pipeline };
+}

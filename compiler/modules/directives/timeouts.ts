@@ -49,6 +49,7 @@ export const timeouts = handlerDirective<TransferTimesStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
+	order: { rank: 120 },
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, USAGE);
 		const fields: Fields = {};

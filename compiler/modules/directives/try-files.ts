@@ -22,6 +22,12 @@ export const tryFiles = handlerDirective<Step>({
 		'```',
 	].join('\n'),
 	matcherToken: 'none',
+	order: {
+		rank: 170,
+		// Whatever its form in the document, it asks which files exist.
+		conditional: true,
+		routes: ({ branches }) => (Array.isArray(branches) ? branches.length : 1),
+	},
 	lower: ({ line, args }, cx) => {
 		if (!cx.count(line, args, 1, Number.POSITIVE_INFINITY, USAGE)) return undefined;
 		let policy: FileMatcher['policy'];

@@ -41,6 +41,7 @@ export const uri = handlerDirective<RewriteTargetStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
+	order: { rank: 160 },
 	lower: ({ line, args }, cx) => {
 		const [operation, ...rest] = args;
 		if (!operation) {

@@ -38,6 +38,10 @@ export const vars = handlerDirective<SetVariablesStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
+	setsRoot: ({ variables }) => variables.root !== undefined,
+	rootOf: ({ variables: { root } }) => (typeof root === 'string' ? { text: root, pointer: '' } : undefined),
+	writtenAs: ({ variables }) => (Object.hasOwn(variables, 'root') ? 'root' : undefined),
+	order: { rank: 30, reversed: true },
 	lower: ({ line, args }, cx) => {
 		const variables: { [name: string]: VariableValue } = {};
 		if (args.length > 0 || !line.block) {

@@ -8,7 +8,8 @@ import { requireBlock } from '../../lower/require-block.ts';
 import type { Line } from '../../syntax/ast.ts';
 import { handlerDirective } from './directive.ts';
 
-interface Branch {
+/** A pipeline and its condition; without one it always holds. */
+export interface Branch {
 	readonly when?: Matcher;
 	readonly pipeline: readonly Step[];
 }
@@ -41,6 +42,9 @@ export const when = handlerDirective<FirstMatchStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'none',
+	branches: step => step.branches.map((branch, index) => ({ ...branch, pointer: `/branches/${index}` })),
+	isBlock: true,
+	takesElse: true,
 	lower: ({ line }, cx) => {
 		const branches: Branch[] = [];
 		for (let at: Line | undefined = line; at; at = at.alternative) {
@@ -78,6 +82,11 @@ export const when = handlerDirective<FirstMatchStep>({
 		return x => (firstThatHolds(branches, x)?.handler ?? next)(x);
 	},
 });
+
+/** Returns a step that runs the first branch that holds. */
+export function firstMatch(branches: readonly Branch[]): Step {
+	return { handler: when.id, branches };
+}
 
 function lowerBranch(line: Line, first: boolean, cx: LowerContext): Branch | undefined {
 	let words = line.words.slice(1);

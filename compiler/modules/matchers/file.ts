@@ -61,6 +61,7 @@ export const file = requestMatcher<FileMatcher>({
 		'@page file {path} {path}.html',
 		'```',
 	].join('\n'),
+	judges: 'files',
 	lower: (line, cx) => {
 		const files = line.words.slice(1).map(word => cx.template(word));
 		for (const word of line.words.slice(1)) checkStatus(word, cx);

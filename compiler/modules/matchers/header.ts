@@ -33,6 +33,7 @@ export const header = requestMatcher<HeaderMatcher>({
 		'}',
 		'```',
 	].join('\n'),
+	wordsOf: ({ name, values = ['*'], absent }) => (absent === true ? [`!${name}`] : [name, ...values]),
 	lower: (line, cx) => {
 		const rule = lowerHeaderRule(line, cx);
 		return rule && { type: 'header', ...rule };

@@ -29,6 +29,8 @@ export const host = requestMatcher<HostMatcher>({
 		'@www host www.example.com *.example.org',
 		'```',
 	].join('\n'),
+	lists: { field: 'hosts', of: 'host' },
+	valuesOptional: true,
 	lower: (line, cx) => {
 		const args = matcherArguments(line, cx, USAGE);
 		if (!args) return undefined;

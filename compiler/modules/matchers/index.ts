@@ -1,4 +1,5 @@
 /** Every request matcher, one line each. */
+import type { Matcher } from '../../document/document.ts';
 import { all, any, not } from './combinators.ts';
 import { expression } from './expression/expression.ts';
 import { file } from './file.ts';
@@ -6,7 +7,7 @@ import { header } from './header.ts';
 import { headerRegexp } from './header-regexp.ts';
 import { host } from './host.ts';
 import { clientIp, remoteIp } from './ip.ts';
-import type { MatcherModule } from './matcher.ts';
+import type { ListedValue, MatcherModule } from './matcher.ts';
 import { method } from './method.ts';
 import { path } from './path.ts';
 import { pathRegexp } from './path-regexp.ts';
@@ -41,3 +42,17 @@ export const matchers: readonly MatcherModule[] = [
 
 /** By the `type` of the document. */
 export const MATCHERS: ReadonlyMap<string, MatcherModule> = new Map(matchers.map(matcher => [matcher.id, matcher]));
+
+/** The values of a matcher that is nothing but a list of alternatives; see `lists` in matcher.ts. */
+export function listOf(
+	matcher: Matcher,
+): { readonly of: ListedValue; readonly field: string; readonly values: readonly string[] } | undefined {
+	const lists = MATCHERS.get(matcher.type)?.lists;
+	return lists && { ...lists, values: matcher[lists.field] as readonly string[] };
+}
+
+/** The patterns of a matcher that is a list of paths. */
+export function pathsOf(matcher: Matcher): { readonly field: string; readonly values: readonly string[] } | undefined {
+	const list = listOf(matcher);
+	return list?.of === 'path' ? list : undefined;
+}

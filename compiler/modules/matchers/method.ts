@@ -23,6 +23,8 @@ export const method = requestMatcher<MethodMatcher>({
 		'@write method POST PUT PATCH DELETE',
 		'```',
 	].join('\n'),
+	lists: { field: 'methods', of: 'method' },
+	valuesOptional: true,
 	lower: (line, cx) => {
 		const args = matcherArguments(line, cx, USAGE);
 		if (!args) return undefined;

@@ -28,6 +28,7 @@ export const pathRegexp = requestMatcher<RegexpMatcher>({
 		'@post path_regexp post ^/posts/(\\d+)$',
 		'```',
 	].join('\n'),
+	judges: 'path',
 	lower: (line, cx, matcherName) => {
 		const lowered = lowerRegexpArguments(line, cx, matcherName, 0, USAGE);
 		return lowered && { type: 'path_regexp', ...lowered.fields };

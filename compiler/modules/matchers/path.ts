@@ -44,6 +44,9 @@ export const path = requestMatcher<PathMatcher>({
 		'@api path /api/* /v2/*',
 		'```',
 	].join('\n'),
+	lists: { field: 'patterns', of: 'path' },
+	judges: 'path',
+	valuesOptional: true,
 	lower: (line, cx) => {
 		const args = matcherArguments(line, cx, USAGE);
 		if (!args) return undefined;
@@ -67,6 +70,11 @@ export const path = requestMatcher<PathMatcher>({
 	schema: textsSchema('patterns', 'Patterns, any of which may match.'),
 	compile: compilePath,
 });
+
+/** Returns a matcher of paths. */
+export function pathMatcher(patterns: readonly string[]): Matcher {
+	return { type: path.id, patterns };
+}
 
 function compilePath(matcher: PathMatcher, cx: CompileContext): Predicate {
 	const constant = matcher.patterns

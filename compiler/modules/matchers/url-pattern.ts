@@ -40,6 +40,7 @@ export const urlPattern = requestMatcher<UrlPatternMatcher>({
 		'@book url_pattern /books/:id',
 		'```',
 	].join('\n'),
+	judges: 'path',
 	lower: (line, cx) => {
 		const args = line.words.slice(1);
 		if (!cx.count(line, args, 1, 1, USAGE)) return undefined;

@@ -1,6 +1,7 @@
 /** `vars` and `vars_regexp`: variables of the request, or placeholders, by text and by regular expression. */
 import type { CompileContext } from '../../codegen/compile-context.ts';
 import { valueText } from '../../codegen/placeholders/placeholder.ts';
+import { fullPlaceholderName } from '../../codegen/placeholders/shorthands.ts';
 import type { Matcher } from '../../document/document.ts';
 import { CLIENT_IP_VARIABLE } from '../../exchange/client-ip.ts';
 import type { Exchange } from '../../exchange/exchange.ts';
@@ -45,6 +46,11 @@ export const varsMatcher = requestMatcher<VarsMatcher>({
 		'@gold vars tier gold platinum',
 		'```',
 	].join('\n'),
+	compares: ({ variables }) =>
+		Object.entries(variables).flatMap(([key, [text]]) => {
+			const name = placeholderOf(key);
+			return name === undefined ? [] : [{ name, text, field: 'variables' }];
+		}),
 	lower: (line, cx) => {
 		const args = line.words.slice(1);
 		cx.noBlock(line);
@@ -102,6 +108,10 @@ export const varsRegexp = requestMatcher<VarsRegexpMatcher>({
 		'@versioned vars_regexp v {http.request.uri.path.0} ^v(\\d+)$',
 		'```',
 	].join('\n'),
+	compares: ({ variable }) => {
+		const name = placeholderOf(variable);
+		return name === undefined ? [] : [{ name, text: undefined, field: 'variable' }];
+	},
 	lower: (line, cx, matcherName) => {
 		const lowered = lowerRegexpArguments(line, cx, matcherName, 1, REGEXP_USAGE);
 		return lowered && { type: 'vars_regexp', variable: cx.template(lowered.of), ...lowered.fields };
@@ -121,6 +131,12 @@ export const varsRegexp = requestMatcher<VarsRegexpMatcher>({
 		return x => search(x, read(x));
 	},
 });
+
+/** The full name of the placeholder that a key is as a whole, if it is one. */
+function placeholderOf(key: string): string | undefined {
+	const inner = /^\{([^{}]+)\}$/.exec(key)?.[1];
+	return inner === undefined ? undefined : fullPlaceholderName(inner);
+}
 
 /** Reads what a key stands for: a placeholder when it is one as a whole, else the variable of that name. */
 function compileVariable(key: string, cx: CompileContext): (x: Exchange) => string {

@@ -8,15 +8,20 @@ import {
 	moveDirective,
 	sortDirectives,
 } from '../../../compiler/lower/directive-order.ts';
+import { registryOf } from '../../../compiler/lower/registry.ts';
+import type { HandlerDirective } from '../../../compiler/modules/directives/directive.ts';
 
 const path = (...patterns: string[]): Matcher => ({ type: 'path', patterns });
+const modules = registryOf('compatfile').directives;
 const host: Matcher = { type: 'host', hosts: ['a'] };
 
 function sorted(
 	items: readonly (readonly [string, Matcher | undefined])[],
 	order: readonly string[] = DEFAULT_ORDER,
 ): number[] {
-	const numbered = items.map(([directive, when], at) => ({ directive, when, routes: 1, at }));
+	const numbered = items.map(([directive, when], at) => {
+		return { directive, module: modules.get(directive) as HandlerDirective, when, routes: 1, at };
+	});
 	return sortDirectives(numbered, directivePositions(order)).map(({ at }) => at);
 }
 

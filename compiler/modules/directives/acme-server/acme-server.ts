@@ -50,6 +50,9 @@ export const acmeServer = handlerDirective<AcmeServerStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
+	answers: 'sometimes',
+	authorityOf: ({ ca = 'local' }) => ca,
+	order: { rank: 370 },
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, USAGE);
 		const draft: { -readonly [K in keyof AcmeServerStep]: AcmeServerStep[K] } = { handler: 'acme_authority' };

@@ -35,6 +35,9 @@ export const basicAuth = handlerDirective<BasicAuthStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
+	answers: 'sometimes',
+	asksForPasswords: true,
+	order: { rank: 180 },
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 2, USAGE);
 		const [algorithmWord, realmWord] = args as readonly (Word | undefined)[];

@@ -74,6 +74,7 @@ export const cache = handlerDirective<CacheStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
+	order: { rank: 210 },
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, USAGE);
 		const step: { handler: 'cache'; [field: string]: unknown } = { handler: 'cache' };

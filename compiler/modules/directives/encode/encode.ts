@@ -68,6 +68,7 @@ export const encode = handlerDirective<CompressStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
+	order: { rank: 220 },
 	lower: ({ line, args }, cx) => {
 		const codings: Coding[] = [];
 		const step: { minimum_length?: number; match?: ResponseMatcher } = {};

@@ -230,6 +230,11 @@ http://example.com {
 		},
 	},
 	compile: compileFiles,
-	// With `pass_thru` it may go on; the check for what can never run knows that field.
-	answers: true,
+	answers: 'always',
+	passesOn: step => step.pass_thru === true,
+	servesFiles: ({ hide = [] }) => ({ hides: hide }),
+	rootOf: ({ root }) => (root === undefined ? undefined : { text: root, pointer: '/root' }),
+	readsRoot: () => true,
+	makesPages: true,
+	order: { rank: 360 },
 });

@@ -1,5 +1,4 @@
 /** `map`: placeholders whose values depend on that of a text. */
-import { LOOKUP_HANDLER } from '../../../codegen/mapped-names.ts';
 import type { Step } from '../../../document/document.ts';
 import type { LowerContext } from '../../../lower/lower-context.ts';
 import { isPlaceholder } from '../../../lower/mapped-placeholders.ts';
@@ -21,7 +20,7 @@ export interface Mapping {
 }
 
 export interface LookupStep extends Step {
-	readonly handler: typeof LOOKUP_HANDLER;
+	readonly handler: 'lookup';
 	readonly source: string;
 	readonly destinations: readonly string[];
 	readonly mappings: readonly Mapping[];
@@ -35,7 +34,7 @@ const OUTPUTS = { type: 'array', secret: 'by-destination', items: { type: ['stri
 /** `map [matcher] <source> <destination>… { … }`. */
 export const map = handlerDirective<LookupStep>({
 	kind: 'handler',
-	id: LOOKUP_HANDLER,
+	id: 'lookup',
 	names: { configfile: ['map'], compatfile: ['map'] },
 	usage: USAGE,
 	summary: 'Makes placeholders whose values depend on a text.',
@@ -60,6 +59,10 @@ export const map = handlerDirective<LookupStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
+	placeholdersOf: ({ destinations }) => destinations,
+	// The first argument, or the second after a matcher, is the source.
+	definesPlaceholders: ({ words }) => words.slice(/^[/*@]/.test(words[1]?.text ?? '') ? 3 : 2),
+	order: { rank: 20 },
 	lower: ({ line, args }, cx) => {
 		const block = requireBlock(line, cx);
 		const [source, ...names] = args;
@@ -101,7 +104,7 @@ export const map = handlerDirective<LookupStep>({
 		if (!block || destinations.length < names.length) return undefined;
 		return cx.origin<LookupStep>(
 			{
-				handler: LOOKUP_HANDLER,
+				handler: 'lookup',
 				source: cx.template(source),
 				destinations,
 				mappings,

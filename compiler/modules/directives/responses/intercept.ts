@@ -55,6 +55,8 @@ export const intercept = handlerDirective<InterceptStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
+	answers: 'sometimes',
+	order: { rank: 240 },
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, USAGE);
 		const draft = new ResponseRulesDraft(line.block?.lines ?? [], cx);

@@ -41,7 +41,9 @@ export const copyResponse = handlerDirective<CopyResponseStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
-	answers: true,
+	answers: 'always',
+	makesPages: true,
+	order: { rank: 310 },
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 1, RESPONSE_USAGE);
 		let status = args[0] && lowerStepStatus(args[0], cx);
@@ -89,6 +91,7 @@ export const copyResponseHeaders = handlerDirective<CopyHeadersStep>({
 		'```',
 	].join('\n'),
 	matcherToken: 'optional',
+	order: { rank: 100 },
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, HEADERS_USAGE);
 		const lists: { include?: string[]; exclude?: string[] } = {};

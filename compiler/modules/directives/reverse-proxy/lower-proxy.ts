@@ -2,6 +2,7 @@
 
 import type { Step } from '../../../document/document.ts';
 import { parseIpRange } from '../../../exchange/ip-ranges.ts';
+import { FOREIGN_PROXY_WORDS } from '../../../lower/foreign-words.ts';
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, Word } from '../../../syntax/ast.ts';
 import type { DirectiveLine } from '../directive.ts';
@@ -40,7 +41,7 @@ export function lowerProxy({ line, name, args }: DirectiveLine, words: ProxyWord
 	const responses = new ResponseRulesDraft(line.block?.lines ?? [], cx);
 	const every = { ...known, ...proxySubdirectives(fields, cx), ...words.own?.(fields, draft) };
 	Object.defineProperties(every, Object.getOwnPropertyDescriptors(responses.subdirectives()));
-	cx.subdirectives(line.block, every, words.of);
+	cx.subdirectives(line.block, every, words.of, FOREIGN_PROXY_WORDS);
 	const rules = responses.rules();
 	if (rules.length > 0) fields.responses = rules;
 	words.settle?.(fields, draft, named !== undefined);

@@ -1,5 +1,6 @@
 /** Lowering of what text says about a pool of upstreams: in `reverse_proxy` and in `upstream <name> { … }` alike. */
 
+import { FOREIGN_PROXY_WORDS } from '../../../lower/foreign-words.ts';
 import type { LowerContext, Subdirective } from '../../../lower/lower-context.ts';
 import type { Line, NamedBlock, Word } from '../../../syntax/ast.ts';
 import { lowerBalance } from './lower-balance.ts';
@@ -34,7 +35,12 @@ export function lowerNamedUpstream(block: NamedBlock, cx: LowerContext): Upstrea
 	const first = block.lines[0];
 	const last = block.lines[block.lines.length - 1];
 	if (first && last) {
-		cx.subdirectives({ lines: block.lines, open: first.span, close: last.span }, known, 'upstream');
+		cx.subdirectives(
+			{ lines: block.lines, open: first.span, close: last.span },
+			known,
+			'upstream',
+			FOREIGN_PROXY_WORDS,
+		);
 	}
 	const hasAddress = draft.dynamic !== undefined || block.lines.some(({ words }) => SOURCES.has(words[0]!.text));
 	if (draft.to.length === 0 && !hasAddress) {

@@ -68,7 +68,14 @@ export const reverseProxy = handlerDirective<ProxyStep>({
 		'the methods that are passed on, TRACE with its request line and the fields that hold no secrets.',
 	].join('\n'),
 	matcherToken: 'optional',
-	answers: true,
+	answers: 'always',
+	// A route of `handle_response` may answer nothing.
+	passesOn: ({ responses }) => responses !== undefined,
+	proxiesTo: ({ upstreams }) =>
+		(upstreams?.to ?? []).map((text, index) => ({ text, pointer: `/upstreams/to/${index}` })),
+	fieldEdits: { header_up: 'upstream_request', header_down: 'upstream_response' },
+	makesPages: true,
+	order: { rank: 340 },
 	lower: (words, cx) => [lowerProxy(words, { of: 'reverse_proxy', usage: USAGE }, cx)],
 	schema: {
 		properties: {

@@ -62,6 +62,8 @@ file_server
 \`\`\`
 `,
 	matcherToken: 'optional',
+	readsRoot: () => true,
+	order: { rank: 250 },
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, USAGE);
 		const step: { -readonly [K in keyof RenderStep]: RenderStep[K] } = { handler: 'render' };

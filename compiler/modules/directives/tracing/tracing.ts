@@ -57,6 +57,7 @@ tracing /api/* {
 \`\`\`
 `,
 	matcherToken: 'optional',
+	order: { rank: 10 },
 	lower: ({ line, args }, cx) => {
 		cx.count(line, args, 0, 0, USAGE);
 		const step: { -readonly [K in keyof TraceRequestStep]: TraceRequestStep[K] } = { handler: 'trace_request' };

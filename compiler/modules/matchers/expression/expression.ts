@@ -6,6 +6,7 @@ import { COMPATIBLE_FALLBACK } from '../file.ts';
 import { REQUEST_PATH } from '../file-candidates.ts';
 import { requestMatcher } from '../matcher.ts';
 import { compileExpression } from './compile-expression.ts';
+import { comparedPlaceholders } from './placeholder-calls.ts';
 
 /** The matcher in the document. */
 export interface ExpressionMatcher extends Matcher {
@@ -45,6 +46,7 @@ export const expression = requestMatcher<ExpressionMatcher>({
 		"@busy expression `{http.request.uri.query.n}.size() > 3 || path('/heavy/*')`",
 		'```',
 	].join('\n'),
+	compares: matcher => comparedPlaceholders(matcher.expression),
 	lower: (line, cx, name) => {
 		const args = line.words.slice(1);
 		cx.noBlock(line);

@@ -1,5 +1,6 @@
 /** Placeholders in the text of an expression: `{http.request.method}` becomes the call of a function that CEL can parse. */
 import { fullPlaceholderName } from '../../../codegen/placeholders/shorthands.ts';
+import type { ComparedPlaceholder } from '../matcher.ts';
 
 /** The function that stands for a placeholder; its argument counts the placeholders. */
 export const PLACEHOLDER_FUNCTION = 'placeholder__';
@@ -29,4 +30,19 @@ export function placeholderCalls(expression: string): PlaceholderCalls {
 
 function withoutEscapedBraces(literal: string): string {
 	return literal.replace(/\\\{([^{}]*)\}/g, (_, name: string) => `{${fullPlaceholderName(name.replace(/\\$/, ''))}}`);
+}
+
+const CALL = `${PLACEHOLDER_FUNCTION}\\((\\d+)\\)`;
+/** A placeholder that is compared, with what it is compared with if that is a plain text. */
+const COMPARED = new RegExp(
+	`${CALL}\\s*(?:\\.\\s*(?:startsWith|endsWith|contains|matches|indexOf|substring|split|lowerAscii)\\s*\\(|==|!=|in\\b)\\s*(?:(["'])([^"'\\\\]*)\\2)?|(?:==|!=)\\s*${CALL}`,
+	'g',
+);
+
+/** The placeholders that an expression compares with texts. */
+export function comparedPlaceholders(expression: string): ComparedPlaceholder[] {
+	const { text, names } = placeholderCalls(expression);
+	return [...text.matchAll(COMPARED)].map(([, first, , literal, second]) => {
+		return { name: names[Number(first ?? second)]!, text: literal, field: 'expression' };
+	});
 }
