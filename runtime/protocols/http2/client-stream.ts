@@ -7,7 +7,6 @@ import { FULL_READ } from '../../sockets/upstream-socket.ts';
 import { CallClock, type TimedCall } from '../call-clock.ts';
 import { type BodyOwner, ClientBody } from '../http1/client-body.ts';
 import type { CallCarrier, ClientCall, ClientOptions } from '../http1/client-call.ts';
-import { ownedCopy } from '../http1/owned-copy.ts';
 import type { ResponseReader } from './client-fields.ts';
 import { H2_ERROR } from './frame-codes.ts';
 import { ReceiveWindow } from './receive-window.ts';
@@ -234,6 +233,7 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 			this.#tunnelBody = new StreamBody(
 				{ bodyAwaited: () => {}, bodyTaken: bytes => this.#release(bytes, true) },
 				undefined,
+				undefined,
 			);
 			this.#tunnel = new TunnelStream(this, this.#tunnelBody);
 			this.output.openTunnel();
@@ -277,7 +277,10 @@ export class ClientStream implements CallCarrier, BodyOwner, OutputOwner, Tunnel
 		}
 		if (this.#tunnelBody) {
 			if (whole > size) this.#release(whole - size, true);
-			if (size > 0) this.#tunnelBody.feed(ownedCopy(bytes, start, end));
+			if (size > 0) {
+				this.#tunnelBody.feed(bytes, start, end);
+				this.#tunnelBody.deliver();
+			}
 			if (ends) this.#tunnelBody.end();
 			return true;
 		}

@@ -12,6 +12,20 @@ export interface FrameSink {
 	oversize(): void;
 }
 
+/** Bytes of the largest frame with its header. */
+const LARGEST = FRAME_HEADER + MAX_FRAME_SIZE;
+/** Bytes of a frame that make it worth memory that is used again. */
+const LARGE = 8192;
+/** Free memory for large frames, of this thread. */
+const free: Buffer[] = [];
+/** Buffers that are kept in it at most. */
+const MOST_FREE = 32;
+
+function memoryFor(size: number): Buffer {
+	if (size < LARGE || size > LARGEST) return Buffer.allocUnsafe(size);
+	return free.pop() ?? Buffer.allocUnsafeSlow(LARGEST);
+}
+
 /** The reading side of a connection, below frames. */
 export class FrameReader {
 	readonly #sink: FrameSink;
@@ -84,13 +98,15 @@ export class FrameReader {
 		const frame = this.#partial!;
 		this.#partial = undefined;
 		this.#held = 0;
-		return this.#deliver(frame, 0, whole) ? at : -1;
+		const goesOn = this.#deliver(frame, 0, whole);
+		if (frame.length === LARGEST && free.length < MOST_FREE) free.push(frame);
+		return goesOn ? at : -1;
 	}
 
 	/** Adds to what is held until it is so many bytes; returns the index after what was used. */
 	#fill(bytes: Buffer, start: number, wanted: number): number {
 		if (this.#partial!.length < wanted) {
-			const larger = Buffer.allocUnsafe(wanted);
+			const larger = memoryFor(wanted);
 			this.#partial!.copy(larger, 0, 0, this.#held);
 			this.#partial = larger;
 		}
@@ -102,7 +118,7 @@ export class FrameReader {
 
 	#hold(bytes: Buffer, start: number): void {
 		this.#held = bytes.length - start;
-		this.#partial = Buffer.allocUnsafe(Math.max(this.#held, FRAME_HEADER));
+		this.#partial = memoryFor(Math.max(this.#held, FRAME_HEADER));
 		bytes.copy(this.#partial, 0, start);
 	}
 

@@ -2,6 +2,7 @@
 
 import { expectedNames } from '../http1/expected-names.ts';
 import { TICK } from '../http1/limits.ts';
+import { PieceMemory } from '../http1/piece-memory.ts';
 import type { SocketInfo } from '../http1/socket-info.ts';
 import { ReadMemory } from '../http1/socket-input.ts';
 import type { Closable, Http2Counters, ProtocolHost, ProtocolLimits } from '../protocol.ts';
@@ -51,6 +52,7 @@ export class Http2Engine {
 	draining = false;
 	#tick: number;
 	#coders: SharedCoders | undefined = undefined;
+	#pieceMemory: PieceMemory | undefined = undefined;
 	#timer: NodeJS.Timeout | undefined = undefined;
 
 	constructor(host: ProtocolHost) {
@@ -63,6 +65,12 @@ export class Http2Engine {
 	get coders(): SharedCoders {
 		this.#coders ??= new SharedCoders(this.host);
 		return this.#coders;
+	}
+
+	/** For pieces of request bodies; made for the first one. */
+	get pieceMemory(): PieceMemory {
+		this.#pieceMemory ??= new PieceMemory();
+		return this.#pieceMemory;
 	}
 
 	/** The time a bound of so many milliseconds from now is over; Infinity for a bound of 0. */

@@ -2,6 +2,8 @@
 import type { BodySource } from '../../../compiler/exchange/body.ts';
 import type { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import { HttpError } from '../../../compiler/exchange/http-error.ts';
+import { ownedCopy } from '../http1/owned-copy.ts';
+import { LARGE_PIECE, type PieceMemory } from '../http1/piece-memory.ts';
 import { PieceGatherer } from '../piece-gatherer.ts';
 
 /** The stream as its body sees it. */
@@ -17,6 +19,9 @@ interface Waiter {
 	readonly reject: (error: unknown) => void;
 }
 
+/** Bytes of a body from which it gets whole blocks of memory. */
+const LARGE_BODY = 131_072;
+
 /** The body of one request. `pull` throws an HttpError when the body was cut short (400) or is late (408). */
 export class StreamBody implements BodySource {
 	/** `Content-Length`, where the client gave one. */
@@ -27,16 +32,24 @@ export class StreamBody implements BodySource {
 	/** The last byte has come in. */
 	complete = false;
 	readonly #feeder: BodyFeeder;
+	/** Where pieces are kept; undefined when the reader keeps them beyond its next pull. */
+	#memory: PieceMemory | undefined;
 	#queue: Buffer[] = [];
 	#queued = 0;
+	/** The block behind the last piece of the queue while it has room, and its bytes in use. */
+	#block: Buffer | undefined = undefined;
+	#used = 0;
+	/** The reader's piece until its next pull. */
+	#lent: Buffer | undefined = undefined;
 	readonly #gatherer = new PieceGatherer();
 	#waiter: Waiter | undefined = undefined;
 	#failure: HttpError | undefined = undefined;
 	#discarding = false;
 
-	constructor(feeder: BodyFeeder, length: number | undefined) {
+	constructor(feeder: BodyFeeder, length: number | undefined, memory: PieceMemory | undefined) {
 		this.#feeder = feeder;
 		this.length = length;
+		this.#memory = memory;
 	}
 
 	/** True while a pull waits. */
@@ -45,12 +58,12 @@ export class StreamBody implements BodySource {
 	}
 
 	pull(): Uint8Array | null | Promise<Uint8Array | null> {
-		const piece = this.#queue.shift();
-		if (piece) {
-			this.#queued -= piece.length;
-			this.#feeder.bodyTaken(piece.length, this.#queued === 0);
-			return piece;
+		if (this.#lent !== undefined) {
+			this.#memory?.giveBack(this.#lent);
+			this.#lent = undefined;
 		}
+		const piece = this.#take();
+		if (piece) return piece;
 		if (this.#failure) throw this.#failure;
 		if (this.complete) return null;
 		if (this.#discarding) throw new HttpError(500, 'The body of the request was given up.');
@@ -61,44 +74,91 @@ export class StreamBody implements BodySource {
 		});
 	}
 
+	/** Lets the reader keep pieces beyond its next pull. */
+	keepPieces(): void {
+		this.#memory = undefined;
+		this.#block = undefined;
+	}
+
 	cancel(): void {
 		if (this.#discarding) return;
 		this.#discarding = true;
 		const queued = this.#queued;
 		this.#queue = [];
 		this.#queued = 0;
+		this.#block = undefined;
 		this.#settle()?.reject(new HttpError(500, 'The body of the request was given up.'));
 		if (queued > 0) this.#feeder.bodyTaken(queued, false);
 	}
 
-	/** For the stream: content, which is the body's from now on. */
-	feed(piece: Buffer): void {
-		this.received += piece.length;
+	/** For the stream: copies the content from `start` up to but not including `end`. A reader has it after `deliver`. */
+	feed(bytes: Buffer, start: number, end: number): void {
+		const size = end - start;
+		this.received += size;
 		if (this.#discarding || this.#failure) {
-			this.#feeder.bodyTaken(piece.length, true);
+			this.#feeder.bodyTaken(size, true);
 			return;
 		}
-		const waiter = this.#settle();
-		if (waiter) {
-			this.#feeder.bodyTaken(piece.length, true);
-			waiter.resolve(piece);
-			return;
-		}
-		this.#queued += piece.length;
-		this.#gatherer.push(this.#queue, piece);
+		this.#queued += size;
+		this.#store(bytes, start, end);
+	}
+
+	/** For the stream: hands what has been fed to a reader that waits. Called once for all frames of one read. */
+	deliver(): void {
+		if (this.#waiter === undefined) return;
+		const piece = this.#take();
+		if (piece) this.#settle()!.resolve(piece);
 	}
 
 	/** For the stream: all content is here. */
 	end(): void {
 		this.complete = true;
+		this.deliver();
 		this.#settle()?.resolve(null);
 	}
 
 	/** For the stream: no more bytes come, and those that came are not the whole. */
 	fail(error: HttpError): void {
 		if (this.complete || this.#failure) return;
+		this.deliver();
 		this.#failure = error;
 		this.#settle()?.reject(error);
+	}
+
+	#take(): Buffer | undefined {
+		const piece = this.#queue.shift();
+		if (piece === undefined) return undefined;
+		if (this.#queue.length === 0) this.#block = undefined;
+		this.#lent = piece;
+		this.#queued -= piece.length;
+		this.#feeder.bodyTaken(piece.length, this.#queued === 0);
+		return piece;
+	}
+
+	/** Once a body has turned out to be large, its frames fill whole blocks: one write passes on several frames. */
+	#store(bytes: Buffer, start: number, end: number): void {
+		const memory = this.#memory;
+		if (memory === undefined) {
+			this.#gatherer.push(this.#queue, ownedCopy(bytes, start, end));
+			return;
+		}
+		if (this.#block === undefined && (this.received < LARGE_BODY || end - start < LARGE_PIECE)) {
+			this.#gatherer.push(this.#queue, memory.copy(bytes, start, end));
+			return;
+		}
+		for (let at = start; at < end; ) {
+			if (this.#block === undefined) {
+				this.#block = memory.block();
+				this.#used = 0;
+				this.#queue.push(this.#block);
+			}
+			const block = this.#block;
+			const count = bytes.copy(block, this.#used, at, end);
+			at += count;
+			this.#used += count;
+			this.#queue[this.#queue.length - 1] = block.subarray(0, this.#used);
+			if (this.#used === block.length) this.#block = undefined;
+		}
 	}
 
 	#settle(): Waiter | undefined {

@@ -3,7 +3,6 @@ import type { Socket } from 'node:net';
 import { HeaderList } from '../../../compiler/exchange/header-list.ts';
 import type { ClientSocket } from '../../sockets/client-socket.ts';
 import type { DirectSocket } from '../../sockets/direct-socket.ts';
-import { ownedCopy } from '../http1/owned-copy.ts';
 import { SocketInfo } from '../http1/socket-info.ts';
 import { type InputSink, SocketInput } from '../http1/socket-input.ts';
 import type { ConnectionPeer } from '../protocol.ts';
@@ -19,6 +18,7 @@ import * as BOUND from './limits.ts';
 import { OutputQueue } from './output-queue.ts';
 import { ReceiveWindow } from './receive-window.ts';
 import { RecentResets } from './recent-resets.ts';
+import type { StreamBody } from './request-body.ts';
 import { MALFORMED, SERVED } from './request-fields.ts';
 import { RequestGate } from './request-gate.ts';
 import { writeHead, writeTrailers } from './response-writer.ts';
@@ -54,6 +54,8 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 	readonly queue: OutputQueue;
 	readonly streams = new Map<number, Stream>();
 	readonly #resets = new RecentResets();
+	/** Bodies that got content in this read and that somebody waits for. */
+	readonly #awaited: StreamBody[] = [];
 	readonly ending: SessionEnd;
 	/** Exchanges that have not ended, those of reset streams included. */
 	#exchanges = 0;
@@ -115,6 +117,7 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 		this.#running = true;
 		this.engine.now = performance.now();
 		this.#reader.read(bytes);
+		for (const body of this.#awaited.splice(0)) body.deliver();
 		this.#running = false;
 		this.settle();
 	}
@@ -280,7 +283,8 @@ export class Session implements ControlledSession, EngineSession, FrameSink, Inp
 				return;
 			}
 			if (stream.draining && size < SMALL_DATA) this.spend('empty_frames', COST.late_data);
-			stream.data(ownedCopy(bytes, from, to));
+			stream.data(bytes, from, to);
+			if (body!.awaited && this.#awaited.at(-1) !== body) this.#awaited.push(body!);
 		} else if ((flags & FLAG.endStream) === 0) this.spend('empty_frames', COST.empty_frames);
 		if ((flags & FLAG.endStream) !== 0 && !stream.gone && !stream.endRemote(undefined)) {
 			this.streamError(stream, H2_ERROR.protocol);

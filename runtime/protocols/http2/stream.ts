@@ -89,7 +89,7 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 	/** Makes the body of a request that has one: its content may come before the exchange begins. */
 	expectBody(contentLength: number): void {
 		if (!this.remoteOpen || this.body !== undefined) return;
-		this.body = new StreamBody(this, contentLength < 0 ? undefined : contentLength);
+		this.body = new StreamBody(this, contentLength < 0 ? undefined : contentLength, this.#session.engine.pieceMemory);
 	}
 
 	/** Begins the exchange whose head has been read. */
@@ -176,15 +176,15 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		this.#session.dataTaken(this.gone || !this.remoteOpen ? undefined : this, bytes, keepsUp);
 	}
 
-	/** Content has come in, which is the stream's own. */
-	data(piece: Buffer): void {
+	/** Content has come in, from `start` up to but not including `end`. */
+	data(bytes: Buffer, start: number, end: number): void {
 		const body = this.body!;
 		if (this.#localEnded && !this.#tunnel) {
-			body.feed(piece);
+			body.feed(bytes, start, end);
 			if (body.received > this.#drainEnd) this.#stopLater();
 			return;
 		}
-		body.feed(piece);
+		body.feed(bytes, start, end);
 		if (this.#exchange) this.#exchange.bytesReceived = body.received;
 		if (this.#holdsBack) {
 			this.#readDeadline = Math.min(this.#holdEnd, this.#session.engine.after(RESET_DELAY));
@@ -362,7 +362,8 @@ export class Stream implements ExchangeTransport, BodyFeeder, OutputOwner, Tunne
 		const { headers } = x.response;
 		headers.delete('sec-websocket-accept');
 		this.#session.writeHead(this.id, 200, headers, NO_LENGTH, false);
-		this.body ??= new StreamBody(this, undefined);
+		this.body ??= new StreamBody(this, undefined, undefined);
+		this.body.keepPieces();
 		if (!this.remoteOpen) this.body.end();
 		this.output.openTunnel();
 		const tunnel = new TunnelStream(this, this.body);

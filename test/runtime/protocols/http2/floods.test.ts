@@ -111,12 +111,12 @@ test('content that comes byte by byte, and that nobody reads yet, is not kept by
 			taken += bytes;
 		},
 	};
-	const body = new StreamBody(feeder, undefined);
+	const body = new StreamBody(feeder, undefined, undefined);
 	const content = Buffer.from(Array.from({ length: 60_000 }, (_, at) => at % 251));
 	const large = Buffer.alloc(5000, 7);
 	for (let at = 0; at < content.length; at++) {
-		body.feed(content.subarray(at, at + 1));
-		if (at === 1000) body.feed(large);
+		body.feed(content, at, at + 1);
+		if (at === 1000) body.feed(large, 0, large.length);
 		// Those that were handed out stay what they were.
 		if (at === 2000) assert.equal(body.pull(), content.subarray(0, 1001));
 	}

@@ -1,0 +1,139 @@
+/** Request bodies of HTTP/2: frames fill blocks of memory, readers have whole pieces, and blocks are used again. */
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { PieceMemory } from '../../../../runtime/protocols/http1/piece-memory.ts';
+import { StreamBody } from '../../../../runtime/protocols/http2/request-body.ts';
+
+const test = suite('HTTP/2: request bodies');
+
+const BLOCK = 65_536;
+const FRAME = 16_384;
+
+interface Feed {
+	readonly body: StreamBody;
+	/** Bytes whose room the client may use again, and how often the reader had taken everything. */
+	taken: number;
+	keptUp: number;
+	/** Feeds frames of random-looking content; returns that content. */
+	frames(count: number, size?: number): Buffer;
+}
+
+function feed(memory: PieceMemory | undefined): Feed {
+	let seed = 1;
+	const state: Feed = {
+		body: new StreamBody(
+			{
+				bodyAwaited() {},
+				bodyTaken(bytes, keepsUp) {
+					state.taken += bytes;
+					if (keepsUp) state.keptUp++;
+				},
+			},
+			undefined,
+			memory,
+		),
+		taken: 0,
+		keptUp: 0,
+		frames(count, size = FRAME) {
+			const content = Buffer.alloc(count * size);
+			for (let at = 0; at < content.length; at++) {
+				seed = (seed * 1_103_515_245 + 12_345) & 0x7fffffff;
+				content[at] = seed >> 16;
+			}
+			// Frames stand in memory that the next read overwrites.
+			const read = Buffer.alloc(size + 9);
+			for (let frame = 0; frame < count; frame++) {
+				content.copy(read, 9, frame * size, (frame + 1) * size);
+				state.body.feed(read, 9, 9 + size);
+				read.fill(0);
+			}
+			return content;
+		},
+	};
+	return state;
+}
+
+/** Pulls everything there is; returns the pull that waits for more. */
+function drain(body: StreamBody): Promise<Uint8Array | null> {
+	for (;;) {
+		const piece = body.pull();
+		if (piece instanceof Promise) return piece;
+		assert.ok(piece !== null);
+	}
+}
+
+test('frames of a large body become pieces of a whole block', () => {
+	const { body, frames } = feed(new PieceMemory());
+	const content = frames(40);
+	body.end();
+	const pieces: Buffer[] = [];
+	for (let piece = body.pull(); piece !== null; piece = body.pull()) pieces.push(Buffer.from(piece as Uint8Array));
+	assert.ok(Buffer.concat(pieces).equals(content));
+	const sizes = pieces.map(({ length }) => length);
+	assert.ok(sizes.filter(size => size === BLOCK).length >= 8, sizes.join(' '));
+});
+
+test('a piece stays what it is until the next pull, and then its memory is used again', async () => {
+	const { body, frames } = feed(new PieceMemory());
+	frames(8);
+	let waiting = drain(body);
+	const seen = new Set<ArrayBufferLike>();
+	for (let round = 0; round < 50; round++) {
+		const content = frames(4);
+		body.deliver();
+		const piece = (await waiting)!;
+		seen.add(piece.buffer);
+		// What comes next does not touch it.
+		frames(8);
+		assert.ok(content.equals(piece));
+		waiting = drain(body);
+	}
+	assert.ok(seen.size <= 4, `${seen.size} blocks`);
+});
+
+test('a reader that waits gets all frames of one read at once, and the client its room back', async () => {
+	const state = feed(new PieceMemory());
+	const { body, frames } = state;
+	frames(8);
+	const waiting = drain(body);
+	const before = state.taken;
+	const content = frames(4);
+	assert.is(state.taken, before);
+	body.deliver();
+	assert.is(state.taken, before + BLOCK);
+	assert.ok(content.equals((await waiting)!));
+});
+
+test('what came before a failure or the end is still read', async () => {
+	for (const ending of ['end', 'fail'] as const) {
+		const { body, frames } = feed(new PieceMemory());
+		const first = body.pull() as Promise<Uint8Array | null>;
+		const content = frames(1);
+		if (ending === 'end') body.end();
+		else body.fail(Object.assign(new Error('cut short'), { status: 400 }) as never);
+		assert.ok(Buffer.from((await first)!).equals(content));
+		if (ending === 'end') assert.is(body.pull(), null);
+		else assert.throws(() => body.pull(), /cut short/);
+	}
+});
+
+test('frames that nobody wants any more are not kept', () => {
+	const state = feed(new PieceMemory());
+	state.frames(10);
+	state.body.cancel();
+	assert.is(state.taken, 10 * FRAME);
+	state.frames(10);
+	assert.is(state.taken, 20 * FRAME);
+});
+
+test('a tunnel keeps its pieces', () => {
+	const { body, frames } = feed(new PieceMemory());
+	body.keepPieces();
+	const content = frames(40);
+	const pieces: Uint8Array[] = [];
+	for (let piece = body.pull(); !(piece instanceof Promise); piece = body.pull()) pieces.push(piece!);
+	frames(40);
+	assert.ok(Buffer.concat(pieces).equals(content));
+});
+
+test.run();
