@@ -1,16 +1,16 @@
 /**
- * Who may call the Admin API. Every request passes here, `/live` and `/ready` included.
+ * Access control of the Admin API. Every request passes through it, including `/live` and `/ready`.
  *
  * | Request | Answer |
  * | --- | --- |
  * | no token is configured and the client is not on this machine | 403 `client_not_allowed` |
- * | its Host is not a name of this API (a page whose name was rebound to it) | 403 `host_not_allowed` |
- * | a token is configured and `Authorization: Bearer` does not carry it | 401 `unauthorized`, `WWW-Authenticate: Bearer` |
- * | its Origin is not allowed; it has none and `enforce_origin` is set; or a browser says that another site made it write | 403 `origin_not_allowed` |
+ * | Host is not a name of this API (DNS rebinding) | 403 `host_not_allowed` |
+ * | a token is configured and missing from `Authorization: Bearer` | 401 `unauthorized`, `WWW-Authenticate: Bearer` |
+ * | Origin is not allowed; or is missing although `enforce_origin` is set; or the browser marks a write as cross-site | 403 `origin_not_allowed` |
  *
- * Host: loopback names and addresses, the listen address, and the hosts of `origins`. It is not looked at on a Unix
- * socket, nor where a token guards an address that other machines reach under names unknown here. Origin: those of
- * `origins`; without that, the API's own.
+ * Allowed hosts: loopback names and addresses, the listen address, and the hosts of `origins`. Host is not checked on a Unix
+ * socket, nor if a token guards an address that other machines reach under names unknown here. Allowed origins: those in
+ * `origins`, or by default the API's own.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { AdminSettings } from '../compiler/document/document.ts';
@@ -19,16 +19,16 @@ import { withoutBlanks } from '../compiler/exchange/field-syntax.ts';
 import { AdminError } from './errors.ts';
 import { type AdminEndpointAddress, isLoopback, isWildcard } from './listen-address.ts';
 
-/** An allowed origin: `scheme` is undefined when the configuration named none. */
+/** An allowed origin; `scheme` is undefined if the configuration names none. */
 interface AllowedOrigin {
 	readonly scheme: string | undefined;
-	/** Host with its port where it is not the scheme's default, lower case. */
+	/** Host, with its port if that is not the scheme's default, in lower case. */
 	readonly host: string;
-	/** Host alone. */
+	/** Host without port. */
 	readonly hostname: string;
 }
 
-/** The checks for one state of the settings. */
+/** Checks requests against one state of the settings. */
 export class AdminAccess {
 	readonly #token: Buffer | undefined;
 	readonly #origins: readonly AllowedOrigin[] | undefined;
@@ -49,21 +49,25 @@ export class AdminAccess {
 			address.kind === 'tcp' && (this.#token === undefined || isLoopback(address.host) || address.host === 'localhost');
 	}
 
-	/** True when requests must carry a token. */
+	/** True if requests must carry a token. */
 	get hasToken(): boolean {
 		return this.#token !== undefined;
 	}
 
 	/**
-	 * Passes a request or throws AdminError. True for a preflight (Fetch standard) of an origin that is configured: it
-	 * carries no credentials by design, and is answered without reaching an endpoint.
+	 * Admits a request or throws AdminError. Returns true for a preflight (Fetch standard) from a configured origin, which
+	 * carries no credentials by design and is answered without reaching an endpoint.
 	 */
 	check(x: Exchange): boolean {
 		if (this.#token === undefined && !this.#isUnix && !isLoopback(x.connection.remoteAddress)) {
-			throw new AdminError(403, 'client_not_allowed', 'Without a token only clients on this machine are admitted.');
+			throw new AdminError(
+				403,
+				'client_not_allowed',
+				'Without a configured token, only clients on this machine are admitted.',
+			);
 		}
 		if (this.#checksHost && !this.#hostIsOurs(x)) {
-			throw new AdminError(403, 'host_not_allowed', 'The Host of the request is not a name of this API.');
+			throw new AdminError(403, 'host_not_allowed', "The request's Host is not a name of this API.");
 		}
 		const origins = x.request.headers.getAll('origin');
 		const allowed = origins.length === 0 || (origins.length === 1 && this.#originIsAllowed(origins[0]!, x));
@@ -78,25 +82,25 @@ export class AdminAccess {
 			return true;
 		}
 		if (this.#token !== undefined && !this.#carriesToken(x)) {
-			throw new AdminError(401, 'unauthorized', 'The request does not carry the access token.', {
+			throw new AdminError(401, 'unauthorized', 'The access token is missing or wrong.', {
 				headers: [['WWW-Authenticate', 'Bearer']],
 			});
 		}
-		if (!allowed) throw new AdminError(403, 'origin_not_allowed', 'This origin may not call the API.');
+		if (!allowed) throw new AdminError(403, 'origin_not_allowed', 'This origin is not allowed to call the API.');
 		if (origins.length === 0) this.#checkWithoutOrigin(x);
 		return false;
 	}
 
 	#checkWithoutOrigin(x: Exchange): void {
-		if (this.#enforceOrigin) throw new AdminError(403, 'origin_not_allowed', 'The request must name its origin.');
+		if (this.#enforceOrigin) throw new AdminError(403, 'origin_not_allowed', 'The request must have an Origin field.');
 		const site = x.request.headers.get('sec-fetch-site');
 		const writes = x.request.method !== 'GET' && x.request.method !== 'HEAD';
 		if (writes && (site === 'cross-site' || site === 'same-site')) {
-			throw new AdminError(403, 'origin_not_allowed', 'Another site made the browser send this request.');
+			throw new AdminError(403, 'origin_not_allowed', "The request was sent by another site's page.");
 		}
 	}
 
-	/** A client without a Host field (HTTP/1.0) is no browser. An address is no name that could have been rebound, but only our own are ours. */
+	/** A client without a Host field (HTTP/1.0) is no browser. An address cannot be rebound, but only our own are accepted. */
 	#hostIsOurs(x: Exchange): boolean {
 		const host = x.request.host;
 		return (
@@ -109,7 +113,7 @@ export class AdminAccess {
 
 	#originIsAllowed(text: string, x: Exchange): boolean {
 		const origin = parseOrigin(text);
-		// `null` is what sandboxed pages and local files send.
+		// Sandboxed pages and local files send `null`.
 		if (origin?.scheme === undefined) return false;
 		if (this.#origins === undefined) {
 			const own = parseOrigin(`${origin.scheme}://${x.request.authority}`);
@@ -120,12 +124,12 @@ export class AdminAccess {
 		);
 	}
 
-	/** Digests are of one length, so comparing them takes one time whatever was sent. */
+	/** Compares digests, which have equal length, so that the comparison takes the same time whatever was sent. */
 	#carriesToken(x: Exchange): boolean {
 		const fields = x.request.headers.getAll('authorization');
 		const [value = ''] = fields;
 		const token = fields.length === 1 && /^bearer /i.test(value) ? withoutBlanks(value.slice('bearer '.length)) : '';
-		// Field values are bytes, one a character; the configured token is text.
+		// Field values are decoded one byte per character, the configured token is text.
 		return timingSafeEqual(digest(Buffer.from(token, 'latin1')), this.#token!) && token !== '';
 	}
 }
@@ -134,7 +138,7 @@ function digest(token: string | Buffer): Buffer {
 	return createHash('sha256').update(token).digest();
 }
 
-/** `https://ops.example.com`, `//ops.example.com:8443` or `ops.example.com`; undefined when it is none. */
+/** Parses `https://ops.example.com`, `//ops.example.com:8443` or `ops.example.com`; otherwise undefined. */
 function parseOrigin(text: string): AllowedOrigin | undefined {
 	const match = /^(?:([a-z][a-z0-9+.-]*):)?(?:\/\/)?([^/?#@\s]+)\/?$/i.exec(
 		/^[^/:]+:\d+$/.test(text) || /^\[/.test(text) ? `//${text}` : text,
@@ -146,7 +150,7 @@ function parseOrigin(text: string): AllowedOrigin | undefined {
 	return { scheme, host: url.host, hostname: url.hostname.replace(/^\[|\]$/g, '') };
 }
 
-/** Lets the page of a configured origin read the answer. */
+/** Lets pages of a configured origin read the answer. */
 function allowOrigin(x: Exchange, origin: string): void {
 	const headers = x.response.headers;
 	headers.set('Access-Control-Allow-Origin', origin);

@@ -2,10 +2,10 @@
  * `POST /adapt`: converts a configuration to the JSON document without applying it.
  *
  * The body is a Configfile (`text/configfile`, or no Content-Type), a Caddyfile (`text/caddyfile` or `text/compatfile`) or
- * JSON, which is checked and given back in the current representation.
+ * JSON, which is checked and returned in the current representation.
  *
- * - 200 `{"document":{…},"diagnostics":[warnings]}`. The document is the one that the text makes, secrets included.
- * - 400, code `invalid_config`, with all diagnostics. They quote imported files as those of load.ts do.
+ * - 200 `{"document":{…},"diagnostics":[warnings]}`. The document is unredacted: it contains secrets.
+ * - 400, code `invalid_config`, with all diagnostics. They quote imported files under the same rule as in load.ts.
  * - 413, 415: see the codes.
  */
 import { type AdminEndpoint, answerJson } from './endpoint.ts';
@@ -21,7 +21,7 @@ export const adapt: AdminEndpoint = {
 			summary: 'Converts a configuration to the JSON document without applying it.',
 			body: CONFIGURATION_TYPES,
 			answer: {
-				description: 'The document.',
+				description: 'The document, secrets included.',
 				type: 'application/json',
 				schema: {
 					type: 'object',

@@ -1,11 +1,11 @@
-/** What keeps the Admin API of a configuration from listening, as far as it shows without listening there. */
+/** Preflight check of the Admin API's address: what would keep it from listening, found without listening. */
 import type { Plan } from '../compiler/codegen/plan.ts';
 import { unixSocketProblem } from '../runtime/listeners/listener-sockets.ts';
 import type { Finding } from '../runtime/preflight/finding.ts';
 import { hostProblem } from '../runtime/preflight/listener-findings.ts';
 import { DEFAULT_ADMIN_LISTEN, isWildcard, parseAdminAddress } from './listen-address.ts';
 
-/** Returns what a start would refuse, or might refuse. */
+/** Returns what would, or might, make a start fail. */
 export function adminFindings({ document, listeners }: Plan): Finding[] {
 	const { admin } = document.settings ?? {};
 	if (!admin || admin.off === true) return [];
@@ -29,5 +29,7 @@ export function adminFindings({ document, listeners }: Plan): Finding[] {
 			(listener.host === host || isWildcard(host) || isWildcard(listener.host)),
 	);
 	if (taken) return failed('a site listens there');
-	return hostProblem(host) === undefined ? [] : failed('no interface of this machine has the address', 'warning');
+	return hostProblem(host) === undefined
+		? []
+		: failed('no network interface of this machine has the address', 'warning');
 }

@@ -4,9 +4,9 @@ import type { ListenOptions, Server } from 'node:net';
 import { someoneListens } from '../runtime/listeners/someone-listens.ts';
 import type { AdminAddress, AdminEndpointAddress } from './listen-address.ts';
 
-/** The address cannot be bound; the message is `failed to bind admin API on ADDR`, `cause` the system's reason. */
+/** The address cannot be bound. The message is `failed to bind admin API on ADDR`, `cause` the system's error. */
 export class AdminBindError extends Error {
-	/** The system's code, such as `EADDRINUSE`. */
+	/** The system's error code, such as `EADDRINUSE`. */
 	readonly code: string;
 
 	constructor(address: string, cause: unknown) {
@@ -17,8 +17,8 @@ export class AdminBindError extends Error {
 }
 
 /**
- * Listens; a socket file that nobody listens on any more is replaced. Gives what a socket that was inherited turned out to
- * be, any other address with its real port. Throws AdminBindError.
+ * Listens, replacing a socket file on which nobody listens any more. Returns the address with its real port; for an inherited
+ * socket, the address that it turned out to have. Throws AdminBindError.
  */
 export async function bind(server: Server, address: AdminAddress): Promise<AdminEndpointAddress> {
 	try {
@@ -35,7 +35,7 @@ export async function bind(server: Server, address: AdminAddress): Promise<Admin
 }
 
 async function isStale(path: string, error: NodeJS.ErrnoException): Promise<boolean> {
-	// A file that is no socket refuses connections too, and is not ours to remove.
+	// A file that is not a socket refuses connections too, but is not ours to remove.
 	return error.code === 'EADDRINUSE' && lstatSync(path).isSocket() && !(await someoneListens(path));
 }
 
@@ -45,7 +45,7 @@ function listen(server: Server, address: AdminAddress): Promise<void> {
 		server.listen(listenOptions(address), () => {
 			server.off('error', reject);
 			try {
-				// Until here the umask keeps others out: connecting takes the right to write.
+				// Until here, the umask keeps others out, because connecting requires write permission.
 				if (address.kind === 'unix') chmodSync(address.path, address.mode);
 				resolve();
 			} catch (error) {

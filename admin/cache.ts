@@ -1,17 +1,17 @@
 /**
- * `GET /cache` → 200, an object: `bytes` that stored responses take and the `ceiling` that they may take, `entries`, what the
- * caches have done since the start (`hits`, `misses`, `stale`, `bypassed`, `revalidated`, `collapsed`, `stored`, `evicted`,
- * `purged`), and `stores`, one for each separate store, with its `disk` if it has one: responses `written`, `skipped` (too
- * much was waiting, or the disk took nothing), `recalled` into memory, `damaged`, `failures` of the disk, and `idle` while no
- * responses are written, with the reason: `opening` (the folder is being read, or another process has it) or `failing`.
+ * `GET /cache` → 200, an object: `bytes` used by stored responses and their `ceiling`, `entries`, counters since the start
+ * (`hits`, `misses`, `stale`, `bypassed`, `revalidated`, `collapsed`, `stored`, `evicted`, `purged`), and `stores`, one for
+ * each separate store. A store with a `disk` reports responses `written`, `skipped` (too many were waiting, or the disk
+ * failed), `recalled` into memory, `damaged`, disk `failures`, and, while no responses are written, the reason in `idle`:
+ * `opening` (the folder is being read, or another process has it) or `failing`.
  *
- * `POST /cache/purge` with JSON `{"host":"example.com","path":"/a"}` removes one URL: with any query where the path names
- * none, on any port where the host names none. `{"tag":"t"}` removes what has a tag, `{"host":"example.com","prefix":"/a/"}`
- * what lies below a path. → 200 `{"purged":N}`, once no thread serves any of it.
+ * `POST /cache/purge` with JSON `{"host":"example.com","path":"/a"}` removes one URL: with any query if the path has none,
+ * on any port if the host has none. `{"tag":"t"}` removes everything with a tag, `{"host":"example.com","prefix":"/a/"}`
+ * everything below a path. → 200 `{"purged":N}`, once no thread serves any of it.
  *
- * - 400, code `bad_request`: it is no JSON; `bad_value`: not an object of this form.
+ * - 400, code `bad_request`: the body is not JSON; `bad_value`: not an object of this form.
  * - 413, 415: see the codes.
- * - 503, code `purge_not_kept`: it is gone from memory, but a disk could not be told: do it again.
+ * - 503, code `purge_not_kept`: purged from memory, but a disk could not record it: repeat the request.
  */
 import type { Exchange } from '../compiler/exchange/exchange.ts';
 import { PurgeNotKept } from '../runtime/cache/disk/disk-messages.ts';
@@ -20,7 +20,7 @@ import { type AdminEndpoint, answerJson } from './endpoint.ts';
 import { AdminError } from './errors.ts';
 import { mediaType, readText, unsupported } from './request-text.ts';
 
-/** Bytes of a body that says what to purge. */
+/** Maximum bytes of a purge request's body. */
 const MAX_SELECTION = 64 * 1024;
 
 const count = { type: 'integer', minimum: 0 };
@@ -34,14 +34,14 @@ const STORE = {
 	type: 'object',
 	properties: {
 		...{ ...SIZES, evicted: count, purged: count },
-		own: { type: 'boolean', description: 'Of one directive.' },
+		own: { type: 'boolean', description: 'Belongs to a single directive.' },
 		disk: {
 			type: 'object',
-			description: 'The folder behind it.',
+			description: 'The folder that backs the store.',
 			properties: {
 				...SIZES,
 				...DISK_EVENTS,
-				idle: { type: 'string', enum: ['opening', 'failing'], description: 'Why no responses are written.' },
+				idle: { type: 'string', enum: ['opening', 'failing'], description: 'Why responses are not being written.' },
 			},
 			required: [...Object.keys(SIZES), ...Object.keys(DISK_EVENTS)],
 			additionalProperties: false,
@@ -55,9 +55,9 @@ export const cache: AdminEndpoint = {
 	path: '/cache',
 	methods: {
 		GET: {
-			summary: 'How full the response caches are, and what they have done.',
+			summary: 'Returns the size of the response caches and their counters.',
 			answer: {
-				description: 'All stores together, and each.',
+				description: 'Totals, and each store.',
 				type: 'application/json',
 				schema: {
 					type: 'object',
@@ -96,16 +96,18 @@ export const purgeCache: AdminEndpoint = {
 				'application/json': {
 					type: 'object',
 					properties: {
-						host: text('Host of the URL; any port where it names none.'),
-						path: text('Path of the URL; any query where it names none.'),
-						tag: text('Of `Cache-Tag` or `Surrogate-Key`, in place of `path`; on every host where none is named.'),
-						prefix: text('Beginning of paths, in place of `path`.'),
+						host: text('Host of the URL; any port if it has none.'),
+						path: text('Path of the URL; any query if it has none.'),
+						tag: text(
+							'A tag in `Cache-Tag` or `Surrogate-Key`, instead of `path`; on every host if `host` is missing.',
+						),
+						prefix: text('A path prefix, instead of `path`.'),
 					},
 					additionalProperties: false,
 				},
 			},
 			answer: {
-				description: 'No thread serves them any more.',
+				description: 'No thread serves them any longer.',
 				type: 'application/json',
 				schema: { type: 'object', properties: { purged: count }, required: ['purged'], additionalProperties: false },
 			},
@@ -132,11 +134,13 @@ async function readSelection(x: Exchange): Promise<PurgeSelection> {
 		if (error instanceof SyntaxError) throw new AdminError(400, 'bad_request', 'The body is not JSON.');
 		throw error;
 	}
-	if (typeof body !== 'object' || body === null || Array.isArray(body)) throw badValue('The body is not an object.');
+	if (typeof body !== 'object' || body === null || Array.isArray(body))
+		throw badValue('The body is not a JSON object.');
 	const fields = body as { [name: string]: unknown };
 	for (const [name, value] of Object.entries(fields)) {
-		if (!['host', 'path', 'tag', 'prefix'].includes(name)) throw badValue(`\`/${name}\` is not known here.`);
-		if (typeof value !== 'string' || value === '') throw badValue(`\`/${name}\` is not a text.`);
+		if (!['host', 'path', 'tag', 'prefix'].includes(name))
+			throw badValue(`\`/${name}\` is not a member of a purge request.`);
+		if (typeof value !== 'string' || value === '') throw badValue(`\`/${name}\` is not a non-empty string.`);
 	}
 	const { host, path, tag, prefix } = fields as { host?: string; path?: string; tag?: string; prefix?: string };
 	if ([path, tag, prefix].filter(one => one !== undefined).length !== 1) {

@@ -1,22 +1,22 @@
 /**
- * `/config/[path]` and `/id/<id>[/path]`: the running document, read and changed at one place.
+ * `/config/[path]` and `/id/<id>[/path]`: read and change parts of the running document.
  *
- * Segments are keys and array indices, each percent-encoded (`%2F` is a slash inside a key); a slash at the end changes
- * nothing. `/id/<id>` begins at the object whose `@id` that is.
+ * Segments are keys and array indices, each percent-encoded (`%2F` is a slash inside a key); a trailing slash is ignored.
+ * `/id/<id>` starts at the object with that `@id`.
  *
- * GET: 200 with the JSON value, secrets as `[redacted]`; `Etag` is qualified by the path. A missing key, index or `@id` is
- * 200 `null`. 304 without a body when `If-None-Match` holds that Etag. Every read is answered from one published generation.
+ * GET: 200 with the JSON value, secrets as `[redacted]`; `Etag` is specific to the path. A missing key, index or `@id` is
+ * 200 `null`. 304 without a body if `If-None-Match` holds that Etag. Every read sees exactly one published generation.
  *
- * POST, PUT, PATCH, DELETE change one value (see `editDocument` for which does what) and apply the result as a load would:
+ * POST, PUT, PATCH, DELETE change one value (`editDocument` documents each) and apply the result like a load:
  *
- * - 200 `{"generation":N,"diagnostics":[warnings]}`, and all that `POST /load` answers for a document that is refused.
+ * - 200 `{"generation":N,"diagnostics":[warnings]}`, and for a refused document the same answers as `POST /load`.
  * - 404 `path_not_found`: the path does not exist; `nearest` is the nearest parent that does.
- * - 409 `already_exists`: PUT of what is there.
+ * - 409 `already_exists`: PUT of an existing value.
  * - 412 `precondition_failed`: `If-Match` no longer holds; nothing was changed.
- * - 400 `bad_value`: no JSON, or a value that does not fit the path.
+ * - 400 `bad_value`: not JSON, or a value that does not fit the path.
  *
- * A value that replaces another may hold `[redacted]` where a secret was read: the stored one stays. Anywhere else, and
- * in POST of the whole document, it is refused. Writes are taken one after another, so that none is lost.
+ * A replacement value may contain `[redacted]` where a secret was read: the stored secret is kept. Anywhere else, and
+ * in a POST of the whole document, `[redacted]` is refused. Writes are serialized, so that none is lost.
  */
 import type { EditMethod } from '../compiler/document/edit-document.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
@@ -25,13 +25,12 @@ import { AdminError, type AdminErrorCode } from './errors.ts';
 import { answerOutcome, CHANGE_ERRORS, editError, OUTCOME } from './outcome.ts';
 import { mediaType, readText, unsupported } from './request-text.ts';
 
-/** Where a request points. */
 interface Place {
 	readonly id: string | undefined;
 	readonly path: readonly string[];
 }
 
-const PATH = 'Keys and array indices, separated by slashes; `...` at the end appends each value of an array.';
+const PATH = 'Keys and array indices, separated by slashes; a trailing `...` appends each value of an array.';
 const ID = 'The `@id` of an object.';
 
 export const config: AdminEndpoint = {
@@ -57,21 +56,21 @@ function methodsAt(placeOf: (path: string) => Place): { readonly [method: string
 		summary,
 		fields: ['If-Match'],
 		...(hasBody && { body: { 'application/json': { description: 'The value.' } } }),
-		answer: { description: 'The change is served.', type: 'application/json', schema: OUTCOME },
+		answer: { description: 'The change has been applied.', type: 'application/json', schema: OUTCOME },
 		errors: [...CHANGE_ERRORS, 'path_not_found', 'precondition_failed', ...more],
 		run: (x, cx) => edit(x, cx, placeOf(x.request.path)),
 	});
 	return {
 		GET: {
-			summary: 'Reads the running configuration, or one value in it, with its secrets hidden.',
+			summary: 'Reads the running configuration, or a value in it, with secrets redacted.',
 			fields: ['If-None-Match'],
 			answer: {
-				description: 'The value; null when nothing is there.',
+				description: 'The value; null if it does not exist.',
 				type: 'application/json',
 				schema: {},
 				fields: ['Etag'],
 			},
-			empty: { 304: 'It is what If-None-Match names.' },
+			empty: { 304: 'The value has not changed: its Etag is in If-None-Match.' },
 			errors: ['bad_request'],
 			run: async (x, { runtime }) => {
 				const { id, path } = placeOf(x.request.path);
@@ -85,9 +84,9 @@ function methodsAt(placeOf: (path: string) => Place): { readonly [method: string
 			},
 		},
 		POST: write('Appends to an array, or sets a member.', ['bad_value']),
-		PUT: write('Inserts into an array, or creates a member that is not there.', ['bad_value', 'already_exists']),
-		PATCH: write('Replaces what is there.', ['bad_value']),
-		DELETE: write('Removes what is there.', [], false),
+		PUT: write('Inserts into an array, or creates a missing member.', ['bad_value', 'already_exists']),
+		PATCH: write('Replaces an existing value.', ['bad_value']),
+		DELETE: write('Removes an existing value.', [], false),
 	};
 }
 
@@ -108,7 +107,7 @@ async function edit(x: Exchange, cx: AdminContext, { id, path }: Place): Promise
 	answerOutcome(x, await cx.changed(x, outcome));
 }
 
-/** Decoded segments of a path below a prefix. */
+/** Returns the decoded segments of a path below a prefix. */
 function segmentsOf(path: string, prefix: string): string[] {
 	const below = path.slice(prefix.length).replace(/\/$/, '');
 	if (below === '') return [];
@@ -119,7 +118,7 @@ function segmentsOf(path: string, prefix: string): string[] {
 	}
 }
 
-/** If-None-Match compares weakly (RFC 9110 §13.1.2). An Etag of a path may hold commas, so the list is searched, not split. */
+/** If-None-Match compares weakly (RFC 9110 §13.1.2). Our Etags may contain commas, so the list is searched, not split. */
 function listHolds(list: string | undefined, etag: string): boolean {
 	if (list === undefined) return false;
 	if (list.trim() === '*') return true;

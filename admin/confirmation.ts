@@ -1,49 +1,49 @@
 /**
- * Loads that are taken back unless someone confirms them in time: whoever cuts off his own access, or breaks what he did
- * not test, gets the former configuration back.
+ * Loads that are rolled back unless confirmed in time: whoever locks himself out or breaks something gets the previous
+ * configuration back.
  */
 import type { LoadOutcome, RuntimeControl } from '../runtime/main/control.ts';
 
-/** What a load asks for. */
+/** The confirmation that a load asks for. */
 export interface ConfirmationTerms {
-	/** Milliseconds to confirm in. */
+	/** Milliseconds until the rollback. */
 	readonly within: number;
-	/** Share of answers with a status of 500 or more, 0 to 1, beyond which the load is taken back at once; undefined: none. */
+	/** Share of responses with a status of 500 or more, 0 to 1, above which the load is rolled back at once. */
 	readonly maxErrorRate: number | undefined;
 }
 
-/** Milliseconds between looks at the error rate. */
+/** Milliseconds between checks of the error rate. */
 const LOOK_INTERVAL = 250;
 
-/** Answers before which a rate says nothing. */
+/** Below this many responses, the error rate is ignored. */
 const FEWEST_ANSWERS = 20;
 
-/** Times that going back is tried when a thread dies meanwhile, as what was loaded may make them do; milliseconds between. */
+/** A rollback is retried if a thread dies meanwhile, as the loaded configuration may make them do; delay in milliseconds. */
 const MOST_TRIES = 20;
 const RETRY_DELAY = 500;
 
-/** A load that has been applied and waits. */
+/** An applied load that awaits its confirmation. */
 interface Pending {
 	readonly generation: number;
-	/** Milliseconds since 1970. */
+	/** Deadline, in milliseconds since 1970. */
 	readonly until: number;
-	/** JSON of the document before, secrets included. */
+	/** JSON of the previous document, secrets included. */
 	readonly before: string;
 	readonly timers: { readonly end: NodeJS.Timeout; readonly look: NodeJS.Timeout | undefined };
 }
 
-/** A load that could not be taken back. */
+/** A load whose rollback failed. */
 type Stuck = Pick<Pending, 'generation' | 'before'>;
 
-/** Told that a load was, or could not be, taken back: its generation, why it was to be, and what came of that. */
+/** Called after a rollback, successful or not, with the load's generation, the cause, and the outcome. */
 export type Reverted = (generation: number, cause: string, outcome: LoadOutcome) => void;
 
-/** The one load that may be waiting. */
+/** Holds the pending load, of which there is at most one. */
 export class Confirmation {
 	readonly #runtime: RuntimeControl;
 	readonly #reverted: Reverted;
 	#pending: Pending | undefined = undefined;
-	/** It is still being served, and another attempt may be asked for. */
+	/** Still being served; another rollback may be requested. */
 	#stuck: Stuck | undefined = undefined;
 
 	constructor(runtime: RuntimeControl, reverted: Reverted) {
@@ -51,7 +51,7 @@ export class Confirmation {
 		this.#reverted = reverted;
 	}
 
-	/** The load that waits, if one does. `until` in milliseconds since 1970. */
+	/** The pending load, if any. `until` is in milliseconds since 1970. */
 	get pending(): { readonly generation: number; readonly until: number } | undefined {
 		const pending = this.#pending;
 		const { generation } = this.#runtime;
@@ -60,7 +60,7 @@ export class Confirmation {
 		return this.#pending && pending && { generation: pending.generation, until: pending.until };
 	}
 
-	/** Begins to wait for the confirmation of a load that has just been applied; `before` is what it replaced. */
+	/** Starts to wait for the confirmation of a load that has just been applied; `before` is the document it replaced. */
 	await(generation: number, before: string, { within, maxErrorRate }: ConfirmationTerms): void {
 		this.#forget();
 		this.#stuck = undefined;
@@ -70,20 +70,20 @@ export class Confirmation {
 			const answers = requests - start.requests;
 			if (answers < FEWEST_ANSWERS) return;
 			const rate = (serverErrors - start.serverErrors) / answers;
-			if (rate > maxErrorRate!) void this.revert(`${(rate * 100).toFixed(1)} % of ${answers} answers were errors`);
+			if (rate > maxErrorRate!) void this.revert(`${(rate * 100).toFixed(1)} % of ${answers} responses were errors`);
 		};
 		this.#pending = {
 			generation,
 			until: Date.now() + within,
 			before,
 			timers: {
-				end: setTimeout(() => void this.revert('it was not confirmed in time'), within),
+				end: setTimeout(() => void this.revert('not confirmed in time'), within),
 				look: maxErrorRate === undefined ? undefined : setInterval(look, LOOK_INTERVAL),
 			},
 		};
 	}
 
-	/** Keeps the load that waits; its generation, or undefined when none does. */
+	/** Keeps the pending load. Returns its generation, or undefined if none is pending. */
 	confirm(): number | undefined {
 		const generation = this.pending?.generation;
 		this.#forget();
@@ -91,8 +91,7 @@ export class Confirmation {
 	}
 
 	/**
-	 * Goes back to what was served before the load that waits, or before one that could not be taken back; undefined when there
-	 * is neither.
+	 * Rolls back the pending load, or one whose earlier rollback failed. Resolves to undefined if there is neither.
 	 */
 	async revert(cause: string): Promise<LoadOutcome | undefined> {
 		const taken = this.#pending ?? this.#stuck;
@@ -100,7 +99,7 @@ export class Confirmation {
 		this.#forget();
 		this.#stuck = undefined;
 		const { generation, before } = taken;
-		// A file that was reloaded since is someone's newer will.
+		// A configuration loaded since then is what someone wants now.
 		if (this.#runtime.generation !== generation) return undefined;
 		let outcome: LoadOutcome;
 		for (let tries = 1; ; tries++) {
@@ -115,16 +114,16 @@ export class Confirmation {
 		return outcome;
 	}
 
-	/** Never rejects: nobody waits for what a timer began. */
+	/** Never rejects, because nobody awaits a rollback started by a timer. */
 	async #load(text: string): Promise<LoadOutcome> {
 		try {
-			return await this.#runtime.load({ format: 'json', text, name: 'the former configuration' });
+			return await this.#runtime.load({ format: 'json', text, name: 'the previous configuration' });
 		} catch (error) {
 			return { result: 'failed', message: error instanceof Error ? error.message : String(error) };
 		}
 	}
 
-	/** No more timers. */
+	/** Stops the timers. */
 	close(): void {
 		this.#forget();
 	}

@@ -26,5 +26,5 @@ const described: readonly AdminEndpoint[] = [
 	purgeCache,
 ];
 
-/** In the order in which they are looked for and described. */
+/** All endpoints, in the order in which they are matched and described. */
 export const ENDPOINTS: readonly AdminEndpoint[] = [...described, openapi(described)];

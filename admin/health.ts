@@ -1,14 +1,14 @@
 /**
  * `GET /live` and `GET /ready`: for process managers and load balancers.
  *
- * - `GET /live` → 200 `{"live":true}` while the process runs, draining included.
+ * - `GET /live` → 200 `{"live":true}` while the process runs, even while it drains.
  * - `GET /ready` → 200 `{"ready":true}` once every listener is bound, until a stop begins, and while every worker thread
- *   answers; otherwise 503, code `not_ready`, whose message names threads that do not answer.
+ *   responds; otherwise 503, code `not_ready`, with a message that names the threads that do not respond.
  */
 import { type AdminEndpoint, type AnswerSchema, answerJson } from './endpoint.ts';
 import { AdminError } from './errors.ts';
 
-/** An object with one member that is true. */
+/** Returns the schema of an object with one member, which is true. */
 function flag(name: string): AnswerSchema {
 	return { type: 'object', properties: { [name]: { const: true } }, required: [name], additionalProperties: false };
 }
@@ -17,8 +17,8 @@ export const live: AdminEndpoint = {
 	path: '/live',
 	methods: {
 		GET: {
-			summary: 'Tells that the process runs, draining included.',
-			answer: { description: 'It runs.', type: 'application/json', schema: flag('live') },
+			summary: 'Reports that the process is running, even while it drains.',
+			answer: { description: 'The process is running.', type: 'application/json', schema: flag('live') },
 			run: x => answerJson(x, 200, '{"live":true}'),
 		},
 	},
@@ -28,8 +28,8 @@ export const ready: AdminEndpoint = {
 	path: '/ready',
 	methods: {
 		GET: {
-			summary: 'Tells whether every listener is bound, every thread answers and no stop has begun.',
-			answer: { description: 'It is ready.', type: 'application/json', schema: flag('ready') },
+			summary: 'Reports whether every listener is bound, every thread responds and no stop has begun.',
+			answer: { description: 'The server is ready.', type: 'application/json', schema: flag('ready') },
 			errors: ['not_ready'],
 			run: (x, { runtime }) => {
 				const { ready, unready = 'The server is not ready for requests.' } = runtime;

@@ -1,25 +1,24 @@
-/** Where the Admin API listens: the forms of `admin`'s address. */
+/** Parses the address of the option `admin`. */
 
-/** A parsed address. */
 export type AdminAddress =
 	| AdminEndpointAddress
-	/** A socket that the process was started with: which of the others it is shows when it is used. */
+	/** An inherited socket: whether it is TCP or Unix is known once it is used. */
 	| { readonly kind: 'fd'; readonly descriptor: number; readonly text: string };
 
-/** An address at which the API is. */
+/** The address of a listening API. */
 export type AdminEndpointAddress =
 	| { readonly kind: 'tcp'; readonly host: string; readonly port: number; readonly text: string }
 	| { readonly kind: 'unix'; readonly path: string; readonly mode: number; readonly text: string };
 
-/** Where the Admin API listens when nothing says otherwise. */
+/** The default address of the Admin API. */
 export const DEFAULT_ADMIN_LISTEN = '127.0.0.1:2019';
 
-/** Permissions of a socket file whose address names none: its owner's alone. */
+/** Default permissions of a socket file: owner only. */
 const SOCKET_MODE = 0o600;
 
 /**
  * Parses `host:port`, `:port` (every interface), `[v6]:port`, `unix//path`, with an optional `|0660` for the permissions
- * of the socket, and `fd/3`; `localhost` is 127.0.0.1. Undefined when it is none of them.
+ * of the socket, and `fd/3`; `localhost` is 127.0.0.1. Returns undefined for anything else.
  */
 export function parseAdminAddress(text: string): AdminAddress | undefined {
 	const unix = /^unix\/(\/[^|]+)(?:\|(0?[0-7]{3}))?$/.exec(text);
@@ -37,12 +36,12 @@ export function parseAdminAddress(text: string): AdminAddress | undefined {
 	return { kind: 'tcp', host: host === 'localhost' ? '127.0.0.1' : host, port, text };
 }
 
-/** True for an address of this machine only: 127.0.0.0/8, ::1, and the first mapped into IPv6. */
+/** Reports whether an address is a loopback address: 127.0.0.0/8, ::1, or the former mapped into IPv6. */
 export function isLoopback(address: string): boolean {
 	return /^(?:::ffff:)?127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/i.test(address) || address === '::1';
 }
 
-/** True for an address that stands for every interface. */
+/** Reports whether an address stands for every interface. */
 export function isWildcard(host: string): boolean {
 	return host === '' || host === '0.0.0.0' || host === '::';
 }

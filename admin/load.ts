@@ -2,34 +2,34 @@
  * `POST /load`: replaces the whole configuration.
  *
  * The body is JSON in the server's schema (`application/json`, any `+json`, or no Content-Type), a Caddyfile
- * (`text/caddyfile` or `text/compatfile`) or a Configfile (`text/configfile`). Imports and relative paths of text resolve
- * against the working directory of the server. Diagnostics quote an imported file only if a running configuration was read
- * from it; otherwise they name the place, and `svc validate` on the machine says what is wrong.
+ * (`text/caddyfile` or `text/compatfile`) or a Configfile (`text/configfile`). Imports and relative paths in text are
+ * resolved relative to the server's working directory. Diagnostics quote an imported file only if a running configuration was
+ * read from it; otherwise they give only the place, and `svc validate` on the machine shows more.
  *
  * `application/vnd.svc.placed+json` is `{"document","places":{"sites":[["Configfile:3"]],"routes":[]}}`: a document that was
- * compiled elsewhere, with the places of its steps, in the order in which they stand in it, for `at` in logs.
+ * compiled elsewhere, with the places of its steps, in document order, for `at` in logs.
  *
- * - 200 `{"generation":N,"diagnostics":[warnings]}`: every thread serves it, and no later request sees the older one.
- *   `"unchanged":true` when it is the configuration that was already serving, and the files that it names hold the same.
- *   A warning `admin/not-saved` says that it is served, but could not be saved for `svc run --resume`.
- * - 400, code `invalid_config`, with all diagnostics: it does not compile; the old one goes on serving.
+ * - 200 `{"generation":N,"diagnostics":[warnings]}`: every thread serves it, and no later request sees the previous one.
+ *   `"unchanged":true` if it equals the running configuration and the files that it names have not changed either.
+ *   A warning `admin/not-saved` means that it is served, but could not be saved for `svc run --resume`.
+ * - 400, code `invalid_config`, with all diagnostics: it does not compile; the previous configuration keeps serving.
  * - 409, code `restart_required`, with `reasons` (`[{"code","subject","message"}]`): nothing was applied.
  * - 503, code `load_failed`: a thread died or a stop began meanwhile; nothing was applied.
  * - 413, 415: see the codes.
  *
- * `?force` loads such a configuration all the same.
+ * `?force` loads even an unchanged configuration.
  *
  * `?dry_run` applies nothing: 200 `{"result","diagnostics","changes"}`, and `reasons` for a restart. `result` is `swap`,
- * `unchanged`, `restart_required` or `refused`; `changes` are operations of a JSON Patch, secrets hidden, with the values
- * that go as `from` and those that come as `to`.
+ * `unchanged`, `restart_required` or `refused`; `changes` are JSON Patch operations, secrets redacted, with the old values
+ * in `from` and the new ones in `to`.
  *
- * `?confirm=30s` takes the load back unless `POST /load/confirm` comes in time, and with `max_error_rate=0.05` as soon as
- * more than that share of the answers (20 at least) has a status of 500 or more. The answer has
- * `"confirm":{"generation","until"}`. `POST /load/revert` takes it back at once. Until then other changes are 409
- * `confirmation_pending`. A load that could not be taken back, because the way back would need a restart or the
- * configuration that is being served no longer compiles, is 409 `irreversible`, with `reasons` or `diagnostics`.
- * A rollback that fails all the same is an error in the log and in `svc_config_rollback_failed`; `POST /load/revert` tries
- * again for as long as nothing else is loaded.
+ * `?confirm=30s` rolls the load back unless `POST /load/confirm` follows in time, and with `max_error_rate=0.05` as soon as
+ * more than that share of the responses (of at least 20) has a status of 500 or more. The answer has
+ * `"confirm":{"generation","until"}`. `POST /load/revert` rolls back at once. Until then, other changes are 409
+ * `confirmation_pending`. A load that could not be rolled back, because that would need a restart or the running
+ * configuration no longer compiles, is 409 `irreversible`, with `reasons` or `diagnostics`.
+ * A rollback that fails nevertheless is an error in the log and in `svc_config_rollback_failed`; `POST /load/revert`
+ * retries it as long as nothing else is loaded.
  */
 import type { ConfigFormat } from '../compiler/dialects/dialect.ts';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
@@ -46,18 +46,18 @@ import { AdminError } from './errors.ts';
 import { answerOutcome, CHANGE_ERRORS, DIAGNOSTICS, OUTCOME } from './outcome.ts';
 import { mediaType, readText, refuseForms, unsupported } from './request-text.ts';
 
-/** A document with the places of its steps in a text, which logs show. */
+/** A document with the places of its steps, for logs. */
 const PLACED = 'application/vnd.svc.placed+json';
 const TAKEN = ['application/json', 'text/caddyfile', 'text/compatfile', 'text/configfile'] as const;
 
-/** Milliseconds that a load may wait for its confirmation: an hour. */
+/** Maximum milliseconds until a load must be confirmed: an hour. */
 const LONGEST_CONFIRMATION = 3_600_000;
 
-/** Bodies that are a configuration. */
+/** The media types of configurations. */
 export const CONFIGURATION_TYPES: AdminOperation['body'] & object = {
 	'application/json': {
 		type: 'object',
-		description: "A document in the server's schema: `svc adapt --schema` prints it.",
+		description: "A document in the server's schema, which `svc adapt --schema` prints.",
 	},
 	'text/configfile': { type: 'string', description: 'A Configfile.' },
 	'text/caddyfile': { type: 'string', description: 'A Caddyfile.' },
@@ -65,18 +65,18 @@ export const CONFIGURATION_TYPES: AdminOperation['body'] & object = {
 };
 
 const QUERY: AdminOperation['query'] & object = {
-	dry_run: { description: 'Tells what would happen, and applies nothing.', schema: { type: 'boolean' } },
+	dry_run: { description: 'Reports what would happen, without applying anything.', schema: { type: 'boolean' } },
 	force: {
 		description:
-			'Loads even what is being served already: everything is built again, and what is not in the document is read again, such as trust pools from addresses or stores.',
+			'Loads even an unchanged configuration: everything is built again, and data outside the document, such as trust pools, is read again.',
 		schema: { type: 'boolean' },
 	},
 	confirm: {
-		description: 'Takes the load back unless it is confirmed in this time, 1s to 1h.',
+		description: 'Rolls the load back unless it is confirmed within this time, 1s to 1h.',
 		schema: { type: 'string' },
 	},
 	max_error_rate: {
-		description: 'With `confirm`: takes it back when more than this share of the answers has a status of 500 or more.',
+		description: 'With `confirm`: rolls back when more than this share of the responses has a status of 500 or more.',
 		schema: { type: 'number', minimum: 0, maximum: 1 },
 	},
 };
@@ -101,7 +101,7 @@ const PREVIEW: AnswerSchema = {
 	additionalProperties: false,
 };
 
-/** The format that a request's media type names; `otherwise` when it names none. Throws AdminError 415. */
+/** Returns the format for a request's media type, or `otherwise` if it names none. Throws AdminError 415. */
 export function formatOf(x: Exchange, otherwise: ConfigFormat): ConfigFormat {
 	const type = mediaType(x);
 	if (type === undefined) return otherwise;
@@ -121,7 +121,8 @@ export const load: AdminEndpoint = {
 				...CONFIGURATION_TYPES,
 				[PLACED]: {
 					type: 'object',
-					description: 'A document, and where each step of its sites and named routes stands in a text: `at` in logs.',
+					description:
+						'A document, and the place in the text of each step of its sites and named routes, for `at` in logs.',
 					properties: {
 						document: { type: 'object' },
 						places: {
@@ -136,7 +137,7 @@ export const load: AdminEndpoint = {
 				},
 			},
 			answer: {
-				description: 'It is served; with `dry_run`, what would happen.',
+				description: 'The configuration was applied; with `dry_run`, what would happen.',
 				type: 'application/json',
 				schema: { anyOf: [OUTCOME, PREVIEW] },
 			},
@@ -175,9 +176,9 @@ export const confirmLoad: AdminEndpoint = {
 	path: '/load/confirm',
 	methods: {
 		POST: {
-			summary: 'Keeps the load that waits for its confirmation.',
+			summary: 'Confirms the pending load.',
 			answer: {
-				description: 'It stays.',
+				description: 'The load is confirmed.',
 				type: 'application/json',
 				schema: {
 					type: 'object',
@@ -200,12 +201,16 @@ export const revertLoad: AdminEndpoint = {
 	path: '/load/revert',
 	methods: {
 		POST: {
-			summary: 'Goes back to what was served before the load that waits for its confirmation.',
-			answer: { description: 'It is served again.', type: 'application/json', schema: OUTCOME },
+			summary: 'Rolls back the pending load.',
+			answer: {
+				description: 'The previous configuration is being served again.',
+				type: 'application/json',
+				schema: OUTCOME,
+			},
 			errors: ['nothing_to_confirm', 'load_failed', 'invalid_config', 'restart_required', 'unsupported_media_type'],
 			run: async (x, cx) => {
 				refuseForms(x);
-				const outcome = await cx.confirmation.revert('it was asked for');
+				const outcome = await cx.confirmation.revert('requested');
 				if (outcome === undefined) throw nothingWaits();
 				answerOutcome(x, await cx.changed(x, outcome));
 			},
@@ -214,15 +219,15 @@ export const revertLoad: AdminEndpoint = {
 };
 
 function nothingWaits(): AdminError {
-	return new AdminError(404, 'nothing_to_confirm', 'No load waits for a confirmation.');
+	return new AdminError(404, 'nothing_to_confirm', 'No load is pending.');
 }
 
-/** `?name`, `?name=1` and `?name=true` are yes. */
+/** Parses a flag: `?name`, `?name=1` and `?name=true` are true. */
 function isSet(query: URLSearchParams, name: string): boolean {
 	const value = query.get(name);
 	if (value === null || value === '0' || value === 'false') return false;
 	if (value === '' || value === '1' || value === 'true') return true;
-	throw new AdminError(400, 'bad_request', `\`${name}\` is true or false.`);
+	throw new AdminError(400, 'bad_request', `\`${name}\` must be true or false.`);
 }
 
 function termsOf(query: URLSearchParams): ConfirmationTerms | undefined {
@@ -234,11 +239,11 @@ function termsOf(query: URLSearchParams): ConfirmationTerms | undefined {
 	}
 	const within = parseDuration(text);
 	if (within === undefined || within < 1000 || within > LONGEST_CONFIRMATION) {
-		throw new AdminError(400, 'bad_request', '`confirm` is a duration from 1s to 1h.');
+		throw new AdminError(400, 'bad_request', '`confirm` must be a duration from 1s to 1h.');
 	}
 	const maxErrorRate = rate === null ? undefined : Number(rate);
 	if (maxErrorRate !== undefined && !(maxErrorRate >= 0 && maxErrorRate <= 1 && rate!.trim() !== '')) {
-		throw new AdminError(400, 'bad_request', '`max_error_rate` is a number from 0 to 1.');
+		throw new AdminError(400, 'bad_request', '`max_error_rate` must be a number from 0 to 1.');
 	}
 	return { within, maxErrorRate };
 }

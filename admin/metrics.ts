@@ -1,6 +1,6 @@
 /**
- * `GET /metrics` → 200, text exposition of the whole process, of Prometheus or (by `Accept`) OpenMetrics; an empty body when
- * the configuration does not ask for metrics.
+ * `GET /metrics` → 200, metrics of the whole process in the text format of Prometheus or (by `Accept`) OpenMetrics; the body
+ * is empty if the configuration does not turn metrics on.
  */
 import { METRICS_TYPES, metricsFormat } from '../compiler/exchange/metrics-format.ts';
 import type { AdminEndpoint } from './endpoint.ts';
@@ -9,9 +9,10 @@ export const metrics: AdminEndpoint = {
 	path: '/metrics',
 	methods: {
 		GET: {
-			summary: 'Metrics of the whole process; an empty body when the configuration does not ask for them.',
+			summary:
+				'Returns the metrics of the whole process; the body is empty if the configuration does not turn metrics on.',
 			answer: {
-				description: 'Text format of Prometheus 0.0.4, or OpenMetrics 1.0.0 when `Accept` asks for it.',
+				description: 'Prometheus text format 0.0.4, or OpenMetrics 1.0.0 if `Accept` asks for it.',
 				type: 'text/plain',
 				others: ['application/openmetrics-text'],
 				schema: { type: 'string' },
@@ -22,7 +23,7 @@ export const metrics: AdminEndpoint = {
 				x.whenFinished ??= [];
 				x.whenFinished.push(release);
 				x.response.status = 200;
-				// Nothing is no OpenMetrics: that has an end.
+				// An empty body is not valid OpenMetrics, which requires an end marker.
 				x.response.headers.set('Content-Type', METRICS_TYPES[text.length === 0 ? 'prometheus' : format]);
 				x.response.headers.add('Vary', 'Accept');
 				x.response.body = text;

@@ -1,18 +1,16 @@
-/**
- * `GET /openapi.json` → 200, the description of the Admin API (OpenAPI 3.1), made of the endpoints themselves.
- */
+/** `GET /openapi.json` → 200, the description of the Admin API (OpenAPI 3.1), derived from the endpoints. */
 import type { AdminEndpoint, AdminOperation, AnswerSchema } from './endpoint.ts';
 import { answerJson } from './endpoint.ts';
 import { ADMIN_ERRORS, type AdminErrorCode } from './errors.ts';
 
-/** Errors that any request may be answered with. */
+/** Errors that any request can get. */
 const ANY_REQUEST: readonly AdminErrorCode[] = [
 	...(['unauthorized', 'client_not_allowed', 'host_not_allowed', 'origin_not_allowed', 'internal'] as const),
 ];
 
 const DIAGNOSTIC: AnswerSchema = {
 	type: 'object',
-	description: 'What the compiler has to say about a configuration.',
+	description: 'A compiler message about a configuration.',
 	properties: {
 		code: { type: 'string', description: 'Stable, such as `redirect/unknown-status`.' },
 		severity: { enum: ['error', 'warning'] },
@@ -24,8 +22,8 @@ const DIAGNOSTIC: AnswerSchema = {
 		end_column: { type: 'integer', minimum: 1 },
 		pointer: { type: 'string', description: 'JSON pointer into the document.' },
 		hint: { type: 'string' },
-		fix: { type: 'array', items: { type: 'object' }, description: 'Edits that mend it, to be made together.' },
-		text: { type: 'string', description: 'All of it for people, with the place and a caret.' },
+		fix: { type: 'array', items: { type: 'object' }, description: 'Edits that fix the problem when made together.' },
+		text: { type: 'string', description: 'The rendered message, with a source excerpt and a caret.' },
 	},
 	required: ['code', 'severity', 'message', 'text'],
 };
@@ -57,7 +55,7 @@ const ERROR: AnswerSchema = {
 	additionalProperties: false,
 };
 
-/** The description of endpoints as a plain JSON value. */
+/** Returns the description of endpoints as a plain JSON value. */
 export function describeApi(endpoints: readonly AdminEndpoint[]): { readonly [key: string]: unknown } {
 	return {
 		openapi: '3.1.0',
@@ -65,7 +63,7 @@ export function describeApi(endpoints: readonly AdminEndpoint[]): { readonly [ke
 			title: 'Admin API of svc',
 			version: '1',
 			description:
-				'Reads and changes the running configuration, tells liveness and readiness, gives metrics, stops the process.',
+				'Reads and changes the running configuration, reports liveness and readiness, exports metrics, and stops the process.',
 		},
 		servers: [{ url: 'http://127.0.0.1:2019' }],
 		security: [{ token: [] }, {}],
@@ -87,7 +85,7 @@ export function describeApi(endpoints: readonly AdminEndpoint[]): { readonly [ke
 		),
 		components: {
 			securitySchemes: {
-				token: { type: 'http', scheme: 'bearer', description: 'The token of the option `admin`, where it has one.' },
+				token: { type: 'http', scheme: 'bearer', description: 'The token configured in the option `admin`, if any.' },
 			},
 			schemas: { Diagnostic: DIAGNOSTIC, RestartReason: RESTART_REASON, Error: ERROR },
 		},
@@ -127,7 +125,7 @@ function contents(schemas: { readonly [mediaType: string]: AnswerSchema }) {
 	return Object.fromEntries(Object.entries(schemas).map(([type, schema]) => [type, { schema }]));
 }
 
-/** One answer for each status, with the codes that it can have. */
+/** Returns one response for each status, with its possible codes. */
 function errorResponses(codes: readonly AdminErrorCode[]) {
 	const byStatus = new Map<number, AdminErrorCode[]>();
 	for (const code of new Set(codes)) {
@@ -145,13 +143,13 @@ function errorResponses(codes: readonly AdminErrorCode[]) {
 	);
 }
 
-/** `/openapi.json`, which describes itself too. */
+/** Returns `/openapi.json`, which describes itself too. */
 export function openapi(endpoints: readonly AdminEndpoint[]): AdminEndpoint {
 	const endpoint: AdminEndpoint = {
 		path: '/openapi.json',
 		methods: {
 			GET: {
-				summary: 'This description.',
+				summary: 'Returns this description.',
 				answer: { description: 'OpenAPI 3.1.', type: 'application/json', schema: { type: 'object' } },
 				run: x => answerJson(x, 200, JSON.stringify(describeApi([...endpoints, endpoint]))),
 			},

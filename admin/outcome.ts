@@ -1,26 +1,26 @@
-/** What became of a change, as the answer of every endpoint that makes one. */
+/** Answers of every endpoint that changes the configuration. */
 import { match } from 'ts-pattern';
 import type { Exchange } from '../compiler/exchange/exchange.ts';
 import type { EditRefused, LoadOutcome } from '../runtime/main/control.ts';
 import { type AnswerSchema, answerJson } from './endpoint.ts';
 import { AdminError, type AdminErrorCode, refusalMessage } from './errors.ts';
 
-/** Schema of what the compiler says. */
+/** Schema of diagnostics. */
 export const DIAGNOSTICS: AnswerSchema = { type: 'array', items: { $ref: '#/components/schemas/Diagnostic' } };
 
 /** Schema of {@link answerOutcome}. */
 export const OUTCOME: AnswerSchema = {
 	type: 'object',
 	properties: {
-		generation: { type: 'integer', minimum: 0, description: 'Number of the generation that is served.' },
-		unchanged: { const: true, description: 'It is what was being served already.' },
+		generation: { type: 'integer', minimum: 0, description: 'Number of the generation being served.' },
+		unchanged: { const: true, description: 'The configuration equals the running one.' },
 		diagnostics: DIAGNOSTICS,
 		confirm: {
 			type: 'object',
-			description: 'What is taken back unless it is confirmed.',
+			description: 'What is rolled back unless it is confirmed.',
 			properties: {
 				generation: { type: 'integer' },
-				until: { type: 'number', description: 'Milliseconds since 1970.' },
+				until: { type: 'number', description: 'Deadline, in milliseconds since 1970.' },
 			},
 			required: ['generation', 'until'],
 		},
@@ -29,15 +29,16 @@ export const OUTCOME: AnswerSchema = {
 	additionalProperties: false,
 };
 
-/** Errors that answer a change. */
+/** Errors of a change. */
 export const CHANGE_ERRORS = [
 	...(['bad_request', 'invalid_config', 'restart_required', 'load_failed', 'confirmation_pending'] as const),
 	...(['irreversible', 'body_too_large', 'unsupported_media_type'] as const),
 ];
 
 /**
- * Answers 200 `{"generation":N,"diagnostics":[warnings]}`, with `"unchanged":true` when it is what was being served, and
- * `more`. Throws AdminError for a change that was not made: 400 `invalid_config`, 409 `restart_required` and `irreversible`, 503 `load_failed`.
+ * Answers 200 `{"generation":N,"diagnostics":[warnings]}`, with `"unchanged":true` for a change that changes nothing, and
+ * `more`. Throws AdminError for a change that was not made: 400 `invalid_config`, 409 `restart_required` and
+ * `irreversible`, 503 `load_failed`.
  */
 export function answerOutcome(
 	x: Exchange,
@@ -57,7 +58,7 @@ export function answerOutcome(
 		})
 		.with({ result: 'irreversible' }, ({ diagnostics, reasons }) => {
 			const why = reasons.length > 0 ? reasons.map(reason => reason.message).join(' ') : refusalMessage(diagnostics);
-			const message = `Nothing was applied, because this load could not be rolled back: ${why} To apply it all the same, load it without \`confirm\`.`;
+			const message = `Nothing was applied, because this load could not be rolled back: ${why} To apply it anyway, load it without \`confirm\`.`;
 			throw new AdminError(409, 'irreversible', message, { diagnostics, reasons });
 		})
 		.with({ result: 'failed' }, ({ message }) => {
@@ -73,7 +74,7 @@ const EDIT_ERRORS: { readonly [reason in EditRefused['reason']]: readonly [statu
 	changed: [412, 'precondition_failed'],
 };
 
-/** The error for a change that does not fit the running document. */
+/** Returns the error for a change that does not fit the running document. */
 export function editError({ reason, message, nearest }: EditRefused): AdminError {
 	const [status, code] = EDIT_ERRORS[reason];
 	return new AdminError(status, code, message, reason === 'missing' ? { nearest } : {});

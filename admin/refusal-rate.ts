@@ -1,15 +1,15 @@
-/** Bounds how often the log tells that one client was refused: who guesses tokens must not fill it. */
+/** Limits how often refusals of one client are logged: guessing tokens must not flood the log. */
 
-/** Refusals of a client that are told one after another. */
+/** Consecutive refusals of a client that are logged. */
 const BURST = 20;
-/** Refusals forgotten each second. */
+/** Refusals forgotten per second. */
 const FORGOTTEN = 1;
-/** Clients remembered at most; those refused longest ago are forgotten first. */
+/** Maximum clients remembered; those refused longest ago are forgotten first. */
 const MOST_CLIENTS = 1000;
 
 interface Balance {
 	refusals: number;
-	/** Milliseconds of the clock that is passed in. */
+	/** Time of the last refusal, in milliseconds of the caller's clock. */
 	at: number;
 }
 
@@ -17,14 +17,14 @@ interface Balance {
 export class RefusalRate {
 	readonly #clients = new Map<string, Balance>();
 
-	/** Counts a refusal; true when the client has had too many. `now` in milliseconds. */
+	/** Counts a refusal and reports whether the client has had too many. `now` is in milliseconds. */
 	refused(client: string, now: number): boolean {
 		const balance = this.#clients.get(client) ?? { refusals: 0, at: now };
 		balance.refusals = Math.max(0, balance.refusals - ((now - balance.at) / 1000) * FORGOTTEN);
 		balance.at = now;
 		const exceeded = balance.refusals >= BURST;
 		if (!exceeded) balance.refusals++;
-		// The latest stand last, so that the first is the one to forget.
+		// Keeps the map ordered by time, so that its first entry is the one to evict.
 		this.#clients.delete(client);
 		this.#clients.set(client, balance);
 		if (this.#clients.size > MOST_CLIENTS) this.#clients.delete(this.#clients.keys().next().value!);

@@ -1,6 +1,6 @@
 /**
- * The Admin API: an HTTP endpoint of the main thread that reads and replaces the running configuration, tells liveness and
- * readiness, gives metrics and stops the process. It runs over the same engine and exchanges as the sites.
+ * The Admin API: an HTTP endpoint on the main thread that reads and replaces the running configuration, reports liveness and
+ * readiness, exports metrics and stops the process. It uses the same protocol engine and exchanges as the sites.
  *
  * | Request | See |
  * | --- | --- |
@@ -12,8 +12,8 @@
  * | `POST /stop` | stop.ts |
  * | `GET /reverse_proxy/upstreams` | upstreams.ts |
  *
- * Who may call is in access.ts, the shape of errors in errors.ts. HEAD is GET without a body. Another path is 404, another
- * method 405 with `Allow`. Answers are never cached.
+ * Access control is in access.ts, the form of errors in errors.ts. HEAD is GET without a body. Unknown paths are 404, other
+ * methods 405 with `Allow`. Answers are never cached.
  */
 import { createServer, type Server } from 'node:net';
 import type { DiagnosticReport } from '../compiler/diagnostics/diagnostic.ts';
@@ -47,13 +47,13 @@ import { RefusalRate } from './refusal-rate.ts';
 
 const KNOWN_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
-/** Fields that say nothing of what an endpoint had begun to answer. */
+/** Response fields kept when an error replaces what an endpoint had begun to answer. */
 const KEPT_ON_ERROR: ReadonlySet<string> = new Set([
 	...['server', 'cache-control', 'x-content-type-options', 'vary'],
 	...['access-control-allow-origin', 'access-control-expose-headers'],
 ]);
 
-/** Bounds: few, patient and trusted clients, but nothing without an end. */
+/** Limits: clients are few, slow and trusted, but nothing is unbounded. */
 const LIMITS: ProtocolLimits = {
 	...DEFAULT_LIMITS,
 	headTimeout: 10_000,
@@ -66,46 +66,45 @@ const MAX_CONNECTIONS = 256;
 
 const NO_TOKEN = 'the admin API has no token: it admits clients on this machine only';
 
-/** Milliseconds that the answer to a change waits for it to be saved. */
+/** Milliseconds for which the answer to a change waits until it is saved. */
 const SAVE_LIMIT = 10_000;
 
-/** Milliseconds that `close` waits for answers that are being written. */
+/** Milliseconds for which `close` waits for answers being written. */
 const CLOSE_GRACE = 1000;
 
-/** Takes entries of the process log. */
+/** Writes an entry to the process log. */
 export type AdminLog = (
 	level: 'info' | 'warn' | 'error',
 	message: string,
 	fields: { readonly [name: string]: unknown },
 ) => void;
 
-/** What the command line adds to the runtime. */
+/** Options of the Admin API. */
 export interface AdminOptions {
-	/** Settings while the running document has none: a process that was started without a configuration. */
+	/** Settings to use if the running document has none: for a process started without a configuration. */
 	readonly settings?: AdminSettings;
-	/** Writes and refusals are recorded here, with who asked and what came of it. */
+	/** Records writes and refusals, with the client and the result. */
 	readonly log: AdminLog;
 	/**
-	 * Called with the JSON of a document, secrets included, that a change through the API has made the running one. Resolves to
-	 * why it could not be saved, as a sentence; undefined when it was saved, or need not be.
+	 * Called with the JSON of a document, secrets included, that became the running one through the API. Resolves to a sentence
+	 * that says why it could not be saved; undefined if it was saved or need not be.
 	 */
 	readonly onApplied?: (document: string) => Promise<string | undefined>;
-	/** Called once, after the answer to `POST /stop` has been written. */
+	/** Called once, after the answer to `POST /stop` has been sent. */
 	readonly onStop: () => void;
 }
 
-/** The Admin API, listening. */
 export interface AdminServer {
-	/** Where it listens: `127.0.0.1:2019` with the real port, `unix//run/svc.sock`; '' when it is off. */
+	/** The address it listens on: `127.0.0.1:2019` with the real port, `unix//run/svc.sock`; '' if it is off. */
 	readonly address: string;
-	/** Stops listening, lets answers be written for a second, then ends every connection. Safe to call twice. */
+	/** Stops listening, waits up to a second for answers being written, then closes every connection. Idempotent. */
 	close(): Promise<void>;
 }
 
 /**
- * Starts the Admin API where the running document (else `options.settings`) says. Nothing is bound without either, and
- * with `admin off`. Token and origins are read anew for each request, so a load that changes them counts at once; the address
- * stays. Throws AdminBindError.
+ * Starts the Admin API at the address in the running document, otherwise in `options.settings`. With neither, and with
+ * `admin off`, nothing is bound. Token and origins are taken from the running document for each request, so a load that
+ * changes them takes effect at once; the address stays. Throws AdminBindError.
  */
 export async function startAdmin(runtime: RuntimeControl, options: AdminOptions): Promise<AdminServer> {
 	const settings = runtime.admin ?? options.settings;
@@ -115,14 +114,14 @@ export async function startAdmin(runtime: RuntimeControl, options: AdminOptions)
 	const address = await bind(server, addressOf(settings));
 	const host = new AdminHost(runtime, options, address);
 	const protocol = createHttp1Server(host);
-	// No connection has been accepted yet: that is for the next turn of the event loop.
+	// No connection has been accepted yet: that happens in a later turn of the event loop.
 	const peer = address.kind === 'unix' ? UNIX_PEER : undefined;
 	const places = new PlaceMaker(
 		() => [protocol],
 		() => {},
 	);
 	server.on('connection', socket => {
-		// The last place is kept free by closing whoever has been idle for the longest.
+		// Keeps the last slot free by closing the connection that has been idle longest.
 		if (protocol.connections >= MAX_CONNECTIONS - 1) places.make();
 		else places.reset();
 		protocol.accept(socket, 'http', peer);
@@ -175,7 +174,7 @@ class ListeningAdmin implements AdminServer {
 	}
 }
 
-/** Routes requests to endpoints, and accounts for them. */
+/** Routes requests to endpoints, counts and logs them. */
 class AdminHost implements ProtocolHost, AdminContext {
 	readonly runtime: RuntimeControl;
 	readonly limits = LIMITS;
@@ -184,16 +183,16 @@ class AdminHost implements ProtocolHost, AdminContext {
 	readonly #options: AdminOptions;
 	readonly #address: AdminEndpointAddress;
 	#access: AdminAccess;
-	/** The settings that `#access` was made of. */
+	/** The settings from which `#access` was made. */
 	#accessOf: AdminSettings;
 	readonly #refusals = new RefusalRate();
-	/** Requests that were refused, of clients of whom the log has enough. */
+	/** Refused requests not to be logged, because the client's refusals have been logged often enough. */
 	readonly #unlogged = new WeakSet<Exchange>();
 	#stopsAfter: Exchange | undefined = undefined;
 	#stopAsked = false;
-	/** Generations before and after the changes whose answers are being written. */
+	/** Generations before and after changes whose answers are being written. */
 	readonly #changes = new WeakMap<Exchange, { readonly result: string; readonly from: number; readonly to: number }>();
-	/** The last change is served and could not be saved. */
+	/** True if the last change is served but could not be saved. */
 	#isUnsaved = false;
 
 	constructor(runtime: RuntimeControl, options: AdminOptions, address: AdminEndpointAddress) {
@@ -208,7 +207,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 				void this.confirmed();
 				return;
 			}
-			const message = 'the configuration could not be rolled back: what nobody confirmed is still served';
+			const message = 'the configuration could not be rolled back: the unconfirmed configuration is still being served';
 			options.log('error', message, { generation, cause, ...rollbackFailure(outcome) });
 		});
 	}
@@ -216,7 +215,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 	changeable(): void {
 		const { pending } = this.confirmation;
 		if (!pending) return;
-		const message = `Generation ${pending.generation} waits for its confirmation: confirm it or take it back first.`;
+		const message = `Generation ${pending.generation} awaits its confirmation: confirm it or roll it back first.`;
 		throw new AdminError(409, 'confirmation_pending', message);
 	}
 
@@ -225,7 +224,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 		const to = result === 'applied' ? outcome.generation : this.runtime.generation;
 		this.#changes.set(x, { result, from: result === 'applied' && !outcome.unchanged ? to - 1 : to, to });
 		if (outcome.result !== 'applied' || tentative) return outcome;
-		// What could not be saved is tried again: whoever has made room on the disk loads the same once more.
+		// Saving is retried: after making room on the disk, one can load the same configuration again.
 		if (outcome.unchanged && !this.#isUnsaved) return outcome;
 		return { ...outcome, diagnostics: [...outcome.diagnostics, ...(await this.confirmed())] };
 	}
@@ -234,7 +233,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 		const saved = this.#options.onApplied?.(this.runtime.document) ?? Promise.resolve(undefined);
 		let timer: NodeJS.Timeout | undefined;
 		const late = new Promise<string>(resolve => {
-			timer = setTimeout(resolve, SAVE_LIMIT, 'The disk does not answer.');
+			timer = setTimeout(resolve, SAVE_LIMIT, 'The disk does not respond.');
 		});
 		const reason = await Promise.race([saved, late]);
 		clearTimeout(timer);
@@ -277,7 +276,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 	#currentAccess(): AdminAccess {
 		const settings = this.runtime.admin ?? this.#options.settings ?? this.#accessOf;
 		if (settings !== this.#accessOf) {
-			// A reload where the variable that holds it is not set takes it away without a word in the file.
+			// A reload in which the token's variable is unset removes the token without any change in the file.
 			if (settings.token === undefined && this.#accessOf.token !== undefined) this.#options.log('warn', NO_TOKEN, {});
 			this.#accessOf = settings;
 			this.#access = new AdminAccess(settings, this.#address);
@@ -285,7 +284,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 		return this.#access;
 	}
 
-	/** As `AdminAccess.check`; a client that is refused again and again is not logged each time. */
+	/** Like `AdminAccess.check`; does not log each refusal of a client that is refused repeatedly. */
 	#admit(x: Exchange): boolean {
 		try {
 			return this.#currentAccess().check(x);
@@ -300,7 +299,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 		headers.set('Cache-Control', 'no-store');
 		headers.set('X-Content-Type-Options', 'nosniff');
 		const isPreflight = this.#admit(x);
-		if (endpoint === undefined) throw new AdminError(404, 'not_found', 'There is no such endpoint.');
+		if (endpoint === undefined) throw new AdminError(404, 'not_found', 'No such endpoint.');
 		const methods = Object.keys(endpoint.methods);
 		const allow = (methods.includes('GET') ? [...methods, 'HEAD'] : methods).join(', ');
 		if (isPreflight) {
@@ -311,21 +310,21 @@ class AdminHost implements ProtocolHost, AdminContext {
 		}
 		const operation = methodOf(endpoint, x.request.method);
 		if (operation === undefined) {
-			throw new AdminError(405, 'method_not_allowed', `${endpoint.path} takes ${allow}.`, {
+			throw new AdminError(405, 'method_not_allowed', `${endpoint.path} supports ${allow}.`, {
 				headers: [['Allow', allow]],
 			});
 		}
 		return operation.run(x, this);
 	}
 
-	/** Answers with an error; what an endpoint had begun to answer is dropped. */
+	/** Answers with an error, replacing whatever an endpoint had begun to answer. */
 	#fail(x: Exchange, thrown: unknown): void {
 		const response = x.response;
 		if (isStream(response.body)) response.body.cancel();
 		let error: AdminError;
 		if (thrown instanceof AdminError) error = thrown;
 		else {
-			error = new AdminError(500, 'internal', 'The server failed to answer; its log says more.');
+			error = new AdminError(500, 'internal', "Internal error; see the server's log.");
 			this.#options.log('error', 'an admin API request failed', {
 				path: x.request.path,
 				error: thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown),
@@ -338,11 +337,11 @@ class AdminHost implements ProtocolHost, AdminContext {
 		response.body = `${JSON.stringify(error)}\n`;
 	}
 
-	/** Counts every request; records those that write or were refused. */
+	/** Counts every request; logs writes and refusals. */
 	#account(x: Exchange, endpoint: AdminEndpoint | undefined): void {
 		const { method } = x.request;
 		const status = x.response.status;
-		// Labels must not be the client's to choose.
+		// Clients must not be able to choose label values.
 		this.runtime.countAdminRequest(endpoint?.path ?? 'other', KNOWN_METHODS.has(method) ? method : 'OTHER', status);
 		if (this.#unlogged.has(x)) return;
 		const isRefused = status === 401 || status === 403;
@@ -359,7 +358,7 @@ class AdminHost implements ProtocolHost, AdminContext {
 	}
 }
 
-/** Why a rollback failed, for the log. */
+/** Returns why a rollback failed, for the log. */
 function rollbackFailure(outcome: Exclude<LoadOutcome, { result: 'applied' }>): { readonly [name: string]: unknown } {
 	const { result } = outcome;
 	if (result === 'failed') return { result, problems: [outcome.message] };
@@ -372,8 +371,8 @@ function notSaved(reason: string): DiagnosticReport {
 	return toReport({
 		code: 'admin/not-saved',
 		severity: 'warning',
-		message: `The configuration is served, but it could not be saved: ${reason}`,
-		hint: '`svc run --resume` would start with the one that was saved last. Remove the cause, and load it again.',
+		message: `The configuration was applied, but could not be saved: ${reason}`,
+		hint: '`svc run --resume` would start with the last saved one. Fix the cause and load it again.',
 	});
 }
 

@@ -1,7 +1,7 @@
 /**
- * `POST /stop` → 200 `{"stopping":true}`; then the process stops gracefully. From that moment `/ready` is 503; `/live`
- * stays 200 until the process ends. No body is read; a form's media type is refused (415), because a page of another
- * site can send one unasked.
+ * `POST /stop` → 200 `{"stopping":true}`, then the process stops gracefully. From then on, `/ready` is 503; `/live`
+ * stays 200 until the process ends. The body is ignored; the media type of a form is refused (415), because a page of
+ * another site could send one.
  */
 import { type AdminEndpoint, answerJson } from './endpoint.ts';
 import { refuseForms } from './request-text.ts';
@@ -12,7 +12,7 @@ export const stop: AdminEndpoint = {
 		POST: {
 			summary: 'Stops the process gracefully.',
 			answer: {
-				description: 'The stop has begun.',
+				description: 'The server is stopping.',
 				type: 'application/json',
 				schema: { type: 'object', properties: { stopping: { const: true } }, required: ['stopping'] },
 			},

@@ -1,8 +1,8 @@
 /**
  * `GET /reverse_proxy/upstreams` → 200, a JSON array with an object for each upstream that the running configuration
- * names, used or not, and for each that its dynamic sources have found: `address`, `pool` (the name of a named one), `num_requests` (in flight), `fails` (remembered), `healthy`, `circuit` (`closed`,
- * `open`, `half_open`) and `latency_ms` (until an answer begins, of late; null when it is not known). An address with
- * placeholders stands as it was written.
+ * names, used or not, and for each that its dynamic sources have found: `address`, `pool` (the name of a named pool),
+ * `num_requests` (in flight), `fails` (recent failures), `healthy`, `circuit` (`closed`, `open`, `half_open`) and
+ * `latency_ms` (recent time to response head; null if unknown). An address with placeholders is shown as written.
  */
 import type { UpstreamReport } from '../runtime/upstreams/pool-registry.ts';
 import { type AdminEndpoint, answerJson } from './endpoint.ts';
@@ -10,19 +10,21 @@ import { type AdminEndpoint, answerJson } from './endpoint.ts';
 const UPSTREAM = {
 	type: 'object',
 	properties: {
-		address: { type: 'string', description: 'As it was resolved; one with placeholders as it was written.' },
-		pool: { type: 'string', description: 'Name of the pool, when it has one.' },
-		num_requests: { type: 'integer', minimum: 0, description: 'Requests in flight, of the whole process.' },
-		fails: { type: 'integer', minimum: 0, description: 'Failures that are remembered.' },
+		address: { type: 'string', description: 'The resolved address; one with placeholders as written.' },
+		pool: { type: 'string', description: 'Name of a named pool.' },
+		num_requests: { type: 'integer', minimum: 0, description: 'Requests in flight, in the whole process.' },
+		fails: { type: 'integer', minimum: 0, description: 'Recent failures, within `fail_duration`.' },
 		healthy: { type: 'boolean' },
 		circuit: { enum: ['closed', 'open', 'half_open'] },
-		latency_ms: { type: ['number', 'null'], description: 'Until an answer begins, of late; null when not known.' },
+		latency_ms: {
+			type: ['number', 'null'],
+			description: 'Recent time to response head, in milliseconds; null if unknown.',
+		},
 	},
 	required: ['address', 'num_requests', 'fails', 'healthy', 'circuit', 'latency_ms'],
 	additionalProperties: false,
 };
 
-/** `/reverse_proxy/upstreams`. */
 export const upstreams: AdminEndpoint = {
 	path: '/reverse_proxy/upstreams',
 	methods: {
@@ -30,7 +32,7 @@ export const upstreams: AdminEndpoint = {
 			summary:
 				'Lists the upstreams that the running configuration names, and those that its dynamic sources have found.',
 			answer: {
-				description: 'One object for each.',
+				description: 'One object for each upstream.',
 				type: 'application/json',
 				schema: { type: 'array', items: UPSTREAM },
 			},

@@ -4,32 +4,32 @@ import type { AdminSettings } from '../compiler/document/document.ts';
 import { quoted } from './arguments.ts';
 import { CommandFailure, type CommandOption } from './command.ts';
 
-/** Environment variable that holds the access token; it comes before the configuration's. */
+/** Environment variable that holds the access token; it takes precedence over the configuration's token. */
 export const TOKEN_VARIABLE = 'SVC_ADMIN_TOKEN';
 
-/** `--address`, of commands that call a server. */
+/** `--address`, for commands that call a server. */
 export const ADDRESS_OPTION: CommandOption = {
 	name: 'address',
 	value: 'ADDRESS',
 	summary: 'Address of the Admin API',
-	default: `that of the configuration, else ${DEFAULT_ADMIN_LISTEN}`,
+	default: `the configuration's, otherwise ${DEFAULT_ADMIN_LISTEN}`,
 };
 
 /** Where the token comes from, for help texts. */
-export const TOKEN_RULE = `The access token is that of the environment variable ${TOKEN_VARIABLE}, else that of the configuration; the command line never takes one.`;
+export const TOKEN_RULE = `The access token comes from the environment variable ${TOKEN_VARIABLE}, otherwise from the configuration; there is no option for it.`;
 
-/** Milliseconds that a server may take to connect, and to begin its answer: a load of a large configuration takes seconds. */
+/** Milliseconds a server may take to connect, and to begin its reply: loading a large configuration takes seconds. */
 const CONNECT_TIMEOUT = 5000;
 const ANSWER_TIMEOUT = 300_000;
 
-/** What the server answered. */
+/** The server's reply. */
 export interface AdminAnswer {
 	readonly status: number;
-	/** The body as JSON; undefined when it is none. */
+	/** The body as JSON; undefined if it is not JSON. */
 	readonly body: unknown;
 }
 
-/** Posts to the Admin API. Throws {@link CommandFailure} when it cannot be reached. */
+/** Posts to the Admin API. @throws {@link CommandFailure} if it cannot be reached */
 export async function postToAdmin(
 	path: string,
 	target: { readonly address: string | undefined; readonly settings: AdminSettings | undefined },
@@ -38,10 +38,12 @@ export async function postToAdmin(
 	const text = target.address ?? target.settings?.listen ?? DEFAULT_ADMIN_LISTEN;
 	const address = parseAdminAddress(text.replace(/^http:\/\//, '').replace(/\/$/, ''));
 	if (!address || (address.kind === 'tcp' && address.port === 0)) {
-		throw new CommandFailure(`${quoted(text)} is not an address; give host:port or unix//path.`);
+		throw new CommandFailure(`${quoted(text)} is not an address; write host:port or unix//path.`);
 	}
 	if (address.kind === 'fd') {
-		throw new CommandFailure(`${quoted(text)} is known to the server alone; give its address with --address.`);
+		throw new CommandFailure(
+			`${quoted(text)} is an address that only the server can resolve; give a reachable one with --address.`,
+		);
 	}
 	const host = address.kind === 'unix' ? 'localhost' : isWildcard(address.host) ? '127.0.0.1' : address.host;
 	const port = address.kind === 'unix' ? '' : `:${address.port}`;
@@ -71,14 +73,14 @@ export async function postToAdmin(
 	}
 }
 
-/** The failure that an answer is: what the server said, its reasons, and the diagnostics before it. */
+/** Turns an error reply into a failure: what the server said, its reasons, and before that the diagnostics. */
 export function answerFailure(answer: AdminAnswer, what: string): CommandFailure {
 	const error = member(answer.body, 'error');
 	const message = member(error, 'message');
 	const before = list(member(error, 'diagnostics')).map(
 		one => `${String(member(one, 'text') ?? member(one, 'message'))}\n\n`,
 	);
-	const hint = answer.status === 401 ? ` Set ${TOKEN_VARIABLE}, or name its configuration with -c.` : '';
+	const hint = answer.status === 401 ? ` Set ${TOKEN_VARIABLE}, or pass the server's configuration with -c.` : '';
 	const said =
 		typeof message === 'string'
 			? message
@@ -86,19 +88,19 @@ export function answerFailure(answer: AdminAnswer, what: string): CommandFailure
 	return new CommandFailure(`${what}: ${said}${/[.!?]$/.test(said) ? '' : '.'}${hint}`, { before: before.join('') });
 }
 
-/** Rendered diagnostics of an answer that reports success. */
+/** Returns the rendered diagnostics of a successful reply. */
 export function answerWarnings(answer: AdminAnswer): string {
 	return list(member(answer.body, 'diagnostics'))
 		.map(one => `${String(member(one, 'text'))}\n\n`)
 		.join('');
 }
 
-/** A member of a value that may not be an object. */
+/** Returns a member of a value that need not be an object. */
 export function member(value: unknown, name: string): unknown {
 	return value !== null && typeof value === 'object' ? (value as Record<string, unknown>)[name] : undefined;
 }
 
-/** With `enforce_origin` the server admits no request without an origin that it knows. */
+/** Returns the `Origin` to send: with `enforce_origin` the server admits only requests whose origin it allows. */
 function originFor(settings: AdminSettings, own: string): string {
 	const first = settings.origins?.[0];
 	if (first === undefined) return own;
@@ -108,14 +110,14 @@ function originFor(settings: AdminSettings, own: string): string {
 function unreachable(address: string, error: unknown): CommandFailure {
 	const code = String(member(error, 'code') ?? (error instanceof Error ? error.message : error));
 	const reasons: { readonly [code: string]: string } = {
-		ECONNREFUSED: 'nothing listens there; a server has an Admin API when its configuration has the option `admin`',
-		ENOENT: 'there is no such socket; a server has an Admin API when its configuration has the option `admin`',
-		ENOTFOUND: 'the host name is not known',
-		EACCES: 'this user may not use the socket',
-		UND_ERR_CONNECT_TIMEOUT: 'nothing answers there',
-		UND_ERR_HEADERS_TIMEOUT: 'the server does not answer',
-		UND_ERR_SOCKET: 'the connection was closed before the server answered',
-		ECONNRESET: 'the connection was closed before the server answered',
+		ECONNREFUSED: 'nothing listens there; the option `admin` in the configuration turns the Admin API on',
+		ENOENT: 'there is no such socket; the option `admin` in the configuration turns the Admin API on',
+		ENOTFOUND: 'the host name cannot be resolved',
+		EACCES: 'permission denied',
+		UND_ERR_CONNECT_TIMEOUT: 'the connection timed out',
+		UND_ERR_HEADERS_TIMEOUT: 'the server did not reply in time',
+		UND_ERR_SOCKET: 'the connection was closed before the server replied',
+		ECONNRESET: 'the connection was closed before the server replied',
 	};
 	return new CommandFailure(`The Admin API at ${address} cannot be reached: ${reasons[code] ?? code}.`);
 }

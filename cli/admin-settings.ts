@@ -1,4 +1,4 @@
-/** What a configuration tells of the Admin API, for commands that call a server and send it none. */
+/** The Admin API settings of a configuration, for commands that call a server without sending it a configuration. */
 import type { AdminSettings } from '../compiler/document/document.ts';
 import { TOKEN_VARIABLE } from './admin-client.ts';
 import { CommandFailure, type Invocation } from './command.ts';
@@ -6,19 +6,19 @@ import { configurationSource, givenPath, readConfiguration } from './configurati
 import { printError } from './terminal.ts';
 
 /**
- * Settings of the file that was named or stands here. A file that is broken and was not named keeps nobody from calling the
- * server: that is a warning. @throws {@link CommandFailure} when the named one is broken
+ * Returns the settings of the file that was named, or of the default one. If the default file is broken, that is only a
+ * warning: it must not keep anyone from calling the server. @throws {@link CommandFailure} if the named file is broken
  */
 export async function adminSettings(invocation: Invocation): Promise<AdminSettings | undefined> {
 	const source = configurationSource(invocation);
-	// What the file could tell is known already.
+	// The command line and the environment already say everything that the file could.
 	if (!source || (invocation.value('address') !== undefined && process.env[TOKEN_VARIABLE])) return undefined;
 	const { compileConfiguration } = await import('./compilation.ts');
 	try {
 		return compileConfiguration(await readConfiguration(source)).document.settings?.admin;
 	} catch (error) {
 		if (!(error instanceof CommandFailure) || givenPath(invocation) !== undefined) throw error;
-		printError(`warning: ${error.message} Its address and token are not used.\n`);
+		printError(`warning: ${error.message} Its Admin API address and token are ignored.\n`);
 		return undefined;
 	}
 }

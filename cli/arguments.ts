@@ -1,11 +1,11 @@
 /**
- * Reads the command line before sade does. sade takes `-v` for the version, `-c -` for a flag, `-p 007` for a number,
- * an empty value for the next word and `--no-…` for a negation; what it gets from here has none of these.
+ * Parses the command line before sade does. sade takes `-v` for the version, `-c -` for a flag, `-p 007` for a number,
+ * an empty value for the next word and `--no-…` for a negation; its input from here has none of these.
  */
 import type { Command, CommandOption, Invocation } from './command.ts';
 import { CommandFailure } from './command.ts';
 
-/** The command line before the command is known. */
+/** The command line before the command is looked up. */
 export interface Scanned {
 	/** The first word that is not an option, `version` if `-V` asks for it, or undefined. */
 	readonly command: string | undefined;
@@ -28,15 +28,15 @@ export function scan(words: readonly string[]): Scanned {
 		else if (word === '-h' || word === '--help') help = true;
 		else if (word === '-V' || word === '--version') version = true;
 		else if (word.startsWith('-')) {
-			throw new CommandFailure(`${quoted(word)} is not a global flag; options of a command stand after its name.`);
+			throw new CommandFailure(`${quoted(word)} is not a global flag; a command's options go after its name.`);
 		} else break;
 	}
-	// Whoever asks for the version starts nothing, whatever else is on the line.
+	// A request for the version never starts anything, whatever else is on the line.
 	const [command, ...rest] = version && !help ? ['version'] : inOneWord(words.slice(at));
 	return { command, rest: command === 'help' ? inOneWord(rest) : rest, verbose, help };
 }
 
-/** The words, with a command that may be written as two in one: `storage export`. */
+/** Joins a command that may be written as two words, `storage export`, into one. */
 function inOneWord(words: readonly string[]): readonly string[] {
 	const [first, second] = words;
 	if (first !== 'storage' || (second !== 'export' && second !== 'import')) return words;
@@ -47,11 +47,11 @@ function inOneWord(words: readonly string[]): readonly string[] {
 export interface ParsedArguments {
 	readonly help: boolean;
 	readonly verbose: boolean;
-	/** The same words in a form that sade reads one way only: `--name=value …`, flags, `--`, then the arguments. */
+	/** The same words in a form that sade reads in only one way: `--name=value …`, flags, `--`, then the arguments. */
 	readonly plain: readonly string[];
 }
 
-/** Checks the words after a command. Throws {@link CommandFailure} for an unknown option or a missing or needless word. */
+/** Checks the words after a command. @throws {@link CommandFailure} for unknown options and missing or surplus words */
 export function parseArguments(command: Command, words: readonly string[]): ParsedArguments {
 	const byName = optionsByName(command.options ?? []);
 	const options: string[] = [];
@@ -62,7 +62,7 @@ export function parseArguments(command: Command, words: readonly string[]): Pars
 
 	const take = (option: CommandOption, value: string | undefined): void => {
 		if (given.has(option.name) && option.value && !option.repeatable) {
-			throw new CommandFailure(`${quoted(`--${option.name}`)} stands there twice.`);
+			throw new CommandFailure(`${quoted(`--${option.name}`)} is given more than once.`);
 		}
 		given.add(option.name);
 		options.push(value === undefined ? `--${option.name}` : `--${option.name}=${value}`);
@@ -91,7 +91,7 @@ export function parseArguments(command: Command, words: readonly string[]): Pars
 			} else if (equals !== -1) take(option, word.slice(equals + 1));
 			else take(option, following(words, ++at, name, option));
 		} else {
-			// Letters may stand together: `-wv`; what follows a letter with a value is that value: `-cFILE`.
+			// Short flags may be combined (`-wv`); what follows a letter that takes a value is its value (`-cFILE`).
 			for (let letter = 1; letter < word.length; letter++) {
 				const name = `-${word[letter]}`;
 				const option = byName.get(name);
@@ -119,7 +119,7 @@ export function parseArguments(command: Command, words: readonly string[]): Pars
 	return { help, verbose, plain: [...options, '--', ...args] };
 }
 
-/** What sade made of {@link ParsedArguments.plain}, as commands read it. */
+/** Returns sade's result for {@link ParsedArguments.plain} as commands read it. */
 export function invocation(
 	parsed: ParsedArguments,
 	verbose: boolean,
@@ -141,7 +141,7 @@ export function invocation(
 	};
 }
 
-/** A word as messages quote it. */
+/** Quotes a word for a message. */
 export function quoted(word: string): string {
 	return `\`${word}\``;
 }
@@ -156,7 +156,7 @@ function optionsByName(options: readonly CommandOption[]): Map<string, CommandOp
 	return found;
 }
 
-/** The word after an option that takes a value. */
+/** Returns the value of an option that is in the next word. */
 function following(words: readonly string[], at: number, name: string, option: CommandOption): string {
 	const word = words[at];
 	if (word === undefined) throw new CommandFailure(`${quoted(name)} needs a value: ${name} <${option.value}>.`);
@@ -181,7 +181,7 @@ function checkCount(command: Command, args: readonly string[]): void {
 	}
 }
 
-/** A word that nothing knows; the nearest known one is named where the failure is printed. */
+/** An unknown word. Where the failure is printed, the nearest known word is suggested. */
 export class UnknownWord extends CommandFailure {
 	readonly word: string;
 	readonly known: readonly string[];

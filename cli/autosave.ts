@@ -1,4 +1,4 @@
-/** The configuration that the Admin API changed last, kept for `run --resume`. */
+/** The last configuration set through the Admin API, saved for `run --resume`. */
 import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
@@ -10,8 +10,8 @@ import { unreadable } from './configuration.ts';
 const NAME = 'autosave.json';
 
 /**
- * Folder of what a server wants to find again: the one that systemd made (`StateDirectory=`), else the state directory of the
- * user (XDG Base Directory specification).
+ * Returns the folder for state that outlives a server: the one that systemd made (`StateDirectory=`), otherwise the user's
+ * state directory (XDG Base Directory specification).
  */
 export function stateFolder(environment: { readonly [name: string]: string | undefined }): string {
 	const [made] = (environment.STATE_DIRECTORY ?? '').split(':');
@@ -21,21 +21,21 @@ export function stateFolder(environment: { readonly [name: string]: string | und
 	return path.join(environment.HOME || homedir(), '.local', 'state', 'svc');
 }
 
-/** Writes documents one after another, only the latest of those that come meanwhile; the file is whole at any moment. */
+/** Writes documents one at a time, skipping all but the newest of those that arrive during a write. Writes are atomic. */
 export class Autosave {
 	readonly #folder: string;
 	readonly #failed: (error: Error) => void;
 	#next: string | undefined = undefined;
-	/** Told what becomes of `#next`. */
+	/** Callbacks for the outcome of `#next`. */
 	#waiting: ((failure: Error | undefined) => void)[] = [];
 	#writing: Promise<void> | undefined = undefined;
 	readonly #cleaned: Promise<void>;
 
-	/** Calls `failed` when a document could not be written; what was saved before stays. */
+	/** `failed` is called if a document could not be written; the previously saved one remains. */
 	constructor(folder: string, failed: (error: Error) => void) {
 		this.#folder = folder;
 		this.#failed = failed;
-		// What processes that were killed while saving have left goes, even if nothing is saved this time.
+		// Removes temporary files of processes killed while saving, even if nothing is saved this time.
 		this.#cleaned =
 			openFileStore(folder)
 				.recover?.()
@@ -43,8 +43,8 @@ export class Autosave {
 	}
 
 	/**
-	 * Saves the JSON of a document, secrets included, in a file of mode 600. Resolves when it, or a later one, is on the disk;
-	 * to the failure if that could not be done.
+	 * Saves the JSON of a document, secrets included, with mode 600. Resolves when it or a newer one is on the disk, or to the
+	 * error if writing failed.
 	 */
 	save(document: string): Promise<Error | undefined> {
 		this.#next = document;
@@ -53,7 +53,7 @@ export class Autosave {
 		return saved;
 	}
 
-	/** Resolves when everything that was to be saved is on the disk, or has failed. */
+	/** Resolves when everything queued has been written or has failed. */
 	async settled(): Promise<void> {
 		await this.#writing;
 	}
@@ -78,7 +78,7 @@ export class Autosave {
 	}
 }
 
-/** The configuration that was saved last; undefined when none was. Throws {@link CommandFailure} when it cannot be read. */
+/** Returns the last saved configuration, or undefined. @throws {@link CommandFailure} if it cannot be read */
 export async function savedConfiguration(folder: string): Promise<ConfigInput | undefined> {
 	const file = path.join(folder, NAME);
 	try {

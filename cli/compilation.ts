@@ -1,4 +1,4 @@
-/** Compiles a configuration for a command, and prints what the compiler found. */
+/** Compiles a configuration for a command, and prints the diagnostics. */
 import type { Plan } from '../compiler/codegen/plan.ts';
 import { type Compiled, createCompiler } from '../compiler/compiler.ts';
 import type { Diagnostic } from '../compiler/diagnostics/diagnostic.ts';
@@ -11,18 +11,18 @@ import { firstDifference } from '../compiler/syntax/format-difference.ts';
 import { diskReader } from '../runtime/compile/disk-reader.ts';
 import { CommandFailure } from './command.ts';
 import { refusal } from './refusal.ts';
-import { colourOnStandardError } from './terminal.ts';
+import { colorOnStandardError } from './terminal.ts';
 import { unformatted } from './unformatted.ts';
 
 /** A configuration that compiles. */
 export interface Compilation extends Pick<Compiled, 'tests' | 'locate' | 'places'> {
 	readonly document: Document;
 	readonly plan: Plan;
-	/** Rendered warnings, a line end after each; '' when there is none. */
+	/** Rendered warnings, each followed by a newline; '' if there are none. */
 	readonly warnings: string;
 }
 
-/** Compiles. Throws {@link CommandFailure} with every problem rendered, the first one first. `wantsPlaces`: see {@link Compiled.places}. */
+/** Compiles. `wantsPlaces`: see {@link Compiled.places}. @throws {@link CommandFailure} with all problems rendered, in order */
 export function compileConfiguration(input: ConfigInput, wantsPlaces = false): Compilation {
 	const compiler = createCompiler(diskReader(process.cwd()), { places: wantsPlaces });
 	const { document, plan, diagnostics: found, tests, locate, places } = compiler.compile(input);
@@ -33,13 +33,13 @@ export function compileConfiguration(input: ConfigInput, wantsPlaces = false): C
 	return { document, plan, tests, locate, places, warnings };
 }
 
-/** Diagnostics for standard error, an empty line between them and a line end after the last; '' for none. */
+/** Renders diagnostics for standard error, separated by blank lines and ended by a newline; '' if there are none. */
 export function renderDiagnostics(diagnostics: readonly Diagnostic[]): string {
-	const color = colourOnStandardError();
+	const color = colorOnStandardError();
 	return diagnostics.map(one => `${renderDiagnostic(one, { color })}\n`).join('\n');
 }
 
-/** A line about a text that `svc fmt` would change, '' when it would not. Imported files are not looked at. */
+/** Returns a warning if `svc fmt` would change the text, otherwise ''. Ignores imported files. */
 export function formatWarning({ format, text, name }: ConfigInput): string {
 	if (format === 'json') return '';
 	const line = firstDifference(text, formatText(text));

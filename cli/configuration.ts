@@ -1,4 +1,4 @@
-/** Which configuration a command line means: the file, its language, its text. */
+/** Determines which configuration a command line means: the file, its language, its text. */
 import { statSync } from 'node:fs';
 import path from 'node:path';
 import type { ConfigFormat, ConfigInput } from '../compiler/dialects/dialect.ts';
@@ -8,13 +8,13 @@ import { quoted } from './arguments.ts';
 import { type CommandArgument, CommandFailure, type CommandOption, type Invocation } from './command.ts';
 import { readStandardInput } from './terminal.ts';
 
-/** Names looked for where none is given, in this order. */
+/** Default file names, in this order. */
 const DEFAULT_FILES: readonly string[] = ['Configfile', 'Compatfile', 'Caddyfile'];
 
 /** The same for help texts. */
 export const DEFAULT_PLACES: string = './Configfile, then ./Compatfile, then ./Caddyfile';
 
-/** `-c`, as commands with a configuration take it. */
+/** `-c`, for commands that take a configuration. */
 export const CONFIG_OPTION: CommandOption = {
 	name: 'config',
 	short: 'c',
@@ -24,23 +24,23 @@ export const CONFIG_OPTION: CommandOption = {
 	default: DEFAULT_PLACES,
 };
 
-/** `[PATH]`, as commands with a configuration take it: the same as `-c`. */
+/** `[PATH]`, for commands that take a configuration: equivalent to `-c`. */
 export const PATH_ARGUMENT: CommandArgument = {
 	name: 'PATH',
 	summary: 'Configuration file, or the folder that holds it; - reads standard input',
 };
 
-/** `--adapter`, as commands with a configuration take it. */
+/** `--adapter`, for commands that take a configuration. */
 export const ADAPTER_OPTION: CommandOption = {
 	name: 'adapter',
 	value: 'ADAPTER',
 	offers: ['configfile', 'compatfile', 'caddyfile', 'json'],
-	summary: 'Language of the configuration, whatever its name says: configfile, compatfile (also caddyfile) or json',
+	summary: 'Configuration language, regardless of the file name: configfile, compatfile (or caddyfile) or json',
 };
 
-/** How the language follows from the name, for help texts. */
+/** How the language is derived from the file name, for help texts. */
 export const LANGUAGE_RULE =
-	'The name tells the language: *.json is JSON; caddyfile*, compatfile*, *.caddyfile and *.compatfile, in any letter case, are Caddyfiles, also called Compatfiles; everything else is a Configfile. Standard input is JSON when it begins as a JSON object, else a Configfile.';
+	'The file name determines the language: *.json is JSON; caddyfile*, compatfile*, *.caddyfile and *.compatfile, ignoring case, are Caddyfiles, also called Compatfiles; everything else is a Configfile. Standard input is JSON if it begins like a JSON object, otherwise a Configfile.';
 
 /** Where a configuration comes from. */
 export type ConfigurationSource =
@@ -48,8 +48,8 @@ export type ConfigurationSource =
 	| { readonly kind: 'stdin'; readonly format: ConfigFormat | undefined };
 
 /**
- * The configuration that `[PATH]`, `-c` and `--adapter` name; undefined when they name none and there is no default
- * file. Throws {@link CommandFailure} when they contradict each other or name nothing.
+ * Returns the configuration that `[PATH]`, `-c` and `--adapter` select; undefined if they name none and there is no default
+ * file. @throws {@link CommandFailure} if they contradict each other or the folder holds no configuration
  */
 export function configurationSource({
 	args,
@@ -62,37 +62,37 @@ export function configurationSource({
 	if (given === '') throw new CommandFailure('The path of the configuration is empty.');
 	if (given !== undefined && kindOf(given) === 'directory') {
 		if (format !== undefined) {
-			throw new CommandFailure(`${quoted(given)} is a folder; an explicit --adapter takes a single file.`);
+			throw new CommandFailure(`${quoted(given)} is a folder; --adapter can only be used with a single file.`);
 		}
 		const found = defaultFile(given);
 		if (found === undefined)
-			throw new CommandFailure(`The folder ${quoted(given)} holds no Configfile, Compatfile or Caddyfile.`);
+			throw new CommandFailure(`The folder ${quoted(given)} contains no Configfile, Compatfile or Caddyfile.`);
 		return fileSource(found, undefined);
 	}
 	const name = given ?? defaultFile('');
 	return name === undefined ? undefined : fileSource(name, format);
 }
 
-/** What `[PATH]` or `-c` says. Throws {@link CommandFailure} when both say something. */
+/** Returns the value of `[PATH]` or `-c`. @throws {@link CommandFailure} if both are given */
 export function givenPath({ args, value }: Pick<Invocation, 'args' | 'value'>): string | undefined {
 	const config = value('config');
 	const [argument] = args;
 	if (argument !== undefined && config !== undefined) {
 		throw new CommandFailure(
-			`Both ${quoted(argument)} and ${quoted(`--config ${config}`)} name a configuration; give one of them.`,
+			`Both ${quoted(argument)} and ${quoted(`--config ${config}`)} name a configuration; give only one of them.`,
 		);
 	}
 	return argument ?? config;
 }
 
-/** As {@link configurationSource}, for commands that do nothing without a configuration. */
+/** Like {@link configurationSource}, for commands that require a configuration. */
 export function requiredSource(invocation: Pick<Invocation, 'args' | 'value'>): ConfigurationSource {
 	const source = configurationSource(invocation);
 	if (source) return source;
-	throw new CommandFailure('There is no Configfile, Compatfile or Caddyfile in this folder; name the file.');
+	throw new CommandFailure('There is no Configfile, Compatfile or Caddyfile in the current folder; name a file.');
 }
 
-/** Reads a configuration. Throws {@link CommandFailure} when it cannot be read. */
+/** Reads a configuration. @throws {@link CommandFailure} if it cannot be read */
 export async function readConfiguration(source: ConfigurationSource): Promise<ConfigInput> {
 	if (source.kind === 'stdin') {
 		const text = await readStandardInput();
@@ -106,21 +106,21 @@ export async function readConfiguration(source: ConfigurationSource): Promise<Co
 	}
 }
 
-/** The language that a file's name implies. */
+/** Returns the language that a file name implies. */
 export function formatOfName(file: string): ConfigFormat {
 	const name = path.basename(file).toLowerCase();
 	if (name.endsWith('.json')) return 'json';
 	return /^(?:compat|caddy)file|\.(?:compat|caddy)file$/.test(name) ? 'compatfile' : 'configfile';
 }
 
-/** The sentence for a file that cannot be read; `code` is the system's. */
+/** Returns the failure for a file that cannot be read; `code` is the system's error code. */
 export function unreadable(name: string, code: string): CommandFailure {
 	const reasons: { readonly [code: string]: string } = {
 		ENOENT: 'there is no such file',
 		EACCES: 'permission denied',
 		EISDIR: 'it is a folder',
 		EFBIG: 'it is larger than 64 MiB',
-		ENOTDIR: 'a part of its path is no folder',
+		ENOTDIR: 'a part of its path is not a folder',
 	};
 	return new CommandFailure(`${quoted(name)} cannot be read: ${reasons[code] ?? code}.`);
 }
@@ -144,7 +144,7 @@ function adapterFormat(adapter: string): ConfigFormat {
 	throw new CommandFailure(`${quoted(adapter)} is not an adapter; give configfile, compatfile, caddyfile or json.`);
 }
 
-/** A JSON object opens with a brace and a quote; a text that is a Configfile never does. */
+/** Guesses the language: a JSON object begins with a brace and a quote, a Configfile never does. */
 function guessFormat(text: string): ConfigFormat {
 	return /^\s*\{\s*(?:"|\}\s*$)/.test(text) ? 'json' : 'configfile';
 }

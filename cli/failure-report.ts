@@ -1,4 +1,4 @@
-/** How a failed command says so: one sentence on standard error, never a stack. */
+/** How a failed command is reported: one sentence on standard error, never a stack trace. */
 import { UnknownWord } from './arguments.ts';
 import { CommandFailure, EXIT } from './command.ts';
 import { printError } from './terminal.ts';
@@ -9,19 +9,19 @@ export async function reportFailure(error: unknown): Promise<number> {
 	return error instanceof CommandFailure ? error.status : EXIT.failed;
 }
 
-/** The text of a failure as {@link reportFailure} prints it. */
+/** Returns the text that {@link reportFailure} prints. */
 export async function failureText(error: unknown): Promise<string> {
 	if (error instanceof UnknownWord) {
-		// Loaded here only: a command line without a mistake does not pay for it.
+		// Loaded only here, to keep correct command lines fast.
 		const { suggest } = await import('../compiler/diagnostics/suggest.ts');
 		const nearest = suggest(error.word, error.known);
 		return `error: ${error.message}${nearest === undefined ? '.' : `; did you mean \`${nearest}\`?`}\n`;
 	}
 	if (error instanceof CommandFailure) return `${error.before}error: ${error.message}\n`;
-	return `error: an unexpected failure inside svc: ${sentenceOf(error)}\n`;
+	return `error: unexpected internal failure: ${sentenceOf(error)}\n`;
 }
 
-/** The first line of whatever was thrown. */
+/** Returns the first line of a thrown value's message. */
 export function sentenceOf(error: unknown): string {
 	const text = error instanceof Error ? error.message : String(error);
 	return text.split('\n', 1)[0]!;

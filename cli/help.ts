@@ -1,8 +1,8 @@
-/** Help texts, derived from the definitions of the commands. */
+/** Help texts, derived from the command definitions. */
 import type { Command, CommandOption } from './command.ts';
 import type { CommandEntry } from './commands/index.ts';
 
-/** Columns of a help text. */
+/** Line width of help texts, in columns. */
 const WIDTH = 100;
 
 const GLOBAL_OPTIONS: readonly (readonly [string, string])[] = [
@@ -10,7 +10,7 @@ const GLOBAL_OPTIONS: readonly (readonly [string, string])[] = [
 	['-h, --help', 'Print this help'],
 ];
 
-/** The list that `svc` alone prints. */
+/** Returns the list that `svc` without a command prints. */
 export function commandList(entries: readonly CommandEntry[]): string {
 	return [
 		'svc: a web server and reverse proxy',
@@ -21,13 +21,9 @@ export function commandList(entries: readonly CommandEntry[]): string {
 		...table(entries.map(entry => [entry.name, entry.summary])),
 		'',
 		'Global flags:',
-		...table([
-			GLOBAL_OPTIONS[0]!,
-			['-h, --help', 'Print the help of a command'],
-			['-V, --version', 'Print the version'],
-		]),
+		...table([GLOBAL_OPTIONS[0]!, ['-h, --help', 'Print help'], ['-V, --version', 'Print the version']]),
 		'',
-		'`svc help <command>` and `svc <command> --help` print what a command takes.',
+		'`svc help <command>` and `svc <command> --help` describe a command.',
 		'',
 	].join('\n');
 }
@@ -64,7 +60,7 @@ function row(option: CommandOption): readonly [string, string] {
 	];
 }
 
-/** Two columns, the second wrapped. */
+/** Formats two columns, the second one wrapped. */
 function table(rows: readonly (readonly [string, string])[]): string[] {
 	const width = Math.max(...rows.map(([left]) => left.length)) + 2;
 	return rows.flatMap(([left, right]) => {
@@ -73,7 +69,7 @@ function table(rows: readonly (readonly [string, string])[]): string[] {
 	});
 }
 
-/** Lines of at most `width` columns, each behind `indent`. */
+/** Wraps a text into lines of at most `width` columns, each prefixed with `indent`. */
 function wrap(text: string, indent: string, width: number): string[] {
 	const lines: string[] = [];
 	let line = '';

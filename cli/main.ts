@@ -1,4 +1,4 @@
-/** The program's first file: hands the command line to sade, which calls the command. */
+/** The entry point: passes the command line to sade, which calls the command. */
 import './first.ts';
 import sade from 'sade';
 import { PASS_SOCKET, passSocket } from '../runtime/sockets/pass-socket.ts';
@@ -30,7 +30,7 @@ async function main(words: readonly string[]): Promise<number> {
 	const scanned = scan(words);
 	const command = await findCommand(scanned.command ?? 'help').load();
 	const help = async () => (await findCommand('help').load()).run(helpFor(scanned.command));
-	// Before the words after the command are judged: help is asked for by those who do not know them.
+	// Before the rest of the command line is checked: whoever asks for help may not know how to write it.
 	if (scanned.help) return help();
 	const parsed = parseArguments(command, scanned.rest);
 	if (parsed.help) return help();

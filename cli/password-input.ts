@@ -1,9 +1,9 @@
-/** Reads a password: typed twice and unseen on a terminal, otherwise from standard input. */
+/** Reads a password: on a terminal, typed twice without echo; otherwise from standard input. */
 import type { ReadStream } from 'node:tty';
 import { CommandFailure } from './command.ts';
 import { printError, readStandardInput } from './terminal.ts';
 
-/** The password. Throws {@link CommandFailure} when two typed ones differ, or typing was broken off. */
+/** Returns the password. @throws {@link CommandFailure} if the two entries differ or input was aborted */
 export async function readPassword(): Promise<string> {
 	if (!process.stdin.isTTY) {
 		const text = await readStandardInput();
@@ -15,7 +15,7 @@ export async function readPassword(): Promise<string> {
 	return password;
 }
 
-/** One line from the terminal, which shows nothing of it. */
+/** Reads one line from the terminal without echo. */
 function typed(prompt: string): Promise<string> {
 	const terminal = process.stdin as ReadStream;
 	printError(prompt);

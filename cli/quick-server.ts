@@ -1,17 +1,16 @@
-/** Servers that are described by flags instead of a configuration: `respond`, `file-server`, `reverse-proxy`. */
+/** Servers described by flags instead of a configuration: `respond`, `file-server`, `reverse-proxy`. */
 import type { Document, Site } from '../compiler/document/document.ts';
 import { isFieldValue, isToken } from '../compiler/exchange/field-syntax.ts';
 import { quoted } from './arguments.ts';
 import { CommandFailure } from './command.ts';
 import { print } from './terminal.ts';
 
-/** A name and a value of a header field. */
 export interface HeaderField {
 	readonly name: string;
 	readonly value: string;
 }
 
-/** Parses `Field: value`. Throws {@link CommandFailure}. */
+/** Parses `Field: value`. @throws {@link CommandFailure} */
 export function headerField(text: string): HeaderField {
 	const colon = text.indexOf(':');
 	const name = text.slice(0, colon);
@@ -22,7 +21,7 @@ export function headerField(text: string): HeaderField {
 	return { name, value };
 }
 
-/** Fields that stand once replace what is there; those that stand several times are added. */
+/** A field given once replaces existing values; one given more than once is appended. */
 export function headerEdits(fields: readonly HeaderField[]): { add?: HeaderField[]; set?: HeaderField[] } {
 	const repeated = (field: HeaderField): boolean =>
 		fields.filter(({ name }) => name.toLowerCase() === field.name.toLowerCase()).length > 1;
@@ -31,7 +30,7 @@ export function headerEdits(fields: readonly HeaderField[]): { add?: HeaderField
 	return { ...(add.length > 0 ? { add } : {}), ...(set.length > 0 ? { set } : {}) };
 }
 
-/** Where a site listens that answers for every host: `host:port`, `[v6]:port`, `:port` or a port. Throws {@link CommandFailure}. */
+/** Parses `host:port`, `[v6]:port`, `:port` or a port into a site that serves every host there. @throws {@link CommandFailure} */
 export function listenSite(text: string): Pick<Site, 'addresses' | 'bind'> {
 	const match = /^(?:(?:\[([0-9A-Fa-f:.%]+)\]|([^\s:/[\]]*)):)?(\d{1,5})$/.exec(text);
 	const port = Number(match?.[3]);
@@ -42,7 +41,7 @@ export function listenSite(text: string): Pick<Site, 'addresses' | 'bind'> {
 	return { addresses: [`http://:${port}`], ...(host === '' ? {} : { bind: [host] }) };
 }
 
-/** Serves a document until it is stopped, and prints where. */
+/** Serves a document until stopped, and prints the addresses. */
 export async function serveDocument(document: Document, verbose: boolean): Promise<number> {
 	const { serve } = await import('./serve.ts');
 	return serve({

@@ -1,7 +1,7 @@
 /** The closing sentence of a refused configuration. */
 import type { Diagnostic } from '../compiler/diagnostics/diagnostic.ts';
 
-/** `Configfile is refused: 2 errors, 1 warning.` */
+/** Returns `Configfile is refused: 2 errors, 1 warning.` */
 export function refusal(name: string, diagnostics: readonly Pick<Diagnostic, 'severity'>[]): string {
 	const errors = diagnostics.filter(one => one.severity === 'error').length;
 	const warnings = diagnostics.filter(one => one.severity === 'warning').length;

@@ -20,28 +20,27 @@ import type { ConfigurationWatch } from './watch.ts';
 export interface ServeOptions {
 	/** The configuration; undefined starts without sites. */
 	readonly input: ConfigInput | undefined;
-	/** There is an Admin API, at its usual address, even where the configuration has no word about it. */
+	/** Turns the Admin API on at its default address even if the configuration does not mention it. */
 	readonly adminAnyway?: boolean;
-	/** Where the configuration is read again on SIGUSR1; undefined when there is nothing to read again. */
+	/** The file to read again on SIGUSR1; undefined if there is none. */
 	readonly source?: Extract<ConfigurationSource, { kind: 'file' }> | undefined;
-	/** The configuration was made of flags: a mistake in it is told without places in a document that nobody wrote. */
+	/** The configuration was made from flags: mistakes are reported without places in a document that nobody wrote. */
 	readonly madeOfFlags?: boolean;
 	readonly verbose: boolean;
-	/** Reload after every change of a file. */
+	/** Reload when a configuration file changes. */
 	readonly watch?: boolean;
-	/** Called when every listener is bound, the Admin API's too. */
+	/** Called when every listener is bound, including the Admin API's. */
 	readonly onReady?: (runtime: Runtime) => void;
 }
 
-/** Threads of the pool that files and name lookups of all our threads share; it takes its size at its first use. */
+/** Size of libuv's thread pool, which all threads share for files and name lookups; it is fixed at its first use. */
 const POOL_THREADS = Math.max(4, Math.min(64, availableParallelism() * 4));
 
 /** Entries of the Admin API that wait for the end of the start. */
 const MOST_ADMIN_ENTRIES = 1000;
 
 /**
- * Serves until a signal or the Admin API ends it, then ends the process. Throws {@link CommandFailure} when it does not
- * start.
+ * Serves until a signal or the Admin API ends it, then ends the process. @throws {@link CommandFailure} if it does not start
  */
 export async function serve(options: ServeOptions): Promise<never> {
 	process.env.UV_THREADPOOL_SIZE ??= String(POOL_THREADS);
@@ -62,7 +61,7 @@ class ServerProcess {
 	readonly #adminEntries: Parameters<AdminLog>[] = [];
 	#isReady = false;
 	#stopping = false;
-	/** Why to reload as soon as the start is over. */
+	/** Cause of a reload to be done as soon as the start is over. */
 	#reloadWanted: string | undefined;
 	#reloading: Promise<void> = Promise.resolve();
 
@@ -85,14 +84,14 @@ class ServerProcess {
 			this.#watch = new ConfigurationWatch(input, () => this.#reloadSoon('a file changed'));
 		}
 		const started = this.#start();
-		// A stop during the start wins; what the start still does or fails in no longer matters.
+		// A stop during the start wins; whatever the start still does or fails at no longer matters.
 		const failed = (error: unknown) => {
 			if (this.#stopping) return this.#ended;
 			throw error;
 		};
 		const status = await Promise.race([this.#ended, started.then(() => this.#ended, failed)]);
 		this.#watch?.close();
-		// Whatever connection or thread is still there must not keep a stopped server alive.
+		// Remaining connections and threads must not keep a stopped server alive.
 		if ((await this.#runtime?.threadsEnded) === false) exitWithoutThreads(status);
 		process.exit(status);
 	}
@@ -104,7 +103,7 @@ class ServerProcess {
 			verbose,
 			passed: takePassedSockets(process.env, process.pid),
 			version,
-			// It says that the server is not ready yet, and sites are not served if it cannot listen.
+			// It reports that the server is not ready yet; sites are not served if it cannot listen.
 			beforeListening: starting => this.#openAdmin(starting),
 		}).catch(async error => {
 			await this.#admin?.close();
@@ -157,7 +156,7 @@ class ServerProcess {
 		this.#manager.ready();
 	}
 
-	/** The first asks for a graceful stop, the second does not wait. */
+	/** The first signal stops gracefully, the second at once. */
 	readonly #interrupt = (): void => {
 		if (this.#stopping) this.#quit();
 		else this.#stop();
@@ -169,7 +168,7 @@ class ServerProcess {
 	};
 
 	readonly #hangUp = (): void => {
-		// As other servers do where there is a file; without one a terminal that closes must not end the server.
+		// With a file, reload like other servers do; without one, a closing terminal must not end the server.
 		if (this.#options.source) this.#reloadSoon('SIGHUP');
 		else this.#runtime?.log('info', 'signals', 'SIGHUP is ignored: the configuration did not come from a file');
 	};
@@ -184,7 +183,7 @@ class ServerProcess {
 
 	readonly #crash = (error: unknown): void => {
 		this.#runtime?.log('error', 'main', 'an unexpected failure ends the server', { cause: sentenceOf(error) });
-		printError(`error: an unexpected failure inside svc: ${sentenceOf(error)}\n`);
+		printError(`error: unexpected internal failure: ${sentenceOf(error)}\n`);
 		this.#runtime?.kill();
 		this.#end(EXIT.endedInError);
 	};
@@ -214,7 +213,7 @@ class ServerProcess {
 			);
 	}
 
-	/** Reads the file and loads it; loads follow one another. */
+	/** Reads the file and loads it; loads run one after another. */
 	#reload(cause: string): Promise<void> {
 		this.#reloading = this.#reloading.then(async () => {
 			const { source } = this.#options;
@@ -226,7 +225,7 @@ class ServerProcess {
 				const input = await readConfiguration(source);
 				this.#watch?.follow(input);
 				const outcome = await runtime.load(input);
-				// The log has the messages; whoever watches a terminal gets the places too.
+				// The log has the messages; a terminal also gets the source excerpts.
 				if (outcome.result === 'refused' && process.stderr.isTTY) {
 					printError(
 						`${outcome.diagnostics.map(({ text }) => `${text}\n\n`).join('')}${refusal(input.name, outcome.diagnostics)}\n`,
@@ -242,7 +241,7 @@ class ServerProcess {
 	}
 }
 
-/** Why a server did not start, for its user. */
+/** Returns the message for a server that did not start. */
 function startFailure(error: unknown, { input, madeOfFlags }: ServeOptions): unknown {
 	if (error instanceof AdminBindError) {
 		return new CommandFailure(`${error.message}: ${bindReason(error.code)}.`);
@@ -258,10 +257,10 @@ function startFailure(error: unknown, { input, madeOfFlags }: ServeOptions): unk
 function bindReason(code: string): string {
 	const reasons: { readonly [code: string]: string } = {
 		EADDRINUSE: 'the address is in use',
-		EACCES: 'this user may not bind it',
-		EADDRNOTAVAIL: 'no interface of this machine has the address',
+		EACCES: 'permission denied',
+		EADDRNOTAVAIL: 'no network interface of this machine has the address',
 		EINVAL: 'it is not an address',
-		ENOTFOUND: 'the host name is not known',
+		ENOTFOUND: 'the host name cannot be resolved',
 		ENOENT: 'the folder of the socket does not exist',
 		EBADF: 'the process was not started with this descriptor',
 		ENOTSOCK: 'it is not a socket',

@@ -1,44 +1,40 @@
-/** Controls the installed systemd unit by way of systemctl. */
+/** Controls the installed systemd unit through systemctl. */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { CommandFailure } from './command.ts';
 
-/** What may be done with the unit. */
 export const SERVICE_ACTIONS = ['start', 'stop', 'restart', 'reload', 'status'] as const;
 
-/** One of {@link SERVICE_ACTIONS}. */
 export type ServiceAction = (typeof SERVICE_ACTIONS)[number];
 
-/** Name of the unit. */
 export const UNIT = 'svc';
 
-/** There while systemd runs the machine, as sd_booted(3) has it. */
+/** Exists while systemd is the init system (sd_booted(3)). */
 const SYSTEMD_FOLDER = '/run/systemd/system';
 
-/** The machine as this file sees it. */
+/** Facts and actions of the machine that this file depends on. */
 export interface ServiceMachine {
 	readonly platform: string;
-	/** True while systemd runs the machine. */
+	/** True if systemd is the init system. */
 	readonly hasSystemd: boolean;
-	/** Runs a program with our terminal and resolves to its exit status; rejects when it cannot be started. */
+	/** Runs a program attached to our terminal and resolves to its exit status; rejects if it cannot be started. */
 	readonly run: (program: string, args: readonly string[]) => Promise<number>;
 }
 
-/** The machine that this process runs on. */
 export function thisMachine(): ServiceMachine {
 	return { platform: process.platform, hasSystemd: existsSync(SYSTEMD_FOLDER), run: runProgram };
 }
 
 /**
- * Does it and resolves to the exit status of systemctl, which prints what goes wrong by itself. Throws
- * {@link CommandFailure} on a machine without systemd.
+ * Runs the action and resolves to the exit status of systemctl, which prints its own errors.
+ * @throws {@link CommandFailure} on a machine without systemd
  */
 export async function controlService(action: ServiceAction, machine: ServiceMachine): Promise<number> {
 	if (machine.platform !== 'linux') {
-		throw new CommandFailure('`svc service` works on Linux with systemd only; run the server with `svc start`.');
+		throw new CommandFailure('`svc service` requires Linux with systemd; run the server with `svc start`.');
 	}
 	if (!machine.hasSystemd) {
-		throw new CommandFailure('systemd does not run this machine; run the server with `svc start`.');
+		throw new CommandFailure('systemd is not running on this machine; run the server with `svc start`.');
 	}
 	try {
 		return await machine.run('systemctl', ['--no-pager', action, UNIT]);

@@ -1,12 +1,12 @@
-/** What systemd is told of the server's life (sd_notify(3)), by its own program: Node cannot send to its kind of socket. */
+/** Notifies systemd (sd_notify(3)) by running systemd-notify, because Node has no Unix datagram sockets. */
 import { spawn } from 'node:child_process';
 
 const PROGRAM = 'systemd-notify';
 
-/** Milliseconds after which a message counts as lost. */
+/** Milliseconds after which a notification is considered lost. */
 const PATIENCE = 10_000;
 
-/** Tells the service manager that started this process. */
+/** Notifies the service manager that started this process. */
 export class ServiceManager {
 	readonly #env: NodeJS.ProcessEnv;
 	readonly #failed: (cause: string) => void;
@@ -16,25 +16,25 @@ export class ServiceManager {
 	#watchdog: NodeJS.Timeout | undefined;
 	#hasFailed = false;
 
-	/** `failed` is called once, when a message could not be sent. `alive` resolves when all that serves is seen to do so. */
+	/** `failed` is called once, if a notification could not be sent. `alive` resolves when every serving thread has responded. */
 	constructor(env: NodeJS.ProcessEnv, failed: (cause: string) => void, alive: () => Promise<void>) {
 		this.#env = env;
 		this.#failed = failed;
 		this.#alive = alive;
 	}
 
-	/** The server serves. The watchdog is answered from now on, if the unit has one. */
+	/** The server is ready. From now on the watchdog is notified, if the unit has one. */
 	ready(): void {
 		this.#tell('READY=1');
 		const { WATCHDOG_USEC, WATCHDOG_PID } = this.#env;
 		const period = Number(WATCHDOG_USEC) / 1000;
 		if (!(period > 0) || (WATCHDOG_PID !== undefined && Number(WATCHDOG_PID) !== process.pid)) return;
-		// Half of the time, as sd_watchdog_enabled(3) wants it. A process that hangs does not get here.
+		// Half the period, as sd_watchdog_enabled(3) recommends. A process that hangs does not get here.
 		this.#watchdog ??= setInterval(() => void this.#tellOfLife(), Math.max(100, period / 2));
 		this.#watchdog.unref();
 	}
 
-	/** A thread that hangs is as bad as a process that does: its connections wait for ever. */
+	/** A hung thread is as bad as a hung process: its connections would wait forever. */
 	async #tellOfLife(): Promise<void> {
 		if (this.#asking) return;
 		this.#asking = true;
@@ -43,28 +43,27 @@ export class ServiceManager {
 		this.#tell('WATCHDOG=1');
 	}
 
-	/** A reload has begun. */
 	reloading(): void {
 		this.#tell('RELOADING=1');
 	}
 
-	/** It is over, whatever came of it. */
+	/** The reload has ended, successfully or not. */
 	reloaded(): void {
 		this.#tell('READY=1');
 	}
 
-	/** A stop has begun. The watchdog is answered on: requests may take their time. */
+	/** A stop has begun. The watchdog is still notified: requests in flight may take their time. */
 	stopping(): void {
 		this.#tell('STOPPING=1');
 	}
 
-	/** Resolves when everything so far has been said, or could not be; nothing more is said by itself. */
+	/** Resolves when all notifications have been sent or have failed; afterwards nothing is sent automatically. */
 	settled(): Promise<void> {
 		clearInterval(this.#watchdog);
 		return this.#told;
 	}
 
-	/** One after another: their order means something. */
+	/** Sends notifications one after another, because their order matters. */
 	#tell(state: string): void {
 		this.#told = this.#told.then(() => this.#send(state));
 	}
@@ -81,7 +80,7 @@ export class ServiceManager {
 			};
 			child.on('error', error => end(error.message));
 			child.on('exit', (status, signal) =>
-				end(status === 0 ? undefined : `${PROGRAM} ended with ${signal ?? `status ${status}`}`),
+				end(status === 0 ? undefined : `${PROGRAM} exited with ${signal ?? `status ${status}`}`),
 			);
 		});
 	}

@@ -1,4 +1,4 @@
-/** Which store of certificates a command line means. */
+/** Determines which certificate store a command line means. */
 
 import { ArchiveError } from '../runtime/storage/archive-error.ts';
 import { openFileStore } from '../runtime/storage/file-store.ts';
@@ -9,14 +9,14 @@ import { CommandFailure, type Invocation } from './command.ts';
 import { configurationSource, readConfiguration } from './configuration.ts';
 
 /** How the store is chosen, for help texts. */
-export const STORE_RULE: string = `The store is the one that the option \`storage\` of the file given with -c names, else that of ${STORE_VARIABLE}, else \`svc\` in the data directory of the user.`;
+export const STORE_RULE: string = `The store is the one named by the option \`storage\` in the file given with -c, otherwise by ${STORE_VARIABLE}, otherwise \`svc\` in the user's data directory.`;
 
-/** The store. Throws {@link CommandFailure} when the configuration does not compile. */
+/** Opens the store. @throws {@link CommandFailure} if the configuration does not compile */
 export async function storeOf(invocation: Pick<Invocation, 'args' | 'value'>): Promise<Store> {
 	return openFileStore(await storeFolderOf(invocation));
 }
 
-/** Absolute folder of the store. Throws as {@link storeOf}. */
+/** Returns the absolute folder of the store. Throws like {@link storeOf}. */
 export async function storeFolderOf(invocation: Pick<Invocation, 'args' | 'value'>): Promise<string> {
 	if (invocation.value('config') === undefined) return storeFolder(undefined, process.env);
 	const source = configurationSource(invocation)!;
@@ -25,7 +25,7 @@ export async function storeFolderOf(invocation: Pick<Invocation, 'args' | 'value
 	return storeFolder(document.settings?.storage as StoreSelection | undefined, process.env);
 }
 
-/** Throws what went wrong with a store or an archive as a failure of the command. */
+/** Rethrows an error of a store or an archive as a {@link CommandFailure}. */
 export function storeFailure(error: unknown): never {
 	if (error instanceof StoreError || error instanceof ArchiveError) throw new CommandFailure(error.message);
 	throw error;

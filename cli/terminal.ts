@@ -1,21 +1,21 @@
-/** What commands print, and where: results on standard output, everything else on standard error. */
+/** Command output: results on standard output, everything else on standard error. */
 
-/** Prints a result. A reader that has gone (`svc adapt | head -1`) ends the process quietly. */
+/** Prints a result. If the reader has gone (`svc adapt | head -1`), ends the process quietly. */
 export function print(text: string): void {
 	write(process.stdout, text);
 }
 
-/** Prints a message for people. */
+/** Prints a message to standard error. */
 export function printError(text: string): void {
 	write(process.stderr, text);
 }
 
-/** True when colours may be used on standard error: it is a terminal, and neither NO_COLOR nor TERM=dumb says otherwise. */
-export function colourOnStandardError(): boolean {
+/** Reports whether to use colors on standard error: it is a terminal, and neither NO_COLOR nor TERM=dumb is set. */
+export function colorOnStandardError(): boolean {
 	return process.stderr.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
 }
 
-/** All of standard input as text. */
+/** Reads all of standard input as text. */
 export async function readStandardInput(): Promise<string> {
 	const chunks: Buffer[] = [];
 	for await (const chunk of process.stdin) chunks.push(chunk as Buffer);

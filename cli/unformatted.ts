@@ -1,4 +1,4 @@
-/** What is said about a text that `svc fmt` would change. */
+/** The message about a text that `svc fmt` would change. */
 import { basename } from 'node:path';
 import type { Dialect } from '../compiler/dialects/dialect.ts';
 

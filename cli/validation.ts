@@ -1,4 +1,4 @@
-/** Checks a configuration with everything that there is: the compiler, the lint rules, its own tests. */
+/** Checks a configuration in every way available: the compiler, lint rules, preflight checks, and its own tests. */
 import type { Plan } from '../compiler/codegen/plan.ts';
 import { type Compiled, compile } from '../compiler/compiler.ts';
 import type { Diagnostic } from '../compiler/diagnostics/diagnostic.ts';
@@ -12,23 +12,21 @@ import { locateFindings } from '../runtime/preflight/finding.ts';
 import { hostFacts } from '../runtime/threads/host-facts.ts';
 import { version } from './version.ts';
 
-/** What is asked of a check. */
 export interface ValidationOptions {
-	/** All lint rules; otherwise only those that are looked for in any case. */
+	/** Run all lint rules, not only those that always run. */
 	readonly lint: boolean;
-	/** Warnings refuse it, as errors do. */
+	/** Refuse the configuration for warnings too. */
 	readonly strict: boolean;
 }
 
-/** What was found. */
 export interface Validation extends Findings {
-	/** It compiles, and nothing is known that would keep a server from starting with it here. */
+	/** It compiles, and nothing is known that would prevent a start on this machine. */
 	readonly starts: boolean;
-	/** What failing tests tell; the last of {@link Findings.diagnostics}. */
+	/** Reports of failed tests; they are the last of {@link Findings.diagnostics}. */
 	readonly failures: readonly Diagnostic[];
 }
 
-/** Checks a configuration. Opens no socket. */
+/** Checks a configuration. Opens no sockets. */
 export async function validateConfiguration(input: ConfigInput, options: ValidationOptions): Promise<Validation> {
 	const reader = diskReader(process.cwd());
 	const compiled = compile(input, reader, { facts: hostFacts(process.cwd(), process.env) });
@@ -56,7 +54,7 @@ export async function validateConfiguration(input: ConfigInput, options: Validat
 	};
 }
 
-/** What would keep a server from starting with it on this machine, and what it would warn of, at its places. */
+/** Returns what would prevent a start on this machine, and what a start would warn about, with their places. */
 async function startFindings(plan: Plan, { locate }: Compiled): Promise<readonly Diagnostic[]> {
 	const { preflight } = await import('../runtime/preflight/preflight.ts');
 	const { adminFindings } = await import('../admin/admin-findings.ts');
@@ -64,7 +62,7 @@ async function startFindings(plan: Plan, { locate }: Compiled): Promise<readonly
 	return locateFindings([...found, ...adminFindings(plan)], locate);
 }
 
-/** The result of a configuration whose tests are not run. */
+/** The result if tests are not run. */
 const NO_TESTS = { failed: 0, count: 0, failures: [] };
 
 async function testResults(

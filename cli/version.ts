@@ -1,20 +1,20 @@
-/** The version of this build, and what it was built with. */
+/** The version of this build, and how it was made. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** Set by the bundler (packaging/build.ts); there is no such name in a checkout. */
+/** Defined by the bundler (packaging/build.ts); undefined in a checkout. */
 declare const SVC_BUILD_VERSION: string;
 
-/** Hexadecimal digits of a commit in a version. */
+/** Number of hexadecimal digits of a commit in a version. */
 const COMMIT_DIGITS = 12;
 
-/** `v0.2.2` for a release, `v0.0.0-dev+<commit>` for a git checkout, `v0.0.0-dev` without one. */
+/** Returns `v0.2.2` for a release, `v0.0.0-dev+<commit>` for a git checkout, and `v0.0.0-dev` without git. */
 export function version(): string {
 	if (typeof SVC_BUILD_VERSION === 'string') return SVC_BUILD_VERSION;
 	return checkoutVersion(path.dirname(import.meta.dirname));
 }
 
-/** The version of a checkout. Reads `.git` itself: starting git would take longer than everything else. */
+/** Returns the version of a checkout. Reads `.git` itself, because starting git would dominate the run time. */
 export function checkoutVersion(folder: string): string {
 	const commit = headCommit(folder);
 	return commit ? `v0.0.0-dev+${commit.slice(0, COMMIT_DIGITS)}` : 'v0.0.0-dev';
@@ -22,7 +22,7 @@ export function checkoutVersion(folder: string): string {
 
 function headCommit(folder: string): string | undefined {
 	let git = path.join(folder, '.git');
-	// In a linked work tree `.git` is a file that names the folder.
+	// In a linked worktree, `.git` is a file that names the folder.
 	const link = readLine(git);
 	if (link?.startsWith('gitdir: ')) git = path.resolve(folder, link.slice('gitdir: '.length));
 	const head = readLine(path.join(git, 'HEAD'));

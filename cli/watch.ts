@@ -1,4 +1,4 @@
-/** `--watch`: polls the modification times of a configuration and of everything that it imports. */
+/** `--watch`: polls the modification times of a configuration and everything that it imports. */
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { ConfigInput } from '../compiler/dialects/dialect.ts';
@@ -6,16 +6,16 @@ import type { Reader } from '../compiler/source/reader.ts';
 import { parseConfig } from '../compiler/syntax/parse-config.ts';
 import { diskReader } from '../runtime/compile/disk-reader.ts';
 
-/** Milliseconds between two looks. */
+/** Milliseconds between polls. */
 const INTERVAL = 1000;
 
-/** Calls back after every change of the files that a configuration reads. */
+/** Calls back after each change of the files that a configuration reads. */
 export class ConfigurationWatch {
 	readonly #timer: NodeJS.Timeout;
-	/** What each path looked like when it was last read. */
+	/** The state of each path when it was last polled. */
 	#seen: ReadonlyMap<string, string>;
 
-	/** To be made before the configuration is compiled, so that no change after that is missed. */
+	/** Must be created before the configuration is compiled, so that no later change is missed. */
 	constructor(input: ConfigInput, changed: () => void) {
 		const seen = looks(filesOf(input));
 		// It may have changed since it was read.
@@ -29,22 +29,21 @@ export class ConfigurationWatch {
 		}, INTERVAL);
 	}
 
-	/** Watches the files of another text from now on. To be called before that text is loaded. */
+	/** Watches the files of another text from now on. Must be called before that text is loaded. */
 	follow(input: ConfigInput): void {
 		const before = this.#seen;
-		// A change since the last look must not be missed: files known already keep how they looked then.
+		// Known files keep their last polled state, so that a change since the last poll is not missed.
 		this.#seen = new Map([...looks(filesOf(input))].map(([path, look]) => [path, before.get(path) ?? look]));
 	}
 
-	/** Ends it. */
 	close(): void {
 		clearInterval(this.#timer);
 	}
 }
 
 /**
- * Every path that expanding the configuration asks for. Missing ones too, and the folders of patterns: a file that is made
- * there is a change.
+ * Returns every path that the expansion of the configuration asks for, including missing files and the folders of glob
+ * patterns: creating a file there is a change.
  */
 function filesOf(input: ConfigInput): string[] {
 	const paths = new Set(input.path === undefined ? [] : [input.path]);
@@ -52,7 +51,7 @@ function filesOf(input: ConfigInput): string[] {
 		try {
 			parseConfig(input, recording(diskReader(process.cwd()), paths), () => {}, { knownDirectives: new Set() });
 		} catch {
-			// What was asked for until then is watched; the load reports what is wrong.
+			// Watches the paths requested so far; the load reports what is wrong.
 		}
 	}
 	return [...paths];
@@ -70,7 +69,7 @@ function recording(reader: Reader, paths: Set<string>): Reader {
 		list: path => reader.list(note(path)),
 		kind: path => {
 			const kind = reader.kind(path);
-			// A folder on the way to a file changes for reasons of its own.
+			// The modification time of a parent folder changes for unrelated reasons.
 			if (kind !== 'directory') note(path);
 			return kind;
 		},
@@ -91,7 +90,7 @@ function looks(paths: Iterable<string>): Map<string, string> {
 	return new Map([...paths].map(path => [path, look(path)]));
 }
 
-/** Changes with the file: its time, size and identity, for an editor may replace a file within a clock tick. */
+/** Changes with the file: its time, size and inode, because an editor may replace a file within one clock tick. */
 function look(path: string): string {
 	try {
 		const { mtimeMs, size, ino } = statSync(path);

@@ -1,17 +1,17 @@
-/** Why a generation could not be built, for whoever wanted it. */
+/** The user-facing error of a generation that could not be built. */
 import { BuildError } from '../compiler/codegen/compile-context.ts';
 import { ListenError } from './listeners/port-probe.ts';
 import { UnknownEncoder } from './logs/log-format.ts';
 import { MemoryRefused } from './worker/generation-builder.ts';
 
-/** What a failed build is to the user: a code and a sentence; a defect is told by its message. */
+/** A failed build as the user sees it: a code and a message. For a bug, the message is the exception's. */
 export interface BuildProblem {
 	readonly code: string;
 	readonly message: string;
 	readonly pointer?: string;
 }
 
-/** Returns the problem that an error of a build stands for. */
+/** Converts an error thrown by a build. */
 export function buildProblem(error: unknown): BuildProblem {
 	if (error instanceof BuildError) return { code: error.code, message: error.message, pointer: error.pointer };
 	if (error instanceof ListenError) return { code: 'listen', message: error.message };

@@ -10,12 +10,12 @@ import {
 } from '../configuration.ts';
 import { print, printError } from '../terminal.ts';
 
-/** Prints the document, secrets included: it is what `run` and `POST /load` take. */
+/** Prints the document, secrets included: it is the input of `run` and `POST /load`. */
 export const adapt: Command = {
 	name: 'adapt',
 	summary: 'Print the JSON document that a configuration compiles to',
 	details: [
-		'The document is checked before it is printed: exit status 0 means that this build can load it. Warnings go to standard error.',
+		'The document is checked before it is printed: exit status 0 means that this build accepts it. Warnings go to standard error.',
 		LANGUAGE_RULE,
 	],
 	args: [PATH_ARGUMENT],
@@ -23,8 +23,8 @@ export const adapt: Command = {
 		CONFIG_OPTION,
 		ADAPTER_OPTION,
 		{ name: 'pretty', short: 'p', summary: 'Indent the JSON' },
-		{ name: 'validate', summary: 'Accepted; the document is always checked' },
-		{ name: 'schema', summary: 'Print the JSON Schema of documents in place of a document' },
+		{ name: 'validate', summary: 'Accepted for compatibility; the document is always checked' },
+		{ name: 'schema', summary: 'Print the JSON Schema of documents instead' },
 	],
 	async run(invocation) {
 		const indent = invocation.flag('pretty') ? 2 : undefined;

@@ -5,7 +5,7 @@ import type { Command } from '../command.ts';
 import { print } from '../terminal.ts';
 import { version } from '../version.ts';
 
-/** Prints what this build is made of. */
+/** Prints how this build was made. */
 export const buildInfo: Command = {
 	name: 'build-info',
 	summary: 'Print version, target and toolchain',

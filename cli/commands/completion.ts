@@ -7,7 +7,7 @@ import { COMMANDS } from './index.ts';
 
 type Script = (commands: readonly OfferedCommand[]) => string;
 
-/** The shells and how each one's script is made. */
+/** The shells, and the generator of each one's script. */
 const SHELLS: { readonly [shell: string]: () => Promise<Script> } = {
 	bash: async () => (await import('../completion/bash.ts')).bashCompletion,
 	zsh: async () => (await import('../completion/zsh.ts')).zshCompletion,
@@ -16,13 +16,13 @@ const SHELLS: { readonly [shell: string]: () => Promise<Script> } = {
 	elvish: async () => (await import('../completion/elvish.ts')).elvishCompletion,
 };
 
-/** Prints a script that lets a shell complete our command lines, made from the definitions of the commands. */
+/** Prints a script that lets a shell complete our command lines, derived from the command definitions. */
 export const completion: Command = {
 	name: 'completion',
 	summary: 'Print a completion script for a shell',
 	details: [
-		'The script offers commands, options, and the values of options that have a fixed set of them. It calls nothing: print it anew after an update.',
-		'Load it with `source <(svc completion bash)`, the same with zsh, `svc completion fish | source`, `svc completion powershell | Out-String | Invoke-Expression` or `eval (svc completion elvish | slurp)`, in the start-up file of the shell.',
+		'The script completes commands, options, and the values of options that take one of a fixed set. It is static: print it again after an update.',
+		"Load it in the shell's startup file, with `source <(svc completion bash)`, the same with zsh, `svc completion fish | source`, `svc completion powershell | Out-String | Invoke-Expression` or `eval (svc completion elvish | slurp)`.",
 	],
 	args: [
 		{
@@ -37,7 +37,7 @@ export const completion: Command = {
 		const load = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
 		if (!load) {
 			const known = Object.keys(SHELLS);
-			throw new UnknownWord(`${quoted(shell)} is none of the shells ${known.join(', ')}`, shell, known);
+			throw new UnknownWord(`${quoted(shell)} is not a supported shell (${known.join(', ')})`, shell, known);
 		}
 		const [script, { offeredCommands }, commands] = await Promise.all([
 			load(),

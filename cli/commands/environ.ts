@@ -2,7 +2,7 @@
 import type { Command } from '../command.ts';
 import { print } from '../terminal.ts';
 
-/** Prints the inherited environment, a NAME=value a line. */
+/** Prints the inherited environment, one NAME=value per line. */
 export const environ: Command = {
 	name: 'environ',
 	summary: 'Print the environment that the server would inherit',

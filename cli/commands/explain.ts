@@ -12,28 +12,28 @@ import {
 } from '../configuration.ts';
 import { print, printError } from '../terminal.ts';
 
-/** Sends a request through the compiled configuration, without a network, and prints the way that it takes. */
+/** Sends a request through the compiled configuration, without a network, and prints its path. */
 export const explain: Command = {
 	name: 'explain',
-	summary: 'Show which site, matchers and handlers decide about a request',
+	summary: 'Show which site, matchers and handlers a request runs through',
 	details: [
-		'The request runs through the very code that would serve it, and nothing is sent: no port is opened, and an upstream is taken to answer 200 with nothing. Printed are the site and why it was chosen, each matcher with its verdict, each handler with its place in the text, what rewrites changed, and the answer or the upstream.',
-		'The exit status tells whether the request could be explained, not what it is answered.',
+		'The request runs through the same code that would serve it, without a network: no port is opened, nothing is sent, and every upstream is assumed to answer 200 with an empty body. Prints the site and why it was chosen, each matcher and its result, each handler and its place in the configuration, what rewrites changed, and the response or the upstream.',
+		'The exit status says whether the request could be explained, not how it would be answered.',
 		LANGUAGE_RULE,
 	],
 	args: [
 		{ name: 'METHOD', required: true, summary: 'Method of the request, such as GET' },
-		{ name: 'URL', required: true, summary: 'Whole URL, such as http://example.com/path' },
+		{ name: 'URL', required: true, summary: 'Full URL, such as http://example.com/path' },
 		PATH_ARGUMENT,
 	],
 	options: [
 		CONFIG_OPTION,
 		ADAPTER_OPTION,
-		{ name: 'header', short: 'H', value: 'NAME: VALUE', repeatable: true, summary: 'Field of the request' },
-		{ name: 'data', short: 'd', value: 'TEXT', summary: 'Body of the request' },
-		{ name: 'from', value: 'IP', summary: 'Address of the client', default: '127.0.0.1' },
+		{ name: 'header', short: 'H', value: 'NAME: VALUE', repeatable: true, summary: 'Request header' },
+		{ name: 'data', short: 'd', value: 'TEXT', summary: 'Request body' },
+		{ name: 'from', value: 'IP', summary: 'Client address', default: '127.0.0.1' },
 		{ name: 'at', value: 'TIME', summary: 'Time of the request, such as 2026-01-31T12:00:00Z', default: 'now' },
-		{ name: 'json', summary: 'Print it as JSON' },
+		{ name: 'json', summary: 'Print JSON' },
 	],
 	async run(invocation) {
 		const source = requiredSource({ args: invocation.args.slice(2), value: invocation.value });
@@ -47,7 +47,7 @@ export const explain: Command = {
 		const explained = await new Explainer({ plan, locate }, dryRunEnvironment(process.cwd())).explain(request);
 		if (!explained) {
 			const { listenersText } = await import('../../compiler/dry-run/listener-choice.ts');
-			const sentence = `Nothing listens where ${quoted(request.url.text)} leads: ${quoted(input.name)} listens on ${listenersText(plan)}.`;
+			const sentence = `No listener matches ${quoted(request.url.text)}: ${quoted(input.name)} listens on ${listenersText(plan)}.`;
 			throw new CommandFailure(sentence);
 		}
 		explained.rehearsed.response?.close();
@@ -60,7 +60,7 @@ export const explain: Command = {
 	},
 };
 
-/** The request that the command line describes. Throws {@link CommandFailure} for one that no client could send. */
+/** Returns the request that the command line describes. @throws {@link CommandFailure} if no client could send it */
 async function requestOf(invocation: Invocation): Promise<DryRunRequest> {
 	const { clientAddress, clockTime, fieldMistake, isRequestUrl, methodMistake, parseRequestUrl } = await import(
 		'../../compiler/dry-run/dry-run-request.ts'
@@ -76,7 +76,7 @@ async function requestOf(invocation: Invocation): Promise<DryRunRequest> {
 	const headers = invocation.values('header').map((text): [string, string] => {
 		const colon = text.indexOf(':');
 		if (colon < 1) {
-			refuse({ message: `${quoted(text)} is not a field.`, hint: "Write it as 'Name: value'." });
+			refuse({ message: `${quoted(text)} is not a header field.`, hint: "Write it as 'Name: value'." });
 		}
 		const name = text.slice(0, colon);
 		const value = text.slice(colon + 1).trim();

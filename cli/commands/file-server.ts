@@ -7,18 +7,17 @@ import { quoted } from '../arguments.ts';
 import { type Command, CommandFailure } from '../command.ts';
 import { listenSite, serveDocument } from '../quick-server.ts';
 
-/** Serves the files of a folder. */
 export const fileServer: Command = {
 	name: 'file-server',
 	summary: 'Serve the files of a folder',
 	options: [
 		{ name: 'listen', value: 'LISTEN', summary: 'Address to listen on', default: ':80' },
 		{ name: 'root', value: 'ROOT', offers: 'folder', summary: 'Folder to serve', default: '.' },
-		{ name: 'access-log', summary: 'Write a line for each request' },
-		{ name: 'no-compress', summary: 'Send files as they are; else text is compressed for clients that take it' },
-		{ name: 'browse', short: 'b', summary: 'List folders that have no index' },
+		{ name: 'access-log', summary: 'Log each request' },
+		{ name: 'no-compress', summary: 'Do not compress; by default, text is compressed for clients that accept it' },
+		{ name: 'browse', short: 'b', summary: 'List folders without an index file' },
 		{ name: 'domain', short: 'd', value: 'DOMAIN', summary: 'Serve this domain over HTTPS; --listen is then a port' },
-		{ name: 'file-limit', value: 'FILE_LIMIT', summary: 'Most files in a listing', default: '10000' },
+		{ name: 'file-limit', value: 'FILE_LIMIT', summary: 'Maximum number of files in a listing', default: '10000' },
 		{ name: 'templates', summary: 'Render .html files as templates' },
 	],
 	run({ flag, value, verbose }) {
@@ -32,7 +31,7 @@ export const fileServer: Command = {
 		const logs = flag('access-log') ? { logs: [{}] } : {};
 		const limit = value('file-limit');
 		if (limit !== undefined && !/^[1-9]\d{0,5}$/.test(limit)) {
-			throw new CommandFailure(`${quoted(limit)} is not a number of files, 1 to 999999.`);
+			throw new CommandFailure(`${quoted(limit)} is not a file limit; give a number from 1 to 999999.`);
 		}
 		const browse = flag('browse') ? { browse: limit === undefined ? {} : { file_limit: Number(limit) } } : {};
 		const pipeline: Step[] = [
@@ -44,11 +43,11 @@ export const fileServer: Command = {
 	},
 };
 
-/** A domain over HTTPS, on its port or the one to listen on. Throws {@link CommandFailure}. */
+/** Returns the site of a domain over HTTPS, on port 443 or the `--listen` port. @throws {@link CommandFailure} */
 function domainSite(domain: string, listen: string | undefined): Pick<Site, 'addresses'> {
 	const port = listen === undefined ? '' : /^:?(\d{1,5})$/.exec(listen)?.[1];
 	if (port === undefined) {
-		throw new CommandFailure(`--listen must be a port when a domain is served; ${quoted(listen!)} is none.`);
+		throw new CommandFailure(`With --domain, --listen must be a port; ${quoted(listen!)} is not one.`);
 	}
 	const text = port === '' ? `https://${domain}` : `https://${domain}:${port}`;
 	const address = parseSiteAddress(text);

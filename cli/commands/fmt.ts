@@ -16,24 +16,24 @@ import {
 import { print, printError } from '../terminal.ts';
 import { unformatted } from '../unformatted.ts';
 
-/** Formats texts. What they import is left alone. */
+/** Formats configuration files, not those they import. */
 export const fmt: Command = {
 	name: 'fmt',
 	summary: 'Format a Configfile or Caddyfile',
 	details: [
-		'Prints the formatted text, indented by one tab a level. Exit status 1 when an input was not formatted already, unless it was written back. Of several paths the texts follow one another; where one cannot be read or is JSON, none is printed or written back.',
-		'--diff prints a unified diff instead, which `patch` applies: svc fmt --diff | patch -p0. Of a folder, and of those in it, it takes the files named configfile*, compatfile*, caddyfile*, *.configfile, *.compatfile and *.caddyfile, in any letter case; hidden folders and node_modules are left out.',
+		'Prints the formatted text, indented by one tab per level. The exit status is 1 if an input was not formatted already and was not written back. With several paths, the results are printed one after another; if any file cannot be read or is JSON, nothing is printed or written.',
+		'--diff prints a unified diff instead, for `patch`: svc fmt --diff | patch -p0. In a folder and its subfolders, it formats the files named configfile*, compatfile*, caddyfile*, *.configfile, *.compatfile and *.caddyfile, ignoring case; hidden folders and node_modules are skipped.',
 	],
 	args: [
 		{
 			name: 'PATH',
 			repeatable: true,
-			summary: `Files or folders to format; - reads standard input; ${DEFAULT_PLACES}, if left out`,
+			summary: `Files or folders to format; - reads standard input (default: ${DEFAULT_PLACES})`,
 		},
 	],
 	options: [
-		{ name: 'config', short: 'c', value: 'PATH', summary: 'File to format, in place of the argument' },
-		{ name: 'overwrite', short: 'o', also: ['w'], summary: 'Write the result back to the file (also -w)' },
+		{ name: 'config', short: 'c', value: 'PATH', summary: 'File to format, instead of the argument' },
+		{ name: 'overwrite', short: 'o', also: ['w'], summary: 'Write the result to the file (also -w)' },
 		{ name: 'diff', short: 'd', summary: 'Print what formatting changes, as a unified diff' },
 	],
 	async run(invocation) {
@@ -41,14 +41,16 @@ export const fmt: Command = {
 		const overwrite = invocation.flag('overwrite');
 		const diff = invocation.flag('diff');
 		if (overwrite && sources.some(({ kind }) => kind === 'stdin'))
-			throw new CommandFailure('Standard input cannot be written back; name a file.');
-		if (overwrite && diff) throw new CommandFailure('`--overwrite` and `--diff` exclude each other.');
-		// Nothing is printed or written where one of them cannot be formatted.
+			throw new CommandFailure('`--overwrite` needs a file; standard input cannot be overwritten.');
+		if (overwrite && diff) throw new CommandFailure('`--overwrite` and `--diff` cannot be combined.');
+		// Nothing is printed or written if any of them cannot be formatted.
 		const texts: (Pick<ConfigInput, 'text' | 'name'> & { format: Dialect; source: ConfigurationSource })[] = [];
 		for (const source of sources) {
 			const { text, name, format } = await readConfiguration(source);
 			if (format === 'json')
-				throw new CommandFailure(`${quoted(name)} is JSON; \`svc adapt --pretty\` prints JSON indented.`);
+				throw new CommandFailure(
+					`${quoted(name)} is JSON, which \`svc fmt\` does not format; use \`svc adapt --pretty\`.`,
+				);
 			texts.push({ text, name, format, source });
 		}
 		let status: number = EXIT.ok;
@@ -69,7 +71,7 @@ export const fmt: Command = {
 	},
 };
 
-/** What the command line names: files as they are, the configurations of folders in lexical order. */
+/** Returns what the command line names: files as they are, and the configurations of folders in lexical order. */
 function sourcesOf(invocation: Invocation): ConfigurationSource[] {
 	const { args, value } = invocation;
 	if (args.length === 0 || (args.length === 1 && value('config') !== undefined)) {
@@ -83,7 +85,7 @@ function sourcesOf(invocation: Invocation): ConfigurationSource[] {
 		if (!isFolder) return [requiredSource({ args: [given], value: () => undefined })];
 		const found = configurationsBelow(given);
 		if (found.length === 0)
-			throw new CommandFailure(`The folder ${quoted(given)} holds no Configfile, Compatfile or Caddyfile.`);
+			throw new CommandFailure(`The folder ${quoted(given)} contains no Configfile, Compatfile or Caddyfile.`);
 		return found.map((name): ConfigurationSource => {
 			return { kind: 'file', name, path: path.resolve(name), format: formatOfName(name) };
 		});

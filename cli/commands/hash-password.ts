@@ -3,19 +3,19 @@ import { quoted } from '../arguments.ts';
 import { type Command, CommandFailure, type Invocation } from '../command.ts';
 import { print } from '../terminal.ts';
 
-/** Bytes of a password that bcrypt looks at. */
+/** bcrypt ignores the rest of a longer password. */
 const BCRYPT_BYTES = 72;
 const SALT_BYTES = 16;
-/** The cost where none is given. */
+/** The default cost. */
 const BCRYPT_COST = '14';
 
 /** Prints the hash of a password, for `basic_auth`. */
 export const hashPassword: Command = {
 	name: 'hash-password',
-	summary: 'Hash a password for basic_auth',
+	summary: 'Hash a password for `basic_auth`',
 	details: [
-		'Prints one line: the hash of a password, for the directive basic_auth.',
-		'Without --plaintext the password is the first line of standard input; on a terminal it is asked for, twice and unseen. A password on the command line can be seen by other users of the machine.',
+		'Prints the hash of a password, for the directive `basic_auth`.',
+		'Without --plaintext, the password is read from the first line of standard input; on a terminal, you are prompted for it twice, without echo. Other users of the machine can see a password on the command line.',
 	],
 	options: [
 		{ name: 'plaintext', short: 'p', value: 'PLAINTEXT', summary: 'Password to hash', default: 'standard input' },
@@ -28,7 +28,7 @@ export const hashPassword: Command = {
 	],
 	async run(invocation) {
 		const algorithm = invocation.value('algorithm') ?? 'bcrypt';
-		// Wrong numbers are told before a password is typed.
+		// Wrong options are reported before a password is typed.
 		const hash =
 			algorithm === 'bcrypt' ? bcrypt(invocation) : algorithm === 'argon2id' ? await argon2id(invocation) : undefined;
 		if (!hash) throw new CommandFailure(`${quoted(algorithm)} is not a hash algorithm; give bcrypt or argon2id.`);
@@ -46,7 +46,7 @@ function bcrypt({ value }: Invocation): (password: string) => Promise<string> {
 		const length = Buffer.byteLength(password);
 		if (length > BCRYPT_BYTES) {
 			throw new CommandFailure(
-				`The password has ${length} bytes and bcrypt looks at ${BCRYPT_BYTES} only: use a shorter one or --algorithm argon2id.`,
+				`The password has ${length} bytes, and bcrypt uses only the first ${BCRYPT_BYTES}. Use a shorter one or --algorithm argon2id.`,
 			);
 		}
 		const { hashSync } = await import('bcryptjs');
@@ -75,7 +75,7 @@ async function argon2id({ value }: Invocation): Promise<(password: string) => Pr
 			const tag = argon2Sync('argon2id', { message: password, nonce: salt, memory, passes, parallelism, tagLength });
 			return formatArgon2id({ memory, passes, parallelism, salt, tag });
 		} catch {
-			throw new CommandFailure(`The password cannot be hashed: ${memory} KiB of memory are not to be had.`);
+			throw new CommandFailure(`The password cannot be hashed: ${memory} KiB of memory are not available.`);
 		}
 	};
 }

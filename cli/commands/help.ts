@@ -9,8 +9,8 @@ import { COMMANDS } from './index.ts';
 /** Prints the same text as `--help` of that command. */
 export const help: Command = {
 	name: 'help',
-	summary: 'Print the commands, or the help of one',
-	args: [{ name: 'COMMAND', offers: 'command', summary: `The command to explain, such as ${quoted('run')}` }],
+	summary: 'List the commands, or print the help of one',
+	args: [{ name: 'COMMAND', offers: 'command', summary: `A command, such as ${quoted('run')}` }],
 	async run({ args }) {
 		const [name] = args;
 		print(name === undefined ? commandList(COMMANDS) : commandHelp(await findCommand(name).load()));

@@ -1,15 +1,15 @@
-/** The commands of `svc`, one line each; a command's file is loaded when it is asked for. */
+/** The commands of `svc`, one line each. A command's file is loaded when the command runs. */
 import type { Command } from '../command.ts';
 
 /** A command as the list shows it. */
 export interface CommandEntry {
 	readonly name: string;
-	/** Equals the definition's own; a test holds the two together. */
+	/** Equals the summary in the command's definition; a test compares the two. */
 	readonly summary: string;
 	readonly load: () => Promise<Command>;
 }
 
-/** Every command, in the order of the list. */
+/** Every command, in the order of the help text. */
 export const COMMANDS: readonly CommandEntry[] = [
 	{ name: 'run', summary: 'Run the server in the foreground', load: async () => (await import('./run.ts')).run },
 	{
@@ -35,7 +35,7 @@ export const COMMANDS: readonly CommandEntry[] = [
 	},
 	{
 		name: 'explain',
-		summary: 'Show which site, matchers and handlers decide about a request',
+		summary: 'Show which site, matchers and handlers a request runs through',
 		load: async () => (await import('./explain.ts')).explain,
 	},
 	{ name: 'fmt', summary: 'Format a Configfile or Caddyfile', load: async () => (await import('./fmt.ts')).fmt },
@@ -47,12 +47,12 @@ export const COMMANDS: readonly CommandEntry[] = [
 	},
 	{
 		name: 'reverse-proxy',
-		summary: 'Pass requests on to upstreams',
+		summary: 'Forward requests to upstreams',
 		load: async () => (await import('./reverse-proxy.ts')).reverseProxy,
 	},
 	{
 		name: 'hash-password',
-		summary: 'Hash a password for basic_auth',
+		summary: 'Hash a password for `basic_auth`',
 		load: async () => (await import('./hash-password.ts')).hashPassword,
 	},
 	{
@@ -62,22 +62,22 @@ export const COMMANDS: readonly CommandEntry[] = [
 	},
 	{
 		name: 'storage-export',
-		summary: 'Write the certificate store as a tar archive',
+		summary: 'Export the certificate store as a tar archive',
 		load: async () => (await import('./storage-export.ts')).storageExport,
 	},
 	{
 		name: 'storage-import',
-		summary: 'Restore a tar archive into the certificate store',
+		summary: 'Import a tar archive into the certificate store',
 		load: async () => (await import('./storage-import.ts')).storageImport,
 	},
 	{
 		name: 'trust',
-		summary: 'Install the root of the internal authority into the trust stores of this machine',
+		summary: "Add the internal authority's root certificate to this machine's trust stores",
 		load: async () => (await import('./trust.ts')).trust,
 	},
 	{
 		name: 'untrust',
-		summary: 'Remove the root of the internal authority from the trust stores of this machine',
+		summary: "Remove the internal authority's root certificate from this machine's trust stores",
 		load: async () => (await import('./untrust.ts')).untrust,
 	},
 	{
@@ -92,7 +92,7 @@ export const COMMANDS: readonly CommandEntry[] = [
 	},
 	{
 		name: 'manpage',
-		summary: 'Write the manual pages into a folder',
+		summary: 'Write the manual pages to a folder',
 		load: async () => (await import('./manpage.ts')).manpage,
 	},
 	{
@@ -108,7 +108,7 @@ export const COMMANDS: readonly CommandEntry[] = [
 	{ name: 'version', summary: 'Print the version', load: async () => (await import('./version.ts')).versionCommand },
 	{
 		name: 'help',
-		summary: 'Print the commands, or the help of one',
+		summary: 'List the commands, or print the help of one',
 		load: async () => (await import('./help.ts')).help,
 	},
 ];

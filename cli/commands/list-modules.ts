@@ -9,23 +9,23 @@ interface Module {
 	readonly summary: string;
 }
 
-/** Endpoint groups of the Admin API, named as the compatible server names them: those that this build serves (a test compares). */
+/** Endpoint groups of the Admin API, under the compatible server's names: only those that this build serves (a test compares). */
 const ADMIN_MODULES: readonly Module[] = [
 	{ id: 'admin.api.load', summary: 'Reads and replaces the running configuration.' },
-	{ id: 'admin.api.metrics', summary: 'Gives metrics in the Prometheus text format.' },
-	{ id: 'admin.api.reverse_proxy', summary: 'Lists the upstreams that the configuration names.' },
+	{ id: 'admin.api.metrics', summary: 'Exports metrics in the Prometheus text format.' },
+	{ id: 'admin.api.reverse_proxy', summary: 'Lists the upstreams of the configuration.' },
 ];
 
-/** Prints the modules compiled in. */
+/** Prints the modules of this build. */
 export const listModules: Command = {
 	name: 'list-modules',
 	summary: 'List the modules of this build',
-	details: ['Every module of this build is a standard one, so --skip-standard prints nothing.'],
+	details: ['Every module of this build is a standard module, so --skip-standard prints nothing.'],
 	options: [
 		{ name: 'json', summary: 'Print a JSON array of objects with id, version and summary' },
-		{ name: 'versions', summary: 'Print the version behind each module' },
-		{ name: 'packages', summary: 'Accepted; all modules belong to one package, svc, which is printed behind each' },
-		{ name: 'skip-standard', short: 's', summary: 'Leave out the standard modules' },
+		{ name: 'versions', summary: "Print each module's version after its name" },
+		{ name: 'packages', summary: "Print each module's package after its name; it is always svc" },
+		{ name: 'skip-standard', short: 's', summary: 'Omit the standard modules' },
 	],
 	async run({ flag }) {
 		if (flag('skip-standard')) return EXIT.ok;
@@ -47,7 +47,7 @@ export const listModules: Command = {
 	},
 };
 
-/** Handlers, site options, matchers, balancing policies, global options and the Admin API, in lexical order. */
+/** Returns handlers, site options, matchers, balancing policies, global options and the Admin API, in lexical order. */
 async function allModules(): Promise<Module[]> {
 	const [
 		{ directives },

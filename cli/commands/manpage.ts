@@ -7,12 +7,12 @@ import { print } from '../terminal.ts';
 import { version } from '../version.ts';
 import { COMMANDS } from './index.ts';
 
-/** Writes the manual: a page for each command, one for `svc`, and one for the language of the configuration. */
+/** Writes the manual: one page for each command, one for `svc`, and one for the configuration language. */
 export const manpage: Command = {
 	name: 'manpage',
-	summary: 'Write the manual pages into a folder',
+	summary: 'Write the manual pages to a folder',
 	details: [
-		'Writes svc.1, a page for each command such as svc-run.1, and svc-configfile.5, which describes the language with every directive, matcher and global option. The folder must be there; pages that are there already are replaced.',
+		'Writes svc.1, a page for each command, such as svc-run.1, and svc-configfile.5, which documents the configuration language with every directive, matcher and global option. The folder must exist; existing pages are replaced.',
 	],
 	options: [
 		{
@@ -21,13 +21,13 @@ export const manpage: Command = {
 			value: 'DIR',
 			offers: 'folder',
 			required: true,
-			summary: 'Folder to write the pages into',
+			summary: 'Folder to write to',
 		},
 	],
 	async run({ value }) {
 		const folder = value('directory')!;
 		if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
-			throw new CommandFailure(`${quoted(folder)} is not a folder; make it first.`);
+			throw new CommandFailure(`${quoted(folder)} is not an existing folder; create it first.`);
 		}
 		const [{ commandPage, overviewPage }, { configfilePage }, { renderPage }, commands] = await Promise.all([
 			import('../manpages/command-page.ts'),
@@ -44,7 +44,7 @@ export const manpage: Command = {
 				throw new CommandFailure(`${quoted(file)} cannot be written: ${(error as NodeJS.ErrnoException).code}.`);
 			}
 		}
-		print(`${pages.length} manual pages are in ${folder}.\n`);
+		print(`${pages.length} manual pages written to ${folder}.\n`);
 		return EXIT.ok;
 	},
 };

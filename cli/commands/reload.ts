@@ -13,15 +13,15 @@ import {
 } from '../configuration.ts';
 import { print, printError } from '../terminal.ts';
 
-/** Compiles the file here and sends the document, so that imports and relative paths are those of the file. */
+/** Compiles the file here and sends the document, so that imports and relative paths are resolved relative to the file. */
 export const reload: Command = {
 	name: 'reload',
 	summary: 'Replace the configuration of a running server',
 	details: [
-		'Compiles the file, sends the document to the Admin API of the server, and reports whether the server applied it. When it does not, the previous configuration keeps serving and the exit status is 1. The running configuration needs the option `admin`.',
-		'Nothing happens if the server serves that configuration already and the files that it names (certificates, keys, trust pools) hold the same; `--force` loads it all the same.',
-		'With `--confirm` a configuration is refused if the server could not go back from it: because that would need a restart, or because what is being served no longer compiles.',
-		'With `--accept` and `--revert` the file is read only for the address and the token of the server.',
+		"Compiles the file, sends the document to the server's Admin API, and reports whether the server applied it. If it did not, the previous configuration keeps serving and the exit status is 1. The running configuration must have the option `admin`.",
+		'If the server already runs this configuration and the files that it names (certificates, keys, trust pools) have not changed, nothing happens; `--force` loads it anyway.',
+		'With `--confirm`, a configuration is refused if the server could not roll it back: because that would need a restart, or because the running configuration no longer compiles.',
+		"With `--accept` and `--revert`, the file is read only for the server's Admin API address and token.",
 		TOKEN_RULE,
 		LANGUAGE_RULE,
 	],
@@ -30,19 +30,19 @@ export const reload: Command = {
 		CONFIG_OPTION,
 		ADAPTER_OPTION,
 		ADDRESS_OPTION,
-		{ name: 'force', summary: 'Load it even if it is being served already, and build and read everything again' },
+		{ name: 'force', summary: 'Load it even if it has not changed, and read all files and build everything again' },
 		{
 			name: 'confirm',
 			value: 'DURATION',
-			summary: 'Go back to the former configuration unless it is confirmed in this time, such as 30s',
+			summary: 'Roll back unless the new configuration is confirmed within this time, such as 30s',
 		},
 		{
 			name: 'max-error-rate',
 			value: 'RATE',
-			summary: 'With --confirm, go back as soon as more than this share of the answers, 0 to 1, are errors',
+			summary: 'With --confirm, roll back as soon as the share of error responses, 0 to 1, exceeds this',
 		},
-		{ name: 'accept', summary: 'Confirm the configuration that waits for it, and send none' },
-		{ name: 'revert', summary: 'Go back to the configuration before the one that waits, and send none' },
+		{ name: 'accept', summary: 'Confirm the pending configuration; sends no configuration' },
+		{ name: 'revert', summary: 'Roll back the pending configuration; sends no configuration' },
 	],
 	async run(invocation) {
 		const decision = decisionOf(invocation);
@@ -56,22 +56,22 @@ export const reload: Command = {
 		const target = { address: invocation.value('address'), settings: document.settings?.admin };
 		const send = (type: string, body: string) => postToAdmin(`/load${query}`, target, { type, text: body });
 		let answer = places && (await send('application/vnd.svc.placed+json', await placed(text, places)));
-		// A server that runs an earlier release takes the whole for a document, and refuses it.
+		// A server of an earlier release takes the whole request for a document, and refuses it.
 		if (answer === undefined || answer.status === 400) answer = await send('application/json', text);
 		if (answer.status !== 200) throw answerFailure(answer, `The server did not apply ${input.name}`);
 		printError(answerWarnings(answer));
-		const state = member(answer.body, 'unchanged') === true ? 'was being served already' : 'is being served';
+		const state = member(answer.body, 'unchanged') === true ? 'has not changed' : 'is now being served';
 		print(`${input.name} ${state} (generation ${String(member(answer.body, 'generation'))}).\n`);
 		const until = member(member(answer.body, 'confirm'), 'until');
 		if (typeof until === 'number') {
 			const seconds = Math.max(0, Math.round((until - Date.now()) / 1000));
-			print(`The former configuration comes back in ${seconds} s unless you run: svc reload --accept\n`);
+			print(`Rolling back in ${seconds} s. To keep this configuration, run: svc reload --accept\n`);
 		}
 		return EXIT.ok;
 	},
 };
 
-/** The document with the places that logs show. */
+/** Adds to the document the places that logs show. */
 async function placed(document: string, places: PlaceTexts): Promise<string> {
 	const { placedText } = await import('../../compiler/incremental/step-places.ts');
 	return placedText(document, places);
@@ -87,7 +87,7 @@ function decisionOf(invocation: Invocation): 'confirm' | 'revert' | undefined {
 	if ((accepts && reverts) || others.length > 0) {
 		const first = accepts ? '--accept' : '--revert';
 		const second = accepts && reverts ? '--revert' : `--${others[0]}`;
-		throw new CommandFailure(`\`${first}\` and \`${second}\` cannot be given together.`);
+		throw new CommandFailure(`\`${first}\` and \`${second}\` cannot be combined.`);
 	}
 	return accepts ? 'confirm' : 'revert';
 }
@@ -95,19 +95,19 @@ function decisionOf(invocation: Invocation): 'confirm' | 'revert' | undefined {
 async function decide(decision: 'confirm' | 'revert', invocation: Invocation): Promise<number> {
 	const target = { address: invocation.value('address'), settings: await adminSettings(invocation) };
 	const answer = await postToAdmin(`/load/${decision}`, target, undefined);
-	const what = decision === 'confirm' ? 'The server confirmed nothing' : 'The server took nothing back';
+	const what = decision === 'confirm' ? 'The configuration was not confirmed' : 'The configuration was not rolled back';
 	if (answer.status !== 200) throw answerFailure(answer, what);
 	printError(answerWarnings(answer));
 	const generation = String(member(answer.body, 'generation'));
 	print(
 		decision === 'confirm'
-			? `Generation ${generation} stays.\n`
-			: `The former configuration is being served again (generation ${generation}).\n`,
+			? `Generation ${generation} is confirmed.\n`
+			: `Rolled back to the previous configuration (generation ${generation}).\n`,
 	);
 	return EXIT.ok;
 }
 
-/** What `--force`, `--confirm` and `--max-error-rate` ask of the server, which checks the values. */
+/** Returns what `--force`, `--confirm` and `--max-error-rate` ask of the server, which checks the values. */
 function queryOf(invocation: Invocation): string {
 	const confirm = invocation.value('confirm');
 	const rate = invocation.value('max-error-rate');

@@ -3,7 +3,6 @@ import { quoted } from '../arguments.ts';
 import { type Command, CommandFailure } from '../command.ts';
 import { headerEdits, headerField, listenSite, serveDocument } from '../quick-server.ts';
 
-/** Serves one fixed response. */
 export const respond: Command = {
 	name: 'respond',
 	summary: 'Serve one fixed response',
@@ -16,7 +15,7 @@ export const respond: Command = {
 			short: 'l',
 			value: 'LISTEN',
 			summary: 'Address to listen on',
-			default: 'a free port of 127.0.0.1, printed',
+			default: 'a free port on 127.0.0.1, which is printed',
 		},
 	],
 	run({ value, values, verbose }) {
@@ -36,5 +35,5 @@ export const respond: Command = {
 function statusCode(text: string): number {
 	const status = Number(text);
 	if (/^\d{3}$/.test(text) && status >= 200 && status <= 599) return status;
-	throw new CommandFailure(`${quoted(text)} is not a status to answer with; give a number from 200 to 599.`);
+	throw new CommandFailure(`${quoted(text)} is not a status code; give a number from 200 to 599.`);
 }

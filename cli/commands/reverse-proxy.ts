@@ -8,12 +8,11 @@ import { quoted } from '../arguments.ts';
 import { type Command, CommandFailure } from '../command.ts';
 import { headerEdits, headerField, serveDocument } from '../quick-server.ts';
 
-/** Passes requests on to upstreams. */
 export const reverseProxy: Command = {
 	name: 'reverse-proxy',
-	summary: 'Pass requests on to upstreams',
+	summary: 'Forward requests to upstreams',
 	details: [
-		'A host without http:// is served over HTTPS, with redirects from HTTP: public names get certificates from a public authority, localhost and addresses from the internal one. --from :8080 and --from http://localhost:8080 are served over HTTP. An upstream may be host:port, https://host, h2c://host:port or unix//path; all must be of one kind. A header given once replaces the one that is there; one given several times is added.',
+		'A host without http:// is served over HTTPS, with redirects from HTTP: public names get certificates from a public authority, localhost and addresses from the internal one. --from :8080 and --from http://localhost:8080 are served over HTTP. An upstream may be host:port, https://host, h2c://host:port or unix//path; all must be of the same kind. A header that is given once replaces existing values; one that is given more than once is appended.',
 	],
 	options: [
 		{ name: 'from', value: 'FROM', summary: 'Address to serve', default: 'localhost' },
@@ -30,16 +29,16 @@ export const reverseProxy: Command = {
 			repeatable: true,
 			summary: 'Response header to send downstream, `Field: value`',
 		},
-		{ name: 'change-host-header', short: 'c', summary: 'Set the Host header to the address of the upstream' },
-		{ name: 'disable-redirects', summary: 'Listen for no redirects from HTTP to HTTPS' },
+		{ name: 'change-host-header', short: 'c', summary: 'Set the Host header to the upstream address' },
+		{ name: 'disable-redirects', summary: 'Do not redirect HTTP to HTTPS' },
 		{ name: 'insecure', summary: 'Skip verification of upstream certificates' },
-		{ name: 'internal-certs', summary: 'Take certificates from the internal authority' },
+		{ name: 'internal-certs', summary: 'Use certificates from the internal authority' },
 	],
 	run({ flag, value, values, verbose }) {
 		const from = value('from') ?? 'localhost';
 		const address = parseSiteAddress(from);
 		if (!isSiteAddress(address)) {
-			throw new CommandFailure(`${quoted(from)} is not an address to serve: ${address.message}`);
+			throw new CommandFailure(`${quoted(from)} is not a site address: ${address.message}`);
 		}
 		const up = values('header-up').map(headerField);
 		if (flag('change-host-header')) up.push({ name: 'Host', value: '{http.reverse_proxy.upstream.hostport}' });
@@ -56,12 +55,12 @@ export const reverseProxy: Command = {
 	},
 };
 
-/** The pool of the addresses. Without TLS to them there is nothing to verify, and `insecure` means nothing. */
+/** Returns the upstream pool. `insecure` has no effect if upstreams do not use TLS. */
 function upstreams(to: readonly string[], insecure: boolean): UpstreamSettings {
 	for (const text of to) {
 		const parsed = parseUpstream(text);
 		if (parsed.kind === 'invalid')
-			throw new CommandFailure(`${quoted(text)} cannot be an upstream: ${parsed.message}.`);
+			throw new CommandFailure(`${quoted(text)} is not an upstream address: ${parsed.message}.`);
 	}
 	const settings = withSchemes({ to });
 	if (typeof settings === 'string') throw new CommandFailure(settings);

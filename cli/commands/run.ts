@@ -13,19 +13,19 @@ import {
 } from '../configuration.ts';
 import { failureText } from '../failure-report.ts';
 
-/** What `run` tells `start`, as one line of JSON. */
+/** What `run` reports to `start`, as one line of JSON. */
 export type StartReport =
 	| { readonly ready: true; readonly listeners: readonly string[] }
 	| { readonly failure: string };
 
-/** Serves in the foreground until it is stopped. */
+/** Serves in the foreground until stopped. */
 export const run: Command = {
 	name: 'run',
 	summary: 'Run the server in the foreground',
 	details: [
-		'Without a configuration it starts with no sites and only the Admin API, at 127.0.0.1:2019.',
-		'Signals: INT and TERM stop gracefully, and a second one at once; QUIT stops at once; USR1 and HUP reload the file; without one USR1 says so and HUP is ignored. Exit status: 0 after a graceful stop, 1 when it did not start, 2 after a stop at once, 3 when it ended in an error.',
-		'With --resume, changes made through the Admin API outlive the process: they are saved in the state directory of the user (STATE_DIRECTORY, else $XDG_STATE_HOME/svc, else ~/.local/state/svc) unless the configuration says `persist_config off`. Without a saved one the configuration is that of the command line.',
+		'Without a configuration, it starts with no sites, and the Admin API at 127.0.0.1:2019.',
+		'Signals: INT and TERM stop gracefully, and a second one immediately; QUIT stops immediately; USR1 and HUP reload the file. Without a file, USR1 logs a warning and HUP is ignored. Exit status: 0 after a graceful stop, 1 if it did not start, 2 after an immediate stop, 3 after an error.',
+		'With --resume, changes made through the Admin API survive a restart: they are saved in the state directory (STATE_DIRECTORY, otherwise $XDG_STATE_HOME/svc, otherwise ~/.local/state/svc) unless the configuration has `persist_config off`. If nothing is saved, the configuration on the command line is used.',
 		LANGUAGE_RULE,
 	],
 	args: [PATH_ARGUMENT],
@@ -35,14 +35,19 @@ export const run: Command = {
 		{
 			name: 'watch',
 			short: 'w',
-			summary: 'Look once a second whether a file of the configuration has changed, and reload',
+			summary: 'Check the configuration files for changes every second, and reload',
 		},
 		{
 			name: 'resume',
 			short: 'r',
-			summary: 'Load the configuration that the Admin API changed last, if there is one, instead of the file',
+			summary: 'Load the last configuration set through the Admin API, if there is one, instead of the file',
 		},
-		{ name: 'report-fd', value: 'FD', summary: 'Where to tell `svc start` how the start went', internal: true },
+		{
+			name: 'report-fd',
+			value: 'FD',
+			summary: 'Descriptor on which to report the start to `svc start`',
+			internal: true,
+		},
 	],
 	async run(invocation) {
 		const report = reporter(invocation.value('report-fd'));
@@ -57,15 +62,15 @@ export const run: Command = {
 
 async function runServer(invocation: Invocation, report: (report: StartReport) => void): Promise<number> {
 	const watch = invocation.flag('watch');
-	// A contradiction is one even where a saved document comes before both.
+	// A contradictory command line is refused even if a saved document replaces both files.
 	givenPath(invocation);
 	const saved = invocation.flag('resume') ? await savedConfiguration(stateFolder(process.env)) : undefined;
-	// A document that was saved follows no file: what a file says now is not what was being served.
+	// A saved document does not follow a file: the file may differ from what was being served.
 	const source = saved ? undefined : configurationSource(invocation);
 	if (watch && source?.kind !== 'file') throw new CommandFailure('`--watch` needs a configuration file to watch.');
 	const input = saved ?? (source && (await readConfiguration(source)));
 	const { serve } = await import('../serve.ts');
-	// What was saved may know no Admin API: who was without a file has nothing else to change it with.
+	// The saved document may turn the Admin API off; a server without a file could then not be changed at all.
 	const fileless = input === undefined || (saved !== undefined && namesNothing(invocation));
 	return serve({
 		input,
@@ -78,7 +83,7 @@ async function runServer(invocation: Invocation, report: (report: StartReport) =
 	});
 }
 
-/** Neither the command line names a configuration nor does one lie here. */
+/** Reports whether there is no configuration, neither on the command line nor in the working directory. */
 function namesNothing(invocation: Invocation): boolean {
 	return givenPath(invocation) === undefined && configurationSource(invocation) === undefined;
 }
@@ -87,7 +92,7 @@ function bracketed(host: string): string {
 	return host.includes(':') ? `[${host}]` : host;
 }
 
-/** Writes one report to a descriptor and closes it, or does nothing without one. */
+/** Returns a function that writes one report to a descriptor and closes it; without a descriptor it does nothing. */
 function reporter(fd: string | undefined): (report: StartReport) => void {
 	let open = fd !== undefined && /^\d+$/.test(fd) ? Number(fd) : undefined;
 	return report => {
@@ -96,7 +101,7 @@ function reporter(fd: string | undefined): (report: StartReport) => void {
 			writeSync(open, `${JSON.stringify(report)}\n`);
 			closeSync(open);
 		} catch {
-			// Whoever started this process has gone; it serves all the same.
+			// The process that started this one has gone; it serves anyway.
 		}
 		open = undefined;
 	};

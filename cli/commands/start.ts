@@ -8,15 +8,15 @@ import { ADAPTER_OPTION, CONFIG_OPTION, configurationSource, LANGUAGE_RULE, PATH
 import { print } from '../terminal.ts';
 import type { StartReport } from './run.ts';
 
-/** Descriptor on which the server tells how its start went. */
+/** Descriptor on which the server reports the outcome of its start. */
 const REPORT_FD = 3;
 
-/** Starts `svc run` in a session of its own and waits until it serves or has failed. */
+/** Starts `svc run` in its own session and waits until it serves or has failed. */
 export const start: Command = {
 	name: 'start',
 	summary: 'Start the server in the background',
 	details: [
-		'Waits until the server is ready, or tells why it is not. Its output is discarded: let the configuration write logs to files. `svc stop` ends it.',
+		"Waits until the server is ready, or prints why it did not start. The server's output is discarded: configure logs to go to files. `svc stop` stops it.",
 		LANGUAGE_RULE,
 	],
 	args: [{ ...PATH_ARGUMENT, summary: 'Configuration file, or the folder that holds it' }],
@@ -24,7 +24,7 @@ export const start: Command = {
 	async run(invocation) {
 		const source = configurationSource(invocation);
 		if (source?.kind === 'stdin')
-			throw new CommandFailure('A server in the background has no standard input; name a file.');
+			throw new CommandFailure('A background server cannot read standard input; name a file.');
 		const words = ['run', `--report-fd=${REPORT_FD}`];
 		if (source) words.push(`--config=${source.name}`, `--adapter=${source.format}`);
 		if (invocation.verbose) words.push('--verbose');
@@ -38,18 +38,18 @@ export const start: Command = {
 		const report = await readReport(child.stdio[REPORT_FD] as Readable);
 		if (!report) {
 			const [status, signal] = await exited.catch(error => [(error as Error).message, null]);
-			throw new CommandFailure(`The server ended with ${signal ?? `status ${status}`} before it was ready.`);
+			throw new CommandFailure(`The server exited with ${signal ?? `status ${status}`} before it was ready.`);
 		}
 		if ('failure' in report) throw new StartFailure(report.failure);
 		child.unref();
 		print(
-			`The server runs in the background as process ${child.pid}${report.listeners.length > 0 ? `, listening on ${report.listeners.join(' ')}` : ''}.\n`,
+			`The server is running in the background as process ${child.pid}${report.listeners.length > 0 ? `, listening on ${report.listeners.join(' ')}` : ''}.\n`,
 		);
 		return EXIT.ok;
 	},
 };
 
-/** What the server would have printed, diagnostics and closing sentence. */
+/** What the server would have printed: diagnostics and the closing sentence. */
 class StartFailure extends CommandFailure {
 	constructor(text: string) {
 		const lines = text.trimEnd().split('\n');
@@ -58,7 +58,7 @@ class StartFailure extends CommandFailure {
 	}
 }
 
-/** The report, or undefined when the server ends without one. */
+/** Returns the report, or undefined if the server ended without one. */
 async function readReport(stream: Readable): Promise<StartReport | undefined> {
 	let text = '';
 	for await (const chunk of stream.setEncoding('utf8')) text += chunk;

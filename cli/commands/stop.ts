@@ -10,7 +10,7 @@ export const stop: Command = {
 	name: 'stop',
 	summary: 'Stop a running server gracefully',
 	details: [
-		'Calls the Admin API. The running configuration needs the option `admin`. A configuration is read only for its address and token.',
+		"Calls the Admin API, so the running configuration must have the option `admin`. The configuration file is read only for the Admin API's address and token.",
 		TOKEN_RULE,
 	],
 	args: [PATH_ARGUMENT],

@@ -14,14 +14,14 @@ import { ADAPTER_OPTION, CONFIG_OPTION } from '../configuration.ts';
 import { STORE_RULE, storeFailure, storeOf } from '../store-choice.ts';
 import { printError } from '../terminal.ts';
 
-/** Writes the store of certificates as a tar archive. */
+/** Exports the certificate store as a tar archive. */
 export const storageExport: Command = {
 	name: 'storage-export',
-	summary: 'Write the certificate store as a tar archive',
+	summary: 'Export the certificate store as a tar archive',
 	details: [
-		'The archive holds private keys: the file is of mode 600. It appears under its name when it is whole.',
+		'The archive contains private keys; the file has mode 600. It appears under its name only once it is complete.',
 		STORE_RULE,
-		'May be written as two words: `svc storage export`.',
+		'Can also be written as two words: `svc storage export`.',
 	],
 	options: [
 		{
@@ -30,7 +30,7 @@ export const storageExport: Command = {
 			value: 'FILE',
 			offers: 'file',
 			required: true,
-			summary: 'File of the archive; - writes to standard output',
+			summary: 'Archive file; - writes to standard output',
 		},
 		{ ...CONFIG_OPTION, default: 'none' },
 		ADAPTER_OPTION,
@@ -41,7 +41,7 @@ export const storageExport: Command = {
 		const { exportStore } = await import('../../runtime/storage/archive-export.ts');
 		if (output === '-') {
 			if (process.stdout.isTTY) {
-				throw new CommandFailure('An archive is not for a terminal; write it to a file or pass it on to a program.');
+				throw new CommandFailure('Standard output is a terminal; write the archive to a file or pipe it to a program.');
 			}
 			await exportStore(store, writeToStandardOutput).catch(storeFailure);
 			return 0;
@@ -63,7 +63,7 @@ export const storageExport: Command = {
 				await handle.close();
 			}
 			await rename(aside, output);
-			printError(`${exported.values} values of the store are in ${quoted(path.normalize(output))}.\n`);
+			printError(`${exported.values} values exported to ${quoted(path.normalize(output))}.\n`);
 			return 0;
 		} catch (error) {
 			await unlink(aside).catch(() => {});
@@ -72,7 +72,7 @@ export const storageExport: Command = {
 	},
 };
 
-/** Deletes what earlier exports to the same file have left that were killed. */
+/** Deletes temporary files of earlier exports to the same file that were killed. */
 async function removeAbandonedBeside(output: string): Promise<void> {
 	const { dir, base } = path.parse(unfinishedPrefix(path.resolve(output)));
 	for (const name of await readdir(dir).catch(() => [])) {

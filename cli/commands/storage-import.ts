@@ -5,15 +5,15 @@ import { ADAPTER_OPTION, CONFIG_OPTION, unreadable } from '../configuration.ts';
 import { STORE_RULE, storeFailure, storeFolderOf } from '../store-choice.ts';
 import { printError } from '../terminal.ts';
 
-/** Restores a tar archive into the store of certificates. */
+/** Imports a tar archive into the certificate store. */
 export const storageImport: Command = {
 	name: 'storage-import',
-	summary: 'Restore a tar archive into the certificate store',
+	summary: 'Import a tar archive into the certificate store',
 	details: [
-		'Values that the archive does not hold stay as they are. An archive that is not whole, holds nothing, or holds anything but files inside the store is refused, and the store stays as it was.',
-		'A running server takes restored certificates at its next start.',
+		'Values that are not in the archive are left unchanged. An archive that is incomplete or empty, or contains anything other than files within the store, is refused, and the store is left unchanged.',
+		'A running server uses the imported certificates after its next restart.',
 		STORE_RULE,
-		'May be written as two words: `svc storage import`.',
+		'Can also be written as two words: `svc storage import`.',
 	],
 	options: [
 		{
@@ -22,7 +22,7 @@ export const storageImport: Command = {
 			value: 'FILE',
 			offers: 'file',
 			required: true,
-			summary: 'File of the archive; - reads standard input',
+			summary: 'Archive file; - reads standard input',
 		},
 		{ ...CONFIG_OPTION, default: 'none' },
 		ADAPTER_OPTION,
@@ -38,7 +38,7 @@ export const storageImport: Command = {
 		});
 		try {
 			const { values } = await importArchive(archive, folder);
-			printError(`${values} values were restored into ${folder}.\n`);
+			printError(`${values} values imported into ${folder}.\n`);
 			return 0;
 		} catch (error) {
 			if (reading.error !== undefined) throw unreadable(input, reading.error.code ?? reading.error.message);

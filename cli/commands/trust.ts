@@ -5,31 +5,31 @@ import { ADAPTER_OPTION, CONFIG_OPTION } from '../configuration.ts';
 import { STORE_RULE, storeFolderOf } from '../store-choice.ts';
 import { print } from '../terminal.ts';
 
-/** Options of both commands about trust. */
+/** Options of `trust` and `untrust`. */
 export const TRUST_OPTIONS: NonNullable<Command['options']> = [
-	{ name: 'ca', value: 'ID', summary: 'Internal authority', default: 'local' },
+	{ name: 'ca', value: 'ID', summary: 'ID of the internal authority', default: 'local' },
 	{ ...CONFIG_OPTION, default: 'none' },
 	ADAPTER_OPTION,
 ];
 
-/** Has this machine trust the internal authority. */
+/** Makes this machine trust the internal authority. */
 export const trust: Command = {
 	name: 'trust',
-	summary: 'Install the root of the internal authority into the trust stores of this machine',
+	summary: "Add the internal authority's root certificate to this machine's trust stores",
 	details: [
-		'The root is `pki/authorities/local/root.crt` in the store; a server makes it when a site first needs it.',
-		'Changed are the trust store of the system (Debian, Red Hat, Arch and their relatives), which needs root, and the NSS databases of the user, which Firefox and Chromium read and which need the program certutil.',
+		'The root certificate is `pki/authorities/local/root.crt` in the certificate store; a server creates it when a site first needs it.',
+		"Changes the system's trust store (Debian, Red Hat, Arch and their derivatives), which requires root, and the user's NSS databases, which Firefox and Chromium read; these require the program certutil.",
 		STORE_RULE,
 	],
 	options: TRUST_OPTIONS,
 	run: invocation => changeTrust(invocation, 'trust'),
 };
 
-/** Adds or removes the root, tells what became of each store; fails when one could not be changed. */
+/** Adds or removes the root and prints the outcome for each store. Fails if one could not be changed. */
 export async function changeTrust(invocation: Invocation, action: 'trust' | 'untrust'): Promise<number> {
 	const authority = invocation.value('ca') ?? 'local';
 	if (!/^(?!\.+$)[A-Za-z0-9._-]{1,64}$/.test(authority)) {
-		throw new CommandFailure(`\`${authority}\` cannot be the id of an authority.`);
+		throw new CommandFailure(`\`${authority}\` is not a valid authority ID.`);
 	}
 	const [{ readRoot, trustRoot, untrustRoot }, { thisMachine }, { TrustError }] = await Promise.all([
 		import('../../runtime/trust/root-trust.ts'),

@@ -2,12 +2,12 @@
 import type { Command } from '../command.ts';
 import { STORE_RULE } from '../store-choice.ts';
 import { changeTrust, TRUST_OPTIONS } from './trust.ts';
-
+/** Undoes `svc trust`. */
 /** Ends this machine's trust in the internal authority. */
 export const untrust: Command = {
 	name: 'untrust',
-	summary: 'Remove the root of the internal authority from the trust stores of this machine',
-	details: ['Certificates that were issued, and the root itself, stay in the store.', STORE_RULE],
+	summary: "Remove the internal authority's root certificate from this machine's trust stores",
+	details: ['The root certificate itself and the certificates it issued stay in the certificate store.', STORE_RULE],
 	options: TRUST_OPTIONS,
 	run: invocation => changeTrust(invocation, 'untrust'),
 };

@@ -19,35 +19,35 @@ import { print, printError } from '../terminal.ts';
 import type { Validation, ValidationOptions } from '../validation.ts';
 import { version } from '../version.ts';
 
-/** Code of a configuration that cannot be read, where there are others. */
+/** Code of a configuration that cannot be read, if others are checked too. */
 const UNREADABLE = 'configuration/unreadable';
 
 const FORMATS = ['text', 'json', 'github', 'sarif'] as const;
 type Format = (typeof FORMATS)[number];
 
-/** Compiles a configuration, prints every problem, and runs its tests. Opens no listener. */
+/** Compiles a configuration, prints every problem, and runs its tests. Opens no listeners. */
 export const validate: Command = {
 	name: 'validate',
 	summary: 'Check a configuration without serving it',
 	details: [
-		'Prints every problem, the first one first, and exits with status 1 when the configuration is refused. Nothing is started and no port is opened.',
-		'Several paths are checked one after the other, each by itself; the exit status is 1 unless all are valid. json then gives one object with all reports under `configurations`, sarif one run, github one list.',
-		'What a start on this machine would refuse is refused here too: values of the environment, files and folders, sockets in the file system, issuers and their DNS providers. What depends on the network, on ports that others have, or on the user that the server runs as is left to the start.',
-		"The configuration's own tests are run, with stand-ins for the network; a test that fails makes the exit status 1 too. A file that imports another and adds `test` blocks tests that one.",
-		'With --lint it also looks for what is accepted and most likely not meant; svc list-modules names the rules as lint.<rule>. A comment `# lint: off <rule>` at the end of a line silences a rule there; on a line of its own, for the next line and its block; `# lint: off-file <rule>`, in the whole file. `area/*` names all rules of an area, no name means every rule, and a reason may follow ` -- `. Errors cannot be silenced.',
+		'Prints every problem, in order, and exits with status 1 if the configuration is refused. Nothing is started and no port is opened.',
+		'Several paths are checked one by one, independently; the exit status is 1 unless all are valid. The format json then gives one object with all reports under `configurations`, sarif one run, github one list.',
+		'Also checks what a start on this machine would check: environment variables, files and folders, Unix sockets, issuers and their DNS providers. Not checked is what depends on the network, on ports in use, or on the user that the server runs as.',
+		"Runs the configuration's own tests, with a fake network; if a test fails, the exit status is 1. A file that imports another and adds `test` blocks tests the imported one.",
+		'With --lint, also warns about what is valid but probably not intended; `svc list-modules` lists the rules as lint.<rule>. A comment `# lint: off <rule>` at the end of a line silences a rule for that line; on a line of its own, for the next line and its block; `# lint: off-file <rule>`, for the whole file. `area/*` stands for all rules of an area, no name for every rule, and a reason may follow ` -- `. Errors cannot be silenced.',
 		LANGUAGE_RULE,
 	],
 	args: [{ ...PATH_ARGUMENT, repeatable: true }],
 	options: [
 		CONFIG_OPTION,
 		ADAPTER_OPTION,
-		{ name: 'lint', summary: 'Also look for what is most likely not meant' },
-		{ name: 'strict', summary: 'Warnings make the exit status 1, as errors do' },
+		{ name: 'lint', summary: 'Also warn about what is probably not intended' },
+		{ name: 'strict', summary: 'Treat warnings as errors: exit with status 1' },
 		{
 			name: 'format',
 			value: 'FORMAT',
 			offers: FORMATS,
-			summary: 'Form of the report: text on standard error; json, github or sarif on standard output',
+			summary: 'Report format: text, on standard error, or json, github or sarif, on standard output',
 			default: 'text',
 		},
 	],
@@ -63,7 +63,7 @@ export const validate: Command = {
 	},
 };
 
-/** What was checked, and what came of it. */
+/** A configuration and its validation. */
 interface Checked {
 	readonly input: ConfigInput;
 	readonly validation: Validation;
@@ -71,7 +71,7 @@ interface Checked {
 
 type Check = () => Promise<Checked>;
 
-/** The checks that a command line asks for, in its order. Throws {@link CommandFailure} when it contradicts itself. */
+/** Returns the checks that a command line asks for, in its order. @throws {@link CommandFailure} if it contradicts itself */
 function checksOf({ args, value }: Invocation, options: ValidationOptions): Check[] {
 	const check = async (source: ConfigurationSource): Promise<Checked> => {
 		const input = await readConfiguration(source);
@@ -84,16 +84,16 @@ function checksOf({ args, value }: Invocation, options: ValidationOptions): Chec
 	}
 	givenPath({ args, value });
 	if (value('adapter') !== undefined) {
-		throw new CommandFailure('An explicit --adapter takes a single file, and there are several.');
+		throw new CommandFailure('--adapter can only be used with a single file.');
 	}
 	if (args.filter(given => given === '-').length > 1) {
-		throw new CommandFailure('Standard input is named more than once, and can be read once only.');
+		throw new CommandFailure('Standard input is named more than once, but can be read only once.');
 	}
 	return args.map(given => async () => {
 		try {
 			return await check(requiredSource({ args: [given], value: () => undefined }));
 		} catch (error) {
-			// One that cannot be read keeps nobody from hearing of the others.
+			// A file that cannot be read does not prevent the reports about the others.
 			if (error instanceof CommandFailure) return unreadableAs(given, error.message);
 			throw error;
 		}
@@ -131,7 +131,7 @@ async function reportOf(format: Exclude<Format, 'text'>, all: readonly Validatio
 	}
 }
 
-/** The reports for people, each as soon as it is there. Throws {@link CommandFailure} with what makes the status 1. */
+/** Prints the text reports, each as soon as it is ready. @throws {@link CommandFailure} for what makes the status 1 */
 async function printTexts(checks: readonly Check[], options: ValidationOptions): Promise<number> {
 	if (checks.length === 1) return printText(await checks[0]!(), options);
 	let refused = 0;
@@ -158,7 +158,7 @@ async function printText({ input, validation }: Checked, { lint, strict }: Valid
 		const { refusal } = await import('../refusal.ts');
 		throw new CommandFailure(refusal(name, found), { before: `${renderDiagnostics(found)}\n` });
 	}
-	// A rule tells of it where rules are asked for.
+	// With --lint, a rule reports it.
 	const unformatted = lint ? '' : formatWarning(input);
 	const warnings = [unformatted, renderDiagnostics(found)].filter(text => text !== '').join('\n');
 	if (warnings !== '') printError(`${warnings}\n`);

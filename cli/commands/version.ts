@@ -3,12 +3,12 @@ import type { Command } from '../command.ts';
 import { print } from '../terminal.ts';
 import { version } from '../version.ts';
 
-/** Prints the release tag, or what stands for it in a checkout. */
+/** Prints the release tag, or in a checkout the commit. */
 export const versionCommand: Command = {
 	name: 'version',
 	summary: 'Print the version',
 	details: [
-		'A release prints its tag. A build from a git checkout prints v0.0.0-dev+<commit>, and v0.0.0-dev where there is no git.',
+		'A release prints its tag. A build from a git checkout prints v0.0.0-dev+<commit>, and one without git v0.0.0-dev.',
 	],
 	run() {
 		print(`${version()}\n`);

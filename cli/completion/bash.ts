@@ -1,8 +1,8 @@
-/** The completion script for bash, 3.2 and later. */
+/** The completion script for bash 3.2 and later. */
 import type { Offer } from '../command.ts';
 import { type OfferedCommand, type OfferedOption, TOP_OPTIONS, valuedSpellings } from './offered-words.ts';
 
-/** Prints what `source <(svc completion bash)` takes. */
+/** Returns the script for `source <(svc completion bash)`. */
 export function bashCompletion(commands: readonly OfferedCommand[]): string {
 	const options = new Map<string, string>([
 		['', words(TOP_OPTIONS)],
@@ -77,7 +77,7 @@ complete -o bashdefault -o default -F _svc svc
 `;
 }
 
-/** Lines of a `case`, patterns with the same outcome in one. */
+/** Returns the branches of a `case`, merging patterns with the same outcome. */
 function cases(
 	outcomes: ReadonlyMap<string, string>,
 	indent: string,

@@ -1,8 +1,8 @@
-/** The completion script for elvish, 0.18 and later. */
+/** The completion script for elvish 0.18 and later. */
 import type { Offer } from '../command.ts';
 import { type OfferedCommand, type OfferedOption, TOP_OPTIONS, valuedSpellings } from './offered-words.ts';
 
-/** Prints what `eval (svc completion elvish | slurp)` takes. */
+/** Returns the script for `eval (svc completion elvish | slurp)`. */
 export function elvishCompletion(commands: readonly OfferedCommand[]): string {
 	const values: string[] = [];
 	const places: string[] = [];
@@ -99,7 +99,7 @@ function pairs(options: readonly OfferedOption[]): string {
 }
 
 function offered(offer: Offer): string {
-	// Older ones offer no folders alone.
+	// Older versions cannot complete folders only.
 	if (typeof offer === 'string') return 'files';
 	return `[${offer.map(word => `[${quote(word)} ${quote(word)}]`).join(' ')}]`;
 }

@@ -1,13 +1,13 @@
-/** The completion script for fish, 3.0 and later. */
+/** The completion script for fish 3.0 and later. */
 import type { Offer } from '../command.ts';
 import { type OfferedCommand, type OfferedOption, TOP_OPTIONS, valuedSpellings } from './offered-words.ts';
 
-/** Prints what `svc completion fish | source` takes. */
+/** Returns the script for `svc completion fish | source`. */
 export function fishCompletion(commands: readonly OfferedCommand[]): string {
 	const lines = [
 		'# Completion of svc for fish. Load it with: svc completion fish | source',
 		'',
-		"function __svc_at --description 'Whether the cursor is behind this command, at this argument if one is given'",
+		"function __svc_at --description 'Whether the cursor is after this command, and at this argument if one is given'",
 		`    set -l valued ${valuedSpellings(commands).map(quote).join(' \\\n        ')}`,
 		"    set -l command ''",
 		'    set -l argument 0',

@@ -1,4 +1,4 @@
-/** What completion scripts offer, taken from the definitions of the commands: the same facts for every shell. */
+/** What completion scripts offer, derived from the command definitions; the same for every shell. */
 import type { Command, CommandArgument, CommandOption, Offer } from '../command.ts';
 
 /** An option as a shell offers it. */
@@ -6,7 +6,7 @@ export interface OfferedOption {
 	/** `-c`, `--config`; the short ones first. */
 	readonly spellings: readonly string[];
 	readonly summary: string;
-	/** Name of its value; undefined for a flag. */
+	/** Name of the value; undefined for a flag. */
 	readonly value: string | undefined;
 	readonly offer: Offer | undefined;
 	readonly repeatable: boolean;
@@ -23,7 +23,7 @@ export interface OfferedArgument {
 export interface OfferedCommand {
 	readonly name: string;
 	readonly summary: string;
-	/** The global flags included. */
+	/** Includes the global flags. */
 	readonly options: readonly OfferedOption[];
 	readonly args: readonly OfferedArgument[];
 }
@@ -32,10 +32,10 @@ const VERBOSE: CommandOption = { name: 'verbose', short: 'v', summary: 'Log at l
 const HELP: CommandOption = { name: 'help', short: 'h', summary: 'Print help' };
 const VERSION: CommandOption = { name: 'version', short: 'V', summary: 'Print the version' };
 
-/** Options that stand before the command. */
+/** Options that go before the command. */
 export const TOP_OPTIONS: readonly OfferedOption[] = [VERBOSE, HELP, VERSION].map(option => offeredOption(option, []));
 
-/** What is offered behind each command. Options that are of a later release or between our own processes are left out. */
+/** Returns what is offered after each command. Options of a later release and internal ones are omitted. */
 export function offeredCommands(commands: readonly Command[]): OfferedCommand[] {
 	const names = commands.map(command => command.name);
 	return commands.map(command => {
@@ -47,7 +47,7 @@ export function offeredCommands(commands: readonly Command[]): OfferedCommand[] 
 			summary: command.summary,
 			options: [
 				...own.map(option => offeredOption(option, names)),
-				// A command may use the letter of a global flag for itself.
+				// A command may use the letter of a global flag.
 				...global.map(option => ({ ...option, spellings: option.spellings.filter(one => !taken.has(one)) })),
 			],
 			args: (command.args ?? []).flatMap(argument => {
@@ -59,10 +59,10 @@ export function offeredCommands(commands: readonly Command[]): OfferedCommand[] 
 	});
 }
 
-/** Arguments for which words are offered where any number may stand. */
+/** Number of argument positions completed if the last argument is repeatable. */
 const MOST_OFFERED = 8;
 
-/** Options with a value as `command spelling`, which is how scripts know that a word is the value of the one before. */
+/** Returns options that take a value as `command spelling`, so that scripts recognize the next word as a value. */
 export function valuedSpellings(commands: readonly OfferedCommand[]): string[] {
 	return commands.flatMap(({ name, options }) =>
 		options

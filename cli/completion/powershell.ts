@@ -1,8 +1,8 @@
-/** The completion script for PowerShell, 5 and later. */
+/** The completion script for PowerShell 5 and later. */
 import type { Offer } from '../command.ts';
 import { type OfferedCommand, type OfferedOption, TOP_OPTIONS, valuedSpellings } from './offered-words.ts';
 
-/** Prints what `svc completion powershell | Out-String | Invoke-Expression` takes. */
+/** Returns the script for `svc completion powershell | Out-String | Invoke-Expression`. */
 export function powershellCompletion(commands: readonly OfferedCommand[]): string {
 	const values: string[] = [];
 	const places: string[] = [];
@@ -15,7 +15,7 @@ export function powershellCompletion(commands: readonly OfferedCommand[]): strin
 			if (offer !== undefined) places.push(branch(`${name} ${index}`, offer));
 		});
 	}
-	// Comparisons in PowerShell take no notice of letter case unless they are told to: -c and -C are two options.
+	// PowerShell's comparisons ignore case by default, but -c and -C are different options.
 	return `# Completion of svc for PowerShell. Load it with: svc completion powershell | Out-String | Invoke-Expression
 
 Register-ArgumentCompleter -Native -CommandName 'svc' -ScriptBlock {

@@ -1,8 +1,8 @@
-/** The completion script for zsh: sourced, or as the file `_svc` on the fpath. */
+/** The completion script for zsh: to be sourced, or installed as the file `_svc` on the fpath. */
 import type { Offer } from '../command.ts';
 import { type OfferedArgument, type OfferedCommand, type OfferedOption, TOP_OPTIONS } from './offered-words.ts';
 
-/** Prints what `source <(svc completion zsh)` takes. */
+/** Returns the script for `source <(svc completion zsh)`. */
 export function zshCompletion(commands: readonly OfferedCommand[]): string {
 	return `#compdef svc
 # Completion of svc for zsh. Load it with: source <(svc completion zsh)
@@ -49,7 +49,7 @@ fi
 `;
 }
 
-/** Arguments of `_arguments`, one a line. */
+/** Returns arguments for `_arguments`, one per line. */
 function specs(options: readonly OfferedOption[], args: readonly OfferedArgument[], indent: string): string {
 	return [
 		...options.flatMap(optionSpecs),

@@ -1,4 +1,4 @@
-/** The manual page of one command, and that of `svc` itself, from the definitions that `--help` prints. */
+/** The manual pages of commands and of `svc` itself, derived from the definitions that `--help` prints. */
 import type { Command, CommandOption } from '../command.ts';
 import { code, entry, type ManualPage, paragraph, section } from './roff.ts';
 
@@ -51,9 +51,9 @@ export function overviewPage(commands: readonly Pick<Command, 'name' | 'summary'
 			`${code('svc')} \\fIcommand\\fR [\\fIarguments\\fR]`,
 			...section('Description'),
 			...paragraph(
-				'A web server and reverse proxy whose configuration can be read, checked, tested and changed while it serves. It reads a `Configfile`, an existing `Caddyfile`, or JSON: svc-configfile(5) describes the language.',
+				'A web server and reverse proxy whose configuration can be checked, tested and explained, and changed while the server runs. It reads a `Configfile`, an existing `Caddyfile`, or JSON; svc-configfile(5) describes the language.',
 			),
-			...paragraph('Each command has a page of its own, and `svc help` *command* prints what it takes.'),
+			...paragraph('Each command has its own page; `svc help` *command* prints a summary.'),
 			...section('Commands'),
 			...commands.flatMap(({ name, summary }) => entry(`\`${name}\``, `${summary}.`)),
 			...section('Options'),
@@ -62,18 +62,18 @@ export function overviewPage(commands: readonly Pick<Command, 'name' | 'summary'
 			...section('Environment'),
 			...entry(
 				'`SVC_ADMIN_TOKEN`',
-				'Access token with which `svc reload` and `svc stop` call the Admin API; it comes before that of the configuration.',
+				'Access token that `svc reload` and `svc stop` send to the Admin API; takes precedence over the one in the configuration.',
 			),
-			...entry('`NO_COLOR`', 'Diagnostics are printed without colours.'),
+			...entry('`NO_COLOR`', 'If set, diagnostics are printed without colors.'),
 			...section('Exit status'),
-			...entry('0', 'Done; for a server, after a graceful stop.'),
-			...entry('1', 'The command line or the configuration was at fault, or the server did not start.'),
+			...entry('0', 'Success; for a server, a graceful stop.'),
+			...entry('1', 'The command line or the configuration was wrong, or the server did not start.'),
 			...entry('2', 'The server was stopped without waiting for requests in flight.'),
-			...entry('3', 'The server served, and then ended with an error.'),
+			...entry('3', 'The server ended with an error after it had started.'),
 			...section('Files'),
 			...entry(
 				'`Configfile`, `Compatfile`, `Caddyfile`',
-				'Configurations looked for in the working directory, in this order.',
+				'Default configuration files in the working directory, in this order.',
 			),
 			...section('See also'),
 			references([...commands.map(({ name }) => `svc-${name}(1)`), 'svc-configfile(5)']),

@@ -1,4 +1,4 @@
-/** `svc-configfile.5`: the language, with every directive, matcher and global option as its own definition documents it. */
+/** `svc-configfile.5`: the language, with the documentation of every directive, matcher and global option from its definition. */
 
 import { lintRules } from '../../compiler/lint/index.ts';
 import { directives } from '../../compiler/modules/directives/index.ts';
@@ -10,7 +10,7 @@ import { issuers } from '../../compiler/modules/providers/issuers/index.ts';
 import { stores } from '../../compiler/modules/providers/stores/index.ts';
 import { code, codeParagraph, type ManualPage, markdown, paragraph, section, subsection } from './roff.ts';
 
-/** What a definition says about itself. */
+/** The documentation in a definition. */
 interface Documented {
 	readonly names: { readonly configfile: readonly string[]; readonly compatfile: readonly string[] };
 	readonly usage: string;
@@ -78,7 +78,7 @@ handle /api* {
 \`area/*\` names all rules of an area, no name means every rule. Errors cannot be silenced.
 `;
 
-/** The page, made from the registries. */
+/** Generates the page from the registries. */
 export function configfilePage(): ManualPage {
 	return {
 		name: 'svc-configfile',
@@ -104,14 +104,14 @@ export function configfilePage(): ManualPage {
 			...balancers.flatMap(({ id, ...balancer }) =>
 				documented({ names: { configfile: [id], compatfile: [id] }, ...balancer }),
 			),
-			...section('Issuers of certificates'),
+			...section('Certificate issuers'),
 			...issuers.flatMap(module => documented(named(module))),
 			...section('DNS providers'),
 			...dnsProviders.flatMap(module => documented(named(module))),
 			...section('Stores'),
 			...stores.flatMap(module => documented(named(module))),
-			...section('Handlers of the document'),
-			...paragraph('The JSON document that `svc adapt` prints has handlers that no directive is named for.'),
+			...section('Handlers without a directive'),
+			...paragraph('These handlers occur only in the JSON document that `svc adapt` prints.'),
 			...directives
 				.filter(directive => !isWritten(directive))
 				.flatMap(directive =>
@@ -126,7 +126,7 @@ export function configfilePage(): ManualPage {
 			]),
 			...section('Files'),
 			...paragraph(
-				'A file is JSON when its name ends in `.json`, a Compatfile when its name begins with `caddyfile` or `compatfile` or ends in `.caddyfile` or `.compatfile`, in any letter case, and a Configfile otherwise.',
+				'A file is JSON if its name ends in `.json`, a Compatfile if its name begins with `caddyfile` or `compatfile` or ends in `.caddyfile` or `.compatfile`, ignoring case, and otherwise a Configfile.',
 			),
 			...section('See also'),
 			['svc', 'svc-validate', 'svc-explain', 'svc-fmt'].map(page => `${code(page)}(1)`).join(',\n'),
@@ -134,7 +134,7 @@ export function configfilePage(): ManualPage {
 	};
 }
 
-/** A module whose id is its word in both languages. */
+/** Names a module whose id is its word in both languages. */
 function named<T extends { readonly id: string }>(module: T): T & Pick<Documented, 'names'> {
 	return { ...module, names: { configfile: [module.id], compatfile: [module.id] } };
 }
@@ -143,7 +143,7 @@ function isWritten({ names }: Pick<Documented, 'names'>): boolean {
 	return names.configfile.length + names.compatfile.length > 0;
 }
 
-/** The word to write. */
+/** Returns the word to write. */
 function nameOf({ names }: Pick<Documented, 'names'>): string {
 	return names.configfile[0] ?? names.compatfile[0]!;
 }
@@ -152,7 +152,7 @@ function byName(a: Pick<Documented, 'names'>, b: Pick<Documented, 'names'>): num
 	return nameOf(a) < nameOf(b) ? -1 : 1;
 }
 
-/** A definition's own page: its usage, its summary and its documentation. */
+/** Renders a definition: its usage, summary and documentation. */
 function documented(of: Documented): string[] {
 	const note = spellings(of);
 	return [
@@ -164,11 +164,11 @@ function documented(of: Documented): string[] {
 	];
 }
 
-/** What the name alone does not tell: words of one language only, and other spellings. */
+/** Returns what the name alone does not say: aliases, and words that exist in only one language. */
 function spellings({ names }: Documented): string {
 	const list = (words: readonly string[]): string => words.map(word => `\`${word}\``).join(', ');
-	if (names.compatfile.length === 0) return 'Not in a Compatfile.';
-	if (names.configfile.length === 0) return 'In a Compatfile only.';
+	if (names.compatfile.length === 0) return 'Not available in a Compatfile.';
+	if (names.configfile.length === 0) return 'Only in a Compatfile.';
 	const name = names.configfile[0]!;
 	const other = names.configfile.slice(1);
 	const elsewhere = names.compatfile.filter(word => word !== name && !other.includes(word));

@@ -1,17 +1,17 @@
-/** Manual pages in roff's `man` macros: text, Markdown and lists to lines that groff and mandoc read without a warning. */
+/** Manual pages in roff's `man` macros: renders text, Markdown and lists as lines that groff and mandoc accept without warnings. */
 
-/** What a manual page is. */
+/** A manual page. */
 export interface ManualPage {
 	/** `svc-run`: the file is named `svc-run.1`. */
 	readonly name: string;
 	readonly section: 1 | 5;
-	/** One sentence, without its full stop. */
+	/** One sentence, without its period. */
 	readonly summary: string;
-	/** Everything behind the section NAME, as lines of roff. */
+	/** Everything after the section NAME, as lines of roff. */
 	readonly body: readonly string[];
 }
 
-/** The page as a file holds it. `version` stands at its foot. The pages of two runs of one version are equal byte for byte. */
+/** Renders a page as its file holds it, with `version` in the footer. The output is reproducible byte for byte. */
 export function renderPage(page: ManualPage, version: string): string {
 	return [
 		`.TH ${argument(page.name.toUpperCase())} ${page.section} "" ${argument(`svc ${version}`)}`,
@@ -22,32 +22,31 @@ export function renderPage(page: ManualPage, version: string): string {
 	].join('\n');
 }
 
-/** The heading of a section, shown in capitals. */
+/** Returns a section heading, shown in capitals. */
 export function section(title: string): string[] {
 	return [`.SH ${argument(title.toUpperCase())}`];
 }
 
-/** A heading within a section. */
 export function subsection(title: string): string[] {
 	return [`.SS ${argument(title)}`];
 }
 
-/** A paragraph of text with `code`, **strong** and *emphasized* words. */
+/** Returns a paragraph of text with `code`, **strong** and *emphasized* words. */
 export function paragraph(text: string): string[] {
 	return ['.PP', line(inline(text))];
 }
 
-/** An entry of a list: a term, and what it means. Both are text as in {@link paragraph}. */
+/** Returns a list entry: a term and its meaning, both text as in {@link paragraph}. */
 export function entry(term: string, meaning: string): string[] {
 	return ['.TP', line(inline(term)), line(inline(meaning))];
 }
 
-/** Lines of code, indented. */
+/** Returns lines of code, indented. */
 export function example(lines: readonly string[]): string[] {
 	return ['.PP', '.RS 4', '.EX', ...lines.map(one => line(literal(one.replaceAll('\t', '    ')))), '.EE', '.RE'];
 }
 
-/** Code as it is typed: bold, every character meant literally, and no word divided at the end of a line. */
+/** Returns code to be typed: bold, every character literal, without hyphenation. */
 export function code(text: string): string {
 	return `\\fB${text
 		.split(' ')
@@ -55,14 +54,14 @@ export function code(text: string): string {
 		.join(' ')}\\fR`;
 }
 
-/** A paragraph that is code as a whole. */
+/** Returns a paragraph that consists of code. */
 export function codeParagraph(text: string): string[] {
 	return ['.PP', code(text)];
 }
 
 /**
- * The Markdown of documentation: paragraphs, fenced code, lists with `- ` and tables. Of a table the first column
- * becomes the term and the rest its meaning.
+ * Renders the Markdown of documentation: paragraphs, fenced code, lists with `- ` and tables. A table's first column
+ * becomes the terms and the rest their meanings.
  */
 export function markdown(text: string): string[] {
 	const out: string[] = [];
@@ -78,7 +77,7 @@ export function markdown(text: string): string[] {
 			at = stop + 1;
 		} else if (first.startsWith('|')) {
 			const stop = endOf(lines, at, one => one.startsWith('|'));
-			// The head and the line below it say what the columns are; terms and meanings show it.
+			// The header row and its underline are dropped; terms and meanings speak for themselves.
 			for (const row of lines.slice(at + 2, stop)) {
 				const [term = '', ...rest] = cells(row);
 				out.push(...entry(term, rest.filter(cell => cell !== '').join('; ')));
@@ -98,14 +97,14 @@ export function markdown(text: string): string[] {
 	return out;
 }
 
-/** The first line behind `at` that does not go on with what begins there. */
+/** Returns the index of the first line after `at` that does not continue the block beginning there. */
 function endOf(lines: readonly string[], at: number, goesOn: (line: string) => boolean): number {
 	let stop = at + 1;
 	while (stop < lines.length && goesOn(lines[stop]!)) stop++;
 	return stop;
 }
 
-/** Cells of a table's row; `\|` is a bar within one. */
+/** Splits a table row into cells; `\|` is a literal bar. */
 function cells(row: string): string[] {
 	return row
 		.split(/(?<!\\)\|/)
@@ -119,7 +118,7 @@ function inline(text: string): string {
 	for (const match of text.matchAll(/(`+)(.+?)\1(?!`)|\*\*(\S(?:.*?\S)?)\*\*|\*([\w](?:[^*]*\w)?)\*/g)) {
 		out += prose(text.slice(from, match.index));
 		from = match.index + match[0].length;
-		// `` ` `` holds a backquote: one blank on either side is no part of it.
+		// `` ` `` holds a backquote: one space on either side is not part of it.
 		if (match[2] !== undefined) out += code(match[2].replace(/^ (.*) $/, '$1'));
 		else if (match[3] !== undefined) out += `\\fB${prose(match[3])}\\fR`;
 		else out += `\\fI${prose(match[4]!)}\\fR`;
@@ -129,7 +128,7 @@ function inline(text: string): string {
 
 const SPECIAL: { readonly [character: string]: string } = {
 	'\\': '\\e',
-	// In text a hyphen may be set as a dash and quotes curled; what is typed must be copied as it is.
+	// roff may set a hyphen as a dash and curl quotes; code must be copied as it is.
 	'-': '\\-',
 	"'": '\\(aq',
 	'`': '\\(ga',
@@ -139,19 +138,19 @@ const SPECIAL: { readonly [character: string]: string } = {
 	'…': '...',
 };
 
-/** Text in which every character is meant as it stands there. */
+/** Escapes text in which every character is literal. */
 function literal(text: string): string {
 	return ascii(text.replace(/[\\\-'`^~"…]/g, character => SPECIAL[character]!));
 }
 
-/** Text of sentences: hyphens and apostrophes are set as such. */
+/** Escapes prose, in which hyphens and apostrophes may be typeset. */
 function prose(text: string): string {
-	// A terminal of ASCII has no paragraph sign.
+	// An ASCII terminal has no section sign.
 	const words = text.replaceAll('§', 'section ');
 	return ascii(words.replace(/[\\`^~"…]|(?<=^|[\s(])-/g, character => SPECIAL[character]!));
 }
 
-/** Characters beyond ASCII by their numbers, whatever the locale of who formats the page. */
+/** Escapes characters beyond ASCII by number, regardless of the locale in which the page is formatted. */
 function ascii(text: string): string {
 	return text.replace(/[^\x20-\x7e]/gu, character => {
 		const number = character.codePointAt(0)!;
@@ -159,12 +158,12 @@ function ascii(text: string): string {
 	});
 }
 
-/** A line of text; one that begins as a request does is kept from being one. */
+/** Escapes a line that would otherwise begin like a roff request. */
 function line(text: string): string {
 	return /^[.']/.test(text) ? `\\&${text}` : text;
 }
 
-/** An argument of a macro. */
+/** Quotes a macro argument. */
 function argument(text: string): string {
 	return `"${literal(text)}"`;
 }

@@ -1,6 +1,6 @@
 /**
- * `npm run build`: makes dist/svc, one executable with Node, the program and its thread code inside, and puts what
- * installs it beside it.
+ * `npm run build`: makes dist/svc, one executable that contains Node, the program and its thread code, and copies the
+ * installation files next to it.
  *
  * Usage: node cli/packaging/build.ts [--release v0.2.2] [--output dist/svc]
  */
@@ -15,13 +15,13 @@ import { verifyNode } from './pinned-node.js';
 
 const root = path.resolve(import.meta.dirname, '../..');
 
-/** What stands beside the binary. */
+/** Files copied next to the binary. */
 const BESIDE: readonly string[] = [
 	...['install.sh', 'svc.service', 'svc.socket'],
 	...['monitoring/grafana-dashboard.json', 'monitoring/prometheus-rules.yml'],
 ];
 
-/** How a bundle is made that runs inside the binary: it has no module loader, so everything is one CommonJS script. */
+/** Returns build options for a bundle inside the binary, which has no module loader: one CommonJS script. */
 function bundling(release: string): BuildOptions {
 	return {
 		absWorkingDir: root,
@@ -29,7 +29,7 @@ function bundling(release: string): BuildOptions {
 		platform: 'node',
 		format: 'cjs',
 		target: `node${process.versions.node}`,
-		// Without a loader `import()` would fail; modules inside the bundle stay lazy all the same.
+		// Without a loader, `import()` would fail; modules inside the bundle are still initialized lazily.
 		supported: { 'dynamic-import': false },
 		define: {
 			SVC_BUILD_VERSION: JSON.stringify(release),
@@ -43,7 +43,7 @@ function bundling(release: string): BuildOptions {
 	};
 }
 
-/** Runs this Node. Throws with what it printed when it fails. */
+/** Runs this Node. Throws with its output if it fails. */
 function run(args: readonly string[]): void {
 	const made = spawnSync(process.execPath, args, { encoding: 'utf8' });
 	if (made.status !== 0) throw new Error(`node ${args[0]} failed:\n${made.stdout}${made.stderr}`);
@@ -52,7 +52,7 @@ function run(args: readonly string[]): void {
 /** Builds the binary and returns its size in bytes. */
 async function buildBinary(release: string, output: string): Promise<number> {
 	mkdirSync(path.dirname(output), { recursive: true });
-	// Beside the output, so that the finished file can be moved over the old one in one step.
+	// Next to the output, so that the finished file can be renamed over the old one.
 	const folder = mkdtempSync(path.join(path.dirname(output), '.build-'));
 	try {
 		const inFolder = (name: string): string => path.join(folder, name);
@@ -61,7 +61,7 @@ async function buildBinary(release: string, output: string): Promise<number> {
 			...bundling(release),
 			entryPoints: ['runtime/threads/thread-entry.ts'],
 			outfile: inFolder(THREAD_ASSET),
-			// A function, for the thread to call with its `require`.
+			// A function, which the thread calls with its `require`.
 			banner: { js: '(function(require){' },
 			footer: { js: '})' },
 		});
@@ -71,7 +71,7 @@ async function buildBinary(release: string, output: string): Promise<number> {
 			output: inFolder('svc'),
 			disableExperimentalSEAWarning: true,
 			useCodeCache: true,
-			// NODE_OPTIONS is meant for other programs.
+			// NODE_OPTIONS must not affect the server.
 			execArgvExtension: 'none',
 			assets: {
 				[THREAD_ASSET]: inFolder(THREAD_ASSET),

@@ -1,6 +1,6 @@
 /**
- * Makes the cache of compiled code that travels beside the thread bundle: runs what a thread does at its start, in a
- * process of its own, and keeps what the engine compiled for it.
+ * Makes the V8 code cache that is shipped next to the thread bundle: does what a thread does at its start, in a
+ * separate process, and saves the code that the engine compiled.
  *
  * Usage: node cli/packaging/code-cache.ts <bundle> <cache>
  */
@@ -22,7 +22,7 @@ import {
 import { SharedRows } from '../../runtime/threads/shared-rows.ts';
 import { ThreadActivity } from '../../runtime/threads/thread-activity.ts';
 
-/** What a usual configuration begins with: the code that runs for it is there when a thread starts. */
+/** A typical configuration: the code that it needs is compiled when a thread starts. */
 const SAMPLE = `{
 	admin 127.0.0.1:2019
 	threads 2
@@ -57,7 +57,7 @@ if (bundle === undefined || cache === undefined) throw new Error('Usage: code-ca
 const script = new Script(readFileSync(bundle, 'utf8'), { filename: 'svc-thread.js' });
 const start = script.runInThisContext() as (require: (name: string) => unknown) => void;
 
-/** Runs the bundle as a thread of a kind would; gives the main thread's end of the conversation. */
+/** Runs the bundle like a thread of the given kind and returns the main thread's port. */
 function run(workerData: object): MessagePort {
 	const load = createRequire(import.meta.url);
 	const { port1, port2 } = new MessageChannel();
@@ -67,7 +67,7 @@ function run(workerData: object): MessagePort {
 	return port1;
 }
 
-/** Asks the compile thread. */
+/** Sends a request to the compile thread. */
 function ask(port: MessagePort, request: CompilerRequest): Promise<unknown> {
 	return new Promise(resolve => {
 		port.once('message', ({ answer }) => resolve(answer));
@@ -75,7 +75,7 @@ function ask(port: MessagePort, request: CompilerRequest): Promise<unknown> {
 	});
 }
 
-/** Lets a data-plane thread build what was prepared. */
+/** Lets a worker thread build the prepared generation. */
 function build(port: MessagePort, delta: GenerationDelta): Promise<void> {
 	const rows = new SharedRows(1);
 	const post = (message: ToWorker): void => port.postMessage(message);

@@ -1,6 +1,6 @@
 /**
- * `npm start`: serves fixtures/quickstart with a demo API behind it, says how to try it, and ends with Ctrl-C, or with npm.
- * QUICKSTART_PORT, QUICKSTART_API_PORT and QUICKSTART_ADMIN_PORT move the ports (8080, 8081, 2019).
+ * `npm start`: serves fixtures/quickstart with a demo API as its upstream, prints how to try it, and ends with Ctrl-C or npm.
+ * QUICKSTART_PORT, QUICKSTART_API_PORT and QUICKSTART_ADMIN_PORT change the ports (8080, 8081, 2019).
  */
 import { spawn } from 'node:child_process';
 import { createServer, type Server } from 'node:http';
@@ -12,7 +12,7 @@ const root = path.resolve(import.meta.dirname, '../..');
 const port = portFrom('QUICKSTART_PORT', 8080);
 const apiPort = portFrom('QUICKSTART_API_PORT', 8081);
 
-/** A port from the environment; one sentence and exit 1 when it is not one. */
+/** Returns a port from the environment. If it is not one, prints a sentence and exits with status 1. */
 function portFrom(name: string, fallback: number): number {
 	const text = process.env[name];
 	if (text === undefined || text === '') return fallback;
@@ -22,7 +22,7 @@ function portFrom(name: string, fallback: number): number {
 	process.exit(1);
 }
 
-/** The demo API: what a backend of yours would be. */
+/** Starts the demo API, which plays the role of your backend. */
 function startDemoApi(): Promise<Server> {
 	const api = createServer((request, response) => {
 		const answer =
@@ -42,7 +42,7 @@ function startDemoApi(): Promise<Server> {
 	});
 }
 
-/** Resolves once the port accepts connections, or when the server has ended. */
+/** Resolves once the port accepts connections or the server has ended. */
 async function listening(isOver: () => boolean): Promise<boolean> {
 	while (!isOver()) {
 		const open = await new Promise<boolean>(resolve => {
@@ -66,13 +66,13 @@ const api = await startDemoApi().catch((error: NodeJS.ErrnoException) => {
 });
 
 /**
- * The server, and beside it a reader of the pipe on descriptor 3. The pipe ends when this process does, whatever has ended
- * it, and the reader then stops the server.
+ * Runs the server together with a reader of the pipe on descriptor 3. The pipe closes when this process ends, however it
+ * ends, and the reader then stops the server.
  */
 const GUARDED =
 	'"$@" 3<&- & server=$!; { read -r _ <&3; kill -TERM $server; } 2>/dev/null & trap "" INT HUP TERM; wait $server';
 
-// In a session of its own: Ctrl-C reaches this process alone, or the server would take what follows for a second one.
+// In its own session, so that Ctrl-C reaches this process alone: to the server, the stop below would be a second signal.
 const server = spawn(
 	'/bin/sh',
 	[
@@ -87,7 +87,7 @@ const server = spawn(
 	{ stdio: ['inherit', 'inherit', 'inherit', 'pipe'], detached: true },
 );
 const guard = server.stdio[3] as Writable;
-// The reader may have ended before the pipe does.
+// The reader may end before the pipe does.
 guard.on('error', () => {});
 let over = false;
 server.on('exit', (status, signal) => {
@@ -98,7 +98,7 @@ server.on('exit', (status, signal) => {
 });
 
 let stopping = false;
-/** The first time gracefully; whoever asks again gets the server's answer to a second signal, which is to stop at once. */
+/** Stops the server gracefully the first time; a second call sends a second signal, which stops it at once. */
 function stop(): void {
 	if (stopping) process.kill(-server.pid!, 'SIGTERM');
 	else guard.end();
@@ -106,7 +106,7 @@ function stop(): void {
 }
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop);
 
-// npm passes on SIGINT and SIGTERM alone, and nothing when it is killed: what it has started notices that it is gone.
+// npm forwards only SIGINT and SIGTERM, and nothing if it is killed: detect that it is gone.
 if (process.env.npm_lifecycle_event !== undefined) {
 	const { ppid } = process;
 	const watch = setInterval(() => {

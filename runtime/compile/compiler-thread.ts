@@ -1,4 +1,4 @@
-/** The thread that compiles: it holds the running document and a candidate, and answers reads of the configuration. */
+/** The compile thread: holds the running document and a candidate, and answers reads of the configuration. */
 import { createHmac } from 'node:crypto';
 import type { MessagePort } from 'node:worker_threads';
 import type { HostFacts } from '../../compiler/codegen/placeholders/placeholder.ts';
@@ -36,30 +36,30 @@ import { ThreadActivity } from '../threads/thread-activity.ts';
 import { diskReader } from './disk-reader.ts';
 import { lowerPriority } from './lower-priority.ts';
 
-/** What the thread starts with. */
+/** Start parameters of the thread. */
 export interface CompilerStart {
 	readonly workingDirectory: string;
 	readonly environment: { readonly [name: string]: string | undefined };
-	/** Key of etags, so that one tells nothing about a secret that it covers. */
+	/** Key of the Etag hashes, so that an Etag reveals nothing about secrets that it covers. */
 	readonly etagKey: Uint8Array;
-	/** UTF-8 JSON of the document that is being served, when this thread replaces one that died. */
+	/** UTF-8 JSON of the running document, if this thread replaces one that died. */
 	readonly running?: ArrayBuffer | undefined;
-	/** Names that the process has served over TLS before this thread began. */
+	/** Host names that the process has served over TLS before this thread started. */
 	readonly served?: readonly string[] | undefined;
-	/** Memory of its ThreadActivity. */
+	/** Memory of the thread's ThreadActivity. */
 	readonly activity: SharedArrayBuffer;
 }
 
-/** Nice value of the thread: requests come a little before compiling. At 5, ten thousand sites took seconds on full cores. */
+/** Nice value of the thread: requests take slight precedence. At 5, compiling ten thousand sites on busy cores took seconds. */
 const NICE = 1;
 
-/** Characters of a text that it takes noticeable time to compile anew. */
+/** Number of characters from which compiling a text takes noticeable time. */
 const LONG_TEXT = 1024 * 1024;
 
-/** Characters from which on a reading is not copied between threads, and made as bytes once. */
+/** Readings of at least this many characters are encoded once and shared between threads instead of copied. */
 const LONG_READING = 64 * 1024;
 
-/** Serves the main thread until it ends this thread. */
+/** Serves requests of the main thread until it ends this thread. */
 export function runCompilerThread(port: MessagePort, start: CompilerStart): void {
 	lowerPriority(NICE);
 	const activity = new ThreadActivity(start.activity);
@@ -75,33 +75,33 @@ export function runCompilerThread(port: MessagePort, start: CompilerStart): void
 			const { message, stack } = error instanceof Error ? error : new Error(String(error));
 			reply = { id: request.id, failure: message, ...(stack === undefined ? {} : { stack }) };
 		}
-		// Given over, not copied: the main thread keeps the latest.
+		// Transferred, not copied: the main thread keeps the latest.
 		port.postMessage(reply, reply.answer instanceof ArrayBuffer ? [reply.answer] : []);
 	});
 }
 
 type Answer = CompilerAnswers[CompilerRequest['op']];
 
-/** The running document, the candidate of a load, and what is asked about them. */
+/** The running document, the candidate of a load, and answers about both. */
 class Compilation {
 	readonly #reader: Reader;
 	readonly #machine: Machine;
 	readonly #facts: HostFacts;
 	readonly #etagKey: Uint8Array;
-	/** Of loads: what is only adapted is another configuration. */
+	/** For loads only: `adapt` compiles an unrelated configuration, which must not displace what this session remembers. */
 	#compiler: CompilerSession;
-	/** Characters of the text that it has compiled last. */
+	/** Number of characters of the text that it compiled last. */
 	#compiled = 0;
 	readonly #memory = new ImageMemory();
-	/** Every name that the process has served over TLS. */
+	/** Every host name that the process has served over TLS. */
 	readonly #served: Set<string>;
 	#running: DocumentImage | undefined;
 	#candidate: DocumentImage | undefined;
-	/** Files that documents which this thread has seen running were read from, and those of the candidate. */
+	/** Files from which the candidate, and documents that this thread has seen running, were read. */
 	#files: ReadonlySet<string> = new Set();
 	#candidateFiles: readonly string[] = [];
 	#redacted: { readonly of: DocumentImage; readonly value: unknown } | undefined;
-	/** What was read last: whoever polls a large document does not have it written anew each time. */
+	/** The last reading, so that polling a large document does not serialize it each time. */
 	#read: { readonly of: DocumentImage; readonly place: string; readonly answer: CompilerAnswers['read'] } | undefined;
 
 	constructor({ workingDirectory, environment, etagKey, running, served }: CompilerStart) {
@@ -114,7 +114,7 @@ class Compilation {
 		if (running) {
 			const text = Buffer.from(running).toString();
 			const { document, plan } = this.#compiler.compile({ format: 'json', text, name: '<running>' });
-			// What its files held when it was loaded is not known any more.
+			// What the files contained when this document was loaded is no longer known.
 			if (document) this.#running = { ...this.#image(document, plan), files: undefined };
 		}
 	}
@@ -132,7 +132,7 @@ class Compilation {
 			case 'preview':
 				return this.#preview(request.input, request);
 			case 'commit':
-				// A thread that replaced one that died between the phases has no candidate: the load must fail.
+				// A thread that replaced one which died between the phases has no candidate: the load must fail.
 				if (!this.#candidate) throw new Error('The compile thread died during the load.');
 				this.#running = this.#candidate;
 				this.#files = this.#files.union(new Set(this.#candidateFiles));
@@ -158,7 +158,7 @@ class Compilation {
 		return documentImage(document, plan, this.#memory, places, forced ?? this.#running?.forced);
 	}
 
-	/** Clients of the Admin API are told nothing of files that no running configuration was read from. */
+	/** Redacts diagnostics for Admin API clients: they must learn nothing from files that no running configuration was read from. */
 	#reports({ remote }: ConfigInput, diagnostics: readonly Diagnostic[]): DiagnosticReport[] {
 		return diagnostics.map(diagnostic => {
 			const file = diagnostic.span?.source.path;
@@ -189,7 +189,7 @@ class Compilation {
 			if (reasons.length > 0) return { result: 'restart_required', reasons, diagnostics };
 		}
 		if (!force && this.#running && sameDocument(this.#running, image)) {
-			// Logs show lines, which have moved; a document that comes without its text moves nothing.
+			// Line numbers shown in logs have changed; a document without text has none.
 			if (!image.hasText || samePlaces(this.#running, image)) return { result: 'unchanged', diagnostics };
 		}
 		this.#candidate = image;
@@ -202,7 +202,7 @@ class Compilation {
 		};
 	}
 
-	/** As {@link #prepare}; a candidate from which there is no way back is given up. */
+	/** Like {@link #prepare}, but discards a candidate that could not be rolled back. */
 	async #prepareReversible(input: ConfigInput, terms: PrepareTerms): Promise<Prepared> {
 		const prepared = this.#prepare(input, terms);
 		if (prepared.result !== 'swap') return prepared;
@@ -212,10 +212,10 @@ class Compilation {
 		return irreversible;
 	}
 
-	/** Returns why the running document could not take the place of `image` again; undefined when it could. */
+	/** Returns why the running document could not replace `image` again, or undefined if it could. */
 	async #wayBack(image: DocumentImage, unconfigured: boolean): Promise<Irreversible | undefined> {
 		const text = this.#running ? documentText(this.#running) : '{}';
-		// As a load would find it now: files that it names may have changed since.
+		// Compiles anew what a rollback would load: the files that it names may have changed.
 		const compiled = compile({ format: 'json', text, name: '<running>' }, this.#reader, { facts: this.#facts });
 		const { document, plan } = compiled;
 		const errors = plan ? await this.#startErrors(compiled) : compiled.diagnostics.filter(isError);
@@ -226,7 +226,7 @@ class Compilation {
 		return reasons.length > 0 ? { result: 'irreversible', reasons, diagnostics: [] } : undefined;
 	}
 
-	/** What would keep a configuration that compiles from being served, at its places. */
+	/** Returns what would prevent a configuration that compiles from being served, with places. */
 	async #startErrors({ plan, locate }: Compiled): Promise<readonly Diagnostic[]> {
 		const { preflight } = await import('../preflight/preflight.ts');
 		return locateFindings(await preflight(plan!, this.#machine), locate).filter(isError);
@@ -303,7 +303,7 @@ class Compilation {
 		return { json: shown.length < LONG_READING ? shown : sharedText(`${shown}\n`), etag: this.#etag(path) };
 	}
 
-	/** The Etag of a place of the running document. */
+	/** Returns the Etag of a path in the running document. */
 	#etag(path: readonly string[]): string {
 		return this.#etagOf(path, JSON.stringify(valueAtPath(this.#running?.document ?? {}, path)) ?? 'null');
 	}
@@ -319,14 +319,14 @@ function isError({ severity }: Diagnostic): boolean {
 	return severity === 'error';
 }
 
-/** A text as UTF-8 in shared memory. */
+/** Encodes a text as UTF-8 in shared memory. */
 function sharedText(text: string): SharedArrayBuffer {
 	const memory = new SharedArrayBuffer(Buffer.byteLength(text));
 	Buffer.from(memory).write(text);
 	return memory;
 }
 
-/** A document as UTF-8 JSON. */
+/** Encodes a document as UTF-8 JSON. */
 function documentBytes(image: DocumentImage): ArrayBuffer {
 	const text = documentText(image);
 	const bytes = new ArrayBuffer(Buffer.byteLength(text));

@@ -1,15 +1,15 @@
-/** The compiler's reader over the real file system and environment. */
+/** The compiler's `Reader` for the real file system and environment. */
 import { closeSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { ReadError, type Reader } from '../../compiler/source/reader.ts';
 
-/** Most bytes of one file: a configuration may name a device or a pipe that never ends. */
+/** Maximum bytes of a file: a configuration may name a device or a pipe that never ends. */
 const LARGEST_FILE = 64 * 1024 * 1024;
 const PIECE = 64 * 1024;
 
 /**
- * Reads real files, regular ones of 64 MiB at most. Relative paths resolve against `workingDirectory`; `environment` is the process's if left out.
- * A text loses a byte order mark at its beginning.
+ * Returns a reader of regular files of up to 64 MiB. Relative paths resolve against `workingDirectory`; `environment`
+ * defaults to the process's. A leading byte order mark is removed.
  */
 export function diskReader(
 	workingDirectory: string,
@@ -39,7 +39,7 @@ export function diskReader(
 	};
 }
 
-/** Text of what a user has named as a whole configuration, which may be a pipe that somebody writes to. Throws ReadError. */
+/** Reads a file named on the command line, which may also be a pipe. Throws ReadError. */
 export function readConfigurationText(path: string): string {
 	try {
 		return textOf(readBounded(path));
@@ -53,11 +53,11 @@ function textOf(bytes: Buffer): string {
 	return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 }
 
-/** A pipe that nobody writes to, or a terminal, would hold the compiler up for ever. */
+/** Reads a regular file. A pipe without a writer, or a terminal, would block the compiler forever. */
 function readRegular(path: string): Buffer {
 	const found = statSync(path);
 	if (found.isFile()) return readBounded(path);
-	throw Object.assign(new Error('it is no regular file'), { code: found.isDirectory() ? 'EISDIR' : 'EINVAL' });
+	throw Object.assign(new Error('not a regular file'), { code: found.isDirectory() ? 'EISDIR' : 'EINVAL' });
 }
 
 function readBounded(path: string): Buffer {
@@ -66,13 +66,13 @@ function readBounded(path: string): Buffer {
 		const pieces: Buffer[] = [];
 		let size = 0;
 		for (;;) {
-			// A byte more than the size that is told: the usual file takes one read, and one that says that it ended.
+			// Asks for one byte more than the reported size, so that a typical file takes one read that also shows its end.
 			const { size: told } = pieces.length === 0 ? statSync(path) : { size: 0 };
 			const piece = Buffer.allocUnsafe(told > 0 ? Math.min(LARGEST_FILE + 1, told + 1) : PIECE);
 			const read = readSync(file, piece, 0, piece.length, null);
 			if (read === 0) return Buffer.concat(pieces, size);
 			size += read;
-			// A regular file gives less than was asked for at its end only.
+			// A regular file returns fewer bytes than requested only at its end.
 			if (told > 0 && read === told) return piece.subarray(0, read);
 			if (size > LARGEST_FILE) throw Object.assign(new Error('the file is too large'), { code: 'EFBIG' });
 			pieces.push(piece.subarray(0, read));
@@ -82,7 +82,7 @@ function readBounded(path: string): Buffer {
 	}
 }
 
-/** The system's code of a failure, `EIO` when it has none. */
+/** Returns the system's error code, or `EIO` if there is none. */
 function systemCode(error: unknown): string {
 	const code = (error as { code?: unknown } | null)?.code;
 	return typeof code === 'string' ? code : 'EIO';

@@ -1,4 +1,4 @@
-/** What is real when a configuration's tests are run or a request is explained: files, passwords, the machine, the environment. */
+/** The real parts of a dry run: files, passwords, the machine, the environment. */
 
 import type { DryRunEnvironment } from '../../compiler/dry-run/dry-run.ts';
 import type { Compressor, FileReader, LeaseKinds } from '../../compiler/exchange/leases.ts';
@@ -9,7 +9,7 @@ import { doPageTask } from '../page-work/do-page-task.ts';
 import { verifyPassword } from '../passwords/verify-password.ts';
 import { hostFacts } from '../threads/host-facts.ts';
 
-/** The dependencies of this process. Nothing in them opens a socket. */
+/** Returns the dependencies of a dry run in this process. None of them opens a socket. */
 export function dryRunEnvironment(workingDirectory: string): DryRunEnvironment {
 	const real: {
 		readonly files: FileReader;
@@ -17,7 +17,7 @@ export function dryRunEnvironment(workingDirectory: string): DryRunEnvironment {
 		readonly compressor: Compressor;
 	} = {
 		files: createFileReader(false),
-		// On this thread: nobody else waits for it.
+		// On this thread, because nothing else is waiting for it.
 		compressor: new ThreadCompressor(),
 		password_verifier: { live: true, verify: (_x, _user, hash, password) => verifyPassword(hash, password) },
 	};
@@ -30,7 +30,7 @@ export function dryRunEnvironment(workingDirectory: string): DryRunEnvironment {
 		},
 		pageWork: {
 			run: async task => {
-				if (task.task === 'addresses') throw new Error(`lookup ${task.host}: there is no network here`);
+				if (task.task === 'addresses') throw new Error(`lookup ${task.host}: a dry run has no network`);
 				return doPageTask(task);
 			},
 		},

@@ -1,14 +1,14 @@
-/** The priority of a thread against the others of the process. */
+/** The scheduling priority of a thread within its process. */
 import { setPriority } from 'node:os';
 import { currentTask } from '../threads/current-task.ts';
 
-/** Lets the operating system prefer the other threads. Linux only; elsewhere, or when refused, nothing changes. */
+/** Lowers the current thread's priority. Linux only; elsewhere, or if not permitted, it does nothing. */
 export function lowerPriority(nice: number): void {
 	const task = currentTask();
 	if (task === 0) return;
 	try {
 		setPriority(task, nice);
 	} catch {
-		// Refused: the thread runs like the others.
+		// Not permitted: the thread keeps its normal priority.
 	}
 }

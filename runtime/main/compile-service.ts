@@ -1,32 +1,32 @@
-/** The compile thread, kept alive: one that dies or hangs is replaced and given the running document back. */
+/** Keeps the compile thread alive: one that dies or hangs is replaced and given the running document. */
 import type { CompilerStart } from '../compile/compiler-thread.ts';
 import type { CompilerAnswers, CompilerRequest } from '../threads/messages.ts';
 import { CompilerClient, type CompilerLimits } from './compiler-client.ts';
 
-/** Milliseconds before a compile thread that died is replaced. */
+/** Milliseconds until a dead compile thread is replaced. */
 const RESTART_DELAY = 200;
-/** Ten thousand sites take a few seconds. */
+/** Compiling ten thousand sites takes a few seconds. */
 const LIMITS: CompilerLimits = { long: 10_000, most: 60_000 };
 
-/** Takes entries of the process log. */
+/** Writes an entry to the process log. */
 type CompilerLog = (level: 'warn' | 'error', message: string, fields: { readonly [name: string]: unknown }) => void;
 
 type Request<Op extends CompilerRequest['op']> = Omit<Extract<CompilerRequest, { op: Op }>, 'id' | 'op'>;
 
-/** Asks the compile thread that there is. */
+/** Sends requests to the current compile thread. */
 export class CompileService {
-	/** Threads that were given up because they did not answer. */
+	/** Number of threads abandoned because they did not respond. */
 	stalls = 0;
 	readonly #start: Omit<CompilerStart, 'activity'>;
 	readonly #log: CompilerLog;
 	readonly #limits: CompilerLimits;
 	/** UTF-8 JSON of the running document. */
 	#running: ArrayBuffer | undefined;
-	/** Names that have been served over TLS since the start. */
+	/** Host names served over TLS since the start. */
 	readonly #served = new Set<string>();
 	#client: CompilerClient;
 	#timer: NodeJS.Timeout | undefined;
-	/** Resolves when a thread that died has been replaced. */
+	/** Resolves when a dead thread has been replaced. */
 	#replaced: Promise<void> | undefined;
 
 	constructor(start: Omit<CompilerStart, 'activity'>, log: CompilerLog, limits: CompilerLimits = LIMITS) {
@@ -36,7 +36,7 @@ export class CompileService {
 		this.#client = this.#open();
 	}
 
-	/** Asks, a thread that is being started if need be; rejects with CompilerFailure. */
+	/** Sends a request, waiting for a thread that is being started. Rejects with CompilerFailure. */
 	async ask<Op extends CompilerRequest['op']>(op: Op, request: Request<Op>): Promise<CompilerAnswers[Op]> {
 		await this.#replaced;
 		return this.#client.ask(op, request);
@@ -47,13 +47,13 @@ export class CompileService {
 		return this.#running ? Buffer.from(this.#running).toString() : '{}';
 	}
 
-	/** Makes the candidate the running document, which serves these names over TLS. */
+	/** Makes the candidate the running document, which serves these host names over TLS. */
 	async commit(names: readonly string[]): Promise<void> {
 		this.#running = await this.ask('commit', {});
 		for (const name of names) this.#served.add(name);
 	}
 
-	/** Ends the thread for good; resolves to false when it cannot be ended. */
+	/** Ends the thread for good. Resolves to false if it cannot be ended. */
 	end(): Promise<boolean> {
 		clearTimeout(this.#timer);
 		return this.#client.end();
@@ -69,7 +69,7 @@ export class CompileService {
 
 	#lost(cause: string, stalled: boolean): void {
 		if (stalled) this.stalls++;
-		const what = stalled ? 'did not answer' : 'died';
+		const what = stalled ? 'stopped responding' : 'died';
 		this.#log('error', `the compile thread ${what} and is being replaced`, { cause });
 		this.#replaced = new Promise(resolve => {
 			this.#timer = setTimeout(() => {
@@ -82,6 +82,6 @@ export class CompileService {
 
 	#busy(request: string, milliseconds: number): void {
 		const fields = { request, unanswered_ms: Math.round(milliseconds) };
-		this.#log('warn', 'the compile thread has been busy for long', fields);
+		this.#log('warn', 'the compile thread has been busy for a long time', fields);
 	}
 }

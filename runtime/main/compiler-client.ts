@@ -1,4 +1,4 @@
-/** The main thread's end of the compile thread: requests in, promises out. */
+/** The main thread's end of the compile thread: sends requests and resolves promises. */
 import type { Worker } from 'node:worker_threads';
 import type { CompilerStart } from '../compile/compiler-thread.ts';
 import type { CompilerAnswers, CompilerReply, CompilerRequest } from '../threads/messages.ts';
@@ -7,23 +7,23 @@ import { LOOK_INTERVAL } from './stall-clock.ts';
 import { END_LIMIT, ThreadWatch } from './thread-watch.ts';
 import { within } from './within.ts';
 
-/** What the client tells its owner. */
+/** Callbacks of {@link CompilerClient}. */
 export interface CompilerEvents {
-	/** The thread died, or was given up because it did not answer (`stalled`). */
+	/** The thread died, or was abandoned because it did not respond (`stalled`). */
 	lost(reason: string, stalled: boolean): void;
-	/** The thread has been at one request for long. */
+	/** The thread has been working on one request for a long time. */
 	busy(request: string, milliseconds: number): void;
 }
 
-/** Milliseconds of the thread's own time for one request: after the first it is reported, after the second it is given up. */
+/** Limits on one request, in milliseconds of the thread's own time: after `long` it is reported, after `most` abandoned. */
 export interface CompilerLimits {
 	readonly long: number;
 	readonly most: number;
 }
 
-/** A fault of the compile thread itself: it died, or a bug threw. Never a mistake in the input. */
+/** A failure of the compile thread itself: it died, or hit a bug. Never a mistake in the input. */
 export class CompilerFailure extends Error {
-	/** Where it happened, for the log; never for a user. */
+	/** Where it happened; for the log, never for a user. */
 	readonly detail: string | undefined;
 
 	constructor(message: string, detail?: string) {
@@ -41,7 +41,7 @@ interface Waiting {
 	readonly reject: (error: Error) => void;
 }
 
-/** Asks the compile thread. A thread that dies, or is given up, fails what it was asked, and `lost` is called once. */
+/** Sends requests to the compile thread. If it dies or is abandoned, pending requests fail and `lost` is called once. */
 export class CompilerClient {
 	readonly #thread: Worker;
 	readonly #waiting = new Map<number, Waiting>();
@@ -50,7 +50,7 @@ export class CompilerClient {
 	readonly #limits: CompilerLimits;
 	#looks: NodeJS.Timeout | undefined;
 	#lookedAt = 0;
-	/** Whether it has been said that the thread has been at its request for long. */
+	/** Whether the current request has been reported as taking long. */
 	#reported = false;
 	#nextId = 1;
 	#ended = false;
@@ -67,7 +67,7 @@ export class CompilerClient {
 		this.#thread.on('exit', () => this.#lost(reason, false));
 	}
 
-	/** Asks; rejects with CompilerFailure. */
+	/** Sends a request. Rejects with CompilerFailure. */
 	ask<Op extends CompilerRequest['op']>(op: Op, request: Request<Op>): Promise<CompilerAnswers[Op]> {
 		if (this.#ended) return Promise.reject(new CompilerFailure('The compile thread has ended.'));
 		const id = this.#nextId++;
@@ -78,7 +78,7 @@ export class CompilerClient {
 		});
 	}
 
-	/** Ends the thread; resolves to false when it cannot be ended. */
+	/** Ends the thread. Resolves to false if it cannot be ended. */
 	async end(): Promise<boolean> {
 		this.#ended = true;
 		this.#fail('The server is stopping.');
@@ -90,7 +90,7 @@ export class CompilerClient {
 		return ended;
 	}
 
-	/** Looks at the thread for as long as something is asked. */
+	/** Checks the thread while a request is pending. */
 	#look(): void {
 		if (this.#looks !== undefined) return;
 		this.#lookedAt = performance.now();

@@ -1,4 +1,4 @@
-/** The running server as its command line and Admin API see it. */
+/** The interface of the running server for the command line and the Admin API. */
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { Change } from '../../compiler/document/difference.ts';
@@ -11,40 +11,40 @@ import type { PurgeSelection } from '../cache/purging.ts';
 import type { Scrape } from '../metrics/scrape-memory.ts';
 import type { UpstreamReport } from '../upstreams/pool-registry.ts';
 
-/** Why a change cannot be made in a running process. */
+/** Why a change requires a restart. */
 export interface RestartReason {
 	/** `listener_added`, `listener_removed`, `setting_changed`, `tls_hostname_added`, `mutual_tls_with_resumption`. */
 	readonly code: string;
-	/** What it is about: `:8443`, `metrics`. */
+	/** The subject: `:8443`, `metrics`. */
 	readonly subject: string;
 	readonly message: string;
 }
 
-/** How a load is made. */
+/** Options of a load. */
 export interface LoadTerms {
-	/** Loads even a configuration that is being served already, and builds and reads everything again. */
+	/** Loads even an unchanged configuration, reading and building everything again. */
 	readonly force?: boolean;
-	/** Refuses a load that could not be taken back by loading what is being served now. */
+	/** Refuses a load that could not be rolled back by loading the running configuration again. */
 	readonly reversible?: boolean;
 }
 
-/** A load that asked to be reversible is not: the way back would need a restart, or what is served now no longer compiles. */
+/** A load that had to be reversible is not: the rollback would need a restart, or the running configuration no longer compiles. */
 export interface Irreversible {
 	readonly result: 'irreversible';
-	/** Why the way back would need a restart. */
+	/** Why the rollback would need a restart. */
 	readonly reasons: readonly RestartReason[];
-	/** What is wrong with the configuration that is being served, should it be loaded again. */
+	/** Errors of the running configuration if it were loaded again. */
 	readonly diagnostics: readonly DiagnosticReport[];
 }
 
-/** What became of a load. */
+/** The outcome of a load. */
 export type LoadOutcome =
 	| {
 			readonly result: 'applied';
 			readonly generation: number;
 			readonly unchanged: boolean;
 			readonly diagnostics: readonly DiagnosticReport[];
-			/** Of a load that was to be reversible: JSON of the document that it replaced, secrets included. */
+			/** For a reversible load: JSON of the document that it replaced, secrets included. */
 			readonly replaced?: string;
 	  }
 	| { readonly result: 'refused'; readonly diagnostics: readonly DiagnosticReport[] }
@@ -54,29 +54,29 @@ export type LoadOutcome =
 			readonly reasons: readonly RestartReason[];
 			readonly diagnostics: readonly DiagnosticReport[];
 	  }
-	/** The workers could not all take it (a thread died while building, the process is stopping): nothing applied. */
+	/** Some worker could not apply it (a thread died while building, the process is stopping): nothing was applied. */
 	| { readonly result: 'failed'; readonly message: string };
 
-/** A change of the running document that the Admin API asks for. */
+/** A change of the running document requested through the Admin API. */
 export interface ConfigEdit {
 	readonly method: EditMethod;
-	/** The object whose `@id` this is, instead of the document, is where the path begins. */
+	/** The path starts at the object with this `@id` instead of the document. */
 	readonly id?: string | undefined;
 	/** Member names and array indices. */
 	readonly path: readonly string[];
 	/** JSON of the value; '' for DELETE. */
 	readonly text: string;
-	/** Field `If-Match`, as it came. */
+	/** The field `If-Match`, unparsed. */
 	readonly ifMatch?: string | undefined;
 }
 
-/** A change that does not fit the running document: nothing was compiled. */
+/** A change that does not fit the running document. Nothing was compiled. */
 export interface EditRefused {
 	readonly result: 'edit_refused';
-	/** `changed`: If-Match does not hold any more. The others are those of `editDocument`. */
+	/** `changed`: If-Match no longer holds. The others are those of `editDocument`. */
 	readonly reason: 'missing' | 'exists' | 'value' | 'changed';
 	readonly message: string;
-	/** JSON pointer of the nearest object or array above the path that exists; '' is the document. */
+	/** JSON pointer of the nearest existing object or array above the path; '' is the document. */
 	readonly nearest: string;
 }
 
@@ -85,7 +85,7 @@ export type LoadPreview =
 	| {
 			readonly result: 'swap' | 'unchanged';
 			readonly diagnostics: readonly DiagnosticReport[];
-			/** What would change, secrets hidden. */
+			/** What would change, secrets redacted. */
 			readonly changes: readonly Change[];
 	  }
 	| { readonly result: 'refused'; readonly diagnostics: readonly DiagnosticReport[] }
@@ -97,7 +97,7 @@ export type LoadPreview =
 			readonly changes: readonly Change[];
 	  };
 
-/** What adapting gave; `document` is JSON text, absent when there are errors. */
+/** The result of `adapt`; `document` is JSON text, undefined if there are errors. */
 export interface AdaptOutcome {
 	readonly document: string | undefined;
 	readonly diagnostics: readonly DiagnosticReport[];
@@ -105,49 +105,52 @@ export interface AdaptOutcome {
 
 /** A value of the running document. */
 export interface ConfigReading {
-	/** A long one is UTF-8 with a line end, in memory that all who read it share. */
+	/** A long one is UTF-8 with a final newline, in shared memory. */
 	readonly json: string | SharedArrayBuffer;
 	readonly etag: string;
 }
 
-/** The running server. */
+/** Control of the running server. */
 export interface RuntimeControl {
-	/** Compiles and swaps. Loads are taken one after another. */
+	/** Compiles and applies a configuration. Loads are serialized. */
 	load(input: ConfigInput, terms?: LoadTerms): Promise<LoadOutcome>;
-	/** Changes the running document at one place, compiles and swaps; taken in turn with loads. */
+	/** Changes a part of the running document, compiles and applies it; serialized with loads. */
 	edit(edit: ConfigEdit): Promise<LoadOutcome | EditRefused>;
-	/** What {@link load} would do, without doing it. */
+	/** Returns what {@link load} would do, without doing it. */
 	preview(input: ConfigInput, terms?: LoadTerms): Promise<LoadPreview>;
 	/** Compiles without applying. */
 	adapt(input: ConfigInput): Promise<AdaptOutcome>;
-	/** Reads the running document, secrets redacted. `path` are decoded segments; a missing key gives `null`. The path begins at the object with an `@id` if one is given. `etag` is qualified by the path. */
+	/**
+	 * Reads the running document, secrets redacted. `path` holds decoded segments and starts at the object with `@id` `id`, if
+	 * given; a missing key yields `null`. `etag` is specific to the path.
+	 */
 	readConfig(path: readonly string[], id?: string): Promise<ConfigReading>;
-	/** JSON of the running document, secrets included: for what is kept on this machine, never for an answer. */
+	/** JSON of the running document, secrets included: to be stored on this machine, never sent to a client. */
 	readonly document: string;
-	/** Requests answered since the start, and those of them with a status of 500 or more. */
+	/** Responses since the start, and how many of them had a status of 500 or more. */
 	readonly traffic: { readonly requests: number; readonly serverErrors: number };
-	/** Admin settings of the running document, the token included; undefined when there is no Admin API. */
+	/** Admin settings of the running document, token included; undefined if there is no Admin API. */
 	readonly admin: AdminSettings | undefined;
-	/** True once every listener is bound, until a stop begins; false while a thread does not answer. */
+	/** True once every listener is bound, until a stop begins; false while a thread does not respond. */
 	readonly ready: boolean;
-	/** Why it is not ready, as a sentence. */
+	/** Why the server is not ready, as a sentence. */
 	readonly unready?: string | undefined;
 	/** Number of the generation being served; 0 before the first. */
 	readonly generation: number;
-	/** Every upstream that the running configuration names, in use or not, and every one that its dynamic sources have found. */
+	/** Returns every upstream that the running configuration names, used or not, and those that its dynamic sources have found. */
 	upstreams(): readonly UpstreamReport[];
-	/** What response caches hold, and what they have done since the start. */
+	/** Returns the contents of response caches and their counters since the start. */
 	caches(): { readonly stores: readonly CacheReport[]; readonly events: { readonly [event in CacheEvent]: number } };
-	/** Removes stored responses; resolves to how many, once no thread serves them any more. */
+	/** Removes stored responses. Resolves to their number once no thread serves them any longer. */
 	purge(selection: PurgeSelection): Promise<number>;
-	/** All metrics in a format, as UTF-8; empty when they are off. The memory is the runtime's: it has to be released. */
+	/** Returns all metrics in a format, as UTF-8; empty if they are off. The caller must release the memory. */
 	exposition(format: MetricsFormat): Promise<Scrape>;
-	/** Counts a load that was to be taken back, and whether it was. */
+	/** Counts a rollback and its result. */
 	countRollback(succeeded: boolean): void;
 	/** Counts an Admin API request for `std_admin_http_requests_total`. */
 	countAdminRequest(path: string, method: string, status: number): void;
-	/** Begins a graceful stop: resolves when the last exchange has ended or the grace period is over. Safe to call twice. */
+	/** Starts a graceful stop. Resolves when the last exchange has ended or the grace period is over. Idempotent. */
 	stop(): Promise<void>;
-	/** Ends at once. */
+	/** Ends at once, without waiting for exchanges. */
 	kill(): void;
 }

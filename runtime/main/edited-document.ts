@@ -1,11 +1,11 @@
-/** A change that the Admin API asks for, applied to the running document: the text of a candidate, or why there is none. */
+/** Applies an Admin API change to the running document: makes the text of a candidate, or says why not. */
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import { editDocument, isIndex } from '../../compiler/document/edit-document.ts';
 import { objectIds } from '../../compiler/document/object-ids.ts';
 import { restoreSecrets } from '../../compiler/document/secrets.ts';
 import type { ConfigEdit, EditRefused } from './control.ts';
 
-/** The value at a path of member names and array indices, undefined when there is none. */
+/** Returns the value at a path of member names and array indices, or undefined. */
 export function valueAtPath(root: unknown, path: readonly string[]): unknown {
 	let value = root;
 	for (const segment of path) {
@@ -17,7 +17,7 @@ export function valueAtPath(root: unknown, path: readonly string[]): unknown {
 	return value;
 }
 
-/** The path of the object that carries an `@id`; undefined when none does. */
+/** Returns the path of the object that has an `@id`, or undefined. */
 export function pathOfId(document: unknown, id: string): readonly string[] | undefined {
 	const pointer = objectIds(document, () => {}).get(id);
 	if (pointer === undefined) return undefined;
@@ -25,7 +25,7 @@ export function pathOfId(document: unknown, id: string): readonly string[] | und
 	return segments.map(segment => segment.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
 
-/** Applies an edit. `etagOf` gives the Etag that a read of a path carries now. */
+/** Applies an edit. `etagOf` returns the current Etag of a path. */
 export function editedDocument(
 	document: unknown,
 	edit: ConfigEdit,
@@ -51,7 +51,7 @@ export function editedDocument(
 	return { format: 'json', text: JSON.stringify(whole), name: '<request>' };
 }
 
-/** If-Match compares strongly (RFC 9110 §13.1.1); `*` holds where there is something. */
+/** If-Match compares strongly (RFC 9110 §13.1.1); `*` matches any existing value. */
 function matches(
 	list: string,
 	document: unknown,
@@ -61,7 +61,7 @@ function matches(
 	const read = path.at(-1) === '...' ? path.slice(0, -1) : path;
 	if (list.trim() === '*') return valueAtPath(document, read) !== undefined;
 	const etag = etagOf(read);
-	// A path may hold commas: the list is searched, not split.
+	// Our Etags may contain commas, so the list is searched, not split.
 	return (list.match(/(?:W\/)?"[^"]*"/g) ?? []).some(one => one === etag);
 }
 

@@ -1,4 +1,4 @@
-/** Outcomes of loads that the runtime itself makes, and how outcomes are logged. */
+/** Load outcomes created by the runtime itself, and how outcomes are logged. */
 import { match } from 'ts-pattern';
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
 import { LogOutputError } from '../logs/log-sinks.ts';
@@ -7,10 +7,10 @@ import { TlsRefused } from '../tls/tls-control.ts';
 import type { LoadOutcome } from './control.ts';
 import { BuildRefused, NoThreadAnswers, WorkerLost } from './worker-pool-host.ts';
 
-/** The outcome of a load that came too late. */
+/** The outcome of a load that arrives while the server stops. */
 export const STOPPING: LoadOutcome = { result: 'failed', message: 'The server is stopping.' };
 
-/** A refusal that the runtime found, beside what the compiler said. */
+/** Returns a refusal by the runtime, in addition to the compiler's diagnostics. */
 export function refusal(
 	code: string,
 	message: string,
@@ -29,8 +29,8 @@ export function refusal(
 }
 
 /**
- * Returns the outcome of a load that ended in an error before it was applied. Throws NoThreadAnswers, after which it is to be
- * tried again, and an error that is a defect.
+ * Returns the outcome of a load that failed before it was applied. Throws NoThreadAnswers, after which the load is to be
+ * retried, and errors that are bugs.
  */
 export function outcomeOfError(error: unknown, diagnostics: readonly DiagnosticReport[]): LoadOutcome {
 	if (error instanceof NoThreadAnswers) throw error;
@@ -41,12 +41,12 @@ export function outcomeOfError(error: unknown, diagnostics: readonly DiagnosticR
 	throw error;
 }
 
-/** What is wrong with a refused configuration, in one sentence. */
+/** Returns the first error of a refused configuration. */
 export function firstMessage(diagnostics: readonly DiagnosticReport[]): string {
 	return diagnostics.find(({ severity }) => severity === 'error')?.message ?? 'The configuration was refused.';
 }
 
-/** The entry of the process log for a load of `source`. */
+/** Returns the process log entry for a load from `source`. */
 export function loadEntry(source: string, outcome: LoadOutcome): LogEntry {
 	const logger = 'config';
 	return match(outcome)
@@ -65,7 +65,7 @@ export function loadEntry(source: string, outcome: LoadOutcome): LogEntry {
 		.with({ result: 'irreversible' }, ({ reasons, diagnostics }) => ({
 			level: 'error',
 			logger,
-			message: 'configuration not applied: there would be no way back',
+			message: 'configuration not applied: it could not be rolled back',
 			fields: { source, reasons, problems: diagnostics.map(({ message }) => message) },
 		}))
 		.with({ result: 'restart_required' }, ({ reasons }) => ({

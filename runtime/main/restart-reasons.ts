@@ -1,4 +1,4 @@
-/** Which changes of a document a running process cannot make (service specification, rules for loads). */
+/** Determines which changes of a document a running process cannot make (service specification, rules for loads). */
 import { socketText } from '../../compiler/codegen/planned-socket.ts';
 import type { Document } from '../../compiler/document/document.ts';
 import { startupChanges } from '../../compiler/document/startup-settings.ts';
@@ -6,18 +6,18 @@ import type { DocumentImage } from '../threads/document-image.ts';
 import type { ListenerAddress } from '../threads/messages.ts';
 import type { RestartReason } from './control.ts';
 
-/** What decides beside the two documents. */
+/** Facts about the process that matter besides the two documents. */
 export interface ProcessFacts {
 	/**
-	 * The process was started without a configuration, so its Admin API stands without the option, and until it has listeners
-	 * it may take plaintext ones.
+	 * The process was started without a configuration: its Admin API exists regardless of the option, and until it has
+	 * listeners it may add plaintext ones.
 	 */
 	readonly unconfigured: boolean;
-	/** Every name that the process has served over TLS since its start: one that was dropped can return. */
+	/** Every host name that the process has served over TLS since its start; one that was removed can be added again. */
 	readonly served: ReadonlySet<string>;
 }
 
-/** Returns why `after` cannot replace `before` in this process; nothing when it can. */
+/** Returns why `after` cannot replace `before` in this process; empty if it can. */
 export function restartReasons(
 	before: DocumentImage,
 	after: DocumentImage,
@@ -30,22 +30,22 @@ export function restartReasons(
 		withAdmin(before.document, unconfigured),
 		withAdmin(after.document, unconfigured),
 	)) {
-		const message = `\`${setting}\` is fixed when the process starts.`;
+		const message = `\`${setting}\` cannot be changed while the server runs.`;
 		reasons.push({ code: 'setting_changed', subject: setting, message });
 	}
 	return reasons;
 }
 
-/** Reasons about names that are listed; more would say no more. */
+/** Maximum number of reasons about host names; more would not help. */
 const MOST_NAMES = 50;
 
-/** A process that was started without a configuration has an Admin API whether or not a document names it. */
+/** Adds the Admin API to the document of a process that was started without a configuration and always has one. */
 function withAdmin(document: Document, always: boolean): Document {
 	if (!always || document.settings?.admin) return document;
 	return { ...document, settings: { ...document.settings, admin: {} } };
 }
 
-/** Names that TLS never served, and clients asked for certificates on a listener whose sessions can be resumed: all can. */
+/** Returns reasons about new TLS host names, and about client certificates on listeners with session resumption (all have it). */
 function tlsReasons(
 	before: DocumentImage,
 	after: DocumentImage,

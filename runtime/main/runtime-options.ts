@@ -1,39 +1,38 @@
-/** How a server is started, and what it tells of its sockets. */
+/** Options for starting a server, and the description of its sockets. */
 import type { ConfigInput } from '../../compiler/dialects/dialect.ts';
 import type { PassedSockets } from '../listeners/passed-sockets.ts';
 import type { StandardWriters } from '../logs/log-sinks.ts';
 import type { Runtime } from './runtime.ts';
 
-/** How a server is started. */
+/** Options for starting a server. */
 export interface RuntimeOptions {
-	/** The configuration. Without one only the Admin API exists, and the first load may add plaintext HTTP listeners. */
+	/** The configuration. Without one, only the Admin API is started, and the first load may add plaintext HTTP listeners. */
 	readonly input?: ConfigInput | undefined;
-	/** Folder for relative paths of a configuration without a file of its own; the process's if left out. */
+	/** Base folder for relative paths of a configuration that is not a file; defaults to the process's. */
 	readonly workingDirectory?: string | undefined;
-	/** Environment that configurations see; the process's if left out. */
+	/** Environment that configurations see; defaults to the process's. */
 	readonly environment?: { readonly [name: string]: string | undefined } | undefined;
-	/** Sockets that a service manager has passed. */
+	/** Sockets passed by a service manager. */
 	readonly passed?: PassedSockets | undefined;
-	/** Data-plane threads, instead of the setting `threads`. */
+	/** Number of worker threads; overrides the setting `threads`. */
 	readonly threads?: number | undefined;
-	/** Level debug for the process log, whatever the configuration says. */
+	/** Sets the process log to level debug, overriding the configuration. */
 	readonly verbose?: boolean | undefined;
 	/**
-	 * Called with the server, which has the settings of its configuration and is not ready, before any address is bound. Loads
-	 * and reads of the configuration wait until it serves. What it rejects with ends the start, and is what startRuntime
-	 * rejects with.
+	 * Called with the server, which has the settings of its configuration but is not ready, before any address is bound. Loads
+	 * and reads of the configuration wait until it serves. If it rejects, startRuntime rejects with the same error.
 	 */
 	readonly beforeListening?: ((runtime: Runtime) => Promise<void>) | undefined;
-	/** The version of this build, for metrics. Asked for when they are read first. */
+	/** Returns the version of this build, for metrics. Called when they are first read. */
 	readonly version?: (() => string) | undefined;
-	/** Stand in for standard output and standard error as log outputs. */
+	/** Replaces standard output and standard error as log outputs. */
 	readonly writers?: StandardWriters | undefined;
 }
 
 /** A bound address. */
 export interface BoundListener {
 	readonly key: string;
-	/** '' is every interface. */
+	/** '' means every interface. */
 	readonly address: string;
 	readonly port: number;
 	readonly scheme: 'http' | 'https';

@@ -1,4 +1,4 @@
-/** The running server: compiles, swaps, counts, logs and stops. The root of everything that has state. */
+/** The running server: compiles, applies, counts, logs and stops. The root of all state. */
 
 import { randomBytes } from 'node:crypto';
 import { socketText } from '../../compiler/codegen/planned-socket.ts';
@@ -59,15 +59,15 @@ import { within } from './within.ts';
 import { threadCount, WorkerPool } from './worker-pool.ts';
 import { NoThreadAnswers, WorkerLost } from './worker-pool-host.ts';
 
-/** How a server is started, and its sockets. */
+/** Options for starting a server, and its sockets. */
 export type { BoundListener, RuntimeOptions } from './runtime-options.ts';
 export { StartError, type StartFailure } from './start-error.ts';
 
-/** Milliseconds that the last log lines, and the last spans, may take to leave when the server stops. */
+/** Milliseconds that the last log lines, and the last spans, may take to be written when the server stops. */
 const FLUSH_LIMIT = 1000;
 const EXPORT_LIMIT = 3000;
 
-/** Starts a server; resolves when every listener is bound and the configuration is served. Rejects with StartError. */
+/** Starts a server. Resolves when every listener is bound and the configuration is served. Rejects with StartError. */
 export async function startRuntime(options: RuntimeOptions = {}): Promise<Runtime> {
 	const runtime = new Runtime(options);
 	try {
@@ -79,7 +79,7 @@ export async function startRuntime(options: RuntimeOptions = {}): Promise<Runtim
 	}
 }
 
-/** A running server. Made by {@link startRuntime}. */
+/** A running server. Created by {@link startRuntime}. */
 export class Runtime implements RuntimeControl {
 	readonly #options: RuntimeOptions;
 	readonly #control = new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT);
@@ -97,7 +97,7 @@ export class Runtime implements RuntimeControl {
 	readonly #spans: SpanExport;
 	readonly #tls: TlsControl;
 	readonly #sockets: ListenerSockets;
-	/** Log outputs that could not be opened since the load under way began. */
+	/** Log outputs that could not be opened during the current load. */
 	readonly #sinkErrors: LogOutputError[] = [];
 	#pool: WorkerPool | undefined;
 	#settings: Settings = {};
@@ -107,7 +107,7 @@ export class Runtime implements RuntimeControl {
 	#passwordStalls = 0;
 	#threadsEnded: Promise<boolean> | undefined;
 	readonly #loads = new LoadRecord();
-	/** The end of the operations that must not overlap: loads, and giving new threads their state. */
+	/** The last of the operations that must not overlap: loads, and bringing up new threads. */
 	#queue: Promise<unknown> = Promise.resolve();
 	#stopping: Promise<void> | undefined;
 	/** Ends the watch over the memory of this thread and of the process. */
@@ -195,22 +195,22 @@ export class Runtime implements RuntimeControl {
 		return this.#pools.listed();
 	}
 
-	/** What response caches hold, and what they have done. */
+	/** Returns the contents of response caches and their counters. */
 	caches(): { readonly stores: readonly CacheReport[]; readonly events: { readonly [event in CacheEvent]: number } } {
 		return { stores: this.#caches.reports(), events: cacheEvents(this.#totals) };
 	}
 
-	/** Removes stored responses; resolves to how many, once no thread serves them any more. */
+	/** Removes stored responses. Resolves to their number once no thread serves them any longer. */
 	purge(selection: PurgeSelection): Promise<number> {
 		return this.#caches.purge(selection);
 	}
 
-	/** Data-plane threads. */
+	/** Number of worker threads. */
 	get threads(): number {
 		return this.#pool?.size ?? 0;
 	}
 
-	/** Bound addresses, their real ports included. */
+	/** Bound addresses with their real ports. */
 	get listeners(): BoundListener[] {
 		return this.#sockets.bound.map(({ key, host, port, scheme }) => ({ key, address: host, port, scheme }));
 	}
@@ -225,7 +225,7 @@ export class Runtime implements RuntimeControl {
 		return admin?.off ? undefined : admin;
 	}
 
-	/** Absolute paths of the files that the running configuration was read from, imports included. */
+	/** Absolute paths of the files that the running configuration was read from, including imports. */
 	get files(): readonly string[] {
 		return this.#files;
 	}
@@ -252,7 +252,7 @@ export class Runtime implements RuntimeControl {
 	}
 
 	preview(input: ConfigInput, terms: LoadTerms = {}): Promise<LoadPreview> {
-		// In turn with loads: the compile thread has one candidate.
+		// Serialized with loads, because the compile thread has only one candidate.
 		const unconfigured = !this.#options.input;
 		return this.#serialize(() => this.#compiler.ask('preview', { input, unconfigured, ...terms }));
 	}
@@ -278,7 +278,7 @@ export class Runtime implements RuntimeControl {
 		return this.#settings.metrics ? this.#metrics.render(format) : NO_SCRAPE;
 	}
 
-	/** The exposition of Prometheus as a text. */
+	/** Returns the metrics in Prometheus text format. */
 	async metrics(): Promise<string> {
 		return scrapedText(await this.exposition('prometheus'));
 	}
@@ -307,22 +307,22 @@ export class Runtime implements RuntimeControl {
 		this.#log.close();
 	}
 
-	/** Resolves once every thread has ended after a stop or kill; to false when one cannot be ended but with the process. */
+	/** Resolves once every thread has ended after a stop or kill; to false if one cannot be ended without the process. */
 	get threadsEnded(): Promise<boolean> {
 		return this.#threadsEnded ?? Promise.resolve(true);
 	}
 
-	/** Ends a data-plane thread as a crash would, to see that it is replaced; for operators' tests. */
+	/** Ends a worker thread like a crash would, so that operators can test its replacement. */
 	async terminateWorker(index: number): Promise<void> {
 		await this.#pool?.kill(index);
 	}
 
-	/** Lets a data-plane thread throw outside any request, or stop answering; for operators' tests. */
+	/** Makes a worker thread throw outside any request, or stop responding, so that operators can test this. */
 	crashWorker(index: number, how: 'crash' | Stall = 'crash'): void {
 		this.#pool?.fail(index, how);
 	}
 
-	/** Resolves once every data-plane thread has answered, or has been ended because it did not. */
+	/** Resolves once every worker thread has responded, or has been ended because it did not. */
 	async answering(): Promise<void> {
 		await this.#pool?.answering();
 	}
@@ -352,7 +352,7 @@ export class Runtime implements RuntimeControl {
 			this.log('info', 'runtime', 'started without a configuration', { threads: this.threads, io: ioMode() });
 			return;
 		}
-		// Threads take as long to start as compiling takes: how many is nearly always what it looks like.
+		// Starting threads takes as long as compiling, so their number is guessed; the guess is nearly always right.
 		this.#startPool(expectedSettings(input));
 		const prepared = await this.#compiler.ask('prepare', { input, unconfigured: false });
 		if (prepared.result !== 'swap') throw refusedStart(prepared.diagnostics);
@@ -380,7 +380,7 @@ export class Runtime implements RuntimeControl {
 		}
 	}
 
-	/** For startRuntime: ends what a failed start has begun. */
+	/** For startRuntime: cleans up after a failed start. */
 	async abandon(): Promise<void> {
 		this.#endRelief();
 		this.#stopping ??= Promise.resolve();
@@ -391,7 +391,7 @@ export class Runtime implements RuntimeControl {
 		await this.#sinks.flush(FLUSH_LIMIT);
 	}
 
-	/** Replaces the pool that was started early if the settings ask for another size or I/O mode. */
+	/** Replaces the early pool if the settings turn out to need another size or I/O mode. */
 	async #fitPool(settings: Settings): Promise<void> {
 		const io = chooseIoMode(settings.io);
 		if (this.#pool?.size === threadCount(this.#options.threads ?? settings.threads) && io === ioMode()) return;
@@ -433,7 +433,7 @@ export class Runtime implements RuntimeControl {
 		});
 	}
 
-	/** Makes a change and records what became of it; one after another. */
+	/** Makes a change and records its outcome. Changes are serialized. */
 	#take(source: string, apply: () => Promise<LoadOutcome | EditRefused>): Promise<LoadOutcome | EditRefused> {
 		return this.#serialize(async () => {
 			const outcome = await apply();
@@ -444,7 +444,7 @@ export class Runtime implements RuntimeControl {
 		});
 	}
 
-	/** Applies what `prepare` makes of the compile thread's candidate. */
+	/** Applies the candidate that `prepare` makes on the compile thread. */
 	async #apply(prepare: () => Promise<Prepared | EditRefused>, again = false): Promise<LoadOutcome | EditRefused> {
 		if (this.#stopping) return STOPPING;
 		try {
@@ -472,7 +472,7 @@ export class Runtime implements RuntimeControl {
 		}
 	}
 
-	/** Two phases: every thread builds, then one store flips all of them. Rejects with ListenError and NoThreadAnswers. */
+	/** Two phases: every thread builds, then a single store activates the generation on all. Rejects with ListenError and NoThreadAnswers. */
 	async #swap(
 		facts: DocumentFacts,
 		delta: GenerationDelta,
@@ -485,7 +485,7 @@ export class Runtime implements RuntimeControl {
 		try {
 			processLog = this.#log.prepare(facts.settings);
 			const listeners = await this.#sockets.bindable(facts.listeners);
-			// Certificates and trust are with every thread before one builds.
+			// Every thread has the certificates and trust stores before any of them builds.
 			await this.#tls.prepare(facts.certificates, facts.settings);
 			await pool.prepareAll({ generation, delta, listeners });
 			if (this.#sinkErrors[0]) throw this.#sinkErrors[0];
@@ -512,7 +512,7 @@ export class Runtime implements RuntimeControl {
 		}
 	}
 
-	/** Gives a new thread the state that the others have. */
+	/** Brings a new thread to the state of the others. */
 	async #bringUp(index: number): Promise<void> {
 		const pool = this.#pool;
 		if (!pool || this.#stopping || this.#generation === 0) return;
@@ -525,7 +525,7 @@ export class Runtime implements RuntimeControl {
 		} catch (error) {
 			if (this.#stopping) return;
 			const cause = error instanceof Error ? error.message : String(error);
-			this.log('error', 'runtime', 'a worker thread could not take the configuration', { thread: index, cause });
+			this.log('error', 'runtime', 'a worker thread could not load the configuration', { thread: index, cause });
 			pool.giveUp(index);
 		}
 	}
@@ -540,7 +540,7 @@ export class Runtime implements RuntimeControl {
 		await waitBeforeStop(this.#settings.shutdown_delay, this.#shared, this.#log);
 		this.log('info', 'runtime', 'stopping', { grace_period_ms: this.#settings.grace_period ?? null });
 		this.#pools.close();
-		// Clients are refused from now on, as at a port.
+		// From now on, connections are refused, as if nothing listened.
 		this.#sockets.close();
 		if (this.#pool) await within(this.#pool.drain(), this.#settings.grace_period);
 		await Promise.all([

@@ -1,15 +1,15 @@
-/** The time between the wish to stop and the stop (`shutdown_delay`). */
+/** The delay between a request to stop and the stop (`shutdown_delay`). */
 import type { ProcessLog } from '../logs/process-log.ts';
 import { CONTROL_STOPS_AT } from '../threads/messages.ts';
 import { LONGEST_TIMER } from './within.ts';
 
 /**
- * Waits `delay` milliseconds, during which the server serves as ever and its placeholders tell of the stop: load balancers
- * get time to see that it is not ready any more.
+ * Waits `delay` milliseconds, during which the server serves as usual and its placeholders announce the stop, so that load
+ * balancers have time to notice that it is no longer ready.
  */
 export async function waitBeforeStop(delay: number | undefined, control: Int32Array, log: ProcessLog): Promise<void> {
 	if (delay === undefined || delay === 0) return;
-	log.log('info', 'runtime', 'a stop begins after a delay', { delay_ms: delay });
+	log.log('info', 'runtime', 'stopping after a delay', { delay_ms: delay });
 	Atomics.store(control, CONTROL_STOPS_AT, Math.ceil((Date.now() + delay) / 1000));
 	await new Promise(resolve => setTimeout(resolve, Math.min(delay, LONGEST_TIMER)));
 }

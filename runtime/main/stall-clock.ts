@@ -1,30 +1,30 @@
 /**
- * How long a thread has given no sign of life, counted in its own time: what it has run or been blocked, not what it has
- * waited for a processor or spent suspended with the whole process or machine.
+ * Measures for how long a thread has been unresponsive, in its own time: the time it ran or was blocked, excluding the time
+ * it waited for a processor or was suspended together with the process or machine.
  */
 import { readFileSync } from 'node:fs';
 
-/** Milliseconds between looks at a thread. */
+/** Milliseconds between checks of a thread. */
 export const LOOK_INTERVAL = 500;
 
-/** What the operating system tells of a thread; times in milliseconds since its start. */
+/** Operating system statistics of a thread; times in milliseconds since its start. */
 export interface ThreadTimes {
 	readonly ran: number;
-	/** Time that it was ready to run while others had the processors. */
+	/** Time during which it was runnable while others had the processors. */
 	readonly waited: number;
-	/** `R` running or waiting for a processor, `S` and `D` blocked, `T` and `t` stopped from outside. */
+	/** `R` running or waiting for a processor, `S` and `D` blocked, `T` and `t` stopped by a signal or debugger. */
 	readonly state: string;
 }
 
-/** Watches one thread. To be asked every {@link LOOK_INTERVAL}. */
+/** Measures one thread. `look` must be called every {@link LOOK_INTERVAL}. */
 export class StallClock {
 	#beat = 0;
 	#unanswered = 0;
 	#times: ThreadTimes | undefined;
 
 	/**
-	 * Returns milliseconds of the thread's own time since its last sign of life. `elapsed` is the time since the last look by
-	 * the caller's clock: when it is long, the caller has not run either, and it counts as one interval.
+	 * Returns the milliseconds of the thread's own time since its last sign of life. `elapsed` is the time since the last call by
+	 * the caller's clock: if it is long, the caller was not running either, and it counts as one interval.
 	 */
 	look(beat: number, elapsed: number, readTimes: () => ThreadTimes | undefined): number {
 		if (beat !== this.#beat || beat === 0) {
@@ -45,19 +45,19 @@ export class StallClock {
 
 function ownTime(before: ThreadTimes, now: ThreadTimes, most: number): number {
 	if (now.state === 'T' || now.state === 't') return 0;
-	// The wait that a runnable thread is in now is not in its statistics until it is over.
+	// The current wait of a runnable thread enters its statistics only when it is over.
 	if (now.state === 'R') return Math.min(most, now.ran - before.ran);
 	return Math.max(0, most - (now.waited - before.waited));
 }
 
-/** Reads the times of a thread of this process; undefined where the system does not tell. */
+/** Reads the times of a thread of this process; undefined if the system does not provide them. */
 export function readThreadTimes(task: number): ThreadTimes | undefined {
 	if (task === 0) return undefined;
 	try {
 		const folder = `/proc/self/task/${task}`;
 		const [ran, waited] = readFileSync(`${folder}/schedstat`, 'latin1').split(' ');
 		const stat = readFileSync(`${folder}/stat`, 'latin1');
-		// The name before it may hold anything, closing parentheses too.
+		// The process name before this field may contain anything, including closing parentheses.
 		const state = stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3);
 		return { ran: Number(ran) / 1e6, waited: Number(waited) / 1e6, state };
 	} catch {

@@ -1,17 +1,17 @@
-/** Why a server did not start. */
+/** Errors of a server's start. */
 import type { DiagnosticReport } from '../../compiler/diagnostics/diagnostic.ts';
 import { ListenError } from '../listeners/port-probe.ts';
 import { IO_MODES } from '../sockets/io-mode.ts';
 import { firstMessage } from './load-outcomes.ts';
 
-/** What stood in the way. */
+/** The reason for a failed start. */
 export type StartFailure =
 	| { readonly reason: 'refused'; readonly diagnostics: readonly DiagnosticReport[] }
-	/** `code` is the system's (`EADDRINUSE`), `address` what could not be bound. */
+	/** `code` is the system's (`EADDRINUSE`), `address` the one that could not be bound. */
 	| { readonly reason: 'listen'; readonly code: string; readonly address: string }
 	| { readonly reason: 'failed' };
 
-/** A server did not start; nothing of it is left running. */
+/** The server did not start, and nothing of it is left running. */
 export class StartError extends Error {
 	readonly failure: StartFailure;
 
@@ -27,14 +27,14 @@ export function refusedStart(diagnostics: readonly DiagnosticReport[]): StartErr
 	return new StartError(firstMessage(diagnostics), { reason: 'refused', diagnostics });
 }
 
-/** Returns the error for a value of SVC_IO that is no mode. */
+/** Returns the error for an invalid value of SVC_IO. */
 export function unknownIoMode(wanted: string): StartError {
 	return new StartError(`SVC_IO is \`${wanted}\`: set it to ${IO_MODES.join(' or ')}, or unset it.`, {
 		reason: 'failed',
 	});
 }
 
-/** Any failure of a start as a StartError. */
+/** Converts any error of a start to a StartError. */
 export function startError(error: unknown): StartError {
 	if (error instanceof StartError) return error;
 	if (error instanceof ListenError) {
@@ -43,7 +43,7 @@ export function startError(error: unknown): StartError {
 	return new StartError(error instanceof Error ? error.message : String(error), { reason: 'failed' });
 }
 
-/** Carries what `RuntimeOptions.beforeListening` rejected with. */
+/** Wraps the error with which `RuntimeOptions.beforeListening` rejected. */
 export class StartForbidden extends Error {
 	constructor(cause: unknown) {
 		super('the start was forbidden', { cause });

@@ -1,20 +1,19 @@
-/** Threads that do one task at a time, as the main thread sees them: started when first needed, replaced when they die. */
+/** A pool of threads that process one task at a time, started when first needed and replaced when they die. */
 import type { Worker } from 'node:worker_threads';
 import { startThread, type ThreadKind } from '../threads/thread-source.ts';
 import { END_LIMIT } from './thread-watch.ts';
 import { within } from './within.ts';
 
-/** Told why a thread died, or was given up because it took too long (`stalled`). */
+/** Called when a thread died, or was abandoned because it took too long (`stalled`). */
 export type ThreadFailed = (reason: string, stalled: boolean) => void;
 
-/** What the threads are. */
 export interface TaskThreadsOptions {
 	readonly kind: ThreadKind;
-	/** Threads at most. */
+	/** Maximum number of threads. */
 	readonly most: number;
-	/** Milliseconds after which a task is given up. */
+	/** Milliseconds after which a task is abandoned. */
 	readonly limit: number;
-	/** What is said of a task that was given up. */
+	/** Error message for an abandoned task. */
 	readonly tooLong: string;
 	readonly failed: ThreadFailed;
 }
@@ -24,12 +23,12 @@ interface Waiting<Task, Answer> {
 	readonly settle: (answer: Answer | null) => void;
 }
 
-/** Gives tasks to threads in the order in which they come. A thread answers each task with one message. */
+/** Assigns tasks to threads in order of arrival. A thread answers each task with one message. */
 export class TaskThreads<Task, Answer> {
 	readonly #options: TaskThreadsOptions;
 	readonly #idle: Worker[] = [];
 	readonly #all = new Set<Worker>();
-	/** Threads that were given up and have not ended. */
+	/** Abandoned threads that have not ended. */
 	readonly #abandoned = new Set<Worker>();
 	readonly #waiting: Waiting<Task, Answer>[] = [];
 	#ended = false;
@@ -38,7 +37,7 @@ export class TaskThreads<Task, Answer> {
 		this.#options = options;
 	}
 
-	/** Resolves to the answer; null when there can be none. Whoever asks bounds how many wait. */
+	/** Resolves to the answer, or null if there is none. Callers must limit how many tasks wait. */
 	run(task: Task): Promise<Answer | null> {
 		if (this.#ended) return Promise.resolve(null);
 		return new Promise(settle => {
@@ -47,7 +46,7 @@ export class TaskThreads<Task, Answer> {
 		});
 	}
 
-	/** Ends the threads; what waits gets no answer. Resolves to false when one cannot be ended. */
+	/** Ends the threads; waiting tasks get no answer. Resolves to false if a thread cannot be ended. */
 	async end(): Promise<boolean> {
 		this.#ended = true;
 		for (const { settle } of this.#waiting.splice(0)) settle(null);
@@ -82,7 +81,7 @@ export class TaskThreads<Task, Answer> {
 		const timer = setTimeout(() => {
 			failed(tooLong, true);
 			void thread.terminate();
-			// Work inside OpenSSL is not interrupted: nobody waits for the thread to end.
+			// Work inside OpenSSL cannot be interrupted, so the thread's end is not awaited.
 			this.#all.delete(thread);
 			this.#abandoned.add(thread);
 			end(null);

@@ -1,4 +1,4 @@
-/** Who on the main thread answers which question of a data-plane thread. */
+/** Dispatches the requests of worker threads to the components on the main thread that answer them. */
 import type { Settings } from '../../compiler/document/document.ts';
 import type { CacheRegistry } from '../cache/cache-registry.ts';
 import type { RuntimeMetrics } from '../metrics/runtime-metrics.ts';
@@ -8,21 +8,21 @@ import type { PasswordQueue } from '../passwords/password-queue.ts';
 import type { MainThreadAnswers, MainThreadQuestion } from '../threads/main-thread-requests.ts';
 import type { TlsControl } from '../tls/tls-control.ts';
 
-/** What answers. */
-export interface MainThreadParts {
+/** The components that answer. */
+export interface MainThreadServices {
 	readonly passwords: PasswordQueue;
 	readonly pageWork: PageWorkQueue;
 	readonly metrics: RuntimeMetrics;
 	readonly tls: TlsControl;
 	readonly caches: CacheRegistry;
-	/** Of the running document. */
+	/** Settings of the running document. */
 	readonly settings: Settings;
 }
 
-/** Answers a data-plane thread. */
+/** Answers a worker thread. */
 export async function answerQuestion(
 	question: MainThreadQuestion,
-	{ passwords, pageWork, metrics, tls, caches, settings }: MainThreadParts,
+	{ passwords, pageWork, metrics, tls, caches, settings }: MainThreadServices,
 ): Promise<MainThreadAnswers[keyof MainThreadAnswers]> {
 	switch (question.about) {
 		case 'password':

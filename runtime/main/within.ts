@@ -1,9 +1,9 @@
-/** Waiting that has an end. */
+/** Waiting with a time limit. */
 
-/** Milliseconds of the longest timer; one that is longer ends at once. */
+/** Milliseconds of the longest possible timer; a longer one fires at once. */
 export const LONGEST_TIMER = 2 ** 31 - 1;
 
-/** Waits for a promise, `limit` milliseconds at most; without bound if undefined. */
+/** Waits for a promise, but at most `limit` milliseconds; without limit if undefined. */
 export async function within(promise: Promise<void>, limit: number | undefined): Promise<void> {
 	if (limit === undefined) return promise;
 	let timer: NodeJS.Timeout | undefined;

@@ -1,4 +1,4 @@
-/** What the pool of data-plane threads and the runtime need of each other. */
+/** The interface between the pool of worker threads and the runtime. */
 import type { LogOutput } from '../../compiler/modules/providers/log-writers/log-output.ts';
 import type { PostedLines } from '../logs/log-segment.ts';
 import type { ThreadTotals } from '../metrics/thread-totals.ts';
@@ -6,7 +6,7 @@ import type { MainThreadQuestion } from '../threads/main-thread-requests.ts';
 import type { GenerationDelta, ListenerAddress, LogEntry, ToWorker, WorkerStart } from '../threads/messages.ts';
 import type { CacheWatcher, PoolWatcher } from '../threads/shared-rows.ts';
 
-/** The configuration cannot be built: a thread said so. */
+/** A thread reported that the configuration cannot be built. */
 export class BuildRefused extends Error {
 	readonly code: string;
 	readonly pointer: string | undefined;
@@ -19,7 +19,7 @@ export class BuildRefused extends Error {
 	}
 }
 
-/** A thread died or did not answer while it should have built. */
+/** A thread died or did not respond while it was to build. */
 export class WorkerLost extends Error {
 	constructor(message: string) {
 		super(message);
@@ -27,45 +27,44 @@ export class WorkerLost extends Error {
 	}
 }
 
-/** No thread that could build a generation answers; successors are on their way. */
+/** No thread that could build a generation responds; their replacements are being started. */
 export class NoThreadAnswers extends WorkerLost {
 	constructor() {
-		super('No worker thread answers.');
+		super('No worker thread responds.');
 	}
 }
 
-/** What a generation is for a thread. */
+/** A generation to build. */
 export interface GenerationOrder {
 	readonly generation: number;
 	readonly delta: GenerationDelta;
 	readonly listeners: readonly ListenerAddress[];
 }
 
-/** What the pool tells and asks of the runtime. */
+/** Callbacks of the pool, and what it needs from the runtime. */
 export interface WorkerPoolHost {
 	readonly totals: ThreadTotals;
-	/** The same for every thread. */
+	/** Start parameters common to all threads. */
 	readonly deps: Pick<WorkerStart, 'terminal' | 'verbose' | 'workingDirectory' | 'environment'>;
-	/** Is told of the pools of upstreams that threads open. */
+	/** Notified of the upstream pools that threads open. */
 	readonly pools: PoolWatcher;
 	readonly caches: CacheWatcher;
 	log(entry: LogEntry): void;
-	/** Lines for a log writer. */
-	/** A segment of lines has to be given back. */
+	/** Delivers lines for a log writer. A memory segment of lines must be returned. */
 	access(sink: string, lines: PostedLines, entries: number): void;
-	/** A thread has dropped entries for a log writer, and counted them. */
+	/** A thread has dropped log entries, and counted them. */
 	accessDropped(sink: string, entries: number): void;
 	sinkOpened(sink: string, output: LogOutput): void;
 	sinkReleased(sink: string): void;
-	/** A thread begins to make spans. */
+	/** A thread starts to create spans. */
 	tracingOpened(): void;
-	/** Spans that have ended, as JSON objects with commas between. */
+	/** Finished spans, as comma-separated JSON objects. */
 	spans(text: string, spans: number): void;
-	/** Answers a question of a thread. Never rejects. */
+	/** Answers a request of a thread. Never rejects. */
 	answer(question: MainThreadQuestion): Promise<unknown>;
-	/** What a thread is told before anything else. */
+	/** Returns the messages that a thread gets before any other. */
 	introduction(): readonly ToWorker[];
-	/** A thread has the answers to challenges of that number. */
+	/** A thread has received the challenge answers with that number. */
 	challengesTaken(index: number, number: number): void;
 	/** A thread has died. */
 	ended(index: number): void;

@@ -1,4 +1,4 @@
-/** The data-plane threads as the main thread sees them: started, fed, counted, replaced when they die or stop answering. */
+/** Manages the worker threads: starts, feeds and counts them, and replaces those that die or stop responding. */
 import { availableParallelism } from 'node:os';
 import type { Worker } from 'node:worker_threads';
 import { WorkerSockets } from '../listeners/worker-sockets.ts';
@@ -26,13 +26,13 @@ import {
 	type WorkerPoolHost,
 } from './worker-pool-host.ts';
 
-/** Milliseconds that a thread may take to build a generation. */
+/** Milliseconds in which a thread must build a generation. */
 const BUILD_LIMIT = 60_000;
-/** A thread that lived for less than this many milliseconds died of something that will strike again: its successor waits. */
+/** A thread that lived for fewer milliseconds died of something that is likely to recur, so its replacement is delayed. */
 const SHORT_LIFE = 10_000;
-/** Milliseconds before a successor, by the number of short lives in a row. */
+/** Delay of a replacement in milliseconds, by the number of consecutive short lives. */
 const BACK_OFF = [0, 100, 500, 2000, 5000, 10_000];
-/** Connections wait in a dead thread's sockets for its successor for so many milliseconds; otherwise the other threads take them. */
+/** For this many milliseconds, connections wait in a dead thread's sockets for its replacement; then other threads take them. */
 const LONGEST_WAIT = 500;
 
 interface Attempt {
@@ -45,11 +45,11 @@ interface Slot {
 	readonly index: number;
 	thread: Worker | undefined;
 	watch: ThreadWatch;
-	/** True from when the thread is found not to answer until it does again, or its successor serves. */
+	/** True from when the thread is found unresponsive until it responds again or its replacement serves. */
 	unresponsive: boolean;
-	/** Set while the thread is being ended because it does not answer. */
+	/** Set while the thread is being ended because it does not respond. */
 	ending: NodeJS.Timeout | undefined;
-	/** True once it has a generation: it takes part in loads. */
+	/** True once it has a generation, and takes part in loads. */
 	serving: boolean;
 	startedAt: number;
 	shortLives: number;
@@ -58,32 +58,32 @@ interface Slot {
 	timer: NodeJS.Timeout | undefined;
 	/** Log writers that it uses. */
 	readonly sinks: Set<string>;
-	/** What waits for its answer to a ping, by number. */
+	/** Callbacks that wait for its reply to a ping, by number. */
 	readonly pinged: Map<number, () => void>;
 }
 
-/** The threads. */
+/** The pool of worker threads. */
 export class WorkerPool {
-	/** Threads that died or stopped answering and were replaced. */
+	/** Number of threads that died or stopped responding and were replaced. */
 	restarts = 0;
-	/** Times that a thread stopped answering. */
+	/** Number of times that a thread stopped responding. */
 	stalls = 0;
 	readonly #host: WorkerPoolHost;
 	readonly #control: SharedArrayBuffer;
 	readonly #outstanding: Int32Array;
 	readonly #slots: Slot[] = [];
 	readonly #memory: SharedRows;
-	/** Threads that take part in the load under way. */
+	/** Threads that take part in the current load. */
 	#building: Slot[] = [];
 	readonly #sockets = new WorkerSockets();
-	/** Keys of the listeners that are served, and of those of the load under way. */
+	/** Keys of the listeners being served, and of those of the current load. */
 	#served: ReadonlySet<string> = new Set();
 	#wanted: ReadonlySet<string> = new Set();
-	/** Threads that have not ended, also those that have been given up. */
+	/** Threads that have not ended, including abandoned ones. */
 	readonly #running = new Set<Worker>();
 	#lookedAt = performance.now();
 	readonly #looks: NodeJS.Timeout;
-	/** Called when a thread has been started. */
+	/** Callbacks for when a thread has been started. */
 	#onStart: (() => void)[] = [];
 	#attempts = 0;
 	#pings = 0;
@@ -113,30 +113,30 @@ export class WorkerPool {
 			};
 			this.#slots.push(slot);
 		}
-		// Only now: each thread is told how many there are, and shares memory with that many.
+		// Only after all slots exist: each thread is told their number, and shares memory with that many.
 		for (const slot of this.#slots) this.#start(slot);
 		this.#looks = setInterval(() => this.#look(), LOOK_INTERVAL).unref();
 	}
 
-	/** Threads of the pool, dead ones included. */
+	/** Number of threads in the pool, including dead ones. */
 	get size(): number {
 		return this.#slots.length;
 	}
 
-	/** Indices of threads that serve and do not answer, and of those whose successors do not serve yet. */
+	/** Indices of unresponsive threads, and of those whose replacements do not serve yet. */
 	get unresponsive(): number[] {
 		return this.#slots.filter(slot => slot.unresponsive).map(slot => slot.index);
 	}
 
-	/** Whether a thread serves. */
+	/** Whether any thread serves. */
 	get serves(): boolean {
 		return this.#slots.some(slot => slot.serving && !slot.ending);
 	}
 
 	/**
-	 * Lets every thread build the generation. Rejects with BuildRefused or WorkerLost when one cannot; the others must be told
-	 * to discard. A thread that does not answer is left out, and ended: it would go on serving what it has. Rejects with
-	 * NoThreadAnswers when there is no other.
+	 * Makes every thread build the generation. Rejects with BuildRefused or WorkerLost if one cannot; the others must then be told
+	 * to discard it. A thread that does not respond is left out and ended, because it would keep serving its old generation.
+	 * Rejects with NoThreadAnswers if there is no other.
 	 */
 	async prepareAll(order: GenerationOrder): Promise<void> {
 		const slots = this.#slots.filter(slot => (slot.serving || order.generation === 1) && !slot.ending);
@@ -151,7 +151,7 @@ export class WorkerPool {
 		if (this.#building.length === 0) throw new NoThreadAnswers();
 	}
 
-	/** Waits for a thread that could serve; resolves to the indices of those that have been started and do not yet. */
+	/** Waits for a thread that could serve. Resolves to the indices of threads that have been started but do not serve yet. */
 	async started(): Promise<number[]> {
 		const startedSlots = () => this.#slots.filter(slot => slot.thread && !slot.serving && !slot.ending);
 		while (!this.#stopping && startedSlots().length === 0) {
@@ -161,8 +161,8 @@ export class WorkerPool {
 	}
 
 	/**
-	 * Lets a thread that replaces another build what is being served, and accept connections. Resolves to false if it does so
-	 * already. Rejects as prepareAll.
+	 * Makes a replacement thread build the current generation and accept connections. Resolves to false if it already does.
+	 * Rejects like prepareAll.
 	 */
 	async bringUp(index: number, order: GenerationOrder): Promise<boolean> {
 		const slot = this.#slots[index]!;
@@ -174,7 +174,7 @@ export class WorkerPool {
 		return true;
 	}
 
-	/** The generation has been flipped to. */
+	/** Tells all threads that the generation has been activated. */
 	activateAll(): void {
 		for (const slot of this.#building.splice(0)) {
 			slot.serving = slot.thread !== undefined;
@@ -184,17 +184,17 @@ export class WorkerPool {
 		this.#sockets.keep(this.#served);
 	}
 
-	/** Gives up what was being built. */
+	/** Discards the generation being built. */
 	discardAll(): void {
 		for (const slot of this.#building.splice(0)) {
-			// Its time would go on running, and keep a process that was refused its start.
-			slot.attempt?.reject(new WorkerLost('The configuration was given up.'));
+			// Its timer would keep running, and keep a process alive whose start was refused.
+			slot.attempt?.reject(new WorkerLost('The load was canceled.'));
 			this.#post(slot, { type: 'discard' });
 		}
 		this.#sockets.keep(this.#served);
 	}
 
-	/** Lets every thread finish what it has begun; resolves when all have. */
+	/** Makes every thread finish its exchanges. Resolves when all have. */
 	drain(): Promise<void> {
 		this.#stop();
 		return new Promise(resolve => {
@@ -208,7 +208,7 @@ export class WorkerPool {
 		});
 	}
 
-	/** Ends every thread; resolves to false when one of them cannot be ended. */
+	/** Ends every thread. Resolves to false if one of them cannot be ended. */
 	async terminate(): Promise<boolean> {
 		this.#stop();
 		clearInterval(this.#looks);
@@ -222,30 +222,30 @@ export class WorkerPool {
 	#stop(): void {
 		this.#stopping = true;
 		for (const slot of this.#slots) clearTimeout(slot.timer);
-		// Clients are to be refused, which they are only when nobody holds the sockets any more.
+		// Connections are refused only once nobody holds the sockets.
 		this.#sockets.close();
 		for (const resolve of this.#onStart.splice(0)) resolve();
 	}
 
-	/** Tells every thread; gives the threads that were told. */
+	/** Sends a message to every thread. Returns the indices of those that received it. */
 	tell(message: ToWorker): number[] {
 		const told = this.#slots.filter(slot => slot.thread);
 		for (const slot of told) this.#post(slot, message);
 		return told.map(slot => slot.index);
 	}
 
-	/** Ends one thread as a crash would. */
+	/** Ends one thread like a crash would. */
 	async kill(index: number): Promise<void> {
 		await this.#slots[index]?.thread?.terminate();
 	}
 
-	/** Lets a thread throw outside any request, or stop answering. */
+	/** Makes a thread throw outside any request, or stop responding. */
 	fail(index: number, how: 'crash' | Stall): void {
 		const slot = this.#slots[index];
 		if (slot) this.#post(slot, { type: how });
 	}
 
-	/** Resolves once every thread has answered, or has been ended because it did not. */
+	/** Resolves once every thread has responded, or has been ended because it did not. */
 	async answering(): Promise<void> {
 		const number = ++this.#pings;
 		await Promise.all(
@@ -257,7 +257,7 @@ export class WorkerPool {
 		);
 	}
 
-	/** The thread could not be given its state: ended, and tried again later. */
+	/** Ends a thread that could not be given its state; a replacement is tried later. */
 	giveUp(index: number): void {
 		const slot = this.#slots[index]!;
 		slot.attempt = undefined;
@@ -284,7 +284,7 @@ export class WorkerPool {
 		let cause = 'ended';
 		for (const message of this.#host.introduction()) thread.postMessage(message);
 		thread.on('message', (message: FromWorker) => {
-			// A thread that was given up may come back to itself.
+			// An abandoned thread may recover.
 			if (slot.thread === thread) this.#take(slot, message);
 		});
 		thread.on('error', error => {
@@ -297,7 +297,7 @@ export class WorkerPool {
 		for (const resolve of this.#onStart.splice(0)) resolve();
 	}
 
-	/** Looks at every thread that serves, or is to drain. */
+	/** Checks every thread that serves or drains. */
 	#look(): void {
 		const now = performance.now();
 		const elapsed = now - this.#lookedAt;
@@ -315,23 +315,23 @@ export class WorkerPool {
 		if (!slot.unresponsive) {
 			slot.unresponsive = true;
 			this.stalls++;
-			this.#log('warn', 'a worker thread does not answer', { thread: index, ...watch.fields });
+			this.#log('warn', 'a worker thread does not respond', { thread: index, ...watch.fields });
 		}
-		// How long that may take is for the load to say.
+		// The load decides how long building may take.
 		if (slot.attempt && watch.isBuilding) return;
 		if (slot.attempt || this.#stopping || watch.isOverdue) this.#replace(slot);
 	}
 
 	#answersAgain(slot: Slot): void {
 		slot.unresponsive = false;
-		this.#log('info', 'a worker thread answers again', { thread: slot.index });
+		this.#log('info', 'a worker thread responds again', { thread: slot.index });
 	}
 
-	/** Ends a thread that does not answer. A load goes on without it. */
+	/** Ends an unresponsive thread. A load continues without it. */
 	#replace(slot: Slot): void {
 		const { thread } = slot;
 		if (!thread || slot.ending) return;
-		// One that cannot be ended is given up: it never runs any of our code again.
+		// If it cannot be ended, it is abandoned: it never runs any of our code again.
 		slot.ending = setTimeout(() => this.#ended(slot, ''), END_LIMIT);
 		this.#building = this.#building.filter(building => building !== slot);
 		slot.attempt?.resolve();
@@ -359,13 +359,13 @@ export class WorkerPool {
 			this.#checkDrained();
 			return;
 		}
-		// One that stopped answering has held nobody up by being started again.
+		// A thread that hung gets its replacement without delay.
 		if (!ending) slot.shortLives = Date.now() - slot.startedAt < SHORT_LIFE ? slot.shortLives + 1 : 0;
 		const delay = ending ? 0 : (BACK_OFF[Math.min(slot.shortLives, BACK_OFF.length) - 1] ?? 0);
 		if (delay > LONGEST_WAIT) this.#sockets.release(slot.index);
 		this.restarts++;
 		const fields = ending ? slot.watch.fields : { cause, after_ms: delay };
-		const what = ending ? 'did not answer' : 'died';
+		const what = ending ? 'stopped responding' : 'died';
 		this.#log('error', `a worker thread ${what} and is being replaced`, { thread: slot.index, ...fields });
 		slot.timer = setTimeout(() => {
 			this.#start(slot);
@@ -477,14 +477,14 @@ export class WorkerPool {
 		}
 	}
 
-	/** To the thread that asked, not to one that has taken its place since. */
+	/** Replies to the thread that asked, not to one that has replaced it since. */
 	#answer(thread: Worker | undefined, id: number, question: MainThreadQuestion): void {
 		const send = (message: ToWorker): void => thread?.postMessage(message);
 		this.#host.answer(question).then(
 			answer => send({ type: 'answer', id, answer }),
 			(error: Error) => {
 				const fields = { about: question.about, error: error.message };
-				this.#host.log({ level: 'error', logger: 'runtime', message: 'a question of a thread has no answer', fields });
+				this.#host.log({ level: 'error', logger: 'runtime', message: 'a request of a worker thread failed', fields });
 				send({ type: 'answer', id, answer: undefined, failed: error.message });
 			},
 		);
@@ -504,10 +504,10 @@ export class WorkerPool {
 	}
 }
 
-/** Returns how many data-plane threads there are to be: one where the kernel does not share ports, else what is wanted. */
+/** Returns the number of worker threads: one if the kernel does not distribute connections, otherwise the wanted number. */
 export function threadCount(wanted: number = availableParallelism()): number {
 	return SHARED_PORTS ? Math.max(1, Math.min(wanted, MOST_THREADS)) : 1;
 }
 
-/** Platforms whose kernel spreads connections over the sockets that share a port. */
+/** Whether this platform's kernel distributes connections over sockets that share a port. */
 export const SHARED_PORTS: boolean = process.platform === 'linux' || process.platform === 'freebsd';

@@ -1,4 +1,4 @@
-/** What the build of a generation refuses: built as a data-plane thread builds it, with leases that are real and lead nowhere yet. */
+/** Preflight check of a generation's build: builds it like a worker thread does, with real leases that are not connected yet. */
 
 import type { Plan } from '../../compiler/codegen/plan.ts';
 import { PlaceTable } from '../../compiler/exchange/step-place.ts';
@@ -17,10 +17,10 @@ import { GenerationBuild } from '../worker/generation-builder.ts';
 import { ThreadLeases } from '../worker/thread-leases.ts';
 import type { Finding, Machine } from './finding.ts';
 
-/** Nothing asks the main thread while a generation is built. */
+/** Rejects requests to the main thread: there are none while a generation is built. */
 const NOBODY = (): Promise<never> => Promise.reject(new Error('There is no main thread.'));
 
-/** Returns what keeps the generation from being built, and what its tracing would warn of. */
+/** Returns what prevents the generation from being built, and warnings about tracing. */
 export async function buildFindings(plan: Plan, machine: Machine): Promise<Finding[]> {
 	const { workingDirectory, environment } = machine;
 	const facts = hostFacts(workingDirectory, environment);
@@ -30,7 +30,7 @@ export async function buildFindings(plan: Plan, machine: Machine): Promise<Findi
 		if (message.type === 'tracing_opened') traces = true;
 		if (message.type !== 'memory_wanted') return;
 		const { key, wanted } = message;
-		// In a turn of its own, as from another thread.
+		// Asynchronously, as from another thread.
 		setImmediate(() => leases.memoryArrived(key, rows.take(key, wanted, 0)));
 	};
 	const control = new Int32Array(new SharedArrayBuffer(CONTROL_SLOTS * Int32Array.BYTES_PER_ELEMENT));
@@ -68,7 +68,7 @@ export async function buildFindings(plan: Plan, machine: Machine): Promise<Findi
 	}
 }
 
-/** Memory of response caches is laid out, without the disk behind it. */
+/** Lays out the memory of response caches, without their disks. */
 const CACHES = {
 	cacheOpened: (_key: string, _settings: unknown, buffer: SharedArrayBuffer): void => CacheMemory.prepare(buffer),
 	cacheClosed: (): void => {},
@@ -76,7 +76,7 @@ const CACHES = {
 	takeEvent: (): void => {},
 };
 
-/** What the environment gets wrong about where spans go. */
+/** Returns mistakes in environment variables that say where spans are sent. */
 async function tracingFindings(environment: Machine['environment']): Promise<Finding[]> {
 	const found: Finding[] = [];
 	const spans = new SpanExport(environment, (_level, message) => {

@@ -1,4 +1,4 @@
-/** What is wrong with how certificates are to be obtained, and clients to be verified, beyond what the compiler reads. */
+/** Preflight check of certificate management and client verification, beyond what the compiler checks. */
 import type { Plan } from '../../compiler/codegen/plan.ts';
 import type { ClientAuth } from '../../compiler/codegen/tls/site-tls.ts';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
@@ -9,7 +9,7 @@ import { openStore, type StoreSelection } from '../storage/open-store.ts';
 import { clientTrust, type TrustDeps, TrustError } from '../tls/client-trust.ts';
 import type { Finding, Machine } from './finding.ts';
 
-/** Returns what keeps certificates from being managed and clients from being verified. Asks no network. */
+/** Returns what prevents certificates from being managed and clients from being verified. Uses no network. */
 export async function certificateFindings({ document, certificates }: Plan, machine: Machine): Promise<Finding[]> {
 	const found: Finding[] = [];
 	const { sites = [], settings = {} } = document;
@@ -51,7 +51,7 @@ async function trustProblem({ trust_pool: pool, ...rest }: ClientAuth, around: T
 	}
 }
 
-/** What of a pool needs neither the network nor an internal authority, which would be made. */
+/** Returns the part of a trust pool that needs neither the network nor an internal authority, which would be created. */
 function localPart(pool: TrustPool): TrustPool | undefined {
 	switch (pool.source) {
 		case 'http':

@@ -1,20 +1,20 @@
-/** What a preflight finds, and on which machine. */
+/** A preflight finding, and the machine that it is about. */
 import type { Diagnostic } from '../../compiler/diagnostics/diagnostic.ts';
 import type { SourceSpan } from '../../compiler/source/source.ts';
 
-/** The machine that is to serve a configuration. */
+/** The machine on which the configuration would run. */
 export interface Machine {
-	/** Relative paths start here. */
+	/** Base folder of relative paths. */
 	readonly workingDirectory: string;
 	readonly environment: { readonly [name: string]: string | undefined };
 }
 
-/** One thing that a start would refuse or warn of, at its place in the document. */
+/** A reason for which a start would fail or warn, with its place in the document. */
 export type Finding = Pick<Diagnostic, 'code' | 'message' | 'pointer' | 'hint'> & {
 	readonly severity: 'error' | 'warning';
 };
 
-/** Returns findings at their places in the text that the document was compiled from. */
+/** Locates findings in the text from which the document was compiled. */
 export function locateFindings(
 	findings: readonly Finding[],
 	locate: (pointer: string) => SourceSpan | undefined,

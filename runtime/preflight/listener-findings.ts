@@ -1,4 +1,4 @@
-/** What is wrong with where sites are to listen, as far as it shows without listening there. */
+/** Preflight check of listen addresses, without binding them. */
 import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import type { ListenerSpec, Plan } from '../../compiler/codegen/plan.ts';
@@ -10,7 +10,7 @@ import { type ExpandText, machineText } from '../logs/machine-text.ts';
 import { hostFacts } from '../threads/host-facts.ts';
 import type { Finding, Machine } from './finding.ts';
 
-/** Returns what keeps listeners from being bound. Whether ports are free, and names known, is left to the start. */
+/** Returns what prevents listeners from being bound. Whether ports are free and names resolve is left to the start. */
 export function listenerFindings({ listeners }: Plan, { workingDirectory, environment }: Machine): Finding[] {
 	const expand = machineText(hostFacts(workingDirectory, environment));
 	const found: Finding[] = [];
@@ -29,10 +29,10 @@ export function listenerFindings({ listeners }: Plan, { workingDirectory, enviro
 	return found;
 }
 
-/** What another user, or the same machine a little later, may find otherwise. */
+/** Only warnings, because for another user, or at another time, the result may differ. */
 const WARNINGS: ReadonlySet<string> = new Set(['EACCES', 'EADDRNOTAVAIL']);
 
-/** The system's code; undefined when nothing is known against it. */
+/** Returns the system's error code, or undefined if no problem is known. */
 function socketProblem({ host }: ListenerSpec, expand: ExpandText): string | undefined {
 	let incomplete = false;
 	const parsed = parseListenHost(
@@ -41,11 +41,11 @@ function socketProblem({ host }: ListenerSpec, expand: ExpandText): string | und
 		}),
 	);
 	if (incomplete || !('network' in parsed)) return 'EINVAL';
-	// What a service manager passes is known only to what it starts.
+	// Sockets passed by a service manager are known only to the process that it starts.
 	return parsed.network === 'unix' ? unixSocketProblem(parsed.path) : undefined;
 }
 
-/** `EADDRNOTAVAIL` for an address that this machine does not have. */
+/** Returns `EADDRNOTAVAIL` for an address that this machine does not have. */
 export function hostProblem(host: string): string | undefined {
 	const plain = host.replace(/%.*$/, '');
 	if (isIP(plain) === 0 || plain === '0.0.0.0' || plain === '::' || plain === '::1' || plain.startsWith('127.')) {

@@ -1,4 +1,4 @@
-/** What is wrong with where logs are to be written. */
+/** Preflight check of log outputs. */
 import type { Document, SiteLog } from '../../compiler/document/document.ts';
 import { escapePointer } from '../../compiler/document/validate.ts';
 import { logFileProblem } from '../logs/file-writer.ts';
@@ -8,7 +8,7 @@ import { type ExpandText, machineText } from '../logs/machine-text.ts';
 import { hostFacts } from '../threads/host-facts.ts';
 import type { Finding, Machine } from './finding.ts';
 
-/** Returns what keeps logs from being opened. Collectors are not asked whether they are there. */
+/** Returns what prevents logs from being opened. Does not contact network collectors. */
 export function logFindings({ settings = {}, sites = [] }: Document, machine: Machine): Finding[] {
 	const expand = machineText(hostFacts(machine.workingDirectory, machine.environment));
 	const found: Finding[] = [];
@@ -36,8 +36,8 @@ function logFinding(
 		if (code === undefined) return undefined;
 		const message = `The log file ${place.file} cannot be opened: ${code}.`;
 		if (code !== 'EACCES') return { code: 'log/output', severity: 'error', message };
-		// The server may run as somebody else.
-		const hint = 'The user that checks this may not write there. The user that the server runs as has to.';
+		// The server may run as a different user.
+		const hint = 'The current user cannot write there. The user that the server runs as must be able to.';
 		return { code: 'log/output', severity: 'warning', message, hint };
 	} catch (error) {
 		const { message } = error as Error;

@@ -1,12 +1,12 @@
 /**
- * Finds out whether a configuration that compiles would start on this machine: does what a start and a load do, as far as
- * that opens no socket and writes nothing. What depends on the network, on ports that others have, or on the user that the
- * server runs as is left to the start, or only warned of.
+ * Checks whether a configuration that compiles would start on this machine, by doing what a start does as far as that opens
+ * no sockets and writes nothing. What depends on the network, on ports in use, or on the user that the server runs as is left
+ * to the start, or only warned about.
  */
 import type { Plan } from '../../compiler/codegen/plan.ts';
 import type { Finding, Machine } from './finding.ts';
 
-/** Returns what a start would refuse or warn of. What a check needs is loaded where there is something to check. */
+/** Returns what a start would refuse or warn about. Each check's dependencies are loaded only if there is something to check. */
 export async function preflight(plan: Plan, machine: Machine): Promise<readonly Finding[]> {
 	const { settings = {}, sites = [] } = plan.document;
 	const found: Finding[] = [];

@@ -200,7 +200,7 @@ function reason(error: unknown): string {
 		EROFS: 'the file system is read-only',
 		ENOSPC: 'the disk is full',
 		EDQUOT: 'the disk quota is exceeded',
-		EEXIST: 'a part of its path is no folder',
+		EEXIST: 'a part of its path is not a folder',
 		EISDIR: 'it is a folder',
 		ELOOP: 'it is a symbolic link',
 		EMFILE: 'too many files are open',

@@ -1,10 +1,10 @@
-/** What a debug entry tells of an exchange that has ended: who decided, where that stands, and which upstream was asked. */
+/** The debug log entry of a finished exchange: which step decided, its place, and which upstream was used. */
 
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
 import { proxyFactsOf } from '../../compiler/modules/directives/reverse-proxy/proxy-facts.ts';
 import type { LogEntry } from '../threads/messages.ts';
 
-/** The entry. `at` is where the step stands that decided. Neither fields nor query are in it: both may carry secrets. */
+/** Returns the entry. `at` is the place of the deciding step. Omits header fields and the query, which may contain secrets. */
 export function debugEntry(x: Exchange, at: string | undefined): LogEntry {
 	const proxied = proxyFactsOf(x);
 	const upstream = proxied?.upstream && {
@@ -16,7 +16,7 @@ export function debugEntry(x: Exchange, at: string | undefined): LogEntry {
 	return {
 		level: 'debug',
 		logger: 'http.handlers',
-		message: x.site === '' ? 'no site takes the request' : x.answeredBy === '' ? 'no handler answered' : 'answered',
+		message: x.site === '' ? 'no site matches the request' : x.answeredBy === '' ? 'no handler answered' : 'answered',
 		fields: {
 			remote_ip: x.connection.remoteAddress,
 			method: x.received.method,

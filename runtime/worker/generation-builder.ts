@@ -1,4 +1,4 @@
-/** Builds a generation from the one before and what changed, a few milliseconds at a time between requests. */
+/** Builds a generation from the previous one and a delta, a few milliseconds at a time between requests. */
 import { buildSite } from '../../compiler/codegen/build-site.ts';
 import type { HostFacts } from '../../compiler/codegen/placeholders/placeholder.ts';
 import type { ListenedSite } from '../../compiler/codegen/plan.ts';
@@ -21,25 +21,25 @@ import {
 import type { LeaseHandle } from './lease-table.ts';
 import { stepTracer } from './step-tracer.ts';
 
-/** Milliseconds of building after which requests get a turn. */
+/** Milliseconds of building after which requests get their turn. */
 const SLICE = 2;
 
-/** The parts of a document that sites look at beside their own. */
+/** The parts of a document, besides the site itself, on which sites depend. */
 export interface SharedParts {
 	readonly settings: Settings;
 	readonly upstreams: { readonly [name: string]: unknown };
 	readonly routes: { readonly [name: string]: readonly Step[] };
-	/** Protocols of listeners, by key, where a site's `bind` names them. */
+	/** Protocols of listeners, by key, if a site's `bind` sets them. */
 	readonly protocols?: { readonly [listener: string]: readonly string[] };
-	/** Digests of the files that upstreams' TLS names, by path; '' counts forced loads. */
+	/** Digests of the files named by upstream TLS settings, by path; '' counts forced loads. */
 	readonly material?: { readonly [path: string]: string };
 }
 
-/** Gives leases to the sites being built. */
+/** Provides leases to the sites being built. */
 export interface LeaseSource {
 	/**
-	 * Takes a use and names it. Uses with equal settings share a lease; `material` tells apart those whose files hold something
-	 * else. Throws MemoryWanted when shared memory has to be fetched first.
+	 * Acquires a lease and returns its handle. Uses with equal settings share a lease, unless their files (`material`) differ.
+	 * Throws MemoryWanted if shared memory has to be fetched first.
 	 */
 	acquire<K extends keyof LeaseKinds>(
 		kind: K,
@@ -47,47 +47,47 @@ export interface LeaseSource {
 		material?: string,
 	): { readonly lease: LeaseKinds[K]['lease']; readonly handle: LeaseHandle };
 	release(handle: LeaseHandle): void;
-	/** Does work for pages. */
+	/** Work that templates hand to another thread. */
 	readonly pageWork?: PageWork | undefined;
-	/** Resolves when all memory that was wanted has arrived. */
+	/** Resolves when all requested memory has arrived. */
 	memory(): Promise<void>;
 }
 
-/** Building a lease needs shared memory that only the main thread can make; the site is built again when it is here. */
+/** A lease needs shared memory, which only the main thread can allocate; the site is built again once it has arrived. */
 export class MemoryWanted extends Error {
 	constructor() {
-		super('shared memory is on its way');
+		super('shared memory has been requested');
 		this.name = 'MemoryWanted';
 	}
 }
 
-/** Shared memory that the machine has not. */
+/** The machine does not have enough memory. */
 export class MemoryRefused extends Error {
 	constructor(bytes: number) {
-		super(`There are not ${Math.ceil(bytes / 2 ** 20)} MiB of memory to be had.`);
+		super(`${Math.ceil(bytes / 2 ** 20)} MiB of memory are not available.`);
 		this.name = 'MemoryRefused';
 	}
 }
 
-/** Building was given up from outside. */
+/** The build was aborted by its caller. */
 export class BuildAborted extends Error {
 	constructor() {
-		super('building was given up');
+		super('the build was aborted');
 		this.name = 'BuildAborted';
 	}
 }
 
-/** What a build gives: the generation, and the shared parts for the next delta. */
+/** The result of a build: the generation, and the shared parts for the next delta. */
 export interface BuildResult {
 	readonly generation: Generation;
 	readonly shared: SharedParts;
 }
 
-/** One build. Rejects with what `buildSite` throws, or BuildAborted; then everything it took is given back. */
+/** One build. Rejects with BuildAborted or with what `buildSite` throws, after releasing everything it acquired. */
 export class GenerationBuild {
 	readonly #source: LeaseSource;
 	readonly #facts: HostFacts;
-	/** Sites built so far, without those kept. */
+	/** Sites built so far, not counting reused ones. */
 	readonly made: SiteUnit[] = [];
 	readonly #log: (entry: LogEntry) => void;
 	readonly #common = new SharedCode();
@@ -96,7 +96,7 @@ export class GenerationBuild {
 	#sliceStart = performance.now();
 	#aborted = false;
 
-	/** `log` is told of the handlers that run, where `servers { trace }` asks for it. `routePlaces` and `activity` are the thread's. */
+	/** `log` receives trace entries of handlers if `servers { trace }` is on. `routePlaces` and `activity` are the thread's. */
 	constructor(
 		source: LeaseSource,
 		facts: HostFacts,
@@ -111,7 +111,7 @@ export class GenerationBuild {
 		this.#log = log;
 	}
 
-	/** Ends the build at its next slice. */
+	/** Aborts the build at its next slice. */
 	abort(): void {
 		this.#aborted = true;
 	}
@@ -174,7 +174,7 @@ export class GenerationBuild {
 		return { sites: sites as SiteUnit[], dropped: kept === base.sites.length ? [] : droppedSites(base, delta) };
 	}
 
-	/** Builds one site; undefined when memory is wanted first. */
+	/** Builds one site. Returns undefined if memory must be fetched first. */
 	#unit(site: Site, index: number, shared: SharedParts): SiteUnit | undefined {
 		const handles: LeaseHandle[] = [];
 		const leases: Leases = {
@@ -242,7 +242,7 @@ export class GenerationBuild {
 	}
 }
 
-/** What the files hold that a lease reads when it is opened; undefined when it reads none. */
+/** Returns the digests of the files that a lease reads when opened; undefined if it reads none. */
 function materialOf(kind: keyof LeaseKinds, settings: unknown, { material }: SharedParts): string | undefined {
 	if (kind !== 'upstreams' || material === undefined) return undefined;
 	const { transport } = settings as LeaseKinds['upstreams']['settings'];
@@ -250,7 +250,7 @@ function materialOf(kind: keyof LeaseKinds, settings: unknown, { material }: Sha
 	return ['', ...tlsFiles(transport.tls)].map(path => material[path] ?? '').join();
 }
 
-/** Sites of the base that no run keeps. */
+/** Returns the sites of the base generation that are not reused. */
 function droppedSites(base: Generation, delta: GenerationDelta): SiteUnit[] {
 	const kept = new Uint8Array(base.sites.length);
 	for (const [from, count] of delta.runs) if (from !== -1) kept.fill(1, from, from + count);

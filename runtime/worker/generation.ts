@@ -1,4 +1,4 @@
-/** What one thread serves at one time, and how it moves from one generation to the next without a request noticing. */
+/** What one thread serves at a time, and its switch from one generation to the next without disturbing requests. */
 import type { BuiltSite } from '../../compiler/codegen/built-site.ts';
 import type { SiteTable } from '../../compiler/codegen/site-table.ts';
 import type { Exchange } from '../../compiler/exchange/exchange.ts';
@@ -7,44 +7,44 @@ import { FIRST_ROUTE_STEP, type PlaceTable } from '../../compiler/exchange/step-
 import { CONTROL_GENERATION } from '../threads/messages.ts';
 import type { LeaseHandle, LeaseRegistry } from './lease-table.ts';
 
-/** A site's closures and the uses of shared resources that they hold. */
+/** A site's closures and the leases that they hold. */
 export interface SiteUnit {
 	readonly built: BuiltSite;
 	readonly leases: readonly LeaseHandle[];
-	/** Where its steps stand. */
+	/** Places of its steps in the text. */
 	readonly places?: PlaceTable | undefined;
 }
 
-/** Places that the steps of a generation have in its text. */
+/** Places of a generation's steps in its text. */
 export interface GenerationPlaces {
-	/** JSON for sites by index; those that are not there stay as they are. */
+	/** JSON for sites, by index; the others are unchanged. */
 	readonly sites: ReadonlyMap<number, string>;
-	/** JSON for named routes; undefined when it stays as it is. */
+	/** JSON for named routes; undefined if unchanged. */
 	readonly routes: string | undefined;
-	/** The thread's table of them. */
+	/** The thread's table of route places. */
 	readonly ofRoutes: PlaceTable;
 }
 
-/** How one listener finds its site: an index into the generation's sites. */
+/** A listener's site lookup, which yields an index into the generation's sites. */
 export interface ListenerTable {
 	readonly table: SiteTable;
-	/** Exact hosts served there, for the `host` label; undefined unless it is asked for. */
+	/** Exact host names served there, for the `host` label; undefined unless that is on. */
 	readonly hosts: ReadonlySet<string> | undefined;
-	/** JSON of its ListenerTls; undefined for one without TLS. */
+	/** JSON of its ListenerTls; undefined without TLS. */
 	readonly tls?: string | undefined;
 }
 
-/** One configuration as a thread serves it. Sites that did not change are shared with the generation before. */
+/** One configuration as a thread serves it. Unchanged sites are shared with the previous generation. */
 export class Generation {
-	/** The number that shared memory holds while this generation is served. */
+	/** The number in shared memory while this generation is served. */
 	readonly number: number;
 	readonly sites: readonly SiteUnit[];
 	readonly tables: ReadonlyMap<string, ListenerTable>;
-	/** Sites of the generation before that this one does not have. */
+	/** Sites of the previous generation that this one does not have. */
 	readonly dropped: readonly SiteUnit[];
 	/** Exchanges that began in this generation and have not ended. */
 	exchanges = 0;
-	/** Beside `sites`: a request of one site among thousands finds the memory of each object on its way cold. */
+	/** Kept beside `sites`: with thousands of sites, every object on a request's path is a cache miss. */
 	readonly #places: GenerationPlaces | undefined;
 	readonly #mains: readonly (Handler | undefined)[];
 	readonly #names: readonly string[];
@@ -65,7 +65,7 @@ export class Generation {
 		this.#names = sites.map(({ built }) => built.name);
 	}
 
-	/** Sites that it shares with the one before may stand elsewhere now. */
+	/** Updates the places of sites shared with the previous generation, which may have moved. */
 	place(): void {
 		const places = this.#places;
 		if (places === undefined) return;
@@ -75,7 +75,7 @@ export class Generation {
 		places.ofRoutes.set('', places.routes);
 	}
 
-	/** Where the step stands that decided an exchange: `Configfile:12`. */
+	/** Returns the place of the step that decided an exchange: `Configfile:12`. */
 	placeOf({ siteIndex, decidedAt }: Exchange): string | undefined {
 		if (siteIndex < 0 || decidedAt < 0) return undefined;
 		return decidedAt < FIRST_ROUTE_STEP
@@ -83,7 +83,7 @@ export class Generation {
 			: this.#places?.ofRoutes.textOf(decidedAt - FIRST_ROUTE_STEP);
 	}
 
-	/** Runs the site of that index. */
+	/** Runs the site with that index. */
 	handle(index: number, x: Exchange): void | Promise<void> {
 		x.siteIndex = index;
 		const main = this.#mains[index];
@@ -93,7 +93,7 @@ export class Generation {
 	}
 }
 
-/** The generations of a thread: the one being served, one built ahead, and older ones until their last exchange. */
+/** A thread's generations: the current one, one built ahead, and older ones until their last exchange ends. */
 export class Generations {
 	readonly #control: Int32Array;
 	readonly #leases: LeaseRegistry;
@@ -107,18 +107,18 @@ export class Generations {
 		this.#leases = leases;
 	}
 
-	/** The generation that shared memory says is served: looked at for each request, so not by Atomics.load, which is a call. */
+	/** Returns the generation named in shared memory. Reads it without Atomics.load, which is a function call, on each request. */
 	current(): Generation {
 		const number = this.#control[CONTROL_GENERATION]!;
 		return number === this.#current.number ? this.#current : this.#flip(number);
 	}
 
-	/** The newest generation taken, without looking at shared memory: what the next one is built upon. */
+	/** The newest activated generation, without looking at shared memory: the base of the next build. */
 	get newest(): Generation {
 		return this.#current;
 	}
 
-	/** Old generations that still have exchanges. */
+	/** Number of old generations that still have exchanges. */
 	get lingering(): number {
 		return this.#old.length;
 	}
@@ -128,7 +128,7 @@ export class Generations {
 		this.#prepared = generation;
 	}
 
-	/** Gives up the generation that was built ahead. `kept` are the sites it shares with the current one. */
+	/** Discards the generation built ahead, except for sites that it shares with the current one. */
 	discard(): void {
 		const prepared = this.#prepared;
 		if (!prepared) return;
@@ -137,19 +137,19 @@ export class Generations {
 		for (const unit of prepared.sites) if (!kept.has(unit)) this.release(unit);
 	}
 
-	/** An exchange of that generation has ended. */
+	/** Records the end of an exchange. */
 	ended(generation: Generation): void {
 		if (--generation.exchanges === 0 && generation !== this.#current) this.#releaseOld();
 	}
 
-	/** Gives back what a site used. */
+	/** Releases a site's leases. */
 	release(unit: SiteUnit): void {
 		for (const lease of unit.leases) this.#leases.release(lease);
 	}
 
 	#flip(number: number): Generation {
 		const next = this.#prepared;
-		// A thread that joins late is built with the number that already stands in memory; until then it serves what it has.
+		// A thread that joins late builds the generation already named in memory, and until then serves what it has.
 		if (next?.number !== number) return this.#current;
 		this.#prepared = undefined;
 		this.#old.push(this.#current);
@@ -159,7 +159,7 @@ export class Generations {
 		return next;
 	}
 
-	/** Releases from the oldest on: a site dropped by a generation may still run in any older one. */
+	/** Releases generations from the oldest on: a site dropped by one may still be running in any older one. */
 	#releaseOld(): void {
 		while (this.#old.length > 0 && this.#old[0]!.exchanges === 0) {
 			this.#old.shift();

@@ -1,4 +1,4 @@
-/** Shared resources of one thread, counted by key: what two generations both use is never stopped in between. */
+/** A thread's shared resources, counted by key: a resource that two successive generations use is not closed in between. */
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../compiler/document/canonical-json.ts';
 
@@ -8,19 +8,19 @@ interface Entry {
 	users: number;
 }
 
-/** One use of a shared resource; give it back exactly once with {@link LeaseRegistry.release}. */
+/** One use of a shared resource. Release it exactly once with {@link LeaseRegistry.release}. */
 export type LeaseHandle = string;
 
-/** Counts the users of each resource by key and closes it when the last one has gone. */
+/** Counts the users of each resource by key, and closes it when the last one releases it. */
 export class LeaseRegistry {
 	readonly #entries = new Map<string, Entry>();
 
-	/** Resources that are open. */
+	/** Number of open resources. */
 	get size(): number {
 		return this.#entries.size;
 	}
 
-	/** Takes a use of the resource with that key, opening it if nobody has. Throws what `open` throws; then nothing is kept. */
+	/** Acquires the resource with that key, opening it if necessary. If `open` throws, nothing is kept. */
 	acquire<T>(key: string, open: () => { value: T; close: () => void }): T {
 		let entry = this.#entries.get(key);
 		if (!entry) {
@@ -31,7 +31,7 @@ export class LeaseRegistry {
 		return entry.value as T;
 	}
 
-	/** Gives back one use. */
+	/** Releases one use. */
 	release(key: LeaseHandle): void {
 		const entry = this.#entries.get(key);
 		if (!entry || --entry.users > 0) return;
@@ -39,24 +39,24 @@ export class LeaseRegistry {
 		entry.close();
 	}
 
-	/** Values of the open resources whose key begins with the prefix. */
+	/** Returns the open resources whose key has the prefix. */
 	*values<T>(prefix: string): IterableIterator<T> {
 		for (const [key, entry] of this.#entries) if (key.startsWith(prefix)) yield entry.value as T;
 	}
 
-	/** Keys and values of the open resources whose key begins with the prefix. */
+	/** Returns keys and values of the open resources whose key has the prefix. */
 	*entries<T>(prefix: string): IterableIterator<[key: string, value: T]> {
 		for (const [key, entry] of this.#entries) if (key.startsWith(prefix)) yield [key, entry.value as T];
 	}
 
-	/** Closes everything, at the end of the thread. */
+	/** Closes everything when the thread ends. */
 	closeAll(): void {
 		for (const entry of this.#entries.values()) entry.close();
 		this.#entries.clear();
 	}
 }
 
-/** Key of a resource: its kind and its settings' canonical JSON (members sorted), hashed when long. */
+/** Returns the key of a resource: its kind and its settings as canonical JSON (sorted members), hashed if long. */
 export function leaseKey(kind: string, settings: unknown): LeaseHandle {
 	const text = canonicalJson(settings);
 	return `${kind} ${text.length <= 128 ? text : createHash('sha256').update(text).digest('base64')}`;

@@ -1,4 +1,4 @@
-/** Questions of a data-plane thread that the main thread answers: verdicts on passwords, the metrics of the process. */
+/** Requests of a worker thread to the main thread: password verification, metrics of the process. */
 
 import type { MainThreadAnswers, MainThreadQuestion } from '../threads/main-thread-requests.ts';
 import type { FromWorker, ToWorker } from '../threads/messages.ts';
@@ -8,7 +8,7 @@ interface Asked {
 	readonly reject: (error: Error) => void;
 }
 
-/** Asks, and hands answers to who asked. */
+/** Sends requests and resolves their replies. */
 export class MainThreadClient {
 	readonly #send: (message: FromWorker) => void;
 	readonly #asked = new Map<number, Asked>();
@@ -18,7 +18,7 @@ export class MainThreadClient {
 		this.#send = send;
 	}
 
-	/** Resolves to the answer; rejects when the main thread failed to find one. It always says either while it lives. */
+	/** Resolves to the reply. Rejects if the main thread failed to answer; it always replies while it lives. */
 	ask<Q extends MainThreadQuestion>(question: Q): Promise<MainThreadAnswers[Q['about']]> {
 		const id = ++this.#last;
 		return new Promise((resolve, reject) => {
@@ -27,7 +27,7 @@ export class MainThreadClient {
 		});
 	}
 
-	/** An answer has come. */
+	/** Handles a reply. */
 	answered({ id, answer, failed }: Extract<ToWorker, { type: 'answer' }>): void {
 		const asked = this.#asked.get(id);
 		this.#asked.delete(id);

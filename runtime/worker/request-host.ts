@@ -1,4 +1,4 @@
-/** What a listener's protocol hands exchanges to: finds the site in the current generation, runs it, and accounts for the end. */
+/** Receives exchanges from a listener's protocol: finds the site in the current generation, runs it, and records the end. */
 
 import { redirectPort } from '../../compiler/codegen/site-table.ts';
 import { redirectToHttps } from '../../compiler/codegen/tls/https-redirect.ts';
@@ -20,38 +20,38 @@ import type { ThreadTls } from '../tls/thread-tls.ts';
 import { debugEntry } from './debug-entry.ts';
 import type { Generation, Generations, ListenerTable } from './generation.ts';
 
-/** What the hosts of one thread share. */
+/** State shared by the hosts of one thread. */
 export interface ThreadState {
 	readonly generations: Generations;
-	/** The fixed counters of the thread (see ROW). */
+	/** The thread's fixed counters (see ROW). */
 	readonly row: Float64Array;
 	readonly activity: ThreadActivity;
 	readonly limits: ProtocolLimits;
 	readonly tls: ThreadTls;
 	draining: boolean;
-	/** Address of the client behind trusted proxies. */
+	/** Client address, taking trusted proxies into account. */
 	clientIp(x: Exchange): string;
-	/** Whether debug entries are wanted. */
+	/** Whether debug entries are logged. */
 	debug: boolean;
 	log(entry: LogEntry): void;
-	/** A connection ended while draining. */
+	/** Called when a connection ended while draining. */
 	connectionEnded(): void;
 }
 
 /** The host of one listener on one thread. */
 export class RequestHost implements ProtocolHost {
 	limits: ProtocolLimits;
-	/** What the listener speaks now: `h1`, `h2`, `h2c`. */
+	/** The protocols that the listener currently accepts: `h1`, `h2`, `h2c`. */
 	protocols: readonly string[] = DEFAULT_PROTOCOLS;
-	/** Set while the listener bounds requests. */
+	/** Set while the listener limits requests. */
 	admission: Admission | undefined = undefined;
-	/** Whether a request's host must be the name of its handshake. */
+	/** Whether a request's host must match the server name of its handshake. */
 	strictHost = false;
-	/** Set when the `metrics` setting is on. */
+	/** Set if the `metrics` setting is on. */
 	observer: HttpObserver | undefined = undefined;
-	/** Whether the handlers that run are told of in debug entries. */
+	/** Whether debug entries list the handlers that ran. */
 	logsSteps = false;
-	/** Whether access logs show fields that hold credentials (`servers { log_credentials }`). */
+	/** Whether access logs show header fields with credentials (`servers { log_credentials }`). */
 	logsCredentials = false;
 	readonly http2: Http2Counters;
 	readonly #thread: ThreadState;
@@ -123,7 +123,7 @@ export class RequestHost implements ProtocolHost {
 		);
 	}
 
-	/** Runs the site of a request, or what stands before sites. A malformed path may be refused here already. */
+	/** Runs the site of a request, or what precedes sites. May already reject a malformed path. */
 	#serve(x: Exchange, generation: Generation): void | Promise<void> {
 		if (this.strictHost) requireSameHost(x);
 		const { tls } = this.#thread;
@@ -179,19 +179,24 @@ export class RequestHost implements ProtocolHost {
 		if (this.#thread.draining) this.#thread.connectionEnded();
 	}
 
-	/** What handlers do when all is over: a bug of theirs must not keep the generation from ending. */
+	/** Runs the handlers' completion callbacks. A bug in one must not keep the generation from ending. */
 	#finish(x: Exchange, listeners: readonly ((x: Exchange) => void)[]): void {
 		for (const finish of listeners) {
 			try {
 				finish(x);
 			} catch (error) {
 				const cause = error instanceof Error ? (error.stack ?? error.message) : String(error);
-				this.#thread.log({ level: 'error', logger: 'http', message: 'the end of a request failed', fields: { cause } });
+				this.#thread.log({
+					level: 'error',
+					logger: 'http',
+					message: 'a completion callback of a request failed',
+					fields: { cause },
+				});
 			}
 		}
 	}
 
-	/** A request that no site or handler answered is answered 200 with nothing. */
+	/** Answers a request that no site or handler answered with an empty 200. */
 	#answered(x: Exchange): void {
 		if (x.response.status === 0) x.response.status = 200;
 		if (this.observer && !endsAtOnce(x)) x.answeredAt = performance.now();
@@ -199,8 +204,8 @@ export class RequestHost implements ProtocolHost {
 	}
 
 	/**
-	 * The error routes failed too, or there are none: the bare status. What nobody has foreseen may have left anything half
-	 * done, so the connection ends with it, as that of the compatible server does.
+	 * Answers with the bare status if the error routes failed too, or there are none. After an unexpected error, anything may be
+	 * half done, so the connection is closed, as the compatible server does.
 	 */
 	#failed(x: Exchange, error: unknown): void {
 		failResponse(x, error);
@@ -209,18 +214,18 @@ export class RequestHost implements ProtocolHost {
 		this.#logFailure(x, error, false);
 	}
 
-	/** `handled`: an error route has answered. A bug is an error entry even then. */
+	/** Logs a failure. `handled`: an error route has answered. A bug is logged as an error even then. */
 	#logFailure(x: Exchange, error: unknown, handled: boolean): void {
 		const known = error instanceof HttpError;
 		const bug = known ? (error.status === 500 ? error.cause : undefined) : error;
 		const serious = !known || bug !== undefined || (error.status >= 500 && !handled);
 		if (!serious && !this.#thread.debug) return;
 		const text = error instanceof Error ? error.message : String(error);
-		// Neither fields nor query: both may carry secrets.
+		// Omits header fields and the query, which may contain secrets.
 		this.#thread.log({
 			level: serious ? 'error' : 'debug',
 			logger: 'http.log.error',
-			// What nobody has foreseen begins as the compatible server's entries do, for whoever looks for them.
+			// For unexpected errors, the message begins like the compatible server's, for whoever searches for that.
 			message: known ? text : `http: panic serving ${x.connection.remoteAddress}: ${text}`,
 			fields: {
 				status: x.response.status,
@@ -242,10 +247,10 @@ export class RequestHost implements ProtocolHost {
 	}
 }
 
-/** Characters of a body that goes out with its head, in one write. */
+/** Up to this many characters, a body is sent in one write with its head. */
 const SHORT_BODY = 4096;
 
-/** Whether the response has been given to the system as soon as it is there: no clock has to tell the one from the other. */
+/** Reports whether the response is handed to the system as soon as it is complete, so that both times are the same. */
 function endsAtOnce({ response: { body }, upgraded, protocol }: Exchange): boolean {
 	if (upgraded !== undefined || protocol === 'HTTP/2.0') return false;
 	return body === null || (typeof body === 'string' && body.length <= SHORT_BODY);

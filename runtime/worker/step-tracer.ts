@@ -1,10 +1,10 @@
-/** Makes a graph tell which handlers run: for `servers { trace }`. */
+/** Makes a handler graph log which handlers run, for `servers { trace }`. */
 import type { BuildTracer } from '../../compiler/codegen/site-compiler.ts';
 import type { Settings } from '../../compiler/document/document.ts';
 import type { ServerSettings } from '../../compiler/document/server-settings.ts';
 import type { LogEntry } from '../threads/messages.ts';
 
-/** A tracer for the build of a site; undefined when no listener is traced, and the graph is built without. */
+/** Returns a tracer for the build of a site, or undefined if no listener is traced; the graph then has no tracing code. */
 export function stepTracer(settings: Settings, log: (entry: LogEntry) => void): BuildTracer | undefined {
 	const servers = (settings.servers as readonly ServerSettings[] | undefined) ?? [];
 	if (!servers.some(({ trace }) => trace === true)) return undefined;
@@ -16,7 +16,7 @@ export function stepTracer(settings: Settings, log: (entry: LogEntry) => void): 
 					level: 'debug',
 					logger: 'http.trace',
 					message: `http.handlers.${step.handler}`,
-					// Neither fields nor query: both may carry secrets.
+					// Omits header fields and the query, which may contain secrets.
 					fields: {
 						place: pointer,
 						site: x.site,

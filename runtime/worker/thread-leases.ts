@@ -1,4 +1,4 @@
-/** What the handlers of one thread lease: pools, files, access logs, each opened once per key and closed with its last site. */
+/** A thread's leases: upstream pools, files, access logs, each opened once per key and closed with its last site. */
 import type { AccessLogSettings } from '../../compiler/document/log-namespaces.ts';
 import type { FileReader, LeaseKinds, MetricsSource } from '../../compiler/exchange/leases.ts';
 import type { PageWork } from '../../compiler/exchange/page-work.ts';
@@ -27,27 +27,27 @@ import { createUpstreamPool, type OwnedUpstreamPool } from '../upstreams/upstrea
 import { type LeaseSource, MemoryRefused, MemoryWanted } from './generation-builder.ts';
 import { LeaseRegistry, leaseKey } from './lease-table.ts';
 
-/** What leases of a thread need from it. */
+/** Dependencies of a thread's leases. */
 export interface LeaseThread {
-	/** Row of this thread in shared memory. */
+	/** The thread's row in shared memory. */
 	readonly index: number;
-	/** Rows that there are. */
+	/** Number of rows. */
 	readonly rows: number;
 	readonly accessLogs: AccessLogDeps;
 	readonly pools: PoolDeps;
 	send(message: FromWorker): void;
-	/** Asks the main thread. */
+	/** Sends a request to the main thread. */
 	ask<Q extends MainThreadQuestion>(question: Q): Promise<MainThreadAnswers[Q['about']]>;
-	/** Where the lines of an access log's batch go. */
+	/** Returns the destination of an access log's batches. */
 	batchPort(sink: string): AccessPort;
-	/** Row of counters of this thread. */
+	/** The thread's row of counters. */
 	readonly counters: Float64Array;
-	/** Which requests are traced, and where their spans go. */
+	/** Decides which requests are traced; `spanPort` receives their spans. */
 	readonly sampler: Sampler;
 	readonly spanPort: BatchPort;
 }
 
-/** Gives leases on one thread. */
+/** Provides leases on one thread. */
 export class ThreadLeases implements LeaseSource {
 	readonly registry = new LeaseRegistry();
 	readonly pageWork: PageWork;
@@ -102,7 +102,7 @@ export class ThreadLeases implements LeaseSource {
 		});
 	}
 
-	/** Memory that was wanted is here, or cannot be had. */
+	/** Handles the arrival of requested memory; undefined if it could not be allocated. */
 	memoryArrived(key: string, buffer: SharedArrayBuffer | undefined): void {
 		if (buffer) this.#memory.set(key, buffer);
 		else this.#refused.add(key);
@@ -111,14 +111,14 @@ export class ThreadLeases implements LeaseSource {
 		for (const resolve of this.#arrived.splice(0)) resolve();
 	}
 
-	/** Another generation is served: pools that none of its sites uses let their streams end. */
+	/** After a switch of generations: makes pools that no site uses end their streams. */
 	retirePools(inUse: (handle: string) => boolean): void {
 		for (const [handle, pool] of this.registry.entries<OwnedUpstreamPool>('upstreams ')) {
 			pool.inUse(inUse(handle));
 		}
 	}
 
-	/** Memory of the listeners of this process, a row of `slots` Int32 for each thread; it stays for the thread's life. */
+	/** Returns a listener's memory shared by all threads, a row of `slots` Int32 for each; it is kept until the thread ends. */
 	async listenerMemory(key: string, slots: number): Promise<SharedArrayBuffer> {
 		for (;;) {
 			try {
@@ -195,7 +195,7 @@ export class ThreadLeases implements LeaseSource {
 		};
 	}
 
-	/** Memory that all threads share under a key. Throws MemoryWanted while it is on its way. */
+	/** Returns memory that all threads share under a key. Throws MemoryWanted until it has arrived. */
 	#sharedMemory(key: string, wanted: WantedMemory): SharedArrayBuffer {
 		const memory = this.#memory.get(key);
 		if (memory) return memory;
@@ -250,7 +250,7 @@ export class ThreadLeases implements LeaseSource {
 	}
 }
 
-/** The way of a thread to the disk of a response cache. */
+/** Returns the thread's interface to the disk of a response cache, which the main thread owns. */
 function diskPort(thread: LeaseThread, store: string): DiskPort {
 	return {
 		stored: (key, entry, serial) => thread.send({ type: 'cache', store, news: { news: 'stored', key, entry, serial } }),
@@ -264,7 +264,7 @@ function diskPort(thread: LeaseThread, store: string): DiskPort {
 	};
 }
 
-/** Calls that come while one is under way share its result. */
+/** Wraps an asynchronous call so that concurrent callers share one result. */
 function shared<T>(call: () => Promise<T>): () => Promise<T> {
 	let underWay: Promise<T> | undefined;
 	return () => {

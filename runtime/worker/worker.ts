@@ -1,4 +1,4 @@
-/** A data-plane thread: its listeners, its generations, and its end of the conversation with the main thread. */
+/** A worker thread: its listeners, its generations, and its communication with the main thread. */
 import { isDeepStrictEqual } from 'node:util';
 import type { MessagePort } from 'node:worker_threads';
 import type { HostFacts } from '../../compiler/codegen/placeholders/placeholder.ts';
@@ -60,22 +60,22 @@ type Prepare = Extract<ToWorker, { type: 'prepare' }>;
 
 /** Runs the thread until the main thread ends it. */
 export function runWorker(port: MessagePort, start: WorkerStart): void {
-	// It is proven in a turn of the loop, before the first connection.
+	// Its self-test runs in a turn of the event loop before the first connection.
 	threadPoller();
 	const activity = new ThreadActivity(start.activity);
 	const worker = new DataPlaneWorker(port, start, activity);
 	port.on('message', (message: ToWorker) => {
 		activity.enter('message');
 		worker.take(message);
-		// A build goes on in turns of its own.
+		// A build continues in turns of its own.
 		activity.leave('message');
 	});
 	activity.begin();
 	relieveThread();
-	// A promise that a handler left behind is that request's loss; the thread's other connections must not share it.
+	// An unhandled rejection in a handler must affect only its request, not the thread's other connections.
 	process.on('unhandledRejection', reason => {
 		const cause = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason);
-		worker.log({ level: 'error', logger: 'runtime', message: 'a promise was rejected unseen', fields: { cause } });
+		worker.log({ level: 'error', logger: 'runtime', message: 'unhandled promise rejection', fields: { cause } });
 	});
 }
 
@@ -110,7 +110,7 @@ class DataPlaneWorker implements ThreadState {
 	#build: GenerationBuild | undefined;
 	#drained = false;
 	#acceptQuiet = 0;
-	/** Dropped access entries of which the main thread has not been told yet, by log writer. */
+	/** Dropped access log entries that have not been reported to the main thread, by log writer. */
 	readonly #droppedEntries = new Map<string, number>();
 	#droppedQuiet = 0;
 	readonly #room: number;
@@ -213,9 +213,9 @@ class DataPlaneWorker implements ThreadState {
 				stopAnswering(message.type);
 				return;
 			case 'crash':
-				// Outside any promise or request: nothing but the thread's own handler sees it.
+				// Thrown outside any promise or request, so that only the thread's own handler sees it.
 				setImmediate(() => {
-					throw new Error('A crash was asked for.');
+					throw new Error('This crash was requested.');
 				});
 				return;
 		}
@@ -223,7 +223,7 @@ class DataPlaneWorker implements ThreadState {
 
 	log(entry: LogEntry): void {
 		const slot = CONTROL_OUTSTANDING + this.#start.index;
-		// A storm of errors must not fill the main thread's memory.
+		// A flood of errors must not fill the main thread's memory.
 		if (Atomics.load(this.#control, slot) > MOST_OUTSTANDING) {
 			this.row[ROW.processLogDropped]!++;
 			return;
@@ -232,7 +232,7 @@ class DataPlaneWorker implements ThreadState {
 		this.#send({ type: 'log', entry });
 	}
 
-	/** Thousands a second when a log does not keep up. */
+	/** Reports are collected: a log that cannot keep up drops thousands of entries per second. */
 	#accessDropped(sink: string, entries: number): void {
 		this.row[ROW.accessLogDropped]! += entries;
 		this.#droppedEntries.set(sink, (this.#droppedEntries.get(sink) ?? 0) + entries);
@@ -244,7 +244,7 @@ class DataPlaneWorker implements ThreadState {
 	}
 
 	connectionEnded(): void {
-		// The protocol takes the connection off its count after telling.
+		// The protocol decrements its connection count after this call.
 		setImmediate(() => this.#reportDrained());
 	}
 
@@ -301,14 +301,14 @@ class DataPlaneWorker implements ThreadState {
 		}
 	}
 
-	/** The counts of handshakes that all threads of a TLS listener share. */
+	/** Gets the handshake counters that all threads of a TLS listener share. */
 	async #prepareHandshakes({ scheme, key }: ListenerAddress): Promise<void> {
 		if (scheme !== 'https' || this.#handshakeRates.has(key)) return;
 		const memory = await this.#leases.listenerMemory(`handshakes ${key}`, HANDSHAKE_SLOTS);
 		this.#handshakeRates.set(key, new HandshakeRate(memory));
 	}
 
-	/** TLS before the protocols of a listener. */
+	/** Puts TLS in front of a listener's protocols. */
 	#secure({ port }: ListenerAddress, host: RequestHost): ProtocolServer {
 		return new TlsServer({
 			tls: this.tls,
@@ -318,12 +318,12 @@ class DataPlaneWorker implements ThreadState {
 			http2: createHttp2Server(host),
 			obtain: wanted => this.#questions.ask({ about: 'certificate', wanted }),
 			completed: (version, resumed) => this.#handshakes.completed(version, resumed),
-			failed: reason => this.#shakeFailed(port, reason),
+			failed: reason => this.#handshakeFailed(port, reason),
 			ended: () => this.connectionEnded(),
 		});
 	}
 
-	#shakeFailed(port: number, reason: string): void {
+	#handshakeFailed(port: number, reason: string): void {
 		this.#handshakes.failed(reason);
 		if (!this.debug) return;
 		this.log({ level: 'debug', logger: 'tls.handshake', message: 'a handshake failed', fields: { port, reason } });
@@ -348,7 +348,7 @@ class DataPlaneWorker implements ThreadState {
 		}
 	}
 
-	/** Gives a listener what the settings say of it. */
+	/** Applies the settings to a listener. */
 	#configure(listener: WorkerListener): void {
 		const server = serverSettingsFor(this.#shared.settings, listener.address);
 		const host = this.#hosts.get(listener)!;
@@ -356,7 +356,7 @@ class DataPlaneWorker implements ThreadState {
 		host.logsCredentials = server.log_credentials === true;
 		host.protocols = this.#shared.protocols?.[listener.address.key] ?? server.protocols ?? DEFAULT_PROTOCOLS;
 		const limits = protocolLimits(server);
-		// Protocols look whether it is another object.
+		// Protocols compare the object's identity to detect a change.
 		if (!isDeepStrictEqual(limits, host.limits)) host.limits = limits;
 		const { protocol, address } = listener;
 		const handshakes = this.generations.newest.tables.get(address.key)?.tls;
@@ -371,7 +371,7 @@ class DataPlaneWorker implements ThreadState {
 		listener.configure(server, host.admission);
 	}
 
-	/** Without it a flood of connections would take the descriptors that the Admin API and the logs need. */
+	/** Without this check, a flood of connections would take the descriptors that the Admin API and the logs need. */
 	#hasRoom(): boolean {
 		let open = 0;
 		for (const listener of this.#listeners.values()) open += listener.connections;
@@ -392,10 +392,10 @@ class DataPlaneWorker implements ThreadState {
 		for (const { protocol } of this.#listeners.values()) yield protocol;
 	}
 
-	/** Thousands a second when descriptors run out: one entry a minute says it, a counter how many. */
+	/** Without descriptors, accepting fails thousands of times per second: logs once a minute, with a count. */
 	#acceptFailed(address: ListenerAddress, error: NodeJS.ErrnoException): void {
 		this.row[ROW.acceptFailures]!++;
-		// The next one is to find a descriptor.
+		// Frees a descriptor for the next one.
 		this.#places.make();
 		const now = performance.now();
 		if (now < this.#acceptQuiet) return;
@@ -415,18 +415,18 @@ class DataPlaneWorker implements ThreadState {
 				this.log({
 					level: 'warn',
 					logger: 'http.reverse_proxy',
-					message: 'a response broke off',
+					message: 'a response was cut short',
 					fields: { upstream, cause },
 				}),
-			complained: (text, status) => this.#complained(text, status),
+			complained: (text, status) => this.#fastcgiStderr(text, status),
 			get upstreamObserver() {
 				return observer();
 			},
 		};
 	}
 
-	/** What a FastCGI application wrote to standard error. */
-	#complained(text: string, status: number): void {
+	/** Logs what a FastCGI application wrote to standard error. */
+	#fastcgiStderr(text: string, status: number): void {
 		const level = status >= 400 ? 'error' : 'warn';
 		for (const line of text.split(/\r?\n/)) {
 			if (line.trim() === '') continue;
@@ -465,7 +465,7 @@ class DataPlaneWorker implements ThreadState {
 	}
 }
 
-/** Whether some process log takes debug entries: when none does, they are not made. */
+/** Reports whether any process log accepts debug entries; if none does, they are not created. */
 function wantsDebug(settings: Settings): boolean {
 	if (settings.debug) return true;
 	return Object.values(settings.logs ?? {}).some(log => levelRank(log.level) === levelRank('debug'));

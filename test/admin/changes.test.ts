@@ -301,22 +301,22 @@ tentative('the command line loads tentatively, accepts and reverts', async () =>
 	const address = ['--address', `127.0.0.1:${two.admin}`];
 	const loaded = two.svc('reload', '--confirm', '30s', ...address);
 	assert.is(loaded.status, 0, loaded.text);
-	assert.match(loaded.text, /comes back in (30|29) s unless you run: svc reload --accept/);
-	assert.match(two.svc('reload', '--accept', ...address).text, /^Generation \d+ stays\.\n$/);
+	assert.match(loaded.text, /Rolling back in (30|29) s\. To keep this configuration, run: svc reload --accept/);
+	assert.match(two.svc('reload', '--accept', ...address).text, /^Generation \d+ is confirmed\.\n$/);
 	assert.is(await two.body(), 'from the command line');
 	const again = ['reload', '-c', two.file];
-	assert.match(two.svc(...again).text, 'was being served already');
-	assert.match(two.svc(...again, '--force').text, /is being served \(generation \d+\)\.\n/);
+	assert.match(two.svc(...again).text, 'has not changed');
+	assert.match(two.svc(...again, '--force').text, /is now being served \(generation \d+\)\.\n/);
 	assert.is((await two.ask('POST /load?force&dry_run', two.text('from the command line'))).json.result, 'swap');
 	assert.is(two.svc('reload', '--accept', '--force').status, 1);
 	// As the line above says it, where the file tells the address.
 	writeFileSync(two.file, two.text('once more'));
 	assert.is(two.svc('reload', '--confirm', '30s', '-c', two.file).status, 0);
-	assert.match(two.svc('reload', '--revert', '-c', two.file).text, /^The former configuration is being served again/);
+	assert.match(two.svc('reload', '--revert', '-c', two.file).text, /^Rolled back to the previous configuration/);
 	assert.is(await two.body(), 'from the command line');
 	const nothing = two.svc('reload', '--revert', ...address);
 	assert.is(nothing.status, 1);
-	assert.match(nothing.text, /took nothing back: No load waits for a confirmation/);
+	assert.match(nothing.text, /The configuration was not rolled back: No load is pending/);
 	assert.is(two.svc('reload', '--accept', '--revert').status, 1);
 	assert.is(two.svc('reload', '--max-error-rate', '0.1').status, 1);
 });
@@ -347,7 +347,7 @@ resumed('what the API changed is saved, and --resume serves it again', async () 
 	const twice = ['run', '--resume', three.file, '-c', three.file];
 	const { status, stderr } = spawnSync(SVC, twice, { env, encoding: 'utf8', timeout: 10_000 });
 	assert.is(status, 1, 'a file is named twice even where neither counts');
-	assert.match(stderr, 'name a configuration; give one of them.');
+	assert.match(stderr, 'name a configuration; give only one of them.');
 });
 
 resumed('a change that cannot be saved is served, and its answer and the log say so', async () => {
@@ -363,8 +363,8 @@ resumed('a change that cannot be saved is served, and its answer and the log say
 		patched.json.diagnostics.map(({ code, severity }: { code: string; severity: string }) => [code, severity]),
 		[['admin/not-saved', 'warning']],
 	);
-	const reason = '`autosave.json` in the store cannot be written: a part of its path is no folder.';
-	const message = `The configuration is served, but it could not be saved: ${reason}`;
+	const reason = '`autosave.json` in the store cannot be written: a part of its path is not a folder.';
+	const message = `The configuration was applied, but could not be saved: ${reason}`;
 	assert.is(patched.json.diagnostics[0].message, message);
 	assert.is(await three.body(), 'not saved');
 	await until(async () => three.server!.output().includes('the configuration could not be saved'));

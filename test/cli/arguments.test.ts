@@ -68,7 +68,7 @@ parsing('mistakes are named', () => {
 	assert.is(refusal('-wz'), '`-z` is not an option of `svc try`');
 	assert.is(refusal('--watch=1'), '`--watch` takes no value.');
 	assert.is(refusal('--config'), '`--config` needs a value: --config <CONFIG>.');
-	assert.is(refusal('-c', 'a', '-c', 'b'), '`--config` stands there twice.');
+	assert.is(refusal('-c', 'a', '-c', 'b'), '`--config` is given more than once.');
 	assert.is(refusal('a', 'b'), '`b` is one word too many: svc try takes one argument.');
 });
 

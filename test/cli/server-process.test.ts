@@ -193,7 +193,7 @@ processes('an occupied address stops the start with status 1, and a folder witho
 	assert.is(address!.status, 1);
 	assert.match(address!.stderr, `error: Cannot listen on :${forSite!.port}: the address is in use.\n`);
 	assert.is(none!.status, 1);
-	assert.is(none!.stderr, 'error: The folder `/` holds no Configfile, Compatfile or Caddyfile.\n');
+	assert.is(none!.stderr, 'error: The folder `/` contains no Configfile, Compatfile or Caddyfile.\n');
 });
 
 processes('without a configuration there is the Admin API alone; the first load may add listeners', async () => {
@@ -217,7 +217,7 @@ processes('without a configuration there is the Admin API alone; the first load 
 	const [port] = (await freePorts(1)) as [number];
 	const folder = folderWith({ Configfile: site(port, 'loaded') });
 	const result = await runCommand(['reload'], { cwd: folder });
-	assert.is(result.stdout, 'Configfile is being served (generation 1).\n', result.stderr);
+	assert.is(result.stdout, 'Configfile is now being served (generation 1).\n', result.stderr);
 	assert.is(await body(port), 'loaded');
 	server.child.kill('SIGHUP');
 	await until('a word about SIGHUP', () => server.output().includes('SIGHUP is ignored'));
@@ -246,16 +246,16 @@ clients('reload sends imports, stop stops; both with the token of the configurat
 
 	writeFileSync(path.join(folder, 'parts/a'), site(port, 'two'));
 	const applied = await svc(['reload']);
-	assert.is(applied.stdout, 'Configfile is being served (generation 2).\n', applied.stderr);
+	assert.is(applied.stdout, 'Configfile is now being served (generation 2).\n', applied.stderr);
 	assert.is(await body(port), 'two');
-	assert.is((await svc(['reload'])).stdout, 'Configfile was being served already (generation 2).\n');
+	assert.is((await svc(['reload'])).stdout, 'Configfile has not changed (generation 2).\n');
 
 	const [wrong, first] = await Promise.all([
 		svc(['reload'], { TEST_TOKEN: 'wrong' }),
 		svc(['reload'], { TEST_TOKEN: 'sesame', SVC_ADMIN_TOKEN: 'wrong' }),
 	]);
 	assert.is(wrong.status, 1);
-	assert.match(wrong.stderr, 'does not carry the access token');
+	assert.match(wrong.stderr, 'access token is missing or wrong');
 	assert.is(first.status, 1, 'the environment variable comes first');
 
 	const [other] = (await freePorts(1)) as [number];
@@ -321,7 +321,7 @@ clients('reload reaches a server of an earlier release, which knows documents al
 	});
 	earlier.close();
 	assert.is(result.stderr, '');
-	assert.is(result.stdout, 'Configfile is being served (generation 7).\n');
+	assert.is(result.stdout, 'Configfile is now being served (generation 7).\n');
 	assert.equal(asked, [
 		'POST /load?confirm=30s application/vnd.svc.placed+json',
 		'POST /load?confirm=30s application/json',
@@ -336,7 +336,7 @@ clients('start returns when the server is ready; it serves in the background unt
 	try {
 		assert.is(
 			started.stdout,
-			`The server runs in the background as process ${pid}, listening on :${port}.\n`,
+			`The server is running in the background as process ${pid}, listening on :${port}.\n`,
 			started.stderr,
 		);
 		assert.is(await body(port), 'one');
@@ -361,10 +361,10 @@ clients('start, reload and stop take the path of the configuration', async () =>
 		assert.is(await body(port), 'one', started.stderr);
 		writeFileSync(path.join(folder, 'sites/Configfile'), `${options}${site(port, 'two')}`);
 		const reloaded = await svc('reload', 'sites/Configfile');
-		assert.is(reloaded.stdout, 'sites/Configfile is being served (generation 2).\n', reloaded.stderr);
+		assert.is(reloaded.stdout, 'sites/Configfile is now being served (generation 2).\n', reloaded.stderr);
 		assert.is(await body(port), 'two');
 		assert.is((await svc('reload', '--confirm', '30s', '--force', 'sites')).status, 0);
-		assert.is((await svc('reload', '--accept', 'sites')).stdout, 'Generation 3 stays.\n');
+		assert.is((await svc('reload', '--accept', 'sites')).stdout, 'Generation 3 is confirmed.\n');
 		assert.is((await svc('stop', 'sites')).stdout, 'The server is stopping.\n');
 		await until('the end of the server', () => !isAlive(pid));
 	} finally {

@@ -46,8 +46,8 @@ service('the exit status is that of systemctl', async () => {
 service('elsewhere than on Linux with systemd nothing is called', async () => {
 	const mac = machine(0, { platform: 'darwin' });
 	const container = machine(0, { hasSystemd: false });
-	assert.match(await refusal(mac), /^`svc service` works on Linux with systemd only/);
-	assert.match(await refusal(container), /^systemd does not run this machine/);
+	assert.match(await refusal(mac), /^`svc service` requires Linux with systemd/);
+	assert.match(await refusal(container), /^systemd is not running on this machine/);
 	assert.equal([...mac.calls, ...container.calls], []);
 });
 

@@ -77,9 +77,9 @@ manager(
 				await eventually('another', () => signs() > before);
 				runtime.crashWorker(0, 'stall');
 				// By now, whatever was asked before has been answered.
-				await eventually('reported', () => log.text().includes('a worker thread does not answer'));
+				await eventually('reported', () => log.text().includes('a worker thread does not respond'));
 				const last = signs();
-				await eventually('given up', () => log.text().includes('did not answer and is being replaced'));
+				await eventually('given up', () => log.text().includes('stopped responding and is being replaced'));
 				assert.ok(signs() <= last + 1, `${signs() - last} signs`);
 				await eventually('one more', () => signs() > last + 1);
 			} finally {

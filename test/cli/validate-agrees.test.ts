@@ -264,7 +264,7 @@ more('variables that are not set are warned of, in every language', async () => 
 more('where only another user, machine or moment could tell, it warns', async () => {
 	const away = await validated(listening('203.0.113.9'));
 	assert.ok(away.valid);
-	assert.match(away.diagnostics[0]!.message, 'no interface of this machine has the address');
+	assert.match(away.diagnostics[0]!.message, 'no network interface of this machine has the address');
 	process.env.OTEL_TRACES_SAMPLER = 'nobody';
 	const traced = await validated(site('\ttracing'));
 	delete process.env.OTEL_TRACES_SAMPLER;

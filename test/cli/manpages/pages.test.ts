@@ -19,7 +19,7 @@ const manual = suite('manual pages');
 manual('there is a page for each command, one for svc and one for the language', () => {
 	const names = ['svc.1', 'svc-configfile.5', ...COMMANDS.map(({ name }) => `svc-${name}.1`)].sort();
 	assert.equal(readdirSync(folder).sort(), names);
-	assert.is(written.stdout, `${names.length} manual pages are in ${folder}.\n`);
+	assert.is(written.stdout, `${names.length} manual pages written to ${folder}.\n`);
 	assert.is(written.status, 0);
 });
 
@@ -61,7 +61,7 @@ manual('a folder that is not there is not made', async () => {
 	const missing = path.join(folder, 'none');
 	const result = await runCommand(['manpage', '--directory', missing]);
 	assert.is(result.status, 1);
-	assert.is(result.stderr, `error: \`${missing}\` is not a folder; make it first.\n`);
+	assert.is(result.stderr, `error: \`${missing}\` is not an existing folder; create it first.\n`);
 	assert.not(readdirSync(folder).includes('none'));
 });
 

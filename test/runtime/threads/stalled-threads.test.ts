@@ -82,7 +82,7 @@ async function replacedDuringLoad(how: Stall): Promise<void> {
 		assert.match(metrics, /^svc_worker_restarts_total 1$/m);
 		assert.ok(loaded < scale * LOADED_WITHIN, `the load took ${loaded} ms`);
 		assert.ok(loaded + replaced < scale * REPLACED_WITHIN, `replaced after ${loaded + replaced} ms`);
-		const entry = log.entries.find(({ msg }) => msg === 'a worker thread does not answer');
+		const entry = log.entries.find(({ msg }) => msg === 'a worker thread does not respond');
 		assert.is(entry?.level, 'warn');
 		assert.is(entry?.thread, 0);
 		assert.is(entry?.doing, 'message');
@@ -182,8 +182,8 @@ stalled('the compile thread is given up, what was asked fails, and the next is a
 		}
 		assert.is(compiler.stalls, 2);
 		const said = [
-			'warn the compile thread has been busy for long',
-			'error the compile thread did not answer and is being replaced',
+			'warn the compile thread has been busy for a long time',
+			'error the compile thread stopped responding and is being replaced',
 		];
 		assert.equal(entries, [...said, ...said]);
 	} finally {

@@ -104,7 +104,7 @@ trust('without root, without programs and without a root certificate there is a 
 	assert.is(none.status, 1);
 	assert.match(none.stderr, /^error: There is no root at `.*root\.crt`\. The server creates it/);
 	const wrong = await runCommand(['untrust', '--ca', '../x'], { env: { SVC_TLS_STORE: store } });
-	assert.match(wrong.stderr, /cannot be the id of an authority/);
+	assert.match(wrong.stderr, /is not a valid authority ID/);
 });
 
 trust.run();

@@ -223,10 +223,10 @@ test('a response that breaks off stands in the log and in the metrics: the clien
 		});
 		assert.equal([response.status, broken], [200, true]);
 		const find = (message: string) => log.entries.find(({ msg }) => msg === message) as unknown as Entry;
-		await eventually('both are logged', () => !!find('handled request') && !!find('a response broke off'));
+		await eventually('both are logged', () => !!find('handled request') && !!find('a response was cut short'));
 		const cause = 'the connection was closed within the response body';
 		assert.match(JSON.stringify(find('handled request').upstream), `"error":"${cause}"`);
-		const { level, upstream, cause: told } = find('a response broke off');
+		const { level, upstream, cause: told } = find('a response was cut short');
 		assert.equal([level, upstream, told], ['warn', up.address, cause]);
 		assert.match(await runtime.metrics(), `svc_upstream_errors_total{upstream="${up.address}",kind="response"} 1\n`);
 	});
